@@ -59,7 +59,7 @@ func TestParamsThatReadSymIntsAreWrittenTogether(t *testing.T) {
 	}
 }
 
-func TestDispatchesThatAreAlikeReadOneBlockWhileTheirParamsAreEqual(t *testing.T) {
+func TestEqualDispatchesShareAParamsBlock(t *testing.T) {
 	const layers = 4
 	apart := func(pos, i int) int { // every second layer from position 10 on
 		if pos >= 10 {
@@ -99,7 +99,7 @@ func TestDispatchesThatAreAlikeReadOneBlockWhileTheirParamsAreEqual(t *testing.T
 }
 
 // A step that was prepared reads what was in force when it was, whatever block that lies in.
-func TestABlockOfItsOwnIsReadByStepsOnTheirWay(t *testing.T) {
+func TestStepsInFlightReadTheirOwnBlock(t *testing.T) {
 	apart := func(pos, i int) int { return pos * (1 + i) }
 	var got []int
 	dev := fake.New(fake.Options{})

@@ -30,7 +30,7 @@ func each(x *Executor) (sets [][]trace.DispatchID) {
 // scripted makes the time of a dispatch depend on its kernel and grid, so that few take the same.
 func scripted(kernel string, x, y, z uint32) int64 { return int64(1000*len(kernel)) + 32*int64(x*y*z) }
 
-func TestCostOfASetIsWhatItsDispatchesTake(t *testing.T) {
+func TestCostOfASetIsItsDispatchesTime(t *testing.T) {
 	for name, splits := range map[string]bool{"one submit": false, "many submits": true} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, fake.Options{})
@@ -104,7 +104,7 @@ func TestCostMayBeNegative(t *testing.T) {
 
 // Each set is left out five times in a row, in another order each time; whole runs stand behind each. One
 // more behind each round is for the wall time.
-func TestRoundsLeaveSetsOutInARowWithWholeRunsBetween(t *testing.T) {
+func TestRoundsSkipSetsBetweenWholeRuns(t *testing.T) {
 	r := newRig(t, fake.Options{})
 	r.mustStep(t, 7, 5)
 	n := 0
@@ -155,7 +155,7 @@ func TestRoundsLeaveSetsOutInARowWithWholeRunsBetween(t *testing.T) {
 
 // Where there is no time for all sets those have a figure that come first, and the others are the first the
 // next time.
-func TestSetsThatThereIsNoTimeForAreTheFirstNextTime(t *testing.T) {
+func TestUnmeasuredSetsComeFirstNextTime(t *testing.T) {
 	r := newRig(t, fake.Options{})
 	r.mustStep(t, 7, 5)
 	active := r.x.Live().Active()
@@ -243,7 +243,7 @@ func TestAGainIsAgainstTheWholeRunsAround(t *testing.T) {
 	}
 }
 
-func TestCostsOfNothingAreThoseOfTheWholeStep(t *testing.T) {
+func TestCostsOfAnEmptySetCoverTheStep(t *testing.T) {
 	r := newRig(t, fake.Options{})
 	r.mustStep(t, 7, 5)
 	got, err := r.x.Costs(context.Background(), nil, CostOptions{Rounds: 4})
@@ -359,8 +359,8 @@ func costsOfRandomGraph(t *rapid.T, dev gpu.Device) {
 	}
 }
 
-func TestCostsLeaveNothingBehind(t *testing.T)            { onFake(t, costsOfRandomGraph) }
-func TestCostsLeaveNothingBehindOnTheDevice(t *testing.T) { onDevice(t, costsOfRandomGraph) }
+func TestMeasuringCostsLeavesNoState(t *testing.T)       { onFake(t, costsOfRandomGraph) }
+func TestMeasuringCostsLeavesNoDeviceState(t *testing.T) { onDevice(t, costsOfRandomGraph) }
 
 func TestCancelKeepsTheCostsMeasuredSoFar(t *testing.T) {
 	r := newRig(t, fake.Options{})

@@ -50,7 +50,7 @@ func TestGraphWhoseShapesKeepWritesItsInputsOnly(t *testing.T) {
 	}
 }
 
-func TestNewSymIntWritesOneShortRangeOfParams(t *testing.T) {
+func TestNewSymIntWritesOneShortParamsRange(t *testing.T) {
 	r := newRig(t, fake.Options{})
 	r.mustStep(t, 7, 7)
 	r.mustStep(t, 7, 6)
@@ -339,7 +339,7 @@ func TestConstantsAreUploadedAndChecked(t *testing.T) {
 	}
 }
 
-func TestOutputThatTheStepDidNotReadIsNotHandedOut(t *testing.T) {
+func TestUnreadOutputIsRefused(t *testing.T) {
 	dev := fake.New(fake.Options{})
 	dev.OnDispatch = compute
 	b := graph.NewBuilder(dev.Info().Limits)
@@ -525,7 +525,7 @@ func TestRecorderForgetsOldPlans(t *testing.T) {
 }
 
 // A slot of one use is bound where a corner takes any route, which need not be the first.
-func TestASlotOfOneUseIsBoundForEveryRoute(t *testing.T) {
+func TestSingleUseSlotIsBoundForEveryRoute(t *testing.T) {
 	dev := fake.New(fake.Options{})
 	defer dev.Release()
 	dev.OnDispatch = compute

@@ -155,7 +155,7 @@ func drawHops(t *rapid.T) []hop {
 // Whatever the shapes, and whether its data comes from the host or from the step before, a step gives the
 // same one by one, prepared ahead, and pipelined; and its record is the same, and what it took on the GPU,
 // whichever steps bring that to the host.
-func TestStepsOnTheirWayGiveWhatStepsOneByOneGive(t *testing.T) {
+func TestPipelinedStepsMatchSingleSteps(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		hops := drawHops(rt)
 		resolves := rapid.SliceOfN(rapid.Bool(), len(hops), len(hops)).Draw(rt, "resolves")
@@ -227,7 +227,7 @@ func bare(told []trace.Step) (list []trace.Step) {
 
 // What the device hears, and in which order: the next step is recorded, and pipelined also submitted, before
 // anybody waits; params are written with it, and a step that is fed by the device has no other write.
-func TestStepsOnTheirWayReachTheDeviceInOrder(t *testing.T) {
+func TestStepsInFlightReachTheDeviceInOrder(t *testing.T) {
 	hops := []hop{{rows: 7, cut: 7}, {rows: 7, cut: 6, fed: true}, {rows: 6, cut: 6}}
 	for pipelined, want := range map[bool]string{
 		false: "params record x submit params record flush wait read submit " +
@@ -261,7 +261,7 @@ func TestStepsOnTheirWayReachTheDeviceInOrder(t *testing.T) {
 // Where steps are given up, or fail wherever they are, nothing runs that was not sent, the last step is not
 // there to be run again, and the next one is right. What a step took on the GPU is told as it was or, where
 // that failed to come, not at all.
-func TestStepsThatAreGivenUpLeaveTheNextOneRight(t *testing.T) {
+func TestCancelledStepsLeaveTheNextCorrect(t *testing.T) {
 	hops := []hop{
 		{rows: 7, cut: 7}, {rows: 7, cut: 6, fed: true}, {rows: 6, cut: 5, fed: true}, {rows: 1, cut: 1},
 	}
@@ -381,7 +381,7 @@ func TestSheetsTakeTurns(t *testing.T) {
 
 // Steps that are given up while a sheet is on its way leave those that have ended with their times, and the
 // clock has learnt by each of these.
-func TestStepsThatHaveEndedGetTheirTimesWhereOthersAreGivenUp(t *testing.T) {
+func TestEndedStepsKeepTimesWhenOthersAreCancelled(t *testing.T) {
 	r := late(t)
 	r.x.sheets.every, r.x.sheets.resolved = time.Hour, time.Now()
 	before := r.x.Clock().Samples
@@ -413,7 +413,7 @@ func TestStepsThatHaveEndedGetTheirTimesWhereOthersAreGivenUp(t *testing.T) {
 }
 
 // A step that stands alone has its times when it ends, and so have those behind which the host took its time.
-func TestStepsThatAreFarApartHaveTheirTimesAtOnce(t *testing.T) {
+func TestDistantStepsHaveTheirTimesImmediately(t *testing.T) {
 	r := late(t)
 	for range 3 {
 		in := r.input(7, 7)
@@ -483,7 +483,7 @@ func TestStagesOutOfOrderAreRefused(t *testing.T) {
 
 // The host's time is booked where it passed: what is done for the next step while the GPU is at this one is
 // this step's, and overlaps. All parts of all steps are no more than the time that passed.
-func TestTheTimeOfStepsOnTheirWayAddsUp(t *testing.T) {
+func TestTimesOfStepsInFlightAddUp(t *testing.T) {
 	for _, pipelined := range []bool{false, true} {
 		r := newRig(t, fake.Options{Info: gpu.AdapterInfo{Type: gpu.Discrete}})
 		r.x.sheets.every = 0
@@ -519,7 +519,7 @@ func TestTheTimeOfStepsOnTheirWayAddsUp(t *testing.T) {
 
 // A host that was held up finds two steps over at once. The second did not take next to nothing for that: no
 // step takes less than the GPU was at it.
-func TestAStepWhoseEndIsSeenWithAnotherTookItsTime(t *testing.T) {
+func TestStepObservedLateKeepsItsOwnTime(t *testing.T) {
 	r := newRig(t, fake.Options{Info: gpu.AdapterInfo{Type: gpu.Discrete}})
 	r.dev.Duration = func(string, uint32, uint32, uint32) int64 { return 1e8 }
 	hops := slices.Repeat([]hop{{rows: 7, cut: 7, fed: true}}, 4)

@@ -52,7 +52,7 @@ func by(plans []trace.Plan, s *trace.Step) (list []string) {
 	return list
 }
 
-func TestAnEditRunsInPlaceOfItsKernelAndRecordsSayWhichRan(t *testing.T) {
+func TestRecordsNameTheEditedKernelThatRan(t *testing.T) {
 	r := newRig(t, fake.Options{})
 	rec := NewRecorder(r.x)
 	var all []trace.Plan
@@ -97,7 +97,7 @@ func TestAnEditRunsInPlaceOfItsKernelAndRecordsSayWhichRan(t *testing.T) {
 	}
 }
 
-func TestAnEditThatCannotStandForItsKernelIsRefused(t *testing.T) {
+func TestIncompatibleKernelEditIsRefused(t *testing.T) {
 	r := newRig(t, fake.Options{})
 	by := *r.x.Graph().Kernel("unary")
 	by.Name, by.WorkgroupSize = "unary+1", [3]uint32{32, 1, 1}
@@ -118,7 +118,7 @@ func TestAnEditThatCannotStandForItsKernelIsRefused(t *testing.T) {
 
 // What an edit gains is what each of its dispatches takes less, alone once and in the step as often as it
 // runs; what it writes stands beside what its kernel writes. Nothing is different afterwards.
-func TestAnEditIsRunInTurnsWithItsKernelOnTheInputsOfAStep(t *testing.T) {
+func TestEditAlternatesWithItsKernelOnStepInputs(t *testing.T) {
 	for name, timed := range map[string]bool{"timed": true, "no timestamps": false} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, fake.Options{NoTimestamps: !timed})
@@ -175,7 +175,7 @@ func TestAnEditIsRunInTurnsWithItsKernelOnTheInputsOfAStep(t *testing.T) {
 }
 
 // However a trial ends, the next step is right.
-func TestATrialThatIsCutShortLeavesTheStepAsItWas(t *testing.T) {
+func TestInterruptedTrialLeavesTheStepUnchanged(t *testing.T) {
 	for at := range 12 {
 		r := newRig(t, fake.Options{})
 		r.dev.Duration = scripted

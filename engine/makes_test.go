@@ -13,7 +13,7 @@ import (
 	"gpuscope/engine/graph/graphtest"
 )
 
-func TestWhatOneOperatorLeavesAndAnotherMakesIsThereForAllBehind(t *testing.T) {
+func TestMaterializedValueServesAllLaterOperators(t *testing.T) {
 	for _, order := range []graph.Order{graph.Topological, graph.Fixpoint} {
 		dev := fake.New(fake.Options{})
 		dev.OnDispatch = compute
@@ -83,7 +83,7 @@ func TestWhatOneOperatorLeavesAndAnotherMakesIsThereForAllBehind(t *testing.T) {
 	}
 }
 
-func TestWhatIsLeftIsMadeBeforeItIsRead(t *testing.T) {
+func TestFusedValuesAreMaterializedBeforeTheyAreRead(t *testing.T) {
 	for want, build := range map[string]func(b *graph.Builder, x, left graph.ValueID) graph.ValueID{
 		"made left": func(b *graph.Builder, x,
 			left graph.ValueID,
@@ -134,7 +134,7 @@ func TestWhatIsLeftIsMadeBeforeItIsRead(t *testing.T) {
 	}
 }
 
-func TestBehindWhatMakesItNothingIsLeft(t *testing.T) {
+func TestMaterializedValueIsNoLongerDeferred(t *testing.T) {
 	b := graph.NewBuilder(gpu.DefaultLimits())
 	x := graphtest.RowsInput(b, "x")
 	left := graphtest.DeferOp(b, "left", x)
@@ -179,7 +179,7 @@ func TestBehindWhatMakesItNothingIsLeft(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatAnOperatorBeforeGivesCanBeMade(t *testing.T) {
+func TestOnlyValuesOfEarlierOperatorsCanBeMaterialized(t *testing.T) {
 	for want, build := range map[string]func(b *graph.Builder, x graph.ValueID){
 		"made materializes x,": func(b *graph.Builder, x graph.ValueID) {
 			graphtest.MaterializeOp(b, "made", x, x, false)

@@ -15,7 +15,7 @@ import (
 	"gpuscope/engine/graph/graphtest"
 )
 
-func TestAnyTensorThatIsThereAfterAStepCanBeAnOutput(t *testing.T) {
+func TestAnyRemainingTensorCanBeAnOutput(t *testing.T) {
 	dev := fake.New(fake.Options{})
 	dev.OnDispatch = compute
 	b := graph.NewBuilder(dev.Info().Limits)
@@ -235,7 +235,7 @@ func TestOutputsOfOneDispatchComeByOneCopy(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoTensorAfterAStepIsNoOutput(t *testing.T) {
+func TestOnlyTensorsAfterAStepCanBeOutputs(t *testing.T) {
 	for want, output := range map[string]func(b *graph.Builder) graph.ValueID{
 		"output n: input symint": func(b *graph.Builder) graph.ValueID {
 			return b.SymInt("n", 0, 9, 0)

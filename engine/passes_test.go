@@ -36,7 +36,7 @@ func TestPassesSayWhatTheyChanged(t *testing.T) {
 	}
 }
 
-func TestValueOfAnotherTypeThanItsKernelReadsIsRefused(t *testing.T) {
+func TestValueOfTheWrongTypeIsRefused(t *testing.T) {
 	typed := *graphtest.UnaryKernel
 	typed.Storage = []graph.Storage{
 		{Name: "x", Elem: "f32", Access: gpu.Read}, {Name: "y", Elem: "f32", Access: gpu.ReadWrite},
@@ -256,7 +256,7 @@ func TestPassListsTheGraphBeforeAndAfter(t *testing.T) {
 }
 
 // The small layout is made where SymInts are at their highest. An operator may need more where one is lower.
-func TestScratchThatDoesNotFitTakesTheLargeLayout(t *testing.T) {
+func TestOversizedScratchTakesTheLargeLayout(t *testing.T) {
 	b := graph.NewBuilder(gpu.DefaultLimits())
 	b.PassBytes(1)
 	x, n := graphtest.RowsInput(b, "x"), b.SymInt("n", 1, graphtest.Rows, graphtest.Rows)

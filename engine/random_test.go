@@ -187,6 +187,6 @@ func TestStepsOfRandomGraphsGiveTheRightNumbers(t *testing.T) {
 	})
 }
 
-func TestStepsOfRandomGraphsGiveTheRightNumbersOnTheDevice(t *testing.T) {
+func TestRandomGraphsAreCorrectOnTheDevice(t *testing.T) {
 	onDevice(t, func(t *rapid.T, dev gpu.Device) { randomSteps(t, dev, nil) })
 }

@@ -17,7 +17,7 @@ const (
 	prefillBytes, prefillFLOPs, prefillNS = 1.5e9, 1.2e12, 36e6
 )
 
-func TestPrefillIsExpectedToTakeWhatItTakesWhateverCameBefore(t *testing.T) {
+func TestPrefillForecastIgnoresEarlierSteps(t *testing.T) {
 	decode := func(r *rates) { r.learn(decodeBytes, decodeFLOPs, decodeNS) }
 	prefill := func(r *rates) { r.learn(prefillBytes, prefillFLOPs, prefillNS) }
 	slow := func(r *rates) { r.learn(decodeBytes, decodeFLOPs, 50*decodeNS) }
@@ -48,7 +48,7 @@ func TestPrefillIsExpectedToTakeWhatItTakesWhateverCameBefore(t *testing.T) {
 	}
 }
 
-func TestNothingIsExpectedOfADeviceThatHasRunNothing(t *testing.T) {
+func TestNoForecastBeforeTheFirstRun(t *testing.T) {
 	if r := newRates(gpu.Discrete); r.expect(1e12, 1e12) != 0 {
 		t.Errorf("a GPU: %v ns", r.expect(1e12, 1e12))
 	}

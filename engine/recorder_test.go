@@ -158,7 +158,7 @@ func (k *told) is(t fataler, x *Executor, s *trace.Step) {
 
 // Steps that nobody records, and steps that fail, come between: a record is told from the one before it all
 // the same.
-func TestRecordsOfSomeStepsTellWhereEachOfThemStood(t *testing.T) {
+func TestPartialRecordsKeepEachStepsPosition(t *testing.T) {
 	graphtest.Draws(t, 300)
 	rapid.Check(t, func(t *rapid.T) {
 		dev := fake.New(fake.Options{NoLog: true})
@@ -255,7 +255,7 @@ func readsBack(t fataler, want *trace.Trace) {
 
 // A plan is recorded once, and again only where it was not in force for PlanMemory steps: what the recorder
 // knows of plans does not grow with a run.
-func TestRecorderForgetsPlansThatWereNotInForceForLong(t *testing.T) {
+func TestRecorderForgetsPlansUnusedForLong(t *testing.T) {
 	r := newRig(t, fake.Options{NoLog: true})
 	r.dev.OnDispatch = nil // thousands of steps of which nobody reads a number
 	rec := NewRecorder(r.x)
@@ -339,7 +339,7 @@ func decodeRig(t testing.TB) (x *Executor, step func()) {
 
 // A snapshot is all that recording takes from the steps, and it takes no memory. A record allocates what the
 // trace keeps: some lists, and the plans that are new.
-func TestRecordingAllocatesWhatTheRecordKeepsAndNoMore(t *testing.T) {
+func TestRecordingAllocatesOnlyWhatTheRecordKeeps(t *testing.T) {
 	x, step := decodeRig(t)
 	rec := NewRecorder(x)
 	var s *Snapshot

@@ -59,8 +59,8 @@ func randomReplay(t *rapid.T, dev gpu.Device) {
 	}
 }
 
-func TestReplayReadsEveryValueWhileItIsThere(t *testing.T)            { onFake(t, randomReplay) }
-func TestReplayReadsEveryValueWhileItIsThereOnTheDevice(t *testing.T) { onDevice(t, randomReplay) }
+func TestReplayReadsEveryValueWhileItIsThere(t *testing.T)       { onFake(t, randomReplay) }
+func TestReplayReadsValuesBeforeTheyAreOverwritten(t *testing.T) { onDevice(t, randomReplay) }
 
 func TestReplayLeavesTheRecordOfTheStepAlone(t *testing.T) {
 	r := newRig(t, fake.Options{})

@@ -135,7 +135,7 @@ func TestLevelsStayApartWithoutAnySet(t *testing.T) {
 }
 
 // The library takes the empty dispatches, and they change nothing.
-func TestBarriersThatStayLeaveNothingBehind(t *testing.T) {
+func TestKeptBarriersChangeNoResults(t *testing.T) {
 	onDevice(t, func(t *rapid.T, dev gpu.Device) {
 		r := newRandomRun(t, dev)
 		defer r.x.Release()

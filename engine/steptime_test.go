@@ -45,7 +45,7 @@ func TestStepsStartOnTheHostsAxis(t *testing.T) {
 
 // A pause of the garbage collector is in the wall time of a step: it is told, with the others of that step
 // alone, and where there was none that is known too.
-func TestStepTellsThePausesOfTheGarbageCollector(t *testing.T) {
+func TestStepReportsGarbageCollectorPauses(t *testing.T) {
 	r := newRig(t, fake.Options{})
 	rec := NewRecorder(r.x)
 	pause, compute := 0, r.dev.OnDispatch

@@ -29,7 +29,7 @@ func gpuOf(driver string) fake.Options {
 	return fake.Options{NoLog: true, Info: info}
 }
 
-func TestCeilingsAreMeasuredOnceForADeviceAndItsDriver(t *testing.T) {
+func TestCeilingsAreMeasuredOncePerDeviceAndDriver(t *testing.T) {
 	cache := t.TempDir()
 	open := func(driver string) *rig { return newRigOn(t, Options{Cache: cache}, tiny(), gpuOf(driver)) }
 	r := open("1.0")
@@ -59,7 +59,7 @@ func TestCeilingsAreMeasuredOnceForADeviceAndItsDriver(t *testing.T) {
 }
 
 // A file that is no such file, cut short, of another version or of nonsense is as good as none.
-func TestCacheOfCeilingsThatIsNotWholeIsNotRead(t *testing.T) {
+func TestIncompleteCacheOfCeilingsIsNotRead(t *testing.T) {
 	cache := ceilingCache(filepath.Join(t.TempDir(), "deep", "er"))
 	d := trace.Device{Name: "x", Backend: "vulkan", Driver: "1"}
 	found := &trace.Ceilings{
@@ -110,7 +110,7 @@ func TestCacheOfCeilingsThatIsNotWholeIsNotRead(t *testing.T) {
 }
 
 // Who measures a device whose clock is slow by the canary is told so.
-func TestCeilingsOfASlowClockAreToldOf(t *testing.T) {
+func TestSlowClockOfCeilingsIsReported(t *testing.T) {
 	golden := wordingtest.New(t)
 	r := newRigOn(t, Options{}, tiny(), gpuOf("1.0"))
 	r.do(promptOf(5))
@@ -123,7 +123,7 @@ func TestCeilingsOfASlowClockAreToldOf(t *testing.T) {
 	golden.Text("warning", r.events[said].Log.Text)
 }
 
-func TestCeilingsThatCannotBeKeptAreKnownAllTheSame(t *testing.T) {
+func TestCeilingsAreUsableWithoutACache(t *testing.T) {
 	file := write(t, nil) // a file where the folder would be
 	r := newRigOn(t, Options{Cache: file}, tiny(), gpuOf("1.0"))
 	r.do(session.Command{Kind: session.Ceilings})
@@ -176,7 +176,7 @@ func TestCanaryThatIsFasterIsTheReference(t *testing.T) {
 }
 
 // The canary runs on a GPU behind steps that are timed, never in one, and not at all where nothing is.
-func TestCanaryTellsTheSpeedOfTheClock(t *testing.T) {
+func TestCanaryMeasuresTheClockSpeed(t *testing.T) {
 	r := newRigOn(t, Options{Timing: engine.TimingDispatch}, tiny(), gpuOf("1.0"))
 	sung, slow := 0, int64(1)
 	r.dev.OnDispatch = func(d fake.Dispatch) {
@@ -254,7 +254,7 @@ func TestCanaryTellsTheSpeedOfTheClock(t *testing.T) {
 // Behind a step that is on its way the canary is sent, and the step behind it tells: nobody waits for the
 // whole device, nor for the canary before the next step is sent. One that was sent when the text ends is told
 // of no step.
-func TestTheCanaryDoesNotHoldUpStepsOnTheirWay(t *testing.T) {
+func TestCanaryDoesNotDelayStepsInFlight(t *testing.T) {
 	device := gpuOf("1.0")
 	device.NoLog = false
 	r := newRigOn(t, Options{Pipelined: true, Timing: engine.TimingStep}, tiny(), device)

@@ -61,7 +61,7 @@ func wide() []int {
 	return tokens
 }
 
-func TestStoredHeadIsUsedBesideTyingWithAWarning(t *testing.T) {
+func TestStoredHeadOverridesTyingWithAWarning(t *testing.T) {
 	t.Parallel()
 	logits, m := logitsOf(t, sharedCase(t, "tied-with-head"), 1, 5, 20, 7)
 	if best(logits) != 46 || len(m.Warnings()) != 1 {
@@ -82,7 +82,7 @@ func TestWindowOfALlamaIsIgnored(t *testing.T) {
 	}
 }
 
-func TestKeysLeftOutOfGemma3AreItsDefaults(t *testing.T) {
+func TestKeysMissingInGemma3TakeItsDefaults(t *testing.T) {
 	t.Parallel()
 	for without, with := range map[string]string{
 		"gemma3-no-theta": "gemma3-full", "gemma3-no-window": "gemma3-4096",
@@ -336,7 +336,7 @@ func TestNeutralScalingOfTheRotationRuns(t *testing.T) {
 }
 
 // A model's tensors are found whatever comes before their names, and it computes the same.
-func TestTensorsAreFoundBehindAnyPrefix(t *testing.T) {
+func TestTensorsAreFoundAfterAnyPrefix(t *testing.T) {
 	t.Parallel()
 	want, _ := logitsOf(t, newTinyFolder().write(t), 1, 2, 3)
 	for name, c := range map[string]struct{ base, head string }{

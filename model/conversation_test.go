@@ -178,7 +178,7 @@ const systemLast = `{% for m in messages %}{% if m.role == "user" %}` +
 	`{% if loop.last and messages[0].role == "system" %}[{{ messages[0].content }}]{% endif %}U:{{ m.content }};` +
 	`{% elif m.role == "assistant" %}A:{{ m.content }};{% endif %}{% endfor %}A:`
 
-func TestASystemMessageOfTheLastTurnMovesOn(t *testing.T) {
+func TestSystemMessageOfTheLastTurnMovesOn(t *testing.T) {
 	r := newRigOn(t, Options{System: "be brief"}, talking(systemLast), fake.Options{NoLog: true})
 	r.token = func(int, []int) int { return 'x' }
 	r.do(says("hi"))
@@ -254,7 +254,7 @@ func TestAnEditedAnswerIsRenderedAsItReads(t *testing.T) {
 }
 
 // A text that is no conversation stays as it is, before the turn.
-func TestATurnFollowsATextThatIsNoConversation(t *testing.T) {
+func TestTurnFollowsTextOutsideAConversation(t *testing.T) {
 	r := newRigOn(t, Options{}, talking(turns), fake.Options{NoLog: true})
 	r.do(session.Command{Kind: session.Prompt, Text: "once"})
 	before := r.promptText() + r.answer()

@@ -80,7 +80,7 @@ func TestCostsAreThoseOfTheCurrentStep(t *testing.T) {
 
 // Who asks again for the costs of a step has more rounds of it, those of what was measured between too; of
 // another step it begins anew.
-func TestCostsOfAStepThatAreMeasuredAgainAreOfMoreRounds(t *testing.T) {
+func TestRepeatedCostMeasurementsAddRounds(t *testing.T) {
 	r := newRig(t, Options{Timing: engine.TimingStep})
 	r.do(promptOf(5))
 	r.do(session.Command{Kind: session.Next})
@@ -106,7 +106,7 @@ func TestCostsOfAStepThatAreMeasuredAgainAreOfMoreRounds(t *testing.T) {
 	}
 }
 
-func TestCostsOfAnOlderStepAreMeasuredInItsPlace(t *testing.T) {
+func TestCostsOfAnOlderStepAreMeasuredThere(t *testing.T) {
 	r := newRig(t, Options{})
 	r.do(promptOf(5))
 	r.do(session.Command{Kind: session.Run, N: 3})
@@ -128,7 +128,7 @@ func TestCostsOfAnOlderStepAreMeasuredInItsPlace(t *testing.T) {
 	r.wantStand(`step 4, position 9, "fghij"`)
 }
 
-func TestCostCommandThatIsCancelledKeepsWhatItHas(t *testing.T) {
+func TestCancelledCostCommandKeepsItsResults(t *testing.T) {
 	r := newRig(t, Options{})
 	r.do(promptOf(5))
 	c := r.costOf(1000)
@@ -157,7 +157,7 @@ func TestCostCommandThatIsCancelledKeepsWhatItHas(t *testing.T) {
 	r.wantStand(`step 1, position 6, "fg"`)
 }
 
-func TestCostsThatNobodyCanMeasureAreRefused(t *testing.T) {
+func TestUnmeasurableCostsAreRefused(t *testing.T) {
 	golden := wordingtest.New(t)
 	r := newRig(t, Options{})
 	r.do(promptOf(5))
@@ -182,7 +182,7 @@ func TestCostsThatNobodyCanMeasureAreRefused(t *testing.T) {
 
 // Costs are measured with garbage: afterwards the caches, the logits and the tokens that follow are as if
 // nothing had been.
-func TestCostsLeaveCacheAndLogitsAsTheyWereOnTheDevice(t *testing.T) {
+func TestMeasuringCostsKeepsDeviceCacheAndLogits(t *testing.T) {
 	r := onDevice(t, Options{})
 	x, net := r.Exec, r.Net
 	ctx := context.Background()

@@ -17,7 +17,7 @@ import (
 const modelsDoc = "../docs/guide/models.md"
 
 // The tables of defaults in docs/guide/models.md come from the rows of architectures.
-func TestDefaultsInTheDocsAreThoseOfTheRows(t *testing.T) {
+func TestDocumentedDefaultsMatchTheRows(t *testing.T) {
 	text, err := os.ReadFile(modelsDoc)
 	if err != nil {
 		t.Fatal(err)

@@ -28,7 +28,7 @@ func (r *rig) given() []int {
 }
 
 // Chance depends on the seed and the position alone: however a text came to a position, it goes on the same.
-func TestADrawnTextIsTheSameHoweverItCameAbout(t *testing.T) {
+func TestSampledTextIsReproducible(t *testing.T) {
 	ways := map[string][]session.Command{
 		"in one go": {promptOf(9), {Kind: session.Run, N: 12}},
 		"the prompt in pieces": {
@@ -139,7 +139,7 @@ func TestRecentTokensAreThoseBeforeAPosition(t *testing.T) {
 }
 
 // A penalty that wants all logits reads them, and the session goes on.
-func TestAPenaltyWithFarTooFewCandidatesReadsAllLogits(t *testing.T) {
+func TestPenaltyWithFewCandidatesReadsAllLogits(t *testing.T) {
 	r := newRig(t, Options{Sampling: sample.Sampling{TopP: 1, RepeatPenalty: 2, RepeatLastN: -1}})
 	r.logit = 1 // all alike: those that are penalised are under those that were not read
 	r.token = func(int, []int) int { return 'A' }

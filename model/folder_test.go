@@ -241,7 +241,7 @@ func TestFolderIsRefusedByWhatIsWrong(t *testing.T) {
 }
 
 // The base of a rotation stands with it, or by itself as in old files.
-func TestBaseOfTheRotationIsFoundWhereItStands(t *testing.T) {
+func TestRoPEBaseIsFoundInEveryPlace(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		said     any
@@ -268,7 +268,7 @@ func TestBaseOfTheRotationIsFoundWhereItStands(t *testing.T) {
 }
 
 // What is no JSON is named with its line.
-func TestConfigJSONNamesWhatIsNone(t *testing.T) {
+func TestConfigJSONNamesInvalidValues(t *testing.T) {
 	t.Parallel()
 	golden := wordingtest.New(t)
 	_, err := arch.ParseConfigJSON([]byte("{\"rope_scaling\": {\n  \"factor\": nan\n}}"), "config.json")
@@ -298,7 +298,7 @@ func TestLongRotationFollowsTheContext(t *testing.T) {
 	}
 }
 
-func TestConfigJSONThatIsNone(t *testing.T) {
+func TestInvalidConfigJSONIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"", "[]", "{", "{}{}", `{"a":`, strings.Repeat(`{"a":`, 20) + "1" + strings.Repeat("}", 20),
@@ -312,7 +312,7 @@ func TestConfigJSONThatIsNone(t *testing.T) {
 	}
 }
 
-func TestUploadIsToldInBytes(t *testing.T) {
+func TestUploadProgressIsInBytes(t *testing.T) {
 	t.Parallel()
 	var uploads []session.Progress
 	o := Options{Path: newTinyFolder().write(t), Driver: &fake.Driver{All: []fake.Options{{}}}}

@@ -72,7 +72,7 @@ func kernels(r *run.Runner) (names []string) {
 // Tokens and logits are the same to the bit at each timing level, and whether steps come one by one, are
 // prepared while the one before runs, or are sent too: near the first position, and where attention takes
 // another route on the way, of which the products behind it put splits together, or a dispatch does.
-func TestTokensAreTheSameHoweverStepsFollowEachOther(t *testing.T) {
+func TestPipeliningKeepsTheTokens(t *testing.T) {
 	for _, test := range []struct {
 		prompt int
 		kernel string // of attention at the last position
@@ -112,7 +112,7 @@ func TestTokensAreTheSameHoweverStepsFollowEachOther(t *testing.T) {
 }
 
 // What is drawn is the same too: its token goes by way of the host.
-func TestDrawnTokensAreTheSameHoweverStepsFollowEachOther(t *testing.T) {
+func TestPipeliningKeepsSampledTokens(t *testing.T) {
 	by := sample.Sampling{Temperature: 1.5, TopK: 20, TopP: 1, RepeatPenalty: 1, Seed: 3}
 	r := onDevice(t, Options{Path: write(t, tiny().Bytes()), Sampling: by})
 	want := tokensFrom(r, t, ids(5), 16, engine.TimingOff, "one by one")
@@ -237,7 +237,7 @@ func TestARunIsPipelinedWhereNothingIsLost(t *testing.T) {
 
 // What steps of a run took on the GPU comes to the host for several at once. Each is told in its order and
 // with its own time, wherever the run ends.
-func TestStepsOfARunAreToldWithTheirTimes(t *testing.T) {
+func TestRunReportsEachStepWithItsTime(t *testing.T) {
 	for _, pipelined := range []bool{false, true} {
 		r := newRigOn(t, Options{Pipelined: pipelined, Timing: engine.TimingStep}, tiny(), fake.Options{})
 		r.dev.Duration = func(string, uint32, uint32, uint32) int64 { return 1000 }
@@ -263,7 +263,7 @@ func TestStepsOfARunAreToldWithTheirTimes(t *testing.T) {
 
 // A text that ends is heard one step late: the step too much is thrown away, and whoever goes on there meets
 // nothing of it.
-func TestTheStepBehindTheEndIsThrownAway(t *testing.T) {
+func TestStepAfterTheEndIsDiscarded(t *testing.T) {
 	for _, pipelined := range []bool{false, true} {
 		r := newRigOn(t, Options{Pipelined: pipelined}, tiny(), fake.Options{})
 		r.do(promptOf(5))

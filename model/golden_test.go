@@ -334,7 +334,7 @@ func TestGraphGivesTheGoldenLogitsInFloat64(t *testing.T) {
 	}
 }
 
-func TestGraphsOfEachArchitectureGiveTheGoldenLogitsInFloat64(t *testing.T) {
+func TestFloat64GraphsGiveTheGoldenLogits(t *testing.T) {
 	for _, name := range architectureFiles {
 		t.Run(name, func(t *testing.T) {
 			path, g := architectureFile(t, name)

@@ -57,7 +57,7 @@ func ranBy(t *trace.Trace, s *trace.Step) (list []string) {
 	return list
 }
 
-func TestAnotherTextOfAKernelIsRunInTurnsWithIt(t *testing.T) {
+func TestEditedKernelAlternatesWithTheOriginal(t *testing.T) {
 	golden := wordingtest.New(t)
 	r := newRig(t, Options{Timing: engine.TimingDispatch, Fuse: normsRun})
 	r.dev.Duration = func(kernel string, _, _, _ uint32) int64 {
@@ -145,7 +145,7 @@ func TestAnotherTextOfAKernelTakesItsPlace(t *testing.T) {
 }
 
 // What is measured of a step is told of the kernels that it ran.
-func TestAStepIsNotMeasuredAgainByOtherKernels(t *testing.T) {
+func TestStepIsNotMeasuredAgainWithOtherKernels(t *testing.T) {
 	golden := wordingtest.New(t)
 	r := newRig(t, Options{Timing: engine.TimingStep, Fuse: normsRun})
 	r.dev.Duration = func(kernel string, _, _, _ uint32) int64 {
@@ -189,7 +189,7 @@ func TestAStepIsNotMeasuredAgainByOtherKernels(t *testing.T) {
 	}
 }
 
-func TestATextThatCannotRunInPlaceOfItsKernelIsRefused(t *testing.T) {
+func TestIncompatibleKernelSourceIsRefused(t *testing.T) {
 	golden := wordingtest.New(t)
 	refused := func(name string, err error) {
 		t.Helper()
@@ -274,7 +274,7 @@ Operation Add can't work with [28] and [27]
 }
 
 // A folder of texts is in force from the start, and says what of it was taken.
-func TestShadersOfAFolderAreInForceFromTheFirstStep(t *testing.T) {
+func TestShaderFolderAppliesFromTheFirstStep(t *testing.T) {
 	golden := wordingtest.New(t)
 	first := newRig(t, Options{Fuse: normsRun})
 	dir := t.TempDir()
@@ -345,7 +345,7 @@ func TestShadersOfAFolderAreInForceFromTheFirstStep(t *testing.T) {
 
 // On a device: a text that does the same differs nowhere, one that is wrong shows how wrong it is, and one
 // with a mistake where it is. None changes what the model says until it is in force.
-func TestAWrongTextShowsItsGapOnADevice(t *testing.T) {
+func TestWrongSourceShowsItsErrorOnADevice(t *testing.T) {
 	s, whole := deviceSession(t, Options{Timing: engine.TimingStep, Fuse: normsRun})
 	ctx := context.Background()
 	do := func(c session.Command) session.Reply {
@@ -403,7 +403,7 @@ func TestAWrongTextShowsItsGapOnADevice(t *testing.T) {
 
 // Every kernel of a prompt and of a decode step, with a text that does the same: it differs nowhere, is
 // within its tolerance, and the text goes on as if nothing had been, cache and all.
-func TestEveryKernelThatIsTriedLeavesTheTextAsItWas(t *testing.T) {
+func TestTryingKernelsKeepsTheText(t *testing.T) {
 	type kernelOf struct {
 		source string
 		step   int

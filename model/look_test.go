@@ -50,7 +50,7 @@ func (r *rig) replays(number func(i int) float32) {
 	}
 }
 
-func TestALookTellsAPageAndWhatItComesTo(t *testing.T) {
+func TestInspectionShowsAPageAndStatistics(t *testing.T) {
 	r := newRig(t, Options{})
 	r.do(promptOf(5))
 	wild := []float32{1, -3, 0, float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), 0, 2}
@@ -119,7 +119,7 @@ func TestAPageStartsAtAnyElement(t *testing.T) {
 }
 
 // A row that lies as lanes load it is read in the order of its columns.
-func TestARowIsReadInTheOrderOfItsColumns(t *testing.T) {
+func TestRowIsReadInColumnOrder(t *testing.T) {
 	r := newRig(t, Options{})
 	r.do(promptOf(5))
 	r.do(session.Command{Kind: session.Next})
@@ -235,7 +235,7 @@ func TestALookSaysWhatItCannotShow(t *testing.T) {
 	r.look(session.LookAt{Value: r.value("embed"), Count: 1})
 }
 
-func TestStatisticsOfWhatIsLargeCanBeCancelledAndSayHowFarTheyAre(t *testing.T) {
+func TestStatisticsReportProgressAndCanBeCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var told []int
@@ -289,7 +289,7 @@ func TestALookAtAWindowOfAMatrix(t *testing.T) {
 
 // After a dispatch that was looked behind just before, what took over a value's memory is not told as the
 // value.
-func TestALookIsRefusedWhereAnotherValueHasTheMemory(t *testing.T) {
+func TestInspectingAnOverwrittenValueIsRefused(t *testing.T) {
 	golden := wordingtest.New(t)
 	r := newRig(t, Options{})
 	r.do(promptOf(5))

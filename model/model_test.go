@@ -64,7 +64,7 @@ func graphOf(t *testing.T, o Options) *graph.Graph {
 	return g
 }
 
-func TestADispatchSaysWhatEachOfItsKernelsIsBoundTo(t *testing.T) {
+func TestDispatchListsTheBindingsOfItsKernels(t *testing.T) {
 	g := graphOf(t, Options{}).Describe()
 	bound := map[string][]string{} // q of the first layer's, by kernel
 	for i := range g.Dispatches {
@@ -449,7 +449,7 @@ func TestWeightsOfAClosedModelAreAnError(t *testing.T) {
 	}
 }
 
-func TestFileThatIsNoModelIsRefusedInOneLine(t *testing.T) {
+func TestNonModelFileIsRefusedInOneLine(t *testing.T) {
 	dir := t.TempDir()
 	text := filepath.Join(dir, "model.gguf") // the name says nothing
 	if err := os.WriteFile(text, []byte("# a text\n"), 0o600); err != nil {
@@ -468,7 +468,7 @@ type machineWithout struct{ fake.Driver }
 
 func (*machineWithout) Adapters() ([]gpu.AdapterInfo, error) { return nil, gpu.ErrNoAdapter }
 
-func TestMissingDeviceIsToldAsSuch(t *testing.T) {
+func TestMissingDeviceIsReported(t *testing.T) {
 	golden := wordingtest.New(t)
 	_, err := Open(context.Background(), Options{Driver: &machineWithout{}}, nil)
 	if !errors.Is(err, gpu.ErrNoAdapter) || errors.Is(err, session.ErrUsage) {

@@ -8,7 +8,7 @@ import (
 )
 
 // The log says how much memory a model takes in the units of every table.
-func TestTheLogHasMemoryInTheUnitsOfTables(t *testing.T) {
+func TestLogAndTablesShareMemoryUnits(t *testing.T) {
 	g := newRig(t, Options{}).s.runner.Net.Graph
 	var total int64
 	for _, n := range g.AllocatedBytes() {

@@ -110,7 +110,7 @@ func anyCommand(t *rapid.T) session.Command {
 
 // Whatever commands come, several of them at once, cancelled at any event: what a front end has rebuilt from
 // the events stands where the last reply says, and counts the steps that the replies count.
-func TestAMirrorBehindAPipeStandsWhereTheRepliesSay(t *testing.T) {
+func TestRemoteMirrorFollowsTheReplies(t *testing.T) {
 	p := newPiped(t)
 	steps := 0
 	rapid.Check(t, func(t *rapid.T) {

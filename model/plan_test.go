@@ -228,7 +228,7 @@ func TestLayersOfAStepRunTheSameKernels(t *testing.T) {
 
 // Rules of fusion meet other neighbours in each architecture: docs/internals/engine.md says what is left of a
 // layer.
-func TestLevelsOfALayerAreThoseOfTheDocs(t *testing.T) {
+func TestLevelsOfALayerMatchTheDocs(t *testing.T) {
 	alone(t)
 	docs, err := os.ReadFile("../docs/internals/engine.md")
 	if err != nil {
@@ -250,7 +250,7 @@ func TestLevelsOfALayerAreThoseOfTheDocs(t *testing.T) {
 }
 
 // And so are those of Gemma 3 by its size, of a layer that sees all positions.
-func TestLevelsOfLargeGemmasAreThoseOfTheDocs(t *testing.T) {
+func TestLevelsOfLargeGemmasMatchTheDocs(t *testing.T) {
 	gemma := func(dim, heads, kvHeads, headDim, ffn int) shape {
 		return shape{
 			Layers: 7, Dim: dim, Heads: heads, KVHeads: kvHeads, HeadDim: headDim, FFN: ffn, Vocab: 262144,
@@ -277,7 +277,7 @@ func TestLevelsOfLargeGemmasAreThoseOfTheDocs(t *testing.T) {
 }
 
 // docs/internals/engine.md says which rules match only what others gave.
-func TestRulesThatMatchWhatOthersGaveFindNoPlaceWithoutThem(t *testing.T) {
+func TestChainedRulesNeedTheirPredecessors(t *testing.T) {
 	file := tinyWide(&arch.Gemma3, 128)
 	file.Set("gemma3.context_length", 4096)
 	path := write(t, file.Bytes())
@@ -305,7 +305,7 @@ func TestRulesThatMatchWhatOthersGaveFindNoPlaceWithoutThem(t *testing.T) {
 
 // In each architecture o and down read a row that lies as their lanes load it, and where sums are left to
 // products, those do that add to them: but for the sum that the last layer takes a row of, and its own.
-func TestRowsOfEachArchitectureAreSpread(t *testing.T) {
+func TestRowsOfEachArchitectureAreInterleaved(t *testing.T) {
 	for _, a := range ggufArchitectures() {
 		spread := map[string]int{}
 		file := tinyWide(a, 128)
@@ -328,7 +328,7 @@ func TestRowsOfEachArchitectureAreSpread(t *testing.T) {
 }
 
 // Planning is linear in the layers, told by what it allocates: a time would depend on the machine.
-func TestPlanningTakesTwiceAsMuchForTwiceTheLayers(t *testing.T) {
+func TestPlanningTimeGrowsLinearlyWithLayers(t *testing.T) {
 	alone(t)
 	allocated := func(layers int) uint64 {
 		path := hollow(t, deep(layers))

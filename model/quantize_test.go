@@ -16,7 +16,7 @@ import (
 )
 
 // What the graph holds is as far from the file's weights as the quantiser says, whatever the file's type is.
-func TestQuantizedMatrixIsAsFarFromTheFilesAsIsSaid(t *testing.T) {
+func TestQuantizedMatrixHasTheReportedError(t *testing.T) {
 	t.Parallel()
 	const rows, cols = 70, 128
 	random := rand.New(rand.NewPCG(5, 6))

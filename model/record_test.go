@@ -80,7 +80,7 @@ func sameButText(t *trace.Trace, a, b trace.PlanID) bool {
 
 // A repeat of an earlier step runs at that step's shapes and has no record. What comes after it is told from
 // the last record all the same: here nothing but the position has changed.
-func TestStepAfterARepeatElsewhereIsToldFromTheRecordBefore(t *testing.T) {
+func TestStepAfterARepeatComparesWithItsPredecessor(t *testing.T) {
 	r := newRig(t, Options{MaxChunk: 16})
 	r.do(promptOf(7))
 	r.do(session.Command{Kind: session.Next})

@@ -17,7 +17,7 @@ import (
 
 // Every output of every operator of the demo model, read while its memory is its own, against the float64
 // references: a prompt, a token, and a token after a step back.
-func TestEveryValueOfAStepIsThatOfTheReferences(t *testing.T) {
+func TestEveryValueOfAStepMatchesTheReferences(t *testing.T) {
 	r := onDevice(t, Options{})
 	x, net := r.Exec, r.Net
 	ref := reference.NewInterpreter(net.Graph)
@@ -70,7 +70,7 @@ func TestEveryValueOfAStepIsThatOfTheReferences(t *testing.T) {
 
 // What a session tells of a value is what the reference computes: of the step that ran last, of one before
 // it, and of the cache.
-func TestALookOnTheDeviceTellsWhatTheReferencesCompute(t *testing.T) {
+func TestInspectedValuesMatchTheReferencesOnTheDevice(t *testing.T) {
 	s, end := deviceSession(t, Options{IgnoreEOS: true})
 	defer end()
 	net := s.runner.Net

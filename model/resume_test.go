@@ -94,7 +94,7 @@ func TestAnEngineGoesOnWhereAnotherOneWas(t *testing.T) {
 	}
 }
 
-func TestAnotherTokenThanTheFirstTimeIsNotTaken(t *testing.T) {
+func TestDifferentTokenInARepeatIsNotUsed(t *testing.T) {
 	golden := wordingtest.New(t)
 	r := newRig(t, Options{})
 	r.do(promptOf(5))

@@ -22,7 +22,7 @@ import (
 )
 
 // The GPU finds the candidates that the host would find among all logits, whatever their number.
-func TestCandidatesOfTheGPUAreThoseOfTheHost(t *testing.T) {
+func TestGPUAndHostFindTheSameCandidates(t *testing.T) {
 	dev := gputest.Open(t)
 	steps := func(candidates int) []trace.Step {
 		r := openOn(t, dev, Options{TopLogits: candidates, IgnoreEOS: true, Context: 64})
@@ -75,7 +75,7 @@ func TestNaNOfAWeightIsFound(t *testing.T) {
 }
 
 // So it is where products leave a row to those behind them.
-func TestNaNOfAnMLPIsToldByItsColumn(t *testing.T) {
+func TestMLPNaNIsLocatedByColumn(t *testing.T) {
 	const ffn = 128 // gate and up are one
 	b := tinyWide(&arch.Llama, ffn)
 	b.Change("blk.1.ffn_gate.weight", func(data []byte) {
@@ -91,7 +91,7 @@ func TestNaNOfAnMLPIsToldByItsColumn(t *testing.T) {
 }
 
 // What is drawn from the candidates of the GPU is what is drawn from all logits.
-func TestTokensDrawnOnTheGPUAreThoseOfTheHost(t *testing.T) {
+func TestGPUAndHostSampleTheSameTokens(t *testing.T) {
 	dev, path := gputest.Open(t), write(t, tiny().Bytes())
 	tokens := func(s sample.Sampling, told int) (list []int) {
 		r := openOn(t, dev, Options{Path: path, Sampling: s, TopLogits: told, IgnoreEOS: true})
@@ -114,7 +114,7 @@ func TestTokensDrawnOnTheGPUAreThoseOfTheHost(t *testing.T) {
 }
 
 // A penalty looks back over the text, which the steps of a run have grown.
-func TestPenalisedTokensAreTheSameHoweverStepsFollowEachOther(t *testing.T) {
+func TestPipeliningKeepsPenalizedTokens(t *testing.T) {
 	by := sample.Sampling{TopP: 1, RepeatPenalty: 1.7, RepeatLastN: 8}
 	dev := gputest.Open(t)
 	var want []int

@@ -90,7 +90,7 @@ func TestFiltersLeaveTheTokensThatTheyName(t *testing.T) {
 }
 
 // Tokens come as often as they are likely, at any temperature.
-func TestTokensAreDrawnAsOftenAsTheyAreLikely(t *testing.T) {
+func TestTokenFrequenciesMatchProbabilities(t *testing.T) {
 	const n = 20000
 	list, sum := ranked([]float64{1, 0.5, 0, -1, math.Inf(-1)})
 	for _, temperature := range []float64{0.5, 1, 2} {
@@ -149,7 +149,7 @@ func TestFewLogitsGiveWhatAllGive(t *testing.T) {
 }
 
 // TopP is a share of what TopK leaves: with some of that unseen it is not known where it ends.
-func TestAShareOfMoreThanWasReadWantsThemAll(t *testing.T) {
+func TestShareAboveTheReadLogitsNeedsAll(t *testing.T) {
 	const k = basic.MaxTopK + 36
 	logits := make([]float64, 1000)
 	for i := range logits {
@@ -168,7 +168,7 @@ func TestAShareOfMoreThanWasReadWantsThemAll(t *testing.T) {
 	}
 }
 
-func TestAPenaltyThatMayBringUpOthersWantsThemAll(t *testing.T) {
+func TestPenaltyThatReordersNeedsAllLogits(t *testing.T) {
 	logits := make([]float64, 200)
 	recent := make([]int, basic.MaxTopK)
 	for i := range logits {

@@ -17,7 +17,7 @@ import (
 	"gpuscope/trace"
 )
 
-func TestPromptStepBackAndOnGivesTheSameText(t *testing.T) {
+func TestSteppingBackAndForthKeepsTheText(t *testing.T) {
 	r := newRig(t, Options{})
 	r.wantStand(`step -1, position 0, ""`)
 	r.do(promptOf(5))
@@ -216,7 +216,7 @@ func TestCancelledPromptGoesOnWithNext(t *testing.T) {
 	r.wantStand(`step 3, position 11, "kl"`)
 }
 
-func TestFailedStepLeavesThePositionAndTheNextOneWorks(t *testing.T) {
+func TestFailedStepKeepsThePosition(t *testing.T) {
 	fault := errors.New("injected")
 	for _, kind := range []fake.Kind{
 		fake.Write, fake.Begin, fake.BeginPass, fake.EndPass, fake.CopyOut,
@@ -258,7 +258,7 @@ func TestLostDeviceEndsTheSession(t *testing.T) {
 }
 
 // Whatever is under way when the device is lost, and whatever would then be put right, it is told once.
-func TestALostDeviceIsToldOnce(t *testing.T) {
+func TestLostDeviceIsReportedOnce(t *testing.T) {
 	for _, c := range []session.Command{
 		{Kind: session.Run, N: 9},
 		{Kind: session.Cost, N: 3, Parts: []trace.Part{{Name: "q", Dispatches: []trace.DispatchID{2}}}},
@@ -325,7 +325,7 @@ func TestCloseInTheMiddleOfARun(t *testing.T) {
 
 // Nobody reads the events while the session closes, and somebody does afterwards, as a recording on its way
 // to a file: what came before the end is there to the last step that was told, and hangs together.
-func TestEventsOfASessionThatWasClosedHaveNoHole(t *testing.T) {
+func TestClosedSessionLosesNoEvents(t *testing.T) {
 	driver := &fake.Driver{All: []fake.Options{{NoLog: true}}}
 	opened, err := Open(context.Background(),
 		Options{Path: write(t, tiny().Bytes()), Driver: driver, IgnoreEOS: true}, nil)

@@ -198,7 +198,7 @@ func TestAPromptPausesWhereAConditionIsMet(t *testing.T) {
 }
 
 // A position that lies behind the text does not hold up a run; one that it was set back from does again.
-func TestARunPausesAtAPositionAsOftenAsItComesThere(t *testing.T) {
+func TestRunPausesAtAPositionEveryTime(t *testing.T) {
 	r := newRig(t, Options{})
 	r.do(promptOf(5))
 	run := session.Command{Kind: session.Run, Until: 12, Breaks: []session.Break{
@@ -216,7 +216,7 @@ func TestARunPausesAtAPositionAsOftenAsItComesThere(t *testing.T) {
 }
 
 // What a step changed is said against the step before it in the text, whatever the device ran last.
-func TestAConditionComparesWithTheStepBeforeInTheText(t *testing.T) {
+func TestConditionComparesWithTheTextsPreviousStep(t *testing.T) {
 	file := tiny()
 	file.Set("llama.context_length", 1000)
 	r := newRigOn(t, Options{}, file, fake.Options{NoLog: true})
@@ -283,7 +283,7 @@ func TestWhatHappenedToTheTextIsRecorded(t *testing.T) {
 }
 
 // The fake device computes nothing, so what counts is what ran: dispatches by their order in the step.
-func TestAStepRunsUpToADispatchAndIsFinished(t *testing.T) {
+func TestStepPausesAtADispatchAndFinishes(t *testing.T) {
 	golden := wordingtest.New(t)
 	r := newRig(t, Options{})
 	ran := 0
@@ -354,7 +354,7 @@ func unused(r *rig) int {
 	return -1
 }
 
-func TestARunThatStopsAtAKernelStandsAtItsDispatch(t *testing.T) {
+func TestRunPausesAtTheDispatchOfItsKernel(t *testing.T) {
 	r := newRig(t, Options{})
 	r.do(promptOf(5))
 	r.do(session.Command{Kind: session.Run, Breaks: []session.Break{{On: "op", Of: "1.mlp.down"}}})
@@ -466,7 +466,7 @@ func TestAnEditKeepsWhatTheCacheHas(t *testing.T) {
 	r.wantStand(`step 0, position 5, "f"`)
 }
 
-func TestPromptsAreReadInChunksOfTheSessionsSize(t *testing.T) {
+func TestPromptsAreReadInSessionSizedChunks(t *testing.T) {
 	golden := wordingtest.New(t)
 	r := newRig(t, Options{MaxChunk: 16})
 	for _, test := range []struct {

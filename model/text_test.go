@@ -68,7 +68,7 @@ func TestTextEndsWithTheEndToken(t *testing.T) {
 	on.wantStand(`step 5, position 10, "fghjk"`)
 }
 
-func TestTextStartsWithTheTokenThatTheFileWants(t *testing.T) {
+func TestTextStartsWithTheFilesToken(t *testing.T) {
 	r := newRig(t, Options{})
 	r.do(session.Command{Kind: session.Prompt, Text: "Hi"})
 	if got := r.mirror.Trace.Steps[0].Tokens; !slices.Equal(got, []int{tinyEnd, 'H', 'i'}) {
@@ -107,7 +107,7 @@ func TestCharactersComeWhole(t *testing.T) {
 }
 
 // A token that comes out at the last position has no place to go in, and is given all the same.
-func TestTheLastPositionOfTheContextGivesAToken(t *testing.T) {
+func TestLastPositionOfTheContextGivesAToken(t *testing.T) {
 	r := newRig(t, Options{TopLogits: 2})
 	c := promptOf(tinyContext)
 	c.N = 1
@@ -130,7 +130,7 @@ func TestTheLastPositionOfTheContextGivesAToken(t *testing.T) {
 }
 
 // Bytes that begin a character and do not end it are in no token's text, and are told all the same.
-func TestUnfinishedCharacterIsTold(t *testing.T) {
+func TestUnfinishedCharacterIsReported(t *testing.T) {
 	r := newRig(t, Options{})
 	bytes := []byte("é€")
 	r.token = func(position int, tokens []int) int { return int(bytes[(position+len(tokens))%len(bytes)]) }
@@ -200,7 +200,7 @@ func TestCandidatesCarryTheirText(t *testing.T) {
 
 // Of logits that are no numbers no token follows: the step is told with what there is, the text ends, and it
 // is an error that says where.
-func TestLogitsThatAreNoNumbersEndTheTextInWords(t *testing.T) {
+func TestNaNLogitsEndTheTextWithMessage(t *testing.T) {
 	golden := wordingtest.New(t)
 	for _, candidates := range []int{0, 3} {
 		r := newRig(t, Options{TopLogits: candidates, IgnoreEOS: true})

@@ -105,7 +105,7 @@ func TestTimingLevelIsTheSteps(t *testing.T) {
 	}
 }
 
-func TestStepTimedByBlocksHasOneForEachPartOfALayer(t *testing.T) {
+func TestBlockTimingCoversEachPartOfALayer(t *testing.T) {
 	r := newRig(t, Options{Timing: engine.TimingBlock})
 	r.dev.PassNS = 5000
 	r.do(promptOf(5))
@@ -136,7 +136,7 @@ func TestStepTimedByBlocksHasOneForEachPartOfALayer(t *testing.T) {
 }
 
 // The next step cannot begin before the token of this one is known, so the time to find it is the step's.
-func TestWallTimeOfAStepIncludesFindingItsToken(t *testing.T) {
+func TestWallTimeOfAStepIncludesSampling(t *testing.T) {
 	const takes = 20 * time.Millisecond
 	r := newRig(t, Options{})
 	r.token = func(position int, tokens []int) int {

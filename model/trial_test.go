@@ -76,7 +76,7 @@ func TestAnOperatorIsTimedOnEachRoute(t *testing.T) {
 	r.wantStand(`step 3, position 8, "fghi"`)
 }
 
-func TestTimingAnOperatorIsRefusedWhereItCannotBe(t *testing.T) {
+func TestImpossibleOperatorTimingIsRefused(t *testing.T) {
 	golden := wordingtest.New(t)
 	r := newRig(t, Options{MaxChunk: 8})
 	op, none := r.opNamed("layers.0.attn.q"), trace.OpID(999)
@@ -119,7 +119,7 @@ func TestTimingAnOperatorIsRefusedWhereItCannotBe(t *testing.T) {
 
 // Timing an operator runs it on whatever lies in memory, also one that writes the caches: afterwards State is
 // what it was, and the same step gives the same logits.
-func TestTimingAnOperatorLeavesTheCachesOnTheDevice(t *testing.T) {
+func TestTimingAnOperatorLeavesTheDeviceCaches(t *testing.T) {
 	r := onDevice(t, Options{Context: 64, MaxChunk: 16})
 	x, net := r.Exec, r.Net
 	ctx := context.Background()

@@ -77,7 +77,7 @@ func TestTheReferenceRunFollowsTheText(t *testing.T) {
 }
 
 // What writes scratch memory for the next dispatch of its operator is held to nothing, and that is said.
-func TestWhatHasNoResultOfItsOwnIsCounted(t *testing.T) {
+func TestUncheckedDispatchesAreCounted(t *testing.T) {
 	routes := map[string]string{"sdpa_with_kv_cache": "materialized"}
 	s, end := deviceSession(t, Options{Path: write(t, tiny().Bytes()), Routes: routes})
 	do := func(c session.Command) {
@@ -125,7 +125,7 @@ func (c *countdown) Err() error {
 }
 
 // Of a run that breaks off what it came to is told, and nothing of the dispatches that it did not come to.
-func TestAVerificationThatBreaksOffTellsWhatItHas(t *testing.T) {
+func TestInterruptedVerificationReportsItsResults(t *testing.T) {
 	routes := map[string]string{"sdpa_with_kv_cache": "materialized"} // not all have a result of their own
 	s, end := deviceSession(t, Options{Path: write(t, tiny().Bytes()), Routes: routes})
 	ctx := t.Context()
@@ -152,7 +152,7 @@ func TestAVerificationThatBreaksOffTellsWhatItHas(t *testing.T) {
 
 // Numbers that are none in the weights are no fault of a kernel: its reference has them too. The step that
 // gives no token is verified all the same.
-func TestNaNOfTheWeightsIsToldWhereItComesIn(t *testing.T) {
+func TestNaNInWeightsIsLocated(t *testing.T) {
 	file := tiny()
 	file.Change("blk.1.ffn_norm.weight", func(data []byte) {
 		binary.LittleEndian.PutUint32(data[4*7:], math.Float32bits(float32(math.NaN())))
@@ -247,7 +247,7 @@ func TestEachWayThatAttentionEndsIsWithinTolerance(t *testing.T) {
 	}
 }
 
-func TestSamplesAreTheSameInEveryRunAndReachBothEnds(t *testing.T) {
+func TestSamplesAreReproducibleAndReachBothEnds(t *testing.T) {
 	for _, n := range []int{1, 2, 7, 64, 1000} {
 		for _, k := range []int{1, 2, 5, 63, 1000} {
 			places := verify.Spread("layers.0.attn.q", n, k)
@@ -301,7 +301,7 @@ func TestWhatAnotherMakesIsHeldToItsReference(t *testing.T) {
 
 // Products that take a sum in are held to what the step gave them: who made the one before it wrong is blamed
 // alone, though all sums behind are of that.
-func TestAWrongSumIsBlamedOnWhatMakesItAlone(t *testing.T) {
+func TestWrongSumBlamesOnlyItsOperator(t *testing.T) {
 	path, _ := architectureFile(t, "gemma3")
 	s, end := deviceSession(t, Options{Path: path, IgnoreEOS: true})
 	g := s.runner.Net.Graph.Describe()
@@ -338,7 +338,7 @@ func verifyWith(t *testing.T, s *live, kernel, text string) {
 }
 
 // A product is held to what the step gave it, by whichever kernel that came: a wrong one is blamed alone.
-func TestAWrongKernelIsBlamedAloneInStaticMode(t *testing.T) {
+func TestStaticModeBlamesOnlyTheWrongKernel(t *testing.T) {
 	file := tinyWide(&arch.Llama, 128)
 	file.Set("llama.context_length", 2100)
 	o := Options{Path: write(t, file.Bytes()), IgnoreEOS: true}

@@ -114,7 +114,7 @@ func given(t *testing.T, path string, prompt session.Command, n int) (ids []int)
 	return ids
 }
 
-func TestEndTokenComesFromConfigJSON(t *testing.T) {
+func TestEndTokenComesFromConfig(t *testing.T) {
 	m := readShared(t, "eos-in-config", 0)
 	want := []tokenizer.End{{ID: 2, Text: "<eos>", From: "config.json: eos_token_id"}}
 	if got := m.tokens.Ends(); !slices.Equal(got, want) {

@@ -97,7 +97,7 @@ func TestCeilingsAreThoseOfTheDevice(t *testing.T) {
 
 // A GPU whose clock rises while it is measured is measured at its highest: while it is warmed up, and where
 // it rises later too.
-func TestCeilingsAreOfTheClockThatTheGPURisesTo(t *testing.T) {
+func TestCeilingsAreMeasuredAtTheRaisedClock(t *testing.T) {
 	var began time.Time
 	copies := 0
 	for name, clock := range map[string]func() float64{

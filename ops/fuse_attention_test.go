@@ -81,7 +81,7 @@ func (c leftAttention) points() (points []step) {
 	return points
 }
 
-func TestAttentionOfOneTokenIsLeftWhereItsSplitsAreFew(t *testing.T) {
+func TestOneTokenAttentionIsDeferredWithFewSplits(t *testing.T) {
 	for _, headDim := range []int{16, 64, 68, 128} {
 		few, most := 128, 2048
 		if headDim > 64 {
@@ -205,7 +205,7 @@ func sampleLeftAttention(t *rapid.T) leftAttention {
 	return c
 }
 
-func TestSplitsThatProductsPutTogetherKeepWhatAGraphComputes(t *testing.T) {
+func TestCombiningSplitsInProductsKeepsResults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := sampleLeftAttention(t)
 		fused, plain := c.fused(t, gpu.DefaultLimits())
@@ -213,7 +213,7 @@ func TestSplitsThatProductsPutTogetherKeepWhatAGraphComputes(t *testing.T) {
 	})
 }
 
-func TestSplitsThatProductsPutTogetherOnTheGPU(t *testing.T) {
+func TestSplitsCombinedInProductsOnTheGPU(t *testing.T) {
 	dev := gputest.Open(t)
 	for seed := range few(20) {
 		c := rapid.Custom(sampleLeftAttention).Example(seed)
@@ -223,7 +223,7 @@ func TestSplitsThatProductsPutTogetherOnTheGPU(t *testing.T) {
 }
 
 // Of several tokens nothing is left to a product of the last, though it has one row.
-func TestTheLastRowOfSeveralTokensIsNotOfSplits(t *testing.T) {
+func TestLastRowOfSeveralTokensUsesNoSplits(t *testing.T) {
 	a := attention{qHeads: 8, kvHeads: 2, headDim: 16, tokens: 3, context: 512}
 	build := func(b *graph.Builder) {
 		q, k, v := a.inputs(b)
@@ -237,7 +237,7 @@ func TestTheLastRowOfSeveralTokensIsNotOfSplits(t *testing.T) {
 }
 
 // A product of the last token may take its residual out of rows that are always several.
-func TestAResidualOfFiveRowsIsCutBesideOneToken(t *testing.T) {
+func TestFiveRowResidualIsCutForOneToken(t *testing.T) {
 	a := attention{qHeads: 8, kvHeads: 2, headDim: 16, tokens: 3, context: 512, Last: true}
 	build := func(b *graph.Builder) {
 		q, k, v := a.inputs(b)
@@ -274,7 +274,7 @@ func TestAttentionIsNoResidualOfItsOwnReader(t *testing.T) {
 
 // With --static a token may be left in splits at any position where each of them has some: the reference
 // gives them there.
-func TestSplitsAskedForAtFewPositionsHaveAReference(t *testing.T) {
+func TestRequestedSplitsAtFewPositionsHaveAReference(t *testing.T) {
 	a := attention{qHeads: 8, kvHeads: 2, headDim: 64, tokens: 1, context: 512}
 	c := leftAttention{attention: a, format: weight.F32, out: 24, views: 1}
 	g := fusedBy(t, c.build, gpu.DefaultLimits(), fuseResidual, fuseAttention, fuseNorm)
@@ -329,7 +329,7 @@ func TestSplitsThatAreLeftHaveNoReference(t *testing.T) {
 }
 
 // A sum of values that f32 has no room for is told by its column, which each split has.
-func TestWhatIsNotFiniteInSplitsIsToldByItsColumn(t *testing.T) {
+func TestNonFiniteSplitsAreLocatedByColumn(t *testing.T) {
 	const heads, headDim, wrong = 2, 64, 71 // of the second head
 	a := attention{qHeads: heads, kvHeads: heads, headDim: headDim, tokens: 1, context: 512}
 	c := leftAttention{attention: a, format: weight.F32, out: 24, views: 1}

@@ -64,7 +64,7 @@ func TestProductsOfOneTensorTakeTilesTogether(t *testing.T) {
 	}
 }
 
-func TestProductsOfOneTensorKeepWhatAGraphComputes(t *testing.T) {
+func TestMergingProductsOfOneTensorKeepsResults(t *testing.T) {
 	dev := gputest.Open(t)
 	// With -short only those that are split.
 	for _, x := range dealt(1, [][]int{{200, 32}, {20, 1024}}) {

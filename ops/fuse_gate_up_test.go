@@ -110,7 +110,7 @@ func gateUpGraph(t *rapid.T) func(b *graph.Builder) {
 	}
 }
 
-func TestGateAndUpAsOneProductKeepWhatAGraphComputes(t *testing.T) {
+func TestMergingGateAndUpKeepsResults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		if n := referencesAgree(t, fuseGateUp, gateUpGraph(t), gateUpPoints); n != 1 {
 			t.Fatalf("fused in %d places", n)
@@ -118,7 +118,7 @@ func TestGateAndUpAsOneProductKeepWhatAGraphComputes(t *testing.T) {
 	})
 }
 
-func TestGateAndUpAsOneProductOnTheGPU(t *testing.T) {
+func TestMergedGateAndUpOnTheGPU(t *testing.T) {
 	dev := gputest.Open(t)
 	for seed := range few(12) {
 		kernelsAgree(t, dev, fuseGateUp, rapid.Custom(gateUpGraph).Example(seed), gateUpPoints)
@@ -126,7 +126,7 @@ func TestGateAndUpAsOneProductOnTheGPU(t *testing.T) {
 }
 
 // A lane has several chunks of so many columns, and goes on from the last row of up to the first of gate.
-func TestGateAndUpOfManyColumnsOnTheGPU(t *testing.T) {
+func TestWideGateAndUpOnTheGPU(t *testing.T) {
 	dev := gputest.Open(t)
 	const k, n = 16384, 128
 	for _, name := range []string{weight.Q4_0.Name, weight.Q8_0.Name, "q4_k", "q6_k"} {
@@ -142,7 +142,7 @@ func TestGateAndUpOfManyColumnsOnTheGPU(t *testing.T) {
 }
 
 // Products of the last row alone are not joined: one of all rows would give more.
-func TestGateAndUpOfTheLastRowStayTwo(t *testing.T) {
+func TestLastRowGateAndUpStaySeparate(t *testing.T) {
 	build := func(b *graph.Builder) {
 		x := b.Input("x", graph.F32, []int{1, 1, 32}, []int{1, 9, 32})
 		gate := Linear(b, "gate", lastOf(b, x, 1), noiseMatrix("gate.w", 256, 32, weight.Q4_0), graph.None)

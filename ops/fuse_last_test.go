@@ -141,7 +141,7 @@ var lastPoints = func() (list []step) {
 	return list
 }()
 
-func TestTheLastRowAloneIsWhatAGraphComputes(t *testing.T) {
+func TestComputingOnlyTheLastRowKeepsResults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		if referencesAgree(t, fuseLast, lastGraph(t), lastPoints) == 0 {
 			t.Fatal("nothing was fused")
@@ -149,7 +149,7 @@ func TestTheLastRowAloneIsWhatAGraphComputes(t *testing.T) {
 	})
 }
 
-func TestTheLastRowAloneOnTheGPU(t *testing.T) {
+func TestOnlyTheLastRowOnTheGPU(t *testing.T) {
 	dev := gputest.Open(t)
 	for seed := range few(12) {
 		kernelsAgree(t, dev, fuseLast, rapid.Custom(lastGraph).Example(seed), lastPoints)

@@ -12,7 +12,7 @@ import (
 	"gpuscope/ops/basic"
 )
 
-func TestASumWithANormIsDoneByTheNorm(t *testing.T) {
+func TestNormComputesItsSum(t *testing.T) {
 	for name, c := range map[string]struct {
 		build func(b *graph.Builder, x, norm graph.ValueID) graph.ValueID
 		want  []string
@@ -51,7 +51,7 @@ func TestASumWithANormIsDoneByTheNorm(t *testing.T) {
 	}
 }
 
-func TestSumsThatNormsDoKeepWhatAGraphComputes(t *testing.T) {
+func TestFusingSumsIntoNormsKeepsResults(t *testing.T) {
 	fusions := 0
 	rapid.Check(t, func(t *rapid.T) {
 		fusions += referencesAgree(t, fuseNormAdd, residualGraph(t), residualPoints)
@@ -61,7 +61,7 @@ func TestSumsThatNormsDoKeepWhatAGraphComputes(t *testing.T) {
 	}
 }
 
-func TestSumsThatNormsDoOnTheGPU(t *testing.T) {
+func TestSumsFusedIntoNormsOnTheGPU(t *testing.T) {
 	dev := gputest.Open(t)
 	for seed := range few(20) {
 		kernelsAgree(t, dev, fuseNormAdd, rapid.Custom(residualGraph).Example(seed), residualPoints)

@@ -92,7 +92,7 @@ func TestAttentionWithNormsKeepsWhatAGraphComputes(t *testing.T) {
 }
 
 // Where v is the norm of k, attention reads it twice, and turns one of them.
-func TestANormThatIsTheValuesTooIsNotLeft(t *testing.T) {
+func TestNormReadAsAValueIsNotDeferred(t *testing.T) {
 	a := attention{qHeads: 4, kvHeads: 2, headDim: 16, tokens: 3, context: 40}
 	build := func(b *graph.Builder) {
 		q, k, _ := a.inputs(b)

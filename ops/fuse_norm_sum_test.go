@@ -15,7 +15,7 @@ import (
 	"gpuscope/ops/weight"
 )
 
-func TestASumWithANormIsLeftToTheProductsBehindTheNextNorm(t *testing.T) {
+func TestSumWithNormIsDeferredToLaterProducts(t *testing.T) {
 	linear := func(b *graph.Builder, name string, x graph.ValueID) graph.ValueID {
 		k := shape.Last(b.MaxDims(x))
 		return Linear(b, name, x, noiseMatrix(name+".w", k, k, weight.Q8_0), graph.None)
@@ -106,7 +106,7 @@ func TestASumWithANormIsLeftToTheProductsBehindTheNextNorm(t *testing.T) {
 }
 
 // What is added to a norm is not what it is a norm of, though a product gives it too.
-func TestAProductThatANormIsAddedToPreparesNoNorm(t *testing.T) {
+func TestProductAddedToANormPreparesNone(t *testing.T) {
 	g := fusedBy(t, func(b *graph.Builder) {
 		linear := func(name string, x graph.ValueID) graph.ValueID {
 			return Linear(b, name, x, noiseMatrix(name+".w", 32, 32, weight.Q8_0), graph.None)
@@ -125,7 +125,7 @@ func TestAProductThatANormIsAddedToPreparesNoNorm(t *testing.T) {
 
 // A product that takes a sum in has other tiles than by itself where its lanes fill workgroup memory: what it
 // gives a norm behind it is of those.
-func TestAProductThatTakesASumInGivesTheSquaresOfItsOwnRows(t *testing.T) {
+func TestProductWithAFusedSumWritesRowSquares(t *testing.T) {
 	limits := large
 	limits.MaxWorkgroupStorage = 16 << 10
 	g := fusedBy(t, func(b *graph.Builder) {
@@ -196,7 +196,7 @@ func normSumPoints(k int) (list []step) {
 	return list
 }
 
-func TestSumsThatProductsTakeInKeepWhatAGraphComputes(t *testing.T) {
+func TestFusingSumsIntoProductsKeepsResults(t *testing.T) {
 	limits := gpu.DefaultLimits()
 	limits.MaxStorageBuffers = 11 // weights of some formats are four arrays
 	rapid.Check(t, func(t *rapid.T) {
@@ -207,7 +207,7 @@ func TestSumsThatProductsTakeInKeepWhatAGraphComputes(t *testing.T) {
 	})
 }
 
-func TestSumsThatProductsTakeInOnTheGPU(t *testing.T) {
+func TestSumsFusedIntoProductsOnTheGPU(t *testing.T) {
 	dev := gputest.Open(t)
 	for seed := range few(8) {
 		build := rapid.Custom(normSumGraph).Example(seed)

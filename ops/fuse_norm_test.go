@@ -14,7 +14,7 @@ import (
 	"gpuscope/ops/weight"
 )
 
-func TestANormOfOneRowIsLeftToTheProductsThatReadIt(t *testing.T) {
+func TestOneRowNormIsDeferredToItsReaders(t *testing.T) {
 	norm := func(b *graph.Builder, k int, before string) graph.ValueID {
 		var x graph.ValueID
 		if before == "embed" {
@@ -159,7 +159,7 @@ func normPoints(k int) (list []step) {
 	return list
 }
 
-func TestNormsThatProductsTakeInKeepWhatAGraphComputes(t *testing.T) {
+func TestFusingNormsIntoProductsKeepsResults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		build := normGraph(t)
 		if referencesAgree(t, fuseNorm, build, normPoints(columnsOf(build))) == 0 {
@@ -175,7 +175,7 @@ func columnsOf(build func(b *graph.Builder)) int {
 	return shape.Last(b.MaxDims(0))
 }
 
-func TestNormsThatProductsTakeInOnTheGPU(t *testing.T) {
+func TestNormsFusedIntoProductsOnTheGPU(t *testing.T) {
 	dev := gputest.Open(t)
 	for seed := range few(20) {
 		build := rapid.Custom(normGraph).Example(seed)
@@ -183,7 +183,7 @@ func TestNormsThatProductsTakeInOnTheGPU(t *testing.T) {
 	}
 }
 
-func TestARowForProductsLiesAsTheirLanesLoadIt(t *testing.T) {
+func TestProductInputRowIsInterleavedForItsLanes(t *testing.T) {
 	for _, width := range []int{32, 96, 2048} {
 		seen := make([]bool, width)
 		for at := range width {

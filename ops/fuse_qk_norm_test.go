@@ -28,7 +28,7 @@ func headNorms(widths [2]int, eps [2]float32, heads [2]int) func(b *graph.Builde
 	}
 }
 
-func TestNormsOfQAndKBecomeOneDispatchWithoutABarrierBetween(t *testing.T) {
+func TestNormsOfQAndKBecomeOneDispatch(t *testing.T) {
 	one := [2]float32{1e-5, 1e-5}
 	for name, c := range map[string]struct {
 		build func(b *graph.Builder)
@@ -92,7 +92,7 @@ func sampleHeadNorms(t *rapid.T) *trial {
 	return &trial{build: build, steps: headNormSteps(width, heads)}
 }
 
-func TestNormsInOneDispatchKeepWhatAGraphComputes(t *testing.T) {
+func TestMergingNormsKeepsResults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := sampleHeadNorms(t)
 		if n := referencesAgree(t, fuseQKNorm, c.build, c.steps); n != 1 {
@@ -101,7 +101,7 @@ func TestNormsInOneDispatchKeepWhatAGraphComputes(t *testing.T) {
 	})
 }
 
-func TestNormsInOneDispatchOnTheGPU(t *testing.T) {
+func TestMergedNormsOnTheGPU(t *testing.T) {
 	dev := gputest.Open(t)
 	for seed := range few(8) {
 		c := rapid.Custom(sampleHeadNorms).Example(seed)

@@ -382,7 +382,7 @@ func kernelsOf(t *testing.T, dev gpu.Device, fused, plain *graph.Graph, points [
 	}
 }
 
-func TestASumHasTheRowsOfWhatHasMore(t *testing.T) {
+func TestSumHasTheRowsOfItsLargerInput(t *testing.T) {
 	for _, c := range []struct {
 		x, residual, want []int
 		ok                bool

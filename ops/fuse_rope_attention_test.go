@@ -129,7 +129,7 @@ var partlyTurned = []turnedAttention{
 	},
 }
 
-func TestAttentionWithARotationKeepsWhatAGraphComputes(t *testing.T) {
+func TestFusingRoPEIntoAttentionKeepsResults(t *testing.T) {
 	dev := gputest.Open(t)
 	for i, c := range partlyTurned {
 		if testing.Short() && i%2 == 0 {

@@ -14,7 +14,7 @@ import (
 // rotations are draws of graphs with a rotation of q and k.
 var rotations = map[string]func(*rapid.T) *trial{"neighbours": sampleRotary, "halves": sampleRotaryHF}
 
-func TestBothRotationsAreOneDispatchWithoutABarrierBetween(t *testing.T) {
+func TestBothRotationsAreOneDispatch(t *testing.T) {
 	build := func(b *graph.Builder) {
 		in := func(name string, dims ...int) graph.ValueID { return b.Input(name, graph.F32, dims, dims) }
 		act := func(name string, heads int) graph.ValueID {
@@ -40,7 +40,7 @@ func TestBothRotationsAreOneDispatchWithoutABarrierBetween(t *testing.T) {
 	}
 }
 
-func TestRotationsInOneDispatchKeepWhatAGraphComputes(t *testing.T) {
+func TestMergingRotationsKeepsResults(t *testing.T) {
 	for name, sample := range rotations {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
@@ -53,7 +53,7 @@ func TestRotationsInOneDispatchKeepWhatAGraphComputes(t *testing.T) {
 	}
 }
 
-func TestRotationsInOneDispatchOnTheGPU(t *testing.T) {
+func TestMergedRotationsOnTheGPU(t *testing.T) {
 	dev := gputest.Open(t)
 	for name, sample := range rotations {
 		t.Run(name, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"gpuscope/ops/weight"
 )
 
-func TestAScaleOfAnEmbeddingIsDoneByIt(t *testing.T) {
+func TestEmbeddingAppliesItsScale(t *testing.T) {
 	for name, c := range map[string]struct {
 		build func(b *graph.Builder, x graph.ValueID) graph.ValueID
 		want  []string

@@ -16,7 +16,7 @@ import (
 	"gpuscope/trace"
 )
 
-func TestASumThatProductsMakeLiesAsThoseLoadItThatTakeInTheNext(t *testing.T) {
+func TestProductSumIsInterleavedForItsReaders(t *testing.T) {
 	type values struct{ sum, next graph.ValueID }
 	product := func(b *graph.Builder, name string, x graph.ValueID) graph.ValueID {
 		return Linear(b, name, x, noiseMatrix(name+".w", 32, 32, weight.Q8_0), graph.None)
@@ -84,7 +84,7 @@ func spreadSums(t failer, build func(b *graph.Builder), limits gpu.Limits) (fuse
 
 func threeSums(t *rapid.T) func(b *graph.Builder) { return normSumsGraph(t, 3) }
 
-func TestSumsThatLieAsLanesLoadThemKeepWhatAGraphComputes(t *testing.T) {
+func TestInterleavingSumsKeepsResults(t *testing.T) {
 	limits := gpu.DefaultLimits()
 	limits.MaxStorageBuffers = 11 // weights of some formats are four arrays
 	rapid.Check(t, func(t *rapid.T) {
@@ -94,7 +94,7 @@ func TestSumsThatLieAsLanesLoadThemKeepWhatAGraphComputes(t *testing.T) {
 	})
 }
 
-func TestSumsThatLieAsLanesLoadThemOnTheGPU(t *testing.T) {
+func TestInterleavedSumsOnTheGPU(t *testing.T) {
 	dev := gputest.Open(t)
 	for seed := range few(8) {
 		build := rapid.Custom(threeSums).Example(seed)
@@ -104,7 +104,7 @@ func TestSumsThatLieAsLanesLoadThemOnTheGPU(t *testing.T) {
 }
 
 // A file may hold fewer numbers than it says.
-func TestAConstantThatIsSpreadIsOfAllItsRow(t *testing.T) {
+func TestInterleavedConstantCoversItsWholeRow(t *testing.T) {
 	b := graph.NewBuilder(gpu.DefaultLimits())
 	three := func() ([]byte, error) { return make([]byte, 12), nil }
 	short := b.Constant("short", graph.F32, []int{64}, three)

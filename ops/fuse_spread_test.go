@@ -67,7 +67,7 @@ func (c gatedRows) fused(t failer, limits gpu.Limits) (fused, plain *graph.Graph
 		fusedBy(t, c.build, limits, fuseResidual, fuseGateUp, fuseNorm)
 }
 
-func TestARowOfAGatedMLPIsLeftToTheProductsThatReadIt(t *testing.T) {
+func TestGatedMLPRowIsDeferredToItsReaders(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*gatedRows)
 		left   bool
@@ -124,7 +124,7 @@ func sampleGatedRows(t *rapid.T) gatedRows {
 
 var gatedRowsPoints = []step{{"x": {1, 40, 256}}, {"x": {1, 1, 256}}, {"x": {1, 7, 256}}, {"x": {1, 1, 256}}}
 
-func TestRowsThatLieAsLanesLoadThemKeepWhatAGraphComputes(t *testing.T) {
+func TestInterleavingRowsKeepsResults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fused, plain := sampleGatedRows(t).fused(t, gpu.DefaultLimits())
 		if placesIn(fused) == placesIn(plain) {
@@ -134,7 +134,7 @@ func TestRowsThatLieAsLanesLoadThemKeepWhatAGraphComputes(t *testing.T) {
 	})
 }
 
-func TestRowsThatLieAsLanesLoadThemOnTheGPU(t *testing.T) {
+func TestInterleavedRowsOnTheGPU(t *testing.T) {
 	dev := gputest.Open(t)
 	for seed := range few(8) {
 		fused, plain := rapid.Custom(sampleGatedRows).Example(seed).fused(t, dev.Info().Limits)

@@ -10,7 +10,7 @@ import (
 
 // A kernel whose text was changed runs in place of the one that was planned for, or is refused before a plan
 // writes one field's value to another's place.
-func TestChangedTextOfAKernelIsHeldToTheBindingsAndParamsItWasPlannedFor(t *testing.T) {
+func TestEditedSourceKeepsPlannedBindingsAndParams(t *testing.T) {
 	was := kind.NewKernel(tinyBuilder(), "rms_norm", shaders.Constants{"Lanes": 64, "Vec": 4, "Both": false, "Residual": false, "Each": 0})
 	for _, c := range []struct{ name, from, to, want string }{
 		{"another body", "params.eps", "(params.eps * 1.0)", ""},
@@ -43,7 +43,7 @@ func TestChangedTextOfAKernelIsHeldToTheBindingsAndParamsItWasPlannedFor(t *test
 }
 
 // What a kernel takes of workgroup memory is known: the library does not check the device's limit.
-func TestAKernelWhoseWorkgroupMemoryIsNotKnownIsRefused(t *testing.T) {
+func TestUnknownWorkgroupMemoryIsRefused(t *testing.T) {
 	was := kind.NewKernel(tinyBuilder(), "rms_norm", shaders.Constants{"Lanes": 64, "Vec": 4, "Both": false, "Residual": false, "Each": 0})
 	k, err := shaders.Read(was.Source)
 	if err != nil {

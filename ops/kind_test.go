@@ -88,7 +88,7 @@ func drawArg(t *rapid.T, b *graph.Builder, name string, typ kind.ArgType, usual 
 
 // Whatever the shapes, an operator whose arguments are of the types of its row is built, or refused in words
 // that name it; and for what was built the reference gives results of the dims that were planned.
-func TestArgumentsOfTheTypesOfAKindAreBuiltOrRefusedByName(t *testing.T) {
+func TestArgumentsOfAKindAreBuiltOrRefused(t *testing.T) {
 	built := map[string]bool{}
 	for i := range Kinds {
 		k := &Kinds[i]
@@ -280,7 +280,7 @@ func TestArgumentsByNameAreHeldToTheKind(t *testing.T) {
 }
 
 // A reader of files has integers as int64, lists as []any, and SymInts as values.
-func TestArgumentsAreTakenInTheFormsThatFilesHaveThem(t *testing.T) {
+func TestArgumentsAreReadInEveryFileFormat(t *testing.T) {
 	b := tinyBuilder()
 	x := b.Input("x", graph.F32, []int{1, 8}, []int{3, 8})
 	rows := New(b, "sym_size", "rows", kind.Args{"x": x, "dim": int64(0)})

@@ -353,7 +353,7 @@ type inSplits struct{ leaver }
 
 func (inSplits) left(int) graph.ValueID { return 1 }
 
-func TestAGEMVHasAsManyLanesAsRunAtOnce(t *testing.T) {
+func TestGEMVLaneCountMatchesTheDevice(t *testing.T) {
 	for _, c := range []struct {
 		f                 weight.Format
 		k, n, rows, lanes int
@@ -474,7 +474,7 @@ func TestReasonsForTilesAreTrue(t *testing.T) {
 }
 
 // Splits of the columns are as many as a device has tiles of at once, and have enough columns each.
-func TestColumnsAreSplitAsFarAsTilesAreFew(t *testing.T) {
+func TestFewTilesSplitColumns(t *testing.T) {
 	limits := gpu.LimitSets[1].Limits
 	for _, c := range []struct{ Route, k, n, m, want int }{
 		{linearSplit128, 2048, 2048, 512, 3},
@@ -540,7 +540,7 @@ func TestProductsHaveRoomForAnyNumberOfRows(t *testing.T) {
 
 // Sums of splits have the memory that some step fills, and no more: of few rows there are the most splits, of
 // many the most rows of each. With --static few rows may be split that else would not.
-func TestSumsOfSplitsHaveTheMemoryThatSomeStepFills(t *testing.T) {
+func TestSplitSumsHaveMemoryForTheLargestStep(t *testing.T) {
 	for _, c := range []linearCase{
 		{k: 2048, n: 2048, live: []int{512}},
 		{k: 8192, n: 1024, live: []int{1000}},
@@ -650,7 +650,7 @@ func TestLinearAddsAResidual(t *testing.T) {
 
 // A kernel of its own would cost a decode step more than the sum that it takes in: its code is fetched from
 // memory in every layer.
-func TestProjectionsWithAndWithoutAResidualShareAKernel(t *testing.T) {
+func TestProjectionsShareAKernelDespiteResiduals(t *testing.T) {
 	b := graph.NewBuilder(gpu.DefaultLimits())
 	x := b.Input("x", graph.F32, []int{1, 1, 256}, []int{1, 70, 256})
 	projection := func(name string, rows int, residual graph.ValueID) *linear {
@@ -670,7 +670,7 @@ func TestProjectionsWithAndWithoutAResidualShareAKernel(t *testing.T) {
 }
 
 // Each param is one that a submit has to wait for: a GEMV has those that its kernel cannot know.
-func TestAGEMVHasForParamsWhatItsKernelCannotKnow(t *testing.T) {
+func TestGEMVParamsHoldWhatItsKernelCannotKnow(t *testing.T) {
 	mlp := func(b *graph.Builder) {
 		x := b.Input("x", graph.F32, []int{1, 256}, []int{9, 256})
 		product := func(name string, x graph.ValueID) graph.ValueID {

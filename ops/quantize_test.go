@@ -10,7 +10,7 @@ import (
 )
 
 // What the pieces stand for is what the format reads from them, and the gap is what that is from the weights.
-func TestQuantizedWeightsAreNearAndTheGapIsTrue(t *testing.T) {
+func TestQuantizedWeightsAreNearAndTheirErrorExact(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for _, group := range []int{32, 64, 128} {
 		const cols = 256
@@ -70,7 +70,7 @@ func TestWeightsOnAGridAreQuantizedExactly(t *testing.T) {
 	}
 }
 
-func TestGapOfAWeightThatIsNotFiniteIsNot(t *testing.T) {
+func TestNonFiniteWeightHasANonFiniteError(t *testing.T) {
 	for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 		row := make([]float32, 64)
 		row[5], row[6], row[40] = float32(bad), 1, 1

@@ -166,7 +166,7 @@ func drawFrom(t *rapid.T, b *graph.Builder, pool []graph.ValueID, name string, t
 }
 
 // Every operator of a random graph gives on the GPU what its reference makes of the same arguments.
-func TestRandomGraphsOfTheTableOnTheGPU(t *testing.T) {
+func TestRandomTableGraphsRunOnTheGPU(t *testing.T) {
 	dev := gputest.Open(t)
 	tried := map[string]int{}
 	for seed := range 80 {

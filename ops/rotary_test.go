@@ -68,7 +68,7 @@ func TestApplyRotaryEmb(t *testing.T) {
 }
 
 // Of the tables a dispatch reads the rows of the positions that it turns.
-func TestTheLastPositionOfQTakesOneRowOfTheTables(t *testing.T) {
+func TestLastQPositionReadsOneTableRow(t *testing.T) {
 	const heads, kvHeads, d = 8, 2, 16
 	for _, queries := range []int{7, 1} {
 		c := rotaryTrial(queries, 7, heads, kvHeads, d)

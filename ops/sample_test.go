@@ -147,7 +147,7 @@ func TestStaticModeTakesEveryLivePoint(t *testing.T) {
 
 // Why a grid is what it is ends with counts that can be seen in the shapes: a number of workgroups that is
 // only itself explains nothing. Of the lanes that it starts no more than all are idle.
-func TestEveryGridSaysHowItFollowsFromTheLiveShape(t *testing.T) {
+func TestEveryGridIsDerivedFromTheLiveShape(t *testing.T) {
 	for _, info := range Kinds {
 		t.Run(info.Name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {

@@ -375,7 +375,7 @@ func TestAWindowBoundsTheWork(t *testing.T) {
 	}
 }
 
-func TestSDPAChoosesItsRouteByLiveTokensAndPositions(t *testing.T) {
+func TestSDPARouteFollowsLiveTokensAndPositions(t *testing.T) {
 	for _, headDim := range []int{64, 132} {
 		c := attention{qHeads: 32, kvHeads: 8, headDim: headDim, tokens: 512, context: 4096}
 		if headDim > sdpaRoomy {
@@ -427,7 +427,7 @@ func TestSDPAChoosesItsRouteByLiveTokensAndPositions(t *testing.T) {
 
 // One workgroup takes few positions; of more a device is filled by as many whole blocks as there are, and
 // never by more workgroups than it takes at once.
-func TestOneTokenIsSplitByThePositionsItSees(t *testing.T) {
+func TestOneTokenIsSplitByVisiblePositions(t *testing.T) {
 	const heads = 8 // workgroups of them
 	for _, window := range []int{0, 600} {
 		c := attention{qHeads: 32, kvHeads: 8, headDim: 128, tokens: 1, context: 8192, window: window}
@@ -495,7 +495,7 @@ func TestSDPARefuses(t *testing.T) {
 	golden.Error("past the cache", bring(live, c.trial().input(t, g, c.trial().steps[0])))
 }
 
-func TestAttentionSaysWhatItReadsAndWhichLanesIdle(t *testing.T) {
+func TestAttentionReportsItsReadsAndIdleLanes(t *testing.T) {
 	const heads, headDim, group = 6, 64, 64
 	b := tinyBuilder()
 	b.AskRoutes(map[string]string{"sdpa_with_kv_cache": "materialized"})
@@ -559,7 +559,7 @@ func TestAttentionSaysWhatItReadsAndWhichLanesIdle(t *testing.T) {
 }
 
 // A tile has 32 rows here, 8 a lane, and 16 lanes share these.
-func TestLanesOfStreamingAttentionIdleWhereTheyHaveNoRow(t *testing.T) {
+func TestStreamingAttentionLanesWithoutARowIdle(t *testing.T) {
 	c := attention{
 		qHeads: 6, kvHeads: 2, headDim: 64, tokens: 100, context: 256, Route: "streaming",
 		stream: streamShape{16, 4, 2}, live: [][2]int{{2, 0}, {3, 0}, {10, 0}, {11, 0}, {43, 100}},

@@ -18,7 +18,7 @@ func TestNothingIsNearAnInfinityButItself(t *testing.T) {
 }
 
 // A quotient is a product by an inverse on some devices, and that of a divisor over 2^126 is 0 to them.
-func TestOfSiLUFarOutNothingNeedBeLeft(t *testing.T) {
+func TestSiLUFarBelowZeroMayBeZero(t *testing.T) {
 	const gate, up = -88, 3
 	for _, r := range gatedOps {
 		c := gatedTrial(&r, 1, 4)

@@ -94,7 +94,7 @@ func (r *running) step(t testing.TB, position int) {
 	}
 }
 
-func TestMirrorOfARunThatNeverEndsStaysWithinItsBudget(t *testing.T) {
+func TestMirrorOfAnEndlessRunKeepsItsBudget(t *testing.T) {
 	const budget, steps = 1 << 20, 20000
 	r := newRunning(t, budget)
 	var before trace.Trace
@@ -140,7 +140,7 @@ func TestMirrorOfARunThatNeverEndsStaysWithinItsBudget(t *testing.T) {
 	runtime.KeepAlive(r)
 }
 
-func TestMirrorGivesRepeatsToTheirStepAndLeavesEarlierTracesAlone(t *testing.T) {
+func TestMirrorAddsRepeatsOnlyToTheirStep(t *testing.T) {
 	r := newRunning(t, 0)
 	r.step(t, 0)
 	r.step(t, 1)
@@ -231,7 +231,7 @@ func longRun(t testing.TB, steps int) *running {
 }
 
 // What a step costs the mirror must not grow with the text that stands before it.
-func TestMirrorOfALongTextCostsWhatItsStepsCost(t *testing.T) {
+func TestMirrorCostGrowsWithStepsOnly(t *testing.T) {
 	allocated := func(steps int) uint64 {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

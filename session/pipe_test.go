@@ -183,7 +183,7 @@ func TestCloseEndsACommandUnderWay(t *testing.T) {
 	})
 }
 
-func TestProgressComesWhileOpeningAndItsFailureIsTheReason(t *testing.T) {
+func TestOpeningReportsProgressAndItsFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		front, served := pipe(func(_ context.Context, emit func(Event)) (Session, error) {
@@ -224,7 +224,7 @@ func TestOpeningIsCancelledWhenTheFrontEndGoes(t *testing.T) {
 	})
 }
 
-func TestALostEngineIsNamedWithItsLastWords(t *testing.T) {
+func TestCrashedEngineIsReportedWithItsLastOutput(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		messagesR, messagesW := io.Pipe()
@@ -266,7 +266,7 @@ func TestALostEngineIsNamedWithItsLastWords(t *testing.T) {
 	})
 }
 
-func TestAPanicOfTheEngineIsQuotedFromItsBeginning(t *testing.T) {
+func TestEnginePanicIsQuotedFromItsBeginning(t *testing.T) {
 	t.Parallel()
 	var w words
 	for _, line := range []string{"warming up", "panic: index out of range [7]", "goroutine 1 [running]:"} {
@@ -312,7 +312,7 @@ func TestEventsOfCommandsThatReturnedOutliveTheSession(t *testing.T) {
 }
 
 // The plan that came in one event with a record which cannot cross must arrive: later steps name it.
-func TestAnEventThatCannotCrossDoesNotEndTheSession(t *testing.T) {
+func TestUnsendableEventDoesNotEndTheSession(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		do := func(_ context.Context, _ Command, emit func(Event)) (Reply, error) {

@@ -125,7 +125,7 @@ func TestACancelIsHeardWhateverWaits(t *testing.T) {
 	})
 }
 
-func TestTheEndOfTheFrontEndIsHeardWhateverWaits(t *testing.T) {
+func TestEndOfTheFrontEndIsAlwaysNoticed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		begun := 0

@@ -10,7 +10,7 @@ import (
 func numbered(i int) Event { return Event{Progress: &Progress{Done: i}} }
 
 // Nobody reads while the session closes, and then somebody does: what comes out has no hole.
-func TestAfterAnEventThatFoundNoRoomNoneComes(t *testing.T) {
+func TestNoEventFollowsOneThatDidNotFit(t *testing.T) {
 	t.Parallel()
 	closing := make(chan struct{})
 	s := NewStream(closing, 2)

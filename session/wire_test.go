@@ -127,7 +127,7 @@ func TestAZeroThatIsThereArrives(t *testing.T) {
 }
 
 // A model that went wrong gives numbers that are none, and its steps are those that people need.
-func TestNumbersThatAreNotFiniteCrossWhereATraceHasWordsForThem(t *testing.T) {
+func TestNonFiniteNumbersSurviveTheTrace(t *testing.T) {
 	t.Parallel()
 	nan := math.NaN()
 	want := trace.Record{Step: &trace.Step{
@@ -260,7 +260,7 @@ func TestAGridOfAnotherLengthIsRefused(t *testing.T) {
 	}
 }
 
-func TestAMessageThatIsCutOrTooLongIsRefused(t *testing.T) {
+func TestCutOrOversizedMessageIsRefused(t *testing.T) {
 	t.Parallel()
 	step := tracetest.Llama(1, 2).Steps[1]
 	b, err := wireBytes(&step)
@@ -423,7 +423,7 @@ func TestAPlanLikeNoneIsRefused(t *testing.T) {
 	}
 }
 
-func TestAnEngineOfAnotherVersionIsRefusedByName(t *testing.T) {
+func TestEngineOfAnotherVersionIsRefused(t *testing.T) {
 	t.Parallel()
 	for first, version := range map[string]string{
 		helloWords + "0123456789abcdef":       "0123456789abcdef",

@@ -135,7 +135,7 @@ func FuzzDescribe(f *testing.F) {
 	})
 }
 
-func TestWhatAKernelDoesWithWhatItMayWriteIsReadFromItsSource(t *testing.T) {
+func TestKernelAccessIsReadFromItsSource(t *testing.T) {
 	for body, want := range map[string]bool{
 		"":                                    false,
 		"y[i] = 1.0;":                         false,

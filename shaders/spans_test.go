@@ -78,7 +78,7 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
 
 // Every name that is not marked stands in the template, in every expansion that is pinned, but for numbers
 // of what is unrolled; and what is marked is in order.
-func TestWhatIsNotMarkedStandsInTheTemplate(t *testing.T) {
+func TestUnmarkedNamesBelongToTheTemplate(t *testing.T) {
 	names, numbers := regexp.MustCompile(`[a-z_][a-z_0-9]+`), regexp.MustCompile(`[0-9]`)
 	for _, v := range readVariants(t) {
 		template, err := Template(v.template())

@@ -6,7 +6,7 @@ import (
 )
 
 // What is NaN or Inf is no times farther than it may be: people are told what it is, and what it should be.
-func TestGapsOverTheirToleranceAreTold(t *testing.T) {
+func TestErrorsOverTheirToleranceAreReported(t *testing.T) {
 	nan, inf := Number(math.NaN()), Number(math.Inf(1))
 	for _, c := range []struct {
 		gap  NumericError

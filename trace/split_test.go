@@ -74,7 +74,7 @@ func TestValuesAreCutWhereTheyEnd(t *testing.T) {
 }
 
 // What is wrong between values is refused where it stands; a value without an end is one that was cut.
-func TestWhatStandsBetweenValuesIsChecked(t *testing.T) {
+func TestTextBetweenValuesIsChecked(t *testing.T) {
 	t.Parallel()
 	const head = `{"schema":"gpuscope.trace/1","plans":[{"id":0}`
 	for in, want := range map[string]string{
@@ -101,7 +101,7 @@ func TestWhatStandsBetweenValuesIsChecked(t *testing.T) {
 
 // However many values are decoded at once, they are taken in their order, and the first that is wrong ends
 // it: it is the one that is told, with its place, and what stands before it was taken.
-func TestTheFirstWrongValueIsTold(t *testing.T) {
+func TestFirstWrongValueIsReported(t *testing.T) {
 	t.Parallel()
 	const n = 3*batchValues + 7
 	rapid.Check(t, func(t *rapid.T) {

@@ -40,7 +40,7 @@ func TestConfiguredKeysAreChecked(t *testing.T) {
 	}
 }
 
-func TestKeysOfAPersonWorkAndAreSaid(t *testing.T) {
+func TestUserKeysWorkAndAreShown(t *testing.T) {
 	t.Cleanup(func() { command.Table = withViews() })
 	var err error
 	if command.Table, err = bound(map[string][]string{"Log": {"J"}, "help": {}}); err != nil {

@@ -316,7 +316,7 @@ func TestBarScaleIgnoresTheFilter(t *testing.T) {
 
 // That costs do not add up to the step is said in every width, of one step and of several, also where rows
 // are gone that ran at the base.
-func TestWhatRowsShareIsSaidInEveryWidth(t *testing.T) {
+func TestSharedCostIsShownInEveryWidth(t *testing.T) {
 	t.Parallel()
 	for w, want := range map[int]string{80: "26 rows share 7.0 µs", 120: "26 rows share 7.0 ± 2.5 µs"} {
 		d := live(t, w, 40).press("2", "c").sees(want)

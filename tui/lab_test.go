@@ -277,7 +277,7 @@ func TestAnEditorThatChangesNothingSaysSo(t *testing.T) {
 }
 
 // Of a folder that the program made there is afterwards what somebody changed, and no folder without.
-func TestWhatWasNotEditedIsGoneAfterwards(t *testing.T) {
+func TestUneditedSourcesAreRemoved(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		script, sees, keys string

@@ -185,7 +185,7 @@ func TestEveryColumnIsInTheMenu(t *testing.T) {
 	}
 }
 
-func TestABrokenLineStandsUnderItsBeginning(t *testing.T) {
+func TestWrappedLineIsIndentedUnderItsStart(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
 		"next   pos 640: 80 → 88 · M = 2: not launched": "next   pos 640: 80 → 88 · M|       = 2: not launched",

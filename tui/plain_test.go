@@ -163,7 +163,7 @@ func TestPlainModeEndsAtRefusedFirstPrompt(t *testing.T) {
 	}
 }
 
-func TestPlainModeTellsAScriptWhatFailed(t *testing.T) {
+func TestPlainModeReportsFailuresToScripts(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "no folder", "x.json")
 	out, err := plainly(opens(refusing(session.Repeat)), "once", "R\ns\nx "+path+"\nq\n")
@@ -354,7 +354,7 @@ func TestPlainModePrintsTheGraphWithoutSteps(t *testing.T) {
 	}
 }
 
-func TestPlainModeTellsTheTokensOfAText(t *testing.T) {
+func TestPlainModeListsTheTokensOfAText(t *testing.T) {
 	t.Parallel()
 	out, err := plainly(opens(tuitest.Script{}), "", "t the \x1b[31mcat\n")
 	if err != nil || !strings.Contains(out, "\n2 tokens, 0 \"the \", 1 \"\\x1b[31mcat\"\n") {

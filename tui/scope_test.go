@@ -30,7 +30,7 @@ func TestDetailNamesItsStepUnderASelection(t *testing.T) {
 	d.press("esc", "V").reads("tabs").misses(" in s23:")
 }
 
-func TestAMarkedRangeIsAScope(t *testing.T) {
+func TestMarkedRangeIsASelection(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("1", "g", "right", "right", "m").reads("bottom")
 	d.press("right", "right", "right", "m").sees("marked the range s2–s5")

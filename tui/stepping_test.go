@@ -92,7 +92,7 @@ func TestATraceGoesToAPosition(t *testing.T) {
 }
 
 // The samples belong to the step that a person looks at, and while they are taken the screen says so.
-func TestTheEndsOfARecordedRunAreSaid(t *testing.T) {
+func TestEndsOfARecordedRunAreReported(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("s").reads("bottom")
 	before, _ := d.app.log.Snapshot()

@@ -342,7 +342,7 @@ func TestDispatchIdFilterSaysWhereItRuns(t *testing.T) {
 }
 
 // A dispatch is found by its number as the column # has it; one that runs nowhere is explained all the same.
-func TestDispatchIdIsExplainedWhenNoStepRunsIt(t *testing.T) {
+func TestIdOfAnUnlaunchedDispatchIsExplained(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "/").sees("filter: ▏").reads("bottom").typed("#")
 	d.reads("bottom").typed("27").press("enter").sees("filter #27: 1 of ")

@@ -74,7 +74,7 @@ func TestTheKernelsOfTheEmbeddedModelAreMeasured(t *testing.T) {
 }
 
 // What kernels alone, or prompts alone, would ignore is refused.
-func TestFlagsOfStepsThatDoNotRunAreRefused(t *testing.T) {
+func TestFlagsOfStepsThatNeverRunAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, flags := range []string{
 		"--kernels --tg 4", "--kernels --mode stepped", "--kernels --tracing", "--kernels --timing step",
@@ -92,7 +92,7 @@ func TestFlagsOfStepsThatDoNotRunAreRefused(t *testing.T) {
 	}
 }
 
-func TestBenchmarkAsMarkdownIsATableWithItsNotes(t *testing.T) {
+func TestBenchmarkAsMarkdownHasTableAndNotes(t *testing.T) {
 	t.Parallel()
 	var stdout, stderr bytes.Buffer
 	p := testProgram(&stdout, &stderr)

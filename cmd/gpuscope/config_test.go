@@ -32,7 +32,7 @@ func settled(t *testing.T, file string, typed ...string) (*root, *config, []stri
 	return r, c, p.args, err
 }
 
-func TestFlagsComeBeforeTheEnvironmentAndThatBeforeTheFile(t *testing.T) {
+func TestFlagsOverrideEnvironmentOverridesFile(t *testing.T) {
 	t.Setenv("GPUSCOPE_GLYPHS", "ascii")
 	t.Setenv("GPUSCOPE_TIMING", "off")
 	r, c, args, err := settled(t, `
@@ -69,7 +69,7 @@ token = "f12"
 	}
 }
 
-func TestSettingsThatAreWrongAreSaidWithTheirLine(t *testing.T) {
+func TestWrongSettingsAreReportedWithTheirLine(t *testing.T) {
 	for file, want := range map[string]string{
 		"\n\ntheme = \"pink\"":                `config.toml:3: --theme "pink": want auto, dark, light or high-contrast`,
 		"context = \"many\"":                  `config.toml:1: --context "many": want a whole number`,
@@ -101,7 +101,7 @@ func TestSettingsThatAreWrongAreSaidWithTheirLine(t *testing.T) {
 
 // What is known to be wrong only once the model is read says too where the flag was set, and nothing of what
 // was typed. Settings that go together are held against each other when all are there.
-func TestErrorsOfTheModelSayWhichSettingTheyAreOf(t *testing.T) {
+func TestModelErrorsNameTheirSetting(t *testing.T) {
 	for _, c := range []struct{ env, typed, want string }{
 		{"QUANTIZE=q3", "", `gpuscope: GPUSCOPE_QUANTIZE: --quantize "q3": only q4 is supported`},
 		{"QUANTIZE=q4", "", `gpuscope: GPUSCOPE_QUANTIZE: --quantize q4: demo`},

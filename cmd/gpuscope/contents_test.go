@@ -65,7 +65,7 @@ func TestGraphShowsWhatAFileHolds(t *testing.T) {
 }
 
 // A graph that cannot be planned for the types of some tensors is no reason to show nothing of the file.
-func TestGraphOfAFileWithOtherTypesMarksTheTensors(t *testing.T) {
+func TestGraphMarksTensorsOfUnsupportedTypes(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "models", "quant", "kq-q8_0.gguf"))
 	if err != nil {
@@ -219,7 +219,7 @@ func TestMetadataListsIgnoredKeys(t *testing.T) {
 }
 
 // Which tokens end a text, and what says so, is printed beside what is wrong with the vocabulary.
-func TestGraphTellsWhichTokensEndAText(t *testing.T) {
+func TestGraphListsTheTokensThatEndText(t *testing.T) {
 	t.Parallel()
 	b := gguftest.New()
 	b.Set("general.architecture", "mamba") // which does not run

@@ -9,7 +9,7 @@ import (
 
 // The dispatches of a step that did not run are those of one that does: four splits of the positions for each
 // of 6 heads, and the route of as many tokens.
-func TestGraphAtALiveShapeIsItsDispatchTable(t *testing.T) {
+func TestGraphAtALiveShapeShowsItsDispatches(t *testing.T) {
 	t.Parallel()
 	type row struct {
 		Op, Reason, Live string
@@ -54,7 +54,7 @@ func TestGraphOfSingleTokensSaysSo(t *testing.T) {
 	}
 }
 
-func TestGraphAtWhatNoStepCanBeIsWrongUse(t *testing.T) {
+func TestGraphAtAnImpossibleShapeIsRefused(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
 		"--at 7": "want M,POS", "--at 0,3": "want 1 to", "--at 1,9999": "for a context of",

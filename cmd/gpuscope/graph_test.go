@@ -122,7 +122,7 @@ func TestGraphAsDOTDrawsEveryOperator(t *testing.T) {
 	}
 }
 
-func TestGraphAsDOTHasWhoMakesWhatIsLeft(t *testing.T) {
+func TestDOTGraphShowsWhoComputesFusedValues(t *testing.T) {
 	t.Parallel()
 	g := plannedGraph{Graph: tracetest.Llama(1, 1).Graph}
 	id := func(name string) trace.OpID {

@@ -45,7 +45,7 @@ func clean(t *testing.T, what, output string) {
 	}
 }
 
-func TestNamesOfAModelAreCleanedInWhatCommandsPrint(t *testing.T) {
+func TestCommandsPrintSanitizedModelNames(t *testing.T) {
 	t.Parallel()
 	path := hostileGGUF(t)
 	for _, args := range [][]string{
@@ -80,7 +80,7 @@ func TestNamesOfDevicesAreCleaned(t *testing.T) {
 }
 
 // What a model generates goes to a terminal cleaned, and to a program as it is.
-func TestTextOfARunIsCleanedForPeopleAndWholeForPrograms(t *testing.T) {
+func TestRunTextIsSanitizedForPeopleOnly(t *testing.T) {
 	t.Parallel()
 	for _, watched := range []bool{true, false} {
 		p, stdout, stderr := playBack(t, tuitest.Script{})

@@ -97,7 +97,7 @@ func TestRunMeasuresRowsTogetherAndRecordsThem(t *testing.T) {
 	}
 }
 
-func TestRunWithoutSuchARowSaysWhichThereAre(t *testing.T) {
+func TestUnknownRowInRunListsTheKnownOnes(t *testing.T) {
 	t.Parallel()
 	p, stdout, stderr := playBack(t, tuitest.Script{})
 	path := filepath.Join(t.TempDir(), "run.json")
@@ -302,7 +302,7 @@ func onFake(t *testing.T, of func(*fake.Device)) (p *program, stdout, stderr *by
 }
 
 // The real session on a device that takes what a test says: the costs are that, exactly.
-func TestRunMeasuresTheEmbeddedModelOnAFakeDevice(t *testing.T) {
+func TestRunMeasuresTheDemoOnAFakeDevice(t *testing.T) {
 	t.Parallel()
 	p, stdout, stderr := onFake(t, func(d *fake.Device) {
 		d.Duration = func(kernel string, x, y, z uint32) int64 {

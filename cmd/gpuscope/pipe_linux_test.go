@@ -33,7 +33,7 @@ func TestAPipeHoldsWhatItHasRoomFor(t *testing.T) {
 }
 
 // What nobody watches is read like any pipe, to its end.
-func TestAPipeThatNobodyWatches(t *testing.T) {
+func TestUnwatchedPipe(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -120,7 +120,7 @@ func TestFullDiskLeavesTheRecording(t *testing.T) {
 }
 
 // There is no room for the head of the trace: nothing stays that cannot be opened.
-func TestADiskThatIsFullFromTheStartHoldsNoRecording(t *testing.T) {
+func TestDiskFullAtTheStartLeavesNoRecording(t *testing.T) {
 	t.Parallel()
 	shell, err := exec.LookPath("bash")
 	if err != nil {

@@ -61,7 +61,7 @@ func TestRunPrintsTheTextAndThenTheProfile(t *testing.T) {
 	}
 }
 
-func TestRunAsJSONHoldsWhatThePromptAndTheStepsGave(t *testing.T) {
+func TestRunAsJSONHoldsPromptAndSteps(t *testing.T) {
 	t.Parallel()
 	p, stdout, stderr := playBack(t, tuitest.Script{})
 	if status := p.main(t.Context(),
@@ -153,7 +153,7 @@ func TestRecordedRunOpensAgain(t *testing.T) {
 	}
 }
 
-func TestTraceThatCannotBeWrittenIsRefusedBeforeAnythingRuns(t *testing.T) {
+func TestUnwritableTraceIsRefusedBeforeRunning(t *testing.T) {
 	t.Parallel()
 	p, stdout, stderr := playBack(t, tuitest.Script{})
 	p.open = func(context.Context, *modelOptions, func(session.Event)) (session.Session, error) {
@@ -172,7 +172,7 @@ func TestTraceThatCannotBeWrittenIsRefusedBeforeAnythingRuns(t *testing.T) {
 	}
 }
 
-func TestRunEndsAtABreakpointAndSaysWhichOne(t *testing.T) {
+func TestRunEndsAtABreakpointAndNamesIt(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "run.json")
 	p, stdout, stderr := playBack(t, tuitest.Script{})
@@ -195,7 +195,7 @@ func TestRunEndsAtABreakpointAndSaysWhichOne(t *testing.T) {
 	}
 }
 
-func TestRunThatMeetsItsBreakpointInThePromptMakesNoMore(t *testing.T) {
+func TestRunStopsAtABreakpointInThePrompt(t *testing.T) {
 	t.Parallel()
 	p, stdout, stderr := playBack(t, tuitest.Script{})
 	if status := p.main(t.Context(),
@@ -223,7 +223,7 @@ func TestRunWithoutTheBreakpointSaysSo(t *testing.T) {
 	}
 }
 
-func TestABreakpointThatNoStepCanMeetIsRefused(t *testing.T) {
+func TestUnreachableBreakpointIsRefused(t *testing.T) {
 	t.Parallel()
 	for condition, want := range map[string]string{
 		"position 100000": "want", "grid zzz": "no such operator",
@@ -266,7 +266,7 @@ func TestFailedRunKeepsWhatItHas(t *testing.T) {
 	}
 }
 
-func TestRunStopsWhereNobodyReadsItsText(t *testing.T) {
+func TestRunStopsWhenItsOutputIsClosed(t *testing.T) {
 	t.Parallel()
 	steps := 0
 	p, _, stderr := playBack(t, tuitest.Script{Before: func(ctx context.Context, _ session.Command) error {
@@ -384,7 +384,7 @@ func TestRunGivesTheBytesOfAnUnfinishedCharacter(t *testing.T) {
 
 // What a model made before its logits became NaN is there, JSON can be read, and the exit status says that it
 // went wrong.
-func TestRunWithNaNAmongItsLogitsLosesNothing(t *testing.T) {
+func TestRunWithNaNLogitsKeepsItsOutput(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"text", "json"} {
 		made, asked := 0, 0

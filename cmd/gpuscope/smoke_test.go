@@ -291,7 +291,7 @@ func TestEmbeddedModelOpensOnThisDevice(t *testing.T) {
 
 // The editor has the terminal to itself, its keys too; afterwards the screen has it again, in whatever mode
 // the editor left it, and at the end it is as it was at the start.
-func TestAKernelIsEditedAndTriedOnThisDevice(t *testing.T) {
+func TestEditedKernelIsTriedOnThisDevice(t *testing.T) {
 	gputest.Open(t).Release()
 	editor := filepath.Join(t.TempDir(), "editor")
 	script := "#!/bin/sh\nprintf 'your word: '\nread word\necho \"// $word\" >> \"$1\"\nstty raw -echo\n"
@@ -396,7 +396,7 @@ func TestSIGQUITEndsNeitherScreenNorEngine(t *testing.T) {
 }
 
 // From the first thing that the program does to the last no ctrl+\ is answered with goroutines.
-func TestSIGQUITIsHeldBackFromTheBeginToTheEnd(t *testing.T) {
+func TestSIGQUITIsBlockedFromBeginToEnd(t *testing.T) {
 	t.Parallel()
 	for begin, args := range map[string][]string{
 		"gpuscope ": {"version"}, "step 0: ": {"--plain", "testdata/llama.json.gz"},
@@ -523,7 +523,7 @@ func (c *counted) Write(b []byte) (int, error) {
 }
 
 // A script sees that nothing ran, and why.
-func TestPlainModeFailsForAModelThatDoesNotOpen(t *testing.T) {
+func TestPlainModeFailsForAnUnreadableModel(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"--plain"}, {"--plain", "-p", ""}, {}} {
 		cmd := headless(t, "refuse", args...)
@@ -541,7 +541,7 @@ func TestPlainModeFailsForAModelThatDoesNotOpen(t *testing.T) {
 	}
 }
 
-func TestEngineProcessEndsWithItsParentWhileTheModelLoads(t *testing.T) {
+func TestEngineEndsWithItsParentDuringLoading(t *testing.T) {
 	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
 		path := filepath.Join(t.TempDir(), "lock")

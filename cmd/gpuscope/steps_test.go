@@ -19,7 +19,7 @@ import (
 // A step is recorded against the step recorded before it, whatever ran in between that was not: two steps,
 // both back, the prompt's step repeated, and a prompt of the same length again. Its plans are those of the
 // repeat, and others than those of the step that the record has before it.
-func TestAStepAfterARepeatSaysWhatChangedAgainstTheStepBefore(t *testing.T) {
+func TestStepAfterARepeatReportsItsChanges(t *testing.T) {
 	t.Parallel()
 	var stdout bytes.Buffer
 	path := filepath.Join(t.TempDir(), "run.json")

@@ -109,7 +109,7 @@ func TestTokenizeReadsItsInputByTheLine(t *testing.T) {
 	}
 }
 
-func TestBytesOutsideOfUTF8CrossJSON(t *testing.T) {
+func TestInvalidUTF8SurvivesJSON(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		text := string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")) + rapid.String().Draw(t, "text")

@@ -13,7 +13,7 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-func TestTraceConvertWritesTheSameTraceInEveryForm(t *testing.T) {
+func TestTraceConvertKeepsTheTraceInEveryFormat(t *testing.T) {
 	t.Parallel()
 	want := tracetest.Llama(1, 3)
 	from := filepath.Join(t.TempDir(), "from.json")

@@ -94,7 +94,7 @@ func TestTheEmbeddedModelIsWithinItsTolerances(t *testing.T) {
 }
 
 // A trace that cannot be written is an error, and one.
-func TestVerifySaysOnceThatItsTraceHasNoRoom(t *testing.T) {
+func TestVerifyReportsAFullDiskOnce(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip(err)
 	}
@@ -104,7 +104,7 @@ func TestVerifySaysOnceThatItsTraceHasNoRoom(t *testing.T) {
 	}
 }
 
-func TestAKernelThatIsWrongIsTheFirstDivergence(t *testing.T) {
+func TestWrongKernelIsTheFirstDivergence(t *testing.T) {
 	for _, test := range []struct{ name, ids, from, to, want, inherits, diverge string }{
 		{
 			"a wrong factor", "1,47,300", "v / (1.0 + exp(-v))", "v / (1.0 + exp(-1.001 * v))",

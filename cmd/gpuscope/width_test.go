@@ -15,7 +15,7 @@ import (
 )
 
 // Every table of a run of the demo has lines of at most --width cells, the list of tables too.
-func TestNoTableOfTheDemoIsWiderThanAsked(t *testing.T) {
+func TestDemoTablesStayWithinTheirWidth(t *testing.T) {
 	gputest.Open(t) // or the test is skipped
 	path := filepath.Join(t.TempDir(), "demo.json")
 	var out, errs bytes.Buffer

@@ -91,7 +91,7 @@ func TestLineThatGrowsEvenlyIsOneStretch(t *testing.T) {
 	}
 }
 
-func TestLineEndsWithItsContextAndWithARefusal(t *testing.T) {
+func TestLineEndsWithContextOrRefusal(t *testing.T) {
 	b := graph.NewBuilder(gpu.DefaultLimits())
 	x := graphtest.RowsInput(b, "x")
 	g := graphtest.Finish(t, b, graphtest.Unary(b, "u", x))

@@ -211,7 +211,7 @@ func TestFaultAtEveryPlanLeavesTheGraphUsable(t *testing.T) {
 	}
 }
 
-func TestBuildLeavesTheStateOfAResizeToTheMaximum(t *testing.T) {
+func TestBuildPlansAtTheMaximumShape(t *testing.T) {
 	b := graph.NewBuilder(gpu.DefaultLimits())
 	x := graphtest.RowsInput(b, "x")
 	g := graphtest.Finish(t, b, graphtest.Residual(b, "a", graphtest.Routed(b, "r", x), 2))
@@ -320,7 +320,7 @@ func (o *viewOp) Plan(p *graph.Planner) error {
 	return nil
 }
 
-func TestViewIsAnAliasWhereNothingNeedsACopy(t *testing.T) {
+func TestViewIsAnAliasUnlessCopyingIsNeeded(t *testing.T) {
 	b := graph.NewBuilder(gpu.DefaultLimits())
 	x := graphtest.RowsInput(b, "x")
 	ofInput := view(b, "of input", x)

@@ -76,7 +76,7 @@ func TestFixpointRecordsGlitchesAndDeferrals(t *testing.T) {
 }
 
 // A run that refused has taken nothing in: its next one is caused by what caused it, too.
-func TestFixpointRecordsWhatARunThatIsTriedAgainIsCausedBy(t *testing.T) {
+func TestFixpointRecordsTheCauseOfARepeatedRun(t *testing.T) {
 	b := graph.NewBuilder(gpu.DefaultLimits())
 	x := graphtest.RowsInput(b, "x")
 	far, near := x, x

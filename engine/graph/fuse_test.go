@@ -74,7 +74,7 @@ func opNames(g *graph.Graph) (names []string) {
 	return names
 }
 
-func TestFusionReplacesOperatorsWhoseValuesNobodyElseSees(t *testing.T) {
+func TestFusionReplacesOperatorsWithoutOtherReaders(t *testing.T) {
 	build := func(rules ...graph.Fusion) (*graph.Graph, graph.ValueID) {
 		b := graph.NewBuilder(gpu.DefaultLimits())
 		b.Fuse(rules...)
@@ -127,7 +127,7 @@ func TestFusionReplacesOperatorsWhoseValuesNobodyElseSees(t *testing.T) {
 	}
 }
 
-func TestFusedOperatorIsFoundByTheRouteOfAPart(t *testing.T) {
+func TestFusedOperatorIsFoundByAPartsRoute(t *testing.T) {
 	build := func(target, route string) (*graph.Graph, error) {
 		b := graph.NewBuilder(gpu.DefaultLimits())
 		b.Fuse(graphtest.SumRule, graphtest.MapRule)
@@ -171,7 +171,7 @@ func TestFusionThatChangesAShapeIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatARuleDeclaresAndThenDeclinesIsForgotten(t *testing.T) {
+func TestDeclarationsOfADeclinedRuleAreForgotten(t *testing.T) {
 	tried := 0
 	declines := graph.Fusion{
 		Name: "declines", Doc: "nothing", Pattern: graph.Pattern{Kinds: []string{"unary"}},
@@ -227,7 +227,7 @@ func TestOperatorThatReadsStateStaysWhereItIs(t *testing.T) {
 }
 
 // An operator of several outputs is taken where all of them are for the reader alone.
-func TestAPatternTakesAnOperatorWithAllThatItGives(t *testing.T) {
+func TestPatternMatchesAnOperatorWithAllItsOutputs(t *testing.T) {
 	var between []graph.ValueID
 	rule := graph.Fusion{
 		Name: "both", Pattern: graph.Pattern{Kinds: []string{"binary"}, Of: []graph.Pattern{{Kinds: []string{"fork"}}}},
@@ -287,7 +287,7 @@ func remakeRule(add func(b *graph.Builder, name string, s *graphtest.BinaryOp)) 
 	}
 }
 
-func TestARuleHasAnOperatorPutTogetherAsForAnyGraph(t *testing.T) {
+func TestRuleBuildsAnOperatorLikeAnyGraph(t *testing.T) {
 	build := func(add func(b *graph.Builder, name string, s *graphtest.BinaryOp)) (*graph.Graph, error) {
 		b := graph.NewBuilder(gpu.DefaultLimits())
 		b.Fuse(remakeRule(add))
@@ -357,7 +357,7 @@ func TestARuleThatGivesUpLeavesNothing(t *testing.T) {
 
 // A value that is left to its readers at one row wakes them when it is made again, and who would read it
 // there is refused.
-func TestWhatIsLeftToItsReadersIsReadByNobody(t *testing.T) {
+func TestDeferredValuesHaveNoReaders(t *testing.T) {
 	for _, order := range []graph.Order{graph.Topological, graph.Fixpoint} {
 		for _, folds := range []bool{true, false} {
 			b := graph.NewBuilder(gpu.DefaultLimits())
@@ -444,7 +444,7 @@ func (o *moreOp) Plan(p *graph.Planner) error {
 }
 
 // A replacement may give values that nothing gave before, and operators behind it may read those.
-func TestAReplacementGivesMoreThanWhatItStandsFor(t *testing.T) {
+func TestReplacementWritesMoreValuesThanItReplaces(t *testing.T) {
 	rule := graph.Fusion{
 		Name: "more", Pattern: graph.Pattern{Kinds: []string{"unary"}},
 		Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {

@@ -23,7 +23,7 @@ func subtract() *graph.Kernel {
 	}
 }
 
-func TestBindingsAreHeldToTheirNamesWhenAnOperatorIsAdded(t *testing.T) {
+func TestAddingAnOperatorChecksItsBindingNames(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		names []string
@@ -116,7 +116,7 @@ func TestKernelReplacementNeedsSameBindingsParamsAndWorkgroups(t *testing.T) {
 	}
 }
 
-func TestWordsTakeAnyTypeAndOtherBindingsTheirOwn(t *testing.T) {
+func TestWordBindingsTakeAnyType(t *testing.T) {
 	for elem, want := range map[string][]graph.DType{
 		"u32": {graph.F32, graph.F16, graph.I32, graph.U32, graph.Q4}, "f32": {graph.F32}, "i32": {graph.I32}, "f16": {graph.F16},
 		"": {graph.F32, graph.F16, graph.I32, graph.U32, graph.Q4},

@@ -48,7 +48,7 @@ func TestResizeOfResidualModelMeetsNoTransientShape(t *testing.T) {
 	}
 }
 
-func TestOperatorRunsOncePerChangeAndNotAtAllForTheSameShape(t *testing.T) {
+func TestOperatorIsPlannedOncePerShapeChange(t *testing.T) {
 	b := graph.NewBuilder(gpu.DefaultLimits())
 	x, other := graphtest.RowsInput(b, "x"), graphtest.RowsInput(b, "other")
 	y := graphtest.Residual(b, "a", x, 2)
@@ -74,7 +74,7 @@ func TestOperatorRunsOncePerChangeAndNotAtAllForTheSameShape(t *testing.T) {
 	}
 }
 
-func TestOperatorWhoseOutputsKeepWakesNobody(t *testing.T) {
+func TestUnchangedOutputsTriggerNoReplanning(t *testing.T) {
 	for _, order := range []graph.Order{graph.Topological, graph.Fixpoint} {
 		b := graph.NewBuilder(gpu.DefaultLimits())
 		x := graphtest.RowsInput(b, "x")
@@ -244,7 +244,7 @@ func TestAskedRoutesAreTakenOrRefused(t *testing.T) {
 }
 
 // A route is asked for by a place in all layers, and by one of them, which counts for more.
-func TestRoutesAreAskedOfAPlaceInAllLayers(t *testing.T) {
+func TestRouteOfAPlaceAppliesToAllLayers(t *testing.T) {
 	b := graph.NewBuilder(gpu.DefaultLimits())
 	b.AskRoutes(map[string]string{"routed@attn.q": "many", "routed@layers.1.attn.q": "one"})
 	v := b.Input("x", graph.U32, []int{1, graphtest.Width}, []int{1, graphtest.Width})

@@ -23,7 +23,7 @@ func drifting(period float64) gpuClock {
 
 // Hours of steps, with pauses: at every step the error of an instant is within what the clock says it is, and
 // that is about as small as the time from submit to first tick and from last tick to the end of the wait.
-func TestInstantsStayWithinTheErrorThatIsTold(t *testing.T) {
+func TestInstantsStayWithinTheReportedError(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		gpu    gpuClock
@@ -87,7 +87,7 @@ func TestInstantsStayWithinTheErrorThatIsTold(t *testing.T) {
 
 // After one reading a period is known to some percent: the first tick of a long step is sure to no more than
 // that, however sure the last is. What is told of all instants of the step covers its first.
-func TestFirstTickOfALongStepIsWithinTheErrorThatIsTold(t *testing.T) {
+func TestFirstTickOfLongStepIsWithinError(t *testing.T) {
 	for _, period := range []float64{0.96, 1.01, 1.04, 47, 52.5} {
 		c := &Clock{past: make([]bracket, 0, 16), period: timeRange{period * 0.95, period * 1.07}}
 		gpu := ticking(period, 77)

@@ -87,7 +87,7 @@ func TestWidthIsTheSumOfItsParts(t *testing.T) {
 	})
 }
 
-func TestWidthOfEveryCodePointHasRoomForBothKinds(t *testing.T) {
+func TestWidthOfEveryCodePointCoversBothKinds(t *testing.T) {
 	t.Parallel()
 	for r := rune(' '); r <= unicode.MaxRune; r++ {
 		s := string(r)

@@ -128,7 +128,7 @@ func TestPackagesImportOnlyWhatTheirRuleAllows(t *testing.T) {
 	}
 }
 
-func TestTheBindingAndTheTerminalStayBehindTheirPackages(t *testing.T) {
+func TestBindingAndTerminalStayInTheirPackages(t *testing.T) {
 	t.Parallel()
 	for _, p := range list(t, "CGO_ENABLED=1") {
 		all := append(append(p.Imports, p.TestImports...), p.XTestImports...)
@@ -169,7 +169,7 @@ func TestOnlyTheBindingNeedsCgo(t *testing.T) {
 	}
 }
 
-func TestMatchTellsAPackageFromATree(t *testing.T) {
+func TestMatchDistinguishesPackagesFromTrees(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		pattern, name string

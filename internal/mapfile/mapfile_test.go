@@ -73,7 +73,7 @@ func TestWhatIsNoFileIsRefused(t *testing.T) {
 }
 
 // The size is that of the open file, whatever has its name since: behind its end there is nothing to map.
-func TestAFileThatIsReplacedWhileItIsOpenedHasItsOwnSize(t *testing.T) {
+func TestFileReplacedWhileOpeningKeepsItsSize(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("does not replace open files there")
 	}
@@ -123,7 +123,7 @@ func TestAFileThatIsReadWholeIsBounded(t *testing.T) {
 	}
 }
 
-func TestBytesThatThereIsNoMemoryForAreAnError(t *testing.T) {
+func TestBytesBeyondTheMemoryAreAnError(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("asks the system for nothing there")
 	}
@@ -138,7 +138,7 @@ func TestBytesThatThereIsNoMemoryForAreAnError(t *testing.T) {
 	}
 }
 
-func TestAFileThatWasCutWhileItWasOpenSaysSo(t *testing.T) {
+func TestFileCutWhileOpenIsReported(t *testing.T) {
 	path := write(t, 10)
 	f, err := OpenUnmapped(path)
 	if err != nil {

@@ -42,7 +42,7 @@ func TestCleanShowsWhatATerminalWouldObey(t *testing.T) {
 	}
 }
 
-func TestAMarkAloneStandsOnADottedCircle(t *testing.T) {
+func TestLoneMarkIsDrawnOnADottedCircle(t *testing.T) {
 	t.Parallel()
 	for s, want := range map[string]string{
 		"\u0301": "◌\u0301", "\u093fa": "◌\u093fa", "\U0001f3ff": "◌\U0001f3ff", "\ufe0f": "◌\ufe0f",

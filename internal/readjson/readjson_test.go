@@ -26,7 +26,7 @@ type sample struct {
 	Deep   []*sample `json:"deep"`
 }
 
-func TestErrorsSayWhatStandsWhere(t *testing.T) {
+func TestErrorsLocateInvalidJSON(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		`{"name": "x", "shape": [1, 2]}`:        "",

@@ -80,7 +80,7 @@ func TestExpressionsGiveWhatTheReferenceGives(t *testing.T) {
 	}
 }
 
-func TestTheTemplateOfAPublishedModelIsByteExact(t *testing.T) {
+func TestPublishedTemplateRendersByteExact(t *testing.T) {
 	if _, err := os.Stat("../../../shared/models/smollm2-chat.json"); err != nil && os.Getenv("CI") == "" {
 		t.Skip("no ../shared/models: ", err)
 	}

@@ -50,7 +50,7 @@ func TestLowercase(t *testing.T) {
 	sameIDs(t, "lowercase", map[string][]int{"HÉLLO İ": {104, 195, 169, 108, 108, 111, 32, 105, 204, 135}})
 }
 
-func TestAddedTokensInWhiteSpaceOfTheTokenBefore(t *testing.T) {
+func TestAddedTokensInThePreviousTokensWhiteSpace(t *testing.T) {
 	sameIDs(t, "rstrip-over-added", map[string][]int{
 		"<x>\n\na": {264, 265, 97}, "<x> \n\n  a": {264, 265, 32, 32, 97},
 		"a<x>  \n\n\n\nb": {97, 264, 265, 265, 98},

@@ -291,9 +291,9 @@ func TestWrongJSONIsNamed(t *testing.T) {
 	}
 }
 
-// TestSentencePieceAsJSONGivesTheSameIDs writes a SentencePiece model as converters do, with a merge for each
+// TestSentencePieceAsJSONGivesEqualIDs writes a SentencePiece model as converters do, with a merge for each
 // way to make a piece of two, and compares with the goldens.
-func TestSentencePieceAsJSONGivesTheSameIDs(t *testing.T) {
+func TestSentencePieceAsJSONGivesEqualIDs(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile(sharedModel(t, filepath.Join("tokenizers", "llama-spm.tokenizer.model")))
 	if err != nil {

@@ -270,7 +270,7 @@ func TestStreamGivesWhatDecodeGives(t *testing.T) {
 	})
 }
 
-func TestStreamOfValidTextIsValidAtEveryToken(t *testing.T) {
+func TestStreamedTextIsValidAtEveryToken(t *testing.T) {
 	t.Parallel()
 	tok := mustNew(t, small())
 	rapid.Check(t, func(t *rapid.T) {

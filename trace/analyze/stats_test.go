@@ -9,7 +9,7 @@ import (
 	"gpuscope/trace/table"
 )
 
-func TestSpreadOfSamples(t *testing.T) {
+func TestVariationOfSamples(t *testing.T) {
 	for _, c := range []struct {
 		ns   []int64
 		want Stats

@@ -382,7 +382,7 @@ func TestCrossoversFollowFromTheFastestRoutes(t *testing.T) {
 }
 
 // What timing costs is of the two runs of a turn, and a figure where it is told from nothing.
-func TestWhatTimingCostsIsToldByTurns(t *testing.T) {
+func TestTimingOverheadIsMeasuredInTurns(t *testing.T) {
 	r := traced()
 	want := map[int][2]bool{0: {}, 1: {true, true}, 2: {true, true}, 3: {}, 4: {true, false}}
 	for i := range r.Tests {

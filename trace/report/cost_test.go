@@ -382,7 +382,7 @@ func TestRowsOfEveryFoldHaveCosts(t *testing.T) {
 }
 
 // How often rows were left out is lost before what they share, without which they seem not to add up.
-func TestWhatRowsShareIsSaidBesideTheDetail(t *testing.T) {
+func TestSharedCostIsShownBesideTheDetail(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1, 1)
 	tr.Steps[2].Timing = trace.TimingDispatch
 	d := dispatched(costed(t, tr, 2), 2, analyze.Options{})

@@ -266,7 +266,7 @@ func TestDispatchesThatRunNoMoreAreCounted(t *testing.T) {
 	}
 }
 
-func TestOutlierStandsOutInMostRepeats(t *testing.T) {
+func TestOutlierRecursInMostRepeats(t *testing.T) {
 	tr := tracetest.Run(8, 1, 1)
 	x := analyze.NewIndex(tr)
 	slow := dispatch(t, x, "layers.5.mlp.down")

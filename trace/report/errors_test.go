@@ -116,7 +116,7 @@ func TestADivergenceIsInheritedThroughTheCache(t *testing.T) {
 	}
 }
 
-func TestTheFirstNumberThatIsNoneIsNamed(t *testing.T) {
+func TestFirstNonFiniteNumberIsNamed(t *testing.T) {
 	tr := held(nil)
 	for i := 5; i < 12; i++ {
 		tr.Steps[0].Dispatches[i].Error.NotFinite = 3

@@ -17,7 +17,7 @@ import (
 )
 
 // Two or three samples have no quartiles: a difference counts beyond their whole range, or two quanta.
-func TestFewSamplesHaveNoSpread(t *testing.T) {
+func TestFewSamplesHaveNoError(t *testing.T) {
 	for _, c := range []struct {
 		baseline, now []int64
 		equal         bool

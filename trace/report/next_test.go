@@ -13,7 +13,7 @@ import (
 )
 
 // Why and the detail say where a grid changes next and where it changed last, from the forecast alone.
-func TestNextChangeOfAGridIsSaid(t *testing.T) {
+func TestNextGridChangeIsReported(t *testing.T) {
 	tr := tracetest.Llama(1, 3)
 	x := analyze.NewIndex(tr)
 	split := dispatch(t, x, "layers.0.attn.sdpa.split")

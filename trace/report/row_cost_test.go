@@ -51,7 +51,7 @@ func TestCostsBelowZeroAndMissingOnes(t *testing.T) {
 }
 
 // A cost within its ± is not told from 0, and says so: there is nothing to save in it.
-func TestACostWithinItsSpreadIsNone(t *testing.T) {
+func TestCostWithinItsErrorIsInsignificant(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1)
 	x := costed(t, tr, 1)
 	s := &x.Trace.Steps[1]
@@ -144,7 +144,7 @@ func TestUnknownCostsAreNotRanked(t *testing.T) {
 // In place of a cost of which it is not known what it may be off by stands a mark; by no such cost a row is
 // distinguished, and shares stay those of times alone. What a fifth round then tells is a figure, but none
 // that is more than the whole step.
-func TestACostOfUnknownSpreadIsNoFigure(t *testing.T) {
+func TestCostWithUnknownErrorIsNotShown(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1)
 	x := costed(t, tr, 1)
 	s := &x.Trace.Steps[1]

@@ -13,7 +13,7 @@ import (
 
 // Paints that stand side by side are told apart in every theme, with however few colours, on either
 // background.
-func TestPaintsAreToldApart(t *testing.T) {
+func TestPaintsAreDistinguishable(t *testing.T) {
 	same := map[string][][2]Paint{ // a glyph and a word tell these apart, as they do where there is no colour
 		"high-contrast": {
 			{Accent, Good}, {Good, GraphA}, {Warn, GraphB}, {Plain, Dim},

@@ -144,7 +144,7 @@ func TestLogKeepsWholeLinesUpToALimit(t *testing.T) {
 
 // In ASCII a sign means one thing: an open row is no closed one, what is gone no open one, and a bracket, a
 // closed row, what is new and what is larger are four.
-func TestASCIITellsSignsApart(t *testing.T) {
+func TestASCIISignsAreDistinct(t *testing.T) {
 	g := Glyphs{"ascii"}
 	apart := []string{
 		MarkSelected, markOpen, MarkClosed, markMarked, MarkOK, MarkFail, MarkWarn, "›", "+", "-", "~",

@@ -79,7 +79,7 @@ func (b *bench) step(t testing.TB) {
 	}
 }
 
-func TestATestComputesOnTheBytesOfADispatch(t *testing.T) {
+func TestDispatchRunsOnTheBytesOfATest(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, Options{})
 	var seen []string

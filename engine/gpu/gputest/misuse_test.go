@@ -108,7 +108,7 @@ func TestWrongBindingsAreRefused(t *testing.T) {
 	})
 }
 
-func TestWrongDispatchesAreRefusedAtTheEndOfThePass(t *testing.T) {
+func TestWrongDispatchesAreRefusedAtPassEnd(t *testing.T) {
 	onEveryDriver(t, func(t *testing.T, dev device) {
 		k := kit{t, dev}
 		p, inc := k.add(), k.increment()

@@ -65,7 +65,7 @@ func TestWaitIsForAsLongAsItTakes(t *testing.T) {
 // A recording whose end was seen by who waited for the whole device is over: to wait for it is not to wait
 // for what was submitted since. It once was, and that wait saw the end of the next recording too, whose own
 // wait was late in the same way, and so on: the GPU was never given a step ahead again.
-func TestARecordingThatIsOverIsNotWaitedFor(t *testing.T) {
+func TestEndedRecordingIsNotWaitedFor(t *testing.T) {
 	dev := Open(t)
 	k := kit{t, dev.(device)}
 	p, y := k.slow(), k.buffer("y", 8)

@@ -7,7 +7,7 @@ import (
 	"gpuscope/engine/gpu"
 )
 
-func TestAKernelWithTooMuchWorkgroupMemoryIsRefused(t *testing.T) {
+func TestTooMuchWorkgroupMemoryIsRefused(t *testing.T) {
 	t.Parallel()
 	dev := Device{Limits: gpu.DefaultLimits()}
 	desc := gpu.PipelineDesc{Label: "tile", Source: "var<workgroup> a: array<f32, 4096>;"}

@@ -10,7 +10,7 @@ import (
 )
 
 // Kernels with the same bindings have params of different sizes, and run behind one another in a pass.
-func TestPipelinesOfOneLayoutAskForSizesOfTheirOwn(t *testing.T) {
+func TestPipelinesOfOneLayoutKeepTheirOwnSizes(t *testing.T) {
 	dev := openAny(t)
 	const source = `
 struct Params { %s }

@@ -170,7 +170,7 @@ func TestCompileErrorsHoldTheCompilersText(t *testing.T) {
 
 // What only the compiler knows is found by the library, in Submit; the recording does not run and the device
 // goes on.
-func TestAParamsBlockThatIsTooSmallIsAnError(t *testing.T) {
+func TestTooSmallParamsBlockIsAnError(t *testing.T) {
 	dev := openAny(t)
 	p, err := dev.NewPipeline(gpu.PipelineDesc{Label: "params", Bindings: []gpu.Access{gpu.Params, gpu.ReadWrite}, Source: `
 struct Params { a: vec4<u32>, b: vec4<u32> }
@@ -254,7 +254,7 @@ func TestGarbageCollectionDuringReadback(t *testing.T) {
 }
 
 // What was written before a recording is taken when that was waited for, and what came behind it is not.
-func TestWhatIsStagedIsWhatNoRecordingThatEndedHasTaken(t *testing.T) {
+func TestStagingKeepsWritesOfUnfinishedRecordings(t *testing.T) {
 	dev := openAny(t)
 	must := func(err error) {
 		t.Helper()

@@ -25,7 +25,7 @@ func TestFloat16OfAllBits(t *testing.T) {
 	}
 }
 
-func TestBlockOfQ4_0HasLowNibblesFirst(t *testing.T) {
+func TestQ4_0BlockHasLowNibblesFirst(t *testing.T) {
 	t.Parallel()
 	var block [gguf.Q4_0BlockBytes]byte
 	block[1] = 0x38 // 0.5

@@ -97,7 +97,7 @@ func TestMetadataIsReadByKind(t *testing.T) {
 	}
 }
 
-func TestMetadataErrorsNameKeyValueAndWhatIsWanted(t *testing.T) {
+func TestMetadataErrorsNameKeyValueAndLimit(t *testing.T) {
 	t.Parallel()
 	f := mustParse(t, small().Bytes())
 	errs := func(_ any, err error) string {
@@ -357,7 +357,7 @@ func TestNestingHasALimit(t *testing.T) {
 	}
 }
 
-func TestWrongFileIsSaidToBeWhatItIs(t *testing.T) {
+func TestWrongFileIsNamedByItsKind(t *testing.T) {
 	t.Parallel()
 	messages := wordingtest.New(t)
 	for name, c := range map[string]struct{ data string }{
@@ -512,7 +512,7 @@ func TestArraysLongerThanAVocabularyAreNotTaken(t *testing.T) {
 }
 
 // To find that an array is no number takes none of its values.
-func TestAnArrayWhereAScalarIsWantedIsNotRead(t *testing.T) {
+func TestArrayInPlaceOfAScalarIsRefused(t *testing.T) {
 	f, err := gguf.Parse(longArray(1<<22, gguf.KindUint8, 1), "long.gguf")
 	if err != nil {
 		t.Fatal(err)

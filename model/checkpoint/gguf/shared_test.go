@@ -114,7 +114,7 @@ func TestDemoModelIsAsItsReadmeSays(t *testing.T) {
 	}
 }
 
-func TestDemoModelCutAtEveryThousandthByteIsAnError(t *testing.T) {
+func TestTruncatedDemoModelIsAnError(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile(filepath.Join(sharedModels(t), "demo.gguf"))
 	if err != nil {

@@ -28,7 +28,7 @@ func writeParts(t *testing.T, parts []*gguftest.Builder) []string {
 }
 
 // Whichever part is given, the model is the one that was cut.
-func TestASplitModelIsOpenedByAnyOfItsParts(t *testing.T) {
+func TestAnyPartOpensASplitModel(t *testing.T) {
 	t.Parallel()
 	want := mustParse(t, small().Bytes())
 	paths := writeParts(t, small().Split(0, 3, 1))
@@ -67,7 +67,7 @@ func within(t *testing.T, dir string, err error) string {
 	return strings.ReplaceAll(err.Error(), dir+string(filepath.Separator), "")
 }
 
-func TestASplitModelThatIsNotWholeIsRefused(t *testing.T) {
+func TestIncompleteSplitModelIsRefused(t *testing.T) {
 	t.Parallel()
 	messages := wordingtest.New(t)
 	for name, c := range map[string]struct {

@@ -62,7 +62,7 @@ func heapOf(do func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-func TestFileThatCannotBeMappedIsReadTensorByTensor(t *testing.T) {
+func TestUnmappableFileIsReadTensorByTensor(t *testing.T) {
 	const size = 6 << 30
 	path := large(t, 3<<20, size)
 	used := heapOf(func() {

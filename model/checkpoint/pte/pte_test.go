@@ -179,7 +179,7 @@ func TestConstantsAndMutableDataAreInSegments(t *testing.T) {
 	damage(t, "a weight without an offset", err, "Tensor", "data_buffer_idx")
 }
 
-func TestDataIsLookedUpInProgramThenDataFiles(t *testing.T) {
+func TestDataIsFoundInProgramThenDataFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	program := write(t, dir, "model.pte", ptetest.Example(true).Bytes())
@@ -340,7 +340,7 @@ func TestFilesOfOtherFormatsAreRefused(t *testing.T) {
 	}
 }
 
-func TestProgramsAreToldByTheirFirstBytes(t *testing.T) {
+func TestProgramsAreRecognizedByTheirFirstBytes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, c := range map[string]struct {

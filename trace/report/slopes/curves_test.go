@@ -191,7 +191,7 @@ func TestSlopesHaveThreeDigitsOnAnyDevice(t *testing.T) {
 	}
 }
 
-func TestSlopeOfNothingIsNotSaid(t *testing.T) {
+func TestFlatSlopeIsNotReported(t *testing.T) {
 	tr := decoded(100, "dispatch")
 	r := rand.New(rand.NewPCG(7, 8))
 	for i := range tr.Steps {
@@ -210,7 +210,7 @@ func TestSlopeOfNothingIsNotSaid(t *testing.T) {
 
 // Of a step without a slope that can be told no row has a part, whatever its own does and its bytes say; and
 // more bytes make no step faster.
-func TestNobodyOwnsASlopeThatCannotBeTold(t *testing.T) {
+func TestInsignificantSlopeHasNoOwner(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		level trace.Timing
@@ -406,7 +406,7 @@ func TestExactIsTheSumOfThePlans(t *testing.T) {
 	})
 }
 
-func TestCrossoverIsSaidByItsLength(t *testing.T) {
+func TestCrossoverIsReportedAsALength(t *testing.T) {
 	tr := decoded(4, "off")
 	l := &tr.Forecast.Lines[1]
 	grid := [3]trace.Rule{{8}, {1}, {1}}
