@@ -71,7 +71,7 @@ func (s *live) beginRepeat(c session.Command) (work, error) {
 	return func(ctx context.Context, r *session.Reply) error {
 		s.upto = nil
 		err := s.repeat(ctx, t, max(c.N, 1), r)
-		if ctx.Err() == nil { // if cancelled, the next command restores the current step when it needs to
+		if ctx.Err() == nil { // after a cancel, a later command that needs the current step restores it
 			err = gpu.Join(err, s.hold(ctx))
 		}
 		return err

@@ -21,12 +21,12 @@ type subject struct {
 	names  []string    // operator names without their layer numbers
 	layers []int       // ascending
 	of     trace.Op    // the first operator of the group
-	steps  []benchStep // the shapes at which the work differs from that at all earlier shapes
+	steps  []benchStep // the shapes to measure: of shapes with the same work only the first
 }
 
-// kernels measures isolated operators. Operators that do the same work are measured as one group. Each
-// group is measured on each of its routes, at each shape at which its work differs from that at all earlier
-// shapes.
+// kernels measures isolated operators. Operators that do the same work are measured as one group. Each group
+// is measured on each of its routes, at each shape. If the group does the same work at several shapes, it is
+// measured only at the first of them.
 func (r *benchRun) kernels(ctx context.Context) error {
 	if !r.runner.Timed() {
 		return session.Refusef("--kernels: cannot measure operators: this device has no timestamps")

@@ -15,7 +15,7 @@ import (
 )
 
 // watch checks the steps of a run against the breakpoints that pause the run. It is used only on the
-// goroutine that runs the steps. A run without breakpoints has no cost from it.
+// goroutine that runs the steps. It costs nothing if there are no breakpoints.
 type watch struct {
 	breaks []breakpoint
 	graph  *trace.Graph
@@ -41,8 +41,8 @@ type moment struct {
 	n       run.Turn
 	ns      int64 // duration in ns on the GPU, or on the host if the GPU time is not known
 	follows bool  // the watch has recorded the previous step
-	// alike is true if the previous step processed the same number of tokens. A grid that differs between
-	// such steps was not changed by the user's request.
+	// alike is true if the previous step processed the same number of tokens. Grids and durations are
+	// compared only then, because they depend on the number of tokens.
 	alike bool
 }
 

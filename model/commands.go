@@ -205,8 +205,8 @@ var commands = []command{
 	},
 }
 
-// tracked lists the commands that keep live.ran and live.looked up to date themselves. After any other
-// command the session treats the values on the device as unknown.
+// tracked lists the commands that update live.ran and live.looked themselves. After any other command the
+// session treats the values on the device as unknown.
 var tracked = []session.CommandKind{
 	session.Next, session.Run, session.Previous, session.Repeat, session.Upto, session.Observe, session.Chunk,
 	session.Timing, session.Tokenize, session.Look, session.Cost,

@@ -63,8 +63,8 @@ func (m *Model) finished(talk []session.Exchange, all []int) []session.Exchange 
 	return talk
 }
 
-// within returns the exchanges of a text of which only the first n tokens are kept. Token indices after n
-// become -1.
+// within returns the exchanges of a text after the text was cut to its first n tokens. A From or To that is
+// greater than n becomes -1.
 func within(talk []session.Exchange, n int) []session.Exchange {
 	talk = slices.Clone(talk)
 	for i := range talk {

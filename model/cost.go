@@ -55,7 +55,7 @@ func (s *live) beginCost(c session.Command) (work, error) {
 	return func(ctx context.Context, r *session.Reply) error {
 		s.upto = nil
 		err := s.cost(ctx, t, c, r)
-		// If cancelled, the next command restores the current step when it needs to.
+		// After a cancel, a later command that needs the current step restores it.
 		if ctx.Err() == nil {
 			err = gpu.Join(err, s.hold(ctx))
 		}

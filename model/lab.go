@@ -219,7 +219,7 @@ func (s *live) beginLab(c session.Command) (work, error) {
 	return func(ctx context.Context, r *session.Reply) error {
 		s.upto = nil
 		err := s.lab(ctx, t, e, c, r)
-		if ctx.Err() == nil { // if cancelled, the next command restores the current step when it needs to
+		if ctx.Err() == nil { // after a cancel, a later command that needs the current step restores it
 			err = gpu.Join(err, s.hold(ctx))
 		}
 		return err

@@ -56,7 +56,8 @@ func (m *Model) warn(emit func(session.Event)) {
 	}
 }
 
-// opening returns a function that emits progress events, and the rate of the upload in bytes per second.
+// opening returns a function that emits progress events. The events of the upload include its rate in bytes
+// per second.
 func opening(ctx context.Context, emit func(session.Event)) engine.Progress {
 	var uploading time.Time
 	return func(phase string, done, total int) error {
@@ -85,7 +86,7 @@ func (m *Model) open(ctx context.Context, progress engine.Progress, log func(str
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	ahead := n.PlanAhead(ctx, m.options.Live) // runs during the upload, which takes longer
+	ahead := n.PlanAhead(ctx, m.options.Live) // planning runs during the upload, which takes longer
 	r, err := m.load(dev, n, progress, log)
 	if err != nil {
 		stop()

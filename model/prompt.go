@@ -179,8 +179,8 @@ func (m *Model) encode(c session.Command, start bool) ([]int, error) {
 	return ids, nil
 }
 
-// checkChunk refuses a number of tokens n that is below least or larger than a step can process. The string
-// what describes n in the error.
+// checkChunk refuses n if a step cannot process n tokens, or if n is less than least. The error starts with
+// the string what.
 func (m *Model) checkChunk(what string, n, least int) error {
 	want := table.Integer(m.maxChunk)
 	if least < m.maxChunk {

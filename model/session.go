@@ -406,7 +406,7 @@ func median(list []int64) trace.Time {
 	return trace.Measured((list[(n-1)/2] + list[n/2]) / 2)
 }
 
-// offBy returns the error of the median of durations in ns.
+// offBy returns the statistical error of the median of durations in ns, as trace.OffBy defines it.
 func offBy(list []int64) trace.Time {
 	ns, ok := median(list).NS()
 	if !ok {

@@ -24,8 +24,8 @@ type verification struct {
 	step     *graph.StepInput
 	position int
 	tokens   int
-	own      *reference.Interpreter // runs each operator on the device's own inputs
-	full     *reference.Interpreter // runs on its own results; nil if it is not used
+	own      *reference.Interpreter // runs each reference on the inputs that the device computed
+	full     *reference.Interpreter // runs each reference on results of earlier references, or nil
 	part     float64                // fraction of the elements of large operators to compare
 	flops    float64                // floating-point operations of the step
 	byOp     []opWork
@@ -76,8 +76,9 @@ func newVerification(s *live, t *run.Turn, only []trace.DispatchID) *verificatio
 	return v
 }
 
-// plan decides which references run and which values are read from the device. These are all compared
-// values, the inputs of their operators, and integers on the host.
+// plan decides which references run and which values are read from the device. The values are the outputs and
+// the State to compare, and the inputs that references need. A reference runs if its operator is compared or
+// computes a SymInt. It also runs if no dispatch wrote an output that another reference needs.
 func (v *verification) plan(slots []trace.Dispatch) {
 	after := map[graph.ValueID]trace.DispatchID{}
 	for _, l := range v.exec.OutputLooks() {

@@ -15,11 +15,11 @@ import (
 	"gpuscope/trace"
 )
 
-// Verifying compares a step with the float64 references of its operators. The step runs again, and the
-// output of each operator is read before its memory is reused. Then each reference runs on the device's own
-// inputs of the operator, so that the difference is the error of the kernel alone. A second interpreter,
-// the reference run, computes the whole text from its tokens on with its own State. The difference from the
-// reference run is the accumulated error.
+// Verifying compares a step with the float64 references of its operators. The step runs again, and the output
+// of each operator is read before its memory is reused. Then each reference runs on the inputs that the
+// device computed for the operator, so that the difference is the error of the kernel alone. A second
+// interpreter, the reference run, computes the whole text from its token ids and keeps its own State. The
+// difference from the reference run is the accumulated error.
 
 // verifyGFLOP is the default limit for each of the two references of a step, in 10^9 floating-point
 // operations. A CPU core of a laptop does one to two times 10^9 operations per second.
@@ -55,7 +55,7 @@ func (s *live) beginVerify(c session.Command) (work, error) {
 	return func(ctx context.Context, _ *session.Reply) error {
 		s.upto = nil
 		err := s.verify(ctx, t, only, budget)
-		if ctx.Err() == nil { // if cancelled, the next command restores the current step when it needs to
+		if ctx.Err() == nil { // after a cancel, a later command that needs the current step restores it
 			err = gpu.Join(err, s.hold(ctx))
 		}
 		return err
@@ -151,7 +151,7 @@ func (s *live) tellVerified(t *run.Turn, v *verification, asked []trace.Dispatch
 // referenceRun runs the text with the references, step by step, with its own State.
 type referenceRun struct {
 	x   *reference.Interpreter
-	ids []int // tokens that its State contains
+	ids []int // tokens that x has processed
 }
 
 // missing returns the number of tokens of a text that the reference run has not processed yet.

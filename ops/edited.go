@@ -9,9 +9,9 @@ import (
 	"gpuscope/shaders"
 )
 
-// EditedKernel returns the kernel for edited WGSL source. The string of is the name of the original kernel.
-// The new name is of, followed by the first 4 bytes of the source's SHA-256 hash, so that the same source
-// has the same name in every run.
+// EditedKernel returns the kernel for edited WGSL source. Its name is the name of the original kernel (of), a
+// plus sign, and the first 4 bytes of the source's SHA-256 hash. The same source therefore has the same name
+// in every run.
 func EditedKernel(of, wgsl string) (*graph.Kernel, error) {
 	k, err := shaders.Read(wgsl)
 	if err != nil {

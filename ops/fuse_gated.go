@@ -37,9 +37,10 @@ func (r *gatedRow) fusion() graph.Fusion {
 	}
 }
 
-// sameAlways reports whether two operands of an operator with broadcasting always have the same dims. They
-// must have the same range of dims. In addition, the numbers of their rows must come from the same tensor, or
-// no dim that can change from step to step may ever be 1.
+// sameAlways reports whether two operands of an operator with broadcasting always have the same dims. The
+// operands must have the same range of dims. In addition, their numbers of rows must come from the same
+// tensor, or each dim that can change from step to step must always be at least 2, because a size of 1 could
+// be broadcast.
 func sameAlways(b *graph.Builder, x, y graph.ValueID) bool {
 	lowest, highest := b.MinDims(x), b.MaxDims(x)
 	if !slices.Equal(lowest, b.MinDims(y)) || !slices.Equal(highest, b.MaxDims(y)) {

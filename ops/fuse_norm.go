@@ -104,7 +104,9 @@ func (o *linear) nextNorm(b *graph.Builder, leaves func(*graph.Builder, *rmsNorm
 	if next == nil || o.Last || next.Last || o.before == nil || o.before.leavesAll() {
 		return next
 	}
-	return nil // a single row of x is not always deferred, and a row in memory is read by another kernel
+	// A single row of x may be in memory. Another kernel reads this row, and that kernel does not compute the
+	// element-wise part of the norm.
+	return nil
 }
 
 // normBehind returns a norm of y whose dispatch can be removed, or nil. leaves must report true for the norm.
@@ -136,7 +138,7 @@ func normBehind(b *graph.Builder, y graph.ValueID, each, bound int,
 // then use the same kernels as those of all other layers.
 func eachOfStream(b *graph.Builder, y graph.ValueID) int {
 	each := gemvRows(shape.Last(b.MaxDims(y)), 1)
-	for range 2 { // the last linear of attention, then the last linear of the MLP
+	for range 2 { // visit the last linear of attention, then the last linear of the MLP
 		readers, _ := b.Readers(y)
 		i := slices.IndexFunc(readers, func(r graph.Operator) bool {
 			product, ok := r.(*linear)

@@ -90,10 +90,10 @@ type linear struct {
 	// spread is the interleaved row that replaces a single row of y if only linears read y (fusion rule
 	// spread). The kernel for one row then also computes act(gate) * up. Without the rule, spread is nil.
 	spread *spreadRow
-	// makes is the norm with a residual that the kernel for one row computes and stores for other readers
-	// (fusion rule norm_sum), or nil. If it is set, before is the norm of this sum.
+	// makes is a norm with a residual, or nil. The kernel for one row computes its result, a sum, and stores
+	// the sum for other readers (fusion rule norm_sum). If makes is set, before is the norm of this sum.
 	makes *rmsNorm
-	made  *spreadRow // interleaved row stored instead of makes (fusion rule spread_sum), or nil
+	made  *spreadRow // interleaved row stored instead of the sum (fusion rule spread_sum), or nil
 	// next is a norm of y whose element-wise part the kernel for one row computes, or nil.
 	next *rmsNorm
 	Last bool // y has only the last row
@@ -668,7 +668,7 @@ func (o *linear) NewKernel(b *graph.Builder, route int) *graph.Kernel {
 	if o.takesLeft(route) {
 		o.before.specialise(route, c, s.chunk())
 	}
-	c["Next"], c["Leaves"] = 0, 0 // both are the number of chunks of y, or 0
+	c["Next"], c["Leaves"] = 0, 0 // if used, each is the number of chunks of y
 	if o.doesNext(route) {
 		c["Next"] = o.cols() / spreadColumns
 	}

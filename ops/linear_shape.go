@@ -52,8 +52,8 @@ type linearTuning struct {
 	// costs time in proportion to the number of their workgroups. On an H200 both costs are equal at about 70
 	// million weights.
 	norm int
-	// sum is the same limit for linears that compute a sum with a norm, and a norm of this sum. The limit is
-	// lower because these kernels load more data.
+	// sum is the same limit for the rule norm_sum, where linears compute the sum x + norm(y), and then the
+	// norm of this sum. The limit is lower because these kernels load more data.
 	sum  int
 	fill int // workgroups that fill a large GPU
 	busy int // workgroups of a GEMV that fill a large GPU, so that some work while others wait for memory
@@ -249,8 +249,8 @@ func (o *linear) gemv(limits *gpu.Limits) linearShape {
 		memory -= 4 * sumLanes
 	}
 	// Workgroup memory holds, for each lane, a partial result of every sum and of a norm's sum of squares.
-	// The lanes form groups of as many lanes as there are sums, and workgroup memory also holds one combined
-	// number for each group.
+	// Groups of lanes then combine these results. A group has as many lanes as there are sums, and each group
+	// stores one more number.
 	fit := memory * sums / (4 * (sums*(sums+1) + 1))
 	chunks, most := o.w.Cols/s.chunk(), min(lanes, fit, tuned.lanes)
 	steps := shape.DivUp(chunks, most)

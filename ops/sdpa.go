@@ -638,7 +638,7 @@ func (o *sdpa) planStreaming(p *graph.Planner, tokens, position, splits, length 
 	}
 	l := p.Dispatch(slotStreaming, p.Rows(lanes, lanes, used...))
 	missing := rows.Groups()*int64(tile) - rows.Value*rows.Times
-	l.Grid.Idle = missing / 8 * int64(s.across*o.kvHeads*splits) // lanes without any of their 8 rows
+	l.Grid.Idle = missing / 8 * int64(s.across*o.kvHeads*splits) // lanes whose 8 rows are all missing
 	l.Params.U32("tokens", tokens).U32("context", context).U32("position", position).
 		U32("window", o.window).U32("kv_heads", o.kvHeads).F32("scale", o.scale)
 	l.Bytes = 2*o.queryBytes(tokens) + 2*int64(span)*o.cacheBytes()

@@ -41,9 +41,9 @@ const (
 // makes one workgroup for each multiprocessor.
 const leftSplits = 4
 
-// leftSpans lists the numbers of visible positions at which linears combine the splits: more than above and
-// at most upTo positions, for head dims of at most headDim. The cost in the linears grows with the width of
-// their row, so wider heads gain less.
+// leftSpans lists, for head dims of at most headDim, the numbers of visible positions at which linears
+// combine the splits: numbers greater than above, and at most upTo. The cost in the linears grows with the
+// width of their row, so wider heads gain less.
 var leftSpans = [...]struct{ headDim, above, upTo int }{{64, 128, 2048}, {sdpaWidest, 256, 768}}
 
 // leftSpan returns the limits of leftSpans for the operator's head dim.
@@ -80,7 +80,7 @@ func (o *sdpa) makeDecodeKernels(b *graph.Builder) {
 		for group%d.heads > 0 {
 			d.heads /= 2
 		}
-		d.lanes = min(d.lanes, kind.LanesFor(b, 16*quads)) // enough for the keys of 16 positions
+		d.lanes = min(d.lanes, kind.LanesFor(b, 16*quads)) // one lane for each 4-element vector of 16 keys
 		for d.row = 4; d.row*d.quads < quads; {
 			d.row *= 2
 		}
@@ -203,7 +203,7 @@ func (o *sdpa) partsBytes(tokens, splits int) int64 {
 // planReduce plans the dispatch that combines splits.
 func (o *sdpa) planReduce(p *graph.Planner, tokens, splits int) {
 	quads, lanes := o.headDim/4, int(o.reduce.WorkgroupSize[0])
-	busy := min(lanes/quads, splits) * quads // a lane combines every (lanes/quads)th split of four columns
+	busy := min(lanes/quads, splits) * quads // lanes/quads lanes share the splits of four columns
 	l := p.Dispatch(slotReduce,
 		p.Rows(lanes, busy, grid.Each("heads", o.qHeads), grid.Each("tokens", tokens)))
 	l.Params.U32("rows", tokens*o.qHeads).U32("splits", splits)

@@ -15,7 +15,7 @@ import (
 // of all chunks, and so on. Neighbouring lanes then load neighbouring addresses.
 const spreadColumns = 32
 
-// spreadFrom returns the column that is stored at index at of an interleaved row of width columns.
+// spreadFrom returns the column that an interleaved row of width columns stores at index at.
 func spreadFrom(at, width int) int {
 	chunks := width / spreadColumns
 	return at/4%chunks*spreadColumns + at/4/chunks*4 + at%4
@@ -55,8 +55,8 @@ type spreadRow struct {
 	width int
 }
 
-// spreadBehind declares an interleaved row that replaces y at all shapes at which another tensor, the
-// parameter of, has one row. It returns nil if the readers of y cannot use such a row.
+// spreadBehind declares an interleaved row that replaces y at all shapes at which another tensor (of) has one
+// row. It returns nil if the readers of y cannot use such a row.
 func spreadBehind(b *graph.Builder, y graph.ValueID, width int, of graph.ValueID) *spreadRow {
 	if width%spreadColumns != 0 || b.RouteAsked(y) || !leftTo(b, y, width, of) {
 		return nil
@@ -100,8 +100,8 @@ func spreadConstant(b *graph.Builder, v graph.ValueID) graph.ValueID {
 }
 
 // leftTo reports whether all readers of y, and of views of y, are linears that have a kernel for a single row
-// of width columns. The linears must also output a single row at all shapes at which another tensor, the
-// parameter of, has one row.
+// of width columns. The linears must also output a single row at all shapes at which another tensor (of) has
+// one row.
 func leftTo(b *graph.Builder, y graph.ValueID, width int, of graph.ValueID) bool {
 	readers, all := b.Readers(y)
 	if !all || len(readers) == 0 {

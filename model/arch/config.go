@@ -10,7 +10,7 @@ import (
 // Config is the configuration of a decoder. All its numbers have been checked.
 type Config struct {
 	Arch    *Architecture
-	Form    *Spelling // conventions of the files from which it was read
+	Form    *Spelling // conventions of the model's file format
 	Layers  int
 	Dim     int
 	Heads   int

@@ -74,7 +74,7 @@ type Decoder struct {
 type attention struct {
 	norm           graph.ValueID
 	q, k, v        projection
-	qNorm, kNorm   graph.ValueID // norms of each head, or None
+	qNorm, kNorm   graph.ValueID // norms of the queries and keys of each head, or None
 	o              weight.Matrix
 	postNorm       graph.ValueID // or None
 	window         int           // positions in the sliding window; 0 for full attention
@@ -100,7 +100,7 @@ func (p *projection) forward(b *graph.Builder, name string, x graph.ValueID) gra
 }
 
 // Build builds the graph for steps of at most maxChunk tokens. told is the number of candidates for the next
-// token that each step reports.
+// token that each step reports, or 0 to report only the token.
 func (m *Decoder) Build(maxChunk, told int, by sample.Sampling) (*Network, error) {
 	n := &Network{}
 	n.Tokens = m.Input("tokens", graph.I32, []int{1, 1}, []int{1, maxChunk})

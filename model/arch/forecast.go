@@ -55,7 +55,7 @@ func (n *Network) Forecast(ctx context.Context, o graph.LiveOptions) (*trace.For
 		{Along: trace.AlongPosition, At: chunk, From: 0, To: min(last+1-chunk, farthest)},
 	}
 	if chunk == 1 {
-		lines = lines[:2] // the third line equals the first
+		lines = lines[:2] // a chunk of one token is a decode step, so lines[2] would equal lines[0]
 	}
 	errs := make([]error, len(lines))
 	var all sync.WaitGroup

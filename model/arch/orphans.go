@@ -13,8 +13,8 @@ import (
 // it.
 type orphan struct {
 	what  string
-	parts []string // one of these is a dot-separated part of the name
-	ends  []string // or the name ends with one of these
+	parts []string // matches tensors whose names contain one of these dot-separated parts
+	ends  []string // also matches tensors whose names end with one of these strings
 	fate  fate
 }
 

@@ -34,7 +34,7 @@ type configReader struct {
 	f      keyed
 	prefix string
 	form   *Spelling
-	in     func(*Architecture) *Spelling // returns the conventions of another architecture in the same format
+	in     func(*Architecture) *Spelling // returns the conventions of any architecture in the format of f
 	layers int                           // number of layers; 0 until it is known
 	err    error
 	// warnings lists values that the file states twice with different content.

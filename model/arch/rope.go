@@ -18,7 +18,7 @@ import (
 type Rotation struct {
 	Dims  int // number of leading dims of a head that are rotated; 0 for all
 	Base  float64
-	Scale float64 // factor of every angle: 1 / the factor by which positions are compressed
+	Scale float64 // multiplies every angle; linear scaling by a factor sets it to 1 / factor
 	// Gain multiplies cosines and sines, so the scores are multiplied by its square. A Gain of 0 means 1.
 	Gain float64
 	// Divisors divide the frequency of each pair. If they are nil, all divisors are 1. If Original is not 0
@@ -79,7 +79,7 @@ type rotary func(name string, q, k graph.ValueID) (yq, yk graph.ValueID)
 // pairing selects which two dims of a head are rotated together. prefix is the prefix of the names of the
 // values that rotary adds to the graph.
 type pairing struct {
-	part   bool // supports the rotation of only a part of the head
+	part   bool // the operator can leave the last dims of a head unrotated
 	rotary func(m *Decoder, prefix string, r *Rotation) rotary
 }
 
@@ -101,8 +101,8 @@ var halves = pairing{part: true, rotary: func(m *Decoder, prefix string, r *Rota
 }}
 
 // tables adds the tables of cosines and sines to the graph, f32 [context, times*d/2], where d is the number
-// of rotated dims. Each row has the angles of all pairs at one position. The parameter times is how often a
-// row repeats these angles.
+// of rotated dims. Each row has the angles of all pairs at one position. If times is 2, each row contains
+// these angles twice.
 func (m *Decoder) tables(prefix string, r *Rotation, times int) (cos, sin graph.ValueID) {
 	turned, divisors := r.turned(m.HeadDim), m.divisors(r)
 	table := func(name string, f func(float64) float64) graph.ValueID {
@@ -146,8 +146,8 @@ func (m *Decoder) divisors(r *Rotation) func() ([]float64, error) {
 	return divisors
 }
 
-// table returns gain*f(angle) for every angle as f32, computed in float64. The parameter times is how often a
-// row repeats its values.
+// table returns gain*f(angle) for every angle as f32, computed in float64. If times is 2, each row contains
+// its values twice.
 func (r Rotation) table(context, d, times int, divisors []float64, f func(float64) float64) []byte {
 	out, gain := make([]byte, 0, 4*context*times*d/2), cmp.Or(r.Gain, 1)
 	frequency := make([]float64, d/2)

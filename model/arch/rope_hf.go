@@ -156,8 +156,8 @@ func hfRotation(r *configReader, headDim int) Rotation {
 	return rot
 }
 
-// hfRotationAt reads the rotation under the key at, or the default rotation if there is no such key. The
-// base may be stated under at or under baseKey.
+// hfRotationAt reads the rotation from the object whose key is at. Without this object it returns the default
+// rotation. The base can also be the value of the key baseKey.
 func hfRotationAt(r *configReader, at, baseKey string, headDim int) Rotation {
 	if r.has(at) {
 		r.object(at)
@@ -221,8 +221,8 @@ func (r *configReader) object(key string) {
 	}
 }
 
-// hfUnknown returns the first unknown key under a path, or "". The keys that every rotation may have are
-// known.
+// hfUnknown returns the first key under a path that is neither in known nor a key that every rotation may
+// have. It returns "" if there is no such key.
 func hfUnknown(r *configReader, path string, known []string) string {
 	always := []string{ropeBase, "rope_type", "type", hfPart}
 	for _, key := range r.f.Keys() {

@@ -150,7 +150,7 @@ func (w *Weights) norm(name string, n int) graph.ValueID {
 	return w.shifted(name, n, 0)
 }
 
-// shifted adds an f32 vector to the graph after adding the number by to each element.
+// shifted adds an f32 vector to the graph, with each element increased by a number.
 func (w *Weights) shifted(name string, n int, by float32) graph.ValueID {
 	t := w.floats(name, n)
 	return w.b.Constant(name, graph.F32, []int{n}, func() ([]byte, error) {
@@ -201,9 +201,9 @@ type rows struct {
 	n    int
 }
 
-// matrices returns several matrices with the same input. If fused is set, each matrix is a part of the rows
-// of the tensor named all. Otherwise each matrix is a tensor of its own. The prefix is put before the tensor
-// names.
+// matrices returns several matrices with the same input. If fused is true, one tensor, whose name is all,
+// contains the rows of every matrix. Otherwise each matrix has its own tensor. The prefix is put before each
+// tensor name.
 func (w *Weights) matrices(fused bool, prefix, all string, cols int, parts ...rows) []weight.Matrix {
 	list := make([]weight.Matrix, len(parts))
 	if !fused {

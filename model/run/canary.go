@@ -10,7 +10,7 @@ import (
 )
 
 // ProbeEvery is the minimum time between two runs of the clock probe. A probe takes about 100 us including
-// its submit, which must not slow a run down.
+// its submit, so running it more often would slow a run down.
 const ProbeEvery = 25 * time.Millisecond
 
 // UseClockProbe prepares a clock probe if the device is a GPU with timestamps. A software device gets no

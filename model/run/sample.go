@@ -94,7 +94,7 @@ func (p *picker) among(list []trace.Candidate, sum float64, recent []int, positi
 	if ok {
 		return token, nil
 	}
-	if p.Net.OnGPU() { // otherwise the logits have already been read
+	if p.Net.OnGPU() { // if the host found the candidates, it has already read all logits
 		p.words = slices.Grow(p.words[:0], 4*p.Net.Vocab())[:4*p.Net.Vocab()]
 		if err := p.Exec.ReadValue(p.Net.Logits, p.words); err != nil {
 			return 0, fmt.Errorf("read the logits back: %w", err)

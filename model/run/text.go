@@ -96,7 +96,7 @@ func (t *Transcript) Next() (phase trace.Phase, n Turn) {
 	n.Position = t.Position()
 	if n.Position >= len(t.IDs) {
 		n.Tokens, n.Gives = []int{0}, true
-		if last := t.Last(); last != nil { // otherwise the text was only planned, and the token is unknown
+		if last := t.Last(); last != nil { // nil if the text was only planned; the token is then unknown
 			n.Tokens[0] = last.Token
 		}
 		return trace.Decode, n
@@ -111,7 +111,7 @@ func (t *Transcript) Next() (phase trace.Phase, n Turn) {
 	return trace.Prefill, n
 }
 
-// Push appends a turn and returns the text that becomes complete with its token.
+// Push appends a turn and returns the characters that its token completes.
 func (t *Transcript) Push(n Turn) string {
 	n.held = t.Voice.Held()
 	t.Turns = append(t.Turns, n)
@@ -147,8 +147,8 @@ func NewVoice(t *tokenizer.Tokenizer) *voice {
 	return &voice{t, t.Stream()}
 }
 
-// say returns the text that becomes complete with the next token. Control tokens and end tokens have no
-// text.
+// say decodes the next token and returns the characters that it completes. It returns no text for control
+// tokens and end tokens.
 func (v *voice) say(id int) string {
 	if v == nil || v.tokens.Kind(id) == tokenizer.Control || v.tokens.IsEnd(id) {
 		return ""

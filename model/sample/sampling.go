@@ -140,7 +140,7 @@ func (s *Sampler) Draw(list []trace.Candidate, sum float64, all bool, recent []i
 			return 0, false
 		}
 		all, sum = true, weigh(left, 1)
-	} else if s.Penalises() || k > 0 && s.TopP < 1 { // the sum after these stages needs every token
+	} else if s.Penalises() || k > 0 && s.TopP < 1 { // the sum after penalty and top-k needs every token
 		if !all {
 			return 0, false
 		}

@@ -53,7 +53,7 @@ type Sample struct {
 	Column     func(at int) int // see graph.ValueInfo
 }
 
-// element returns the index in the value's live dims of the i-th element of the compared slice.
+// element converts an index in the compared slice to the index of the same element in the value's live dims.
 func (v *Sample) element(i int) int {
 	if v.Column != nil {
 		return v.Column(v.From + i)

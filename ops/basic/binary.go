@@ -250,8 +250,8 @@ func (o *BinaryOp) Corners(r *graph.Ranges) []graph.Corner {
 	return list
 }
 
-// widest returns the sizes a and b of a dim of the operands that broadcast to the largest size. a is in the
-// range from alo to ahi, and b is in the range from blo to bhi.
+// widest chooses the sizes a and b of one dim of the operands so that the result of broadcasting has the
+// largest size. a is in the range from alo to ahi, and b is in the range from blo to bhi.
 func widest(alo, ahi, blo, bhi int) (a, b int) {
 	best := 0
 	for _, c := range [][2]int{{min(ahi, bhi), min(ahi, bhi)}, {ahi, 1}, {1, bhi}} {
@@ -266,7 +266,7 @@ func widest(alo, ahi, blo, bhi int) (a, b int) {
 	return a, b
 }
 
-// narrowest returns the sizes a and b of a dim of the operands that broadcast to the smallest size.
+// narrowest chooses the sizes a and b so that the result of broadcasting has the smallest size.
 func narrowest(alo, ahi, blo, bhi int) (a, b int) {
 	if alo == 1 || blo == 1 || alo == blo {
 		return alo, blo

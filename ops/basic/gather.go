@@ -151,7 +151,7 @@ type GatherRow struct {
 	Tries   []GatherTry // test cases
 }
 
-// GatherTry is a test case: the range of the dims of x, and the arguments.
+// GatherTry is a test case of an operator: the smallest and the largest dims of x, and the other arguments.
 type GatherTry struct {
 	Lowest, Highest []int
 	Args            kind.Args

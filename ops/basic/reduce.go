@@ -134,8 +134,8 @@ func (r *Reduction) add(c *kind.Call) []graph.ValueID {
 	return c.AddOp(o, o.y)
 }
 
-// NewKernel returns the kernel that reduces rows if what is "rows", or columns if what is "columns". The
-// kernel reduces vec columns at a time.
+// NewKernel returns a kernel that reduces rows if the argument what equals "rows", or columns if it equals
+// "columns". The kernel reduces vec columns at a time.
 func (r *Reduction) NewKernel(c *kind.Call, what string, vec int, constants shaders.Constants) *graph.Kernel {
 	constants["Op"], constants["Start"] = r.Kind, shaders.Text(r.start)
 	constants["Join"], constants["Needs"] = OfElements(r.join, vec), OfElements(r.needs, vec)

@@ -51,7 +51,7 @@ var (
 	SymIntsType = ArgType{Form: SymIntsArg}
 	FloatType   = ArgType{Form: FloatArg}
 	BoolType    = ArgType{Form: BoolArg}
-	MatrixType  = ArgType{Form: MatrixArg} // f32; a kind for another format sets Format
+	MatrixType  = ArgType{Form: MatrixArg} // the format is f32 unless Format is set
 )
 
 func tensorOf(dtypes ...graph.DType) ArgType { return ArgType{Form: TensorArg, DTypes: dtypes} }

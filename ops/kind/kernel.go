@@ -33,7 +33,7 @@ func NewKernel(b *graph.Builder, template string, c shaders.Constants) *graph.Ke
 	return NewKernelAs(b, template, template, c)
 }
 
-// NewKernelAs is like NewKernel, but the kernel gets the name as instead of the name of the template.
+// NewKernelAs is like NewKernel, but the caller chooses the kernel's name.
 func NewKernelAs(b *graph.Builder, as, template string, c shaders.Constants) *graph.Kernel {
 	var key strings.Builder
 	fmt.Fprintf(&key, "%s: %s", as, template)

@@ -47,7 +47,7 @@ func (t Routes) Preferred(work int) int {
 func (t Routes) Has(i int) bool { return t[i].UpTo > 0 }
 
 // Choose sets the route of a plan to the preferred route for an amount of work, or to the route that the user
-// asked for. The string of names the unit of work in error messages. Choose returns the index of the route.
+// asked for. In error messages, of is the name of the unit of work. Choose returns the index of the route.
 func (t Routes) Choose(p *graph.Planner, of string, work int) int {
 	return t.Settle(p, t.Preferred(work), t.Allowed(work), of, work)
 }

@@ -100,8 +100,8 @@ type operator struct {
 	impl graph.Operator
 }
 
-// Step runs the graph on the inputs of a step. An input that in does not contain keeps its value. Step calls
-// visit after each operator, unless visit is nil. An error from visit ends the step.
+// Step runs the graph on the inputs of a step. An input that is missing in the StepInput keeps its value.
+// Step calls visit after each operator, unless visit is nil. An error from visit ends the step.
 func (x *Interpreter) Step(in *graph.StepInput, visit func(graph.OpID) error) error {
 	if err := x.Begin(in); err != nil {
 		return err
@@ -271,11 +271,12 @@ func (r *Ref) Result(v graph.ValueID, dims ...int) Tensor {
 	return t
 }
 
-// Rows returns the rows to compute of an output with n rows. Choose restricts the rows; the default is all.
+// Rows returns the rows that must be computed, for an output with n rows. By default these are all rows;
+// Choose can select fewer.
 func (r *Ref) Rows(v graph.ValueID, n int) iter.Seq[int] { return wanted(r.x.choices[v].Rows, n) }
 
-// Cols returns the columns to compute of an output with n columns. Choose restricts the columns; the default
-// is all.
+// Cols returns the columns that must be computed, for an output with n columns. By default these are all
+// columns; Choose can select fewer.
 func (r *Ref) Cols(v graph.ValueID, n int) iter.Seq[int] { return wanted(r.x.choices[v].Cols, n) }
 
 // InParallel divides a list into pieces and runs f once for each piece, on all processors.

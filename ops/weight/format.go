@@ -172,7 +172,7 @@ func (m Matrix) Above(n Matrix) (Matrix, bool) {
 	return both, true
 }
 
-// AddConstants adds the template constants that the format's WGSL file needs to c, and returns c.
+// AddConstants adds the template constants of the format's WGSL file to c, and returns c.
 func (f *Format) AddConstants(b *graph.Builder, c shaders.Constants) shaders.Constants {
 	c["Format"], c["Flushes"] = f.shader, b.Limits().FlushesHalves
 	if f.constants != nil {
@@ -435,8 +435,8 @@ func (s supers) Array(rows, cols int) Array {
 	})
 }
 
-// read returns the super-block scale of a weight: the factor of the integer scales for which = 0, the factor
-// of the integer zero points for which = 1.
+// read returns a super-block scale of a weight. If which is 0, the scale multiplies the integer scales. If
+// which is 1, it multiplies the integer zero points.
 func (s supers) read(data []byte, row, col, cols, which int) float64 {
 	n := len(s.at)
 	return float64(half(data[2*fourthOf(row, col/256*n+which, cols/256*n):]))
@@ -497,9 +497,9 @@ func (s sixes) read(data []byte, row, i, cols int) byte {
 }
 
 // sixAt returns where 6-bit scale i of a row is stored. The parameter per is the number of scales in a row.
-// The low four bits of the scale are in the byte with index low, and the result four is their lowest bit
-// position. The high two bits are in the byte with index high, and the result two is their lowest bit
-// position.
+// low is the index of the byte with the low four bits of the scale, and the result four is the position of
+// these bits in the byte. high is the index of the byte with the high two bits, and the result two is the
+// position of these bits in the byte.
 func sixAt(row, i, per int) (low, four, high, two int) {
 	words, odd, r := (row/4*per+i/4*4)*3, i/2%2, row%4
 	return words + 4*odd + r, i % 2 * 4, words + 8 + r/2*2 + odd, r%2*4 + i%2*2

@@ -41,8 +41,8 @@ const (
 	// maxElements limits the elements of a tensor so that its size in bytes fits an int64 for every type.
 	maxElements = math.MaxInt64 / 8
 
-	// maxPairs and maxTensors limit the memory of a File, because a key or a tensor takes more memory than
-	// bytes in the file. No known model has nearly as many.
+	// maxPairs and maxTensors limit the memory of a File. These limits are needed because a key or a tensor
+	// takes more bytes in memory than in the file. No known model has nearly as many.
 	maxPairs   = 1 << 16
 	maxTensors = 1 << 17
 )
@@ -361,7 +361,7 @@ func (r *reader) array(depth int) (Value, error) {
 	n := r.count("the array's length", uint64(v.Elem.minSize()))
 	start := r.off
 	size := v.Elem.size()
-	if size == 0 && n > maxList { // elements of variable size are read one by one, which takes time
+	if size == 0 && n > maxList { // a longer array would take too long: elements are read one by one
 		return Value{}, fmt.Errorf("an array of %d values of type %s is too long; the maximum is %d", n,
 			v.Elem, maxList)
 	}

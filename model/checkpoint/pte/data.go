@@ -53,7 +53,8 @@ func (d Data) Bytes() ([]byte, error) {
 	return data, nil
 }
 
-// Slice returns the n bytes from offset at of d. It returns an error if the range is not inside d.
+// Slice returns n bytes of d, starting at the given offset. It returns an error if these bytes are not inside
+// d.
 func (d Data) Slice(at, n uint64) (Data, error) {
 	if size := uint64(d.size); at > size || n > size-at {
 		return Data{}, outside(at, n, size)
@@ -96,8 +97,8 @@ const (
 
 // Offsets in a data file's header, from the start of the file.
 const (
-	dataHeaderOffset   = 16 // u64: offset of the FlatBuffer, although its root offset is still at byte 0
-	dataHeaderSize     = 24 // u64: size of the FlatBuffer in bytes, from dataHeaderOffset
+	dataHeaderOffset   = 16 // u64: offset of the FlatBuffer; the root offset is at byte 0 of the file
+	dataHeaderSize     = 24 // u64: number of bytes from that offset to the end of the FlatBuffer
 	dataHeaderSegments = 32 // u64: offset of the segments
 	dataHeaderBytes    = 40 // u64: size of the segments in bytes
 	dataHeaderEnd      = 48

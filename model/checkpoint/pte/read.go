@@ -317,7 +317,7 @@ func (m *Method) instruction(t *flat.Table, count int) Instruction {
 	case MoveCall:
 		in.Args = []int{value(moveFrom), value(moveTo)}
 	case JumpFalseCall:
-		// A jump to the index count ends the chain.
+		// The target of a jump may also be count, which is the end of the chain.
 		in.Target = index(args, jumpDestination, count+1, "jump targets, including the end of the chain")
 		in.Args = []int{value(jumpCondition)}
 	case FreeCall:

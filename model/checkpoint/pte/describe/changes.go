@@ -154,7 +154,7 @@ func (c *changes) graph(number int, g *vulkan.Graph) {
 			}
 		}
 	}
-	fixed := func(id, from int) { // marks all dims starting at from
+	fixed := func(id, from int) { // marks the dim with the index from, and all later dims
 		for i := from; i < len(shape(id)); i++ {
 			c.mark(at(id, i), Fixed)
 		}

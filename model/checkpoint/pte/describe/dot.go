@@ -118,8 +118,9 @@ func (d drawing) graph(g *Graph) {
 	}
 }
 
-// edge draws the edge of a tensor that an operator reads. The edge starts at the last operator that wrote the
-// tensor before, or at the tensor itself if it is a graph input or a state. Constants have no edges.
+// edge draws the edge of a tensor that an operator reads. The edge starts at the operator that was the last
+// to write the tensor before this read. For a state, or for a graph input that no operator has written yet,
+// the edge starts at the tensor itself. Constants have no edges.
 func (d drawing) edge(op int, v *Value) {
 	switch v.Role {
 	case Weight:

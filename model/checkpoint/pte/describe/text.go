@@ -337,8 +337,8 @@ func optionList(options []Option) string {
 	return strings.Join(texts(options, func(o Option) string { return name(o.Key) + "=" + o.Value }), " ")
 }
 
-// tables returns the tables of a Vulkan delegate. The argument file is the path of the program. The argument
-// of is the name of the delegate in the title.
+// tables returns the tables of a Vulkan delegate. file is the path of the program, and of is the name of the
+// delegate in the title.
 func (g *Graph) tables(file, of string) []*table.Table {
 	all := []*table.Table{list(g.title(of), index(g.Operators),
 		number("operator", "", func(r *indexed[Operator]) int64 { return int64(r.i) }),

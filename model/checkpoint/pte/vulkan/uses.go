@@ -71,8 +71,8 @@ type Object struct {
 	Values []int // indices of the tensors in Graph.Values
 }
 
-// Objects returns the exporter's memory plan, sorted by ID. The plan does not contain constants and tensors
-// that do not share memory.
+// Objects returns the exporter's memory plan, sorted by ID. It omits constants, and it omits tensors that do
+// not share memory.
 func (g *Graph) Objects() []Object {
 	byID := map[int]*Object{}
 	for id, v := range g.Values {

@@ -288,7 +288,7 @@ func width[T number]() int {
 	return 8
 }
 
-// Number returns the value of a numeric field. It returns the argument otherwise if the field is absent.
+// Number returns the value of a numeric field. If the field is absent, it returns the last argument.
 func Number[T number](t *Table, slot int, otherwise T) T {
 	at := t.value(slot, width[T]())
 	if at == 0 {
@@ -381,7 +381,7 @@ func (t *Table) Len(slot int) int {
 	if at == 0 {
 		return 0
 	}
-	left := t.b.bytes // restored below, because Tables counts the bytes of the list
+	left := t.b.bytes // vector subtracts from bytes; undo this, because Tables subtracts the same
 	_, n := t.vector(slot, 4)
 	t.b.bytes = left
 	return n
