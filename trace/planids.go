@@ -6,18 +6,19 @@ import "slices"
 // use. A Recorder keeps a plan for PlanMemory steps even if no kept step refers to the plan.
 const PlanMemory = 1024
 
-// Interner assigns the ids 0, 1, 2, ... to plans in the order in which they come into force. A plan that
-// was in force recently gets its earlier id. The Interner forgets plans after PlanMemory steps, so that a
+// Interner assigns the ids 0, 1, 2, ... to plans in the order in which they are first passed to ID. A plan
+// that was passed recently gets its earlier id. The Interner forgets plans after PlanMemory steps, so that a
 // run of any length needs constant memory. The zero Interner is ready for use.
 type Interner struct {
-	next        PlanID
-	recent, old map[string]PlanID // by content; each map is filled for PlanMemory/2 steps
+	next PlanID
+	// ids by plan content. Every PlanMemory/2 steps, recent becomes old and a new recent begins.
+	recent, old map[string]PlanID
 	steps       int
 }
 
-// ID returns the id of a plan that comes into force. The argument content encodes the whole plan except for
-// its id; two plans must have equal bytes only if they are equal. If fresh is true, the id is new, and the
-// caller must record the plan under this id before the step that uses the plan.
+// ID returns the id of a plan that a dispatch begins to use. The argument content encodes the whole plan
+// except for its id; two plans must have equal bytes only if they are equal. If fresh is true, the id is
+// new, and the caller must record the plan under this id before the step that uses the plan.
 func (in *Interner) ID(content []byte) (id PlanID, fresh bool) {
 	if id, ok := in.recent[string(content)]; ok {
 		return id, false

@@ -42,11 +42,11 @@ func TrimmedMean(ns []int64) int64 {
 	return min(max(int64(math.Round(float64(sum)/float64(len(kept)))), q1), q3)
 }
 
-// OffBy returns the error of a mean or median of a sorted, non-empty list. The argument of is this mean or
-// median. The error is the larger of two figures: half the interquartile range, and the distance from the
-// mean or median to the farther end of the confidence interval that MedianWithin returns. The second figure
-// matters for short lists, whose quartiles may be close together by chance. The error is not known for
-// fewer than FewestWithin numbers.
+// OffBy returns the error of the mean or the median of a sorted, non-empty list. The caller passes this mean
+// or median as the second argument. The error is the larger of two figures: half the interquartile range,
+// and the distance from the mean or median to the farther end of the confidence interval that MedianWithin
+// returns. The second figure matters for short lists, whose quartiles may be close together by chance. The
+// error is not known for fewer than FewestWithin numbers.
 func OffBy(sorted []int64, of int64) Time {
 	low, high, ok := MedianWithin(sorted)
 	if !ok {

@@ -222,7 +222,7 @@ func checkSchema(s string) error {
 	return nil
 }
 
-// listed is the type constraint for plans and steps, of which a trace has lists.
+// listed is the type constraint for the elements of a trace's two long lists, plans and steps.
 type listed[T any] interface {
 	*T
 	size() int64

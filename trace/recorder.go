@@ -29,7 +29,7 @@ type Recorder struct {
 	limit int64
 	used  int64
 	steps int               // number of recorded steps
-	first PlanID            // index in places of the current run's plan 0
+	first PlanID            // index in places of plan 0 of the current run
 	known map[string]PlanID // index in t.Plans by plan content; set from Continue until the next step
 	// places maps a recorded plan id plus first to an index in t.Plans. It holds -1 for a dropped plan.
 	places []PlanID
@@ -39,7 +39,7 @@ type Recorder struct {
 // held is the Recorder's bookkeeping for one plan of its trace.
 type held struct {
 	id      PlanID // index in Recorder.places
-	lastUse int    // number of steps recorded before the plan's last use or recording
+	lastUse int    // value of Recorder.steps when the plan was last used or recorded
 }
 
 // NewRecorder starts a Recorder from the head of a trace, which is the trace without plans and steps. A

@@ -523,11 +523,11 @@ type Whole struct {
 // level. The barrier itself waits for all earlier dispatches.
 type Wait struct {
 	Dispatch DispatchID `json:"dispatch"`
-	Value    ValueID    `json:"value"` // value that Dispatch uses
+	Value    ValueID    `json:"value"` // value that Dispatch or a later dispatch of its compute pass uses
 	// Kind is raw, war or waw: read after write, write after read, or write after write.
 	Kind string `json:"kind"`
-	// For is the last earlier dispatch that used the memory of Value, for Value itself or for another
-	// value.
+	// For is the last earlier dispatch that used the memory of Value. The memory may have held another
+	// value at that time.
 	For DispatchID `json:"for"`
 }
 
@@ -569,7 +569,7 @@ type Hook struct {
 	NS       Time         `json:"ns,omitzero"`
 	Noop     bool         `json:"noop,omitempty"`     // the operator was re-planned and nothing changed
 	Glitch   bool         `json:"glitch,omitempty"`   // some inputs were already updated and others were not
-	Deferred bool         `json:"deferred,omitempty"` // inputs refused; the operator was re-planned later
+	Deferred bool         `json:"deferred,omitempty"` // planning failed and was retried in the next pass
 	Changed  []Change     `json:"changed,omitempty"`
 	Plans    []PlanChange `json:"plans,omitempty"`
 }
@@ -628,7 +628,8 @@ type NumericError struct {
 	Compared  int      `json:"compared,omitempty"` // number of compared elements
 	Elements  int      `json:"elements,omitempty"` // number of all elements; some may be unsampled
 	NotFinite int      `json:"not_finite,omitempty"`
-	// Run is the error against a reference that computed the whole prompt and output by itself.
+	// Run is the error against a reference run of the whole prompt and output. It includes the errors
+	// inherited from earlier dispatches.
 	Run *Drift `json:"run,omitempty"`
 }
 

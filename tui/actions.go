@@ -10,7 +10,7 @@ import (
 
 func init() { command.Table = withViews() }
 
-// withViews returns the table of commands, including one command for each view that switches to the view.
+// withViews returns the table of commands. For each view, the table has a command that switches to the view.
 func withViews() []command.Row {
 	var rows []command.Row
 	for i := range view.Views {

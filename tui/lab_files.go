@@ -74,7 +74,7 @@ func editorOf(path, editor string, in io.Reader, out io.Writer) (*exec.Cmd, erro
 	switch f := in.(type) {
 	case nil:
 		cmd.Stdin = os.Stdin
-	case tty.Input: // the program reads the terminal through its own wrapper
+	case tty.Input: // a wrapper for this program; the editor reads the terminal itself
 		cmd.Stdin = f.File
 	}
 	return cmd, nil

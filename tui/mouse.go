@@ -144,7 +144,7 @@ func (a *App) pointDialog(p pointer) {
 		}[p.motion()]})
 	default:
 		second := a.clicked.again(p)
-		if a.dialog.Choose(p.y-r.Y-1) && second { // the rows start below the dialog's rule
+		if a.dialog.Choose(p.y-r.Y-1) && second { // the first line of the dialog is a rule, not a row
 			a.typedInDialog(widget.Key{Name: "enter"})
 		}
 	}

@@ -59,15 +59,16 @@ func (n *notes) fade(after time.Duration) {
 // unsay removes the note.
 func (n *notes) unsay() { n.note, n.noteOfKey, n.noteHolds = "", false, nil }
 
-// fail shows an error until the user dismisses it, or until mended is called with the same value of the
-// argument of. This argument names what failed: a task, a kind of command, or the kind passed to later.
-// The argument is nil if nothing can clear the error.
+// fail shows an error until the user dismisses it, or until mended is called for what failed. The first
+// argument names what failed: a task, a kind of command, or the kind passed to later. It is nil if nothing
+// can clear the error.
 func (n *notes) fail(of any, err error) {
 	n.failure, n.failureOf = printable.Short(err.Error(), view.MostShown), of
 	n.log.Add("error", err.Error())
 }
 
-// mended clears the shown error if it came from the same source, because that source has now succeeded.
+// mended clears the shown error if what failed has now succeeded. The argument is the one that fail
+// received.
 func (n *notes) mended(of any) {
 	if n.failureOf == of {
 		n.failure = ""

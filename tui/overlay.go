@@ -60,7 +60,8 @@ func (o *overlay) lay(w int) {
 
 func (o *overlays) closeOverlay() { o.over = nil }
 
-// unfold shows the folded version of the overlay. An overlay without a folded version is closed.
+// unfold shows the other version of the overlay, which has more or fewer lines. An overlay without another
+// version is closed.
 func (o *overlays) unfold() {
 	if o.over.Folded == nil {
 		o.closeOverlay()

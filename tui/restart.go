@@ -157,7 +157,7 @@ func (re *restarts) resumed(r session.Reply, err error) {
 		return
 	}
 	said := fmt.Sprintf("the engine was restarted at position %d", r.Position)
-	if len(re.edited) > 0 && re.opts.Shaders == "" { // else the new engine uses them: it reads the folder
+	if len(re.edited) > 0 && re.opts.Shaders == "" { // with --shaders, the new engine still uses them
 		said += fmt.Sprintf(command.Keyed("; these edited kernels are no longer in use (press {use kernel} on the dispatch to use one again): %s"),
 			strings.Join(re.edited, ", "))
 	}

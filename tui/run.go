@@ -194,8 +194,8 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 				case m != nil:
 					go program.Send(m) // in a goroutine: the event loop may need the next signal
 				case ours, sig == syscall.SIGINT && time.Now().UnixNano() < a.lent.Load():
-					// Ignore it: this is a signal for the program that was lent the terminal, or one that
-					// shell has handled.
+					// Ignore the signal. Either Hear has handled it, or it was meant for
+					// the program that was lent the terminal.
 				default:
 					signalled = sig
 				}

@@ -118,7 +118,7 @@ func (hi *history) undo() {
 	for i, s := range m.views {
 		v := hi.views[i]
 		if v.Look() != s.own {
-			v.Restore(s.own) // first, because it may change which pane the view shows
+			v.Restore(s.own) // before Pane, because Restore may change which pane the view shows
 		}
 		if rows := v.Pane(); rows != nil && rows.WantedOf != s.choices {
 			rows.Choose(s.choice)

@@ -30,9 +30,9 @@ func (t *DispatchTable) SharedLine() string {
 	return says(s) + ": the work of one row slows down another row"
 }
 
-// sharedCostParts returns the title segments for the step of the costs and for the shared cost. If the
-// shared cost differs significantly from zero, its segment is essential, because the costs of the rows do
-// not add up to the step.
+// sharedCostParts returns the title segments that name the step in which the costs were measured and the
+// shared cost. If the shared cost differs significantly from zero, its segment is essential, because the
+// costs of the rows then do not add up to the time of the step.
 func sharedCostParts(c *analyze.StepCosts, t *DispatchTable) []table.Segment {
 	at := fmt.Sprintf("cost at s%d", c.Step.Index)
 	of := table.Segment{Rank: 1, Text: at + ", " + trace.Rounds(c.Step.Costs), Short: at}
@@ -91,7 +91,8 @@ func (t *DispatchTable) costColumns() (cost []table.Column, lost table.Column) {
 			return of(r.Cost)
 		})
 	}
-	width := 80 // width for ~excess, which replaces costs that were not measured
+	// Every screen shows ~excess if no costs were measured.
+	width := 80
 	columns := CostColumns(t.Index, costs)
 	if t.AnyCost {
 		width = 200
@@ -167,10 +168,10 @@ func CostColumns(
 	}
 }
 
-// costPart returns the title segment for the basis of the shares. It also counts the rows without a cost,
-// because these rows are not free.
+// costPart returns the title segment that names what the shares are computed from: costs or isolated times.
+// It also counts the rows without a cost, because these rows take time too.
 func (t *DispatchTable) costPart() table.Segment {
-	part := table.Segment{Rank: 3, Text: "share by cost"} // the columns of costs already suggest this
+	part := table.Segment{Rank: 3, Text: "share by cost"} // the cost columns already suggest that
 	switch {
 	case !t.AnyCost && t.Costs != nil && t.OtherWork > 0:
 		return table.Say(0, "no costs measured on these routes")
@@ -199,12 +200,13 @@ func (t *DispatchTable) costPart() table.Segment {
 	return table.Segment{Rank: 0, Text: without + " rows have no cost", Short: without + " without cost"}
 }
 
-// costsApart is a relative difference of step times. If the step of the costs differs by more than
-// costsApart from the step of the title, the title mentions the time of the step of the costs.
+// costsApart is a relative difference of GPU times. Shares by cost refer to the runs in which the costs were
+// measured. If the GPU time of these runs differs from that of the selected steps by more than costsApart,
+// the title shows it.
 const costsApart = 0.1
 
-// ofStep adds to the segment the time that the shares by cost refer to, if it differs from the time in the
-// title.
+// ofStep adds to the segment the GPU time that the shares by cost refer to, unless it is within costsApart
+// of the time of the selected steps.
 func (t *DispatchTable) ofStep(part table.Segment) table.Segment {
 	w, of := t.Costs.Step.Whole, t.Index.UntimedOf(t.Selection)
 	if w == nil {
@@ -254,8 +256,8 @@ func (t *DispatchTable) fixFirst() []table.Segment {
 	return parts
 }
 
-// Undecided returns the title segment for the case that no row with a cost can be named as what to fix
-// first.
+// Undecided returns the title segment that replaces "fix first" if the costs do not show which row to fix
+// first. The segment gives the reason.
 func (t *DispatchTable) Undecided() table.Segment {
 	known, rounds := false, 0
 	for i := range t.Grouped {

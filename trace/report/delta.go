@@ -110,8 +110,9 @@ func (t *DispatchTable) deltaColumns() (delta table.Column, deltaCost, baseline 
 	}
 }
 
-// OtherTrace returns the title segment for a baseline of a different model or device. In that case
-// differences are not changes. The segment is empty if both traces have the same model and device.
+// OtherTrace returns the title segment that warns of a baseline with a different model or device.
+// Differences from such a baseline do not show the effect of a change. The segment is empty if both traces
+// have the same model and device.
 func OtherTrace(x *analyze.Index, baseline *analyze.Index) table.Segment {
 	var what, which []string
 	now, then := x.Trace, baseline.Trace

@@ -31,7 +31,8 @@ func (t *DispatchTable) columns() []table.Column {
 	quantum := t.Index.Trace.Clock.QuantumNS
 	decimals := table.DecimalsOfUS(quantum)
 	_, one := t.Selection.One()
-	// own returns a text of the plan in rows that are not headings.
+	// own returns a cell function that shows a property of the plans as text. Headings have an empty
+	// cell.
 	own := func(f func(*analyze.Launch) string) func(*analyze.DispatchRow) table.Cell {
 		return func(r *analyze.DispatchRow) table.Cell {
 			if r.Group {
@@ -41,8 +42,8 @@ func (t *DispatchTable) columns() []table.Column {
 			return table.Text(s)
 		}
 	}
-	// grid returns a workgroup count or size if it is equal for all dispatches of the row. Its number is
-	// the product.
+	// grid returns a cell function that shows a workgroup count or size if it is equal for all dispatches
+	// of the row. The number of the cell is the product of the three dimensions.
 	grid := func(f func(*analyze.Launch) [3]int) func(*analyze.DispatchRow) table.Cell {
 		return func(r *analyze.DispatchRow) table.Cell {
 			if r.Group || r.Joint {
@@ -416,7 +417,7 @@ func (t *DispatchTable) standsOut(r *analyze.DispatchRow) string {
 	name := t.Index.Name(l.ID)
 	if l.Op.Layer != nil {
 		name = analyze.LayerName(*l.Op.Layer)
-		if t.Grouping != analyze.GroupLayer { // rows of one heading may differ in their place within a layer
+		if t.Grouping != analyze.GroupLayer { // a heading may contain several operators of a layer
 			name += " " + analyze.Label(l.Op, l.Dispatch)
 		}
 	}

@@ -41,8 +41,8 @@ func Dispatches(ctx context.Context, x *analyze.Index, o analyze.Options) (*Disp
 	return t, nil
 }
 
-// apart is the ratio of the slowest to the fastest of several equal members above which Stability reports
-// this ratio.
+// apart is a ratio of times. Stability reports the ratio of the slowest to the fastest of several equal
+// members if it exceeds apart.
 const apart = 2
 
 // Stability describes how much the members of a row vary. It names the outlier, or says that there is no

@@ -12,8 +12,8 @@ import (
 	"gpuscope/trace/table"
 )
 
-// talk lists the kinds of recorded events that the list of events omits, because no user jumps to their
-// steps.
+// talk lists the kinds of recorded events that the list of events omits. They are messages, and users do not
+// want to jump to the steps of messages.
 var talk = []string{"log", "note", "cut", ""}
 
 // These limits define an outlier step: at least outlierTimes times the median of similar steps, and more
@@ -162,9 +162,9 @@ func unasked(x *analyze.Index, step int) []analyze.Event {
 // beside is the maximum number of steps on each side of a change that are compared.
 const beside = 16
 
-// moved describes how much the step time changed at a step: ", step +0.4 %", or within which bound it
-// stayed the same. It compares steps of the same kind before and after the change. It returns "" if there
-// are too few steps.
+// moved describes how much the step time changed at a step: ", step +0.4 %". If the change is within the
+// noise, moved reports the bound: ", step the same within 0.3 %". It compares steps of the same kind before
+// and after the change. It returns "" if there are too few steps.
 func moved(x *analyze.Index, step int) string {
 	steps := x.Trace.Steps
 	times := func(from, by int) []float64 {

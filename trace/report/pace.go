@@ -19,7 +19,7 @@ func Pace(x *analyze.Index, step int) table.Line {
 			n = table.Plural(len(decode.Steps), "warm decode step")
 		}
 		u := x.UntimedOf(decode)
-		again := u.From != "" // all decode steps ran with every dispatch timed; the time is from a repeat
+		again := u.From != "" // all decode steps had every dispatch timed, so u comes from a repeated step
 		if x.Trace.Device.None() {
 			parts = append(parts, table.Segment{Rank: 0, Text: n + " planned", Short: n})
 		} else if ns, ok := u.Wall.NS(); ok && ns > 0 {
@@ -69,8 +69,9 @@ func rangeOf(x *analyze.Index, selection analyze.Selection) string {
 	return ""
 }
 
-// prefillParts returns the title segments with the time of the last prompts: warm, and cold if a cold one
-// ran.
+// prefillParts returns the title segments with prefill times. They show the last prompt that ran warm, and
+// the last that ran cold if both have the same length. If no prompt ran warm, they show only the last cold
+// one.
 func prefillParts(x *analyze.Index) []table.Segment {
 	var warm, cold *analyze.Prompt
 	all := x.Prompts()

@@ -23,7 +23,7 @@ func ReachLines(x *analyze.Index, v trace.ValueID) []string {
 	type place struct{ name, kind string }
 	layers := map[place][]int{}
 	var order []place
-	var alone []string // by place: full name of its first operator
+	var alone []string // full name of each place's first operator, parallel to order
 	for _, id := range reached {
 		o := &g.Ops[id]
 		p := place{o.Place(), o.Kind}

@@ -5,7 +5,8 @@ import (
 	"gpuscope/trace/table"
 )
 
-// noneCell returns the cell of a figure whose cost does not differ significantly from 0.
+// noneCell returns the cell shown in place of a number that is computed from a cost, if the cost does not
+// differ significantly from 0.
 func noneCell() table.Cell {
 	return table.Cell{Text: analyze.MarkNone, Mark: analyze.MarkNone, Has: true}
 }

@@ -24,7 +24,8 @@ func init() {
 		Name: "steps", Takes: WholeRun, Compares: true,
 		Doc: "every step: phase, position, the parts of its wall time, counters",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
-			for i := range x.Trace.Steps { // counted once here, so that no frame has to sum the repeats
+			// BusyOf caches its result, so drawing a frame does not have to sum the repeats.
+			for i := range x.Trace.Steps {
 				if ctx.Err() != nil {
 					return nil, ctx.Err()
 				}

@@ -29,7 +29,7 @@ func stepDelta(b *analyze.StepBaseline, x *analyze.Index, step int) table.Cell {
 	return cell
 }
 
-// stepDeltaColumn returns the column of time differences from the baseline. The argument of is a function
+// stepDeltaColumn returns the column of time differences from the baseline. The last argument is a function
 // that returns the step of a row.
 func stepDeltaColumn(b *analyze.StepBaseline, x *analyze.Index, of func(row int) int) table.Column {
 	return table.Column{

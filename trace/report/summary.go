@@ -9,7 +9,8 @@ import (
 	"gpuscope/trace/table"
 )
 
-// notMeasured is the time line of steps that were planned but not run.
+// notMeasured is the title line of steps that were planned but not run. Other steps have a line with their
+// times.
 var notMeasured = table.Line{Segments: []table.Segment{{
 	Rank: 0, Text: "planned without a device: nothing was timed", Short: "not measured",
 }}}

@@ -13,9 +13,9 @@ import (
 	"gpuscope/trace/table"
 )
 
-// WhyLines explains the grid of a dispatch in words: the grid, its arithmetic, and the chain of changes
-// back to the inputs. If the chain has several operators and closed is not "", the text closed is shown
-// instead of the links. It tells the user how to see the links.
+// WhyLines explains the grid of a dispatch in words: the grid, its arithmetic, and the chain of changes back
+// to the inputs. If closed is not "", it replaces the links of a chain with several operators. It tells the
+// user how to see the links.
 func WhyLines(w *why.Why, closed string) []string {
 	x := w.Index
 	lines := []string{w.Name + "  " + headline(w)}
@@ -51,8 +51,8 @@ func WhyLines(w *why.Why, closed string) []string {
 	return lines
 }
 
-// headline describes the grid and the step since which it is in force, or since when the dispatch has not
-// run.
+// headline describes the grid and names the step in which the dispatch got it, or the step since which the
+// dispatch has not run.
 func headline(w *why.Why) string {
 	t := w.Index.Trace
 	start := "the graph was built"
@@ -86,7 +86,7 @@ func ran(w *why.Why, until int) string {
 			first = i
 		}
 	}
-	if first >= until { // the dispatch is absent from the first recorded step on
+	if first >= until { // the first recorded step is already without the dispatch
 		return "none in this recording"
 	}
 	return w.Index.Range(first, until-1).Name
@@ -231,8 +231,8 @@ func changesLine(w *why.Why) string {
 	return "  in this run, this grid " + also + "changed " + strings.Join(said, ", ")
 }
 
-// through names the operators between an input and a dispatch. Equal layers count once. The text more is
-// added at the end.
+// through names the operators between an input and a dispatch. Equal layers count once. The argument more is
+// a remark that follows the names in parentheses.
 func through(x *analyze.Index, links []why.LayersLink, more string) string {
 	var names []string
 	layers := 0

@@ -48,8 +48,8 @@ func (b Columns[R]) Int(width int, name, title, unit, doc string, of func(*R) in
 	}
 }
 
-// Cell returns a right-aligned column of numbers of any basis. The cells are computed by the function that
-// is passed as the argument of.
+// Cell returns a right-aligned column of numbers of any basis. The last argument is the function that
+// computes the cells.
 func (b Columns[R]) Cell(width int, is Basis, name, title, unit, doc string, of func(*R) Cell) Column {
 	return Column{
 		Name: name, Title: title, Unit: unit, Doc: doc, Width: width, Is: is, Right: true,

@@ -18,7 +18,7 @@ type term struct {
 	invert  bool
 	col     int // column index, or -1 for any column
 	text    string
-	whole   bool // the whole text of the field must be equal
+	whole   bool // the whole field must equal text, not only contain it
 	re      *regexp.Regexp
 	compare string // <, <=, >, >= or =; "" for a text term
 	number  float64

@@ -10,8 +10,8 @@ import (
 // gutter is the number of blank cells between the columns of a printed table.
 const gutter = 2
 
-// leasts holds the minimum widths of a text column, in cells. Columns are dropped if a table does not fit
-// with the first width. The next widths are tried in turn, and the last one is final.
+// leasts holds minimum widths of a text column, in cells. If a table does not fit with these widths, columns
+// for wide screens are dropped. Other columns are dropped only if it does not fit with the last width.
 var leasts = []int{24, 12, 8}
 
 // fitted selects the columns that fit into the given width and returns their widths in cells. It wraps text

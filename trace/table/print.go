@@ -178,7 +178,7 @@ func (t *Table) printRow(w *bufio.Writer, cols, widths []int, cell func(col int)
 		s := cell(c)
 		if broken[k] = []string{s}; Width(s) > widths[k] {
 			hanging := 0
-			if k == 0 || t.Columns[c].Tree { // marks the continuation line, which is not a row of its own
+			if k == 0 || t.Columns[c].Tree { // so that the continuation does not look like a row
 				hanging = 2
 			}
 			if broken[k] = Wrap(s, widths[k], hanging); t.Columns[c].Right {

@@ -194,9 +194,10 @@ func Tree[R any](list []R, of func(*R) Row) []Row {
 	return rows
 }
 
-// Apart returns a table in which rows have left their headings, so that one order can apply to all rows.
-// Rows that leave their heading use the name in Row.Apart. The row indices stay the same. Headings without
-// remaining rows are not shown. If no row can leave its heading, Apart returns the table itself.
+// Apart returns a table in which rows are listed outside of their headings, so that one order can apply to
+// all rows. A row outside of its heading has the name in Row.Apart. A row whose Apart is "" stays under its
+// heading. The row indices stay the same. Headings without remaining rows are not shown. If all rows stay
+// under their headings, Apart returns the table itself.
 func (t *Table) Apart() *Table {
 	if t.empty != nil || !slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Apart != "" }) {
 		return t

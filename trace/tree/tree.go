@@ -14,11 +14,11 @@ type Row struct {
 	// Group reports whether the row is a heading. Filters match only the text of a heading, not its
 	// numbers.
 	Group bool
-	// Apart is the name of the row outside of its heading ("attn.norm"). It is "" if the row never leaves
-	// its heading.
+	// Apart is the name of the row in a table that lists rows outside of their headings: "attn.norm". It
+	// is "" if the row always stays under its heading (see table.Table.Apart).
 	Apart string
-	// Joint reports whether the row represents several rows. Such a row is shown only when rows have left
-	// their headings.
+	// Joint reports whether the row represents several rows. Such a row is shown only in a table that
+	// lists rows outside of their headings.
 	Joint bool
 	// Quiet reports whether the row has little information, so that the screen dims it.
 	Quiet bool

@@ -87,7 +87,8 @@ func TurnsText(t *session.InTurns) string {
 	us := func(ns int64) string { return table.Micros(float64(ns)/1e3, 2) }
 	g := &t.Gain
 	largest := max(math.Abs(float64(g.Q1NS)), math.Abs(float64(g.Q3NS)))
-	decimals := max(1, table.MicrosDecimals(float64(t.Own.NS)/1e3, 2)) // fewer if the difference is large
+	// A large difference is shown with fewer decimals.
+	decimals := max(1, table.MicrosDecimals(float64(t.Own.NS)/1e3, 2))
 	decimals = min(decimals, table.MicrosDecimals(largest/1e3, 2))
 	less := func(ns int64) string { return fmt.Sprintf("%+.*f", decimals, -float64(ns)/1e3) }
 	change := less(g.NS) + " µs"

@@ -78,9 +78,11 @@ func Run(ctx context.Context, o Options, open func(context.Context) Opened) erro
 func (p *front) run(ctx context.Context, s session.Session, in io.Reader) error {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT)
-	defer signal.Stop(signals)           // runs after Close: a signal to a process group arrives twice
-	defer signal.Ignore(syscall.SIGQUIT) // else the second SIGQUIT would print all goroutines
-	var events <-chan session.Event      // nil for a trace, which has no events
+	// The next two calls run after Close, because some senders signal a process and then its group, and the
+	// second signal must not end the program during Close. A second SIGQUIT would also print all goroutines.
+	defer signal.Stop(signals)
+	defer signal.Ignore(syscall.SIGQUIT)
+	var events <-chan session.Event // nil for a trace, which has no events
 	if !p.recorded {
 		defer s.Close()
 		events = s.Events()

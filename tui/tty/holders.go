@@ -6,8 +6,8 @@ package tty
 type (
 	// SuspendMsg reports that a signal asks the program to stop.
 	SuspendMsg struct{}
-	// RetakeMsg reports that another program has used the terminal, or still uses it, although this
-	// program did not give it back.
+	// RetakeMsg reports that the program was stopped and continued without a chance to restore the
+	// terminal. Another program has used the terminal in the meantime, or still uses it.
 	RetakeMsg struct{}
 )
 

@@ -18,7 +18,7 @@ type JobControl struct {
 	Job       bool
 	Holder    atomic.Int32 // the program that has the terminal
 	tty       int
-	returned  time.Time       // end of the last stop in the background; only Hear uses it
+	returned  time.Time       // end of the last time the program was stopped in the background; for Hear
 	continued chan struct{}   // receives a value when SIGCONT arrives while a shell has the terminal
 	Ended     <-chan struct{} // closed when the program must quit
 }

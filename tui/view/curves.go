@@ -40,7 +40,7 @@ func newCurvesPage(h Host, _ *widget.Log) View {
 		Drawn: map[string]AxisRange{},
 		shows: map[string]curves.Quantity{
 			trace.AlongPosition: curves.Time,
-			trace.AlongTokens:   curves.Grid, // known exactly from the plans; few prompts are timed
+			trace.AlongTokens:   curves.Grid, // known at all lengths; times only at lengths that ran
 		},
 	}
 	p.Rows.GiveUp = []string{"times", "last_us", "n", "error_us"}

@@ -199,7 +199,7 @@ func (p *DispatchPage) Detail() *Detail {
 		d, err := x.Detail(ctx, l.Step, l.ID, s.lastOfBase())
 		if d != nil {
 			if t.CostKnown(row) {
-				d.Limit.ExcessNS = 0 // the line of the cost already covers it
+				d.Limit.ExcessNS = 0 // the cost line already shows what could be saved
 			}
 			lines = append(lines, report.DetailLines(d)...)
 			if d.Time.N == 1 && s.Live && row.Count() == 1 {

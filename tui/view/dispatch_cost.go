@@ -159,7 +159,7 @@ func (p *DispatchPage) canCost() bool {
 	return t != nil && p.now.Live && !p.now.Running && !t.Index.Trace.Device.None()
 }
 
-// measureOn adds to the title which key keeps measuring, if no cost exceeds the noise yet.
+// measureOn adds to the title the key that starts more rounds, if no cost exceeds the noise yet.
 func (p *DispatchPage) measureOn(title []table.Segment) []table.Segment {
 	t := p.Table()
 	if !p.canCost() || t.Costs == nil || t.Uncosted() > 0 || !t.FewRounds() {
@@ -172,7 +172,7 @@ func (p *DispatchPage) measureOn(title []table.Segment) []table.Segment {
 	return title
 }
 
-// uncosted returns a hint how to measure the rows that have no cost yet, if they can be measured now.
+// uncosted returns a hint on how to measure the rows that have no cost yet, if they can be measured now.
 func (p *DispatchPage) uncosted() table.Segment {
 	t := p.Table()
 	switch {

@@ -214,8 +214,8 @@ type Page struct {
 	// Broken wraps a line to w cells. If Broken is nil, the lines are not wrapped and may have Marks.
 	Broken func(line string, w int) []string
 	Whole  string // what the copy command copies; "" copies the lines
-	// Earlier and Later are the same text for another step, or nil if there is none. Folded is the same
-	// text with more or fewer lines.
+	// Earlier and Later are the same text for another step, or nil if there is none. Folded is the other
+	// version of the text, which has more or fewer lines; it is nil if there is none.
 	Earlier, Later, Folded *Text
 	First, Last            string // reason that there is no earlier or no later text
 }

@@ -83,9 +83,9 @@ func Complain(t *widget.Theme, w int, what string) []string {
 	return lines
 }
 
-// elsewhere checks whether the filter of the table of dispatches selects one dispatch id and nothing else. If
-// so, asked is true, and elsewhere returns this dispatch, the number of steps that ran it, and in at the last
-// of these steps. If no step ran the dispatch, at is the shown step.
+// elsewhere handles a filter of the table of dispatches that selects one dispatch id and nothing else. It
+// returns the dispatch and the number of steps that ran it. at is the last of these steps, or the shown step
+// if no step ran the dispatch. For any other filter, asked is false.
 func (p *ListPage) elsewhere() (id trace.DispatchID, steps, at int, asked bool) {
 	l, s := &p.Rows.Listing, p.at()
 	if l.Table == nil || l.Table.Name != "dispatches" {

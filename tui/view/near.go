@@ -260,7 +260,8 @@ func (p *NearPage) near(consumers bool) {
 	}
 }
 
-// nameAt and edgeAt return the index of a column's names, and of its edges, among all columns.
+// nameAt returns the index of a column's names in a list of widths such as nearness.full. edgeAt returns the
+// index of the edges between this column and the centre.
 func (n *nearness) nameAt(column int) int { return 2 * (column + n.far) }
 
 func (n *nearness) edgeAt(column int) int {

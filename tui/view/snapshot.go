@@ -45,7 +45,7 @@ type SummaryKey struct{ Version, Step int }
 // Base is the choice of a baseline. Without a choice, the baseline is the previous step, or the prefill if
 // several steps are selected.
 type Base struct {
-	Scope int // index of the selection; for "this step" see Step; -1: no choice
+	Scope int // index of the selection; 0 ("this step") means Step; -1: no choice
 	Step  int
 	File  string // path of another trace; "": this trace
 }
@@ -84,7 +84,8 @@ func (s Snapshot) Stands(v View) table.Segment {
 	}
 }
 
-// lastOfBase returns the baseline reduced to the last of its steps, with which plans are compared.
+// lastOfBase returns a baseline that consists of the last step of the current baseline. Plans are compared
+// with the plans of that step.
 func (s Snapshot) lastOfBase() *analyze.Baseline {
 	b := s.Against
 	if b == nil {

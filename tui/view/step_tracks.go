@@ -194,7 +194,8 @@ func lay(list []tracks.Span, from, to int64, w int, busy, waits string) string {
 	return strings.Join(row, "")
 }
 
-// cover adds to each cell how much of it lies between two places, given in cells.
+// cover adds to each cell the fraction of the cell that lies between from and to. Cell c extends from c to
+// c+1.
 func cover(cells []float64, from, to float64) {
 	from, to = min(max(0, from), float64(len(cells))), min(float64(len(cells)), to)
 	for c := int(from); c < len(cells) && float64(c) < to; c++ {

@@ -40,7 +40,7 @@ type ValuePage struct {
 	column int // column of the grid at the left of the window
 	at     Snapshot
 
-	stopped *valueKey // value whose complete reading the user has stopped
+	stopped *valueKey // the user stopped the reading of this value's statistics
 	stats   widget.Task[valueKey, seen]
 	page    widget.Task[windowKey, seen]
 }

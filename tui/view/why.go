@@ -52,8 +52,8 @@ func whatWakes(s Snapshot, ids ...trace.ValueID) Text {
 	}}
 }
 
-// whyDispatch explains the grid of a dispatch by the changes that lead to it from the graph's inputs. of
-// is a note for the title, such as which of several dispatches this is.
+// whyDispatch explains the grid of a dispatch by the changes that lead to it from the graph's inputs. The
+// last argument is added to the title, for example ", first of ×3" if the dispatch is the first of three.
 func whyDispatch(s Snapshot, id trace.DispatchID, of string) Text {
 	return whyAt(s.Index, s.Step, id, of, false)
 }

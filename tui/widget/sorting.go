@@ -59,7 +59,7 @@ func (p *TablePane) SortChord() *Chord {
 	for _, col := range p.sortable() {
 		if letter := p.letters[col]; letter != "" {
 			title, name := p.Table.Columns[col].Title, p.Table.Columns[col].Name
-			if !strings.ContainsFunc(title, unicode.IsLetter) { // "…#" is unclear outside the table
+			if !strings.ContainsFunc(title, unicode.IsLetter) { // a title like "…#" is unclear in the chord
 				title = name
 			}
 			c.choices = append(c.choices, choiceKey{letter, title, func() { p.SortBy(name) }})

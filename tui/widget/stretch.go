@@ -14,7 +14,7 @@ type Stretch struct {
 	Quoted   bool
 }
 
-// Stretches returns one stretch for each byte range. Apart from its range, each is a copy of like.
+// Stretches returns one stretch for each byte range. The other fields are copied from the argument like.
 func Stretches(ranges [][2]int, like Stretch) []Stretch {
 	list := make([]Stretch, len(ranges))
 	for i, r := range ranges {
@@ -25,7 +25,7 @@ func Stretches(ranges [][2]int, like Stretch) []Stretch {
 }
 
 // Overlaid merges two sorted lists of stretches, each without overlaps. Where stretches of both lists
-// overlap, the stretch from the list over takes precedence.
+// overlap, the stretch of the second list takes precedence.
 func Overlaid(under, over []Stretch) []Stretch {
 	var out []Stretch
 	for _, u := range under {

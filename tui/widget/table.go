@@ -36,8 +36,8 @@ type TablePane struct {
 	KinOf    func(t *table.Table, row int) any
 	SortKeys []SortKey // columns that users sort by most
 	GiveUp   []string  // columns that are dropped first on a narrow screen
-	Keep     []string  // columns for wide screens that are dropped last, the last named one first
-	Soft     string    // text column that shrinks before columns beside a detail pane are dropped
+	Keep     []string  // columns for wide screens to drop after all others, from the end of the list
+	Soft     string    // text column that may shrink further than the others, to elasticSoft
 	// Spare reports whether a column should be hidden on a screen of the given width to make room for
 	// others.
 	Spare func(name string, screen int) bool
@@ -72,10 +72,10 @@ type paneKey struct {
 	choice int
 }
 
-// Load shows the table that the function make returns. A background job calls make. The parameter of, which
-// must be comparable, identifies the data of the table. The value at is stored in the listing. If only the
-// choice changes, the existing table is used again. While a model runs, an outdated table is not marked as
-// stale.
+// Load shows the table that the function make returns. A background job calls make. The second
+// argument identifies the data of the table and must be comparable. The listing stores the third argument.
+// If only the choice changes, the existing table is used again. While a model runs, an outdated table is not
+// marked as stale.
 func (p *TablePane) Load(j *Jobs, of, at any, running bool,
 	make func(context.Context) (*table.Table, error),
 ) {

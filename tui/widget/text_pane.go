@@ -24,7 +24,7 @@ const (
 // TextPane shows lines of text in a scrolling window.
 type TextPane struct {
 	Lines []string
-	of    []int     // source text of each line, ascending; nil if each line is its own text
+	of    []int     // index of the text that each line was wrapped from, ascending; nil: none was wrapped
 	First int       // first line in the window
 	Stays linePlace // line that the user scrolled to; it stays at the top after rewrapping
 	atEnd bool      // the user scrolled to the end

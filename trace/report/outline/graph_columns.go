@@ -58,7 +58,8 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 	decimals := table.DecimalsOfUS(x.Trace.Clock.QuantumNS)
 	at := table.By(t.Nodes)
 	of := table.ColumnsOf(t.Nodes)
-	// weighed returns a cell in rows with dispatches that run.
+	// weighed returns a cell function that leaves the cell empty in rows of values and in rows without
+	// dispatches.
 	weighed := func(f func(*graphtree.GraphNode) table.Cell) func(int) table.Cell {
 		return at(func(n *graphtree.GraphNode) table.Cell {
 			if n.Edge != "" || len(n.Dispatches) == 0 {
@@ -67,7 +68,8 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 			return f(n)
 		})
 	}
-	// single returns a cell for an operator, or for equal operators with the same text.
+	// single returns a cell function that shows a text of an operator. In a row of several equal
+	// operators, the cell is empty unless all of them have the same text.
 	single := func(f func(*trace.Op) string) func(int) table.Cell {
 		return at(func(n *graphtree.GraphNode) table.Cell {
 			if n.Group || n.Edge != "" || len(n.Ops) == 0 {
@@ -103,9 +105,9 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 			return report.CostCell(x, n.Cost)
 		}),
 	}
-	// ran returns the distinct words of an operator's dispatches, so that a filter for the table of
-	// dispatches also works in the table of the graph. If operators of a row differ, their own rows show
-	// the words.
+	// ran returns a cell function that lists a property of an operator's dispatches, such as their
+	// kernels, without duplicates. A filter for the table of dispatches therefore also works in the table
+	// of the graph. If the operators of a row differ, the rows of the operators show the property.
 	ran := func(word func(*analyze.Launch) string) func(int) table.Cell {
 		return single(func(o *trace.Op) string {
 			var words []string

@@ -417,7 +417,8 @@ func rate(f *curves.Fit) string {
 	return fmt.Sprintf("less than %s %s per 1,000 positions", table.Digits(most/unit), name)
 }
 
-// tiled reports whether a route is a tiled matrix product, whole or split. Such routes are for many rows.
+// tiled reports whether a route is a tiled matrix product, whole or split. These routes are meant for inputs
+// of many rows.
 func tiled(route string) bool {
 	return strings.HasPrefix(route, "tile") || route == "split64" || route == "split128"
 }
