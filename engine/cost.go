@@ -188,7 +188,7 @@ func (x *Executor) newCostRun(sets [][]trace.DispatchID, o *CostOptions) (*costR
 	for i, set := range sets {
 		set = slices.Compact(slices.Sorted(slices.Values(set)))
 		if len(set) == 0 {
-			return nil, fmt.Errorf("the requested set %d of dispatches is empty", i)
+			return nil, fmt.Errorf("set %d of the requested dispatches is empty; want at least one", i)
 		}
 		for _, id := range set {
 			if _, ran := slices.BinarySearch(m.active, id); !ran {

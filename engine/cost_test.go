@@ -413,7 +413,7 @@ func TestCostsThatCannotBeMeasuredAreRefused(t *testing.T) {
 	r.mustStep(t, 7, 5)
 	refused(r, "dispatch 9999 did not run", CostOptions{}, []trace.DispatchID{9999})
 	refused(r, "dispatch -1 did not run", CostOptions{}, []trace.DispatchID{-1})
-	refused(r, "the requested set 1 of dispatches is empty", CostOptions{}, []trace.DispatchID{0}, nil)
+	refused(r, "set 1 of the requested dispatches is empty", CostOptions{}, []trace.DispatchID{0}, nil)
 	refused(r, "1001 rounds", CostOptions{Rounds: 1001}, []trace.DispatchID{0})
 	without := newRig(t, fake.Options{NoTimestamps: true})
 	if err := without.x.Step(ctx, without.input(7, 5), TimingOff); err != nil {

@@ -136,7 +136,7 @@ func (x *Executor) newEditRun(e *Edit, id trace.DispatchID, o *CostOptions) (*ed
 		r.whole, err = x.newCostRun(nil, o)
 		return r, err
 	}
-	return nil, fmt.Errorf("dispatch %d did not run the kernel in the last step", id)
+	return nil, fmt.Errorf("dispatch %d did not run the edited kernel in the last step", id)
 }
 
 // measure runs the comparison and then restores the edit in use and the memory.
@@ -159,7 +159,8 @@ func (r *editRun) measure(ctx context.Context) (err error) {
 	if err := r.alone(ctx); err != nil || r.whole == nil || r.out.Stray {
 		return err
 	}
-	return r.turns(ctx, &r.out.Step, time.Since(begin), "step with both kernels", func() (int64, error) {
+	phase := "time the step with both kernels"
+	return r.turns(ctx, &r.out.Step, time.Since(begin), phase, func() (int64, error) {
 		return r.whole.run(context.WithoutCancel(ctx), nil)
 	})
 }
@@ -208,7 +209,7 @@ func (r *editRun) alone(ctx context.Context) (err error) {
 	if r.whole == nil {
 		return nil
 	}
-	return r.turns(ctx, &r.out.Alone, 0, "dispatch by both kernels", func() (int64, error) {
+	return r.turns(ctx, &r.out.Alone, 0, "time the dispatch with both kernels", func() (int64, error) {
 		if err := r.restore(func(w *written) bool { return w.reads }); err != nil {
 			return 0, err
 		}

@@ -27,7 +27,7 @@ func TestPassesSayWhatTheyChanged(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"types": "", "fuse": "", "alias": "aliases,", "levels": "dispatches,levels of data,", "order": "",
+		"types": "", "fuse": "", "alias": "aliases,", "levels": "dispatches,dependency levels,", "order": "",
 		"memory": "compute passes at most,layouts,slots,shared bytes,", "names": "kernels,",
 	} {
 		if got[name] != want {

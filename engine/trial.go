@@ -137,7 +137,7 @@ func (x *Executor) newRouteRun(ids []graph.OpID, n int, set func(*graph.Live) er
 		if planned < 0 {
 			planned = l.Plans[ids[0]].Route
 			if !r.alike(l) {
-				return nil, fmt.Errorf("%s does different work than the operators to be timed with it",
+				return nil, fmt.Errorf("%s cannot be timed with the other operators: their work differs",
 					r.name())
 			}
 		}

@@ -121,7 +121,7 @@ func (s *live) repeat(ctx context.Context, t *run.Turn, n int, r *session.Reply)
 func (s *live) beginUpto(c session.Command) (work, error) {
 	last := s.text.Last()
 	if last == nil {
-		return nil, session.Refusef("no step has run yet, so none can be run up to a dispatch; give a prompt first")
+		return nil, session.Refusef("run up to a dispatch: no step has run yet; give a prompt first")
 	}
 	id := trace.DispatchID(c.N)
 	if n := len(s.watch.graph.Dispatches); c.N >= n {

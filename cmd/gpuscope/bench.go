@@ -27,7 +27,7 @@ step before it reads the token back. Token ids are random, so no vocabulary is n
 			{"gpuscope bench", "pp512 and tg128 of the embedded model"},
 			{
 				"gpuscope bench model.gguf --pp 128,512,2048 --tg 128 --depth 0,4096 -r 5",
-				"several prompt lengths, each starting with an empty cache and at position 4,096",
+				"several prompt lengths, each with an empty cache and with 4,096 positions in the cache",
 			},
 			{"gpuscope bench model.gguf --pp 0 --depth 0,1024,8192 --format csv", "decode at several depths, as CSV for a chart"},
 			{
@@ -43,7 +43,7 @@ step before it reads the token back. Token ids are random, so no vocabulary is n
 			flags.IntSliceVar(&b.Depths, "depth", []int{0}, "start each test with `0,4096` positions in the cache")
 			flags.IntVarP(&b.Repetitions, "repetitions", "r", 5, "run each test `N` times, after a warm-up")
 			flags.BoolVar(&b.Kernels, "kernels", false,
-				"measure single operators instead of steps, on each route, at prompt lengths up to the longest of --pp")
+				"measure each operator on each route instead of whole steps, at prompt lengths up to the largest --pp")
 			flags.Uint64Var(&b.Seed, "seed", 1, "seed `N` of the random token ids")
 			b.mode = choiceFlag(flags, "mode", "decode in `MODE`", "both", bench.Stepped,
 				bench.Pipelined)

@@ -19,8 +19,8 @@ import (
 	"gpuscope/tui"
 )
 
-// Settings are the user's defaults for the screen: flags and keys. A flag on the command line overrides
-// GPUSCOPE_FLAG of the environment, which overrides the settings file. Only the screen uses settings. Other
+// Settings are the user's defaults for the screen: flags and keys. A flag on the command line overrides the
+// environment variable GPUSCOPE_FLAG, which overrides the settings file. Only the screen uses settings. Other
 // commands depend only on their command line, so that they behave the same on every machine.
 
 // configFile returns the path of the settings file, or "" if there is no folder for it.

@@ -28,7 +28,7 @@ func devicesCommand() *command {
 			{"gpuscope devices", "all adapters"},
 			{"gpuscope devices --device nvidia", "show which adapter this name chooses"},
 			{"gpuscope devices --measure", "also measure the ceilings of the chosen adapter"},
-			{"gpuscope devices --format json", "the same as JSON, for a program"},
+			{"gpuscope devices --format json", "the same list as JSON, for a program"},
 		},
 		setup: func(p *program, flags *pflag.FlagSet) action {
 			device := flags.String("device", "", "choose the adapter by number or part of its name: `N|NAME`")
@@ -118,7 +118,7 @@ var typeWords = map[gpu.AdapterType]string{
 	gpu.Discrete:       "discrete GPU",
 	gpu.Integrated:     "integrated GPU",
 	gpu.Virtual:        "virtual GPU",
-	gpu.CPU:            "software on the CPU, not a GPU: compare only ratios of times",
+	gpu.CPU:            "software on the CPU, not a GPU: only relative times are meaningful",
 	gpu.UnknownAdapter: "adapter of unknown type",
 }
 

@@ -31,7 +31,7 @@ func graphCommand() *command {
 		more: `The graph is planned, not run. Shapes and grids are the largest that the context and the chunk allow, or, with --at
 M,POS, the shapes and grids of a step of M tokens at position POS. Without a device, or with --device none, planning uses the limits
 that every WebGPU device grants. For a file that cannot be planned, the command prints the reason and the output of --metadata.
-For ExecuTorch programs (.pte, .bpte; several are listed together), prints the methods, the delegates, and the contents
+For one or more ExecuTorch programs (.pte, .bpte), prints the methods, the delegates, and the contents
 of Vulkan delegates. Weights are looked up in the .ptd files given with --data, otherwise in the program's folder.`,
 		examples: []example{
 			{"gpuscope graph", "the embedded model"},
@@ -39,7 +39,7 @@ of Vulkan delegates. Weights are looked up in the .ptd files given with --data, 
 			{"gpuscope graph --at 1,638", "the dispatches of a decode step at position 638"},
 			{"gpuscope graph --format dot | dot -Tsvg > graph.svg", "a drawing, made with Graphviz"},
 			{"gpuscope graph --metadata model.gguf", "the contents of the file, and whether this version supports the model"},
-			{"gpuscope graph --at 512,0 Llama-3.2-1B", "the dispatches of the first prompt, with 512 tokens, of a model in a Hugging Face folder"},
+			{"gpuscope graph --at 512,0 Llama-3.2-1B", "the dispatches of a 512-token prefill step, for a model in a Hugging Face folder"},
 			{"gpuscope graph model.pte", "the methods of an ExecuTorch program, and the operators inside its Vulkan delegates"},
 			{"gpuscope graph --passes --fuse off", "what each planning pass changed, with fusion off"},
 			{"gpuscope graph --pass fuse", "what one pass changed, line by line"},
@@ -227,8 +227,9 @@ func (g *plannedGraph) printHead(b *bytes.Buffer) {
 	fmt.Fprintf(b, "planned for %s · context %d · at most %s per step\n", printable.Clean(g.For), m.Dims["context"],
 		table.Plural(m.Dims["max_chunk"], "token"))
 	fmt.Fprintf(b,
-		"%d operators · %d values · %d dispatches, %d of which run in %d levels at the largest shapes · %d kernels\n",
-		len(g.Ops), len(g.Values), len(g.Dispatches), len(g.Active), len(g.Levels), len(g.Kernels))
+		"%d operators · %d values · %d dispatches (%d run at the largest shapes, in %d levels)"+
+			" · %d kernels\n", len(g.Ops), len(g.Values), len(g.Dispatches), len(g.Active),
+		len(g.Levels), len(g.Kernels))
 	b.WriteString(g.memoryLine() + "\n")
 }
 

@@ -59,7 +59,7 @@ func TestGraphAsTextListsEverything(t *testing.T) {
 	for _, want := range []string{
 		"demo · llama · 6 layers · 11.0 M parameters",
 		"context 64 · at most 64 tokens",
-		fmt.Sprintf("%d operators · %d values · %d dispatches, %d of which run in %d levels",
+		fmt.Sprintf("%d operators · %d values · %d dispatches (%d run at the largest shapes, in %d levels)",
 			len(g.Graph.Ops),
 			len(g.Graph.Values), len(g.Graph.Dispatches), len(g.Active), len(g.Levels)),
 		"state 384 KiB", // 2 x 6 layers x 64 positions x 2 heads x 64 floats

@@ -44,11 +44,11 @@ const (
 
 func declareProfiling(flags *pflag.FlagSet) *profiling {
 	o := &profiling{}
-	o.kind = choiceFlag(flags, "profile", "after the run, measure the last step and the prompt for at most 3 s: "+
-		"costs, isolated times (alone) or both: `KIND`",
+	o.kind = choiceFlag(flags, "profile", "after the run, measure costs, isolated times (alone) or both "+
+		"on the last step and the prompt, for at most 3 s; `KIND`",
 		"both", "cost", "alone", "off")
 	flags.StringArrayVar(&o.together, "cost", nil,
-		"measure first, in at least five rounds, the cost of the rows `NAME,..` together; "+
+		"before all other measurements, measure the joint cost of the rows `NAME,..` in at least five rounds; "+
 			"* matches any characters (may be repeated)")
 	return o
 }
@@ -127,12 +127,12 @@ func (o *profiling) uncosted(t *trace.Trace) string {
 		return ""
 	}
 	last := &t.Steps[len(t.Steps)-1]
-	instead := "c in the full-screen program measures a round without a time limit"
+	instead := "press c in the full-screen program to measure without a time limit"
 	if len(last.Tokens) > 1 {
-		instead = "-n 2 ends with a step of one token, which is shorter"
+		instead = "use -n 2, so that the last step has one token and is shorter"
 	}
-	return fmt.Sprintf("a cost needs at least five runs of the step, which took %s each, but measuring ends "+
-		"after %.0f s: %s", table.Millis(last.CPU.TotalNS.NS()), profileFor.Seconds(), instead)
+	return fmt.Sprintf("the step took %s, and a cost needs at least five runs of it, but measuring ends "+
+		"after %.0f s; %s", table.Millis(last.CPU.TotalNS.NS()), profileFor.Seconds(), instead)
 }
 
 // fewRounds explains what to do if no cost of the last step has enough rounds. It returns "" otherwise.
@@ -142,7 +142,7 @@ func fewRounds(t *trace.Trace) string {
 	if len(costs) == 0 || slices.ContainsFunc(costs, enough) {
 		return ""
 	}
-	return fmt.Sprintf("measuring ended after %.0f s: --cost NAME runs at least %d rounds, c in the full-screen program adds rounds",
+	return fmt.Sprintf("measuring ended after %.0f s: use --cost NAME to run at least %d rounds, or press c in the full-screen program to add rounds",
 		profileFor.Seconds(), trace.FewestWithin)
 }
 

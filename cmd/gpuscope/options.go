@@ -63,7 +63,7 @@ func declareModelFlags(flags *pflag.FlagSet, levels ...string) *modelOptions {
 		"choose the route or kernel of all operators of a kind, or of the operators named OP (attn.q, layers.0.attn.q): "+
 			"`KIND[@OP]=ROUTE` (may be repeated)")
 	flags.StringVar(&o.shaders, "shaders", "",
-		"if the file `DIR`/NAME.wgsl exists, run kernel NAME with its source (docs/guide/lab.md)")
+		"run kernel NAME from the source file `DIR`/NAME.wgsl, if that file exists (docs/guide/lab.md)")
 	flags.BoolVar(&o.static, "static", false,
 		"run every operator with its largest grid, to measure how much time resizing saves")
 	flags.BoolVar(&o.check, "check", false,
@@ -84,7 +84,7 @@ func (o *modelOptions) declareTop(flags *pflag.FlagSet, n int) {
 func (o *modelOptions) declareSampling(flags *pflag.FlagSet) {
 	s := &o.sampling
 	flags.Float64Var(&s.Temperature, "temp", 0,
-		"sample at temperature `T`; 0 takes the highest logit and ignores the next four flags")
+		"sample at temperature `T`; 0 picks the highest logit and ignores --top-k, --top-p, --min-p and --seed")
 	flags.IntVar(&s.TopK, "top-k", 40, "sample from the tokens with the `K` highest logits; 0 for all tokens")
 	flags.Float64Var(&s.TopP, "top-p", 0.95, "sample from the most likely tokens whose probabilities add up to `P`; 1 for all tokens")
 	flags.Float64Var(&s.MinP, "min-p", 0.05, "sample from tokens that are at least `P` times as likely as the most likely token; 0 for all tokens")

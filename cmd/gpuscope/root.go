@@ -25,9 +25,9 @@ With --device none, steps are planned but not run: no GPU is needed and no weigh
 Press ? in the program for its keys. With --plain, the program reads commands as lines, typed or piped; if a piped command
 fails, the exit status is 1.
 
-Defaults for these flags, and changed keys, are read from gpuscope/config.toml in the settings folder (on Linux
-$XDG_CONFIG_HOME or ~/.config). A flag on the command line overrides GPUSCOPE_FLAG of the environment, which overrides the
-file. docs/reference/keys.md has an example.`,
+Defaults for these flags and for the keys are read from gpuscope/config.toml in the settings folder (on Linux
+$XDG_CONFIG_HOME or ~/.config). A flag on the command line overrides the environment variable GPUSCOPE_FLAG (GPUSCOPE_THEME
+for --theme), which overrides the file. docs/reference/keys.md has an example.`,
 		examples: []example{
 			{"gpuscope", "the embedded model"},
 			{`gpuscope model.gguf -p "The"`, "open a model file and start with this prompt"},
@@ -125,7 +125,7 @@ func declareRoot(flags *pflag.FlagSet) *root {
 		"start with the prompt `TEXT`; empty for no prompt")
 	r.theme = choiceFlag(flags, "theme", "colour theme `THEME`", tui.ThemeNames...)
 	r.color = choiceFlag(flags, "color", "colour depth `DEPTH`", tui.ColorNames...)
-	r.glyphs = choiceFlag(flags, "glyphs", "characters of charts `SET`", tui.GlyphNames...)
+	r.glyphs = choiceFlag(flags, "glyphs", "draw charts with `SET` characters", tui.GlyphNames...)
 	flags.BoolVar(&r.screen.NoMouse, "no-mouse", false, "do not use the mouse")
 	flags.BoolVar(&r.screen.Plain, "plain", false,
 		"do not use the full screen: print a line per event and read commands line by line (also if TERM=dumb)")

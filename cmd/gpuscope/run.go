@@ -30,11 +30,12 @@ func runCommand() *command {
 		doc: "run a model without a screen: print the generated text, then the profile",
 		more: `MODEL is a .gguf file, or a Hugging Face folder with config.json and *.safetensors (llama, qwen2, qwen3, gemma3, phi3);
 without MODEL, the command runs the embedded demo model.
-Each token is the highest logit, or with --temp a sampled one. Sampling applies, in this order: the repeat penalty, top-k,
-top-p, min-p, temperature. The GPU finds the 64 highest logits; if more are needed (--top-k 0 or above 64, or a penalty),
-all logits are read back, which is slower.
-At --timing step and off, steps are pipelined: a step begins before the previous token is read. This requires that
-each token is the highest logit, and that --top-logits, --break and --check are not used. The profile says pipelined or stepped.
+Each token is the one with the highest logit, or with --temp a sampled one. Sampling applies, in this order: the repeat
+penalty, top-k, top-p, min-p, temperature. The GPU finds the 64 highest logits; if more are needed (--top-k 0 or above 64,
+or a penalty), all logits are read back, which is slower.
+At --timing step and off, steps are pipelined: a step begins before the previous token is read. This requires that each
+token is the one with the highest logit, and that --top-logits, --break and --check are not used. The profile says whether
+the steps were pipelined or stepped.
 Text and profile go to standard output, progress and warnings to standard error. A pipe gets every byte of the text,
 including an incomplete last character. A terminal gets no control characters. A terminal and JSON get U+FFFD for each
 byte that is not UTF-8.`,
@@ -48,10 +49,10 @@ byte that is not UTF-8.`,
 			},
 			{
 				`gpuscope run --cost 'attn.q,attn.k,attn.v' --trace run.json`,
-				"also measure the cost of the q, k and v projections of all layers together",
+				"also measure the joint cost of all q, k and v projections, in all layers",
 			},
 			{`gpuscope run model.gguf --chat -p "Name three colours."`, "print the model's answer to one turn of a conversation"},
-			{`gpuscope run --temp 0.8 --seed 7`, "sample tokens: each seed generates another text"},
+			{`gpuscope run --temp 0.8 --seed 7`, "sample tokens; another seed generates a different text"},
 			{`gpuscope run model.gguf --timing off -n 200`, "run at full speed: measure only wall times"},
 			{
 				`gpuscope run --ids 0,47,11 --top-logits 5 --format json`,
@@ -156,7 +157,7 @@ func (r *run) validate(operands []string) error {
 		return err
 	}
 	if r.model.device == trace.NoDevice {
-		return usagef("--device none: run needs a device; gpuscope --device none steps through the plan, gpuscope graph --at M,POS prints the plan at any shape")
+		return usagef("--device none: run needs a device; use gpuscope --device none to step through the plan, or gpuscope graph --at M,POS to print the plan at any shape")
 	}
 	return nil
 }

@@ -24,8 +24,9 @@ func tokenizeCommand() *command {
 		name: "tokenize", operand: "[MODEL]",
 		doc: "convert text to token ids, or ids to text",
 		more: `MODEL is anything with a vocabulary: a model, a GGUF file without tensors, a tokenizer.json, a SentencePiece
-tokenizer.model, or a folder with one of them; without MODEL, the vocabulary of the embedded model. The text comes from -p or standard
-input. The ids are those of gpuscope run -p, except that the BOS token needs --bos.
+tokenizer.model, or a folder with one of them; without MODEL, the command uses the vocabulary of the embedded model.
+The text comes from -p or standard input. The ids are the same as with gpuscope run -p, except that the BOS token is added
+only with --bos.
 
 With --jsonl, each input line is a JSON string and each output line a JSON list of ids; with --decode, the reverse. In JSON,
 a byte XX that is not UTF-8 is written as the lone surrogate \udcXX, like Python's surrogateescape; input may contain the
@@ -37,7 +38,7 @@ raw byte. Empty lines are an error.`,
 		},
 		setup: func(p *program, flags *pflag.FlagSet) action {
 			t := tokenize{p: p}
-			flags.StringVarP(&t.text, "prompt", "p", "", "convert `TEXT`, or the ids in it, instead of standard input")
+			flags.StringVarP(&t.text, "prompt", "p", "", "convert `TEXT` (with --decode, a list of ids) instead of standard input")
 			flags.BoolVar(&t.jsonl, "jsonl", false, "read and write one line of JSON per text")
 			flags.BoolVar(&t.decode, "decode", false, "convert ids to text")
 			flags.BoolVar(&t.special, "special", true,
@@ -125,8 +126,8 @@ const maxTokenized = 256 << 20
 func (t *tokenize) encode(text string) ([]int, error) {
 	ids, err := t.tokens.Encode(text, tokenizer.Options{Special: t.special, BOS: t.bos})
 	if lost, ok := errors.AsType[*tokenizer.LostError](err); ok {
-		fmt.Fprintf(t.p.stderr, "gpuscope tokenize: byte %d of a text is %#02x: the vocabulary has no token for %s of the text\n",
-			lost.At, lost.Byte, table.Plural(lost.Count, "byte"))
+		fmt.Fprintf(t.p.stderr, "gpuscope tokenize: the vocabulary has no token for %s of a text; the first is byte %d, %#02x\n",
+			table.Plural(lost.Count, "byte"), lost.At, lost.Byte)
 		err = nil
 	}
 	return ids, err

@@ -64,15 +64,15 @@ unless there are no others. --filter and --sort work like / and o on the screen.
 		},
 		setup: func(p *program, flags *pflag.FlagSet) action {
 			s := show{p: p}
-			flags.StringVar(&s.table, "table", "", "print the table `NAME` (default a list of them)")
+			flags.StringVar(&s.table, "table", "", "print the table `NAME` (default: list the tables)")
 			flags.StringVar(&s.steps, "steps", "",
-				"select the steps `STEPS`: "+analyze.SelectionWords+" (default the last step, or all steps if the table covers the run)")
+				"select the steps `STEPS`: "+analyze.SelectionWords+" (default the last step, or all steps for a table of the whole run)")
 			flags.StringVar(&s.base, "base", "", "compare with the steps `STEPS`")
 			fold := choiceFlag(flags, "fold", "group dispatches by `KEY`", analyze.GroupingNames()...)
-			flags.BoolVar(&s.choice.All, "unfold", false, "also print the rows that each row contains")
+			flags.BoolVar(&s.choice.All, "unfold", false, "expand every group: also print its rows")
 			flags.StringVar(&s.filter, "filter", "",
 				"print only the rows that match `WORDS`, such as norm, !norm, re:^fd_, kernel:mul, op:=k, us:>10, #37")
-			flags.StringVar(&s.choice.Sort, "sort", "", "sort by `COLUMN`; numbers start with the largest")
+			flags.StringVar(&s.choice.Sort, "sort", "", "sort by `COLUMN`, with the largest number first")
 			flags.BoolVar(&s.reverse, "reverse", false, "reverse the order")
 			flags.Var((*positive)(&s.width), "width",
 				"print only the columns that fit in `N` characters (default: the width of the terminal; without a terminal, all columns)")

@@ -18,9 +18,9 @@ import (
 func traceCheckCommand() *command {
 	return &command{
 		name: "trace check", operand: "FILE",
-		doc: "check that a file is a complete and valid trace",
-		more: `Checks every id, size and keyword. A recording that was cut short is valid up to its end. The exit status is 1 for an
-invalid trace and for a file that is not a trace.`,
+		doc: "check that a file is a valid trace",
+		more: `Checks every id, size and keyword. A recording that was cut short is valid if all its complete
+records are valid. The exit status is 1 for an invalid trace and for a file that is not a trace.`,
 		examples: []example{
 			{"gpuscope trace check run.jsonl.partial", "check the recording of a run that was killed"},
 		},
@@ -52,7 +52,7 @@ func holds(t *trace.Trace) string {
 		table.Plural(len(t.Plans), "plan"), table.Plural(len(t.Graph.Dispatches), "dispatch"),
 		table.Plural(len(t.Events), "event"))
 	if t.DroppedSteps > 0 {
-		fmt.Fprintf(&b, "%s before the first recorded step were dropped\n", table.Plural(t.DroppedSteps, "step"))
+		fmt.Fprintf(&b, "%s dropped from the start of the recording\n", table.Plural(t.DroppedSteps, "step"))
 	}
 	for _, e := range t.Events {
 		if e.Kind == trace.EventCut {

@@ -16,9 +16,10 @@ func traceWhyCommand() *command {
 		name: "trace why", operand: "FILE DISPATCH",
 		doc: "explain the grid of a dispatch",
 		more: `DISPATCH is an id or a name from the tables; if several dispatches have the name, such as q of all layers, DISPATCH
-is the first of them that ran. Prints what w shows on the screen: the arithmetic of the grid, what changed it, the shortest path to the
-inputs, and the steps in which the grid changed. If the dispatch does not run in the step, prints since when it has not
-run, and which dispatches do its work. For a value, lists the operators that a change of the value can re-plan.`,
+is the first of them that ran. Prints what w shows on the screen: how the grid is computed, what caused its last change,
+the shortest path to the inputs, and the steps in which the grid changed. If the dispatch does not run in the step, prints
+the step since which it has not been launched, and the dispatches that replace it. For a value, lists the operators that a
+change of the value can re-plan.`,
 		examples: []example{
 			{"gpuscope trace why run.json 37", "the grid of dispatch 37 in the last step"},
 			{"gpuscope trace why run.json attn.q --steps 1", "the grid of attn.q in the first layer, step 1"},

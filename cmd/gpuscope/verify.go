@@ -22,16 +22,16 @@ func verifyCommand() *command {
 	return &command{
 		name: "verify", operand: "[MODEL]",
 		doc: "compare every dispatch of some steps with float64 references",
-		more: `Reads a prompt and decodes some tokens, then runs each step again and compares the output of every dispatch twice: with a
-float64 reference on the device's own inputs (the kernel's own error), and with a reference run of the whole text (the
-kernel's own and its inherited error). The tolerance of each operator follows from the arithmetic of its kernels. Equal layers share a
-row. The exit status is 1 if a dispatch exceeds its tolerance, or produces NaN or Inf. docs/guide/verify.md explains the
-numbers, and when they mislead.`,
+		more: `Reads a prompt and decodes some tokens, then runs each step again and compares the output of every dispatch with two
+float64 references. The first starts from the inputs that the dispatch had on the device, and shows the kernel's own
+error. The second runs the whole text, and shows the kernel's own error plus the error of its inputs. The tolerance of
+each operator follows from the arithmetic of its kernels. Equal layers share a row. The exit status is 1 if a dispatch
+exceeds its tolerance, or produces NaN or Inf. docs/guide/verify.md explains the numbers, and when they mislead.`,
 		examples: []example{
 			{"gpuscope verify", "verify a prompt and one decode step of the embedded model"},
 			{`gpuscope verify model.gguf -p "The" -n 8 --all`, "verify eight decode steps, and print one row per dispatch"},
 			{"gpuscope verify --route linear_q4gsw=tile64 --ids 0,47,11", "verify another route, on these token ids"},
-			{"gpuscope verify model.gguf --trace gaps.json --format json", "print JSON for a program, and record a trace for the screen"},
+			{"gpuscope verify model.gguf --trace gaps.json --format json", "print the errors as JSON, and record a trace to open with gpuscope"},
 		},
 		setup: func(p *program, flags *pflag.FlagSet) action {
 			v := verification{p: p}
@@ -42,8 +42,8 @@ numbers, and when they mislead.`,
 				"prefill in steps of `40,1,7` tokens; the last number is repeated (default: the largest possible steps)")
 			flags.IntVarP(&v.steps, "steps", "n", 1, "verify `N` decode steps after the prompt")
 			flags.Var((*positive)(&v.budget), "budget",
-				"limit each reference of a step to `N` GFLOP; if a step needs more, there is no reference run, and "+
-					"only samples of large operators are compared (default 100)")
+				"spend at most `N` GFLOP on each of the two references of a step; if a step needs more, skip the reference "+
+					"run, and compare only samples of large operators (default 100)")
 			flags.BoolVar(&v.all, "all", false, "also print one row per dispatch")
 			flags.StringVar(&v.tracePath, "trace", "",
 				"record the steps with their errors to `FILE`: "+trace.FileNames())
@@ -157,7 +157,7 @@ func (v *verification) verify(ctx context.Context, s session.Session) error {
 	if !v.given && errors.Is(failed, session.ErrUsage) { // the vocabulary is broken or lacks these letters
 		prompt.Text, prompt.Tokens = "", defaultIDs
 		if ids, err := s.Do(ctx, prompt); err == nil {
-			fmt.Fprintf(v.p.stderr, "warn: token ids %s instead of the default prompt: %s\n",
+			fmt.Fprintf(v.p.stderr, "warn: using token ids %s, because the default prompt failed: %s\n",
 				strings.Trim(fmt.Sprint(defaultIDs), "[]"), oneLine(failed))
 			reply, failed = ids, nil
 		}

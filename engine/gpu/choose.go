@@ -37,13 +37,14 @@ func Choose(adapters []AdapterInfo, want string) (index int, reason string, err 
 			list(adapters))
 	case want != "" && matches > 1:
 		return best,
-			fmt.Sprintf("the first %s one of %d with %q in the name", adapters[best].Type, matches, want), nil
+			fmt.Sprintf("the first %s adapter of the %d with %q in the name", adapters[best].Type, matches,
+				want), nil
 	case want != "":
 		return best, fmt.Sprintf("%q is in its name", want), nil
 	case matches == 1:
 		return best, "the only adapter", nil
 	}
-	return best, fmt.Sprintf("the first %s one of %d", adapters[best].Type, matches), nil
+	return best, fmt.Sprintf("the first %s adapter of %d", adapters[best].Type, matches), nil
 }
 
 // list returns the adapters with their numbers, for an error message.

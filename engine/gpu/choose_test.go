@@ -23,15 +23,15 @@ func TestChoose(t *testing.T) {
 		reason   string
 		err      string
 	}{
-		{"best kind wins over order", all, "", 2, "the first discrete one of 5", ""},
-		{"integrated before cpu", all[:2], "", 1, "the first integrated one of 2", ""},
+		{"best kind wins over order", all, "", 2, "the first discrete adapter of 5", ""},
+		{"integrated before cpu", all[:2], "", 1, "the first integrated adapter of 2", ""},
 		{"cpu when it is all there is", all[:1], "", 0, "the only adapter", ""},
-		{"unknown comes last", []AdapterInfo{all[3], all[0]}, "", 1, "the first cpu one of 2", ""},
+		{"unknown comes last", []AdapterInfo{all[3], all[0]}, "", 1, "the first cpu adapter of 2", ""},
 		{"number", all, "0", 0, "number 0 was asked for", ""},
 		{"name part in any case", all, "LLVM", 0, `"LLVM" is in its name`, ""},
 		{
 			"ambiguous name prefers the kind, then the order", all, "nvidia", 2,
-			`the first discrete one of 3 with "nvidia" in the name`, "",
+			`the first discrete adapter of the 3 with "nvidia" in the name`, "",
 		},
 		{
 			"number out of range", all[:1], "1", 0, "",

@@ -514,7 +514,7 @@ func TestHostIntegersOfOtherDimsAreRefused(t *testing.T) {
 		graph.LiveOptions{},
 	)
 	if err := graphtest.Resize(l, where, 2); err == nil ||
-		!strings.Contains(err.Error(), "where has 4 host integers for dims [2]") {
+		!strings.Contains(err.Error(), "where: the host supplies 4 integers, but dims [2] need 2") {
 		t.Errorf("dims without their integers: %v", err)
 	}
 	if err := errors.Join(l.SetDims(where, 2), l.SetHost(where, []int64{3, 5}), l.Propagate()); err != nil {

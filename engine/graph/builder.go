@@ -482,10 +482,10 @@ func (b *Builder) planCorners(o *Op) error {
 			if val.MaxDims == nil && val.Role == Scratch {
 				val.minDims, val.MaxDims = []int{0}, []int{0} // no corner uses the scratch tensor
 			} else if val.MaxDims == nil {
-				return fmt.Errorf("%s (%s): the plan of no corner (extreme shape) sets the dims of %s",
+				return fmt.Errorf("%s (%s): the plan does not set the dims of %s at any corner (extreme shape)",
 					o.Name, o.Spec.Kind, val.Name)
 			} else if err := checkDims(val.minDims, val.MaxDims); err != nil {
-				return fmt.Errorf("%s (%s): over all corners: %s: %w", o.Name, o.Spec.Kind, val.Name, err)
+				return fmt.Errorf("%s (%s): %s: %w (over all corners)", o.Name, o.Spec.Kind, val.Name, err)
 			}
 			val.Bytes = max(4, val.DType.Bytes(Numel(val.MaxDims))) // a buffer cannot be empty
 			b.env.dims[v] = val.MaxDims

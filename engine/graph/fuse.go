@@ -91,7 +91,7 @@ func (b *Builder) Remake(m *Match, add func(name string)) Operator {
 	add(r.name)
 	b.prefix, b.remade = prefix, nil
 	if len(r.outputs) > 0 || len(r.ops) != 1 {
-		b.Errorf("%s: the fusion rule built %d operators and left %d outputs of the match unused; want 1 and 0",
+		b.Errorf("%s: the fusion rule built %d operators (want 1) and left %d outputs of the match unused (want 0)",
 			r.name, len(r.ops), len(r.outputs))
 	}
 	if b.err != nil {

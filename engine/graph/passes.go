@@ -45,7 +45,7 @@ var passes = []pass{
 		},
 	},
 	{
-		"levels", "find the lowest level of each dispatch; delay those that depend on no computed value",
+		"levels", "find the lowest level of each dispatch; delay dispatches that need no computed value",
 		[]string{"alias"},
 		func(_ *Builder, g *Graph) ([]string, error) {
 			g.findLevels()
@@ -181,7 +181,7 @@ func (g *Graph) counts() []PassCount {
 		{What: "values fused away", After: fused},
 		{What: "aliases", After: aliases},
 		{What: "dispatches", After: int64(len(g.Dispatches))},
-		{What: "levels of data", After: levels},
+		{What: "dependency levels", After: levels},
 		{What: "compute passes at most", After: passes},
 		{What: "layouts", After: int64(len(g.Layouts))},
 		{What: "slots", After: slots},

@@ -186,7 +186,8 @@ func (p *Planner) HostInts(v ValueID) []int64 {
 	}
 	host := p.env.host[v]
 	if n := p.Numel(v); len(host) != n {
-		p.Errorf("%s has %d host integers for dims %v; want %d", p.name(v), len(host), p.env.dims[v], n)
+		p.Errorf("%s: the host supplies %d integers, but dims %v need %d", p.name(v), len(host),
+			p.env.dims[v], n)
 		return nil
 	}
 	return host
@@ -251,7 +252,7 @@ func (p *Planner) Choose(preferred int, reason Reason, allowed uint64) int {
 	case allowed>>r.route&1 != 0:
 		p.plan.Route, p.plan.Reason = r.route, requestedRoute(r.must)
 	case r.must:
-		p.Errorf("%w %s does not support this shape (default route: %s, %s)", ErrRoute,
+		p.Errorf("%w %s does not support this shape (default route: %s; reason: %s)", ErrRoute,
 			p.op.routeLabel(r.route), p.op.routeLabel(preferred), reason)
 	}
 	return p.plan.Route
@@ -351,7 +352,7 @@ func (p *Planner) complete() error {
 						use.Kernel.Name, p.name(bind.Value))
 				}
 			} else if p.env.deferred[bind.Value] && !p.materialized(bind.Value) {
-				return fmt.Errorf("kernel %s reads %s, but at this shape the producer of this tensor does not compute it (it is deferred)",
+				return fmt.Errorf("kernel %s reads %s, but at this shape no earlier operator computes this tensor (it is deferred)",
 					use.Kernel.Name,
 					p.name(bind.Value))
 			}
@@ -359,7 +360,7 @@ func (p *Planner) complete() error {
 	}
 	for _, v := range p.op.Spec.Materializes {
 		if p.env.deferred[v] && !p.writes(v) {
-			return fmt.Errorf("at this shape the producer of %s does not compute it (it is deferred), but this plan does not materialize it",
+			return fmt.Errorf("%s is deferred at this shape, so this plan must materialize it, but no kernel of the plan writes it",
 				p.name(v))
 		}
 	}

@@ -137,7 +137,7 @@ var ggufKeys = keys{
 // only one value.
 var ggufOnly = []only{
 	{"expert_count", 0, "a mixture of experts"},
-	{"attention.causal", true, "attention to later tokens"},
+	{"attention.causal", true, "bidirectional attention"},
 	{"rope.scaling.yarn_attn_factor", 1.0, "YaRN's scaling of the attention scores"},
 }
 

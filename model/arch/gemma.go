@@ -48,7 +48,7 @@ var Gemma3 = Architecture{
 			{"hidden_activation", "gelu_pytorch_tanh", "another activation"},
 			{"attn_logit_softcapping", nil, "soft capping of scores"},
 			{"final_logit_softcapping", nil, "soft capping of logits"},
-			{"use_bidirectional_attention", false, "attention to later tokens"},
+			{"use_bidirectional_attention", false, "bidirectional attention"},
 		},
 		// The file states the number whose square root divides the scores.
 		implied: func(c *Config) { c.Scale = 1 / math.Sqrt(c.Scale) },

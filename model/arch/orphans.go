@@ -29,7 +29,7 @@ const (
 
 var orphans = []orphan{
 	{
-		what: "the rotation's frequencies", fate: computed,
+		what: "RoPE frequencies", fate: computed,
 		ends: []string{".inv_freq", ".cos_cached", ".sin_cached", ".attn_rot_embd.weight"},
 	},
 	{
@@ -55,7 +55,7 @@ var orphans = []orphan{
 			"audio_encoder", "audio_model", "embed_audio",
 		},
 	},
-	{what: "layers that predict further tokens", parts: []string{"mtp", "nextn"}, fate: leftOut},
+	{what: "multi-token prediction layers", parts: []string{"mtp", "nextn"}, fate: leftOut},
 	{what: "a value head", parts: []string{"v_head", "value_head"}, fate: leftOut},
 }
 
@@ -100,7 +100,7 @@ func (c *Checkpoint) refuse(t *Tensor) error {
 	}
 	why := "this version does not use it, so the results would be wrong"
 	if o != nil {
-		why = "it belongs to " + o.what + ", and the weights are wrong without it"
+		why = "it belongs to " + o.what + ", and without it the weights would be wrong"
 	}
 	return fmt.Errorf("%s: not supported yet: tensor %s: %s", c.Name(), printable.Short(t.Name, 80), why)
 }

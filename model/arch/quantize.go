@@ -193,6 +193,6 @@ func (q *Quantizer) String() string {
 	if c == nil {
 		return text
 	}
-	return fmt.Sprintf("%s, %d matrices quantised from %s: SNR %.1f dB, MSE %.2g, at most %.2g off; worst %s: SNR %.1f dB",
+	return fmt.Sprintf("%s, %d matrices quantized from %s: SNR %.1f dB, MSE %.2g, max error %.2g; worst matrix %s: SNR %.1f dB",
 		text, c.Matrices, strings.Join(c.From, ", "), c.SNRdB, c.MSE, c.MaxAbs, c.Worst, c.WorstSNRdB)
 }

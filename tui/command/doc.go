@@ -53,6 +53,6 @@ token = ["f10", "s"]
 `
 
 const settingsDoc = "A settings file can change the keys and the defaults of the screen's flags. A flag on the command " +
-	"line\noverrides `GPUSCOPE_FLAG` of the environment (`GPUSCOPE_THEME=dark`), which overrides the file. " +
-	"A name in the\nfile that this version does not know causes a warning in the log. It is an error if " +
-	"two actions have the\nsame key in the same place.\n\n```toml\n" + SettingsExample + "```\n"
+	"line\noverrides the environment variable `GPUSCOPE_FLAG` (`GPUSCOPE_THEME=dark`), which overrides the file. " +
+	"A name\nin the file that this version does not know causes a warning in the log. It is an error if " +
+	"two actions have\nthe same key in the same place.\n\n```toml\n" + SettingsExample + "```\n"
