@@ -15,9 +15,9 @@ import (
 // with every token, so the blocks of operators that read SymInts are placed together at the front, which
 // keeps the written range short.
 //
-// Two dispatches are called alike if they run the same kernels and have the same initial params. For example,
-// corresponding dispatches in different layers of a model are alike. Each dispatch reads the params block of
-// the first dispatch among its alike dispatches, as long as the params of the two are equal. Otherwise the
+// Dispatches are called alike if they run the same kernels and have the same initial params. For example,
+// corresponding dispatches in different layers of a model are alike. Of all dispatches that are alike, each
+// reads the params block of the first one, as long as the params of the two are equal. Otherwise the
 // dispatch reads its own block. Because blocks are shared in this way, a step reads only a few of them.
 // Sharing blocks saves time because a GPU fetches each block from memory when a submit first reads it, and
 // the dispatch waits for the fetch.
@@ -31,7 +31,7 @@ type paramsArena struct {
 // paramsBlock is the position of a dispatch's params in the arena, in bytes.
 type paramsBlock struct {
 	begin, size int
-	first       trace.DispatchID // first dispatch among the dispatches alike to this one
+	first       trace.DispatchID // first of the dispatches that are alike, possibly this one
 }
 
 // likeness is the map key that is used to find alike dispatches. Alike dispatches have equal keys.
@@ -96,8 +96,8 @@ func (a *paramsArena) set(at int, l *graph.Launch) {
 	a.lo, a.hi = min(a.lo, at), max(a.hi, at+(len(data)+15)/16*16)
 }
 
-// read returns the dispatch whose params block the dispatch id reads: the first dispatch alike to id, or id
-// itself.
+// read returns the dispatch whose params block dispatch id reads: the first of the dispatches that are alike
+// if its params are still equal to those of id, or else id itself.
 func (a *paramsArena) read(id trace.DispatchID) trace.DispatchID {
 	first := a.blocks[id].first
 	if bytes.Equal(a.bytes(first), a.bytes(id)) {

@@ -5,8 +5,8 @@ import (
 	"gpuscope/engine/measure"
 )
 
-// UseCanary prepares the clock probe, which takes a fraction of a second and warms the GPU up. UseCanary
-// does nothing on a device without GPU timestamps.
+// UseCanary prepares the clock probe. This warms the GPU up and takes a fraction of a second. UseCanary does
+// nothing on a device without GPU timestamps.
 func (x *Executor) UseCanary(k *graph.CeilingKernels) error {
 	if x.clock == nil || !x.clock.Scale.Known() {
 		return nil

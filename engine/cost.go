@@ -120,7 +120,7 @@ type costRun struct {
 	stayer *stayer // nil if levels may overlap while a set is skipped
 
 	done    int           // finished runs that skip a set, or finished whole runs if there are no sets
-	started time.Time     // start of the first run that done counts
+	started time.Time     // start of the first round
 	within  time.Duration // time limit, counted from started; used only if o.For is set
 }
 
@@ -290,9 +290,9 @@ func (m *costRun) measure(ctx context.Context) error {
 	return m.o.Progress("measure costs", 100, 100)
 }
 
-// next returns how many rounds to measure together. In these rounds, each set is skipped as many times in a
-// row. The number is limited by the requested rounds and by the remaining time, based on the average duration
-// of a round so far.
+// next returns how many rounds to measure together: for n rounds, each set is skipped n times in a row. On a
+// GPU n is at most inARow, and on a software device it is at most 1. n is also limited by the requested
+// rounds and by the remaining time, based on the average duration of a round so far.
 func (m *costRun) next() int {
 	left := m.o.Rounds - m.done/m.perRound()
 	if m.o.For > 0 && m.done > 0 {
@@ -306,8 +306,8 @@ func (m *costRun) next() int {
 	return min(inARow, left)
 }
 
-// perRound returns the number of runs in a round: one without each set, or one whole run if there are no
-// sets.
+// perRound returns how many runs of a round are counted in done: one run for each set, which skips the set,
+// or one whole run if there are no sets.
 func (m *costRun) perRound() int { return max(1, len(m.sets)) }
 
 // round skips each set the given number of times in a row.
@@ -416,9 +416,9 @@ func (m *costRun) runWhole(ctx context.Context) error {
 }
 
 // asItRuns runs the whole step, submitted piece by piece like a normal step, and stores its wall time. If
-// there are no sets to skip, asItRuns also stores the GPU time. When runs with and without a set are
-// compared, their GPU times come from other runs, each submitted in one piece so that the GPU never waits for
-// the host to encode.
+// there are no sets to skip, asItRuns also stores the GPU time. If there are sets, runWhole and leaveOut
+// measure the GPU times. They do not submit piece by piece, so that the GPU never waits for the host to
+// encode.
 func (m *costRun) asItRuns(ctx context.Context) error {
 	m.log.pieces = true
 	defer func() { m.log.pieces = false }()

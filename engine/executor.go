@@ -255,8 +255,8 @@ func (x *Executor) allocateOutputs() error {
 	})
 }
 
-// allocateTogether creates buffers that each hold several values one after another. fits reports whether v
-// can be stored at byte offset at in the buffer whose first value is first.
+// allocateTogether creates buffers that each hold several values one after another. fits(first, v, at)
+// reports whether a buffer that begins with the value first can hold the value v at byte offset at.
 func (x *Executor) allocateTogether(label string, values []graph.ValueID,
 	fits func(first, v graph.ValueID, at int64) bool,
 ) error {
@@ -386,8 +386,8 @@ func (x *Executor) bindDispatch(id trace.DispatchID, p *graph.Layout) ([]slotGro
 	return groups, nil
 }
 
-// newGroup creates a bind group of a dispatch on a route. The bind group uses the params block of the
-// dispatch params, which is id itself or a dispatch alike to id.
+// newGroup creates a bind group of dispatch id on a route. The argument params is the dispatch whose params
+// block is bound: id itself or the first of the dispatches that are alike (see paramsArena).
 func (x *Executor) newGroup(id trace.DispatchID, route int, p *graph.Layout, params trace.DispatchID) (
 	gpu.BindGroup, error,
 ) {
@@ -473,9 +473,9 @@ func (x *Executor) Output(v graph.ValueID, dst []byte) (int, error) {
 	return n, x.last.readback.Read(dst[:n], x.readAt[v])
 }
 
-// ReadValue copies the current content of a value's memory to dst and fills dst. If values share memory,
-// the memory holds the value that was written last. Only outputs, State and constants always hold their own
-// content.
+// ReadValue fills dst with the current content of a value's memory, from the start of the value. If values
+// share memory, the memory holds the value that was written last. Only outputs, State and constants always
+// hold their own content.
 func (x *Executor) ReadValue(v graph.ValueID, dst []byte) error { return x.ReadPart(v, 0, dst) }
 
 // ReadPart copies part of a value's memory to dst, like ReadValue. Both the start offset from and the

@@ -28,10 +28,10 @@ type flight struct {
 	number   int            // number of the step's shapes: see Executor.number
 	ahead    bool           // the step was prepared while another step ran
 	readback gpu.Readback   // receives the outputs; nil if the graph has no outputs
-	stamps   gpu.Timestamps // timestamps of the clock, or of a sheet if the step was prepared
+	stamps   gpu.Timestamps // timestamp slots: those of the sheet, or of the clock if there is no sheet
 	stampsAt int            // index of the step's first timestamp in stamps
 	resolves bool           // the step's commands resolve the timestamps to the host
-	sheet    *sheet         // nil if the step was not prepared
+	sheet    *sheet         // see sheet.go; nil if the step was not prepared
 	commands gpu.Recording  // commands of a prepared step
 	sizes    []int64        // sizes of the values to read back, in bytes
 	// stays holds, for each dispatch, the placeholder dispatch that keeps a barrier before it. stays is nil

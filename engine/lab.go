@@ -355,11 +355,11 @@ func (r *editRun) run() (ns int64, err error) {
 	return ns, nil
 }
 
-// turns calls run alternately with the kernel and with the edit. turns stops after the requested number of
-// rounds or at the time limit. The first run of each variant does not count. The comparison of the isolated
-// dispatch may use half of the time limit, and the comparison of whole steps may use the rest. spent is 0 for
-// the comparison of the isolated dispatch. For the comparison of whole steps, spent is the time that the
-// first comparison took.
+// turns alternates between the kernel and the edit, and calls run for each. turns stops after the requested
+// number of rounds or at the time limit. The first run of each variant does not count. The comparison of the
+// isolated dispatch may use half of the time limit, and the comparison of whole steps may use the rest. spent
+// is 0 for the comparison of the isolated dispatch. For the comparison of whole steps, spent is the time that
+// the first comparison took.
 func (r *editRun) turns(ctx context.Context, t *Turns, spent time.Duration, phase string,
 	run func() (int64, error),
 ) error {

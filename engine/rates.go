@@ -47,7 +47,7 @@ func (r *rates) learn(bytes, flops int64, ns float64) {
 	if f > b*r.balance {
 		r.perFLOP = rest(ns, b*r.perByte) / f
 		if b > 0 {
-			r.perByte = min(r.perByte, ns/b) // the step also moved these bytes in that time
+			r.perByte = min(r.perByte, ns/b) // moving the bytes took at most the whole step
 		}
 	} else if b > 0 {
 		r.perByte = rest(ns, f*r.perFLOP) / b

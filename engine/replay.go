@@ -16,14 +16,14 @@ import (
 type Look struct {
 	After trace.DispatchID
 	Value graph.ValueID
-	Into  []byte // receives the start of the value's live bytes; LiveSize bytes hold the whole value
+	Into  []byte // receives the first bytes of the live value; LiveSize returns its total size
 }
 
 // ErrNoStep reports that no step can be run again, because no step has run or the last step failed.
 var ErrNoStep = errors.New("no step to run again")
 
-// replayBytes is the maximum number of bytes that one run reads back. Larger looks are split over several
-// runs.
+// replayBytes is the maximum number of bytes that one run reads back for several looks. If the looks need
+// more, they are distributed over several runs. A single look may be larger.
 const replayBytes = 64 << 20
 
 // Replay runs the dispatches of the last step again, from the first dispatch to the last one named by a

@@ -71,7 +71,8 @@ func (s *live) beginRepeat(c session.Command) (work, error) {
 	return func(ctx context.Context, r *session.Reply) error {
 		s.upto = nil
 		err := s.repeat(ctx, t, max(c.N, 1), r)
-		if ctx.Err() == nil { // after a cancel, a later command that needs the current step restores it
+		// After a cancellation, the next command that needs the current step restores it.
+		if ctx.Err() == nil {
 			err = gpu.Join(err, s.hold(ctx))
 		}
 		return err

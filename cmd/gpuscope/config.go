@@ -191,9 +191,9 @@ func variable(flag string) string {
 	return "GPUSCOPE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// settle sets the flags that are not on the command line from the environment and the settings file. It
-// also adds these flags to the arguments, so that the engine process gets the same flags and a trace
-// records them. check validates the flags.
+// settle sets the flags that the command line leaves out. It takes their values from the environment or the
+// settings file. It also adds these flags to the arguments, so that the engine process gets the same flags
+// and a trace records them. check validates the flags.
 func (p *program) settle(flags *pflag.FlagSet, check func() error) (*config, error) {
 	c, err := readConfig(p.config, flags)
 	if err != nil {
@@ -223,9 +223,9 @@ func (p *program) settle(flags *pflag.FlagSet, check func() error) (*config, err
 	return c, p.blame(check())
 }
 
-// blame adds the source of a setting to an error about a flag. The error must begin with a flag. The first
-// flag in the error that was set by a setting determines the source. An error about flags from the command
-// line is returned unchanged.
+// blame adds to an error about a flag where the flag was set: a line of the settings file or an environment
+// variable. It changes only errors that begin with a flag. If an error names several flags, blame looks for
+// the first one that was not set on the command line. Without such a flag the error is returned unchanged.
 func (p *program) blame(err error) error {
 	if err == nil || !strings.HasPrefix(err.Error(), "--") {
 		return err

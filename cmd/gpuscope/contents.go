@@ -90,7 +90,7 @@ func (p *program) contents(o *modelOptions, cannot error) (c *contents, err erro
 	for _, pair := range f.Metadata() {
 		c.Metadata = append(c.Metadata, metadata(pair))
 	}
-	tokens, _ := f.Tokenizer() // warnings report any error in the vocabulary
+	tokens, _ := f.Tokenizer() // model.Model.Warnings reports the error
 	if options.Tokenizer != "" {
 		tokens, _ = model.Vocabulary(options.Tokenizer)
 	}

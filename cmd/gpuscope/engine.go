@@ -49,7 +49,7 @@ func engineCommand() *command {
 						return s, refused
 					})
 				if err != nil && err == refused {
-					return saidError{err} // the screen has already shown it
+					return saidError{err} // the screen has already shown this error
 				}
 				return err
 			}

@@ -28,8 +28,8 @@ func main() {
 
 // newProgram returns a program that uses the real environment of this process.
 func newProgram() *program {
-	// Ctrl+\ can be pressed while the screen does not read the terminal. Its stack dump does not help
-	// users.
+	// Ctrl+\ can be pressed while the screen does not read the terminal. It would end the program with a
+	// stack dump, which does not help users.
 	signal.Ignore(syscall.SIGQUIT)
 	watched := term.IsTerminal(int(os.Stdout.Fd()))
 	p := &program{
@@ -53,13 +53,12 @@ func newProgram() *program {
 	return p
 }
 
-// program holds everything that commands use of their environment. Tests replace parts of the program by
-// their own.
+// program holds the parts of the environment that commands use, so that tests can replace them.
 type program struct {
 	args           []string
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	status         io.Writer // standard error if it is a terminal, for a line that is overwritten
+	status         io.Writer // for a progress line: standard error if it is a terminal, else nil
 	terminal       bool      // standard input and standard output are both terminals
 	watched        bool      // standard output is a terminal, so a person reads it
 	columns        int       // width of the terminal of standard output

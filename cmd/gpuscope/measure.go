@@ -30,9 +30,10 @@ type profiling struct {
 // profileFor is the maximum duration of the measurements, after the costs requested with --cost.
 const profileFor = 3 * time.Second
 
-// These constants limit how often and for how long a run repeats the prompt's last chunk and the last step.
-// The costs of the last step are the most informative. Measuring these costs stops promptFrom before the
-// end, if a chunk of the prompt can be run again within warmFor. Otherwise it continues until the end.
+// These constants limit how often and for how long a run repeats the last step and the prompt's last chunk.
+// The costs of the last step are the most informative, so they get most of the time. Their measurement stops
+// promptFrom before the end of profileFor, to leave time for the chunk. But if one run of the chunk takes
+// longer than warmFor, the chunk is not measured, and the costs get this time too.
 const (
 	warmRounds  = 5
 	warmFor     = time.Second
@@ -146,13 +147,14 @@ func fewRounds(t *trace.Trace) string {
 		profileFor.Seconds(), trace.FewestWithin)
 }
 
-// bounded is a command with a deadline, relative to the start of the first of several commands.
+// bounded is a command and its deadline. All deadlines are measured from the start of the first command
+// that has one.
 type bounded struct {
 	session.Command
 	until time.Duration
 }
 
-// itsEnd is the deadline of a command that is never cancelled.
+// itsEnd is the value of bounded.until for a command without a deadline.
 const itsEnd = time.Duration(math.MaxInt64)
 
 // commands returns the measurements to make after the text: first the requested measurements, then all
@@ -227,7 +229,8 @@ func lastPrefill(t *trace.Trace) int {
 }
 
 // parts returns the groups of rows requested with --cost, and all other rows, kernels and operator kinds of
-// a step. The coarse parts come first because a slow device has no time for more.
+// a step. In others, the parts with the most dispatches come first, because a slow device may only have time
+// for a few parts.
 func (o *profiling) parts(ctx context.Context, x *analyze.Index, step int) (asked, others []trace.Part,
 	err error,
 ) {

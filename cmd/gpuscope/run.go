@@ -259,8 +259,8 @@ func (r *run) generate(ctx context.Context, s session.Session) (session.Reply, e
 	}
 	if r.model.timing.value == string(trace.TimingDispatch) && (r.format.value == "text" ||
 		r.tracePath != "") {
-		// The session refuses to observe if the device has no timestamps. Without timestamps, timing had no
-		// cost.
+		// Measure the overhead of timing. A device without timestamps refuses this, and there timing has no
+		// overhead.
 		if _, err := s.Do(ctx, session.Command{Kind: session.Observe}); err != nil &&
 			!errors.Is(err, session.ErrUsage) {
 			return reply, err
@@ -301,7 +301,8 @@ type output struct {
 	recorded  error
 }
 
-// keptBytes limits the memory for steps. The statistics of each step are added up when it arrives.
+// keptBytes is the maximum size of the steps that are kept in memory. Older steps can be dropped, because the
+// statistics of a step are added up when the step arrives.
 const keptBytes = 16 << 20
 
 func (o *output) take(e session.Event) {
@@ -359,7 +360,7 @@ func (o *output) upTo(ctx context.Context, step int) (*trace.Trace, error) {
 	})
 }
 
-// await waits until the function there returns true for the trace, and returns the trace.
+// await waits until there(t) returns true for the trace t, and then returns t.
 func (o *output) await(ctx context.Context, there func(*trace.Trace) bool) (*trace.Trace, error) {
 	for more := true; ; {
 		o.mu.Lock()

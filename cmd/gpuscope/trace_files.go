@@ -45,7 +45,7 @@ func readTrace(operands []string) (*trace.Trace, error) {
 	return trace.ReadFile(operands[0])
 }
 
-// holds summarizes the content of a trace, including events about cut recordings.
+// holds summarizes the content of a trace. It also reports whether the recording was truncated.
 func holds(t *trace.Trace) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s, %s, %s, %s\n", printable.Clean(t.Schema), table.Plural(len(t.Steps), "step"),

@@ -130,7 +130,7 @@ func (v *verification) run(ctx context.Context) error {
 	if errors.Is(err, session.ErrUsage) {
 		recorder.cancel()
 	} else {
-		broken = cmp.Or(recorder.close(), broken) // a failed write is reported by both
+		broken = cmp.Or(recorder.close(), broken) // both can be the same failed write
 	}
 	if broken != nil {
 		return broken

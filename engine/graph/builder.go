@@ -532,7 +532,7 @@ func (b *Builder) startHost(c Corner) {
 }
 
 // enter sets the builder's dims, SymInts and host integers to the arguments of a corner. The returned
-// function restores the environment.
+// function restores the previous values.
 func (b *Builder) enter(c Corner) (leave func()) {
 	was := make(Corner, 0, len(c))
 	for _, a := range c {

@@ -24,8 +24,9 @@ type Fusion struct {
 	// Pattern matches the last operator of the match and the operators that feed it.
 	Pattern Pattern
 	// Beside, if not nil, lists operator kinds. The rule then also fuses a sibling of one of these kinds with
-	// the last operator. A sibling comes earlier in the graph, feeds the same reader, and has no reader
-	// before the last operator. The sibling's outputs become the first outputs of the replacement.
+	// the last operator. A sibling is an earlier operator that feeds the same reader and can move to the
+	// position of the last operator, because only later operators read its outputs. The sibling's outputs
+	// become the first outputs of the replacement.
 	Beside []string
 	// Unnamed makes the builder name the replacement after the last operator only. It is used if the
 	// replacement does only that operator's work at some shapes.
@@ -121,7 +122,7 @@ func (b *Builder) output(v Value) ValueID {
 	return id
 }
 
-// forget removes the values with ids from first on. No operator may use these values.
+// forget removes all values whose id is at least first. No operator may use these values.
 func (b *Builder) forget(first int) {
 	for i := range b.values[first:] {
 		if v := &b.values[first+i]; v.Role == Constant {

@@ -82,7 +82,7 @@ func (g *Graph) settleAliases() {
 // Root returns the value that owns the memory of v, which is v itself unless v is an alias.
 func (g *Graph) Root(v ValueID) ValueID {
 	if a := g.Values[v].Alias; a != None {
-		return a // a is never an alias, because aliases are granted in graph order to the input's root
+		return a // not an alias itself, because settleAliases stores the root of the input
 	}
 	return v
 }

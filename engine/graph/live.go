@@ -59,7 +59,7 @@ type Live struct {
 	isPlanned []bool    // by operator: whether nextPlans has its plan
 
 	lastRun  []int      // by operator: index in log.hooks of the last run of its plan, or -1
-	newFrom  []int      // by operator: first run in log.hooks with changes new to the operator; -1 for all
+	newFrom  []int      // by operator: first run in log.hooks whose changes are new to it; -1 if all are new
 	changeAt []int      // by value: last run in log.hooks that changed it, or -1
 	wake     bitset.Set // operators to re-plan; in Fixpoint order, the operators to re-plan in the next pass
 	passWake bitset.Set // Fixpoint order: operators to re-plan in this pass

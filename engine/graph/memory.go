@@ -291,8 +291,8 @@ func (g *Graph) usage(passes []int) *usage {
 			}
 		}
 	}
-	// Bit sets of routes, by root value, on which an earlier dispatch of the value's producer (arrived) or
-	// of its materializer (made) uses the value.
+	// By root value, a bit set of the routes on which the loop has already met a dispatch that uses the
+	// value: a dispatch of the value's producer (arrived) or of its materializer (made).
 	arrived, made := make([]uint64, len(g.Values)), make([]uint64, len(g.Values))
 	g.eachBinding(func(at launchOn, root ValueID, _ gpu.Access) {
 		first := arrived

@@ -140,9 +140,9 @@ func (l *Live) run(o int, wake *bitset.Set) error {
 		l.log.end(hook, start)
 		return err
 	}
-	// The run has used all changes from earlier passes, so only changes from this pass on count as new to the
-	// operator. Changes of this pass count as new even if the run has already used them, because they trigger
-	// the operator again in the next pass in any case.
+	// This run has used all changes of earlier passes, so the operator's next run logs only changes since the
+	// start of this pass as its triggers. These include changes of this pass that this run has already used,
+	// because they trigger the operator again in the next pass in any case.
 	l.newFrom[o] = l.log.passes[len(l.log.passes)-1].hookStart
 	if l.static {
 		l.pin(op, into)
@@ -235,7 +235,7 @@ func (g *Graph) Compiled(o *Op, slot, route int) bool {
 	return d >= 0 && g.Dispatches[d].routes>>route&1 != 0
 }
 
-// out returns value i of the operator's outputs followed by its scratch tensors.
+// out returns value i of a list that contains the operator's outputs and, after them, its scratch tensors.
 func (o *Op) out(i int) ValueID {
 	if i < len(o.Spec.Outputs) {
 		return o.Spec.Outputs[i]

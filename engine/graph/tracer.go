@@ -11,8 +11,10 @@ import (
 // Shapes is a copy of the changes of a resize, so that the next resize can begin before the changes are
 // recorded. Copying is cheap. A Tracer later converts the copy to trace records, on any goroutine.
 type Shapes struct {
-	First  bool // this is the first record of its tracer
-	Missed bool // resizes since the last record were not recorded, so the log does not start there
+	First bool // this is the first record of its tracer
+	// Missed reports that other resizes happened since the last record and were not recorded. The log then
+	// does not start at the shapes of the last record.
+	Missed bool
 	// Edited has the names of the kernels that replace kernels of the graph. It is nil if there are none.
 	Edited map[*Kernel]string
 

@@ -41,8 +41,8 @@ const (
 	smallestSet = 1 << 18 // bytes of the smallest working set
 	largestSet  = 1 << 30 // bytes of the largest working set
 	mostGroups  = 4096    // largest number of workgroups that fill tries
-	// If a dispatch takes at least slower times as long as a dispatch with one workgroup, then its workgroups
-	// do not all run at the same time.
+	// slower is a ratio of durations. If a dispatch takes more than slower times the duration of a dispatch
+	// with one workgroup, then its workgroups do not all run at the same time.
 	slower = 1.25
 	// chain is the number of consecutive empty dispatches whose time is measured together.
 	chain = 64
@@ -211,8 +211,9 @@ func (r *ceilingRun) best(k Metered, groups uint32) (float64, error) {
 	return max(least, 1), nil
 }
 
-// long increases the number of rounds until a dispatch takes at least longEnough ns, or until the number of
-// rounds reaches most. It returns the number of rounds and leaves the kernel's params set to that number.
+// long increases the number of rounds until a dispatch takes at least longEnough ns. The parameter most is
+// the maximum number of rounds. long returns the number of rounds and leaves the kernel's params set to that
+// number.
 func (r *ceilingRun) long(k Metered, groups uint32, rounds, most int, set func(rounds int) error) (
 	int, error,
 ) {

@@ -187,7 +187,8 @@ func (c *Clock) Take(r Reading) {
 	}
 	ns := c.period.mid()
 	if c.period.lo*(1-drift) <= 1 && 1 <= c.period.hi*(1+drift) {
-		ns = 1 // most GPUs have ticks of 1 ns, and the host clock is not more exact than this range
+		// Most GPUs have ticks of 1 ns, and the host clock is not exact enough to exclude this period.
+		ns = 1
 	}
 	off := max(ns-c.period.lo*(1-drift), c.period.hi*(1+drift)-ns)
 	c.Scale = TimeScale{ns, r.Last, int64(math.Round(c.now.mid())), c.now.width()/2 + span*off + 1}

@@ -158,7 +158,7 @@ func control(s string) string {
 
 // Some terminals draw these code points wider than both width tables of x/ansi say.
 const (
-	emojiVariation = 0xfe0f // makes a narrow symbol a wide emoji if clusters are measured
+	emojiVariation = 0xfe0f // on terminals that measure clusters, makes a narrow symbol a wide emoji
 	circledFirst   = 0x3248 // circled numbers on black squares; wide in the GNU C library
 	circledLast    = 0x324f
 )

@@ -114,9 +114,9 @@ func wanted(t reflect.Type) string {
 	return "an object"
 }
 
-// Python replaces the words NaN, Infinity and -Infinity by JSON strings. Python's json module writes these
-// words for numbers that are not finite, but they are not valid JSON. A field that requires a number
-// rejects the strings.
+// Python makes the output of Python's json module valid JSON. For numbers that are not finite, that module
+// writes the words NaN, Infinity and -Infinity, which are not valid JSON. The function replaces these words
+// by JSON strings. A field that requires a number rejects the strings.
 func Python(data []byte) []byte {
 	if !bytes.Contains(data, []byte("NaN")) && !bytes.Contains(data, []byte("Infinity")) {
 		return data

@@ -32,7 +32,7 @@ type Spelling struct {
 	Names  *names
 	Keys   *keys
 	pairs  *pairing
-	// Only lists keys of which the builder supports a single value.
+	// Only is the list of the keys for which the builder supports a single value.
 	Only []only
 	// scalings maps additional names of RoPE scaling types to the usual names.
 	scalings map[string]string
@@ -60,7 +60,7 @@ type only struct {
 type names struct {
 	Embed, Norm, Head            string
 	freqs, freqsShort, freqsLong string // divisors of the RoPE frequencies
-	layer                        string // format of the prefix of a layer's tensors, for the layer number
+	layer                        string // prefix of a layer's tensors, with %d for the layer number
 	AttnNorm, Q, K, V, O         string
 	QBias, KBias, VBias          string
 	QNorm, KNorm, AttnPostNorm   string
@@ -169,7 +169,7 @@ var hfKeys = keys{
 	rotation: hfRotation, rotations: hfRotations, inert: hfInert, elsewhere: &class{},
 }
 
-// Keys of transformers' classes of which the builder supports one value.
+// The keys of transformers' classes for which the builder supports a single value.
 var (
 	hfQuantized     = only{"quantization_config", nil, "weights that another program quantized"}
 	hfSiLU          = only{"hidden_act", "silu", "another activation"}

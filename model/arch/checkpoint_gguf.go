@@ -61,8 +61,8 @@ func (f ggufForm) List(key string) bool {
 	return ok && v.Kind == gguf.KindArray
 }
 
-// refuseUnknownKeys records an error for each unknown key of attention or RoPE that no known architecture
-// of llama.cpp has, because such a key may change the results.
+// refuseUnknownKeys records an error for each attention or RoPE key in the file that this version does not
+// know, not even from another architecture of llama.cpp. Such a key may change the results.
 func (r *configReader) refuseUnknownKeys() {
 	for _, key := range r.f.Keys() {
 		own, ours := strings.CutPrefix(key, r.prefix)

@@ -37,8 +37,8 @@ func openHF(path string) (*Checkpoint, error) {
 	return checkpoint, nil
 }
 
-// hfBase is the prefix of a decoder's tensors in transformers, except for the output head, if the file has
-// both the decoder and the head.
+// hfBase is the prefix of a decoder's tensors in transformers if the file has both the decoder and the output
+// head. The head's own tensor does not have this prefix.
 const hfBase = "model."
 
 // findPrefix makes tensors available under their usual names if the file uses another prefix. The file of a
@@ -64,7 +64,7 @@ func (c *Checkpoint) findPrefix(n *names) {
 			c.ByName[hfBase+own] = t
 		}
 	}
-	// The head belongs to the same model as the decoder, or to a model that contains this model.
+	// Find the output head. Its prefix is the decoder's prefix without one or more of the last parts.
 	for at := prefix; at != "" && c.ByName[n.Head] == nil; {
 		at = at[:strings.LastIndexByte(strings.TrimSuffix(at, "."), '.')+1]
 		if t := c.ByName[at+n.Head]; t != nil {

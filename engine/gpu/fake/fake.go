@@ -28,8 +28,9 @@ import (
 
 // Options configures a fake adapter and its device.
 type Options struct {
-	// Info describes the adapter. An empty name or empty limits are replaced: the limits by WebGPU's
-	// default limits. Timestamps are available unless NoTimestamps is true.
+	// Info describes the adapter. If its name is empty, everything except the limits is replaced by the
+	// description of a fake CPU. Empty limits are replaced by WebGPU's default limits. Timestamps are
+	// available unless NoTimestamps is true.
 	Info         gpu.AdapterInfo
 	NoTimestamps bool
 	// NoLog opens the device with Logging off.

@@ -59,7 +59,8 @@ func (e *Encoder) Fail(err error) error {
 	return err
 }
 
-// between returns an error if a command cannot be recorded outside of a pass now.
+// between checks a command that is only allowed between passes. It returns an error if a pass is open or if
+// nothing can be recorded.
 func (e *Encoder) between(what string) error {
 	switch {
 	case !e.Recording():

@@ -33,7 +33,7 @@ type device struct {
 	sent uint64
 	// over is the number of submitted recordings that have finished, as far as the host knows.
 	over    uint64
-	pending []*hostBuffer // targets of submits that are not mapped yet
+	pending []*hostBuffer // buffers that submitted recordings copy to and that are not mapped yet
 	// recordings holds all recordings created so far.
 	recordings []*recording
 }
@@ -325,7 +325,7 @@ func (d *device) waited(written, sent uint64) {
 	d.taken, d.over = max(d.taken, written), max(d.over, sent)
 }
 
-// arrive maps the pending host buffers selected by meant, with a single wait.
+// arrive maps the pending host buffers for which meant returns true. It calls wait once for all of them.
 func (d *device) arrive(meant func(*hostBuffer) bool, wait func() error) error {
 	for _, h := range d.pending {
 		if !h.freed && meant(h) {

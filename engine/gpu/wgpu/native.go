@@ -242,7 +242,7 @@ import (
 // handle is a pointer to an object of the native library.
 type handle = unsafe.Pointer
 
-// ref returns the handle stored in a struct of the binding that has no other field.
+// ref returns the handle that is the only field of a struct of the binding.
 func ref[T binding.Device | binding.BindGroup | binding.ComputePipeline | binding.QuerySet](p *T) handle {
 	return *(*handle)(unsafe.Pointer(p))
 }
