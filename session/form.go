@@ -243,7 +243,8 @@ func (f *form) plan(of *form) {
 			takeInt[trace.PlanID](r, unsafe.Pointer(&p.ID))
 			takeInt[trace.DispatchID](r, unsafe.Pointer(&p.Dispatch))
 		} else {
-			r.fail(fmt.Errorf("%w: %d places before the last of %d plans", errPlanRef, n, len(r.plans)))
+			r.fail(fmt.Errorf("%w: %d places before the last plan, but only %d plans were read",
+				errPlanRef, n, len(r.plans)))
 		}
 		r.plans = append(r.plans, p)
 		*(**trace.Plan)(to) = p

@@ -416,7 +416,7 @@ func (c *checker) blocks(s *Step, step int) {
 	for j := range s.Blocks {
 		b := &s.Blocks[j]
 		if b.Dispatches < 0 || b.Dispatches > left {
-			c.refuse(fmt.Sprintf("%d dispatches, but only %d remain", b.Dispatches, left),
+			c.refuse(fmt.Sprintf("%d dispatches, but the earlier blocks leave only %d", b.Dispatches, left),
 				"steps[%d].blocks[%d].dispatches", step, j)
 			return
 		}

@@ -133,7 +133,7 @@ func lineFormat() Format {
 			return f
 		}
 	}
-	panic("no trace format is written by lines")
+	panic("no trace format can be written line by line")
 }
 
 // IsTrace reports whether a file is a trace, based on the suffix of its name or on the beginning of its

@@ -29,7 +29,8 @@ type scope struct {
 // error.
 func (s *state) spend(n int) {
 	if s.spent += n; s.spent > s.most || n < 0 {
-		raise.At(s.line, "the template does too much work: over %d evaluated parts and bytes", s.most)
+		raise.At(s.line, "the template does too much work: over %d units, about one per expression or byte",
+			s.most)
 	}
 }
 
@@ -176,7 +177,7 @@ func (s *state) item(v, key any) any {
 	if name, ok := isText(key); ok {
 		return s.attributeOnly(v, name)
 	}
-	return undefined{"an item that is not there"}
+	return undefined{"a missing item"}
 }
 
 // slice evaluates v[from:to:by]. A nil argument was omitted.

@@ -124,7 +124,7 @@ func (p *parser) condition() expr {
 	type branch struct{ test, other expr }
 	var branches []branch
 	for p.skip(scan.NameToken, "if") {
-		b := branch{p.binary(0), func(*state) any { return undefined{"the other branch of an if"} }}
+		b := branch{p.binary(0), func(*state) any { return undefined{"the value of an if without an else"} }}
 		if p.skip(scan.NameToken, "else") {
 			b.other = p.condition()
 		}

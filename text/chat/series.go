@@ -24,13 +24,13 @@ func seriesFilters() []row {
 			if v, ok := s.iterate(a[0])(); ok {
 				return v
 			}
-			return undefined{"the first item of nothing"}
+			return undefined{"the first item of an empty sequence"}
 		}},
 		{"last", "seq", func(s *state, a []any) any {
 			if items := s.sized(a[0]); len(items) > 0 {
 				return items[len(items)-1]
 			}
-			return undefined{"the last item of nothing"}
+			return undefined{"the last item of an empty sequence"}
 		}},
 		{"join", "value, d='', attribute=None", func(s *state, a []any) any {
 			items := a[0]
@@ -249,7 +249,7 @@ func groupBy(s *state, a []any) any {
 // extreme returns the implementation of min or max. The result is undefined if there are no items.
 func extreme(sign int) func(*state, []any) any {
 	return func(s *state, a []any) any {
-		var best, bestKey any = undefined{"the extreme of nothing"}, nil
+		var best, bestKey any = undefined{"the min or max of an empty sequence"}, nil
 		for i, item := range s.items(a[0]) {
 			key := s.folded(s.of(item, a[2]), a[1])
 			s.spend(1)

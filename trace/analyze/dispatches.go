@@ -34,7 +34,8 @@ type DispatchTree struct {
 	// least half of the isolated time.
 	CostOrder bool
 	// LeafRows is the number of rows without child rows, RowsUncosted is the number of leaf rows without a
-	// cost, and OtherWork is the number of leaf rows whose cost was measured for another route.
+	// cost, and OtherWork is the number of leaf rows whose cost was measured on another
+	// route or shape.
 	LeafRows, RowsUncosted, OtherWork int
 	// total and baseTotal are the ns of all dispatches in all steps of the selection and of the baseline. A
 	// total is 0 if some dispatch was not measured.

@@ -157,9 +157,9 @@ func (x *Index) Regrids(s Selection) string {
 		}
 	}
 	if names == nil {
-		return "their grids do not change"
+		return "selection: no grid changes"
 	}
-	return "their grids change in " + SomeOf(names)
+	return "selection: grids change in " + SomeOf(names)
 }
 
 // ParseSelection parses a selection: the number of a step with or without "s", a range of two numbers,

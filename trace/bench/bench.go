@@ -246,7 +246,7 @@ func (r *Result) check() error {
 		case t.TokensPerS != Rates(t.Tokens, t.WallNS):
 			return fmt.Errorf("test %d: tokens per second do not match its wall times", i)
 		case t.Floor != nil && (t.Floor.NS <= 0 || t.Floor.Share <= 0):
-			return fmt.Errorf("test %d: the time (%d ns) or the share of the floor is not positive",
+			return fmt.Errorf("test %d: the floor's time (%d ns) or its share is not positive",
 				i, t.Floor.NS)
 		}
 	}

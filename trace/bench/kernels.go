@@ -227,22 +227,23 @@ func (r *Result) kernelTable() *table.Table {
 	}
 	return table.New("kernels", []table.Column{
 		{
-			Name: "operators", Title: "operators", Doc: "equal operators, without their layers",
+			Name: "operators", Title: "operators", Doc: "operators that do the same work; names without the layer",
 			Of: at(func(k *Kernel) table.Cell { return table.Text(names(k.Ops)) }),
 		},
 		{
-			Name: "layers", Title: "layers", Doc: "layers they are in; in other layers, operators of this name do other work",
+			Name: "layers", Title: "layers", Doc: "layers of these operators; in other layers, operators with this name do different work",
 			Of: at(func(k *Kernel) table.Cell { return table.Text(printable.Ranges(k.Layers)) }),
 		},
-		count("count", "×", "operators in sequence", func(k *Kernel) int { return k.Count }),
+		count("count", "×", "number of operators that ran one after another",
+			func(k *Kernel) int { return k.Count }),
 		{
 			Name: "kind", Title: "kind", Doc: "kind of operator",
 			Of: at(func(k *Kernel) table.Cell { return table.Text(k.Kind) }),
 		},
 		count("in", "K", "columns of the weights", func(k *Kernel) int { return k.In }),
 		count("out", "N", "rows of the weights", func(k *Kernel) int { return k.Out }),
-		count("tokens", "M", "tokens of the shape", func(k *Kernel) int { return k.Tokens }),
-		count("position", "pos", "its position", func(k *Kernel) int { return k.Position }),
+		count("tokens", "M", "number of tokens", func(k *Kernel) int { return k.Tokens }),
+		count("position", "pos", "position of the first token", func(k *Kernel) int { return k.Position }),
 		{
 			Name: "route", Title: "route", Doc: "route that was forced",
 			Of: at(func(k *Kernel) table.Cell { return table.Text(k.Route) }),
@@ -272,13 +273,13 @@ func (r *Result) kernelTable() *table.Table {
 		us("us", "µs", "time of one operator: median of n runs", func(k *Kernel) int64 { return k.NS }),
 		us("q1_us", "q1", "the lower quartile of the runs", func(k *Kernel) int64 { return k.Q1NS }),
 		us("q3_us", "q3", "the upper quartile of the runs", func(k *Kernel) int64 { return k.Q3NS }),
-		rate("gb_per_s", "~GB/s", "modelled bytes in that time",
+		rate("gb_per_s", "~GB/s", "modelled bytes per second at the median time",
 			func(k *Kernel) int64 { return k.Bytes }, 1),
-		rate("tflop_per_s", "~TFLOP/s", "modelled FLOPs in that time",
+		rate("tflop_per_s", "~TFLOP/s", "modelled FLOPs per second at the median time",
 			func(k *Kernel) int64 { return k.FLOPs }, 1e3),
 		{
 			Name: "limit", Title: "limit",
-			Doc: "ceiling it would reach first: mem, the copy rate; fp, the FLOP rate",
+			Doc: "ceiling that the operator would reach first: mem, the copy rate; fp, the FLOP rate",
 			Of: at(func(k *Kernel) table.Cell {
 				of, _ := r.limit(k)
 				return table.Text(of)
@@ -286,7 +287,7 @@ func (r *Result) kernelTable() *table.Table {
 		},
 		{
 			Name: "share", Title: "~% of it", Unit: "%", Is: table.Modelled, Right: true,
-			Doc: "share of that ceiling; over 100 (?): cached, or a higher clock",
+			Doc: "share of this ceiling; over 100 (?): data was cached, or the clock was higher",
 			Of: at(func(k *Kernel) table.Cell {
 				of, share := r.limit(k)
 				if of == "" {
@@ -324,15 +325,15 @@ func (r *Result) crossoverTable() *table.Table {
 	}
 	return table.New("crossovers", []table.Column{
 		{
-			Name: "operators", Title: "operators", Doc: "equal operators",
+			Name: "operators", Title: "operators", Doc: "operators that do the same work; names without the layer",
 			Of: at(func(c *Crossover) table.Cell { return table.Text(names(c.Ops)) }),
 		},
 		{
-			Name: "layers", Title: "layers", Doc: "layers they are in",
+			Name: "layers", Title: "layers", Doc: "layers of these operators",
 			Of: at(func(c *Crossover) table.Cell { return table.Text(printable.Ranges(c.Layers)) }),
 		},
 		{
-			Name: "shape", Title: "K × N", Doc: "of their weights",
+			Name: "shape", Title: "K × N", Doc: "columns and rows of the weights",
 			Of: at(func(c *Crossover) table.Cell {
 				if c.In == 0 {
 					return table.Cell{}
@@ -345,11 +346,11 @@ func (r *Result) crossoverTable() *table.Table {
 			Of: at(func(c *Crossover) table.Cell { return table.Text(c.by()) }),
 		},
 		{
-			Name: "fastest", Title: "fastest route", Doc: "up to where another is significantly faster",
+			Name: "fastest", Title: "fastest route", Doc: "routes that no other route beats significantly, each with its range",
 			Of: at(func(c *Crossover) table.Cell { return spans(c.Fastest) }),
 		},
 		{
-			Name: "planned", Title: "planned route", Doc: "there",
+			Name: "planned", Title: "planned route", Doc: "routes that the plan chooses, each with its range",
 			Of: at(func(c *Crossover) table.Cell { return spans(c.Planned) }),
 		},
 	}, table.Flat(len(r.Crossovers), func(row int) string {

@@ -153,22 +153,24 @@ func (r *Result) notes() []string {
 		}
 	}
 	if slices.ContainsFunc(r.Tests, func(t Test) bool { return t.Floor != nil && t.Floor.Share > 1 }) {
-		notes = append(notes, "Over 100 % (?) is not a share of the ceiling: part of the weights was cached, or the clock was "+
-			"higher than when the ceilings were measured.")
+		notes = append(notes, "Over 100 % (?) means that part of the weights was cached, or that the clock was higher than "+
+			"when the ceilings were measured.")
 	}
 	if len(r.Tests) > 0 {
-		notes = append(notes, fmt.Sprintf("Median, least and largest of %s after a warm-up; "+
-			"ms a step: at the median; CPU: means of the host's µs a step. stepped: each token is read before the next step begins; "+
-			"pipelined: the next step begins before.", table.Plural(r.Repetitions, "repetition")))
+		notes = append(notes, fmt.Sprintf("t/s, min, max: median, slowest and fastest of %s after a "+
+			"warm-up; ms a step: wall time at the median; CPU: mean host time per step in µs. stepped: each token is "+
+			"read before the next step begins; pipelined: the next step begins before the token is read.",
+			table.Plural(r.Repetitions, "repetition")))
 	}
 	if r.traced() {
-		notes = append(notes, "costs %: extra time compared with level off in the same turn: median (and the interval "+
-			"it lies in); = not significant, ? unknown with fewer than five turns.")
+		notes = append(notes, "costs %: extra time compared with the same repetition at timing level off: median (and its "+
+			"interval); = not significant, ? unknown with fewer than five repetitions.")
 	}
 	if len(r.Kernels) > 0 {
-		notes = append(notes, fmt.Sprintf("µs of one operator: the median of %s and the quartiles, of equal "+
-			"operators in sequence; = not significantly slower than the fastest. GB/s and TFLOP/s are modelled bytes and FLOPs in that time; over 100 %% (?) means a "+
-			"cache, or for fp a higher clock than the ceiling's.",
+		notes = append(notes, fmt.Sprintf("µs, q1, q3: time of one operator, median and quartiles of %s of equal "+
+			"operators one after another; = not significantly slower than the fastest. GB/s and TFLOP/s: modelled "+
+			"bytes and FLOPs per second at the median time; over 100 %% (?): data was cached, or, for fp, the clock "+
+			"was higher than when the ceilings were measured.",
 			table.Plural(r.Repetitions, "run")))
 	}
 	return notes
@@ -198,20 +200,22 @@ func (r *Result) testTable() *table.Table {
 	}
 	columns := []table.Column{
 		{
-			Name: "test", Title: "test", Width: 80, Doc: "prefill (pp) or decode (tg) of so many tokens, @ depth",
+			Name: "test", Title: "test", Width: 80, Doc: "prefill (pp) or decode (tg), its number of tokens, and after @ its depth in the KV cache",
 			Of: at(func(t *Test) table.Cell { return table.Text(t.Name) }),
 		},
 		{
 			Name: "mode", Title: "mode", Width: 80,
-			Doc: "stepped: each token is read before the next step begins; pipelined: the next step begins before",
-			Of:  at(func(t *Test) table.Cell { return table.Text(t.Mode) }),
+			Doc: "stepped: each token is read before the next step begins; pipelined: the next step begins before the " +
+				"token is read",
+			Of: at(func(t *Test) table.Cell { return table.Text(t.Mode) }),
 		},
 		rate("tokens_per_s", "t/s", "median of the repetitions", func(s *Range) float64 { return s.Median }),
 		rate("min", "min", "the slowest repetition", func(s *Range) float64 { return s.Min }),
 		rate("max", "max", "the fastest repetition", func(s *Range) float64 { return s.Max }),
 		{
 			Name: "floor", Title: "floor", Width: 80,
-			Doc: "weights: all read once a step at the copy rate; flops: at the FLOP rate",
+			Doc: "what sets the shortest possible time: weights, read once per step at the copy rate; flops, computed at " +
+				"the FLOP rate",
 			Of: at(func(t *Test) table.Cell {
 				if t.Floor == nil {
 					return table.Cell{}
@@ -221,7 +225,8 @@ func (r *Result) testTable() *table.Table {
 		},
 		{
 			Name: "share", Title: "~% of it", Unit: "%", Is: table.Modelled, Right: true, Width: 80,
-			Doc: "floor divided by the median repetition: 100 is as fast as that ceiling allows, over 100 (?) is not a share",
+			Doc: "floor's time divided by the median repetition: 100 is as fast as the ceiling allows; over 100 (?): weights " +
+				"were cached, or the clock was higher",
 			Of: at(func(t *Test) table.Cell {
 				if t.Floor == nil {
 					return table.Cell{}
@@ -231,27 +236,28 @@ func (r *Result) testTable() *table.Table {
 		},
 		{
 			Name: "step_ms", Title: "ms a step", Unit: "ms", Is: table.Measured, Right: true, Width: 80,
-			Doc: "wall time of a step, at the median of tokens a second",
+			Doc: "wall time of a step at the median rate",
 			Of: at(func(t *Test) table.Cell {
 				ns := t.StepNS()
 				return table.Cell{Text: table.MillisBare(int64(ns), true), Number: ns / 1e6, Has: true}
 			}),
 		},
-		host("prepare_us", "CPU: prepare", "resize and upload, a step",
+		host("prepare_us", "CPU: prepare", "resize and upload, per step",
 			func(s *Split) int64 { return s.ResizeNS + s.UploadNS }),
-		host("encode_us", "encode", "encode, a step", func(s *Split) int64 { return s.EncodeNS }),
-		host("submit_us", "submit", "submit, a step", func(s *Split) int64 { return s.SubmitNS }),
-		host("wait_us", "wait", "wait for the GPU, a step", func(s *Split) int64 { return s.WaitNS }),
-		host("read_us", "read", "read the token, a step", func(s *Split) int64 { return s.ReadNS }),
-		host("other_us", "other", "rest of the wall time", func(s *Split) int64 { return s.OtherNS }),
+		host("encode_us", "encode", "encode, per step", func(s *Split) int64 { return s.EncodeNS }),
+		host("submit_us", "submit", "submit, per step", func(s *Split) int64 { return s.SubmitNS }),
+		host("wait_us", "wait", "wait for the GPU, per step", func(s *Split) int64 { return s.WaitNS }),
+		host("read_us", "read", "read the token, per step", func(s *Split) int64 { return s.ReadNS }),
+		host("other_us", "other", "rest of the wall time, per step",
+			func(s *Split) int64 { return s.OtherNS }),
 	}
 	if r.traced() {
 		columns = slices.Insert(columns, 2, table.Column{
-			Name: "timing", Title: "timing", Width: 80, Doc: "level at which the steps ran",
+			Name: "timing", Title: "timing", Width: 80, Doc: "timing level at which the steps ran",
 			Of: at(func(t *Test) table.Cell { return table.Text(cmp.Or(t.Timing, r.Timing)) }),
 		}, table.Column{
 			Name: "cost_percent", Title: "costs %", Unit: "%", Is: table.Measured, Right: true, Width: 80,
-			Doc: "extra time compared with level off, in the same mode and turn: the median and its interval",
+			Doc: "extra time compared with timing level off, in the same mode and repetition: the median and its interval",
 			Of: at(func(t *Test) table.Cell {
 				e, ok := r.Tracing(t)
 				if !ok {

@@ -151,7 +151,7 @@ func ValueLines(x *analyze.Index, step int, id trace.ValueID) []string {
 		lines = append(lines, word+" "+strings.Join(words, ", "))
 	}
 	names("written by", x.Producers(id))
-	names("fused away in", x.Makers(id))
+	names("can be fused into", x.Makers(id))
 	names("read by", x.Consumers(id))
 	if why := analyze.NotStored(v); why != "" {
 		return append(lines, "never in memory: "+why)

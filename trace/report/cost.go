@@ -16,7 +16,7 @@ func says(s analyze.Shared) string { return words(s, " ± "+analyze.Short(s.Erro
 func words(s analyze.Shared, off string) string {
 	rows := table.Plural(s.Rows, "row")
 	if s.Less() {
-		return fmt.Sprintf("%s cost %s%s µs more than the step", rows, analyze.Short(-s.NS), off)
+		return fmt.Sprintf("costs of %s exceed the step by %s%s µs", rows, analyze.Short(-s.NS), off)
 	}
 	return fmt.Sprintf("%s share %s%s µs", rows, analyze.Short(s.NS), off)
 }
@@ -174,7 +174,7 @@ func (t *DispatchTable) costPart() table.Segment {
 	part := table.Segment{Rank: 3, Text: "share by cost"} // the cost columns already suggest that
 	switch {
 	case !t.AnyCost && t.Costs != nil && t.OtherWork > 0:
-		return table.Say(0, "no costs measured on these routes")
+		return table.Say(0, "no costs measured on these routes or shapes")
 	case !t.AnyCost && t.Costs != nil:
 		return table.Say(3, "no cost was measured for these rows")
 	case !t.AnyCost:
@@ -193,7 +193,7 @@ func (t *DispatchTable) costPart() table.Segment {
 	}
 	without := fmt.Sprintf("%s: %d of %d", part.Text, t.RowsUncosted, t.LeafRows)
 	if t.OtherWork > 0 {
-		without += fmt.Sprintf(" rows have no cost, %d of them because of their route", t.OtherWork)
+		without += fmt.Sprintf(" rows have no cost (%d measured on another route or shape)", t.OtherWork)
 		return table.Segment{Rank: 0, Text: without, Short: fmt.Sprintf("%s: %d without cost", part.Text,
 			t.RowsUncosted)}
 	}
@@ -217,7 +217,7 @@ func (t *DispatchTable) ofStep(part table.Segment) table.Segment {
 	}
 	took := table.Millis(w.NS, true)
 	return table.Segment{
-		Rank: 1, Text: fmt.Sprintf("%s, of the %s GPU of whole runs", part.Text, took),
+		Rank: 1, Text: fmt.Sprintf("%s, of the %s GPU time of whole runs", part.Text, took),
 		Short: "share of " + took + " GPU",
 	}
 }

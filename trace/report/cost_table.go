@@ -204,6 +204,6 @@ func (t *DispatchTable) costNotes() []string {
 	for _, row := range c.Rows {
 		names = append(names, t.Called(row))
 	}
-	return []string{fmt.Sprintf("coarse parts: %s add up to %s ± %s of the %s µs of whole runs", strings.Join(names, " + "),
+	return []string{fmt.Sprintf("costs of %s add up to %s ± %s µs; whole runs take %s µs", strings.Join(names, " + "),
 		analyze.Short(c.Ns), analyze.Short(c.SpreadNS), analyze.Short(float64(t.Costs.Step.Whole.NS)))}
 }

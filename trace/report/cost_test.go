@@ -401,7 +401,7 @@ func TestRowsCostingMoreThanTheStep(t *testing.T) {
 	x := costed(t, tracetest.Run(2, 40, 1, 1), 2)
 	for less, want := range map[int64]string{
 		3_000: "26 rows share 4.0 ± 2.5 µs", 9_000: "26 rows share -2.0 ± 2.5 µs",
-		12_000: "26 rows cost 5.0 ± 2.5 µs more than the step",
+		12_000: "costs of 26 rows exceed the step by 5.0 ± 2.5 µs",
 	} {
 		x.Trace.Steps[2].Whole.NS -= less
 		if line := dispatched(x, 2, analyze.Options{}).Title[0].Fit(200); !strings.Contains(line, want) {
@@ -486,7 +486,7 @@ func TestWhatIsSharedSaysByWhichRows(t *testing.T) {
 		}
 		return strings.Join(made.Notes, "\n")
 	}
-	if got := coarse(); !strings.Contains(got, "coarse parts: prologue + attn + mlp + epilogue add up to 217 ± ") {
+	if got := coarse(); !strings.Contains(got, "costs of prologue + attn + mlp + epilogue add up to 217 ± ") {
 		t.Errorf("%q", got)
 	}
 	for i := range s.Costs {
@@ -494,7 +494,7 @@ func TestWhatIsSharedSaysByWhichRows(t *testing.T) {
 			s.Costs[i].N = 3
 		}
 	}
-	if got := coarse(); strings.Contains(got, "coarse") {
+	if got := coarse(); strings.Contains(got, "add up to") {
 		t.Errorf("what holds rows is not known: %q", got)
 	}
 	for i := range s.Costs {
@@ -526,7 +526,7 @@ func TestCostTableExplainsItsMarks(t *testing.T) {
 	}
 	want := []string{
 		"= not significant",
-		"? 3 of 5 rounds: error not known yet; or more than the whole step: the run was disturbed",
+		"? 3 of 5 rounds: error not known yet; or more than the whole step takes: the run was disturbed",
 	}
 	if d := cmp.Diff(want, made.Notes); d != "" {
 		t.Error(d)
@@ -577,11 +577,11 @@ func TestSharesSayOfWhichTimeTheyAre(t *testing.T) {
 	s := &x.Trace.Steps[1]
 	s.Timing, s.GPU.SpanNS = "step", trace.Measured(s.Whole.NS*21/20)
 	title := func() string { return dispatched(x, 1, analyze.Options{}).Title[1].Fit(400) }
-	if got := title(); strings.Contains(got, "GPU of whole runs") || !strings.Contains(got, "share by cost") {
+	if got := title(); strings.Contains(got, "GPU time of whole runs") || !strings.Contains(got, "share by cost") {
 		t.Errorf("5 %% apart: %s", got)
 	}
 	s.GPU.SpanNS = trace.Measured(s.Whole.NS / 3)
-	want := "share by cost, of the " + table.Millis(s.Whole.NS, true) + " GPU of whole runs"
+	want := "share by cost, of the " + table.Millis(s.Whole.NS, true) + " GPU time of whole runs"
 	if got := title(); !strings.Contains(got, want) {
 		t.Errorf("three times apart: %s, want %s", got, want)
 	}

@@ -54,7 +54,7 @@ func DetailLines(d *analyze.Detail) []string {
 			add("", fmt.Sprintf("%.3g %% of the tolerance, %s", 100*float64(g.Share), g.Tolerance))
 		}
 		if g.Run != nil {
-			add("", fmt.Sprintf("to the reference run: max abs %.3g, MSE %.3g, SNR %s dB", g.Run.MaxAbs,
+			add("", fmt.Sprintf("against the reference run: max abs %.3g, MSE %.3g, SNR %s dB", g.Run.MaxAbs,
 				g.Run.MSE, Decibels(float64(g.Run.SNRdB))))
 		}
 	}

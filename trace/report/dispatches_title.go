@@ -41,7 +41,7 @@ func (t *DispatchTable) title() []table.Line {
 	}
 	parts = append(append(parts, t.costPart(), t.timingPart()), t.fixFirst()...)
 	if t.Timed() && levels < in {
-		parts = append(parts, table.Say(5, "%d overlapped when untimed", in-levels))
+		parts = append(parts, table.Say(5, "%d can overlap when untimed", in-levels))
 	}
 	if t.Costs == nil && slices.ContainsFunc(t.Grouped,
 		func(r analyze.DispatchRow) bool { return r.ExcessNS > 0 }) {

@@ -162,9 +162,9 @@ func unasked(x *analyze.Index, step int) []analyze.Event {
 // beside is the maximum number of steps on each side of a change that are compared.
 const beside = 16
 
-// moved describes how much the step time changed at a step: ", step +0.4 %". If the change is within the
-// noise, moved reports the bound: ", step the same within 0.3 %". It compares steps of the same kind before
-// and after the change. It returns "" if there are too few steps.
+// moved describes how much the step time changed at a step: ", step time +0.4 %", or within which bound it
+// stayed the same. It compares steps of the same kind before and after the change. It returns "" if there
+// are too few steps.
 func moved(x *analyze.Index, step int) string {
 	steps := x.Trace.Steps
 	times := func(from, by int) []float64 {
@@ -201,9 +201,9 @@ func moved(x *analyze.Index, step int) string {
 	case then <= 0:
 		return ""
 	case math.Abs(to-then) <= chance:
-		return fmt.Sprintf(", step the same within %.1f %%", 100*chance/then)
+		return fmt.Sprintf(", step time unchanged within %.1f %%", 100*chance/then)
 	}
-	return fmt.Sprintf(", step %+.1f %%", 100*(to/then-1))
+	return fmt.Sprintf(", step time %+.1f %%", 100*(to/then-1))
 }
 
 func init() {

@@ -81,7 +81,9 @@ func TestGridEventHasTheTimeOfTheStep(t *testing.T) {
 	if len(steps) == 0 || steps[0] < 5 || steps[0] > 20 {
 		t.Fatalf("grids change at %v, want steps on both sides", steps)
 	}
-	for want, now := range map[string]int64{", step +5.0 %": 1_050_000, ", step the same within": 1_000_400} {
+	for want, now := range map[string]int64{
+		", step time +5.0 %": 1_050_000, ", step time unchanged within": 1_000_400,
+	} {
 		for i := range tr.Steps {
 			ns := int64(1_000_000)
 			if i >= steps[0] {

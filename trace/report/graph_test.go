@@ -77,7 +77,7 @@ func TestTreeTitleHasTheSumOfMedians(t *testing.T) {
 	for _, c := range []struct {
 		selection   analyze.Selection
 		before, and string
-	}{{x.Step(2), "isolated ", ""}, {x.Phase(trace.Decode), "medians add up to ", " isolated"}} {
+	}{{x.Step(2), "isolated ", ""}, {x.Phase(trace.Decode), "isolated medians add up to ", ""}} {
 		g, err := outline.Graph(ctx, x, analyze.Options{Selection: c.selection})
 		if err != nil {
 			t.Fatal(err)
@@ -477,7 +477,7 @@ func TestDeferredOutputsAreShownAsWritten(t *testing.T) {
 				"\n"), "\nmakes layers.0.attn.add: f32 1×1×2048",
 		},
 		"value": {
-			strings.Join(report.ValueLines(x, 2, made), "\n"), "\nfused away in layers.0.mlp.gate\n",
+			strings.Join(report.ValueLines(x, 2, made), "\n"), "\ncan be fused into layers.0.mlp.gate\n",
 		},
 		"tree": {string(printed(t, tree.Table, table.Selection{All: true}, 200)), "makes f32"},
 		"operators": {

@@ -47,7 +47,7 @@ func Operators(x *analyze.Index) *table.Table {
 			func(o *trace.Op) string {
 				return analyze.IDList(slices.Concat(o.Inputs, o.State))
 			}),
-		of.Words(80, "gives", "gives", "output values with their largest dims; after the word makes: outputs of earlier operators that were fused into this operator",
+		of.Words(80, "gives", "gives", "output values with their largest dims; makes N: output of an earlier operator that was fused into this operator",
 			func(o *trace.Op) table.Cell {
 				var words []string
 				for _, id := range o.Outputs {

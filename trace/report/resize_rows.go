@@ -164,7 +164,7 @@ func Resized(ctx context.Context, x *analyze.Index, step int) (*ResizeTable, err
 			}),
 		of.Text(80, "change", "change", "changes of values and grids (from → to) and of routes; + launched, - no longer launched, p only params changed",
 			func(r *analyze.ResizeRow) string { return resizeChange(x, r) }),
-		of.Words(80, "outcome", "", "no-op: nothing changed; glitch: saw operands of different moments; deferred: refused and retried",
+		of.Words(80, "outcome", "", "no-op: nothing changed; glitch: some inputs were not updated yet; deferred: inputs refused, re-planned later",
 			func(r *analyze.ResizeRow) table.Cell {
 				if !r.Planning() {
 					return table.Cell{}

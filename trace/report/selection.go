@@ -11,7 +11,7 @@ import (
 )
 
 // StepCount describes the number of selected steps, and the number of all steps if some are excluded: "2
-// warm steps of 5", "33 of 96 steps: on the routes of s487".
+// warm steps of 5", "33 of 96 steps: same routes as s487".
 func StepCount(s analyze.Selection) string {
 	n := len(s.Steps)
 	switch {
@@ -22,7 +22,7 @@ func StepCount(s analyze.Selection) string {
 		} else if s.Cold > 0 {
 			kind = "warm, "
 		}
-		return fmt.Sprintf("%s of %s: %swith the routes of %s", table.Integer(n),
+		return fmt.Sprintf("%s of %s: %ssame routes as %s", table.Integer(n),
 			table.Plural(n+s.Cold+s.Rerouted, "step"), kind, s.Like)
 	case s.AllCold:
 		return table.Plural(n, "cold step")
@@ -46,7 +46,7 @@ func SelectionText(s analyze.Selection) string {
 	}
 	switch {
 	case s.Rerouted > 0:
-		return fmt.Sprintf("%s of %s %ssteps: with the routes of %s", table.Integer(len(s.Steps)),
+		return fmt.Sprintf("%s of %s %ssteps: same routes as %s", table.Integer(len(s.Steps)),
 			table.Integer(len(s.Steps)+s.Cold+s.Rerouted), kind, s.Like)
 	case one && s.Which != "":
 		return fmt.Sprintf("the one warm %sstep, %s", kind, strings.TrimPrefix(s.Called(), s.Name+" "))

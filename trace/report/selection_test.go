@@ -231,7 +231,7 @@ func TestSelectionKeepsTheRoutesOfItsLastStep(t *testing.T) {
 	}
 	g, err := outline.Graph(ctx, x, analyze.Options{Selection: selection})
 	if err != nil || len(g.Selection.Steps) != 2 ||
-		!strings.Contains(g.Title[0].String(), " routes of s5") {
+		!strings.Contains(g.Title[0].String(), " same routes as s5") {
 		t.Errorf("%v, %v", g.Title, err)
 	}
 	baseline := &analyze.Baseline{Index: x, Selection: selection}
@@ -242,7 +242,7 @@ func TestSelectionKeepsTheRoutesOfItsLastStep(t *testing.T) {
 	}
 	d, err = report.Dispatches(ctx, x, analyze.Options{Selection: x.Range(1, 4)})
 	if err != nil || len(d.Selection.Steps) != 1 ||
-		!strings.Contains(d.Title[1].String(), " routes of s4") {
+		!strings.Contains(d.Title[1].String(), " same routes as s4") {
 		t.Errorf("%v, %v", d.Title, err)
 	}
 	d, err = report.Dispatches(ctx, x, analyze.Options{Selection: x.Range(1, 3)})
@@ -275,7 +275,7 @@ func TestOtherWorkComesAfterTheLastStepsWork(t *testing.T) {
 	title := d.Title[1].String()
 	for _, want := range []string{
 		fmt.Sprintf(" · %d dispatches, %d of them in %d levels · ", len(d.Launches), n, levels),
-		fmt.Sprintf(" · %d overlapped when untimed", n-levels),
+		fmt.Sprintf(" · %d can overlap when untimed", n-levels),
 	} {
 		if !strings.Contains(title, want) {
 			t.Errorf("%q does not say %q", title, want)

@@ -217,7 +217,7 @@ func TestArithmeticOfAGrid(t *testing.T) {
 			trace.Plan{
 				NeededGrid: [3]int{257, 256, 1}, NeededGroups: 65_536, Workgroups: [3]int{257, 256, 1},
 				Grid: terms("linear", trace.Term{Name: "n", Value: 4_194_304, Per: 64}),
-			}, "257×256 for 65,536 = ⌈n 4,194,304 / 64⌉, split into two dimensions",
+			}, "257×256 in two dimensions to cover 65,536 = ⌈n 4,194,304 / 64⌉",
 		},
 		{
 			trace.Plan{
@@ -254,14 +254,14 @@ func TestExplainFindsWhatAPersonNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"1": "slice cos ", "#1": "slice cos ",
 		"layers.1.attn.sdpa.split": "layers.1.attn.sdpa.split ", "pos": "A change of pos can ",
-		"layers.1.attn.sdpa":    "layers.1.attn.sdpa: the first of 2 dispatches is layers.1.attn.sdpa.split",
-		"attn.sdpa.split":       "attn.sdpa.split: the first of 2 dispatches is layers.0.attn.sdpa.split",
-		"attn.q":                "attn.q: the first of 2 dispatches is layers.0.attn.q",
-		"q":                     "q: the first of 2 dispatches is layers.0.attn.q",
-		"sdpa.qk":               "sdpa.qk: the first of 2 dispatches is layers.0.attn.sdpa.qk",
-		"prologue":              "prologue: the first of ",
-		"mlp":                   "mlp: the first of ",
-		"rms_norm":              "rms_norm: the first of 5 dispatches is layers.0.attn.norm",
+		"layers.1.attn.sdpa":    "layers.1.attn.sdpa matches 2 dispatches; using the first, layers.1.attn.sdpa.split",
+		"attn.sdpa.split":       "attn.sdpa.split matches 2 dispatches; using the first, layers.0.attn.sdpa.split",
+		"attn.q":                "attn.q matches 2 dispatches; using the first, layers.0.attn.q",
+		"q":                     "q matches 2 dispatches; using the first, layers.0.attn.q",
+		"sdpa.qk":               "sdpa.qk matches 2 dispatches; using the first, layers.0.attn.sdpa.qk",
+		"prologue":              "prologue matches ",
+		"mlp":                   "mlp matches ",
+		"rms_norm":              "rms_norm matches 5 dispatches; using the first, layers.0.attn.norm",
 		"layers.1.attn.sdpa.qk": "layers.1.attn.sdpa.qk  not launched since s1 ",
 	} {
 		lines, err := report.Explain(x, 1, name)
@@ -303,7 +303,7 @@ func TestNamesOfTablesAreUnderstood(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"layers.1.attn.q": "", "3": "",
-		"attn.q": "attn.q: the first of 2 operators is layers.0.attn.q", "slice cos": "",
+		"attn.q": "attn.q matches 2 operators; using the first, layers.0.attn.q", "slice cos": "",
 	} {
 		if _, said, err := x.OpNamed(-1, name); err != nil || said != want {
 			t.Errorf("%s: %q, %v", name, said, err)

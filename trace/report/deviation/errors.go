@@ -260,8 +260,8 @@ func (g *Errors) notes() (notes []string) {
 			"every run")
 	}
 	if g.Compared > 0 && !g.Runs {
-		notes = append(notes, "no comparison with a reference run: it would need too many operations, or only "+
-			"some dispatches were to be verified")
+		notes = append(notes, "no comparison with a reference run, because it needs too many operations or "+
+			"because only some dispatches were selected")
 	}
 	return notes
 }

@@ -13,7 +13,7 @@ import (
 func init() {
 	report.Register(report.Table{
 		Name: "trials", Takes: report.NoSteps,
-		Doc: "times of operators in isolation, on each route that is possible with a number of tokens",
+		Doc: "times of operators in isolation, for each number of tokens and each possible route",
 		Of: func(_ context.Context, x *analyze.Index, _ analyze.Options) (*table.Table, error) {
 			return TrialTable(x), nil
 		},

@@ -29,7 +29,7 @@ func (t *GraphTable) Weighed(w graphtree.GraphWeight) *table.Table {
 		return t.Table
 	}
 	bar := table.Column{
-		Name: "weight", Title: w.Doc, Width: 80, Doc: "the row's " + w.Doc + " against the largest",
+		Name: "weight", Title: w.Doc, Width: 80, Doc: "the row's " + w.Doc + " as a share of the largest",
 		Of: func(row int) table.Cell {
 			n := &t.Nodes[row]
 			if n.Group || n.Edge != "" {

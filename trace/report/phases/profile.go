@@ -39,7 +39,7 @@ func Lines(p *rates.Profile) []string {
 		lines = append(
 			lines,
 			fmt.Sprintf(
-				"prefill repeated: %s in %s warm (%.1f tokens/s, median of %d), %s%s in the run",
+				"prefill repeated: %s in %s warm (%.1f tokens/s, median of %d); the recorded prefill took %s%s",
 				table.Plural(
 					w.Tokens,
 					"token",

@@ -77,7 +77,7 @@ func Lines(c *curves.Curves, r *curves.CurveRow, at int) []string {
 			r.Fit.Last)
 	}
 	for _, s := range r.Shifts {
-		add("shift     %+.1f µs from %.0f on, ± %.1f%s", s.NS/1e3, s.At, s.SE/1e3, cause(c, s.At))
+		add("shift     %+.1f ± %.1f µs from position %.0f on%s", s.NS/1e3, s.SE/1e3, s.At, cause(c, s.At))
 	}
 	trialLines(c, r, add)
 	changes := c.ChangesOf(r)
@@ -122,7 +122,7 @@ func exactLines(c *curves.Curves, r *curves.CurveRow, at int, add func(string, .
 			add("route     %s: %s", p.Route, p.Reason)
 		}
 		if w := analyze.WasteOf(p, nil); w.Groups() > 0 {
-			add("waste     %s of %s workgroups of each dispatch not needed", table.Integer(w.Groups()),
+			add("waste     %s of %s workgroups in each dispatch have no work", table.Integer(w.Groups()),
 				table.Integer(w.Launched))
 		}
 		if len(r.Routes) > 1 {
@@ -152,7 +152,7 @@ func cause(c *curves.Curves, at float64) string {
 // trialLines lists the measured times of routes and marks the fastest route.
 func trialLines(c *curves.Curves, r *curves.CurveRow, add func(string, ...any)) {
 	if fastest := r.Fastest(); len(fastest) > 0 {
-		add("fastest   %s, at the timed numbers of tokens", routesOver(fastest))
+		add("fastest   by number of tokens: %s", routesOver(fastest))
 	}
 	for i := 0; i < len(r.Trials); {
 		from := i
