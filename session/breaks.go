@@ -131,8 +131,8 @@ func (b Break) CheckIn(t *trace.Trace) error {
 	return nil
 }
 
-// InDispatch reports whether a pattern (see Matcher) matches the dispatch's name, which is made of its
-// operator and its slot, or the operator's kind.
+// InDispatch reports whether a pattern (see Matcher) matches the kind of the dispatch's operator, or the
+// dispatch's name, such as "layers.3.attn.sdpa.split".
 func InDispatch(has func(text string) bool, g *trace.Graph, d *trace.Dispatch) bool {
 	o := &g.Ops[d.Op]
 	return has(d.Named(o.Name)) || has(o.Kind)

@@ -22,7 +22,7 @@ const (
 	Edit     CommandKind = "edit"     // keep the first N tokens of the text and append Text (or Tokens)
 	Chunk    CommandKind = "chunk"    // prefill later prompts N tokens per step; 0 means the maximum
 	Observe  CommandKind = "observe"  // run the current step with and without timing to get the overhead
-	Cost     CommandKind = "cost"     // run a step without each of Parts to get the time that this saves
+	Cost     CommandKind = "cost"     // skip each of Parts in turn and measure the time that the step saves
 	TimeOp   CommandKind = "time_op"  // time operator Op in isolation N times per length and route
 	Ceilings CommandKind = "ceilings" // measure the peak rates of the device
 	Reset    CommandKind = "reset"    // clear the text and return to position 0
@@ -75,9 +75,9 @@ type Command struct {
 type Left struct {
 	Last   *Shape `json:"last,omitempty"`   // shape of the last step in the trace
 	Prompt []int  `json:"prompt,omitempty"` // token IDs
-	Kept   []int  `json:"kept,omitempty"`   // token counts of earlier texts' steps that are still in use
+	Kept   []int  `json:"kept,omitempty"`   // token counts of steps kept from earlier texts
 	Turns  []Turn `json:"turns,omitempty"`  // steps of the current text
-	// Talk holds the exchanges of a conversation, as in Text.
+	// Talk is the field Talk of Text: the exchanges of a conversation without the latest answer.
 	Talk   []Exchange   `json:"talk,omitempty"`
 	Timing trace.Timing `json:"timing,omitempty"`
 	Chunk  int          `json:"chunk,omitempty"`

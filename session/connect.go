@@ -53,7 +53,7 @@ type client struct {
 	shut    sync.Once
 
 	writing sync.Mutex
-	asked   chan struct{} // holds an element after a request was sent
+	asked   chan struct{} // signals that a request was sent
 
 	mu       sync.Mutex
 	next     int
@@ -199,7 +199,7 @@ func (c *client) readMessages() error {
 // content if the writer ends.
 const (
 	gatherSoon = 8 * time.Millisecond
-	gatherMost = 100 * time.Millisecond // maximum delay of output that answers no request
+	gatherMost = 100 * time.Millisecond // maximum delay if no request was sent recently
 	leastRoom  = 64 << 10               // smallest usual capacity of a pipe in bytes
 	answering  = time.Second            // how long after a request the short delay gatherSoon applies
 )
@@ -210,7 +210,7 @@ const (
 type gathering struct {
 	r      io.Reader
 	gather time.Duration
-	asked  <-chan struct{} // holds an element after a request was sent
+	asked  <-chan struct{} // signals that a request was sent
 	next   time.Time       // earliest time of the next read
 	soon   time.Time       // the delay is gatherSoon until this time
 }

@@ -202,7 +202,8 @@ func (f *form) alike(t reflect.Type, of *form) {
 	}
 }
 
-// lookBack is how many recent plans of a message are compared with a new plan. A layer has fewer plans.
+// lookBack is the number of recent plans of a message that are compared with a new plan. It is larger than
+// the number of plans in a layer, so the same plan of the previous layer is found.
 const lookBack = 16
 
 // plan encodes a pointer to a plan. 0 means nil, and 1 means that a full plan follows. The number n+2 means

@@ -21,10 +21,11 @@ type Mirror struct {
 
 	recorder *trace.Recorder
 	resuming bool   // another engine is restoring the state of a crashed one
-	kept     []int  // token counts of the steps of earlier texts whose positions are still in use
+	kept     []int  // token counts of steps kept from earlier texts
 	turns    []Turn // steps of the current text
-	// given is the longest list that shares its array with Text.Given. A token that extends this list is
-	// appended in place. In all other cases the list is copied first.
+	// given holds the generated tokens and shares its array with Text.Given. It is longer than Text.Given
+	// after the session has stepped back. The next token then starts a copy, because earlier versions of
+	// Text still use the array.
 	given []Token
 }
 

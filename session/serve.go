@@ -49,7 +49,7 @@ type server struct {
 	mu      sync.Mutex
 	waiting []*call // in the order of the requests
 	running *call
-	more    chan struct{} // holds an element when a call may be waiting
+	more    chan struct{} // signals that a call may be waiting
 
 	answers chan answer   // answers for serve to send
 	worked  chan struct{} // closed after the last command has finished

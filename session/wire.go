@@ -103,11 +103,13 @@ func (w *wireWriter) text(s string) {
 
 // wireReader decodes messages. It caches short strings because most of them repeat in every step.
 type wireReader struct {
-	in    *bufio.Reader
-	body  bytes.Buffer
-	all   []byte // bytes of the message body
-	at    int    // read offset in all; an index, because a pointer costs a GC write barrier per number
-	err   error  // first error of the current message
+	in   *bufio.Reader
+	body bytes.Buffer
+	all  []byte // bytes of the message body
+	// at is the offset of the next byte to read from all. It is not a slice of the rest, because updating a
+	// pointer costs a GC write barrier per number.
+	at    int
+	err   error // first error of the current message
 	seed  maphash.Seed
 	texts [lastTexts]string // cache of short strings, indexed by hash
 	plans []*trace.Plan     // plans of the message read so far

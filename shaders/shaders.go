@@ -200,8 +200,9 @@ var functions = template.FuncMap{
 		}
 		return a / b, nil
 	},
-	// number returns the WGSL expression for element i of a list of floats that is stored in vec4 variables.
-	// The parameter of is the prefix of the variables' names. For example, number "a" 6 returns "a1[2]".
+	// number returns the WGSL expression for element i of a list of floats that is stored in vec4
+	// variables. The first argument is the prefix of the variables' names. For example, number "a" 6
+	// returns "a1[2]".
 	"number": func(of string, i int) string { return fmt.Sprintf("%s%d[%d]", of, i/4, i%4) },
 	// swing returns the index at step i of a loop over n items that alternates its direction. If turn is
 	// even, the loop runs forward. If turn is odd, the loop runs backward.

@@ -24,8 +24,8 @@ type shapeChecker struct {
 	// known reports for each value whether its shape is known. A SymInt is unknown before the first step.
 	// Every value is unknown after dropped steps.
 	known   []bool
-	changes int   // number of changes to live, starting at 1
-	checked []int // for each plan, the number of changes when the plan was last checked
+	changes int   // number of shape changes so far, plus 1
+	checked []int // for each plan, the value of changes when the plan was last checked
 }
 
 func (c *checker) newShapes() *shapeChecker {

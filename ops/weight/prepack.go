@@ -10,14 +10,14 @@ import (
 )
 
 // pack rearranges rows of weights from the pieces of a file into the layout of an array on the device. It
-// does not change the bits of any number. The bytes of into must be zero when pack is called. A nil pack
-// means that the array is the only piece of the file, unchanged.
+// does not change the bits of any number. The bytes of into must be zero when pack is called. An array
+// without a pack is a copy of the only piece of the file.
 type pack func(pieces [][]byte, into []byte)
 
-// packed describes small numbers in the blocks of a file, which inOrder sorts by column. A block has size
-// bytes, and each of the n bytes from offset at holds 8/bits numbers. These n bytes are divided into runs of
-// run bytes, a multiple of 8. The lowest bits of the bytes of a run hold columns 0, 1, ..., run-1, the next
-// higher bits hold the following run columns, and so on.
+// packed describes numbers of a few bits in the blocks of a file. inOrder changes their order to that of the
+// columns. A block has size bytes. Its numbers are in the n bytes from offset at, with 8/bits numbers in each
+// byte. These n bytes form groups of run bytes, and run is a multiple of 8. In a group, the lowest bits of
+// the bytes hold columns 0, 1, ..., run-1, the next higher bits hold the next run columns, and so on.
 type packed struct{ size, at, n, bits, run int }
 
 // inOrder packs the numbers in the order of the columns, starting at the lowest bits of each byte of into.
@@ -52,15 +52,15 @@ func (p packed) inOrder(pieces [][]byte, into []byte) {
 	}
 }
 
-// number returns number i of data, which holds numbers of the given number of bits in the order of inOrder.
+// number returns number i of data, which inOrder wrote. Each number has the given number of bits.
 func number(data []byte, bits, i int) byte { return data[i*bits/8] >> (i * bits % 8) & (1<<bits - 1) }
 
 // places describes a 32-bit word whose numbers are not in the order of the columns.
 type places struct {
 	bits int             // bits of a number
 	of   func(i int) int // returns the bit of the word at which number i starts
-	// bytes returns four tables, one for each byte of a word whose numbers are in the order of the columns. A
-	// table maps the byte to the bits of its numbers at their places in the word.
+	// bytes returns a table for each of the four bytes of a word whose numbers are in the order of the
+	// columns. A table maps the byte to a word that has the byte's numbers at their places.
 	bytes func() *[4][256]uint32
 }
 
@@ -126,8 +126,8 @@ func (m *Matrix) PackArray(k, first, rows int) ([]byte, error) {
 	}
 	data := make([]byte, whole.bytes())
 	var wait sync.WaitGroup
-	// A multiple of PartRows rows is a contiguous run of bytes of the array, so each run is packed
-	// separately.
+	// Each goroutine packs some of the rows. Its first row is a multiple of PartRows, so the bytes of its
+	// rows are contiguous in the array.
 	step := shape.DivUp(shape.DivUp(rows, runtime.GOMAXPROCS(0)), PartRows) * PartRows
 	for at, rest := 0, data; at < rows; at += step {
 		n := min(step, rows-at)

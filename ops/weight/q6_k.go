@@ -50,8 +50,9 @@ var (
 )
 
 // q6Places places the high two bits of 16 columns in a word, in the layout of
-// shaders/include/format/q6_k.wgsl. The kernel shifts the word in one of two ways. After the shift, both
-// 16-bit halves of the word have the high bits of a group of 8 columns at bits 4 and 8, and at bits 6 and 10.
+// shaders/include/format/q6_k.wgsl. The kernel shifts the word left by 4 bits for the first 8 columns, and
+// right by 4 bits for the other 8. After either shift, each 16-bit half of the word has the high bits of four
+// columns, at bits 4, 8, 6 and 10 in the order of the columns.
 var q6Places = placesOf(2, func(i int) int {
 	eight, i := i/8, i%8
 	return i/4*16 + i%2*4 + i/2%2*2 + eight*8

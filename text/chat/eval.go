@@ -18,7 +18,7 @@ type state struct {
 	depth int // depth of recursion, see nest
 }
 
-// scope holds the variables of a part of a template. Reads also see the scopes around it. Writes change
+// scope holds the variables of a part of a template. Reads also search the enclosing scopes. Writes change
 // only this scope.
 type scope struct {
 	vars   map[string]any
@@ -234,7 +234,7 @@ func (s *state) bounds(n int64, from, to, by any) (first, last, step int64) {
 // stepped returns every step-th item from first up to, but not including, last.
 func stepped[T any](items []T, first, last, step int64) (out []T) {
 	n := int64(len(items))
-	step = max(-n-1, min(step, n+1)) // a larger step also leads past the end
+	step = max(-n-1, min(step, n+1)) // a step of n+1 already leads past the end; i += step cannot overflow
 	for i := first; step > 0 && i < last || step < 0 && i > last; i += step {
 		out = append(out, items[i])
 	}

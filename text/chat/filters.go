@@ -14,7 +14,7 @@ import (
 // of sequences.
 var filters map[string]builtin
 
-func init() { // not an initializer because some filters use this table
+func init() { // an initializer would be a cycle: some filters use the table
 	filters = builtins(append(seriesFilters(), []row{
 		{"trim", "value, chars=None", func(s *state, a []any) any {
 			return s.sameKind(a[0], strings.Trim(s.text(a[0]), s.cutset(s.text(a[0]), a[1])))
@@ -91,7 +91,8 @@ func changed(names string, do func(string) string) row {
 	return row{names, "s", func(s *state, a []any) any { return s.sameKind(a[0], do(s.text(a[0]))) }}
 }
 
-// sameKind returns text as markup if the parameter of is markup, else as a plain string.
+// sameKind returns the text that a filter computed from its input (of): as markup if the input is markup,
+// else as a plain string.
 func (s *state) sameKind(of any, text string) any {
 	s.spend(len(text))
 	if isA[markup](of) {

@@ -235,7 +235,7 @@ func middle(v string, n int) (int, int) { // an odd extra space goes to the same
 
 var stringMethods map[string]builtin
 
-func init() { // not an initializer because some methods use this table
+func init() { // an initializer would be a cycle: some methods use the table
 	stringMethods = builtins([]row{
 		stripped("strip", strings.Trim), stripped("lstrip", strings.TrimLeft),
 		stripped("rstrip", strings.TrimRight),

@@ -144,7 +144,7 @@ func magnitude(x int64) uint64 {
 }
 
 func power(x, y int64) (v int64, fits bool) {
-	if x == 0 || x == 1 || x == -1 { // their powers repeat, so a small exponent suffices
+	if x == 0 || x == 1 || x == -1 { // a small exponent of the same parity has the same result
 		y = min(y, 2+y%2)
 	}
 	for v, fits = 1, true; y > 0 && fits; y-- {

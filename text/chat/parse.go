@@ -40,7 +40,7 @@ type parser struct {
 	at     int
 	depth  int
 	inLoop bool            // break and continue are allowed
-	used   map[string]bool // names that were read, for the enclosing macro
+	used   map[string]bool // names that the body of the enclosing macro reads
 }
 
 func (p *parser) peek() scan.Token { return p.tokens[p.at] }

@@ -57,7 +57,7 @@ func (p *parser) body(ends ...string) (list []stmt, end string) {
 // Each parser is called after the first word was consumed.
 var statements map[string]func(p *parser, line int) stmt
 
-func init() { // not an initializer because the bodies of tags use this table
+func init() { // an initializer would be a cycle: the parsers of tags use the table
 	statements = map[string]func(*parser, int) stmt{
 		"if": (*parser).ifTag, "for": (*parser).forTag, "set": (*parser).setTag,
 		"macro": (*parser).macroTag, "call": (*parser).callTag, "filter": (*parser).filterTag,
@@ -337,7 +337,7 @@ func (p *parser) macroBody(m *macro, end string) {
 	p.used, p.inLoop = around, inLoop
 }
 
-// function returns a function that calls the macro. The macro sees the variables of the scope in which it
+// function returns a function that calls the macro. The macro can read the variables of the scope in which it
 // was defined.
 func (m *macro) function(s *state) *function {
 	home := s.vars

@@ -19,7 +19,7 @@ func compared(names, op string) row {
 	return row{names, "a, b, /", func(s *state, a []any) any { return s.compare(op, a[0], a[1]) }}
 }
 
-func init() { // not an initializer because some tests use this table
+func init() { // an initializer would be a cycle: some tests use the table
 	tests = builtins([]row{
 		kindTest("defined", func(v any) bool { return !isA[undefined](v) }),
 		kindTest("undefined", isA[undefined]),

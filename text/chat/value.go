@@ -358,7 +358,7 @@ func (s *state) copied(items []any) *list {
 // text converts a value to output text.
 func (s *state) text(v any) string {
 	if text, ok := isText(v); ok {
-		s.spend(len(text)) // the caller will read the text
+		s.spend(len(text)) // charge for the work of the caller, which reads the text
 		return text
 	}
 	if isA[undefined](v) {

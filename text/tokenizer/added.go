@@ -84,12 +84,12 @@ func (f *finder) longest(text string) (best *Added) {
 }
 
 // each calls token() for each token found in the text, and rest() for each piece between the tokens, in
-// order. Tokens are also found in white space that an earlier token already included. After such a token, the
-// remaining text starts at the token's own end.
+// order. A token may include the white space next to it. If a later token is found inside this white space,
+// the remaining text starts at the end of the later token.
 func (f *finder) each(p piece, special bool, token func(*Added), rest func(piece) error) error {
 	text := p.text
 	done := 0  // end of the text that has been passed on
-	white := 0 // end of the last white space that a token took
+	white := 0 // end of the last white space that a token included
 	give := func(to int) error {
 		if done >= to {
 			return nil
@@ -117,7 +117,7 @@ func (f *finder) each(p piece, special bool, token func(*Added), rest func(piece
 			}
 			to = white
 		}
-		if from >= to { // the previous token has taken all of this text
+		if from >= to { // the previous token already includes this text
 			continue
 		}
 		if err := give(from); err != nil {

@@ -12,8 +12,8 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// component is a normalizer, pre_tokenizer, post_processor or decoder of a tokenizer.json. The struct has
-// the fields of all types.
+// component is a normalizer, pre_tokenizer, post_processor or decoder of a tokenizer.json. The struct has the
+// fields of all types. The comment of a field names the types that have the field.
 type component struct {
 	Type          string       `json:"type"`
 	Normalizers   []*component `json:"normalizers"`   // of a Sequence

@@ -61,7 +61,7 @@ func (c *Config) within(id int, what string) int {
 }
 
 // ask sets the token before or after a text. If no file names the token, ask searches for it by name. If it
-// finds none, the side stays empty.
+// finds none, it adds a warning and leaves side unchanged.
 func (c *Config) ask(side *[]int, id *int, what string, names []string) {
 	if *id == None {
 		for _, name := range names {

@@ -173,8 +173,9 @@ func (f *tokenizerJSON) config() (Config, error) {
 	if c.Cut, err = preTokenizers.steps(f.PreTokenizer); err != nil {
 		return c, err
 	}
-	// If the byte alphabet is the last step, the symbols can be bytes and the step is dropped. This does
-	// not apply if bytes are spelled in another way.
+	// If the last step writes bytes in the byte alphabet, the step is dropped, because the initial
+	// symbols can be bytes instead. A vocabulary with byte fallback spells bytes in another way, so its
+	// initial symbols are characters.
 	if n := len(c.Cut); n > 0 && c.Cut[n-1].alphabet && !c.ByteFallback {
 		c.Cut = c.Cut[:n-1]
 	} else {

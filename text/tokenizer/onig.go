@@ -52,7 +52,7 @@ type onigPattern struct {
 type fragment struct {
 	text  string
 	empty bool   // may match an empty text
-	word  []rune // the case-folded characters of plain text that ignores case
+	word  []rune // the case-folded characters, if the part is case-insensitive plain text
 	folds bool   // word is valid
 }
 
@@ -132,7 +132,7 @@ func (p *onigPattern) alternatives(o options) fragment {
 func (p *onigPattern) sequence(o options) fragment {
 	all := fragment{empty: true, folds: true}
 	var b strings.Builder
-	var word []rune // the last characters of plain text that ignores case
+	var word []rune // the last characters of case-insensitive plain text
 	for p.more() && p.source[p.at] != '|' && p.source[p.at] != ')' {
 		if o.extended && p.skipComment() {
 			continue

@@ -123,7 +123,7 @@ func Replace(from, to string) Step { return replaceWhere(literal(from), len(from
 // replaceWhere returns the step that replaces each match. The parameter least is the minimum length of a
 // match in bytes.
 func replaceWhere(find matcher, least int, to string) Step {
-	grow := float64(1 + 2*len(to)) // empty matches before, between and after the bytes
+	grow := float64(1 + 2*len(to)) // a match can be empty: before each byte, and at the end
 	if least > 0 {
 		grow = float64(len(to)) / float64(least)
 	}
@@ -144,7 +144,7 @@ func replaceWhere(find matcher, least int, to string) Step {
 				continue
 			}
 			b.WriteString(to)
-			if p.head > 0 && at.to <= p.head { // a replacement represents the last character of its match
+			if p.head > 0 && at.to <= p.head { // a replacement belongs to the last character of its match
 				head += len(to)
 			}
 		}

@@ -418,7 +418,8 @@ func (t *Tokenizer) Kind(id int) Kind {
 	return t.config.Kinds[id]
 }
 
-// ID returns the id of a token with a text as the vocabulary writes it: "<|im_end|>", "Ġthe".
+// ID returns the id of the token with the given text. The text is written as in the vocabulary: "<|im_end|>",
+// "Ġthe".
 func (t *Tokenizer) ID(text string) (id int, ok bool) {
 	if t == nil {
 		return None, false

@@ -125,10 +125,9 @@ func ClockMovedBy(w *trace.Whole) float64 {
 	return w.CanaryQ3/w.CanaryQ1 - 1
 }
 
-// judgeCosts counts the leaf rows with and without a cost. judgeCosts also decides whether the costed rows
-// make up at least half of the isolated time, because rows are ranked by one kind of number only. If the
-// step was measured under another grouping, few rows may have a cost. Costs without a known error are not
-// used to rank rows.
+// judgeCosts counts the leaf rows with and without a cost, and decides whether rows are ranked by cost or by
+// isolated time. Rows are ranked by cost only if the rows whose cost has a known error make up at least half
+// of the isolated time. If the step was measured under another grouping, few rows may have a cost.
 func (t *DispatchTree) judgeCosts() {
 	var with, known, all float64
 	for i := range t.Grouped {

@@ -262,7 +262,7 @@ func (t *DispatchTree) measure(r *DispatchRow) {
 	r.Outlier, r.Judged = outlier(samples, t.resolutionNS())
 }
 
-// Each returns the heading above the times of the single members of a row.
+// Each returns the label for the times of the members of a row, one time for each member.
 func (t *DispatchTree) Each() string {
 	if t.Grouping == GroupLayer {
 		return "layers"

@@ -277,7 +277,7 @@ func (x *Index) Find(step int, id trace.DispatchID) int {
 // dispatch never ran.
 func (x *Index) Ran(id trace.DispatchID) (steps, last int) {
 	last = -1
-	in := map[int]bool{} // by first step of equal routes: whether the dispatch ran
+	in := map[int]bool{} // whether the dispatch ran, by the first step with the same routes
 	for i, first := range x.routes {
 		if first == i {
 			in[i] = x.Find(i, id) >= 0

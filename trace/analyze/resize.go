@@ -110,7 +110,7 @@ func HookShapes(ctx context.Context, t *trace.Trace, step int) []string {
 	for i := range t.Steps[step].Resize.Passes {
 		for j := range t.Steps[step].Resize.Passes[i].Hooks {
 			if j%1024 == 0 && ctx.Err() != nil {
-				return nil // the caller checks ctx as well
+				return nil // the caller checks ctx and discards the result
 			}
 			h := &t.Steps[step].Resize.Passes[i].Hooks[j]
 			shapes = append(shapes, fmt.Sprint(i, " ", HookShape(t, h)))

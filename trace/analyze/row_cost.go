@@ -113,8 +113,8 @@ func costError(c *trace.Cost) (ns float64, ok bool) {
 	return float64(c.Q3NS-c.Q1NS) / 2, c.N >= manyRounds
 }
 
-// worth returns the potential saving of a row. If the saving is not known, worth returns the cost of the
-// row, which is an upper limit of the saving. The result what names the returned figure.
+// worth returns the potential saving of a row. If the saving is not known, worth returns the cost of the row,
+// which is an upper limit of the saving. The result what is the name of the returned figure.
 func (c *RowCost) worth() (ns float64, what string) {
 	if save, ok := c.SaveNS(); ok {
 		return save, "~save"

@@ -241,7 +241,7 @@ func (x *Index) Routed(s Selection) Selection {
 		return s
 	}
 	steps := x.Trace.Steps
-	like, unlike := map[int]int{}, -1 // like maps a number of tokens to the routes of the last such step
+	like, unlike := map[int]int{}, -1 // like maps a number of tokens to the routes of the last step with it
 	kept := make([]int, 0, len(s.Steps))
 	for _, step := range slices.Backward(s.Steps) {
 		tokens := len(steps[step].Tokens)

@@ -20,7 +20,7 @@ type StepSummary struct {
 	Wall       trace.Time // CPU time of the whole step
 	Busy       trace.Time // Σgpu: sum of the isolated times of all dispatches (medians if repeated)
 	Repeats    int        // number of repeats in Busy; 0 if Busy is from a single run
-	Span       trace.Time // GPU time from the first begin to the last end
+	Span       trace.Time // GPU time from the start of the first dispatch to the end of the last
 	IdleInSpan trace.Time // Span minus the time of all dispatches timed in the same run
 	Idle       trace.Time // Wall - Span
 	Dispatches int

@@ -13,7 +13,7 @@ import (
 // the CPU or the GPU limits it.
 type Untimed struct {
 	Wall   trace.Time // whole step, until its token is known
-	Before trace.Time // from the begin of the step to the first tick of the GPU
+	Before trace.Time // from the start of the step to the first tick of the GPU
 	GPU    trace.Time // from the first tick to the last
 	After  trace.Time // from the last tick to the end of the step
 	N      int        // number of runs; the times are their medians
@@ -196,7 +196,7 @@ func (x *Index) UntimedOf(selection Selection) Untimed {
 	}
 	u := Untimed{N: len(steps), Pipelined: x.Trace.Steps[steps[0]].Pipelined}
 	u.Wall, u.WallOff = medianOff(walls)
-	if len(spans) == len(steps) { // a median over fewer steps would describe other steps than Wall does
+	if len(spans) == len(steps) { // else the medians of GPU and Wall would cover different steps
 		u.GPU, u.GPUOff = medianOff(spans)
 	}
 	if len(befores) == len(steps) {
@@ -243,10 +243,10 @@ func (u *Untimed) TokensPerS(tokens int) float64 {
 // Mode returns how the steps followed each other: "stepped" or "pipelined".
 func (u *Untimed) Mode() string { return (&trace.Step{Pipelined: u.Pipelined}).Mode() }
 
-// Waiting divides a step's time from its begin to the end of the wait by what the GPU did. Busy and Idle
+// Waiting divides a step's time, from its start to the end of the wait, by what the GPU did. Busy and Idle
 // are known only if dispatches or blocks were timed. Instants have an error of Clock.ErrorNS.
 type Waiting struct {
-	Begin  trace.Time // from the step's begin to its submit
+	Begin  trace.Time // from the start of the step to its submit
 	ToTick trace.Time // from the submit to the GPU's first tick
 	Span   trace.Time // from the first tick to the last; the sum of Busy and Idle
 	Busy   trace.Time // the timed part of Span

@@ -37,7 +37,7 @@ type Curves struct {
 // CurveRow is the whole step, or the sum of the dispatches at the same place of all layers.
 type CurveRow struct {
 	Name       string
-	Kernel     string // kernel of the first dispatch at the begin of the line; "" for the whole step
+	Kernel     string // kernel of the first dispatch at the start of the line; "" for the whole step
 	Dispatches []trace.DispatchID
 	Points     []CurvePoint // measured times, sorted by place
 	Fit        *Fit         // fitted line; nil if there are too few points
@@ -55,7 +55,7 @@ type CurveRow struct {
 	// exist only along the axis of tokens.
 	Trials   []trace.Trial
 	Baseline *CurveBaseline // time at the baseline; nil if not known
-	courses  map[int]int    // number of dispatches for each course of the line
+	courses  map[int]int    // number of dispatches by index in Line.Courses
 }
 
 // CurvePoint is the measured time of a step at a place on the axis.

@@ -57,7 +57,7 @@ func ChangesOn(l *trace.Line, id trace.DispatchID) []Change {
 			moves, bends = moves || !r.Constant(), bends || r[2] != 0
 		}
 		switch {
-		case bends: // the grid is not linear in the place, so some places may keep it
+		case bends: // the grid is not linear in the place, so it may not change at every place
 			for at := s.From + 1; at <= end; at++ {
 				if analyze.LaunchesOtherwise(PlanOn(l, id, at-1), PlanOn(l, id, at)) {
 					add(at, at)
@@ -129,11 +129,11 @@ func Around(x *analyze.Index, step int, id trace.DispatchID, along string) (Chan
 	return c, true
 }
 
-// ForecastRow is a change of all dispatches that share one course of plans.
+// ForecastRow is a change of all dispatches that share a trace.Course.
 type ForecastRow struct {
 	Line   *trace.Line
 	First  trace.DispatchID
-	Others int // number of further dispatches with the same course
+	Others int // number of further dispatches that share the course
 	Change Change
 }
 
@@ -150,7 +150,7 @@ func LineName(l *trace.Line) string {
 
 // ForecastRows returns the changes along a line, in order of place.
 func ForecastRows(x *analyze.Index, l *trace.Line) []ForecastRow {
-	first := make([]int, len(l.Courses)) // for each course, its index in groups plus 1
+	first := make([]int, len(l.Courses)) // by course: index in groups plus 1; 0 if not in groups yet
 	var groups []ForecastRow
 	for i, course := range l.Dispatches {
 		if k := first[course]; k > 0 {

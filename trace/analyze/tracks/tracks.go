@@ -7,7 +7,7 @@ import (
 	"gpuscope/trace/analyze"
 )
 
-// Span is a part of a step's time, in ns from the begin of the step.
+// Span is a part of a step's time, in ns from the start of the step.
 type Span struct {
 	Name     string
 	From, To int64
@@ -24,7 +24,7 @@ func (s *Span) NS() int64 { return s.To - s.From }
 
 // Tracks shows what the host and the GPU did in a step, on one time axis.
 type Tracks struct {
-	End      int64 // end of the axis, in ns from the begin of the step
+	End      int64 // end of the axis, in ns from the start of the step
 	CPU, GPU []Span
 	// Placed reports that the GPU spans are at their measured times. Otherwise the GPU spans are drawn
 	// directly after the submit.

@@ -25,7 +25,8 @@ type produced struct {
 	goal goal
 }
 
-// goal is a change to be explained: of dims, or of a count as a list with one element.
+// goal is a change to be explained: a change of dims, or of a count. A count is stored as a list with one
+// element.
 type goal struct{ from, to []int }
 
 func propagate(x *analyze.Index, step int) *propagation {
@@ -90,9 +91,9 @@ func (p *propagation) moved(values []trace.ValueID) []goal {
 	return list
 }
 
-// explains rates how well the change of a trigger (g) explains another change (of). explains returns 3 if
-// both numbers of elements change equally, 2 if a dim changes equally in both, 1 if both change in
-// proportion, else 0.
+// explains rates how well the change of a trigger (g) explains another change (of). The rating is 3 if both
+// changes have the same numbers of elements before and after, 2 if a dim has the same sizes before and after
+// in both, 1 if both numbers of elements change by the same factor, else 0.
 func (g goal) explains(of goal) int {
 	if g.from == nil || g.to == nil || of.from == nil || of.to == nil {
 		return 0
@@ -133,9 +134,9 @@ func (g goal) sharesDim(of goal) bool {
 
 func (g goal) moved() bool { return !slices.Equal(g.from, g.to) }
 
-// best returns the triggers of an operator that explain a change best. If several triggers explain the
-// change equally well, best prefers those that also explain the changes of the operator's outputs. The
-// argument gives holds the changes of these outputs.
+// best returns the triggers of an operator that explain a change best. If several triggers explain the change
+// equally well, best prefers those that also explain the changes of the operator's outputs, which are in
+// gives.
 func (p *propagation) best(op trace.OpID, of goal, gives []goal) []trace.ValueID {
 	var best []trace.ValueID
 	most := -1
