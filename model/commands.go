@@ -74,12 +74,12 @@ var commands = []command{
 	},
 	{
 		session.Run,
-		"Decode n tokens; 0 means until the end token or until the context is full. Pause at position until or at a breakpoint.",
+		"Decode n tokens; 0 means until the end token or until the context is full. Pause at the position in the field until, or at a breakpoint.",
 		[]field{count, until, breaks},
 		(*live).beginRun,
 	},
 	{
-		session.Plan, "Without a device, plan a step of n tokens at position until. The current text is discarded.",
+		session.Plan, "Without a device, plan a step of n tokens that starts at the position in the field until. The current text is discarded.",
 		[]field{count, until},
 		(*live).beginPlan,
 	},
@@ -296,7 +296,7 @@ func (s *live) beginPrompt(c session.Command) (work, error) {
 		return prefill, nil
 	}
 	rewritten := s.event(s.runner.Rec.Next(), "rewritten",
-		"the chat template changed earlier turns: %d of %s stay in the cache, %s to prefill", t.Kept,
+		"the chat template changed earlier turns: keeping %d of %s in the cache, prefilling %s", t.Kept,
 		table.Plural(position, "position"), table.Plural(len(t.IDs)-t.Kept, "token"))
 	return func(ctx context.Context, r *session.Reply) error {
 		r.Rewritten = rewritten

@@ -160,7 +160,7 @@ func (s *live) sameKernels(t *run.Turn) error {
 	if slices.Equal(t.Edited, edited(s.runner)) {
 		return nil
 	}
-	return session.Refusef("step %d ran with other kernels than those now in use; run a new step, or restore its kernels",
+	return session.Refusef("step %d ran with kernels that are no longer in use; run a new step, or restore the kernels of that step",
 		t.Index)
 }
 
@@ -385,10 +385,11 @@ func triedText(t *session.Tried) string {
 			fmt.Sprintf("isolated %.1f → %.1f µs (%s)", us(a.Own.NS), us(a.New.NS), gained(a)))
 	}
 	if t.Stray {
-		parts = append(parts, "writes State that the original does not write")
+		parts = append(parts, "the edit writes State outputs that the original does not write")
 	}
 	if w := t.Whole; w != nil {
-		parts = append(parts, fmt.Sprintf("whole step %s (used by %d dispatches)", gained(w), t.Dispatches))
+		parts = append(parts,
+			fmt.Sprintf("whole step %s (%d dispatches use the kernel)", gained(w), t.Dispatches))
 	}
 	for i := range t.Outputs {
 		w := &t.Outputs[i]

@@ -66,7 +66,7 @@ func (s *live) beginLook(c session.Command) (work, error) {
 
 func pageText(at session.LookAt) string {
 	if at.Rows > 0 {
-		return fmt.Sprintf("%d rows of %d, %d apart,", at.Rows, at.Count, at.Stride)
+		return fmt.Sprintf("%d rows of %d elements with a stride of %d,", at.Rows, at.Count, at.Stride)
 	}
 	return fmt.Sprintf("%d elements", at.Count)
 }

@@ -201,8 +201,8 @@ func (m *Model) settleHead(table *arch.Tensor) error {
 	switch {
 	case head == nil && !c.Tied:
 		c.Tied = true
-		m.warnf("%s: no tensor %s although %s is not true; using the embedding instead", m.file.Name(),
-			c.Form.Names.Head, c.Form.Keys.Tied)
+		m.warnf("%s: %s is not true, but tensor %s is missing; using the embedding", m.file.Name(),
+			c.Form.Keys.Tied, c.Form.Names.Head)
 	case head != nil && c.Tied:
 		same, err := table.Equal(head)
 		if err != nil || same {
@@ -262,7 +262,7 @@ func (m *Model) build(limits gpu.Limits) (*arch.Network, error) {
 	case errors.Is(err, graph.ErrRoute):
 		err = session.Refusef("--%w", err)
 	case errors.Is(err, gpu.ErrUnsupported):
-		err = fmt.Errorf("%w; a smaller --context (now %d) or --max-chunk (now %d) needs less", err,
+		err = fmt.Errorf("%w. Use a smaller --context (now %d) or --max-chunk (now %d)", err,
 			m.context, m.maxChunk)
 	}
 	return n, unplannable(err)

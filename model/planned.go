@@ -54,7 +54,7 @@ const aheadWithin = 400 * time.Millisecond
 // positions before the step count as filled in the cache.
 func (s *live) beginPlan(c session.Command) (work, error) {
 	if s.runner.Exec.Loaded() {
-		return nil, session.Refusef("plan: needs a session without a device. Start gpuscope --device none to plan steps of any shape, or use gpuscope graph --at to print one")
+		return nil, session.Refusef("plan: this session runs steps on a device. To plan steps of any shape, start gpuscope --device none; to print a planned step, use gpuscope graph --at")
 	}
 	if err := s.m.checkShape(c.N, c.Until); err != nil {
 		return nil, err

@@ -96,8 +96,8 @@ func (m *Model) promptOf(ids []int, c session.Command) (run.Transcript, error) {
 				table.Plural(n, "token"), m.context)
 	case c.N > m.context-n+1: // the last generated token occupies no position, because no step reads it
 		return t,
-			session.Refusef("the prompt has %s, and %d more were requested, but the context holds only %d, plus the "+
-				"last generated token. Request fewer tokens or raise --context",
+			session.Refusef("the prompt has %s, and %d more were requested, but the context holds only %d "+
+				"(the last generated token needs no position). Request fewer tokens or raise --context",
 				table.Plural(n, "token"), c.N,
 				m.context)
 	}

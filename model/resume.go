@@ -103,7 +103,7 @@ func (m *Model) left(l *session.Left) (run.Transcript, error) {
 				"the prompt has %d tokens, the context %d", turn.Tokens, before, len(t.IDs), m.context)
 		case gives != (turn.Token != nil):
 			return t, session.Refusef(
-				"resume: the step at position %d has a generated token but cannot generate one, or lacks its token", before)
+				"resume: the step at position %d lacks its generated token, or has one although it ends inside the prompt", before)
 		case gives && (*turn.Token < 0 || *turn.Token >= m.config.Vocab):
 			return t, session.Refusef("resume: invalid token id %d; the vocabulary has ids 0 to %d",
 				*turn.Token, m.config.Vocab-1)

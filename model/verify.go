@@ -86,8 +86,8 @@ func (s *live) verify(ctx context.Context, t *run.Turn, only []trace.DispatchID,
 			}
 			v.full = s.reference.x
 		} else {
-			note = fmt.Sprintf("; no reference run: it needs %.0f GFLOP, the limit is %.0f", all/1e9,
-				budget/1e9)
+			note = fmt.Sprintf("; no reference run, because it would need %.0f GFLOP and the limit is %.0f",
+				all/1e9, budget/1e9)
 		}
 	}
 	if v.part = min(1, budget/max(v.flops, 1)); v.part < 1 {

@@ -184,8 +184,8 @@ func rotaryDims(p *graph.Planner, q, k graph.ValueID) (positions, d int, err err
 	}
 	ofLast := shape.Product(qd[:len(qd)-2]) == 1 && shape.Product(kd[:len(kd)-3]) == 1
 	if p.Dim(q, -3) != positions && !ofLast || p.Dim(q, -1) != d {
-		return 0, 0, p.Errorf("q is %v and k is %v, want the same head dim in both, and in q one position or as many as in k",
-			qd, kd)
+		return 0, 0, p.Errorf("q is %v and k is %v, want the same head dim in both, "+
+			"and as many positions in q as in k (or a single position in q)", qd, kd)
 	}
 	return positions, d, nil
 }

@@ -197,7 +197,10 @@ func (o *embedding) Reference(r *reference.Ref) {
 }
 
 func (o *embedding) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance {
-	t := reference.Tolerance{Row: 8 * reference.Rounding, Why: "a weight is made of its bits with a product and a sum in f32"}
+	t := reference.Tolerance{
+		Row: 8 * reference.Rounding,
+		Why: "a weight is computed from its bits with a product and a sum in f32",
+	}
 	if v == o.y {
 		return t
 	}

@@ -229,10 +229,10 @@ func (o *rmsNorm) givenTolerance(r *reference.Ref, v graph.ValueID,
 	y := r.Largest(o.x)
 	near := (row.Rel+row.Row)*y + row.Abs
 	if v == o.weighted {
-		return reference.Tolerance{Rel: reference.OneRounding.Rel, Abs: near * r.Largest(o.weight), Why: row.Why + ", by weights"}
+		return reference.Tolerance{Rel: reference.OneRounding.Rel, Abs: near * r.Largest(o.weight), Why: row.Why + "; times weights"}
 	}
 	return reference.Tolerance{
 		Rel: reference.SumRoundings(o.each) * reference.Rounding, Abs: 2 * float64(o.each) * near * y,
-		Why: fmt.Sprintf("%s, and %d squares of them", row.Why, o.each),
+		Why: fmt.Sprintf("%s; sums of %d squares of the results", row.Why, o.each),
 	}
 }

@@ -799,7 +799,7 @@ func (o *linear) productTolerance(r *reference.Ref) reference.Tolerance {
 	}
 	if o.w.Format.AsHalves {
 		t.Row += 8 * 2 * reference.Rounding
-		t.Why += ", of weights that count twice until the zero is taken off"
+		t.Why += "; weights are up to twice their size until an offset is subtracted"
 	}
 	if o.before != nil {
 		row, why := o.before.leftTolerance(o.w.Cols)
@@ -810,7 +810,7 @@ func (o *linear) productTolerance(r *reference.Ref) reference.Tolerance {
 		large := o.usual(r)
 		t.Abs = (2*t.Row*large + o.gated.act.Error.Abs + o.gated.act.ErrorOfX*large) * large
 		t.Rel, t.Row = o.gated.act.Error.Rel+reference.ULPs(1), 0
-		t.Why += ", one through " + o.gated.act.Kind + " and times the other"
+		t.Why += "; " + o.gated.act.Kind + " of one sum is multiplied by another"
 		return t
 	}
 	if o.w.Rows < shortRow {

@@ -319,7 +319,7 @@ func (o *rmsNorm) lastAdded(r *reference.Ref) []float64 {
 }
 
 func (o *rmsNorm) leftTolerance(k int) (row float64, why string) {
-	return reference.SumRoundings(k) * reference.Rounding, ", of inputs with the scale of a norm"
+	return reference.SumRoundings(k) * reference.Rounding, "; the inputs are multiplied by the scale of a norm"
 }
 
 func (o *rmsNorm) Reference(r *reference.Ref) {
@@ -393,6 +393,6 @@ func normTolerance(n int) reference.Tolerance {
 // residual can cancel out.
 func sumTolerance(t reference.Tolerance, r *reference.Ref, sum, residual graph.ValueID) reference.Tolerance {
 	t.Abs = t.Rel * (r.Largest(sum) + r.Largest(residual))
-	t.Why += ", of which a residual takes away"
+	t.Why += "; adding the residual can cancel part of the result"
 	return t
 }

@@ -711,7 +711,7 @@ func (o *sdpa) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance 
 	if v == o.kCache || v == o.vCache {
 		t := reference.Moves{}.Tolerance(r, v)
 		if o.half {
-			t = reference.Tolerance{Rel: 0x1p-10, Abs: 0x1p-24, Why: "elements are rounded to halves"}
+			t = reference.Tolerance{Rel: 0x1p-10, Abs: 0x1p-24, Why: "elements are rounded to f16"}
 		}
 		if v == o.kCache && o.rope != nil {
 			t.Row, t.Why = o.turnedWithin(r), turnedPairs.Why+"; "+t.Why

@@ -28,9 +28,9 @@ type BreakKind struct {
 var Breaks = []BreakKind{
 	{
 		"kernel", "PATTERN",
-		"a kernel PATTERN (or re:EXPRESSION) runs; pauses in the step", nil,
+		"a kernel PATTERN (or re:EXPRESSION) runs; pauses mid-step", nil,
 	},
-	{"op", "PATTERN", "an operator PATTERN runs, by name or kind; pauses in the step", nil},
+	{"op", "PATTERN", "an operator PATTERN runs, by name or kind; pauses mid-step", nil},
 	{"grid", "[OP]", "a grid changes at the same token count", nil},
 	{"route", "[OP]", "an operator takes another route", nil},
 	{"nan", "", "an operator produces NaN or Inf (slow)", nil},

@@ -150,7 +150,7 @@ func hfRotation(r *configReader, headDim int) Rotation {
 	rot := hfRotationAt(r, said[0], ropeBase, headDim)
 	for _, at := range said[1:] {
 		if !reflect.DeepEqual(rot, hfRotationAt(r, at, ropeBase, headDim)) {
-			r.errorf(at, "these RoPE settings differ from those in %s. Remove one of the two", said[0])
+			r.errorf(at, "these RoPE settings differ from those in %s. Remove one of the two keys", said[0])
 		}
 	}
 	return rot

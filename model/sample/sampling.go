@@ -50,8 +50,8 @@ func (s *Sampling) Check() error {
 		{"top-k", float64(s.TopK), 0, math.MaxInt, "0 (all tokens) or more"},
 		{"top-p", s.TopP, 0, 1, "0 (only the most likely token) to 1 (all tokens)"},
 		{"min-p", s.MinP, 0, 1, "0 (all tokens) to 1"},
-		{"repeat-penalty", s.RepeatPenalty, 1, math.MaxFloat64, "1 (none) or more"},
-		{"repeat-last-n", float64(s.RepeatLastN), -1, math.MaxInt, "0 (none) or more, or -1 for all"},
+		{"repeat-penalty", s.RepeatPenalty, 1, math.MaxFloat64, "1 (no penalty) or more"},
+		{"repeat-last-n", float64(s.RepeatLastN), -1, math.MaxInt, "0 (no tokens) or more, or -1 for all tokens"},
 	} {
 		if !(row.value >= row.least && row.value <= row.most) { // refuses NaN too
 			return session.Refusef("--%s %v: want %s", row.flag, row.value, row.want)

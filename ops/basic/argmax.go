@@ -44,7 +44,7 @@ func ArgmaxValue(b *graph.Builder, name string, x graph.ValueID, keepDim bool) (
 
 var kindArgmax = kind.Kind{
 	Name: "argmax", Doc: "The index of the largest element along the last dim. Of equal elements the first one " +
-		"wins. With value, the element is a second output.",
+		"wins. If value is true, the element itself is a second output.",
 	Args: []kind.Arg{
 		kind.Required("x", kind.F32Tensor), kind.Optional("keepdim", kind.BoolType, false), kind.Optional("value", kind.BoolType, false),
 	},

@@ -20,7 +20,7 @@ var Binaries = []BinaryRow{
 		f: func(a, b, alpha float64) float64 { return a + alpha*b },
 	},
 	{
-		Error: reference.Tolerance{Rel: reference.ULPs(2.5), Why: "WGSL allows a quotient 2.5 ulp"},
+		Error: reference.Tolerance{Rel: reference.ULPs(2.5), Why: "WGSL allows division an error of 2.5 ulp"},
 		Kind:  "div", of: "Div", doc: "y = a / b", wgsl: "u / v",
 		f: func(a, b, _ float64) float64 { return a / b },
 	},
@@ -42,7 +42,7 @@ var Binaries = []BinaryRow{
 		f: func(a, b, _ float64) float64 { return a * b },
 	},
 	{
-		Error: reference.Tolerance{Rel: 1e-4, Why: "WGSL has pow of exp2 and log2, which is off the more the larger the power"},
+		Error: reference.Tolerance{Rel: 1e-4, Why: "WGSL allows pow the error of exp2(b log2 a), which grows with |b log2 a|"},
 		Kind:  "pow", doc: "y = a^b, or NaN if a is negative and b is not an integer", wgsl: "power(u, v)",
 		needs: powerWGSL,
 		f:     func(a, b, _ float64) float64 { return math.Pow(a, b) }, flops: 8, From: 0.05, To: 4,
@@ -362,7 +362,7 @@ func (o *BinaryOp) Tolerance(r *reference.Ref, _ graph.ValueID) reference.Tolera
 	t := o.Error
 	if o.Alpha != 1 {
 		t.Abs += 2 * reference.Rounding * math.Abs(float64(o.Alpha)) * r.Largest(o.B)
-		t.Why += " and of the scaled operand"
+		t.Why += ", and one of alpha * b"
 	}
 	return t
 }

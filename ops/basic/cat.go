@@ -79,7 +79,7 @@ func (o *cat) Plan(p *graph.Planner) error {
 		dims := p.Dims(v)
 		for k, d := range dims {
 			if k != o.axis && d != first[k] {
-				return p.Errorf("parts %v and %v differ in dim %d: only the joined dim can differ", first,
+				return p.Errorf("parts %v and %v differ in dim %d, which is not the concatenated dim", first,
 					dims, k)
 			}
 		}

@@ -75,7 +75,7 @@ var Gathers = []GatherRow{
 	},
 	{
 		Kind: "permute", of: []string{"Permute"},
-		doc:  "Reorders the dims of x. For each dim of y, dims holds the dim of x with the same data.",
+		doc:  "Reorders the dims of x. Dim k of y is dim dims[k] of x.",
 		Args: []kind.Arg{kind.Required("dims", kind.IntsType)},
 		read: func(c *kind.Call, o *GatherOp) bool {
 			order := c.ArgInts("dims")
@@ -145,8 +145,8 @@ type GatherRow struct {
 	// pick returns which elements of x are the elements of y. dims are the dims of x, and ends are the values
 	// of GatherOp.Ends.
 	pick func(o *GatherOp, dims []int, ends [2]int) (picked, error)
-	// corners returns the corners at which y is largest and smallest. If corners is nil, they are at the
-	// largest and the smallest x.
+	// corners returns the corners at which y is largest and smallest. It is nil for operators whose y is
+	// largest where x is largest, and smallest where x is smallest.
 	corners func(o *GatherOp, r *graph.Ranges) []graph.Corner
 	Tries   []GatherTry // test cases
 }

@@ -87,6 +87,6 @@ func (o *softmax) Tolerance(r *reference.Ref, _ graph.ValueID) reference.Toleran
 	n := shape.Last(r.Tensor(o.x).Dims)
 	return reference.Tolerance{
 		Row: reference.ULPs(3) + reference.SumRoundings(n)*reference.Rounding,
-		Why: fmt.Sprintf("exp within 3 ulp of the largest, over a sum of %d in f32", n),
+		Why: fmt.Sprintf("exp within 3 ulp of the row's largest, divided by an f32 sum of %d", n),
 	}
 }

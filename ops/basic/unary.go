@@ -30,7 +30,7 @@ var Unaries = []UnaryRow{
 	{
 		Error: reference.Tolerance{
 			Rel: reference.ExpTolerance.Rel,
-			Why: "erf within 1.5e-7 of a factor, of x",
+			Why: "erf has an error of 1.5e-7, multiplied by x",
 		}, ErrorOfX: 4e-7,
 		Kind: "gelu", of: "GELU", doc: "y = x * Phi(x), where Phi is the cumulative normal distribution",
 		WGSL: "0.5 * v * (1.0 + erf(v * 0.70710678118654752))", needs: erfWGSL,
@@ -39,7 +39,7 @@ var Unaries = []UnaryRow{
 		Or: &UnaryRow{
 			Error: reference.Tolerance{
 				Rel: reference.ULPs(8),
-				Why: "1 + tanh within 8 ulp, times x",
+				Why: "1 + tanh has an error of 8 ulp, multiplied by x",
 			}, ErrorOfX: reference.ULPs(8),
 			Kind: "gelu_tanh", When: "tanh",
 			doc: "With tanh, y = x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))",
@@ -56,7 +56,7 @@ var Unaries = []UnaryRow{
 		Error: reference.Tolerance{
 			Rel: reference.ULPs(3),
 			Abs: 0x1p-21,
-			Why: "WGSL allows log 2^-21 around 1, else 3 ulp",
+			Why: "WGSL allows log an error of 2^-21 near 1, and of 3 ulp elsewhere",
 		},
 		Kind: "log", doc: "y = ln x, for x > 0", WGSL: "log(v)", F: math.Log, FLOPs: 1,
 		From: 1e-3, To: 1000,
@@ -68,7 +68,7 @@ var Unaries = []UnaryRow{
 		From: -1000, To: 1000,
 	},
 	{
-		Error: reference.Tolerance{Rel: reference.ULPs(2.5), Why: "WGSL allows a quotient 2.5 ulp"},
+		Error: reference.Tolerance{Rel: reference.ULPs(2.5), Why: "WGSL allows division an error of 2.5 ulp"},
 		Kind:  "reciprocal", doc: "y = 1 / x", WGSL: "1.0 / v", F: func(x float64) float64 { return 1 / x },
 		FLOPs: 1, From: 1e-3, To: 1000, Also: []float64{-1, -4e-3, 1e-30, 1e30},
 	},
@@ -85,7 +85,7 @@ var Unaries = []UnaryRow{
 		FLOPs: 1, From: -1000, To: 1000, Also: []float64{0, math.NaN(), math.Inf(1), math.Inf(-1)},
 	},
 	{
-		Error: reference.Tolerance{Rel: reference.ULPs(2), Why: "WGSL allows inverseSqrt 2 ulp"},
+		Error: reference.Tolerance{Rel: reference.ULPs(2), Why: "WGSL allows inverseSqrt an error of 2 ulp"},
 		Kind:  "rsqrt", doc: "y = 1 / sqrt(x), for x > 0", WGSL: "inverseSqrt(v)",
 		F: func(x float64) float64 { return 1 / math.Sqrt(x) }, FLOPs: 1, From: 1e-3, To: 1000,
 		Also: []float64{1, 1e-30, 1e30},
@@ -98,7 +98,7 @@ var Unaries = []UnaryRow{
 	},
 	{
 		Error: reference.Tolerance{
-			Rel: reference.ExpTolerance.Rel, Why: reference.ExpTolerance.Why + "; x over more than 2^126 may be 0",
+			Rel: reference.ExpTolerance.Rel, Why: reference.ExpTolerance.Why + "; x divided by more than 2^126 may be 0",
 		},
 		ErrorOfX: 0x1p-126,
 		Kind:     "silu", of: "SiLU", doc: "y = x / (1 + exp(-x))", WGSL: "v / (1.0 + exp(-v))",
@@ -108,14 +108,14 @@ var Unaries = []UnaryRow{
 	{
 		Error: reference.Tolerance{
 			Rel: reference.ULPs(4.5),
-			Why: "WGSL allows sqrt what a quotient by inverseSqrt is off",
+			Why: "WGSL allows sqrt the error of 1 / inverseSqrt(x)",
 		},
 		Kind: "sqrt", doc: "y = sqrt(x), for x >= 0", WGSL: "sqrt(v)", F: math.Sqrt, FLOPs: 1,
 		From: 0, To: 1000,
 		Also: []float64{0, 1, 1e30},
 	},
 	{
-		Error: reference.Tolerance{Abs: 1e-5, Why: "WGSL allows tanh 1e-5"},
+		Error: reference.Tolerance{Abs: 1e-5, Why: "WGSL allows tanh an error of 1e-5"},
 		Kind:  "tanh", doc: "y = tanh x",
 		// x is clamped because some drivers compute tanh with exponentials, which overflow for large x.
 		WGSL: "select(tanh(clamp(v, $T(-15.0), $T(15.0))), v, is_nan(v))", needs: isNaNWGSL,

@@ -36,14 +36,14 @@ func (t *Tolerance) At(want, row float64) float64 {
 	return t.Rel*math.Abs(want) + t.Row*row + t.Abs + vanishing
 }
 
-// String returns the allowed error and its reason: "3.1e-06 of the row's largest: 576 products summed in
-// f32".
+// String returns the allowed error and its reason: "3.1e-06 of the row's largest element: 576 products summed
+// in f32".
 func (t *Tolerance) String() string {
 	said := ""
 	for _, part := range []struct {
 		size float64
 		of   string
-	}{{t.Rel, " of the number"}, {t.Row, " of the row's largest"}, {t.Abs, ""}} {
+	}{{t.Rel, " of the element"}, {t.Row, " of the row's largest element"}, {t.Abs, ""}} {
 		if part.size == 0 {
 			continue
 		}
@@ -69,7 +69,7 @@ var (
 type Moves struct{}
 
 func (Moves) Tolerance(*Ref, graph.ValueID) Tolerance {
-	return Tolerance{Why: "elements are moved as they are"}
+	return Tolerance{Why: "elements are copied unchanged"}
 }
 
 // SumRoundings returns the error of an f32 sum of n products, as a number of roundings. Roundings go up and
@@ -83,7 +83,7 @@ func ULPs(n float64) float64 { return 2 * n * Rounding }
 // ExpTolerance is the tolerance of exp: 3 + 2 |x| ulp, where |x| is at most 88. For larger |x| the result
 // does not fit in f32.
 var ExpTolerance = Tolerance{
-	Rel: ULPs(3 + 2*88), Why: "WGSL allows exp 3 + 2 |x| ulp, and |x| goes up to 88",
+	Rel: ULPs(3 + 2*88), Why: "WGSL allows exp an error of 3 + 2 |x| ulp, and |x| is at most 88",
 }
 
 // Largest returns the largest absolute value of a tensor. Numbers that are not finite are ignored.

@@ -54,7 +54,7 @@ var looks = []struct {
 	},
 	{isSafetensors, "it is a safetensors file. Use the folder that contains this file and config.json"},
 	{startsWith("version https://git-lfs"), "it is a Git LFS pointer, not the file itself. Run git lfs pull"},
-	{isMarkup, "it is an HTML or XML page, not the model that it may link to. Download the model file"},
+	{isMarkup, "it is an HTML or XML page, perhaps the model's download page. Download the model itself"},
 	{isObject, "it is JSON. For a Hugging Face model, use the folder that contains this file"},
 	{isText, "it is a text file"},
 }

@@ -43,7 +43,7 @@ var (
 	// ErrNoData means that neither the program nor its data files contain a key.
 	ErrNoData = errors.New("no such named data")
 	// ErrTwice means that two data files contain the same key, or that one file contains a key twice.
-	ErrTwice = errors.New("named data in two files")
+	ErrTwice = errors.New("the named data occurs twice")
 )
 
 // File is an open program. All methods except Close are safe for concurrent use.

@@ -105,7 +105,7 @@ func (p *Info) head(b *bytes.Buffer) {
 		}
 	}
 	if n := len(missing); n > 0 {
-		fmt.Fprintf(b, "missing: no data file contains %s, of which the first is %s. Give the .ptd files with --data\n",
+		fmt.Fprintf(b, "missing: no data file contains %s (the first is %s). Give the .ptd files with --data\n",
 			table.Plural(n, "constant"), name(slices.Min(slices.Collect(maps.Keys(missing)))))
 	}
 }
@@ -374,7 +374,8 @@ func (g *Graph) tables(file, of string) []*table.Table {
 		}
 	}
 	if len(state) > 0 {
-		all = append(all, list("Mutable buffers: operators write them, and they stay from run to run", state,
+		all = append(all, list(
+			"Mutable buffers: operators write them, and their contents are kept between runs", state,
 			number("value", "", func(v *Value) int64 { return int64(v.ID) }),
 			column("type", func(v *Value) string { return v.Type + " " + dims(v.Dims) }),
 			number("bytes", "B", func(v *Value) int64 { return v.Bytes }),
@@ -422,7 +423,7 @@ func (g *Graph) constantsTitle() string {
 	}
 	text := "Constants: " + table.Memory(total)
 	if stored < total {
-		text += ", stored in " + table.Memory(stored) + " because some have the same bytes"
+		text += ", stored in " + table.Memory(stored) + " because identical ones are stored once"
 	}
 	return text
 }
@@ -443,10 +444,10 @@ func (g *Graph) planTitle() string {
 			own += v.Bytes
 		}
 	}
-	text := fmt.Sprintf("The exporter's memory plan: %s in %s for tensors of %s", table.Memory(shared),
+	text := fmt.Sprintf("The exporter's memory plan: %s in %s, shared by %s of tensors", table.Memory(shared),
 		table.Plural(len(g.Objects), "object"), table.Memory(single))
 	if own > 0 {
-		text += ", and " + table.Memory(own) + " not shared"
+		text += ", plus " + table.Memory(own) + " of unshared tensors"
 	}
 	return text
 }

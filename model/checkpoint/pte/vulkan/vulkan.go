@@ -299,7 +299,7 @@ func (r *reader) graph(t *flat.Table) {
 		for _, id := range g.Operators[i].Args {
 			list, _ := g.Values[id].(ValueList)
 			if references += 1 + len(list); references > r.size {
-				t.Failf(graphChain, "elements 0 to %d have more than %d arguments, including list elements",
+				t.Failf(graphChain, "elements 0 to %d together have more than %d arguments, counting list elements",
 					i, r.size)
 				return
 			}
