@@ -16,19 +16,19 @@ func TestAttentionTakesTheNormsBeforeTheRotation(t *testing.T) {
 		turnedAttention
 		limits gpu.Limits
 		Route  string
-		want   []string // of one token
+		want   []string // for one token
 	}{
-		"of neighbours": {turnedAttention{attention: small, pairs: neighbourPairs}, large, "", []string{"rope+sdpa"}},
-		"of halves":     {turnedAttention{attention: small, turned: 16}, large, "", []string{"rope+sdpa"}},
-		"with as many bindings as any device has": {
+		"adjacent pairs":   {turnedAttention{attention: small, pairs: neighbourPairs}, large, "", []string{"rope+sdpa"}},
+		"half-split pairs": {turnedAttention{attention: small, turned: 16}, large, "", []string{"rope+sdpa"}},
+		"only the minimum number of bindings": {
 			turnedAttention{attention: small, turned: 16}, few, "", []string{"q_norm+k_norm", "rope+sdpa"},
 		},
-		"where another route was asked for": {
+		"another route forced": {
 			turnedAttention{attention: small, turned: 16},
 			large, "streaming",
 			[]string{"q_norm+k_norm", "rope+sdpa", "rope+sdpa", "rope+sdpa"},
 		},
-		"of another start": {
+		"different start position": {
 			turnedAttention{attention: small, turned: 16, start: 2},
 			large, "",
 			[]string{"q_norm+k_norm", "rope", "rope", "sdpa"},
@@ -65,7 +65,7 @@ func TestAttentionTakesTheNormsBeforeTheRotation(t *testing.T) {
 	}
 }
 
-// large are the limits of a large GPU.
+// large holds the limits of a large GPU.
 var large = gpu.LimitSets[1].Limits
 
 func TestAttentionWithNormsKeepsWhatAGraphComputes(t *testing.T) {
@@ -79,10 +79,10 @@ func TestAttentionWithNormsKeepsWhatAGraphComputes(t *testing.T) {
 			c.live = [][2]int{{5, 0}, {1, 5}, {4, 6}, {1, 10}, {1, c.context - 1}, {2, c.context - 2}, {1, 0}}
 			t.Run(c.String()+c.pairs, func(t *testing.T) {
 				if n := referencesAgreeOn(t, large, fuseNormAttention, c.build, c.points()); n != 4 {
-					t.Errorf("fused in %d places, want 4: two that it stands on, norms and attention", n)
+					t.Errorf("fused in %d places, want 4: 2 by the prerequisite rules, the norms and the attention", n)
 				}
 				near := 5e-5
-				if c.half { // keys that are normed elsewhere may be rounded to other halves, many of a score
+				if c.half { // keys normalized by another kernel may round to other f16 values
 					near = 0x1p-9
 				}
 				kernelsAgreeWithin(t, dev, fuseNormAttention, c.build, c.points(), near)
@@ -91,7 +91,7 @@ func TestAttentionWithNormsKeepsWhatAGraphComputes(t *testing.T) {
 	}
 }
 
-// Where v is the norm of k, attention reads it twice, and turns one of them.
+// If v is also the norm of k, attention reads the norm twice and rotates only one of the two.
 func TestNormReadAsAValueIsNotDeferred(t *testing.T) {
 	a := attention{qHeads: 4, kvHeads: 2, headDim: 16, tokens: 3, context: 40}
 	build := func(b *graph.Builder) {

@@ -32,50 +32,50 @@ func TestSumWithNormIsDeferredToLaterProducts(t *testing.T) {
 		k      int
 		build  func(b *graph.Builder, v values)
 		Routes map[string]string
-		want   []string // at one row
+		want   []string // for one row
 	}{
 		"one product": {build: behind, want: []string{"o", "gate", "down", "next"}},
-		"several": {build: func(b *graph.Builder, v values) {
+		"several products": {build: func(b *graph.Builder, v values) {
 			b.Output(linear(b, "up", v.h))
 			behind(b, v)
 		}, want: []string{"o", "up", "gate", "down", "next"}},
-		"the next sum is one with a norm": {build: func(b *graph.Builder, v values) {
+		"the next sum also has a norm": {build: func(b *graph.Builder, v values) {
 			s := normWithResidual(b, "next", linear(b, "down", linear(b, "gate", v.h)), v.sum)
 			b.Output(linear(b, "q", norm(b, "norm2", s)))
 			b.Output(basic.Sigmoid(b, "s", s))
 		}, want: []string{"o", "gate", "down", "q", "s"}},
-		"somebody reads the sum before the products": {build: func(b *graph.Builder, v values) {
+		"another operator reads the sum before the products": {build: func(b *graph.Builder, v values) {
 			b.Output(basic.Sigmoid(b, "s", v.sum))
 			behind(b, v)
 		}, want: []string{"o", "sum", "s", "gate", "down", "next"}},
-		"somebody reads a view of it": {build: func(b *graph.Builder, v values) {
+		"another operator reads a view of the sum": {build: func(b *graph.Builder, v values) {
 			behind(b, v)
 			b.Output(basic.Sigmoid(b, "s", basic.View(b, "v", v.sum, kind.Fixed(1), basic.Rest,
 				kind.Fixed(32))))
 		}, want: []string{"o", "sum", "gate", "down", "next", "s"}},
-		"it is an output": {build: func(b *graph.Builder, v values) {
+		"the sum is an output": {build: func(b *graph.Builder, v values) {
 			b.Output(v.sum)
 			behind(b, v)
 		}, want: []string{"o", "sum", "gate", "down", "next"}},
-		"there is another norm of it": {build: func(b *graph.Builder, v values) {
+		"the sum has a second norm": {build: func(b *graph.Builder, v values) {
 			behind(b, v)
 			b.Output(linear(b, "k", norm(b, "norm2", v.sum)))
 		}, want: []string{"o", "sum", "gate", "down", "k", "next"}},
-		"somebody else reads the norm of it": {build: func(b *graph.Builder, v values) {
+		"another operator reads the norm": {build: func(b *graph.Builder, v values) {
 			behind(b, v)
 			b.Output(basic.Sigmoid(b, "s", v.h))
 		}, want: []string{"o", "sum", "norm", "gate", "s", "down", "next"}},
 		"the products are large": {k: 2048, build: func(b *graph.Builder, v values) {
 			b.Output(Linear(b, "head", v.h, noiseMatrix("head.w", 64<<10, 2048, weight.Q4_0), graph.None))
 		}, want: []string{"o", "sum", "head"}},
-		"a product is made to take tiles": {
+		"a later product is forced onto tiles": {
 			build: behind, Routes: map[string]string{"linear_q8_0@gate": "tile64"}, want: all,
 		},
-		"so is the one before it": {
+		"the previous product is forced onto tiles": {
 			build: behind, Routes: map[string]string{"linear_q8_0@o": "tile64"},
 			want: []string{"o", "sum", "gate", "down", "next"},
 		},
-		"the sum is made to do as for more": {
+		"the sum is forced onto its route for many rows": {
 			build: behind, Routes: map[string]string{"rms_norm@sum": "rows"},
 			want: []string{"o", "sum", "gate", "down", "next"},
 		},
@@ -105,7 +105,7 @@ func TestSumWithNormIsDeferredToLaterProducts(t *testing.T) {
 	}
 }
 
-// What is added to a norm is not what it is a norm of, though a product gives it too.
+// A product prepares a norm only as the main input of the sum before it, not as the residual.
 func TestProductAddedToANormPreparesNone(t *testing.T) {
 	g := fusedBy(t, func(b *graph.Builder) {
 		linear := func(name string, x graph.ValueID) graph.ValueID {
@@ -123,8 +123,8 @@ func TestProductAddedToANormPreparesNone(t *testing.T) {
 	})
 }
 
-// A product that takes a sum in has other tiles than by itself where its lanes fill workgroup memory: what it
-// gives a norm behind it is of those.
+// A product that is fused with a sum may use other tiles than it would alone, because its lanes fill
+// workgroup memory. The squares that it sums for the next norm must cover the rows of the tiles in use.
 func TestProductWithAFusedSumWritesRowSquares(t *testing.T) {
 	limits := large
 	limits.MaxWorkgroupStorage = 16 << 10
@@ -144,20 +144,21 @@ func TestProductWithAFusedSumWritesRowSquares(t *testing.T) {
 	g.Operators(func(_ graph.OpID, name string, o graph.Operator) bool {
 		if o, ok := o.(*linear); ok && o.next != nil {
 			if given++; o.next.each != o.shapes[linearGEMV].rows {
-				t.Errorf("a sum of %d squares, of %d rows", o.next.each, o.shapes[linearGEMV].rows)
+				t.Errorf("a sum of %d squares, want %d: the rows of the tile",
+					o.next.each, o.shapes[linearGEMV].rows)
 			}
 		}
 		return true
 	})
 	if given != 2 {
-		t.Errorf("%d products give a norm its part, want 2", given)
+		t.Errorf("%d products write partial sums for a norm, want 2", given)
 	}
 }
 
-// normSumGraph has one sum with a norm behind another, with weights in a format.
+// normSumGraph draws a graph with two sums in sequence, each with a norm, and weights in one format.
 func normSumGraph(t *rapid.T) func(b *graph.Builder) { return normSumsGraph(t, 2) }
 
-// normSumsGraph has so many.
+// normSumsGraph draws a normSumGraph with the given number of sums.
 func normSumsGraph(t *rapid.T, sums int) func(b *graph.Builder) {
 	f := drawFormat(t)
 	whole := func(k int) bool { return k%f.Pieces[0].Cols == 0 }
@@ -198,7 +199,7 @@ func normSumPoints(k int) (list []step) {
 
 func TestFusingSumsIntoProductsKeepsResults(t *testing.T) {
 	limits := gpu.DefaultLimits()
-	limits.MaxStorageBuffers = 11 // weights of some formats are four arrays
+	limits.MaxStorageBuffers = 11 // weights of some formats are stored in four arrays
 	rapid.Check(t, func(t *rapid.T) {
 		build := normSumGraph(t)
 		if referencesAgreeOn(t, limits, fuseNormSum, build, normSumPoints(columnsOf(build))) == 0 {

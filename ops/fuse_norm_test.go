@@ -41,47 +41,47 @@ func TestOneRowNormIsDeferredToItsReaders(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		k      int
-		before string // what is before the norm, where anything is
+		before string // operator before the norm, or ""
 		build  func(b *graph.Builder, h graph.ValueID)
 		Routes map[string]string
-		want   []string // at one row
+		want   []string // for one row
 	}{
-		"the products are large": {k: 2048, build: head, want: append(all, "head")},
-		"so are those behind another": {
+		"large products": {k: 2048, build: head, want: append(all, "head")},
+		"large products after a product": {
 			k: 2048, before: "down", build: head, want: []string{"down", "q", "k", "head"},
 		},
-		"and so are those behind an embedding": {
+		"large products after an embedding": {
 			k: 2048, before: "embed", build: head, want: []string{"embed", "q", "k", "head"},
 		},
-		"and behind a norm with a residual": {
+		"large products after a sum": {
 			k: 2048, before: "sum", build: head, want: []string{"sum", "q", "k", "head"},
 		},
-		"the embedding before it is made to do as for more": {
+		"the embedding is forced onto its route for many rows": {
 			k: 2048, before: "embed", build: head, Routes: map[string]string{"embedding_q4gsw": "rows"},
 			want: []string{"embed", "norm", "q", "k", "head"},
 		},
-		"the product before it takes tiles": {
+		"the previous product is forced onto tiles": {
 			k: 2048, before: "down", build: head, Routes: map[string]string{"linear_q4gsw@down": "tile64"},
 			want: []string{"down", "norm", "q", "k", "head"},
 		},
-		"its readers are products": {k: 32, build: nothing, want: one},
-		"somebody else reads it": {k: 32, build: func(b *graph.Builder, h graph.ValueID) {
+		"all readers are products": {k: 32, build: nothing, want: one},
+		"another operator reads the norm": {k: 32, build: func(b *graph.Builder, h graph.ValueID) {
 			b.Output(basic.Sigmoid(b, "s", h))
 		}, want: append(all, "s")},
-		"it is an output": {k: 32, build: (*graph.Builder).Output, want: all},
-		"a reader takes a residual": {k: 32, build: func(b *graph.Builder, h graph.ValueID) {
+		"the norm is an output": {k: 32, build: (*graph.Builder).Output, want: all},
+		"a reader adds a residual": {k: 32, build: func(b *graph.Builder, h graph.ValueID) {
 			r := b.Input("r", graph.F32, []int{1, 24}, []int{9, 24})
 			b.Output(basic.Add(b, "add", product(b, "o", h), r, 1))
 		}, want: append(all, "o+add")},
-		"its rows are no chunks": {k: 28, build: nothing, want: all},
-		"a reader is made to take tiles": {
+		"the row is not made of whole chunks": {k: 28, build: nothing, want: all},
+		"a reader is forced onto tiles": {
 			k: 32, build: nothing,
 			Routes: map[string]string{"linear@k": "tile64"}, want: all,
 		},
-		"it is made to do as for more": {
+		"the norm is forced onto its route for many rows": {
 			k: 32, build: nothing, Routes: map[string]string{"rms_norm": "rows"}, want: all,
 		},
-		"so is one with a product before it": {
+		"a norm after a product is forced onto its route for many rows": {
 			k: 32, before: "down", build: nothing, Routes: map[string]string{"rms_norm": "rows"},
 			want: append([]string{"down"}, all...),
 		},
@@ -114,7 +114,7 @@ func TestOneRowNormIsDeferredToItsReaders(t *testing.T) {
 	}
 }
 
-// normGraph is a graph of norms and products, with weights in a format.
+// normGraph draws a graph of norms and products, with weights in one format.
 func normGraph(t *rapid.T) func(b *graph.Builder) {
 	f := drawFormat(t)
 	whole := func(k int) bool { return k%f.Pieces[0].Cols == 0 }
@@ -138,7 +138,7 @@ func normGraph(t *rapid.T) func(b *graph.Builder) {
 			b.Output(x)
 		}
 		h := RMSNorm(b, "norm", x, constant(b, "norm.w", k), 1e-5)
-		if chain { // its product takes a norm in and does the half of the next
+		if chain { // this product applies one norm and prepares the next
 			h = Linear(b, "chain", h, noiseMatrix("chain.w", k, k, f), graph.None)
 			h = RMSNorm(b, "next", h, constant(b, "next.w", k), 1e-5)
 		}
@@ -168,7 +168,7 @@ func TestFusingNormsIntoProductsKeepsResults(t *testing.T) {
 	})
 }
 
-// columnsOf are those of the input x of a graph.
+// columnsOf returns the number of columns of a graph's input x.
 func columnsOf(build func(b *graph.Builder)) int {
 	b := graph.NewBuilder(gpu.DefaultLimits())
 	build(b)
@@ -193,7 +193,7 @@ func TestProductInputRowIsInterleavedForItsLanes(t *testing.T) {
 			}
 			seen[column] = true
 		}
-		for chunk := range width / 32 { // neighbouring lanes have neighbouring chunks
+		for chunk := range width / 32 { // adjacent lanes hold adjacent chunks
 			if column := spreadFrom(4*chunk, width); column != 32*chunk {
 				t.Errorf("width %d: place %d has column %d, want %d", width, 4*chunk, column, 32*chunk)
 			}

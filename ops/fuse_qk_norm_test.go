@@ -12,8 +12,8 @@ import (
 	"gpuscope/ops/basic"
 )
 
-// headNorms is a graph with norms of q and k of so many heads, which are turned behind them, each with its
-// width and eps.
+// headNorms builds a graph that normalizes q and k and then joins them. Each has its own width, eps and
+// number of heads.
 func headNorms(widths [2]int, eps [2]float32, heads [2]int) func(b *graph.Builder) {
 	return func(b *graph.Builder) {
 		norm := func(i int, name string) graph.ValueID {
@@ -34,19 +34,19 @@ func TestNormsOfQAndKBecomeOneDispatch(t *testing.T) {
 		build func(b *graph.Builder)
 		fused bool
 	}{
-		"of one width":    {headNorms([2]int{16, 16}, one, [2]int{4, 2}), true},
-		"of two epsilons": {headNorms([2]int{16, 16}, [2]float32{1e-5, 1e-6}, [2]int{4, 2}), false},
-		"one behind the other": {func(b *graph.Builder) {
+		"same width and epsilon": {headNorms([2]int{16, 16}, one, [2]int{4, 2}), true},
+		"different epsilons":     {headNorms([2]int{16, 16}, [2]float32{1e-5, 1e-6}, [2]int{4, 2}), false},
+		"one norm reads the other": {func(b *graph.Builder) {
 			x := b.Input("x", graph.F32, []int{1, 16}, []int{9, 16})
 			y := RMSNorm(b, "first", x, constant(b, "first.w", 16), 1e-5)
 			b.Output(basic.Mul(b, "mul", y, RMSNorm(b, "second", y, constant(b, "second.w", 16), 1e-5)))
 		}, false},
-		"that nothing reads together": {func(b *graph.Builder) {
+		"no common reader": {func(b *graph.Builder) {
 			x := b.Input("x", graph.F32, []int{1, 16}, []int{9, 16})
 			b.Output(basic.Sigmoid(b, "a", RMSNorm(b, "first", x, constant(b, "first.w", 16), 1e-5)))
 			b.Output(basic.Sigmoid(b, "b", RMSNorm(b, "second", x, constant(b, "second.w", 16), 1e-5)))
 		}, false},
-		"of two widths": {func(b *graph.Builder) {
+		"different widths": {func(b *graph.Builder) {
 			of := func(name string, n int) graph.ValueID {
 				x := b.Input(name, graph.F32, []int{1, n}, []int{9, n})
 				return RMSNorm(b, name+"_norm", x, constant(b, name+".w", n), 1e-5)
@@ -71,13 +71,13 @@ func TestNormsOfQAndKBecomeOneDispatch(t *testing.T) {
 			}
 			dispatches, levels := of(plain)
 			if d, l := of(fused); d != dispatches-1 || l != levels-1 {
-				t.Errorf("%d dispatches in %d levels, with two norms %d in %d", d, l, dispatches, levels)
+				t.Errorf("%d dispatches in %d levels; as two norms %d in %d", d, l, dispatches, levels)
 			}
 		})
 	}
 }
 
-// headNormSteps are live points of such a graph.
+// headNormSteps returns live points of a headNorms graph.
 func headNormSteps(width int, heads [2]int) (steps []step) {
 	for _, n := range []int{40, 1, 7} {
 		steps = append(steps, step{"q": {1, n, heads[0], width}, "k": {1, n, heads[1], width}})
@@ -96,7 +96,7 @@ func TestMergingNormsKeepsResults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := sampleHeadNorms(t)
 		if n := referencesAgree(t, fuseQKNorm, c.build, c.steps); n != 1 {
-			t.Fatalf("fused in %d places", n)
+			t.Fatalf("fused in %d places, want 1", n)
 		}
 	})
 }

@@ -14,14 +14,14 @@ import (
 	"gpuscope/ops/reference"
 )
 
-// turnedAttention is a rotation with the attention that takes it.
+// turnedAttention is attention after a rotation (RoPE) of q and k.
 type turnedAttention struct {
 	attention
 	pairs     string
-	turned    int  // elements of a head; of halves
-	positions int  // of the tables; 0 for those of the cache
-	start     int  // of the rotation, where it is another than the position
-	norms     bool // of the heads of q and k, before it
+	turned    int  // rotated elements of a head, for half-split pairs
+	positions int  // rows of the tables; 0 for as many as the cache has
+	start     int  // start of the rotation if it is not the position; else 0
+	norms     bool // normalize the heads of q and k before the rotation
 	both      func(b *graph.Builder, yq, yk graph.ValueID)
 }
 
@@ -73,18 +73,18 @@ func TestAttentionTakesTheRotationBeforeIt(t *testing.T) {
 		turnedAttention
 		fused bool
 	}{
-		"of neighbours":              {turnedAttention{attention: small, pairs: neighbourPairs}, true},
-		"of halves":                  {turnedAttention{attention: small, turned: 16}, true},
-		"of a part":                  {turnedAttention{attention: small, turned: 8}, true},
-		"of a part of 4":             {turnedAttention{attention: small, turned: 4}, false},
-		"of another start":           {turnedAttention{attention: small, turned: 16, start: 2}, false},
-		"of a longer table":          {turnedAttention{attention: small, turned: 16, positions: 40}, true},
-		"of heads that none decodes": {turnedAttention{attention: wide, pairs: neighbourPairs}, false},
-		"whose keys are an output": {turnedAttention{
+		"adjacent pairs":           {turnedAttention{attention: small, pairs: neighbourPairs}, true},
+		"half-split pairs":         {turnedAttention{attention: small, turned: 16}, true},
+		"half of a head":           {turnedAttention{attention: small, turned: 8}, true},
+		"4 elements of a head":     {turnedAttention{attention: small, turned: 4}, false},
+		"different start position": {turnedAttention{attention: small, turned: 16, start: 2}, false},
+		"longer table":             {turnedAttention{attention: small, turned: 16, positions: 40}, true},
+		"heads too wide to decode": {turnedAttention{attention: wide, pairs: neighbourPairs}, false},
+		"keys are an output": {turnedAttention{
 			attention: small, turned: 16,
 			both: func(b *graph.Builder, _, yk graph.ValueID) { b.Output(yk) },
 		}, false},
-		"whose queries another reads": {turnedAttention{
+		"queries have another reader": {turnedAttention{
 			attention: small, pairs: neighbourPairs,
 			both: func(b *graph.Builder, yq, _ graph.ValueID) { b.Output(basic.Sigmoid(b, "other", yq)) },
 		}, false},
@@ -106,16 +106,16 @@ func TestAttentionTakesTheRotationBeforeIt(t *testing.T) {
 				return
 			}
 			if f, p := levels(fused, 1), levels(plain, 1); f != p-1 {
-				t.Errorf("%d levels for a token, with a rotation before it %d", f, p)
+				t.Errorf("%d levels for one token, want one less than the unfused %d", f, p)
 			}
 			if f, p := levels(fused, 3), levels(plain, 3); f != p {
-				t.Errorf("%d levels for three tokens, with a rotation before them %d", f, p)
+				t.Errorf("%d levels for three tokens, want the unfused %d", f, p)
 			}
 		})
 	}
 }
 
-// partlyTurned are attentions of all kinds of heads, of which so many columns are rotated.
+// partlyTurned lists attentions with various heads. Only some columns of a head are rotated.
 var partlyTurned = []turnedAttention{
 	{attention: attention{qHeads: 4, kvHeads: 2, headDim: 16, tokens: 5, context: 40, window: 9}, turned: 8},
 	{
@@ -139,10 +139,10 @@ func TestFusingRoPEIntoAttentionKeepsResults(t *testing.T) {
 			c.live = [][2]int{{5, 0}, {1, 5}, {4, 6}, {1, 10}, {1, c.context - 1}, {2, c.context - 2}, {1, 0}}
 			t.Run(c.String()+c.pairs, func(t *testing.T) {
 				if n := referencesAgree(t, fuseRopeAttention, c.build, c.points()); n != 1 {
-					t.Errorf("fused in %d places", n)
+					t.Errorf("fused in %d places, want 1", n)
 				}
 				near := 5e-5
-				if c.half { // keys that are turned elsewhere may be rounded to other halves, many of a score
+				if c.half { // keys rotated by another kernel may round to other f16 values
 					near = 0x1p-9
 				}
 				kernelsAgreeWithin(t, dev, fuseRopeAttention, c.build, c.points(), near)
@@ -151,8 +151,8 @@ func TestFusingRoPEIntoAttentionKeepsResults(t *testing.T) {
 	}
 }
 
-// A key that the device turns may be rounded to the other of two halves than the reference's: attention with
-// it is within its tolerance.
+// The device and the reference may round a rotated key to different f16 values. The tolerance of attention on
+// that key must allow for it.
 func TestAKeyBetweenTwoHalvesMayBeEither(t *testing.T) {
 	c := turnedAttention{pairs: neighbourPairs, attention: attention{
 		qHeads: 2, kvHeads: 2, headDim: 16, tokens: 2, context: 8, half: true, live: [][2]int{{2, 0}},
@@ -190,6 +190,6 @@ func TestAKeyBetweenTwoHalvesMayBeEither(t *testing.T) {
 		most = max(most, math.Abs(one.Data[i]-other.Data[i]))
 	}
 	if most == 0 || most > tolerance.Abs {
-		t.Errorf("%g apart, within %g", most, tolerance.Abs)
+		t.Errorf("results differ by %g, want more than 0 and at most %g", most, tolerance.Abs)
 	}
 }

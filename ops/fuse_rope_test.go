@@ -11,7 +11,7 @@ import (
 	"gpuscope/ops/basic"
 )
 
-// rotations are draws of graphs with a rotation of q and k.
+// rotations draws graphs that rotate q and k.
 var rotations = map[string]func(*rapid.T) *trial{"neighbours": sampleRotary, "halves": sampleRotaryHF}
 
 func TestBothRotationsAreOneDispatch(t *testing.T) {
@@ -30,10 +30,10 @@ func TestBothRotationsAreOneDispatch(t *testing.T) {
 	}
 	dispatches, levels := of(plain)
 	if d, l := of(fused); d != dispatches-1 || l != levels-1 {
-		t.Errorf("%d dispatches in %d levels, with two rotations %d in %d", d, l, dispatches, levels)
+		t.Errorf("%d dispatches in %d levels; as two separate rotations %d in %d", d, l, dispatches, levels)
 	}
 	if parts := partsOf(fused); parts != nil {
-		t.Errorf("made of %v: it is one operator as before", parts)
+		t.Errorf("fused from %v, want one operator as before", parts)
 	}
 	if ops := fused.NumOps(); ops != plain.NumOps() {
 		t.Errorf("%d operators, want %d", ops, plain.NumOps())
@@ -46,7 +46,7 @@ func TestMergingRotationsKeepsResults(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				c := sample(t)
 				if n := referencesAgree(t, fuseRope, c.build, c.steps); n != 1 {
-					t.Fatalf("fused in %d places", n)
+					t.Fatalf("fused in %d places, want 1", n)
 				}
 			})
 		})

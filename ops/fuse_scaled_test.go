@@ -18,10 +18,10 @@ func TestEmbeddingAppliesItsScale(t *testing.T) {
 		build func(b *graph.Builder, x graph.ValueID) graph.ValueID
 		want  []string
 	}{
-		"a number": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
+		"a scalar": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
 			return basic.Mul(b, "scale", x, constant(b, "factor", 1))
 		}, []string{"embed+scale (embedding) = [embed scale]"}},
-		"a number on the left": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
+		"a scalar on the left": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
 			return basic.Mul(b, "scale", constant(b, "factor", 1), x)
 		}, []string{"embed+scale (embedding) = [embed scale]"}},
 		"a row": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
@@ -30,7 +30,7 @@ func TestEmbeddingAppliesItsScale(t *testing.T) {
 		"itself": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
 			return basic.Mul(b, "scale", x, x)
 		}, nil},
-		"somebody else reads it": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
+		"another operator reads the embedding": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
 			return basic.Add(b, "add", basic.Mul(b, "scale", x, constant(b, "factor", 1)), x, 1)
 		}, nil},
 	} {
@@ -40,13 +40,13 @@ func TestEmbeddingAppliesItsScale(t *testing.T) {
 				b.Output(c.build(b, Embedding(b, "embed", noiseMatrix("embed.w", 50, 32, weight.F32), ids)))
 			}, gpu.DefaultLimits())
 			if got := partsOf(fused); !slices.Equal(got, c.want) {
-				t.Errorf("made of several are %v, want %v", got, c.want)
+				t.Errorf("fused %v, want %v", got, c.want)
 			}
 		})
 	}
 }
 
-// scaledGraph is a scaled embedding of a format.
+// scaledGraph draws an embedding with a scale, in one weight format.
 func scaledGraph(t *rapid.T) func(b *graph.Builder) {
 	f := drawFormat(t)
 	return func(b *graph.Builder) {

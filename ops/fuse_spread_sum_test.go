@@ -26,22 +26,22 @@ func TestProductSumIsInterleavedForItsReaders(t *testing.T) {
 	}
 	last := func(b *graph.Builder, v values) { b.Output(product(b, "end", norm(b, "norm2", v.next))) }
 	for name, c := range map[string]struct {
-		own    bool // what the next sum is of has rows of its own
+		own    bool // the next sum reads an input with its own live rows
 		build  func(b *graph.Builder, v values)
 		Routes map[string]string
 		spread []string
 	}{
-		"products take in the next": {build: last, spread: []string{"sum1.spread"}},
-		"and that before one more": {build: func(b *graph.Builder, v values) {
+		"the next sum is fused into products": {build: last, spread: []string{"sum1.spread"}},
+		"two sums before a fused sum": {build: func(b *graph.Builder, v values) {
 			h := product(b, "down2", product(b, "gate2", norm(b, "norm2", v.next)))
 			b.Output(product(b, "end", norm(b, "norm3", normWithResidual(b, "sum3", h, v.next))))
 		}, spread: []string{"sum1.spread", "sum2.spread"}},
-		"the next stays": {build: last, Routes: map[string]string{"rms_norm@sum2": "rows"}},
-		"somebody else reads it": {build: func(b *graph.Builder, v values) {
+		"the next sum is not fused": {build: last, Routes: map[string]string{"rms_norm@sum2": "rows"}},
+		"another operator reads the sum": {build: func(b *graph.Builder, v values) {
 			b.Output(basic.Sigmoid(b, "s", v.sum))
 			last(b, v)
 		}},
-		"what the next is of has rows of its own": {own: true, build: last},
+		"the next sum has its own live rows": {own: true, build: last},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := graph.NewBuilder(gpu.DefaultLimits())
@@ -67,17 +67,17 @@ func TestProductSumIsInterleavedForItsReaders(t *testing.T) {
 				}
 			}
 			if !slices.Equal(spread, c.spread) {
-				t.Errorf("spread are %v, want %v", spread, c.spread)
+				t.Errorf("interleaved values %v, want %v", spread, c.spread)
 			}
 		})
 	}
 }
 
-// spreadSums is a graph of several sums with norms, with the rule and as it is without any.
+// spreadSums builds a graph of several sums with norms twice: with the rule and without any rule.
 func spreadSums(t failer, build func(b *graph.Builder), limits gpu.Limits) (fused, plain *graph.Graph) {
 	fused = fusedBy(t, build, limits, fuseNormSum, fuseSpreadSum)
 	if placesIn(fused) == placesIn(fusedBy(t, build, limits, fuseNormSum)) {
-		t.Fatal("no sum is spread")
+		t.Fatal("no sum is interleaved")
 	}
 	return fused, fusedBy(t, build, limits)
 }
@@ -86,7 +86,7 @@ func threeSums(t *rapid.T) func(b *graph.Builder) { return normSumsGraph(t, 3) }
 
 func TestInterleavingSumsKeepsResults(t *testing.T) {
 	limits := gpu.DefaultLimits()
-	limits.MaxStorageBuffers = 11 // weights of some formats are four arrays
+	limits.MaxStorageBuffers = 11 // weights of some formats are stored in four arrays
 	rapid.Check(t, func(t *rapid.T) {
 		build := threeSums(t)
 		fused, plain := spreadSums(t, build, limits)
@@ -103,7 +103,7 @@ func TestInterleavedSumsOnTheGPU(t *testing.T) {
 	}
 }
 
-// A file may hold fewer numbers than it says.
+// A file may hold fewer elements than the dims of its constant declare.
 func TestInterleavedConstantCoversItsWholeRow(t *testing.T) {
 	b := graph.NewBuilder(gpu.DefaultLimits())
 	three := func() ([]byte, error) { return make([]byte, 12), nil }

@@ -16,16 +16,16 @@ import (
 	"gpuscope/trace"
 )
 
-// gatedRows is a gated MLP of x, which is 256 columns wide, with products behind it.
+// gatedRows is a gated MLP of x, which is 256 columns wide, and the products that read it.
 type gatedRows struct {
 	format   weight.Format
-	n        int   // columns of what is gated
+	n        int   // columns of the gated row
 	outs     []int // columns of each product
-	residual bool  // that each adds
-	Uses     bool  // it has a range of rows of its own, which leaves nothing
-	norm     bool  // behind the first, with another product
-	views    int   // between
-	// also reads what is gated, where it is not nil.
+	residual bool  // each product adds a residual
+	Uses     bool  // the residual has its own live rows, so nothing is deferred
+	norm     bool  // a norm and another product follow the first product
+	views    int   // number of views between the gated row and the products
+	// also adds another reader of the gated row, if it is not nil.
 	also   func(b *graph.Builder, y graph.ValueID)
 	Routes map[string]string
 }
@@ -61,7 +61,7 @@ func (c gatedRows) build(b *graph.Builder) {
 	}
 }
 
-// fused is the graph with the rule, and as it is without it.
+// fused builds the graph twice: with the rule and without it.
 func (c gatedRows) fused(t failer, limits gpu.Limits) (fused, plain *graph.Graph) {
 	return fusedBy(t, c.build, limits, fuseResidual, fuseGateUp, fuseSpread, fuseNorm),
 		fusedBy(t, c.build, limits, fuseResidual, fuseGateUp, fuseNorm)
@@ -72,27 +72,27 @@ func TestGatedMLPRowIsDeferredToItsReaders(t *testing.T) {
 		change func(*gatedRows)
 		left   bool
 	}{
-		"a product alone reads it":   {func(*gatedRows) {}, true},
-		"several do":                 {func(c *gatedRows) { c.outs = []int{24, 7} }, true},
-		"they read views of it":      {func(c *gatedRows) { c.views = 2 }, true},
-		"they add what has its rows": {func(c *gatedRows) { c.residual = true }, true},
-		"what they add may have others": {
+		"one product reads it":                        {func(*gatedRows) {}, true},
+		"several products read it":                    {func(c *gatedRows) { c.outs = []int{24, 7} }, true},
+		"the products read views of it":               {func(c *gatedRows) { c.views = 2 }, true},
+		"the products add a value with the same rows": {func(c *gatedRows) { c.residual = true }, true},
+		"the products add a value with its own live rows": {
 			func(c *gatedRows) { c.residual, c.Uses = true, true }, false,
 		},
 		"it is an output": {func(c *gatedRows) { c.also = (*graph.Builder).Output }, false},
-		"somebody else reads it, too": {func(c *gatedRows) {
+		"another operator reads it too": {func(c *gatedRows) {
 			c.also = func(b *graph.Builder, y graph.ValueID) { b.Output(basic.Sigmoid(b, "s", y)) }
 		}, false},
-		"a product has a view with other rows": {func(c *gatedRows) {
+		"a product reads a view with other rows": {func(c *gatedRows) {
 			c.also = func(b *graph.Builder, y graph.ValueID) {
 				y = basic.View(b, "halves", y, kind.Fixed(1), basic.Rest, kind.Fixed(128))
 				b.Output(Linear(b, "half", y, noiseMatrix("half.w", 24, 128, weight.F32), graph.None))
 			}
 		}, false},
-		"its route is asked for": {func(c *gatedRows) {
+		"its route is forced": {func(c *gatedRows) {
 			c.Routes = map[string]string{"linear_q8_0@gate": "tile64"}
 		}, false},
-		"that of a reader is": {func(c *gatedRows) {
+		"the route of a reader is forced": {func(c *gatedRows) {
 			c.Routes = map[string]string{"linear_q8_0@downa": "tile64"}
 		}, false},
 	} {
@@ -102,7 +102,7 @@ func TestGatedMLPRowIsDeferredToItsReaders(t *testing.T) {
 			g, _ := m.fused(t, gpu.DefaultLimits())
 			spread := func(v trace.Value) bool { return v.Name == "mul.spread" }
 			if left := slices.ContainsFunc(g.Describe().Values, spread); left != c.left {
-				t.Errorf("left: %v, want %v", left, c.left)
+				t.Errorf("deferred: %v, want %v", left, c.left)
 			}
 		})
 	}
@@ -128,7 +128,7 @@ func TestInterleavingRowsKeepsResults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fused, plain := sampleGatedRows(t).fused(t, gpu.DefaultLimits())
 		if placesIn(fused) == placesIn(plain) {
-			t.Fatal("nothing was left")
+			t.Fatal("nothing was deferred")
 		}
 		referencesOf(t, fused, plain, gatedRowsPoints, 0)
 	})

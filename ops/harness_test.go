@@ -20,37 +20,38 @@ import (
 	"gpuscope/ops/reference"
 )
 
-// trial is a graph of one operator (or a few) and how it is tried. Inputs are known by name.
+// trial is a graph of one operator (or a few) and how to test it. Inputs are identified by name.
 type trial struct {
 	name string
 	// build adds the inputs and the operator, and makes its results graph outputs.
 	build func(b *graph.Builder)
-	// steps are live points, run in order: dims of each tensor input, and each SymInt as a list of one.
+	// steps are live points, run in order: the dims of each tensor input, and each SymInt as a list of one.
 	steps []step
-	// below bounds integer inputs: values are 0 to below-1. Without an entry they are -1000 to 1000.
+	// below bounds integer inputs: values are 0 to below-1. An input without an entry gets -1000 to 1000.
 	below map[string]int
-	// fill gives the elements of an input in place of random ones.
+	// fill gives the elements of an input. The elements of other inputs are random.
 	fill map[string]func(i int) float64
-	// Routes forces routes, as graph.LiveOptions has it.
+	// Routes forces routes, as in graph.LiveOptions.
 	Routes map[string]string
-	// maxBinding, where it is not 0, stands in for the device's limit on a storage binding, so that small
-	// tables are split too.
+	// maxBinding replaces the device's limit on a storage binding if it is not 0, so that small tables are
+	// split too.
 	maxBinding uint64
-	// flushes has the kernels of a device that takes the smallest halves for 0.
+	// flushes selects the kernels for a device that flushes subnormal f16 values to 0.
 	flushes bool
-	// state has random elements in every State at the start, in place of zeros.
+	// state fills every State with random elements at the start. Otherwise they are zero.
 	state bool
-	// A result passes within abs or within rel of the reference; 1e-4 and 1e-3 where they are 0.
+	// A result passes if it is within abs or within rel of the reference. If they are 0, they are 1e-4 and
+	// 1e-3.
 	abs, rel float64
-	// maxWorkgroups, where it is not 0, stands in for the device's limit in each dimension, so that small
-	// grids fold too.
+	// maxWorkgroups replaces the device's limit in each dimension if it is not 0, so that small grids are
+	// folded too.
 	maxWorkgroups uint32
 	// static runs every live shape on the grids of the largest corner.
 	static bool
 	order  graph.Order
 }
 
-// failer is what tests and rapid's draws have in common.
+// failer is what testing.T and rapid.T have in common.
 type failer interface {
 	Helper()
 	Fatal(args ...any)
@@ -60,7 +61,7 @@ type failer interface {
 // step is a live point: dims of inputs and values of SymInts, by name.
 type step map[string][]int
 
-// input makes the StepInput of a live point.
+// input returns the StepInput of a live point.
 func (c *trial) input(t failer, g *graph.Graph, s step) *graph.StepInput {
 	in := &graph.StepInput{Read: g.Outputs()}
 	for _, v := range g.Inputs() {
@@ -68,7 +69,7 @@ func (c *trial) input(t failer, g *graph.Graph, s step) *graph.StepInput {
 		at, ok := s[info.Name]
 		switch {
 		case !ok:
-			t.Fatalf("step %v says nothing of input %s", s, info.Name)
+			t.Fatalf("step %v has no input %s", s, info.Name)
 		case info.SymInt:
 			in.SymInts = append(in.SymInts, graph.SymIntValue{Value: v, Int: int64(at[0])})
 		default:
@@ -102,10 +103,10 @@ func (c *trial) tensor(v graph.ValueID, info graph.ValueInfo, dims []int) graph.
 	return d
 }
 
-// noise is a number from -2 to 2, the same for the same name and index.
+// noise returns a number from -2 to 2 that depends only on name and index.
 func noise(name string, i int) float64 { return noiseOf(name)(i) }
 
-// noiseOf is noise of one name, which is hashed once.
+// noiseOf returns noise for one name. It hashes the name only once.
 func noiseOf(name string) func(i int) float64 {
 	seed := uint64(0xcbf29ce484222325)
 	for _, b := range []byte(name) { // FNV-1a
@@ -119,7 +120,7 @@ func noiseOf(name string) func(i int) float64 {
 	}
 }
 
-// constant is an f32 constant of noise.
+// constant adds an f32 constant filled with noise.
 func constant(b *graph.Builder, name string, dims ...int) graph.ValueID {
 	return b.Constant(name, graph.F32, dims, func() ([]byte, error) {
 		list := make([]float32, shape.Product(dims))
@@ -130,8 +131,8 @@ func constant(b *graph.Builder, name string, dims ...int) graph.ValueID {
 	})
 }
 
-// few is how many of n random cases a test tries on a device: with -short a tenth, but at least two. Each
-// compiles kernels of its own, which takes a software device most of the time of a test.
+// few returns how many of n random cases a test tries on a device: with -short a tenth, but at least two.
+// Each case compiles its own kernels, and on a software device that takes most of a test's time.
 func few(n int) int {
 	if testing.Short() {
 		return max(2, n/10)
@@ -139,8 +140,8 @@ func few(n int) int {
 	return n
 }
 
-// dealt are the cases of a list that a test tries for its i-th subject: all of them, or with -short one, so
-// that subjects that follow each other try them in turn.
+// dealt returns the cases of a list that a test tries for its i-th subject: all of them, or with -short one.
+// Consecutive subjects get consecutive cases, so that together they cover the list.
 func dealt[T any](i int, all []T) []T {
 	if testing.Short() {
 		i %= len(all)
@@ -160,8 +161,8 @@ func hold(t *testing.T, trials ...*trial) {
 	}
 }
 
-// holdLarge is hold for trials of more than 0.3 GMAC or 128 MiB: each is left out, and counted, where
-// GPUSCOPE_LARGE is not set.
+// holdLarge is hold for trials of more than 0.3 GMAC or 128 MiB. Each trial is skipped if GPUSCOPE_LARGE is
+// not set.
 func holdLarge(t *testing.T, trials ...*trial) {
 	if os.Getenv("GPUSCOPE_LARGE") != "" {
 		hold(t, trials...)
@@ -169,13 +170,13 @@ func holdLarge(t *testing.T, trials ...*trial) {
 	}
 	for _, c := range trials {
 		t.Run(c.name,
-			func(t *testing.T) { t.Skip("large: wants a real GPU and GPUSCOPE_LARGE (make test-large)") })
+			func(t *testing.T) { t.Skip("large: needs a real GPU and GPUSCOPE_LARGE (make test-large)") })
 	}
 }
 
-// run tries the graph on the GPU: each step three times, then all of them backwards, so that the graph grows
-// and shrinks. Every result is held to the reference, the three runs to each other, and nothing may be
-// written past the live elements.
+// run runs the graph on the GPU: each step three times, then all steps in reverse order, so that the graph
+// grows and shrinks. Every result must match the reference, and the three runs must match each other. Nothing
+// may be written past the live elements.
 func (c *trial) run(t *testing.T, dev gpu.Device) {
 	limits := dev.Info().Limits
 	if c.maxBinding > 0 {
@@ -237,7 +238,7 @@ func (c *trial) run(t *testing.T, dev gpu.Device) {
 	}
 }
 
-// fillState gives State random elements, the same to the device and to the reference.
+// fillState fills State with random elements, the same on the device and in the reference.
 func fillState(t *testing.T, x *engine.Executor, ref *reference.Interpreter) {
 	g := x.Graph()
 	for i := range g.NumValues() {
@@ -264,7 +265,7 @@ func fillState(t *testing.T, x *engine.Executor, ref *reference.Interpreter) {
 	}
 }
 
-// runPoisoned runs a step with its outputs poisoned, and returns their whole memory.
+// runPoisoned fills the outputs with poison, runs a step, and returns the whole memory of the outputs.
 func runPoisoned(x *engine.Executor, g *graph.Graph, in *graph.StepInput) ([][]byte, error) {
 	var all [][]byte
 	for _, v := range g.Outputs() {
@@ -289,7 +290,7 @@ func runPoisoned(x *engine.Executor, g *graph.Graph, in *graph.StepInput) ([][]b
 	return all, nil
 }
 
-// compare holds an output's memory to the reference: the live elements to its values, the rest to the poison.
+// compare checks an output's memory: the live elements against the reference, the rest against the poison.
 func (c *trial) compare(info graph.ValueInfo, dims []int, mem []byte, want reference.Tensor) error {
 	if !slices.Equal(dims, want.Dims) {
 		return fmt.Errorf("%s: planned dims %v, the reference has %v", info.Name, dims, want.Dims)
@@ -322,7 +323,7 @@ func (c *trial) compare(info graph.ValueInfo, dims []int, mem []byte, want refer
 		}
 		expected := want.Data[i]
 		if info.DType == graph.F32 {
-			expected = float64(float32(expected)) // what f32 has no room for is infinite
+			expected = float64(float32(expected)) // values beyond the range of f32 are infinite
 		}
 		if got == expected || math.IsNaN(got) && math.IsNaN(expected) {
 			continue
@@ -351,7 +352,7 @@ func (c *trial) compare(info graph.ValueInfo, dims []int, mem []byte, want refer
 	return nil
 }
 
-// tolerates holds an output of an operator to the tolerance that the operator states.
+// tolerates checks an operator's output against the tolerance that the operator declares.
 func tolerates(tolerance *reference.Tolerance, info graph.ValueInfo, mem []byte,
 	want reference.Tensor,
 ) error {
@@ -379,10 +380,10 @@ func tolerates(tolerance *reference.Tolerance, info graph.ValueInfo, mem []byte,
 	return nil
 }
 
-// tinyBuilder builds for a device of default limits.
+// tinyBuilder returns a builder for a device with default limits.
 func tinyBuilder() *graph.Builder { return graph.NewBuilder(gpu.DefaultLimits()) }
 
-// float32Bytes are floats as the device has them.
+// float32Bytes encodes floats as the device stores them.
 func float32Bytes(list []float32) []byte {
 	data := make([]byte, 0, 4*len(list))
 	for _, f := range list {

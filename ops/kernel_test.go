@@ -8,23 +8,23 @@ import (
 	"gpuscope/shaders"
 )
 
-// A kernel whose text was changed runs in place of the one that was planned for, or is refused before a plan
-// writes one field's value to another's place.
+// An edited kernel may replace the planned one only if its bindings and params match. Otherwise a plan would
+// write the value of one field into another.
 func TestEditedSourceKeepsPlannedBindingsAndParams(t *testing.T) {
 	was := kind.NewKernel(tinyBuilder(), "rms_norm", shaders.Constants{"Lanes": 64, "Vec": 4, "Both": false, "Residual": false, "Each": 0})
 	for _, c := range []struct{ name, from, to, want string }{
-		{"another body", "params.eps", "(params.eps * 1.0)", ""},
+		{"changed body", "params.eps", "(params.eps * 1.0)", ""},
 		{
-			"two fields change places", "  rows: u32,\n  width: u32,", "  width: u32,\n  rows: u32,",
+			"two fields swapped", "  rows: u32,\n  width: u32,", "  width: u32,\n  rows: u32,",
 			"param 0 of kernel",
 		},
-		{"a field of another name", "eps: f32", "epsilon: f32", "param 2 of kernel"},
-		{"a binding of another name", "weight: array", "bias: array", "binding 1 of kernel"},
+		{"renamed field", "eps: f32", "epsilon: f32", "param 2 of kernel"},
+		{"renamed binding", "weight: array", "bias: array", "binding 1 of kernel"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			changed := strings.Replace(was.Source, c.from, c.to, 1)
 			if changed == was.Source {
-				t.Fatalf("the text has no %q", c.from)
+				t.Fatalf("the source has no %q", c.from)
 			}
 			k, err := shaders.Read(changed)
 			if err != nil {
@@ -42,7 +42,7 @@ func TestEditedSourceKeepsPlannedBindingsAndParams(t *testing.T) {
 	}
 }
 
-// What a kernel takes of workgroup memory is known: the library does not check the device's limit.
+// The workgroup memory of a kernel must be known, because the GPU library does not check the device's limit.
 func TestUnknownWorkgroupMemoryIsRefused(t *testing.T) {
 	was := kind.NewKernel(tinyBuilder(), "rms_norm", shaders.Constants{"Lanes": 64, "Vec": 4, "Both": false, "Residual": false, "Each": 0})
 	k, err := shaders.Read(was.Source)

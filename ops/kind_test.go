@@ -17,8 +17,8 @@ import (
 
 var allDTypes = []graph.DType{graph.F32, graph.I32, graph.U32, graph.F16, graph.I8, graph.Q4}
 
-// drawArgs are arguments of a kind that its types take; of what shape is chance, but often of one. Every
-// value that it declares has the name of the argument in its own.
+// drawArgs draws arguments of the types that a kind takes. Their shapes are random, but often the same. The
+// name of every value that it declares contains the argument's name.
 func drawArgs(t *rapid.T, b *graph.Builder, k *kind.Kind) kind.Args {
 	args, usual := kind.Args{}, someDims(t, "dims")
 	for _, a := range k.Args {
@@ -82,12 +82,12 @@ func drawArg(t *rapid.T, b *graph.Builder, name string, typ kind.ArgType, usual 
 			func(f weight.Format) bool { return f.Name == typ.Format })]
 		return noiseMatrix(name, 16, rapid.SampledFrom([]int{8, 32, 64}).Draw(t, name), f)
 	}
-	t.Fatalf("a form of argument that has no draw: %s", typ)
+	t.Fatalf("no generator for arguments of type %s", typ)
 	return nil
 }
 
-// Whatever the shapes, an operator whose arguments are of the types of its row is built, or refused in words
-// that name it; and for what was built the reference gives results of the dims that were planned.
+// Whatever the shapes, arguments of the right types either build an operator or are refused with an error
+// that names it. The reference of a built operator returns results with the planned dims.
 func TestArgumentsOfAKindAreBuiltOrRefused(t *testing.T) {
 	built := map[string]bool{}
 	for i := range Kinds {
@@ -103,7 +103,7 @@ func TestArgumentsOfAKindAreBuiltOrRefused(t *testing.T) {
 				out := New(b, k.Name, "it", args)
 				if err := b.Err(); err != nil {
 					if !strings.Contains(err.Error(), "it") || out != nil {
-						t.Fatalf("%v: it does not name the operator, or gives outputs: %v", err, out)
+						t.Fatalf("%v: does not name the operator, or returned outputs: %v", err, out)
 					}
 					return
 				}
@@ -112,12 +112,12 @@ func TestArgumentsOfAKindAreBuiltOrRefused(t *testing.T) {
 			})
 		})
 	}
-	if len(built) < len(Kinds)/2 { // 20 draws of each, as with -short, build 63 of 87 or more
-		t.Errorf("of %d kinds only %d were ever built", len(Kinds), len(built))
+	if len(built) < len(Kinds)/2 { // 20 draws of each, as with -short, build at least 63 of 87
+		t.Errorf("of %d kinds only %d were built", len(Kinds), len(built))
 	}
 }
 
-// holdDims runs the reference of a graph, and holds the dims of its results to those that were planned.
+// holdDims runs the reference of a graph and checks that its results have the planned dims.
 func holdDims(t *rapid.T, b *graph.Builder, out []graph.ValueID) {
 	g, err := b.Finish()
 	if err != nil {
@@ -152,8 +152,8 @@ func holdDims(t *rapid.T, b *graph.Builder, out []graph.ValueID) {
 	}
 }
 
-// A tensor of another type is an error when the operator is added, for every tensor argument of every kind:
-// it names the operator, the argument, the value, its type and what is taken.
+// For every tensor argument of every kind, a tensor of another type is an error when the operator is added.
+// The error names the operator, the argument, the value, its type and the accepted types.
 func TestTensorsOfOtherTypesAreRefused(t *testing.T) {
 	for i := range Kinds {
 		k := &Kinds[i]
@@ -181,7 +181,7 @@ func TestTensorsOfOtherTypesAreRefused(t *testing.T) {
 					}
 					out := New(b, k.Name, "it", args)
 					if b.Err() == nil || out != nil {
-						t.Fatalf("it was built: %v", out)
+						t.Fatalf("the operator was built: %v", out)
 					}
 					for _, want := range []string{
 						"layer3.it (" + k.Name + ")", "argument " + a.Name, "culprit",
@@ -220,7 +220,7 @@ func TestMatricesOfOtherFormatsAreRefused(t *testing.T) {
 			b := tinyBuilder()
 			out := New(b, c.kind, "it", kind.Args{"x": in(b, "x", 3, 8), "weight": c.weight(b)})
 			if out != nil {
-				t.Errorf("it was built: %v", out)
+				t.Errorf("the operator was built: %v", out)
 			}
 			golden.Error(c.name, b.Err())
 		})
@@ -272,14 +272,14 @@ func TestArgumentsByNameAreHeldToTheKind(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := tinyBuilder()
 			if out := New(b, c.kind, "it", c.args(b)); out != nil || b.Err() == nil {
-				t.Fatalf("it was built: %v", out)
+				t.Fatalf("the operator was built: %v", out)
 			}
 			golden.Error(c.name, b.Err())
 		})
 	}
 }
 
-// A reader of files has integers as int64, lists as []any, and SymInts as values.
+// A file reader passes integers as int64, lists as []any, and SymInts as values.
 func TestArgumentsAreReadInEveryFileFormat(t *testing.T) {
 	b := tinyBuilder()
 	x := b.Input("x", graph.F32, []int{1, 8}, []int{3, 8})

@@ -31,7 +31,7 @@ type linearCase struct {
 	live        []int // numbers of rows, the largest first
 	Route       string
 	maxBinding  uint64
-	deep        bool // left out with -short: another case has its routes
+	deep        bool // skipped with -short: another case covers its routes
 }
 
 func (c linearCase) String() string {
@@ -48,7 +48,7 @@ func (c linearCase) String() string {
 	return s + " " + c.Route
 }
 
-// format is the format of weights that a kind takes.
+// format returns the weight format of the case's kind.
 func (c linearCase) format() weight.Format {
 	switch _, name, _ := strings.Cut(c.kind, "_"); name {
 	case "q4gsw":
@@ -102,20 +102,20 @@ func sampleLinear(t *rapid.T, kind string) *trial {
 	return built
 }
 
-// The shapes of a model's layers at their live rows, cut down where a kernel's path does not depend on it.
+// The shapes of a model's layers with their live rows, reduced where the size does not affect the kernel.
 func TestLinear(t *testing.T) {
 	var trials []*trial
 	for _, c := range []linearCase{
-		// Upstream's dynamic shapes.
+		// ExecuTorch's dynamic shapes.
 		{kind: "linear_q4gsw", k: 64, n: 128, group: 32, live: []int{128, 32, 1, 128}},
 		{kind: "linear_q4gsw", k: 72, n: 128, group: 24, live: []int{128, 32, 1}, deep: true},
 		{kind: "linear_q4gsw", k: 72, n: 512, group: 24, bias: true, live: []int{128, 32, 1}},
-		// Decode, with one step of the lanes over the columns and with several.
+		// Decode, where the lanes cover the columns in one step and in several.
 		{kind: "linear_q4gsw", k: 2048, n: 2048, group: 32, half: true, live: []int{1}},
 		{kind: "linear_q4gsw", k: 2048, n: 512, group: 64, live: []int{1}},
 		{kind: "linear_q4gsw", k: 8192, n: 256, group: 128, half: true, live: []int{1}},
 		{kind: "linear_q4gsw", k: 14336, n: 64, group: 32, half: true, live: []int{17, 7, 3, 1}},
-		// Every route by live rows, and its edges.
+		// Every route that live rows choose, and the limits of its range.
 		{
 			kind: "linear_q4gsw", k: 96, n: 131, group: 32, bias: true,
 			live: []int{129, 65, 64, 17, 16, 9, 8, 5, 4, 3, 2, 1},
@@ -128,7 +128,7 @@ func TestLinear(t *testing.T) {
 		{kind: "linear_f16", k: 8, n: 5, live: []int{67, 9, 3, 1}},
 		{kind: "linear_q8_0", k: 32, n: 2051, live: []int{67, 9, 3, 1}},
 		{kind: "linear_q8_0", k: 64, n: 16400, live: []int{65}, deep: true},
-		// A table over the limit of a binding, in three parts.
+		// A table larger than a binding, in three parts.
 		{
 			kind: "linear_q4gsw", k: 256, n: 700, group: 32, bias: true, live: []int{12, 3, 1},
 			maxBinding: 256 / 2 * 300,
@@ -144,12 +144,12 @@ func TestLinear(t *testing.T) {
 	hold(t, trials...)
 }
 
-// Every format on every route that live rows choose: rows of several chunks and lanes, and of one block.
+// Every format on every route that live rows choose. Rows have several chunks and lanes, or one block.
 func TestLinearOfEachFormat(t *testing.T) {
 	var trials []*trial
 	for i, f := range weight.Formats {
 		if f.Group > 0 && f.File == "" || f.Name == "" {
-			continue // those with options, and f32, are in the table
+			continue // TestLinear covers formats with options, and f32
 		}
 		c := linearCase{kind: f.KindName("linear")}
 		if f.Name == weight.Q4_0.Name {
@@ -160,7 +160,7 @@ func TestLinearOfEachFormat(t *testing.T) {
 		wide.k, wide.n, wide.bias = shape.DivUp(1152, block)*block, 70, true
 		wide.live = []int{130, 64, 16, 4, 1}
 		narrow.k, narrow.n, narrow.live = block, 131, []int{67, 9, 3, 1}
-		tiled := wide // as those of gate and up are, which are not split
+		tiled := wide // the route of gate and up products, which are not split
 		tiled.Route, tiled.live = "tile64", []int{130, 64}
 		cases := []linearCase{wide, tiled, narrow}
 		if testing.Short() { // a GEMV and one of the larger kernels
@@ -182,8 +182,7 @@ func TestLinearOfEachFormat(t *testing.T) {
 	hold(t, trials...)
 }
 
-// What weights of each format make of a row is as near to the product in float64 as f32 has it: no format
-// costs precision.
+// With every weight format, a product is as precise as f32 allows, compared to the product in float64.
 func TestProductsOfEachFormatArePrecise(t *testing.T) {
 	dev := gputest.Open(t)
 	for _, f := range weight.Formats {
@@ -225,13 +224,13 @@ func TestProductsOfEachFormatArePrecise(t *testing.T) {
 			dB := 10 * math.Log10(signal/gap)
 			t.Logf("%.0f dB", dB)
 			if !(dB > 120) {
-				t.Errorf("%.0f dB from the product in float64", dB)
+				t.Errorf("SNR of %.0f dB against the product in float64, want more than 120", dB)
 			}
 		})
 	}
 }
 
-// Upstream's shapes as they are.
+// ExecuTorch's shapes at full size.
 func TestLinearLarge(t *testing.T) {
 	var trials []*trial
 	for _, c := range []linearCase{
@@ -255,12 +254,12 @@ func TestLinearLarge(t *testing.T) {
 	holdLarge(t, trials...)
 }
 
-// Routes that are asked for do every live shape.
+// A forced route runs every live shape.
 func TestLinearRoutesAsked(t *testing.T) {
 	var trials []*trial
 	for i, route := range linearRouteNames {
 		if slices.Contains([]string{"last", "gemv_splits", "split64", "split128"}, route) {
-			continue // of those with what fusion rules tell them of, or with many columns
+			continue // these need a fusion rule, or more columns (below)
 		}
 		for _, kind := range dealt(i, []string{"linear_q4gsw", "linear_q8_0", "linear_f16", "linear"}) {
 			c := linearCase{kind: kind, k: 160, n: 75, live: []int{67, 16, 3, 1}, Route: route}
@@ -273,7 +272,7 @@ func TestLinearRoutesAsked(t *testing.T) {
 			trials = append(trials, c.trial())
 		}
 	}
-	// Columns that no step of the tiles divides, and rows and columns in their last tile.
+	// Columns that are not a multiple of a tile's step, and rows and columns that end inside a tile.
 	for i, route := range []string{"split64", "tile64", "tile128", "split128"} {
 		more := map[string]int{"split64": 1008, "split128": 504}[route]
 		for _, c := range dealt(i, []linearCase{
@@ -290,7 +289,8 @@ func TestLinearRoutesAsked(t *testing.T) {
 	hold(t, trials...)
 }
 
-// A route that a shape has too many rows for says how many it takes, and takes them.
+// If a shape has too many rows for a forced route, the error says how many the route takes. It takes that
+// many.
 func TestRoutesForFewRowsSayHowMany(t *testing.T) {
 	for route, most := range map[string]int{
 		"gemv": 1, "split64": 64, "tile64": kind.Always,
@@ -315,7 +315,7 @@ func TestRoutesForFewRowsSayHowMany(t *testing.T) {
 	}
 }
 
-// Four teams take more workgroup memory than some devices have, so that these take two.
+// Four teams need more workgroup memory than some devices have. Two teams are used there.
 func TestFourTeamsOfLanesShareATile(t *testing.T) {
 	limits := gpu.DefaultLimits()
 	for _, c := range []struct {
@@ -330,7 +330,8 @@ func TestFourTeamsOfLanesShareATile(t *testing.T) {
 		limits.MaxWorkgroupStorage = c.memory
 		o := &linear{w: weight.Matrix{Rows: c.n, Cols: 4096, Format: weight.Q4_0}}
 		if s := tiles64(o, &limits); s.teams != c.teams || s.lanes != 64*c.teams {
-			t.Errorf("%d bytes, N %d: %d teams, %d lanes, want %d", c.memory, c.n, s.teams, s.lanes, c.teams)
+			t.Errorf("%d bytes, N %d: %d teams, %d lanes, want %d teams",
+				c.memory, c.n, s.teams, s.lanes, c.teams)
 		}
 	}
 	was := tuned
@@ -348,7 +349,7 @@ func TestFourTeamsOfLanesShareATile(t *testing.T) {
 	hold(t, trials...)
 }
 
-// inSplits leaves a row in splits.
+// inSplits is an operator that defers a row stored in splits.
 type inSplits struct{ leaver }
 
 func (inSplits) left(int) graph.ValueID { return 1 }
@@ -359,17 +360,17 @@ func TestGEMVLaneCountMatchesTheDevice(t *testing.T) {
 		k, n, rows, lanes int
 	}{
 		{weight.Q4_0, 4096, 4096, 8, 128},
-		{weight.Q4_0, 4096, 12288, 16, 128}, // as many as run at once
+		{weight.Q4_0, 4096, 12288, 16, 128}, // all workgroups run at once
 		{weight.Q4_0, 4096, 14336, 8, 64},
-		{weight.Q4_0, 4096, 28672, 16, 64}, // however many still wait
+		{weight.Q4_0, 4096, 28672, 16, 64}, // halved only once, although workgroups still wait
 		{weight.Q4_0, 14336, 4096, 8, 224},
 		{weight.Q4_0, 2048, 16384, 16, 64},
 		{weight.Q4_0, 8192, 2048, 8, 256},
 		{weight.Q4_0, 2048, 2048, 4, 64},
 		{weight.Q4_K, 4096, 4096, 8, 128},
-		{weight.Q4_0, 2016, 32768, 16, 64}, // not fewer than 32
+		{weight.Q4_0, 2016, 32768, 16, 64}, // 63 lanes are too few to halve
 		{weight.Q8_0, 4096, 14336, 8, 64},
-		{weight.Q4_K, 4096, 14336, 16, 128}, // scales take longer to begin with
+		{weight.Q4_K, 4096, 14336, 16, 128}, // with several scales, starting a chunk takes longer
 		{weight.Q4_K, 14336, 4096, 16, 224},
 	} {
 		o := &linear{w: weight.Matrix{Rows: c.n, Cols: c.k, Format: c.f}, y: 1}
@@ -382,14 +383,14 @@ func TestGEMVLaneCountMatchesTheDevice(t *testing.T) {
 	left := &linear{w: weight.Matrix{Rows: 4096, Cols: 4096, Format: weight.Q4_0}, before: inSplits{}, y: 1}
 	limits := gpu.DefaultLimits()
 	if s := left.gemv(&limits); s.rows != 16 {
-		t.Errorf("of splits, K 4096, N 4096: %d rows, want 16", s.rows)
+		t.Errorf("x in splits, K 4096, N 4096: %d rows, want 16", s.rows)
 	}
 	left.w.Rows, left.w.Cols = 2048, 2048
 	if s := left.gemv(&limits); s.rows != 4 {
-		t.Errorf("of splits, K 2048, N 2048: %d rows, want 4", s.rows)
+		t.Errorf("x in splits, K 2048, N 2048: %d rows, want 4", s.rows)
 	}
-	// A lane that takes few columns at a time takes several times as many anyway, and with a table lanes wait
-	// for what others load of it.
+	// These formats keep their rows and lanes. With F16 a lane reads few columns at a time, so it takes
+	// several steps anyway. With a lookup table, lanes wait for the loads of other lanes.
 	for _, c := range []struct {
 		f        weight.Format
 		n, lanes int
@@ -436,7 +437,7 @@ func TestLinearChoosesItsRouteByLiveRows(t *testing.T) {
 	}
 }
 
-// What is said of why tiles are taken is true of them.
+// The reason given for a tile route is true for the shape.
 func TestReasonsForTilesAreTrue(t *testing.T) {
 	limits, said := gpu.LimitSets[1].Limits, map[kind.Reason]int{}
 	for _, k := range []int{256, 512, 1016, 1024, 1028, 4096} {
@@ -468,12 +469,12 @@ func TestReasonsForTilesAreTrue(t *testing.T) {
 		kind.ManyTiles128,
 	} {
 		if said[why] == 0 {
-			t.Errorf("never: %s", why)
+			t.Errorf("reason never given: %s", why)
 		}
 	}
 }
 
-// Splits of the columns are as many as a device has tiles of at once, and have enough columns each.
+// Columns are split into as many parts as fill the device with tiles, while each part keeps enough columns.
 func TestFewTilesSplitColumns(t *testing.T) {
 	limits := gpu.LimitSets[1].Limits
 	for _, c := range []struct{ Route, k, n, m, want int }{
@@ -487,7 +488,7 @@ func TestFewTilesSplitColumns(t *testing.T) {
 		{linearSplit64, 2048, 2048, 64, 8},
 		{linearSplit64, 14336, 4096, 17, 24},
 		{linearSplit64, 2048, 1024, 64, 8},
-		{linearSplit64, 2048, 512, 64, 16}, // of 128 columns: of 256 they would fill half of the device
+		{linearSplit64, 2048, 512, 64, 16}, // 128 columns each; with 256 they would fill half of the device
 	} {
 		o := linear{w: weight.Matrix{Rows: c.n, Cols: c.k, Format: weight.Q4_0}}
 		o.plan(&limits)
@@ -497,8 +498,8 @@ func TestFewTilesSplitColumns(t *testing.T) {
 	}
 }
 
-// What a graph allocates for a product is enough for any number of rows, on each route that is asked for and
-// on the one that --static pins, and no grid is larger than at some corner.
+// A graph allocates enough memory for a product with any number of rows, on each forced route and on the
+// route that --static pins. No live grid exceeds the largest grid of the corners.
 func TestProductsHaveRoomForAnyNumberOfRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := linearCase{
@@ -513,7 +514,7 @@ func TestProductsHaveRoomForAnyNumberOfRows(t *testing.T) {
 		c.build(b)
 		g, err := b.Finish()
 		if errors.Is(err, graph.ErrRoute) {
-			t.Skip(err) // these sizes rule it out
+			t.Skip(err) // the route is not available for these sizes
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -538,8 +539,8 @@ func TestProductsHaveRoomForAnyNumberOfRows(t *testing.T) {
 	})
 }
 
-// Sums of splits have the memory that some step fills, and no more: of few rows there are the most splits, of
-// many the most rows of each. With --static few rows may be split that else would not.
+// The sums of splits get exactly the memory that the largest step fills. Few rows have the most splits; with
+// many rows, each split has the most rows. With --static, few rows may be split that otherwise would not be.
 func TestSplitSumsHaveMemoryForTheLargestStep(t *testing.T) {
 	for _, c := range []linearCase{
 		{k: 2048, n: 2048, live: []int{512}},
@@ -567,12 +568,12 @@ func TestSplitSumsHaveMemoryForTheLargestStep(t *testing.T) {
 			}
 		}
 		if sums.Bytes != most {
-			t.Errorf("%v: %d bytes, steps fill %d", c, sums.Bytes, most)
+			t.Errorf("%v: %d bytes allocated, the largest step fills %d", c, sums.Bytes, most)
 		}
 	}
 }
 
-// Tiles are as large as workgroup memory allows; where four teams have no room, two serve.
+// Tiles are as large as workgroup memory allows. If four teams do not fit, two are used.
 func TestTilesFitTheWorkgroupMemory(t *testing.T) {
 	for _, c := range []struct {
 		memory uint32
@@ -605,8 +606,8 @@ func TestTilesFitTheWorkgroupMemory(t *testing.T) {
 	}
 }
 
-// The sum behind a product is taken in by its kernels, on every route; a row of either side serves all rows
-// of the other, as the sum itself would have it.
+// The kernels of every route add the residual that follows a product. A single row on either side is
+// broadcast to all rows of the other, as in the unfused sum.
 func TestLinearAddsAResidual(t *testing.T) {
 	var trials []*trial
 	for i, f := range weight.Formats {
@@ -648,8 +649,8 @@ func TestLinearAddsAResidual(t *testing.T) {
 	hold(t, trials...)
 }
 
-// A kernel of its own would cost a decode step more than the sum that it takes in: its code is fetched from
-// memory in every layer.
+// Projections with and without a residual share a kernel. A second kernel would cost a decode step more than
+// the fused sum saves, because its code is fetched from memory in every layer.
 func TestProjectionsShareAKernelDespiteResiduals(t *testing.T) {
 	b := graph.NewBuilder(gpu.DefaultLimits())
 	x := b.Input("x", graph.F32, []int{1, 1, 256}, []int{1, 70, 256})
@@ -664,12 +665,12 @@ func TestProjectionsShareAKernelDespiteResiduals(t *testing.T) {
 		t.Fatal(err)
 	}
 	if up.kernels[0] != down.kernels[0] {
-		t.Errorf("route %s has a kernel for each:\n%s\n%s", linearRoutes[0].name, up.kernels[0].Constants,
-			down.kernels[0].Constants)
+		t.Errorf("route %s has two kernels, want a shared one:\n%s\n%s", linearRoutes[0].name,
+			up.kernels[0].Constants, down.kernels[0].Constants)
 	}
 }
 
-// Each param is one that a submit has to wait for: a GEMV has those that its kernel cannot know.
+// A submit has to wait for every param. So a GEMV only has params that its kernel cannot know.
 func TestGEMVParamsHoldWhatItsKernelCannotKnow(t *testing.T) {
 	mlp := func(b *graph.Builder) {
 		x := b.Input("x", graph.F32, []int{1, 256}, []int{9, 256})
@@ -685,12 +686,12 @@ func TestGEMVParamsHoldWhatItsKernelCannotKnow(t *testing.T) {
 	for name, c := range map[string]struct {
 		limits gpu.Limits
 		rules  []graph.Fusion
-		want   []string // of each kernel
+		want   []string // params and constants of each kernel
 	}{
 		"fused":   {whole, Fusions, []string{"const n const eps", "const n"}},
 		"unfused": {whole, nil, []string{"residual_rows const n"}},
 		"parts":   {halves, nil, []string{"n first residual_rows"}},
-		"a norm left to parts": {
+		"norm deferred to parts": {
 			halves, []graph.Fusion{fuseNorm}, []string{"n first const eps", "n first residual_rows"},
 		},
 	} {

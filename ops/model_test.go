@@ -13,7 +13,8 @@ import (
 	"gpuscope/ops/weight"
 )
 
-// smallLlama is a Llama of two layers: all operators that one needs, in one graph for prefill and decode.
+// smallLlama is a Llama with two layers. It uses every operator that a Llama needs, in one graph for prefill
+// and decode.
 func smallLlama(b *graph.Builder) {
 	const (
 		dim, heads, kvHeads, headDim, hidden = 64, 4, 2, 16, 96
@@ -58,8 +59,8 @@ func smallLlama(b *graph.Builder) {
 	b.Output(basic.Argmax(b, "token", logits, false))
 }
 
-// A prefill, decodes, and a second prefill behind them, then all of it backwards: one graph, held to its
-// references, with the caches they fill.
+// Runs a prefill, decode steps and a second prefill, then all of them in reverse. One graph does all of it,
+// and its results and caches match the reference.
 func TestALlamaFollowsItsReference(t *testing.T) {
 	c := &trial{
 		name: "two layers", build: smallLlama, below: map[string]int{"ids": 200}, abs: 1e-3, rel: 1e-3,
@@ -125,7 +126,7 @@ func TestInterpreterSaysWhatIsMissing(t *testing.T) {
 	})
 }
 
-// A visitor sees each operator's values as they come, may put others in their place, and may stop.
+// A visitor sees each operator's values as they are computed. It can replace them, and it can stop the step.
 func TestInterpreterVisitsOperators(t *testing.T) {
 	b := tinyBuilder()
 	x := in(b, "x", 2)
@@ -150,7 +151,7 @@ func TestInterpreterVisitsOperators(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := ref.Tensor(z).Data; got[0] != 20 || got[1] != 40 {
-		t.Errorf("got %v, want what follows from the values put in place: [20 40]", got)
+		t.Errorf("got %v, want the result of the replaced values: [20 40]", got)
 	}
 	stop := errors.New("stop")
 	if err := ref.Step(step, func(graph.OpID) error { return stop }); !errors.Is(err, stop) {

@@ -9,7 +9,8 @@ import (
 	"gpuscope/ops/weight"
 )
 
-// What the pieces stand for is what the format reads from them, and the gap is what that is from the weights.
+// The format reads the quantized pieces as values near the weights. The reported errors are the exact
+// differences.
 func TestQuantizedWeightsAreNearAndTheirErrorExact(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for _, group := range []int{32, 64, 128} {
@@ -47,17 +48,17 @@ func TestQuantizedWeightsAreNearAndTheirErrorExact(t *testing.T) {
 			largest, sum = max(largest, gap), sum+gap*gap
 			scale := math.Float32frombits(binary.LittleEndian.Uint32(scales[4*(i/group):]))
 			if gap > math.Abs(float64(scale))*1.01 {
-				t.Errorf("groups of %d: weight %d is %v, read as %v, steps of %v", group, i, w, read[i],
+				t.Errorf("groups of %d: weight %d is %v, read as %v, step %v", group, i, w, read[i],
 					scale)
 			}
 		}
 		if math.Abs(largest-worst) > 1e-9 || math.Abs(sum-squares) > 1e-9*sum {
-			t.Errorf("groups of %d: %v and %v are left, told %v and %v", group, largest, sum, worst, squares)
+			t.Errorf("groups of %d: largest error %v and sum of squares %v, reported %v and %v",
+				group, largest, sum, worst, squares)
 		}
 	}
 }
 
-// Weights that lie on a grid of 16 steps lose nothing.
 func TestWeightsOnAGridAreQuantizedExactly(t *testing.T) {
 	row := make([]float32, 32)
 	for _, scale := range []float32{0.25, -3, 1e-30} {
@@ -65,7 +66,7 @@ func TestWeightsOnAGridAreQuantizedExactly(t *testing.T) {
 			row[i] = float32(i%16-8) * scale
 		}
 		if worst, _ := weight.QuantizeQ4GSW(row, 32, make([]byte, 16), make([]byte, 4)); worst != 0 {
-			t.Errorf("steps of %v: %v is left", scale, worst)
+			t.Errorf("step %v: error %v, want 0", scale, worst)
 		}
 	}
 }
@@ -76,7 +77,7 @@ func TestNonFiniteWeightHasANonFiniteError(t *testing.T) {
 		row[5], row[6], row[40] = float32(bad), 1, 1
 		_, squares := weight.QuantizeQ4GSW(row, 32, make([]byte, 32), make([]byte, 8))
 		if !math.IsNaN(squares) && !math.IsInf(squares, 0) {
-			t.Errorf("%v: %v is left", bad, squares)
+			t.Errorf("%v: squared error %v, want NaN or Inf", bad, squares)
 		}
 	}
 }

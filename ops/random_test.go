@@ -19,19 +19,19 @@ import (
 	"gpuscope/ops/weight"
 )
 
-// Random graphs of the operators in Kinds. What goes into an argument follows from its type alone: earlier
-// results, new constants and State, numbers. A draw that some operator refuses is dropped, so what stays is
-// legal, and often odd.
+// Random graphs of the operators in Kinds. The type of an argument alone decides how it is drawn: an earlier
+// result, a new constant or State, a number. A draw that an operator refuses is dropped, so the graphs are
+// legal, and often unusual.
 
-// rowsAtMostLive is the largest live number of rows of the inputs of a random graph.
+// rowsAtMostLive is the largest live number of rows of a random graph's inputs.
 const rowsAtMostLive = 12
 
-// grown is a random graph as what is done to a builder, so that it can be built again with more.
+// grown is a random graph, stored as calls to a builder so that it can be rebuilt with more operators.
 type grown struct {
 	steps []func(b *graph.Builder, pool []graph.ValueID) []graph.ValueID
 }
 
-// build makes the graph, and returns all tensors and SymInts that are there to be read: the inputs first.
+// build makes the graph. It returns all tensors and SymInts, the inputs first, and the number of inputs.
 func (r *grown) build(b *graph.Builder) (pool []graph.ValueID, made int) {
 	in := func(name string, t graph.DType, dims ...int) graph.ValueID {
 		lowest := slices.Clone(dims)
@@ -51,7 +51,7 @@ func (r *grown) build(b *graph.Builder) (pool []graph.ValueID, made int) {
 	return pool, made
 }
 
-// live are points at which the graph is tried.
+// live returns the live points at which the graph is tested.
 func (r *grown) live() []step {
 	var list []step
 	for i, n := range []int{rowsAtMostLive, 1, 7} {
@@ -62,7 +62,7 @@ func (r *grown) live() []step {
 	return list
 }
 
-// legal says whether the graph is built and planned at every live point.
+// legal reports whether the graph can be built, and planned at every live point.
 func (r *grown) legal(t failer) bool {
 	b := tinyBuilder()
 	r.build(b)
@@ -79,7 +79,7 @@ func (r *grown) legal(t failer) bool {
 	return err == nil
 }
 
-// drawGrown is a random graph of some operators.
+// drawGrown draws a random graph of several operators.
 func drawGrown(t *rapid.T) *grown {
 	r := &grown{}
 	for range rapid.IntRange(4, 40).Draw(t, "tries") {
@@ -109,10 +109,10 @@ func drawGrown(t *rapid.T) *grown {
 	return r
 }
 
-// drawFrom draws what makes an argument of a type, given the values that are there.
+// drawFrom draws how to make an argument of a type from the values that exist so far.
 func drawFrom(t *rapid.T, b *graph.Builder, pool []graph.ValueID, name string, typ kind.ArgType,
 ) func(*graph.Builder, []graph.ValueID) any {
-	// of are the places in the pool of the values that may be taken.
+	// of returns the indices in the pool of the values that may be used.
 	of := func(may func(info graph.ValueInfo) bool) (list []int) {
 		for i, v := range pool {
 			if info, ok := b.Value(v); ok && may(info) {
@@ -165,7 +165,7 @@ func drawFrom(t *rapid.T, b *graph.Builder, pool []graph.ValueID, name string, t
 	return func(*graph.Builder, []graph.ValueID) any { return fixed }
 }
 
-// Every operator of a random graph gives on the GPU what its reference makes of the same arguments.
+// Every operator of a random graph computes on the GPU what its reference computes from the same arguments.
 func TestRandomTableGraphsRunOnTheGPU(t *testing.T) {
 	dev := gputest.Open(t)
 	tried := map[string]int{}
@@ -174,16 +174,16 @@ func TestRandomTableGraphsRunOnTheGPU(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { r.hold(t, dev, tried) })
 	}
 	t.Logf("%d kinds compared: %v", len(tried), tried)
-	if len(tried) < len(Kinds)/2 { // those on SymInts are seen in what they shape
+	if len(tried) < len(Kinds)/2 { // operators on SymInts are only checked through shapes
 		t.Errorf("of %d kinds only %d were compared: %v", len(Kinds), len(tried), tried)
 	}
 }
 
-// hold runs the graph at each live point, with every result an output of it, and holds each operator to its
-// reference on the arguments that the GPU had.
+// hold runs the graph at each live point, with every result as an output. It compares each operator to its
+// reference, which gets the arguments that the GPU had.
 func (r *grown) hold(t *testing.T, dev gpu.Device, tried map[string]int) {
 	if len(r.steps) == 0 {
-		return // nothing that was drawn was legal
+		return // no drawn operator was legal
 	}
 	b := graph.NewBuilder(dev.Info().Limits)
 	pool, made := r.build(b)
@@ -214,7 +214,7 @@ func (r *grown) hold(t *testing.T, dev gpu.Device, tried map[string]int) {
 		}
 		err := ref.Step(in, func(id graph.OpID) error {
 			spec := operators[id]
-			// Of what is large a small error may become a large one.
+			// A small error in a large input may become a large error, so these outputs are not compared.
 			large := func(f float64) bool { return !(math.Abs(f) < 100) }
 			tame := !slices.ContainsFunc(spec.Inputs, func(v graph.ValueID) bool {
 				return slices.ContainsFunc(ref.Tensor(v).Data, large)

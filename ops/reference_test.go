@@ -13,7 +13,7 @@ import (
 	"gpuscope/ops/reference"
 )
 
-// byRows says which kinds compute no more than the rows that are wanted of them.
+// byRows reports whether a kind computes only the rows that are requested.
 func byRows(kind string) bool {
 	family, _, _ := strings.Cut(kind, "_")
 	return slices.Contains([]string{
@@ -21,8 +21,8 @@ func byRows(kind string) bool {
 	}, family)
 }
 
-// What a reference computes of a part is, to the bit, what it computes of the whole, for every kind; and the
-// kinds that are expensive leave the rest alone.
+// For every kind, the reference computes a part bit for bit as it computes the whole. The expensive kinds do
+// not compute the rest.
 func TestChosenElementsAreThoseOfTheWholeReference(t *testing.T) {
 	for _, k := range Kinds {
 		t.Run(k.Name, func(t *testing.T) {
@@ -31,13 +31,13 @@ func TestChosenElementsAreThoseOfTheWholeReference(t *testing.T) {
 				left += holdChosen(t, &k, seed)
 			}
 			if byRows(k.Name) && left == 0 {
-				t.Error("everything was computed, whatever was wanted")
+				t.Error("all elements were computed, although only some were requested")
 			}
 		})
 	}
 }
 
-// holdChosen holds a part to the whole, and counts what was not computed.
+// holdChosen compares a part to the whole, and counts the elements that were not computed.
 func holdChosen(t *testing.T, k *kind.Kind, seed int) (left int) {
 	c := rapid.Custom(samples[k.Name]).Example(seed)
 	g := finish(t, c)
@@ -58,16 +58,16 @@ func holdChosen(t *testing.T, k *kind.Kind, seed int) (left int) {
 	for _, v := range g.Outputs() {
 		got, want := part.Tensor(v), whole.Tensor(v)
 		if !slices.Equal(got.Dims, want.Dims) {
-			t.Fatalf("dims %v, of the whole %v", got.Dims, want.Dims)
+			t.Fatalf("dims %v, in the whole %v", got.Dims, want.Dims)
 		}
 		for j, w := range want.Data {
 			row, col := j/shape.Last(want.Dims), j%shape.Last(want.Dims)
 			switch {
 			case math.IsNaN(w) || got.Data[j] == w:
 			case !math.IsNaN(got.Data[j]):
-				t.Fatalf("row %d column %d is %v, of the whole %v", row, col, got.Data[j], w)
+				t.Fatalf("row %d column %d is %v, in the whole %v", row, col, got.Data[j], w)
 			case chosen(choice, row, col):
-				t.Fatalf("row %d column %d is wanted and was not computed", row, col)
+				t.Fatalf("row %d column %d was requested but not computed", row, col)
 			default:
 				left++
 			}
@@ -76,7 +76,7 @@ func holdChosen(t *testing.T, k *kind.Kind, seed int) (left int) {
 	return left
 }
 
-// drawSome are some numbers of rows or columns, not all of which need be there; or nil for all.
+// drawSome draws row or column numbers, some of which may not exist, or nil for all.
 func drawSome(t *rapid.T, name string) []int {
 	if rapid.IntRange(0, 3).Draw(t, "all "+name) == 0 {
 		return nil

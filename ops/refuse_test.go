@@ -12,9 +12,9 @@ import (
 	"gpuscope/ops/weight"
 )
 
-// in is an f32 graph input of fixed dims.
+// in adds an f32 graph input with fixed dims.
 func in(b *graph.Builder, name string, dims ...int) graph.ValueID {
-	dims = append([]int{}, dims...) // a scalar has dims too: none
+	dims = append([]int{}, dims...) // for a scalar, empty instead of nil
 	return b.Input(name, graph.F32, dims, dims)
 }
 
@@ -195,7 +195,7 @@ func TestBuildRefusesArgumentsThatDoNotFit(t *testing.T) {
 	}
 }
 
-// After the first error constructors do nothing, and the first error is the one that counts.
+// After the first error constructors do nothing, and Finish returns that error.
 func TestConstructorsPassAnEarlierErrorOn(t *testing.T) {
 	first := errors.New("the first error")
 	for name, build := range map[string]func(b *graph.Builder, x graph.ValueID){

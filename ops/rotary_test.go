@@ -12,7 +12,7 @@ import (
 	"gpuscope/trace"
 )
 
-// rotaryTrial turns q of so many tokens at most, which is s or, of the last alone, 1.
+// rotaryTrial rotates q and k. q has at most queries tokens: s, or 1 for the last token only.
 func rotaryTrial(queries, s, heads, kvHeads, d int) *trial {
 	return &trial{
 		name: fmt.Sprintf("S %d, %d in q, heads %d and %d of %d", s, queries, heads, kvHeads, d),
@@ -34,7 +34,7 @@ func rotaryStep(queries, s, heads, kvHeads, d int) step {
 	return step{"q": q, "k": {1, s, kvHeads, d}, "cos": {s, d / 2}, "sin": {s, d / 2}}
 }
 
-// drawQueries is s, or 1.
+// drawQueries draws s, or 1 for the last token only.
 func drawQueries(t *rapid.T, s int) int {
 	if rapid.Bool().Draw(t, "of the last") {
 		return 1
@@ -67,7 +67,7 @@ func TestApplyRotaryEmb(t *testing.T) {
 	hold(t, trials...)
 }
 
-// Of the tables a dispatch reads the rows of the positions that it turns.
+// A dispatch reads only the table rows of the positions that it rotates.
 func TestLastQPositionReadsOneTableRow(t *testing.T) {
 	const heads, kvHeads, d = 8, 2, 16
 	for _, queries := range []int{7, 1} {
@@ -83,7 +83,7 @@ func TestLastQPositionReadsOneTableRow(t *testing.T) {
 	}
 }
 
-// rotaryHFTrial turns the first elements of heads of d.
+// rotaryHFTrial rotates the first elements of heads that are d wide.
 func rotaryHFTrial(queries, s, heads, kvHeads, d, turned, positions int) *trial {
 	return &trial{
 		name: fmt.Sprintf("S %d, %d in q, heads %d and %d of %d, %d turned, positions %d", s, queries, heads,

@@ -14,8 +14,8 @@ import (
 	"gpuscope/trace"
 )
 
-// samples draws, for each kind of operator, a graph with it and legal live points; those of a family come
-// from its rows. The tests that hold every operator go through them.
+// samples draws, for each kind of operator, a graph with it and legal live points. The kinds of a family are
+// added from its rows. Tests that cover every operator use it.
 var samples = map[string]func(t *rapid.T) *trial{
 	"apply_rotary_emb":             sampleRotary,
 	"apply_rotary_emb_hf":          sampleRotaryHF,
@@ -72,8 +72,7 @@ func init() {
 	}
 }
 
-// draw is an integer from lo to hi, with the ends and what surrounds multiples of 64 more often than the
-// rest.
+// draw draws an integer from lo to hi. It favours both ends and the neighbourhood of multiples of 64.
 func draw(t *rapid.T, name string, lo, hi int) int {
 	edges := []int{lo, hi}
 	for _, n := range []int{2, 3, 4, 5, 7, 31, 63, 64, 65, 127, 128, 129, 255, 256, 257} {
@@ -84,12 +83,12 @@ func draw(t *rapid.T, name string, lo, hi int) int {
 	return rapid.OneOf(rapid.SampledFrom(edges), rapid.IntRange(lo, hi)).Draw(t, name)
 }
 
-// drawFormat is a format for rows of any length: all but the one with a scale to a row, of one length.
+// drawFormat draws a weight format for rows of any length. It excludes qcs4w, which has one scale per row.
 func drawFormat(t *rapid.T) weight.Format {
 	return rapid.SampledFrom(weight.Formats).Filter(func(f weight.Format) bool { return f.Name != "qcs4w" }).Draw(t, "format")
 }
 
-// drawSteps is some live points.
+// drawSteps draws one to four live points.
 func drawSteps(t *rapid.T, one func(i int) step) []step {
 	var list []step
 	for i := range rapid.IntRange(1, 4).Draw(t, "steps") {
@@ -101,7 +100,7 @@ func drawSteps(t *rapid.T, one func(i int) step) []step {
 func TestEveryOperatorHasASample(t *testing.T) {
 	for _, info := range Kinds {
 		if samples[info.Name] == nil {
-			t.Errorf("%s: samples has no graph of it", info.Name)
+			t.Errorf("%s: no graph in samples", info.Name)
 		}
 	}
 	if len(samples) != len(Kinds) {
@@ -109,7 +108,7 @@ func TestEveryOperatorHasASample(t *testing.T) {
 	}
 }
 
-// A legal live point must be planned within what the corners allocated and compiled, whatever the order.
+// Every legal live point can be planned with what the corners allocated and compiled, in any order.
 func TestNoLivePlanExceedsItsCorners(t *testing.T) {
 	for _, info := range Kinds {
 		t.Run(info.Name, func(t *testing.T) {
@@ -127,7 +126,7 @@ func TestNoLivePlanExceedsItsCorners(t *testing.T) {
 	}
 }
 
-// The route that --static pins must do every legal live point.
+// The route that --static pins must run every legal live point.
 func TestStaticModeTakesEveryLivePoint(t *testing.T) {
 	for _, info := range Kinds {
 		t.Run(info.Name, func(t *testing.T) {
@@ -145,8 +144,8 @@ func TestStaticModeTakesEveryLivePoint(t *testing.T) {
 	}
 }
 
-// Why a grid is what it is ends with counts that can be seen in the shapes: a number of workgroups that is
-// only itself explains nothing. Of the lanes that it starts no more than all are idle.
+// The explanation of a grid ends with counts that are visible in the shapes: a number of workgroups explained
+// by itself explains nothing. The number of idle lanes is at most the number of lanes started.
 func TestEveryGridIsDerivedFromTheLiveShape(t *testing.T) {
 	for _, info := range Kinds {
 		t.Run(info.Name, func(t *testing.T) {
@@ -177,7 +176,7 @@ func TestEveryGridIsDerivedFromTheLiveShape(t *testing.T) {
 	}
 }
 
-// explained says what is wrong with the arithmetic of a plan's grid, "" for nothing.
+// explained returns what is wrong with the arithmetic of a plan's grid, or "".
 func explained(p *trace.Plan) string {
 	if p.Grid == nil {
 		return "its grid has no arithmetic"
@@ -189,14 +188,14 @@ func explained(p *trace.Plan) string {
 	if groups != p.NeededGroups {
 		return fmt.Sprintf("%v makes %d workgroups, not %d", *p.Grid, groups, p.NeededGroups)
 	}
-	// Elements are known from the shape, even where a row has one.
+	// A number of elements is visible in the shape, even if each workgroup has one.
 	if one := p.Grid.Terms[0]; len(p.Grid.Terms) == 1 && one.Per == 1 && one.Name != "elements" {
-		return fmt.Sprintf("%d workgroups are %s %d, which is only itself", groups, one.Name, one.Value)
+		return fmt.Sprintf("%d workgroups are explained only by %s %d", groups, one.Name, one.Value)
 	}
 	return ""
 }
 
-// A plan is made again in every step, so it must not allocate.
+// Every step plans again, so planning must not allocate.
 func TestPlansDoNotAllocate(t *testing.T) {
 	for _, info := range Kinds {
 		t.Run(info.Name, func(t *testing.T) {
@@ -223,7 +222,7 @@ func TestPlansDoNotAllocate(t *testing.T) {
 	}
 }
 
-// finish makes the graph of a trial for a device of default limits.
+// finish builds the graph of a trial for a device with default limits.
 func finish(t failer, c *trial) *graph.Graph {
 	limits := gpu.DefaultLimits()
 	if c.maxBinding > 0 {
@@ -238,7 +237,7 @@ func finish(t failer, c *trial) *graph.Graph {
 	return g
 }
 
-// liveOf is what of a graph changes.
+// liveOf returns the live state of a graph.
 func liveOf(t failer, g *graph.Graph, o graph.LiveOptions) *graph.Live {
 	t.Helper()
 	live, err := graph.NewLive(g, o)
@@ -248,7 +247,7 @@ func liveOf(t failer, g *graph.Graph, o graph.LiveOptions) *graph.Live {
 	return live
 }
 
-// liveAt has the shapes of a step in force.
+// liveAt returns the live state of a graph at the shapes of a step.
 func liveAt(t failer, g *graph.Graph, in *graph.StepInput) *graph.Live {
 	t.Helper()
 	live := liveOf(t, g, graph.LiveOptions{})
@@ -283,7 +282,7 @@ func bring(live *graph.Live, in *graph.StepInput) error {
 	return nil
 }
 
-// The same random graphs, on the GPU. Seeds are fixed, so a failure comes again.
+// The same random graphs run on the GPU. Seeds are fixed, so a failure is reproducible.
 func TestRandomShapesOnTheGPU(t *testing.T) {
 	dev := gputest.Open(t)
 	for i, info := range Kinds {

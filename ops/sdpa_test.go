@@ -18,13 +18,13 @@ import (
 // attention is a sdpa_with_kv_cache in a graph.
 type attention struct {
 	qHeads, kvHeads, headDim int
-	tokens, context          int // at most
+	tokens, context          int // the most
 	window                   int // 0 for none
 	half                     bool
-	Last                     bool // q is of the last token alone
+	Last                     bool // q holds the last token only
 	Route                    string
-	gain                     float64     // of q; 1 where it is 0
-	stream                   streamShape // of the streaming kernel; the zero shape for the best one
+	gain                     float64     // factor on q; 0 means 1
+	stream                   streamShape // shape of the streaming kernel; zero means the best one
 	live                     [][2]int    // tokens and position of each step
 }
 
@@ -53,7 +53,7 @@ func (c attention) build(b *graph.Builder) {
 	b.Output(c.attend(b, q, k, v, c.position(b)))
 }
 
-// inputs are q, k and v.
+// inputs adds the graph inputs q, k and v.
 func (c attention) inputs(b *graph.Builder) (q, k, v graph.ValueID) {
 	input := func(name string, heads, tokens int) graph.ValueID {
 		return b.Input(name, graph.F32, []int{1, 1, heads, c.headDim}, []int{1, tokens, heads, c.headDim})
@@ -66,7 +66,7 @@ func (c attention) position(b *graph.Builder) kind.Int {
 	return kind.Sym(b.SymInt("position", 0, int64(c.context)-1, 0))
 }
 
-// attend is the attention, with caches of its own.
+// attend adds the attention, with its own caches.
 func (c attention) attend(b *graph.Builder, q, k, v graph.ValueID, position kind.Int) graph.ValueID {
 	t := graph.F32
 	if c.half {
@@ -77,7 +77,7 @@ func (c attention) attend(b *graph.Builder, q, k, v graph.ValueID, position kind
 		c.window)
 }
 
-// queries is of how many of some tokens q is.
+// queries returns how many of a step's tokens q holds.
 func (c attention) queries(tokens int) int {
 	if c.Last {
 		return 1
@@ -129,7 +129,7 @@ func sampleSDPA(t *rapid.T) *trial {
 	return built
 }
 
-// replay are steps of so many tokens each, one behind the other.
+// replay returns consecutive steps with the given numbers of tokens.
 func replay(tokens ...int) (live [][2]int) {
 	position := 0
 	for _, n := range tokens {
@@ -139,8 +139,8 @@ func replay(tokens ...int) (live [][2]int) {
 	return live
 }
 
-// attentions are those of a list that a test tries. Each width of a head compiles kernels of its own, so with
-// -short heads have 16 or 64 columns, or more than a split has lanes.
+// attentions selects the cases of a list that a test tries. Each head width compiles its own kernels. So with
+// -short, heads have 16 or 64 columns, or more than a split has lanes.
 func attentions(list []attention) (some []attention) {
 	for _, c := range list {
 		if !testing.Short() || slices.Contains([]int{16, 64, 132, 260}, c.headDim) {
@@ -153,7 +153,7 @@ func attentions(list []attention) (some []attention) {
 func TestSDPA(t *testing.T) {
 	var trials []*trial
 	for _, c := range attentions([]attention{
-		// Upstream's shapes.
+		// ExecuTorch's shapes.
 		{qHeads: 6, kvHeads: 2, headDim: 8, tokens: 4, context: 16, live: [][2]int{{4, 0}, {2, 2}}},
 		{qHeads: 4, kvHeads: 4, headDim: 16, tokens: 3, context: 8, live: [][2]int{{3, 0}}},
 		{qHeads: 8, kvHeads: 4, headDim: 4, tokens: 5, context: 16, live: [][2]int{{5, 0}}},
@@ -193,10 +193,10 @@ func TestSDPA(t *testing.T) {
 			qHeads: 2, kvHeads: 1, headDim: 132, tokens: 5, context: 70,
 			live: [][2]int{{5, 0}, {1, 5}, {1, 69}},
 		},
-		// Wider heads than the lanes of a split.
+		// Heads with more columns than a split has lanes.
 		{qHeads: 4, kvHeads: 1, headDim: 132, tokens: 2, context: 500, live: [][2]int{{1, 450}, {1, 499}}},
 		{qHeads: 4, kvHeads: 1, headDim: 256, tokens: 2, context: 500, live: [][2]int{{1, 450}, {1, 499}}},
-		// One cache, call by call.
+		// One cache, filled over several calls.
 		{qHeads: 8, kvHeads: 2, headDim: 16, tokens: 5, context: 16, live: replay(3, 1, 1, 5, 1, 1, 2)},
 		{qHeads: 9, kvHeads: 3, headDim: 64, tokens: 111, context: 180, live: replay(111, 1, 1, 1, 57, 1, 1)},
 		{
@@ -217,7 +217,7 @@ func TestSDPA(t *testing.T) {
 	hold(t, trials...)
 }
 
-// Upstream's shapes as they are, on the routes that take them.
+// ExecuTorch's shapes at full size, on the routes that can run them.
 func TestSDPALarge(t *testing.T) {
 	var trials []*trial
 	for _, c := range []attention{
@@ -236,7 +236,7 @@ func TestSDPALarge(t *testing.T) {
 	holdLarge(t, trials...)
 }
 
-// The streaming route, next to the others.
+// The streaming route, alternating with the others.
 func TestSDPAStreams(t *testing.T) {
 	var trials []*trial
 	for i, c := range attentions([]attention{
@@ -252,7 +252,7 @@ func TestSDPAStreams(t *testing.T) {
 		},
 		{qHeads: 3, kvHeads: 1, headDim: 128, tokens: 66, context: 256, live: [][2]int{{66, 0}, {66, 190}}},
 		{qHeads: 2, kvHeads: 2, headDim: 80, tokens: 66, context: 256, live: [][2]int{{66, 0}, {66, 190}}},
-		// Splits, of which some tiles see none, or not all.
+		// Several splits. Some tiles see no position of a split, or only some.
 		{
 			qHeads: 8, kvHeads: 2, headDim: 64, tokens: 70, context: 700,
 			live: [][2]int{{70, 0}, {70, 630}, {2, 500}, {33, 290}, {16, 255}, {3, 1}},
@@ -276,11 +276,11 @@ func TestSDPAStreams(t *testing.T) {
 		qHeads: 8, kvHeads: 1, headDim: 256, tokens: 66, context: 300,
 		live: [][2]int{{66, 0}, {66, 190}, {3, 260}, {1, 299}},
 	}.trial()
-	wide.maxBinding = 560_000 // q has fewer bytes, the scores of 66 tokens more
+	wide.maxBinding = 560_000 // larger than q, smaller than the scores of 66 tokens
 	hold(t, append(trials, wide)...)
 }
 
-// On any device the streaming kernel has a shape that fits its workgroup memory.
+// On every device the streaming kernel has a shape that fits in workgroup memory.
 func TestSDPAStreamsInTheMemoryOfTheDevice(t *testing.T) {
 	best, small, smallest := streamShapes[0], streamShapes[1], streamShapes[2]
 	for _, c := range []struct {
@@ -317,7 +317,7 @@ func TestSDPAStreamsInTheMemoryOfTheDevice(t *testing.T) {
 	}
 }
 
-// Caches hold noise: a position that is seen and should not be shows in the result.
+// Caches hold noise, so that a wrongly visible position changes the result.
 func TestSDPASeesAWindow(t *testing.T) {
 	var trials []*trial
 	for _, c := range attentions([]attention{
@@ -344,7 +344,7 @@ func TestSDPASeesAWindow(t *testing.T) {
 	hold(t, trials...)
 }
 
-// With a window a step does as much at any position past it.
+// With a window, a step does the same work at every position past the window.
 func TestAWindowBoundsTheWork(t *testing.T) {
 	const window, context = 128, 4096
 	for _, tokens := range []int{1, 100, 300} {
@@ -370,7 +370,8 @@ func TestAWindowBoundsTheWork(t *testing.T) {
 				b, f, window, groups, bytes, flops)
 		}
 		if _, _, f := work(0); f >= flops {
-			t.Errorf("%d tokens at the start take %d FLOPs, with a full window %d", tokens, f, flops)
+			t.Errorf("%d tokens at the start take %d FLOPs, want fewer than the %d of a full window",
+				tokens, f, flops)
 		}
 	}
 }
@@ -385,7 +386,7 @@ func TestSDPARouteFollowsLiveTokensAndPositions(t *testing.T) {
 			tokens, position int
 			Route            string
 			reason           kind.Reason
-			groups           int64 // of the streaming kernel
+			groups           int64 // workgroups of the streaming kernel
 		}{
 			{1, 0, "decoding", kind.FewPositions, 0},
 			{1, 4095, "flash_decoding", kind.OneToken, 0},
@@ -425,10 +426,10 @@ func TestSDPARouteFollowsLiveTokensAndPositions(t *testing.T) {
 	}
 }
 
-// One workgroup takes few positions; of more a device is filled by as many whole blocks as there are, and
-// never by more workgroups than it takes at once.
+// Few positions run in one workgroup. More positions are split into whole blocks, up to as many workgroups as
+// the device runs at once.
 func TestOneTokenIsSplitByVisiblePositions(t *testing.T) {
-	const heads = 8 // workgroups of them
+	const heads = 8 // workgroups for each split
 	for _, window := range []int{0, 600} {
 		c := attention{qHeads: 32, kvHeads: 8, headDim: 128, tokens: 1, context: 8192, window: window}
 		for _, want := range []struct {
@@ -517,7 +518,7 @@ func TestAttentionReportsItsReadsAndIdleLanes(t *testing.T) {
 	}
 	softmax := described.Dispatches[slot("softmax")]
 	if len(softmax.Reads) != 1 || len(softmax.Writes) != 1 || softmax.Reads[0] != softmax.Writes[0] {
-		t.Errorf("softmax reads %v and writes %v, want the scores to be both", softmax.Reads, softmax.Writes)
+		t.Errorf("softmax reads %v and writes %v, want the scores as both", softmax.Reads, softmax.Writes)
 	}
 	b = tinyBuilder()
 	b.AskRoutes(map[string]string{"sdpa_with_kv_cache": "flash_decoding"})
@@ -537,7 +538,7 @@ func TestAttentionReportsItsReadsAndIdleLanes(t *testing.T) {
 		block = o.(*sdpa).split.block
 		return true
 	})
-	// A part of 16 lanes adds up every fourth split: with one split three of the four parts have none.
+	// 16 lanes add up every fourth split. With one split, three of the four groups of lanes have none.
 	for position, busy := range map[int]int{0: 16, 2 * block: 48, 2047: 64} {
 		for _, name := range []string{"q", "k", "v"} {
 			if err := x.SetDims(values[name], 1, 1, heads, headDim); err != nil {
@@ -558,7 +559,7 @@ func TestAttentionReportsItsReadsAndIdleLanes(t *testing.T) {
 	}
 }
 
-// A tile has 32 rows here, 8 a lane, and 16 lanes share these.
+// Each tile has 32 rows here. Each lane has 8 of them, and 16 lanes share the same 8.
 func TestStreamingAttentionLanesWithoutARowIdle(t *testing.T) {
 	c := attention{
 		qHeads: 6, kvHeads: 2, headDim: 64, tokens: 100, context: 256, Route: "streaming",
@@ -578,13 +579,13 @@ func TestStreamingAttentionLanesWithoutARowIdle(t *testing.T) {
 	}
 }
 
-// What a graph allocates for splits is enough wherever a text may stand: the most are not where the most
-// positions are.
+// A graph allocates enough memory for splits at every position. The number of splits is not largest where the
+// most positions are visible.
 func TestAttentionHasRoomAtEveryPosition(t *testing.T) {
 	for _, c := range []attention{
 		{qHeads: 48, kvHeads: 3, headDim: 16, tokens: 1, context: 673},
 		{qHeads: 6, kvHeads: 2, headDim: 256, tokens: 1, context: 1501},
-		{qHeads: 64, kvHeads: 8, headDim: 128, tokens: 1, context: 450}, // static: splits at any position
+		{qHeads: 64, kvHeads: 8, headDim: 128, tokens: 1, context: 450}, // static mode splits everywhere
 	} {
 		plansEverywhere(t, c, false, 1)
 		plansEverywhere(t, c, true, 1)
@@ -607,7 +608,7 @@ func TestAttentionHasRoomAtEveryPosition(t *testing.T) {
 	})
 }
 
-// plansEverywhere plans steps of so many tokens at all positions.
+// plansEverywhere plans steps of the given numbers of tokens at all positions.
 func plansEverywhere(t failer, c attention, static bool, tokens ...int) {
 	b := graph.NewBuilder(gpu.DefaultLimits())
 	b.AskRoutes(c.trial().Routes)

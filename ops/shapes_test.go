@@ -15,7 +15,7 @@ import (
 	"gpuscope/ops/reference"
 )
 
-// drawDims is the range of a tensor's dims, each static or live.
+// drawDims draws the range of a tensor's dims. Each dim is static or live.
 func drawDims(t *rapid.T, rank int) (lo, hi []int) {
 	for range rank {
 		n := draw(t, "dim", 1, []int{0, 300, 60, 16, 8}[rank])
@@ -33,7 +33,7 @@ func drawLive(t *rapid.T, lo, hi []int) []int {
 	return dims
 }
 
-// sliceTrial slices dim axis; a start or second of nil is a SymInt of the range.
+// sliceTrial slices along one axis. A start or second that is a SymInt gets its range from symRange.
 func sliceTrial(lo, hi []int, axis int, start, second kind.Int, symRange [2][2]int64, ranged bool,
 	stride int,
 ) *trial {
@@ -64,7 +64,7 @@ func sampleSlice(t *rapid.T) *trial {
 	if ranged {
 		return sampleSliceRange(t, lo, hi, axis)
 	}
-	// A start and a length that some live dim has.
+	// Draw a start and a length that fit the largest live dim.
 	n := hi[axis]
 	length := rapid.IntRange(1, n).Draw(t, "length")
 	start := rapid.IntRange(0, n-length).Draw(t, "start")
@@ -110,7 +110,8 @@ func cond(b bool, yes, no int) int {
 	return no
 }
 
-// sampleSliceRange draws upstream's form, with fixed ends of any sign and live points that leave something.
+// sampleSliceRange draws ExecuTorch's slice, with fixed ends of any sign. At its live points the slice is not
+// empty.
 func sampleSliceRange(t *rapid.T, lo, hi []int, axis int) *trial {
 	n := hi[axis]
 	start := rapid.SampledFrom([]int{0, -n, n / 2, -(n / 3), -1}).Draw(t, "start")
@@ -128,14 +129,14 @@ func sampleSliceRange(t *rapid.T, lo, hi []int, axis int) *trial {
 	if symStart {
 		start = 0
 	}
-	// Live dims of the axis that leave something.
+	// The live dims of the axis for which the slice is not empty.
 	var legal []int
 	for d := lo[axis]; d <= n; d++ {
 		if left(d, start) {
 			legal = append(legal, d)
 		}
 	}
-	if !left(n, start) { // a graph starts at its maximum
+	if !left(n, start) { // a graph starts at its maximum shape
 		end, legal = basic.ToEnd, []int{n}
 		start = 0
 		from = kind.Fixed(0)
@@ -229,7 +230,7 @@ func TestSelect(t *testing.T) {
 	hold(t, append(trials, lastRow)...)
 }
 
-// viewTrial views graph inputs, which is a copy, and what an operator gives, which is an alias.
+// viewTrial views a graph input, which makes a copy, or an operator's output, which makes an alias.
 func viewTrial(lo, hi []int, alias bool, dims ...kind.Int) *trial {
 	return &trial{
 		name: fmt.Sprintf("%v alias %v", hi, alias), abs: 1e-5, rel: 1e-5,
@@ -250,7 +251,7 @@ func viewTrial(lo, hi []int, alias bool, dims ...kind.Int) *trial {
 func sampleView(t *rapid.T) *trial {
 	rank := rapid.IntRange(1, 4).Draw(t, "rank")
 	lo, hi := drawDims(t, rank)
-	// Merge two neighbours, or put a dim of 1 somewhere, with one dim left to work out.
+	// Merge two adjacent dims or insert a dim of 1, and leave one dim to infer.
 	var dims []kind.Int
 	if rest := slices.IndexFunc(hi, func(n int) bool { return n > 1 }); rest < 0 || slices.Equal(lo, hi) {
 		dims = []kind.Int{kind.Fixed(1), basic.Rest}
@@ -271,9 +272,9 @@ func TestView(t *testing.T) {
 	var trials []*trial
 	for _, alias := range []bool{false, true} {
 		for name, dims := range map[string][]kind.Int{
-			"merges dims": {basic.Rest, kind.Fixed(4)}, "makes it flat": {basic.Rest},
-			"puts a 1 in front": {kind.Fixed(1), basic.Rest, kind.Fixed(3), kind.Fixed(4)},
-			"splits a dim":      {basic.Rest, kind.Fixed(3), kind.Fixed(2), kind.Fixed(2)},
+			"merges dims": {basic.Rest, kind.Fixed(4)}, "flattens dims": {basic.Rest},
+			"inserts a leading 1": {kind.Fixed(1), basic.Rest, kind.Fixed(3), kind.Fixed(4)},
+			"splits a dim":        {basic.Rest, kind.Fixed(3), kind.Fixed(2), kind.Fixed(2)},
 		} {
 			c := viewTrial([]int{1, 3, 4}, []int{9, 3, 4}, alias, dims...)
 			c.name = fmt.Sprintf("%s, alias %v", name, alias)
@@ -384,7 +385,7 @@ func TestPermute(t *testing.T) {
 	hold(t, trials...)
 }
 
-// gatherTrial is a try of a row of gathers.
+// gatherTrial returns a trial of one row of the gather table.
 func gatherTrial(r *basic.GatherRow, try *basic.GatherTry) *trial {
 	return &trial{
 		name: fmt.Sprintf("%s %v", r.Kind, try.Args), abs: 1e-9, rel: 1e-9,
@@ -416,7 +417,7 @@ func TestGather(t *testing.T) {
 	hold(t, trials...)
 }
 
-// What a row says of places is held to numbers that were written down.
+// The elements that a row picks match lists written by hand.
 func TestGatherPicks(t *testing.T) {
 	for _, test := range []struct {
 		kind string
@@ -453,7 +454,7 @@ func TestGatherPicks(t *testing.T) {
 	}
 }
 
-// updateCacheTrial reads the cache back through a copy of it.
+// updateCacheTrial reads the cache back through a copy.
 func updateCacheTrial(s, h, d, rows int) *trial {
 	return &trial{
 		name: fmt.Sprintf("S %d, H %d, D %d, C %d", s, h, d, rows), abs: 1e-9, rel: 1e-9,

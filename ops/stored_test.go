@@ -8,12 +8,12 @@ import (
 	"gpuscope/ops/weight"
 )
 
-// Some rows of a matrix, whatever its format, read as all of what is on the device says they are.
+// Some rows of a matrix read the same as those rows of the whole matrix on the device, in every format.
 func TestStoredRowsAreThoseOfTheDevice(t *testing.T) {
 	const rows = 300
 	for _, f := range weight.Formats {
 		cols := 512
-		if f.Name == weight.QCS4W(64, weight.Q4Options{}).Name { // which has one scale to a row
+		if f.Name == weight.QCS4W(64, weight.Q4Options{}).Name { // has one scale per row
 			cols = 64
 		}
 		b := tinyBuilder()

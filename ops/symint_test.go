@@ -12,7 +12,7 @@ import (
 	"gpuscope/ops/kind"
 )
 
-// shown makes a SymInt visible as the length of a slice, where it is 1 to most.
+// shown makes a SymInt of 1 to most visible, as the length of a slice.
 func shown(b *graph.Builder, v graph.ValueID, most int) {
 	b.Output(basic.Slice(b, "rows", constant(b, "table", most, 4), 0, kind.Fixed(0), kind.Sym(v)))
 }
@@ -45,7 +45,8 @@ func sampleSelectAsSymInt(t *rapid.T) *trial {
 	return c
 }
 
-// sampleSymBinary shows the result plus an offset that makes it positive, which is one more operator.
+// sampleSymBinary draws a graph that shows the result plus an offset. The offset makes it positive, and adds
+// an operator.
 func sampleSymBinary(t *rapid.T, kindName string) *trial {
 	drawRange := func(name string) (lo, hi int) {
 		lo = rapid.IntRange(-20, 20).Draw(t, name+" lo")

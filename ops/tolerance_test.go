@@ -12,12 +12,12 @@ func TestNothingIsNearAnInfinityButItself(t *testing.T) {
 	near := reference.Tolerance{Rel: 1e-6, Row: 1e-6, Abs: 1e-6}
 	for _, want := range []float64{math.Inf(1), math.Inf(-1)} {
 		if most := near.At(want, 1); most != 0 {
-			t.Errorf("%v may be off by %v", want, most)
+			t.Errorf("%v has tolerance %v, want 0", want, most)
 		}
 	}
 }
 
-// A quotient is a product by an inverse on some devices, and that of a divisor over 2^126 is 0 to them.
+// Some devices multiply by the inverse to divide. For a divisor above 2^126 that inverse is 0.
 func TestSiLUFarBelowZeroMayBeZero(t *testing.T) {
 	const gate, up = -88, 3
 	for _, r := range gatedOps {
@@ -33,13 +33,14 @@ func TestSiLUFarBelowZeroMayBeZero(t *testing.T) {
 		want := r.act.F(gate) * up
 		near := x.Tolerance(0, g.Outputs()[0])
 		if most := near.At(want, want); most < math.Abs(want) {
-			t.Errorf("%s of %d and %d is %v, and may be off by %v", r.kind, gate, up, want, most)
+			t.Errorf("%s of %d and %d is %v with tolerance %v, want at least its size",
+				r.kind, gate, up, want, most)
 		}
 	}
 }
 
-// One element that is not finite says nothing of the rows and heads that it does not reach: what is wrong
-// there has to show.
+// An element that is not finite does not loosen the tolerance of rows and heads that it does not reach.
+// Errors there must still show.
 func TestTolerancesAreFiniteBesideWhatIsNot(t *testing.T) {
 	heads := attention{qHeads: 2, kvHeads: 2, headDim: 8, tokens: 3, context: 9, live: [][2]int{{3, 2}}}
 	for _, odd := range []float64{math.NaN(), math.Inf(1)} {
@@ -61,7 +62,7 @@ func TestTolerancesAreFiniteBesideWhatIsNot(t *testing.T) {
 			}
 			near := x.Tolerance(0, g.Outputs()[0])
 			if most := near.At(1, 1); !(most > 0 && most < 1e-2) {
-				t.Errorf("%s beside %v: %v", c.name, odd, most)
+				t.Errorf("%s next to %v: tolerance %v", c.name, odd, most)
 			}
 		}
 	}

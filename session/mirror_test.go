@@ -8,14 +8,14 @@ import (
 	"gpuscope/trace"
 )
 
-// running sends a mirror the events of steps that never end: a graph of two dispatches, one of which gets
-// another plan with every step.
+// running sends a mirror the events of an endless run. Its graph has two dispatches, and one of them gets a
+// new plan in every step.
 type running struct {
 	m     Mirror
 	ids   trace.Interner
 	steps int
 	last  trace.PlanID
-	whole bool // one text, else another begins every 100 steps
+	whole bool // keep one text; otherwise a new one begins every 100 steps
 }
 
 func newRunning(t testing.TB, budget int64) *running {
@@ -44,12 +44,12 @@ func (r *running) apply(t testing.TB, e Event) {
 	}
 }
 
-// begin is another prompt.
+// begin starts a text with another prompt.
 func (r *running) begin(t testing.TB) {
 	r.apply(t, Event{State: &State{Step: -1, Begins: &Text{Prompt: []Token{{1, "a"}}}}})
 }
 
-// step is one more step, of new plans where its position is new.
+// step sends one more step. A new position makes new plans.
 func (r *running) step(t testing.TB, position int) {
 	t.Helper()
 	var records []trace.Record
@@ -119,7 +119,7 @@ func TestMirrorOfAnEndlessRunKeepsItsBudget(t *testing.T) {
 		}
 	}
 	if err := before.Check(); err != nil {
-		t.Errorf("a trace from before is another now: %v", err)
+		t.Errorf("an earlier snapshot of the trace changed: %v", err)
 	}
 	before = trace.Trace{}
 
@@ -133,9 +133,9 @@ func TestMirrorOfAnEndlessRunKeepsItsBudget(t *testing.T) {
 	for i := range steps {
 		r.step(t, steps+i)
 	}
-	// How full the budget is differs by half of it, and lists have room to grow.
+	// The fill of the budget varies by half of it, and lists have room to grow.
 	if grown := heap() - full; grown > budget {
-		t.Errorf("%d more steps hold %d bytes more", steps, grown)
+		t.Errorf("after %d more steps the heap is %d bytes larger", steps, grown)
 	}
 	runtime.KeepAlive(r)
 }
@@ -153,10 +153,10 @@ func TestMirrorAddsRepeatsOnlyToTheirStep(t *testing.T) {
 		t.Errorf("samples %s", got)
 	}
 	if got := before.Steps[0].Dispatches[0].Samples; got != nil {
-		t.Errorf("the trace from before has samples %v", got)
+		t.Errorf("the earlier snapshot of the trace has samples %v", got)
 	}
 	if got := fmt.Sprint(r.m.State.Step, r.m.State.Position, len(r.m.Text.Given)); got != "1 2 2" {
-		t.Errorf("the mirror stands at %s", got)
+		t.Errorf("step, position and tokens of the mirror: %s", got)
 	}
 }
 
@@ -175,14 +175,14 @@ func TestMirrorRefusesWhatNamesNothing(t *testing.T) {
 		"given":   {State: &State{Given: 2}},
 	} {
 		if err := r.m.Apply(e); err == nil {
-			t.Errorf("%s: taken", name)
+			t.Errorf("%s: accepted", name)
 		}
 	}
 	if n := len(r.m.Trace.Steps); n != 1 || r.m.State.Step != 0 {
-		t.Errorf("%d steps, at step %d after what was refused", n, r.m.State.Step)
+		t.Errorf("%d steps, at step %d after the refused events", n, r.m.State.Step)
 	}
 	if err := new(Mirror).Apply(one(trace.Record{Step: &trace.Step{}})); err == nil {
-		t.Error("a step before the trace was opened was taken")
+		t.Error("accepted a step before the trace was opened")
 	}
 }
 
@@ -197,7 +197,7 @@ func TestMirrorLeavesTextsFromBeforeAlone(t *testing.T) {
 	back.Given, back.Step, back.Position = 1, 0, 1
 	r.apply(t, Event{State: &back})
 	one := r.m.Text
-	r.step(t, 40) // another token behind the first
+	r.step(t, 40) // another second token
 	r.step(t, 41)
 	for _, c := range []struct {
 		name string
@@ -209,7 +209,7 @@ func TestMirrorLeavesTextsFromBeforeAlone(t *testing.T) {
 		{"two other steps", r.m.Text, "[{0 } {40 } {41 }]"},
 	} {
 		if got := fmt.Sprint(c.text.Given); got != c.want || fmt.Sprint(c.text.Prompt) != "[{1 a}]" {
-			t.Errorf("%s: %s after %v, want %s", c.name, got, c.text.Prompt, c.want)
+			t.Errorf("%s: got %s after prompt %v, want %s", c.name, got, c.text.Prompt, c.want)
 		}
 	}
 	if r.m.State.Given != 3 {
@@ -217,7 +217,7 @@ func TestMirrorLeavesTextsFromBeforeAlone(t *testing.T) {
 	}
 }
 
-// longRun is a text of so many steps, with the state told at each of them as a person's steps do.
+// longRun runs a text with the given number of steps. It sends the state after each step, as manual steps do.
 func longRun(t testing.TB, steps int) *running {
 	r := newRunning(t, 1<<20)
 	r.whole = true
@@ -230,7 +230,7 @@ func longRun(t testing.TB, steps int) *running {
 	return r
 }
 
-// What a step costs the mirror must not grow with the text that stands before it.
+// The cost of a step in the mirror must not grow with the length of the text before it.
 func TestMirrorCostGrowsWithStepsOnly(t *testing.T) {
 	allocated := func(steps int) uint64 {
 		var before, after runtime.MemStats
@@ -244,7 +244,7 @@ func TestMirrorCostGrowsWithStepsOnly(t *testing.T) {
 	}
 	short, long := allocated(1500), allocated(9000)
 	if long > 12*short {
-		t.Errorf("9,000 steps take %d bytes, 1,500 take %d: %.1f times", long, short,
+		t.Errorf("9,000 steps allocate %d bytes, 1,500 allocate %d: %.1f times as much", long, short,
 			float64(long)/float64(short))
 	}
 }
@@ -255,8 +255,8 @@ func BenchmarkMirrorOf50000Steps(b *testing.B) {
 	}
 }
 
-// An engine that goes on opens the graph as the model has it: without the kernels that another put in the
-// place of some.
+// An engine that continues opens the graph as the model defines it, without the kernels that replaced some of
+// its own.
 func TestMirrorGoesOnWhereKernelsHadAnotherText(t *testing.T) {
 	r := newRunning(t, 0)
 	r.begin(t)
@@ -274,6 +274,6 @@ func TestMirrorGoesOnWhereKernelsHadAnotherText(t *testing.T) {
 	other := head
 	other.Graph.Kernels = nil
 	if err := r.m.Apply(Event{Opened: &other}); err == nil {
-		t.Error("another graph is taken for the same")
+		t.Error("accepted another graph as the same")
 	}
 }

@@ -17,10 +17,10 @@ import (
 	"gpuscope/trace"
 )
 
-// doing is what a scripted session does.
+// doing is the Do function of a scripted session.
 type doing = func(ctx context.Context, c Command, emit func(Event)) (Reply, error)
 
-// scripted is a session whose Do is the test's.
+// scripted is a session whose Do is provided by the test.
 type scripted struct {
 	do     doing
 	events chan Event
@@ -43,7 +43,7 @@ func (s *scripted) Close() error {
 	return nil
 }
 
-// pipe serves what open gives and connects to it. served gets Serve's error.
+// pipe serves the session that open returns, and connects to it. served receives Serve's error.
 func pipe(open func(ctx context.Context, emit func(Event)) (Session, error)) (front Session,
 	served chan error,
 ) {
@@ -140,10 +140,10 @@ func TestCancelReachesTheCommandAndKeepsItsMeaning(t *testing.T) {
 		go func() { <-started; cancel() }()
 		reply, err := front.Do(ctx, Command{Kind: Run})
 		if !errors.Is(err, context.Canceled) || err.Error() != "run stopped at position 5: context canceled" {
-			t.Errorf("cancelled command gave %v", err)
+			t.Errorf("cancelled command: error %v", err)
 		}
 		if reply.Steps != 2 {
-			t.Errorf("what the command did until then: %+v, want 2 steps", reply)
+			t.Errorf("reply of the cancelled command: %+v, want 2 steps", reply)
 		}
 		if _, err := front.Do(t.Context(), Command{Kind: Next}); err != nil {
 			t.Error("the command after it:", err)
@@ -160,7 +160,7 @@ func TestCloseEndsACommandUnderWay(t *testing.T) {
 		do := func(ctx context.Context, _ Command, emit func(Event)) (Reply, error) {
 			close(started)
 			for ctx.Err() == nil {
-				emit(Event{Log: &Log{Text: "busy"}}) // more than any buffer holds, and nobody drains
+				emit(Event{Log: &Log{Text: "busy"}}) // more than any buffer holds, and nothing reads it
 			}
 			return Reply{}, ctx.Err()
 		}
@@ -175,7 +175,7 @@ func TestCloseEndsACommandUnderWay(t *testing.T) {
 			t.Error("close:", err)
 		}
 		if err := <-result; err == nil {
-			t.Error("the command says that it was done")
+			t.Error("the command returned no error")
 		}
 		if err := <-served; err != nil {
 			t.Error("serve:", err)
@@ -249,7 +249,7 @@ func TestCrashedEngineIsReportedWithItsLastOutput(t *testing.T) {
 			strings.Repeat("more\n  ", lastWords-2) +
 			"thread panicked at 'mapped buffer'\n  no newline at the end"
 		if err.Error() != want {
-			t.Errorf("error:\n%s\nwant:\n%s", err, want)
+			t.Errorf("got error:\n%s\nwant:\n%s", err, want)
 		}
 		logged := 0
 		for e := range front.Events() {
@@ -276,7 +276,7 @@ func TestEnginePanicIsQuotedFromItsBeginning(t *testing.T) {
 		w.hear(fmt.Sprint("stack ", i))
 	}
 	if len(w.lines) != lastWords || w.lines[0] != "panic: index out of range [7]" {
-		t.Errorf("quoted with %q", w.lines)
+		t.Errorf("quoted lines %q", w.lines)
 	}
 }
 
@@ -301,17 +301,18 @@ func TestEventsOfCommandsThatReturnedOutliveTheSession(t *testing.T) {
 		n := 0
 		for e := range front.Events() {
 			if e.Progress.Done != n%20 {
-				t.Fatalf("event %d is number %d", n, e.Progress.Done)
+				t.Fatalf("event %d has number %d", n, e.Progress.Done)
 			}
 			n++
 		}
 		if n != 60 {
-			t.Errorf("%d of 60 events outlived the session", n)
+			t.Errorf("%d of 60 events arrived after the session closed", n)
 		}
 	})
 }
 
-// The plan that came in one event with a record which cannot cross must arrive: later steps name it.
+// A plan must arrive even if another record of its event cannot be sent, because later steps refer to the
+// plan.
 func TestUnsendableEventDoesNotEndTheSession(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -328,10 +329,10 @@ func TestUnsendableEventDoesNotEndTheSession(t *testing.T) {
 		}
 		if e := <-front.Events(); len(e.Records) != 1 || e.Records[0].Plan == nil ||
 			e.Records[0].Plan.ID != 4 {
-			t.Errorf("instead of the plan came %+v", e)
+			t.Errorf("got %+v instead of the plan", e)
 		}
 		if e := <-front.Events(); e.Log == nil || !strings.Contains(e.Log.Text, "NaN") {
-			t.Errorf("instead of the record came %+v", e)
+			t.Errorf("got %+v instead of the message about the record", e)
 		}
 		front.Close()
 	})
@@ -353,8 +354,8 @@ func TestAPeerThatSpeaksAnotherLanguageIsRefused(t *testing.T) {
 	})
 }
 
-// Messages that come fast are read several at a time, as many as the pipe has room for; one after a pause at
-// once, one behind a question at once or soon, and a long one as fast as it comes.
+// Messages that arrive quickly are read several at a time, as many as fit in the buffer. A message is read at
+// once after a pause, and at once or soon after a question. A long message is read as fast as it arrives.
 func TestReadingGathersWhatComesFast(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -389,7 +390,7 @@ func TestReadingGathersWhatComesFast(t *testing.T) {
 	})
 	for room, want := range map[int]time.Duration{0: gatherSoon, leastRoom: gatherSoon, 1 << 20: gatherMost} {
 		if got := newGathering(nil, room, nil).gather; got != want {
-			t.Errorf("with room for %d bytes it gathers for %v, want %v", room, got, want)
+			t.Errorf("with room for %d bytes: gathers for %v, want %v", room, got, want)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 )
 
-// served is Serve with its pipes in the test's hands, after the model was opened.
+// served runs Serve with pipes that the test controls. It returns after the model was opened.
 func served(t *testing.T, do doing) (ask func(request) error, messages *wireReader, end func()) {
 	requestsR, requestsW := io.Pipe()
 	messagesR, messagesW := io.Pipe()
@@ -64,7 +64,7 @@ func TestCommandsRunInTheOrderOfTheirRequests(t *testing.T) {
 			}
 			if a := m.Answer; a != nil && a.ID > 0 {
 				if a.ID != next || a.Reply.Position != next {
-					t.Fatalf("answer %d with position %d where %d is next", a.ID, a.Reply.Position, next)
+					t.Fatalf("answer %d with position %d, want %d next", a.ID, a.Reply.Position, next)
 				}
 				next++
 			}
@@ -78,8 +78,8 @@ func TestCommandsRunInTheOrderOfTheirRequests(t *testing.T) {
 	})
 }
 
-// The front end reads nothing for a while, a command runs and others wait. Then the reader must still hear
-// what can help: the cancel of the one that runs, and of one that waits.
+// The front end reads nothing for a while, one command runs and others wait. The reader must still accept
+// cancels, both of the running command and of a waiting one.
 func TestACancelIsHeardWhateverWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -94,12 +94,12 @@ func TestACancelIsHeardWhateverWaits(t *testing.T) {
 			return Reply{}, ctx.Err()
 		}
 		ask, messages, end := served(t, do)
-		for i := 1; i <= 3; i++ { // each ask returns: the reader takes it
+		for i := 1; i <= 3; i++ { // each ask returns once the reader accepts it
 			if err := ask(request{ID: i, Do: &Command{Kind: Run, N: i}}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		synctest.Wait() // nobody reads, so the first command waits for room
+		synctest.Wait() // nothing reads, so the first command waits for room
 		for _, id := range []int{2, 1} {
 			if err := ask(request{ID: id, Cancel: true}); err != nil {
 				t.Fatal(err)
@@ -120,7 +120,7 @@ func TestACancelIsHeardWhateverWaits(t *testing.T) {
 			t.Errorf("answers %v, want the first two cancelled", errs)
 		}
 		if _, begun := ended[2]; begun || ended[3] != nil {
-			t.Errorf("commands ended as %v, want the second one not begun", ended)
+			t.Errorf("commands ended with %v, want the second one never started", ended)
 		}
 	})
 }
@@ -141,10 +141,10 @@ func TestEndOfTheFrontEndIsAlwaysNoticed(t *testing.T) {
 				_ = ask(request{ID: i, Do: &Command{Kind: Run}})
 			}
 		}()
-		synctest.Wait() // nobody reads
+		synctest.Wait() // nothing reads the messages
 		end()
 		if begun != 1 {
-			t.Errorf("%d commands were begun, want the one that ran", begun)
+			t.Errorf("%d commands were started, want only the one that ran", begun)
 		}
 	})
 }

@@ -9,7 +9,7 @@ import (
 
 func numbered(i int) Event { return Event{Progress: &Progress{Done: i}} }
 
-// Nobody reads while the session closes, and then somebody does: what comes out has no hole.
+// Nothing reads while the session closes, and later something does. The events that arrive have no gap.
 func TestNoEventFollowsOneThatDidNotFit(t *testing.T) {
 	t.Parallel()
 	closing := make(chan struct{})
@@ -19,7 +19,7 @@ func TestNoEventFollowsOneThatDidNotFit(t *testing.T) {
 	close(closing)
 	s.Send(numbered(2)) // no room
 	if e := <-s.Events(); e.Progress.Done != 0 {
-		t.Errorf("first came %d", e.Progress.Done)
+		t.Errorf("first event is %d", e.Progress.Done)
 	}
 	s.Send(numbered(3)) // there is room again
 	s.End()
@@ -27,12 +27,12 @@ func TestNoEventFollowsOneThatDidNotFit(t *testing.T) {
 	want := 1
 	for e := range s.Events() {
 		if e.Progress.Done != want {
-			t.Errorf("behind event %d came %d", want-1, e.Progress.Done)
+			t.Errorf("event %d is followed by %d", want-1, e.Progress.Done)
 		}
 		want++
 	}
 	if want != 2 {
-		t.Errorf("%d events came, want 2", want)
+		t.Errorf("%d events arrived, want 2", want)
 	}
 }
 
@@ -50,12 +50,12 @@ func TestAStreamThatClosesKeepsWhatFindsRoom(t *testing.T) {
 		n++
 	}
 	if n != 3 {
-		t.Errorf("%d of 3 events came", n)
+		t.Errorf("%d of 3 events arrived", n)
 	}
 }
 
-// Several goroutines wait for room when the session closes: each of them sees its own events come in order
-// and without a hole, whichever of them the end meets first.
+// Several goroutines wait for room when the session closes. The events of each arrive in order and without a
+// gap, whichever goroutine sees the end first.
 func TestSendersThatWaitLeaveNoHole(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestSendersThatWaitLeaveNoHole(t *testing.T) {
 				break
 			}
 			if e.Progress.Done != next[e.Progress.Phase] {
-				t.Fatalf("sender %s: event %d where %d is next", e.Progress.Phase, e.Progress.Done,
+				t.Fatalf("sender %s: event %d, want %d next", e.Progress.Phase, e.Progress.Done,
 					next[e.Progress.Phase])
 			}
 			next[e.Progress.Phase]++

@@ -21,7 +21,7 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// fill gives every field below v a value of its own, none of them zero.
+// fill gives every field below v a different value. No value is zero.
 func fill(t *testing.T, v reflect.Value, n *int, path string) {
 	*n++
 	if v.Type() == reflect.TypeFor[trace.Time]() {
@@ -63,14 +63,14 @@ func fill(t *testing.T, v reflect.Value, n *int, path string) {
 				fill(t, field, n, path+"."+f.Name)
 			}
 		}
-	case reflect.Interface: // what may be anything is JSON
+	case reflect.Interface: // values of any type are sent as JSON
 		v.Set(reflect.ValueOf(fmt.Sprint(*n)))
 	default:
 		t.Fatalf("%s: session: type %s cannot be sent", path, v.Kind())
 	}
 }
 
-// crossed is a message as it arrives.
+// crossed returns a message as it arrives on the other side.
 func crossed[T any](t testing.TB, m *T) *T {
 	t.Helper()
 	b, err := wireBytes(m)
@@ -84,14 +84,15 @@ func crossed[T any](t testing.TB, m *T) *T {
 	return got
 }
 
-// asSent says how a message differs from what was sent, "" where it is the same to the last nil.
+// asSent returns how a message differs from the one that was sent, or "". Even nil and empty slices must
+// match.
 func asSent[T any](sent, got *T) string {
 	return cmp.Diff(sent, got, cmpopts.EquateComparable(trace.Time{}), cmpopts.EquateNaNs(),
 		cmpopts.IgnoreUnexported(trace.Trace{}))
 }
 
-// Whatever a message holds arrives: a field that is not sent, or given to nobody, is a field that a session
-// in another process does not have.
+// Every field of a message must arrive. A field that is not sent or not filled in is missing for a session in
+// another process.
 func TestEveryFieldOfEveryMessageCrossesThePipe(t *testing.T) {
 	t.Parallel()
 	var q request
@@ -106,11 +107,11 @@ func TestEveryFieldOfEveryMessageCrossesThePipe(t *testing.T) {
 		t.Error("message:", d)
 	}
 	if n < 100 {
-		t.Errorf("only %d values were tried", n)
+		t.Errorf("only %d values were tested", n)
 	}
 }
 
-// What is measured and 0, or 0 and not absent, must not become absent on its way.
+// A measured 0, or a 0 in an optional field, must not become absent.
 func TestAZeroThatIsThereArrives(t *testing.T) {
 	t.Parallel()
 	zero, token := trace.PlanID(0), 0
@@ -126,7 +127,7 @@ func TestAZeroThatIsThereArrives(t *testing.T) {
 	}
 }
 
-// A model that went wrong gives numbers that are none, and its steps are those that people need.
+// A broken model produces NaN and Inf, and its steps are the ones that people need to see.
 func TestNonFiniteNumbersSurviveTheTrace(t *testing.T) {
 	t.Parallel()
 	nan := math.NaN()
@@ -138,7 +139,7 @@ func TestNonFiniteNumbersSurviveTheTrace(t *testing.T) {
 		t.Error(d)
 	}
 	if _, err := wireBytes(&trace.Record{Step: &trace.Step{Canary: nan}}); err == nil {
-		t.Error("a trace file could not hold what has crossed")
+		t.Error("sent a number that a trace file cannot hold")
 	}
 }
 
@@ -159,7 +160,7 @@ func TestAnyRecordArrivesAsItWasSent(t *testing.T) {
 	})
 }
 
-// Messages come one behind the other, and texts that were remembered are not mixed up.
+// Messages are read one after another, and remembered strings are not mixed up.
 func TestMessagesFollowEachOther(t *testing.T) {
 	t.Parallel()
 	recorded := tracetest.Llama(2, 30)
@@ -185,21 +186,21 @@ func TestMessagesFollowEachOther(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for i := range sent { // nor is what is cut from one block
+	for i := range sent { // slices cut from one block do not overlap either
 		if d := asSent(&sent[i], &got[i]); d != "" {
 			t.Fatalf("record %d: %s", i, d)
 		}
 		if s := got[i].Step; s != nil && cap(s.Dispatches) > len(s.Dispatches) {
-			t.Fatalf("step %d: who adds a dispatch writes into what is not the step's", i)
+			t.Fatalf("step %d: appending a dispatch overwrites memory of another step", i)
 		}
 	}
 	if err := receive(in, &trace.Record{}); err != io.EOF {
-		t.Errorf("behind the last: %v", err)
+		t.Errorf("after the last message: %v", err)
 	}
 }
 
-// A step is hundreds of small things, and a fast device sends hundreds of steps in a second: they are few
-// allocations, and grids, which are the same in plan after plan, are there once.
+// A step has hundreds of small objects, and a fast device sends hundreds of steps per second. So receiving a
+// step takes few allocations. Grids are the same in many plans and are kept only once.
 func TestWhatIsReceivedIsFewAllocations(t *testing.T) {
 	recorded := tracetest.Llama(13, 4)
 	m := message{Event: &Event{Records: []trace.Record{{Step: &recorded.Steps[2]}}}}
@@ -215,7 +216,7 @@ func TestWhatIsReceivedIsFewAllocations(t *testing.T) {
 	var got message
 	var allocations float64
 	var grids map[*trace.Grid]bool
-	for range 4 { // readers, with other hashes: two grids, or two texts, may have one place
+	for range 4 { // try readers with other hashes: two grids, or two strings, may share a slot
 		in := newWireReader(nil)
 		allocations = testing.AllocsPerRun(20, func() {
 			in.in.Reset(bytes.NewReader(sent))
@@ -233,24 +234,24 @@ func TestWhatIsReceivedIsFewAllocations(t *testing.T) {
 		}
 	}
 	if allocations > 30 {
-		t.Errorf("a step with 40 plans is %v allocations", allocations)
+		t.Errorf("a step with 40 plans took %v allocations", allocations)
 	}
 	if d := asSent(&m, &got); d != "" {
 		t.Error(d)
 	}
 	if len(grids) != 4 {
-		t.Errorf("4 grids are there %d times", len(grids))
+		t.Errorf("4 distinct grids, kept as %d objects", len(grids))
 	}
 }
 
-// What says that it has other bytes than it has is no message, and is not kept for the next.
+// A grid whose length field is wrong is refused, and is not kept for the next message.
 func TestAGridOfAnotherLengthIsRefused(t *testing.T) {
 	t.Parallel()
 	b, err := wireBytes(&trace.Plan{Grid: &trace.Grid{Rule: "rows"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := bytes.Index(b, []byte("rows")) - 3 // behind it the number of fields and the length of the text
+	at := bytes.Index(b, []byte("rows")) - 3 // followed by the number of fields and the length of the string
 	for said, want := range map[byte]error{6: errHeader, 7: nil, 8: errShort} {
 		b[at] = said
 		err := receive(newWireReader(bytes.NewReader(b)), &trace.Plan{})
@@ -279,14 +280,15 @@ func TestCutOrOversizedMessageIsRefused(t *testing.T) {
 	}
 	body := b[2:]
 	if n, k := binary.Uvarint(b); k != 2 || int(n) != len(body) {
-		t.Fatalf("a length of %d in %d bytes before %d", n, k, len(body))
+		t.Fatalf("length %d in %d bytes, before a body of %d", n, k, len(body))
 	}
 	refused(append(binary.AppendUvarint(nil, uint64(len(body)+1)), append(body, 0)...), errUnread)
 	refused(append(binary.AppendUvarint(nil, uint64(len(body)-1)), body...), errShort)
 	refused(binary.AppendUvarint(nil, 1<<40), errTooLarge)
 }
 
-// FuzzReceive: whatever comes over a pipe is a message or an error, and what came once can be sent again.
+// FuzzReceive checks that any bytes on a pipe give a message or an error. A received message can be sent
+// again.
 func FuzzReceive(f *testing.F) {
 	recorded := tracetest.Llama(1, 3)
 	for i := range recorded.Steps {
@@ -308,8 +310,8 @@ func FuzzReceive(f *testing.F) {
 	})
 }
 
-// decoded is what an engine sends of a decode step of some 260 dispatches at a timing level, with the plans
-// that a position changes in each layer.
+// decoded returns what an engine sends for a decode step of about 260 dispatches at a timing level. It
+// includes the plans that the position changes in each layer.
 func decoded(level trace.Timing) *message {
 	recorded := tracetest.Llama(13, 4)
 	step := recorded.Steps[2]
@@ -331,7 +333,7 @@ func decoded(level trace.Timing) *message {
 	return m
 }
 
-// BenchmarkCross is what a decode step costs on its way, at both ends.
+// BenchmarkCross measures what sending and receiving a decode step costs.
 func BenchmarkCross(b *testing.B) {
 	for _, level := range []trace.Timing{trace.TimingStep, trace.TimingDispatch} {
 		m := decoded(level)
@@ -362,8 +364,8 @@ func BenchmarkCross(b *testing.B) {
 	}
 }
 
-// Plans of layers, which differ in their dispatch alone, and dispatches with nothing but a plan are most of
-// what a fast device sends: they arrive as they were sent, in few bytes.
+// Most of what a fast device sends is plans of layers that differ only in their dispatch, and dispatches with
+// nothing but a plan. They arrive unchanged, in few bytes.
 func TestWhatLayersHaveInCommonIsSentOnce(t *testing.T) {
 	t.Parallel()
 	m := decoded("step")
@@ -380,7 +382,7 @@ func TestWhatLayersHaveInCommonIsSentOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n, most := len(b)-len(r), 2*200+8*len(plans)+2*len(ran)+8; n > most {
-		t.Errorf("%d plans of two kernels and %d dispatches are %d bytes, at most %d",
+		t.Errorf("%d plans of two kernels and %d dispatches take %d bytes, want at most %d",
 			len(plans), len(ran), n, most)
 	}
 	got := crossed(t, m)
@@ -404,11 +406,11 @@ func TestWhatLayersHaveInCommonIsSentOnce(t *testing.T) {
 	}
 }
 
-// A plan that is like another of its message names one that is there.
+// A plan that refers to an earlier plan of its message is refused if that plan does not exist.
 func TestAPlanLikeNoneIsRefused(t *testing.T) {
 	t.Parallel()
 	var b []byte
-	for _, x := range []byte{0, 1, 2, 3} { // nothing, a whole plan, the last one again, the one before that
+	for _, x := range []byte{0, 1, 2, 3} { // none, complete, as the last plan, as the one before
 		body := []byte{1, x, 0, 0}
 		if x < 2 {
 			body = body[:2+x]
@@ -474,10 +476,10 @@ func TestProtocolNamesTheTypesOfMessages(t *testing.T) {
 		names[name(typ)] = true
 	}
 	if len(names) != 7 {
-		t.Errorf("7 types have %d names: %v", len(names), names)
+		t.Errorf("7 types have %d distinct names: %v", len(names), names)
 	}
 	if !strings.Contains(name(reflect.TypeFor[message]()), "gpu_ns") {
-		t.Error("what a step's dispatch has does not show")
+		t.Error("the name does not cover the fields of a step's dispatch")
 	}
 }
 

@@ -11,7 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// BenchmarkExpand is how long a short and a long kernel take to expand: of a graph some fifty are.
+// BenchmarkExpand measures how long a short and a long kernel take to expand. A graph has about fifty
+// kernels.
 func BenchmarkExpand(b *testing.B) {
 	for _, name := range []string{"linear_gemv", "linear_tiled"} {
 		b.Run(name, func(b *testing.B) {
@@ -27,13 +28,13 @@ func BenchmarkExpand(b *testing.B) {
 
 var declaredRE = regexp.MustCompile(`(?m)^(?:fn|const|alias|struct|var<\w+>) (\w+)`)
 
-// holdUsed says which functions, types, constants and variables of a kernel nothing uses.
+// holdUsed checks that every function, type, constant and variable of a kernel is used.
 func holdUsed(t *testing.T, source string) {
 	src := commentRE.ReplaceAllString(source, " ")
 	for _, m := range declaredRE.FindAllStringSubmatch(src, -1) {
 		uses := regexp.MustCompile(`\b`+m[1]+`\b`).FindAllString(src, 2)
 		if len(uses) < 2 && m[1] != "main" {
-			t.Errorf("%s is declared, and nothing uses it", m[1])
+			t.Errorf("%s is declared but not used", m[1])
 		}
 	}
 }
@@ -118,7 +119,7 @@ func TestExpandNamesTheFileAndTheConstant(t *testing.T) {
 	}
 }
 
-// Whatever the text, it is described or refused.
+// Any source is described or refused without a crash.
 func FuzzDescribe(f *testing.F) {
 	for _, v := range readVariants(f) {
 		f.Add(v.expand(f).Source)
@@ -146,7 +147,7 @@ func TestKernelAccessIsReadFromItsSource(t *testing.T) {
 		"if (y[i] == 0.0) { y[i] = 1.0; }":    true,
 		"let z = y[i];":                       true,
 		"atomicAdd(&y[i], 1u);":               true,
-		"let n = arrayLength(&y);":            true, // it cannot be told from a use
+		"let n = arrayLength(&y);":            true, // it looks like a read
 		"p.y = 2.0; let q = p.y; y[0] = q.x;": false,
 		"yy[i] = y_other;":                    false,
 	} {

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// marked is a source with what was filled in between ‹ and ›, and what was taken in between « and ».
+// marked returns a source with inserted text between ‹ and ›, and included text between « and ».
 func marked(k Kernel) string {
 	var b strings.Builder
 	at := func(list []Span, place, end int) bool {
@@ -36,7 +36,7 @@ func marked(k Kernel) string {
 
 var silu = Constants{"Lanes": 64, "Vec": 4, "Act": "silu", "Expr": Text("v / (1.0 + exp(-v))"), "Width": 0}
 
-// A kernel knows which of its text its constants made.
+// A kernel knows which parts of its source come from its constants.
 func TestAnExpansionSaysWhatConstantsMadeOfIt(t *testing.T) {
 	k, err := Expand("gated", silu)
 	if err != nil {
@@ -76,8 +76,8 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
 	}
 }
 
-// Every name that is not marked stands in the template, in every expansion that is pinned, but for numbers
-// of what is unrolled; and what is marked is in order.
+// In every pinned expansion, every unmarked name is in the template, apart from the numbers of unrolled code.
+// Marked parts are in order.
 func TestUnmarkedNamesBelongToTheTemplate(t *testing.T) {
 	names, numbers := regexp.MustCompile(`[a-z_][a-z_0-9]+`), regexp.MustCompile(`[0-9]`)
 	for _, v := range readVariants(t) {
@@ -102,11 +102,11 @@ func TestUnmarkedNamesBelongToTheTemplate(t *testing.T) {
 			}
 		}
 		if len(k.Filled) == 0 && strings.Contains(template, "{{.") {
-			t.Errorf("%s: nothing was filled in", v.Name)
+			t.Errorf("%s: nothing was inserted", v.Name)
 		}
 		for _, word := range names.FindAllString(string(own), -1) {
 			if !strings.Contains(known, numbers.ReplaceAllString(word, "")) {
-				t.Errorf("%s: %q is not marked, and not in the template", v.Name, word)
+				t.Errorf("%s: %q is neither marked nor in the template", v.Name, word)
 			}
 		}
 	}

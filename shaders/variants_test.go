@@ -23,7 +23,7 @@ import (
 
 var dump = flag.String("dump", "", "write the expansion of every variant to a folder")
 
-// manifest has a line for each variant of a template that the tests expand. Its variant and constants are
+// manifest has a line for each template variant that the tests expand. The variant's name and constants are
 // written by hand; -update fills in the rest.
 const manifest = "testdata/variants.jsonl"
 
@@ -31,12 +31,12 @@ const manifest = "testdata/variants.jsonl"
 type variant struct {
 	Name      string          `json:"variant"` // TEMPLATE/CASE
 	Given     json.RawMessage `json:"constants"`
-	Bindings  string          `json:"bindings"`  // storage buffers by number, with how each is used
+	Bindings  string          `json:"bindings"`  // storage buffers by number, and how each is used
 	Params    string          `json:"params"`    // fields of the params block
-	Workgroup [3]int          `json:"workgroup"` // its size
+	Workgroup [3]int          `json:"workgroup"` // workgroup size
 	Memory    uint64          `json:"memory"`    // workgroup memory in bytes
 	SHA256    string          `json:"sha256"`    // of the expansion
-	// Compiled is SHA256 of the expansion that compiled on the CPU adapter.
+	// Compiled is the SHA256 of the expansion that last compiled on the CPU adapter.
 	Compiled string `json:"compiled"`
 }
 
@@ -45,12 +45,12 @@ func (v *variant) template() string {
 	return template
 }
 
-// golden is the file of the expansion: a few variants have one, as examples to read.
+// golden returns the file of the expansion. A few variants have one, as examples to read.
 func (v *variant) golden() string {
 	return filepath.Join("testdata", filepath.FromSlash(v.Name)+".wgsl")
 }
 
-// textConstants are the constants that are WGSL.
+// textConstants are the constants that hold WGSL.
 var textConstants = []string{"Expr", "Needs", "Join", "Start"}
 
 func (v *variant) constants(t testing.TB) Constants {
@@ -87,7 +87,7 @@ func (v *variant) expand(t testing.TB) Kernel {
 	return k
 }
 
-// described is the variant with what its expansion says of itself.
+// described returns the variant with the data that its expansion declares.
 func (v variant) described(t testing.TB, k Kernel) variant {
 	t.Helper()
 	var bindings, params []string
@@ -101,7 +101,7 @@ func (v variant) described(t testing.TB, k Kernel) variant {
 	}
 	memory, ok := gpu.WorkgroupBytes(k.Source)
 	if !ok {
-		t.Errorf("%s declares workgroup memory whose size cannot be read", v.Name)
+		t.Errorf("%s declares workgroup memory of unknown size", v.Name)
 	}
 	sum := sha256.Sum256([]byte(k.Source))
 	v.Bindings, v.Params = strings.Join(bindings, ", "), strings.Join(params, ", ")
@@ -109,7 +109,7 @@ func (v variant) described(t testing.TB, k Kernel) variant {
 	return v
 }
 
-// text is the expansion as a file shows it.
+// text returns the expansion as its file shows it.
 func (v *variant) text(k Kernel) string {
 	return fmt.Sprintf("// %s: %s\n// workgroup %v, %d bytes of workgroup memory\n"+
 		"// bindings: %s\n// params: %s\n\n%s",
@@ -160,8 +160,8 @@ func writeVariants(t testing.TB, list []variant) {
 	}
 }
 
-// Each line of the manifest says what its variant expands to; -update rewrites what changed. With -dump DIR
-// the expansions are written to DIR, to be compared with those of another commit.
+// Each variant expands to what its manifest line says; -update rewrites the lines that changed. With -dump
+// DIR the expansions are written to DIR, to compare them with those of another commit.
 func TestExpandGivesWhatTheManifestSays(t *testing.T) {
 	list := readVariants(t)
 	seen := map[string]bool{}
@@ -169,7 +169,7 @@ func TestExpandGivesWhatTheManifestSays(t *testing.T) {
 		v := &list[i]
 		t.Run(v.Name, func(t *testing.T) {
 			if seen[v.Name] {
-				t.Errorf("there are two variants of this name")
+				t.Errorf("two variants have this name")
 			}
 			seen[v.Name], seen[v.template()] = true, true
 			k := v.expand(t)
@@ -178,7 +178,7 @@ func TestExpandGivesWhatTheManifestSays(t *testing.T) {
 			if wordingtest.Updating() {
 				*v = got
 			} else if d := cmp.Diff(*v, got); d != "" {
-				t.Errorf("%s differs (- expected, + got); -update rewrites it, -dump DIR shows the texts\n%s",
+				t.Errorf("%s differs (- expected, + got); -update rewrites it, -dump DIR writes the sources\n%s",
 					manifest, d)
 			}
 			holdGolden(t, v, k)
@@ -204,7 +204,7 @@ func TestExpandGivesWhatTheManifestSays(t *testing.T) {
 	}
 }
 
-// holdGolden compares an expansion with its file, where the variant has one.
+// holdGolden compares an expansion with its file, if the variant has one.
 func holdGolden(t *testing.T, v *variant, k Kernel) {
 	t.Helper()
 	want, err := os.ReadFile(v.golden())
@@ -227,7 +227,7 @@ func holdGolden(t *testing.T, v *variant, k Kernel) {
 	}
 }
 
-// Every readable expansion is one of a variant, so that none is forgotten.
+// Every golden file belongs to a variant, so that no stale file remains.
 func TestGoldensBelongToVariants(t *testing.T) {
 	files, err := filepath.Glob("testdata/*/*.wgsl")
 	if err != nil {
@@ -244,8 +244,8 @@ func TestGoldensBelongToVariants(t *testing.T) {
 	}
 }
 
-// Each variant compiles on an adapter. It is tried once for each expansion: -update notes in the manifest
-// that it did, and a line whose expansion changed since is tried again.
+// Each variant compiles on an adapter. An expansion is compiled only once: -update records in the manifest
+// that it compiled, and a line whose expansion changed is compiled again.
 func TestVariantsCompile(t *testing.T) {
 	list := readVariants(t)
 	var dev gpu.Device
@@ -262,7 +262,7 @@ func TestVariantsCompile(t *testing.T) {
 			continue
 		}
 		if v.Compiled = v.SHA256; !wordingtest.Updating() {
-			t.Errorf("%s compiles, and %s does not say so yet: run with -update", v.Name, manifest)
+			t.Errorf("%s compiles, but %s does not record it: run with -update", v.Name, manifest)
 		}
 	}
 	if wordingtest.Updating() && dev != nil {

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// endless repeats a text after a beginning, for ever.
+// endless repeats a text forever after a start text.
 type endless struct {
 	start, again string
 	at           int
@@ -30,8 +30,7 @@ func (e *endless) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// A file that goes on for ever, as a small one does that is gzipped, ends in a refusal, and before it took
-// more memory than it may.
+// An endless file, which a small gzip file can contain, is refused before it takes more memory than allowed.
 func TestEndlessFilesAreRefused(t *testing.T) {
 	small := bounds{memory: 4 << 20, value: 1 << 20, idle: 1 << 20}
 	const head = `{"schema":"gpuscope.trace/1"`
@@ -77,7 +76,7 @@ func TestEndlessFilesAreRefused(t *testing.T) {
 	}
 }
 
-// A large recording opens, for which a small file has no right to the memory.
+// A large recording may use more memory than a small file.
 func TestLargeFilesMayTakeMoreMemory(t *testing.T) {
 	t.Parallel()
 	in := &endless{
@@ -96,11 +95,11 @@ func TestLargeFilesMayTakeMoreMemory(t *testing.T) {
 	}
 	if _, err := readWithin(bytes.NewReader(text), &file{}, small); err == nil ||
 		!strings.HasSuffix(err.Error(), "gunzip it first (the limit is higher then), or record fewer steps") {
-		t.Errorf("a file of no size: %v", err)
+		t.Errorf("a small file that grows: %v", err)
 	}
 }
 
-// What is decoded from JSON takes no more memory than was estimated.
+// A decoded record takes no more memory than estimated from its JSON.
 func TestNoRecordIsLargerThanItsEstimate(t *testing.T) {
 	t.Parallel()
 	seen := map[reflect.Type]bool{}
@@ -114,9 +113,9 @@ func TestNoRecordIsLargerThanItsEstimate(t *testing.T) {
 				return
 			}
 			seen[typ] = true
-			// Steps, plans and the head are decoded one by one and counted by what they hold.
+			// Steps, plans and the head are decoded one by one and counted by their content.
 			if typ != reflect.TypeFor[Trace]() && typ != reflect.TypeFor[Step]() && typ.Size() > recordBytes {
-				t.Errorf("%v has %d bytes, over the %d that an object is taken for", typ, typ.Size(),
+				t.Errorf("%v takes %d bytes, more than the %d estimated for an object", typ, typ.Size(),
 					recordBytes)
 			}
 			for i := range typ.NumField() {
@@ -133,7 +132,7 @@ func TestNoRecordIsLargerThanItsEstimate(t *testing.T) {
 	}
 }
 
-// Squeezed JSON is the same JSON, however it comes in.
+// Squeezing JSON does not change its values, no matter how the input is split.
 func TestSqueezingChangesNoValue(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -158,12 +157,12 @@ func TestSqueezingChangesNoValue(t *testing.T) {
 			t.Fatalf("%q became %q", in, out)
 		}
 		if s.text+s.space != int64(len(in)) {
-			t.Fatalf("%d bytes and %d of white space of %d", s.text, s.space, len(in))
+			t.Fatalf("%d bytes and %d of white space, want %d together", s.text, s.space, len(in))
 		}
 	})
 	in := strings.NewReader(`{"schema":"gpuscope.trace/1","x":[1 2]}`)
 	if _, err := readWithin(in, &file{}, usualBounds); err == nil {
-		t.Error("two numbers became one")
+		t.Error("two numbers were merged into one")
 	}
 }
 

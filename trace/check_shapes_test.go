@@ -65,7 +65,7 @@ func TestCheckFollowsTheLiveShapes(t *testing.T) {
 		case c.field == "" && err != nil:
 			t.Errorf("%s: %v", c.name, err)
 		case c.field != "" && (err == nil || !strings.HasPrefix(err.Error(), c.field+": ")):
-			t.Errorf("%s: %v, want an error of %s", c.name, err, c.field)
+			t.Errorf("%s: %v, want an error about %s", c.name, err, c.field)
 		}
 		tr.Schema = "gpuscope.trace/1"
 		if err := tr.Check(); err != nil && !strings.Contains(c.name, "below 0") {
@@ -74,11 +74,11 @@ func TestCheckFollowsTheLiveShapes(t *testing.T) {
 	}
 }
 
-// A scalar has an empty list of dims, a value that is not computed none.
+// A scalar has an empty list of dims. A value that is not computed has nil.
 func TestShapesReadBackWithTheirTypes(t *testing.T) {
 	t.Parallel()
 	want := tracetest.Tiny()
-	want.Schema = "gpuscope.trace/1" // its shapes may be any
+	want.Schema = "gpuscope.trace/1" // its shapes are not checked
 	s := &want.Steps[1]
 	s.Dims = []trace.LiveDims{{Value: 0, Dims: []int{}}, {Value: 1}, {Value: 2, Dims: []int{0, 3}}}
 	s.Resize.Passes[0].Hooks[0].Changed = []trace.Change{

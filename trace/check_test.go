@@ -12,13 +12,13 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// unbounded are texts that no table and no title shows: what a screen shows it measures in each frame.
+// unbounded lists texts that no table or title shows. Texts on screen are measured in every frame.
 var unbounded = []string{
-	"Trace.Created", "Trace.Command", "Host.OS", "Host.Arch", // of the recording
+	"Trace.Created", "Trace.Command", "Host.OS", "Host.Arch", // about the recording
 	"Kernel.Source", "Kernel.SourceSHA256", // shown line by line
 }
 
-// Every text of a trace has a bound, or stands in the list above for a reason.
+// Every text in a trace has a maximum length or is in the list above.
 func TestTextsOfTracesAreBounded(t *testing.T) {
 	t.Parallel()
 	found := map[string]bool{}
@@ -42,13 +42,13 @@ func TestTextsOfTracesAreBounded(t *testing.T) {
 	}
 	for _, name := range []string{"Op.Name", "Plan.Reason", "Step.Text", "Event.Text", "Kernel.Source"} {
 		if !found[name] {
-			t.Errorf("%s was never tried; tried were %v", name, found)
+			t.Errorf("%s was never tested; tested: %v", name, found)
 		}
 	}
 }
 
-// Whatever is computed from a trace that passed Check uses its ids as indices. So every id, in every list, is
-// refused where it is out of range.
+// Code that computes from a checked trace uses its ids as indices. So every id in every list is refused if it
+// is out of range.
 func TestIDsOutOfRangeAreRefused(t *testing.T) {
 	t.Parallel()
 	found := map[string]bool{}
@@ -63,7 +63,7 @@ func TestIDsOutOfRangeAreRefused(t *testing.T) {
 			for _, id := range []int64{-1, 1 << 30} {
 				v.SetInt(id)
 				if tr.Check() == nil {
-					t.Errorf("%s of %d is not refused", name, id)
+					t.Errorf("%s = %d is not refused", name, id)
 				}
 			}
 			v.SetInt(old)
@@ -77,19 +77,19 @@ func TestIDsOutOfRangeAreRefused(t *testing.T) {
 	})
 	for _, name := range want {
 		if !found[name] {
-			t.Errorf("%s was never tried", name)
+			t.Errorf("%s was never tested", name)
 		}
 	}
 	if len(want) < 20 {
-		t.Errorf("ids are %v", want)
+		t.Errorf("too few ids: %v", want)
 	}
 }
 
-// uncounted are words of a few letters that Check knows all of.
+// uncounted lists fields that hold one of a few short words known to Check.
 var uncounted = []string{"Step.Phase", "Step.Timing", "Resize.Order", "Wait.Kind", "Grid.Rule"}
 
-// A recording and an opened trace keep to a budget of memory. So each list, text, map and pointer of a step
-// or a plan counts in its size.
+// Recordings and opened traces have a memory budget. So every list, text, map and pointer of a step or a plan
+// must count in its size.
 func TestSizeCountsEverythingInAStep(t *testing.T) {
 	t.Parallel()
 	const more = 1000
@@ -127,7 +127,7 @@ func TestSizeCountsEverythingInAStep(t *testing.T) {
 			}
 			found[name] = true
 			if got := size() - before; want > 0 && got < want || want < 0 && got > want {
-				t.Errorf("%s: %d bytes more count as %d", name, want, got)
+				t.Errorf("%s: %d added bytes are counted as %d", name, want, got)
 			}
 			v.Set(old)
 		})
@@ -146,13 +146,13 @@ func TestSizeCountsEverythingInAStep(t *testing.T) {
 			held := v.Kind() == reflect.Slice || v.Kind() == reflect.String || v.Kind() == reflect.Map ||
 				v.Kind() == reflect.Pointer
 			if held && !found[name] && !slices.Contains(uncounted, name) {
-				t.Errorf("%s was never tried", name)
+				t.Errorf("%s was never tested", name)
 			}
 		})
 	}
 }
 
-// eachText calls f for the texts in v, with the type and the field that they stand in.
+// eachText calls f for every text in v, with the name of its type and field.
 func eachText(v reflect.Value, name string, f func(name string, s reflect.Value)) {
 	eachPart(v, name, func(name string, v reflect.Value) {
 		if v.Kind() == reflect.String {
@@ -161,8 +161,8 @@ func eachText(v reflect.Value, name string, f func(name string, s reflect.Value)
 	})
 }
 
-// eachPart calls f for all that v holds, with the type and the field that it stands in; elements of a list
-// have the name of the list.
+// eachPart calls f for everything in v, with the name of its type and field. Elements of a list have the name
+// of the list.
 func eachPart(v reflect.Value, name string, f func(name string, v reflect.Value)) {
 	if name != "" && v.CanSet() {
 		f(name, v)
@@ -185,7 +185,7 @@ func eachPart(v reflect.Value, name string, f func(name string, v reflect.Value)
 	}
 }
 
-// eachType is eachPart for whatever a value of a type could hold.
+// eachType is eachPart for everything that a value of a type could hold.
 func eachType(t reflect.Type, name string, seen map[reflect.Type]bool, f func(name string, t reflect.Type)) {
 	if name != "" {
 		f(name, t)

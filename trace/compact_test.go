@@ -11,7 +11,7 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// What is alike in many records takes its memory once, and no list has room that nobody needs.
+// Strings that many records share are in memory once, and no list has spare capacity.
 func TestReadTraceHoldsNoSpareMemory(t *testing.T) {
 	t.Parallel()
 	made := tracetest.Llama(15, 4)
@@ -44,11 +44,11 @@ func TestReadTraceHoldsNoSpareMemory(t *testing.T) {
 		for i := range read.Steps {
 			d := read.Steps[i].Dispatches
 			if cap(d) > len(d)+len(d)/8 {
-				t.Errorf("%s: %d dispatches have room for %d", name, len(d), cap(d))
+				t.Errorf("%s: %d dispatches, capacity %d", name, len(d), cap(d))
 			}
 		}
 	}
-	if n := unsafe.Sizeof(trace.StepDispatch{}); n > 72 { // of which a long trace has a million
+	if n := unsafe.Sizeof(trace.StepDispatch{}); n > 72 { // a long trace has a million of them
 		t.Errorf("a dispatch of a step takes %d bytes", n)
 	}
 }
@@ -62,14 +62,14 @@ func TestTimesAndTicksTakeAllThatTheySay(t *testing.T) {
 			t.Errorf("%d: %s, %v", ns, text, err)
 		}
 		if got, ok := back.NS(); got != ns || !ok || !back.Equal(trace.Measured(ns)) {
-			t.Errorf("%d came back as %d, measured %t", ns, got, ok)
+			t.Errorf("%d was read back as %d, measured %t", ns, got, ok)
 		}
 	}
 	if _, ok := (trace.Time{}).NS(); ok {
-		t.Error("the zero time was measured")
+		t.Error("the zero time counts as measured")
 	}
 	if err := new(trace.Time).UnmarshalJSON([]byte("-9223372036854775808")); err == nil {
-		t.Error("the integer that stands for no time is a time")
+		t.Error("the integer reserved for an absent time was accepted as a time")
 	}
 	for text, good := range map[string]bool{
 		`"0"`: true, `"18446744073709551615"`: true,
@@ -81,7 +81,7 @@ func TestTimesAndTicksTakeAllThatTheySay(t *testing.T) {
 			t.Errorf("tick %s: %v", text, err)
 		}
 		if back, _ := tick.MarshalJSON(); good && string(back) != text {
-			t.Errorf("tick %s came back as %s", text, back)
+			t.Errorf("tick %s was read back as %s", text, back)
 		}
 		if err != nil && !strings.Contains(err.Error(), text) {
 			t.Errorf("%v does not name %s", err, text)

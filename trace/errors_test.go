@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What is NaN or Inf is no times farther than it may be: people are told what it is, and what it should be.
+// NaN and Inf are not a multiple of a tolerance. The report says what the value is and what it should be.
 func TestErrorsOverTheirToleranceAreReported(t *testing.T) {
 	nan, inf := Number(math.NaN()), Number(math.Inf(1))
 	for _, c := range []struct {

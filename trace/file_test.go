@@ -19,7 +19,7 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// recording begins to record three steps.
+// recording starts to record three steps.
 func recording(t *testing.T, path string) *trace.StreamWriter {
 	t.Helper()
 	w, err := newStream(path, tracetest.Llama(1, 3))
@@ -30,7 +30,7 @@ func recording(t *testing.T, path string) *trace.StreamWriter {
 	return w
 }
 
-// opens fails where a file does not hold the three steps.
+// opens fails the test if the file does not hold the three steps.
 func opens(t *testing.T, path string) {
 	t.Helper()
 	if got, err := trace.ReadFile(path); err != nil || len(got.Steps) != 3 {
@@ -68,7 +68,7 @@ func TestEveryFormIsReadAsItWasWritten(t *testing.T) {
 				t.Fatal(err)
 			}
 			if opens(t, other); !trace.IsTrace(other) {
-				t.Errorf("a file of the form %s is not known by its content", f.Name)
+				t.Errorf("a file in format %s is not recognized by its content", f.Name)
 			}
 		}
 	}
@@ -87,7 +87,7 @@ func TestAnUnknownFormIsRefusedByName(t *testing.T) {
 			}
 		}
 		if left := files(t, dir); len(left) > 0 {
-			t.Errorf("left behind: %q", left)
+			t.Errorf("leftover files: %q", left)
 		}
 	}
 }
@@ -103,7 +103,7 @@ func TestOtherFilesAreNotTakenForTraces(t *testing.T) {
 			t.Fatal(err)
 		}
 		if trace.IsTrace(path) {
-			t.Errorf("%s with %q is a trace", name, content)
+			t.Errorf("%s with %q is taken for a trace", name, content)
 		}
 	}
 	pipe := filepath.Join(dir, "pipe")
@@ -111,13 +111,13 @@ func TestOtherFilesAreNotTakenForTraces(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{pipe, dir, filepath.Join(dir, "missing")} {
-		if trace.IsTrace(path) { // and it does not wait for a writer
-			t.Errorf("%s is a trace", path)
+		if trace.IsTrace(path) { // must not wait for a writer
+			t.Errorf("%s is taken for a trace", path)
 		}
 	}
 }
 
-// What a program that is killed leaves behind is found by its name and opens as it is.
+// The file of a recorder that was killed can be found by its name and opened.
 func TestUnfinishedRecordingHasANameAndOpens(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"x.json", "x.jsonl", "x.json.gz", "x.jsonl.gz"} {
@@ -126,15 +126,15 @@ func TestUnfinishedRecordingHasANameAndOpens(t *testing.T) {
 		if w.Partial() != filepath.Join(dir, name+".partial") {
 			t.Errorf("%s is recorded to %s", name, w.Partial())
 		}
-		if strings.HasSuffix(name, "jsonl.gz") { // what was flushed is there
+		if strings.HasSuffix(name, "jsonl.gz") { // flushed records are in the file
 			if err := w.Write(trace.Record{Event: &trace.Event{Kind: "note"}}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if opens(t, w.Partial()); !trace.IsTrace(w.Partial()) {
-			t.Errorf("%s is not known as a trace", w.Partial())
+			t.Errorf("%s is not recognized as a trace", w.Partial())
 		}
-		// A second recording leaves what the first one has.
+		// A second recording does not touch the file of the first one.
 		second := recording(t, filepath.Join(dir, name))
 		if err := second.Close(); err != nil {
 			t.Fatal(err)
@@ -147,7 +147,7 @@ func TestUnfinishedRecordingHasANameAndOpens(t *testing.T) {
 	}
 }
 
-// The last step of a recording fails: its lines stay, and the error says where.
+// If the last part of a recording fails, its lines are kept and the error names the file.
 func TestRecordingThatCannotBeFinishedIsKept(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"x.json", "x.jsonl", "x.json.gz", "x.jsonl.gz"} {
@@ -199,11 +199,11 @@ func TestTraceIsWrittenThroughALink(t *testing.T) {
 			t.Fatal(err)
 		}
 		if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
-			t.Errorf("the link is gone: %v %v", info, err)
+			t.Errorf("the link was replaced: %v %v", info, err)
 		}
 		opens(t, target)
 		if info, _ := os.Stat(target); there && info.Mode().Perm() != 0o600 {
-			t.Errorf("the file's mode became %v", info.Mode())
+			t.Errorf("the file's mode changed to %v", info.Mode())
 		}
 	}
 }
@@ -226,7 +226,7 @@ func TestPipeGetsLinesOrARefusalAtOnce(t *testing.T) {
 		!strings.HasPrefix(line, `{"schema":"`+trace.Schema+`"`) {
 		t.Errorf("the first line is %.60q: %v", line, err)
 	}
-	// Nobody reads on: the writer waits, until it is told that it ends.
+	// Nothing reads any more. The writer waits until its deadline.
 	w.Expire(time.Now().Add(50 * time.Millisecond))
 	event := trace.Record{Event: &trace.Event{Kind: "note", Text: strings.Repeat("x", 1<<16)}}
 	for err = nil; err == nil; {
@@ -244,7 +244,7 @@ func TestPipeGetsLinesOrARefusalAtOnce(t *testing.T) {
 	w = recording(t, path)
 	read.Close()
 	if err := w.Write(event); err == nil || !strings.Contains(err.Error(), "the pipe's reader has exited") {
-		t.Errorf("a pipe whose reader has gone: %v", err)
+		t.Errorf("a pipe whose reader has exited: %v", err)
 	}
 }
 
@@ -261,14 +261,14 @@ func TestFullDeviceIsAnError(t *testing.T) {
 		t.Error(err)
 	}
 	if err := trace.WriteFile("/dev/full", tracetest.Tiny()); err == nil {
-		t.Error("written")
+		t.Error("no error")
 	}
 	if err := trace.WriteFile(os.DevNull, tracetest.Tiny()); err != nil {
 		t.Error(err)
 	}
 }
 
-// Files under /dev may be files as others are.
+// Files under /dev may be ordinary files.
 func TestFileInMemoryIsReplaced(t *testing.T) {
 	t.Parallel()
 	dir, err := os.MkdirTemp("/dev/shm", "gpuscope")
@@ -286,7 +286,7 @@ func TestFileInMemoryIsReplaced(t *testing.T) {
 	opens(t, path)
 }
 
-// A descriptor that was redirected to a file is written, not replaced.
+// A file descriptor that was redirected to a file is written to, not replaced.
 func TestDescriptorIsWrittenDirectly(t *testing.T) {
 	t.Parallel()
 	f, err := os.Create(filepath.Join(t.TempDir(), "out"))

@@ -21,7 +21,7 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// newStream begins to record in a file.
+// newStream starts a recording to a file.
 func newStream(path string, head *trace.Trace) (*trace.StreamWriter, error) {
 	w, err := trace.CreateStream(path)
 	if err != nil {
@@ -34,7 +34,7 @@ func newStream(path string, head *trace.Trace) (*trace.StreamWriter, error) {
 	return w, nil
 }
 
-// written is a trace as one JSON object.
+// written returns a trace as one JSON object.
 func written(t testing.TB, tr *trace.Trace) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -72,7 +72,7 @@ func TestFilesReadBackInEveryForm(t *testing.T) {
 				t.Error(d)
 			}
 			if files, _ := os.ReadDir(dir); len(files) != 1 {
-				t.Errorf("the folder holds %v, want the trace alone", files)
+				t.Errorf("the folder holds %v, want only the trace", files)
 			}
 		})
 	}
@@ -107,7 +107,7 @@ func TestAFailedWriteLeavesTheOldFile(t *testing.T) {
 		t.Fatalf("got %v, want an error that names step 1", err)
 	}
 	if b, err := os.ReadFile(path); err != nil || string(b) != "old" {
-		t.Errorf("the file holds %q (%v), want what was there before", b, err)
+		t.Errorf("the file holds %q (%v), want the old content", b, err)
 	}
 }
 
@@ -263,7 +263,7 @@ func TestAStreamCutAnywhereOpens(t *testing.T) {
 	whole := b.Bytes()
 	head := bytes.IndexByte(whole, '\n')
 	if _, err := trace.Read(bytes.NewReader(whole[:head-1])); !errors.Is(err, trace.ErrTruncated) {
-		t.Errorf("cut in the first line: %v, want an error that says so", err)
+		t.Errorf("cut in the first line: %v, want ErrTruncated", err)
 	}
 	for n := head; n < len(whole); n += 997 {
 		got, err := trace.Read(bytes.NewReader(whole[:n]))
@@ -277,7 +277,7 @@ func TestAStreamCutAnywhereOpens(t *testing.T) {
 		last := whole[n-1]
 		partial := last != '\n' && !json.Valid(whole[bytes.LastIndexByte(whole[:n], '\n')+1:n])
 		if said := len(got.Events) > 0 && got.Events[len(got.Events)-1].Kind == "cut"; said != partial {
-			t.Fatalf("cut at byte %d: said %v, want %v", n, said, partial)
+			t.Fatalf("cut at byte %d: reported %v, want %v", n, said, partial)
 		}
 	}
 }
@@ -288,7 +288,7 @@ func TestACutGzipStreamOpens(t *testing.T) {
 	if err := trace.WriteStream(z, tracetest.Llama(1, 4)); err != nil {
 		t.Fatal(err)
 	}
-	if err := z.Flush(); err != nil { // as a program leaves it that dies
+	if err := z.Flush(); err != nil { // the program dies here
 		t.Fatal(err)
 	}
 	got, err := trace.Read(&b)
@@ -299,11 +299,11 @@ func TestACutGzipStreamOpens(t *testing.T) {
 		t.Errorf("%d steps, want 4", len(got.Steps))
 	}
 	if e := got.Events[len(got.Events)-1]; e.Kind != trace.EventCut {
-		t.Errorf("of a cut that parts no record it says %q", e.Text)
+		t.Errorf("a cut between records is reported as %q", e.Text)
 	}
 }
 
-// Where a file is gzipped, what is unpacked has other offsets than the file.
+// The error gives the offset in the decompressed data, which differs from the offset in the gzip file.
 func TestGzipErrorsGiveUnpackedOffsets(t *testing.T) {
 	zipped := func(text []byte) []byte {
 		var b bytes.Buffer
@@ -346,7 +346,7 @@ func TestStreamWriterLeavesTheSameTrace(t *testing.T) {
 			}
 			defer w.Cancel()
 			if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
-				t.Error("the file is there before Close")
+				t.Error("the file exists before Close")
 			}
 			last := len(want.Steps) - 1
 			for i := range want.Plans {
@@ -378,7 +378,7 @@ func TestStreamWriterLeavesTheSameTrace(t *testing.T) {
 				t.Error(d)
 			}
 			if files, _ := os.ReadDir(dir); len(files) != 1 {
-				t.Errorf("the folder holds %v, want the trace alone", files)
+				t.Errorf("the folder holds %v, want only the trace", files)
 			}
 		})
 	}
@@ -433,13 +433,13 @@ func FuzzRead(f *testing.F) {
 			}
 			return
 		}
-		// What was taken can be written and read again.
+		// An accepted trace can be written and read again.
 		var out bytes.Buffer
 		if err := trace.Write(&out, tr); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := trace.Read(&out); err != nil {
-			t.Fatalf("what was written does not read: %v", err)
+			t.Fatalf("the written trace cannot be read: %v", err)
 		}
 	})
 }
@@ -457,7 +457,7 @@ func TestNumbersThatAreNotFiniteReadBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// EquateNaNs knows float64 alone.
+	// EquateNaNs only handles float64.
 	same := cmp.Comparer(func(a, b trace.Number) bool { return a == b || a != a && b != b })
 	if d := cmp.Diff(want, got, cmpopts.EquateNaNs(), same); d != "" {
 		t.Error(d)

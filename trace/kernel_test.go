@@ -14,8 +14,8 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// A kernel that takes another's place comes behind the header, and stands in the graph from then on: in what
-// is recorded, in its file, and in what an index knows. Snapshots from before do not have it.
+// A replacement kernel is recorded after the header and joins the graph from then on: in the recording, in
+// its file, and in the index. Earlier snapshots do not have it.
 func TestReplacementKernelsJoinTheGraph(t *testing.T) {
 	whole := tracetest.Llama(1, 3)
 	head := *whole
@@ -40,7 +40,7 @@ func TestReplacementKernelsJoinTheGraph(t *testing.T) {
 	r := trace.NewRecorder(&head, 0)
 	before := r.Snapshot()
 	x := analyze.NewIndex(before)
-	for range 2 { // another run of the graph says it again
+	for range 2 { // another run of the graph records it again
 		if err := r.Write(trace.Record{Kernel: &k}); err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +54,7 @@ func TestReplacementKernelsJoinTheGraph(t *testing.T) {
 	kernels := kernels.Kernels(x.Next(recorded))
 	slots := kernels.Column("slots")
 	if a, b := kernels.Cell(0, slots), kernels.Cell(n, slots); a.Number != b.Number || b.Number == 0 {
-		t.Errorf("the kernel has %v slots, another text of it %v", a.Number, b.Number)
+		t.Errorf("the kernel has %v slots, its replacement %v", a.Number, b.Number)
 	}
 	if got := x.Next(recorded).Kernel(k.Name); got == nil || got.Of != own.Name || x.Kernel(k.Name) != nil {
 		t.Errorf("the index has %+v", got)
@@ -63,6 +63,6 @@ func TestReplacementKernelsJoinTheGraph(t *testing.T) {
 	other.SourceSHA256 = "3fa2d1"
 	err = r.Write(trace.Record{Kernel: &other})
 	if err == nil || !strings.Contains(err.Error(), "a different source") {
-		t.Errorf("another text of the name: %v", err)
+		t.Errorf("another source with the same name: %v", err)
 	}
 }

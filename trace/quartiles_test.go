@@ -16,11 +16,11 @@ func TestTrimmedMeanLeavesOutTheEnds(t *testing.T) {
 		{[]int64{1, 2}, 2},
 		{[]int64{-100, 10, 20, 900}, 15},
 		{[]int64{0, 0, 0, 0, 0, 14, 14, 14}, 5},             // between two groups
-		{[]int64{0, 0, 0, 0, 0, 0, 0, 0, 0, 9000, 9000}, 0}, // it would lie beyond
+		{[]int64{0, 0, 0, 0, 0, 0, 0, 0, 0, 9000, 9000}, 0}, // limited to the quartiles
 		{[]int64{-1e9, -1e6, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 3, 3, 3, 3, 3, 3, 1e6, 1e9}, 2},
 	} {
 		if got := TrimmedMean(c.of); got != c.want {
-			t.Errorf("of %v it is %d, want %d", c.of, got, c.want)
+			t.Errorf("mean of %v is %d, want %d", c.of, got, c.want)
 		}
 	}
 }
@@ -30,13 +30,13 @@ func TestTrimmedMeanIsWithinTheQuartiles(t *testing.T) {
 		ns := rapid.SliceOfN(rapid.Int64Range(-1e12, 1e12), 1, 40).Draw(t, "ns")
 		slices.Sort(ns)
 		if q1, _, q3 := Quartiles(ns); TrimmedMean(ns) < q1 || TrimmedMean(ns) > q3 {
-			t.Fatalf("%d is not within %d and %d", TrimmedMean(ns), q1, q3)
+			t.Fatalf("%d is not between %d and %d", TrimmedMean(ns), q1, q3)
 		}
 	})
 }
 
-// Few numbers lie close together by chance: what they may be off by takes in where their median may lie. Of
-// many it is what lies between their quartiles.
+// A few samples may be close together by chance. So their error includes the range in which their median may
+// be. The error of many samples is the distance to their quartiles.
 func TestErrorCoversTheScatterOfFewSamples(t *testing.T) {
 	for _, c := range []struct {
 		sorted []int64
@@ -45,18 +45,19 @@ func TestErrorCoversTheScatterOfFewSamples(t *testing.T) {
 	}{
 		{[]int64{-300}, -300, Time{}},
 		{[]int64{1, 2, 3, 9}, 2, Time{}},
-		{[]int64{0, 10, 11, 12, 13}, 11, Measured(11)},               // the least
-		{[]int64{-90, 0, 10, 11, 12, 13, 14, 300}, 11, Measured(11)}, // without the ends
+		{[]int64{0, 10, 11, 12, 13}, 11, Measured(11)},               // the fewest samples
+		{[]int64{-90, 0, 10, 11, 12, 13, 14, 300}, 11, Measured(11)}, // without the extremes
 		{[]int64{0, 0, 0, 0, 0, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8}, 6, Measured(2)},
 	} {
 		if got := OffBy(c.sorted, c.of); got != c.want {
 			ns, ok := got.NS()
-			t.Errorf("%d of %v may be off by %d (%t)", c.of, c.sorted, ns, ok)
+			t.Errorf("error of %d from %v is %d (known: %t)", c.of, c.sorted, ns, ok)
 		}
 	}
 }
 
-// So many of the least and of the greatest are left out that the median is among them less than once in ten.
+// The range drops so many of the lowest and the highest samples that the median is outside of it less than
+// one time in ten.
 func TestTheMedianLiesBetweenNumbersOfItsRank(t *testing.T) {
 	for n, out := range map[int]int{FewestWithin: 0, 7: 0, 8: 1, 11: 2, 16: 4, 20: 5, 1000: 473} {
 		sorted := make([]int64, n)
@@ -65,10 +66,10 @@ func TestTheMedianLiesBetweenNumbersOfItsRank(t *testing.T) {
 		}
 		low, high, ok := MedianWithin(sorted)
 		if low != int64(out) || high != int64(n-1-out) || !ok {
-			t.Errorf("of %d it is between %d and %d (%t), want %d left out", n, low, high, ok, out)
+			t.Errorf("%d samples: between %d and %d (known: %t), want %d dropped", n, low, high, ok, out)
 		}
 	}
 	if low, high, ok := MedianWithin([]int64{1, 2, 3, 9}[:FewestWithin-1]); low != 1 || high != 9 || ok {
-		t.Errorf("of four between %d and %d, known: %t", low, high, ok)
+		t.Errorf("four samples: between %d and %d, known: %t", low, high, ok)
 	}
 }

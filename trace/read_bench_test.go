@@ -8,7 +8,7 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// BenchmarkRead reads the trace of a long run: 2,000 steps with some 300 dispatches each.
+// BenchmarkRead reads the trace of a long run: 2,000 steps of about 300 dispatches.
 func BenchmarkRead(b *testing.B) {
 	var file bytes.Buffer
 	if err := trace.Write(&file, tracetest.Llama(15, 2000)); err != nil {

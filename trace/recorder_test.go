@@ -39,15 +39,15 @@ func TestRecorderRefusesWhatDoesNotFit(t *testing.T) {
 	tr := tracetest.Llama(1, 2)
 	r := trace.NewRecorder(tr, 0)
 	for name, rec := range map[string]trace.Record{
-		"a step of no plan":  {Step: &tr.Steps[0]},
-		"a plan out of turn": {Plan: &tr.Plans[1]},
-		"samples of no step": {Samples: &trace.Samples{Step: 9}},
-		"gaps of no step":    {Gaps: &trace.NumericErrors{Step: 9}},
-		"costs of no step":   {Costs: &trace.Costs{Step: 9}},
-		"costs without end":  {Costs: &trace.Costs{Costs: make([]trace.Cost, 1<<13)}},
+		"a step without a known plan": {Step: &tr.Steps[0]},
+		"a plan out of order":         {Plan: &tr.Plans[1]},
+		"samples of an unknown step":  {Samples: &trace.Samples{Step: 9}},
+		"errors of an unknown step":   {Gaps: &trace.NumericErrors{Step: 9}},
+		"costs of an unknown step":    {Costs: &trace.Costs{Step: 9}},
+		"too many costs":              {Costs: &trace.Costs{Costs: make([]trace.Cost, 1<<13)}},
 	} {
 		if err := r.Write(rec); err == nil {
-			t.Errorf("%s was taken", name)
+			t.Errorf("%s: accepted", name)
 		}
 	}
 }
@@ -65,20 +65,20 @@ func TestInternerForgetsOldPlans(t *testing.T) {
 		in.Step()
 	}
 	if again := id("00"); again != 0 {
-		t.Errorf("within its memory the id is %d, want 0", again)
+		t.Errorf("a remembered plan has id %d, want 0", again)
 	}
 	for range trace.PlanMemory {
 		in.Step()
 	}
 	if again := id("00"); again != 2 {
-		t.Errorf("after its memory the id is %d, want the next, 2", again)
+		t.Errorf("a forgotten plan has id %d, want the next one, 2", again)
 	}
 }
 
 func TestRecorderDropsTheOldestSteps(t *testing.T) {
 	chunks := []int{40}
 	for i := range 60 {
-		// decodes and prefills in turn: dims and routes change to and fro
+		// Alternate decodes and prefills, so that dims and routes change back and forth.
 		chunks = append(chunks, 1+i%7*(i%2))
 	}
 	whole := tracetest.Run(1, chunks...)
@@ -103,7 +103,7 @@ func TestRecorderDropsTheOldestSteps(t *testing.T) {
 		})
 		last := r.Snapshot()
 		if last.DroppedSteps == 0 {
-			t.Fatal("nothing was dropped: the budget is no test")
+			t.Fatal("nothing was dropped: the budget is too large for this test")
 		}
 		x := analyze.NewIndex(last)
 		for i := range last.Steps {
@@ -125,7 +125,7 @@ func TestRecorderDropsTheOldestSteps(t *testing.T) {
 					for k, c := range hook.Plans {
 						w := whole.Steps[at].Resize.Passes[p].Hooks[h].Plans[k]
 						if !samePlan(last, c.From, whole, w.From) || !samePlan(last, c.To, whole, w.To) {
-							t.Fatalf("step %d, op %d: its change names other plans", at, hook.Op)
+							t.Fatalf("step %d, op %d: its change refers to other plans", at, hook.Op)
 						}
 					}
 				}
@@ -145,8 +145,8 @@ func TestRecorderDropsTheOldestSteps(t *testing.T) {
 	})
 }
 
-// What stays of a run that is longer than the budget is all copied whenever some is dropped, so that is
-// seldom: half the budget goes. And what is recorded is not copied again and again as the lists grow.
+// If a run exceeds the budget, everything that is kept is copied whenever steps are dropped. So half of the
+// budget is dropped at a time. Growing lists must not be copied repeatedly either.
 func TestLongRunsAreNotCopiedRepeatedly(t *testing.T) {
 	whole := tracetest.Run(0, slices.Repeat([]int{1}, 4000)...)
 	r := trace.NewRecorder(whole, 0)
@@ -166,7 +166,7 @@ func TestLongRunsAreNotCopiedRepeatedly(t *testing.T) {
 	size := uint64(len(whole.Plans))*uint64(unsafe.Sizeof(trace.Plan{})) +
 		uint64(len(whole.Steps))*uint64(unsafe.Sizeof(trace.Step{}))
 	if all := after.TotalAlloc - before.TotalAlloc; all > 3*size {
-		t.Errorf("lists of %d bytes have taken %d on their way", size, all)
+		t.Errorf("lists of %d bytes allocated %d bytes in total", size, all)
 	}
 
 	r = trace.NewRecorder(whole, 2_000_000)
@@ -175,12 +175,12 @@ func TestLongRunsAreNotCopiedRepeatedly(t *testing.T) {
 		s := r.Snapshot()
 		most = max(most, len(s.Steps))
 		if kept := len(s.Steps); s.DroppedSteps > dropped && (kept < most*3/10 || kept > most*3/5) {
-			t.Errorf("%d steps stay of %d", kept, most)
+			t.Errorf("%d of %d steps are kept", kept, most)
 		}
 		dropped = s.DroppedSteps
 	})
 	if dropped == 0 {
-		t.Error("nothing was dropped: the budget is no test")
+		t.Error("nothing was dropped: the budget is too large for this test")
 	}
 }
 
@@ -202,7 +202,7 @@ func encoded(t interface{ Fatal(...any) }, tr *trace.Trace) []byte {
 
 func TestRecorderDropsThePlansOfDroppedSteps(t *testing.T) {
 	steps := 3 * trace.PlanMemory
-	// two new plans a step: the slices start elsewhere
+	// Each step has two new plans: the slices start elsewhere.
 	whole := tracetest.Run(0, slices.Repeat([]int{1}, steps)...)
 	r := trace.NewRecorder(whole, 200_000)
 	tracetest.Record(t, r, whole, func() {})
@@ -210,7 +210,7 @@ func TestRecorderDropsThePlansOfDroppedSteps(t *testing.T) {
 	if err := got.Check(); err != nil {
 		t.Fatal(err)
 	}
-	// Those of the last PlanMemory steps stay, and a third more may gather before some are dropped.
+	// The plans of the last PlanMemory steps are kept. A third more may accumulate before some are dropped.
 	if n := len(got.Plans); n < 2*trace.PlanMemory || n > 3*trace.PlanMemory {
 		t.Errorf("%d plans of %d, want at most %d", n, len(whole.Plans), 3*trace.PlanMemory)
 	}
@@ -231,7 +231,7 @@ func TestRecorderAddsGapsWithoutTouchingSnapshots(t *testing.T) {
 	before := r.Snapshot()
 	text := encoded(t, before)
 	third := before.Plans[before.Steps[1].Dispatches[3].Plan].Dispatch
-	for _, db := range []trace.Number{10, 20} { // the later takes the other's place
+	for _, db := range []trace.Number{10, 20} { // the second replaces the first
 		gap := trace.DispatchError{Dispatch: third, Gap: trace.NumericError{SNRdB: db}}
 		gaps := trace.NumericErrors{Step: 1, Gaps: []trace.DispatchError{gap}}
 		if err := r.Write(trace.Record{Gaps: &gaps}); err != nil {
@@ -240,14 +240,14 @@ func TestRecorderAddsGapsWithoutTouchingSnapshots(t *testing.T) {
 	}
 	after := r.Snapshot().Steps[1].Dispatches
 	if after[3].Error == nil || after[3].Error.SNRdB != 20 || after[2].Error != nil {
-		t.Errorf("gaps %+v and %+v", after[3].Error, after[2].Error)
+		t.Errorf("errors %+v and %+v", after[3].Error, after[2].Error)
 	}
 	if !bytes.Equal(encoded(t, before), text) {
 		t.Error("a snapshot changed")
 	}
 	none := trace.NumericErrors{Step: 1, Gaps: []trace.DispatchError{{Dispatch: 1 << 20}}}
 	if err := r.Write(trace.Record{Gaps: &none}); err == nil {
-		t.Error("a gap of a dispatch that did not run was taken")
+		t.Error("accepted an error of a dispatch that did not run")
 	}
 }
 
@@ -274,11 +274,11 @@ func TestRecorderAddsSamplesWithoutTouchingSnapshots(t *testing.T) {
 	}
 	was := before.Steps[1].Canary
 	if got := r.Snapshot().Steps[1].Canary; got != was {
-		t.Errorf("repeats without a canary make it %v, it was %v", got, was)
+		t.Errorf("after repeats without a canary it is %v, want %v", got, was)
 	}
 	samples.Canary = 0.5
 	if err := r.Write(trace.Record{Samples: &samples}); err != nil || r.Snapshot().Steps[1].Canary != 0.5 {
-		t.Errorf("canary %v of repeats at half the clock, error %v", r.Snapshot().Steps[1].Canary, err)
+		t.Errorf("after repeats at half the clock: canary %v, error %v", r.Snapshot().Steps[1].Canary, err)
 	}
 }
 
@@ -314,7 +314,7 @@ func TestRecorderAddsCostsWithoutTouchingSnapshots(t *testing.T) {
 	}
 }
 
-// Costs of a measuring that was cut short do not replace those of many more rounds; others do.
+// Costs from a measurement that was stopped early do not replace costs from many more rounds. Other costs do.
 func TestCostsOfFewRoundsDoNotReplaceMany(t *testing.T) {
 	tr := tracetest.Run(1, 4, 1)
 	r := trace.NewRecorder(tr, 0)
@@ -329,8 +329,8 @@ func TestCostsOfFewRoundsDoNotReplaceMany(t *testing.T) {
 		}
 		s := &r.Snapshot().Steps[1]
 		if s.Costs[0].N != c.stays || s.Whole.N != 2*c.stays+1 {
-			t.Errorf("after %d rounds there are costs of %d and a whole of %d runs, want %d rounds", c.rounds,
-				s.Costs[0].N, s.Whole.N, c.stays)
+			t.Errorf("after %d rounds: costs of %d rounds and a whole step of %d runs, want %d rounds",
+				c.rounds, s.Costs[0].N, s.Whole.N, c.stays)
 		}
 	}
 }

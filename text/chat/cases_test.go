@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// caseTemplate is the template of a case among the shared inputs.
+// caseTemplate returns the template of a case in the shared test data.
 func caseTemplate(t *testing.T, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "cases", name, "chat_template.jinja"))
@@ -21,7 +21,7 @@ func caseTemplate(t *testing.T, name string) string {
 	return string(data)
 }
 
-// gives checks what the template of a case makes of one message of the user.
+// gives checks what the template of a case renders for one user message.
 func gives(t *testing.T, name, content, want string) {
 	t.Helper()
 	c := context([]Message{{"user", content}}, true)
@@ -72,14 +72,14 @@ func TestDictsortReverses(t *testing.T) { gives(t, "chat-dictsort", "", "b1a2") 
 func TestBranchesNotTakenMayNameUnknownFilters(t *testing.T) {
 	gives(t, "chat-branch-filter", "hi", "hi")
 	if _, err := render("{% if true %}{{ 1 | nope }}{% endif %}", context(nil, true)); err == nil {
-		t.Error("a branch that is taken has an unknown filter, and gives no error")
+		t.Error("an unknown filter in a branch that runs gives no error")
 	}
 	if _, err := render("{{ 1 if true else 2 is nope }}", context(nil, true)); err != nil {
 		t.Error(err)
 	}
 }
 
-// Whatever is not understood is an error, and none of it is ignored.
+// An unknown argument is an error. It is never ignored.
 func TestUnknownArgumentsAreErrors(t *testing.T) {
 	var sources []string
 	add := func(format string, table map[string]builtin) {
@@ -118,6 +118,6 @@ func TestUnknownArgumentsAreErrors(t *testing.T) {
 		}
 	}
 	if len(sources) < 250 {
-		t.Errorf("only %d calls were tried", len(sources))
+		t.Errorf("only %d calls were tested", len(sources))
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"gpuscope/model/checkpoint/gguf"
 )
 
-// golden.json has what Jinja 3.1.6 in the environment of transformers makes of the templates in testdata, and
-// of small ones; golden.py writes it.
+// golden holds golden.json: what Jinja 3.1.6, set up as in transformers, renders for the templates in
+// testdata and for small ones. golden.py writes the file.
 type golden struct {
 	Templates []struct {
 		Template    string
@@ -114,21 +114,21 @@ func TestPublishedTemplateRendersByteExact(t *testing.T) {
 	}
 }
 
-// doubling makes a.x and b.x, which are equal and have 2⁵⁰ parts of few values.
+// doubling makes a.x and b.x, which are equal and have 2⁵⁰ parts that share few values.
 const doubling = `{% set a = namespace(x=[1]) %}{% set b = namespace(x=[1]) %}{% for i in range(50) %}` +
 	`{% set a.x = [a.x, a.x] %}{% set b.x = [b.x, b.x] %}{% endfor %}`
 
-// long evaluates an expression of a long text x again and again.
+// long evaluates an expression on a long string x many times.
 func long(expression string) string {
 	return `{% set x = "1" * 1000000 %}{% for i in range(99999) %}{% if ` + expression + ` %}{% endif %}{% endfor %}`
 }
 
-// endless calls a macro from itself, with all the operators behind it that a template can hold.
+// endless calls a macro recursively. The call is followed by as many operators as a template can hold.
 func endless(operator string) string {
 	return "{% macro f() %}{{ f()" + strings.Repeat(operator, 1<<20/len(operator)-30) + " }}{% endmacro %}{{ f() }}"
 }
 
-// Whatever a template does, it ends, with one line that says where.
+// Every template ends, with a one-line error that names the line.
 func TestTemplatesThatDoNotEndAreStopped(t *testing.T) {
 	for name, source := range map[string]string{
 		"a loop in a loop": "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
@@ -248,7 +248,7 @@ func TestGenerationTagsSayNothing(t *testing.T) {
 	}
 }
 
-// No template makes anything but an error.
+// No template does worse than return an error.
 func FuzzTemplate(f *testing.F) {
 	for _, c := range []string{"{{ a[1:][::-1] | join(',') }}", "{% for a in messages %}{{ loop.index }}{% endfor %}"} {
 		f.Add(c)
@@ -267,8 +267,8 @@ func FuzzTemplate(f *testing.F) {
 	})
 }
 
-// random.json has what Jinja in the environment of transformers makes of random templates;
-// random_templates.py writes it.
+// random.json holds what Jinja, set up as in transformers, renders for random templates. random_templates.py
+// writes the file.
 func TestRandomTemplatesGiveWhatTheReferenceGives(t *testing.T) {
 	name := "testdata/random.json"
 	if other := os.Getenv("RANDOM_TEMPLATES"); other != "" {

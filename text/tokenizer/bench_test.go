@@ -10,8 +10,8 @@ import (
 
 const mebibyte = 1 << 20
 
-// BenchmarkEncode encodes 1 MiB with a vocabulary of bytes, SmolLM2's, and one of SentencePiece: prose, one
-// word without an end, and white space.
+// BenchmarkEncode encodes 1 MiB with a byte-level vocabulary (SmolLM2's) and a SentencePiece vocabulary. The
+// texts are prose, one endless word, and white space.
 func BenchmarkEncode(b *testing.B) {
 	for name, file := range map[string]string{
 		"bytes": "smollm2-135m-instruct-q4_1.gguf", "characters": "tokenizers/llama-spm.gguf",

@@ -8,7 +8,7 @@ import (
 	"gpuscope/text/tokenizer"
 )
 
-// sameIDs compares the ids that a reported tokenizer.json gives with those of Hugging Face's tokenizers.
+// sameIDs compares the ids of a tokenizer.json from a bug report with those of Hugging Face's tokenizers.
 func sameIDs(t *testing.T, name string, want map[string][]int) {
 	t.Helper()
 	t.Parallel()

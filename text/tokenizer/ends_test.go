@@ -8,7 +8,8 @@ import (
 	"gpuscope/text/tokenizer"
 )
 
-// Names count whatever the type of their tokens is, beside what the file states, with llama.cpp's exceptions.
+// In addition to the tokens that the file declares, tokens with certain names end a text, whatever their
+// type. The exceptions are those of llama.cpp.
 func TestEndsByNameFollowLlamaCpp(t *testing.T) {
 	t.Parallel()
 	const stated = "a"

@@ -8,7 +8,7 @@ import (
 	"gpuscope/text/tokenizer"
 )
 
-// FuzzRoundTrip holds that no byte is lost, by any split rule, with and without special tokens.
+// FuzzRoundTrip checks that no byte is lost, with every split rule, with and without special tokens.
 func FuzzRoundTrip(f *testing.F) {
 	for _, text := range []string{
 		"", "Once upon a time", "aaaa a  aa\n\n", "\xff\xc3\x28 é 🙂",
@@ -31,14 +31,14 @@ func FuzzRoundTrip(f *testing.F) {
 					t.Fatal(err)
 				}
 				if got := tok.Decode(ids); got != text {
-					t.Fatalf("%q comes back as %q", text, got)
+					t.Fatalf("%q is decoded as %q", text, got)
 				}
 			}
 		}
 	})
 }
 
-// FuzzJSON holds that no tokenizer.json does harm, and that one that is taken encodes text.
+// FuzzJSON checks that no tokenizer.json causes a crash, and that an accepted file encodes text.
 func FuzzJSON(f *testing.F) {
 	for _, changes := range []object{
 		{},
@@ -77,12 +77,12 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// split is a pre-tokenizer that cuts by a pattern.
+// split is a pre-tokenizer that splits by a pattern.
 func split(pattern string) object {
 	return object{"type": "Split", "pattern": object{"Regex": pattern}, "behavior": "Isolated"}
 }
 
-// FuzzModel holds that no SentencePiece model does harm.
+// FuzzModel checks that no SentencePiece model causes a crash.
 func FuzzModel(f *testing.F) {
 	f.Add([]byte(tinyModel(bpe(), nil)))
 	f.Add([]byte(tinyModel(bpe().number(35, 1), message{}.number(3, 0).number(4, 0))))
@@ -93,7 +93,7 @@ func FuzzModel(f *testing.F) {
 	})
 }
 
-// tryEncoding encodes with a vocabulary that was read, or asks for the reason why not.
+// tryEncoding encodes with a vocabulary that was read. If it was refused, it checks the error.
 func tryEncoding(t *testing.T, config tokenizer.Config, err error) {
 	t.Helper()
 	var tok *tokenizer.Tokenizer
@@ -110,7 +110,7 @@ func tryEncoding(t *testing.T, config tokenizer.Config, err error) {
 		ids, err := tok.Encode(text, tokenizer.Options{Special: true, BOS: true})
 		for _, id := range ids {
 			if err == nil && !tok.Valid(id) {
-				t.Fatalf("%q has token %d", text, id)
+				t.Fatalf("%q has invalid token %d", text, id)
 			}
 		}
 		if len(ids) > 1<<16 {

@@ -17,10 +17,10 @@ import (
 	"gpuscope/text/tokenizer"
 )
 
-// object is a JSON object in the making.
+// object is a JSON object under construction.
 type object = map[string]any
 
-// tinyJSON is a tokenizer.json over the letters a to d, space sign and bytes, with three merges.
+// tinyJSON returns a tokenizer.json with the letters a to d, the space sign, bytes and three merges.
 func tinyJSON() object {
 	vocab := object{"<unk>": 0, "<s>": 1, "</s>": 2}
 	for i, text := range []string{"▁", "a", "b", "c", "d", "ab", "▁ab", "abc", "Ġ", "!", "Ġa"} {
@@ -40,8 +40,8 @@ func tinyJSON() object {
 	}
 }
 
-// parseJSON makes a tokenizer of a file; changes are keys of it, or of its model where they begin with
-// "model.".
+// parseJSON makes a tokenizer from tinyJSON with changes. A key of changes is a key of the file, or of its
+// model if it begins with "model.".
 func parseJSON(t testing.TB, changes object) (*tokenizer.Tokenizer, error) {
 	t.Helper()
 	file := tinyJSON()
@@ -63,7 +63,7 @@ func parseJSON(t testing.TB, changes object) (*tokenizer.Tokenizer, error) {
 	return tokenizer.NewBPE(c)
 }
 
-// spelled are the tokens of a text, as the vocabulary writes them.
+// spelled returns the tokens of a text, as the vocabulary writes them.
 func spelled(t testing.TB, tok *tokenizer.Tokenizer, text string, o tokenizer.Options) string {
 	t.Helper()
 	ids, err := tok.Encode(text, o)
@@ -94,8 +94,8 @@ var (
 	byteLevel = object{"type": "ByteLevel", "add_prefix_space": false, "use_regex": true}
 )
 
-// TestJSONSaysWhatBecomesOfText holds the parts of a tokenizer.json one by one, as the tokenizers library has
-// them.
+// TestJSONSaysWhatBecomesOfText tests the parts of a tokenizer.json one by one. The expected tokens are those
+// of the tokenizers library.
 func TestJSONSaysWhatBecomesOfText(t *testing.T) {
 	t.Parallel()
 	metaspace := func(scheme string, split bool) object {
@@ -153,7 +153,7 @@ func TestJSONSaysWhatBecomesOfText(t *testing.T) {
 	}
 }
 
-// Characters that share their first byte are told apart.
+// The error identifies the lost character even if another character shares its first byte.
 func TestTheFirstLostCharacterIsPlaced(t *testing.T) {
 	t.Parallel()
 	tok, err := parseJSON(t, object{"model.unk_token": nil})
@@ -286,13 +286,13 @@ func TestWrongJSONIsNamed(t *testing.T) {
 	}
 	for _, data := range []string{"", "{", `{"model": 1}`, strings.Repeat(`{"normalizer":`, 20000)} {
 		if _, err := tokenizer.ParseJSON([]byte(data), "x.json"); err == nil {
-			t.Errorf("%.20q passes", data)
+			t.Errorf("%.20q is accepted", data)
 		}
 	}
 }
 
 // TestSentencePieceAsJSONGivesEqualIDs writes a SentencePiece model as converters do, with a merge for each
-// way to make a piece of two, and compares with the goldens.
+// way to split a piece in two, and compares the ids with the goldens.
 func TestSentencePieceAsJSONGivesEqualIDs(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile(sharedModel(t, filepath.Join("tokenizers", "llama-spm.tokenizer.model")))

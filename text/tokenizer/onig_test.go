@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// patternWords are patterns, texts, and the words that Hugging Face's tokenizers cuts them into.
+// patternWords lists patterns, texts, and the words into which Hugging Face's tokenizers splits them.
 var patternWords = []struct {
 	pattern, text string
 	words         []string
@@ -199,7 +199,7 @@ func TestSetsOfCharacters(t *testing.T) {
 	}
 }
 
-// FuzzPatterns holds that what is rewritten is a pattern of the engine, and that it covers a text.
+// FuzzPatterns checks that a rewritten pattern compiles and that its parts cover the text.
 func FuzzPatterns(f *testing.F) {
 	for _, c := range patternWords {
 		f.Add(c.pattern)

@@ -11,7 +11,7 @@ import (
 	"gpuscope/text/tokenizer"
 )
 
-// folder writes files into a new folder; a tokenizer.json is there unless it is named.
+// folder writes files into a new folder. It adds a tokenizer.json unless files names one.
 func folder(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -39,7 +39,7 @@ func TestFilesBesideAVocabularySayMore(t *testing.T) {
 		files    map[string]string
 		bos, eos int
 		addBOS   bool
-		ends     string // texts of the tokens that end a text
+		ends     string // the tokens that end a text
 		template string
 	}{
 		"nothing": {map[string]string{}, -1, -1, false, "</s>", ""},

@@ -13,7 +13,7 @@ import (
 	"gpuscope/text/tokenizer"
 )
 
-// pipelineCase is a text, the ids of the reference, and what it decodes them to where it was asked.
+// pipelineCase is a text, the reference's ids, and its decoded text if that was recorded.
 type pipelineCase struct {
 	text    string
 	ids     []int
@@ -24,11 +24,11 @@ func (c *pipelineCase) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &[]any{&c.text, &c.ids, &c.decoded})
 }
 
-// TestRandomPipelinesGiveTheReferencesIDs goes through tokenizer.json files that
-// testdata/pipelines/make.js drew by lot. What is refused is refused by a typed error.
+// TestRandomPipelinesGiveTheReferencesIDs tests the tokenizer.json files that testdata/pipelines/make.js drew
+// at random. A file that is refused must return a typed error.
 func TestRandomPipelinesGiveTheReferencesIDs(t *testing.T) {
 	t.Parallel()
-	name := os.Getenv("GPUSCOPE_PIPELINES") // other answers of make.js
+	name := os.Getenv("GPUSCOPE_PIPELINES") // another output of make.js
 	if name == "" {
 		name = filepath.Join("testdata", "pipelines", "pipelines.json")
 	}
@@ -61,7 +61,7 @@ func TestRandomPipelinesGiveTheReferencesIDs(t *testing.T) {
 			refused++
 			t.Log(err)
 			if !errors.Is(err, tokenizer.ErrUnsupported) {
-				t.Errorf("refused by %v", err)
+				t.Errorf("refused with %v", err)
 			}
 			continue
 		}
@@ -98,8 +98,8 @@ func names(tok *tokenizer.Tokenizer, ids []int) (list []string) {
 	return list
 }
 
-// comparable leaves out what Decode does in another way than the reference: spaces that were put before
-// the text, and bytes that are not UTF-8.
+// comparable removes what Decode handles differently from the reference: leading spaces, and bytes that are
+// not UTF-8.
 func comparable(text string) string {
 	return strings.TrimLeft(strings.ReplaceAll(strings.ToValidUTF8(text, ""), "\ufffd", ""), " ")
 }

@@ -11,7 +11,7 @@ import (
 	"gpuscope/text/tokenizer"
 )
 
-// message is a protobuf message in the making.
+// message is a protobuf message under construction.
 type message []byte
 
 func (m message) number(field, value uint64) message {
@@ -34,7 +34,8 @@ func (m message) piece(text string, score float32, kind tokenizer.Kind) message 
 	return m.bytes(1, message{}.bytes(1, []byte(text)).float(2, score).number(3, numbers[kind]))
 }
 
-// tinyModel is a SentencePiece model of a few pieces; trainer and normalizer say what is not the default.
+// tinyModel is a SentencePiece model of a few pieces. trainer and normalizer hold the settings that are not
+// the default.
 func tinyModel(trainer, normalizer message) message {
 	var m message
 	m = m.piece("<unk>", 0, tokenizer.Unknown).piece("<s>", 0, tokenizer.Control).piece("</s>", 0,
@@ -52,7 +53,7 @@ func bpe() message { return message{}.number(3, 2) }
 
 func TestSentencePieceModelSaysWhatBecomesOfText(t *testing.T) {
 	t.Parallel()
-	whole := message{}.number(4, 0) // white space as it is
+	whole := message{}.number(4, 0) // keep white space unchanged
 	for name, c := range map[string]struct {
 		normalizer message
 		text       string
@@ -80,7 +81,7 @@ func TestSentencePieceModelSaysWhatBecomesOfText(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
 		if got := spelled(t, tok, "", tokenizer.Options{BOS: true}); got != "<s>" {
-			t.Errorf("%s: prompts begin with %q", name, got)
+			t.Errorf("%s: an empty prompt gives %q", name, got)
 		}
 	}
 }

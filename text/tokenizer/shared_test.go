@@ -16,13 +16,13 @@ import (
 	"gpuscope/text/tokenizer"
 )
 
-// sharedModel is a file of the test models.
+// sharedModel returns the path of a file among the test models.
 func sharedModel(t testing.TB, name string) string {
 	t.Helper()
 	return shared(t, "models", name)
 }
 
-// shared is a file of the shared test data.
+// shared returns the path of a file in the shared test data.
 func shared(t testing.TB, folder, name string) string {
 	t.Helper()
 	path := filepath.Join("..", "..", "..", "shared", folder, name)
@@ -67,8 +67,8 @@ func readJSON(t testing.TB, name string, into any) {
 	}
 }
 
-// TestReferenceLibraryGivesTheSameIDs reads each vocabulary in each of its file forms. The goldens have no
-// BOS; their invalid bytes are U+FFFD where the vocabulary is of bytes, ours are the bytes.
+// TestReferenceLibraryGivesTheSameIDs reads each vocabulary in each of its file formats. The goldens have no
+// BOS. With a byte-level vocabulary they have U+FFFD where ours have the invalid bytes.
 func TestReferenceLibraryGivesTheSameIDs(t *testing.T) {
 	t.Parallel()
 	for name, other := range map[string]string{
@@ -97,7 +97,7 @@ func TestReferenceLibraryGivesTheSameIDs(t *testing.T) {
 						continue
 					}
 					if got := tok.Text(ids, true); got != text {
-						t.Errorf("%q comes back as %q", text, got)
+						t.Errorf("%q is decoded as %q", text, got)
 					}
 					if !utf8.ValidString(text) && name != "llama-spm" {
 						continue
@@ -135,7 +135,7 @@ func TestPromptsOfTheGoldenModels(t *testing.T) {
 			t.Errorf("%s: %d cases, want 3", golden, len(file.Cases))
 		}
 		for _, c := range file.Cases {
-			// The demo's file asks for BOS, SmolLM2's does not: so do the goldens.
+			// The demo's file asks for BOS and SmolLM2's does not, and the goldens match that.
 			ids, err := tok.Encode(c.Prompt, tokenizer.Options{Special: true, BOS: true})
 			if err != nil {
 				t.Fatal(err)
@@ -172,7 +172,8 @@ func TestSpecialTokensOfTheGoldenModels(t *testing.T) {
 	}
 }
 
-// TestByteThatThePublishedVocabularyLacks holds that the byte is named and not dropped.
+// TestByteThatThePublishedVocabularyLacks checks that the error names the byte and that the byte is not
+// dropped.
 func TestByteThatThePublishedVocabularyLacks(t *testing.T) {
 	t.Parallel()
 	smol := open(t, "smollm2-135m-instruct-q4_1.gguf")

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// oracle cuts a text into words with a pattern.
+// oracle returns a function that splits a text into words with a pattern.
 func oracle(t testing.TB, pattern string) func(string) []string {
 	t.Helper()
 	re, err := compile(pattern)
@@ -39,14 +39,14 @@ func (next scanner) all(text string) (words []string) {
 	return words
 }
 
-// scanned are the patterns that have a scanner, by short names.
+// scanned lists the patterns that have a scanner, by short names.
 var scanned = map[string]string{
 	"gpt-2": gpt2Pattern, "numbers": numberPattern, "llama-bpe": llama3Pattern, "qwen2": qwen2Pattern,
 }
 
 func TestScannersDoWhatThePatternsSay(t *testing.T) {
 	t.Parallel()
-	// Characters that the rules treat apart, in twos of each class.
+	// Two characters of each class that the rules distinguish.
 	parts := []string{
 		" ", "  ", "\t", "\n", "\r", "\r\n", "\u00a0", "\u2003", "\u0085", "\u3000", "\v", "a", "B", "s", "t",
 		"S", "T", "ll", "'", "'s", "'S", "'re", "'VE", "'lL", "'d", "'M", "’s",
@@ -87,7 +87,7 @@ func TestScannersAgreeOnEveryCharacter(t *testing.T) {
 			for from := rune(0); from <= unicode.MaxRune; from += 64 {
 				var text strings.Builder
 				for r := from; r < from+64; r++ {
-					if utf8.ValidRune(r) && (r < 0x3400 || r%16 == 0) { // large planes by samples
+					if utf8.ValidRune(r) && (r < 0x3400 || r%16 == 0) { // only sample the large planes
 						text.WriteString("a")
 						text.WriteRune(r)
 						text.WriteString("7 ")
@@ -109,7 +109,7 @@ func TestEveryPatternHoldsTheWholeText(t *testing.T) {
 	const text = "I'm HTTPServer, don'T wait...  tres años 1234567 ½ \r\n\n\t if x:\n    y--\xff /a/b\n 中文かな한국어 e\u0301🙂"
 	for _, rule := range splits {
 		var words []string
-		for _, scan := range []bool{true, false} { // by scanners, and by patterns alone
+		for _, scan := range []bool{true, false} { // with scanners, and with patterns only
 			var got []string
 			steps := rule.steps()
 			if !scan {
@@ -182,7 +182,7 @@ func TestBehavioursOfCuts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if invert && b != Removed && b != Isolated { // letters are one match each here as well
+			if invert && b != Removed && b != Isolated { // each letter is one match here too
 				continue
 			}
 			var got []string
@@ -283,10 +283,10 @@ func TestByteAlphabetIsGPT2s(t *testing.T) {
 	}
 	for b := range 256 {
 		if got, ok := fromByteText(ByteText(byte(b))); !ok || got != string([]byte{byte(b)}) {
-			t.Errorf("%#02x comes back as %q", b, got)
+			t.Errorf("%#02x is decoded as %q", b, got)
 		}
 	}
 	if got, ok := fromByteText("<|im start|>"); ok || got != "<|im start|>" {
-		t.Errorf("a text outside the alphabet becomes %q", got)
+		t.Errorf("a text outside the alphabet is changed to %q", got)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"gpuscope/text/tokenizer"
 )
 
-// rule is a split rule that is known.
+// rule returns a known split rule.
 func rule(name string) []tokenizer.Step {
 	steps, err := tokenizer.SplitRule(name)
 	if err != nil {
@@ -26,7 +26,7 @@ func rule(name string) []tokenizer.Step {
 	return steps
 }
 
-// small has all bytes, a few merges, and special tokens: some that overlap, one with a space, one that is
+// small has all bytes, a few merges, and special tokens: some overlap, one contains a space, and one is plain
 // text.
 func small() tokenizer.Config {
 	c := tokenizer.Config{
@@ -60,7 +60,7 @@ func mustNew(t testing.TB, c tokenizer.Config) *tokenizer.Tokenizer {
 	return tok
 }
 
-// texts shows ids by the texts of their tokens in the vocabulary.
+// texts returns the vocabulary's text for each id.
 func texts(c tokenizer.Config, ids []int) (out []string) {
 	for _, id := range ids {
 		out = append(out, c.Tokens[id])
@@ -142,8 +142,8 @@ func TestWholeWordsAreTheirTokens(t *testing.T) {
 	}
 }
 
-// TestMergesAreThoseOfTheDefinition compares with the definition done slowly: join the leftmost pair of the
-// lowest rank until there is none.
+// TestMergesAreThoseOfTheDefinition compares the merges with a slow version of the definition: join the
+// leftmost pair of the lowest rank until there is none.
 func TestMergesAreThoseOfTheDefinition(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -198,7 +198,7 @@ func TestIDsOutsideTheVocabularyAreHarmless(t *testing.T) {
 	tok := mustNew(t, small())
 	for _, id := range []int{-1, math.MinInt, tok.VocabSize(), math.MaxInt} {
 		if tok.Valid(id) || tok.Bytes(id) != nil || tok.Kind(id) != tokenizer.Undefined || tok.IsEnd(id) {
-			t.Errorf("%d passes for a token", id)
+			t.Errorf("%d is accepted as a token", id)
 		}
 		if got := tok.Decode([]int{id}) + tok.Stream().Push(id); got != "\uFFFD\uFFFD" {
 			t.Errorf("%d decodes as %q", id, got)
@@ -214,13 +214,13 @@ func TestNilTokenizerHasNoTokens(t *testing.T) {
 	}
 	if tok.VocabSize() != 0 || tok.Valid(0) || tok.BOS() != tokenizer.None || tok.EOS() != tokenizer.None ||
 		tok.AddBOS() || tok.IsEnd(0) || tok.Bytes(0) != nil {
-		t.Error("a nil tokenizer has tokens")
+		t.Error("a nil tokenizer reports tokens")
 	}
 	if got := tok.Decode([]int{7}) + tok.Stream().Push(7); got != "\uFFFD\uFFFD" {
 		t.Errorf("got %q", got)
 	}
 	if _, ok := tok.ID("a"); ok {
-		t.Error("a nil tokenizer knows a token")
+		t.Error("a nil tokenizer found a token")
 	}
 }
 
@@ -281,11 +281,11 @@ func TestStreamedTextIsValidAtEveryToken(t *testing.T) {
 		s := tok.Stream()
 		for _, id := range ids {
 			if piece := s.Push(id); !utf8.ValidString(piece) {
-				t.Fatalf("token %d gives %q", id, piece)
+				t.Fatalf("token %d is decoded as %q", id, piece)
 			}
 		}
 		if rest := s.Flush(); rest != "" {
-			t.Fatalf("%q is left", rest)
+			t.Fatalf("Flush returned %q", rest)
 		}
 	})
 }
@@ -322,7 +322,7 @@ func TestVocabularyOfAFile(t *testing.T) {
 	t.Parallel()
 	messages := wordingtest.New(t)
 	for name, c := range map[string]struct {
-		set map[string]any // over a vocabulary of bytes
+		set map[string]any // keys added to a byte vocabulary
 
 		is error
 	}{
@@ -393,8 +393,8 @@ func TestBeginAndEndTokensOfAFile(t *testing.T) {
 	}
 }
 
-// TestSplitRuleDecidesWhatFilesLeaveOut holds the defaults of Llama 3's rule: BOS before prompts, words that
-// are tokens.
+// TestSplitRuleDecidesWhatFilesLeaveOut checks the defaults of Llama 3's rule: BOS before prompts, and words
+// that are single tokens.
 func TestSplitRuleDecidesWhatFilesLeaveOut(t *testing.T) {
 	t.Parallel()
 	for pre, want := range map[string]bool{

@@ -19,7 +19,7 @@ import (
 	"gpuscope/trace/table"
 )
 
-// example is a result of made-up times.
+// example returns a result with made-up times.
 func example() *Result {
 	test := func(phase trace.Phase, tokens, depth, steps int, floor string, share float64, ms ...int64) Test {
 		t := Test{
@@ -59,7 +59,7 @@ func example() *Result {
 	return r
 }
 
-// traced is a result of tokens made in each mode at several levels.
+// traced returns a result with token generation in each mode at several timing levels.
 func traced() *Result {
 	r := example()
 	test := r.Tests[1]
@@ -70,7 +70,7 @@ func traced() *Result {
 		ms     []int64
 	}{
 		{Stepped, trace.TimingOff, []int64{200, 230, 201, 199, 200}},
-		{Stepped, trace.TimingStep, []int64{203, 233, 204, 203, 207}}, // the turn that was held up is of both
+		{Stepped, trace.TimingStep, []int64{203, 233, 204, 203, 207}}, // one slow round in both
 		{Stepped, trace.TimingDispatch, []int64{640, 700, 650, 640, 630}},
 		{Pipelined, trace.TimingOff, []int64{180, 181, 180, 179, 183}},
 		{Pipelined, trace.TimingStep, []int64{180, 190, 179, 183, 182}},
@@ -85,7 +85,7 @@ func traced() *Result {
 	return r
 }
 
-// kernels is a result of operators alone.
+// kernels returns a result of isolated operators.
 func kernels() *Result {
 	r := example()
 	r.Tests = nil
@@ -121,11 +121,11 @@ func kernels() *Result {
 	split := deep
 	split.Route, split.Planned, split.Kernels = "split_decoding", false, []string{"a", "b"}
 	split.NS, split.Q1NS, split.Q3NS = 12e3, 11e3, 13e3
-	all := sdpa // of the same name, without a window
+	all := sdpa // same name, without a window
 	all.Layers, all.NS, all.Q1NS, all.Q3NS = []int{1}, 4e3, 4e3, 4e3
 	allDeep := deep
 	allDeep.Layers, allDeep.NS, allDeep.Q1NS, allDeep.Q3NS = all.Layers, 45e3, 45e3, 45e3
-	one := sdpa // of one route, outside of layers
+	one := sdpa // one route, outside of the layers
 	one.Layers = nil
 	one.Ops, one.Kind, one.Kernels = []string{"slice"}, "slice", []string{"copy"}
 	one.Route, one.Planned = "", false
@@ -134,7 +134,7 @@ func kernels() *Result {
 	return r
 }
 
-// golden compares with a file of testdata.
+// golden compares the output with a file in testdata.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
@@ -178,7 +178,7 @@ func TestPrintedForms(t *testing.T) {
 	}
 }
 
-// A reader of csv tells rows apart by their keys, and one of a page columns by their titles.
+// A reader of CSV identifies rows by their keys. A reader of a page identifies columns by their titles.
 func TestRowsHaveKeysAndColumnsTitles(t *testing.T) {
 	for _, r := range []*Result{example(), kernels()} {
 		tables := []*table.Table{r.Table()}
@@ -189,13 +189,13 @@ func TestRowsHaveKeysAndColumnsTitles(t *testing.T) {
 			keys, titles := map[string]bool{}, map[string]bool{}
 			for _, row := range tab.Rows {
 				if row.Key == "" || keys[row.Key] {
-					t.Errorf("%s: another row is %q", tab.Name, row.Key)
+					t.Errorf("%s: row key %q is empty or used twice", tab.Name, row.Key)
 				}
 				keys[row.Key] = true
 			}
 			for _, c := range tab.Columns {
 				if c.Title == "" || titles[c.Title] {
-					t.Errorf("%s: column %s has the title %q", tab.Name, c.Name, c.Title)
+					t.Errorf("%s: column %s: title %q is empty or used twice", tab.Name, c.Name, c.Title)
 				}
 				titles[c.Title] = true
 			}
@@ -203,7 +203,7 @@ func TestRowsHaveKeysAndColumnsTitles(t *testing.T) {
 	}
 }
 
-// What was measured of other texts of kernels says so in every form.
+// A result that was measured with edited kernels says so in every output format.
 func TestEditedKernelsAreNamed(t *testing.T) {
 	for _, r := range []*Result{example(), kernels()} {
 		r.Edited = []string{"rms_norm+3fa21b07", "add+01234567"}
@@ -221,7 +221,7 @@ func TestEditedKernelsAreNamed(t *testing.T) {
 	}
 }
 
-// What was stopped before its end says so in every form: what there is of it looks whole.
+// A benchmark that was stopped early says so in every output format. Otherwise its part would look complete.
 func TestAPartOfABenchmarkSaysSo(t *testing.T) {
 	for _, r := range []*Result{example(), kernels()} {
 		r.Stopped = "an interrupt"
@@ -231,13 +231,13 @@ func TestAPartOfABenchmarkSaysSo(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !strings.Contains(b.String(), r.Stopped) {
-				t.Errorf("%s does not say that stopped:\n%s", format, b.String())
+				t.Errorf("%s does not say what stopped it:\n%s", format, b.String())
 			}
 		}
 	}
 }
 
-// A test that is faster than a ceiling lets it be says nothing about the test.
+// A test that is faster than the ceiling allows is marked: the ceiling must be wrong.
 func TestAShareOfOverAHundredIsMarked(t *testing.T) {
 	r := example()
 	r.Tests[0].Floor.Share = 1.183
@@ -250,7 +250,7 @@ func TestAShareOfOverAHundredIsMarked(t *testing.T) {
 	}
 }
 
-// A program finds a column by its name, and takes none for another.
+// A program finds a column by its name, so names must be unique.
 func TestNoTwoColumnsHaveOneName(t *testing.T) {
 	for _, r := range []*Result{example(), traced(), kernels()} {
 		var b bytes.Buffer
@@ -260,11 +260,11 @@ func TestNoTwoColumnsHaveOneName(t *testing.T) {
 		head, _, _ := strings.Cut(b.String(), "\n")
 		names := strings.Split(head, ",")
 		if slices.Contains(names, "depth") {
-			t.Errorf("beside n_depth stands a depth: %s", head)
+			t.Errorf("both n_depth and depth are columns: %s", head)
 		}
 		slices.Sort(names)
 		if n := len(names); len(slices.Compact(names)) < n {
-			t.Errorf("columns %s", head)
+			t.Errorf("duplicate columns: %s", head)
 		}
 	}
 }
@@ -302,7 +302,7 @@ func TestFilesThatAreNoResultsAreRefused(t *testing.T) {
 		"invalid JSON":                "hello",
 	} {
 		if text == whole {
-			t.Errorf("%s: the file is as it was", want)
+			t.Errorf("%s: the file was not changed", want)
 		}
 		if _, err := Read(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)
@@ -310,7 +310,7 @@ func TestFilesThatAreNoResultsAreRefused(t *testing.T) {
 	}
 }
 
-// Every field of a result is named in the page that documents the format.
+// The page that documents the format names every field of a result.
 func TestEveryFieldIsDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../docs/guide/bench.md")
 	if err != nil {
@@ -332,9 +332,10 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 		case map[string]any:
 			for name, inner := range v {
 				if !strings.Contains(string(page), "`"+name+"`") {
-					t.Errorf("docs/guide/bench.md does not say what %s is", name)
+					t.Errorf("docs/guide/bench.md does not document %s", name)
 				}
-				if name != "device" && name != "model" && name != "host" && name != "producer" { // a trace's
+				// The trace format documents these.
+				if name != "device" && name != "model" && name != "host" && name != "producer" {
 					look(inner)
 				}
 			}
@@ -347,8 +348,8 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 	look(all)
 }
 
-// From 16 tokens on the tiles are faster, and the plan takes them later. A deep token is faster in splits,
-// which the plan does not take. One length crosses nothing.
+// From 16 tokens on the tiles are faster, but the plan switches to them later. At a large depth one token is
+// faster in splits, which the plan does not use. With a single length there are no crossovers.
 func TestCrossoversFollowFromTheFastestRoutes(t *testing.T) {
 	want := []Crossover{{
 		Ops: []string{"mlp.gate", "mlp.up"}, Layers: []int{0, 1, 2},
@@ -367,7 +368,7 @@ func TestCrossoversFollowFromTheFastestRoutes(t *testing.T) {
 		Ops: []string{"attn.sdpa"}, Layers: []int{0, 2}, Kind: "sdpa", ByPosition: true,
 		Fastest: []Span{{[]string{"decoding"}, 0, 0}, {[]string{"split_decoding"}, 4096, 4096}},
 		Planned: []Span{{[]string{"decoding"}, 0, 4096}},
-	}, { // of the same name, kind and matrix
+	}, { // same name, kind and matrix
 		Ops: []string{"attn.sdpa"}, Layers: []int{1}, Kind: "sdpa", ByPosition: true,
 		Fastest: []Span{{[]string{"decoding"}, 0, 4096}},
 		Planned: []Span{{[]string{"decoding"}, 0, 4096}},
@@ -381,7 +382,8 @@ func TestCrossoversFollowFromTheFastestRoutes(t *testing.T) {
 	}
 }
 
-// What timing costs is of the two runs of a turn, and a figure where it is told from nothing.
+// The overhead of timing comes from pairs of runs in the same round. It is a number only if it is
+// significant.
 func TestTimingOverheadIsMeasuredInTurns(t *testing.T) {
 	r := traced()
 	want := map[int][2]bool{0: {}, 1: {true, true}, 2: {true, true}, 3: {}, 4: {true, false}}
@@ -396,28 +398,28 @@ func TestTimingOverheadIsMeasuredInTurns(t *testing.T) {
 		math.Abs(e.Low-want.Low) > 1e-9 || math.Abs(e.High-want.High) > 1e-9 {
 		t.Errorf("%+v, want about %+v", e, want)
 	}
-	for i := range r.Tests { // four turns tell nothing, however alike they are
+	for i := range r.Tests { // four rounds are too few, however similar they are
 		r.Tests[i].WallNS = r.Tests[i].WallNS[:4]
 	}
 	if e, ok := r.Tracing(&r.Tests[1]); !ok || e.Known || e.Significant() || e.High <= e.Low {
-		t.Errorf("of four turns: %+v", e)
+		t.Errorf("with four rounds: %+v", e)
 	}
 }
 
-// A row says one thing of a step: its time is what its tokens a second are.
+// The step time and the tokens per second of a row agree.
 func TestStepTimeAgreesWithTokensPerSecond(t *testing.T) {
 	r := example()
-	r.Tests[0].WallNS = []int64{36e6, 36e6, 360e6} // one was held up
+	r.Tests[0].WallNS = []int64{36e6, 36e6, 360e6} // one slow step
 	r.Tests[0].TokensPerS = Rates(512, r.Tests[0].WallNS)
 	if ns := r.Tests[0].StepNS(); math.Abs(ns-36e6) > 1 {
 		t.Errorf("a step takes %v", ns)
 	}
 	if ns := r.Tests[1].StepNS(); math.Abs(ns-230e6/128) > 1 {
-		t.Errorf("of 128 steps each takes %v", ns)
+		t.Errorf("each of 128 steps takes %v", ns)
 	}
 }
 
-// What scatters crosses nothing: a route is the fastest until another is told to be faster.
+// Noise causes no crossover: a route stays the fastest until another is significantly faster.
 func TestScatterCrossesNothing(t *testing.T) {
 	r := &Result{}
 	for _, k := range []struct {
@@ -427,7 +429,7 @@ func TestScatterCrossesNothing(t *testing.T) {
 	}{
 		{1, "gemv", 20, 1},
 		{1, "batch4", 30, 2},
-		{2, "gemv", 26, 3}, // not told from the other
+		{2, "gemv", 26, 3}, // not significantly different
 		{2, "batch4", 25, 3},
 		{3, "gemv", 40, 2},
 		{3, "batch4", 30, 2},
@@ -453,14 +455,14 @@ func TestScatterCrossesNothing(t *testing.T) {
 		words = append(words, rows.Cell(i, rows.Column("chosen")).Text)
 	}
 	if want := "fastest,,=,=,,fastest,=,="; strings.Join(words, ",") != want {
-		t.Errorf("chosen %q, want %q", words, want)
+		t.Errorf("marks %q, want %q", words, want)
 	}
 	for i := range r.Kernels {
 		r.Kernels[i].N = 2
 	}
 	want = []Span{{[]string{"gemv", "batch4"}, 1, 4}}
 	if d := cmp.Diff(want, r.FindCrossovers()[0].Fastest); d != "" {
-		t.Errorf("two runs tell nothing: %s", d)
+		t.Errorf("two runs are too few: %s", d)
 	}
 }
 

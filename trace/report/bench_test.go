@@ -13,7 +13,7 @@ import (
 
 var benchmarked = []int{260, 5_000, 100_000}
 
-// wide is a trace of two equal steps of n timed dispatches, all planned anew in each.
+// wide returns a trace of two equal steps of n timed dispatches. Each step has new plans.
 func wide(n int) *trace.Trace {
 	t := chain(n)
 	t.Clock.QuantumNS = 32
@@ -41,7 +41,7 @@ func wide(n int) *trace.Trace {
 	return t
 }
 
-// long is a trace of n steps of four timed dispatches.
+// long returns a trace of n steps of four timed dispatches.
 func long(n int) *trace.Trace {
 	t := wide(4)
 	one := t.Steps[1]
@@ -67,7 +67,7 @@ func BenchmarkIndex(b *testing.B) {
 	}
 }
 
-// BenchmarkNext is what another step costs an index that has so many.
+// BenchmarkNext measures what adding a step to an index of n steps costs.
 func BenchmarkNext(b *testing.B) {
 	const more = 1000
 	for _, n := range benchmarked {
@@ -89,8 +89,8 @@ func BenchmarkNext(b *testing.B) {
 	}
 }
 
-// BenchmarkNextReplanned is what a step costs of which 16 of 120 dispatches have other params than before, as
-// those of a running model have that read the position. 100 come at a time.
+// BenchmarkNextReplanned measures a step in which 16 of 120 dispatches have new params, as those that read
+// the position have in a running model. It adds 100 steps at a time.
 func BenchmarkNextReplanned(b *testing.B) {
 	const n, at = 3000, 100
 	t := wide(120)
@@ -124,8 +124,8 @@ func BenchmarkNextReplanned(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/step")
 }
 
-// BenchmarkTables makes every table, chooses its rows as at first and by a column, and makes the cells that a
-// screen shows.
+// BenchmarkTables makes every table, selects its rows in the default order and sorted by a column, and makes
+// the cells that a screen shows.
 func BenchmarkTables(b *testing.B) {
 	for _, kind := range report.Tables() {
 		for _, n := range benchmarked {
@@ -173,7 +173,7 @@ func benchmarkTable(b *testing.B, x *analyze.Index, kind report.Table, o analyze
 	}
 }
 
-// BenchmarkScope is the dispatch table of all decode steps.
+// BenchmarkScope makes the dispatch table of all decode steps.
 func BenchmarkScope(b *testing.B) {
 	for _, n := range []int{260, 5_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -10,7 +10,7 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// A step that was timed by blocks has times in the rows that stand for whole blocks, and in no others.
+// A step that was timed by blocks has times only in the rows of whole blocks.
 func TestBlockTimesFillTheirRows(t *testing.T) {
 	tr := tracetest.Llama(4, 3)
 	s := &tr.Steps[2]
@@ -45,7 +45,7 @@ func TestBlockTimesFillTheirRows(t *testing.T) {
 			t.Errorf("a part of a block takes %v ns", r.SumNS)
 		}
 		if r.Label == "mlp" && (!r.Summed || len(r.Each) != 4 || r.Share <= 0) {
-			t.Errorf("the blocks %s take %v ns of %v", r.Label, r.Each, r.SumNS)
+			t.Errorf("the block %s takes %v ns each, %v in total", r.Label, r.Each, r.SumNS)
 		}
 	}
 	if int64(sum) != all {
@@ -63,7 +63,7 @@ func TestBlockTimesFillTheirRows(t *testing.T) {
 		}
 		if block := n.Label == "embed" || n.Label == "mlp"; n.Edge == "" && (block || n.Label == "gate ×4") &&
 			(n.Measured != block || (n.NS > 0) != block || (n.Share > 0) != block) {
-			t.Errorf("in Graph %s takes %v ns, %v of all", n.Label, n.NS, n.Share)
+			t.Errorf("in Graph %s takes %v ns, share %v", n.Label, n.NS, n.Share)
 		}
 	}
 	title := g.Title[0].String()
@@ -71,12 +71,12 @@ func TestBlockTimesFillTheirRows(t *testing.T) {
 		t.Errorf("in Graph the rows take %v ns, the blocks %d; %q", sum, all, title)
 	}
 	if title := d.Title[1].String(); !strings.Contains(title, "timing level block: only whole blocks are timed") {
-		t.Errorf("%q: embed, a block by itself, has a time", title)
+		t.Errorf("%q: want a time for embed, which is its own block", title)
 	}
 	if short := d.Title[1].Fit(60); !strings.Contains(short, "timing block") {
 		t.Errorf("%q", short)
 	}
-	for i := range s.Dispatches { // the step is repeated, each dispatch timed in isolation
+	for i := range s.Dispatches { // repeats, with each dispatch timed in isolation
 		s.Dispatches[i].Samples = []int64{500, 600}
 	}
 	x = analyze.NewIndex(tr)
@@ -85,6 +85,6 @@ func TestBlockTimesFillTheirRows(t *testing.T) {
 	}
 	if title := g.Title[0].String(); strings.Contains(title, "blocks") || !strings.Contains(title,
 		"isolated ") {
-		t.Errorf("%q, where each dispatch was timed in isolation", title)
+		t.Errorf("title %q, want isolated times", title)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// What a file says may be the largest there is: sums of it stay there, and turn no sign round.
+// A file may hold the largest possible numbers. Sums of them stay at the maximum and do not overflow.
 func TestSumsOfTimesDoNotOverflow(t *testing.T) {
 	tr := tracetest.Llama(2, 6)
 	most := trace.Measured(math.MaxInt64)
@@ -62,7 +62,7 @@ func TestSumsOfTimesDoNotOverflow(t *testing.T) {
 		} {
 			tab, err := made.Of(ctx, x, analyze.Options{Selection: selection})
 			if err != nil {
-				continue // it takes another selection
+				continue // this table needs another selection
 			}
 			rows, err := tab.Select(ctx, table.Selection{All: true})
 			if err != nil {

@@ -14,7 +14,7 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// Δ is the difference of the figures that stand beside it, whatever is folded, of one step or of several.
+// Δ is the difference of the figures next to it, for every grouping, for one step and for several.
 func TestDeltaIsTheDifferenceOfTheFigures(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Llama(4, 30))
 	selections := []string{"s3-12", "s13-22", "s5-20", "decode"}
@@ -61,7 +61,7 @@ func TestDeltaIsTheDifferenceOfTheFigures(t *testing.T) {
 	})
 }
 
-// What changed is said in what it was and is, and what runs no more is a row of its own.
+// A change is shown as the old and the new value. A dispatch that no longer runs has its own row.
 func TestDeltaOfDecodeAgainstPrefill(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Llama(16, 5))
 	tab := dispatched(x, 3, analyze.Options{Baseline: baseOf(x, 0)})
@@ -80,25 +80,25 @@ func TestDeltaOfDecodeAgainstPrefill(t *testing.T) {
 	last := len(tab.Rows) - 1
 	row := tab.Rows[last].Parent
 	if !tab.Grouped[row].Gone() || tab.Grouped[row].Count() != 16 {
-		t.Errorf("the last row stands for %d dispatches", tab.Grouped[row].Count())
+		t.Errorf("the last row groups %d dispatches", tab.Grouped[row].Count())
 	}
 	if one := &tab.Grouped[last]; !one.Gone() || one.Count() != 1 || one.Label != "L15" {
-		t.Errorf("the last of them is %s, of %d", one.Label, one.Count())
+		t.Errorf("the last row in it is %s, with %d dispatches", one.Label, one.Count())
 	}
-	// A filter finds what is gone by the figures that it has.
+	// A filter finds removed dispatches by their figures.
 	find, err := tab.ParseFilter(fmt.Sprintf("#:=%d", tab.Launch(&tab.Grouped[last]).ID))
 	if err != nil || !find.Match(tab.Table, last) {
-		t.Errorf("a filter does not find the id of what is gone: %v", err)
+		t.Errorf("a filter does not find the id of a removed dispatch: %v", err)
 	}
 	if grid := tab.Cell(row, tab.Column("grid")).Text; grid == "" || tab.Cell(row, tab.Column("us")).Text != "" {
-		t.Errorf("a row that is gone has the grid %q", grid)
+		t.Errorf("a removed row has the grid %q", grid)
 	}
 	if n := len(tab.Launches); n != len(x.Trace.Steps[3].Dispatches) {
-		t.Errorf("what is gone is counted: %d", n)
+		t.Errorf("removed dispatches are counted: %d", n)
 	}
 }
 
-// Another text of a kernel is no other route: it is counted, and named, by itself.
+// An edited kernel is not a new route. It is counted and named separately.
 func TestAnotherTextOfAKernelIsNoRoute(t *testing.T) {
 	tr := tracetest.Llama(16, 5)
 	edited := map[trace.PlanID]trace.PlanID{}
@@ -146,7 +146,7 @@ func TestAnotherTextOfAKernelIsNoRoute(t *testing.T) {
 	}
 }
 
-// Sparklines have one scale, ±20 % of their median: a variation of 3 % stays in the middle.
+// All sparklines have the same scale, ±20 % of their median. A variation of 3 % stays in the middle.
 func TestSparklinesHaveOneScale(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Llama(16, 5))
 	tab := dispatched(x, 3, analyze.Options{})
@@ -171,8 +171,8 @@ func TestSparklinesHaveOneScale(t *testing.T) {
 	}
 }
 
-// A prompt of the largest length needs all of a static run's workgroups: that is said as a sum, in any room,
-// and of each row.
+// A prompt of the maximum length needs all workgroups of a static run. The title says so at every width, and
+// so does each row.
 func TestStaticStepWithoutWaste(t *testing.T) {
 	tr := tracetest.Llama(4, 5)
 	tr.Static = true
@@ -184,17 +184,17 @@ func TestStaticStepWithoutWaste(t *testing.T) {
 	tab := dispatched(analyze.NewIndex(tr), 3, analyze.Options{})
 	for w, want := range map[int]string{60: "STATIC", 80: "STATIC", 200: "STATIC: largest grids · 0 of "} {
 		if short := tab.Title[1].Fit(w); !strings.HasPrefix(short, want) || !strings.Contains(short, " not needed") {
-			t.Errorf("in %d cells: %q", w, short)
+			t.Errorf("at width %d: %q", w, short)
 		}
 	}
 	for i := range tab.Rows {
 		if got := tab.Cell(i, tab.Column("over_wg")).Text; got != "0" {
-			t.Fatalf("%s: not needed %q", tab.Rows[i].Key, got)
+			t.Fatalf("%s: %q workgroups not needed", tab.Rows[i].Key, got)
 		}
 	}
 }
 
-// That grids are pinned is in the trace, and the title begins with it and with what it costs.
+// The trace records that grids are pinned. The title begins with that and with what it costs.
 func TestStaticLeadsTheTitle(t *testing.T) {
 	tr := tracetest.Llama(4, 5)
 	tr.Static = true
@@ -220,12 +220,12 @@ func TestStaticLeadsTheTitle(t *testing.T) {
 	costed := dispatched(costed(t, tr, 3), 3, analyze.Options{}).Title[1].String()
 	_, most, _ := strings.Cut(title, " · most: ")
 	if most, _, _ = strings.Cut(most, " · "); !strings.Contains(costed, " · most: "+most) {
-		t.Errorf("with costs another row wastes the most than %s: %s", most, costed)
+		t.Errorf("want %s as the row that wastes most, also with costs: %s", most, costed)
 	}
 	for _, w := range []int{60, 80, 200} {
 		short := tab.Title[1].Fit(w)
 		if !strings.HasPrefix(short, "STATIC") || !strings.Contains(short, "%") {
-			t.Errorf("in %d cells: %q", w, short)
+			t.Errorf("at width %d: %q", w, short)
 		}
 	}
 	sum := 0.0
@@ -243,13 +243,13 @@ func TestStaticLeadsTheTitle(t *testing.T) {
 		short := dispatched(x, 3, analyze.Options{Baseline: baseline}).Title[1].Fit(w)
 		if !strings.Contains(short, "STATIC") || !strings.Contains(short, " not needed") ||
 			!strings.Contains(short, " grid") {
-			t.Errorf("in %d cells: %q", w, short)
+			t.Errorf("at width %d: %q", w, short)
 		}
 	}
 	if want := " (1.0× "; !strings.Contains(against, want) {
 		t.Errorf("%q does not say %q", against, want)
 	}
-	// Runs that were timed by the step have no sums, and spans on both sides.
+	// Runs that were timed by step have no sums, but both have a span.
 	whole := func(static bool, ms int64) *analyze.Index {
 		tr := tracetest.Llama(4, 5)
 		tr.Static = static
@@ -268,11 +268,12 @@ func TestStaticLeadsTheTitle(t *testing.T) {
 		t.Errorf("%q does not say %q", against, want)
 	}
 	if dynamic := analyze.NewIndex(tracetest.Llama(4, 5)); dynamic.Static() {
-		t.Error("a run that follows the live shape is called static")
+		t.Error("a run that follows the live shape is reported as static")
 	}
 }
 
-// No screen has a bar for each of a thousand layers, and what is drawn in every frame has an end.
+// No screen has room for a bar for each of a thousand layers, and what is drawn in every frame must be
+// limited.
 func TestASparklineOfManyLayersKeepsTheFarthest(t *testing.T) {
 	tr := tracetest.Llama(300, 2)
 	x := analyze.NewIndex(tr)
@@ -289,11 +290,12 @@ func TestASparklineOfManyLayersKeepsTheFarthest(t *testing.T) {
 		drawn++
 	}
 	if drawn == 0 {
-		t.Error("no row has so many members")
+		t.Error("no row has that many members")
 	}
 }
 
-// The letters of a heading are not cut on any screen: one of several says another thing.
+// The letters of a heading are never cut, on any screen. With some letters missing they would mean something
+// else.
 func TestDeltaLettersOfGroupsAreNeverCut(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Llama(4, 5))
 	tab, n := dispatched(x, 1, analyze.Options{Baseline: baseOf(x, 0)}), 0
@@ -303,7 +305,7 @@ func TestDeltaLettersOfGroupsAreNeverCut(t *testing.T) {
 			continue
 		}
 		if c := tab.Cell(i, tab.Column("delta")); c.Short != want {
-			t.Errorf("%s: Δ %q is %q in little room, want %q", r.Key, c.Text, c.Short, want)
+			t.Errorf("%s: Δ %q is shortened to %q, want %q", r.Key, c.Text, c.Short, want)
 		}
 		n++
 	}

@@ -8,7 +8,7 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// The canary runs behind few steps: of every other the last that is known is said, and at which step.
+// The canary runs after only a few steps. Other steps show its last known value and the step that it is from.
 func TestStepsShowTheLastKnownClockSpeed(t *testing.T) {
 	tr := tracetest.Run(1, 40, 1, 1, 1, 1, 1)
 	for i := range tr.Steps {

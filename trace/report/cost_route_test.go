@@ -13,7 +13,7 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// rerouted is a trace in which the dispatches of a kernel take another route from a step on.
+// rerouted returns a trace in which the dispatches of a kernel take another route from a step on.
 func rerouted(t *trace.Trace, kernel string, from int) *trace.Trace {
 	other := map[trace.PlanID]trace.PlanID{}
 	for i := from; i < len(t.Steps); i++ {
@@ -35,8 +35,8 @@ func rerouted(t *trace.Trace, kernel string, from int) *trace.Trace {
 	return t
 }
 
-// Attention takes another route at later positions: what it cost at an early one is not its cost there, nor
-// that of any row that holds it. Rows on the same routes keep theirs.
+// Attention takes another route at later positions. So its cost at an early position is not shown there, and
+// neither is the cost of a row that contains it. Rows on the same routes keep their cost.
 func TestACostIsShownOnlyBesideItsRoute(t *testing.T) {
 	tr := rerouted(tracetest.Run(2, 40, 1, 1, 1, 1), "fd_split", 3)
 	x := costed(t, tr, 2)
@@ -55,7 +55,7 @@ func TestACostIsShownOnlyBesideItsRoute(t *testing.T) {
 			t.Fatal(err)
 		}
 		if last := d.Selection.Steps; !slices.Equal(last, []int{3, 4}) {
-			t.Fatalf("the steps on the last routes are %v", last)
+			t.Fatalf("steps on the routes of the last step: %v", last)
 		}
 		for i := range d.Grouped {
 			r, other := &d.Grouped[i], false
@@ -68,9 +68,9 @@ func TestACostIsShownOnlyBesideItsRoute(t *testing.T) {
 			switch {
 			case k < 0 || was.Grouped[k].Cost == nil:
 			case other && (r.Cost != nil || r.Other == nil || d.CostLine(r) == ""):
-				t.Errorf("fold %s: %s runs another route and costs %v", fold, d.Called(i), r.Cost)
+				t.Errorf("grouped by %s: %s on another route has the cost %v", fold, d.Called(i), r.Cost)
 			case !other && (r.Cost == nil || r.Other != nil):
-				t.Errorf("fold %s: %s runs the same route and has no cost", fold, d.Called(i))
+				t.Errorf("grouped by %s: %s runs the same route and has no cost", fold, d.Called(i))
 			case other:
 				without++
 			default:
@@ -82,7 +82,7 @@ func TestACostIsShownOnlyBesideItsRoute(t *testing.T) {
 		}
 	}
 	if with == 0 || without == 0 {
-		t.Errorf("%d rows have a cost, %d have none", with, without)
+		t.Errorf("%d rows with a cost and %d without, want some of both", with, without)
 	}
 	g, err := outline.Graph(ctx, x, analyze.Options{Selection: after})
 	if err != nil {
@@ -96,7 +96,7 @@ func TestACostIsShownOnlyBesideItsRoute(t *testing.T) {
 	}
 }
 
-// A profile of some steps has the costs of these, not of others.
+// A profile of selected steps has only the costs of these steps.
 func TestAProfileHasTheCostsOfItsSteps(t *testing.T) {
 	x := costed(t, tracetest.Run(2, 40, 1, 1, 1), 3)
 	for step, want := range map[int]bool{1: false, 3: true} {
@@ -111,8 +111,8 @@ func TestAProfileHasTheCostsOfItsSteps(t *testing.T) {
 	}
 }
 
-// Costs above their ± come first, then those within it, those below 0, and rows of which nothing is known,
-// however large the numbers are and by whatever column of costs rows are sorted.
+// Rows sort by significance, whatever column of costs and whatever numbers: first costs above their error,
+// then those within it, then those below 0, then unknown ones.
 func TestCostsWithinNoiseRankBelowSignificantOnes(t *testing.T) {
 	for _, kind := range []trace.AdapterType{trace.AdapterDiscrete, trace.AdapterCPU} {
 		tr := tracetest.Run(2, 40, 1, 1)
@@ -126,7 +126,7 @@ func TestCostsWithinNoiseRankBelowSignificantOnes(t *testing.T) {
 		for i, c := range []struct{ ns, off int64 }{{9_000_000, 9_900_000}, {-2000, 100}, {80_000, 80_000}} {
 			costs[i].NS, costs[i].OffNS = c.ns, trace.Measured(c.off)
 		}
-		costs[3].N = 1 // nothing is known of it
+		costs[3].N = 1 // its error is unknown
 		x.Trace.Steps[2].Whole.NS = 1e9
 		class := func(c *analyze.RowCost) int {
 			switch {
@@ -148,7 +148,7 @@ func TestCostsWithinNoiseRankBelowSignificantOnes(t *testing.T) {
 			last := 0
 			for _, row := range rows {
 				if is := class(d.Grouped[row].Cost); d.Sortable(column) && (last > 0) && is == 0 {
-					t.Errorf("%s by %s: %s is above noise and comes late", kind, column, d.Called(row))
+					t.Errorf("%s by %s: %s is above the noise but comes late", kind, column, d.Called(row))
 				} else {
 					last = max(last, is)
 				}
@@ -162,7 +162,7 @@ func TestCostsWithinNoiseRankBelowSignificantOnes(t *testing.T) {
 		for row := range made.Rows {
 			mark := made.Cell(row, marks).Text
 			if mark == "" && last != "" && made.Cell(row, made.Column("cost_us")).Number > 0 {
-				t.Errorf("%s: row %d is above noise and stands below %q", kind, row, last)
+				t.Errorf("%s: row %d is above the noise but comes after one marked %q", kind, row, last)
 			}
 			last = mark
 		}

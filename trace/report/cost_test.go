@@ -17,11 +17,11 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// overlap is what the parts of a costed step share, beside what each costs.
+// overlap is the time that the parts of a costed step share, in addition to the cost of each.
 const overlap = 7000
 
-// costed is a trace whose step has costs: a part costs half of what its dispatches take, in µs, and the k-th
-// part of those that hold no other 1 µs less each.
+// costed returns the index of a trace in which a step has costs. A part costs half of the time of its
+// dispatches, in µs. Of the parts that contain no other part, the k-th costs 1 µs less than the previous one.
 func costed(t *testing.T, tr *trace.Trace, step int) *analyze.Index {
 	t.Helper()
 	parts, err := analyze.NewIndex(tr).CostParts(ctx, step)
@@ -54,7 +54,7 @@ func costedBy(tr *trace.Trace, step int, parts ...trace.Part) *analyze.Index {
 	return analyze.NewIndex(&out)
 }
 
-// What a row of some step is called is a name before one has run, and what none is called is not.
+// The names of rows are valid before the first step runs. Names that no row has are refused.
 func TestNamesAreKnownBeforeAStepRuns(t *testing.T) {
 	whole := tracetest.Run(2, 40, 7, 1)
 	bare := *whole
@@ -76,11 +76,11 @@ func TestNamesAreKnownBeforeAStepRuns(t *testing.T) {
 		}
 	}
 	if err := before.Nameable("lay*,*ayers*,layers 1–2"); err != nil {
-		t.Error(err) // which layers are one row a step says
+		t.Error(err) // a step decides which layers share a row
 	}
 	for names, want := range map[string]string{
 		"attn.q,norms": "norms", "x*": "x*", "[": "[",
-		"layers.0.attn.q": "layers.0.attn.q", // an operator of one layer, which is no row
+		"layers.0.attn.q": "layers.0.attn.q", // an operator of one layer has no row
 	} {
 		var wrong *analyze.NameError
 		if err := before.Nameable(names); !errors.As(err, &wrong) || wrong.Name != want {
@@ -104,7 +104,7 @@ func TestCostPartsAreTheRowsOfLayers(t *testing.T) {
 	golden.RequireEqual(t, []byte(strings.Join(names, "\n")+"\n"))
 	if attn, mlp, both := of["attn"], of["mlp"], of["layers 0–1"]; len(attn.Dispatches)+len(mlp.Dispatches) !=
 		len(both.Dispatches) {
-		t.Errorf("layers of %d dispatches, %d in attention, %d in the MLP", len(both.Dispatches),
+		t.Errorf("%d dispatches in the layers, %d in attention, %d in the MLP", len(both.Dispatches),
 			len(attn.Dispatches), len(mlp.Dispatches))
 	}
 	for _, p := range parts {
@@ -114,8 +114,8 @@ func TestCostPartsAreTheRowsOfLayers(t *testing.T) {
 	}
 }
 
-// Who asks what to fix first reads it in the title, with what it would give. Where no ceilings say how long a
-// row's work takes at the least, its cost is the most that there is to save.
+// The title says what to fix first and how much it would save. If no ceilings give the minimum time of a row,
+// its whole cost counts as the possible saving.
 func TestTheTitleNamesWhatToFixFirst(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1, 1)
 	for kind, want := range map[trace.AdapterType]string{trace.AdapterDiscrete: "~save", trace.AdapterCPU: "cost"} {
@@ -135,7 +135,7 @@ func TestTheTitleNamesWhatToFixFirst(t *testing.T) {
 		}
 		if !strings.Contains(title, fmt.Sprintf(": %s %.0f ± ", want, most/1e3)) ||
 			!strings.Contains(title, "fix first ") {
-			t.Errorf("%s: %.0f ns is the most: %s", kind, most, title)
+			t.Errorf("%s: the largest saving is %.0f ns: %s", kind, most, title)
 		}
 	}
 	bare := dispatched(analyze.NewIndex(tr), 2, analyze.Options{}).Title[1].String()
@@ -144,8 +144,9 @@ func TestTheTitleNamesWhatToFixFirst(t *testing.T) {
 	}
 }
 
-// Of rows that run at once each hides the others: they are left out together as well, ranked among the rest
-// where rows are out of their headings, and each says what all cost. Elsewhere there is no such row.
+// Rows that run at the same time hide each other's cost. So they are also measured together, as a row that
+// ranks among the others in a list without headings. Each row shows the joint cost. Other views have no joint
+// row.
 func TestRowsThatRunAtOnceAreCostedTogether(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1, 1)
 	parts, err := analyze.NewIndex(tr).CostParts(ctx, 2)
@@ -160,16 +161,16 @@ func TestRowsThatRunAtOnceAreCostedTogether(t *testing.T) {
 	}
 	was := dispatched(analyze.NewIndex(tr), 2, analyze.Options{})
 	if was.Grouped[q].ExcessNS == 0 || d.Grouped[q].ExcessNS != 0 {
-		t.Error("what times alone say is lost stands where no cost does, and nowhere else")
+		t.Error("excess must be set only without a cost")
 	}
 	if r := &d.Grouped[joint]; r.Cost == nil || r.Count() != 6 || r.SumNS != 2*float64(r.Cost.NS) {
-		t.Errorf("%d dispatches of %.0f ns cost %v", r.Count(), r.SumNS, r.Cost)
+		t.Errorf("%d dispatches of %.0f ns have the cost %v", r.Count(), r.SumNS, r.Cost)
 	}
 	if got := d.JointLine(q); !strings.HasPrefix(got, "q + k + v at once: cost 28.9 µs a step") {
-		t.Errorf("q says %q", got)
+		t.Errorf("line of q: %q", got)
 	}
 	if got := d.JointLine(joint); got != "" {
-		t.Errorf("all of them say %q", got)
+		t.Errorf("line of the joint row: %q", got)
 	}
 	shown := func(tab *table.Table, sort string) bool {
 		rows, err := tab.Select(ctx, table.Selection{Sort: sort, All: true})
@@ -179,7 +180,7 @@ func TestRowsThatRunAtOnceAreCostedTogether(t *testing.T) {
 		return slices.Contains(rows, joint)
 	}
 	if shown(d.Table, "") || !shown(d.Table.Apart(), "save_us") {
-		t.Error("q + k + v is a row where rows are out of their headings, and nowhere else")
+		t.Error("q + k + v must be a row only in the list without headings")
 	}
 	for _, name := range []string{"grid", "grid_min", "needed", "max", "wg"} {
 		if c := d.Cell(joint, d.Column(name)); c.Has {
@@ -187,7 +188,7 @@ func TestRowsThatRunAtOnceAreCostedTogether(t *testing.T) {
 		}
 	}
 	if s, _ := d.Shared(); s.Rows != 26 {
-		t.Errorf("%d rows share something", s.Rows)
+		t.Errorf("%d rows share a cost, want 26", s.Rows)
 	}
 	costs := map[string]int{}
 	for i, p := range parts {
@@ -195,7 +196,7 @@ func TestRowsThatRunAtOnceAreCostedTogether(t *testing.T) {
 	}
 	alone := dispatched(costedBy(tr, 2, parts[costs["attn.q"]]), 2, analyze.Options{})
 	if n := len(d.Grouped) - len(alone.Grouped); n != 5 || alone.JointLine(q) != "" {
-		t.Errorf("%d rows are there where they were measured alone", n)
+		t.Errorf("%d more rows than without joint costs, want 5", n)
 	}
 	for _, row := range []struct {
 		a, b string
@@ -210,8 +211,8 @@ func TestRowsThatRunAtOnceAreCostedTogether(t *testing.T) {
 	}
 }
 
-// The title says of how much what a row gives is a part, and that no row is first where the GPU idles for
-// longer than any would give.
+// The title says which total a saving is a part of. If the GPU idles for longer than any row would save, the
+// title names the idle time first.
 func TestFixFirstNamesIdleGPU(t *testing.T) {
 	x := costed(t, tracetest.Run(2, 40, 1, 1), 2)
 	w := x.Trace.Steps[2].Whole
@@ -226,7 +227,7 @@ func TestFixFirstNamesIdleGPU(t *testing.T) {
 		w.WallNS, w.WallOff, w.OffNS = trace.Measured(w.NS+idle), trace.Measured(900), trace.Measured(900)
 		got := title().String()
 		if strings.Contains(got, " ms (Step), then q + k + v: ~save ") != is {
-			t.Errorf("idle for %d ns: %s", idle, got)
+			t.Errorf("%d ns idle: %s", idle, got)
 		}
 	}
 }
@@ -242,7 +243,7 @@ func TestCostsStandInTheRowsTheyAreOf(t *testing.T) {
 		case !open && r.Cost != nil, open && r.Cost == nil:
 			t.Errorf("%s: cost %v", r.Key, r.Cost)
 		case open && (float64(r.Cost.NS) > r.SumNS/2+1 || float64(r.Cost.NS) < r.SumNS/2-50):
-			t.Errorf("%s costs %d, alone it takes %.0f", r.Key, r.Cost.NS, r.SumNS)
+			t.Errorf("%s costs %d, isolated it takes %.0f", r.Key, r.Cost.NS, r.SumNS)
 		}
 	}
 	if shared, ok := d.Shared(); !ok || shared.NS != overlap {
@@ -270,7 +271,7 @@ func TestCostsStandInTheRowsTheyAreOf(t *testing.T) {
 	}
 	want := max(bytes*1e9/rate, flops*1e9/c.FlopsPerS)
 	if got := r.Cost.LeastNS; rate == 0 || got < want*0.999 || got > want*1.001 {
-		t.Errorf("at the least %v ns, want %v", got, want)
+		t.Errorf("minimum time %v ns, want %v", got, want)
 	}
 	if got, ok := r.Cost.SaveNS(); !ok || got != float64(r.Cost.NS)-r.Cost.LeastNS {
 		t.Errorf("save %v of %d", got, r.Cost.NS)
@@ -300,7 +301,7 @@ func TestCostsShowInSelectionsWithTheirStep(t *testing.T) {
 		}
 		said := strings.Contains(d.Title[0].Fit(200), "cost at s2, 30 rounds")
 		if (n > 10) != want || said != want {
-			t.Errorf("%s: %d rows have costs, the title says so: %v", word, n, said)
+			t.Errorf("%s: %d rows have costs, shown in the title: %v", word, n, said)
 		}
 	}
 }
@@ -323,7 +324,7 @@ func TestCostTableIsSortedByPotentialSaving(t *testing.T) {
 	golden.RequireEqual(t, printed(t, made, table.Selection{}, 110))
 }
 
-// Every kernel has a cost, of what it does in all rows together, and the slowest stands first by it.
+// Every kernel has a cost, summed over all its rows, and the slowest kernel comes first.
 func TestKernelsHaveCosts(t *testing.T) {
 	x := costed(t, tracetest.Run(2, 40, 1, 1), 2)
 	selection, err := x.ParseSelection("decode")
@@ -350,19 +351,19 @@ func TestKernelsHaveCosts(t *testing.T) {
 	}
 	rows, err := d.Select(ctx, table.Selection{Sort: "cost_us", Reverse: true})
 	if err != nil || rows[0] != slowest || d.Grouped[slowest].Label != "linear_q4gsw_coop4_bicol" {
-		t.Errorf("%v: first by cost is row %d, the slowest is %d, %s", err, rows[0], slowest,
+		t.Errorf("%v: the first row by cost is %d, the slowest is %d, %s", err, rows[0], slowest,
 			d.Grouped[slowest].Label)
 	}
 }
 
-// What a run measures gives every row of every fold that puts dispatches together a cost, and of a fold in
-// which none was measured the title says so.
+// After a measurement every row has a cost in every grouping that combines dispatches. If a grouping was not
+// measured, its title says so.
 func TestRowsOfEveryFoldHaveCosts(t *testing.T) {
 	x := costed(t, tracetest.Run(2, 40, 1, 1), 2)
 	for _, fold := range []analyze.Grouping{analyze.GroupLayer, analyze.GroupOp, analyze.GroupKernel} {
 		d := dispatched(x, 2, analyze.Options{Grouping: fold})
 		if n := d.Uncosted(); n > 0 || !d.Costed() {
-			t.Errorf("fold %s: %d rows have no cost", fold, n)
+			t.Errorf("grouped by %s: %d rows have no cost", fold, n)
 		}
 	}
 	tr := tracetest.Run(2, 40, 1)
@@ -381,7 +382,8 @@ func TestRowsOfEveryFoldHaveCosts(t *testing.T) {
 	}
 }
 
-// How often rows were left out is lost before what they share, without which they seem not to add up.
+// When the title is shortened, the number of rounds goes before the shared cost. Without the shared cost,
+// rows would not seem to add up.
 func TestSharedCostIsShownBesideTheDetail(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1, 1)
 	tr.Steps[2].Timing = trace.TimingDispatch
@@ -391,12 +393,12 @@ func TestSharedCostIsShownBesideTheDetail(t *testing.T) {
 		75: " │ 26 rows share 7.0 µs",
 	} {
 		if line := d.Title[0].Fit(w); !strings.Contains(line, want) || !strings.Contains(line, "×)") {
-			t.Errorf("in %d cells: %q, want %q", w, line, want)
+			t.Errorf("at width %d: %q, want %q", w, line, want)
 		}
 	}
 }
 
-// Less than zero is shared by nobody: the title says what it is.
+// Rows that cost more in sum than the step share a negative time. The title shows it.
 func TestRowsCostingMoreThanTheStep(t *testing.T) {
 	x := costed(t, tracetest.Run(2, 40, 1, 1), 2)
 	for less, want := range map[int64]string{
@@ -405,7 +407,7 @@ func TestRowsCostingMoreThanTheStep(t *testing.T) {
 	} {
 		x.Trace.Steps[2].Whole.NS -= less
 		if line := dispatched(x, 2, analyze.Options{}).Title[0].Fit(200); !strings.Contains(line, want) {
-			t.Errorf("%d ns less: %q, want %q", less, line, want)
+			t.Errorf("whole step %d ns shorter: %q, want %q", less, line, want)
 		}
 		x.Trace.Steps[2].Whole.NS += less
 	}
@@ -413,8 +415,8 @@ func TestRowsCostingMoreThanTheStep(t *testing.T) {
 
 func joined(parts ...string) string { return strings.Join(parts, "|") }
 
-// A row is named as what to fix first where what it would give is more than its ±: neither a cost that is
-// within it, nor a ~save.
+// A row is named as what to fix first only if its saving exceeds its error. A cost or a potential saving
+// within the error does not count.
 func TestFixFirstIgnoresCostsWithinNoise(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1, 1)
 	for kind, said := range map[trace.AdapterType]string{
@@ -440,20 +442,20 @@ func TestFixFirstIgnoresCostsWithinNoise(t *testing.T) {
 	tr.Device.AdapterType = trace.AdapterDiscrete
 	x := costed(t, tr, 2)
 	d := dispatched(x, 2, analyze.Options{})
-	for i := range d.Grouped { // costs that are what the device needs, and 0.3 µs more
+	for i := range d.Grouped { // costs 0.3 µs above what the device needs at least
 		if c := d.Grouped[i].Cost; c != nil {
 			c.NS = int64(c.LeastNS) + 300
 			c.Q1NS, c.Q3NS = c.NS-400, c.NS+600
 		}
 	}
 	if d = dispatched(x, 2, analyze.Options{}); !slices.Contains(d.Title[1].Segments, d.Undecided()) ||
-		d.Undecided().Text == "" { // more rounds would show the same
+		d.Undecided().Text == "" { // more rounds would not change that
 		t.Errorf("0.3 ± 0.5 µs to save: %s", d.Title[1].Fit(400))
 	}
 }
 
-// What a fold's rows share is another figure than what those of another share: each says of how many rows
-// it is. Where it is within what it may be off by it is none, and of rows that are not known nobody says it.
+// The rows of each grouping share another time, so the title says how many rows share it. A shared time
+// within its error is marked, and one of rows with unknown costs is not shown.
 func TestWhatIsSharedSaysByWhichRows(t *testing.T) {
 	x := costed(t, tracetest.Run(2, 40, 1), 1)
 	s := &x.Trace.Steps[1]
@@ -466,14 +468,14 @@ func TestWhatIsSharedSaysByWhichRows(t *testing.T) {
 		shared, line := of(fold)
 		want := fmt.Sprintf("%d rows share 7.0 ± %.1f µs", shared.Rows, shared.ErrorNS/1e3)
 		if shared.Rows == 0 || !strings.Contains(line, want) {
-			t.Errorf("fold %s: %q, want %q", fold, line, want)
+			t.Errorf("grouped by %s: %q, want %q", fold, line, want)
 		}
 	}
 	for i := range s.Costs {
 		s.Costs[i].Q1NS, s.Costs[i].Q3NS = s.Costs[i].NS-4000, s.Costs[i].NS+4000
 	}
 	if shared, _ := of(analyze.GroupLayer); shared.ErrorNS < overlap {
-		t.Errorf("± %.0f of rows that are ± 4 µs each", shared.ErrorNS)
+		t.Errorf("error of %.0f ns with rows of ± 4 µs each", shared.ErrorNS)
 	}
 	if short := dispatched(x, 1, analyze.Options{}).Title[0].Fit(60); strings.Contains(short, "share") {
 		t.Errorf("%q", short)
@@ -495,18 +497,17 @@ func TestWhatIsSharedSaysByWhichRows(t *testing.T) {
 		}
 	}
 	if got := coarse(); strings.Contains(got, "add up to") {
-		t.Errorf("what holds rows is not known: %q", got)
+		t.Errorf("coarse parts with unknown costs are shown: %q", got)
 	}
 	for i := range s.Costs {
 		s.Costs[i].N = 3
 	}
 	if shared, line := of(analyze.GroupLayer); shared.Rows > 0 || strings.Contains(line, "rows share") {
-		t.Errorf("of 3 rounds on a software device: %q", line)
+		t.Errorf("3 rounds on a software device: %q", line)
 	}
 }
 
-// Rows whose costs are not known stand behind the others in the order of their times alone, and the table
-// says what its marks mean.
+// Rows with unknown costs come last, in the order of their isolated times. The table explains its marks.
 func TestCostTableExplainsItsMarks(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1)
 	tr.Device.AdapterType = trace.AdapterCPU
@@ -535,19 +536,19 @@ func TestCostTableExplainsItsMarks(t *testing.T) {
 	for row := range made.Rows {
 		cell := func(column string) table.Cell { return made.Cell(row, made.Column(column)) }
 		switch unknown := cell("cost_us_mark").Text == "?"; {
-		case cell("dispatches").Number > 2: // it holds others
+		case cell("dispatches").Number > 2: // this row contains other rows
 			return
 		case !unknown && alone < 1e18:
-			t.Fatalf("row %d is known and stands behind what is not", row)
+			t.Fatalf("row %d has a known cost but comes after an unknown one", row)
 		case unknown && cell("alone_us").Number > alone:
-			t.Errorf("row %d takes longer alone than the one before", row)
+			t.Errorf("row %d has a longer isolated time than the previous row", row)
 		case unknown:
 			alone = cell("alone_us").Number
 		}
 	}
 }
 
-// Where no cost is known the table says so once, and why, in place of a mark in each row.
+// If no cost is known, the table says so once and gives the reason, without a mark in each row.
 func TestCostTableWithoutKnownCosts(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1)
 	tr.Device.AdapterType = trace.AdapterCPU
@@ -562,15 +563,15 @@ func TestCostTableWithoutKnownCosts(t *testing.T) {
 	out := string(printed(t, made, table.Selection{}, 200))
 	const want = "3 of 5 rounds"
 	if strings.Count(out, want) != 1 || strings.Contains(out, "?") {
-		t.Errorf("not once %q, and no mark:\n%s", want, out)
+		t.Errorf("want %q once and no marks:\n%s", want, out)
 	}
 	if cell := made.Cell(0, made.Column("cost_us_mark")); cell.Text != "?" {
-		t.Errorf("for a program its mark is %q", cell.Text)
+		t.Errorf("machine-readable mark is %q", cell.Text)
 	}
 }
 
-// Shares by cost are parts of the whole runs beside them: where those took another time than the step that
-// the title has, it says which.
+// Shares by cost are shares of the whole runs measured with the costs. If these took another time than the
+// step in the title, the title says so.
 func TestSharesSayOfWhichTimeTheyAre(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1)
 	x := costed(t, tr, 1)
@@ -578,16 +579,16 @@ func TestSharesSayOfWhichTimeTheyAre(t *testing.T) {
 	s.Timing, s.GPU.SpanNS = "step", trace.Measured(s.Whole.NS*21/20)
 	title := func() string { return dispatched(x, 1, analyze.Options{}).Title[1].Fit(400) }
 	if got := title(); strings.Contains(got, "GPU time of whole runs") || !strings.Contains(got, "share by cost") {
-		t.Errorf("5 %% apart: %s", got)
+		t.Errorf("times 5 %% apart: %s", got)
 	}
 	s.GPU.SpanNS = trace.Measured(s.Whole.NS / 3)
 	want := "share by cost, of the " + table.Millis(s.Whole.NS, true) + " GPU time of whole runs"
 	if got := title(); !strings.Contains(got, want) {
-		t.Errorf("three times apart: %s, want %s", got, want)
+		t.Errorf("three times as long: %s, want %s", got, want)
 	}
 }
 
-// Where the canary was faster in some rounds than in others the costs say that the clock moved.
+// If the canary varied between rounds, the costs say that the clock moved.
 func TestCostsSayThatTheClockMoved(t *testing.T) {
 	for _, c := range []struct {
 		q1, q3 float64
@@ -610,7 +611,7 @@ func TestCostsSayThatTheClockMoved(t *testing.T) {
 	}
 }
 
-// The title says what shares are of, and how many rows stand last because they have no cost.
+// The title says what shares are relative to, and how many rows come last because they have no cost.
 func TestTitleSaysWhatSharesAreOf(t *testing.T) {
 	x := costed(t, tracetest.Run(2, 40, 1), 1)
 	said := func(fold analyze.Grouping) string {
@@ -618,15 +619,15 @@ func TestTitleSaysWhatSharesAreOf(t *testing.T) {
 	}
 	if got := said(analyze.GroupLayer); !strings.Contains(got, "share by cost") ||
 		strings.Contains(got, "no cost") {
-		t.Errorf("fold layer: title %q", got)
+		t.Errorf("grouped by layer: title %q", got)
 	}
 	if got := said(analyze.GroupKernel); !strings.Contains(got, "share by cost") ||
 		strings.Contains(got, "no cost") {
-		t.Errorf("fold kernel: title %q", got)
+		t.Errorf("grouped by kernel: title %q", got)
 	}
 	s := &x.Trace.Steps[1]
 	kernels := func(c trace.Cost) bool { return !strings.Contains(c.Name, ".") && len(c.Dispatches) < 16 }
-	s.Costs = slices.DeleteFunc(s.Costs, kernels) // as it is where another fold was measured on the screen
+	s.Costs = slices.DeleteFunc(s.Costs, kernels) // as if the screen measured another grouping
 	x = analyze.NewIndex(x.Trace)
 	d := dispatched(x, 1, analyze.Options{Grouping: analyze.GroupKernel})
 	without, rows := 0, 0
@@ -639,7 +640,7 @@ func TestTitleSaysWhatSharesAreOf(t *testing.T) {
 	}
 	want := fmt.Sprintf("share of Σgpu: %d of %d rows have no cost", without, rows)
 	if got := said(analyze.GroupKernel); without == 0 || !strings.Contains(got, want) {
-		t.Errorf("fold kernel: title %q, want %q", got, want)
+		t.Errorf("grouped by kernel: title %q, want %q", got, want)
 	}
 	if got := dispatched(analyze.NewIndex(tracetest.Run(2, 40, 1)), 1, analyze.Options{}); strings.Contains(
 		got.Title[1].Fit(400), "share") {
@@ -668,10 +669,10 @@ func TestTimesAloneStandInForCosts(t *testing.T) {
 		}
 		for row := range made.Rows {
 			if made.Cell(row, made.Column("cost_us")).Text != table.Unmeasured {
-				t.Error("a cost that nobody measured")
+				t.Error("a row has a cost that was not measured")
 			}
 			if lost := made.Cell(row, made.Column(by)).Number; row < 12 && lost > last {
-				t.Errorf("row %d has %s %v, the one before %v", row, by, lost, last)
+				t.Errorf("row %d has %s %v, the previous row %v", row, by, lost, last)
 			} else {
 				last = lost
 			}
@@ -679,7 +680,7 @@ func TestTimesAloneStandInForCosts(t *testing.T) {
 	}
 }
 
-// TimedWhole is a run at level step.
+// TimedWhole changes a run to timing level step.
 func TimedWhole(tr *trace.Trace) *trace.Trace {
 	for i := range tr.Steps {
 		s := &tr.Steps[i]
@@ -719,7 +720,7 @@ func TestNamesSelectRowsToSkipTogether(t *testing.T) {
 	}
 	kinds := of("rms_norm")
 	if n := len(kinds.Dispatches); n != 5 {
-		t.Errorf("%d norms in two layers and behind them", n)
+		t.Errorf("%d norms in two layers and after them, want 5", n)
 	}
 	if got := of("*norm*"); !slices.Equal(got.Dispatches, kinds.Dispatches) {
 		t.Errorf("%v, want %v", got, kinds)

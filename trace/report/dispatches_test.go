@@ -16,8 +16,8 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// timed is Tiny with its decode step's dispatch given a time, modelled work and a grid, behind another
-// dispatch: the first of a step gets no verdict.
+// timed is Tiny with a time, modelled work and a grid for the dispatch of its decode step. Another dispatch
+// comes first, because the first dispatch of a step gets no verdict.
 func timed(ns, bytes, flops int64, grid int) *trace.Trace {
 	t := tracetest.Tiny()
 	g := &t.Graph
@@ -37,12 +37,12 @@ func timed(ns, bytes, flops int64, grid int) *trace.Trace {
 	return t
 }
 
-// second is the launch that timed made.
+// second returns the launch that timed made.
 func second(t *trace.Trace) *analyze.Launch {
 	return &dispatched(analyze.NewIndex(t), 1, analyze.Options{}).Launches[1]
 }
 
-// A row within 1.3 times of a timed empty pass stands back, and is given no rate.
+// A row within 1.3 times of an empty timed pass is dimmed and gets no rate.
 func TestRowsAtTheFloorAreQuiet(t *testing.T) {
 	for _, c := range []struct {
 		ns    int64
@@ -81,7 +81,7 @@ func TestBoundOfADispatch(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			l := second(timed(c.ns, c.bytes, c.flops, c.grid)).Limit
 			if l.String() != c.want {
-				t.Errorf("limit %q, want %q", l, c.want)
+				t.Errorf("bound by %q, want %q", l, c.want)
 			}
 			for _, n := range []struct {
 				what      string
@@ -114,18 +114,18 @@ func TestNoVerdictWithoutAMeasureToJudgeBy(t *testing.T) {
 		tr := timed(21_600, 10_485_760, 0, 1024)
 		change(tr)
 		if l := second(tr).Limit; l != (analyze.Bound{}) {
-			t.Errorf("%s: limit %+v, want none", name, l)
+			t.Errorf("%s: bound by %+v, want none", name, l)
 		}
 	}
 	tr := timed(21_600, 0, 0, 1)
 	tr.Device.AdapterType = trace.AdapterCPU
 	title := dispatched(analyze.NewIndex(tr), 1, analyze.Options{}).Title[1].String()
 	if !strings.Contains(title, "compare ratios only") {
-		t.Errorf("the title of a software device says %q", title)
+		t.Errorf("title on a software device: %q", title)
 	}
 }
 
-// The working set is all that the step moves: what a cache serves of a part of it passes the whole.
+// The working set is everything that the step moves. A part of it may fit in a cache, but the whole may not.
 func TestCopyRateIsThatOfTheWorkingSet(t *testing.T) {
 	tr := timed(103_104, 50_000_000, 0, 1024) // 500 GB/s
 	tr.Device.Ceilings.CopyBytesPerS = []trace.CopyRate{
@@ -182,12 +182,12 @@ func TestDeltaComparesOnlyTimesWithKnownError(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		now, baseline []int64
-		canary        float64 // of the baseline; the step's is 0.99
+		canary        float64 // canary of the baseline; that of the step is 0.99
 		want          string
 	}{
 		{"one sample", []int64{10_000}, []int64{9000}, 0.99, ""},
-		{"within two quanta", []int64{10_000, 10_000}, []int64{9936, 9936}, 0.99, "="},
-		{"over two quanta", []int64{10_000, 10_000}, []int64{9935, 9935}, 0.99, "+0.7%"},
+		{"within twice the timer resolution", []int64{10_000, 10_000}, []int64{9936, 9936}, 0.99, "="},
+		{"above twice the timer resolution", []int64{10_000, 10_000}, []int64{9935, 9935}, 0.99, "+0.7%"},
 		{
 			"within the quartiles",
 			[]int64{9000, 9500, 10_500, 11_000},
@@ -218,7 +218,7 @@ func TestDeltaComparesOnlyTimesWithKnownError(t *testing.T) {
 	}
 }
 
-// A graph with an operator more has other ids for all behind it.
+// A graph with an additional operator has different ids for everything after it.
 func TestBaseOfAnotherGraphIsComparedByName(t *testing.T) {
 	tr, other := tracetest.Llama(1, 3), tracetest.Llama(1, 3)
 	g := &other.Graph
@@ -252,7 +252,7 @@ func TestBaseOfAnotherGraphIsComparedByOrder(t *testing.T) {
 		t.Errorf("by order %v, title %q", d.ByOrder, d.Title[1].String())
 	}
 	if d.Launches[0].Delta.New || !d.Launches[1].Delta.New {
-		t.Error("the first dispatch has a partner and the second has none, want it said so")
+		t.Error("want a partner for the first dispatch and none for the second")
 	}
 }
 
@@ -298,7 +298,7 @@ func TestOutlierRecursInMostRepeats(t *testing.T) {
 
 func TestLayersOfAnotherShapeFoldApart(t *testing.T) {
 	tr := tracetest.Run(7, 1)
-	for i := range tr.Graph.Ops { // layer 5 has another block, as in a model with a window on most layers
+	for i := range tr.Graph.Ops { // layer 5 has another block, as in a model where most layers have a window
 		if o := &tr.Graph.Ops[i]; o.Layer != nil && *o.Layer == 5 && o.Block == "attn" {
 			o.Block = "full"
 		}
@@ -360,7 +360,8 @@ func TestSumsOfFoldsAreThoseOfTheirDispatches(t *testing.T) {
 		}
 		if n != len(d.Launches) || sum-want > 1e-3 || want-sum > 1e-3 || share < 0.999999 ||
 			share > 1.000001 {
-			t.Errorf("fold %s: %d dispatches of %d, Σ %v of %v, share %v", fold, n, len(d.Launches), sum,
+			t.Errorf("grouped by %s: %d of %d dispatches, sum %v of %v, share %v", fold,
+				n, len(d.Launches), sum,
 				want, share)
 		}
 	}
@@ -454,7 +455,7 @@ func BenchmarkDispatchTable(b *testing.B) {
 	}
 }
 
-// The detail of a row computes that dispatch and no other, and says of it what the table does.
+// The detail of a row computes only that dispatch, and agrees with the table.
 func TestDetailAgreesWithTheTable(t *testing.T) {
 	for _, tr := range []*trace.Trace{tracetest.Llama(2, 25), tracetest.Run(2, 42, 1, 7, 1)} {
 		x := analyze.NewIndex(tr)
@@ -465,7 +466,7 @@ func TestDetailAgreesWithTheTable(t *testing.T) {
 				want := tab.Launches[i]
 				d := detail(x, last, want.ID, baseline)
 				if d == nil {
-					t.Fatalf("dispatch %d ran and has no detail", want.ID)
+					t.Fatalf("dispatch %d ran but has no detail", want.ID)
 				}
 				if d.Level != want.Level || d.Index.Trace != tr || d.Launch.Index != want.Index ||
 					d.Time != want.Time || d.Limit != want.Limit || d.Waste != want.Waste ||

@@ -15,7 +15,7 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// tablesHead are the paragraphs that docs/reference/tables.md begins with.
+// tablesHead holds the first paragraphs of docs/reference/tables.md.
 var tablesHead = []string{
 	"# Tables",
 	"Made from the tables of `trace/report` by `go test ./trace/report -run TablesDoc -update`. Do not edit.",
@@ -38,7 +38,7 @@ var tablesHead = []string{
 		"`gap_db` of `\"Infinity\"`. CSV has the same fields, with the key and the depth first.",
 }
 
-// tableOf is a table of the steps that it is of where nobody says which.
+// tableOf returns a table of its default steps.
 func tableOf(t *testing.T, x *analyze.Index, kind report.Table) *table.Table {
 	t.Helper()
 	selection, err := kind.Selection(x, "")
@@ -52,7 +52,7 @@ func tableOf(t *testing.T, x *analyze.Index, kind report.Table) *table.Table {
 	return made
 }
 
-// tablesDoc is docs/reference/tables.md.
+// tablesDoc returns docs/reference/tables.md.
 func tablesDoc(t *testing.T) string {
 	var b strings.Builder
 	write := func(text string) { b.WriteString(ansi.Wordwrap(text, 110, "") + "\n\n") }
@@ -86,7 +86,8 @@ func TestTablesDocIsFresh(t *testing.T) {
 		}
 	}
 	if have, err := os.ReadFile(path); err != nil || string(have) != want {
-		t.Errorf("docs/reference/tables.md is old: go test ./trace/report -run TablesDoc -update (%v)", err)
+		t.Errorf("docs/reference/tables.md is outdated: go test ./trace/report -run TablesDoc -update (%v)",
+			err)
 	}
 	for _, kind := range report.Tables() {
 		x := analyze.NewIndex(tracetest.Llama(1, 3))
@@ -102,13 +103,13 @@ func TestTablesDocIsFresh(t *testing.T) {
 	}
 }
 
-// A table that has no rows says why.
+// A table without rows explains why.
 func TestTablesWithoutRowsSayWhy(t *testing.T) {
 	x := analyze.NewIndex(TimedWhole(tracetest.Run(2, 40, 1)))
 	for _, kind := range report.Tables() {
 		made := tableOf(t, x, kind)
 		if len(made.Rows)+len(made.Title)+len(made.Notes) == 0 {
-			t.Errorf("%s is empty and says nothing", kind.Name)
+			t.Errorf("%s is empty without an explanation", kind.Name)
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// held is a trace of which all dispatches of two steps are held to references, within their tolerances but
-// for some, by their names in the first step.
+// held returns a trace with errors against references for all dispatches of two steps. They are within their
+// tolerances, except those named in shares, in the first step.
 func held(shares map[string]float64) *trace.Trace {
 	tr := tracetest.Llama(2, 3)
 	x := analyze.NewIndex(tr)
@@ -41,7 +41,7 @@ func gapsOf(t *testing.T, tr *trace.Trace) *deviation.Errors {
 	return g
 }
 
-// saidOf is what the rows say that have a name, in the order of the steps.
+// saidOf returns the verdicts of the rows with a name, in the order of the steps.
 func saidOf(g *deviation.Errors, name string) string {
 	var said []string
 	for row := range g.Rows {
@@ -67,8 +67,8 @@ func TestWhatComesFromADivergenceInherits(t *testing.T) {
 	}
 }
 
-// A reference that is NaN or Inf on what comes from a divergence says nothing of the kernel; on other inputs
-// the kernel gives a number if there is none.
+// If a reference is NaN or Inf on inputs from a divergence, that does not show a fault in the kernel. On
+// other inputs a kernel that returns a number there diverges.
 func TestAReferenceWithoutANumberBlamesTheFirst(t *testing.T) {
 	for name, want := range map[string]string{
 		"layers.0.mlp.gate": "diverges ok", "layers.0.mlp.sigmoid": "inherits ok", "layers.0.attn.q": "diverges ok",
@@ -86,11 +86,11 @@ func TestAReferenceWithoutANumberBlamesTheFirst(t *testing.T) {
 	}
 }
 
-// What diverges on inputs that come from a divergence counts as that, and all that are compared are counted.
+// A dispatch that diverges on divergent inputs counts as diverging. All compared dispatches are counted.
 func TestTheSumsAreThoseOfTheRows(t *testing.T) {
 	tr := held(map[string]float64{"layers.0.mlp.gate": 7, "layers.1.attn.q": 9})
 	g := gapsOf(t, tr)
-	said := map[string]int{} // by the rows of single dispatches
+	said := map[string]int{} // verdicts of single dispatches
 	for row := range g.Rows {
 		if row+1 == len(g.Rows) || g.Rows[row+1].Parent != row {
 			said[g.Cell(row, g.Column("said")).Text]++
@@ -103,7 +103,7 @@ func TestTheSumsAreThoseOfTheRows(t *testing.T) {
 	}
 }
 
-// State that comes from a divergence is read by later steps, too.
+// State written by a divergent dispatch affects later steps too.
 func TestADivergenceIsInheritedThroughTheCache(t *testing.T) {
 	g := gapsOf(t, held(map[string]float64{"layers.0.attn.k": math.NaN()}))
 	said := map[string]string{}
@@ -125,7 +125,7 @@ func TestFirstNonFiniteNumberIsNamed(t *testing.T) {
 	at := tr.Plans[tr.Steps[0].Dispatches[5].Plan].Dispatch
 	title := g.Title[len(g.Title)-1].String()
 	if head := g.Title[0].String(); !strings.Contains(head, "NaN") {
-		t.Errorf("of a step with NaN it says %q", head)
+		t.Errorf("title of a step with NaN: %q", head)
 	}
 	if g.NotFinite == nil || g.NotFinite.Dispatch != at || g.Diverge != 0 ||
 		!strings.Contains(title, "the weights") {

@@ -13,7 +13,7 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// events are those of a kind, each as its step and what it says.
+// events returns the steps and the texts of the events of a kind.
 func events(t *testing.T, tr *trace.Trace, kind string) (steps []int, texts []string) {
 	t.Helper()
 	list, err := report.Events(ctx, analyze.NewIndex(tr))
@@ -22,7 +22,7 @@ func events(t *testing.T, tr *trace.Trace, kind string) (steps []int, texts []st
 	}
 	for i, e := range list {
 		if i > 0 && e.Step < list[i-1].Step {
-			t.Errorf("event %d is of step %d, after one of step %d", i, e.Step, list[i-1].Step)
+			t.Errorf("event %d belongs to step %d but comes after one of step %d", i, e.Step, list[i-1].Step)
 		}
 		if e.Kind == kind {
 			steps, texts = append(steps, e.Step), append(texts, e.Text)
@@ -31,7 +31,7 @@ func events(t *testing.T, tr *trace.Trace, kind string) (steps []int, texts []st
 	return steps, texts
 }
 
-// run is a run of which nothing of note was recorded, whose steps all take as long.
+// run returns a run without recorded events in which all steps take the same time.
 func run(chunks ...int) *trace.Trace {
 	tr := tracetest.Run(2, chunks...)
 	for i := range tr.Steps {
@@ -44,7 +44,7 @@ func TestAGridThatChangesUnaskedIsAnEvent(t *testing.T) {
 	tr := run(60, 1, 1, 1, 1, 1, 1)
 	steps, texts := events(t, tr, analyze.GridEvent)
 	x := analyze.NewIndex(tr)
-	for i := 2; i < len(tr.Steps); i++ { // a step with other tokens than the one before is asked for
+	for i := 2; i < len(tr.Steps); i++ { // a change in the number of tokens is expected to change grids
 		changed := false
 		for d := range tr.Graph.Dispatches {
 			before, now := x.PlanOf(i-1, trace.DispatchID(d)), x.PlanOf(i, trace.DispatchID(d))
@@ -55,7 +55,7 @@ func TestAGridThatChangesUnaskedIsAnEvent(t *testing.T) {
 		}
 	}
 	if len(steps) == 0 || steps[0] < 2 || !strings.Contains(texts[0], " → ") {
-		t.Errorf("events at %v say %q", steps, texts)
+		t.Errorf("events at %v: %q", steps, texts)
 	}
 }
 
@@ -63,7 +63,7 @@ func TestAStepOfAnotherShapeIsAnEvent(t *testing.T) {
 	tr := run(60, 60, 7, 1, 1)
 	steps, texts := events(t, tr, analyze.ShapeEvent)
 	if !slices.Equal(steps, []int{2, 3}) {
-		t.Fatalf("events at %v, want at the shorter piece of the prompt and at the first token", steps)
+		t.Fatalf("events at %v, want one at the shorter prompt chunk and one at the first token", steps)
 	}
 	for i, want := range []string{
 		"prefill of 7 tokens, after prefill of 60 tokens: ", "decode of 1 token, after prefill of 7 tokens: ",
@@ -74,7 +74,8 @@ func TestAStepOfAnotherShapeIsAnEvent(t *testing.T) {
 	}
 }
 
-// Where a grid changes unasked the event says what that did to the step, or within what it did nothing.
+// If a grid changes by itself, the event says how the step's time changed, or that the change is within
+// noise.
 func TestGridEventHasTheTimeOfTheStep(t *testing.T) {
 	tr := run(append([]int{60}, slices.Repeat([]int{1}, 24)...)...)
 	steps, _ := events(t, tr, analyze.GridEvent)
@@ -104,7 +105,7 @@ func TestSlowStepIsAnOutlierEvent(t *testing.T) {
 		texts[0] != "3.0 times the median: 3.00 ms instead of 1.00 ms" {
 		t.Errorf("%v %q", steps, texts)
 	}
-	tr.Steps[4].Cold = true // that it is cold says why
+	tr.Steps[4].Cold = true // being cold explains it
 	if steps, _ := events(t, tr, analyze.OutlierEvent); steps != nil {
 		t.Errorf("a cold step is an outlier at %v", steps)
 	}
@@ -114,13 +115,13 @@ func TestSlowStepIsAnOutlierEvent(t *testing.T) {
 	tr.Steps[5].Cold, tr.Steps[4].Canary = true, 0.41
 	if steps, texts := events(t, tr, analyze.ColdEvent); !slices.Equal(steps, []int{4}) ||
 		!strings.Contains(texts[0], " 0.41 ") {
-		t.Errorf("of cold steps in a row %v are told: %q", steps, texts)
+		t.Errorf("consecutive cold steps: events at %v: %q", steps, texts)
 	}
-	for i := range tr.Steps { // all that differ: there is no like
+	for i := range tr.Steps { // all times differ, so there is no usual time
 		tr.Steps[i].CPU.TotalNS = trace.Measured(int64(1+i) * 1e6)
 	}
 	if steps, _ := events(t, tr, analyze.OutlierEvent); steps != nil {
-		t.Errorf("of times that all differ %v are outliers", steps)
+		t.Errorf("all times differ, but %v are outliers", steps)
 	}
 }
 
@@ -141,7 +142,7 @@ func TestWhatWasRecordedIsAmongTheEvents(t *testing.T) {
 		t.Errorf("%v", list)
 	}
 	if slices.ContainsFunc(list, func(e analyze.Event) bool { return e.Kind == "log" }) {
-		t.Error("talk is an event")
+		t.Error("a log message is an event")
 	}
 }
 

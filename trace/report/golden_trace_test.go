@@ -13,8 +13,8 @@ import (
 	_ "gpuscope/trace/report/all" // registers the tables
 )
 
-// TestTraceOfVersion1StillOpens checks a trace recorded before version 1.1, shows every table of each of its
-// steps, and converts it to each storage format and back.
+// TestTraceOfVersion1StillOpens checks a trace recorded before version 1.1. It shows every table of each
+// step, and converts the trace to each storage format and back.
 func TestTraceOfVersion1StillOpens(t *testing.T) {
 	t.Parallel()
 	golden, err := trace.ReadFile(filepath.Join("testdata", "demo-1.0.json.gz"))

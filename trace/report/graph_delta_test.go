@@ -12,8 +12,8 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// The tree of the graph has times and costs against a baseline: each the difference of the two figures, and
-// nothing where one of both is not known.
+// The graph's tree shows times and costs against a baseline. Each Δ is the difference of two figures, and is
+// empty if one of them is unknown.
 func TestTheGraphIsComparedWithABase(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1, 1, 1)
 	for _, step := range []int{2, 3} {
@@ -49,7 +49,7 @@ func TestTheGraphIsComparedWithABase(t *testing.T) {
 		if d := n.Delta; d.Timed {
 			timed++
 			if d.BaselineNS != m.NS || d.TimeNS != n.NS-m.NS {
-				t.Errorf("%s: %v less %v is %v", n.Key, n.NS, d.BaselineNS, d.TimeNS)
+				t.Errorf("%s: %v - %v is shown as %v", n.Key, n.NS, d.BaselineNS, d.TimeNS)
 			}
 		}
 		if n.Cost == nil {
@@ -59,11 +59,11 @@ func TestTheGraphIsComparedWithABase(t *testing.T) {
 		by := float64(n.Cost.NS-m.Cost.NS) / 1e3
 		cell := now.Cell(row, now.Column("delta_cost_us"))
 		if cell.Number != by || by > 2 && cell.Text == "=" {
-			t.Errorf("%s costs %d and cost %d: %+v", n.Key, n.Cost.NS, m.Cost.NS, cell)
+			t.Errorf("%s costs %d, baseline %d: %+v", n.Key, n.Cost.NS, m.Cost.NS, cell)
 		}
 	}
 	if timed < 20 || cost < 20 {
-		t.Errorf("%d rows have times to compare, %d costs", timed, cost)
+		t.Errorf("%d rows compare times, %d compare costs", timed, cost)
 	}
 	if title := now.Title[0].Fit(200); !strings.Contains(title, "Δ against s2") {
 		t.Errorf("title %q", title)
@@ -73,7 +73,7 @@ func TestTheGraphIsComparedWithABase(t *testing.T) {
 	moved := tree(x.Step(3), x.Step(2))
 	for row := range moved.Nodes {
 		if moved.Nodes[row].Delta.Timed || moved.Cell(row, moved.Column("delta_cost_us")).Has {
-			t.Fatalf("the clock moved, and %s has a difference", moved.Nodes[row].Key)
+			t.Fatalf("the clock moved, but %s has a difference", moved.Nodes[row].Key)
 		}
 	}
 	if title := moved.Title[0].Fit(200); !strings.Contains(title, "clock moved") {
@@ -81,7 +81,7 @@ func TestTheGraphIsComparedWithABase(t *testing.T) {
 	}
 }
 
-// Costs that are no figures mark no operator of the tree, and what differs between two of them is none.
+// Costs that are not significant give no operator of the tree a bar, and their differences are marked.
 func TestCostsThatAreNoFiguresColourNothing(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1, 1, 1)
 	tr.Device.AdapterType = trace.AdapterCPU
@@ -94,7 +94,7 @@ func TestCostsThatAreNoFiguresColourNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		made := g.Weighed(graphtree.GraphWeights[at])
-		weight := made.Column("weight") // -1 where no row has a bar
+		weight := made.Column("weight") // -1 if no row has a bar
 		for row := range g.Nodes {
 			if weight >= 0 && made.Cell(row, weight).Text != "" {
 				weighed++
@@ -111,12 +111,12 @@ func TestCostsThatAreNoFiguresColourNothing(t *testing.T) {
 		costs[i].NS += 2000
 	}
 	if weighed, differ, marks := bars(); weighed < 10 || differ < 20 || strings.Contains(marks, "?") {
-		t.Errorf("of 30 rounds %d rows have bars, %d differences, marked %q", weighed, differ, marks)
+		t.Errorf("30 rounds: %d rows have bars, %d differences, marked %q", weighed, differ, marks)
 	}
 	for i := range costs {
 		costs[i].N = 3
 	}
 	if weighed, differ, marks := bars(); weighed > 0 || marks != strings.Repeat("?", differ) {
-		t.Errorf("of 3 rounds %d rows have bars; differences are marked %q", weighed, marks)
+		t.Errorf("3 rounds: %d rows have bars; differences are marked %q", weighed, marks)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// A filter finds in Graph the operators whose dispatches it finds in Dispatches: by names, kinds of kernels,
-// slots, routes and their reasons, and layers.
+// A filter finds the same operators in Graph and in Dispatches: by name, kernel kind, slot, route, reason and
+// layer.
 func TestGraphFilterFindsWhatDispatchesFilterFinds(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Run(3, 40, 1, 1))
 	for _, step := range []int{0, 2} {
@@ -52,7 +52,8 @@ func TestGraphFilterFindsWhatDispatchesFilterFinds(t *testing.T) {
 				}
 				for _, op := range want {
 					if !slices.Contains(got, op) {
-						t.Errorf("fold %s, s%d: %q finds %s in Dispatches and not in Graph", fold, step, word,
+						t.Errorf("grouped by %s, s%d: %q finds %s in Dispatches but not in Graph",
+							fold, step, word,
 							x.Trace.Graph.Ops[op].Name)
 						break
 					}

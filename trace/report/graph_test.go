@@ -30,7 +30,7 @@ func TestTheGraphAsATree(t *testing.T) {
 	golden.RequireEqual(t, printed(t, g.Table, table.Selection{Open: open}, 140))
 }
 
-// What a heading comes to is what stands in it, and all of it is the step.
+// The time of a heading is the sum of its rows, and all headings add up to the step.
 func TestTheTreeAddsUp(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Llama(4, 6))
 	for fold := analyze.GroupLayer; fold <= analyze.GroupNone; fold++ {
@@ -54,23 +54,23 @@ func TestTheTreeAddsUp(t *testing.T) {
 		}
 		for i, sum := range sums {
 			if n := &g.Nodes[i]; sum > 0 && (sum/n.NS < 0.999 || sum/n.NS > 1.001) {
-				t.Errorf("fold %s: %s is %.0f ns, what stands in it %.0f", fold, n.Label, n.NS, sum)
+				t.Errorf("grouped by %s: %s takes %.0f ns, its rows %.0f", fold, n.Label, n.NS, sum)
 			}
 		}
 		step := &x.Trace.Steps[5]
 		if len(ids) != len(step.Dispatches) {
-			t.Errorf("fold %s: %d dispatches, the step has %d", fold, len(ids), len(step.Dispatches))
+			t.Errorf("grouped by %s: %d dispatches, the step has %d", fold, len(ids), len(step.Dispatches))
 		}
 		if want := dispatched(x, 5, analyze.Options{}).Launches; all == 0 || len(want) != len(ids) {
-			t.Errorf("fold %s: %.0f ns", fold, all)
+			t.Errorf("grouped by %s: %.0f ns", fold, all)
 		}
 	}
 }
 
-// Of several steps the rows add up to what the title says: medians of each dispatch, not that of the steps.
+// For several steps the title is the sum of the rows: medians of each dispatch, not the median of the steps.
 func TestTreeTitleHasTheSumOfMedians(t *testing.T) {
 	tr := tracetest.Run(2, 42, 1, 1, 1)
-	for k, d := range []int{0, 1, 2} { // in each step another dispatch is slow
+	for k, d := range []int{0, 1, 2} { // a different dispatch is slow in each step
 		tr.Steps[1+k].Dispatches[d].GPUNS = us(9000)
 	}
 	x := analyze.NewIndex(tr)
@@ -121,7 +121,7 @@ func TestTreeShowsCostsOfRowsSkippedTogether(t *testing.T) {
 	}
 }
 
-// sharing is a graph of four operators in a row whose results take turns in two slots.
+// sharing returns a graph of four operators in a row whose results alternate between two slots.
 func sharing() *trace.Trace {
 	slot := func(n int) *int { return &n }
 	value := func(id int, name string, role trace.Role, bytes int64, s *int) trace.Value {
@@ -170,7 +170,7 @@ func TestMemoryByRoleAndSlot(t *testing.T) {
 	golden.RequireEqual(t, out)
 }
 
-// A file may have dims of any size: what is live is never more than there is, nor less than zero.
+// A file may hold dims of any size. Live bytes are never negative and never more than allocated.
 func TestDimsOfFilesFitTheMemoryBudget(t *testing.T) {
 	tr := sharing()
 	step := trace.Step{Phase: trace.Execute, Timing: trace.TimingOff}
@@ -193,8 +193,8 @@ func TestDimsOfFilesFitTheMemoryBudget(t *testing.T) {
 	}
 }
 
-// What fusion made needless, and scratch of routes that no shape takes, is in no memory: it has no bytes, no
-// slot and no turn in one.
+// Values that were fused away, and scratch of routes that no shape uses, take no memory. They have no bytes
+// and no slot, and do not appear among the tenants of one.
 func TestFusedValuesHaveNoMemoryInTables(t *testing.T) {
 	tr := sharing()
 	slot := 1
@@ -237,7 +237,7 @@ func TestFusedValuesHaveNoMemoryInTables(t *testing.T) {
 	}
 }
 
-// Weights of a matrix are called by its format and have its rows and columns, whatever words they lie in.
+// Weights of a matrix show its format, rows and columns, no matter how they are stored.
 func TestWeightsHaveTheShapeOfTheirMatrix(t *testing.T) {
 	tr := sharing()
 	w := &tr.Graph.Values[1]
@@ -268,8 +268,8 @@ func TestWeightsHaveTheShapeOfTheirMatrix(t *testing.T) {
 	}
 }
 
-// What the routes of a step have no use for is nobody's memory, and no part of what a dispatch reads and
-// gives. All that shows what is live in a step in which nobody writes it reports that it is left.
+// A value that the routes of a step do not use occupies no memory in that step, and is not among what a
+// dispatch reads and writes. Every view of live values shows it as fused away.
 func TestValuesWithoutAKernelAreFusedAway(t *testing.T) {
 	tr := sharing()
 	b := trace.ValueID(3)
@@ -277,7 +277,7 @@ func TestValuesWithoutAKernelAreFusedAway(t *testing.T) {
 		d := &tr.Graph.Dispatches[i]
 		d.Kernels, d.Bound = []string{"many"}, [][]trace.ValueID{slices.Concat(d.Reads, d.Writes)}
 	}
-	tr.Graph.Dispatches[3].Bound = [][]trace.ValueID{} // as a file may have it that does not know
+	tr.Graph.Dispatches[3].Bound = [][]trace.ValueID{} // as in a file without this information
 	view := tr.Graph.Values[b]
 	view.ID, view.Name, view.AliasOf = 7, "b.view", &b
 	tr.Graph.Values = append(tr.Graph.Values, view)
@@ -328,13 +328,13 @@ func TestValuesWithoutAKernelAreFusedAway(t *testing.T) {
 			}
 		}
 		if n := report.Around(x, step, 2, 1, false); n[0].Edge != want.live {
-			t.Errorf("step %d: %q lies between q and r, want %q", step, n[0].Edge, want.live)
+			t.Errorf("step %d: %q is between q and r, want %q", step, n[0].Edge, want.live)
 		}
 		if lines := report.OperatorLines(x, step, 2); !strings.HasPrefix(
 			lines[1],
 			"in    b: f32 "+want.live+", ",
 		) {
-			t.Errorf("step %d: r takes %q", step, lines[1])
+			t.Errorf("step %d: r reads %q", step, lines[1])
 		}
 		text := strings.Join(report.ValueLines(x, step, b), "\n")
 		if strings.Contains(text, "not computed in this step") != (want.live == memory.FusedAway) {
@@ -356,10 +356,10 @@ func TestValuesWithoutAKernelAreFusedAway(t *testing.T) {
 		}
 		wrote := slices.ContainsFunc(x.Writes(step, b), func(w analyze.Written) bool { return w.Value == b })
 		if wrote != (step == 0) {
-			t.Errorf("step %d: it writes what it leaves: %v", step, wrote)
+			t.Errorf("step %d: a fused-away value is written: %v", step, wrote)
 		}
 	}
-	// Of several outputs those are told that a step has.
+	// Only the outputs that exist in the step are shown.
 	tr.Graph.Ops[1].Outputs = append(tr.Graph.Ops[1].Outputs, 5)
 	x = analyze.NewIndex(tr)
 	tree, err := outline.Graph(ctx, x, analyze.Options{Selection: x.Step(1), Grouping: analyze.GroupNone})
@@ -369,11 +369,12 @@ func TestValuesWithoutAKernelAreFusedAway(t *testing.T) {
 	row := slices.IndexFunc(tree.Rows, func(r table.Row) bool { return r.Key == "op1" })
 	live := slices.IndexFunc(tree.Columns, func(c table.Column) bool { return c.Name == "live" })
 	if got := tree.Cell(row, live).Text; got != "1000" {
-		t.Errorf("it gives %q, want 1000 alone", got)
+		t.Errorf("outputs %q, want only 1000", got)
 	}
 }
 
-// What fusion made of operators has names of its layer in it; equal layers are one row all the same.
+// A fused operator's name contains the names of its parts, with their layer. Equal layers still share one
+// row.
 func TestEqualLayersOfFusedOperatorsAreOneRow(t *testing.T) {
 	tr := tracetest.Llama(4, 3)
 	for i := range tr.Graph.Ops {
@@ -412,7 +413,7 @@ func TestAroundFindsProducersAndConsumers(t *testing.T) {
 		},
 		{"embed", []string{"tokens 1×1", "embed.weight 4096×2048"}, nil},
 		{
-			"layers.1.attn.sdpa", // who wrote the caches before it
+			"layers.1.attn.sdpa", // reads caches written by other operators
 			[]string{
 				"attn.rope_q 1×1×32×64", "pos 43", "attn.cache_k 1×1024×8×64", "attn.cache_v 1×1024×8×64",
 			},
@@ -431,14 +432,14 @@ func TestAroundFindsProducersAndConsumers(t *testing.T) {
 		}
 		for _, n := range got {
 			if n.Op != nil && len(n.Far) == 0 {
-				t.Errorf("%s has nothing behind it", n.Label)
+				t.Errorf("%s has no operators after it", n.Label)
 			}
 		}
 	}
 }
 
-// What an operator makes for one before it is shown wherever one looks for what it gives, and who made it to
-// those behind it alone.
+// A deferred output is listed with the operator that writes it, wherever its outputs are shown. Only readers
+// after that operator show it as their producer.
 func TestDeferredOutputsAreShownAsWritten(t *testing.T) {
 	tr := tracetest.Llama(1, 3)
 	g := &tr.Graph
@@ -459,9 +460,9 @@ func TestDeferredOutputsAreShownAsWritten(t *testing.T) {
 	for what, c := range map[string]struct {
 		got, want []string
 	}{
-		"who reads from the maker": {near(gate, true), []string{"mlp.sigmoid", "mlp.mul_silu", "mlp.add"}},
-		"what is read behind it":   {near(add, false)[:2], []string{"attn.add", "mlp.gate"}},
-		"what is read before it":   {near(norm, false)[:1], []string{"attn.add"}},
+		"readers of the writing operator": {near(gate, true), []string{"mlp.sigmoid", "mlp.mul_silu", "mlp.add"}},
+		"producers of a later reader":     {near(add, false)[:2], []string{"attn.add", "mlp.gate"}},
+		"producers of an earlier reader":  {near(norm, false)[:1], []string{"attn.add"}},
 	} {
 		if !slices.Equal(c.got, c.want) {
 			t.Errorf("%s: %q, want %q", what, c.got, c.want)
@@ -490,7 +491,7 @@ func TestDeferredOutputsAreShownAsWritten(t *testing.T) {
 	}
 }
 
-// The slots that a trace has are those of large steps: who looks at a small step is told.
+// The slots in a trace are those of large steps. For a small step the views say so.
 func TestSlotsSayOfWhichStepsTheyAre(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Llama(1, 2))
 	title := storage.Tenants(x, x.Step(1)).Title[0].String()

@@ -16,7 +16,7 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// said is what an index says of the steps that it has.
+// said returns what an index reports about its steps.
 func said(x *analyze.Index) (all []string) {
 	for i := range x.Trace.Steps {
 		for v := range x.Trace.Graph.Values {
@@ -34,8 +34,8 @@ func said(x *analyze.Index) (all []string) {
 	return all
 }
 
-// Versions share their memory. Whichever is made of which, and however often, each says what an index made
-// from nothing says.
+// Versions of an index share memory. Whichever version another is made from, and however often, each reports
+// the same as an index made from scratch.
 func TestOldVersionsOfAnIndexDoNotChange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		chunks := rapid.SliceOfN(rapid.SampledFrom([]int{1, 1, 1, 7, 40}), 1, 7).Draw(t, "chunks")
@@ -57,7 +57,7 @@ func TestOldVersionsOfAnIndexDoNotChange(t *testing.T) {
 	})
 }
 
-// The race detector watches: a version is read while longer ones are made of it.
+// The race detector checks that a version can be read while longer ones are made from it.
 func TestIndexIsReadWhileItIsExtended(t *testing.T) {
 	whole := tracetest.Run(1, slices.Repeat([]int{1, 7}, 8)...)
 	half := *whole
@@ -94,8 +94,8 @@ func TestTheNextVersionCostsWhatIsNew(t *testing.T) {
 	}
 }
 
-// Scratch that a step does not use has dims of 0, and what fusion made needless is nowhere: neither has a
-// live shape, and the second no bytes.
+// Scratch that a step does not use has dims of 0, and a fused-away value has no memory. Neither has a live
+// shape, and the fused-away value has no bytes.
 func TestUnusedValuesHaveNoLiveShape(t *testing.T) {
 	tr := tracetest.Run(1, 7)
 	values := tr.Graph.Values
@@ -114,6 +114,6 @@ func TestUnusedValuesHaveNoLiveShape(t *testing.T) {
 		t.Errorf("scratch not in use: live %q, %q bytes", live, bytes)
 	}
 	if live, bytes := cell("live", gone), cell("bytes", gone); live != table.Unmeasured || bytes != "" {
-		t.Errorf("what was fused away: live %q, %q bytes", live, bytes)
+		t.Errorf("fused-away value: live %q, %q bytes", live, bytes)
 	}
 }

@@ -16,7 +16,8 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// Two or three samples have no quartiles: a difference counts beyond their whole range, or two quanta.
+// Two or three samples have no quartiles. A difference counts if it exceeds their range or twice the timer
+// resolution.
 func TestFewSamplesHaveNoError(t *testing.T) {
 	for _, c := range []struct {
 		baseline, now []int64
@@ -24,7 +25,7 @@ func TestFewSamplesHaveNoError(t *testing.T) {
 	}{
 		{[]int64{10_000, 10_400}, []int64{10_300, 10_600}, true},
 		{[]int64{10_000, 10_400}, []int64{10_800, 11_000}, false},
-		{[]int64{10_000, 10_000}, []int64{10_020, 10_020}, true}, // within two quanta of 32 ns
+		{[]int64{10_000, 10_000}, []int64{10_020, 10_020}, true}, // within twice the resolution of 32 ns
 		{[]int64{10_000, 10_400, 10_200}, []int64{10_300, 10_600, 10_500}, true},
 	} {
 		tr := timed(1, 0, 0, 1)
@@ -51,7 +52,7 @@ func TestOneSampleIsNoJudgeOfOutliers(t *testing.T) {
 	tr := tracetest.Llama(16, 18)
 	for _, r := range dispatched(analyze.NewIndex(tr), 16, analyze.Options{}).Grouped {
 		if r.Judged || r.Outlier >= 0 {
-			t.Errorf("%s: judged by one sample", r.Label)
+			t.Errorf("%s: one sample gave a verdict", r.Label)
 		}
 	}
 	judged := 0
@@ -61,11 +62,11 @@ func TestOneSampleIsNoJudgeOfOutliers(t *testing.T) {
 		}
 	}
 	if judged == 0 {
-		t.Error("20 repeats of 16 layers judge nothing")
+		t.Error("20 repeats of 16 layers give no verdict")
 	}
 }
 
-// Of sixteen equal members one that is far out in most of a few repeats is noise.
+// With few repeats, one of sixteen equal members that is slow in most of them is noise.
 func TestAFewRepeatsAreNoJudgeOfOutliers(t *testing.T) {
 	for n, want := range map[int]bool{3: false, 4: false, 7: false, 8: true} {
 		tr := tracetest.Llama(16, 18)
@@ -79,12 +80,13 @@ func TestAFewRepeatsAreNoJudgeOfOutliers(t *testing.T) {
 		notes := dispatched(analyze.NewIndex(tr), 17, analyze.Options{}).Notes
 		told := slices.ContainsFunc(notes, func(n string) bool { return strings.HasPrefix(n, "outlier: ") })
 		if told != want {
-			t.Errorf("%d repeats tell an outlier: %v\n%s", n, told, strings.Join(notes, "\n"))
+			t.Errorf("%d repeats: outlier reported: %v\n%s", n, told, strings.Join(notes, "\n"))
 		}
 	}
 }
 
-// One sample reports that it is one, and so do a few; a variation of several times is not "no outlier".
+// The text says if there is one sample or only a few. If times vary by a large factor, it is not "no
+// outlier".
 func TestStabilitySaysWhatItIsDrawnFrom(t *testing.T) {
 	said := func(tr *trace.Trace, step int) (string, bool) {
 		d := dispatched(analyze.NewIndex(tr), step, analyze.Options{})
@@ -93,7 +95,7 @@ func TestStabilitySaysWhatItIsDrawnFrom(t *testing.T) {
 				return d.Stability(r)
 			}
 		}
-		t.Fatal("there is no row of gates")
+		t.Fatal("no row for gate")
 		return "", false
 	}
 	tr := tracetest.Llama(16, 18)
@@ -104,7 +106,7 @@ func TestStabilitySaysWhatItIsDrawnFrom(t *testing.T) {
 		t.Errorf("%q, more %v", got, more)
 	}
 	gates := 0
-	for i := range tr.Steps[17].Dispatches { // half of the layers take twelve times as long as the others
+	for i := range tr.Steps[17].Dispatches { // half of the layers take twelve times as long
 		d := &tr.Steps[17].Dispatches[i]
 		if g := &tr.Graph; g.Ops[g.Dispatches[tr.Plans[d.Plan].Dispatch].Op].ShortName() != "gate" {
 			continue
@@ -119,8 +121,8 @@ func TestStabilitySaysWhatItIsDrawnFrom(t *testing.T) {
 	}
 }
 
-// Members are layers in one fold and dispatches in the others, and what they are timed in are the repeats of
-// one step or several steps.
+// The members are layers in one grouping and dispatches in the others. Their runs are the repeats of one
+// step, or several steps.
 func TestStabilityNamesItsMembersAndRuns(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Llama(16, 20))
 	for _, c := range []struct {
@@ -148,7 +150,7 @@ func TestStabilityNamesItsMembersAndRuns(t *testing.T) {
 			}
 		}
 		if !slices.Contains(said, c.want) {
-			t.Errorf("%s, fold %s: %q, want %q", c.selection, c.fold, said, c.want)
+			t.Errorf("%s, grouped by %s: %q, want %q", c.selection, c.fold, said, c.want)
 		}
 	}
 }
@@ -184,7 +186,7 @@ func TestPerfectSNRIsInfiniteAndNoneIsEmpty(t *testing.T) {
 	}
 }
 
-// What a barrier waits for is what the engine recorded, and never guessed.
+// The text for a barrier comes from recorded waits only. It never guesses.
 func TestABarrierWaitsForWhatWasRecorded(t *testing.T) {
 	tr := tracetest.Tiny()
 	g := &tr.Graph
@@ -227,7 +229,7 @@ func TestABarrierWaitsForWhatWasRecorded(t *testing.T) {
 	}
 }
 
-// appended is Tiny with a second dispatch in its decode step, whose first writes a value.
+// appended returns Tiny with a second dispatch in its decode step. The first dispatch also writes a value.
 func appended(t *trace.Trace, writes, reads trace.ValueID) *trace.Trace {
 	g := &t.Graph
 	g.Ops = append(g.Ops, trace.Op{ID: 1, Name: "head", Kind: "linear", Inputs: []trace.ValueID{reads}})
@@ -239,7 +241,7 @@ func appended(t *trace.Trace, writes, reads trace.ValueID) *trace.Trace {
 	return t
 }
 
-// A chain through many operators costs its length, not its square.
+// The cost of explaining a long chain of operators grows linearly with its length.
 func TestWhyOfALongChainCostsItsLength(t *testing.T) {
 	cost := func(n int) float64 { // bytes
 		x := analyze.NewIndex(chain(n))
@@ -258,7 +260,7 @@ func TestWhyOfALongChainCostsItsLength(t *testing.T) {
 	}
 }
 
-// chain is a graph of operators one behind the other, all planned anew in a step.
+// chain returns a graph of operators in sequence. A step plans all of them anew.
 func chain(n int) *trace.Trace {
 	t := &trace.Trace{Schema: trace.Schema}
 	g := &t.Graph

@@ -12,7 +12,8 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// Why and the detail say where a grid changes next and where it changed last, from the forecast alone.
+// Why and the detail show where a grid changes next and where it changed last. Both come from the forecast
+// only.
 func TestNextGridChangeIsReported(t *testing.T) {
 	tr := tracetest.Llama(1, 3)
 	x := analyze.NewIndex(tr)
@@ -41,13 +42,13 @@ func TestNextGridChangeIsReported(t *testing.T) {
 		t.Errorf("last %q, want %q", got, want)
 	}
 	if got, want := report.NextChange(x, 2, 0), " 1,023"; !strings.HasSuffix(got, want) {
-		t.Errorf("next of another %q, want %q", got, want)
+		t.Errorf("next change of another dispatch %q, want %q", got, want)
 	}
 	if lines := report.WhyLines(why.Of(x, 2, split), ""); !slices.Contains(lines, "  changes next at: pos 64: 32 → 48") {
-		t.Errorf("why does not say it:\n%s", strings.Join(lines, "\n"))
+		t.Errorf("why does not show the next change:\n%s", strings.Join(lines, "\n"))
 	}
 	if lines := report.DetailLines(detail(x, 2, split, nil)); !slices.Contains(lines,
 		"next   pos 64: 32 → 48") {
-		t.Errorf("the detail does not say it:\n%s", strings.Join(lines, "\n"))
+		t.Errorf("the detail does not show the next change:\n%s", strings.Join(lines, "\n"))
 	}
 }

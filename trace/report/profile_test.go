@@ -16,8 +16,8 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// Steps that were sent before those before them were read are a rate of their own, and lines say which: the
-// profile's are of the mean, Step's of the median of those that there are more of.
+// Pipelined steps, which are sent before the previous steps were read, have their own rate. Each line names
+// its mode. The profile shows means; the Step view shows the median of the more frequent mode.
 func TestRatesSayTheMode(t *testing.T) {
 	tr := tracetest.Llama(2, 9)
 	for i := range tr.Steps {
@@ -61,10 +61,10 @@ func TestRatesSayTheMode(t *testing.T) {
 	}
 }
 
-// The mode of a run is that of most of its steps, of as many in two that of the later ones, whichever of them
-// were cold: of a few that is chance.
+// The mode of a run is that of most of its steps, or of the later ones if both are equally frequent. Cold
+// steps do not change it, because which steps are cold is chance.
 func TestRateOfAPhaseKeepsItsMode(t *testing.T) {
-	for _, later := range []int{2, 3} { // that are pipelined, behind two decode steps that are stepped
+	for _, later := range []int{2, 3} { // number of pipelined steps after two stepped decode steps
 		tr := tracetest.Llama(2, 3+later)
 		for i := range tr.Steps {
 			tr.Steps[i].Timing, tr.Steps[i].Pipelined = "step", i > 2
@@ -77,14 +77,14 @@ func TestRateOfAPhaseKeepsItsMode(t *testing.T) {
 				y.Add(tr, s)
 			}
 			if r := y.Profile(analyze.NewIndex(tr)).Rate("decode"); r.Mode != "pipelined" {
-				t.Errorf("%s, where %05b are cold and %d pipelined", r.Mode, cold, later)
+				t.Errorf("mode %s with cold steps %05b and %d pipelined steps", r.Mode, cold, later)
 			}
 		}
 	}
 }
 
-// Kernels are in order by what there is to save where costs say it, else by their time; what is not known is
-// distinguished by no cost.
+// Kernels are sorted by potential saving if costs are known, otherwise by time. Costs of unknown error do not
+// affect the order.
 func TestTheProfileRanksKernelsByTheirCosts(t *testing.T) {
 	x := costed(t, tracetest.Run(2, 40, 1), 1)
 	s := &x.Trace.Steps[1]
@@ -108,7 +108,7 @@ func TestTheProfileRanksKernelsByTheirCosts(t *testing.T) {
 		t.Errorf("%d kernels have a cost: %s", told, lines)
 	}
 	last := by[len(by)-1]
-	for i := range s.Costs { // the kernel that was last has most to save except for the products
+	for i := range s.Costs { // now the last kernel can save the most after the products
 		c := &s.Costs[i]
 		for _, d := range s.Dispatches {
 			p := &x.Trace.Plans[d.Plan]
@@ -118,7 +118,7 @@ func TestTheProfileRanksKernelsByTheirCosts(t *testing.T) {
 		}
 	}
 	if got, _, _ := profile(); got[1] != last {
-		t.Errorf("%q is the second: %q", last, got)
+		t.Errorf("want %q second: %q", last, got)
 	}
 	for i := range s.Costs {
 		s.Costs[i].N = 1
@@ -126,6 +126,6 @@ func TestTheProfileRanksKernelsByTheirCosts(t *testing.T) {
 	alone, told, _ := profile()
 	s.Costs = nil
 	if want, _, _ := profile(); told > 0 || !slices.Equal(alone, want) {
-		t.Errorf("by costs of 1 round %q, by times alone %q", alone, want)
+		t.Errorf("sorted with costs of 1 round %q, by isolated times %q", alone, want)
 	}
 }

@@ -22,8 +22,8 @@ func TestAnyTraceCanBeShown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { show(t, tracetest.Random(t)) })
 }
 
-// show asks for everything that can be computed of a trace: every table over every selection that it takes,
-// in every format and fold, and what is said of every dispatch and value.
+// show computes everything that can be shown of a trace: every table over every selection that it accepts, in
+// every output format and grouping, and the texts of every dispatch and value.
 func show(t interface{ Fatal(...any) }, tr *trace.Trace) {
 	x := analyze.NewIndex(tr)
 	selections := []analyze.Selection{{}}
@@ -98,7 +98,7 @@ func show(t interface{ Fatal(...any) }, tr *trace.Trace) {
 	}
 }
 
-// print prints a table in every format. What is said to be JSON must be.
+// print prints a table in every output format, and checks that JSON output is valid JSON.
 func print(t interface{ Fatal(...any) }, tab *table.Table) {
 	rows, err := tab.Select(ctx, table.Selection{All: true})
 	if err != nil {
@@ -143,7 +143,7 @@ func TestSnapshotsCanBeReadDuringARun(t *testing.T) {
 	whole := tracetest.Run(1, slices.Repeat([]int{1}, 60)...)
 	r := trace.NewRecorder(whole, 60_000)
 	done := make(chan error)
-	go func() { // the race detector watches what both touch
+	go func() { // the race detector checks the shared memory
 		var x *analyze.Index
 		for {
 			s := r.Snapshot()

@@ -13,7 +13,8 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// Layers that did the same are one row, with the change of the grid in it; each of them is in that row.
+// Layers that resized in the same way share one row, which shows the change of the grid and contains each
+// layer.
 func TestResizeFoldsEqualLayers(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Llama(16, 3))
 	tab := resized(x, 1)
@@ -41,7 +42,7 @@ func TestResizeFoldsEqualLayers(t *testing.T) {
 	}
 	rows, err := tab.Select(t.Context(), table.Selection{})
 	if err != nil || len(rows) > 30 {
-		t.Errorf("%d rows are shown of a prefill that went over to decode, error %v", len(rows), err)
+		t.Errorf("%d rows are shown for a change from prefill to decode, error %v", len(rows), err)
 	}
 	keys := map[string]bool{}
 	for _, r := range tab.Rows {
@@ -52,7 +53,7 @@ func TestResizeFoldsEqualLayers(t *testing.T) {
 	}
 }
 
-// On any screen the title reports that the order is that of passes: it is why a hook ran more than once.
+// At every width the title names the fixpoint order, because it explains why a hook ran more than once.
 func TestTheOrderOfPassesIsNotLost(t *testing.T) {
 	for order, want := range map[string]string{
 		"fixpoint": "fixpoint: ", "topological": "",
@@ -68,21 +69,22 @@ func TestTheOrderOfPassesIsNotLost(t *testing.T) {
 	}
 }
 
-// Routes, and dispatches that came and went, are as little lost as grids; what goes first is how it went.
+// Changes of routes and of dispatches are kept in the title as long as changes of grids. How the resize ran
+// is cut first.
 func TestTheTitleOfAResizeKeepsWhatChanged(t *testing.T) {
 	title := resized(analyze.NewIndex(tracetest.Llama(16, 3)), 1).Title[0]
 	for _, w := range []int{60, 78, 120} {
 		said := title.Fit(w)
 		for _, want := range []string{" re-planned, ", " grids, ", " routes, ", " new, ", " removed"} {
 			if !strings.Contains(said, want) && !strings.Contains(said, strings.Replace(want, " ", " dispatches ", 1)) {
-				t.Errorf("in %d cells %q does not say%s", w, said, want)
+				t.Errorf("at width %d: %q does not contain%s", w, said, want)
 			}
 		}
 	}
 }
 
-// A pass that changes a grid is open, though the same pass of the step before changed one too; one in which
-// nothing changed is closed, though it ran other hooks.
+// A pass that changes a grid is expanded, even if the same pass of the previous step changed one too. A pass
+// without changes is collapsed, even if it ran other hooks.
 func TestAPassThatChangesAGridIsOpen(t *testing.T) {
 	tr := fixpointed(1)
 	tr.Steps[0].Resize = tr.Steps[1].Resize
@@ -95,11 +97,11 @@ func TestAPassThatChangesAGridIsOpen(t *testing.T) {
 		}
 	}
 	if want := []bool{true, true, false}; !slices.Equal(open, want) {
-		t.Errorf("passes are open: %v, want %v", open, want)
+		t.Errorf("passes are expanded: %v, want %v", open, want)
 	}
 }
 
-// The time of a folded row is that of all its layers.
+// The time of a grouped row is the sum of its layers.
 func TestGroupedHookHasTheTimeOfItsLayers(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Llama(4, 3))
 	tab := resized(x, 1)
@@ -111,7 +113,7 @@ func TestGroupedHookHasTheTimeOfItsLayers(t *testing.T) {
 		}
 	}
 	if len(sums) == 0 {
-		t.Fatal("nothing is folded")
+		t.Fatal("no rows are grouped")
 	}
 	for row, want := range sums {
 		if got := tab.Cell(row, us).Number; fmt.Sprintf("%.3f", got) != fmt.Sprintf("%.3f", want) {

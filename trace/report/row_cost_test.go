@@ -14,8 +14,8 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// A cost below 0 is shown as it is, but there is not less than zero to save in it; a row that was not left
-// out has none; and what costs do not cover shares nothing.
+// A cost below 0 is shown unchanged, but its potential saving is 0. A row that was not measured has no cost,
+// and if costs do not cover the step, no shared time is shown.
 func TestCostsBelowZeroAndMissingOnes(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1)
 	parts, err := analyze.NewIndex(tr).CostParts(ctx, 1)
@@ -27,7 +27,7 @@ func TestCostsBelowZeroAndMissingOnes(t *testing.T) {
 	s.Costs[1].NS, s.Costs[1].Q1NS, s.Costs[1].Q3NS = -3040, -5000, -1000
 	d := dispatched(x, 1, analyze.Options{})
 	if _, ok := d.Shared(); ok {
-		t.Error("five rows are told to cover the step")
+		t.Error("five rows are reported to cover the step")
 	}
 	cell := func(row int, column string) string { return d.Cell(row, d.Column(column)).Text }
 	below := d.Row("d0")
@@ -50,7 +50,7 @@ func TestCostsBelowZeroAndMissingOnes(t *testing.T) {
 	}
 }
 
-// A cost within its ± is not told from 0, and says so: there is nothing to save in it.
+// A cost within its error is marked as not significant and has no potential saving.
 func TestCostWithinItsErrorIsInsignificant(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1)
 	x := costed(t, tr, 1)
@@ -70,7 +70,7 @@ func TestCostWithinItsErrorIsInsignificant(t *testing.T) {
 	}
 	row := d.Row("d0")
 	if n := d.Cell(row, d.Column("cost_us")).Number; n != 4.2 {
-		t.Errorf("for programs the cost is %v", n)
+		t.Errorf("machine-readable cost is %v", n)
 	}
 	if line := d.CostLine(&d.Grouped[row]); !strings.Contains(line, "± 5.2 (n=30), not significant") ||
 		strings.Contains(line, "~save") {
@@ -78,15 +78,15 @@ func TestCostWithinItsErrorIsInsignificant(t *testing.T) {
 	}
 }
 
-// The ± of a cost is what the trace reports that it may be off by. Where it does not, of few rounds or of
-// before traces said it, many rounds have quartiles; of few there is not significant, on any device.
+// The error of a cost is the one in the trace. Without one, as with few rounds or in old traces, the error of
+// many rounds comes from their quartiles. With few rounds it is unknown, on every device.
 func TestACostOfFewRoundsIsNoFigure(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1)
 	for _, c := range []struct {
 		n    int
 		off  trace.Time
 		want string
-		of   int // rounds
+		of   int // rounds needed
 	}{
 		{1, trace.Time{}, "?|–", 5},
 		{4, trace.Time{}, "?|–", 5},
@@ -116,8 +116,8 @@ func TestACostOfFewRoundsIsNoFigure(t *testing.T) {
 	}
 }
 
-// Rows are not ordered by costs of which nothing is known, whatever the numbers are: they stand behind the
-// rest in the order of the graph, and no filter finds them by that number.
+// Rows are not sorted by costs of unknown error, whatever their numbers. They come last, in the order of the
+// graph, and no filter finds them by cost.
 func TestUnknownCostsAreNotRanked(t *testing.T) {
 	x := costed(t, tracetest.Run(2, 40, 1), 1)
 	s := &x.Trace.Steps[1]
@@ -141,9 +141,8 @@ func TestUnknownCostsAreNotRanked(t *testing.T) {
 	}
 }
 
-// In place of a cost of which it is not known what it may be off by stands a mark; by no such cost a row is
-// distinguished, and shares stay those of times alone. What a fifth round then tells is a figure, but none
-// that is more than the whole step.
+// A cost of unknown error is replaced by a mark. It does not affect the order of rows, and shares are those
+// of isolated times. With a fifth round it is shown, unless it exceeds the whole step.
 func TestCostWithUnknownErrorIsNotShown(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1)
 	x := costed(t, tr, 1)
@@ -182,7 +181,7 @@ func TestCostWithUnknownErrorIsNotShown(t *testing.T) {
 			t.Errorf("%+v: %q", c, got)
 		}
 		if got := cell("cost_us_mark").Text; got != c.mark {
-			t.Errorf("%+v: for programs it is marked %q", c, got)
+			t.Errorf("%+v: machine-readable mark is %q", c, got)
 		}
 		if line := d.CostLine(&d.Grouped[row]); !strings.Contains(line, c.line) {
 			t.Errorf("%+v: %q", c, line)
@@ -191,13 +190,13 @@ func TestCostWithUnknownErrorIsNotShown(t *testing.T) {
 			t.Errorf("%+v: by cost %v: %s", c, d.ByCost(), d.Title[1].Fit(60))
 		}
 		if got := "is " + cell("share").Text; c.share != "" && got != c.share {
-			t.Errorf("%+v: its share %s", c, got)
+			t.Errorf("%+v: share %s", c, got)
 		}
 	}
 }
 
-// Where nothing is known of the least that rows can take, what there is to save in them is not known either:
-// it is no second cost, and rows stand in the order of their costs.
+// If the minimum time of rows is unknown, their potential saving is unknown too. It is not shown as a second
+// cost, and rows are sorted by cost.
 func TestNoPotentialSavingWithoutAFloor(t *testing.T) {
 	for said, without := range map[string]func(*trace.Device){
 		"no ~save: no ceilings measured": func(d *trace.Device) { d.Ceilings = nil },
@@ -219,7 +218,7 @@ func TestNoPotentialSavingWithoutAFloor(t *testing.T) {
 			}
 			for row := range tab.Rows {
 				if got := tab.Cell(row, tab.Column("save_us")).Text; got != table.Unmeasured {
-					t.Errorf("%s: row %d saves %s", said, row, got)
+					t.Errorf("%s: row %d has the potential saving %s", said, row, got)
 				}
 			}
 		}

@@ -12,7 +12,7 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// shown lists the labels of the rows that a filter leaves, with their depth as indentation.
+// shown lists the labels of the rows that match a filter, indented by their depth.
 func shown(t *testing.T, tab *table.Table, filter string, s table.Selection) (list []string) {
 	t.Helper()
 	var err error
@@ -105,7 +105,7 @@ func TestFilterThatMeansNothingIsRefused(t *testing.T) {
 		}
 	}
 	if _, err := tab.Select(ctx, table.Selection{Sort: "speed"}); err == nil {
-		t.Error("an unknown column to sort by was taken")
+		t.Error("accepted an unknown sort column")
 	}
 }
 
@@ -126,8 +126,8 @@ func TestSortOrdersRowsWithinTheirHeading(t *testing.T) {
 	}
 }
 
-// Out of their headings all rows stand in one order: what is second of all is the second row, not the first
-// of the second block.
+// Without headings all rows have one order: the second row is the second of all rows, not the first of the
+// second block.
 func TestRowsApartStandInOneOrder(t *testing.T) {
 	x, step, _ := decode(t)
 	tab := dispatched(x, step, analyze.Options{}).Table
@@ -149,10 +149,10 @@ func TestRowsApartStandInOneOrder(t *testing.T) {
 		Sort: "Σµs", Reverse: true, Open: map[string]bool{apart.Rows[down].Key: true},
 	})
 	if len(open) != len(got)+16 || !strings.HasPrefix(open[1], " L") {
-		t.Errorf("opened, it shows %q", open[:3])
+		t.Errorf("expanded, it shows %q", open[:3])
 	}
 	if flat := apart.Apart(); flat != apart {
-		t.Error("a table apart is taken apart again")
+		t.Error("a table without headings is flattened again")
 	}
 }
 

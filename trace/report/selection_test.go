@@ -22,7 +22,7 @@ import (
 func TestScopesAreNamedByWordsAndNumbers(t *testing.T) {
 	tr := tracetest.Run(1, 40, 7, 1, 1, 1)
 	for i := range tr.Steps {
-		tr.Steps[i].Index += 10 // a recorder dropped the first
+		tr.Steps[i].Index += 10 // a recorder dropped the first steps
 		tr.Steps[i].Cold = i == 0 || i == 3
 	}
 	x := analyze.NewIndex(tr)
@@ -32,14 +32,14 @@ func TestScopesAreNamedByWordsAndNumbers(t *testing.T) {
 		cold int
 	}{
 		{"last", []int{4}, 0},
-		{"13", []int{3}, 0}, // one step is what was asked for, cold or not
+		{"13", []int{3}, 0}, // a single step is selected even if it is cold
 		{"s12", []int{2}, 0},
 		{"10-12", []int{1, 2}, 1},
 		{"s12-s999999999999", []int{2, 4}, 1},
 		{"prefill", []int{1}, 1},
 		{"decode", []int{2, 4}, 1},
 		{"all", []int{1, 2, 4}, 2},
-		{"13-13", []int{3}, 0}, // there is no other
+		{"13-13", []int{3}, 0}, // the only step in the range
 	} {
 		s, err := x.ParseSelection(c.word)
 		if err != nil || !slices.Equal(s.Steps, c.want) || s.Cold != c.cold {
@@ -52,11 +52,11 @@ func TestScopesAreNamedByWordsAndNumbers(t *testing.T) {
 		}
 	}
 	if _, err := analyze.NewIndex(tracetest.Run(1)).ParseSelection("last"); err == nil {
-		t.Error("a trace without steps has a last one")
+		t.Error("a trace without steps has a last step")
 	}
 }
 
-// A median has a time of each step in which the dispatch did that work by that route, and of no other.
+// A median only includes steps in which the dispatch did the same work on the same route.
 func TestMediansNeverMixWorkOrRoutes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		chunks := rapid.SliceOfN(rapid.SampledFrom([]int{1, 1, 1, 7, 40}), 2, 9).Draw(t, "chunks")
@@ -84,7 +84,7 @@ func TestMediansNeverMixWorkOrRoutes(t *testing.T) {
 			}
 		}
 		if len(d.Launches) != len(times) {
-			t.Fatalf("%d launches of %d works", len(d.Launches), len(times))
+			t.Fatalf("%d launches for %d distinct works", len(d.Launches), len(times))
 		}
 		for _, l := range d.Launches {
 			want := times[work(l.ID, l.Plan, l.Tokens)]
@@ -95,7 +95,7 @@ func TestMediansNeverMixWorkOrRoutes(t *testing.T) {
 		keys := map[string]bool{}
 		for _, r := range d.Rows {
 			if keys[r.Key] {
-				t.Fatalf("two rows are called %s", r.Key)
+				t.Fatalf("two rows have the key %s", r.Key)
 			}
 			keys[r.Key] = true
 		}
@@ -127,11 +127,11 @@ func TestGrowingGridIsShownAsARange(t *testing.T) {
 	}
 	number := func(column string) float64 { return d.Cell(row, d.Column(column)).Number }
 	if least, most := number("grid_min"), number("grid"); least != 32 || most != 64 {
-		t.Errorf("for programs the grid is %g to %g, want 32 to 64", least, most)
+		t.Errorf("the machine-readable grid is %g to %g, want 32 to 64", least, most)
 	}
 	for _, name := range []string{"needed", "over_wg"} {
 		if got := d.Cell(row, d.Column(name)); got.Text != "" {
-			t.Errorf("%s %q of steps that differ", name, got.Text)
+			t.Errorf("%s is %q although the steps differ", name, got.Text)
 		}
 	}
 	if got := d.Title[1].String(); !strings.HasPrefix(got, "decode: medians of 25 steps") {
@@ -153,7 +153,7 @@ func TestSelectionOfOneWarmStepNamesExcludedSteps(t *testing.T) {
 	}
 }
 
-// Whatever speaks of a selection says of how many steps it is, and how many there are with the cold ones.
+// Every text about a selection says how many steps it covers, and how many there are including cold ones.
 func TestEveryTableTitleHasTheStepCount(t *testing.T) {
 	tr := tracetest.Run(1, 5, 2, 1, 1)
 	tr.Steps[0].Cold, tr.Steps[1].Cold, tr.Steps[2].Cold = true, false, true
@@ -167,7 +167,7 @@ func TestEveryTableTitleHasTheStepCount(t *testing.T) {
 			t.Fatal(err)
 		}
 		if said := report.SelectionText(selection); word == "0-3" && said != "s0–s3: 2 warm steps of 4" {
-			t.Errorf("%s are called %s", word, said)
+			t.Errorf("selection %s is shown as %s", word, said)
 		}
 		for _, name := range []string{"dispatches", "graph", "steps", "blocks"} {
 			made, err := report.TableNamed(name)
@@ -190,11 +190,11 @@ func TestEveryTableTitleHasTheStepCount(t *testing.T) {
 	}
 }
 
-// Where the route of a dispatch changed within a selection the table is of the steps on the routes of the
-// last: rows of both would be layers that no step had, with levels of several.
+// If a dispatch changed its route within a selection, the table only covers the steps on the routes of the
+// last step. Rows of both routes would show layers that no step had.
 func TestSelectionKeepsTheRoutesOfItsLastStep(t *testing.T) {
 	tr := tracetest.Run(3, 40, 1, 1, 1, 1, 1)
-	for i := 1; i < 4; i++ { // layer by layer another kernel for a dispatch, and a dispatch fewer
+	for i := 1; i < 4; i++ { // another kernel for a dispatch of each layer, and one dispatch less
 		s := &tr.Steps[i]
 		s.Dispatches = slices.Clone(s.Dispatches)
 		for k := range s.Dispatches {
@@ -226,7 +226,7 @@ func TestSelectionKeepsTheRoutesOfItsLastStep(t *testing.T) {
 	}
 	for i, r := range d.Rows {
 		if r.Key != last.Rows[i].Key || d.Launch(&d.Grouped[i]).Level != last.Launch(&last.Grouped[i]).Level {
-			t.Errorf("row %d is %s, of s5 %s", i, r.Key, last.Rows[i].Key)
+			t.Errorf("row %d is %s, in s5 %s", i, r.Key, last.Rows[i].Key)
 		}
 	}
 	g, err := outline.Graph(ctx, x, analyze.Options{Selection: selection})
@@ -247,12 +247,12 @@ func TestSelectionKeepsTheRoutesOfItsLastStep(t *testing.T) {
 	}
 	d, err = report.Dispatches(ctx, x, analyze.Options{Selection: x.Range(1, 3)})
 	if err != nil || d.Selection.Rerouted != 0 {
-		t.Errorf("%v, %v: all of them are on the routes of s3", d.Title, err)
+		t.Errorf("%v, %v: want all steps, as all are on the routes of s3", d.Title, err)
 	}
 }
 
-// What did other work stands behind what the last step ran, and has no level among that step's: the title
-// counts it in none, nor among what overlapped.
+// Dispatches that only ran with other work come after those of the last step. They have no level in that
+// step, and the title does not count them, neither in the levels nor in what overlapped.
 func TestOtherWorkComesAfterTheLastStepsWork(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Run(2, 40, 40, 1, 1))
 	d, err := report.Dispatches(ctx, x, analyze.Options{
@@ -268,7 +268,7 @@ func TestOtherWorkComesAfterTheLastStepsWork(t *testing.T) {
 	}
 	for i, l := range d.Launches {
 		if now := i < n; now != (l.Step == 3) || now != (l.Level >= 0) || now && l.Index != i {
-			t.Errorf("place %d: %s of step %d, there %d, level %d", i, x.Name(l.ID), l.Step, l.Index, l.Level)
+			t.Errorf("place %d: %s of step %d, index %d, level %d", i, x.Name(l.ID), l.Step, l.Index, l.Level)
 		}
 	}
 	levels := d.Launches[n-1].Level + 1
@@ -283,7 +283,7 @@ func TestOtherWorkComesAfterTheLastStepsWork(t *testing.T) {
 	}
 }
 
-// A median of many steps of which few were timed is no median of many.
+// If only a few of many steps were timed, the title says how many the medians cover.
 func TestSelectionHasTheStepCountOfTimes(t *testing.T) {
 	tr := tracetest.Run(1, 40, 1, 1, 1)
 	title := func() string {
@@ -311,7 +311,7 @@ func TestSelectionHasTheStepCountOfTimes(t *testing.T) {
 	}
 }
 
-// Of a baseline with several routes of a dispatch the one that did the same is compared.
+// If a dispatch has several routes in a baseline, it is compared with the one that did the same work.
 func TestAScopeIsComparedRouteByRoute(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Run(1, 40, 1, 1, 1, 1, 40))
 	d, err := report.Dispatches(ctx, x, analyze.Options{
@@ -329,12 +329,12 @@ func TestAScopeIsComparedRouteByRoute(t *testing.T) {
 		}
 	}
 	if len(d.Gone) == 0 {
-		t.Error("the base's decode has dispatches that a prefill has not")
+		t.Error("want removed dispatches: those of the baseline's decode that a prefill does not have")
 	}
 }
 
-// A baseline's steps that differ in length, as a prompt's chunks do, have one dispatch between them that is
-// gone.
+// If the steps of a baseline differ in length, as chunks of a prompt do, a removed dispatch is still listed
+// once.
 func TestRemovedDispatchesAreListedOnce(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Run(2, 40, 40, 24, 1))
 	gone := func(from, to int) []int {
@@ -348,7 +348,7 @@ func TestRemovedDispatchesAreListedOnce(t *testing.T) {
 	}
 	want := gone(2, 2)
 	if got := gone(1, 2); len(want) == 0 || !slices.Equal(got, want) {
-		t.Errorf("gone are dispatches of the steps %v, of the last of them alone %v", got, want)
+		t.Errorf("removed dispatches with all steps %v, with only the last step %v", got, want)
 	}
 }
 
@@ -385,24 +385,24 @@ func TestEveryTableAndColumnIsDocumented(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Llama(1, 3))
 	for _, kind := range report.Tables() {
 		if kind.Doc == "" || kind.Doc != strings.TrimSpace(kind.Doc) {
-			t.Errorf("table %s is not described", kind.Name)
+			t.Errorf("table %s has no description", kind.Name)
 		}
 		made := tableOf(t, x, kind)
 		if made.Name != kind.Name {
-			t.Errorf("table %s calls itself %s", kind.Name, made.Name)
+			t.Errorf("table %s has the name %s", kind.Name, made.Name)
 		}
 		for _, c := range made.Columns {
 			switch {
 			case (c.Unit == "") != (c.Is == table.Words):
-				t.Errorf("%s.%s: unit %q, but it is %q", kind.Name, c.Name, c.Unit, c.Is)
+				t.Errorf("%s.%s: unit %q does not fit kind %q", kind.Name, c.Name, c.Unit, c.Is)
 			case c.Is == table.Modelled && !strings.Contains(c.Title, "~"):
-				t.Errorf("%s.%s is modelled and has no ~ in %q", kind.Name, c.Name, c.Title)
+				t.Errorf("%s.%s is modelled but has no ~ in %q", kind.Name, c.Name, c.Title)
 			case !slices.Contains([]int{80, 110, 140, 200, table.Unseen}, c.Width):
-				t.Errorf("%s.%s is for a screen of %d", kind.Name, c.Name, c.Width)
+				t.Errorf("%s.%s has the screen width %d", kind.Name, c.Name, c.Width)
 			}
 			for row := range min(3, len(made.Rows)) {
 				if cell := made.Cell(row, made.Column(c.Name)); cell.Has && c.Unit == "" {
-					t.Errorf("%s.%s has the number %v and no unit", kind.Name, c.Name, cell.Number)
+					t.Errorf("%s.%s has the number %v but no unit", kind.Name, c.Name, cell.Number)
 				}
 			}
 		}
@@ -412,7 +412,7 @@ func TestEveryTableAndColumnIsDocumented(t *testing.T) {
 	}
 }
 
-// Who asks for a table of no steps gets one, or is told that it is of steps.
+// A table of no steps is either made, or refused with an error that says it needs steps.
 func TestTablesTakeOrRefuseNoSteps(t *testing.T) {
 	whole := tracetest.Llama(1, 3)
 	bare := *whole
@@ -433,12 +433,14 @@ func TestTablesTakeOrRefuseNoSteps(t *testing.T) {
 		}
 		want := []string{"blocks", "dispatches", "resize", "slots"}
 		if !slices.Equal(refuse, want) {
-			t.Errorf("of a trace of %d steps none are refused by %q, want %q", len(tr.Steps), refuse, want)
+			t.Errorf("trace of %d steps: an empty selection is refused by %q, want %q",
+				len(tr.Steps), refuse, want)
 		}
 	}
 }
 
-// A selection that a table does not take is refused with what it takes, and what to name instead.
+// A selection that a table does not accept is refused. The error says what it accepts and what to name
+// instead.
 func TestATableSaysWhichStepsItTakes(t *testing.T) {
 	tr := tracetest.Run(1, 40, 7, 1, 1, 1)
 	tr.Steps[3].Cold = true

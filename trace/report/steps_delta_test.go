@@ -11,8 +11,8 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// Each step has the difference of its wall time to that of the baseline: where both were timed alike, and the
-// clock was the same.
+// Each step shows the difference of its wall time to the baseline, if both were timed at the same level and
+// the clock did not change.
 func TestStepsAreComparedWithABase(t *testing.T) {
 	tr := tracetest.Run(1, 40, 1, 1, 1, 1, 1)
 	for i, ms := range []int64{30, 8, 9, 10, 12, 9} {
@@ -30,11 +30,11 @@ func TestStepsAreComparedWithABase(t *testing.T) {
 	if d := cmp.Diff([]string{"+21.00", "-1.00", "+0.00", "clk", "", "+0.00"}, of(x.Step(2))); d != "" {
 		t.Error(d)
 	}
-	two := analyze.Selection{Name: "two", Steps: []int{1, 2}} // 8 and 9: one more or less is no difference
+	two := analyze.Selection{Name: "two", Steps: []int{1, 2}} // 8 and 9: a difference of one is within noise
 	if d := cmp.Diff([]string{"+21.50", "=", "=", "clk", "", "="}, of(two)); d != "" {
 		t.Error(d)
 	}
 	if report.Steps(x, analyze.Selection{}, nil).Column("delta_ms") >= 0 {
-		t.Error("a difference to nothing")
+		t.Error("a difference column without a baseline")
 	}
 }

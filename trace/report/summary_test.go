@@ -21,7 +21,7 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// us is so many microseconds; a negative number was not measured.
+// us returns a time in microseconds. A negative number means not measured.
 func us(us int64) trace.Time {
 	if us < 0 {
 		return trace.Time{}
@@ -29,7 +29,7 @@ func us(us int64) trace.Time {
 	return trace.Measured(us * 1000)
 }
 
-// oneStep is a trace whose decode step has these times in µs.
+// oneStep returns a trace whose decode step has these times in µs.
 func oneStep(timing trace.Timing, wall, busy, span int64) *trace.Trace {
 	t := timed(1, 0, 0, 1)
 	s := &t.Steps[1]
@@ -42,7 +42,7 @@ func oneStep(timing trace.Timing, wall, busy, span int64) *trace.Trace {
 	return t
 }
 
-// seen adds an observer's times in µs.
+// seen adds times of an observer, in µs.
 func seen(t *trace.Trace, untimed, span int64) *trace.Trace {
 	step := 1
 	t.Observer = &trace.Observer{
@@ -52,7 +52,7 @@ func seen(t *trace.Trace, untimed, span int64) *trace.Trace {
 	return t
 }
 
-// worked gives the step that many µs of the CPU's own work, all of it encoding; -1: not measured.
+// worked gives the step a CPU time in µs, all of it encoding; -1 means not measured.
 func worked(t *trace.Trace, encode int64) *trace.Trace {
 	c := &t.Steps[1].CPU
 	c.ResizeNS, c.UploadNS, c.SubmitNS, c.SampleNS = us(-1), us(-1), us(-1), us(-1)
@@ -89,7 +89,7 @@ func TestSummaryOfAStepOnOneLine(t *testing.T) {
 	}
 }
 
-// Beside one step that was run again untimed stand medians of many: the title reports that they are of all.
+// When medians of many steps are shown next to one untimed step, the title says which times cover all steps.
 func TestTitleOfManyStepsMarksTimesOfOne(t *testing.T) {
 	tr := tracetest.Run(1, 40, 1, 1, 1)
 	step := 2
@@ -104,14 +104,14 @@ func TestTitleOfManyStepsMarksTimesOfOne(t *testing.T) {
 		}
 		for _, text := range want {
 			if got := d.Title[0].Fit(w); !strings.Contains(got, text) {
-				t.Errorf("in %d cells: %s, want %s", w, got, text)
+				t.Errorf("at width %d: %s, want %s", w, got, text)
 			}
 		}
 	}
 }
 
-// What is said of a step's speed and of what bounds it is drawn from the untimed step, or not said: with each
-// dispatch timed it takes several times as long, and a third of that are gaps which timing made.
+// The speed and the bottleneck of a step come from its untimed run, or are not shown. With each dispatch
+// timed the step takes several times as long, and a third of that is idle time caused by timing.
 func TestVerdictAndRateAreOfTheUntimedStep(t *testing.T) {
 	unknown := "bottleneck unknown: the step ran only with every dispatch timed"
 	again := func(wall, gpu int64) *trace.Trace {
@@ -131,19 +131,19 @@ func TestVerdictAndRateAreOfTheUntimedStep(t *testing.T) {
 			worked(again(1800, 600), 1200),
 			"CPU-bound 67 ± 2 % 1.20 of 1.80 ms 556 → 833 tok/s", 1e3 / 1.8,
 		},
-		{ // a third of the wait is the CPU's: no more than that can be won
+		{ // a third of the wait is CPU time: that is the most that can be saved
 			worked(again(1800, 600), 400),
 			"67 ± 2 % 1.20 of 1.80 ms 0.40 ms 556 → 714 tok/s", 1e3 / 1.8,
 		},
-		{ // few tokens a second have a decimal
+		{ // low rates have a decimal
 			worked(again(150_000, 97_000), 8090),
 			"35 ± 1 % 53.0 of 150 ms 8.09 ms 6.7 → 7.0 tok/s", 1 / 0.150,
 		},
-		{ // hardly any of it
+		{ // hardly any CPU time
 			worked(again(345_000, 145_000), 1170),
 			"58 ± 1 % 200 of 345 ms 1.17 ms", 1 / 0.345,
 		},
-		{ // nobody knows how much
+		{ // CPU time not measured
 			worked(again(1800, 600), -1),
 			"CPU-bound 67 ± 2 % 1.20 of 1.80 ms", 1e3 / 1.8,
 		},
@@ -201,7 +201,7 @@ func TestWhatBoundsTheGPUNeedsItsCeilings(t *testing.T) {
 	}
 }
 
-// A step of grids far beyond its shapes takes long for these, not for its levels.
+// A step whose grids are far larger than its shapes need is slow because of these, not because of its levels.
 func TestOverDispatchIsNamedBeforeLevels(t *testing.T) {
 	tr := seen(oneStep("dispatch", 4700, 3300, 4700), 1800, 1750)
 	for i := range tr.Plans {
@@ -214,7 +214,7 @@ func TestOverDispatchIsNamedBeforeLevels(t *testing.T) {
 	}
 }
 
-// The verdict of a cold step is of the same step run again warm, where that is known, and says which.
+// The verdict of a cold step comes from the warm repeat of that step, if there is one, and says so.
 func TestVerdictOfAColdStepNamesItsRun(t *testing.T) {
 	tr := oneStep("step", 51_400, 50_000, 50_000)
 	s := &tr.Steps[1]
@@ -236,12 +236,12 @@ func TestVerdictOfAColdStepNamesItsRun(t *testing.T) {
 	}
 }
 
-// A verdict is of five untimed runs or more, has what it may be off by, and there is none where the effect is
-// no larger. So it is of what is to be fixed first.
+// A verdict needs at least five untimed runs and shows its error. There is none if the effect is within the
+// error. The same holds for what to fix first.
 func TestAVerdictNeedsFiveUntimedSamples(t *testing.T) {
 	for _, c := range []struct {
 		n         int
-		off       int64 // us, of each time; -1: not known
+		off       int64 // error of each time in us; -1 if unknown
 		told, few bool
 	}{
 		{1, -1, false, true},
@@ -272,7 +272,7 @@ func TestAVerdictNeedsFiveUntimedSamples(t *testing.T) {
 	}
 }
 
-// What stands over a step is its own: of one that was never run untimed no other step tells the time.
+// The title of a step only has its own times. The time of an untimed run of another step is not used.
 func TestAStepHasNoFigureOfAnother(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1, 1, 1)
 	step := 2
@@ -288,17 +288,17 @@ func TestAStepHasNoFigureOfAnother(t *testing.T) {
 		}
 	}
 	if u := x.UntimedOf(x.Range(1, 2)); !u.Known() {
-		t.Error("steps of which one was run untimed have no time")
+		t.Error("a selection with one untimed step has no untimed time")
 	}
-	tr.Observer.Step = nil // nobody knows of which it is
+	tr.Observer.Step = nil // the observed step is unknown
 	for i := range tr.Steps {
 		if u := analyze.NewIndex(tr).Untimed(i); u.Known() {
-			t.Errorf("s%d has a time of no step", i)
+			t.Errorf("s%d has the untimed time of an unknown step", i)
 		}
 	}
 }
 
-// A step that was observed at the end of a run speaks for the decode steps of the run, never for a prefill.
+// A step that was observed at the end of a run represents the decode steps of the run, but never a prefill.
 func TestUntimedTimesComeFromTheirStep(t *testing.T) {
 	tr := seen(oneStep("dispatch", 9050, 3780, 4120), 1800, 1280)
 	tr.Observer.BeforeNS = us(400)
@@ -309,20 +309,20 @@ func TestUntimedTimesComeFromTheirStep(t *testing.T) {
 		t.Error(got)
 	}
 	if u := x.Untimed(0); u.Known() {
-		t.Errorf("a prefill by an observed decode step: %+v", u)
+		t.Errorf("a prefill has the time of an observed decode step: %+v", u)
 	}
-	tr.Observer.BeforeNS = us(-20) // by two clocks
+	tr.Observer.BeforeNS = us(-20) // from two different clocks
 	if u := analyze.NewIndex(tr).Untimed(1); u.Before != (trace.Time{}) || u.GPU != us(1280) {
-		t.Errorf("less than nothing before the GPU: %+v", u)
+		t.Errorf("negative time before the GPU: %+v", u)
 	}
 	tr.Observer = nil
 	tr.Steps[1].Whole = &trace.Whole{NS: 1_290_000, Q1NS: 1_290_000, Q3NS: 1_290_000, N: 31}
 	if u := analyze.NewIndex(tr).Untimed(1); u.GPU != us(1290) || u.Wall != us(-1) || u.N != 31 {
-		t.Errorf("by the whole step of its costs: %+v", u)
+		t.Errorf("from the whole step measured with its costs: %+v", u)
 	}
-	tr.Steps[1].Whole.WallNS = us(1700) // from the first command on: the resize, 1.2 us, came before
+	tr.Steps[1].Whole.WallNS = us(1700) // starts at the first command, after the resize of 1.2 us
 	if u := analyze.NewIndex(tr).Untimed(1); u.Wall != trace.Measured(1_701_200) {
-		t.Errorf("by the whole step of its costs: %+v", u)
+		t.Errorf("from the whole step measured with its costs: %+v", u)
 	}
 }
 
@@ -337,7 +337,7 @@ func TestWaitingIsSplitByWhatTheGPUDid(t *testing.T) {
 	if got := analyze.NewIndex(tr).Waiting(1); got != want {
 		t.Errorf("%+v", got)
 	}
-	s.GPU.StartNS = us(1080) // before its submit, by the error of the clocks
+	s.GPU.StartNS = us(1080) // before its submit, due to the clock error
 	if got := analyze.NewIndex(tr).Waiting(1); got.ToTick != us(0) || got.ToDone != us(70) {
 		t.Errorf("%+v", got)
 	}
@@ -348,7 +348,7 @@ func TestWaitingIsSplitByWhatTheGPUDid(t *testing.T) {
 	}
 }
 
-// After repeats the header, the table of steps and the table of dispatches all say their medians.
+// After repeats the title, the steps table and the dispatches table all show medians.
 func TestSumsOfRepeatedStepsUseMedians(t *testing.T) {
 	tr := oneStep("dispatch", 9050, 17, 20)
 	for i, samples := range [][]int64{{7000, 8000, 9000}, {6600, 6600, 90_000}} {
@@ -371,28 +371,28 @@ func TestSumsOfRepeatedStepsUseMedians(t *testing.T) {
 		t.Errorf("the rows add up to %v ns, the step has %v ms", sum, cell.Number)
 	}
 	if cell := steps.Cell(1, steps.Column("gaps_ms")); cell.Has {
-		t.Errorf("gaps of %q beside a sum of other runs than theirs", cell.Text)
+		t.Errorf("idle time of %q next to a sum from other runs", cell.Text)
 	}
-	// What only the first run has says so, and adds up.
+	// Numbers that exist only for the first run are labelled so, and add up.
 	const first = " │ first of 4 runs: wall 9.05 timed, Σgpu 0.02 + span idle 0.00 = span 0.02, GPU idle 9.03"
 	if title := report.SummaryTitle(s).String(); !strings.HasSuffix(title, first) {
 		t.Errorf("%q does not end with %q", title, first)
 	}
 	if r := tracks.Of(x, 1); report.TrackRun(r) != "first of 4 runs" {
-		t.Errorf("the track is of the run %q", report.TrackRun(r))
+		t.Errorf("the track is from run %q", report.TrackRun(r))
 	}
 	if r := tracks.Of(x, 0); report.TrackRun(r) != "" {
-		t.Errorf("the track of a step that ran once is of the run %q", report.TrackRun(r))
+		t.Errorf("the track of a step that ran once is labelled with run %q", report.TrackRun(r))
 	}
-	// Timed as a whole, repeated for its dispatches.
+	// A step timed as a whole, and repeated for the times of its dispatches.
 	tr.Steps[1].Timing = trace.TimingStep
 	if r := tracks.Of(analyze.NewIndex(tr), 1); report.TrackRun(r) != "" {
-		t.Errorf("the track of a step that was timed as a whole is of the run %q", report.TrackRun(r))
+		t.Errorf("the track of a step timed as a whole is labelled with run %q", report.TrackRun(r))
 	}
 }
 
-// The untimed times of a step are its own: as an observer or the rounds of its costs found them. Of several
-// steps they are those of the last that has some.
+// The untimed times of a step are its own, measured by an observer or with its costs. For several steps they
+// are those of the last step that has some.
 func TestTheUntimedStepIsTheOneItself(t *testing.T) {
 	whole := func(ms int64) *trace.Whole {
 		return &trace.Whole{NS: ms * 900_000, N: 31, WallNS: trace.Measured(ms * 1_000_000)}
@@ -411,11 +411,11 @@ func TestTheUntimedStepIsTheOneItself(t *testing.T) {
 		"", "", "s2 ×8", "", "", "s5 ×31", "",
 	} {
 		if u := x.Untimed(step); u.From != want {
-			t.Errorf("step %d is known from %q, want %q", step, u.From, want)
+			t.Errorf("step %d has times from %q, want %q", step, u.From, want)
 		}
 	}
 	if u := x.Untimed(5); u.Wall != us(10_000) || u.GPU != us(9000) || u.Cost != "+100%" {
-		t.Errorf("the step whose costs were measured takes %+v", u)
+		t.Errorf("times of the step with costs: %+v", u)
 	}
 	cold := *x.Trace
 	cold.Steps = slices.Clone(cold.Steps)
@@ -428,13 +428,13 @@ func TestTheUntimedStepIsTheOneItself(t *testing.T) {
 		t.Errorf("want %s: %q", want, report.Pace(warm, 6))
 	}
 	if u := x.UntimedOf(x.Phase(trace.Decode)); u.From != "s5 ×31" {
-		t.Errorf("decode is known from %q", u.From)
+		t.Errorf("decode has times from %q", u.From)
 	}
 	if pace := report.Pace(x, 6).Fit(35); !strings.Contains(pace, " decode steps, 10.0 ms (s5 ×31)") {
-		t.Errorf("in little room the time of one step is said of all: %s", pace)
+		t.Errorf("shortened, the time of one step must keep its origin: %s", pace)
 	}
 	if pace := report.Pace(x, 6).String(); !strings.Contains(pace, "untimed 10.0 ms (s5 ×31) · 100 tok/s") {
-		t.Errorf("the step behind it: %q", pace)
+		t.Errorf("the next step: %q", pace)
 	}
 	tr.Observer, tr.Steps[5].Whole = nil, nil
 	for _, level := range []trace.Timing{trace.TimingDispatch, trace.TimingBlock} {
@@ -448,8 +448,8 @@ func TestTheUntimedStepIsTheOneItself(t *testing.T) {
 	}
 }
 
-// What the Step view says of how fast decode goes, the profile says too, beside what it was as timed, of a
-// trace and of the steps as they came. A cold step that ran untimed is not what the others are like.
+// The Step view and the profile show the same decode rate, next to the rate as timed, both for a trace and
+// for live steps. A cold step that ran untimed does not represent the others.
 func TestProfileAndPaceSayOneRate(t *testing.T) {
 	tr := tracetest.Run(16, 40, 1, 1, 1, 7, 1)
 	tr.Observer.Step = &tr.Steps[5].Index
@@ -516,8 +516,8 @@ func TestProfileKeepsTimingLevelsApart(t *testing.T) {
 	}
 }
 
-// residual is add(x, f(x)) resized in the order of ExecuTorch's engine: the sum meets operands of two
-// lengths, and is tried again.
+// residual is add(x, f(x)), resized in the order of ExecuTorch's engine. The sum first sees operands of two
+// lengths, and is resized again.
 func residual() *trace.Trace {
 	t := tracetest.Tiny()
 	g := &t.Graph
@@ -580,7 +580,7 @@ func TestWhyOfADispatchThatNeverChanged(t *testing.T) {
 	lines = report.WhyLines(why.Of(analyze.NewIndex(timed(1, 0, 0, 1)), 0, 1), "")
 	if got := strings.Join(lines, "\n"); !strings.Contains(got, "in s0 ") ||
 		!strings.Contains(got, "never") {
-		t.Errorf("of a dispatch that never ran: %s", got)
+		t.Errorf("a dispatch that never ran: %s", got)
 	}
 }
 
@@ -594,10 +594,11 @@ func TestReachesAreTheOperatorsDownstream(t *testing.T) {
 	}
 }
 
-// A prompt is as long as all its pieces, and warm is what they took again where they were run again.
+// The time of a prompt is the sum of all its chunks. The warm time is that of the chunks' repeats, if they
+// were repeated.
 func TestPaceHasPromptTimesWarmAndCold(t *testing.T) {
 	type piece struct {
-		wall, again int64 // µs; again -1: it was not run again
+		wall, again int64 // µs; again is -1 if it was not repeated
 		cold        bool
 	}
 	for _, c := range []struct {
@@ -646,7 +647,7 @@ func TestPaceHasPromptTimesWarmAndCold(t *testing.T) {
 	}
 }
 
-// hasAll reports whether a text has the words of a list with spaces between, in their order.
+// hasAll reports whether a text contains the space-separated words of a list, in their order.
 func hasAll(text, words string) bool {
 	for word := range strings.FieldsSeq(words) {
 		_, rest, found := strings.Cut(text, word)

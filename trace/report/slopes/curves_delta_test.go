@@ -11,8 +11,8 @@ import (
 	"gpuscope/trace/table"
 )
 
-// What rows take at the last position is compared with what they took at a baseline: some steps of the run,
-// one of them, or another run; and not at all where the clock moved.
+// The times of rows at the last position are compared with those of a baseline: some steps of the run, one
+// step, or another run. If the clock moved, they are not compared.
 func TestCurvesAreComparedWithABase(t *testing.T) {
 	tr := decoded(100, "dispatch")
 	x := analyze.NewIndex(tr)
@@ -25,11 +25,11 @@ func TestCurvesAreComparedWithABase(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		baseline analyze.Baseline
-		lo, hi   float64 // µs, of the whole step
+		lo, hi   float64 // µs, for the whole step
 		equal    bool
 		said     string
 	}{
-		{"its beginning", analyze.Baseline{Index: x, Selection: x.Range(1, 20)}, 0.6, 1, false, "Δlast against s1–s20 at"},
+		{"its first steps", analyze.Baseline{Index: x, Selection: x.Range(1, 20)}, 0.6, 1, false, "Δlast against s1–s20 at"},
 		{"one step", analyze.Baseline{Index: x, Selection: x.Step(10)}, 0.7, 1.1, false, "Δlast against s10 at"},
 		{
 			"all of it",

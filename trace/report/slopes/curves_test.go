@@ -26,17 +26,17 @@ func TestLineThroughTimes(t *testing.T) {
 		ys = append(ys, 1e6+200*float64(i)+1000*(r.Float64()-0.5))
 	}
 	f := curves.FitLine(xs, ys)
-	// Scatter of 1000 / √12 over 200 places: the error of the slope is that over √Σ(x - mean)².
+	// Uniform noise of 1000 / √12 over 200 points: the error of the slope is that divided by √Σ(x - mean)².
 	want := 1000 / math.Sqrt(12) / math.Sqrt(200*(200*200-1)/12)
 	if math.Abs(f.B-200) > 3*f.SE || f.SE < want/2 || f.SE > 2*want || !f.Significant() {
 		t.Errorf("slope %.2f ± %.2f, want 200 ± %.2f", f.B, f.SE, want)
 	}
-	ys[20], ys[150] = 9e6, 9e6 // two steps that were held up
+	ys[20], ys[150] = 9e6, 9e6 // two slow steps
 	if g := curves.FitLine(xs, ys); len(g.Out) < 2 || math.Abs(g.B-200) > 4*g.SE {
-		t.Errorf("with two far off: slope %.2f ± %.2f, %d left out", g.B, g.SE, g.Out)
+		t.Errorf("with two outliers: slope %.2f ± %.2f, %d excluded", g.B, g.SE, g.Out)
 	}
 	if f := curves.FitLine([]float64{3, 3, 3, 3, 3}, []float64{1, 2, 3, 4, 5}); f != nil {
-		t.Errorf("a line through one place: %+v", f)
+		t.Errorf("a line through one x value: %+v", f)
 	}
 	if f := curves.FitLine([]float64{1, 2, 3}, []float64{1, 2, 3}); f != nil {
 		t.Error("a line through three points")
@@ -55,18 +55,18 @@ func TestLevelsOfTimes(t *testing.T) {
 	}
 	found := curves.Shifts(xs, ys)
 	if len(found) != 1 || found[0].At != 64 || math.Abs(found[0].NS-3000) > 300 {
-		t.Errorf("a step of 3000 ns at 64 is found as %+v", found)
+		t.Errorf("want a shift of 3000 ns at 64, got %+v", found)
 	}
 	for i := range ys {
 		ys[i] = 1e6 + 30*float64(i) + 500*(r.Float64()-0.5)
 	}
 	if found := curves.Shifts(xs, ys); len(found) > 0 {
-		t.Errorf("an even slope has levels: %+v", found)
+		t.Errorf("a constant slope has shifts: %+v", found)
 	}
 }
 
-// decoded is splitsForecast with a second operator and n decode steps, timed, of which only the splits take
-// longer from position to position.
+// decoded is splitsForecast with a second operator and n timed decode steps. Only the splits take longer from
+// position to position.
 func decoded(n int, level trace.Timing) *trace.Trace {
 	tr := splitsForecast()
 	g := &tr.Graph
@@ -102,7 +102,8 @@ func decoded(n int, level trace.Timing) *trace.Trace {
 	return tr
 }
 
-// Title, table and detail have one n: of the steps that the line goes through, and the others are named.
+// The title, the table and the detail show the same n, the number of steps in the fit. They name the excluded
+// steps.
 func TestCurvesCountTheStepsOfTheirLine(t *testing.T) {
 	tr := decoded(60, "step")
 	for i := range tr.Steps {
@@ -150,15 +151,16 @@ func TestSlopeNamesTheOperatorThatOwnsIt(t *testing.T) {
 		}
 		of := map[trace.Timing]string{"dispatch": "in s50, sum of isolated dispatches", "step": "in s50, GPU span"}[level]
 		if lines := strings.Join(Lines(c, &c.Rows[0], 50), "\n"); !strings.Contains(lines, of) {
-			t.Errorf("%s: the whole step's lines do not say %q:\n%s", level, of, lines)
+			t.Errorf("%s: the whole step's lines do not contain %q:\n%s", level, of, lines)
 		}
 		if n := len(c.Rows[1].Changes); c.Rows[1].Name != "sdpa.split" || n != 3 {
-			t.Errorf("%s: the first is %s with %d changes, want sdpa.split with 3", level, c.Rows[1].Name, n)
+			t.Errorf("%s: first row %s with %d changes, want sdpa.split with 3", level, c.Rows[1].Name, n)
 		}
 	}
 }
 
-// A software device takes a hundred thousand times as long: slopes have three digits in a unit of their size.
+// Slopes have three digits and a unit of their size, even on a software device that takes 100,000 times as
+// long.
 func TestSlopesHaveThreeDigitsOnAnyDevice(t *testing.T) {
 	for times, want := range map[int64][3]string{
 		1: {"µs/1k pos", "10.0", " µs per"}, 1e4: {"ms/1k pos", "100", " ms per"},
@@ -183,10 +185,10 @@ func TestSlopesHaveThreeDigitsOnAnyDevice(t *testing.T) {
 		cell := made.Cell(0, col)
 		title, off := made.Columns[col].Title, math.Abs(cell.Number/float64(times)-10)
 		if title != want[0] || cell.Text != want[1] || off > 0.1 {
-			t.Errorf("%d times: %s %s, of %g µs; want %s", times, title, cell.Text, cell.Number, want)
+			t.Errorf("times × %d: %s %s, %g µs; want %s", times, title, cell.Text, cell.Number, want)
 		}
 		if said := table.Title(Verdict(c)...).String(); !strings.Contains(said, want[2]) {
-			t.Errorf("%d times: %s, want %s", times, said, want[2])
+			t.Errorf("times × %d: %s, want %s", times, said, want[2])
 		}
 	}
 }
@@ -208,8 +210,8 @@ func TestFlatSlopeIsNotReported(t *testing.T) {
 	}
 }
 
-// Of a step without a slope that can be told no row has a part, whatever its own does and its bytes say; and
-// more bytes make no step faster.
+// If the slope of the step is not significant, no row has a share of it, whatever its own slope and bytes.
+// And a larger number of bytes does not explain a step that speeds up.
 func TestInsignificantSlopeHasNoOwner(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -248,15 +250,15 @@ func TestInsignificantSlopeHasNoOwner(t *testing.T) {
 	}
 	few := &curves.Fit{N: curves.MinSlopePoints - 1, B: 100, SE: 1, Last: 7}
 	if few.Significant() || !strings.Contains(says(few, 0), "too few") {
-		t.Errorf("a slope of %d steps: %s", few.N, says(few, 0))
+		t.Errorf("slope from %d steps: %s", few.N, says(few, 0))
 	}
 }
 
-// Rows that slope alike are named together: one of them alone would be another with every step.
+// Rows with similar slopes are named together. If only one was named, it would change from step to step.
 func TestSimilarSlopesAreNamedTogether(t *testing.T) {
 	for n := 60; n < 80; n++ {
 		tr := decoded(n, "dispatch")
-		tr.Forecast.Lines[0].Courses[1].Stretches[0].Bytes = trace.Rule{100, 4} // both have more to do
+		tr.Forecast.Lines[0].Courses[1].Stretches[0].Bytes = trace.Rule{100, 4} // both have more work
 		r := rand.New(rand.NewPCG(9, 10))
 		for i := range tr.Steps {
 			d := tr.Steps[i].Dispatches
@@ -269,12 +271,13 @@ func TestSimilarSlopesAreNamedTogether(t *testing.T) {
 			t.Fatal(err)
 		}
 		if said := table.Title(Verdict(c)...).String(); !strings.Contains(said, "similar slopes, 100 % of the total") {
-			t.Errorf("of %d steps: %s", n, said)
+			t.Errorf("with %d steps: %s", n, said)
 		}
 	}
 }
 
-// What does the same work at every position slows down with the clock or the device: it owns no slope.
+// An operator that does the same work at every position slows down with the clock or the device. It owns no
+// slope.
 func TestWhatDoesTheSameWorkEverywhereDrifts(t *testing.T) {
 	tr := decoded(100, "dispatch")
 	r := rand.New(rand.NewPCG(11, 12))
@@ -299,7 +302,7 @@ func TestWhatDoesTheSameWorkEverywhereDrifts(t *testing.T) {
 	made := Table(c)
 	lines := strings.Join(Lines(c, &c.Rows[2], 8), "\n")
 	if !strings.Contains(lines, "drift  ") || !strings.Contains(lines, "75 % of the slope") {
-		t.Errorf("nothing says what drift is:\n%s", lines)
+		t.Errorf("drift is not explained:\n%s", lines)
 	}
 	for row, want := range []string{"", "25", "drift"} {
 		if got := made.Cell(row, made.Column("share")).Text; got != want {
@@ -308,7 +311,7 @@ func TestWhatDoesTheSameWorkEverywhereDrifts(t *testing.T) {
 	}
 }
 
-// Between two errors and three there is neither a slope nor none.
+// Between two and three standard errors, the verdict is neither a slope nor a constant time.
 func TestSlopeOfTwoErrorsIsUndecided(t *testing.T) {
 	f := &curves.Fit{N: 62, A: 1.1e6, B: 155.8, SE: 60.8, First: 513, Last: 574}
 	if got, want := says(f, 0), "slope not significant (2.6 σ; 3 needed)"; got != want {
@@ -323,21 +326,22 @@ func TestSlopeOfTwoErrorsIsUndecided(t *testing.T) {
 	}
 }
 
-// That a step keeps its time is known of the positions that were measured, and to what their scatter hides.
+// A constant time is only claimed for the measured positions, with the largest slope that the noise could
+// hide.
 func TestNoSlopeSaysHowLargeOneMayBe(t *testing.T) {
 	f := &curves.Fit{N: 62, A: 2.2e6, B: -1.5, SE: 42.8, First: 513, Last: 574}
 	if got, want := says(f, 0)+" · "+rate(f),
 		"decode time is constant over positions 513–574 · less than 130 µs per 1,000 positions"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	f.N = curves.MinSlopePoints - 1 // of few the error is not known either
+	f.N = curves.MinSlopePoints - 1 // with few points the error is not known either
 	if got, want := rate(f), "-1.50 ± 42.8 µs per 1,000 positions"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
 
-// A slope that is the step from one route to another is no operator's, whatever else slopes beside it; and it
-// is said that the line goes over both.
+// A slope that comes from a change of routes belongs to no operator, whatever else has a slope. The title
+// says that the fit spans both routes.
 func TestTitleExplainsTheRestOfASlope(t *testing.T) {
 	tr := decoded(100, "dispatch")
 	norm := &tr.Forecast.Lines[0].Courses[1].Stretches
@@ -349,7 +353,7 @@ func TestTitleExplainsTheRestOfASlope(t *testing.T) {
 		d := tr.Steps[i].Dispatches
 		split := int64(1000 + 10*i + r.IntN(20))
 		d[0].GPUNS = trace.Measured(split)
-		d[1].GPUNS = trace.Time{} // as what does not run on one of the sides
+		d[1].GPUNS = trace.Time{} // as a dispatch that does not run on one side
 		tr.Steps[i].GPU.BusyNS = trace.Measured(split + int64(20*i))
 	}
 	said := func() string {
@@ -369,16 +373,16 @@ func TestTitleExplainsTheRestOfASlope(t *testing.T) {
 	}
 	*norm = (*norm)[:1]
 	if got := said(); strings.Contains(got, "routes change") {
-		t.Errorf("none does: %s", got)
+		t.Errorf("no route changes: %s", got)
 	}
 	tr.Steps = tr.Steps[:50]
 	*norm = append(*norm, other)
 	if got := said(); strings.Contains(got, "routes change") {
-		t.Errorf("none does up to there: %s", got)
+		t.Errorf("no route changes up to there: %s", got)
 	}
 }
 
-// Exact quantities of a row are those of its dispatches' plans, added up.
+// The exact quantities of a row are the sums over the plans of its dispatches.
 func TestExactIsTheSumOfThePlans(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tr := decoded(10, "off")
@@ -401,7 +405,7 @@ func TestExactIsTheSumOfThePlans(t *testing.T) {
 			}
 		}
 		if _, ok := c.Exact(&c.Rows[0], curves.Grid, c.Line.To+1); ok {
-			t.Fatal("past the line's end there is a grid")
+			t.Fatal("there is a grid past the end of the line")
 		}
 	})
 }
@@ -443,7 +447,7 @@ func BenchmarkCurves(b *testing.B) {
 	}
 }
 
-// No two marks of an axis may look alike, however flat what is drawn against it.
+// All labels of an axis differ, however flat the data is.
 func TestMarksOfAnAxisDiffer(t *testing.T) {
 	for _, ends := range [][2]float64{
 		{26.09e6, 26.11e6}, {25e6, 31e6}, {999e3, 1.01e6}, {4.9e3, 5.1e3}, {1900, 1901}, {1e3, 50e6},
@@ -456,7 +460,7 @@ func TestMarksOfAnAxisDiffer(t *testing.T) {
 	}
 }
 
-// Nothing is 0 in any unit.
+// Zero is shown as 0 in every unit.
 func TestAnAxisFromNothingBeginsAtZero(t *testing.T) {
 	for _, q := range curves.Quantities() {
 		if got := AxisText(q, 0, 1.47e6)(0); got != "0" {
@@ -465,7 +469,7 @@ func TestAnAxisFromNothingBeginsAtZero(t *testing.T) {
 	}
 }
 
-// A route is the fastest where its quartiles are apart from those of all others, of five runs or more.
+// A route is the fastest if its quartiles do not overlap those of any other, with at least five runs.
 func TestFastestListsAllIndistinguishableRoutes(t *testing.T) {
 	trial := func(tokens int, route string, ns, half int64, n int) trace.Trial {
 		return trace.Trial{Tokens: tokens, Route: route, NS: ns, Q1NS: ns - half, Q3NS: ns + half, N: n}
@@ -482,11 +486,11 @@ func TestFastestListsAllIndistinguishableRoutes(t *testing.T) {
 	}
 }
 
-// An operator without routes, which was timed all the same, has none that is the fastest.
+// An operator without routes has no fastest route, even if it was timed.
 func TestOperatorsWithoutRoutesHaveNoFastest(t *testing.T) {
 	r := curves.CurveRow{Trials: []trace.Trial{{Tokens: 1, NS: 100, N: 5}, {Tokens: 512, NS: 120, N: 5}}}
 	if got := routesOver(r.Fastest()); got != "" {
-		t.Errorf("it has %q", got)
+		t.Errorf("got %q", got)
 	}
 	var lines []string
 	trialLines((&curves.Curves{}), &r, func(format string, args ...any) {
@@ -498,8 +502,8 @@ func TestOperatorsWithoutRoutesHaveNoFastest(t *testing.T) {
 	}
 }
 
-// What others take in for a single row is not to be timed in isolation there, wherever a cursor stands: that
-// would be refused, with what comes behind.
+// A dispatch that is fused into others for a single row cannot be timed in isolation there, wherever the
+// cursor is. The request would be refused, together with those after it.
 func TestCrossingsAreWhereThereIsSomethingToTime(t *testing.T) {
 	tr := decoded(3, "dispatch")
 	l := &tr.Forecast.Lines[1]

@@ -12,7 +12,7 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// The changes of a course are where its plans, looked at place by place, differ from the one before.
+// The changes of a dispatch are the positions where its plan differs from the previous one.
 func TestChangesAreWherePlansDiffer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tr := tracetest.Random(t)
@@ -42,8 +42,8 @@ func TestChangesAreWherePlansDiffer(t *testing.T) {
 	})
 }
 
-// splitsForecast is a dispatch that decodes with a workgroup for each 64 positions, and does not run in
-// prompts of more than one token.
+// splitsForecast is the forecast of a dispatch that decodes with a workgroup for every 64 positions. It does
+// not run in prompts of more than one token.
 func splitsForecast() *trace.Trace {
 	one := trace.Rule{1}
 	grid := func(x int64) [3]trace.Rule { return [3]trace.Rule{{x}, one, one} }
@@ -92,7 +92,7 @@ func TestChangesAroundAStep(t *testing.T) {
 		t.Fatal(err)
 	}
 	x := analyze.NewIndex(tr)
-	type around struct{ Previous, Next int } // 0: none
+	type around struct{ Previous, Next int } // 0 for none
 	of := func(c curves.Changes) (a around) {
 		if c.Previous != nil {
 			a.Previous = c.Previous.At
@@ -105,7 +105,7 @@ func TestChangesAroundAStep(t *testing.T) {
 	for step, want := range []around{{0, 64}, {64, 128}, {128, 192}, {192, 0}} {
 		c, ok := curves.Around(x, step, 0, trace.AlongPosition)
 		if got := of(c); !ok || got != want {
-			t.Errorf("s%d: %+v %v, want %+v", step, got, ok, want)
+			t.Errorf("s%d: changes %+v %v, want %+v", step, got, ok, want)
 		}
 		c, ok = curves.Around(x, step, 0, trace.AlongTokens)
 		if !ok || of(c) != (around{0, 2}) || c.Next.To != nil || c.Next.From.Route != "flash" {
@@ -117,7 +117,7 @@ func TestChangesAroundAStep(t *testing.T) {
 		t.Errorf("the next change of s2 is %+v, want 3 to 4", c.Next)
 	}
 	if _, ok := curves.Around(x, 4, 0, trace.AlongPosition); ok {
-		t.Error("a step of 7 tokens is on no line along the position, and has changes there")
+		t.Error("a step of 7 tokens has changes along the position, where it has no line")
 	}
 	if c, ok := curves.Around(x, 4, 0, trace.AlongTokens); !ok || of(c) != (around{2, 0}) {
 		t.Errorf("a step of 7 tokens: %+v %v", c, ok)
