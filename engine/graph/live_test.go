@@ -220,7 +220,7 @@ func TestAskedRoutesAreTakenOrRefused(t *testing.T) {
 		{"routed", "none", "route routed=none: r has one, many"},
 		{"elsewhere", "one", "elsewhere=one: routed"},
 		{"routed@s", "one", "routed@s=one: r"},
-		{"routed@r", "one", "one many, rows > 1)"},
+		{"routed@r", "one", "one many rows > 1"},
 	} {
 		if _, _, err := build(graphtest.Rows, test.target, test.route); !errors.Is(err, graph.ErrRoute) ||
 			!graphtest.Mentions(err, test.want) {
