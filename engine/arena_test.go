@@ -13,8 +13,8 @@ import (
 	"gpuscope/trace"
 )
 
-// shifts are dispatches of one kernel in a row, whose only param goes by the position and by which they are.
-// before, if it is not nil, adds what stands before each.
+// shifts builds n consecutive dispatches of one kernel. Their only param is computed from the position and
+// the dispatch's index. If before is not nil, it adds an operator before each dispatch.
 func shifts(t *testing.T, dev *fake.Device, n int, param func(pos, i int) int,
 	before func(b *graph.Builder, i int, x graph.ValueID) graph.ValueID,
 ) (*Executor, graph.ValueID) {
@@ -36,8 +36,8 @@ func shifts(t *testing.T, dev *fake.Device, n int, param func(pos, i int) int,
 	return x, pos
 }
 
-// Between any two operators that read the position stands one that does not: their params are neighbours all
-// the same.
+// Any two operators that read the position are separated by one that does not. Their params are adjacent all
+// the same, so that one write updates all of them.
 func TestParamsThatReadSymIntsAreWrittenTogether(t *testing.T) {
 	const layers = 8
 	x, pos := shifts(t, fake.New(fake.Options{}), layers, func(pos, _ int) int { return pos },
@@ -61,7 +61,7 @@ func TestParamsThatReadSymIntsAreWrittenTogether(t *testing.T) {
 
 func TestEqualDispatchesShareAParamsBlock(t *testing.T) {
 	const layers = 4
-	apart := func(pos, i int) int { // every second layer from position 10 on
+	apart := func(pos, i int) int { // every second layer differs from position 10 on
 		if pos >= 10 {
 			return 100*pos + i%2
 		}
@@ -98,7 +98,7 @@ func TestEqualDispatchesShareAParamsBlock(t *testing.T) {
 	}
 }
 
-// A step that was prepared reads what was in force when it was, whatever block that lies in.
+// A prepared step reads the params that were current when it was prepared, whichever block they are in.
 func TestStepsInFlightReadTheirOwnBlock(t *testing.T) {
 	apart := func(pos, i int) int { return pos * (1 + i) }
 	var got []int
@@ -107,7 +107,7 @@ func TestStepsInFlightReadTheirOwnBlock(t *testing.T) {
 		got = append(got, int(binary.LittleEndian.Uint32(d.Bound[len(d.Bound)-1].Bytes)))
 	}
 	x, pos := shifts(t, dev, 2, apart, nil)
-	for at := range 4 { // each is sent before the one before it is waited for
+	for at := range 4 { // sends each step before it waits for the previous one
 		in := &graph.StepInput{SymInts: []graph.SymIntValue{{Value: pos, Int: int64(at)}}}
 		err := errors.Join(x.Prepare(context.Background(), in, TimingOff), x.Send(in))
 		if at > 0 {

@@ -19,7 +19,7 @@ import (
 	"gpuscope/trace"
 )
 
-// each are sets of one dispatch, of all that ran.
+// each returns a set for every dispatch that ran.
 func each(x *Executor) (sets [][]trace.DispatchID) {
 	for _, id := range x.Live().Active() {
 		sets = append(sets, []trace.DispatchID{id})
@@ -27,7 +27,7 @@ func each(x *Executor) (sets [][]trace.DispatchID) {
 	return sets
 }
 
-// scripted makes the time of a dispatch depend on its kernel and grid, so that few take the same.
+// scripted computes a dispatch's duration from its kernel and grid, so that few dispatches take equally long.
 func scripted(kernel string, x, y, z uint32) int64 { return int64(1000*len(kernel)) + 32*int64(x*y*z) }
 
 func TestCostOfASetIsItsDispatchesTime(t *testing.T) {
@@ -74,7 +74,7 @@ func TestCostOfASetIsItsDispatchesTime(t *testing.T) {
 	}
 }
 
-// A dispatch may hide another: without the one the other takes longer.
+// A cost is negative if a dispatch makes another one faster: without the first, the second takes longer.
 func TestCostMayBeNegative(t *testing.T) {
 	r := newRig(t, fake.Options{})
 	hidden := false
@@ -102,13 +102,13 @@ func TestCostMayBeNegative(t *testing.T) {
 	}
 }
 
-// Each set is left out five times in a row, in another order each time; whole runs stand behind each. One
-// more behind each round is for the wall time.
+// Each set is skipped in five consecutive runs, in another order in each round. Whole runs follow each set.
+// One more run after each round measures the wall time.
 func TestRoundsSkipSetsBetweenWholeRuns(t *testing.T) {
 	r := newRig(t, fake.Options{})
 	r.mustStep(t, 7, 5)
 	n := 0
-	var runs []int // dispatches of each that are left out
+	var runs []int // number of dispatches that each run skips
 	active := r.x.Live().Active()
 	r.dev.OnDispatch = func(d fake.Dispatch) { compute(d); n++ }
 	r.dev.Fault = func(c fake.Call) error {
@@ -129,7 +129,7 @@ func TestRoundsSkipSetsBetweenWholeRuns(t *testing.T) {
 	}
 	runs = append(runs[1:], len(active)-n)
 	orders := map[string]bool{}
-	row := runs[2:] // behind the whole step, and that for the wall time
+	row := runs[2:] // skips the first whole run and its run for the wall time
 	for range rows {
 		var without []int
 		for range sets {
@@ -140,12 +140,12 @@ func TestRoundsSkipSetsBetweenWholeRuns(t *testing.T) {
 			without, row = append(without, set), row[7:]
 		}
 		if row[0] != 0 {
-			t.Fatalf("%d dispatches are left out of the run behind a round", row[0])
+			t.Fatalf("the run after a round skips %d dispatches", row[0])
 		}
 		row = row[1:]
 		orders[fmt.Sprint(without)] = true
 		if slices.Sort(without); !slices.Equal(without, []int{1, 2, 3, 4}) {
-			t.Errorf("a round leaves out %v", without)
+			t.Errorf("a round skips %v", without)
 		}
 	}
 	if len(row) > 0 || len(orders) < 4 {
@@ -153,8 +153,8 @@ func TestRoundsSkipSetsBetweenWholeRuns(t *testing.T) {
 	}
 }
 
-// Where there is no time for all sets those have a figure that come first, and the others are the first the
-// next time.
+// If there is not enough time for all sets, the first ones get a result. The next measurement starts with the
+// others.
 func TestUnmeasuredSetsComeFirstNextTime(t *testing.T) {
 	r := newRig(t, fake.Options{})
 	r.mustStep(t, 7, 5)
@@ -180,7 +180,7 @@ func TestUnmeasuredSetsComeFirstNextTime(t *testing.T) {
 	}
 }
 
-// What is left of the time when the first round breaks off is no round more.
+// A round is started only if it can finish within the time limit.
 func TestNoRoundIsBegunThatWouldEndLater(t *testing.T) {
 	for within, want := range map[time.Duration]int{
 		time.Second / 2: 0, 1050 * time.Millisecond: 0, 2900 * time.Millisecond: 0,
@@ -196,8 +196,8 @@ func TestNoRoundIsBegunThatWouldEndLater(t *testing.T) {
 	}
 }
 
-// On a software device other programs hold up several runs one behind the other: none of a set stand in a
-// row, and medians say what they take.
+// On a software device, other programs can delay several consecutive runs. There the runs of a set are not
+// consecutive, and the cost is a median, so that delays do not change it.
 func TestRunsThatAreHeldUpSayNothing(t *testing.T) {
 	r := newRig(t, fake.Options{})
 	held, random := int64(1), rand.New(rand.NewPCG(1, 2))
@@ -224,22 +224,22 @@ func TestRunsThatAreHeldUpSayNothing(t *testing.T) {
 	}
 }
 
-// A run without a set is held against as many whole runs before it as behind it: a clock that drifts says
-// nothing.
+// A run without a set is compared with equally many whole runs before and after it, so that the drift of a
+// clock cancels out.
 func TestAGainIsAgainstTheWholeRunsAround(t *testing.T) {
 	m := &costRun{}
 	for i := range int64(2*around + 3) {
 		m.whole = append(m.whole, 100+10*i)
 	}
 	for after := 1; after < len(m.whole); after++ {
-		now := int64(95 + 10*after) // between its neighbours
+		now := int64(95 + 10*after) // halfway between its neighbours
 		if got := m.gain(partRun{ns: now - 7, after: after}); got != 7 {
-			t.Errorf("behind %d whole runs: %d, want 7", after, got)
+			t.Errorf("after %d whole runs: gain %d, want 7", after, got)
 		}
 	}
-	m.whole[0] = 100000 // too far from the next to count
+	m.whole[0] = 100000 // too far from the run below to count
 	if got := m.gain(partRun{ns: 0, after: around + 1}); got != 105+10*around {
-		t.Errorf("a run %d before counts: %d", around+1, got)
+		t.Errorf("a whole run %d runs earlier counts: gain %d", around+1, got)
 	}
 }
 
@@ -270,7 +270,7 @@ func TestTimeEndsRoundsButNotTheFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	if done != 100 || told != len(sets)+1 {
-		t.Errorf("it ends at %d per cent and was told %d times, want %d", done, told, len(sets)+1)
+		t.Errorf("progress ended at %d percent after %d reports, want %d reports", done, told, len(sets)+1)
 	}
 	for _, c := range got.Sets {
 		if c.N != 1 {
@@ -279,8 +279,8 @@ func TestTimeEndsRoundsButNotTheFirst(t *testing.T) {
 	}
 }
 
-// What is measured again joins what was measured of the same step, set by set: n grows, and so does what is
-// known of how much the runs scatter.
+// A second measurement of the same step is added to the first, set by set: n grows, and the variation of the
+// runs becomes known better.
 func TestSamplesOfOneStepAreAddedUp(t *testing.T) {
 	r := newRig(t, fake.Options{})
 	took := int64(1000)
@@ -318,7 +318,8 @@ func TestSamplesOfOneStepAreAddedUp(t *testing.T) {
 	}, 2, other, row)
 }
 
-// costsOfRandomGraph measures random sets of a random graph, is stopped at times, and looks for what differs.
+// costsOfRandomGraph measures random sets of a random graph, is sometimes cancelled, and checks that no value
+// changed.
 func costsOfRandomGraph(t *rapid.T, dev gpu.Device) {
 	r := newRandomRun(t, dev)
 	x := r.x
@@ -343,7 +344,7 @@ func costsOfRandomGraph(t *rapid.T, dev gpu.Device) {
 	if _, err := x.Costs(ctx, sets, o); err != nil && !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	for _, v := range x.g.Outputs() { // on the device, and as the step gave them
+	for _, v := range x.g.Outputs() { // compares the device's memory and the step's outputs
 		now, told := make([]byte, x.LiveSize(v)), make([]byte, x.LiveSize(v))
 		if err := x.ReadValue(v, now); err != nil {
 			t.Fatal(err)
@@ -370,7 +371,7 @@ func TestCancelKeepsTheCostsMeasuredSoFar(t *testing.T) {
 	runs := 0
 	got, err := r.x.Costs(ctx, each(r.x), CostOptions{Progress: func(_ string, done, total int) error {
 		if want := 100 * runs / (n * CostRounds); done != want || total != 100 {
-			t.Errorf("%d of %d, want %d per cent", done, total, want)
+			t.Errorf("%d of %d, want %d percent", done, total, want)
 		}
 		if runs++; runs == n+3 {
 			cancel()

@@ -13,7 +13,7 @@ import (
 	"gpuscope/trace"
 )
 
-// touchKernel adds one to each of n words: enough to be right or wrong, too little to take time.
+// touchKernel adds one to each of n words. The result can be checked, and the kernel takes almost no time.
 var touchKernel = &graph.Kernel{
 	Name: "touch", WorkgroupSize: [3]uint32{64, 1, 1},
 	Storage: []graph.Storage{{Name: "x", Elem: "u32"}, {Name: "y", Elem: "u32", Access: gpu.ReadWrite}},
@@ -49,7 +49,8 @@ func touch(b *graph.Builder, name string, in graph.ValueID) graph.ValueID {
 	return out
 }
 
-// touches is a graph of n touches: a chain, each waiting for the one before, or a row of independent ones.
+// touches builds a graph of n touches. They form a chain, in which each waits for the previous one, or are
+// independent.
 func touches(t testing.TB, limits gpu.Limits, n int, chain bool) (g *graph.Graph, in, out graph.ValueID) {
 	b := graph.NewBuilder(limits)
 	in = b.Input("x", graph.U32, []int{1}, []int{1000})
@@ -99,7 +100,8 @@ func TestEngineRunsOnTheDevice(t *testing.T) {
 	}
 }
 
-// BenchmarkLevels shows what a barrier costs: 64 dispatches in a chain of 64 levels, and in a row of one.
+// BenchmarkLevels shows what a barrier costs: 64 dispatches in a chain have 64 levels, 64 independent ones
+// have one.
 func BenchmarkLevels(b *testing.B) {
 	for name, chain := range map[string]bool{"chain": true, "row": false} {
 		b.Run(name, func(b *testing.B) {

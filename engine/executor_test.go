@@ -54,7 +54,7 @@ func TestNewSymIntWritesOneShortParamsRange(t *testing.T) {
 	r := newRig(t, fake.Options{})
 	r.mustStep(t, 7, 7)
 	r.mustStep(t, 7, 6)
-	// cut reads the SymInt and is first in the arena; b.f0, b.f1 and b.add follow its dims and come later.
+	// cut reads the SymInt and is first in the arena; b.f0, b.f1 and b.add depend on its dims and come later.
 	var log []string
 	r.dev.ResetCounts()
 	r.mustStep(t, 7, 5)
@@ -73,7 +73,7 @@ func TestStepAtEachTimingLevel(t *testing.T) {
 	r.dev.Duration = func(string, uint32, uint32, uint32) int64 { return 1000 }
 	rec := NewRecorder(r.x)
 	n := len(r.x.live.Active())
-	var blocks []string // the rig has no layers: each operator is one
+	var blocks []string // the rig has no layers, so each operator is a block
 	for _, id := range r.x.live.Active() {
 		if name := r.x.g.Ops[r.x.g.Dispatches[id].Op].Name; !slices.Contains(blocks, name) {
 			blocks = append(blocks, name)
@@ -109,7 +109,7 @@ func TestStepAtEachTimingLevel(t *testing.T) {
 			}
 		}
 		if test.level == TimingBlock && (!slices.Equal(names, blocks) || left != 0) {
-			t.Errorf("blocks %v, want %v; %d dispatches are in none", names, blocks, left)
+			t.Errorf("blocks %v, want %v; %d dispatches are in no block", names, blocks, left)
 		} else if test.level != TimingBlock && names != nil {
 			t.Errorf("%v: blocks %v", test.level, names)
 		}
@@ -143,7 +143,7 @@ func TestDeviceWithoutTimestampsIsTimedByWallOnly(t *testing.T) {
 	}
 }
 
-// A reader joins the operator's name and the label, so the label is the slot's alone.
+// The trace's readers add the operator's name, so the label is only the slot's name.
 func TestDispatchIsLabelledByItsSlotAlone(t *testing.T) {
 	r := newRig(t, fake.Options{})
 	d := r.x.g.Describe()
@@ -157,7 +157,7 @@ func TestDispatchIsLabelledByItsSlotAlone(t *testing.T) {
 	}
 }
 
-// The fake counts barriers by the rule of the native library, on the buffers that it was given.
+// The fake device counts barriers by the native library's rule, for the buffers that it is given.
 func TestLevelsAreTheDevicesBarriers(t *testing.T) {
 	graphtest.Draws(t, 500)
 	rapid.Check(t, func(t *rapid.T) {
@@ -167,7 +167,7 @@ func TestLevelsAreTheDevicesBarriers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x.firstPiece = math.MaxInt // what the device counts is of one submit
+		x.firstPiece = math.MaxInt // one submit, because the device counts levels per submit
 		for range 3 {
 			n := rapid.SampledFrom([]int{1, 7}).Draw(t, "rows")
 			var in graph.StepInput
@@ -182,7 +182,7 @@ func TestLevelsAreTheDevicesBarriers(t *testing.T) {
 				)
 			}
 			if err := x.Step(context.Background(), &in, TimingOff); err != nil {
-				t.Skip("operands of two lengths")
+				t.Skip("operands of different lengths")
 			}
 			if got, want := len(x.live.Levels()), dev.Levels(); got != want {
 				t.Fatalf("%d rows: %d levels, the device saw %d", n, got, want)
@@ -191,7 +191,7 @@ func TestLevelsAreTheDevicesBarriers(t *testing.T) {
 	})
 }
 
-// Each level but the first has a reason that the graph's own reads and writes bear out.
+// Every level but the first has a reason that matches the reads and writes of the graph.
 func TestEveryLevelSaysWhatItsBarrierWaitsFor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g, inputs, _ := graphtest.RandomGraph(t, gpu.DefaultLimits())
@@ -206,7 +206,7 @@ func TestEveryLevelSaysWhatItsBarrierWaitsFor(t *testing.T) {
 			}
 		}
 		if l.Propagate() != nil {
-			t.Skip("operands of two lengths")
+			t.Skip("operands of different lengths")
 		}
 		l.Commit()
 		uses := func(d trace.DispatchID, memory int, access gpu.Access) bool {
@@ -230,7 +230,7 @@ func TestEveryLevelSaysWhatItsBarrierWaitsFor(t *testing.T) {
 				after, before = gpu.ReadWrite, gpu.ReadWrite
 			}
 			user := w.Dispatch
-			if p := l.Pass(user); l.Pass(w.For) != p { // whoever uses it first
+			if p := l.Pass(user); l.Pass(w.For) != p { // in another pass: the first dispatch that uses it
 				for !uses(user, m, after) && l.Pass(user) == p {
 					user++
 				}
@@ -241,7 +241,7 @@ func TestEveryLevelSaysWhatItsBarrierWaitsFor(t *testing.T) {
 		}
 		for i, d := range l.Levels() {
 			if begins[d] != (i > 0) {
-				t.Fatalf("level %d begins with dispatch %d, of which the waits are %v", i, d, l.Waits())
+				t.Fatalf("level %d begins with dispatch %d, the waits are %v", i, d, l.Waits())
 			}
 		}
 		if len(begins) > max(0, len(l.Levels())-1) {
@@ -280,7 +280,7 @@ func TestEverythingIsReleased(t *testing.T) {
 	} {
 		dev.FailNth(kind, 1, errors.New("injected"))
 		if _, err := Load(dev, g, graph.LiveOptions{}, nil); err == nil {
-			t.Errorf("%v failed and Load did not", kind)
+			t.Errorf("%v failed but Load succeeded", kind)
 		}
 	}
 	x, err := Load(dev, g, graph.LiveOptions{}, nil)
@@ -289,7 +289,7 @@ func TestEverythingIsReleased(t *testing.T) {
 	}
 	x.Release()
 	if live := fmt.Sprint(dev.Live()); strings.ContainsAny(live, "123456789") {
-		t.Errorf("left on the device: %s", live)
+		t.Errorf("objects left on the device: %s", live)
 	}
 }
 
@@ -366,7 +366,7 @@ func TestUnreadOutputIsRefused(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := ex.Output(y, dst); !errors.Is(err, ErrNotRead) {
-		t.Errorf("what an earlier step read was handed out: %v", err)
+		t.Errorf("Output returned what an earlier step read: %v", err)
 	}
 }
 
@@ -425,7 +425,7 @@ func TestStepThatNeverRanLeavesTheNextCold(t *testing.T) {
 	}
 	r.mustStep(t, 7, 7)
 	if _, s := rec.Step(); s.Cold {
-		t.Error("the second is")
+		t.Error("the second step is cold")
 	}
 }
 
@@ -442,7 +442,7 @@ func TestLiveBytesAreAPartOfAllocatedBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ex.Release()
-	// x, the two slots that the chain takes turns in, one of them r's scratch at the end, and r.
+	// x, the two slots between which the chain alternates (one of them is r's scratch at the end), and r.
 	for _, n := range []int{graphtest.Rows, 7} {
 		if n != graphtest.Rows {
 			if err := graphtest.Resize(ex.live, x, n, graphtest.Width); err != nil {
@@ -454,7 +454,7 @@ func TestLiveBytesAreAPartOfAllocatedBytes(t *testing.T) {
 			t.Errorf("%d rows: %d live bytes, want %d", n, got, want)
 		}
 		if n == graphtest.Rows && ex.allocated-int64(len(ex.arena.shadow)) != want {
-			t.Errorf("%d bytes allocated, all of %d live", ex.allocated, want)
+			t.Errorf("%d bytes allocated, want the %d live bytes", ex.allocated, want)
 		}
 	}
 }
@@ -485,11 +485,11 @@ func TestGraphOfNoDispatchesRuns(t *testing.T) {
 	}
 }
 
-// A position changes a plan with every token: a recorder that kept them all would grow for as long as the
+// The position changes a plan with every token. A recorder that kept all plans would grow for as long as the
 // session lasts.
 func TestRecorderForgetsOldPlans(t *testing.T) {
 	r := newRig(t, fake.Options{NoLog: true})
-	r.dev.OnDispatch = nil // thousands of steps of which nobody reads a number
+	r.dev.OnDispatch = nil // thousands of steps whose results are not checked
 	rec := NewRecorder(r.x)
 	idAt := func(cut int) trace.PlanID {
 		if err := r.x.Step(context.Background(), r.input(7, cut), TimingOff); err != nil {
@@ -524,7 +524,7 @@ func TestRecorderForgetsOldPlans(t *testing.T) {
 	}
 }
 
-// A slot of one use is bound where a corner takes any route, which need not be the first.
+// A slot with a single kernel serves whatever route a corner chooses, not only the first.
 func TestSingleUseSlotIsBoundForEveryRoute(t *testing.T) {
 	dev := fake.New(fake.Options{})
 	defer dev.Release()

@@ -39,7 +39,7 @@ func TestFailureAnywhereIsFollowedByARightStep(t *testing.T) {
 				t.Fatalf("%v %d: %v", kind, nth, err)
 			}
 			if _, err := r.x.Output(r.of, make([]byte, 4)); !errors.Is(err, ErrNotRead) {
-				t.Fatalf("%v %d: an output of a failed step was handed out: %v", kind, nth, err)
+				t.Fatalf("%v %d: Output returned a value of a failed step: %v", kind, nth, err)
 			}
 			r.x.SetCheck(true)
 			r.mustStep(t, n, n-1)
@@ -50,20 +50,20 @@ func TestFailureAnywhereIsFollowedByARightStep(t *testing.T) {
 	}
 }
 
-// fataler is a test, of testing or of rapid.
+// fataler is a test of package testing or of package rapid.
 type fataler interface {
 	Helper()
 	Fatalf(format string, args ...any)
 }
 
-// checkPlans holds the recorder's plans in force against the executor's.
+// checkPlans compares the recorder's current plans with the executor's.
 func checkPlans(t fataler, x *Executor, rec *Recorder, s trace.Step) {
 	t.Helper()
 	for i, id := range x.live.Active() {
 		_, k := x.live.Launch(id)
 		got, known := rec.shapes.PlanID(x.live, id)
 		if !known || got != s.Dispatches[i].Plan {
-			t.Fatalf("dispatch %d (%s): the step says plan %d, in force is %d", id, k.Name,
+			t.Fatalf("dispatch %d (%s): the step has plan %d, the current plan is %d", id, k.Name,
 				s.Dispatches[i].Plan, got)
 		}
 	}
@@ -105,7 +105,7 @@ func TestRefusedOrCancelledStepLeavesTheDeviceAlone(t *testing.T) {
 				t.Fatalf("error %v, want %q", err, test.want)
 			}
 			if len(r.dev.Log) != 0 {
-				t.Errorf("the device heard of it: %v", r.dev.Log)
+				t.Errorf("the device was called: %v", r.dev.Log)
 			}
 			if d := cmp.Diff(before, graphtest.State(r.x.live)); d != "" {
 				t.Error(d)
@@ -117,7 +117,7 @@ func TestRefusedOrCancelledStepLeavesTheDeviceAlone(t *testing.T) {
 func TestCancelIsHeardBetweenSubmits(t *testing.T) {
 	r := newRig(t, fake.Options{})
 	r.mustStep(t, 7, 7)
-	r.x.rates = rates{1e9, 1e9, 1} // every operator looks long
+	r.x.rates = rates{1e9, 1e9, 1} // every operator is expected to take long
 	ctx, cancel := context.WithCancel(context.Background())
 	submits := 0
 	r.dev.Fault = func(c fake.Call) error {
@@ -180,9 +180,9 @@ func TestCheckCatchesWhatIsStale(t *testing.T) {
 		r.mustStep(t, 7, 7)
 		r.x.SetCheck(true)
 		if err := graphtest.Resize(r.x.live, r.n, 1); err == nil {
-			t.Fatal("a SymInt took dims")
+			t.Fatal("a SymInt accepted dims")
 		}
-		// A commit whose params never reach the device.
+		// Commits without uploading the params.
 		if err := errors.Join(r.x.live.SetInt(r.n, 5), r.x.live.Propagate()); err != nil {
 			t.Fatal(err)
 		}

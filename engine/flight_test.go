@@ -19,14 +19,14 @@ import (
 	"gpuscope/trace"
 )
 
-// hop is a step of a chain: rows that go in, what they are cut to, and whether they are what the step before
-// gave.
+// hop is a step of a chain: its input rows, the rows that it keeps, and whether its input is the output of
+// the previous step.
 type hop struct {
 	rows, cut int
 	fed       bool
 }
 
-// chainInput is the input of a hop whose data, where it does not come from the device, is data.
+// chainInput returns the input of a hop. It uses data unless the input is on the device.
 func (r *rig) chainInput(h hop, data []byte) *graph.StepInput {
 	in := r.input(h.rows, h.cut)
 	in.Inputs[0].Data = data
@@ -36,7 +36,7 @@ func (r *rig) chainInput(h hop, data []byte) *graph.StepInput {
 	return in
 }
 
-// oneByOne gives what each hop gives, where every step is over before the next begins.
+// oneByOne returns the output of each hop if every step finishes before the next begins.
 func (r *rig) oneByOne(t testing.TB, hops []hop, each func()) (gave [][]uint32) {
 	t.Helper()
 	for _, h := range hops {
@@ -50,9 +50,9 @@ func (r *rig) oneByOne(t testing.TB, hops []hop, each func()) (gave [][]uint32) 
 	return gave
 }
 
-// ahead gives the same where each step is prepared, and with pipelined sent too, before the one before it is
-// finished. each is called when the shapes of a step are in force, and gives what is to be called when it has
-// ended.
+// ahead returns the same outputs, but prepares each step before the previous one has finished, and if
+// pipelined also submits it. It calls each when the shapes of a step are current, and calls the returned
+// function when that step has ended.
 func (r *rig) ahead(hops []hop, pipelined bool, each func() func()) (gave [][]uint32, err error) {
 	ctx := context.Background()
 	var next *graph.StepInput
@@ -96,7 +96,7 @@ func (r *rig) ahead(hops []hop, pipelined bool, each func() func()) (gave [][]ui
 	return gave, err
 }
 
-// lateRecords makes records of steps as soon as it is known what they took.
+// lateRecords makes the record of each step as soon as its GPU time is known.
 type lateRecords struct {
 	*rig
 	rec  *Recorder
@@ -104,14 +104,14 @@ type lateRecords struct {
 	told []trace.Step
 }
 
-// late is a rig whose steps take times of their own.
+// late returns a rig whose steps have different durations.
 func late(t testing.TB) *lateRecords {
 	r := newRig(t, fake.Options{NoLog: true, Info: gpu.AdapterInfo{Name: "GPU"}})
 	r.dev.Duration = func(_ string, x, y, z uint32) int64 { return int64(x*y*z) * 1000 }
 	return &lateRecords{rig: r, rec: NewRecorder(r.x)}
 }
 
-// take takes in the snapshot of the last step that ended.
+// take adds the snapshot of the step that ended last.
 func (l *lateRecords) take(s *Snapshot) {
 	l.held = append(l.held, s)
 	l.tell()
@@ -128,7 +128,7 @@ func (l *lateRecords) tell() {
 	l.held = nil
 }
 
-// spans are what the GPU was at each step, in ns; 0 where it is not known.
+// spans returns the GPU time of each step in ns, or 0 if it is not known.
 func spans(told []trace.Step) (list []int64) {
 	for i := range told {
 		ns := int64(0)
@@ -152,9 +152,9 @@ func drawHops(t *rapid.T) []hop {
 	return hops
 }
 
-// Whatever the shapes, and whether its data comes from the host or from the step before, a step gives the
-// same one by one, prepared ahead, and pipelined; and its record is the same, and what it took on the GPU,
-// whichever steps bring that to the host.
+// For any shapes, and with input from the host or from the previous step, a step gives the same output when
+// it runs alone, prepared ahead, or pipelined. Its record and its GPU time are also the same, whichever steps
+// copy the timestamps to the host.
 func TestPipelinedStepsMatchSingleSteps(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		hops := drawHops(rt)
@@ -173,7 +173,7 @@ func TestPipelinedStepsMatchSingleSteps(t *testing.T) {
 			n := 0
 			gave, err := r.ahead(hops, way == "pipelined", func() func() {
 				s := r.rec.Shapes()
-				if resolves[n] { // the next step that is prepared
+				if resolves[n] { // for the next step that is prepared
 					r.x.sheets.resolved = time.Time{}
 				}
 				n++
@@ -201,13 +201,13 @@ func TestPipelinedStepsMatchSingleSteps(t *testing.T) {
 				rt.Fatalf("%s of %v: records\n%s", way, hops, d)
 			}
 			if !r.x.Stands() {
-				rt.Fatalf("%s: the last step does not stand", way)
+				rt.Fatalf("%s: the last step cannot be replayed", way)
 			}
 		}
 	})
 }
 
-// bare are records of steps without their times.
+// bare returns records of steps without their times.
 func bare(told []trace.Step) (list []trace.Step) {
 	for _, step := range told {
 		step.CPU, step.GPU, step.Resize.NS, step.Cold = trace.CPU{}, nil, trace.Time{}, false
@@ -225,8 +225,8 @@ func bare(told []trace.Step) (list []trace.Step) {
 	return list
 }
 
-// What the device hears, and in which order: the next step is recorded, and pipelined also submitted, before
-// anybody waits; params are written with it, and a step that is fed by the device has no other write.
+// Checks the order of the device calls. The next step is recorded, and if pipelined also submitted, before
+// the host waits. Its params are written then, and a step whose input is on the device has no other write.
 func TestStepsInFlightReachTheDeviceInOrder(t *testing.T) {
 	hops := []hop{{rows: 7, cut: 7}, {rows: 7, cut: 6, fed: true}, {rows: 6, cut: 6}}
 	for pipelined, want := range map[bool]string{
@@ -258,9 +258,8 @@ func TestStepsInFlightReachTheDeviceInOrder(t *testing.T) {
 	}
 }
 
-// Where steps are given up, or fail wherever they are, nothing runs that was not sent, the last step is not
-// there to be run again, and the next one is right. What a step took on the GPU is told as it was or, where
-// that failed to come, not at all.
+// If steps are abandoned, or fail at any call, no unsent step runs, the last step cannot be replayed, and the
+// next step is correct. A step's GPU time is reported correctly or, if it could not be read, not at all.
 func TestCancelledStepsLeaveTheNextCorrect(t *testing.T) {
 	hops := []hop{
 		{rows: 7, cut: 7}, {rows: 7, cut: 6, fed: true}, {rows: 6, cut: 5, fed: true}, {rows: 1, cut: 1},
@@ -287,17 +286,17 @@ func TestCancelledStepsLeaveTheNextCorrect(t *testing.T) {
 			t.Fatalf("%s: %v", name, lost)
 		}
 		if err == nil {
-			return false // there are fewer calls
+			return false // the steps have fewer calls of this kind
 		}
 		if !errors.Is(err, no) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if r.x.at(prepared) != nil || r.x.at(sent) != nil || !r.x.Settled() {
-			t.Fatalf("%s: a step is still on its way", name)
+			t.Fatalf("%s: a step is still in flight", name)
 		}
 		r.tell()
 		for i, ns := range spans(r.told) {
-			// all that failed was to resolve
+			// A time may be missing only if resolving the timestamps failed.
 			lost := kind == fake.ReadTimestamps || len(r.told) == len(hops)
 			if ns != want[i] && !(lost && ns == 0) {
 				t.Errorf("%s: step %d took %d ns, want %d", name, i, ns, want[i])
@@ -309,7 +308,7 @@ func TestCancelledStepsLeaveTheNextCorrect(t *testing.T) {
 		r.mustStep(t, 9, 4)
 		_, step := r.rec.Snapshot().Record()
 		if step.SymInts["n"] != 4 || len(step.Dispatches) != len(r.x.live.Active()) {
-			t.Errorf("%s: the record says %v", name, step.SymInts)
+			t.Errorf("%s: the record has %v", name, step.SymInts)
 		}
 		return true
 	}
@@ -330,7 +329,7 @@ func TestCancelledStepsLeaveTheNextCorrect(t *testing.T) {
 	}
 }
 
-// A sheet that is full comes to the host before its time, and no step waits for the other one.
+// A full sheet of timestamps is copied to the host early, and no step waits for the other sheet.
 func TestSheetsTakeTurns(t *testing.T) {
 	for _, pipelined := range []bool{false, true} {
 		r := late(t)
@@ -348,7 +347,7 @@ func TestSheetsTakeTurns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// the first comes at once, for nothing came before it
+		// The first times are copied at once, because no copy came before them.
 		if most != sheetLines-1 || len(r.told) != 3*sheetLines+1 {
 			t.Errorf("pipelined %t: %d records waited for their times, %d were made", pipelined, most,
 				len(r.told))
@@ -358,7 +357,7 @@ func TestSheetsTakeTurns(t *testing.T) {
 		}
 		r.tell()
 		if _, _, ok := r.x.SpanNS(); !ok {
-			t.Errorf("pipelined %t: what the last step took is not known", pipelined)
+			t.Errorf("pipelined %t: the GPU time of the last step is not known", pipelined)
 		}
 		if err := r.x.Prepare(context.Background(), r.input(7, 7), TimingStep); err != nil {
 			t.Fatal(err)
@@ -379,8 +378,8 @@ func TestSheetsTakeTurns(t *testing.T) {
 	}
 }
 
-// Steps that are given up while a sheet is on its way leave those that have ended with their times, and the
-// clock has learnt by each of these.
+// If steps are abandoned while a sheet is being copied, the steps that have ended keep their times, and each
+// of them calibrates the clock.
 func TestEndedStepsKeepTimesWhenOthersAreCancelled(t *testing.T) {
 	r := late(t)
 	r.x.sheets.every, r.x.sheets.resolved = time.Hour, time.Now()
@@ -397,7 +396,7 @@ func TestEndedStepsKeepTimesWhenOthersAreCancelled(t *testing.T) {
 	})
 	must(err)
 	if _, _, ok := r.x.SpanNS(); ok || r.x.Settled() || len(r.told) > 0 {
-		t.Error("the steps' times are known before they came")
+		t.Error("the steps' times are known before they were copied")
 	}
 	ctx, in := context.Background(), r.input(7, 7)
 	r.x.sheets.resolved = time.Time{}
@@ -408,11 +407,12 @@ func TestEndedStepsKeepTimesWhenOthersAreCancelled(t *testing.T) {
 		t.Errorf("steps took %v", list)
 	}
 	if n := r.x.Clock().Samples - before; n != 3 {
-		t.Errorf("the clock has learnt by %d steps", n)
+		t.Errorf("%d steps calibrated the clock", n)
 	}
 }
 
-// A step that stands alone has its times when it ends, and so have those behind which the host took its time.
+// A step that runs alone has its times when it ends. So does a step after which the host was busy for a
+// while.
 func TestDistantStepsHaveTheirTimesImmediately(t *testing.T) {
 	r := late(t)
 	for range 3 {
@@ -422,7 +422,7 @@ func TestDistantStepsHaveTheirTimesImmediately(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, _, ok := r.x.SpanNS(); !ok || !r.x.Settled() {
-			t.Error("what the step took is not known")
+			t.Error("the GPU time of the step is not known")
 		}
 		time.Sleep(resolveEvery)
 	}
@@ -456,9 +456,9 @@ func TestStagesOutOfOrderAreRefused(t *testing.T) {
 	if err := r.x.Replay(ctx); !errors.Is(err, ErrNoStep) {
 		t.Errorf("replay: %v", err)
 	}
-	r.mustStep(t, 5, 5) // which gives them up
+	r.mustStep(t, 5, 5) // abandons the steps in flight
 	if r.x.at(sent) != nil || !r.x.Stands() {
-		t.Error("a step gave up nothing")
+		t.Error("a step did not abandon the steps in flight")
 	}
 	in.Inputs[0].From = &r.in
 	for want, from := range map[string]graph.ValueID{"not an output": r.in, "value -1": graph.None} {
@@ -470,19 +470,19 @@ func TestStagesOutOfOrderAreRefused(t *testing.T) {
 	big := r.input(graphtest.Rows, graphtest.Rows)
 	big.Inputs[0].From, big.Inputs[0].Dims = &r.of, []int{graphtest.Rows + 1, graphtest.Width}
 	if err := r.x.Prepare(ctx, big, TimingOff); err == nil {
-		t.Error("a step of more rows than there are was prepared")
+		t.Error("a step with too many rows was prepared")
 	}
 	if !r.x.CanPrepare(TimingStep) || r.x.CanPrepare(TimingBlock) {
-		t.Error("a small step can be prepared, a block cannot be timed so")
+		t.Error("want a small step to be preparable, but not with timed blocks")
 	}
-	r.x.rates = rates{1e9, 1e9, 1} // every operator looks long
+	r.x.rates = rates{1e9, 1e9, 1} // every operator is expected to take long
 	if r.x.CanPrepare(TimingOff) {
 		t.Error("a step of several submits can be prepared")
 	}
 }
 
-// The host's time is booked where it passed: what is done for the next step while the GPU is at this one is
-// this step's, and overlaps. All parts of all steps are no more than the time that passed.
+// The host's time counts for the step during which it passed: preparing the next step while the GPU runs this
+// one is this step's time, and overlaps. The parts of all steps add up to at most the elapsed time.
 func TestTimesOfStepsInFlightAddUp(t *testing.T) {
 	for _, pipelined := range []bool{false, true} {
 		r := newRig(t, fake.Options{Info: gpu.AdapterInfo{Type: gpu.Discrete}})
@@ -504,7 +504,7 @@ func TestTimesOfStepsInFlightAddUp(t *testing.T) {
 					t.Errorf("step %d: %+v", n, s)
 				}
 				if _, before, ok := r.x.SpanNS(); !ok || before < 0 {
-					t.Errorf("step %d: the GPU begins %d ns behind its begin", n, before)
+					t.Errorf("step %d: the GPU starts %d ns after the step", n, before)
 				}
 			}
 		})
@@ -512,13 +512,13 @@ func TestTimesOfStepsInFlightAddUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		if parts > totals {
-			t.Errorf("pipelined %t: parts of %d ns in %d", pipelined, parts, totals)
+			t.Errorf("pipelined %t: the parts are %d ns, the steps %d", pipelined, parts, totals)
 		}
 	}
 }
 
-// A host that was held up finds two steps over at once. The second did not take next to nothing for that: no
-// step takes less than the GPU was at it.
+// A delayed host sees two steps end at the same time. The second step must not seem to take almost no time:
+// no step is shorter than its GPU time.
 func TestStepObservedLateKeepsItsOwnTime(t *testing.T) {
 	r := newRig(t, fake.Options{Info: gpu.AdapterInfo{Type: gpu.Discrete}})
 	r.dev.Duration = func(string, uint32, uint32, uint32) int64 { return 1e8 }
@@ -537,7 +537,7 @@ func TestStepObservedLateKeepsItsOwnTime(t *testing.T) {
 		for i, span := range spans(rec.told) {
 			s := &rec.told[i]
 			if total, _ := s.CPU.TotalNS.NS(); span < 1e8 || s.Pipelined && total < span {
-				t.Errorf("pipelined %t: %d ns, of which the GPU was at it for %d", s.Pipelined, total, span)
+				t.Errorf("pipelined %t: %d ns, of which the GPU ran for %d", s.Pipelined, total, span)
 			}
 		}
 	}

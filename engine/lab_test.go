@@ -16,7 +16,7 @@ import (
 	"gpuscope/trace"
 )
 
-// editOf is another text of a test kernel, whose dispatches the fake computes by compute of its own.
+// editOf returns an edited version of a test kernel. compute does its work on the fake device.
 func (r *rig) editOf(t testing.TB, of string, name string, compute func(fake.Dispatch)) *Edit {
 	t.Helper()
 	by := *r.x.Graph().Kernel(of)
@@ -36,7 +36,7 @@ func (r *rig) editOf(t testing.TB, of string, name string, compute func(fake.Dis
 	return e
 }
 
-// as makes an edit compute what its kernel does.
+// as returns a function that computes what a kernel computes, for use in an edit.
 func as(kernel string) func(fake.Dispatch) {
 	return func(d fake.Dispatch) {
 		d.Pipeline = kernel
@@ -44,7 +44,7 @@ func as(kernel string) func(fake.Dispatch) {
 	}
 }
 
-// by are the kernels of a step's dispatches.
+// by returns the kernels of a step's dispatches.
 func by(plans []trace.Plan, s *trace.Step) (list []string) {
 	for _, d := range s.Dispatches {
 		list = append(list, plans[d.Plan].Kernel)
@@ -73,7 +73,7 @@ func TestRecordsNameTheEditedKernelThatRan(t *testing.T) {
 	})
 	r.x.Use(e)
 	if r.x.InPlace("unary") != e || r.x.InPlace("many") != nil {
-		t.Error("what is in force is not told")
+		t.Error("InPlace does not return the edit in use")
 	}
 	s, now := step()
 	if all := len(r.x.Serves("unary")); !s.Cold || ran != all {
@@ -89,7 +89,7 @@ func TestRecordsNameTheEditedKernelThatRan(t *testing.T) {
 	r.x.UseOwn("unary")
 	n := len(all)
 	if _, now := step(); cmp.Diff(was, now) != "" || len(all) != n {
-		t.Errorf("back again %v, of %d new plans", now, len(all)-n)
+		t.Errorf("after undoing the edit %v, with %d new plans", now, len(all)-n)
 	}
 	k := e.Describe(r.x.Graph())
 	if k.Name != "unary+1" || k.Of != "unary" || !strings.HasSuffix(k.Source, "// unary+1\n") {
@@ -116,8 +116,8 @@ func TestIncompatibleKernelEditIsRefused(t *testing.T) {
 	}
 }
 
-// What an edit gains is what each of its dispatches takes less, alone once and in the step as often as it
-// runs; what it writes stands beside what its kernel writes. Nothing is different afterwards.
+// An edit's gain is how much less time its dispatches take: once each in isolation, and in the step as often
+// as they run. Its output is compared with the kernel's. The trial changes nothing in the step.
 func TestEditAlternatesWithItsKernelOnStepInputs(t *testing.T) {
 	for name, timed := range map[string]bool{"timed": true, "no timestamps": false} {
 		t.Run(name, func(t *testing.T) {
@@ -125,7 +125,7 @@ func TestEditAlternatesWithItsKernelOnStepInputs(t *testing.T) {
 			r.dev.Duration = func(kernel string, _, _, _ uint32) int64 {
 				return map[string]int64{"unary": 500, "unary+1": 380}[kernel] + 100
 			}
-			e := r.editOf(t, "unary", "unary+1", func(d fake.Dispatch) { // all but the first word
+			e := r.editOf(t, "unary", "unary+1", func(d fake.Dispatch) { // computes all but the first word
 				first := bytes.Clone(d.Bound[1].Bytes[:4])
 				as("unary")(d)
 				copy(d.Bound[1].Bytes, first)
@@ -158,23 +158,23 @@ func TestEditAlternatesWithItsKernelOnStepInputs(t *testing.T) {
 				d != "" {
 				t.Error(d)
 			} else if !timed && len(got.Alone.Own)+len(got.Step.Own) > 0 {
-				t.Error("there are times without a clock")
+				t.Error("got times without timestamps")
 			}
 			if d := cmp.Diff(r.want(7, 5), r.output(t)); d != "" {
 				t.Error(d)
 			}
 			if r.x.InPlace("unary") != nil || by(plans, &step)[0] != "unary" {
-				t.Error("the edit is in force")
+				t.Error("the edit is still in use")
 			}
 			r.mustStep(t, 3, 3)
 			if _, err := r.x.TryEdit(context.Background(), e, 1<<20, CostOptions{}); err == nil {
-				t.Error("a dispatch that there is not is taken")
+				t.Error("a dispatch that does not exist is accepted")
 			}
 		})
 	}
 }
 
-// However a trial ends, the next step is right.
+// However a trial ends, the next step is correct.
 func TestInterruptedTrialLeavesTheStepUnchanged(t *testing.T) {
 	for at := range 12 {
 		r := newRig(t, fake.Options{})
@@ -206,15 +206,15 @@ func TestInterruptedTrialLeavesTheStepUnchanged(t *testing.T) {
 	}
 }
 
-// What an edit writes of State where the kernel does not is no more there after the trial, in which the step
-// did not run with it. One that writes the same places runs in the step, whatever it writes there.
+// If an edit writes to State where its kernel does not, the trial undoes this, and the edit does not run in
+// the step. If it writes to the same places, it runs in the step, whatever values it writes.
 func TestATrialLeavesStateAsItWas(t *testing.T) {
 	for name, c := range map[string]struct {
 		at    int
-		reads bool // what it finds there
+		reads bool // the edit also reads the State
 	}{
-		"where the kernel does": {0, false}, "elsewhere": {3, false},
-		"where the kernel did in the step": {0, true}, "elsewhere, of what it reads": {3, true},
+		"same place": {0, false}, "another place": {3, false},
+		"same place, read": {0, true}, "another place, read": {3, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &rig{dev: fake.New(fake.Options{})}
@@ -253,7 +253,7 @@ func TestATrialLeavesStateAsItWas(t *testing.T) {
 				t.Fatal(err)
 			}
 			if elsewhere := c.at > 0; got.Stray != elsewhere || (len(got.Step.New) == 0) != elsewhere {
-				t.Errorf("strays %v, in the step %v", got.Stray, got.Step)
+				t.Errorf("stray %v, times in the step %v", got.Stray, got.Step)
 			}
 			held := make([]byte, 16)
 			if err := r.x.ReadValue(state, held); err != nil {

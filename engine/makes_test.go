@@ -21,7 +21,7 @@ func TestMaterializedValueServesAllLaterOperators(t *testing.T) {
 		x := graphtest.RowsInput(b, "x")
 		left := graphtest.DeferOp(b, "left", x)
 		apart := x
-		for _, name := range []string{"a", "b", "c"} { // what could take memory that nothing has touched yet
+		for _, name := range []string{"a", "b", "c"} { // could reuse memory that is not written yet
 			apart = graphtest.Unary(b, name, apart)
 		}
 		made := graphtest.MaterializeOp(b, "made", apart, left, false)
@@ -29,7 +29,7 @@ func TestMaterializedValueServesAllLaterOperators(t *testing.T) {
 		g := graphtest.Finish(t, b, out)
 		for _, o := range g.Describe().Ops {
 			if got := slices.Contains(o.Makes, left); got != slices.Contains(o.Outputs, made) {
-				t.Errorf("that %s makes what is left is told: %v", o.Name, got)
+				t.Errorf("%s is described as materializing the deferred value: %v", o.Name, got)
 			}
 		}
 		ex, err := Load(dev, g, graph.LiveOptions{Order: order}, nil)
@@ -50,7 +50,7 @@ func TestMaterializedValueServesAllLaterOperators(t *testing.T) {
 			if err := ex.Step(context.Background(), in, TimingOff); err != nil {
 				t.Fatal(err)
 			}
-			given := uint32(1) // left is x + 1 by the one, and x + 4 by the other
+			given := uint32(1) // the deferred value: x + 1 by DeferOp, x + 4 by MaterializeOp
 			if rows == 1 {
 				given = 4
 			}
@@ -68,14 +68,14 @@ func TestMaterializedValueServesAllLaterOperators(t *testing.T) {
 			looks := allOutputs(ex)
 			i := slices.IndexFunc(looks, func(l Look) bool { return l.Value == left })
 			if i < 0 {
-				t.Fatalf("%v, %d rows: nothing wrote what is left", order, rows)
+				t.Fatalf("%v, %d rows: nothing wrote the deferred value", order, rows)
 			}
 			if err := ex.Replay(context.Background(), looks...); err != nil {
 				t.Fatal(err)
 			}
 			if got, want := graphtest.Words(looks[i].Into)[0], graphtest.Pattern(rows,
 				0)[0]+given; got != want {
-				t.Errorf("%v, %d rows: what is left begins with %d, want %d", order, rows, got, want)
+				t.Errorf("%v, %d rows: the deferred value begins with %d, want %d", order, rows, got, want)
 			}
 		}
 		ex.Release()
@@ -138,7 +138,7 @@ func TestMaterializedValueIsNoLongerDeferred(t *testing.T) {
 	b := graph.NewBuilder(gpu.DefaultLimits())
 	x := graphtest.RowsInput(b, "x")
 	left := graphtest.DeferOp(b, "left", x)
-	seen := map[string]bool{} // whether it was left, by operator
+	seen := map[string]bool{} // whether left was deferred, by operator
 	look := func(name string) graph.ValueID {
 		out := b.Tensor(name, graph.U32)
 		b.Add(name, &graphtest.FuncOp{

@@ -23,7 +23,7 @@ func TestAnyRemainingTensorCanBeAnOutput(t *testing.T) {
 		return func() ([]byte, error) { return graphtest.BytesOf([]uint32{n, n, n, n}), nil }
 	}
 	x := b.Input("x", graph.U32, []int{4}, []int{4})
-	b.Constant("behind", graph.U32, []int{4}, load(1)) // so that c does not lie at the begin of its buffer
+	b.Constant("behind", graph.U32, []int{4}, load(1)) // so that c is not at the start of its buffer
 	c, from := b.Constant(
 		"c",
 		graph.U32,
@@ -82,8 +82,8 @@ func TestAnyRemainingTensorCanBeAnOutput(t *testing.T) {
 	}
 }
 
-// Constants lie one behind the other, each where a binding may begin, in as few buffers as the device's limit
-// allows; kernels and whoever reads or writes one meet it and no other.
+// Constants are stored one after another, each at an offset where a binding may start, in as few buffers as
+// the device's limit allows. Kernels, reads and writes access only the constant that they name.
 func TestConstantsLieInFewBuffers(t *testing.T) {
 	const most = 2048
 	limits := gpu.DefaultLimits()
@@ -148,20 +148,20 @@ func TestConstantsLieInFewBuffers(t *testing.T) {
 	}
 }
 
-// What one dispatch gives and only the host reads comes there by one copy. Where a kernel reads a part of it,
-// or it was not asked for whole, each part has a copy of its own where it must.
+// Outputs of one dispatch that only the host reads are copied to the host in one copy. If a kernel reads one
+// of them, or some were not requested, separate copies are made where necessary.
 func TestOutputsOfOneDispatchComeByOneCopy(t *testing.T) {
 	for name, c := range map[string]struct {
-		read   bool // y, by a kernel
+		read   bool // a kernel reads y
 		wanted []int
 		copies int
 	}{
-		"all":            {false, []int{0, 1, 2}, 1},
-		"but the middle": {false, []int{0, 2}, 1},
-		"the last":       {false, []int{2}, 1},
-		"backwards":      {false, []int{2, 1, 0}, 3},
-		"one twice":      {false, []int{1, 1}, 1},
-		"one is read":    {true, []int{0, 1, 2}, 2},
+		"all":                {false, []int{0, 1, 2}, 1},
+		"all but the middle": {false, []int{0, 2}, 1},
+		"the last":           {false, []int{2}, 1},
+		"backwards":          {false, []int{2, 1, 0}, 3},
+		"the same one twice": {false, []int{1, 1}, 1},
+		"one is read":        {true, []int{0, 1, 2}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dev := fake.New(fake.Options{})

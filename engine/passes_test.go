@@ -81,8 +81,9 @@ func TestValueOfTheWrongTypeIsRefused(t *testing.T) {
 	}
 }
 
-// layered is a chain of layers, each of which adds what a value becomes in two ways: the second of them is
-// beside, of the layer's value or of an input that is there from the start, as a mask is.
+// layered builds a chain of layers. Each layer adds two values that are computed from its input. The function
+// beside computes the second one, from the layer's value or from an input that is available from the start,
+// such as a mask.
 func layered(t *testing.T, layers int, passBytes int64, beside besideFunc) (*graph.Graph, *graph.Live) {
 	b := graph.NewBuilder(gpu.DefaultLimits())
 	b.PassBytes(passBytes)
@@ -98,7 +99,7 @@ func layered(t *testing.T, layers int, passBytes int64, beside besideFunc) (*gra
 
 type besideFunc func(b *graph.Builder, x, mask graph.ValueID) graph.ValueID
 
-// resizeAll gives all inputs so many rows.
+// resizeAll sets the number of rows of all inputs.
 func resizeAll(t *testing.T, l *graph.Live, n int) {
 	for _, v := range l.G.Inputs() {
 		if err := l.SetDims(v, n, graphtest.Width); err != nil {
@@ -111,22 +112,22 @@ func resizeAll(t *testing.T, l *graph.Live, n int) {
 	l.Commit()
 }
 
-// branched is what q and k are: both of what the layer computed, side by side.
+// branched computes a second value from the layer's value, as q and k are computed.
 func branched(b *graph.Builder, x, _ graph.ValueID) graph.ValueID { return graphtest.Unary(b, "h", x) }
 
-// A layer of these has four writes and three barriers. Where all have memory that was used before, one of
-// them has a barrier more: that is the cost of memory that does not grow, for large steps alone.
+// A layer of these has four writes and three barriers. If all of them reuse memory, one of the writes needs
+// an additional barrier. Only large steps pay it, as the price for memory that does not grow with the layers.
 func TestIndependentWorkWaitsUntilItIsNeeded(t *testing.T) {
 	const bytes = 4 * graphtest.Rows * graphtest.Width // of a value
 	for name, test := range map[string]struct {
-		values int64 // that are alive at one time
+		values int64 // that are live at the same time
 		more   int   // levels before the first layer
 		beside func() besideFunc
 	}{
 		"a slice of an input for each layer": {3, 0, func() besideFunc {
 			return func(b *graph.Builder, _, mask graph.ValueID) graph.ValueID { return graphtest.Unary(b, "mask", mask) }
 		}},
-		"a slice for each layer of what is made of an input": {
+		"a slice of a value computed from an input, for each layer": {
 			4, 1,
 			func() besideFunc {
 				whole := graph.None
@@ -185,7 +186,7 @@ func TestStepHasThePassesThatMemoryAsksFor(t *testing.T) {
 			},
 		)
 	}
-	x.firstPiece = math.MaxInt // a piece that is submitted has a pass of its own
+	x.firstPiece = math.MaxInt // one submit, because each submit has its own pass
 	if err := x.Step(context.Background(), &in, TimingOff); err != nil {
 		t.Fatal(err)
 	}
@@ -251,11 +252,11 @@ func TestPassListsTheGraphBeforeAndAfter(t *testing.T) {
 	}
 	if err := b.DumpPass("inline"); err == nil ||
 		!strings.Contains(err.Error(), "types, fuse, alias, levels, order") {
-		t.Errorf("a pass that is not there: %v", err)
+		t.Errorf("a pass that does not exist: %v", err)
 	}
 }
 
-// The small layout is made where SymInts are at their highest. An operator may need more where one is lower.
+// The small layout is planned for the largest SymInts. An operator may need more memory for a smaller SymInt.
 func TestOversizedScratchTakesTheLargeLayout(t *testing.T) {
 	b := graph.NewBuilder(gpu.DefaultLimits())
 	b.PassBytes(1)

@@ -16,7 +16,7 @@ import (
 	"gpuscope/engine/graph/graphtest"
 )
 
-// randomRun is a random graph on a device, which steps with random inputs.
+// randomRun is a random graph on a device that runs steps with random inputs.
 type randomRun struct {
 	x      *Executor
 	inputs []graph.ValueID
@@ -33,12 +33,13 @@ func newRandomRun(t *rapid.T, dev gpu.Device) *randomRun {
 	return &randomRun{x: x, inputs: inputs, pos: pos}
 }
 
-// input is what a step may take, which it may do in many submits, and what every value is to be behind it.
+// input returns the input of a random step, which may need many submits, and a function that computes the
+// value of everything after it.
 func (r *randomRun) input(t *rapid.T) (in graph.StepInput, want func() map[graph.ValueID][]uint32) {
 	if rapid.Bool().Draw(t, "many submits") {
 		r.x.rates = rates{1e12, 1e12, 1}
 	}
-	// Inputs of two lengths suit some graphs; one length suits all.
+	// Some graphs accept inputs of two lengths; all graphs accept inputs of one length.
 	n := rapid.OneOf(rapid.Just(1), rapid.IntRange(1, graphtest.Rows)).Draw(t, "rows")
 	at := rapid.IntRange(1, graphtest.Rows).Draw(t, "pos")
 	in = graph.StepInput{SymInts: []graph.SymIntValue{{Value: r.pos, Int: int64(at)}}, Read: r.x.g.Outputs()}
@@ -56,7 +57,7 @@ func (r *randomRun) input(t *rapid.T) (in graph.StepInput, want func() map[graph
 	}
 }
 
-// step steps. It does not go where a cut by a SymInt has left operands of two lengths.
+// step runs a random step. goes is false if a cut by a SymInt left operands of different lengths.
 func (r *randomRun) step(t *rapid.T, timing Timing) (want map[graph.ValueID][]uint32, goes bool) {
 	in, values := r.input(t)
 	if err := r.x.Step(context.Background(), &in, timing); err != nil {
@@ -68,7 +69,7 @@ func (r *randomRun) step(t *rapid.T, timing Timing) (want map[graph.ValueID][]ui
 	return values(), true
 }
 
-// onFake tries a property on fake devices that compute what the test operators do.
+// onFake checks a property on fake devices that compute the test operators.
 func onFake(t *testing.T, property func(*rapid.T, gpu.Device)) {
 	graphtest.Draws(t, 100)
 	rapid.Check(t, func(t *rapid.T) {
@@ -81,7 +82,8 @@ func onFake(t *testing.T, property func(*rapid.T, gpu.Device)) {
 	})
 }
 
-// onDevice tries a property on the machine's device. Its seeds are fixed, so that a failure comes again.
+// onDevice checks a property on this machine's device. Its seeds are fixed, so that failures are
+// reproducible.
 func onDevice(t *testing.T, property func(*rapid.T, gpu.Device)) {
 	dev := gputest.Open(t)
 	for seed := range 12 {
@@ -92,7 +94,7 @@ func onDevice(t *testing.T, property func(*rapid.T, gpu.Device)) {
 	}
 }
 
-// countdown is a context that is cancelled when it has been asked n times.
+// countdown is a context that is cancelled after n calls of Err.
 type countdown struct {
 	context.Context
 	n int
@@ -105,9 +107,9 @@ func (c *countdown) Err() error {
 	return nil
 }
 
-// randomSteps runs random steps of a random graph on a device, some of them refused, cancelled or failing,
-// and holds every other to evaluate. fault makes some call of the device fail until it is called with false;
-// nil where the device cannot.
+// randomSteps runs random steps of a random graph on a device. Some are refused, cancelled or fail; the
+// others are compared with Evaluate. After fault(true) some call of the device fails, until fault(false).
+// fault is nil if the device cannot fail.
 func randomSteps(t *rapid.T, dev gpu.Device, fault func(on bool)) {
 	r := newRandomRun(t, dev)
 	x := r.x
@@ -135,16 +137,16 @@ func randomSteps(t *rapid.T, dev gpu.Device, fault func(on bool)) {
 		}
 		if err != nil && broken == 0 {
 			if _, refused := err.(*graph.OpError); refused {
-				continue // a cut by a SymInt left operands of two lengths
+				continue // a cut by a SymInt left operands of different lengths
 			}
 			t.Fatal(err)
 		}
 		if err == nil && broken == 1 {
-			t.Fatal("a SymInt out of range was taken")
+			t.Fatal("a SymInt out of range was accepted")
 		}
 		if err != nil {
 			if _, err := x.Output(x.g.Outputs()[0], nil); !errors.Is(err, ErrNotRead) {
-				t.Fatalf("an output of a step that did not end was handed out: %v", err)
+				t.Fatalf("Output returned a value of a step that did not end: %v", err)
 			}
 			continue
 		}

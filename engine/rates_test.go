@@ -11,7 +11,7 @@ import (
 	"gpuscope/engine/graph/graphtest"
 )
 
-// Steps as measured on one GPU: a 1B model's decode step and its prefill of 512 tokens.
+// Measured on one GPU: the decode step of a 1B model and its prefill of 512 tokens.
 const (
 	decodeBytes, decodeFLOPs, decodeNS    = 700e6, 2.5e9, 1.25e6
 	prefillBytes, prefillFLOPs, prefillNS = 1.5e9, 1.2e12, 36e6
@@ -24,9 +24,9 @@ func TestPrefillForecastIgnoresEarlierSteps(t *testing.T) {
 	for name, steps := range map[string][]func(*rates){
 		"a prefill":             {prefill},
 		"a prefill and decodes": {prefill, decode, decode, decode},
-		"turns":                 {decode, prefill, decode, prefill, decode},
+		"alternating":           {decode, prefill, decode, prefill, decode},
 		"a slow decode":         {prefill, decode, slow, decode},
-		"a decode and nothing else, so that it can only be guessed": {decode},
+		"only a decode, so that the prefill is a guess": {decode},
 	} {
 		r := newRates(gpu.Discrete)
 		for _, step := range steps {
@@ -42,7 +42,7 @@ func TestPrefillForecastIgnoresEarlierSteps(t *testing.T) {
 		} {
 			off := r.expect(kind.bytes, kind.flops) / kind.ns
 			if off < 0.4 || off > 2.5 {
-				t.Errorf("%s: a %s is expected to take %.2f times what it takes", name, kind.name, off)
+				t.Errorf("%s: the forecast of a %s is %.2f times the real time", name, kind.name, off)
 			}
 		}
 	}
@@ -53,13 +53,14 @@ func TestNoForecastBeforeTheFirstRun(t *testing.T) {
 		t.Errorf("a GPU: %v ns", r.expect(1e12, 1e12))
 	}
 	r := newRates(gpu.Discrete)
-	r.learn(0, 0, 1e6) // a step of SymInts alone
+	r.learn(0, 0, 1e6) // a step that only computes SymInts
 	if r.expect(1, 1) != 0 {
-		t.Errorf("no work took time, so work takes %v ns", r.expect(1, 1))
+		t.Errorf("after a step without work the forecast is %v ns", r.expect(1, 1))
 	}
 }
 
-// A step that takes long is split by the rate of what it does, and one that only looks like it is not.
+// A step is split if it takes long at the rates measured for bytes and FLOPs. A step that only seems long is
+// not split.
 func TestStepsAreSplitByBothRates(t *testing.T) {
 	dev := fake.New(fake.Options{NoLog: true, Info: gpu.AdapterInfo{Name: "fake", Type: gpu.Discrete}})
 	b := graph.NewBuilder(dev.Info().Limits)
@@ -78,7 +79,7 @@ func TestStepsAreSplitByBothRates(t *testing.T) {
 				p.SetDims(to, p.Dims(from)...)
 				l := p.Dispatch(0, graphtest.Threads(p, p.Numel(from), 64))
 				l.Params.U32("p0", p.Numel(from))
-				l.Bytes, l.FLOPs = 1e6, int64(n)*1e6 // of weights, and of what is done with them
+				l.Bytes, l.FLOPs = 1e6, int64(n)*1e6 // of the weights, and of the arithmetic with them
 				return nil
 			},
 		})
@@ -110,11 +111,11 @@ func TestStepsAreSplitByBothRates(t *testing.T) {
 	step(512, 3*time.Millisecond)
 	step(1, 2*time.Millisecond)
 	if n := step(512, 3*time.Millisecond); n != 1 {
-		t.Errorf("a step that takes 3 ms was split in %d after one of 2 that does a 512th of the FLOPs", n)
+		t.Errorf("a step of 3 ms was split into %d after a step of 2 ms with 1/512 of the FLOPs", n)
 	}
-	step(512, 500*time.Millisecond) // another program has come to the GPU
+	step(512, 500*time.Millisecond) // another program uses the GPU
 	step(1, 2*time.Millisecond)
 	if n := step(512, time.Millisecond); n < 4 {
-		t.Errorf("a step that took 500 ms is split in %d", n)
+		t.Errorf("a step that took 500 ms is split into %d", n)
 	}
 }

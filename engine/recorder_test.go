@@ -19,11 +19,12 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// told is what the records of a trace say so far: each tells what changed since the one before.
+// told is the state that follows from the records of a trace so far. Each record lists what changed since the
+// previous one.
 type told struct {
 	dims   map[graph.ValueID][]int
 	ints   map[string]int64
-	plans  []trace.PlanID // by dispatch, -1: not in use
+	plans  []trace.PlanID // by dispatch; -1 if not active
 	levels []trace.DispatchID
 	waits  []trace.Wait
 }
@@ -44,7 +45,7 @@ func newTold(r *Recorder) *told {
 	return k
 }
 
-// take reads the next record, which must say where it starts as the records before left it.
+// take applies the next record. The old values in it must match the state after the previous records.
 func (k *told) take(
 	t fataler,
 	g *graph.Graph,
@@ -98,7 +99,7 @@ func (k *told) take(
 	}
 	for _, d := range s.Dims {
 		if s.Index > 0 && !moved[d.Value] {
-			t.Fatalf("step %d: new dims of %s, which nothing changed", s.Index, g.Values[d.Value].Name)
+			t.Fatalf("step %d: new dims of %s, but nothing changed it", s.Index, g.Values[d.Value].Name)
 		}
 		k.dims[d.Value] = d.Dims
 	}
@@ -115,7 +116,7 @@ func cmpOr[T any](a, b *T) *T {
 	return b
 }
 
-// is holds what the records say against what is in force.
+// is compares the state from the records with the executor's state.
 func (k *told) is(t fataler, x *Executor, s *trace.Step) {
 	t.Helper()
 	g := x.g
@@ -123,7 +124,7 @@ func (k *told) is(t fataler, x *Executor, s *trace.Step) {
 		switch v := &g.Values[i]; {
 		case v.Kind == graph.SymInt:
 			if got, want := k.ints[v.Name], x.live.Int(graph.ValueID(i)); got != want {
-				t.Fatalf("step %d: %s is told to be %d, it is %d", s.Index, v.Name, got, want)
+				t.Fatalf("step %d: %s is recorded as %d, it is %d", s.Index, v.Name, got, want)
 			}
 		case v.Role != graph.Constant && v.Role != graph.Fused:
 			got, want := k.dims[graph.ValueID(i)], x.live.Dims(graph.ValueID(i))
@@ -135,7 +136,7 @@ func (k *told) is(t fataler, x *Executor, s *trace.Step) {
 				want = nil // no dispatch of the step writes it
 			}
 			if (got == nil) != (want == nil) || !slices.Equal(got, want) {
-				t.Fatalf("step %d: %s is told to be %v, it is %v", s.Index, v.Name, got, want)
+				t.Fatalf("step %d: %s is recorded as %v, it is %v", s.Index, v.Name, got, want)
 			}
 		}
 	}
@@ -152,12 +153,12 @@ func (k *told) is(t fataler, x *Executor, s *trace.Step) {
 			d)
 	}
 	if !slices.Equal(k.levels, x.live.Levels()) || !slices.Equal(k.waits, x.live.Waits()) {
-		t.Fatalf("step %d: levels are told to be %v, they are %v", s.Index, k.levels, x.live.Levels())
+		t.Fatalf("step %d: the recorded levels are %v, want %v", s.Index, k.levels, x.live.Levels())
 	}
 }
 
-// Steps that nobody records, and steps that fail, come between: a record is told from the one before it all
-// the same.
+// Steps that are not recorded, and steps that fail, run in between. A record still lists the changes since
+// the previous record.
 func TestPartialRecordsKeepEachStepsPosition(t *testing.T) {
 	graphtest.Draws(t, 300)
 	rapid.Check(t, func(t *rapid.T) {
@@ -234,7 +235,8 @@ func TestPartialRecordsKeepEachStepsPosition(t *testing.T) {
 	})
 }
 
-// readsBack writes a trace and reads it back, which checks it: the changes begin and end at live shapes.
+// readsBack writes a trace and reads it back. Reading also checks that the changes begin and end at live
+// shapes.
 func readsBack(t fataler, want *trace.Trace) {
 	t.Helper()
 	var b bytes.Buffer
@@ -253,11 +255,11 @@ func readsBack(t fataler, want *trace.Trace) {
 	}
 }
 
-// A plan is recorded once, and again only where it was not in force for PlanMemory steps: what the recorder
-// knows of plans does not grow with a run.
+// A plan is recorded again only if it was not used for PlanMemory steps. The recorder's memory of plans
+// therefore does not grow during a run.
 func TestRecorderForgetsPlansUnusedForLong(t *testing.T) {
 	r := newRig(t, fake.Options{NoLog: true})
-	r.dev.OnDispatch = nil // thousands of steps of which nobody reads a number
+	r.dev.OnDispatch = nil // thousands of steps whose results are not checked
 	rec := NewRecorder(r.x)
 	record := func(n, pos int) (plans int, step trace.Step) {
 		t.Helper()
@@ -279,13 +281,13 @@ func TestRecorderForgetsPlansUnusedForLong(t *testing.T) {
 	for range 2 * trace.PlanMemory {
 		n, s := record(7, 7)
 		if n != 0 {
-			t.Fatalf("step %d: %d plans of a shape that kept", s.Index, n)
+			t.Fatalf("step %d: %d new plans for an unchanged shape", s.Index, n)
 		}
 		was = s
 	}
 	n, s := record(3, 3)
 	if n == 0 {
-		t.Error("plans that were not in force for long are still known")
+		t.Error("plans that were not used for long are still known")
 	}
 	for _, p := range s.Resize.Passes {
 		for _, h := range p.Hooks {
@@ -293,15 +295,15 @@ func TestRecorderForgetsPlansUnusedForLong(t *testing.T) {
 				if c.From != nil &&
 					!slices.ContainsFunc(was.Dispatches,
 						func(d trace.StepDispatch) bool { return d.Plan == *c.From }) {
-					t.Errorf("op %d: plan %d was not in force in the step before", h.Op, *c.From)
+					t.Errorf("op %d: plan %d was not used in the previous step", h.Op, *c.From)
 				}
 			}
 		}
 	}
 }
 
-// decodeRig is a graph of 264 dispatches, 66 of which get other params with every position, as in a decode
-// step of a model.
+// decodeRig is a graph of 264 dispatches. The params of 66 of them change with every position, as in a
+// model's decode step.
 func decodeRig(t testing.TB) (x *Executor, step func()) {
 	dev := fake.New(fake.Options{NoLog: true})
 	b := graph.NewBuilder(dev.Info().Limits)
@@ -337,8 +339,8 @@ func decodeRig(t testing.TB) (x *Executor, step func()) {
 	}
 }
 
-// A snapshot is all that recording takes from the steps, and it takes no memory. A record allocates what the
-// trace keeps: some lists, and the plans that are new.
+// During the steps, recording only takes snapshots, which allocate nothing. A record allocates what the trace
+// keeps: some lists, and the new plans.
 func TestRecordingAllocatesOnlyWhatTheRecordKeeps(t *testing.T) {
 	x, step := decodeRig(t)
 	rec := NewRecorder(x)
@@ -352,7 +354,7 @@ func TestRecordingAllocatesOnlyWhatTheRecordKeeps(t *testing.T) {
 		t.Errorf("%v allocations a snapshot", n)
 	}
 	const lists, plans = 12, 66
-	// A new plan has its params in hex and is remembered by its content.
+	// A new plan allocates its params in hex and an entry in the map of known plans.
 	if n := testing.AllocsPerRun(50, func() { next(); s.Record() }); n > lists+plans*2 {
 		t.Errorf("%v allocations a record, want at most %d", n, lists+plans*2)
 	}
@@ -383,8 +385,8 @@ func BenchmarkRecord(b *testing.B) {
 	}
 }
 
-// Records are made on a goroutine of their own while the steps go on, those that follow a step that nobody
-// recorded too, and say the same as those made at once.
+// Records are made on a separate goroutine while the steps continue, even after a step that was not recorded.
+// They must equal records that are made at once.
 func TestRecordsAreMadeWhileTheStepsGoOn(t *testing.T) {
 	steps := [][2]int{{7, 7}, {7, 6}, {1, 1}, {512, 300}, {7, 7}, {7, 7}, {1, 1}}
 	run := func(record func(*Snapshot)) {

@@ -18,7 +18,7 @@ import (
 	"gpuscope/trace"
 )
 
-// allOutputs are looks at all of every output.
+// allOutputs returns looks that read all outputs completely.
 func allOutputs(x *Executor) []Look {
 	looks := x.OutputLooks()
 	for i := range looks {
@@ -27,8 +27,8 @@ func allOutputs(x *Executor) []Look {
 	return looks
 }
 
-// randomReplay steps a random graph and looks at everything in it: what shares memory is seen while it is
-// there.
+// randomReplay runs a step of a random graph and reads every value in it. A value that shares memory is read
+// while it is still there.
 func randomReplay(t *rapid.T, dev gpu.Device) {
 	r := newRandomRun(t, dev)
 	x := r.x
@@ -47,7 +47,7 @@ func randomReplay(t *rapid.T, dev gpu.Device) {
 				t.Fatalf("%s after dispatch %d (-want +got):\n%s", x.g.Values[l.Value].Name, l.After, d)
 			}
 		}
-		for _, v := range x.g.Outputs() { // what the step gave is still there
+		for _, v := range x.g.Outputs() { // the step's outputs are still there
 			got := make([]byte, x.LiveSize(v))
 			if _, err := x.Output(v, got); err != nil {
 				t.Fatal(err)
@@ -118,7 +118,7 @@ func TestReplayRefusesWhatItCannotShow(t *testing.T) {
 		}
 	}
 	if len(r.dev.Log) > 0 {
-		t.Errorf("the device heard of refused looks: %v", r.dev.Log)
+		t.Errorf("the device was called for refused looks: %v", r.dev.Log)
 	}
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
@@ -126,7 +126,7 @@ func TestReplayRefusesWhatItCannotShow(t *testing.T) {
 		t.Errorf("a cancelled replay: %v", err)
 	}
 	if err := r.x.Replay(ctx); err != nil {
-		t.Errorf("nothing to look at: %v", err)
+		t.Errorf("a replay without looks: %v", err)
 	}
 	got := make([]byte, 6) // not a whole number of words
 	if err := r.x.Replay(ctx, Look{After: last, Value: r.of, Into: got}); err != nil ||
@@ -135,8 +135,8 @@ func TestReplayRefusesWhatItCannotShow(t *testing.T) {
 	}
 }
 
-// A chain of float operators in which one goes wrong: the first is named, though all after it are wrong too
-// and though its memory is another value's at the end.
+// One operator of a chain of float operators computes NaN or Inf. The replay names this operator, although
+// all later values are wrong too, and although another value has overwritten its memory at the end.
 func TestFirstNonFiniteNamesWhereItCameUp(t *testing.T) {
 	dev := fake.New(fake.Options{NoLog: true})
 	b := graph.NewBuilder(dev.Info().Limits)

@@ -13,7 +13,7 @@ import (
 	"gpuscope/trace"
 )
 
-// compute does on the fake's bytes what the test kernels do.
+// compute computes the test kernels on the fake device's bytes.
 func compute(d fake.Dispatch) {
 	var params [2]int
 	for i, w := range graphtest.Words(d.Bound[len(d.Bound)-1].Bytes)[:2] {
@@ -105,7 +105,7 @@ func (r *rig) input(n, cut int) *graph.StepInput {
 	}
 }
 
-// want is what the graph gives.
+// want returns the expected output.
 func (r *rig) want(n, cut int) []uint32 {
 	return graphtest.Evaluate(r.x.g, map[graph.ValueID][]uint32{r.in: graphtest.Pattern(n, 0)},
 		map[graph.ValueID]int{r.n: cut})[r.of]
@@ -131,5 +131,5 @@ func (r *rig) mustStep(t testing.TB, n, cut int) {
 	}
 }
 
-// Step is the record of the executor's last step, and the plans that are new with it.
+// Step returns the record of the executor's last step and the new plans.
 func (r *Recorder) Step() ([]trace.Plan, trace.Step) { return r.Snapshot().Record() }

@@ -16,7 +16,7 @@ import (
 	"gpuscope/trace"
 )
 
-// emptyKernel does nothing to the buffer that it may write.
+// emptyKernel may write its buffer but does not change it.
 var emptyKernel = &graph.Kernel{
 	Name: "empty", WorkgroupSize: [3]uint32{1, 1, 1},
 	Source: `@group(0) @binding(0) var<storage, read_write> x: array<u32>;
@@ -24,7 +24,7 @@ var emptyKernel = &graph.Kernel{
 	Storage: []graph.Storage{{Name: "x", Elem: "u32", Access: gpu.ReadWrite}},
 }
 
-// A link of a chain that is left out leaves a barrier where it stood.
+// If a link of a chain is skipped, a barrier remains in its place.
 func TestLevelsStayApartWithoutALink(t *testing.T) {
 	r := newRig(t, fake.Options{Info: gpu.AdapterInfo{Name: "GPU", Type: gpu.Discrete}})
 	var ran []string
@@ -67,7 +67,7 @@ func TestLevelsStayApartWithoutALink(t *testing.T) {
 				t.Fatal(err)
 			}
 			if n := r.dev.Levels(); n != len(active) {
-				t.Errorf("the whole step has %d levels behind a run without dispatch %d", n, i)
+				t.Errorf("the whole step has %d levels after a run without dispatch %d", n, i)
 			}
 			m.release()
 		}
@@ -77,8 +77,8 @@ func TestLevelsStayApartWithoutALink(t *testing.T) {
 	}
 }
 
-// Whatever is left out of whatever graph, what stood in other levels does; barriers are added for nothing
-// else.
+// For any graph and any set of skipped dispatches, dispatches from different levels stay in different levels.
+// No other barriers are added.
 func TestLevelsStayApartWithoutAnySet(t *testing.T) {
 	graphtest.Draws(t, 300)
 	rapid.Check(t, func(t *rapid.T) {
@@ -103,7 +103,7 @@ func TestLevelsStayApartWithoutAnySet(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(m.cuts) > 1 {
-				m.cuts = []int{len(active)} // what the device counts is of one submit
+				m.cuts = []int{len(active)} // one submit, because the device counts levels per submit
 				m.sets[0].stays = nil
 				if stays {
 					if err := m.findStays(); err != nil {
@@ -126,7 +126,7 @@ func TestLevelsStayApartWithoutAnySet(t *testing.T) {
 					levels[m.stayer.level(id)] = true
 				}
 				if counts[true] < len(levels) {
-					t.Fatalf("%d levels of the step are %d", len(levels), counts[true])
+					t.Fatalf("%d levels of the step became %d", len(levels), counts[true])
 				}
 			}
 			m.release()
@@ -134,7 +134,7 @@ func TestLevelsStayApartWithoutAnySet(t *testing.T) {
 	})
 }
 
-// The library takes the empty dispatches, and they change nothing.
+// The native library accepts the empty dispatches, and they do not change the results.
 func TestKeptBarriersChangeNoResults(t *testing.T) {
 	onDevice(t, func(t *rapid.T, dev gpu.Device) {
 		r := newRandomRun(t, dev)
@@ -148,7 +148,7 @@ func TestKeptBarriersChangeNoResults(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m.stayer == nil { // a software device
+		if m.stayer == nil { // on a software device
 			if err := m.findStays(); err != nil {
 				t.Fatal(err)
 			}

@@ -12,8 +12,8 @@ import (
 	"gpuscope/engine/gpu/fake"
 )
 
-// The fake's clock stands still between steps, or goes on for an hour: what a step says of its instants is on
-// the host's axis all the same.
+// Between steps the fake device's clock stops or advances by an hour. The instants of a step are on the
+// host's time axis all the same.
 func TestStepsStartOnTheHostsAxis(t *testing.T) {
 	r := newRig(t, fake.Options{})
 	rec := NewRecorder(r.x)
@@ -43,8 +43,8 @@ func TestStepsStartOnTheHostsAxis(t *testing.T) {
 	}
 }
 
-// A pause of the garbage collector is in the wall time of a step: it is told, with the others of that step
-// alone, and where there was none that is known too.
+// A pause of the garbage collector is part of a step's wall time. A step reports only its own pauses, and
+// reports zero if there were none.
 func TestStepReportsGarbageCollectorPauses(t *testing.T) {
 	r := newRig(t, fake.Options{})
 	rec := NewRecorder(r.x)
@@ -56,14 +56,14 @@ func TestStepReportsGarbageCollectorPauses(t *testing.T) {
 		}
 	}
 	runtime.GC()
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // none but those of the test
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // only the collections of the test
 	for _, n := range []int{0, 3, 0} {
 		pause = n
 		r.mustStep(t, 7, 7)
 		_, s := rec.Step()
 		ns, ok := s.CPU.GCNS.NS()
 		if s.CPU.GCs < n || (s.CPU.GCs > 0) != (n > 0) || !ok || (ns > 0) != (n > 0) {
-			t.Errorf("%d pauses in the step: %d told, %d ns, measured: %v", n, s.CPU.GCs, ns, ok)
+			t.Errorf("%d pauses in the step: %d reported, %d ns, measured: %v", n, s.CPU.GCs, ns, ok)
 		}
 	}
 }

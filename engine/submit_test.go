@@ -14,7 +14,7 @@ import (
 	"gpuscope/trace"
 )
 
-// pieces are the pipelines that each submit of the last step ran, and how often it waited.
+// pieces returns the pipelines of each submit of the last step, and the number of waits.
 func pieces(dev *fake.Device) (submits [][]string, waits int) {
 	var piece []string
 	for _, c := range dev.Log {
@@ -30,8 +30,8 @@ func pieces(dev *fake.Device) (submits [][]string, waits int) {
 	return submits, waits
 }
 
-// The host encodes the rest of a step while the GPU has its first dispatches. Nothing is lost or moved by
-// that, a piece ends where a barrier is needed, and no block is timed in two.
+// The host submits the first dispatches of a step before it encodes the rest. All dispatches still run in
+// order, each piece ends where a barrier is needed, and no timed block is split.
 func TestAStepIsSubmittedWhileItIsEncoded(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		g, _ := layered(t, rapid.IntRange(1, 100).Draw(rt, "layers"), 1<<30, branched)
@@ -78,7 +78,7 @@ func TestAStepIsSubmittedWhileItIsEncoded(t *testing.T) {
 				rt.Errorf("piece %d begins within a block", i)
 			}
 			if i < len(submits)-1 && len(piece) < max(firstPiece, at) {
-				rt.Errorf("piece %d, behind %d dispatches, has %d", i, at, len(piece))
+				rt.Errorf("piece %d, after %d dispatches, has %d", i, at, len(piece))
 			}
 			for _, label := range piece {
 				if want := x.kernelOf(active[at]); label != want {
@@ -93,14 +93,14 @@ func TestAStepIsSubmittedWhileItIsEncoded(t *testing.T) {
 	})
 }
 
-// kernelOf is the name of the kernel in force.
+// kernelOf returns the name of the kernel in use.
 func (x *Executor) kernelOf(id trace.DispatchID) string {
 	d := &x.g.Dispatches[id]
 	return x.g.KernelNames[x.g.Ops[d.Op].Spec.Slots[d.Slot].Uses[x.live.Plans[d.Op].Route].Kernel]
 }
 
-// A software device gives the same numbers however a step is cut: see the goldens of models. What a cancel or
-// an error of the second piece leaves behind, the next step does not meet.
+// On a software device the results do not depend on how a step is split; the goldens of the models check
+// that. If the second piece is cancelled or fails, the next step is not affected.
 func TestAFailedPieceLeavesTheNextStepWhole(t *testing.T) {
 	for _, kind := range []fake.Kind{fake.Begin, fake.BeginPass, fake.Run, fake.EndPass, fake.Submit} {
 		g, _ := layered(t, 40, 1<<30, branched)
@@ -134,7 +134,7 @@ func TestAFailedPieceLeavesTheNextStepWhole(t *testing.T) {
 			t.Errorf("%v: no error", kind)
 		}
 		if last := dev.Log[len(dev.Log)-1]; last.Kind != fake.Wait {
-			t.Errorf("%v: the last call was %v: the first piece runs yet", kind, last.Kind)
+			t.Errorf("%v: the last call was %v: the first piece still runs", kind, last.Kind)
 		}
 		dev.Fault = nil
 		if err := x.Step(context.Background(), &in, TimingStep); err != nil {

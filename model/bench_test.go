@@ -20,7 +20,7 @@ import (
 	"gpuscope/trace/bench"
 )
 
-// benched is a benchmark of the tiny model on a fake device.
+// benched runs a benchmark of the tiny model on a fake device.
 func benched(t *testing.T, o Options, b Benchmark, device fake.Options) (*bench.Result, *fake.Driver, error) {
 	t.Helper()
 	driver := &fake.Driver{All: []fake.Options{device}}
@@ -29,7 +29,8 @@ func benched(t *testing.T, o Options, b Benchmark, device fake.Options) (*bench.
 	return r, driver, err
 }
 
-// A test is warmed up, then repeated from where the cache is filled to; each step is one of the graph.
+// A test has a warm-up and then its repetitions, each of which starts from the cache depth. Each step is one
+// step of the graph.
 func TestBenchmarkRunsEachTestFromItsDepth(t *testing.T) {
 	b := Benchmark{Prompts: []int{20, 0}, Decodes: []int{3}, Depths: []int{0, 9}, Repetitions: 2, Seed: 7}
 	r, driver, err := benched(t, Options{MaxChunk: 8}, b, fake.Options{NoLog: true})
@@ -61,7 +62,8 @@ func TestBenchmarkRunsEachTestFromItsDepth(t *testing.T) {
 	}
 }
 
-// On a GPU the shares follow from ceilings and plans: the weights of a decode step are those of the file.
+// On a GPU the lower bounds follow from the ceilings and the plans. A decode step reads the weights of the
+// file.
 func TestBenchmarkIsHeldToTheFloor(t *testing.T) {
 	b := Benchmark{Prompts: []int{8}, Decodes: []int{4}, Depths: []int{0}, Repetitions: 1}
 	r, _, err := benched(t, Options{}, b, gpuOf("1.0"))
@@ -82,7 +84,7 @@ func TestBenchmarkIsHeldToTheFloor(t *testing.T) {
 	}
 }
 
-// A GPU that was not at its clock when a benchmark began is measured again behind the tests.
+// If a GPU was below its full clock when a benchmark began, its ceilings are measured again after the tests.
 func TestBenchmarkIsHeldToTheBetterCeilings(t *testing.T) {
 	golden := wordingtest.New(t)
 	b := Benchmark{Prompts: []int{8}, Depths: []int{0}, Repetitions: 1}
@@ -114,9 +116,9 @@ func TestBenchmarkIsHeldToTheBetterCeilings(t *testing.T) {
 	}
 }
 
-// A route that is slow runs as few operators as fit a submit.
+// A slow route runs only as many operators as fit into one submit.
 func TestSlowKernelsRunFewerAtATime(t *testing.T) {
-	r := newRig(t, Options{Fuse: "off"}) // fused, q of the first layer is like no other
+	r := newRig(t, Options{Fuse: "off"}) // with fusion, the first layer's q is like no other
 	r.dev.Duration = func(string, uint32, uint32, uint32) int64 { return 60e6 }
 	alike := []graph.OpID{*r.opNamed("layers.0.attn.q"), *r.opNamed("layers.1.attn.q")}
 	times, err := r.s.runner.Exec.TimeRoutes(context.Background(), alike, 1,
@@ -169,7 +171,7 @@ func TestBenchmarkThatDoesNotFitIsRefused(t *testing.T) {
 	}
 }
 
-// That less memory would do is said where memory is what there is too little of.
+// The error suggests options that need less memory only if there was too little memory.
 func TestWhatDoesNotLoadSaysWhatTakesLess(t *testing.T) {
 	golden := wordingtest.New(t)
 	b := Benchmark{Decodes: []int{2}, Depths: []int{0}, Repetitions: 1}
@@ -183,20 +185,20 @@ func TestWhatDoesNotLoadSaysWhatTakesLess(t *testing.T) {
 		}
 	})
 	if !errors.Is(err, gpu.ErrOutOfMemory) {
-		t.Errorf("of a full device: %v", err)
+		t.Errorf("a full device: %v", err)
 	}
 	golden.Error("a full device", err)
 	o.Shaders = filepath.Join(t.TempDir(), "none")
 	_, err = Bench(context.Background(), o, b, func(session.Event) {})
 	if system, ok := errors.AsType[*fs.PathError](err); !ok || !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("of a folder that is not there: %v", err)
+		t.Errorf("a missing folder: %v", err)
 	} else {
 		said := strings.ReplaceAll(err.Error(), system.Error(), "PATH ERROR")
 		golden.Text("no such folder", strings.ReplaceAll(said, o.Shaders, "FOLDER"))
 	}
 }
 
-// What was measured before a cancel stays.
+// The results measured before a cancel are kept.
 func TestBenchmarkThatIsStoppedHasWhatItMeasured(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	driver := &fake.Driver{All: []fake.Options{{NoLog: true}}}
@@ -212,7 +214,8 @@ func TestBenchmarkThatIsStoppedHasWhatItMeasured(t *testing.T) {
 	}
 }
 
-// Operators are timed together with those that are alike, on each route, and once where nothing changes.
+// Operators of the same kind are timed together, on each route. An operator that is not affected by the shape
+// is timed once.
 func TestBenchmarkTimesKernelsOnEachRoute(t *testing.T) {
 	golden := wordingtest.New(t)
 	driver := &fake.Driver{All: []fake.Options{gpuOf("1.0")}}
@@ -236,7 +239,7 @@ func TestBenchmarkTimesKernelsOnEachRoute(t *testing.T) {
 		if k.N != 2 || k.NS <= 0 || len(k.Kernels) == 0 || k.Bytes <= 0 {
 			t.Errorf("%+v", k)
 		}
-		if len(k.Kernels) == 1 && k.NS%100 != int64(len(k.Kernels[0]))%100 { // as one takes that is alone
+		if len(k.Kernels) == 1 && k.NS%100 != int64(len(k.Kernels[0]))%100 { // the duration of one dispatch
 			t.Errorf("%s took %d ns", k.Kernels[0], k.NS)
 		}
 		if ops == "mlp.gate" &&
@@ -246,7 +249,7 @@ func TestBenchmarkTimesKernelsOnEachRoute(t *testing.T) {
 	}
 	elsewhere := func(shape string) bool { return shape != "1@0" }
 	if got := at["lm_head"]; len(got) == 0 || slices.ContainsFunc(got, elsewhere) {
-		t.Errorf("the head, which sees one row always, was timed at %v", got)
+		t.Errorf("the head, which always computes one row, was timed at %v", got)
 	}
 	if got := strings.Join(at["attn.rope+sdpa"], " "); !strings.Contains(got, "6@0") ||
 		!strings.Contains(got, "1@9") || strings.Index(got, "1@20") < strings.Index(got, "1@9") {
@@ -262,12 +265,12 @@ func TestBenchmarkTimesKernelsOnEachRoute(t *testing.T) {
 	small := b
 	small.Decodes, small.Depths = []int{128}, []int{7}
 	if _, _, err = benched(t, Options{Context: 8}, small, fake.Options{}); err != nil {
-		t.Errorf("what no kernel needs is asked of the context: %v", err)
+		t.Errorf("a context that no kernel needs is required: %v", err)
 	}
 	small.Depths = []int{8}
 	_, _, err = benched(t, Options{Context: 8}, small, fake.Options{})
 	if !errors.Is(err, session.ErrUsage) {
-		t.Errorf("a token behind the context: %v", err)
+		t.Errorf("a token past the context: %v", err)
 	}
 	golden.Error("a token past the context", err)
 	_, _, err = benched(t, Options{}, b, fake.Options{NoTimestamps: true})
@@ -277,8 +280,8 @@ func TestBenchmarkTimesKernelsOnEachRoute(t *testing.T) {
 	golden.Error("without timestamps", err)
 }
 
-// Tokens are made in each mode that is asked for, and with tracing at each level, in turns: the first
-// repetitions of all come before the second of any.
+// Decoding is measured in each requested mode and, with tracing, at each timing level. The tests alternate:
+// the first repetitions of all tests precede the second repetition of any test.
 func TestBenchmarkMeasuresModesAndLevelsInTurns(t *testing.T) {
 	golden := wordingtest.New(t)
 	b := Benchmark{
@@ -296,7 +299,7 @@ func TestBenchmarkMeasuresModesAndLevelsInTurns(t *testing.T) {
 			t.Errorf("%+v", test)
 		}
 		if _, traced := r.Tracing(&test); traced != (test.Timing != "" && test.Timing != trace.TimingOff) {
-			t.Errorf("%s: what timing costs is told: %t", got[len(got)-1], traced)
+			t.Errorf("%s: the cost of timing is reported: %t", got[len(got)-1], traced)
 		}
 	}
 	if want := []string{
@@ -305,7 +308,7 @@ func TestBenchmarkMeasuresModesAndLevelsInTurns(t *testing.T) {
 	}; !slices.Equal(got, want) {
 		t.Errorf("tests %q, want %q", got, want)
 	}
-	// How many timestamps a step has says which test it is of.
+	// The number of timestamps of a step shows which test the step belongs to.
 	var turns []int
 	for _, c := range driver.Opened[0].Log {
 		switch {
@@ -330,7 +333,7 @@ func TestBenchmarkMeasuresModesAndLevelsInTurns(t *testing.T) {
 	golden.Error("without timestamps", err)
 }
 
-// What cannot be pipelined is not said to be.
+// A test that cannot be pipelined is omitted, and not reported as pipelined.
 func TestBenchmarkLeavesOutWhatCannotBePipelined(t *testing.T) {
 	golden := wordingtest.New(t)
 	b := Benchmark{
@@ -354,12 +357,12 @@ func TestBenchmarkLeavesOutWhatCannotBePipelined(t *testing.T) {
 	} {
 		_, _, err := benched(t, o, b, fake.Options{})
 		if !errors.Is(err, session.ErrUsage) {
-			t.Errorf("in no other mode, with %s: %v", name, err)
+			t.Errorf("only pipelined, with %s: %v", name, err)
 		}
 		golden.Error(name, err)
 	}
 	b.Tracing = true
 	if _, _, err := benched(t, Options{Timing: engine.TimingDispatch}, b, fake.Options{}); err != nil {
-		t.Errorf("at levels of its own: %v", err)
+		t.Errorf("with tracing, which sets the timing levels: %v", err)
 	}
 }

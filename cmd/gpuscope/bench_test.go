@@ -14,10 +14,10 @@ import (
 	"gpuscope/trace/bench"
 )
 
-// On the machine's device the embedded model is measured, and what is printed is read again. Of times nothing
-// is held but that they are there.
+// Runs the benchmark of the embedded model on this machine's GPU and parses the JSON that it prints. The test
+// checks that times are present, but not their values, because these depend on the machine.
 func TestTheEmbeddedModelIsMeasured(t *testing.T) {
-	gputest.Open(t) // or the test is skipped
+	gputest.Open(t) // skips the test if there is no GPU
 	var stdout, stderr bytes.Buffer
 	p := testProgram(&stdout, &stderr)
 	p.driver = wgpu.New()
@@ -37,7 +37,7 @@ func TestTheEmbeddedModelIsMeasured(t *testing.T) {
 	want := []string{
 		"pp5 stepped", "tg2 stepped", "tg2 pipelined", "pp5 @ d3 stepped", "tg2 @ d3 stepped", "tg2 @ d3 pipelined",
 	}
-	want = slices.DeleteFunc(want, func(name string) bool { // steps of a busy CPU take several submits
+	want = slices.DeleteFunc(want, func(name string) bool { // a step of several submits cannot be pipelined
 		name, is := strings.CutSuffix(name, " pipelined")
 		return is && strings.Contains(stderr.String(), name+" was not measured pipelined")
 	})
@@ -46,12 +46,12 @@ func TestTheEmbeddedModelIsMeasured(t *testing.T) {
 	}
 	if got.Device.Software() != (got.Device.Ceilings == nil) || got.Producer.Version == "" ||
 		got.Device.Name == "" {
-		t.Errorf("%+v by %+v", got.Device, got.Producer)
+		t.Errorf("device %+v, producer %+v", got.Device, got.Producer)
 	}
 }
 
 func TestTheKernelsOfTheEmbeddedModelAreMeasured(t *testing.T) {
-	gputest.Open(t) // or the test is skipped
+	gputest.Open(t) // skips the test if there is no GPU
 	var stdout, stderr bytes.Buffer
 	p := testProgram(&stdout, &stderr)
 	p.driver = wgpu.New()
@@ -73,7 +73,8 @@ func TestTheKernelsOfTheEmbeddedModelAreMeasured(t *testing.T) {
 	}
 }
 
-// What kernels alone, or prompts alone, would ignore is refused.
+// Flags that would have no effect are rejected, because with --kernels no steps run, and with --tg 0 no
+// decode steps run.
 func TestFlagsOfStepsThatNeverRunAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, flags := range []string{

@@ -20,20 +20,20 @@ import (
 	"gpuscope/session"
 )
 
-// pace is how a model runs beside the screen: its timing level, and the steps of a second.
+// pace is the speed of a model that runs next to the screen: its timing level and its steps per second.
 type pace struct {
 	level string
 	steps int
 }
 
-// paces are those of a Llama of 1B on an H200; its steps are pipelined where no dispatch is timed.
+// paces are the speeds of a 1B Llama on an H200. Its steps are pipelined unless each dispatch is timed.
 var paces = []pace{{"dispatch", 100}, {"step", 1100}}
 
-// paced makes the name of a pace for playEnv.
+// paced is the prefix of the values of playEnv that select a pace.
 const paced = "paced "
 
-// pacing opens models on a device that computes nothing and that takes so many steps a second. A step that is
-// late is made up for.
+// pacing opens models on a fake device that computes nothing and runs the given number of steps per second.
+// After a late step the next ones start earlier, to keep the average rate.
 func pacing(p *program, steps int) opener {
 	driver := &fake.Driver{All: []fake.Options{{NoLog: true}}}
 	p.driver = driver
@@ -48,22 +48,23 @@ func pacing(p *program, steps int) opener {
 				return
 			}
 			if due = due.Add(time.Second / time.Duration(steps)); time.Until(due) < -time.Second {
-				due = time.Now() // nothing ran
+				due = time.Now() // after a pause, do not catch up
 			}
 			time.Sleep(time.Until(due))
 		}
 		driver.Opened[0].OnRead = func(_ string, _ uint64, dst []byte) {
 			for i := range dst {
-				dst[i] = 0 // a token that ends nothing
+				dst[i] = 0 // never an end-of-text token
 			}
 		}
 		return s, nil
 	}
 }
 
-// BenchmarkBeside is what the screen's process takes of a core while a model runs, in a terminal of 200x60:
-// the engine, on a device that computes nothing, with as many layers as a Llama of 1B. The budget is 10 %.
-// To see the same of a real model, look at the time of the process that a terminal has started while it runs.
+// BenchmarkBeside measures how much of a CPU core the screen's process uses while a model runs, in a terminal
+// of 200x60. The engine runs on a fake device that computes nothing, with as many layers as a 1B Llama. The
+// budget is 10 % of a core. To measure the same with a real model, read the CPU time of the process that was
+// started in the terminal while the model runs.
 func BenchmarkBeside(b *testing.B) {
 	small := gguftest.HollowLlama(gguftest.Shape{
 		Layers: gguftest.Llama1B.Layers, Dim: 128, Heads: 4, KVHeads: 2, HeadDim: 32, FFN: 256, Vocab: 300,
@@ -84,13 +85,13 @@ func BenchmarkBeside(b *testing.B) {
 				b.ReportMetric(slices.Max(core), "core-%")
 				b.ReportMetric(slices.Max(each), "cpu-ms/step")
 				b.ReportMetric(slices.Max(resident), "peak-MB")
-				b.ReportMetric(0, "ns/op") // most of it is waiting
+				b.ReportMetric(0, "ns/op") // most of the time is waiting
 			})
 		}
 	}
 }
 
-// beside is what a screen takes: of a core in percent, ms for each step, and MB at the most.
+// beside returns what the screen uses: percent of a core, CPU time per step in ms, and peak memory in MB.
 func beside(b *testing.B, model string, p pace, view string) (core, each, resident float64) {
 	x := startTerminal(b, paced+strconv.Itoa(p.steps), model, "--timing", p.level, "--context", "16384",
 		"--ignore-eos", "-p", "Once")
@@ -98,7 +99,7 @@ func beside(b *testing.B, model string, p pace, view string) (core, each, reside
 		b.Fatal(err)
 	}
 	x.expect("step 0 prefill")
-	time.Sleep(time.Second) // and the command has ended
+	time.Sleep(time.Second) // until the command has ended
 	x.press(view + " ")
 	x.expect("[RUNNING")
 	time.Sleep(2 * time.Second)
@@ -115,7 +116,7 @@ func beside(b *testing.B, model string, p pace, view string) (core, each, reside
 	return 100 * took / lasted, 1000 * took / float64(steps), resident
 }
 
-// processSeconds is how long a process has had a processor.
+// processSeconds returns the CPU time of a process in seconds.
 func processSeconds(t testing.TB, pid int) float64 {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -128,5 +129,5 @@ func processSeconds(t testing.TB, pid int) float64 {
 	if err1 != nil || err2 != nil {
 		t.Fatalf("%q", stat)
 	}
-	return float64(user+system) / 100 // ticks of every Linux
+	return float64(user+system) / 100 // Linux counts CPU time in ticks of 10 ms
 }

@@ -34,7 +34,7 @@ func TestDistanceCountsEdits(t *testing.T) {
 	}
 }
 
-// Every command that people see has examples, and its examples name flags that it has.
+// Every visible command has examples, and the examples use only flags that the command has.
 func TestExamplesNameFlagsThatExist(t *testing.T) {
 	t.Parallel()
 	for _, c := range commands() {
@@ -52,7 +52,8 @@ func TestExamplesNameFlagsThatExist(t *testing.T) {
 				short, isShort := strings.CutPrefix(word, "-")
 				if isLong && flags.Lookup(long) == nil || !isLong && isShort &&
 					flags.ShorthandLookup(short) == nil {
-					t.Errorf("%s: the example %q has %s, which is no flag of it", usageLine(c), e.line, word)
+					t.Errorf("%s: the example %q uses %s, which is not one of its flags", usageLine(c),
+						e.line, word)
 				}
 			}
 		}
@@ -79,7 +80,8 @@ type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
 
-// Who is told why something ended puts the words before the signal.
+// The message names the signal once: the cause is only "signal: interrupt", and report adds the text before
+// it.
 func TestASignalIsNamedOnce(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancelCause(t.Context())

@@ -15,7 +15,7 @@ import (
 	"gpuscope/tui"
 )
 
-// settled is what the flags are, and the arguments for the engine, with a file of settings.
+// settled returns the flags and the engine's arguments for a settings file and typed flags.
 func settled(t *testing.T, file string, typed ...string) (*root, *config, []string, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.toml")
@@ -65,7 +65,7 @@ token = "f12"
 		"--route=sdpa@layers.0=fd", "--timing", "step", "--theme=dark",
 	}
 	if !slices.Equal(args, want) {
-		t.Errorf("the engine is given %q, want %q", args, want)
+		t.Errorf("the engine's arguments are %q, want %q", args, want)
 	}
 }
 
@@ -89,7 +89,7 @@ func TestWrongSettingsAreReportedWithTheirLine(t *testing.T) {
 	if _, _, _, err := settled(t, "system = \"Hello.\"\nchat = true", "--theme", "dark"); err != nil {
 		t.Error(err)
 	}
-	t.Setenv("GPUSCOPE_SYSTEM", "Hello.") // which the file's chat comes behind
+	t.Setenv("GPUSCOPE_SYSTEM", "Hello.") // also satisfies the file's chat setting
 	if _, _, _, err := settled(t, "chat = true"); err != nil {
 		t.Error(err)
 	}
@@ -99,8 +99,9 @@ func TestWrongSettingsAreReportedWithTheirLine(t *testing.T) {
 	}
 }
 
-// What is known to be wrong only once the model is read says too where the flag was set, and nothing of what
-// was typed. Settings that go together are held against each other when all are there.
+// An error that is found only when the model is read also names the environment variable that set the flag.
+// For a typed flag, it names only the flag. Settings that depend on each other are checked when all of them
+// are known.
 func TestModelErrorsNameTheirSetting(t *testing.T) {
 	for _, c := range []struct{ env, typed, want string }{
 		{"QUANTIZE=q3", "", `gpuscope: GPUSCOPE_QUANTIZE: --quantize "q3": only q4 is supported`},

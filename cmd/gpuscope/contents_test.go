@@ -14,7 +14,7 @@ import (
 	"gpuscope/model/checkpoint/gguf/gguftest"
 )
 
-// A file that this version cannot run shows what is inside all the same, and why it does not run.
+// graph lists the content of a file that this version cannot run, together with the reason.
 func TestGraphShowsWhatAFileHolds(t *testing.T) {
 	t.Parallel()
 	b := gguftest.New()
@@ -54,17 +54,17 @@ func TestGraphShowsWhatAFileHolds(t *testing.T) {
 		t.Errorf("got %+v", c)
 	}
 	if _, text, _ = show(); !strings.Contains(text, "supported by this version") {
-		t.Errorf("of the embedded model:\n%.300s", text)
+		t.Errorf("embedded model:\n%.300s", text)
 	}
 	if status, _, stderr = show("--format", "dot"); status != exitUsage {
-		t.Errorf("a drawing: exit %d: %s", status, stderr)
+		t.Errorf("--format dot: exit %d: %s", status, stderr)
 	}
 	if status, _, stderr = show(filepath.Join(t.TempDir(), "missing.gguf")); status != exitFailed {
 		t.Errorf("a missing file: exit %d: %s", status, stderr)
 	}
 }
 
-// A graph that cannot be planned for the types of some tensors is no reason to show nothing of the file.
+// If tensors have unsupported types, the graph cannot be planned, but the rest of the file is still listed.
 func TestGraphMarksTensorsOfUnsupportedTypes(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "models", "quant", "kq-q8_0.gguf"))
@@ -74,14 +74,15 @@ func TestGraphMarksTensorsOfUnsupportedTypes(t *testing.T) {
 		}
 		t.Skipf("needs the shared folder beside the clone: %v", err)
 	}
-	// The number of a type follows the name, the number of dims, and these.
+	// In a file, a tensor's name is followed by its number of dims (4 bytes), its dims (8 bytes each) and its
+	// type.
 	retype := func(name string, dims int, to gguf.Type) {
 		at := bytes.Index(data, []byte(name)) + len(name) + 4 + dims*8
 		binary.LittleEndian.PutUint32(data[at:], uint32(to))
 	}
 	const tensor, vector = "blk.0.ffn_down.weight", "blk.1.ffn_norm.weight"
 	retype(tensor, 2, gguf.MXFP4)
-	retype(vector, 1, gguf.Q4_0) // which a matrix may have
+	retype(vector, 1, gguf.Q4_0) // supported for matrices but not for vectors
 	path := filepath.Join(t.TempDir(), "other.gguf")
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
@@ -118,7 +119,7 @@ func TestGraphMarksTensorsOfUnsupportedTypes(t *testing.T) {
 	}
 }
 
-// Whatever is wrong with what a file says of its model, it is listed where it can be read, and nothing fails.
+// graph lists the content of a readable file, whatever is wrong with the model's metadata, and does not fail.
 func TestGraphOfAnyReadableFileListsIt(t *testing.T) {
 	t.Parallel()
 	llama := func(b *gguftest.Builder) {
@@ -189,7 +190,7 @@ func TestGraphOfAnyReadableFileListsIt(t *testing.T) {
 	}
 }
 
-// Keys of other classes are listed with the reason, and as a warning where they would change the result.
+// An ignored metadata key is listed with the reason. It is also a warning if it would change the result.
 func TestMetadataListsIgnoredKeys(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join("..", "..", "..", "shared", "cases", "llama-window.gguf")
@@ -218,11 +219,12 @@ func TestMetadataListsIgnoredKeys(t *testing.T) {
 	}
 }
 
-// Which tokens end a text, and what says so, is printed beside what is wrong with the vocabulary.
+// graph lists the tokens that end a text, each with the metadata key that defines it, next to the problems of
+// the vocabulary.
 func TestGraphListsTheTokensThatEndText(t *testing.T) {
 	t.Parallel()
 	b := gguftest.New()
-	b.Set("general.architecture", "mamba") // which does not run
+	b.Set("general.architecture", "mamba") // an architecture that does not run
 	b.ByteTokenizer(260)
 	path := filepath.Join(t.TempDir(), "ends.gguf")
 	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
@@ -242,6 +244,6 @@ func TestGraphListsTheTokensThatEndText(t *testing.T) {
 	stdout.Reset()
 	testProgram(&stdout, &stderr).main(t.Context(), []string{"graph", "--metadata", path})
 	if !strings.Contains(stdout.String(), "0  <|endoftext|>  tokenizer.ggml.eos_token_id") {
-		t.Errorf("the text has no ends:\n%s", &stdout)
+		t.Errorf("the text output has no end tokens:\n%s", &stdout)
 	}
 }

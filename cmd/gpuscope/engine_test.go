@@ -13,7 +13,7 @@ import (
 	"gpuscope/tui"
 )
 
-// flagsOf are the flags of a command after it has read its arguments.
+// flagsOf parses a command's arguments and returns its flags and operands.
 func flagsOf(t *testing.T, c *command, args []string) (flags *pflag.FlagSet, operands []string) {
 	t.Helper()
 	flags = pflag.NewFlagSet(c.name, pflag.ContinueOnError)
@@ -25,7 +25,7 @@ func flagsOf(t *testing.T, c *command, args []string) (flags *pflag.FlagSet, ope
 	return flags, flags.Args()
 }
 
-// A flag that the engine does not get is a flag that does nothing, without a word.
+// A flag that the screen does not pass to the engine would silently have no effect.
 func TestEveryFlagOfTheScreenReachesTheEngine(t *testing.T) {
 	t.Parallel()
 	var args []string
@@ -47,19 +47,19 @@ func TestEveryFlagOfTheScreenReachesTheEngine(t *testing.T) {
 	p := &program{args: args}
 	c, rest, _ := pick(p.engineArgs())
 	if !c.hidden {
-		t.Fatalf("the arguments %q are those of gpuscope %s", p.engineArgs(), c.name)
+		t.Fatalf("the arguments %q start gpuscope %s, which is not hidden", p.engineArgs(), c.name)
 	}
 	want, wantModel := flagsOf(t, rootCommand(), args)
 	got, model := flagsOf(t, c, rest)
 	want.VisitAll(func(f *pflag.Flag) {
 		if !f.Changed {
-			t.Errorf("--%s was left out of the test", f.Name)
+			t.Errorf("the test does not set --%s", f.Name)
 		}
 		switch g := got.Lookup(f.Name); {
 		case g == nil:
 			t.Errorf("the engine has no --%s", f.Name)
 		case g.Value.String() != f.Value.String():
-			t.Errorf("--%s is %s to the screen, %s to the engine", f.Name, f.Value, g.Value)
+			t.Errorf("--%s is %s in the screen, %s in the engine", f.Name, f.Value, g.Value)
 		}
 	})
 	if fmt.Sprint(model) != fmt.Sprint(wantModel) {
@@ -67,7 +67,7 @@ func TestEveryFlagOfTheScreenReachesTheEngine(t *testing.T) {
 	}
 	p.args = p.engineArgs()
 	if got := p.asTyped(); fmt.Sprint(got) != fmt.Sprint(args) {
-		t.Errorf("the engine's trace names the arguments %q, a person gave %q", got, args)
+		t.Errorf("the trace records the arguments %q, the user typed %q", got, args)
 	}
 }
 

@@ -14,14 +14,15 @@ import (
 	"gpuscope/model/checkpoint/pte/ptetest"
 )
 
-// What the examples of the help need that is not there: a GPU by its maker, other files, another program.
+// beyondTests matches examples that need something that tests do not have: a GPU of a certain vendor, other
+// files, or another program.
 var beyondTests = regexp.MustCompile(`--device nvidia|tokenizer\.json|Llama-3|--chat|dot -Tsvg`)
 
-// The examples of the help do what they say, on a device that computes nothing. Those of the screen are run
-// without one.
+// Runs the examples of the help on a fake device that computes nothing. Examples that open the screen run in
+// plain mode.
 func TestExamplesOfTheHelpRun(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes half a minute")
+		t.Skip("takes 30 s")
 	}
 	t.Parallel()
 	self, err := os.Executable()
@@ -72,7 +73,7 @@ func TestExamplesOfTheHelpRun(t *testing.T) {
 				line += " --plain < /dev/null"
 			}
 			out, status := sh("cp a.json run.json && cp a.jsonl run.jsonl.partial && " + line)
-			// what computes nothing is over the tolerance
+			// The device computes nothing, so its errors exceed the tolerance.
 			over := c.name == "verify" && status == exitFailed && strings.Contains(out, "tolerance")
 			if status != exitDone && !over {
 				t.Errorf("%s: exit %d: %.400s", line, status, out)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The dispatches of a step that did not run are those of one that does: four splits of the positions for each
-// of 6 heads, and the route of as many tokens.
+// graph --at plans the dispatches of a step that did not run. At position 638 attention has four splits for
+// each of 6 heads. The routes are those for the given number of tokens.
 func TestGraphAtALiveShapeShowsItsDispatches(t *testing.T) {
 	t.Parallel()
 	type row struct {
@@ -29,18 +29,18 @@ func TestGraphAtALiveShapeShowsItsDispatches(t *testing.T) {
 	decode, prompt := rows("1,638"), rows("7,0")
 	got := decode["rope+sdpa.decode"]
 	if string(got.Grid) != "24" || !strings.HasPrefix(got.Reason, "split_decoding") {
-		t.Errorf("attention at 638 has %s workgroups, %s, want four of each of 6 heads", got.Grid, got.Reason)
+		t.Errorf("attention at 638 has %s workgroups, %s, want 4 for each of 6 heads", got.Grid, got.Reason)
 	}
 	if _, runs := prompt["rope+sdpa.decode"]; runs {
-		t.Error("seven tokens decode by splits")
+		t.Error("seven tokens use split decoding")
 	}
-	// What the rotation writes is scratch of attention: its shape is the live one, too. That of the last
-	// layer has the last token's q alone.
+	// The rotation writes to attention's scratch, which therefore has the live shape too. The last layer
+	// computes q only for the last token.
 	if got := prompt["rope+sdpa.rope"].Live; got != "1×1×6×64, 1×7×2×64 @0" {
-		t.Errorf("the rotation of seven tokens gives %q", got)
+		t.Errorf("the rotation of seven tokens has the live shapes %q", got)
 	}
 	if got := prompt["rope+sdpa.update_cache"].Live; got != "1×7×2×64, 1×7×2×64 @0" {
-		t.Errorf("seven tokens append %q", got)
+		t.Errorf("the cache update of seven tokens has the live shapes %q", got)
 	}
 	if got := prompt["k"].Reason; !strings.HasPrefix(got, "batch8") {
 		t.Errorf("k of seven tokens takes %q, want batch8", got)

@@ -15,7 +15,7 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// graphOf is what gpuscope graph prints of the embedded model, planned without a device.
+// graphOf returns the output of gpuscope graph for the embedded model, planned without a device.
 func graphOf(t *testing.T, args string) string {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -65,7 +65,7 @@ func TestGraphAsTextListsEverything(t *testing.T) {
 		"state 384 KiB", // 2 x 6 layers x 64 positions x 2 heads x 64 floats
 	} {
 		if !strings.Contains(parts[0], want) {
-			t.Errorf("the head does not say %q:\n%s", want, parts[0])
+			t.Errorf("the head does not contain %q:\n%s", want, parts[0])
 		}
 	}
 	if n := strings.Count(parts[2], "–"); n != len(g.Graph.Dispatches)-len(g.Active) {
@@ -86,7 +86,7 @@ func TestGraphAsTextListsEverything(t *testing.T) {
 	}
 }
 
-// Every edge of the drawing joins boxes that are drawn, and every operator is.
+// Every operator is drawn, and every edge connects two boxes that are drawn.
 func TestGraphAsDOTDrawsEveryOperator(t *testing.T) {
 	t.Parallel()
 	text := graphOf(t, "--format dot")
@@ -111,9 +111,9 @@ func TestGraphAsDOTDrawsEveryOperator(t *testing.T) {
 		}
 		touched[e[1]], touched[e[2]] = true, true
 	}
-	for n := range nodes { // what fusion has made needless among them
+	for n := range nodes { // includes operators that fusion removed
 		if !touched[n] {
-			t.Errorf("%s is drawn, and nothing leads to it", n)
+			t.Errorf("%s is drawn without an edge", n)
 		}
 	}
 	if strings.Count(text, "{") != strings.Count(text, "}") ||
@@ -139,8 +139,8 @@ func TestDOTGraphShowsWhoComputesFusedValues(t *testing.T) {
 	for i, edge := range got {
 		got[i] = edge[:strings.IndexByte(edge, '=')+1]
 	}
-	if !slices.Equal(got, want) { // the norm stands before
-		t.Errorf("edges from who makes the sum are %q, want %q", got, want)
+	if !slices.Equal(got, want) { // the norm runs before mlp.gate, so it has no edge
+		t.Errorf("edges from the operator that computes the sum are %q, want %q", got, want)
 	}
 }
 
@@ -188,6 +188,6 @@ func TestGraphShowsWhatAPassChanged(t *testing.T) {
 		}
 	}
 	if text := graphOf(t, "--pass fuse --fuse off"); strings.Contains(text, "\n+") {
-		t.Errorf("nothing was to be fused:\n%s", text)
+		t.Errorf("--fuse off fused something:\n%s", text)
 	}
 }

@@ -17,7 +17,8 @@ import (
 	"gpuscope/tui/tuitest"
 )
 
-// hostileGGUF is the demo model under a name that writes the clipboard and breaks the line.
+// hostileGGUF writes the demo model with a name that contains a line break and a sequence that writes the
+// clipboard.
 func hostileGGUF(t *testing.T) string {
 	t.Helper()
 	b, err := os.ReadFile("../../model/demo/demo.gguf")
@@ -26,7 +27,7 @@ func hostileGGUF(t *testing.T) string {
 	}
 	const name, hostile = "gpuscope demo", "\x1b]52;c;aA==\x07\n"
 	if len(name) != len(hostile) || !bytes.Contains(b, []byte(name)) {
-		t.Fatalf("the demo model is not called %q any more", name)
+		t.Fatalf("the demo model is no longer named %q", name)
 	}
 	path := filepath.Join(t.TempDir(), "x\x1b[2J.gguf")
 	if err := os.WriteFile(path, bytes.Replace(b, []byte(name), []byte(hostile), 1), 0o644); err != nil {
@@ -35,12 +36,12 @@ func hostileGGUF(t *testing.T) string {
 	return path
 }
 
-// clean fails where output has what a terminal obeys.
+// clean fails the test if output contains control characters that a terminal would execute.
 func clean(t *testing.T, what, output string) {
 	t.Helper()
 	for line := range strings.SplitSeq(output, "\n") {
 		if printable.Clean(line) != line || !utf8.ValidString(line) {
-			t.Errorf("%s has the line %q", what, line)
+			t.Errorf("%s contains the line %q", what, line)
 		}
 	}
 }
@@ -79,7 +80,7 @@ func TestNamesOfDevicesAreCleaned(t *testing.T) {
 	}
 }
 
-// What a model generates goes to a terminal cleaned, and to a program as it is.
+// Generated text is sanitized on a terminal. A program that reads it gets the unchanged text.
 func TestRunTextIsSanitizedForPeopleOnly(t *testing.T) {
 	t.Parallel()
 	for _, watched := range []bool{true, false} {
@@ -125,7 +126,7 @@ func TestErrorLinesHaveAnEnd(t *testing.T) {
 		p := testProgram(&stdout, &stderr)
 		p.open = p.openModel
 		if status := p.main(t.Context(), args); status == exitDone {
-			t.Errorf("%.30q is taken", args)
+			t.Errorf("%.30q is accepted", args)
 		}
 		line := strings.TrimSuffix(stderr.String(), "\n")
 		clean(t, "stderr", line)

@@ -12,9 +12,9 @@ import (
 	"gpuscope/engine/gpu/gputest"
 )
 
-// What the page of the lab says to type measures a kernel.
+// The commands on the lab's documentation page measure a kernel.
 func TestTheLabsOwnExampleMeasuresItsKernel(t *testing.T) {
-	gputest.Open(t) // or the test is skipped
+	gputest.Open(t) // skips the test if there is no GPU
 	page, err := os.ReadFile("../../docs/guide/lab.md")
 	if err != nil {
 		t.Fatal(err)
@@ -30,7 +30,7 @@ func TestTheLabsOwnExampleMeasuresItsKernel(t *testing.T) {
 	said, ran := regexp.MustCompile(`^(mkdir |gpuscope graph --kernel |printf )`), 0
 	for line := range strings.Lines(string(page)) {
 		if !said.MatchString(line) {
-			continue // the others take minutes on a CPU
+			continue // the other commands take minutes on a CPU
 		}
 		cmd := headless(t, "real")
 		cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", line}
@@ -43,6 +43,6 @@ func TestTheLabsOwnExampleMeasuresItsKernel(t *testing.T) {
 		}
 	}
 	if ran != 3 {
-		t.Errorf("the page has %d lines to try", ran)
+		t.Errorf("%d commands of the page ran, want 3", ran)
 	}
 }

@@ -27,10 +27,10 @@ func TestRunMeasuresTheLastStepByItsKind(t *testing.T) {
 	for args, want := range map[string]struct{ repeats, costs, parts bool }{
 		"":                       {true, true, true},
 		"--profile both":         {true, true, true},
-		"--profile alone":        {true, true, false}, // the prompt's last piece, warm
+		"--profile alone":        {true, true, false}, // costs: only of the warm prompt
 		"--profile cost":         {false, true, true},
 		"--profile off":          {},
-		"--format json":          {}, // a program asks for what takes time
+		"--format json":          {}, // a program must request slow measurements
 		"--format json --cost q": {true, true, true},
 	} {
 		var got struct{ repeats, costs, parts bool }
@@ -50,11 +50,11 @@ func TestRunMeasuresTheLastStepByItsKind(t *testing.T) {
 		}
 		said := strings.Contains(stdout.String(), "26 rows share 7.0 ± ")
 		if text := !strings.Contains(args, "json"); said != (text && want.parts) {
-			t.Errorf("%s: the profile says costs: %v\n%s", args, said, stdout)
+			t.Errorf("%s: the profile shows costs: %v\n%s", args, said, stdout)
 		}
 		if warm := strings.Contains(stdout.String(), "prefill repeated: 42 tokens in "); warm !=
 			(want.costs && !strings.Contains(args, "json")) {
-			t.Errorf("%s: the profile says the warm prompt: %v", args, warm)
+			t.Errorf("%s: the profile shows the warm prompt: %v", args, warm)
 		}
 	}
 }
@@ -80,11 +80,11 @@ func TestRunMeasuresRowsTogetherAndRecordsThem(t *testing.T) {
 		t.Errorf("dispatches of the parts: %v", of)
 	}
 	if n := len(s.Dispatches[0].Samples); n == 0 {
-		t.Error("no times alone")
+		t.Error("no isolated times")
 	}
 	prompt := &tr.Steps[0]
 	if prompt.Whole == nil || len(prompt.Costs) < 10 || len(prompt.Dispatches[0].Samples) < 4 {
-		t.Errorf("the prompt again: %+v, %d costs, %d times alone", prompt.Whole, len(prompt.Costs),
+		t.Errorf("the repeated prompt: %+v, %d costs, %d isolated times", prompt.Whole, len(prompt.Costs),
 			len(prompt.Dispatches[0].Samples))
 	}
 	var got result
@@ -107,9 +107,10 @@ func TestUnknownRowInRunListsTheKnownOnes(t *testing.T) {
 		t.Errorf("exit %d: %s%s", status, stdout, stderr)
 	}
 	if _, err := os.Stat(path); err == nil {
-		t.Error("there is a trace of what did not run")
+		t.Error("a trace was written although nothing ran")
 	}
-	// What the last step alone has not is known behind it, when its profile is worth having.
+	// Whether the last step has a row is known only after the step ran. The profile must be printed even if
+	// the row is missing.
 	p, stdout, stderr = playBack(t, tuitest.Script{})
 	status = p.main(t.Context(), strings.Fields("run -n 4 --cost sdpa.softmax"))
 	if status != exitFailed ||
@@ -117,7 +118,7 @@ func TestUnknownRowInRunListsTheKnownOnes(t *testing.T) {
 		t.Errorf("exit %d: %s", status, stderr)
 	}
 	if !strings.Contains(stdout.String(), "decode: 3 tokens") {
-		t.Errorf("the profile is gone: %s", stdout)
+		t.Errorf("the profile is missing: %s", stdout)
 	}
 	for args, want := range map[string]string{
 		"--profile all":                   `--profile "all": want both, cost, alone or off`,
@@ -134,14 +135,14 @@ func TestUnknownRowInRunListsTheKnownOnes(t *testing.T) {
 	}
 }
 
-// What the time does not suffice for is left out; what was measured until then is there.
+// When the time for measurements runs out, the costs measured so far are shown and the others are omitted.
 func TestRunMeasuresForAWhileOnly(t *testing.T) {
 	t.Parallel()
 	parts := 0
 	p, stdout, stderr := playBack(t, tuitest.Script{
 		Before: func(ctx context.Context, c session.Command) error {
 			if len(c.Parts) > 0 {
-				if parts++; parts > 2 { // layers, attention
+				if parts++; parts > 2 { // after layers and attention
 					<-ctx.Done()
 					return ctx.Err()
 				}
@@ -163,7 +164,8 @@ func TestRunMeasuresForAWhileOnly(t *testing.T) {
 	}
 }
 
-// What was asked for comes before what takes all the time there is, with its five rounds of a slow step, too.
+// Rows named with --cost are measured before the rest, which may use up the remaining time. This also holds
+// for a slow step, which gets only five rounds.
 func TestRunMeasuresFirstWhatWasAskedFor(t *testing.T) {
 	t.Parallel()
 	tr := tracetest.Run(2, 5, 1, 1)
@@ -171,7 +173,7 @@ func TestRunMeasuresFirstWhatWasAskedFor(t *testing.T) {
 	for ms, rounds := range map[int64]int{1: 30, 50: 10, 1000: 5} {
 		step.CPU.TotalNS = trace.Measured(ms * 1e6)
 		o := declareProfiling(pflag.NewFlagSet("", pflag.ContinueOnError))
-		o.together = []string{"attn", "mlp.norm", "attn,attn.norm"} // the last is the first again
+		o.together = []string{"attn", "mlp.norm", "attn,attn.norm"} // the last repeats the first
 		commands, err := o.commands(t.Context(), tr)
 		if err != nil {
 			t.Fatal(err)
@@ -187,15 +189,15 @@ func TestRunMeasuresFirstWhatWasAskedFor(t *testing.T) {
 					t.Errorf("steps of %d ms: first %d rounds of %v, want %d", ms, c.N, names, rounds)
 				}
 			case c.until > profileFor:
-				t.Errorf("%s has no end", c.Kind)
+				t.Errorf("%s has no time limit", c.Kind)
 			case c.Step == nil && slices.Contains(names, "attn"):
-				t.Error("what was asked for is measured again")
+				t.Error("a requested row is measured again")
 			}
 		}
 	}
 }
 
-// Costs of too few rounds for a ± say what gives more.
+// If too few rounds ran to know a cost's error, the output says how to run more rounds.
 func TestRunSaysWhatAddsRounds(t *testing.T) {
 	t.Parallel()
 	const adds = "--cost NAME" // the option that runs enough rounds
@@ -210,7 +212,8 @@ func TestRunSaysWhatAddsRounds(t *testing.T) {
 	}
 }
 
-// A step that takes so long that the time does not suffice for one cost: it says so, and what would.
+// If a step is too slow to measure even one cost in the available time, the output says so and suggests an
+// option.
 func TestRunSaysWhyThereAreNoCosts(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ args, want string }{
@@ -239,8 +242,8 @@ func TestRunSaysWhyThereAreNoCosts(t *testing.T) {
 	}
 }
 
-// Costs of the last step that take all the time there is leave some to the prompt, of which what does most
-// comes first, and rows before what holds them.
+// Measuring the last step must leave time for the prompt. There the largest contributors are measured first,
+// and rows before the groups that contain them.
 func TestRunLeavesTimeForThePrompt(t *testing.T) {
 	t.Parallel()
 	var kinds []string
@@ -276,7 +279,7 @@ func TestRunLeavesTimeForThePrompt(t *testing.T) {
 	}
 }
 
-// scriptedDriver opens fake devices that a test has had a hand in.
+// scriptedDriver opens fake devices and lets the test configure each of them.
 type scriptedDriver struct {
 	fake.Driver
 	of func(*fake.Device)
@@ -290,7 +293,7 @@ func (d *scriptedDriver) Open(index int) (gpu.Device, error) {
 	return dev, err
 }
 
-// onFake is a program that runs models on a fake GPU.
+// onFake returns a program that runs models on a fake GPU.
 func onFake(t *testing.T, of func(*fake.Device)) (p *program, stdout, stderr *bytes.Buffer) {
 	t.Helper()
 	stdout, stderr = &bytes.Buffer{}, &bytes.Buffer{}
@@ -301,12 +304,12 @@ func onFake(t *testing.T, of func(*fake.Device)) (p *program, stdout, stderr *by
 	return p, stdout, stderr
 }
 
-// The real session on a device that takes what a test says: the costs are that, exactly.
+// With a real session on a device with scripted durations, the costs equal these durations exactly.
 func TestRunMeasuresTheDemoOnAFakeDevice(t *testing.T) {
 	t.Parallel()
 	p, stdout, stderr := onFake(t, func(d *fake.Device) {
 		d.Duration = func(kernel string, x, y, z uint32) int64 {
-			if kernel == "ceiling_empty" { // keeps a barrier, and runs beside what stands behind it
+			if kernel == "ceiling_empty" { // only keeps a barrier, and overlaps the next dispatch
 				return 0
 			}
 			return 1000 * int64(len(kernel))
@@ -328,7 +331,7 @@ func TestRunMeasuresTheDemoOnAFakeDevice(t *testing.T) {
 		took[plan.Dispatch] = 1000 * int64(len(plan.Kernel))
 		whole += took[plan.Dispatch]
 		if len(d.Samples) == 0 || d.Samples[0] != took[plan.Dispatch] {
-			t.Errorf("dispatch %d alone: %v", plan.Dispatch, d.Samples)
+			t.Errorf("dispatch %d isolated: %v", plan.Dispatch, d.Samples)
 		}
 	}
 	if len(s.Costs) < 20 || s.Whole == nil || s.Whole.NS != whole {
@@ -345,7 +348,7 @@ func TestRunMeasuresTheDemoOnAFakeDevice(t *testing.T) {
 	}
 }
 
-// On a terminal a person sees how far the measuring has come, on a line of its own behind the text.
+// On a terminal the progress of the measurement is shown on a separate line after the text.
 func TestRunShowsHowFarItsMeasuringHasCome(t *testing.T) {
 	t.Parallel()
 	p, stdout, _ := playBack(t, tuitest.Script{})

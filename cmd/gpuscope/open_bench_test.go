@@ -18,8 +18,8 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// longRun is a run of 2,000 steps with some 300 dispatches each, and the arithmetic of every grid as the
-// engine records it.
+// longRun returns a trace of 2,000 steps with about 300 dispatches each, including the grid arithmetic that
+// the engine records for each plan.
 func longRun() *trace.Trace {
 	t := tracetest.Llama(15, 2000)
 	for i := range t.Plans {
@@ -29,10 +29,10 @@ func longRun() *trace.Trace {
 	return t
 }
 
-// BenchmarkOpenTrace opens the trace of a long run in the program itself, in a terminal of 200x60, goes
-// through its rows, steps, scopes and views, and leaves. It reports the seconds until the first table stands
-// and the most memory that the process had: the budget is 3 s and 300 MB. As the machine may be shared, the
-// seconds of the processor are reported beside those of the clock.
+// BenchmarkOpenTrace runs the program on the trace of a long run, in a terminal of 200x60. It moves through
+// the rows, steps, selections and views, and quits. It reports the seconds until the first table appears and
+// the peak memory of the process; the budget is 3 s and 300 MB. It also reports CPU seconds, because other
+// programs on the machine affect the wall time.
 func BenchmarkOpenTrace(b *testing.B) {
 	for _, name := range []string{"run.json", "run.jsonl.gz"} {
 		b.Run(name, func(b *testing.B) {
@@ -52,7 +52,7 @@ func BenchmarkOpenTrace(b *testing.B) {
 				for _, keys := range strings.Fields("jjjGg FFFF ,,,, vvvv 1 3 4 5 2") {
 					for _, k := range keys {
 						x.press(string(k))
-						time.Sleep(50 * time.Millisecond) // as fast as a person types
+						time.Sleep(50 * time.Millisecond) // typing speed
 					}
 				}
 				resident = append(resident, residentMB(x.cmd.Process.Pid))
@@ -66,13 +66,13 @@ func BenchmarkOpenTrace(b *testing.B) {
 			if most := slices.Max(resident); most > 0 {
 				b.ReportMetric(most, "peak-MB")
 			}
-			b.ReportMetric(0, "ns/op") // most of it is waiting for keys
+			b.ReportMetric(0, "ns/op") // most of the time is waiting for keys
 		})
 	}
 }
 
-// residentMB is the most memory that a process has had so far, in MB of 1,000,000 bytes; 0 where the system
-// does not tell. What it tells of a process that has ended counts that which started it too.
+// residentMB returns the peak memory of a process so far, in MB of 1,000,000 bytes, or 0 if the system does
+// not report it. After the process has ended, the reported value includes the process that started it.
 func residentMB(pid int) float64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

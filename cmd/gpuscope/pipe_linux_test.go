@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A pipe holds as much as is said of it: whoever writes so much waits for nobody.
+// A pipe holds as many bytes as widen reports, so a write of that size does not block.
 func TestAPipeHoldsWhatItHasRoomFor(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()
@@ -19,7 +19,7 @@ func TestAPipeHoldsWhatItHasRoomFor(t *testing.T) {
 	defer w.Close()
 	room := widen(r)
 	if room < 1<<16 {
-		t.Fatalf("it has room for %d bytes", room)
+		t.Fatalf("the pipe has room for %d bytes", room)
 	}
 	if err := w.SetWriteDeadline(time.Now().Add(10 * time.Second)); err != nil {
 		t.Fatal(err)
@@ -28,11 +28,11 @@ func TestAPipeHoldsWhatItHasRoomFor(t *testing.T) {
 		t.Errorf("%d bytes of %d: %v", n, room, err)
 	}
 	if room := widen(nil); room != 0 {
-		t.Errorf("none has room for %d bytes", room)
+		t.Errorf("a nil reader has room for %d bytes", room)
 	}
 }
 
-// What nobody watches is read like any pipe, to its end.
+// A pipe that the Go runtime does not poll can be read to its end like any other pipe.
 func TestUnwatchedPipe(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()
@@ -41,17 +41,17 @@ func TestUnwatchedPipe(t *testing.T) {
 	}
 	x, ok := unwatched(r).(*os.File)
 	if !ok {
-		t.Fatal("it is no file")
+		t.Fatal("unwatched did not return an *os.File")
 	}
 	if err := x.SetReadDeadline(time.Now()); !errors.Is(err, os.ErrNoDeadline) {
-		t.Errorf("it can be waited for without a thread: %v", err)
+		t.Errorf("the runtime still polls the pipe: %v", err)
 	}
 	if _, err := r.Read(make([]byte, 1)); !errors.Is(err, os.ErrClosed) {
-		t.Errorf("the end that was watched: %v", err)
+		t.Errorf("read of the original pipe: %v", err)
 	}
 	go func() {
 		_, _ = io.WriteString(w, "all ")
-		time.Sleep(10 * time.Millisecond) // the reader waits
+		time.Sleep(10 * time.Millisecond) // until the reader blocks
 		_, _ = io.WriteString(w, "of it")
 		_ = w.Close()
 	}()
@@ -62,6 +62,6 @@ func TestUnwatchedPipe(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := unwatched(r).Read(make([]byte, 1)); !errors.Is(err, os.ErrClosed) {
-		t.Errorf("a pipe that is closed: %v", err)
+		t.Errorf("read of a closed pipe: %v", err)
 	}
 }

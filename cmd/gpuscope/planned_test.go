@@ -15,7 +15,8 @@ import (
 	"gpuscope/tui"
 )
 
-// What is planned without a device is shown and exported as what ran, and opens again.
+// Steps that were planned without a device are shown and exported like steps that ran, and the export opens
+// again.
 func TestAModelIsSteppedThroughWithoutADevice(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "plan.json.gz")
@@ -62,7 +63,7 @@ func TestLimitsToPlanForAreChosen(t *testing.T) {
 	}
 }
 
-// BenchmarkGraph70B is how long it takes to print the graph of a 70B model from its file's header.
+// BenchmarkGraph70B measures how long it takes to print the graph of a 70B model from the header of its file.
 func BenchmarkGraph70B(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "70b.gguf")
 	if err := gguftest.HollowLlama(gguftest.Llama70B).WriteSparse(path); err != nil {

@@ -12,7 +12,7 @@ import (
 	"gpuscope/model/checkpoint/pte/ptetest"
 )
 
-// showGraph runs gpuscope graph.
+// showGraph runs gpuscope graph and returns its exit status and output.
 func showGraph(t *testing.T, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -57,7 +57,7 @@ func TestGraphShowsExecuTorchPrograms(t *testing.T) {
 	}
 	if status, text, _ = showGraph(t, "--format", "dot", program); status != exitDone ||
 		!strings.HasPrefix(text, "digraph") {
-		t.Errorf("a drawing: exit %d: %.100s", status, text)
+		t.Errorf("--format dot: exit %d: %.100s", status, text)
 	}
 	for _, args := range [][]string{
 		{program, gguf},

@@ -33,13 +33,13 @@ func startRecording(t *testing.T, play, path string) (cmd *exec.Cmd, stderr *byt
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.ReadFull(stdout, make([]byte, 1)); err != nil { // the first token: it runs
+	if _, err := io.ReadFull(stdout, make([]byte, 1)); err != nil { // the first token: the run has started
 		t.Fatal(err)
 	}
 	return cmd, stderr
 }
 
-// Who hangs up finds the recording whole, as after an interrupt.
+// After SIGHUP or SIGTERM the recording is complete, as after an interrupt.
 func TestSignalsFinishARecording(t *testing.T) {
 	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGTERM} {
@@ -59,14 +59,14 @@ func TestSignalsFinishARecording(t *testing.T) {
 	}
 }
 
-// A run that does not end when it is told to is ended by the second signal, which says where the recording
-// is; after a kill it is there too.
+// If a run does not end after a signal, a second signal ends it and prints where the recording is. After a
+// kill the recording is also there.
 func TestRecordingOfAKilledRunIsFound(t *testing.T) {
 	t.Parallel()
 	for _, signals := range [][]syscall.Signal{{syscall.SIGKILL}, {syscall.SIGTERM, syscall.SIGTERM}} {
 		path := filepath.Join(t.TempDir(), "run.json")
 		cmd, stderr := startRecording(t, "deaf", path)
-		for { // the text of a step is said before the step is recorded
+		for { // a step's text is printed before the step is recorded
 			if got, err := trace.ReadFile(path + ".partial"); err == nil && len(got.Steps) == 1 {
 				break
 			}
@@ -74,7 +74,7 @@ func TestRecordingOfAKilledRunIsFound(t *testing.T) {
 		}
 		done := make(chan error, 1)
 		go func() { done <- cmd.Wait() }()
-		for ended := false; !ended; { // signals that come at once may be one
+		for ended := false; !ended; { // signals sent at the same time may be merged
 			for _, sig := range signals {
 				_ = cmd.Process.Signal(sig)
 			}
@@ -85,16 +85,17 @@ func TestRecordingOfAKilledRunIsFound(t *testing.T) {
 			}
 		}
 		if partial := path + ".partial"; len(signals) > 1 && !strings.Contains(stderr.String(), partial) {
-			t.Errorf("stderr %q does not say %s", stderr, partial)
+			t.Errorf("stderr %q does not name %s", stderr, partial)
 		}
 		got, err := trace.ReadFile(path + ".partial")
 		if err != nil || len(got.Steps) != 1 || !trace.IsTrace(path+".partial") {
-			t.Errorf("what was recorded does not open: %v", err)
+			t.Errorf("the recording does not open: %v", err)
 		}
 	}
 }
 
-// The disk is full before the recording is whole: what there is stays, and is named.
+// If the disk becomes full during a recording, the part that was written is kept, and the error names its
+// file.
 func TestFullDiskLeavesTheRecording(t *testing.T) {
 	t.Parallel()
 	shell, err := exec.LookPath("bash")
@@ -103,7 +104,7 @@ func TestFullDiskLeavesTheRecording(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "run.json")
 	run := headless(t, "play", "run", "-n", "5", "--timing", "off", "--trace", path)
-	// 64 KiB are enough for the head and a step or two
+	// 64 KiB are enough for the head of the trace and one or two steps.
 	cmd := exec.Command(shell, append([]string{"-c", `ulimit -f 64; exec "$0" "$@"`}, run.Args...)...)
 	cmd.Env = run.Env
 	out, err := cmd.CombinedOutput()
@@ -115,11 +116,11 @@ func TestFullDiskLeavesTheRecording(t *testing.T) {
 		t.Errorf("the output has no %q:\n%s", want, out)
 	}
 	if _, err := trace.ReadFile(path + ".partial"); err != nil {
-		t.Errorf("what was recorded does not open: %v", err)
+		t.Errorf("the recording does not open: %v", err)
 	}
 }
 
-// There is no room for the head of the trace: nothing stays that cannot be opened.
+// If there is no room for the head of the trace, the file is removed, because it could not be opened.
 func TestDiskFullAtTheStartLeavesNoRecording(t *testing.T) {
 	t.Parallel()
 	shell, err := exec.LookPath("bash")
@@ -140,7 +141,8 @@ func TestDiskFullAtTheStartLeavesNoRecording(t *testing.T) {
 	}
 }
 
-// Small files that unpack to more than there is memory for end in one line, with 3 GB of address space.
+// Small files that unpack to more than the available memory cause a one-line error. The test limits the
+// address space to 3 GB.
 func TestHostileTracesEndInOneLine(t *testing.T) {
 	if info, ok := debug.ReadBuildInfo(); testing.Short() || ok &&
 		slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
@@ -176,7 +178,7 @@ func TestHostileTracesEndInOneLine(t *testing.T) {
 	}
 }
 
-// writeGzip writes a text and so many times another, compressed.
+// writeGzip writes a compressed file that contains start, followed by again the given number of times.
 func writeGzip(t *testing.T, path, start, again string, times int) {
 	t.Helper()
 	f, err := os.Create(path)
@@ -199,7 +201,7 @@ func writeGzip(t *testing.T, path, start, again string, times int) {
 	}
 }
 
-// A pipe without a reader is refused, and one whose reader sleeps does not keep the run from ending.
+// A pipe without a reader is rejected. A reader that does not read cannot keep the run from ending.
 func TestPipeDoesNotHoldARun(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "pipe")
@@ -220,7 +222,7 @@ func TestPipeDoesNotHoldARun(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.ReadFull(reader, make([]byte, 1)); err != nil { // it writes, and soon waits
+	if _, err := io.ReadFull(reader, make([]byte, 1)); err != nil { // the run writes, and soon blocks
 		t.Fatal(err)
 	}
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {

@@ -20,7 +20,7 @@ import (
 	"gpuscope/tui/tuitest"
 )
 
-// playBack makes a program whose models all play the same recording back: a prefill of 42 tokens and five
+// playBack returns a program whose models all replay the same recording: a prefill of 42 tokens and five
 // decode steps.
 func playBack(t *testing.T, script tuitest.Script) (p *program, stdout, stderr *bytes.Buffer) {
 	t.Helper()
@@ -53,7 +53,7 @@ func TestRunPrintsTheTextAndThenTheProfile(t *testing.T) {
 		"a decode step takes 7.70 ms untimed and 9.05 ms timed", "rms_norm",
 	} {
 		if !strings.Contains(profile, line) {
-			t.Errorf("the profile does not say %q:\n%s", line, profile)
+			t.Errorf("the profile does not contain %q:\n%s", line, profile)
 		}
 	}
 	if stderr.Len() > 0 || strings.Contains(stdout.String(), "\x1b") {
@@ -148,7 +148,7 @@ func TestRecordedRunOpensAgain(t *testing.T) {
 				got.Observer)
 		}
 		if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".*")); len(left) > 0 {
-			t.Errorf("left behind: %q", left)
+			t.Errorf("files left: %q", left)
 		}
 	}
 }
@@ -182,7 +182,7 @@ func TestRunEndsAtABreakpointAndNamesIt(t *testing.T) {
 	}
 	for _, line := range []string{"\nended after step 2: breakpoint position 44\n", "decode: 2 tokens in 2 steps"} {
 		if !strings.Contains(stdout.String(), line) {
-			t.Errorf("it does not say %q:\n%s", line, stdout)
+			t.Errorf("the output does not contain %q:\n%s", line, stdout)
 		}
 	}
 	got, err := trace.ReadFile(path)
@@ -219,7 +219,7 @@ func TestRunWithoutTheBreakpointSaysSo(t *testing.T) {
 		t.Fatalf("exit %d: %s", status, stderr)
 	}
 	if !strings.Contains(stdout.String(), "\nno breakpoint was reached\n") {
-		t.Errorf("it says:\n%s", stdout)
+		t.Errorf("the output is:\n%s", stdout)
 	}
 }
 
@@ -236,17 +236,17 @@ func TestUnreachableBreakpointIsRefused(t *testing.T) {
 			t.Errorf("exit %d, %q, %s", status, stdout, stderr)
 		}
 		if _, err := os.Stat(path); err == nil {
-			t.Errorf("%s: there is a trace", condition)
+			t.Errorf("%s: a trace was written", condition)
 		}
 	}
 }
 
-// A run that fails on its way keeps what it has: text, profile and trace.
+// A run that fails midway keeps its text, profile and trace.
 func TestFailedRunKeepsWhatItHas(t *testing.T) {
 	t.Parallel()
 	steps := 0
 	p, stdout, stderr := playBack(t, tuitest.Script{Before: func(_ context.Context, c session.Command) error {
-		if steps++; steps == 4 { // the prompt, two tokens, and this
+		if steps++; steps == 4 { // after the prompt and two tokens
 			return errors.New("device lost")
 		}
 		return nil
@@ -254,8 +254,8 @@ func TestFailedRunKeepsWhatItHas(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.json")
 	status := p.main(t.Context(),
 		[]string{"run", "-n", "5", "--timing", "off", "--trace", path, "--break", "position 99"})
-	if strings.Contains(stdout.String(), "no breakpoint") { // it might have been met in what did not run
-		t.Errorf("it says of a run that failed:\n%s", stdout)
+	if strings.Contains(stdout.String(), "no breakpoint") { // a later step might have reached it
+		t.Errorf("the output of a failed run is:\n%s", stdout)
 	}
 	if status != exitFailed || stderr.String() != "gpuscope run: device lost\n" ||
 		!strings.Contains(stdout.String(), "decode: 2 tokens in 2 steps") {
@@ -271,7 +271,7 @@ func TestRunStopsWhenItsOutputIsClosed(t *testing.T) {
 	steps := 0
 	p, _, stderr := playBack(t, tuitest.Script{Before: func(ctx context.Context, _ session.Command) error {
 		if steps++; steps > 1 {
-			<-ctx.Done() // the text of the first step met a closed pipe
+			<-ctx.Done() // the text of the first step could not be written
 			return ctx.Err()
 		}
 		return nil
@@ -310,7 +310,7 @@ func TestRefusedPromptLeavesNothing(t *testing.T) {
 			t.Errorf("%s: stderr %q", command, stderr)
 		}
 		if files, _ := os.ReadDir(filepath.Dir(path)); len(files) > 0 {
-			t.Errorf("%s: left behind: %v", command, files)
+			t.Errorf("%s: files left: %v", command, files)
 		}
 		if name := p.unfinished.Load(); name != nil {
 			t.Errorf("%s: a second signal would say that %s can be opened", command, *name)
@@ -318,7 +318,7 @@ func TestRefusedPromptLeavesNothing(t *testing.T) {
 	}
 }
 
-// patched is a session whose events a test changes on their way.
+// patched is a session whose events are changed by a test before they arrive.
 type patched struct {
 	session.Session
 	events chan session.Event
@@ -326,7 +326,7 @@ type patched struct {
 
 func (p patched) Events() <-chan session.Event { return p.events }
 
-// patch makes a program's models say something else than the recording.
+// patch lets a test change every event of the program's sessions.
 func patch(p *program, change func(*session.Event)) {
 	open := p.open
 	p.open = func(ctx context.Context, o *modelOptions, emit func(session.Event)) (session.Session, error) {
@@ -338,7 +338,7 @@ func patch(p *program, change func(*session.Event)) {
 		go func() {
 			defer close(events)
 			for e := range s.Events() {
-				if e.State != nil { // the session has its own
+				if e.State != nil { // the session keeps its own copy
 					e.State = new(*e.State)
 				}
 				e.Records = slices.Clone(e.Records)
@@ -377,20 +377,20 @@ func TestRunGivesTheBytesOfAnUnfinishedCharacter(t *testing.T) {
 		patch(p, unfinished)
 		if p.main(t.Context(), strings.Fields("run -n 0 --timing off --format "+format)); strings.Contains(
 			stdout.String(), want) {
-			t.Errorf("%s: a run of no tokens has text", format)
+			t.Errorf("%s: a run without tokens has text", format)
 		}
 	}
 }
 
-// What a model made before its logits became NaN is there, JSON can be read, and the exit status says that it
-// went wrong.
+// If the logits become NaN, the output so far is kept, the JSON is valid, and the exit status reports the
+// failure.
 func TestRunWithNaNLogitsKeepsItsOutput(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"text", "json"} {
 		made, asked := 0, 0
 		p, stdout, stderr := playBack(t, tuitest.Script{
 			Before: func(context.Context, session.Command) error {
-				if asked++; asked == 3 { // the prompt was the first
+				if asked++; asked == 3 { // the first command is the prompt
 					return errors.New("step 2 gives no token: NaN")
 				}
 				return nil
@@ -429,8 +429,8 @@ func TestRunWithNaNLogitsKeepsItsOutput(t *testing.T) {
 	}
 }
 
-// However a run ends, what --format json has printed is one whole object or nothing, and the exit status says
-// which run it was.
+// However a run ends, --format json prints one complete object or nothing, and the exit status says how the
+// run ended.
 func TestJSONOfARunIsWholeOrAbsent(t *testing.T) {
 	t.Parallel()
 	after := func(n int, err error) tuitest.Script {
@@ -448,7 +448,7 @@ func TestJSONOfARunIsWholeOrAbsent(t *testing.T) {
 		steps  int // -1: no output
 	}{
 		{"done", tuitest.Script{}, exitDone, 5},
-		{"failed on its way", after(3, errors.New("device lost")), exitFailed, 3},
+		{"failed midway", after(3, errors.New("device lost")), exitFailed, 3},
 		{"failed at its first step", after(0, errors.New("device lost")), exitFailed, 0},
 		{"refused", after(0, session.Refusef("the context holds 8")), exitUsage, -1},
 		{"stopped", after(2, context.Canceled), exitFailed, 2},
@@ -471,7 +471,7 @@ func TestJSONOfARunIsWholeOrAbsent(t *testing.T) {
 	}
 }
 
-// A run that streams its text keeps a bounded part of its steps, and its profile is of all of them.
+// A run that streams its text keeps a bounded number of steps, but its profile covers all steps.
 func TestLongRunTakesBoundedMemory(t *testing.T) {
 	t.Parallel()
 	const steps = 4000
@@ -501,7 +501,7 @@ func TestLongRunTakesBoundedMemory(t *testing.T) {
 	for _, want := range []string{"prefill: 42 tokens in 1 step", "decode: 4,000 tokens in 4,000 steps"} {
 		if !strings.Contains(stdout.String(), want) {
 			_, profile, _ := strings.Cut(stdout.String(), "\n\n")
-			t.Errorf("the profile does not say %q:\n%s", want, profile)
+			t.Errorf("the profile does not contain %q:\n%s", want, profile)
 		}
 	}
 }
@@ -516,13 +516,13 @@ func TestTopLogitsAreATableForPeople(t *testing.T) {
 		for _, c := range tracetest.Llama(2, 2).Steps[1].Top {
 			line := fmt.Sprintf("%q", c.Text)
 			if strings.Contains(stdout.String(), line) != there {
-				t.Errorf("%s: that %s is told is %v, want %v:\n%s", args, line, !there, there, stdout)
+				t.Errorf("%s: %s is shown: %v, want %v:\n%s", args, line, !there, there, stdout)
 			}
 		}
 	}
 }
 
-// What quantising cost is there for people and for programs.
+// The quantization error is shown to people and to programs.
 func TestRunSaysWhatQuantizingCost(t *testing.T) {
 	t.Parallel()
 	cost := &trace.Quantized{Format: "q4gsw", GroupSize: 32, From: []string{"BF16"}, Matrices: 9, SNRdB: 21.5}
@@ -541,7 +541,7 @@ func TestRunSaysWhatQuantizingCost(t *testing.T) {
 		var got result
 		if format == "text" {
 			if !strings.Contains(stdout.String(), "SNR 21.5 dB") {
-				t.Errorf("it does not say what it cost:\n%s", stdout)
+				t.Errorf("the output does not show the quantization error:\n%s", stdout)
 			}
 			continue
 		}
@@ -552,7 +552,8 @@ func TestRunSaysWhatQuantizingCost(t *testing.T) {
 	}
 }
 
-// A run sends steps before it has read those before them, and says so, unless more is asked of a step.
+// A run submits steps before it has read the results of earlier ones, and reports that it is pipelined.
+// Options that need more from each step turn this off.
 func TestRunSaysWhetherItIsPipelined(t *testing.T) {
 	t.Parallel()
 	for args, pipelined := range map[string]bool{
@@ -587,7 +588,7 @@ func TestRunSaysWhetherItIsPipelined(t *testing.T) {
 	}
 }
 
-// What a model warns of while it is opened is printed, whatever the output format.
+// The warnings of opening a model are printed in every output format.
 func TestRunAndVerifyPrintTheModelsWarnings(t *testing.T) {
 	for _, args := range [][]string{{"run"}, {"run", "--format", "json"}, {"verify"}} {
 		p, _, stderr := playBack(t, tuitest.Script{})

@@ -12,11 +12,11 @@ import (
 	"gpuscope/engine/gpu/gputest"
 )
 
-// kernelFile writes a kernel of the embedded model, as graph --kernel prints it, into a folder for --shaders,
-// with one text in place of another.
+// kernelFile writes a kernel of the embedded model to a folder for --shaders. The source is the output of
+// graph --kernel, with from replaced by to.
 func kernelFile(t *testing.T, name, from, to string) (dir string) {
 	t.Helper()
-	gputest.Open(t) // or the test is skipped
+	gputest.Open(t) // skips the test if there is no GPU
 	status, text, stderr := verified(t, "graph --kernel "+name, "", "")
 	if status != exitDone || !strings.Contains(text, from) {
 		t.Fatalf("exit %d: %s%s", status, text, stderr)

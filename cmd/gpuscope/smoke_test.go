@@ -30,14 +30,15 @@ import (
 	"gpuscope/tui/tuitest"
 )
 
-// playEnv makes the test binary be gpuscope: with real models ("real"), or with models that play a recording
-// ("play"), that wait for ever at the second command ("hang"), that lose their process there ("abort"),
-// that cannot be opened ("refuse"), that never end to load ("load"), or that run on a device that takes so
-// many steps a second ("paced 480"); with a SIGQUIT before and behind all that it does ("quit"); or be a
-// shell that runs one of these as its job ("shell play"). The engine process inherits it.
+// playEnv makes the test binary run as gpuscope. Its value selects how models behave: they are real ("real"),
+// run on a fake device ("fake"), play a recording ("play"), block at the second command until it is cancelled
+// ("hang") or forever ("deaf"), kill their process at that command ("abort"), fail to open ("refuse"), never
+// finish loading ("load"), or run a fixed number of steps per second on a fake device ("paced 480"). With
+// "quit" the process sends itself SIGQUIT before and after everything that it does. With "shell play" it is a
+// shell that runs gpuscope with the value "play" as its job. The engine process inherits the variable.
 const playEnv = "GPUSCOPE_TEST_PLAY"
 
-// lockEnv names a file that a process which opens a model locks for as long as it lives.
+// lockEnv names a file. A process that opens a model locks the file until the process ends.
 const lockEnv = "GPUSCOPE_TEST_LOCK"
 
 func TestMain(m *testing.M) {
@@ -52,10 +53,10 @@ func TestMain(m *testing.M) {
 	switch how {
 	case "quit":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGQUIT)
-		p.heed = nil // as behind the screen, which heeds signals itself
+		p.heed = nil // as under the screen, which handles signals itself
 		status := p.main(context.Background(), os.Args[1:])
 		_ = syscall.Kill(os.Getpid(), syscall.SIGQUIT)
-		time.Sleep(50 * time.Millisecond) // another thread may be the one to answer it
+		time.Sleep(50 * time.Millisecond) // another thread may handle the signal
 		os.Exit(status)
 	case "real":
 	case "fake":
@@ -70,7 +71,7 @@ func TestMain(m *testing.M) {
 	os.Exit(p.main(context.Background(), os.Args[1:]))
 }
 
-// playing opens models that behave as playEnv says.
+// playing opens models that behave as the value of playEnv selects.
 func playing(how string) opener {
 	return func(ctx context.Context, _ *modelOptions, emit func(session.Event)) (session.Session, error) {
 		if path := os.Getenv(lockEnv); path != "" {
@@ -106,19 +107,19 @@ func playing(how string) opener {
 	}
 }
 
-// lock locks a file for this process alone, as long as the file that it returns is open.
+// lock locks a file exclusively, as long as the returned file is open.
 func lock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	locks = append(locks, f) // a file that nothing holds is closed
+	locks = append(locks, f) // an unreferenced file would be closed
 	return f, syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }
 
 var locks []*os.File
 
-// terminal is gpuscope in a pseudo-terminal.
+// terminal is gpuscope running in a pseudo-terminal.
 type terminal struct {
 	testing.TB
 	cmd           *exec.Cmd
@@ -127,17 +128,17 @@ type terminal struct {
 
 	mu     sync.Mutex
 	seen   bytes.Buffer
-	more   chan struct{} // one element when seen has grown
+	more   chan struct{} // receives an element when seen has grown
 	exited chan error
 }
 
-// startTerminal starts gpuscope at 80x24. All waits of the test end with its deadline.
+// startTerminal starts gpuscope in a terminal of 80x24.
 func startTerminal(t testing.TB, play string, args ...string) *terminal {
 	t.Helper()
 	return startTerminalWith(t, nil, play, args...)
 }
 
-// startTerminalWith does so with more in the environment.
+// startTerminalWith does the same with additional environment variables.
 func startTerminalWith(t testing.TB, env []string, play string, args ...string) *terminal {
 	t.Helper()
 	x := newTerminal(t, env, play, args...)
@@ -145,7 +146,7 @@ func startTerminalWith(t testing.TB, env []string, play string, args ...string) 
 	return x
 }
 
-// newTerminal is such a terminal before gpuscope is started in it.
+// newTerminal creates the terminal without starting gpuscope in it.
 func newTerminal(t testing.TB, env []string, play string, args ...string) *terminal {
 	t.Helper()
 	master, slave, err := pty.Open()
@@ -214,13 +215,13 @@ func (x *terminal) text() string {
 
 const patience = 30 * time.Second
 
-// expect waits until the terminal has been sent a text.
+// expect waits until the terminal has received a text.
 func (x *terminal) expect(want string) {
 	x.Helper()
 	x.until(func(text string) bool { return strings.Contains(text, want) }, want)
 }
 
-// until waits until what the terminal has been sent is right.
+// until waits until right accepts the text that the terminal has received.
 func (x *terminal) until(right func(text string) bool, what string) {
 	x.Helper()
 	deadline := time.After(patience)
@@ -228,7 +229,7 @@ func (x *terminal) until(right func(text string) bool, what string) {
 		select {
 		case <-x.more:
 		case <-deadline:
-			x.Fatalf("the terminal never showed %q; it was sent:\n%q", what, x.text())
+			x.Fatalf("the terminal never showed %q; it received:\n%q", what, x.text())
 		}
 	}
 }
@@ -240,7 +241,7 @@ func (x *terminal) press(keys string) {
 	}
 }
 
-// leaves waits for the end and checks that the terminal is as it was.
+// leaves waits until gpuscope exits and checks the exit status and that the terminal was restored.
 func (x *terminal) leaves(status int) {
 	x.Helper()
 	select {
@@ -250,17 +251,17 @@ func (x *terminal) leaves(status int) {
 			got = exit.ExitCode()
 		}
 		if got != status {
-			x.Errorf("exit status %d, want %d; the terminal was sent:\n%q", got, status, x.text())
+			x.Errorf("exit status %d, want %d; the terminal received:\n%q", got, status, x.text())
 		}
 	case <-time.After(patience):
-		x.Fatalf("gpuscope does not end; the terminal was sent:\n%q", x.text())
+		x.Fatalf("gpuscope did not exit; the terminal received:\n%q", x.text())
 	}
 	after, err := term.GetState(int(x.slave.Fd()))
 	if err != nil {
 		x.Fatal(err)
 	}
 	if !reflect.DeepEqual(after, x.before) {
-		x.Error("the terminal's mode is not what it was")
+		x.Error("the terminal's mode was not restored")
 	}
 	x.until(func(text string) bool { // the terminal may report the last output after the program has ended
 		return strings.Contains(text, "\x1b[?25h") && // the cursor is visible
@@ -288,8 +289,8 @@ func TestEmbeddedModelOpensOnThisDevice(t *testing.T) {
 	x.leaves(exitDone)
 }
 
-// The editor has the terminal to itself, its keys too; afterwards the screen has it again, in whatever mode
-// the editor left it, and at the end it is as it was at the start.
+// While the editor runs, it has the terminal and its keys. Afterwards the screen takes over the terminal, in
+// whatever mode the editor left it. At exit the terminal's original mode is restored.
 func TestEditedKernelIsTriedOnThisDevice(t *testing.T) {
 	gputest.Open(t).Release()
 	editor := filepath.Join(t.TempDir(), "editor")
@@ -312,8 +313,8 @@ func TestEditedKernelIsTriedOnThisDevice(t *testing.T) {
 	x.leaves(exitDone)
 }
 
-// Nobody answers in this terminal: what a command without a screen asks of it would only be in the way, and
-// waited for.
+// This terminal does not answer queries. A command without a screen must not send any, because it would wait
+// for the answers.
 func TestCommandsAskTheTerminalNothing(t *testing.T) {
 	t.Parallel()
 	x := startTerminal(t, "play", "version")
@@ -322,7 +323,7 @@ func TestCommandsAskTheTerminalNothing(t *testing.T) {
 	}
 	x.expect("gpuscope " + version)
 	if text := x.text(); strings.Contains(text, "\x1b") {
-		t.Errorf("the terminal was sent %q", text)
+		t.Errorf("the terminal received %q", text)
 	}
 }
 
@@ -343,10 +344,10 @@ func TestLightBackgroundIsHeard(t *testing.T) {
 		if found == nil {
 			t.Fatalf("no colour in %q", x.text())
 		}
-		// on a busy machine the first frame may be drawn before the answer is heard
+		// On a busy machine the first frame may be drawn before the answer arrives.
 		colors[answer] = found[len(found)-1]
 		if strings.Contains(x.text(), "rgb:") {
-			t.Errorf("the answer came back as text")
+			t.Errorf("the answer was echoed as text")
 		}
 	}
 	if len(colors) != 2 ||
@@ -377,7 +378,8 @@ func TestSIGTERMRestoresTheTerminal(t *testing.T) {
 	x.leaves(exitFailed)
 }
 
-// A terminal that the screen does not read yet, or any more, makes ctrl+\ a signal to screen and engine.
+// While the screen does not read the terminal (before it starts and after it ends), ctrl+\ sends SIGQUIT to
+// the screen and the engine.
 func TestSIGQUITEndsNeitherScreenNorEngine(t *testing.T) {
 	t.Parallel()
 	x := startTerminal(t, "play")
@@ -390,11 +392,11 @@ func TestSIGQUITEndsNeitherScreenNorEngine(t *testing.T) {
 	x.press("q")
 	x.leaves(exitDone)
 	if text := x.text(); strings.Contains(text, "goroutine") {
-		t.Errorf("the terminal was sent %q", text)
+		t.Errorf("the terminal received %q", text)
 	}
 }
 
-// From the first thing that the program does to the last no ctrl+\ is answered with goroutines.
+// From the start of the program to its end, ctrl+\ never prints a dump of goroutines.
 func TestSIGQUITIsBlockedFromBeginToEnd(t *testing.T) {
 	t.Parallel()
 	for begin, args := range map[string][]string{
@@ -426,7 +428,7 @@ func TestScreenSurvivesTheEngine(t *testing.T) {
 	x.leaves(exitDone)
 }
 
-// headless is gpuscope without a terminal.
+// headless returns a command that runs gpuscope without a terminal.
 func headless(t *testing.T, play string, args ...string) *exec.Cmd {
 	t.Helper()
 	file, err := os.Executable()
@@ -437,7 +439,7 @@ func headless(t *testing.T, play string, args ...string) *exec.Cmd {
 	cmd.Env = append(os.Environ(), playEnv+"="+play)
 	t.Cleanup(func() {
 		if cmd.Process != nil {
-			_ = cmd.Process.Kill() // it has ended, unless the test failed
+			_ = cmd.Process.Kill() // still runs only if the test failed
 		}
 	})
 	return cmd
@@ -464,7 +466,7 @@ func interruptsRun(t *testing.T, sig syscall.Signal) {
 		t.Fatal(err)
 	}
 	said := make([]byte, 1)
-	if _, err := io.ReadFull(stdout, said); err != nil { // the first token: it runs
+	if _, err := io.ReadFull(stdout, said); err != nil { // the first token: the run has started
 		t.Fatal(err)
 	}
 	if err := cmd.Process.Signal(sig); err != nil {
@@ -509,7 +511,7 @@ func TestEngineProcessEndsWithItsScreen(t *testing.T) {
 	}
 }
 
-// counted gives a word for every write.
+// counted sends to more after every write.
 type counted struct {
 	io.WriteCloser
 	more chan struct{}
@@ -521,7 +523,7 @@ func (c *counted) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// A script sees that nothing ran, and why.
+// A script sees from the exit status and stderr that nothing ran, and why.
 func TestPlainModeFailsForAnUnreadableModel(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"--plain"}, {"--plain", "-p", ""}, {}} {
@@ -566,7 +568,7 @@ func TestEngineEndsWithItsParentDuringLoading(t *testing.T) {
 		_ = cmd.Wait()
 		for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 			f, err := lock(path)
-			if err == nil { // whoever held it has ended
+			if err == nil { // the process that held the lock has ended
 				f.Close()
 				break
 			}

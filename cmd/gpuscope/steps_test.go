@@ -16,9 +16,10 @@ import (
 	"gpuscope/tui"
 )
 
-// A step is recorded against the step recorded before it, whatever ran in between that was not: two steps,
-// both back, the prompt's step repeated, and a prompt of the same length again. Its plans are those of the
-// repeat, and others than those of the step that the record has before it.
+// A recorded step lists its changes since the previous recorded step, even if unrecorded steps ran in
+// between. The test runs two steps, undoes both, repeats the prompt's step, and runs a prompt of the same
+// length. The plans of that last step are those of the repeat, and differ from those of the previous recorded
+// step.
 func TestStepAfterARepeatReportsItsChanges(t *testing.T) {
 	t.Parallel()
 	var stdout bytes.Buffer
@@ -62,7 +63,7 @@ func TestStepAfterARepeatReportsItsChanges(t *testing.T) {
 		}
 	}
 	if len(want) < 50 {
-		t.Fatalf("only %d dispatches have another plan in prefill than in decode", len(want))
+		t.Fatalf("only %d dispatches have different plans in prefill and decode", len(want))
 	}
 	for _, pass := range rec.Steps[3].Resize.Passes {
 		for _, h := range pass.Hooks {
@@ -76,13 +77,13 @@ func TestStepAfterARepeatReportsItsChanges(t *testing.T) {
 		}
 	}
 	if len(want) > 0 {
-		t.Errorf("%d dispatches changed their plan and the record does not say so", len(want))
+		t.Errorf("%d dispatches changed their plan, but the record does not list them", len(want))
 	}
 	if len(rec.Steps[3].Dims) == 0 {
 		t.Error("the record says that no dims changed from one token to a prompt")
 	}
 	if line := report.ResizeLine(analyze.NewIndex(rec).Resize(3)); strings.HasPrefix(line,
 		"nothing changed") {
-		t.Errorf("the screen says %q", line)
+		t.Errorf("the screen shows %q", line)
 	}
 }

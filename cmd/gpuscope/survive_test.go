@@ -22,13 +22,13 @@ import (
 	"gpuscope/trace"
 )
 
-// pidEnv names the file into which an engine process writes its number.
+// pidEnv names the file to which an engine process writes its process ID.
 const pidEnv = "GPUSCOPE_TEST_PID"
 
-// follows is the token that comes after another on a fake device.
+// follows returns the token that the fake device generates after another one.
 func follows(id uint32) uint32 { return 'a' + (id*7+3)%26 }
 
-// faking opens models on a device that computes nothing, in a step of a few milliseconds.
+// faking opens models on a fake device that computes nothing. A step takes a few milliseconds.
 func faking(p *program) opener {
 	driver := &fake.Driver{All: []fake.Options{{NoLog: true}}}
 	p.driver = driver
@@ -42,13 +42,13 @@ func faking(p *program) opener {
 			return s, err
 		}
 		dev := driver.Opened[0]
-		var first uint32 // of the step's tokens
+		var first uint32 // first token of the step
 		dev.OnDispatch = func(d fake.Dispatch) {
 			switch {
 			case strings.Contains(d.Pipeline, "embedding"):
-				first = binary.LittleEndian.Uint32(d.Bound[2].Bytes) // behind the table: nibbles and scales
+				first = binary.LittleEndian.Uint32(d.Bound[2].Bytes) // 0, 1: nibbles, scales
 				time.Sleep(3 * time.Millisecond)
-			case d.Pipeline == "topk_merge": // whose ids the next step may take in
+			case d.Pipeline == "topk_merge": // the next step may read its ids
 				binary.LittleEndian.PutUint32(d.Bound[3].Bytes, follows(first))
 			}
 		}
@@ -63,7 +63,7 @@ func faking(p *program) opener {
 	}
 }
 
-// forget takes away what the terminal was sent, so that what is expected is what comes.
+// forget discards the received text, so that expect waits for new text.
 func (x *terminal) forget() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -72,11 +72,11 @@ func (x *terminal) forget() {
 
 var stepShown = regexp.MustCompile(`s(?:tep )?(\d+) (?:\(newest s?(\d+)\) )?(?:prefill|decode)`)
 
-// lastStep is the number of the newest step that the terminal was told of last.
+// lastStep returns the step number that the terminal showed last.
 func (x *terminal) lastStep() int {
 	all := stepShown.FindAllStringSubmatch(x.text(), -1)
 	if all == nil {
-		x.Fatalf("no step is shown; the terminal was sent:\n%q", x.text())
+		x.Fatalf("no step is shown; the terminal received:\n%q", x.text())
 	}
 	last := all[len(all)-1]
 	n, err := strconv.Atoi(cmp.Or(last[2], last[1]))
@@ -86,9 +86,9 @@ func (x *terminal) lastStep() int {
 	return n
 }
 
-// The engine's process is killed again and again, at any moment: while it runs, in a step, while it opens,
-// while the text runs again. The screen stays, what was recorded can be exported without an engine, and each
-// engine goes on with the text where the last one was.
+// The engine process is killed repeatedly at random moments: while it runs, during a step, while it opens,
+// and while it replays the text. The screen survives, the recording can be exported without an engine, and
+// each new engine continues the text where the previous one stopped.
 func TestTheScreenOutlivesItsEngines(t *testing.T) {
 	t.Parallel()
 	kills := 50
@@ -101,8 +101,8 @@ func TestTheScreenOutlivesItsEngines(t *testing.T) {
 		"--context", "1024", "--timing", "step", "-p", "Once")
 	random := rand.New(rand.NewPCG(1, 9))
 	last, killed := 0, 0
-	rounds := 0                // of kills after which an engine went on
-	kill := func(within int) { // so many ms
+	rounds := 0                // kills after which a new engine continued
+	kill := func(within int) { // waits up to within ms before the kill
 		t.Helper()
 		for begin := time.Now(); ; time.Sleep(time.Millisecond) {
 			b, _ := os.ReadFile(pidFile)
@@ -122,7 +122,7 @@ func TestTheScreenOutlivesItsEngines(t *testing.T) {
 		killed++
 		x.expect("[ENGINE CRASHED]")
 	}
-	step := func() { // one more than the screen shows
+	step := func() { // runs one more step
 		t.Helper()
 		n := x.lastStep()
 		x.forget()
@@ -130,7 +130,7 @@ func TestTheScreenOutlivesItsEngines(t *testing.T) {
 		x.expect(fmt.Sprintf("%d decode", n+1))
 		x.expect("[PAUSED]")
 	}
-	export := func() *trace.Trace { // what is recorded so far
+	export := func() *trace.Trace { // exports the recording so far
 		t.Helper()
 		x.forget()
 		x.press("x")
@@ -166,7 +166,7 @@ func TestTheScreenOutlivesItsEngines(t *testing.T) {
 			if killed == kills || random.IntN(5) > 0 {
 				break
 			}
-			kill(60) // while it opens, or runs the text again
+			kill(60) // while it opens or replays the text
 		}
 		x.expect("[PAUSED]")
 		step()
@@ -181,7 +181,7 @@ func TestTheScreenOutlivesItsEngines(t *testing.T) {
 	x.press("q")
 	x.leaves(exitDone)
 
-	at := map[int]bool{} // the steps at which an engine was there again: each has one behind it
+	at := map[int]bool{} // a step follows each restart, so each has its own step number
 	for _, e := range tr.Events {
 		if e.Kind == "engine_restarted" {
 			at[e.Step] = true
@@ -191,14 +191,14 @@ func TestTheScreenOutlivesItsEngines(t *testing.T) {
 		}
 	}
 	if len(at) < rounds {
-		t.Errorf("engines were there again at %d steps, want at least %d: one for each time that one went on",
+		t.Errorf("engines restarted at %d steps, want at least %d, one for each engine that continued",
 			len(at), rounds)
 	}
-	t.Logf("%d kills, %d engines that went on, %d exports without one, %d steps", killed, rounds, exports,
+	t.Logf("%d kills, %d engines that continued, %d exports without one, %d steps", killed, rounds, exports,
 		len(tr.Steps))
 }
 
-// An editor has the terminal to itself: a ctrl+c that ends it leaves the screen and its steps.
+// While an editor has the terminal, a ctrl+c ends only the editor. The screen and its steps remain.
 func TestCtrlCInTheEditorIsTheEditors(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -219,7 +219,7 @@ func TestCtrlCInTheEditorIsTheEditors(t *testing.T) {
 	x.leaves(exitDone)
 }
 
-// followsUp says that each step of a trace follows from the one before it, with the token that is right.
+// followsUp checks that each step of a trace continues the previous one and generates the expected token.
 func followsUp(t *testing.T, tr *trace.Trace) {
 	t.Helper()
 	for i := range tr.Steps {
@@ -231,7 +231,7 @@ func followsUp(t *testing.T, tr *trace.Trace) {
 			continue
 		}
 		if b := &tr.Steps[i-1]; s.Position != b.Position+len(b.Tokens) || s.Tokens[0] != *b.Token {
-			t.Fatalf("step %d, at position %d with token %v, does not follow from that before, at %d with %d",
+			t.Fatalf("step %d, at position %d with token %v, does not continue the previous step, at %d with %d",
 				i, s.Position, s.Tokens, b.Position, *b.Token)
 		}
 	}

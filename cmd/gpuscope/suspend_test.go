@@ -20,14 +20,15 @@ import (
 	"golang.org/x/term"
 )
 
-// underShell begins what playEnv says to a shell: how its job behaves is behind it.
+// underShell is the prefix of the values of playEnv that start a shell. The rest of the value selects how its
+// job behaves.
 const underShell = "shell "
 
-// shell runs gpuscope as the foreground job of the terminal, as shells with job control do. It takes the
-// terminal back when the job stops. Commands come by descriptor 3: "fg" gives the terminal to the job and
-// continues its first process alone, "bg" continues the job without, "take" takes the terminal from a job
-// that runs. Descriptor 4 has the job's process, a line for each stop, and nothing more when the job has
-// ended.
+// shell runs gpuscope as the foreground job of the terminal, like a shell with job control. It takes the
+// terminal back when the job stops. It reads commands from descriptor 3: "fg" gives the terminal to the job
+// and continues only its first process, "bg" continues the job without the terminal, and "take" takes the
+// terminal from a running job. It writes to descriptor 4 the process ID of the job, a line for each stop, and
+// nothing more after the job has ended.
 func shell(play string, args []string) int {
 	commands, said := bufio.NewScanner(os.NewFile(3, "commands")), os.NewFile(4, "said")
 	unix.CloseOnExec(3)
@@ -43,7 +44,7 @@ func shell(play string, args []string) int {
 	if err := cmd.Start(); err != nil {
 		panic(err)
 	}
-	signal.Ignore(syscall.SIGTTOU) // a job would inherit this
+	signal.Ignore(syscall.SIGTTOU) // after the start, because a job would inherit this
 	job := cmd.Process.Pid
 	give := func(group int) {
 		if err := unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, group); err != nil {
@@ -105,11 +106,11 @@ func startJob(t *testing.T, play string) *jobTerminal {
 		commands.Close()
 		said.Close()
 		if x.job > 0 {
-			_ = syscall.Kill(-x.job, syscall.SIGKILL) // it has ended, unless the test failed
+			_ = syscall.Kill(-x.job, syscall.SIGKILL) // still runs only if the test failed
 		}
 	})
 	if !x.said.Scan() {
-		t.Fatal("the shell starts nothing")
+		t.Fatal("the shell did not start a job")
 	}
 	if _, err := fmt.Sscan(x.said.Text(), &x.job); err != nil {
 		t.Fatal(err)
@@ -131,20 +132,20 @@ func (x *jobTerminal) command(word string) {
 	}
 }
 
-// says waits for the shell's next word.
+// says waits for the shell's next line and compares it.
 func (x *jobTerminal) says(want string) {
 	x.Helper()
 	late := time.AfterFunc(patience, func() { _ = x.cmd.Process.Kill() })
 	defer late.Stop()
 	if !x.said.Scan() || x.said.Text() != want {
-		x.Fatalf("the shell says %q, want %q; the terminal was sent:\n%q", x.said.Text(), want, x.text())
+		x.Fatalf("the shell reported %q, want %q; the terminal received:\n%q", x.said.Text(), want, x.text())
 	}
 }
 
 var modeSet = regexp.MustCompile(`\x1b\[\?(\d+)([hl])`)
 
-// modes are those of a screen program that are on after a text: alternate screen, visible cursor, mouse (its
-// buttons, their notation), bracketed paste.
+// modes returns the terminal modes that are on after a text: alternate screen, visible cursor, mouse (its
+// buttons and their notation), bracketed paste.
 func modes(text string) map[string]bool {
 	on := map[string]bool{}
 	for _, m := range modeSet.FindAllStringSubmatch(text, -1) {
@@ -160,7 +161,7 @@ func modes(text string) map[string]bool {
 	return on
 }
 
-// cooked says whether the terminal has the mode that it had at the start.
+// cooked reports whether the terminal has the mode that it had at the start.
 func (x *jobTerminal) cooked() bool {
 	x.Helper()
 	mode, err := term.GetState(int(x.slave.Fd()))
@@ -170,16 +171,16 @@ func (x *jobTerminal) cooked() bool {
 	return reflect.DeepEqual(mode, x.before)
 }
 
-// However a job is stopped, the shell has its terminal as it was, and fg brings the screen back whole: its
-// modes, its picture, its engine.
+// However a job is stopped, the shell gets its terminal back in the original mode, and fg restores the screen
+// with its modes, its content and its engine.
 func TestStopsAndContinuesLikeAnyJob(t *testing.T) {
 	t.Parallel()
 	ofShell := map[string]bool{"25": true}
 	ofScreen := map[string]bool{"1049": true, "1002": true, "1006": true, "2004": true}
 	for name, c := range map[string]struct {
 		stop   func(x *jobTerminal)
-		unseen bool // by the program while it has the terminal: it can give nothing back
-		raw    bool // the terminal's mode stays: it was not the program's to set
+		unseen bool // the program does not see the stop, so it cannot restore the terminal
+		raw    bool // the terminal's mode is not restored
 	}{
 		"ctrl+z":  {stop: func(x *jobTerminal) { x.press("\x1a") }},
 		"SIGTSTP": {stop: func(x *jobTerminal) { x.signal(syscall.SIGTSTP) }},
@@ -193,7 +194,7 @@ func TestStopsAndContinuesLikeAnyJob(t *testing.T) {
 		"SIGCONT in the background": {stop: func(x *jobTerminal) {
 			x.signal(syscall.SIGSTOP)
 			x.says("stopped")
-			x.command("bg") // either of SIGCONT and, for its read, SIGTTIN may be heard first
+			x.command("bg") // SIGCONT and, for its read, SIGTTIN may arrive in either order
 		}, unseen: true, raw: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// tokenized is what the command prints of standard input.
+// tokenized runs gpuscope tokenize with the given standard input.
 func tokenized(t *testing.T, stdin string, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	var out, err bytes.Buffer
@@ -25,7 +25,7 @@ func tokenized(t *testing.T, stdin string, args ...string) (status int, stdout, 
 	return status, out.String(), err.String()
 }
 
-// TestTokenizeGivesTheGoldenIDs holds the lines of JSON both ways, and that -p gives the same.
+// Compares --jsonl with the golden ids in both directions, and checks that -p gives the same ids.
 func TestTokenizeGivesTheGoldenIDs(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join("..", "..", "..", "shared", "models", "tokenizers")
@@ -129,12 +129,13 @@ func TestInvalidUTF8SurvivesJSON(t *testing.T) {
 	}
 	for _, wrong := range []string{"", " ", `"`, `"\x"`, `"\u12"`, `1`, `["a"]`, `"a" "b"`, "\"\n\""} {
 		if got, err := unquoteBytes([]byte(wrong)); err == nil {
-			t.Errorf("%q passes as %q", wrong, got)
+			t.Errorf("%q is accepted as %q", wrong, got)
 		}
 	}
 }
 
-// Ids that the vocabulary has not are named, and so is its size; what is no id is wrong use.
+// An id outside the vocabulary is named in the error, with the size of the vocabulary. Text that is not an id
+// is a usage error.
 func TestIDsOutsideTheVocabularyAreRefused(t *testing.T) {
 	t.Parallel()
 	const outside = " is not in the vocabulary of 4,096 tokens: want 0 to 4095"

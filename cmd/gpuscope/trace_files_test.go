@@ -38,7 +38,7 @@ func TestTraceConvertKeepsTheTraceInEveryFormat(t *testing.T) {
 	}
 }
 
-// A trace where a model is wanted is called that, also one of which a part is missing.
+// If a trace is given instead of a model, the error says that it is a trace, even if a part of it is missing.
 func TestATraceIsNotTakenForAModel(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -84,12 +84,12 @@ func TestTraceCheckSaysWhatACutRecordingHolds(t *testing.T) {
 	}
 	for _, want := range []string{path + ": ok, " + trace.Schema + ": 2 steps, ", "truncated stream: "} {
 		if !strings.Contains(stdout.String(), want) {
-			t.Errorf("%q does not say %q", &stdout, want)
+			t.Errorf("%q does not contain %q", &stdout, want)
 		}
 	}
 }
 
-// On a terminal a table has the columns that there is room for.
+// On a terminal a table shows only the columns that fit.
 func TestTraceShowFitsTheTerminal(t *testing.T) {
 	t.Parallel()
 	width := func(columns int) (longest int) {
@@ -111,8 +111,8 @@ func TestTraceShowFitsTheTerminal(t *testing.T) {
 	}
 }
 
-// A trace without steps has its graph, as on the screen. What is of steps fails, and blames no flag that
-// nobody gave.
+// A trace without steps shows its graph, as on the screen. Tables about steps fail, and the error does not
+// mention flags that were not given.
 func TestTraceShowOfATraceWithoutSteps(t *testing.T) {
 	t.Parallel()
 	bare := tracetest.Llama(1, 3)
@@ -121,7 +121,7 @@ func TestTraceShowOfATraceWithoutSteps(t *testing.T) {
 	if err := trace.WriteFile(path, bare); err != nil {
 		t.Fatal(err)
 	}
-	// status, and what the output says or else the one line of what is wrong
+	// want is expected in the output, or in the one-line error if the command fails.
 	for _, c := range []struct {
 		args   string
 		status int

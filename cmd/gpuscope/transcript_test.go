@@ -15,8 +15,9 @@ import (
 	"gpuscope/internal/wordingtest"
 )
 
-// TestTranscripts plays testdata/*.txt: a line "$ gpuscope ARGUMENTS", what the command prints ("2> " before
-// the lines of its standard error), and "exit STATUS". They are the command line as people meet it.
+// TestTranscripts compares the command line's output with testdata/*.txt. Each transcript has a line "$
+// gpuscope ARGUMENTS", the output of the command with "2> " before each line of standard error, and "exit
+// STATUS".
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.txt")
@@ -55,7 +56,7 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// play runs one command on fake devices. Files named in a transcript are those of testdata.
+// play runs one command on fake devices. Files named in a transcript are in testdata.
 func play(t *testing.T, file string, args []string) string {
 	var stdout, stderr bytes.Buffer
 	p := testProgram(&stdout, &stderr)
@@ -75,7 +76,7 @@ func play(t *testing.T, file string, args []string) string {
 
 var errNoAdapterTest = fmt.Errorf("%w: install one", gpu.ErrNoAdapter)
 
-// testProgram has two fake devices and no terminal.
+// testProgram returns a program with two fake devices and no terminal.
 func testProgram(stdout, stderr *bytes.Buffer) *program {
 	return &program{
 		stdin: strings.NewReader(""), stdout: stdout, stderr: stderr,

@@ -16,11 +16,10 @@ import (
 	"gpuscope/trace"
 )
 
-// verified runs the verify command on the machine's device, where the sources of kernels have one text in
-// place of another.
+// verified runs a command on this machine's GPU. In the source of every kernel, from is replaced by to.
 func verified(t *testing.T, line, from, to string) (status int, stdout, stderr string) {
 	t.Helper()
-	gputest.Open(t) // or the test is skipped
+	gputest.Open(t) // skips the test if there is no GPU
 	var out, err bytes.Buffer
 	p := testProgram(&out, &err)
 	p.driver, p.open = mistaken{wgpu.New(), from, to}, p.openModel
@@ -28,7 +27,7 @@ func verified(t *testing.T, line, from, to string) (status int, stdout, stderr s
 	return p.main(t.Context(), args), out.String(), err.String()
 }
 
-// mistaken is a driver whose kernels are not quite those that it is given.
+// mistaken is a driver that changes the source of the kernels that it compiles.
 type mistaken struct {
 	gpu.Driver
 	from, to string
@@ -79,7 +78,7 @@ func TestTheEmbeddedModelIsWithinItsTolerances(t *testing.T) {
 		gaps := 0
 		for _, d := range tr.Steps[i].Dispatches {
 			if d.Error == nil {
-				continue // its operator's result is another dispatch's
+				continue // another dispatch computes its operator's result
 			}
 			gaps++
 			whole := tr.Graph.Values[*d.Error.Value].DType != "f32" || d.Error.Run != nil
@@ -88,12 +87,12 @@ func TestTheEmbeddedModelIsWithinItsTolerances(t *testing.T) {
 			}
 		}
 		if gaps < 45 {
-			t.Errorf("step %d: %d gaps of %d dispatches", i, gaps, len(tr.Steps[i].Dispatches))
+			t.Errorf("step %d: errors of %d of %d dispatches", i, gaps, len(tr.Steps[i].Dispatches))
 		}
 	}
 }
 
-// A trace that cannot be written is an error, and one.
+// A trace that cannot be written is reported exactly once.
 func TestVerifyReportsAFullDiskOnce(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip(err)
@@ -114,7 +113,7 @@ func TestWrongKernelIsTheFirstDivergence(t *testing.T) {
 			"NaN or Inf", "1,47,300", "* scale * weight[i]", "* bitcast<f32>(0x7fc00000u | params.rows)", "layers.0.attn.norm",
 			"", "1 of ",
 		},
-		{ // and in what those behind read of the row there are only numbers
+		{ // what later dispatches read of the row is finite
 			"NaN or Inf in the row alone", "1", "    y[column] = result;\n    weighted",
 			"    y[column] = select(result, bitcast<f32>(0x7fc00000u | column), column == 7u);\n    weighted",
 			"layers.0.attn.o+add", "", "1 of ",
@@ -142,7 +141,7 @@ func TestWrongKernelIsTheFirstDivergence(t *testing.T) {
 				t.Errorf("%s: %q", test.inherits, rows[test.inherits])
 			}
 			if told := strings.Contains(stdout, "first NaN or Inf: s0"); told != (test.inherits == "") {
-				t.Errorf("told of numbers that are none: %t\n%s", told, stdout)
+				t.Errorf("NaN or Inf reported: %t\n%s", told, stdout)
 			}
 		})
 	}

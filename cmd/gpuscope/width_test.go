@@ -14,9 +14,9 @@ import (
 	"gpuscope/trace/table"
 )
 
-// Every table of a run of the demo has lines of at most --width cells, the list of tables too.
+// The lines of every table of a demo run, including the list of tables, have at most --width cells.
 func TestDemoTablesStayWithinTheirWidth(t *testing.T) {
-	gputest.Open(t) // or the test is skipped
+	gputest.Open(t) // skips the test if there is no GPU
 	path := filepath.Join(t.TempDir(), "demo.json")
 	var out, errs bytes.Buffer
 	p := testProgram(&out, &errs)
@@ -39,7 +39,7 @@ func TestDemoTablesStayWithinTheirWidth(t *testing.T) {
 				}
 				out.Reset()
 				if testProgram(&out, &errs).main(t.Context(), args) != exitDone {
-					continue // the table takes other steps
+					continue // the table needs other steps
 				}
 				shown++
 				for line := range strings.Lines(out.String()) {

@@ -14,8 +14,8 @@ import (
 	"gpuscope/trace"
 )
 
-// What a line says of a dispatch at a place is the plan that a resize to there puts in force, whatever the
-// graph, and whether or not the place before woke the dispatch's operator.
+// The plan that a line reports for a dispatch at a position is the plan after a resize to that position. This
+// holds for any graph, and whether or not the previous position re-planned the dispatch's operator.
 func TestLineSaysThePlansThatAResizeGives(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := graph.NewBuilder(gpu.DefaultLimits())
@@ -80,7 +80,7 @@ func TestLineThatGrowsEvenlyIsOneStretch(t *testing.T) {
 		1,
 		128,
 		func(l *graph.Live, at int) error {
-			return l.SetDims(x, 4*at, graphtest.Width) // 64 elements, a workgroup
+			return l.SetDims(x, 4*at, graphtest.Width) // 64 elements per unit of at: one workgroup
 		},
 	)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// play runs a script over buffers a, b, c...: "Rab:w" style words are dispatches that read a and b and write
-// w ("ab:w"), "|" is the end of one pass and the begin of the next, "a>b" is a copy between passes.
+// play runs a script over buffers a, b, c and so on. A word like "ab:w" is a dispatch that reads a and b and
+// writes w, "|" ends one pass and begins the next, and "a>b" is a copy between passes.
 func play(script string) (b *Barriers, forced []bool) {
 	b = &Barriers{}
 	playOn(b, script, &forced)
@@ -20,7 +20,7 @@ func playOn(b *Barriers, script string, forced *[]bool) {
 	playEach(b, script, func(_ int, f bool) { *forced = append(*forced, f) })
 }
 
-// playEach calls then after each dispatch, with its number and what Dispatch said.
+// playEach calls then after each dispatch, with the dispatch's number and the result of Dispatch.
 func playEach(b *Barriers, script string, then func(i int, forced bool)) {
 	dispatches := 0
 	b.Begin()
@@ -65,16 +65,16 @@ func TestBarriers(t *testing.T) {
 		{"write after read", "a:b c:a", "01", 2},
 		{"write after write", ":a :a", "01", 2},
 		{"all transitions of a dispatch are one barrier", ":a :b ab:c", "001", 2},
-		// The barrier for b orders a's write too, but the library asks buffer by buffer.
+		// The barrier for b also orders a's write, but the library checks each buffer separately.
 		{"a read long after the write needs its own barrier", ":a :b b:c a:d", "0011", 3},
-		{"and so is better placed beside the first", ":a :b ab:c b:d", "0010", 2},
-		{"a write long after the read too", "a:b c:d d:e f:a", "0011", 3},
+		{"one barrier covers two reads of one dispatch", ":a :b ab:c b:d", "0010", 2},
+		{"a write long after the read needs its own barrier", "a:b c:d d:e f:a", "0011", 3},
 		{"bound twice by one dispatch", ":aa aa:b", "01", 2},
 		{"the next pass reads what this one wrote", "a:b | b:c", "00", 2},
 		{"passes with nothing in common", "a:b | c:d", "00", 1},
 		{"passes that read the same", "a:b | a:c", "00", 1},
 		{"the barrier before a pass is found late", "a:b | c:d b:e", "000", 2},
-		{"and counted once", "a:b c:d | e:f b:g d:h", "00000", 2},
+		{"the barrier before a pass is counted once", "a:b c:d | e:f b:g d:h", "00000", 2},
 		{"a barrier before a pass and one in it", "a:b | b:c c:d", "001", 3},
 		{"a copy from what was written", "a:b b>c d:e", "00", 2},
 		{"a copy of what was only read", "a:b a>c d:e", "00", 2},
@@ -109,8 +109,8 @@ func TestUniformsNeedNoBarrier(t *testing.T) {
 	}
 }
 
-// TestBarriersSeparateWhatMustBeOrdered: within a pass, two dispatches of which one writes what the other
-// touches have a barrier between them, and a recording is counted the same after any other.
+// Within a pass there is a barrier between two dispatches if one writes what the other reads or writes. The
+// count does not depend on earlier recordings.
 func TestBarriersSeparateWhatMustBeOrdered(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -139,7 +139,7 @@ func TestBarriersSeparateWhatMustBeOrdered(t *testing.T) {
 		var again []bool
 		playOn(b, strings.Join(words, " "), &again)
 		if fmt.Sprint(again) != fmt.Sprint(forced) || b.Levels() != barriers+1 {
-			t.Fatalf("a second recording has %v, the first %v", again, forced)
+			t.Fatalf("the second recording has %v, the first %v", again, forced)
 		}
 	})
 }
@@ -158,14 +158,14 @@ func TestBarriersSayWhatTheyWaitFor(t *testing.T) {
 		{"the last reader", "a:b a:c x:a", "2: a war 1"},
 		{"write after write", ":a x:b :a", "2: a waw 0"},
 		{"two transitions of one barrier", ":a :b ab:c", "2: a raw 0, 2: b raw 1"},
-		{"what was read already has nobody to wait for", ":a a:b a:c", "1: a raw 0"},
+		{"only the first reader waits", ":a a:b a:c", "1: a raw 0"},
 		{"a copy", ":a a>b b:c", "1: a raw 0, 1: b raw -1"},
 		{"across passes", ":a | a:b", "1: a raw 0"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []string
 			b := &Barriers{}
-			for range 2 { // a recording knows nothing of the one before
+			for range 2 { // a recording does not depend on the previous one
 				got = got[:0]
 				playEach(b, tt.script, func(i int, _ bool) {
 					for _, w := range b.Waits() {

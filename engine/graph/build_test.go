@@ -14,7 +14,7 @@ import (
 	"gpuscope/engine/graph/graphtest"
 )
 
-// mapOp is a funcOp from x to a new tensor, one thread an element, with what breaks it.
+// mapOp adds a FuncOp from x to a new tensor, with one thread per element. plan makes it wrong.
 func mapOp(
 	b *graph.Builder,
 	x graph.ValueID,
@@ -51,11 +51,11 @@ func TestBuildRefusesOperatorsThatPlanWrongly(t *testing.T) {
 		plan func(p *graph.Planner, out graph.ValueID) error
 		want string
 	}{
-		"reads what is not its argument": {func(p *graph.Planner, out graph.ValueID) error {
+		"reads a value that is not its argument": {func(p *graph.Planner, out graph.ValueID) error {
 			p.SetDims(out, p.Dims(other)...)
 			return nil
 		}, "y (map) [x[512 16]]: reads value 1,"},
-		"gives no shape": {
+		"sets no shape": {
 			func(p *graph.Planner, out graph.ValueID) error { return nil },
 			"no dims output y",
 		},
@@ -78,7 +78,7 @@ func TestBuildRefusesOperatorsThatPlanWrongly(t *testing.T) {
 			p.Dispatch(0, graphtest.Threads(p, 4, 64)).Params.U32("p1", 1)
 			return nil
 		}, "0 unary p0 p1"},
-		"a param too many": {func(p *graph.Planner, out graph.ValueID) error {
+		"one param too many": {func(p *graph.Planner, out graph.ValueID) error {
 			p.SetDims(out, p.Dims(x)...)
 			p.Dispatch(0, graphtest.Threads(p, 4, 64)).Params.U32("p0", 1).U32("p1", 1)
 			return nil
@@ -99,7 +99,7 @@ func TestBuildRefusesOperatorsThatPlanWrongly(t *testing.T) {
 			p.Dispatch(0, graphtest.Threads(p, 0, 64)).Params.U32("p0", 1)
 			return nil
 		}, "grid 0 x 1 x 1"},
-		"a slot that the route leaves alone": {func(p *graph.Planner, out graph.ValueID) error {
+		"a slot that the route does not use": {func(p *graph.Planner, out graph.ValueID) error {
 			p.SetDims(out, p.Dims(x)...)
 			p.Choose(1, graphtest.ReasonMany, 0b10)
 			p.Dispatch(1, graphtest.Threads(p, 4, 64)).Params.U32("p0", 1)
@@ -122,7 +122,7 @@ func TestBuildRefusesOperatorsThatPlanWrongly(t *testing.T) {
 	}
 }
 
-// A corner list that forgets the largest shape: the plan that exceeds it must be refused, not run.
+// If the corners omit the largest shape, a plan that exceeds them must be refused and not run.
 func TestPlanThatExceedsItsCornersIsRefused(t *testing.T) {
 	for want, plan := range map[string]func(p *graph.Planner, x, out, n, scratch graph.ValueID){
 		"y [512 16], [8 16]": func(p *graph.Planner, x, out, n,
@@ -196,7 +196,7 @@ func TestFaultAtEveryPlanLeavesTheGraphUsable(t *testing.T) {
 				t.Fatalf("%v: a fault in %s gave %v", order, g.Ops[i].Name, err)
 			}
 			if d := cmp.Diff(before, graphtest.State(l)); d != "" {
-				t.Fatalf("%v: a fault in %s moved the state:\n%s", order, g.Ops[i].Name, d)
+				t.Fatalf("%v: a fault in %s changed the state:\n%s", order, g.Ops[i].Name, d)
 			}
 			fresh := graphtest.NewLive(t, g, graph.LiveOptions{})
 			for _, retry := range []*graph.Live{l, fresh} {
@@ -234,7 +234,7 @@ func TestBuildPlansAtTheMaximumShape(t *testing.T) {
 	}
 }
 
-// pickOp gives host integer 0 of its input as a SymInt, within 0 to 99.
+// pickOp computes a SymInt from host integer 0 of its input, within 0 to 99.
 type pickOp struct{ in, out graph.ValueID }
 
 func (o *pickOp) Spec() graph.Spec {
@@ -295,7 +295,7 @@ func TestNewHostIntegersWakeTheirReadersOnly(t *testing.T) {
 	}
 }
 
-// viewOp gives its input's elements as one row.
+// viewOp returns its input's elements as one row.
 type viewOp struct{ in, out graph.ValueID }
 
 func view(b *graph.Builder, name string, in graph.ValueID) graph.ValueID {
@@ -338,7 +338,7 @@ func TestViewIsAnAliasUnlessCopyingIsNeeded(t *testing.T) {
 		t.Errorf("views that are copied: %s", d)
 	}
 	if !g.SharesMemory(inner) {
-		t.Error("inner does not live in its source's memory")
+		t.Error("inner does not share its source's memory")
 	}
 	if err := graphtest.Resize(l, x, 7, graphtest.Width); err != nil {
 		t.Fatal(err)
@@ -373,7 +373,7 @@ func TestLevelsOfAChainAndOfARow(t *testing.T) {
 func TestIndependentDispatchesStandSideBySide(t *testing.T) {
 	b := graph.NewBuilder(gpu.DefaultLimits())
 	x := graphtest.RowsInput(b, "x")
-	// Two branches, written one after the other, run in turns.
+	// Two branches that were declared one after the other run alternately.
 	left := graphtest.Unary(b, "l1", graphtest.Unary(b, "l0", x))
 	right := graphtest.Unary(b, "r1", graphtest.Unary(b, "r0", x))
 	g := graphtest.Finish(t, b, graphtest.AddOp(b, "join", left, right))
@@ -384,14 +384,14 @@ func TestIndependentDispatchesStandSideBySide(t *testing.T) {
 	if d := cmp.Diff([]string{"l0", "r0", "l1", "r1", "join"}, names); d != "" {
 		t.Error(d)
 	}
-	// l1 and r1 are each the first to read what a dispatch wrote, and join pays for both of its operands at
-	// once.
+	// l1 and r1 each need a barrier as the first reader of a dispatch's output. One barrier covers both
+	// operands of join.
 	if n := len(graphtest.NewLive(t, g, graph.LiveOptions{}).Levels()); n != 4 {
 		t.Errorf("%d levels, want 4", n)
 	}
 }
 
-// The store could run first if only writes were ordered.
+// If only writes were ordered, the store could run first.
 func TestStateIsWrittenAfterItWasRead(t *testing.T) {
 	b := graph.NewBuilder(gpu.DefaultLimits())
 	x, state := b.Input("x", graph.U32, []int{4}, []int{4}), b.State("state", graph.U32, []int{4})
@@ -435,13 +435,13 @@ func TestAConstantIsSharedByItsName(t *testing.T) {
 	b := graph.NewBuilder(gpu.DefaultLimits())
 	w := b.Constant("w", graph.F32, []int{4}, load)
 	if again := b.Constant("w", graph.F32, []int{4}, load); again != w {
-		t.Errorf("declared again it is value %d, not %d", again, w)
+		t.Errorf("declared again, the constant is value %d, want %d", again, w)
 	}
 	if other := b.Constant("v", graph.F32, []int{4}, load); other == w {
-		t.Error("a constant of another name is the same")
+		t.Error("a constant with another name is the same value")
 	}
 	if v := b.Constant("w", graph.F32, []int{2, 2}, load); v != graph.None {
-		t.Errorf("with other dims it is value %d", v)
+		t.Errorf("with other dims, the constant is value %d", v)
 	}
 	if err := b.Err(); !graphtest.Mentions(err, "constant w f32 [4] f32 [2 2]") {
 		t.Errorf("got %v", err)
@@ -584,7 +584,7 @@ func TestShapesThatOverflowAreRefused(t *testing.T) {
 	})
 }
 
-// What an operator without outputs gives is None: who asks for it is told, and nothing goes wrong.
+// An operator without outputs returns None. Reading None is an error, not a panic.
 func TestBuilderTakesNoneForNoValue(t *testing.T) {
 	for _, v := range []graph.ValueID{graph.None, 99} {
 		b := graph.NewBuilder(gpu.DefaultLimits())

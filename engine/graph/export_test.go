@@ -7,9 +7,9 @@ import (
 	"gpuscope/trace"
 )
 
-// What tests look at that is nobody else's business.
+// These functions and types give tests access to internals.
 
-// HookRun is a run of an operator's plan as a resize logged it.
+// HookRun is a logged run of an operator's plan during a resize.
 type HookRun struct {
 	Pass                   int
 	Op                     string
@@ -19,20 +19,20 @@ type HookRun struct {
 	Plans                  []PlanRun
 }
 
-// PlanRun is what a dispatch was launched with before and after a run; nil where it was not in use.
+// PlanRun is a dispatch's launch before and after a run; nil if the dispatch was not active.
 type PlanRun struct {
 	Dispatch      trace.DispatchID
 	Before, After *LaunchRun
 }
 
-// LaunchRun is a launch with its kernel.
+// LaunchRun is a launch and its kernel.
 type LaunchRun struct {
 	Kernel string
 	Grid   grid.Grid
 	Params []byte
 }
 
-// Hooks are the runs of the last propagation, before it is committed.
+// Hooks returns the runs of the last propagation, before it is committed.
 func (l *Live) Hooks() (list []HookRun) {
 	log := &l.log
 	launch := func(d trace.DispatchID, r launchRecord, params []byte) *LaunchRun {
@@ -69,11 +69,11 @@ func (l *Live) Hooks() (list []HookRun) {
 	return list
 }
 
-// NextDims are the dims that the transaction gives a value.
+// NextDims returns the dims that the transaction sets for a value.
 func (l *Live) NextDims(v ValueID) []int { return l.next.dims[v] }
 
-// Unshared counts the levels where each value has memory of its own, and where these run in one pass too, and
-// how many more the layout is known to cost.
+// Unshared returns the number of levels if each value has its own memory, the same if they also run in one
+// pass, and how many additional levels the layout is known to cost.
 func (l *Live) Unshared() (apart, onePass, late int) {
 	own := *l.G
 	p := l.G.Layouts[l.Layout]
@@ -84,16 +84,16 @@ func (l *Live) Unshared() (apart, onePass, late int) {
 	return apart, len(l.Levels()), p.late
 }
 
-// SharesMemory reports whether a value is an alias, and is in the memory of what it is one of.
+// SharesMemory reports whether a value is an alias that shares the memory of its source.
 func (g *Graph) SharesMemory(v ValueID) bool {
 	p, of := &g.Layouts[0], g.Values[v].Alias
 	return of != None && g.Memory(p, v) == g.Memory(p, of)
 }
 
-// Slots is the number of slots that values share.
+// Slots returns the number of memory slots that values share.
 func (g *Graph) Slots() int { return len(g.Layouts[0].Slots) }
 
-// SlotsOf are, for each layout, the slots of all values, -1 for memory of its own.
+// SlotsOf returns for each layout the slots of all values. -1 means that a value has its own memory.
 func (g *Graph) SlotsOf() (list [][]int) {
 	for i := range g.Layouts {
 		list = append(list, g.Layouts[i].slot)
@@ -101,7 +101,7 @@ func (g *Graph) SlotsOf() (list [][]int) {
 	return list
 }
 
-// Touches are the values that a dispatch reads and writes, by whose memory they are in.
+// Touches returns the values whose memory a dispatch reads or writes.
 func (g *Graph) Touches(d trace.DispatchID) (roots []ValueID) {
 	for _, v := range slices.Concat(g.Dispatches[d].reads, g.Dispatches[d].Writes) {
 		roots = append(roots, g.Root(v))
@@ -109,12 +109,12 @@ func (g *Graph) Touches(d trace.DispatchID) (roots []ValueID) {
 	return roots
 }
 
-// RouteAsked is the route that was asked of an operator and whether it must be taken.
+// RouteAsked returns the route that was requested for an operator, and whether it is mandatory.
 func (g *Graph) RouteAsked(id OpID) (route int, must bool) {
 	return g.Ops[id].request.route, g.Ops[id].request.must
 }
 
-// Replace has another implementation stand in for an operator's, and returns the former.
+// Replace replaces an operator's implementation and returns the previous one.
 func (g *Graph) Replace(id OpID, impl Operator) Operator {
 	was := g.Ops[id].impl
 	g.Ops[id].impl = impl

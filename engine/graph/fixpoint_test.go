@@ -64,7 +64,7 @@ func TestFixpointRecordsGlitchesAndDeferrals(t *testing.T) {
 	}
 	want := []string{
 		"pass 0 a.f0 noop=false glitch=false deferred=false",
-		"pass 0 a.add noop=false glitch=true deferred=true", // x is new, f1 still old
+		"pass 0 a.add noop=false glitch=true deferred=true", // x has its new size, f1 its old size
 		"pass 1 a.f1 noop=false glitch=false deferred=false",
 		"pass 1 a.add noop=false glitch=false deferred=false",
 		"pass 2 a.add noop=true glitch=false deferred=false",
@@ -75,7 +75,7 @@ func TestFixpointRecordsGlitchesAndDeferrals(t *testing.T) {
 	}
 }
 
-// A run that refused has taken nothing in: its next one is caused by what caused it, too.
+// A run that was refused has not processed its changes, so the next run lists their causes again.
 func TestFixpointRecordsTheCauseOfARepeatedRun(t *testing.T) {
 	b := graph.NewBuilder(gpu.DefaultLimits())
 	x := graphtest.RowsInput(b, "x")
@@ -206,8 +206,8 @@ func TestBothOrdersNameTheSameRefusal(t *testing.T) {
 	}
 }
 
-// Graphs have no cycles and plans are pure, so operators + 1 passes are always enough: a lower bound, and a
-// plan that flips, must end in an error.
+// Graphs have no cycles and plans are pure, so operators + 1 passes are always enough. With fewer passes
+// allowed, or with a plan that flips between two results, the propagation must end in an error.
 func TestFixpointBoundHoldsForAnOperatorThatFlips(t *testing.T) {
 	b := graph.NewBuilder(gpu.DefaultLimits())
 	x := graphtest.RowsInput(b, "x")
@@ -245,7 +245,7 @@ func TestFixpointBoundHoldsForAnOperatorThatFlips(t *testing.T) {
 	}
 }
 
-// A plan can also succeed on operands of two moments: here the cut of 7 rows at the size that x had before.
+// A plan can also succeed with operands of different ages: here the cut of 7 rows, at the previous size of x.
 func TestFixpointMarksARunThatSucceededTooEarly(t *testing.T) {
 	b := graph.NewBuilder(gpu.DefaultLimits())
 	x := graphtest.RowsInput(b, "x")

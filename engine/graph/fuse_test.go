@@ -14,37 +14,37 @@ import (
 	"gpuscope/trace"
 )
 
-// Of operators that feed one reader two become one where the second stands, unless the first is read, or
-// State changes, on the way there.
+// A rule may fuse two operators that feed the same reader. The result takes the place of the second one. The
+// operators are not fused if the first is read, or State changes, between the two.
 func TestARuleTakesAnOperatorBesideAnother(t *testing.T) {
 	for name, c := range map[string]struct {
 		build func(b *graph.Builder, x, y graph.ValueID)
 		want  []string
 	}{
-		"two that feed one": {func(b *graph.Builder, x, y graph.ValueID) {
+		"two with one reader": {func(b *graph.Builder, x, y graph.ValueID) {
 			b.Output(graphtest.AddOp(b, "sum", graphtest.Unary(b, "u", x), graphtest.Unary(b, "v", y)))
 		}, []string{"u+v unary", "sum binary"}},
-		"with other readers behind": {func(b *graph.Builder, x, y graph.ValueID) {
+		"later readers": {func(b *graph.Builder, x, y graph.ValueID) {
 			u, v := graphtest.Unary(b, "u", x), graphtest.Unary(b, "v", y)
 			b.Output(graphtest.AddOp(b, "sum", v, u))
 			b.Output(graphtest.AddOp(b, "more", u, x))
 			b.Output(v)
 		}, []string{"u+v unary", "sum binary", "more binary"}},
-		"of which the first is read before": {func(b *graph.Builder, x, y graph.ValueID) {
+		"the first is read before the second": {func(b *graph.Builder, x, y graph.ValueID) {
 			u := graphtest.Unary(b, "u", x)
 			between := graphtest.AddOp(b, "between", u, x)
 			b.Output(graphtest.AddOp(b, "sum", graphtest.AddOp(b, "both", u, graphtest.Unary(b, "v", y)),
 				between))
 		}, []string{"u unary", "between binary", "v unary", "both binary", "sum binary"}},
-		"of which one feeds the other": {func(b *graph.Builder, x, _ graph.ValueID) {
+		"one feeds the other": {func(b *graph.Builder, x, _ graph.ValueID) {
 			u := graphtest.Unary(b, "u", x)
 			b.Output(graphtest.AddOp(b, "sum", u, graphtest.Unary(b, "v", u)))
 		}, []string{"u unary", "v unary", "sum binary"}},
-		"that feed nothing together": {func(b *graph.Builder, x, y graph.ValueID) {
+		"no common reader": {func(b *graph.Builder, x, y graph.ValueID) {
 			b.Output(graphtest.Unary(b, "u", x))
 			b.Output(graphtest.Unary(b, "v", y))
 		}, []string{"u unary", "v unary"}},
-		"of which the first reads State": {func(b *graph.Builder, x, y graph.ValueID) {
+		"the first reads State": {func(b *graph.Builder, x, y graph.ValueID) {
 			state := b.State("state", graph.U32, []int{4})
 			u := graphtest.Unary(b, "u", state)
 			graphtest.StoreOp(b, x, state)
@@ -111,19 +111,19 @@ func TestFusionReplacesOperatorsWithoutOtherReaders(t *testing.T) {
 		t.Errorf("the fused operator is %+v", fused)
 	}
 	if v := d.Values[alone]; v.Role != trace.RoleFused || v.Slot != nil {
-		t.Errorf("the value between is %+v", v)
+		t.Errorf("the fused value is %+v", v)
 	}
 	before, after := graphtest.NewLive(t, plain, graph.LiveOptions{}).
 		Levels(),
 		graphtest.NewLive(t, g, graph.LiveOptions{}).
 			Levels()
 	if n := len(after); n != len(before)-1 {
-		t.Errorf("%d levels: a dispatch fewer in the chain is a level fewer", n)
+		t.Errorf("%d levels: want one level fewer for one dispatch fewer in the chain", n)
 	}
 	notes := g.Passes()[slices.IndexFunc(g.Passes(),
 		func(p graph.PassReport) bool { return p.Name == "fuse" })].Notes
 	if !slices.Equal(notes, []string{"1 × sum"}) {
-		t.Errorf("the pass says %q", notes)
+		t.Errorf("the pass has the notes %q", notes)
 	}
 }
 
@@ -142,7 +142,7 @@ func TestFusedOperatorIsFoundByAPartsRoute(t *testing.T) {
 			t.Fatal(err)
 		}
 		if route, must := g.RouteAsked(0); g.Ops[0].Name != "u+r" || route != 1 || !must {
-			t.Errorf("asked of %s: %s takes %d, %v", target, g.Ops[0].Name, route, must)
+			t.Errorf("requested for %s: %s has route %d, %v", target, g.Ops[0].Name, route, must)
 		}
 	}
 	for _, wrong := range []string{"routed@r=one", "routed@u+r=one", "routed@u+r=none", "routed@u+x=many"} {
@@ -178,7 +178,7 @@ func TestDeclarationsOfADeclinedRuleAreForgotten(t *testing.T) {
 		Replace: func(b *graph.Builder, _ *graph.Match) graph.Operator {
 			tried++
 			b.Scratch("fresh", graph.U32)
-			b.Constant("weights", graph.U32, []int{tried}, nil) // other ones each time
+			b.Constant("weights", graph.U32, []int{tried}, nil) // different dims in each attempt
 			return nil
 		},
 	}
@@ -213,7 +213,7 @@ func TestSelectedFusionsAreNamedOrRefused(t *testing.T) {
 	}
 }
 
-// Between the operator that reads State and the sum that would take it in, the State changes.
+// The State changes between the operator that reads it and the sum that could absorb this operator.
 func TestOperatorThatReadsStateStaysWhereItIs(t *testing.T) {
 	b := graph.NewBuilder(gpu.DefaultLimits())
 	b.Fuse(graphtest.SumRule)
@@ -226,7 +226,7 @@ func TestOperatorThatReadsStateStaysWhereItIs(t *testing.T) {
 	}
 }
 
-// An operator of several outputs is taken where all of them are for the reader alone.
+// An operator with several outputs is fused only if the same operator is the only reader of all outputs.
 func TestPatternMatchesAnOperatorWithAllItsOutputs(t *testing.T) {
 	var between []graph.ValueID
 	rule := graph.Fusion{
@@ -248,7 +248,7 @@ func TestPatternMatchesAnOperatorWithAllItsOutputs(t *testing.T) {
 			b.Output(graphtest.AddOp(b, "sum", near, far))
 			b.Output(graphtest.Unary(b, "end", far))
 		}, []string{"fork fork", "sum binary", "end unary"}},
-		"one that nobody reads": {func(b *graph.Builder, x, near, _ graph.ValueID) {
+		"one without readers": {func(b *graph.Builder, x, near, _ graph.ValueID) {
 			b.Output(graphtest.AddOp(b, "sum", near, x))
 		}, []string{"fork fork", "sum binary"}},
 		"one that is an output": {func(b *graph.Builder, _, near, far graph.ValueID) {
@@ -271,13 +271,13 @@ func TestPatternMatchesAnOperatorWithAllItsOutputs(t *testing.T) {
 				t.Errorf("-want +got:\n%s", d)
 			}
 			if len(c.want) == 1 && !slices.Equal(between, []graph.ValueID{near, far}) {
-				t.Errorf("between are %v, want %v", between, []graph.ValueID{near, far})
+				t.Errorf("the fused values are %v, want %v", between, []graph.ValueID{near, far})
 			}
 		})
 	}
 }
 
-// remakeRule puts an operator of another kind together by what adds it to a graph.
+// remakeRule returns a rule that replaces a sum with the operator that add builds.
 func remakeRule(add func(b *graph.Builder, name string, s *graphtest.BinaryOp)) graph.Fusion {
 	return graph.Fusion{
 		Name: "remake", Pattern: graphtest.SumRule.Pattern,
@@ -310,10 +310,10 @@ func TestRuleBuildsAnOperatorLikeAnyGraph(t *testing.T) {
 	}
 	o := &g.Ops[0]
 	if v := g.Values[o.Spec.Outputs[0]]; v.Name != "layers.1.add" || v.Producer != o.ID || o.Layer != 1 {
-		t.Errorf("it gives %s of operator %d, in layer %d", v.Name, v.Producer, o.Layer)
+		t.Errorf("the output is %s of operator %d, in layer %d", v.Name, v.Producer, o.Layer)
 	}
 	if s := g.Values[o.Spec.Scratch[0]].Name; s != "layers.1.one+add.partial" {
-		t.Errorf("its scratch is %s", s)
+		t.Errorf("the scratch is %s", s)
 	}
 	for want, add := range map[string]func(b *graph.Builder, name string, s *graphtest.BinaryOp){
 		": 0 operators 1 outputs": func(*graph.Builder, string, *graphtest.BinaryOp) {},
@@ -336,7 +336,7 @@ func TestRuleBuildsAnOperatorLikeAnyGraph(t *testing.T) {
 	}
 }
 
-// What a rule declared before it gave up is in no graph.
+// Values that a rule declared before it declined are not in the graph.
 func TestARuleThatGivesUpLeavesNothing(t *testing.T) {
 	build := func(rules ...graph.Fusion) *graph.Graph {
 		b := graph.NewBuilder(gpu.DefaultLimits())
@@ -355,8 +355,8 @@ func TestARuleThatGivesUpLeavesNothing(t *testing.T) {
 	}
 }
 
-// A value that is left to its readers at one row wakes them when it is made again, and who would read it
-// there is refused.
+// A value that is deferred at one row re-plans its readers when it is computed again. Reading it while it is
+// deferred is an error.
 func TestDeferredValuesHaveNoReaders(t *testing.T) {
 	for _, order := range []graph.Order{graph.Topological, graph.Fixpoint} {
 		for _, folds := range []bool{true, false} {
@@ -421,7 +421,7 @@ func TestDeferredValuesHaveNoReaders(t *testing.T) {
 	}
 }
 
-// moreOp gives what a unary does, and the same once more.
+// moreOp computes a unary operator's result and writes it to two outputs.
 type moreOp struct {
 	graphtest.UnaryOp
 	more graph.ValueID
@@ -443,7 +443,7 @@ func (o *moreOp) Plan(p *graph.Planner) error {
 	return o.UnaryOp.Plan(p)
 }
 
-// A replacement may give values that nothing gave before, and operators behind it may read those.
+// A replacement may write additional values, and later operators may read them.
 func TestReplacementWritesMoreValuesThanItReplaces(t *testing.T) {
 	rule := graph.Fusion{
 		Name: "more", Pattern: graph.Pattern{Kinds: []string{"unary"}},
@@ -464,10 +464,10 @@ func TestReplacementWritesMoreValuesThanItReplaces(t *testing.T) {
 	more := g.Ops[0].Spec.Outputs[1]
 	v := &g.Values[more]
 	if v.Name != "first.more" || v.Producer != 0 || !slices.Equal(v.MaxDims, g.Values[first].MaxDims) {
-		t.Errorf("it gives %s %v of operator %d besides", v.Name, v.MaxDims, v.Producer)
+		t.Errorf("the additional output is %s %v of operator %d", v.Name, v.MaxDims, v.Producer)
 	}
 	in := g.Ops[1].Spec.Inputs
 	if !slices.Equal(in, []graph.ValueID{more}) || !slices.Equal(v.Consumers, []graph.OpID{1}) {
-		t.Errorf("the operator behind it reads %v, want %d, which %v read", in, more, v.Consumers)
+		t.Errorf("the next operator reads %v, want %d, whose readers are %v", in, more, v.Consumers)
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"gpuscope/trace"
 )
 
-// subtract has operands and fields of one type each, so that only their names tell them apart.
+// subtract returns a kernel whose operands all have the same type, and so do its params. Only the names
+// distinguish them.
 func subtract() *graph.Kernel {
 	return &graph.Kernel{
 		Name: "subtract", WorkgroupSize: [3]uint32{64, 1, 1},
@@ -29,7 +30,7 @@ func TestAddingAnOperatorChecksItsBindingNames(t *testing.T) {
 		names []string
 		want  string
 	}{
-		{"as the kernel has them", []string{"a", "b", "y"}, ""},
+		{"in the kernel's order", []string{"a", "b", "y"}, ""},
 		{
 			"two of one type that changed places",
 			[]string{"b", "a", "y"},
@@ -98,7 +99,7 @@ func TestKernelReplacementNeedsSameBindingsParamsAndWorkgroups(t *testing.T) {
 			"1 subtract read_write b: f32",
 		},
 		{"operands of another type", func(k *graph.Kernel) { k.Storage[0].Elem = "u32" }, "is read a: u32"},
-		{"an operand less", func(k *graph.Kernel) { k.Storage = k.Storage[1:] }, "subtract 2 subtract 3"},
+		{"one operand fewer", func(k *graph.Kernel) { k.Storage = k.Storage[1:] }, "subtract 2 subtract 3"},
 		{
 			"other workgroups", func(k *graph.Kernel) { k.WorkgroupSize[0] = 32 },
 			"[32 1 1] subtract [64 1 1]",
@@ -123,7 +124,7 @@ func TestWordBindingsTakeAnyType(t *testing.T) {
 	} {
 		for _, dtype := range []graph.DType{graph.F32, graph.F16, graph.I32, graph.U32, graph.Q4} {
 			if got := (graph.Storage{Elem: elem}).Takes(dtype); got != slices.Contains(want, dtype) {
-				t.Errorf("a binding of %q takes %s: %v", elem, dtype, got)
+				t.Errorf("a binding of %q accepts %s: %v", elem, dtype, got)
 			}
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"gpuscope/trace"
 )
 
-// runs is which operators the last propagation ran, by name.
+// runs returns the names of the operators that the last propagation ran.
 func runs(l *graph.Live) []string {
 	var s []string
 	for _, h := range l.Hooks() {
@@ -92,7 +92,7 @@ func TestUnchangedOutputsTriggerNoReplanning(t *testing.T) {
 		}
 		l.Commit()
 		if d := cmp.Diff([]string{"cut"}, runs(l)); d != "" || !l.Hooks()[0].Noop {
-			t.Errorf("%v: a cut of 7 rows at 20 is no no-op, or woke others: %s", order, d)
+			t.Errorf("%v: a cut of 7 rows at 20 is not a no-op, or re-planned others: %s", order, d)
 		}
 	}
 }
@@ -142,7 +142,7 @@ func TestRefusedResizeLeavesEverythingAsItWas(t *testing.T) {
 		}
 		for name, test := range tests {
 			t.Run(order.String()+"/"+name, func(t *testing.T) {
-				if err := l.SetInt(n, 5); err != nil { // goes too when the other is refused
+				if err := l.SetInt(n, 5); err != nil { // discarded with the refused change
 					t.Fatal(err)
 				}
 				err := test.do()
@@ -154,11 +154,11 @@ func TestRefusedResizeLeavesEverythingAsItWas(t *testing.T) {
 					t.Fatalf("error %v, want %q", err, test.want)
 				}
 				if d := cmp.Diff(before, graphtest.State(l)); d != "" {
-					t.Errorf("state moved (-before +after):\n%s", d)
+					t.Errorf("the state changed (-before +after):\n%s", d)
 				}
 			})
 		}
-		// and the graph can be resized after it
+		// The graph can be resized afterwards.
 		if err := errors.Join(l.SetDims(x, 7, graphtest.Width), l.SetDims(y, 7, graphtest.Width),
 			l.Propagate()); err != nil {
 			t.Fatal(err)
@@ -227,7 +227,7 @@ func TestAskedRoutesAreTakenOrRefused(t *testing.T) {
 			t.Errorf("%s=%s: error %v, want %q", test.target, test.route, err, test.want)
 		}
 	}
-	g, x, err := build(graphtest.Rows, "routed", "many") // by the name of its kernel it is asked for too
+	g, x, err := build(graphtest.Rows, "routed", "many") // the route is requested by its kernel's name
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,11 +239,12 @@ func TestAskedRoutesAreTakenOrRefused(t *testing.T) {
 		t.Errorf("one row runs %s with a grid of %d", k.Name, launch.Grid.X)
 	}
 	if _, _, err := build(1, "routed", "many"); err != nil {
-		t.Errorf("a route that the operator would not take by itself: %v", err)
+		t.Errorf("a route that the operator would not choose itself: %v", err)
 	}
 }
 
-// A route is asked for by a place in all layers, and by one of them, which counts for more.
+// A route can be requested for a place in all layers, or for one layer. The request for one layer takes
+// precedence.
 func TestRouteOfAPlaceAppliesToAllLayers(t *testing.T) {
 	b := graph.NewBuilder(gpu.DefaultLimits())
 	b.AskRoutes(map[string]string{"routed@attn.q": "many", "routed@layers.1.attn.q": "one"})
@@ -296,17 +297,17 @@ func TestSlotSharingAddsNoBarrier(t *testing.T) {
 		}
 		if err := graphtest.Resize(l, inputs[0], rapid.SampledFrom([]int{1, 7}).Draw(t, "rows"),
 			graphtest.Width); err != nil {
-			return // operands of two lengths
+			return // operands of different lengths
 		}
 		shared := len(l.Levels())
 		apart, one, late := l.Unshared()
-		// The barriers that values were given for their memory are known, and no others are there.
+		// The layout records the barriers that shared memory adds. There must be no others.
 		if shared < apart || shared > apart+late {
-			t.Fatalf("%d levels with shared slots, %d with memory of their own, want %d more at most", shared,
+			t.Fatalf("%d levels with shared slots, %d with separate memory, want at most %d more", shared,
 				apart, late)
 		}
 		if shared > one+late {
-			t.Fatalf("%d levels in the passes that memory asks for, %d in one pass", shared, one)
+			t.Fatalf("%d levels in the passes of the layout, %d in one pass", shared, one)
 		}
 	})
 }
@@ -331,7 +332,7 @@ func TestSteadyPropagationAllocatesNothing(t *testing.T) {
 		}
 		l.Commit()
 	}
-	for range graphtest.Rows { // the log's memory grows to what the largest resize takes
+	for range graphtest.Rows { // until the log has room for the largest resize
 		step()
 	}
 	if got := testing.AllocsPerRun(500, step); got != 0 {
@@ -364,10 +365,10 @@ func BenchmarkPropagate(b *testing.B) {
 	}
 }
 
-// The corner with the most work need not have the largest grid of every slot: a pinned grid smaller than the
-// live one would leave work undone.
+// The corner with the most work need not have the largest grid of every slot. If a pinned grid were smaller
+// than the live one, part of the work would not be done.
 func TestStaticGridIsTheLargestOfAnyCorner(t *testing.T) {
-	splitStatic(t, func(p *graph.Planner, n int) { // few rows are split over more workgroups than many are
+	splitStatic(t, func(p *graph.Planner, n int) { // few rows are split over more workgroups than many
 		l := p.Dispatch(0, p.Rows(64, 64, grid.Each("rows", 1000-n)))
 		l.Params.U32("p0", n)
 		l.FLOPs = int64(n)
@@ -379,7 +380,7 @@ func TestStaticGridIsTheLargestOfAnyCorner(t *testing.T) {
 	})
 }
 
-// Few rows may be split over more workgroups in one dimension than many are, which have more of them in all.
+// Few rows may have more workgroups in one dimension than many rows, which have more workgroups in total.
 func TestStaticGridIsTheLargestInEachDimension(t *testing.T) {
 	splitStatic(t, func(p *graph.Planner, n int) {
 		p.Dispatch(
@@ -403,7 +404,7 @@ func TestStaticGridIsTheLargestInEachDimension(t *testing.T) {
 	})
 }
 
-// splitStatic plans the dispatch of one operator with all grids pinned, and looks at it at several numbers of
+// splitStatic plans the dispatch of one operator with all grids pinned, and calls look for several numbers of
 // rows.
 func splitStatic(t *testing.T, plan func(p *graph.Planner, n int), look func(n int, launch *graph.Launch)) {
 	t.Helper()
@@ -432,8 +433,9 @@ func splitStatic(t *testing.T, plan func(p *graph.Planner, n int), look func(n i
 	}
 }
 
-// Static takes the route of the largest corner to shapes that would take another: what they need there is
-// allocated, and no grid is larger than the one that is pinned.
+// A static graph uses the route of the largest corner for all shapes, even for shapes that would use another
+// route. The memory that this route needs at these shapes is allocated, and no grid is larger than the pinned
+// one.
 func TestStaticHasRoomForShapesOfOtherRoutes(t *testing.T) {
 	b := graph.NewBuilder(gpu.DefaultLimits())
 	x := graphtest.RowsInput(b, "x")
@@ -453,7 +455,7 @@ func TestStaticHasRoomForShapesOfOtherRoutes(t *testing.T) {
 			},
 		},
 		Bounds: func(r *graph.Ranges) []graph.Corner { return r.Ends(x) },
-		Plans: func(p *graph.Planner) error { // on the route of many rows few need more than these
+		Plans: func(p *graph.Planner) error { // on this route few rows need more than many
 			n, preferred := p.Dim(x, 0), 0
 			if n == graphtest.Rows {
 				preferred = 1
@@ -497,7 +499,7 @@ func TestSlotHoldsOneValueAtATime(t *testing.T) {
 					left[was] = true
 				}
 				if slot >= 0 && left[root] {
-					t.Fatalf("dispatch %d touches %s, whose slot %d has passed on", i, g.Values[root].Name,
+					t.Fatalf("dispatch %d uses %s, whose slot %d was reused", i, g.Values[root].Name,
 						slot)
 				}
 				holds[slot] = root

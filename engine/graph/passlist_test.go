@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// passOrder says what is wrong with the order of a table of passes.
+// passOrder returns an error if a pass of the table comes before a pass that it needs.
 func passOrder(table []pass) error {
 	var before []string
 	for _, p := range table {
 		for _, n := range p.needs {
 			if !slices.Contains(before, n) {
-				return fmt.Errorf("pass %s needs %s before it, there are %s", p.name, n,
+				return fmt.Errorf("pass %s needs %s before it, the earlier passes are %s", p.name, n,
 					strings.Join(before, ", "))
 			}
 		}
@@ -27,6 +27,6 @@ func TestPassesComeAfterWhatTheyNeed(t *testing.T) {
 		t.Error(err)
 	}
 	if err := passOrder([]pass{{name: "a"}, {name: "b", needs: []string{"c"}}, {name: "c"}}); err == nil {
-		t.Error("a pass before what it needs was taken")
+		t.Error("a pass before one that it needs was accepted")
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"gpuscope/engine/graph/graphtest"
 )
 
-// worked is the resize that docs/internals/engine.md goes through: a block of a norm, a product with two
-// routes, and a residual, from 512 tokens to 7 and to 1.
+// worked returns the worked example of docs/internals/engine.md: a block with a norm, a product with two
+// routes, and a residual is resized from 512 tokens to 7 and to 1.
 func worked(t *testing.T) string {
 	b := graph.NewBuilder(gpu.DefaultLimits())
 	x := graphtest.RowsInput(b, "x")

@@ -6,14 +6,15 @@ import (
 	"testing"
 )
 
-// gpuClock says what tick a GPU stands at when the host's clock stands at ns.
+// gpuClock returns the GPU's tick at a host time in ns.
 type gpuClock func(ns float64) uint64
 
 func ticking(period, start float64) gpuClock {
 	return func(ns float64) uint64 { return uint64(start) + uint64(ns/period) }
 }
 
-// A clock that warms up and cools down: its period moves by 20 in a million, to and fro in 20 minutes.
+// drifting returns a clock that warms up and cools down: its period varies by 20 ppm with a cycle of 20
+// minutes.
 func drifting(period float64) gpuClock {
 	const swing, turn = 20e-6, 1200e9 / (2 * math.Pi)
 	return func(ns float64) uint64 {
@@ -21,8 +22,9 @@ func drifting(period float64) gpuClock {
 	}
 }
 
-// Hours of steps, with pauses: at every step the error of an instant is within what the clock says it is, and
-// that is about as small as the time from submit to first tick and from last tick to the end of the wait.
+// Simulates hours of steps with pauses. At every step the error of an instant is at most the error that the
+// clock reports. That is about as small as the times from submit to first tick and from last tick to the end
+// of the wait.
 func TestInstantsStayWithinTheReportedError(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -35,7 +37,7 @@ func TestInstantsStayWithinTheReportedError(t *testing.T) {
 		{"1 ns by a crystal that is off", ticking(1.00003, 99), 1},
 		{"83.33 ns", ticking(1e3/12, 1e15), 1e3 / 12},
 		{"10 ns, drifting", drifting(10), 10},
-		{"a period that is not usual", ticking(1.01, 5), 1.01},
+		{"an unusual period", ticking(1.01, 5), 1.01},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(1, 2))
@@ -47,7 +49,7 @@ func TestInstantsStayWithinTheReportedError(t *testing.T) {
 				c.Take(r)
 			}
 			ticks := float64(test.gpu(now+5e6) - test.gpu(now))
-			c.period = timeRange{4.6e6 / ticks, 5.4e6 / ticks} // what two readings gave
+			c.period = timeRange{4.6e6 / ticks, 5.4e6 / ticks} // as measured by two readings
 			read(now, now, 1e5)
 			worst := 0.0
 			for step := range 40_000 {
@@ -64,7 +66,7 @@ func TestInstantsStayWithinTheReportedError(t *testing.T) {
 				for _, at := range []float64{first, (first + now) / 2, now} {
 					got, _ := c.Scale.Instant(test.gpu(at)).NS()
 					if off := math.Abs(float64(got) - at); off > c.Scale.errorNS+test.period {
-						t.Fatalf("step %d, at %.0f s: an instant is off by %.0f ns, told are %.0f", step,
+						t.Fatalf("step %d, at %.0f s: an instant is off by %.0f ns, the reported error is %.0f", step,
 							at/1e9, off, c.Scale.errorNS)
 					}
 				}
@@ -76,7 +78,7 @@ func TestInstantsStayWithinTheReportedError(t *testing.T) {
 				}
 			}
 			if worst > 1e5 {
-				t.Errorf("the error was up to %.0f ns where a step says more of it than that", worst)
+				t.Errorf("the reported error was up to %.0f ns, but one step limits it to less", worst)
 			}
 			if c.Scale.NsPerTick != 1 && test.period == 1 {
 				t.Errorf("a tick of %v ns, want 1", c.Scale.NsPerTick)
@@ -85,8 +87,8 @@ func TestInstantsStayWithinTheReportedError(t *testing.T) {
 	}
 }
 
-// After one reading a period is known to some percent: the first tick of a long step is sure to no more than
-// that, however sure the last is. What is told of all instants of the step covers its first.
+// After one reading, the period has an error of some percent. The first tick of a long step is then less
+// certain than its last tick. The error reported for the step's instants must cover its first tick.
 func TestFirstTickOfLongStepIsWithinError(t *testing.T) {
 	for _, period := range []float64{0.96, 1.01, 1.04, 47, 52.5} {
 		c := &Clock{past: make([]bracket, 0, 16), period: timeRange{period * 0.95, period * 1.07}}
@@ -96,16 +98,17 @@ func TestFirstTickOfLongStepIsWithinError(t *testing.T) {
 		got, _ := c.Scale.Instant(gpu(first)).NS()
 		off := math.Abs(float64(got) - first)
 		if off > c.Scale.errorNS+period {
-			t.Errorf("a tick of %v ns: the first tick is off by %.0f ns, told are %.0f", period, off,
-				c.Scale.errorNS)
+			t.Errorf("a tick of %v ns: the first tick is off by %.0f ns, the reported error is %.0f", period,
+				off, c.Scale.errorNS)
 		}
 		if off < 5e6 {
-			t.Errorf("a tick of %v ns: the first tick is off by %.0f ns: it tries nothing", period, off)
+			t.Errorf("a tick of %v ns: the first tick is off by %.0f ns: the test shows nothing", period, off)
 		}
 	}
 }
 
-// A GPU that was reset, or slept while the host did not, begins anew with the step that shows it.
+// If the GPU was reset, or slept while the host did not, the clock starts anew with the first step after
+// that.
 func TestClockThatJumpsBeginsAnew(t *testing.T) {
 	for _, jump := range []float64{-3e9, 3600e9} {
 		c := &Clock{past: make([]bracket, 0, 16), period: timeRange{0.9, 1.1}}
@@ -119,7 +122,7 @@ func TestClockThatJumpsBeginsAnew(t *testing.T) {
 			ns := 1e10 + float64(i)*1e8
 			at(ns, 1e12+ns+jump)
 			if got, _ := c.Scale.Instant(uint64(1e12 + ns + jump)).NS(); math.Abs(float64(got)-ns) > 4e4 {
-				t.Errorf("jump of %.0f s: the first tick is told at %d, it came at %.0f", jump/1e9, got, ns)
+				t.Errorf("jump of %.0f s: the first tick is reported at %d, want %.0f", jump/1e9, got, ns)
 			}
 		}
 	}

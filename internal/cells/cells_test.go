@@ -13,8 +13,7 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// awkward are texts of which terminals of both kinds, and of several editions of Unicode, take different
-// views.
+// awkward lists texts whose widths differ between the two kinds of terminals, or between versions of Unicode.
 var awkward = []string{
 	"👍🏿", "👩🏽‍🚀", "👨‍👩‍👧", "क्षि", "क्ष", "क", "्", "ष", "ि", "नी", "க்ஷ", "กำ", "ำ", "☺️", "☺", "1️⃣", "❤️", "🏿", "🇩", "🇪",
 	"🇩🇪", "한", "ᄒ", "ᅡ", "ᆫ", "한", "日", "é", "e\u0301", "\u0301", "\ufe0f", "\u20e3", "🫩", "☰", "㉈", "𝍠", "㌀",
@@ -31,8 +30,8 @@ func anyText() *rapid.Generator[string] {
 	})
 }
 
-// A row of three texts between bars has its bars in the same columns on terminals that measure code points
-// and on those that measure clusters, and text of an earlier frame shows nowhere.
+// A row of three texts between bars has the bars in the same columns on terminals that measure code points
+// and on terminals that measure grapheme clusters. No text of an earlier frame remains visible.
 func TestColumnsHoldInBothKindsOfTerminals(t *testing.T) {
 	t.Parallel()
 	const room, screen = 11, 36
@@ -45,10 +44,11 @@ func TestColumnsHoldInBothKindsOfTerminals(t *testing.T) {
 		}
 		frame := line + "\n" + strings.Repeat("=", screen)
 		placed := cells.Place(frame)
-		// Bubble Tea cuts lines that it finds too long and erases behind those that it finds too short.
+		// Bubble Tea cuts lines that it measures as too long, and erases the rest of lines that it measures
+		// as too short.
 		first, _, _ := strings.Cut(placed, "\n")
 		if n := ansi.StringWidth(first); n != 3*(room+1)+1 {
-			t.Fatalf("%q is a line of %d columns to the renderer", first, n)
+			t.Fatalf("%q is measured as %d columns by the renderer", first, n)
 		}
 		for _, kind := range []string{"\x1b[?2027l", "\x1b[?2027h"} {
 			e := vt.NewEmulator(screen+1, 2)
@@ -82,7 +82,7 @@ func TestWidthIsTheSumOfItsParts(t *testing.T) {
 			t.Fatalf("%q and %q take %d, together %d", a, b, sum, got)
 		}
 		if got := max(ansi.StringWidth(a+b), ansi.StringWidthWc(a+b)); got > sum {
-			t.Fatalf("%q has room for %d of %d columns", a+b, sum, got)
+			t.Fatalf("%q is given %d columns, but its width is %d", a+b, sum, got)
 		}
 	})
 }
@@ -97,7 +97,7 @@ func TestWidthOfEveryCodePointCoversBothKinds(t *testing.T) {
 	}
 }
 
-// Whatever is cut on either side, the widths add up, and colours stay.
+// A cut on either side gives the requested width and keeps the colours.
 func TestCutsHaveTheWidthAskedFor(t *testing.T) {
 	t.Parallel()
 	text := anyText()

@@ -15,15 +15,15 @@ import (
 
 const module = "gpuscope"
 
-// rule says what a package may import. Names are relative to the module; "x/..." stands for x and all below
-// it.
+// rule lists what a package may import. Names are relative to the module; "x/..." means x and everything
+// below it.
 type rule struct {
 	pkg  string
 	may  []string // packages of this module
-	test []string // more of them, in tests alone
+	test []string // additional packages for tests
 }
 
-// readRules takes the rules from the table in docs/internals/architecture.md.
+// readRules reads the rules from the table in docs/internals/architecture.md.
 func readRules(t *testing.T) []rule {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "internals", "architecture.md"))
@@ -54,7 +54,7 @@ func readRules(t *testing.T) []rule {
 	return rules
 }
 
-// quoted are the words between backquotes.
+// quoted returns the words between backquotes.
 func quoted(cell string) []string {
 	var words []string
 	for i, word := range strings.Split(cell, "`") {
@@ -65,12 +65,12 @@ func quoted(cell string) []string {
 	return words
 }
 
-// support says that a package is there for tests: any test may import it, and nothing else.
+// support reports whether a package is test support. Any test may import it, but other code may not.
 func support(name string) bool {
 	return name == "engine/gpu/fake" || strings.HasSuffix(name, "test")
 }
 
-// outside says which packages alone may import a module of others, tests included.
+// outside lists external modules and the only packages that may import them, tests included.
 var outside = []struct {
 	path string
 	may  []string
@@ -82,14 +82,14 @@ var outside = []struct {
 	{"github.com/spf13/pflag", []string{"cmd/gpuscope"}},
 }
 
-// testsOnly are modules that no program may contain.
+// testsOnly lists modules that the program must not contain.
 var testsOnly = []string{
 	"testing", "pgregory.net/rapid", "github.com/google/go-cmp", "github.com/creack/pty",
 	"github.com/santhosh-tekuri/jsonschema",
 	"github.com/charmbracelet/x/vt", "github.com/charmbracelet/x/exp/golden",
 }
 
-// pkg is what go list says of a package.
+// pkg is what go list prints about a package.
 type pkg struct {
 	ImportPath                                   string
 	Imports, TestImports, XTestImports, CgoFiles []string
@@ -123,7 +123,7 @@ func TestPackagesImportOnlyWhatTheirRuleAllows(t *testing.T) {
 	}
 	for _, r := range rules {
 		if !used[r.pkg] {
-			t.Errorf("docs/internals/architecture.md has a line for %s, and there is no such package", r.pkg)
+			t.Errorf("docs/internals/architecture.md has a line for %s, but there is no such package", r.pkg)
 		}
 	}
 }
@@ -134,7 +134,7 @@ func TestBindingAndTerminalStayInTheirPackages(t *testing.T) {
 		all := append(append(p.Imports, p.TestImports...), p.XTestImports...)
 		for _, o := range outside {
 			if !matchAny(o.may, p.name()) && within(o.path, all) {
-				t.Errorf("%s imports %s, which is for %q alone", p.name(), o.path, o.may)
+				t.Errorf("%s imports %s, which only %q may import", p.name(), o.path, o.may)
 			}
 		}
 	}
@@ -154,7 +154,7 @@ func TestTestSupportStaysInTests(t *testing.T) {
 	}
 }
 
-// Without cgo there is no WebGPU: then the program has no adapter, and all of it still builds.
+// Without cgo there is no WebGPU. The program then has no adapter, but all of it still builds.
 func TestOnlyTheBindingNeedsCgo(t *testing.T) {
 	t.Parallel()
 	for _, p := range list(t, "CGO_ENABLED=1") {
@@ -189,7 +189,7 @@ func TestMatchDistinguishesPackagesFromTrees(t *testing.T) {
 	}
 }
 
-// find is the first rule that matches a package, the exact ones before the patterns.
+// find returns the first rule that matches a package. Exact names precede patterns.
 func find(rules []rule, name string) (rule, bool) {
 	for _, r := range rules {
 		if r.pkg == name {
@@ -204,7 +204,7 @@ func find(rules []rule, name string) (rule, bool) {
 	return rule{}, false
 }
 
-// match says whether a package name is a pattern's.
+// match reports whether a package name matches a pattern.
 func match(pattern, name string) bool {
 	if pattern == "..." {
 		return true
@@ -222,7 +222,7 @@ func matchAny(patterns []string, name string) bool {
 	return false
 }
 
-// own are the imports that are packages of this module, by their names in it.
+// own returns the imports that are packages of this module, relative to the module.
 func own(imports []string) []string {
 	var names []string
 	for _, path := range imports {
@@ -233,7 +233,7 @@ func own(imports []string) []string {
 	return names
 }
 
-// within says whether one of the imports is path or below it.
+// within reports whether one of the imports is path or below it.
 func within(path string, imports []string) bool {
 	for _, imported := range imports {
 		if imported == path || strings.HasPrefix(imported, path+"/") {
@@ -267,8 +267,8 @@ func list(t *testing.T, env string, patterns ...string) []pkg {
 	}
 }
 
-// watch looks at every folder of the module, so that go test does not take a cached result when a file has
-// changed: it knows what this process reads, not what go list does.
+// watch reads every folder of the module, so that go test does not use a cached result after a file has
+// changed. go test tracks what this process reads, but not what go list reads.
 func watch(t *testing.T) {
 	t.Helper()
 	if err := filepath.WalkDir(filepath.Join("..", ".."),

@@ -56,26 +56,27 @@ func TestWhatIsNoFileIsRefused(t *testing.T) {
 	if pipe := filepath.Join(t.TempDir(), "pipe"); exec.Command("mkfifo", pipe).Run() == nil {
 		if _, err := Open(pipe); err == nil ||
 			!strings.Contains(err.Error(), "not a regular file but a pipe") {
-			t.Errorf("of a pipe that nobody writes to: %v", err)
+			t.Errorf("a pipe without a writer: %v", err)
 		}
 	}
 	if _, err := Read("/dev/zero", 9); runtime.GOOS != "windows" &&
 		(err == nil || !strings.Contains(err.Error(), "/dev/zero: not a regular file but a device")) {
-		t.Errorf("of a device: %v", err)
+		t.Errorf("a device: %v", err)
 	}
 	if _, err := Open(t.TempDir()); err == nil ||
 		!strings.Contains(err.Error(), "not a regular file but a folder") {
 		t.Errorf("a folder: %v", err)
 	}
 	if _, err := Open(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("none: %v", err)
+		t.Errorf("a missing file: %v", err)
 	}
 }
 
-// The size is that of the open file, whatever has its name since: behind its end there is nothing to map.
+// The size is that of the open file, even if another file has replaced it. There is nothing to map past its
+// end.
 func TestFileReplacedWhileOpeningKeepsItsSize(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("does not replace open files there")
+		t.Skip("Windows does not replace open files")
 	}
 	path := write(t, 10)
 	done, stopped := make(chan struct{}), make(chan struct{})
@@ -102,7 +103,7 @@ func TestFileReplacedWhileOpeningKeepsItsSize(t *testing.T) {
 		}
 		info, err := f.file.Stat()
 		if err != nil || info.Size() != f.Size() {
-			t.Errorf("a file of %d bytes is said to have %d: %v", info.Size(), f.Size(), err)
+			t.Errorf("a file of %d bytes is reported to have %d: %v", info.Size(), f.Size(), err)
 		}
 		f.Close()
 	}
@@ -116,16 +117,16 @@ func TestAFileThatIsReadWholeIsBounded(t *testing.T) {
 		t.Errorf("%q, %v", data, err)
 	}
 	if _, err := Read(path, 9); err == nil || !strings.Contains(err.Error(), "f: the file has at least 10 bytes; the maximum is 9") {
-		t.Errorf("of 10 bytes: %v", err)
+		t.Errorf("a file of 10 bytes: %v", err)
 	}
 	if _, err := Read(t.TempDir(), 9); err == nil || !strings.Contains(err.Error(), "not a regular file") {
-		t.Errorf("of a folder: %v", err)
+		t.Errorf("a folder: %v", err)
 	}
 }
 
 func TestBytesBeyondTheMemoryAreAnError(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("asks the system for nothing there")
+		t.Skip("on Windows no memory is requested from the system")
 	}
 	f, err := OpenUnmapped(write(t, 10))
 	if err != nil {
@@ -134,7 +135,7 @@ func TestBytesBeyondTheMemoryAreAnError(t *testing.T) {
 	defer f.Close()
 	f.size = 1 << 60
 	if _, err := f.Bytes(0, 1<<56); err == nil || !strings.Contains(err.Error(), "cannot allocate") {
-		t.Errorf("%v", err) // no address space has so much
+		t.Errorf("%v", err) // no address space is that large
 	}
 }
 

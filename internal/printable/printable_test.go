@@ -54,7 +54,8 @@ func TestLoneMarkIsDrawnOnADottedCircle(t *testing.T) {
 	}
 }
 
-// anything is text with all that may be in it: letters, controls, marks and broken bytes.
+// anything generates text with everything that may occur: letters, control characters, marks and invalid
+// bytes.
 func anything() *rapid.Generator[string] {
 	const some = "ab .é語🙂\x1b[]0123;m\n\t\r\x07\u009b\u202e\u200b\u200d\u2028\ufeff"
 	runes := rapid.RuneFrom([]rune(some), unicode.Cf)
@@ -82,7 +83,7 @@ func TestNothingHiddenStays(t *testing.T) {
 	})
 }
 
-// The ranges that are known to hide nothing agree with the tables of Unicode.
+// hidden's shortcuts for ranges without hidden characters agree with the tables of Unicode.
 func TestHiddenIsWhatUnicodeSays(t *testing.T) {
 	t.Parallel()
 	for r := rune(0); r <= unicode.MaxRune; r++ {
@@ -114,7 +115,7 @@ func TestShortKeepsBothEnds(t *testing.T) {
 	}
 }
 
-// However the bytes are cut into writes, what comes out is the text of the whole.
+// The output does not depend on how the bytes are split into writes.
 func TestWriterCleansAcrossWrites(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// inner reads itself, so that its errors come from within.
+// inner parses itself, so that its errors come from a nested call.
 type inner struct{ Vocab map[string]int }
 
 func (i *inner) UnmarshalJSON(data []byte) error {
@@ -77,7 +77,7 @@ func TestCheckIsOfTheWhole(t *testing.T) {
 	}
 }
 
-// FuzzErrors looks for text whose error is not one short line.
+// FuzzErrors looks for input whose error is not one short line.
 func FuzzErrors(f *testing.F) {
 	f.Add([]byte(`{"deep": [{"factor": NaN}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -10,7 +10,7 @@ import (
 	"gpuscope/engine/gpu"
 )
 
-// patternSource is a kernel of one workgroup that touches its four buffers and does next to nothing.
+// patternSource returns a kernel of one workgroup that accesses its four buffers and does almost nothing.
 func patternSource(access [4]gpu.Access) string {
 	var s strings.Builder
 	for i, a := range access {
@@ -30,10 +30,10 @@ func patternSource(access [4]gpu.Access) string {
 	return s.String() + "}\n"
 }
 
-// BenchmarkBarriers measures what gpu.Barriers counts: GPU time per dispatch and per level of a pass of small
-// dispatches, for patterns that do the same number of dispatches with more or fewer barriers. A word is a
-// dispatch that reads the lower-case buffers and writes the upper-case one; each repetition has buffers of
-// its own.
+// BenchmarkBarriers measures the cost of the barriers that gpu.Barriers counts: GPU time per dispatch and per
+// level, for a pass of small dispatches. The patterns have equally many dispatches but more or fewer
+// barriers. A word is a dispatch that reads the lower-case buffers and writes the upper-case one. Each
+// repetition has its own buffers.
 func BenchmarkBarriers(b *testing.B) {
 	dev := Open(b)
 	if !dev.Info().Timestamps {
@@ -56,7 +56,7 @@ func benchmarkPattern(b *testing.B, dev gpu.Device, words []string) {
 			b.Fatal(err)
 		}
 	}
-	const repeats, names = 64, 6 // buffers a to e, and one that fills the bindings a word leaves
+	const repeats, names = 64, 6 // buffers a to e, and one for unused bindings
 	pipelines := map[string]gpu.Pipeline{}
 	for _, word := range words {
 		access := [4]gpu.Access{}

@@ -11,7 +11,7 @@ import (
 	"gpuscope/engine/gpu/rules"
 )
 
-// device is what the suite needs of a driver's device beside the interface.
+// device is what the suite needs from a driver's device in addition to the interface.
 type device interface {
 	gpu.Device
 	Live() rules.Live
@@ -27,9 +27,9 @@ func onEveryDriver(t *testing.T, test func(t *testing.T, dev device)) {
 	t.Run("wgpu", func(t *testing.T) { test(t, Open(t).(device)) })
 }
 
-// The kernels of the suite, and below what the fake driver does for them.
+// The kernels of the suite. The function compute does the same on the fake device.
 const (
-	// addSource adds n elements of a and b, by the params block n, scale: c = a + scale*b.
+	// addSource computes c = a + scale*b for n elements. Its params block contains n and scale.
 	addSource = `
 struct Params { n: u32, scale: f32 }
 @group(0) @binding(0) var<storage, read> a: array<f32>;
@@ -67,7 +67,7 @@ func compute(d fake.Dispatch) {
 	}
 }
 
-// kit makes what a test needs of a device and fails it where that goes wrong.
+// kit creates what a test needs on a device, and fails the test on an error.
 type kit struct {
 	*testing.T
 	dev device
@@ -130,7 +130,7 @@ func (k kit) begin() gpu.Encoder {
 	return got[gpu.Encoder](k)(k.dev.Begin("test"))
 }
 
-// pass runs one dispatch in a pass of its own.
+// pass runs one dispatch in its own pass.
 func (k kit) pass(enc gpu.Encoder, p gpu.Pipeline, g gpu.BindGroup, x, y, z uint32) {
 	k.Helper()
 	k.must(enc.BeginPass("pass"))
@@ -138,7 +138,7 @@ func (k kit) pass(enc gpu.Encoder, p gpu.Pipeline, g gpu.BindGroup, x, y, z uint
 	k.must(enc.EndPass())
 }
 
-// read copies a buffer out and waits for it.
+// read copies a buffer out, waits, and returns its bytes.
 func (k kit) read(b gpu.Buffer) []byte {
 	k.Helper()
 	r := k.readback("read", b.Size())
@@ -194,13 +194,13 @@ func TestBufferBytesRoundTrip(t *testing.T) {
 func TestWritesLargerThanTheStagingMemoryArriveWhole(t *testing.T) {
 	onEveryDriver(t, func(t *testing.T, dev device) {
 		k := kit{t, dev}
-		const size = 66<<20 + 12 // more than one cut and one wait of engine/gpu/wgpu
+		const size = 66<<20 + 12 // engine/gpu/wgpu must split it and wait
 		b := k.buffer("large", size)
 		data := make([]byte, size)
 		for i := range len(data) / 8 {
 			binary.LittleEndian.PutUint64(data[8*i:], uint64(i)*0x9e3779b97f4a7c15)
 		}
-		enc := k.begin() // a recording that is open does not stand in the way
+		enc := k.begin() // an open recording must not block the write
 		k.must(dev.Write(b, 0, data))
 		enc.Discard()
 		if !slices.Equal(k.read(b), data) {
@@ -349,7 +349,7 @@ func TestTimestampsRise(t *testing.T) {
 				t.Errorf("dispatches took %d and %d ticks", ticks[2]-ticks[1], ticks[n-1]-ticks[n-2])
 			}
 		}
-		// A part of them.
+		// Resolve only some of the slots.
 		enc := k.begin()
 		k.must(enc.Timestamp(ts, 0), enc.Timestamp(ts, 1), enc.Resolve(ts, 2), enc.Submit(), dev.Wait())
 		k.must(ts.Read(make([]uint64, 2)))

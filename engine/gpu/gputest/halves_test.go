@@ -9,8 +9,8 @@ import (
 	"gpuscope/engine/gpu/fake"
 )
 
-// Whether a device flushes the smallest halves is said by what it gives for one, and nothing is left of the
-// question.
+// A kernel's result shows whether a device flushes the smallest halves to zero. The check leaves no objects
+// on the device.
 func TestADeviceIsAskedForItsSmallestHalves(t *testing.T) {
 	for _, gives := range []float32{0, 0x1p-24} {
 		dev := fake.New(fake.Options{})

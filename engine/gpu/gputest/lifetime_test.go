@@ -10,7 +10,8 @@ import (
 	"gpuscope/engine/gpu"
 )
 
-// residentBytes is the resident memory of this process; the test is skipped where the system does not tell.
+// residentBytes returns the resident memory of this process. It skips the test if the system does not report
+// it.
 func residentBytes(t *testing.T) int {
 	t.Helper()
 	runtime.GC()
@@ -25,11 +26,11 @@ func residentBytes(t *testing.T) int {
 	return pages * os.Getpagesize()
 }
 
-// growthRounds is how often memory has to grow for the test to fail.
+// growthRounds is the number of rounds in which memory must grow for the test to fail.
 const growthRounds = 3
 
-// grows fails the test if resident memory goes up by more than allowed every time that run is called so many
-// times. Allocators take more once in a while; what leaks does so in each round.
+// grows fails the test if resident memory grows by more than allowed in each round of the given number of
+// calls. Allocators request more memory once in a while, but a leak grows in every round.
 func grows(t *testing.T, allowed int, what string, times int, run func()) {
 	t.Helper()
 	resident := []int{residentBytes(t) >> 10}
@@ -42,7 +43,7 @@ func grows(t *testing.T, allowed int, what string, times int, run func()) {
 			return
 		}
 	}
-	t.Errorf("%d %s: resident memory went through %d KiB", times, what, resident)
+	t.Errorf("%d %s: resident memory was %d KiB", times, what, resident)
 }
 
 func TestNothingIsLeft(t *testing.T) {
@@ -68,8 +69,8 @@ func TestNothingIsLeft(t *testing.T) {
 	})
 }
 
-// TestOpenAndCloseManyTimes: a device gives everything back, threads and descriptors included, with objects
-// left and with work submitted.
+// A device releases everything, including threads and file descriptors, even if it still has objects and
+// submitted work.
 func TestOpenAndCloseManyTimes(t *testing.T) {
 	run := func() {
 		dev := Open(t)
@@ -88,13 +89,13 @@ func TestOpenAndCloseManyTimes(t *testing.T) {
 		run()
 	}
 	descriptors := openFiles(t)
-	grows(t, 24<<20, "devices", 20, run) // 40 MiB if only their buffers were left
+	grows(t, 24<<20, "devices", 20, run) // its buffers alone would be 40 MiB
 	if n := openFiles(t); n != descriptors {
 		t.Errorf("%d open descriptors, %d before", n, descriptors)
 	}
 }
 
-// TestDevicesAreReleasedInAnyOrder: with one instance of the library for all devices it would abort.
+// If all devices shared one instance of the library, this order of releases would abort the process.
 func TestDevicesAreReleasedInAnyOrder(t *testing.T) {
 	work := func(dev gpu.Device) {
 		k := kit{t, dev.(device)}
@@ -129,8 +130,7 @@ func openFiles(t *testing.T) int {
 	return len(list)
 }
 
-// TestThousandsOfStepsInConstantMemory: a step with params, passes, clock readings and a readback keeps
-// nothing.
+// A step with params, passes, timestamps and a readback does not leak memory.
 func TestThousandsOfStepsInConstantMemory(t *testing.T) {
 	dev := Open(t)
 	k := kit{t, dev.(device)}
@@ -173,8 +173,8 @@ func TestThousandsOfStepsInConstantMemory(t *testing.T) {
 	}
 }
 
-// TestThousandsOfRecordingsInConstantMemory: the same of steps of which the next is on its way before one is
-// waited for.
+// Steps in flight do not leak memory either: the next step is submitted before the previous one is waited
+// for.
 func TestThousandsOfRecordingsInConstantMemory(t *testing.T) {
 	dev := Open(t)
 	k := kit{t, dev.(device)}
@@ -208,7 +208,7 @@ func TestThousandsOfRecordingsInConstantMemory(t *testing.T) {
 	k.must(before.Wait())
 }
 
-// TestObjectsMadeAndReleasedInConstantMemory: routes that switch make bind groups again and again.
+// Operators that switch routes create and release bind groups repeatedly.
 func TestObjectsMadeAndReleasedInConstantMemory(t *testing.T) {
 	dev := Open(t)
 	k := kit{t, dev.(device)}
@@ -228,8 +228,8 @@ func TestObjectsMadeAndReleasedInConstantMemory(t *testing.T) {
 	grows(t, 2<<20, "buffers", 2000, make1)
 }
 
-// TestUploadStaysWithinItsStagingMemory: written data is staged in memory of the same size, which must not
-// pile up while a model's weights are written and nothing is submitted.
+// Written data is staged in memory of the same size. Staging memory must not pile up while a model's weights
+// are written without a submit.
 func TestUploadStaysWithinItsStagingMemory(t *testing.T) {
 	dev := Open(t)
 	k := kit{t, dev.(device)}

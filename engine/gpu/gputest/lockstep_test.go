@@ -12,7 +12,7 @@ import (
 	"gpuscope/engine/gpu/fake"
 )
 
-// side is one of the two devices of the lockstep test, with what was made on it so far.
+// side is one of the two devices of the lockstep test, with the objects created on it.
 type side struct {
 	dev       gpu.Device
 	p         gpu.Pipeline
@@ -21,10 +21,10 @@ type side struct {
 	readbacks []gpu.Readback
 	stamps    []gpu.Timestamps
 	enc       gpu.Encoder
-	recorded  []gpu.Recording // that did not end
+	recorded  []gpu.Recording // not ended yet
 }
 
-// at is element i of the list, counted round; nothing where the list is empty.
+// at returns element i modulo the length of the list, or the zero value if the list is empty.
 func at[T any](list []T, i int) (v T) {
 	if len(list) > 0 {
 		v = list[i%len(list)]
@@ -32,7 +32,7 @@ func at[T any](list []T, i int) (v T) {
 	return v
 }
 
-// action is one call with its arguments drawn; it is done on both sides. It returns what a caller sees: bytes
+// action is one call with its arguments drawn. It runs on both sides, and returns what a caller sees: bytes
 // and an error.
 type action func(s *side) ([]byte, error)
 
@@ -224,7 +224,7 @@ var actions = map[string]func(t *rapid.T) action{
 	},
 }
 
-// withRecording does something with a recording, which may end it.
+// withRecording calls do with a recording. do reports whether it ended the recording.
 func (s *side) withRecording(i int, do func(gpu.Recording) (ends bool, err error)) ([]byte, error) {
 	if len(s.recorded) == 0 {
 		return nil, nil
@@ -237,7 +237,7 @@ func (s *side) withRecording(i int, do func(gpu.Recording) (ends bool, err error
 	return nil, err
 }
 
-// encode makes an action of a call of the encoder; there is none before the first begin.
+// encode makes an action from a call of the encoder. The action does nothing before the first Begin.
 func encode(f func(t *rapid.T) func(s *side) error) func(t *rapid.T) action {
 	return func(t *rapid.T) action {
 		do := f(t)
@@ -256,12 +256,12 @@ func offset(t *rapid.T) uint64 {
 	return rapid.SampledFrom([]uint64{0, 0, 0, 4, 16, 60, 2, 4096, 1 << 63}).Draw(t, "offset")
 }
 
-// TestBothDriversAnswerTheSame: whatever is called in whatever order, the fake driver and WebGPU give the
-// same errors and the same bytes, and nothing reaches the native library that makes it abort.
+// For any calls in any order, the fake driver and WebGPU return the same errors and bytes, and no call makes
+// the native library abort.
 func TestBothDriversAnswerTheSame(outer *testing.T) {
 	real := Open(outer)
 	info := real.Info()
-	kinds := []string{ // the more frequent ones more than once
+	kinds := []string{ // frequent ones appear more than once
 		"buffer", "group", "readback", "timestamps", "release", "write", "begin", "pass", "end", "dispatch",
 		"run", "copy", "copy out", "stamp", "resolve",
 		"submit", "discard", "wait", "read", "read ticks", "write", "begin", "run", "run", "run", "copy out",
@@ -306,7 +306,7 @@ func TestBothDriversAnswerTheSame(outer *testing.T) {
 	})
 }
 
-// releaseAll gives back what a sequence left, so that the next one starts on the same device.
+// releaseAll releases the objects of a sequence, so that the next sequence can use the same device.
 func (s *side) releaseAll() {
 	if s.enc != nil {
 		s.enc.Discard()

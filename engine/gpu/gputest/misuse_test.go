@@ -9,7 +9,7 @@ import (
 	"gpuscope/engine/gpu/fake"
 )
 
-// refused fails the test unless err says all of the parts.
+// refused fails the test unless err contains all of the parts.
 func refused(t *testing.T, what string, err error, parts ...string) {
 	t.Helper()
 	if err == nil {
@@ -18,7 +18,7 @@ func refused(t *testing.T, what string, err error, parts ...string) {
 	}
 	for _, part := range parts {
 		if !strings.Contains(err.Error(), part) {
-			t.Errorf("%s: %q does not say %q", what, err, part)
+			t.Errorf("%s: %q does not contain %q", what, err, part)
 		}
 	}
 }
@@ -92,7 +92,7 @@ func TestWrongBindingsAreRefused(t *testing.T) {
 		if err := bind(of(a), of(b), of(c), of(big)); !errors.Is(err, gpu.ErrUnsupported) {
 			t.Errorf("a uniform binding over the limit: %v", err)
 		}
-		k.must(bind(of(a), of(a), of(c), of(u))) // reading one buffer twice is fine
+		k.must(bind(of(a), of(a), of(c), of(u))) // binding one buffer for reading twice is allowed
 
 		_, err := dev.NewPipeline(gpu.PipelineDesc{
 			Label: "wide", Source: "x",
@@ -137,7 +137,7 @@ func TestWrongDispatchesAreRefusedAtPassEnd(t *testing.T) {
 			refused(t, tt.name, enc.EndPass(), "encoder test: pass p", tt.want)
 			refused(t, tt.name+": submit", enc.Submit(), "not submitted", tt.want)
 		}
-		// The recordings are freed, and none of their dispatches ran.
+		// The recordings were freed, and none of their dispatches ran.
 		enc := k.begin()
 		k.pass(enc, inc, g, 1, 1, 1)
 		k.must(enc.Submit())
@@ -251,7 +251,7 @@ func TestReadbackIsReadOnlyAfterSubmitAndWait(t *testing.T) {
 		refused(t, "far past the end", r.Read(dst, 1<<63), "exceeds the size of 16")
 		k.must(r.Read(dst[:1], 15))
 
-		// A discarded recording leaves it as it was.
+		// A discarded recording does not change the readback.
 		enc = k.begin()
 		k.must(enc.CopyOut(b, 0, r, 0, 16))
 		enc.Discard()
@@ -259,7 +259,8 @@ func TestReadbackIsReadOnlyAfterSubmitAndWait(t *testing.T) {
 	})
 }
 
-// Of two recordings in flight each is waited for by itself, and what the other copies out stays closed.
+// Two recordings in flight are waited for separately. Waiting for one does not make the readback of the other
+// readable.
 func TestARecordingIsWaitedForAlone(t *testing.T) {
 	onEveryDriver(t, func(t *testing.T, dev device) {
 		k := kit{t, dev}
@@ -329,7 +330,7 @@ func TestTimestampsAreResolvedOnlyWhenWritten(t *testing.T) {
 		enc = k.begin()
 		k.must(enc.Timestamp(ts, 0), enc.Timestamp(ts, 1), enc.Submit())
 		enc = k.begin()
-		k.must(enc.Resolve(ts, 2), enc.Submit()) // written by a former submit
+		k.must(enc.Resolve(ts, 2), enc.Submit()) // written by an earlier submit
 		refused(t, "not waited for", ts.Read(make([]uint64, 2)), "read before Wait")
 		k.must(dev.Wait(), ts.Read(make([]uint64, 2)))
 		refused(t, "more than resolved", ts.Read(make([]uint64, 3)), "read of 3 slots, but only 2 were resolved")
@@ -367,7 +368,7 @@ func TestReleasedObjectsAreRefused(t *testing.T) {
 		refused(t, "submit to a released readback", enc.Submit(), "readback r: used after its release")
 		refused(t, "read", r.Read(make([]byte, 4), 0), "readback r: used after its release")
 
-		// What a recording uses may be released before it is submitted, and while it runs.
+		// The objects of a recording may be released before it is submitted and while it runs.
 		enc = k.begin()
 		k.pass(enc, inc, g2, 1, 1, 1)
 		g2.Release()

@@ -9,8 +9,8 @@ import (
 	"gpuscope/engine/gpu"
 )
 
-// slowSource counts its workgroups, each of which takes its time. (llvmpipe ends any loop after 65,535
-// rounds.)
+// slowSource counts its workgroups, each of which takes some time. (llvmpipe ends any loop after 65,535
+// iterations.)
 const slowSource = `
 @group(0) @binding(0) var<storage, read_write> y: array<atomic<u32>>;
 @compute @workgroup_size(64)
@@ -32,11 +32,12 @@ func (k kit) slow() gpu.Pipeline {
 	return got[gpu.Pipeline](k)(k.dev.NewPipeline(desc))
 }
 
-// The library's own wait gives up after 5 s, and frees what the device is still at.
+// The native library's own wait gives up after 5 s and frees what the device still uses. Wait must not give
+// up.
 func TestWaitIsForAsLongAsItTakes(t *testing.T) {
 	dev := Open(t)
 	if dev.Info().Type != gpu.CPU || os.Getenv("GPUSCOPE_LARGE") == "" {
-		t.Skip("large: takes 7 s of a software device, and GPUSCOPE_LARGE")
+		t.Skip("takes 7 s on a software device: set GPUSCOPE_LARGE=1")
 	}
 	k := kit{t, dev.(device)}
 	p, y, back := k.slow(), k.buffer("y", 8), k.readback("y", 8)
@@ -62,9 +63,9 @@ func TestWaitIsForAsLongAsItTakes(t *testing.T) {
 	run(min(uint32(7*time.Second/each), 65535))
 }
 
-// A recording whose end was seen by who waited for the whole device is over: to wait for it is not to wait
-// for what was submitted since. It once was, and that wait saw the end of the next recording too, whose own
-// wait was late in the same way, and so on: the GPU was never given a step ahead again.
+// If a wait for the whole device saw the end of a recording, a wait for that recording must return at once
+// and not wait for later submits. It once did wait: it then also saw the end of the next recording, whose own
+// wait was late in the same way, and so on. The GPU was then never given a step ahead.
 func TestEndedRecordingIsNotWaitedFor(t *testing.T) {
 	dev := Open(t)
 	k := kit{t, dev.(device)}
@@ -79,7 +80,7 @@ func TestEndedRecordingIsNotWaitedFor(t *testing.T) {
 		}
 		return got[gpu.Recording](k)(enc.Finish())
 	}
-	const nothing = len(backs) // is copied out
+	const nothing = len(backs) // copies nothing out
 	compiles := record(0, 1)
 	k.must(compiles.Submit(), compiles.Wait())
 	behind := func(what string, over gpu.Recording) {
@@ -91,7 +92,7 @@ func TestEndedRecordingIsNotWaitedFor(t *testing.T) {
 		waited := time.Since(begin)
 		k.must(next.Wait())
 		if took := time.Since(begin); waited > took/4 {
-			t.Errorf("%s: waited %v of %v that the next one took", what, waited, took)
+			t.Errorf("%s: waited %v, the next recording took %v", what, waited, took)
 		}
 	}
 	for what, copied := range map[string]int{"something is copied out": 0, "nothing is copied out": nothing} {

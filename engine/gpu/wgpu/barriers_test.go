@@ -14,14 +14,14 @@ import (
 	"gpuscope/engine/gpu"
 )
 
-// use is how a dispatch of the test uses a buffer.
+// use is a dispatch's access to a buffer.
 type use struct {
 	buffer int
 	access gpu.Access
 }
 
-// TestBarriersAreWhereTheLibraryPutsThem: gpu.Barriers, from which levels are computed without a device, says
-// of random recordings what the library's own log says of them.
+// gpu.Barriers computes levels without a device. For random recordings it must find the same barriers as the
+// library's log.
 func TestBarriersAreWhereTheLibraryPutsThem(t *testing.T) {
 	dev := openAny(t)
 	var buffers []gpu.Buffer
@@ -52,8 +52,8 @@ func TestBarriersAreWhereTheLibraryPutsThem(t *testing.T) {
 	})
 }
 
-// modelled is what Barriers says: a line of dispatches for each pass, | before each that has a barrier, and
-// the levels.
+// modelled returns what gpu.Barriers computes: a line of dispatches for each pass, with | before each that
+// has a barrier, and the number of levels.
 func modelled(passes [][][]use) string {
 	var b gpu.Barriers
 	var s strings.Builder
@@ -75,7 +75,7 @@ func modelled(passes [][][]use) string {
 	return s.String() + fmt.Sprint(b.Levels())
 }
 
-// logged records and runs the passes and reads the same out of the library's log.
+// logged runs the passes and derives the same text from the library's log.
 func logged(t *rapid.T, dev *device, buffers []gpu.Buffer, passes [][][]use) string {
 	must := func(err error) {
 		if err != nil {
@@ -113,9 +113,9 @@ func logged(t *rapid.T, dev *device, buffers []gpu.Buffer, passes [][][]use) str
 	must(err)
 	must(dev.Wait())
 
-	// Each dispatch logs its transitions, if any, and then a line about its barriers. Those before a pass are
-	// logged when it has ended, so they are seen on the way to the next pass's first dispatch, which has none
-	// itself.
+	// Each dispatch logs its transitions, if any, and then a line about its barriers. The transitions before
+	// a pass are logged when the pass has ended. They therefore appear before the first dispatch of the next
+	// pass, which has no transitions itself.
 	recording, _, _ := strings.Cut(log.String(), "Queue::submit")
 	parts := strings.Split(recording, "Encoding dispatch barriers")
 	barrier := func(part int) bool { return strings.Contains(parts[part], "transition ") }

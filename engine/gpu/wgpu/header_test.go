@@ -14,11 +14,11 @@ import (
 	"testing"
 )
 
-// native.go declares by hand what it uses of the library. Here its declarations are compiled together with
-// the headers that the binding ships: a new version of the library that takes something else is an error of
-// this test, and not a wild pointer.
+// native.go declares by hand the parts of the library that it uses. This test compiles its declarations
+// together with the headers that the binding ships. If a new version of the library changes one of them, the
+// test fails, instead of the program using a wild pointer.
 
-// mirrored are the structs, with their fields in the headers' names, in order.
+// mirrored lists the structs with their fields, in the headers' names and order.
 var mirrored = map[string]struct {
 	theirs []string
 	fields [][2]string // ours, theirs
@@ -49,7 +49,7 @@ var mirrored = map[string]struct {
 	"mapCallback":   {[]string{"WGPUBufferMapCallback", "WGPUBufferMapAsyncCallback"}, nil},
 }
 
-// equal are the constants.
+// equal lists the constants.
 var equal = [][2]string{
 	{"typeInstanceExtras", "WGPUSType_InstanceExtras"},
 	{"mapRead", "WGPUMapMode_Read"},
@@ -66,10 +66,10 @@ var (
 	nameRE      = regexp.MustCompile(`\b\w+$`)
 )
 
-// function is a prototype: its types, the result's first.
+// function is a prototype: the type of the result, then the types of the parameters.
 type function []string
 
-// prototypes are the functions of a C text by name, and its callback types.
+// prototypes returns the functions and callback types of a C source, by name.
 func prototypes(text string) map[string]function {
 	list := map[string]function{}
 	for _, m := range prototypeRE.FindAllStringSubmatch(text, -1) {
@@ -82,14 +82,14 @@ func prototypes(text string) map[string]function {
 	return list
 }
 
-// arguments are the types of a list of arguments, of which some have names.
+// arguments returns the types of a parameter list. Only some parameters have names.
 func arguments(list string) (types []string) {
 	for _, a := range strings.Split(list, ",") {
 		a = strings.Join(strings.Fields(a), " ")
 		for _, annotation := range []string{"WGPU_NULLABLE ", "struct "} {
 			a = strings.ReplaceAll(a, annotation, "")
 		}
-		// The last word is the name, where another word or a star stands before it.
+		// The last word is the parameter's name if another word or a star precedes it.
 		head := strings.TrimSpace(nameRE.ReplaceAllString(a, ""))
 		if head != "" && nameRE.FindString(a) != "const" {
 			a = head
@@ -99,7 +99,7 @@ func arguments(list string) (types []string) {
 	return types
 }
 
-// pointsTo is the struct or callback that a type points to or is, "" where it is none of ours.
+// pointsTo returns the struct or callback that a type is or points to, or "" if it is not one of ours.
 func pointsTo(typ string) string {
 	typ = strings.Trim(strings.ReplaceAll(typ, "const", ""), "* ")
 	if _, ok := mirrored[typ]; ok {
@@ -108,8 +108,8 @@ func pointsTo(typ string) string {
 	return ""
 }
 
-// comparison is a C text that compiles only where the preamble's declarations fit the headers, and what is
-// wrong by names alone.
+// comparison returns a C program that compiles only if the preamble's declarations match the headers, and the
+// mismatches that the names alone show.
 func comparison(preamble, headers string) (text string, wrong []string) {
 	var c strings.Builder
 	fmt.Fprintln(&c, "#include <stddef.h>\n#include \"wgpu.h\"")
@@ -197,7 +197,7 @@ func TestDeclarationsAreThoseOfTheLibrarysHeaders(t *testing.T) {
 		t.Fatal("native.go has no C preamble")
 	}
 	if n := len(prototypes(preamble[1])); n != 24 {
-		t.Errorf("%d prototypes and callbacks were found in native.go, want 24: the text is read wrongly", n)
+		t.Errorf("%d prototypes and callbacks were found in native.go, want 24: parsed wrongly", n)
 	}
 	compiler, err := exec.Command("go", "env", "CC").Output()
 	if err != nil {
@@ -227,7 +227,7 @@ func TestDeclarationsAreThoseOfTheLibrarysHeaders(t *testing.T) {
 	} {
 		changed := strings.Replace(preamble[1], change[0], change[1], 1)
 		if changed == preamble[1] || compile(changed) == "" {
-			t.Errorf("%s was taken", change[1])
+			t.Errorf("%s was accepted", change[1])
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"gpuscope/engine/gpu"
 )
 
-// Kernels with the same bindings have params of different sizes, and run behind one another in a pass.
+// Kernels with the same bindings may have params of different sizes and run one after another in a pass.
 func TestPipelinesOfOneLayoutKeepTheirOwnSizes(t *testing.T) {
 	dev := openAny(t)
 	const source = `

@@ -13,7 +13,7 @@ import (
 	"gpuscope/engine/gpu"
 )
 
-// A machine without a Vulkan driver gets an error that says what to install, whatever EGL is or is not there.
+// Without a Vulkan driver the error says what to install, whether or not EGL is installed.
 func TestNoAdapterSaysWhatToInstall(t *testing.T) {
 	const child = "GPUSCOPE_TEST_NO_ADAPTER"
 	if os.Getenv(child) == "" {
@@ -34,8 +34,8 @@ func TestNoAdapterSaysWhatToInstall(t *testing.T) {
 	}
 }
 
-// Running out of memory is an error of NewBuffer. Outside of a scope that asks for it the library aborts the
-// process. On a software device the address space can be limited to see it.
+// Running out of memory is an error of NewBuffer. Without an error scope for it, the library would abort the
+// process. On a software device the test provokes it by limiting the address space.
 func TestOutOfMemoryIsAnError(t *testing.T) {
 	const child = "GPUSCOPE_TEST_OOM"
 	dev := openAny(t)

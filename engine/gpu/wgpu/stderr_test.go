@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// captureStderr leads descriptor 2 to w until restore is called: native code writes to it behind Go's back.
-// The text of a crash also reaches the real descriptor 2. w is written from another goroutine, and no more
-// once restore has returned.
+// captureStderr redirects descriptor 2 to w until restore is called, because native code writes to it
+// directly. The text of a crash also reaches the real descriptor 2. Another goroutine writes to w; it has
+// ended when restore returns.
 func captureStderr(w io.Writer) (restore func(), err error) {
 	saved, err := unix.FcntlInt(2, unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
@@ -33,7 +33,7 @@ func captureStderr(w io.Writer) (restore func(), err error) {
 		return nil, fmt.Errorf("capture stderr: %w", err)
 	}
 	to.Close()
-	_ = debug.SetCrashOutput(real, debug.CrashOptions{}) // without it a crash is silent, not wrong
+	_ = debug.SetCrashOutput(real, debug.CrashOptions{}) // if this fails, a crash prints nothing
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -45,8 +45,8 @@ func captureStderr(w io.Writer) (restore func(), err error) {
 	return func() {
 		_ = debug.SetCrashOutput(nil, debug.CrashOptions{})
 		_ = unix.Dup2(saved, 2) // both descriptors are open
-		// The last writer is gone, unless a child process has inherited descriptor 2: do not wait for that
-		// one.
+		// The last writer is closed, unless a child process inherited descriptor 2. Do not wait for the
+		// child.
 		_ = from.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 		<-done
 		real.Close()

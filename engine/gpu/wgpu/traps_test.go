@@ -18,7 +18,7 @@ import (
 	"gpuscope/engine/gpu"
 )
 
-// openAny opens the first adapter. engine/gpu/gputest, which other packages use, imports this one.
+// openAny opens the first adapter. engine/gpu/gputest cannot be used here because it imports this package.
 func openAny(t *testing.T) *device {
 	t.Helper()
 	if os.Getenv("GPUSCOPE_TEST_GPU") == "off" {
@@ -59,7 +59,7 @@ func tiny(t *testing.T, dev *device) (gpu.Buffer, gpu.Pipeline, gpu.BindGroup) {
 	return b, p, g
 }
 
-// ref and ownedRef read the handles of the binding's structs where this version has them.
+// ref and ownedRef read the handles in the binding's structs. They require the layout that is checked here.
 func TestHandlesLieWhereTheBindingHasThem(t *testing.T) {
 	t.Parallel()
 	for _, v := range []any{
@@ -97,7 +97,7 @@ func TestAdapterInfo(t *testing.T) {
 	if !slices.IsSortedFunc(list, func(a, b gpu.AdapterInfo) int { return int(a.Type) - int(b.Type) }) {
 		t.Errorf("not in the order of preference: %+v", list)
 	}
-	// The limits are the device's own, not what the binding makes of them.
+	// The limits are those of the device, not those that the binding computes from them.
 	granted, least := dev.raw.GetLimits().Limits, gpu.DefaultLimits()
 	l := info.Limits
 	if l.MaxBufferSize != granted.MaxBufferSize ||
@@ -109,7 +109,7 @@ func TestAdapterInfo(t *testing.T) {
 	}
 	if l.MaxStorageBinding < least.MaxStorageBinding || l.MaxBufferSize < least.MaxBufferSize ||
 		l.MaxWorkgroups < least.MaxWorkgroups {
-		t.Errorf("limits %+v are under WebGPU's", l)
+		t.Errorf("limits %+v are below WebGPU's defaults", l)
 	}
 	if _, err := New().Open(len(list)); !errors.Is(err, gpu.ErrNoAdapter) {
 		t.Errorf("open past the end: %v", err)
@@ -158,7 +158,7 @@ func TestCompileErrorsHoldTheCompilersText(t *testing.T) {
 		}
 		for _, want := range tt.want {
 			if !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: %q does not say %q", tt.name, err, want)
+				t.Errorf("%s: %q does not contain %q", tt.name, err, want)
 			}
 		}
 	}
@@ -168,8 +168,8 @@ func TestCompileErrorsHoldTheCompilersText(t *testing.T) {
 	tiny(t, dev)
 }
 
-// What only the compiler knows is found by the library, in Submit; the recording does not run and the device
-// goes on.
+// Only the compiler knows how large the params must be, so the library finds this error in Submit. The
+// recording does not run, and the device stays usable.
 func TestTooSmallParamsBlockIsAnError(t *testing.T) {
 	dev := openAny(t)
 	p, err := dev.NewPipeline(gpu.PipelineDesc{Label: "params", Bindings: []gpu.Access{gpu.Params, gpu.ReadWrite}, Source: `
@@ -211,8 +211,8 @@ struct Params { a: vec4<u32>, b: vec4<u32> }
 	}
 }
 
-// A garbage collection between a map and its callback must not matter: the binding's own MapAsync leaves the
-// library a pointer to memory that it frees.
+// A garbage collection between a map and its callback must be harmless. The binding's own MapAsync gives the
+// library a pointer to memory that Go may free.
 func TestGarbageCollectionDuringReadback(t *testing.T) {
 	dev := openAny(t)
 	x, p, g := tiny(t, dev)
@@ -253,7 +253,7 @@ func TestGarbageCollectionDuringReadback(t *testing.T) {
 	<-done
 }
 
-// What was written before a recording is taken when that was waited for, and what came behind it is not.
+// Waiting for a recording releases the staging memory of the writes before it, but not that of later writes.
 func TestStagingKeepsWritesOfUnfinishedRecordings(t *testing.T) {
 	dev := openAny(t)
 	must := func(err error) {
@@ -296,7 +296,7 @@ func TestStagingKeepsWritesOfUnfinishedRecordings(t *testing.T) {
 	staged(0)
 }
 
-// Labels that are numbered by the caller must not make memory grow.
+// Labels that the caller numbers must not make memory grow.
 func TestLabelsAreBounded(t *testing.T) {
 	t.Parallel()
 	l := labels{}
@@ -314,8 +314,7 @@ func TestLabelsAreBounded(t *testing.T) {
 	}
 }
 
-// childTest runs one test of this binary in a process of its own, with variable set to 1, and returns what it
-// wrote.
+// childTest runs this test in a separate process, with variable set to 1, and returns the process's output.
 func childTest(t *testing.T, variable string) string {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
@@ -330,7 +329,7 @@ func childTest(t *testing.T, variable string) string {
 func TestNativeCodeIsQuiet(t *testing.T) {
 	const child = "GPUSCOPE_TEST_QUIET"
 	if os.Getenv(child) == "" {
-		openAny(t) // skips where there is no adapter
+		openAny(t) // skips the test if there is no adapter
 		out := childTest(t, child)
 		for line := range strings.Lines(out) {
 			if !strings.HasPrefix(strings.TrimSpace(line), "---") && !strings.HasPrefix(line, "===") &&
