@@ -10,9 +10,9 @@ import (
 // gutter is the number of blank cells between the columns of a printed table.
 const gutter = 2
 
-// leasts holds minimum widths of a text column, in cells. If a table does not fit with these widths, columns
-// for wide screens are dropped. Other columns are dropped only if it does not fit with the last width.
-var leasts = []int{24, 12, 8}
+// Minimum widths of a text column, in cells. If a table does not fit with wideLeast, columns for wide screens
+// are dropped. Other columns are dropped only if it does not fit with least.
+const wideLeast, least = 24, 8
 
 // fitted selects the columns that fit into the given width and returns their widths in cells. It wraps text
 // but never numbers, because a part of a number is a different number. If wrapping is not enough, it drops
@@ -46,13 +46,9 @@ func (t *Table) fitted(cols, natural []int, width int) (kept, widths []int) {
 		return at >= 0
 	}
 	const everywhere = 80 // Width of the columns that every screen shows
-	for i, least := range leasts {
-		from := everywhere + 1
-		if i == len(leasts)-1 {
-			from = 0
-		}
-		for sum(least) > width && drop(from) {
-		}
+	for sum(wideLeast) > width && drop(everywhere+1) {
+	}
+	for sum(least) > width && drop(0) {
 	}
 	for total := sum(width); total > width; total = sum(width) { // shrink the widest text column first
 		at := -1
