@@ -23,7 +23,8 @@ import (
 	"gpuscope/trace"
 )
 
-// gpuOf is a fake device that says that it is a GPU.
+// gpuOf returns the options of a fake device that reports itself as a discrete GPU with the given driver
+// version.
 func gpuOf(driver string) fake.Options {
 	info := gpu.AdapterInfo{Name: "Big GPU", Driver: driver, Type: gpu.Discrete}
 	return fake.Options{NoLog: true, Info: info}
@@ -47,18 +48,18 @@ func TestCeilingsAreMeasuredOncePerDeviceAndDriver(t *testing.T) {
 	r.do(session.Command{Kind: session.Next})
 	r.wantStand(`step 2, position 7, "fgh"`)
 	if n := r.dev.Live(); n.Buffers == 0 {
-		t.Error("the session's own buffers are gone")
+		t.Error("the session's buffers were released")
 	}
 	same := cmpopts.EquateComparable(trace.Time{})
 	if d := cmp.Diff(want, open("1.0").mirror.Trace.Device.Ceilings, same); d != "" {
-		t.Error("the next session on the device:", d)
+		t.Error("the next session on the same device:", d)
 	}
 	if c := open("2.0").mirror.Trace.Device.Ceilings; c != nil {
 		t.Errorf("with another driver: %+v", c)
 	}
 }
 
-// A file that is no such file, cut short, of another version or of nonsense is as good as none.
+// The cache ignores a file that is damaged, truncated, or from another version or device.
 func TestIncompleteCacheOfCeilingsIsNotRead(t *testing.T) {
 	cache := ceilingCache(filepath.Join(t.TempDir(), "deep", "er"))
 	d := trace.Device{Name: "x", Backend: "vulkan", Driver: "1"}
@@ -95,7 +96,7 @@ func TestIncompleteCacheOfCeilingsIsNotRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		if c := cache.load(&d); c != nil {
-			t.Errorf("%s: %+v", name, c)
+			t.Errorf("%s: loaded %+v", name, c)
 		}
 	}
 	if err := os.Remove(path); err != nil {
@@ -105,11 +106,11 @@ func TestIncompleteCacheOfCeilingsIsNotRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c := cache.load(&d); c != nil {
-		t.Errorf("a folder: %+v", c)
+		t.Errorf("a folder in place of the file: loaded %+v", c)
 	}
 }
 
-// Who measures a device whose clock is slow by the canary is told so.
+// If the canary finds that the clock is slow, measuring the ceilings logs a warning.
 func TestSlowClockOfCeilingsIsReported(t *testing.T) {
 	golden := wordingtest.New(t)
 	r := newRigOn(t, Options{}, tiny(), gpuOf("1.0"))
@@ -118,22 +119,22 @@ func TestSlowClockOfCeilingsIsReported(t *testing.T) {
 	r.do(session.Command{Kind: session.Ceilings})
 	said := slices.IndexFunc(r.events, func(e session.Event) bool { return e.Log != nil && e.Log.Level == "warn" })
 	if said < 0 {
-		t.Fatal("nothing was said")
+		t.Fatal("no warning was logged")
 	}
 	golden.Text("warning", r.events[said].Log.Text)
 }
 
 func TestCeilingsAreUsableWithoutACache(t *testing.T) {
-	file := write(t, nil) // a file where the folder would be
+	file := write(t, nil) // a file at the path of the cache folder
 	r := newRigOn(t, Options{Cache: file}, tiny(), gpuOf("1.0"))
 	r.do(session.Command{Kind: session.Ceilings})
 	if r.mirror.Trace.Device.Ceilings == nil {
-		t.Error("they are not in the trace")
+		t.Error("the ceilings are not in the trace")
 	}
 	if !slices.ContainsFunc(r.events, func(e session.Event) bool {
 		return e.Log != nil && e.Log.Level == "warn" && strings.Contains(e.Log.Text, "Big GPU")
 	}) {
-		t.Error("nothing was said")
+		t.Error("no warning was logged")
 	}
 }
 
@@ -150,7 +151,7 @@ func TestMeasuringCeilingsCanBeCancelledAndRefused(t *testing.T) {
 		t.Errorf("cancelled: %v", err)
 	}
 	if c := r.mirror.Trace.Device.Ceilings; c != nil {
-		t.Errorf("half of it is in the trace: %+v", c)
+		t.Errorf("the trace has incomplete ceilings: %+v", c)
 	}
 	r.do(session.Command{Kind: session.Next})
 	r.wantStand(`step 1, position 6, "fg"`)
@@ -161,21 +162,22 @@ func TestMeasuringCeilingsCanBeCancelledAndRefused(t *testing.T) {
 	}
 }
 
-// A device that was not warm when the reference was taken shows that by a canary that is faster.
+// If the device was not warm when the reference was measured, a later canary runs faster. That canary becomes
+// the new reference.
 func TestCanaryThatIsFasterIsTheReference(t *testing.T) {
 	r := newRigOn(t, Options{Timing: engine.TimingDispatch}, tiny(), gpuOf("1.0"))
 	r.dev.Duration = func(string, uint32, uint32, uint32) int64 { return 200 }
 	r.s.runner.Probed = time.Time{}
 	r.do(promptOf(5))
 	if s := r.mirror.Trace.Steps[0]; s.Canary != 1 {
-		t.Errorf("at five times the clock of the reference the canary says %v", s.Canary)
+		t.Errorf("canary %v at five times the clock of the reference, want 1", s.Canary)
 	}
 	if ns, _ := r.mirror.Trace.Clock.CanaryNS.NS(); ns != 200 {
 		t.Errorf("the reference is %d ns", ns)
 	}
 }
 
-// The canary runs on a GPU behind steps that are timed, never in one, and not at all where nothing is.
+// The canary runs on GPUs only. It runs after timed steps, never within one. With timing off it does not run.
 func TestCanaryMeasuresTheClockSpeed(t *testing.T) {
 	r := newRigOn(t, Options{Timing: engine.TimingDispatch}, tiny(), gpuOf("1.0"))
 	sung, slow := 0, int64(1)
@@ -195,7 +197,7 @@ func TestCanaryMeasuresTheClockSpeed(t *testing.T) {
 		return &r.mirror.Trace.Steps[len(r.mirror.Trace.Steps)-1]
 	}
 	r.do(promptOf(5))
-	step("dispatch") // the first of its routes is cold whatever the clock
+	step("dispatch") // the first step of a route is cold at any clock speed
 	for _, c := range []struct {
 		level  trace.Timing
 		slow   int64
@@ -204,7 +206,7 @@ func TestCanaryMeasuresTheClockSpeed(t *testing.T) {
 		before := sung
 		slow = c.slow
 		s := step(c.level)
-		want := 2 // the first is not looked at: what it needs comes from far
+		want := 2 // the first run only loads the code and is not timed
 		if c.canary == 0 {
 			want = 0
 		}
@@ -216,24 +218,24 @@ func TestCanaryMeasuresTheClockSpeed(t *testing.T) {
 	r.s.runner.Probed = time.Now().Add(time.Hour)
 	r.do(session.Command{Kind: session.Next})
 	if s := r.mirror.Trace.Steps[len(r.mirror.Trace.Steps)-1]; !s.Cold || s.Canary != 0 {
-		t.Errorf("the step after one at half the clock is not cold: %v, canary %v", s.Cold, s.Canary)
+		t.Errorf("after a step at half the clock: cold %v, canary %v; want a cold step", s.Cold, s.Canary)
 	}
 	before := sung
 	r.s.runner.Probed = time.Now().Add(time.Hour)
 	r.do(session.Command{Kind: session.Timing, Level: "dispatch"})
 	r.do(session.Command{Kind: session.Run, N: 20})
 	if sung != before {
-		t.Errorf("it ran %d times though it had just run", sung-before)
+		t.Errorf("the canary ran %d times, although it had run recently", sung-before)
 	}
 	slow = 4
 	r.do(session.Command{Kind: session.Repeat, N: 5})
 	if s := r.mirror.Trace.Steps[len(r.mirror.Trace.Steps)-1]; s.Canary != 0.25 || sung != before+2 {
-		t.Errorf("repeats at a quarter of the clock: canary %v, ran %d times", s.Canary, sung-before)
+		t.Errorf("repeats at a quarter of the clock: canary %v, it ran %d times", s.Canary, sung-before)
 	}
 	slow = 1
 	sung = 0
 	r.dev.Duration = func(pipeline string, _, _, _ uint32) int64 {
-		if sung > 10 { // twice before the first round, and twice behind it and behind each row
+		if sung > 10 { // two runs before the first round, and two after the round and after each row
 			return 2000
 		}
 		return 1000
@@ -242,7 +244,7 @@ func TestCanaryMeasuresTheClockSpeed(t *testing.T) {
 	r.do(session.Command{Kind: session.Cost, N: 31, Parts: []trace.Part{one}})
 	w := r.mirror.Trace.Steps[len(r.mirror.Trace.Steps)-1].Whole
 	if w == nil || w.CanaryQ1 != 0.5 || w.CanaryQ3 != 1 || sung != 16 {
-		t.Errorf("the clock went to half while costs were measured: %+v, ran %d times", w, sung)
+		t.Errorf("clock halved while costs were measured: %+v, the canary ran %d times", w, sung)
 	}
 	soft := newRig(t, Options{Timing: engine.TimingDispatch})
 	soft.do(promptOf(5))
@@ -251,9 +253,9 @@ func TestCanaryMeasuresTheClockSpeed(t *testing.T) {
 	}
 }
 
-// Behind a step that is on its way the canary is sent, and the step behind it tells: nobody waits for the
-// whole device, nor for the canary before the next step is sent. One that was sent when the text ends is told
-// of no step.
+// If the next step is already submitted, the canary runs after that step, and a later step reports its
+// result. The session never waits for the whole device, and it submits the next step without waiting for the
+// canary. If the text ends while a canary is in flight, no step reports its result.
 func TestCanaryDoesNotDelayStepsInFlight(t *testing.T) {
 	device := gpuOf("1.0")
 	device.NoLog = false
@@ -262,7 +264,7 @@ func TestCanaryDoesNotDelayStepsInFlight(t *testing.T) {
 	r.dev.Duration = func(string, uint32, uint32, uint32) int64 { return 1000 * slow }
 	r.dev.OnDispatch = func(d fake.Dispatch) {
 		if d.Pass != "measure" {
-			r.s.runner.Probed = time.Time{} // it is always time for it
+			r.s.runner.Probed = time.Time{} // the canary is always due
 		}
 	}
 	r.do(promptOf(5))
@@ -285,12 +287,12 @@ func TestCanaryDoesNotDelayStepsInFlight(t *testing.T) {
 	const want = "submit step, submit step, wait step, submit measure, " +
 		"submit step, wait step, wait measure, submit step, wait step, submit measure, wait step, wait measure"
 	if got := strings.Join(calls, ", "); got != want {
-		t.Errorf("the device heard\n%s, want\n%s", got, want)
+		t.Errorf("device calls\n%s, want\n%s", got, want)
 	}
 	r.token = func(int, []int) int { return tinyEnd }
 	r.do(session.Command{Kind: session.Run, N: 4})
 	slow = 4
 	if speed := r.s.runner.ProbeClock(); speed != 0.25 {
-		t.Errorf("behind a text that ended the canary says %v", speed)
+		t.Errorf("canary %v after the end of the text, want 0.25", speed)
 	}
 }

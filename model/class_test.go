@@ -14,7 +14,7 @@ import (
 	"gpuscope/ops/reference"
 )
 
-// logitsOf are the logits that the reference gives after some tokens, and the model that was read.
+// logitsOf reads a model and returns it, with its reference logits after the given tokens.
 func logitsOf(t *testing.T, path string, tokens ...int) ([]float64, *Model) {
 	t.Helper()
 	m, err := Read(Options{Path: path})
@@ -36,10 +36,11 @@ func logitsOf(t *testing.T, path string, tokens ...int) ([]float64, *Model) {
 	return slices.Clone(x.Tensor(n.Logits).Data), m
 }
 
-// best is the index of the largest number.
+// best returns the index of the largest logit.
 func best(logits []float64) int { return slices.Index(logits, slices.Max(logits)) }
 
-// sharedCase is the path of an input of the shared folder.
+// sharedCase returns the path of a test case in the shared folder. If the file is missing, it skips the test,
+// or fails it in CI.
 func sharedCase(t *testing.T, name string) string {
 	t.Helper()
 	path := filepath.Join("..", "..", "shared", "cases", name)
@@ -47,12 +48,12 @@ func sharedCase(t *testing.T, name string) string {
 		if os.Getenv("CI") == "true" {
 			t.Fatal(err)
 		}
-		t.Skipf("needs the shared folder beside the clone: %v", err)
+		t.Skipf("needs the shared folder next to the clone: %v", err)
 	}
 	return path
 }
 
-// wide are 12 tokens, more than the windows of the cases hold.
+// wide returns 12 tokens, which exceed the attention windows of the cases.
 func wide() []int {
 	tokens := make([]int, 12)
 	for i := range tokens {
@@ -98,17 +99,17 @@ func TestKeysMissingInGemma3TakeItsDefaults(t *testing.T) {
 func TestEqualNumbersByLayerRun(t *testing.T) {
 	t.Parallel()
 	if _, m := logitsOf(t, sharedCase(t, "kv-array.gguf"), 1, 2, 3); m.config.KVHeads < 1 {
-		t.Errorf("%d heads of keys and values", m.config.KVHeads)
+		t.Errorf("%d KV heads", m.config.KVHeads)
 	}
 }
 
-// What a folder leaves out is the default of its own class; null is not the same as that; and keys of other
-// classes are ignored.
+// A key that a folder omits has the default of the folder's model class. A null value differs from an omitted
+// key. Keys of other classes are ignored.
 func TestConfigOfAFolderFollowsItsClass(t *testing.T) {
 	t.Parallel()
 	golden := wordingtest.New(t)
 	type keys = map[string]any
-	absent := struct{}{} // the key is taken out
+	absent := struct{}{} // marks a key to remove
 	windows := func(n, from, window int) []int {
 		list := make([]int, n)
 		for i := from; i < n; i++ {
@@ -284,7 +285,7 @@ func TestConfigOfAFolderFollowsItsClass(t *testing.T) {
 	}
 }
 
-// Settings of the rotation that change nothing are taken, however they are written.
+// RoPE settings that change nothing are accepted in every notation.
 func TestNeutralScalingOfTheRotationRuns(t *testing.T) {
 	t.Parallel()
 	type keys = map[string]any
@@ -330,12 +331,12 @@ func TestNeutralScalingOfTheRotationRuns(t *testing.T) {
 		f := newTinyFolder()
 		f.Config["rope_scaling"] = value
 		if err := planFolder(f.write(t), Options{}); err == nil {
-			t.Errorf("%v runs", value)
+			t.Errorf("%v was accepted", value)
 		}
 	}
 }
 
-// A model's tensors are found whatever comes before their names, and it computes the same.
+// The tensors of a model are found with any name prefix, and the logits stay the same.
 func TestTensorsAreFoundAfterAnyPrefix(t *testing.T) {
 	t.Parallel()
 	want, _ := logitsOf(t, newTinyFolder().write(t), 1, 2, 3)
@@ -356,22 +357,22 @@ func TestTensorsAreFoundAfterAnyPrefix(t *testing.T) {
 		}
 		got, m := logitsOf(t, f.write(t), 1, 2, 3)
 		if !slices.Equal(got, want) || len(m.Warnings()) != 0 {
-			t.Errorf("%s: other logits, or warnings %q", name, m.Warnings())
+			t.Errorf("%s: different logits, or warnings %q", name, m.Warnings())
 		}
 	}
 }
 
-// Whatever a file says of tying, a head that is stored and is another matrix gives the logits, and without
-// one the embedding does.
+// If a file stores a head that differs from the embedding, the head computes the logits. Otherwise the
+// embedding does. The file's setting for tied embeddings does not change this.
 func TestHeadIsTheStoredOneOrTheEmbedding(t *testing.T) {
 	t.Parallel()
 	const table, head = "model.embed_tokens.weight", "lm_head.weight"
 	logits := map[bool][]float64{}
 	for name, c := range map[string]struct {
-		tied     any // nil where the file does not say
+		tied     any // nil if the file does not set it
 		head     bool
-		like     bool // the head has the embedding's weights
-		used     bool // the head is
+		like     bool // the head has the same weights as the embedding
+		used     bool // the head computes the logits
 		warnings int
 	}{
 		"stored":             {tied: false, head: true, used: true},
@@ -406,7 +407,8 @@ func TestHeadIsTheStoredOneOrTheEmbedding(t *testing.T) {
 	}
 }
 
-// A tensor without a place is refused, left out with a warning, or says what the configuration says.
+// A tensor that the model has no use for is refused, ignored with a warning, or ignored silently if it only
+// repeats the configuration.
 func TestTensorsWithoutAPlace(t *testing.T) {
 	t.Parallel()
 	golden := wordingtest.New(t)
@@ -450,7 +452,8 @@ func TestTensorsWithoutAPlace(t *testing.T) {
 	}
 }
 
-// A folder may have all tensors in one file and again in several: the one is read, and a warning says so.
+// A folder may have all tensors in one file and again in several files. Then the single file is read, with a
+// warning.
 func TestSingleFileIsReadBesideASet(t *testing.T) {
 	t.Parallel()
 	dir := newTinyFolder().write(t)

@@ -104,11 +104,11 @@ func TestEveryCommandHasARow(t *testing.T) {
 	}
 	fieldsOf := reflect.TypeFor[session.Command]().NumField() - 1
 	if len(fields) != fieldsOf {
-		t.Errorf("%d fields of a command are checked, it has %d beside its kind", len(fields), fieldsOf)
+		t.Errorf("%d fields of a command are checked, but it has %d besides its kind", len(fields), fieldsOf)
 	}
 }
 
-// declaredKinds are the constants of type session.CommandKind, as they stand in the source.
+// declaredKinds returns the constants of type session.CommandKind that the source declares.
 func declaredKinds(t *testing.T) (kinds []session.CommandKind) {
 	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "session", "command.go"), nil, 0)
 	if err != nil {

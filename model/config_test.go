@@ -9,7 +9,8 @@ import (
 	"gpuscope/model/arch"
 )
 
-// What a file of an architecture says, and what its row adds, without a look at tensors.
+// The configuration combines the keys of a file with the defaults of its architecture, without reading
+// tensors.
 func TestConfigIsWhatFileAndRowSay(t *testing.T) {
 	of := func(n, window int) []int { return slices.Repeat([]int{window}, n) }
 	for name, test := range map[string]struct {
@@ -17,14 +18,14 @@ func TestConfigIsWhatFileAndRowSay(t *testing.T) {
 		keys    map[string]any
 		windows []int
 		scale   float64
-		local   float64 // base of the rotation in layers with a window; 0 for that of the others
+		local   float64 // RoPE base in layers with a window; 0 if it is that of the other layers
 	}{
 		"a Llama": {arch: &arch.Llama, keys: map[string]any{"block_count": 3}, windows: of(3, 0)},
-		"a Llama, whose window llama.cpp does not read": {
+		"a Llama with a window, which llama.cpp ignores": {
 			arch: &arch.Llama, keys: map[string]any{"block_count": 3, "attention.sliding_window": 16},
 			windows: of(3, 0),
 		},
-		"a Qwen, whose window llama.cpp does not read": {
+		"a Qwen with a window, which llama.cpp ignores": {
 			arch: &arch.Qwen2, keys: map[string]any{"block_count": 3, "attention.sliding_window": 16},
 			windows: of(3, 0),
 		},
@@ -32,47 +33,47 @@ func TestConfigIsWhatFileAndRowSay(t *testing.T) {
 			arch: &arch.Phi3, keys: map[string]any{"block_count": 3, "attention.sliding_window": 16},
 			windows: of(3, 16),
 		},
-		"a Phi 4, which states a window of nothing": {
+		"a Phi 4 with a window of 0": {
 			arch: &arch.Phi3, keys: map[string]any{"block_count": 3, "attention.sliding_window": 0},
 			windows: of(3, 0),
 		},
-		"a Gemma: each sixth layer sees all": {
+		"a Gemma with full attention in each sixth layer": {
 			arch: &arch.Gemma3, keys: map[string]any{"block_count": 7, "attention.sliding_window": 16},
 			windows: []int{16, 16, 16, 16, 16, 0, 16}, local: 10000,
 		},
-		"a Gemma that says which, and by what base": {
+		"a Gemma with its own period and RoPE base": {
 			arch: &arch.Gemma3, keys: map[string]any{
 				"block_count": 4, "attention.sliding_window": 16, "attention.sliding_window_pattern": 2,
 				"rope.freq_base_swa": float32(5000),
 			},
 			windows: []int{16, 0, 16, 0}, local: 5000,
 		},
-		"the Gemma of 62 layers": {
+		"a Gemma of 62 layers": {
 			arch: &arch.Gemma3, keys: map[string]any{
 				"block_count": 62, "attention.key_length": 16,
 				"attention.value_length": 16, "rope.dimension_count": 16,
 			},
 			windows: of(62, 0), local: 10000, scale: 1 / math.Sqrt(tinyDim/tinyHeads),
 		},
-		"a Gemma that says it layer by layer": {
+		"a Gemma with a bool per layer": {
 			arch: &arch.Gemma3, keys: map[string]any{
 				"block_count": 3, "attention.sliding_window": 16,
 				"attention.sliding_window_pattern": []bool{false, true, false},
 			},
 			windows: []int{0, 16, 0}, local: 10000,
 		},
-		"a scale of other architectures": {
+		"an attention scale in another architecture": {
 			arch: &arch.Qwen3, keys: map[string]any{"block_count": 1, "attention.scale": float32(0.25)},
 			windows: of(1, 0),
 		},
-		"a Gemma whose period is said layer by layer": {
+		"a Gemma with the period repeated per layer": {
 			arch: &arch.Gemma3, keys: map[string]any{
 				"block_count": 3, "attention.sliding_window": 16,
 				"attention.sliding_window_pattern": []int32{2, 2, 2},
 			},
 			windows: []int{16, 0, 16}, local: 10000,
 		},
-		"numbers by layer that are equal": {
+		"equal numbers per layer": {
 			arch: &arch.Llama, keys: map[string]any{
 				"block_count": 2, "attention.head_count": []int32{2, 2},
 				"attention.head_count_kv": []int32{1, 1}, "feed_forward_length": []int32{96, 96},
@@ -101,13 +102,13 @@ func TestConfigIsWhatFileAndRowSay(t *testing.T) {
 				local = c.LocalRope.Base
 			}
 			if local != test.local {
-				t.Errorf("the base of the rotation in windows is %v, want %v", local, test.local)
+				t.Errorf("RoPE base in layers with a window is %v, want %v", local, test.local)
 			}
 		})
 	}
 }
 
-// Numbers by layer that differ, or that are not one for each layer, are no shape that this version runs.
+// Per-layer numbers are refused if they differ or if there is not one number per layer.
 func TestUnequalNumbersByLayerAreRefused(t *testing.T) {
 	t.Parallel()
 	golden := wordingtest.New(t)
@@ -132,7 +133,7 @@ func TestUnequalNumbersByLayerAreRefused(t *testing.T) {
 	}
 }
 
-// A key of attention or rotation that no architecture is known to have may change the result.
+// A key for attention or RoPE that no known architecture has may change the result, so it is refused.
 func TestUnknownKeysOfAttentionAreRefused(t *testing.T) {
 	t.Parallel()
 	for key, runs := range map[string]bool{

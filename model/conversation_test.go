@@ -15,14 +15,14 @@ import (
 	"gpuscope/session"
 )
 
-// talking is the tiny model with a chat template.
+// talking returns the tiny model with a chat template.
 func talking(template string) *gguftest.Builder {
 	b := tiny()
 	b.Set("tokenizer.chat_template", template)
 	return b
 }
 
-// turns is a template of one letter a turn, whose answers end with the end token.
+// turns is a chat template that marks each turn with one letter and ends answers with the end token.
 const turns = `{% for m in messages %}{{ m.role[0]|upper }}:{{ m.content }}` +
 	`{% if m.role == "assistant" %}{{ eos_token }}{% endif %};{% endfor %}` +
 	`{% if add_generation_prompt %}A:{% endif %}`
@@ -35,7 +35,7 @@ func says(text string) session.Command {
 	return session.Command{Kind: session.Prompt, Text: text, Chat: true}
 }
 
-// fed is what the steps from one on took in, as text.
+// fed returns the tokens that the steps took as input, as text. It starts with step number from.
 func (r *rig) fed(from int) string {
 	var ids []int
 	for _, s := range r.mirror.Trace.Steps[from:] {
@@ -52,7 +52,7 @@ func (r *rig) promptText() string {
 	return b.String()
 }
 
-// A turn goes behind what the cache holds: only what is new is run.
+// A new turn extends the cache: the session runs only the new tokens.
 func TestAConversationGoesOnTurnByTurn(t *testing.T) {
 	r := conversation(t, "be brief")
 	r.do(says("hi"))
@@ -80,11 +80,11 @@ func TestAConversationGoesOnTurnByTurn(t *testing.T) {
 		t.Errorf("the text is %q", got)
 	}
 	if r.mirror.State.Ended {
-		t.Error("the second turn has ended before it began")
+		t.Error("the second turn starts as ended")
 	}
 }
 
-// answer is the text that came out.
+// answer returns the generated text.
 func (r *rig) answer() string {
 	var b strings.Builder
 	for _, tok := range r.mirror.Text.Given {
@@ -93,7 +93,7 @@ func (r *rig) answer() string {
 	return b.String()
 }
 
-// An answer that was cut short, or stepped back into, is ended by the template.
+// The template ends an answer that was cut short or stepped back into.
 func TestATurnMayCutTheAnswerShort(t *testing.T) {
 	r := conversation(t, "")
 	r.do(says("hi"))
@@ -103,7 +103,7 @@ func TestATurnMayCutTheAnswerShort(t *testing.T) {
 	n := len(r.mirror.Trace.Steps)
 	kept := r.answer()
 	r.do(says("no"))
-	// The token that came out last has not been run yet.
+	// The token that was generated last has not been run yet.
 	if got, want := r.fed(n), kept[len(kept)-1:]+"<|end|>;U:no;A:"; got != want {
 		t.Errorf("ran %q, want %q", got, want)
 	}
@@ -127,7 +127,7 @@ func TestAnEngineThatGoesOnKeepsTheConversation(t *testing.T) {
 	}
 }
 
-// A template that fails is no wrong use: its file is at fault, and the model runs without it.
+// A template that fails is not a usage error: the file is at fault, and the model runs without the template.
 func TestATemplateThatFailsIsTheFilesFault(t *testing.T) {
 	golden := wordingtest.New(t)
 	for _, template := range []string{
@@ -163,7 +163,7 @@ func TestTurnsThatCannotBeAreRefused(t *testing.T) {
 	}
 }
 
-// rewritten are the events that say that the template wrote earlier turns anew.
+// rewritten returns the number of events that report that the template changed earlier turns.
 func (r *rig) rewritten() (n int) {
 	for _, e := range r.mirror.Trace.Events {
 		if e.Kind == "rewritten" {
@@ -197,14 +197,14 @@ func TestSystemMessageOfTheLastTurnMovesOn(t *testing.T) {
 		t.Errorf("the third turn is %q, %v", got, reply.Rewritten)
 	}
 	if got := r.fed(n); got != "U:and?;A:xx;[be brief]U:so?;A:" {
-		t.Errorf("the third turn ran %q: the first one stays in the cache", got)
+		t.Errorf("the third turn ran %q, but the first turn should stay in the cache", got)
 	}
 	if r.rewritten() != 2 {
 		t.Errorf("%d events, want 2", r.rewritten())
 	}
 }
 
-// Thoughts are left out of answers that are over, as Qwen 3 has it.
+// The template removes the thoughts from finished answers, as Qwen 3's template does.
 func TestAnAnswerThatIsOverLosesItsThoughts(t *testing.T) {
 	r := newRigOn(t, Options{}, talking(`{% for m in messages %}{{ m.role[0] }}:`+
 		`{{ m.content.split("/")[-1] }};{% endfor %}a:`), fake.Options{NoLog: true})
@@ -240,7 +240,7 @@ func TestAConversationOfAnotherEngineIsRenderedWhole(t *testing.T) {
 	}
 }
 
-// Whatever is put behind the beginning of an answer by hand is the answer.
+// Text that an edit puts at the beginning of an answer is part of the answer.
 func TestAnEditedAnswerIsRenderedAsItReads(t *testing.T) {
 	r := newRigOn(t, Options{System: "x"}, talking(systemLast), fake.Options{NoLog: true})
 	r.do(says("hi"))
@@ -253,7 +253,7 @@ func TestAnEditedAnswerIsRenderedAsItReads(t *testing.T) {
 	}
 }
 
-// A text that is no conversation stays as it is, before the turn.
+// Text that is not a conversation stays unchanged before the first turn.
 func TestTurnFollowsTextOutsideAConversation(t *testing.T) {
 	r := newRigOn(t, Options{}, talking(turns), fake.Options{NoLog: true})
 	r.do(session.Command{Kind: session.Prompt, Text: "once"})
@@ -264,8 +264,8 @@ func TestTurnFollowsTextOutsideAConversation(t *testing.T) {
 	}
 }
 
-// TestTemplatesOfFoldersAreGivenTheirTokens renders the templates of the shared cases with the tokens of
-// their folders.
+// TestTemplatesOfFoldersAreGivenTheirTokens renders the templates of the shared cases with the special tokens
+// of their folders.
 func TestTemplatesOfFoldersAreGivenTheirTokens(t *testing.T) {
 	for name, c := range map[string]struct{ system, want string }{
 		"chat-pad":         {"", "[<pad>]hi"},

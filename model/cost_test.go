@@ -15,7 +15,8 @@ import (
 	"gpuscope/trace"
 )
 
-// costOf asks for the cost of every dispatch of the current step alone, and of all of them together.
+// costOf returns a command that measures the cost of each dispatch of the current step, and of all dispatches
+// together.
 func (r *rig) costOf(rounds int) session.Command {
 	c := session.Command{Kind: session.Cost, N: rounds}
 	all := trace.Part{Name: "all"}
@@ -28,7 +29,7 @@ func (r *rig) costOf(rounds int) session.Command {
 	return c
 }
 
-// step is the current step in the trace.
+// step returns the current step of the trace.
 func (r *rig) step() *trace.Step {
 	steps := r.mirror.Trace.Steps
 	i := slices.IndexFunc(steps, func(s trace.Step) bool { return s.Index == r.mirror.State.Step })
@@ -45,7 +46,7 @@ func TestCostsAreThoseOfTheCurrentStep(t *testing.T) {
 	r.wantStand(`step 2, position 7, "fgh"`)
 	progress := r.events[1].Progress
 	if progress == nil || progress.Phase != "measure costs" {
-		t.Errorf("no progress is said: %+v", r.events[1])
+		t.Errorf("no progress is reported: %+v", r.events[1])
 	}
 	for i, s := range r.mirror.Trace.Steps {
 		if i != 2 {
@@ -78,8 +79,8 @@ func TestCostsAreThoseOfTheCurrentStep(t *testing.T) {
 	r.wantStand(`step 4, position 8, "fghi"`)
 }
 
-// Who asks again for the costs of a step has more rounds of it, those of what was measured between too; of
-// another step it begins anew.
+// Measuring the costs of a step again adds rounds to the measured parts. Measuring another step starts from
+// zero rounds.
 func TestRepeatedCostMeasurementsAddRounds(t *testing.T) {
 	r := newRig(t, Options{Timing: engine.TimingStep})
 	r.do(promptOf(5))
@@ -87,7 +88,7 @@ func TestRepeatedCostMeasurementsAddRounds(t *testing.T) {
 	c := r.costOf(2)
 	one := c
 	one.Parts = c.Parts[:1]
-	for times, want := range [][2]int{{2, 2}, {4, 2}, {6, 4}} { // of the first part, of the others
+	for times, want := range [][2]int{{2, 2}, {4, 2}, {6, 4}} { // rounds of the first part, of the others
 		do := c
 		if times == 1 {
 			do = one
@@ -95,14 +96,14 @@ func TestRepeatedCostMeasurementsAddRounds(t *testing.T) {
 		r.do(do)
 		for i, cost := range r.step().Costs {
 			if n := want[min(i, 1)]; cost.N != n {
-				t.Errorf("asked %d times, part %d is of %d rounds, want %d", times+1, i, cost.N, n)
+				t.Errorf("after %d commands, part %d has %d rounds, want %d", times+1, i, cost.N, n)
 			}
 		}
 	}
 	r.do(session.Command{Kind: session.Next})
 	r.do(r.costOf(2))
 	if cost := r.step().Costs[0]; cost.N != 2 {
-		t.Errorf("of another step there are %d rounds, want 2", cost.N)
+		t.Errorf("another step has %d rounds, want 2", cost.N)
 	}
 }
 
@@ -121,7 +122,7 @@ func TestCostsOfAnOlderStepAreMeasuredThere(t *testing.T) {
 	}
 	for _, e := range r.mirror.Trace.Events {
 		if e.Kind == "cost" {
-			t.Errorf("an event says %q of no part", e.Text)
+			t.Errorf("event %q, although no part was measured", e.Text)
 		}
 	}
 	r.do(session.Command{Kind: session.Next})
@@ -146,12 +147,12 @@ func TestCancelledCostCommandKeepsItsResults(t *testing.T) {
 		t.Fatalf("error %v", err)
 	}
 	costs := r.step().Costs
-	rounds := map[int]int{} // how many costs are of so many
+	rounds := map[int]int{} // number of costs, by number of rounds
 	for i := range costs {
 		rounds[costs[i].N]++
 	}
 	if len(costs) != len(c.Parts) || rounds[1] == 0 || rounds[1] == len(costs) {
-		t.Errorf("%d costs of %d, of so many rounds: %v", len(costs), len(c.Parts), rounds)
+		t.Errorf("%d costs of %d; costs by number of rounds: %v", len(costs), len(c.Parts), rounds)
 	}
 	r.do(session.Command{Kind: session.Next})
 	r.wantStand(`step 1, position 6, "fg"`)
@@ -180,8 +181,8 @@ func TestUnmeasurableCostsAreRefused(t *testing.T) {
 	}
 }
 
-// Costs are measured with garbage: afterwards the caches, the logits and the tokens that follow are as if
-// nothing had been.
+// Cost measurements overwrite memory with garbage. Afterwards the caches, the logits and the following tokens
+// must be unchanged.
 func TestMeasuringCostsKeepsDeviceCacheAndLogits(t *testing.T) {
 	r := onDevice(t, Options{})
 	x, net := r.Exec, r.Net
@@ -194,7 +195,7 @@ func TestMeasuringCostsKeepsDeviceCacheAndLogits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// memory is every State and every output, whole.
+	// memory reads every State and every output completely.
 	memory := func() (all [][]byte) {
 		for _, v := range net.Graph.Describe().Values {
 			if v.Role == trace.RoleState || v.Role == trace.RoleOutput {
@@ -210,7 +211,7 @@ func TestMeasuringCostsKeepsDeviceCacheAndLogits(t *testing.T) {
 	same := func(want, got [][]byte) {
 		t.Helper()
 		if len(want) < 3 {
-			t.Fatalf("only %d values were looked at", len(want))
+			t.Fatalf("only %d values were compared", len(want))
 		}
 		for i := range want {
 			if !bytes.Equal(want[i], got[i]) {
@@ -226,7 +227,7 @@ func TestMeasuringCostsKeepsDeviceCacheAndLogits(t *testing.T) {
 		before := memory()
 		var sets [][]trace.DispatchID
 		for i, id := range x.Live().Active() {
-			if i%7 == 0 { // cache writes among them
+			if i%7 == 0 { // includes cache writes
 				sets = append(sets, []trace.DispatchID{id})
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"gpuscope/model/demo"
 )
 
-// A file that was cut anywhere must give one clear line, never a model.
+// A file that is cut at any byte must give one clear error line, never a model.
 func TestFileCutAnywhereIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cut.gguf")
 	if err := os.WriteFile(path, demo.File, 0o600); err != nil {
@@ -24,7 +24,7 @@ func TestFileCutAnywhereIsRefused(t *testing.T) {
 		m, err := Read(Options{Path: path})
 		if err == nil {
 			m.Close()
-			t.Fatalf("a file cut at byte %d was taken", n)
+			t.Fatalf("a file cut at byte %d was accepted", n)
 		}
 		if strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "cut.gguf") {
 			t.Fatalf("cut at byte %d: %q", n, err)

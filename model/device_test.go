@@ -11,7 +11,7 @@ import (
 	"gpuscope/trace"
 )
 
-// onDevice is a model's network on the machine's device, with no session around it.
+// onDevice loads a model's network on the machine's device, without a session.
 func onDevice(t *testing.T, o Options) *run.Runner {
 	t.Helper()
 	dev := gputest.Open(t)
@@ -32,8 +32,8 @@ func onDevice(t *testing.T, o Options) *run.Runner {
 	return run.NewRunner(dev, x, net)
 }
 
-// deviceSession is a session on the machine's device, with what its events make of the trace. The trace is
-// whole when the session is closed.
+// deviceSession opens a session on the machine's device. The returned function closes the session and returns
+// the complete trace, as built from the session's events.
 func deviceSession(t *testing.T, o Options) (*live, func() *trace.Trace) {
 	t.Helper()
 	dev := gputest.Open(t)

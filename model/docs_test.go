@@ -16,7 +16,7 @@ import (
 
 const modelsDoc = "../docs/guide/models.md"
 
-// The tables of defaults in docs/guide/models.md come from the rows of architectures.
+// The tables of defaults in docs/guide/models.md are generated from arch.Architectures.
 func TestDocumentedDefaultsMatchTheRows(t *testing.T) {
 	text, err := os.ReadFile(modelsDoc)
 	if err != nil {
@@ -47,7 +47,8 @@ func TestDocumentedDefaultsMatchTheRows(t *testing.T) {
 	}
 }
 
-// defaultsTable has a row for each key that a class of a form computes with, and a column for each class.
+// defaultsTable returns a table with a row for each key that a class of a file format computes with, and a
+// column for each class.
 func defaultsTable(in func(*arch.Architecture) *arch.Spelling) string {
 	var forms []*arch.Spelling
 	var keys []string

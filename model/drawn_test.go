@@ -12,7 +12,8 @@ import (
 	"gpuscope/session"
 )
 
-// drawing is a session that draws from eight letters alike, those that follow the position's.
+// drawing returns a session that samples from eight equally likely letters. They are the letter of the
+// position and those that follow it.
 func drawing(t *testing.T, seed uint32) *rig {
 	return newRig(t, Options{Sampling: sample.Sampling{
 		Temperature: 1, TopK: 8, TopP: 1, RepeatPenalty: 1, Seed: seed,
@@ -27,7 +28,8 @@ func (r *rig) given() []int {
 	return list
 }
 
-// Chance depends on the seed and the position alone: however a text came to a position, it goes on the same.
+// Sampling depends only on the seed and the position. A text continues in the same way however it reached a
+// position.
 func TestSampledTextIsReproducible(t *testing.T) {
 	ways := map[string][]session.Command{
 		"in one go": {promptOf(9), {Kind: session.Run, N: 12}},
@@ -65,7 +67,7 @@ func TestSampledTextIsReproducible(t *testing.T) {
 		}
 	}
 	if letters := slices.Compact(slices.Sorted(slices.Values(want))); len(letters) < 4 {
-		t.Errorf("%v: chance has hardly a say", want)
+		t.Errorf("%v: fewer than 4 different letters", want)
 	}
 	other := drawing(t, 8)
 	other.do(promptOf(9))
@@ -114,7 +116,7 @@ func TestAStepSaysHowItsTokenWasDrawn(t *testing.T) {
 	}
 }
 
-// A penalty looks back over the prompt and what was given, up to where a step ends.
+// A penalty looks back over the prompt and the generated tokens, up to the position of the step.
 func TestRecentTokensAreThoseBeforeAPosition(t *testing.T) {
 	text := run.Transcript{IDs: []int{1, 2, 3, 4}, Turns: []run.Turn{
 		{Position: 0, Tokens: []int{1, 2, 3}},
@@ -138,10 +140,10 @@ func TestRecentTokensAreThoseBeforeAPosition(t *testing.T) {
 	}
 }
 
-// A penalty that wants all logits reads them, and the session goes on.
+// A penalty that needs all logits reads them, and the session continues.
 func TestPenaltyWithFewCandidatesReadsAllLogits(t *testing.T) {
 	r := newRig(t, Options{Sampling: sample.Sampling{TopP: 1, RepeatPenalty: 2, RepeatLastN: -1}})
-	r.logit = 1 // all alike: those that are penalised are under those that were not read
+	r.logit = 1 // all equal, so penalised tokens rank below the tokens that were not read
 	r.token = func(int, []int) int { return 'A' }
 	if err := r.try(context.Background(), promptOf(60)); err != nil {
 		t.Fatal(err)

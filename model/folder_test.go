@@ -24,14 +24,14 @@ import (
 	"gpuscope/session"
 )
 
-// tinyFolder is a model of a layer as a folder of Hugging Face, with random weights that follow from the
-// tensors' names.
+// tinyFolder describes a one-layer model in a Hugging Face folder. Its random weights depend only on the
+// names of the tensors.
 type tinyFolder struct {
 	Config  map[string]any
 	tensors map[string][]int         // dims; all are BF16
-	text    string                   // more of the object in config.json, after what is above
+	text    string                   // raw JSON appended to the object in config.json
 	like    map[string]string        // tensors that have the weights of others, by name
-	called  func(name string) string // what the file calls a tensor; nil for its name
+	called  func(name string) string // name of a tensor in the file; nil keeps the name
 	ones    bool                     // all weights are 1
 }
 
@@ -52,11 +52,11 @@ func newTinyFolder() *tinyFolder {
 		"model.layers.0.mlp.gate_proj.weight":            {96, 64},
 		"model.layers.0.mlp.up_proj.weight":              {96, 64},
 		"model.layers.0.mlp.down_proj.weight":            {64, 96},
-		"model.layers.0.self_attn.rotary_emb.inv_freq":   {16}, // as old files have it
+		"model.layers.0.self_attn.rotary_emb.inv_freq":   {16}, // as in old files
 	}}
 }
 
-// write writes the folder and gives its path.
+// write writes the folder and returns its path.
 func (f *tinyFolder) write(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -118,7 +118,7 @@ func planFolder(path string, o Options) error {
 	return err
 }
 
-// make16 is a number 16 times.
+// make16 returns x 16 times.
 func make16(x float64) []float64 { return slices.Repeat([]float64{x}, 16) }
 
 func TestFolderIsRefusedByWhatIsWrong(t *testing.T) {
@@ -240,7 +240,7 @@ func TestFolderIsRefusedByWhatIsWrong(t *testing.T) {
 	}
 }
 
-// The base of a rotation stands with it, or by itself as in old files.
+// The RoPE base is stored with the RoPE settings, or separately in old files.
 func TestRoPEBaseIsFoundInEveryPlace(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -267,7 +267,7 @@ func TestRoPEBaseIsFoundInEveryPlace(t *testing.T) {
 	}
 }
 
-// What is no JSON is named with its line.
+// The error for invalid JSON names the line.
 func TestConfigJSONNamesInvalidValues(t *testing.T) {
 	t.Parallel()
 	golden := wordingtest.New(t)
@@ -275,7 +275,8 @@ func TestConfigJSONNamesInvalidValues(t *testing.T) {
 	golden.Error("nan", err)
 }
 
-// The factor by which a context grew past the training's makes scores larger; past it other divisors hold.
+// If the context is longer than the training context, LongRoPE uses a larger attention scale and other
+// divisors.
 func TestLongRotationFollowsTheContext(t *testing.T) {
 	f := newTinyFolder()
 	f.Config["rope_scaling"] = map[string]any{
@@ -333,8 +334,9 @@ func TestUploadProgressIsInBytes(t *testing.T) {
 	}
 }
 
-// FuzzConfigJSON looks for a config.json that panics, takes more than a moment, or whose error is no line:
-// read by each architecture, and planned by its own with tensors of whatever sizes it states.
+// FuzzConfigJSON looks for a config.json that panics, takes too long, or causes an error that is not one
+// short line. Every architecture reads the file. The file's own architecture also plans it, with tensors of
+// the sizes that the file states.
 func FuzzConfigJSON(f *testing.F) {
 	for _, name := range []string{"llama3", "qwen2", "qwen3", "gemma3", "phi3"} {
 		path := filepath.Join("..", "..", "shared", "models", "arch", name, "config.json")
@@ -370,7 +372,7 @@ func FuzzConfigJSON(f *testing.F) {
 			said.Values["model_type"] = name
 			c, err := (&arch.HfForm{Path: "x", Said: said, Weights: &safetensors.Folder{}}).Config()
 			if check(err); err == nil && name == named {
-				c.Layers = min(c.Layers, 1) // others are alike
+				c.Layers = min(c.Layers, 1) // all layers are planned alike
 				check(planHollow(&c))
 			}
 		}
@@ -384,7 +386,7 @@ func FuzzConfigJSON(f *testing.F) {
 	})
 }
 
-// planHollow plans a decoder with tensors of the sizes that its configuration wants.
+// planHollow plans a decoder with tensors of the sizes that its configuration requires, without data.
 func planHollow(c *arch.Config) error {
 	file := arch.NewCheckpoint(&arch.HfForm{Path: "x"}, nil)
 	n, q, kv := c.Form.Names, c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
@@ -433,7 +435,7 @@ func planHollow(c *arch.Config) error {
 	return err
 }
 
-// Keys are kept with the path to them, so that a long one over many would take all memory.
+// Each key is stored with its path, so a long key above many others could take all memory.
 func TestKeysOfAConfigAreBounded(t *testing.T) {
 	golden := wordingtest.New(t)
 	_, err := arch.ParseConfigJSON([]byte(`{"`+strings.Repeat("k", arch.MaxConfigPath)+`": {"a": 1}}`), "config.json")

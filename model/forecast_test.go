@@ -48,12 +48,12 @@ func hollowNetwork(t testing.TB, s shape, positions int) *arch.Network {
 	return n
 }
 
-// What the curves show of a model is known up to where its context ends.
+// The forecast of a model covers positions up to the end of its context.
 func TestForecastCoversTheContextOfAModel(t *testing.T) {
 	const chunk = 512
 	positions := 131072
 	if testing.Short() {
-		positions /= 16 // the race detector looks at how lines are planned beside each other
+		positions /= 16 // the race detector only needs lines that are planned concurrently
 	}
 	n := hollowNetwork(t, deep(1), positions)
 	f, err := n.Forecast(t.Context(), graph.LiveOptions{})
@@ -67,7 +67,7 @@ func TestForecastCoversTheContextOfAModel(t *testing.T) {
 	}
 }
 
-// A forecast says at every point of its lines what a graph that is brought there has in force.
+// At every point of its lines, a forecast equals the plan of a graph at that point.
 func TestForecastIsWhatThePlansAreThere(t *testing.T) {
 	for name, o := range map[string]graph.LiveOptions{"dynamic": {}, "static": {Static: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestForecastIsWhatThePlansAreThere(t *testing.T) {
 			for _, line := range f.Lines {
 				for at := line.From; at <= line.To; at++ {
 					if testing.Short() && at%8 > 0 {
-						continue // one goroutine compares them
+						continue // one goroutine compares them, so the race detector needs few
 					}
 					tokens, position := line.At, at
 					if line.Along == trace.AlongTokens {
@@ -136,7 +136,7 @@ func compareForecast(t *testing.T, n *arch.Network, o graph.LiveOptions, line *t
 	}
 }
 
-// A step that the graph was not made for is refused with what it takes and what would let it take more.
+// A step that the graph does not support is refused. The error states the limit and how to raise it.
 func TestShapesThatNoStepHasAreRefused(t *testing.T) {
 	golden := wordingtest.New(t)
 	for _, c := range []struct{ most, tokens, position int }{

@@ -17,7 +17,7 @@ import (
 	"gpuscope/session"
 )
 
-// tokensFrom makes n tokens behind a prompt: one by one at a level, or generated.
+// tokensFrom generates n tokens after a prompt, either with one Step call per token or with Generate.
 func tokensFrom(r *run.Runner, t *testing.T, prompt []int, n int, timing engine.Timing,
 	how string,
 ) []run.Picked {
@@ -29,7 +29,7 @@ func tokensFrom(r *run.Runner, t *testing.T, prompt []int, n int, timing engine.
 	}
 	list, alone := []run.Picked{first}, n
 	if how != "one by one" {
-		alone = 1 // whether steps can be prepared is known of steps like the last
+		alone = 1 // steps can be prepared only after a step like them has run
 	}
 	for range alone {
 		at, last := len(prompt)+len(list)-1, list[len(list)-1]
@@ -59,7 +59,7 @@ func tokensFrom(r *run.Runner, t *testing.T, prompt []int, n int, timing engine.
 	return list
 }
 
-// kernels are those of the step in force.
+// kernels returns the names of the kernels of the step in force.
 func kernels(r *run.Runner) (names []string) {
 	live := r.Exec.Live()
 	for _, id := range live.Active() {
@@ -69,16 +69,17 @@ func kernels(r *run.Runner) (names []string) {
 	return names
 }
 
-// Tokens and logits are the same to the bit at each timing level, and whether steps come one by one, are
-// prepared while the one before runs, or are sent too: near the first position, and where attention takes
-// another route on the way, of which the products behind it put splits together, or a dispatch does.
+// Tokens and logits are bit-identical at each timing level, and whether steps run one by one, are prepared
+// while the previous step runs, or are also submitted early. The prompts cover the first positions and two
+// positions where attention changes to a split route. The splits are then combined by the following matrix
+// products or by a separate dispatch.
 func TestPipeliningKeepsTheTokens(t *testing.T) {
 	for _, test := range []struct {
 		prompt int
-		kernel string // of attention at the last position
+		kernel string // attention kernel at the last position
 	}{{5, "sdpa_decode"}, {120, "sdpa_decode_split"}, {2040, "sdpa_fd_split"}} {
 		if testing.Short() && test.prompt > 1000 {
-			continue // the goroutines are those of a short prompt
+			continue // the race detector needs only the goroutines, which are the same for a short prompt
 		}
 		t.Run(test.kernel, func(t *testing.T) {
 			file := tiny()
@@ -111,7 +112,7 @@ func TestPipeliningKeepsTheTokens(t *testing.T) {
 	}
 }
 
-// What is drawn is the same too: its token goes by way of the host.
+// Sampled tokens are the same too. Each one passes through the host.
 func TestPipeliningKeepsSampledTokens(t *testing.T) {
 	by := sample.Sampling{Temperature: 1.5, TopK: 20, TopP: 1, RepeatPenalty: 1, Seed: 3}
 	r := onDevice(t, Options{Path: write(t, tiny().Bytes()), Sampling: by})
@@ -121,11 +122,11 @@ func TestPipeliningKeepsSampledTokens(t *testing.T) {
 		t.Error(d)
 	}
 	if r.Pipelines() {
-		t.Error("what is drawn is not known on the device")
+		t.Error("a sampled token is not known on the device, so steps must not be pipelined")
 	}
 }
 
-// wearing is a context that is cancelled once it was asked so often.
+// wearing is a context that is cancelled after a number of calls of Err.
 type wearing struct {
 	context.Context
 	left int
@@ -138,11 +139,11 @@ func (w *wearing) Err() error {
 	return nil
 }
 
-// At whatever moment a cancel comes, each step that has run is told.
+// If a run is cancelled at any moment, each step that has run is still reported.
 func TestACancelDropsNoStep(t *testing.T) {
 	for left := range 40 {
 		if testing.Short() && left%4 > 0 {
-			continue // the goroutines are those of any moment
+			continue // the race detector needs few moments, because the goroutines are the same
 		}
 		r := newRigOn(t, Options{}, tiny(), fake.Options{})
 		r.do(promptOf(5))
@@ -161,13 +162,13 @@ func TestACancelDropsNoStep(t *testing.T) {
 			}
 		}
 		if told != submits || (err == nil) != (told == 8) || err != nil && !errors.Is(err, context.Canceled) {
-			t.Errorf("cancelled when asked %d times: %d of %d steps were told: %v", left, told, submits, err)
+			t.Errorf("cancelled after %d checks: %d of %d steps were reported: %v", left, told, submits, err)
 		}
 		r.s.forget()
 	}
 }
 
-// overlaps says whether a step was submitted before one before it was waited for.
+// overlaps reports whether a step was submitted before an earlier step was waited for.
 func overlaps(log []fake.Call) bool {
 	flying := 0
 	for _, c := range log {
@@ -183,8 +184,8 @@ func overlaps(log []fake.Call) bool {
 	return false
 }
 
-// A run sends steps before it has read those before them where it may, and only there. Its text, its steps
-// and what can be done with them are the same.
+// A run submits steps before it has read the previous ones only if that loses nothing. The text, the steps
+// and the commands that are possible afterwards stay the same.
 func TestARunIsPipelinedWhereNothingIsLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		o         Options
@@ -235,8 +236,8 @@ func TestARunIsPipelinedWhereNothingIsLost(t *testing.T) {
 	}
 }
 
-// What steps of a run took on the GPU comes to the host for several at once. Each is told in its order and
-// with its own time, wherever the run ends.
+// The host reads the GPU times of several steps at once. Each step is still reported in order and with its
+// own time, wherever the run ends.
 func TestRunReportsEachStepWithItsTime(t *testing.T) {
 	for _, pipelined := range []bool{false, true} {
 		r := newRigOn(t, Options{Pipelined: pipelined, Timing: engine.TimingStep}, tiny(), fake.Options{})
@@ -255,14 +256,14 @@ func TestRunReportsEachStepWithItsTime(t *testing.T) {
 			}
 			span, ok := s.GPU.SpanNS.NS()
 			if s.Index != i || !ok || span != int64(1000*len(s.Dispatches)) {
-				t.Errorf("pipelined %t: step %d is told as %d and took %d ns", pipelined, i, s.Index, span)
+				t.Errorf("pipelined %t: step %d is reported as %d, took %d ns", pipelined, i, s.Index, span)
 			}
 		}
 	}
 }
 
-// A text that ends is heard one step late: the step too much is thrown away, and whoever goes on there meets
-// nothing of it.
+// A run learns of the end of a text one step late. It discards the extra step, which must not affect any
+// later command.
 func TestStepAfterTheEndIsDiscarded(t *testing.T) {
 	for _, pipelined := range []bool{false, true} {
 		r := newRigOn(t, Options{Pipelined: pipelined}, tiny(), fake.Options{})
@@ -292,8 +293,8 @@ func TestStepAfterTheEndIsDiscarded(t *testing.T) {
 	}
 }
 
-// Logits that are no numbers end a run where they came up, and it is said where that is, though another step
-// ran behind it.
+// Logits that are not finite end a run at the step that computed them. The error names that step, although
+// another step ran after it.
 func TestDamagedLogitsEndAPipelinedRun(t *testing.T) {
 	golden := wordingtest.New(t)
 	r := newRigOn(t, Options{Pipelined: true}, tiny(), fake.Options{NoLog: true})
@@ -306,7 +307,7 @@ func TestDamagedLogitsEndAPipelinedRun(t *testing.T) {
 	}
 	err := r.try(context.Background(), session.Command{Kind: session.Run, N: 20})
 	if err == nil || !errors.Is(err, r.s.text.Fault) {
-		t.Fatalf("error %v, the text says %v", err, r.s.text.Fault)
+		t.Fatalf("error %v, want the text's fault %v", err, r.s.text.Fault)
 	}
 	golden.Error("NaN at position 8", err)
 	r.logit, r.token = 0, letters

@@ -26,10 +26,11 @@ import (
 	"gpuscope/trace"
 )
 
-// The race detector covers everything but GPU numerics: these take it ten times as long and have one
-// goroutine to look at.
+// These tests are excluded from race builds. The race detector covers everything except GPU numerics. These
+// tests would take ten times as long with it, and they use only one goroutine.
 
-// golden is what the demo model gives in float64, by an implementation of others (shared/models/README.md).
+// golden holds the float64 logits that another implementation computed for the demo model
+// (shared/models/README.md).
 type golden struct {
 	Cases []goldenCase `json:"cases"`
 }
@@ -39,7 +40,7 @@ type goldenCase struct {
 	PromptTokens []int  `json:"prompt_tokens"`
 	NewTokens    []int  `json:"new_tokens"`
 	Steps        []struct {
-		Top [][2]float64 `json:"top"` // [id, logit], falling
+		Top [][2]float64 `json:"top"` // [id, logit], highest logit first
 	} `json:"steps"`
 }
 
@@ -50,7 +51,7 @@ func readGolden(t *testing.T) golden {
 	return g
 }
 
-// readJSON reads a file of the shared folder.
+// readJSON reads a JSON file of the shared folder.
 func readJSON(t *testing.T, path string, into any) {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -58,27 +59,28 @@ func readJSON(t *testing.T, path string, into any) {
 		if os.Getenv("CI") == "true" {
 			t.Fatal(err)
 		}
-		t.Skipf("needs the shared folder beside the clone: %v", err)
+		t.Skipf("needs the shared folder next to the clone: %v", err)
 	}
 	if err := json.Unmarshal(data, into); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// Tolerances of the logits, and the margin between the two highest above which the token must be the same.
+// logitTolerance is the largest accepted error of a logit. If the two highest logits differ by more than
+// clearMargin, the token must be the same.
 const (
 	logitTolerance = 0.01
 	clearMargin    = 0.02
 )
 
-// lent is a driver whose one device belongs to the test.
+// lent is a driver with one device, which the test owns.
 type lent struct{ gpu.Device }
 
 func (l lent) Adapters() ([]gpu.AdapterInfo, error) { return []gpu.AdapterInfo{l.Info()}, nil }
 func (l lent) Open(int) (gpu.Device, error)         { return l, nil }
 func (l lent) Release()                             {}
 
-// gpuRun is a session on the GPU whose events are followed.
+// gpuRun is a session on the GPU with a mirror of its events.
 type gpuRun struct {
 	t      *testing.T
 	s      session.Session
@@ -112,7 +114,7 @@ func (r *gpuRun) do(c session.Command) {
 	}
 }
 
-// end closes the session and gives the trace.
+// end closes the session and returns the trace.
 func (r *gpuRun) end() *trace.Trace {
 	r.t.Helper()
 	if err := r.s.Close(); err != nil {
@@ -129,13 +131,13 @@ func TestDemoGivesTheGoldenLogits(t *testing.T) {
 	holdCases(t, gputest.Open(t), Options{}, readGolden(t).Cases, (*goldenCase).typed, logitTolerance)
 }
 
-// Small models are not cut into compute passes and have one memory layout. Here one is taken for a large one.
+// Only large models split their steps into compute passes. passBytes makes the small model do so too.
 func TestStepsCutIntoPassesGiveTheGoldenLogits(t *testing.T) {
 	o := Options{passBytes: 1, Fuse: "off"}
 	cases := readGolden(t).Cases[:1]
 	steps := holdCases(t, gputest.Open(t), o, cases, (*goldenCase).typed, logitTolerance)
 	for i, s := range steps {
-		// A busy machine splits a step into submits, each with a pass of its own.
+		// A busy machine splits a step into several submits, each with its own pass.
 		if cut := s.CPU.Passes > s.CPU.Submits; cut != (len(s.Tokens) > 1) {
 			t.Errorf("step %d, of %d tokens, has %d passes in %d submits", i, len(s.Tokens), s.CPU.Passes,
 				s.CPU.Submits)
@@ -143,7 +145,7 @@ func TestStepsCutIntoPassesGiveTheGoldenLogits(t *testing.T) {
 	}
 }
 
-// Files with matrices of each type, as llama.cpp wrote them.
+// The test uses files that llama.cpp wrote with matrices of each type.
 func TestFilesOfEachTypeGiveTheGoldenLogits(t *testing.T) {
 	dev := gputest.Open(t)
 	models := filepath.Join("..", "..", "shared", "models")
@@ -156,7 +158,7 @@ func TestFilesOfEachTypeGiveTheGoldenLogits(t *testing.T) {
 	}
 	for i, name := range slices.Sorted(maps.Keys(quant.Cases)) {
 		if testing.Short() && i%7 > 0 {
-			continue // ops tries the kernels of each type
+			continue // package ops tests the kernels of each type
 		}
 		t.Run(name, func(t *testing.T) {
 			o := Options{Path: filepath.Join(models, "quant", "kq-"+name+".gguf")}
@@ -165,10 +167,10 @@ func TestFilesOfEachTypeGiveTheGoldenLogits(t *testing.T) {
 	}
 }
 
-// architectureFiles are GGUF files of tiny models, one of each architecture.
+// architectureFiles names the tiny GGUF models, one for each architecture.
 var architectureFiles = []string{"gemma3", "llama3", "phi3", "qwen2", "qwen3"}
 
-// architectureFile is the path of one of them, with what it gives in float64 by an implementation of others.
+// architectureFile returns the path of a tiny model and its float64 logits from another implementation.
 func architectureFile(t *testing.T, name string) (string, golden) {
 	arch := filepath.Join("..", "..", "shared", "models", "arch")
 	var g golden
@@ -180,10 +182,10 @@ func TestFilesOfEachArchitectureGiveTheGoldenLogits(t *testing.T) {
 	dev := gputest.Open(t)
 	for i, name := range architectureFiles {
 		path, g := architectureFile(t, name)
-		folder := strings.TrimSuffix(path, "-f16.gguf") // of the same weights, as transformers saves them
+		folder := strings.TrimSuffix(path, "-f16.gguf") // the same weights, as transformers saves them
 		paths := []string{path, folder}
 		if testing.Short() {
-			paths = paths[i%2 : i%2+1] // the graph is the same
+			paths = paths[i%2 : i%2+1] // both have the same graph
 		}
 		for _, path := range paths {
 			t.Run(filepath.Base(path), func(t *testing.T) {
@@ -193,7 +195,8 @@ func TestFilesOfEachArchitectureGiveTheGoldenLogits(t *testing.T) {
 	}
 }
 
-// The scaling of Llama 3.1 is a formula of config.json's numbers; converters to GGUF write what it gives.
+// config.json states the parameters of Llama 3.1's RoPE scaling. Converters to GGUF store the divisors
+// computed from them.
 func TestLlama3DivisorsAreThoseOfConvertedFiles(t *testing.T) {
 	path, _ := architectureFile(t, "llama3")
 	file, err := arch.OpenFile(path)
@@ -216,7 +219,8 @@ func TestLlama3DivisorsAreThoseOfConvertedFiles(t *testing.T) {
 	}
 }
 
-// A published model, of matrices in Q4_1 and a tied table in Q8_0: the first tokens of its answers.
+// The published model has Q4_1 matrices and a tied Q8_0 embedding. The test checks the first tokens of its
+// answers.
 func TestAPublishedModelGivesTheGoldenLogits(t *testing.T) {
 	dev := gputest.Open(t)
 	models := filepath.Join("..", "..", "shared", "models")
@@ -228,7 +232,7 @@ func TestAPublishedModelGivesTheGoldenLogits(t *testing.T) {
 	holdCases(t, dev, o, []goldenCase{c}, (*goldenCase).given, logitTolerance)
 }
 
-// typed is the prompt as text, given as its tokens.
+// typed returns a command with the prompt as text.
 func (c *goldenCase) typed() session.Command {
 	return session.Command{Kind: session.Prompt, Text: c.Prompt, N: len(c.NewTokens)}
 }
@@ -237,8 +241,8 @@ func (c *goldenCase) given() session.Command {
 	return session.Command{Kind: session.Prompt, Tokens: c.PromptTokens, N: len(c.NewTokens)}
 }
 
-// holdCases runs cases one after the other in one session, as opening it takes longer than they do, holds
-// each, and gives all steps.
+// holdCases runs all cases in one session, because opening a session takes longer than running a case. It
+// checks each case and returns all steps.
 func holdCases(t *testing.T, dev gpu.Device, o Options, cases []goldenCase,
 	prompt func(*goldenCase) session.Command, tolerance float64,
 ) []trace.Step {
@@ -260,7 +264,7 @@ func holdCases(t *testing.T, dev gpu.Device, o Options, cases []goldenCase,
 	return steps
 }
 
-// hold holds the logits and the tokens of the steps of a case to it.
+// hold checks the logits and tokens of steps against a case.
 func (c *goldenCase) hold(t *testing.T, steps []trace.Step, tolerance float64) {
 	t.Helper()
 	if d := cmp.Diff(c.PromptTokens, steps[0].Tokens); d != "" {
@@ -285,17 +289,17 @@ func (c *goldenCase) hold(t *testing.T, steps []trace.Step, tolerance float64) {
 		if want.Top[0][1]-want.Top[1][1] > clearMargin {
 			t.Fatalf("step %d: token %d, want %d", i, *steps[i].Token, c.NewTokens[i])
 		}
-		t.Logf("step %d: token %d, want %d: a close call; the texts part here", i, *steps[i].Token,
+		t.Logf("step %d: token %d, want %d: small margin; the texts diverge here", i, *steps[i].Token,
 			c.NewTokens[i])
 		break
 	}
-	t.Logf("the logits are within %.2g", worst)
+	t.Logf("the largest logit error is %.2g", worst)
 	if worst > tolerance {
 		t.Errorf("a logit is off by %v, at most %v", worst, tolerance)
 	}
 }
 
-// reference runs steps of tokens through the graph by the operators' own float64 references.
+// referenceModel runs steps through the graph with the operators' float64 references.
 type referenceModel struct {
 	net  *arch.Network
 	exec *reference.Interpreter
@@ -316,7 +320,7 @@ func newReference(t *testing.T, path string) *referenceModel {
 	return &referenceModel{net: net, exec: reference.NewInterpreter(net.Graph)}
 }
 
-// step gives the logits of the last token.
+// step runs one step and returns the logits of the last token.
 func (r *referenceModel) step(t *testing.T, tokens ...int) []float64 {
 	t.Helper()
 	if err := r.exec.Step(r.net.Input(r.pos, tokens), nil); err != nil {
@@ -326,7 +330,7 @@ func (r *referenceModel) step(t *testing.T, tokens ...int) []float64 {
 	return r.exec.Tensor(r.net.Logits).Data
 }
 
-// The graph itself, with no GPU: what is wrong here is the model's wiring, not a kernel.
+// The test runs the graph without a GPU. A failure here is in the model's wiring, not in a kernel.
 func TestGraphGivesTheGoldenLogitsInFloat64(t *testing.T) {
 	g := readGolden(t)
 	for _, c := range g.Cases {
@@ -345,7 +349,7 @@ func TestFloat64GraphsGiveTheGoldenLogits(t *testing.T) {
 	}
 }
 
-// give runs the first steps of a case and holds its logits to them.
+// give runs the first steps of a case and checks their logits.
 func (r *referenceModel) give(t *testing.T, c *goldenCase, steps int) {
 	t.Helper()
 	tokens := c.PromptTokens
@@ -360,7 +364,8 @@ func (r *referenceModel) give(t *testing.T, c *goldenCase, steps int) {
 	}
 }
 
-// Prompts that no golden file has, in chunks of every kind, against the float64 references.
+// The test runs prompts that are in no golden file, in chunks of different sizes, and compares the logits
+// with the float64 references.
 func TestOtherPromptsGiveTheReferencesLogits(t *testing.T) {
 	dev := gputest.Open(t)
 	for _, test := range []struct {
@@ -382,7 +387,7 @@ func TestOtherPromptsGiveTheReferencesLogits(t *testing.T) {
 	}
 }
 
-// hold runs the steps of a trace, and holds their logits to those of the references.
+// hold runs the steps of a trace and compares their logits with those of the references.
 func (r *referenceModel) hold(t *testing.T, steps []trace.Step) {
 	t.Helper()
 	var tokens []int
@@ -401,7 +406,8 @@ func (r *referenceModel) hold(t *testing.T, steps []trace.Step) {
 	}
 }
 
-// Prompts that no golden file has, past the windows of Gemma, in chunks of every kind.
+// The test runs prompts that are in no golden file, in chunks of different sizes. The prompts are longer than
+// Gemma's windows.
 func TestEachArchitectureGivesTheReferencesLogits(t *testing.T) {
 	dev := gputest.Open(t)
 	for i, name := range architectureFiles {
@@ -419,7 +425,7 @@ func TestEachArchitectureGivesTheReferencesLogits(t *testing.T) {
 	}
 }
 
-// promptIDs is a prompt of n tokens that the demo model may have met.
+// promptIDs returns n token ids from the demo model's vocabulary.
 func promptIDs(n, seed int) []int {
 	list := make([]int, n)
 	for i := range list {
@@ -442,7 +448,7 @@ func TestOneGraphServesPrefillDecodeAndAnotherPrefill(t *testing.T) {
 		t.Fatalf("%d steps, want 7", len(tr.Steps))
 	}
 
-	t.Run("plans are those of each live shape", func(t *testing.T) {
+	t.Run("plans match each live shape", func(t *testing.T) {
 		m, err := Read(o)
 		if err != nil {
 			t.Fatal(err)
@@ -472,7 +478,7 @@ func TestOneGraphServesPrefillDecodeAndAnotherPrefill(t *testing.T) {
 		}
 	})
 
-	t.Run("matrix products take the route of their rows", func(t *testing.T) {
+	t.Run("matrix products choose the route by their rows", func(t *testing.T) {
 		products, want := 0, 0
 		for _, s := range tr.Steps {
 			want += 6*6 + 1
@@ -480,7 +486,7 @@ func TestOneGraphServesPrefillDecodeAndAnotherPrefill(t *testing.T) {
 				return strings.HasPrefix(tr.Plans[d.Plan].Route, "tile")
 			})
 			if len(s.Tokens) > 1 && !joined {
-				want += 5 // what joins gate and up, but in the last layer
+				want += 5 // the dispatch that joins gate and up, in all layers except the last
 			}
 			for _, d := range s.Dispatches {
 				p := &tr.Plans[d.Plan]
@@ -492,7 +498,7 @@ func TestOneGraphServesPrefillDecodeAndAnotherPrefill(t *testing.T) {
 				last := op.Name == "layers.5.attn.q" || op.Name == "layers.5.attn.o+add"
 				rows := len(s.Tokens)
 				if op.Name == "lm_head" || strings.HasPrefix(op.Name, "layers.5.mlp.") {
-					rows = 1 // it sees the last token alone
+					rows = 1 // it gets only the last token
 				}
 				if (p.Route == "gemv") != (rows == 1) || (p.Route == "last") != (last && rows > 1) {
 					t.Errorf("step %d: %s of %d rows takes route %s, because %s", s.Index, op.Name, rows,
@@ -505,14 +511,14 @@ func TestOneGraphServesPrefillDecodeAndAnotherPrefill(t *testing.T) {
 		}
 	})
 
-	t.Run("grids are what the shapes ask for", func(t *testing.T) {
+	t.Run("grids match the shapes", func(t *testing.T) {
 		for _, s := range tr.Steps {
 			n := len(s.Tokens)
 			for _, d := range s.Dispatches {
 				p := &tr.Plans[d.Plan]
 				op := &tr.Graph.Ops[tr.Graph.Dispatches[p.Dispatch].Op]
 				want := map[string]int{
-					"layers.0.attn.norm": n, // a workgroup a row
+					"layers.0.attn.norm": n, // one workgroup per row
 					"norm":               1,
 				}[op.Name]
 				if want != 0 && p.Workgroups != [3]int{want, 1, 1} {
@@ -522,7 +528,7 @@ func TestOneGraphServesPrefillDecodeAndAnotherPrefill(t *testing.T) {
 		}
 	})
 
-	t.Run("logits are those of runs of their own", func(t *testing.T) {
+	t.Run("logits equal those of separate runs", func(t *testing.T) {
 		for _, run := range []struct{ prompt, decodes, from int }{{40, 0, 0}, {40, 3, 0}, {7, 2, 4}} {
 			r := openOn(t, dev, o)
 			prompt(r, run.prompt)
@@ -538,7 +544,7 @@ func TestOneGraphServesPrefillDecodeAndAnotherPrefill(t *testing.T) {
 	})
 }
 
-// Whatever the chunks, the mode and the order of propagation: the same text.
+// The text is the same for all chunk sizes, modes and orders of propagation.
 func TestTheTextIsTheSameInEveryMode(t *testing.T) {
 	dev := gputest.Open(t)
 	run := func(o Options, chunks ...int) []int {
@@ -555,7 +561,7 @@ func TestTheTextIsTheSameInEveryMode(t *testing.T) {
 		return tokens
 	}
 	want := run(Options{})
-	t.Run("measured again on its way", func(t *testing.T) {
+	t.Run("measured again midway", func(t *testing.T) {
 		r := openOn(t, dev, Options{IgnoreEOS: true})
 		r.do(session.Command{Kind: session.Prompt, Text: "There was once a tin soldier, who"})
 		r.do(session.Command{Kind: session.Run, N: 4})
@@ -585,7 +591,7 @@ func TestTheTextIsTheSameInEveryMode(t *testing.T) {
 			t.Errorf("samples %v", d.Samples)
 		}
 	})
-	t.Run("edited on its way", func(t *testing.T) {
+	t.Run("edited midway", func(t *testing.T) {
 		r := openOn(t, dev, Options{IgnoreEOS: true})
 		r.do(session.Command{Kind: session.Prompt, Text: "There was once a tin soldier, who"})
 		r.do(session.Command{Kind: session.Run, N: 3})
@@ -604,7 +610,7 @@ func TestTheTextIsTheSameInEveryMode(t *testing.T) {
 			t.Errorf("gives %v, want %v", got, want)
 		}
 		if s := tr.Steps[4]; s.Phase != trace.Prefill || s.Position != keep {
-			t.Errorf("the edited text is taken in from position %d, want %d", s.Position, keep)
+			t.Errorf("the edited text is processed from position %d, want %d", s.Position, keep)
 		}
 	})
 	for name, got := range map[string][]int{

@@ -23,8 +23,8 @@ import (
 	"gpuscope/text/tokenizer"
 )
 
-// hostileValues are what a damaged or malicious file may have under any key, hostileTexts what its tokens may
-// be, hostileDims what a dim may say.
+// hostileValues are metadata values that a damaged or malicious file may have. hostileTexts are token texts,
+// and hostileDims are dims of such a file.
 var (
 	hostileValues = []any{
 		0, 1, -1, 2, 3, 4, 7, 31, 32, 33, 63, 64, 65, 96, 128, 255, 256, 257, 258, 1 << 10, 1 << 16, 1 << 20,
@@ -52,10 +52,10 @@ var (
 	hostileDims = []int{0, 1, 31, 32, 33, 64, 256, 1 << 20, 1 << 40, math.MaxInt}
 )
 
-// among gives one of a list.
+// among returns a random element of a list.
 func among[T any](r *rand.Rand, list []T) T { return list[r.IntN(len(list))] }
 
-// hostileModel is the tiny model with damage of every sort: metadata, vocabulary, tensors, single bytes.
+// hostileModel returns the tiny model with random damage to metadata, vocabulary, tensors or single bytes.
 func hostileModel(r *rand.Rand) []byte {
 	a := among(r, ggufArchitectures())
 	b := tinyOf(a)
@@ -122,8 +122,7 @@ func hostileVocabulary(b *gguftest.Builder, r *rand.Rand) {
 	b.Set("tokenizer.ggml.model", among(r, []string{"gpt2", "gpt2", "gpt2", "llama", "bert"}))
 }
 
-// useHostile does with a file all that happens to it before and while it runs. What is wrong with it is one
-// short line.
+// useHostile reads a file, plans it and runs it. It checks that each error or warning is one short line.
 func useHostile(t *testing.T, data []byte) error {
 	err := func() error {
 		f, err := arch.ParseGGUF(data, "hostile.gguf")
@@ -195,7 +194,7 @@ func TestHostileModelsEndInOneShortLine(t *testing.T) {
 	}
 	t.Logf("%d of %d ran", ran, models)
 	if ran == 0 {
-		t.Error("none ran: the damage is such that nothing behind the parser was tried")
+		t.Error("no model ran: the damage is too heavy to test anything after the parser")
 	}
 }
 
@@ -207,7 +206,7 @@ func FuzzModel(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { _ = useHostile(t, data) })
 }
 
-// A file can say that it is larger than any memory, and have holes where the weights are.
+// A file can claim to be larger than any memory and have holes in place of its weights.
 func TestMatrixWithoutEndIsRefusedAtOnce(t *testing.T) {
 	golden := wordingtest.New(t)
 	b := tiny()
@@ -216,7 +215,7 @@ func TestMatrixWithoutEndIsRefusedAtOnce(t *testing.T) {
 	b.Set("llama.attention.key_length", tinyHeadDim)
 	path := write(t, b.Sparse("token_embd.weight", []int{arch.MaxVocab, arch.MaxDim}))
 	if err := os.Truncate(path, 11<<40); err != nil {
-		t.Skipf("no sparse files of this size here: %v", err)
+		t.Skipf("cannot create a sparse file of this size: %v", err)
 	}
 	start := time.Now()
 	m, err := Read(Options{Path: path})

@@ -20,7 +20,7 @@ import (
 	"gpuscope/trace"
 )
 
-// kernelText is the text of a kernel of a graph as a file has it, with something else in it.
+// kernelText returns the source of a kernel of a graph with the text from replaced by the text to.
 func kernelText(t *testing.T, g *trace.Graph, name, from, to string) string {
 	t.Helper()
 	i := slices.IndexFunc(g.Kernels, func(k trace.Kernel) bool { return k.Name == name })
@@ -35,19 +35,19 @@ func kernelText(t *testing.T, g *trace.Graph, name, from, to string) string {
 	return strings.Replace(text, from, to, 1)
 }
 
-// edited is a text of a kernel of the rig's model that does the same.
+// edited returns an edit of a kernel of the rig's model that does not change the kernel's results.
 func (r *rig) edited(name string) *session.KernelEdit {
 	text := kernelText(r.t, &r.mirror.Trace.Graph, name, "\n", "\n// the same\n")
 	return &session.KernelEdit{Kernel: name, Text: text}
 }
 
-// anyEdit is a text with EDIT in place of the hash in the name of an edited kernel, which every change of the
-// kernel changes.
+// anyEdit replaces the hash in the name of an edited kernel with EDIT, because the hash changes with every
+// change of the kernel.
 func anyEdit(s string) string {
 	return regexp.MustCompile(`\+[0-9a-f]{8}\b`).ReplaceAllString(s, "+EDIT")
 }
 
-// ranBy are the kernels of a step's dispatches, each once, in their order.
+// ranBy returns the kernels of a step's dispatches in order, each once.
 func ranBy(t *trace.Trace, s *trace.Step) (list []string) {
 	for _, d := range s.Dispatches {
 		if k := t.Plans[d.Plan].Kernel; !slices.Contains(list, k) {
@@ -102,11 +102,12 @@ func TestEditedKernelAlternatesWithTheOriginal(t *testing.T) {
 	golden.Text("event", anyEdit(e.Text))
 	r.do(session.Command{Kind: session.Next})
 	if list := ranBy(r.mirror.Trace, r.step()); !slices.Contains(list, "rms_norm") {
-		t.Errorf("what was tried is in force: %v", list)
+		t.Errorf("the kernel that was tried is in force: %v", list)
 	}
 }
 
-// A text takes the place of its kernel until the kernel itself is put there again; the trace says which ran.
+// An edited source replaces its kernel until the original is restored. The trace records which of the two
+// ran.
 func TestAnotherTextOfAKernelTakesItsPlace(t *testing.T) {
 	golden := wordingtest.New(t)
 	r := newRig(t, Options{Fuse: normsRun})
@@ -114,7 +115,7 @@ func TestAnotherTextOfAKernelTakesItsPlace(t *testing.T) {
 	e := r.edited("rms_norm")
 	r.do(session.Command{Kind: session.Kernel, Edit: e})
 	if d := r.mirror.State.Edited; len(d) != 1 || !strings.HasPrefix(d[0], "rms_norm+") {
-		t.Errorf("edited are %v", d)
+		t.Errorf("edited kernels are %v", d)
 	}
 	r.do(session.Command{Kind: session.Next})
 	kernels := r.mirror.Trace.Graph.Kernels
@@ -124,13 +125,13 @@ func TestAnotherTextOfAKernelTakesItsPlace(t *testing.T) {
 		t.Errorf("%s of %s; %v", k.Name, k.Of, list)
 	}
 	if slices.Contains(list, "rms_norm") {
-		t.Errorf("it runs beside %v", list)
+		t.Errorf("the original kernel still runs: %v", list)
 	}
 	r.do(session.Command{Kind: session.Kernel, Edit: &session.KernelEdit{Kernel: "rms_norm"}})
 	r.do(session.Command{Kind: session.Next})
 	list = ranBy(r.mirror.Trace, r.step())
 	if slices.Contains(list, k.Name) || len(r.mirror.State.Edited) != 0 {
-		t.Errorf("back again %v", list)
+		t.Errorf("after the original was restored: %v", list)
 	}
 	said := 0
 	for _, e := range r.mirror.Trace.Events {
@@ -144,7 +145,7 @@ func TestAnotherTextOfAKernelTakesItsPlace(t *testing.T) {
 	}
 }
 
-// What is measured of a step is told of the kernels that it ran.
+// A step can be measured only with the kernels that it ran with.
 func TestStepIsNotMeasuredAgainWithOtherKernels(t *testing.T) {
 	golden := wordingtest.New(t)
 	r := newRig(t, Options{Timing: engine.TimingStep, Fuse: normsRun})
@@ -181,11 +182,11 @@ func TestStepIsNotMeasuredAgainWithOtherKernels(t *testing.T) {
 	if c := r.step().Costs; len(c) != 1 || c[0].NS != 100 {
 		t.Errorf("costs %+v", c)
 	}
-	// both run, whatever is in force
+	// the lab runs both kernels, whichever is in force
 	r.do(session.Command{Kind: session.Lab, Edit: r.edited("rms_norm"), N: 1})
 	r.do(session.Command{Kind: session.Kernel, Edit: &session.KernelEdit{Kernel: "rms_norm"}})
 	if err := r.try(context.Background(), cost); !errors.Is(err, session.ErrUsage) {
-		t.Errorf("the kernel itself again: %v", err)
+		t.Errorf("after the original kernel was restored: %v", err)
 	}
 }
 
@@ -223,7 +224,7 @@ func TestIncompatibleKernelSourceIsRefused(t *testing.T) {
 	r.dev.FailNth(fake.NewPipeline, 1, errors.New("expected ';'\n ┌─ wgsl:7:12"))
 	err := r.try(context.Background(), session.Command{Kind: session.Lab, Edit: r.edited("rms_norm")})
 	if err == nil || !strings.HasPrefix(err.Error(), "rms_norm.wgsl:7:12: ") {
-		t.Errorf("a text that does not compile: %v", err)
+		t.Errorf("source that does not compile: %v", err)
 	}
 	refused("a text that does not compile", err)
 	edited := r.edited("rms_norm")
@@ -237,7 +238,7 @@ Operation Add can't work with [28] and [27]
 `))
 	err = r.try(context.Background(), session.Command{Kind: session.Lab, Edit: edited})
 	if err == nil || !strings.HasPrefix(err.Error(), "rms_norm.wgsl:46:5: ") {
-		t.Errorf("a text of wrong types: %v", err)
+		t.Errorf("source with a type error: %v", err)
 	}
 	refused("a text of wrong types", err)
 	e := r.edited("rms_norm")
@@ -273,7 +274,7 @@ Operation Add can't work with [28] and [27]
 	r.wantStand(`step 0, position 5, "f"`)
 }
 
-// A folder of texts is in force from the start, and says what of it was taken.
+// The kernels of a shader folder apply from the first step, and the session reports which files it used.
 func TestShaderFolderAppliesFromTheFirstStep(t *testing.T) {
 	golden := wordingtest.New(t)
 	first := newRig(t, Options{Fuse: normsRun})
@@ -329,7 +330,7 @@ func TestShaderFolderAppliesFromTheFirstStep(t *testing.T) {
 	if os.Symlink(os.DevNull, filepath.Join(dir, "rms_norm.wgsl")) == nil && runtime.GOOS != "windows" {
 		err := opens()
 		if !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), "rms_norm.wgsl") {
-			t.Errorf("a device: %v", err) // not in the golden file: Windows has no such links
+			t.Errorf("a device: %v", err) // not in the golden file, because Windows has no such links
 		}
 		if err := os.Remove(filepath.Join(dir, "rms_norm.wgsl")); err != nil {
 			t.Fatal(err)
@@ -343,8 +344,8 @@ func TestShaderFolderAppliesFromTheFirstStep(t *testing.T) {
 	refused("a text of another head")
 }
 
-// On a device: a text that does the same differs nowhere, one that is wrong shows how wrong it is, and one
-// with a mistake where it is. None changes what the model says until it is in force.
+// On a device, an equivalent source gives no difference, a wrong source shows the size of its error, and a
+// source that does not compile shows the line. The model's text changes only once a source is in force.
 func TestWrongSourceShowsItsErrorOnADevice(t *testing.T) {
 	s, whole := deviceSession(t, Options{Timing: engine.TimingStep, Fuse: normsRun})
 	ctx := context.Background()
@@ -364,7 +365,7 @@ func TestWrongSourceShowsItsErrorOnADevice(t *testing.T) {
 	edit := func(text string) *session.KernelEdit { return &session.KernelEdit{Kernel: name, Text: text} }
 	same := do(session.Command{Kind: session.Lab, Edit: edit(text), N: 3}).Tried
 	if o := same.Outputs[0]; o.Differ != 0 || o.Elements == 0 || same.Gap == nil || !(same.Gap.Share <= 1) {
-		t.Errorf("the same: %+v, gap %+v", o, same.Gap)
+		t.Errorf("the same: %+v, error %+v", o, same.Gap)
 	}
 	if s.runner.Timed() && (same.Alone == nil || same.Alone.N != 3 || same.Whole.N != 3) {
 		t.Errorf("the same: %+v", same)
@@ -372,13 +373,13 @@ func TestWrongSourceShowsItsErrorOnADevice(t *testing.T) {
 	wrong := kernelText(t, &g, name, "params.eps", "(params.eps + 1.0)")
 	bad := do(session.Command{Kind: session.Lab, Edit: edit(wrong), N: 3}).Tried
 	if o := bad.Outputs[0]; o.Differ == 0 || !(o.MaxAbs > 0) || o.Own == o.New || bad.Gap == nil {
-		t.Errorf("wrong: %+v, gap %+v", o, bad.Gap)
+		t.Errorf("wrong: %+v, error %+v", o, bad.Gap)
 	} else if bad.Gap.Share <= 1 {
-		t.Errorf("wrong, and its gap is %+v", bad.Gap)
+		t.Errorf("wrong, but its error is %+v", bad.Gap)
 	}
 	for from, to := range map[string]string{
-		"fn main(":         "fn main((",          // no WGSL
-		"inverseSqrt(red":  "inverseSqrt(1u+red", // of no type
+		"fn main(":         "fn main((",          // syntax error
+		"inverseSqrt(red":  "inverseSqrt(1u+red", // type error
 		"params.eps":       "params.epsilon",
 		"(lane, squares) ": "(lane) ",
 	} {
@@ -401,14 +402,14 @@ func TestWrongSourceShowsItsErrorOnADevice(t *testing.T) {
 	}
 }
 
-// Every kernel of a prompt and of a decode step, with a text that does the same: it differs nowhere, is
-// within its tolerance, and the text goes on as if nothing had been, cache and all.
+// The test tries an equivalent source for every kernel of a prompt and of a decode step. The outputs must be
+// identical and within tolerance. The text and the cache must not change.
 func TestTryingKernelsKeepsTheText(t *testing.T) {
 	type kernelOf struct {
 		source string
 		step   int
 	}
-	seen := map[kernelOf]bool{} // with an f16 cache only those are new that read or write it
+	seen := map[kernelOf]bool{} // with an f16 cache, only kernels that read or write it are new
 	tried := map[bool]int{}
 	for _, half := range []bool{false, true} {
 		steps := []int{0, 2}
@@ -459,7 +460,7 @@ func TestTryingKernelsKeepsTheText(t *testing.T) {
 						}
 					}
 					if len(r.Outputs) == 0 || r.Gap != nil && !(r.Gap.Share <= 1) {
-						t.Errorf("%s in step %d: %d outputs, gap %+v", k.Name, step, len(r.Outputs), r.Gap)
+						t.Errorf("%s in step %d: %d outputs, error %+v", k.Name, step, len(r.Outputs), r.Gap)
 					}
 				}
 			}
@@ -469,11 +470,11 @@ func TestTryingKernelsKeepsTheText(t *testing.T) {
 		}
 	}
 	if tried[false] < 10 || tried[true] == 0 {
-		t.Errorf("so many kernels were tried, by whether the cache is f16: %v", tried)
+		t.Errorf("number of tried kernels, by whether the cache is f16: %v", tried)
 	}
 }
 
-// On a software device a few runs that others hold up make no difference that lies beside its quartiles.
+// On a software device, a few runs that other processes delay must not move the gain out of its quartiles.
 func TestATrialOnSoftwareHasMedians(t *testing.T) {
 	turns := engine.Turns{Own: []int64{100, 100}, New: []int64{99}}
 	for range 11 {
@@ -483,10 +484,10 @@ func TestATrialOnSoftwareHasMedians(t *testing.T) {
 	if got := inTurns(&turns, true).Gain; got.NS != 1 || got.NS < got.Q1NS || got.NS > got.Q3NS {
 		t.Errorf("on software %+v", got)
 	}
-	for i := range turns.New { // two groups, of which a median knows the larger
+	for i := range turns.New { // two groups; a median sees only the larger
 		turns.New[i] = 99 - 9*int64(i%2*(i%3))
 	}
 	if got := inTurns(&turns, false).Gain; got.NS == 1 || got.NS < got.Q1NS || got.NS > got.Q3NS {
-		t.Errorf("on a GPU, where a mean is of all runs, %+v", got)
+		t.Errorf("on a GPU, where the gain is a mean of all runs: %+v", got)
 	}
 }

@@ -13,8 +13,9 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// TestDemoTraceHoldsLiveShapesAndBarriers plans random steps of the demo: in both orders, with --static,
-// stepping back. Check follows the live shapes; the barriers follow from what each step's dispatches touch.
+// TestDemoTraceHoldsLiveShapesAndBarriers plans random steps of the demo model in both orders, with and
+// without --static, and with steps back. It checks the live shapes in the trace, and compares the recorded
+// barriers with those derived from the memory that each dispatch uses.
 func TestDemoTraceHoldsLiveShapesAndBarriers(t *testing.T) {
 	t.Parallel()
 	n := 0

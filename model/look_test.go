@@ -15,7 +15,7 @@ import (
 	"gpuscope/trace"
 )
 
-// value is the id of a value by its name.
+// value returns the id of a value by name.
 func (r *rig) value(name string) trace.ValueID {
 	r.t.Helper()
 	for _, v := range r.mirror.Trace.Graph.Values {
@@ -36,7 +36,7 @@ func (r *rig) look(at session.LookAt) *session.Tensor {
 	return reply.Tensor
 }
 
-// replays lets the device's memory of a value be f32 numbers, and counts what runs.
+// replays makes the device return the given numbers as f32 when a session reads a value.
 func (r *rig) replays(number func(i int) float32) {
 	was := r.dev.OnRead
 	r.dev.OnRead = func(label string, offset uint64, dst []byte) {
@@ -102,7 +102,7 @@ func TestInspectionShowsAPageAndStatistics(t *testing.T) {
 func TestAPageStartsAtAnyElement(t *testing.T) {
 	r := newRig(t, Options{})
 	r.do(promptOf(5))
-	r.dev.OnRead = nil // what was written is read back: the prompt
+	r.dev.OnRead = nil // reads then return what was written, which is the prompt
 	for _, at := range []struct{ offset, count, want int }{
 		{0, 5, 5}, {1, 2, 2}, {3, 9, 2}, {5, 4, 0}, {99, 1, 0},
 	} {
@@ -118,7 +118,7 @@ func TestAPageStartsAtAnyElement(t *testing.T) {
 	}
 }
 
-// A row that lies as lanes load it is read in the order of its columns.
+// A row in interleaved layout is shown in column order.
 func TestRowIsReadInColumnOrder(t *testing.T) {
 	r := newRig(t, Options{})
 	r.do(promptOf(5))
@@ -135,8 +135,8 @@ func TestRowIsReadInColumnOrder(t *testing.T) {
 	}
 }
 
-// What runs for a look: nothing for the step that was run just now but its dispatches up to the one asked
-// for, and nothing at all for another page.
+// A look at the newest step runs its dispatches again only up to the requested one. A look at another page of
+// the same value runs nothing.
 func TestALookRunsNoMoreThanItMust(t *testing.T) {
 	r := newRig(t, Options{Fuse: "off"}) // every dispatch runs
 	r.do(promptOf(5))
@@ -168,20 +168,21 @@ func TestALookRunsNoMoreThanItMust(t *testing.T) {
 			t.Errorf("%s: %d dispatches ran, a step has %d", test.what, n, step)
 		}
 	}
-	// The text goes on as if nothing had been looked at, and its records tell the steps as they follow.
+	// The text continues as if nothing had been inspected, and the trace still records each step relative to
+	// the previous step of the text.
 	r.do(session.Command{Kind: session.Next})
 	r.wantStand(`step 3, position 8, "fghi"`)
 	p := r.mirror.Trace.Steps[3].Resize.Passes
 	if len(p) > 0 && slices.Contains(p[0].Dirty, r.value("tokens")) {
-		t.Errorf("the next step was told as one whose shape changed: %+v", p)
+		t.Errorf("the next step is recorded as one whose shape changed: %+v", p)
 	}
 }
 
-// A matrix in a format is told by the numbers that its bits stand for.
+// A quantized matrix is shown as dequantized numbers.
 func TestALookAtAMatrixReadsItsFormat(t *testing.T) {
 	r := newRig(t, Options{})
 	want := make([]float32, tinyVocab*tinyDim)
-	random := rand.New(rand.NewPCG(1, 2)) // as tiny fills its first matrix
+	random := rand.New(rand.NewPCG(1, 2)) // the seed with which tiny fills its first matrix
 	for i := range want {
 		want[i] = float32(random.NormFloat64()) / 8
 	}
@@ -193,7 +194,7 @@ func TestALookAtAMatrixReadsItsFormat(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	for i, n := range got.Numbers {
-		if math.Abs(float64(n)-float64(want[offset+i])) > 0.04 { // half a step of 4 bits
+		if math.Abs(float64(n)-float64(want[offset+i])) > 0.04 { // half a quantization step of 4 bits
 			t.Fatalf("element %d is %v, it was %v", i, n, want[offset+i])
 		}
 	}
@@ -287,8 +288,8 @@ func TestALookAtAWindowOfAMatrix(t *testing.T) {
 	}
 }
 
-// After a dispatch that was looked behind just before, what took over a value's memory is not told as the
-// value.
+// A value whose memory has been reused is refused, even directly after another value was inspected after the
+// same dispatch.
 func TestInspectingAnOverwrittenValueIsRefused(t *testing.T) {
 	golden := wordingtest.New(t)
 	r := newRig(t, Options{})

@@ -16,14 +16,13 @@ import (
 	"gpuscope/session"
 )
 
-// residentBytes is the memory of this process that is in RAM, without the garbage that Go would still
-// collect.
+// residentBytes returns the resident memory of this process, without garbage that Go has not collected yet.
 func residentBytes(t *testing.T) float64 {
 	t.Helper()
 	debug.FreeOSMemory()
 	data, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
-		t.Skipf("this system does not tell: %v", err)
+		t.Skipf("this system does not report resident memory: %v", err)
 	}
 	pages, err := strconv.Atoi(strings.Fields(string(data))[1])
 	if err != nil {
@@ -32,11 +31,12 @@ func residentBytes(t *testing.T) float64 {
 	return float64(pages * os.Getpagesize())
 }
 
-// Every encoder, pass, command buffer and readback must be given back, or memory grows with each step.
-// GPUSCOPE_LARGE makes it 2,000 steps and 2 %; a software device's own pools have not settled after the few
-// steps that the suite has time for.
+// Every encoder, pass, command buffer and readback must be released, or memory grows with each step. With
+// GPUSCOPE_LARGE the test runs 2,000 steps and allows a growth of 2 %. By default it runs fewer steps, in
+// which the memory pools of a software device do not settle, and allows 5 %.
 func TestStepsOnTheGPUTakeConstantMemory(t *testing.T) {
-	steps, early, late, bound := 30, 3, 8, 1.05 // steps of a round, rounds before each look
+	// steps per round, rounds before each of the two measurements, allowed growth
+	steps, early, late, bound := 30, 3, 8, 1.05
 	if os.Getenv("GPUSCOPE_LARGE") != "" {
 		steps, early, late, bound = 100, 5, 20, 1.02
 	}
@@ -49,7 +49,7 @@ func TestStepsOnTheGPUTakeConstantMemory(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for range s.Events() { // what a front end keeps of them is its own
+		for range s.Events() { // discard the events, because memory that a front end keeps does not count
 		}
 	}()
 	handles := func() rules.Live { return dev.(interface{ Live() rules.Live }).Live() }

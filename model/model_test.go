@@ -49,7 +49,7 @@ func TestEmbeddedModelIsWhatItSays(t *testing.T) {
 	}
 }
 
-// graphOf is the graph of a model, for the least limits a device may have.
+// graphOf returns the graph of a model for a device with the minimum limits.
 func graphOf(t *testing.T, o Options) *graph.Graph {
 	t.Helper()
 	m, err := Read(o)
@@ -66,7 +66,7 @@ func graphOf(t *testing.T, o Options) *graph.Graph {
 
 func TestDispatchListsTheBindingsOfItsKernels(t *testing.T) {
 	g := graphOf(t, Options{}).Describe()
-	bound := map[string][]string{} // q of the first layer's, by kernel
+	bound := map[string][]string{} // bindings of q in the first layer, by kernel
 	for i := range g.Dispatches {
 		d := &g.Dispatches[i]
 		op := g.Ops[d.Op].Name
@@ -87,7 +87,7 @@ func TestDispatchListsTheBindingsOfItsKernels(t *testing.T) {
 	}
 	const norm = "layers.0.attn.norm"
 	for kernel, names := range bound {
-		one := strings.Contains(kernel, "gemv") // of one row, of which the norm is left
+		one := strings.Contains(kernel, "gemv") // a kernel for one row, whose norm is deferred to it
 		if slices.Contains(names, norm) == one || slices.Contains(names, norm+".weighted") != one {
 			t.Errorf("%s is bound to %q", kernel, names)
 		}
@@ -136,8 +136,8 @@ func TestGraphOfALayerReadsLikeThePaper(t *testing.T) {
 	}
 }
 
-// The sums with the residual stream are taken in by the projections before them: two operators and two levels
-// fewer in a layer, for prompt and decode alike.
+// The projections compute the residual sums. This saves two operators and two levels per layer, for prompt
+// and decode steps.
 func TestResidualsAreFusedInEveryLayer(t *testing.T) {
 	type shape struct{ ops, prompt, decode int }
 	var of [2]shape
@@ -171,7 +171,7 @@ func TestResidualsAreFusedInEveryLayer(t *testing.T) {
 			want[mlp+"down+add"] = []string{mlp + "down", mlp + "add"}
 		}
 		if d := cmp.Diff(want, parts); d != "" {
-			t.Errorf("--fuse %s: made of (-want +got)\n%s", fuse, d)
+			t.Errorf("--fuse %s: fused parts (-want +got)\n%s", fuse, d)
 		}
 	}
 	if want := (shape{of[0].ops - 12, of[0].prompt - 12, of[0].decode - 12}); of[1] != want {
@@ -179,7 +179,7 @@ func TestResidualsAreFusedInEveryLayer(t *testing.T) {
 	}
 }
 
-// fresh is a graph that was made for one step.
+// fresh returns a graph that was planned for one step only.
 func fresh(t *testing.T, net *arch.Network, tokens, position int) *graph.Live {
 	t.Helper()
 	live, err := graph.NewLive(net.Graph, graph.LiveOptions{})
@@ -198,8 +198,8 @@ func fresh(t *testing.T, net *arch.Network, tokens, position int) *graph.Live {
 	return live
 }
 
-// The three projections of the attention, and the two of the MLP, can run side by side, so they must be
-// submitted so.
+// The three projections of attention can run concurrently, and so can the two of the MLP. Each group must be
+// in one level.
 func TestIndependentProjectionsStandSideBySide(t *testing.T) {
 	g := graphOf(t, Options{Fuse: normsRun})
 	l, err := graph.NewLive(g, graph.LiveOptions{})
@@ -227,7 +227,7 @@ func TestIndependentProjectionsStandSideBySide(t *testing.T) {
 		"layers.3.mlp.gate layers.3.mlp.up",
 	} {
 		if !seen[want] {
-			t.Errorf("no level holds just %s", want)
+			t.Errorf("no level contains exactly %s", want)
 		}
 	}
 }
@@ -334,7 +334,7 @@ func TestFileThatCannotBeRunIsRefused(t *testing.T) {
 		}},
 		"head of another type": {
 			change: func(b *gguftest.Builder) {
-				// Types of weights that no file is published in.
+				// No file is published with weights of these types.
 				b.Tensor("output.weight", gguf.Q8_1, []int{tinyVocab, 64}, make([]byte, tinyVocab*2*36))
 				b.Tensor("more", gguf.F64, []int{32}, make([]byte, 8*32))
 			},
@@ -398,7 +398,7 @@ func TestFileThatCannotBeRunIsRefused(t *testing.T) {
 			}
 			golden.Text(name, inFolder(err, filepath.Dir(test.o.Path)))
 			if errors.Is(err, session.ErrUsage) != test.usage {
-				t.Errorf("error %v: wrong use: %v, want %v", err, !test.usage, test.usage)
+				t.Errorf("error %v: usage error %v, want %v", err, !test.usage, test.usage)
 			}
 		})
 	}
@@ -420,7 +420,7 @@ func TestSeparateOutputHeadIsUsed(t *testing.T) {
 	t.Error("the graph has no output.weight")
 }
 
-// A graph outlives its file: what it would read of it is an error then, and no access to what was unmapped.
+// A graph outlives its file. Reading a weight then returns an error instead of accessing unmapped memory.
 func TestWeightsOfAClosedModelAreAnError(t *testing.T) {
 	m, err := Read(Options{Path: write(t, tiny().Bytes())})
 	if err != nil {
@@ -451,7 +451,7 @@ func TestWeightsOfAClosedModelAreAnError(t *testing.T) {
 
 func TestNonModelFileIsRefusedInOneLine(t *testing.T) {
 	dir := t.TempDir()
-	text := filepath.Join(dir, "model.gguf") // the name says nothing
+	text := filepath.Join(dir, "model.gguf") // the extension is wrong for the contents
 	if err := os.WriteFile(text, []byte("# a text\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -463,7 +463,7 @@ func TestNonModelFileIsRefusedInOneLine(t *testing.T) {
 	}
 }
 
-// machineWithout is a driver that finds no adapter.
+// machineWithout is a driver without adapters.
 type machineWithout struct{ fake.Driver }
 
 func (*machineWithout) Adapters() ([]gpu.AdapterInfo, error) { return nil, gpu.ErrNoAdapter }
@@ -495,7 +495,7 @@ func TestDeviceIsGivenBackWhenOpeningFails(t *testing.T) {
 
 var errInjected = errors.New("injected")
 
-// failing is a driver whose device fails at the second call of a kind.
+// failing is a driver whose device fails at the second call of the given kind.
 type failing struct {
 	kind fake.Kind
 	dev  *fake.Device
@@ -511,7 +511,7 @@ func (f *failing) Open(int) (gpu.Device, error) {
 	return f.dev, nil
 }
 
-// A cancel is heard within the phases of opening too: nothing more is done than the piece under way.
+// Opening can also be cancelled within each of its phases. It then stops after the current piece of work.
 func TestCancelOfOpeningIsHeardAtEveryPiece(t *testing.T) {
 	path := write(t, tiny().Bytes())
 	open := func(cancelAt int) (told int, dev *fake.Device, err error) {
@@ -544,8 +544,8 @@ func TestCancelOfOpeningIsHeardAtEveryPiece(t *testing.T) {
 	}
 	for at := 0; at < pieces; at += 1 + pieces/7 {
 		told, dev, err := open(at)
-		if !errors.Is(err, context.Canceled) || told > at+2 { // the end of a phase is told with the next one
-			t.Errorf("cancelled at piece %d of %d: %d more were told, error %v", at, pieces, told-at-1, err)
+		if !errors.Is(err, context.Canceled) || told > at+2 { // a phase's end is reported with the next one
+			t.Errorf("cancelled at piece %d of %d: %d more reported, error %v", at, pieces, told-at-1, err)
 		}
 		if dev != nil && dev.Live() != (rules.Live{}) {
 			t.Errorf("cancelled at piece %d: not released: %+v", at, dev.Live())

@@ -7,7 +7,7 @@ import (
 	"gpuscope/trace/table"
 )
 
-// The log says how much memory a model takes in the units of every table.
+// The log states the memory of a model in the same units as the tables.
 func TestLogAndTablesShareMemoryUnits(t *testing.T) {
 	g := newRig(t, Options{}).s.runner.Net.Graph
 	var total int64

@@ -15,15 +15,15 @@ import (
 	"gpuscope/trace"
 )
 
-// piped is a model behind a pipe, and a front end that follows it.
+// piped is a session behind a pipe, with a front end that mirrors it.
 type piped struct {
 	session.Session
 	mirror session.Mirror
 	ended  sync.WaitGroup
-	sync   chan func() // runs between events, when those that are there are taken in
+	sync   chan func() // functions to run after all pending events are applied
 
 	onEvent func() // called with every event
-	failed  error  // an event that the mirror refused
+	failed  error  // error of the first event that the mirror refused
 }
 
 func newPiped(t *testing.T) *piped {
@@ -59,7 +59,7 @@ func newPiped(t *testing.T) *piped {
 	return p
 }
 
-// drain takes events in until there are no more.
+// drain applies events until the session ends.
 func (p *piped) drain() {
 	events := p.Events()
 	take := func(e session.Event) {
@@ -84,14 +84,14 @@ func (p *piped) drain() {
 	}
 }
 
-// between runs f when all events that are there are taken in.
+// between runs f after all pending events are applied.
 func (p *piped) between(f func()) {
 	done := make(chan struct{})
 	p.sync <- func() { f(); close(done) }
 	<-done
 }
 
-// anyCommand draws a command, with some that are refused.
+// anyCommand draws a random command, which the session may refuse.
 func anyCommand(t *rapid.T) session.Command {
 	c := session.Command{Kind: rapid.SampledFrom(commands).Draw(t, "command").kind}
 	switch c.Kind {
@@ -108,8 +108,8 @@ func anyCommand(t *rapid.T) session.Command {
 	return c
 }
 
-// Whatever commands come, several of them at once, cancelled at any event: what a front end has rebuilt from
-// the events stands where the last reply says, and counts the steps that the replies count.
+// The test sends random commands, several at once, and cancels them at any event. The state that a front end
+// rebuilds from the events must match the last reply, and its number of steps must match the replies.
 func TestRemoteMirrorFollowsTheReplies(t *testing.T) {
 	p := newPiped(t)
 	steps := 0

@@ -19,7 +19,7 @@ import (
 
 type shape = gguftest.Shape
 
-// deviceLimits are those of a large GPU.
+// deviceLimits returns the limits of a large GPU.
 func deviceLimits() gpu.Limits {
 	l := gpu.DefaultLimits()
 	l.MaxBufferSize, l.MaxStorageBinding = 1<<40, 1<<31
@@ -27,12 +27,12 @@ func deviceLimits() gpu.Limits {
 	return l
 }
 
-// deep is a small model of so many layers.
+// deep returns the shape of a small model with the given number of layers.
 func deep(layers int) shape {
 	return shape{Layers: layers, Dim: 64, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96, Vocab: 257}
 }
 
-// hollow is a model file of a shape without weights.
+// hollow writes a model file of a shape without weights and returns its path.
 func hollow(t testing.TB, s shape) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "hollow.gguf")
@@ -42,15 +42,15 @@ func hollow(t testing.TB, s shape) string {
 	return path
 }
 
-// alone leaves a test of what one goroutine computes out with -short: the race detector has nothing to look
-// at there, and takes five times as long.
+// alone skips a test with -short if the test uses only one goroutine. The race detector has nothing to check
+// there and takes five times as long.
 func alone(t *testing.T) {
 	if testing.Short() {
 		t.Skip("planned by one goroutine")
 	}
 }
 
-// planned is the graph of a shape, for steps of at most 512 tokens.
+// planned returns the graph of a shape, for steps of at most 512 tokens.
 func planned(t testing.TB, s shape, fuse string) *arch.Network {
 	t.Helper()
 	return plan(t, hollow(t, s), fuse)
@@ -70,14 +70,14 @@ func plan(t testing.TB, path, fuse string) *arch.Network {
 	return n
 }
 
-// levelsAt is how many levels and compute passes a step of some tokens at a position has.
+// levelsAt returns the number of levels and compute passes of a step.
 func levelsAt(t testing.TB, n *arch.Network, tokens, pos int) (levels, passes int) {
 	t.Helper()
 	l := liveAt(t, n, tokens, pos)
 	return len(l.Levels()), l.Passes()
 }
 
-// liveAt has the shapes of a step of some tokens at a position in force.
+// liveAt returns a graph with the shapes of a step in force.
 func liveAt(t testing.TB, n *arch.Network, tokens, pos int) *graph.Live {
 	t.Helper()
 	l, err := broughtTo(n, tokens, pos)
@@ -105,12 +105,14 @@ func broughtTo(n *arch.Network, tokens, pos int) (*graph.Live, error) {
 	return l, nil
 }
 
-// points are steps of every route that a Llama has: prompts and single tokens, at the start and later. Of
-// many tokens the sums of products whose columns are split are levels of their own; of some tokens all of a
-// layer's are, and q's sums come before k begins where no rule has them side by side. Few tokens behind many
-// positions take attention in two dispatches, a level a layer more than the rest; one token takes one, or two
-// behind many positions, but appends in the first. So many levels a layer are more, and so many besides where
-// rules fuse it: of one token 5 of 13 are left, 6 where attention is two dispatches.
+// points are steps that cover every route of a Llama: prompts and single tokens, at the start and later. more
+// is the number of additional levels per layer without fusion. With fusion, fused is added to it.
+//
+// With many tokens, the sums of products with split columns take levels of their own. With fewer tokens, all
+// products of a layer have such sums, and the sums of q run before k unless a rule runs them in the same
+// level. A few tokens at a late position take attention in two dispatches, which adds a level per layer. One
+// token takes one dispatch, or two at a late position, where the first also appends to the cache. With
+// fusion, a layer has 5 of 13 levels left for one token, or 6 if attention takes two dispatches.
 var points = []struct{ tokens, pos, more, fused int }{
 	{512, 0, 5, -4},
 	{512, 1024, 5, -4},
@@ -122,13 +124,14 @@ var points = []struct{ tokens, pos, more, fused int }{
 	{1, 4000, 0, -7},
 }
 
-// What barriers and memory cost at the shapes of real models. A compute pass more is counted as a level more.
+// The test limits the memory and the levels of real model shapes. Each additional compute pass counts as one
+// more level.
 func TestLargeShapesTakeLittleMemoryAndFewLevels(t *testing.T) {
 	alone(t)
 	for _, test := range []struct {
 		name         string
 		shape        shape
-		bytes, fused int64 // shared at most, as the file has the graph and as models run it
+		bytes, fused int64 // most bytes of shared memory, without and with fusion
 		levels       int
 	}{{"1B", gguftest.Llama1B, 140e6, 112e6, 222}, {"8B", gguftest.Llama8B, 200e6, 182e6, 454}} {
 		for _, fuse := range []string{"off", "on"} {
@@ -144,7 +147,7 @@ func TestLargeShapesTakeLittleMemoryAndFewLevels(t *testing.T) {
 				if at.tokens == 1 && passes != 1 {
 					t.Errorf("%s: a step of one token at %d is cut into %d passes", test.name, at.pos, passes)
 				}
-				more := at.more // levels a layer
+				more := at.more // additional levels per layer
 				if fuse == "on" {
 					more += at.fused
 				}
@@ -161,7 +164,7 @@ func TestSharedMemoryDoesNotGrowWithDepth(t *testing.T) {
 	alone(t)
 	for _, test := range []struct {
 		shape     shape
-		few, many int // layers; the few are as many as the first passes take
+		few, many int // numbers of layers; few is as many as the first passes hold
 	}{
 		{gguftest.Llama8B, 48, 192},
 		{gguftest.Llama1B, 96, 192},
@@ -172,14 +175,14 @@ func TestSharedMemoryDoesNotGrowWithDepth(t *testing.T) {
 			test.shape.Layers = layers
 			return planned(t, test.shape, "on").Graph.AllocatedBytes()["shared"]
 		}
-		// What differs is where the last pass ends.
+		// Only the end of the last pass may differ.
 		if few, many := bytes(test.few), bytes(test.many); many > few+few/20 {
 			t.Errorf("%+v: %d bytes, of %d layers %d", test.shape, many, test.few, few)
 		}
 	}
 }
 
-// layerLevels are the operators of a layer that a step of one token at a position runs, level by level.
+// layerLevels returns the operators of a layer in a step of one token, level by level.
 func layerLevels(t *testing.T, n *arch.Network, layer, pos int) (levels []string) {
 	t.Helper()
 	l := liveAt(t, n, 1, pos)
@@ -203,7 +206,7 @@ func layerLevels(t *testing.T, n *arch.Network, layer, pos int) (levels []string
 	return levels
 }
 
-// A kernel that one layer alone runs is code that the device has to fetch once more in each step.
+// A kernel that only one layer runs costs the device another code fetch in each step.
 func TestLayersOfAStepRunTheSameKernels(t *testing.T) {
 	alone(t)
 	for _, s := range []shape{gguftest.Llama1B, gguftest.Llama8B, deep(3)} {
@@ -226,8 +229,8 @@ func TestLayersOfAStepRunTheSameKernels(t *testing.T) {
 	}
 }
 
-// Rules of fusion meet other neighbours in each architecture: docs/internals/engine.md says what is left of a
-// layer.
+// Fusion rules find different neighbours in each architecture. docs/internals/engine.md lists the remaining
+// levels of a layer.
 func TestLevelsOfALayerMatchTheDocs(t *testing.T) {
 	alone(t)
 	docs, err := os.ReadFile("../docs/internals/engine.md")
@@ -249,7 +252,7 @@ func TestLevelsOfALayerMatchTheDocs(t *testing.T) {
 	}
 }
 
-// And so are those of Gemma 3 by its size, of a layer that sees all positions.
+// docs/internals/engine.md also lists the levels of Gemma 3 by model size, for a layer with full attention.
 func TestLevelsOfLargeGemmasMatchTheDocs(t *testing.T) {
 	gemma := func(dim, heads, kvHeads, headDim, ffn int) shape {
 		return shape{
@@ -276,7 +279,7 @@ func TestLevelsOfLargeGemmasMatchTheDocs(t *testing.T) {
 	}
 }
 
-// docs/internals/engine.md says which rules match only what others gave.
+// docs/internals/engine.md lists the rules that match only the results of other rules.
 func TestChainedRulesNeedTheirPredecessors(t *testing.T) {
 	file := tinyWide(&arch.Gemma3, 128)
 	file.Set("gemma3.context_length", 4096)
@@ -293,18 +296,19 @@ func TestChainedRulesNeedTheirPredecessors(t *testing.T) {
 			})
 		}
 		if !finds(slices.Clone(others)) {
-			t.Errorf("%s finds no place behind %v", rule, others)
+			t.Errorf("%s does not match after %v", rule, others)
 		}
 		for i := range others {
 			if without := slices.Delete(slices.Clone(others), i, i+1); finds(without) {
-				t.Errorf("%s finds a place behind %v alone", rule, without)
+				t.Errorf("%s matches after only %v", rule, without)
 			}
 		}
 	}
 }
 
-// In each architecture o and down read a row that lies as their lanes load it, and where sums are left to
-// products, those do that add to them: but for the sum that the last layer takes a row of, and its own.
+// In each architecture, o and down read an interleaved row. Where sums are deferred to products, the products
+// that compute these sums read interleaved rows too. The exceptions are the sum of which the last layer takes
+// one row, and the last layer's own sum.
 func TestRowsOfEachArchitectureAreInterleaved(t *testing.T) {
 	for _, a := range ggufArchitectures() {
 		spread := map[string]int{}
@@ -322,12 +326,13 @@ func TestRowsOfEachArchitectureAreInterleaved(t *testing.T) {
 			want["add"] = 2 * (tinyLayers - 1)
 		}
 		if !maps.Equal(spread, want) {
-			t.Errorf("%s: spread are %v, want %v", a.Name, spread, want)
+			t.Errorf("%s: interleaved rows %v, want %v", a.Name, spread, want)
 		}
 	}
 }
 
-// Planning is linear in the layers, told by what it allocates: a time would depend on the machine.
+// Planning time is linear in the number of layers. The test compares allocated bytes, because a time would
+// depend on the machine.
 func TestPlanningTimeGrowsLinearlyWithLayers(t *testing.T) {
 	alone(t)
 	allocated := func(layers int) uint64 {
@@ -339,7 +344,7 @@ func TestPlanningTimeGrowsLinearlyWithLayers(t *testing.T) {
 		return after.TotalAlloc - before.TotalAlloc
 	}
 	if few, many := allocated(50), allocated(400); many > 12*few {
-		t.Errorf("8 times the layers take %d bytes in place of %d to plan", many, few)
+		t.Errorf("planning 8 times the layers takes %d bytes instead of %d", many, few)
 	}
 }
 

@@ -16,7 +16,8 @@ import (
 	"gpuscope/trace"
 )
 
-// withoutADevice runs commands on the plan of a model file, and gives its trace and what the last one said.
+// withoutADevice runs commands on the plan of a model file, without a device. It returns the trace and the
+// error of the last command.
 func withoutADevice(t testing.TB, path string, list ...session.Command) (*trace.Trace, error) {
 	t.Helper()
 	s, err := Open(t.Context(), Options{Path: path, Device: trace.NoDevice}, nil)
@@ -44,7 +45,7 @@ func withoutADevice(t testing.TB, path string, list ...session.Command) (*trace.
 	return m.Trace, last
 }
 
-// What is planned without a device is what a device with the same limits is given.
+// Steps planned without a device are the same as those that run on a device with the same limits.
 func TestPlannedStepsAreThoseThatRun(t *testing.T) {
 	commands := []session.Command{
 		promptOf(9),
@@ -66,7 +67,7 @@ func TestPlannedStepsAreThoseThatRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	what := func(s *trace.Step) trace.Step { // that follows from the plan
+	what := func(s *trace.Step) trace.Step { // the fields that follow from the plan
 		return trace.Step{
 			Phase: s.Phase, Position: s.Position, SymInts: s.SymInts, Dims: s.Dims, Levels: s.Levels,
 			Waits: s.Waits, Resize: s.Resize, Dispatches: s.Dispatches, Memory: s.Memory,
@@ -94,7 +95,7 @@ func TestPlannedStepsAreThoseThatRun(t *testing.T) {
 	}
 }
 
-// A step of any shape is the one that At plans, and the next one follows it.
+// Command Plan plans a step of any shape as Model.At does, and the next step follows it.
 func TestAStepOfAnyShapeIsPlanned(t *testing.T) {
 	golden := wordingtest.New(t)
 	path := write(t, tiny().Bytes())
@@ -142,7 +143,7 @@ func TestAStepOfAnyShapeIsPlanned(t *testing.T) {
 	golden.Error("with a device", newRig(t, Options{}).try(t.Context(), plan))
 }
 
-// What needs a device is refused without one, and the text goes on.
+// Commands that need a device are refused without one, and the text continues.
 func TestWithoutADeviceNothingIsMeasured(t *testing.T) {
 	path := write(t, tiny().Bytes())
 	for _, row := range commands {
@@ -151,7 +152,7 @@ func TestWithoutADeviceNothingIsMeasured(t *testing.T) {
 			t.Errorf("%s: %v", row.kind, err)
 		}
 		if len(trace.Steps) < 1 {
-			t.Errorf("%s: the text is gone", row.kind)
+			t.Errorf("%s: the trace has lost its steps", row.kind)
 		}
 	}
 	for _, on := range []string{"nan", "time 3"} {
@@ -167,7 +168,7 @@ func TestWithoutADeviceNothingIsMeasured(t *testing.T) {
 	}
 }
 
-// The weights of a file of 39 GB are a hole, and nobody looks into it.
+// The weights of this 39 GB file are a hole in a sparse file, and planning does not read them.
 func TestALargeModelIsPlannedFromItsHeader(t *testing.T) {
 	got, err := withoutADevice(t, hollow(t, gguftest.Llama70B), session.Command{Kind: session.Plan, N: 512},
 		session.Command{Kind: session.Next})
@@ -179,7 +180,7 @@ func TestALargeModelIsPlannedFromItsHeader(t *testing.T) {
 	}
 }
 
-// BenchmarkOpenPlanned is how long it takes from the file of a 70B model to its first planned steps.
+// BenchmarkOpenPlanned measures the time from opening the file of a 70B model to its first planned steps.
 func BenchmarkOpenPlanned(b *testing.B) {
 	path := hollow(b, gguftest.Llama70B)
 	for b.Loop() {

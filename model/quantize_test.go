@@ -15,13 +15,14 @@ import (
 	"gpuscope/session"
 )
 
-// What the graph holds is as far from the file's weights as the quantiser says, whatever the file's type is.
+// The quantizer reports the error that the graph's matrix has against the file's weights, for every type of
+// file.
 func TestQuantizedMatrixHasTheReportedError(t *testing.T) {
 	t.Parallel()
 	const rows, cols = 70, 128
 	random := rand.New(rand.NewPCG(5, 6))
 	values := make([]float32, rows*cols)
-	for i := range values { // such as each type has exactly
+	for i := range values { // values that each type can represent exactly
 		values[i] = float32(random.IntN(255)-127) / 64
 	}
 	for name, put := range map[string]func(*gguftest.Builder){
@@ -45,7 +46,7 @@ func TestQuantizedMatrixHasTheReportedError(t *testing.T) {
 		}
 		l := q.Losses[0]
 		if math.Abs(worst-l.Worst) > 1e-6 || math.Abs(noise-l.Noise) > 1e-4*noise || l.From != name {
-			t.Errorf("%s: at most %v off and %v in all, told %+v", name, worst, noise, l)
+			t.Errorf("%s: largest error %v and total %v, reported %+v", name, worst, noise, l)
 		}
 		if db := l.Decibels(); db < 18 || db > 30 {
 			t.Errorf("%s: SNR of %v dB for uniform weights in groups of 64", name, db)
@@ -85,7 +86,7 @@ func TestQuantizedModelSaysWhatItCost(t *testing.T) {
 		t.Errorf("the trace has %+v", cost)
 	}
 	got := mirror.Trace.Model.Quantization
-	golden.Text("quantization", got) // an SNR without end: ones lose nothing
+	golden.Text("quantization", got) // the SNR is infinite, because weights of 1 lose nothing
 	if !strings.Contains(said, got) {
 		t.Errorf("the trace has %q, the log\n%s", got, said)
 	}

@@ -16,7 +16,7 @@ import (
 	"gpuscope/trace"
 )
 
-// expected is a session in ten lines: which positions each step of the text took.
+// expected is a simple model of a session: the position after each step of the text.
 type expected struct {
 	prompt int
 	chunk  int
@@ -30,7 +30,7 @@ func (x *expected) position() int {
 	return x.ends[len(x.ends)-1]
 }
 
-// step is the position after the next step.
+// step returns the position after the next step.
 func (x *expected) step() int {
 	if p := x.position(); p < x.prompt {
 		return min(p+x.chunk, x.prompt)
@@ -38,7 +38,7 @@ func (x *expected) step() int {
 	return x.position() + 1
 }
 
-// text is what the tokens make: rig.token gives the letter of the position after the step.
+// text returns the generated text. rig.token gives the letter of the position after the step.
 func (x *expected) text() string {
 	var text []byte
 	for _, end := range x.ends {
@@ -49,8 +49,8 @@ func (x *expected) text() string {
 	return string(text)
 }
 
-// Whatever commands come in whatever order, with faults of the device and cancels among them, the session
-// stands where plain reasoning says.
+// After any sequence of commands, device faults and cancellations, the session is at the position that a
+// simple model of it predicts.
 func TestAnyCommandsLeaveTheSessionWhereReasoningSays(t *testing.T) {
 	r := newRig(t, Options{MaxChunk: 16})
 	rapid.Check(t, func(rt *rapid.T) {
@@ -103,7 +103,7 @@ func TestAnyCommandsLeaveTheSessionWhereReasoningSays(t *testing.T) {
 			"run": func(rt *rapid.T) {
 				n, allowed := rapid.IntRange(0, 20).Draw(rt, "n"), can()
 				refused(do(session.Command{Kind: session.Run, N: n}), allowed)
-				if allowed && n == 0 { // to the end
+				if allowed && n == 0 { // run to the end of the context
 					n = tinyContext
 				}
 				if allowed {
@@ -170,7 +170,7 @@ func TestAnyCommandsLeaveTheSessionWhereReasoningSays(t *testing.T) {
 	})
 }
 
-// Whichever rules of fusion are on, every architecture computes what it does without.
+// With any set of fusion rules, every architecture computes the same logits as without fusion.
 func TestAnyRulesKeepWhatAModelComputes(t *testing.T) {
 	steps := []struct{ tokens, pos int }{{5, 0}, {1, 5}, {3, 6}, {1, 9}}
 	rows := ggufArchitectures()

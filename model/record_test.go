@@ -10,8 +10,8 @@ import (
 	"gpuscope/trace"
 )
 
-// unexplained is what a trace says of a step and no resize of it explains, measured from the step before: a
-// plan that another took the place of, or dims that are new. It is empty where all is explained.
+// unexplained returns a description of a change in a trace that no resize explains: a plan that was replaced
+// since the previous step, or new dims. It returns "" if all changes are explained.
 func unexplained(t *trace.Trace) string {
 	if err := t.Check(); err != nil {
 		return err.Error()
@@ -35,7 +35,7 @@ func unexplained(t *trace.Trace) string {
 					if c.From != nil {
 						d := t.Plans[*c.From].Dispatch
 						if was, ok := inForce[d]; !ok || was != *c.From {
-							return fmt.Sprintf("step %d: dispatch %d changes from plan %d, in force was %d",
+							return fmt.Sprintf("step %d: dispatch %d changes from plan %d, but plan %d was in force",
 								s.Index, d, *c.From, was)
 						}
 						delete(inForce, d)
@@ -47,12 +47,12 @@ func unexplained(t *trace.Trace) string {
 			}
 		}
 		if len(inForce) != len(s.Dispatches) {
-			return fmt.Sprintf("step %d: %d dispatches ran, its resizes leave %d", s.Index, len(s.Dispatches),
-				len(inForce))
+			return fmt.Sprintf("step %d: %d dispatches ran, but its resizes end with %d", s.Index,
+				len(s.Dispatches), len(inForce))
 		}
 		for _, d := range s.Dispatches {
 			if was := inForce[t.Plans[d.Plan].Dispatch]; was != d.Plan && !sameButText(t, was, d.Plan) {
-				return fmt.Sprintf("step %d: plan %d ran, its resizes leave %d", s.Index, d.Plan, was)
+				return fmt.Sprintf("step %d: plan %d ran, but its resizes end with %d", s.Index, d.Plan, was)
 			}
 		}
 		for _, d := range s.Dims {
@@ -64,7 +64,7 @@ func unexplained(t *trace.Trace) string {
 	return ""
 }
 
-// sameButText says that of two plans one is the other with another text of its kernel.
+// sameButText reports whether two plans differ only in the source of their kernel.
 func sameButText(t *trace.Trace, a, b trace.PlanID) bool {
 	p, q := t.Plans[a], t.Plans[b]
 	kernel := func(name string) string {
@@ -78,8 +78,8 @@ func sameButText(t *trace.Trace, a, b trace.PlanID) bool {
 	return p == q
 }
 
-// A repeat of an earlier step runs at that step's shapes and has no record. What comes after it is told from
-// the last record all the same: here nothing but the position has changed.
+// A repeat of an earlier step runs at that step's shapes and has no record. The step after it is still
+// compared with the last recorded step: here only the position has changed.
 func TestStepAfterARepeatComparesWithItsPredecessor(t *testing.T) {
 	r := newRig(t, Options{MaxChunk: 16})
 	r.do(promptOf(7))
@@ -87,7 +87,7 @@ func TestStepAfterARepeatComparesWithItsPredecessor(t *testing.T) {
 	r.do(session.Command{Kind: session.Next})
 	r.do(session.Command{Kind: session.Previous})
 	r.do(session.Command{Kind: session.Previous})
-	r.do(session.Command{Kind: session.Repeat, N: 1}) // the prompt, at its 7 tokens
+	r.do(session.Command{Kind: session.Repeat, N: 1}) // repeats the prompt of 7 tokens
 	r.do(session.Command{Kind: session.Next})
 	steps := r.mirror.Trace.Steps
 	last := steps[len(steps)-1]
@@ -96,15 +96,15 @@ func TestStepAfterARepeatComparesWithItsPredecessor(t *testing.T) {
 			last.Levels)
 	}
 	if len(last.Resize.Passes) != 1 || len(last.Resize.Passes[0].Dirty) != 1 {
-		t.Fatalf("its resize: %+v", last.Resize)
+		t.Fatalf("resize: %+v", last.Resize)
 	}
 	if v := last.Resize.Passes[0].Dirty[0]; v != r.s.runner.Net.Pos {
-		t.Errorf("its resize begins with value %d, want the position's", v)
+		t.Errorf("the resize starts with value %d, want the position", v)
 	}
 	if _, timed := last.Resize.NS.NS(); timed {
-		t.Error("a resize that nothing timed has a time")
+		t.Error("a resize has a time, although it was not timed")
 	}
-	r.do(session.Command{Kind: session.Repeat, N: 1}) // the same step: nothing moves
+	r.do(session.Command{Kind: session.Repeat, N: 1}) // the same step, so no shape changes
 	r.do(session.Command{Kind: session.Next})
 	steps = r.mirror.Trace.Steps
 	if _, timed := steps[len(steps)-1].Resize.NS.NS(); !timed {

@@ -15,8 +15,8 @@ import (
 	"gpuscope/session"
 )
 
-// Every output of every operator of the demo model, read while its memory is its own, against the float64
-// references: a prompt, a token, and a token after a step back.
+// The test compares every output of every operator of the demo model with the float64 references. It reads
+// each value before its memory is reused. The steps are a prompt, a token, and a token after a step back.
 func TestEveryValueOfAStepMatchesTheReferences(t *testing.T) {
 	r := onDevice(t, Options{})
 	x, net := r.Exec, r.Net
@@ -41,7 +41,7 @@ func TestEveryValueOfAStepMatchesTheReferences(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := len(looks); n < 45 {
-			t.Errorf("only %d values were looked at", n)
+			t.Errorf("only %d values were compared", n)
 		}
 		for _, l := range looks {
 			info := net.Graph.Value(l.Value)
@@ -63,13 +63,13 @@ func TestEveryValueOfAStepMatchesTheReferences(t *testing.T) {
 			}
 		}
 		if first, found, err := x.FirstNonFinite(context.Background()); err != nil || found {
-			t.Errorf("position %d: %+v is told to be NaN or Inf, %v", step.position, first, err)
+			t.Errorf("position %d: %+v is reported as NaN or Inf, %v", step.position, first, err)
 		}
 	}
 }
 
-// What a session tells of a value is what the reference computes: of the step that ran last, of one before
-// it, and of the cache.
+// The values that a session shows are those that the reference computes. The test inspects the last step, an
+// earlier one, and the cache.
 func TestInspectedValuesMatchTheReferencesOnTheDevice(t *testing.T) {
 	s, end := deviceSession(t, Options{IgnoreEOS: true})
 	defer end()
@@ -85,7 +85,7 @@ func TestInspectedValuesMatchTheReferencesOnTheDevice(t *testing.T) {
 	prompt := []int{1, 47, 300, 12, 77, 5, 261}
 	do(session.Command{Kind: session.Prompt, Tokens: prompt})
 	do(session.Command{Kind: session.Run, N: 2})
-	left := map[int]bool{} // to its readers, in a step of one token as the last one is
+	left := map[int]bool{} // values that a step of one token, like the last one, defers to their readers
 	for v := range net.Graph.NumValues() {
 		left[v] = len(s.runner.Exec.Writers(graph.ValueID(v))) == 0
 	}
@@ -104,7 +104,7 @@ func TestInspectedValuesMatchTheReferencesOnTheDevice(t *testing.T) {
 			at := session.LookAt{Value: graph.ValueID(v), Step: &turn.Index, Count: 64, Statistics: true}
 			reply, err := s.Do(context.Background(), session.Command{Kind: session.Look, At: &at})
 			if err != nil && len(turn.Tokens) > 1 && strings.Contains(err.Error(), "nothing writes") {
-				continue // what is given of one row in place of others
+				continue // a value that exists only in steps of one row, in place of others
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -127,7 +127,7 @@ func TestInspectedValuesMatchTheReferencesOnTheDevice(t *testing.T) {
 			}
 			most := max(-got.Statistics.Min, got.Statistics.Max)
 			if info.Role != graph.State && math.Abs(most-largest) > 1e-3*largest {
-				t.Errorf("step %d: %s goes up to %g, want %g", i, info.Name, most, largest)
+				t.Errorf("step %d: the maximum of %s is %g, want %g", i, info.Name, most, largest)
 			}
 			for k, n := range got.Numbers {
 				if math.Abs(float64(n)-want[k]) > 1e-3*largest {
@@ -137,7 +137,7 @@ func TestInspectedValuesMatchTheReferencesOnTheDevice(t *testing.T) {
 			looked++
 		}
 		if looked < 10 {
-			t.Errorf("step %d: only %d values were looked at", i, looked)
+			t.Errorf("step %d: only %d values were compared", i, looked)
 		}
 	}
 }

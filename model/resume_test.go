@@ -16,7 +16,8 @@ import (
 	"gpuscope/trace"
 )
 
-// another is the rig of an engine that is started where that of r has gone, with the mirror of r.
+// another returns the rig of an engine that is started in place of r's, which has crashed. The new rig
+// continues with r's mirror.
 func (r *rig) another(t *testing.T) *rig {
 	t.Helper()
 	m := r.mirror
@@ -27,8 +28,8 @@ func (r *rig) another(t *testing.T) *rig {
 	return next
 }
 
-// Steps that are set back, a text that keeps the beginning of another, pieces of a prompt: wherever an engine
-// goes, the next one stands there, and goes on as it would have.
+// The new engine is at the same position as the crashed one and continues in the same way. The cases include
+// steps back, edited texts and prompts in chunks.
 func TestAnEngineGoesOnWhereAnotherOneWas(t *testing.T) {
 	none := cmpopts.EquateEmpty()
 	step := session.Command{Kind: session.Next}
@@ -45,13 +46,13 @@ func TestAnEngineGoesOnWhereAnotherOneWas(t *testing.T) {
 		"nothing":              {},
 		"a prompt":             {before: []session.Command{prompt}},
 		"a run":                {before: []session.Command{prompt, {Kind: session.Run, N: 5}}},
-		"set back":             {before: []session.Command{prompt, step, step, step, back, back}},
-		"set back and on":      {before: []session.Command{prompt, step, step, back, step, step}},
+		"stepped back":         {before: []session.Command{prompt, step, step, step, back, back}},
+		"stepped back and on":  {before: []session.Command{prompt, step, step, back, step, step}},
 		"before the first":     {before: []session.Command{promptOf(2), back}},
 		"another prompt":       {before: []session.Command{prompt, step, promptOf(4), step}},
 		"an edited text":       {before: []session.Command{prompt, step, step, edit(5, 9, 8, 7), step}},
 		"edited twice":         {before: []session.Command{prompt, step, edit(5, 9, 8), step, edit(6, 1, 2)}},
-		"forgotten":            {before: []session.Command{prompt, step, {Kind: session.Reset}}},
+		"reset":                {before: []session.Command{prompt, step, {Kind: session.Reset}}},
 		"level and chunk":      {before: []session.Command{level, {Kind: session.Chunk, N: 2}, promptOf(5)}},
 		"to the context's end": {before: []session.Command{promptOf(5), {Kind: session.Run}}},
 	} {
@@ -88,7 +89,7 @@ func TestAnEngineGoesOnWhereAnotherOneWas(t *testing.T) {
 			if kinds := next.kinds(); !slices.ContainsFunc(kinds, func(k string) bool {
 				return strings.HasPrefix(k, "engine_restarted ")
 			}) {
-				t.Errorf("after %d steps no event says that the engine was started again: %q", n, kinds)
+				t.Errorf("after %d steps no event reports the restart of the engine: %q", n, kinds)
 			}
 		})
 	}
@@ -158,7 +159,7 @@ func TestWhatCannotHaveBeenLeftIsRefused(t *testing.T) {
 		}
 		_, err = r.s.Do(context.Background(), session.Command{Kind: session.Resume, Left: whole()})
 		if (err == nil) != (name != unspoilt) {
-			t.Errorf("%s, then what is right: %v", name, err)
+			t.Errorf("%s, then a valid command: %v", name, err)
 		}
 	}
 }

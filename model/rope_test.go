@@ -11,8 +11,8 @@ import (
 	"gpuscope/model/checkpoint/gguf/gguftest"
 )
 
-// The angles of a file are those of llama.cpp: what its keys and tensors say of scaling is applied, whichever
-// of them it has. The expectation is written out here in float64.
+// The RoPE angles of a file match llama.cpp: the scaling in its keys and tensors is applied, whichever of
+// them the file has. The test states the expected angles in float64.
 func TestRotationIsScaledAsTheFileSays(t *testing.T) {
 	factors := make([]float32, tinyHeadDim/2)
 	for i := range factors {
@@ -29,10 +29,10 @@ func TestRotationIsScaledAsTheFileSays(t *testing.T) {
 		keys   map[string]any
 		change func(*gguftest.Builder)
 		scale  func(pair int) float64
-		gain   float64 // 1 where it is 0
+		gain   float64 // 0 stands for 1
 	}{
-		"nothing said":   {scale: none},
-		"a factor alone": {keys: map[string]any{"factor": float32(8)}, scale: by(8)},
+		"no scaling":     {scale: none},
+		"only a factor":  {keys: map[string]any{"factor": float32(8)}, scale: by(8)},
 		"linear":         {keys: map[string]any{"type": "linear", "factor": float32(2.5)}, scale: by(2.5)},
 		"none, a factor": {keys: map[string]any{"type": "none", "factor": float32(8)}, scale: none},
 		"YaRN by a factor of 1": {
@@ -47,7 +47,7 @@ func TestRotationIsScaledAsTheFileSays(t *testing.T) {
 			keys: map[string]any{"factor": float32(2)}, change: set("llama.rope.scale_linear", float32(4)),
 			scale: by(2),
 		},
-		"what changes nothing": {keys: map[string]any{
+		"settings without effect": {keys: map[string]any{
 			"factor": float32(2), "original_context_length": 32, "finetuned": true, "attn_factor": float32(1),
 		}, scale: by(2)},
 		"a factor of each pair": {
@@ -102,7 +102,7 @@ func TestRotationIsScaledAsTheFileSays(t *testing.T) {
 	}
 }
 
-// Of a head of Phi 4 mini the first dims alone are turned: the tables have as many columns.
+// In Phi 4 mini, RoPE rotates only the first dims of a head, so its tables have only as many columns.
 func TestRotationOfAPartOfTheHead(t *testing.T) {
 	b := tinyOf(&arch.Phi3)
 	b.Set("phi3.rope.dimension_count", tinyHeadDim*3/4)
@@ -121,7 +121,7 @@ func TestRotationOfAPartOfTheHead(t *testing.T) {
 	}
 }
 
-// constant is what a graph puts into a constant of this name.
+// constant returns the data of the constant with the given name.
 func constant(t *testing.T, g *graph.Graph, name string) []byte {
 	t.Helper()
 	for id := range g.Describe().Values {

@@ -21,7 +21,7 @@ import (
 	"gpuscope/trace"
 )
 
-// The GPU finds the candidates that the host would find among all logits, whatever their number.
+// The GPU finds the same candidates as the host does among all logits, for every number of candidates.
 func TestGPUAndHostFindTheSameCandidates(t *testing.T) {
 	dev := gputest.Open(t)
 	steps := func(candidates int) []trace.Step {
@@ -44,14 +44,14 @@ func TestGPUAndHostFindTheSameCandidates(t *testing.T) {
 				}
 			}
 			if read := s.CPU.SampleNS; read == (trace.Time{}) {
-				t.Errorf("%d candidates: step %d does not say how long they took", n, i)
+				t.Errorf("%d candidates: step %d has no sampling time", n, i)
 			}
 		}
 	}
 }
 
-// One NaN in one weight is found wherever it is, and told by its column: 5 of a row of 64 lies at place 9, as
-// lanes load it.
+// A NaN in one weight is found with every number of candidates. The error names its column: element 5 of a
+// row of 64 is stored at index 9 of the interleaved layout.
 func TestNaNOfAWeightIsFound(t *testing.T) {
 	dev := gputest.Open(t)
 	for _, candidates := range []int{0, 2, basic.MaxTopK + 1} {
@@ -66,7 +66,7 @@ func TestNaNOfAWeightIsFound(t *testing.T) {
 		}
 		step := r.end().Steps[0]
 		if step.Token != nil || len(step.Top) != candidates {
-			t.Errorf("%d candidates: token %v, %d told", candidates, step.Token, len(step.Top))
+			t.Errorf("%d candidates: token %v, %d in the step", candidates, step.Token, len(step.Top))
 		}
 		if data, err := json.Marshal(step); err != nil || candidates > 0 && !bytes.Contains(data, []byte(`"NaN"`)) {
 			t.Errorf("%d candidates: as JSON %s, %v", candidates, data, err)
@@ -74,13 +74,13 @@ func TestNaNOfAWeightIsFound(t *testing.T) {
 	}
 }
 
-// So it is where products leave a row to those behind them.
+// The error also names the column if the NaN is in an interleaved row between two products.
 func TestMLPNaNIsLocatedByColumn(t *testing.T) {
-	const ffn = 128 // gate and up are one
+	const ffn = 128 // wide enough for gate and up to be one product
 	b := tinyWide(&arch.Llama, ffn)
 	b.Change("blk.1.ffn_gate.weight", func(data []byte) {
 		row := len(data) / ffn
-		copy(data[5*row:], []byte{0, 0x7e}) // a scale
+		copy(data[5*row:], []byte{0, 0x7e}) // the scale of a block
 	})
 	r := openOn(t, gputest.Open(t), Options{Path: write(t, b.Bytes())})
 	defer r.end()
@@ -90,7 +90,7 @@ func TestMLPNaNIsLocatedByColumn(t *testing.T) {
 	}
 }
 
-// What is drawn from the candidates of the GPU is what is drawn from all logits.
+// Sampling from the GPU's candidates gives the same tokens as sampling from all logits.
 func TestGPUAndHostSampleTheSameTokens(t *testing.T) {
 	dev, path := gputest.Open(t), write(t, tiny().Bytes())
 	tokens := func(s sample.Sampling, told int) (list []int) {
@@ -108,12 +108,12 @@ func TestGPUAndHostSampleTheSameTokens(t *testing.T) {
 	} {
 		got, want := tokens(s, 0), tokens(s, basic.MaxTopK+1)
 		if !slices.Equal(got, want) {
-			t.Errorf("%s: %v, of the host %v", name, got, want)
+			t.Errorf("%s: %v, sampled on the host %v", name, got, want)
 		}
 	}
 }
 
-// A penalty looks back over the text, which the steps of a run have grown.
+// A penalty looks back over the text, including the tokens that the run has generated.
 func TestPipeliningKeepsPenalizedTokens(t *testing.T) {
 	by := sample.Sampling{TopP: 1, RepeatPenalty: 1.7, RepeatLastN: 8}
 	dev := gputest.Open(t)

@@ -17,10 +17,10 @@ import (
 	"gpuscope/trace"
 )
 
-// plain is Sampling at temperature 1 that leaves out nothing.
+// plain returns Sampling at temperature 1 without any filter.
 func plain() sample.Sampling { return sample.Sampling{Temperature: 1, TopP: 1, RepeatPenalty: 1} }
 
-// ranked are logits as candidates, best first, and their sum.
+// ranked returns logits as candidates, best first, and the sum of exp(logit - best logit).
 func ranked(logits []float64) (list []trace.Candidate, sum float64) {
 	for id, x := range logits {
 		list = append(list, trace.Candidate{ID: id, Logit: x})
@@ -38,30 +38,30 @@ func TestFiltersLeaveTheTokensThatTheyName(t *testing.T) {
 		set    func(*sample.Sampling)
 		logits []float64
 		recent []int
-		want   []int // tokens that are ever drawn
+		want   []int // tokens that can be drawn
 	}{
-		"all": {func(*sample.Sampling) {}, four, nil, []int{0, 1, 2, 3}},
-		"the highest": {
+		"no filter": {func(*sample.Sampling) {}, four, nil, []int{0, 1, 2, 3}},
+		"greedy": {
 			func(s *sample.Sampling) { s.Temperature = 0 },
 			[]float64{3, 4, 3},
 			nil,
 			[]int{1},
 		},
-		"the two highest": {func(s *sample.Sampling) { s.TopK = 2 }, []float64{2, 4, 1, 3}, nil, []int{
+		"top-k of 2": {func(s *sample.Sampling) { s.TopK = 2 }, []float64{2, 4, 1, 3}, nil, []int{
 			1,
 			3,
 		}},
-		"to a probability":   {func(s *sample.Sampling) { s.TopP = .65 }, four, nil, []int{0, 1}},
-		"no probability":     {func(s *sample.Sampling) { s.TopP = 0 }, four, nil, []int{0}},
-		"a share or more":    {func(s *sample.Sampling) { s.MinP = .45 }, four, nil, []int{0, 1, 2}},
-		"P of what K leaves": {func(s *sample.Sampling) { s.TopK, s.TopP = 2, .55 }, four, nil, []int{0}},
-		"the penalty comes before K": {
+		"top-p":             {func(s *sample.Sampling) { s.TopP = .65 }, four, nil, []int{0, 1}},
+		"top-p of 0":        {func(s *sample.Sampling) { s.TopP = 0 }, four, nil, []int{0}},
+		"min-p":             {func(s *sample.Sampling) { s.MinP = .45 }, four, nil, []int{0, 1, 2}},
+		"top-p after top-k": {func(s *sample.Sampling) { s.TopK, s.TopP = 2, .55 }, four, nil, []int{0}},
+		"the penalty comes before top-k": {
 			func(s *sample.Sampling) { s.TopK, s.RepeatPenalty, s.RepeatLastN = 1, 1.5, 4 },
 			[]float64{3, 2.5, -1},
 			[]int{0},
 			[]int{1},
 		},
-		"a penalty on what is below 0": {
+		"a penalty on a negative logit": {
 			func(s *sample.Sampling) { s.Temperature, s.RepeatPenalty, s.RepeatLastN = 0, 1.5, 4 },
 			[]float64{-1, -1.4, -3},
 			[]int{0, 0},
@@ -76,7 +76,7 @@ func TestFiltersLeaveTheTokensThatTheyName(t *testing.T) {
 			for position := range 200 {
 				id, ok := s.Draw(list, sum, true, test.recent, position)
 				if !ok {
-					t.Fatal("all there is was not enough")
+					t.Fatal("all logits were reported as not enough")
 				}
 				if !slices.Contains(got, id) {
 					got = append(got, id)
@@ -89,7 +89,7 @@ func TestFiltersLeaveTheTokensThatTheyName(t *testing.T) {
 	}
 }
 
-// Tokens come as often as they are likely, at any temperature.
+// Tokens are drawn with their probabilities, at any temperature.
 func TestTokenFrequenciesMatchProbabilities(t *testing.T) {
 	const n = 20000
 	list, sum := ranked([]float64{1, 0.5, 0, -1, math.Inf(-1)})
@@ -114,7 +114,8 @@ func TestTokenFrequenciesMatchProbabilities(t *testing.T) {
 	}
 }
 
-// What is drawn from the highest logits is what is drawn from all, or they are said not to be enough.
+// Sampling from the highest logits gives the same token as sampling from all, or reports that they are not
+// enough.
 func TestFewLogitsGiveWhatAllGive(t *testing.T) {
 	enough := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -143,12 +144,13 @@ func TestFewLogitsGiveWhatAllGive(t *testing.T) {
 			t.Fatalf("token %d of %d candidates, %d of all", got, k, want)
 		}
 	})
-	if enough < 5 { // of 100, of 20 in the race half
+	if enough < 5 { // of 100 draws, or of 20 with the race detector
 		t.Errorf("the highest logits were enough %d times", enough)
 	}
 }
 
-// TopP is a share of what TopK leaves: with some of that unseen it is not known where it ends.
+// TopP is a share of what TopK keeps. If some of those logits were not read, the sampler cannot know where
+// the share ends.
 func TestShareAboveTheReadLogitsNeedsAll(t *testing.T) {
 	const k = basic.MaxTopK + 36
 	logits := make([]float64, 1000)
@@ -156,11 +158,11 @@ func TestShareAboveTheReadLogitsNeedsAll(t *testing.T) {
 		logits[i] = -float64(i) / 1e6
 	}
 	s := sample.Sampler{Sampling: plain()}
-	s.TopK, s.TopP = k, .05 // 5 tokens, and 50 of all
+	s.TopK, s.TopP = k, .05 // 5 % of k candidates are 5 tokens; 5 % of all would be 50
 	list, sum := ranked(logits)
 	for position := range 20 {
 		if id, ok := s.Draw(list[:basic.MaxTopK], sum, false, nil, position); ok {
-			t.Fatalf("token %d of %d candidates where %d share the probability", id, basic.MaxTopK, k)
+			t.Fatalf("token %d from %d candidates, but %d share the probability", id, basic.MaxTopK, k)
 		}
 		if id, _ := s.Draw(list, sum, true, nil, position); id >= 6 {
 			t.Fatalf("token %d, want one of the first 5 of %d", id, k)
@@ -180,7 +182,7 @@ func TestPenaltyThatReordersNeedsAllLogits(t *testing.T) {
 	s := sample.Sampler{Sampling: sample.Sampling{RepeatPenalty: 2, RepeatLastN: 64}}
 	list, sum := ranked(logits)
 	if id, ok := s.Draw(list[:basic.MaxTopK], sum, false, recent, 0); ok {
-		t.Errorf("token %d of logits that are all penalised", id)
+		t.Errorf("token %d, although all read logits are penalised", id)
 	}
 	if id, _ := s.Draw(list, sum, true, recent, 0); id != basic.MaxTopK {
 		t.Errorf("token %d, want the first that is not penalised, %d", id, basic.MaxTopK)

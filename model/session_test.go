@@ -39,7 +39,7 @@ func TestSteppingBackAndForthKeepsTheText(t *testing.T) {
 		r.do(session.Command{Kind: session.Previous})
 	}
 	r.wantStand(`step -1, position 0, ""`)
-	r.do(session.Command{Kind: session.Next}) // the prompt again
+	r.do(session.Command{Kind: session.Next}) // runs the prompt again
 	r.wantStand(`step 7, position 5, "f"`)
 	r.do(session.Command{Kind: session.Reset})
 	r.wantStand(`step -1, position 0, ""`)
@@ -130,13 +130,13 @@ func TestOrderOfEvents(t *testing.T) {
 		t.Error("next", d)
 	}
 	r.do(session.Command{Kind: session.Previous})
-	r.do(session.Command{Kind: session.Next}) // all its plans are known
+	r.do(session.Command{Kind: session.Next}) // all plans of this step are already in the trace
 	if d := cmp.Diff([]string{"running", "step", "state"}, kinds()); d != "" {
 		t.Error("next again", d)
 	}
 }
 
-// recordKinds names what an event brings to the trace.
+// recordKinds names the kinds of records that an event adds to the trace.
 func recordKinds(list []trace.Record) string {
 	kind := ""
 	for _, r := range list {
@@ -187,11 +187,11 @@ func TestCancelledRunKeepsItsTokens(t *testing.T) {
 	if err := r.try(ctx, session.Command{Kind: session.Run, N: 40}); !errors.Is(err, context.Canceled) {
 		t.Fatalf("error %v, want context.Canceled", err)
 	}
-	r.wantStand(`step 4, position 9, "fghij"`) // the step that was under way was read back
+	r.wantStand(`step 4, position 9, "fghij"`) // the step in flight was still read back
 	r.do(session.Command{Kind: session.Run, N: 2})
 	r.wantStand(`step 6, position 11, "fghijkl"`)
 	if err := r.try(ctx, session.Command{Kind: session.Next}); !errors.Is(err, context.Canceled) {
-		t.Errorf("a command that was cancelled before: %v", err)
+		t.Errorf("a command with a context that was already cancelled: %v", err)
 	}
 	r.wantStand(`step 6, position 11, "fghijkl"`)
 }
@@ -252,12 +252,12 @@ func TestLostDeviceEndsTheSession(t *testing.T) {
 		t.Errorf("a command after the loss: %v", err)
 	}
 	if err := r.s.Close(); !errors.Is(err, gpu.ErrDeviceLost) {
-		t.Errorf("Close says %v", err)
+		t.Errorf("Close returned %v", err)
 	}
-	r.s.lost = nil // for the rig
+	r.s.lost = nil // the rig expects Close to succeed
 }
 
-// Whatever is under way when the device is lost, and whatever would then be put right, it is told once.
+// A lost device is reported once, whatever command is running and whatever cleanup would follow.
 func TestLostDeviceIsReportedOnce(t *testing.T) {
 	for _, c := range []session.Command{
 		{Kind: session.Run, N: 9},
@@ -289,7 +289,7 @@ func TestLostDeviceIsReportedOnce(t *testing.T) {
 			if err != nil {
 				<-r.done
 			}
-			r.s.lost = nil // for the rig
+			r.s.lost = nil // the rig expects Close to succeed
 		}
 	}
 }
@@ -323,8 +323,8 @@ func TestCloseInTheMiddleOfARun(t *testing.T) {
 	}
 }
 
-// Nobody reads the events while the session closes, and somebody does afterwards, as a recording on its way
-// to a file: what came before the end is there to the last step that was told, and hangs together.
+// The events are read only after Close has started, as when a trace is still being written to a file. All
+// events up to the last reported step must arrive and be consistent.
 func TestClosedSessionLosesNoEvents(t *testing.T) {
 	driver := &fake.Driver{All: []fake.Options{{NoLog: true}}}
 	opened, err := Open(context.Background(),
@@ -359,11 +359,11 @@ func TestClosedSessionLosesNoEvents(t *testing.T) {
 	}
 	<-ended
 	if len(m.Trace.Steps) == 0 {
-		t.Error("no step was told")
+		t.Error("no step was reported")
 	}
 }
 
-// A run that ended before Close is told to its end, whenever its events are read.
+// All events of a run that ended before Close arrive, whenever they are read.
 func TestEventsOfCommandsThatReturnedOutliveTheSession(t *testing.T) {
 	driver := &fake.Driver{All: []fake.Options{{NoLog: true}}}
 	s, err := Open(context.Background(), Options{Path: write(t, tiny().Bytes()), Driver: driver}, nil)

@@ -17,7 +17,7 @@ import (
 	"gpuscope/session"
 )
 
-// reply runs a command that must succeed, and gives what it said.
+// reply runs a command that must succeed and returns its reply.
 func (r *rig) reply(c session.Command) session.Reply {
 	r.t.Helper()
 	reply, err := r.s.Do(context.Background(), c)
@@ -28,7 +28,7 @@ func (r *rig) reply(c session.Command) session.Reply {
 	return reply
 }
 
-// kinds are the events of the trace, without their words.
+// kinds returns the kind and step of each event in the trace.
 func (r *rig) kinds() (list []string) {
 	for _, e := range r.mirror.Trace.Events {
 		list = append(list, fmt.Sprintf("%s s%d", e.Kind, e.Step))
@@ -60,11 +60,11 @@ func TestARunPausesAtAPosition(t *testing.T) {
 func TestEveryConditionOfARunIsKnown(t *testing.T) {
 	for _, k := range session.Breaks {
 		if conditions[k.Word] == nil {
-			t.Errorf("nobody looks for breakpoint %s", k.Word)
+			t.Errorf("no condition handles breakpoint %s", k.Word)
 		}
 	}
 	if len(conditions) != len(session.Breaks) {
-		t.Errorf("%d conditions, %d of them can be asked for", len(conditions), len(session.Breaks))
+		t.Errorf("%d conditions, but %d breakpoints are defined", len(conditions), len(session.Breaks))
 	}
 }
 
@@ -73,8 +73,8 @@ func TestARunPausesWhereAConditionIsMet(t *testing.T) {
 	type setting struct {
 		breaks  []string
 		stands  string
-		at      string // dispatch, "" for none
-		prompt  int    // tokens, 0: 5
+		at      string // dispatch of the breakpoint, or ""
+		prompt  int    // tokens; 0 stands for 5
 		prepare func(*rig)
 	}
 	for name, test := range map[string]setting{
@@ -159,7 +159,7 @@ func TestARunPausesWhereAConditionIsMet(t *testing.T) {
 			events := r.mirror.Trace.Events
 			e := events[len(events)-1]
 			if d := diff.Diff(*reply.Hit, e); d != "" {
-				t.Error("the trace has another event:", d)
+				t.Error("the event in the trace differs:", d)
 			}
 			if e.Kind != "breakpoint" || e.Step != r.mirror.State.Step {
 				t.Errorf("event %+v", e)
@@ -184,12 +184,12 @@ func TestAPromptPausesWhereAConditionIsMet(t *testing.T) {
 	prompt.Chunks = []int{4}
 	prompt.Breaks = []session.Break{{On: "route"}, {On: "position", Of: "12"}}
 	if reply := r.reply(prompt); reply.Hit == nil || reply.Hit.Kind != "breakpoint" {
-		t.Errorf("the reply says %+v", reply.Hit)
+		t.Errorf("the reply has the hit %+v", reply.Hit)
 	} else {
 		golden.Text("position 12", reply.Hit.Text)
 	}
 	r.wantStand(`step 2, position 12, ""`)
-	r.do(session.Command{Kind: session.Run, N: 1}) // the rest of it, and a token
+	r.do(session.Command{Kind: session.Run, N: 1}) // runs the rest of the prompt and generates a token
 	r.wantStand(`step 5, position 21, "uv"`)
 	r.do(session.Command{Kind: session.Reset})
 	if reply := r.reply(promptOf(5)); reply.Hit != nil {
@@ -197,7 +197,8 @@ func TestAPromptPausesWhereAConditionIsMet(t *testing.T) {
 	}
 }
 
-// A position that lies behind the text does not hold up a run; one that it was set back from does again.
+// A breakpoint before the current position does not stop a run. After a reset, a breakpoint stops the run
+// again.
 func TestRunPausesAtAPositionEveryTime(t *testing.T) {
 	r := newRig(t, Options{})
 	r.do(promptOf(5))
@@ -215,7 +216,7 @@ func TestRunPausesAtAPositionEveryTime(t *testing.T) {
 	}
 }
 
-// What a step changed is said against the step before it in the text, whatever the device ran last.
+// A condition compares a step with the previous step of the text, even if the device last ran another step.
 func TestConditionComparesWithTheTextsPreviousStep(t *testing.T) {
 	file := tiny()
 	file.Set("llama.context_length", 1000)
@@ -226,7 +227,7 @@ func TestConditionComparesWithTheTextsPreviousStep(t *testing.T) {
 	r.wantStand(`step 5, position 129, "uvwxyz"`)
 	r.do(session.Command{Kind: session.Previous})
 	if r.do(run); r.mirror.State.Position != 129 {
-		t.Errorf("run again it pauses at position %d, want 129", r.mirror.State.Position)
+		t.Errorf("the second run pauses at position %d, want 129", r.mirror.State.Position)
 	}
 }
 
@@ -249,7 +250,7 @@ func TestAnOlderStepIsRepeatedInItsPlace(t *testing.T) {
 			t.Errorf("step %d has %d samples, want 3", step, n)
 		}
 		if last := positions[len(positions)-1]; last != 8 {
-			t.Errorf("step %d: the last that ran was at position %d, want the current step's 8", step, last)
+			t.Errorf("step %d: the last step that ran was at position %d, want 8", step, last)
 		}
 	}
 	for i, s := range r.mirror.Trace.Steps {
@@ -282,7 +283,7 @@ func TestWhatHappenedToTheTextIsRecorded(t *testing.T) {
 	}
 }
 
-// The fake device computes nothing, so what counts is what ran: dispatches by their order in the step.
+// The fake device computes nothing, so the test counts the dispatches that ran.
 func TestStepPausesAtADispatchAndFinishes(t *testing.T) {
 	golden := wordingtest.New(t)
 	r := newRig(t, Options{})
@@ -295,7 +296,7 @@ func TestStepPausesAtADispatchAndFinishes(t *testing.T) {
 		ran = 0
 		r.do(session.Command{Kind: session.Upto, N: int(active[test.at])})
 		if upto := r.mirror.State.Upto; upto == nil || *upto != active[test.at] || ran != test.runs {
-			t.Errorf("up to the dispatch at %d: the state says %v, %d ran, want %d", test.at, upto, ran,
+			t.Errorf("pause at index %d: the state has %v, %d dispatches ran, want %d", test.at, upto, ran,
 				test.runs)
 		}
 	}
@@ -303,17 +304,17 @@ func TestStepPausesAtADispatchAndFinishes(t *testing.T) {
 	r.do(session.Command{Kind: session.Next})
 	r.wantStand(`step 3, position 8, "fghi"`)
 	if r.mirror.State.Upto != nil || ran != len(active) {
-		t.Errorf("finished: the state says up to %v, %d of %d ran", r.mirror.State.Upto, ran, len(active))
+		t.Errorf("finished: the state has %v, %d of %d dispatches ran", r.mirror.State.Upto, ran, len(active))
 	}
 	r.do(session.Command{Kind: session.Next})
 	r.wantStand(`step 4, position 9, "fghij"`)
 
-	// Of a step that was come back to, the device does not hold the values.
+	// After a step back, the device does not have the values of the current step.
 	r.do(session.Command{Kind: session.Previous})
 	ran = 0
 	r.do(session.Command{Kind: session.Upto, N: int(active[0])})
 	if ran != len(active)+1 {
-		t.Errorf("after a step back %d ran, want the step and its first dispatch, %d", ran, len(active)+1)
+		t.Errorf("after a step back %d ran, want %d: the step and its first dispatch", ran, len(active)+1)
 	}
 	for _, c := range []session.Command{
 		{Kind: session.Previous},
@@ -326,7 +327,7 @@ func TestStepPausesAtADispatchAndFinishes(t *testing.T) {
 		r.do(session.Command{Kind: session.Run, N: 2})
 		r.do(session.Command{Kind: session.Upto, N: int(active[3])})
 		if r.do(c); r.mirror.State.Upto != nil {
-			t.Errorf("after %s the step stands at dispatch %d", c.Kind, *r.mirror.State.Upto)
+			t.Errorf("after %s the step is paused at dispatch %d", c.Kind, *r.mirror.State.Upto)
 		}
 	}
 	r.do(promptOf(5))
@@ -342,7 +343,7 @@ func TestStepPausesAtADispatchAndFinishes(t *testing.T) {
 	}
 }
 
-// unused is a dispatch that the current step does not have.
+// unused returns a dispatch that the current step does not run.
 func unused(r *rig) int {
 	active := r.s.runner.Exec.Live().Active()
 	for i := range r.mirror.Trace.Graph.Dispatches {
@@ -360,9 +361,9 @@ func TestRunPausesAtTheDispatchOfItsKernel(t *testing.T) {
 	r.do(session.Command{Kind: session.Run, Breaks: []session.Break{{On: "op", Of: "1.mlp.down"}}})
 	upto := r.mirror.State.Upto
 	if upto == nil || r.s.watch.name(*upto) != "layers.1.mlp.down+add" {
-		t.Errorf("it stands at %v", upto)
+		t.Errorf("stopped at %v", upto)
 	}
-	r.do(session.Command{Kind: session.Next}) // the rest of it
+	r.do(session.Command{Kind: session.Next}) // finishes the step
 	r.wantStand(`step 1, position 6, "fg"`)
 	r.do(session.Command{Kind: session.Next})
 	r.wantStand(`step 2, position 7, "fgh"`)
@@ -373,8 +374,8 @@ func TestAnEditKeepsWhatTheCacheHas(t *testing.T) {
 	for _, test := range []struct {
 		name       string
 		c          session.Command
-		sizes      []int // of the steps that take the edited text in
-		at         int   // position of the first of them
+		sizes      []int // tokens of each step that processes the edited text
+		at         int   // position of the first of these steps
 		text       string
 		afterwards string
 	}{
@@ -441,14 +442,14 @@ func TestAnEditKeepsWhatTheCacheHas(t *testing.T) {
 			r.do(session.Command{Kind: session.Run, N: 1})
 			again := fmt.Sprintf("position %d,", r.mirror.State.Position)
 			if !strings.Contains(test.afterwards, again) {
-				t.Errorf("again: %s want %s", again, test.afterwards)
+				t.Errorf("run again: %s, want %s", again, test.afterwards)
 			}
 		})
 	}
 	r := newRig(t, Options{})
 	if err := r.try(context.Background(), session.Command{Kind: session.Edit, Text: "x"}); !errors.Is(err,
 		session.ErrUsage) {
-		t.Errorf("an edit of no text: %v", err)
+		t.Errorf("an edit without a text: %v", err)
 	}
 	r.do(promptOf(5))
 	for name, c := range map[string]session.Command{
@@ -475,7 +476,7 @@ func TestPromptsAreReadInSessionSizedChunks(t *testing.T) {
 	}{{0, 1}, {3, 4}, {1, 10}, {16, 1}} {
 		r.do(session.Command{Kind: session.Chunk, N: test.n})
 		if reply := r.reply(promptOf(10)); reply.Steps != test.want || r.mirror.State.Chunk != test.n {
-			t.Errorf("chunks of %d: %d steps, want %d; the state says %d", test.n, reply.Steps, test.want,
+			t.Errorf("chunks of %d: %d steps, want %d; the state has %d", test.n, reply.Steps, test.want,
 				r.mirror.State.Chunk)
 		}
 	}
@@ -487,12 +488,12 @@ func TestPromptsAreReadInSessionSizedChunks(t *testing.T) {
 	c := promptOf(10)
 	c.Chunks = []int{7}
 	if reply := r.reply(c); reply.Steps != 2 {
-		t.Errorf("a prompt with chunks of its own takes %d steps, want 2", reply.Steps)
+		t.Errorf("a prompt with its own chunks takes %d steps, want 2", reply.Steps)
 	}
 }
 
-// A character may be several tokens: no part of one is told, neither in the prompt nor where what comes out
-// ends a character that the prompt began.
+// A character may span several tokens. It is shown only when it is complete, in the prompt and also if
+// generated tokens complete a character that the prompt began.
 func TestCharactersOfAPromptComeWhole(t *testing.T) {
 	r := newRig(t, Options{})
 	out := []byte("aüb€c")
@@ -516,7 +517,7 @@ func TestCharactersOfAPromptComeWhole(t *testing.T) {
 	r.wantStand(`step 2, position 6, "€"`)
 }
 
-// Where the time went before the first step: every phase once, in its order.
+// The trace has the time of each phase of opening, in order.
 func TestOpeningIsSplitIntoItsPhases(t *testing.T) {
 	r := newRig(t, Options{})
 	var phases []string

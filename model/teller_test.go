@@ -8,8 +8,8 @@ import (
 	"gpuscope/session"
 )
 
-// Events wait until it is known what their steps took, and then go as one: a step that settles many waits for
-// no room, however slow the reader is. They come in the order in which they were told.
+// Events of a step wait until the step's times are known, and are then sent in one batch, in order. Sending
+// the batch does not wait for a slow reader.
 func TestEventsThatWereHeldGoAsOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stream, settled := session.NewStream(make(chan struct{}), 0), false
@@ -23,7 +23,7 @@ func TestEventsThatWereHeldGoAsOne(t *testing.T) {
 		}
 		synctest.Wait()
 		if len(told.todo) > 0 {
-			t.Error("events of steps that have not settled are on their way")
+			t.Error("events were sent before their steps settled")
 		}
 		settled = true
 		done := false
@@ -33,14 +33,14 @@ func TestEventsThatWereHeldGoAsOne(t *testing.T) {
 			told.end()
 		}()
 		if synctest.Wait(); !done {
-			t.Error("the step that settled them waits for the reader")
+			t.Error("the step that settled the events waits for the reader")
 		}
 		var got, want []int
 		for e := range stream.Events() {
 			got, want = append(got, e.Progress.Done), append(want, len(want))
 		}
 		if len(got) != held+1 || !slices.Equal(got, want) {
-			t.Errorf("told %v", got)
+			t.Errorf("received %v", got)
 		}
 	})
 }

@@ -36,7 +36,7 @@ func TestTextEndsWithTheContext(t *testing.T) {
 		t.Errorf("a step back: position %d, ended %v", st.Position, st.Ended)
 	}
 	r.do(session.Command{Kind: session.Next})
-	r.do(promptOf(tinyContext)) // a prompt may fill it
+	r.do(promptOf(tinyContext)) // a prompt may fill the context
 	if st := r.mirror.State; st.Position != tinyContext || !st.Ended || len(r.mirror.Text.Given) != 1 {
 		t.Errorf("a prompt that fills the context: position %d, ended %v", st.Position, st.Ended)
 	}
@@ -72,16 +72,16 @@ func TestTextStartsWithTheFilesToken(t *testing.T) {
 	r := newRig(t, Options{})
 	r.do(session.Command{Kind: session.Prompt, Text: "Hi"})
 	if got := r.mirror.Trace.Steps[0].Tokens; !slices.Equal(got, []int{tinyEnd, 'H', 'i'}) {
-		t.Errorf("a text became %v", got)
+		t.Errorf("a text was encoded as %v", got)
 	}
 	r.do(session.Command{Kind: session.Prompt, Tokens: []int{'H', 'i'}})
 	if got := r.mirror.Trace.Steps[1].Tokens; !slices.Equal(got, []int{'H', 'i'}) {
-		t.Errorf("ids became %v", got)
+		t.Errorf("ids were encoded as %v", got)
 	}
 	plain := newRigOn(t, Options{}, withoutBOS(), fake.Options{})
 	plain.do(session.Command{Kind: session.Prompt, Text: "Hi"})
 	if got := plain.mirror.Trace.Steps[0].Tokens; !slices.Equal(got, []int{'H', 'i'}) {
-		t.Errorf("a text of a file that wants no token before it became %v", got)
+		t.Errorf("a text for a file without BOS was encoded as %v", got)
 	}
 }
 
@@ -98,7 +98,7 @@ func TestCharactersComeWhole(t *testing.T) {
 	if d := cmp.Diff([]string{"a", "", "é", "", "", "€", "b"}, texts); d != "" {
 		t.Error(d)
 	}
-	for range 3 { // into the middle of the last character
+	for range 3 { // step back into the middle of the last character
 		r.do(session.Command{Kind: session.Previous})
 	}
 	r.wantStand(`step 3, position 4, "aé"`)
@@ -106,7 +106,7 @@ func TestCharactersComeWhole(t *testing.T) {
 	r.wantStand(`step 9, position 7, "aé€b"`)
 }
 
-// A token that comes out at the last position has no place to go in, and is given all the same.
+// A token that is generated at the last position does not fit into the context, but is still returned.
 func TestLastPositionOfTheContextGivesAToken(t *testing.T) {
 	r := newRig(t, Options{TopLogits: 2})
 	c := promptOf(tinyContext)
@@ -118,7 +118,7 @@ func TestLastPositionOfTheContextGivesAToken(t *testing.T) {
 	}
 	if err := r.try(context.Background(), session.Command{Kind: session.Next}); !errors.Is(err,
 		session.ErrUsage) {
-		t.Errorf("a step behind the last position: %v", err)
+		t.Errorf("a step after the last position: %v", err)
 	}
 	c = promptOf(tinyContext - 4)
 	c.N = 5
@@ -129,12 +129,12 @@ func TestLastPositionOfTheContextGivesAToken(t *testing.T) {
 	}
 }
 
-// Bytes that begin a character and do not end it are in no token's text, and are told all the same.
+// The bytes of an incomplete character are in no token's text, but the state reports them.
 func TestUnfinishedCharacterIsReported(t *testing.T) {
 	r := newRig(t, Options{})
 	bytes := []byte("é€")
 	r.token = func(position int, tokens []int) int { return int(bytes[(position+len(tokens))%len(bytes)]) }
-	for n, want := range []string{"", "\xe2", "\xe2\x82", ""} { // the text begins at byte 1 of é
+	for n, want := range []string{"", "\xe2", "\xe2\x82", ""} { // the text starts at byte 1 of é
 		r.do(session.Command{Kind: session.Reset})
 		r.do(promptOf(1))
 		if n > 0 {
@@ -146,7 +146,7 @@ func TestUnfinishedCharacterIsReported(t *testing.T) {
 	}
 	r.do(session.Command{Kind: session.Previous})
 	if got := r.mirror.State.Unfinished; got != "\xe2\x82" {
-		t.Errorf("a step back %q is unfinished", got)
+		t.Errorf("after a step back %q is unfinished", got)
 	}
 }
 
@@ -198,8 +198,8 @@ func TestCandidatesCarryTheirText(t *testing.T) {
 	}
 }
 
-// Of logits that are no numbers no token follows: the step is told with what there is, the text ends, and it
-// is an error that says where.
+// No token can follow logits that are not finite. The step is still reported, the text ends, and the error
+// names the location.
 func TestNaNLogitsEndTheTextWithMessage(t *testing.T) {
 	golden := wordingtest.New(t)
 	for _, candidates := range []int{0, 3} {
@@ -265,7 +265,7 @@ func TestAModelTakesTheVocabularyOfAnotherFile(t *testing.T) {
 	}
 	for _, path := range []string{"none.json", broken} {
 		if _, err := Read(Options{Tokenizer: path}); err == nil {
-			t.Errorf("%s passes", path)
+			t.Errorf("%s was accepted", path)
 		}
 	}
 }

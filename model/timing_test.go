@@ -90,7 +90,7 @@ func TestTimingLevelIsTheSteps(t *testing.T) {
 	without := newRigOn(t, Options{Timing: engine.TimingDispatch}, tiny(), fake.Options{NoTimestamps: true})
 	without.do(promptOf(5))
 	if got := without.mirror.State.Timing; got != "off" {
-		t.Errorf("a device without timestamps is timed at %s", got)
+		t.Errorf("a device without timestamps has timing level %s", got)
 	}
 	for _, c := range []session.Command{
 		{Kind: session.Timing, Level: "step"},
@@ -135,7 +135,7 @@ func TestBlockTimingCoversEachPartOfALayer(t *testing.T) {
 	}
 }
 
-// The next step cannot begin before the token of this one is known, so the time to find it is the step's.
+// The next step cannot start before the token of this one is known, so the step's time includes sampling.
 func TestWallTimeOfAStepIncludesSampling(t *testing.T) {
 	const takes = 20 * time.Millisecond
 	r := newRig(t, Options{})
@@ -158,7 +158,7 @@ func TestWallTimeOfAStepIncludesSampling(t *testing.T) {
 		total, _ := c.TotalNS.NS()
 		sample, sampled := c.SampleNS.NS()
 		if gives := i == 1; gives != sampled || gives && sample < takes.Nanoseconds() {
-			t.Errorf("step %d took %d ns to find its token (%v)", i, sample, sampled)
+			t.Errorf("step %d took %d ns to sample (%v)", i, sample, sampled)
 		}
 		if total < sum {
 			t.Errorf("step %d took %d ns, its parts %d", i, total, sum)

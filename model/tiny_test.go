@@ -24,25 +24,25 @@ import (
 const (
 	tinyDim, tinyHeads, tinyKVHeads, tinyHeadDim = 64, 2, 1, 32
 	tinyFFN, tinyLayers, tinyContext             = 96, 2, 64
-	tinyVocab                                    = 256 + 1 // a token for each byte, and the end
+	tinyVocab                                    = 256 + 1 // one token per byte, and the end token
 	tinyEnd                                      = 256
 )
 
-// tiny is a model file of random weights whose tokens are bytes. Its tokenizer says that texts start with the
-// end token.
+// tiny returns a model file with random weights whose tokens are bytes. Its tokenizer adds the end token
+// before each text.
 func tiny() *gguftest.Builder { return tinyOf(&arch.Llama) }
 
-// ggufArchitectures are the architectures that GGUF files may be of.
+// ggufArchitectures returns the architectures that GGUF files can have.
 func ggufArchitectures() []*arch.Architecture {
 	return slices.DeleteFunc(slices.Clone(arch.Architectures), func(a *arch.Architecture) bool {
 		return a.Gguf.Names == nil
 	})
 }
 
-// tinyOf is tiny with the layers of an architecture.
+// tinyOf is like tiny, with the layers of the given architecture.
 func tinyOf(a *arch.Architecture) *gguftest.Builder { return tinyWide(a, tinyFFN) }
 
-// tinyWide is tinyOf with MLPs of ffn rows.
+// tinyWide is like tinyOf, with MLPs of ffn rows.
 func tinyWide(a *arch.Architecture, ffn int) *gguftest.Builder {
 	b := gguftest.New()
 	for key, value := range map[string]any{
@@ -116,7 +116,7 @@ func tinyWide(a *arch.Architecture, ffn int) *gguftest.Builder {
 	return b
 }
 
-// write puts a file into a folder of the test and returns its path.
+// write writes a file into a temporary folder and returns its path.
 func write(t testing.TB, data []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tiny.gguf")
@@ -126,7 +126,7 @@ func write(t testing.TB, data []byte) string {
 	return path
 }
 
-// inFolder is the message of an error, with DIR in place of the path of a temporary folder.
+// inFolder returns the message of an error, with DIR in place of the path of a temporary folder.
 func inFolder(err error, dir string) string {
 	if err == nil {
 		return "no error"
@@ -134,27 +134,28 @@ func inFolder(err error, dir string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(err.Error(), dir, "DIR"), `DIR\`, "DIR/")
 }
 
-// rig is a session on the tiny model and a fake device. What the device gives as the next token is the
-// test's.
+// rig is a session on the tiny model and a fake device. The test determines the tokens that the device
+// returns.
 type rig struct {
 	t   *testing.T
 	s   *live
 	dev *fake.Device
-	// token is what a step gives from its position and tokens. Called on the session's goroutine.
+	// token returns the next token, given the position and tokens of a step. It is called on the session's
+	// goroutine.
 	token func(position int, tokens []int) int
-	logit float32 // of it, and of all candidates
+	logit float32 // logit of the token and of all candidates
 
 	mirror session.Mirror
-	events []session.Event // since the last command
+	events []session.Event // received since the last command
 	sync   chan chan struct{}
 	done   chan struct{}
 }
 
-// letters is the rig's token unless the test sets another: the letter that stands for the position after the
-// step, so that a step at a position gives the same whenever it is made.
+// letters is the default of rig.token. It returns the letter for the position after the step, so a step at
+// the same position always gives the same token.
 func letters(position int, tokens []int) int { return 'a' + (position+len(tokens))%26 }
 
-// normsRun are the rules of fusion but those that take in norms, or gate and up.
+// normsRun lists the fusion rules, without those that fuse norms or merge gate and up.
 const normsRun = "residual,rope_attention,rope,gelu_mul,silu_mul"
 
 func newRig(t *testing.T, o Options) *rig {
@@ -167,7 +168,8 @@ func newRigOn(t *testing.T, o Options, file *gguftest.Builder, device fake.Optio
 	return newRigAt(t, o, file, device, session.Mirror{})
 }
 
-// newRigAt is a rig whose events a mirror takes in that may have seen another's.
+// newRigAt returns a rig that applies its events to an existing mirror, which may have followed another
+// session.
 func newRigAt(t *testing.T, o Options, file *gguftest.Builder, device fake.Options, m session.Mirror) *rig {
 	t.Helper()
 	driver := &fake.Driver{All: []fake.Options{device}}
@@ -185,13 +187,13 @@ func newRigAt(t *testing.T, o Options, file *gguftest.Builder, device fake.Optio
 	return r
 }
 
-// read is the device's answer to a readback: the ids of the candidates are the first of the outputs. Behind
-// the test's token come those that follow it in the vocabulary.
+// read fakes a readback of the outputs. The candidates are the test's token and the tokens that follow it in
+// the vocabulary.
 func (r *rig) read(label string, offset uint64, dst []byte) {
 	if label != "outputs" {
 		return
 	}
-	if offset != 0 { // of the values; what comes behind them does not matter
+	if offset != 0 { // the logits; any data after them is ignored
 		for i := range len(dst) / 4 {
 			binary.LittleEndian.PutUint32(dst[4*i:], math.Float32bits(r.logit))
 		}
@@ -208,7 +210,7 @@ func (r *rig) read(label string, offset uint64, dst []byte) {
 	}
 }
 
-// drain takes events in until the session ends, and all that are there when it is asked to wait.
+// drain applies events until the session ends. If wait asks, it applies all pending events and answers.
 func (r *rig) drain() {
 	defer close(r.done)
 	events := r.s.Events()
@@ -235,7 +237,7 @@ func (r *rig) drain() {
 	}
 }
 
-// take holds the mirror, which follows the steps, against where the session says that it stands.
+// take applies an event and checks the mirror's position against the state that the session reports.
 func (r *rig) take(e session.Event) {
 	if s := e.State; s != nil && !s.Running && r.mirror.State.Running {
 		got := r.mirror.State
@@ -250,7 +252,7 @@ func (r *rig) take(e session.Event) {
 	r.events = append(r.events, e)
 }
 
-// wait returns when the events of the commands that have returned are taken in.
+// wait returns after the events of all finished commands are applied.
 func (r *rig) wait() {
 	answer := make(chan struct{})
 	select {
@@ -260,7 +262,7 @@ func (r *rig) wait() {
 	}
 }
 
-// try runs a command.
+// try runs a command and returns its error.
 func (r *rig) try(ctx context.Context, c session.Command) error {
 	r.wait()
 	r.events = nil
@@ -277,7 +279,7 @@ func (r *rig) do(c session.Command) {
 	}
 }
 
-// stand is where the session stands, to compare.
+// stand describes the session's step, position and text, for comparison.
 func (r *rig) stand() string {
 	st := r.mirror.State
 	var text string
@@ -294,14 +296,14 @@ func (r *rig) wantStand(want string) {
 	}
 }
 
-// close ends the session and looks at what it leaves behind.
+// close ends the session, checks its trace, and checks that nothing was leaked or misused on the device.
 func (r *rig) close() {
 	if err := r.s.Close(); err != nil {
 		r.t.Error(err)
 	}
 	<-r.done
 	if err := r.mirror.Trace.Check(); err != nil {
-		r.t.Errorf("the trace does not hang together: %v", err)
+		r.t.Errorf("the trace is inconsistent: %v", err)
 	}
 	if what := unexplained(r.mirror.Trace); what != "" {
 		r.t.Error(what)
@@ -314,7 +316,7 @@ func (r *rig) close() {
 	}
 }
 
-// ids is a prompt of n tokens.
+// ids returns a prompt of n tokens.
 func ids(n int) []int {
 	list := make([]int, n)
 	for i := range list {

@@ -14,7 +14,7 @@ import (
 	"gpuscope/trace"
 )
 
-// opNamed is an operator of the session's graph.
+// opNamed returns the id of an operator of the session's graph.
 func (r *rig) opNamed(name string) *trace.OpID {
 	ops := r.mirror.Trace.Graph.Ops
 	i := slices.IndexFunc(ops, func(o trace.Op) bool { return o.Name == name })
@@ -24,8 +24,8 @@ func (r *rig) opNamed(name string) *trace.OpID {
 	return &ops[i].ID
 }
 
-// Each route takes what its grid takes on the scripted device, and the plan's is the one that the forecast
-// has; the session stands and goes on as if nothing had been.
+// Timing an operator measures each route, with durations scripted by grid size. Only the route in the
+// forecast is marked as planned. Afterwards the session is unchanged and can continue.
 func TestAnOperatorIsTimedOnEachRoute(t *testing.T) {
 	r := newRig(t, Options{Timing: engine.TimingDispatch})
 	r.dev.Duration = func(kernel string, x, y, z uint32) int64 {
@@ -62,14 +62,14 @@ func TestAnOperatorIsTimedOnEachRoute(t *testing.T) {
 			}
 		}
 		if planned != 1 {
-			t.Errorf("at %d tokens %d routes are the plan's", m, planned)
+			t.Errorf("at %d tokens %d routes are marked as planned", m, planned)
 		}
 	}
 	r.do(session.Command{Kind: session.Repeat, N: 1})
 	after := r.step().Dispatches
 	for i := range before {
 		if before[i].Plan != after[i].Plan {
-			t.Fatalf("dispatch %d has another plan after its operator was timed", i)
+			t.Fatalf("dispatch %d has a different plan after its operator was timed", i)
 		}
 	}
 	r.do(session.Command{Kind: session.Next})
@@ -117,8 +117,8 @@ func TestImpossibleOperatorTimingIsRefused(t *testing.T) {
 	}
 }
 
-// Timing an operator runs it on whatever lies in memory, also one that writes the caches: afterwards State is
-// what it was, and the same step gives the same logits.
+// Timing an operator, even one that writes the caches, runs it on arbitrary memory contents. Afterwards State
+// must be unchanged, and the same step must give the same logits.
 func TestTimingAnOperatorLeavesTheDeviceCaches(t *testing.T) {
 	r := onDevice(t, Options{Context: 64, MaxChunk: 16})
 	x, net := r.Exec, r.Net
@@ -161,9 +161,9 @@ func TestTimingAnOperatorLeavesTheDeviceCaches(t *testing.T) {
 		}
 	}
 	if after := state(); !slices.EqualFunc(caches, after, bytes.Equal) {
-		t.Error("the caches are not what they were")
+		t.Error("the caches have changed")
 	}
 	if again := step(7, 12); !bytes.Equal(logits, again) {
-		t.Error("the same step gives other logits")
+		t.Error("the same step gives different logits")
 	}
 }

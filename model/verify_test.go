@@ -22,7 +22,7 @@ import (
 	"gpuscope/trace"
 )
 
-// gapsOf are those of a step, by the names of their dispatches.
+// gapsOf returns the errors of a step by the names of their dispatches.
 func gapsOf(s *live, tr *trace.Trace, step int) map[string]*trace.NumericError {
 	gaps := map[string]*trace.NumericError{}
 	for _, d := range tr.Steps[step].Dispatches {
@@ -33,7 +33,8 @@ func gapsOf(s *live, tr *trace.Trace, step int) map[string]*trace.NumericError {
 	return gaps
 }
 
-// The reference run goes over steps that the device took in other pieces, over texts, and back.
+// The reference run follows a text that the device processed in different chunks, that was edited, and that
+// was stepped back.
 func TestTheReferenceRunFollowsTheText(t *testing.T) {
 	s, end := deviceSession(t, Options{Path: write(t, tiny().Bytes()), IgnoreEOS: true, HalfKV: true})
 	do := func(c session.Command) {
@@ -45,8 +46,8 @@ func TestTheReferenceRunFollowsTheText(t *testing.T) {
 	step := func(i int) *int { return &i }
 	do(session.Command{Kind: session.Prompt, Tokens: ids(9), Chunks: []int{5, 1}})
 	do(session.Command{Kind: session.Run, N: 3})
-	do(session.Command{Kind: session.Verify})                // the last, at position 11
-	do(session.Command{Kind: session.Verify, Step: step(1)}) // of the prompt
+	do(session.Command{Kind: session.Verify})                // the last step, at position 11
+	do(session.Command{Kind: session.Verify, Step: step(1)}) // a step of the prompt
 	do(session.Command{Kind: session.Edit, N: 4, Tokens: []int{'x', 'y'}})
 	do(session.Command{Kind: session.Verify})
 	one := []trace.Part{{Dispatches: []trace.DispatchID{3}}}
@@ -54,29 +55,30 @@ func TestTheReferenceRunFollowsTheText(t *testing.T) {
 	tr := end()
 	said := tr.Events[len(tr.Events)-1].Text
 	if !strings.HasPrefix(said, "dispatch 3 (") || !strings.Contains(said, ") is within its tolerance") {
-		t.Errorf("of one dispatch: %s", said)
+		t.Errorf("after verifying one dispatch: %s", said)
 	}
 	for _, i := range []int{1, 7, 8} {
 		gaps := gapsOf(s, tr, i)
 		if len(gaps) < 20 {
-			t.Fatalf("step %d: %d gaps", i, len(gaps))
+			t.Fatalf("step %d: %d dispatches were compared", i, len(gaps))
 		}
 		for name, g := range gaps {
 			far := float64(g.MaxAbs)
 			if g.Run != nil {
 				far = float64(g.Run.MaxAbs)
 			}
-			if !(g.Share <= 1) || far > 2e-2 || g.NotFinite > 0 { // halves in the cache
-				t.Errorf("step %d: %s %+v, of the run %+v", i, name, *g, g.Run)
+			if !(g.Share <= 1) || far > 2e-2 || g.NotFinite > 0 { // the cache is f16
+				t.Errorf("step %d: %s has error %+v, along the reference run %+v", i, name, *g, g.Run)
 			}
 		}
 	}
 	if got := gapsOf(s, tr, 2); len(got) > 0 {
-		t.Errorf("step 2 has %d gaps, nobody asked", len(got))
+		t.Errorf("step 2 has %d errors, although it was not verified", len(got))
 	}
 }
 
-// What writes scratch memory for the next dispatch of its operator is held to nothing, and that is said.
+// A dispatch that only writes scratch memory for the next dispatch of its operator has no reference. The
+// report counts it as not checked.
 func TestUncheckedDispatchesAreCounted(t *testing.T) {
 	routes := map[string]string{"sdpa_with_kv_cache": "materialized"}
 	s, end := deviceSession(t, Options{Path: write(t, tiny().Bytes()), Routes: routes})
@@ -111,7 +113,7 @@ func TestUncheckedDispatchesAreCounted(t *testing.T) {
 	}
 }
 
-// countdown is a context that is cancelled when it has been asked n times.
+// countdown is a context that is cancelled after n calls of Err.
 type countdown struct {
 	context.Context
 	n int
@@ -124,9 +126,10 @@ func (c *countdown) Err() error {
 	return nil
 }
 
-// Of a run that breaks off what it came to is told, and nothing of the dispatches that it did not come to.
+// An interrupted verification reports the results so far, and nothing about the dispatches that it did not
+// reach.
 func TestInterruptedVerificationReportsItsResults(t *testing.T) {
-	routes := map[string]string{"sdpa_with_kv_cache": "materialized"} // not all have a result of their own
+	routes := map[string]string{"sdpa_with_kv_cache": "materialized"} // not all dispatches have a reference
 	s, end := deviceSession(t, Options{Path: write(t, tiny().Bytes()), Routes: routes})
 	ctx := t.Context()
 	if _, err := s.Do(ctx, session.Command{Kind: session.Prompt, Tokens: ids(5)}); err != nil {
@@ -142,7 +145,7 @@ func TestInterruptedVerificationReportsItsResults(t *testing.T) {
 	tr := end()
 	held := len(gapsOf(s, tr, 0))
 	if all := len(tr.Steps[0].Dispatches); held < 5 || held > all-5 {
-		t.Errorf("%d of %d dispatches were held to their reference", held, all)
+		t.Errorf("%d of %d dispatches were compared with their reference", held, all)
 	}
 	want := fmt.Sprintf("%d dispatches are within their tolerance", held)
 	if said := tr.Events[len(tr.Events)-1]; said.Kind != "verify" || said.Text != want {
@@ -150,8 +153,8 @@ func TestInterruptedVerificationReportsItsResults(t *testing.T) {
 	}
 }
 
-// Numbers that are none in the weights are no fault of a kernel: its reference has them too. The step that
-// gives no token is verified all the same.
+// NaN in the weights is not a kernel's fault, because its reference computes NaN too. The step can be
+// verified although it gave no token.
 func TestNaNInWeightsIsLocated(t *testing.T) {
 	file := tiny()
 	file.Change("blk.1.ffn_norm.weight", func(data []byte) {
@@ -173,7 +176,7 @@ func TestNaNInWeightsIsLocated(t *testing.T) {
 			continue
 		}
 		if name != "layers.1.attn.o+add" || d.Error.NotFinite != 1 || !(d.Error.Share <= 1) {
-			t.Errorf("the first is %s: %+v", name, *d.Error)
+			t.Errorf("the first dispatch with NaN is %s: %+v", name, *d.Error)
 		}
 		break
 	}
@@ -182,7 +185,8 @@ func TestNaNInWeightsIsLocated(t *testing.T) {
 	}
 }
 
-// Of a step that is too large samples are compared: each is what the whole reference says.
+// If a step is too large, only samples of its elements are compared. Each sample must be within tolerance as
+// with a full comparison.
 func TestSamplesAreWithinToleranceAsAllElementsAre(t *testing.T) {
 	r := onDevice(t, Options{})
 	s := &live{runner: r, watch: newWatch(r.Net.Graph.Describe())}
@@ -206,11 +210,12 @@ func TestSamplesAreWithinToleranceAsAllElementsAre(t *testing.T) {
 		}
 	}
 	if len(v.gaps) < 60 || sampled < 40 {
-		t.Errorf("%d gaps, %d of samples", len(v.gaps), sampled)
+		t.Errorf("%d dispatches were compared, %d by samples", len(v.gaps), sampled)
 	}
 }
 
-// What a step leaves in place of a value is what is held to account, whatever the step before it left.
+// Attention can end in different routes, some of which write splits in place of the result. Each is compared
+// with its own reference, whatever the previous step wrote.
 func TestEachWayThatAttentionEndsIsWithinTolerance(t *testing.T) {
 	for _, a := range []*arch.Architecture{&arch.Llama, &arch.Gemma3} {
 		file := tinyWide(a, 128)
@@ -233,7 +238,8 @@ func TestEachWayThatAttentionEndsIsWithinTolerance(t *testing.T) {
 					t.Fatalf("%s, %d tokens at %d: %v", a.Name, tokens, position, err)
 				}
 				if len(v.gaps) < 8 {
-					t.Errorf("%s, %d tokens at %d: %d gaps", a.Name, tokens, position, len(v.gaps))
+					t.Errorf("%s, %d tokens at %d: %d dispatches were compared", a.Name, tokens, position,
+						len(v.gaps))
 				}
 				for _, g := range v.gaps {
 					if !(g.Gap.Share <= 1) {
@@ -267,8 +273,8 @@ func TestSamplesAreReproducibleAndReachBothEnds(t *testing.T) {
 	}
 }
 
-// What an operator leaves and another makes is held to the reference of the first, as a result of the
-// dispatch that made it.
+// A deferred sum is compared with the reference of its own operator, and counts as a result of the dispatch
+// that computes it.
 func TestWhatAnotherMakesIsHeldToItsReference(t *testing.T) {
 	path, _ := architectureFile(t, "gemma3")
 	s, end := deviceSession(t, Options{Path: path, IgnoreEOS: true})
@@ -287,7 +293,7 @@ func TestWhatAnotherMakesIsHeldToItsReference(t *testing.T) {
 	i := slices.IndexFunc(s.watch.graph.Ops, func(o trace.Op) bool { return o.Name == sum })
 	w := newVerification(s, turn, nil).byOp[i]
 	if !w.compare || !w.runs || s.watch.name(w.last) != maker {
-		t.Errorf("%s: %+v of %s, want it compared", sum, w, s.watch.name(w.last))
+		t.Errorf("%s: %+v computed by %s, want it compared", sum, w, s.watch.name(w.last))
 	}
 	tr := end()
 	if said := tr.Events[len(tr.Events)-1].Text; !strings.Contains(said, "are within their tolerance") {
@@ -295,17 +301,17 @@ func TestWhatAnotherMakesIsHeldToItsReference(t *testing.T) {
 	}
 	gaps := gapsOf(s, tr, len(tr.Steps)-1)
 	if gaps[sum] != nil || gaps[maker] == nil {
-		t.Errorf("gaps of %s and %s: %+v and %+v", sum, maker, gaps[sum], gaps[maker])
+		t.Errorf("errors of %s and %s: %+v and %+v", sum, maker, gaps[sum], gaps[maker])
 	}
 }
 
-// Products that take a sum in are held to what the step gave them: who made the one before it wrong is blamed
-// alone, though all sums behind are of that.
+// A product that computes a deferred sum is compared with a reference that uses the step's actual inputs.
+// Only the operator that computes a wrong sum is blamed, although all later sums depend on it.
 func TestWrongSumBlamesOnlyItsOperator(t *testing.T) {
 	path, _ := architectureFile(t, "gemma3")
 	s, end := deviceSession(t, Options{Path: path, IgnoreEOS: true})
 	g := s.runner.Net.Graph.Describe()
-	const first = "layers.0.mlp.gate" // has a kernel of its own: the embedding is not spread
+	const first = "layers.0.mlp.gate" // has a separate kernel, because the embedding is not interleaved
 	op := slices.IndexFunc(g.Ops, func(o trace.Op) bool { return o.Name == first })
 	slot := slices.IndexFunc(g.Dispatches, func(d trace.Dispatch) bool { return int(d.Op) == op })
 	kernels := g.Dispatches[slot].Kernels
@@ -321,7 +327,7 @@ func TestWrongSumBlamesOnlyItsOperator(t *testing.T) {
 	}
 }
 
-// verifyWith verifies a step of one token that ran another text of a kernel, behind one that did not.
+// verifyWith verifies a decode step that ran with an edited kernel, after a step with the original kernel.
 func verifyWith(t *testing.T, s *live, kernel, text string) {
 	t.Helper()
 	for _, c := range []session.Command{
@@ -337,7 +343,8 @@ func verifyWith(t *testing.T, s *live, kernel, text string) {
 	}
 }
 
-// A product is held to what the step gave it, by whichever kernel that came: a wrong one is blamed alone.
+// A product is compared using the step's actual inputs, whichever kernel computed them. Only the wrong kernel
+// is blamed.
 func TestStaticModeBlamesOnlyTheWrongKernel(t *testing.T) {
 	file := tinyWide(&arch.Llama, 128)
 	file.Set("llama.context_length", 2100)
@@ -345,7 +352,7 @@ func TestStaticModeBlamesOnlyTheWrongKernel(t *testing.T) {
 	o.Live.Static = true
 	s, end := deviceSession(t, o)
 	g := s.runner.Net.Graph.Describe()
-	const kernel = "sdpa_fd_reduce.2" // gives attention as it is, not spread
+	const kernel = "sdpa_fd_reduce.2" // writes attention in row-major layout, not interleaved
 	wrong := kernelText(t, &g, kernel, "= o / total", "= 1.3 * o / total")
 	verifyWith(t, s, kernel, wrong)
 	tr := end()
@@ -356,12 +363,12 @@ func TestStaticModeBlamesOnlyTheWrongKernel(t *testing.T) {
 		}
 	}
 	if gaps["layers.0.attn.rope+sdpa.fd_reduce"] == nil {
-		t.Errorf("no gap of what is wrong: %v", slices.Sorted(maps.Keys(gaps)))
+		t.Errorf("the wrong kernel has no error; compared were %v", slices.Sorted(maps.Keys(gaps)))
 	}
 }
 
-// The step's error, the gap of the verification and the numbers of the value name one place for one NaN, in
-// whichever order the value lies in memory, and the first of several.
+// For one NaN, the step's error, the verification and the inspected value report the same index, whatever the
+// value's memory layout. For several NaNs they report the first.
 func TestOneNaNHasOneIndex(t *testing.T) {
 	for _, nans := range [][]int{{5}, {40, 17, 5}} {
 		s, end := deviceSession(t, Options{
@@ -404,14 +411,14 @@ func TestOneNaNHasOneIndex(t *testing.T) {
 			}
 		}
 		if gap == nil || gap.NotFinite != len(nans) || failed == nil {
-			t.Fatalf("%v: gap %+v, error %v", nans, gap, failed)
+			t.Fatalf("%v: numeric error %+v, error of the step %v", nans, gap, failed)
 		}
 		if s.runner.Net.Graph.Value(*gap.Value).Column == nil {
-			t.Fatal("the value lies in its own order")
+			t.Fatal("the value is not interleaved")
 		}
 		want := slices.Min(nans)
 		if gap.Element != want || !strings.Contains(failed.Error(), fmt.Sprintf("element %d of", want)) {
-			t.Errorf("%v: element %d in the gap, want %d; %v", nans, gap.Element, want, failed)
+			t.Errorf("%v: element %d in the numeric error, want %d; %v", nans, gap.Element, want, failed)
 		}
 	}
 }

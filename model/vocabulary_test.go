@@ -20,7 +20,7 @@ import (
 	"gpuscope/trace"
 )
 
-// readModel reads a model.
+// readModel reads a model and closes it at the end of the test.
 func readModel(t *testing.T, o Options) *Model {
 	t.Helper()
 	m, err := Read(o)
@@ -31,7 +31,8 @@ func readModel(t *testing.T, o Options) *Model {
 	return m
 }
 
-// readShared is a model of the shared cases, with the number of warnings that it is to give.
+// readShared reads a model of the shared cases. It checks the number of warnings, and that token ids can be
+// used.
 func readShared(t *testing.T, name string, warnings int) *Model {
 	t.Helper()
 	m := readModel(t, Options{Path: sharedCase(t, name)})
@@ -44,7 +45,7 @@ func readShared(t *testing.T, name string, warnings int) *Model {
 	return m
 }
 
-// wantPrompt holds the ids of a text.
+// wantPrompt checks the ids of a text.
 func wantPrompt(t *testing.T, m *Model, text string, want ...int) {
 	t.Helper()
 	got, err := m.prompt(session.Command{Text: text})
@@ -53,7 +54,7 @@ func wantPrompt(t *testing.T, m *Model, text string, want ...int) {
 	}
 }
 
-// wantOutside holds that a text is refused for a token without a row.
+// wantOutside checks that a command is refused because a token has no row in the embedding.
 func wantOutside(t *testing.T, m *Model, c session.Command, want OutsideError) {
 	t.Helper()
 	_, err := m.prompt(c)
@@ -97,7 +98,7 @@ func TestListOfEndTokensIsTaken(t *testing.T) {
 	}
 }
 
-// given runs a prompt on the device and gives the tokens that came out.
+// given runs a prompt on the device and returns the generated tokens.
 func given(t *testing.T, path string, prompt session.Command, n int) (ids []int) {
 	t.Helper()
 	r := openOn(t, gputest.Open(t), Options{Path: path})
@@ -139,7 +140,7 @@ func TestEndTokensOfGGUFAreKnownByName(t *testing.T) {
 	}
 }
 
-// soundFolder is a model of Hugging Face, with the content of the files of its vocabulary.
+// soundFolder returns a valid Hugging Face folder and the contents of its vocabulary files.
 func soundFolder(t *testing.T) (dir string, files map[string]map[string]any) {
 	t.Helper()
 	f := newTinyFolder()
@@ -164,15 +165,15 @@ func soundFolder(t *testing.T) (dir string, files map[string]map[string]any) {
 	}
 }
 
-// remains is what a defect of a vocabulary leaves of a model beside token ids.
+// remains describes what still works if a model's vocabulary has a defect. Token ids always work.
 type remains struct {
-	text     bool  // "ab" is encoded
-	prompt   []int // then
+	text     bool  // whether the text "ab" can be encoded
+	prompt   []int // ids of "ab", if it can be encoded
 	warnings bool
 	ends     []int // ids that end a text
 }
 
-// holdDefect holds what a model whose vocabulary has a defect does. Token ids always run.
+// holdDefect checks how a model with a defective vocabulary behaves. Token ids must always run.
 func holdDefect(t *testing.T, name, path string, want remains) {
 	t.Helper()
 	m, err := Read(Options{Path: path})
@@ -190,19 +191,19 @@ func holdDefect(t *testing.T, name, path string, want remains) {
 	}
 	ids, err = m.prompt(session.Command{Text: "ab"})
 	if want.text && (err != nil || !slices.Equal(ids.IDs, want.prompt)) {
-		t.Errorf("%s: text is %v, %v, want %v", name, ids.IDs, err, want.prompt)
+		t.Errorf("%s: text gives %v, %v, want %v", name, ids.IDs, err, want.prompt)
 	}
 	_, refused := errors.AsType[*tokenizer.RefusedError](err)
-	none := errors.Is(err, tokenizer.ErrNoVocabulary) // which is no defect
+	none := errors.Is(err, tokenizer.ErrNoVocabulary) // a missing vocabulary is not a defect
 	if !want.text && (refused != want.warnings || none == refused || !errors.Is(err, session.ErrUsage)) {
-		t.Errorf("%s: text is %v, %v, want a refusal", name, ids.IDs, err)
+		t.Errorf("%s: text gives %v, %v, want a refusal", name, ids.IDs, err)
 	}
 	if _, err := m.render(nil); err == nil {
-		t.Errorf("%s: it has a chat template", name)
+		t.Errorf("%s: the model has a chat template", name)
 	}
 	if got := m.Warnings(); want.warnings != (len(got) > 0) ||
 		slices.ContainsFunc(got, func(w string) bool { return strings.Contains(w, "\n") || len(w) > 500 }) {
-		t.Errorf("%s: warnings %q, want some: %v", name, got, want.warnings)
+		t.Errorf("%s: warnings %q, want warnings: %v", name, got, want.warnings)
 	}
 	var ends []int
 	for _, e := range m.tokens.Ends() {
@@ -227,10 +228,10 @@ func TestDefectsOfAFoldersVocabularyLeaveIDs(t *testing.T) {
 	key := func(file, key string, value any) func(string, files) {
 		return func(_ string, f files) { f[file][key] = value }
 	}
-	of := func(name string, value any) func(string, files) { // of the model in tokenizer.json
+	of := func(name string, value any) func(string, files) { // changes the model in tokenizer.json
 		return func(_ string, f files) { f["tokenizer.json"]["model"].(map[string]any)[name] = value }
 	}
-	text := func(name, text string) func(string, files) { // in place of the file
+	text := func(name, text string) func(string, files) { // replaces the file
 		return func(dir string, f files) {
 			delete(f, name)
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -296,7 +297,7 @@ func TestDefectsOfAFoldersVocabularyLeaveIDs(t *testing.T) {
 		"config truncated":  {text(config, `{"bos_token": "<s`), noBOS},
 		"config is a list":  {text(config, `[1]`), noBOS},
 		"map is no JSON":    {text(names, `nope`), warned},
-		"BOS of wrong type": {key(config, "bos_token", 7), warned}, // the older file has it
+		"BOS of wrong type": {key(config, "bos_token", 7), warned}, // the older file has a valid one
 		"BOS a list":        {key(config, "bos_token", []any{"<s>", "</s>"}), warned},
 		"BOS missing": {
 			key(config, "bos_token", "<bos>"), remains{true, []int{5, 4}, true, []int{1}},
@@ -317,7 +318,7 @@ func TestDefectsOfAFoldersVocabularyLeaveIDs(t *testing.T) {
 			delete(f, names)
 		}, warned},
 		// ends
-		"end of wrong type": {key(generation, "eos_token_id", "x"), warned}, // others have it
+		"end of wrong type": {key(generation, "eos_token_id", "x"), warned}, // other files have a valid one
 		"ends partly wrong": {key(generation, "eos_token_id", []any{1, "x", nil}), warned},
 		"end outside": {
 			key(generation, "eos_token_id", []any{1, 9}), remains{true, []int{0, 4}, true, []int{1, 9}},
@@ -367,7 +368,7 @@ func TestDefectsOfAGGUFVocabularyLeaveIDs(t *testing.T) {
 	}
 	const a, b = 'a', 'b'
 	warned := remains{true, []int{tinyEnd, a, b}, true, []int{tinyEnd}}
-	bare := remains{true, []int{a, b}, true, []int{tinyEnd}} // no token has a name that BOS tokens have
+	bare := remains{true, []int{a, b}, true, []int{tinyEnd}} // no token has a usual BOS name
 	refused := remains{warnings: true, ends: []int{tinyEnd}}
 	for name, c := range map[string]struct {
 		change func(*gguftest.Builder)

@@ -16,7 +16,7 @@ import (
 	"gpuscope/ops/weight"
 )
 
-// decoders say what a block of a type stands for, in float64 and in words of their own.
+// decoders decode a block of each type in float64, independently of the code under test.
 var decoders = map[gguf.Type]func(block []byte, out []float64){
 	gguf.F32: func(b []byte, out []float64) {
 		out[0] = float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
@@ -117,7 +117,8 @@ var decoders = map[gguf.Type]func(block []byte, out []float64){
 	},
 }
 
-// fives are the weights of Q5_0 and Q5_1: a word with their fifth bits, then the other four of j and j + 16.
+// fives decodes Q5_0 and Q5_1: first a word with the high bits of all weights, then bytes with the low 4 bits
+// of weights j and j + 16.
 func fives(b []byte) (q [32]int) {
 	for j := range 16 {
 		q[j], q[j+16] = int(b[4+j]&15), int(b[4+j]>>4)
@@ -128,8 +129,8 @@ func fives(b []byte) (q [32]int) {
 	return q
 }
 
-// sixes are the scale and what is taken off in group g of a block of Q4_K and Q5_K: 6 bits of each, the two
-// highest of groups 4 to 7 in the bytes of groups 0 to 3.
+// sixes returns the scale and the minimum of group g in a block of Q4_K and Q5_K. Each has 6 bits. The two
+// highest bits of groups 4 to 7 are stored in the bytes of groups 0 to 3.
 func sixes(b []byte, g int) (scale, zero float64) {
 	q := b[4:16]
 	if g < 4 {
@@ -138,12 +139,12 @@ func sixes(b []byte, g int) (scale, zero float64) {
 	return float64(q[g+4]&15+q[g-4]>>6*16) * halfAt(b), float64(q[g+4]>>4+q[g]>>6*16) * halfAt(b[2:])
 }
 
-// levels are what the weights of IQ4_NL and IQ4_XS stand for.
+// levels are the values that IQ4_NL and IQ4_XS weights index.
 var levels = [16]float64{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
 
 func halfAt(b []byte) float64 { return float64(gguf.Float16(binary.LittleEndian.Uint16(b))) }
 
-// Each type that can be run holds, as the kernels read it, exactly the weights that its blocks stand for.
+// For each supported type, the kernels read exactly the weights that the file's blocks encode.
 func TestMatricesHoldTheFilesWeights(t *testing.T) {
 	const rows, cols = 37, 768
 	random := rand.New(rand.NewPCG(3, 4))
@@ -158,7 +159,7 @@ func TestMatricesHoldTheFilesWeights(t *testing.T) {
 					return
 				}
 			}
-			t.Errorf("decoders has no row for it")
+			t.Errorf("decoders has no entry for this type")
 		})
 	}
 }
@@ -172,7 +173,7 @@ func holdMatrix(t *testing.T, format *weight.Format, typ gguf.Type, decode func(
 		data[i] = byte(random.Uint32())
 	}
 	piece := &format.Pieces[0]
-	for at := 0; at < len(data); at += piece.Bytes { // floats that are finite
+	for at := 0; at < len(data); at += piece.Bytes { // make the floats finite
 		for _, f := range piece.Floats {
 			f.Put(data[at+f.At:], float32(random.NormFloat64()))
 		}
@@ -191,7 +192,7 @@ func holdMatrix(t *testing.T, format *weight.Format, typ gguf.Type, decode func(
 	}
 }
 
-// matrixOf are the elements of a file's matrix m as a graph takes them, quantised where q says so.
+// matrixOf returns the elements of matrix m of a file as a graph reads them, quantized if q is not nil.
 func matrixOf(t *testing.T, b *gguftest.Builder, q *arch.Quantizer, rows, cols int) []float64 {
 	t.Helper()
 	f, err := arch.ParseGGUF(b.Bytes(), "")

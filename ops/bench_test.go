@@ -23,22 +23,23 @@ import (
 	"gpuscope/ops/weight"
 )
 
-// benchDevice is the device of a benchmark whose shapes are a real model's: a software device only does them
-// where GPUSCOPE_LARGE is set.
+// benchDevice opens the device for a benchmark with the shapes of a real model. On a software device it skips
+// the benchmark, unless GPUSCOPE_LARGE is set.
 func benchDevice(b *testing.B) gpu.Device {
 	dev := gputest.Open(b)
 	if dev.Info().Type == gpu.CPU && os.Getenv("GPUSCOPE_LARGE") == "" {
-		b.Skip("large: a model's shapes, on a software device")
+		b.Skip("needs GPUSCOPE_LARGE on a software device, because the shapes are those of a real model")
 	}
 	b.Cleanup(emptyStock)
 	return dev
 }
 
-// stock are the buffers that no bench has just now. A bench takes those that others had: where these were
-// released and new ones made, on an H200 each bench was slower than the one before, the fifth by half.
+// stock holds the buffers that no bench is using. A bench reuses these buffers instead of creating new ones.
+// When each bench released its buffers and created new ones on an H200, each was slower than the one before,
+// the fifth by half.
 var stock = map[stockKind][]gpu.Buffer{}
 
-// filling is what the buffers of a bench are filled with, again and again, by what they are read as.
+// filling holds the data that fills the buffers of a bench, by data type. It is repeated to fill a buffer.
 var filling = map[graph.DType][]byte{}
 
 type stockKind struct {
@@ -55,7 +56,8 @@ func emptyStock() {
 	}
 }
 
-// TestABenchRuns: CI runs no benchmark, and kernels that have no params once stopped them all.
+// TestABenchRuns runs benches as a test, because CI runs no benchmarks. Kernels without params once broke all
+// of them.
 func TestABenchRuns(t *testing.T) {
 	dev := gputest.Open(t)
 	t.Cleanup(emptyStock)
@@ -71,7 +73,8 @@ func TestABenchRuns(t *testing.T) {
 	}
 }
 
-// TestRoutesByTilesAreTaken: nor does it see that a bench asks for a route that is refused.
+// TestRoutesByTilesAreTaken checks that no benchmark asks for a route that is refused. CI would not notice
+// that either.
 func TestRoutesByTilesAreTaken(t *testing.T) {
 	for m, want := range map[int][]string{
 		32:  {"split64", "tile64", "split128", "tile128"},
@@ -79,7 +82,7 @@ func TestRoutesByTilesAreTaken(t *testing.T) {
 	} {
 		names := routesByTiles(large, 2048, 512, m)
 		if !slices.Equal(names, want) {
-			t.Errorf("%d rows can take %v, want %v", m, names, want)
+			t.Errorf("%d rows can use the routes %v, want %v", m, names, want)
 		}
 		for _, route := range names {
 			planned(t, large, byRoute(2048, 512, m, route))
@@ -87,11 +90,10 @@ func TestRoutesByTilesAreTaken(t *testing.T) {
 	}
 }
 
-// bench is an operator that is run again and again, each time on weights of its own, so that no cache holds
-// them.
+// bench runs one operator repeatedly. Each run uses another copy of the weights, so that no cache holds them.
 type bench struct {
 	dev     gpu.Device
-	runs    []benchRun // its dispatches, for each copy of the weights
+	runs    []benchRun // dispatches of the operator, for each copy of the weights
 	copies  int
 	stamps  gpu.Timestamps
 	bytes   int64
@@ -100,14 +102,13 @@ type bench struct {
 	buffers map[stockKind][]gpu.Buffer
 }
 
-// benchRun is a dispatch.
 type benchRun struct {
 	pipeline gpu.Pipeline
 	group    gpu.BindGroup
 	grid     grid.Grid
 }
 
-// planned is a graph at its largest.
+// planned returns a graph and a Live of it at its maximum shapes.
 func planned(b testing.TB, limits gpu.Limits, build func(b *graph.Builder)) (*graph.Graph, *graph.Live) {
 	b.Helper()
 	builder := graph.NewBuilder(limits)
@@ -123,8 +124,8 @@ func planned(b testing.TB, limits gpu.Limits, build func(b *graph.Builder)) (*gr
 	return g, live
 }
 
-// newBench readies the last operator of a graph. Its copies are apart where each has an output of its own;
-// else a barrier stands between them.
+// newBench prepares a bench of the last operator of a graph. If apart is true, each copy has its own output.
+// Otherwise the copies share an output, so a barrier separates them.
 func newBench(b testing.TB, dev gpu.Device, build func(b *graph.Builder), apart bool) *bench {
 	g, live := planned(b, dev.Info().Limits, build)
 	x := &bench{dev: dev}
@@ -178,7 +179,7 @@ func newBench(b testing.TB, dev gpu.Device, build func(b *graph.Builder), apart 
 	return x
 }
 
-// readyStamps makes what it is timed with.
+// readyStamps creates the timestamps of the bench.
 func (x *bench) readyStamps(b testing.TB) {
 	var err error
 	if x.stamps, err = x.dev.NewTimestamps(2); err != nil {
@@ -187,7 +188,7 @@ func (x *bench) readyStamps(b testing.TB) {
 	x.owned = append(x.owned, x.stamps)
 }
 
-// compile makes a pipeline.
+// compile creates the pipeline of a kernel.
 func (x *bench) compile(b testing.TB, k *graph.Kernel) gpu.Pipeline {
 	pipeline, err := x.dev.NewPipeline(gpu.PipelineDesc{
 		Label: k.Name, Source: k.Source, Bindings: k.Bindings(),
@@ -199,7 +200,7 @@ func (x *bench) compile(b testing.TB, k *graph.Kernel) gpu.Pipeline {
 	return pipeline
 }
 
-// bind adds a dispatch of a copy.
+// bind adds a dispatch with its bindings to the bench.
 func (x *bench) bind(b testing.TB, run benchRun, k *graph.Kernel, bindings ...gpu.Binding) {
 	var err error
 	if run.group, err = x.dev.NewBindGroup(k.Name, run.pipeline, bindings); err != nil {
@@ -209,7 +210,7 @@ func (x *bench) bind(b testing.TB, run benchRun, k *graph.Kernel, bindings ...gp
 	x.runs = append(x.runs, run)
 }
 
-// use is what a kernel is bound to in a graph.
+// use returns the bindings of a kernel in a graph.
 func use(g *graph.Graph, k *graph.Kernel) (found graph.Use) {
 	g.Operators(func(_ graph.OpID, _ string, o graph.Operator) bool {
 		for _, s := range o.Spec().Slots {
@@ -224,7 +225,7 @@ func use(g *graph.Graph, k *graph.Kernel) (found graph.Use) {
 	return found
 }
 
-// buffer is one of the stock, or a new one.
+// buffer returns a buffer from the stock, or a new one.
 func (x *bench) buffer(b testing.TB, size int, usage gpu.Usage) gpu.Buffer {
 	kind := stockKind{size, usage}
 	var buffer gpu.Buffer
@@ -243,7 +244,7 @@ func (x *bench) buffer(b testing.TB, size int, usage gpu.Usage) gpu.Buffer {
 	return buffer
 }
 
-// fill writes random bits that are small floats where they are read as floats.
+// fill writes random bits to a buffer. Floats among them are small.
 func (x *bench) fill(b testing.TB, buffer gpu.Buffer, t graph.DType) {
 	data := filling[t]
 	if data == nil {
@@ -276,7 +277,7 @@ func (x *bench) release() {
 	}
 }
 
-// once runs each copy once, and returns the ticks that took.
+// once runs each copy once and returns the duration in ticks.
 func (x *bench) once(b testing.TB) uint64 {
 	enc, err := x.dev.Begin("bench")
 	if err != nil {
@@ -302,21 +303,21 @@ func (x *bench) once(b testing.TB) uint64 {
 	return ticks[1] - ticks[0]
 }
 
-// warm runs the copies until the device's clock is up.
+// warm runs the copies until the device's clock has risen.
 func (x *bench) warm(b *testing.B) {
 	for start := time.Now(); time.Since(start) < 300*time.Millisecond; {
 		x.once(b)
 	}
 }
 
-// median is the ns of a copy in the median of some runs. A tick is taken for a nanosecond, as it is on
-// NVIDIA's GPUs and on llvmpipe.
+// median returns the median time per copy in ns. It assumes ticks of 1 ns, as on NVIDIA GPUs and llvmpipe.
 func (x *bench) median(ticks []uint64) float64 {
 	slices.Sort(ticks)
 	return float64(ticks[len(ticks)/2]) / float64(x.copies)
 }
 
-// run warms the device up, then reports the median time of a dispatch, and what it moves and computes in it.
+// run warms the device up, and then reports the median time of a dispatch and its rates of memory traffic and
+// computation.
 func (x *bench) run(b *testing.B) {
 	x.warm(b)
 	var list []uint64
@@ -330,7 +331,8 @@ func (x *bench) run(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// The matrix products of a layer and the output head: of a Llama of 1 billion parameters, and of one of 8.
+// llama1B and llama8B list the matrix products of a layer and the output head of Llamas with 1 and 8 billion
+// parameters.
 var (
 	llama1B = [][2]int{
 		{2048, 2048},
@@ -352,7 +354,8 @@ var (
 	}
 )
 
-// placed says how the copies of a product stand to each other: a barrier between them, or side by side.
+// placed names how the copies of a product are arranged: "chained" with a barrier between them, or "apart"
+// without barriers.
 func placed(apart bool) string {
 	if apart {
 		return "apart"
@@ -360,7 +363,7 @@ func placed(apart bool) string {
 	return "chained"
 }
 
-// linearOf is a product of m rows with weights of noise in a format.
+// linearOf builds a product of m rows with random weights in a format.
 func linearOf(k, n, m int, f weight.Format) func(b *graph.Builder) {
 	return func(b *graph.Builder) {
 		w := noiseMatrix("w", n, k, f)
@@ -369,8 +372,8 @@ func linearOf(k, n, m int, f weight.Format) func(b *graph.Builder) {
 	}
 }
 
-// modelsLinear is linearOf with x as models give it: one row is what gate and up make, which lies as its
-// lanes load it.
+// modelsLinear is like linearOf, with x in the layout that models use. For one row, x is the interleaved
+// output of gate and up.
 func modelsLinear(k, n, m int, f weight.Format) func(b *graph.Builder) {
 	if m > 1 {
 		return linearOf(k, n, m, f)
@@ -385,8 +388,8 @@ func modelsLinear(k, n, m int, f weight.Format) func(b *graph.Builder) {
 	}
 }
 
-// BenchmarkLinear is 4-bit products at a model's shapes: M = 1 behind barriers and side by side, few rows,
-// and a prefill.
+// BenchmarkLinear measures 4-bit products at a model's shapes: a single row with and without barriers, a few
+// rows, and a prefill.
 func BenchmarkLinear(b *testing.B) {
 	dev := benchDevice(b)
 	for _, s := range slices.Concat(llama1B, llama8B) {
@@ -408,8 +411,8 @@ func BenchmarkLinear(b *testing.B) {
 	}
 }
 
-// BenchmarkLinearTiles is the tiles of a prefill in turns with each other and with multiplications in
-// registers alone, which none of them can be faster than.
+// BenchmarkLinearTiles measures the tile routes of a prefill in turns. It also measures multiplications in
+// registers only, which are the upper bound of their speed.
 func BenchmarkLinearTiles(b *testing.B) {
 	dev := benchDevice(b)
 	for _, s := range [][2]int{
@@ -450,7 +453,7 @@ func BenchmarkLinearTiles(b *testing.B) {
 	}
 }
 
-// routesByTiles are the routes by tiles that a product of m rows of x can take.
+// routesByTiles returns the tile routes that a product of m rows of x can use.
 func routesByTiles(limits gpu.Limits, k, n, m int) (names []string) {
 	product := linear{w: noiseMatrix("w", n, k, weight.Q4_0), bias: graph.None, residual: graph.None}
 	product.plan(&limits)
@@ -463,7 +466,7 @@ func routesByTiles(limits gpu.Limits, k, n, m int) (names []string) {
 	return names
 }
 
-// byRoute is that product on a route.
+// byRoute builds the product of BenchmarkLinearTiles on the given route.
 func byRoute(k, n, m int, route string) func(b *graph.Builder) {
 	return func(b *graph.Builder) {
 		b.AskRoutes(map[string]string{weight.Q4_0.KindName("linear"): route})
@@ -471,7 +474,7 @@ func byRoute(k, n, m int, route string) func(b *graph.Builder) {
 	}
 }
 
-// newFMABench readies the kernel that a device's FLOP rate is measured with, for some 8 ms of a large GPU.
+// newFMABench prepares the kernel that measures a device's FLOP rate. It takes about 8 ms on a large GPU.
 func newFMABench(b *testing.B, dev gpu.Device) *bench {
 	c, err := Ceilings()
 	if err != nil {
@@ -483,7 +486,7 @@ func newFMABench(b *testing.B, dev gpu.Device) *bench {
 	x.flops = rounds * groups * int64(c.FMA.WorkgroupSize[0]) * int64(c.FlopsPerRound)
 	run := benchRun{pipeline: x.compile(b, c.FMA), grid: grid.Grid{X: groups, Y: 1, Z: 1}}
 	params := x.buffer(b, 16, gpu.Uniform)
-	data := binary.LittleEndian.AppendUint32(nil, rounds) // of 0 * sum + 0, which is never 1
+	data := binary.LittleEndian.AppendUint32(nil, rounds) // rounds of 0 * sum + 0, which is never 1
 	data = binary.LittleEndian.AppendUint32(append(data, make([]byte, 8)...), math.Float32bits(1))
 	if err := dev.Write(params, 0, data); err != nil {
 		b.Fatal(err)
@@ -492,8 +495,8 @@ func newFMABench(b *testing.B, dev gpu.Device) *bench {
 	return x
 }
 
-// BenchmarkLinearFormats is products with weights in each format: M = 1 behind barriers and side by side, few
-// rows, and a prefill.
+// BenchmarkLinearFormats measures products with weights in each format: a single row with and without
+// barriers, a few rows, and a prefill.
 func BenchmarkLinearFormats(b *testing.B) {
 	dev := benchDevice(b)
 	for _, f := range weight.Formats {
@@ -523,7 +526,7 @@ func BenchmarkLinearFormats(b *testing.B) {
 	}
 }
 
-// BenchmarkPack is bringing a matrix from a file's blocks into the order of the device.
+// BenchmarkPack measures the conversion of a matrix from a file's blocks to the layout on the device.
 func BenchmarkPack(b *testing.B) {
 	for _, f := range weight.Formats {
 		if f.File == "" {
@@ -548,7 +551,7 @@ func BenchmarkPack(b *testing.B) {
 	}
 }
 
-// BenchmarkLinearTuning tries other numbers than the tuned ones, for decode.
+// BenchmarkLinearTuning measures decode with other tuning parameters than the chosen ones.
 func BenchmarkLinearTuning(b *testing.B) {
 	dev := benchDevice(b)
 	was := tuned
@@ -570,7 +573,7 @@ func BenchmarkLinearTuning(b *testing.B) {
 	}
 }
 
-// BenchmarkSDPA is attention: for each dispatch slot the median GPU time where it stands alone.
+// BenchmarkSDPA reports the median isolated GPU time of each dispatch slot of attention.
 func BenchmarkSDPA(b *testing.B) {
 	dev := benchDevice(b)
 	for _, c := range []attention{
@@ -639,8 +642,8 @@ func (c attention) bench(b *testing.B, dev gpu.Device, t *trial, at step) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// decodeChain is layers of attention of one token as they are in a model, each on the results of the one
-// before: weights stream through the caches in between.
+// decodeChain builds layers of attention for one token, each on the result of the previous layer. As in a
+// model, weights stream through the caches between the layers.
 func (c attention) decodeChain(layers int, attends bool) func(b *graph.Builder) {
 	width := c.qHeads * c.headDim
 	stream := func(name string, rows, cols int) weight.Matrix {
@@ -674,8 +677,8 @@ func (c attention) decodeChain(layers int, attends bool) func(b *graph.Builder) 
 	}
 }
 
-// BenchmarkDecodeAttention is attention of one token in its chain of layers: what a layer takes with it less
-// what it takes without, at some positions.
+// BenchmarkDecodeAttention measures attention of one token at several positions. It subtracts the time of a
+// chain of layers without attention from the time of a chain with it.
 func BenchmarkDecodeAttention(b *testing.B) {
 	dev := benchDevice(b)
 	for _, headDim := range []int{64, 128} {
@@ -695,7 +698,7 @@ func BenchmarkDecodeAttention(b *testing.B) {
 	}
 }
 
-// layerNS is the median GPU time of a layer of the chain at each of some positions.
+// layerNS returns the median GPU time of a layer of the chain at each position.
 func (c attention) layerNS(b *testing.B, dev gpu.Device, attends bool, positions []int) (medians []float64) {
 	const layers = 8
 	t := &trial{build: c.decodeChain(layers, attends)}
@@ -718,7 +721,7 @@ func (c attention) layerNS(b *testing.B, dev gpu.Device, attends bool, positions
 			if err := x.Step(context.Background(), in, engine.TimingStep); err != nil {
 				b.Fatal(err)
 			}
-			if span, _, ok := x.SpanNS(); ok && i >= 10 { // behind a warm-up
+			if span, _, ok := x.SpanNS(); ok && i >= 10 { // after a warm-up
 				list = append(list, span)
 			}
 		}
@@ -728,8 +731,8 @@ func (c attention) layerNS(b *testing.B, dev gpu.Device, attends bool, positions
 	return medians
 }
 
-// BenchmarkPrefillAttention is attention of several tokens on each of its routes: the median GPU times of its
-// dispatches, each alone.
+// BenchmarkPrefillAttention measures attention of several tokens on each route. It reports the median
+// isolated GPU times of its dispatches.
 func BenchmarkPrefillAttention(b *testing.B) {
 	dev := benchDevice(b)
 	for _, headDim := range []int{64, 128} {

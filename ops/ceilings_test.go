@@ -16,14 +16,15 @@ import (
 	"gpuscope/trace"
 )
 
-// scripted is a device of known speed: what a kernel takes follows from its params and its grid.
+// scripted returns a fake device of known speed. The duration of a kernel follows from its params and its
+// grid.
 func scripted(units uint32, flopsPerNS, cachedPerNS, copyPerNS float64, cache int64) *fake.Device {
 	dev := fake.New(fake.Options{NoLog: true})
 	play(dev, units, flopsPerNS, cachedPerNS, copyPerNS, cache)
 	return dev
 }
 
-// play makes a device one of known speed.
+// play gives a fake device a known speed.
 func play(dev *fake.Device, units uint32, flopsPerNS, cachedPerNS, copyPerNS float64, cache int64) {
 	var words [2]uint32
 	dev.OnDispatch = func(d fake.Dispatch) {
@@ -69,7 +70,7 @@ func TestCeilingsAreThoseOfTheDevice(t *testing.T) {
 			t.Fatal(err)
 		}
 		if c.FillWorkgroups != int(units) {
-			t.Errorf("%d workgroups fill it, want %d", c.FillWorkgroups, units)
+			t.Errorf("%d workgroups fill the device, want %d", c.FillWorkgroups, units)
 		}
 		if !near(c.FlopsPerS, 50_000e9, 0.02) {
 			t.Errorf("%.3g FLOP/s, want 5e13", c.FlopsPerS)
@@ -90,13 +91,13 @@ func TestCeilingsAreThoseOfTheDevice(t *testing.T) {
 			}
 		}
 		if n := dev.Live().Total(); n != 0 || len(c.CopyBytesPerS) < 4 {
-			t.Errorf("%d objects are left over; %d sizes", n, len(c.CopyBytesPerS))
+			t.Errorf("%d objects were not released; %d sizes", n, len(c.CopyBytesPerS))
 		}
 	}
 }
 
-// A GPU whose clock rises while it is measured is measured at its highest: while it is warmed up, and where
-// it rises later too.
+// If the clock of a GPU rises during the measurement, the ceilings are those at the highest clock. The clock
+// may rise during the warm-up or later.
 func TestCeilingsAreMeasuredAtTheRaisedClock(t *testing.T) {
 	var began time.Time
 	copies := 0
@@ -133,8 +134,8 @@ func TestCeilingsAreMeasuredAtTheRaisedClock(t *testing.T) {
 	}
 }
 
-// Memory that was only ever cleared may be read faster than any other: both halves are filled before they are
-// copied.
+// Memory that was only cleared may be read faster than other memory. Therefore both buffers are filled before
+// they are copied.
 func TestMemoryIsFilledBeforeItIsCopied(t *testing.T) {
 	dev := scripted(8, 1000, 100, 100, 0)
 	compute, filled := dev.OnDispatch, map[string]uint32{}
@@ -146,7 +147,7 @@ func TestMemoryIsFilledBeforeItIsCopied(t *testing.T) {
 		case "ceiling_copy":
 			for _, b := range d.Bound[:2] {
 				if n := filled[b.Buffer]; int(n) != len(b.Bytes) {
-					t.Fatalf("%s is copied, of its %d bytes %d are filled", b.Buffer, len(b.Bytes), n)
+					t.Fatalf("%s is copied: %d bytes, of which %d are filled", b.Buffer, len(b.Bytes), n)
 				}
 			}
 		}
@@ -173,7 +174,7 @@ func TestMeasuringCeilingsIsCancelledAndLeavesNothing(t *testing.T) {
 		t.Errorf("after %d stages: %v", stages, err)
 	}
 	if n := dev.Live().Total(); n != 0 {
-		t.Errorf("%d objects are left over", n)
+		t.Errorf("%d objects were not released", n)
 	}
 }
 

@@ -26,7 +26,8 @@ import (
 
 const operatorsDoc = "../docs/reference/operators.md"
 
-// docs/reference/operators.md comes from Kinds, the constructors' doc comments, and the specs of the samples.
+// docs/reference/operators.md is generated from Kinds, the doc comments of the constructors, and the specs of
+// the samples.
 func TestOperatorsDocIsFresh(t *testing.T) {
 	got := writeDoc(t)
 	if wordingtest.Updating() {
@@ -68,7 +69,7 @@ func writeDoc(t *testing.T) []byte {
 		for _, name := range info.Constructors {
 			pkg, f := constructor(packages, name)
 			if f == nil {
-				t.Fatalf("%s: there is no func %s", info.Name, name)
+				t.Fatalf("%s: there is no function %s", info.Name, name)
 			}
 			var decl bytes.Buffer
 			f.Decl.Body, f.Decl.Doc = nil, nil
@@ -81,7 +82,7 @@ func writeDoc(t *testing.T) []byte {
 	return b.Bytes()
 }
 
-// defaultText is the default of an argument as people read it.
+// defaultText formats the default of an argument for readers.
 func defaultText(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -101,12 +102,12 @@ func defaultText(v any) string {
 	}
 }
 
-// escape keeps Markdown from reading a formula as its own.
+// escape escapes characters of a formula that have a meaning in Markdown.
 func escape(s string) string {
 	return strings.NewReplacer("*", "\\*", "|", "\\|", "<", "\\<").Replace(s)
 }
 
-// constructor is a function by its name, and its package; nil if no package has it.
+// constructor finds a function by name. It returns the function and its package, or nil if no package has it.
 func constructor(packages []*doc.Package, name string) (*doc.Package, *doc.Func) {
 	for _, pkg := range packages {
 		for _, f := range pkg.Funcs {
@@ -118,7 +119,7 @@ func constructor(packages []*doc.Package, name string) (*doc.Package, *doc.Func)
 	return nil, nil
 }
 
-// source is the documentation of the package in a folder.
+// source returns the documentation of the package in a folder.
 func source(t *testing.T, fset *token.FileSet, dir string) *doc.Package {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -142,7 +143,7 @@ func source(t *testing.T, fset *token.FileSet, dir string) *doc.Package {
 	return pkg
 }
 
-// specs are the specs of an operator in some of its samples.
+// specs returns the specs of an operator in several of its samples.
 func specs(t *testing.T, kind string) []graph.Spec {
 	var list []graph.Spec
 	for seed := range 12 {
@@ -160,12 +161,12 @@ func specs(t *testing.T, kind string) []graph.Spec {
 	return list
 }
 
-// used are the slots and the kernel templates of an operator, as its samples have them.
+// used returns the slots and the kernel templates that the samples of an operator use.
 func used(t *testing.T, info *kind.Kind) (slots, kernels []string) {
 	routes := []string{}
 	for _, s := range specs(t, info.Name) {
 		if len(s.Routes) > len(routes) {
-			routes = s.Routes // a spec may leave out what its arguments never allow
+			routes = s.Routes // a spec may omit routes that its arguments never allow
 		}
 		for _, slot := range s.Slots {
 			if !slices.Contains(slots, slot.Label) && slot.Label != "" {
@@ -187,13 +188,14 @@ func used(t *testing.T, info *kind.Kind) (slots, kernels []string) {
 	return slots, kernels
 }
 
-// A constructor is an exported function that takes a builder; each belongs to one row of Kinds.
+// A constructor is an exported function that takes a builder. Each constructor belongs to exactly one row of
+// Kinds.
 func TestEveryConstructorIsInTheTable(t *testing.T) {
 	listed := map[string]string{}
 	for _, info := range Kinds {
 		for _, name := range info.Constructors {
 			if listed[name] != "" {
-				t.Errorf("%s is in the rows of %s and %s", name, listed[name], info.Name)
+				t.Errorf("%s is listed for both %s and %s", name, listed[name], info.Name)
 			}
 			listed[name] = info.Name
 		}
@@ -208,13 +210,13 @@ func TestEveryConstructorIsInTheTable(t *testing.T) {
 		if star, ok := params[0].Type.(*ast.StarExpr); !ok || fmt.Sprint(star.X) != "&{graph Builder}" {
 			continue
 		}
-		if !ast.IsExported(f.Name) || f.Name == "New" { // of any kind
+		if !ast.IsExported(f.Name) || f.Name == "New" { // New is not a constructor of one kind
 			continue
 		}
 		if kind := listed[f.Name]; kind == "" {
-			t.Errorf("%s is in no row of Kinds", f.Name)
+			t.Errorf("%s is not listed in Kinds", f.Name)
 		} else if !strings.HasPrefix(f.Doc, f.Name+" adds "+kind) {
-			t.Errorf("the doc comment of %s does not begin %q", f.Name, f.Name+" adds "+kind)
+			t.Errorf("the doc comment of %s does not start with %q", f.Name, f.Name+" adds "+kind)
 		}
 	}
 }

@@ -11,7 +11,8 @@ import (
 	"gpuscope/ops/kind"
 )
 
-// unaryTrial is a trial of a row of unaries, with arguments as the row says.
+// unaryTrial returns a trial of a unary operator. If or is true, it tests the alternative function of the
+// row.
 func unaryTrial(r *basic.UnaryRow, or bool, rows, width int) *trial {
 	args := kind.Args{}
 	fn := r
@@ -33,7 +34,7 @@ func unaryTrial(r *basic.UnaryRow, or bool, rows, width int) *trial {
 	}
 }
 
-// between is a number from lo to hi for one from -2 to 2, more of them near 0.
+// between maps noise from -2 to 2 to the range from lo to hi, with more values near 0.
 func between(noise, lo, hi float64) float64 {
 	x := noise / 2
 	if lo < 0 {
@@ -106,8 +107,8 @@ func TestGated(t *testing.T) {
 	hold(t, trials...)
 }
 
-// binaryTrial is a trial of a row of binaries, with operands as the row says, whose live dims are between lo
-// and hi.
+// binaryTrial returns a trial of a binary operator, with operands from the row's range and live dims between
+// lo and hi.
 func binaryTrial(r *basic.BinaryRow, alpha float32, alo, ahi, blo, bhi []int) *trial {
 	return &trial{
 		name: fmt.Sprintf("%s %v %v", r.Kind, ahi, bhi), abs: 1e-5, rel: 2e-5,
@@ -141,11 +142,11 @@ func binaryTrial(r *basic.BinaryRow, alpha float32, alo, ahi, blo, bhi []int) *t
 	}
 }
 
-// sampleBinary draws dims that are static or live, equal or 1, in every mixture that is legal.
+// sampleBinary draws dims that are static or live, and equal or 1, in every legal combination.
 func sampleBinary(t *rapid.T, r *basic.BinaryRow) *trial {
 	rank := rapid.IntRange(1, 4).Draw(t, "rank")
 	var lo, hi [2][]int
-	ones := make([][2]bool, rank) // the operand always has 1 there
+	ones := make([][2]bool, rank) // whether the dim of operand a or b is always 1
 	for k := range rank {
 		n := draw(t, "dim", 1, []int{0, 300, 40, 12, 6}[rank])
 		one := rapid.SampledFrom([][2]bool{{}, {}, {true, false}, {false, true}}).Draw(t, "ones")
@@ -212,8 +213,8 @@ func TestBinaryBroadcasts(t *testing.T) {
 	hold(t, trials...)
 }
 
-// One graph goes between its routes: a residual whose operands have one length, and one of whose operands is
-// repeated.
+// One graph switches between its routes: a residual with operands of one shape, and one with a repeated
+// operand.
 func TestAddChangesRouteWithTheLiveShape(t *testing.T) {
 	c := binaryTrial(&basic.Binaries[0], 1, []int{1, 64}, []int{128, 64}, []int{1, 64}, []int{128, 64})
 	c.steps = []step{

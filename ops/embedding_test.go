@@ -11,7 +11,7 @@ import (
 	"gpuscope/trace"
 )
 
-// tableCase is a table and how many of its rows are asked for at most.
+// tableCase describes an embedding table and the maximum number of ids.
 type tableCase struct {
 	vocabulary, width, ids int
 	format                 weight.Format
@@ -31,7 +31,8 @@ func (c tableCase) trial() *trial {
 	}
 }
 
-// split gives the table parts of the fewest rows, and has as many ids as the result has room for.
+// split lowers the binding limit so that the table is split into parts of the fewest rows. It limits the ids
+// so that the result still fits.
 func (c *tableCase) split() {
 	c.maxBinding = partBytes(c.format, c.width)
 	c.ids = min(c.ids, 8, int(c.maxBinding)/(2*4*c.width))
@@ -99,7 +100,7 @@ func TestEmbedding(t *testing.T) {
 	hold(t, trials...)
 }
 
-// A tied output head reads the table's memory.
+// A tied output head shares the memory of the embedding table.
 func TestATiedHeadSharesTheTable(t *testing.T) {
 	c := &trial{
 		name: "logits",

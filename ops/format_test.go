@@ -10,8 +10,8 @@ import (
 	"gpuscope/ops/weight"
 )
 
-// noiseMatrix is a matrix of random bits in a format, with floats that make products of order 1. They are
-// drawn when they are first read.
+// noiseMatrix returns a matrix of random bits in a format. Its floats are scaled so that products are of
+// order 1. The data is generated at the first read.
 func noiseMatrix(name string, rows, cols int, f weight.Format) weight.Matrix {
 	m := weight.Matrix{Name: name, Rows: rows, Cols: cols, Format: f}
 	m.Data = sync.OnceValues(func() ([][]byte, error) {
@@ -24,7 +24,8 @@ func noiseMatrix(name string, rows, cols int, f weight.Format) weight.Matrix {
 			}
 			pieces = append(pieces, data)
 		}
-		// With floats of order 1, what weights come out says by how much these must be smaller.
+		// Decode some rows with floats of order 1. The size of the weights gives the factor by which the
+		// floats must be smaller.
 		putNoise(name, f, pieces, 1)
 		n := min(rows, 4)
 		first := m
@@ -51,7 +52,7 @@ func noiseMatrix(name string, rows, cols int, f weight.Format) weight.Matrix {
 	return m
 }
 
-// putNoise gives the floats of a format's blocks random values of either sign, times a factor.
+// putNoise sets the floats in a format's blocks to random values of either sign, multiplied by a factor.
 func putNoise(name string, f weight.Format, pieces [][]byte, factor float64) {
 	random := noiseOf(name + ".float")
 	for i, p := range f.Pieces {
@@ -63,12 +64,12 @@ func putNoise(name string, f weight.Format, pieces [][]byte, factor float64) {
 	}
 }
 
-// q4Noise is a matrix of random 4-bit weights.
+// q4Noise returns a matrix of random 4-bit weights.
 func q4Noise(name string, rows, cols, group int) weight.Matrix {
 	return noiseMatrix(name, rows, cols, weight.Q4GSW(group, weight.Q4Options{}))
 }
 
-// partBytes is the limit on a binding with which the parts of a matrix have the fewest rows.
+// partBytes returns the binding limit with which a matrix is split into parts of the fewest rows.
 func partBytes(f weight.Format, cols int) uint64 {
 	var most int64
 	for _, a := range f.Arrays(weight.PartRows, cols) {
@@ -77,12 +78,12 @@ func partBytes(f weight.Format, cols int) uint64 {
 	return uint64(most)
 }
 
-// A trace says of each constant of weights in a format whose they are, and of scales and the like nothing.
+// A trace names the matrix of each constant with weights. It names none for scales and similar constants.
 func TestConstantsOfWeightsSayWhichMatrixTheyAre(t *testing.T) {
 	for _, f := range weight.Formats {
 		const n = 300
 		w := noiseMatrix("w", n, 256, f)
-		if w.CheckSize() != nil { // a row is one group
+		if w.CheckSize() != nil { // a row must be one group
 			w = noiseMatrix("w", n, f.Group, f)
 		}
 		g := finish(t, &trial{maxBinding: partBytes(f, w.Cols), build: func(b *graph.Builder) {

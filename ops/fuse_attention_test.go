@@ -18,17 +18,18 @@ import (
 	"gpuscope/trace"
 )
 
-// leftAttention is attention with a product behind it.
+// leftAttention describes attention followed by a matrix product. Fusion can defer the last part of
+// attention, the combination of its splits, to the product.
 type leftAttention struct {
 	attention
 	format         weight.Format
 	out            int  // columns of the product
-	bias, residual bool // that it adds
-	Uses           bool // the residual has a range of rows of its own, which leaves nothing
-	norm           bool // behind it, with another product
-	views          int  // between the two
-	perHead        bool // it has the columns of a head, and a row for each
-	// also reads what attention gives, where it is not nil.
+	bias, residual bool // whether the product adds a bias or a residual
+	Uses           bool // the residual has its own range of rows, which prevents the fusion
+	norm           bool // a norm and another product follow
+	views          int  // number of views between attention and the product
+	perHead        bool // the product has the columns of one head, and a row per head
+	// also adds another reader of the attention result, if it is not nil.
 	also   func(b *graph.Builder, y graph.ValueID)
 	Routes map[string]string
 }
@@ -122,7 +123,7 @@ func leftAbove(t *testing.T, headDim, few, most int) {
 	}
 }
 
-// kernelsOfStep are the kernels of what is in force, in order of submission.
+// kernelsOfStep returns the kernels of the step in force, in order of submission.
 func kernelsOfStep(g *graph.Graph, live *graph.Live) (names []string) {
 	for _, id := range live.Active() {
 		_, k := live.Launch(id)
@@ -139,22 +140,22 @@ func TestAttentionThatOthersReadIsNotLeft(t *testing.T) {
 	asks := func(target, route string) func(*leftAttention) {
 		return func(c *leftAttention) { c.Routes = map[string]string{target: route} }
 	}
-	const alone, sum = "a product alone reads it", "the product adds what has as many rows"
+	const alone, sum = "only a product reads it", "the product adds a residual with as many rows"
 	for name, change := range map[string]func(*leftAttention){
 		alone: func(*leftAttention) {},
 		sum:   func(c *leftAttention) { c.residual = true },
-		"the product adds what may have other rows": func(c *leftAttention) {
+		"the product adds a residual whose rows may differ": func(c *leftAttention) {
 			c.residual, c.Uses = true, true
 		},
-		"its rows are no chunks": func(c *leftAttention) { c.qHeads, c.kvHeads = 9, 1 },
-		"it is an output":        func(c *leftAttention) { c.also = (*graph.Builder).Output },
-		"somebody else reads it, too": func(c *leftAttention) {
+		"its rows are not whole chunks": func(c *leftAttention) { c.qHeads, c.kvHeads = 9, 1 },
+		"it is an output":               func(c *leftAttention) { c.also = (*graph.Builder).Output },
+		"another operator reads it": func(c *leftAttention) {
 			c.also = func(b *graph.Builder, y graph.ValueID) { b.Output(basic.Sigmoid(b, "s", y)) }
 		},
-		"the product has a row of each head": func(c *leftAttention) { c.perHead = true },
-		"its route is asked for":             asks("sdpa_with_kv_cache", "streaming"),
-		"that of the product is":             asks("linear", "tile64"),
-		"heads are wider than lanes":         func(c *leftAttention) { c.headDim = 260 },
+		"the product has a row per head":  func(c *leftAttention) { c.perHead = true },
+		"its route is set":                asks("sdpa_with_kv_cache", "streaming"),
+		"the route of the product is set": asks("linear", "tile64"),
+		"heads are wider than lanes":      func(c *leftAttention) { c.headDim = 260 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := c
@@ -163,13 +164,13 @@ func TestAttentionThatOthersReadIsNotLeft(t *testing.T) {
 			splits := func(v trace.Value) bool { return v.Name == "sdpa.splits" }
 			left := slices.ContainsFunc(g.Describe().Values, splits)
 			if want := name == alone || name == sum; left != want {
-				t.Errorf("left: %v, want %v", left, want)
+				t.Errorf("deferred: %v, want %v", left, want)
 			}
 		})
 	}
 }
 
-// fused is the graph with the rule, and as it is without it.
+// fused returns the graph with the fusion rule and without it.
 func (c leftAttention) fused(t failer, limits gpu.Limits) (fused, plain *graph.Graph) {
 	return fusedBy(t, c.build, limits, fuseResidual, fuseAttention, fuseNorm),
 		fusedBy(t, c.build, limits, fuseResidual, fuseNorm)
@@ -186,7 +187,8 @@ func sampleLeftAttention(t *rapid.T) leftAttention {
 		residual: rapid.Bool().Draw(t, "residual"),
 		norm:     rapid.Bool().Draw(t, "norm"), views: draw(t, "views", 1, 2),
 	}
-	// A whole number of blocks of weights, of heads that are as wide as a chunk, narrower, wider or neither.
+	// The columns are a whole number of blocks. Heads are as wide as a chunk, narrower, wider, or not a
+	// multiple of it.
 	sizes := rapid.SampledFrom([][2]int{{8, 32}, {4, 64}, {2, 128}, {16, 16}, {64, 4}, {32, 24}, {32, 40}}).
 		Draw(t, "heads")
 	c.qHeads, c.headDim = c.kvHeads*sizes[0], sizes[1]
@@ -222,7 +224,8 @@ func TestSplitsCombinedInProductsOnTheGPU(t *testing.T) {
 	}
 }
 
-// Of several tokens nothing is left to a product of the last, though it has one row.
+// With several tokens, splits are not deferred to a product of the last token, although that product has one
+// row.
 func TestLastRowOfSeveralTokensUsesNoSplits(t *testing.T) {
 	a := attention{qHeads: 8, kvHeads: 2, headDim: 16, tokens: 3, context: 512}
 	build := func(b *graph.Builder) {
@@ -236,7 +239,7 @@ func TestLastRowOfSeveralTokensUsesNoSplits(t *testing.T) {
 	referencesOf(t, fused, plain, []step{a.step(3, 0), a.step(1, 200), a.step(3, 201)}, 1e-9)
 }
 
-// A product of the last token may take its residual out of rows that are always several.
+// A product of the last token may take its residual from a tensor that always has several rows.
 func TestFiveRowResidualIsCutForOneToken(t *testing.T) {
 	a := attention{qHeads: 8, kvHeads: 2, headDim: 16, tokens: 3, context: 512, Last: true}
 	build := func(b *graph.Builder) {
@@ -256,7 +259,7 @@ func TestFiveRowResidualIsCutForOneToken(t *testing.T) {
 	referencesOf(t, fused, plain, points, 1e-9)
 }
 
-// A sum of attention and a product of it is no residual that comes before.
+// In a sum of attention and a product of attention, attention is not a residual that was computed earlier.
 func TestAttentionIsNoResidualOfItsOwnReader(t *testing.T) {
 	a := attention{qHeads: 1, kvHeads: 1, headDim: 64, tokens: 3, context: 512}
 	build := func(b *graph.Builder) {
@@ -272,8 +275,8 @@ func TestAttentionIsNoResidualOfItsOwnReader(t *testing.T) {
 	}
 }
 
-// With --static a token may be left in splits at any position where each of them has some: the reference
-// gives them there.
+// With --static, the splits of a token may be deferred at any position that gives each split some work. The
+// reference computes the splits at such positions.
 func TestRequestedSplitsAtFewPositionsHaveAReference(t *testing.T) {
 	a := attention{qHeads: 8, kvHeads: 2, headDim: 64, tokens: 1, context: 512}
 	c := leftAttention{attention: a, format: weight.F32, out: 24, views: 1}
@@ -294,12 +297,12 @@ func TestRequestedSplitsAtFewPositionsHaveAReference(t *testing.T) {
 	for i := range g.NumValues() {
 		v := graph.ValueID(i)
 		if got := len(x.Tensor(v).Data); g.Value(v).Name == "sdpa.splits" && got != leftSplits*8*(64+2) {
-			t.Errorf("the reference gives %d numbers of splits", got)
+			t.Errorf("the reference computes %d numbers for the splits", got)
 		}
 	}
 }
 
-// Where a step leaves the splits, as it does far from the first position, their reference does not make them.
+// If a step defers the splits, as it does far from the first position, the reference does not compute them.
 func TestSplitsThatAreLeftHaveNoReference(t *testing.T) {
 	a := attention{qHeads: 8, kvHeads: 2, headDim: 64, tokens: 1, context: 512}
 	c := leftAttention{attention: a, format: weight.F32, out: 24, views: 1}
@@ -323,14 +326,14 @@ func TestSplitsThatAreLeftHaveNoReference(t *testing.T) {
 			return true
 		})
 		if given := x.Tensor(splits).Data != nil; given == left {
-			t.Errorf("left: %v, given: %v", left, given)
+			t.Errorf("deferred: %v, computed by the reference: %v", left, given)
 		}
 	}
 }
 
-// A sum of values that f32 has no room for is told by its column, which each split has.
+// A sum that overflows f32 is reported with its column, which is the same in each split.
 func TestNonFiniteSplitsAreLocatedByColumn(t *testing.T) {
-	const heads, headDim, wrong = 2, 64, 71 // of the second head
+	const heads, headDim, wrong = 2, 64, 71 // a column of the second head
 	a := attention{qHeads: heads, kvHeads: heads, headDim: headDim, tokens: 1, context: 512}
 	c := leftAttention{attention: a, format: weight.F32, out: 24, views: 1}
 	dev := gputest.Open(t)

@@ -11,7 +11,8 @@ import (
 	"gpuscope/ops/weight"
 )
 
-// besideGraph has products q, k and v of one tensor of so many columns, and o of another.
+// besideGraph builds the products q, k and v of one tensor with the given number of columns, and o of another
+// tensor.
 func besideGraph(columns, q int) func(b *graph.Builder) {
 	return func(b *graph.Builder) {
 		x := b.Input("x", graph.F32, []int{1, columns}, []int{512, columns})
@@ -29,7 +30,7 @@ func besideGraph(columns, q int) func(b *graph.Builder) {
 func TestProductsOfOneTensorTakeTilesTogether(t *testing.T) {
 	fused, _ := fusedAndNot(t, fuseBeside, besideGraph(32, 2048), gpu.LimitSets[1].Limits)
 	if n := placesIn(fused); n != 3 || partsOf(fused) != nil {
-		t.Errorf("%d operators are told of others, made of %v, want q, k and v as they are", n,
+		t.Errorf("%d operators run next to others, fused parts %v; want q, k and v, each unfused", n,
 			partsOf(fused))
 	}
 	routes := func(g *graph.Graph, rows, columns int) (list []string) {
@@ -53,7 +54,7 @@ func TestProductsOfOneTensorTakeTilesTogether(t *testing.T) {
 		{32, 2048, 512, each("tile128", "tile64"), []string{"tile128", "tile64", "tile64", "tile64"}},
 		{1024, 3072, 17, each("split64", "split64"), each("split64", "split64")},
 		{1024, 3072, 65, each("split128", "split128"), each("split128", "split128")},
-		{1024, 3136, 17, each("tile64", "split64"), each("split64", "split64")}, // over 4,096 together
+		{1024, 3136, 17, each("tile64", "split64"), each("split64", "split64")}, // over 4,096 rows together
 	} {
 		fused, plain := fusedAndNot(t, fuseBeside, besideGraph(c.columns, c.q), gpu.LimitSets[1].Limits)
 		for g, want := range map[*graph.Graph][]string{fused: c.fused, plain: c.then} {
@@ -66,7 +67,7 @@ func TestProductsOfOneTensorTakeTilesTogether(t *testing.T) {
 
 func TestMergingProductsOfOneTensorKeepsResults(t *testing.T) {
 	dev := gputest.Open(t)
-	// With -short only those that are split.
+	// -short tests only the products that are split.
 	for _, x := range dealt(1, [][]int{{200, 32}, {20, 1024}}) {
 		columns := x[1]
 		build := besideGraph(columns, 2048)

@@ -27,16 +27,16 @@ func TestGateAndUpBecomeOneProduct(t *testing.T) {
 			return SiLUMul(b, "mul", product(b, "gate", x, n, weight.Q8_0), product(b, "up", x, n,
 				weight.Q8_0))
 		}, true},
-		"of two formats": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
+		"two formats": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
 			return SiLUMul(b, "mul", product(b, "gate", x, n, weight.Q8_0), product(b, "up", x, n,
 				weight.Q4_0))
 		}, false},
-		"of two tensors": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
+		"products of two tensors": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
 			other := basic.Sigmoid(b, "s", x)
 			return SiLUMul(b, "mul", product(b, "gate", x, n, weight.Q8_0), product(b, "up", other, n,
 				weight.Q8_0))
 		}, false},
-		"of rows that are no whole parts": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
+		"rows that are not whole parts": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
 			return SiLUMul(b, "mul", product(b, "gate", x, 96, weight.Q8_0), product(b, "up", x, 96,
 				weight.Q8_0))
 		}, false},
@@ -77,7 +77,7 @@ func TestGateAndUpBecomeOneProduct(t *testing.T) {
 	}
 }
 
-// runningAt are the operators of the dispatches of a graph with a first input of these dims.
+// runningAt returns the operators of the dispatches that a graph runs if its first input has the given dims.
 func runningAt(t failer, g *graph.Graph, dims ...int) (names []string) {
 	live := liveOf(t, g, graph.LiveOptions{})
 	if err := live.SetDims(g.Inputs()[0], dims...); err != nil {
@@ -94,10 +94,10 @@ func runningAt(t failer, g *graph.Graph, dims ...int) (names []string) {
 	return names
 }
 
-// gateUpPoints are live points of graphs with a gated MLP of 256 columns.
+// gateUpPoints are live shapes for a gated MLP of 256 columns.
 var gateUpPoints = []step{{"x": {1, 40, 256}}, {"x": {1, 1, 256}}, {"x": {1, 7, 256}}, {"x": {1, 1, 256}}}
 
-// gateUpGraph is a gated MLP with weights in a format.
+// gateUpGraph builds a gated MLP with weights in a random format.
 func gateUpGraph(t *rapid.T) func(b *graph.Builder) {
 	f := drawFormat(t)
 	r := &gatedOps[rapid.IntRange(0, len(gatedOps)-1).Draw(t, "gated")]
@@ -125,7 +125,8 @@ func TestMergedGateAndUpOnTheGPU(t *testing.T) {
 	}
 }
 
-// A lane has several chunks of so many columns, and goes on from the last row of up to the first of gate.
+// With this many columns, each lane handles several chunks of a row, and continues from the last row of up to
+// the first row of gate.
 func TestWideGateAndUpOnTheGPU(t *testing.T) {
 	dev := gputest.Open(t)
 	const k, n = 16384, 128
@@ -141,7 +142,7 @@ func TestWideGateAndUpOnTheGPU(t *testing.T) {
 	}
 }
 
-// Products of the last row alone are not joined: one of all rows would give more.
+// Products of only the last row are not merged, because a merged product would compute all rows.
 func TestLastRowGateAndUpStaySeparate(t *testing.T) {
 	build := func(b *graph.Builder) {
 		x := b.Input("x", graph.F32, []int{1, 1, 32}, []int{1, 9, 32})

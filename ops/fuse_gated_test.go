@@ -12,7 +12,7 @@ import (
 	"gpuscope/ops/weight"
 )
 
-// apply is what a row does with a gate, as an operator of its own.
+// apply adds the activation of a row as a separate operator.
 func (r *gatedRow) apply(b *graph.Builder, x graph.ValueID) graph.ValueID {
 	args := kind.Args{"x": x}
 	if r.act.When != "" {
@@ -21,7 +21,7 @@ func (r *gatedRow) apply(b *graph.Builder, x graph.ValueID) graph.ValueID {
 	return New(b, r.UnaryOp, "act", args)[0]
 }
 
-// gatedMLP is a gated MLP with its activation as two operators.
+// gatedMLP builds a gated MLP with the activation and the multiplication as two operators.
 func gatedMLP(b *graph.Builder, r *gatedRow, x graph.ValueID) graph.ValueID {
 	branch := func(name string) graph.ValueID {
 		return Linear(b, name, x, noiseMatrix(name+".w", 64, 32, weight.Q8_0), graph.None)
@@ -40,27 +40,27 @@ func TestAnActivationAndAProductBecomeOneKernel(t *testing.T) {
 		"two branches of one tensor": {func(b *graph.Builder, r *gatedRow) graph.ValueID {
 			return gatedMLP(b, r, RMSNorm(b, "norm", input(b, "x", 1, 9), constant(b, "norm.w", 32), 1e-5))
 		}, true},
-		"the product the other way": {func(b *graph.Builder, r *gatedRow) graph.ValueID {
+		"the product with swapped operands": {func(b *graph.Builder, r *gatedRow) graph.ValueID {
 			x := input(b, "x", 1, 9)
 			return basic.Mul(b, "mul", x, r.apply(b, basic.Sigmoid(b, "s", x)))
 		}, true},
-		"of tensors that are never one row": {func(b *graph.Builder, r *gatedRow) graph.ValueID {
+		"tensors that never have one row": {func(b *graph.Builder, r *gatedRow) graph.ValueID {
 			return basic.Mul(b, "mul", r.apply(b, input(b, "x", 2, 9)), input(b, "y", 2, 9))
 		}, true},
-		"of tensors of one shape": {func(b *graph.Builder, r *gatedRow) graph.ValueID {
+		"tensors of one shape": {func(b *graph.Builder, r *gatedRow) graph.ValueID {
 			return basic.Mul(b, "mul", r.apply(b, input(b, "x", 1, 1)), input(b, "y", 1, 1))
 		}, true},
-		"of tensors of which one may be a row alone": {func(b *graph.Builder, r *gatedRow) graph.ValueID {
+		"tensors of which one may have a single row": {func(b *graph.Builder, r *gatedRow) graph.ValueID {
 			return basic.Mul(b, "mul", r.apply(b, input(b, "x", 1, 9)), input(b, "y", 1, 9))
 		}, false},
-		"with a row that is repeated": {func(b *graph.Builder, r *gatedRow) graph.ValueID {
+		"with a repeated row": {func(b *graph.Builder, r *gatedRow) graph.ValueID {
 			return basic.Mul(b, "mul", r.apply(b, input(b, "x", 9, 9)), input(b, "y", 1, 1))
 		}, false},
-		"rows that a sum may have repeated": {func(b *graph.Builder, r *gatedRow) graph.ValueID {
+		"rows that a sum may repeat": {func(b *graph.Builder, r *gatedRow) graph.ValueID {
 			x, y := input(b, "x", 1, 9), input(b, "y", 1, 9)
 			return basic.Mul(b, "mul", r.apply(b, x), basic.Add(b, "add", x, y, 1))
 		}, false},
-		"an activation with itself": {func(b *graph.Builder, r *gatedRow) graph.ValueID {
+		"an activation times itself": {func(b *graph.Builder, r *gatedRow) graph.ValueID {
 			y := r.apply(b, input(b, "x", 1, 9))
 			return basic.Mul(b, "mul", y, y)
 		}, false},

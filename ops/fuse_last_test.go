@@ -15,7 +15,7 @@ import (
 	"gpuscope/ops/weight"
 )
 
-// lastOf cuts the last row of a dim out.
+// lastOf adds an operator that returns the last row along an axis.
 func lastOf(b *graph.Builder, x graph.ValueID, axis int) graph.ValueID {
 	return basic.SliceRange(b, "last", x, axis, kind.Fixed(-1), kind.Fixed(basic.ToEnd), 1)
 }
@@ -36,7 +36,7 @@ func TestALinearTakesTheLastRowItself(t *testing.T) {
 	for name, c := range map[string]struct {
 		build  func(b *graph.Builder) graph.ValueID
 		Routes map[string]string
-		want   []string // at seven rows
+		want   []string // operators that run with seven rows
 	}{
 		"the last row": {build: func(b *graph.Builder) graph.ValueID {
 			return product(b, lastOf(b, input(b, "x", 32, 1, 9), 1))
@@ -45,11 +45,11 @@ func TestALinearTakesTheLastRowItself(t *testing.T) {
 			all := input(b, "x", 32, 9)
 			return with(b, b.Input("one", graph.F32, []int{1, 32}, []int{1, 32}), lastOf(b, all, 0))
 		}, want: []string{"o"}},
-		"of the residual alone, where x has several": {build: func(b *graph.Builder) graph.ValueID {
+		"only of the residual, with several rows of x": {build: func(b *graph.Builder) graph.ValueID {
 			x := input(b, "x", 32, 9)
 			return with(b, basic.Sigmoid(b, "y", x), lastOf(b, x, 0))
 		}, want: []string{"y", "last", "o"}},
-		"of x alone, where the residual has several": {build: func(b *graph.Builder) graph.ValueID {
+		"only of x, with several rows of the residual": {build: func(b *graph.Builder) graph.ValueID {
 			x := input(b, "x", 32, 9)
 			return with(b, lastOf(b, x, 0), basic.Sigmoid(b, "y", x))
 		}, want: []string{"last", "y", "o"}},
@@ -64,15 +64,15 @@ func TestALinearTakesTheLastRowItself(t *testing.T) {
 		"the last of each batch": {build: func(b *graph.Builder) graph.ValueID {
 			return product(b, lastOf(b, input(b, "x", 32, 2, 9), 1))
 		}, want: both},
-		"somebody else reads it": {build: func(b *graph.Builder) graph.ValueID {
+		"another operator reads it": {build: func(b *graph.Builder) graph.ValueID {
 			x := lastOf(b, input(b, "x", 32, 9), 0)
 			b.Output(x)
 			return product(b, x)
 		}, want: both},
-		"its columns are no chunks": {build: func(b *graph.Builder) graph.ValueID {
+		"its columns are not whole chunks": {build: func(b *graph.Builder) graph.ValueID {
 			return product(b, lastOf(b, input(b, "x", 28, 9), 0))
 		}, want: both},
-		"it is made to take tiles": {build: func(b *graph.Builder) graph.ValueID {
+		"its route is set to tiles": {build: func(b *graph.Builder) graph.ValueID {
 			return product(b, lastOf(b, input(b, "x", 32, 9), 0))
 		}, Routes: map[string]string{"linear@o": "tile64"}, want: both},
 	} {
@@ -94,8 +94,8 @@ func TestALinearTakesTheLastRowItself(t *testing.T) {
 	}
 }
 
-// lastGraph is a product of the last row, or of one row with the last row of a residual, its weights in a
-// format, or a norm with that.
+// lastGraph builds a product of the last row, a product of one row with the last row of a residual, or a norm
+// with such a residual. The weights have a random format.
 func lastGraph(t *rapid.T) func(b *graph.Builder) {
 	f := drawFormat(t)
 	norm := rapid.IntRange(0, 3).Draw(t, "norm") == 0
@@ -122,7 +122,7 @@ func lastGraph(t *rapid.T) func(b *graph.Builder) {
 	}
 }
 
-// normWithResidual adds a norm as the rule norm_add makes it.
+// normWithResidual adds the norm that the fusion rule norm_add creates.
 func normWithResidual(b *graph.Builder, name string, x, residual graph.ValueID) graph.ValueID {
 	o := &rmsNorm{
 		x: x, weight: constant(b, name+".w", shape.Last(b.MaxDims(x))), y: b.Tensor(name,

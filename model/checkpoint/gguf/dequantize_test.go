@@ -54,7 +54,7 @@ func TestWrittenTensorsAreReadBack(t *testing.T) {
 			name   string
 			dims   []int
 			values []float32
-			within float64 // of the largest value of a block of 32
+			within float64 // tolerance relative to the largest value in each block of 32
 		}
 		var all []written
 		for i := range rapid.IntRange(0, 5).Draw(t, "tensors") {
@@ -79,7 +79,7 @@ func TestWrittenTensorsAreReadBack(t *testing.T) {
 				w.within = 1.0 / 2048
 			case "Q4_0":
 				b.Q4_0(w.name, w.dims, w.values)
-				// a full step at the short end of the range, and the rounding of the scale
+				// one quantization step at the positive end of the range, plus the rounding of the scale
 				w.within = 1.0/8 + 1.0/1024
 			}
 			all = append(all, w)
@@ -101,7 +101,7 @@ func TestWrittenTensorsAreReadBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, v := range got {
-				largest := 1e-4 // halves are coarser near zero
+				largest := 1e-4 // half precision is coarser near zero
 				for _, x := range w.values[i/32*32 : min(i/32*32+32, len(w.values))] {
 					largest = max(largest, math.Abs(float64(x)))
 				}

@@ -8,7 +8,7 @@ import (
 	"gpuscope/model/checkpoint/gguf/gguftest"
 )
 
-// FuzzParse looks for input that panics, hangs or allocates without measure.
+// FuzzParse looks for input that panics, hangs or allocates too much memory.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(gguftest.New().Bytes())

@@ -19,7 +19,7 @@ import (
 	"gpuscope/model/checkpoint/gguf/gguftest"
 )
 
-// small is a file with every kind of metadata value and a few tensors.
+// small returns a file with every kind of metadata value and a few tensors.
 func small() *gguftest.Builder {
 	b := gguftest.New()
 	b.Set("general.architecture", "llama")
@@ -165,8 +165,8 @@ func TestTensorsAreRowMajor(t *testing.T) {
 	}
 }
 
-// TestCutFileIsAnErrorAtEveryByte holds that no prefix of a file is taken for a file, and that the message is
-// one line.
+// TestCutFileIsAnErrorAtEveryByte checks that no prefix of a file parses, and that each error is one line
+// that starts with the file name.
 func TestCutFileIsAnErrorAtEveryByte(t *testing.T) {
 	t.Parallel()
 	data := small().Bytes()
@@ -181,7 +181,7 @@ func TestCutFileIsAnErrorAtEveryByte(t *testing.T) {
 	}
 }
 
-// TestChangedByteNeverPanics flips bytes of the header one at a time: each gives a file or an error.
+// TestChangedByteNeverPanics changes each byte of a file in turn. The file must parse or return an error.
 func TestChangedByteNeverPanics(t *testing.T) {
 	t.Parallel()
 	data := small().Bytes()
@@ -296,7 +296,8 @@ func TestDamageIsNamed(t *testing.T) {
 	}
 }
 
-// A newer type's tensors are there, each up to where the next one starts, and nobody can take them apart.
+// Tensors of an unknown type are listed. Each of them extends to the start of the next tensor. They cannot be
+// dequantized.
 func TestTensorsOfUnknownTypesAreListed(t *testing.T) {
 	t.Parallel()
 	b := gguftest.New()
@@ -314,7 +315,7 @@ func TestTensorsOfUnknownTypesAreListed(t *testing.T) {
 			t.Errorf("%s: %d bytes, %v", name, len(data), err)
 		}
 		if _, err := gguf.Dequantize(tensor); err == nil {
-			t.Errorf("%s is taken apart", name)
+			t.Errorf("%s was dequantized", name)
 		}
 	}
 	data := small().Bytes()
@@ -327,7 +328,7 @@ func TestTensorsOfUnknownTypesAreListed(t *testing.T) {
 	}
 }
 
-// A value of any size is one short line.
+// String formats a value of any size as one short line.
 func TestValuesAreShownInShortLines(t *testing.T) {
 	t.Parallel()
 	b := gguftest.New()
@@ -342,7 +343,7 @@ func TestValuesAreShownInShortLines(t *testing.T) {
 		v, _ := f.Value(key)
 		s := v.String()
 		if len(s) > 3000 || strings.ContainsAny(s, "\n\x1b") {
-			t.Errorf("%s has a line of %d: %.200q", key, len(s), s)
+			t.Errorf("%s: line of %d bytes: %.200q", key, len(s), s)
 		}
 	}
 }
@@ -408,7 +409,7 @@ func TestOpenMapsAndCloseForgets(t *testing.T) {
 	if f.Has("u8") || f.HasTensor("norm") || len(f.Tensors()) != 0 {
 		t.Error("a closed file still has metadata or tensors")
 	}
-	// The mapping is gone: to look where it was would end the process.
+	// The file is unmapped: access to the old mapping would crash the process.
 	if _, err := tensor.Bytes(); !errors.Is(err, os.ErrClosed) || !strings.Contains(err.Error(), `"norm"`) {
 		t.Errorf("bytes of a tensor after Close: %v", err)
 	}
@@ -464,7 +465,7 @@ func mustParse(t testing.TB, data []byte) *gguf.File {
 	return f
 }
 
-// readEverything parses and uses all that a file offers: what a fuzzer looks at.
+// readEverything parses a file and calls every accessor. The fuzz test calls it.
 func readEverything(data []byte) {
 	f, err := gguf.Parse(data, "fuzz.gguf")
 	if err != nil {
@@ -484,7 +485,8 @@ func readEverything(data []byte) {
 	}
 }
 
-// longArray is a file with an array of n values of a kind, size zeros each, under the key k.
+// longArray returns a file whose only metadata value is an array under the key k. The array has n zero values
+// of the given kind, with size bytes each.
 func longArray(n int, kind gguf.Kind, size int) []byte {
 	data := []byte("GGUF\x03\x00\x00\x00")
 	for _, count := range []uint64{0, 1, 1} { // tensors, pairs, bytes of the key
@@ -495,7 +497,8 @@ func longArray(n int, kind gguf.Kind, size int) []byte {
 	return append(data, make([]byte, n*size)...)
 }
 
-// An array of a file with a hole in it can be longer than memory; no vocabulary is.
+// A sparse file can hold an array that is longer than memory. No vocabulary is that long, so such arrays are
+// refused.
 func TestArraysLongerThanAVocabularyAreNotTaken(t *testing.T) {
 	f, err := gguf.Parse(longArray(1<<22+1, gguf.KindUint8, 1), "long.gguf")
 	if err != nil {
@@ -511,7 +514,7 @@ func TestArraysLongerThanAVocabularyAreNotTaken(t *testing.T) {
 	}
 }
 
-// To find that an array is no number takes none of its values.
+// Refusing an array in place of a scalar does not read the values of the array.
 func TestArrayInPlaceOfAScalarIsRefused(t *testing.T) {
 	f, err := gguf.Parse(longArray(1<<22, gguf.KindUint8, 1), "long.gguf")
 	if err != nil {

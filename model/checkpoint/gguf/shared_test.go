@@ -11,7 +11,8 @@ import (
 	"gpuscope/model/checkpoint/gguf"
 )
 
-// sharedModels is the folder with the test models.
+// sharedModels returns the folder with the test models. If the folder is missing, it skips the test, or fails
+// it in CI.
 func sharedModels(t testing.TB) string {
 	t.Helper()
 	dir := filepath.Join("..", "..", "..", "..", "shared", "models")
@@ -45,8 +46,8 @@ func TestRealFilesParse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The tensors of a real file lie one behind the other, padded: so each size is right, whatever its
-		// type.
+		// The tensors of a real file are contiguous, apart from padding. A wrong size of any type would leave
+		// a gap or an overlap.
 		align := int64(f.Alignment)
 		for i, tensor := range f.Tensors() {
 			end := (tensor.Offset + int64(tensor.Size()) + align - 1) / align * align
@@ -55,7 +56,7 @@ func TestRealFilesParse(t *testing.T) {
 				next = f.Tensors()[i+1].Offset
 			}
 			if end != next {
-				t.Errorf("%s: %v ends at %d, the next thing starts at %d", path, tensor, end, next)
+				t.Errorf("%s: %v ends at %d, but the next one or the end is at %d", path, tensor, end, next)
 			}
 		}
 		if _, err := f.String("general.architecture"); err != nil {
@@ -122,7 +123,7 @@ func TestTruncatedDemoModelIsAnError(t *testing.T) {
 	}
 	step := 1000
 	if testing.Short() {
-		step *= 20 // one goroutine parses: the race detector has nothing to look at
+		step *= 20 // parsing uses one goroutine, so the race detector has nothing to check
 	}
 	for n := 0; n < len(data); n += step {
 		_, err := gguf.Parse(data[:n:n], "demo.gguf")
@@ -135,8 +136,8 @@ func TestTruncatedDemoModelIsAnError(t *testing.T) {
 	}
 }
 
-// TestTypesThatCannotBeReadAreNamed holds that a model of another type opens, and that the type is named when
-// its values are asked for.
+// TestTypesThatCannotBeReadAreNamed checks that a model with an unsupported type opens, and that reading its
+// values returns an error that names the type.
 func TestTypesThatCannotBeReadAreNamed(t *testing.T) {
 	t.Parallel()
 	f, err := gguf.Open(filepath.Join(sharedModels(t), "quant", "kq-q6_k.gguf"))
@@ -155,8 +156,8 @@ func TestTypesThatCannotBeReadAreNamed(t *testing.T) {
 	}
 }
 
-// TestQuantisedFilesHoldTheSameModel compares types of one model: q4_0 is near f16, by about its step, and
-// nowhere near in another order.
+// TestQuantisedFilesHoldTheSameModel compares one tensor in several types with its f16 version. The error
+// must be about one quantization step. A wrong element order would give a far larger error.
 func TestQuantisedFilesHoldTheSameModel(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(sharedModels(t), "quant")
@@ -185,7 +186,7 @@ func TestQuantisedFilesHoldTheSameModel(t *testing.T) {
 			power += float64(exact[i]) * float64(exact[i])
 		}
 		if ratio := gap / power; ratio > limit || ratio == 0 {
-			t.Errorf("%s: squared gap %g of the power, want at most %g", file, ratio, limit)
+			t.Errorf("%s: squared error / power is %g, want above 0 and at most %g", file, ratio, limit)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"gpuscope/model/checkpoint/gguf/gguftest"
 )
 
-// writeParts writes the parts of a split model and gives their paths.
+// writeParts writes the parts of a split model and returns their paths.
 func writeParts(t *testing.T, parts []*gguftest.Builder) []string {
 	t.Helper()
 	dir := t.TempDir()
@@ -27,7 +27,7 @@ func writeParts(t *testing.T, parts []*gguftest.Builder) []string {
 	return paths
 }
 
-// Whichever part is given, the model is the one that was cut.
+// Open accepts the path of any part and opens the whole model.
 func TestAnyPartOpensASplitModel(t *testing.T) {
 	t.Parallel()
 	want := mustParse(t, small().Bytes())
@@ -38,14 +38,14 @@ func TestAnyPartOpensASplitModel(t *testing.T) {
 			t.Fatal(err)
 		}
 		if f.Name() != paths[0] || !f.Has("general.architecture") {
-			t.Errorf("%s opens as %s, without its metadata", path, f.Name())
+			t.Errorf("%s opens as %s, or its metadata is missing", path, f.Name())
 		}
 		for i, tensor := range f.Tensors() {
 			a, err1 := tensor.Bytes()
 			b, err2 := want.Tensors()[i].Bytes()
 			same := tensor.String() == want.Tensors()[i].String() && cmp.Equal(a, b)
 			if err1 != nil || err2 != nil || !same {
-				t.Errorf("%s: %v is another tensor, %v %v", path, tensor, err1, err2)
+				t.Errorf("%s: %v differs, %v %v", path, tensor, err1, err2)
 			}
 		}
 		last := f.Tensors()[3]
@@ -53,12 +53,12 @@ func TestAnyPartOpensASplitModel(t *testing.T) {
 			t.Error(err)
 		}
 		if _, err := last.Bytes(); err == nil {
-			t.Error("a part is open after Close")
+			t.Error("a tensor of a part can still be read after Close")
 		}
 	}
 }
 
-// within returns the message of an error about files in a temporary folder, without the folder.
+// within returns the message of an error about files in a temporary folder, without the path of the folder.
 func within(t *testing.T, dir string, err error) string {
 	t.Helper()
 	if err == nil {
@@ -72,7 +72,7 @@ func TestIncompleteSplitModelIsRefused(t *testing.T) {
 	messages := wordingtest.New(t)
 	for name, c := range map[string]struct {
 		change func(parts []*gguftest.Builder)
-		files  func(t *testing.T, paths []string) // after they were written
+		files  func(t *testing.T, paths []string) // changes the files after they are written
 	}{
 		"missing": {
 			files: func(t *testing.T, paths []string) { mustDo(t, os.Remove(paths[1])) },

@@ -13,7 +13,7 @@ import (
 	"gpuscope/internal/mapfile"
 )
 
-// openUnmapped is Open where no file can be mapped.
+// openUnmapped opens a file as Open does if the file cannot be mapped.
 func openUnmapped(path string) (*File, error) {
 	from, err := mapfile.OpenUnmapped(path)
 	if err != nil {
@@ -22,7 +22,8 @@ func openUnmapped(path string) (*File, error) {
 	return read(from, path)
 }
 
-// large writes a sparse file: metadata of metaBytes, a tensor of tensorBytes and one of four floats after it.
+// large writes a sparse file with metadata of metaBytes, a tensor of tensorBytes, and after it a tensor of
+// four floats.
 func large(t *testing.T, metaBytes, tensorBytes int) string {
 	t.Helper()
 	le := binary.LittleEndian
@@ -48,12 +49,12 @@ func large(t *testing.T, metaBytes, tensorBytes int) string {
 		t.Fatal(err)
 	}
 	if _, err := file.WriteAt([]byte("0123456789abcdef"), int64(start+tensorBytes)); err != nil {
-		t.Skipf("no sparse files here: %v", err)
+		t.Skipf("cannot create a sparse file: %v", err)
 	}
 	return path
 }
 
-// heapOf is how much do allocates, whether or not it keeps it.
+// heapOf returns the number of bytes that do allocates, including those that are freed again.
 func heapOf(do func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -92,7 +93,7 @@ func TestUnmappableFileIsReadTensorByTensor(t *testing.T) {
 		}
 	})
 	if used > 64<<20 {
-		t.Errorf("%d MiB were allocated to open a file of %d", used>>20, size>>20)
+		t.Errorf("%d MiB were allocated to open a file of %d MiB", used>>20, size>>20)
 	}
 }
 
@@ -129,7 +130,7 @@ func TestUnmappedFileIsTheMappedOne(t *testing.T) {
 	}
 }
 
-// What is wrong with a file is said in the same words, however it was read.
+// A damaged file causes the same error whether the file is mapped or read.
 func TestUnmappedFileCutAnywhereIsRefusedAlike(t *testing.T) {
 	path := large(t, 100, 4000)
 	info, err := os.Stat(path)
@@ -155,13 +156,13 @@ func TestMetadataIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	// The string says that it goes on past the bound, and the file is as long as that.
+	// The string claims to extend past the limit, and the file is long enough for that.
 	at := int64(len(magic) + 4 + 8 + 8 + 8 + len("long") + 4)
 	if _, err := file.WriteAt(binary.LittleEndian.AppendUint64(nil, maxHead), at); err != nil {
 		t.Fatal(err)
 	}
 	if err := file.Truncate(2 * maxHead); err != nil {
-		t.Skipf("no sparse files here: %v", err)
+		t.Skipf("cannot create a sparse file: %v", err)
 	}
 	for name, open := range map[string]func(string) (*File, error){"mapped": Open, "unmapped": openUnmapped} {
 		if _, err := open(path); err == nil || !strings.Contains(err.Error(), "take more than 256 MiB") {

@@ -50,7 +50,7 @@ func TestBrokenHeadersAreNamed(t *testing.T) {
 	}
 }
 
-// Every id and size of the tables is checked, and the error names where it is.
+// Every id and size in the tables is checked, and the error names its location.
 func TestBrokenTablesAreNamed(t *testing.T) {
 	t.Parallel()
 	type table = ptetest.Table
@@ -76,40 +76,40 @@ func TestBrokenTablesAreNamed(t *testing.T) {
 		table, field string
 		path         string
 	}{
-		"an unknown type of value":  {method(nil, table{0: ptetest.One(12, table{})}), "EValue", "val_type", "execution_plan[0].values[0]"},
-		"an unknown element type":   {method(nil, tensor(func(t table) { t[0] = int8(99) })), "Tensor", "scalar_type", "execution_plan[0].values[0].val"},
-		"a negative size":           {method(nil, tensor(func(t table) { t[2] = []int32{2, -2} })), "Tensor", "sizes", "execution_plan[0].values[0].val"},
-		"sizes that overflow":       {method(nil, tensor(func(t table) { t[2], t[3] = []int32{1 << 30, 1 << 30, 1 << 30}, nilOrder })), "Tensor", "sizes", ""},
-		"too many dims":             {method(nil, tensor(func(t table) { t[2], t[3] = make([]int32, 65), nilOrder })), "Tensor", "sizes", ""},
-		"a dim order with gaps":     {method(nil, tensor(func(t table) { t[3] = []byte{0, 2} })), "Tensor", "dim_order", ""},
-		"a dim order that repeats":  {method(nil, tensor(func(t table) { t[3] = []byte{1, 1} })), "Tensor", "dim_order", ""},
-		"a short dim order":         {method(nil, tensor(func(t table) { t[3] = []byte{0} })), "Tensor", "dim_order", ""},
-		"a negative offset":         {method(nil, tensor(func(t table) { t[1] = int32(-1) })), "Tensor", "storage_offset", ""},
-		"an unknown dynamism":       {method(nil, tensor(func(t table) { t[8] = int8(3) })), "Tensor", "shape_dynamism", ""},
-		"an arena that is not":      {method(nil, tensor(func(t table) { t[6] = table{0: uint32(2)} })), "AllocationDetails", "memory_id", "execution_plan[0].values[0].val.allocation_info"},
-		"a buffer that is not":      {method(nil, tensor(func(t table) { t[5] = uint32(1) })), "Tensor", "data_buffer_idx", ""},
-		"a location that is not":    {method(nil, tensor(func(t table) { t[9] = table{2: int8(2)} })), "ExtraTensorInfo", "location", ""},
-		"an external one unnamed":   {method(nil, tensor(func(t table) { t[9] = table{2: int8(1)} })), "ExtraTensorInfo", "fully_qualified_name", ""},
-		"mutable data that is not":  {method(nil, tensor(func(t table) { t[5], t[6] = uint32(1), table{0: uint32(1)} })), "Tensor", "data_buffer_idx", ""},
-		"an input that is not":      {method(func(m table) { m[3] = []int32{1} }, value(true)), "ExecutionPlan", "inputs", "execution_plan[0]"},
-		"a negative output":         {method(func(m table) { m[4] = []int32{-1} }, value(true)), "ExecutionPlan", "outputs", "execution_plan[0]"},
-		"a negative arena":          {method(func(m table) { m[8] = []int64{-1} }), "ExecutionPlan", "non_const_buffer_sizes", ""},
-		"a list of no integers":     {method(nil, value(true), table{0: ptetest.One(7, table{0: []int64{0}})}), "ExecutionPlan", "values", ""},
-		"a list of large ids":       {method(nil, table{0: ptetest.One(7, table{0: []int64{1 << 40}})}), "IntList", "items", ""},
-		"a list of no tensors":      {method(nil, value(true), table{0: ptetest.One(10, table{0: []int32{0}})}), "ExecutionPlan", "values", ""},
-		"a tensor list with a gap":  {method(nil, table{0: ptetest.One(10, table{0: []int32{-1}})}), "TensorList", "items", ""},
-		"no instruction":            {method(func(m table) { m[5] = []table{ptetest.Chain(table{})} }), "Instruction", "instr_args_type", "execution_plan[0].chains[0].instructions[0]"},
-		"an unknown instruction":    {instruction(6, table{}), "Instruction", "instr_args_type", ""},
-		"an operator that is not":   {instruction(1, table{0: int32(0)}), "KernelCall", "op_index", "execution_plan[0].chains[0].instructions[0].instr_args"},
-		"a delegate that is not":    {instruction(2, table{0: int32(-1)}), "DelegateCall", "delegate_index", ""},
-		"an argument that is not":   {instruction(3, table{0: int32(0), 1: int32(7)}), "MoveCall", "move_to", ""},
-		"a jump past the end":       {instruction(4, table{0: int32(0), 1: int32(2)}), "JumpFalseCall", "destination_instruction", ""},
-		"a value that is not freed": {instruction(5, table{0: int32(1)}), "FreeCall", "value_index", ""},
-		"a delegate without data":   {method(func(m table) { m[7] = []table{{0: "Any"}} }), "BackendDelegate", "processed", ""},
-		"a segment that is not":     {method(func(m table) { m[7] = []table{ptetest.Delegate("Any", 9)} }), "BackendDelegateDataReference", "index", ""},
-		"data that is nowhere":      {method(func(m table) { m[7] = []table{{0: "Any", 1: table{0: int8(2)}}} }), "BackendDelegateDataReference", "location", ""},
-		"a name that is not UTF-8":  {method(func(m table) { m[0] = "\xff" }), "ExecutionPlan", "name", ""},
-		"two methods of one name":   {append(method(nil), method(nil)...), "Program", "execution_plan", ""},
+		"an unknown type of value":    {method(nil, table{0: ptetest.One(12, table{})}), "EValue", "val_type", "execution_plan[0].values[0]"},
+		"an unknown element type":     {method(nil, tensor(func(t table) { t[0] = int8(99) })), "Tensor", "scalar_type", "execution_plan[0].values[0].val"},
+		"a negative size":             {method(nil, tensor(func(t table) { t[2] = []int32{2, -2} })), "Tensor", "sizes", "execution_plan[0].values[0].val"},
+		"sizes that overflow":         {method(nil, tensor(func(t table) { t[2], t[3] = []int32{1 << 30, 1 << 30, 1 << 30}, nilOrder })), "Tensor", "sizes", ""},
+		"too many dims":               {method(nil, tensor(func(t table) { t[2], t[3] = make([]int32, 65), nilOrder })), "Tensor", "sizes", ""},
+		"a dim order with gaps":       {method(nil, tensor(func(t table) { t[3] = []byte{0, 2} })), "Tensor", "dim_order", ""},
+		"a dim order that repeats":    {method(nil, tensor(func(t table) { t[3] = []byte{1, 1} })), "Tensor", "dim_order", ""},
+		"a short dim order":           {method(nil, tensor(func(t table) { t[3] = []byte{0} })), "Tensor", "dim_order", ""},
+		"a negative offset":           {method(nil, tensor(func(t table) { t[1] = int32(-1) })), "Tensor", "storage_offset", ""},
+		"an unknown dynamism":         {method(nil, tensor(func(t table) { t[8] = int8(3) })), "Tensor", "shape_dynamism", ""},
+		"an arena out of range":       {method(nil, tensor(func(t table) { t[6] = table{0: uint32(2)} })), "AllocationDetails", "memory_id", "execution_plan[0].values[0].val.allocation_info"},
+		"a buffer out of range":       {method(nil, tensor(func(t table) { t[5] = uint32(1) })), "Tensor", "data_buffer_idx", ""},
+		"an unknown location":         {method(nil, tensor(func(t table) { t[9] = table{2: int8(2)} })), "ExtraTensorInfo", "location", ""},
+		"an unnamed external tensor":  {method(nil, tensor(func(t table) { t[9] = table{2: int8(1)} })), "ExtraTensorInfo", "fully_qualified_name", ""},
+		"mutable data out of range":   {method(nil, tensor(func(t table) { t[5], t[6] = uint32(1), table{0: uint32(1)} })), "Tensor", "data_buffer_idx", ""},
+		"an input out of range":       {method(func(m table) { m[3] = []int32{1} }, value(true)), "ExecutionPlan", "inputs", "execution_plan[0]"},
+		"a negative output":           {method(func(m table) { m[4] = []int32{-1} }, value(true)), "ExecutionPlan", "outputs", "execution_plan[0]"},
+		"a negative arena":            {method(func(m table) { m[8] = []int64{-1} }), "ExecutionPlan", "non_const_buffer_sizes", ""},
+		"an integer list with a bool": {method(nil, value(true), table{0: ptetest.One(7, table{0: []int64{0}})}), "ExecutionPlan", "values", ""},
+		"a list of large ids":         {method(nil, table{0: ptetest.One(7, table{0: []int64{1 << 40}})}), "IntList", "items", ""},
+		"a tensor list with a bool":   {method(nil, value(true), table{0: ptetest.One(10, table{0: []int32{0}})}), "ExecutionPlan", "values", ""},
+		"a tensor list with a gap":    {method(nil, table{0: ptetest.One(10, table{0: []int32{-1}})}), "TensorList", "items", ""},
+		"an empty instruction":        {method(func(m table) { m[5] = []table{ptetest.Chain(table{})} }), "Instruction", "instr_args_type", "execution_plan[0].chains[0].instructions[0]"},
+		"an unknown instruction":      {instruction(6, table{}), "Instruction", "instr_args_type", ""},
+		"an operator out of range":    {instruction(1, table{0: int32(0)}), "KernelCall", "op_index", "execution_plan[0].chains[0].instructions[0].instr_args"},
+		"a negative delegate":         {instruction(2, table{0: int32(-1)}), "DelegateCall", "delegate_index", ""},
+		"an argument out of range":    {instruction(3, table{0: int32(0), 1: int32(7)}), "MoveCall", "move_to", ""},
+		"a jump past the end":         {instruction(4, table{0: int32(0), 1: int32(2)}), "JumpFalseCall", "destination_instruction", ""},
+		"a freed value out of range":  {instruction(5, table{0: int32(1)}), "FreeCall", "value_index", ""},
+		"a delegate without data":     {method(func(m table) { m[7] = []table{{0: "Any"}} }), "BackendDelegate", "processed", ""},
+		"a segment out of range":      {method(func(m table) { m[7] = []table{ptetest.Delegate("Any", 9)} }), "BackendDelegateDataReference", "index", ""},
+		"an unknown data location":    {method(func(m table) { m[7] = []table{{0: "Any", 1: table{0: int8(2)}}} }), "BackendDelegateDataReference", "location", ""},
+		"a name that is not UTF-8":    {method(func(m table) { m[0] = "\xff" }), "ExecutionPlan", "name", ""},
+		"two methods with one name":   {append(method(nil), method(nil)...), "Program", "execution_plan", ""},
 	} {
 		p := ptetest.Program{Methods: c.methods}
 		_, err := pte.Parse(p.Bytes(), "broken.pte")
@@ -123,7 +123,7 @@ func TestBrokenTablesAreNamed(t *testing.T) {
 
 var nilOrder []byte
 
-// readEverything reads a file as a program and as data, and all that a caller would.
+// readEverything parses data as a program and as a data file, and calls every accessor that callers use.
 func readEverything(data []byte) error {
 	d, err := pte.ParseData(data, "data")
 	if err == nil {
@@ -146,7 +146,7 @@ func readEverything(data []byte) error {
 	return err
 }
 
-// typed fails where an error is another than damage.
+// typed fails the test if data does not parse and the error is not a *pte.Error with a file and a table.
 func typed(t interface{ Fatalf(string, ...any) }, data []byte) {
 	if _, err := pte.Parse(data, "program"); err != nil {
 		if e := (*pte.Error)(nil); !errors.As(err, &e) || e.File == "" || e.Table == "" {
@@ -193,7 +193,7 @@ func TestFlippedBytesNeverPanic(t *testing.T) {
 	})
 }
 
-// A small file may say of tables that they are in many places at once.
+// A small file may refer to the same table from many places. Parsing it must not allocate without limit.
 func TestTablesThatShareBytesAreBounded(t *testing.T) {
 	value := ptetest.Value(ptetest.Tensor(f32, make([]int32, 60)...))
 	values := make([]ptetest.Table, 20000)
@@ -203,7 +203,7 @@ func TestTablesThatShareBytesAreBounded(t *testing.T) {
 	values[0] = value
 	p := ptetest.Program{Methods: []ptetest.Table{ptetest.Method("forward", values, nil, nil)}, Plain: true}
 	data := p.Bytes()
-	// Of the list's offsets let each lead to the first table.
+	// Point every offset of the list to the first table.
 	le := binary.LittleEndian
 	for at := 8; at+4*len(values) < len(data); at++ {
 		if le.Uint32(data[at:]) != uint32(len(values)) {
@@ -220,14 +220,15 @@ func TestTablesThatShareBytesAreBounded(t *testing.T) {
 	allocated := allocation(func() { _, err = pte.Parse(data, "shared.pte") })
 	var e *pte.Error
 	if !errors.As(err, &e) {
-		t.Errorf("%d values that are one: %v", len(values), err)
+		t.Errorf("%d values that share one table: %v", len(values), err)
 	}
 	if most := perByte*len(data) + 1<<20; allocated > most {
 		t.Errorf("%d bytes were allocated for %d, want at most %d", allocated, len(data), most)
 	}
 }
 
-// perByte is how many bytes may be allocated for each of a file. A tensor of a few bytes is a struct of many.
+// perByte is the number of bytes that may be allocated per byte of a file. It is large because a tensor of a
+// few bytes in the file becomes a large struct.
 const perByte = 120
 
 func allocation(f func()) int {
@@ -238,7 +239,7 @@ func allocation(f func()) int {
 	return int(after.TotalAlloc - before.TotalAlloc)
 }
 
-// FuzzParse looks for files that panic, hang or allocate without measure.
+// FuzzParse looks for files that panic, hang or allocate too much memory.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(ptetest.Example(true).Bytes())
@@ -253,7 +254,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Bytes of real files are flipped where the tables are.
+// The test flips bytes at the start of real files, where the tables are.
 func TestRealFilesWithFlippedBytesNeverPanic(t *testing.T) {
 	t.Parallel()
 	for _, path := range realFiles(t)[:20] {

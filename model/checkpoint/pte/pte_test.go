@@ -24,7 +24,7 @@ func mustParse(t testing.TB, data []byte) *pte.File {
 	return f
 }
 
-// write puts a file in a folder.
+// write writes a file into a folder and returns its path.
 func write(t testing.TB, dir, name string, data []byte) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
@@ -34,7 +34,7 @@ func write(t testing.TB, dir, name string, data []byte) string {
 	return path
 }
 
-// damage fails where an error is not of a table and a field.
+// damage fails the test unless err is a *pte.Error with the given table and field.
 func damage(t testing.TB, what string, err error, table, field string) {
 	t.Helper()
 	var e *pte.Error
@@ -115,11 +115,12 @@ func TestMethodsAreRead(t *testing.T) {
 		t.Errorf("%+v, %v", m, err)
 	}
 	if _, err := f.Method("none"); err == nil {
-		t.Error("a method that is not there")
+		t.Error("Method found a method that does not exist")
 	}
 }
 
-// Old programs are a FlatBuffer and nothing else: their weights and delegates are in it.
+// An old program is a FlatBuffer without a header, and its weights and delegates are stored in the
+// FlatBuffer.
 func TestPlainProgramHasInlineData(t *testing.T) {
 	t.Parallel()
 	weight := ptetest.Tensor(f32, 2)
@@ -157,7 +158,7 @@ func TestConstantsAndMutableDataAreInSegments(t *testing.T) {
 		Constants: &ptetest.Packed{Segment: 0, Offsets: []uint64{0, 0, 4}},
 		Mutable:   []ptetest.Packed{{Segment: 1, Offsets: []uint64{0, 0}}},
 	}
-	for _, p.Short = range []bool{false, true} { // a header without the bytes of segments
+	for _, p.Short = range []bool{false, true} { // whether the header lacks the size of the segments
 		f := mustParse(t, p.Bytes())
 		for i, want := range []struct {
 			memory pte.Memory
@@ -205,14 +206,14 @@ func TestDataIsFoundInProgramThenDataFiles(t *testing.T) {
 		t.Errorf("%q, %v, %v", data, err, bytesErr)
 	}
 	if again, _ := f.Lookup("b"); again != d {
-		t.Error("the same bytes are not equal")
+		t.Error("a second lookup of the same key returned different data")
 	}
 	l := f.DataFiles()[1].Named[0].Layout
 	if l == nil || l.Type != pte.Float32 || !cmp.Equal(l.Sizes, []int{3}) {
 		t.Errorf("layout %+v", l)
 	}
 	if _, err := f.Lookup("c"); !errors.Is(err, pte.ErrNoData) {
-		t.Errorf("a key that is not there: %v", err)
+		t.Errorf("a missing key: %v", err)
 	}
 	if err := f.Close(); err != nil {
 		t.Error(err)
@@ -245,7 +246,8 @@ func TestKeyInTwoDataFilesIsRefused(t *testing.T) {
 	}
 }
 
-// Files of the folder are used for keys that are found nowhere else; others, broken ones too, do no harm.
+// Data files in the program's folder are searched for keys that are found nowhere else. Other files in the
+// folder, including damaged ones, cause no error.
 func TestDataFilesOfTheFolderAreFound(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -357,6 +359,6 @@ func TestProgramsAreRecognizedByTheirFirstBytes(t *testing.T) {
 		}
 	}
 	if pte.IsProgram(dir) || pte.IsProgram(filepath.Join(dir, "none")) {
-		t.Error("what is no file is a program")
+		t.Error("a folder or a missing file is recognized as a program")
 	}
 }

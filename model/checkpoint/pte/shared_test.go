@@ -11,7 +11,8 @@ import (
 	"gpuscope/model/checkpoint/pte"
 )
 
-// sharedPrograms is the folder with ExecuTorch's own programs.
+// sharedPrograms returns the folder with programs exported by ExecuTorch. If the folder is missing, it skips
+// the test, or fails it in CI.
 func sharedPrograms(t testing.TB) string {
 	t.Helper()
 	dir := filepath.Join("..", "..", "..", "..", "shared", "pte")
@@ -47,7 +48,7 @@ func readFile(t testing.TB, path string) []byte {
 	return data
 }
 
-// The manifests say how many inputs and outputs a program has, and its portable operators.
+// The manifests list the inputs, outputs and portable operators of each program.
 func TestRealFilesAreWhatTheirManifestsSay(t *testing.T) {
 	t.Parallel()
 	dir := sharedPrograms(t)
@@ -93,7 +94,7 @@ func TestRealFilesAreWhatTheirManifestsSay(t *testing.T) {
 					portable = append(portable, m.Operators[in.Target].String())
 				}
 			}
-			for i := range c.Portable { // without an overload it ends with the dot
+			for i := range c.Portable { // the manifest writes a trailing dot if there is no overload
 				c.Portable[i] = strings.TrimSuffix(c.Portable[i], ".")
 			}
 			if !slices.Equal(portable, c.Portable) {

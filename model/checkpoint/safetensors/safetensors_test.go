@@ -13,7 +13,7 @@ import (
 	"gpuscope/internal/wordingtest"
 )
 
-// file is a file with a header and bytes after the last tensor it.
+// file returns a file with a header and the data of its tensors.
 func file(header, data string) []byte {
 	out := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
 	return append(append(out, header...), data...)
@@ -112,7 +112,7 @@ func TestDamageIsOneError(t *testing.T) {
 	}
 }
 
-// folder writes files into a folder of its own.
+// folder writes files into a new folder.
 func folder(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -166,7 +166,8 @@ func TestFolderOfFiles(t *testing.T) {
 	}
 }
 
-// FuzzParse looks for input that panics, hangs or allocates without measure, and for errors that are no line.
+// FuzzParse looks for input that panics, hangs or allocates too much memory, and for errors that are not one
+// short line.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(file(`{"__metadata__":{"format":"pt"},"a":{"dtype":"BF16","shape":[2,2],"data_offsets":[0,8]}}`, "01234567"))

@@ -27,7 +27,7 @@ func example(t testing.TB) *describe.Info {
 	return describe.Of(f)
 }
 
-// The wording is in the files of testdata, and nowhere else.
+// The expected output is in the files of testdata only.
 func TestTextAndDrawingOfAProgram(t *testing.T) {
 	t.Parallel()
 	info := example(t)
@@ -89,7 +89,7 @@ func TestDimsThatChangeAreFound(t *testing.T) {
 	}
 	for _, d := range m.Inputs[1].Dims {
 		if d.Change != describe.Fixed {
-			t.Errorf("a static input has %+v", d)
+			t.Errorf("a static input has the dim %+v", d)
 		}
 	}
 }
@@ -108,7 +108,7 @@ func TestDimsOfRealProgramsThatChange(t *testing.T) {
 		"llama-demo-4w": {f, d}, "llama-demo-8da4w": {f, d}, "qwen3-tiny-4w": {f, d},
 		"dynamic/dyn_linear": {d, f}, "dynamic/dyn_residual": {f, f, d, f}, "dynamic/sdpa_dyn": {f, d, f, f},
 		"dynamic/rope_dyn": {f, d, f, f}, "dynamic/static_rms": {f, f, f, f}, "dynamic/emb_dyn_linear": {d},
-		"dynamic/dyn_sigmoid": {f, f, u, u}, // nothing says which
+		"dynamic/dyn_sigmoid": {f, f, u, u}, // the program does not say which dims are dynamic
 	} {
 		file, err := pte.Open(filepath.Join(dir, name+".pte"))
 		if err != nil {
@@ -138,7 +138,7 @@ func TestMissingWeightsAreStillShown(t *testing.T) {
 	}
 }
 
-// Delegates with the same bytes are described once, however many there are.
+// Delegates with the same bytes are described only once.
 func TestEqualDelegatesAreDescribedOnce(t *testing.T) {
 	t.Parallel()
 	p := ptetest.Example(true)
@@ -161,7 +161,7 @@ func TestEqualDelegatesAreDescribedOnce(t *testing.T) {
 	}
 }
 
-// A damaged program that opens is described, in lines that a terminal shows as they are.
+// A damaged program that still opens is described, and the output has no terminal control characters.
 func TestDamagedProgramsAreDescribed(t *testing.T) {
 	t.Parallel()
 	original := ptetest.Example(true).Bytes()
@@ -188,7 +188,7 @@ func TestDamagedProgramsAreDescribed(t *testing.T) {
 		for line := range bytes.Lines(text.Bytes()) {
 			line := string(bytes.TrimSuffix(line, []byte("\n")))
 			if printable.Clean(line) != line {
-				t.Fatal(fmt.Sprintf("a line with what a terminal obeys: %q", line))
+				t.Fatal(fmt.Sprintf("a line with terminal control characters: %q", line))
 			}
 		}
 	})

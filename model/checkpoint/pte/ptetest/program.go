@@ -9,7 +9,7 @@ type Program struct {
 	Segments  [][]byte // stored after the segments of Named
 	Inline    [][]byte // delegates stored in the FlatBuffer
 	Buffers   [][]byte // constants stored in the FlatBuffer; the first is unused
-	Constants *Packed  // segment of the constants; nil for none
+	Constants *Packed  // segment of the constants; nil if the program has none
 	Mutable   []Packed // segments with the initial contents of mutable buffers
 	Plain     bool     // write the FlatBuffer without the extended header and without segments
 	Short     bool     // write an extended header without the field for the size of the segments
@@ -19,7 +19,7 @@ type Program struct {
 type Named struct {
 	Key    string
 	Data   []byte
-	Layout Table // type and shape of a tensor in a data file; nil for none
+	Layout Table // type and shape of a tensor in a data file; nil if it has no type and shape
 }
 
 // Packed is a segment that contains several tensors.
@@ -240,7 +240,8 @@ func (g *Graph) Bytes() []byte {
 // Operator returns the table of an operator of a graph.
 func Operator(id uint32, name string, args ...int32) Table { return Table{0: id, 1: name, 2: args} }
 
-// GraphTensor returns the table of a tensor of a graph. constant and object are -1 for none.
+// GraphTensor returns the table of a tensor of a graph. constant and object are -1 if the tensor has no
+// constant or no memory object.
 func GraphTensor(dtype int8, constant, object int32, dims ...uint32) Table {
 	return Table{0: Union{5, Table{0: dtype, 1: dims, 2: constant, 3: object}}}
 }

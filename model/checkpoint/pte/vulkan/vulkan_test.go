@@ -17,7 +17,7 @@ import (
 	"gpuscope/model/checkpoint/pte/vulkan"
 )
 
-// weights is a lookup of the keys that ptetest.ExampleGraph has.
+// weights looks up the keys of ptetest.ExampleGraph.
 func weights(key string) (pte.Data, error) {
 	if key == "weight" {
 		return pte.Of(make([]byte, 140), "weights.ptd"), nil
@@ -102,14 +102,14 @@ func TestArgumentsHaveNames(t *testing.T) {
 func TestUsesAndMemoryPlanAreFound(t *testing.T) {
 	t.Parallel()
 	g := example(t)
-	update := &g.Operators[5] // of a state, in place
+	update := &g.Operators[5] // updates a state in place
 	if got := g.Writes(update); !cmp.Equal(got, []int{5, 11}) {
 		t.Errorf("written %v", got)
 	}
 	if got := g.Reads(update); !cmp.Equal(got, []int{19, 5, 7}) {
 		t.Errorf("read %v", got)
 	}
-	if got := g.Reads(&g.Operators[4]); !cmp.Equal(got, []int{4, 0, 8}) { // through a list
+	if got := g.Reads(&g.Operators[4]); !cmp.Equal(got, []int{4, 0, 8}) { // reads through a list
 		t.Errorf("read by a view %v", got)
 	}
 	if got := g.Mutable(); !cmp.Equal(got, []int{5}) {
@@ -124,11 +124,11 @@ func TestUsesAndMemoryPlanAreFound(t *testing.T) {
 		t.Errorf("%v, %v, %v", in, out, err)
 	}
 	if _, _, err := g.Split([]int{7, 8}); err == nil {
-		t.Error("two arguments for three")
+		t.Error("Split accepted two arguments instead of three")
 	}
 }
 
-// A field that is absent has a default, and that of constant and memory is 0.
+// An absent field has its default value. The default of constant_id and mem_obj_id is 0.
 func TestAbsentConstantIsTheFirst(t *testing.T) {
 	t.Parallel()
 	graph := ptetest.Graph{
@@ -197,15 +197,15 @@ func TestBrokenGraphsAreNamed(t *testing.T) {
 			header(func(b []byte) { le.PutUint16(b[8:], 29) }), "VH00 header",
 			"size",
 		},
-		"a graph in the header":   {header(func(b []byte) { le.PutUint32(b[10:], 29) }), "VH00 header", "FlatBuffer"},
-		"no graph":                {header(func(b []byte) { le.PutUint32(b[14:], 0) }), "VH00 header", "FlatBuffer"},
-		"constants in the graph":  {header(func(b []byte) { le.PutUint32(b[18:], 40) }), "VH00 header", "constants"},
-		"constants past the end":  {header(func(b []byte) { le.PutUint64(b[22:], 1<<63) }), "VH00 header", "constants"},
-		"constants after the end": {header(func(b []byte) { le.PutUint32(b[18:], 1<<31); le.PutUint64(b[22:], 0) }), "VH00 header", "constants"},
-		"another graph":           {header(func(b []byte) { b[36] = 'X' }), "VkGraph", "identifier"},
-		"an argument that is not": {graph(func(g *ptetest.Graph) { g.Operators[0][2] = []int32{99} }), "OperatorCall", "args"},
-		"a negative argument":     {graph(func(g *ptetest.Graph) { g.Operators[0][2] = []int32{-1} }), "OperatorCall", "args"},
-		"an input that is not": {
+		"a graph in the header":    {header(func(b []byte) { le.PutUint32(b[10:], 29) }), "VH00 header", "FlatBuffer"},
+		"no graph":                 {header(func(b []byte) { le.PutUint32(b[14:], 0) }), "VH00 header", "FlatBuffer"},
+		"constants in the graph":   {header(func(b []byte) { le.PutUint32(b[18:], 40) }), "VH00 header", "constants"},
+		"constants past the end":   {header(func(b []byte) { le.PutUint64(b[22:], 1<<63) }), "VH00 header", "constants"},
+		"constants after the end":  {header(func(b []byte) { le.PutUint32(b[18:], 1<<31); le.PutUint64(b[22:], 0) }), "VH00 header", "constants"},
+		"another graph":            {header(func(b []byte) { b[36] = 'X' }), "VkGraph", "identifier"},
+		"an argument out of range": {graph(func(g *ptetest.Graph) { g.Operators[0][2] = []int32{99} }), "OperatorCall", "args"},
+		"a negative argument":      {graph(func(g *ptetest.Graph) { g.Operators[0][2] = []int32{-1} }), "OperatorCall", "args"},
+		"an input out of range": {
 			graph(func(g *ptetest.Graph) { g.Inputs[0] = 99 }), "VkGraph",
 			"input_ids",
 		},
@@ -215,7 +215,7 @@ func TestBrokenGraphsAreNamed(t *testing.T) {
 		},
 		"a number as output":       {graph(func(g *ptetest.Graph) { g.Outputs[0] = 10 }), "VkGraph", "output_ids"},
 		"an unknown type of value": {graph(func(g *ptetest.Graph) { g.Values[0] = table{0: ptetest.One(12, table{})} }), "VkValue", "value_type"},
-		"a list of what is not":    {graph(func(g *ptetest.Graph) { g.Values[17] = ptetest.GraphList(99) }), "VkGraph", "values"},
+		"a list out of range":      {graph(func(g *ptetest.Graph) { g.Values[17] = ptetest.GraphList(99) }), "VkGraph", "values"},
 		"an unknown element type":  {tensor(table{0: int8(8), 2: int32(-1)}), "VkTensor", "datatype"},
 		"an unset element type":    {tensor(table{0: int8(127), 2: int32(-1)}), "VkTensor", "datatype"},
 		"an unknown staging type": {
@@ -228,11 +228,11 @@ func TestBrokenGraphsAreNamed(t *testing.T) {
 			tensor(table{1: make([]uint32, 65), 2: int32(-1)}), "VkTensor",
 			"dims",
 		},
-		"a constant that is not":     {tensor(table{2: int32(3)}), "VkTensor", "constant_id"},
-		"a constant that is shorter": {tensor(table{0: int8(5), 1: []uint32{9}, 2: int32(1)}), "VkTensor", "constant_id"},
-		"a memory below none":        {tensor(table{2: int32(-1), 3: int32(-2)}), "VkTensor", "mem_obj_id"},
-		"inline bytes past the end":  {graph(func(g *ptetest.Graph) { g.Constants[1] = ptetest.Inline(1<<62, 4) }), "VkBytes", "offset"},
-		"a constant that is nowhere": {graph(func(g *ptetest.Graph) { g.Constants[1] = ptetest.ByKey("", 4) }), "VkBytes", "named_key"},
+		"a constant out of range":     {tensor(table{2: int32(3)}), "VkTensor", "constant_id"},
+		"a constant too short":        {tensor(table{0: int8(5), 1: []uint32{9}, 2: int32(1)}), "VkTensor", "constant_id"},
+		"a negative memory object":    {tensor(table{2: int32(-1), 3: int32(-2)}), "VkTensor", "mem_obj_id"},
+		"inline bytes past the end":   {graph(func(g *ptetest.Graph) { g.Constants[1] = ptetest.Inline(1<<62, 4) }), "VkBytes", "offset"},
+		"a constant without location": {graph(func(g *ptetest.Graph) { g.Constants[1] = ptetest.ByKey("", 4) }), "VkBytes", "named_key"},
 		"a list read too often": {graph(func(g *ptetest.Graph) {
 			g.Values[17] = ptetest.GraphList(list...)
 			for range 100 {
@@ -247,7 +247,7 @@ func TestBrokenGraphsAreNamed(t *testing.T) {
 		}
 		if other := name == "another format" || name == "empty" || name == "another graph"; errors.Is(err,
 			pte.ErrFormat) != other {
-			t.Errorf("%s: an ErrFormat: %v", name, !other)
+			t.Errorf("%s: errors.Is(err, ErrFormat) is %v", name, !other)
 		}
 	}
 }
@@ -257,20 +257,20 @@ func TestCutAndFlippedGraphsNeverPanic(t *testing.T) {
 	original := ptetest.ExampleGraph().Bytes()
 	for n := range original {
 		if _, err := parse(original[:n]); err == nil {
-			t.Errorf("%d of %d bytes are enough", n, len(original))
+			t.Errorf("the first %d of %d bytes cause no error", n, len(original))
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		data := append([]byte{}, original...)
 		for range rapid.IntRange(1, 8).Draw(t, "flips") {
-			at := rapid.IntRange(0, len(data)-1-1056).Draw(t, "at") // behind are inline constants
+			at := rapid.IntRange(0, len(data)-1-1056).Draw(t, "at") // inline constants follow
 			data[at] = rapid.OneOf(rapid.SampledFrom([]byte{0, 1, 0x7f, 0x80, 0xff}), rapid.Byte()).Draw(t, "byte")
 		}
 		use(t, data)
 	})
 }
 
-// use reads a graph and asks for all that it can say.
+// use parses a graph and calls every accessor.
 func use(t interface{ Fatalf(string, ...any) }, data []byte) {
 	g, err := parse(data)
 	if err != nil {
@@ -291,7 +291,7 @@ func use(t interface{ Fatalf(string, ...any) }, data []byte) {
 	g.Objects()
 }
 
-// FuzzParse looks for graphs that panic, hang or allocate without measure.
+// FuzzParse looks for graphs that panic, hang or allocate too much memory.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(ptetest.ExampleGraph().Bytes())
@@ -306,7 +306,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// ExecuTorch's own programs are read in full: each argument has a name, each weight its bytes.
+// Programs exported by ExecuTorch are read completely: each argument has a name, and each weight has its
+// bytes.
 func TestRealDelegatesAreReadInFull(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join("..", "..", "..", "..", "..", "shared", "pte")

@@ -94,7 +94,8 @@ func TestFirstErrorStays(t *testing.T) {
 	}
 }
 
-// Any four bytes of a buffer may be any offset: it is read in full or there is an error, without a panic.
+// Any four bytes of a buffer may be a wrong offset. Reading must then succeed completely or return an error,
+// and must not panic.
 func TestAnyOffsetIsChecked(t *testing.T) {
 	t.Parallel()
 	original := example()
@@ -130,7 +131,7 @@ func TestCutBuffersAreErrors(t *testing.T) {
 		root.Text(1)
 		root.Union(5, childKind)
 		if b.Err() == nil && n < len(data)-8 {
-			t.Errorf("%d of %d bytes are enough", n, len(data))
+			t.Errorf("the first %d of %d bytes cause no error", n, len(data))
 		}
 	}
 }
