@@ -47,7 +47,7 @@ type stepLog struct {
 
 // Step resizes the graph to the given inputs, uploads them, runs the graph and waits. If Step returns nil,
 // the outputs in in.Read can be read. If planning fails or ctx is cancelled before planning ends, the graph
-// does not change. After a later error the new shapes stay in force, and State and outputs hold the results
+// does not change. After a later error the new shapes stay in use, and State and outputs hold the results
 // of the part that the GPU ran. Later steps can run normally after any of these errors.
 func (x *Executor) Step(ctx context.Context, in *graph.StepInput, t Timing) error {
 	if err := x.Abandon(); err != nil {

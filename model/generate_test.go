@@ -59,7 +59,7 @@ func tokensFrom(r *run.Runner, t *testing.T, prompt []int, n int, timing engine.
 	return list
 }
 
-// kernels returns the names of the kernels of the step in force.
+// kernels returns the names of the kernels of the current step.
 func kernels(r *run.Runner) (names []string) {
 	live := r.Exec.Live()
 	for _, id := range live.Active() {

@@ -77,7 +77,7 @@ func levelsAt(t testing.TB, n *arch.Network, tokens, pos int) (levels, passes in
 	return len(l.Levels()), l.Passes()
 }
 
-// liveAt returns a graph with the shapes of a step in force.
+// liveAt returns a graph with the shapes of its current step.
 func liveAt(t testing.TB, n *arch.Network, tokens, pos int) *graph.Live {
 	t.Helper()
 	l, err := broughtTo(n, tokens, pos)

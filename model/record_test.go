@@ -35,7 +35,7 @@ func unexplained(t *trace.Trace) string {
 					if c.From != nil {
 						d := t.Plans[*c.From].Dispatch
 						if was, ok := inForce[d]; !ok || was != *c.From {
-							return fmt.Sprintf("step %d: dispatch %d changes from plan %d, but plan %d was in force",
+							return fmt.Sprintf("step %d: dispatch %d changes from plan %d, but plan %d was in use",
 								s.Index, d, *c.From, was)
 						}
 						delete(inForce, d)

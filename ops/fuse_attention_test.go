@@ -123,7 +123,7 @@ func leftAbove(t *testing.T, headDim, few, most int) {
 	}
 }
 
-// kernelsOfStep returns the kernels of the step in force, in order of submission.
+// kernelsOfStep returns the kernels of the current step, in order of submission.
 func kernelsOfStep(g *graph.Graph, live *graph.Live) (names []string) {
 	for _, id := range live.Active() {
 		_, k := live.Launch(id)

@@ -103,9 +103,9 @@ func addSDPA(c *kind.Call) []graph.ValueID {
 type sdpa struct {
 	q, k, v, kCache, vCache, y graph.ValueID
 	scores, parts              graph.ValueID // scratch
-	// spread and splits replace y of one token if only linears read y (fusion rule attention): spread is
-	// the interleaved row, and splits are partial results, which are used for some context lengths.
-	// Otherwise they are nil and None.
+	// If only linears read the y of one token (fusion rule attention), spread and splits replace y. spread
+	// is the interleaved row. splits holds the partial results, for some context lengths. Without the rule,
+	// spread is nil and splits is None.
 	spread   *spreadRow
 	splits   graph.ValueID
 	rope     *turning // RoPE of q and k (fusion rule rope_attention), or nil

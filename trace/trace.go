@@ -385,7 +385,7 @@ type Dispatch struct {
 }
 
 // Plan describes how a dispatch is launched: its kernel, route, grid and parameters. A plan is recorded
-// once and shared by all steps in which it is in force.
+// once and shared by all steps in which it is in use.
 type Plan struct {
 	ID           PlanID     `json:"id"`
 	Dispatch     DispatchID `json:"dispatch"`

@@ -83,7 +83,7 @@ func generic(raw []byte) (any, error) {
 	return v, err
 }
 
-// take moves the fields that type t does not define from the tree into u.
+// take removes from the tree every field that type t does not define, and adds it to u.
 func (u Unknown) take(tree any, t reflect.Type, path string) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

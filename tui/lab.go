@@ -170,7 +170,7 @@ func (l *lab) closedEditor(m editedMsg) {
 			}
 			switch k := l.index.Kernel(m.kernel); {
 			case l.needsDevice() != "" && k != nil && text != fileText(k):
-				l.say(command.Keyed("press {restart}, then {WGSL} to try the source in ") +
+				l.say(command.Keyed("the engine must run: press {restart}, then {WGSL} to try the file ") +
 					m.path)
 			case !l.changedText(m.kernel, text) && m.err == nil:
 				l.showTried(m.kernel)
@@ -281,10 +281,10 @@ func (l *lab) keepText(kernel string, t *attempt) []string {
 	l.later("text", "keep "+path, func(context.Context) (string, error) {
 		return "kept " + path, os.WriteFile(path, []byte(t.text), 0o600)
 	})
-	said := command.Keyed("Press {use text} to use the previous source from the next step on. It is ") +
+	said := command.Keyed("Press {use text} to use the previous source from the next step on: ") +
 		t.tried.Name
 	if t.tried.Name == l.inPlace(kernel) {
-		said = "The previous source is still in use. It is " + t.tried.Name
+		said = "The previous source is still in use: " + t.tried.Name
 	}
 	return []string{"", said + ", in the file " + path}
 }

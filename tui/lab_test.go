@@ -105,7 +105,7 @@ func TestKernelIsEditedTriedAndUsed(t *testing.T) {
 	}
 }
 
-// A text that was in force goes with its engine: the screen says so, and a key puts it there again.
+// A text that was in use goes with its engine: the screen says so, and a key puts it there again.
 func TestEditedKernelIsNotUsedAfterRestart(t *testing.T) {
 	t.Parallel()
 	ed := editor(t, `echo "// faster" >> "$1"`)

@@ -77,7 +77,7 @@ func (o *overlays) turnOver(by int) {
 		to, why = o.over.Earlier, o.over.First
 	}
 	if to == nil {
-		o.say(cmp.Or(why, "only the explanation of a grid has earlier and later changes"))
+		o.say(cmp.Or(why, "these keys only work in the explanation of a grid"))
 		return
 	}
 	o.look(*to)

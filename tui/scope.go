@@ -173,7 +173,7 @@ func (sel *selection) nextScope(by int) {
 	sel.setScope(to)
 	words, _ := sel.scopeWords()
 	if s := sel.tabled(); s.Rerouted > 0 {
-		const others = "; %d more steps, up to %s, used other routes: press {mark step} on two of them to mark a range"
+		const others = "; %d more steps, up to %s, used other routes; to select them, press {mark step} on the first and the last"
 		words += fmt.Sprintf(command.Keyed(others), s.Rerouted, s.Unlike)
 	}
 	sel.say("selection: " + words)
@@ -233,14 +233,14 @@ func (sel *selection) setBase() {
 	}
 	if b == sel.base {
 		sel.base = view.NoBase
-		sel.say("baseline: the previous step; for a selection of several steps, the prefill")
+		sel.say("baseline is again the default: the previous step, or the prefill for several steps")
 	} else {
 		sel.base = b
 		s := sel.speaks().scope
 		said := fmt.Sprintf(command.Keyed("baseline: %s; press {baseline} again to remove it"),
 			report.SelectionText(s))
 		if s.Chunk != "" {
-			said += command.Keyed("; for another chunk of the prompt, show its step with {previous step} and press {baseline}")
+			said += command.Keyed("; to compare with another chunk of the prompt, go to its step with {previous step} and press {baseline}")
 		}
 		sel.say(said)
 	}

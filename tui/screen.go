@@ -306,7 +306,7 @@ func (a *App) hints(w int) string {
 			command.KeyOf("page up") + " " + command.KeyOf("page down")
 		said := [][2]string{{command.KeyOf("close"), "close"}}
 		if a.over.Earlier != nil || a.over.Later != nil {
-			said = append(said, [2]string{command.KeyOf("earlier") + " " + command.KeyOf("later"), "changes of this grid"})
+			said = append(said, [2]string{command.KeyOf("earlier") + " " + command.KeyOf("later"), "other changes"})
 		}
 		if a.over.Folded != nil {
 			said = append(said, [2]string{command.KeyOf("unfold"), "the chain"})

@@ -111,8 +111,8 @@ func chunkText(n int) string {
 var levelDocs = map[trace.Timing]string{
 	trace.TimingOff:      "measures only the wall time",
 	trace.TimingStep:     "times the GPU with two timestamps around the step; almost no overhead",
-	trace.TimingBlock:    "times each attention and each MLP, in a pass of its own",
-	trace.TimingDispatch: "times each dispatch, in a pass of its own; dispatches do not overlap",
+	trace.TimingBlock:    "times each attention and each MLP in a separate pass",
+	trace.TimingDispatch: "times each dispatch in a separate pass; dispatches do not overlap",
 }
 
 func (pi *pilot) askTiming() {

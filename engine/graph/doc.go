@@ -9,7 +9,7 @@
 // A Builder records operators. Builder.Finish turns them into a Graph by a table of passes: check types, fuse
 // operators, grant aliases, order dispatches into levels, and plan memory. A Graph never changes.
 //
-// A Live holds the changing state of a graph: the live shapes and the plans in force. A resize is a
+// A Live holds the changing state of a graph: the live shapes and the current plans. A resize is a
 // transaction. It re-plans only the operators that depend on the changed shapes, and it takes effect as a
 // whole or not at all.
 //

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// A plan is a pure function, so planning again at the shapes in force must return the same plan. If the new
-// plan differs, the plan in force is stale: an operator was not re-planned after a change, or its plan is
+// A plan is a pure function, so planning again at the current shapes must return the same plan. If the new
+// plan differs, the current plan is stale: an operator was not re-planned after a change, or its plan is
 // not pure.
 
-// StaleError reports that a plan in force, or its params on the device, differs from a newly computed plan.
+// StaleError reports that a current plan, or its params on the device, differs from a newly computed plan.
 type StaleError struct {
 	Op, Kind, Dispatch string
 	What               string
@@ -19,7 +19,7 @@ func (e *StaleError) Error() string {
 	return fmt.Sprintf("check: %s (%s): %s", e.Dispatch, e.Kind, e.What)
 }
 
-// Fresh plans an operator again at the shapes in force. It returns a *StaleError if the plan in force
+// Fresh plans an operator again at the current shapes. It returns a *StaleError if the current plan
 // differs.
 func (l *Live) Fresh(id OpID) (*Plan, error) {
 	o, fresh := &l.G.Ops[id], &l.scratchPlans[id]
@@ -29,7 +29,7 @@ func (l *Live) Fresh(id OpID) (*Plan, error) {
 	return fresh, l.stale(o, fresh)
 }
 
-// planAfresh plans an operator at the shapes in force.
+// planAfresh plans an operator at the current shapes.
 func (l *Live) planAfresh(o *Op, into *Plan) error {
 	was := l.planner.env
 	l.planner.env = l.now
@@ -43,7 +43,7 @@ func (l *Live) planAfresh(o *Op, into *Plan) error {
 	return nil
 }
 
-// stale compares the plan in force with a fresh plan, and returns a *StaleError for the first difference.
+// stale compares the current plan with a fresh plan, and returns a *StaleError for the first difference.
 func (l *Live) stale(o *Op, fresh *Plan) error {
 	inForce := &l.Plans[o.ID]
 	for i := range fresh.outs {
@@ -79,7 +79,7 @@ func (l *Live) stale(o *Op, fresh *Plan) error {
 }
 
 // Stale returns a *StaleError for a dispatch slot of an operator, or for the operator itself if slot is -1.
-// The string what describes how the plan in force differs from the newly computed plan.
+// The string what describes how the current plan differs from the newly computed plan.
 func (l *Live) Stale(o *Op, slot int, what string) error {
 	e := &StaleError{Op: o.Name, Kind: o.Spec.Kind, Dispatch: o.Name, What: what}
 	if slot >= 0 && o.Dispatches[slot] >= 0 {

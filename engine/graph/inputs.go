@@ -8,7 +8,7 @@ type inputState struct {
 	host []int64
 }
 
-// take copies the state in force of the inputs of l.
+// take copies the current state of the inputs of l.
 func (s *inputState) take(l *Live) {
 	s.dims, s.ints, s.host = s.dims[:0], s.ints[:0], s.host[:0]
 	for _, v := range l.G.inputs {

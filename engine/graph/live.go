@@ -35,10 +35,10 @@ type LiveOptions struct {
 	MaxPasses int
 }
 
-// Live is the changing state of a graph: the live dims, the SymInts and the plan in force of every operator.
+// Live is the changing state of a graph: the live dims, the SymInts and the current plan of every operator.
 //
 // A resize is a transaction. SetDims, SetInt and SetHost record changes, and Propagate re-plans the affected
-// operators. Then Commit puts the new plans in force, or Discard drops them. Propagate discards all changes
+// operators. Then Commit makes the new plans current, or Discard drops them. Propagate discards all changes
 // itself if it fails. After the first few resizes a Live allocates no more memory.
 type Live struct {
 	G         *Graph
@@ -47,8 +47,8 @@ type Live struct {
 	maxPasses int
 	requested []routeRequest // by operator
 
-	now, next    env    // state in force, and state with the changes of the transaction
-	Plans        []Plan // plans in force, by operator
+	now, next    env    // current state, and state with the changes of the transaction
+	Plans        []Plan // current plans, by operator
 	nextPlans    []Plan // new plans of this transaction, for operators in isPlanned
 	scratchPlans []Plan // memory for the next call of each operator's plan
 	planner      Planner
@@ -73,7 +73,7 @@ type Live struct {
 	listed   int                // number of times that active, levels and waits were computed
 	barriers gpu.Barriers
 	needs    []int64 // by buffer number: bytes in use, computed by LiveBytes
-	Layout   int     // index in Graph.Layouts of the layout in force
+	Layout   int     // index in Graph.Layouts of the current layout
 	large    []bool  // by value: whether the value is too large for the last layout
 	larges   int     // number of values that are too large for the last layout
 }
@@ -221,7 +221,7 @@ func (l *Live) input(v ValueID, kind ValueKind) (*Value, error) {
 	return nil, fmt.Errorf("%s is not a %s input of the graph", l.G.Values[v].Name, kind)
 }
 
-// change marks v as a value that may differ from its value in force.
+// change records that the live shape or integer of v may have changed.
 func (l *Live) change(v ValueID) {
 	if !l.isChanged[v] {
 		l.isChanged[v] = true
@@ -246,7 +246,7 @@ func (l *Live) EachPlanned(f func(o *Op, p *Plan)) {
 	}
 }
 
-// Commit puts the changes and the new plans of the last Propagate in force.
+// Commit makes the changes and the new plans of the last Propagate current.
 func (l *Live) Commit() {
 	for _, v := range l.changed {
 		copy(l.now.dims[v], l.next.dims[v])
@@ -296,10 +296,10 @@ func (l *Live) weigh(v ValueID, bytes int64) {
 	}
 }
 
-// BytesOf returns the size of a tensor in bytes at the dims in force.
+// BytesOf returns the size of a tensor in bytes at the current dims.
 func (l *Live) BytesOf(v ValueID) int64 { return l.G.Values[v].DType.Bytes(Numel(l.now.dims[v])) }
 
-// eachLive calls f with every tensor and its size in bytes at the shapes in force.
+// eachLive calls f with every tensor and its size in bytes at the current shapes.
 func (l *Live) eachLive(f func(v ValueID, bytes int64)) {
 	for i := range l.G.Values {
 		if val := &l.G.Values[i]; val.Kind == Tensor && val.Role != Fused {
@@ -308,10 +308,10 @@ func (l *Live) eachLive(f func(v ValueID, bytes int64)) {
 	}
 }
 
-// Memory returns the number of the buffer that holds a value in the layout in force.
+// Memory returns the number of the buffer that holds a value in the current layout.
 func (l *Live) Memory(v ValueID) int { return l.G.Memory(&l.G.Layouts[l.Layout], v) }
 
-// Pass returns the index of the compute pass that contains a dispatch in the layout in force.
+// Pass returns the index of the compute pass that contains a dispatch in the current layout.
 func (l *Live) Pass(d trace.DispatchID) int { return l.G.Layouts[l.Layout].passes[d] }
 
 // Discard drops all changes since the last Commit.
@@ -357,18 +357,18 @@ func (l *Live) Graph() *Graph { return l.G }
 // Log returns the log of the last Propagate.
 func (l *Live) Log() *ResizeLog { return &l.log }
 
-// Dims returns the dims in force of a tensor. The caller must not change them. They are valid until the next
+// Dims returns the current dims of a tensor. The caller must not change them. They are valid until the next
 // Commit.
 func (l *Live) Dims(v ValueID) []int { return l.now.dims[v] }
 
-// Deferred reports whether the producer of a tensor does not compute it at the shapes in force, because the
+// Deferred reports whether the producer of a tensor does not compute it at the current shapes, because the
 // tensor's readers do the work in their own kernels.
 func (l *Live) Deferred(v ValueID) bool { return l.now.deferred[v] }
 
-// Int returns the value in force of a SymInt.
+// Int returns the current value of a SymInt.
 func (l *Live) Int(v ValueID) int64 { return l.now.ints[v] }
 
-// Active returns the dispatches that run with the plans in force, in order of submission.
+// Active returns the dispatches that run with the current plans, in order of submission.
 func (l *Live) Active() []trace.DispatchID {
 	l.listDispatches()
 	return l.active
@@ -380,7 +380,7 @@ func (l *Live) Levels() []trace.DispatchID {
 	return l.levels
 }
 
-// Passes returns the number of compute passes that the plans in force need. A step has an additional pass for
+// Passes returns the number of compute passes that the current plans need. A step has an additional pass for
 // each submit that begins in the middle of a pass, and for each group of dispatches that is timed.
 func (l *Live) Passes() int {
 	passes, last := 0, -1
@@ -463,7 +463,7 @@ func (l *Live) wait(d *dispatch, use Use, w gpu.Wait) trace.Wait {
 	return t
 }
 
-// Launch returns the plan in force of a dispatch slot and the kernel that it runs. It returns nil if the slot
+// Launch returns the current plan of a dispatch slot and the kernel that it runs. It returns nil if the slot
 // is not in use.
 func (l *Live) Launch(id trace.DispatchID) (*Launch, *Kernel) {
 	d := &l.G.Dispatches[id]
@@ -474,7 +474,7 @@ func (l *Live) Launch(id trace.DispatchID) (*Launch, *Kernel) {
 	return &p.Launches[d.Slot], l.G.Ops[d.Op].Use(d.Slot, p.Route).Kernel
 }
 
-// LiveBytes returns how many bytes of the allocated memory the plans in force use. Params are not counted.
+// LiveBytes returns how many bytes of the allocated memory the current plans use. Params are not counted.
 // For each buffer it counts the size of the largest live value in the buffer.
 func (l *Live) LiveBytes() int64 {
 	clear(l.needs)

@@ -6,7 +6,7 @@ import (
 	"gpuscope/trace"
 )
 
-// Work returns a text that describes the work of an operator at the shapes in force: its kind, route,
+// Work returns a text that describes the work of an operator at the current shapes: its kind, route,
 // kernels, grids, bytes and FLOPs. Operators with equal texts take the same time, so only one of them needs
 // to be timed. Work returns "" if no dispatch of the operator runs.
 func (l *Live) Work(id OpID) string {
@@ -28,7 +28,7 @@ func (l *Live) Work(id OpID) string {
 	return work
 }
 
-// Launched returns the dispatches of an operator that run with the plan in force.
+// Launched returns the dispatches of an operator that run with the current plan.
 func (l *Live) Launched(o *Op) (list []trace.DispatchID) {
 	for slot, d := range o.Dispatches {
 		if d >= 0 && l.Plans[o.ID].Launches[slot].Active {
@@ -38,7 +38,7 @@ func (l *Live) Launched(o *Op) (list []trace.DispatchID) {
 	return list
 }
 
-// Reroute plans an operator on another route, puts the plan in force and returns true. It returns false and
+// Reroute plans an operator on another route, makes this plan current and returns true. It returns false and
 // changes nothing if the live shape, the compiled kernels or the allocated memory do not support the route.
 // The operator's outputs are the same on every route.
 func (l *Live) Reroute(id OpID, route int) bool {

@@ -44,7 +44,7 @@ func (s *Shapes) Take(l *Live, listed *int) {
 	s.plans, s.params = s.plans[:0], s.params[:0]
 }
 
-// TakePlans copies the plans in force of all dispatches. It is called when kernels were replaced.
+// TakePlans copies the current plans of all dispatches. It is called when kernels were replaced.
 func (s *Shapes) TakePlans(l *Live) {
 	for i := range l.G.Dispatches {
 		d := &l.G.Dispatches[i]
@@ -65,11 +65,11 @@ type Tracer struct {
 	options LiveOptions
 
 	// The fields below describe the state at the last record.
-	inForce  []trace.PlanID     // by dispatch: the plan in force, or -1 if the dispatch is not in use
+	inForce  []trace.PlanID     // by dispatch: the current plan, or -1 if the dispatch is not in use
 	ran      []trace.DispatchID // dispatches in use
 	grids    []*trace.Grid      // by dispatch: grid of the last new plan
 	now      liveShapes         // shapes after the last logged change; initially the largest shapes
-	recorded liveShapes         // shapes of the last recorded step; initially the shapes in force
+	recorded liveShapes         // shapes of the last recorded step; initially the current shapes
 	ints     []int64            // by value: SymInts
 	inputs   inputState
 	levels   []trace.DispatchID
@@ -82,7 +82,7 @@ type Tracer struct {
 	shadow   *Live // live state for replan; nil until replan is called
 }
 
-// NewTracer returns a tracer that starts at the plans in force of l. edited has the names of kernels that
+// NewTracer returns a tracer that starts at the current plans of l. edited has the names of kernels that
 // replace kernels of the graph.
 func NewTracer(l *Live, edited map[*Kernel]string) *Tracer {
 	g := l.G
@@ -144,11 +144,11 @@ func (r *Tracer) Record(s *Shapes, step *trace.Step) []trace.Plan {
 // Ran returns the dispatch at an index of the last recorded step's dispatches.
 func (r *Tracer) Ran(at int) trace.DispatchID { return r.ran[at] }
 
-// InForce returns the plan in force of each dispatch at the last record, or -1 for a dispatch that is not
+// InForce returns the current plan of each dispatch at the last record, or -1 for a dispatch that is not
 // in use.
 func (r *Tracer) InForce() []trace.PlanID { return r.inForce }
 
-// PlanID returns the id of the plan that is in force in l for a dispatch. known is true if the plan was
+// PlanID returns the id of the plan that is in use in l for a dispatch. known is true if the plan was
 // recorded before.
 func (r *Tracer) PlanID(l *Live, id trace.DispatchID) (plan trace.PlanID, known bool) {
 	d := &l.G.Dispatches[id]
@@ -157,7 +157,7 @@ func (r *Tracer) PlanID(l *Live, id trace.DispatchID) (plan trace.PlanID, known 
 	return plan, !fresh
 }
 
-// force makes a launch the plan in force of its dispatch. It adds the plan to r.fresh if the plan is new.
+// force makes a launch the current plan of its dispatch. It adds the plan to r.fresh if the plan is new.
 func (r *Tracer) force(d trace.DispatchID, l *launchRecord, params []byte) {
 	if !l.active {
 		r.inForce[d] = -1
@@ -444,7 +444,7 @@ func (r *Tracer) replan(s *Shapes) error {
 	return err
 }
 
-// Step returns the plans and shapes in force in trace format, as a step that has not run. The id of a plan
+// Step returns the current plans and shapes in trace format, as a step that has not run. The id of a plan
 // is its index in the returned plans. The caller sets the other fields of the step.
 func (l *Live) Step() ([]trace.Plan, trace.Step) {
 	var plans []trace.Plan

@@ -245,7 +245,7 @@ func (x *Index) Dims(step int, v trace.ValueID) []int {
 	return history[i-1].dims
 }
 
-// levelsAt returns the levels in force at a step, and nil if no levels are recorded.
+// levelsAt returns the current levels at a step, and nil if no levels are recorded.
 func (x *Index) levelsAt(step int) *levelsSince {
 	i := sort.Search(len(x.levels), func(i int) bool { return x.levels[i].step > step })
 	if i == 0 {
@@ -254,7 +254,7 @@ func (x *Index) levelsAt(step int) *levelsSince {
 	return &x.levels[i-1]
 }
 
-// LevelStarts returns the levels in force at a step, keyed by the dispatch that begins each level.
+// LevelStarts returns the current levels at a step, keyed by the dispatch that begins each level.
 func (x *Index) LevelStarts(step int) map[trace.DispatchID]int {
 	return x.levelsAt(step).starts()
 }
@@ -289,7 +289,7 @@ func (x *Index) Ran(id trace.DispatchID) (steps, last int) {
 	return steps, last
 }
 
-// PlanOf returns the plan that was in force for a dispatch at a step, and nil if the dispatch did not run.
+// PlanOf returns the plan that was in use for a dispatch at a step, and nil if the dispatch did not run.
 func (x *Index) PlanOf(step int, id trace.DispatchID) *trace.Plan {
 	if i := x.Find(step, id); i >= 0 {
 		return &x.Trace.Plans[x.Trace.Steps[step].Dispatches[i].Plan]

@@ -130,7 +130,7 @@ func (x *Index) Launches(ctx context.Context, selection Selection) ([]Launch, er
 	return out, nil
 }
 
-// again adds another step in which the dispatch did the same work. p is the plan that was in force in that
+// again adds another step in which the dispatch did the same work. p is the plan that was in use in that
 // step.
 func (l *Launch) again(p *trace.Plan, gap *trace.NumericError, step, index, level int) {
 	if p != l.Plan {

@@ -34,8 +34,8 @@ func stepDelta(b *analyze.StepBaseline, x *analyze.Index, step int) table.Cell {
 func stepDeltaColumn(b *analyze.StepBaseline, x *analyze.Index, of func(row int) int) table.Column {
 	return table.Column{
 		Name: "delta_ms", Title: "Δwall ms", Unit: "ms", Is: table.Measured, Right: true, Width: 80,
-		Doc: "wall time minus the median of the baseline's steps; = difference within the noise, clk: the GPU clock " +
-			"changed; empty if no baseline step has the same timing level",
+		Doc: "wall time minus the median of the baseline's steps; = means a difference within the noise, clk a " +
+			"changed GPU clock; empty if no baseline step has the same timing level",
 		Of: func(row int) table.Cell { return stepDelta(b, x, of(row)) },
 	}
 }

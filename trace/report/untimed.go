@@ -14,7 +14,7 @@ func untimedPart(u *analyze.Untimed) table.Segment {
 	case !u.Known():
 		return table.Segment{}
 	case !analyze.Measured(u.Wall):
-		return table.Segment{Text: "step " + Millis(u.GPU) + " GPU untimed"}
+		return table.Segment{Text: "untimed step " + Millis(u.GPU) + " GPU"}
 	case !analyze.Measured(u.GPU):
 		return table.Segment{Text: "step " + Millis(u.Wall)}
 	}

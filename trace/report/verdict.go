@@ -40,13 +40,14 @@ func verdictOf(x *analyze.Index, step int, u *analyze.Untimed) string {
 	case !u.Known() && analyze.TimedWhole(s):
 		return unknown + "the times of the step were not measured"
 	case !u.Known():
-		return unknown + "the step ran only with every " + string(s.Timing) + " timed"
+		return unknown + "the step never ran without timing every " + string(s.Timing)
 	case !ok1 || wall <= 0:
 		return unknown + "the wall time of the untimed step was not measured"
 	case !ok2 || gpu <= 0:
 		return unknown + "the GPU time of the untimed step was not measured"
 	case u.FewSamples():
-		return fmt.Sprintf("%sonly %d of the %d untimed samples needed", unknown, u.N, trace.FewestWithin)
+		return fmt.Sprintf("%s%d untimed samples, but at least %d are needed",
+			unknown, u.N, trace.FewestWithin)
 	case !told:
 		return unknown + "the error of the step's times is unknown"
 	}
@@ -55,7 +56,7 @@ func verdictOf(x *analyze.Index, step int, u *analyze.Untimed) string {
 		return idles(s, u, off)
 	}
 	if share >= waits {
-		return fmt.Sprintf("%sthe GPU waits %s of %s, which is less than the error", unknown,
+		return fmt.Sprintf("%sthe GPU waits %s of %s; the error is larger than the wait", unknown,
 			plusMinus(wait, off), Millis(u.Wall))
 	}
 	took := plusMinus(gpu, gpuOff)
@@ -82,7 +83,7 @@ func verdictOf(x *analyze.Index, step int, u *analyze.Untimed) string {
 	}
 	line = "latency-bound: " + line
 	if n := len(x.LevelStarts(step)); n > 0 {
-		line += fmt.Sprintf(", in %s one after the other", table.Plural(n, "level"))
+		line += fmt.Sprintf(" in %s that run one after the other", table.Plural(n, "level"))
 	}
 	return line
 }

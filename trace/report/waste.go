@@ -79,7 +79,7 @@ func (t *DispatchTable) wasteColumns() (over table.Column, idle []table.Column) 
 		{
 			Name: "fold_wg", Title: "Σ folded wg", Unit: "workgroups", Is: table.Exact, Right: true,
 			Width: 200,
-			Doc:   "workgroups launched because a count was split into two dimensions, and their share of the grid",
+			Doc:   "workgroups launched only because the grid has two dimensions; their share of the grid",
 			Of:    cell(func(w analyze.Waste) int64 { return w.Fold }, launched, false),
 		},
 		{

@@ -35,7 +35,7 @@ func WhyLines(w *why.Why, closed string) []string {
 		lines = append(lines, paramsLine(x, w.Params))
 	}
 	if e := w.Ends; e != nil {
-		line := "  not launched from " + at(e.Step) + " on"
+		line := "  no longer launched since " + at(e.Step)
 		if instead := insteadText(x, e, w.ID); instead != "" {
 			line += "; replaced by: " + instead
 		}

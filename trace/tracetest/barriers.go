@@ -56,7 +56,7 @@ func Barriers(t *trace.Trace, step int) (levels []trace.DispatchID, waits []Barr
 	return levels, waits
 }
 
-// Recorded returns the recorded levels and waits that are in force at a step.
+// Recorded returns the recorded levels and waits that are in use at a step.
 func Recorded(t *trace.Trace, step int) (levels []trace.DispatchID, waits []Barrier) {
 	for len(t.Steps[step].Levels) == 0 && step > 0 {
 		step--

@@ -6,7 +6,7 @@ import (
 	"gpuscope/trace"
 )
 
-// Record replays a trace into a recorder like a session: first the plans that come into force, then their
+// Record replays a trace into a recorder like a session: first the plans that take effect, then their
 // step.
 func Record(t interface{ Fatal(...any) }, r *trace.Recorder, from *trace.Trace, each func()) {
 	var ids trace.Interner

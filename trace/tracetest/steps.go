@@ -188,7 +188,7 @@ func (r *runner) resize(n int) (changed []trace.LiveDims, resize trace.Resize) {
 	return changed, resize
 }
 
-// plan puts the plans of an operator in force and returns the changes.
+// plan makes the plans of an operator current and returns the changes.
 func (r *runner) plan(op, n int) (changes []trace.PlanChange) {
 	launches := r.m.ops[op].launch(n, r.pos)
 	for k := range r.m.ops[op].slots {

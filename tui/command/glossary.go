@@ -6,7 +6,7 @@ import "strings"
 // show this list.
 var Signs = [][2]string{
 	{"┌ ├ └", "dispatches of one level: no barrier separates them"},
-	{"n/m", "of the m rows inside, n match the filter; sums include all m rows"},
+	{"n/m", "n of the m rows inside this row match the filter; sums include all m rows"},
 	{"•", "marked row; in a text: line that contains the searched text"},
 	{"▎ “”", "part of a kernel's source that was generated from its constants; shown in quotes if colours are off"},
 	{"→", "from, to"},
@@ -15,7 +15,7 @@ var Signs = [][2]string{
 	{"‹", "shorter than two ticks of the GPU timer"},
 	{"=", "difference smaller than the timer resolution"},
 	{"?", "error of the cost is unknown: too few rounds were measured"},
-	{"isolated", "time of one dispatch, between barriers and timestamps; Σ is the sum over all dispatches of a row"},
+	{"isolated", "time of one dispatch that runs alone, between barriers; Σ is the sum over all dispatches of a row"},
 	{"timing +9 %", "the step takes 9 % longer when every dispatch is timed"},
 	{"(s63 ×8)", "the figures are medians of 8 untimed runs of step 63"},
 	{"(2.4×)", "the timed step takes 2.4 times as long as the untimed step"},

@@ -333,20 +333,20 @@ func Default(views ...Row) []Row {
 		{Name: "try kernel", Plain: Line{Word: "l", Takes: "FILE", Doc: "time the source in NAME.wgsl alternately with kernel NAME"}},
 		{
 			Keys: []string{"U"}, Name: "use kernel",
-			Doc: "Changes the kernel from the next step on: uses the source that was tried last, or the original kernel again.",
+			Doc: "Switches between the source that was tried last and the original kernel. The switch applies from the next step on.",
 			In:  []Place{InViews}, Of: WithDispatch,
 			Plain: Line{Word: "u", Takes: "FILE or NAME", Doc: "use the source in NAME.wgsl from now on, or the original kernel NAME"},
 		},
 		{
 			Keys: []string{"a"}, Name: "axis",
-			Doc: "Switches the axis between the position of decode steps and the number of tokens in a prompt.",
+			Doc: "Switches the x axis between the position of decode steps and the number of tokens in a prompt.",
 			In:  []Place{InViews}, Of: WithCurves, Needs: []Needs{View}, Hint: 4,
 		},
 		{
 			Keys: []string{"t"}, Name: "time",
-			Doc: "Times the operator by itself on each of its routes, at the cursor and at the numbers of tokens where the plan changes route.",
+			Doc: "Times the operator in isolation on each of its routes, at the cursor and at the numbers of tokens where the plan changes route.",
 			In:  []Place{InViews}, Of: WithCurves, Needs: []Needs{Device, View}, Hint: 4,
-			Plain: Line{Word: "o", Takes: "OP [M ...]", Doc: "time operator OP by itself on each route, with M tokens or with the numbers at which its route changes"},
+			Plain: Line{Word: "o", Takes: "OP [M ...]", Doc: "time operator OP in isolation on each route, with M tokens or where the plan changes its route"},
 		},
 		{
 			Keys: []string{"d"}, Name: "draw",

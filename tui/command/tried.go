@@ -17,7 +17,7 @@ import (
 func TriedLines(x *analyze.Index, t *session.Tried) []string {
 	if t.Dispatch == nil {
 		return []string{
-			fmt.Sprintf("The source compiles. Nothing was measured because step %d does not run %s; %s.",
+			fmt.Sprintf("The source compiles. Nothing was measured because step %d does not run %s: %s.",
 				t.Step, t.Kernel, WhichRun(x, t.Kernel)),
 		}
 	}
@@ -32,7 +32,7 @@ func TriedLines(x *analyze.Index, t *session.Tried) []string {
 	}
 	switch {
 	case t.Stray:
-		const why = " not run: the source writes a State (such as the cache) that the kernel does not write"
+		const why = " not run: the edited source writes a state value (such as the cache) that the original kernel does not write"
 		lines = append(lines, analyze.Labelled("step", widget.MarkFail+why))
 	case t.Whole != nil:
 		of := table.Plural(t.Dispatches, "dispatch") + " of this kernel"
@@ -103,7 +103,7 @@ func TurnsText(t *session.InTurns) string {
 func rewrittenText(x *analyze.Index, w *session.Rewritten) string {
 	name := x.Trace.Graph.Values[w.Value].Name
 	if w.Differ == 0 {
-		return fmt.Sprintf("%s: all %s are equal to the original kernel's", name, table.Plural(w.Elements, "element"))
+		return fmt.Sprintf("%s: all %s equal those of the original kernel", name, table.Plural(w.Elements, "element"))
 	}
 	text := fmt.Sprintf("%s: %s of %s elements differ", name, table.Integer(w.Differ),
 		table.Integer(w.Elements))

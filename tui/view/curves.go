@@ -357,7 +357,7 @@ func (p *CurvesPage) why() (Text, bool) {
 	case r == nil || p.ListPage.at().Step < 0:
 		return Text{}, false
 	case len(r.Dispatches) == 0:
-		none := "why explains grids; " + r.Name + " has no grid, so select a row below it"
+		none := r.Name + " has no grid to explain; select an operator"
 		return Text{None: none}, false
 	}
 	return whyDispatch(p.ListPage.at(), r.Dispatches[0], firstOf(len(r.Dispatches))), true
@@ -368,7 +368,7 @@ func (p *CurvesPage) why() (Text, bool) {
 func (p *CurvesPage) timed() (op trace.OpID, lengths []int, why string) {
 	c, r := p.Current()
 	if c == nil || len(r.Dispatches) == 0 {
-		return 0, nil, "select an operator: the row of the whole step cannot be timed by itself"
+		return 0, nil, "select an operator: the row of the whole step cannot be timed in isolation"
 	}
 	if c.Along == trace.AlongTokens {
 		lengths = append(lengths, p.Cursor(c))
@@ -381,7 +381,7 @@ func (p *CurvesPage) timed() (op trace.OpID, lengths []int, why string) {
 func (p *CurvesPage) cannotTime() string {
 	_, lengths, why := p.timed()
 	if why == "" && len(lengths) == 0 {
-		why = "no forecast, so it is unknown at which numbers of tokens to time"
+		why = "without a forecast, the numbers of tokens to time are unknown"
 	}
 	return why
 }

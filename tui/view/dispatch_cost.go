@@ -147,7 +147,7 @@ func (p *DispatchPage) together() []table.Segment {
 	if c.Significant() {
 		parts = append(parts, table.Segment{
 			Rank: 3, With: true,
-			Text: "(fusing them can save at most this)",
+			Text: "(the most that fusing them can save)",
 		})
 	}
 	return parts
@@ -166,8 +166,8 @@ func (p *DispatchPage) measureOn(title []table.Segment) []table.Segment {
 		return title
 	}
 	if at := slices.Index(title, t.Undecided()); at >= 0 {
-		title[at].Text += command.Keyed(": {cost} keeps measuring")
-		title[at].Short += command.Keyed(", {cost} keeps measuring")
+		title[at].Text += command.Keyed("; press {cost} to measure more")
+		title[at].Short += command.Keyed(", {cost}: measure more")
 	}
 	return title
 }

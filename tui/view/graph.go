@@ -163,7 +163,7 @@ func (p *graphPage) Title(w int) []table.Segment {
 	if p.at == operatorList {
 		marked := "marked by " + graphtree.GraphWeights[p.mark].Doc
 		if t.Column("weight") < 0 {
-			marked += ": no row has a value"
+			marked += ": not known for any row"
 		}
 		parts = append(parts, table.Segment{Rank: 3, Text: marked})
 	}
@@ -292,7 +292,7 @@ func standsFor(n *graphtree.GraphNode) (lines []string) {
 		lines = append(lines, "cost unknown: "+outline.NoCost(n))
 	}
 	if ops > 1 && !n.Group {
-		lines = append(lines, "The first of these operators:")
+		lines = append(lines, "The first of the operators in this row:")
 	}
 	return lines
 }

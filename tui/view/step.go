@@ -434,7 +434,7 @@ func (f *StepFacts) Split() table.Line {
 		if report.TrackRun(f.Tracks) != "" {
 			run = ", the " + report.TrackRun(f.Tracks)
 		}
-		return table.Title(table.Say(0, "step %s with timing%s; untimed time unknown",
+		return table.Title(table.Say(0, "step %s with timing%s; time without timing unknown",
 			table.Millis(f.Sum.Wall.NS()), run))
 	}
 	var long, short []string

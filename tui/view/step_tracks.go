@@ -80,7 +80,7 @@ func GPUTexts(r *tracks.Tracks, timed string) []string {
 	begin := r.GPU[0].From
 	where := "waits " + micros(begin)
 	if !r.Placed {
-		where = "begins after the submit (not measured)"
+		where = "begins some time after the submit (time not measured)"
 	}
 	span := fmt.Sprintf("%s on the GPU", micros(last-begin))
 	run := timed
@@ -90,7 +90,7 @@ func GPUTexts(r *tracks.Tracks, timed string) []string {
 	if n == 0 {
 		return []string{run + where + " · " + span, run + span}
 	}
-	parts := fmt.Sprintf("▒ %s busy ░ %s idle between", micros(busy), micros(max(0, last-begin-busy)))
+	parts := fmt.Sprintf("▒ %s busy ░ %s idle", micros(busy), micros(max(0, last-begin-busy)))
 	return []string{
 		fmt.Sprintf("%s%s · %s: %s · %s", run, where, span, parts, command.Keyed("{zoom in} opens a part")),
 		fmt.Sprintf("%s%s · %s: %s", run, where, span, parts), run + span + ": " + parts, run + span,
@@ -100,7 +100,7 @@ func GPUTexts(r *tracks.Tracks, timed string) []string {
 // inside draws the dispatches of one part of the GPU track.
 func inside(t *widget.Theme, x *analyze.Index, step int, in *tracks.Span, room int, figures bool) []string {
 	list := tracks.Inside(x, step, in)
-	name := widget.Cut(fmt.Sprintf(" GPU, %s by itself: %s in %s", printable.Clean(in.Name),
+	name := widget.Cut(fmt.Sprintf(" GPU, %s: %s in %s", printable.Clean(in.Name),
 		widget.Plural(in.Dispatches, "dispatch"), micros(in.NS())), room+5)
 	lines := []string{t.Put(widget.Strong, name)}
 	if len(list) == 0 {

@@ -194,7 +194,7 @@ func (p *ValuePage) ask(key valueKey, at session.LookAt) func(context.Context) (
 	return func(ctx context.Context) (seen, error) {
 		r, err := s.Do(ctx, session.Command{Kind: session.Look, At: &at})
 		if err == nil && r.Tensor == nil {
-			err = errors.New("the model sent no data")
+			err = errors.New("the engine returned no data")
 		}
 		return seen{key, r.Tensor, err}, nil
 	}
@@ -386,9 +386,9 @@ func (p *ValuePage) summary(t *widget.Theme, g widget.Glyphs, w, chart int) []st
 	style := widget.Dim
 	switch waiting := p.page.Cancel != nil; {
 	case stale && p.at.Running:
-		where, style = "out of date until the model pauses: "+where, widget.Warn
+		where, style = "values are out of date until the model pauses: "+where, widget.Warn
 	case stale:
-		where, style = "out of date, re-running the step: "+where, widget.Warn
+		where, style = "values are out of date; re-running the step: "+where, widget.Warn
 	case where == "" && p.at.Running:
 		where = "The value will be read when the model pauses."
 	case where == "" && waiting:

@@ -334,7 +334,7 @@ func (l *Listing) Exported() *table.Table {
 	if l.partial {
 		columns = append(columns, table.Column{
 			Name: "sums_of", Title: "sums of",
-			Doc: "number of rows that the sums cover, if a filter hides some of these rows",
+			Doc: "number of rows inside that the sums cover, if a filter hides some of them",
 			Of: func(r int) table.Cell {
 				if l.Shown[r] == l.Leaves[r] {
 					return table.Cell{}

@@ -86,7 +86,7 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 	}
 	delta := table.Column{
 		Name: "delta_us", Title: "Δµs", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-		Doc: "isolated time minus that of the baseline; = same within the noise",
+		Doc: "isolated time minus the baseline's isolated time; = means no difference beyond the noise",
 		Of: weighed(func(n *graphtree.GraphNode) table.Cell {
 			if !n.Delta.Timed {
 				return table.Cell{}

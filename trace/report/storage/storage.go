@@ -98,7 +98,7 @@ func Memory(x *analyze.Index, selection analyze.Selection) *table.Table {
 	made := table.New("memory", []table.Column{
 		{
 			Name: "what", Title: "memory", Width: 80, Tree: true,
-			Doc: "role of values with memory of their own, or a slot shared by intermediates and scratch",
+			Doc: "role of the values with their own memory, or a slot that intermediates and scratch share",
 			Of:  at(func(h *memory.Holding) table.Cell { return table.Text(h.Label) }),
 		},
 		{
@@ -142,7 +142,7 @@ func Memory(x *analyze.Index, selection analyze.Selection) *table.Table {
 		},
 		{
 			Name: "when", Title: "in use", Width: 140,
-			Doc: "for a slot, the first to the last dispatch that uses the value that sets its size",
+			Doc: "for a slot: first and last dispatch that use its largest value",
 			Of: at(func(h *memory.Holding) table.Cell {
 				if h.Peak == nil || h.Parent < 0 || h.Peak.First < 0 {
 					return table.Cell{}
@@ -189,7 +189,7 @@ func HoldingLines(x *analyze.Index, step int, key string) []string {
 	slices.SortStableFunc(list, func(a, b *memory.Tenant) int {
 		return cmp.Compare(b.Value.Bytes, a.Value.Bytes)
 	})
-	lines := []string{"the largest of " + table.Plural(len(list), "value") + ":"}
+	lines := []string{"the largest values, of " + strconv.Itoa(len(list)) + ":"}
 	if key == "slots" {
 		lines = append([]string{largeSteps.Text}, lines...)
 	}
@@ -231,7 +231,7 @@ func memoryTitle(x *analyze.Index, t *memory.Tenancy, step int, total int64) tab
 	if at >= 0 && at < len(t.Order) {
 		part := table.Say(2, "slots hold at most %s at the same time, at d%d %s", table.Memory(most),
 			t.Order[at], x.Name(t.Order[at]))
-		part.Short = fmt.Sprintf("at most %s at once", table.Memory(most))
+		part.Short = fmt.Sprintf("slots hold at most %s", table.Memory(most))
 		parts = append(parts, part)
 	}
 	return table.Title(parts...)
