@@ -56,8 +56,8 @@ func (m *model) stepParts() []table.Segment {
 		end := fmt.Sprintf("text ends at s%d", newest)
 		long, short = long+where+", stepped back: "+end, short+" stepped back, "+end
 	case m.index.Replaced(m.at(), newest):
-		long += fmt.Sprintf(" (newest %d)%s, this step is no longer in the text", newest, where)
-		short += fmt.Sprintf(" step not in the text (newest s%d)", newest)
+		long += fmt.Sprintf(" (newest %d)%s, no longer in the text", newest, where)
+		short += fmt.Sprintf(" not in the text (newest s%d)", newest)
 	case newest > s.Index:
 		long += fmt.Sprintf(" (newest %d)%s", newest, where)
 		short += fmt.Sprintf(" (newest s%d)%s", newest, where)

@@ -170,7 +170,7 @@ func (l *lab) closedEditor(m editedMsg) {
 			}
 			switch k := l.index.Kernel(m.kernel); {
 			case l.needsDevice() != "" && k != nil && text != fileText(k):
-				l.say(command.Keyed("the engine must run: press {restart}, then {WGSL} to try the file ") +
+				l.say(command.Keyed("press {restart}, then {WGSL} to try the source: ") +
 					m.path)
 			case !l.changedText(m.kernel, text) && m.err == nil:
 				l.showTried(m.kernel)

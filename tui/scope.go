@@ -240,7 +240,7 @@ func (sel *selection) setBase() {
 		said := fmt.Sprintf(command.Keyed("baseline: %s; press {baseline} again to remove it"),
 			report.SelectionText(s))
 		if s.Chunk != "" {
-			said += command.Keyed("; to compare with another chunk of the prompt, go to its step with {previous step} and press {baseline}")
+			said += command.Keyed("; for another chunk of the prompt, go to its step with {previous step} and press {baseline}")
 		}
 		sel.say(said)
 	}

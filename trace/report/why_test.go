@@ -161,17 +161,17 @@ func TestWhyOfADispatchOfPrefillOnly(t *testing.T) {
 		want []string
 	}{
 		{x, 0, "layers.1.attn.sdpa.qk", []string{
-			"not launched from s1 (decode, position 42) on; replaced by: " + decoding, "later at s1",
+			"s1 (decode, position 42); replaced by: " + decoding, "later at s1",
 		}},
 		{x, 2, "layers.1.attn.sdpa.qk", []string{
 			"s1 (decode, position 42)", "s0\n", ": " + decoding,
 			"\n  before: ", "  tokens 1×42 → 1×1, through embed", "earlier at s0",
 		}},
 		{x, 0, "layers.1.attn.sdpa.split", []string{
-			" s0 (prefill, position 0)", " s1 on",
+			" s0 (prefill, position 0)", " s1",
 		}},
 		{fused, 0, "layers.1.attn.norm", []string{
-			"not launched from s1 (decode, position 42) on; replaced by: attn.q, attn.k (route bicol: ",
+			"s1 (decode, position 42); replaced by: attn.q, attn.k (route bicol: ",
 		}},
 		{fused, 1, "layers.1.attn.norm", []string{": attn.q, attn.k (route bicol: "}},
 		{sums, 1, "layers.1.attn.norm", []string{": attn.q, attn.k, attn.v (route bicol: "}},

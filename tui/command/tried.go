@@ -17,7 +17,7 @@ import (
 func TriedLines(x *analyze.Index, t *session.Tried) []string {
 	if t.Dispatch == nil {
 		return []string{
-			fmt.Sprintf("The source compiles. Nothing was measured because step %d does not run %s: %s.",
+			fmt.Sprintf("The source compiles. Nothing was measured because step %d does not run %s; %s.",
 				t.Step, t.Kernel, WhichRun(x, t.Kernel)),
 		}
 	}

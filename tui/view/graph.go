@@ -163,7 +163,7 @@ func (p *graphPage) Title(w int) []table.Segment {
 	if p.at == operatorList {
 		marked := "marked by " + graphtree.GraphWeights[p.mark].Doc
 		if t.Column("weight") < 0 {
-			marked += ": not known for any row"
+			marked += ": no data"
 		}
 		parts = append(parts, table.Segment{Rank: 3, Text: marked})
 	}

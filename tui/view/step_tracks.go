@@ -80,7 +80,7 @@ func GPUTexts(r *tracks.Tracks, timed string) []string {
 	begin := r.GPU[0].From
 	where := "waits " + micros(begin)
 	if !r.Placed {
-		where = "begins some time after the submit (time not measured)"
+		where = "start not measured"
 	}
 	span := fmt.Sprintf("%s on the GPU", micros(last-begin))
 	run := timed

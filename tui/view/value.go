@@ -386,9 +386,9 @@ func (p *ValuePage) summary(t *widget.Theme, g widget.Glyphs, w, chart int) []st
 	style := widget.Dim
 	switch waiting := p.page.Cancel != nil; {
 	case stale && p.at.Running:
-		where, style = "values are out of date until the model pauses: "+where, widget.Warn
+		where, style = "values out of date until the model pauses: "+where, widget.Warn
 	case stale:
-		where, style = "values are out of date; re-running the step: "+where, widget.Warn
+		where, style = "values out of date, re-running the step: "+where, widget.Warn
 	case where == "" && p.at.Running:
 		where = "The value will be read when the model pauses."
 	case where == "" && waiting:
