@@ -19,12 +19,12 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// docs are the files for people.
+// docs is the folder of the reference documentation.
 var docs = filepath.Join("..", "docs", "reference")
 
 const schemaFile = "gpuscope.trace-1.schema.json"
 
-// schema is a JSON Schema, as much of it as ours uses.
+// schema holds those parts of a JSON Schema that our schema uses.
 type schema struct {
 	Description string             `json:"description"`
 	Type        string             `json:"type"`
@@ -38,7 +38,7 @@ type schema struct {
 	Defs        map[string]*schema `json:"$defs"`
 }
 
-// fields are properties in the order of the file.
+// fields holds properties in the order of the file.
 type fields struct {
 	names []string
 	of    map[string]*schema
@@ -90,7 +90,7 @@ func texts[S ~string](list []S) []string {
 	return all
 }
 
-// words are the types whose strings are of a closed set, by Go type and field.
+// words lists the string fields that accept only certain words, by Go type and field.
 var words = map[string][]string{
 	"Value.kind": trace.ValueKinds, "Value.role": texts(trace.Roles), "Step.phase": texts(trace.Phases),
 	"Step.timing": texts(trace.TimingLevels), "Resize.order": trace.Orders,
@@ -129,7 +129,7 @@ func TestSchemaHasExactlyTheFieldsOfGoTypes(t *testing.T) {
 			t.Errorf("%s: fields of the Go type (-) and the schema (+):\n%s", name, d)
 		}
 		if d := cmp.Diff(required, s.Required); d != "" {
-			t.Errorf("%s: fields that are always there (-) and required (+):\n%s", name, d)
+			t.Errorf("%s: fields that are always written (-) and required (+):\n%s", name, d)
 		}
 		if s.Description == "" {
 			t.Errorf("%s has no description", name)
@@ -196,12 +196,12 @@ func TestSchemaHasExactlyTheFieldsOfGoTypes(t *testing.T) {
 				"Time", "Tick", "Number", "Rule", "ValueID", "SymIntID", "OpID", "DispatchID",
 				"PlanID",
 			}, name) {
-			t.Errorf("the schema has %s, which no Go type is", name)
+			t.Errorf("the schema defines %s, but no Go type has this name", name)
 		}
 	}
 }
 
-// compiled is the schema, or a part of it, ready to validate.
+// compiled compiles the schema, or a part of it.
 func compiled(t *testing.T, part string) *jsonschema.Schema {
 	t.Helper()
 	s, err := jsonschema.NewCompiler().Compile(filepath.Join(docs, schemaFile) + part)
@@ -266,14 +266,13 @@ func TestSchemaRefusesWhatIsWrong(t *testing.T) {
 			t.Fatal(err)
 		}
 		if s.Validate(v) == nil || !strings.Contains(good, c.from) {
-			t.Errorf("%s in place of %s was taken", c.to, c.from)
+			t.Errorf("%s in place of %s was accepted", c.to, c.from)
 		}
 	}
 }
 
-// update writes files for people instead of comparing them.
-// TestTraceFormatPageIsFresh holds the parts of docs/reference/trace-format.md that are made: the example,
-// and the fields of every object from the schema.
+// TestTraceFormatPageIsFresh checks the generated parts of docs/reference/trace-format.md: the example, and
+// the tables with the fields of every object in the schema.
 func TestTraceFormatPageIsFresh(t *testing.T) {
 	path := filepath.Join(docs, "trace-format.md")
 	old, err := os.ReadFile(path)
@@ -290,7 +289,7 @@ func TestTraceFormatPageIsFresh(t *testing.T) {
 		before, rest, ok1 := strings.Cut(page, begin)
 		_, after, ok2 := strings.Cut(rest, end)
 		if !ok1 || !ok2 {
-			t.Fatalf("%s has no place for its %s", path, part.name)
+			t.Fatalf("%s has no markers for its %s", path, part.name)
 		}
 		page = before + begin + "\n" + part.text + "\n" + end + after
 	}
@@ -298,7 +297,7 @@ func TestTraceFormatPageIsFresh(t *testing.T) {
 		return
 	}
 	if !wordingtest.Updating() {
-		t.Fatalf("%s is not what the schema and the example say: run go test ./trace -update\n%s", path,
+		t.Fatalf("%s does not match the schema and the example: run go test ./trace -update\n%s", path,
 			cmp.Diff(string(old), page))
 	}
 	if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
@@ -306,7 +305,7 @@ func TestTraceFormatPageIsFresh(t *testing.T) {
 	}
 }
 
-// notes stand above the lines of the example, by what a line begins with.
+// notes are printed above the lines of the example. Each note belongs to the line that begins with at.
 var notes = []struct{ at, note string }{
 	{`{"schema"`, "name and version of the format"},
 	{`"device"`, "measured performance limits; a limit that was not measured is absent"},
@@ -321,7 +320,7 @@ var notes = []struct{ at, note string }{
 	},
 }
 
-// example is a small trace, line by line as it is written, with notes.
+// example returns a small trace, line by line, with notes.
 func example(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString("```jsonc\n")
@@ -361,7 +360,7 @@ func wrapped(line string) string {
 	return b.String()
 }
 
-// fieldTables are the fields of every object.
+// fieldTables returns a table of fields for every object in the schema.
 func fieldTables(root *schema) string {
 	var b strings.Builder
 	var order []string
@@ -404,7 +403,7 @@ func fieldTables(root *schema) string {
 	return b.String()
 }
 
-// typeText is a type as a reader wants it.
+// typeText describes a type for readers of the page.
 func typeText(s *schema) string {
 	name, isRef := strings.CutPrefix(s.Ref, "#/$defs/")
 	switch {

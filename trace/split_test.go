@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// anyJSON draws a value that JSON can hold, as json.Unmarshal gives it.
+// anyJSON draws a random JSON value, in the form that json.Unmarshal returns.
 func anyJSON(t *rapid.T, depth int) any {
 	text := rapid.StringOf(rapid.RuneFrom([]rune("a \\\"{}[],:\n€")))
 	switch kind := rapid.IntRange(0, 5).Draw(t, "kind"); {
@@ -37,7 +37,7 @@ func anyJSON(t *rapid.T, depth int) any {
 	return text.Draw(t, "text")
 }
 
-// cutter cuts a text that comes in pieces of any size.
+// cutter returns a splitter that reads text at once or byte by byte.
 func cutter(t *rapid.T, text []byte) *splitter {
 	var r io.Reader = bytes.NewReader(text)
 	if rapid.Bool().Draw(t, "byte by byte") {
@@ -46,7 +46,7 @@ func cutter(t *rapid.T, text []byte) *splitter {
 	return &splitter{in: &source{r: r, file: &file{}, bounds: usualBounds}}
 }
 
-// Values that stand one behind the other are cut where a decoder that looks into them ends each.
+// The splitter cuts consecutive JSON values exactly at the end of each value.
 func TestValuesAreCutWhereTheyEnd(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -68,12 +68,13 @@ func TestValuesAreCutWhereTheyEnd(t *testing.T) {
 			}
 		}
 		if raw, err := s.value(nil); !errors.Is(err, io.EOF) {
-			t.Fatalf("%q (%v) behind the last", raw, err)
+			t.Fatalf("%q (%v) after the last value", raw, err)
 		}
 	})
 }
 
-// What is wrong between values is refused where it stands; a value without an end is one that was cut.
+// Invalid text between values is an error that names the invalid character. A value without an end is an
+// error too.
 func TestTextBetweenValuesIsChecked(t *testing.T) {
 	t.Parallel()
 	const head = `{"schema":"gpuscope.trace/1","plans":[{"id":0}`
@@ -99,8 +100,8 @@ func TestTextBetweenValuesIsChecked(t *testing.T) {
 	}
 }
 
-// However many values are decoded at once, they are taken in their order, and the first that is wrong ends
-// it: it is the one that is told, with its place, and what stands before it was taken.
+// Values are decoded concurrently but appended in order. Decoding stops at the first wrong value. The error
+// gives the place of that value, and all earlier values are kept.
 func TestFirstWrongValueIsReported(t *testing.T) {
 	t.Parallel()
 	const n = 3*batchValues + 7
@@ -135,7 +136,7 @@ func TestFirstWrongValueIsReported(t *testing.T) {
 			}
 		}
 		if len(d.t.Plans) != wrong {
-			t.Fatalf("%d plans before the one that is wrong, want %d", len(d.t.Plans), wrong)
+			t.Fatalf("%d plans before the wrong one, want %d", len(d.t.Plans), wrong)
 		}
 	})
 }

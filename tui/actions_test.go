@@ -21,16 +21,16 @@ func TestConfiguredKeysAreChecked(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		keys map[string][]string
-		want string // of the error, "" for none
+		want string // prefix of the error, "" for no error
 	}{
-		{"another", map[string][]string{"token": {"f6", "f5"}, "last view": {}}, ""},
+		{"other keys", map[string][]string{"token": {"f6", "f5"}, "last view": {}}, ""},
 		{"swapped", map[string][]string{"token": {"S"}, "back": {"s"}}, ""},
-		{"taken", map[string][]string{"token": {"q"}}, `keys of "token": "q" is also the key of "quit"`},
-		{"taken by one that moves", map[string][]string{"why": {"j"}}, `keys of "why": "j" is also the key of "down"`},
+		{"key of another action", map[string][]string{"token": {"q"}}, `keys of "token": "q" is also the key of "quit"`},
+		{"key that moves the cursor", map[string][]string{"why": {"j"}}, `keys of "why": "j" is also the key of "down"`},
 		{"unknown", map[string][]string{"tokn": {"n"}}, `keys of "tokn": no such command`},
-		{"another's name", map[string][]string{"why": {"ctrl+i"}}, `keys of "why": terminals send "ctrl+i" as tab`},
+		{"other name of tab", map[string][]string{"why": {"ctrl+i"}}, `keys of "why": terminals send "ctrl+i" as tab`},
 		{"no key", map[string][]string{"why": {"ww"}}, `keys of "why": "ww" is not a key`},
-		{"no way out", map[string][]string{"cancel": {"f1"}}, `keys of "cancel": ctrl+c must be one`},
+		{"ctrl+c removed", map[string][]string{"cancel": {"f1"}}, `keys of "cancel": ctrl+c must be one`},
 	} {
 		err := CheckKeys(c.keys)
 		if ok := err == nil && c.want == "" ||
@@ -50,7 +50,7 @@ func TestUserKeysWorkAndAreShown(t *testing.T) {
 	d.reads("bottom").press(":").typed("help").press("enter").sees("J").reads("overTitle")
 }
 
-// Terminals send these for tab, enter, escape and backspace, or tmux takes them.
+// Terminals send these keys as tab, enter, escape or backspace, or tmux intercepts them.
 func TestNoActionHasAKeyThatTerminalsKeep(t *testing.T) {
 	for i := range command.Table {
 		for _, k := range command.Table[i].Keys {
@@ -70,7 +70,7 @@ func TestEveryActionSaysWhatItDoes(t *testing.T) {
 		r := &command.Table[i]
 		onScreen := strings.HasSuffix(r.Doc, ".") && len(r.In) > 0
 		if r.Name == "" || !onScreen && r.Plain.Word == "" {
-			t.Errorf("command %v %q is not whole", r.Keys, r.Name)
+			t.Errorf("command %v %q is incomplete", r.Keys, r.Name)
 		}
 		done := false
 		for _, row := range view.Views {
@@ -79,7 +79,7 @@ func TestEveryActionSaysWhatItDoes(t *testing.T) {
 			}
 		}
 		if done = done || d.app.deeds[r.Name].Run != nil; onScreen && !done {
-			t.Errorf("nothing does %q", r.Name)
+			t.Errorf("no action implements %q", r.Name)
 		}
 	}
 }
@@ -89,7 +89,7 @@ func TestADisabledActionSaysWhy(t *testing.T) {
 	d := drive(t, 80, 24, llama, nil, Options{})
 	d.press("R").reads("bottom")
 	if d.press("?", "pgdown"); !strings.Contains(d.squeezed(), "(not now: this is a recorded trace;") {
-		t.Errorf("the help does not say so:\n%s", d.screen())
+		t.Errorf("the help does not say why R is disabled:\n%s", d.screen())
 	}
 }
 

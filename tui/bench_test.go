@@ -16,11 +16,11 @@ import (
 	"gpuscope/tui/tuitest"
 )
 
-// huge is a model of 64 layers, some 1,300 dispatches a step, and 400 steps.
+// huge returns a trace of a model with 64 layers: 400 steps with about 1,300 dispatches each.
 func huge() *trace.Trace { return tracetest.Llama(64, 400) }
 
-// BenchmarkView is the budget of Update and View: a key that moves the cursor, and the frame after it, with
-// what jobs do meanwhile. The budget of a frame at 200x60 is 8 ms.
+// BenchmarkView measures Update and View: a key that moves the cursor and the frame after it, while jobs are
+// running. The budget of a frame at 200x60 is 8 ms.
 func BenchmarkView(b *testing.B) {
 	for _, c := range []struct {
 		name  string
@@ -56,15 +56,15 @@ func BenchmarkView(b *testing.B) {
 	}
 }
 
-// everyKind are keys of every kind, by what they do. Each list leaves the screen as it was.
+// everyKind lists keys of every kind. After each list of keys the screen is the same as before.
 var everyKind = []struct{ name, view, keys string }{
 	{"move", "2", "j j j k G g pgdown pgup ctrl+d ctrl+u g"},
 	{"filter", "2", "/ n o r m enter n N / backspace esc esc"},
 	{"sort", "2", "o s o s o k O o space"},
-	{"fold", "2", "F F F F enter enter h l"},
+	{"group", "2", "F F F F enter enter h l"},
 	{"step", "2", ", . [ ]"},
-	{"scope", "2", "v v V V"},
-	{"base", "2", "b , b . b u"},
+	{"selection", "2", "v v V V"},
+	{"baseline", "2", "b , b . b u"},
 	{"undo", "2", "F u o s u / a esc u"},
 	{"zoom", "2", "z z < >"},
 	{"detail", "2", "tab j j k tab"},
@@ -76,15 +76,15 @@ var everyKind = []struct{ name, view, keys string }{
 	{"Curves", "5", "j k l h a a d d d d + -"},
 }
 
-// BenchmarkUpdateView is what a person waits for at 200x60, of a run of 2,000 steps with some 300 dispatches
-// each and of one with a step of 100,000 dispatches: Update and View after a key, and after the result of
-// each job that the key has started. The budget of the first is 8 ms for 99 of 100, of the second 16 ms.
-// p99-ready is the time until all is there that a key asks for; until then the screen shows what there was.
-// p99-cpu is p99 by the clock of the processor: it holds on a machine that others use.
+// BenchmarkUpdateView measures how long a person waits at 200x60: Update and View after a key, and after the
+// result of each job that the key started. One run has 2,000 steps with about 300 dispatches each, and a
+// budget of 8 ms for the 99th percentile. The other run has a step with 100,000 dispatches, and a budget of
+// 16 ms. p99-ready is the time until everything that the key asked for is shown; until then the screen shows
+// the old content. p99-cpu is the 99th percentile of CPU time, which is meaningful on a busy machine too.
 func BenchmarkUpdateView(b *testing.B) {
 	runs := []struct {
 		name string
-		wide bool // jobs take their time: one fold is enough
+		wide bool // jobs are slow, so one grouping is enough
 		make func() *trace.Trace
 	}{
 		{"steps=2000", false, func() *trace.Trace { return tracetest.Llama(15, 2000) }},
@@ -94,7 +94,7 @@ func BenchmarkUpdateView(b *testing.B) {
 		b.Run(run.name, func(b *testing.B) {
 			recorded := run.make()
 			for _, c := range everyKind {
-				for _, fold := range []int{0, 3} { // layers, and every dispatch
+				for _, fold := range []int{0, 3} { // presses of F: by layer, and every dispatch
 					if fold > 0 && (c.view != "2" || run.wide) {
 						continue
 					}
@@ -108,7 +108,7 @@ func BenchmarkUpdateView(b *testing.B) {
 }
 
 func benchmarkKeys(b *testing.B, recorded *trace.Trace, view, keys string, fold int) {
-	runtime.LockOSThread() // whose time cpu is
+	runtime.LockOSThread() // cpuTime measures this thread
 	defer runtime.UnlockOSThread()
 	d := drive(b, 200, 60, recorded, nil, Options{Color: "true"}).press(view)
 	for range fold {
@@ -136,7 +136,7 @@ func benchmarkKeys(b *testing.B, recorded *trace.Trace, view, keys string, fold 
 	report("p99-ready-ms", ready, 99)
 }
 
-// BenchmarkStep is what one more step of a running model costs the screen.
+// BenchmarkStep measures the time that the screen needs for one more step of a running model.
 func BenchmarkStep(b *testing.B) {
 	for _, view := range []string{"1", "2", "3"} {
 		b.Run("view"+view, func(b *testing.B) {
@@ -165,12 +165,12 @@ func TestAKeyPressAllocatesLittle(t *testing.T) {
 
 		i++
 	})
-	if n > 4000 { // some 2,000 are cells of the table, made when they are asked for
+	if n > 4000 { // about 2,000 are for table cells, computed on demand
 		t.Errorf("%.0f allocations for a key and its frame", n)
 	}
 }
 
-// A run of so many steps in plain mode, each with a line of its own.
+// BenchmarkPlainRunOf10000Steps measures plain mode, which prints a line for every step.
 func BenchmarkPlainRunOf10000Steps(b *testing.B) {
 	recorded := tracetest.Llama(1, 10000)
 	for b.Loop() {

@@ -12,7 +12,7 @@ import (
 	"gpuscope/tui/tuitest"
 )
 
-// heard is a script that notes the prompts.
+// heard returns a script that appends every prompt to list.
 func heard(list *[]session.Command) tuitest.Script {
 	var mu sync.Mutex
 	return tuitest.Script{Before: func(_ context.Context, c session.Command) error {
@@ -25,7 +25,7 @@ func heard(list *[]session.Command) tuitest.Script {
 	}}
 }
 
-// In a conversation the key for a prompt sends turns of the user.
+// In a conversation the prompt key sends the turns of the user.
 func TestAConversationIsTypedTurnByTurn(t *testing.T) {
 	t.Parallel()
 	var got []session.Command

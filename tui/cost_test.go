@@ -25,31 +25,32 @@ func TestRowsOnTheScreenAreCosted(t *testing.T) {
 		}
 	}
 	before := len(d.app.mirror.Trace.Steps[3].Costs)
-	d.press("v").sees("86.8").reads("tabs") // in every scope that has the step
+	d.press("v").sees("86.8").reads("tabs") // in every selection that contains the step
 	d.press("V", "o", "space", "/").typed("rope").press("enter", "F", "F", "F", "c")
-	if n := len(d.app.mirror.Trace.Steps[3].Costs) - before; n != 32 { // each of the 16 layers' two
-		t.Errorf("%d rows more were measured", n)
+	if n := len(d.app.mirror.Trace.Steps[3].Costs) - before; n != 32 { // two in each of the 16 layers
+		t.Errorf("%d more rows were measured", n)
 	}
 }
 
-// The first screen says how to find out what to fix first, and then what that is.
+// Before costs are measured, the title names the key that measures them. Afterwards it names what to fix
+// first.
 func TestTheScreenLeadsToWhatToFixFirst(t *testing.T) {
 	t.Parallel()
 	for _, size := range [][2]int{{80, 24}, {120, 40}} {
 		d := live(t, size[0], size[1]).reads("title")
 		d.press("1").reads("list").press("2", "c")
-		d.reads("title") // the script's steps wait for longer
+		d.reads("title") // the GPU idles longer than any row runs, so the row comes second
 		first, _, _ := strings.Cut(strings.SplitAfter(d.screen(), ", then ")[1], " ")
 		if first = strings.TrimSuffix(first, ":"); !strings.Contains(d.row(), first) {
-			t.Errorf("%s is to be fixed first, and the first row is %q", first, d.row())
+			t.Errorf("the title names %s to fix first, but the selected row is %q", first, d.row())
 		}
 		d.press("1").reads("list")
 	}
 	drive(t, 120, 40, llama, nil, Options{}).misses("c measures")
 }
 
-// Where one round was measured on a busy device the largest cost is chance. The title names none, and says
-// how to go on; what is measured again joins what was, until the largest stands out.
+// After a single round on a busy device the largest cost may be noise. The title then names no row and says
+// how to continue. Further rounds are added to the earlier ones until the largest cost exceeds the noise.
 func TestNoFixFirstWithinNoise(t *testing.T) {
 	t.Parallel()
 	for _, size := range [][2]int{{80, 24}, {120, 40}} {
@@ -59,7 +60,7 @@ func TestNoFixFirstWithinNoise(t *testing.T) {
 		d.press("s", "2", "c").sees("3 of 5 rounds").reads("title")
 		d.press("c").reads("title")
 		d.press("c").reads("title", "bottom")
-		// From sixteen rounds on more of them say the same.
+		// From 16 rounds on, the error of a cost is computed from its quartiles.
 		d = drive(t, size[0], size[1], llama, &tuitest.Script{Rounds: 8, Scatter: 700_000}, Options{
 			Prompt: "Once upon a time",
 		})
@@ -68,7 +69,7 @@ func TestNoFixFirstWithinNoise(t *testing.T) {
 	}
 }
 
-// What to fix first stays in the title of several steps, beside how many they are and what changed.
+// The title of several steps keeps what to fix first, next to the number of steps and what changed.
 func TestFixFirstIsDroppedLast(t *testing.T) {
 	t.Parallel()
 	for _, w := range []int{80, 120} {
@@ -76,8 +77,8 @@ func TestFixFirstIsDroppedLast(t *testing.T) {
 	}
 }
 
-// Times alone stand beside costs: layers of an open row have no others. What costs may be off by,
-// which the detail has, stands there where nothing gives way for it.
+// Isolated times are shown next to costs, because the layers of an open row have only isolated times. The
+// detail shows the error of a cost, so the error column is shown only if no other column has to give way.
 func TestTimesAloneStandBesideCosts(t *testing.T) {
 	t.Parallel()
 	for w, off := range map[int]bool{80: false, 110: false, 120: false, 180: true, 200: true} {
@@ -90,7 +91,7 @@ func TestTimesAloneStandBesideCosts(t *testing.T) {
 	d.sees(" ± ").reads("detail").press("enter").sees("L10", " 19.9 ")
 }
 
-// In another fold than the one that was measured rows have no cost until they are measured too, each of them.
+// After a change of grouping rows have no cost until they are measured too. Then each of them has one.
 func TestRowsOfAnotherFoldGetTheirCosts(t *testing.T) {
 	t.Parallel()
 	d := live(t, 200, 50).press("2", "c").reads("title").press("F", "F")
@@ -104,8 +105,8 @@ func TestRowsOfAnotherFoldGetTheirCosts(t *testing.T) {
 	}
 }
 
-// Members of a row that is costed are not: each costs too little to tell from noise. A mark, or a filter that
-// leaves them alone, asks for them.
+// The members of a measured row are not measured: each costs too little to tell it from noise. A member is
+// measured if it is selected with C, or if a filter shows only that member.
 func TestMembersOfACostedRowAreNotCosted(t *testing.T) {
 	t.Parallel()
 	costs := func(d *driver) []trace.Cost { return d.app.mirror.Trace.Steps[3].Costs }
@@ -118,28 +119,28 @@ func TestMembersOfACostedRowAreNotCosted(t *testing.T) {
 		}
 	}
 	if !strings.Contains(d.row(), " L0 ") {
-		t.Fatalf("%q is no member", d.row())
+		t.Fatalf("%q is not a member", d.row())
 	}
 	if d.press("c"); len(costs(d)) != len(closed) {
-		t.Errorf("with a row opened %d parts are measured, closed %d", len(costs(d)), len(closed))
+		t.Errorf("with an open row %d parts are measured, with a closed row %d", len(costs(d)), len(closed))
 	}
 	member := func(c trace.Cost) bool { return slices.Equal(c.Dispatches, []trace.DispatchID{37}) }
 	d = live(t, 200, 50).press("2", "/").typed("#:=37").press("enter", "c")
 	if !slices.ContainsFunc(costs(d), member) {
-		t.Errorf("the member that the filter chose is not measured: %+v", costs(d))
+		t.Errorf("the member that the filter shows is not measured: %+v", costs(d))
 	}
 	d = live(t, 200, 50).press("2", "/").typed("#:=37").press("enter", "C")
 	if c := costs(d); len(c) != 1 || !member(c[0]) {
-		t.Errorf("the member that is selected is not measured: %+v", c)
+		t.Errorf("the selected member is not measured: %+v", c)
 	}
 }
 
-// What all dispatches of a row cost stands above what is said of the first of them.
+// The detail shows the cost of all dispatches of a row above the details of the first dispatch.
 func TestGroupCostComesBeforeItsFirstRow(t *testing.T) {
 	t.Parallel()
 	d := live(t, 200, 50).press("2", "c", "down", "down").sees(" µs a step").reads("detail")
 	if s := d.screen(); strings.Index(s, " µs a step ±") > strings.Index(s, "the first, layers.") {
-		t.Errorf("the cost of all stands under the first of them:\n%s", s)
+		t.Errorf("the cost of all dispatches is below the first dispatch:\n%s", s)
 	}
 }
 
@@ -151,7 +152,8 @@ func TestWhyWithoutRowsSaysThatNothingIsSelected(t *testing.T) {
 	}
 }
 
-// On a device of which nothing is known of the least that rows can take, rows stand in the order of costs.
+// The shortest possible time of a row is unknown if no ceilings were measured, or if the device is a CPU.
+// Then rows are sorted by cost.
 func TestRowsWithoutAFloorStandByTheirCosts(t *testing.T) {
 	t.Parallel()
 	for said, without := range map[string]func(*trace.Device){
@@ -166,7 +168,8 @@ func TestRowsWithoutAFloorStandByTheirCosts(t *testing.T) {
 	}
 }
 
-// An order by what no row has yet is that of the graph, the right way up.
+// If rows are sorted by a column that has no values yet, they keep the order of the graph and are not
+// reversed.
 func TestRowsKeepGraphOrderUntilCosted(t *testing.T) {
 	t.Parallel()
 	d := live(t, 120, 40).press("2").sees("embed")
@@ -216,8 +219,8 @@ func TestCostsCanBeCancelledByAStep(t *testing.T) {
 	gate <- struct{}{}
 	gate <- struct{}{}
 	gate <- struct{}{}
-	x.press("?").sees("Help: Dispatches").press(escape).misses("Help:") // the GPU works, the screen answers
-	x.press(ctrlC).sees("[PAUSED]", " 6.8 ", " – ", "~save↓")           // what was measured is kept
+	x.press("?").sees("Help: Dispatches").press(escape).misses("Help:") // the screen stays responsive
+	x.press(ctrlC).sees("[PAUSED]", " 6.8 ", " – ", "~save↓")           // the costs measured so far are kept
 	x.press("c").sees("[MEASURING 0 %]").press("s").sees("step 2 decode", "[PAUSED]").misses("✗")
 	x.press("q")
 	if err := x.ends(); err != nil {
@@ -238,7 +241,7 @@ func TestPlainModeMeasuresCosts(t *testing.T) {
 	t.Parallel()
 	got, err := plainly(opens(tuitest.Script{}), "once", "s\nc\nc attn.norm, mlp.norm\nc nothing\nq\n")
 	if err == nil {
-		t.Error("a script whose command failed ends well")
+		t.Error("plain mode returns no error although a command failed")
 	}
 	for _, want := range []string{
 		"cost at s1, 30 rounds", "26 rows share 7.0", "attn.norm + mlp.norm", "measure costs: ",
@@ -249,17 +252,17 @@ func TestPlainModeMeasuresCosts(t *testing.T) {
 		}
 	}
 	if n := strings.Count(got, "measure costs: "); n != 2 {
-		t.Errorf("two measurements of no time say %d times how far they are", n)
+		t.Errorf("two short measurements report progress %d times, want 2", n)
 	}
 }
 
-// Rows are told apart by one kind of number: costs of a few, measured in another fold or of rows left out
-// together, take no time from the others.
+// All rows are compared by the same kind of number. If only a few rows have costs, because another grouping
+// was measured or rows were measured together, the table still shows the times of all rows.
 func TestFewCostsLeaveTheTimesWhereTheyAre(t *testing.T) {
 	t.Parallel()
 	d := live(t, 120, 40).press("2", "c", "F", "F")
 	if row := d.line("▸ rms_norm"); !strings.Contains(row, "█") || !strings.Contains(row, "–") {
-		t.Errorf("%q: want a bar of its time, and no cost", row)
+		t.Errorf("%q: want a bar for its time, and no cost", row)
 	}
 	if head := d.line("# op"); !strings.Contains(head, "µs ") || !strings.Contains(head, " cost ") {
 		t.Errorf("columns %q: want times and costs", head)
@@ -268,11 +271,11 @@ func TestFewCostsLeaveTheTimesWhereTheyAre(t *testing.T) {
 	d = live(t, 120, 40).press("2", "/").typed("norm").press("enter", "G", "m", "up", "up", "m", "C")
 	d.sees("together")
 	if head := d.line("# op"); !strings.Contains(head, " µs ") || strings.Contains(head, " cost ") {
-		t.Errorf("columns %q: want times alone", head)
+		t.Errorf("columns %q: want only times", head)
 	}
 }
 
-// Costs that add up to more than the step are no mistake of theirs, and the detail says why.
+// Costs that add up to more than the step are not an error. The detail explains the negative shared part.
 func TestTheDetailSaysWhatANegativeShareMeans(t *testing.T) {
 	t.Parallel()
 	d := live(t, 120, 40).press("2", "c").sees("share 7.0").reads("about")
@@ -285,22 +288,22 @@ func TestTheDetailSaysWhatANegativeShareMeans(t *testing.T) {
 	drive(t, 120, 40, &recorded, nil, Options{}).press("2").reads("about", "detail")
 }
 
-// What is measured again is measured with the headings that an order by costs does not show: all costs are of
-// as many rounds.
+// When rows are measured again, their headings are measured too, although a list sorted by cost does not show
+// headings. Otherwise costs would have different numbers of rounds.
 func TestHeadingsAreMeasuredAgainWithTheirRows(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, &tuitest.Script{Rounds: 2, Scatter: 1000}, Options{Prompt: "Once upon a time"})
 	d.settle()
 	d.press("s", "2", "c", "c", "c").sees("~save↓")
-	d.press("c").sees("~save↓") // of rows in that order
+	d.press("c").sees("~save↓") // measure again, now sorted by saving
 	for _, c := range d.app.mirror.Trace.Steps[1].Costs {
 		if c.N != 8 {
-			t.Errorf("%s is of %d rounds", c.Name, c.N)
+			t.Errorf("%s has %d rounds, want 8", c.Name, c.N)
 		}
 	}
 }
 
-// A bar under a filter is the part of the step that it is without one.
+// Under a filter a bar still shows the share of the whole step.
 func TestBarScaleIgnoresTheFilter(t *testing.T) {
 	t.Parallel()
 	d := live(t, 80, 40).press("2", "c", "o", "space")
@@ -314,8 +317,8 @@ func TestBarScaleIgnoresTheFilter(t *testing.T) {
 	}
 }
 
-// That costs do not add up to the step is said in every width, of one step and of several, also where rows
-// are gone that ran at the base.
+// Costs do not add up to the time of the step. The screen shows the rest, which rows share, at every width,
+// for one step and for several. It does so even if rows of the baseline no longer run.
 func TestSharedCostIsShownInEveryWidth(t *testing.T) {
 	t.Parallel()
 	for w, want := range map[int]string{80: "26 rows share 7.0 µs", 120: "26 rows share 7.0 ± 2.5 µs"} {
@@ -324,9 +327,9 @@ func TestSharedCostIsShownInEveryWidth(t *testing.T) {
 	}
 }
 
-// A cost whose scatter is not known yet says so on its row, on any screen, and shares stay those of times
-// alone; the detail, and marked rows of what they cost together, say which key goes on. Rows stay in the
-// order of the graph.
+// A cost without a known error is marked in its row at every screen size, and shares are still computed from
+// isolated times. The detail names the key that continues the measurement, and so does the title of rows
+// measured together. Rows keep the order of the graph.
 func TestCostOfFewRoundsIsMarked(t *testing.T) {
 	t.Parallel()
 	tr := *llama

@@ -6,7 +6,8 @@ import (
 	"unsafe"
 )
 
-// cpuTime is the processor's time that this thread has had. What getrusage tells is counted by ticks.
+// cpuTime returns the CPU time of this thread. getrusage would be less precise, because it counts whole
+// ticks.
 func cpuTime() (time.Duration, bool) {
 	const thisThread = 3 // CLOCK_THREAD_CPUTIME_ID
 	var t syscall.Timespec

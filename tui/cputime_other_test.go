@@ -4,5 +4,5 @@ package tui
 
 import "time"
 
-// cpuTime is not known here.
+// cpuTime reports that the CPU time of a thread is not available on this system.
 func cpuTime() (time.Duration, bool) { return 0, false }

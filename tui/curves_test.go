@@ -28,14 +28,14 @@ func TestCurvesSayAtWhichLengthTheRouteChanges(t *testing.T) {
 	d.reads("list", "detail")
 }
 
-// Before there are decode steps nothing but one is missing.
+// Before the first decode step the page asks for one and shows everything else.
 func TestCurvesWaitForADecodeStep(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 200, 50, llama, &tuitest.Script{}, Options{Prompt: "Once"}).press("5", "j")
 	d.reads("list").press("s").reads("list")
 }
 
-// The cursor goes along the axis by columns, never past its ends, and what is said is of the place it is on.
+// The cursor moves along the axis column by column and stops at both ends. Jump moves it to the next change.
 func TestCurveCursorStaysOnItsAxis(t *testing.T) {
 	t.Parallel()
 	for _, axis := range [][]string{{"5"}, {"5", "a"}} {
@@ -46,13 +46,13 @@ func TestCurveCursorStaysOnItsAxis(t *testing.T) {
 		page := d.app.view().(*view.CurvesPage)
 		c, _ := page.Current()
 		if at := page.Cursor(c); at != c.To {
-			t.Errorf("%v: 200 columns to the right the cursor is at %d, the axis ends at %d", axis, at, c.To)
+			t.Errorf("%v: 200 columns right the cursor is at %d, the axis ends at %d", axis, at, c.To)
 		}
 		for range 200 {
 			d.press("h")
 		}
 		if at := page.Cursor(c); at != c.From {
-			t.Errorf("%v: back again it is at %d, the axis begins at %d", axis, at, c.From)
+			t.Errorf("%v: 200 columns left the cursor is at %d, the axis begins at %d", axis, at, c.From)
 		}
 		d.press("l", "l")
 		if was := page.Cursor(c); !page.Jump(1) || page.Cursor(c) <= was {
@@ -67,13 +67,13 @@ func TestAnOperatorIsTimedFromItsCurve(t *testing.T) {
 	d.press("a", "j", "t").sees("▸ M 1 ", "M 512").reads("detail")
 	d.reads("list")
 	d.sees("bicol 1–2 · steel 512  ").reads("detail")
-	if n := len(d.app.mirror.Trace.Trials); n != 6 { // two routes at 1, 2 and 512 tokens; 1 is the cursor too
+	if n := len(d.app.mirror.Trace.Trials); n != 6 { // two routes at 1, 2 and 512 tokens; the cursor is at 1
 		t.Errorf("%d trials, want 6", n)
 	}
 	drive(t, 80, 24, llama, nil, Options{}).press("5", "j", "t").sees("recorded")
 }
 
-// Without a forecast there is what was measured, and what is not known is said.
+// Without a forecast the page shows the measured times and says what is unknown.
 func TestCurvesWithoutAForecast(t *testing.T) {
 	t.Parallel()
 	old := tracetest.Llama(16, 24)
@@ -84,7 +84,7 @@ func TestCurvesWithoutAForecast(t *testing.T) {
 	drive(t, 80, 24, &one, nil, Options{}).press("5").reads("title")
 }
 
-// Each glyph set draws a line through the corners of the plot, in as many cells as it was given.
+// Each glyph set draws a line from corner to corner of the plot, in exactly the given number of cells.
 func TestPlotsInEveryGlyphSet(t *testing.T) {
 	t.Parallel()
 	th, err := widget.NewTheme("dark", "never", nil, nil)
@@ -117,7 +117,7 @@ func TestPlotsInEveryGlyphSet(t *testing.T) {
 	}
 }
 
-// Times stand where steps were, whatever the context holds: the axis is theirs, and more of it is a key away.
+// By default the axis covers the steps that were measured, not the whole context. Keys zoom it.
 func TestAnAxisIsDrawnWhereSomethingWasMeasured(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("5", "j")
@@ -128,7 +128,7 @@ func TestAnAxisIsDrawnWhereSomethingWasMeasured(t *testing.T) {
 	}
 	c, _ := page.Current()
 	if c.To < 10*c.Last {
-		t.Fatalf("the axis ends at %d, the steps at %d: want one that is much longer", c.To, c.Last)
+		t.Fatalf("the axis ends at %d, the steps at %d: want a much longer axis", c.To, c.Last)
 	}
 	first := drawn()
 	if first.From > c.First || first.To < c.Last || first.To-first.From > 3*(c.Last-c.First) {
@@ -141,11 +141,11 @@ func TestAnAxisIsDrawnWhereSomethingWasMeasured(t *testing.T) {
 		d.press("-")
 	}
 	if d.reads("bottom"); drawn() != (view.AxisRange{From: c.From, To: c.To}) {
-		t.Errorf("twenty times wider the axis goes from %d to %d", drawn().From, drawn().To)
+		t.Errorf("zoomed out 20 times, the axis covers %d to %d", drawn().From, drawn().To)
 	}
 	for range 20 {
 		if d.press("+"); drawn().From > cursor || drawn().To < cursor {
-			t.Fatalf("closer it is from %d to %d, without the cursor at %d", drawn().From, drawn().To, cursor)
+			t.Fatalf("zoomed in, %d to %d excludes the cursor at %d", drawn().From, drawn().To, cursor)
 		}
 	}
 	closest := drawn()
@@ -154,21 +154,21 @@ func TestAnAxisIsDrawnWhereSomethingWasMeasured(t *testing.T) {
 	}
 	if at := page.Cursor(c); at <= closest.To || drawn().To != at ||
 		drawn().To-drawn().From < view.LeastPart {
-		t.Errorf("the cursor went on to %d, the axis is drawn from %d to %d", at, drawn().From, drawn().To)
+		t.Errorf("the cursor moved to %d, the axis is drawn from %d to %d", at, drawn().From, drawn().To)
 	}
 	for i := 0; page.Drawn[page.Along] != (view.AxisRange{}) && i < 40; i++ {
 		d.press("u")
 	}
 	if page.Drawn[page.Along] != (view.AxisRange{}) {
-		t.Errorf("undone, %+v is still chosen", page.Drawn[page.Along])
+		t.Errorf("after undo, the range %+v is still set", page.Drawn[page.Along])
 	}
 	if d.press("d"); drawn() != (view.AxisRange{From: c.From, To: c.To}) {
-		t.Errorf("what the plans say is drawn from %d to %d only", drawn().From, drawn().To)
+		t.Errorf("planned values are drawn only from %d to %d", drawn().From, drawn().To)
 	}
 }
 
-// Until the curves along the other axis are there everything on the page is along the one before, and then
-// all of it along the other.
+// Until the curves along the new axis are ready, the whole page shows the previous axis. Then all of it
+// switches at once.
 func TestAnotherAxisIsDrawnAllAtOnce(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("5", "j")
@@ -176,14 +176,15 @@ func TestAnotherAxisIsDrawnAllAtOnce(t *testing.T) {
 	d.sees(here...).touch("a")
 	d.sees(here...)
 	if d.app.detailTask.Cancel != nil {
-		t.Error("the detail is made anew, of the axis that is on its way")
+		t.Error("the detail is computed for an axis that is not ready yet")
 	}
 	d.settle()
 	d.reads("list", "detail").press("d")
 	d.reads("list").press("a").reads("list").press("u").reads("list")
 }
 
-// What the whole step comes to is told from what a step takes; it has no grid to explain: w says whose are.
+// The curve of the whole step shows its total time. The step has no grid to explain, so w asks for a row
+// below it.
 func TestWholeStepCurveHasNoGrid(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("5", "w").sees("at 64: Σ 3.11 ms")
@@ -191,8 +192,8 @@ func TestWholeStepCurveHasNoGrid(t *testing.T) {
 	d.press("j", "w").sees(" Why ").reads("bottom")
 }
 
-// On a narrow screen an operator that was timed takes no room of the names and routes of the others: the
-// detail says which route was the fastest.
+// On a narrow screen the list does not show the fastest route of a timed operator, so that names and planned
+// routes have room. The detail shows it instead.
 func TestWhatIsFastestLeavesNamesTheirRoom(t *testing.T) {
 	t.Parallel()
 	d := live(t, 80, 24).press("5", "a", "j", "t").reads("list").press("tab", "z").sees("fastest ")

@@ -34,18 +34,18 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// driver presses keys on an App by hand, without a terminal: every message is handled before the next key.
+// driver presses keys on an App without a terminal. It handles every message before the next key.
 type driver struct {
 	t        testing.TB
 	app      *App
 	session  *tuitest.Session
 	messages chan any
-	frames   []time.Duration // that Update and View took
-	cpu      []time.Duration // of the processor's time, where that is known
-	pressed  []string        // keys since the last reads
+	frames   []time.Duration // durations of Update and View
+	cpu      []time.Duration // CPU times of Update and View, where available
+	pressed  []string        // keys since the last call of reads
 }
 
-// bare is the app before anything was opened.
+// bare returns an app before anything is opened.
 func bare(t testing.TB, o Options) *driver {
 	t.Helper()
 	o.Output = io.Discard
@@ -77,7 +77,7 @@ func bare(t testing.TB, o Options) *driver {
 	return d
 }
 
-// drive opens the app on a session that plays a trace back, or with no script on the trace itself.
+// drive opens the app on a session that plays a trace back. Without a script it opens the trace itself.
 func drive(t testing.TB, w, h int, recorded *trace.Trace, script *tuitest.Script, o Options) *driver {
 	t.Helper()
 	o.Width, o.Height = w, h
@@ -96,7 +96,7 @@ func drive(t testing.TB, w, h int, recorded *trace.Trace, script *tuitest.Script
 	return d
 }
 
-// update handles a message and draws, as the program does.
+// update handles a message and draws a frame, as the program does.
 func (d *driver) update(m any) {
 	begun := time.Now()
 	had, known := cpuTime()
@@ -108,7 +108,7 @@ func (d *driver) update(m any) {
 	}
 }
 
-// events hands over what the session has sent.
+// events handles everything that the session has sent.
 func (d *driver) events() {
 	var list eventsMsg
 	for d.session != nil {
@@ -125,20 +125,20 @@ func (d *driver) events() {
 	}
 }
 
-// settle waits until no command runs and everything that is to be shown has been computed.
+// settle waits until no command is running and everything to be shown is computed.
 func (d *driver) settle() {
 	for d.events(); d.app.job != nil || d.app.jobs.Busy > 0 || len(d.app.doing) > 0; {
 		select {
 		case m := <-d.messages:
-			d.events() // they were there before the command was done
+			d.events() // these were sent before the command ended
 			d.update(m)
 		case <-time.After(10 * time.Second):
-			d.t.Fatalf("a command does not end, or %d jobs do not", d.app.jobs.Busy)
+			d.t.Fatalf("a command or %d jobs did not end in time", d.app.jobs.Busy)
 		}
 	}
 }
 
-// keyMessages are the keys that have no letter.
+// keyMessages maps the names of keys without a letter to their messages.
 var keyMessages = map[string]tea.KeyMsg{
 	"enter": {Type: tea.KeyEnter}, "esc": {Type: tea.KeyEsc}, "tab": {Type: tea.KeyTab},
 	"space": {Type: tea.KeySpace, Runes: []rune(" ")},
@@ -151,7 +151,7 @@ var keyMessages = map[string]tea.KeyMsg{
 	"ctrl+w": {Type: tea.KeyCtrlW}, "ctrl+z": {Type: tea.KeyCtrlZ}, "delete": {Type: tea.KeyDelete},
 }
 
-// press presses keys and waits for what they start.
+// press presses keys and waits for everything that they start.
 func (d *driver) press(keys ...string) *driver {
 	d.t.Helper()
 	d.pressed = append(d.pressed, keys...)
@@ -162,7 +162,7 @@ func (d *driver) press(keys ...string) *driver {
 	return d
 }
 
-// touch presses a key and waits for nothing.
+// touch presses a key without waiting.
 func (d *driver) touch(k string) {
 	m, ok := keyMessages[k]
 	if !ok {
@@ -171,7 +171,7 @@ func (d *driver) touch(k string) {
 	d.update(m)
 }
 
-// typed types text.
+// typed enters text in one message.
 func (d *driver) typed(text string) *driver {
 	d.pressed = append(d.pressed, strconv.Quote(text))
 	d.update(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(text)})
@@ -179,10 +179,10 @@ func (d *driver) typed(text string) *driver {
 	return d
 }
 
-// screen is what is to be seen, without colour.
+// screen returns the text on the screen, without colour.
 func (d *driver) screen() string { return ansi.Strip(d.app.View()) }
 
-// line is the first line of the screen with some text, "" for none.
+// line returns the first line of the screen that contains text, or "".
 func (d *driver) line(text string) string {
 	for l := range strings.SplitSeq(d.screen(), "\n") {
 		if strings.Contains(l, text) {
@@ -192,7 +192,7 @@ func (d *driver) line(text string) string {
 	return ""
 }
 
-// sees fails where a text is not on the screen.
+// sees fails the test if a text is not on the screen.
 func (d *driver) sees(texts ...string) *driver {
 	d.t.Helper()
 	for _, text := range texts {
@@ -219,7 +219,7 @@ var llama = func() *trace.Trace {
 	return t
 }()
 
-// live is an app on a session of which the prompt was read and a few tokens were decoded.
+// live returns an app on a session that has processed the prompt and decoded a few tokens.
 func live(t testing.TB, w, h int) *driver { return playing(t, w, h, llama) }
 
 func playing(t testing.TB, w, h int, recorded *trace.Trace) *driver {
@@ -230,7 +230,7 @@ func playing(t testing.TB, w, h int, recorded *trace.Trace) *driver {
 
 var _ session.Session = (*tuitest.Session)(nil)
 
-// viewKeys are the keys of all views.
+// viewKeys returns the keys of all views.
 func viewKeys() []string {
 	var keys []string
 	for i := range view.Views {

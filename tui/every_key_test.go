@@ -19,18 +19,18 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// flaw says what is wrong with a frame whatever it shows, "" for nothing: it fills its screen and no more,
-// its header and its tabs are whole, its last line says something, and the selected row is in sight. What is
-// asked may stand over all but the header.
+// flaw returns what is wrong with a frame, or "". A frame must fill the screen exactly, the header and the
+// tabs must be complete, the last line must not be empty, and the selected row must be visible. A dialog may
+// cover everything but the header.
 func (d *driver) flaw() string {
 	a := d.app
 	lines := strings.Split(a.View(), "\n")
 	if small := tooSmall(a.w, a.h) != ""; len(lines) > a.h || len(lines) < a.h && !small {
-		return fmt.Sprintf("there are %d lines of %d", len(lines), a.h)
+		return fmt.Sprintf("it has %d lines, want %d", len(lines), a.h)
 	}
 	for _, l := range lines {
 		if widget.Width(l) > a.w || printable.Clean(l) != l {
-			return fmt.Sprintf("a line of %d of %d cells is %q", widget.Width(l), a.w, l)
+			return fmt.Sprintf("a line has %d cells on a screen of %d: %q", widget.Width(l), a.w, l)
 		}
 	}
 	switch {
@@ -46,7 +46,8 @@ func (d *driver) flaw() string {
 	return d.unselected(lines)
 }
 
-// unselected says where the selected row is not to be seen, "" where it is, or where there are no rows.
+// unselected describes the list if the selected row is not visible. It returns "" if the row is visible or if
+// there are no rows.
 func (d *driver) unselected(lines []string) string {
 	a := d.app
 	p := a.view().Pane()
@@ -68,8 +69,9 @@ func (d *driver) unselected(lines []string) string {
 		p.Top+p.Page)
 }
 
-// Every key of the table, pressed in every view, at every size, on a model and on a trace, before the first
-// step and while nothing is open: the frame is whole, and stays so in a window of another size.
+// TestEveryKeyInEveryViewAtEverySize presses every key in every view, at every size, on a session and on a
+// trace, before the first step and before anything is opened. Every frame must be complete, even after the
+// window changes its size.
 func TestEveryKeyInEveryViewAtEverySize(t *testing.T) {
 	t.Chdir(t.TempDir()) // exports go there
 	small := tracetest.Llama(4, 12)
@@ -107,7 +109,7 @@ func TestEveryKeyInEveryViewAtEverySize(t *testing.T) {
 	}
 }
 
-// The same with what lies over a view, and where something is asked.
+// TestEveryKeyOverAView presses every key while a text, a dialog or a prompt is open over a view.
 func TestEveryKeyOverAView(t *testing.T) {
 	t.Chdir(t.TempDir()) // exports go there
 	small := tracetest.Llama(2, 6)
@@ -152,8 +154,8 @@ func TestEveryKeyOverAView(t *testing.T) {
 	}
 }
 
-// wholeAfter presses a key and wants each frame whole: at once, when all is there, and in a window of another
-// size and back.
+// wholeAfter presses a key and checks every frame: at once, when all jobs are done, and after the window has
+// changed its size and back.
 func (d *driver) wholeAfter(key string, other [2]int, where string) {
 	d.t.Helper()
 	w, h := d.app.w, d.app.h
@@ -167,7 +169,7 @@ func (d *driver) wholeAfter(key string, other [2]int, where string) {
 	d.touch(key)
 	whole("at once")
 	if d.app.stateWord() == "[RUNNING]" {
-		d.touch("space") // it would go on
+		d.touch("space") // pause the run, which would not end
 	}
 	d.settle()
 	whole("a while")
@@ -177,14 +179,14 @@ func (d *driver) wholeAfter(key string, other [2]int, where string) {
 	whole("two new sizes")
 }
 
-// screens are the sizes that every screen is looked at in.
+// screens lists the sizes at which every screen is tested.
 var screens = [][2]int{{60, 16}, {80, 24}, {120, 40}, {200, 50}}
 
-// some are the cases of a sweep that run: all, or with -short one of four. The race detector, which makes
-// each many times slower, finds in those few what it would find in all.
+// some returns the cases of a sweep to run: all of them, or one of four with -short. Under the race detector
+// each case is many times slower, and the remaining cases would find no other race.
 func some[T any](all []T) []T { return dealt(all, 0) }
 
-// dealt is some, others for each of four i that follow each other: those have all.
+// dealt is like some but starts at case i modulo 4. Four consecutive values of i cover all cases.
 func dealt[T any](all []T, i int) []T {
 	if !testing.Short() {
 		return all
@@ -196,7 +198,7 @@ func dealt[T any](all []T, i int) []T {
 	return few
 }
 
-// widths are those of a sweep, from one to another.
+// widths returns the widths of a sweep.
 func widths(from, to, step int) []int {
 	var all []int
 	for w := from; w <= to; w += step {
@@ -205,7 +207,7 @@ func widths(from, to, step int) []int {
 	return some(all)
 }
 
-// safeKeys are those of the table that neither leave the program nor its screen.
+// safeKeys returns the keys of all commands, except those that quit or suspend the program.
 func safeKeys() []string {
 	var keys []string
 	for i := range command.Table {
@@ -218,13 +220,13 @@ func safeKeys() []string {
 	return keys
 }
 
-// resize gives the window another size.
+// resize changes the size of the window.
 func (d *driver) resize(w, h int) {
 	d.update(tea.WindowSizeMsg{Width: w, Height: h})
 	d.settle()
 }
 
-// While a run goes on the window takes any size, one a step: each frame is whole.
+// While a model runs, the window changes its size at every step. Every frame must be complete.
 func TestTheWindowIsResizedWhileAModelRuns(t *testing.T) {
 	t.Parallel()
 	for _, view := range viewKeys() {

@@ -14,7 +14,7 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// The file has the rows that stand on the screen, in their order.
+// The file contains the rows that are on the screen, in their order.
 func TestExportedTableMatchesTheScreen(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "rows.csv")
@@ -46,7 +46,8 @@ func TestExportedTableMatchesTheScreen(t *testing.T) {
 	}
 }
 
-// Who reads the file does not see what the filter has left out.
+// A row whose members are partly hidden by the filter says so in the file, because its reader does not see
+// the filter.
 func TestExportedRowMarksSumsOfHiddenRows(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, name := range []string{"a.csv", "a.json", "a.md", "a.txt"} {
@@ -59,12 +60,11 @@ func TestExportedRowMarksSumsOfHiddenRows(t *testing.T) {
 	}
 	drive(t, 120, 40, llama, nil, Options{}).press("2", "E").typed("b.csv").press("enter").sees("wrote ")
 	if got, err := os.ReadFile("b.csv"); err != nil || strings.Contains(string(got), "sums_of") {
-		t.Errorf("nothing was left out: %v, %.300s", err, got)
+		t.Errorf("without a filter: %v, %.300s", err, got)
 	}
 }
 
-// The name of a file says which steps are in it: those of the scope, the one of them that a view is of, or
-// none.
+// The file name says which steps the table covers: the selection, the single step of a view, or neither.
 func TestExportNameDescribesItsContent(t *testing.T) {
 	t.Parallel()
 	for view, want := range map[string]string{
@@ -77,7 +77,7 @@ func TestExportNameDescribesItsContent(t *testing.T) {
 	}
 }
 
-// A second table of the same steps is another file: the name that is suggested is free, the first is kept.
+// A second export of the same steps suggests a new name, so that the first file is kept.
 func TestAnExportSuggestsANameThatIsFree(t *testing.T) {
 	t.Chdir(t.TempDir())
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2")
@@ -90,12 +90,12 @@ func TestAnExportSuggestsANameThatIsFree(t *testing.T) {
 	second, err := os.ReadFile("dispatches-s23-2.csv")
 	if still, _ := os.ReadFile("dispatches-s23.csv"); err != nil || string(still) != string(first) ||
 		string(second) == string(first) {
-		t.Errorf("%v; the first table is kept: %v", err, string(still) == string(first))
+		t.Errorf("%v; first file unchanged: %v", err, string(still) == string(first))
 	}
 	d.press("E").sees(": dispatches-s23-3.csv")
 }
 
-// Rows that stand in order by a column which the screen has no room for otherwise have it in the file too.
+// A column that has no room on the screen is shown while rows are sorted by it. The file contains it too.
 func TestExportKeepsTheSortColumn(t *testing.T) {
 	t.Chdir(t.TempDir())
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2").sees("Dispatches")
@@ -128,7 +128,7 @@ func TestExportFormatFollowsTheFileName(t *testing.T) {
 	}
 }
 
-// A tab may be clicked while the name of the file is being typed.
+// The user may click a tab while typing the file name. The export still writes the first table.
 func TestExportSurvivesAChangeOfView(t *testing.T) {
 	t.Chdir(t.TempDir())
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "E").typed("a.csv")
@@ -143,7 +143,7 @@ func TestTraceExportNeedsAKnownSuffix(t *testing.T) {
 	t.Chdir(t.TempDir())
 	drive(t, 120, 40, llama, nil, Options{}).press("x").typed("a.xls").press("enter").reads("notice")
 	if _, err := os.Stat("a.xls"); err == nil {
-		t.Error("it was written")
+		t.Error("a.xls was written")
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"gpuscope/tui/tuitest"
 )
 
-// situations are what a person may sit before.
+// situations returns the states in which a user can find the program.
 func situations(t *testing.T, r *rapid.T) map[string]func(w, h int) *driver {
 	small := tracetest.Llama(2, 6)
 	hostile := tracetest.Hostile(tracetest.Llama(2, 6))
@@ -46,8 +46,8 @@ func situations(t *testing.T, r *rapid.T) map[string]func(w, h int) *driver {
 	}
 }
 
-// Whatever is pressed, clicked and resized, in any order, while anything is on its way: nothing panics, every
-// frame fills its screen and no more, nothing of a model reaches the terminal, and ctrl+c leaves.
+// Keys, clicks and resizes come in any order while jobs are running. Nothing panics, every frame fills its
+// screen exactly, no text of a model controls the terminal, and ctrl+c quits.
 func TestAnyKeysInAnyOrderDoNoHarm(t *testing.T) {
 	t.Chdir(t.TempDir()) // exports go there
 	var names []string
@@ -94,7 +94,7 @@ func TestAnyKeysInAnyOrderDoNoHarm(t *testing.T) {
 			check(said)
 			if rapid.Bool().Draw(r, "wait") && d.app.job == nil {
 				d.settle()
-				check(said + ", and a while")
+				check(said + ", after all jobs")
 			}
 		}
 		d.touch("ctrl+c")

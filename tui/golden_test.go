@@ -18,7 +18,7 @@ import (
 
 var sizes = [][2]int{{60, 16}, {80, 24}, {120, 40}, {200, 60}}
 
-// Every view at every size, of a recorded trace whose last step was repeated.
+// TestViews shows every view at every size, on a recorded trace whose last step was repeated.
 func TestViews(t *testing.T) {
 	for _, view := range []struct {
 		name string
@@ -50,7 +50,7 @@ func TestViews(t *testing.T) {
 	}
 }
 
-// A run of which hardly anything was measured: what is not known stands as –, and never as 0.
+// In a run with almost no measurements, unknown values are shown as – and never as 0.
 func TestUnmeasuredIsNotZero(t *testing.T) {
 	bare := *llama
 	bare.Device.Ceilings, bare.Observer, bare.Clock = nil, nil, trace.Clock{}
@@ -73,7 +73,7 @@ func TestUnmeasuredIsNotZero(t *testing.T) {
 	}
 }
 
-// One screen of each theme with its colours.
+// TestThemes shows one screen of each theme with its colours.
 func TestThemes(t *testing.T) {
 	for _, theme := range []string{"dark", "light", "high-contrast"} {
 		t.Run(theme, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestASCIIHasNothingElse(t *testing.T) {
 	}
 }
 
-// No line may be wider than the screen, and there are never more lines than rows.
+// No line is wider than the screen, and every frame has exactly as many lines as the screen.
 func TestFramesFit(t *testing.T) {
 	for _, w := range widths(minWidth, 260, 13) {
 		for _, h := range []int{16, 24, 50} {
@@ -122,7 +122,7 @@ func TestKeysDocIsFresh(t *testing.T) { fresh(t, "reference/keys.md", KeysDoc())
 
 func TestGlossaryIsFresh(t *testing.T) { fresh(t, "guide/glossary.md", command.GlossaryDoc()) }
 
-// fresh holds a page of the docs to what it is made from.
+// fresh compares a generated page of the docs with want. With -update it rewrites the page.
 func fresh(t *testing.T, page, want string) {
 	t.Helper()
 	path := filepath.Join("../docs", page)
@@ -136,6 +136,6 @@ func fresh(t *testing.T, page, want string) {
 		t.Fatal(err)
 	}
 	if string(have) != want {
-		t.Errorf("%s is old: go test ./tui -run IsFresh -update", path)
+		t.Errorf("%s is outdated: go test ./tui -run IsFresh -update", path)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// opened is an app on a session, with the graph on the screen and the cursor on an operator.
+// opened returns an app on a session that shows the graph, with the cursor on an operator.
 func opened(t *testing.T, w, h int, s *tuitest.Script, operator string) *driver {
 	t.Helper()
 	d := drive(t, w, h, llama, s, Options{Prompt: "Once upon a time"})
@@ -26,7 +26,8 @@ func opened(t *testing.T, w, h int, s *tuitest.Script, operator string) *driver 
 	return d
 }
 
-// A value's numbers at every size: what they come to, how they are spread, a window of them.
+// TestAnOpenedValue shows the page of a value at every size: its statistics, its histogram and a window of
+// its numbers.
 func TestAnOpenedValue(t *testing.T) {
 	t.Parallel()
 	for _, size := range some(sizes) {
@@ -49,7 +50,7 @@ func TestValueOpensFromItsOperator(t *testing.T) {
 	d.press("enter", "4").misses("Graph ›").sees("Operators") // and so does the view's own key
 }
 
-// Numbers are never those of another step without a word.
+// After another step is selected, the page marks its numbers as old until the numbers of that step are read.
 func TestNumbersAreStaleUntilStepReruns(t *testing.T) {
 	t.Parallel()
 	held := make(chan struct{})
@@ -82,7 +83,7 @@ func TestNumbersWaitForARunToPause(t *testing.T) {
 	d := opened(t, 80, 24, &script, "lm_head").press("enter", "G", "enter").reads("list")
 	d.touch("space")
 	gate <- struct{}{}
-	for d.app.shown < 2 { // a step came
+	for d.app.shown < 2 { // wait for a step
 		d.events()
 	}
 	d.reads("list")
@@ -103,11 +104,11 @@ func TestValueGridReadsOnlyVisibleNumbers(t *testing.T) {
 	d.sees("rows 0–", "of 4,096", "columns 0–5 of 2,048").reads("title").press("G").sees("–4,095 of 4,096")
 	d.press("l").sees("columns 3–8 of 2,048").press("g").sees("rows 0–", "columns 0–5")
 	if asked > 24*8 {
-		t.Errorf("%d numbers were asked for at once", asked)
+		t.Errorf("%d numbers were read at once", asked)
 	}
 }
 
-// In a trace there are no numbers, and the screen says so.
+// A trace stores no numbers, and the screen says so.
 func TestValueOfTraceHasNoNumbers(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("4", "a", "j", "j", "j", "enter")
@@ -144,7 +145,7 @@ func TestProducersAndConsumersAreWalked(t *testing.T) {
 	d.press("esc", "esc", "esc").misses("Graph ›")
 }
 
-// A value that no operator gives is taken all the same: by the one that it stands beside.
+// A value that no operator computes has consumers too: c goes from the value to the first of them.
 func TestNeighbourhoodGoesFromValueToConsumers(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("4", "j", "p").sees("Graph › Neighbourhood")
@@ -174,8 +175,8 @@ func TestOperatorsAreMarkedByWhatIsAskedFor(t *testing.T) {
 	d.press("u", "u").reads("title").press("u").reads("title")
 }
 
-// A fold in which a row stands in another selects that one; the next finds the row itself again, until a
-// person goes elsewhere.
+// A row that is part of a larger row in another grouping selects the larger row. The next grouping selects
+// the original row again, unless the user moved the cursor.
 func TestARowIsFoundAgainThroughAllFolds(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"lm_head", "select last"} {
@@ -188,7 +189,7 @@ func TestARowIsFoundAgainThroughAllFolds(t *testing.T) {
 			d.press("F")
 		}
 		if got := d.row(); got != before {
-			t.Errorf("after all folds %q is selected, it was %q", got, before)
+			t.Errorf("after all groupings %q is selected, want %q", got, before)
 		}
 		d.press("F", "down")
 		elsewhere := d.row()
@@ -196,7 +197,7 @@ func TestARowIsFoundAgainThroughAllFolds(t *testing.T) {
 			d.press("F")
 		}
 		if got := d.row(); got != elsewhere {
-			t.Errorf("after all folds %q is selected, a person chose %q", got, elsewhere)
+			t.Errorf("after all groupings %q is selected, want the user's row %q", got, elsewhere)
 		}
 	}
 }
@@ -217,7 +218,7 @@ func TestTheSelectedOperatorSurvivesTheFold(t *testing.T) {
 	}
 }
 
-// A value opened in the program itself, in a terminal: found, its numbers seen, stepped on, left.
+// The real program in a terminal opens a value, reads its numbers, runs a step and closes the value.
 func TestValueIsReadWhileTextContinues(t *testing.T) {
 	t.Parallel()
 	x := start(t, context.Background(), opens(tuitest.Script{NaN: 3}), Options{Prompt: "once"})
@@ -247,12 +248,12 @@ func TestPlainModePrintsValueStatistics(t *testing.T) {
 	for _, typed := range []string{"v", "v x", "v 3 4 5", "v 99999", "v 3 -1"} {
 		out, err := plainly(opens(tuitest.Script{}), "once", typed+"\nq\n")
 		if err == nil || !strings.Contains(out, "error: ") {
-			t.Errorf("%q: %v, said\n%s", typed, err, out)
+			t.Errorf("%q: %v, output:\n%s", typed, err, out)
 		}
 	}
 }
 
-// Reading all of a large value can be stopped: its page stays, and the model is free.
+// The user can cancel the reading of a large value. The page stays open and shows what was read.
 func TestReadingAValueIsCancelled(t *testing.T) {
 	t.Parallel()
 	d := opened(t, 80, 24, &tuitest.Script{Before: func(ctx context.Context, c session.Command) error {
@@ -263,14 +264,14 @@ func TestReadingAValueIsCancelled(t *testing.T) {
 		return nil
 	}}, "lm_head").press("enter", "G")
 	d.touch("enter")
-	for !strings.Contains(d.screen(), "rows 0–") { // what is in sight is not held up by the rest
+	for !strings.Contains(d.screen(), "rows 0–") { // the visible numbers are read first
 		d.update(<-d.messages)
 	}
 	d.sees("rows 0–").reads("list")
 	d.press("ctrl+c").sees("rows 0–", "cancelled;").reads("list")
 }
 
-// What cannot be read is not being read either.
+// A value that cannot be read shows the reason, and does not claim to be loading.
 func TestUnreadableValueShowsOnlyTheReason(t *testing.T) {
 	t.Parallel()
 	d := opened(t, 80, 24, &tuitest.Script{Before: func(_ context.Context, c session.Command) error {
@@ -282,7 +283,8 @@ func TestUnreadableValueShowsOnlyTheReason(t *testing.T) {
 	d.sees(widget.MarkFail + " nothing writes it in this step").reads("list")
 }
 
-// A part of a range or of a figure would be read as another one: on a narrow screen whole columns go.
+// A range or number that is cut could be read as a different one. A narrow screen drops whole columns
+// instead.
 func TestNoRangeOrFigureIsCut(t *testing.T) {
 	t.Parallel()
 	for _, w := range widths(minWidth, 140, 4) {
@@ -310,7 +312,8 @@ func TestNoRangeOrFigureIsCut(t *testing.T) {
 	}
 }
 
-// What a cache holds behind the position is not of the text, and must not be read as if it were.
+// The rows of a cache after the current position do not belong to the text. The page says which rows are
+// live.
 func TestCacheShowsItsLiveRows(t *testing.T) {
 	t.Parallel()
 	d := opened(t, 80, 24, &tuitest.Script{}, "layers.0.attn.cache_k")
@@ -330,7 +333,8 @@ func TestCacheShowsItsLiveRows(t *testing.T) {
 	d.reads("title", "bottom")
 }
 
-// The height of the histogram is a figure: it is shorter in little room, and no part of it.
+// The height of a histogram is a number. On a narrow screen its label is shortened, but the number is
+// complete.
 func TestTheHeightOfAHistogramIsNotCut(t *testing.T) {
 	t.Parallel()
 	for w, want := range map[int]string{75: " · top 5", 80: " · highest 5"} {

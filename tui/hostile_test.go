@@ -17,8 +17,8 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// A model whose every name and text is a command to the terminal: without colours of our own a frame has no
-// escape sequence at all, and its lines are as many and as wide as the screen.
+// Every name and text of this model contains terminal commands. Without colours a frame must contain no
+// escape sequence at all, and it must fit the screen.
 func TestModelTextCannotControlTheTerminal(t *testing.T) {
 	t.Parallel()
 	for _, size := range some(sizes) {
@@ -58,7 +58,7 @@ func TestModelTextCannotControlTheTerminal(t *testing.T) {
 	}
 }
 
-// A position is a number that a file says; nothing is as long as it.
+// A trace can claim any position. The program must not allocate memory or time in proportion to it.
 func TestAPositionThatAFileClaimsCostsNothing(t *testing.T) {
 	t.Parallel()
 	for _, position := range []int{300_000_000, math.MaxInt - 1, math.MaxInt, -5, math.MinInt} {
@@ -94,11 +94,11 @@ func TestPlainModeSaysOneLineForEachEvent(t *testing.T) {
 	}
 	said, _, _ := strings.Cut(out.String(), "Type a command")
 	if n := strings.Count(said, "\n"); n != 3 {
-		t.Errorf("%d lines of 3 steps:\n%s", n, &out)
+		t.Errorf("%d lines for 3 steps:\n%s", n, &out)
 	}
 }
 
-// A view's own arithmetic on widths must see the text as it will stand: at every size, not at a random one.
+// Each view must compute widths from the cleaned text. This test covers many widths, not only random ones.
 func TestEveryViewCleansTextAtEveryWidth(t *testing.T) {
 	t.Chdir(t.TempDir())
 	hostile := tracetest.Hostile(tracetest.Llama(2, 6))

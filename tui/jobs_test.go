@@ -15,14 +15,14 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// held lets the table of a page be made only when it is released, and counts.
+// held blocks the table of a page until release is closed, and counts the jobs.
 type held struct {
 	release   chan struct{}
-	cancelled chan struct{} // of a job whose context ended before that, a word
-	made      chan struct{} // of every other
+	cancelled chan struct{} // one element for each job that was cancelled while blocked
+	made      chan struct{} // one element for each other job
 }
 
-// hold makes a page's table, one of the registry, hang.
+// hold blocks the table of a page.
 func hold(p *view.ListPage) *held {
 	h := &held{make(chan struct{}), make(chan struct{}, 100), make(chan struct{}, 100)}
 	of := p.From.Of
@@ -47,7 +47,7 @@ func TestATableThatHangsBlocksNoKey(t *testing.T) {
 	d.app.jobs.Patience = 0
 	h := hold(&d.dispatches().ListPage)
 	d.touch("F")
-	d.sees("▾ layers 0–15").reads("title") // what was there, and that it is not what is wanted
+	d.sees("▾ layers 0–15").reads("title") // the old rows, and a title that says that new ones are computed
 	for _, keys := range [][]string{{"j"}, {"o"}, {"?"}, {"esc"}, {":"}, {"esc"}, {"z"}, {"z"}, {"tab"}, {"tab"}} {
 		for _, k := range keys {
 			d.touch(k)
@@ -70,7 +70,7 @@ func TestATableThatHangsBlocksNoKey(t *testing.T) {
 	d.sees("linear_q4gsw").reads("title")
 }
 
-// A fold that is not wanted any more is cancelled, and what comes of it is dropped.
+// The job of a grouping that is no longer wanted is cancelled, and its result is dropped.
 func TestAStaleTableIsDropped(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2")
@@ -85,12 +85,12 @@ func TestAStaleTableIsDropped(t *testing.T) {
 	d.settle()
 	d.reads("title")
 	if n := len(h.made); n != 1 {
-		t.Errorf("%d tables were made to the end, want 1", n)
+		t.Errorf("%d tables were completed, want 1", n)
 	}
-	d.press("F").reads("title") // and what was there before is made again
+	d.press("F").reads("title") // the table from before is computed again
 }
 
-// Nobody sees the steps of a fast run if each of them cancels the table of the one before.
+// A step of a fast run must not cancel the table of the previous step, or no table would ever be shown.
 func TestARunDoesNotCancelWhatItShows(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, &tuitest.Script{}, Options{Prompt: "once"}).press("2")
@@ -106,13 +106,13 @@ func TestARunDoesNotCancelWhatItShows(t *testing.T) {
 		d.events()
 	}
 	if n := len(h.cancelled); n != 0 {
-		t.Errorf("%d tables were cancelled by steps that came after them", n)
+		t.Errorf("%d tables were cancelled by later steps", n)
 	}
 	close(h.release)
 	d.settle()
 	d.sees("Δ s1:")
 	if n := len(h.made); n != 2 {
-		t.Errorf("%d tables were made, want that of the first step and that of the last", n)
+		t.Errorf("%d tables were computed, want 2: of the first step and of the last", n)
 	}
 }
 
@@ -124,12 +124,12 @@ func TestATableThatCannotBeMadeSaysWhy(t *testing.T) {
 		return nil, errors.New("dispatches: the trace is odd")
 	}
 	d.press("F").reads("notice", "list").misses("▸ norm")
-	d.press("j", "esc").reads("notice", "list") // what is there is of something else
+	d.press("j", "esc").reads("notice", "list") // still the error, and no rows of the old grouping
 	d.dispatches().From.Of = of
 	d.press("F").reads("list", "title")
 }
 
-// The lines of the detail and the chain of reasons come from jobs too.
+// Jobs also compute the lines of the detail and the explanation of a grid.
 func TestADetailThatHangsBlocksNoKey(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "j", "j")
@@ -145,12 +145,12 @@ func TestADetailThatHangsBlocksNoKey(t *testing.T) {
 	d.touch("3")
 	d.sees("[3 Resize]").misses("late")
 	if d.app.overTask.Cancel != nil {
-		t.Error("who goes to another view still waits for the text over the one before")
+		t.Error("after a change of view, the text over the previous view is still computed")
 	}
 }
 
-// A key is about what the one before it has led to, and waits for that, also where both come in one read: for
-// the text that opens, the rows that a filter leaves, another fold. It does not wait for long.
+// A key acts on the result of the previous key, even if both arrive in one read. It waits for a text that
+// opens, for the rows of a filter, or for another grouping. It does not wait for long.
 func TestKeyWaitsForThePreviousKey(t *testing.T) {
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "j")
 	d.typed("w/grid").press("enter").reads("overTitle", "over").misses("filter")
@@ -176,7 +176,7 @@ func TestKeyWaitsForThePreviousKey(t *testing.T) {
 	close(h.release)
 }
 
-// A sort, a filter or an opened row uses the table that is there.
+// Sorting, filtering and opening rows reuse the existing table.
 func TestAChoiceMakesNoTableAnew(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2")
@@ -184,20 +184,20 @@ func TestAChoiceMakesNoTableAnew(t *testing.T) {
 	close(h.release)
 	d.press("o", "O", "/").typed("norm").press("enter", "h", "l", "enter")
 	if n := len(h.made); n != 0 {
-		t.Errorf("%d tables were made for a choice of rows", n)
+		t.Errorf("%d tables were computed to choose rows, want 0", n)
 	}
 	if !strings.Contains(d.screen(), "filter norm:") {
 		t.Error(d.screen())
 	}
 }
 
-// Header and views are of one state of a run: what it brings is taken in at once, and then rests. What a
-// person does shows the newest.
+// The header and the views show the same state of a run. They take in new results together and then rest for
+// a while. A key of the user shows the newest state at once.
 func TestRunResultsAppearTogether(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, &tuitest.Script{}, Options{Prompt: "Once upon a time"}).press("1")
 	d.touch("space")
-	var ended []any // that the run has, long before the screen has its steps
+	var ended []any // messages about the end of the run, held back until the screen has its steps
 	compute := func() {
 		for d.app.jobs.Busy > 0 {
 			m := <-d.messages
@@ -215,7 +215,7 @@ func TestRunResultsAppearTogether(t *testing.T) {
 			case e := <-d.session.Events():
 				d.update(eventsMsg{e})
 			case <-time.After(10 * time.Second):
-				t.Fatal("the run gives no step")
+				t.Fatal("the run sent no step")
 			}
 		}
 		compute()
@@ -226,7 +226,7 @@ func TestRunResultsAppearTogether(t *testing.T) {
 	bring()
 	bring()
 	if !d.app.jobs.Resting {
-		t.Error("what waits is not looked at again")
+		t.Error("no update is scheduled for the waiting results")
 	}
 	d.sees("[RUNNING]", "step 1 (newest 3) decode", "2 steps: 1 prefill")
 	d.touch("1")

@@ -13,12 +13,12 @@ import (
 	"gpuscope/tui/tuitest"
 )
 
-// presses is how many keys are pressed in each situation of TestThousandsOfKeysDoNoHarm.
+// presses is the number of keys pressed in each situation of TestThousandsOfKeysDoNoHarm.
 const presses = 8000
 
-// Thousands of keys, in an order that is the same in every run: on a running model, while one is being
-// loaded, and on a recorded trace. Nothing panics, every frame fills its screen, whatever was opened can be
-// left, and ctrl+c ends the program whatever stands.
+// TestThousandsOfKeysDoNoHarm presses thousands of keys, in the same order in every run: on a session, while
+// a model loads, and on a trace. Nothing panics, every frame fills its screen, esc closes whatever was
+// opened, and ctrl+c quits in every state.
 func TestThousandsOfKeysDoNoHarm(t *testing.T) {
 	t.Chdir(t.TempDir()) // exports go there
 	small := tracetest.Llama(2, 12)
@@ -47,7 +47,7 @@ func TestThousandsOfKeysDoNoHarm(t *testing.T) {
 	}
 }
 
-// everyKey are all keys that do something somewhere, and those that are typed.
+// everyKey returns the keys of all commands, all printable keys and the keys for editing.
 func everyKey() []string {
 	var keys []string
 	for i := range command.Table {
@@ -67,12 +67,12 @@ type keyFuzz struct {
 	keys    []string
 	d       *driver
 	w, h    int
-	opens   int // after so many presses a model that is being loaded is there
+	opens   int // the number of presses after which the model is loaded
 	pressed int
 	last    []string
 }
 
-// round presses so many keys, or until the program leaves, and then gets out of whatever stands.
+// round presses n keys, or fewer if the program quits. Then it closes whatever is open.
 func (f *keyFuzz) round(n int) {
 	d := f.d
 	for i := range n {
@@ -98,7 +98,7 @@ func (f *keyFuzz) round(n int) {
 	a := d.app
 	if a.question != nil || a.dialog != nil || a.over != nil || a.failure != "" || a.inDetail ||
 		a.job != nil || a.queued != nil {
-		f.t.Fatalf("after %q ten esc leave:\n%s", f.last[max(0, len(f.last)-30):], d.screen())
+		f.t.Fatalf("after %q and 10 esc, something is open:\n%s", f.last[max(0, len(f.last)-30):], d.screen())
 	}
 	if d.app.mirror.Trace != nil {
 		if d.press("?"); a.over == nil {
@@ -113,7 +113,7 @@ func (f *keyFuzz) round(n int) {
 	d.app.runner.Cancel()
 }
 
-// one does one thing and says what.
+// one performs one random action and returns its description.
 func (f *keyFuzz) one(i int) string {
 	d, r := f.d, f.random
 	if d.session == nil && f.opens > 0 && d.app.mirror.Trace == nil {
@@ -149,7 +149,7 @@ func (f *keyFuzz) one(i int) string {
 		return "pasted " + text
 	}
 	k := f.keys[r.IntN(len(f.keys))]
-	if (k == "q" || k == "ctrl+c") && r.IntN(8) > 0 { // it is pressed often enough
+	if (k == "q" || k == "ctrl+c") && r.IntN(8) > 0 { // quit less often
 		k = "j"
 	}
 	d.touch(k)

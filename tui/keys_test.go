@@ -21,7 +21,7 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// rebind gives every action another key for a test.
+// rebind gives every action another key during a test.
 func rebind(t *testing.T, key func(name string) string) {
 	t.Cleanup(func() { command.Table = withViews() })
 	for i := range command.Table {
@@ -29,7 +29,7 @@ func rebind(t *testing.T, key func(name string) string) {
 	}
 }
 
-// Whoever changes a key changes it in one place: no sentence has it.
+// A key is defined in one place only: no sentence contains it literally.
 func TestSentencesNameTheKeysOfTheTable(t *testing.T) {
 	rebind(t, func(name string) string { return "<" + name + ">" })
 	recorded := drive(t, 80, 24, llama, nil, Options{})
@@ -41,7 +41,7 @@ func TestSentencesNameTheKeysOfTheTable(t *testing.T) {
 	drive(t, 80, 24, llama, &tuitest.Script{}, Options{}).reads("welcome")
 }
 
-// literalKey finds a key that is named in a sentence.
+// literalKey matches a sentence that names a key.
 var literalKey = regexp.MustCompile(`(?i:\bpress) [^{% ]|(^|[ (;:,])(esc|Esc|ctrl\+c|tab|enter|[a-zA-Z,.]) ` +
 	`(again|types|goes|shows|exports|lists|adds|dismisses|clears|closes|is pressed)\b|\((x|w|0|b|i|esc)\)`)
 
@@ -69,18 +69,18 @@ func TestNoSentenceHasALiteralKey(t *testing.T) {
 			if l, ok := node.(*ast.BasicLit); ok && l.Kind == token.STRING {
 				s, _ := strconv.Unquote(l.Value)
 				if n++; literalKey.MatchString(s) {
-					t.Errorf("%s: %q names a key: say it with keyed", name, s)
+					t.Errorf("%s: %q names a key: use keyed", name, s)
 				}
 			}
 			return true
 		})
 	}
 	if n < 500 || !literalKey.MatchString("Press i and type") || !literalKey.MatchString("w lists them") {
-		t.Errorf("%d strings: this test shows nothing", n)
+		t.Errorf("%d strings, want at least 500 and a working literalKey", n)
 	}
 }
 
-// idle is a view that a test adds.
+// idle is a view for tests.
 type idle struct{ view.Basics }
 
 func (idle) Load(*widget.Jobs, view.Snapshot, int) {}
@@ -90,7 +90,7 @@ func (idle) Render(*widget.Theme, widget.Glyphs, int, int, bool) []string {
 	return []string{" at rest"}
 }
 
-// What is typed as an action's name is that action, whatever else has its letters.
+// In the palette an action ranks first if its exact name is typed, even if other names contain the text.
 func TestPaletteRanksExactNamesFirst(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2")
@@ -119,14 +119,15 @@ func TestPaletteRanksExactNamesFirst(t *testing.T) {
 		for i, act := range p.Found() {
 			has := strings.Contains(" "+strings.ToLower(act.Name+" "+act.Doc), " "+word)
 			if others = others || !has; i == 0 && others || others && has {
-				t.Errorf("%s: %s, %q comes before or behind words", word, act.Name, act.Doc)
+				t.Errorf("%s: %s, %q is ranked wrongly", word, act.Name, act.Doc)
 			}
 		}
 		d.press("esc")
 	}
 }
 
-// A view is a file and a row: key, tab, help, palette and documentation follow.
+// A view is defined by a file and a row. Its key, tab, help, palette entry and documentation follow from the
+// row.
 func TestAViewIsARow(t *testing.T) {
 	rows := view.Views
 	t.Cleanup(func() {
@@ -145,12 +146,12 @@ func TestAViewIsARow(t *testing.T) {
 	d.press("o", "F", "/", "w", "e", "j", "enter", "tab", "y", "z").reads("list")
 	d.press("?").reads("overTitle")
 	if !strings.Contains(KeysDoc(), "| `9` | Idle | Nothing at all. |") {
-		t.Error("it is not in the documentation")
+		t.Error("the view is not in the documentation")
 	}
 	d.press("esc", "`").sees("[2 Dispatches]").press(":").typed("idle").press("enter").sees("[9 Idle]")
 }
 
-// However many views there are, their tabs leave room for which step is shown, and the mouse finds them.
+// Any number of tabs leaves room for the shown step, and each tab can be clicked.
 func TestTabsLeaveRoomForTheStep(t *testing.T) {
 	rows := view.Views
 	t.Cleanup(func() {
@@ -175,7 +176,7 @@ func TestTabsLeaveRoomForTheStep(t *testing.T) {
 	}
 }
 
-// What the engine recorded of barriers and fusion stands in the detail, for a person who scrolls there.
+// The detail shows the barriers and the fused operators that the engine recorded.
 func TestDetailNamesBarriersAndFusedOperators(t *testing.T) {
 	t.Parallel()
 	tr := *llama

@@ -22,7 +22,7 @@ import (
 	"gpuscope/tui/tuitest"
 )
 
-// sourced is a recording whose kernels have texts.
+// sourced returns a recording whose kernels have sources.
 func sourced() *trace.Trace {
 	t := tracetest.Llama(2, 8)
 	t.Graph.Kernels = append([]trace.Kernel(nil), t.Graph.Kernels...)
@@ -33,7 +33,7 @@ func sourced() *trace.Trace {
 	return t
 }
 
-// editor is an editor that runs a script.
+// editor writes an editor program that runs a shell script, and returns its path.
 func editor(t *testing.T, text string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "editor")
@@ -41,24 +41,24 @@ func editor(t *testing.T, text string) (path string) {
 	return path
 }
 
-// script writes a program of the shell.
+// script writes an executable shell script.
 func script(t *testing.T, path, text string) {
 	t.Helper()
-	syscall.ForkLock.RLock() // a program that a child holds open for writing cannot be run
+	syscall.ForkLock.RLock() // a file that a child process holds open for writing cannot be executed
 	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// opensOn is a session that plays a recording back.
+// opensOn returns a function that opens a session on a recording.
 func opensOn(recorded *trace.Trace) func(context.Context) (session.Session, error) {
 	return func(context.Context) (session.Session, error) {
 		return tuitest.Play(recorded, tuitest.Script{}), nil
 	}
 }
 
-// texts are the files of kernels below a folder.
+// texts returns the kernel source files in a folder.
 func texts(t *testing.T, dir string) []string {
 	t.Helper()
 	list, err := filepath.Glob(filepath.Join(dir, "shaders", "*", "*.wgsl"))
@@ -68,8 +68,8 @@ func texts(t *testing.T, dir string) []string {
 	return list
 }
 
-// A kernel is edited in the person's editor; what came of it lies over the view; a key puts it in force, and
-// again takes it out. A mistake shows its line, and nothing else changes.
+// The user edits a kernel in an editor. The result of the trial is shown over the view. A key uses the edited
+// kernel and restores the original. A syntax error shows its line and changes nothing else.
 func TestKernelIsEditedTriedAndUsed(t *testing.T) {
 	t.Parallel()
 	ed := editor(t, `echo "// faster" >> "$1"`)
@@ -96,7 +96,7 @@ func TestKernelIsEditedTriedAndUsed(t *testing.T) {
 	x.press("e").sees(".wgsl:3:5: parsing error", tuitest.EditedName(kernel), ".wgsl.last")
 	x.input.back()
 	if kept, err := os.ReadFile(files[0] + ".last"); err != nil || string(kept) != string(text) {
-		t.Errorf("kept is %q, %v", kept, err)
+		t.Errorf("the kept file is %q, %v", kept, err)
 	}
 	x.press("U").sees(tuitest.EditedName(kernel) + usedFromNext).misses("parsing error")
 	x.press("q")
@@ -105,7 +105,8 @@ func TestKernelIsEditedTriedAndUsed(t *testing.T) {
 	}
 }
 
-// A text that was in use goes with its engine: the screen says so, and a key puts it there again.
+// An edited kernel is no longer used after a crash and restart of the engine. The screen says so, and a key
+// uses it again.
 func TestEditedKernelIsNotUsedAfterRestart(t *testing.T) {
 	t.Parallel()
 	ed := editor(t, `echo "// faster" >> "$1"`)
@@ -125,7 +126,7 @@ func TestEditedKernelIsNotUsedAfterRestart(t *testing.T) {
 	}
 }
 
-// A text that was edited while the engine went is not lost, nor called the kernel's own.
+// A kernel that was edited while the engine crashed is not lost, and is not reported as the original.
 func TestEditDuringCrashIsTriedAfterRestart(t *testing.T) {
 	t.Parallel()
 	recorded := sourced()
@@ -146,7 +147,7 @@ func TestEditDuringCrashIsTriedAfterRestart(t *testing.T) {
 	}
 }
 
-// Before the first step there is nothing to try a text on.
+// Before the first step there is no dispatch to try a source on, so a changed source is used at once.
 func TestFileChangedBeforeFirstStepIsUsed(t *testing.T) {
 	t.Parallel()
 	recorded := sourced()
@@ -155,12 +156,12 @@ func TestFileChangedBeforeFirstStepIsUsed(t *testing.T) {
 	d.update(changedMsg{kernel: k.Name, text: fileText(k) + "// faster\n"})
 	d.settle()
 	if d.events(); d.app.lab.inPlace(k.Name) == "" {
-		t.Errorf("in place are %v", d.app.mirror.State.Edited)
+		t.Errorf("the edited kernels are %v", d.app.mirror.State.Edited)
 	}
 }
 
-// A text that changes in another editor is tried as well, and one of the folder that was given comes into
-// force.
+// A source that changes in another editor is tried as well. If it is in the folder of Options.Shaders, it is
+// also used.
 func TestChangedFileIsTriedAndUsed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -175,7 +176,7 @@ func TestChangedFileIsTriedAndUsed(t *testing.T) {
 	put(k.Name, fileText(k))
 	x := start(t, context.Background(), opensOn(recorded), Options{Prompt: "once", Shaders: dir})
 	x.sees("[PAUSED]", "step 0 prefill")
-	time.Sleep(10 * time.Millisecond) // another time of writing
+	time.Sleep(10 * time.Millisecond) // so that the file's modification time changes
 	put("of_another_model", "x")
 	put(k.Name, fileText(k)+"// faster\n")
 	x.sees("The source compiles", "is used from the next step on").press("q").misses("The source compiles")
@@ -186,7 +187,7 @@ func TestChangedFileIsTriedAndUsed(t *testing.T) {
 	}
 }
 
-// What changes behind a link is seen as well, and a file that is no text says so, once.
+// The watcher also notices changes of a symbolic link's target. It reports a file that is too large once.
 func TestOnlyTextsOfFilesAreTried(t *testing.T) {
 	t.Parallel()
 	dir, other := t.TempDir(), filepath.Join(t.TempDir(), "text")
@@ -206,7 +207,7 @@ func TestOnlyTextsOfFilesAreTried(t *testing.T) {
 		defer close(ended)
 		watchTexts(ctx, dir, wake, func(m changedMsg) { told <- m })
 	}()
-	wake <- struct{}{} // it has looked
+	wake <- struct{}{} // the watcher has read the folder
 	put("ab")
 	if m := <-told; m.kernel != "add" || m.text != "ab" || m.err != nil {
 		t.Errorf("%+v", m)
@@ -214,21 +215,21 @@ func TestOnlyTextsOfFilesAreTried(t *testing.T) {
 	put(strings.Repeat("x", 1<<20+1))
 	m := <-told
 	if m.err == nil || !strings.Contains(m.err.Error(), "1048577 bytes") {
-		t.Errorf("a file of over a MB: %q, %v", m.text, m.err)
+		t.Errorf("a file of over 1 MiB: %q, %v", m.text, m.err)
 	}
 	wake <- struct{}{}
 	wake <- struct{}{}
 	stop()
 	<-ended
 	if len(told) > 0 {
-		t.Errorf("again: %+v", <-told)
+		t.Errorf("reported again: %+v", <-told)
 	}
 	d := drive(t, 120, 40, sourced(), &tuitest.Script{}, Options{Shaders: dir})
 	d.update(m)
 	d.reads("notice")
 	_, err := plain.EditOfFile(filepath.Join(dir, "add.wgsl"))
 	if err == nil || !strings.Contains(err.Error(), "1048577 bytes") {
-		t.Errorf("by its name: %v", err)
+		t.Errorf("EditOfFile: %v", err)
 	}
 }
 
@@ -242,7 +243,7 @@ func TestWhatCannotBeEditedSaysWhy(t *testing.T) {
 	d.press("e").reads("notice")
 	t.Setenv("EDITOR", " ")
 	if cmd, err := editorOf("x", "", nil, nil); err == nil && filepath.Base(cmd.Path) != "vi" {
-		t.Errorf("without an editor it is %s", cmd.Path)
+		t.Errorf("without a configured editor, the editor is %s", cmd.Path)
 	}
 }
 
@@ -257,10 +258,10 @@ func TestARunPausesWhileAKernelIsEdited(t *testing.T) {
 	}}
 	d := drive(t, 120, 40, sourced(), &script, Options{editor: ed, Prompt: "once"}).press("s", "2", "F", "F", "F")
 	d.touch("space")
-	d.press("e").sees("[PAUSED]") // or it never ends
+	d.press("e").sees("[PAUSED]") // a run that is not paused never ends
 }
 
-// An editor that fails, and one that changes nothing, are said to have.
+// The screen reports an editor that fails and an editor that changes nothing.
 func TestAnEditorThatChangesNothingSaysSo(t *testing.T) {
 	t.Parallel()
 	ed := editor(t, "exit 0")
@@ -276,7 +277,8 @@ func TestAnEditorThatChangesNothingSaysSo(t *testing.T) {
 	d.reads("notice")
 }
 
-// Of a folder that the program made there is afterwards what somebody changed, and no folder without.
+// At the end the program removes unedited sources from the folder that it created, and the folder if it is
+// empty.
 func TestUneditedSourcesAreRemoved(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -302,7 +304,7 @@ func TestUneditedSourcesAreRemoved(t *testing.T) {
 	}
 }
 
-// How an editor ended, or that there is none, is what the screen says, not what it said as it began.
+// After the editor ends, the screen shows how it ended, and no longer that it started.
 func TestAnEditorThatFailsSaysSo(t *testing.T) {
 	t.Parallel()
 	ed := editor(t, "exit 3")
@@ -324,7 +326,7 @@ func TestAnEditorThatFailsSaysSo(t *testing.T) {
 	d.reads("notice", "bottom")
 }
 
-// Where the cache takes no folder another one can be given.
+// If the cache folder cannot be created, the error names the flag that sets another folder.
 func TestNoFolderForTextsNamesTheFlag(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
@@ -335,7 +337,7 @@ func TestNoFolderForTextsNamesTheFlag(t *testing.T) {
 	d.press("s", "2", "F", "F", "F", "e").sees("✗ edit ").reads("notice")
 }
 
-// In plain mode a text is tried and put in force by its file.
+// In plain mode, commands try and use a source by its file name.
 func TestPlainModeTriesTheTextOfAFile(t *testing.T) {
 	t.Parallel()
 	recorded := sourced()
@@ -367,7 +369,7 @@ func TestPlainModeTriesTheTextOfAFile(t *testing.T) {
 		t.Error(d)
 	}
 
-	// What ran and is wrong is not put in force before that was said.
+	// A kernel that ran and wrote wrong elements is used only after the user was told about them.
 	if err := os.WriteFile(file, []byte(text+"// "+tuitest.Stray+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -387,11 +389,11 @@ func TestPlainModeTriesTheTextOfAFile(t *testing.T) {
 		t.Errorf("%s: %s", ran, got)
 	}
 	if got := command.WhichRun(x, "tanh"); strings.ContainsAny(got, "0123456789") {
-		t.Errorf("of none: %s", got)
+		t.Errorf("of a kernel that did not run: %s", got)
 	}
 }
 
-// A gain and where it lies have no more digits than what they are of.
+// A gain and its interval have no more digits than the times from which they are computed.
 func TestAGainHasTheDigitsOfItsTimes(t *testing.T) {
 	t.Parallel()
 	for _, is := range []struct {

@@ -14,7 +14,7 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// said are the lines of the log that have a text in them, with their levels.
+// said returns the lines of the log that contain text, with their levels.
 func (d *driver) said(text string) (list []string) {
 	lines, _ := d.app.log.Snapshot()
 	for _, l := range lines {
@@ -32,27 +32,27 @@ func TestTheLogHasWhatWasCompiled(t *testing.T) {
 	for _, d := range []*driver{recorded, live} {
 		d.press("0").reads("list")
 	}
-	// A trace does not say at what time: it is not that of its opening.
+	// A trace has no clock time for a compilation. The time at which the trace was opened must not be shown.
 	if line := recorded.line("compiled rms_norm"); !strings.HasPrefix(line, " in the trace ") {
 		t.Errorf("%q", line)
 	}
 }
 
-// What is refused stands in the log once, and not as what was done; what a key cannot do is no warning.
+// A refused command is logged once, and not as done. A key that does nothing is logged, but not as a warning.
 func TestARefusalIsOneLineOfTheLog(t *testing.T) {
 	t.Parallel()
 	script := refusing(session.Next)
 	d := drive(t, 120, 40, llama, &script, Options{Prompt: "once"}).press("s").reads("bottom")
 	if got := d.said("the next is refused"); len(got) != 1 || got[0] != "warn the next is refused" {
-		t.Errorf("by the engine: %q", got)
+		t.Errorf("refused by the engine: %q", got)
 	}
 	d = drive(t, 120, 40, llama, nil, Options{}).press("2", "c").reads("bottom")
 	if got := d.said("this is a recorded trace"); len(got) != 1 || !strings.HasPrefix(got[0], "key ") {
-		t.Errorf("by the screen: %q", got)
+		t.Errorf("refused by the screen: %q", got)
 	}
 }
 
-// Lines are broken for the screen: to go right would only take their times away.
+// Lines are wrapped to the screen, so scrolling sideways would only hide their times.
 func TestTheLogDoesNotGoSideways(t *testing.T) {
 	t.Parallel()
 	d := live(t, 60, 16).press("0")
@@ -60,7 +60,7 @@ func TestTheLogDoesNotGoSideways(t *testing.T) {
 	d.press("l", "right").reads("list")
 }
 
-// The title counts lines of the log, not those that they are broken into.
+// The title counts lines of the log, not wrapped lines.
 func TestTheTitleOfTheLogCountsItsLines(t *testing.T) {
 	t.Parallel()
 	d := live(t, 80, 24).press("0")
@@ -76,8 +76,8 @@ func TestTheTitleOfTheLogCountsItsLines(t *testing.T) {
 	d.sees(fmt.Sprintf("filter line 1: 11 of %d lines · 11/11\n", len(lines)))
 }
 
-// A text stays where a person went, whatever its lines are broken for meanwhile: the log, and a text over a
-// view, in which to find is left as if it had not been begun.
+// The log and a text over a view keep their scroll position when a new window size wraps their lines
+// differently. A search that is cancelled leaves the text where it was.
 func TestTextKeepsItsPlaceWhenResized(t *testing.T) {
 	t.Parallel()
 	d := live(t, 80, 24).press("0")
@@ -96,7 +96,7 @@ func TestTextKeepsItsPlaceWhenResized(t *testing.T) {
 		size(81, 24)
 		size(120, 50)
 		if after := size(80, 24).screen(); after != before {
-			t.Fatalf("the log was\n%s\nand is\n%s", before, after)
+			t.Fatalf("the log was\n%s\nand is now\n%s", before, after)
 		}
 	}
 	for _, keys := range [][]string{{"2", "w"}, {"2", "esc", "?"}} {
@@ -105,12 +105,13 @@ func TestTextKeepsItsPlaceWhenResized(t *testing.T) {
 		size(60, 20)
 		d.press("esc")
 		if after := size(80, 24).screen(); after != before {
-			t.Errorf("%v: the text was\n%s\nand is\n%s", keys, before, after)
+			t.Errorf("%v: the text was\n%s\nand is now\n%s", keys, before, after)
 		}
 	}
 }
 
-// Before the first step the end of the log is there, whole: not what keys were told that had nothing to do.
+// Before the first step the start page shows the last lines of the log in full, without the notes about keys
+// that do nothing.
 func TestTheStartHasTheEndOfTheLog(t *testing.T) {
 	t.Parallel()
 	d := live(t, 80, 24).press("2", "t", "n", "X")

@@ -10,7 +10,7 @@ import (
 	"gpuscope/tui/tuitest"
 )
 
-// answers are what the screen says after the keys of each question of the manual, in their order.
+// answers lists the texts on the screen that answer each question of the manual, in the order of the manual.
 var answers = [][]string{
 	{"26 rows share ", "~save "},
 	{"by kernel", "share↓", "all 23 warm decode steps"},
@@ -32,7 +32,7 @@ var (
 	pressed = regexp.MustCompile("`([^`]+)`|\\*([^*]+)\\*|(\\S+)")
 )
 
-// Every question of the manual is answered by its keys, in ten presses.
+// The keys in the manual answer each of its questions with at most ten presses.
 func TestTheManualsKeysAnswerItsQuestions(t *testing.T) {
 	b, err := os.ReadFile("../docs/guide/manual.md")
 	if err != nil {
@@ -45,7 +45,7 @@ func TestTheManualsKeysAnswerItsQuestions(t *testing.T) {
 	}
 	for i, r := range recipes {
 		if testing.Short() && i%4 > 0 {
-			continue // as in some
+			continue // one of four, as in some
 		}
 		d := drive(t, 120, 40, pictured(), &tuitest.Script{}, Options{Prompt: "Once upon a time"})
 		for range 23 {
@@ -77,7 +77,7 @@ func TestTheManualsKeysAnswerItsQuestions(t *testing.T) {
 	}
 }
 
-// Every key that the manual names is one of the program's.
+// Every key that the manual names exists in the program.
 func TestTheManualsKeysExist(t *testing.T) {
 	b, err := os.ReadFile("../docs/guide/manual.md")
 	if err != nil {
@@ -93,13 +93,13 @@ func TestTheManualsKeysExist(t *testing.T) {
 	keys := regexp.MustCompile("`([^` ]|enter|esc|space|tab|up|down|ctrl\\+.)`")
 	for _, m := range keys.FindAllStringSubmatch(string(b), -1) {
 		if m[1] == "~" || m[1] == "–" || m[1] == "=" || m[1] == "+" {
-			continue // signs of the tables
+			continue // symbols in tables
 		}
 		if n++; !known[m[1]] {
-			t.Errorf("%s is no key", m[0])
+			t.Errorf("%s is not a key", m[0])
 		}
 	}
 	if n < 60 {
-		t.Errorf("%d keys found: this test shows nothing", n)
+		t.Errorf("%d keys found, want at least 60", n)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// find is the cell of a text on the screen, in cells from the top left.
+// find returns the cell at which a text is on the screen, counted from the top left.
 func (d *driver) find(text string) (x, y int) {
 	d.t.Helper()
 	for y, l := range strings.Split(d.screen(), "\n") {
@@ -24,7 +24,7 @@ func (d *driver) find(text string) (x, y int) {
 	return 0, 0
 }
 
-// click clicks on a text, so many times.
+// click clicks on a text the given number of times.
 func (d *driver) click(text string, times int) *driver {
 	d.t.Helper()
 	x, y := d.find(text)
@@ -34,7 +34,8 @@ func (d *driver) click(text string, times int) *driver {
 	return d
 }
 
-// The wheel scrolls the pane that it points at, whichever has the focus, and leaves the focus where it was.
+// The wheel scrolls the pane under the pointer, even if another pane has the focus, and does not move the
+// focus.
 func TestTheWheelScrollsThePaneUnderThePointer(t *testing.T) {
 	t.Parallel()
 	for _, size := range some(sizes) {
@@ -61,12 +62,12 @@ func TestTheWheelScrollsThePaneUnderThePointer(t *testing.T) {
 		}
 		d.press("?").at(1, 6, tea.MouseButtonWheelDown)
 		if d.app.over.text.First != view.WheelLines || d.app.table().Cursor != cursor {
-			t.Errorf("%v: the wheel did not scroll what lies over the view", size)
+			t.Errorf("%v: the wheel did not scroll the text over the view", size)
 		}
 	}
 }
 
-// One click selects. The second on the same cell opens, when it comes soon.
+// One click selects a row. A second click on the same cell opens the row if it comes soon.
 func TestADoubleClickOpens(t *testing.T) {
 	clock := widget.Now
 	at := clock()
@@ -81,11 +82,11 @@ func TestADoubleClickOpens(t *testing.T) {
 	at = at.Add(doubleClick + time.Millisecond)
 	d.at(x, y, tea.MouseButtonLeft).sees("▾ layers") // too late
 	d.at(x, y, tea.MouseButtonLeft).sees("▸ layers")
-	d.at(x, y, tea.MouseButtonLeft).sees("▸ layers") // a third is the first of the next two
+	d.at(x, y, tea.MouseButtonLeft).sees("▸ layers") // a third click starts a new double click
 	d.at(x, y, tea.MouseButtonLeft).sees("▾ layers")
 }
 
-// A click on a chart does what it points at; a header sorts the table that it stands over.
+// A click on a chart moves its cursor. A click on the heading of a table sorts that table.
 func TestAClickOnAChartSortsNoTable(t *testing.T) {
 	t.Parallel()
 	for _, size := range some(sizes) {
@@ -122,7 +123,7 @@ func TestAClickOnAChartSortsNoTable(t *testing.T) {
 	}
 }
 
-// In Step a column of the strip is a step, and so is a row of the table.
+// In Step, a click on a column of the strip or on a row of the table shows that step.
 func TestAClickOnTheStripShowsTheStep(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("1")
@@ -153,7 +154,7 @@ func TestTheMouseChoosesInDialogs(t *testing.T) {
 	cursor := d.app.table().Cursor
 	d.click("Shows only this pane", 1)
 	if d.app.dialog == nil || d.app.table().Cursor != cursor {
-		t.Fatal("a click took the row, or what lies under it")
+		t.Fatal("one click ran the command or moved the list below the dialog")
 	}
 	d.at(0, 0, tea.MouseButtonLeft).click("Shows only this pane", 2).reads("title")
 
@@ -171,7 +172,7 @@ func TestTheMouseChoosesInDialogs(t *testing.T) {
 	}
 }
 
-// Operators, values and neighbours are selected with a click and opened with two.
+// A click selects an operator, a value or a neighbour. A double click opens it.
 func TestTheMouseInTheGraph(t *testing.T) {
 	t.Parallel()
 	d := live(t, 120, 40).press("4", "j", "j", "j", "j", "j", "j", "j", "j", "j", "j", "j", "p")
@@ -210,7 +211,7 @@ func TestTheHelpSaysHowToSelectText(t *testing.T) {
 	}
 }
 
-// The timings of the screen itself are shown over a view, on any view, and hidden again.
+// A key shows the timings of the screen itself over a view and hides them again.
 func TestTheTimingsOfTheScreen(t *testing.T) {
 	clock := widget.Now
 	at := clock()
@@ -226,7 +227,7 @@ func TestTheTimingsOfTheScreen(t *testing.T) {
 	}
 }
 
-// While a line is typed a click changes nothing that the line is for.
+// A click while the user types a line does not change the view or the row that the line is about.
 func TestAClickLeavesWhatIsTyped(t *testing.T) {
 	t.Chdir(t.TempDir())
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "E").at(2, 1, tea.MouseButtonLeft)
@@ -237,16 +238,16 @@ func TestAClickLeavesWhatIsTyped(t *testing.T) {
 	d.sees("[4 Graph]").reads("bottom")
 }
 
-// A program that was suspended has the mouse again where it is on, and leaves it where it is off.
+// A program that was suspended enables the mouse again only if it was on.
 func TestASuspendedProgramComesBackWithItsMouse(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{})
 	_, resumed := d.app.Update(resumedMsg{})
 	if want := tea.EnableMouseCellMotion(); resumed == nil || resumed() != want {
-		t.Errorf("the mouse is on, and fg does not ask the terminal for it")
+		t.Errorf("the mouse is on, but resuming does not enable it in the terminal")
 	}
 	d.press("M")
 	if _, resumed = d.app.Update(resumedMsg{}); resumed != nil {
-		t.Errorf("the mouse is off, and fg does %T", resumed())
+		t.Errorf("the mouse is off, but resuming returns %T", resumed())
 	}
 }

@@ -22,10 +22,11 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// squeezed is what is on the screen with every gap a blank.
+// squeezed returns the text of the screen with each run of white space replaced by a blank.
 func (d *driver) squeezed() string { return strings.Join(strings.Fields(d.screen()), " ") }
 
-// A note that is longer than the screen takes a second line. It covers no error, and the hints come back.
+// A note that is wider than the screen takes a second line. It hides no error, and the key hints come back
+// after it.
 func TestANoteIsNotCut(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 60, 16, llama, nil, Options{}).press("2", "r")
@@ -42,7 +43,7 @@ func TestANoteIsNotCut(t *testing.T) {
 	d.sees("? help").misses("restart:")
 }
 
-// A note that would cover the screen says where the rest of it is.
+// A note that is too long for the screen says where to read the rest of it.
 func TestANoteThatIsCutSaysSo(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 60, 16, tracetest.Tiny(), nil, Options{})
@@ -53,7 +54,7 @@ func TestANoteThatIsCutSaysSo(t *testing.T) {
 	}
 }
 
-// What bounds a step is said to its end where there is room.
+// The bottleneck of a step is shown in full if there is room.
 func TestTheVerdictIsNotCut(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 60, 24, pictured(), &tuitest.Script{}, Options{Prompt: "Once upon a time"})
@@ -67,7 +68,7 @@ func TestTheVerdictIsNotCut(t *testing.T) {
 	}
 }
 
-// A trace without steps says what can be seen of it.
+// A trace without steps says that its graph can be shown.
 func TestATraceWithoutStepsLeadsToItsGraph(t *testing.T) {
 	t.Parallel()
 	bare := *llama
@@ -78,7 +79,7 @@ func TestATraceWithoutStepsLeadsToItsGraph(t *testing.T) {
 	}
 }
 
-// oddDetail is the list of dispatches with a detail that cannot be made of some rows.
+// oddDetail is the list of dispatches. While odd is set, its details fail.
 type oddDetail struct {
 	*view.DispatchPage
 	odd bool
@@ -96,8 +97,8 @@ func (p *oddDetail) Detail() *view.Detail {
 	return d
 }
 
-// Where a detail cannot be made the pane says so, also when the error was dismissed: it never shows what
-// belongs to another row.
+// If a detail cannot be computed, its pane says so, even after the error was dismissed. It never shows the
+// detail of another row.
 func TestFailedDetailShowsNoOtherRow(t *testing.T) {
 	t.Parallel()
 	for _, size := range [][2]int{{80, 24}, {120, 40}} {
@@ -113,7 +114,7 @@ func TestFailedDetailShowsNoOtherRow(t *testing.T) {
 	}
 }
 
-// On the smallest screen the line over the rows of a resize still has its counts whole.
+// On the smallest screen the title of a resize shows its counts in full.
 func TestTheCountsOfAResizeAreNotCut(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 60, 16, llama, nil, Options{}).press("3", "z").reads("title")
@@ -122,7 +123,7 @@ func TestTheCountsOfAResizeAreNotCut(t *testing.T) {
 	}
 }
 
-// What answers a key is not read as being about what another one did: a view, a row, a chart.
+// A note disappears with the next key, so that it cannot be read as the answer to that key.
 func TestANoteGoesWithTheNextKey(t *testing.T) {
 	t.Parallel()
 	recorded := func() *driver { return drive(t, 120, 40, llama, nil, Options{}) }
@@ -135,12 +136,12 @@ func TestANoteGoesWithTheNextKey(t *testing.T) {
 	recorded().press("4", "g", "p").sees(said).press("j").misses(said)
 	d := recorded().press("1", "l").reads("bottom")
 	if d.press("l", "l").reads("bottom"); len(d.said("is the last")) != 1 {
-		t.Errorf("a key that is held says %q", d.said("is the last"))
+		t.Errorf("a held key logged %q", d.said("is the last"))
 	}
 	d.press("h").reads("bottom")
 }
 
-// What a second cancel does is said for as long as it does that.
+// The hint about a second ctrl+c is shown exactly as long as a second ctrl+c quits.
 func TestQuitHintHoldsWhileItWorks(t *testing.T) {
 	d := bare(t, Options{})
 	synctest.Test(t, func(t *testing.T) {
@@ -153,14 +154,14 @@ func TestQuitHintHoldsWhileItWorks(t *testing.T) {
 		}
 		m := <-messages
 		if took := time.Since(begun); took != command.Again {
-			t.Errorf("it is said for %v, and holds for %v", took, command.Again)
+			t.Errorf("the hint is shown for %v but applies for %v", took, command.Again)
 		}
 		d.update(m)
 		d.reads("bottom")
 	})
 }
 
-// What a job has said stays its time, whatever is pressed.
+// A note from a job is shown for its full time, whatever the user presses.
 func TestANoteOfAJobOutlastsKeys(t *testing.T) {
 	t.Parallel()
 	d := live(t, 120, 40).press("X").reads("bottom").press("1", "j").
@@ -169,7 +170,7 @@ func TestANoteOfAJobOutlastsKeys(t *testing.T) {
 	d.reads("bottom")
 }
 
-// A note goes when what it speaks of has changed, and with the error of what it said was done.
+// A note disappears when it no longer applies, and when an error replaces it.
 func TestANoteGoesWhenItDoesNotHold(t *testing.T) {
 	d := bare(t, Options{})
 	d.press("2", "s").reads("bottom")
@@ -181,7 +182,7 @@ func TestANoteGoesWhenItDoesNotHold(t *testing.T) {
 	d.press("enter").reads("notice").misses("wrote ")
 }
 
-// Every condition is explained to its end, on the smallest screen too.
+// The dialog describes every breakpoint condition in full, even on the smallest screen.
 func TestTheHelpOfBreakpointsIsNotCut(t *testing.T) {
 	t.Parallel()
 	for _, size := range some(sizes) {
@@ -194,7 +195,7 @@ func TestTheHelpOfBreakpointsIsNotCut(t *testing.T) {
 	}
 }
 
-// The rows in a row that is opened at the foot of a list come into sight, and the row itself stays.
+// Opening a row at the bottom of the list scrolls its members into view. The row itself stays visible.
 func TestOpeningLastRowShowsItsRows(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2")
@@ -210,16 +211,17 @@ func TestOpeningLastRowShowsItsRows(t *testing.T) {
 	d.press("enter")
 	in, open := p.Top+p.Page-1-p.Cursor, strings.Replace(name, "▸", "▾", 1)
 	if in < min(p.Page-1, 16) || d.row() != open {
-		t.Errorf("opened, %d of the rows in it are in sight, the selected is %q:\n%s", in, d.row(),
+		t.Errorf("after opening, %d members are visible and %q is selected:\n%s", in, d.row(),
 			d.screen())
 	}
 	d.press("enter")
 	if p.Cursor < p.Top || p.Cursor >= p.Top+p.Page {
-		t.Errorf("closed, the row is out of sight")
+		t.Errorf("after closing, the row is not visible")
 	}
 }
 
-// What lies over a view says its own keys, whatever there is to say: nobody knows by heart how to leave it.
+// A text over a view always shows its own keys, even with a note or an error, so that the user sees how to
+// close it.
 func TestNoteLeavesOverlayKeysVisible(t *testing.T) {
 	t.Parallel()
 	d := live(t, 80, 24).press("?", "n").reads("bottom")
@@ -228,7 +230,7 @@ func TestNoteLeavesOverlayKeysVisible(t *testing.T) {
 	d.press("esc").reads("notice").misses("Help:")
 }
 
-// An error tells of keys that hold wherever it is read.
+// The keys that an error names also work while a text is open over the view.
 func TestErrorKeysWorkOverAnOverlay(t *testing.T) {
 	t.Parallel()
 	d := live(t, 80, 24).press("?", "x").reads("bottom").press("esc").sees("Help:")
@@ -244,27 +246,27 @@ func TestAResetSaysOnceWhatItDid(t *testing.T) {
 		said += strings.Count(l.Text, "reset")
 	}
 	if said != 1 {
-		t.Errorf("the log says it %d times: %v", said, lines)
+		t.Errorf("the log mentions the reset %d times: %v", said, lines)
 	}
 }
 
-// The help explains the columns of the view as programs have them explained, and the marks that costs have.
+// The help describes the columns of the view with the same texts that programs get, and the marks of costs.
 func TestTheHelpExplainsColumnsAndMarks(t *testing.T) {
 	t.Parallel()
 	d := live(t, 200, 50).press("2", "?")
 	said := strings.Join(d.app.over.Lines, "\n")
 	for _, c := range d.app.shownTable().Columns {
 		if c.Width != table.Unseen && !strings.Contains(said, c.Doc) {
-			t.Errorf("the help has not %s: %s", c.Title, c.Doc)
+			t.Errorf("the help does not describe %s: %s", c.Title, c.Doc)
 		}
 	}
 	for _, sign := range []string{"  ?  ", "  isolated  ", "  (s63 ×8)  ", "  (2.4×)  "} {
 		if !strings.Contains(said, sign) {
-			t.Errorf("the help has no%s", sign)
+			t.Errorf("the help does not describe%s", sign)
 		}
 	}
 	said = strings.Join(live(t, 80, 24).press("1", "?").app.over.Lines, "\n")
 	if strings.Contains(said, "\nColumns") {
-		t.Error("Step has no table, and its help columns")
+		t.Error("Step has no table, but its help describes columns")
 	}
 }

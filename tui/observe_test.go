@@ -9,8 +9,8 @@ import (
 	"gpuscope/tui/tuitest"
 )
 
-// A run that pauses has what timing costs measured: what is said of its speed is of the untimed step from
-// then on. A key stops that, and does what it does.
+// When a run pauses, the program measures the overhead of timing. From then on it shows the speed of the
+// untimed step. A key stops the measurement and also does what it always does.
 func TestAfterARunWhatTimingCostsIsMeasured(t *testing.T) {
 	t.Parallel()
 	bare := *llama
@@ -52,13 +52,14 @@ func TestAfterARunWhatTimingCostsIsMeasured(t *testing.T) {
 	}
 	d.press("space").sees("step 1.80 ms = 0.52 CPU + 1.28 GPU (timing +161%)").reads("about")
 	d.press("1").sees("tok/s stepped").reads("list")
-	d.press("S", "space") // near enough to what was measured
+	d.press("S", "space") // too close to the measured step to measure again
 	if observed != 2 {
 		t.Errorf("observed %d times, want 2", observed)
 	}
 }
 
-// Where a run was cancelled nothing begins by itself: what is cancelled next is what a person began.
+// After a cancelled run no measurement starts by itself. Otherwise a second cancel would stop something that
+// the user did not start.
 func TestCancelledRunMeasuresNothing(t *testing.T) {
 	t.Parallel()
 	bare := *llama
@@ -89,7 +90,7 @@ func TestCancelledRunMeasuresNothing(t *testing.T) {
 	}
 }
 
-// What a device can do at best is said when it was measured; from then on dispatches are judged against it.
+// A key measures the ceilings of the device. From then on dispatches are compared with them.
 func TestCeilingsAreMeasuredFromTheScreen(t *testing.T) {
 	t.Parallel()
 	bare := *llama
@@ -101,7 +102,7 @@ func TestCeilingsAreMeasuredFromTheScreen(t *testing.T) {
 	d.press("0").reads("bottom")
 }
 
-// One sample is called that, with the way to more of them; after repeats it is not.
+// A time from one sample is labelled "1 sample", with the key that takes more. After repeats it is not.
 func TestOneSampleSaysHowToGetMore(t *testing.T) {
 	t.Parallel()
 	once := *llama

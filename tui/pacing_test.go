@@ -10,8 +10,8 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// What a running model brings is drawn together, 10 times a second, what a person does and its answers at
-// once. Whatever was held is drawn in the end.
+// Frames for the results of a running model are combined into 10 per second. The user's actions and their
+// results are drawn at once. Everything held back is drawn in the end.
 func TestBackgroundFramesAreBatched(t *testing.T) {
 	was, at := widget.Now, widget.Now()
 	widget.Now = func() time.Time { return at }
@@ -28,10 +28,10 @@ func TestBackgroundFramesAreBatched(t *testing.T) {
 	}
 	says("note 0", fadeMsg{-1}, true)
 	if says("note 1", logMsg{}, false) == nil {
-		t.Error("nothing says when to draw what was held")
+		t.Error("no frame is scheduled for the message held back")
 	}
 	if says("note 2", logMsg{}, false) != nil {
-		t.Error("two messages say when to draw")
+		t.Error("two frames are scheduled")
 	}
 	says("note 2", paceMsg{}, true)
 	says("note 3", logMsg{}, false)

@@ -83,7 +83,7 @@ func TestWrongOptionsSayWhatTheyMayBe(t *testing.T) {
 	}
 }
 
-// A change of colours, or of the terminal library, must touch few files.
+// Only a few files define colours or import the terminal library, so that replacing either is easy.
 func TestColoursAndTerminalTypesStayInTheirFiles(t *testing.T) {
 	t.Parallel()
 	var files []string
@@ -104,7 +104,7 @@ func TestColoursAndTerminalTypesStayInTheirFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		if s := color.Find(b); s != nil && name != filepath.Join("widget", "theme.go") {
-			t.Errorf("%s has the colour %s: theme.go names colours", name, s)
+			t.Errorf("%s defines the colour %s: move it to theme.go", name, s)
 		}
 		if strings.Contains(string(b), "charmbracelet/bubbletea") &&
 			!slices.Contains([]string{"app.go", "keys.go", "pacing.go", "suspend.go", "run.go"}, name) {
@@ -140,7 +140,8 @@ func TestStepCountsAreWholeOrOmitted(t *testing.T) {
 	}
 }
 
-// A sentence that has no room ends with a clause, and times with a time: no figure loses digits.
+// A sentence that has no room is cut after a clause, and a list of times after a time. No number loses
+// digits.
 func TestNoFigureLosesDigits(t *testing.T) {
 	t.Parallel()
 	const verdict = "32 % of the step the GPU waits: 0.57 of 1.75 ms. Encoding gives 571 → 845 tok/s, at most"
@@ -176,7 +177,7 @@ func TestNoFigureLosesDigits(t *testing.T) {
 	}
 }
 
-// Every column that sorts is in the menu, on the smallest screen too.
+// The sort menu lists every column, even on the smallest screen.
 func TestEveryColumnIsInTheMenu(t *testing.T) {
 	t.Parallel()
 	for _, size := range some(sizes) {
@@ -195,7 +196,7 @@ func TestWrappedLineIsIndentedUnderItsStart(t *testing.T) {
 	} {
 		lines := view.WrapHanging(line, 28)
 		if got := strings.Join(lines, "|"); got != want {
-			t.Errorf("%q is broken as\n%q, want\n%q", line, got, want)
+			t.Errorf("%q is wrapped as\n%q, want\n%q", line, got, want)
 		}
 	}
 }

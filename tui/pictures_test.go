@@ -13,8 +13,8 @@ import (
 	"gpuscope/tui/tuitest"
 )
 
-// The pictures of the manual: the program on a session that plays a run back, after the keys of a script. A
-// word of a script is a key, or after a quote text that is typed.
+// pictures lists the pictures of the manual. Each shows the program on a session that plays a run back, after
+// the keys of a script. A word of the script is a key, or text to type if it starts with a quote.
 var pictures = []struct {
 	name, title string
 	lines       int
@@ -32,7 +32,7 @@ var pictures = []struct {
 	{"palette", "The palette: every action by its name", 32, "space v v : 'co"},
 }
 
-// pictured is the run of the pictures: llama, with the arithmetic of a grid as the engine records it.
+// pictured returns the run in the pictures: llama, with a grid formula like those that the engine records.
 func pictured() *trace.Trace {
 	t := *llama
 	t.Plans = slices.Clone(llama.Plans)
@@ -66,10 +66,10 @@ func TestPicturesAreOfThisProgram(t *testing.T) {
 					d.press(key)
 				}
 			}
-			d.app.note = "" // it fades
+			d.app.note = "" // a note is visible only for a while
 			want := svg(d.app.View(), p.title, w, p.lines)
 			if len(want) > 120_000 {
-				t.Errorf("%d bytes: too much for a page", len(want))
+				t.Errorf("%d bytes, want at most 120,000", len(want))
 			}
 			path := "../docs/img/" + p.name + ".svg"
 			if update {
@@ -78,7 +78,7 @@ func TestPicturesAreOfThisProgram(t *testing.T) {
 				}
 			}
 			if have, err := os.ReadFile(path); err != nil || string(have) != want {
-				t.Errorf("%s is old (%v): go test ./tui -run Pictures -update, and look; now:\n%s", path, err,
+				t.Errorf("%s is outdated (%v): go test ./tui -run Pictures -update; screen:\n%s", path, err,
 					d.screen())
 			}
 		})

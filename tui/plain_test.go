@@ -26,7 +26,7 @@ import (
 	"gpuscope/tui/tuitest"
 )
 
-// plainly runs plain mode on a session, with commands by line.
+// plainly runs plain mode on a session. The input has one command per line.
 func plainly(open func(context.Context) (session.Session, error), prompt, input string) (out string,
 	err error,
 ) {
@@ -49,7 +49,7 @@ func requireFailures(t *testing.T, err error, n int) error {
 	return f.First
 }
 
-// requireSaid compares what plain mode printed, without its tables, with testdata/TEST.golden.
+// requireSaid compares the output of plain mode, without its tables, with testdata/TEST.golden.
 func requireSaid(t *testing.T, outs ...string) {
 	t.Helper()
 	var b strings.Builder
@@ -64,7 +64,7 @@ func requireSaid(t *testing.T, outs ...string) {
 	requireRead(t, b.String())
 }
 
-// refusing is a script whose commands of a kind are refused.
+// refusing returns a script that refuses commands of a kind.
 func refusing(kind session.CommandKind) tuitest.Script {
 	return tuitest.Script{Before: func(_ context.Context, c session.Command) error {
 		if c.Kind == kind {
@@ -74,8 +74,8 @@ func refusing(kind session.CommandKind) tuitest.Script {
 	}}
 }
 
-// gated is a script that a command of a kind waits in, before it runs and at each of its steps, until the
-// gate lets it pass.
+// gated returns a script in which a command of a kind waits for the gate, before it runs and at each of its
+// steps.
 func gated(kind session.CommandKind, gate <-chan struct{}) tuitest.Script {
 	return tuitest.Script{Before: func(ctx context.Context, c session.Command) error {
 		if c.Kind != kind {
@@ -90,8 +90,8 @@ func gated(kind session.CommandKind, gate <-chan struct{}) tuitest.Script {
 	}}
 }
 
-// bubble is synctest.Test for what listens to signals: who is first to listen makes a goroutine of Go itself,
-// which must not be of a bubble.
+// bubble is synctest.Test for code that listens to signals. The first listener of a process starts a
+// goroutine in os/signal, which must not belong to a bubble.
 func bubble(t *testing.T, f func(*testing.T)) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM)
@@ -99,7 +99,7 @@ func bubble(t *testing.T, f func(*testing.T)) {
 	synctest.Test(t, f)
 }
 
-// Whatever is typed, and however late the engine knows: a model that cannot be opened is said.
+// Plain mode reports that a model cannot be opened, whatever was typed and however late the engine fails.
 func TestPlainModeReportsOpenErrors(t *testing.T) {
 	t.Parallel()
 	for _, input := range []string{"", "q\n", "s\nq\n"} {
@@ -108,7 +108,7 @@ func TestPlainModeReportsOpenErrors(t *testing.T) {
 				open := func(context.Context) (session.Session, error) {
 					events := make(chan session.Event)
 					go func() {
-						time.Sleep(time.Second) // long after the input has ended
+						time.Sleep(time.Second) // long after the end of the input
 						close(events)
 					}()
 					return justEvents{events: events, reason: errors.New("m.gguf: no such file")}, nil
@@ -188,7 +188,7 @@ func TestPlainModeReportsReplacedFiles(t *testing.T) {
 	}
 }
 
-// A line that is not understood, or only in part, is a command that failed.
+// A line that is not understood, or only in part, counts as a failed command.
 func TestPlainModeFailsOnUnknownLines(t *testing.T) {
 	t.Parallel()
 	out, err := plainly(opens(tuitest.Script{}), "once", "s s S S R p\nbogus\ns\n")
@@ -199,7 +199,7 @@ func TestPlainModeFailsOnUnknownLines(t *testing.T) {
 	requireSaid(t, out)
 }
 
-// plainLines are the commands of plain mode.
+// plainLines returns the commands of plain mode.
 func plainLines() (list []command.Line) {
 	for i := range command.Table {
 		if command.Table[i].Plain.Word != "" {
@@ -209,7 +209,7 @@ func plainLines() (list []command.Line) {
 	return list
 }
 
-// Who asks for the commands gets them, a line each, and has made no mistake.
+// Asking for the commands prints each on one line, and is not an error.
 func TestPlainModeListsItsCommands(t *testing.T) {
 	t.Parallel()
 	out, err := plainly(opens(tuitest.Script{}), "once", "?\nhelp\n")
@@ -246,7 +246,7 @@ func TestPlainModePrintsAnyTable(t *testing.T) {
 	}
 }
 
-// What tables are of, what they are compared with, which rows they have, and why: as on the screen.
+// Plain mode has the selections, baselines, filters and explanations of the screen.
 func TestPlainModeHasScreenSelectionsAndFilters(t *testing.T) {
 	t.Parallel()
 	other := filepath.Join(t.TempDir(), "other.json")
@@ -264,7 +264,8 @@ func TestPlainModeHasScreenSelectionsAndFilters(t *testing.T) {
 	requireSaid(t, out.String())
 }
 
-// Names that tables print are names for commands, of equal layers that of the first; they may have blanks.
+// Commands accept the names that tables print, which may contain blanks. A name that occurs in several layers
+// means the first layer.
 func TestPlainModeTakesTheNamesThatItPrints(t *testing.T) {
 	t.Parallel()
 	var got []string
@@ -289,7 +290,7 @@ func TestPlainModeTakesTheNamesThatItPrints(t *testing.T) {
 	requireSaid(t, out)
 }
 
-// A recorded trace takes the commands that need no session.
+// A recorded trace accepts the commands that need no session.
 func TestPlainModeTakesCommandsOnATrace(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "x.json")
@@ -325,11 +326,11 @@ func TestPlainModeTakesCommandsOnATrace(t *testing.T) {
 		t.Errorf("error %v, output:\n%s", err, out)
 	}
 	if !strings.Contains(out[strings.LastIndex(out, refused):], "decode") {
-		t.Errorf("what was typed last was not done:\n%s", out)
+		t.Errorf("the last command was not run:\n%s", out)
 	}
 }
 
-// Before the first step, and of a trace that has none, there are the tables of the graph.
+// Before the first step, and in a trace without steps, the tables of the graph are available.
 func TestPlainModePrintsTheGraphWithoutSteps(t *testing.T) {
 	t.Parallel()
 	bare := *llama
@@ -389,7 +390,7 @@ type closing struct {
 	n *int
 }
 
-// Close takes a while, in which the signal comes again: timeout(1) sends it to the process and to its group.
+// Close takes a while and gets the signal a second time: timeout(1) sends it to the process and to its group.
 func (c closing) Close() error {
 	*c.n++
 	if err := signalSelf(syscall.SIGTERM); err != nil {
@@ -404,7 +405,7 @@ func TestPlainModeClosesTheSessionAtASignal(t *testing.T) {
 	open := func(context.Context) (session.Session, error) {
 		return closing{tuitest.Play(llama, tuitest.Script{}), &closed}, nil
 	}
-	in, typing := io.Pipe() // nobody types
+	in, typing := io.Pipe() // no input
 	defer typing.Close()
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
 		out := &waiting{want: "open: ", there: make(chan struct{})}
@@ -422,11 +423,11 @@ func TestPlainModeClosesTheSessionAtASignal(t *testing.T) {
 		}
 	}
 	if closed != 4 {
-		t.Errorf("the session was closed %d times of 4", closed)
+		t.Errorf("the session was closed %d times, want 4", closed)
 	}
 }
 
-// waiting is an output that says when a text was written.
+// waiting is an output that closes there when a text has been written.
 type waiting struct {
 	want  string
 	seen  string
@@ -441,7 +442,7 @@ func (w *waiting) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// What a recording noted, such as that it was cut, is said to who opens it.
+// The notes in a recording, for example that it was cut, are shown when it is opened.
 func TestATraceSaysWhatItNoted(t *testing.T) {
 	t.Parallel()
 	tr := tracetest.Tiny()

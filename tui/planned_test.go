@@ -8,7 +8,7 @@ import (
 	"gpuscope/tui/tuitest"
 )
 
-// unrun is a trace whose steps were planned and did not run.
+// unrun returns a trace whose steps were planned but did not run.
 func unrun() *trace.Trace {
 	t := tracetest.Llama(2, 4)
 	t.Device = trace.Device{Name: trace.NoDevice}
@@ -36,7 +36,8 @@ func TestWithoutDeviceMeasuringKeysExplain(t *testing.T) {
 	d.sees("– │").reads("list").misses("0.00 ms", "0 │", "0 passes", "0 compiled", "0 polls").reads("list")
 }
 
-// The session that is played back refuses to plan, as one with a device does: so one sees that it was asked.
+// The simulated session refuses to plan, like a session on a device. The refusal shows that the command was
+// sent.
 func TestAShapeIsTypedWhereStepsArePlanned(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, unrun(), &tuitest.Script{}, Options{})

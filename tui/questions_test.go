@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// What a person asks is answered by the screen within ten presses of a key, from the first screen on.
+// The screen answers each of these questions within ten presses, starting at the first screen.
 func TestAQuestionTakesTenPresses(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, q := range []struct {
 		question, keys string
-		row            []string // that the selected row says, after its mark
+		row            []string // texts in the selected row
 		sees           []string
 	}{
 		{
@@ -30,12 +30,12 @@ func TestAQuestionTakesTenPresses(t *testing.T) {
 			[]string{"s23 pos 64: sdpa.split 32 → 64"},
 		},
 		{
-			"how does this step compare with one of before?", "1 left left left b G 2",
+			"how does this step compare with an earlier one?", "1 left left left b G 2",
 			nil,
 			[]string{"Δ s20:", "step 23"},
 		},
 		{
-			"export of the table on the screen", "E enter",
+			"how is the table on the screen exported?", "E enter",
 			nil,
 			[]string{"wrote ", "dispatches-s23.csv"},
 		},
@@ -54,6 +54,6 @@ func TestAQuestionTakesTenPresses(t *testing.T) {
 		})
 	}
 	if list, err := os.ReadDir("."); err != nil || len(list) != 1 {
-		t.Errorf("%v, %v: want the table alone", list, err)
+		t.Errorf("%v, %v: want only the table", list, err)
 	}
 }

@@ -22,14 +22,14 @@ var packageDir, _ = os.Getwd()
 
 var temporary = regexp.MustCompile(regexp.QuoteMeta(os.TempDir()) + `/\S*/`)
 
-// unplaced is a text without the names of temporary folders.
+// unplaced replaces the names of temporary folders in a text.
 func unplaced(text string) string { return temporary.ReplaceAllString(text, "TMP/") }
 
-// transcripts are what the running tests have read from their screens.
+// transcripts holds what the running tests have read from their screens.
 var transcripts sync.Map
 
-// reads compares parts of the screen with testdata/TEST.golden, which -update rewrites. Tests assert on the
-// program's sentences through it, so that rewording one needs no change of a test.
+// reads compares parts of the screen with testdata/TEST.golden, which -update rewrites. Tests check sentences
+// of the program only this way, so rewording a sentence changes no test.
 func (d *driver) reads(parts ...string) *driver {
 	d.t.Helper()
 	known, old := transcripts.LoadOrStore(d.t, &strings.Builder{})
@@ -46,7 +46,7 @@ func (d *driver) reads(parts ...string) *driver {
 	d.pressed = nil
 	for _, part := range parts {
 		lines := d.part(part)
-		if part == "notice" { // however it is wrapped
+		if part == "notice" { // ignore how it is wrapped
 			lines = []string{strings.Join(strings.Fields(strings.Join(lines, " ")), " ")}
 		}
 		if len(lines) == 1 {
@@ -61,7 +61,8 @@ func (d *driver) reads(parts ...string) *driver {
 	return d
 }
 
-// requireRead compares a transcript with its golden file; tests may have left the folder of the package.
+// requireRead compares a transcript with its golden file. Tests may have changed the working directory, so it
+// uses packageDir.
 func requireRead(t testing.TB, got string) {
 	t.Helper()
 	path := filepath.Join(packageDir, "testdata", t.Name()+".golden")
@@ -76,12 +77,12 @@ func requireRead(t testing.TB, got string) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("the screen does not read as %s (-want +got):\n%s", filepath.Base(path), diff)
+		t.Errorf("the screen differs from %s (-want +got):\n%s", filepath.Base(path), diff)
 	}
 }
 
-// part is a part of the screen, line by line. "bottom" is the dialog, the note or the hints; "over" is the
-// text over the view, and overTitle its title.
+// part returns a part of the screen, line by line. "bottom" is the dialog, the note or the hints. "over" is
+// the text over the view, and "overTitle" its title.
 func (d *driver) part(name string) []string {
 	d.t.Helper()
 	a := d.app
@@ -116,7 +117,7 @@ func (d *driver) part(name string) []string {
 	return lines
 }
 
-// bottom is where the program asks and answers: the dialog, the keys of a chord, the note, or the hints.
+// bottom returns the area of the dialog, the keys of a chord, the note or the hints.
 func (a *App) bottom() widget.Rect {
 	n := 0
 	switch {

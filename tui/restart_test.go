@@ -15,8 +15,8 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// An engine that goes before the model is open leaves the screen too. Who leaves then leaves with the reason;
-// what is started again opens the model and begins with the prompt.
+// The screen survives an engine that crashes before the model is open. Quitting then returns the reason of
+// the crash. A restart opens the model and sends the first prompt.
 func TestEngineCrashedWhileOpeningRestarts(t *testing.T) {
 	t.Parallel()
 	lost := fmt.Errorf("%w: signal: killed", session.ErrLost)
@@ -38,7 +38,7 @@ func TestEngineCrashedWhileOpeningRestarts(t *testing.T) {
 		if !again {
 			x.press("1q")
 			if err := x.ends(); !errors.Is(err, lost) {
-				t.Errorf("left with %v", err)
+				t.Errorf("the program ended with %v", err)
 			}
 			continue
 		}
@@ -50,8 +50,8 @@ func TestEngineCrashedWhileOpeningRestarts(t *testing.T) {
 	}
 }
 
-// Of a session that ends at once the screen hears that it is there first, however late: else the next key
-// would be sent to it, in the place of the one that was started after it.
+// If a session ends at once, the screen must learn that it opened before it learns that it ended, however
+// late. Otherwise the next key would go to the dead session instead of its replacement.
 func TestASessionIsThereBeforeItHasEnded(t *testing.T) {
 	t.Parallel()
 	d := bare(t, Options{})
@@ -74,14 +74,14 @@ func TestASessionIsThereBeforeItHasEnded(t *testing.T) {
 	d.app.start()
 	first := <-messages
 	if _, ok := first.(openedMsg); !ok {
-		t.Errorf("the first is %T", first)
+		t.Errorf("the first message is %T", first)
 	}
 	<-ended
 	d.app.runner.Wg.Wait()
 }
 
-// The engine goes, the screen stays: it says what was done and what was said last, the trace is there to be
-// exported, and another engine goes on where the first one stood.
+// The screen survives an engine crash. It shows the last command and the last output of the engine, the trace
+// can be exported, and a new engine continues at the same position.
 func TestCrashedEngineRestartsWhereItWas(t *testing.T) {
 	t.Parallel()
 	var engines []*tuitest.Session
@@ -116,7 +116,7 @@ func TestCrashedEngineRestartsWhereItWas(t *testing.T) {
 	engines[1].Die(errors.New("device lost"))
 	x.sees("[ENGINE CRASHED]", "device lost").press("r").sees("[PAUSED]").press("s").sees("step 4 decode")
 	x.press("r").sees("restart: ")
-	engines[2].Die(errors.New("signal: killed")) // which was seen before it was told
+	engines[2].Die(errors.New("signal: killed")) // the user saw the crash before the program did
 	x.sees("[PAUSED]", " position ").misses("r restarts it")
 	x.press("0").sees(engineHadCrashed)
 	x.press("s").sees("step 5 decode").press("q")
@@ -125,7 +125,7 @@ func TestCrashedEngineRestartsWhereItWas(t *testing.T) {
 	}
 }
 
-// dying goes at the first step, and answers what it was asked for late.
+// dying crashes at the first step and answers that command late.
 type dying struct {
 	*tuitest.Session
 	answer chan struct{}
@@ -140,8 +140,8 @@ func (d *dying) Do(ctx context.Context, c session.Command) (session.Reply, error
 	return session.Reply{}, session.ErrClosed
 }
 
-// What the engine before was asked for goes with it, however late it answers: nothing of the one that was
-// started in its place waits for that.
+// A command that the crashed engine has not answered is dropped, however late the answer comes. Nothing in
+// the new engine waits for it.
 func TestRestartedEngineForgetsQueuedCommands(t *testing.T) {
 	t.Parallel()
 	first := &dying{tuitest.Play(llama, tuitest.Script{}), make(chan struct{})}

@@ -12,8 +12,7 @@ import (
 	"gpuscope/tui/view"
 )
 
-// The detail of a row that holds others names the members that stand out among its own dispatches, and none
-// of another row's.
+// The detail of a group names the outliers among its own dispatches, and no others.
 func TestDetailNamesTheOutliersOfItsRowAlone(t *testing.T) {
 	t.Parallel()
 	tr := standingOut()
@@ -42,7 +41,8 @@ func TestDetailNamesTheOutliersOfItsRowAlone(t *testing.T) {
 	}
 }
 
-// standingOut is a run in which an operator of a layer takes longer than its like in the others.
+// standingOut returns a run in which one operator of a layer takes longer than the same operator in other
+// layers.
 func standingOut() *trace.Trace {
 	tr := tracetest.Run(8, 1, 1)
 	x := analyze.NewIndex(tr)
@@ -60,7 +60,7 @@ func standingOut() *trace.Trace {
 	return tr
 }
 
-// What stands under the rows is about those that a filter shows.
+// The notes below the rows are about the rows that the filter shows.
 func TestRowNotesMatchShownRows(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 60, standingOut(), nil, Options{}).press("2", "z").reads("list")
@@ -68,7 +68,7 @@ func TestRowNotesMatchShownRows(t *testing.T) {
 	d.press("/").typed("down").press("enter").reads("list")
 }
 
-// What stands under the rows stands there to its end, or not at all: the end has the figures.
+// A note below the rows is shown completely or not at all, because the numbers are at its end.
 func TestNotesUnderTheRowsAreWhole(t *testing.T) {
 	t.Parallel()
 	seen := 0
@@ -79,7 +79,7 @@ func TestNotesUnderTheRowsAreWhole(t *testing.T) {
 			for _, note := range d.app.view().(*view.DispatchPage).Table().Notes {
 				if begin := note[:min(len(note), 20)]; strings.Contains(said, begin) {
 					if seen++; !strings.Contains(said, note) {
-						t.Fatalf("%dx%d has a part of %q:\n%s", w, h, note, d.screen())
+						t.Fatalf("%dx%d shows only a part of %q:\n%s", w, h, note, d.screen())
 					}
 				}
 			}
@@ -90,21 +90,20 @@ func TestNotesUnderTheRowsAreWhole(t *testing.T) {
 	}
 }
 
-// Of rows that did not run it is said that they did not, before what they are: on a small screen no more is
-// seen.
+// The detail of rows that did not run says so first, because a small screen shows only the first lines.
 func TestDetailOfWhatDidNotRunSaysSo(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 60, 16, llama, nil, Options{}).press("2", "v", "G", "k").reads("title", "bottom")
 	d.reads("detail").press("z", "tab").reads("detail")
 }
 
-// Why of a row over different operators does not call the first of them one of several like it.
+// A heading over different operators is not described as several dispatches of one operator.
 func TestWhyOfHeadingNamesItsFirstDispatch(t *testing.T) {
 	t.Parallel()
 	drive(t, 120, 40, llama, nil, Options{}).press("2", "g", "w").reads("overTitle")
 }
 
-// Of how many steps and dispatches times are is said as it is: of some, of all, of none.
+// The detail says how many steps and dispatches have times: some, all or none.
 func TestDetailSaysHowManyStepsWereTimed(t *testing.T) {
 	t.Parallel()
 	untimed := func(steps int) *trace.Trace {

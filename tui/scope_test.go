@@ -21,7 +21,8 @@ func TestAScopeIsNamedWhereverItIsShown(t *testing.T) {
 	drive(t, 80, 24, llama, nil, Options{}).press("2", "v").sees("decode")
 }
 
-// Beside a table of many steps the detail says which of them it describes, and first what all of them take.
+// If several steps are selected, the detail shows the times of all of them first. Then it says which step the
+// rest describes.
 func TestDetailNamesItsStepUnderASelection(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "v")
@@ -35,11 +36,11 @@ func TestMarkedRangeIsASelection(t *testing.T) {
 	d := drive(t, 120, 40, llama, nil, Options{}).press("1", "g", "right", "right", "m").reads("bottom")
 	d.press("right", "right", "right", "m").sees("marked the range s2–s5")
 	d.press("v", "v", "v").sees("showing s2–s5: 4 steps").press("2").reads("title")
-	// What is marked is what is shown, the last step of the scope, whichever was looked at before.
+	// m marks the shown step, which is the last step of the selection, even if another step was shown before.
 	d.press("1", "g", "v", "m").reads("bottom", "tabs").press("v", "v").sees("showing s23")
 }
 
-// Three presses from a decode step to what differs from the prefill.
+// Three presses lead from a decode step to its differences from the prefill.
 func TestAScopeIsABase(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2").sees("Δ s22:")
@@ -54,7 +55,7 @@ func TestDefaultBaselineOfSeveralStepsIsPrefill(t *testing.T) {
 	drive(t, 120, 40, llama, nil, Options{}).press("2", "v").sees("Δ prefill:")
 }
 
-// The first warm decode step alone is compared with what many are.
+// A decode selection of a single warm step is compared with the prefill too, like a selection of many steps.
 func TestOneDecodeStepIsComparedWithPrefill(t *testing.T) {
 	t.Parallel()
 	recorded := tracetest.Llama(16, 24)
@@ -64,8 +65,8 @@ func TestOneDecodeStepIsComparedWithPrefill(t *testing.T) {
 	playing(t, 120, 40, recorded).press("2", "v").sees("Δ prefill:").reads("tabs")
 }
 
-// Of a prompt that was read in two chunks, the first of them cold, the prefill is the second, and is called
-// that.
+// If a prompt was read in two chunks and the first is cold, the prefill is the second chunk. The screen names
+// it as a chunk.
 func TestPrefillChunkIsNamed(t *testing.T) {
 	t.Parallel()
 	recorded := tracetest.Llama(16, 24)
@@ -97,10 +98,11 @@ func TestABaseMayBeAnotherTrace(t *testing.T) {
 	d.press("B").typed("nothing.json").press("enter").sees("✗ baseline: ").reads("notice")
 	d.press("esc").reads("title").press("B", "enter").sees("Δ s22:")
 	d.press("B").typed("nothing.json").press("enter", "1").sees("✗ baseline: ")
-	d.press("B").typed(path).press("enter").misses("✗ baseline: ") // it went with what was wrong
+	d.press("B").typed(path).press("enter").misses("✗ baseline: ") // a baseline that loads clears the error
 }
 
-// What differs from a base of another model or device is no change: that is said wherever the base is.
+// Differences from another model or device are not changes. The screen says so wherever it names the
+// baseline.
 func TestForeignBaselineIsNamed(t *testing.T) {
 	t.Parallel()
 	tr := tracetest.Llama(16, 12)
@@ -127,7 +129,7 @@ func TestForeignBaselineIsNamed(t *testing.T) {
 	d.press("B").typed(path).press("enter", "2").reads("bottom", "title")
 }
 
-// While the model runs, tables speak of all warm steps so far; who asks for a step sees that step.
+// While the model runs, tables cover all warm steps so far. A command for one step shows that step.
 func TestARunShowsAllItsWarmSteps(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, &tuitest.Script{}, Options{Prompt: "Once upon a time"})
@@ -161,7 +163,7 @@ func TestEventKeysFollowTheCurve(t *testing.T) {
 	d.reads("bottom")
 }
 
-// A base that somebody sets is what every table of times compares with.
+// Every table of times compares with the baseline that the user sets.
 func TestEveryViewHasItsDeltaAgainstTheBase(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 200, 60, llama, nil, Options{}).press("1", "left", "left", "m", "left", "left", "left", "m", "G")
@@ -173,7 +175,8 @@ func TestEveryViewHasItsDeltaAgainstTheBase(t *testing.T) {
 	one.misses("Δµs")
 }
 
-// Where steps took other routes, tables of times are of those of the last, and that is said in any width.
+// If steps took different routes, tables of times cover only the steps with the routes of the last one. The
+// screen says so at every width.
 func TestSelectionOfSeveralRoutesNamesOmittedSteps(t *testing.T) {
 	t.Parallel()
 	tr := tracetest.Run(3, 1, 1, 1, 1, 1)
@@ -193,7 +196,7 @@ func TestSelectionOfSeveralRoutesNamesOmittedSteps(t *testing.T) {
 	drive(t, 80, 24, tr, nil, Options{}).press("2", "v").sees("decode n=2 of 5")
 }
 
-// Whatever the scope, the step in the header is one of it, and what is of one step is of that step.
+// The step in the header always belongs to the selection, and a table of one step shows that step.
 func TestOneStepTableMatchesTheHeader(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "v").reads("tabs")
@@ -201,8 +204,8 @@ func TestOneStepTableMatchesTheHeader(t *testing.T) {
 	d.press("v", "v").reads("tabs", "title")
 }
 
-// In each view the header has the last step of the scope, and going round the choices comes back to the step
-// that a person was at.
+// In each view the header shows the last step of the selection. Going through all selections returns to the
+// step that the user was at.
 func TestEveryViewIsOfTheScope(t *testing.T) {
 	t.Parallel()
 	for _, view := range viewKeys()[:5] {
@@ -216,19 +219,19 @@ func TestEveryViewIsOfTheScope(t *testing.T) {
 	}
 }
 
-// Of several steps, a view of one says in its title and below which of them that is.
+// If several steps are selected, a view of one step names its step in the title and at the bottom.
 func TestOneStepViewNamesItsStep(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 160, 40, llama, nil, Options{}).press("1", "v").reads("title")
 	d.press("3").reads("title")
-	d.app.note = "" // it stands over the foot
+	d.app.note = "" // the note would hide the bottom line
 	d.sees("s23: 1/")
 	d.press("4").reads("title").press("a").sees("Values").reads("title")
 	d.press("v", "3").reads("title").sees("step 0 ")
 	drive(t, 60, 16, llama, nil, Options{}).press("3", "v").reads("title")
 }
 
-// Who asks for a step sees that step, in every view, and is told that the scope is left.
+// A command for one step shows that step in every view and says that the selection changed.
 func TestWhatAsksForAStepLeavesTheScope(t *testing.T) {
 	t.Parallel()
 	for _, view := range some(viewKeys()[:5]) {
@@ -238,7 +241,7 @@ func TestWhatAsksForAStepLeavesTheScope(t *testing.T) {
 		} {
 			d := drive(t, 120, 40, llama, nil, Options{}).press("2", "v", view)
 			if view == "5" && keys == "[" {
-				continue // it goes along the line
+				continue // [ moves the cursor along the curve
 			}
 			if d.press(strings.Fields(keys)...).sees(want); view != "5" {
 				d.sees("showing this step")
@@ -247,14 +250,14 @@ func TestWhatAsksForAStepLeavesTheScope(t *testing.T) {
 				t.Errorf("view %s, %s: the note is %q", view, keys, d.app.note)
 			}
 			if d.press("u"); d.app.scope != warmDecode {
-				t.Errorf("view %s, %s: undone, the scope is %d", view, keys, d.app.scope)
+				t.Errorf("view %s, %s: after undo, the selection is %d", view, keys, d.app.scope)
 			}
 		}
 	}
 }
 
-// A row of the prefill is explained by the prefill, whatever step was looked at before. What does not run
-// in the scope is not explained by a step in which it does.
+// A row of the prefill is explained by the prefill, even if another step was shown before. A row that does
+// not run in the selection is not explained by a step in which it runs.
 func TestWhyIsOfTheScopesStep(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "V", "/").typed("id:=4").press("enter")
@@ -279,7 +282,7 @@ func TestCurvesCoverTheWholeRun(t *testing.T) {
 	d.reads("tabs")
 }
 
-// A run takes the scope with it, and so does what it pauses for.
+// A run changes the selection, and so does the step at which it pauses.
 func TestARunTakesTheScopeWithIt(t *testing.T) {
 	t.Parallel()
 	d := live(t, 120, 40).press("2", "V").sees("step 0 (newest 3)").reads("tabs")
@@ -288,40 +291,40 @@ func TestARunTakesTheScopeWithIt(t *testing.T) {
 	d.press("V", "space").reads("tabs").press("u").reads("tabs")
 }
 
-// The scope that a run brought is no change of the person's: what is undone is the fold, and what they chose
-// in its place gives it back.
+// Undo does not revert a selection that a run made, but the user's last change of grouping. If the user
+// selects something else, undo returns to the run's selection.
 func TestUndoLeavesTheScopeThatARunBrought(t *testing.T) {
 	t.Parallel()
 	d := live(t, 120, 40).press("2", "space").reads("tabs", "title")
 	d.press("F").reads("title").press("u").reads("title", "tabs")
 	d.press("v").reads("bottom").press("u").reads("tabs").press("S").reads("tabs")
 	if strings.Contains(d.app.note, "selection") {
-		t.Errorf("a scope that nobody chose is left with %q", d.app.note)
+		t.Errorf("leaving a selection that the user did not make shows the note %q", d.app.note)
 	}
 }
 
-// What a run pauses for is shown alone, and nobody is told of a scope that came with the run. A range that is
-// open grows with it.
+// A run that pauses at a breakpoint shows only that step, without a note about the selection that the run
+// made. A range without an end grows with the run.
 func TestRunSelectionEndsAtBreakpoint(t *testing.T) {
 	t.Parallel()
 	d := live(t, 120, 40).press("2", "D").typed("position 52").press("enter", "enter", "space")
 	d.sees("[BREAKPOINT]").reads("tabs")
 	d.press("D", "delete", "esc", "space").reads("tabs").press("S").reads("tabs")
 	if strings.Contains(d.app.note, "selection") {
-		t.Errorf("a scope that nobody chose is left with %q", d.app.note)
+		t.Errorf("leaving a selection that the user did not make shows the note %q", d.app.note)
 	}
 	d = live(t, 120, 40).press("1", "m", "s", "2", "V").sees("showing s3–s4")
 	d.press("space").sees("showing s3–s").misses("showing s3–s4").reads("tabs")
 }
 
-// The header says of the step that is shown, and not of another, that the text has gone on without it.
+// The header says that the text continued without a step only if that step is shown.
 func TestSelectedStepOutsideTextIsMarked(t *testing.T) {
 	t.Parallel()
 	d := live(t, 160, 40).press("1", "m", "m", "S", "s").sees("step 4 decode").reads("header")
 	d.press("V").sees("showing s3", "step 3 (newest 4)").reads("header")
 }
 
-// How often the dispatches of one step were timed is said of that step alone.
+// The number of samples is shown only if a single step is selected.
 func TestRepeatsAreOfOneStep(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2").reads("tabs")
@@ -333,8 +336,8 @@ func TestRepeatsAreOfOneStep(t *testing.T) {
 	d.press("1").reads("tabs")
 }
 
-// The line over a view is of the steps that the header names: while what they took is being computed there is
-// no figure, not that of the step before.
+// The line above a view is about the steps that the header names. While their times are being computed it
+// shows no number, rather than one of the previous step.
 func TestHeaderNeverShowsAFigureOfAnotherStep(t *testing.T) {
 	t.Parallel()
 	const digits = "0123456789"
@@ -342,12 +345,12 @@ func TestHeaderNeverShowsAFigureOfAnotherStep(t *testing.T) {
 		d := drive(t, 120, 30, llama, nil, Options{})
 		d.press(view)
 		if got := d.app.about(120); !strings.ContainsAny(got, digits) {
-			t.Errorf("view %s says nothing of its step: %q", view, got)
+			t.Errorf("view %s shows no number of its step: %q", view, got)
 		}
-		d.app.shown-- // nothing was computed of that step
+		d.app.shown-- // nothing has been computed for that step
 		d.app.version++
 		if got := d.app.about(120); strings.ContainsAny(got, digits) {
-			t.Errorf("view %s has figures of another step: %q", view, got)
+			t.Errorf("view %s shows numbers of another step: %q", view, got)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// templated is a run whose kernels have a part that constants made.
+// templated returns a run whose kernels have parts that were generated from constants.
 func templated() *trace.Trace {
 	tr := *tracetest.Llama(2, 3)
 	tr.Graph.Kernels = slices.Clone(tr.Graph.Kernels)
@@ -30,8 +30,8 @@ func templated() *trace.Trace {
 	return &tr
 }
 
-// What constants made of a kernel is marked, by a glyph before its lines and by colour, or by quotes where
-// there is none; what is copied is the source alone.
+// The parts of a source that were generated from constants are marked: by a glyph before the line and by
+// colour, or by quotes if there is no colour. Copying gives the source without marks.
 func TestWGSLMarksWhatItsConstantsMade(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, templated(), nil, Options{Color: "never"}).press("2", "F", "F", "F", "e")
@@ -41,13 +41,14 @@ func TestWGSLMarksWhatItsConstantsMade(t *testing.T) {
 	}
 	d = drive(t, 80, 24, templated(), nil, Options{Color: "256"}).press("2", "F", "F", "F", "e")
 	if view := d.app.View(); !regexp.MustCompile(`\x1b\[[0-9;]*m64\x1b`).MatchString(view) || strings.Contains(view, "“") {
-		t.Errorf("64 is not painted, or quoted as well:\n%q", view)
+		t.Errorf("64 has no colour, or is quoted too:\n%q", view)
 	}
-	d = drive(t, 80, 24, llama, nil, Options{}).press("2", "e") // recorded before kernels said it
+	// A trace that does not record the constants of its kernels has no marks.
+	d = drive(t, 80, 24, llama, nil, Options{}).press("2", "e")
 	d.sees("WGSL ").misses("▎", "constants")
 }
 
-// One search for every text that lies over a view: what is found is marked, n and N go through it.
+// Every text over a view has the same search. It marks matches, and n and N go through them.
 func TestATextOverAViewIsSearched(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, templated(), nil, Options{Color: "never"}).press("2", "F", "F", "F", "e", "/")
@@ -65,7 +66,7 @@ func TestATextOverAViewIsSearched(t *testing.T) {
 	d.press("esc", "2", "w", "/").typed("kernel").press("enter").reads("over")
 }
 
-// Why goes through the changes of its grid in the run, and says where there are no more.
+// In an explanation, [ and ] go through the changes of the grid in the run and say when there are no more.
 func TestWhyGoesThroughTheChangesOfItsGrid(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "/").typed("layers.0.attn.sdpa.split").press("enter", "w")
@@ -75,23 +76,23 @@ func TestWhyGoesThroughTheChangesOfItsGrid(t *testing.T) {
 	d.press("[").sees("in s1").reads("bottom")
 	d.press("]").sees("in s23", "grid 32 → 64 at s23").reads("bottom").press("esc").reads("overTitle")
 	if got := d.app.shownIndex(); got != 23 {
-		t.Errorf("step %d is shown, want 23: looking at another change moves nothing", got)
+		t.Errorf("step %d is shown, want 23: showing another change must not change the step", got)
 	}
 }
 
-// The chain is closed at first: what the grid comes from is one line. Of a row that stands for several the
-// title says which of them is explained.
+// The causes of a grid are one line at first, and a key opens the whole chain. For a row of several
+// dispatches the title says which one is explained.
 func TestWhyOpensItsChain(t *testing.T) {
 	t.Parallel()
 	link := "layers.0.mlp.gate ← "
 	d := drive(t, 160, 40, llama, nil, Options{}).press("2", "/").typed("op:=gate").press("enter", "w")
 	d.reads("overTitle", "over").misses(link)
 	d.press("enter").sees(link).reads("over").press("enter").reads("over").misses(link)
-	d.press("esc", "?").sees("Help").press("enter").misses("Help") // what has nothing folded is closed
+	d.press("esc", "?").sees("Help").press("enter").misses("Help") // enter closes a text without folded lines
 }
 
-// A text that lies over the view is broken anew for a window of another size: nothing of it is cut off, and
-// what was found stays found.
+// A text over the view is wrapped again when the window changes its size. Nothing is cut, and the match stays
+// selected.
 func TestATextOverAViewFitsAnyWindow(t *testing.T) {
 	t.Parallel()
 	for keys, want := range map[string]string{"w": "changes next at: ", "?": "Finds a text"} {
@@ -112,7 +113,8 @@ func TestATextOverAViewFitsAnyWindow(t *testing.T) {
 	}
 }
 
-// Whatever stretches two lists have, each byte has the one that lies over the other.
+// Overlaid combines two lists of stretches. Each byte has the paint of the upper list, or else of the lower
+// list.
 func TestStretchesLieOverEachOther(t *testing.T) {
 	t.Parallel()
 	const n = 30
@@ -156,7 +158,7 @@ func TestStretchesLieOverEachOther(t *testing.T) {
 	})
 }
 
-// A painted line is as wide as there is room, whatever is cut off it at both ends.
+// A painted line fits the given width when it is cut at either end.
 func TestAPaintedLineIsCutAtBothEnds(t *testing.T) {
 	t.Parallel()
 	th, err := widget.NewTheme("dark", "never", nil, nil)
@@ -186,7 +188,7 @@ func TestAPaintedLineIsCutAtBothEnds(t *testing.T) {
 	}
 }
 
-// A title that is cut has a blank before how far the text is.
+// A title that is cut is separated by a blank from the scroll position.
 func TestOverlayTitleIsSeparateFromItsCount(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 60, 16, llama, nil, Options{})

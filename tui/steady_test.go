@@ -8,7 +8,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// filled are the regions of a frame in which something stands.
+// filled returns for each region of a frame whether it has content.
 func filled(d *driver) map[region]bool {
 	lines := strings.Split(ansi.Strip(d.app.View()), "\n")
 	there := map[region]bool{}
@@ -25,12 +25,12 @@ func filled(d *driver) map[region]bool {
 	return there
 }
 
-// What was there stays until what is to follow is there: no frame between the two is empty.
+// The old content stays until the new content is ready. No frame between them is empty.
 func TestNoFrameIsEmptyBetweenTwoContents(t *testing.T) {
 	for _, view := range some(viewKeys()) {
 		d := drive(t, 160, 40, llama, nil, Options{}).press(view)
 		if d.app.jobs.Busy > 0 {
-			t.Fatal("it does not settle")
+			t.Fatal("jobs are still running")
 		}
 		before := filled(d)
 		for _, k := range strings.Fields(", , . v v V V F F F F b m ] [ z z u j k") {

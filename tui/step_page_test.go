@@ -14,7 +14,8 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// More steps than columns: none is lost, and a column says how many it stands for, their median and longest.
+// If there are more steps than columns, several steps share a column. It shows their number, median and
+// maximum.
 func TestStepsShareColumnsWhereThereAreMany(t *testing.T) {
 	t.Parallel()
 	steps := make([]trace.Step, 1000)
@@ -50,13 +51,13 @@ func TestStepsShareColumnsWhereThereAreMany(t *testing.T) {
 		}
 	}
 	if got := s.Said(700); got != "R s700 pos 0: repeated" {
-		t.Errorf("at a step with an event of its own, beside another's: %q", got)
+		t.Errorf("at a step with an event, in a column with another event: %q", got)
 	}
 	if got := s.Said(690); got != "! s701 pos 0: late" {
-		t.Errorf("in its column: %q", got)
+		t.Errorf("at a step without an event, in a column with one: %q", got)
 	}
 	if got := s.Said(500); got != "next ! s701 pos 0: late" {
-		t.Errorf("it happened: %q", got)
+		t.Errorf("at a step before the event: %q", got)
 	}
 	for step := range steps {
 		if at := []rune(s.Cursor(step, -1)); at[s.Column(step)] != '▲' || len(at) != 77 {
@@ -68,7 +69,7 @@ func TestStepsShareColumnsWhereThereAreMany(t *testing.T) {
 	}
 }
 
-// What a low and narrow screen has no room for is left out by whole clauses: a figure is there or not.
+// On a small screen whole clauses are left out, so that no number is cut.
 func TestFiguresOfANarrowStepAreWhole(t *testing.T) {
 	t.Parallel()
 	ms := func(v float64) trace.Time { return trace.Measured(int64(v * 1e6)) }
@@ -142,13 +143,14 @@ func TestTheColdStartIsSplit(t *testing.T) {
 	}
 	drive(t, 120, 40, &run, nil, Options{}).press("1").
 		reads("list")
-	// Where lines would be blank it takes more of them, as what was counted does, else it says it is cut.
+	// It uses more lines if they would be blank otherwise, and so do the counts. If lines are missing, it
+	// says so.
 	drive(t, 80, 24, &run, nil, Options{}).press("1").
 		sees("compile 1100 …").reads("list", "title", "bottom")
 	drive(t, 80, 30, &run, nil, Options{}).press("1").sees(" live").reads("list").misses(" …")
 }
 
-// A character of several tokens is there whole, and once; a token in its middle is marked all the same.
+// A character made of several tokens is shown once and whole. A token inside a character is marked as well.
 func TestCharactersOfTheTextAreWhole(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, &tuitest.Script{}, Options{Prompt: "once"})
@@ -190,10 +192,10 @@ func TestAStepSaysHowItsTokenWasDrawn(t *testing.T) {
 	s := &trace.Step{Token: new(int), Text: " cat", Top: []trace.Candidate{{ID: 5, Text: " dog", P: 0.5}}}
 	f := &view.StepFacts{Sum: &analyze.StepSummary{Step: s}}
 	if got := f.Candidates(60); got != `✓ " cat" · " dog" 50.0%` {
-		t.Errorf("a token from behind the candidates: %s", got)
+		t.Errorf("a token that is not among the candidates: %s", got)
 	}
 	if got := f.Drawn(); got != nil {
-		t.Errorf("the highest logit: %s", got)
+		t.Errorf("without sampling: %s", got)
 	}
 	s.Sampling = map[string]any{"top_k": 40.0, "temperature": 0.8}
 	if got := strings.Join(f.Drawn(), " · "); got != "drawn by top k 40 · temperature 0.8" {

@@ -13,7 +13,8 @@ import (
 	"gpuscope/tui/tuitest"
 )
 
-// asks is a session that notes the commands that it is given.
+// asks returns an app on a session, and the commands that the session receives. Consecutive runs are listed
+// once.
 func asks(t *testing.T, o Options) (*driver, *[]session.Command) {
 	t.Helper()
 	var list []session.Command
@@ -49,7 +50,7 @@ func TestARunPausesAtBreakpointsThatWereTyped(t *testing.T) {
 		t.Errorf("the session was given %+v", c)
 	}
 	d.press("s").sees("[PAUSED]").wantStep(5)
-	d.press("space").misses("[BREAKPOINT]").wantStep(23) // the position lies behind
+	d.press("space").misses("[BREAKPOINT]").wantStep(23) // the position is already passed
 }
 
 func TestRunStopsAtPositionOrDispatch(t *testing.T) {
@@ -57,11 +58,11 @@ func TestRunStopsAtPositionOrDispatch(t *testing.T) {
 	d, list := asks(t, Options{Prompt: "once"})
 	d.press("P").typed("45").press("enter").sees("[PAUSED]").wantStep(3)
 	d.press("s").press("P").typed("position 47").press("enter").sees("[PAUSED]").wantStep(5)
-	if c := (*list)[len(*list)-1]; c.Until != 47 || c.Breaks != nil { // one behind the text is refused
+	if c := (*list)[len(*list)-1]; c.Until != 47 || c.Breaks != nil { // not a breakpoint
 		t.Errorf("the session was given %+v", c)
 	}
 	d.press("P").typed("d 37").press("enter").sees("[AFTER DISPATCH 37]").wantStep(5)
-	d.press("s").sees("[PAUSED]").wantStep(5) // it is finished
+	d.press("s").sees("[PAUSED]").wantStep(5) // the paused step is finished
 	d.press("s").wantStep(6)
 	n := len(*list)
 	d.press("P").typed("there").press("enter").sees("✗", `breakpoint "there"`).press("esc").misses("✗")
@@ -91,18 +92,19 @@ func TestATraceGoesToAPosition(t *testing.T) {
 	d.press("ctrl+u").typed("there").press("enter").reads("bottom").press("esc").misses("✗")
 }
 
-// The samples belong to the step that a person looks at, and while they are taken the screen says so.
+// At the ends of a recorded run the keys say that there are no more steps. A held key says so once.
 func TestEndsOfARecordedRunAreReported(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("s").reads("bottom")
 	before, _ := d.app.log.Snapshot()
 	d.press("s", "s", ".")
 	if after, _ := d.app.log.Snapshot(); len(after) != len(before) {
-		t.Errorf("a key that is held says it again: %q", after)
+		t.Errorf("a held key is logged again: %q", after)
 	}
 	d.press("1", "g").reads("bottom").press("S").reads("bottom")
 }
 
+// The samples belong to the shown step. While they are taken the header names that step.
 func TestRepeatIsOfTheStepThatIsShown(t *testing.T) {
 	t.Parallel()
 	var d *driver
@@ -123,7 +125,7 @@ func TestRepeatIsOfTheStepThatIsShown(t *testing.T) {
 			t.Errorf("step %d has %d samples, want %d", i, got, want)
 		}
 	}
-	d.press("S").press("f", ",", ".", ".").press("R") // the step that was taken back
+	d.press("S").press("f", ",", ".", ".").press("R") // a step that is no longer in the text
 	d.reads("bottom").misses("✗")
 }
 
@@ -136,7 +138,7 @@ func TestHeldKeyLeavesANoteAtTheEnd(t *testing.T) {
 			d.events()
 		}
 		if d.app.queued != nil && d.app.job == nil {
-			t.Fatal("a command waits for none")
+			t.Fatal("a command is queued although no command is running")
 		}
 	}
 	d.settle()
@@ -151,7 +153,7 @@ func TestEditReplacesTextFromShownStep(t *testing.T) {
 	t.Parallel()
 	d, list := asks(t, Options{Prompt: "once"})
 	d.press("s", "s", "s", ",", ",")
-	var behind strings.Builder // what came out of the shown step, and after it
+	var behind strings.Builder // the text of the shown step and of later steps
 	for _, tok := range d.app.mirror.Text.Given[1:] {
 		behind.WriteString(tok.Text)
 	}
@@ -209,7 +211,7 @@ func TestPlainModeGoesThroughTheText(t *testing.T) {
 	}
 }
 
-// Who looks at a step that the text has gone on without must see it, and where the text stands.
+// If the text continued without the shown step, the header says so and names the step where the text ends.
 func TestHeaderMarksStepsOutsideTheText(t *testing.T) {
 	t.Parallel()
 	for _, size := range some(sizes) {

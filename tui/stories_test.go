@@ -28,7 +28,7 @@ import (
 
 const ctrlC, escape, enter = "\x03", "\x1b", "\r"
 
-// opens is an open function of a session that plays a trace back.
+// opens returns a function that opens a session that plays llama back.
 func opens(s tuitest.Script) func(context.Context) (session.Session, error) {
 	return func(context.Context) (session.Session, error) { return tuitest.Play(llama, s), nil }
 }
@@ -56,7 +56,7 @@ func TestARunIsPausedAndAnswersMeanwhile(t *testing.T) {
 	gate <- struct{}{}
 	gate <- struct{}{}
 	x.sees("step 2 decode", "[RUNNING]", "space pause")
-	x.press("?").sees("Help: Dispatches").press(escape).misses("Help:") // the GPU works, the screen answers
+	x.press("?").sees("Help: Dispatches").press(escape).misses("Help:") // the screen responds during the run
 	x.press(" ").sees("[PAUSED]", "step 2 decode", "space run")
 	x.press("q")
 	if err := x.ends(); err != nil {
@@ -80,7 +80,7 @@ func TestExportedTraceMatchesTheScreen(t *testing.T) {
 		t.Fatal(err)
 	}
 	if testing.Short() {
-		return // comparing whole traces takes the race detector ten seconds, and is done in one goroutine
+		return // comparing traces takes ten seconds under the race detector, in one goroutine
 	}
 	want := *llama
 	want.Steps, want.Plans = llama.Steps[:2], got.Plans
@@ -132,8 +132,8 @@ func TestCtrlCCancelsFirstAndThenQuits(t *testing.T) {
 	}
 }
 
-// What is cancelled second is another thing where a key, or a command that ended, lies between: it is no
-// wish to leave.
+// A second ctrl+c quits only if it follows the first directly. After another key, or after a command that
+// ended, it does not.
 func TestCtrlCTwiceNeedsTheSameJob(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
@@ -164,7 +164,7 @@ func TestCtrlCTwiceNeedsTheSameJob(t *testing.T) {
 	close(release)
 	d.settle()
 	if d.reads("bottom").press("ctrl+c").reads("bottom"); d.app.leaving {
-		t.Error("ctrl+c quits behind a command that ended")
+		t.Error("ctrl+c quits after a command that ended")
 	}
 }
 
@@ -198,7 +198,7 @@ func TestAPanicRestoresTheTerminal(t *testing.T) {
 	var p *Panic
 	if err := x.ends(); !errors.As(err, &p) || p.Value != "a bug in the session" ||
 		!strings.Contains(string(p.Stack), "tuitest") {
-		t.Errorf("Run gave %v", err)
+		t.Errorf("Run returned %v", err)
 	}
 }
 
@@ -211,7 +211,7 @@ func TestASignalRestoresTheTerminal(t *testing.T) {
 		}
 		var i *Interrupted
 		if err := x.ends(); !errors.As(err, &i) || i.Signal != sig {
-			t.Errorf("%v: Run gave %v", sig, err)
+			t.Errorf("%v: Run returned %v", sig, err)
 		}
 	}
 }
@@ -223,7 +223,7 @@ func TestTheEndOfTheContextEndsTheProgram(t *testing.T) {
 	x.sees("step 0 prefill")
 	cancel()
 	if err := x.ends(); !errors.Is(err, context.Canceled) {
-		t.Errorf("Run gave %v", err)
+		t.Errorf("Run returned %v", err)
 	}
 }
 
@@ -260,14 +260,14 @@ func TestFirstFrameDoesNotWaitForModel(t *testing.T) {
 	}
 }
 
-// The error is for the shell, where it stays to be read.
+// The error goes to the shell, where it stays visible.
 func TestUnopenableModelEndsTheProgram(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("no adapter: apt-get install libvulkan1 mesa-vulkan-drivers")
 	x := start(t, context.Background(), func(context.Context) (session.Session, error) { return nil, cause },
 		Options{})
 	if err := x.ends(); !errors.Is(err, cause) {
-		t.Errorf("Run gave %v", err)
+		t.Errorf("Run returned %v", err)
 	}
 }
 
@@ -311,11 +311,11 @@ func TestPlainModeReturnsTheOpenError(t *testing.T) {
 	}
 }
 
-// justEvents is a session of which only the events matter.
+// justEvents is a session that has only events.
 type justEvents struct {
 	session.Session
 	events chan session.Event
-	reason error // why they end
+	reason error // returned by Close
 }
 
 func (s justEvents) Events() <-chan session.Event { return s.events }
@@ -351,8 +351,8 @@ func TestAThousandEventsAreFewFrames(t *testing.T) {
 	}
 }
 
-// Two goroutines tell the screen of a session and of its first events: the prompt goes out whichever comes
-// first.
+// The messages about a session and about its first events come from two goroutines. The first prompt must run
+// whichever comes first.
 func TestFirstPromptRunsInAnyOrderOfMessages(t *testing.T) {
 	t.Parallel()
 	for _, eventsFirst := range []bool{false, true} {
@@ -368,12 +368,12 @@ func TestFirstPromptRunsInAnyOrderOfMessages(t *testing.T) {
 		}
 		d.settle()
 		if n := len(d.app.mirror.Trace.Steps); n != 1 {
-			t.Errorf("events first %v: %d steps after the first prompt, want its one", eventsFirst, n)
+			t.Errorf("events first %v: %d steps after the first prompt, want 1", eventsFirst, n)
 		}
 	}
 }
 
-// An error waits to be dismissed whatever lies over the view.
+// An error stays visible until it is dismissed, even while the help is open.
 func TestAnErrorStaysInSightUnderHelp(t *testing.T) {
 	t.Parallel()
 	for _, size := range some(sizes) {
@@ -391,7 +391,7 @@ func TestAnErrorStaysInSightUnderHelp(t *testing.T) {
 	}
 }
 
-// Frames do not become slow because somebody has much to say.
+// A very long error is shown only in part, so that frames stay fast.
 func TestALongErrorIsShownInPart(t *testing.T) {
 	t.Parallel()
 	d := live(t, 80, 24)
@@ -401,11 +401,12 @@ func TestALongErrorIsShownInPart(t *testing.T) {
 		t.Errorf("%d bytes are wrapped for every frame", n)
 	}
 	if lines, _ := d.app.log.Snapshot(); !strings.HasSuffix(lines[len(lines)-1].Text, "end") {
-		t.Error("the log has not the whole")
+		t.Error("the log does not have the whole error")
 	}
 }
 
-// What is copied goes to the terminal's clipboard, whole. tmux as it is set up drops it, which is said.
+// The whole row or text is copied to the terminal's clipboard. By default tmux drops it, and the program says
+// so.
 func TestTheSelectedRowIsCopied(t *testing.T) {
 	x := start(t, context.Background(), opens(tuitest.Script{}), Options{Prompt: "once"})
 	x.sees("[PAUSED]", "▌  0 ▾ prologue").press("jy").sees("▌  0   embed", "copied ").press("?").sees("Help:")
@@ -429,8 +430,8 @@ func TestTheSelectedRowIsCopied(t *testing.T) {
 	}
 }
 
-// Frames go out whole: each between its marks, none clears the screen for the next, and none has no rows
-// between two that have, while a model runs and keys are held.
+// Every frame is written between its begin and end marks, and no frame clears the screen. While a model runs
+// and keys are held, no frame has blank lines.
 func TestNoFrameFlickers(t *testing.T) {
 	t.Parallel()
 	gate := make(chan struct{})
@@ -451,7 +452,7 @@ func TestNoFrameFlickers(t *testing.T) {
 	for i := range 12 {
 		gate <- struct{}{}
 		shown := "step %d decode"
-		if i >= 3 && i < 6 { // the scope is the prefill
+		if i >= 3 && i < 6 { // the prefill is selected
 			shown = "step 0 (newest %d) prefill"
 		}
 		x.press(string("jFkvjFVjkFjF"[i])).sees(fmt.Sprintf(shown, i+1))
@@ -466,7 +467,7 @@ func TestNoFrameFlickers(t *testing.T) {
 	}
 	for i, part := range strings.Split(raw, tty.BeginFrame) {
 		if _, after, _ := strings.Cut(part, tty.EndFrame); i > 0 && after != "" || i == 0 && part != "" {
-			t.Errorf("outside of frames there is %.100q", after)
+			t.Errorf("output outside of frames: %.100q", after)
 		}
 	}
 	x.press("q")

@@ -10,11 +10,11 @@ import (
 	"github.com/charmbracelet/x/vt"
 )
 
-// A cell of a picture, and what is around the screen, in pixels.
+// The size of a cell of a picture and the margin around the screen, in pixels.
 const cellWidth, cellHeight, margin = 8, 17, 10
 
-// svg draws a screen as a terminal of w by h cells shows it, on a dark ground of its own. Blocks, shades and
-// bars are drawn as boxes, so that they join whatever the font; text is spaced to its cells.
+// svg draws a screen as a terminal of w by h cells shows it, on a dark background. Blocks, shades and bars
+// are drawn as boxes, so that they join in any font. Text is stretched to its cells.
 func svg(screen, title string, w, h int) string {
 	e := vt.NewEmulator(w, h)
 	fmt.Fprint(e, strings.ReplaceAll(screen, "\n", "\r\n"))
@@ -58,7 +58,7 @@ func svg(screen, title string, w, h int) string {
 	return b.String() + "</svg>\n"
 }
 
-// look is a style as attributes.
+// look returns a style as SVG attributes.
 func look(s uv.Style) string {
 	out := fill(s.Fg)
 	if s.Attrs&uv.AttrBold != 0 {
@@ -78,7 +78,8 @@ func fill(c color.Color) string {
 	return fmt.Sprintf(` fill="#%02x%02x%02x"`, r>>8, g>>8, b>>8)
 }
 
-// cellBox is a glyph that is drawn as a box: blocks of eighths, shades, bars and rules; "" for any other.
+// cellBox returns the box of a glyph that is drawn as a box: blocks of eighths, shades, bars and rules. It
+// returns "" for other glyphs.
 func cellBox(c *uv.Cell, column, line int) string {
 	runes := []rune(c.Content)
 	if len(runes) != 1 {

@@ -8,8 +8,8 @@ import (
 	"gpuscope/tui/view"
 )
 
-// Beside the detail the list has what screens of that width are to have, and both grids of what changed:
-// names of kernels give way.
+// At each width the list next to the detail has these columns and shows both grids of a change. Kernel names
+// are shortened to make room.
 func TestCostsAndChangesOfGridsKeepTheirPlace(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -32,13 +32,13 @@ func TestCostsAndChangesOfGridsKeepTheirPlace(t *testing.T) {
 	}
 }
 
-// The layer that stands out is named beside the bars.
+// A column next to the bars names the layer that is an outlier.
 func TestOutlierIsInItsColumn(t *testing.T) {
 	t.Parallel()
 	live(t, 200, 50).press("2", "c", "R").sees("19.0 µs", "L10 +5 %").reads("list")
 }
 
-// Where grids are pinned what was not needed stands beside a time of the same dispatches, in any room.
+// If grids are pinned, the wasted time is shown next to a time of the same dispatches, at every width.
 func TestWasteAndTimeAreOfTheSameDispatches(t *testing.T) {
 	t.Parallel()
 	tr := *llama
@@ -51,7 +51,8 @@ func TestWasteAndTimeAreOfTheSameDispatches(t *testing.T) {
 	}
 }
 
-// What the few rows that a filter leaves have in common is what somebody looks for, and sorts by.
+// A filter can leave rows that have a value in common. The column of that value stays, because the user may
+// look for it or sort by it.
 func TestAFilterTakesNoColumnAway(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2").sees("kernel", "grid")
@@ -59,14 +60,14 @@ func TestAFilterTakesNoColumnAway(t *testing.T) {
 	d.press("o", "g").sees("grid↓")
 }
 
-// The letters that sort stand in the headings where these are.
+// The letters that sort by a column are shown in the headings without moving them.
 func TestLettersMoveNoHeading(t *testing.T) {
 	t.Parallel()
 	for _, size := range some(sizes) {
 		d := live(t, size[0], size[1]).press("2", "c")
 		before := d.line("kernel")
 		if d.press("o").sees("sort by:"); d.line("kernel") != before {
-			t.Errorf("%v: the headings\n%s\nare with letters\n%s", size, before, d.line("kernel"))
+			t.Errorf("%v: the headings are\n%s\nand with letters\n%s", size, before, d.line("kernel"))
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"gpuscope/tui/tty"
 )
 
-// terminal is a terminal in memory in which the real program runs.
+// terminal is a terminal in memory that runs the real program.
 type terminal struct {
 	t      *testing.T
 	screen *vt.SafeEmulator
@@ -24,10 +24,10 @@ type terminal struct {
 
 	mu      sync.Mutex
 	changed chan struct{}
-	alt     bool // the program's screen is up
-	hidden  bool // the cursor is
+	alt     bool // the alternate screen is active
+	hidden  bool // the cursor is hidden
 	raw     strings.Builder
-	frame   func(screen string) // looks at what each write leaves, nil for nobody
+	frame   func(screen string) // if not nil, is called with the screen after each write
 }
 
 // start runs the program on a session.
@@ -43,7 +43,7 @@ func start(t *testing.T, ctx context.Context, open func(context.Context) (sessio
 		AltScreen:        func(on bool) { x.alt = on },
 		CursorVisibility: func(visible bool) { x.hidden = !visible },
 	})
-	go func() { // what the terminal answers to queries is input, as in a real one
+	go func() { // the terminal's answers to queries are input, as in a real terminal
 		_, _ = io.Copy(x.input, x.screen)
 	}()
 	o.Input, o.Output, o.Width, o.Height = x.input, x, w, h
@@ -61,7 +61,7 @@ func start(t *testing.T, ctx context.Context, open func(context.Context) (sessio
 	return x
 }
 
-// Write is the program's output.
+// Write receives the output of the program.
 func (x *terminal) Write(p []byte) (int, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -75,7 +75,7 @@ func (x *terminal) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// text is the screen without colour.
+// text returns the screen without colour.
 func (x *terminal) text() string { return ansi.Strip(x.screen.Render()) }
 
 // press sends bytes as a keyboard does.
@@ -84,7 +84,7 @@ func (x *terminal) press(keys string) *terminal {
 	return x
 }
 
-// sees waits until the screen has all texts.
+// sees waits until the screen contains all texts.
 func (x *terminal) sees(texts ...string) *terminal {
 	x.t.Helper()
 	x.until(func(screen string) bool {
@@ -98,7 +98,7 @@ func (x *terminal) sees(texts ...string) *terminal {
 	return x
 }
 
-// misses waits until the screen has a text no more.
+// misses waits until the screen no longer contains a text.
 func (x *terminal) misses(text string) *terminal {
 	x.t.Helper()
 	x.until(func(screen string) bool { return !strings.Contains(screen, text) }, "no "+text)
@@ -126,7 +126,7 @@ func (x *terminal) until(ok func(string) bool, what string) {
 	}
 }
 
-// ends waits for the end of the program and checks that the terminal is as it was.
+// ends waits for the end of the program and checks that it restored the terminal.
 func (x *terminal) ends() error {
 	x.t.Helper()
 	select {
@@ -138,7 +138,7 @@ func (x *terminal) ends() error {
 				x.hidden)
 		}
 		if raw := x.raw.String(); strings.Count(raw, tty.BeginFrame) != strings.Count(raw, tty.EndFrame) {
-			x.t.Error("a frame was begun and not ended")
+			x.t.Error("a frame has no end")
 		}
 		return err
 	case <-time.After(20 * time.Second):
@@ -147,14 +147,14 @@ func (x *terminal) ends() error {
 	}
 }
 
-// keyboard is an endless reader that is written to.
+// keyboard is a reader that returns what was written to it and waits for more.
 type keyboard struct {
 	mu     sync.Mutex
 	cond   *sync.Cond
 	buf    []byte
 	closed bool
-	// readers are those that wait. Bubble Tea cannot take its reader from a keyboard like this one: it takes
-	// what is typed next, for nobody, behind a program that had the terminal.
+	// readers is the number of waiting readers. Bubble Tea cannot stop its reader on a keyboard like this
+	// one. After another program had the terminal, the old reader swallows the next input.
 	readers int
 }
 
@@ -190,8 +190,8 @@ func (k *keyboard) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// back waits until the program reads its keys itself again after another that had the terminal. Where the
-// reader from before was between two reads as the terminal was given away, there is one reader and no more.
+// back waits until the program reads its own keys again, after another program had the terminal. There is
+// only one reader if the old reader was between two reads when the other program started.
 func (k *keyboard) back() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -207,7 +207,7 @@ func (k *keyboard) back() {
 			k.cond.Wait()
 		}
 		k.mu.Unlock()
-		time.Sleep(50 * time.Millisecond) // the program's own reader comes back, the other one does not
+		time.Sleep(50 * time.Millisecond) // the program's new reader reads again, the old one does not
 		k.mu.Lock()
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// What a recording says of times may be anything: a track is as wide as the screen all the same.
+// A recording can contain any times. Its tracks must still fit the screen.
 func TestTracksOfAnyTimesFit(t *testing.T) {
 	t.Parallel()
 	dark, _ := widget.NewTheme("dark", "never", nil, nil)
@@ -48,8 +48,8 @@ func TestTracksOfAnyTimesFit(t *testing.T) {
 	}
 }
 
-// A step that was run again for its costs is known without what came before its first tick: the CPU's part is
-// said all the same. The tracks of a step that was repeated say which run they are of.
+// If a step was run again to measure its costs, the time before its first GPU timestamp is unknown. The time
+// of the CPU is still shown. The tracks of a repeated step say which run they show.
 func TestStepNamesPartsAndTheirRun(t *testing.T) {
 	t.Parallel()
 	run := tracetest.Llama(1, 2)
@@ -72,13 +72,13 @@ func TestStepNamesPartsAndTheirRun(t *testing.T) {
 	f := facts()
 	for _, line := range append(view.GPUTexts(f.Tracks, ""), f.Split().String()) {
 		if !strings.Contains(line, "first of 4 runs") {
-			t.Errorf("%q does not say which run it is of", line)
+			t.Errorf("%q does not say which run it shows", line)
 		}
 	}
 }
 
-// The tracks are of the step as it was timed, under a line on the step untimed: each says of which it is, and
-// both times stand there. What timing adds was measured on its own, and is one figure, in other views.
+// The tracks show the timed step, below a line about the untimed step. Each says which of the two it shows,
+// with its time. The overhead of timing was measured separately, and other views show it as one number.
 func TestTracksNameTheTimedStep(t *testing.T) {
 	t.Parallel()
 	for _, size := range some([][2]int{{80, 24}, {120, 40}, {200, 60}}) {

@@ -17,7 +17,7 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// row is the text of the selected row.
+// row returns the text of the selected row.
 func (d *driver) row() string { return strings.TrimSpace(d.line(widget.MarkSelected)) }
 
 func (d *driver) at(x, y int, b tea.MouseButton) *driver {
@@ -42,8 +42,8 @@ func TestFilterCountsRowsInsideClosedRows(t *testing.T) {
 	d.press("F", "F").reads("title")
 }
 
-// Keys answer for the row under the cursor, so that is what the filter found, and not what it stands in; the
-// detail says of which row it is one.
+// Keys act on the selected row, so a filter selects the row that it found, and not the group of that row. The
+// detail names the group.
 func TestAFilterSelectsWhatItFound(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "/").typed("layers.3.attn.q").press("enter")
@@ -53,11 +53,11 @@ func TestAFilterSelectsWhatItFound(t *testing.T) {
 	d.sees("L3 of q ×16").press("w").reads("overTitle").press("esc")
 	d.press("esc").press("/").typed("re:^(k|down)$").press("enter")
 	if got := d.row(); !strings.Contains(got, " k ") {
-		t.Errorf("the first that is found is k, selected is %q", got)
+		t.Errorf("%q is selected, want the first match, k", got)
 	}
 	d.press("j", "j", "esc", "/").typed("mlp").press("enter")
 	if got := d.row(); !strings.Contains(got, " down ") {
-		t.Errorf("a row that the filter finds was selected before; now it is %q", got)
+		t.Errorf("%q is selected, want the row selected before, which matches", got)
 	}
 }
 
@@ -68,7 +68,7 @@ func TestPrintableKeysBelongToTheInput(t *testing.T) {
 	d.typed("sqx?").press("space")
 	d.reads("bottom")
 	if d.app.mirror.State.Step != before || d.app.over != nil {
-		t.Error("a key of the input did something else")
+		t.Error("a typed letter acted as a key")
 	}
 }
 
@@ -95,8 +95,8 @@ func TestSortingIsByTheLetterOfAColumn(t *testing.T) {
 	}
 }
 
-// A column has one letter on any screen, and before there are costs as after: also one that a narrow screen
-// has no room for, which it gets when rows are sorted by it.
+// A column has the same letter on every screen, before and after costs are measured. A column that a narrow
+// screen has no room for is shown while rows are sorted by it.
 func TestSortedColumnIsShownAndKeepsItsLetter(t *testing.T) {
 	t.Parallel()
 	for _, w := range some([]int{60, 80, 120, 200}) {
@@ -106,7 +106,7 @@ func TestSortedColumnIsShownAndKeepsItsLetter(t *testing.T) {
 	}
 }
 
-// Whatever becomes of the rows, the one that was selected stays selected, where it was on the screen.
+// The selected row stays selected, at its place on the screen, when the rows change.
 func TestTheSelectionFollowsItsRow(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "/").typed("mlp.down").press("enter")
@@ -117,23 +117,23 @@ func TestTheSelectionFollowsItsRow(t *testing.T) {
 			t.Errorf("after %s the selected row is %q, want %s", what, d.row(), want)
 		}
 	}
-	row("a filter that was left", "down")
+	row("clearing the filter", "down")
 	height := d.app.table().Cursor - d.app.table().Top
 	d.press("o", "l")
 	row("sorting", "down")
 	if now := d.app.table().Cursor - d.app.table().Top; now != height && d.app.table().Top > 0 {
-		t.Errorf("it went from line %d to %d", height, now)
+		t.Errorf("the row moved from line %d to %d", height, now)
 	}
 	d.press("O")
 	row("reversing", "down")
 	d.press(",")
 	row("another step", "down")
 	d.press("F")
-	row("by op", "linear")
+	row("grouping by op", "linear")
 	d.press("F")
-	row("by kernel", "linear")
+	row("grouping by kernel", "linear")
 	d.press("F")
-	row("by none", "mlp.down")
+	row("grouping by none", "mlp.down")
 }
 
 func TestUndoTakesBackAChangeOfTheView(t *testing.T) {
@@ -155,7 +155,7 @@ func TestUndoTakesBackAChangeOfTheView(t *testing.T) {
 	d.press("u").reads("bottom")
 	d.update(fadeMsg{d.app.noteID})
 	if got := d.screen(); got != begin {
-		t.Errorf("all is undone, and the screen is another:\n%s\nwas\n%s", got, begin)
+		t.Errorf("after undoing everything the screen is\n%s\nwant\n%s", got, begin)
 	}
 }
 
@@ -168,8 +168,7 @@ func TestInvalidFilterKeepsRowsAndExplains(t *testing.T) {
 	d.press("esc").misses("✗").sees("rms_norm")
 }
 
-// What is wrong with a filter is said whole, however narrow the screen; a filter that is asked for again
-// begins anew.
+// The error of a filter is shown in full at every size. Typing into a reopened filter replaces the old text.
 func TestInvalidFilterIsExplainedAtAnySize(t *testing.T) {
 	t.Parallel()
 	want := `filter us:>abc: "abc" is not a number`
@@ -177,7 +176,7 @@ func TestInvalidFilterIsExplainedAtAnySize(t *testing.T) {
 		d := drive(t, size[0], size[1], llama, nil, Options{}).press("2", "v", "/").typed("layers").press("enter", "/")
 		d.typed("us:>abc").sees(want).reads("bottom").press("enter").sees(want, "✗ filter")
 		d.press("/").typed("us:>1").press("enter").reads("title").misses("✗")
-		d.press("/", "end").typed("0").press("enter").reads("title") // who moves in it goes on
+		d.press("/", "end").typed("0").press("enter").reads("title") // end keeps the old text
 	}
 }
 
@@ -188,7 +187,7 @@ func TestFilteredParentSaysWhatItsSumsCover(t *testing.T) {
 		d.sees("attn 32/192", "sums").misses("sdpa.split 16/16")
 		d.press("esc").misses("32/192", "sums")
 	}
-	for _, s := range some([][2]int{{200, 60}, {120, 40}, {80, 24}}) { // with all else that costs say
+	for _, s := range some([][2]int{{200, 60}, {120, 40}, {80, 24}}) { // also with costs
 		d := live(t, s[0], s[1]).press("2", "c", "/").typed("#:=37").press("enter")
 		d.sees(" 1/16", "sums")
 	}
@@ -210,9 +209,9 @@ func TestNextMatchWorksWithAndWithoutFilter(t *testing.T) {
 	first := d.row()
 	d.press("n", "N")
 	if d.row() != first {
-		t.Errorf("next and back is %q, not %q", d.row(), first)
+		t.Errorf("after n and N %q is selected, want %q", d.row(), first)
 	}
-	d.press("esc", "n").sees("rope_q") // the rows between are there
+	d.press("esc", "n").sees("rope_q") // rows that do not match are shown
 	if !strings.Contains(d.row(), "norm") || d.row() == first {
 		t.Errorf("without the filter the next match is %q", d.row())
 	}
@@ -249,7 +248,7 @@ func TestRowKeepsItsPlaceWhenOpenedAndClosed(t *testing.T) {
 	}
 	d.press("l").sees("▾ attn").press("j", "j", "h")
 	if !strings.Contains(d.row(), "attn") {
-		t.Errorf("h on a row without rows goes to the one it stands in, but selected is %q", d.row())
+		t.Errorf("h on a row without members selected %q, want its group", d.row())
 	}
 }
 
@@ -266,7 +265,8 @@ func TestTheSelectedRowSurvivesAnotherStep(t *testing.T) {
 func TestTheBaseStaysWhereItIsMarked(t *testing.T) {
 	t.Parallel()
 	d := live(t, 80, 24).press("2").sees("Δ s2:")
-	d.press("b", "s", "s").sees("Δ s3:").press("S", "S").sees("Δ s2:") // on the base itself: the step before
+	// The baseline itself is compared with the step before it.
+	d.press("b", "s", "s").sees("Δ s3:").press("S", "S").sees("Δ s2:")
 	d.press("b", "s").sees("Δ s5:")
 }
 
@@ -285,7 +285,7 @@ func TestLookingBackDoesNotMoveTheModel(t *testing.T) {
 	d := live(t, 80, 24).press("1")
 	d.press(",", ",").sees("step 1 (newest 3)").press("f").sees("step 3 decode pos 44")
 	d.press("left").sees("step 2 (newest 3)")
-	d.press("s").sees("step 4 decode pos 45") // a new token is looked at
+	d.press("s").sees("step 4 decode pos 45") // a new step is shown
 }
 
 func TestWhyLeadsBackToTheTokens(t *testing.T) {
@@ -302,8 +302,9 @@ func TestResizeShowsWhatAValueReaches(t *testing.T) {
 	d.reads("detail").press("w").reads("over").press("G").sees("lm_head")
 }
 
-// On any value why lists all that it reaches, wherever the value is met: of an operator that launches nothing
-// its own values, of a pass what was dirty, in the neighbourhood and over the numbers the value itself.
+// w on a value lists everything that the value affects, in every view. For an operator that launches nothing
+// it uses the values of the operator, for a pass the changed values, and in the neighbourhood and on the page
+// of a value that value.
 func TestWhyOfAValueIsWhatItReaches(t *testing.T) {
 	t.Parallel()
 	tr := tracetest.Llama(2, 2)
@@ -318,7 +319,7 @@ func TestWhyOfAValueIsWhatItReaches(t *testing.T) {
 	d.press("up").press("up").press("left").press("w").reads("over")
 }
 
-// A filter that comes to other rows selects what it finds there.
+// If the rows change and the filter now matches some, it selects the first match.
 func TestAFilterThatFindsSomethingLaterSelectsIt(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "/").typed("id:=34").press("enter")
@@ -329,8 +330,8 @@ func TestAFilterThatFindsSomethingLaterSelectsIt(t *testing.T) {
 	d.press("w").reads("overTitle")
 }
 
-// Where a dispatch runs is said where its number alone keeps it from the table: another word may be what
-// does, and in Graph a number is that of an operator.
+// The list says where a dispatch runs only if the filter excludes it by its number alone. Another word may be
+// the one that excludes it, and in Graph a number is that of an operator.
 func TestDispatchIdFilterSaysWhereItRuns(t *testing.T) {
 	t.Parallel()
 	for view, said := range map[string]string{"2": "#34 zzz", "4": "#34 zzz", "5": "#34"} {
@@ -341,7 +342,7 @@ func TestDispatchIdFilterSaysWhereItRuns(t *testing.T) {
 	d.reads("list")
 }
 
-// A dispatch is found by its number as the column # has it; one that runs nowhere is explained all the same.
+// A filter finds a dispatch by its number in the # column. A dispatch that never runs is explained too.
 func TestIdOfAnUnlaunchedDispatchIsExplained(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "/").sees("filter: ▏").reads("bottom").typed("#")
@@ -359,20 +360,21 @@ func TestIdOfAnUnlaunchedDispatchIsExplained(t *testing.T) {
 	d.reads("over")
 }
 
-// The neighbours in Resize are the steps in which a grid changed, which the title names under a scope.
+// In Resize, [ and ] go to the steps in which a grid changed. If several steps are selected, the title names
+// them.
 func TestNeighboursInResizeAreWhereGridsChange(t *testing.T) {
 	t.Parallel()
 	tr := tracetest.Llama(2, 26)
 	for i := range tr.Steps {
 		tr.Steps[i].Cold = i == 0
 	}
-	tr.Steps[24].Cold = true // an event of no grid
+	tr.Steps[24].Cold = true // an event without a change of grids
 	d := drive(t, 120, 40, tr, nil, Options{}).press("2", "v", "3").reads("title")
 	d.press("[").sees("step 23 (newest").press("[").sees("step 1 (newest").press("]").sees("step 23 (newest")
 	drive(t, 120, 40, tr, nil, Options{}).press("2", "[").sees("step 24 (newest")
 }
 
-// Opening a row shows what is in it and moves no column.
+// Opening a row shows its members and moves no column.
 func TestOpeningARowMovesNoColumn(t *testing.T) {
 	t.Parallel()
 	for _, view := range []string{"2", "3"} {
@@ -415,12 +417,11 @@ func TestTheMouseSelectsSortsAndScrolls(t *testing.T) {
 	if d.app.table().Cursor != 6 {
 		t.Errorf("the wheel moved the cursor to %d, want 6", d.app.table().Cursor)
 	}
-	x := strings.Index(d.line("# op"), "~excess") - 2 // Σµs is two cells and four bytes
+	x := strings.Index(d.line("# op"), "~excess") - 2 // Σ and µ are two cells but four bytes
 	d.at(x, 4, tea.MouseButtonLeft).sees("~excess↓").at(x, 4, tea.MouseButtonLeft).sees("~excess↑")
 }
 
-// The border between list and detail stops where a pane has no more to give, and each view keeps its own.
-// The last line says what can be done and where the cursor stands, a dialog its own keys.
+// The last line shows the available keys and the position of the cursor. A dialog shows its own keys.
 func TestTheFootSaysKeysAndPlace(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "G").sees("[ ] event")
@@ -441,6 +442,7 @@ func TestAViewOfOnePaneSaysSo(t *testing.T) {
 	d.reads("bottom").press("tab").reads("bottom")
 }
 
+// The border between list and detail stops when a pane has its minimum size. Each view keeps its own border.
 func TestTheSplitIsBoundedAndRemembered(t *testing.T) {
 	t.Parallel()
 	for _, size := range [][2]int{{80, 24}, {120, 40}} {
@@ -451,21 +453,21 @@ func TestTheSplitIsBoundedAndRemembered(t *testing.T) {
 		}
 		least := d.app.rects()
 		if least[regionList] == at[regionList] || !strings.Contains(d.screen(), "the panes cannot be resized further") {
-			t.Errorf("%v: the split does not move, or does not say where it ends", size)
+			t.Errorf("%v: the border does not move, or no note says that it reached its limit", size)
 		}
 		d.press(">")
 		if d.app.rects()[regionList] == least[regionList] {
-			t.Errorf("%v: beyond the end the way back is longer than the way there", size)
+			t.Errorf("%v: at the limit, one press back does not move the border", size)
 		}
 		d.press("3")
 		if d.app.rects()[regionList] != at[regionList] {
-			t.Errorf("%v: the split of one view moved that of another", size)
+			t.Errorf("%v: the border of one view moved that of another", size)
 		}
 		d.press("1", "<").reads("bottom")
 	}
 }
 
-// The detail stands where its lines have room: nothing is cut that fits.
+// The detail is next to the list only if its lines have room there, so that nothing is cut unnecessarily.
 func TestWideScreenPutsDetailOnTheRight(t *testing.T) {
 	t.Parallel()
 	wide := drive(t, 120, 40, llama, nil, Options{}).press("2", "j")
@@ -475,11 +477,11 @@ func TestWideScreenPutsDetailOnTheRight(t *testing.T) {
 	}
 	wide.press("tab")
 	if l := wide.line(widget.MarkHeavyBar); l == "" || !strings.Contains(wide.screen(), "▸ embed") {
-		t.Error("that the keys move in the detail is not to be seen")
+		t.Error("nothing shows that the detail has the focus")
 	}
 	narrow := drive(t, 109, 40, llama, nil, Options{}).press("2", "j")
 	if l := narrow.line(widget.MarkSelected); strings.Contains(l, widget.MarkBar) {
-		t.Errorf("a list of 68 columns leaves no room beside it: %q", l)
+		t.Errorf("the detail is next to a list that has no room for it: %q", l)
 	}
 }
 
@@ -489,7 +491,7 @@ func TestASmallWindowSaysWhatIsNeeded(t *testing.T) {
 	d.update(tea.WindowSizeMsg{Width: 50, Height: 10})
 	d.sees("50 x 10", "60 x 16").press("s")
 	d.update(tea.WindowSizeMsg{Width: 80, Height: 24})
-	d.sees("step 4 decode") // the run went on
+	d.sees("step 4 decode") // the key worked in the small window
 	for w := 0; w < 12; w++ {
 		for h := 0; h < 4; h++ {
 			d.update(tea.WindowSizeMsg{Width: w, Height: h})
@@ -526,8 +528,8 @@ func TestCommandDuringRunStopsTheRun(t *testing.T) {
 	}
 }
 
-// The prompt, a token and what ran must be the same whether a run is live or its trace was opened. Only of a
-// live one does the title say what can be measured.
+// A live run and its opened trace show the same prompt, tokens and rows. Only the title of a live run says
+// what can be measured.
 func TestAnOpenedTraceShowsWhatTheRunShowed(t *testing.T) {
 	t.Parallel()
 	d := live(t, 120, 40).press("2")
@@ -542,7 +544,7 @@ func TestAnOpenedTraceShowsWhatTheRunShowed(t *testing.T) {
 	}
 }
 
-// Where no step is shown there is none to stay on; what comes next is followed on.
+// If no step is shown, f cannot follow. The next step is shown anyway.
 func TestFollowNeedsAShownStep(t *testing.T) {
 	t.Parallel()
 	d := live(t, 80, 24).press("X", "f").reads("bottom")
@@ -564,10 +566,10 @@ func TestDroppedStepsLeaveAValidSelection(t *testing.T) {
 		}
 	}
 	if d.app.mirror.Trace.DroppedSteps == 0 {
-		t.Fatal("no step was dropped: this test shows nothing")
+		t.Fatal("no step was dropped, so this test checks nothing")
 	}
 	if got, want := d.app.step().Index, d.app.shownIndex(); got != want || d.app.base.Step != -1 {
-		t.Errorf("step %d is shown as %d, the base is at %d", got, want, d.app.base.Step)
+		t.Errorf("step %d is shown as %d, the baseline is step %d", got, want, d.app.base.Step)
 	}
 	d.press("1", "g").reads("title")
 }
@@ -589,8 +591,8 @@ func TestNoKeyDoesHarmWhileTheModelLoads(t *testing.T) {
 	d.reads("bottom")
 }
 
-// What must not be lost is there on every screen: that a filter is wrong, what changed against the base, what
-// timing costs, that grids are pinned.
+// Every screen size shows the essential facts: that a filter is wrong, what changed against the baseline,
+// what timing costs, and that grids are pinned.
 func TestWhatMustNotBeLostSurvivesAnyWidth(t *testing.T) {
 	t.Parallel()
 	static := *llama
@@ -622,7 +624,7 @@ func TestWhatMustNotBeLostSurvivesAnyWidth(t *testing.T) {
 	})
 }
 
-// That grids are pinned is said by every view, first of all.
+// Every view says first that grids are pinned.
 func TestEveryViewOfAStaticRunSaysSo(t *testing.T) {
 	t.Parallel()
 	static := *llama
@@ -637,7 +639,7 @@ func TestEveryViewOfAStaticRunSaysSo(t *testing.T) {
 	}
 }
 
-// A click sorts by the header that it points at, and by no other.
+// A click sorts only by the heading that it points at.
 func TestAClickOnTheChartSortsNoTable(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("1")
@@ -645,7 +647,7 @@ func TestAClickOnTheChartSortsNoTable(t *testing.T) {
 	before := p.Steps.Rows.WantedOf
 	for y := range 20 {
 		for x := 0; x < 80; x += 4 {
-			d.app.current = 0 // a click on a tab went elsewhere
+			d.app.current = 0 // a click on a tab changes the view
 			d.at(x, y, tea.MouseButtonLeft)
 		}
 	}

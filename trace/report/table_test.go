@@ -20,7 +20,7 @@ import (
 
 var ctx = context.Background()
 
-// dispatched is the dispatch table of a step.
+// dispatched returns the dispatch table of a step.
 func dispatched(x *analyze.Index, step int, o analyze.Options) *report.DispatchTable {
 	o.Selection = x.Step(step)
 	d, err := report.Dispatches(ctx, x, o)
@@ -58,7 +58,7 @@ func profile(tr *trace.Trace) *rates.Profile {
 	return p
 }
 
-// printed is a table as text, with the rows that are open at first.
+// printed formats a table as text, with the rows that are open at first.
 func printed(t *testing.T, tab *table.Table, s table.Selection, width int) []byte {
 	t.Helper()
 	rows, err := tab.Select(ctx, s)
@@ -72,7 +72,8 @@ func printed(t *testing.T, tab *table.Table, s table.Selection, width int) []byt
 	return b.Bytes()
 }
 
-// decode is the index of a decode step with repeats, and that of the step before.
+// decode returns the index of a run, its last decode step, which has repeats, and the previous step as
+// baseline.
 func decode(t *testing.T) (x *analyze.Index, step int, baseline *analyze.Baseline) {
 	t.Helper()
 	x = analyze.NewIndex(tracetest.Llama(16, 18))
@@ -96,7 +97,7 @@ func TestStepsTable(t *testing.T) {
 		printed(t, report.Steps(x, analyze.Selection{}, nil), table.Selection{}, 200))
 }
 
-// lines are what a person reads, as a golden file.
+// lines joins the lines of a text for a golden file.
 func lines(list []string) []byte { return []byte(strings.Join(list, "\n") + "\n") }
 
 func TestResizeOfASteadyDecodeStep(t *testing.T) {

@@ -19,7 +19,7 @@ func TestTracksStandOnOneAxis(t *testing.T) {
 		at := int64(0)
 		for _, p := range r.CPU {
 			if p.From != at || p.To <= p.From {
-				t.Errorf("step %d: %s from %d to %d, the one before ends at %d", step, p.Name, p.From, p.To,
+				t.Errorf("step %d: %s from %d to %d, the previous ends at %d", step, p.Name, p.From, p.To,
 					at)
 			}
 			at = p.To
@@ -33,28 +33,28 @@ func TestTracksStandOnOneAxis(t *testing.T) {
 			for _, b := range p.Busy {
 				busy += b.NS()
 				if b.From < p.From || b.To > p.To {
-					t.Errorf("step %d: a part of %s stands outside of it", step, p.Name)
+					t.Errorf("step %d: a busy part of %s is outside its range", step, p.Name)
 				}
 			}
 			if inside := tracks.Inside(x, step, p); len(inside) != p.Dispatches {
-				t.Errorf("step %d: %s has %d dispatches, inside are %d", step, p.Name, p.Dispatches,
+				t.Errorf("step %d: %s reports %d dispatches but contains %d", step, p.Name, p.Dispatches,
 					len(inside))
 			}
 			n += p.Dispatches
 		}
 		want, _ := s.GPU.BusyNS.NS()
 		if n != len(s.Dispatches) || busy != want {
-			t.Errorf("step %d: %d dispatches of %d, busy %d of %d ns", step, n, len(s.Dispatches), busy, want)
+			t.Errorf("step %d: %d of %d dispatches, busy %d of %d ns", step, n, len(s.Dispatches), busy, want)
 		}
 		last := r.GPU[len(r.GPU)-1]
 		if span, _ := s.GPU.SpanNS.NS(); last.To-r.GPU[0].From != span || last.To > r.End {
-			t.Errorf("step %d: the GPU track is %d ns long of %d, the axis %d", step, last.To-r.GPU[0].From,
+			t.Errorf("step %d: the GPU track has %d of %d ns, axis ends at %d", step, last.To-r.GPU[0].From,
 				span, r.End)
 		}
 	}
 }
 
-// At level step the span was measured, and the track is not idle.
+// With timing level step, only the span of the GPU is measured. The track shows it as one part.
 func TestASpanAloneIsATrack(t *testing.T) {
 	t.Parallel()
 	run := &trace.Trace{Steps: []trace.Step{{Timing: trace.TimingStep, CPU: trace.CPU{
@@ -69,7 +69,7 @@ func TestASpanAloneIsATrack(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	if r := tracks.Of(x, 1); len(r.GPU) != 0 || len(r.CPU) != 0 || r.End != 2000 {
-		t.Errorf("nothing was timed: %+v", r)
+		t.Errorf("without timing: %+v", r)
 	}
 }
 
@@ -81,7 +81,7 @@ func TestColdStartEndsWithTheFirstStep(t *testing.T) {
 	if len(list) != 3 || list[2].Phase != "first step" || list[2].NS != run.Steps[0].CPU.TotalNS {
 		t.Errorf("%+v", list)
 	}
-	run.Steps = run.Steps[1:] // the first was dropped
+	run.Steps = run.Steps[1:] // drop the first step
 	if list := tracks.ColdStart(analyze.NewIndex(run)); len(list) != 2 {
 		t.Errorf("without the first step: %+v", list)
 	}

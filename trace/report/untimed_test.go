@@ -7,8 +7,8 @@ import (
 	"gpuscope/trace/analyze"
 )
 
-// On a device that is not steady a step's GPU time, of some runs, may be over its wall time, of others: then
-// it is not known, and nothing is below 0.
+// A step's GPU time and wall time are medians of different runs. On an unsteady device the GPU time can
+// exceed the wall time. Then the split is unknown, and no part of it may be negative.
 func TestGPUTimeOverWallTimeIsUnknown(t *testing.T) {
 	u := analyze.Untimed{Wall: trace.Measured(11e6), GPU: trace.Measured(20e6), Before: trace.Measured(1e6)}
 	u.Rest()
@@ -17,8 +17,8 @@ func TestGPUTimeOverWallTimeIsUnknown(t *testing.T) {
 	}
 }
 
-// What the GPU takes in rounds of costs is no part of the wall time that an observer measured before them:
-// their difference would grow as the GPU gets faster from round to round.
+// The GPU time from the cost rounds must not be subtracted from the wall time that the observer measured
+// before them. If the GPU gets faster from round to round, the difference would grow.
 func TestASplitIsOfOneMeasurement(t *testing.T) {
 	index := 7
 	of := func(span, wall trace.Time) analyze.Untimed {
@@ -32,7 +32,7 @@ func TestASplitIsOfOneMeasurement(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name       string
-		span, wall trace.Time // of the observer's GPU, and of the rounds
+		span, wall trace.Time // GPU span of the observer, wall time of the rounds
 		want, from string
 	}{
 		{
@@ -40,10 +40,10 @@ func TestASplitIsOfOneMeasurement(t *testing.T) {
 			"48.0 ms = 2.00 CPU + 46.0 GPU", "s7 ×8",
 		},
 		{
-			"its GPU took longer", trace.Measured(49e6), trace.Measured(39e6),
+			"the observer's GPU time exceeds its wall time", trace.Measured(49e6), trace.Measured(39e6),
 			"39.0 ms = 1.00 CPU + 38.0 GPU", "s7 ×40",
 		},
-		{"no wall time of rounds", trace.Measured(49e6), trace.Time{}, "48.0 ms", "s7 ×8"},
+		{"the rounds have no wall time", trace.Measured(49e6), trace.Time{}, "48.0 ms", "s7 ×8"},
 	} {
 		if u := of(c.span, c.wall); untimedPart(&u).Text != "step "+c.want || u.From != c.from {
 			t.Errorf("%s: %q (%s), want %q (%s)", c.name, untimedPart(&u).Text, u.From, c.want, c.from)
@@ -51,7 +51,8 @@ func TestASplitIsOfOneMeasurement(t *testing.T) {
 	}
 }
 
-// Walls of steps at off and spans of others at step are medians of different steps.
+// A split uses only steps that have both times. Wall times of untimed steps and GPU spans of timed steps are
+// medians of different steps, so their difference means nothing.
 func TestSplitUsesTheSameSteps(t *testing.T) {
 	x := analyze.NewIndex(&trace.Trace{})
 	selection := analyze.Selection{Name: "decode"}
@@ -74,7 +75,7 @@ func TestSplitUsesTheSameSteps(t *testing.T) {
 	}
 	x.Trace.Steps[0].CPU.SubmittedNS = trace.Time{}
 	if u := x.UntimedOf(selection); analyze.Measured(u.Before) || !analyze.Measured(u.GPU) {
-		t.Errorf("before the GPU of fewer steps than the rest: %+v", u)
+		t.Errorf("Before comes from fewer steps than the rest: %+v", u)
 	}
 	x.Trace.Steps[2].Timing, x.Trace.Steps[2].GPU = "off", nil
 	if got, want := said(), "step 5.00 ms"; got != want {

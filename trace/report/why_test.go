@@ -14,8 +14,9 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// A grid that follows the token count is not explained by the position, however short the way by the rope
-// tables is: their length follows the token count too, and the position that moves them changes no grid.
+// A grid that follows the token count must not be explained by the position, although the path through the
+// RoPE tables is short. The length of the tables follows the token count too, and the position changes no
+// grid.
 func TestWhyAvoidsTheRopeTables(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Llama(16, 3))
 	g := &x.Trace.Graph
@@ -23,7 +24,7 @@ func TestWhyAvoidsTheRopeTables(t *testing.T) {
 	for i := range g.Dispatches {
 		o := &g.Ops[g.Dispatches[i].Op]
 		if slices.Contains(o.Inputs, valueNamed(t, g, "pos")) {
-			continue // the position is an argument of it
+			continue // the position is one of its inputs
 		}
 		w := why.Of(x, 1, trace.DispatchID(i))
 		if w == nil || w.Grid == nil || w.Grid.At != 1 {
@@ -32,21 +33,21 @@ func TestWhyAvoidsTheRopeTables(t *testing.T) {
 		asked++
 		for _, c := range w.Grid.Causes {
 			if name := g.Values[c.Input].Name; name != "tokens" {
-				t.Errorf("%s is blamed on %s", w.Name, name)
+				t.Errorf("the cause of %s is %s, want tokens", w.Name, name)
 			}
 			for _, l := range c.Links {
 				if name := g.Values[l.Value].Name; name == "cos" || name == "sin" {
-					t.Errorf("%s goes by way of %s", w.Name, name)
+					t.Errorf("the path to %s goes through %s", w.Name, name)
 				}
 			}
 		}
 		if said := strings.Join(report.WhyLines(w, ""), "\n"); !strings.Contains(said, "pos 0 → 42 re-planned ") ||
 			!strings.Contains(said, "not this grid") {
-			t.Errorf("%s does not say what the position did:\n%s", w.Name, said)
+			t.Errorf("%s does not report the effect of the position:\n%s", w.Name, said)
 		}
 	}
 	if asked < 16*15 {
-		t.Errorf("only %d grids were asked for", asked)
+		t.Errorf("only %d grids were checked", asked)
 	}
 }
 
@@ -59,8 +60,8 @@ func valueNamed(t *testing.T, g *trace.Graph, name string) trace.ValueID {
 	return trace.ValueID(i)
 }
 
-// fixpointed is one operator that two passes plan: the first gives it a grid that the second takes back or
-// changes again.
+// fixpointed returns a trace in which two passes plan the same operator. The first pass changes its grid. The
+// second pass restores the grid or changes it again.
 func fixpointed(last trace.PlanID) *trace.Trace {
 	tr := tracetest.Tiny()
 	before, between := trace.PlanID(0), trace.PlanID(len(tr.Plans))
@@ -76,14 +77,15 @@ func fixpointed(last trace.PlanID) *trace.Trace {
 	return tr
 }
 
-// In the order of passes an operator is planned several times; its grid changed once, or not at all.
+// With the fixpoint order an operator can be planned several times in a step. Its grid counts as changed
+// once, or not at all if the last pass restores it.
 func TestGridsChangedTwiceCountOnce(t *testing.T) {
 	back := analyze.NewIndex(fixpointed(0))
 	if r := back.Resize(1); r.Grids != 0 || r.Params != 0 {
-		t.Errorf("a plan that was changed back: %s", report.ResizeLine(r))
+		t.Errorf("a restored plan: %s", report.ResizeLine(r))
 	}
 	if got := why.GridChanges(back, 0); slices.Contains(got, 1) {
-		t.Errorf("a grid that was changed back changed in %v", got)
+		t.Errorf("a restored grid is reported as changed in steps %v", got)
 	}
 	other := analyze.NewIndex(fixpointed(1))
 	if r := other.Resize(1); r.Grids != 1 || r.Hooks != 2 || r.Operators != 1 {
@@ -91,7 +93,7 @@ func TestGridsChangedTwiceCountOnce(t *testing.T) {
 	}
 }
 
-// inPrefillAlone has a dispatch run in the first step alone.
+// inPrefillAlone removes a dispatch from every step but the first.
 func inPrefillAlone(tr *trace.Trace, id trace.DispatchID) {
 	for i := range tr.Steps[1:] {
 		s := &tr.Steps[i+1]
@@ -106,8 +108,8 @@ func inPrefillAlone(tr *trace.Trace, id trace.DispatchID) {
 	}
 }
 
-// fusedNorms is a run whose projections take the norm before them in, once they go by the route of one token:
-// norms run in the prefill alone.
+// fusedNorms returns a run in which the projections compute the preceding norm themselves as soon as they
+// take the single-token route. The norm runs only in the prefill.
 func fusedNorms(t *testing.T) *analyze.Index {
 	tr := tracetest.Llama(2, 3)
 	g := &tr.Graph
@@ -122,8 +124,8 @@ func fusedNorms(t *testing.T) *analyze.Index {
 	return analyze.NewIndex(tr)
 }
 
-// fusedSums is a run in which the sum before that norm goes, too. Of its operands the projections read the
-// one, and of the other what the product that gives it gives beside it.
+// fusedSums returns a run in which the sum before that norm is fused away too. The projections read one
+// operand of the sum, and a second output of the operator that computes the other operand.
 func fusedSums(t *testing.T) *analyze.Index {
 	tr := fusedNorms(t).Trace
 	g := &tr.Graph
@@ -148,8 +150,8 @@ func fusedSums(t *testing.T) *analyze.Index {
 	return analyze.NewIndex(tr)
 }
 
-// That a dispatch stops running is a change like any other: before it its grid says so, after it what has its
-// work since.
+// A dispatch that stops running is a change like any other. In earlier steps its explanation says when it
+// stops. In later steps it says what replaced the dispatch.
 func TestWhyOfADispatchOfPrefillOnly(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Llama(2, 3))
 	fused, sums := fusedNorms(t), fusedSums(t)
@@ -188,7 +190,7 @@ func TestWhyOfADispatchOfPrefillOnly(t *testing.T) {
 		0,
 		1,
 	}) {
-		t.Errorf("a grid that was set in s0 and is gone in s1 changed in %v", steps)
+		t.Errorf("a grid set in s0 and removed in s1 changed in steps %v", steps)
 	}
 }
 
@@ -281,7 +283,8 @@ func TestExplainFindsWhatAPersonNames(t *testing.T) {
 	}
 }
 
-// Whatever the tables call a row of a step, except for all layers together, is a name for w and for o.
+// The commands w and o accept every name that a table shows for a row of a step, except names that cover
+// several layers.
 func TestNamesOfTablesAreUnderstood(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Llama(2, 3))
 	for step := range x.Trace.Steps {
@@ -311,11 +314,11 @@ func TestNamesOfTablesAreUnderstood(t *testing.T) {
 	}
 	n := len(x.Trace.Graph.Ops)
 	if len(x.Trace.Graph.Dispatches) <= n {
-		t.Fatal("no dispatch has a number that no operator has")
+		t.Fatal("want more dispatches than operators")
 	}
 	op, _, err := x.OpNamed(-1, fmt.Sprintf("#%d", n))
 	if err != nil || op != x.Trace.Graph.Dispatches[n].Op {
-		t.Errorf("dispatch %d is of operator %d, %v", n, op, err)
+		t.Errorf("dispatch %d belongs to operator %d, %v", n, op, err)
 	}
 	want := fmt.Sprintf("no operator %d; the trace has %d", n, n)
 	if _, _, err := x.OpNamed(-1, strconv.Itoa(n)); err == nil || !strings.Contains(err.Error(), want) {

@@ -15,8 +15,8 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// No line of any table is wider than asked for: titles, heads, rows and notes, of short runs and long ones,
-// with long names and names in wide characters.
+// No line of any table is wider than requested: titles, headings, rows and notes, in short and long runs,
+// with long names and with names in wide characters.
 func TestNoTableIsWiderThanItsScreen(t *testing.T) {
 	long := tracetest.Run(2, append([]int{40, 7}, slices.Repeat([]int{1}, 1998)...)...)
 	wide := costed(t, tracetest.Run(2, 40, 7, 1, 1, 1), 3).Trace
@@ -41,13 +41,13 @@ func software(t *trace.Trace) *trace.Trace {
 	return t
 }
 
-// everyLineFits checks every table of a selection at every width.
+// everyLineFits checks every table of a selection at several widths.
 func everyLineFits(t *testing.T, name string, x *analyze.Index, word string) {
 	t.Helper()
 	for _, kind := range append(report.Tables(), report.List) {
 		selection, err := kind.Selection(x, word)
 		if err != nil {
-			continue // the table takes other steps
+			continue // the table does not accept this selection
 		}
 		baseline := &analyze.Baseline{Index: x, Selection: x.Step(0)}
 		made, err := kind.Of(ctx, x, analyze.Options{Selection: selection, Baseline: baseline})
@@ -66,7 +66,7 @@ func everyLineFits(t *testing.T, name string, x *analyze.Index, word string) {
 			}
 			for line := range strings.Lines(out.String()) {
 				if line = strings.TrimSuffix(line, "\n"); table.Width(line) > w {
-					t.Errorf("%s: table %s of %q at %d cells has a line of %d: %s", name, kind.Name, word, w,
+					t.Errorf("%s: table %s of %q at width %d has a line of %d: %s", name, kind.Name, word, w,
 						table.Width(line), fmt.Sprintf("%.60q", line))
 					break
 				}

@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// values is a table of a column of numbers and one of words.
+// values returns a table with a column of numbers and a column of words.
 func values(numbers []float64, words []string) *Table {
 	return New("values", []Column{
 		{Name: "n", Title: "n", Unit: "x", Is: Exact, Right: true, Width: 80, Of: func(row int) Cell {
@@ -88,7 +88,7 @@ func TestTextOfAFileCannotCommandATerminal(t *testing.T) {
 	var rows struct{ Rows []struct{ Word string } }
 	err := json.Unmarshal([]byte(printed(t, tab, "json")), &rows)
 	if err != nil || rows.Rows[0].Word != evil {
-		t.Errorf("JSON is for programs and holds the text as it is: %q, %v", rows, err)
+		t.Errorf("JSON must contain the text unchanged: %q, %v", rows, err)
 	}
 }
 
@@ -104,7 +104,7 @@ func TestWideTextStaysInItsColumn(t *testing.T) {
 	}
 }
 
-// A title keeps what matters most, in order, and is never wider than its room.
+// Fit drops the least important segments of a title first, keeps their order, and never exceeds the width.
 func TestATitleLosesWhatMattersLeast(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var line Line
@@ -118,7 +118,7 @@ func TestATitleLosesWhatMattersLeast(t *testing.T) {
 		w := rapid.IntRange(0, 60).Draw(t, "w")
 		got := line.Fit(w)
 		if Width(got) > w {
-			t.Fatalf("%q has over %d cells", got, w)
+			t.Fatalf("%q is wider than %d cells", got, w)
 		}
 		kept := func(p Segment) bool { return strings.Contains(got, p.Text) }
 		at := -1
@@ -127,18 +127,18 @@ func TestATitleLosesWhatMattersLeast(t *testing.T) {
 				continue
 			}
 			if place := strings.Index(got, p.Text); place <= at {
-				t.Fatalf("%q: part %d stands before one that it follows", got, i)
+				t.Fatalf("%q: part %d is before an earlier part", got, i)
 			} else {
 				at = place
 			}
 			if i > 0 && p.With && !kept(line.Segments[i-1]) {
-				t.Fatalf("%q has part %d without the one that it goes on from", got, i)
+				t.Fatalf("%q has part %d without the part that it continues", got, i)
 			}
 		}
 		for i, p := range line.Segments {
 			least := !slices.ContainsFunc(line.Segments, func(q Segment) bool { return q.Rank < p.Rank })
 			if least && i == 0 && Width(p.Text) <= w && !kept(p) {
-				t.Fatalf("%q has lost %q, which matters most and fits into %d", got, p.Text, w)
+				t.Fatalf("%q dropped %q, the most important part, which fits into %d cells", got, p.Text, w)
 			}
 		}
 	})
@@ -159,7 +159,7 @@ func TestALineHoldsNothingThatATerminalObeys(t *testing.T) {
 func TestDroppedSegmentTakesItsContinuationAlong(t *testing.T) {
 	line := Line{Segments: []Segment{{Text: "a"}, {Text: "b"}, {Text: "c", With: true}}}
 	if got := line.Fit(3); got != "a" {
-		t.Errorf("%q: c goes on from b, and there is no b", got)
+		t.Errorf("%q: c continues b, but b was dropped", got)
 	}
 }
 
@@ -206,7 +206,7 @@ func TestSuffixGivesTheOutputFormat(t *testing.T) {
 			t.Errorf("%s is read as %q, %v", suffix, format, err)
 		}
 		if slices.Index(Suffixes(), suffix) != i {
-			t.Errorf("two forms have files that end in %s", suffix)
+			t.Errorf("two formats have the suffix %s", suffix)
 		}
 	}
 	if _, err := FormatOf("a.xlsx"); err == nil || !strings.Contains(err.Error(), ".csv, .json, .md, .txt") {
@@ -214,8 +214,8 @@ func TestSuffixGivesTheOutputFormat(t *testing.T) {
 	}
 }
 
-// A cell of a row that stands for many costs what they all do. It is made once, whoever asks: a frame draws
-// it every time. A table with other columns has other cells.
+// A cell of a group of many rows adds up all of them, which is slow. The table computes it once and keeps it,
+// because every frame draws it. A table with other columns has its own cells.
 func TestCellsOfLargeGroupsAreComputedOnce(t *testing.T) {
 	rows := []Row{{Key: "all", Parent: -1}, {Key: "few", Parent: -1}}
 	for range manyRows {
@@ -234,7 +234,7 @@ func TestCellsOfLargeGroupsAreComputedOnce(t *testing.T) {
 		}
 	}
 	if made[0] != 1 || made[1] != 3 {
-		t.Errorf("the cell of %d rows was made %d times, of none %d times", manyRows, made[0], made[1])
+		t.Errorf("the cell of %d rows was computed %d times, of no rows %d times", manyRows, made[0], made[1])
 	}
 	other := tab.WithColumns([]Column{{Name: "word", Of: func(int) Cell { return Text("w") }}})
 	if c := other.Cell(0, 0); c.Text != "w" {
@@ -242,7 +242,7 @@ func TestCellsOfLargeGroupsAreComputedOnce(t *testing.T) {
 	}
 }
 
-// A column in which nothing was measured is not printed for people; programs get it all the same.
+// A column without measurements is left out of text and Markdown, but written to CSV and JSON.
 func TestColumnsWithoutMeasurementsAreNotPrinted(t *testing.T) {
 	column := func(name string, of func(int) Cell) Column {
 		return Column{Name: name, Title: name, Unit: "us", Right: true, Width: 80, Of: of}
@@ -264,7 +264,7 @@ func TestColumnsWithoutMeasurementsAreNotPrinted(t *testing.T) {
 	}
 	for _, form := range []string{"csv", "json"} {
 		if s := printed(t, tab, form); !strings.Contains(s, "cost") {
-			t.Errorf("%s has no column of costs:\n%s", form, s)
+			t.Errorf("%s has no cost column:\n%s", form, s)
 		}
 	}
 }
@@ -279,8 +279,8 @@ func TestEmptyTitleLinesAreNotPrinted(t *testing.T) {
 	}
 }
 
-// What stands before a number that is not significant is in a column of its own for filters and programs, and
-// in none that people read.
+// The mark of a number that is not significant is a separate column in filters and in CSV. In text and
+// Markdown the mark is part of the number's cell.
 func TestMarksAreForPrograms(t *testing.T) {
 	us := Column{Name: "us", Title: "µs", Unit: "us", Right: true, Width: 80, Of: func(row int) Cell {
 		return []Cell{
@@ -304,7 +304,7 @@ func TestMarksAreForPrograms(t *testing.T) {
 	}
 	f, err := tab.ParseFilter("us_mark:==")
 	if err != nil || f.Match(tab, 0) || !f.Match(tab, 1) || f.Match(tab, 2) {
-		t.Errorf("a filter finds marks: %v", err)
+		t.Errorf("the filter does not find the marks: %v", err)
 	}
 	if _, err := tab.ParseFilter("ms:>1"); err == nil || strings.Contains(err.Error(), "us_mark") {
 		t.Errorf("%v", err)

@@ -12,7 +12,7 @@ import (
 // writes the clipboard (OSC 52), sets a colour, breaks the line, and hides and reverses letters.
 const HostileText = "\x1b[2J\x1b]52;c;aGk=\x07\u009b31m\x1b[31mred\n\r\tx\u202eltr\u2066\u200b\ufeff\x00\x7f\xff"
 
-// fixedWords lists the fields that Check restricts to certain words or to no words.
+// fixedWords lists the fields for which Check accepts only certain words or a fixed format.
 var fixedWords = []string{
 	"Trace.Schema", "Value.Kind", "Value.Role", "Step.Phase", "Step.Timing", "Resize.Order", "Plan.Params",
 	"Wait.Kind",

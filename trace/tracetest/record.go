@@ -6,8 +6,8 @@ import (
 	"gpuscope/trace"
 )
 
-// Record replays a trace into a recorder like a session: first the plans that take effect, then their
-// step.
+// Record writes a trace to a recorder as a session does: the new plans of a step, then the step. It calls
+// each after every step.
 func Record(t interface{ Fatal(...any) }, r *trace.Recorder, from *trace.Trace, each func()) {
 	var ids trace.Interner
 	for _, s := range from.Steps {

@@ -7,8 +7,8 @@ import (
 	"gpuscope/trace/table"
 )
 
-// Of rows with one name, here k of the first layer and k of those that are alike, a filter selects the one
-// that stands for most.
+// Several rows can have the same name, here k of the first layer and k of the group of equal layers. A filter
+// selects the row that covers the most dispatches.
 func TestFilterSelectsTheLargestMatch(t *testing.T) {
 	names := []string{"layer 0", "q", "k", "layers 1–2", "q", "L1", "L2", "k", "L1", "L2"}
 	parents := []int{-1, 0, 0, -1, 3, 4, 4, 3, 7, 7}

@@ -11,15 +11,15 @@ import (
 	"github.com/muesli/termenv"
 )
 
-// Paints that stand side by side are told apart in every theme, with however few colours, on either
-// background.
+// Paints that appear next to each other can be distinguished in every theme, with any number of colours and
+// on either background.
 func TestPaintsAreDistinguishable(t *testing.T) {
-	same := map[string][][2]Paint{ // a glyph and a word tell these apart, as they do where there is no colour
+	same := map[string][][2]Paint{ // glyphs and words distinguish these, as they do without colour
 		"high-contrast": {
 			{Accent, Good}, {Good, GraphA}, {Warn, GraphB}, {Plain, Dim},
 		},
 	}
-	few := [][2]Paint{{Good, GraphA}} // of the colours that can be read on a light ground in 16
+	few := [][2]Paint{{Good, GraphA}} // few of the 16 colours can be read on a light background
 	for _, name := range ThemeNames {
 		for _, color := range []string{"ansi", "256", "true"} {
 			for _, dark := range []bool{false, true} {
@@ -43,8 +43,8 @@ func TestPaintsAreDistinguishable(t *testing.T) {
 	}
 }
 
-// What is painted can be read on the grounds that terminals have: at a contrast of 4.5, what is there for
-// context at 3; with sixteen colours, which are the terminal's own, at 3 with the poorest that are common.
+// Paints can be read on common terminal backgrounds. Their contrast is at least 4.5, and at least 3 for
+// dimmed text. With 16 colours, which the terminal defines, it is at least 3 with the weakest common palette.
 func TestPaintsCanBeRead(t *testing.T) {
 	grounds := map[bool][]string{
 		true:  {"#000000", "#0d1117", "#1e1e1e", "#282c34"},
@@ -87,7 +87,7 @@ func TestPaintsCanBeRead(t *testing.T) {
 	}
 }
 
-// inkOf is the colour that an escape sequence sets as #rrggbb, "" for the terminal's own.
+// inkOf returns the colour that an escape sequence sets, as #rrggbb, or "" for the terminal's default colour.
 func inkOf(t *testing.T, sequence string, basic map[string]string) string {
 	codes := strings.Split(strings.TrimSuffix(strings.TrimPrefix(sequence, "\x1b["), "m"), ";")
 	for i, code := range codes {
@@ -105,7 +105,7 @@ func inkOf(t *testing.T, sequence string, basic map[string]string) string {
 		case n >= 30 && n < 38 || n >= 90 && n < 98:
 			number := strconv.Itoa(n%10 + n/90*8)
 			if basic[number] == "" {
-				t.Fatalf("colour %s of sixteen is used and not known", number)
+				t.Fatalf("colour %s of 16 is used but has no known value", number)
 			}
 			return basic[number]
 		}
@@ -113,7 +113,7 @@ func inkOf(t *testing.T, sequence string, basic map[string]string) string {
 	return ""
 }
 
-// contrast of two colours, as the Web Content Accessibility Guidelines define it.
+// contrast returns the contrast of two colours, as defined by the Web Content Accessibility Guidelines.
 func contrast(a, b string) float64 {
 	light := func(hex string) float64 {
 		r, g, b := termenv.ConvertToRGB(termenv.RGBColor(hex)).LinearRgb()
@@ -122,7 +122,8 @@ func contrast(a, b string) float64 {
 	return max(light(a)/light(b), light(b)/light(a))
 }
 
-// Without colour nothing is painted at all: Lip Gloss drops reverse and bold too, so glyphs and words say it.
+// Without colour nothing is painted. Lip Gloss then drops reverse and bold too, so glyphs and words must be
+// enough.
 func TestWithoutColourNothingIsPainted(t *testing.T) {
 	th, err := NewTheme("dark", "never", io.Discard, nil)
 	if err != nil {
@@ -135,7 +136,8 @@ func TestWithoutColourNothingIsPainted(t *testing.T) {
 	}
 }
 
-// The flag comes before NO_COLOR, that before CLICOLOR_FORCE, that before what the terminal can.
+// The flag has priority over NO_COLOR, NO_COLOR over CLICOLOR_FORCE, and CLICOLOR_FORCE over the terminal's
+// capabilities.
 func TestWhoSaysHowManyColours(t *testing.T) {
 	for _, c := range []struct{ flag, no, force, want string }{
 		{"true", "1", "1", "TrueColor"},

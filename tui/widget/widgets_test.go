@@ -46,7 +46,7 @@ func TestTextsFillTheirCells(t *testing.T) {
 func TestNamesAreCutWhereTheySayLeast(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{CutMiddle("linear_q4gsw_coop4_bicol", 13), "linear…_bicol"},
-		// Of a list whole parts are left, and never a figure with a hole in it.
+		// A list keeps whole parts, so that no number is cut in the middle.
 		{cutList("48→96 r batch8→gemv · 1×7×384 → 1×1×384", 39, " …"), "48→96 r batch8→gemv · 1×7×384 → 1×1×384"},
 		{cutList("48→96 r batch8→gemv · 1×7×384 → 1×1×384", 38, " …"), "48→96 r batch8→gemv · 1×7×384 …"},
 		{cutList("48→96 r batch8→gemv · 1×7×384 → 1×1×384", 30, " …"), "48→96 r batch8→gemv …"},
@@ -105,7 +105,7 @@ func TestALongInputKeepsTheCursorInSight(t *testing.T) {
 	}
 	g := Glyphs{"ascii"}
 	if got := g.Finish(l.Render(20), 20); !strings.HasSuffix(got, "END|") {
-		t.Errorf("in ASCII the cursor reads as a letter of the text: %q", got)
+		t.Errorf("in ASCII the cursor looks like a letter of the text: %q", got)
 	}
 }
 
@@ -142,8 +142,8 @@ func TestLogKeepsWholeLinesUpToALimit(t *testing.T) {
 	}
 }
 
-// In ASCII a sign means one thing: an open row is no closed one, what is gone no open one, and a bracket, a
-// closed row, what is new and what is larger are four.
+// In ASCII each sign has one meaning. Open, closed and removed rows have different signs, and so do brackets,
+// closed rows, new rows and larger numbers.
 func TestASCIISignsAreDistinct(t *testing.T) {
 	g := Glyphs{"ascii"}
 	apart := []string{
@@ -160,8 +160,8 @@ func TestASCIISignsAreDistinct(t *testing.T) {
 	}
 }
 
-// In ASCII a sign that takes more letters has them from the blanks between columns, which stay where they
-// are, or from a name that is cut anyway; a text becomes longer, and is cut where that has no room.
+// A sign that needs more letters in ASCII takes them from the blanks between columns, so that columns do not
+// move, or from a name that is cut anyway. Other text becomes longer and is cut if there is no room.
 func TestASCIIKeepsBlanksAndColumns(t *testing.T) {
 	g := Glyphs{"ascii"}
 	for from, to := range map[string]string{
@@ -185,7 +185,7 @@ func TestASCIIKeepsBlanksAndColumns(t *testing.T) {
 	}
 }
 
-// Whatever sign the screens or the tables write, ASCII has one for it, but for what is drawn in other sets.
+// ASCII has a sign for every sign that the screens and tables write, except those that only other sets draw.
 func TestASCIIHasASignForEveryOther(t *testing.T) {
 	t.Parallel()
 	g := Glyphs{"ascii"}
@@ -226,7 +226,7 @@ func TestASCIIHasASignForEveryOther(t *testing.T) {
 	}
 }
 
-// shares is a table with a column of bars: numbers, and what is drawn of them.
+// shares returns a table with a column of bars.
 func shares(numbers ...float64) *table.Table {
 	rows := make([]table.Row, len(numbers))
 	for i := range rows {
@@ -262,7 +262,7 @@ func TestBarsShowTheLargestFirst(t *testing.T) {
 	p.Choose(Choice{Selection: table.Selection{Sort: "share", Reverse: true}})
 	l, _ = Listed(context.Background(), shares(50, 25), p.Wanted, "", false)
 	if p.place(l); !strings.Contains(p.Render(plainTheme(t), 40, 10, true, "")[0], "share↓") {
-		t.Error("the header does not say by what the rows stand in order")
+		t.Error("the heading does not show that rows are sorted by share")
 	}
 }
 
@@ -280,7 +280,7 @@ func TestQuietRowsAreContext(t *testing.T) {
 	}
 	p.stale = true
 	if line := p.Render(th, 40, 10, true, "")[3]; !strings.Contains(line, th.Put(Dim, "row2")) {
-		t.Errorf("what is stale looks like what is not: %q", line)
+		t.Errorf("a stale row looks like a current row: %q", line)
 	}
 }
 
@@ -292,7 +292,7 @@ func plainTheme(t *testing.T) *Theme {
 	return th
 }
 
-// A menu takes as many lines as it needs; what has no room in the last that there is it counts.
+// A menu takes as many lines as it needs. If there are too few, the last line counts what is missing.
 func TestMenuCountsWhatDoesNotFit(t *testing.T) {
 	t.Parallel()
 	c := Chord{label: "sort by"}
@@ -318,7 +318,7 @@ func TestMenuCountsWhatDoesNotFit(t *testing.T) {
 
 func byWidth(a, b string) int { return Width(a) - Width(b) }
 
-// The last barrier lets colours through and nothing else.
+// The canvas lets only colours through, and no other escape sequence.
 func TestCanvasKeepsColoursAlone(t *testing.T) {
 	t.Parallel()
 	c := NewCanvas(1, Glyphs{})
