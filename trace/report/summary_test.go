@@ -10,6 +10,7 @@ import (
 
 	"github.com/charmbracelet/x/exp/golden"
 
+	"gpuscope/internal/wordingtest"
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
 	"gpuscope/trace/analyze/rates"
@@ -61,31 +62,16 @@ func worked(t *trace.Trace, encode int64) *trace.Trace {
 }
 
 func TestSummaryOfAStepOnOneLine(t *testing.T) {
-	for _, c := range []struct {
-		t    *trace.Trace
-		want string
-	}{
-		{
-			seen(oneStep("dispatch", 9050, 3780, 4120), 1800, 1280),
-			"step 1.80 ms = 0.52 CPU + 1.28 GPU (timing +403%) (s1 ×8) │ Σgpu 3.78 (3.0×) isolated = ~3.77 work + ~0.01 timing" +
-				" │ wall 9.05 timed │ span idle 0.34 │ span 4.12 │ GPU idle 4.93",
-		},
-		{
-			oneStep("dispatch", 9050, 3780, 4120),
-			"Σgpu 3.78 ms isolated = ~3.77 work + ~0.01 timing │ wall 9.05 timed │ " +
-				"span idle 0.34 │ span 4.12 │ GPU idle 4.93",
-		},
-		{
-			oneStep("block", 2000, 1500, 1600),
-			"Σblocks 1.50 ms │ wall 2.00 timed │ span idle 0.10 │ span 1.60 │ GPU idle 0.40",
-		},
-		{oneStep("step", 1800, -1, 1280), "step 1.80 ms = 0.52 CPU + 1.28 GPU"},
-		{oneStep("off", 1800, -1, -1), "step 1.80 ms"},
-		{oneStep("step", -1, -1, 1280), "step 1.28 ms GPU untimed"},
+	golden := wordingtest.New(t)
+	for name, tr := range map[string]*trace.Trace{
+		"dispatch, with untimed runs": seen(oneStep("dispatch", 9050, 3780, 4120), 1800, 1280),
+		"dispatch":                    oneStep("dispatch", 9050, 3780, 4120),
+		"block":                       oneStep("block", 2000, 1500, 1600),
+		"step":                        oneStep("step", 1800, -1, 1280),
+		"off":                         oneStep("off", 1800, -1, -1),
+		"step, without a wall time":   oneStep("step", -1, -1, 1280),
 	} {
-		if got := report.SummaryTitle(analyze.NewIndex(c.t).Summary(1)).String(); got != c.want {
-			t.Errorf("%s\nwant %s", got, c.want)
-		}
+		golden.Text(name, report.SummaryTitle(analyze.NewIndex(tr).Summary(1)).String())
 	}
 }
 
@@ -113,7 +99,7 @@ func TestTitleOfManyStepsMarksTimesOfOne(t *testing.T) {
 // The speed and the bottleneck of a step come from its untimed run, or are not shown. With each dispatch
 // timed the step takes several times as long, and a third of that is idle time caused by timing.
 func TestVerdictAndRateAreOfTheUntimedStep(t *testing.T) {
-	unknown := "bottleneck unknown: the step ran only with every dispatch timed"
+	unknown := "bottleneck unknown dispatch"
 	again := func(wall, gpu int64) *trace.Trace {
 		return seen(oneStep("dispatch", 4700, 3300, 4700), wall, gpu)
 	}
@@ -165,39 +151,22 @@ func TestVerdictAndRateAreOfTheUntimedStep(t *testing.T) {
 }
 
 func TestWhatBoundsTheGPUNeedsItsCeilings(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		bytes int64 // at 4.24 TB/s
-		limit func(*trace.Device)
-		want  string
+	golden := wordingtest.New(t)
+	for name, c := range map[string]struct {
+		bytes  int64 // at 4.24 TB/s
+		change func(*trace.Device)
 	}{
-		{
-			"work", 6_000_000_000, nil,
-			"GPU-bound: the GPU takes 1.75 ± 0.02 of 1.80 ms, and at the device's ceilings" +
-				" the work would take ~1.42",
-		},
-		{
-			"waiting", 1_000_000_000, nil,
-			"latency-bound: at the device's ceilings the work takes ~0.24 of the 1.75 ± 0.02 ms" +
-				" that the GPU takes, in 1 level one after the other",
-		},
-		{
-			"no ceilings", 1_000_000, func(d *trace.Device) { d.Ceilings = nil },
-			"the GPU takes 1.75 ± 0.02 of 1.80 ms; the device's ceilings were not measured, so its bound is unknown",
-		},
-		{
-			"software", 1_000_000, func(d *trace.Device) { d.AdapterType = trace.AdapterCPU },
-			"the GPU takes 1.75 ± 0.02 of 1.80 ms; on a software device compare ratios only",
-		},
+		"work":        {bytes: 6_000_000_000},
+		"waiting":     {bytes: 1_000_000_000},
+		"no ceilings": {1_000_000, func(d *trace.Device) { d.Ceilings = nil }},
+		"software":    {1_000_000, func(d *trace.Device) { d.AdapterType = trace.AdapterCPU }},
 	} {
 		tr := seen(oneStep("dispatch", 4700, 3300, 4700), 1800, 1750)
 		tr.Plans[2].Bytes = c.bytes
-		if c.limit != nil {
-			c.limit(&tr.Device)
+		if c.change != nil {
+			c.change(&tr.Device)
 		}
-		if got := report.Verdict(analyze.NewIndex(tr).Summary(1)); got != c.want {
-			t.Errorf("%s: %q\nwant %q", c.name, got, c.want)
-		}
+		golden.Text(name, report.Verdict(analyze.NewIndex(tr).Summary(1)))
 	}
 }
 

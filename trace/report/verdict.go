@@ -83,7 +83,7 @@ func verdictOf(x *analyze.Index, step int, u *analyze.Untimed) string {
 	}
 	line = "latency-bound: " + line
 	if n := len(x.LevelStarts(step)); n > 0 {
-		line += fmt.Sprintf(" in %s that run one after the other", table.Plural(n, "level"))
+		line += fmt.Sprintf(" in %s", table.Plural(n, "level"))
 	}
 	return line
 }
