@@ -101,11 +101,8 @@ func TestIncompatibleKernelEditIsRefused(t *testing.T) {
 	r := newRig(t, fake.Options{})
 	by := *r.x.Graph().Kernel("unary")
 	by.Name, by.WorkgroupSize = "unary+1", [3]uint32{32, 1, 1}
-	for want, of := range map[string]string{
-		"kernel unary+1 has workgroup size [32 1 1], but kernel unary has [64 1 1]": "unary",
-		`kernel "tanh" does not exist in the graph`:                                 "tanh",
-	} {
-		if _, err := r.x.NewEdit(of, &by); err == nil || err.Error() != want {
+	for of, want := range map[string]string{"unary": "unary+1 [32 1 1] unary [64 1 1]", "tanh": `"tanh"`} {
+		if _, err := r.x.NewEdit(of, &by); !graphtest.Mentions(err, want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}

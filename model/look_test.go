@@ -23,7 +23,7 @@ func (r *rig) value(name string) trace.ValueID {
 			return v.ID
 		}
 	}
-	r.t.Fatalf("the graph has no value %s", name)
+	r.t.Fatalf("no value has the name %s", name)
 	return 0
 }
 

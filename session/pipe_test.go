@@ -245,7 +245,7 @@ func TestCrashedEngineIsReportedWithItsLastOutput(t *testing.T) {
 		if !errors.Is(err, ErrClosed) || !errors.Is(err, ErrLost) {
 			t.Fatal(err)
 		}
-		want := "the session is closed: the engine process ended unexpectedly: signal: aborted (core dumped); its last output:\n  " +
+		want := ErrClosed.Error() + ": " + ErrLost.Error() + ": signal: aborted (core dumped); its last output:\n  " +
 			strings.Repeat("more\n  ", lastWords-2) +
 			"thread panicked at 'mapped buffer'\n  no newline at the end"
 		if err.Error() != want {

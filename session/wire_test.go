@@ -382,7 +382,7 @@ func TestWhatLayersHaveInCommonIsSentOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n, most := len(b)-len(r), 2*200+8*len(plans)+2*len(ran)+8; n > most {
-		t.Errorf("%d plans of two kernels and %d dispatches take %d bytes, want at most %d",
+		t.Errorf("%d plans of two kernels and %d dispatches take %d bytes, more than %d",
 			len(plans), len(ran), n, most)
 	}
 	got := crossed(t, m)

@@ -5,10 +5,13 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -17,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"gpuscope/internal/printable"
+	"gpuscope/internal/wordingtest"
 	"gpuscope/trace"
 	"gpuscope/trace/tracetest"
 )
@@ -113,90 +117,58 @@ func TestAFailedWriteLeavesTheOldFile(t *testing.T) {
 
 func TestWhatIsNoTraceIsRefusedByName(t *testing.T) {
 	const step = `{"index":1,"phase":"decode","timing":"off"}`
-	for _, c := range []struct{ name, in, want string }{
-		{"empty", "", "empty"},
-		{"white space", "   \n", "white space"},
-		{
-			"number too large", `{"schema":"gpuscope.trace/1","host":{"cpus":99999999999999999999}}`,
-			"host.cpus: number 99999999999999999999 does not fit into type int",
-		},
-		{"text", "hello", `"hello"`},
-		{"a list", "[]", `"[]"`},
-		{"a Chrome trace", `{"traceEvents":[]}`, "Chrome trace"},
-		{"other JSON", `{"a":1}`, `"schema"`},
-		{"other schema", `{"schema":"speedscope/1"}`, `"speedscope/1"`},
-		{"no version", `{"schema":"gpuscope.trace"}`, "expected"},
-		{
-			"newer major", `{"schema":"gpuscope.trace/2","plans":7}`,
-			"gpuscope.trace/2, but this gpuscope reads gpuscope.trace/1",
-		},
-		{"cut object", `{"schema":"gpuscope.trace/1","plans":[{"id":0`, "at byte 45"},
-		{"syntax", `{"schema":"gpuscope.trace/1","plans":[}`, "byte"},
-		{"type", `{"schema":"gpuscope.trace/1","plans":[{"id":"x"}]}`, `"plans"`},
-		{
-			"fractional time", `{"schema":"gpuscope.trace/1","steps":[{"cpu":{"total_ns":1.5}}]}`,
-			"integer number of nanoseconds",
-		},
-		{
-			"id out of range", `{"schema":"gpuscope.trace/1","plans":[{"id":0,"dispatch":3}]}`,
-			"plans[0].dispatch: 3 is out of range",
-		},
-		{
-			"id not its place", `{"schema":"gpuscope.trace/1","graph":{"ops":[{"id":1}]}}`,
-			"graph.ops[0].id: id 1 differs from the index",
-		},
-		{
-			"bytes", `{"schema":"gpuscope.trace/1","graph":{"values":[{"id":0,"kind":"tensor","role":"state","bytes":4611686018427387904}]}}`,
-			"graph.values[0].bytes: 4611686018427387904 is not between 0 and 17592186044416",
-		},
+	golden := wordingtest.New(t)
+	for _, c := range []struct{ name, in string }{
+		{"empty", ""},
+		{"white space", "   \n"},
+		{"number too large", `{"schema":"gpuscope.trace/1","host":{"cpus":99999999999999999999}}`},
+		{"text", "hello"},
+		{"a list", "[]"},
+		{"a Chrome trace", `{"traceEvents":[]}`},
+		{"other JSON", `{"a":1}`},
+		{"other schema", `{"schema":"speedscope/1"}`},
+		{"no version", `{"schema":"gpuscope.trace"}`},
+		{"newer major", `{"schema":"gpuscope.trace/2","plans":7}`},
+		{"cut object", `{"schema":"gpuscope.trace/1","plans":[{"id":0`},
+		{"syntax", `{"schema":"gpuscope.trace/1","plans":[}`},
+		{"type", `{"schema":"gpuscope.trace/1","plans":[{"id":"x"}]}`},
+		{"fractional time", `{"schema":"gpuscope.trace/1","steps":[{"cpu":{"total_ns":1.5}}]}`},
+		{"id out of range", `{"schema":"gpuscope.trace/1","plans":[{"id":0,"dispatch":3}]}`},
+		{"id not its place", `{"schema":"gpuscope.trace/1","graph":{"ops":[{"id":1}]}}`},
+		{"bytes", `{"schema":"gpuscope.trace/1","graph":{"values":[{"id":0,"kind":"tensor","role":"state","bytes":4611686018427387904}]}}`},
 		{
 			"kernels and what they are bound to",
 			`{"schema":"gpuscope.trace/1","graph":{"ops":[{"id":0}],"dispatches":[{"id":0,"op":0,"kernels":["a"],"bound":[[],[]]}]}}`,
-			"graph.dispatches[0].bound: 2 lists of values for 1 kernels",
 		},
 		{
 			"grid",
-			`{"schema":"gpuscope.trace/1","graph":{"ops":[{"id":0}],"dispatches":[{"id":0,"op":0,"max_workgroups":[4611686018427387904,9,9]}]}}`, "too large",
+			`{"schema":"gpuscope.trace/1","graph":{"ops":[{"id":0}],"dispatches":[{"id":0,"op":0,"max_workgroups":[4611686018427387904,9,9]}]}}`,
 		},
-		{
-			"position", `{"schema":"gpuscope.trace/1","steps":[{"index":0,"position":3000000000}]}`,
-			"steps[0].position: 3000000000 is not between 0 and 2147483647",
-		},
-		{
-			"position below 0", `{"schema":"gpuscope.trace/1","steps":[{"index":0,"position":-1}]}`,
-			"steps[0].position: -1",
-		},
+		{"position", `{"schema":"gpuscope.trace/1","steps":[{"index":0,"position":3000000000}]}`},
+		{"position below 0", `{"schema":"gpuscope.trace/1","steps":[{"index":0,"position":-1}]}`},
 		{
 			"long name",
 			`{"schema":"gpuscope.trace/1","graph":{"ops":[{"name":"` + strings.Repeat("é\\u001b", 1<<16) + `"}]}}`,
-			"graph.ops: text of 196608 bytes is too long; the maximum is 65536: é·é·",
 		},
 		{
 			"long word",
-			`{"schema":"gpuscope.trace/1","steps":[{"phase":"` + strings.Repeat("x", 1<<16) + `"}]}`, "xx…xx",
+			`{"schema":"gpuscope.trace/1","steps":[{"phase":"` + strings.Repeat("x", 1<<16) + `"}]}`,
 		},
 		{
 			"many dims", `{"schema":"gpuscope.trace/1","graph":{"values":[{"kind":"tensor","role":"input",` +
-				`"max_dims":[-1` + strings.Repeat(",-1", 1<<17) + `]}]}}`, "131073 dims; the maximum is 16",
+				`"max_dims":[-1` + strings.Repeat(",-1", 1<<17) + `]}]}}`,
 		},
-		{
-			"long key", `{"schema":"gpuscope.trace/1","` + strings.Repeat("k", 1<<16) + `":}`, "kk…kk",
-		},
-		{
-			"huge number", `{"schema":"gpuscope.trace/1","steps":[{"index":1` + strings.Repeat("0", 1<<16) + `}]}`,
-			"number 10000",
-		},
-		{"NaN", `{"schema":"gpuscope.trace/1","steps":[{"index":NaN}]}`, "invalid character 'N'"},
-		{"a key twice", `{"schema":"gpuscope.trace/1","model":{},"model":{}}`, `duplicate field "model"`},
-		{"steps twice", `{"schema":"gpuscope.trace/1","steps":[` + step + `],"steps":[` + step + `]}`, "1 follows 1"},
-		{"gzip in gzip", "\x1f\x8b", "gzip"},
+		{"long key", `{"schema":"gpuscope.trace/1","` + strings.Repeat("k", 1<<16) + `":}`},
+		{"huge number", `{"schema":"gpuscope.trace/1","steps":[{"index":1` + strings.Repeat("0", 1<<16) + `}]}`},
+		{"NaN", `{"schema":"gpuscope.trace/1","steps":[{"index":NaN}]}`},
+		{"a key twice", `{"schema":"gpuscope.trace/1","model":{},"model":{}}`},
+		{"steps twice", `{"schema":"gpuscope.trace/1","steps":[` + step + `],"steps":[` + step + `]}`},
+		{"gzip in gzip", "\x1f\x8b"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := trace.Read(strings.NewReader(c.in))
-			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
-				t.Fatalf("got %.400v, want one line with %q", err, c.want)
-			}
-			if n := len(err.Error()); n > 320 || printable.Clean(err.Error()) != err.Error() {
+			golden.Error(c.name, err)
+			if n := len(fmt.Sprint(err)); n > 320 || printable.Clean(fmt.Sprint(err)) != fmt.Sprint(err) {
 				t.Errorf("%d bytes of error, want a short line: %.400q", n, err)
 			}
 		})
@@ -321,15 +293,23 @@ func TestGzipErrorsGiveUnpackedOffsets(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole := zipped(b.Bytes())
-	for want, file := range map[string][]byte{
-		" of the decompressed data": whole[:len(whole)/2],
-		"gzip: truncated":           whole[:10],
-		`"plans" (about byte 38 of the decompressed data): [0]: invalid`: zipped([]byte(`{"schema":"gpuscope.trace/1","plans":[}`)),
-	} {
-		if _, err := trace.Read(bytes.NewReader(file)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
-		}
+	_, err := trace.Read(bytes.NewReader(whole[:len(whole)/2]))
+	if !errors.Is(err, trace.ErrTruncated) {
+		t.Fatalf("half of a file: %v, want ErrTruncated", err)
 	}
+	// Where the end is depends on the version of the compressor.
+	number := regexp.MustCompile(`\d+`)
+	if at, _ := strconv.Atoi(number.FindString(err.Error())); at <= len(whole) || at >= b.Len() {
+		t.Errorf("%v: want an offset from %d to %d", err, len(whole), b.Len())
+	}
+	golden := wordingtest.New(t)
+	golden.Text("half", number.ReplaceAllString(err.Error(), "N"))
+	if _, err = trace.Read(bytes.NewReader(whole[:10])); !errors.Is(err, trace.ErrTruncated) {
+		t.Errorf("10 bytes of a file: %v, want ErrTruncated", err)
+	}
+	golden.Error("10 bytes", err)
+	_, err = trace.Read(bytes.NewReader(zipped([]byte(`{"schema":"gpuscope.trace/1","plans":[}`))))
+	golden.Error("syntax", err)
 }
 
 func TestStreamWriterLeavesTheSameTrace(t *testing.T) {

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -103,10 +104,12 @@ func TestBenchmarkAsMarkdownHasTableAndNotes(t *testing.T) {
 	}
 	for _, want := range []string{
 		"device Big GPU", "driver acme 1.2", "| pp4 | stepped |", "| tg2 @ d8 | stepped |",
-		"Ceilings of this run: copy",
 	} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("no %q in\n%s", want, &stdout)
 		}
+	}
+	if !regexp.MustCompile(`copy [\d.]+ \w?B/s.* [\d.]+ \w?FLOP/s`).Match(stdout.Bytes()) {
+		t.Errorf("no ceilings in\n%s", &stdout)
 	}
 }

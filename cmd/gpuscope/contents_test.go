@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"gpuscope/internal/wordingtest"
 	"gpuscope/model/checkpoint/gguf"
 	"gpuscope/model/checkpoint/gguf/gguftest"
 )
@@ -37,7 +39,7 @@ func TestGraphShowsWhatAFileHolds(t *testing.T) {
 	}
 	for _, want := range []string{
 		"2 pairs in the metadata · 1 tensor, 288 B: Q4_K 288 B",
-		notSupported + path + ": not supported yet: architecture mamba",
+		notSupported + path + ": ",
 		`general.architecture   string       "mamba"`, "tokenizer.ggml.tokens  string[100]  [", "(100)]",
 		"ssm     Q4_K  2×256    288",
 	} {
@@ -45,17 +47,22 @@ func TestGraphShowsWhatAFileHolds(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
+	plain := text
 	status, text, stderr = show("--format", "json", path)
 	var c contents
 	if err := json.Unmarshal([]byte(text), &c); err != nil || status != exitDone {
 		t.Fatalf("exit %d: %s: %v", status, stderr, err)
 	}
-	if len(c.Metadata) != 2 || len(c.Tensors) != 1 || c.Tensors[0].Bytes != 288 || c.Refused == "" {
+	if len(c.Metadata) != 2 || len(c.Tensors) != 1 || c.Tensors[0].Bytes != 288 ||
+		!strings.Contains(c.Refused, "mamba") || !strings.Contains(plain, notSupported+c.Refused+"\n") {
 		t.Errorf("got %+v", c)
 	}
-	if _, text, _ = show(); !strings.Contains(text, "supported by this version") {
-		t.Errorf("embedded model:\n%.300s", text)
+	_, text, _ = show()
+	lines := strings.SplitN(text, "\n", 3)
+	if len(lines) < 3 || strings.HasPrefix(lines[1], notSupported) {
+		t.Fatalf("embedded model:\n%.300s", text)
 	}
+	wordingtest.New(t).Text("embedded model", lines[1])
 	if status, _, stderr = show("--format", "dot"); status != exitUsage {
 		t.Errorf("--format dot: exit %d: %s", status, stderr)
 	}
@@ -94,7 +101,7 @@ func TestGraphMarksTensorsOfUnsupportedTypes(t *testing.T) {
 	}
 	status, text, stderr := show("graph")
 	for _, want := range []string{
-		notSupported + path + ": not supported yet: tensor " + tensor + " is MXFP4;",
+		notSupported + path + ": ",
 		"MXFP4  256×512    69632  cannot be planned", "blk.1.ffn_down.weight     Q8_0   256×512   139264\n",
 	} {
 		if status != exitDone || !strings.Contains(text, want) {
@@ -105,6 +112,9 @@ func TestGraphMarksTensorsOfUnsupportedTypes(t *testing.T) {
 	var c contents
 	if err := json.Unmarshal([]byte(text), &c); err != nil || status != exitDone {
 		t.Fatalf("exit %d: %v", status, err)
+	}
+	if !strings.HasPrefix(c.Refused, path) || !wordingtest.Mentions(errors.New(c.Refused), tensor+" MXFP4") {
+		t.Errorf("the reason is %s", c.Refused)
 	}
 	for _, entry := range c.Tensors {
 		if entry.NotYet != (entry.Name == tensor || entry.Name == vector) {

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"gpuscope/internal/wordingtest"
 	"gpuscope/trace"
 )
 
@@ -111,9 +112,9 @@ func TestFullDiskLeavesTheRecording(t *testing.T) {
 	if status := cmd.ProcessState.ExitCode(); status != exitFailed {
 		t.Fatalf("exit %d, %v: %s", status, err, out)
 	}
-	want := "gpuscope run: write trace " + path + ": file too large; the recording is kept as run.json.partial"
-	if !strings.Contains(string(out), want) {
-		t.Errorf("the output has no %q:\n%s", want, out)
+	facts := path + " file too large run.json.partial"
+	if !wordingtest.Mentions(errors.New(string(out)), facts) {
+		t.Errorf("the output does not contain %s:\n%s", facts, out)
 	}
 	if _, err := trace.ReadFile(path + ".partial"); err != nil {
 		t.Errorf("the recording does not open: %v", err)

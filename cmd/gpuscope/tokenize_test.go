@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"gpuscope/internal/wordingtest"
 )
 
 // tokenized runs gpuscope tokenize with the given standard input.
@@ -71,6 +73,7 @@ func TestTokenizeGivesTheGoldenIDs(t *testing.T) {
 
 func TestTokenizeReadsItsInputByTheLine(t *testing.T) {
 	t.Parallel()
+	golden := wordingtest.New(t)
 	for name, c := range map[string]struct {
 		stdin  string
 		args   []string
@@ -89,7 +92,7 @@ func TestTokenizeReadsItsInputByTheLine(t *testing.T) {
 			"\"a\"\nb\n",
 			[]string{"--jsonl"},
 			1, "[65]\n",
-			"line 2: want a JSON string, not b",
+			"line 2: ",
 		},
 		"empty line":    {"\n", []string{"--jsonl"}, 1, "", "line 1: "},
 		"two forms":     {`"a"`, []string{"--jsonl", "--format", "csv"}, 2, "", "--format applies"},
@@ -105,6 +108,11 @@ func TestTokenizeReadsItsInputByTheLine(t *testing.T) {
 		status, stdout, stderr := tokenized(t, c.stdin, c.args...)
 		if status != c.status || !strings.HasPrefix(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) {
 			t.Errorf("%s: exit %d, %q, %q", name, status, stdout, stderr)
+		}
+		if c.stderr != "" {
+			golden.Text(name, stderr)
+		} else if stderr != "" {
+			t.Errorf("%s: %s", name, stderr)
 		}
 	}
 }
@@ -138,25 +146,27 @@ func TestInvalidUTF8SurvivesJSON(t *testing.T) {
 // is a usage error.
 func TestIDsOutsideTheVocabularyAreRefused(t *testing.T) {
 	t.Parallel()
-	const outside = " is not in the vocabulary of 4,096 tokens: want 0 to 4095"
+	golden := wordingtest.New(t)
 	for _, c := range []struct {
 		args, stdin string
 		status      int
-		want        string
 	}{
-		{"--decode -p 5,4096", "", exitFailed, "token id 4096" + outside},
-		{"--decode -p -3", "", exitFailed, "token id -3" + outside},
-		{"--decode -p 99999999999999999999", "", exitFailed, "token id 99999999999999999999" + outside},
-		{"--decode -p 5,x", "", exitUsage, `--decode: "x"`},
-		{"--decode -p 5,4095", "", exitDone, ""},
-		{"--decode --jsonl", "[5]\n[5, 4096]\n", exitFailed, "line 2: token id 4096" + outside},
-		{"--decode --jsonl", "[5, \"a\"]\n", exitFailed, "line 1: "},
-		{"--decode --jsonl", "[5, 1\n", exitFailed, "[0, 47]: the JSON ends unexpectedly at byte 5"},
-		{"--decode --jsonl", "\n", exitFailed, "line 1: "},
+		{"--decode -p 5,4096", "", exitFailed},
+		{"--decode -p -3", "", exitFailed},
+		{"--decode -p 99999999999999999999", "", exitFailed},
+		{"--decode -p 5,x", "", exitUsage},
+		{"--decode -p 5,4095", "", exitDone},
+		{"--decode --jsonl", "[5]\n[5, 4096]\n", exitFailed},
+		{"--decode --jsonl", "[5, \"a\"]\n", exitFailed},
+		{"--decode --jsonl", "[5, 1\n", exitFailed},
+		{"--decode --jsonl", "\n", exitFailed},
 	} {
 		status, _, stderr := tokenized(t, c.stdin, strings.Fields(c.args)...)
-		if status != c.status || !strings.Contains(stderr, c.want) || (c.want == "") != (stderr == "") {
-			t.Errorf("%s of %q: exit %d, %q, want %d, %q", c.args, c.stdin, status, stderr, c.status, c.want)
+		if status != c.status || (status == exitDone) != (stderr == "") {
+			t.Errorf("%s of %q: exit %d, %q, want %d", c.args, c.stdin, status, stderr, c.status)
+		}
+		if stderr != "" {
+			golden.Text(c.args+" "+c.stdin, stderr)
 		}
 	}
 }

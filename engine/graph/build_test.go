@@ -104,7 +104,7 @@ func TestBuildRefusesOperatorsThatPlanWrongly(t *testing.T) {
 			p.Choose(1, graphtest.ReasonMany, 0b10)
 			p.Dispatch(1, graphtest.Threads(p, 4, 64)).Params.U32("p0", 1)
 			return nil
-		}, `slot "more" has no kernel on route 1`},
+		}, `"more" kernel route 1`},
 		"writes an input": {func(p *graph.Planner, out graph.ValueID) error {
 			p.SetDims(x, 1)
 			return nil

@@ -62,7 +62,7 @@ func Regular(path string) (*os.File, os.FileInfo, error) {
 	}
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s: not a regular file but %s", path, kind(info.Mode()))
+		err = fmt.Errorf("%s: %w but %s", path, errNotRegular, kind(info.Mode()))
 	}
 	if err != nil {
 		file.Close()
@@ -70,6 +70,8 @@ func Regular(path string) (*os.File, os.FileInfo, error) {
 	}
 	return file, info, nil
 }
+
+var errNotRegular = errors.New("not a regular file")
 
 // kind describes a file that is not a regular file.
 func kind(mode os.FileMode) string {

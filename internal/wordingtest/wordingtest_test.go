@@ -78,3 +78,16 @@ func TestACaseWithoutAnErrorFails(t *testing.T) {
 		t.Errorf("%d errors, want one for nil and one for the name that is there twice", len(r.errors))
 	}
 }
+
+func TestMentionsWantsFactsInTheirOrder(t *testing.T) {
+	t.Parallel()
+	err := errors.New(`file "a": 12 bytes, at most 9`)
+	for facts, want := range map[string]bool{`"a" 12 9`: true, "": true, `9 12`: false, `"a" 13`: false} {
+		if Mentions(err, facts) != want {
+			t.Errorf("Mentions(%v, %q) = %v", err, facts, !want)
+		}
+	}
+	if Mentions(nil, "") {
+		t.Error("nil mentions something")
+	}
+}

@@ -58,7 +58,7 @@ func TestOutOfMemoryIsAnError(t *testing.T) {
 			break
 		}
 	}
-	if !errors.Is(err, gpu.ErrOutOfMemory) || err.Error() != "buffer large: out of device memory" {
+	if !errors.Is(err, gpu.ErrOutOfMemory) || err.Error() != "buffer large: "+gpu.ErrOutOfMemory.Error() {
 		t.Errorf("buffers over the limit: %v", err)
 	}
 	x, _, _ := tiny(t, dev)
