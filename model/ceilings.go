@@ -15,7 +15,7 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/measure"
 	"gpuscope/internal/mapfile"
-	"gpuscope/ops"
+	"gpuscope/ops/kind"
 	"gpuscope/session"
 	"gpuscope/trace"
 )
@@ -47,7 +47,7 @@ func (c ceilingCache) of(d *trace.Device) (head cachedCeilings, path string, err
 // ceilingsVersion returns a hash that identifies the method of measurement. The hash changes with the
 // kernels and with measure.CeilingsVersion, which is raised whenever the rest of the method changes.
 func ceilingsVersion() (string, error) {
-	k, err := ops.Ceilings()
+	k, err := kind.Ceilings()
 	if err != nil {
 		return "", err
 	}
@@ -135,7 +135,7 @@ func (c ceilingCache) store(d *trace.Device, found *trace.Ceilings) (err error) 
 func measureCeilings(ctx context.Context, dev gpu.Device, cache ceilingCache, known *trace.Ceilings,
 	progress engine.Progress, warn func(error),
 ) (*trace.Ceilings, error) {
-	k, err := ops.Ceilings()
+	k, err := kind.Ceilings()
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +176,7 @@ func CachedCeilings(device *trace.Device, cache string) *trace.Ceilings {
 // ceilings measures the ceilings of the session's device.
 func (s *live) ceilings(ctx context.Context, _ *session.Reply) error {
 	warn := func(err error) {
-		s.teller.tell(func() session.Event {
+		s.sender.Send(func() session.Event {
 			return session.Event{Log: &session.Log{Level: "warn", Text: err.Error()}}
 		})
 	}

@@ -264,7 +264,7 @@ func (s *live) do(ctx context.Context, c session.Command) (session.Reply, error)
 		s.tellClock()
 	}
 	s.tell(false)
-	s.teller.flush()
+	s.sender.Flush()
 	return s.stand(reply), err
 }
 

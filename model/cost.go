@@ -8,7 +8,7 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/model/run"
-	"gpuscope/ops"
+	"gpuscope/ops/kind"
 	"gpuscope/session"
 	"gpuscope/trace"
 )
@@ -75,7 +75,7 @@ func (s *live) cost(ctx context.Context, t *run.Turn, c session.Command, r *sess
 	if s.costed.step != t.Index || s.costed.samples == nil {
 		s.costed = costed{t.Index, &engine.CostSamples{}}
 	}
-	kernels, err := ops.Ceilings()
+	kernels, err := kind.Ceilings()
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (s *live) progress() engine.Progress {
 	return func(phase string, done, total int) error {
 		if now := time.Now(); done == total || now.Sub(told) >= progressEvery {
 			told = now
-			s.teller.tell(func() session.Event {
+			s.sender.Send(func() session.Event {
 				return session.Event{Progress: &session.Progress{Phase: phase, Done: done, Total: total}}
 			})
 		}

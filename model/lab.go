@@ -21,7 +21,7 @@ import (
 	"gpuscope/model/arch"
 	"gpuscope/model/run"
 	"gpuscope/model/verify"
-	"gpuscope/ops"
+	"gpuscope/ops/kind"
 	"gpuscope/ops/reference"
 	"gpuscope/session"
 	"gpuscope/trace"
@@ -41,7 +41,7 @@ func compile(r *run.Runner, e *session.KernelEdit) (*engine.Edit, error) {
 	if err := session.CheckKernelText(e.Text, e.Kernel, k.Constants); err != nil {
 		return nil, session.Refusef("%s: %w", file, err)
 	}
-	by, err := ops.EditedKernel(e.Kernel, e.Text)
+	by, err := kind.EditedKernel(e.Kernel, e.Text)
 	if err != nil {
 		return nil, session.Refusef("%s: %w", file, err)
 	}

@@ -15,7 +15,7 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/internal/wordingtest"
-	"gpuscope/ops"
+	"gpuscope/ops/kind"
 	"gpuscope/session"
 	"gpuscope/trace"
 )
@@ -228,7 +228,7 @@ func TestIncompatibleKernelSourceIsRefused(t *testing.T) {
 	}
 	refused("a text that does not compile", err)
 	edited := r.edited("rms_norm")
-	name, _ := ops.EditedKernel("rms_norm", edited.Text)
+	name, _ := kind.EditedKernel("rms_norm", edited.Text)
 	r.dev.FailNth(fake.NewPipeline, 1, errors.New("Shader validation error: \n   ┌─ "+name.Name+`:46:5
    │
 46 │     squares += dot(v, v);

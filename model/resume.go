@@ -145,7 +145,7 @@ func (s *live) resume(ctx context.Context, t run.Transcript, l *session.Left) er
 	}
 	progress := func(done int) {
 		to := session.Progress{Phase: "restore the text", Done: done, Total: end}
-		s.teller.tell(func() session.Event { return session.Event{Progress: &to} })
+		s.sender.Send(func() session.Event { return session.Event{Progress: &to} })
 	}
 	at := 0
 	for _, n := range l.Kept {

@@ -39,7 +39,7 @@ type live struct {
 
 	requests chan request
 	stream   *session.Stream
-	teller   *teller
+	sender   *session.Sender
 	closing  context.Context // cancelled by Close
 	close    context.CancelFunc
 	done     chan struct{} // closed when the goroutine has ended
@@ -71,20 +71,20 @@ func start(m *Model, r *run.Runner, header *trace.Trace) *live {
 	}
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.stream = session.NewStream(s.closing.Done(), session.EventBuffer)
-	s.teller = newTeller(s.stream, r.Exec.Settled)
+	s.sender = session.NewSender(s.stream, r.Exec.Settled)
 	s.stream.Send(session.Event{Opened: header})
 	s.tell(false)
 	for _, e := range r.Exec.Edits() {
 		s.tellEdited(e.Of(r.Net.Graph))
 	}
-	s.teller.flush()
+	s.sender.Flush()
 	go s.serve()
 	return s
 }
 
 func (s *live) serve() {
 	defer close(s.done)
-	defer s.teller.end()
+	defer s.sender.End()
 	defer func() {
 		s.runner.Release()
 		s.lost = errors.Join(s.lost, s.m.Close())
@@ -152,11 +152,11 @@ func (s *live) tell(running bool) {
 		st.Begins, s.text.Told = &begins, true
 		st.Resumed, s.resumed = s.resumed, false
 	}
-	s.teller.tell(func() session.Event { return session.Event{State: &st} })
+	s.sender.Send(func() session.Event { return session.Event{State: &st} })
 }
 
 func (s *live) record(r trace.Record) {
-	s.teller.tell(func() session.Event { return session.Event{Records: []trace.Record{r}} })
+	s.sender.Send(func() session.Event { return session.Event{Records: []trace.Record{r}} })
 }
 
 // canStep returns an error if no step can follow the current one.
@@ -269,7 +269,7 @@ func (s *live) ended(ctx context.Context, phase trace.Phase, n run.Turn, out run
 	if n.Gives {
 		s.text.Ended = s.ends(n.Token)
 	}
-	s.teller.tell(func() session.Event { return s.m.stepEvent(was, phase, n, out.Top, text) })
+	s.sender.Send(func() session.Event { return s.m.stepEvent(was, phase, n, out.Top, text) })
 	r.Steps++
 	if s.text.Fault != nil {
 		s.event(n.Index, "logits", "%v", s.text.Fault)

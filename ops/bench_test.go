@@ -476,7 +476,7 @@ func byRoute(k, n, m int, route string) func(b *graph.Builder) {
 
 // newFMABench prepares the kernel that measures a device's FLOP rate. It takes about 8 ms on a large GPU.
 func newFMABench(b *testing.B, dev gpu.Device) *bench {
-	c, err := Ceilings()
+	c, err := kind.Ceilings()
 	if err != nil {
 		b.Fatal(err)
 	}

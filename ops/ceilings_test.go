@@ -13,6 +13,7 @@ import (
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/engine/gpu/gputest"
 	"gpuscope/engine/measure"
+	"gpuscope/ops/kind"
 	"gpuscope/trace"
 )
 
@@ -50,7 +51,7 @@ func play(dev *fake.Device, units uint32, flopsPerNS, cachedPerNS, copyPerNS flo
 }
 
 func ceilings(t testing.TB, dev gpu.Device, ctx context.Context, p engine.Progress) (*trace.Ceilings, error) {
-	k, err := Ceilings()
+	k, err := kind.Ceilings()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,6 @@
 package ops
 
-import (
-	"gpuscope/engine/graph"
-)
+import "gpuscope/engine/graph"
 
 // fuseBeside lets linears that read the same tensor, such as q, k and v, choose their kernels together. These
 // linears run in parallel, and their workgroups together fill the device. All of them use tiles of the same

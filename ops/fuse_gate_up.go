@@ -1,8 +1,6 @@
 package ops
 
-import (
-	"gpuscope/engine/graph"
-)
+import "gpuscope/engine/graph"
 
 // fuseGateUp replaces the linears gate and up of a gated MLP by one linear, whose weights are the rows of
 // gate followed by the rows of up. The kernels for one row and the tiled kernels also compute act(gate) * up.

@@ -1,8 +1,6 @@
 package ops
 
-import (
-	"gpuscope/engine/graph"
-)
+import "gpuscope/engine/graph"
 
 // fuseNormAttention makes attention of one token normalize the heads of q and k as it loads them. This is
 // possible because each workgroup of attention loads whole heads. The rule applies only if attention also

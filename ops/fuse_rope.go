@@ -1,8 +1,6 @@
 package ops
 
-import (
-	"gpuscope/engine/graph"
-)
+import "gpuscope/engine/graph"
 
 // fuseRope applies RoPE to q and k in one dispatch. Two parallel dispatches that read recent results need two
 // barriers, so a single dispatch is faster. The arithmetic is the same, so results are bit-identical.

@@ -1,8 +1,6 @@
 package ops
 
-import (
-	"gpuscope/engine/graph"
-)
+import "gpuscope/engine/graph"
 
 // fuseRopeAttention makes attention apply RoPE to q and k. The kernels for one token apply RoPE as they load
 // q and k, which saves one level in every layer. With several tokens RoPE still has its own dispatch.

@@ -1,8 +1,6 @@
 package ops
 
-import (
-	"gpuscope/engine/graph"
-)
+import "gpuscope/engine/graph"
 
 // fuseSpread stores one row of act(gate) * up in interleaved order for the linears that read it. Neighbouring
 // lanes of these linears then load neighbouring addresses.

@@ -17,6 +17,7 @@ import (
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/tracetest"
+	"gpuscope/tui/sources"
 	"gpuscope/tui/tuitest"
 	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Unsetenv("TMUX")
 	os.Setenv("TERM", "xterm-256color")
 	time.Local = time.UTC
-	watchEvery = 200 * time.Millisecond
+	sources.WatchEvery = 200 * time.Millisecond
 	widget.Now = func() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
 	os.Exit(m.Run())
 }

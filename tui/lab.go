@@ -1,9 +1,11 @@
 package tui
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +15,8 @@ import (
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/tui/command"
+	"gpuscope/tui/sources"
+	"gpuscope/tui/tty"
 	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
 )
@@ -91,7 +95,9 @@ func (l *lab) watch(dir string) {
 	l.on, l.tried, l.own = map[string]labStand{}, map[string]*attempt{}, map[string]string{}
 	run := l.jobs.Runner
 	run.Start(func(ctx context.Context) {
-		watchTexts(ctx, dir, l.wake, func(m changedMsg) { run.Send(m) })
+		sources.Watch(ctx, dir, l.wake, func(kernel, text string, err error) {
+			run.Send(changedMsg{kernel, text, err})
+		})
 	})
 }
 
@@ -116,15 +122,15 @@ func (l *lab) editKernel() {
 		return
 	}
 	at := labStand{under.ID, l.index.Trace.Steps[under.Step].Index}
-	dir, opts := l.dir, *l.opts
+	dir, cache := cmp.Or(l.dir, l.opts.Shaders), l.opts.Cache
 	l.jobs.Start(func(context.Context) func() {
 		var path string
 		var err error
 		if dir == "" {
-			dir, err = labFolder(&opts)
+			dir, err = sources.NewFolder(cache)
 		}
 		if err == nil {
-			path, err = writeText(dir, k.Name, fileText(k))
+			path, err = sources.Write(dir, k.Name, fileText(k))
 		}
 		return func() {
 			if l.jobs.Open--; err != nil {
@@ -372,4 +378,26 @@ func (l *lab) usedText(c session.Command) {
 		}
 	}
 	l.show(name + usedFromNext) // the log has the event
+}
+
+// editorOf returns the command that opens a file in an editor. If editor is "", the user's own editor is
+// chosen. The editor takes over the terminal.
+func editorOf(path, editor string, in io.Reader, out io.Writer) (*exec.Cmd, error) {
+	words := strings.Fields(cmp.Or(editor, os.Getenv("VISUAL"), os.Getenv("EDITOR"), "vi"))
+	if len(words) == 0 {
+		words = []string{"vi"}
+	}
+	if _, err := exec.LookPath(words[0]); err != nil {
+		return nil, fmt.Errorf("editor %s not found: set VISUAL or EDITOR; the file is %s",
+			words[0], path)
+	}
+	cmd := exec.Command(words[0], append(words[1:], path)...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(""), out, out
+	switch f := in.(type) {
+	case nil:
+		cmd.Stdin = os.Stdin
+	case tty.Input: // a wrapper for this program; the editor reads the terminal itself
+		cmd.Stdin = f.File
+	}
+	return cmd, nil
 }

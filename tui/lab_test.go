@@ -19,6 +19,7 @@ import (
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/command"
 	"gpuscope/tui/plain"
+	"gpuscope/tui/sources"
 	"gpuscope/tui/tuitest"
 )
 
@@ -205,7 +206,9 @@ func TestOnlyTextsOfFilesAreTried(t *testing.T) {
 	wake, told, ended := make(chan struct{}), make(chan changedMsg, 9), make(chan struct{})
 	go func() {
 		defer close(ended)
-		watchTexts(ctx, dir, wake, func(m changedMsg) { told <- m })
+		sources.Watch(ctx, dir, wake, func(kernel, text string, err error) {
+			told <- changedMsg{kernel, text, err}
+		})
 	}()
 	wake <- struct{}{} // the watcher has read the folder
 	put("ab")
@@ -410,20 +413,6 @@ func TestAGainHasTheDigitsOfItsTimes(t *testing.T) {
 		}
 		if got := command.TurnsText(&turns); got != is.want {
 			t.Errorf("%q, want %q", got, is.want)
-		}
-	}
-}
-
-func TestAFolderThatWasEmptiedIsMadeAgain(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	for range 2 {
-		path, err := writeText(filepath.Join(dir, "shaders"), "add", "text")
-		if text, _ := os.ReadFile(path); err != nil || string(text) != "text" {
-			t.Fatalf("%s has %q: %v", path, text, err)
-		}
-		if err := os.RemoveAll(filepath.Dir(path)); err != nil {
-			t.Fatal(err)
 		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"gpuscope/tui/command"
 	"gpuscope/tui/internal/quiet"
 	"gpuscope/tui/plain"
+	"gpuscope/tui/sources"
 	"gpuscope/tui/tty"
 	"gpuscope/tui/widget"
 )
@@ -220,7 +221,7 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 	a.runner.Cancel()
 	a.runner.End(a.last.close, leaveWithin)
 	if a.opts.Shaders == "" {
-		removeUnchanged(a.lab.dir, a.lab.own)
+		sources.RemoveUnchanged(a.lab.dir, a.lab.own)
 	}
 	signal.Stop(signals)
 	<-heard

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"gpuscope/engine/graph/internal/linediff"
 )
 
 // DumpPass makes Finish list the graph before and after the named pass in the pass's PassReport. It returns
@@ -87,34 +89,4 @@ func (g *Graph) listDispatch(i int) string {
 
 // Changes returns the diff of the listings before and after the pass. Removed lines start with "- ", and
 // added lines start with "+ ".
-func (r *PassReport) Changes() []string {
-	had, has := map[string]int{}, map[string]bool{}
-	for i, l := range r.Before {
-		had[l] = i
-	}
-	for _, l := range r.After {
-		has[l] = true
-	}
-	var lines []string
-	at := 0
-	lose := func(until string) {
-		for ; at < len(r.Before) && r.Before[at] != until; at++ {
-			if !has[r.Before[at]] {
-				lines = append(lines, "- "+r.Before[at])
-			}
-		}
-	}
-	for _, l := range r.After {
-		if i, ok := had[l]; ok && i >= at {
-			lose(l)
-			at++
-		} else if !ok {
-			for ; at < len(r.Before) && !has[r.Before[at]]; at++ {
-				lines = append(lines, "- "+r.Before[at])
-			}
-			lines = append(lines, "+ "+l)
-		}
-	}
-	lose("")
-	return lines
-}
+func (r *PassReport) Changes() []string { return linediff.Of(r.Before, r.After) }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"slices"
 
+	"gpuscope/engine/graph/internal/liveshapes"
 	"gpuscope/trace"
 )
 
@@ -68,8 +69,8 @@ type Tracer struct {
 	inForce  []trace.PlanID     // by dispatch: the current plan, or -1 if the dispatch is not in use
 	ran      []trace.DispatchID // dispatches in use
 	grids    []*trace.Grid      // by dispatch: grid of the last new plan
-	now      liveShapes         // shapes after the last logged change; initially the largest shapes
-	recorded liveShapes         // shapes of the last recorded step; initially the current shapes
+	now      liveshapes.Shapes  // shapes after the last logged change; initially the largest shapes
+	recorded liveshapes.Shapes  // shapes of the last recorded step; initially the current shapes
 	ints     []int64            // by value: SymInts
 	inputs   inputState
 	levels   []trace.DispatchID
@@ -90,12 +91,12 @@ func NewTracer(l *Live, edited map[*Kernel]string) *Tracer {
 	r := &Tracer{
 		g: g, options: LiveOptions{Order: l.order, Static: l.static, MaxPasses: l.maxPasses},
 		inForce: make([]trace.PlanID, len(g.Dispatches)), grids: make([]*trace.Grid, len(g.Dispatches)),
-		now: newLiveShapes(nv), recorded: newLiveShapes(nv), ints: slices.Clone(l.now.ints),
+		now: liveshapes.New(nv), recorded: liveshapes.New(nv), ints: slices.Clone(l.now.ints),
 		isNew: make([]bool, nv), edited: edited,
 	}
 	for v := range g.Values {
-		r.now.set(ValueID(v), g.Values[v].MaxDims, false)
-		r.recorded.set(ValueID(v), l.now.dims[v], g.absent(&l.now, ValueID(v)))
+		r.now.Set(v, g.Values[v].MaxDims, false)
+		r.recorded.Set(v, l.now.dims[v], g.absent(&l.now, ValueID(v)))
 	}
 	r.inputs.take(l)
 	var params []byte
@@ -326,7 +327,7 @@ func (l *ResizeLog) time(ns int64) trace.Time {
 func (r *Tracer) changedInts(l *ResizeLog) int {
 	n := len(l.ints)
 	for i := range l.changes {
-		n += max(1, len(r.now.dims[l.changes[i].value]))
+		n += max(1, len(r.now.Dims[l.changes[i].value]))
 	}
 	return n
 }
@@ -337,7 +338,7 @@ func (r *Tracer) isLive(c *loggedChange, to []int) bool {
 	if r.g.Values[c.value].Kind == SymInt {
 		return r.ints[c.value] == int64(to[0])
 	}
-	return r.now.is(c.value, to, c.absent)
+	return r.now.Is(int(c.value), to, c.absent)
 }
 
 // change applies a change to the live shapes.
@@ -346,7 +347,7 @@ func (r *Tracer) change(c *loggedChange, to []int) {
 		r.ints[c.value] = int64(to[0])
 		return
 	}
-	r.now.set(c.value, to, c.absent)
+	r.now.Set(int(c.value), to, c.absent)
 }
 
 // shape returns the live shape of a value in trace format, and nil if the value is not computed. The result
@@ -356,10 +357,10 @@ func (r *Tracer) shape(v ValueID, list *[]int) []int {
 	switch {
 	case r.g.Values[v].Kind == SymInt:
 		*list = append(*list, int(r.ints[v]))
-	case r.now.absent[v]:
+	case r.now.Absent[v]:
 		return nil
 	default:
-		*list = append(*list, r.now.dims[v]...)
+		*list = append(*list, r.now.Dims[v]...)
 	}
 	return slices.Clip((*list)[at:])
 }
@@ -372,7 +373,7 @@ func (r *Tracer) changedDims(l *ResizeLog, inputs *inputState, all bool) []trace
 	mark := func(v ValueID) {
 		if !r.isNew[v] && g.Values[v].Kind == Tensor {
 			r.isNew[v] = true
-			n, size = n+1, size+len(r.now.dims[v])
+			n, size = n+1, size+len(r.now.Dims[v])
 		}
 	}
 	for _, c := range l.changes {
@@ -381,7 +382,7 @@ func (r *Tracer) changedDims(l *ResizeLog, inputs *inputState, all bool) []trace
 	if all { // add the values that the first resize did not change
 		for i := range g.Values {
 			if v := ValueID(i); !r.isNew[v] && g.Values[v].Role != Constant && g.Values[v].Role != Fused {
-				r.now.set(v, r.recorded.dims[v], r.recorded.absent[v])
+				r.now.Set(int(v), r.recorded.Dims[v], r.recorded.Absent[v])
 				mark(v)
 			}
 		}
@@ -392,8 +393,8 @@ func (r *Tracer) changedDims(l *ResizeLog, inputs *inputState, all bool) []trace
 			r.ints[v], ints = ints[0], ints[1:]
 			continue
 		}
-		rank := len(r.now.dims[v])
-		if r.now.set(v, dims[:rank], false); !r.now.sameAs(&r.recorded, v) {
+		rank := len(r.now.Dims[v])
+		if r.now.Set(int(v), dims[:rank], false); !r.now.SameAs(&r.recorded, int(v)) {
 			mark(v)
 		}
 		dims = dims[rank:]
@@ -408,9 +409,9 @@ func (r *Tracer) changedDims(l *ResizeLog, inputs *inputState, all bool) []trace
 			continue
 		}
 		r.isNew[v] = false
-		if all || !r.now.sameAs(&r.recorded, v) {
+		if all || !r.now.SameAs(&r.recorded, int(v)) {
 			list = append(list, trace.LiveDims{Value: v, Dims: r.shape(v, &flat)})
-			r.recorded.set(v, r.now.dims[v], r.now.absent[v])
+			r.recorded.Set(int(v), r.now.Dims[v], r.now.Absent[v])
 		}
 	}
 	return part(list, new(int), len(list))

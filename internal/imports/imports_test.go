@@ -289,3 +289,31 @@ func goTool(t *testing.T, env string, args ...string) []byte {
 	}
 	return out
 }
+
+// largest is the maximum number of lines of a package without its tests. A package that grows beyond it is
+// split by subject.
+const largest = 5000
+
+func TestPackagesStaySmall(t *testing.T) {
+	lines := map[string]int{}
+	root := filepath.Join("..", "..")
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		lines[filepath.Dir(path)] += bytes.Count(text, []byte("\n"))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(lines) < 50 {
+		t.Errorf("only %d packages were found", len(lines))
+	}
+	for dir, n := range lines {
+		if n > largest {
+			t.Errorf("%s has %d lines without tests, want at most %d: split it", dir, n, largest)
+		}
+	}
+}

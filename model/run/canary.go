@@ -5,7 +5,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
-	"gpuscope/ops"
+	"gpuscope/ops/kind"
 	"gpuscope/trace"
 )
 
@@ -19,7 +19,7 @@ func (r *Runner) UseClockProbe() error {
 	if r.Dev.Info().Type == gpu.CPU || !r.Timed() {
 		return nil
 	}
-	k, err := ops.Ceilings()
+	k, err := kind.Ceilings()
 	if err != nil {
 		return err
 	}

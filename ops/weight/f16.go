@@ -1,8 +1,6 @@
 package weight
 
-import (
-	"gpuscope/engine/graph"
-)
+import "gpuscope/engine/graph"
 
 // F16 stores each weight as an f16. This is ggml's F16. The number of columns must be a multiple of 8.
 var F16 = Format{

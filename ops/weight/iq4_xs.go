@@ -1,8 +1,6 @@
 package weight
 
-import (
-	"gpuscope/engine/graph"
-)
+import "gpuscope/engine/graph"
 
 // IQ4_XS is ggml's IQ4_XS: level[q] * (scale - 32) * super, with the levels of IQ4_NL. A 6-bit scale covers
 // 32 columns, and the f16 super-block scale (super) covers the 256 columns of a block.

@@ -1,8 +1,6 @@
 package weight
 
-import (
-	"gpuscope/engine/graph"
-)
+import "gpuscope/engine/graph"
 
 // Q2_K is ggml's Q2_K: q * scale * super - zero * superZero with 2-bit q. A scale and a zero point of four
 // bits each cover 16 columns. The f16 super-block scales, super and superZero, cover the 256 columns of a

@@ -1,8 +1,6 @@
 package weight
 
-import (
-	"gpuscope/engine/graph"
-)
+import "gpuscope/engine/graph"
 
 // Q4_1 is ggml's Q4_1: q * scale + zero with 4-bit q. A block has 32 columns: the f16 scale and the f16 zero
 // point, then the nibbles in the order of Q4_0. On the device a word has 8 columns, with column k in the four

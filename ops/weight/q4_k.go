@@ -1,8 +1,6 @@
 package weight
 
-import (
-	"gpuscope/engine/graph"
-)
+import "gpuscope/engine/graph"
 
 // Q4_K is ggml's Q4_K: q * scale * super - zero * superZero with 4-bit q. A scale and a zero point of 6 bits
 // each cover 32 columns. The f16 super-block scales, super and superZero, cover the 256 columns of a block.

@@ -1,8 +1,6 @@
 package weight
 
-import (
-	"gpuscope/engine/graph"
-)
+import "gpuscope/engine/graph"
 
 // Q6_K is ggml's Q6_K: (q - 32) * scale * super with 6-bit q. The scale, a signed byte, covers 16 columns.
 // The f16 super-block scale (super) covers the 256 columns of a block. A block has the low four bits of its

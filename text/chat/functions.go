@@ -1,10 +1,10 @@
 package chat
 
 import (
+	"time"
+
 	"gpuscope/text/chat/internal/raise"
 )
-
-import "time"
 
 // globals returns the variables that every template has besides those of its context.
 func globals(now time.Time) map[string]any {

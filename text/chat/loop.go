@@ -1,8 +1,6 @@
 package chat
 
-import (
-	"gpuscope/text/chat/internal/raise"
-)
+import "gpuscope/text/chat/internal/raise"
 
 // loop is a parsed for tag.
 type loop struct {

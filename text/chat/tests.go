@@ -1,10 +1,10 @@
 package chat
 
 import (
+	"strings"
+
 	"gpuscope/text/chat/internal/pytext"
 )
-
-import "strings"
 
 // tests holds the Jinja tests by name.
 var tests map[string]builtin

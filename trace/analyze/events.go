@@ -1,8 +1,6 @@
 package analyze
 
-import (
-	"gpuscope/trace"
-)
+import "gpuscope/trace"
 
 // Event is something notable that happened at a step. Events are recorded in the trace, or computed from
 // its steps.

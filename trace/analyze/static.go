@@ -1,8 +1,6 @@
 package analyze
 
-import (
-	"slices"
-)
+import "slices"
 
 // StaticMark is the first word of the title of a view that shows a run with static grids.
 const StaticMark = "STATIC"

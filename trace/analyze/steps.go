@@ -1,8 +1,6 @@
 package analyze
 
-import (
-	"gpuscope/trace"
-)
+import "gpuscope/trace"
 
 // CompileTime returns how long the pipelines of a step took to compile. The time is not measured if the
 // step compiled no pipeline.

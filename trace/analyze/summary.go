@@ -1,8 +1,6 @@
 package analyze
 
-import (
-	"gpuscope/trace"
-)
+import "gpuscope/trace"
 
 // StepSummary holds the times of a step: its wall time, and how this time divides between the CPU and the
 // GPU. A time that was not measured is marked as such.

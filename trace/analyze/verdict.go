@@ -1,8 +1,6 @@
 package analyze
 
-import (
-	"gpuscope/trace"
-)
+import "gpuscope/trace"
 
 // fewSamples reports whether there are too few untimed runs to tell what bounds a step. For a cold step,
 // fewSamples counts the warm repeats of the step if there are any.

@@ -1,8 +1,6 @@
 package report
 
-import (
-	"slices"
-)
+import "slices"
 
 // JointLine describes the joint cost of a row and the rows that run at the same time as it. It returns ""
 // if this cost is not known.

@@ -1,8 +1,6 @@
 package table
 
-import (
-	"testing"
-)
+import "testing"
 
 func TestNoDecimalsBelowTheQuantum(t *testing.T) {
 	for quantum, want := range map[float64]int{

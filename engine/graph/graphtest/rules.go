@@ -1,10 +1,10 @@
 package graphtest
 
 import (
+	"slices"
+
 	"gpuscope/engine/graph"
 )
-
-import "slices"
 
 // addOneKernel fuses the unary kernel into the binary kernel.
 var addOneKernel = TestKernel("addone", "rrw", 1, "if (i < params.p0) { z[i] = x[i] + y[i] + 1u; }")

@@ -1,8 +1,6 @@
 package why
 
-import (
-	"slices"
-)
+import "slices"
 
 // Groups reports whether a chain that explains the grid has several operators.
 func (w *Why) Groups() bool {

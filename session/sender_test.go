@@ -1,36 +1,34 @@
-package model
+package session
 
 import (
 	"slices"
 	"testing"
 	"testing/synctest"
-
-	"gpuscope/session"
 )
 
 // Events of a step wait until the step's times are known, and are then sent in one batch, in order. Sending
 // the batch does not wait for a slow reader.
 func TestEventsThatWereHeldGoAsOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		stream, settled := session.NewStream(make(chan struct{}), 0), false
-		told := newTeller(stream, func() bool { return settled })
-		tell := func(n int) {
-			told.tell(func() session.Event { return session.Event{Progress: &session.Progress{Done: n}} })
+		stream, settled := NewStream(make(chan struct{}), 0), false
+		sender := NewSender(stream, func() bool { return settled })
+		send := func(n int) {
+			sender.Send(func() Event { return Event{Progress: &Progress{Done: n}} })
 		}
 		const held = 5 * maxLag
 		for i := range held {
-			tell(i)
+			send(i)
 		}
 		synctest.Wait()
-		if len(told.todo) > 0 {
+		if len(sender.todo) > 0 {
 			t.Error("events were sent before their steps settled")
 		}
 		settled = true
 		done := false
 		go func() {
-			tell(held)
+			send(held)
 			done = true
-			told.end()
+			sender.End()
 		}()
 		if synctest.Wait(); !done {
 			t.Error("the step that settled the events waits for the reader")

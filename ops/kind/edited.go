@@ -1,11 +1,10 @@
-package ops
+package kind
 
 import (
 	"crypto/sha256"
 	"encoding/hex"
 
 	"gpuscope/engine/graph"
-	"gpuscope/ops/kind"
 	"gpuscope/shaders"
 )
 
@@ -18,5 +17,5 @@ func EditedKernel(of, wgsl string) (*graph.Kernel, error) {
 		return nil, err
 	}
 	sum := sha256.Sum256([]byte(wgsl))
-	return kind.FromSource(of+"+"+hex.EncodeToString(sum[:4]), k)
+	return FromSource(of+"+"+hex.EncodeToString(sum[:4]), k)
 }

@@ -1,8 +1,7 @@
-package ops
+package kind
 
 import (
 	"gpuscope/engine/graph"
-	"gpuscope/ops/kind"
 	"gpuscope/shaders"
 )
 
@@ -26,7 +25,7 @@ func Ceilings() (*graph.CeilingKernels, error) {
 		if err != nil {
 			return nil, err
 		}
-		if *t.of, err = kind.FromSource(t.template, expanded); err != nil {
+		if *t.of, err = FromSource(t.template, expanded); err != nil {
 			return nil, err
 		}
 	}

@@ -1,29 +1,25 @@
-package tui
+// Package sources keeps the kernel sources that a user edits in a folder: it writes them, removes those that
+// were not edited, and watches the files for changes.
+package sources
 
 import (
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"gpuscope/session"
-	"gpuscope/tui/tty"
 )
 
-// labFolder returns the folder for kernel sources: the --shaders folder if one was given, else a new
-// folder in the cache.
-func labFolder(o *Options) (dir string, err error) {
-	if o.Shaders != "" {
-		return o.Shaders, nil
-	}
-	base := filepath.Join(cmp.Or(o.Cache, filepath.Join(os.TempDir(), "gpuscope")), "shaders")
+// NewFolder creates a folder for kernel sources in the cache folder, or in the folder for temporary files if
+// cache is "". It returns the path of the new folder.
+func NewFolder(cache string) (dir string, err error) {
+	base := filepath.Join(cmp.Or(cache, filepath.Join(os.TempDir(), "gpuscope")), "shaders")
 	if err = os.MkdirAll(base, 0o700); err == nil {
 		dir, err = os.MkdirTemp(base, "")
 	}
@@ -33,10 +29,10 @@ func labFolder(o *Options) (dir string, err error) {
 	return dir, err
 }
 
-// writeText writes the source of a kernel to its file in dir and returns the path. It keeps an existing
+// Write writes the source of a kernel to its file in dir and returns the path. It keeps an existing
 // file, because the user may have edited it. It creates the folder again if someone has emptied the cache
 // in the meantime.
-func writeText(dir, kernel, text string) (path string, err error) {
+func Write(dir, kernel, text string) (path string, err error) {
 	path = filepath.Join(dir, kernel+session.KernelSuffix)
 	if _, err := os.Stat(path); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return path, err
@@ -47,9 +43,9 @@ func writeText(dir, kernel, text string) (path string, err error) {
 	return path, os.WriteFile(path, []byte(text), 0o600)
 }
 
-// removeUnchanged removes the files that still hold the source they were created with, and then the folder if
+// RemoveUnchanged removes the files that still hold the source they were created with, and then the folder if
 // it is empty. made maps the path of each file to the source that the file was created with.
-func removeUnchanged(dir string, made map[string]string) {
+func RemoveUnchanged(dir string, made map[string]string) {
 	for path, text := range made {
 		if now, err := os.ReadFile(path); err == nil && string(now) == text {
 			_ = os.Remove(path) // on an error the file stays, as an edited file does
@@ -58,30 +54,8 @@ func removeUnchanged(dir string, made map[string]string) {
 	_ = os.Remove(dir)
 }
 
-// editorOf returns the command that opens a file in an editor. If editor is "", the user's own editor is
-// chosen. The editor takes over the terminal.
-func editorOf(path, editor string, in io.Reader, out io.Writer) (*exec.Cmd, error) {
-	words := strings.Fields(cmp.Or(editor, os.Getenv("VISUAL"), os.Getenv("EDITOR"), "vi"))
-	if len(words) == 0 {
-		words = []string{"vi"}
-	}
-	if _, err := exec.LookPath(words[0]); err != nil {
-		return nil, fmt.Errorf("editor %s not found: set VISUAL or EDITOR; the file is %s",
-			words[0], path)
-	}
-	cmd := exec.Command(words[0], append(words[1:], path)...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(""), out, out
-	switch f := in.(type) {
-	case nil:
-		cmd.Stdin = os.Stdin
-	case tty.Input: // a wrapper for this program; the editor reads the terminal itself
-		cmd.Stdin = f.File
-	}
-	return cmd, nil
-}
-
-// watchEvery is the interval at which the files are checked for changes. Tests use a shorter one.
-var watchEvery = 500 * time.Millisecond
+// WatchEvery is the interval at which the files are checked for changes. Tests use a shorter one.
+var WatchEvery = 500 * time.Millisecond
 
 // stamp identifies a version of a file by its modification time and size.
 type stamp struct {
@@ -89,11 +63,13 @@ type stamp struct {
 	size int64
 }
 
-// watchTexts checks the kernel sources of a folder until ctx ends: twice a second, and whenever wake receives
-// a value. It calls tell for each source that has changed since watchTexts started.
-func watchTexts(ctx context.Context, dir string, wake <-chan struct{}, tell func(changedMsg)) {
+// Watch checks the kernel sources of a folder until ctx ends: twice a second, and whenever wake receives a
+// value. It calls tell for each source that has changed since Watch started, with the error of reading it.
+func Watch(
+	ctx context.Context, dir string, wake <-chan struct{}, tell func(kernel, text string, err error),
+) {
 	seen := stamps(dir)
-	tick := time.NewTicker(watchEvery)
+	tick := time.NewTicker(WatchEvery)
 	defer tick.Stop()
 	for {
 		select {
@@ -112,7 +88,7 @@ func watchTexts(ctx context.Context, dir string, wake <-chan struct{}, tell func
 				now[kernel] = seen[kernel]
 				continue
 			}
-			tell(changedMsg{kernel, text, err})
+			tell(kernel, text, err)
 		}
 		seen = now
 	}

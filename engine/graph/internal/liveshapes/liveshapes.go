@@ -1,0 +1,31 @@
+// Package liveshapes stores the live shapes of the tensors of a graph.
+package liveshapes
+
+import "slices"
+
+// Shapes holds the live shapes of tensors by value id, as a trace records them. A tensor is absent if the
+// step does not compute it.
+type Shapes struct {
+	Dims   [][]int
+	Absent []bool
+}
+
+// New returns empty shapes for a number of values.
+func New(values int) Shapes {
+	return Shapes{make([][]int, values), make([]bool, values)}
+}
+
+// Set sets the shape of a tensor. For an absent tensor only the rank of dims matters.
+func (s *Shapes) Set(v int, dims []int, absent bool) {
+	if s.Absent[v] = absent; !absent || s.Dims[v] == nil {
+		s.Dims[v] = append(s.Dims[v][:0], dims...)
+	}
+}
+
+// Is reports whether a tensor has the given shape, or is absent as given.
+func (s *Shapes) Is(v int, dims []int, absent bool) bool {
+	return s.Absent[v] == absent && (absent || slices.Equal(s.Dims[v], dims))
+}
+
+// SameAs reports whether a tensor has the same shape in s and t.
+func (s *Shapes) SameAs(t *Shapes, v int) bool { return s.Is(v, t.Dims[v], t.Absent[v]) }
