@@ -189,7 +189,7 @@ var commands = []command{
 	},
 	{
 		session.Lab,
-		"Compile an edited source of a kernel, and compare it with the original in a step of the text: run both alternately for n rounds. 0 means up to 30 rounds within 3 s.",
+		"Compile an edited source of a kernel and compare it with the original: run a step with each of them alternately, for n rounds. 0 means up to 30 rounds within 3 s.",
 		[]field{count, ofStep, edit},
 		(*live).beginLab,
 	},

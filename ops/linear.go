@@ -94,7 +94,7 @@ type linear struct {
 	// the sum for other readers (fusion rule norm_sum). If makes is set, before is the norm of this sum.
 	makes *rmsNorm
 	made  *spreadRow // interleaved row stored instead of the sum (fusion rule spread_sum), or nil
-	// next is a norm of y whose element-wise part the kernel for one row computes, or nil.
+	// next is the norm of y, or nil. The kernel for one row computes its element-wise part.
 	next *rmsNorm
 	Last bool // y has only the last row
 

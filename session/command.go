@@ -77,7 +77,7 @@ type Left struct {
 	Prompt []int  `json:"prompt,omitempty"` // token IDs
 	Kept   []int  `json:"kept,omitempty"`   // token counts of steps kept from earlier texts
 	Turns  []Turn `json:"turns,omitempty"`  // steps of the current text
-	// Talk is the field Talk of Text: the exchanges of a conversation without the latest answer.
+	// Talk is the conversation up to the latest prompt, as in Text.Talk. The latest answer is not included.
 	Talk   []Exchange   `json:"talk,omitempty"`
 	Timing trace.Timing `json:"timing,omitempty"`
 	Chunk  int          `json:"chunk,omitempty"`

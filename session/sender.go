@@ -14,8 +14,8 @@ type Sender struct {
 // maxLag is the number of batches of events that may be queued before the steps wait for the Sender.
 const maxLag = 4
 
-// NewSender returns the sender of a session's events to a stream. settled reports whether the GPU times of all
-// ended steps are known. Only the goroutine that calls the methods of the Sender calls settled.
+// NewSender returns the sender of a session's events to a stream. settled reports whether the GPU times of
+// all ended steps are known. Only the goroutine that calls the methods of the Sender calls settled.
 func NewSender(stream *Stream, settled func() bool) *Sender {
 	t := &Sender{
 		stream: stream, settled: settled, todo: make(chan func(), maxLag), done: make(chan struct{}),

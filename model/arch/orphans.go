@@ -92,7 +92,7 @@ func (c *Checkpoint) OrphanWarnings() (warnings []string) {
 	return warnings
 }
 
-// refuse returns an error if the model would be wrong without an unused tensor.
+// refuse returns an error for an unused tensor that the model needs for correct results.
 func (c *Checkpoint) refuse(t *Tensor) error {
 	o := orphanOf(t.Name)
 	if o != nil && o.fate != refused {
