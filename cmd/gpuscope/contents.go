@@ -170,72 +170,44 @@ const notSupported = "not supported by this version: "
 const longestName = 120
 
 func (c *contents) metadataTable() *table.Table {
-	at := table.By(c.Metadata)
+	of := table.ColumnsOf(c.Metadata)
 	return table.New("metadata", []table.Column{
-		{
-			Name: "key", Title: "key", Width: 80,
-			Of: at(func(m *metadata) table.Cell { return table.Text(printable.Short(m.Key, longestName)) }),
-		},
-		{
-			Name: "type", Title: "type", Width: 80,
-			Of: at(func(m *metadata) table.Cell { return table.Text(m.Type) }),
-		},
-		{
-			Name: "value", Title: "value", Width: 80, Doc: "value; long values are shortened",
-			Of: at(func(m *metadata) table.Cell { return table.Text(m.Value) }),
-		},
+		of.Text(80, "key", "key", "",
+			func(m *metadata) string { return printable.Short(m.Key, longestName) }),
+		of.Text(80, "type", "type", "", func(m *metadata) string { return m.Type }),
+		of.Text(80, "value", "value", "value; long values are shortened",
+			func(m *metadata) string { return m.Value }),
 	}, table.Flat(len(c.Metadata), func(i int) string { return c.Metadata[i].Key }))
 }
 
 func (c *contents) endTable() *table.Table {
-	at := table.By(c.Ends)
+	of := table.ColumnsOf(c.Ends)
 	t := table.New("ends", []table.Column{
-		{
-			Name: "id", Title: "id", Is: table.Exact, Right: true, Width: 80, Doc: "token id",
-			Of: at(func(e *ending) table.Cell { return table.Count(e.ID) }),
-		},
-		{
-			Name: "token", Title: "token", Width: 80, Doc: "token as written in the vocabulary",
-			Of: at(func(e *ending) table.Cell { return table.Text(printable.Short(e.Text, longestName)) }),
-		},
-		{
-			Name: "from", Title: "source", Width: 80, Doc: "metadata key or file that names the end token",
-			Of: at(func(e *ending) table.Cell { return table.Text(e.From) }),
-		},
+		of.Int(80, "id", "id", "", "token id", func(e *ending) int64 { return int64(e.ID) }),
+		of.Text(80, "token", "token", "token as written in the vocabulary",
+			func(e *ending) string { return printable.Short(e.Text, longestName) }),
+		of.Text(80, "from", "source", "metadata key or file that names the end token",
+			func(e *ending) string { return e.From }),
 	}, table.Flat(len(c.Ends), func(i int) string { return strconv.Itoa(c.Ends[i].ID) }))
 	t.Title = append(t.Title, table.Title(table.Say(0, "%s a text", table.Plural(len(c.Ends), "token")+" can end")))
 	return t
 }
 
 func (c *contents) tensorTable() *table.Table {
-	at := table.By(c.Tensors)
+	of := table.ColumnsOf(c.Tensors)
 	return table.New("tensors", []table.Column{
-		{
-			Name: "tensor", Title: "tensor", Width: 80,
-			Of: at(func(t *tensorEntry) table.Cell {
-				return table.Text(printable.Short(t.Name, longestName))
-			}),
-		},
-		{
-			Name: "type", Title: "type", Width: 80,
-			Of: at(func(t *tensorEntry) table.Cell { return table.Text(t.Type) }),
-		},
-		{
-			Name: "dims", Title: "dims", Width: 80, Doc: "dims in row-major order: a matrix is rows × cols",
-			Of: at(func(t *tensorEntry) table.Cell { return table.Text(table.Shape(t.Dims)) }),
-		},
-		{
-			Name: "bytes", Title: "bytes", Unit: "B", Is: table.Exact, Right: true, Width: 80,
-			Of: at(func(t *tensorEntry) table.Cell { return table.Count(t.Bytes) }),
-		},
-		{
-			Name: "not_yet", Title: "", Width: 80, Doc: "note if no operator supports the type of the tensor",
-			Of: at(func(t *tensorEntry) table.Cell {
+		of.Text(80, "tensor", "tensor", "",
+			func(t *tensorEntry) string { return printable.Short(t.Name, longestName) }),
+		of.Text(80, "type", "type", "", func(t *tensorEntry) string { return t.Type }),
+		of.Text(80, "dims", "dims", "dims in row-major order: a matrix is rows × cols",
+			func(t *tensorEntry) string { return table.Shape(t.Dims) }),
+		of.Int(80, "bytes", "bytes", "B", "", func(t *tensorEntry) int64 { return t.Bytes }),
+		of.Words(80, "not_yet", "", "note if no operator supports the type of the tensor",
+			func(t *tensorEntry) table.Cell {
 				if t.NotYet {
 					return table.Text("cannot be planned: type not supported yet")
 				}
 				return table.Cell{}
 			}),
-		},
 	}, table.Flat(len(c.Tensors), func(i int) string { return c.Tensors[i].Name }))
 }

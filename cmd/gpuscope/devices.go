@@ -125,13 +125,14 @@ var typeWords = map[gpu.AdapterType]string{
 // table returns a table with a row for each adapter and child rows for its properties.
 func (d *deviceList) table() *table.Table {
 	var rows []table.Row
-	var names, words []string
+	type cells struct{ name, is string }
+	var list []cells
 	add := func(key string, parent int, name, is string) int {
 		row := table.Row{Key: key, Parent: parent, Open: true}
 		if parent >= 0 {
 			row.Depth = 1
 		}
-		rows, names, words = append(rows, row), append(names, name), append(words, is)
+		rows, list = append(rows, row), append(list, cells{name, is})
 		return len(rows) - 1
 	}
 	for _, e := range d.Devices {
@@ -166,12 +167,10 @@ func (d *deviceList) table() *table.Table {
 			add(fmt.Sprintf("%s/ceilings/%d", key, i), device, name, line)
 		}
 	}
+	of := table.ColumnsOf(list)
 	t := table.New("devices", []table.Column{
-		{
-			Name: "device", Title: "device", Width: 80, Tree: true,
-			Of: func(row int) table.Cell { return table.Text(names[row]) },
-		},
-		{Name: "is", Title: "", Width: 80, Of: func(row int) table.Cell { return table.Text(words[row]) }},
+		of.Text(80, "device", "device", "", func(c *cells) string { return c.name }).AsTree(),
+		of.Text(80, "is", "", "", func(c *cells) string { return c.is }),
 	}, rows)
 	t.Notes = []string{fmt.Sprintf("chosen: %d, %s", d.Chosen, d.Reason)}
 	return t

@@ -14,24 +14,13 @@ import (
 
 // passTable lists the passes that planned a graph: what each pass changed and how long it took.
 func passTable(passes []graph.PassReport) *table.Table {
-	at := table.By(passes)
+	of := table.ColumnsOf(passes)
 	return table.New("passes", []table.Column{
-		{
-			Name: "pass", Title: "pass", Width: 80,
-			Of: at(func(p *graph.PassReport) table.Cell { return table.Text(p.Name) }),
-		},
-		{
-			Name: "ms", Title: "ms", Unit: "ms", Is: table.Measured, Right: true, Width: 80,
-			Of: at(func(p *graph.PassReport) table.Cell { return table.Number(p.Took.Seconds()*1e3, 3) }),
-		},
-		{
-			Name: "changed", Title: "changed", Width: 80,
-			Of: at(func(p *graph.PassReport) table.Cell { return table.Text(changes(p)) }),
-		},
-		{
-			Name: "doc", Title: "purpose", Width: 80,
-			Of: at(func(p *graph.PassReport) table.Cell { return table.Text(p.Doc) }),
-		},
+		of.Text(80, "pass", "pass", "", func(p *graph.PassReport) string { return p.Name }),
+		of.Cell(80, table.Measured, "ms", "ms", "ms", "",
+			func(p *graph.PassReport) table.Cell { return table.Number(p.Took.Seconds()*1e3, 3) }),
+		of.Text(80, "changed", "changed", "", changes),
+		of.Text(80, "doc", "purpose", "", func(p *graph.PassReport) string { return p.Doc }),
 	}, table.Flat(len(passes), func(i int) string { return passes[i].Name }))
 }
 

@@ -237,29 +237,15 @@ func (t *tokenize) ids(text string) (ids []int, err error) {
 
 // table returns a table of the IDs of a text with their meanings.
 func (t *tokenize) table(ids []int) *table.Table {
-	at := table.By(ids)
+	of, at := table.ColumnsOf(ids), table.ColumnsAt(func(row int) *int { return &row })
 	return table.New("tokens", []table.Column{
-		{
-			Name: "n", Title: "#", Is: table.Exact, Right: true, Width: 80, Doc: "position of the token in the text",
-			Of: func(row int) table.Cell { return table.Count(row) },
-		},
-		{
-			Name: "id", Title: "id", Is: table.Exact, Right: true, Width: 80,
-			Of: at(func(id *int) table.Cell { return table.Count(*id) }),
-		},
-		{
-			Name: "token", Title: "token", Width: 80, Doc: "token as written in the vocabulary",
-			Of: at(func(id *int) table.Cell { return table.Text(t.tokens.Token(*id)) }),
-		},
-		{
-			Name: "text", Title: "text", Width: 80, Doc: "text of the token, as a JSON string",
-			Of: at(func(id *int) table.Cell {
-				return table.Text(string(quoteBytes(string(t.tokens.Bytes(*id)))))
-			}),
-		},
-		{
-			Name: "kind", Title: "kind", Width: 80,
-			Of: at(func(id *int) table.Cell { return table.Text(t.tokens.Kind(*id).String()) }),
-		},
+		at.Int(80, "n", "#", "", "position of the token in the text",
+			func(row *int) int64 { return int64(*row) }),
+		of.Int(80, "id", "id", "", "", func(id *int) int64 { return int64(*id) }),
+		of.Text(80, "token", "token", "token as written in the vocabulary",
+			func(id *int) string { return t.tokens.Token(*id) }),
+		of.Text(80, "text", "text", "text of the token, as a JSON string",
+			func(id *int) string { return string(quoteBytes(string(t.tokens.Bytes(*id)))) }),
+		of.Text(80, "kind", "kind", "", func(id *int) string { return t.tokens.Kind(*id).String() }),
 	}, table.Flat(len(ids), strconv.Itoa))
 }

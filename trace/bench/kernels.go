@@ -193,83 +193,72 @@ func (r *Result) limit(k *Kernel) (of string, share float64) {
 // names joins the distinct names of operators for display.
 func names(ops []string) string { return strings.Join(ops, ", ") }
 
+// chosen returns for each kernel whether the plan chooses its route and whether its route is the fastest.
+func (r *Result) chosen() []string {
+	list, best := make([]string, len(r.Kernels)), r.fastest()
+	for i := range r.Kernels {
+		k := &r.Kernels[i]
+		if k.Route == "" {
+			continue
+		}
+		var words []string
+		if k.Planned {
+			words = append(words, "plan")
+		}
+		others := func(l Kernel) bool { return l.Route != k.Route && !k.fasterThan(&l) }
+		switch {
+		case !slices.ContainsFunc(r.shapeOf(i), others):
+			words = append(words, "fastest")
+		case best[i]:
+			words = append(words, "=")
+		}
+		list[i] = strings.Join(words, ", ")
+	}
+	return list
+}
+
 // kernelTable returns a table with a row for each route at each shape.
 func (r *Result) kernelTable() *table.Table {
-	at, best := table.By(r.Kernels), r.fastest()
-	count := func(name, title, doc string, of func(*Kernel) int) table.Column {
-		return table.Column{
-			Name: name, Title: title, Unit: name, Is: table.Exact, Right: true, Doc: doc,
-			Of: at(func(k *Kernel) table.Cell {
-				if n := of(k); n > 0 || name == "position" {
+	of := table.ColumnsOf(r.Kernels)
+	count := func(name, title, doc string, number func(*Kernel) int) table.Column {
+		return of.Cell(0, table.Exact, name, title, name, doc,
+			func(k *Kernel) table.Cell {
+				if n := number(k); n > 0 || name == "position" {
 					return table.Count(n)
 				}
 				return table.Cell{}
-			}),
-		}
+			})
 	}
-	us := func(name, title, doc string, of func(*Kernel) int64) table.Column {
-		return table.Column{
-			Name: name, Title: title, Unit: "us", Is: table.Measured, Right: true, Doc: doc,
-			Of: at(func(k *Kernel) table.Cell { return table.Microseconds(float64(of(k))/1e3, 2) }),
-		}
+	us := func(name, title, doc string, ns func(*Kernel) int64) table.Column {
+		return of.Cell(0, table.Measured, name, title, "us", doc,
+			func(k *Kernel) table.Cell { return table.Microseconds(float64(ns(k))/1e3, 2) })
 	}
-	rate := func(name, title, doc string, of func(*Kernel) int64, scale float64) table.Column {
-		return table.Column{
-			Name: name, Title: title, Unit: strings.TrimPrefix(title, "~"), Is: table.Modelled, Right: true,
-			Doc: doc,
-			Of: at(func(k *Kernel) table.Cell {
-				if of(k) == 0 || k.NS == 0 {
+	rate := func(name, title, doc string, amount func(*Kernel) int64, scale float64) table.Column {
+		return of.Cell(0, table.Modelled, name, title, strings.TrimPrefix(title, "~"), doc,
+			func(k *Kernel) table.Cell {
+				if amount(k) == 0 || k.NS == 0 {
 					return table.Cell{}
 				}
-				return significant(float64(of(k)) / float64(k.NS) / scale)
-			}),
-		}
+				return significant(float64(amount(k)) / float64(k.NS) / scale)
+			})
 	}
 	return table.New("kernels", []table.Column{
-		{
-			Name: "operators", Title: "operators", Doc: "operators that do the same work; names without the layer",
-			Of: at(func(k *Kernel) table.Cell { return table.Text(names(k.Ops)) }),
-		},
-		{
-			Name: "layers", Title: "layers", Doc: "layers of these operators; in other layers, operators with this name do different work",
-			Of: at(func(k *Kernel) table.Cell { return table.Text(printable.Ranges(k.Layers)) }),
-		},
+		of.Text(0, "operators", "operators", "operators that do the same work; names without the layer",
+			func(k *Kernel) string { return names(k.Ops) }),
+		of.Text(0, "layers", "layers",
+			"layers of these operators; in other layers, operators with this name do different work",
+			func(k *Kernel) string { return printable.Ranges(k.Layers) }),
 		count("count", "×", "number of operators that ran one after another",
 			func(k *Kernel) int { return k.Count }),
-		{
-			Name: "kind", Title: "kind", Doc: "kind of operator",
-			Of: at(func(k *Kernel) table.Cell { return table.Text(k.Kind) }),
-		},
+		of.Text(0, "kind", "kind", "kind of operator", func(k *Kernel) string { return k.Kind }),
 		count("in", "K", "columns of the weights", func(k *Kernel) int { return k.In }),
 		count("out", "N", "rows of the weights", func(k *Kernel) int { return k.Out }),
 		count("tokens", "M", "number of tokens", func(k *Kernel) int { return k.Tokens }),
 		count("position", "pos", "position of the first token", func(k *Kernel) int { return k.Position }),
-		{
-			Name: "route", Title: "route", Doc: "route that was forced",
-			Of: at(func(k *Kernel) table.Cell { return table.Text(k.Route) }),
-		},
-		{
-			Name: "chosen", Title: "chosen",
-			Doc: "plan: the route of the plan; fastest: significantly faster than all others; =: none is significantly faster",
-			Of: func(row int) table.Cell {
-				k := &r.Kernels[row]
-				if k.Route == "" {
-					return table.Cell{}
-				}
-				var words []string
-				if k.Planned {
-					words = append(words, "plan")
-				}
-				others := func(l Kernel) bool { return l.Route != k.Route && !k.fasterThan(&l) }
-				switch {
-				case !slices.ContainsFunc(r.shapeOf(row), others):
-					words = append(words, "fastest")
-				case best[row]:
-					words = append(words, "=")
-				}
-				return table.Text(strings.Join(words, ", "))
-			},
-		},
+		of.Text(0, "route", "route", "route that was forced", func(k *Kernel) string { return k.Route }),
+		table.ColumnsOf(r.chosen()).Text(0, "chosen", "chosen",
+			"plan: the route of the plan; fastest: significantly faster than all others; =: none is significantly faster",
+			func(words *string) string { return *words }),
 		us("us", "µs", "time of one operator: median of n runs", func(k *Kernel) int64 { return k.NS }),
 		us("q1_us", "q1", "the lower quartile of the runs", func(k *Kernel) int64 { return k.Q1NS }),
 		us("q3_us", "q3", "the upper quartile of the runs", func(k *Kernel) int64 { return k.Q3NS }),
@@ -277,25 +266,21 @@ func (r *Result) kernelTable() *table.Table {
 			func(k *Kernel) int64 { return k.Bytes }, 1),
 		rate("tflop_per_s", "~TFLOP/s", "modelled FLOPs per second at the median time",
 			func(k *Kernel) int64 { return k.FLOPs }, 1e3),
-		{
-			Name: "limit", Title: "limit",
-			Doc: "ceiling that the operator would reach first: mem, the copy rate; fp, the FLOP rate",
-			Of: at(func(k *Kernel) table.Cell {
-				of, _ := r.limit(k)
-				return table.Text(of)
+		of.Text(0, "limit", "limit",
+			"ceiling that the operator would reach first: mem, the copy rate; fp, the FLOP rate",
+			func(k *Kernel) string {
+				name, _ := r.limit(k)
+				return name
 			}),
-		},
-		{
-			Name: "share", Title: "~% of it", Unit: "%", Is: table.Modelled, Right: true,
-			Doc: "share of this ceiling; over 100 (?): data was cached, or the clock was higher",
-			Of: at(func(k *Kernel) table.Cell {
-				of, share := r.limit(k)
-				if of == "" {
+		of.Cell(0, table.Modelled, "share", "~% of it", "%",
+			"share of this ceiling; over 100 (?): data was cached, or the clock was higher",
+			func(k *Kernel) table.Cell {
+				name, share := r.limit(k)
+				if name == "" {
 					return table.Cell{}
 				}
 				return shareCell(share)
 			}),
-		},
 	}, table.Flat(len(r.Kernels), func(row int) string {
 		k := &r.Kernels[row]
 		return strings.TrimSpace(fmt.Sprintf("%s@%d,%d %s", k.subject(), k.Tokens, k.Position, k.Route))
@@ -312,7 +297,7 @@ func (c *Crossover) by() string {
 
 // crossoverTable returns a table of the fastest and the planned routes by length or position.
 func (r *Result) crossoverTable() *table.Table {
-	at := table.By(r.Crossovers)
+	of := table.ColumnsOf(r.Crossovers)
 	spans := func(list []Span) table.Cell {
 		words := make([]string, len(list))
 		for i, s := range list {
@@ -324,35 +309,24 @@ func (r *Result) crossoverTable() *table.Table {
 		return table.Text(strings.Join(words, ", "))
 	}
 	return table.New("crossovers", []table.Column{
-		{
-			Name: "operators", Title: "operators", Doc: "operators that do the same work; names without the layer",
-			Of: at(func(c *Crossover) table.Cell { return table.Text(names(c.Ops)) }),
-		},
-		{
-			Name: "layers", Title: "layers", Doc: "layers of these operators",
-			Of: at(func(c *Crossover) table.Cell { return table.Text(printable.Ranges(c.Layers)) }),
-		},
-		{
-			Name: "shape", Title: "K × N", Doc: "columns and rows of the weights",
-			Of: at(func(c *Crossover) table.Cell {
+		of.Text(0, "operators", "operators", "operators that do the same work; names without the layer",
+			func(c *Crossover) string { return names(c.Ops) }),
+		of.Text(0, "layers", "layers", "layers of these operators",
+			func(c *Crossover) string { return printable.Ranges(c.Layers) }),
+		of.Words(0, "shape", "K × N", "columns and rows of the weights",
+			func(c *Crossover) table.Cell {
 				if c.In == 0 {
 					return table.Cell{}
 				}
 				return table.Text(table.Shape([]int{c.In, c.Out}))
 			}),
-		},
-		{
-			Name: "by", Title: "by", Doc: "axis: M, prompt length; pos, position of one token",
-			Of: at(func(c *Crossover) table.Cell { return table.Text(c.by()) }),
-		},
-		{
-			Name: "fastest", Title: "fastest route", Doc: "routes that no other route beats significantly, each with its range",
-			Of: at(func(c *Crossover) table.Cell { return spans(c.Fastest) }),
-		},
-		{
-			Name: "planned", Title: "planned route", Doc: "routes that the plan chooses, each with its range",
-			Of: at(func(c *Crossover) table.Cell { return spans(c.Planned) }),
-		},
+		of.Text(0, "by", "by", "axis: M, prompt length; pos, position of one token",
+			func(c *Crossover) string { return c.by() }),
+		of.Words(0, "fastest", "fastest route",
+			"routes that no other route beats significantly, each with its range",
+			func(c *Crossover) table.Cell { return spans(c.Fastest) }),
+		of.Words(0, "planned", "planned route", "routes that the plan chooses, each with its range",
+			func(c *Crossover) table.Cell { return spans(c.Planned) }),
 	}, table.Flat(len(r.Crossovers), func(row int) string {
 		c := &r.Crossovers[row]
 		of := Kernel{Ops: c.Ops, Layers: c.Layers, Kind: c.Kind, In: c.In, Out: c.Out}

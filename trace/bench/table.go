@@ -26,9 +26,8 @@ func (r *Result) Print(ctx context.Context, w io.Writer, format string) error {
 		t.Flat = true // a depth column could be mistaken for n_depth, the depth of a test
 		t.Columns = append(t.Columns, r.more()...)
 		for _, a := range r.about() {
-			t.Columns = append(t.Columns, table.Column{
-				Name: a.name, Of: func(int) table.Cell { return table.Text(a.is) },
-			})
+			t.Columns = append(t.Columns, table.ColumnsAt(func(int) *fact { return &a }).
+				Text(0, a.name, "", "", func(f *fact) string { return f.is }))
 		}
 		return printAll(ctx, w, "csv", t)
 	}
@@ -37,32 +36,29 @@ func (r *Result) Print(ctx context.Context, w io.Writer, format string) error {
 
 // more returns columns that only CSV has, because a page has no room for them.
 func (r *Result) more() []table.Column {
-	number := func(name, unit string, of func(row int) int64) table.Column {
-		return table.Column{
-			Name: name, Unit: unit, Is: table.Exact,
-			Of: func(row int) table.Cell { return table.Count(of(row)) },
-		}
-	}
 	if len(r.Kernels) > 0 {
 		return []table.Column{
-			number("n", "runs", func(row int) int64 { return int64(r.Kernels[row].N) }),
+			table.ColumnsOf(r.Kernels).Int(0, "n", "", "runs", "",
+				func(k *Kernel) int64 { return int64(k.N) }),
 		}
 	}
+	of := table.ColumnsOf(r.Tests)
 	columns := []table.Column{
-		number("n_tokens", "tokens", func(row int) int64 { return int64(r.Tests[row].Tokens) }),
-		number("n_depth", "positions", func(row int) int64 { return int64(r.Tests[row].Depth) }),
+		of.Int(0, "n_tokens", "", "tokens", "", func(t *Test) int64 { return int64(t.Tokens) }),
+		of.Int(0, "n_depth", "", "positions", "", func(t *Test) int64 { return int64(t.Depth) }),
 	}
 	if !r.traced() {
 		return columns
 	}
-	end := func(name string, of func(*Overhead) float64) table.Column {
-		return table.Column{Name: name, Unit: "%", Is: table.Measured, Of: func(row int) table.Cell {
-			e, ok := r.Tracing(&r.Tests[row])
-			if !ok || !e.Known {
-				return table.Cell{}
-			}
-			return table.Number(100*of(&e), 1)
-		}}
+	end := func(name string, share func(*Overhead) float64) table.Column {
+		return of.Cell(0, table.Measured, name, "", "%", "",
+			func(t *Test) table.Cell {
+				e, ok := r.Tracing(t)
+				if !ok || !e.Known {
+					return table.Cell{}
+				}
+				return table.Number(100*share(&e), 1)
+			})
 	}
 	return append(columns, end("cost_low", func(e *Overhead) float64 { return e.Low }),
 		end("cost_high", func(e *Overhead) float64 { return e.High }))
@@ -185,63 +181,49 @@ func (r *Result) Table() *table.Table {
 }
 
 func (r *Result) testTable() *table.Table {
-	at := table.By(r.Tests)
-	rate := func(name, title, doc string, of func(*Range) float64) table.Column {
-		return table.Column{
-			Name: name, Title: title, Unit: "tokens/s", Is: table.Measured, Right: true, Width: 80, Doc: doc,
-			Of: at(func(t *Test) table.Cell { return significant(of(&t.TokensPerS)) }),
-		}
+	of := table.ColumnsOf(r.Tests)
+	rate := func(name, title, doc string, speed func(*Range) float64) table.Column {
+		return of.Cell(80, table.Measured, name, title, "tokens/s", doc,
+			func(t *Test) table.Cell { return significant(speed(&t.TokensPerS)) })
 	}
-	host := func(name, title, doc string, of func(*Split) int64) table.Column {
-		return table.Column{
-			Name: name, Title: title, Unit: "us", Is: table.Measured, Right: true, Width: 80, Doc: doc,
-			Of: at(func(t *Test) table.Cell { return table.Microseconds(float64(of(&t.CPU))/1e3, 1) }),
-		}
+	host := func(name, title, doc string, ns func(*Split) int64) table.Column {
+		return of.Cell(80, table.Measured, name, title, "us", doc,
+			func(t *Test) table.Cell { return table.Microseconds(float64(ns(&t.CPU))/1e3, 1) })
 	}
 	columns := []table.Column{
-		{
-			Name: "test", Title: "test", Width: 80, Doc: "prefill (pp) or decode (tg), its number of tokens, and after @ its depth in the KV cache",
-			Of: at(func(t *Test) table.Cell { return table.Text(t.Name) }),
-		},
-		{
-			Name: "mode", Title: "mode", Width: 80,
-			Doc: "stepped: each token is read before the next step begins; pipelined: the next step begins before the " +
+		of.Text(80, "test", "test",
+			"prefill (pp) or decode (tg), its number of tokens, and after @ its depth in the KV cache",
+			func(t *Test) string { return t.Name }),
+		of.Text(80, "mode", "mode",
+			"stepped: each token is read before the next step begins; pipelined: the next step begins before the "+
 				"token is read",
-			Of: at(func(t *Test) table.Cell { return table.Text(t.Mode) }),
-		},
+			func(t *Test) string { return t.Mode }),
 		rate("tokens_per_s", "t/s", "median of the repetitions", func(s *Range) float64 { return s.Median }),
 		rate("min", "min", "the slowest repetition", func(s *Range) float64 { return s.Min }),
 		rate("max", "max", "the fastest repetition", func(s *Range) float64 { return s.Max }),
-		{
-			Name: "floor", Title: "floor", Width: 80,
-			Doc: "what sets the shortest possible time: weights, read once per step at the copy rate; flops, computed at " +
+		of.Words(80, "floor", "floor",
+			"what sets the shortest possible time: weights, read once per step at the copy rate; flops, computed at "+
 				"the FLOP rate",
-			Of: at(func(t *Test) table.Cell {
+			func(t *Test) table.Cell {
 				if t.Floor == nil {
 					return table.Cell{}
 				}
 				return table.Text(t.Floor.Of)
 			}),
-		},
-		{
-			Name: "share", Title: "~% of it", Unit: "%", Is: table.Modelled, Right: true, Width: 80,
-			Doc: "floor's time divided by the median repetition: 100 is as fast as the ceiling allows; over 100 (?): weights " +
+		of.Cell(80, table.Modelled, "share", "~% of it", "%",
+			"floor's time divided by the median repetition: 100 is as fast as the ceiling allows; over 100 (?): weights "+
 				"were cached, or the clock was higher",
-			Of: at(func(t *Test) table.Cell {
+			func(t *Test) table.Cell {
 				if t.Floor == nil {
 					return table.Cell{}
 				}
 				return shareCell(t.Floor.Share)
 			}),
-		},
-		{
-			Name: "step_ms", Title: "ms a step", Unit: "ms", Is: table.Measured, Right: true, Width: 80,
-			Doc: "wall time of a step at the median rate",
-			Of: at(func(t *Test) table.Cell {
+		of.Cell(80, table.Measured, "step_ms", "ms a step", "ms", "wall time of a step at the median rate",
+			func(t *Test) table.Cell {
 				ns := t.StepNS()
 				return table.Cell{Text: table.MillisBare(int64(ns), true), Number: ns / 1e6, Has: true}
 			}),
-		},
 		host("prepare_us", "CPU: prepare", "resize and upload, per step",
 			func(s *Split) int64 { return s.ResizeNS + s.UploadNS }),
 		host("encode_us", "encode", "encode, per step", func(s *Split) int64 { return s.EncodeNS }),
@@ -252,28 +234,26 @@ func (r *Result) testTable() *table.Table {
 			func(s *Split) int64 { return s.OtherNS }),
 	}
 	if r.traced() {
-		columns = slices.Insert(columns, 2, table.Column{
-			Name: "timing", Title: "timing", Width: 80, Doc: "timing level at which the steps ran",
-			Of: at(func(t *Test) table.Cell { return table.Text(cmp.Or(t.Timing, r.Timing)) }),
-		}, table.Column{
-			Name: "cost_percent", Title: "costs %", Unit: "%", Is: table.Measured, Right: true, Width: 80,
-			Doc: "extra time compared with timing level off, in the same mode and repetition: the median and its interval",
-			Of: at(func(t *Test) table.Cell {
-				e, ok := r.Tracing(t)
-				if !ok {
-					return table.Cell{}
-				}
-				c := table.Number(100*e.Share, 1)
-				switch {
-				case !e.Known:
-					c.Text = "?"
-				case !e.Significant():
-					c.Text = "="
-				}
-				c.Text += fmt.Sprintf(" (%.1f to %.1f)", 100*e.Low, 100*e.High)
-				return c
-			}),
-		})
+		columns = slices.Insert(columns, 2,
+			of.Text(80, "timing", "timing", "timing level at which the steps ran",
+				func(t *Test) string { return string(cmp.Or(t.Timing, r.Timing)) }),
+			of.Cell(80, table.Measured, "cost_percent", "costs %", "%",
+				"extra time compared with timing level off, in the same mode and repetition: the median and its interval",
+				func(t *Test) table.Cell {
+					e, ok := r.Tracing(t)
+					if !ok {
+						return table.Cell{}
+					}
+					c := table.Number(100*e.Share, 1)
+					switch {
+					case !e.Known:
+						c.Text = "?"
+					case !e.Significant():
+						c.Text = "="
+					}
+					c.Text += fmt.Sprintf(" (%.1f to %.1f)", 100*e.Low, 100*e.High)
+					return c
+				}))
 	}
 	return table.New("bench", columns, table.Flat(len(r.Tests), func(row int) string {
 		t := &r.Tests[row]

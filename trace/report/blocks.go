@@ -61,47 +61,31 @@ func Blocks(x *analyze.Index, selection analyze.Selection) *table.Table {
 	}
 	quantum := x.Trace.Clock.QuantumNS
 	decimals := table.DecimalsOfUS(quantum)
-	of := table.By(rows)
+	of := table.ColumnsOf(rows)
 	t := table.New("blocks", []table.Column{
-		{
-			Name: "block", Title: "block", Width: 80,
-			Doc: "block: part of a layer, or an operator outside the layers",
-			Of:  of(func(r *blockRow) table.Cell { return table.Text(r.Name) }),
-		},
-		{
-			Name: "dispatches", Title: "disp", Unit: "dispatches", Is: table.Exact, Right: true, Width: 80,
-			Doc: "number of dispatches in the block",
-			Of:  of(func(r *blockRow) table.Cell { return table.Count(r.Dispatches) }),
-		},
-		{
-			Name: "us", Title: "µs", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-			Doc: "GPU time between the two timestamps of the block; for several steps, the median",
-			Of:  of(func(r *blockRow) table.Cell { return microseconds(r.Time, quantum) }),
-		},
-		{
-			Name: "n", Title: "n", Unit: "steps", Is: table.Exact, Right: true, Width: 80,
-			Doc: "number of steps in which the block was timed",
-			Of:  of(func(r *blockRow) table.Cell { return table.Count(r.Time.N) }),
-		},
-		{
-			Name: "spread", Title: "min–max", Right: true, Width: 140, Doc: "times of the fastest and the slowest step",
-			Of: of(func(r *blockRow) table.Cell {
+		of.Text(80, "block", "block", "block: part of a layer, or an operator outside the layers",
+			func(r *blockRow) string { return r.Name }),
+		of.Int(80, "dispatches", "disp", "dispatches", "number of dispatches in the block",
+			func(r *blockRow) int64 { return int64(r.Dispatches) }),
+		of.Cell(80, table.Measured, "us", "µs", "us",
+			"GPU time between the two timestamps of the block; for several steps, the median",
+			func(r *blockRow) table.Cell { return microseconds(r.Time, quantum) }),
+		of.Int(80, "n", "n", "steps", "number of steps in which the block was timed",
+			func(r *blockRow) int64 { return int64(r.Time.N) }),
+		of.Words(140, "spread", "min–max", "times of the fastest and the slowest step",
+			func(r *blockRow) table.Cell {
 				if r.Time.N < 2 {
 					return table.Cell{}
 				}
 				return table.Text(microsRange(r.Time, decimals))
-			}),
-		},
-		{
-			Name: "share", Title: "%", Unit: "%", Is: table.Measured, Right: true, Width: 80,
-			Doc: "share of the time of all blocks",
-			Of: of(func(r *blockRow) table.Cell {
+			}).AlignRight(),
+		of.Cell(80, table.Measured, "share", "%", "%", "share of the time of all blocks",
+			func(r *blockRow) table.Cell {
 				if total == 0 || !r.Time.Measured() {
 					return table.Missing()
 				}
 				return table.Number(100*r.Time.Median/total, 1)
 			}),
-		},
 	}, table.Flat(len(rows), func(row int) string { return rows[row].key }))
 	parts := []table.Segment{{Text: fmt.Sprintf("%d of %s timed by blocks", timed,
 		table.Plural(len(selection.Steps), "step"))}}

@@ -56,15 +56,12 @@ func ceilingRows(c *trace.Ceilings) []ceilingRow {
 // CeilingTable returns the table of a device's ceilings. If there are no ceilings, the table says so.
 func CeilingTable(d *trace.Device) *table.Table {
 	rows := ceilingRows(d.Ceilings)
-	at := table.By(rows)
 	of := table.ColumnsOf(rows)
 	t := table.New("ceilings", []table.Column{
 		of.Text(80, "ceiling", "ceiling", "what was measured", func(r *ceilingRow) string { return r.what }),
-		{
-			Name: "at_best", Title: "at best", Right: true, Width: 80,
-			Doc: "best result of several runs; for an empty dispatch and a timed pass, the median",
-			Of:  at(func(r *ceilingRow) table.Cell { return table.Text(r.text) }),
-		},
+		of.Text(80, "at_best", "at best",
+			"best result of several runs; for an empty dispatch and a timed pass, the median",
+			func(r *ceilingRow) string { return r.text }).AlignRight(),
 	}, table.Flat(len(rows), func(row int) string { return rows[row].what }))
 	t.Title = []table.Line{table.Title(table.Segment{Text: d.Name})}
 	switch {

@@ -82,18 +82,10 @@ func (t *DispatchTable) CostLine(r *analyze.DispatchRow) string {
 // costColumns returns the columns of costs and potential savings. If no costs were measured, the columns
 // show isolated times instead.
 func (t *DispatchTable) costColumns() (cost []table.Column, lost table.Column) {
-	at := t.ran
-	costs := func(of func(*analyze.RowCost) table.Cell) func(int) table.Cell {
-		return at(func(r *analyze.DispatchRow) table.Cell {
-			if r.Cost == nil {
-				return table.Missing()
-			}
-			return of(r.Cost)
-		})
-	}
+	ran := t.ran()
 	// Every screen shows ~excess if no costs were measured.
 	width := 80
-	columns := CostColumns(t.Index, costs)
+	columns := CostColumns(t.Index, ran, func(r *analyze.DispatchRow) *analyze.RowCost { return r.Cost })
 	if t.AnyCost {
 		width = 200
 	} else {
@@ -101,16 +93,14 @@ func (t *DispatchTable) costColumns() (cost []table.Column, lost table.Column) {
 			columns[i].Width = table.Unseen
 		}
 	}
-	return columns, table.Column{
-		Name: "lost_us", Title: "~excess", Unit: "us", Is: table.Modelled, Right: true, Width: width,
-		Doc: "modelled: isolated time minus the time that the device needs for the row's bytes and FLOPs",
-		Of: at(func(r *analyze.DispatchRow) table.Cell {
+	return columns, ran.Cell(width, table.Modelled, "lost_us", "~excess", "us",
+		"modelled: isolated time minus the time that the device needs for the row's bytes and FLOPs",
+		func(r *analyze.DispatchRow) table.Cell {
 			if r.ExcessNS == 0 {
 				return table.Cell{}
 			}
 			return table.Number(r.ExcessNS/1e3, 0)
-		}),
-	}
+		})
 }
 
 // CostCell returns the cell of a cost for any table.
@@ -120,41 +110,41 @@ func CostCell(x *analyze.Index, c *analyze.RowCost) table.Cell {
 	return cell
 }
 
-// CostColumns returns the columns of costs for any table that has costs.
-func CostColumns(
-	x *analyze.Index,
-	cost func(func(*analyze.RowCost) table.Cell) func(int) table.Cell,
+// CostColumns returns the columns of costs for any table that has costs. The last argument is a function
+// that returns the cost of a row, or nil if it was not measured.
+func CostColumns[R any](x *analyze.Index, of table.Columns[R],
+	cost func(*R) *analyze.RowCost,
 ) []table.Column {
+	known := func(cell func(*analyze.RowCost) table.Cell) func(*R) table.Cell {
+		return func(r *R) table.Cell {
+			if c := cost(r); c != nil {
+				return cell(c)
+			}
+			return table.Missing()
+		}
+	}
 	save := 110
 	if analyze.NoSave(&x.Trace.Device) != "" {
 		save = table.Unseen // the title explains why there are no savings
 	}
-	us := table.Column{
-		Name: "cost_us", Title: "cost", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-		Doc: "time the untimed step saves when this row is skipped: trimmed mean of the rounds, or their median on " +
+	us := of.Cell(80, table.Measured, "cost_us", "cost", "us",
+		"time the untimed step saves when this row is skipped: trimmed mean of the rounds, or their median on "+
 			"a software device; = smaller than its error, not significant; ? error not known",
-		Of: cost(func(c *analyze.RowCost) table.Cell { return CostCell(x, c) }),
-	}
+		known(func(c *analyze.RowCost) table.Cell { return CostCell(x, c) }))
 	return []table.Column{
 		us, table.Marks(us),
-		{
-			Name: "cost_spread_us", Title: "±", Unit: "us", Is: table.Measured, Right: true, Width: 110,
-			Doc: fmt.Sprintf(
-				"error of the cost: half the distance between its quartiles, or the interval of "+
-					"its median if there are few rounds; unknown with fewer than %d rounds",
-				trace.FewestWithin,
-			),
-			Of: cost(func(c *analyze.RowCost) table.Cell {
+		of.Cell(110, table.Measured, "cost_spread_us", "±", "us",
+			fmt.Sprintf("error of the cost: half the distance between its quartiles, or the interval of "+
+				"its median if there are few rounds; unknown with fewer than %d rounds", trace.FewestWithin),
+			known(func(c *analyze.RowCost) table.Cell {
 				if !c.ErrorKnown {
 					return table.Missing()
 				}
 				return shortCell(c.ErrorNS)
-			}),
-		},
-		{
-			Name: "save_us", Title: "~save", Unit: "us", Is: table.Modelled, Right: true, Width: save,
-			Doc: "modelled potential saving: cost minus the time of the row's bytes and FLOPs at measured rates; = not significant",
-			Of: cost(func(c *analyze.RowCost) table.Cell {
+			})),
+		of.Cell(save, table.Modelled, "save_us", "~save", "us",
+			"modelled potential saving: cost minus the time of the row's bytes and FLOPs at measured rates; = not significant",
+			known(func(c *analyze.RowCost) table.Cell {
 				ns, ok := c.SaveNS()
 				switch {
 				case !ok:
@@ -163,8 +153,7 @@ func CostColumns(
 					return noneCell()
 				}
 				return shortCell(ns)
-			}),
-		},
+			})),
 	}
 }
 

@@ -85,63 +85,50 @@ func (t *DispatchTable) unknown(rows []analyze.CostRow) table.Segment {
 }
 
 func costTableColumns(x *analyze.Index, rows []analyze.CostRow) []table.Column {
-	at := table.By(rows)
 	of := table.ColumnsOf(rows)
 	decimals := table.DecimalsOfUS(x.Trace.Clock.QuantumNS)
-	columns := []table.Column{
-		of.Int(80, "id", "#", "id", "id of the first dispatch", func(r *analyze.CostRow) int64 {
-			return int64(int(r.Dispatches[0]))
-		}),
-		of.Text(80, "part", "part", "part that was skipped: one row of the dispatches table, or several rows together",
+	cost := func(r *analyze.CostRow) *analyze.RowCost { return r.Cost }
+	return slices.Concat([]table.Column{
+		of.Int(80, "id", "#", "id", "id of the first dispatch",
+			func(r *analyze.CostRow) int64 { return int64(r.Dispatches[0]) }),
+		of.Text(80, "part", "part",
+			"part that was skipped: one row of the dispatches table, or several rows together",
 			func(r *analyze.CostRow) string { return r.Name }),
-		of.Int(80, "dispatches", "n", "dispatches",
-			"number of dispatches that were skipped",
-			func(r *analyze.CostRow) int64 {
-				return int64(len(r.Dispatches))
-			}),
-		of.Cell(80, table.Measured, "share", "%", "%", "cost as a share of the whole step; = cost not significant",
+		of.Int(80, "dispatches", "n", "dispatches", "number of dispatches that were skipped",
+			func(r *analyze.CostRow) int64 { return int64(len(r.Dispatches)) }),
+		of.Cell(80, table.Measured, "share", "%", "%",
+			"cost as a share of the whole step; = cost not significant",
 			func(r *analyze.CostRow) table.Cell {
 				if r.Cost == nil {
 					return table.Missing()
 				}
 				return shareCell(r.Cost)
 			}),
-	}
-	columns = append(columns, CostColumns(x, func(of func(*analyze.RowCost) table.Cell) func(int) table.Cell {
-		return at(func(r *analyze.CostRow) table.Cell {
-			if r.Cost == nil {
-				return table.Missing()
-			}
-			return of(r.Cost)
-		})
-	})...)
-	return append(columns, table.Column{
-		Name: "lost_us", Title: "~excess", Unit: "us", Is: table.Modelled, Right: true, Width: 80,
-		Doc: "modelled: isolated time minus the time that the device needs for the part's bytes and FLOPs; shown if no cost was measured",
-		Of: at(func(r *analyze.CostRow) table.Cell {
-			if r.ExcessNS == 0 {
-				return table.Cell{}
-			}
-			return shortCell(r.ExcessNS)
-		}),
-	}, table.Column{
-		Name: "alone_us", Title: "Σµs isolated", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-		Doc: "sum of the GPU times of the part's dispatches, each timed in isolation",
-		Of: at(func(r *analyze.CostRow) table.Cell {
-			if !r.Isolated {
-				return table.Missing()
-			}
-			return table.Microseconds(r.IsolatedNS/1e3, decimals)
-		}),
-	}, table.Column{
-		Name: "rounds", Title: "rounds", Unit: "rounds", Is: table.Exact, Right: true, Width: 110,
-		Doc: "number of rounds in which the part was skipped",
-		Of: at(func(r *analyze.CostRow) table.Cell {
-			if r.Cost == nil {
-				return table.Missing()
-			}
-			return table.Count(r.Cost.N)
-		}),
+	}, CostColumns(x, of, cost), []table.Column{
+		of.Cell(80, table.Modelled, "lost_us", "~excess", "us",
+			"modelled: isolated time minus the time that the device needs for the part's bytes and FLOPs; shown if no cost was measured",
+			func(r *analyze.CostRow) table.Cell {
+				if r.ExcessNS == 0 {
+					return table.Cell{}
+				}
+				return shortCell(r.ExcessNS)
+			}),
+		of.Cell(80, table.Measured, "alone_us", "Σµs isolated", "us",
+			"sum of the GPU times of the part's dispatches, each timed in isolation",
+			func(r *analyze.CostRow) table.Cell {
+				if !r.Isolated {
+					return table.Missing()
+				}
+				return table.Microseconds(r.IsolatedNS/1e3, decimals)
+			}),
+		of.Cell(110, table.Exact, "rounds", "rounds", "rounds",
+			"number of rounds in which the part was skipped",
+			func(r *analyze.CostRow) table.Cell {
+				if r.Cost == nil {
+					return table.Missing()
+				}
+				return table.Count(r.Cost.N)
+			}),
 	})
 }
 

@@ -76,8 +76,8 @@ func (t *DispatchTable) deltaCell(r *analyze.DispatchRow) table.Cell {
 // deltaColumns returns the columns that compare the rows with the baseline.
 func (t *DispatchTable) deltaColumns() (delta table.Column, deltaCost, baseline []table.Column) {
 	decimals := table.DecimalsOfUS(t.Index.Trace.Clock.QuantumNS)
-	us := func(of func(analyze.Delta) float64, sign string) func(int) table.Cell {
-		return t.ran(func(r *analyze.DispatchRow) table.Cell {
+	us := func(of func(analyze.Delta) float64, sign string) func(*analyze.DispatchRow) table.Cell {
+		return func(r *analyze.DispatchRow) table.Cell {
 			if !r.Delta.Timed {
 				return table.Cell{}
 			}
@@ -86,27 +86,21 @@ func (t *DispatchTable) deltaColumns() (delta table.Column, deltaCost, baseline 
 				c.Text = sign + c.Text
 			}
 			return c
-		})
+		}
 	}
-	cost := DeltaCostColumn(t.Baseline.CostsBeside(t.Costs), 200,
-		func(row int) *analyze.RowCost { return t.Grouped[row].Cost })
-	delta = table.Column{
-		Name: "delta", Title: "Δ", Width: 80,
-		Doc: "changes since the baseline: + new, - removed, from→to grid, r route, k edited kernel source, " +
+	of, ran := table.ColumnsOf(t.Grouped), t.ran()
+	cost := DeltaCostColumn(of, 200, t.Baseline.CostsBeside(t.Costs),
+		func(r *analyze.DispatchRow) *analyze.RowCost { return r.Cost })
+	delta = of.Words(80, "delta", "Δ",
+		"changes since the baseline: + new, - removed, from→to grid, r route, k edited kernel source, "+
 			"p only params (a group shows only the letters); % change of Σµs, = same time within the noise",
-		Of: table.By(t.Grouped)(t.deltaCell),
-	}
+		t.deltaCell)
 	return delta, []table.Column{cost, table.Marks(cost)}, []table.Column{
-		{
-			Name: "base_us", Title: "Σµs baseline", Unit: "us", Is: table.Measured, Right: true, Width: 200,
-			Doc: "GPU time of the same dispatches in the baseline, per step",
-			Of:  us(func(d analyze.Delta) float64 { return d.BaselineNS }, ""),
-		},
-		{
-			Name: "delta_us", Title: "Δµs", Unit: "us", Is: table.Measured, Right: true, Width: 200,
-			Doc: "Σµs minus Σµs of the baseline",
-			Of:  us(func(d analyze.Delta) float64 { return d.TimeNS }, "+"),
-		},
+		ran.Cell(200, table.Measured, "base_us", "Σµs baseline", "us",
+			"GPU time of the same dispatches in the baseline, per step",
+			us(func(d analyze.Delta) float64 { return d.BaselineNS }, "")),
+		ran.Cell(200, table.Measured, "delta_us", "Δµs", "us", "Σµs minus Σµs of the baseline",
+			us(func(d analyze.Delta) float64 { return d.TimeNS }, "+")),
 	}
 }
 
@@ -152,12 +146,13 @@ func Delta(c *analyze.BaselineCosts, now *analyze.RowCost) table.Cell {
 	return cell
 }
 
-// DeltaCostColumn returns the column of cost differences for a table whose rows have costs.
-func DeltaCostColumn(c *analyze.BaselineCosts, width int, of func(row int) *analyze.RowCost) table.Column {
-	return table.Column{
-		Name: "delta_cost_us", Title: "Δcost", Unit: "us", Is: table.Measured, Right: true, Width: width,
-		Doc: "cost minus the cost in the baseline, if measured; = difference within the quartiles of both costs, " +
+// DeltaCostColumn returns the column of cost differences for a table whose rows have costs. The last argument
+// is a function that returns the cost of a row, or nil if it was not measured.
+func DeltaCostColumn[R any](of table.Columns[R], width int, c *analyze.BaselineCosts,
+	cost func(*R) *analyze.RowCost,
+) table.Column {
+	return of.Cell(width, table.Measured, "delta_cost_us", "Δcost", "us",
+		"cost minus the cost in the baseline, if measured; = difference within the quartiles of both costs, "+
 			"? error of one of the costs not known",
-		Of: func(row int) table.Cell { return Delta(c, of(row)) },
-	}
+		func(r *R) table.Cell { return Delta(c, cost(r)) })
 }

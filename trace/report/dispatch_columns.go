@@ -12,15 +12,10 @@ import (
 	"gpuscope/trace/table"
 )
 
-// ran returns a cell function that leaves the cell empty if the dispatches of the row ran only at the
+// ran returns a builder of columns that leave the cell empty if the dispatches of the row ran only at the
 // baseline.
-func (t *DispatchTable) ran(of func(*analyze.DispatchRow) table.Cell) func(int) table.Cell {
-	return table.By(t.Grouped)(func(r *analyze.DispatchRow) table.Cell {
-		if r.Gone() {
-			return table.Cell{}
-		}
-		return of(r)
-	})
+func (t *DispatchTable) ran() table.Columns[analyze.DispatchRow] {
+	return table.ColumnsOf(t.Grouped).Where(func(r *analyze.DispatchRow) bool { return !r.Gone() })
 }
 
 // columns returns all columns of the table. Columns for narrow screens come first.
@@ -64,9 +59,7 @@ func (t *DispatchTable) columns() []table.Column {
 			return table.Cell{}
 		}
 	}
-	all := table.ColumnsOf(t.Grouped)
-	ran := all.Where(func(r *analyze.DispatchRow) bool { return !r.Gone() })
-	any, at := table.By(t.Grouped), t.ran
+	of, ran := table.ColumnsOf(t.Grouped), t.ran()
 	each := 80
 	if t.AnyCost { // a cost covers all dispatches of a row, so show the time of all dispatches next to it
 		each = 200
@@ -80,65 +73,34 @@ func (t *DispatchTable) columns() []table.Column {
 		judged = 200
 	}
 	return slices.Concat([]table.Column{
-		all.Int(80, "id", "#", "id", "id of the dispatch; for a group, of its first dispatch",
+		of.Int(80, "id", "#", "id", "id of the dispatch; for a group, of its first dispatch",
 			func(r *analyze.DispatchRow) int64 { return int64(t.Launch(r).ID) }),
-		{
-			Name: "op", Title: "op", Width: 80, Tree: true, Doc: "operator; with the name of the dispatch if the operator has several",
-			Of: any(func(r *analyze.DispatchRow) table.Cell { return RowName(r.Label) }),
-		},
-		all.Words(kernel, "kernel", "kernel", "kernel (specialised shader)",
-			t.kernel),
-		all.Words(
-			serves,
-			"serves",
-			"serves",
-			"number of dispatches that use the kernel, and their operators",
-			t.serves,
-		),
-		all.Cell(
-			80,
-			table.Exact,
-			"grid",
-			"grid",
-			"workgroups",
+		of.Words(80, "op", "op", "operator; with the name of the dispatch if the operator has several",
+			func(r *analyze.DispatchRow) table.Cell { return RowName(r.Label) }).AsTree(),
+		of.Words(kernel, "kernel", "kernel", "kernel (specialised shader)", t.kernel),
+		of.Words(serves, "serves", "serves", "number of dispatches that use the kernel, and their operators",
+			t.serves),
+		of.Cell(80, table.Exact, "grid", "grid", "workgroups",
 			"number of workgroups launched; if the dispatches differ, the largest grid",
-			t.grid,
-		),
-		ran.Cell(
-			table.Unseen,
-			table.Exact,
-			"grid_min",
-			"least grid",
-			"workgroups",
+			t.grid),
+		ran.Cell(table.Unseen, table.Exact, "grid_min", "least grid", "workgroups",
 			"smallest grid, if dispatches or steps differ; the screen shows a range, 136–144",
 			func(r *analyze.DispatchRow) table.Cell {
 				if least, most := t.Grids(r); !r.Group && !r.Joint && least < most {
 					return table.Count(least)
 				}
 				return table.Cell{}
-			},
-		),
+			}),
 		over,
-		ran.Cell(
-			each,
-			table.Measured,
-			"us",
-			"µs",
-			"us",
+		ran.Cell(each, table.Measured, "us", "µs", "us",
 			"GPU time of one dispatch: median over its repeats or over the steps; for a group, the median of its members",
 			func(r *analyze.DispatchRow) table.Cell {
 				if r.Group && len(r.Units) == 1 {
 					return table.Cell{}
 				}
 				return microseconds(r.Time, quantum)
-			},
-		),
-		ran.Cell(
-			80,
-			table.Exact,
-			"n",
-			"n",
-			"steps",
+			}),
+		ran.Cell(80, table.Exact, "n", "n", "steps",
 			"number of selected steps in which this dispatch ran; the screen shows it only when it did not run in all",
 			func(r *analyze.DispatchRow) table.Cell {
 				if r.Group || one ||
@@ -150,8 +112,7 @@ func (t *DispatchTable) columns() []table.Column {
 					n.Text = ""
 				}
 				return n
-			},
-		),
+			}),
 		ran.Cell(80, table.Measured, "sum_us", "Σµs", "us", "GPU time per step of all dispatches in this row",
 			func(r *analyze.DispatchRow) table.Cell {
 				if !r.Summed {
@@ -159,17 +120,12 @@ func (t *DispatchTable) columns() []table.Column {
 				}
 				return table.Microseconds(r.SumNS/1e3, decimals)
 			}),
-		{
-			Name: "share", Title: "share", Unit: "%", Is: table.Measured, Right: true, Bar: true, Width: 80,
-			Doc: "share of the step: from costs if most rows have a cost with a known error, else the share of " +
+		ran.Cell(80, table.Measured, "share", "share", "%",
+			"share of the step: from costs if most rows have a cost with a known error, else the share of "+
 				"Σgpu; = cost not significant",
-			Of: at(t.share),
-		},
+			t.share).WithBars(),
 	}, cost, []table.Column{
-		ran.Words(
-			judged,
-			"limit",
-			"bound",
+		ran.Words(judged, "limit", "bound",
 			"modelled: what the dispatch is bound by: mem or fp n% of the measured ceiling, N wg: too few "+
 				"workgroups to fill the device, ≈floor: as long as an empty timed pass, first: first of the step",
 			func(r *analyze.DispatchRow) table.Cell {
@@ -177,71 +133,40 @@ func (t *DispatchTable) columns() []table.Column {
 					return table.Cell{}
 				}
 				return table.Text(r.Bound.String())
-			},
-		),
+			}),
 		lost,
 		delta,
-		ran.Cell(
-			110,
-			table.Measured,
-			"gap_db",
-			"SNR dB",
-			"dB",
+		ran.Cell(110, table.Measured, "gap_db", "SNR dB", "dB",
 			"signal-to-noise ratio against the float64 reference; the lowest of the row's dispatches",
-			t.gap,
-		),
+			t.gap),
 	}, deltaCost, []table.Column{
-		{
-			Name: "layers", Title: "min–max", Right: true, Width: 140,
-			Doc: "times of the fastest and slowest member of a group; for a single dispatch, of the fastest and slowest step",
-			Of: at(func(r *analyze.DispatchRow) table.Cell {
+		ran.Words(140, "layers", "min–max",
+			"times of the fastest and slowest member of a group; for a single dispatch, of the fastest and slowest step",
+			func(r *analyze.DispatchRow) table.Cell {
 				if len(r.Units) < 2 && (one || r.Group) || !r.Time.Measured() {
 					return table.Cell{}
 				}
 				return table.Text(microsRange(r.Time, decimals))
-			}),
-		},
-		ran.Words(
-			200,
-			"spark",
-			t.Each(),
+			}).AlignRight(),
+		ran.Words(200, "spark", t.Each(),
 			"time of each member of a group as a bar, and the outlier's distance from the group's median",
 			func(r *analyze.DispatchRow) table.Cell {
 				return table.Text(strings.TrimSpace(sparkline(r.Each) + " " + t.standsOut(r)))
-			},
-		),
-		ran.Cell(
-			200,
-			table.Measured,
-			"iqr_us",
-			"IQR",
-			"us",
+			}),
+		ran.Cell(200, table.Measured, "iqr_us", "IQR", "us",
 			"interquartile range of the times over the repeats or the steps; needs at least 4",
 			func(r *analyze.DispatchRow) table.Cell {
 				if r.Group || r.IQR == 0 {
 					return table.Cell{}
 				}
 				return table.Microseconds(r.IQR/1e3, decimals)
-			},
-		),
-		ran.Cell(
-			140,
-			table.Modelled,
-			"gb_per_s",
-			"GB/s~",
-			"GB/s",
+			}),
+		ran.Cell(140, table.Modelled, "gb_per_s", "GB/s~", "GB/s",
 			"modelled bytes per second, with timing overhead subtracted",
-			rate(func(l analyze.Bound) float64 { return l.BytesPerS }),
-		),
-		ran.Cell(
-			200,
-			table.Modelled,
-			"gflop_per_s",
-			"GFLOP/s~",
-			"GFLOP/s",
+			rate(func(l analyze.Bound) float64 { return l.BytesPerS })),
+		ran.Cell(200, table.Modelled, "gflop_per_s", "GFLOP/s~", "GFLOP/s",
 			"modelled FLOPs per second, with timing overhead subtracted",
-			rate(func(l analyze.Bound) float64 { return l.FlopsPerS }),
-		),
+			rate(func(l analyze.Bound) float64 { return l.FlopsPerS })),
 	}, baseline, []table.Column{
 		ran.Cell(200, table.Exact, "needed", "needed", "workgroups", "workgroups needed by the live shape",
 			grid(func(l *analyze.Launch) [3]int {
@@ -260,33 +185,22 @@ func (t *DispatchTable) columns() []table.Column {
 				return l.Kernel.WorkgroupSize
 			})),
 	}, idle, []table.Column{
-		ran.Words(
-			140,
-			"live",
-			"live",
+		ran.Words(140, "live", "live",
 			"live shape of the outputs, and after @ the position; for several steps, of the last step",
-			own(func(l *analyze.Launch) string { return Live(t.Index, l) }),
-		),
+			own(func(l *analyze.Launch) string { return Live(t.Index, l) })),
 		ran.Words(200, "reason", "route", "route, and why it was chosen",
 			own(func(l *analyze.Launch) string {
 				return strings.TrimSuffix(strings.TrimPrefix(l.Plan.Route+": "+l.Plan.Reason, ": "), ": ")
 			})),
-		ran.Cell(
-			200,
-			table.Exact,
-			"level",
-			"level",
-			"level",
+		ran.Cell(200, table.Exact, "level", "level", "level",
 			"number of the level; dispatches between two barriers have the same level",
 			func(r *analyze.DispatchRow) table.Cell {
 				if l := t.Launch(r); l.Level >= 0 && !r.Group {
 					return table.Count(l.Level)
 				}
 				return table.Cell{}
-			},
-		),
-		all.Cell(140, table.Exact, "last", "…#", "id", "id of the last dispatch of a group",
-			t.last),
+			}),
+		of.Cell(140, table.Exact, "last", "…#", "id", "id of the last dispatch of a group", t.last),
 		ran.Words(table.Unseen, "name", "name", "full name of the dispatch, for filters and scripts",
 			func(r *analyze.DispatchRow) table.Cell {
 				if r.Count() > 1 {

@@ -228,21 +228,17 @@ func init() {
 }
 
 func eventTable(x *analyze.Index, events []analyze.Event) *table.Table {
-	at := table.By(events)
 	of := table.ColumnsOf(events)
 	return table.New("events", []table.Column{
-		of.Int(80, "step", "step", "step", "index of the step", func(e *analyze.Event) int64 {
-			return int64(x.Trace.Steps[e.Step].Index)
-		}),
-		of.Int(80, "position", "pos", "position", "first position of the step", func(e *analyze.Event) int64 {
-			return int64(x.Trace.Steps[e.Step].Position)
-		}),
-		{
-			Name: "kind", Title: "kind", Width: 80, Tree: true,
-			Doc: "kind of event: shape (phase or token count), grid, route, outlier, cold, or as recorded",
-			Of:  at(func(e *analyze.Event) table.Cell { return table.Text(e.Kind) }),
-		},
-		of.Cell(80, table.Exact, "dispatch", "#", "id", "id of the dispatch; if there are several, of the first",
+		of.Int(80, "step", "step", "step", "index of the step",
+			func(e *analyze.Event) int64 { return int64(x.Trace.Steps[e.Step].Index) }),
+		of.Int(80, "position", "pos", "position", "first position of the step",
+			func(e *analyze.Event) int64 { return int64(x.Trace.Steps[e.Step].Position) }),
+		of.Text(80, "kind", "kind",
+			"kind of event: shape (phase or token count), grid, route, outlier, cold, or as recorded",
+			func(e *analyze.Event) string { return e.Kind }).AsTree(),
+		of.Cell(80, table.Exact, "dispatch", "#", "id",
+			"id of the dispatch; if there are several, of the first",
 			func(e *analyze.Event) table.Cell {
 				if e.Dispatch == nil {
 					return table.Cell{}

@@ -24,30 +24,26 @@ func init() {
 // Operators returns the table of the graph's operators.
 func Operators(x *analyze.Index) *table.Table {
 	g := &x.Trace.Graph
-	at := table.By(g.Ops)
 	of := table.ColumnsOf(g.Ops)
 	return table.New("operators", []table.Column{
-		{
-			Name: "operator", Title: "operator", Unit: "id", Is: table.Exact, Width: 80,
-			Doc: "id of the operator, in execution order",
-			Of:  at(func(o *trace.Op) table.Cell { return table.Count(int(o.ID)) }),
-		},
+		of.Int(80, "operator", "operator", "id", "id of the operator, in execution order",
+			func(o *trace.Op) int64 { return int64(o.ID) }).AlignLeft(),
 		of.Text(80, "name", "name", "name of the operator, with its layer",
 			func(o *trace.Op) string { return o.Name }),
 		of.Text(80, "kind", "kind", "kind of operator", func(o *trace.Op) string { return o.Kind }),
-		of.Words(80, "layer", "layer", "layer and block of the operator", func(o *trace.Op) table.Cell {
-			if o.Layer == nil {
-				return table.Text(o.Block)
-			}
-			return table.Text(strings.TrimSpace(fmt.Sprintf("%d %s", *o.Layer, o.Block)))
-		}),
-		of.Text(80, "parts", "made of", "operators that were fused into this operator", func(o *trace.Op) string { return strings.Join(o.Parts, " + ") }),
-		of.Text(80, "reads", "reads",
-			"ids of the values that the operator reads, State last",
-			func(o *trace.Op) string {
-				return analyze.IDList(slices.Concat(o.Inputs, o.State))
+		of.Words(80, "layer", "layer", "layer and block of the operator",
+			func(o *trace.Op) table.Cell {
+				if o.Layer == nil {
+					return table.Text(o.Block)
+				}
+				return table.Text(strings.TrimSpace(fmt.Sprintf("%d %s", *o.Layer, o.Block)))
 			}),
-		of.Words(80, "gives", "gives", "output values with their largest dims; makes N: output of an earlier operator that was fused into this operator",
+		of.Text(80, "parts", "made of", "operators that were fused into this operator",
+			func(o *trace.Op) string { return strings.Join(o.Parts, " + ") }),
+		of.Text(80, "reads", "reads", "ids of the values that the operator reads, State last",
+			func(o *trace.Op) string { return analyze.IDList(slices.Concat(o.Inputs, o.State)) }),
+		of.Words(80, "gives", "gives",
+			"output values with their largest dims; makes N: output of an earlier operator that was fused into this operator",
 			func(o *trace.Op) table.Cell {
 				var words []string
 				for _, id := range o.Outputs {

@@ -144,15 +144,12 @@ func Resized(ctx context.Context, x *analyze.Index, step int) (*ResizeTable, err
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	at := table.By(rows)
 	of := table.ColumnsOf(rows)
 	t := table.New("resize", []table.Column{
-		{
-			Name: "what", Title: "operator", Width: 80, Tree: true,
-			Doc: "pass, operator, value or dispatch",
-			Of:  at(func(r *analyze.ResizeRow) table.Cell { return table.Text(resizeLabel(x, r)) }),
-		},
-		of.Words(80, "triggers", "triggers", "values whose change re-planned the operator; for a pass, values that had changed",
+		of.Text(80, "what", "operator", "pass, operator, value or dispatch",
+			func(r *analyze.ResizeRow) string { return resizeLabel(x, r) }).AsTree(),
+		of.Words(80, "triggers", "triggers",
+			"values whose change re-planned the operator; for a pass, values that had changed",
 			func(r *analyze.ResizeRow) table.Cell {
 				switch {
 				case r.Change != nil || r.Plan != nil:
@@ -162,16 +159,19 @@ func Resized(ctx context.Context, x *analyze.Index, step int) (*ResizeTable, err
 				}
 				return table.Text(names(x, r.Pass.Dirty))
 			}),
-		of.Text(80, "change", "change", "changes of values and grids (from → to) and of routes; + launched, - no longer launched, p only params changed",
+		of.Text(80, "change", "change",
+			"changes of values and grids (from → to) and of routes; + launched, - no longer launched, p only params changed",
 			func(r *analyze.ResizeRow) string { return resizeChange(x, r) }),
-		of.Words(80, "outcome", "", "no-op: nothing changed; glitch: some inputs were not updated yet; deferred: inputs refused, re-planned later",
+		of.Words(80, "outcome", "",
+			"no-op: nothing changed; glitch: some inputs were not updated yet; deferred: inputs refused, re-planned later",
 			func(r *analyze.ResizeRow) table.Cell {
 				if !r.Planning() {
 					return table.Cell{}
 				}
 				return table.Text(outcome(r.Hook))
 			}),
-		of.Cell(80, table.Measured, "us", "µs", "us", "CPU time of the re-planning; for equal layers, their sum",
+		of.Cell(80, table.Measured, "us", "µs", "us",
+			"CPU time of the re-planning; for equal layers, their sum",
 			func(r *analyze.ResizeRow) table.Cell {
 				if !r.Planning() {
 					return table.Cell{}

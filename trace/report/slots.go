@@ -28,19 +28,14 @@ func init() {
 // runs; -1 means that the level is not known.
 func Slots(x *analyze.Index, levels map[trace.DispatchID]int) *table.Table {
 	g := &x.Trace.Graph
-	at := table.By(g.Dispatches)
 	of := table.ColumnsOf(g.Dispatches)
 	return table.New("slots", []table.Column{
-		{
-			Name: "dispatch", Title: "dispatch", Unit: "id", Is: table.Exact, Width: 80,
-			Doc: "id",
-			Of:  at(func(d *trace.Dispatch) table.Cell { return table.Count(int(d.ID)) }),
-		},
-		{
-			Name: "level", Title: "level", Unit: "level", Is: table.Exact, Width: 80,
-			Doc: "number of the level (a group of dispatches between two barriers) in which the slot runs; " +
+		of.Int(80, "dispatch", "dispatch", "id", "id",
+			func(d *trace.Dispatch) int64 { return int64(d.ID) }).AlignLeft(),
+		of.Cell(80, table.Exact, "level", "level", "level",
+			"number of the level (a group of dispatches between two barriers) in which the slot runs; "+
 				"– if the slot does not run",
-			Of: at(func(d *trace.Dispatch) table.Cell {
+			func(d *trace.Dispatch) table.Cell {
 				switch n, runs := levels[d.ID]; {
 				case !runs:
 					return table.Missing()
@@ -49,35 +44,20 @@ func Slots(x *analyze.Index, levels map[trace.DispatchID]int) *table.Table {
 				default:
 					return table.Count(n)
 				}
-			}),
-		},
-		of.Text(80, "op", "operator",
-			"operator; with the name of the slot if the operator has several",
-			func(d *trace.Dispatch) string {
-				return d.Named(g.Ops[d.Op].Name)
-			},
-		),
-		{
-			Name: "max", Title: "largest grid", Unit: "workgroups", Is: table.Exact, Width: 80,
-			Doc: "number of workgroups at the largest shape",
-			Of: at(func(d *trace.Dispatch) table.Cell {
+			}).AlignLeft(),
+		of.Text(80, "op", "operator", "operator; with the name of the slot if the operator has several",
+			func(d *trace.Dispatch) string { return d.Named(g.Ops[d.Op].Name) }),
+		of.Cell(80, table.Exact, "max", "largest grid", "workgroups",
+			"number of workgroups at the largest shape",
+			func(d *trace.Dispatch) table.Cell {
 				n := analyze.Product(d.MaxWorkgroups)
 				return table.Cell{Text: table.Grid(d.MaxWorkgroups), Number: float64(n), Has: true}
-			}),
-		},
-		of.Text(80, "reads", "reads",
-			"ids of the values that the slot reads on any of its routes",
-			func(d *trace.Dispatch) string {
-				return analyze.IDList(d.Reads)
-			}),
-		of.Text(80, "writes", "writes",
-			"ids of the values that the slot writes on any of its routes",
-			func(d *trace.Dispatch) string {
-				return analyze.IDList(d.Writes)
-			}),
-		of.Text(80, "kernels", "kernels",
-			"kernels of all routes of the slot",
-			func(d *trace.Dispatch) string { return strings.Join(d.Kernels, " ") },
-		),
+			}).AlignLeft(),
+		of.Text(80, "reads", "reads", "ids of the values that the slot reads on any of its routes",
+			func(d *trace.Dispatch) string { return analyze.IDList(d.Reads) }),
+		of.Text(80, "writes", "writes", "ids of the values that the slot writes on any of its routes",
+			func(d *trace.Dispatch) string { return analyze.IDList(d.Writes) }),
+		of.Text(80, "kernels", "kernels", "kernels of all routes of the slot",
+			func(d *trace.Dispatch) string { return strings.Join(d.Kernels, " ") }),
 	}, table.Flat(len(g.Dispatches), func(row int) string { return fmt.Sprintf("d%d", row) }))
 }

@@ -19,6 +19,12 @@ func msCell(t trace.Time) table.Cell {
 	return table.Number(float64(ns)/1e6, 2)
 }
 
+// stepRow is a row of the table of steps.
+type stepRow struct {
+	*trace.Step
+	at int // index in Trace.Steps
+}
+
 func init() {
 	Register(Table{
 		Name: "steps", Takes: WholeRun, Compares: true,
@@ -44,232 +50,128 @@ func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Base
 		step = func(row int) int { return selection.Steps[row] }
 		rows = table.Flat(len(selection.Steps), func(row int) string { return x.Rows[step(row)].Key })
 	}
-	at := func(f func(*trace.Step) table.Cell) func(int) table.Cell {
-		return func(row int) table.Cell { return f(&x.Trace.Steps[step(row)]) }
-	}
-	time := func(f func(*trace.Step) trace.Time) func(int) table.Cell {
-		return at(func(s *trace.Step) table.Cell { return msCell(f(s)) })
-	}
-	busy := func(s *trace.Step) trace.Time {
-		ns, _ := x.BusyOf(s)
-		return ns
+	of := table.ColumnsAt(func(row int) *stepRow { return &stepRow{&x.Trace.Steps[step(row)], step(row)} })
+	ms := func(width int, name, title, doc string, time func(*stepRow) trace.Time) table.Column {
+		return of.Cell(width, table.Measured, name, title, "ms", doc,
+			func(s *stepRow) table.Cell { return msCell(time(s)) })
 	}
 	columns := []table.Column{
-		{
-			Name: "step", Title: "step", Unit: "step", Is: table.Exact, Right: true, Width: 80, Tree: true,
-			Doc: "index of the step",
-			Of:  at(func(s *trace.Step) table.Cell { return table.Count(s.Index) }),
-		},
-		{
-			Name: "phase", Title: "phase", Width: 80,
-			Doc: "prefill, decode or execute",
-			Of:  at(func(s *trace.Step) table.Cell { return table.Text(s.Phase) }),
-		},
-		{
-			Name: "position", Title: "pos", Unit: "position", Is: table.Exact, Right: true, Width: 80,
-			Doc: "first position of the step",
-			Of:  at(func(s *trace.Step) table.Cell { return table.Count(s.Position) }),
-		},
-		{
-			Name: "tokens", Title: "in", Unit: "tokens", Is: table.Exact, Right: true, Width: 80,
-			Doc: "number of input tokens",
-			Of:  at(func(s *trace.Step) table.Cell { return table.Count(len(s.Tokens)) }),
-		},
-		{
-			Name: "wall_ms", Title: "wall ms", Unit: "ms", Is: table.Measured, Right: true, Width: 80,
-			Doc: "wall time of the step; includes the CPU and GPU times in the next columns",
-			Of:  time(func(s *trace.Step) trace.Time { return s.CPU.TotalNS }),
-		},
-		{
-			Name: "gpu_ms", Title: "Σgpu ms", Unit: "ms", Is: table.Measured, Right: true, Width: 80,
-			Doc: "sum of the GPU times of all dispatches, each timed in isolation; medians if the step was repeated",
-			Of:  time(busy),
-		},
-		{
-			Name: "gaps_ms", Title: "span idle ms", Unit: "ms", Is: table.Measured, Right: true, Width: 80,
-			Doc: "time during which the GPU is idle between dispatches: span minus Σgpu; not measured for repeats",
-			Of: time(func(s *trace.Step) trace.Time {
-				if analyze.Repeated(s) {
+		of.Int(80, "step", "step", "step", "index of the step",
+			func(s *stepRow) int64 { return int64(s.Index) }).AsTree(),
+		of.Text(80, "phase", "phase", "prefill, decode or execute",
+			func(s *stepRow) string { return string(s.Phase) }),
+		of.Int(80, "position", "pos", "position", "first position of the step",
+			func(s *stepRow) int64 { return int64(s.Position) }),
+		of.Int(80, "tokens", "in", "tokens", "number of input tokens",
+			func(s *stepRow) int64 { return int64(len(s.Tokens)) }),
+		ms(80, "wall_ms", "wall ms",
+			"wall time of the step; includes the CPU and GPU times in the next columns",
+			func(s *stepRow) trace.Time { return s.CPU.TotalNS }),
+		ms(80, "gpu_ms", "Σgpu ms",
+			"sum of the GPU times of all dispatches, each timed in isolation; medians if the step was repeated",
+			func(s *stepRow) trace.Time {
+				ns, _ := x.BusyOf(s.Step)
+				return ns
+			}),
+		ms(80, "gaps_ms", "span idle ms",
+			"time during which the GPU is idle between dispatches: span minus Σgpu; not measured for repeats",
+			func(s *stepRow) trace.Time {
+				if analyze.Repeated(s.Step) {
 					return trace.Time{}
 				}
-				return analyze.Minus(analyze.GPUOf(s).SpanNS, analyze.GPUOf(s).BusyNS)
+				return analyze.Minus(analyze.GPUOf(s.Step).SpanNS, analyze.GPUOf(s.Step).BusyNS)
 			}),
-		},
-		{
-			Name: "idle_ms", Title: "idle ms", Unit: "ms", Is: table.Measured, Right: true, Width: 80,
-			Doc: "time during which the GPU is idle before and after its span: wall minus span",
-			Of: time(func(s *trace.Step) trace.Time {
-				return analyze.Minus(s.CPU.TotalNS, analyze.GPUOf(s).SpanNS)
+		ms(80, "idle_ms", "idle ms",
+			"time during which the GPU is idle before and after its span: wall minus span",
+			func(s *stepRow) trace.Time {
+				return analyze.Minus(s.CPU.TotalNS, analyze.GPUOf(s.Step).SpanNS)
 			}),
-		},
-		{
-			Name: "resize_ms", Title: "resize ms", Unit: "ms", Is: table.Measured, Right: true, Width: 140,
-			Doc: "CPU time for re-planning operators",
-			Of:  time(func(s *trace.Step) trace.Time { return s.CPU.ResizeNS }),
-		},
-		{
-			Name: "upload_ms", Title: "upload ms", Unit: "ms", Is: table.Measured, Right: true, Width: 140,
-			Doc: "CPU time for writing params and inputs",
-			Of:  time(func(s *trace.Step) trace.Time { return s.CPU.UploadNS }),
-		},
-		{
-			Name: "encode_ms", Title: "encode ms", Unit: "ms", Is: table.Measured, Right: true, Width: 140,
-			Doc: "CPU time for recording commands",
-			Of:  time(func(s *trace.Step) trace.Time { return s.CPU.EncodeNS }),
-		},
-		{
-			Name: "submit_ms", Title: "submit ms", Unit: "ms", Is: table.Measured, Right: true, Width: 140,
-			Doc: "CPU time for handing commands to the driver",
-			Of:  time(func(s *trace.Step) trace.Time { return s.CPU.SubmitNS }),
-		},
-		{
-			Name: "wait_ms", Title: "wait ms", Unit: "ms", Is: table.Measured, Right: true, Width: 140,
-			Doc: "time for waiting for the GPU and reading back",
-			Of:  time(func(s *trace.Step) trace.Time { return s.CPU.WaitNS }),
-		},
-		{
-			Name: "sample_ms", Title: "sample ms", Unit: "ms", Is: table.Measured, Right: true, Width: 140,
-			Doc: "CPU time for choosing the output token",
-			Of:  time(func(s *trace.Step) trace.Time { return s.CPU.SampleNS }),
-		},
-		{
-			Name: "tokens_per_s", Title: "tok/s", Unit: "tokens/s", Is: table.Measured, Right: true,
-			Width: 80,
-			Doc:   "input tokens per second of wall time",
-			Of: at(func(s *trace.Step) table.Cell {
-				if rate := analyze.TokensPerS(s); rate > 0 {
+		ms(140, "resize_ms", "resize ms", "CPU time for re-planning operators",
+			func(s *stepRow) trace.Time { return s.CPU.ResizeNS }),
+		ms(140, "upload_ms", "upload ms", "CPU time for writing params and inputs",
+			func(s *stepRow) trace.Time { return s.CPU.UploadNS }),
+		ms(140, "encode_ms", "encode ms", "CPU time for recording commands",
+			func(s *stepRow) trace.Time { return s.CPU.EncodeNS }),
+		ms(140, "submit_ms", "submit ms", "CPU time for handing commands to the driver",
+			func(s *stepRow) trace.Time { return s.CPU.SubmitNS }),
+		ms(140, "wait_ms", "wait ms", "time for waiting for the GPU and reading back",
+			func(s *stepRow) trace.Time { return s.CPU.WaitNS }),
+		ms(140, "sample_ms", "sample ms", "CPU time for choosing the output token",
+			func(s *stepRow) trace.Time { return s.CPU.SampleNS }),
+		of.Cell(80, table.Measured, "tokens_per_s", "tok/s", "tokens/s",
+			"input tokens per second of wall time",
+			func(s *stepRow) table.Cell {
+				if rate := analyze.TokensPerS(s.Step); rate > 0 {
 					return table.Number(rate, 1)
 				}
 				return table.Missing()
 			}),
-		},
-		{
-			Name: "dispatches", Title: "disp", Unit: "dispatches", Is: table.Exact, Right: true, Width: 80,
-			Doc: "number of dispatches that ran",
-			Of:  at(func(s *trace.Step) table.Cell { return table.Count(len(s.Dispatches)) }),
-		},
-		{
-			Name: "levels", Title: "levels", Unit: "levels", Is: table.Exact, Right: true, Width: 140,
-			Doc: "number of levels: groups of dispatches between barriers",
-			Of: func(row int) table.Cell {
-				if n := len(x.LevelStarts(step(row))); n > 0 {
+		of.Int(80, "dispatches", "disp", "dispatches", "number of dispatches that ran",
+			func(s *stepRow) int64 { return int64(len(s.Dispatches)) }),
+		of.Cell(140, table.Exact, "levels", "levels", "levels",
+			"number of levels: groups of dispatches between barriers",
+			func(s *stepRow) table.Cell {
+				if n := len(x.LevelStarts(s.at)); n > 0 {
 					return table.Count(n)
 				}
 				return table.Cell{}
-			},
-		},
-		{
-			Name: "passes", Title: "passes", Unit: "passes", Is: table.Exact, Right: true, Width: 140,
-			Doc: "number of compute passes",
-			Of:  at(func(s *trace.Step) table.Cell { return table.Count(s.CPU.Passes) }),
-		},
-		{
-			Name: "submits", Title: "submits", Unit: "submits", Is: table.Exact, Right: true, Width: 200,
-			Doc: "number of submit calls",
-			Of:  at(func(s *trace.Step) table.Cell { return table.Count(s.CPU.Submits) }),
-		},
-		{
-			Name: "writes", Title: "writes", Unit: "writes", Is: table.Exact, Right: true, Width: 140,
-			Doc: "number of buffer writes",
-			Of:  at(func(s *trace.Step) table.Cell { return table.Count(s.CPU.Writes) }),
-		},
-		{
-			Name: "write_bytes", Title: "bytes", Unit: "bytes", Is: table.Exact, Right: true, Width: 140,
-			Doc: "bytes written to buffers",
-			Of:  at(func(s *trace.Step) table.Cell { return table.Count(s.CPU.WriteBytes) }),
-		},
-		{
-			Name: "bind_groups", Title: "bind groups", Unit: "bind groups", Is: table.Exact, Right: true,
-			Width: 200,
-			Doc:   "number of bind groups created",
-			Of:    at(func(s *trace.Step) table.Cell { return table.Count(s.CPU.BindGroups) }),
-		},
-		{
-			Name: "polls", Title: "polls", Unit: "polls", Is: table.Exact, Right: true, Width: 200,
-			Doc: "number of polls for the GPU's completion",
-			Of:  at(func(s *trace.Step) table.Cell { return table.Count(s.CPU.Polls) }),
-		},
-		{
-			Name: "gcs", Title: "gcs", Unit: "pauses", Is: table.Exact, Right: true, Width: 200,
-			Doc: "number of pauses by Go's garbage collector in the step",
-			Of:  at(func(s *trace.Step) table.Cell { return table.Count(s.CPU.GCs) }),
-		},
-		{
-			Name: "gc_ms", Title: "gc ms", Unit: "ms", Is: table.Measured, Right: true, Width: 200,
-			Doc: "total length of the garbage collector's pauses in the step",
-			Of:  time(func(s *trace.Step) trace.Time { return s.CPU.GCNS }),
-		},
-		{
-			Name: "compiled", Title: "compiled", Unit: "kernels", Is: table.Exact, Right: true, Width: 200,
-			Doc: "number of pipelines compiled in the step",
-			Of:  at(func(s *trace.Step) table.Cell { return table.Count(len(s.CPU.Compiled)) }),
-		},
-		{
-			Name: "compile_ms", Title: "compile ms", Unit: "ms", Is: table.Measured, Right: true, Width: 200,
-			Doc: "time for compiling pipelines",
-			Of:  time(analyze.CompileTime),
-		},
-		{
-			Name: "overlapped_ms", Title: "overlapped ms", Unit: "ms", Is: table.Measured, Right: true,
-			Width: 200,
-			Doc:   "CPU time between a submit and the start of waiting for the GPU",
-			Of:    time(func(s *trace.Step) trace.Time { return s.CPU.OverlappedNS }),
-		},
-		{
-			Name: "to_tick_ms", Title: "to tick ms", Unit: "ms", Is: table.Measured, Right: true, Width: 200,
-			Doc: "time from the first submit to the GPU's first timestamp",
-			Of: func(row int) table.Cell {
-				w := x.Waiting(step(row))
-				return msCell(w.ToTick)
-			},
-		},
-		{
-			Name: "to_done_ms", Title: "to done ms", Unit: "ms", Is: table.Measured, Right: true, Width: 200,
-			Doc: "time from the GPU's last timestamp until the host saw that the GPU was done",
-			Of: func(row int) table.Cell {
-				w := x.Waiting(step(row))
-				return msCell(w.ToDone)
-			},
-		},
-		{
-			Name: "timing", Title: "timing", Width: 80,
-			Doc: "timing level of the step: off, step, block or dispatch",
-			Of:  at(func(s *trace.Step) table.Cell { return table.Text(s.Timing) }),
-		},
-		{
-			Name: "cold", Title: "cold", Width: 80,
-			Doc: "cold: first step after idle time, with a compilation, or with the first use of a route; excluded from medians",
-			Of: at(func(s *trace.Step) table.Cell {
+			}),
+		of.Int(140, "passes", "passes", "passes", "number of compute passes",
+			func(s *stepRow) int64 { return int64(s.CPU.Passes) }),
+		of.Int(200, "submits", "submits", "submits", "number of submit calls",
+			func(s *stepRow) int64 { return int64(s.CPU.Submits) }),
+		of.Int(140, "writes", "writes", "writes", "number of buffer writes",
+			func(s *stepRow) int64 { return int64(s.CPU.Writes) }),
+		of.Int(140, "write_bytes", "bytes", "bytes", "bytes written to buffers",
+			func(s *stepRow) int64 { return s.CPU.WriteBytes }),
+		of.Int(200, "bind_groups", "bind groups", "bind groups", "number of bind groups created",
+			func(s *stepRow) int64 { return int64(s.CPU.BindGroups) }),
+		of.Int(200, "polls", "polls", "polls", "number of polls for the GPU's completion",
+			func(s *stepRow) int64 { return int64(s.CPU.Polls) }),
+		of.Int(200, "gcs", "gcs", "pauses", "number of pauses by Go's garbage collector in the step",
+			func(s *stepRow) int64 { return int64(s.CPU.GCs) }),
+		ms(200, "gc_ms", "gc ms", "total length of the garbage collector's pauses in the step",
+			func(s *stepRow) trace.Time { return s.CPU.GCNS }),
+		of.Int(200, "compiled", "compiled", "kernels", "number of pipelines compiled in the step",
+			func(s *stepRow) int64 { return int64(len(s.CPU.Compiled)) }),
+		ms(200, "compile_ms", "compile ms", "time for compiling pipelines",
+			func(s *stepRow) trace.Time { return analyze.CompileTime(s.Step) }),
+		ms(200, "overlapped_ms", "overlapped ms",
+			"CPU time between a submit and the start of waiting for the GPU",
+			func(s *stepRow) trace.Time { return s.CPU.OverlappedNS }),
+		ms(200, "to_tick_ms", "to tick ms", "time from the first submit to the GPU's first timestamp",
+			func(s *stepRow) trace.Time { return x.Waiting(s.at).ToTick }),
+		ms(200, "to_done_ms", "to done ms",
+			"time from the GPU's last timestamp until the host saw that the GPU was done",
+			func(s *stepRow) trace.Time { return x.Waiting(s.at).ToDone }),
+		of.Text(80, "timing", "timing", "timing level of the step: off, step, block or dispatch",
+			func(s *stepRow) string { return string(s.Timing) }),
+		of.Words(80, "cold", "cold",
+			"cold: first step after idle time, with a compilation, or with the first use of a route; excluded from medians",
+			func(s *stepRow) table.Cell {
 				if s.Cold {
 					return table.Text("cold")
 				}
 				return table.Cell{}
 			}),
-		},
-		{
-			Name: "token", Title: "out", Unit: "id", Is: table.Exact, Right: true, Width: 140,
-			Doc: "id of the output token",
-			Of: at(func(s *trace.Step) table.Cell {
+		of.Cell(140, table.Exact, "token", "out", "id", "id of the output token",
+			func(s *stepRow) table.Cell {
 				if s.Token == nil {
 					return table.Cell{}
 				}
 				return table.Count(*s.Token)
 			}),
-		},
-		{
-			Name: "text", Title: "text", Width: 80,
-			Doc: "text of the output token",
-			Of: at(func(s *trace.Step) table.Cell {
+		of.Words(80, "text", "text", "text of the output token",
+			func(s *stepRow) table.Cell {
 				if s.Token == nil {
 					return table.Cell{}
 				}
 				return table.Text(fmt.Sprintf("%q", s.Text))
 			}),
-		},
 	}
 	if baseline != nil {
 		wall := slices.IndexFunc(columns, func(c table.Column) bool { return c.Name == "wall_ms" })
-		columns = slices.Insert(columns, wall+1, stepDeltaColumn(analyze.NewStepBaseline(baseline), x, step))
+		columns = slices.Insert(columns, wall+1, stepDeltaColumn(analyze.NewStepBaseline(baseline), x, of))
 	}
 	t := table.New("steps", columns, rows)
 	if selection.Steps != nil {

@@ -9,8 +9,7 @@ import (
 )
 
 // stepDelta returns the cell of a step's wall time minus that of the baseline.
-func stepDelta(b *analyze.StepBaseline, x *analyze.Index, step int) table.Cell {
-	s := &x.Trace.Steps[step]
+func stepDelta(b *analyze.StepBaseline, x *analyze.Index, s *stepRow) table.Cell {
 	ns, ok := s.CPU.TotalNS.NS()
 	wall, there := b.Walls[s.Timing]
 	switch {
@@ -29,13 +28,10 @@ func stepDelta(b *analyze.StepBaseline, x *analyze.Index, step int) table.Cell {
 	return cell
 }
 
-// stepDeltaColumn returns the column of time differences from the baseline. The last argument is a function
-// that returns the step of a row.
-func stepDeltaColumn(b *analyze.StepBaseline, x *analyze.Index, of func(row int) int) table.Column {
-	return table.Column{
-		Name: "delta_ms", Title: "Δwall ms", Unit: "ms", Is: table.Measured, Right: true, Width: 80,
-		Doc: "wall time minus the median of the baseline's steps; = means a difference within the noise, clk a " +
+// stepDeltaColumn returns the column of time differences from the baseline.
+func stepDeltaColumn(b *analyze.StepBaseline, x *analyze.Index, of table.Columns[stepRow]) table.Column {
+	return of.Cell(80, table.Measured, "delta_ms", "Δwall ms", "ms",
+		"wall time minus the median of the baseline's steps; = means a difference within the noise, clk a "+
 			"changed GPU clock; empty if no baseline step has the same timing level",
-		Of: func(row int) table.Cell { return stepDelta(b, x, of(row)) },
-	}
+		func(s *stepRow) table.Cell { return stepDelta(b, x, s) })
 }

@@ -49,20 +49,13 @@ var List = Table{
 	Name: "tables", Doc: "all tables", Takes: NoSteps,
 	Of: func(context.Context, *analyze.Index, analyze.Options) (*table.Table, error) {
 		list := Tables()
-		at := table.By(list)
+		of := table.ColumnsOf(list)
 		return table.New("tables", []table.Column{
-			{
-				Name: "table", Title: "table", Width: 80, Doc: "name of the table, for the flag --table",
-				Of: at(func(t *Table) table.Cell { return table.Text(t.Name) }),
-			},
-			{
-				Name: "steps", Title: "of", Width: 80, Doc: "steps that the table covers",
-				Of: at(func(t *Table) table.Cell { return table.Text(t.Takes.String()) }),
-			},
-			{
-				Name: "doc", Title: "shows", Width: 80, Doc: "what the table shows",
-				Of: at(func(t *Table) table.Cell { return table.Text(t.Doc) }),
-			},
+			of.Text(80, "table", "table", "name of the table, for the flag --table",
+				func(t *Table) string { return t.Name }),
+			of.Text(80, "steps", "of", "steps that the table covers",
+				func(t *Table) string { return t.Takes.String() }),
+			of.Text(80, "doc", "shows", "what the table shows", func(t *Table) string { return t.Doc }),
 		}, table.Flat(len(list), func(row int) string { return list[row].Name })), nil
 	},
 }

@@ -25,7 +25,6 @@ func init() {
 // Values returns the table of the graph's values. It shows live shapes if the selection is one step.
 func Values(x *analyze.Index, selection analyze.Selection) *table.Table {
 	g := &x.Trace.Graph
-	at := table.By(g.Values)
 	of := table.ColumnsOf(g.Values)
 	step, live := selection.One()
 	var mem *memory.Tenancy
@@ -33,44 +32,34 @@ func Values(x *analyze.Index, selection analyze.Selection) *table.Table {
 		mem = memory.Of(x, step)
 	}
 	return table.New("values", []table.Column{
-		{
-			Name: "value", Title: "value", Unit: "id", Is: table.Exact, Width: 80,
-			Doc: "id",
-			Of:  at(func(v *trace.Value) table.Cell { return table.Count(int(v.ID)) }),
-		},
+		of.Int(80, "value", "value", "id", "id",
+			func(v *trace.Value) int64 { return int64(v.ID) }).AlignLeft(),
 		of.Text(80, "name", "name", "name of the value, with its layer",
 			func(v *trace.Value) string { return v.Name }),
-		of.Text(80, "role", "role", "role of the value: input, output, constant, state, intermediate, scratch, fused or symint",
+		of.Text(80, "role", "role",
+			"role of the value: input, output, constant, state, intermediate, scratch, fused or symint",
 			func(v *trace.Value) string { return string(v.Role) }),
-		of.Text(80, "dtype", "dtype",
-			"type of the elements, or format of a matrix",
-			func(v *trace.Value) string {
-				return analyze.TypeOf(v)
-			},
-		),
-		of.Words(80, "live", "live",
-			"dims in the step, or value of the SymInt; fused away: not computed",
+		of.Text(80, "dtype", "dtype", "type of the elements, or format of a matrix",
+			func(v *trace.Value) string { return analyze.TypeOf(v) }),
+		of.Words(80, "live", "live", "dims in the step, or value of the SymInt; fused away: not computed",
 			func(v *trace.Value) table.Cell {
 				if !live {
 					return table.Cell{}
 				}
 				return Shapes(LiveText(mem, v.ID))
-			},
-		),
-		of.Text(80, "max", "max dims", "largest dims, or range of the SymInt", func(v *trace.Value) string {
-			return Bounds(x, v)
-		}),
-		{
-			Name: "bytes", Title: "bytes", Unit: "bytes", Is: table.Exact, Width: 80,
-			Doc: "bytes of the value at its largest shape; empty for aliases and for values that are never in memory",
-			Of: at(func(v *trace.Value) table.Cell {
+			}),
+		of.Text(80, "max", "max dims", "largest dims, or range of the SymInt",
+			func(v *trace.Value) string { return Bounds(x, v) }),
+		of.Cell(80, table.Exact, "bytes", "bytes", "bytes",
+			"bytes of the value at its largest shape; empty for aliases and for values that are never in memory",
+			func(v *trace.Value) table.Cell {
 				if v.Kind == "symint" || v.AliasOf != nil || analyze.NotStored(v) != "" {
 					return table.Cell{}
 				}
 				return table.Cell{Text: table.Memory(v.Bytes), Number: float64(v.Bytes), Has: true}
-			}),
-		},
-		of.Text(80, "memory", "memory", "memory slot that the value shares with others, or the value that it aliases",
+			}).AlignLeft(),
+		of.Text(80, "memory", "memory",
+			"memory slot that the value shares with others, or the value that it aliases",
 			func(v *trace.Value) string { return graphtree.MemoryOf(v) }),
 	}, table.Flat(len(g.Values), func(row int) string { return fmt.Sprintf("v%d", row) }))
 }

@@ -52,8 +52,8 @@ func WasteLine(w analyze.Waste) string {
 // wasteColumns returns the columns of unnecessary workgroups and lanes. In a run with static grids, the
 // first column is the most important one.
 func (t *DispatchTable) wasteColumns() (over table.Column, idle []table.Column) {
-	cell := func(part, whole func(analyze.Waste) int64, none bool) func(int) table.Cell {
-		return t.ran(func(r *analyze.DispatchRow) table.Cell {
+	cell := func(part, whole func(analyze.Waste) int64, none bool) func(*analyze.DispatchRow) table.Cell {
+		return func(r *analyze.DispatchRow) table.Cell {
 			n := part(r.Waste)
 			if n == 0 && !none {
 				return table.Cell{}
@@ -63,32 +63,26 @@ func (t *DispatchTable) wasteColumns() (over table.Column, idle []table.Column) 
 				text += " " + of
 			}
 			return table.Cell{Text: text, Number: float64(n), Has: true}
-		})
+		}
 	}
+	ran := t.ran()
 	launched := func(w analyze.Waste) int64 { return w.Launched }
-	beyond := table.Column{
-		Name: "over_wg", Title: "Σ not needed", Unit: "workgroups", Is: table.Exact, Right: true, Width: 200,
-		Doc: "workgroups that the live shape does not need, summed over all dispatches of the row, and their share of " +
-			"the grids",
-		Of: cell(func(w analyze.Waste) int64 { return w.Shape }, launched, t.Index.Static()),
-	}
+	needed := 200
 	if t.Index.Static() {
-		beyond.Width = 80
+		needed = 80
 	}
-	return beyond, []table.Column{
-		{
-			Name: "fold_wg", Title: "Σ folded wg", Unit: "workgroups", Is: table.Exact, Right: true,
-			Width: 200,
-			Doc:   "workgroups launched only because the grid has two dimensions; their share of the grid",
-			Of:    cell(func(w analyze.Waste) int64 { return w.Fold }, launched, false),
-		},
-		{
-			Name: "tail_lanes", Title: "Σ idle lanes", Unit: "lanes", Is: table.Exact, Right: true,
-			Width: 200,
-			Doc:   "idle lanes in workgroups that have work, and their share of the lanes",
-			Of: cell(func(w analyze.Waste) int64 { return w.Tail },
-				func(w analyze.Waste) int64 { return w.Lanes }, false),
-		},
+	over = ran.Cell(needed, table.Exact, "over_wg", "Σ not needed", "workgroups",
+		"workgroups that the live shape does not need, summed over all dispatches of the row, and their share of "+
+			"the grids",
+		cell(func(w analyze.Waste) int64 { return w.Shape }, launched, t.Index.Static()))
+	return over, []table.Column{
+		ran.Cell(200, table.Exact, "fold_wg", "Σ folded wg", "workgroups",
+			"workgroups launched only because the grid has two dimensions; their share of the grid",
+			cell(func(w analyze.Waste) int64 { return w.Fold }, launched, false)),
+		ran.Cell(200, table.Exact, "tail_lanes", "Σ idle lanes", "lanes",
+			"idle lanes in workgroups that have work, and their share of the lanes",
+			cell(func(w analyze.Waste) int64 { return w.Tail },
+				func(w analyze.Waste) int64 { return w.Lanes }, false)),
 	}
 }
 

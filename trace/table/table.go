@@ -6,10 +6,10 @@
 // numbers, and a function that computes the cell of a row. The function is called only for cells that are
 // needed.
 //
-//	at := table.By(runners)
+//	of := table.ColumnsOf(runners)
 //	t := table.New("runners", []table.Column{
-//		{Name: "name", Title: "name", Of: at(func(r *runner) table.Cell { return table.Text(r.name) })},
-//		{Name: "s", Title: "s", Unit: "s", Is: table.Measured, Right: true, Of: at(...)},
+//		of.Text(80, "name", "name", "who ran", func(r *runner) string { return r.name }),
+//		of.Cell(80, table.Measured, "s", "s", "s", "time of a lap", ...),
 //	}, rows)
 //	rows, err := t.Select(ctx, table.Selection{Sort: "s"})
 //	...
@@ -142,13 +142,6 @@ func Marks(of Column) Column {
 		Name: of.Name + markSuffix, Title: of.Title + " mark", Width: Unseen,
 		Doc: "mark shown before " + of.Name + " if the number is not reliable; empty otherwise",
 		Of:  func(row int) Cell { return Text(of.Of(row).Mark) },
-	}
-}
-
-// By converts a function of a typed row to a function of a row index, for Column.Of.
-func By[R any](rows []R) func(func(*R) Cell) func(int) Cell {
-	return func(of func(*R) Cell) func(int) Cell {
-		return func(row int) Cell { return of(&rows[row]) }
 	}
 }
 

@@ -332,17 +332,14 @@ func (l *Listing) Exported() *table.Table {
 		columns[by].Width = 0 // a column for any screen, dropped last if there is too little room
 	}
 	if l.partial {
-		columns = append(columns, table.Column{
-			Name: "sums_of", Title: "sums of",
-			Doc: "number of rows inside that the sums cover, if a filter hides some of them",
-			Of: func(r int) table.Cell {
-				if l.Shown[r] == l.Leaves[r] {
-					return table.Cell{}
-				}
-				all, here := Plural(l.Leaves[r], "row"), Count(l.Shown[r])
-				return table.Text(fmt.Sprintf("all %s, %s here", all, here))
-			},
-		})
+		of := table.ColumnsAt(func(row int) *int { return &row }).
+			Where(func(row *int) bool { return l.Shown[*row] != l.Leaves[*row] })
+		columns = append(columns, of.Text(0, "sums_of", "sums of",
+			"number of rows inside that the sums cover, if a filter hides some of them",
+			func(row *int) string {
+				all, here := Plural(l.Leaves[*row], "row"), Count(l.Shown[*row])
+				return fmt.Sprintf("all %s, %s here", all, here)
+			}))
 	}
 	t := l.Table.WithColumns(columns)
 	t.Notes = l.Notes

@@ -58,19 +58,14 @@ func Of(ctx context.Context, x *analyze.Index, selection analyze.Selection) (*Er
 }
 
 func (g *Errors) columns(x *analyze.Index) []table.Column {
-	of := func(cell func(r *accuracy.Row, h *accuracy.Comparison) table.Cell) func(int) table.Cell {
-		return func(row int) table.Cell {
-			if h := g.Places[row].Worst(); h != nil {
-				return cell(&g.Places[row], h)
-			}
-			return table.Cell{}
-		}
-	}
+	of := table.ColumnsOf(g.Places)
+	// worst builds columns about the comparison with the largest error of a row. Rows of steps have none.
+	worst := table.ColumnsAt(func(row int) *accuracy.Comparison { return g.Places[row].Worst() }).
+		Where(func(h *accuracy.Comparison) bool { return h != nil })
 	number := func(name, title, unit, doc string, width int, n func(*trace.NumericError) (float64, bool),
 	) table.Column {
-		return table.Column{
-			Name: name, Title: title, Unit: unit, Is: table.Measured, Right: true, Width: width, Doc: doc,
-			Of: of(func(_ *accuracy.Row, h *accuracy.Comparison) table.Cell {
+		return worst.Cell(width, table.Measured, name, title, unit, doc,
+			func(h *accuracy.Comparison) table.Cell {
 				v, ok := n(h.Error)
 				if !ok {
 					return table.Cell{}
@@ -80,8 +75,7 @@ func (g *Errors) columns(x *analyze.Index) []table.Column {
 					text = report.Decibels(v)
 				}
 				return table.Cell{Text: text, Number: v, Has: true}
-			}),
-		}
+			})
 	}
 	always := func(n func(*trace.NumericError) trace.Number) func(*trace.NumericError) (float64, bool) {
 		return func(g *trace.NumericError) (float64, bool) { return float64(n(g)), true }
@@ -95,30 +89,22 @@ func (g *Errors) columns(x *analyze.Index) []table.Column {
 		}
 	}
 	return []table.Column{
-		{
-			Name: "dispatch", Title: "dispatch", Width: 80, Tree: true,
-			Doc: "dispatch; equal layers share one row, which shows the layer with the largest error",
-			Of:  func(row int) table.Cell { return table.Text(g.labelled(x, &g.Places[row])) },
-		},
-		{
-			Name: "said", Title: "said", Width: 80,
-			Doc: "ok: error within the tolerance; diverges: error over the tolerance; inherits: reads from a dispatch that " +
+		of.Text(80, "dispatch", "dispatch",
+			"dispatch; equal layers share one row, which shows the layer with the largest error",
+			func(r *accuracy.Row) string { return g.labelled(x, r) }).AsTree(),
+		of.Where(func(r *accuracy.Row) bool { return r.Worst() != nil }).Text(80, "said", "said",
+			"ok: error within the tolerance; diverges: error over the tolerance; inherits: reads from a dispatch that "+
 				"diverges, but is within its own tolerance or has NaN or Inf as reference",
-			Of: of(func(r *accuracy.Row, _ *accuracy.Comparison) table.Cell {
-				return table.Text(said(r))
-			}),
-		},
-		{
-			Name: "share", Title: "% of tol.", Unit: "%", Is: table.Measured, Right: true, Width: 80,
-			Doc: "largest element error, as a share of its tolerance",
-			Of: of(func(_ *accuracy.Row, h *accuracy.Comparison) table.Cell {
+			said),
+		worst.Cell(80, table.Measured, "share", "% of tol.", "%",
+			"largest element error, as a share of its tolerance",
+			func(h *accuracy.Comparison) table.Cell {
 				if h.Error.Tolerance == "" {
 					return table.Cell{}
 				}
 				v := 100 * float64(h.Error.Share)
 				return table.Cell{Text: fmt.Sprintf("%.3g", v), Number: v, Has: true}
 			}),
-		},
 		number("max_abs", "max abs", "difference", "largest difference from the reference on the same inputs",
 			80, always(func(g *trace.NumericError) trace.Number { return g.MaxAbs })),
 		number("mse", "MSE", "difference",
@@ -134,44 +120,25 @@ func (g *Errors) columns(x *analyze.Index) []table.Column {
 			run(func(d *trace.Drift) trace.Number { return d.MSE })),
 		number("run_snr_db", "run SNR dB", "dB", "signal-to-noise ratio against the reference run", 80,
 			run(func(d *trace.Drift) trace.Number { return d.SNRdB })),
-		{
-			Name: "where", Title: "farthest", Width: 140,
-			Doc: "element with the largest error: device value and reference value",
-			Of: of(func(_ *accuracy.Row, h *accuracy.Comparison) table.Cell {
-				return table.Text(farthest(x, h))
-			}),
-		},
-		{
-			Name: "compared", Title: "compared", Unit: "elements", Is: table.Exact, Right: true, Width: 140,
-			Doc: "number of elements that were compared, and of all elements if only a sample was compared",
-			Of: of(func(_ *accuracy.Row, h *accuracy.Comparison) table.Cell {
+		worst.Text(140, "where", "farthest",
+			"element with the largest error: device value and reference value",
+			func(h *accuracy.Comparison) string { return farthest(x, h) }),
+		worst.Cell(140, table.Exact, "compared", "compared", "elements",
+			"number of elements that were compared, and of all elements if only a sample was compared",
+			func(h *accuracy.Comparison) table.Cell {
 				c := table.Count(h.Error.Compared)
 				if h.Error.Compared < h.Error.Elements {
 					c.Text = fmt.Sprintf("%d of %d", h.Error.Compared, h.Error.Elements)
 				}
 				return c
 			}),
-		},
-		{
-			Name: "tolerance", Title: "tolerance", Width: 200, Doc: "largest allowed error of an element, and how it is derived",
-			Of: of(func(_ *accuracy.Row, h *accuracy.Comparison) table.Cell {
-				return table.Text(h.Error.Tolerance)
-			}),
-		},
-		{
-			Name: "step", Title: "step", Unit: "step", Is: table.Exact, Right: true, Width: table.Unseen,
-			Doc: "index of the step",
-			Of: of(func(_ *accuracy.Row, h *accuracy.Comparison) table.Cell {
-				return table.Count(x.Trace.Steps[h.Step].Index)
-			}),
-		},
-		{
-			Name: "id", Title: "id", Unit: "id", Is: table.Exact, Right: true, Width: table.Unseen,
-			Doc: "id of the dispatch",
-			Of: of(func(_ *accuracy.Row, h *accuracy.Comparison) table.Cell {
-				return table.Count(int64(h.Dispatch))
-			}),
-		},
+		worst.Text(200, "tolerance", "tolerance",
+			"largest allowed error of an element, and how it is derived",
+			func(h *accuracy.Comparison) string { return h.Error.Tolerance }),
+		worst.Int(table.Unseen, "step", "step", "step", "index of the step",
+			func(h *accuracy.Comparison) int64 { return int64(x.Trace.Steps[h.Step].Index) }),
+		worst.Int(table.Unseen, "id", "id", "id", "id of the dispatch",
+			func(h *accuracy.Comparison) int64 { return int64(h.Dispatch) }),
 	}
 }
 

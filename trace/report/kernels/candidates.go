@@ -50,31 +50,17 @@ func candidates(ctx context.Context, x *analyze.Index, selection analyze.Selecti
 	}
 	of := table.ColumnsOf(rows)
 	t := table.New("candidates", []table.Column{
-		of.Int(80, "step", "step", "step", "index of the step", func(c *candidate) int64 {
-			return int64(c.step.Index)
-		}),
-		of.Int(80, "position", "pos", "position", "first position of the step", func(c *candidate) int64 {
-			return int64(c.step.Position)
-		}),
-		of.Int(80, "rank", "rank", "place",
-			"rank among the logits of the step, highest first",
-			func(c *candidate) int64 {
-				return int64(c.rank)
-			},
-		),
+		of.Int(80, "step", "step", "step", "index of the step",
+			func(c *candidate) int64 { return int64(c.step.Index) }),
+		of.Int(80, "position", "pos", "position", "first position of the step",
+			func(c *candidate) int64 { return int64(c.step.Position) }),
+		of.Int(80, "rank", "rank", "place", "rank among the logits of the step, highest first",
+			func(c *candidate) int64 { return int64(c.rank) }),
 		of.Int(80, "id", "id", "id", "id of the token", func(c *candidate) int64 { return int64(c.ID) }),
-		of.Text(80, "text", "text",
-			"text of the token, in quotation marks",
-			func(c *candidate) string {
-				return strconv.Quote(c.Text)
-			},
-		),
-		of.Cell(80, table.Exact, "logit", "logit", "logit",
-			"logit from the model, before any sampling",
-			func(c *candidate) table.Cell {
-				return table.Number(c.Logit, 3)
-			},
-		),
+		of.Text(80, "text", "text", "text of the token, in quotation marks",
+			func(c *candidate) string { return strconv.Quote(c.Text) }),
+		of.Cell(80, table.Exact, "logit", "logit", "logit", "logit from the model, before any sampling",
+			func(c *candidate) table.Cell { return table.Number(c.Logit, 3) }),
 		of.Cell(80, table.Exact, "p", "%", "%", "probability among all tokens, at temperature 1",
 			func(c *candidate) table.Cell {
 				if c.P == 0 {
@@ -82,12 +68,13 @@ func candidates(ctx context.Context, x *analyze.Index, selection analyze.Selecti
 				}
 				return table.Number(100*c.P, 2)
 			}),
-		of.Words(80, "came", "", "true for the token that was chosen", func(c *candidate) table.Cell {
-			if c.step.Token != nil && *c.step.Token == c.ID {
-				return table.Text("✓")
-			}
-			return table.Cell{}
-		}),
+		of.Words(80, "came", "", "true for the token that was chosen",
+			func(c *candidate) table.Cell {
+				if c.step.Token != nil && *c.step.Token == c.ID {
+					return table.Text("✓")
+				}
+				return table.Cell{}
+			}),
 	}, table.Flat(len(rows), func(row int) string {
 		return fmt.Sprintf("s%d c%d", rows[row].step.Index, rows[row].rank)
 	}))

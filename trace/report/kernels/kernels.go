@@ -32,15 +32,16 @@ func Kernels(x *analyze.Index) *table.Table {
 	}
 	of := table.ColumnsOf(g.Kernels)
 	return table.New("kernels", []table.Column{
-		of.Text(80, "kernel", "kernel", "name of the specialised shader", func(k *trace.Kernel) string {
-			return k.Name
-		}),
-		of.Int(80, "slots", "slots", "dispatches", "number of dispatches that can use the kernel on one of their routes; for an edited kernel, of the original kernel",
+		of.Text(80, "kernel", "kernel", "name of the specialised shader",
+			func(k *trace.Kernel) string { return k.Name }),
+		of.Int(80, "slots", "slots", "dispatches",
+			"number of dispatches that can use the kernel on one of their routes; for an edited kernel, of the original kernel",
 			func(k *trace.Kernel) int64 { return int64(slots[cmp.Or(k.Of, k.Name)]) }),
-		of.Cell(80, table.Exact, "wg", "wg", "lanes", "workgroup size", func(k *trace.Kernel) table.Cell {
-			lanes := float64(analyze.Product(k.WorkgroupSize))
-			return table.Cell{Text: table.Grid(k.WorkgroupSize), Number: lanes, Has: true}
-		}),
+		of.Cell(80, table.Exact, "wg", "wg", "lanes", "workgroup size",
+			func(k *trace.Kernel) table.Cell {
+				lanes := float64(analyze.Product(k.WorkgroupSize))
+				return table.Cell{Text: table.Grid(k.WorkgroupSize), Number: lanes, Has: true}
+			}),
 		of.Words(80, "params", "params", "fields of the kernel's params block, in order",
 			func(k *trace.Kernel) table.Cell {
 				names := make([]string, len(k.Params))
@@ -50,11 +51,8 @@ func Kernels(x *analyze.Index) *table.Table {
 				return table.Text(strings.Join(names, " "))
 			}),
 		of.Text(140, "constants", "constants", "constants with which the shader was specialised",
-			func(k *trace.Kernel) string {
-				return k.Constants
-			}),
-		of.Text(140, "sha256", "source", "SHA-256 of the source", func(k *trace.Kernel) string {
-			return k.SourceSHA256
-		}),
+			func(k *trace.Kernel) string { return k.Constants }),
+		of.Text(140, "sha256", "source", "SHA-256 of the source",
+			func(k *trace.Kernel) string { return k.SourceSHA256 }),
 	}, table.Flat(len(g.Kernels), func(row int) string { return g.Kernels[row].Name }))
 }

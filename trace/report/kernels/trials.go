@@ -39,21 +39,14 @@ func TrialTable(x *analyze.Index) *table.Table {
 	of := table.ColumnsOf(trials)
 	us := func(ns int64) table.Cell { return table.Number(float64(ns)/1e3, 1) }
 	made := table.New("trials", []table.Column{
-		of.Text(80, "op", "op", "the operator", func(t *trace.Trial) string {
-			return x.Trace.Graph.Ops[t.Op].Name
-		}),
-		of.Int(80, "tokens", "M", "tokens",
-			"number of tokens of the timed shape",
-			func(t *trace.Trial) int64 {
-				return int64(t.Tokens)
-			}),
-		of.Int(140, "position", "pos", "position", "its position", func(t *trace.Trial) int64 {
-			return int64(t.Position)
-		}),
+		of.Text(80, "op", "op", "the operator",
+			func(t *trace.Trial) string { return x.Trace.Graph.Ops[t.Op].Name }),
+		of.Int(80, "tokens", "M", "tokens", "number of tokens of the timed shape",
+			func(t *trace.Trial) int64 { return int64(t.Tokens) }),
+		of.Int(140, "position", "pos", "position", "its position",
+			func(t *trace.Trial) int64 { return int64(t.Position) }),
 		of.Text(80, "route", "route", "route that was forced for this measurement",
-			func(t *trace.Trial) string {
-				return t.Route
-			}),
+			func(t *trace.Trial) string { return t.Route }),
 		of.Words(80, "planned", "plan", "plan: the plan chooses this route for this number of tokens",
 			func(t *trace.Trial) table.Cell {
 				if t.Planned {
@@ -61,17 +54,17 @@ func TrialTable(x *analyze.Index) *table.Table {
 				}
 				return table.Cell{}
 			}),
-		of.Cell(80, table.Measured, "us", "µs", "us", "isolated time of the operator's dispatches: median of n runs in place", func(t *trace.Trial) table.Cell { return us(t.NS) }),
-		of.Cell(80, table.Measured, "q1_us", "q1", "us", "first quartile", func(t *trace.Trial) table.Cell {
-			return us(t.Q1NS)
-		}),
-		of.Cell(80, table.Measured, "q3_us", "q3", "us", "third quartile", func(t *trace.Trial) table.Cell {
-			return us(t.Q3NS)
-		}),
-		of.Int(80, "n", "n", "runs",
-			"number of runs of each route",
+		of.Cell(80, table.Measured, "us", "µs", "us",
+			"isolated time of the operator's dispatches: median of n runs in place",
+			func(t *trace.Trial) table.Cell { return us(t.NS) }),
+		of.Cell(80, table.Measured, "q1_us", "q1", "us", "first quartile",
+			func(t *trace.Trial) table.Cell { return us(t.Q1NS) }),
+		of.Cell(80, table.Measured, "q3_us", "q3", "us", "third quartile",
+			func(t *trace.Trial) table.Cell { return us(t.Q3NS) }),
+		of.Int(80, "n", "n", "runs", "number of runs of each route",
 			func(t *trace.Trial) int64 { return int64(t.N) }),
-		of.Cell(80, table.Measured, "times", "× fastest", "times", "time relative to the fastest route at the same shape",
+		of.Cell(80, table.Measured, "times", "× fastest", "times",
+			"time relative to the fastest route at the same shape",
 			func(t *trace.Trial) table.Cell {
 				best := fastest[shape{t.Op, t.Tokens, t.Position}]
 				if best <= 0 {

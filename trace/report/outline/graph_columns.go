@@ -28,16 +28,14 @@ func (t *GraphTable) Weighed(w graphtree.GraphWeight) *table.Table {
 	if most == 0 {
 		return t.Table
 	}
-	bar := table.Column{
-		Name: "weight", Title: w.Doc, Width: 80, Doc: "the row's " + w.Doc + " as a share of the largest",
-		Of: func(row int) table.Cell {
-			n := &t.Nodes[row]
+	bar := table.ColumnsOf(t.Nodes).Words(80, "weight", w.Doc,
+		"the row's "+w.Doc+" as a share of the largest",
+		func(n *graphtree.GraphNode) table.Cell {
 			if n.Group || n.Edge != "" {
 				return table.Cell{}
 			}
 			return table.Text(bar(w.Of(n)/most, weightCells))
-		},
-	}
+		})
 	return t.WithColumns(slices.Insert(slices.Clone(t.Columns), 2, bar))
 }
 
@@ -56,22 +54,13 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 	g := &x.Trace.Graph
 	mem := memory.Of(x, t.Step())
 	decimals := table.DecimalsOfUS(x.Trace.Clock.QuantumNS)
-	at := table.By(t.Nodes)
 	of := table.ColumnsOf(t.Nodes)
-	// weighed returns a cell function that leaves the cell empty in rows of values and in rows without
-	// dispatches.
-	weighed := func(f func(*graphtree.GraphNode) table.Cell) func(int) table.Cell {
-		return at(func(n *graphtree.GraphNode) table.Cell {
-			if n.Edge != "" || len(n.Dispatches) == 0 {
-				return table.Cell{}
-			}
-			return f(n)
-		})
-	}
+	// weighed builds columns that leave the cell empty in rows of values and in rows without dispatches.
+	weighed := of.Where(func(n *graphtree.GraphNode) bool { return n.Edge == "" && len(n.Dispatches) > 0 })
 	// single returns a cell function that shows a text of an operator. In a row of several equal
 	// operators, the cell is empty unless all of them have the same text.
-	single := func(f func(*trace.Op) string) func(int) table.Cell {
-		return at(func(n *graphtree.GraphNode) table.Cell {
+	single := func(f func(*trace.Op) string) func(*graphtree.GraphNode) table.Cell {
+		return func(n *graphtree.GraphNode) table.Cell {
 			if n.Group || n.Edge != "" || len(n.Ops) == 0 {
 				return table.Cell{}
 			}
@@ -82,33 +71,29 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 				}
 			}
 			return table.Text(s)
-		})
+		}
 	}
-	delta := table.Column{
-		Name: "delta_us", Title: "Δµs", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-		Doc: "isolated time minus the baseline's isolated time; = means no difference beyond the noise",
-		Of: weighed(func(n *graphtree.GraphNode) table.Cell {
+	delta := weighed.Cell(80, table.Measured, "delta_us", "Δµs", "us",
+		"isolated time minus the baseline's isolated time; = means no difference beyond the noise",
+		func(n *graphtree.GraphNode) table.Cell {
 			if !n.Delta.Timed {
 				return table.Cell{}
 			}
 			return report.DifferenceCell(n.Delta.TimeNS, report.Decimals(n.Delta, decimals), n.Delta.Equal)
-		}),
-	}
-	cost := table.Column{
-		Name: "cost_us", Title: "cost", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-		Doc: "time the untimed step saves when this row is skipped, if measured; = smaller than its error, " +
+		})
+	cost := weighed.Cell(80, table.Measured, "cost_us", "cost", "us",
+		"time the untimed step saves when this row is skipped, if measured; = smaller than its error, "+
 			"not significant; ? error not known",
-		Of: weighed(func(n *graphtree.GraphNode) table.Cell {
+		func(n *graphtree.GraphNode) table.Cell {
 			if n.Cost == nil {
 				return table.Cell{}
 			}
 			return report.CostCell(x, n.Cost)
-		}),
-	}
+		})
 	// ran returns a cell function that lists a property of an operator's dispatches, such as their
 	// kernels, without duplicates. A filter for the table of dispatches therefore also works in the table
 	// of the graph. If the operators of a row differ, the rows of the operators show the property.
-	ran := func(word func(*analyze.Launch) string) func(int) table.Cell {
+	ran := func(word func(*analyze.Launch) string) func(*graphtree.GraphNode) table.Cell {
 		return single(func(o *trace.Op) string {
 			var words []string
 			for _, l := range w.ByOp[o.ID] {
@@ -119,32 +104,20 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 			return strings.Join(words, ", ")
 		})
 	}
-	deltaCost := report.DeltaCostColumn(w.BaselineCosts, 80, func(row int) *analyze.RowCost {
-		return t.Nodes[row].Cost
-	})
+	deltaCost := report.DeltaCostColumn(of, 80, w.BaselineCosts,
+		func(n *graphtree.GraphNode) *analyze.RowCost { return n.Cost })
 	return []table.Column{
-		{
-			Name: "op", Title: "operator", Width: 80, Tree: true,
-			Doc: "operators by layer and block; under each operator, the values that it reads and writes",
-			Of:  at(func(n *graphtree.GraphNode) table.Cell { return report.RowName(n.Label) }),
-		},
-		{
-			Name: "kind", Title: "kind", Width: 80, Doc: "kind of an operator; for a value, its role (in, state or out) and type",
-			Of: func(row int) table.Cell {
-				n := &t.Nodes[row]
+		of.Words(80, "op", "operator",
+			"operators by layer and block; under each operator, the values that it reads and writes",
+			func(n *graphtree.GraphNode) table.Cell { return report.RowName(n.Label) }).AsTree(),
+		of.Words(80, "kind", "kind", "kind of an operator; for a value, its role (in, state or out) and type",
+			func(n *graphtree.GraphNode) table.Cell {
 				if n.Edge != "" {
 					return table.Text(n.Edge + " " + analyze.TypeOf(&g.Values[n.Value]))
 				}
-				return single(func(o *trace.Op) string { return o.Kind })(row)
-			},
-		},
-		of.Cell(
-			140,
-			table.Exact,
-			"id",
-			"#",
-			"id",
-			"id of the operator or value",
+				return single(func(o *trace.Op) string { return o.Kind })(n)
+			}),
+		of.Cell(140, table.Exact, "id", "#", "id", "id of the operator or value",
 			func(n *graphtree.GraphNode) table.Cell {
 				switch {
 				case n.Edge != "":
@@ -153,13 +126,11 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 					return table.Cell{}
 				}
 				return table.Count(int(n.Ops[0][0]))
-			},
-		),
-		{
-			Name: "live", Title: "live", Width: 80,
-			Doc: "live shape of the value, or of the operator's outputs; fused away: not computed",
-			Of: func(row int) table.Cell {
-				if n := &t.Nodes[row]; n.Edge != "" {
+			}),
+		of.Words(80, "live", "live",
+			"live shape of the value, or of the operator's outputs; fused away: not computed",
+			func(n *graphtree.GraphNode) table.Cell {
+				if n.Edge != "" {
 					return report.Shapes(report.LiveText(mem, n.Value))
 				}
 				cell := single(func(o *trace.Op) string {
@@ -173,68 +144,53 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 						return memory.FusedAway
 					}
 					return strings.Join(words, ", ")
-				})(row)
+				})(n)
 				return report.Shapes(cell.Text)
-			},
-		},
-		{
-			Name: "dispatches", Title: "disp", Unit: "dispatches", Is: table.Exact, Right: true, Width: 80,
-			Doc: "number of dispatches that run",
-			Of:  weighed(func(n *graphtree.GraphNode) table.Cell { return table.Count(len(n.Dispatches)) }),
-		},
-		{
-			Name: "us", Title: "GPU µs", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-			Doc: "GPU time in a step: sum of the row's dispatches timed in isolation, or of its blocks at timing level " +
+			}),
+		weighed.Int(80, "dispatches", "disp", "dispatches", "number of dispatches that run",
+			func(n *graphtree.GraphNode) int64 { return int64(len(n.Dispatches)) }),
+		weighed.Cell(80, table.Measured, "us", "GPU µs", "us",
+			"GPU time in a step: sum of the row's dispatches timed in isolation, or of its blocks at timing level "+
 				"block; for several steps, the sum of medians",
-			Of: weighed(func(n *graphtree.GraphNode) table.Cell {
+			func(n *graphtree.GraphNode) table.Cell {
 				if !n.Measured {
 					return table.Missing()
 				}
 				return table.Microseconds(n.NS/1e3, decimals)
 			}),
-		},
 		delta, table.Marks(delta),
-		{
-			Name: "share", Title: "%", Unit: "%", Is: table.Measured, Right: true, Width: 80,
-			Doc: "share of the isolated time of all dispatches",
-			Of: weighed(func(n *graphtree.GraphNode) table.Cell {
+		weighed.Cell(80, table.Measured, "share", "%", "%", "share of the isolated time of all dispatches",
+			func(n *graphtree.GraphNode) table.Cell {
 				if n.Share == 0 {
 					return table.Cell{}
 				}
 				return table.Number(100*n.Share, 1)
 			}),
-		},
 		cost, table.Marks(cost), deltaCost, table.Marks(deltaCost),
-		{
-			Name: "waste", Title: "waste %", Unit: "%", Is: table.Exact, Right: true, Width: 80,
-			Doc: "share of the launched workgroups that have no work",
-			Of: weighed(func(n *graphtree.GraphNode) table.Cell {
+		weighed.Cell(80, table.Exact, "waste", "waste %", "%",
+			"share of the launched workgroups that have no work",
+			func(n *graphtree.GraphNode) table.Cell {
 				if n.Waste == 0 || n.Groups == 0 {
 					return table.Cell{}
 				}
 				return table.Number(100*float64(n.Waste)/float64(n.Groups), 1)
 			}),
-		},
-		{
-			Name: "gap_db", Title: "SNR dB", Unit: "dB", Is: table.Measured, Right: true, Width: 80,
-			Doc: "signal-to-noise ratio against the float64 reference; the lowest of the row's dispatches",
-			Of: weighed(func(n *graphtree.GraphNode) table.Cell {
+		weighed.Cell(80, table.Measured, "gap_db", "SNR dB", "dB",
+			"signal-to-noise ratio against the float64 reference; the lowest of the row's dispatches",
+			func(n *graphtree.GraphNode) table.Cell {
 				if !n.HasError {
 					return table.Cell{}
 				}
 				return table.Cell{Text: report.Decibels(n.ErrorDB), Number: n.ErrorDB, Has: true}
 			}),
-		},
-		{
-			Name: "parts", Title: "made of", Width: 140, Doc: "operators that were fused into this operator",
-			Of: single(func(o *trace.Op) string {
+		of.Words(140, "parts", "made of", "operators that were fused into this operator",
+			single(func(o *trace.Op) string {
 				names := make([]string, len(o.Parts))
 				for i, part := range o.Parts {
 					names[i] = analyze.Within(part, o)
 				}
 				return strings.Join(names, " + ")
-			}),
-		},
+			})),
 		of.Words(140, "role", "role", "role of the value, and its memory",
 			func(n *graphtree.GraphNode) table.Cell {
 				if n.Edge == "" {
@@ -243,36 +199,26 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 				v := &g.Values[n.Value]
 				return table.Text(strings.TrimSpace(string(v.Role) + " " + graphtree.MemoryOf(v)))
 			}),
-		{
-			Name: "source", Title: "source", Unit: "id", Is: table.Exact, Right: true, Width: 140,
-			Doc: "id in the model's file",
-			Of: func(row int) table.Cell {
-				n := &t.Nodes[row]
+		of.Cell(140, table.Exact, "source", "source", "id", "id in the model's file",
+			func(n *graphtree.GraphNode) table.Cell {
 				id := (*int)(nil)
-				switch o := t.Op(row); {
+				switch {
 				case n.Edge != "":
 					id = g.Values[n.Value].SourceID
-				case o != nil && len(n.Ops) == 1:
-					id = o.SourceID
+				case !n.Group && len(n.Ops) == 1:
+					id = g.Ops[n.Ops[0][0]].SourceID
 				}
 				if id == nil {
 					return table.Cell{}
 				}
 				return table.Count(*id)
-			},
-		},
-		{
-			Name: "kernel", Title: "kernel", Width: table.Unseen, Doc: "kernels of the row's dispatches, for filters",
-			Of: ran(func(l *analyze.Launch) string { return l.Plan.Kernel }),
-		},
-		{
-			Name: "reason", Title: "route", Width: table.Unseen,
-			Doc: "routes of the row's dispatches and why they were chosen, for filters",
-			Of:  ran(func(l *analyze.Launch) string { return report.RouteText(l.Plan) }),
-		},
-		{
-			Name: "name", Title: "name", Width: table.Unseen, Doc: "full names of the row's dispatches",
-			Of: ran((*analyze.Launch).Name),
-		},
+			}),
+		of.Words(table.Unseen, "kernel", "kernel", "kernels of the row's dispatches, for filters",
+			ran(func(l *analyze.Launch) string { return l.Plan.Kernel })),
+		of.Words(table.Unseen, "reason", "route",
+			"routes of the row's dispatches and why they were chosen, for filters",
+			ran(func(l *analyze.Launch) string { return report.RouteText(l.Plan) })),
+		of.Words(table.Unseen, "name", "name", "full names of the row's dispatches",
+			ran((*analyze.Launch).Name)),
 	}
 }

@@ -151,7 +151,6 @@ func Table(p *rates.Profile) *table.Table {
 		}
 		return table.Microseconds(ns/1e3, decimals)
 	}
-	at := table.By(rows)
 	of := table.ColumnsOf(rows)
 	// The screen shows the number of timed dispatches only if it differs from the number of all dispatches.
 	partlyTimed := table.Unseen
@@ -161,33 +160,15 @@ func Table(p *rates.Profile) *table.Table {
 		}
 	}
 	columns := []table.Column{
-		{
-			Name: "kernel", Title: "kernel", Width: 80, Tree: true,
-			Doc: "kernel (specialised shader), under its phase",
-			Of:  at(func(k *profileRow) table.Cell { return table.Text(cmp.Or(k.Kernel, string(k.Phase))) }),
-		},
-		of.Int(80, "count", "count", "dispatches", "dispatches", func(k *profileRow) int64 {
-			return int64(k.Count)
-		}),
-		of.Int(
-			partlyTimed,
-			"timed",
-			"timed",
-			"dispatches",
+		of.Text(80, "kernel", "kernel", "kernel (specialised shader), under its phase",
+			func(k *profileRow) string { return cmp.Or(k.Kernel, string(k.Phase)) }).AsTree(),
+		of.Int(80, "count", "count", "dispatches", "dispatches",
+			func(k *profileRow) int64 { return int64(k.Count) }),
+		of.Int(partlyTimed, "timed", "timed", "dispatches",
 			"number of timed dispatches; total µs and mean µs cover only these",
-			func(k *profileRow) int64 { return int64(k.Timed) },
-		),
-		of.Cell(
-			80,
-			table.Measured,
-			"total_us",
-			"total µs",
-			"us",
-			"GPU time of all timed dispatches",
-			func(k *profileRow) table.Cell {
-				return measured(k, k.TotalNS)
-			},
-		),
+			func(k *profileRow) int64 { return int64(k.Timed) }),
+		of.Cell(80, table.Measured, "total_us", "total µs", "us", "GPU time of all timed dispatches",
+			func(k *profileRow) table.Cell { return measured(k, k.TotalNS) }),
 		of.Cell(80, table.Measured, "mean_us", "mean µs", "us", "mean GPU time of a timed dispatch",
 			func(k *profileRow) table.Cell {
 				if k.Group {
@@ -203,7 +184,7 @@ func Table(p *rates.Profile) *table.Table {
 				return table.Number(100*k.Share, 1)
 			}),
 	}
-	columns = append(columns, costColumns(p, at)...)
+	columns = append(columns, costColumns(p, of)...)
 	t := table.New("profile", columns, table.Tree(rows, func(r *profileRow) tree.Row { return r.Row }))
 	for _, l := range Lines(p) {
 		t.Title = append(t.Title, table.Title(table.Segment{Text: l}))
@@ -213,21 +194,9 @@ func Table(p *rates.Profile) *table.Table {
 
 // costColumns returns the columns of the costs of kernels in a step. No screen shows these columns if there
 // are no costs.
-func costColumns(
-	p *rates.Profile,
-	at func(func(*profileRow) table.Cell) func(int) table.Cell,
-) []table.Column {
-	columns := report.CostColumns(p.Index, func(of func(*analyze.RowCost) table.Cell) func(int) table.Cell {
-		return at(func(k *profileRow) table.Cell {
-			switch {
-			case k.Group:
-				return table.Cell{}
-			case k.Cost == nil:
-				return table.Missing()
-			}
-			return of(k.Cost)
-		})
-	})
+func costColumns(p *rates.Profile, of table.Columns[profileRow]) []table.Column {
+	kernels := of.Where(func(k *profileRow) bool { return !k.Group })
+	columns := report.CostColumns(p.Index, kernels, func(k *profileRow) *analyze.RowCost { return k.Cost })
 	for i := range columns {
 		if len(p.Costs) == 0 {
 			columns[i].Width = table.Unseen

@@ -33,17 +33,16 @@ func ForecastTable(x *analyze.Index) *table.Table {
 			rows = append(rows, curves.ForecastRows(x, &f.Lines[i])...)
 		}
 	}
-	at := table.By(rows)
 	of := table.ColumnsOf(rows)
 	plan := func(of func(*curves.ForecastRow) *trace.Plan,
 		say func(*trace.Plan) table.Cell,
-	) func(int) table.Cell {
-		return at(func(r *curves.ForecastRow) table.Cell {
+	) func(*curves.ForecastRow) table.Cell {
+		return func(r *curves.ForecastRow) table.Cell {
 			if p := of(r); p != nil {
 				return say(p)
 			}
 			return table.Text("not run")
-		})
+		}
 	}
 	from := func(r *curves.ForecastRow) *trace.Plan { return r.Change.From }
 	to := func(r *curves.ForecastRow) *trace.Plan { return r.Change.To }
@@ -55,59 +54,28 @@ func ForecastTable(x *analyze.Index) *table.Table {
 	}
 	route := func(p *trace.Plan) table.Cell { return table.Text(cmp.Or(p.Route, p.Kernel)) }
 	t := table.New("forecast", []table.Column{
-		of.Text(80, "along", "along",
-			"axis of the change: position, or number of tokens of a prompt",
-			func(r *curves.ForecastRow) string {
-				return curves.LineName(r.Line)
-			},
-		),
-		of.Int(80, "dispatch", "#", "dispatch",
-			"id of the first dispatch with this change",
-			func(r *curves.ForecastRow) int64 {
-				return int64(int(r.First))
-			},
-		),
-		of.Text(80, "op", "op", "operator of the dispatch", func(r *curves.ForecastRow) string {
-			return x.Name(r.First)
-		}),
-		of.Int(80, "alike", "×", "dispatches",
-			"number of dispatches with this change, in equal layers",
-			func(r *curves.ForecastRow) int64 {
-				return int64(r.Others + 1)
-			},
-		),
-		of.Int(80, "at", "at", "place",
-			"position or number of tokens at which the change happens",
-			func(r *curves.ForecastRow) int64 {
-				return int64(r.Change.At)
-			},
-		),
+		of.Text(80, "along", "along", "axis of the change: position, or number of tokens of a prompt",
+			func(r *curves.ForecastRow) string { return curves.LineName(r.Line) }),
+		of.Int(80, "dispatch", "#", "dispatch", "id of the first dispatch with this change",
+			func(r *curves.ForecastRow) int64 { return int64(r.First) }),
+		of.Text(80, "op", "op", "operator of the dispatch",
+			func(r *curves.ForecastRow) string { return x.Name(r.First) }),
+		of.Int(80, "alike", "×", "dispatches", "number of dispatches with this change, in equal layers",
+			func(r *curves.ForecastRow) int64 { return int64(r.Others + 1) }),
+		of.Int(80, "at", "at", "place", "position or number of tokens at which the change happens",
+			func(r *curves.ForecastRow) int64 { return int64(r.Change.At) }),
 		of.Int(80, "until", "until", "place",
 			"end of a series: the grid changes at every position or number of tokens from `at` to this one",
-			func(r *curves.ForecastRow) int64 {
-				return int64(r.Change.Until)
-			},
-		),
-		{
-			Name: "from_grid", Title: "grid", Unit: "workgroups", Is: table.Exact, Right: true, Width: 80,
-			Doc: "grid before the change", Of: plan(from, grid),
-		},
-		{
-			Name: "to_grid", Title: "to", Unit: "workgroups", Is: table.Exact, Right: true, Width: 80,
-			Doc: "grid after the change", Of: plan(to, grid),
-		},
-		{
-			Name: "from_route", Title: "route", Width: 80, Doc: "route before the change; the kernel if the operator has no routes",
-			Of: plan(from, route),
-		},
-		{
-			Name: "to_route", Title: "to route", Width: 80,
-			Doc: "route after the change", Of: plan(to, route),
-		},
-		{
-			Name: "reason", Title: "why", Width: 140, Doc: "why the plan chooses the route after the change",
-			Of: plan(to, func(p *trace.Plan) table.Cell { return table.Text(p.Reason) }),
-		},
+			func(r *curves.ForecastRow) int64 { return int64(r.Change.Until) }),
+		of.Cell(80, table.Exact, "from_grid", "grid", "workgroups", "grid before the change",
+			plan(from, grid)),
+		of.Cell(80, table.Exact, "to_grid", "to", "workgroups", "grid after the change", plan(to, grid)),
+		of.Words(80, "from_route", "route",
+			"route before the change; the kernel if the operator has no routes",
+			plan(from, route)),
+		of.Words(80, "to_route", "to route", "route after the change", plan(to, route)),
+		of.Words(140, "reason", "why", "why the plan chooses the route after the change",
+			plan(to, func(p *trace.Plan) table.Cell { return table.Text(p.Reason) })),
 	}, table.Flat(len(rows), func(row int) string {
 		r := &rows[row]
 		return fmt.Sprintf("%s %d %d@%d", r.Line.Along, r.Line.At, r.First, r.Change.At)

@@ -74,14 +74,14 @@ func slopeUnit(largest float64) (ns float64, name string) {
 }
 
 func slopeColumns(c *curves.Curves) []table.Column {
-	at := table.By(c.Rows)
-	fit := func(f func(*curves.Fit) table.Cell) func(int) table.Cell {
-		return at(func(r *curves.CurveRow) table.Cell {
+	of := table.ColumnsOf(c.Rows)
+	fit := func(f func(*curves.Fit) table.Cell) func(*curves.CurveRow) table.Cell {
+		return func(r *curves.CurveRow) table.Cell {
 			if r.Fit == nil {
 				return table.Missing()
 			}
 			return f(r.Fit)
-		})
+		}
 	}
 	largest := 0.0
 	for i := range c.Rows {
@@ -95,43 +95,31 @@ func slopeColumns(c *curves.Curves) []table.Column {
 		return table.Cell{Text: table.Digits(ns / unit), Number: ns / 1e3, Has: true}
 	}
 	return append(nameColumns(c),
-		table.Column{
-			Name: "first_us", Title: "µs first", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-			Doc: "time in a step at the first measured position, from the fitted line",
-			Of:  fit(func(f *curves.Fit) table.Cell { return table.Microseconds(f.At(f.First)/1e3, 1) }),
-		},
-		table.Column{
-			Name: "last_us", Title: "last", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-			Doc: "time in a step at the last measured position, from the fitted line",
-			Of:  fit(func(f *curves.Fit) table.Cell { return table.Microseconds(f.At(f.Last)/1e3, 1) }),
-		},
-		table.Column{
-			Name: "delta_us", Title: "Δlast", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-			Doc: "time at the last position minus the time of the baseline (from its fitted line, or else the median of " +
+		of.Cell(80, table.Measured, "first_us", "µs first", "us",
+			"time in a step at the first measured position, from the fitted line",
+			fit(func(f *curves.Fit) table.Cell { return table.Microseconds(f.At(f.First)/1e3, 1) })),
+		of.Cell(80, table.Measured, "last_us", "last", "us",
+			"time in a step at the last measured position, from the fitted line",
+			fit(func(f *curves.Fit) table.Cell { return table.Microseconds(f.At(f.Last)/1e3, 1) })),
+		of.Cell(80, table.Measured, "delta_us", "Δlast", "us",
+			"time at the last position minus the time of the baseline (from its fitted line, or else the median of "+
 				"its steps); = difference within the noise of both",
-			Of: at(func(r *curves.CurveRow) table.Cell { return delta(r) }),
-		},
-		table.Column{
-			Name: "slope_us", Title: name + "/1k pos", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-			Doc: "time that 1,000 more positions add to a step; = not significant (less than three times its error)",
-			Of: fit(func(f *curves.Fit) table.Cell {
+			delta),
+		of.Cell(80, table.Measured, "slope_us", name+"/1k pos", "us",
+			"time that 1,000 more positions add to a step; = not significant (less than three times its error)",
+			fit(func(f *curves.Fit) table.Cell {
 				cell := slope(f.B)
 				if !f.Significant() {
 					cell.Text = "="
 				}
 				return cell
-			}),
-		},
-		table.Column{
-			Name: "error_us", Title: "±", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-			Doc: "error of the slope",
-			Of:  fit(func(f *curves.Fit) table.Cell { return slope(f.SE) }),
-		},
-		table.Column{
-			Name: "share", Title: "share %", Unit: "%", Is: table.Measured, Right: true, Width: 80,
-			Doc: "share of the whole step's slope, if the slope is significant; drift: the time changes although the " +
+			})),
+		of.Cell(80, table.Measured, "error_us", "±", "us", "error of the slope",
+			fit(func(f *curves.Fit) table.Cell { return slope(f.SE) })),
+		of.Cell(80, table.Measured, "share", "share %", "%",
+			"share of the whole step's slope, if the slope is significant; drift: the time changes although the "+
 				"operator does the same work at every position; ~: estimated from the bytes in the plans, not timed",
-			Of: at(func(r *curves.CurveRow) table.Cell {
+			func(r *curves.CurveRow) table.Cell {
 				if r.Dispatches == nil || c.Slope() == nil || r.Share == 0 && r.Fit == nil && !r.Modelled {
 					return table.Cell{}
 				}
@@ -144,80 +132,66 @@ func slopeColumns(c *curves.Curves) []table.Column {
 				}
 				return cell
 			}),
-		},
-		table.Column{
-			Name: "n", Title: "n", Unit: "steps", Is: table.Exact, Right: true, Width: 140,
-			Doc: "number of steps to which the line is fitted, or number of timed steps if they are too few for a line",
-			Of: at(func(r *curves.CurveRow) table.Cell {
+		of.Cell(140, table.Exact, "n", "n", "steps",
+			"number of steps to which the line is fitted, or number of timed steps if they are too few for a line",
+			func(r *curves.CurveRow) table.Cell {
 				if r.Fit != nil {
 					return table.Count(r.Fit.N)
 				}
 				return table.Count(len(r.Points))
 			}),
-		},
 		gridColumn(c),
-		table.Column{
-			Name: "changes", Title: "grid changes", Unit: "changes", Is: table.Exact, Right: true,
-			Width: 140,
-			Doc:   "how often the grid or route changes along the positions, from the plan",
-			Of: at(func(r *curves.CurveRow) table.Cell {
+		of.Cell(140, table.Exact, "changes", "grid changes", "changes",
+			"how often the grid or route changes along the positions, from the plan",
+			func(r *curves.CurveRow) table.Cell {
 				if c.Line == nil || r.Dispatches == nil {
 					return table.Cell{}
 				}
 				return table.Count(len(r.Changes))
 			}),
-		},
 	)
 }
 
 func lengthColumns(c *curves.Curves) []table.Column {
-	at := table.By(c.Rows)
+	of := table.ColumnsOf(c.Rows)
 	return append(nameColumns(c),
-		table.Column{
-			Name: "routes", Title: "route from N tokens on", Width: 80,
-			Doc: "routes or kernels, each with the smallest prompt length at which it is used",
-			Of: at(func(r *curves.CurveRow) table.Cell {
+		of.Words(80, "routes", "route from N tokens on",
+			"routes or kernels, each with the smallest prompt length at which it is used",
+			func(r *curves.CurveRow) table.Cell {
 				if r.Dispatches == nil {
 					return table.Cell{}
 				}
 				return table.Text(routesFrom(r.Routes))
 			}),
-		},
-		table.Column{
-			Name: "fastest", Title: "fastest timed", Width: 110, // the detail shows this too
-			Doc: "fastest route of the operator timed in isolation, and at which prompt lengths; " +
+		// The detail shows the fastest routes too, so narrow screens can do without this column.
+		of.Text(110, "fastest", "fastest timed",
+			"fastest route of the operator timed in isolation, and at which prompt lengths; "+
 				"= joins routes whose times do not differ significantly",
-			Of: at(func(r *curves.CurveRow) table.Cell { return table.Text(routesOver(r.Fastest())) }),
-		},
+			func(r *curves.CurveRow) string { return routesOver(r.Fastest()) }),
 		gridColumn(c),
 	)
 }
 
 func nameColumns(c *curves.Curves) []table.Column {
-	at := table.By(c.Rows)
+	of := table.ColumnsOf(c.Rows)
 	return []table.Column{
-		{
-			Name: "op", Title: "op", Width: 80, Tree: true, Doc: "operator and dispatch slot within a layer",
-			Of: at(func(r *curves.CurveRow) table.Cell { return table.Text(r.Name) }),
-		},
-		{
-			Name: "times", Title: "×", Unit: "dispatches", Is: table.Exact, Right: true, Width: 80,
-			Doc: "number of dispatches like this, one per layer",
-			Of: at(func(r *curves.CurveRow) table.Cell {
+		of.Text(80, "op", "op", "operator and dispatch slot within a layer",
+			func(r *curves.CurveRow) string { return r.Name }).AsTree(),
+		of.Cell(80, table.Exact, "times", "×", "dispatches", "number of dispatches like this, one per layer",
+			func(r *curves.CurveRow) table.Cell {
 				if r.Dispatches == nil {
 					return table.Cell{}
 				}
 				return table.Count(len(r.Dispatches))
 			}),
-		},
 	}
 }
 
 func gridColumn(c *curves.Curves) table.Column {
-	return table.Column{
-		Name: "grid", Title: "grid", Unit: "workgroups", Is: table.Exact, Right: true, Width: 80,
-		Doc: "grid of one dispatch at both ends of the axis, from the plan",
-		Of: table.By(c.Rows)(func(r *curves.CurveRow) table.Cell {
+	of := table.ColumnsOf(c.Rows)
+	return of.Cell(80, table.Exact, "grid", "grid", "workgroups",
+		"grid of one dispatch at both ends of the axis, from the plan",
+		func(r *curves.CurveRow) table.Cell {
 			if c.Line == nil || r.Dispatches == nil {
 				return table.Cell{}
 			}
@@ -231,8 +205,7 @@ func gridColumn(c *curves.Curves) table.Column {
 				cell.Text = gridOf(first) + "→" + gridOf(last)
 			}
 			return cell
-		}),
-	}
+		})
 }
 
 func gridOf(p *trace.Plan) string {

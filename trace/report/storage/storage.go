@@ -91,65 +91,45 @@ func Memory(x *analyze.Index, selection analyze.Selection) *table.Table {
 		}
 		total += list[i].Allocated
 	}
-	at := table.By(list)
+	of := table.ColumnsOf(list)
 	bytes := func(n int64) table.Cell {
 		return table.Cell{Text: table.Memory(n), Number: float64(n), Has: true}
 	}
 	made := table.New("memory", []table.Column{
-		{
-			Name: "what", Title: "memory", Width: 80, Tree: true,
-			Doc: "role of the values with their own memory, or a slot that intermediates and scratch share",
-			Of:  at(func(h *memory.Holding) table.Cell { return table.Text(h.Label) }),
-		},
-		{
-			Name: "values", Title: "values", Unit: "values", Is: table.Exact, Right: true, Width: 80,
-			Doc: "number of values in this memory",
-			Of:  at(func(h *memory.Holding) table.Cell { return table.Count(h.Values) }),
-		},
-		{
-			Name: "allocated", Title: "allocated", Unit: "bytes", Is: table.Exact, Right: true, Width: 80,
-			Doc: "bytes of the memory at the largest shapes",
-			Of:  at(func(h *memory.Holding) table.Cell { return bytes(h.Allocated) }),
-		},
-		{
-			Name: "share", Title: "%", Unit: "%", Is: table.Exact, Right: true, Width: 80,
-			Doc: "share of all memory allocated for values",
-			Of: at(func(h *memory.Holding) table.Cell {
+		of.Text(80, "what", "memory",
+			"role of the values with their own memory, or a slot that intermediates and scratch share",
+			func(h *memory.Holding) string { return h.Label }).AsTree(),
+		of.Int(80, "values", "values", "values", "number of values in this memory",
+			func(h *memory.Holding) int64 { return int64(h.Values) }),
+		of.Cell(80, table.Exact, "allocated", "allocated", "bytes",
+			"bytes of the memory at the largest shapes",
+			func(h *memory.Holding) table.Cell { return bytes(h.Allocated) }),
+		of.Cell(80, table.Exact, "share", "%", "%", "share of all memory allocated for values",
+			func(h *memory.Holding) table.Cell {
 				if total == 0 {
 					return table.Cell{}
 				}
 				return table.Number(100*float64(h.Allocated)/float64(total), 1)
 			}),
-		},
-		{
-			Name: "live", Title: "live", Unit: "bytes", Is: table.Exact, Right: true, Width: 80,
-			Doc: "bytes that the live shapes of the step use",
-			Of: at(func(h *memory.Holding) table.Cell {
+		of.Cell(80, table.Exact, "live", "live", "bytes", "bytes that the live shapes of the step use",
+			func(h *memory.Holding) table.Cell {
 				if step < 0 {
 					return table.Cell{}
 				}
 				return bytes(h.Live)
 			}),
-		},
-		{
-			Name: "largest", Title: "forced by", Width: 80, Doc: "largest value, which sets the size of a slot",
-			Of: at(func(h *memory.Holding) table.Cell { return table.Text(h.Largest.Name) }),
-		},
-		{
-			Name: "forced", Title: "of", Unit: "bytes", Is: table.Exact, Right: true, Width: 140,
-			Doc: "size of the value that sets the size of the slot",
-			Of:  at(func(h *memory.Holding) table.Cell { return bytes(h.Largest.Bytes) }),
-		},
-		{
-			Name: "when", Title: "in use", Width: 140,
-			Doc: "for a slot: first and last dispatch that use its largest value",
-			Of: at(func(h *memory.Holding) table.Cell {
+		of.Text(80, "largest", "forced by", "largest value, which sets the size of a slot",
+			func(h *memory.Holding) string { return h.Largest.Name }),
+		of.Cell(140, table.Exact, "forced", "of", "bytes", "size of the value that sets the size of the slot",
+			func(h *memory.Holding) table.Cell { return bytes(h.Largest.Bytes) }),
+		of.Words(140, "when", "in use",
+			"for a slot: first and last dispatch that use its largest value",
+			func(h *memory.Holding) table.Cell {
 				if h.Peak == nil || h.Parent < 0 || h.Peak.First < 0 {
 					return table.Cell{}
 				}
 				return table.Text(fmt.Sprintf("d%d–d%d", t.Order[h.Peak.First], t.Order[h.Peak.Last]))
 			}),
-		},
 	}, rows)
 	made.Title = []table.Line{memoryTitle(x, t, step, total)}
 	return made
@@ -275,72 +255,55 @@ func Tenants(x *analyze.Index, selection analyze.Selection) *table.Table {
 			rows = append(rows, tree.Row{Key: fmt.Sprintf("v%d", n.Value.ID), Parent: parent, Depth: 1})
 		}
 	}
-	at := table.By(list)
-	place := func(f func(*memory.Tenant) int) func(int) table.Cell {
-		return at(func(r *row) table.Cell {
+	of := table.ColumnsOf(list)
+	place := func(f func(*memory.Tenant) int) func(*row) table.Cell {
+		return func(r *row) table.Cell {
 			if r.tenant == nil || f(r.tenant) < 0 {
 				return table.Cell{}
 			}
 			id := t.Order[f(r.tenant)]
 			return table.Cell{Text: fmt.Sprintf("d%d", id), Number: float64(id), Has: true}
-		})
+		}
 	}
 	made := table.New("tenants", []table.Column{
-		{
-			Name: "what", Title: "slot and value", Width: 80, Tree: true,
-			Doc: "slot, and under it the values that use the slot",
-			Of: at(func(r *row) table.Cell {
+		of.Words(80, "what", "slot and value", "slot, and under it the values that use the slot",
+			func(r *row) table.Cell {
 				if r.tenant == nil {
 					return table.Text(fmt.Sprintf("slot %d: %s, %s", r.slot, table.Memory(r.size),
 						table.Plural(r.n, "value")))
 				}
 				return table.Text(r.tenant.Value.Name)
-			}),
-		},
-		{
-			Name: "value", Title: "#", Unit: "id", Is: table.Exact, Right: true, Width: 140, Doc: "id of the value",
-			Of: at(func(r *row) table.Cell {
+			}).AsTree(),
+		of.Cell(140, table.Exact, "value", "#", "id", "id of the value",
+			func(r *row) table.Cell {
 				if r.tenant == nil {
 					return table.Cell{}
 				}
 				return table.Count(int(r.tenant.Value.ID))
 			}),
-		},
-		{
-			Name: "first", Title: "from", Unit: "id", Is: table.Exact, Right: true, Width: 80,
-			Doc: "first dispatch that uses the value",
-			Of:  place(func(n *memory.Tenant) int { return n.First }),
-		},
-		{
-			Name: "last", Title: "to", Unit: "id", Is: table.Exact, Right: true, Width: 80,
-			Doc: "last dispatch that uses the value",
-			Of:  place(func(n *memory.Tenant) int { return n.Last }),
-		},
-		{
-			Name: "bytes", Title: "bytes", Unit: "bytes", Is: table.Exact, Right: true, Width: 80,
-			Doc: "bytes of the value at its largest shape",
-			Of: at(func(r *row) table.Cell {
+		of.Cell(80, table.Exact, "first", "from", "id", "first dispatch that uses the value",
+			place(func(n *memory.Tenant) int { return n.First })),
+		of.Cell(80, table.Exact, "last", "to", "id", "last dispatch that uses the value",
+			place(func(n *memory.Tenant) int { return n.Last })),
+		of.Cell(80, table.Exact, "bytes", "bytes", "bytes", "bytes of the value at its largest shape",
+			func(r *row) table.Cell {
 				if r.tenant == nil {
 					return table.Cell{}
 				}
 				b := r.tenant.Value.Bytes
 				return table.Cell{Text: table.Memory(b), Number: float64(b), Has: true}
 			}),
-		},
-		{
-			Name: "fills", Title: "fills %", Unit: "%", Is: table.Exact, Right: true, Width: 80,
-			Doc: "share of the slot that the value needs; at 100, the value sets the slot's size",
-			Of: at(func(r *row) table.Cell {
+		of.Cell(80, table.Exact, "fills", "fills %", "%",
+			"share of the slot that the value needs; at 100, the value sets the slot's size",
+			func(r *row) table.Cell {
 				if r.tenant == nil || r.size == 0 {
 					return table.Cell{}
 				}
 				return table.Number(100*float64(r.tenant.Value.Bytes)/float64(r.size), 0)
 			}),
-		},
-		{
-			Name: "live", Title: "live", Unit: "bytes", Is: table.Exact, Right: true, Width: 80,
-			Doc: "bytes that the value uses at its live shape; fused away: not computed",
-			Of: at(func(r *row) table.Cell {
+		of.Cell(80, table.Exact, "live", "live", "bytes",
+			"bytes that the value uses at its live shape; fused away: not computed",
+			func(r *row) table.Cell {
 				if r.tenant == nil || step < 0 {
 					return table.Cell{}
 				}
@@ -353,11 +316,9 @@ func Tenants(x *analyze.Index, selection analyze.Selection) *table.Table {
 				}
 				return cell
 			}),
-		},
-		{
-			Name: "life", Title: "first to last dispatch of the step", Width: 140,
-			Doc: "dispatches during which the value uses the slot",
-			Of: at(func(r *row) table.Cell {
+		of.Words(140, "life", "first to last dispatch of the step",
+			"dispatches during which the value uses the slot",
+			func(r *row) table.Cell {
 				if r.tenant == nil || r.tenant.First < 0 {
 					return table.Cell{}
 				}
@@ -366,7 +327,6 @@ func Tenants(x *analyze.Index, selection analyze.Selection) *table.Table {
 				return table.Text(strings.Repeat("·", from) + strings.Repeat("█", to-from) +
 					strings.Repeat("·", lifeCells-to))
 			}),
-		},
 	}, rows)
 	slots := table.Plural(len(t.Numbers), "slot")
 	values := 0

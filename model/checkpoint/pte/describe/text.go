@@ -116,23 +116,14 @@ func name(s string) string { return printable.Short(s, longest) }
 // column returns a function that makes a table column of text from rows.
 func column[R any](title string, of func(*R) string) func([]R) table.Column {
 	return func(rows []R) table.Column {
-		at := table.By(rows)
-		return table.Column{
-			Name: strings.ReplaceAll(title, " ", "_"), Title: title, Width: 80,
-			Of: at(func(r *R) table.Cell { return table.Text(of(r)) }),
-		}
+		return table.ColumnsOf(rows).Text(80, strings.ReplaceAll(title, " ", "_"), title, "", of)
 	}
 }
 
 // number returns a function that makes a table column of integers from rows.
 func number[R any](title, unit string, of func(*R) int64) func([]R) table.Column {
 	return func(rows []R) table.Column {
-		at := table.By(rows)
-		return table.Column{
-			Name: strings.ReplaceAll(title, " ", "_"), Title: title, Unit: unit, Is: table.Exact,
-			Right: true, Width: 80,
-			Of: at(func(r *R) table.Cell { return table.Count(of(r)) }),
-		}
+		return table.ColumnsOf(rows).Int(80, strings.ReplaceAll(title, " ", "_"), title, unit, "", of)
 	}
 }
 
