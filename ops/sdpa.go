@@ -523,7 +523,8 @@ func (o *sdpa) Plan(p *graph.Planner) error {
 	case position < 0:
 		return p.Errorf("position is %d, want at least 0", position)
 	case context > o.context:
-		return p.Errorf("position %d and %d tokens need %d positions, but the cache has %d", position, tokens,
+		return p.Errorf("from position %d, %d tokens need a cache of %d positions, but it has %d", position,
+			tokens,
 			context, o.context)
 	}
 	if o.rope != nil {

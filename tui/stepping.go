@@ -94,6 +94,10 @@ func (pi *pilot) askChunk() {
 			pi.say(err.Error())
 			return
 		}
+		if most := pi.mirror.State.MaxChunk; n > most {
+			pi.say(fmt.Sprintf("chunk: %d tokens; the maximum is %d", n, most))
+			return
+		}
 		pi.command(session.Command{Kind: session.Chunk, N: n})
 		pi.say("the next prompts are processed " + chunkText(n))
 	}

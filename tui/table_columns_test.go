@@ -1,10 +1,12 @@
 package tui
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"gpuscope/internal/wordingtest"
 	"gpuscope/tui/view"
 )
 
@@ -12,23 +14,14 @@ import (
 // are shortened to make room.
 func TestCostsAndChangesOfGridsKeepTheirPlace(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		w    int
-		want string
-	}{
-		{80, "# op kernel grid Σµs share cost ~save↓ Δ"},
-		{110, "# op kernel grid share cost ~save↓ Δ"},
-		{120, "# op kernel grid Σµs share cost ~save↓ Δ"},
-		{200, "# op kernel grid µs Σµs share cost ± ~save↓ bound Δ min–max layers"},
-	} {
-		d := live(t, c.w, 60).press("2", "c", "v")
+	golden := wordingtest.New(t)
+	for _, w := range []int{80, 110, 120, 200} {
+		d := live(t, w, 60).press("2", "c", "v")
 		d.sees("Δ prefill", "128→4096 r", "5376→128")
 		lines := strings.Split(d.screen(), "\n")
 		head := slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, " op ") })
 		list, _, _ := strings.Cut(lines[head], "│")
-		if got := strings.Join(strings.Fields(list), " "); got != c.want {
-			t.Errorf("at %d columns: %s, want %s", c.w, got, c.want)
-		}
+		golden.Text(fmt.Sprintf("%3d wide", w), strings.Join(strings.Fields(list), " "))
 	}
 }
 

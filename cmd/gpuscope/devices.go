@@ -31,7 +31,7 @@ func devicesCommand() *command {
 			{"gpuscope devices --format json", "the same list as JSON, for a program"},
 		},
 		setup: func(p *program, flags *pflag.FlagSet) action {
-			device := flags.String("device", "", "choose the adapter by number or part of its name: `N|NAME`")
+			device := flags.String("device", "", "choose adapter `N|NAME`, its number or a part of its name")
 			measure := flags.Bool("measure", false,
 				"measure the ceilings of the chosen adapter, and store them for later runs")
 			format := formatFlag(flags, "text", "json")

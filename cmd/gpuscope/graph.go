@@ -49,7 +49,7 @@ of Vulkan delegates. Weights are looked up in the .ptd files given with --data, 
 		setup: func(p *program, flags *pflag.FlagSet) action {
 			var o modelOptions
 			o.declareShape(flags,
-				"plan for the adapter with this number or part of a name, or for no adapter: `N|NAME|none` (default the best adapter)")
+				"plan for adapter `N|NAME|none`, its number or a part of its name, or for none (default the best adapter)")
 			o.declareLimits(flags)
 			o.declareTop(flags, 0)
 			flags.Lookup("top-logits").Usage = "plan steps that report their `K` highest logits; the full-screen program uses 5"
@@ -58,7 +58,7 @@ of Vulkan delegates. Weights are looked up in the .ptd files given with --data, 
 			pass := flags.String("pass", "",
 				"print the lines of the graph that planning pass `NAME` changed, before and after the pass")
 			at := flags.String("at", "",
-				"print the dispatches of a step of M tokens at position POS: `M,POS`")
+				"print the dispatches of a step `M,POS` of M tokens at position POS")
 			kernel := flags.String("kernel", "",
 				"print the source of kernel `NAME`, which --shaders can load")
 			inside := flags.Bool("metadata", false,

@@ -209,7 +209,7 @@ func (o *profiling) commands(ctx context.Context, t *trace.Trace) ([]bounded, er
 	return commands, err
 }
 
-// repeats returns how often a step can be run again within a time, based on its duration.
+// repeats returns how many times a step can be repeated within a time limit.
 func repeats(s *trace.Step, most int, in time.Duration) int {
 	ns, ok := s.CPU.TotalNS.NS()
 	if !ok || ns <= 0 {

@@ -55,7 +55,7 @@ type modelOptions struct {
 func declareModelFlags(flags *pflag.FlagSet, levels ...string) *modelOptions {
 	o := &modelOptions{}
 	o.declareShape(flags,
-		"run on the adapter with this number or part of a name: `N|NAME` (default the best adapter, see gpuscope devices)")
+		"run on adapter `N|NAME`, its number or a part of its name (default the best adapter, see gpuscope devices)")
 	o.timing = choiceFlag(flags, "timing", "time the GPU at `LEVEL`", levels...)
 	o.propagation = choiceFlag(flags, "propagation", "re-plan operators after a resize in `ORDER`",
 		graph.Topological.String(), graph.Fixpoint.String())

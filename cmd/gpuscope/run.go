@@ -157,7 +157,7 @@ func (r *run) validate(operands []string) error {
 		return err
 	}
 	if r.model.device == trace.NoDevice {
-		return usagef("--device none: run needs a device; use gpuscope --device none to step through the plan, or gpuscope graph --at M,POS to print the plan at any shape")
+		return usagef("run needs a device, so --device none cannot be used. To step through the plan, use gpuscope --device none; to print the plan at any shape, use gpuscope graph --at M,POS")
 	}
 	return nil
 }

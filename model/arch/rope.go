@@ -64,7 +64,7 @@ func ggufRotation(r *configReader, headDim int) Rotation {
 			rot.Scale = 1 / factor
 		}
 	default:
-		r.errorf("rope.scaling.type", "not supported yet: RoPE scaling %q; this version supports none, linear, longrope",
+		r.errorf("rope.scaling.type", "not supported yet: RoPE scaling %q; supported are \"none\", \"linear\" and \"longrope\"",
 			printable.Short(kind, 80))
 	}
 	return rot

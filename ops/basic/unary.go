@@ -56,7 +56,7 @@ var Unaries = []UnaryRow{
 		Error: reference.Tolerance{
 			Rel: reference.ULPs(3),
 			Abs: 0x1p-21,
-			Why: "WGSL allows log an error of 2^-21 near 1, and of 3 ulp elsewhere",
+			Why: "in WGSL the error of log is at most 2^-21 near 1, and at most 3 ulp elsewhere",
 		},
 		Kind: "log", doc: "y = ln x, for x > 0", WGSL: "log(v)", F: math.Log, FLOPs: 1,
 		From: 1e-3, To: 1000,

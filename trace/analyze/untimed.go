@@ -17,7 +17,7 @@ type Untimed struct {
 	GPU    trace.Time // from the first tick to the last
 	After  trace.Time // from the last tick to the end of the step
 	N      int        // number of runs; the times are their medians
-	// WallOff and GPUOff are the errors of Wall and GPU. Errors are not known if there are few runs.
+	// WallOff and GPUOff are the uncertainties (±) of Wall and GPU. They are unknown if there are few runs.
 	WallOff, GPUOff trace.Time
 	// Pipelined reports that each step was submitted before the result of the previous step was read.
 	// Repeated steps are never pipelined.

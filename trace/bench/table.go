@@ -160,11 +160,11 @@ func (r *Result) notes() []string {
 	}
 	if r.traced() {
 		notes = append(notes, "costs %: extra time compared with the same repetition at timing level off: median (and its "+
-			"interval); = not significant, ? unknown with fewer than five repetitions.")
+			"interval); = means not significant, ? unknown with fewer than five repetitions.")
 	}
 	if len(r.Kernels) > 0 {
 		notes = append(notes, fmt.Sprintf("µs, q1, q3: time of one operator, median and quartiles of %s of equal "+
-			"operators one after another; = not significantly slower than the fastest. GB/s and TFLOP/s: modelled "+
+			"operators one after another; = means not significantly slower than the fastest. GB/s and TFLOP/s: modelled "+
 			"bytes and FLOPs per second at the median time; over 100 %% (?): data was cached, or, for fp, the clock "+
 			"was higher than when the ceilings were measured.",
 			table.Plural(r.Repetitions, "run")))

@@ -129,7 +129,7 @@ func CostColumns[R any](x *analyze.Index, of table.Columns[R],
 	}
 	us := of.Cell(80, table.Measured, "cost_us", "cost", "us",
 		"time the untimed step saves when this row is skipped: trimmed mean of the rounds, or their median on "+
-			"a software device; = smaller than its error, not significant; ? error not known",
+			"a software device; = means smaller than its error; ? means error not known",
 		known(func(c *analyze.RowCost) table.Cell { return CostCell(x, c) }))
 	return []table.Column{
 		us, table.Marks(us),
@@ -143,7 +143,7 @@ func CostColumns[R any](x *analyze.Index, of table.Columns[R],
 				return shortCell(c.ErrorNS)
 			})),
 		of.Cell(save, table.Modelled, "save_us", "~save", "us",
-			"modelled potential saving: cost minus the time of the row's bytes and FLOPs at measured rates; = not significant",
+			"modelled potential saving: cost minus the time of the row's bytes and FLOPs at measured rates; = means not significant",
 			known(func(c *analyze.RowCost) table.Cell {
 				ns, ok := c.SaveNS()
 				switch {

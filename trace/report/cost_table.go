@@ -97,7 +97,7 @@ func costTableColumns(x *analyze.Index, rows []analyze.CostRow) []table.Column {
 		of.Int(80, "dispatches", "n", "dispatches", "number of dispatches that were skipped",
 			func(r *analyze.CostRow) int64 { return int64(len(r.Dispatches)) }),
 		of.Cell(80, table.Measured, "share", "%", "%",
-			"cost as a share of the whole step; = cost not significant",
+			"cost as a share of the whole step; = means not significant",
 			func(r *analyze.CostRow) table.Cell {
 				if r.Cost == nil {
 					return table.Missing()

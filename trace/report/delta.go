@@ -93,7 +93,7 @@ func (t *DispatchTable) deltaColumns() (delta table.Column, deltaCost, baseline 
 		func(r *analyze.DispatchRow) *analyze.RowCost { return r.Cost })
 	delta = of.Words(80, "delta", "Δ",
 		"changes since the baseline: + new, - removed, from→to grid, r route, k edited kernel source, "+
-			"p only params (a group shows only the letters); % change of Σµs, = same time within the noise",
+			"p only params (a group shows only the letters); % change of Σµs, = means no change beyond the noise",
 		t.deltaCell)
 	return delta, []table.Column{cost, table.Marks(cost)}, []table.Column{
 		ran.Cell(200, table.Measured, "base_us", "Σµs baseline", "us",
@@ -152,7 +152,7 @@ func DeltaCostColumn[R any](of table.Columns[R], width int, c *analyze.BaselineC
 	cost func(*R) *analyze.RowCost,
 ) table.Column {
 	return of.Cell(width, table.Measured, "delta_cost_us", "Δcost", "us",
-		"cost minus the cost in the baseline, if measured; = difference within the quartiles of both costs, "+
+		"cost minus the cost in the baseline, if measured; = means a difference within the quartiles of both costs, "+
 			"? error of one of the costs not known",
 		func(r *R) table.Cell { return Delta(c, cost(r)) })
 }

@@ -122,7 +122,7 @@ func (t *DispatchTable) columns() []table.Column {
 			}),
 		ran.Cell(80, table.Measured, "share", "share", "%",
 			"share of the step: from costs if most rows have a cost with a known error, else the share of "+
-				"Σgpu; = cost not significant",
+				"Σgpu; = means not significant",
 			t.share).WithBars(),
 	}, cost, []table.Column{
 		ran.Words(judged, "limit", "bound",

@@ -198,8 +198,8 @@ type Detail struct {
 	Lines     func(context.Context) ([]string, error)
 }
 
-// Text is a text that a job builds and that is shown over a view. None is the message shown if the text
-// has no lines.
+// Text is a text that a job builds and that is shown over a view. The field None holds the message that is
+// shown if the text has no lines.
 type Text struct {
 	Of   func(context.Context) (Page, error)
 	None string

@@ -123,9 +123,8 @@ func valueNames(g *trace.Graph, ids []trace.ValueID) string {
 	return strings.Join(names, ", ")
 }
 
-// why explains the dispatch of the row. A row without a dispatch lists the operators that a change of its
-// values can cause to be re-planned. Its values are the changed values of the row, or those of the whole
-// pass.
+// why explains the dispatch of the row. For a row without a dispatch, it lists the operators that may be
+// re-planned when the row's values change. These are the values that changed in the row or in its pass.
 func (p *resizePage) why() (Text, bool) {
 	r, s := p.current(), p.at()
 	if r == nil {

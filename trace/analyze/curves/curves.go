@@ -37,7 +37,7 @@ type Curves struct {
 // CurveRow is the whole step, or the sum of the dispatches at the same place of all layers.
 type CurveRow struct {
 	Name       string
-	Kernel     string // kernel of the first dispatch at the start of the line; "" for the whole step
+	Kernel     string // kernel of the row's first dispatch at the smallest place; "" for the whole step
 	Dispatches []trace.DispatchID
 	Points     []CurvePoint // measured times, sorted by place
 	Fit        *Fit         // fitted line; nil if there are too few points

@@ -82,8 +82,8 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 			return report.DifferenceCell(n.Delta.TimeNS, report.Decimals(n.Delta, decimals), n.Delta.Equal)
 		})
 	cost := weighed.Cell(80, table.Measured, "cost_us", "cost", "us",
-		"time the untimed step saves when this row is skipped, if measured; = smaller than its error, "+
-			"not significant; ? error not known",
+		"time the untimed step saves when this row is skipped, if measured; = means smaller than its "+
+			"error; ? means error not known",
 		func(n *graphtree.GraphNode) table.Cell {
 			if n.Cost == nil {
 				return table.Cell{}

@@ -103,10 +103,10 @@ func slopeColumns(c *curves.Curves) []table.Column {
 			fit(func(f *curves.Fit) table.Cell { return table.Microseconds(f.At(f.Last)/1e3, 1) })),
 		of.Cell(80, table.Measured, "delta_us", "Δlast", "us",
 			"time at the last position minus the time of the baseline (from its fitted line, or else the median of "+
-				"its steps); = difference within the noise of both",
+				"its steps); = means a difference within the noise of both",
 			delta),
 		of.Cell(80, table.Measured, "slope_us", name+"/1k pos", "us",
-			"time that 1,000 more positions add to a step; = not significant (less than three times its error)",
+			"time that 1,000 more positions add to a step; = means not significant (less than three times its error)",
 			fit(func(f *curves.Fit) table.Cell {
 				cell := slope(f.B)
 				if !f.Significant() {
