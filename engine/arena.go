@@ -16,11 +16,11 @@ import (
 // keeps the written range short.
 //
 // Dispatches are called alike if they run the same kernels and have the same initial params. For example,
-// corresponding dispatches in different layers of a model are alike. Of all dispatches that are alike, each
-// reads the params block of the first one, as long as the params of the two are equal. Otherwise the
-// dispatch reads its own block. Because blocks are shared in this way, a step reads only a few of them.
-// Sharing blocks saves time because a GPU fetches each block from memory when a submit first reads it, and
-// the dispatch waits for the fetch.
+// corresponding dispatches in different layers of a model are alike. A dispatch reads the params block of the
+// first dispatch that it is alike with, as long as the params of both are equal. Otherwise it reads its own
+// block. Because blocks are shared in this way, a step reads only a few of them. Sharing blocks saves time
+// because a GPU fetches each block from memory when a submit first reads it, and the dispatch waits for the
+// fetch.
 type paramsArena struct {
 	buffer gpu.Buffer
 	shadow []byte
@@ -96,8 +96,8 @@ func (a *paramsArena) set(at int, l *graph.Launch) {
 	a.lo, a.hi = min(a.lo, at), max(a.hi, at+(len(data)+15)/16*16)
 }
 
-// read returns the dispatch whose params block dispatch id reads: the first of the dispatches that are alike
-// if its params are still equal to those of id, or else id itself.
+// read returns the dispatch that owns the params block for dispatch id. This is the first dispatch that is
+// alike if both still have equal params, or else id itself.
 func (a *paramsArena) read(id trace.DispatchID) trace.DispatchID {
 	first := a.blocks[id].first
 	if bytes.Equal(a.bytes(first), a.bytes(id)) {

@@ -137,9 +137,10 @@ type partRun struct {
 	after int
 }
 
-// A run that skips a set is compared with the mean of the whole runs before and after it, at most around runs
-// on each side. Comparing with a single whole run on each side would add as much noise as the run itself has.
-// Comparing with all whole runs would add the effect of every clock change during the measurement.
+// A run that skips a set is compared with the mean of the whole runs before and after it. The constant limits
+// their number on each side. Comparing with a single whole run on each side would add as much noise as the
+// run itself has. Comparing with all whole runs would add the effect of every clock change during the
+// measurement.
 const around = 8
 
 // inARow is the number of consecutive times that a set is skipped. On an H200 a step takes one of two
@@ -306,8 +307,8 @@ func (m *costRun) next() int {
 	return min(inARow, left)
 }
 
-// perRound returns how many runs of a round are counted in done: one run for each set, which skips the set,
-// or one whole run if there are no sets.
+// perRound returns how much a round adds to done: one run for each set. A round without sets adds one whole
+// run.
 func (m *costRun) perRound() int { return max(1, len(m.sets)) }
 
 // round skips each set the given number of times in a row.

@@ -241,8 +241,8 @@ func (x *Executor) allocateConstants() error {
 	})
 }
 
-// allocateOutputs creates the buffers of outputs. Outputs that the same dispatches write and only the host
-// reads share a buffer, so that one copy reads them all back.
+// allocateOutputs creates the buffers of outputs. Outputs share a buffer if the same dispatches write them
+// and only the host reads them. One copy then reads them all back.
 func (x *Executor) allocateOutputs() error {
 	var outputs []graph.ValueID
 	for _, v := range x.g.Outputs() {
@@ -462,7 +462,7 @@ func (x *Executor) Release() {
 // ErrNotRead reports that the last step did not read an output back.
 var ErrNotRead = errors.New("output was not read back")
 
-// Output copies an output that the last step read back to dst, and returns the number of bytes copied.
+// Output copies to dst an output that was read back by the last step, and returns the number of bytes copied.
 // Output copies at most the live bytes of the output.
 func (x *Executor) Output(v graph.ValueID, dst []byte) (int, error) {
 	i := slices.Index(x.last.read, v)
@@ -478,8 +478,8 @@ func (x *Executor) Output(v graph.ValueID, dst []byte) (int, error) {
 // hold their own content.
 func (x *Executor) ReadValue(v graph.ValueID, dst []byte) error { return x.ReadPart(v, 0, dst) }
 
-// ReadPart copies part of a value's memory to dst, like ReadValue. Both the start offset from and the
-// length of dst must be multiples of 4 bytes.
+// ReadPart copies part of a value's memory to dst, like ReadValue. The start offset and the length of dst
+// must be multiples of 4 bytes.
 func (x *Executor) ReadPart(v graph.ValueID, from uint64, dst []byte) error {
 	b, begin := x.place(v)
 	return x.read(b, begin+from, dst)
@@ -512,7 +512,7 @@ func (x *Executor) read(b gpu.Buffer, from uint64, dst []byte) error {
 // WriteValue overwrites the memory of a value, from the start of the value.
 func (x *Executor) WriteValue(v graph.ValueID, data []byte) error { return x.writePart(v, 0, data) }
 
-// writePart overwrites the memory of a value from byte offset from, which must be a multiple of 4.
+// writePart overwrites the memory of a value starting at a byte offset that must be a multiple of 4.
 func (x *Executor) writePart(v graph.ValueID, from uint64, data []byte) error {
 	b, begin := x.place(v)
 	return x.dev.Write(b, begin+from, data)

@@ -174,8 +174,8 @@ func (r *editRun) upto(ctx context.Context, n int) error {
 	return r.x.replay(ctx, []placedLook{{Look: Look{After: last}}}, 0)
 }
 
-// alone compares the outputs and the times of the kernel and the edit in isolated runs of the dispatch, on
-// the inputs that it has in the step.
+// alone compares the kernel and the edit, both their outputs and their times, in isolated runs of the
+// dispatch. The inputs are those of the dispatch in the step.
 func (r *editRun) alone(ctx context.Context) (err error) {
 	if err := r.capture(ctx); err != nil {
 		return err
@@ -268,8 +268,8 @@ func unwritten(n int) []byte {
 }
 
 // findPlaces finds the words of State that the kernel writes. findPlaces fills the State with Unwritten and
-// runs the kernel. The State after the step does not show which words the kernel wrote, because running the
-// kernel again writes the same results.
+// runs the kernel. Without Unwritten, the written words would not show: running the kernel again writes the
+// results that the State already holds.
 func (r *editRun) findPlaces() error {
 	some := false
 	for i := range r.writes {

@@ -296,10 +296,9 @@ func (x *Executor) ranOn(id trace.DispatchID) *bool {
 	return &x.hasRun[int(id)*graph.MaxRoutes+x.live.Plans[x.g.Dispatches[id].Op].Route]
 }
 
-// encode encodes a run of dispatches. from is the position in the step of the first dispatch of the run, and
-// all is the number of dispatches in the step. Before the first dispatch of the step, encode copies the
-// inputs that come from the device. After the last dispatch of the step it copies the outputs to be read
-// back.
+// encode encodes a run of dispatches. from is the run's first position in the step, and all is the number of
+// dispatches in the step. Before the first dispatch of the step, encode copies the inputs that come from the
+// device. After the last dispatch of the step it copies the outputs to be read back.
 func (x *Executor) encode(enc gpu.Encoder, s *flight, run []trace.DispatchID, from, all int,
 	in *graph.StepInput,
 ) error {

@@ -67,8 +67,8 @@ func (x *Executor) piece(s *flight, run []trace.DispatchID, at int) int {
 	return end - at
 }
 
-// send encodes and submits a piece. from is the position in the step of the piece's first dispatch. send
-// returns the time at which encoding ended.
+// send encodes and submits a piece. from is the piece's first position in the step. send returns the time at
+// which encoding ended.
 func (x *Executor) send(s *flight, piece []trace.DispatchID, from, all int, in *graph.StepInput) (
 	encoded time.Time, err error,
 ) {

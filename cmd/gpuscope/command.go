@@ -112,8 +112,8 @@ func (p *program) report(ctx context.Context, c *command, err error) int {
 
 // cleanOutput replaces standard error by a writer that removes control characters. It does the same for
 // standard output if that is a terminal. Names and texts of models and traces may contain terminal escape
-// sequences. A program that reads the output gets the original bytes. The caller must call end after the
-// last write.
+// sequences. If standard output is not a terminal, it gets the original bytes. The caller must call end after
+// the last write.
 func (p *program) cleanOutput() (end func()) {
 	err := printable.NewWriter(p.stderr)
 	p.stderr = err
@@ -140,7 +140,8 @@ func oneLine(err error) string {
 	return printable.Short(text, maxErrorLine)
 }
 
-// pick finds the command. If the words name no command, they are operands of the command without a name.
+// pick finds the command that the arguments name. If they name none, they belong to the command without a
+// name.
 func pick(args []string) (c *command, rest []string, err error) {
 	if len(args) > 0 && args[0] == "help" {
 		return pickHelp(args[1:])
@@ -153,7 +154,7 @@ func pick(args []string) (c *command, rest []string, err error) {
 	return rootCommand(), args, nil
 }
 
-// pickHelp returns the command for which "help" was requested, with the flag -h.
+// pickHelp converts "help WORDS" to the named command with the flag -h.
 func pickHelp(words []string) (c *command, rest []string, err error) {
 	c = rootCommand()
 	switch {

@@ -223,9 +223,10 @@ func (p *program) settle(flags *pflag.FlagSet, check func() error) (*config, err
 	return c, p.blame(check())
 }
 
-// blame adds to an error about a flag where the flag was set: a line of the settings file or an environment
-// variable. It changes only errors that begin with a flag. If an error names several flags, blame looks for
-// the first one that was not set on the command line. Without such a flag the error is returned unchanged.
+// blame extends an error about a flag with the place where the flag was set: a line of the settings file or
+// an environment variable. It changes only errors that begin with a flag. If an error names several flags,
+// blame looks for the first one that was not set on the command line. Without such a flag the error is
+// returned unchanged.
 func (p *program) blame(err error) error {
 	if err == nil || !strings.HasPrefix(err.Error(), "--") {
 		return err

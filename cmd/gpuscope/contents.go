@@ -58,8 +58,8 @@ type tensorEntry struct {
 	NotYet bool `json:"not_yet,omitempty"`
 }
 
-// printContents prints the content of a model file. cannot is the reason why the model cannot be planned,
-// if known.
+// printContents prints the content of a model file. cannot is the reason why the model cannot be planned, or
+// nil if no reason is known yet.
 func (p *program) printContents(o *modelOptions, format *choice, cannot error) error {
 	if format.value == "dot" {
 		return usagef("--metadata cannot be combined with --format dot: use text or json")
@@ -163,7 +163,7 @@ func (c *contents) printText(w io.Writer) error {
 // longestReason is the maximum length in characters of the reason why a file is not supported.
 const longestReason = 400
 
-// notSupported is the start of the line with the reason why a model is not supported.
+// notSupported begins the line that says why a model is not supported.
 const notSupported = "not supported by this version: "
 
 // longestName is the maximum length in characters of a name in a table. Real names are shorter.

@@ -76,9 +76,9 @@ func (r *endReader) Read(b []byte) (int, error) {
 // program.
 func (p *program) engineArgs() []string { return append([]string{engineCommand().name}, p.args...) }
 
-// screenProcessors is the maximum number of CPU cores that the screen process uses while a model runs in
-// the engine. On each wake-up and each garbage collection, all its cores would look for work and take time
-// from the engine.
+// screenProcessors is the maximum number of CPU cores that the screen process uses while a model runs in the
+// engine. With more cores, each wake-up and each garbage collection would make all of them look for work,
+// which takes time from the engine.
 const screenProcessors = 2
 
 // screenGarbage is the GOGC percentage of the screen process. It is higher than the default because the

@@ -196,8 +196,8 @@ func (p *program) warn(m *model.Model) {
 	}
 }
 
-// limits returns the limits of the adapter that --device names. Without an adapter it returns the limits of
-// --limits.
+// limits returns the limits of the adapter that --device names. If there is no adapter, it returns the limits
+// that --limits names.
 func (p *program) limits(o *modelOptions) (gpu.Limits, string, error) {
 	want, without := o.device, o.limitSet()
 	none := "no device, limits " + without.Doc

@@ -31,9 +31,9 @@ type profiling struct {
 const profileFor = 3 * time.Second
 
 // These constants limit how often and for how long a run repeats the last step and the prompt's last chunk.
-// The costs of the last step are the most informative, so they get most of the time. Their measurement stops
-// promptFrom before the end of profileFor, to leave time for the chunk. But if one run of the chunk takes
-// longer than warmFor, the chunk is not measured, and the costs get this time too.
+// The costs of the last step are the most informative, so they get most of the time. The last part of
+// profileFor, with the length promptFrom, is reserved for the chunk. But if one run of the chunk takes longer
+// than warmFor, the chunk is not measured, and the costs get this time too.
 const (
 	warmRounds  = 5
 	warmFor     = time.Second
@@ -66,7 +66,7 @@ func (o *profiling) check() error {
 	return o.kind.check()
 }
 
-// nameable returns an error for row names that no step of the model can have, before any step runs.
+// nameable checks row names before any step runs. A name that no step of the model can have is an error.
 func (o *profiling) nameable(ctx context.Context, out *output) error {
 	if len(o.together) == 0 {
 		return nil
@@ -228,9 +228,9 @@ func lastPrefill(t *trace.Trace) int {
 	return -1
 }
 
-// parts returns the groups of rows requested with --cost, and all other rows, kernels and operator kinds of
-// a step. In others, the parts with the most dispatches come first, because a slow device may only have time
-// for a few parts.
+// parts returns two lists: the groups of rows requested with --cost, and all other rows, kernels and operator
+// kinds of a step. In others, the parts with the most dispatches come first, because a slow device may only
+// have time for a few parts.
 func (o *profiling) parts(ctx context.Context, x *analyze.Index, step int) (asked, others []trace.Part,
 	err error,
 ) {

@@ -282,7 +282,7 @@ func findModel(operands []string) (string, error) {
 	return "", usagef("%q is neither a command nor a file%s", path, cmp.Or(elsewhere[path], suggest(path, names, "")))
 }
 
-// elsewhere names the feature that replaces a command which users may expect.
+// elsewhere maps commands that users may expect but that do not exist to the feature to use instead.
 var elsewhere = map[string]string{"compare": comparing, "diff": comparing}
 
 const comparing = "; to compare two traces, open one of them and press B; to compare steps of one trace, use trace show --base"

@@ -213,7 +213,8 @@ func (r *run) run(ctx context.Context, p *program) error {
 	return errors.Join(err, out.finish())
 }
 
-// meetable returns an error for a breakpoint that no step of the model can meet, before any step runs.
+// meetable checks the breakpoints before any step runs. A breakpoint that no step of the model can meet is an
+// error.
 func (r *run) meetable(ctx context.Context, out *output) error {
 	if len(r.breaks) == 0 {
 		return nil
@@ -259,8 +260,8 @@ func (r *run) generate(ctx context.Context, s session.Session) (session.Reply, e
 	}
 	if r.model.timing.value == string(trace.TimingDispatch) && (r.format.value == "text" ||
 		r.tracePath != "") {
-		// Measure the overhead of timing. A device without timestamps refuses this, and there timing has no
-		// overhead.
+		// Measure the overhead of timing. A device without timestamps refuses this command, but its timing
+		// has no overhead either.
 		if _, err := s.Do(ctx, session.Command{Kind: session.Observe}); err != nil &&
 			!errors.Is(err, session.ErrUsage) {
 			return reply, err
@@ -508,15 +509,14 @@ type resultStep struct {
 	Top []trace.Candidate `json:"top,omitempty"`
 }
 
-// timings covers the steps that were not cold, or all steps if all were cold. A rate that was not measured
-// is omitted.
+// timings covers the warm steps, or all steps if none was warm. A rate that was not measured is omitted.
 type timings struct {
 	PrefillTokensPerS float64 `json:"prefill_tokens_per_s,omitempty"`
 	DecodeTokensPerS  float64 `json:"decode_tokens_per_s,omitempty"`
 	// PrefillWarmTokensPerS is the rate of the prompt's last chunk when it was run again.
 	PrefillWarmTokensPerS float64      `json:"prefill_warm_tokens_per_s,omitempty"`
 	Timing                trace.Timing `json:"timing"`
-	// DecodeMode is stepped or pipelined. It applies to the steps of the decode rate.
+	// DecodeMode is how the steps of the decode rate ran: stepped or pipelined.
 	DecodeMode string `json:"decode_mode,omitempty"`
 }
 

@@ -144,8 +144,8 @@ func (v *verification) run(ctx context.Context) error {
 // defaultIDs is the prompt if none was given and the model cannot encode defaultPrompt.
 var defaultIDs = []int{0, 1, 2, 3}
 
-// verify runs the steps and compares each with the references. If the text cannot continue because its
-// logits are not finite, it compares the steps so far before it returns the error.
+// verify runs the steps and compares each with the references. If the text cannot continue because its logits
+// are not finite, verify compares the steps so far and then returns the error.
 func (v *verification) verify(ctx context.Context, s session.Session) error {
 	prompt := session.Command{Kind: session.Prompt, Chunks: v.chunks, N: v.steps + 1}
 	if len(v.ids) > 0 {

@@ -137,8 +137,7 @@ func (b *Barriers) Copy(from, to int) {
 	}
 }
 
-// Levels returns the number of levels in the recording, which are the groups of dispatches between
-// barriers.
+// Levels returns the number of levels in the recording. A level is a group of dispatches between barriers.
 func (b *Barriers) Levels() int { return b.levels }
 
 func (b *Barriers) use(buffer int, kind useKind) {

@@ -8,9 +8,9 @@
 // name the object's label and the limit that was exceeded. Errors wrap ErrDeviceLost, ErrNoAdapter,
 // ErrUnsupported or ErrOutOfMemory if the caller can react to the cause.
 //
-// The hot path of a step consists of Begin, BeginPass, Dispatch..., EndPass, Submit and Wait, or of Finish
-// and the methods of Recording instead of Submit and Wait. Implementations make no Go allocations on the
-// hot path if their binding allows it.
+// The hot path of a step consists of Begin, BeginPass, Dispatch..., EndPass, Submit and Wait. Finish and the
+// methods of Recording can replace Submit and Wait. Implementations make no Go allocations on the hot path if
+// their binding allows it.
 package gpu
 
 import "errors"

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// A fusion rule replaces a chain of operators, in which each reads the output of the previous one, by a
-// single operator. A rule can also replace a single operator by a cheaper one. The rules are passed to
-// Builder.Fuse. The builder finds the matches of each rule and checks that no other operator reads the
-// values between the matched operators. It puts the replacement in the position of the last matched
-// operator. The replacement is an ordinary operator: its routes, grids and memory come from its own plan.
+// A fusion rule replaces a chain of operators by a single operator. In a chain each operator reads the output
+// of the previous one. A rule can also replace a single operator by a cheaper one. The rules are passed to
+// Builder.Fuse. The builder finds the matches of each rule and checks that no other operator reads the values
+// between the matched operators. It puts the replacement in the position of the last matched operator. The
+// replacement is an ordinary operator: its routes, grids and memory come from its own plan.
 //
 // A value between fused operators keeps its id and gets the role Fused, which means that it has no memory. A
-// constant also gets this role if no operator reads it after fusion because the replacement uses a repacked
-// copy.
+// constant also gets this role if the replacement uses a repacked copy and no other operator reads the
+// constant.
 
 // Fusion is a rule of the fuse pass.
 type Fusion struct {
@@ -28,8 +28,8 @@ type Fusion struct {
 	// position of the last operator, because only later operators read its outputs. The sibling's outputs
 	// become the first outputs of the replacement.
 	Beside []string
-	// Unnamed makes the builder name the replacement after the last operator only. It is used if the
-	// replacement does only that operator's work at some shapes.
+	// Unnamed makes the builder name the replacement after the last operator only. It is used if there are
+	// shapes at which the replacement does only that operator's work.
 	Unnamed bool
 	// Replace returns the operator that does the work of the match, or nil if the rule does not apply. The
 	// operator outputs the values that the last matched operator outputs, with the same shapes. It may have

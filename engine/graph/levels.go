@@ -132,10 +132,10 @@ func (h *hazards) place(id int, d *dispatch) int {
 // delay moves each free dispatch to the level just before the first dispatch that depends on it. A dispatch
 // is free if it reads only inputs, constants and the results of other free dispatches.
 //
-// A dispatch that reads a result with several readers, such as a mask of which each layer copies a slice, is
-// moved only if it reads no other computed value. Such a dispatch needs a barrier for the shared result. If
-// the dispatch runs later, another reader of the result needs this barrier instead, so the number of barriers
-// stays the same.
+// Some dispatches read a result that has several readers, such as a mask of which each layer copies a slice.
+// Such a dispatch is moved only if it reads no other computed value. It needs a barrier for the shared
+// result. If the dispatch runs later, another reader of the result needs this barrier instead, so the number
+// of barriers stays the same.
 func (g *Graph) delay(h *hazards) {
 	readers := make([]int, len(g.Values))
 	for i := range g.Dispatches {

@@ -188,7 +188,7 @@ func (l *Live) SetInt(v ValueID, n int64) error {
 }
 
 // SetHost sets the integers that the host is about to write to a graph input, for operators whose plan reads
-// them. It must be called after SetDims. Only operators that read host integers are re-planned because of it.
+// them. It must be called after SetDims. It triggers only operators that read host integers.
 func (l *Live) SetHost(v ValueID, ints []int64) error {
 	val, err := l.input(v, Tensor)
 	if err != nil || !val.HostRead {

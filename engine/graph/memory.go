@@ -291,8 +291,8 @@ func (g *Graph) usage(passes []int) *usage {
 			}
 		}
 	}
-	// By root value, a bit set of the routes on which the loop has already met a dispatch that uses the
-	// value: a dispatch of the value's producer (arrived) or of its materializer (made).
+	// A bit set of routes for each root value: those on which the loop has already met a use of the value by
+	// its producer (arrived) or by its materializer (made).
 	arrived, made := make([]uint64, len(g.Values)), make([]uint64, len(g.Values))
 	g.eachBinding(func(at launchOn, root ValueID, _ gpu.Access) {
 		first := arrived
@@ -331,8 +331,8 @@ func (u *usage) peak(p *Layout, values []ValueID) (peak int64) {
 }
 
 // readsFirst reports whether a dispatch is the first reader of a value on the dispatch's route. The parameter
-// at names the dispatch and route, and before lists the readers in earlier positions. A reader of the same
-// operator on another route does not run in the same step.
+// at holds the dispatch and the route, and before lists the readers in earlier positions. A reader of the
+// same operator on another route does not run in the same step.
 func (g *Graph) readsFirst(before []launchOn, at launchOn) bool {
 	for _, r := range before {
 		if r.dispatch == at.dispatch {

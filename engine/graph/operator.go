@@ -42,8 +42,8 @@ type Spec struct {
 	State   []ValueID // tensors read or written in place, such as KV caches; they never re-plan the operator
 	Outputs []ValueID // tensors or SymInts that the operator computes
 	Scratch []ValueID // tensors that exist only while the operator runs
-	// Materializes lists outputs of earlier operators. At shapes at which the producer does not compute such
-	// an output (it defers the output), this operator computes it. Later readers therefore find the output in
+	// Materializes lists outputs of earlier operators. If the producer defers such an output at some shapes
+	// (does not compute it), this operator computes it there. Later readers therefore find the output in
 	// memory at any shape. The operator's kernels must bind and write them.
 	Materializes []ValueID
 	// Routes names the alternative implementations from which Plan chooses by live shape. Routes is empty if

@@ -175,8 +175,8 @@ func (p *Planner) Int(v ValueID) int {
 	return int(p.env.ints[v])
 }
 
-// HostInts returns the integers that the host is about to write to an argument that is a graph input, one per
-// element. If the number of integers is wrong, the plan fails and HostInts returns nil.
+// HostInts returns the integers that the host is about to write to an argument, one per element. The argument
+// must be a graph input. If the number of integers is wrong, the plan fails and HostInts returns nil.
 func (p *Planner) HostInts(v ValueID) []int64 {
 	if !p.declared(v) {
 		return nil

@@ -140,9 +140,9 @@ func (l *Live) run(o int, wake *bitset.Set) error {
 		l.log.end(hook, start)
 		return err
 	}
-	// This run has used all changes of earlier passes, so the operator's next run logs only changes since the
-	// start of this pass as its triggers. These include changes of this pass that this run has already used,
-	// because they trigger the operator again in the next pass in any case.
+	// This run has used all changes of earlier passes. The operator's next run therefore logs only the
+	// changes since the start of this pass as its triggers. This run may have used some of them too, but they
+	// trigger the operator again in the next pass in any case.
 	l.newFrom[o] = l.log.passes[len(l.log.passes)-1].hookStart
 	if l.static {
 		l.pin(op, into)

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// Warming up keeps the GPU busy. It ends when no run in the last warmFor was faster than the fastest run
-	// by more than the fraction warmNoise, or when mostWarm has passed. An idle GPU needs about 100 ms to
-	// reach its full clock, and sometimes several times as long.
+	// Warming up keeps the GPU busy. It ends when the fastest time has not improved by more than the fraction
+	// warmNoise during warmFor, or when mostWarm has passed. An idle GPU needs about 100 ms to reach its full
+	// clock, and sometimes several times as long.
 	warmFor   = 150 * time.Millisecond
 	warmNoise = 0.01
 	mostWarm  = 2 * time.Second

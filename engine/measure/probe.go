@@ -101,7 +101,7 @@ func NewProbe(dev gpu.Device, clock *Clock, fma *graph.Kernel) (*Probe, error) {
 	return c, nil
 }
 
-// Submitted reports whether a run was submitted whose speed has not been read yet.
+// Submitted reports whether there is a submitted run whose speed has not been read yet.
 func (c *Probe) Submitted() bool { return c.sent != nil }
 
 // Speed waits for the submitted run and returns its speed relative to the warm device, where 1 means equally

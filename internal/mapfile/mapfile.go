@@ -119,7 +119,7 @@ func (f *File) Head(n int64) ([]byte, error) {
 	return f.read(0, int(min(n, f.size)))
 }
 
-// Bytes returns the n bytes that begin at offset at. The caller must not change the bytes and must not use
+// Bytes returns n bytes, starting at the given offset. The caller must not change the bytes and must not use
 // them after Close.
 func (f *File) Bytes(at int64, n int) ([]byte, error) {
 	switch {

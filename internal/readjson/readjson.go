@@ -73,7 +73,7 @@ func notJSON(e *json.SyntaxError, data []byte) error {
 	return fmt.Errorf("invalid JSON at %s: %q", place, printable.Short(string(data[start:at+end]), 20))
 }
 
-// apart reports whether a rune cannot be part of a JSON word such as a number, true, or a misspelled word.
+// apart reports whether a rune ends a JSON word: a number, a word such as true, or a misspelled word.
 func apart(r rune) bool {
 	return r <= ' ' || r >= utf8.RuneSelf || strings.ContainsRune(`{}[]:,"'\`, r)
 }

@@ -62,7 +62,7 @@ func (f ggufForm) List(key string) bool {
 }
 
 // refuseUnknownKeys records an error for each attention or RoPE key in the file that this version does not
-// know, not even from another architecture of llama.cpp. Such a key may change the results.
+// know from any architecture of llama.cpp. Such a key may change the results.
 func (r *configReader) refuseUnknownKeys() {
 	for _, key := range r.f.Keys() {
 		own, ours := strings.CutPrefix(key, r.prefix)

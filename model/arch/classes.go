@@ -10,7 +10,7 @@ import (
 )
 
 // class describes which configuration keys a program (transformers or llama.cpp) knows for an architecture,
-// and their defaults. docs/guide/models.md lists the defaults and where they were read.
+// and their defaults. docs/guide/models.md lists the defaults and the sources of each.
 type class struct {
 	Name string // name of the class in that program: "LlamaConfig"
 	// Defaults holds the values of keys that a file may leave out: an int, a float64 or a bool. Any other key
@@ -85,8 +85,7 @@ func (s *Spelling) knows(key string) bool {
 type Ignored struct{ Key, Why string }
 
 // ignored returns the keys that have a value in the file and that the class does not know. It adds a warning
-// for a key that affects the results in another class, unless the key's value has no effect in that class
-// either.
+// for a key whose value would affect the results in another class.
 func (r *configReader) ignored() (list []Ignored, warnings []string) {
 	for _, key := range r.f.Top() {
 		key, ours := strings.CutPrefix(key, r.prefix)
@@ -131,8 +130,8 @@ func (r *configReader) neutral(key string) bool {
 	return err == nil && (x == 0 || x == 1)
 }
 
-// others returns the names of the classes that read the key in this file format and in which it affects the
-// results.
+// others returns the names of the classes that read the key in this file format and in which the key affects
+// the results.
 func (r *configReader) others(key string) (list []string) {
 	for _, a := range Architectures {
 		if s := r.in(a); s.Names != nil && s.Computes(key) {

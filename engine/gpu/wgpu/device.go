@@ -319,8 +319,8 @@ func (d *device) Wait() error {
 	return nil
 }
 
-// waited records that the device is known to have finished the given numbers of written bytes and of
-// submitted recordings.
+// waited records how many written bytes and how many submitted recordings the device has finished, as far as
+// is known.
 func (d *device) waited(written, sent uint64) {
 	d.taken, d.over = max(d.taken, written), max(d.over, sent)
 }

@@ -3,7 +3,7 @@ package bitset
 
 import "math/bits"
 
-// Set is a set of integers from 0 to below the n that was passed to New.
+// Set is a set of integers in [0, n), where n is the argument of New.
 type Set []uint64
 
 func New(n int) Set          { return make(Set, (n+63)/64) }
