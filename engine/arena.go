@@ -17,10 +17,9 @@ import (
 //
 // Dispatches are called alike if they run the same kernels and have the same initial params. For example,
 // corresponding dispatches in different layers of a model are alike. A dispatch reads the params block of the
-// first dispatch that it is alike with, as long as the params of both are equal. Otherwise it reads its own
-// block. Because blocks are shared in this way, a step reads only a few of them. Sharing blocks saves time
-// because a GPU fetches each block from memory when a submit first reads it, and the dispatch waits for the
-// fetch.
+// first dispatch that is alike, as long as both have equal params. Otherwise it reads its own block. Because
+// blocks are shared in this way, a step reads only a few of them. Sharing blocks saves time because a GPU
+// fetches each block from memory when a submit first reads it, and the dispatch waits for the fetch.
 type paramsArena struct {
 	buffer gpu.Buffer
 	shadow []byte

@@ -359,8 +359,8 @@ func (m *costRun) percent() int {
 	return int(min(100*share, 99))
 }
 
-// leaveOut runs the step without a set the given number of times, and then runs the whole step once, plus
-// once for every three runs without the set.
+// leaveOut runs the step without a set as many times as requested. Then it runs the whole step: once, and
+// once more for every three runs without the set.
 func (m *costRun) leaveOut(ctx context.Context, set, times int) error {
 	part, before := partRun{after: len(m.whole)}, len(m.parts[set])
 	var err error
@@ -384,9 +384,8 @@ func (m *costRun) leaveOut(ctx context.Context, set, times int) error {
 	return err
 }
 
-// heed runs the clock probe, if there is one, between two timed runs, so that neither of the two times
-// includes the probe. Errors of the probe are ignored, because a broken device also makes the next run
-// fail.
+// heed runs the clock probe if there is one. It is called between two timed runs, so neither of their times
+// includes the probe. Errors of the probe are ignored, because a broken device also makes the next run fail.
 func (m *costRun) heed() {
 	if speed, err := m.x.Canary(); err == nil && speed > 0 {
 		m.clock = append(m.clock, speed)

@@ -39,8 +39,8 @@ const replayBytes = 64 << 20
 // value that is too large for one run, request a look with an empty Into and then call ReadPart piece by
 // piece.
 //
-// Replay first checks that the memory of each value holds the value after the dispatch of its look. If not,
-// it returns an error and runs nothing. Replay checks for a cancellation between submits.
+// Replay first checks that the memory of each value holds the value after the dispatch of its look. If one
+// does not, Replay returns an error and runs nothing. Replay checks for a cancellation between submits.
 func (x *Executor) Replay(ctx context.Context, looks ...Look) error {
 	if !x.Stands() {
 		return ErrNoStep

@@ -54,7 +54,7 @@ type stepLevel struct {
 	apart  bool // a barrier still separates this level from the previous one
 }
 
-// without returns the placeholder dispatches that keep the levels of one submit separate when the
+// without returns the placeholder dispatches of one submit. They keep its levels separate while the
 // dispatches marked in left are skipped. run lists all dispatches of the submit.
 func (s *stayer) without(left []bool, run []trace.DispatchID) (list []stay, err error) {
 	b := &s.barriers

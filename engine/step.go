@@ -40,8 +40,8 @@ type stepLog struct {
 	gcNS  int64
 	ran   bool
 	read  []graph.ValueID // outputs copied to the readback buffer
-	// start is the time at which the step started, begun the time of its first submit, and ended the time
-	// at which the wait for its last submit ended.
+	// start is when the step started, begun is when its first submit was made, and ended is when the wait for
+	// its last submit ended.
 	start, begun, ended time.Time
 }
 

@@ -79,7 +79,7 @@ func (p *program) main(ctx context.Context, args []string) int {
 	return p.report(ctx, c, p.run(ctx, c, args))
 }
 
-// report prints the error of a command, if any, and returns the exit status.
+// report prints a command's error unless it is nil, and returns the exit status.
 func (p *program) report(ctx context.Context, c *command, err error) int {
 	switch {
 	case err == nil:

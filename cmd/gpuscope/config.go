@@ -193,7 +193,7 @@ func variable(flag string) string {
 
 // settle sets the flags that the command line leaves out. It takes their values from the environment or the
 // settings file. It also adds these flags to the arguments, so that the engine process gets the same flags
-// and a trace records them. check validates the flags.
+// and a trace records them. The function check validates the flags.
 func (p *program) settle(flags *pflag.FlagSet, check func() error) (*config, error) {
 	c, err := readConfig(p.config, flags)
 	if err != nil {

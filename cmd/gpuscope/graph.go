@@ -158,8 +158,8 @@ type plannedGraph struct {
 	trace.Graph `json:"graph"`
 }
 
-// planGraph plans a model's graph. If dump names a pass, the report of the pass lists the graph before and
-// after.
+// planGraph plans a model's graph. If dump names a pass, the report lists the graph before and after this
+// pass.
 func (p *program) planGraph(o *modelOptions, dump string) (planned *plannedGraph, err error) {
 	limits, words, err := p.limits(o)
 	if err != nil {

@@ -120,8 +120,8 @@ func (o *profiling) measure(ctx context.Context, s session.Session, t *trace.Tra
 	return measured, nil
 }
 
-// uncosted explains why no costs of the last step were measured, and what to do. It returns "" if there are
-// costs or if the reason is not the time limit.
+// uncosted explains what to do if the time limit is the reason why no costs were measured. Otherwise it
+// returns "".
 func (o *profiling) uncosted(t *trace.Trace) string {
 	has := func(s trace.Step) bool { return len(s.Costs) > 0 }
 	if !o.late || !o.costs() || slices.ContainsFunc(t.Steps, has) {
@@ -229,8 +229,8 @@ func lastPrefill(t *trace.Trace) int {
 }
 
 // parts returns two lists: the groups of rows requested with --cost, and all other rows, kernels and operator
-// kinds of a step. In others, the parts with the most dispatches come first, because a slow device may only
-// have time for a few parts.
+// kinds of a step. In the second list, the parts with the most dispatches come first, because a slow device
+// may only have time for a few parts.
 func (o *profiling) parts(ctx context.Context, x *analyze.Index, step int) (asked, others []trace.Part,
 	err error,
 ) {

@@ -94,7 +94,7 @@ for --theme), which overrides the file. docs/reference/keys.md has an example.`,
 	}
 }
 
-// readable returns the error that opening the file would cause, so that it is reported before other
+// readable returns an error if the file cannot be opened, so that a command reports this before other
 // problems.
 func readable(path string) error {
 	switch {

@@ -260,8 +260,8 @@ func (r *run) generate(ctx context.Context, s session.Session) (session.Reply, e
 	}
 	if r.model.timing.value == string(trace.TimingDispatch) && (r.format.value == "text" ||
 		r.tracePath != "") {
-		// Measure the overhead of timing. A device without timestamps refuses this command, but its timing
-		// has no overhead either.
+		// Measure the overhead of timing. A device without timestamps refuses this command, and its timing
+		// has no overhead.
 		if _, err := s.Do(ctx, session.Command{Kind: session.Observe}); err != nil &&
 			!errors.Is(err, session.ErrUsage) {
 			return reply, err

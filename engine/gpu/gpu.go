@@ -227,7 +227,7 @@ type Recording interface {
 	// Submit sends the commands to the GPU. The commands run after all earlier writes and submits. After an
 	// error none of the commands runs.
 	Submit() error
-	// Wait blocks until these commands are done, but not until later submits are done. The data that the
+	// Wait blocks until these commands are done. It does not wait for later submits. The data that the
 	// commands copied out and the timestamps that they resolved can then be read, unless a later submit
 	// overwrites them.
 	Wait() error

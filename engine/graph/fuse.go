@@ -164,8 +164,8 @@ func SelectFusions(rules []Fusion, want string) ([]Fusion, error) {
 	return selected, nil
 }
 
-// Readers returns the operators that read a value, in graph order. all is true if these operators are the
-// only readers, which is the case if the value is an intermediate and not a graph output.
+// Readers returns the operators that read a value, in graph order. all is true if nothing else reads the
+// value, that is, if the value is an intermediate and not a graph output.
 func (b *Builder) Readers(v ValueID) (list []Operator, all bool) {
 	if !b.has(v) {
 		return nil, false
@@ -186,8 +186,8 @@ func (b *Builder) ReadersAfter(v, other ValueID) (n int) {
 	return n
 }
 
-// RouteAsked reports whether the user requested a route for the operator that outputs v, by the operator's
-// kind, its name, or the name of an operator that was fused into it.
+// RouteAsked reports whether the user requested a route for the operator that outputs v. The request may name
+// the operator's kind, the operator itself, or an operator that was fused into it.
 func (b *Builder) RouteAsked(v ValueID) bool {
 	return b.has(v) && b.values[v].Producer >= 0 && b.ops[b.values[v].Producer].request.must
 }
@@ -279,8 +279,8 @@ func (b *Builder) find(rule *Fusion, o *Op) *Match {
 	return m
 }
 
-// beside returns an earlier operator with one of the kinds that feeds the same reader as o and that can
-// move to o's position. It returns nil if there is none.
+// beside returns an earlier operator that has one of the kinds, feeds the same reader as o, and can move to
+// o's position. It returns nil if there is none.
 func (b *Builder) beside(kinds []string, o *Op) *Op {
 	for _, v := range o.Spec.Outputs {
 		for _, reader := range b.values[v].Consumers {
@@ -340,8 +340,8 @@ func (b *Builder) match(p *Pattern, o *Op, m *Match) bool {
 	return true
 }
 
-// private reports whether the producer of v can be fused into reader: reader must be the only reader of each
-// output of the producer, and must read it as only one argument.
+// private reports whether the producer of v can be fused into reader: reader must be the only reader of every
+// output of the producer, and must read each output as a single argument.
 func (b *Builder) private(v ValueID, reader *Op) bool {
 	if b.values[v].Producer < 0 {
 		return false
@@ -437,7 +437,7 @@ func (o *Op) partNames() []string {
 	return []string{o.Name}
 }
 
-// dissolve removes an operator that was fused into another one from the producers and consumers of its
+// dissolve handles an operator that was fused into another one: it is no longer a producer or consumer of
 // values.
 func (b *Builder) dissolve(part, fused *Op) {
 	for _, v := range part.Spec.Inputs {

@@ -45,8 +45,8 @@ type dispatch struct {
 	free bool
 }
 
-// symOnly reports whether an operator outputs only SymInts, and reads only graph inputs and SymInts of
-// operators for which symOnly is true as well.
+// symOnly reports whether an operator computes only SymInts, and computes them only from graph inputs, either
+// directly or through other operators of this kind.
 func (g *Graph) symOnly(o *Op) bool {
 	for _, v := range o.Spec.Outputs {
 		if g.Values[v].Kind != SymInt {
@@ -79,7 +79,7 @@ func (g *Graph) settleAliases() {
 	}
 }
 
-// Root returns the value that owns the memory of v, which is v itself unless v is an alias.
+// Root returns the value that owns the memory of v. This is v itself unless v is an alias.
 func (g *Graph) Root(v ValueID) ValueID {
 	if a := g.Values[v].Alias; a != None {
 		return a // not an alias itself, because settleAliases stores the root of the input

@@ -9,9 +9,9 @@ import (
 	"gpuscope/trace"
 )
 
-// The bindings and params that a kernel's WGSL declares are compared by name and type with the values that
-// operators bind and the params that plans write. This is checked when an operator is added and when another
-// kernel replaces a kernel.
+// A kernel's WGSL declares bindings and params. They are compared by name and type with the values that
+// operators bind and the params that plans write. This happens when an operator is added and when a kernel is
+// replaced.
 
 // ParamsBytes returns the size of the kernel's params block in bytes. WGSL rounds the size of a uniform
 // struct up to a multiple of 16.

@@ -8,8 +8,8 @@ import (
 	"gpuscope/engine/graph/internal/linediff"
 )
 
-// DumpPass makes Finish list the graph before and after the named pass in the pass's PassReport. It returns
-// an error if there is no such pass.
+// DumpPass selects a pass by name. Finish then lists the graph before and after the pass in the PassReport.
+// DumpPass returns an error if there is no such pass.
 func (b *Builder) DumpPass(name string) error {
 	var names []string
 	for i := range passes {

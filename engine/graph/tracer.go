@@ -21,7 +21,7 @@ type Shapes struct {
 
 	log    ResizeLog
 	inputs inputState
-	// levels and waits are only set if relisted is true, which means that they may have changed.
+	// levels and waits are set only if relisted is true, that is, if they may have changed.
 	levels   []trace.DispatchID
 	waits    []trace.Wait
 	relisted bool

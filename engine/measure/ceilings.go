@@ -41,8 +41,8 @@ const (
 	smallestSet = 1 << 18 // bytes of the smallest working set
 	largestSet  = 1 << 30 // bytes of the largest working set
 	mostGroups  = 4096    // largest number of workgroups that fill tries
-	// slower is a limit for the duration of a dispatch, relative to a dispatch with one workgroup. Above this
-	// ratio, the workgroups of the dispatch do not all run at the same time.
+	// slower is a limit for the duration of a dispatch as a multiple of that of a dispatch with one
+	// workgroup. Above the limit, the workgroups of the dispatch do not all run at the same time.
 	slower = 1.25
 	// chain is the number of consecutive empty dispatches whose time is measured together.
 	chain = 64

@@ -93,7 +93,7 @@ func (s *summary) event(e event) {
 	}
 }
 
-// endTest counts a finished test. A test with subtests does not count, unless it failed and no subtest
+// endTest counts a finished test. A test with subtests counts only if it failed and none of its subtests
 // failed.
 func (s *summary) endTest(at name, action string) {
 	if i := strings.LastIndexByte(at.test, '/'); i >= 0 {

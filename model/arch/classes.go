@@ -10,7 +10,7 @@ import (
 )
 
 // class describes which configuration keys a program (transformers or llama.cpp) knows for an architecture,
-// and their defaults. docs/guide/models.md lists the defaults and the sources of each.
+// and their defaults. docs/guide/models.md lists the defaults and their sources.
 type class struct {
 	Name string // name of the class in that program: "LlamaConfig"
 	// Defaults holds the values of keys that a file may leave out: an int, a float64 or a bool. Any other key

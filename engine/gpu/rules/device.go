@@ -70,7 +70,7 @@ type Device struct {
 	open    *Encoder
 	// recorded holds the recordings that were finished but not submitted.
 	recorded []*Recording
-	// pending holds the readbacks, and stamped the timestamps, of submits that have not been waited for.
+	// pending holds readbacks and stamped holds timestamps, both of submits that have not been waited for.
 	pending []*Readback
 	stamped []*Timestamps
 	// deferredReleases frees the native memory of objects that were released while a recording might use

@@ -202,8 +202,8 @@ func driver(info gpu.AdapterInfo) string {
 	return ""
 }
 
-// granted returns the limits of a device of this adapter: WebGPU's default limits, raised to those of the
-// adapter where plans and memory depend on them. The binding reports 0 for some limits although the adapter
+// granted returns the limits of a device of this adapter: WebGPU's default limits. The limits that plans and
+// memory depend on are raised to the adapter's. The binding reports 0 for some limits although the adapter
 // supports more.
 func granted(adapter binding.Limits) gpu.Limits {
 	l := gpu.DefaultLimits()

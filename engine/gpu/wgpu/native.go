@@ -385,7 +385,7 @@ func (n native) record(label cstring, commands []command) (handle, error) {
 // submit submits the commands that record returned and releases them.
 func (n native) submit(commands handle) error { return goError(C.submit(n.device, n.queue, commands)) }
 
-// drop releases commands that record returned and that were not submitted.
+// drop releases commands returned by record that were not submitted.
 func (n native) drop(commands handle) { C.wgpuCommandBufferRelease(commands) }
 
 // address converts a handle to the integer stored in a command.
@@ -395,7 +395,7 @@ func address(h handle) C.uintptr_t { return C.uintptr_t(uintptr(h)) }
 type cstring = *C.char
 
 // labels caches the C strings of labels, because the same labels come back in every step. Once the cache is
-// full, further labels are dropped, so that a caller that numbers its labels cannot make memory grow.
+// full, further labels are dropped. Otherwise a caller that numbers its labels would make memory grow.
 type labels map[string]cstring
 
 const maxLabels = 1 << 14

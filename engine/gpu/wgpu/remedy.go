@@ -11,9 +11,9 @@ import (
 // driverVariables are the environment variables that restrict the Vulkan loader to the listed drivers.
 var driverVariables = [...]string{"VK_DRIVER_FILES", "VK_ICD_FILENAMES"}
 
-// remedy returns advice for a machine without an adapter. On Linux the advice names the variable that hides
-// installed drivers, if one is set, and the distribution's command that installs a Vulkan loader and Mesa's
-// drivers. Mesa's drivers include one that runs on the CPU.
+// remedy returns advice for a machine without an adapter. On Linux the advice names the distribution's
+// command that installs a Vulkan loader and Mesa's drivers, which include one for the CPU. If an environment
+// variable hides installed drivers, the advice names this variable too.
 func remedy(goos string) string {
 	switch goos {
 	case "linux":
