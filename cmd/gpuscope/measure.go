@@ -31,9 +31,9 @@ type profiling struct {
 const profileFor = 3 * time.Second
 
 // These constants limit how often and for how long a run repeats the last step and the prompt's last chunk.
-// The costs of the last step are the most informative, so they get most of the time. The last part of
-// profileFor, with the length promptFrom, is reserved for the chunk. But if one run of the chunk takes longer
-// than warmFor, the chunk is not measured, and the costs get this time too.
+// The costs of the last step are the most informative, so they get most of the time. But the last part of
+// profileFor, as long as promptFrom, is reserved for the chunk. If one run of the chunk takes longer than
+// warmFor, the chunk is not measured, and the costs get this time too.
 const (
 	warmRounds  = 5
 	warmFor     = time.Second

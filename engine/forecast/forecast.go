@@ -142,9 +142,9 @@ func (t *track) take(g *graph.Graph, id trace.DispatchID, p *graph.Plan, slot, a
 	t.places++
 }
 
-// goesOn reports whether these numbers continue the open stretch, because its rules can produce them at the
-// next point. If so, goesOn completes the rules. The second point of a stretch sets the first difference of
-// each rule, and the third point sets the second difference.
+// goesOn reports whether these numbers continue the open stretch: its rules must be able to produce them at
+// the next point. If so, goesOn completes the rules. The second point of a stretch sets the first difference
+// of each rule, and the third point sets the second difference.
 func (t *track) goesOn(numbers *[onAll]int64) bool {
 	rules := t.rules
 	for i, v := range numbers {

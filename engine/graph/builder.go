@@ -20,7 +20,7 @@ type OpID = trace.OpID
 
 const (
 	maxRank   = 8  // largest rank of a tensor
-	MaxRoutes = 64 // largest number of routes of an operator, because sets of routes are bits of a uint64
+	MaxRoutes = 64 // maximum number of routes of an operator: a set of routes is the bits of a uint64
 )
 
 // Op is an operator in a graph.

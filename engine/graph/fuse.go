@@ -437,7 +437,7 @@ func (o *Op) partNames() []string {
 	return []string{o.Name}
 }
 
-// dissolve handles an operator that was fused into another one: it is no longer a producer or consumer of
+// dissolve unlinks an operator that was fused into another one: it is no longer a producer or consumer of
 // values.
 func (b *Builder) dissolve(part, fused *Op) {
 	for _, v := range part.Spec.Inputs {

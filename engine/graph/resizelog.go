@@ -34,7 +34,7 @@ type loggedHook struct {
 	triggerEnd, changeEnd, planEnd int
 }
 
-// loggedChange is the new live shape of a value. The Tracer knows the previous shape from the records before.
+// loggedChange is the new live shape of a value. The Tracer knows the previous shape from earlier records.
 type loggedChange struct {
 	value  ValueID
 	absent bool // the step does not compute the value
@@ -121,7 +121,7 @@ func (l *ResizeLog) plan(d trace.DispatchID, after *Plan, slot int) {
 	l.plans = append(l.plans, loggedPlan{d, to})
 }
 
-// record returns the record of a slot's launch, and params with the launch's params appended.
+// record returns the record of a slot's launch. It also returns params, extended by the params of the launch.
 func (p *Plan) record(slot int, params []byte) (launchRecord, []byte) {
 	l := &p.Launches[slot]
 	r := launchRecord{active: l.Active}

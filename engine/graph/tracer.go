@@ -31,8 +31,8 @@ type Shapes struct {
 	params []byte
 }
 
-// Take copies the changes of the last resize of l. listed is the value of l.listed at the last Take, and Take
-// updates it. Levels and waits are copied only if l.listed has changed.
+// Take copies the changes of the last resize of l. listed holds the value of l.listed at the last Take, and
+// Take updates listed. Levels and waits are copied only if l.listed has changed.
 func (s *Shapes) Take(l *Live, listed *int) {
 	s.log.copyFrom(&l.log)
 	s.inputs.take(l)

@@ -71,8 +71,8 @@ const (
 	pastFor   = 64e9
 )
 
-// NewClock creates a clock with at least stamps timestamps on the device and calibrates it. The scale stays
-// unknown if the device's timestamps do not increase.
+// NewClock creates a clock with at least stamps timestamps on the device and calibrates it. If the device's
+// timestamps do not increase, the scale stays unknown.
 func NewClock(dev gpu.Device, stamps int) (*Clock, error) {
 	t, err := dev.NewTimestamps(max(stamps, 2))
 	if err != nil {

@@ -32,7 +32,7 @@ type Spelling struct {
 	Names  *names
 	Keys   *keys
 	pairs  *pairing
-	// Only is the list of the keys for which the builder supports a single value.
+	// Only lists the keys that must have one specific value, because the builder supports no other.
 	Only []only
 	// scalings maps additional names of RoPE scaling types to the usual names.
 	scalings map[string]string

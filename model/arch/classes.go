@@ -105,9 +105,9 @@ func (r *configReader) ignored() (list []Ignored, warnings []string) {
 	return list, warnings
 }
 
-// neutral reports whether a key of another class has a value without effect: false, 0, a factor of 1, or
-// full attention in all layers. It also returns true for keys that only select the layers that have a
-// window, because another key states the size of the window.
+// neutral reports whether a key of another class has a value without effect: false, 0, a factor of 1, or full
+// attention in all layers. It also returns true for a key that only selects the layers with a window, because
+// another key states the window's size.
 func (r *configReader) neutral(key string) bool {
 	for _, a := range Architectures {
 		k := r.in(a).Keys

@@ -202,9 +202,9 @@ func driver(info gpu.AdapterInfo) string {
 	return ""
 }
 
-// granted returns the limits of a device of this adapter: WebGPU's default limits. The limits that plans and
-// memory depend on are raised to the adapter's. The binding reports 0 for some limits although the adapter
-// supports more.
+// granted returns the limits of a device of this adapter. They are WebGPU's defaults, except that the limits
+// for plans and memory are raised to the adapter's. The binding reports 0 for some limits although the
+// adapter supports more.
 func granted(adapter binding.Limits) gpu.Limits {
 	l := gpu.DefaultLimits()
 	// An adapter without a limit reports 2^64 - 1, which a device request would interpret as the default.
