@@ -33,7 +33,7 @@ type paramsBlock struct {
 	first       trace.DispatchID // first of the dispatches that are alike, possibly this one
 }
 
-// likeness is the map key that is used to find alike dispatches. Alike dispatches have equal keys.
+// likeness is a map key. Dispatches that are alike have equal keys.
 type likeness struct {
 	kernels [graph.MaxRoutes]*graph.Kernel // indexed by route
 	params  string                         // initial params

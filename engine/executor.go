@@ -386,8 +386,8 @@ func (x *Executor) bindDispatch(id trace.DispatchID, p *graph.Layout) ([]slotGro
 	return groups, nil
 }
 
-// newGroup creates a bind group of dispatch id on a route. The argument params is the dispatch whose params
-// block is bound: id itself or the first of the dispatches that are alike (see paramsArena).
+// newGroup creates a bind group of dispatch id on a route. It binds the params block of the dispatch given by
+// params: id itself or the first dispatch that is alike (see paramsArena).
 func (x *Executor) newGroup(id trace.DispatchID, route int, p *graph.Layout, params trace.DispatchID) (
 	gpu.BindGroup, error,
 ) {

@@ -8,9 +8,9 @@ import "gpuscope/engine/gpu"
 // its time. Only the last step of each kind counts, because clocks change.
 type rates struct {
 	perByte, perFLOP float64 // 0 if unknown
-	// balance is the assumed number of FLOPs that the device computes in the time in which it moves one byte.
-	// A step with more FLOPs per byte counts as compute-bound, any other step as memory-bound. If only one
-	// rate has been measured, the other is derived from it with this ratio.
+	// balance is an assumed ratio of a device's rates: the FLOPs that it computes in the time of moving one
+	// byte. A step with more FLOPs per byte counts as compute-bound, any other step as memory-bound. If only
+	// one rate has been measured, the other is derived from it with this ratio.
 	balance float64
 }
 

@@ -450,8 +450,8 @@ func (o *output) print() error {
 	return err
 }
 
-// printProfile prints the speed of the run, the times of its kernels if they were timed, and the costs of
-// the parts of the last step. If no costs were measured, isolated times are shown instead.
+// printProfile prints the speed of the run, the times of its kernels if they were timed, and the costs of the
+// last step's parts. If no costs were measured, isolated times are shown instead.
 func (o *output) printProfile(w io.Writer, x *analyze.Index) error {
 	ctx, profile := context.Background(), o.tally.Profile(x)
 	kernels := phases.Table(profile)

@@ -38,7 +38,7 @@ type dispatch struct {
 	reads  []ValueID
 	Writes []ValueID
 	routes uint64 // bit set of the routes that use the slot
-	// SymInts is true if the operator reads SymInts, so that its params may change in every step.
+	// SymInts is true if the operator reads SymInts. Its params may then change in every step.
 	SymInts bool
 	// free is true if the dispatch depends on no computed value. Such a dispatch is delayed until its
 	// result is needed.

@@ -332,8 +332,8 @@ func (r *Tracer) changedInts(l *ResizeLog) int {
 	return n
 }
 
-// isLive reports whether a value already has the new shape of a change. The log contains such a change if
-// only the deferral of an output changed, because this triggers the readers of the output too.
+// isLive reports whether a value already has the new shape of a change. The log contains such a change if an
+// output only starts or stops being deferred. This triggers its readers too.
 func (r *Tracer) isLive(c *loggedChange, to []int) bool {
 	if r.g.Values[c.value].Kind == SymInt {
 		return r.ints[c.value] == int64(to[0])

@@ -1,5 +1,5 @@
 // Package readjson decodes JSON from external sources. Its errors name the place and the expected type in
-// words. The errors of encoding/json name Go types instead, and offsets that editors do not show.
+// words. The errors of encoding/json instead name Go types, and give offsets that editors do not show.
 //
 //	invalid JSON at line 7: "NaN"
 //	model.vocab: a string where an integer is wanted
