@@ -104,7 +104,7 @@ func (s *shapeChecker) change(ch *Change, changed map[ValueID][]int, at string, 
 	changed[ch.Value] = ch.To
 }
 
-// dispatch checks that the step computes every value that the kernel of the plan binds.
+// dispatch checks that the step computes all values bound by the plan's kernel.
 func (s *shapeChecker) dispatch(plan PlanID, step, i int) {
 	if plan < 0 || int(plan) >= len(s.checked) || s.checked[plan] == s.changes {
 		return // rejected elsewhere, or unchanged since the last check
@@ -118,8 +118,8 @@ func (s *shapeChecker) dispatch(plan PlanID, step, i int) {
 	}
 }
 
-// BoundTo returns the values that a dispatch binds when it runs by the plan. It returns nil if the trace
-// does not record them.
+// BoundTo returns the values that a dispatch with this plan binds. It returns nil if the trace does not
+// record them.
 func (t *Trace) BoundTo(p *Plan) []ValueID {
 	if p.Dispatch < 0 || int(p.Dispatch) >= len(t.Graph.Dispatches) {
 		return nil

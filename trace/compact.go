@@ -12,7 +12,7 @@ type texts map[string]string
 // would double the memory.
 const mostTexts = 1 << 12
 
-// share replaces each string by an equal string that was read before, if there is one.
+// share makes each string use the memory of an equal string that was read before, if there is one.
 func (t texts) share(list ...*string) {
 	for _, s := range list {
 		if same, ok := t[*s]; ok {

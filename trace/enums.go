@@ -21,7 +21,7 @@ const (
 	TimingDispatch Timing = "dispatch" // GPU time of each dispatch
 )
 
-// InDetail reports whether the level times parts of a step, not only the whole step.
+// InDetail reports whether this level measures the time of parts of a step, not only of the whole step.
 func (t Timing) InDetail() bool { return t == TimingBlock || t == TimingDispatch }
 
 // Role describes how the graph uses a value.

@@ -79,8 +79,8 @@ func placeOf(path string) (place, error) {
 	return to, nil
 }
 
-// create opens the file for writing. It reports a path that cannot be written before the run has produced
-// any data.
+// create opens the file for writing. It is called before the run, so that a path that cannot be written is
+// reported early.
 func (to place) create(zipped bool) (p *pendingFile, err error) {
 	p = &pendingFile{path: to.path, direct: to.pipe}
 	if to.pipe {
@@ -102,9 +102,9 @@ func (to place) create(zipped bool) (p *pendingFile, err error) {
 	return p, nil
 }
 
-// isPipe reports whether a path must be written directly: a pipe, a device or a process's file descriptor.
-// Even a descriptor of a regular file must not be replaced, because the process that opened it would keep
-// reading the old file.
+// isPipe reports whether a path must be written directly because it is a pipe, a device or a file descriptor
+// of a process. Even a descriptor of a regular file must not be replaced, because the process that opened it
+// would keep reading the old file.
 func isPipe(path string, info fs.FileInfo) bool {
 	descriptor := func(prefix string) bool { return strings.HasPrefix(path, prefix) }
 	return !info.IsDir() && (!info.Mode().IsRegular() ||
@@ -190,9 +190,9 @@ func fileError(do, path string, err error) error {
 	return fmt.Errorf("%s trace %s: %w", do, printable.Short(path, 160), err)
 }
 
-// closedPipe replaces the system's error for a closed pipe (EPIPE) by another error. Elsewhere in the
-// program, EPIPE is not treated as a failure, because it means that the reader of the output has seen
-// enough.
+// closedPipe replaces EPIPE, the system's error for a closed pipe, by an error that counts as a failure. The
+// rest of the program does not treat EPIPE as a failure, because a reader that closes standard output has
+// seen enough.
 type closedPipe struct{ w io.Writer }
 
 func (r closedPipe) Write(b []byte) (int, error) {

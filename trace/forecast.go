@@ -5,9 +5,9 @@ import (
 	"sort"
 )
 
-// Forecast predicts the plans of all dispatches, also at live shapes that have not run. The prediction
-// covers every point of a few lines through the live shapes of the graph, and it is exact at these points.
-// Each line is stored as stretches in which every number of a plan follows one Rule.
+// Forecast predicts the plans of all dispatches, including those at live shapes that no step had. It covers a
+// few lines through the space of live shapes and is exact at every point of these lines. Along a line, the
+// plans of a dispatch are stored as stretches. Within a stretch, every number of a plan follows one Rule.
 type Forecast struct {
 	Lines []Line `json:"lines,omitempty"`
 }
@@ -96,7 +96,7 @@ func (l *Line) Plan(id DispatchID, at int) (Plan, bool) {
 	return c.Stretches[c.At(at)].Plan(id, at)
 }
 
-// These limits on the numbers of a forecast prevent overflows in computations with them.
+// These limits keep the numbers of a forecast so small that computations with the numbers cannot overflow.
 const (
 	maxForecastGrid   = 1 << 20
 	maxForecastNumber = 1 << 60
@@ -171,8 +171,7 @@ func (c *checker) course(l *Line, stretches []Stretch, line, course int) {
 }
 
 // within reports whether a number stays between 0 and a bound along the given number of places. It checks
-// both ends for negative numbers, and it compares an upper estimate of all values on the way with the
-// bound.
+// that neither end is negative, and that an upper estimate of all values in between is within the bound.
 func (r Rule) within(places int, bound float64) bool {
 	n := float64(places)
 	size := abs(r[0]) + abs(r[1])*n + abs(r[2])*n*n

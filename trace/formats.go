@@ -23,8 +23,8 @@ type Format struct {
 	// sniff reports whether a file may have this format. It looks at the first decompressed bytes after any
 	// leading white space. An export has neither sniff nor read.
 	sniff func(start []byte) bool
-	// read reads the decompressed data. The argument raw counts the bytes of the file itself. The memory
-	// limit grows with this number of bytes.
+	// read reads the decompressed data. The argument raw counts the bytes read from the file before
+	// decompression; the memory limit grows with their number.
 	read  func(in io.Reader, raw *file) (*Trace, error)
 	write func(io.Writer, *Trace) error
 	// lines reports whether the format consists of lines that are written while the run goes on.
@@ -84,8 +84,8 @@ func written() []Format {
 	return list
 }
 
-// FileNames describes in words how the name of an output file may end, and which of these formats are
-// write-only.
+// FileNames lists in words the suffixes that an output file may have, and says which suffixes belong to
+// write-only formats.
 func FileNames() string {
 	text := printable.Choice(Suffixes())
 	var only []string

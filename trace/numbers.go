@@ -54,7 +54,7 @@ type candidate struct {
 	P     Number `json:"p,omitempty"`
 }
 
-// MarshalJSON writes a logit or probability that is NaN or infinite as a string, as Number does.
+// MarshalJSON writes a NaN or infinite logit or probability as a string, like Number.
 func (c Candidate) MarshalJSON() ([]byte, error) {
 	return json.Marshal(candidate{c.ID, c.Text, Number(c.Logit), Number(c.P)})
 }

@@ -17,8 +17,8 @@ type Interner struct {
 }
 
 // ID returns the id of a plan that a dispatch begins to use. The argument content encodes the whole plan
-// except for its id; two plans must have equal bytes only if they are equal. If fresh is true, the id is
-// new, and the caller must record the plan under this id before the step that uses the plan.
+// except for its id, so different plans must have different content. If fresh is true, the id is new, and the
+// caller must record the plan under this id before the step that uses the plan.
 func (in *Interner) ID(content []byte) (id PlanID, fresh bool) {
 	if id, ok := in.recent[string(content)]; ok {
 		return id, false
@@ -61,8 +61,8 @@ func (s *Step) eachPlan(f func(PlanID)) {
 	}
 }
 
-// renumber returns a copy of the step in which each plan id is replaced by the result of the function to.
-// The original step is not changed. If no id changes, renumber returns the step itself.
+// renumber returns a copy of the step in which to(id) replaces each plan id. The original step is not
+// changed. If no id changes, renumber returns the step itself.
 func (s Step) renumber(to func(PlanID) PlanID) Step {
 	same := true
 	s.eachPlan(func(id PlanID) { same = same && to(id) == id })

@@ -25,9 +25,9 @@ func Quartiles(ns []int64) (q1, median, q3 int64) {
 // or more numbers it drops at least one number at each end.
 //
 // If the times form two groups, the trimmed mean lies between the groups according to their sizes, whereas
-// the median lies in one of the groups. A single delayed run has no effect on the trimmed mean. The result
-// is clamped to the interquartile range. If more than a tenth of the numbers are outliers, the result is
-// therefore the quartile on their side.
+// the median lies in one of the groups. A single delayed run has no effect on the trimmed mean. The result is
+// clamped to the interquartile range. This matters if more than a tenth of the numbers are outliers: the
+// result is then the quartile on their side.
 func TrimmedMean(ns []int64) int64 {
 	cut := len(ns) / 10
 	if len(ns) >= 3 {
@@ -42,9 +42,9 @@ func TrimmedMean(ns []int64) int64 {
 	return min(max(int64(math.Round(float64(sum)/float64(len(kept)))), q1), q3)
 }
 
-// OffBy returns the error of the mean or the median of a sorted, non-empty list. The caller passes this mean
-// or median as the second argument. The error is the larger of two figures: half the interquartile range,
-// and the distance from the mean or median to the farther end of the confidence interval that MedianWithin
+// OffBy returns the error (±) of the center of a sorted, non-empty list. The center is its mean or median,
+// which the caller passes as the argument of. The error is the larger of two figures: half the interquartile
+// range, and the distance from the center to the farther end of the confidence interval that MedianWithin
 // returns. The second figure matters for short lists, whose quartiles may be close together by chance. The
 // error is not known for fewer than FewestWithin numbers.
 func OffBy(sorted []int64, of int64) Time {

@@ -208,7 +208,8 @@ func versionOf(schema string) (format, major, minor string) {
 	return format, major, minor
 }
 
-// checkSchema accepts schemas of this major version with any minor version.
+// checkSchema accepts a schema that has the same format and major version as Schema. The minor version may
+// differ.
 func checkSchema(s string) error {
 	format, major, _ := versionOf(s)
 	ourFormat, ourMajor, _ := versionOf(Schema)
@@ -306,8 +307,8 @@ func (d *decoder) records() error {
 	return nil
 }
 
-// kept returns the approximate number of bytes that a record adds to the trace. It returns 0 for a record
-// without data that this version defines.
+// kept returns the approximate number of bytes that a record adds to the trace. It returns 0 if this version
+// defines none of the record's fields.
 func (d *decoder) kept(r *Record, unknown *Unknown, raw []byte) int64 {
 	if *r == (Record{}) {
 		return 0

@@ -30,8 +30,8 @@ type Recorder struct {
 	used  int64
 	steps int               // number of recorded steps
 	first PlanID            // index in places of plan 0 of the current run
-	known map[string]PlanID // index in t.Plans by plan content; set from Continue until the next step
-	// places maps a recorded plan id plus first to an index in t.Plans. It holds -1 for a dropped plan.
+	known map[string]PlanID // plan content → index in t.Plans; set from Continue until the next step
+	// places[first+id] is the index in t.Plans of the plan recorded as id, or -1 if that plan was dropped.
 	places []PlanID
 	plans  []held // by index in t.Plans
 }
@@ -247,8 +247,8 @@ func (r *Recorder) keepPlans(needed []bool) (moved []PlanID) {
 	return moved
 }
 
-// inherited returns the dims, levels and waits that the last of several steps needs when the earlier steps
-// are dropped: the latest state of everything that these steps changed.
+// inherited returns the dims, levels and waits to store in the last of several steps when the earlier ones
+// are dropped. They are the latest state of everything that any of the steps changed.
 func inherited(steps []Step) (dims []LiveDims, levels []DispatchID, waits []Wait) {
 	latest := map[ValueID]int{} // index in dims
 	for i := range steps {

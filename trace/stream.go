@@ -206,9 +206,8 @@ func (t *Trace) addErrors(g NumericErrors) error {
 	return nil
 }
 
-// worse reports whether a new median of n rounds is less reliable than an earlier median. The argument
-// others is the number of rounds of the earlier median. The new median counts as worse if it has less than
-// half as many rounds.
+// worse reports whether a new median of n rounds is less reliable than an earlier median of others rounds.
+// This is the case if n is less than half of others.
 func worse(n, others int) bool { return n < others-n }
 
 // step returns the step with the given index, or nil. Steps are sorted by index.

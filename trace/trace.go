@@ -1,7 +1,7 @@
-// Package trace defines gpuscope's data model: a recorded run as plain data. The file format
-// gpuscope.trace/1 (docs/reference/trace-format.md) is the JSON encoding of these types. Every screen and
-// every command computes its output from these types. Screens and commands therefore work on a live run and
-// on a file alike, without a GPU.
+// Package trace defines gpuscope's data model: a recorded run as plain data. The file format gpuscope.trace/1
+// (docs/reference/trace-format.md) is the JSON encoding of these types. Every screen and every command
+// computes its output from these types. Screens and commands therefore treat a live run and a file alike, and
+// for a file they need no GPU.
 //
 // A Trace holds the graph, the plans of its dispatches and the steps. Package analyze computes results from
 // a trace, and package table prints them.
@@ -104,13 +104,13 @@ type Trace struct {
 	Producer Producer `json:"producer"`
 	Created  string   `json:"created"` // RFC 3339
 	Command  []string `json:"command,omitempty"`
-	// Static reports that the engine launches the grid of the largest shape in every step (--static).
+	// Static reports whether the engine launches the grid of the largest shape in every step (--static).
 	Static bool   `json:"static,omitempty"`
 	Host   Host   `json:"host"`
 	Device Device `json:"device"`
 	Clock  Clock  `json:"clock"`
 	Model  Model  `json:"model"`
-	// Opening lists the phases of opening the model, before the first step, in order.
+	// Opening lists, in order, the phases of opening the model, which precede the first step.
 	Opening  []Opening `json:"opening,omitempty"`
 	Graph    Graph     `json:"graph"`
 	Forecast *Forecast `json:"forecast,omitempty"`
@@ -292,8 +292,8 @@ type Op struct {
 	Kind    string    `json:"kind"` // what the operator computes: "linear_q4gsw"
 	Inputs  []ValueID `json:"inputs,omitempty"`
 	Outputs []ValueID `json:"outputs,omitempty"`
-	// Makes holds outputs of earlier operators. This operator computes these values itself if the earlier
-	// operators defer them, which means that they leave the computation to their readers.
+	// Makes holds outputs of earlier operators that this operator computes itself if the earlier operators
+	// defer them. To defer a value means to leave its computation to its readers.
 	Makes    []ValueID      `json:"makes,omitempty"`
 	State    []ValueID      `json:"state,omitempty"`
 	Attrs    map[string]any `json:"attrs,omitempty"`
@@ -377,7 +377,7 @@ type Dispatch struct {
 	// Label is the name of the slot within its operator. It is "" if the operator has only one slot.
 	Label   string   `json:"label"`
 	Kernels []string `json:"kernels,omitempty"` // one kernel for each route
-	// Bound holds, for each kernel, the values of Reads and Writes that the kernel binds.
+	// Bound holds, for each kernel, those values in Reads and Writes that the kernel binds.
 	Bound         [][]ValueID `json:"bound,omitempty"`
 	Reads         []ValueID   `json:"reads,omitempty"`
 	Writes        []ValueID   `json:"writes,omitempty"`
@@ -477,7 +477,7 @@ type Cost struct {
 	Q1NS       int64        `json:"q1_ns"`
 	Q3NS       int64        `json:"q3_ns"`
 	N          int          `json:"n"`
-	// OffNS is the error of NS, computed by OffBy. It is absent if N is less than FewestWithin.
+	// OffNS is the error (±) of NS, computed by OffBy. It is absent if N is less than FewestWithin.
 	OffNS Time `json:"off_ns,omitzero"`
 }
 
@@ -510,7 +510,7 @@ type Whole struct {
 	Q1NS int64 `json:"q1_ns"`
 	Q3NS int64 `json:"q3_ns"`
 	N    int   `json:"n"`
-	// OffNS is the error of NS, and WallOff is the error of WallNS. Both are computed like Cost.OffNS.
+	// OffNS and WallOff are the errors (±) of NS and WallNS. Both are computed like Cost.OffNS.
 	OffNS    Time    `json:"off_ns,omitzero"`
 	WallNS   Time    `json:"wall_ns,omitzero"`
 	WallOff  Time    `json:"wall_off_ns,omitzero"`
@@ -668,8 +668,8 @@ type CPU struct {
 	WaitNS   Time `json:"wait_ns,omitzero"`
 	SampleNS Time `json:"sample_ns,omitzero"`
 	TotalNS  Time `json:"total_ns,omitzero"`
-	// OverlappedNS is the part of the phases before WaitNS that overlapped with work on the GPU, between a
-	// submit and the wait for that submit. Work that prepares the next step during this time counts for
+	// OverlappedNS is the time within the phases before WaitNS during which the GPU worked: the time between
+	// a submit and the wait for that submit. Work that prepares the next step during this time counts for
 	// this step.
 	OverlappedNS Time `json:"overlapped_ns,omitzero"`
 	// StartNS, SubmittedNS and DoneNS are instants on the time axis of GPU.StartNS: the start of the step,
@@ -715,12 +715,12 @@ type Observer struct {
 	Step      *int `json:"step,omitempty"`      // index of the repeated step
 	UntimedNS Time `json:"untimed_ns,omitzero"` // wall time at timing level off
 	TimedNS   Time `json:"timed_ns,omitzero"`   // wall time at timing level dispatch
-	// SpanNS is the GPU span at timing level step, which adds nothing between dispatches.
+	// SpanNS is the GPU span at timing level step. This level adds no overhead between dispatches.
 	SpanNS Time `json:"span_ns,omitzero"`
 	// BeforeNS is the time from the start of the step to its first GPU tick, at timing level step.
 	BeforeNS Time `json:"before_ns,omitzero"`
-	// UntimedOff and SpanOff are the errors of UntimedNS and SpanNS, computed by OffBy. They are absent if
-	// N is less than FewestWithin.
+	// UntimedOff and SpanOff are the errors (±) of UntimedNS and SpanNS, computed by OffBy. They are absent
+	// if N is less than FewestWithin.
 	UntimedOff Time `json:"untimed_off_ns,omitzero"`
 	SpanOff    Time `json:"span_off_ns,omitzero"`
 	N          int  `json:"n"`

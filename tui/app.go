@@ -395,8 +395,8 @@ func (a *App) takeMouse() {
 // counts as meant for that program.
 const lentOver = time.Second
 
-// handOver lends the terminal to a program until the program ends. It then sends the result of ended to the
-// event loop as a message.
+// handOver lends the terminal to a program until the program ends. It then calls ended and sends the result
+// to the event loop as a message.
 func (a *App) handOver(cmd *exec.Cmd, ended func(error) any) {
 	a.lent.Store(math.MaxInt64)
 	a.shell.Holder.Store(tty.HeldByEditor)

@@ -22,7 +22,7 @@ type notes struct {
 	noteHolds func() bool // the note is removed when this returns false; nil keeps the note
 	noteID    int
 	failure   string // the error; it stays until dismissed
-	failureOf any    // success of this task or kind of command clears the error; nil: nothing clears it
+	failureOf any    // success of this task or kind of command clears the error; nil: only the user does
 }
 
 // remark tells the user, in response to a key, why something cannot be done.
@@ -60,8 +60,8 @@ func (n *notes) fade(after time.Duration) {
 func (n *notes) unsay() { n.note, n.noteOfKey, n.noteHolds = "", false, nil }
 
 // fail shows an error until the user dismisses it, or until mended is called for what failed. The first
-// argument names what failed: a task, a kind of command, or the kind passed to later. It is nil if nothing
-// can clear the error.
+// argument names what failed: a task, a kind of command, or the kind passed to later. It is nil if only the
+// user can clear the error.
 func (n *notes) fail(of any, err error) {
 	n.failure, n.failureOf = printable.Short(err.Error(), view.MostShown), of
 	n.log.Add("error", err.Error())
@@ -75,8 +75,8 @@ func (n *notes) mended(of any) {
 	}
 }
 
-// later runs f in the background and shows the message that f returns. Until f returns, the screen shows
-// what, a description of the task. kind is the same for all tasks of one sort.
+// later runs f in the background and shows the message that f returns. Until f returns, the screen shows the
+// argument what as a description of the task. kind is the same for all tasks of one sort.
 func (n *notes) later(kind, what string, f func(context.Context) (string, error)) {
 	n.doing = append(n.doing, what)
 	n.work.Runner.Start(func(ctx context.Context) {

@@ -17,7 +17,7 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// overlays holds the text shown over a view, and the job that is building one.
+// overlays holds the text shown over a view, and the job that is building such a text.
 type overlays struct {
 	*notes
 	*inputs

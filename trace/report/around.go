@@ -33,7 +33,7 @@ func neighbours(t *memory.Tenancy, op trace.OpID, far int, consumers bool) []ana
 		found := false
 		for _, id := range slices.Concat(next(v), x.Holders(v)) {
 			if id == op || consumers != (id > op) {
-				continue // for State, earlier operators are producers and later ones are consumers
+				continue // for State, operators before op are producers and those after op are consumers
 			}
 			n := x.Neighbour(t.Step, id)
 			n.Label = analyze.Within(n.Label, o)

@@ -194,8 +194,8 @@ func (t *DispatchTable) costPart() table.Segment {
 // the title shows it.
 const costsApart = 0.1
 
-// ofStep adds to the segment the GPU time that the shares by cost refer to, unless it is within costsApart
-// of the time of the selected steps.
+// ofStep appends the GPU time of the cost runs, of which the shares are percentages. It omits this time if it
+// is within costsApart of the GPU time of the selected steps.
 func (t *DispatchTable) ofStep(part table.Segment) table.Segment {
 	w, of := t.Costs.Step.Whole, t.Index.UntimedOf(t.Selection)
 	if w == nil {
@@ -212,8 +212,8 @@ func (t *DispatchTable) ofStep(part table.Segment) table.Segment {
 }
 
 // fixFirst names the row with the largest potential saving, or with the largest cost if savings are not
-// known. The title also shows the row's share of the whole runs in which the costs were measured. A saving
-// within the error of its row is not named, because the next measurement would name a different row. If the
+// known. The title also shows the row's share of the whole runs in which the costs were measured. A row whose
+// saving is within its error is not named, because the next measurement would name a different row. If the
 // GPU idles longer in the untimed step than the row could save, the idle time is named first.
 func (t *DispatchTable) fixFirst() []table.Segment {
 	if !t.MostCosted {

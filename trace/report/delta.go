@@ -18,8 +18,8 @@ func deltaPercent(d analyze.Delta) string {
 	return fmt.Sprintf("%+.0f%%", share)
 }
 
-// Decimals returns the number of decimals of a difference in µs. It is the number of decimals of the larger
-// of the two times that are subtracted.
+// Decimals returns how many decimals to show for a difference in µs. A difference has as many decimals as the
+// larger of the two times that are subtracted.
 func Decimals(d analyze.Delta, most int) int {
 	return table.MicrosDecimals(max(d.BaselineNS, d.BaselineNS+d.TimeNS)/1e3, most)
 }

@@ -12,8 +12,7 @@ import (
 	"gpuscope/trace/table"
 )
 
-// ran returns a builder of columns that leave the cell empty if the dispatches of the row ran only at the
-// baseline.
+// ran returns a builder of columns. Their cells are empty in rows whose dispatches ran only at the baseline.
 func (t *DispatchTable) ran() table.Columns[analyze.DispatchRow] {
 	return table.ColumnsOf(t.Grouped).Where(func(r *analyze.DispatchRow) bool { return !r.Gone() })
 }
@@ -259,7 +258,7 @@ func (t *DispatchTable) kernel(r *analyze.DispatchRow) table.Cell {
 	return table.Text(s)
 }
 
-// serves returns the cell with the number of dispatches that use a kernel, and their distinct operators in
+// serves returns the cell about the use of a kernel: the number of its dispatches, and their operators in
 // order.
 func (t *DispatchTable) serves(r *analyze.DispatchRow) table.Cell {
 	switch {
@@ -342,8 +341,8 @@ func (t *DispatchTable) standsOut(r *analyze.DispatchRow) string {
 	return fmt.Sprintf("%s %+.0f %%", name, by)
 }
 
-// sparkScale is the relative deviation from the median at the lowest and at the highest bar of a sparkline.
-// All sparklines have the same scale, so that 3 % does not look like 300 %.
+// sparkScale is the relative deviation from the median that the lowest and the highest bar of a sparkline
+// represent. All sparklines have the same scale, so that 3 % does not look like 300 %.
 const sparkScale = 0.2
 
 // mostBars is the maximum number of bars in a sparkline, because no column is wider. If there are more

@@ -41,13 +41,13 @@ func Dispatches(ctx context.Context, x *analyze.Index, o analyze.Options) (*Disp
 	return t, nil
 }
 
-// apart is a ratio of times. Stability reports the ratio of the slowest to the fastest of several equal
-// members if it exceeds apart.
+// apart is a ratio of times. If the slowest of several equal members takes more than apart times as long as
+// the fastest, Stability reports their ratio.
 const apart = 2
 
 // Stability describes how much the members of a row vary. It names the outlier, or says that there is no
-// outlier. If there are too few samples, more reports whether repeats would help. If the members differ a
-// lot and there is no outlier, Stability reports the ratio of the slowest to the fastest member.
+// outlier. The result more is true if there are too few samples and repeats would help. If the members differ
+// a lot and there is no outlier, Stability reports the ratio of the slowest to the fastest member.
 func (t *DispatchTable) Stability(r *analyze.DispatchRow) (said string, more bool) {
 	if r.Group || !r.Equal || len(r.Units) < 2 || !r.Summed {
 		return "", false
@@ -78,7 +78,7 @@ func (t *DispatchTable) Stability(r *analyze.DispatchRow) (said string, more boo
 	return "", false
 }
 
-// member returns the name of the members of a row: layers, or dispatches in other groupings.
+// member returns what the members of a row are: layers if rows are grouped by layer, else dispatches.
 func (t *DispatchTable) member() string {
 	if t.Grouping == analyze.GroupLayer {
 		return "layer"

@@ -162,8 +162,8 @@ func unasked(x *analyze.Index, step int) []analyze.Event {
 // beside is the maximum number of steps on each side of a change that are compared.
 const beside = 16
 
-// moved describes how much the step time changed at a step: ", step time +0.4 %", or within which bound it
-// stayed the same. It compares steps of the same kind before and after the change. It returns "" if there
+// moved describes how much the step time changed at a step: ", step time +0.4 %", or a bound on the change if
+// none is detected. It compares steps of the same kind before and after the change. It returns "" if there
 // are too few steps.
 func moved(x *analyze.Index, step int) string {
 	steps := x.Trace.Steps

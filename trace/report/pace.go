@@ -69,9 +69,8 @@ func rangeOf(x *analyze.Index, selection analyze.Selection) string {
 	return ""
 }
 
-// prefillParts returns the title segments with prefill times. They show the last prompt that ran warm, and
-// the last that ran cold if both have the same length. If no prompt ran warm, they show only the last cold
-// one.
+// prefillParts returns the title segments with prefill times. They show the last warm prompt, and the last
+// cold prompt if it has the same length. If no prompt ran warm, they show only the last cold prompt.
 func prefillParts(x *analyze.Index) []table.Segment {
 	var warm, cold *analyze.Prompt
 	all := x.Prompts()

@@ -18,8 +18,8 @@ func ResizeLine(r *analyze.ResizeSummary) string {
 	return strings.Join(said, ", ")
 }
 
-// resizeParts returns the summary as title segments. If order is not empty, the order of
-// propagation comes first. What changed is essential; how the propagation went may be omitted.
+// resizeParts returns the summary as title segments. If order is not empty, the order of propagation comes
+// first. The segments about what changed are essential. Those about how the propagation went may be omitted.
 func resizeParts(r *analyze.ResizeSummary, order string) []table.Segment {
 	if r.Hooks == 0 {
 		return []table.Segment{{

@@ -60,7 +60,7 @@ func ResizeRows(ctx context.Context, x *analyze.Index, step int) []analyze.Resiz
 	return rows
 }
 
-// hookRows adds the row of a hook inside another row, and the rows of its changes.
+// hookRows adds the row of a hook under a parent row, and under it the rows of the hook's changes.
 func hookRows(x *analyze.Index, rows []analyze.ResizeRow, parent int, key string,
 	of analyze.ResizeRow,
 ) []analyze.ResizeRow {
@@ -348,8 +348,8 @@ func valueChange(x *analyze.Index, c *trace.Change) string {
 	return Shape(x, c.Value, c.From) + " → " + Shape(x, c.Value, c.To)
 }
 
-// Shape formats the live shape of a value, or the value of a SymInt. It returns "–" for a value that the
-// step does not compute. Older traces mark scratch that is not computed by a dimension of 0.
+// Shape formats the live shape of a value, or the value of a SymInt. It returns "–" for a value that the step
+// does not compute. In older traces, a dimension of 0 marks scratch that is not computed.
 func Shape(x *analyze.Index, v trace.ValueID, dims []int) string {
 	if dims == nil || x.Trace.Graph.Values[v].Role == trace.RoleScratch && slices.Contains(dims, 0) {
 		return table.Unmeasured

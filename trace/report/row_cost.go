@@ -5,8 +5,8 @@ import (
 	"gpuscope/trace/table"
 )
 
-// noneCell returns the cell shown in place of a number that is computed from a cost, if the cost does not
-// differ significantly from 0.
+// noneCell returns the cell shown in place of a number computed from a cost that does not differ
+// significantly from 0.
 func noneCell() table.Cell {
 	return table.Cell{Text: analyze.MarkNone, Mark: analyze.MarkNone, Has: true}
 }

@@ -15,9 +15,9 @@ var notMeasured = table.Line{Segments: []table.Segment{{
 	Rank: 0, Text: "planned without a device: nothing was timed", Short: "not measured",
 }}}
 
-// SummaryTitle returns the title line with the untimed step, the sum of isolated times, the wall time and
-// the span. The untimed step and the overhead factor of timing are removed last if there is no room. Only
-// the first time on the line shows its unit.
+// SummaryTitle returns the title line with the untimed step, the sum of isolated times, the wall time and the
+// span. If there is not enough room, the untimed step and the overhead factor of timing are removed last.
+// Only the first time on the line shows its unit.
 func SummaryTitle(r *analyze.StepSummary) table.Line {
 	if r.Planned {
 		return notMeasured
@@ -104,8 +104,8 @@ func first(r *analyze.StepSummary, ms func(trace.Time) string) table.Segment {
 }
 
 // CostLine returns the title line with the time of the selected steps. For several steps it shows medians
-// with their range. If the untimed time comes from repeats of one step, the other times begin with the
-// number of steps that they cover.
+// with their range. If the untimed time comes from repeats of one step, the number of steps that the other
+// times cover precedes these times.
 func CostLine(x *analyze.Index, selection analyze.Selection) table.Line {
 	if x.Trace.Device.None() {
 		return notMeasured

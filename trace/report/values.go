@@ -81,8 +81,8 @@ func shapeOf(x *analyze.Index, v *trace.Value, dims []int) string {
 	return Shape(x, v.ID, dims)
 }
 
-// RowName returns the cell of a row's name. The name of a group of layers contains a range, which the short
-// form keeps.
+// RowName returns the cell of a row's name. In the name of a group of layers, the short form keeps the range
+// of layers.
 func RowName(name string) table.Cell {
 	cell := table.Text(name)
 	if of, ok := strings.CutPrefix(name, "layers "); ok {

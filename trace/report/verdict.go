@@ -9,8 +9,7 @@ import (
 	"gpuscope/trace/table"
 )
 
-// waits is the share of a step that the GPU must be idle, waiting for the CPU, before the verdict mentions
-// it.
+// waits is a share of a step. The verdict mentions that the GPU waits for the CPU from this share on.
 const waits = 0.1
 
 // Verdict says what limits the speed of a step. For a cold step with a warm repeat, Verdict describes the

@@ -14,8 +14,8 @@ import (
 )
 
 // WhyLines explains the grid of a dispatch in words: the grid, its arithmetic, and the chain of changes back
-// to the inputs. If closed is not "", it replaces the links of a chain with several operators. It tells the
-// user how to see the links.
+// to the inputs. The text closed tells the user how to see the links of a chain with several operators. It is
+// shown in place of these links unless it is "".
 func WhyLines(w *why.Why, closed string) []string {
 	x := w.Index
 	lines := []string{w.Name + "  " + headline(w)}

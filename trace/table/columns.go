@@ -15,8 +15,8 @@ func ColumnsOf[R any](rows []R) Columns[R] {
 	return ColumnsAt(func(row int) *R { return &rows[row] })
 }
 
-// ColumnsAt returns a builder of columns over rows that are not the elements of a slice. The argument returns
-// the row at an index.
+// ColumnsAt is like ColumnsOf for rows that are not the elements of a slice. The argument returns the row at
+// an index.
 func ColumnsAt[R any](at func(row int) *R) Columns[R] { return Columns[R]{at: at} }
 
 // Columns builds columns over rows of one type.
@@ -73,7 +73,7 @@ func (b Columns[R]) Words(width int, name, title, doc string, of func(*R) Cell) 
 	}
 }
 
-// AsTree returns the column as the one that shows the tree of rows by indentation.
+// AsTree returns the column as the tree column, whose indentation shows the tree of rows.
 func (c Column) AsTree() Column { c.Tree = true; return c }
 
 // WithBars returns the column with a bar next to each number.

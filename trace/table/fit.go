@@ -11,7 +11,7 @@ import (
 const gutter = 2
 
 // Minimum widths of a text column, in cells. If a table does not fit with wideLeast, columns for wide screens
-// are dropped. Other columns are dropped only if it does not fit with least.
+// are dropped. Other columns are dropped only if the table does not fit even with least.
 const wideLeast, least = 24, 8
 
 // fitted selects the columns that fit into the given width and returns their widths in cells. It wraps text
@@ -68,8 +68,8 @@ func (t *Table) fitted(cols, natural []int, width int) (kept, widths []int) {
 	return kept, widths
 }
 
-// Wrap breaks a text into lines of at most w cells, at spaces if there are any. Each line after the first
-// is indented further than the first line, by the number of cells in the argument hanging.
+// Wrap breaks a text into lines of at most w cells, at spaces if there are any. Each line after the first is
+// indented by hanging more cells than the first line.
 func Wrap(s string, w, hanging int) []string {
 	if w <= 0 || Width(s) <= w {
 		return []string{s}

@@ -170,8 +170,7 @@ func MicrosDecimals(us float64, decimals int) int {
 	return decimals
 }
 
-// DecimalsOfUS returns the number of decimals of a µs that a clock with the given timer resolution can
-// resolve.
+// DecimalsOfUS returns how many decimals of a time in µs a clock with the given timer resolution can resolve.
 func DecimalsOfUS(quantumNS float64) int {
 	if quantumNS <= 0 {
 		return 1

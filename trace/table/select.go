@@ -9,7 +9,8 @@ import (
 
 // Selection determines which rows of a table are shown, and their order.
 type Selection struct {
-	// Open overrides by key whether a row is unfolded. All unfolds every row.
+	// Open maps the keys of rows to whether they are unfolded; other rows keep their default. All unfolds
+	// every row.
 	Open map[string]bool
 	All  bool
 	// Filter keeps the matching rows, the rows that enclose them, and the rows inside them. It unfolds a

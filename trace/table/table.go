@@ -43,7 +43,7 @@ type Table struct {
 	// row than the table has.
 	From any
 
-	empty []bool    // for each row, whether it is a heading that Apart left without rows; or nil
+	empty []bool    // by row: whether it is a heading that Apart left without rows; nil without Apart
 	below []int32   // by row: number of rows inside the row
 	kept  *sync.Map // cached cells of rows that have many rows inside; the key is a place
 }
@@ -51,8 +51,8 @@ type Table struct {
 // place is the position of a cell.
 type place struct{ row, col int }
 
-// manyRows is a minimum number of rows inside a row. The cells of a row with at least this many rows inside
-// it are cached, because each of these cells costs as much as the cells of all rows inside the row.
+// manyRows is the number of inner rows from which on the cells of a row are cached. Such a cell is expensive:
+// it costs as much as the cells of all inner rows.
 const manyRows = 64
 
 // Column describes a column and computes its cells.
@@ -188,9 +188,9 @@ func Tree[R any](list []R, of func(*R) Row) []Row {
 }
 
 // Apart returns a table in which rows are listed outside of their headings, so that one order can apply to
-// all rows. A row outside of its heading has the name in Row.Apart. A row whose Apart is "" stays under its
-// heading. The row indices stay the same. Headings without remaining rows are not shown. If all rows stay
-// under their headings, Apart returns the table itself.
+// all rows. A row outside of its heading is shown under the name Row.Apart. A row whose Apart is "" stays
+// under its heading. The row indices stay the same. Headings without remaining rows are not shown. If all
+// rows stay under their headings, Apart returns the table itself.
 func (t *Table) Apart() *Table {
 	if t.empty != nil || !slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Apart != "" }) {
 		return t

@@ -1,5 +1,5 @@
-// Package tree defines the rows of a tree in pre-order: the parent of each row, and how a screen displays
-// the row. Numbers are computed for these rows, and tables show them.
+// Package tree defines the rows of a tree in pre-order: the parent of each row, and how a screen displays the
+// row. Package analyze computes numbers for these rows, and tables show the rows with their numbers.
 package tree
 
 // Row is a position in the tree.

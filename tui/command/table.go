@@ -602,8 +602,8 @@ func Here(at Where, hinted bool) []*Row {
 	return out
 }
 
-// Under returns the commands of a place for which of(heading) returns true. The heading is "" for commands
-// that every view has.
+// Under returns those commands of a place whose heading satisfies of. The heading is "" for commands that
+// every view has.
 func Under(in Place, of func(heading string) bool) []*Row {
 	var out []*Row
 	for i := range Table {

@@ -78,7 +78,7 @@ func (b *Breakpoints) Add(text string, t *trace.Trace) error {
 // Remove removes the breakpoint at an index.
 func (b *Breakpoints) Remove(at int) { *b = slices.Delete(slices.Clone(*b), at, at+1) }
 
-// Runs adds the breakpoints to those that a run command already has. It returns other commands unchanged.
+// Runs returns a run command with more breakpoints. It returns other commands unchanged.
 func (b Breakpoints) Runs(c session.Command) session.Command {
 	if c.Kind == session.Run {
 		c.Breaks = slices.Concat(b, c.Breaks)

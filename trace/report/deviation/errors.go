@@ -59,7 +59,7 @@ func Of(ctx context.Context, x *analyze.Index, selection analyze.Selection) (*Er
 
 func (g *Errors) columns(x *analyze.Index) []table.Column {
 	of := table.ColumnsOf(g.Places)
-	// worst builds columns about the comparison with the largest error of a row. Rows of steps have none.
+	// worst builds columns about each row's comparison with the largest error. They are empty for steps.
 	worst := table.ColumnsAt(func(row int) *accuracy.Comparison { return g.Places[row].Worst() }).
 		Where(func(h *accuracy.Comparison) bool { return h != nil })
 	number := func(name, title, unit, doc string, width int, n func(*trace.NumericError) (float64, bool),

@@ -90,9 +90,9 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 			}
 			return report.CostCell(x, n.Cost)
 		})
-	// ran returns a cell function that lists a property of an operator's dispatches, such as their
-	// kernels, without duplicates. A filter for the table of dispatches therefore also works in the table
-	// of the graph. If the operators of a row differ, the rows of the operators show the property.
+	// ran returns a cell function that lists a property of an operator's dispatches, such as their kernels,
+	// without duplicates. The columns have the names they have in the table of dispatches, so filters work in
+	// both. If the operators of a row differ, only their own rows show it.
 	ran := func(word func(*analyze.Launch) string) func(*graphtree.GraphNode) table.Cell {
 		return single(func(o *trace.Op) string {
 			var words []string

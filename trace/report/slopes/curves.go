@@ -27,7 +27,7 @@ func QuantityText(q curves.Quantity, v float64) string {
 }
 
 // AxisText returns a formatter for the labels of an axis from lo to hi. All labels have the same unit. They
-// have enough digits to tell values apart that differ by half of the range.
+// have enough digits to distinguish two values that differ by half of the range.
 func AxisText(q curves.Quantity, lo, hi float64) func(float64) string {
 	if q != curves.Time || lo < hi/4 {
 		return func(v float64) string {

@@ -58,11 +58,11 @@ func Table(c *curves.Curves) *table.Table {
 	return t
 }
 
-// places is the number of positions in the unit of a displayed slope, which is time per 1,000 positions.
+// places is the number of positions to which a displayed slope refers: it is a time per 1,000 positions.
 const places = 1000
 
-// slopeUnit returns the unit for slopes whose largest value is given in ns per 1,000 positions. On a
-// software device a step takes thousands of times as long, so a larger unit is needed.
+// slopeUnit returns the time unit for displayed slopes. largest is the largest slope in ns per 1,000
+// positions. On a software device a step takes thousands of times as long, so a larger unit is needed.
 func slopeUnit(largest float64) (ns float64, name string) {
 	switch {
 	case largest >= 1e10:
@@ -350,11 +350,11 @@ func slope(f *curves.Fit) string {
 	return fmt.Sprintf("%s ± %s %s", table.Digits(places*f.B/unit), table.Digits(places*f.SE/unit), name)
 }
 
-// little is the share of a step's time below which a slope over all of its positions hardly matters.
+// little is a share of a step's time. A slope that adds less over all measured positions hardly matters.
 const little = 0.02
 
 // says describes the trend of decode times in words. The argument drift is the percentage of the slope that
-// is drift. If drift is more than half of the slope, the text names drift instead of the position.
+// is caused by drift. If drift is more than half of the slope, the text names drift instead of the position.
 func says(f *curves.Fit, drift float64) string {
 	moved := (f.Last - f.First) / max(1, math.Abs(f.At(f.First)))
 	by := " with position"
