@@ -46,8 +46,8 @@ func (ex *exporter) askExportTable() {
 	ex.ask(q)
 }
 
-// fileName returns the suggested file name of a table. The name includes the step numbers or the name of the
-// selection if the view shows one step or a selection of steps.
+// fileName returns the suggested file name of a table. For a table about selected steps, the name includes
+// the step number or the name of the selection.
 func fileName(p *widget.TablePane, takes report.Takes) string {
 	name, s := p.Table.Name, view.MadeAt(p)
 	if s.Step >= 0 && (takes == report.AnySteps || takes == report.OneStep) {

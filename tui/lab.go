@@ -319,7 +319,7 @@ func (l *lab) inPlace(kernel string) string {
 	return ""
 }
 
-// cannotUse returns the reason that no source can be put into use or taken out of use, or "" if one can.
+// cannotUse returns the reason that useText cannot switch between two sources, or "" if it can.
 func (l *lab) cannotUse() string {
 	if why := l.needsDevice(); why != "" {
 		return why

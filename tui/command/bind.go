@@ -16,7 +16,7 @@ type KeyError struct {
 
 func (e *KeyError) Error() string { return fmt.Sprintf("keys of %q: %s", e.Action, e.Reason) }
 
-// sentAs maps keys that a terminal cannot distinguish to the key that the terminal sends for them.
+// sentAs maps a key to the key that a terminal sends in its place. A terminal cannot distinguish the two.
 var sentAs = map[string]string{
 	"ctrl+i": "tab", "ctrl+m": "enter", "ctrl+[": "esc", "ctrl+h": "backspace", " ": "space",
 }

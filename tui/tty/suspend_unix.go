@@ -76,8 +76,8 @@ func (j *JobControl) Stop() {
 	j.AwaitForeground()
 }
 
-// AwaitForeground stops the program as long as the terminal belongs to another process group. Afterwards
-// it continues the whole process group, whichever of its processes the shell continued.
+// AwaitForeground stops the program as long as the terminal belongs to another process group. Afterwards it
+// continues the whole process group, even if the shell continued only some of the processes.
 func (j *JobControl) AwaitForeground() {
 	defer j.send(unix.SIGCONT)
 	for j.background() {

@@ -386,7 +386,7 @@ func (p *CurvesPage) cannotTime() string {
 	return why
 }
 
-// showRoutes switches to the time over the length of a prompt, the chart that compares routes.
+// showRoutes switches to the chart that compares routes: the time as a function of prompt length.
 func (p *CurvesPage) showRoutes() {
 	p.Along, p.shows[trace.AlongTokens] = trace.AlongTokens, curves.Time
 }

@@ -216,9 +216,9 @@ func ofSteps(t *report.DispatchTable, row *analyze.DispatchRow) bool {
 	return !one && !row.Gone()
 }
 
-// firstOfAll names the dispatch that the detail describes if the row stands for several dispatches, and the
-// step of that dispatch if the table covers several steps. It returns "" if the row stands for a single
-// dispatch in a single step.
+// firstOfAll says what the detail describes. It names the dispatch if the row stands for several dispatches,
+// and the step if the table covers several steps. It returns "" if the row stands for a single dispatch in a
+// single step.
 func firstOfAll(t *report.DispatchTable, row *analyze.DispatchRow) string {
 	l, steps := t.Launch(row), ofSteps(t, row)
 	if row.Gone() || row.Count() == 1 && !steps {
@@ -250,7 +250,7 @@ func firstOf(n int) string {
 	return fmt.Sprintf(", first of ×%d", n)
 }
 
-// several returns the lines that sum up a row that stands for more than one dispatch.
+// several returns the lines that sum up a row of more than one dispatch.
 func several(t *report.DispatchTable, r int) []string {
 	row := &t.Grouped[r]
 	cell := func(name string) string { return t.Cell(r, t.Column(name)).Text }

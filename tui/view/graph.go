@@ -312,7 +312,7 @@ func numbersWhere(t *trace.Trace, isTrace bool) string {
 }
 
 // why explains the selected operator, or the first operator of the row. For a value, it lists the operators
-// that a change of the value can cause to be re-planned.
+// that may be re-planned when the value changes.
 func (p *graphPage) why() (Text, bool) {
 	got, s := p.picked(), p.list().at()
 	switch {

@@ -69,7 +69,7 @@ func newNearPage(h Host, op trace.OpID, consumers bool) *NearPage {
 }
 
 // Widths in cells: an edge with a shape, the narrowest edge, and a column of short names. besideShape and
-// besideName are the cells of an edge and of a name that hold no text.
+// besideName are the numbers of cells without text in an edge and in a name.
 const edgeCells, leastEdge, leastName, besideShape, besideName = 14, 9, 15, 6, 2
 
 // nearFar returns how many columns fit on each side.
@@ -466,8 +466,8 @@ func (p *NearPage) Detail() *Detail {
 	}}
 }
 
-// why explains the operator under the cursor. For a value, it lists the operators that a change of the value
-// can cause to be re-planned.
+// why explains the operator under the cursor. For a value, it lists the operators that may be re-planned when
+// the value changes.
 func (p *NearPage) why() (Text, bool) {
 	s := p.spot()
 	switch {

@@ -47,8 +47,8 @@ type stepsKey struct {
 	against *analyze.Baseline
 }
 
-// StepFacts holds the facts of a step that take longer to compute the more steps the run has. A job
-// computes the facts, and they never change afterwards.
+// StepFacts holds those facts about a step that are slow to compute in a long run. A job computes the facts,
+// and they never change afterwards.
 type StepFacts struct {
 	s               Snapshot
 	Sum             *analyze.StepSummary
@@ -339,8 +339,8 @@ func (p *StepPage) Render(t *widget.Theme, g widget.Glyphs, w, h int, _ bool) []
 	return lines
 }
 
-// facts returns the lines below the text. On a page that is too low for all facts, it may add up to blank
-// lines, which would otherwise stay empty.
+// facts returns the lines below the text. blank is the number of lines that would otherwise stay empty. The
+// facts use them if the page is too low.
 func (p *StepPage) facts(t *widget.Theme, f *StepFacts, w, h, blank int) []string {
 	facts := []string{widget.Cut(" "+f.Candidates(w-2), w)}
 	if drawn := f.Drawn(); h >= 18 && drawn != nil {

@@ -82,7 +82,7 @@ func OpenValue(h Host, v trace.ValueID, s Snapshot) {
 	h.Push(&valueRow, p)
 }
 
-// why lists the operators that a change of the shown value can cause to be re-planned.
+// why lists the operators that may be re-planned when the shown value changes.
 func (p *ValuePage) why() (Text, bool) {
 	return whatWakes(p.at, p.shownValue()), p.info() != nil
 }

@@ -17,9 +17,8 @@ import (
 // re-planned when a value changes.
 
 // whyOperator explains the operator's first dispatch that runs in the shown step. If none runs, it explains
-// the operator's first dispatch. For an operator without dispatches, it lists the operators that a change of
-// its outputs can cause to be re-planned. It returns false if the operator has neither dispatches nor
-// outputs.
+// the operator's first dispatch. For an operator without dispatches, it lists the operators that may be
+// re-planned when its outputs change. It returns false if the operator has neither dispatches nor outputs.
 func whyOperator(s Snapshot, op trace.OpID, of string) (Text, bool) {
 	first := trace.DispatchID(-1)
 	for i := range s.Trace.Graph.Dispatches {
@@ -41,7 +40,7 @@ func whyOperator(s Snapshot, op trace.OpID, of string) (Text, bool) {
 	return whatWakes(s, values...), len(values) > 0
 }
 
-// whatWakes lists the operators that a change of the values can cause to be re-planned.
+// whatWakes lists the operators that may be re-planned when the values change.
 func whatWakes(s Snapshot, ids ...trace.ValueID) Text {
 	return Text{Of: func(ctx context.Context) (Page, error) {
 		p := Page{Title: "Why " + valueNames(&s.Trace.Graph, ids)}

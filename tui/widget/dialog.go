@@ -132,7 +132,7 @@ type Picker struct {
 	shown  int // number of visible rows
 }
 
-// Window returns the range of the n rows that is visible if room lines are free from the given line on.
+// Window returns which of n rows are visible if room lines are free, the first of which is line.
 func (p *Picker) Window(n, line, room int) (from, to int) {
 	p.line, p.First = line, Clamp(p.Cursor-room+1, 0, max(0, n-room))
 	p.shown = max(0, min(room, n-p.First))

@@ -37,7 +37,7 @@ func NewJobs(fail func(any, error), mended func(any)) *Jobs {
 	return &Jobs{fail: fail, mended: mended, Patience: 150 * time.Millisecond}
 }
 
-// Start runs f in the background. The event loop calls the function that f returns when f has ended.
+// Start runs f in the background. When f has ended, the event loop calls the function that f returned.
 func (j *Jobs) Start(f func(context.Context) func()) context.CancelFunc {
 	if j.Busy++; j.Open == 0 {
 		j.since = Now()
@@ -136,7 +136,7 @@ func (t *Task[K, V]) Want(j *Jobs, key K, compute func(context.Context) (V, erro
 	})
 }
 
-// Awaited reports whether a job is running that the user started and that has not exceeded Patience.
+// Awaited reports whether a job started by the user is running and has not exceeded Patience.
 func (t *Task[K, V]) Awaited(j *Jobs) bool {
 	return t.Cancel != nil && t.wished && Now().Sub(t.begun) < j.Patience
 }

@@ -83,8 +83,8 @@ func (p *Plot) Dot(x, y float64) {
 	}
 }
 
-// Line draws the graph of a function as steps: it draws a dot at each point, with increasing x, and a
-// vertical line from the height of the previous point to that of the point.
+// Line draws the graph of a function as steps: it draws the points in order of x, and at each point a
+// vertical line from the previous point's height to its own.
 func (p *Plot) Line(xs, ys []float64) {
 	for i := range xs {
 		p.Dot(xs[i], ys[i])

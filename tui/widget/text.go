@@ -38,8 +38,9 @@ func CutMiddle(s string, w int) string {
 var listSeparators = []string{", ", " · ", " → "}
 
 // cutList shortens a text to at most w cells. It removes whole parts from the end of a list and appends the
-// string more, because a part that is cut in the middle could be misread. A text without list parts, or whose
-// first part does not fit, is cut in the middle. A text with an arrow (old → new) is cut at the end instead.
+// argument more, because a part that is cut in the middle could be misread. A text without list parts, or
+// whose first part does not fit, is cut in the middle. A text with an arrow (old → new) is cut at the end
+// instead.
 func cutList(s string, w int, more string) string {
 	for part := s; Width(s) > w; {
 		i := -1
