@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// Number is a float64 that JSON can represent even if it is NaN or infinite. A model that computes NaN
-// produces a trace that people need to inspect.
+// Number is a float64 that can be written to JSON even if it is NaN or infinite. If a model computes NaN,
+// people need a trace to inspect.
 type Number float64
 
 // Finite reports whether f is neither NaN nor infinite.

@@ -13,8 +13,7 @@ func Quantile[N int64 | float64](sorted []N, q float64) float64 {
 	return float64(sorted[i]) + (at-float64(i))*(float64(sorted[j])-float64(sorted[i]))
 }
 
-// Quartiles sorts ns, which must not be empty, and returns its quartiles and its median in whole
-// nanoseconds.
+// Quartiles sorts the non-empty list ns. It returns the quartiles and the median in whole nanoseconds.
 func Quartiles(ns []int64) (q1, median, q3 int64) {
 	slices.Sort(ns)
 	at := func(q float64) int64 { return int64(math.Round(Quantile(ns, q))) }

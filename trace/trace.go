@@ -355,9 +355,9 @@ type Kernel struct {
 	// edited.
 	Of     string `json:"of,omitempty"`
 	Source string `json:"source,omitempty"`
-	// Filled and Taken are byte ranges [from, to) of Source that differ from the shader template as
-	// written. Filled holds the text that constants filled in. Taken holds the included files and the
-	// branches of conditions that constants selected.
+	// Filled and Taken are byte ranges [from, to) of Source that differ from the shader template as written.
+	// Filled holds the text that constants filled in. Taken holds the included files and the conditional
+	// branches selected by constants.
 	Filled [][2]int `json:"filled,omitempty"`
 	Taken  [][2]int `json:"taken,omitempty"`
 	Params []Param  `json:"params,omitempty"`

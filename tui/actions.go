@@ -22,8 +22,8 @@ func withViews() []command.Row {
 	return command.Default(rows...)
 }
 
-// actions returns the commands that the program implements itself: the commands that work in every view, and
-// the commands that a view offers and the program carries out.
+// actions returns the commands that the program implements itself: the commands of every view, and some
+// commands that only certain views offer.
 func (a *App) actions() []command.Action {
 	list := []command.Action{
 		{Name: "token", Off: func() string { return a.cannotNext() }, Run: a.next},

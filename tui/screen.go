@@ -92,7 +92,7 @@ func (a *App) frame() string {
 	return f.String()
 }
 
-// dialogLines returns the dialog below a rule that shows its keys, and the rectangle it covers.
+// dialogLines returns the rectangle and the lines of the dialog. The first line is a rule with its keys.
 func (a *App) dialogLines() (widget.Rect, []string) {
 	all, least := a.dialog.Lines(a.w)
 	h := min(max(a.h/2, least), all, a.h-3) // keep the header and the tabs visible

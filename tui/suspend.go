@@ -10,9 +10,9 @@ import (
 
 // A shell stops and continues its jobs with signals, and it expects a stopped job to restore the terminal. On
 // the suspend key, and on every signal that stops a job, the program restores the terminal, stops, and sets
-// the terminal up again when it is continued. A program cannot see SIGSTOP coming. After SIGSTOP it therefore
-// goes through the same sequence as soon as it runs again, because the shell has used the terminal in the
-// meantime.
+// the terminal up again when it is continued. A program cannot see SIGSTOP coming. After SIGSTOP the program
+// therefore goes through the same sequence as soon as it runs again, because the shell has used the terminal
+// in the meantime.
 
 // resumedMsg reports that the program has the terminal again.
 type resumedMsg struct{}

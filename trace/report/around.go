@@ -54,7 +54,7 @@ func neighbours(t *memory.Tenancy, op trace.OpID, far int, consumers bool) []ana
 	return list
 }
 
-// OperatorLines describes an operator in words: its kind, its inputs and outputs, and what it runs in a
+// OperatorLines describes an operator in words: its kind, its inputs and outputs, and its dispatches in a
 // step. A step of -1 means no step.
 func OperatorLines(x *analyze.Index, step int, op trace.OpID) []string {
 	g := &x.Trace.Graph

@@ -19,7 +19,7 @@ func init() {
 	})
 }
 
-// blockRow is a block with its times in all selected steps that timed it.
+// blockRow is a block with its times. They come from all selected steps in which the block was timed.
 type blockRow struct {
 	trace.Block // from the first of these steps
 	key         string

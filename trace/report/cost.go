@@ -50,8 +50,8 @@ func sharedCostParts(c *analyze.StepCosts, t *DispatchTable) []table.Segment {
 	return []table.Segment{of, shared}
 }
 
-// CostLine describes the cost of a row: for all of its dispatches and for each of them. If a measured cost
-// does not apply to the row, CostLine gives the reason. It returns "" if no cost was measured.
+// CostLine describes the cost of all dispatches of a row together, and the cost per dispatch. If a measured
+// cost does not apply to the row, CostLine gives the reason. It returns "" if no cost was measured.
 func (t *DispatchTable) CostLine(r *analyze.DispatchRow) string {
 	c := r.Cost
 	switch {

@@ -90,7 +90,7 @@ func outlier(w analyze.Typical, s *trace.Step) (analyze.Event, bool) {
 }
 
 // reshaped describes a step with a different phase or token count than the previous step, and counts the
-// changed plans: "decode of 1 token, after prefill of 7 tokens: 61 grids, 42 routes".
+// changed plans: "decode of 1 token, after prefill of 7 tokens: 61 grids and 42 routes changed".
 func reshaped(x *analyze.Index, step int) string {
 	shape := func(s *trace.Step) string { return string(s.Phase) + " of " + table.Plural(len(s.Tokens), "token") }
 	s := &x.Trace.Steps[step]

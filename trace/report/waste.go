@@ -86,8 +86,8 @@ func (t *DispatchTable) wasteColumns() (over table.Column, idle []table.Column) 
 	}
 }
 
-// wasteParts returns the title segments that sum up unnecessary work. The segment is always shown in a run
-// with static grids, where it comes first.
+// wasteParts returns the title segments that sum up unnecessary work. In a run with static grids they come
+// first and are always shown.
 func (t *DispatchTable) wasteParts() []table.Segment {
 	var all analyze.Waste
 	tails := 0

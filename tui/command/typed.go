@@ -15,9 +15,9 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// ParseTarget parses how far to run: a position, a dispatch of the current step ("d 37") or a condition.
-// The text can also be the shape of a step to plan without a device, as its tokens and its position
-// ("512,0"). ParseTarget returns an error if the model of the trace can never meet the condition.
+// ParseTarget parses the target of a run: a position, a dispatch of the current step ("d 37") or a condition.
+// To plan a step without a device, the target is the number of tokens and the position of the step ("512,0").
+// ParseTarget returns an error if the model of the trace can never meet the condition.
 func ParseTarget(text string, t *trace.Trace) (session.Command, error) {
 	text = strings.TrimSpace(text)
 	if tokens, position, ok := session.ParseShape(text); ok {

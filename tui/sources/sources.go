@@ -1,5 +1,5 @@
-// Package sources keeps the kernel sources that a user edits in a folder: it writes them, removes those that
-// were not edited, and watches the files for changes.
+// Package sources manages a folder of kernel sources for the user to edit: it writes the files, removes those
+// that were not edited, and watches for changes.
 package sources
 
 import (

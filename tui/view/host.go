@@ -159,7 +159,7 @@ type View interface {
 	Scrolls() int
 }
 
-// filter is the filter of a view: its text and the function that sets it.
+// filter holds the text of a view's filter and the function that sets this text.
 type filter struct {
 	Text string
 	Set  func(string)
@@ -214,8 +214,8 @@ type Page struct {
 	// Broken wraps a line to w cells. If Broken is nil, the lines are not wrapped and may have Marks.
 	Broken func(line string, w int) []string
 	Whole  string // what the copy command copies; "" copies the lines
-	// Earlier and Later are the same text for another step, or nil if there is none. Folded is the other
-	// version of the text, which has more or fewer lines; it is nil if there is none.
+	// Earlier and Later are the same text for an earlier and a later step, or nil if there is no such step.
+	// Folded is the other version of the text, which has more or fewer lines; it is nil if there is none.
 	Earlier, Later, Folded *Text
 	First, Last            string // reason that there is no earlier or no later text
 }

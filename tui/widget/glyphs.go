@@ -127,8 +127,8 @@ func makeRoom(line []string, sign int) {
 }
 
 // gap returns the index of a space in the nearest gap of at least two spaces, or -1 if there is none. It
-// searches from the character at the index sign, to the right if by is 1 and to the left if by is -1. far
-// reports that the gap is not next to the word that contains the character.
+// searches from the character at index sign: to the right if by is 1 and to the left if by is -1. far reports
+// that the gap is not next to the word that contains the character.
 func gap(line []string, sign, by int) (at int, far bool) {
 	blanks, found := 0, -1
 	for i := sign + by; i >= 0 && i < len(line); i += by {

@@ -70,8 +70,8 @@ func (l *InputLine) Handle(k Key) bool {
 	return true
 }
 
-// nonJoiner and joiner control how letters and emoji join. The input keeps them because they change the
-// tokens.
+// nonJoiner and joiner control how letters and emoji join. The input line keeps them, because the tokens
+// depend on them.
 const nonJoiner, joiner rune = 0x200c, 0x200d
 
 // firstLen and lastLen return the number of bytes of the first and the last visible character (grapheme

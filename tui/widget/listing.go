@@ -34,8 +34,8 @@ type Listing struct {
 	most    []float64 // largest number of each column that is drawn as bars
 	// least is the width of each column's essential cell content; 0 if the cells may be cut.
 	least []int
-	// widths holds the cell width of each column over all rows, and narrow over the rows of the listing.
-	// Both are nil if the widths are measured on the visible rows.
+	// widths holds the largest cell width of each column over all rows of the table, and narrow over the rows
+	// of the listing only. Both are nil if the widths are measured on the visible rows.
 	widths, narrow []int
 }
 
@@ -276,7 +276,7 @@ func (l *Listing) placed(s string, row, col int) string {
 	return s
 }
 
-// named returns the name of a row. If a filter hides some of its leaves, it appends the two counts.
+// named returns the name of a row. If a filter hides some of its leaves, "shown/all leaves" follows.
 func (l *Listing) named(name string, row int) string {
 	if l.Shown == nil || l.Shown[row] == l.Leaves[row] {
 		return name

@@ -51,8 +51,8 @@ const sortLetters = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVW
 // SortKey assigns a letter to a column that users often sort by.
 type SortKey struct{ Letter, Column string }
 
-// SortChord returns a chord that waits for the letter of a column. Columns that are hidden for lack of
-// space also have letters, because a column that is sorted by is always shown.
+// SortChord returns a chord that waits for the letter of a column. Columns that are hidden for lack of space
+// also have letters, because the column that determines the order is always shown.
 func (p *TablePane) SortChord() *Chord {
 	c := &Chord{label: "sort by", leave: func() { p.letters = nil }}
 	p.letters = p.columnLetters()

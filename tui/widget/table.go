@@ -36,7 +36,7 @@ type TablePane struct {
 	KinOf    func(t *table.Table, row int) any
 	SortKeys []SortKey // columns that users sort by most
 	GiveUp   []string  // columns that are dropped first on a narrow screen
-	Keep     []string  // columns for wide screens to drop after all others, from the end of the list
+	Keep     []string  // of the columns for wide screens, those to drop last, from the end of the list
 	Soft     string    // text column that may shrink further than the others, to elasticSoft
 	// Spare reports whether a column should be hidden on a screen of the given width to make room for
 	// others.

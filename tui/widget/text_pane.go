@@ -38,7 +38,7 @@ type TextPane struct {
 	At     int         // index into Found of the current match
 }
 
-// linePlace identifies a line by its source text and its number within the wrapped text.
+// linePlace identifies a line by the text it was wrapped from and its number among that text's lines.
 type linePlace struct{ text, part int }
 
 // Load sets new lines and the source text of each line. If Tail is set and the window is at the end, it

@@ -326,8 +326,8 @@ func restPart(c *curves.Curves) table.Segment {
 	return table.Segment{Text: strings.Join(text, ", "), Short: strings.Join(short, ", ")}
 }
 
-// overRoutes reports that the fitted line spans positions where operators change their routes. The line
-// then mixes two kinds of steps.
+// overRoutes returns a warning if operators change their routes at positions that the fitted line spans. The
+// line then mixes two kinds of steps.
 func overRoutes(c *curves.Curves) table.Segment {
 	f := c.Rows[0].Fit
 	var places []string

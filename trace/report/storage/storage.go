@@ -135,8 +135,8 @@ func Memory(x *analyze.Index, selection analyze.Selection) *table.Table {
 	return made
 }
 
-// HoldingLines describes a row of the memory table, given its key: which values use a slot at what time, or
-// the largest values of a role.
+// HoldingLines describes the row of the memory table with the given key. For a slot, it lists the values that
+// use the slot and when. For a role, it lists the largest values.
 func HoldingLines(x *analyze.Index, step int, key string) []string {
 	const most = 12
 	t := memory.Of(x, step)
@@ -217,8 +217,8 @@ func memoryTitle(x *analyze.Index, t *memory.Tenancy, step int, total int64) tab
 	return table.Title(parts...)
 }
 
-// largeSteps says that the trace shows the slots of large steps; a graph may assign different slots in
-// small steps.
+// largeSteps tells the user that the trace shows the slots of large steps. In small steps, the same graph may
+// use other slots.
 var largeSteps = table.Segment{
 	Rank: 2, Text: "slot assignment of large steps; small steps may use other slots",
 	Short: "slots of large steps",
