@@ -28,8 +28,8 @@ type model struct {
 	mirror  session.Mirror
 	opening error // error of opening the session or trace
 
-	// These fields are the copy of the mirror that the screen shows. While the model runs, the mirror is
-	// newer than these fields, and takeNews copies all of them at once.
+	// The screen shows these fields. They are copied from the mirror, which tracks the session's events.
+	// While the model runs, the mirror is newer than these fields, and takeNews copies all of them at once.
 	index *analyze.Index // index of the mirror's trace
 	state session.State
 	text  session.Text

@@ -85,8 +85,8 @@ func (m *model) marks() (from, to int, ok bool) {
 }
 
 // inScope returns the selected steps, and the index in scopes of the selection in effect. It falls back to
-// the shown step if the chosen selection has no steps. During a run the selection is all warm steps so
-// far, so that the figures settle.
+// the shown step if the chosen selection has no steps. During a run the selection is by default all warm
+// decode steps so far, so that the figures settle.
 func (m *model) inScope() (of int, s analyze.Selection) {
 	if s = scopes[m.scope].of(m.index, m); len(s.Steps) == 0 {
 		return thisStep, scopes[thisStep].of(m.index, m)

@@ -30,7 +30,7 @@ func (t *DispatchTable) SharedLine() string {
 	return says(s) + ": the work of one row slows down another row"
 }
 
-// sharedCostParts returns the title segments that name the step in which the costs were measured and the
+// sharedCostParts returns two title segments about costs: the step in which they were measured, and the
 // shared cost. If the shared cost differs significantly from zero, its segment is essential, because the
 // costs of the rows then do not add up to the time of the step.
 func sharedCostParts(c *analyze.StepCosts, t *DispatchTable) []table.Segment {

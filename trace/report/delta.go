@@ -126,8 +126,8 @@ func OtherTrace(x *analyze.Index, baseline *analyze.Index) table.Segment {
 	}
 }
 
-// Delta returns the cell of a cost minus the cost of the same dispatches at the baseline. It shows "=" if
-// the difference is within the errors of both, and "?" if one error is not known. The cell is empty if the
+// Delta returns the cell of a cost minus the cost of the same dispatches at the baseline. It shows "=" if the
+// difference is not significant, and "?" if the error of either cost is not known. The cell is empty if the
 // baseline has no such cost.
 func Delta(c *analyze.BaselineCosts, now *analyze.RowCost) table.Cell {
 	if c == nil || now == nil {

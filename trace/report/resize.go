@@ -8,7 +8,7 @@ import (
 	"gpuscope/trace/table"
 )
 
-// ResizeLine returns the summary of a resize in one line: "50 operators replanned, 0 grids, 50 params, as
+// ResizeLine returns the summary of a resize in one line: "50 operators re-planned, 0 grids, 50 params, as
 // s16".
 func ResizeLine(r *analyze.ResizeSummary) string {
 	var said []string

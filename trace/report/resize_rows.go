@@ -306,7 +306,7 @@ func hookChange(x *analyze.Index, h *trace.Hook) string {
 	return strings.Join(parts, " · ")
 }
 
-// planDiffText describes how two plans differ apart from their params: "48→96 batch8→gemv".
+// planDiffText describes how two plans differ apart from their params: "48→96 r batch8→gemv".
 func planDiffText(d analyze.PlanDiff, from, to *trace.Plan) string {
 	switch {
 	case d.New:

@@ -13,7 +13,7 @@ import (
 const waits = 0.1
 
 // Verdict says what limits the speed of a step. For a cold step with a warm repeat, Verdict describes the
-// warm repeat, and the text begins with "run again warm".
+// warm repeat, and the text begins by saying so.
 func Verdict(r *analyze.StepSummary) string {
 	x, step, u := r.Index, r.At, &r.Untimed
 	s := &x.Trace.Steps[step]

@@ -86,8 +86,8 @@ func (t *DispatchTable) wasteColumns() (over table.Column, idle []table.Column) 
 	}
 }
 
-// wasteParts returns the title segments that sum up unnecessary work. In a run with static grids they come
-// first and are always shown.
+// wasteParts returns the title segments that sum up unnecessary work. In a run with static grids, the first
+// one says so.
 func (t *DispatchTable) wasteParts() []table.Segment {
 	var all analyze.Waste
 	tails := 0

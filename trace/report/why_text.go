@@ -77,7 +77,7 @@ func headline(w *why.Why) string {
 		at(g.Step))
 }
 
-// ran returns the steps in which a dispatch ran before it was no longer launched: "s0", "s3–s5".
+// ran returns the last steps in which a dispatch ran before the step until: "s0", "s3–s5".
 func ran(w *why.Why, until int) string {
 	t := w.Index.Trace
 	first := 0

@@ -72,10 +72,10 @@ type paneKey struct {
 	choice int
 }
 
-// Load shows the table that the function make returns. A background job calls make. The second
-// argument identifies the data of the table and must be comparable. The listing stores the third argument.
-// If only the choice changes, the existing table is used again. While a model runs, an outdated table is not
-// marked as stale.
+// Load shows the table that the function make returns. A background job calls make. The argument of
+// identifies the data of the table and must be comparable. The listing stores the argument at. If only the
+// choice changes, the existing table is used again. While a model runs, an outdated table is not marked as
+// stale.
 func (p *TablePane) Load(j *Jobs, of, at any, running bool,
 	make func(context.Context) (*table.Table, error),
 ) {

@@ -9,7 +9,7 @@ import (
 	"gpuscope/trace/table"
 )
 
-// ChangeText formats a change: "576: 64 → 72", "2–512, each: 1 → 512", "5: batch4 → batch8, 24 → 48".
+// ChangeText formats a change: "576: 64 → 72", "2–512, each: 1 → 512", "5: batch4 → batch8, grid 24 → 48".
 func ChangeText(c curves.Change) string {
 	place := fmt.Sprint(c.At)
 	if c.Until > c.At {
