@@ -80,8 +80,8 @@ func (b *Benchmark) Check() error {
 	return nil
 }
 
-// tests returns the tests in order of depth, with prefill before decode. For Kernels it returns the largest
-// shapes, from which the needed cache size follows.
+// tests returns the tests in order of depth, with prefill before decode. For Kernels it returns only the
+// largest shapes, which determine the needed cache size.
 func (b *Benchmark) tests() []bench.Test {
 	var list []bench.Test
 	if b.Kernels {
@@ -121,7 +121,7 @@ func (b *Benchmark) tests() []bench.Test {
 	return list
 }
 
-// check returns an error if pipelined is the only requested mode and the options rule it out.
+// check returns an error if pipelined is the only requested mode but the options make it impossible.
 func (b *Benchmark) check(o *Options) error {
 	timing := o.Timing
 	if b.Tracing {
@@ -134,8 +134,8 @@ func (b *Benchmark) check(o *Options) error {
 	return session.Refusef("--mode pipelined: steps cannot overlap %s", why)
 }
 
-// oneByOne returns a phrase that names the option that keeps a step from starting before the previous step
-// has ended. It returns "" if no option does.
+// oneByOne returns a phrase that names the option because of which steps cannot overlap. It returns "" if
+// steps can overlap.
 func (o *Options) oneByOne(timing engine.Timing) string {
 	switch {
 	case timing > engine.TimingStep:
@@ -146,14 +146,13 @@ func (o *Options) oneByOne(timing engine.Timing) string {
 	return ""
 }
 
-// how is a mode and a timing level in which a test runs. An empty timing level stands for the level of the
-// options.
+// how is the mode and the timing level of a test. An empty timing level stands for the level in the options.
 type how struct {
 	mode   string
 	timing trace.Timing
 }
 
-// hows returns the modes and timing levels in which the tests of a phase run.
+// hows returns each combination of mode and timing level in which the tests of a phase run.
 func (b *Benchmark) hows(phase trace.Phase) []how {
 	if phase == trace.Prefill || len(b.Modes) == 0 {
 		return []how{{mode: bench.Stepped}}
@@ -176,8 +175,8 @@ func (b *Benchmark) hows(phase trace.Phase) []how {
 }
 
 // Bench opens a model and measures it without a session and without a trace. Progress and log lines go to
-// emit, as those of Open do. If Bench stops early, it returns the results so far together with the error;
-// the result is nil if nothing was measured.
+// emit, as in Open. If Bench stops early, it returns the results so far together with the error; the result
+// is nil if nothing was measured.
 func Bench(ctx context.Context, o Options, b Benchmark, emit func(session.Event)) (*bench.Result, error) {
 	if err := cmp.Or(b.Check(), b.check(&o)); err != nil {
 		return nil, err
@@ -375,7 +374,8 @@ func (r *benchRun) turns(ctx context.Context, tests []bench.Test) error {
 	return r.progress(first.Name, counted*len(tests), counted*len(tests))
 }
 
-// possible removes the tests that are not possible in pipelined mode, judged by the step that ran last.
+// possible removes the pipelined tests whose steps cannot overlap. It decides this from the last step that
+// ran.
 func (r *benchRun) possible(tests []bench.Test) []bench.Test {
 	return slices.DeleteFunc(tests, func(t bench.Test) bool {
 		no := t.Mode == bench.Pipelined && !r.runner.Exec.CanPrepare(r.timing(&t))
@@ -532,9 +532,9 @@ func (r *benchRun) floor(t *bench.Test) (*bench.Floor, error) {
 	return f, nil
 }
 
-// benchWork returns the modelled work of steps: the bytes of constants that they read, and their FLOPs. For
-// each dispatch, every constant that it reads counts once. The constants of a dispatch never count as more
-// bytes than the dispatch moves, because a dispatch may read only a few rows of a table.
+// benchWork returns the modelled work of steps: the bytes of constants that they read, and their FLOPs.
+// Within a dispatch, each constant counts once. A dispatch may read only a few rows of a table, so its
+// constants never count as more bytes than the dispatch moves.
 func benchWork(n *arch.Network, steps []benchStep) (weights, flops int64, err error) {
 	l, err := graph.NewLive(n.Graph, graph.LiveOptions{})
 	if err != nil {

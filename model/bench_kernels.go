@@ -71,9 +71,9 @@ func (r *benchRun) kernelSteps() []benchStep {
 	return steps
 }
 
-// subjects returns the groups of operators that launch something, in the order of the graph. Of operators
-// with their own State only the first one of a group is measured, because saving the State of all layers
-// would take longer than measuring them.
+// subjects returns the groups of operators that launch something, in the order of the graph. If the operators
+// of a group have their own State, only the first operator is measured, because saving the State of all
+// layers would take longer than the measurement.
 func subjects(n *arch.Network, steps []benchStep) ([]subject, error) {
 	l, err := graph.NewLive(n.Graph, graph.LiveOptions{})
 	if err != nil {

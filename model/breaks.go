@@ -131,8 +131,8 @@ func (w *watch) set(list []session.Break) error {
 	return nil
 }
 
-// from makes the current step the one that the next step is compared with. The device must hold the current
-// step.
+// from makes the current step the one with which the next step is compared. The values of the current step
+// must be on the device.
 func (w *watch) from(s *live) {
 	switch t := s.text.Last(); {
 	case t == nil:
@@ -149,8 +149,8 @@ func (w *watch) take(s *live, t *run.Turn) {
 }
 
 // look checks a step that has just ended against the breakpoints. It returns the event of the first
-// breakpoint that the step meets, or nil. The boolean reports whether to run the step again up to the
-// event's dispatch.
+// breakpoint that the step meets, or nil. The boolean reports whether the step must run again up to the
+// dispatch of the event.
 func (w *watch) look(ctx context.Context, m *moment) (*trace.Event, bool, error) {
 	m.follows = w.step >= 0
 	m.alike = m.follows && w.tokens == len(m.n.Tokens)
@@ -185,8 +185,8 @@ func (w *watch) isOf(f *engine.InForce, b *breakpoint) bool {
 	return session.InDispatch(b.has, w.graph, &w.graph.Dispatches[f.Dispatch])
 }
 
-// first finds the first dispatch for which of() returns true. It returns a hit that also counts all other
-// dispatches for which of() returns true.
+// first finds the first dispatch for which of() returns true. The hit that it returns also counts the other
+// such dispatches.
 func (w *watch) first(upto bool, of func(*engine.InForce) (string, bool)) (hit, bool, error) {
 	h, others := hit{upto: upto}, 0
 	for i := range w.now {
@@ -206,8 +206,8 @@ func (w *watch) first(upto bool, of func(*engine.InForce) (string, bool)) (hit, 
 	return h, h.dispatch != nil, nil
 }
 
-// changed finds the first dispatch that differs from the same dispatch of the previous step, according to
-// how().
+// changed finds the first dispatch that, according to how(), differs from the same dispatch in the previous
+// step.
 func (w *watch) changed(b *breakpoint, how func(was, is *engine.InForce) string) (hit, bool, error) {
 	at := 0
 	return w.first(false, func(is *engine.InForce) (string, bool) {

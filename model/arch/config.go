@@ -23,10 +23,10 @@ type Config struct {
 	Scale   float64 // scale of the attention scores; 0 for 1 / sqrt(HeadDim)
 	Windows []int   // by layer: size of the sliding window; 0 for full attention
 	Rope    Rotation
-	// LocalRope is the rotation in layers with a window; nil if it equals Rope.
+	// LocalRope is the rotation in layers with a window. It is nil if these layers use Rope too.
 	LocalRope *Rotation
 	Tied      bool // the embedding is also the output head
-	// Ignored lists the keys that the files state and that the class does not know.
+	// Ignored lists the keys of the files that are unknown for the model's class.
 	Ignored []Ignored
 	// Warnings lists what a user should know about how the files were read.
 	Warnings []string
@@ -43,8 +43,8 @@ const (
 	maxTensorBytes = 64 << 30
 )
 
-// readConfig reads the configuration from a file and fills in the defaults of its class. It returns an
-// error for any setting that the builder would compute incorrectly.
+// readConfig reads the configuration from a file and fills in the defaults of its class. It returns an error
+// for any setting that the builder does not support.
 func readConfig(r *configReader, arch *Architecture) (Config, error) {
 	form, key := r.form, r.form.Keys
 	c := Config{Arch: arch, Form: form}
@@ -99,8 +99,8 @@ func readConfig(r *configReader, arch *Architecture) (Config, error) {
 	return c, r.err
 }
 
-// windows returns the window size of each layer, or 0 for full attention. The file states layer by layer, or
-// by a rule, which layers have the window.
+// windows returns the window size of each layer, or 0 for full attention. The file either lists which layers
+// have the window or gives a rule.
 func (r *configReader) windows() []int {
 	key, list := r.form.Keys, make([]int, r.layers)
 	window := r.intOr(key.window, 0, 0, math.MaxInt32)

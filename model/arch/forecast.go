@@ -55,7 +55,7 @@ func (n *Network) Forecast(ctx context.Context, o graph.LiveOptions) (*trace.For
 		{Along: trace.AlongPosition, At: chunk, From: 0, To: min(last+1-chunk, farthest)},
 	}
 	if chunk == 1 {
-		lines = lines[:2] // a chunk of one token is a decode step, so lines[2] would equal lines[0]
+		lines = lines[:2] // lines[2] would equal lines[0], because a chunk of one token is a decode step
 	}
 	errs := make([]error, len(lines))
 	var all sync.WaitGroup

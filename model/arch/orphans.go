@@ -8,9 +8,9 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// orphan is a kind of tensor that a decoder does not use. Its fate says what happens to a file that
-// contains such a tensor. A tensor of an unknown kind is refused, because the model might be wrong without
-// it.
+// orphan is a kind of tensor that a decoder does not use. Its fate says what happens to a file that contains
+// such a tensor. Files with a tensor of an unknown kind are refused, because the tensor might be needed for
+// correct results.
 type orphan struct {
 	what  string
 	parts []string // matches tensors whose names contain one of these dot-separated parts
@@ -24,7 +24,7 @@ type fate int
 const (
 	refused  fate = iota // the file is refused, because the results would be wrong without the tensor
 	leftOut              // the results are right without the tensor; a warning reports it
-	computed             // the tensor repeats information of the configuration, so it is ignored silently
+	computed             // the tensor is ignored silently, because the configuration has the same information
 )
 
 var orphans = []orphan{
@@ -72,7 +72,7 @@ func orphanOf(name string) *orphan {
 	return nil
 }
 
-// OrphanWarnings returns one line for each kind of tensors that is left out.
+// OrphanWarnings returns one line for each kind of tensor that is ignored with a warning.
 func (c *Checkpoint) OrphanWarnings() (warnings []string) {
 	first, count := map[*orphan]*Tensor{}, map[*orphan]int{}
 	for _, t := range c.Tensors() {

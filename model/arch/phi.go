@@ -5,7 +5,7 @@ import "gpuscope/ops"
 // Phi3 is the architecture of Abdin et al., Phi-3 Technical Report (2024). It is a Llama in which queries,
 // keys and values share one matrix, and gate and up share another. Models with a long context divide the RoPE
 // frequencies by factors. They have one list of factors for short contexts and one for long contexts (Ding et
-// al., LongRoPE, 2024). All layers have the window that a file states. transformers applies this window;
+// al., LongRoPE, 2024). If a file states a window, all layers have it. transformers applies this window;
 // llama.cpp reads it but does not apply it.
 var Phi3 = Architecture{
 	Name:  "phi3",

@@ -21,8 +21,8 @@ type Quantizer struct {
 	group   int
 	planned bool // at least one matrix is to be quantized
 	mu      sync.Mutex
-	// name and pieces cache the packed arrays of one matrix. The arrays of a matrix are packed one after
-	// another, so one matrix in the cache is enough.
+	// name and pieces cache the packed arrays of one matrix. One matrix is enough, because all arrays of a
+	// matrix are requested before those of the next matrix.
 	name   string
 	pieces [][]byte
 	Losses []loss
@@ -121,7 +121,7 @@ func (q *Quantizer) Loaded() {
 	}
 }
 
-// quantize returns the packed arrays of the format q4gsw for rows of floats: the 4-bit values and the
+// quantize converts a matrix of floats to q4gsw and returns its packed arrays: the 4-bit values and the
 // scales. It uses all processors.
 func quantize(data []byte, typ string, rows, cols, group int) ([][]byte, loss) {
 	element := vectors[typ]

@@ -10,7 +10,7 @@ import (
 // and the key.
 type keyed interface {
 	Name() string
-	// Keys returns all keys. Top returns the keys that are not inside of an object.
+	// Keys returns all keys. Top returns the top-level keys.
 	Keys() []string
 	Top() []string
 	// Has reports whether a key has a value other than null. Null reports whether the value is null.

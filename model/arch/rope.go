@@ -118,10 +118,10 @@ func (m *Decoder) tables(prefix string, r *Rotation, times int) (cos, sin graph.
 	return table("rope_cos", math.Cos), table("rope_sin", math.Sin)
 }
 
-// divisors returns a function that returns the frequency divisors of a rotation, or nil if all of them are 1.
-// A file may store them in tensors. Llama 3.1 has one tensor for all contexts; Phi 3 has one for short and
-// one for long contexts. The tensors belong to the model's main rotation, not to the separate rotation of
-// layers with a window.
+// divisors returns a function that reads the frequency divisors of a rotation. The function returns nil if
+// all divisors are 1. A file may store divisors in tensors. Llama 3.1 has one tensor for all contexts; Phi 3
+// has one for short and one for long contexts. The tensors belong to the model's main rotation, not to the
+// separate rotation of layers with a window.
 func (m *Decoder) divisors(r *Rotation) func() ([]float64, error) {
 	list, name := r.Divisors, m.Form.Names
 	long := r.Original > 0 && m.Context > r.Original

@@ -11,8 +11,8 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// hfScaling is a RoPE scaling type of transformers. keys lists the keys that it reads under the path of the
-// scaling. apply applies the scaling to the rotation of headDim dims.
+// hfScaling is a RoPE scaling type of transformers. keys lists the keys that apply reads under path. apply
+// applies the scaling to rot, the rotation of headDim dims.
 type hfScaling struct {
 	name  string
 	keys  []string
@@ -125,7 +125,8 @@ var hfRotations = []string{ropeBase, oldRotation, newRotation, hfOriginal}
 // neutralScalings lists the scaling types that change nothing if their factor is 1; "" is a missing type.
 var neutralScalings = []string{"", "default", "linear", "dynamic", "yarn"}
 
-// neutralScaling reports whether the scaling under a path changes nothing, whatever its other keys are.
+// neutralScaling reports whether the scaling under a path changes nothing. Only the type and the factors
+// matter, not the other keys.
 func (r *configReader) neutralScaling(path, kind string) bool {
 	one := func(key string) bool {
 		x, err := r.readFloat(path + key)
@@ -156,8 +157,8 @@ func hfRotation(r *configReader, headDim int) Rotation {
 	return rot
 }
 
-// hfRotationAt reads the rotation from the object whose key is at. Without this object it returns the default
-// rotation. The base can also be the value of the key baseKey.
+// hfRotationAt reads the rotation from the object under the key at. If there is no such object, it returns
+// the default rotation. The RoPE base may also be stored under the key baseKey.
 func hfRotationAt(r *configReader, at, baseKey string, headDim int) Rotation {
 	if r.has(at) {
 		r.object(at)

@@ -82,7 +82,7 @@ func (w *Weights) use(name string) {
 
 func (w *Weights) has(name string) bool { return w.file.ByName[name] != nil }
 
-// refuseUnknown records an error for each unused tensor without which the results would be wrong.
+// refuseUnknown records an error for each unused tensor that the model needs for correct results.
 func (w *Weights) refuseUnknown() {
 	for _, t := range w.file.Tensors() {
 		if w.used[t] {
