@@ -20,8 +20,8 @@ type command struct {
 	// takes lists the fields of session.Command that the command accepts. The other fields must not be set.
 	takes []field
 	// begin checks the command against the state of the session. If it refuses the command, it changes
-	// nothing. Otherwise it does the fast part, and returns the slow part as work, or nil if there is no
-	// slow part.
+	// nothing. Otherwise it does the fast part and returns the slow part as work. The work is nil if there is
+	// no slow part.
 	begin func(*live, session.Command) (work, error)
 }
 

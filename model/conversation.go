@@ -131,9 +131,9 @@ func (m *Model) afterAnswer(talk []session.Exchange, user string) (string, error
 	return text[i+len(answered):], nil
 }
 
-// common finds the longest prefix of the text's tokens with which a rendering begins, and returns the rest
-// of the rendering. The prefix ends where an answer begins or ends, because the tokenizer might split the
-// text differently at any other place.
+// common finds the longest prefix of the text with which a rendering also begins. It returns the tokens of
+// the prefix and the rest of the rendering. The prefix ends where an answer begins or ends, because the
+// tokenizer might split the text differently at any other place.
 func (m *Model) common(talk []session.Exchange, all []int, text string) (kept []int, rest string) {
 	for _, e := range slices.Backward(talk) {
 		for _, n := range []int{e.To, e.From} {
@@ -148,8 +148,8 @@ func (m *Model) common(talk []session.Exchange, all []int, text string) (kept []
 	return nil, text
 }
 
-// behind returns the transcript of a plain text to which a turn of the user is appended. A plain text is
-// one that was not started as a conversation.
+// behind appends a turn of the user to a plain text and returns the transcript. A plain text is one that was
+// not started as a conversation.
 func (m *Model) behind(was *run.Transcript, all []int, c session.Command) (run.Transcript, error) {
 	rest, err := m.afterAnswer([]session.Exchange{{User: "?", Answer: answered}}, c.Text)
 	if err != nil {

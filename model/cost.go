@@ -55,7 +55,7 @@ func (s *live) beginCost(c session.Command) (work, error) {
 	return func(ctx context.Context, r *session.Reply) error {
 		s.upto = nil
 		err := s.cost(ctx, t, c, r)
-		// After a cancel, a later command that needs the current step restores it.
+		// After a cancel, the step is restored by the next command that needs it.
 		if ctx.Err() == nil {
 			err = gpu.Join(err, s.hold(ctx))
 		}
@@ -63,7 +63,7 @@ func (s *live) beginCost(c session.Command) (work, error) {
 	}, nil
 }
 
-// cost measures the duration of a step with each of the given parts skipped, and of the whole step.
+// cost measures the duration of the whole step, and its duration with each of the given parts skipped.
 func (s *live) cost(ctx context.Context, t *run.Turn, c session.Command, r *session.Reply) error {
 	if _, err := s.again(ctx, t, engine.TimingStep); err != nil {
 		return err

@@ -70,7 +70,7 @@ var (
 )
 
 // said condenses a compiler's error message into one line that begins with the position: ":12:5: expected
-// ...; in "x = ;"". Of the compiler's drawing it keeps the first line of source.
+// ...; in "x = ;"". From the compiler's drawing it keeps only the first line of source.
 func said(name string, err error) string {
 	text := err.Error()
 	for _, who := range []string{"compile kernel " + name + ": ", "pipeline " + name + ": ", "Shader '" + name + "' "} {
@@ -96,9 +96,8 @@ func said(name string, err error) string {
 	return place + ": " + strings.ReplaceAll(strings.Join(parts, "; "), ":; ", ": ")
 }
 
-// useShaders loads the kernel sources of a folder and returns a line that lists the kernels that it
-// replaced. Sources of kernels that the model does not have are skipped, because the folder may serve
-// several models.
+// useShaders loads the kernel sources of a folder and returns a line of text that lists the replaced kernels.
+// Sources of kernels that the model does not have are skipped, because the folder may serve several models.
 func useShaders(r *run.Runner, dir string) (text string, err error) {
 	files, err := os.ReadDir(dir)
 	if err != nil {
@@ -136,8 +135,7 @@ func useShaders(r *run.Runner, dir string) (text string, err error) {
 	return text, nil
 }
 
-// otherHead returns a hint if one of the missing kernels is used by the same model at another value of
-// --top-logits.
+// otherHead returns a hint if the model uses one of the missing kernels at another value of --top-logits.
 func otherHead(names ...string) string {
 	finds := func(name string) bool { return strings.HasPrefix(name, "argmax") || strings.HasPrefix(name, "topk") }
 	if !slices.ContainsFunc(names, finds) {
@@ -154,7 +152,7 @@ func edited(r *run.Runner) (names []string) {
 	return names
 }
 
-// sameKernels refuses to measure a step that ran with other kernels than those now in use. Otherwise the
+// sameKernels refuses to measure a step if the kernels have changed since the step ran. Otherwise the
 // measurement would be attributed to the kernels of the recorded step.
 func (s *live) sameKernels(t *run.Turn) error {
 	if slices.Equal(t.Edited, edited(s.runner)) {
@@ -219,7 +217,7 @@ func (s *live) beginLab(c session.Command) (work, error) {
 	return func(ctx context.Context, r *session.Reply) error {
 		s.upto = nil
 		err := s.lab(ctx, t, e, c, r)
-		if ctx.Err() == nil { // after a cancel, a later command that needs the current step restores it
+		if ctx.Err() == nil { // after a cancel, the step is restored by the next command that needs it
 			err = gpu.Join(err, s.hold(ctx))
 		}
 		return err

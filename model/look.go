@@ -179,8 +179,8 @@ type numbers struct {
 // reader returns n elements from element first on.
 type reader func(first, n int) ([]float64, error)
 
-// numbers describes the elements that are in a value's memory now. For a constant matrix it describes the
-// elements that its storage format decodes to.
+// numbers describes the elements that are in a value's memory now. For a constant matrix in a storage format,
+// it describes the decoded elements.
 func (s *live) numbers(v graph.ValueID) numbers {
 	for m := range ops.StoredMatrices(s.runner.Net.Graph) {
 		if m.Arrays[0] != v {
@@ -231,8 +231,8 @@ func (s *live) numbers(v graph.ValueID) numbers {
 	return numbers{info.DType.String(), dims, count, read}
 }
 
-// inOrder wraps a reader of a row of count elements whose memory order differs from its column order. The
-// returned reader returns the elements in column order.
+// inOrder wraps a reader of a row of count elements that are not stored in column order. The returned reader
+// returns them in column order.
 func inOrder(read reader, count int, column func(at int) int) reader {
 	return func(first, n int) ([]float64, error) {
 		list, err := read(0, count)
@@ -252,7 +252,7 @@ func inOrder(read reader, count int, column func(at int) int) reader {
 const statisticsPiece = 1 << 20
 
 // statistics computes the statistics of all elements in two passes. The first pass finds the range and the
-// mean; the second computes the standard deviation and the histogram from them.
+// mean; the second uses them to compute the standard deviation and the histogram.
 func statistics(ctx context.Context, n numbers, progress func(done, total int) error) (
 	*session.Statistics, error,
 ) {

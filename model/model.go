@@ -114,8 +114,8 @@ type Model struct {
 // returned.
 func (m *Model) Warnings() []string { return m.warnings }
 
-// Ignored returns the configuration keys that the model's files contain and that gpuscope does not know for
-// the model's class.
+// Ignored returns the configuration keys in the model's files that gpuscope does not know for the model's
+// class.
 func (m *Model) Ignored() []arch.Ignored { return m.config.Ignored }
 
 func (m *Model) warnf(format string, args ...any) {
@@ -146,7 +146,8 @@ func Read(o Options) (*Model, error) {
 	return m, nil
 }
 
-// Unplannable is the error of a model whose files can be read and listed, but not turned into a graph.
+// Unplannable is the error for a model from which no graph can be built, although its files can be read and
+// listed.
 type Unplannable struct{ error }
 
 // Unwrap returns the reason.

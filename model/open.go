@@ -23,8 +23,8 @@ import (
 )
 
 // Open reads a model and loads it onto a device. Open reports its progress to emit, which may be nil. After
-// Open has returned, the session reports everything through its own events, of which the trace's header is
-// the first. A cancel of ctx takes effect at each progress report: between the phases of opening, between
+// Open has returned, the session reports everything through its own events. The first of them is the trace's
+// header. A cancel of ctx takes effect at each progress report: between the phases of opening, between
 // tensors, and between kernels.
 func Open(ctx context.Context, o Options, emit func(session.Event)) (session.Session, error) {
 	if emit == nil {

@@ -45,12 +45,12 @@ func (m *Model) openPlanned(ctx context.Context, progress engine.Progress, log f
 	return start(m, r, header), nil
 }
 
-// aheadWithin limits the planning ahead of a session without a device. Such a session has no upload during
-// which to plan. For the largest models the forecast therefore covers only the positions that were planned
-// within this time.
+// aheadWithin limits the time for planning ahead in a session without a device. Such a session has no upload
+// during which to plan. For the largest models the forecast therefore covers only the positions that were
+// planned within this time.
 const aheadWithin = 400 * time.Millisecond
 
-// beginPlan makes a step of the requested shape the current step. Its token ids are unknown, and all
+// beginPlan makes a step of the requested shape the current step. The token ids of the step are unknown. All
 // positions before the step count as filled in the cache.
 func (s *live) beginPlan(c session.Command) (work, error) {
 	if s.runner.Exec.Loaded() {

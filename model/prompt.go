@@ -114,7 +114,7 @@ func (m *Model) promptOf(ids []int, c session.Command) (run.Transcript, error) {
 }
 
 // edited returns the transcript after an edit: the first c.N tokens of the text, followed by the tokens of
-// the command. If the first of these tokens equal the tokens that they replace, their positions stay in the
+// the command. If the command's first tokens equal the tokens that they replace, their positions stay in the
 // cache too.
 func (m *Model) edited(was *run.Transcript, c session.Command, chunk int) (run.Transcript, error) {
 	all := was.All()

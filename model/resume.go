@@ -43,8 +43,8 @@ func (s *live) beginResume(c session.Command) (work, error) {
 	}, nil
 }
 
-// left returns the transcript of the crashed engine's text before its first step. It checks every count and
-// token id.
+// left returns the text of the crashed engine as a transcript before the first step. It checks every count
+// and token id.
 func (m *Model) left(l *session.Left) (run.Transcript, error) {
 	last := -1
 	if l.Last != nil {
@@ -122,10 +122,10 @@ func (m *Model) left(l *session.Left) (run.Transcript, error) {
 	return t, err
 }
 
-// resume runs the steps of a text again. After a cancel, the text is at the position that was reached.
-// First resume runs the last recorded step once, because the recorder describes the next step relative to
-// the shapes of that step. This run writes to the cache, but only at positions that are rewritten later or
-// are after the text.
+// resume runs the steps of a text again. After a cancel, the text is at the position that was reached. resume
+// first runs the last recorded step once, because the recorder describes each step relative to the shapes of
+// the previous step. This run writes to the cache, but only at positions that are rewritten later or are
+// after the text.
 func (s *live) resume(ctx context.Context, t run.Transcript, l *session.Left) error {
 	if last := l.Last; last != nil {
 		tokens := make([]int, last.Tokens)

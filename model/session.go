@@ -285,8 +285,8 @@ func (s *live) play(ctx context.Context, n *run.Turn, timing engine.Timing) (run
 	return s.runner.Step(ctx, n.Position, n.Tokens, n.Gives, recent, timing)
 }
 
-// generates reports whether the next steps can run as one generation, without anything that reads the
-// device between two steps. The current step must be a decode step, must be the last one that the executor
+// generates reports whether the next steps can run as one generation, without anything that reads the device
+// between two steps. The current step must be a decode step. It must also be the last step that the executor
 // ran, and must have run completely.
 func (s *live) generates(c *session.Command) bool {
 	last := s.text.Last()
@@ -395,8 +395,8 @@ func (s *live) observe(ctx context.Context, r *session.Reply) error {
 	return nil
 }
 
-// median returns the median of durations in ns. It returns the zero Time, which means not measured, for an
-// empty list.
+// median returns the median of durations in ns. For an empty list it returns the zero Time, which means not
+// measured.
 func median(list []int64) trace.Time {
 	n := len(list)
 	if n == 0 {
@@ -415,7 +415,7 @@ func offBy(list []int64) trace.Time {
 	return trace.OffBy(list, ns)
 }
 
-// tellClock records the GPU clock if the steps have changed what is known of it.
+// tellClock records what is known about the GPU clock, if this has changed since the last record.
 func (s *live) tellClock() {
 	if c := s.runner.Exec.Clock(); c != s.clock {
 		s.clock = c

@@ -166,8 +166,8 @@ func (v *verification) run(ctx context.Context, progress engine.Progress) error 
 	return progress("verify", len(v.byOp), len(v.byOp))
 }
 
-// read reads the outputs of operators from the device, starting at operator from and continuing while they
-// fit in verifyWindow. It returns the index of the first operator that was not read.
+// read reads the outputs of operators from the device. It starts at operator from and continues while the
+// outputs fit in verifyWindow. It returns the index of the first operator that was not read.
 func (v *verification) read(ctx context.Context, from int) (to int, err error) {
 	var looks []engine.Look
 	size := int64(0)
@@ -230,7 +230,7 @@ func (v *verification) operator(i int) error {
 			return err
 		}
 		// Start from the State that the device holds. The reference overwrites the positions that the
-		// operator writes. All other positions still hold what they held before the operator ran.
+		// operator writes. The operator did not change any other positions.
 		if info.Role == graph.State {
 			held := reference.Tensor{Dims: info.MaxDims, Data: make([]float64, arch.Numel(info.MaxDims))}
 			copy(held.Data, got[k])
@@ -290,8 +290,8 @@ func lastDim(dims []int) int {
 }
 
 // compare computes the error of one output of an operator and attributes it to the dispatch that wrote the
-// output last. If a dispatch wrote several outputs, the error that uses the largest share of its tolerance
-// is kept.
+// output last. If a dispatch wrote several outputs, only the error with the largest share of its tolerance is
+// kept.
 func (v *verification) compare(o *trace.Op, w *opWork, l engine.Look, got []float64) {
 	info := v.graph.Value(l.Value)
 	want, all := v.own.Tensor(l.Value), []float64(nil)
@@ -334,8 +334,8 @@ func (v *verification) compare(o *trace.Op, w *opWork, l engine.Look, got []floa
 	v.gaps = append(v.gaps, trace.DispatchError{Dispatch: id, Gap: g})
 }
 
-// drop releases the tensors that no later operator reads. If constants are too large to keep, it releases
-// the constants that the operator read.
+// drop releases the tensors that no later operator reads. If all constants together are too large to keep, it
+// also releases those that the operator read.
 func (v *verification) drop(o *trace.Op, w *opWork) {
 	for _, x := range []*reference.Interpreter{v.own, v.full} {
 		if x == nil {

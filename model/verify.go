@@ -55,7 +55,7 @@ func (s *live) beginVerify(c session.Command) (work, error) {
 	return func(ctx context.Context, _ *session.Reply) error {
 		s.upto = nil
 		err := s.verify(ctx, t, only, budget)
-		if ctx.Err() == nil { // after a cancel, a later command that needs the current step restores it
+		if ctx.Err() == nil { // after a cancel, the step is restored by the next command that needs it
 			err = gpu.Join(err, s.hold(ctx))
 		}
 		return err
@@ -118,8 +118,8 @@ func (s *live) verify(ctx context.Context, t *run.Turn, only []trace.DispatchID,
 	return err
 }
 
-// tellVerified records the result, and counts the requested dispatches that were not compared. A requested
-// dispatch is not compared if it writes an intermediate value for the next dispatch of the same operator.
+// tellVerified records the result, and counts the requested dispatches that were not compared. These are
+// dispatches that write an intermediate value for the next dispatch of the same operator.
 func (s *live) tellVerified(t *run.Turn, v *verification, asked []trace.DispatchID, note string) {
 	held := func(id trace.DispatchID) bool {
 		return slices.ContainsFunc(v.gaps, func(g trace.DispatchError) bool { return g.Dispatch == id })
@@ -157,7 +157,7 @@ type referenceRun struct {
 // missing returns the number of tokens of a text that the reference run has not processed yet.
 func (r *referenceRun) missing(ids []int) int { return len(ids) - r.common(ids) }
 
-// common returns the length of the common prefix of ids and the processed tokens.
+// common returns the length of the longest common prefix of ids and the processed tokens.
 func (r *referenceRun) common(ids []int) int {
 	n := 0
 	for n < min(len(ids), len(r.ids)) && ids[n] == r.ids[n] {
@@ -166,8 +166,8 @@ func (r *referenceRun) common(ids []int) int {
 	return n
 }
 
-// catchUp processes the tokens of a text that the reference run has not processed yet. State beyond the end
-// of the text may be left over from another text, but it is never read.
+// catchUp processes the tokens of a text that the reference run has not processed yet. Positions of State
+// after the end of the text may still hold another text, but they are never read.
 func (r *referenceRun) catchUp(ctx context.Context, s *live, ids []int, progress engine.Progress) error {
 	from := r.common(ids)
 	r.ids = nil

@@ -24,8 +24,8 @@ type Generation struct {
 	Timing          engine.Timing
 	Pipelined       bool
 	Recorded        bool // take a snapshot of each step
-	// Recent returns the tokens before a position that the repeat penalty applies to. It is nil if there is
-	// no penalty.
+	// Recent returns, for a position, the earlier tokens to which the repeat penalty applies. It is nil if
+	// there is no penalty.
 	Recent func(position int) []int
 	// Gave is called with the result of each step. It reports whether to run another step.
 	Gave func(out Picked, was Snapshot) (more bool, err error)
@@ -77,8 +77,8 @@ func (r *Runner) prepare(ctx context.Context, in *graph.StepInput, timing engine
 	return r.Exec.Prepare(ctx, in, timing)
 }
 
-// finish waits for the submitted step and picks its token. If more is true, it prepares the next step
-// before it waits, and in pipelined mode submits it too.
+// finish waits for the submitted step and picks its token. If more is true, it prepares the next step before
+// it waits. In pipelined mode it also submits the next step.
 func (r *Runner) finish(ctx context.Context, g *Generation, more bool) (out Picked, was Snapshot, err error) {
 	if g.Recorded {
 		was.Snapshot = r.Rec.Shapes()

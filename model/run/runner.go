@@ -21,8 +21,8 @@ type Runner struct {
 
 	Edits map[string]*engine.Edit // edited kernels, by name
 
-	// Input is the input of the step that was submitted last and is read next. next is the input of the
-	// following step, if that step is prepared.
+	// Input is the input of the last submitted step, whose result is read next. next is the input of the step
+	// after it, if that step is prepared.
 	Input, next *graph.StepInput
 	tokens      [1]int    // token of a decode step
 	Probed      time.Time // time of the last clock probe

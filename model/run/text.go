@@ -21,7 +21,7 @@ type Transcript struct {
 	Chunks []int
 	Turns  []Turn
 	Given  int             // number of turns that produced a token
-	Before []session.Token // the tokens that were produced before the text was sent to the front end
+	Before []session.Token // tokens that were produced before the text was sent to the front end
 	Ended  bool
 	Fault  error // why the current step did not produce a token; nil if nothing is wrong
 	Told   bool  // the text has been sent to the front end
@@ -181,7 +181,7 @@ func (v *voice) Read(ids []int) []session.Token {
 	return list
 }
 
-// restart continues after the bytes of an incomplete character that Held returned earlier.
+// restart continues after an incomplete character, whose bytes Held returned earlier.
 func (v *voice) restart(held string) {
 	if v != nil {
 		v.stream.Restart(held)

@@ -26,8 +26,8 @@ type Sampling struct {
 	TopP          float64 // 1: keep all tokens
 	MinP          float64 // 0: keep all tokens
 	RepeatPenalty float64 // 1: no penalty
-	// RepeatLastN is the number of latest tokens of the text, including the prompt, that the penalty
-	// applies to; -1 for all.
+	// RepeatLastN is the number of latest tokens to which the penalty applies, including tokens of the
+	// prompt; -1 for all.
 	RepeatLastN int
 	// Seed and the position alone determine the random number. A step that is undone and run again
 	// therefore draws the same token.
@@ -88,7 +88,8 @@ func (s *Sampling) Candidates() int {
 	return basic.MaxTopK
 }
 
-// Record returns the options as the steps of a trace record them, or nil for greedy sampling.
+// Record returns the options in the form that the steps of a trace contain. It returns nil for greedy
+// sampling.
 func (s *Sampling) Record() map[string]any {
 	if s.Greedy() {
 		return nil
@@ -134,8 +135,8 @@ func (s *Sampler) Draw(list []trace.Candidate, sum float64, all bool, recent []i
 	left := s.options
 	if k := s.keeps(); k > 0 && (all || k <= len(left)) {
 		left = left[:min(k, len(left))]
-		// No logit outside of the list is above the lowest logit of the list, and a penalty only lowers
-		// logits.
+		// Logits outside of the list are at most the lowest logit of the list, and a penalty only lowers
+		// them.
 		if last := left[len(left)-1]; !all && last.penalised && last.logit <= list[len(list)-1].Logit {
 			return 0, false
 		}

@@ -61,7 +61,7 @@ func (v *Sample) element(i int) int {
 	return v.From + i
 }
 
-// each calls f for each chosen row with the indices of the chosen elements.
+// each calls f for each chosen row, with the indices of the chosen elements in the row.
 func (v *Sample) each(n int, f func(row []int)) {
 	places := make([]int, 0, v.Width)
 	one := func(row int) {
@@ -86,7 +86,7 @@ func (v *Sample) each(n int, f func(row []int)) {
 	}
 }
 
-// expect converts a number of the reference to the number that a device can store in its place.
+// expect converts a number of the reference to the number that a device would store in its place.
 func (v *Sample) expect(want float64) float64 {
 	if v.Float && math.Abs(want) > math.MaxFloat32 {
 		return float64(float32(want))
@@ -159,9 +159,9 @@ func ChooseSample(name string, rows, cols int, part float64) reference.Choice {
 	return reference.Choice{Rows: Spread(name, rows, r), Cols: Spread(name, cols, min(c, cols))}
 }
 
-// Spread returns k of n places in ascending order, or nil, which selects all, if k is at least n. It takes
-// one place from each of k equal sections, chosen by a hash of name and the section's number. The first and
-// the last place are always included.
+// Spread returns k of n places in ascending order. If k is at least n, it returns nil, which selects all
+// places. It takes one place from each of k equal sections, chosen by a hash of name and the section's
+// number. The first and the last place are always included.
 func Spread(name string, n, k int) []int {
 	if k >= n {
 		return nil

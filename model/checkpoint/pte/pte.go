@@ -194,8 +194,8 @@ func twice(key string, a, b *DataFile) error {
 	}
 }
 
-// DataFiles returns the data files in use: the attached files, and the files of the program's folder in which
-// Lookup has found a key.
+// DataFiles returns the data files in use: the attached files, and those files in the program's folder that
+// contain a key found by Lookup.
 func (f *File) DataFiles() []*DataFile {
 	f.looking.Lock()
 	defer f.looking.Unlock()
@@ -242,8 +242,8 @@ func because(err error) string {
 	return "; some data files could not be read: " + printable.Short(err.Error(), 200)
 }
 
-// lookBeside searches the .ptd files in dir for a key. It adds the data file that contains the key to
-// external and returns the data file. It returns nil if no file contains the key.
+// lookBeside searches the .ptd files in dir for a key. If a file contains the key, it adds the file to
+// external and returns it. Otherwise it returns nil.
 func (f *File) lookBeside(key string) (*DataFile, error) {
 	if f.dir == "" {
 		return nil, nil

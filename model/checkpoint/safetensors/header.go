@@ -40,7 +40,7 @@ type entry struct {
 	DType string  `json:"dtype"`
 	Shape numbers `json:"shape"`
 	// DataOffsets holds the offset of the tensor's first byte and the offset just past its last byte, both
-	// from the end of the header.
+	// counted from the end of the header.
 	DataOffsets numbers `json:"data_offsets"`
 }
 

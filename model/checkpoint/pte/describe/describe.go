@@ -66,8 +66,8 @@ type Port struct {
 	Type   string `json:"type"`
 	Dims   []Dim  `json:"dims,omitempty"`   // shape of a tensor
 	Memory string `json:"memory,omitempty"` // memory kind of a tensor
-	// Literal is the value in the file. It is empty for tensors and for methods with instructions, whose
-	// values are computed or provided by the caller.
+	// Literal is the value in the file. It is empty for tensors. It is also empty in methods with
+	// instructions, where values are computed or come from the caller.
 	Literal string `json:"literal,omitempty"`
 }
 
@@ -95,7 +95,7 @@ type Instruction struct {
 	Args   []int  `json:"args"`             // indices of values in the method
 }
 
-// Portable is a portable operator and the number of instructions of a method that call it.
+// Portable is a portable operator, with the number of instructions that call it in a method.
 type Portable struct {
 	Name  string `json:"name"`
 	Calls int    `json:"calls"`

@@ -340,8 +340,8 @@ func Numbers[T number](t *Table, slot int) []T {
 	return list
 }
 
-// Bytes returns the offset and the length of a field that is a list of bytes. It returns the position instead
-// of the bytes because blobs are not copied.
+// Bytes returns the offset and the length of a field that is a list of bytes. It does not return the bytes
+// themselves, because blobs are not copied.
 func (t *Table) Bytes(slot int) (at, n int) { return t.vector(slot, 1) }
 
 // Text returns the value of a string field, which must be UTF-8. It returns "" if the field is absent.
@@ -381,7 +381,7 @@ func (t *Table) Len(slot int) int {
 	if at == 0 {
 		return 0
 	}
-	left := t.b.bytes // vector subtracts from bytes; undo this, because Tables subtracts the same
+	left := t.b.bytes // undo vector's subtraction from bytes, because Tables subtracts the same
 	_, n := t.vector(slot, 4)
 	t.b.bytes = left
 	return n
