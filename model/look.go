@@ -125,7 +125,8 @@ func (s *live) look(ctx context.Context, at session.LookAt, t *run.Turn, r *sess
 	return nil
 }
 
-// replayTo runs step t again, far enough that the value can be read, and records the dispatch in out.After.
+// replayTo runs step t again up to a dispatch after which the value can be read. It records this dispatch in
+// out.After.
 func (s *live) replayTo(ctx context.Context, at session.LookAt, t *run.Turn, out *session.Tensor) error {
 	out.Step = &t.Index
 	if s.ran != t.Index {

@@ -48,7 +48,8 @@ type Options struct {
 	Device    string     // index of the device, or a part of its name; empty for the best device
 	// Limits are the device limits used for planning when there is no device; empty for gpu.LimitSets[0].
 	Limits gpu.LimitSet
-	// Context is the number of positions of the KV cache; 0 for the model's own, at most DefaultContext.
+	// Context is the number of positions of the KV cache; 0 for the model's own number, but at most
+	// DefaultContext.
 	Context  int
 	MaxChunk int // maximum number of tokens in a step; 0 for 512, or the context if it is smaller
 	Timing   engine.Timing

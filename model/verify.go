@@ -62,9 +62,9 @@ func (s *live) beginVerify(c session.Command) (work, error) {
 	}, nil
 }
 
-// verify compares the dispatches of a step with the references. If only is empty, it compares all
-// dispatches and uses the reference run too. Otherwise it compares the given dispatches, with the reference
-// on their own inputs only.
+// verify compares the dispatches of a step with the references. If only is empty, it compares all dispatches
+// and uses the reference run too. Otherwise it compares only the given dispatches, and only with the
+// reference on their own inputs.
 func (s *live) verify(ctx context.Context, t *run.Turn, only []trace.DispatchID, budget float64) error {
 	if s.ran != t.Index {
 		if _, err := s.again(ctx, t, engine.TimingOff); err != nil {

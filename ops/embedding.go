@@ -63,7 +63,7 @@ type embedding struct {
 	parts      []weight.Part
 	indices, y graph.ValueID
 	factor     graph.ValueID // scalar that multiplies all elements (fusion rule scaled), or None
-	next       *rmsNorm      // norm of y whose element-wise part the kernel for one row computes, or nil
+	next       *rmsNorm      // norm of y, or nil; the kernel for one row computes its element-wise part
 	row, rows  *graph.Kernel
 }
 

@@ -71,8 +71,8 @@ func viewed(b *graph.Builder, x graph.ValueID) graph.Operator {
 	}
 }
 
-// leaves reports whether attention of one token writes partial results for the linears to combine, if the
-// token attends to span positions.
+// leaves reports whether attention writes partial results for the linears to combine when one token attends
+// to span positions.
 func (o *sdpa) leaves(span int) bool {
 	above, upTo := o.leftSpan()
 	return span > above && span <= upTo
@@ -106,8 +106,8 @@ func (o *sdpa) left(route int) graph.ValueID {
 	return o.spread.left(route)
 }
 
-// leavesAll reports whether attention defers y whenever y is a single row. It does not if y has only the last
-// token of a prompt: then y is a single row, but the routes for several tokens compute it.
+// leavesAll reports whether attention defers y whenever y is a single row. The exception is a y with only the
+// last token of a prompt: it is a single row, but the routes for several tokens compute it.
 func (o *sdpa) leavesAll() bool { return !o.Last }
 
 func (o *sdpa) besides() []graph.Binding { return nil }

@@ -87,14 +87,13 @@ var fuseNorm = graph.Fusion{
 	},
 }
 
-// preparer is an operator whose kernel for one row can compute the element-wise part of the norm of its
-// output.
+// preparer is an operator whose kernel for one row can also compute the element-wise part of the next norm.
 type preparer interface {
 	prepares() *rmsNorm // returns the norm, or nil
 }
 
-// nextNorm returns a norm of y whose element-wise part the kernel for one row can compute. leaves reports
-// whether the dispatch of a norm can be removed. nextNorm returns nil if there is no such norm.
+// nextNorm returns the norm of y, or nil if the kernel for one row cannot compute the element-wise part of
+// the norm. The function leaves reports whether the dispatch of a norm can be removed.
 func (o *linear) nextNorm(b *graph.Builder, leaves func(*graph.Builder, *rmsNorm) bool) *rmsNorm {
 	s := &o.shapes[linearGEMV]
 	if s.batch != 1 || len(o.parts) > 1 || o.gated != nil {
@@ -104,14 +103,15 @@ func (o *linear) nextNorm(b *graph.Builder, leaves func(*graph.Builder, *rmsNorm
 	if next == nil || o.Last || next.Last || o.before == nil || o.before.leavesAll() {
 		return next
 	}
-	// A single row of x may be in memory. Another kernel reads this row, and that kernel does not compute the
-	// element-wise part of the norm.
+	// A single row of x is not always deferred. If it is in memory, another kernel reads it, and that kernel
+	// does not compute the element-wise part of the norm.
 	return nil
 }
 
-// normBehind returns a norm of y whose dispatch can be removed, or nil. leaves must report true for the norm.
-// The parameter each is the number of columns that each of the producer's sums of squares covers. bound is
-// the number of storage buffers that the kernel of the producer already binds.
+// normBehind returns a norm of y for which leaves reports true, which means that the norm's dispatch can be
+// removed. It returns nil if there is none. The parameter each is the number of columns that the producer of
+// y puts into one sum of squares. bound is the number of storage buffers that the producer's kernel already
+// binds.
 func normBehind(b *graph.Builder, y graph.ValueID, each, bound int,
 	leaves func(*graph.Builder, *rmsNorm) bool,
 ) *rmsNorm {
@@ -133,9 +133,9 @@ func normBehind(b *graph.Builder, y graph.ValueID, each, bound int,
 	return nil
 }
 
-// eachOfStream returns the number of columns that each sum of squares covers if an embedding computes the row
-// y. The number is the same as for the last linear of the first layer. The linears of the first layer can
-// then use the same kernels as those of all other layers.
+// eachOfStream returns the number of columns per sum of squares if an embedding computes the row y. The
+// number is the same as for the last linear of the first layer. The linears of the first layer can then use
+// the same kernels as those of all other layers.
 func eachOfStream(b *graph.Builder, y graph.ValueID) int {
 	each := gemvRows(shape.Last(b.MaxDims(y)), 1)
 	for range 2 { // visit the last linear of attention, then the last linear of the MLP

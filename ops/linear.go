@@ -84,16 +84,16 @@ type linear struct {
 	beside, tiled int
 	sums          graph.ValueID // scratch: partial sums, if several workgroups share the columns of x
 	sum           *graph.Kernel // adds up the partial sums
-	// before is the operator that computes x, if it leaves the computation of a single row to the kernel for
-	// one row. Otherwise before is nil.
+	// before is the operator that produces x, if it leaves the computation of a single row of x to this
+	// linear's kernel for one row. Otherwise before is nil.
 	before leaver
 	// spread is the interleaved row that replaces a single row of y if only linears read y (fusion rule
 	// spread). The kernel for one row then also computes act(gate) * up. Without the rule, spread is nil.
 	spread *spreadRow
-	// makes is a norm with a residual, or nil. The kernel for one row computes its result, a sum, and stores
-	// the sum for other readers (fusion rule norm_sum). If makes is set, before is the norm of this sum.
+	// makes is a norm with a residual, or nil. The kernel for one row computes the norm's result, a sum, and
+	// stores it for other readers (fusion rule norm_sum). If makes is set, before is the norm of this sum.
 	makes *rmsNorm
-	made  *spreadRow // interleaved row stored instead of the sum (fusion rule spread_sum), or nil
+	made  *spreadRow // interleaved row, or nil; stored instead of the sum (fusion rule spread_sum)
 	// next is the norm of y, or nil. The kernel for one row computes its element-wise part.
 	next *rmsNorm
 	Last bool // y has only the last row
@@ -121,8 +121,8 @@ type leaver interface {
 	planLeft(route int, p *graph.Planner, l *graph.Launch)
 	// leftRow returns the reference of the row x, computed from the values that replace it.
 	leftRow(r *reference.Ref, x reference.Tensor) reference.Tensor
-	// leftTolerance returns the additional tolerance of a product with the row, relative to the largest
-	// element of the product's row, and the reason for it.
+	// leftTolerance returns an additional tolerance for products with the row, and the reason for it. The
+	// tolerance is relative to the largest element of the result.
 	leftTolerance(k int) (row float64, why string)
 }
 
@@ -596,7 +596,7 @@ func (o *linear) takesResidual(route int) bool {
 	return o.residual != graph.None && !splitRoute(route) || o.shared(route)
 }
 
-// shared reports whether linears with and without a residual share the kernel of a route, which then reads
+// shared reports whether linears with and without a residual share the kernel of a route. Such a kernel reads
 // one row of a plain x. A linear without a residual binds x as the residual. docs/internals/hacking.md
 // explains the reason under "Kernels that a step uses once".
 func (o *linear) shared(route int) bool {

@@ -20,8 +20,8 @@ type linearShape struct {
 	teams int // teams of lanes, which share the columns of x
 	quads int // groups of 4 columns that a team holds in workgroup memory at a time
 
-	// rows is the number of weight rows that a workgroup processes. With a gate and an up, it counts the rows
-	// of each.
+	// rows is the number of weight rows that a workgroup processes. If the weights are a gate and an up, it
+	// is the number of rows of each.
 	rows int
 
 	// The next fields are set for a GEMV.
@@ -47,10 +47,10 @@ type linearTuning struct {
 	// if there would otherwise be too few workgroups.
 	rows  int
 	lanes int // largest number of lanes of a workgroup of a GEMV
-	// norm is the largest number of weights in the linears after a norm for which these linears compute the
-	// norm of one row. A separate dispatch for the norm costs a level. Computing the norm in the linears
-	// costs time in proportion to the number of their workgroups. On an H200 both costs are equal at about 70
-	// million weights.
+	// norm is a limit for the rule norm: the linears after a norm compute the norm of one row only if they
+	// have at most this number of weights in total. A separate dispatch for the norm costs a level. Computing
+	// the norm in the linears costs time in proportion to the number of their workgroups. On an H200 both
+	// costs are equal at about 70 million weights.
 	norm int
 	// sum is the same limit for the rule norm_sum, where linears compute the sum x + norm(y), and then the
 	// norm of this sum. The limit is lower because these kernels load more data.
@@ -206,7 +206,7 @@ func batch(batch, rows int) func(*linear, *gpu.Limits) linearShape {
 }
 
 // gemvRows returns how many weight rows a workgroup of a GEMV processes, if the weights have the given total
-// number of rows. halves is 2 if the weights are a gate and an up; the result then counts the rows of each.
+// number of rows. halves is 2 for a gate and an up. The result is then the number of rows of each.
 func gemvRows(rows, halves int) int {
 	n := tuned.rows / halves
 	for n > 4 && rows/halves/n < tuned.busy {

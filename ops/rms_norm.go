@@ -61,10 +61,10 @@ type rmsNorm struct {
 	eps            float32
 	NewKernel, row *graph.Kernel
 	lanes, Vec     int
-	next           *rmsNorm // norm of y whose element-wise part the kernel for one row computes, or nil
+	next           *rmsNorm // norm of y, or nil; the kernel for one row computes its element-wise part
 	// folds is the largest number of rows for which the readers compute the norm. It is 1 if linears do it
-	// (fusion rule norm), the number of heads if attention does it for one token (rule norm_attention), and 0
-	// if the norm always has a dispatch.
+	// (fusion rule norm). It is the number of heads if attention does it for one token (rule norm_attention).
+	// It is 0 if the norm always has a dispatch.
 	folds int
 	// weighted and squares are set if the operator that computes x also computes the element-wise part of the
 	// norm for a single row (fusion rule norm); otherwise they are None. weighted is the row multiplied by
@@ -72,17 +72,17 @@ type rmsNorm struct {
 	// number of elements that each sum covers.
 	weighted, squares graph.ValueID
 	width, each       int // elements of the row, and elements of each sum in squares
-	// sum is the norm with a residual that computes x, if the readers of this norm also compute sum for a
-	// single row (fusion rule norm_sum); otherwise nil.
+	// sum is the operator that computes x, a norm with a residual, if the readers of this norm compute x too
+	// for a single row (fusion rule norm_sum). Otherwise sum is nil.
 	sum          *rmsNorm
 	spreadWeight graph.ValueID // interleaved copy of weight, for the kernels that compute sum
 	// residual is added to the norm (fusion rule norm_add), or is None. x and residual have the same number
 	// of rows, or one of them has a single row, which is used for all rows of the other.
 	residual graph.ValueID
-	stream   *spreadRow // interleaved row that replaces residual (fusion rule spread_sum), or nil
+	stream   *spreadRow // interleaved row used instead of residual by rule spread_sum, or nil
 	Last     bool       // y has only the last row of a norm with a residual (fusion rule last)
-	// other is a second norm of the same width, which the same dispatch computes (fusion rule qk_norm), or
-	// nil.
+	// other is a second norm of the same width, or nil. The same dispatch computes both norms (fusion rule
+	// qk_norm).
 	other *rmsNorm
 }
 

@@ -748,7 +748,7 @@ func (o *sdpa) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance 
 			) * 0x1p-11
 		}
 	}
-	// The output splits holds sums of weights, and weighted sums that are not yet divided by them.
+	// The output named splits holds weighted sums, not yet divided, and the sums of weights to divide by.
 	if v == o.splits {
 		part *= 2 * float64(span) * max(1, 1/reference.Largest(values))
 	}

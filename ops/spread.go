@@ -39,7 +39,7 @@ func inOrder(row []float64) []float64 {
 	return list
 }
 
-// spreadCols returns the columns of a row that the requested elements of its interleaved copy v hold.
+// spreadCols returns the columns of a row that the requested elements hold in v, its interleaved copy.
 func spreadCols(r *reference.Ref, v graph.ValueID, width int) (cols []int) {
 	for at := range r.Cols(v, width) {
 		cols = append(cols, spreadFrom(at, width))

@@ -97,7 +97,7 @@ func (c *configJSON) List(key string) bool {
 	return ok
 }
 
-// scalarJSON returns the value of a key, converted by conv. The string want describes in an error what conv
+// scalarJSON returns the value of a key, converted by conv. In an error, want describes the values that conv
 // accepts.
 func scalarJSON[T any](c *configJSON, key, want string, conv func(any) (T, bool)) (T, error) {
 	var zero T

@@ -99,8 +99,8 @@ func (p *projection) forward(b *graph.Builder, name string, x graph.ValueID) gra
 	return ops.Linear(b, name, x, p.Matrix, p.bias)
 }
 
-// Build builds the graph for steps of at most maxChunk tokens. told is the number of candidates for the next
-// token that each step reports, or 0 to report only the token.
+// Build builds the graph for steps of at most maxChunk tokens. told is the number of candidate tokens that
+// each step reports, or 0 to report only the next token.
 func (m *Decoder) Build(maxChunk, told int, by sample.Sampling) (*Network, error) {
 	n := &Network{}
 	n.Tokens = m.Input("tokens", graph.I32, []int{1, 1}, []int{1, maxChunk})

@@ -88,9 +88,9 @@ func (r *configReader) divisors(key string, n int) []float64 {
 	return list
 }
 
-// Llama3Divisors returns Llama 3.1's divisors of the RoPE frequencies. A pair of dims that makes more than
-// high rotations over the training context has divisor 1. The frequency of a pair that makes fewer than low
-// rotations is divided by factor. Between low and high rotations, the frequency is interpolated.
+// Llama3Divisors returns Llama 3.1's divisors of the RoPE frequencies. Each pair of dims rotates a number of
+// times over the training context. If this number is above high, the divisor is 1. If it is below low, the
+// divisor is factor. In between, the frequency is interpolated.
 func Llama3Divisors(base float64, headDim int, factor, low, high float64, context int) []float64 {
 	divisors := make([]float64, headDim/2)
 	for i := range divisors {

@@ -15,8 +15,8 @@ type Picks struct {
 	Stats graph.ValueID
 }
 
-// Pick adds to a graph the outputs from which the next token is picked. told is the number of candidates that
-// each step reports, or 0 to report only the token.
+// Pick adds to a graph the outputs from which the next token is picked. told is the number of candidate
+// tokens that each step reports, or 0 to report only the next token.
 func Pick(b *graph.Builder, logits graph.ValueID, vocab, told int, by Sampling) Picks {
 	p := Picks{
 		Told: min(told, vocab), Sampling: by, Candidates: min(max(told, by.Candidates()), vocab),

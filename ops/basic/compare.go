@@ -9,7 +9,7 @@ import (
 
 // compares lists the operators that compare two tensors with broadcasting. There is no boolean type: y is 1
 // if the condition holds, and 0 if not. A NaN is not equal to any number or to itself, and it is neither less
-// nor larger than a number. Everything but the formula is the same as for Binaries.
+// nor greater than a number. Everything but the formula is the same as for Binaries.
 var compares = []BinaryRow{
 	compare("eq", "a equals b", "u == v", func(a, b float64) bool { return a == b }),
 	compare("ge", "a is at least b", "u >= v", func(a, b float64) bool { return a >= b }),

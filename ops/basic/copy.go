@@ -31,7 +31,7 @@ func (c BlockCopy) Plan(p *graph.Planner, slot, vec int) {
 	l.Bytes = 8 * int64(n)
 }
 
-// InnerVec returns how many elements a copy of v can move at a time, if its rows are made of the dims after
+// InnerVec returns how many elements a copy can move at a time, if its rows consist of the dims of v after
 // axis. The result is 4 if the size of a row is a multiple of 4 at all live shapes, else 1.
 func InnerVec(b *graph.Builder, v graph.ValueID, axis int) int {
 	lowest, highest := b.MinDims(v), b.MaxDims(v)

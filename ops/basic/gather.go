@@ -142,7 +142,7 @@ type GatherRow struct {
 	// read stores the arguments in o, and reports whether they fit x.
 	read  func(c *kind.Call, o *GatherOp) bool
 	attrs func(o *GatherOp) map[string]any
-	// pick returns which elements of x are the elements of y. dims are the dims of x, and ends are the values
+	// pick returns the positions in x of the elements of y. dims are the dims of x, and ends are the values
 	// of GatherOp.Ends.
 	pick func(o *GatherOp, dims []int, ends [2]int) (picked, error)
 	// corners returns the corners at which y is largest and smallest. It is nil for operators whose y is
@@ -439,7 +439,7 @@ type GatherOp struct {
 	X, Y      graph.ValueID
 	Axis      int         // dim of X along which the operator selects
 	Ends      [2]kind.Int // index of a select; start and end, or start and length, of a slice
-	Exact     bool        // Ends are start and length, which must fit; otherwise start and end are clamped
+	Exact     bool        // Ends are start and length, which must fit; if false, start and end, clamped
 	Step      int         // step of a slice
 	list      []int       // argument of expand, flip or permute: sizes or dims
 	wholeRows bool        // the last dim of Y is the last dim of X, unchanged

@@ -41,9 +41,9 @@ type Reduction struct {
 	Kind string
 	of   string // name of the Go constructor, or empty
 	doc  string
-	// start is the WGSL expression for the result without any elements. join is the WGSL expression that
-	// combines two results u and v, in any order. needs has the WGSL functions that join calls. All use the
-	// placeholders that UnaryRow explains.
+	// start is the WGSL expression for the result over no elements, such as 0 for a sum. join is the WGSL
+	// expression that combines two results u and v, in any order. needs has the WGSL functions that join
+	// calls. All use the placeholders that UnaryRow explains.
 	start, join, needs string
 	rounds             bool // join rounds; otherwise the result is one of the elements
 	mean               bool // the result is divided by the number of elements

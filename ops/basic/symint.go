@@ -221,8 +221,9 @@ func (o *symBinary) Spec() graph.Spec {
 	}
 }
 
-// Corners returns combinations of the smallest and largest operands, where the results are smallest and
-// largest. A quotient can also be largest or smallest if the divisor is 1 or -1.
+// Corners returns combinations of operands for which the result can be smallest or largest. Usually each
+// operand then has its smallest or largest value. A quotient can also be largest or smallest if the divisor
+// is 1 or -1.
 func (o *symBinary) Corners(r *graph.Ranges) []graph.Corner {
 	alo, ahi := o.a.Span(r)
 	blo, bhi := o.b.Span(r)

@@ -141,8 +141,8 @@ type UnaryRow struct {
 	// The tests draw arguments from the range From to To, and also test the arguments in Also.
 	From, To float64
 	Also     []float64
-	// Or is an alternative function of the same kind, or nil. It is used if the boolean argument Or.When is
-	// true. Or.Kind is the name of its kernel.
+	// Or is an alternative function of the same kind. It is used if the boolean argument Or.When is true. Its
+	// kernel is named Or.Kind. A nil Or means that there is none.
 	Or   *UnaryRow
 	When string
 }

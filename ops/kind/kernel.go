@@ -91,7 +91,7 @@ func FromSource(name string, expanded shaders.Kernel) (*graph.Kernel, error) {
 	return k, nil
 }
 
-// Uses returns the uses of a slot that runs the same kernel with the same bindings on every route.
+// Uses returns the argument for a slot that uses the same kernel with the same bindings on every route.
 func Uses(k *graph.Kernel, bindings ...graph.Binding) []graph.Use {
 	return []graph.Use{{Kernel: k, Bind: bindings}}
 }

@@ -52,9 +52,9 @@ func (t Routes) Choose(p *graph.Planner, of string, work int) int {
 	return t.Settle(p, t.Preferred(work), t.Allowed(work), of, work)
 }
 
-// Settle sets the route of a plan to r, or to the route that the user asked for if its bit is set in able. It
-// records a graph.RouteLimit error if the requested route cannot do the work. Settle returns the index of the
-// chosen route.
+// Settle sets the route of a plan and returns its index. The route is r, unless the user asked for another
+// route whose bit is set in able. Settle records a graph.RouteLimit error if the requested route cannot do
+// the work.
 func (t Routes) Settle(p *graph.Planner, r int, able uint64, of string, work int) int {
 	if asked := p.Asked(); asked >= 0 && t[asked].Only && work > t[asked].UpTo {
 		p.Errorf("%w", &graph.RouteLimit{Route: t[asked].Name, Of: of, Most: t[asked].UpTo, Work: work})

@@ -45,7 +45,7 @@ func (f *File) split() (s split, err error) {
 	return s, nil
 }
 
-// suffix returns the end of the file name of part i, which counts from 0.
+// suffix returns the end of the file name of part i, where the first part is 0.
 func (s *split) suffix(i int) string { return fmt.Sprintf("-%05d-of-%05d.gguf", i+1, s.count) }
 
 // join opens the other parts of a split model and returns the whole model. The returned File has the name and

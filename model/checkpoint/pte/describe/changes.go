@@ -88,7 +88,8 @@ func (c *changes) mark(d dim, change Change) {
 	}
 }
 
-// call joins the dims of a graph's inputs and outputs with the dims of the arguments of a delegate call.
+// call joins, for a call of a delegate, the dims of the arguments with those of the graph's inputs and
+// outputs.
 func (c *changes) call(in *pte.Instruction, g *vulkan.Graph) {
 	if _, _, err := g.Split(in.Args); err != nil {
 		return
