@@ -153,9 +153,9 @@ func measureCeilings(ctx context.Context, dev gpu.Device, cache ceilingCache, kn
 	return found, nil
 }
 
-// MeasureCeilings opens a device by its number or a part of its name and measures its ceilings, that is,
-// the best rates and times that it can reach. It stores the result in the folder cache, or nowhere if cache
-// is "".
+// MeasureCeilings opens a device, selected by its number or a part of its name. It measures the ceilings of
+// the device: the best rates and times that it can reach. It stores the result in the folder cache, or
+// nowhere if cache is "".
 func MeasureCeilings(ctx context.Context, d gpu.Driver, device, cache string, progress engine.Progress,
 	warn func(error),
 ) (*trace.Ceilings, error) {

@@ -110,9 +110,8 @@ type Model struct {
 	warnings  []string
 }
 
-// Warnings returns what a user should know before trusting the results of this model, such as a defect of
-// its files and how it was worked around. Each warning is one line. The list is complete once Read has
-// returned.
+// Warnings returns what a user should know before trusting the results of this model, such as defects of its
+// files and the workarounds for them. Each warning is one line. The list is complete once Read has returned.
 func (m *Model) Warnings() []string { return m.warnings }
 
 // Ignored returns the configuration keys in the model's files that gpuscope does not know for the model's

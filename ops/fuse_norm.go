@@ -157,8 +157,8 @@ func eachOfStream(b *graph.Builder, y graph.ValueID) int {
 func leavesNorm(b *graph.Builder, o *rmsNorm) bool { return rowsBehind(b, o) > 0 }
 
 // rowsBehind returns the total number of weight rows of the linears that read a norm. It returns 0 if the
-// linears cannot compute the norm: if the user requested a route, if an operator that is not a linear reads
-// the norm, or if a linear has no suitable kernel for one row.
+// linears cannot compute the norm. This is the case if the user requested a route, if an operator that is not
+// a linear reads the norm, or if a linear has no suitable kernel for one row.
 func rowsBehind(b *graph.Builder, o *rmsNorm) (rows int) {
 	readers, all := b.Readers(o.y)
 	if !all || o.other != nil || o.residual != graph.None || b.RouteAsked(o.y) {

@@ -10,10 +10,10 @@ import (
 
 // fuseNormSum removes two dispatches for one row, in models whose layers also have a norm after their
 // linears: the sum x + norm(y), and the next norm of this sum. The operator that computes y also computes the
-// element-wise part of norm(y), as in fuseNorm. The linears after the next norm multiply this part by the
-// scale of norm(y) and add it to x as they load the row. Because these linears load the whole row anyway,
-// they also compute the element-wise part of the next norm. The first of these linears stores the sum in
-// memory for all later readers.
+// element-wise part of norm(y), as in fuseNorm. As the linears after the next norm load the row, they
+// multiply this part by the scale of norm(y) and add x. Because these linears load the whole row anyway, they
+// also compute the element-wise part of the next norm. The first of these linears stores the sum in memory
+// for all later readers.
 //
 // This is additional work for each workgroup of these linears, so the rule applies only if they have few
 // enough weights (linearTuning). With more than one row all operators work as without the rule. The rule

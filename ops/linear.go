@@ -581,9 +581,9 @@ func (o *linear) planSums(p *graph.Planner, m, splits, residualRows int) {
 	l.Bytes, l.FLOPs = 4*int64(read+m)*int64(n), int64(terms)*int64(m)*int64(n)
 }
 
-// knownRows returns the number of rows of w, or of gate and of up, if the kernel of a route has this number
-// as a constant. A GEMV with fewer params spends less time waiting for them. The result is 0 if the number is
-// a param: for several rows of x, and for weights in several parts, which can have different numbers of rows.
+// knownRows returns the number of rows of w (or of gate and of up) if a route's kernel has it as a constant.
+// A GEMV with fewer params spends less time waiting for them. The result is 0 if the number is a param: for
+// several rows of x, and for weights in several parts, which can have different numbers of rows.
 func (o *linear) knownRows(route int) int {
 	if o.shapes[route].batch != 1 || len(o.parts) > 1 {
 		return 0

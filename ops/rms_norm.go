@@ -68,7 +68,7 @@ type rmsNorm struct {
 	folds int
 	// weighted and squares are set if the operator that computes x also computes the element-wise part of the
 	// norm for a single row (fusion rule norm); otherwise they are None. weighted is the row multiplied by
-	// the norm's weights, interleaved. squares has the sums of squares of the row, and the field each is the
+	// the norm's weights, interleaved. squares has several sums of squares of the row. The field each is the
 	// number of elements that each sum covers.
 	weighted, squares graph.ValueID
 	width, each       int // elements of the row, and elements of each sum in squares

@@ -704,10 +704,9 @@ func (o *sdpa) Reference(r *reference.Ref) {
 	r.Set(o.y, y)
 }
 
-// Tolerance is derived from the error of the scores: the absolute error of a score is the relative error of
+// Tolerance is derived from the error of the scores. The absolute error of a score is the relative error of
 // its weight, and the results are sums of values with these weights. A score is at most the product of the
-// lengths of a query and a key, times the scale. The caches hold keys and values exactly, or rounded to
-// f16.
+// lengths of a query and a key, times the scale. The caches hold keys and values exactly, or rounded to f16.
 func (o *sdpa) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance {
 	if v == o.kCache || v == o.vCache {
 		t := reference.Moves{}.Tolerance(r, v)

@@ -99,9 +99,8 @@ func spreadConstant(b *graph.Builder, v graph.ValueID) graph.ValueID {
 	return liesSpread(b, b.Constant(info.Name+".spread", graph.F32, info.MaxDims, load), width)
 }
 
-// leftTo reports whether all readers of y, and of views of y, are linears that have a kernel for a single row
-// of width columns. The linears must also output a single row at all shapes at which another tensor (of) has
-// one row.
+// leftTo reports whether y and its views are read only by linears with a kernel for a single row of width
+// columns. The linears must also output a single row at all shapes at which another tensor (of) has one row.
 func leftTo(b *graph.Builder, y graph.ValueID, width int, of graph.ValueID) bool {
 	readers, all := b.Readers(y)
 	if !all || len(readers) == 0 {

@@ -49,8 +49,8 @@ func StoredMatrices(g *graph.Graph) iter.Seq[Stored] {
 }
 
 // Read returns the weights of n rows, starting at row first of the part. It reads only these rows from the
-// file, and packs them in the same way as the whole matrix was packed for the device. Packing does not change
-// the bits of a weight, so Read returns exactly the numbers that kernels read.
+// file, and packs them as the whole matrix was packed for the device. Packing does not change the bits of a
+// weight, so Read returns exactly the numbers that kernels read.
 func (s *Stored) Read(first, n int) ([]float64, error) {
 	if first < 0 || n < 0 || first+n > s.Rows {
 		return nil, fmt.Errorf("%s: rows %d to %d are out of range, because the matrix has %d rows",

@@ -65,8 +65,7 @@ type Decoder struct {
 	pos     graph.ValueID
 	tokens  graph.ValueID
 	rotate  rotary // applies RoPE to queries and keys at the live positions
-	// rotateLocal is rotate for layers with a window. It equals rotate if these layers have no rotation of
-	// their own.
+	// rotateLocal is rotate for layers with a window. It equals rotate if all layers have the same rotation.
 	rotateLocal rotary
 }
 

@@ -367,8 +367,8 @@ func (o *BinaryOp) Tolerance(r *reference.Ref, _ graph.ValueID) reference.Tolera
 	return t
 }
 
-// repeated returns the index of the operand's element that broadcasting uses for element i of the result.
-// from holds the dims of the operand, and to holds the dims of the result.
+// repeated returns the index in the operand of the element that broadcasting uses for element i of the
+// result. from holds the dims of the operand, and to holds the dims of the result.
 func repeated(from, to []int, i int) int {
 	at, stride := 0, 1
 	for k := range to {

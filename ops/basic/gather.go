@@ -157,8 +157,8 @@ type GatherTry struct {
 	Args            kind.Args
 }
 
-// picked maps the elements of y to elements of x. For each dim k of y, index i_k of y reads index
-// base + i_k*step of dim of[k] of x.
+// picked maps the elements of y to elements of x. For each dim k of y, index i_k reads x at index base +
+// i_k*step in dim of[k].
 type picked struct {
 	rank int               // rank of y
 	size [kind.MaxRank]int // size of each dim of y

@@ -314,7 +314,7 @@ func (r *reader) name(what string) string {
 }
 
 // count reads a number of items (u64). It checks that the rest of the file is large enough for that many
-// items, each of which takes at least minBytes bytes.
+// items of at least minBytes bytes.
 func (r *reader) count(what string, minBytes uint64) uint64 {
 	at := r.off
 	n := r.u64(what)
