@@ -44,8 +44,8 @@ func (r *benchRun) kernels(ctx context.Context) error {
 	return r.progress("time kernels", len(subjects), len(subjects))
 }
 
-// kernelSteps returns the shapes at which operators are measured. They are prompt lengths that grow by a
-// third to a half up to the longest requested length, the requested lengths, and a single token at each
+// kernelSteps returns the shapes at which operators are measured. They are the requested prompt lengths,
+// further lengths in steps of a third to a half up to the longest requested one, and a single token at each
 // depth in ascending order.
 func (r *benchRun) kernelSteps() []benchStep {
 	lengths := []int{1}

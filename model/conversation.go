@@ -52,8 +52,8 @@ func (m *Model) said(was *run.Transcript, c session.Command) (run.Transcript, er
 	return t, err
 }
 
-// finished returns a copy of the exchanges in which the last answer is filled in with the text that was
-// generated after the last turn of the user.
+// finished returns a copy of the exchanges. Its last answer is the text that was generated after the last
+// turn of the user.
 func (m *Model) finished(talk []session.Exchange, all []int) []session.Exchange {
 	talk = slices.Clone(talk)
 	if n := len(talk); n > 0 {
@@ -78,8 +78,8 @@ func within(talk []session.Exchange, n int) []session.Exchange {
 	return talk
 }
 
-// upTo returns the exchanges of a text that was edited after its first n tokens. The last exchange returned
-// is the one whose answer contains the edit.
+// upTo returns the exchanges of a text that was edited after its first n tokens. The last of them is the
+// exchange with the edited answer.
 func upTo(talk []session.Exchange, n int) []session.Exchange {
 	for i, e := range slices.Backward(talk) {
 		if e.From >= 0 && e.From <= n {

@@ -14,7 +14,7 @@ import (
 // beginResume rebuilds the text of a crashed engine in this engine. The steps that led to the crashed
 // engine's position run again with the same number of tokens each, so that the cache holds the same contents.
 // Each step keeps the token that it produced originally. The event at the end reports how many steps now
-// produce a different token than originally.
+// produce a token that differs from the original one.
 func (s *live) beginResume(c session.Command) (work, error) {
 	l := c.Left
 	switch {

@@ -334,8 +334,7 @@ func (s *live) ends(token int) bool {
 	return s.text.Position() >= s.m.context || !s.m.options.IgnoreEOS && s.m.tokens.IsEnd(token)
 }
 
-// stepEvent returns the event with the record of a step and the records of the plans that first occur in
-// the step.
+// stepEvent returns the event with the record of a step and the records of plans that did not occur earlier.
 func (m *Model) stepEvent(s run.Snapshot, phase trace.Phase, n run.Turn, top []trace.Candidate,
 	text string,
 ) session.Event {

@@ -35,10 +35,10 @@ func otherOperand(o *basic.BinaryOp, v graph.ValueID) graph.ValueID {
 	return o.A
 }
 
-// rowsAlike reports whether, at every live shape, two tensors have the same dims, or one of them has a single
-// row that is added to all rows of the other. The tensors must have the same range of dims. If this range has
-// more than one value, only one dim before the last may exceed 1. Otherwise broadcasting could repeat a group
-// of rows instead of a single row.
+// rowsAlike reports whether two tensors have the same dims at every live shape, or else one of them has a
+// single row that is added to all rows of the other. The tensors must have the same range of dims. If this
+// range has more than one value, only one dim before the last may exceed 1. Otherwise broadcasting could
+// repeat a group of rows instead of a single row.
 func rowsAlike(b *graph.Builder, x, y graph.ValueID) bool {
 	lowest, highest := b.MinDims(x), b.MaxDims(x)
 	if !slices.Equal(lowest, b.MinDims(y)) || !slices.Equal(highest, b.MaxDims(y)) {

@@ -6,9 +6,10 @@ import (
 	"gpuscope/engine/graph"
 )
 
-// fuseSpreadSum stores one row of a sum in interleaved order, if a linear computes the sum, and the only
-// readers of the sum are linears that compute the next sum (rule norm_sum). The interleaved row is a separate
-// value, which replaces the sum. The rule replaces each operator separately, in the order of the graph.
+// fuseSpreadSum stores one row of a sum in interleaved order. It applies if a linear computes the sum, and
+// all readers of the sum are linears that compute the next sum (rule norm_sum). The interleaved row is a
+// separate value, which replaces the sum. The rule replaces each operator separately, in the order of the
+// graph.
 var fuseSpreadSum = graph.Fusion{
 	Name: "spread_sum", Doc: "for one row, linears store a sum in the order in which later linears load it",
 	Pattern: graph.Pattern{Kinds: slices.Concat(linearKinds, []string{kindRMSNorm.Name})},

@@ -157,7 +157,7 @@ var sdpaRouteNames = []string{
 const (
 	sdpaTile = 64 // size of a tile of scores, in tokens and in positions
 	// sdpaWidest is the widest head for which a workgroup of the streaming and flash_decoding kernels has
-	// enough lanes. Heads wider than sdpaRoomy need so many registers in the streaming kernel that it is used
+	// enough lanes. For heads wider than sdpaRoomy, the streaming kernel needs many registers, so it is used
 	// only if the scores do not fit in memory.
 	sdpaWidest, sdpaRoomy = 256, 128
 )
@@ -281,9 +281,9 @@ func (o *sdpa) streamTiles(tokens int) int {
 	return shape.DivUp(tokens*o.qHeads/o.kvHeads, 8*o.stream.down) * o.kvHeads
 }
 
-// mostStreamSplits returns the largest number of splits of span positions. Each split has at least two
-// tiles of positions, and all splits together must not exceed streamGroups workgroups. The result is 1 if
-// there would be fewer than fewestSplits.
+// mostStreamSplits returns the largest number of splits of span positions. Each split needs at least two
+// tiles of positions, and all splits together at most streamGroups workgroups. The result is 1 if there would
+// be fewer than fewestSplits.
 func (o *sdpa) mostStreamSplits(tokens, span int) int {
 	if n := min(streamGroups/o.streamTiles(tokens), span/(8*o.stream.across)); n >= fewestSplits {
 		return n

@@ -41,9 +41,9 @@ const (
 // makes one workgroup for each multiprocessor.
 const leftSplits = 4
 
-// leftSpans lists, for head dims of at most headDim, the numbers of visible positions at which linears
-// combine the splits: numbers greater than above, and at most upTo. The cost in the linears grows with the
-// width of their row, so wider heads gain less.
+// leftSpans lists when linears combine the splits: if the head dim is at most headDim, and the number of
+// visible positions is greater than above and at most upTo. The cost in the linears grows with the width of
+// their row, so wider heads gain less.
 var leftSpans = [...]struct{ headDim, above, upTo int }{{64, 128, 2048}, {sdpaWidest, 256, 768}}
 
 // leftSpan returns the limits of leftSpans for the operator's head dim.

@@ -49,9 +49,9 @@ var longKeys = []string{
 	"short_factor", "long_factor", "factor", "attention_factor", hfOriginal,
 }
 
-// longRotation implements Ding et al., LongRoPE (2024). Each pair has a frequency divisor, and another
-// divisor for contexts longer than the trained one. The scores grow with the factor by which the context
-// was extended.
+// longRotation implements Ding et al., LongRoPE (2024). Each pair has one frequency divisor for contexts up
+// to the trained length and one for longer contexts. The scores grow with the factor by which the context was
+// extended.
 func longRotation(r *configReader, path string, headDim int, rot *Rotation) {
 	rot.Divisors = r.divisors(path+"short_factor", headDim/2)
 	rot.LongDivisors = r.divisors(path+"long_factor", headDim/2)
@@ -222,8 +222,8 @@ func (r *configReader) object(key string) {
 	}
 }
 
-// hfUnknown returns the first key under a path that is neither in known nor a key that every rotation may
-// have. It returns "" if there is no such key.
+// hfUnknown returns the first unknown key under a path: one that is neither in known nor allowed for every
+// rotation. It returns "" if there is no such key.
 func hfUnknown(r *configReader, path string, known []string) string {
 	always := []string{ropeBase, "rope_type", "type", hfPart}
 	for _, key := range r.f.Keys() {

@@ -181,8 +181,7 @@ func (w *Weights) Matrix(name string, rows, cols int) weight.Matrix {
 	}})
 }
 
-// stored returns the matrix in the format of the tensor's type, or as a matrix that is quantized from this
-// type.
+// stored returns the matrix in the format of the tensor's type, or quantized from this type.
 func (w *Weights) stored(typ string, m weight.Matrix) weight.Matrix {
 	m.Format, _ = weight.FormatOf(typ)
 	if !w.quantizer.takes(typ) {
@@ -195,7 +194,7 @@ func (w *Weights) stored(typ string, m weight.Matrix) weight.Matrix {
 	return m
 }
 
-// rows is a number of output rows, and the name of the tensor that holds them if they are not fused.
+// rows is a number of output rows. name is the tensor that holds them if they are not fused.
 type rows struct {
 	name string
 	n    int

@@ -27,9 +27,9 @@ func (r *Runner) UseClockProbe() error {
 }
 
 // HeedClockProbe runs the clock probe after a timed step if ProbeEvery has passed since the last probe. It
-// returns the speed of the clock relative to the warm GPU, or 0 if no probe ran. slow reports whether the
-// last known speed is low. If the next step is already submitted, the probe runs after that step and a
-// later call returns its speed. The times of a step never include the probe. An error of the probe is
+// returns the speed of the clock relative to the warm GPU, or 0 if no probe ran. The result slow reports
+// whether the last known speed is low. If the next step is already submitted, the probe runs after that step
+// and a later call returns its speed. The times of a step never include the probe. An error of the probe is
 // ignored, because the next step then reports the same error.
 func (r *Runner) HeedClockProbe(timing engine.Timing) (speed float64, slow bool) {
 	if timing == engine.TimingOff {

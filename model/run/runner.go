@@ -103,8 +103,8 @@ type Snapshot struct {
 	Slow       bool    // the last clock probe found the GPU's clock slower than on the warm GPU
 }
 
-// Record returns the trace record of the step and the plans that first occur in the step. The host time of
-// the step includes picking the token, because the next step cannot begin earlier.
+// Record returns the trace record of the step, and the plans that did not occur in earlier steps. The host
+// time of the step includes picking the token, because the next step cannot begin earlier.
 func (s Snapshot) Record() ([]trace.Plan, trace.Step) {
 	plans, step := s.Snapshot.Record()
 	if s.sampleNS > 0 {

@@ -63,8 +63,8 @@ var formNames = [argForms]string{
 	FloatArg: "a number", BoolArg: "true or false", MatrixArg: "a matrix of weights",
 }
 
-// takers holds one function for each form. The function converts a Go value into the one Go type that
-// constructors read for the form. If the value does not fit, the error names the value and the accepted type.
+// takers holds one function for each form. It converts a Go value into the Go type that constructors expect
+// for the form. If the value does not fit, the error names the value and the accepted type.
 var takers = [argForms]func(b *graph.Builder, t ArgType, v any) (any, error){
 	TensorArg: takeTensor, StateArg: takeTensor, TensorsArg: takeEach[graph.ValueID](TensorArg, takeTensor),
 	IntArg: takeInt, SymIntArg: takeSymInt, IntsArg: takeEach[int](IntArg, takeInt),

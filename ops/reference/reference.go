@@ -23,8 +23,8 @@ type Referencer interface {
 	// layout that the kernels read, so that a mistake in the packing of weights is found too. It does not
 	// check shapes, because the operator's plan has already accepted them.
 	Reference(r *Ref)
-	// Tolerance returns how far v can be from the reference that has just run. v is an output of the operator
-	// or a State that it writes.
+	// Tolerance returns how far v can be from the result of the reference that has just run. v is an output
+	// of the operator or a State that it writes.
 	Tolerance(r *Ref, v graph.ValueID) Tolerance
 }
 
@@ -178,7 +178,7 @@ func (x *Interpreter) Tensor(v graph.ValueID) Tensor { return x.tensors[v] }
 func (x *Interpreter) SetTensor(v graph.ValueID, t Tensor) { x.tensors[v] = t }
 
 // Leave marks v as deferred until the next step begins: the GPU did not write v, because fusion removed it.
-// Operators that read v compute their inputs from the values that replace v.
+// Readers of v compute their inputs from the values that replace v.
 func (x *Interpreter) Leave(v graph.ValueID) { x.left[v] = true }
 
 // Choose restricts an output of an operator to the elements in c, for all later steps. A check of a few
