@@ -58,8 +58,8 @@ type Command struct {
 	At    *LookAt      `json:"at,omitempty"`    // the value that a Look reads
 	Parts []trace.Part `json:"parts,omitempty"` // parts of a step to skip (Cost) or to check (Verify)
 	Step  *int         `json:"step,omitempty"`  // index of the step in the trace
-	// Until is the position at which a run pauses at the latest, or the position at which a planned step
-	// begins. Breaks holds further breakpoints for a run or for the prefill of a prompt.
+	// Until is a position: for a Run, where it pauses at the latest; for a Plan, where the planned step
+	// begins. Breaks holds further breakpoints for a Run, or for the prefill of a Prompt.
 	Until  int     `json:"until,omitempty"`
 	Breaks []Break `json:"breaks,omitempty"`
 	Left   *Left   `json:"left,omitempty"` // the state that a Resume restores
@@ -112,8 +112,8 @@ type Reply struct {
 	Position int `json:"position"`        // number of positions in use after the command
 	Steps    int `json:"steps,omitempty"` // number of steps that the command recorded
 	// Repeats is the number of repetitions. After a Repeat or an Observe it counts the runs at each timing
-	// level. After a Cost it counts the runs without each part, or of the whole step if Parts is empty.
-	// After a TimeOp it counts the recorded trials.
+	// level. After a Cost it counts the runs without each part; if Parts is empty, it counts the runs of the
+	// whole step. After a TimeOp it counts the recorded trials.
 	Repeats int `json:"repeats,omitempty"`
 	// Tokens is the result of a Tokenize.
 	Tokens []Token `json:"tokens,omitempty"`

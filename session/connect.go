@@ -17,11 +17,11 @@ type Peer struct {
 	Requests io.WriteCloser // standard input of the engine
 	// Room is the capacity of the Messages pipe in bytes; 0 means the smallest usual capacity.
 	Room int
-	// Stderr is read to its end if it is not nil. Its lines become Log events. If the engine crashes, the
-	// error quotes the last lines.
+	// Stderr, if not nil, is read to its end. Its lines become Log events. If the engine crashes, the error
+	// quotes the last lines.
 	Stderr io.Reader
-	// Wait is called once after Messages and Stderr have ended, if it is not nil. It returns how the
-	// process ended.
+	// Wait, if not nil, is called once after Messages and Stderr have ended. It returns how the process
+	// ended.
 	Wait func() error
 }
 
@@ -75,7 +75,7 @@ func (c *client) Do(ctx context.Context, cmd Command) (Reply, error) {
 	c.awaiting[id] = done
 	c.mu.Unlock()
 	if err := c.send(request{ID: id, Do: &cmd}); err != nil {
-		// The engine stopped reading. The reason is known after its output has ended.
+		// The engine stopped reading. The reason is known when the engine's output has ended.
 		<-c.ended
 		return Reply{}, c.gone()
 	}
@@ -147,7 +147,7 @@ func (c *client) run() {
 }
 
 // errReason wraps an error that is known to have ended the session, such as the engine's own error from
-// opening the model. This error is reported to the user, and not the resulting pipe error.
+// opening the model. The user sees this error instead of the pipe error that results from it.
 type errReason struct{ err error }
 
 func (e errReason) Error() string { return e.err.Error() }
@@ -204,9 +204,9 @@ const (
 	answering  = time.Second            // how long after a request the short delay gatherSoon applies
 )
 
-// gathering is a reader that delays reads to collect more data per read. It reads at once after a pause,
-// after a request, and after a long read. Otherwise it waits for the duration gather after the previous
-// read. The engine's steps do not wait for this reader.
+// gathering is a reader that delays reads to collect more data per read. A read starts at once after a pause,
+// after a request, and after a read of much data. Otherwise it starts when the duration gather has passed
+// since the previous read. The engine's steps do not wait for this reader.
 type gathering struct {
 	r      io.Reader
 	gather time.Duration

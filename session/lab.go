@@ -54,9 +54,8 @@ func (t *Tried) Wrong() string {
 	return ""
 }
 
-// InTurns holds the times of the original kernel and the edited kernel, measured in interleaved runs, and
-// the gain, which is the time that the edited kernel saves. A negative gain means that the edited kernel is
-// slower.
+// InTurns holds the times of the original and the edited kernel, measured in interleaved runs, and the gain.
+// The gain is the time that the edited kernel saves. It is negative if the edited kernel is slower.
 type InTurns struct {
 	Own  Spread `json:"own"`
 	New  Spread `json:"new"`

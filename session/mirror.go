@@ -110,8 +110,8 @@ func (m *Mirror) stand(s State) error {
 	return nil
 }
 
-// begins records that another text has begun and that it keeps the first kept positions of the previous
-// text.
+// begins records that another text has begun. It shares its first positions with the previous text; kept is
+// their number.
 func (m *Mirror) begins(kept int) {
 	sizes := m.kept
 	for _, t := range m.turns {

@@ -125,7 +125,7 @@ func (e *ProtocolError) Error() string {
 		"replaced while it ran; restart gpuscope", e.Engine, e.Own)
 }
 
-// greeted reads the first line and returns an error unless an engine with this program's protocol sent it.
+// greeted reads the first line and checks that an engine with this program's protocol sent it.
 func (r *wireReader) greeted() error {
 	line, err := r.in.ReadSlice('\n')
 	theirs, ok := strings.CutPrefix(strings.TrimSpace(string(line)), helloWords)

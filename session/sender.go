@@ -15,7 +15,7 @@ type Sender struct {
 const maxLag = 4
 
 // NewSender returns the sender of a session's events to a stream. settled reports whether the GPU times of
-// all ended steps are known. Only the goroutine that calls the methods of the Sender calls settled.
+// all ended steps are known. settled is called only on the goroutine that calls the methods of the Sender.
 func NewSender(stream *Stream, settled func() bool) *Sender {
 	t := &Sender{
 		stream: stream, settled: settled, todo: make(chan func(), maxLag), done: make(chan struct{}),

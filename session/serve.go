@@ -9,10 +9,10 @@ import (
 	"sync"
 )
 
-// Serve opens a session and serves it to the front end that called Connect at the other end of the pipes.
-// It serves until the requests end, a write to the front end fails, or ctx is cancelled, and then closes
-// the session. The events that open emits, which report progress, are sent at once. If open fails, the
-// error is sent to the front end and also returned.
+// Serve opens a session and serves it to the front end that called Connect at the other end of the pipes. It
+// serves until the requests end, a write to the front end fails, or ctx is cancelled, and then closes the
+// session. The progress events that open emits are sent at once. If open fails, the error is sent to the
+// front end and also returned.
 func Serve(ctx context.Context, requests io.Reader, messages io.Writer,
 	open func(ctx context.Context, emit func(Event)) (Session, error),
 ) error {
@@ -179,7 +179,7 @@ func (s *server) drain(events <-chan Event) {
 	}
 }
 
-// shut closes the session after its commands have ended. The end of ctx has cancelled them. shut sends
+// shut waits for the commands, which the end of ctx has cancelled, and then closes the session. It sends
 // nothing.
 func (s *server) shut(ctx context.Context, sess Session, events <-chan Event) error {
 	closed := make(chan error, 1)

@@ -113,8 +113,8 @@ type State struct {
 	Unfinished string `json:"unfinished,omitempty"`
 	// Edited holds the names of the edited kernels that currently replace kernels of the graph.
 	Edited []string `json:"edited,omitempty"`
-	// The field Begins holds the new text if a new text has replaced the previous text, and nil otherwise.
-	// The new text is empty after a Reset.
+	// Begins is the new text if it has just replaced the previous text; otherwise it is nil. After a Reset
+	// the new text is empty.
 	Begins *Text `json:"begins,omitempty"`
 	// Resumed reports that the text in the field Begins was restored after an engine crashed.
 	Resumed bool `json:"resumed,omitempty"`

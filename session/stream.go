@@ -18,8 +18,8 @@ type Stream struct {
 }
 
 // NewStream returns a stream that buffers the given number of events. A sender waits for the reader if the
-// buffer is full. After closing is closed there may be no reader, so an event that finds the buffer full
-// ends the stream.
+// buffer is full. After the channel closing is closed there may be no reader, so an event that finds the
+// buffer full ends the stream.
 func NewStream(closing <-chan struct{}, buffer int) *Stream {
 	return &Stream{events: make(chan Event, buffer), closing: closing}
 }

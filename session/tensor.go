@@ -46,8 +46,8 @@ type Tensor struct {
 	Statistics *Statistics    `json:"statistics,omitempty"`
 }
 
-// Statistics describes all elements of a value. The statistics of the finite elements are 0 if there are
-// none.
+// Statistics describes all elements of a value. If no element is finite, the statistics of the finite
+// elements are 0.
 type Statistics struct {
 	Elements int `json:"elements"`
 	NaN      int `json:"nan,omitempty"`

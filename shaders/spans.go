@@ -82,7 +82,8 @@ func (c counters) mention(n parse.Node) bool {
 	return false
 }
 
-// mark puts marks around the nodes of a list that write the value of a constant or choose text by a constant.
+// mark puts marks around some nodes of a list: those that write the value of a constant, and those that
+// choose text by a constant.
 func (c counters) mark(list *parse.ListNode) {
 	if list == nil {
 		return

@@ -121,7 +121,7 @@ type Matrix struct {
 	Data func() ([][]byte, error)
 
 	Dense *graph.ValueID // the matrix as an f32 tensor of the graph, or nil
-	over  *[2]Matrix     // two matrices whose rows, one above the other, form this matrix; or nil
+	over  *[2]Matrix     // the upper and the lower half if Above built this matrix, else nil
 	Err   error          // reason why the matrix cannot be used, or nil
 }
 
@@ -226,7 +226,7 @@ func (m *Matrix) CheckSize() error {
 	return nil
 }
 
-// rows returns the bytes of n rows, starting at row first, for each piece of the matrix.
+// rows returns, for each piece of the matrix, the bytes of n rows from row first on.
 func (m *Matrix) rows(first, n int) ([][]byte, error) {
 	if m.over != nil {
 		return m.rowsOfBoth(first, n)
@@ -386,7 +386,7 @@ func fourRows(name string, t graph.DType, rows, groups, size int,
 // of rows that a GEMV processes at a time.
 func fours(rows int) int { return shape.DivUp(rows, 16) * 4 }
 
-// fourthOf returns the index, in an array of fourRows, of the number for group g of a row.
+// fourthOf returns the index of the number for group g of a row in an array that fourRows describes.
 func fourthOf(row, g, groups int) int { return (row/4*groups+g)*4 + row%4 }
 
 // rowScales describes an array with one scale for each group of columns of a row, in the layout of
@@ -421,8 +421,8 @@ func (s rowScales) constants() shaders.Constants {
 }
 
 // supers describes the super-block scales of a format, in the layout of shaders/include/supers.wgsl. A
-// super-block has 256 columns. Its f16 super-block scales multiply the integer scales, and the integer zero
-// points if the format has any.
+// super-block has 256 columns. One f16 number multiplies its integer scales. If the format has integer zero
+// points, another f16 number multiplies these.
 type supers struct {
 	size int   // bytes of a super-block in the file
 	at   []int // byte offsets of the f16 numbers in a super-block: for the scales, then for the zero points

@@ -10,8 +10,8 @@ import (
 )
 
 // pack rearranges rows of weights from the pieces of a file into the layout of an array on the device. It
-// does not change the bits of any number. The bytes of into must be zero when pack is called. An array
-// without a pack is a copy of the only piece of the file.
+// does not change the bits of any number. The bytes of into must be zero when pack is called. If an array has
+// no pack, the file has only one piece, and the array is a copy of it.
 type pack func(pieces [][]byte, into []byte)
 
 // packed describes numbers of a few bits in the blocks of a file. inOrder changes their order to that of the
@@ -59,8 +59,8 @@ func number(data []byte, bits, i int) byte { return data[i*bits/8] >> (i * bits 
 type places struct {
 	bits int             // bits of a number
 	of   func(i int) int // returns the bit of the word at which number i starts
-	// bytes returns a table for each of the four bytes of a word whose numbers are in the order of the
-	// columns. A table maps the byte to a word that has the byte's numbers at their places.
+	// bytes returns four tables, one for each byte of a word whose numbers are in the order of the columns. A
+	// table maps a byte to the word that has the numbers of this byte at their places.
 	bytes func() *[4][256]uint32
 }
 
@@ -89,8 +89,8 @@ func (p places) pack(inOrder pack) pack {
 	}
 }
 
-// number returns number i, counted in the order of the columns, from data, which is an array of words with
-// this layout.
+// number returns number i, counted in the order of the columns. The array data consists of words with this
+// layout.
 func (p places) number(data []byte, i int) byte {
 	per := 32 / p.bits
 	return byte(binary.LittleEndian.Uint32(data[i/per*4:]) >> p.of(i%per) & (1<<p.bits - 1))
@@ -105,8 +105,8 @@ func taken(size, at, n int) pack {
 	}
 }
 
-// PackArray returns the bytes of array k of the format, for rows rows starting at row first, in the layout of
-// the device. All processors share the work.
+// PackArray packs some rows of array k of the format in the layout of the device: as many as rows says,
+// starting at row first. All processors share the work.
 func (m *Matrix) PackArray(k, first, rows int) ([]byte, error) {
 	if m.over != nil && first == 0 && rows == m.Rows {
 		upper, err := m.over[0].PackArray(k, 0, m.over[0].Rows)

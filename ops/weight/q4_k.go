@@ -37,8 +37,8 @@ const sixesBytes = 2 + 2 + 12
 
 // scalesAndZeros describes the 6-bit scales and zero points of blocks of size bytes: number 2g is the scale
 // of group g, and number 2g+1 is its zero point. Groups 0 to 3 have the scale in the low bits of bytes 0 to
-// 3, and the zero point in the low bits of bytes 4 to 7. Groups 4 to 7 have the low four bits of both in
-// bytes 8 to 11, and the high two bits in the high bits of bytes 0 to 7.
+// 3, and the zero point in the low bits of bytes 4 to 7. Groups 4 to 7 have the low four bits of scale and
+// zero point in bytes 8 to 11, and the high two bits in the high bits of bytes 0 to 7.
 func scalesAndZeros(size int) sixes {
 	return sixes{16, size, func(block []byte, i int) byte {
 		block = block[4:]
@@ -50,7 +50,7 @@ func scalesAndZeros(size int) sixes {
 	}}
 }
 
-// supersOfBoth describes the super-block scales of blocks of size bytes: super and superZero.
+// supersOfBoth describes the two super-block scales, super and superZero, in blocks of size bytes.
 func supersOfBoth(size int) supers { return supers{size, []int{0, 2}} }
 
 // scaleAndZero returns the factor of a weight and the number that is subtracted afterwards. arrays starts

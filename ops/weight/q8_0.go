@@ -28,7 +28,7 @@ var Q8_0 = Format{
 	},
 }
 
-// q8Bytes copies the signed bytes of the blocks and permutes each 8 of them. q8Place is the permutation.
+// q8Bytes copies the signed bytes of the blocks and permutes them in groups of 8. q8Place is the permutation.
 func q8Bytes(pieces [][]byte, into []byte) {
 	taken(34, 2, 32)(pieces, into)
 	for ; len(into) > 0; into = into[8:] {

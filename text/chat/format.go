@@ -74,8 +74,7 @@ func (f *filler) fill(v string, deep int) string {
 	return b.String()
 }
 
-// fieldEnd returns the index of the closing brace of the field at the start of text, or -1 if it is
-// missing.
+// fieldEnd returns the index of the brace that closes the field at the start of text, or -1 if there is none.
 func fieldEnd(text string) int {
 	open, index := 0, false
 	for i := range len(text) {
@@ -378,8 +377,9 @@ func (s *state) realDigits(x float64, f spec) string {
 	return text + percent
 }
 
-// general formats a float as Python's type g: with as many digits as the precision, and with an exponent
-// for very large or small numbers. keep requires at least one digit after the point, like str.
+// general formats a float as Python's type g: with as many digits as the precision, and with an exponent for
+// very large or small numbers. If keep is set, at least one digit follows the decimal point, as in Python's
+// str.
 func general(x float64, precision int64, alternate, keep bool) string {
 	precision = max(1, precision)
 	text := strconv.FormatFloat(x, 'e', int(precision-1), 64)

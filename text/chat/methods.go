@@ -127,8 +127,9 @@ func affix(names string, has func(s, part string) bool) row {
 	}}
 }
 
-// window returns the part of a string between two character positions and the number of characters before
-// the part. A nil position is the default. The bool is false if the start is after the end.
+// window returns the part of a string between two character positions. It also returns the number of
+// characters before this part. A nil position is the default. The bool is false if the start is after the
+// end.
 func (s *state) window(v string, start, end any) (string, int, bool) {
 	s.spend(len(v) / 16)
 	if start == nil && end == nil {
@@ -220,7 +221,7 @@ func (s *state) padded(v string, width int64, fill string, sides func(string, in
 	return strings.Repeat(fill, left) + v + strings.Repeat(fill, right)
 }
 
-// spendWidth charges for n characters. It accepts any n, even one larger than the limit.
+// spendWidth counts n characters as work. It accepts any n, even one larger than the limit.
 func (s *state) spendWidth(n int64) { s.spend(int(max(0, min(n, int64(s.most)+1))) * utf8.UTFMax) }
 
 func leftSide(_ string, n int) (int, int)  { return 0, n }

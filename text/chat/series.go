@@ -135,7 +135,7 @@ func (s *state) generated(generate func() []any) *iterator {
 // of returns the attribute of an item that a dotted name selects, or the item itself if name is None.
 func (s *state) of(item, name any) any { return s.ofOr(item, name, nil) }
 
-// ofOr is like of, but it replaces undefined values with otherwise unless otherwise is None.
+// ofOr is like of, but it returns the parameter otherwise for an undefined value, unless otherwise is None.
 func (s *state) ofOr(item, name, otherwise any) any {
 	for _, part := range s.path(name) {
 		if item = s.item(item, part); isA[undefined](item) && otherwise != nil {

@@ -156,8 +156,8 @@ func (p *parser) withoutIf() expr {
 // target assigns a value to a variable or an attribute.
 type target func(s *state, v any)
 
-// targets parses one or more comma-separated targets. Several targets unpack a value. attributes allows
-// attributes of namespaces as targets.
+// targets parses one or more comma-separated targets. Several targets unpack a value. If attributes is set, a
+// target can also be an attribute of a namespace.
 func (p *parser) targets(attributes bool) target {
 	list, several := []target{p.target(attributes)}, false
 	for p.skip(scan.OpToken, ",") {
@@ -296,7 +296,8 @@ func (p *parser) withTag(int) stmt {
 	}
 }
 
-// macro is a callable part of a template. It comes from a macro tag, or from a call tag as its caller.
+// macro is a callable part of a template. It is defined by a macro tag, or by a call tag, which passes it to
+// another macro as caller.
 type macro struct {
 	name     string
 	names    []string // parameter names

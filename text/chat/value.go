@@ -90,8 +90,8 @@ func isA[T any](v any) bool {
 	return ok
 }
 
-// find returns the index of an item, or -1. It does not charge for short lists, such as the attributes of
-// loop.
+// find returns the index of an item, or -1. It does not count short lists, such as the attributes of loop, as
+// work.
 func (s *state) find(items []any, item any) int {
 	s.spend(len(items) / 16)
 	return slices.IndexFunc(items, func(v any) bool { return s.equal(v, item) })
@@ -165,7 +165,7 @@ func truth(v any) bool {
 	return true
 }
 
-// equal reports whether two values are equal. It charges for comparing long strings, lists and dicts.
+// equal reports whether two values are equal. It counts comparisons of long strings, lists and dicts as work.
 func (s *state) equal(a, b any) bool {
 	if isNumber(a) {
 		return isNumber(b) && compareNumbers(a, b) == 0

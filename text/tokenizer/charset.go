@@ -206,7 +206,7 @@ func (s charset) overlaps(other charset) bool {
 	return false
 }
 
-// escapeRune returns a character as the engine reads it inside and outside of classes.
+// escapeRune escapes a character so that the engine reads it literally, inside and outside of classes.
 func escapeRune(r rune) string {
 	switch {
 	case 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9':

@@ -109,7 +109,7 @@ func (p patternJSON) find() (_ matcher, least int, err error) {
 	return e.find, least, nil
 }
 
-// components maps the types that are supported in one place of the file to functions that create their
+// components holds the types that one place of the file supports, each with the function that creates its
 // steps.
 type components map[string]func(*component) ([]Step, error)
 
