@@ -63,8 +63,8 @@ type source struct {
 // next resets the length limit for the next value.
 func (s *source) next() { s.left = s.bounds.value }
 
-// ignored counts the last value, which has n bytes, as ignored instead of useful text. It adds recordBytes
-// to the count, because even a small value takes time to read.
+// ignored counts the n bytes of the last value as ignored instead of useful text. It also adds recordBytes to
+// the ignored bytes, because even a small value takes time to read.
 func (s *source) ignored(n int) {
 	s.text -= int64(n)
 	s.idle += int64(n) + recordBytes
@@ -157,7 +157,7 @@ func (s *source) remedy() string {
 	return "record fewer steps"
 }
 
-// spend adds n bytes to the memory that is kept. It returns an error above the limit.
+// spend adds n bytes to the memory that is kept. It returns an error if the sum exceeds the limit.
 func (d *decoder) spend(n int64) error {
 	if d.used += n; d.used > d.in.memory() {
 		return d.tooLarge()

@@ -307,8 +307,8 @@ func (c *component) around(to *Config) error {
 	return nil
 }
 
-// spelling reads from the decoder how tokens represent bytes and spaces. Operations of decoders at the ends
-// of a text do not concern single tokens and are ignored.
+// spelling reads from the decoder how tokens represent bytes and spaces. Operations at the ends of a text are
+// ignored, because they do not concern single tokens.
 func (f *tokenizerJSON) spelling(to *Config) error {
 	to.Alphabet, to.Space = f.PreTokenizer.has("ByteLevel") || f.Normalizer.has("ByteLevel"), spaceSign
 	if f.Decoder == nil {

@@ -45,8 +45,8 @@ func (p *onigPattern) class(from int, o options) fragment {
 	return fragment{text: text}
 }
 
-// classSet reads a character class. For an intersection, the result without is the same class in the syntax
-// of a difference, or empty.
+// classSet reads a character class. For most intersections, the result without is the same class in the
+// syntax of a difference. Otherwise it is empty.
 func (p *onigPattern) classSet(from int, o options) (set charset, without string) {
 	negated := p.take("^")
 	operands := []charset{nil}

@@ -11,7 +11,7 @@ type Step struct {
 	rewrite func(piece) (piece, error)
 	// cut yields the range of each piece. It stops at an error of yield and returns that error.
 	cut func(text string, yield func(from, to int) error) error
-	// grow is the maximum factor by which a text can become longer; 0 if it does not become longer.
+	// grow is the maximum factor by which the step makes a text longer, or 0 if it never does.
 	grow float64
 	// alphabet marks the step that writes bytes as characters of the byte alphabet.
 	alphabet bool

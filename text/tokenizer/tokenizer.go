@@ -280,7 +280,7 @@ type Options struct {
 	Continues bool
 }
 
-// LostError means that the vocabulary has no token for a part of a text and no unknown token.
+// LostError means that the vocabulary has neither a token for a part of a text nor an unknown token.
 type LostError struct {
 	At    int  // index of the first lost byte
 	Byte  byte // value of the first lost byte

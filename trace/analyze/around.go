@@ -34,7 +34,7 @@ func (x *Index) Holders(v trace.ValueID) []trace.OpID {
 	return list
 }
 
-// Within removes the layer prefix from a name if it is the prefix of the operator's own layer.
+// Within removes the prefix of the operator's own layer from a name. Any other layer prefix is kept.
 func Within(name string, o *trace.Op) string {
 	if o.Layer == nil {
 		return name

@@ -6,8 +6,8 @@ import (
 	"gpuscope/trace"
 )
 
-// FloorFactor limits which times are meaningful. A dispatch that takes less than FloorFactor times a timed
-// empty pass is at the floor, and its own time cannot be judged.
+// FloorFactor limits which times are meaningful. A dispatch is at the floor if it takes less than FloorFactor
+// times as long as a timed empty pass. Its own time cannot be judged then.
 const FloorFactor = 1.3
 
 // BoundKind is the reason why a dispatch is not faster.

@@ -91,8 +91,8 @@ func (t *DispatchTree) children() [][]int {
 	return children
 }
 
-// Shared is the cost of the whole step minus the costs of rows that cover the step. The remainder is the
-// time that the rows overlap or wait together. The remainder depends on which rows cover the step.
+// Shared is the cost of the whole step minus the costs of rows that cover the step. The remainder is the time
+// in which several rows run or wait at once. It depends on which rows cover the step.
 type Shared struct {
 	NS, ErrorNS float64
 	Rows        int

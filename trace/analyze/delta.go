@@ -66,13 +66,13 @@ func (d PlanDiff) String() string {
 // Delta compares one or several dispatches with a baseline.
 type Delta struct {
 	PlanDiff
-	// From is the plan at the baseline. From is nil if the dispatch did not run at the baseline, and for
-	// several dispatches.
+	// From is the plan at the baseline. It is nil if the dispatch did not run at the baseline, or if Delta
+	// compares several dispatches.
 	From *trace.Plan
-	// Timed reports that the selection and the baseline have enough repeats to be compared. If Timed is
-	// true, TimeNS is the time in the selection minus BaselineNS. Equal reports that this difference is
-	// within the larger of twice the timer resolution and the IQR. If there are too few samples for an IQR,
-	// the range of the samples is used instead.
+	// Timed reports that the selection and the baseline have enough repeats to be compared. If Timed is true,
+	// TimeNS is the time in the selection minus BaselineNS. Equal reports that this difference is at most the
+	// IQR, or at most twice the timer resolution. If there are too few samples for an IQR, the range of the
+	// samples is used instead.
 	Timed              bool
 	TimeNS, BaselineNS float64
 	Equal              bool

@@ -34,8 +34,8 @@ type ValueDetail struct {
 	Live []int // live dims; nil if the step does not compute the value
 }
 
-// Detail describes a dispatch in a step, an index into Trace.Steps. Detail returns nil if the dispatch did
-// not run in the step. baseline may be nil.
+// Detail describes a dispatch in a step. The argument step is an index into Trace.Steps. Detail returns nil
+// if the dispatch did not run in the step. baseline may be nil.
 func (x *Index) Detail(ctx context.Context, step int, id trace.DispatchID, baseline *Baseline) (*Detail,
 	error,
 ) {

@@ -293,9 +293,9 @@ func (t *DispatchTree) delta(r *DispatchRow, baseline []*Launch) {
 	r.Delta.Equal = NoDifference(r.Delta.TimeNS, now, then, t.resolutionNS())
 }
 
-// NoDifference reports whether a difference ns between the summed times of launches and of their baseline
-// launches is within the noise. The noise is the largest of the timer resolution and the variations of both
-// sums.
+// NoDifference reports whether a difference of ns between two sums is within the noise. One sum is the time
+// of some launches, the other is the time of their baseline launches. The noise is the timer resolution or
+// the variation of one of the sums, whichever is largest.
 func NoDifference(ns float64, now, then []*Launch, resolutionNS float64) bool {
 	return math.Abs(ns) <= max(resolutionNS, sumOf(now).Noise(), sumOf(then).Noise())
 }

@@ -144,9 +144,9 @@ func (x *Index) with(t *trace.Trace) *Index {
 	}
 }
 
-// routed returns the first step that took the same routes as a step, or the step itself if there is none.
-// The argument before holds the results for all earlier steps. Usually the result for the previous step is
-// also correct for this step.
+// routed returns the first step that took the same routes as a given step, or the given step itself if no
+// earlier step did. The argument before holds the results for all earlier steps. Usually the result for the
+// previous step is also correct for this step.
 func routed(t *trace.Trace, before []int, step int) int {
 	for k := step - 1; k >= 0; k-- {
 		if first := before[k]; (first == k || k == step-1) && sameRoutes(t, first, step) {
@@ -233,9 +233,9 @@ func Largest(v *trace.Value) []int {
 	return v.MaxDims
 }
 
-// Dims returns the live dims of a value at a step, an index into Trace.Steps. If the value has not changed
-// up to the step, Dims returns the maximum dims. The result is nil if the step does not compute the value.
-// The caller must not change the slice.
+// Dims returns the live dims of a value at a step. The argument step is an index into Trace.Steps. If the
+// value has not changed up to the step, Dims returns the maximum dims. The result is nil if the step does not
+// compute the value. The caller must not change the slice.
 func (x *Index) Dims(step int, v trace.ValueID) []int {
 	history := x.dims.Of(int(v))
 	i := sort.Search(len(history), func(i int) bool { return history[i].step > step })
@@ -273,8 +273,8 @@ func (x *Index) Find(step int, id trace.DispatchID) int {
 		func(d trace.StepDispatch) bool { return x.Trace.Plans[d.Plan].Dispatch == id })
 }
 
-// Ran returns the number of steps in which a dispatch ran, and the last of these steps, or -1 if the
-// dispatch never ran.
+// Ran returns the number of steps in which a dispatch ran. It also returns the last of these steps, or -1 if
+// the dispatch never ran.
 func (x *Index) Ran(id trace.DispatchID) (steps, last int) {
 	last = -1
 	in := map[int]bool{} // whether the dispatch ran, by the first step with the same routes
@@ -303,7 +303,7 @@ func (x *Index) Kernel(name string) *trace.Kernel { return x.Graph.Kernels[name]
 // Producers returns the operators that have a value as output.
 func (x *Index) Producers(v trace.ValueID) []trace.OpID { return x.Graph.producers[v] }
 
-// Makers returns the operators that compute a value themselves if its producer does not write it, for
+// Makers returns the operators that compute a value themselves if the value's producer does not write it, for
 // example after a fusion.
 func (x *Index) Makers(v trace.ValueID) []trace.OpID { return x.Graph.makers[v] }
 

@@ -48,7 +48,7 @@ func (p *Prompt) and(s *trace.Step) {
 	p.WarmTimed = p.WarmTimed || !TimedWhole(s) && !Measured(again)
 }
 
-// together returns the sum of two times, which is unmeasured unless both were measured.
+// together returns the sum of two times. If one of the times is unmeasured, so is the sum.
 func together(t, u trace.Time) trace.Time {
 	ns, ok := u.NS()
 	if !ok || !Measured(t) {

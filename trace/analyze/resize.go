@@ -103,8 +103,8 @@ func (x *Index) Summed(ctx context.Context, step int) *ResizeSummary {
 	return r
 }
 
-// HookShapes describes each hook of a step by its operator and the kinds of things that it changed. The
-// texts contain no dims or counts, so they can be compared between steps.
+// HookShapes describes each hook of a step by the operator and by the kinds of things that the hook changed.
+// The texts contain no dims or counts, so they can be compared between steps.
 func HookShapes(ctx context.Context, t *trace.Trace, step int) []string {
 	var shapes []string
 	for i := range t.Steps[step].Resize.Passes {

@@ -17,8 +17,7 @@ type RowCost struct {
 	LeastNS float64
 	Floor   bool
 	Share   float64 // fraction of the whole step; 0 if that was not measured
-	// ErrorNS is the error of the cost, as costError returns it. ErrorKnown reports whether the error is
-	// known.
+	// ErrorNS is the uncertainty (±) of the cost, from costError. ErrorKnown reports whether it is known.
 	ErrorNS    float64
 	ErrorKnown bool
 	// Mark is shown before a cost that is not significant, or instead of it. Doubt explains why the cost is
@@ -104,8 +103,8 @@ func OfRounds(n int) string {
 	return fmt.Sprintf("%d of %d rounds", n, of)
 }
 
-// costError returns the error of a cost in ns, and whether it is known. Older traces do not record the
-// error. In older traces the error is half the interquartile range, which needs many rounds.
+// costError returns the uncertainty (±) of a cost in ns, and whether it is known. Older traces do not record
+// it. For them it is half the interquartile range, and is known only after many rounds.
 func costError(c *trace.Cost) (ns float64, ok bool) {
 	if off, ok := c.OffNS.NS(); ok {
 		return float64(off), true

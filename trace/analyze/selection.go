@@ -21,12 +21,12 @@ type Selection struct {
 	Cold  int // number of cold steps that are excluded
 	// AllCold reports that all steps are cold, because there were no warm steps.
 	AllCold bool
-	// Rerouted is the number of steps that are excluded because they took other routes than the step named
-	// Like, which is the last step of the selection. Unlike names the last excluded step.
+	// Rerouted is the number of steps that are excluded because they took other routes than the last step.
+	// Like names that last step, and Unlike names the last excluded step.
 	Rerouted     int
 	Like, Unlike string
-	// Which names the only warm step of a phase that also has cold steps: "s1". If its prompt was read in
-	// several chunks, Chunk tells which chunk the step read: "chunk 2 of 2".
+	// Which names the only warm step of a phase that also has cold steps: "s1". If the prompt was read in
+	// several chunks, Chunk says which of them this step read: "chunk 2 of 2".
 	Which, Chunk string
 }
 
@@ -223,8 +223,8 @@ func (s Selection) Counted() string {
 // Chosen reports whether several steps were selected, counting excluded steps.
 func (s Selection) Chosen() bool { return len(s.Steps)+s.Cold+s.Rerouted > 1 }
 
-// Routed returns options for a table that sums up several steps. In the selection and in the baseline,
-// Routed keeps only steps that took the same routes as their last step.
+// Routed returns options for a table that sums up several steps. It applies Index.Routed to the selection and
+// to the baseline.
 func (o Options) Routed(x *Index) Options {
 	o.Selection = x.Routed(o.Selection)
 	if b := o.Baseline; b != nil {
@@ -233,8 +233,8 @@ func (o Options) Routed(x *Index) Options {
 	return o
 }
 
-// Routed excludes the steps that took other routes than the last step with the same number of tokens. A sum
-// over different routes would describe no step that ever ran.
+// Routed keeps, for each number of tokens, only the steps that took the same routes as the last such step. A
+// sum over different routes would describe no step that ever ran.
 func (x *Index) Routed(s Selection) Selection {
 	other := func(step int) bool { return x.routes[step] != x.routes[s.Last()] }
 	if !slices.ContainsFunc(s.Steps, other) { // the usual case; this function runs for each frame

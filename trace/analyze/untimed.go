@@ -37,8 +37,8 @@ func (u *Untimed) Split() bool { return Measured(u.CPU()) }
 // CPU returns the part of the wall time in which the GPU has no work of this step.
 func (u *Untimed) CPU() trace.Time { return Minus(u.Wall, u.GPU) }
 
-// Untimed returns the untimed times of a step. If only the whole step was timed, Untimed returns its own
-// times, else those of its untimed repeats. Times of other steps are never used, because they differ.
+// Untimed returns the untimed times of a step. If only the whole step was timed, these are the times of the
+// recorded run, else those of the untimed repeats. Times of other steps are never used, because they differ.
 func (x *Index) Untimed(step int) Untimed {
 	s := &x.Trace.Steps[step]
 	if TimedWhole(s) {
@@ -213,8 +213,8 @@ func medianOff(ns []int64) (median, off trace.Time) {
 	return median, trace.OffBy(ns, is)
 }
 
-// Waits returns the part of the wall time in which the GPU has no work of the step, and its error, both in
-// ns. ok is false if there are too few runs to know the error.
+// Waits returns the part of the wall time in which the GPU has no work of the step, and the uncertainty (±)
+// of this part, in ns. ok is false if there are too few runs to know the uncertainty.
 func (u *Untimed) Waits() (ns, off int64, ok bool) {
 	wait, split := u.CPU().NS()
 	wall, ok1 := u.WallOff.NS()

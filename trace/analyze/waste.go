@@ -6,11 +6,11 @@ import (
 	"gpuscope/trace"
 )
 
-// Waste counts work that was launched without need. The counts are exact, because they are computed from
-// the plan. Shape is the number of workgroups beyond the need of the live shape. Fold is the number of
-// workgroups added by folding a one-dimensional count into two dimensions. Launched is the number of all
-// workgroups. Tail is the number of idle lanes among the Lanes of workgroups that have work. Lanes is 0 if
-// the workgroup size is not known.
+// Waste counts work that was launched without need. The counts are exact, because they are computed from the
+// plan. Shape is the number of workgroups beyond the need of the live shape. Fold is the number of workgroups
+// added by folding a one-dimensional count into two dimensions. Launched is the number of all workgroups.
+// Lanes is the number of lanes in the workgroups that have work, or 0 if the workgroup size is not known.
+// Tail is the number of idle lanes among them.
 type Waste struct{ Shape, Fold, Launched, Tail, Lanes int64 }
 
 // Product returns the number of workgroups of a grid, or of lanes of a workgroup.

@@ -66,8 +66,8 @@ type Test struct {
 	Tokens int          `json:"tokens"`
 	Depth  int          `json:"depth"` // number of filled positions in the KV cache before the test
 	Steps  int          `json:"steps"` // number of steps in a repetition
-	// WallNS is the wall time of each repetition in order. It lasts from the start of the first step until
-	// the last token is read.
+	// WallNS holds the wall times of the repetitions in order. A wall time lasts from the start of the first
+	// step until the last token is read.
 	WallNS     []int64 `json:"wall_ns"`
 	TokensPerS Range   `json:"tokens_per_s"`
 	Floor      *Floor  `json:"floor,omitempty"`

@@ -153,8 +153,8 @@ func (r *Result) crossovers(byPosition bool) []Crossover {
 	})
 }
 
-// along adds a length or position with its routes to the spans. It extends the last span by the routes that
-// the last span and the new point share. If there is no shared route, it starts a new span.
+// along adds a length or position with its routes to the spans. If the last span and the new point share
+// routes, along extends the span to the point and keeps only these routes. Otherwise it starts a new span.
 func along(spans []Span, routes []string, at int) []Span {
 	if n := len(spans); n > 0 {
 		last := &spans[n-1]
@@ -172,8 +172,8 @@ func along(spans []Span, routes []string, at int) []Span {
 	return append(spans, Span{routes, at, at})
 }
 
-// limit returns the ceiling that the kernel would reach first by its modelled work, and the reached share
-// of the ceiling (1 means at the ceiling). It returns "" if the ceilings are unknown.
+// limit returns the ceiling that the kernel would reach first by its modelled work, and the share of this
+// ceiling that the kernel reaches (1 means at the ceiling). It returns "" if the ceilings are unknown.
 func (r *Result) limit(k *Kernel) (of string, share float64) {
 	c := r.Device.Ceilings
 	if c == nil || k.NS == 0 {

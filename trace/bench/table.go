@@ -266,7 +266,7 @@ func (r *Result) traced() bool {
 	return slices.ContainsFunc(r.Tests, func(t Test) bool { return t.Timing != "" })
 }
 
-// shareCell returns a cell of a share of a ceiling. A share over 100% is not plausible and is marked with
+// shareCell returns the cell for a share of a ceiling. A share over 100% is not plausible and is marked with
 // "?".
 func shareCell(share float64) table.Cell {
 	c := table.Number(100*share, 1)
@@ -276,7 +276,7 @@ func shareCell(share float64) table.Cell {
 	return c
 }
 
-// significant returns a cell of a number with about four significant digits.
+// significant returns the cell for a number, with about four significant digits.
 func significant(v float64) table.Cell {
 	decimals := 0
 	for limit := 1000.0; v < limit && decimals < 6; limit /= 10 {

@@ -39,7 +39,7 @@ func (h *Comparison) Diverges() bool {
 	return h.Error.Tolerance != "" && !(h.Error.Share <= 1) && !follows
 }
 
-// Row is a row of the tree: a step, a place in a layer for all layers, or a single dispatch.
+// Row is a row of the tree: a step, the dispatches at one place of all layers, or a single dispatch.
 type Row struct {
 	tree.Row
 	Label       string        // "" for a step

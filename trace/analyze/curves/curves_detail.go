@@ -80,8 +80,8 @@ func Faster(t, than *trace.Trial) bool {
 }
 
 // Crossings returns the prompt lengths around each route change of a dispatch: the last length before the
-// change and the first length after it. The result includes the ends of the line and the lengths in the
-// argument also. Lengths at which the operator launches nothing are omitted.
+// change and the first length after it. The result also includes the ends of the line and the lengths in the
+// argument. Lengths at which the operator launches nothing are omitted.
 func Crossings(x *analyze.Index, id trace.DispatchID, also ...int) []int {
 	l := line(x, 1, 0, trace.AlongTokens)
 	if l == nil {

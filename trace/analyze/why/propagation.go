@@ -134,9 +134,9 @@ func (g goal) sharesDim(of goal) bool {
 
 func (g goal) moved() bool { return !slices.Equal(g.from, g.to) }
 
-// best returns the triggers of an operator that explain a change best. If several triggers explain the change
-// equally well, best prefers those that also explain the changes of the operator's outputs, which are in
-// gives.
+// best returns the triggers of an operator that explain a change best. The argument gives holds the changes
+// of the operator's outputs. Of several triggers that explain the change equally well, best prefers those
+// that also explain the changes in gives.
 func (p *propagation) best(op trace.OpID, of goal, gives []goal) []trace.ValueID {
 	var best []trace.ValueID
 	most := -1

@@ -105,9 +105,9 @@ func GridChanges(x *analyze.Index, id trace.DispatchID) []int {
 	return steps
 }
 
-// origin returns the last change of a dispatch's plan up to a step for which kind returns true. If the
-// argument runs is true, only changes after which the dispatch runs are considered, else only changes after
-// which the dispatch does not run.
+// origin finds the last change of a dispatch's plan, at a step or before it, for which kind returns true. If
+// the argument runs is true, origin considers only changes after which the dispatch runs, else only changes
+// after which the dispatch does not run.
 func origin(x *analyze.Index, step int, id trace.DispatchID, runs bool,
 	kind func(analyze.PlanDiff) bool,
 ) *Origin {
