@@ -33,8 +33,8 @@ type Session interface {
 	Do(ctx context.Context, c Command) (Reply, error)
 	// Events returns the channel of events, which the caller must drain. The channel is closed after Close,
 	// or when the session cannot continue: the model could not be opened, or the device or the process was
-	// lost. In the second case Close returns the reason. The channel has no gaps: if an event is dropped
-	// because the session is closing and nobody reads, no later event follows.
+	// lost. If the session could not continue, Close returns the reason. The channel has no gaps: if an event
+	// is dropped because the session is closing and nobody reads, no later event follows.
 	Events() <-chan Event
 	// Close ends the session and frees the device. The events of commands that have returned can still be
 	// read from Events afterwards.
@@ -105,8 +105,8 @@ type State struct {
 	Running  bool         `json:"running,omitempty"`
 	Timing   trace.Timing `json:"timing"`
 	Chunk    int          `json:"chunk,omitempty"` // maximum prompt tokens per step; 0 means MaxChunk
-	// Upto is the last dispatch that ran if the current step was only partly run again. In this case, the
-	// outputs of later dispatches do not exist. Upto is nil if the step is complete.
+	// Upto is nil if the current step is complete. If only a part of the step was run again, Upto is the last
+	// dispatch of this part, and the outputs of later dispatches do not exist.
 	Upto *trace.DispatchID `json:"upto,omitempty"`
 	// Unfinished holds the bytes of a character that the last token begins but does not complete. No
 	// token's Text contains these bytes.

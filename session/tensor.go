@@ -8,8 +8,8 @@ const MostNumbers = 1 << 14
 // HistogramBins is the number of bins of a histogram.
 const HistogramBins = 64
 
-// LookAt selects a value, the time at which it is read, and what to return of it. The engine runs the step
-// again up to the dispatch, unless the previous Look was at the same place, and then reads back the
+// LookAt selects a value, the time at which it is read, and which of its data to return. The engine runs the
+// step again up to the dispatch, unless the previous Look was at the same place, and then reads back the
 // requested data.
 type LookAt struct {
 	Value trace.ValueID `json:"value"`

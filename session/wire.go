@@ -106,8 +106,8 @@ type wireReader struct {
 	in   *bufio.Reader
 	body bytes.Buffer
 	all  []byte // bytes of the message body
-	// at is the offset of the next byte to read from all. It is not a slice of the rest, because updating a
-	// pointer costs a GC write barrier per number.
+	// at is the offset of the next byte to read from the field all. It is not a slice of the rest, because
+	// updating a pointer costs a GC write barrier per number.
 	at    int
 	err   error // first error of the current message
 	seed  maphash.Seed

@@ -6,8 +6,9 @@ import (
 	"io"
 )
 
-// bounds limits the resources that one file may consume, before they are consumed. A few kilobytes of gzip
-// can expand to gigabytes of white space, and three bytes of JSON can become a record of hundreds of bytes.
+// bounds limits the resources that one file may consume. A limit applies before the resource is consumed. A
+// few kilobytes of gzip can expand to gigabytes of white space, and three bytes of JSON can become a record
+// of hundreds of bytes.
 //
 // There are four limits:
 //   - White space between values is removed while reading. The white space may be a few times as long as

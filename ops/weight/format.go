@@ -125,7 +125,7 @@ type Matrix struct {
 	Err   error          // reason why the matrix cannot be used, or nil
 }
 
-// Dense returns an f32 tensor of a graph as a Matrix. If the tensor does not fit, Err of the result says why.
+// Dense returns an f32 tensor of a graph as a Matrix. If this is not possible, Err of the result says why.
 func Dense(b *graph.Builder, v graph.ValueID) Matrix {
 	m := Matrix{Name: b.Name(v), Format: F32, Dense: &v}
 	if b.Err() != nil || v == graph.None {

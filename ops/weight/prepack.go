@@ -14,7 +14,7 @@ import (
 // no pack, the file has only one piece, and the array is a copy of it.
 type pack func(pieces [][]byte, into []byte)
 
-// packed describes numbers of a few bits in the blocks of a file. inOrder changes their order to that of the
+// packed describes numbers of a few bits in the blocks of a file. inOrder puts them into the order of the
 // columns. A block has size bytes. Its numbers are in the n bytes from offset at, with 8/bits numbers in each
 // byte. These n bytes form groups of run bytes, and run is a multiple of 8. In a group, the lowest bits of
 // the bytes hold columns 0, 1, ..., run-1, the next higher bits hold the next run columns, and so on.
@@ -96,7 +96,7 @@ func (p places) number(data []byte, i int) byte {
 	return byte(binary.LittleEndian.Uint32(data[i/per*4:]) >> p.of(i%per) & (1<<p.bits - 1))
 }
 
-// taken returns a pack that copies n bytes at offset at of each block of size bytes.
+// taken returns a pack that copies the n bytes at offset at of each block. A block has size bytes.
 func taken(size, at, n int) pack {
 	return func(pieces [][]byte, into []byte) {
 		for blocks := pieces[0]; len(blocks) > 0; blocks = blocks[size:] {
@@ -126,8 +126,8 @@ func (m *Matrix) PackArray(k, first, rows int) ([]byte, error) {
 	}
 	data := make([]byte, whole.bytes())
 	var wait sync.WaitGroup
-	// Each goroutine packs some of the rows. Its first row is a multiple of PartRows, so the bytes of its
-	// rows are contiguous in the array.
+	// Each goroutine packs some of the rows. The first of these rows is a multiple of PartRows, so the bytes
+	// of the rows are contiguous in the array.
 	step := shape.DivUp(shape.DivUp(rows, runtime.GOMAXPROCS(0)), PartRows) * PartRows
 	for at, rest := 0, data; at < rows; at += step {
 		n := min(step, rows-at)

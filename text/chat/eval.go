@@ -75,8 +75,8 @@ func (s *state) written(do func()) string {
 	return s.out.String()
 }
 
-// capture runs a body in a new scope and returns its output. The output must be ignored if the flow leaves
-// the surrounding loop.
+// capture runs a body in a new scope and returns its output. If f leaves the surrounding loop, the caller
+// must ignore the output.
 func (s *state) capture(body []stmt) (text string, f flow) {
 	defer s.scoped(s.vars)()
 	text = s.written(func() { f = s.run(body) })

@@ -26,8 +26,8 @@ const (
 	Contiguous         Behaviour = "Contiguous"         // adjacent matches become one piece
 )
 
-// Cut returns the step that splits a text by a regular expression in Oniguruma's syntax. With invert, the
-// text between the matches counts as the matches. Known patterns run in a hand-written scanner. Other
+// Cut returns the step that splits a text by a regular expression in Oniguruma's syntax. If invert is set,
+// the text between the matches counts as the matches. Known patterns run in a hand-written scanner. Other
 // patterns run in a regular-expression engine that is about 20 times slower.
 func Cut(pattern string, b Behaviour, invert bool) (Step, error) {
 	if scan := scanners[pattern]; scan != nil && b == Isolated {
@@ -85,7 +85,7 @@ func behave(parts []part, b Behaviour, yield func(from, to int) error) error {
 	for i := 0; i < len(parts); {
 		p := parts[i]
 		last := i
-		// joins reports whether part next belongs to the same piece as the parts from i on.
+		// joins reports whether part next belongs to the piece that begins with part i.
 		joins := func(next int) bool {
 			if next >= len(parts) {
 				return false

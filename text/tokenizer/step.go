@@ -102,8 +102,8 @@ func Prepend(prefix string) Step {
 	}}
 }
 
-// PrependMissing returns the step that inserts a prefix before texts that do not start with it. With once,
-// it does so only at the beginning of the whole text.
+// PrependMissing returns the step that inserts a prefix before texts that do not start with it. If once is
+// set, it does so only at the beginning of the whole text.
 func PrependMissing(prefix string, once bool) Step {
 	return Step{grow: float64(1 + len(prefix)), rewrite: func(p piece) (piece, error) {
 		if p.text == "" || p.continues || strings.HasPrefix(p.text, prefix) || once && p.head == 0 {

@@ -87,7 +87,7 @@ type Config struct {
 	// Added lists the tokens that are found before all other steps. If Added is nil, the control, unknown and
 	// user-defined tokens in Kinds are used.
 	Added []Added
-	// Normal normalizes a text; all of its steps rewrite. Cut splits the result into words.
+	// Normal normalizes a text. None of its steps splits the text. Cut splits the result into words.
 	Normal, Cut []Step
 	// WholeWords means that a word that equals a token is encoded as this token, regardless of the merges.
 	// It is ignore_merges in tokenizer.json.

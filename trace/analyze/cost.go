@@ -40,10 +40,10 @@ func (c cover) with(d cover) cover {
 	return cover{c.Ns + d.Ns, math.Hypot(c.SpreadNS, d.SpreadNS), append(c.Rows, d.Rows...)}
 }
 
-// Cover selects measured rows that together contain every dispatch of the step once. With finest, Cover
-// selects the smallest measured rows. Without finest, Cover selects the lowest headings with a known cost,
-// such as attention, the rest of a layer, the prologue and the epilogue. Cover returns false if some
-// dispatches are in no measured row, or only in rows whose error is not known.
+// Cover selects measured rows that together contain every dispatch of the step once. If finest is set, Cover
+// selects the smallest measured rows. Otherwise it selects the lowest headings with a known cost, such as
+// attention, the rest of a layer, the prologue and the epilogue. Cover returns false if some dispatches are
+// in no measured row, or only in rows whose error is not known.
 func (t *DispatchTree) Cover(finest bool) (c cover, ok bool) {
 	children := t.children()
 	var of func(row int) (cover, bool)
@@ -115,9 +115,9 @@ func (s Shared) Nothing() bool { return math.Abs(s.NS) <= s.ErrorNS }
 // the step.
 func (s Shared) Less() bool { return s.NS < 0 && !s.Nothing() }
 
-// ClockMovedBy returns by which fraction the GPU clock differed between the faster and the slower rounds of
-// a cost measurement. The fraction is the ratio of the quartiles of the canary kernel's speed minus 1, and
-// 0 if the canary did not run.
+// ClockMovedBy returns by which fraction the GPU clock differed between the faster and the slower rounds of a
+// cost measurement. The fraction is the upper quartile of the canary kernel's speed divided by the lower
+// quartile, minus 1. It is 0 if the canary did not run.
 func ClockMovedBy(w *trace.Whole) float64 {
 	if w == nil || w.CanaryQ1 <= 0 {
 		return 0

@@ -113,8 +113,8 @@ func (b *Baseline) ClockMoved(x *Index, s Selection) bool {
 }
 
 // SpeedMoved reports whether two canary speeds, of a run and of the baseline, differ by more than
-// trace.ClockMoved. Each speed is relative to the canary time on the warm device of its own run. A speed of
-// 0 means that no canary ran, and SpeedMoved then returns false.
+// trace.ClockMoved. Each speed is relative to the speed on the warm device in the same run. A speed of 0
+// means that no canary ran, and SpeedMoved then returns false.
 func (b *Baseline) SpeedMoved(x *Index, now, before float64) bool {
 	ns, ok := x.Trace.Clock.CanaryNS.NS()
 	if baseline, both := b.Index.Trace.Clock.CanaryNS.NS(); ok && both && ns > 0 && baseline > 0 {

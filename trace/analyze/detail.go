@@ -79,8 +79,8 @@ const DetailLabel = 7
 // Labelled returns a detail line: a label of fixed width, then the text.
 func Labelled(label, text string) string { return fmt.Sprintf("%-*s%s", DetailLabel, label, text) }
 
-// Tenant returns the value that the dispatch w.For accessed in the memory that a barrier protects. The
-// result is the value of the wait itself, or an earlier value in the same memory slot.
+// Tenant returns the value for which a barrier is needed: the one that the dispatch w.For accessed. It is the
+// value of the wait itself, or an earlier value in the same memory slot.
 func (x *Index) Tenant(w trace.Wait) trace.ValueID {
 	d := &x.Trace.Graph.Dispatches[w.For]
 	used := slices.Concat(d.Writes, d.Reads)

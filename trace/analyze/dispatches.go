@@ -30,15 +30,14 @@ type DispatchTree struct {
 
 	AnyCost    bool // at least one row has a cost
 	MostCosted bool // rows with a cost make up at least half of the isolated time
-	// CostOrder reports that rows are ranked by cost: the rows whose cost has a known error make up at
-	// least half of the isolated time.
+	// CostOrder reports that rows are ranked by cost, because the rows whose cost has a known error make up
+	// at least half of the isolated time.
 	CostOrder bool
-	// LeafRows is the number of rows without child rows, RowsUncosted is the number of leaf rows without a
-	// cost, and OtherWork is the number of leaf rows whose cost was measured on another
-	// route or shape.
+	// LeafRows is the number of rows without child rows. RowsUncosted of them have no cost. OtherWork of them
+	// have a cost that was measured on another route or shape.
 	LeafRows, RowsUncosted, OtherWork int
-	// total and baseTotal are the ns of all dispatches in all steps of the selection and of the baseline. A
-	// total is 0 if some dispatch was not measured.
+	// total is the time of all dispatches in all steps of the selection in ns, and baseTotal is that of the
+	// baseline. A total is 0 if some dispatch was not measured.
 	total, baseTotal float64
 	blocks           *BlockTimes // nil if the step was not timed by blocks
 }
@@ -186,8 +185,7 @@ func (t *DispatchTree) Single(row int) bool {
 // heading reports whether the numbers of a row are sums over its child rows.
 func (r *DispatchRow) heading() bool { return r.Group || !r.Equal }
 
-// compare sets Delta of every launch. compare returns the corresponding launch of the baseline for each
-// launch.
+// compare sets Delta of every launch. For each launch it returns the corresponding launch of the baseline.
 func (t *DispatchTree) compare(ctx context.Context) ([]*Launch, error) {
 	c, err := t.Baseline.Compare(ctx, t.Index, t.Selection, t.Launches)
 	t.Gone, t.ByOrder, t.ClockMoved, t.baseTotal = c.gone, c.byOrder, c.ClockMoved, c.total
@@ -262,7 +260,7 @@ func (t *DispatchTree) measure(r *DispatchRow) {
 	r.Outlier, r.Judged = outlier(samples, t.resolutionNS())
 }
 
-// Each returns the label for the times of the members of a row, one time for each member.
+// Each returns the label of a list that has one time for each member of a row.
 func (t *DispatchTree) Each() string {
 	if t.Grouping == GroupLayer {
 		return "layers"

@@ -61,8 +61,8 @@ func (x *Index) OpNamed(step int, name string) (op trace.OpID, said string, err 
 	return ops[0], FirstCalled(name, g.Ops[ops[0]].Name, len(ops), "operators"), nil
 }
 
-// FirstCalled returns the message for a name that matches n things. The message gives the full name of the
-// first of these things, which is the argument whole.
+// FirstCalled returns the message for a name that matches n things. The argument whole is the full name of
+// the first of these things. The message contains it.
 func FirstCalled(name, whole string, n int, what string) string {
 	return fmt.Sprintf("%s matches %d %s; using the first, %s", name, n, what, whole)
 }

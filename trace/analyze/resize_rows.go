@@ -24,9 +24,9 @@ type ResizeRow struct {
 	Plan    *trace.PlanChange // the change of a dispatch's plan, nil for other rows
 }
 
-// Dispatch returns the dispatch whose plan the row is about. For a row of hooks, Dispatch returns the first
-// dispatch that got a plan, or if the hooks only removed plans, the first dispatch that lost its plan.
-// Dispatch returns false if the row is about no dispatch.
+// Dispatch returns the dispatch whose plan the row is about. For a row of hooks, this is the first dispatch
+// that got a plan. If the hooks only removed plans, it is the first dispatch that lost its plan. Dispatch
+// returns false if the row is about no dispatch.
 func (r *ResizeRow) Dispatch(t *trace.Trace) (id trace.DispatchID, ok bool) {
 	if r.Plan != nil {
 		return Changed(t, *r.Plan), true

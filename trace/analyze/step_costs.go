@@ -46,8 +46,8 @@ func (c *StepCosts) Beside(launches []*Launch) (cost *RowCost, other *Launch) {
 	return cost, nil
 }
 
-// Costs returns the costs of the last step of a selection that has costs. Of several selections Costs uses
-// the first that has such a step. Costs returns nil if no step has costs.
+// Costs returns the costs of a step with costs: the last such step of the selection. If there are several
+// selections, Costs uses the first with such a step. Costs returns nil if no step has costs.
 func (x *Index) Costs(selections ...Selection) *StepCosts {
 	for _, s := range selections {
 		for _, step := range slices.Backward(s.Steps) {

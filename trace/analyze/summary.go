@@ -43,7 +43,7 @@ func GPUOf(s *trace.Step) trace.GPU {
 	return *s.GPU
 }
 
-// Minus returns t - u, which is unmeasured unless both times were measured.
+// Minus returns t - u. If t or u is unmeasured, so is the result.
 func Minus(t, u trace.Time) trace.Time {
 	a, ok := t.NS()
 	b, both := u.NS()

@@ -26,9 +26,9 @@ func TypeOf(v *trace.Value) string {
 	return v.DType
 }
 
-// LiveRows returns how many rows of a KV cache hold tokens of the current text when a step is done. Rows
-// are counted along the last dim, and further rows hold old data. LiveRows returns false for a value that
-// is not a cache: a cache is a state of shape [1, positions, heads, numbers per head].
+// LiveRows returns how many rows of a KV cache hold tokens of the current text when a step is done. The other
+// rows hold old data. A cache is a state of shape [1, positions, heads, numbers per head], and a row extends
+// along the last dim. LiveRows returns false for any other value.
 func (x *Index) LiveRows(step int, id trace.ValueID) (rows int, ok bool) {
 	v := &x.Trace.Graph.Values[id]
 	if d := v.MaxDims; step >= 0 && v.Role == trace.RoleState && len(d) == 4 && d[0] == 1 {

@@ -34,9 +34,9 @@ func (x *Index) Wasted(s *trace.Step) Waste {
 	return w
 }
 
-// RoofNS returns the shortest modelled time in ns in which the device could do the work of a step. The time
-// of each dispatch is the longer of its bytes at the copy rate and its FLOPs at the FLOP rate. RoofNS
-// returns 0 if no ceiling was measured.
+// RoofNS returns the shortest modelled time in ns in which the device could do the work of a step. A dispatch
+// takes the time to move its bytes at the copy rate, or to compute its FLOPs at the FLOP rate, whichever is
+// longer. RoofNS returns 0 if no ceiling was measured.
 func (x *Index) RoofNS(s *trace.Step) float64 {
 	c := x.Trace.Device.Ceilings
 	if c == nil {

@@ -95,9 +95,9 @@ type Floor struct {
 	Share float64 `json:"share"`
 }
 
-// Split is the host's time of a step by phase, in ns: means over all steps of all repetitions. Except for
-// the first piece of a step, encoding and submitting overlap with GPU work. Other is the rest of the wall
-// time.
+// Split divides the host's time of a step by phase, in ns. Each time is the mean over all steps of all
+// repetitions. Except for the first piece of a step, encoding and submitting overlap with GPU work. Other is
+// the rest of the wall time.
 type Split struct {
 	ResizeNS int64 `json:"resize_ns"`
 	UploadNS int64 `json:"upload_ns"`

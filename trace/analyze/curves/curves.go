@@ -20,7 +20,7 @@ type Curves struct {
 	// Rows begins with the whole step. One row for each dispatch of a layer follows, sorted by slope,
 	// largest first.
 	Rows []CurveRow
-	// Level is the timing level of the times of the whole step, and Of is the measured quantity ("GPU
+	// Level is the timing level at which the whole step was timed, and Of is the measured quantity ("GPU
 	// span").
 	Level trace.Timing
 	Of    string
@@ -51,7 +51,7 @@ type CurveRow struct {
 	Modelled bool     // Share is computed from planned bytes, not from times
 	Changes  []Change // grid and route changes of the first dispatch along the line
 	Routes   []RouteSpan
-	// Trials are isolated timings of the row's operators, the last one for each shape and route. Trials
+	// Trials are isolated timings of the row's operators: the latest timing for each shape and route. Trials
 	// exist only along the axis of tokens.
 	Trials   []trace.Trial
 	Baseline *CurveBaseline // time at the baseline; nil if not known

@@ -255,9 +255,9 @@ func Of(ctx context.Context, x *analyze.Index, selection analyze.Selection) (*Pr
 	return y.profile(x, steps, decode.Selection(string(trace.Decode))), nil
 }
 
-// Rate returns the rate of a phase, and nil if no step has the phase. Of several timing levels or modes,
-// Rate returns the one with the most steps, and the later one if the numbers are equal. Cold steps are
-// counted too, because the number of cold steps varies from run to run.
+// Rate returns the rate of a phase, and nil if no step has the phase. If the phase has several timing levels
+// or modes, Rate chooses the one with the most steps, and the later one if the numbers of steps are equal.
+// Cold steps are counted too, because the number of cold steps varies from run to run.
 func (p *Profile) Rate(phase trace.Phase) *Rate {
 	var best *Rate
 	for i := range p.Rates {
