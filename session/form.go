@@ -207,8 +207,8 @@ func (f *form) alike(t reflect.Type, of *form) {
 const lookBack = 16
 
 // plan encodes a pointer to a plan. 0 means nil, and 1 means that a full plan follows. The number n+2 means
-// that the plan equals the one n places before the last plan of the message, except for its ID and its
-// dispatch, which follow. Layers of a model repeat, and so do their plans.
+// that the plan equals an earlier one, n places before the last plan of the message, except for the ID and
+// the dispatch. These two follow. Layers of a model repeat, and so do their plans.
 func (f *form) plan(of *form) {
 	f.put = func(w *wireWriter, v reflect.Value) {
 		p := v.Interface().(*trace.Plan)
@@ -252,9 +252,9 @@ func (f *form) plan(of *form) {
 	}
 }
 
-// ran encodes a list of dispatches. After a 1 come the length and the plan IDs only. This short encoding
-// applies when every dispatch has a plan and no other data, which is usual in a step whose dispatches were
-// not timed. After a 0 comes an ordinary list.
+// ran encodes a list of dispatches. If every dispatch has a plan and no other data, ran writes a 1, the
+// length and the plan IDs. This is usual in a step whose dispatches were not timed. Otherwise ran writes a 0
+// and an ordinary list.
 func (f *form) ran(list form) {
 	f.least++
 	f.put = func(w *wireWriter, v reflect.Value) {

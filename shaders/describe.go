@@ -148,8 +148,8 @@ func (k *Kernel) readParams(fields string) error {
 	return nil
 }
 
-// reads reports whether the kernel reads a read_write variable. A use counts as a read, unless it is the
-// complete left side of a plain assignment.
+// reads reports whether the kernel reads a read_write variable. Every use counts as a read, except the whole
+// left side of a plain assignment.
 func reads(src, name string) bool {
 	for at := range places(src, name) {
 		before, after := strings.TrimRight(src[:at], " \t\n"), src[at+len(name):]

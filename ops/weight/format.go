@@ -39,8 +39,8 @@ type Format struct {
 	// constants returns the template constants that the WGSL file needs. It is nil if the file needs none.
 	constants func() shaders.Constants
 	// AsHalves is true if kernels multiply the stored bits as f16 numbers that include a constant offset.
-	// Kernels subtract the offset once for many weights. Before the subtraction a weight has up to twice its
-	// true size.
+	// Kernels subtract the offset once for many weights. Until then, a weight can be up to twice as large as
+	// its true value.
 	AsHalves bool
 	// MaxGroupsOf8 is the largest number of 8-column groups that a lane of a GEMV processes at a time. The
 	// number of columns must be a multiple of the columns that a lane processes.
@@ -121,7 +121,7 @@ type Matrix struct {
 	Data func() ([][]byte, error)
 
 	Dense *graph.ValueID // the matrix as an f32 tensor of the graph, or nil
-	over  *[2]Matrix     // the upper and the lower half if Above built this matrix, else nil
+	over  *[2]Matrix     // the upper and the lower part if Above built this matrix, else nil
 	Err   error          // reason why the matrix cannot be used, or nil
 }
 
@@ -497,9 +497,8 @@ func (s sixes) read(data []byte, row, i, cols int) byte {
 }
 
 // sixAt returns where 6-bit scale i of a row is stored. The parameter per is the number of scales in a row.
-// low is the index of the byte with the low four bits of the scale, and the result four is the position of
-// these bits in the byte. high is the index of the byte with the high two bits, and the result two is the
-// position of these bits in the byte.
+// The scale's low four bits are in the byte with index low, from bit position four on. Its high two bits are
+// in the byte with index high, from bit position two on.
 func sixAt(row, i, per int) (low, four, high, two int) {
 	words, odd, r := (row/4*per+i/4*4)*3, i/2%2, row%4
 	return words + 4*odd + r, i % 2 * 4, words + 8 + r/2*2 + odd, r%2*4 + i%2*2

@@ -105,8 +105,8 @@ func taken(size, at, n int) pack {
 	}
 }
 
-// PackArray packs some rows of array k of the format in the layout of the device: as many as rows says,
-// starting at row first. All processors share the work.
+// PackArray returns array k of the format in the layout of the device, for a range of rows that begins at row
+// first. The argument rows is their number. All processors share the work.
 func (m *Matrix) PackArray(k, first, rows int) ([]byte, error) {
 	if m.over != nil && first == 0 && rows == m.Rows {
 		upper, err := m.over[0].PackArray(k, 0, m.over[0].Rows)

@@ -32,8 +32,8 @@ func QuantizeQ4GSW(row []float32, group int, nibbles, scales []byte) (worst, squ
 
 // nearestGrid quantizes weights to the integers -8 to 7, which it stores in best, and returns the scale. It
 // tries two scales: one maps the weight of largest magnitude to -8, the other maps the same weight to 7. For
-// each rounding it computes the scale with the smallest squared error. It keeps the rounding and the scale
-// with the smaller remaining error.
+// each of the two roundings it computes the scale with the smallest squared error. It keeps the rounding and
+// the scale with the smaller remaining error.
 func nearestGrid(weights []float32, best, scratch []int8) (scale float32) {
 	var extreme float64
 	for _, w := range weights {

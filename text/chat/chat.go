@@ -27,10 +27,10 @@ import (
 	"gpuscope/text/chat/internal/scan"
 )
 
-// Limits of a template. Rendering counts evaluated parts and output bytes. Their limit is mostSpent, plus
-// mostTimes for each byte of the messages, but at most mostInAll. mostInAll suffices for a context of
-// millions of tokens. mostSource limits the source in bytes, mostDepth the nesting of parts and macros, and
-// mostInRange the length of a range.
+// Limits of a template. Rendering counts evaluated parts and output bytes. The limit of both together is
+// mostSpent, plus mostTimes for each byte of the messages, but at most mostInAll. mostInAll suffices for a
+// context of millions of tokens. mostSource limits the source in bytes, mostDepth the nesting of parts and
+// macros, and mostInRange the length of a range.
 const (
 	mostSource  = 1 << 20
 	mostDepth   = 100

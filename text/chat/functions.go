@@ -6,7 +6,7 @@ import (
 	"gpuscope/text/chat/internal/raise"
 )
 
-// globals returns the variables that every template has besides those of its context.
+// globals returns the variables that every template has in addition to the variables of its context.
 func globals(now time.Time) map[string]any {
 	return map[string]any{
 		"raise_exception": builtinFunction("raise_exception", "message", func(s *state, a []any) any {

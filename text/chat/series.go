@@ -179,8 +179,7 @@ func (s *state) joined(between string, items any) string {
 	return b.String()
 }
 
-// folded returns the value that comparisons use. Strings become lower case unless the comparison is
-// case-sensitive.
+// folded returns the value that comparisons use. If the comparison ignores case, strings become lower case.
 func (s *state) folded(v, caseSensitive any) any {
 	if text, ok := isText(v); ok && !truth(caseSensitive) {
 		s.spend(len(text))

@@ -55,8 +55,8 @@ func newFinder(tokens []Added) *finder {
 	return f
 }
 
-// longest returns the longest token that text starts with, or nil. It narrows the range of tokens that
-// share the first n bytes of text while n grows.
+// longest returns the longest token that text starts with, or nil if there is none. It narrows the range of
+// tokens that share the first n bytes of text while n grows.
 func (f *finder) longest(text string) (best *Added) {
 	low, high := f.from[text[0]], f.from[int(text[0])+1]
 	for n := 1; low < high; n++ {

@@ -179,8 +179,8 @@ func (c *Config) add(text string) (id int) {
 	return id
 }
 
-// ends finds the tokens that end a text. It uses the first of these sources that has any:
-// generation_config.json, config.json, and the files of the tokenizer. Only for the last source it also
+// ends finds the tokens that end a text. It uses the first of these sources that names such tokens:
+// generation_config.json, config.json, and the files of the tokenizer. If this is the last source, it also
 // adds the tokens that are known by name.
 func (c *Config) ends(named []End, files ...*settings) {
 	for _, s := range files {

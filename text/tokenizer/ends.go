@@ -13,7 +13,8 @@ type End struct {
 const byName = "its name"
 
 // endNames lists the texts of tokens that end a text in every vocabulary, whatever their type. The list is
-// llama.cpp's. If a file does not name its EOS token, the first of these that the vocabulary has is used.
+// llama.cpp's. If a file does not name its EOS token, the first token of the list that is in the vocabulary
+// is used.
 var endNames = []string{
 	"</s>", "<eos>", "[EOS]", "<|endoftext|>", "<|end_of_text|>", "<|im_end|>", "<|eot_id|>", "<|eom_id|>",
 	"<|end|>", "<end_of_turn>", "<turn|>", "<end_of_utterance>", "<EOT>", "_<EOT>", "[EOT]", "<|return|>",

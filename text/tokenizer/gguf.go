@@ -29,9 +29,9 @@ const (
 	keyName     = "general.name"
 )
 
-// Metadata provides the metadata keys of a model file. It contains what this package needs of a GGUF
-// reader. A method whose name ends in Or returns its default if the key is missing. Errors name the file
-// and the key.
+// Metadata provides the metadata keys of a model file. It has the methods of a GGUF reader that this package
+// needs. A method whose name ends in Or returns its default if the key is missing. Errors name the file and
+// the key.
 type Metadata interface {
 	Name() string // of the file, for errors
 	Has(key string) bool
@@ -76,7 +76,7 @@ func Read(f Metadata) (Config, error) {
 var readers = map[string]func(*reader){"gpt2": (*reader).byteLevel, "llama": (*reader).sentencePiece}
 
 // specials reads what all kinds of vocabularies have: tokens, special tokens and end tokens. In specialsOr,
-// bos and eos are the ids that apply if the file does not state them, provided that the vocabulary is large
+// bos and eos are default ids. They apply if the file does not state the ids and the vocabulary is large
 // enough.
 func (r *reader) specials() { r.specialsOr(None, None) }
 

@@ -169,8 +169,8 @@ func (e *encoder) bytes(word string) {
 }
 
 // characters creates the initial symbols of a word, one for each character. In a vocabulary with scores, a
-// character that is not a token may still become part of a token. In a vocabulary with merges, such a
-// character is spelled at once.
+// character that is not a token may still become part of a token. In a vocabulary with merges, spell replaces
+// such a character at once.
 func (e *encoder) characters(word string) {
 	for i := 0; i < len(word); {
 		_, n := utf8.DecodeRuneInString(word[i:])

@@ -211,8 +211,8 @@ func (p *onigPattern) literal(c rune, o options) fragment {
 	return fragment{text: only(c).folded().class(), word: []rune(cases.Fold().String(string(c))), folds: true}
 }
 
-// quantified reads the quantifiers of an atom. In Ruby's syntax a + after ?, * or + makes it possessive,
-// but after an interval it repeats the interval. A ? after {n} makes {n} optional.
+// quantified reads the quantifiers of an atom. In Ruby's syntax a + after ?, * or + makes the quantifier
+// possessive, but a + after an interval repeats the interval. A ? after {n} makes {n} optional.
 func (p *onigPattern) quantified(f fragment, o options) fragment {
 	for p.more() {
 		if o.extended && p.skipComment() {

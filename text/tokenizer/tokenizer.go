@@ -294,8 +294,8 @@ func (e *LostError) Error() string {
 // maxText is the maximum length of a text in bytes, because positions are stored in 32 bits.
 const maxText = 1 << 29
 
-// Encode returns the token ids of a text. If the error is a *LostError, the ids are those of the rest of the
-// text. Reference tokenizers leave out the lost bytes without an error.
+// Encode returns the token ids of a text. If the error is a *LostError, the ids cover the rest of the text.
+// Reference tokenizers leave out the lost bytes without an error.
 func (t *Tokenizer) Encode(text string, o Options) ([]int, error) {
 	if t == nil {
 		return nil, ErrNoVocabulary

@@ -14,8 +14,8 @@ type BlockTimes struct {
 	busyNS float64 // ns of all blocks
 }
 
-// BlockTimes returns the block times of a selection. BlockTimes returns nil unless the selection is one
-// step that was timed by blocks.
+// BlockTimes returns the block times of a selection. The selection must be one step that was timed by blocks.
+// Otherwise BlockTimes returns nil.
 func (x *Index) BlockTimes(selection Selection) *BlockTimes {
 	step, one := selection.One()
 	if !one || x.Trace.Steps[step].Timing != trace.TimingBlock {

@@ -35,9 +35,9 @@ func (r CostRow) compare(s CostRow) int {
 // Known reports whether the row has a cost with a known error.
 func (r CostRow) Known() bool { return r.Cost.Known() }
 
-// CostRows returns the rows of the step grouped by layer that have a cost, or all open rows if no costs
-// were measured. CostRows adds a row for each set of dispatches that was skipped together. Rows without
-// child rows come first within a cost class.
+// CostRows groups the step by layer and returns the rows that have a cost, or all open rows if no costs were
+// measured. CostRows adds a row for each set of dispatches that was skipped together. Rows without child rows
+// come first within a cost class.
 func (t *DispatchTree) CostRows() []CostRow {
 	var rows []CostRow
 	known := map[string]bool{}

@@ -154,8 +154,8 @@ func Elements(dims []int) float64 {
 	return n
 }
 
-// NetPlans returns the dispatches whose plan differs from the one before the step, each once. A plan that
-// one pass changed and a later pass restored is not included.
+// NetPlans returns the dispatches whose plan after the step differs from their plan before it. Each is listed
+// once. A plan that one pass changed and a later pass restored is not included.
 func NetPlans(t *trace.Trace, s *trace.Step) []PlannedChange {
 	var list []PlannedChange
 	at := map[trace.DispatchID]int{}

@@ -55,9 +55,9 @@ func (c *RowCost) judge(w *trace.Whole, t *trace.Trace) {
 	}
 }
 
-// SaveNS returns the potential saving: the cost minus the time in which the device could do the row's work,
-// and at least 0. A row whose cost is not different from 0 has no potential saving. SaveNS returns false if
-// the saving is not known.
+// SaveNS returns the potential saving: the cost minus the time in which the device could do the row's work.
+// The result is at least 0. A row whose cost is not different from 0 has no potential saving. SaveNS returns
+// false if the saving is not known.
 func (c *RowCost) SaveNS() (ns float64, ok bool) {
 	if c.IsZero() {
 		return 0, c.Floor

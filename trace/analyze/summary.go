@@ -81,9 +81,9 @@ func (x *Index) Summary(step int) *StepSummary {
 	return r
 }
 
-// BusyOf returns the sum of a step's isolated dispatches. If the dispatches were repeated, BusyOf sums
-// their medians, and repeats is the number of repeats that all of them have. The header, the tables and the
-// views all show this sum.
+// BusyOf returns the sum of the isolated times of a step's dispatches. If the dispatches were repeated,
+// BusyOf sums medians, and repeats is the number of repeats that every dispatch has. The header, the tables
+// and the views all show this sum.
 func (x *Index) BusyOf(s *trace.Step) (busy trace.Time, repeats int) {
 	if !Repeated(s) {
 		return GPUOf(s).BusyNS, 0

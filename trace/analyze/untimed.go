@@ -47,9 +47,9 @@ func (x *Index) Untimed(step int) Untimed {
 	return x.UntimedAgain(s)
 }
 
-// UntimedAgain returns the durations of the repeats of a step that ran without timing every dispatch. The
-// observer ran them, or they ran while costs were measured. The two measurements are never combined,
-// because the GPU time of one is not part of the wall time of the other.
+// UntimedAgain returns the durations of a step's repeats in which not every dispatch was timed. These are the
+// repeats of the observer, or those of a cost measurement. The two are never combined, because the GPU time
+// of one is not part of the wall time of the other.
 func (x *Index) UntimedAgain(s *trace.Step) Untimed {
 	var u Untimed
 	if o := x.Trace.Observer; o != nil && o.Step != nil && *o.Step == s.Index {
@@ -116,7 +116,7 @@ func untimedItself(s *trace.Step) Untimed {
 }
 
 // Rest computes After, the part of the wall time after the GPU's last tick. On an unsteady device the GPU
-// time can exceed the wall time, because both come from different runs. The GPU time is then marked as
+// time can exceed the wall time, because the two come from different runs. The GPU time is then marked as
 // unknown. A negative Before, caused by the error between two clocks, is marked as unknown too.
 func (u *Untimed) Rest() {
 	if ns, ok := u.Before.NS(); ok && ns < 0 {

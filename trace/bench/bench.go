@@ -49,8 +49,8 @@ type Result struct {
 }
 
 // These are the modes in which steps run. In stepped mode each token is read back before the next step
-// begins. In pipelined mode the next step begins before the token is read back, and its input token stays
-// on the device.
+// begins. In pipelined mode the next step begins before the token is read back. It reads the token on the
+// device.
 const (
 	Stepped   = "stepped"
 	Pipelined = "pipelined"

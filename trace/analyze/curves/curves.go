@@ -92,8 +92,7 @@ func (q Quantity) String() string { return [...]string{"time", "grid", "bytes", 
 
 // OfInterest returns the part of the axis to show first. Planned quantities are exact everywhere, so the
 // whole axis is shown. For times, OfInterest returns the part with measured steps and some margin. The part
-// is extended to the next grid change of the row, unless that change is further away than the length of the
-// measured part.
+// is extended to the row's next grid change if the distance to it is at most the length of the measured part.
 func (c *Curves) OfInterest(r *CurveRow, q Quantity) (from, to int) {
 	if q != Time || c.Along != trace.AlongPosition || c.First > c.Last {
 		return c.From, c.To

@@ -94,8 +94,8 @@ type Shift struct {
 // leastPart is the smallest number of points on each side of a shift.
 const leastPart = 8
 
-// Shifts finds the places where times change level. Shifts sorts the points by place and cuts them in two
-// where the means of the parts differ most, relative to the variation. It then searches each part again.
+// Shifts finds the places where times change level. The points must be in order of place. Shifts cuts them in
+// two where the means of the parts differ most, relative to the variation. It then searches each part again.
 func Shifts(xs, ys []float64) []Shift {
 	f := FitLine(xs, ys)
 	if f == nil {

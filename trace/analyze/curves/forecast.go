@@ -103,7 +103,7 @@ type Changes struct {
 }
 
 // Around finds the changes of a dispatch before and after a step. Around returns false if the trace has no
-// forecast for the step. Along the axis of tokens, the result is about prompts that begin at position 0.
+// forecast for the step. Along the axis of tokens, the result covers prompts that begin at position 0.
 func Around(x *analyze.Index, step int, id trace.DispatchID, along string) (Changes, bool) {
 	s := &x.Trace.Steps[step]
 	l := line(x, len(s.Tokens), s.Position, along)

@@ -134,12 +134,11 @@ func originAt(x *analyze.Index, step int, id trace.DispatchID, c analyze.Planned
 	return o
 }
 
-// instead returns the plans of the dispatches that took over the work of a dispatch that stopped running in
-// a step. If other dispatches of the same operator are new or changed their route in the step, instead
-// returns these dispatches. Otherwise instead returns new or rerouted dispatches of operators that consume
-// the output of the stopped dispatch, directly or through operators that do not run. The returned
-// dispatches must also read the inputs of the stopped dispatch, or other outputs of the operators that
-// produced these inputs.
+// instead returns the plans of the dispatches that took over the work of a dispatch that stopped running in a
+// step. These are other dispatches of the same operator that are new or changed their route in the step. If
+// there are none, they are new or rerouted dispatches of operators that consume the output of the stopped
+// dispatch, directly or through operators that do not run. The returned dispatches must also read the inputs
+// of the stopped dispatch, or other outputs of the operators that produced these inputs.
 func instead(x *analyze.Index, step int, id trace.DispatchID) []*trace.Plan {
 	t := x.Trace
 	gone := &t.Graph.Dispatches[id]
@@ -184,9 +183,9 @@ func takers(x *analyze.Index, op trace.OpID, runs map[trace.OpID]bool) map[trace
 	return found
 }
 
-// readsFor reports whether a plan's dispatch reads the inputs that another dispatch read. For an input that
-// a running operator produced, any output of this operator will do. Any other input must be read directly,
-// unless it is a constant.
+// readsFor reports whether a plan's dispatch reads the inputs that another dispatch read. For an input that a
+// running operator produced, any output of this operator will do. Any other input, except a constant, must be
+// read directly.
 func readsFor(x *analyze.Index, p *trace.Plan, gone *trace.Dispatch, runs map[trace.OpID]bool) bool {
 	reads, _ := x.Touches(p)
 	for _, v := range gone.Reads {
