@@ -73,20 +73,9 @@ type Port struct {
 
 // Dim is a dim of a tensor.
 type Dim struct {
-	Size   int    `json:"size"` // maximum size
-	Change Change `json:"change"`
+	Size   int           `json:"size"` // maximum size
+	Change vulkan.Change `json:"change"`
 }
-
-// Change states whether the size of a dim changes from run to run.
-type Change string
-
-// The kinds of change. A program file states which tensors change shape, but often not which of their dims
-// change. Such dims are Unknown.
-const (
-	Fixed   Change = "fixed"
-	Dynamic Change = "dynamic"
-	Unknown Change = "unknown"
-)
 
 // Instruction is a step of a method.
 type Instruction struct {
@@ -327,7 +316,7 @@ func (d *describer) method(number int) Method {
 		}
 		out.Delegates = append(out.Delegates, delegate)
 	}
-	dims := newChanges(m, graphs)
+	changes := vulkan.ChangesOf(m, graphs)
 	calls := make([]int, len(m.Operators))
 	for _, c := range m.Chains {
 		for i := range c.Instructions {
@@ -343,10 +332,10 @@ func (d *describer) method(number int) Method {
 		out.Portable = append(out.Portable, Portable{op.String(), calls[i]})
 	}
 	for _, id := range m.Inputs {
-		out.Inputs = append(out.Inputs, dims.port(id))
+		out.Inputs = append(out.Inputs, port(m, changes, id))
 	}
 	for _, id := range m.Outputs {
-		out.Outputs = append(out.Outputs, dims.port(id))
+		out.Outputs = append(out.Outputs, port(m, changes, id))
 	}
 	return out
 }

@@ -16,6 +16,7 @@ import (
 	"gpuscope/model/checkpoint/pte"
 	"gpuscope/model/checkpoint/pte/describe"
 	"gpuscope/model/checkpoint/pte/ptetest"
+	"gpuscope/model/checkpoint/pte/vulkan"
 )
 
 func example(t testing.TB) *describe.Info {
@@ -83,13 +84,13 @@ func TestGraphSaysWhoUsesWhat(t *testing.T) {
 func TestDimsThatChangeAreFound(t *testing.T) {
 	t.Parallel()
 	m := example(t).Methods[0]
-	want := []describe.Dim{{Size: 16, Change: describe.Dynamic}, {Size: 4, Change: describe.Fixed}}
+	want := []describe.Dim{{Size: 16, Change: vulkan.Dynamic}, {Size: 4, Change: vulkan.Fixed}}
 	if diff := cmp.Diff(want, m.Inputs[0].Dims); diff != "" {
 		t.Error(diff)
 	}
 	for _, d := range m.Inputs[1].Dims {
-		if d.Change != describe.Fixed {
-			t.Errorf("a static input has the dim %+v", d)
+		if d.Change != vulkan.Fixed {
+			t.Errorf("a static input has %+v", d)
 		}
 	}
 }
@@ -103,8 +104,8 @@ func TestDimsOfRealProgramsThatChange(t *testing.T) {
 		}
 		t.Skipf("the test programs are missing: %v", err)
 	}
-	const f, d, u = describe.Fixed, describe.Dynamic, describe.Unknown
-	for name, want := range map[string][]describe.Change{
+	const f, d, u = vulkan.Fixed, vulkan.Dynamic, vulkan.Unknown
+	for name, want := range map[string][]vulkan.Change{
 		"llama-demo-4w": {f, d}, "llama-demo-8da4w": {f, d}, "qwen3-tiny-4w": {f, d},
 		"dynamic/dyn_linear": {d, f}, "dynamic/dyn_residual": {f, f, d, f}, "dynamic/sdpa_dyn": {f, d, f, f},
 		"dynamic/rope_dyn": {f, d, f, f}, "dynamic/static_rms": {f, f, f, f}, "dynamic/emb_dyn_linear": {d},
@@ -115,7 +116,7 @@ func TestDimsOfRealProgramsThatChange(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		var got []describe.Change
+		var got []vulkan.Change
 		for _, d := range describe.Of(file).Methods[0].Inputs[0].Dims {
 			got = append(got, d.Change)
 		}

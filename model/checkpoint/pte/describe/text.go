@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"gpuscope/internal/printable"
+	"gpuscope/model/checkpoint/pte/vulkan"
 	"gpuscope/trace/table"
 )
 
@@ -217,9 +218,9 @@ func shape(dims []Dim) string {
 	for _, d := range dims {
 		text := strconv.Itoa(d.Size)
 		switch d.Change {
-		case Dynamic:
+		case vulkan.Dynamic:
 			text = "≤" + text
-		case Unknown:
+		case vulkan.Unknown:
 			text += "?"
 		}
 		parts = append(parts, text)
@@ -309,9 +310,9 @@ func changing(dims []Dim) string {
 	var known, unknown []string
 	for i, d := range dims {
 		switch d.Change {
-		case Dynamic:
+		case vulkan.Dynamic:
 			known = append(known, "dim "+strconv.Itoa(i))
-		case Unknown:
+		case vulkan.Unknown:
 			unknown = append(unknown, "dim "+strconv.Itoa(i))
 		}
 	}

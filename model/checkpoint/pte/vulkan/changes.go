@@ -1,18 +1,25 @@
-package describe
+package vulkan
 
 import (
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
-	"gpuscope/internal/printable"
 	"gpuscope/model/checkpoint/pte"
-	"gpuscope/model/checkpoint/pte/vulkan"
 )
 
-// changes determines which dims of a method's inputs and outputs can change from run to run. A program marks
-// the tensors whose shape can change, but not their dims. changes applies these rules to a dim:
+// Change states whether the size of a dim changes from run to run.
+type Change string
+
+// The changes of a dim. A file can leave open which of the dims of a tensor of changing shape actually
+// change. Such dims are Unknown.
+const (
+	Fixed   Change = "fixed"
+	Dynamic Change = "dynamic"
+	Unknown Change = "unknown"
+)
+
+// Changes determines which dims of a method's inputs and outputs can change from run to run. A program marks
+// the tensors whose shape can change, but not their dims. Changes applies these rules to a dim:
 //
 //   - The dim is fixed if its maximum size is 1, or if a weight determines its size.
 //   - The dim is dynamic if an operator reads its live size (sym_size).
@@ -20,7 +27,7 @@ import (
 //   - The dim changes like another dim if an operator needs both dims to have equal sizes.
 //
 // If no rule applies, the change of the dim is unknown.
-type changes struct {
+type Changes struct {
 	m *pte.Method
 	// equal is a union-find structure of dims with equal sizes. It maps a dim to its parent.
 	equal map[dim]dim
@@ -33,8 +40,10 @@ type changes struct {
 // dim identifies a dim of a value. graph is the index of a delegate's graph, or -1 for a value of the method.
 type dim struct{ graph, value, dim int }
 
-func newChanges(m *pte.Method, graphs []*vulkan.Graph) *changes {
-	c := &changes{m: m, equal: map[dim]dim{}, known: map[dim]Change{}, left: 1 << 18}
+// ChangesOf determines the changes of a method. graphs holds the graph of each delegate of the method, or nil
+// for a delegate of another backend.
+func ChangesOf(m *pte.Method, graphs []*Graph) *Changes {
+	c := &Changes{m: m, equal: map[dim]dim{}, known: map[dim]Change{}, left: 1 << 18}
 	for i, g := range graphs {
 		if g != nil {
 			c.graph(i, g)
@@ -57,7 +66,7 @@ func newChanges(m *pte.Method, graphs []*vulkan.Graph) *changes {
 }
 
 // find returns the root of the set of dims that have the same size as d.
-func (c *changes) find(d dim) dim {
+func (c *Changes) find(d dim) dim {
 	for {
 		next, ok := c.equal[d]
 		if !ok {
@@ -71,7 +80,7 @@ func (c *changes) find(d dim) dim {
 }
 
 // join records that two dims have equal sizes.
-func (c *changes) join(a, b dim) {
+func (c *Changes) join(a, b dim) {
 	a, b = c.find(a), c.find(b)
 	if a == b {
 		return
@@ -82,21 +91,20 @@ func (c *changes) join(a, b dim) {
 
 // mark records the change of a dim. It does not replace Dynamic, because the file states directly that such a
 // dim changes.
-func (c *changes) mark(d dim, change Change) {
+func (c *Changes) mark(d dim, change Change) {
 	if d = c.find(d); change != "" && c.known[d] != Dynamic {
 		c.known[d] = change
 	}
 }
 
-// call joins, for a call of a delegate, the dims of the arguments with those of the graph's inputs and
-// outputs.
-func (c *changes) call(in *pte.Instruction, g *vulkan.Graph) {
+// call joins the dims of a graph's inputs and outputs with the dims of the arguments of a delegate call.
+func (c *Changes) call(in *pte.Instruction, g *Graph) {
 	if _, _, err := g.Split(in.Args); err != nil {
 		return
 	}
 	for i, id := range slices.Concat(g.Inputs, g.Outputs) {
 		outer, ok := c.m.Values[in.Args[i]].(*pte.Tensor)
-		inner := g.Values[id].(*vulkan.Tensor) // Parse has checked that inputs and outputs are tensors
+		inner := g.Values[id].(*Tensor) // Parse has checked that inputs and outputs are tensors
 		if !ok || len(outer.Sizes) != len(inner.Dims) {
 			continue
 		}
@@ -108,7 +116,7 @@ func (c *changes) call(in *pte.Instruction, g *vulkan.Graph) {
 
 // tensor marks the only dim of a tensor that can be dynamic. It does nothing if the tensor has a fixed
 // shape or already has a dynamic dim, or if several dims could be dynamic.
-func (c *changes) tensor(id int, t *pte.Tensor) {
+func (c *Changes) tensor(id int, t *pte.Tensor) {
 	var open []dim
 	dynamic := false
 	for i, n := range t.Sizes {
@@ -140,9 +148,9 @@ var sameShape = func() map[string]bool {
 }()
 
 // graph applies the rules for operators to the graph of a delegate.
-func (c *changes) graph(number int, g *vulkan.Graph) {
+func (c *Changes) graph(number int, g *Graph) {
 	shape := func(id int) []int {
-		if t, ok := g.Values[id].(*vulkan.Tensor); ok {
+		if t, ok := g.Values[id].(*Tensor); ok {
 			return t.Dims
 		}
 		return nil
@@ -204,7 +212,7 @@ func (c *changes) graph(number int, g *vulkan.Graph) {
 			}
 		case strings.HasPrefix(kind, "sdpa_with_kv_cache"), strings.HasPrefix(kind, "apply_rotary_emb"):
 			// The tensors have the shape [batch, tokens, heads, dim]. The model fixes heads and dim.
-			list, _ := g.Values[out].(vulkan.ValueList)
+			list, _ := g.Values[out].(ValueList)
 			tokens := append([]int{op.Args[0], op.Args[1], out}, list...)
 			if kind == "sdpa_with_kv_cache.default" {
 				tokens = append(tokens, op.Args[2])
@@ -229,49 +237,18 @@ func (c *changes) graph(number int, g *vulkan.Graph) {
 	}
 }
 
-// dims returns the dims of a tensor of the method with their changes.
-func (c *changes) dims(id int, t *pte.Tensor) []Dim {
-	out := make([]Dim, len(t.Sizes))
+// Of returns the change of each dim of a tensor of the method. id is the index of the tensor in
+// Method.Values.
+func (c *Changes) Of(id int, t *pte.Tensor) []Change {
+	out := make([]Change, len(t.Sizes))
 	for i, n := range t.Sizes {
-		out[i] = Dim{n, Unknown}
+		out[i] = Unknown
 		switch known := c.known[c.find(dim{-1, id, i})]; {
 		case t.Dynamism == pte.Static, n <= 1:
-			out[i].Change = Fixed
+			out[i] = Fixed
 		case known != "":
-			out[i].Change = known
+			out[i] = known
 		}
 	}
 	return out
-}
-
-func (c *changes) port(id int) Port {
-	m := c.m
-	p := Port{Value: id}
-	switch v := m.Values[id].(type) {
-	case nil:
-		p.Type, p.Literal = "None", "None"
-	case *pte.Tensor:
-		p.Type, p.Dims, p.Memory = v.Type.String(), c.dims(id, v), v.Memory.String()
-		return p
-	case int64:
-		p.Type, p.Literal = "Int", strconv.FormatInt(v, 10)
-	case float64:
-		p.Type, p.Literal = "Double", floatText(v)
-	case bool:
-		p.Type, p.Literal = "Bool", strconv.FormatBool(v)
-	case string:
-		p.Type, p.Literal = "String", printable.Short(v, longest)
-	case pte.IntList:
-		p.Type, p.Literal = "IntList", listText(v, func(id int) string { return fmt.Sprint(m.Values[id]) })
-	case []float64:
-		p.Type, p.Literal = "DoubleList", listText(v, floatText)
-	case []bool:
-		p.Type, p.Literal = "BoolList", listText(v, strconv.FormatBool)
-	case pte.TensorList:
-		p.Type, p.Literal = "TensorList", listText(v, func(id int) string { return "%" + strconv.Itoa(id) })
-	}
-	if !m.Constant() {
-		p.Literal = "" // the value is computed or provided by the caller
-	}
-	return p
 }
