@@ -17,6 +17,17 @@ func (g *Graph) Writes(op *Operator) []int {
 	return ids
 }
 
+// Updates returns the indices of the values that an operator updates in place.
+func (g *Graph) Updates(op *Operator) []int {
+	var ids []int
+	for k, id := range op.Args[:max(len(op.Args)-1, 0)] {
+		if op.writes(k) {
+			ids = g.flatten(ids, id)
+		}
+	}
+	return ids
+}
+
 // Reads returns the indices of the tensors and SymInts that an operator reads, in argument order.
 func (g *Graph) Reads(op *Operator) []int {
 	var ids []int

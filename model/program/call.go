@@ -1,0 +1,418 @@
+package program
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
+	"gpuscope/engine/graph"
+	"gpuscope/model/checkpoint/pte/vulkan"
+	"gpuscope/ops"
+	"gpuscope/ops/basic"
+	"gpuscope/ops/kind"
+)
+
+// call is an operator of the file while it is added to the graph. Its methods return arguments by the names
+// that package vulkan gives them. An argument that does not fit records an error in the builder.
+type call struct {
+	*builder
+	op    *vulkan.Operator
+	names []string
+	added int // number of operators of the engine that the call has added
+}
+
+// describeValue describes a value of the file in an error.
+func describeValue(v vulkan.Value) string {
+	switch v := v.(type) {
+	case nil:
+		return "None"
+	case *vulkan.Tensor:
+		return fmt.Sprintf("a tensor of %s %v", v.Type, v.Dims)
+	case vulkan.SymInt:
+		return "a SymInt"
+	case vulkan.ValueList:
+		return "a list of values"
+	case string:
+		return fmt.Sprintf("%.40q", v)
+	}
+	return fmt.Sprint(v)
+}
+
+// arg returns an argument and its id.
+func (c *call) arg(name string) (id int, v vulkan.Value) {
+	k := slices.Index(c.names, name)
+	if k < 0 {
+		c.Errorf("the operator has no argument %s", name)
+		return -1, nil
+	}
+	return c.op.Args[k], c.g.Values[c.op.Args[k]]
+}
+
+func (c *call) refuse(name, want string) {
+	_, v := c.arg(name)
+	c.Errorf("%s is %s, want %s", name, describeValue(v), want)
+}
+
+// none reports whether an argument is None.
+func (c *call) none(name string) bool {
+	_, v := c.arg(name)
+	return v == nil
+}
+
+func (c *call) tensor(name string) graph.ValueID {
+	id, v := c.arg(name)
+	if _, ok := v.(*vulkan.Tensor); !ok {
+		c.refuse(name, "a tensor")
+		return graph.None
+	}
+	return c.tensorOf(id)
+}
+
+// fileTensor returns the tensor of the file for an argument. After an error it returns a tensor without dims.
+func (c *call) fileTensor(name string) *vulkan.Tensor {
+	_, v := c.arg(name)
+	t, ok := v.(*vulkan.Tensor)
+	if !ok {
+		c.refuse(name, "a tensor")
+		return &vulkan.Tensor{Constant: -1}
+	}
+	return t
+}
+
+// integer returns an integer argument. ok is false if the value is none. A file may store an integer as a
+// float, because arguments of equal value share one value.
+func integer(v vulkan.Value) (n int64, ok bool) {
+	switch v := v.(type) {
+	case int64:
+		return v, true
+	case float64:
+		return int64(v), v == math.Trunc(v) && math.Abs(v) < 1<<62
+	}
+	return 0, false
+}
+
+func (c *call) int(name string) int {
+	_, v := c.arg(name)
+	n, ok := integer(v)
+	if !ok {
+		c.refuse(name, "an integer")
+	}
+	return clampInt(n)
+}
+
+// clampInt limits an integer to 32 bits. Files write the largest int64 for "to the end".
+func clampInt(n int64) int { return int(min(max(n, math.MinInt32), math.MaxInt32)) }
+
+func (c *call) float(name string) float64 {
+	_, v := c.arg(name)
+	switch v := v.(type) {
+	case float64:
+		return v
+	case int64:
+		return float64(v)
+	}
+	c.refuse(name, "a number")
+	return 0
+}
+
+// floatOr is float for an argument that may be None.
+func (c *call) floatOr(name string, byDefault float64) float64 {
+	if c.none(name) {
+		return byDefault
+	}
+	return c.float(name)
+}
+
+func (c *call) bool(name string) bool {
+	_, v := c.arg(name)
+	switch v := v.(type) {
+	case bool:
+		return v
+	case int64:
+		return v != 0
+	}
+	c.refuse(name, "true or false")
+	return false
+}
+
+func (c *call) text(name string) string {
+	_, v := c.arg(name)
+	s, ok := v.(string)
+	if !ok {
+		c.refuse(name, "a text")
+	}
+	return s
+}
+
+func (c *call) ints(name string) []int {
+	_, v := c.arg(name)
+	switch list := v.(type) {
+	case []int64:
+		out := make([]int, len(list))
+		for i, n := range list {
+			out[i] = clampInt(n)
+		}
+		return out
+	case int64:
+		return []int{clampInt(list)}
+	case vulkan.ValueList:
+		out := make([]int, len(list))
+		for i, id := range list {
+			n, ok := integer(c.g.Values[id])
+			if !ok {
+				c.refuse(name, "integers")
+			}
+			out[i] = clampInt(n)
+		}
+		return out
+	}
+	c.refuse(name, "integers")
+	return nil
+}
+
+// symOf returns an integer of the file that may follow a SymInt.
+func (c *call) symOf(name string, id int) kind.Int {
+	if _, is := c.g.Values[id].(vulkan.SymInt); is {
+		v := &c.m.values[id]
+		if v.is != isInt {
+			c.Errorf("%s is SymInt %%%d, which no earlier operator computes", name, id)
+		}
+		return v.symInt
+	}
+	n, ok := integer(c.g.Values[id])
+	if !ok {
+		c.refuse(name, "an integer or a SymInt")
+	}
+	return kind.Fixed(clampInt(n))
+}
+
+func (c *call) sym(name string) kind.Int {
+	id, _ := c.arg(name)
+	if c.Err() != nil {
+		return kind.Int{}
+	}
+	return c.symOf(name, id)
+}
+
+// symOr is sym for an argument that may be None.
+func (c *call) symOr(name string, byDefault int) kind.Int {
+	if c.none(name) {
+		return kind.Fixed(byDefault)
+	}
+	return c.sym(name)
+}
+
+func (c *call) syms(name string) []kind.Int {
+	_, v := c.arg(name)
+	var out []kind.Int
+	if list, ok := v.(vulkan.ValueList); ok {
+		for _, id := range list {
+			out = append(out, c.symOf(name, id))
+		}
+		return out
+	}
+	for _, n := range c.ints(name) {
+		out = append(out, kind.Fixed(n))
+	}
+	return out
+}
+
+func (c *call) tensors(name string) []graph.ValueID {
+	_, v := c.arg(name)
+	list, ok := v.(vulkan.ValueList)
+	if !ok {
+		c.refuse(name, "a list of tensors")
+	}
+	out := make([]graph.ValueID, len(list))
+	for i, id := range list {
+		out[i] = c.tensorOf(id)
+	}
+	return out
+}
+
+// outputs returns the ids of the operator's outputs.
+func (c *call) outputs() []int {
+	id := c.op.Args[len(c.op.Args)-1]
+	if list, ok := c.g.Values[id].(vulkan.ValueList); ok {
+		return list
+	}
+	return []int{id}
+}
+
+// outDims returns the maximum shape of an output in the file.
+func (c *call) outDims(i int) []int {
+	if ids := c.outputs(); i < len(ids) {
+		if t, ok := c.g.Values[ids[i]].(*vulkan.Tensor); ok {
+			return t.Dims
+		}
+	}
+	return nil
+}
+
+// give sets the tensors of the operator's outputs, in the order of the outputs. The engine may compute fewer
+// outputs than the file has; an operator that reads one of the others is then refused.
+func (c *call) give(outputs ...graph.ValueID) {
+	ids := c.outputs()
+	for i, v := range outputs {
+		if c.Err() != nil {
+			return
+		}
+		if i >= len(ids) {
+			c.Errorf("the operator has %d outputs in the file, want at least %d", len(ids), len(outputs))
+			return
+		}
+		t, ok := c.g.Values[ids[i]].(*vulkan.Tensor)
+		known := false
+		var dtype graph.DType
+		if ok {
+			dtype, known = deviceType(t.Type)
+		}
+		if !known || dtype != c.DType(v) {
+			c.Errorf("output %%%d is %s, but the operator computes a tensor of %s", ids[i],
+				describeValue(c.g.Values[ids[i]]), c.DType(v))
+			return
+		}
+		if most := c.MaxDims(v); !fits(most, t.Dims) {
+			c.Errorf("output %%%d has shape %v in the file, but the operator computes shape %v", ids[i],
+				t.Dims,
+				most)
+			return
+		}
+		c.set(ids[i], v)
+	}
+}
+
+// fits reports whether a tensor with these largest dims is one that the file has planned for.
+func fits(dims, most []int) bool {
+	if len(dims) != len(most) {
+		return false
+	}
+	for k, d := range dims {
+		if d > most[k] {
+			return false
+		}
+	}
+	return true
+}
+
+// giveInt sets the SymInt of the operator's output.
+func (c *call) giveInt(n kind.Int) {
+	id := c.outputs()[0]
+	if _, is := c.g.Values[id].(vulkan.SymInt); is && c.Err() == nil {
+		c.m.values[id] = value{is: isInt, symInt: n}
+	} // else the exporter knew the integer, and stored it in place of the SymInt
+}
+
+// name returns a name for the next operator of the engine that the call adds: 12.sigmoid, then 12.sigmoid.2.
+func (c *call) name() string {
+	c.added++
+	name := fmt.Sprintf("%d.%s", c.op.ID, shortName(c.op.Name))
+	if c.added > 1 {
+		name += fmt.Sprintf(".%d", c.added)
+	}
+	return name
+}
+
+// all adds an operator of the engine and returns its outputs.
+func (c *call) all(kindName string, args kind.Args) []graph.ValueID {
+	if c.Err() != nil {
+		return nil
+	}
+	return ops.New(c.Builder, kindName, c.name(), args)
+}
+
+// one adds an operator of the engine with one output.
+func (c *call) one(kindName string, args kind.Args) graph.ValueID {
+	return kind.First(c.all(kindName, args))
+}
+
+// view returns the elements of x with other dims.
+func (c *call) view(x graph.ValueID, dims ...kind.Int) graph.ValueID {
+	if info, ok := c.Value(x); ok && info.Role != graph.State && len(dims) == len(info.MaxDims) {
+		same := slices.Equal(c.MinDims(x), info.MaxDims)
+		for k, d := range dims {
+			same = same && d == kind.Fixed(info.MaxDims[k])
+		}
+		if same {
+			return x
+		}
+	}
+	return c.one("view", kind.Args{"x": x, "dims": slices.Clone(dims)})
+}
+
+// copyOf returns x itself, or a copy if an operator may change x later.
+func (c *call) copyOf(x graph.ValueID) graph.ValueID {
+	if info, ok := c.Value(x); !ok || info.Role != graph.State {
+		return x
+	}
+	return c.view(x, c.dimsOf(x)...)
+}
+
+// size identifies a dim of a tensor.
+type size struct {
+	of   graph.ValueID
+	axis int
+}
+
+// dim returns the live size of a dim of x.
+func (c *call) dim(x graph.ValueID, axis int) kind.Int {
+	if c.Err() != nil {
+		return kind.Int{}
+	}
+	most := c.MaxDims(x)[axis]
+	if c.MinDims(x)[axis] == most {
+		return kind.Fixed(most)
+	}
+	if n, ok := c.sizes[size{x, axis}]; ok {
+		return n
+	}
+	v := basic.SymSize(c.Builder, c.name(), x, axis)
+	if c.Err() != nil {
+		return kind.Int{}
+	}
+	c.sizes[size{x, axis}] = kind.Sym(v)
+	return kind.Sym(v)
+}
+
+// dimsOf returns the live dims of x.
+func (c *call) dimsOf(x graph.ValueID) []kind.Int {
+	dims := make([]kind.Int, len(c.MaxDims(x)))
+	for k := range dims {
+		dims[k] = c.dim(x, k)
+	}
+	return dims
+}
+
+// axis converts the index of a dim of x, which may count from the end.
+func (c *call) axis(x graph.ValueID, k int) int {
+	rank := len(c.MaxDims(x))
+	if k < 0 {
+		k += rank
+	}
+	if (k < 0 || k >= rank) && c.Err() == nil {
+		c.Errorf("dim %d is out of range: the tensor has rank %d", k, rank)
+	}
+	if c.Err() != nil {
+		return 0
+	}
+	return k
+}
+
+// scalar returns a constant with one element.
+func (c *call) scalar(v float64) graph.ValueID { return c.filled(v, 1) }
+
+// filled returns a constant whose elements are all v.
+func (c *call) filled(v float64, dims ...int) graph.ValueID {
+	n := 1
+	for _, d := range dims {
+		n *= d
+	}
+	return c.Constant(fmt.Sprintf("filled %v %v", float32(v), dims), graph.F32, dims, func() ([]byte, error) {
+		out := make([]byte, 0, 4*n)
+		for range n {
+			out = binary.LittleEndian.AppendUint32(out, math.Float32bits(float32(v)))
+		}
+		return out, nil
+	})
+}

@@ -1,0 +1,482 @@
+package program
+
+import (
+	"gpuscope/engine/graph"
+	"gpuscope/model/checkpoint/pte"
+	"gpuscope/model/checkpoint/pte/vulkan"
+	"gpuscope/ops/basic"
+	"gpuscope/ops/kind"
+)
+
+// operators lists the operators of files that run, and how each becomes operators of the engine. The
+// functions are in a file for each family.
+var operators map[string]func(c *call)
+
+func init() { // not a literal: the functions refer to the table through builder
+	operators = map[string]func(c *call){
+		// Integer arithmetic on sizes and positions.
+		"sym_size.int":                   symSize,
+		"et_vk.select_as_symint.default": selectAsSymInt,
+		"add":                            symArithmetic("sym_add", func(a, b int64) int64 { return a + b }),
+		"sub":                            symArithmetic("sym_sub", func(a, b int64) int64 { return a - b }),
+		"mul":                            symArithmetic("sym_mul", func(a, b int64) int64 { return a * b }),
+		"floordiv":                       symArithmetic("sym_floordiv", floorDiv),
+		"neg":                            symNeg,
+
+		// Operators of language models.
+		"et_vk.prepack.default":                      prepack,
+		"et_vk.linear_q4gsw.default":                 linearQ4GSW,
+		"et_vk.linear_qcs4w.default":                 linearQCS4W,
+		"et_vk.embedding_q4gsw.default":              embeddingQ4GSW,
+		"et_vk.rms_norm.default":                     rmsNorm,
+		"et_vk.apply_rotary_emb.default":             rotary,
+		"et_vk.apply_rotary_emb_hf.default":          rotaryHF,
+		"et_vk.apply_rotary_emb_interleaved.default": rotaryInterleaved,
+		"sdpa_with_kv_cache.default":                 sdpaWithCache,
+		"update_cache.default":                       updateCache,
+
+		// Elementwise operators.
+		"aten.abs.default":       ofOne("abs"),
+		"aten.neg.default":       ofOne("neg"),
+		"aten.exp.default":       ofOne("exp"),
+		"aten.sqrt.default":      ofOne("sqrt"),
+		"aten.rsqrt.default":     ofOne("rsqrt"),
+		"aten.tanh.default":      ofOne("tanh"),
+		"aten.relu.default":      ofOne("relu"),
+		"aten.sigmoid.default":   ofOne("sigmoid"),
+		"aten.gelu.default":      gelu,
+		"aten.add.Tensor":        scaled("add"),
+		"aten.sub.Tensor":        scaled("sub"),
+		"aten.mul.Tensor":        ofTwo("mul", "other"),
+		"aten.div.Tensor":        ofTwo("div", "other"),
+		"aten.minimum.default":   ofTwo("minimum", "other"),
+		"aten.maximum.default":   ofTwo("maximum", "other"),
+		"aten.pow.Tensor_Tensor": ofTwo("pow", "exponent"),
+		"aten.pow.Tensor_Scalar": powScalar,
+		"aten.eq.Tensor":         ofTwo("eq", "other"),
+		"aten.ne.Tensor":         ofTwo("ne", "other"),
+		"aten.lt.Tensor":         ofTwo("lt", "other"),
+		"aten.le.Tensor":         ofTwo("le", "other"),
+		"aten.gt.Tensor":         ofTwo("gt", "other"),
+		"aten.ge.Tensor":         ofTwo("ge", "other"),
+		"aten.div.Tensor_mode":   divMode,
+		"aten.floor_divide.default": func(c *call) {
+			c.give(c.one("floor", kind.Args{"x": c.one("div", kind.Args{"a": c.tensor("self"), "b": c.tensor("other")})}))
+		},
+
+		// Matrix products, norms and operators along a dim.
+		"aten.linear.default":            linearF32,
+		"aten.embedding.default":         embeddingF32,
+		"aten.native_layer_norm.default": layerNorm,
+		"aten._softmax.default":          softmax,
+		"aten.amax.default":              reduce("amax"),
+		"aten.amin.default":              reduce("amin"),
+		"aten.sum.dim_IntList":           reduce("sum"),
+		"aten.mean.dim":                  reduce("mean"),
+		"aten.argmax.default":            argmax(false),
+		"aten.argmin.default":            argmax(true),
+
+		// Operators that change the shape or copy.
+		"aten.view_copy.default":                   viewCopy,
+		"aten.clone.default":                       same,
+		"aten.alias_copy.default":                  same,
+		"dim_order_ops._clone_dim_order.default":   same,
+		"aten.squeeze_copy.dims":                   squeeze,
+		"aten.unsqueeze_copy.default":              unsqueeze,
+		"aten.select_copy.int":                     selectCopy,
+		"aten.slice_copy.Tensor":                   sliceCopy,
+		"aten.split_with_sizes_copy.default":       split,
+		"aten.permute_copy.default":                permute,
+		"aten.t_copy.default":                      transpose,
+		"aten.expand_copy.default":                 expand,
+		"aten.flip.default":                        flip,
+		"aten.cat.default":                         cat,
+		"dim_order_ops._to_dim_order_copy.default": convert,
+	}
+}
+
+func ofOne(kindName string) func(c *call) {
+	return func(c *call) { c.give(c.one(kindName, kind.Args{"x": c.tensor("self")})) }
+}
+
+func gelu(c *call) {
+	mode := c.text("approximate")
+	if mode != "none" && mode != "tanh" {
+		c.refuse("approximate", `"none" or "tanh"`)
+	}
+	c.give(c.one("gelu", kind.Args{"x": c.tensor("self"), "tanh": mode == "tanh"}))
+}
+
+func ofTwo(kindName, second string) func(c *call) {
+	return func(c *call) { c.give(c.one(kindName, kind.Args{"a": c.tensor("self"), "b": c.tensor(second)})) }
+}
+
+// scaled builds add and sub, which multiply the second operand by alpha.
+func scaled(kindName string) func(c *call) {
+	return func(c *call) {
+		c.give(c.one(kindName,
+			kind.Args{"a": c.tensor("self"), "b": c.tensor("other"), "alpha": c.float("alpha")}))
+	}
+}
+
+func powScalar(c *call) {
+	c.give(c.one("pow", kind.Args{"a": c.tensor("self"), "b": c.scalar(c.float("exponent"))}))
+}
+
+// divMode is division with rounding to minus infinity ("floor") or without rounding (None).
+func divMode(c *call) {
+	y := c.one("div", kind.Args{"a": c.tensor("self"), "b": c.tensor("other")})
+	if !c.none("rounding_mode") {
+		if c.text("rounding_mode") != "floor" {
+			c.refuse("rounding_mode", `None or "floor"`)
+		}
+		y = c.one("floor", kind.Args{"x": y})
+	}
+	c.give(y)
+}
+
+func rmsNorm(c *call) {
+	const byDefault = 0x1p-23 // the smallest f32 that changes 1
+	c.give(c.one("rms_norm",
+		kind.Args{"x": c.tensor("x"), "weight": c.tensor("weight"), "eps": c.floatOr("eps", byDefault)}))
+}
+
+func layerNorm(c *call) {
+	x, shape := c.tensor("input"), c.ints("normalized_shape")
+	if len(shape) != 1 {
+		c.refuse("normalized_shape", "the size of the last dim")
+		return
+	}
+	weight, bias := c.filled(1, shape...), c.filled(0, shape...)
+	if !c.none("weight") {
+		weight = c.tensor("weight")
+	}
+	if !c.none("bias") {
+		bias = c.tensor("bias")
+	}
+	c.give(c.one("layer_norm", kind.Args{"x": x, "weight": weight, "bias": bias, "eps": c.float("eps")}))
+}
+
+// alongLast applies an operator on the last dim of a tensor to another dim: it exchanges the two dims
+// before and after.
+func (c *call) alongLast(x graph.ValueID, axis int, apply func(x graph.ValueID) graph.ValueID) graph.ValueID {
+	last := len(c.MaxDims(x)) - 1
+	if axis == last || c.Err() != nil {
+		return apply(x)
+	}
+	order := make([]int, last+1)
+	for k := range order {
+		order[k] = k
+	}
+	order[axis], order[last] = last, axis
+	y := apply(c.one("permute", kind.Args{"x": x, "dims": order}))
+	return c.one("permute", kind.Args{"x": y, "dims": order})
+}
+
+func softmax(c *call) {
+	x := c.tensor("self")
+	c.give(c.alongLast(x, c.axis(x, c.int("dim")), func(x graph.ValueID) graph.ValueID {
+		return c.one("softmax", kind.Args{"x": x})
+	}))
+}
+
+func reduce(kindName string) func(c *call) {
+	return func(c *call) {
+		c.give(c.one(kindName,
+			kind.Args{"x": c.tensor("self"), "dims": c.ints("dim"), "keepdim": c.bool("keepdim")}))
+	}
+}
+
+// argmax is the index of the largest element, or of the smallest one, which is the largest of -x.
+func argmax(smallest bool) func(c *call) {
+	return func(c *call) {
+		x := c.tensor("self")
+		if smallest {
+			x = c.one("neg", kind.Args{"x": x})
+		}
+		axis, keep := c.axis(x, c.int("dim")), c.bool("keepdim")
+		if axis == len(c.MaxDims(x))-1 || c.Err() != nil {
+			c.give(c.one("argmax", kind.Args{"x": x, "keepdim": keep}))
+			return
+		}
+		y := c.alongLast(x, axis, func(x graph.ValueID) graph.ValueID {
+			return c.one("argmax", kind.Args{"x": x, "keepdim": true})
+		})
+		if !keep {
+			y = c.without(y, axis)
+		}
+		c.give(y)
+	}
+}
+
+func rotary(c *call) {
+	c.give(c.all("apply_rotary_emb", kind.Args{
+		"q": c.tensor("xq"), "k": c.tensor("xk"), "cos": c.tensor("freqs_cos"), "sin": c.tensor("freqs_sin"),
+	})...)
+}
+
+func rotaryHF(c *call) {
+	c.give(c.all("apply_rotary_emb_hf", kind.Args{
+		"q": c.tensor("xq"), "k": c.tensor("xk"), "cos": c.tensor("freqs_cos"), "sin": c.tensor("freqs_sin"),
+		"start_pos": c.sym("start_pos"),
+	})...)
+}
+
+func rotaryInterleaved(c *call) {
+	c.give(c.one("apply_rotary_emb_interleaved", kind.Args{
+		"x":     c.tensor("x"),
+		"freqs": c.tensor("freqs_cis"),
+	}))
+}
+
+// sdpaWithCache is causal attention with a cache. The exporter writes a constant for seq_len, so the number
+// of tokens comes from the shape of the query.
+func sdpaWithCache(c *call) {
+	scale := 0.0 // 1/sqrt(head dim)
+	switch {
+	case !c.none("attn_mask"):
+		c.refuse("attn_mask", "None, because attention with a cache is causal")
+	case !c.none("dropout_p") && c.float("dropout_p") != 0:
+		c.refuse("dropout_p", "0")
+	case !c.none("is_causal") && !c.bool("is_causal"):
+		c.refuse("is_causal", "true")
+	case !c.none("scale"):
+		if scale = c.float("scale"); scale == 0 {
+			c.refuse("scale", "a number other than 0")
+		}
+	}
+	c.give(c.one("sdpa_with_kv_cache", kind.Args{
+		"q": c.tensor("query"), "k": c.tensor("key"), "v": c.tensor("value"),
+		"k_cache": c.tensor("key_cache"),
+		"v_cache": c.tensor("value_cache"), "input_pos": c.sym("start_pos"), "scale": scale,
+	}))
+}
+
+func updateCache(c *call) {
+	cache := c.tensor("cache")
+	c.all("update_cache",
+		kind.Args{"value": c.tensor("value"), "cache": cache, "input_pos": c.sym("start_pos")})
+}
+
+// same is an operator that copies a tensor unchanged. It needs no operator of the engine.
+func same(c *call) { c.give(c.copyOf(c.tensor("self"))) }
+
+// prepack uploads a constant. The engine uploads all constants when it loads a graph. A tensor that operators
+// update gets its own memory, which starts with the bytes of the constant.
+func prepack(c *call) {
+	out := c.outputs()[0]
+	if !c.mutable[out] {
+		c.give(c.tensor("x"))
+		return
+	}
+	from := c.fileTensor("x")
+	if from.Constant < 0 {
+		c.refuse("x", "a constant")
+		return
+	}
+	c.give(c.constant(out, from, from.Dims))
+}
+
+// convert changes the element type. Bools and small integers are f32 numbers on the device.
+func convert(c *call) {
+	x := c.tensor("self")
+	from, to := c.fileTensor("self"), c.outType()
+	if c.Err() != nil {
+		return
+	}
+	if a, b := elements[from.Type], elements[to]; a.device == b.device &&
+		(narrower(from.Type) || !narrower(to)) {
+		c.give(c.copyOf(x))
+		return
+	}
+	c.Errorf("conversion from %s to %s is not supported", from.Type, to)
+}
+
+// outType returns the element type of the output in the file.
+func (c *call) outType() pte.Type {
+	if t, ok := c.g.Values[c.outputs()[0]].(*vulkan.Tensor); ok {
+		return t.Type
+	}
+	c.Errorf("the output is not a tensor")
+	return pte.Float32
+}
+
+// narrower reports whether a type has fewer numbers than the type in which the device stores it.
+func narrower(t pte.Type) bool {
+	return t == pte.Bool || t == pte.Int8 || t == pte.Uint8
+}
+
+// without returns x without a dim of size 1.
+func (c *call) without(x graph.ValueID, axes ...int) graph.ValueID {
+	gone := map[int]bool{}
+	for _, k := range axes {
+		gone[k] = true
+	}
+	var keep []int
+	for k := range c.MaxDims(x) {
+		if !gone[k] {
+			keep = append(keep, k)
+		}
+	}
+	return c.view(x, c.shapeOf(x, keep)...)
+}
+
+// shapeOf returns the live sizes of some dims of x for a view. An index of -1 is a new dim of size 1. If
+// only one dim can change, the view computes it from the others.
+func (c *call) shapeOf(x graph.ValueID, axes []int) []kind.Int {
+	changing := 0
+	for _, k := range axes {
+		if k >= 0 && c.MinDims(x)[k] != c.MaxDims(x)[k] {
+			changing++
+		}
+	}
+	dims := make([]kind.Int, len(axes))
+	for i, k := range axes {
+		switch {
+		case k < 0:
+			dims[i] = kind.Fixed(1)
+		case changing == 1 && c.MinDims(x)[k] != c.MaxDims(x)[k]:
+			dims[i] = basic.Rest
+		default:
+			dims[i] = c.dim(x, k)
+		}
+	}
+	return dims
+}
+
+func squeeze(c *call) {
+	x := c.tensor("self")
+	var gone []int
+	for _, k := range c.ints("dim") {
+		if k = c.axis(x, k); c.Err() == nil && c.MaxDims(x)[k] == 1 {
+			gone = append(gone, k)
+		}
+	}
+	c.give(c.without(c.copyOf(x), gone...))
+}
+
+func unsqueeze(c *call) {
+	x, at := c.tensor("self"), c.int("dim")
+	rank := len(c.MaxDims(x))
+	if at < 0 {
+		at += rank + 1
+	}
+	if at < 0 || at > rank {
+		c.refuse("dim", "an index in the new dims")
+		return
+	}
+	var axes []int
+	for k := range rank + 1 {
+		switch {
+		case k < at:
+			axes = append(axes, k)
+		case k == at:
+			axes = append(axes, -1)
+		default:
+			axes = append(axes, k-1)
+		}
+	}
+	c.give(c.view(x, c.shapeOf(x, axes)...))
+}
+
+// viewCopy is a view with other dims. If x changes from run to run, but the file states only the largest
+// sizes, the first dim that can follow the change does.
+func viewCopy(c *call) {
+	x, dims := c.tensor("self"), c.syms("size")
+	if c.Err() != nil {
+		return
+	}
+	known := true
+	for _, d := range dims {
+		known = known && !d.IsSym && d != basic.Rest
+	}
+	lowest, most := graph.Numel(c.MinDims(x)), graph.Numel(c.MaxDims(x))
+	if known && lowest != most {
+		for k, d := range dims {
+			if d.Fixed > 0 && most%d.Fixed == 0 && lowest%(most/d.Fixed) == 0 {
+				dims[k] = basic.Rest
+				break
+			}
+		}
+	}
+	c.give(c.view(x, dims...))
+}
+
+func selectCopy(c *call) {
+	c.give(c.one("select", kind.Args{"x": c.tensor("self"), "dim": c.int("dim"), "index": c.int("index")}))
+}
+
+// sliceCopy selects a range of a dim. If the file computes the end as the start plus a length, the engine
+// gets the length, so that it knows the size of the result.
+func sliceCopy(c *call) {
+	args := kind.Args{
+		"x": c.tensor("self"), "dim": c.int("dim"), "start": c.symOr("start", 0),
+		"end":  c.symOr("end", basic.ToEnd),
+		"step": c.int("step"),
+	}
+	if c.Err() != nil {
+		return
+	}
+	if id, _ := c.arg("end"); args["step"] == 1 {
+		if _, is := c.g.Values[id].(vulkan.SymInt); is {
+			sum, start := c.m.values[id].sum, args["start"]
+			for k := range sum {
+				if length := sum[1-k]; sum[k] == start && sum[k].IsSym {
+					delete(args, "end")
+					args["length"] = length
+					break
+				}
+			}
+		}
+	}
+	c.give(c.one("slice", args))
+}
+
+func split(c *call) {
+	x, sizes := c.tensor("self"), c.ints("split_sizes")
+	axis := c.axis(x, c.int("dim"))
+	var parts []graph.ValueID
+	start := 0
+	for _, n := range sizes {
+		parts = append(parts, c.one("slice", kind.Args{"x": x, "dim": axis, "start": start, "length": n}))
+		start += n
+	}
+	c.give(parts...)
+}
+
+func permute(c *call) {
+	c.give(c.one("permute", kind.Args{"x": c.tensor("self"), "dims": c.ints("dims")}))
+}
+
+func transpose(c *call) {
+	x := c.tensor("self")
+	if len(c.MaxDims(x)) < 2 {
+		c.give(c.copyOf(x))
+		return
+	}
+	c.give(c.one("permute", kind.Args{"x": x, "dims": []int{1, 0}}))
+}
+
+// expand repeats dims of size 1. A dim that changes from run to run keeps its size.
+func expand(c *call) {
+	x, sizes := c.tensor("self"), c.ints("size")
+	if c.Err() != nil {
+		return
+	}
+	lowest, most := c.MinDims(x), c.MaxDims(x)
+	ahead := len(sizes) - len(most)
+	for k := range most {
+		if at := ahead + k; at >= 0 && lowest[k] != most[k] && sizes[at] == most[k] {
+			sizes[at] = -1
+		}
+	}
+	c.give(c.one("expand", kind.Args{"x": x, "size": sizes}))
+}
+
+func flip(c *call) {
+	c.give(c.one("flip", kind.Args{"x": c.tensor("self"), "dims": c.ints("dims")}))
+}
+
+func cat(c *call) {
+	c.give(c.one("cat", kind.Args{"parts": c.tensors("tensors"), "dim": c.int("dim")}))
+}

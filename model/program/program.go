@@ -1,0 +1,382 @@
+// Package program runs methods of ExecuTorch programs. Build makes a graph of the engine from the Vulkan
+// delegate of a method, Load puts the graph on a device, and Program.Run runs it at the live shapes of its
+// inputs:
+//
+//	m, err := program.Build(file, "forward", dev.Info().Limits, program.Options{})
+//	p, err := program.Load(dev, m)
+//	outputs, err := p.Run(ctx, inputs)
+//
+// Each operator of the delegate becomes one or more operators of package ops. Their names start with the
+// number of the file's operator: "12.linear_q4gsw". Inputs, constants and mutable buffers have the names of
+// the file's values: "%3". Method.Value translates the numbers.
+//
+// The engine computes in f32 and i32. Integers of 64 bits are narrowed when they enter the device, and an
+// error reports a number that does not fit. Bools, int8 and uint8 are f32 numbers on the device. Run
+// converts the outputs to the types of the method.
+package program
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gpuscope/engine/gpu"
+	"gpuscope/engine/graph"
+	"gpuscope/model/checkpoint/pte"
+	"gpuscope/model/checkpoint/pte/vulkan"
+	"gpuscope/ops"
+	"gpuscope/ops/kind"
+)
+
+// Options selects how a method is built.
+type Options struct {
+	Fuse   string            // fusion rules, as in graph.SelectFusions
+	Routes map[string]string // requested routes, as in graph.Builder.AskRoutes
+}
+
+// Method is a method of a program as a graph of the engine. It needs no device, and reads no weights before
+// it is loaded.
+type Method struct {
+	Graph *graph.Graph
+
+	method *pte.Method
+	source *vulkan.Graph
+	call   *pte.Instruction // the call of the delegate
+	copies []hostCopy       // host instructions after the call
+	values []value          // by value id of the delegate's graph
+	// indices holds the number of rows of the table that an integer input is an index of.
+	indices map[graph.ValueID]int
+}
+
+// hostCopy is a host instruction that copies a value of the method.
+type hostCopy struct{ from, to int }
+
+// copyOperator is the only portable operator that gpuscope runs. Exporters write it after a delegate, to
+// return the new contents of a buffer that the method updates.
+const copyOperator = "aten::copy_"
+
+// Build builds the graph of a method for a device with these limits. The error is an *UnknownOperators if the
+// delegate has operators without an implementation, a *HostError if the method has other parts that gpuscope
+// cannot run, and an *OperatorError if an operator has unsupported arguments.
+func Build(f *pte.File, method string, limits gpu.Limits, o Options) (*Method, error) {
+	m, err := f.Method(method)
+	if err != nil {
+		return nil, err
+	}
+	out := &Method{method: m}
+	if err := out.readInstructions(); err != nil {
+		return nil, fmt.Errorf("%s: method %s: %w", f.Name(), m.Name, err)
+	}
+	graphs := make([]*vulkan.Graph, len(m.Delegates))
+	if out.source, err = vulkan.Parse(m.Delegates[out.call.Target].Data, f.Lookup); err != nil {
+		return nil, err
+	}
+	graphs[out.call.Target] = out.source
+	if err := out.build(vulkan.ChangesOf(m, graphs), limits, o); err != nil {
+		return nil, fmt.Errorf("%s: method %s: %w", f.Name(), m.Name, err)
+	}
+	return out, nil
+}
+
+// readInstructions finds the call of the delegate and the copies after it.
+func (m *Method) readInstructions() error {
+	var refused counts
+	for c := range m.method.Chains {
+		for i := range m.method.Chains[c].Instructions {
+			in := &m.method.Chains[c].Instructions[i]
+			switch in.Op {
+			case pte.DelegateCall:
+				backend := m.method.Delegates[in.Target].Backend
+				switch {
+				case backend != vulkan.Backend:
+					refused.add("delegate of " + backend)
+				case m.call != nil:
+					refused.add("second delegate of " + backend)
+				default:
+					m.call = in
+				}
+			case pte.KernelCall:
+				name := m.method.Operators[in.Target].String()
+				if name != copyOperator || m.call == nil || len(in.Args) < 2 {
+					refused.add(name)
+					continue
+				}
+				m.copies = append(m.copies, hostCopy{from: in.Args[1], to: in.Args[0]})
+				if out := in.Args[len(in.Args)-1]; out != in.Args[0] {
+					m.copies = append(m.copies, hostCopy{from: in.Args[1], to: out})
+				}
+			case pte.MoveCall:
+				if m.call == nil || len(in.Args) != 2 {
+					refused.add(in.Op.String())
+					continue
+				}
+				m.copies = append(m.copies, hostCopy{from: in.Args[0], to: in.Args[1]})
+			case pte.FreeCall:
+			default:
+				refused.add(in.Op.String())
+			}
+		}
+	}
+	switch {
+	case len(refused) > 0:
+		return &HostError{Instructions: refused.sorted()}
+	case m.call == nil:
+		return &HostError{}
+	}
+	return nil
+}
+
+// value is what a value of the file is in the engine's graph: a tensor, an integer or, before an operator has
+// computed it, nothing.
+type value struct {
+	is     valueIs
+	tensor graph.ValueID
+	symInt kind.Int
+	sum    [2]kind.Int // the operands, if add computes symInt
+}
+
+type valueIs uint8
+
+const (
+	isNothing valueIs = iota
+	isTensor
+	isInt
+)
+
+// builder builds the graph of a delegate.
+type builder struct {
+	*graph.Builder
+	m       *Method
+	g       *vulkan.Graph
+	changes *vulkan.Changes
+	mutable map[int]bool // tensors that an operator updates in place
+	shared  map[int]bool // constants that tensors of different types or shapes use
+	limits  map[int]int  // by SymInt that is a position: number of positions
+	sizes   map[size]kind.Int
+}
+
+func (m *Method) build(changes *vulkan.Changes, limits gpu.Limits, o Options) error {
+	inputs, results, err := m.source.Split(m.call.Args)
+	if err != nil {
+		return err
+	}
+	var unknown counts
+	for i := range m.source.Operators {
+		if op := &m.source.Operators[i]; operators[op.Name] == nil || !op.Known() {
+			unknown.add(op.Name)
+		}
+	}
+	if len(unknown) > 0 {
+		return &UnknownOperators{Operators: unknown.sorted()}
+	}
+	rules, err := graph.SelectFusions(ops.Fusions, o.Fuse)
+	if err != nil {
+		return err
+	}
+	b := &builder{
+		Builder: graph.NewBuilder(limits), m: m, g: m.source, changes: changes, mutable: map[int]bool{},
+		sizes: map[size]kind.Int{}, shared: map[int]bool{}, limits: map[int]int{},
+	}
+	b.AskRoutes(o.Routes)
+	b.Fuse(rules...)
+	m.values = make([]value, len(m.source.Values))
+	b.survey()
+	for i, id := range m.source.Inputs {
+		b.input(id, inputs[i])
+	}
+	for i := range m.source.Operators {
+		if err := b.operator(&m.source.Operators[i]); err != nil {
+			return err
+		}
+	}
+	for i, id := range m.source.Outputs {
+		b.output(id, results[i])
+	}
+	m.Graph, err = b.Finish()
+	return err
+}
+
+// survey collects what must be known about the whole graph before the first operator is added.
+func (b *builder) survey() {
+	for i := range b.g.Operators {
+		op := &b.g.Operators[i]
+		for _, id := range b.g.Updates(op) {
+			b.mutable[id] = true
+		}
+		b.limitPositions(op)
+	}
+	first := map[int]*vulkan.Tensor{}
+	for _, v := range b.g.Values {
+		t, ok := v.(*vulkan.Tensor)
+		if !ok || t.Constant < 0 {
+			continue
+		}
+		if other := first[t.Constant]; other == nil {
+			first[t.Constant] = t
+		} else if other.Type != t.Type || !slices.Equal(other.Dims, t.Dims) {
+			b.shared[t.Constant] = true
+		}
+	}
+}
+
+// input declares an input of the delegate's graph. outer is the value of the method that the host passes.
+func (b *builder) input(id, outer int) {
+	t := b.g.Values[id].(*vulkan.Tensor) // vulkan.Parse has checked that inputs are tensors
+	host, ok := b.m.method.Values[outer].(*pte.Tensor)
+	if !ok || len(host.Sizes) != len(t.Dims) {
+		b.Errorf("input %%%d: the delegate reads a tensor of %v, but value %d of the method is not such a tensor",
+			id, t.Dims, outer)
+		return
+	}
+	dtype, ok := deviceType(t.Type)
+	passed, known := deviceType(host.Type)
+	switch {
+	case !ok:
+		b.Errorf("input %%%d: %w", id, &TypeError{t.Type})
+	case !known || passed != dtype:
+		b.Errorf("input %%%d: the delegate reads %s, but value %d of the method is %s", id, t.Type, outer,
+			host.Type)
+	case host.Memory != pte.Constant && !slices.Contains(b.m.method.Inputs, outer):
+		b.Errorf("input %%%d: value %d of the method is neither an input nor a constant", id, outer)
+	}
+	if b.Err() != nil {
+		return
+	}
+	lowest := slices.Clone(t.Dims)
+	for k, change := range b.changes.Of(outer, host) {
+		if change != vulkan.Fixed {
+			lowest[k] = 1
+		}
+	}
+	name := valueName(id)
+	if !b.mutable[id] {
+		b.set(id, b.Input(name, dtype, lowest, t.Dims))
+		return
+	}
+	if !slices.Equal(lowest, t.Dims) {
+		b.Errorf("input %s: operators update it in place, so its shape %v cannot change from run to run",
+			name,
+			t.Dims)
+		return
+	}
+	b.set(id, b.State(name, dtype, t.Dims))
+}
+
+// output declares an output of the delegate's graph. outer is the value of the method that receives it.
+func (b *builder) output(id, outer int) {
+	t := b.g.Values[id].(*vulkan.Tensor) // vulkan.Parse has checked that outputs are tensors
+	host, ok := b.m.method.Values[outer].(*pte.Tensor)
+	if !ok || elements[host.Type].numpy == "" || elements[host.Type].device != elements[t.Type].device {
+		b.Errorf("output %%%d: the delegate computes %s, but value %d of the method is not a tensor of such "+
+			"elements", id, t.Type, outer)
+		return
+	}
+	b.Output(b.tensorOf(id))
+}
+
+func valueName(id int) string { return fmt.Sprintf("%%%d", id) }
+
+func (b *builder) set(id int, v graph.ValueID) {
+	if b.Err() == nil {
+		b.m.values[id] = value{is: isTensor, tensor: v}
+	}
+}
+
+// tensorOf returns the tensor of the engine's graph for a tensor of the file. It declares a constant when the
+// constant is first used.
+func (b *builder) tensorOf(id int) graph.ValueID {
+	if b.Err() != nil {
+		return graph.None
+	}
+	if v := &b.m.values[id]; v.is == isTensor {
+		return v.tensor
+	}
+	t, ok := b.g.Values[id].(*vulkan.Tensor)
+	switch {
+	case !ok:
+		b.Errorf("value %%%d is %s, want a tensor", id, describeValue(b.g.Values[id]))
+	case t.Constant < 0:
+		b.Errorf("value %%%d is read, but no earlier operator computes it", id)
+	default:
+		v := b.constant(id, t, t.Dims)
+		b.set(id, v)
+		return v
+	}
+	return graph.None
+}
+
+// constant declares a constant of the file with the given dims, which may be a beginning of the dims in the
+// file. Tensors with the same bytes, type and dims share memory, but a tensor that an operator updates has
+// its own.
+func (b *builder) constant(id int, t *vulkan.Tensor, dims []int) graph.ValueID {
+	from := &b.g.Constants[t.Constant]
+	if from.Missing != nil {
+		b.Errorf("constant %%%d: %w", id, from.Missing)
+		return graph.None
+	}
+	dtype, ok := deviceType(t.Type)
+	if !ok {
+		b.Errorf("constant %%%d: %w", id, &TypeError{t.Type})
+		return graph.None
+	}
+	size, _ := t.Type.Bytes(dims)
+	load := func() ([]byte, error) {
+		data, err := from.Data.Bytes()
+		if err != nil {
+			return nil, err
+		}
+		return toDevice(t.Type, data[:size])
+	}
+	if b.mutable[id] {
+		return b.StateFrom(valueName(id), dtype, dims, load)
+	}
+	name := fmt.Sprintf("constant%d", t.Constant)
+	if n, _ := t.Type.Bytes(dims); n != from.Data.Size() || b.shared[t.Constant] {
+		name += fmt.Sprint(dims)
+	}
+	return b.Constant(name, dtype, dims, load)
+}
+
+// operator adds an operator of the file.
+func (b *builder) operator(op *vulkan.Operator) error {
+	if b.Err() != nil {
+		return b.Err()
+	}
+	operators[op.Name](&call{builder: b, op: op, names: op.Arguments()})
+	if err := b.Err(); err != nil {
+		return &OperatorError{ID: op.ID, Name: op.Name, Err: err}
+	}
+	return nil
+}
+
+// limitIndices records that the elements of a tensor must be less than n, because they are indices of rows.
+func (m *Method) limitIndices(v graph.ValueID, n int) {
+	if m.indices == nil {
+		m.indices = map[graph.ValueID]int{}
+	}
+	if old, ok := m.indices[v]; !ok || n < old {
+		m.indices[v] = n
+	}
+}
+
+// Value returns the value of the engine's graph for a tensor of the delegate's graph. It returns graph.None
+// if the tensor has no counterpart, because an operator computes it in another form.
+func (m *Method) Value(id int) graph.ValueID {
+	if id < 0 || id >= len(m.values) || m.values[id].is != isTensor {
+		return graph.None
+	}
+	return m.values[id].tensor
+}
+
+// shortName returns the name of an operator without namespace and overload: linear_q4gsw for
+// et_vk.linear_q4gsw.default.
+func shortName(name string) string {
+	parts := strings.Split(name, ".")
+	switch len(parts) {
+	case 1:
+		return name
+	case 2:
+		return parts[0]
+	}
+	return parts[1]
+}

@@ -1,0 +1,236 @@
+package program
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"gpuscope/engine/graph"
+	"gpuscope/model/checkpoint/pte"
+	"gpuscope/model/checkpoint/pte/vulkan"
+	"gpuscope/ops/kind"
+	"gpuscope/ops/weight"
+)
+
+// constantTensor returns the tensor of an argument that must be a constant with this type and rank.
+func (c *call) constantTensor(name string, t pte.Type, rank int) *vulkan.Tensor {
+	v := c.fileTensor(name)
+	if c.Err() == nil && (v.Constant < 0 || v.Type != t || len(v.Dims) != rank) {
+		c.refuse(name, fmt.Sprintf("a constant of %s with %d dims", t, rank))
+	}
+	if c.Err() == nil {
+		if err := c.g.Constants[v.Constant].Missing; err != nil {
+			c.Errorf("%s: %w", name, err)
+		}
+	}
+	if c.Err() != nil {
+		return &vulkan.Tensor{Constant: -1, Dims: make([]int, rank)}
+	}
+	return v
+}
+
+// bytesOf returns the bytes of a constant.
+func (c *call) bytesOf(t *vulkan.Tensor) func() ([]byte, error) {
+	if c.Err() != nil {
+		return nil
+	}
+	data, n := c.g.Constants[t.Constant].Data, t.Bytes()
+	return func() ([]byte, error) {
+		all, err := data.Bytes()
+		if err != nil {
+			return nil, err
+		}
+		return all[:n], nil
+	}
+}
+
+// q4 describes a matrix of 4-bit weights of a file.
+type q4 struct {
+	rows, cols, group int
+	high              bool // even columns are in the high nibbles
+	weights, scales   *vulkan.Tensor
+	// scaleAt returns the index in scales of the scale of a group of a row.
+	scaleAt func(row, group int) int
+}
+
+// matrix returns the weights in a format of the engine. Formats of 4 bits need columns and groups in
+// multiples of 8. Other matrices are converted to f32 when they are loaded.
+func (c *call) matrix(q q4) weight.Matrix {
+	if c.Err() != nil {
+		return weight.Matrix{}
+	}
+	packed := (q.cols + 1) / 2
+	groups := (q.cols + max(q.group, 1) - 1) / max(q.group, 1)
+	switch {
+	case q.group < 1:
+		c.Errorf("the group size is %d, want at least 1", q.group)
+	case q.weights.Dims[0] < q.rows || q.weights.Dims[1] < packed:
+		c.Errorf("the weights have shape %v, but %d rows of %d columns need at least %v", q.weights.Dims,
+			q.rows,
+			q.cols, []int{q.rows, packed})
+	case graph.Numel(q.scales.Dims) <= q.scaleAt(q.rows-1, groups-1):
+		c.Errorf("the scales have shape %v, but %d rows have %d groups each", q.scales.Dims, q.rows, groups)
+	}
+	weights, scales := c.bytesOf(q.weights), c.bytesOf(q.scales)
+	name := fmt.Sprintf("constant%d", q.weights.Constant)
+	stride := q.weights.Dims[1]
+	load := func() (nibbles, inRows []byte, err error) {
+		from, err := weights()
+		if err != nil {
+			return nil, nil, err
+		}
+		factors, err := scales()
+		if err != nil {
+			return nil, nil, err
+		}
+		for row := range q.rows {
+			nibbles = append(nibbles, from[row*stride:][:packed]...)
+			for g := range groups {
+				inRows = append(inRows, factors[4*q.scaleAt(row, g):][:4]...)
+			}
+		}
+		return nibbles, inRows, nil
+	}
+	m := weight.Matrix{Name: name, Rows: q.rows, Cols: q.cols}
+	if q.cols%8 == 0 && q.group%8 == 0 && q.cols%q.group == 0 {
+		m.Format = weight.Q4GSW(q.group, weight.Q4Options{HighNibbles: q.high})
+		if q.group == q.cols {
+			m.Format = weight.QCS4W(q.cols, weight.Q4Options{HighNibbles: q.high})
+		}
+		m.Name = fmt.Sprintf("constant%d with scales constant%d", q.weights.Constant, q.scales.Constant)
+		m.Data = func() ([][]byte, error) {
+			nibbles, inRows, err := load()
+			return [][]byte{nibbles, inRows}, err
+		}
+		return m
+	}
+	m.Format, m.Name = weight.F32, name+" as f32"
+	m.Data = func() ([][]byte, error) {
+		nibbles, inRows, err := load()
+		if err != nil {
+			return nil, err
+		}
+		out := make([]byte, 0, 4*q.rows*q.cols)
+		for row := range q.rows {
+			for col := range q.cols {
+				number := nibbles[row*packed+col/2]
+				if (col%2 == 1) != q.high {
+					number >>= 4
+				}
+				at := 4 * (row*groups + col/q.group)
+				scale := math.Float32frombits(binary.LittleEndian.Uint32(inRows[at:]))
+				out = binary.LittleEndian.AppendUint32(out, math.Float32bits((float32(number&15)-8)*scale))
+			}
+		}
+		return [][]byte{out}, nil
+	}
+	return m
+}
+
+// linear adds a matrix product with a matrix of weights and an optional bias.
+func (c *call) linear(x graph.ValueID, m weight.Matrix, bias string) graph.ValueID {
+	args := kind.Args{"x": x, "weight": m}
+	if bias != "" && !c.none(bias) {
+		t := c.constantTensor(bias, pte.Float32, 1)
+		if c.Err() == nil && t.Dims[0] < m.Rows { // the exporter may pad a bias
+			c.refuse(bias, fmt.Sprintf("at least %d elements", m.Rows))
+		}
+		if id, _ := c.arg(bias); c.Err() == nil {
+			args["bias"] = c.constant(id, t, []int{m.Rows})
+		}
+	}
+	return c.one(m.Format.KindName("linear"), args)
+}
+
+// lastDim returns the size of the last dim of x, which must not change.
+func (c *call) lastDim(x graph.ValueID) int {
+	dims := c.MaxDims(x)
+	if c.Err() != nil {
+		return 0
+	}
+	if len(dims) == 0 || c.MinDims(x)[len(dims)-1] != dims[len(dims)-1] {
+		c.Errorf("%s has shape %v, want a last dim of fixed size", c.Name(x), dims)
+		return 0
+	}
+	return dims[len(dims)-1]
+}
+
+// linearMatrix returns the weights of linear_q4gsw and of its variant with quantized activations. Scales are
+// stored by group, then by row.
+func (c *call) linearMatrix(x graph.ValueID) weight.Matrix {
+	weights := c.constantTensor("weights", pte.Uint8, 2)
+	scales := c.constantTensor("weight_scales", pte.Float32, 2)
+	q := q4{
+		rows: c.outWidth(), cols: c.lastDim(x), group: c.int("group_size"), weights: weights,
+		scales: scales,
+	}
+	q.scaleAt = func(row, group int) int { return group*scales.Dims[1] + row }
+	if c.Err() == nil && scales.Dims[1] < q.rows {
+		c.refuse("weight_scales", fmt.Sprintf("a scale for each of %d rows", q.rows))
+	}
+	return c.matrix(q)
+}
+
+// outWidth returns the size of the last dim of the first output.
+func (c *call) outWidth() int {
+	dims := c.outDims(0)
+	if len(dims) == 0 || dims[len(dims)-1] < 1 {
+		c.Errorf("the output has shape %v in the file, want at least one dim", dims)
+		return 1
+	}
+	return dims[len(dims)-1]
+}
+
+func linearQ4GSW(c *call) {
+	x := c.tensor("self")
+	c.give(c.linear(x, c.linearMatrix(x), "bias"))
+}
+
+func linearQCS4W(c *call) {
+	x := c.tensor("self")
+	q := q4{
+		rows: c.outWidth(), cols: c.lastDim(x), high: true, weights: c.constantTensor("weight", pte.Uint8, 2),
+		scales:  c.constantTensor("scales", pte.Float32, 1),
+		scaleAt: func(row, _ int) int { return row },
+	}
+	q.group = q.cols
+	c.give(c.linear(x, c.matrix(q), ""))
+}
+
+func embeddingQ4GSW(c *call) {
+	weights := c.constantTensor("weight", pte.Uint8, 2)
+	scales := c.constantTensor("weight_scales", pte.Float32, 2)
+	q := q4{
+		rows: weights.Dims[0], cols: c.outWidth(), group: c.int("group_size"), high: !c.bool("is_linear_weight"),
+		weights: weights, scales: scales,
+	}
+	q.scaleAt = func(row, group int) int { return row*scales.Dims[1] + group }
+	c.give(c.embedding(c.matrix(q)))
+}
+
+func (c *call) embedding(m weight.Matrix) graph.ValueID {
+	indices := c.tensor("indices")
+	if c.Err() == nil {
+		c.m.limitIndices(indices, m.Rows)
+	}
+	return c.one(m.Format.KindName("embedding"), kind.Args{"table": m, "indices": indices})
+}
+
+// denseMatrix returns a constant of f32 as a matrix.
+func (c *call) denseMatrix(name string) weight.Matrix {
+	t := c.constantTensor(name, pte.Float32, 2)
+	load := c.bytesOf(t)
+	return weight.Matrix{
+		Name: fmt.Sprintf("constant%d", t.Constant), Rows: t.Dims[0], Cols: t.Dims[1], Format: weight.F32,
+		Data: func() ([][]byte, error) {
+			data, err := load()
+			return [][]byte{data}, err
+		},
+	}
+}
+
+func linearF32(c *call) {
+	c.give(c.linear(c.tensor("input"), c.denseMatrix("weight"), "bias"))
+}
+
+func embeddingF32(c *call) { c.give(c.embedding(c.denseMatrix("weight"))) }
