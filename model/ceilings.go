@@ -159,7 +159,7 @@ func measureCeilings(ctx context.Context, dev gpu.Device, cache ceilingCache, kn
 func MeasureCeilings(ctx context.Context, d gpu.Driver, device, cache string, progress engine.Progress,
 	warn func(error),
 ) (*trace.Ceilings, error) {
-	dev, _, err := openDevice(d, device)
+	dev, _, err := OpenDevice(d, device)
 	if err != nil {
 		return nil, err
 	}

@@ -114,8 +114,8 @@ func ChooseDevice(adapters []gpu.AdapterInfo, want string) (index int, reason st
 	return index, reason, err
 }
 
-// openDevice opens the adapter that want selects, or the best adapter if want is empty.
-func openDevice(d gpu.Driver, want string) (gpu.Device, string, error) {
+// OpenDevice opens the adapter that want selects, or the best adapter if want is empty.
+func OpenDevice(d gpu.Driver, want string) (gpu.Device, string, error) {
 	adapters, err := d.Adapters()
 	if errors.Is(err, gpu.ErrNoAdapter) {
 		err = fmt.Errorf("%w; use gpuscope --device none to plan steps without a device", err)
@@ -139,7 +139,7 @@ func (m *Model) deviceAndGraph(progress engine.Progress, log func(string)) (gpu.
 	error,
 ) {
 	begin := time.Now()
-	dev, why, err := openDevice(m.options.Driver, m.options.Device)
+	dev, why, err := OpenDevice(m.options.Driver, m.options.Device)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -21,17 +21,20 @@ import (
 func verifyCommand() *command {
 	return &command{
 		name: "verify", operand: "[MODEL]",
-		doc: "compare every dispatch of some steps with float64 references",
+		doc: "compare every dispatch of some steps with float64 references, or run test cases",
 		more: `Reads a prompt and decodes some tokens, then runs each step again and compares the output of every dispatch with two
 float64 references. The first starts from the inputs that the dispatch had on the device, and shows the kernel's own
 error. The second runs the whole text, and shows the kernel's own error plus the error of its inputs. The tolerance of
 each operator follows from the arithmetic of its kernels. Equal layers share a row. The exit status is 1 if a dispatch
-exceeds its tolerance, or produces NaN or Inf. docs/guide/verify.md explains the numbers, and when they mislead.`,
+exceeds its tolerance, or produces NaN or Inf. docs/guide/verify.md explains the numbers, and when they mislead.
+With --suite, runs the ExecuTorch programs of a folder and compares their outputs with the expected ones, which the
+folder's manifest.json lists (docs/guide/verify.md has the format). The exit status is 1 if a case fails.`,
 		examples: []example{
 			{"gpuscope verify", "verify a prompt and one decode step of the embedded model"},
 			{`gpuscope verify model.gguf -p "The" -n 8 --all`, "verify eight decode steps, and print one row per dispatch"},
 			{"gpuscope verify --route linear_q4gsw=tile64 --ids 0,47,11", "verify another route, on these token ids"},
 			{"gpuscope verify model.gguf --trace gaps.json --format json", "print the errors as JSON, and record a trace to open with gpuscope"},
+			{"gpuscope verify --suite cases --filter rms_norm", "run the test cases of a folder that have rms_norm in their name"},
 		},
 		setup: func(p *program, flags *pflag.FlagSet) action {
 			v := verification{p: p}
@@ -47,9 +50,19 @@ exceeds its tolerance, or produces NaN or Inf. docs/guide/verify.md explains the
 			flags.BoolVar(&v.all, "all", false, "also print one row per dispatch")
 			flags.StringVar(&v.tracePath, "trace", "",
 				"record the steps with their errors to `FILE`: "+trace.FileNames())
+			folder := flags.String("suite", "",
+				"run the test cases of the folder `DIR` instead of a model: programs with inputs and expected outputs")
+			filter := flags.String("filter", "",
+				"with --suite, run only the cases whose name, operator or tier contains `TEXT`")
 			v.format = formatFlag(flags, "text", "json")
 			v.model = declareModelFlags(flags, "off", "step", "block", "dispatch")
 			return func(ctx context.Context, operands []string) error {
+				switch {
+				case flags.Changed("suite"):
+					return p.verifySuite(ctx, flags, operands, &suiteRun{*folder, *filter, v.format, v.model})
+				case flags.Changed("filter"):
+					return usagef("--filter: needs --suite")
+				}
 				if flags.Changed("prompt") && flags.Changed("ids") {
 					return usagef("-p and --ids cannot be combined: give only one of them")
 				}

@@ -28,10 +28,12 @@ import (
 	"gpuscope/ops/kind"
 )
 
-// Options selects how a method is built.
+// Options selects how a method is built and run.
 type Options struct {
 	Fuse   string            // fusion rules, as in graph.SelectFusions
 	Routes map[string]string // requested routes, as in graph.Builder.AskRoutes
+	Live   graph.LiveOptions // how shapes are propagated
+	Check  bool              // re-plan every operator before each run, and fail if a plan was out of date
 }
 
 // Method is a method of a program as a graph of the engine. It needs no device, and reads no weights before
@@ -39,11 +41,12 @@ type Options struct {
 type Method struct {
 	Graph *graph.Graph
 
-	method *pte.Method
-	source *vulkan.Graph
-	call   *pte.Instruction // the call of the delegate
-	copies []hostCopy       // host instructions after the call
-	values []value          // by value id of the delegate's graph
+	options Options
+	method  *pte.Method
+	source  *vulkan.Graph
+	call    *pte.Instruction // the call of the delegate
+	copies  []hostCopy       // host instructions after the call
+	values  []value          // by value id of the delegate's graph
 	// indices holds the number of rows of the table that an integer input is an index of.
 	indices map[graph.ValueID]int
 }
@@ -63,7 +66,7 @@ func Build(f *pte.File, method string, limits gpu.Limits, o Options) (*Method, e
 	if err != nil {
 		return nil, err
 	}
-	out := &Method{method: m}
+	out := &Method{method: m, options: o}
 	if err := out.readInstructions(); err != nil {
 		return nil, fmt.Errorf("%s: method %s: %w", f.Name(), m.Name, err)
 	}

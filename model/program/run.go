@@ -23,10 +23,11 @@ type Program struct {
 // Load puts a method on a device: it uploads the weights and compiles the kernels. The file of the method
 // must stay open until Load returns. The caller keeps owning the device.
 func Load(dev gpu.Device, m *Method) (*Program, error) {
-	exec, err := engine.Load(dev, m.Graph, graph.LiveOptions{}, nil)
+	exec, err := engine.Load(dev, m.Graph, m.options.Live, nil)
 	if err != nil {
 		return nil, err
 	}
+	exec.SetCheck(m.options.Check)
 	return &Program{m, exec}, nil
 }
 
