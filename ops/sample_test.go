@@ -21,7 +21,11 @@ var samples = map[string]func(t *rapid.T) *trial{
 	"apply_rotary_emb_hf":          sampleRotaryHF,
 	"apply_rotary_emb_interleaved": sampleRotaryInterleaved,
 	"argmax":                       sampleArgmax,
+	"bmm":                          sampleBMM,
 	"cat":                          sampleCat,
+	"choose_qparams_affine":        sampleChooseQParams,
+	"quantize_affine":              sampleQuantizeAffine,
+	"index_select":                 sampleIndexSelect,
 	"layer_norm":                   sampleLayerNorm,
 	"permute":                      samplePermute,
 	"rms_norm":                     sampleRMSNorm,
@@ -48,6 +52,11 @@ func init() {
 	}
 	for i := range gatedOps {
 		samples[gatedOps[i].kind] = func(t *rapid.T) *trial { return sampleGated(t, &gatedOps[i]) }
+	}
+	for i := range basic.Conversions {
+		samples[basic.Conversions[i].Kind] = func(t *rapid.T) *trial {
+			return sampleConversion(t, basic.Conversions[i].Kind)
+		}
 	}
 	for i := range basic.Reductions {
 		samples[basic.Reductions[i].Kind] = func(t *rapid.T) *trial {

@@ -10,7 +10,11 @@ import (
 // on SymInts.
 var (
 	Kinds = slices.Concat(kindsOfUnaries, kindsOfBinaries, kindsOfReductions, kindsOfGathers,
-		[]kind.Kind{kindArgmax, kindCat, kindLayerNorm, kindSoftmax, kindTopK, kindView})
+		kindsOfConversions, []kind.Kind{
+			kindArgmax, kindBMM, kindCat, kindChooseQParams, kindQuantizeAffine, kindIndexSelect,
+			kindLayerNorm,
+			kindSoftmax, kindTopK, kindView,
+		})
 	SymKinds = slices.Concat(kindsOfSymBinaries, []kind.Kind{kindSymSize, kindSelectAsSymInt})
 )
 

@@ -18,6 +18,11 @@ var Unaries = []UnaryRow{
 		Kind:  "abs", doc: "y = |x|", WGSL: "abs(v)", F: math.Abs, FLOPs: 1, From: -1000, To: 1000,
 	},
 	{
+		Error: sineTolerance, ErrorOfX: reference.ULPs(2), Kind: "cos", doc: "y = cos x",
+		WGSL: "cos(whole_turns_off(v))", needs: turnsWGSL, F: math.Cos, FLOPs: 5, From: -500, To: 500,
+		Also: []float64{0, math.Pi / 2, -math.Pi, 1000},
+	},
+	{
 		Error: reference.ExpTolerance,
 		Kind:  "exp", doc: "y = e^x", WGSL: "exp(v)", F: math.Exp, FLOPs: 1, From: -20, To: 20,
 		Also: []float64{-1000, 0, 1000},
@@ -106,6 +111,11 @@ var Unaries = []UnaryRow{
 		FLOPs: 3, From: -60, To: 60, Also: []float64{-1000, 0, 1000},
 	},
 	{
+		Error: sineTolerance, ErrorOfX: reference.ULPs(2), Kind: "sin", doc: "y = sin x",
+		WGSL: "sin(whole_turns_off(v))", needs: turnsWGSL, F: math.Sin, FLOPs: 5, From: -500, To: 500,
+		Also: []float64{0, math.Pi / 2, -math.Pi, 1000},
+	},
+	{
 		Error: reference.Tolerance{
 			Rel: reference.ULPs(4.5),
 			Why: "WGSL allows sqrt the error of 1 / inverseSqrt(x)",
@@ -151,6 +161,19 @@ type UnaryRow struct {
 const isNaNWGSL = `
 fn is_nan(v: $T) -> $B {
   return (bitcast<$U>(v) & $U(0x7fffffffu)) > $U(0x7f800000u);
+}
+`
+
+// sineTolerance is the error that WGSL allows sin and cos for arguments from -pi to pi.
+var sineTolerance = reference.Tolerance{Abs: 0x1p-11, Why: "WGSL allows sin and cos an error of 2^-11"}
+
+// turnsWGSL moves an argument of sin or cos to the range from -pi to pi, because WGSL does not limit the
+// error elsewhere. 6.28125 and the remainder add up to 2 pi. The product with 6.28125 is exact for up to
+// 2^16 turns.
+const turnsWGSL = `
+fn whole_turns_off(v: $T) -> $T {
+  let turns = round(v * 0.15915494309189535);
+  return (v - turns * 6.28125) - turns * 0.0019353071795864769;
 }
 `
 

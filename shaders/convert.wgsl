@@ -1,0 +1,27 @@
+// y = x with another element type. An invocation converts one element.
+struct Params {
+  n: u32, // elements
+}
+{{if .ToFloat}}
+@group(0) @binding(0) var<storage, read> x: array<i32>;
+@group(0) @binding(1) var<storage, read_write> y: array<f32>;
+{{- else}}
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> y: array<i32>;
+{{- end}}
+@group(0) @binding(2) var<uniform> params: Params;
+
+{{template "flat_thread" .}}
+@compute @workgroup_size({{.Lanes}})
+fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+  let i = flat_thread(gid, groups);
+  if (i >= params.n) {
+    return;
+  }
+{{- if .ToFloat}}
+  y[i] = f32(x[i]);
+{{- else}}
+  // 2147483520 is the largest f32 that fits an i32.
+  y[i] = i32(clamp(trunc(x[i]), -2147483648.0, 2147483520.0));
+{{- end}}
+}

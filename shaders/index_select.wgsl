@@ -1,0 +1,26 @@
+// Each row of y is the row of x that an index selects. An invocation copies one element.
+struct Params {
+  n: u32, // elements of y
+  width: u32, // elements of a row
+  indices: u32,
+  rows: u32, // of a block of x
+}
+
+@group(0) @binding(0) var<storage, read> x: array<u32>;
+@group(0) @binding(1) var<storage, read> index: array<i32>;
+@group(0) @binding(2) var<storage, read_write> y: array<u32>;
+@group(0) @binding(3) var<uniform> params: Params;
+
+{{template "flat_thread" .}}
+@compute @workgroup_size({{.Lanes}})
+fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+  let i = flat_thread(gid, groups);
+  if (i >= params.n) {
+    return;
+  }
+  let line = i / params.width;
+  let block = line / params.indices;
+  // An index past the end selects the last row, so that no other memory is read.
+  let row = u32(clamp(index[line % params.indices], 0, i32(params.rows) - 1));
+  y[i] = x[(block * params.rows + row) * params.width + i % params.width];
+}
