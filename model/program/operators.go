@@ -1,6 +1,8 @@
 package program
 
 import (
+	"math"
+
 	"gpuscope/engine/graph"
 	"gpuscope/model/checkpoint/pte"
 	"gpuscope/model/checkpoint/pte/vulkan"
@@ -26,6 +28,9 @@ func init() { // not a literal: the functions refer to the table through builder
 		// Operators of language models.
 		"et_vk.prepack.default":                      prepack,
 		"et_vk.linear_q4gsw.default":                 linearQ4GSW,
+		"et_vk.linear_dq8ca_q4gsw.default":           linearQuantized,
+		"torchao.choose_qparams_affine.default":      chooseQParams,
+		"et_vk.sdpa.default":                         sdpa,
 		"et_vk.linear_qcs4w.default":                 linearQCS4W,
 		"et_vk.embedding_q4gsw.default":              embeddingQ4GSW,
 		"et_vk.rms_norm.default":                     rmsNorm,
@@ -42,6 +47,10 @@ func init() { // not a literal: the functions refer to the table through builder
 		"aten.sqrt.default":      ofOne("sqrt"),
 		"aten.rsqrt.default":     ofOne("rsqrt"),
 		"aten.tanh.default":      ofOne("tanh"),
+		"aten.sin.default":       ofOne("sin"),
+		"aten.cos.default":       ofOne("cos"),
+		"aten.clamp.default":     clamp("min", "max"),
+		"aten.hardtanh.default":  clamp("min_val", "max_val"),
 		"aten.relu.default":      ofOne("relu"),
 		"aten.sigmoid.default":   ofOne("sigmoid"),
 		"aten.gelu.default":      gelu,
@@ -67,6 +76,10 @@ func init() { // not a literal: the functions refer to the table through builder
 		// Matrix products, norms and operators along a dim.
 		"aten.linear.default":            linearF32,
 		"aten.embedding.default":         embeddingF32,
+		"aten.index_select.default":      indexSelect,
+		"aten.mm.default":                matrixProduct,
+		"aten.bmm.default":               matrixProduct,
+		"aten.addmm.default":             addmm,
 		"aten.native_layer_norm.default": layerNorm,
 		"aten._softmax.default":          softmax,
 		"aten.amax.default":              reduce("amax"),
@@ -116,6 +129,20 @@ func scaled(kindName string) func(c *call) {
 	return func(c *call) {
 		c.give(c.one(kindName,
 			kind.Args{"a": c.tensor("self"), "b": c.tensor("other"), "alpha": c.float("alpha")}))
+	}
+}
+
+// clamp limits numbers to a range. Either end can be None.
+func clamp(lowest, highest string) func(c *call) {
+	return func(c *call) {
+		y := c.copyOf(c.tensor("self"))
+		if !c.none(lowest) {
+			y = c.one("maximum", kind.Args{"a": y, "b": c.scalar(c.float(lowest))})
+		}
+		if !c.none(highest) {
+			y = c.one("minimum", kind.Args{"a": y, "b": c.scalar(c.float(highest))})
+		}
+		c.give(y)
 	}
 }
 
@@ -252,6 +279,39 @@ func sdpaWithCache(c *call) {
 	}))
 }
 
+// sdpa is attention without a cache: softmax(scale * q * k' + mask) * v.
+func sdpa(c *call) {
+	q := c.tensor("q")
+	scale := c.floatOr("scale", 1/math.Sqrt(float64(max(c.lastDim(q), 1))))
+	scores := c.one("bmm", kind.Args{"a": q, "b": c.tensor("k"), "transposed": true, "scale": scale})
+	if !c.none("attn_mask") {
+		scores = c.one("add", kind.Args{"a": scores, "b": c.tensor("attn_mask")})
+	}
+	c.give(c.one("bmm", kind.Args{"a": c.one("softmax", kind.Args{"x": scores}), "b": c.tensor("v")}))
+}
+
+func matrixProduct(c *call) {
+	c.give(c.one("bmm", kind.Args{"a": c.tensor("self"), "b": c.tensor("mat2")}))
+}
+
+// addmm is beta * self + alpha * mat1 * mat2.
+func addmm(c *call) {
+	product := c.one("bmm", kind.Args{
+		"a": c.tensor("mat1"), "b": c.tensor("mat2"),
+		"scale": c.float("alpha"),
+	})
+	c.give(c.one("add", kind.Args{"a": product, "b": c.tensor("self"), "alpha": c.float("beta")}))
+}
+
+func indexSelect(c *call) {
+	x, index := c.tensor("self"), c.tensor("index")
+	axis := c.axis(x, c.int("dim"))
+	if info, ok := c.Value(index); ok && info.Role == graph.Input && c.Err() == nil {
+		c.m.limitIndices(index, c.MinDims(x)[axis])
+	}
+	c.give(c.one("index_select", kind.Args{"x": x, "dim": axis, "index": index}))
+}
+
 func updateCache(c *call) {
 	cache := c.tensor("cache")
 	c.all("update_cache",
@@ -277,19 +337,29 @@ func prepack(c *call) {
 	c.give(c.constant(out, from, from.Dims))
 }
 
-// convert changes the element type. Bools and small integers are f32 numbers on the device.
+// convert changes the element type. Bools and small integers are f32 numbers on the device, so most
+// conversions change nothing there.
 func convert(c *call) {
-	x := c.tensor("self")
-	from, to := c.fileTensor("self"), c.outType()
+	x := c.copyOf(c.tensor("self"))
+	from, to := c.fileTensor("self").Type, c.outType()
 	if c.Err() != nil {
 		return
 	}
-	if a, b := elements[from.Type], elements[to]; a.device == b.device &&
-		(narrower(from.Type) || !narrower(to)) {
-		c.give(c.copyOf(x))
-		return
+	a, b := elements[from].device, elements[to].device
+	switch {
+	case to == pte.Bool && from != pte.Bool:
+		if a == graph.I32 {
+			x = c.one("to_f32", kind.Args{"x": x})
+		}
+		x = c.one("ne", kind.Args{"a": x, "b": c.scalar(0)})
+	case narrow(to) && from != to && from != pte.Bool:
+		c.Errorf("conversion from %s to %s is not supported", from, to)
+	case a == graph.I32 && b == graph.F32:
+		x = c.one("to_f32", kind.Args{"x": x})
+	case a == graph.F32 && b == graph.I32:
+		x = c.one("to_i32", kind.Args{"x": x})
 	}
-	c.Errorf("conversion from %s to %s is not supported", from.Type, to)
+	c.give(x)
 }
 
 // outType returns the element type of the output in the file.
@@ -301,10 +371,8 @@ func (c *call) outType() pte.Type {
 	return pte.Float32
 }
 
-// narrower reports whether a type has fewer numbers than the type in which the device stores it.
-func narrower(t pte.Type) bool {
-	return t == pte.Bool || t == pte.Int8 || t == pte.Uint8
-}
+// narrow reports whether a type has fewer numbers than the f32 in which the device stores it.
+func narrow(t pte.Type) bool { return t == pte.Int8 || t == pte.Uint8 }
 
 // without returns x without a dim of size 1.
 func (c *call) without(x graph.ValueID, axes ...int) graph.ValueID {

@@ -25,6 +25,7 @@ import (
 	"gpuscope/model/checkpoint/pte"
 	"gpuscope/model/checkpoint/pte/vulkan"
 	"gpuscope/ops"
+	"gpuscope/ops/basic"
 	"gpuscope/ops/kind"
 )
 
@@ -274,7 +275,20 @@ func (b *builder) output(id, outer int) {
 			"elements", id, t.Type, outer)
 		return
 	}
-	b.Output(b.tensorOf(id))
+	v := b.tensorOf(id)
+	if info, ok := b.Value(v); ok && info.Role == graph.Input {
+		// The operators of the file change nothing on the device, but a graph has at least one operator.
+		dims := make([]kind.Int, len(info.MaxDims))
+		for k := range dims {
+			dims[k] = basic.Rest
+			if b.MinDims(v)[k] == info.MaxDims[k] {
+				dims[k] = kind.Fixed(info.MaxDims[k])
+			}
+		}
+		v = basic.View(b.Builder, "output "+valueName(id), v, dims...)
+		b.set(id, v)
+	}
+	b.Output(v)
 }
 
 func valueName(id int) string { return fmt.Sprintf("%%%d", id) }

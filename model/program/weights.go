@@ -127,17 +127,28 @@ func (c *call) matrix(q q4) weight.Matrix {
 	return m
 }
 
-// linear adds a matrix product with a matrix of weights and an optional bias.
+// bias returns the first n elements of a constant, which the exporter may pad. It returns graph.None if the
+// argument is None.
+func (c *call) bias(name string, n int) graph.ValueID {
+	if c.none(name) || c.Err() != nil {
+		return graph.None
+	}
+	t := c.constantTensor(name, pte.Float32, 1)
+	if c.Err() == nil && t.Dims[0] < n {
+		c.refuse(name, fmt.Sprintf("at least %d elements", n))
+	}
+	if c.Err() != nil {
+		return graph.None
+	}
+	id, _ := c.arg(name)
+	return c.constant(id, t, []int{n})
+}
+
+// linear adds a matrix product with a matrix of weights. bias is the name of an argument, or "" for none.
 func (c *call) linear(x graph.ValueID, m weight.Matrix, bias string) graph.ValueID {
 	args := kind.Args{"x": x, "weight": m}
-	if bias != "" && !c.none(bias) {
-		t := c.constantTensor(bias, pte.Float32, 1)
-		if c.Err() == nil && t.Dims[0] < m.Rows { // the exporter may pad a bias
-			c.refuse(bias, fmt.Sprintf("at least %d elements", m.Rows))
-		}
-		if id, _ := c.arg(bias); c.Err() == nil {
-			args["bias"] = c.constant(id, t, []int{m.Rows})
-		}
+	if bias != "" {
+		args["bias"] = c.bias(bias, m.Rows)
 	}
 	return c.one(m.Format.KindName("linear"), args)
 }
@@ -184,6 +195,59 @@ func (c *call) outWidth() int {
 func linearQ4GSW(c *call) {
 	x := c.tensor("self")
 	c.give(c.linear(x, c.linearMatrix(x), "bias"))
+}
+
+// linearQuantized is linear_q4gsw with activations that are rounded to 8 bits. The integers are multiplied,
+// and the result is scaled, because sums of integers are exact.
+func linearQuantized(c *call) {
+	x, scale := c.tensor("input"), c.tensor("input_scales")
+	rounded := c.one("quantize_affine", kind.Args{
+		"x": x, "scale": scale, "zero_point": c.tensor("input_zp"), "quant_min": -128, "quant_max": 127,
+	})
+	m := c.linearMatrix(x)
+	y := c.linear(rounded, m, "")
+	var axes []int
+	for k := range c.MaxDims(scale) {
+		if k+1 < len(c.MaxDims(x)) { // the file may keep the last dim
+			axes = append(axes, k)
+		}
+	}
+	y = c.one("mul", kind.Args{"a": y, "b": c.view(scale, c.shapeOf(scale, append(axes, -1))...)})
+	if bias := c.bias("bias", m.Rows); bias != graph.None {
+		y = c.one("add", kind.Args{"a": y, "b": bias})
+	}
+	c.give(y)
+}
+
+// chooseQParams computes the scale and the zero point of each row. The rows are the blocks of the file.
+func chooseQParams(c *call) {
+	x, block := c.tensor("input"), c.ints("block_size")
+	for k, n := range block {
+		last := k == len(block)-1
+		if c.Err() == nil && (len(block) != len(c.MaxDims(x)) || !last && n != 1 || last &&
+			n != c.lastDim(x)) {
+			c.refuse("block_size", "one row for each block")
+		}
+	}
+	if c.text("mapping_type") != "ASYMMETRIC" {
+		c.refuse("mapping_type", `"ASYMMETRIC"`)
+	}
+	args := kind.Args{"x": x, "quant_min": c.int("quant_min"), "quant_max": c.int("quant_max")}
+	if !c.none("eps") {
+		args["eps"] = c.float("eps")
+	}
+	out := c.all("choose_qparams_affine", args)
+	for i := range out { // the file may keep the last dim
+		if dims := c.outDims(i); len(dims) == len(c.MaxDims(x)) && c.Err() == nil {
+			axes := make([]int, len(dims))
+			for k := range axes {
+				axes[k] = k
+			}
+			axes[len(axes)-1] = -1
+			out[i] = c.view(out[i], c.shapeOf(out[i], axes)...)
+		}
+	}
+	c.give(out...)
 }
 
 func linearQCS4W(c *call) {
