@@ -227,7 +227,7 @@ func (b *builder) survey() {
 func (b *builder) input(id, outer int) {
 	t := b.g.Values[id].(*vulkan.Tensor) // vulkan.Parse has checked that inputs are tensors
 	host, ok := b.m.method.Values[outer].(*pte.Tensor)
-	if !ok || len(host.Sizes) != len(t.Dims) {
+	if !ok || !slices.Equal(host.Sizes, t.Dims) {
 		b.Errorf("input %%%d: the delegate reads a tensor of %v, but value %d of the method is not such a tensor",
 			id, t.Dims, outer)
 		return

@@ -90,6 +90,11 @@ var Unaries = []UnaryRow{
 		FLOPs: 1, From: -1000, To: 1000, Also: []float64{0, math.NaN(), math.Inf(1), math.Inf(-1)},
 	},
 	{
+		Error: reference.Exact,
+		Kind:  "round", doc: "y = the nearest integer to x, the even one of two", WGSL: "round(v)",
+		F: math.RoundToEven, FLOPs: 1, From: -1000, To: 1000, Also: []float64{-1.5, -0.5, 0.5, 2.5, 1e30},
+	},
+	{
 		Error: reference.Tolerance{Rel: reference.ULPs(2), Why: "WGSL allows inverseSqrt an error of 2 ulp"},
 		Kind:  "rsqrt", doc: "y = 1 / sqrt(x), for x > 0", WGSL: "inverseSqrt(v)",
 		F: func(x float64) float64 { return 1 / math.Sqrt(x) }, FLOPs: 1, From: 1e-3, To: 1000,

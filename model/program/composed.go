@@ -1,0 +1,287 @@
+package program
+
+import (
+	"fmt"
+	"slices"
+
+	"gpuscope/engine/graph"
+	"gpuscope/model/checkpoint/pte"
+	"gpuscope/ops/kind"
+	"gpuscope/ops/weight"
+)
+
+// This file has operators of the file that become several operators of the engine.
+
+// with applies an operator on two tensors to x and a number.
+func (c *call) with(kindName string, x graph.ValueID, v float64) graph.ValueID {
+	return c.one(kindName, kind.Args{"a": x, "b": c.scalar(v)})
+}
+
+// two applies an operator on two tensors.
+func (c *call) two(kindName string, a, b graph.ValueID) graph.ValueID {
+	return c.one(kindName, kind.Args{"a": a, "b": b})
+}
+
+// limited limits x to the range from lo to hi.
+func (c *call) limited(x graph.ValueID, lo, hi float64) graph.ValueID {
+	return c.with("minimum", c.with("maximum", x, lo), hi)
+}
+
+// leakyReLU is x where x is positive, and slope * x elsewhere.
+func leakyReLU(c *call) {
+	x, slope := c.tensor("self"), c.float("negative_slope")
+	if slope < 0 || slope > 1 {
+		c.refuse("negative_slope", "a number from 0 to 1")
+	}
+	c.give(c.two("maximum", x, c.with("mul", x, slope)))
+}
+
+// hardSigmoid is x + 3, limited to the range from 0 to 6, divided by 6.
+func (c *call) hardSigmoid(x graph.ValueID) graph.ValueID {
+	return c.with("div", c.limited(c.with("add", x, 3), 0, 6), 6)
+}
+
+// condition returns a bool argument. The numbers of other types are true if they are not 0.
+func (c *call) condition(name string) graph.ValueID {
+	x := c.tensor(name)
+	if t := c.fileTensor(name); t.Type != pte.Bool && c.Err() == nil {
+		if c.DType(x) == graph.I32 {
+			x = c.one("to_f32", kind.Args{"x": x})
+		}
+		x = c.with("ne", x, 0)
+	}
+	return x
+}
+
+// logical builds an operator on two conditions, which are 0 or 1 on the device.
+func logical(kindName string) func(c *call) {
+	return func(c *call) { c.give(c.two(kindName, c.condition("self"), c.condition("other"))) }
+}
+
+// bitwise builds an operator on bits, which is supported for bools.
+func bitwise(of func(c *call)) func(c *call) {
+	return func(c *call) {
+		if t := c.fileTensor("self"); t.Type != pte.Bool {
+			c.refuse("self", "a tensor of bool")
+		}
+		of(c)
+	}
+}
+
+func logicalNot(c *call) { c.give(c.two("sub", c.scalar(1), c.condition("self"))) }
+
+// fixedDims returns the dims of x, which must not change from run to run.
+func (c *call) fixedDims(x graph.ValueID, rank int) []int {
+	dims := slices.Clone(c.MaxDims(x))
+	if c.Err() == nil && (!slices.Equal(c.MinDims(x), dims) || rank > 0 && len(dims) != rank) {
+		c.Errorf("%s has shape %v, want a shape that does not change, with %d dims", c.Name(x), dims, rank)
+	}
+	if c.Err() != nil {
+		return make([]int, max(rank, 1))
+	}
+	return dims
+}
+
+// shaped returns the elements of x with fixed dims.
+func (c *call) shaped(x graph.ValueID, dims ...int) graph.ValueID {
+	list := make([]kind.Int, len(dims))
+	for k, d := range dims {
+		list[k] = kind.Fixed(d)
+	}
+	return c.view(x, list...)
+}
+
+// repeat repeats x along its dims and along new leading dims.
+func repeat(c *call) {
+	x, times := c.tensor("self"), c.ints("repeats")
+	dims := c.fixedDims(x, 0)
+	if c.Err() != nil {
+		return
+	}
+	var split, sizes, whole []int // the dims with a dim of size 1 before each that is repeated
+	ahead := len(times) - len(dims)
+	for k, n := range times {
+		d := 1
+		if k >= ahead {
+			d = dims[k-ahead]
+		}
+		if n < 1 || ahead < 0 {
+			c.refuse("repeats", "a positive number for each dim")
+			return
+		}
+		if n > 1 {
+			split, sizes = append(split, 1), append(sizes, n)
+		}
+		split, sizes, whole = append(split, d), append(sizes, d), append(whole, n*d)
+	}
+	y := c.shaped(x, split...)
+	if !slices.Equal(split, sizes) {
+		y = c.one("expand", kind.Args{"x": y, "size": sizes})
+	}
+	c.give(c.shaped(c.copyOf(y), whole...))
+}
+
+// pixelShuffled moves blocks of r x r channels to the pixels of an image [N, C, H, W].
+func (c *call) pixelShuffled(x graph.ValueID, r int) graph.ValueID {
+	d := c.fixedDims(x, 4)
+	if c.Err() != nil {
+		return graph.None
+	}
+	if r < 1 || r > d[1] || d[1]%(r*r) != 0 {
+		c.refuse("upscale_factor", fmt.Sprintf("a number whose square divides %d channels", d[1]))
+		return graph.None
+	}
+	y := c.shaped(x, d[0], d[1]/r/r, r, r, d[2], d[3])
+	y = c.one("permute", kind.Args{"x": y, "dims": []int{0, 1, 4, 2, 5, 3}})
+	return c.shaped(y, d[0], d[1]/r/r, d[2]*r, d[3]*r)
+}
+
+func pixelShuffle(c *call) { c.give(c.pixelShuffled(c.tensor("self"), c.int("upscale_factor"))) }
+
+// perChannel returns a vector as [C, 1, ...], so that it is broadcast over the dims after the channels of a
+// tensor with this rank.
+func (c *call) perChannel(v graph.ValueID, rank int) graph.ValueID {
+	dims := c.fixedDims(v, 1)
+	for range rank - 2 {
+		dims = append(dims, 1)
+	}
+	return c.shaped(v, dims...)
+}
+
+// batchNorm normalizes each channel with a known mean and variance.
+func batchNorm(c *call) {
+	x := c.tensor("input")
+	rank := len(c.MaxDims(x))
+	factor := c.one("rsqrt", kind.Args{"x": c.with("add", c.tensor("running_var"), c.float("eps"))})
+	if !c.none("weight") {
+		factor = c.two("mul", factor, c.tensor("weight"))
+	}
+	y := c.two("sub", x, c.perChannel(c.tensor("running_mean"), rank))
+	y = c.two("mul", y, c.perChannel(factor, rank))
+	if !c.none("bias") {
+		y = c.two("add", y, c.perChannel(c.tensor("bias"), rank))
+	}
+	c.give(y)
+}
+
+// groupNorm normalizes groups of channels. It also returns the mean and 1 / deviation of each group.
+func groupNorm(c *call) {
+	x, groups := c.tensor("input"), c.int("group")
+	dims := c.fixedDims(x, 0)
+	if c.Err() == nil && (len(dims) < 2 || groups < 1 || dims[1]%groups != 0) {
+		c.refuse("group", "a divisor of the number of channels")
+	}
+	if c.Err() != nil {
+		return
+	}
+	rows := dims[0] * groups
+	flat := c.shaped(x, rows, graph.Numel(dims)/rows)
+	mean := func(x graph.ValueID) graph.ValueID {
+		return c.one("mean", kind.Args{"x": x, "dims": []int{1}, "keepdim": true})
+	}
+	middle := mean(flat)
+	off := c.two("sub", flat, middle)
+	factor := c.one("rsqrt", kind.Args{"x": c.with("add", mean(c.two("mul", off, off)), c.float("eps"))})
+	y := c.shaped(c.two("mul", off, factor), dims...)
+	if !c.none("weight") {
+		y = c.two("mul", y, c.perChannel(c.tensor("weight"), len(dims)))
+	}
+	if !c.none("bias") {
+		y = c.two("add", y, c.perChannel(c.tensor("bias"), len(dims)))
+	}
+	c.give(y, c.shaped(middle, dims[0], groups), c.shaped(factor, dims[0], groups))
+}
+
+// quantized converts x to integers from lo to hi. factor is 1 / scale.
+func (c *call) quantized(x graph.ValueID, factor, zero, lo, hi float64) graph.ValueID {
+	q := c.one("round", kind.Args{"x": c.with("mul", x, factor)})
+	return c.limited(c.with("add", q, zero), lo, hi)
+}
+
+// dequantized converts integers to numbers.
+func (c *call) dequantized(q graph.ValueID, scale, zero float64) graph.ValueID {
+	return c.with("mul", c.with("sub", q, zero), scale)
+}
+
+// inverse returns 1 divided by a scale of the file.
+func (c *call) inverse(name string) float64 {
+	scale := c.float(name)
+	if !(scale > 0) {
+		c.refuse(name, "a positive number")
+		return 1
+	}
+	return 1 / scale
+}
+
+func quantizePerTensor(c *call) {
+	c.give(c.quantized(c.tensor("input"), c.inverse("scale"), c.float("zero_point"), c.float("quant_min"),
+		c.float("quant_max")))
+}
+
+func dequantizePerTensor(c *call) {
+	c.give(c.dequantized(c.tensor("input"), c.float("scale"), c.float("zero_point")))
+}
+
+// int8Output quantizes the result of an operator on int8 tensors.
+func (c *call) int8Output(y graph.ValueID) {
+	c.give(c.quantized(y, c.inverse("output_scale"), c.float("output_zero_point"), -128, 127))
+}
+
+func int8ReLU(c *call) {
+	x := c.dequantized(c.tensor("input"), c.float("input_scale"), c.float("input_zero_point"))
+	c.int8Output(c.one("relu", kind.Args{"x": x}))
+}
+
+func int8Add(c *call) {
+	a := c.dequantized(c.tensor("input_a"), c.float("input_a_scale"), c.float("input_a_zero_point"))
+	b := c.dequantized(c.tensor("input_b"), c.float("input_b_scale"), c.float("input_b_zero_point"))
+	c.int8Output(c.one("add", kind.Args{"a": a, "b": b, "alpha": c.float("alpha")}))
+}
+
+func int8PixelShuffle(c *call) {
+	x := c.dequantized(c.tensor("input"), c.float("input_scale"), c.float("input_zero_point"))
+	y := c.pixelShuffled(x, c.int("upscale_factor"))
+	c.give(c.quantized(y, c.float("output_inv_scale"), c.float("output_zero_point"), -128, 127))
+}
+
+// int8Product multiplies int8 activations by int8 weights, and scales the sums.
+func (c *call) int8Product() graph.ValueID {
+	x := c.with("sub", c.tensor("x"), c.float("input_zero_point"))
+	t, rows, cols := c.constantTensor("weights", pte.Int8, 2), c.outWidth(), c.lastDim(x)
+	if c.Err() == nil && (t.Dims[0] < rows || t.Dims[1] != cols) {
+		c.refuse("weights", fmt.Sprintf("at least %d rows of %d columns", rows, cols))
+	}
+	load := c.bytesOf(t)
+	m := weight.Matrix{
+		Name: fmt.Sprintf("constant%d as f32", t.Constant), Rows: rows, Cols: cols, Format: weight.F32,
+		Data: func() ([][]byte, error) {
+			data, err := load()
+			if err != nil {
+				return nil, err
+			}
+			data, err = toDevice(pte.Int8, data[:rows*cols])
+			return [][]byte{data}, err
+		},
+	}
+	y := c.with("mul", c.linear(x, m, ""), c.float("input_scale"))
+	y = c.two("mul", y, c.bias("weight_scales", rows))
+	if bias := c.bias("bias", rows); bias != graph.None {
+		y = c.two("add", y, bias)
+	}
+	return y
+}
+
+func linearInt8(c *call) { c.give(c.int8Product()) }
+
+// linearInt8Output is linearInt8 with an optional activation and an int8 result.
+func linearInt8Output(c *call) {
+	y := c.int8Product()
+	switch c.text("activation") {
+	case "none":
+	case "relu":
+		y = c.one("relu", kind.Args{"x": y})
+	default:
+		c.refuse("activation", `"none" or "relu"`)
+	}
+	c.int8Output(y)
+}
