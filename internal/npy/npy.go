@@ -138,8 +138,9 @@ func split(data []byte) (head string, rest []byte, err error) {
 // parseDict reads a Python dict of strings, names and tuples of integers. It returns the text of each value.
 func parseDict(s string) (map[string]string, error) {
 	s = strings.TrimSpace(s)
-	inner, ok := strings.CutPrefix(s, "{")
-	if inner, ok = strings.CutSuffix(inner, "}"); !ok || !strings.HasPrefix(s, "{") {
+	inner, opened := strings.CutPrefix(s, "{")
+	inner, closed := strings.CutSuffix(inner, "}")
+	if !opened || !closed {
 		return nil, wrong("the header is not a dict: %s", printable.Short(s, 60))
 	}
 	fields := map[string]string{}
