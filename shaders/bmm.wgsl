@@ -4,6 +4,7 @@ struct Params {
   m: u32, // rows of a and of y
   n: u32, // columns of y
   k: u32, // columns of a
+  batch: u32,
   scale: f32,
 }
 
@@ -17,6 +18,9 @@ var<workgroup> tile_b: array<f32, {{mul .Tile .Tile}}>; // by column of a, then 
 
 @compute @workgroup_size({{.Tile}}, {{.Tile}})
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_id) lid: vec3<u32>) {
+  if (wid.z >= params.batch) { // a fixed grid can be larger than the live batch
+    return;
+  }
   let row = wid.y * {{.Tile}}u + lid.y;
   let column = wid.x * {{.Tile}}u + lid.x;
   let a_row = (wid.z * params.m + row) * params.k;

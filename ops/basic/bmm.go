@@ -95,7 +95,7 @@ func (o *bmm) Plan(p *graph.Planner) error {
 	p.SetDims(o.y, dims[:rank]...)
 	l := p.Dispatch(0, p.Tiles(bmmTile*bmmTile, grid.Split("n", n, bmmTile), grid.Split("m", m, bmmTile),
 		grid.Each("batch", batch)))
-	l.Params.U32("m", m).U32("n", n).U32("k", k).F32("scale", o.scale)
+	l.Params.U32("m", m).U32("n", n).U32("k", k).U32("batch", batch).F32("scale", o.scale)
 	l.Bytes = 4 * int64(batch) * (int64(m)*int64(k) + int64(n)*int64(k) + int64(m)*int64(n))
 	l.FLOPs = 2 * int64(batch) * int64(m) * int64(n) * int64(k)
 	return nil
