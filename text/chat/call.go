@@ -10,10 +10,10 @@ import (
 
 type args struct {
 	list  []any
-	named dict // named arguments in the order of the call
+	named dict // named arguments, in the order in which the call lists them
 }
 
-// take removes a named argument from a and returns its value.
+// take removes the argument with the given name from a and returns its value.
 func (a *args) take(name string) (any, bool) {
 	i := slices.Index(a.named.keys, any(name))
 	if i < 0 {
@@ -36,9 +36,9 @@ type builtin struct {
 type signature struct {
 	name       string
 	parameters []parameter
-	positional int  // number of positional-only parameters, which come first
-	places     int  // number of parameters that accept positional arguments
-	variadic   bool // the parameter after the positional ones is *args
+	positional int  // number of parameters that only accept positional arguments; they come first
+	places     int  // number of parameters that positional arguments can set
+	variadic   bool // *args follows the positional parameters
 	keywords   bool // the last parameter is **kwargs
 }
 
@@ -48,7 +48,8 @@ type parameter struct {
 	required bool
 }
 
-// builtins returns a table of builtins by name. A row can have several names, separated by spaces.
+// builtins makes a map of builtins by name from a list of rows. A row can have several names, separated by
+// spaces.
 func builtins(rows []row) map[string]builtin {
 	table := map[string]builtin{}
 	for _, r := range rows {
@@ -64,7 +65,7 @@ type row struct {
 	do                func(s *state, a []any) any
 }
 
-// sign parses a parameter list such as "value, /, width=4, *args, **kwargs".
+// sign makes a signature from the text of a parameter list, such as "value, /, width=4, *args, **kwargs".
 func sign(name, text string) signature {
 	sig := signature{name: name, places: -1}
 	for field := range strings.SplitSeq(text, ", ") {
@@ -128,7 +129,7 @@ func (s *state) bind(sig signature, a args) []any {
 		out[sig.places] = newTuple(a.list[min(len(a.list), sig.places):]...)
 		given[sig.places] = true
 	} else if len(a.list) > sig.places {
-		raise.At(s.line, "%s: %d arguments, but at most %d are allowed", sig.name, len(a.list), sig.places)
+		raise.At(s.line, "%s: the call has %d arguments, but at most %d are allowed", sig.name, len(a.list), sig.places)
 	}
 	rest := &dict{}
 	for i, key := range a.named.keys {
@@ -159,8 +160,8 @@ func (s *state) bind(sig signature, a args) []any {
 	return out
 }
 
-// invoke calls a builtin with a first argument, which is the input of a filter or a test or the receiver of
-// a method.
+// invoke calls a builtin with first as its first argument. This is the input of a filter or a test, or the
+// receiver of a method.
 func (s *state) invoke(b builtin, first any, a args) any {
 	return b.do(s, s.bind(b.signature, args{append([]any{first}, a.list...), a.named}))
 }
@@ -192,8 +193,8 @@ func (s *state) call(f any, a args) any {
 	return nil
 }
 
-// filter returns a filter by name. Filters are looked up at run time because a branch that is never
-// executed may use an unknown filter.
+// filter returns the filter with the given name. It is called at run time and not when a template is parsed,
+// because a branch that is never executed may use an unknown filter.
 func (s *state) filter(name string) builtin {
 	f, ok := filters[name]
 	if !ok {
@@ -202,7 +203,7 @@ func (s *state) filter(name string) builtin {
 	return f
 }
 
-// test returns a test by name. Tests are looked up at run time like filters.
+// test returns the test with the given name. It is called at run time, like filter.
 func (s *state) test(name string) builtin {
 	t, ok := tests[name]
 	if !ok {

@@ -27,17 +27,17 @@ import (
 	"gpuscope/text/chat/internal/scan"
 )
 
-// Limits of a template. Rendering counts evaluated parts and output bytes. The limit of both together is
-// mostSpent, plus mostTimes for each byte of the messages, but at most mostInAll. mostInAll suffices for a
-// context of millions of tokens. mostSource limits the source in bytes, mostDepth the nesting of parts and
-// macros, and mostInRange the length of a range.
+// Limits of a template. Rendering counts units of work: evaluated parts and output bytes. A rendering may use
+// mostSpent units, plus mostTimes units for each byte of the messages, but at most mostInAll, which suffices
+// for a context of millions of tokens. mostSource limits the bytes of the source, mostDepth limits how deep
+// parts and macros nest, and mostInRange limits the length of a range.
 const (
 	mostSource  = 1 << 20
 	mostDepth   = 100
 	mostSpent   = 1 << 22
 	mostTimes   = 64
 	mostInAll   = 1 << 28
-	mostInRange = 100_000 // the limit of Jinja's sandbox
+	mostInRange = 100_000 // same limit as in Jinja's sandbox
 )
 
 // Template is a parsed chat template. It is immutable, so several goroutines may render it at the same
@@ -58,7 +58,7 @@ type Context struct {
 	Messages []Message
 	Generate bool              // add_generation_prompt: append the start of the model's turn
 	Special  map[string]string // texts of special tokens by variable name, such as bos_token
-	Extra    []string          // special tokens without a variable of their own
+	Extra    []string          // special tokens that have no variable of their own
 	Now      time.Time         // the current time for strftime_now
 }
 
@@ -66,7 +66,7 @@ type Context struct {
 func Parse(name, source string) (t *Template, err error) {
 	defer raise.Guard(name, &err)
 	if len(source) > mostSource {
-		raise.At(1, "the template has %d bytes, want at most %d", len(source), mostSource)
+		raise.At(1, "the template has %d bytes, but the maximum is %d", len(source), mostSource)
 	}
 	source = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(source)
 	p := parser{tokens: scan.Split(strings.TrimSuffix(source, "\n"))}

@@ -8,36 +8,37 @@ import (
 	"gpuscope/text/chat/internal/raise"
 )
 
-// state is the state of one rendering.
+// state holds what changes while a template is rendered.
 type state struct {
 	out   *strings.Builder
 	vars  *scope
 	line  int // line of the tag or operator that is being evaluated
 	spent int
-	most  int // maximum value of spent
-	depth int // depth of recursion, see nest
+	most  int // spent may not become larger than this
+	depth int // current depth of recursion; nest changes it
 }
 
-// scope holds the variables of a part of a template. Reads also search the enclosing scopes. Writes change
-// only this scope.
+// scope holds the variables of a part of a template, such as the body of a loop. Reads also search the
+// enclosing scopes. Writes change only this scope.
 type scope struct {
 	vars   map[string]any
 	around *scope
 }
 
-// spend adds n to the work counter, which counts evaluated parts and bytes. Exceeding the limit is an
-// error.
+// spend adds n to the work counter, which counts evaluated parts and bytes. It is an error if the counter
+// exceeds the limit.
 func (s *state) spend(n int) {
 	if s.spent += n; s.spent > s.most || n < 0 {
-		raise.At(s.line, "the template does too much work: over %d units, about one per expression or byte",
+		raise.At(s.line, "the template takes too long: more than %d units of work, where an expression or a byte takes about one unit",
 			s.most)
 	}
 }
 
 const deepValues = "values nest" // argument of nest
 
-// nest enters a level of a recursion and limits its depth. The string what describes the recursion in the
-// error. The returned function leaves the level.
+// nest must be called at the start of a recursive call. It raises an error if the recursion is too deep. The
+// argument what is the beginning of the error message. The function that it returns must be called at the
+// end.
 func (s *state) nest(what string) func() {
 	if s.depth++; s.depth > mostDepth {
 		raise.At(s.line, "%s more than %d deep", what, mostDepth)
@@ -59,14 +60,15 @@ func (s *state) run(body []stmt) flow {
 	return on
 }
 
-// scoped opens a new scope inside around. The returned function restores the previous scope.
+// scoped makes a new scope the current one. around is the scope that encloses it. The returned function
+// restores the previous scope.
 func (s *state) scoped(around *scope) func() {
 	was := s.vars
 	s.vars = &scope{map[string]any{}, around}
 	return func() { s.vars = was }
 }
 
-// written returns the output that do() writes.
+// written calls the function do and returns the output that this function writes.
 func (s *state) written(do func()) string {
 	was := s.out
 	s.out = &strings.Builder{}

@@ -253,7 +253,7 @@ func truncate(s *state, a []any) any {
 		leeway = s.whole(a[4])
 	}
 	if most < int64(pytext.Runes(end)) || leeway < 0 {
-		raise.At(s.line, "truncate: a length of %d and a leeway of %d are too small", most, leeway)
+		raise.At(s.line, "truncate: the length %d is shorter than the end text, or the leeway %d is negative", most, leeway)
 	}
 	if isA[undefined](a[0]) {
 		return a[0]
@@ -320,7 +320,7 @@ func urlEncode(s *state, a []any) any {
 	for _, pair := range pairs {
 		both := s.items(pair)
 		if len(both) != 2 {
-			raise.At(s.line, "urlencode: want pairs of a key and a value")
+			raise.At(s.line, "urlencode: each item must be a pair of a key and a value")
 		}
 		parts = append(parts, s.urlQuoted(both[0], "+")+"="+s.urlQuoted(both[1], "+"))
 	}

@@ -115,7 +115,7 @@ func (f *filler) field(field string, deep int) string {
 	v := f.value(name)
 	if conversion, ok := strings.CutPrefix(rest, "!"); ok {
 		if len(conversion) == 0 || len(conversion) > 1 && conversion[1] != ':' {
-			raise.At(s.line, "format: %q has no valid conversion after !", field)
+			raise.At(s.line, "format: the field %q needs s, r or a after the !", field)
 		}
 		v, rest = f.converted(conversion[0], v), conversion[1:]
 	}
@@ -268,14 +268,14 @@ func (s *state) formatted(v any, text string) string {
 	case isNumber(v) && strings.IndexByte("\x00eEfFgGn%", f.verb) >= 0:
 		return s.formatReal(s.real(v), f)
 	}
-	raise.At(s.line, "format: the specification %q does not apply to %s", text, typeName(v))
+	raise.At(s.line, "format: the format specification %q is not allowed for %s", text, typeName(v))
 	return ""
 }
 
 func (s *state) formatText(v string, f spec) string {
 	if f.verb != 0 && f.verb != 's' || f.sign != 0 || f.positive || f.alternate || f.group != 0 ||
 		f.align == '=' {
-		raise.At(s.line, "format: the specification does not apply to strings")
+		raise.At(s.line, "format: the format specification has an option that strings do not allow")
 	}
 	if r := []rune(v); f.precision >= 0 && int64(len(r)) > f.precision {
 		v = string(r[:f.precision])
@@ -296,11 +296,11 @@ var bases = map[byte]struct {
 func (s *state) formatWhole(n int64, f spec) string {
 	if f.precision >= 0 || f.positive || f.group == ',' && strings.IndexByte("\x00d", f.verb) < 0 ||
 		f.group == '_' && strings.IndexByte("cn", f.verb) >= 0 {
-		raise.At(s.line, "format: the specification does not apply to whole numbers")
+		raise.At(s.line, "format: the format specification has an option that whole numbers do not allow")
 	}
 	if f.verb == 'c' {
 		if f.sign != 0 || f.alternate {
-			raise.At(s.line, "format: the specification does not apply to a character")
+			raise.At(s.line, "format: the conversion c allows neither a sign nor #")
 		}
 		return s.aligned("", s.character(n), f)
 	}
@@ -319,14 +319,14 @@ func (s *state) formatWhole(n int64, f spec) string {
 // character returns the character with the code point n.
 func (s *state) character(n int64) string {
 	if n < 0 || n > utf8.MaxRune {
-		raise.At(s.line, "format: %d is not a code point", n)
+		raise.At(s.line, "format: %d is not a Unicode code point", n)
 	}
 	return string(rune(n))
 }
 
 func (s *state) formatReal(x float64, f spec) string {
 	if f.group != 0 && f.verb == 'n' {
-		raise.At(s.line, "format: the specification does not apply to numbers")
+		raise.At(s.line, "format: the conversion n does not allow a thousands separator")
 	}
 	text := s.realDigits(math.Abs(x), f)
 	negative := math.Signbit(x) && !math.IsNaN(x) && (!f.positive || strings.Trim(text, "0.%eE+-") != "")

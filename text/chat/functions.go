@@ -30,7 +30,7 @@ func globals(now time.Time) map[string]any {
 func newRange(s *state, a []any) any {
 	given := a[0].(*list).items
 	if len(given) < 1 || len(given) > 3 {
-		raise.At(s.line, "range: %d arguments, want 1 to 3", len(given))
+		raise.At(s.line, "range: the call has %d arguments; it needs 1 to 3", len(given))
 	}
 	from, to, step := int64(0), s.whole(given[0]), int64(1)
 	if len(given) > 1 {
@@ -60,7 +60,7 @@ func newDict(s *state, a []any) *dict {
 	d := &dict{}
 	from := a[0].(*list).items
 	if len(from) > 1 {
-		raise.At(s.line, "dict: %d arguments, want at most 1", len(from))
+		raise.At(s.line, "dict: the call has %d positional arguments, but at most 1 is allowed", len(from))
 	}
 	if len(from) == 1 {
 		var pairs []any
@@ -72,7 +72,7 @@ func newDict(s *state, a []any) *dict {
 		for _, pair := range pairs {
 			both := s.items(pair)
 			if len(both) != 2 {
-				raise.At(s.line, "dict: want pairs of a key and a value")
+				raise.At(s.line, "dict: each item must be a pair of a key and a value")
 			}
 			s.set(d, both[0], both[1])
 		}

@@ -205,7 +205,7 @@ func justified(names string, sides func(string, int) (int, int)) row {
 	return row{names, "self, width, fillchar=' ', /", func(s *state, a []any) any {
 		v, fill := a[0].(string), s.string(a[2])
 		if pytext.Runes(fill) != 1 {
-			raise.At(s.line, "%s: %q must be one character", names, fill)
+			raise.At(s.line, "%s: the fill text %q must be exactly one character", names, fill)
 		}
 		return s.padded(v, s.whole(a[1]), fill, sides)
 	}}
@@ -282,7 +282,7 @@ func init() { // an initializer would be a cycle: some methods use the table
 		{"format_map", "self, mapping, /", func(s *state, a []any) any {
 			d, ok := a[1].(*dict)
 			if !ok {
-				raise.At(s.line, "format_map: want a dict, not %s", typeName(a[1]))
+				raise.At(s.line, "format_map: the argument must be a dict, not %s", typeName(a[1]))
 			}
 			return s.fill(a[0].(string), nil, d)
 		}},

@@ -45,7 +45,7 @@ func isNumber(v any) bool { return isWhole(v) || isA[float64](v) }
 func (s *state) whole(v any) int64 {
 	n, ok := whole(v)
 	if !ok {
-		raise.At(s.line, "want a whole number, not %s", typeName(v))
+		raise.At(s.line, "expected a whole number, but got %s", typeName(v))
 	}
 	return n
 }
@@ -123,7 +123,7 @@ func (s *state) wholes(op string, x, y int64) any {
 		return s.reals(op, float64(x), float64(y))
 	}
 	if !fits {
-		raise.At(s.line, "%d %s %d does not fit into 64 bits", x, op, y)
+		raise.At(s.line, "the result of %d %s %d does not fit into 64 bits", x, op, y)
 	}
 	return v
 }
@@ -202,7 +202,7 @@ func (s *state) reals(op string, x, y float64) any {
 // truncated returns x without its fraction. An x outside the 64-bit integers is an error.
 func (s *state) truncated(x float64) int64 {
 	if math.IsNaN(x) || x < -(1<<63) || x >= 1<<63 {
-		raise.At(s.line, "%s does not fit into a whole number of 64 bits", float(x))
+		raise.At(s.line, "%s cannot be converted to a 64-bit whole number", float(x))
 	}
 	return int64(x)
 }

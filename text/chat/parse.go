@@ -124,7 +124,7 @@ func (p *parser) condition() expr {
 	type branch struct{ test, other expr }
 	var branches []branch
 	for p.skip(scan.NameToken, "if") {
-		b := branch{p.binary(0), func(*state) any { return undefined{"the value of an if without an else"} }}
+		b := branch{p.binary(0), func(*state) any { return undefined{"the value of an if expression without else"} }}
 		if p.skip(scan.NameToken, "else") {
 			b.other = p.condition()
 		}
@@ -307,7 +307,7 @@ func (p *parser) test() func(*state, any) any {
 	switch a := p.peek(); {
 	case p.tokens[p.at-1].Text == ")":
 	case p.is(scan.NameToken, "is"):
-		raise.At(a.Line, "tests cannot be chained: unexpected is")
+		raise.At(a.Line, "one test cannot follow another: unexpected is")
 	case a.Kind == scan.NameToken && !slices.Contains([]string{"else", "or", "and"}, a.Text),
 		a.Kind == scan.StringToken, a.Kind == scan.IntToken, a.Kind == scan.FloatToken,
 		a.Kind == scan.OpToken && (a.Text == "[" || a.Text == "{"):
@@ -366,7 +366,7 @@ func (p *parser) subscript(line int) func(*state, any) any {
 	if !p.skip(scan.OpToken, ":") {
 		p.want(scan.OpToken, "]")
 		if from == nil {
-			raise.At(line, "an index is missing")
+			raise.At(line, "the index between [ and ] is missing")
 		}
 		return func(s *state, v any) any {
 			key := from(s)
@@ -431,7 +431,7 @@ func (p *parser) arguments() func(*state) args {
 			a.name, rank = t.Text, 1
 		}
 		if rank < last && (rank != 1 || last == 3) || rank == last && rank > 1 {
-			raise.At(t.Line, "arguments are out of order: positional first, then *, then **")
+			raise.At(t.Line, "the arguments are in the wrong order: positional ones come first, then *, and ** comes last")
 		}
 		a.value = p.condition()
 		list, last = append(list, a), max(last, rank)

@@ -29,7 +29,7 @@ func (s *state) printf(v string, with any) string {
 		}
 	}
 	if len(p.list) > 0 && p.mapping == nil {
-		raise.At(s.line, "too many values for the format %q", v)
+		raise.At(s.line, "there are more values than conversions in the format %q", v)
 	}
 	return b.String()
 }
@@ -46,7 +46,7 @@ type printer struct {
 // next returns the next value.
 func (p *printer) next() any {
 	if len(p.list) == 0 {
-		raise.At(p.s.line, "too few values for the format %q", p.format)
+		raise.At(p.s.line, "there are fewer values than conversions in the format %q", p.format)
 	}
 	v := p.list[0]
 	p.list = p.list[1:]
@@ -79,7 +79,7 @@ func (p *printer) conversion() string {
 	if named {
 		name, rest, ok := parenthesized(p.rest)
 		if !ok || p.mapping == nil {
-			raise.At(s.line, "the format %q needs a dict", p.format)
+			raise.At(s.line, "the format %q has a named conversion, so it needs a closing ) and a dict", p.format)
 		}
 		d, ok := p.mapping.(*dict)
 		if !ok {
@@ -87,7 +87,7 @@ func (p *printer) conversion() string {
 		}
 		v, ok := s.get(d, name)
 		if !ok {
-			raise.At(s.line, "the format %q has no value for %s", p.format, name)
+			raise.At(s.line, "the format %q needs a value for %s, but the dict has none", p.format, name)
 		}
 		p.rest, p.list = rest, []any{v}
 	}
@@ -117,7 +117,7 @@ func (p *printer) conversion() string {
 	}
 	verb := p.byte()
 	if verb == 0 {
-		raise.At(s.line, "the format %q ends inside a conversion", p.format)
+		raise.At(s.line, "the format %q ends in the middle of a conversion", p.format)
 	}
 	p.rest = p.rest[1:]
 	if verb == '%' {

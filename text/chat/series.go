@@ -77,7 +77,7 @@ func seriesFilters() []row {
 		{"groupby", "value, attribute, default=None, case_sensitive=False", groupBy},
 		{"sum", "iterable, attribute=None, start=0", func(s *state, a []any) any {
 			if _, ok := isText(a[2]); ok {
-				raise.At(s.line, "sum: strings cannot be added")
+				raise.At(s.line, "sum: the start value must not be a string")
 			}
 			total := a[2]
 			for _, item := range s.items(a[0]) {
@@ -96,7 +96,7 @@ func seriesFilters() []row {
 					s.spend(32 * len(v.keys))
 					return v.pairs()
 				}
-				raise.At(s.line, "items: want a dict, not %s", typeName(a[0]))
+				raise.At(s.line, "items: the value must be a dict, not %s", typeName(a[0]))
 				return nil
 			})
 		}},
@@ -321,7 +321,7 @@ func mapped(s *state, a []any) any {
 	given = args{a[1].(*list).items, *a[2].(*dict)}
 	return s.iterator(a[0], func(item any) (any, bool) {
 		if len(given.list) == 0 {
-			raise.At(s.line, "map: the name of a filter is missing")
+			raise.At(s.line, "map: the argument that names a filter is missing")
 		}
 		return s.invoke(s.filter(s.text(given.list[0])), item, args{given.list[1:], given.named}), true
 	})
@@ -339,7 +339,7 @@ func chosen(byAttribute, want bool) func(*state, []any) any {
 			rest, v := rest, item
 			if byAttribute {
 				if len(rest) == 0 {
-					raise.At(s.line, "the name of an attribute is missing")
+					raise.At(s.line, "the argument that names an attribute is missing")
 				}
 				v, rest = s.of(item, rest[0]), rest[1:]
 			}

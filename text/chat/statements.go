@@ -318,7 +318,7 @@ func (p *parser) parameters(m *macro) {
 		if p.skip(scan.OpToken, "=") {
 			e = p.condition()
 		} else if n := len(m.defaults); n > 0 && m.defaults[n-1] != nil {
-			raise.At(t.Line, "parameter %s needs a default value because the previous one has one", t.Text)
+			raise.At(t.Line, "parameter %s needs a default value because the parameter before it has one", t.Text)
 		}
 		m.defaults = append(m.defaults, e)
 		if !p.is(scan.OpToken, ")") {
@@ -390,7 +390,7 @@ func (m *macro) extra(s *state, a *args) {
 	if n := len(m.names); m.varargs {
 		s.vars.vars["varargs"] = newTuple(a.list[min(n, len(a.list)):]...)
 	} else if len(a.list) > n {
-		raise.At(s.line, "%s: %d arguments, but at most %d are allowed", m.name, len(a.list), n)
+		raise.At(s.line, "%s: the call has %d arguments, but at most %d are allowed", m.name, len(a.list), n)
 	}
 }
 

@@ -25,7 +25,7 @@ func (s *state) strftime(at time.Time, format string) string {
 		digits, code := s.digits(code[n:])
 		code = strings.TrimLeft(code, "EO") // modifiers without effect in the C locale
 		if code == "" {
-			raise.At(s.line, "strftime_now: the format %q ends inside a code", format)
+			raise.At(s.line, "strftime_now: the format %q ends in the middle of a conversion code", format)
 		}
 		d, ok := strftime.Codes[code[0]]
 		if !ok || d.Plain && (flags != "" || digits >= 0) {

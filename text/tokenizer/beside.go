@@ -78,7 +78,7 @@ func list[T any](s *settings, key string) (values []T) {
 	elements := []json.RawMessage{raw}
 	if raw[0] == '[' {
 		if n := bytes.Count(raw, []byte(",")); n >= maxValues {
-			s.ignored(key, errors.New("the list is too long"))
+			s.ignored(key, errors.New("the list has too many values"))
 			return nil
 		}
 		elements = value[[]json.RawMessage](s, key)
@@ -153,13 +153,13 @@ func (c *Config) named(key string, files ...*settings) (named []End) {
 			id := slices.Index(c.Tokens, string(name))
 			if id == None {
 				id = c.add(string(name))
-				c.warnf("%s %q is not in the vocabulary; added it as token %d, as transformers does",
+				c.warnf("%s %q is not in the vocabulary, so it was added as token %d, as transformers does",
 					s.from(key), printable.Short(string(name), 40), id)
 			}
 			named = append(named, End{ID: id, From: s.from(key)})
 		}
 		if len(named) > 1 {
-			c.warnf("%s names %d tokens where one is expected; using the first", s.from(key), len(named))
+			c.warnf("%s names %d tokens, but only one is expected, so the first is used", s.from(key), len(named))
 		}
 		if named != nil {
 			return named
@@ -190,7 +190,7 @@ func (c *Config) ends(named []End, files ...*settings) {
 				continue // a negative id means no token
 			}
 			if id >= len(c.Tokens) && len(c.Tokens) > 0 {
-				c.warnf("%s %d is not in the vocabulary of %d tokens", s.from(key), id, len(c.Tokens))
+				c.warnf("%s is token %d, which is not in the vocabulary of %d tokens", s.from(key), id, len(c.Tokens))
 			}
 			c.endAt(id, s.from(key))
 		}

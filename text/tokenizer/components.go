@@ -131,7 +131,7 @@ func (known components) steps(c *component) (steps []Step, err error) {
 		}
 		return steps, nil
 	case known[c.Type] == nil:
-		return nil, fmt.Errorf("component %q is not supported yet in this place of a tokenizer.json (%s are): %w",
+		return nil, fmt.Errorf("component %q is not supported yet in this place of a tokenizer.json; supported here: %s: %w",
 			printable.Short(c.Type, 80), strings.Join(slices.Sorted(maps.Keys(known)), ", "), ErrUnsupported)
 	}
 	return known[c.Type](c)
@@ -208,7 +208,7 @@ var preTokenizers = components{
 			length = *c.Length
 		}
 		if length < 1 {
-			return nil, fmt.Errorf("FixedLength has length %d; the minimum is 1: %w", length,
+			return nil, fmt.Errorf("a FixedLength splitter has length %d, but the minimum is 1: %w", length,
 				ErrUnsupported)
 		}
 		return one(fixedLength(length), nil)

@@ -183,7 +183,7 @@ func compile(pattern string) (*expression, error) {
 		return known.(*expression), nil
 	}
 	if len(pattern) > maxPattern {
-		return nil, fmt.Errorf("pattern %q has %d bytes; the maximum is %d",
+		return nil, fmt.Errorf("pattern %q has %d bytes, but the maximum is %d",
 			printable.Short(pattern, 80), len(pattern), maxPattern)
 	}
 	rewritten, empty, err := rewritePattern(pattern)
@@ -219,7 +219,7 @@ func (e *expression) find(text string) (parts []part, err error) {
 		m, err := e.match(runes, search)
 		// A match fails only by a timeout. The engine's message would contain the whole text.
 		if err != nil {
-			return nil, fmt.Errorf("pattern %q: a match in %d bytes of text took longer than %v: %w",
+			return nil, fmt.Errorf("pattern %q: matching it against a text of %d bytes took longer than %v: %w",
 				printable.Short(e.source, 120), len(text), maxMatchTime, ErrUnsupported)
 		}
 		if m == nil {

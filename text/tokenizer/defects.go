@@ -55,7 +55,7 @@ func (c *Config) within(id int, what string) int {
 	if id == None || id >= 0 && id < len(c.Tokens) || len(c.Tokens) == 0 {
 		return id
 	}
-	c.warnf("%s: ignoring %s %d, which is not in the vocabulary of %d tokens",
+	c.warnf("%s: %s %d is ignored because it is not in the vocabulary of %d tokens",
 		c.Name, what, id, len(c.Tokens))
 	return None
 }
@@ -66,13 +66,13 @@ func (c *Config) ask(side *[]int, id *int, what string, names []string) {
 	if *id == None {
 		for _, name := range names {
 			if *id = slices.Index(c.Tokens, name); *id != None {
-				c.warnf("%s requires a token, but the file does not name it; using %s", what, name)
+				c.warnf("%s requires a token that the file does not name, so %s is used", what, name)
 				break
 			}
 		}
 	}
 	if *id == None {
-		c.warnf("%s requires a token, but the file does not name it; prompts are encoded without it", what)
+		c.warnf("%s requires a token that the file does not name, so prompts are encoded without it", what)
 		return
 	}
 	*side = []int{*id}

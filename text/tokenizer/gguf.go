@@ -63,7 +63,7 @@ func Read(f Metadata) (Config, error) {
 	case model == "none" || model == "no_vocab":
 		err = fmt.Errorf("%s: %w", f.Name(), ErrNoVocabulary)
 	case readers[model] == nil:
-		err = fmt.Errorf("%s: tokenizer model %q is not supported yet (gpt2, byte-level BPE, and llama, SentencePiece, are): %w",
+		err = fmt.Errorf("%s: tokenizer model %q is not supported yet; supported: gpt2 (byte-level BPE) and llama (SentencePiece): %w",
 			f.Name(), printable.Short(model, 80), ErrUnsupported)
 	default:
 		return r.c, r.err
@@ -88,7 +88,7 @@ func (r *reader) specialsOr(bos, eos int) {
 	if r.f.Has(keyEOS) {
 		c.endAt(c.EOS, keyEOS)
 	} else {
-		c.endAt(c.EOS, "the default of SentencePiece")
+		c.endAt(c.EOS, "SentencePiece's default")
 	}
 	for _, key := range []string{keyEOT, keyEOM} {
 		c.endAt(r.id(key, None), key)
@@ -224,7 +224,7 @@ func (r *reader) merges() [][2]string {
 	for i, line := range lines {
 		left, right, ok := strings.Cut(line, " ")
 		if !ok || left == "" || right == "" {
-			r.keep(fmt.Errorf("%s: metadata %q: merge %d is %q; want two tokens separated by a space",
+			r.keep(fmt.Errorf("%s: metadata %q: merge %d is %q; it must be two tokens separated by a space",
 				r.f.Name(), keyMerges, i, printable.Short(line, 80)))
 		}
 		merges[i] = [2]string{left, right}

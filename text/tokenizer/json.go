@@ -49,7 +49,7 @@ func checkCounts(data []byte) error {
 	}
 	for c, most := range maxCounts {
 		if most > 0 && counts[c] > most {
-			return fmt.Errorf("not a tokenizer.json: the file contains %d characters %q; the maximum is %d",
+			return fmt.Errorf("not a tokenizer.json: the file has %d of the characters %q, but the maximum is %d",
 				counts[c],
 				string(byte(c)), most)
 		}
@@ -109,7 +109,7 @@ func (m *modelJSON) UnmarshalJSON(data []byte) error {
 	}
 	m.Vocab = tables.Vocab
 	if text := string(tables.Merges); m.Vocab != nil && (text == "" || text == "null") {
-		return errors.New("the model has a vocabulary but no merges")
+		return errors.New("the model has a vocabulary but no list of merges")
 	}
 	merges, err := readMergesJSON(tables.Merges)
 	m.Merges = merges
@@ -138,7 +138,7 @@ func readMergesJSON(data json.RawMessage) (merges [][2]string, err error) {
 	merges = make([][2]string, len(pairs))
 	for i, p := range pairs {
 		if len(p) != 2 || p[0] == "" || p[1] == "" {
-			return nil, fmt.Errorf("merge %d is %q; want two tokens", i,
+			return nil, fmt.Errorf("merge %d is %q; it must be two tokens", i,
 				printable.Short(strings.Join(p, " "), 80))
 		}
 		merges[i] = [2]string(p)
@@ -152,14 +152,14 @@ func (f *tokenizerJSON) config() (Config, error) {
 	case m.Type == "" && m.Vocab == nil:
 		return Config{}, errors.New("not a tokenizer.json: it has no model with a vocabulary")
 	case m.Type != "BPE" && m.Type != "":
-		return Config{}, fmt.Errorf("tokenizer model %q is not supported yet (BPE is): %w",
+		return Config{}, fmt.Errorf("tokenizer model %q is not supported yet; only BPE is supported: %w",
 			printable.Short(m.Type, 80),
 			ErrUnsupported)
 	case m.Prefix != "" || m.Suffix != "":
-		return Config{}, fmt.Errorf("a prefix %q or suffix %q for tokens inside of words is not supported yet: %w",
+		return Config{}, fmt.Errorf("tokens inside of words that have a prefix or suffix are not supported yet (here prefix %q, suffix %q): %w",
 			printable.Short(m.Prefix, 40), printable.Short(m.Suffix, 40), ErrUnsupported)
 	case m.Dropout != 0:
-		return Config{}, fmt.Errorf("dropout %v of merges is only for training and not supported: %w",
+		return Config{}, fmt.Errorf("the tokenizer drops merges at random (dropout %v); this is only for training and is not supported: %w",
 			m.Dropout, ErrUnsupported)
 	}
 	c := Config{
@@ -215,7 +215,7 @@ func (f *tokenizerJSON) fill(c *Config) error {
 	size := 0
 	check := func(text string, id int) error {
 		if id < 0 || id >= 2*n+spare {
-			return fmt.Errorf("token %q has the invalid id %d in a vocabulary of %d tokens",
+			return fmt.Errorf("token %q has id %d, which is not possible in a vocabulary of %d tokens",
 				printable.Short(text, 40), id, n)
 		}
 		size = max(size, id+1)
@@ -292,7 +292,7 @@ func (c *component) around(to *Config) error {
 			if p.SpecialToken != nil {
 				special, ok := c.SpecialTokens[p.SpecialToken.ID]
 				if !ok {
-					return fmt.Errorf("the template adds %q to a text but does not define this token",
+					return fmt.Errorf("the post-processor template adds the token %q but does not define it",
 						printable.Short(p.SpecialToken.ID, 40))
 				}
 				*side = append(*side, special.IDs...)
@@ -332,7 +332,7 @@ func (c *component) spelling(to *Config) error {
 		to.Space = c.Replacement
 	case "Replace":
 		if c.Pattern.String == nil || *c.Pattern.String == "" || c.Content != " " {
-			return fmt.Errorf("a Replace decoder that does not replace a text by a space is not supported yet: %w",
+			return fmt.Errorf("a Replace decoder is supported only if it replaces a fixed text with one space: %w",
 				ErrUnsupported)
 		}
 		to.Space = *c.Pattern.String

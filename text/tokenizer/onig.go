@@ -93,7 +93,7 @@ func (p *onigPattern) take(text string) bool {
 func (p *onigPattern) next() rune {
 	r, n := utf8.DecodeRuneInString(p.source[p.at:])
 	if r == utf8.RuneError && n <= 1 {
-		p.fail(p.at, "not valid UTF-8, or the pattern ends too early")
+		p.fail(p.at, "the pattern is not valid UTF-8 or ends too early")
 	}
 	p.at += n
 	return r
@@ -111,7 +111,7 @@ func (p *onigPattern) nested(from int, run func() fragment) fragment {
 // written adds the length of a rewritten text to the total and limits the total.
 func (p *onigPattern) written(text string) string {
 	if p.size += len(text); p.size > maxPatternRewrite {
-		p.fail(0, fmt.Sprintf("longer than %d bytes after its character classes are expanded",
+		p.fail(0, fmt.Sprintf("with its character classes expanded, the pattern is longer than %d bytes",
 			maxPatternRewrite))
 	}
 	return text
@@ -149,7 +149,7 @@ func (p *onigPattern) sequence(o options) fragment {
 			word = nil
 		}
 		if other, found := foldsTogether(word); found {
-			p.fail(from, fmt.Sprintf("not supported yet: with case ignored, this text is another spelling of %s", other))
+			p.fail(from, fmt.Sprintf("not supported yet: if case is ignored, this text also matches the single character %s", other))
 		}
 		if last {
 			break
@@ -259,7 +259,7 @@ func (p *onigPattern) interval() (least int, text string, ok bool) {
 	number := func(s string) int {
 		n, err := strconv.Atoi(s)
 		if s != "" && (err != nil || n > maxRepeat) {
-			p.fail(from, fmt.Sprintf("the maximum is %d repetitions", maxRepeat))
+			p.fail(from, fmt.Sprintf("the repetition count is too large: the maximum is %d", maxRepeat))
 		}
 		return n
 	}
@@ -270,7 +270,7 @@ func (p *onigPattern) interval() (least int, text string, ok bool) {
 	case high == "":
 		return least, fmt.Sprintf("{%d,}", least), true
 	case most < least:
-		p.fail(from, "the first number is larger than the second")
+		p.fail(from, "the minimum of the repetition count is larger than its maximum")
 		return 0, "", false
 	default:
 		return least, fmt.Sprintf("{%d,%d}", least, most), true

@@ -97,7 +97,7 @@ func (p *onigPattern) closeClass(from int, operands []charset, negated bool, o o
 		for text, other := range longFolds() {
 			first, _ := utf8.DecodeRuneInString(text)
 			if c, _ := utf8.DecodeRuneInString(other); !negated && set.has(c) && !set.has(first) {
-				p.fail(from, fmt.Sprintf("not supported yet: with case ignored, %s also matches %q",
+				p.fail(from, fmt.Sprintf("not supported yet: if case is ignored, %s also matches %q",
 					other, text))
 			}
 		}

@@ -47,7 +47,7 @@ func Open(path string) (*Tokenizer, error) {
 	}
 	c := unread(path)
 	c.readBeside(path)
-	return newTokenizer(c, fmt.Errorf("%s: the folder has no %s and no %s: %w", path, jsonFile, modelFile,
+	return newTokenizer(c, fmt.Errorf("%s: the folder has neither a %s nor a %s: %w", path, jsonFile, modelFile,
 		ErrNoVocabulary))
 }
 
@@ -74,7 +74,7 @@ func readFile(path string, head []byte) (Config, error) {
 	if bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n"), []byte("{")) {
 		parse = ParseJSON
 	} else if len(head) == 0 || head[0] != 1<<3|2 {
-		return Config{}, fmt.Errorf("%s: not a vocabulary; want a %s or a SentencePiece %s",
+		return Config{}, fmt.Errorf("%s: the file is not a vocabulary. Use a %s or a SentencePiece %s",
 			path, jsonFile, modelFile)
 	}
 	data, err := mapfile.Read(path, maxFile)

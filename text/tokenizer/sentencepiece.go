@@ -80,7 +80,7 @@ func (m *spModel) piece(data []byte) error {
 		return fmt.Errorf("more than %d pieces", maxTokens)
 	}
 	if _, ok := spKindOf[kind]; !ok && err == nil {
-		return fmt.Errorf("piece %d has type %d; want 1 to 6", len(m.tokens), kind)
+		return fmt.Errorf("piece %d has type %d, but the type must be 1 to 6", len(m.tokens), kind)
 	}
 	m.tokens, m.scores = append(m.tokens, text), append(m.scores, score)
 	m.kinds = append(m.kinds, spKindOf[kind])
@@ -127,13 +127,13 @@ func (m *spModel) config(name string) (Config, error) {
 		return Config{}, fmt.Errorf("not a SentencePiece model: it has no pieces")
 	case m.kind != spBPE:
 		return Config{},
-			fmt.Errorf("a SentencePiece model of type %d (%s) is not supported yet (BPE is): %w", m.kind,
+			fmt.Errorf("a SentencePiece model of type %d (%s) is not supported yet; only BPE is supported: %w", m.kind,
 				spKinds[m.kind], ErrUnsupported)
 	case m.rewrites:
-		return Config{}, fmt.Errorf("the normalizer %q of the SentencePiece model is not supported yet (identity is): %w",
+		return Config{}, fmt.Errorf("the normalizer %q of the SentencePiece model is not supported yet; only identity is supported: %w",
 			printable.Short(m.rules, 40), ErrUnsupported)
 	case m.suffix || !m.escape:
-		return Config{}, fmt.Errorf("a SentencePiece model that puts spaces after words, or does not write them as %s, is not supported yet: %w",
+		return Config{}, fmt.Errorf("a SentencePiece model is supported only if it puts spaces before words and writes them as %s: %w",
 			spaceSign, ErrUnsupported)
 	}
 	c := Config{
@@ -172,7 +172,7 @@ func fields(data []byte, each func(field) error) error {
 		var f field
 		tag, n := binary.Uvarint(data[at:])
 		if n <= 0 {
-			return fmt.Errorf("byte %d of a message is not a valid field tag", at)
+			return fmt.Errorf("the message has no valid field tag at byte %d", at)
 		}
 		at += n
 		f.number = tag >> 3

@@ -129,7 +129,7 @@ func findSplit(name string) (splitRule, error) {
 		}
 		names = append(names, rule.names[0])
 	}
-	return splitRule{}, fmt.Errorf("split rule %q is not supported yet (supported: %s, and %d more names of these rules): %w",
+	return splitRule{}, fmt.Errorf("split rule %q is not supported yet (supported: %s; these rules also have %d other names): %w",
 		printable.Short(name, 80), strings.Join(names, ", "), nameCount()-len(names), ErrUnsupported)
 }
 

@@ -43,7 +43,7 @@ const (
 // checkLength returns an error if a rewritten text is too long.
 func checkLength(n int) error {
 	if n > maxText {
-		return fmt.Errorf("the text becomes longer than %d bytes before it is split into words. Split the text", maxText)
+		return fmt.Errorf("the steps before the split into words make the text longer than %d bytes. Split the text", maxText)
 	}
 	return nil
 }
@@ -51,7 +51,7 @@ func checkLength(n int) error {
 // countSteps returns an error if there are too many steps.
 func countSteps(steps []Step) error {
 	if len(steps) > maxSteps {
-		return fmt.Errorf("the tokenizer changes and splits text in %d steps; the maximum is %d", len(steps),
+		return fmt.Errorf("the tokenizer has %d steps that change or split text, but the maximum is %d", len(steps),
 			maxSteps)
 	}
 	return nil
@@ -68,7 +68,7 @@ func checkSteps(steps []Step) error {
 	}
 	if grow > maxGrowth {
 		return fmt.Errorf(
-			"the tokenizer may make text %.4g times as long; the maximum is %d times", grow,
+			"the tokenizer may make a text %.4g times as long, but the maximum is %d times", grow,
 			maxGrowth)
 	}
 	return nil

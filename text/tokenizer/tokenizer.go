@@ -208,9 +208,9 @@ const maxTokens = 1 << 22
 func (c *Config) checkTokens() error {
 	switch n := len(c.Tokens); {
 	case n > maxTokens || len(c.Merges) > maxTokens:
-		return fmt.Errorf("%d tokens and %d merges; the maximum of each is %d", n, len(c.Merges), maxTokens)
+		return fmt.Errorf("the vocabulary has %d tokens and %d merges, but the maximum of each is %d", n, len(c.Merges), maxTokens)
 	case c.Kinds != nil && len(c.Kinds) != n:
-		return fmt.Errorf("%d tokens but %d token types", n, len(c.Kinds))
+		return fmt.Errorf("the vocabulary has %d tokens, but the list of token types has %d entries", n, len(c.Kinds))
 	}
 	return nil
 }
@@ -227,15 +227,15 @@ func (c *Config) check() error {
 	}
 	for _, id := range special {
 		if id != None && (id < 0 || id >= n) {
-			return fmt.Errorf("special token %d is outside the vocabulary of %d tokens", id, n)
+			return fmt.Errorf("the id %d of a special token is outside the vocabulary of %d tokens", id, n)
 		}
 	}
 	for _, id := range slices.Concat(c.Before, c.After) {
 		if id == None {
-			return errors.New("prompts must start with a BOS token or end with an EOS token, but the vocabulary has none")
+			return errors.New("the tokenizer starts prompts with BOS or ends them with EOS, but the vocabulary has no such token")
 		}
 		if id < 0 || id >= n {
-			return fmt.Errorf("special token %d is outside the vocabulary of %d tokens", id, n)
+			return fmt.Errorf("the id %d of a special token is outside the vocabulary of %d tokens", id, n)
 		}
 	}
 	return checkSteps(slices.Concat(c.Normal, c.Cut))
@@ -288,7 +288,7 @@ type LostError struct {
 }
 
 func (e *LostError) Error() string {
-	return fmt.Sprintf("byte %d of the text is %#02x, but the vocabulary has no token for it. Remove the byte, or give token ids with gpuscope run --ids", e.At, e.Byte)
+	return fmt.Sprintf("the vocabulary has no token for the byte at position %d of the text, which has the value %#02x. Remove the byte, or give token ids with gpuscope run --ids", e.At, e.Byte)
 }
 
 // maxText is the maximum length of a text in bytes, because positions are stored in 32 bits.
@@ -304,7 +304,7 @@ func (t *Tokenizer) Encode(text string, o Options) ([]int, error) {
 		return nil, t.refused
 	}
 	if len(text) > maxText {
-		return nil, fmt.Errorf("the text has %d bytes; the maximum is %d. Split the text",
+		return nil, fmt.Errorf("the text has %d bytes, but the maximum is %d. Split the text",
 			len(text), maxText)
 	}
 	e := encoder{t: t, ids: make([]int, 0, len(text)/3+2)}

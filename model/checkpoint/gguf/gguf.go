@@ -35,7 +35,7 @@ type File struct {
 	byName  map[string]*Tensor
 
 	from *mapfile.File
-	// others holds the second and later parts of a split model, whose first part is this File.
+	// others holds the other parts of a split model. This File is the first part.
 	others []*File
 }
 
@@ -60,7 +60,7 @@ func openOne(path string) (*File, error) {
 }
 
 // Parse reads a GGUF file whose bytes are already in memory. The returned File keeps a reference to data, so
-// the caller must not modify data. Error messages start with name.
+// the caller must not modify data. name stands for the path of the file in error messages.
 func Parse(data []byte, name string) (*File, error) {
 	return read(mapfile.Of(data), cmp.Or(name, "GGUF data"))
 }
@@ -77,7 +77,7 @@ const (
 func read(from *mapfile.File, name string) (*File, error) {
 	f, err := readHead(from)
 	if err != nil {
-		_ = from.Close() // the parse error is more useful than an error of Close
+		_ = from.Close() // return the parse error: it tells more than an error of Close
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	f.name, f.from = name, from

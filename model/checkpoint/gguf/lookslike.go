@@ -6,8 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// looksLike guesses the format of a file without the GGUF magic bytes from its first bytes. It returns the
-// text of an error message, which names the format and tells the user what to do.
+// looksLike looks at the first bytes of a file that does not start with the GGUF magic bytes, and guesses the
+// format of the file. It returns the text of an error message, which names the format and tells the user what
+// to do.
 func looksLike(data []byte) string {
 	if len(data) == 0 {
 		return "the file is empty. Download it again"
@@ -21,14 +22,15 @@ func looksLike(data []byte) string {
 	return fmt.Sprintf("not a GGUF file: it starts with %+q, want %q", head[:min(len(head), 8)], magic)
 }
 
-// looks lists the recognized formats. looksLike uses the first match, so plain text must be last.
+// looks lists the file formats that looksLike recognizes. The first entry that matches is used, so the entry
+// for plain text must be last.
 var looks = []struct {
 	match func(head []byte) bool
 	text  string
 }{
 	{
 		func(b []byte) bool { return len(b) < len(magic) && bytes.HasPrefix([]byte(magic), b) },
-		"it ends inside the first four bytes. Download it again",
+		"the file ends within its first four bytes. Download it again",
 	},
 	{
 		startsWith("FUGG"),
@@ -92,7 +94,7 @@ func isText(b []byte) bool {
 	for len(b) > 0 {
 		r, n := utf8.DecodeRune(b)
 		if r == utf8.RuneError && n == 1 {
-			return !utf8.FullRune(b) // the first bytes of the file may end in the middle of a character
+			return !utf8.FullRune(b) // head may end in the middle of a character
 		}
 		if r < ' ' && r != '\n' && r != '\r' && r != '\t' {
 			return false

@@ -10,7 +10,7 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// Kind is the type of a metadata value, as GGUF's type number.
+// Kind is the type of a metadata value. Its number is the type number of GGUF.
 type Kind uint32
 
 // The kinds of metadata values.
@@ -45,7 +45,7 @@ var kinds = [...]struct {
 
 func (k Kind) known() bool { return int64(k) < int64(len(kinds)) }
 
-// size returns the size of a value of the kind in bytes. It returns 0 if the kind has no fixed size or is
+// size returns how many bytes a value of the kind takes. It returns 0 if the kind has no fixed size or is
 // unknown.
 func (k Kind) size() int {
 	if !k.known() {
@@ -54,7 +54,7 @@ func (k Kind) size() int {
 	return kinds[k].size
 }
 
-// minSize returns the minimum number of bytes of a value of the kind in a file.
+// minSize returns how many bytes of a file a value of the kind takes at least.
 func (k Kind) minSize() int {
 	switch k {
 	case KindString:
@@ -93,8 +93,8 @@ func (v Value) Type() string {
 	return v.Kind.String()
 }
 
-// Any decodes the value into the matching Go type: uint8 to uint64, int8 to int64, float32, float64, bool or
-// string. An array becomes a []any. Any returns nil for the zero Value.
+// Any decodes the value. The result has the Go type that matches the kind: an integer type of the same width,
+// float32, float64, bool or string. An array becomes a []any. Any returns nil for the zero Value.
 func (v Value) Any() any {
 	if len(v.raw) < v.Kind.size() {
 		return nil // v is the zero Value
@@ -165,11 +165,11 @@ func (v Value) String() string {
 	return fmt.Sprint(v.Any())
 }
 
-// short returns String limited to the length that fits an error message.
+// short returns the result of String, shortened for use in an error message.
 func (v Value) short() string { return printable.Short(v.String(), 80) }
 
-// each calls do for each of the first n elements of an array. Reading the elements cannot fail, because
-// Parse has already read the same bytes without an error.
+// each passes the first n elements of an array to the function do, one at a time. Reading the elements cannot
+// fail, because Parse has already read the same bytes without an error.
 func (v Value) each(n int, do func(Value)) {
 	r := &reader{data: v.raw, size: int64(len(v.raw))}
 	for range n {
@@ -236,7 +236,7 @@ func (v Value) bool() (bool, bool) {
 // Keys returns the metadata keys in file order. The caller must not modify the slice.
 func (f *File) Keys() []string { return f.keys }
 
-// Has reports whether the metadata contain the key.
+// Has reports whether the metadata of the file contain the key.
 func (f *File) Has(key string) bool {
 	_, ok := f.values[key]
 	return ok
@@ -257,14 +257,14 @@ func (f *File) value(key string) (Value, error) {
 }
 
 func (f *File) errorf(format string, args ...any) error {
-	if f.name == "" { // the file is still being parsed; read adds the name to the error
+	if f.name == "" { // the name is not set during parsing; read adds it to the error later
 		return fmt.Errorf(format, args...)
 	}
 	return fmt.Errorf("%s: %w", f.name, fmt.Errorf(format, args...))
 }
 
-// scalar converts the value of a key with conv. It returns an error if the key is missing, or if the value is
-// an array or conv rejects it. want describes the accepted values in error messages.
+// scalar converts the value of a key with the function conv. It returns an error if the key is missing, if
+// the value is an array, or if conv rejects the value. In the error, want describes the accepted values.
 func scalar[T any](f *File, key, want string, conv func(Value) (T, bool)) (T, error) {
 	var zero T
 	v, err := f.value(key)
@@ -276,21 +276,22 @@ func scalar[T any](f *File, key, want string, conv func(Value) (T, bool)) (T, er
 			return x, nil
 		}
 	}
-	return zero, f.errorf("metadata %q is %s %s; it must be %s", key, v.Type(), v.short(), want)
+	return zero, f.errorf("metadata %q has type %s and value %s; it must be %s", key, v.Type(), v.short(), want)
 }
 
 // maxList is the maximum length of an array that is decoded. It is larger than any known vocabulary.
 const maxList = 1 << 22
 
-// list converts each element of the array of a key with conv. It returns an error if the key is missing, if
-// the value is not an array of scalars or if conv rejects an element. want describes the accepted elements.
+// list converts each element of an array with the function conv. The array is the value of a key. list
+// returns an error if the key is missing, if the value is not an array of scalars, or if conv rejects an
+// element. In the error, want describes the accepted elements.
 func list[T any](f *File, key, want string, conv func(Value) (T, bool)) ([]T, error) {
 	v, err := f.value(key)
 	if err != nil {
 		return nil, err
 	}
 	if v.Kind != KindArray || v.Elem == KindArray {
-		return nil, f.errorf("metadata %q is %s %s; it must be an array of %s", key, v.Type(), v.short(),
+		return nil, f.errorf("metadata %q has type %s and value %s; it must be an array of %s", key, v.Type(), v.short(),
 			want)
 	}
 	if err := f.checkLen(key, v); err != nil {
@@ -306,7 +307,7 @@ func list[T any](f *File, key, want string, conv func(Value) (T, bool)) ([]T, er
 		out = append(out, x)
 	})
 	if bad != nil {
-		return nil, f.errorf("metadata %q is %s and contains %s; it must be an array of %s", key, v.Type(),
+		return nil, f.errorf("metadata %q has type %s and contains %s; it must be an array of %s", key, v.Type(),
 			bad.short(), want)
 	}
 	return out, nil
@@ -314,12 +315,13 @@ func list[T any](f *File, key, want string, conv func(Value) (T, bool)) ([]T, er
 
 func (f *File) checkLen(key string, v Value) error {
 	if v.Len > maxList {
-		return f.errorf("metadata %q has %d values; the maximum is %d", key, v.Len, maxList)
+		return f.errorf("metadata %q is an array of %d values, but the maximum is %d", key, v.Len, maxList)
 	}
 	return nil
 }
 
-// or returns read(key), or def if the metadata do not contain the key. A value of the wrong kind is an error.
+// The function or returns the result of read(key). If the metadata do not contain the key, it returns def
+// instead. A value of the wrong kind is an error.
 func or[T any](f *File, key string, def T, read func(string) (T, error)) (T, error) {
 	if !f.Has(key) {
 		return def, nil

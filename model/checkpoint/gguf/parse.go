@@ -33,7 +33,7 @@ const (
 	defaultAlignment = 32
 	alignmentKey     = "general.alignment"
 	maxDims          = 4
-	maxNesting       = 4 // depth of arrays of arrays, which the specification allows but no known file uses
+	maxNesting       = 4 // depth of nested arrays, which the specification allows but no known file has
 
 	minPairBytes   = 8 + 4 + 1     // a pair with an empty key and a one-byte value
 	minTensorBytes = 8 + 4 + 4 + 8 // a tensor with an empty name and no dims
@@ -41,16 +41,19 @@ const (
 	// maxElements limits the elements of a tensor so that its size in bytes fits an int64 for every type.
 	maxElements = math.MaxInt64 / 8
 
-	// maxPairs and maxTensors limit the memory of a File. These limits are needed because a key or a tensor
-	// takes more bytes in memory than in the file. No known model has nearly as many.
+	// maxPairs and maxTensors limit the memory that a File needs. The size of the file alone does not limit
+	// it enough, because a key or a tensor takes more bytes in memory than in the file. No known model has
+	// nearly as many keys or tensors.
 	maxPairs   = 1 << 16
 	maxTensors = 1 << 17
 )
 
-// errHead means that the metadata or the tensor list extends past the part of the file that was read.
+// errHead means that only the start of the file was read, and that the metadata or the tensor list does not
+// end within it.
 var errHead = fmt.Errorf("the metadata and the tensor list take more than %d MiB, more than any known model needs: the file is damaged", maxHead>>20)
 
-// parse reads the metadata and the tensor list. data is the start of a file of size bytes.
+// parse reads the metadata and the tensor list. data holds the first bytes of the file, and size is the
+// number of bytes of the whole file.
 func parse(data []byte, size int64) (*File, error) {
 	if len(data) < len(magic) || string(data[:len(magic)]) != magic {
 		return nil, errors.New(looksLike(data))
@@ -70,7 +73,7 @@ func parse(data []byte, size int64) (*File, error) {
 	case r.err != nil:
 		return nil, r.err
 	case pairs > maxPairs || tensors > maxTensors:
-		return nil, fmt.Errorf("%d metadata pairs and %d tensors; the maximum is %d pairs and %d tensors: the file is damaged",
+		return nil, fmt.Errorf("the file declares %d metadata pairs and %d tensors, but at most %d pairs and %d tensors are allowed: the file is damaged",
 			pairs, tensors, maxPairs, maxTensors)
 	}
 	for i := range pairs {
@@ -100,9 +103,9 @@ func short(name string) string { return printable.Short(name, 80) }
 
 func badVersion(version uint32) error {
 	if swapped := bits.ReverseBytes32(version); swapped >= 1 && swapped <= maxVersion {
-		return fmt.Errorf("a big-endian GGUF file (version %d). Convert it to little-endian with gguf_convert_endian.py of llama.cpp", swapped)
+		return fmt.Errorf("the file is a big-endian GGUF file (version %d). Convert it to little-endian with gguf_convert_endian.py of llama.cpp", swapped)
 	}
-	return fmt.Errorf("GGUF version %d is not supported; supported are versions %d to %d. Convert the original model again with a current llama.cpp", version, minVersion, maxVersion)
+	return fmt.Errorf("GGUF version %d is not supported. Versions %d to %d are supported. Convert the original model again with a current llama.cpp", version, minVersion, maxVersion)
 }
 
 func (f *File) readPair(r *reader) error {
@@ -134,7 +137,8 @@ func (f *File) readAlignment() error {
 	return nil
 }
 
-// info is an entry of the tensor list. The method place checks the offset and the size against the file.
+// info is an entry of the tensor list, as read from the file. The method place checks its offset and its size
+// later.
 type info struct {
 	*Tensor
 	offset uint64 // from the start of the tensor data
@@ -162,7 +166,7 @@ func (f *File) readInfo(r *reader) (info, error) {
 func readShape(r *reader) (info, error) {
 	rank := r.u32("the number of dims")
 	if r.err == nil && rank > maxDims {
-		return info{}, fmt.Errorf("%d dims; the maximum is %d", rank, maxDims)
+		return info{}, fmt.Errorf("the tensor has %d dims, but the maximum is %d", rank, maxDims)
 	}
 	t := &Tensor{Dims: make([]int, rank)}
 	elements := uint64(1)
@@ -172,11 +176,11 @@ func readShape(r *reader) (info, error) {
 			return info{}, r.err
 		}
 		if dim == 0 {
-			return info{}, fmt.Errorf("dim %d is 0; the minimum is 1", i)
+			return info{}, fmt.Errorf("dim %d has size 0; the minimum size is 1", i)
 		}
 		hi, lo := bits.Mul64(elements, dim)
 		if hi != 0 || lo > uint64(min(maxElements, maxInt)) {
-			return info{}, fmt.Errorf("dim %d is %d: the number of elements is too large", i, dim)
+			return info{}, fmt.Errorf("dim %d has size %d, which makes the number of elements too large", i, dim)
 		}
 		elements = lo
 		t.Dims[len(t.Dims)-1-i] = int(dim)
@@ -187,7 +191,7 @@ func readShape(r *reader) (info, error) {
 		return info{}, r.err
 	}
 	blockLen, blockBytes := uint64(t.Type.BlockLen()), uint64(t.Type.BlockBytes())
-	if blockLen == 0 { // the type is unknown; place sets the size from the offset of the next tensor
+	if blockLen == 0 { // the type is unknown, so place derives the size from the offset of the next tensor
 		return info{Tensor: t, offset: offset}, nil
 	}
 	row := 1
@@ -196,12 +200,12 @@ func readShape(r *reader) (info, error) {
 	}
 	if uint64(row)%blockLen != 0 {
 		return info{},
-			fmt.Errorf("rows of %d elements; %s needs a multiple of its block length %d", row, t.Type,
+			fmt.Errorf("each row has %d elements, but type %s needs a multiple of its block length %d", row, t.Type,
 				blockLen)
 	}
 	hi, bytes := bits.Mul64(elements/blockLen, blockBytes)
 	if hi != 0 {
-		return info{}, fmt.Errorf("%d elements of %s: the size in bytes is too large", elements, t.Type)
+		return info{}, fmt.Errorf("the tensor has %d elements of type %s, so its size in bytes is too large", elements, t.Type)
 	}
 	return info{Tensor: t, offset: offset, bytes: bytes}, nil
 }
@@ -259,7 +263,7 @@ type reader struct {
 // rest returns the number of bytes from the current offset to the end of the file.
 func (r *reader) rest() uint64 { return uint64(r.size - int64(r.off)) }
 
-// take returns the next n bytes and advances past them. what names the item in error messages.
+// take returns the next n bytes and advances past them. The argument what names the item in error messages.
 func (r *reader) take(n uint64, what string) []byte {
 	if r.err != nil {
 		return nil
@@ -297,35 +301,36 @@ func (r *reader) string(what string) []byte { return r.take(r.u64(what), what) }
 // keys.
 const maxName = 1<<16 - 1
 
-// name reads a key or a tensor name. It rejects control characters, so that printing a name cannot send
-// escape sequences to the terminal.
+// The method name reads a key or a tensor name. It rejects control characters, so that a printed name cannot
+// send escape sequences to the terminal.
 func (r *reader) name(what string) string {
 	at := r.off
 	b := r.string(what)
 	if r.err == nil && len(b) > maxName {
-		r.err = fmt.Errorf("%s at byte %d has %d bytes; the maximum is %d: the file is damaged", what,
+		r.err = fmt.Errorf("%s at byte %d is %d bytes long, but the maximum is %d: the file is damaged", what,
 			at, len(b), maxName)
 		return ""
 	}
 	if r.err == nil && (len(b) == 0 || !utf8.Valid(b) || bytes.ContainsFunc(b, unicode.IsControl)) {
-		r.err = fmt.Errorf("%s at byte %d is %+.40q, not printable UTF-8: the file is damaged", what, at, b)
+		r.err = fmt.Errorf("%s at byte %d is %+.40q, which is empty or not printable UTF-8: the file is damaged", what, at, b)
 	}
 	return string(b)
 }
 
-// count reads a number of items (u64). It checks that the rest of the file is large enough for that many
-// items of at least minBytes bytes.
+// count reads how many items follow (a u64). It returns an error if the rest of the file is too short for
+// that many items of minBytes bytes each.
 func (r *reader) count(what string, minBytes uint64) uint64 {
 	at := r.off
 	n := r.u64(what)
 	if rest := r.rest(); r.err == nil && n > rest/minBytes {
-		r.err = fmt.Errorf("%s at byte %d is %d, but the rest of the file can hold at most %d: the file is truncated or damaged. Download it again", what, at, n, rest/minBytes)
+		r.err = fmt.Errorf("%s at byte %d is %d, but the rest of the file has room for at most %d: the file is truncated or damaged. Download it again", what, at, n, rest/minBytes)
 		return 0
 	}
 	return n
 }
 
-// value reads a value of the given kind without decoding it. depth is the number of arrays around the value.
+// value reads a value of the given kind without decoding it. depth is the number of arrays that contain the
+// value.
 func (r *reader) value(kind Kind, depth int) (Value, error) {
 	if r.err != nil {
 		return Value{}, r.err
@@ -335,7 +340,7 @@ func (r *reader) value(kind Kind, depth int) (Value, error) {
 	case size > 0:
 		v.raw = r.take(uint64(size), "the value")
 		if kind == KindBool && r.err == nil && v.raw[0] > 1 {
-			return Value{}, fmt.Errorf("a bool at byte %d is %d; it must be 0 or 1", r.off-1, v.raw[0])
+			return Value{}, fmt.Errorf("the bool at byte %d has value %d; it must be 0 or 1", r.off-1, v.raw[0])
 		}
 	case kind == KindString:
 		v.raw = r.string("the string")
@@ -361,12 +366,12 @@ func (r *reader) array(depth int) (Value, error) {
 	n := r.count("the array's length", uint64(v.Elem.minSize()))
 	start := r.off
 	size := v.Elem.size()
-	if size == 0 && n > maxList { // a longer array would take too long: elements are read one by one
-		return Value{}, fmt.Errorf("an array of %d values of type %s is too long; the maximum is %d", n,
+	if size == 0 && n > maxList { // elements are read one by one, so a longer array would take too long
+		return Value{}, fmt.Errorf("an array has %d values of type %s, but the maximum length is %d", n,
 			v.Elem, maxList)
 	}
 	if size > 0 && v.Elem != KindBool {
-		r.take(n*uint64(size), "the array") // cannot overflow: count has limited n by the rest of the file
+		r.take(n*uint64(size), "the array") // cannot overflow: count compared n with the size of the file
 	} else {
 		for range n {
 			if _, err := r.value(v.Elem, depth+1); err != nil {

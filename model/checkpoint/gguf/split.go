@@ -20,7 +20,7 @@ const (
 	maxParts     = 99999 // the largest part number that fits the five digits of a file name
 )
 
-// split is the position of a file in a split model, as its metadata states it.
+// split states which part of a split model a file is. The metadata of the file contain these numbers.
 type split struct {
 	no      int // part number, from 0
 	count   int // number of parts
@@ -29,7 +29,7 @@ type split struct {
 
 // split reads the position of the file in a split model. A file that contains a whole model is part 0 of 1.
 func (f *File) split() (s split, err error) {
-	if s.count, err = f.IntOr(splitCount, 0); err != nil || s.count < 2 { // 0 also means a whole model
+	if s.count, err = f.IntOr(splitCount, 0); err != nil || s.count < 2 { // 0 and 1 both mean a whole model
 		return split{count: 1}, err
 	}
 	var err1, err2 error
@@ -39,7 +39,7 @@ func (f *File) split() (s split, err error) {
 		return s, err
 	}
 	if s.count > maxParts || s.no < 0 || s.no >= s.count {
-		return s, f.errorf("%s is %d and %s is %d; the maximum is %d parts, numbered from 0", splitCount,
+		return s, f.errorf("%s is %d and %s is %d, but there can be at most %d parts, numbered from 0", splitCount,
 			s.count, splitNo, s.no, maxParts)
 	}
 	return s, nil
@@ -65,19 +65,19 @@ func (f *File) join() (*File, error) {
 	}
 	if err != nil {
 		for _, part := range append(parts, f) {
-			_ = part.Close() // the first error is more useful than an error of Close
+			_ = part.Close() // return the first error: it tells more than an error of Close
 		}
 		return nil, err
 	}
 	return parts[0], nil
 }
 
-// parts returns all parts of the split model in order. It opens every part except f itself. If a part cannot
-// be opened, parts returns the error and the parts before that part.
+// parts returns all parts of the split model in order. It opens every part except f itself. If it cannot open
+// a part, it returns the error and the parts that precede this part.
 func (f *File) parts(s *split) (parts []*File, err error) {
 	base, ok := strings.CutSuffix(f.name, s.suffix(s.no))
 	if !ok {
-		return nil, f.errorf("part %d of %d of a split model has an unexpected file name, so the other parts cannot be found. Rename the file to NAME%s",
+		return nil, f.errorf("this file is part %d of %d of a split model, but its name is not the usual one, so the other parts cannot be found. Rename the file to NAME%s",
 			s.no+1, s.count, s.suffix(s.no))
 	}
 	for i := range s.count {
@@ -96,7 +96,7 @@ func (f *File) parts(s *split) (parts []*File, err error) {
 // i and s.
 func openPart(path string, i int, s *split) (*File, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s is missing: the model is split into %d files. Put all of them into one folder",
+		return nil, fmt.Errorf("%s is missing: the model consists of %d files. Put all of them into one folder",
 			path, s.count)
 	}
 	part, err := openOne(path)
@@ -105,7 +105,7 @@ func openPart(path string, i int, s *split) (*File, error) {
 	}
 	is, err := part.split()
 	if want := (split{i, s.count, s.tensors}); err == nil && is != want {
-		err = part.errorf("this is part %d of %d of a model with %d tensors, but part %d of %d of a model with %d tensors is needed: the file belongs to another model",
+		err = part.errorf("the file belongs to another model: it is part %d of %d of a model with %d tensors, but part %d of %d of a model with %d tensors is needed",
 			is.no+1, is.count, is.tensors, i+1, s.count, s.tensors)
 	}
 	if err != nil {
@@ -115,7 +115,7 @@ func openPart(path string, i int, s *split) (*File, error) {
 	return part, nil
 }
 
-// take adds the tensors of the other parts to f. f owns the other parts from then on.
+// take adds the tensors of the other parts to f. From then on, f owns the other parts and closes them.
 func (f *File) take(others []*File, s *split) error {
 	f.others = others
 	for _, part := range others {
@@ -128,7 +128,7 @@ func (f *File) take(others []*File, s *split) error {
 		f.tensors = append(f.tensors, part.tensors...)
 	}
 	if s.tensors >= 0 && len(f.tensors) != s.tensors {
-		return f.errorf("the %d parts have %d tensors in total, but the metadata key %s is %d: a part is damaged. Download the parts again", s.count,
+		return f.errorf("the %d parts have %d tensors in total, but metadata key %s says %d: a part is damaged. Download the parts again", s.count,
 			len(f.tensors), splitTensors, s.tensors)
 	}
 	return nil

@@ -16,7 +16,7 @@ type Tensor struct {
 	Dims   []int
 	Offset int64 // offset of the first byte from the start of the file that contains the tensor
 
-	file *File // the file, or the part of a split model, that contains the tensor
+	file *File // the file that contains the tensor; in a split model, one of its parts
 	size int   // size in bytes; place has checked that the file contains these bytes
 }
 

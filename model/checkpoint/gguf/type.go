@@ -2,10 +2,10 @@ package gguf
 
 import "fmt"
 
-// Type is the storage type of a tensor's elements, as ggml's type number.
+// Type is the storage type of a tensor's elements. Its number is the type number of ggml.
 type Type uint32
 
-// The storage types of ggml. ggml has removed the types whose numbers are missing here.
+// The storage types of ggml. The numbers that are missing here were types that ggml has removed.
 const (
 	F32     Type = 0
 	F16     Type = 1

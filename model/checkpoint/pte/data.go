@@ -7,24 +7,24 @@ import (
 	"gpuscope/internal/mapfile"
 )
 
-// source is an open file and its name.
+// source is the open file that a Data refers to.
 type source struct {
 	name string
 	from *mapfile.File
 }
 
-// Data is a range of bytes in a file, such as a weight, a delegate or a test input. Two Data compare equal if
-// they are the same range of the same open file.
+// Data is a range of bytes in a file, such as a weight, a delegate or a test input. Two Data are equal if
+// they refer to the same range of the same open file.
 type Data struct {
 	source *source // nil for the zero Data, which has no bytes
 	at     int64   // offset from the start of the file
 	size   int64   // in bytes
 }
 
-// all returns the whole file.
+// all returns a Data that covers the whole file.
 func all(s *source) Data { return Data{s, 0, s.from.Size()} }
 
-// Of returns a Data for bytes that are already in memory. The caller must not modify data. Error messages
+// Of makes a Data from bytes that are already in memory. The caller must not modify data. Error messages
 // start with name.
 func Of(data []byte, name string) Data { return all(&source{name, mapfile.Of(data)}) }
 
@@ -63,7 +63,7 @@ func (d Data) Slice(at, n uint64) (Data, error) {
 }
 
 func outside(at, n, size uint64) error {
-	return fmt.Errorf("%d bytes at offset %d exceed the available %d bytes", n, at, size)
+	return fmt.Errorf("reading %d bytes at offset %d would go past the end of the data, which has %d bytes", n, at, size)
 }
 
 // header returns the first n bytes. It returns fewer bytes if the file is shorter.
@@ -75,7 +75,8 @@ func (d Data) header(n int) ([]byte, error) {
 	return head.Bytes()
 }
 
-// Identifiers of the file formats. ExecuTorch increments the digits for incompatible changes.
+// Identifiers of the file formats. Each ends in two digits, which ExecuTorch increments when the format
+// changes incompatibly.
 const (
 	programID = "ET12"
 	dataID    = "FT01"
@@ -88,35 +89,35 @@ const (
 // Offsets in a program's extended header, from the start of the file.
 const (
 	headerID       = 8  // 4 bytes: identifier of the header
-	headerLength   = 12 // u32: size of the header in bytes, counted from headerID
-	headerSize     = 16 // u64: size of the FlatBuffer in bytes, including this header
-	headerSegments = 24 // u64: offset of the segments, 0 if there are none
-	headerBytes    = 32 // u64: size of the segments in bytes; short headers do not have this field
+	headerLength   = 12 // u32: number of bytes from headerID to the end of the header
+	headerSize     = 16 // u64: size in bytes of the FlatBuffer, which contains this header
+	headerSegments = 24 // u64: offset of the segments; 0 if the file has none
+	headerBytes    = 32 // u64: size of the segments in bytes; a short header lacks this field
 	headerEnd      = 40
 )
 
 // Offsets in a data file's header, from the start of the file.
 const (
-	dataHeaderOffset   = 16 // u64: offset of the FlatBuffer; the root offset is at byte 0 of the file
+	dataHeaderOffset   = 16 // u64: where the FlatBuffer continues; its root offset is at byte 0 of the file
 	dataHeaderSize     = 24 // u64: number of bytes from that offset to the end of the FlatBuffer
 	dataHeaderSegments = 32 // u64: offset of the segments
 	dataHeaderBytes    = 40 // u64: size of the segments in bytes
 	dataHeaderEnd      = 48
 )
 
-// layout locates the parts of a file.
+// layout states where the parts of a file are.
 type layout struct {
 	buffer   Data // the FlatBuffer
 	segments Data // all segments; the zero Data if there are none
-	extended bool // the file has a header
+	extended bool // the file has an extended header; always true for a data file
 }
 
 func headerError(table, field string, err error, format string, args ...any) error {
 	return &Error{Table: table, Field: field, Problem: fmt.Sprintf(format, args...), Err: err}
 }
 
-// identified returns the FlatBuffers file identifier, which is in bytes 4 to 7. It returns "" if head is
-// shorter.
+// identified returns the file identifier, which FlatBuffers stores in bytes 4 to 7. It returns "" if head is
+// too short to contain one.
 func identified(head []byte) string {
 	if len(head) < 8 {
 		return ""
@@ -124,7 +125,7 @@ func identified(head []byte) string {
 	return string(head[4:8])
 }
 
-// programLayout locates the parts of a program. It reads the extended header if the program has one.
+// programLayout finds the parts of a program. It reads the extended header if the program has one.
 func programLayout(d Data) (layout, error) {
 	head, err := d.header(headerEnd)
 	if err != nil {
@@ -132,7 +133,7 @@ func programLayout(d Data) (layout, error) {
 	}
 	if id := identified(head); id != programID {
 		return layout{}, headerError("header", "identifier", ErrFormat,
-			"%q is not the identifier %q of an ExecuTorch program",
+			"the identifier is %q; the identifier of an ExecuTorch program is %q",
 			id, programID)
 	}
 	if len(head) < headerLength || string(head[headerID:headerLength]) != extendedID {
@@ -145,7 +146,7 @@ func programLayout(d Data) (layout, error) {
 	}
 	length := binary.LittleEndian.Uint32(head[headerLength:])
 	if length < headerBytes-headerID {
-		return layout{}, headerError(table, "length", nil, "the length is %d bytes; the minimum is %d",
+		return layout{}, headerError(table, "length", nil, "the header length is %d bytes, but the minimum is %d",
 			length,
 			headerBytes-headerID)
 	}
@@ -166,13 +167,13 @@ func programLayout(d Data) (layout, error) {
 		return l, headerError(table, "segments", nil, "%v", err)
 	}
 	if base < size {
-		return l, headerError(table, "segments", nil, "the segments start at byte %d, inside the program of %d bytes",
+		return l, headerError(table, "segments", nil, "the segments start at byte %d, but the program before them ends at byte %d",
 			base, size)
 	}
 	return l, nil
 }
 
-// dataLayout locates the parts of a data file from its header.
+// dataLayout reads the header of a data file and returns where its parts are.
 func dataLayout(d Data) (layout, error) {
 	head, err := d.header(dataHeaderEnd)
 	if err != nil {
@@ -182,17 +183,17 @@ func dataLayout(d Data) (layout, error) {
 	switch id := identified(head); {
 	case id != dataID:
 		return layout{}, headerError("header", "identifier", ErrFormat,
-			"%q is not the identifier %q of a data file", id, dataID)
+			"the identifier is %q; the identifier of a data file is %q", id, dataID)
 	case len(head) < dataHeaderEnd:
 		return layout{}, headerError(table, "length", nil, "the file ends after %d bytes, inside the header",
 			len(head))
 	case string(head[headerID:headerLength]) != dataHeaderID:
 		return layout{}, headerError(table, "identifier", ErrFormat,
-			"%q is not the identifier %q of the header of a data file",
+			"the identifier is %q; the identifier in the header of a data file is %q",
 			head[headerID:headerLength], dataHeaderID)
 	}
 	if length := binary.LittleEndian.Uint32(head[headerLength:]); length < dataHeaderEnd-headerID {
-		return layout{}, headerError(table, "length", nil, "the length is %d bytes; the minimum is %d",
+		return layout{}, headerError(table, "length", nil, "the header length is %d bytes, but the minimum is %d",
 			length,
 			dataHeaderEnd-headerID)
 	}

@@ -5,7 +5,7 @@ import (
 	"gpuscope/model/checkpoint/pte/internal/flat"
 )
 
-// DataFile is an open .ptd file, which contains weights stored outside a program.
+// DataFile is an open .ptd file. It contains weights that are stored outside of the program.
 type DataFile struct {
 	Segments []Data
 	Named    []Named
@@ -30,7 +30,7 @@ func ParseData(data []byte, name string) (*DataFile, error) { return readData(Of
 func readData(d Data) (*DataFile, error) {
 	f := &DataFile{source: d.source}
 	if err := f.read(d); err != nil {
-		_ = d.source.from.Close() // the parse error is more useful than an error of Close
+		_ = d.source.from.Close() // return the parse error: it tells more than an error of Close
 		return nil, called(err, d.source.name)
 	}
 	return f, nil

@@ -6,15 +6,15 @@ import "slices"
 type Method struct {
 	Name            string
 	Values          []Value
-	Inputs, Outputs []int // indices into Values, in the order of the arguments and of the results
+	Inputs, Outputs []int // indices into Values; Inputs is in argument order, Outputs in result order
 	Chains          []Chain
-	Operators       []Operator // portable operators that KernelCall instructions refer to
+	Operators       []Operator // the portable operators that KernelCall instructions call
 	Delegates       []*Delegate
 	// Arenas holds the size in bytes of each memory arena that the exporter planned. Tensor.Arena is an index
 	// into Arenas. The first arena is unused.
 	Arenas []int64
-	// InputTree and OutputTree describe the nesting of the arguments and of the results in PyTorch, as pytree
-	// specifications.
+	// InputTree and OutputTree describe how the arguments and the results are nested in PyTorch. Each is a
+	// pytree specification.
 	InputTree, OutputTree string
 }
 
@@ -47,12 +47,12 @@ type TensorList []int
 // Tensor is a tensor of a method.
 type Tensor struct {
 	Type     Type
-	Sizes    []int // shape; the maximum shape if the shape is dynamic
+	Sizes    []int // shape; if the shape can change, the maximum shape
 	DimOrder []int
-	Offset   int // offset in elements from the start of the tensor's memory
+	Offset   int // distance in elements from the start of the tensor's memory
 	Dynamism Dynamism
 	Memory   Memory
-	Strided  bool // the memory layout is described by strides; false for any other layout
+	Strided  bool // whether strides describe the memory layout
 	// Data holds the bytes of a tensor in Constant memory, or the initial bytes of a tensor in Mutable
 	// memory.
 	Data Data
@@ -63,14 +63,14 @@ type Tensor struct {
 	// Name is the name of the tensor in the model, or "" if the file does not state it. For External memory,
 	// Name is the key of the named data.
 	Name string
-	// Device is the device type. It is 0 for the CPU.
+	// Device is the type of the device that holds the tensor. It is 0 for the CPU.
 	Device, DeviceIndex int
 }
 
 // Dynamism states whether the shape of a tensor can change from run to run.
 type Dynamism int8
 
-// The kinds of dynamism. The shape of a Static tensor is fixed.
+// The values of Dynamism. The shape of a Static tensor is fixed.
 const (
 	Static Dynamism = iota
 	Bounded
@@ -80,13 +80,13 @@ const (
 // Memory states where the bytes of a tensor are stored.
 type Memory int8
 
-// The kinds of memory.
+// The values of Memory.
 const (
 	FromCaller Memory = iota // the caller of the method provides the memory
 	Constant                 // in the program file
-	Planned                  // in an arena, without initial contents
-	Mutable                  // in an arena; the file contains the initial bytes
-	External                 // in a data file, found by name
+	Planned                  // in an arena, with contents that are undefined at the start
+	Mutable                  // in an arena; the file contains the first contents
+	External                 // in a data file, where the name is the key
 )
 
 var memoryNames = [...]string{"caller", "constant", "planned", "mutable", "external"}
@@ -103,7 +103,7 @@ type Chain struct {
 // Instruction is one step of a chain.
 type Instruction struct {
 	Op Op
-	// Target is the index of the called operator or delegate, or of the instruction to jump to.
+	// Target is an index. It selects the operator or delegate to call, or the instruction to jump to.
 	Target int
 	// Args holds indices into Method.Values. The meaning depends on Op:
 	//
@@ -154,7 +154,8 @@ type Delegate struct {
 // Option is a compile option of a delegate.
 type Option struct {
 	Key string
-	// Value may point into the memory-mapped file. It must not be modified, and not be used after File.Close.
+	// Value may point into the memory-mapped file. It must not be modified, and must not be used after
+	// File.Close.
 	Value []byte
 }
 
@@ -168,7 +169,7 @@ type Suite struct {
 // bool, a float64 or a *TestTensor.
 type Case struct{ Inputs, Outputs []any }
 
-// TestTensor is a tensor with its elements. The elements are row-major if DimOrder is the identity.
+// TestTensor is a tensor with its elements. If DimOrder is the identity, the elements are in row-major order.
 type TestTensor struct {
 	Type     Type
 	Sizes    []int

@@ -40,19 +40,19 @@ type Error = flat.Error
 var (
 	// ErrFormat means that a file does not have the expected format.
 	ErrFormat = errors.New("unknown file format")
-	// ErrNoData means that neither the program nor its data files contain a key.
-	ErrNoData = errors.New("no such named data")
+	// ErrNoData means that a key is neither in the program nor in its data files.
+	ErrNoData = errors.New("no named data with this key")
 	// ErrTwice means that two data files contain the same key, or that one file contains a key twice.
-	ErrTwice = errors.New("the named data occurs twice")
+	ErrTwice = errors.New("a key of named data occurs twice")
 )
 
 // File is an open program. All methods except Close are safe for concurrent use.
 type File struct {
 	Version  uint32
-	Extended bool // the file has an extended header, so weights and delegates may be in segments
+	Extended bool // the file has an extended header, so it may store weights and delegates in segments
 	Methods  []*Method
 	Segments []Data
-	Named    []Named // named data in the program file itself
+	Named    []Named // named data of the program file, without those of data files
 	Suites   []Suite // test cases of a .bpte file, one Suite per method
 	Bundled  bool    // the file is a .bpte file
 
@@ -60,17 +60,17 @@ type File struct {
 	size   int64
 	named  map[string]Data
 
-	// dir is the folder in which Lookup searches .ptd files for a key that is found nowhere else. Lookup
-	// does not search if dir is "".
+	// dir is the folder whose .ptd files Lookup searches if it finds a key nowhere else. If dir is "", Lookup
+	// does not search.
 	dir      string
-	looking  sync.Mutex  // guards the fields below
-	external []*DataFile // data files in use: attached, or found in dir
-	beside   []*DataFile // data files in dir that are not in use yet
-	looked   bool        // dir has been searched
-	broken   error       // errors of .ptd files in dir that could not be read
+	looking  sync.Mutex  // must be locked to use the fields below
+	external []*DataFile // data files in use: attached ones, and those that Lookup found in dir
+	beside   []*DataFile // the other data files in dir
+	looked   bool        // the list of files in dir has been read
+	broken   error       // errors of the .ptd files in dir that could not be read, joined
 }
 
-// Named is a blob with a key.
+// Named is a blob of bytes with the key that names it.
 type Named struct {
 	Key    string
 	Data   Data
@@ -85,8 +85,8 @@ type Layout struct {
 }
 
 // Open opens a .pte or .bpte file and the data files with its constants. If no data files are given, Lookup
-// searches the .ptd files in the folder of the program for keys that the program lacks. No file may be
-// truncated while it is open.
+// searches for missing keys in the .ptd files that are in the folder of the program. No file may be truncated
+// while it is open.
 func Open(path string, dataFiles ...string) (*File, error) {
 	from, err := mapfile.Open(path)
 	if err != nil {
@@ -124,7 +124,7 @@ func read(from *mapfile.File, name string) (*File, error) {
 	if err == nil {
 		return f, nil
 	}
-	_ = from.Close() // the parse error is more useful than an error of Close
+	_ = from.Close() // return the parse error: it tells more than an error of Close
 	return nil, called(err, name)
 }
 
@@ -188,14 +188,14 @@ func (f *File) Attach(d *DataFile) error {
 func twice(key string, a, b *DataFile) error {
 	return &Error{
 		File: b.Name(), Table: "NamedData", Field: "key",
-		Problem: fmt.Sprintf("%s is also in %s. Use only the data files of one program",
+		Problem: fmt.Sprintf("the key %s is also in %s. Use only the data files of one program",
 			printable.Short(key, 80), a.Name()),
 		Err: ErrTwice,
 	}
 }
 
-// DataFiles returns the data files in use: the attached files, and those files in the program's folder that
-// contain a key found by Lookup.
+// DataFiles returns the data files in use. These are the attached files, and the files in the folder of the
+// program in which Lookup has found a key.
 func (f *File) DataFiles() []*DataFile {
 	f.looking.Lock()
 	defer f.looking.Unlock()
@@ -226,7 +226,7 @@ func (f *File) Lookup(key string) (Data, error) {
 		}
 		return Data{}, &Error{
 			File: f.Name(), Table: "NamedData", Field: "key",
-			Problem: fmt.Sprintf("neither the program nor %s contains %s", where, printable.Short(key, 80)) +
+			Problem: fmt.Sprintf("neither the program nor %s contains the key %s", where, printable.Short(key, 80)) +
 				because(f.broken),
 			Err: ErrNoData,
 		}
@@ -242,15 +242,15 @@ func because(err error) string {
 	return "; some data files could not be read: " + printable.Short(err.Error(), 200)
 }
 
-// lookBeside searches the .ptd files in dir for a key. If a file contains the key, it adds the file to
-// external and returns it. Otherwise it returns nil.
+// lookBeside searches the .ptd files in dir for a key. If a file contains the key, lookBeside appends the
+// file to external and returns it. Otherwise it returns nil.
 func (f *File) lookBeside(key string) (*DataFile, error) {
 	if f.dir == "" {
 		return nil, nil
 	}
 	if !f.looked {
 		f.looked = true
-		// If the name of the folder contains wildcards, Glob may find no files.
+		// Glob interprets wildcards in the name of the folder too, and then may find no files.
 		paths, _ := filepath.Glob(filepath.Join(f.dir, "*.ptd"))
 		for _, path := range paths {
 			d, err := OpenData(path)

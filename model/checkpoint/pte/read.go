@@ -106,8 +106,8 @@ func (r *reader) program(t *flat.Table, segments Data) {
 	}
 }
 
-// segmentIn returns a function that reads an entry of the segment table. segments holds the bytes of all
-// segments.
+// segmentIn returns a function that reads an entry of the segment table and returns the bytes of this
+// segment. segments holds the bytes of all segments.
 func segmentIn(segments Data) func(*flat.Table) Data {
 	return func(t *flat.Table) Data {
 		at, n := flat.Number[uint64](t, segmentOffset, 0), flat.Number[uint64](t, segmentSize, 0)
@@ -123,7 +123,7 @@ func segmentIn(segments Data) func(*flat.Table) Data {
 func (r *reader) blob(t *flat.Table, slot int) Data {
 	at, n := t.Bytes(slot)
 	d, err := r.buffer.Slice(uint64(at), uint64(n))
-	if err != nil { // cannot happen, because r.buffer contains the whole FlatBuffer
+	if err != nil { // this error cannot occur, because r.buffer contains the whole FlatBuffer
 		t.Failf(slot, "%v", err)
 	}
 	return d
@@ -139,16 +139,16 @@ func (r *reader) subsegment(t *flat.Table) subsegment {
 	return subsegment{r.f.Segments[i], flat.Numbers[uint64](t, subsegmentOffsets)}
 }
 
-// tensor returns the n bytes of tensor i of the segment.
+// tensor returns the bytes of the tensor with index i in the segment. n is the size of the tensor in bytes.
 func (s *subsegment) tensor(i int, n int64) (Data, error) {
 	if i >= len(s.offsets) {
-		return Data{}, fmt.Errorf("index %d is out of range: the segment contains %d tensors", i,
+		return Data{}, fmt.Errorf("index %d is out of range: the segment contains only %d tensors", i,
 			len(s.offsets))
 	}
 	return s.data.Slice(s.offsets[i], uint64(n))
 }
 
-// named reads a list of blobs with keys. Two blobs with the same key are an error.
+// named reads a list of blobs and their keys. It is an error if two blobs have the same key.
 func named(t *flat.Table, slot int, segments []Data) ([]Named, map[string]Data) {
 	byKey := map[string]Data{}
 	list := tables(t, slot, namedKind, func(t *flat.Table) Named {
@@ -173,13 +173,14 @@ func layoutOf(t *flat.Table, d Data) *Layout {
 	l.DimOrder = dimOrder(t, layoutDimOrder, len(l.Sizes))
 	n, ok := l.Type.Bytes(l.Sizes)
 	if !ok || n > d.Size() {
-		t.Failf(layoutSizes, "a tensor of %v %v is larger than its segment of %d bytes", l.Sizes, l.Type,
+		t.Failf(layoutSizes, "a tensor of shape %v and type %v is larger than its segment of %d bytes", l.Sizes, l.Type,
 			d.Size())
 	}
 	return l
 }
 
-// index reads a field that is an index into a list of n items. what names the items in error messages.
+// index reads a field that is an index into a list of n items. The argument what names the items in error
+// messages.
 func index(t *flat.Table, slot, n int, what string) int {
 	i := flat.Number[uint32](t, slot, 0)
 	if int64(i) >= int64(n) {
@@ -189,8 +190,8 @@ func index(t *flat.Table, slot, n int, what string) int {
 	return int(i)
 }
 
-// indices reads a field that is a list of indices into a list of n items. what names the items in error
-// messages.
+// indices reads a field that is a list of indices into a list of n items. The argument what names the items
+// in error messages.
 func indices(t *flat.Table, slot, n int, what string) []int {
 	list := flat.Numbers[int32](t, slot)
 	if len(list) == 0 {
@@ -199,7 +200,7 @@ func indices(t *flat.Table, slot, n int, what string) []int {
 	out := make([]int, len(list))
 	for i, id := range list {
 		if id < 0 || int(id) >= n {
-			t.Failf(slot, "element %d: index %d is out of range: there are %d %s", i, id, n, what)
+			t.Failf(slot, "list element %d is the index %d, which is out of range: there are %d %s", i, id, n, what)
 			return nil
 		}
 		out[i] = int(id)
@@ -240,14 +241,14 @@ func (m *Method) checkLists(t *flat.Table) {
 		case IntList:
 			for _, id := range list {
 				if id < 0 || id >= n || !is[int64](m.Values[id]) {
-					t.Failf(planValues, "element %d is an integer list, but its value %d is not an integer",
+					t.Failf(planValues, "value %d is an integer list, but value %d, to which the list refers, is not an integer",
 						i, id)
 				}
 			}
 		case TensorList:
 			for _, id := range list {
 				if id < -1 || id >= n || id >= 0 && !is[*Tensor](m.Values[id]) {
-					t.Failf(planValues, "element %d is a tensor list, but its value %d is not a tensor", i,
+					t.Failf(planValues, "value %d is a tensor list, but value %d, to which the list refers, is not a tensor", i,
 						id)
 				}
 			}
@@ -317,8 +318,8 @@ func (m *Method) instruction(t *flat.Table, count int) Instruction {
 	case MoveCall:
 		in.Args = []int{value(moveFrom), value(moveTo)}
 	case JumpFalseCall:
-		// The target of a jump may also be count, which is the end of the chain.
-		in.Target = index(args, jumpDestination, count+1, "jump targets, including the end of the chain")
+		// The target of a jump may also be count. This means the end of the chain.
+		in.Target = index(args, jumpDestination, count+1, "possible jump targets (the instructions and the end of the chain)")
 		in.Args = []int{value(jumpCondition)}
 	case FreeCall:
 		in.Args = []int{value(freeValue)}
@@ -355,7 +356,7 @@ func (r *reader) value(t *flat.Table, arenas int) Value {
 		ids := make(TensorList, len(list))
 		for i, id := range list {
 			if ids[i] = int(id); number == typeTensorList && id < 0 {
-				v.Failf(valueItem, "element %d is %d; only a list of optional tensors may contain -1", i, id)
+				v.Failf(valueItem, "list element %d is %d; only a list of optional tensors may contain -1", i, id)
 			}
 		}
 		return ids
@@ -363,12 +364,13 @@ func (r *reader) value(t *flat.Table, arenas int) Value {
 	return nil
 }
 
-// narrow converts a list of value ids to ints. checkLists checks the ids after all values have been read.
+// narrow converts a list of value ids to ints. It does not check the ids: checkLists does this after all
+// values have been read.
 func narrow(t *flat.Table, list []int64) []int {
 	ids := make([]int, len(list))
 	for i, id := range list {
 		if id != int64(int32(id)) {
-			t.Failf(valueItem, "element %d refers to value %d, which does not fit 32 bits", i, id)
+			t.Failf(valueItem, "list element %d refers to value %d, a number that does not fit into 32 bits", i, id)
 		}
 		ids[i] = int(id)
 	}
@@ -390,7 +392,7 @@ const maxDims = 64
 func sizes(t *flat.Table, slot int) []int {
 	list := flat.Numbers[int32](t, slot)
 	if len(list) > maxDims {
-		t.Failf(slot, "%d dims; the maximum is %d", len(list), maxDims)
+		t.Failf(slot, "the tensor has %d dims, but the maximum is %d", len(list), maxDims)
 	}
 	out := make([]int, len(list))
 	for i, n := range list {
@@ -417,7 +419,7 @@ func dimOrder(t *flat.Table, slot, n int) []int {
 	}
 	for i, d := range list {
 		if int(d) >= n || seen[d] {
-			t.Failf(slot, "element %d is %d; each of the %d dims must occur once", i, d, n)
+			t.Failf(slot, "element %d of the dim order is dim %d; each of the %d dims must occur exactly once", i, d, n)
 			return out
 		}
 		out[i], seen[d] = int(d), true
@@ -437,11 +439,11 @@ func (r *reader) tensor(t *flat.Table, arenas int) *Tensor {
 		t.Failf(tensorOffset, "the offset %d is negative", v.Offset)
 	}
 	if v.Dynamism < Static || v.Dynamism > Unbounded {
-		t.Failf(tensorDynamism, "the value is %d; it must be 0 to %d", v.Dynamism, Unbounded)
+		t.Failf(tensorDynamism, "the value is %d; it must be in the range 0 to %d", v.Dynamism, Unbounded)
 	}
 	n, ok := v.Type.Bytes(v.Sizes)
 	if !ok {
-		t.Failf(tensorSizes, "a tensor of %v %v is larger than a file can be", v.Sizes, v.Type)
+		t.Failf(tensorSizes, "a tensor of shape %v and type %v is larger than any file can be", v.Sizes, v.Type)
 	}
 	extra := t.Table(tensorExtra, extraKind)
 	v.Name = extra.Text(extraName)
@@ -465,14 +467,14 @@ func (r *reader) tensor(t *flat.Table, arenas int) *Tensor {
 	case t.Failed():
 	case external == 1:
 		if v.Memory = External; v.Name == "" {
-			extra.Failf(extraName, "the name is missing, although the tensor is in a data file")
+			extra.Failf(extraName, "the tensor is in a data file, so it needs a name, but the name is missing")
 		}
 	case buffer == 0:
 	case allocation != nil:
 		v.Memory = Mutable
 		i := flat.Number[uint64](extra, extraMutable, 0)
 		if i >= uint64(len(r.mutable)) {
-			err = fmt.Errorf("segment index %d is out of range: there are %d segments of mutable data", i,
+			err = fmt.Errorf("segment index %d is out of range: there are only %d segments of mutable data", i,
 				len(r.mutable))
 			break
 		}
@@ -483,7 +485,7 @@ func (r *reader) tensor(t *flat.Table, arenas int) *Tensor {
 	default:
 		v.Memory = Constant
 		if int64(buffer) >= int64(len(r.constants)) {
-			err = fmt.Errorf("index %d is out of range: there are %d buffers", buffer, len(r.constants))
+			err = fmt.Errorf("buffer index %d is out of range: there are only %d buffers", buffer, len(r.constants))
 			break
 		}
 		v.Data, err = r.constants[buffer].Slice(0, uint64(n))
@@ -511,7 +513,7 @@ func (r *reader) testValue(t *flat.Table) any {
 			testData)}
 		tensor.DimOrder = dimOrder(v, testDimOrder, len(tensor.Sizes))
 		if n, ok := tensor.Type.Bytes(tensor.Sizes); !ok || n != tensor.Data.Size() {
-			v.Failf(testData, "the data has %d bytes, but a tensor of %v %v needs %d",
+			v.Failf(testData, "the data has %d bytes, but a tensor of shape %v and type %v needs %d",
 				tensor.Data.Size(), tensor.Sizes,
 				tensor.Type, n)
 		}

@@ -2,9 +2,9 @@ package pte
 
 import "gpuscope/model/checkpoint/pte/internal/flat"
 
-// The constants below are the slots of ExecuTorch's FlatBuffers schema, which number the fields of each
-// table. A union uses two slots, and the constant is the first of the two slots. Slots that this package
-// does not read are named _.
+// The constants below are the slot numbers in ExecuTorch's FlatBuffers schema. A slot number identifies a
+// field of a table. A union uses two slots, and the constant is the first of the two slots. Slots that this
+// package does not read are named _.
 
 const (
 	programVersion = iota
@@ -39,7 +39,7 @@ const valueUnion = 0
 
 // The type numbers of the union valueUnion.
 const (
-	_ = iota // 0 means that the union is absent
+	_ = iota // number 0 means that the union is absent
 	typeNull
 	typeInt
 	typeBool
@@ -53,7 +53,8 @@ const (
 	typeOptionalTensorList
 )
 
-// valueItem is the slot of the only field of a value table. Tensors are the exception: they have more fields.
+// valueItem is the slot of the field that holds the value. Every table of the union valueUnion has only this
+// field, except for tensors, which have more.
 const valueItem = 0
 
 const (
@@ -93,7 +94,7 @@ const (
 const instructionUnion = 0
 
 const (
-	callTarget = iota // operator of a KernelCall, delegate of a DelegateCall
+	callTarget = iota // index of the operator (KernelCall) or of the delegate (DelegateCall)
 	callArgs
 )
 
@@ -245,5 +246,5 @@ var (
 	}
 )
 
-// item returns the kind of a table with one field.
+// item returns the Kind of a table that has a single field.
 func item(name, field string) *flat.Kind { return &flat.Kind{Name: name, Fields: field} }

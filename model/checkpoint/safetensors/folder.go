@@ -75,7 +75,7 @@ func readIndex(path string) (map[string]string, error) {
 	}
 	for tensor, name := range index.WeightMap {
 		if name == "." || name != filepath.Base(name) || !filepath.IsLocal(name) {
-			return nil, fmt.Errorf("%s: tensor %q is in %q, which is not a file name without a path", path,
+			return nil, fmt.Errorf("%s: weight_map says that tensor %q is in %q, but this must be a file name without folders", path,
 				short(tensor), short(name))
 		}
 	}
@@ -83,7 +83,8 @@ func readIndex(path string) (map[string]string, error) {
 }
 
 // open opens the named files of the folder. It returns an error if two files contain the same tensor, or if a
-// file does not contain a tensor that the index assigns to the file. in is the result of readIndex, or nil.
+// file does not contain a tensor that the index assigns to the file. in maps each tensor to its file, as
+// returned by readIndex. It is nil if there is no index.
 func (f *Folder) open(names []string, in map[string]string) error {
 	have := map[string]string{}
 	for i, name := range names {

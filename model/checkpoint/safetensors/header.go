@@ -25,7 +25,7 @@ var dtypes = map[string]uint64{
 	"F32": 32, "F64": 64, "C64": 64,
 }
 
-// Limits on the header, all far above the numbers of real files.
+// The limits of a header. They are far above the numbers in real files.
 const (
 	maxTensors  = 1 << 17
 	maxRank     = 8       // dims of a tensor
@@ -35,7 +35,7 @@ const (
 // metadataKey is the only key of a header that does not name a tensor.
 const metadataKey = "__metadata__"
 
-// entry is the description of a tensor in a header.
+// entry is the description of one tensor in a header.
 type entry struct {
 	DType string  `json:"dtype"`
 	Shape numbers `json:"shape"`
@@ -47,20 +47,20 @@ type entry struct {
 // numbers is a list of at most maxRank numbers.
 type numbers []uint64
 
-// UnmarshalJSON decodes the list. It counts the elements before it decodes them, so that a long list does not
-// take memory.
+// UnmarshalJSON decodes the list. It first counts the elements, so that a list that is too long takes no
+// memory.
 func (n *numbers) UnmarshalJSON(data []byte) error {
 	if count := bytes.Count(data, []byte(",")) + 1; count > maxRank {
-		return fmt.Errorf("a list of %d numbers; the maximum is %d", count, maxRank)
+		return fmt.Errorf("a list has %d numbers, but the maximum is %d", count, maxRank)
 	}
 	return json.Unmarshal(data, (*[]uint64)(n))
 }
 
-// parse reads the tensors and the metadata from the header. rest is the number of bytes after the header.
-// parse leaves the offsets of the tensors relative to the end of the header.
+// parse reads the tensors and the metadata from the header. rest is the number of bytes after the header. The
+// offsets that it stores in the tensors still count from the end of the header.
 func (f *File) parse(header []byte, rest int64) error {
 	if len(header) == 0 || header[0] != '{' {
-		return fmt.Errorf("the header starts with %+.8q instead of {: not a safetensors file, or damaged",
+		return fmt.Errorf("the header starts with %+.8q instead of {: the file is damaged or not a safetensors file",
 			header)
 	}
 	if !utf8.Valid(header) {
@@ -106,7 +106,7 @@ func (f *File) readMetadata(d *json.Decoder) error {
 		return headerError(err)
 	}
 	if len(said) > maxMetadata {
-		return fmt.Errorf("%s has %d bytes; the maximum is %d. Save the model without %s", metadataKey,
+		return fmt.Errorf("the header field %s has %d bytes, but the maximum is %d. Save the model without %s", metadataKey,
 			len(said), maxMetadata, metadataKey)
 	}
 	var pairs map[string]string
@@ -124,7 +124,7 @@ func (f *File) readEntry(d *json.Decoder, name string, rest int64) error {
 		return fmt.Errorf("tensor name %q is empty or not printable: the file is damaged", short(name))
 	}
 	if len(f.tensors) == maxTensors {
-		return fmt.Errorf("the file has more than %d tensors, which is the maximum", maxTensors)
+		return fmt.Errorf("the file has too many tensors: the maximum is %d", maxTensors)
 	}
 	var e entry
 	if err := d.Decode(&e); err != nil {
@@ -139,8 +139,8 @@ func (f *File) readEntry(d *json.Decoder, name string, rest int64) error {
 	return nil
 }
 
-// tensor checks an entry and converts it to a Tensor. rest is the number of bytes after the header, which
-// must contain the tensor.
+// tensor checks an entry and converts it to a Tensor. The tensor must fit into the bytes after the header.
+// rest is the number of these bytes.
 func (e *entry) tensor(rest uint64) (*Tensor, error) {
 	size, ok := dtypes[e.DType]
 	switch {
@@ -151,7 +151,7 @@ func (e *entry) tensor(rest uint64) (*Tensor, error) {
 		return nil, fmt.Errorf("data_offsets %s must be [start, end] with start at most end",
 			printable.Short(printable.Dims(e.DataOffsets), 40))
 	case e.DataOffsets[1] > rest:
-		return nil, fmt.Errorf("the tensor ends at byte %d of the data, which has %d bytes: the file is truncated or damaged. Download it again",
+		return nil, fmt.Errorf("the tensor ends at byte %d of the tensor data, but the file has only %d bytes of it: the file is truncated or damaged. Download it again",
 			e.DataOffsets[1], rest)
 	}
 	t := &Tensor{DType: e.DType, Dims: make([]int, len(e.Shape))}
@@ -159,21 +159,21 @@ func (e *entry) tensor(rest uint64) (*Tensor, error) {
 	for i, dim := range e.Shape {
 		hi, lo := bits.Mul64(elements, dim)
 		if hi != 0 || lo > math.MaxInt/64 || dim > math.MaxInt/64 {
-			return nil, fmt.Errorf("dim %d is %d: the number of elements is too large", i, dim)
+			return nil, fmt.Errorf("dim %d has size %d, which makes the number of elements too large", i, dim)
 		}
 		elements, t.Dims[i] = lo, int(dim)
 	}
 	have := e.DataOffsets[1] - e.DataOffsets[0]
 	if elements*size%8 != 0 || elements*size/8 != have {
-		return nil, fmt.Errorf("the tensor has %d bytes, but %s %s needs %d", have, e.DType,
+		return nil, fmt.Errorf("the tensor has %d bytes, but type %s with shape %s needs %d", have, e.DType,
 			printable.Dims(t.Dims), (elements*size+7)/8)
 	}
 	t.offset, t.size = int64(e.DataOffsets[0]), int(have)
 	return t, nil
 }
 
-// place sorts the tensors by their offset in the file. It returns an error if the tensors overlap or do not
-// fill the file, because the format allows neither overlaps nor gaps.
+// place sorts the tensors by their offset in the file. The format allows neither overlaps nor unused bytes,
+// so place returns an error if the tensors overlap or do not fill the file.
 func (f *File) place(rest int64) error {
 	slices.SortStableFunc(f.tensors, func(a, b *Tensor) int {
 		return cmp.Or(cmp.Compare(a.offset, b.offset), cmp.Compare(a.size, b.size))
@@ -183,10 +183,10 @@ func (f *File) place(rest int64) error {
 	for _, t := range f.tensors {
 		switch {
 		case t.offset < end:
-			return fmt.Errorf("tensors %q and %q overlap: the first ends at byte %d of the data, the second starts at byte %d",
+			return fmt.Errorf("tensors %q and %q overlap: the first ends at byte %d of the tensor data, but the second starts at byte %d",
 				short(before), short(t.Name), end, t.offset)
 		case t.offset > end:
-			return fmt.Errorf("bytes %d to %d of the data, before tensor %q, do not belong to any tensor: the file is damaged",
+			return fmt.Errorf("bytes %d to %d of the tensor data (before tensor %q) belong to no tensor: the file is damaged",
 				end, t.offset, short(t.Name))
 		}
 		end, before = t.offset+int64(t.size), t.Name

@@ -74,7 +74,7 @@ func Parse(data []byte, name string) (*File, error) { return read(mapfile.Of(dat
 func read(from *mapfile.File, name string) (*File, error) {
 	f := &File{name: name, from: from}
 	if err := f.read(); err != nil {
-		_ = from.Close() // the parse error is more useful than an error of Close
+		_ = from.Close() // return the parse error: it tells more than an error of Close
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return f, nil
@@ -99,10 +99,10 @@ func (f *File) read() error {
 	n := binary.LittleEndian.Uint64(length)
 	switch {
 	case n > maxHeader:
-		return fmt.Errorf("the header has %d bytes; the maximum is %d: not a safetensors file, or damaged",
+		return fmt.Errorf("the header length is %d bytes, but the maximum is %d: the file is damaged or not a safetensors file",
 			n, maxHeader)
 	case int64(n) > size-lengthBytes:
-		return fmt.Errorf("the header has %d bytes, but the file has only %d: the file is truncated or damaged. Download it again",
+		return fmt.Errorf("the header length is %d bytes, but the whole file has only %d bytes: the file is truncated or damaged. Download it again",
 			n, size)
 	}
 	header, err := f.from.Bytes(lengthBytes, int(n))
@@ -131,5 +131,5 @@ func (f *File) Metadata() []Pair { return f.metadata }
 // Tensor.Bytes return an error.
 func (f *File) Close() error { return f.from.Close() }
 
-// short makes a name from the file printable and limits its length, for use in error messages.
+// short makes a name from the file printable and shortens it for use in an error message.
 func short(name string) string { return printable.Short(name, 80) }

@@ -25,7 +25,8 @@ type Info struct {
 	Format  string   `json:"format"` // "pte", or "bpte" for a program with test cases
 	Bytes   int64    `json:"bytes"`  // size of the program file
 	Methods []Method `json:"methods"`
-	// NamedData is the number of blobs with a key in the program file. NamedDataBytes is their total size.
+	// NamedData is the number of blobs that the program file stores under a key. NamedDataBytes is the total
+	// size of these blobs.
 	NamedData      int   `json:"named_data"`
 	NamedDataBytes int64 `json:"named_data_bytes"`
 	// DataFiles lists the .ptd files that contain constants of the program.
@@ -37,7 +38,7 @@ type Info struct {
 type DataFile struct {
 	File  string `json:"file"`
 	Keys  int    `json:"keys"`  // number of keys
-	Bytes int64  `json:"bytes"` // total size of the segments
+	Bytes int64  `json:"bytes"` // size of all segments together
 }
 
 // Suite describes the test cases of a method.
@@ -66,8 +67,8 @@ type Port struct {
 	Type   string `json:"type"`
 	Dims   []Dim  `json:"dims,omitempty"`   // shape of a tensor
 	Memory string `json:"memory,omitempty"` // memory kind of a tensor
-	// Literal is the value in the file. It is empty for tensors. It is also empty in methods with
-	// instructions, where values are computed or come from the caller.
+	// Literal is the value that the file contains, as text. It is empty for tensors. It is also empty if the
+	// method has instructions, because its values are then computed or come from the caller.
 	Literal string `json:"literal,omitempty"`
 }
 
@@ -84,7 +85,7 @@ type Instruction struct {
 	Args   []int  `json:"args"`             // indices of values in the method
 }
 
-// Portable is a portable operator, with the number of instructions that call it in a method.
+// Portable is a portable operator. It also tells how many instructions of a method call the operator.
 type Portable struct {
 	Name  string `json:"name"`
 	Calls int    `json:"calls"`
@@ -97,7 +98,7 @@ type Delegate struct {
 	Inline  bool     `json:"inline"` // the compiled part is stored in the FlatBuffer, not in a segment
 	Options []Option `json:"options"`
 	// Graph is the graph of a Vulkan delegate. If several delegates have the same bytes, only the first
-	// delegate has a Graph. In the other delegates, Same is METHOD/DELEGATE of the first one. If the graph
+	// delegate has a Graph. In the others, Same names the first delegate, as METHOD/DELEGATE. If the graph
 	// could not be read, Unread is the error message.
 	Graph  *Graph `json:"graph,omitempty"`
 	Same   string `json:"same_as,omitempty"`
@@ -132,7 +133,7 @@ type Operator struct {
 type Arg struct {
 	Name  string `json:"name"`
 	Value int    `json:"value"` // id of the value
-	Text  string `json:"text"`  // a scalar or a list as text, or %ID for a tensor or a SymInt
+	Text  string `json:"text"`  // the value of a scalar or a list, or %ID for a tensor or a SymInt
 }
 
 // Role is the purpose of a tensor in a graph.
@@ -143,7 +144,7 @@ const (
 	Input        Role = "input"
 	Output       Role = "output"
 	Weight       Role = "constant"
-	State        Role = "mutable" // initialized from a constant and written by operators
+	State        Role = "mutable" // a constant sets its first contents, and operators overwrite them
 	Intermediate Role = "intermediate"
 )
 
@@ -163,10 +164,10 @@ type Value struct {
 // SymInt is an integer that an operator computes.
 type SymInt struct {
 	ID      int    `json:"id"`
-	Source  string `json:"source"`     // the operator that computes the integer, with its arguments
+	Source  string `json:"source"`     // call that computes the integer: an operator and its arguments
 	Writer  int    `json:"written_by"` // index into Graph.Operators, or -1 if no operator writes the integer
 	Readers []int  `json:"read_by"`    // indices into Graph.Operators
-	// Inputs holds indices into Graph.Inputs. The integer depends on these inputs.
+	// Inputs lists the inputs that the integer depends on, as indices into Graph.Inputs.
 	Inputs []int `json:"inputs"`
 }
 
@@ -174,24 +175,25 @@ type SymInt struct {
 type Constant struct {
 	ID      int    `json:"id"`
 	Key     string `json:"key,omitempty"`  // empty if the bytes are stored in the delegate
-	File    string `json:"file,omitempty"` // empty if no file contains the key
+	File    string `json:"file,omitempty"` // empty if no file contains the bytes for the key
 	Offset  int64  `json:"offset"`         // offset in File
 	Bytes   int64  `json:"bytes"`
 	Values  []int  `json:"values"`  // ids of the tensors that use the constant
 	Readers []int  `json:"read_by"` // indices into Graph.Operators
-	// Shared lists other constants with the same bytes. A constant of the same graph is listed by its number,
-	// a constant of another graph as METHOD/DELEGATE/NUMBER.
+	// Shared lists other constants with the same bytes. A constant of the same graph is listed by its number.
+	// A constant of another graph is listed as METHOD/DELEGATE/NUMBER.
 	Shared []string `json:"shared_with,omitempty"`
 }
 
-// Object is a memory object that the exporter planned for tensors whose lifetimes do not overlap.
+// Object is a piece of memory that the exporter planned. It is shared by tensors whose lifetimes do not
+// overlap.
 type Object struct {
 	ID     int   `json:"id"`
 	Bytes  int64 `json:"bytes"`  // size of the largest tensor
 	Values []int `json:"values"` // ids of the tensors
 }
 
-// Of returns a description of a program.
+// Of describes a program.
 func Of(f *pte.File) *Info {
 	info := &Info{
 		File: f.Name(), Format: "pte", Bytes: f.Size(), NamedData: len(f.Named), Methods: []Method{},
@@ -220,13 +222,14 @@ func Of(f *pte.File) *Info {
 	return info
 }
 
-// sharing maps the bytes of constants to the constants with these bytes.
+// sharing finds constants with equal bytes: it maps the bytes to the places of all constants that have them.
 type sharing map[pte.Data][]place
 
-// place identifies a constant of a program.
+// place identifies a constant of a program by three indices: of the method, of the delegate in the method,
+// and of the constant.
 type place struct{ method, delegate, constant int }
 
-// from returns the text for p in the Shared list of the constant other.
+// from returns the text that names the constant p in the Shared list of the constant other.
 func (p place) from(other place, info *Info) string {
 	if p.method == other.method && p.delegate == other.delegate {
 		return strconv.Itoa(p.constant)
@@ -234,7 +237,7 @@ func (p place) from(other place, info *Info) string {
 	return fmt.Sprintf("%s/%d/%d", info.Methods[p.method].Name, p.delegate, p.constant)
 }
 
-// mark sets Constant.Shared of all constants in info.
+// mark fills the field Shared of each constant in info.
 func (s sharing) mark(info *Info) {
 	for _, places := range s {
 		for i, p := range places {
@@ -254,19 +257,19 @@ const mostShared = 100
 // describer describes the methods of a program.
 type describer struct {
 	file   *pte.File
-	graphs map[pte.Data]parsed // graphs by the bytes of their delegate
+	graphs map[pte.Data]parsed // maps the bytes of a delegate to its graph
 	shared sharing
 }
 
 // parsed is the result of parsing the graph of a delegate.
 type parsed struct {
 	graph *vulkan.Graph
-	first string // METHOD/DELEGATE of the first delegate with this graph
+	first string // first delegate with this graph, as METHOD/DELEGATE
 	err   error
 }
 
-// graph sets the Graph, Same or Unread field of out, which describes a Vulkan delegate. It returns the graph
-// of the delegate, or nil if the graph could not be read.
+// graph fills one field of out, which describes a Vulkan delegate: Graph, Same or Unread. It returns the
+// graph of the delegate, or nil if the graph could not be read.
 func (d *describer) graph(method, delegate int, out *Delegate) *vulkan.Graph {
 	m := d.file.Methods[method]
 	data := m.Delegates[delegate].Data
@@ -293,7 +296,7 @@ func (d *describer) graph(method, delegate int, out *Delegate) *vulkan.Graph {
 	return p.graph
 }
 
-// longest is the maximum length of a name in texts that repeat the name. Longer names are truncated.
+// longest is the maximum length of a name that is part of a longer text. A longer name is truncated.
 const longest = 120
 
 func (d *describer) method(number int) Method {
@@ -340,7 +343,7 @@ func (d *describer) method(number int) Method {
 	return out
 }
 
-// target returns the text of Instruction.Target.
+// target returns the text for Instruction.Target.
 func target(m *pte.Method, in *pte.Instruction) string {
 	switch in.Op {
 	case pte.KernelCall:
@@ -469,7 +472,8 @@ func describeGraph(g *vulkan.Graph) *Graph {
 	return out
 }
 
-// originsOfSymInts finds the inputs of the graph that each SymInt depends on, and sets SymInt.Inputs.
+// originsOfSymInts finds out, for each SymInt, which inputs of the graph it depends on. It stores them in
+// SymInt.Inputs.
 func originsOfSymInts(g *vulkan.Graph, out *Graph) {
 	const most = 64 // maximum length of SymInt.Inputs
 	depends := map[int][]int{}
@@ -480,7 +484,7 @@ func originsOfSymInts(g *vulkan.Graph, out *Graph) {
 	for i := range out.SymInts {
 		at[out.SymInts[i].ID] = &out.SymInts[i]
 	}
-	for i := range g.Operators { // in execution order, so an operator's inputs are processed before it
+	for i := range g.Operators { // in execution order, so the operators that compute inputs come first
 		op := &g.Operators[i]
 		for _, id := range g.Writes(op) {
 			s := at[id]
@@ -499,7 +503,7 @@ func originsOfSymInts(g *vulkan.Graph, out *Graph) {
 	}
 }
 
-// appendNew appends the operator i to a sorted list, unless i is already the last element.
+// appendNew appends the operator index i to a sorted list, unless i is already its last element.
 func appendNew(list []int, i int) []int {
 	if n := len(list); n > 0 && list[n-1] == i {
 		return list
@@ -509,7 +513,7 @@ func appendNew(list []int, i int) []int {
 
 // call formats an operator as a call with its first arguments. It omits the output.
 func call(op *Operator) string {
-	const most = 4 // operators that write SymInts have at most this many arguments
+	const most = 4 // no operator that writes a SymInt has more arguments
 	args := []string{}
 	for _, a := range op.Args[:min(max(len(op.Args)-1, 0), most)] {
 		args = append(args, a.Name+"="+a.Text)
@@ -530,7 +534,7 @@ func text(g *vulkan.Graph, id int) string {
 	case nil:
 		return "None"
 	case int64:
-		if v == math.MaxInt64 { // the end of a slice that extends to the end of the dim
+		if v == math.MaxInt64 { // a slice with this end extends to the end of the dim
 			return "max"
 		}
 		return strconv.FormatInt(v, 10)
@@ -552,11 +556,11 @@ func text(g *vulkan.Graph, id int) string {
 
 func floatText(v float64) string {
 	s := strconv.FormatFloat(v, 'g', -1, 64)
-	if f := float64(float32(v)); f == v { // most values were float32, which needs fewer digits
+	if f := float64(float32(v)); f == v { // most values were float32, and need fewer digits as such
 		s = strconv.FormatFloat(v, 'g', -1, 32)
 	}
 	if !strings.ContainsAny(s, ".eIN") {
-		s += ".0" // distinguishes a float from an integer
+		s += ".0" // shows that the number is a float and not an integer
 	}
 	return s
 }

@@ -118,7 +118,7 @@ func (d drawing) graph(g *Graph) {
 	}
 }
 
-// edge draws the edge of a tensor that an operator reads. The edge starts at the operator that was the last
+// edge draws an edge for a tensor that an operator reads. The edge starts at the operator that was the last
 // to write the tensor before this read. For a state, or for a graph input that no operator has written yet,
 // the edge starts at the tensor itself. Constants have no edges.
 func (d drawing) edge(op int, v *Value) {

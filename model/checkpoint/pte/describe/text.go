@@ -49,7 +49,7 @@ func write(ctx context.Context, b *bytes.Buffer, t *table.Table) error {
 	return t.Print(ctx, b, "text", rows, 0)
 }
 
-// together returns a table of the methods of several programs.
+// together returns one table with the methods of several programs.
 func together(programs []*Info) *table.Table {
 	type row struct {
 		file string
@@ -106,7 +106,7 @@ func (p *Info) head(b *bytes.Buffer) {
 		}
 	}
 	if n := len(missing); n > 0 {
-		fmt.Fprintf(b, "missing: no data file contains %s (the first is %s). Give the .ptd files with --data\n",
+		fmt.Fprintf(b, "missing: %s, of which the first is %s. Use --data to name the .ptd files that contain them\n",
 			table.Plural(n, "constant"), name(slices.Min(slices.Collect(maps.Keys(missing)))))
 	}
 }
@@ -114,14 +114,16 @@ func (p *Info) head(b *bytes.Buffer) {
 // name makes a name from the file printable and truncates it if it is long.
 func name(s string) string { return printable.Short(s, longest) }
 
-// column returns a function that makes a table column of text from rows.
+// column returns a function that makes a text column of a table. Its argument of is the function that returns
+// the text for one row.
 func column[R any](title string, of func(*R) string) func([]R) table.Column {
 	return func(rows []R) table.Column {
 		return table.ColumnsOf(rows).Text(80, strings.ReplaceAll(title, " ", "_"), title, "", of)
 	}
 }
 
-// number returns a function that makes a table column of integers from rows.
+// number returns a function that makes an integer column of a table. Its argument of is the function that
+// returns the integer for one row.
 func number[R any](title, unit string, of func(*R) int64) func([]R) table.Column {
 	return func(rows []R) table.Column {
 		return table.ColumnsOf(rows).Int(80, strings.ReplaceAll(title, " ", "_"), title, unit, "", of)
@@ -139,7 +141,7 @@ func list[R any](title string, rows []R, columns ...func([]R) table.Column) *tab
 	return t
 }
 
-// indexed is a row with its index in the list of rows.
+// indexed is a row together with its index in the list of rows.
 type indexed[R any] struct {
 	i   int
 	row *R
@@ -170,7 +172,7 @@ func (p *Info) tables() []*table.Table {
 	return all
 }
 
-// runs summarizes the instructions, delegates and portable operators of a method.
+// runs returns a summary of what a method executes: its instructions, delegates and portable operators.
 func (m *Method) runs() string {
 	if len(m.Instructions) == 0 {
 		return "nothing: constant"
@@ -185,7 +187,7 @@ func (m *Method) runs() string {
 	return strings.Join(parts, ", ")
 }
 
-// ports lists the inputs or the outputs of a method. It truncates a long list.
+// ports returns a text that lists the inputs or the outputs of a method. It truncates a long list.
 func ports(all []Port) string {
 	const most = 8
 	var parts []string
@@ -240,7 +242,7 @@ func texts[T any](list []T, one func(T) string) []string {
 	return out
 }
 
-// numbers formats a list of ids. It truncates a long list.
+// numbers returns a text that lists ids. It truncates a long list.
 func numbers(list []int) string {
 	const most = 12
 	parts := texts(list[:min(len(list), most)], strconv.Itoa)
@@ -257,7 +259,7 @@ func (m *Method) tables(file string) []*table.Table {
 		arena += n
 	}
 	if arena > 0 {
-		title += ": planned memory outside of delegates " + table.Memory(arena)
+		title += ": memory planned outside of the delegates: " + table.Memory(arena)
 	}
 	ins := index(m.Inputs)
 	all := []*table.Table{
@@ -320,7 +322,7 @@ func changing(dims []Dim) string {
 	case len(unknown) == 0:
 		return strings.Join(known, ", ")
 	case len(known) == 0:
-		return "some of " + strings.Join(unknown, ", ") + ": the file does not say which"
+		return "some of " + strings.Join(unknown, ", ") + " (the file does not say which)"
 	}
 	return strings.Join(known, ", ") + ", perhaps " + strings.Join(unknown, ", ")
 }
@@ -378,7 +380,7 @@ func (g *Graph) tables(file, of string) []*table.Table {
 		all = append(all, list(g.planTitle(), g.Objects,
 			number("object", "", func(o *Object) int64 { return int64(o.ID) }),
 			number("bytes", "B", func(o *Object) int64 { return o.Bytes }),
-			column("values, one after the other", func(o *Object) string { return numbers(o.Values) })))
+			column("values that use it in turn", func(o *Object) string { return numbers(o.Values) })))
 	}
 	return append(all, list("Tensors of the delegate", g.Values,
 		number("value", "", func(v *Value) int64 { return int64(v.ID) }),
@@ -415,7 +417,7 @@ func (g *Graph) constantsTitle() string {
 	}
 	text := "Constants: " + table.Memory(total)
 	if stored < total {
-		text += ", stored in " + table.Memory(stored) + " because identical ones are stored once"
+		text += ", but only " + table.Memory(stored) + " in the file because identical constants are stored once"
 	}
 	return text
 }
@@ -436,10 +438,10 @@ func (g *Graph) planTitle() string {
 			own += v.Bytes
 		}
 	}
-	text := fmt.Sprintf("The exporter's memory plan: %s in %s, shared by %s of tensors", table.Memory(shared),
+	text := fmt.Sprintf("The exporter planned %s in %s, shared by tensors of %s in total", table.Memory(shared),
 		table.Plural(len(g.Objects), "object"), table.Memory(single))
 	if own > 0 {
-		text += ", plus " + table.Memory(own) + " of unshared tensors"
+		text += ", and " + table.Memory(own) + " for tensors that share nothing"
 	}
 	return text
 }
@@ -467,7 +469,7 @@ func written(op int) string {
 	return strconv.Itoa(op)
 }
 
-// readers lists operators by index and name.
+// readers returns a text that lists operators, each by its index and its name.
 func (g *Graph) readers(ops []int) string {
 	return cut(texts(ops, func(i int) string {
 		return strconv.Itoa(i) + " " + plain(g.Operators[i].Name)
@@ -499,8 +501,8 @@ func tensors(ids []int, values map[int]*Value) string {
 	}))
 }
 
-// stored returns a text that states where the bytes of a constant are stored. program is the path of the
-// program, which the text omits.
+// stored returns a text that states where the bytes of a constant are stored. If they are in the program
+// file, whose path is program, the text does not name the file.
 func (c *Constant) stored(program string) string {
 	key := " as " + printable.Short(c.Key, 16)
 	switch {

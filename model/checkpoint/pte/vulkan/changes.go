@@ -10,8 +10,8 @@ import (
 // Change states whether the size of a dim changes from run to run.
 type Change string
 
-// The changes of a dim. A file can leave open which of the dims of a tensor of changing shape actually
-// change. Such dims are Unknown.
+// The values of Change. If a tensor changes its shape, the file may not state which of its dims change. Such
+// dims are Unknown.
 const (
 	Fixed   Change = "fixed"
 	Dynamic Change = "dynamic"
@@ -31,9 +31,9 @@ type Changes struct {
 	m *pte.Method
 	// equal is a union-find structure of dims with equal sizes. It maps a dim to its parent.
 	equal map[dim]dim
-	known map[dim]Change // known changes of the roots of equal
-	// left is the number of operators that may still be examined. The limit is needed because many delegates
-	// in a small file can have the same bytes.
+	known map[dim]Change // maps a root of equal to its change, if it is known
+	// left is how many more operators may be examined. Without this limit, a small file could cause much
+	// work, because many of its delegates can have the same bytes.
 	left int
 }
 
@@ -73,7 +73,7 @@ func (c *Changes) find(d dim) dim {
 			return d
 		}
 		if after, ok := c.equal[next]; ok {
-			c.equal[d] = after // shortens the path for the next call
+			c.equal[d] = after // makes the path shorter for the next call
 		}
 		d = next
 	}
@@ -97,7 +97,8 @@ func (c *Changes) mark(d dim, change Change) {
 	}
 }
 
-// call joins the dims of a graph's inputs and outputs with the dims of the arguments of a delegate call.
+// call records that each argument of a delegate call has the same dims as the input or the output of the
+// graph that it stands for.
 func (c *Changes) call(in *pte.Instruction, g *Graph) {
 	if _, _, err := g.Split(in.Args); err != nil {
 		return
@@ -114,8 +115,8 @@ func (c *Changes) call(in *pte.Instruction, g *Graph) {
 	}
 }
 
-// tensor marks the only dim of a tensor that can be dynamic. It does nothing if the tensor has a fixed
-// shape or already has a dynamic dim, or if several dims could be dynamic.
+// tensor looks for a tensor of which only one dim can be dynamic, and marks this dim. It does nothing if the
+// shape of the tensor is fixed, if a dim is already known to be dynamic, or if several dims could be dynamic.
 func (c *Changes) tensor(id int, t *pte.Tensor) {
 	var open []dim
 	dynamic := false
@@ -163,7 +164,7 @@ func (c *Changes) graph(number int, g *Graph) {
 			}
 		}
 	}
-	fixed := func(id, from int) { // marks the dim with the index from, and all later dims
+	fixed := func(id, from int) { // marks the dim with index from, and all dims after it, as fixed
 		for i := from; i < len(shape(id)); i++ {
 			c.mark(at(id, i), Fixed)
 		}

@@ -51,7 +51,7 @@ func (op *Operator) writes(k int) bool {
 }
 
 // flatten appends the value id to ids. If the value is a list, flatten appends the elements of the list
-// instead. It does not expand lists inside lists, which do not occur.
+// instead. It does not expand lists inside of lists, because these do not occur.
 func (g *Graph) flatten(ids []int, id int) []int {
 	if list, ok := g.Values[id].(ValueList); ok {
 		return append(ids, list...)
@@ -75,7 +75,7 @@ func (g *Graph) Mutable() []int {
 	return slices.Compact(ids)
 }
 
-// Object is a memory object that several tensors use, one after the other. The exporter plans the objects.
+// Object is a piece of memory that several tensors use in turn. The exporter plans which tensors use it.
 type Object struct {
 	ID     int
 	Bytes  int64 // size of the largest tensor in bytes

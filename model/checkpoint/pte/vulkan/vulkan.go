@@ -51,7 +51,7 @@ type Graph struct {
 //	ValueList
 type Value any
 
-// SymInt is an integer that an operator computes, such as a position or the live size of a dim.
+// SymInt is an integer that an operator computes, such as a position or the current size of a dim.
 type SymInt struct{}
 
 // ValueList is a list of indices into Graph.Values.
@@ -61,12 +61,13 @@ type ValueList []int
 type Tensor struct {
 	Type     pte.Type
 	Dims     []int    // maximum shape
-	Staging  pte.Type // element type of the caller's copy of the tensor
+	Staging  pte.Type // element type of the copy that the caller passes or receives
 	Constant int      // index into Graph.Constants, or -1
-	// Object is the number of the memory object that the exporter planned for the tensor. Tensors with the
-	// same Object share memory. It is -1 if the tensor does not share memory.
+	// Object is the number of a memory object. The exporter gives tensors that share memory the same Object.
+	// It is -1 if the tensor does not share memory.
 	Object int
-	// Storage and Layout are hints for textures, as the numbers in the file. The default is 255.
+	// Storage and Layout say how a texture should store the tensor. They are the numbers in the file, 255 by
+	// default.
 	Storage, Layout uint8
 }
 
@@ -80,8 +81,8 @@ func (t *Tensor) Bytes() int64 {
 type Constant struct {
 	Key  string // key of the named data; "" if the bytes are stored in the delegate
 	Data pte.Data
-	// Missing is an error that wraps pte.ErrNoData if no file contains the key, otherwise nil. A graph with
-	// missing constants can be inspected but not run.
+	// Missing is nil if the bytes were found. If no file contains the key, it is an error that wraps
+	// pte.ErrNoData. A graph with missing constants can be inspected but not run.
 	Missing error
 }
 
@@ -118,7 +119,7 @@ func parse(d pte.Data, lookup func(key string) (pte.Data, error)) (*Graph, error
 	if id := flat.Identifier(data); id != graphID {
 		return nil, &pte.Error{
 			Table: "VkGraph", Field: "identifier",
-			Problem: fmt.Sprintf("%q is not the identifier %q of a Vulkan graph", id, graphID),
+			Problem: fmt.Sprintf("the identifier is %q; the identifier of a Vulkan graph is %q", id, graphID),
 			Err:     pte.ErrFormat,
 		}
 	}
@@ -130,7 +131,7 @@ func parse(d pte.Data, lookup func(key string) (pte.Data, error)) (*Graph, error
 	return r.g, b.Err()
 }
 
-// header locates the parts of a delegate.
+// header states where the parts of a delegate are.
 type header struct{ graph, constants pte.Data }
 
 const (
@@ -154,7 +155,7 @@ func readHeader(d pte.Data) (h header, err error) {
 	if len(b) < 8 || string(b[4:8]) != headerID {
 		return h, &pte.Error{
 			Table: "Vulkan delegate", Field: "identifier", Err: pte.ErrFormat,
-			Problem: fmt.Sprintf("%q at byte 4 is not the identifier %q of a Vulkan delegate",
+			Problem: fmt.Sprintf("the identifier at byte 4 is %q; the identifier of a Vulkan delegate is %q",
 				b[min(len(b), 4):min(len(b), 8)], headerID),
 		}
 	}
@@ -167,14 +168,14 @@ func readHeader(d pte.Data) (h header, err error) {
 	length := binary.LittleEndian.Uint64(b[22:])
 	switch {
 	case size < headerSize:
-		return wrong("size", "%d bytes; the minimum is %d", size, headerSize)
+		return wrong("size", "the header size is %d bytes, but the minimum is %d", size, headerSize)
 	case at < uint64(size):
-		return wrong("FlatBuffer", "the FlatBuffer starts at byte %d, inside the header of %d bytes", at,
+		return wrong("FlatBuffer", "the FlatBuffer starts at byte %d, but the header before it has %d bytes", at,
 			size)
 	case n == 0:
 		return wrong("FlatBuffer", "the FlatBuffer is empty")
 	case constants < at+n:
-		return wrong("constants", "they start at byte %d, before the end of the FlatBuffer at byte %d",
+		return wrong("constants", "the constants start at byte %d, but the FlatBuffer before them ends at byte %d",
 			constants, at+n)
 	}
 	if h.graph, err = d.Slice(at, n); err != nil {
@@ -189,7 +190,8 @@ func readHeader(d pte.Data) (h header, err error) {
 	return h, nil
 }
 
-// The constants below are the slots of the schema of the graph, which number the fields of each table.
+// The constants below are the slot numbers in the schema of the graph. A slot number identifies a field of a
+// table.
 const (
 	graphVersion = iota
 	graphChain
@@ -223,7 +225,7 @@ const (
 
 // The type numbers of the union of values.
 const (
-	_ = iota // 0 means that the union is absent
+	_ = iota // number 0 means that the union is absent
 	typeNull
 	typeInt
 	typeDouble
@@ -258,7 +260,7 @@ var (
 	}
 )
 
-// item returns the kind of a table with one field, which has the slot valueItem.
+// item returns the Kind of a table that has a single field, in the slot valueItem.
 func item(name, field string) *flat.Kind { return &flat.Kind{Name: name, Fields: field} }
 
 const valueItem = 0
@@ -267,7 +269,7 @@ type reader struct {
 	g         *Graph
 	constants pte.Data
 	lookup    func(string) (pte.Data, error)
-	err       error // first error of lookup
+	err       error // first error that lookup returned
 	size      int   // size of the FlatBuffer in bytes
 }
 
@@ -281,7 +283,7 @@ func (r *reader) graph(t *flat.Table) {
 		ids, _ := v.(ValueList)
 		for _, id := range ids {
 			if id < 0 || id >= n {
-				t.Failf(graphValues, "element %d is a list that refers to value %d, but there are %d values",
+				t.Failf(graphValues, "value %d is a list that refers to value %d, but there are only %d values",
 					i, id, n)
 			}
 		}
@@ -299,7 +301,7 @@ func (r *reader) graph(t *flat.Table) {
 		for _, id := range g.Operators[i].Args {
 			list, _ := g.Values[id].(ValueList)
 			if references += 1 + len(list); references > r.size {
-				t.Failf(graphChain, "elements 0 to %d together have more than %d arguments, counting list elements",
+				t.Failf(graphChain, "the operators 0 to %d have more than %d arguments in total, counting each element of a list argument",
 					i, r.size)
 				return
 			}
@@ -322,8 +324,8 @@ func list[T any](t *flat.Table, slot int, kind *flat.Kind, read func(*flat.Table
 	return slices.Clip(all)
 }
 
-// ids converts indices of values to ints and checks that each is less than n, the number of values. slot is
-// the field that errors refer to.
+// ids converts indices of values to ints and checks that each is less than n, the number of values. Errors
+// name the field with the given slot.
 func ids[T int32 | uint32](t *flat.Table, slot int, from []T, n int) []int {
 	if len(from) == 0 {
 		return nil
@@ -331,7 +333,7 @@ func ids[T int32 | uint32](t *flat.Table, slot int, from []T, n int) []int {
 	out := make([]int, len(from))
 	for i, id := range from {
 		if id < 0 || int64(id) >= int64(n) {
-			t.Failf(slot, "element %d: index %d is out of range: there are %d values", i, id, n)
+			t.Failf(slot, "list element %d is the index %d, which is out of range: there are %d values", i, id, n)
 			return nil
 		}
 		out[i] = int(id)
@@ -344,7 +346,7 @@ func (r *reader) tensors(t *flat.Table, slot int) []int {
 	list := ids(t, slot, flat.Numbers[uint32](t, slot), len(r.g.Values))
 	for i, id := range list {
 		if _, ok := r.g.Values[id].(*Tensor); !ok {
-			t.Failf(slot, "element %d is value %d, which is not a tensor", i, id)
+			t.Failf(slot, "list element %d refers to value %d, which is not a tensor", i, id)
 		}
 	}
 	return list
@@ -363,7 +365,7 @@ func (r *reader) constant(t *flat.Table) Constant {
 		return c
 	}
 	if c.Key == "" {
-		t.Failf(bytesKey, "the key is missing, although the constant has no offset")
+		t.Failf(bytesKey, "the constant has neither an offset nor a key, so its bytes cannot be found")
 	}
 	if t.Failed() || r.err != nil {
 		return c
@@ -427,7 +429,7 @@ const noType = 127
 
 func typeOf(t *flat.Table, slot int, n int8) pte.Type {
 	if n < 0 || int(n) >= len(types) {
-		t.Failf(slot, "unknown element type %d; known types are 0 to %d", n, len(types)-1)
+		t.Failf(slot, "the element type number %d is unknown; known type numbers are 0 to %d", n, len(types)-1)
 		return 0
 	}
 	return types[n]
@@ -450,11 +452,11 @@ func (r *reader) tensor(t *flat.Table) *Tensor {
 	}
 	dims := flat.Numbers[uint32](t, tensorDims)
 	if len(dims) > maxDims {
-		t.Failf(tensorDims, "%d dims; the maximum is %d", len(dims), maxDims)
+		t.Failf(tensorDims, "the tensor has %d dims, but the maximum is %d", len(dims), maxDims)
 	}
 	for i, d := range dims {
 		if d > math.MaxInt32 {
-			t.Failf(tensorDims, "dim %d is %d, which does not fit 32 bits", i, d)
+			t.Failf(tensorDims, "dim %d has size %d, which does not fit into a signed 32-bit integer", i, d)
 			return v
 		}
 		v.Dims = append(v.Dims, int(d))
@@ -464,7 +466,7 @@ func (r *reader) tensor(t *flat.Table) *Tensor {
 	case t.Failed():
 		return v
 	case !ok:
-		t.Failf(tensorDims, "a tensor of %v %v is larger than memory can be", v.Dims, v.Type)
+		t.Failf(tensorDims, "a tensor of shape %v and type %v is larger than any memory can be", v.Dims, v.Type)
 	case v.Object < -1:
 		t.Failf(tensorObject, "the object id is %d; the minimum is -1", v.Object)
 	case v.Constant < -1 || v.Constant >= len(r.g.Constants):
@@ -473,7 +475,7 @@ func (r *reader) tensor(t *flat.Table) *Tensor {
 	case v.Constant >= 0:
 		c := &r.g.Constants[v.Constant]
 		if c.Missing == nil && c.Data.Size() < n && r.err == nil {
-			t.Failf(tensorConstant, "constant %d has %d bytes, but a tensor of %v %v needs %d", v.Constant,
+			t.Failf(tensorConstant, "constant %d has %d bytes, but a tensor of shape %v and type %v needs %d", v.Constant,
 				c.Data.Size(),
 				v.Dims, v.Type, n)
 		}

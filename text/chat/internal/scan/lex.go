@@ -155,7 +155,7 @@ func (l *lexer) raw() bool {
 	for i := l.at; ; i += 2 {
 		j := strings.Index(l.source[i:], "{%")
 		if j < 0 {
-			raise.At(l.line, "raw has no endraw")
+			raise.At(l.line, "{%% raw %%} has no {%% endraw %%}")
 		}
 		i += j
 		if n := tagOf("endraw", l.source[i:]); n > 0 {
@@ -188,7 +188,7 @@ func (l *lexer) inside(end string) {
 		l.move(len(rest) - len(trimmed))
 		rest = trimmed
 		if rest == "" {
-			raise.At(l.line, "a tag is not closed with %s", end)
+			raise.At(l.line, "a tag has no closing %s", end)
 		}
 		signed := strings.HasPrefix(rest[1:], end) && strings.IndexByte("-+", rest[0]) >= 0
 		if deep == 0 && (signed || strings.HasPrefix(rest, end)) {

@@ -36,7 +36,7 @@ import (
 type Error struct {
 	File    string // path or name of the file
 	Table   string // type of the table in the schema, such as "Tensor", or the name of a header
-	Path    string // path from the root table to the table, such as "execution_plan[0].values[3]"
+	Path    string // path to the table from the root table, such as "execution_plan[0].values[3]"
 	Field   string // name of the field in the schema
 	Problem string // description of the damage, with the value and the limit
 	Err     error  // sentinel error returned by Unwrap, or nil
@@ -50,7 +50,7 @@ func (e *Error) Error() string {
 			b.WriteString(": ")
 		}
 	}
-	if e.Path != "" { // write the path after the table: "Tensor at execution_plan[0].values[3]: "
+	if e.Path != "" { // insert the path after the table: "Tensor at execution_plan[0].values[3]: "
 		text := strings.TrimSuffix(b.String(), ": ")
 		b.Reset()
 		b.WriteString(text + " at " + e.Path + ": ")
@@ -83,7 +83,7 @@ func (k *Kind) field(slot int) string {
 type Buffer struct {
 	data []byte
 	err  *Error
-	// bytes and tables are the numbers of bytes and tables that may still be read.
+	// bytes and tables are how many more bytes and tables may be read.
 	bytes, tables int
 }
 
@@ -116,7 +116,7 @@ func (b *Buffer) Err() error {
 func (b *Buffer) Root(kind *Kind) *Table {
 	root := &Table{b: b, kind: kind}
 	if len(b.data) < 8 || len(b.data) > math.MaxInt32 {
-		root.failf("", "the FlatBuffer has %d bytes; it must have 8 to %d", len(b.data), math.MaxInt32)
+		root.failf("", "the FlatBuffer has %d bytes; it must have between 8 and %d bytes", len(b.data), math.MaxInt32)
 		return nil
 	}
 	if !root.open(0) {
@@ -139,8 +139,8 @@ type Table struct {
 	index int    // index in the field if the field is a list, otherwise -1
 }
 
-// open reads the table whose offset is stored at byte from, and checks that the table and its vtable are
-// inside the buffer. It reports whether the table is valid.
+// open opens the table to which the offset at byte from points. It checks that the table and its vtable are
+// inside the buffer, and reports whether the table is valid.
 func (t *Table) open(from int) bool {
 	b := t.b
 	if b.err != nil {
@@ -153,34 +153,34 @@ func (t *Table) open(from int) bool {
 	at := uint64(from) + uint64(binary.LittleEndian.Uint32(b.data[from:]))
 	end := uint64(len(b.data))
 	if at+4 > end {
-		t.failf("", "the table's offset points to byte %d of a FlatBuffer of %d bytes", at, end)
+		t.failf("", "the table's offset points to byte %d, but the FlatBuffer has only %d bytes", at, end)
 		return false
 	}
 	t.at = int(at)
 	vtable := int64(at) - int64(int32(binary.LittleEndian.Uint32(b.data[at:])))
 	if vtable < 0 || vtable+4 > int64(end) {
-		t.failf("", "the vtable would start at byte %d of a FlatBuffer of %d bytes", vtable, end)
+		t.failf("", "the vtable would start at byte %d, which is outside the FlatBuffer of %d bytes", vtable, end)
 		return false
 	}
 	n := int64(binary.LittleEndian.Uint16(b.data[vtable:]))
 	t.size = int(binary.LittleEndian.Uint16(b.data[vtable+2:]))
 	switch {
 	case n < 4 || n%2 != 0 || vtable+n > int64(end):
-		t.failf("", "the vtable at byte %d of %d has an invalid size: %d bytes", vtable, end, n)
+		t.failf("", "the vtable at byte %d (of %d bytes in the FlatBuffer) has the invalid size %d bytes", vtable, end, n)
 		return false
 	case t.size < 4 || at+uint64(t.size) > end:
-		t.failf("", "invalid size of %d bytes for a table at byte %d of %d", t.size, at, end)
+		t.failf("", "the table has the invalid size %d bytes; it starts at byte %d of a FlatBuffer of %d bytes", t.size, at, end)
 		return false
 	}
 	t.vtable, t.slots = int(vtable)+4, int(n-4)/2
 	return b.spend(t, "", t.size)
 }
 
-// spend subtracts n from the number of bytes that may still be read. It fails if the number becomes negative,
-// and reports whether the buffer has no error.
+// spend subtracts n from the number of bytes that may still be read, and records an error if the number
+// becomes negative. It reports whether the buffer is without an error.
 func (b *Buffer) spend(t *Table, field string, n int) bool {
 	if b.bytes -= n; b.bytes < 0 {
-		t.failf(field, "tables share bytes: reading them takes more than twice the file's %d bytes",
+		t.failf(field, "tables overlap so much that reading all of them takes more than twice the FlatBuffer's %d bytes",
 			len(b.data))
 	}
 	return b.err == nil
@@ -227,7 +227,7 @@ func (t *Table) Fail(slot int, err error, problem string) {
 	}
 }
 
-// Failed reports whether the buffer has an error. Values read after the error are not meaningful.
+// Failed reports whether the buffer has an error. Values that are read after an error mean nothing.
 func (t *Table) Failed() bool { return t != nil && t.b.err != nil }
 
 // value returns the offset of a field in the buffer, or 0 if the field is absent. It checks that the n
@@ -241,7 +241,7 @@ func (t *Table) value(slot, n int) int {
 		return 0
 	}
 	if offset < 4 || offset+n > t.size {
-		t.Failf(slot, "%d bytes at offset %d are outside the table of %d bytes", n, offset, t.size)
+		t.Failf(slot, "the field (%d bytes at offset %d) is outside the table, which has %d bytes", n, offset, t.size)
 		return 0
 	}
 	return t.at + offset
@@ -250,7 +250,7 @@ func (t *Table) value(slot, n int) int {
 // Has reports whether a field is present.
 func (t *Table) Has(slot int) bool { return t.value(slot, 1) != 0 }
 
-// number is the set of numeric field types.
+// number is the type constraint for numeric fields.
 type number interface {
 	int8 | uint8 | int32 | uint32 | int64 | uint64 | float64
 }
@@ -288,7 +288,7 @@ func width[T number]() int {
 	return 8
 }
 
-// Number returns the value of a numeric field. If the field is absent, it returns the last argument.
+// Number returns the value of a numeric field. If the field is absent, it returns its last argument.
 func Number[T number](t *Table, slot int, otherwise T) T {
 	at := t.value(slot, width[T]())
 	if at == 0 {
@@ -310,12 +310,12 @@ func (t *Table) vector(slot, width int) (at, n int) {
 	data, end := t.b.data, uint64(len(t.b.data))
 	start := uint64(from) + uint64(binary.LittleEndian.Uint32(data[from:]))
 	if start+4 > end {
-		t.Failf(slot, "the list's offset points to byte %d of a FlatBuffer of %d bytes", start, end)
+		t.Failf(slot, "the list's offset points to byte %d, but the FlatBuffer has only %d bytes", start, end)
 		return 0, 0
 	}
 	count := uint64(binary.LittleEndian.Uint32(data[start:]))
 	if start+4+count*uint64(width) > end {
-		t.Failf(slot, "%d elements of %d bytes at byte %d extend past the end of the FlatBuffer (%d bytes)",
+		t.Failf(slot, "the list has %d elements of %d bytes each from byte %d, so it goes past the end of the FlatBuffer (%d bytes)",
 			count, width, start, end)
 		return 0, 0
 	}
@@ -340,8 +340,8 @@ func Numbers[T number](t *Table, slot int) []T {
 	return list
 }
 
-// Bytes returns the offset and the length of a field that is a list of bytes. It does not return the bytes
-// themselves, because blobs are not copied.
+// Bytes returns the offset and the length of a field that is a list of bytes. The caller can then use the
+// bytes where they are, without copying them.
 func (t *Table) Bytes(slot int) (at, n int) { return t.vector(slot, 1) }
 
 // Text returns the value of a string field, which must be UTF-8. It returns "" if the field is absent.
@@ -381,13 +381,13 @@ func (t *Table) Len(slot int) int {
 	if at == 0 {
 		return 0
 	}
-	left := t.b.bytes // undo vector's subtraction from bytes, because Tables subtracts the same
+	left := t.b.bytes // Tables subtracts these bytes too, so undo the subtraction in vector
 	_, n := t.vector(slot, 4)
 	t.b.bytes = left
 	return n
 }
 
-// Tables iterates over the index and the table of each element of a field that is a list of tables.
+// Tables iterates over a field that is a list of tables. It yields the index and the table of each element.
 func (t *Table) Tables(slot int, kind *Kind) iter.Seq2[int, *Table] {
 	return func(yield func(int, *Table) bool) {
 		at, n := t.vector(slot, 4)
@@ -409,12 +409,12 @@ func (t *Table) Union(slot int, kinds ...*Kind) (number int, value *Table) {
 	case number == 0:
 		return 0, nil
 	case number > len(kinds):
-		t.Failf(slot, "unknown type %d; known types are 1 to %d", number, len(kinds))
+		t.Failf(slot, "the type number %d is unknown; known type numbers are 1 to %d", number, len(kinds))
 		return 0, nil
 	}
 	value = t.Table(slot+1, kinds[number-1])
 	if value == nil {
-		t.Failf(slot+1, "the value of type %d is missing", number)
+		t.Failf(slot+1, "the union says that it has a value of type number %d, but the value is missing", number)
 		return 0, nil
 	}
 	return number, value
