@@ -77,8 +77,8 @@ func (s *state) written(do func()) string {
 	return s.out.String()
 }
 
-// capture runs a body in a new scope and returns its output. If f leaves the surrounding loop, the caller
-// must ignore the output.
+// capture runs a body in a new scope and returns its output. If f breaks off or continues the surrounding
+// loop, the caller must ignore the output.
 func (s *state) capture(body []stmt) (text string, f flow) {
 	defer s.scoped(s.vars)()
 	text = s.written(func() { f = s.run(body) })
@@ -105,7 +105,7 @@ func (s *state) list(exprs []expr, kind sequence) any {
 	return l
 }
 
-// attributeOnly returns an attribute of a value. Unlike attribute, it does not look up dict items.
+// attributeOnly returns an attribute of a value. Unlike attribute, it does not look for an item of a dict.
 func (s *state) attributeOnly(v any, name string) any {
 	s.spend(1)
 	switch v := v.(type) {
@@ -132,7 +132,7 @@ func (s *state) attributeOnly(v any, name string) any {
 	return undefined{name}
 }
 
-// attribute evaluates v.name: first as an attribute, then as an item.
+// attribute evaluates v.name. It looks for an attribute first, and for an item second.
 func (s *state) attribute(v any, name string) any {
 	got := s.attributeOnly(v, name)
 	if d, ok := v.(*dict); ok && isA[undefined](got) {
@@ -143,7 +143,7 @@ func (s *state) attribute(v any, name string) any {
 	return got
 }
 
-// item evaluates v[key]: first as an item, then as an attribute.
+// item evaluates v[key]. It looks for an item first, and for an attribute second.
 func (s *state) item(v, key any) any {
 	s.spend(1)
 	at := func(n int) (int, bool) {
@@ -182,7 +182,7 @@ func (s *state) item(v, key any) any {
 	return undefined{"a missing item"}
 }
 
-// slice evaluates v[from:to:by]. A nil argument was omitted.
+// slice evaluates v[from:to:by]. An argument that the template omits is nil.
 func (s *state) slice(v, from, to, by any) any {
 	l, isList := v.(*list)
 	text, isString := isText(v)
@@ -210,7 +210,8 @@ func (s *state) slice(v, from, to, by any) any {
 	}}
 }
 
-// bounds returns the first index, the exclusive last index and the step of a slice of n items.
+// bounds returns which of n items a slice selects: the index of the first item, the index at which the slice
+// ends (exclusive), and the step.
 func (s *state) bounds(n int64, from, to, by any) (first, last, step int64) {
 	if step = 1; by != nil {
 		if step = s.whole(by); step == 0 {
@@ -233,10 +234,10 @@ func (s *state) bounds(n int64, from, to, by any) (first, last, step int64) {
 	return bound(from, 0, 0, n), bound(to, n, 0, n), step
 }
 
-// stepped returns every step-th item from first up to, but not including, last.
+// stepped returns every step-th item. It begins at the index first and ends before the index last.
 func stepped[T any](items []T, first, last, step int64) (out []T) {
 	n := int64(len(items))
-	step = max(-n-1, min(step, n+1)) // a step of n+1 already leads past the end; i += step cannot overflow
+	step = max(-n-1, min(step, n+1)) // n+1 already leads past the end, and i += step does not overflow
 	for i := first; step > 0 && i < last || step < 0 && i > last; i += step {
 		out = append(out, items[i])
 	}

@@ -10,11 +10,11 @@ import (
 	"gpuscope/text/chat/internal/raise"
 )
 
-// filters holds the filters by name. This file implements the filters of single values, and series.go those
-// of sequences.
+// filters holds the filters by name. This file implements the filters for single values. The filters for
+// sequences are in series.go.
 var filters map[string]builtin
 
-func init() { // an initializer would be a cycle: some filters use the table
+func init() { // an initializer of filters would be a cycle, because some filters use it
 	filters = builtins(append(seriesFilters(), []row{
 		{"trim", "value, chars=None", func(s *state, a []any) any {
 			return s.sameKind(a[0], strings.Trim(s.text(a[0]), s.cutset(s.text(a[0]), a[1])))
@@ -86,13 +86,14 @@ func init() { // an initializer would be a cycle: some filters use the table
 	}...))
 }
 
-// changed returns a row for a filter that converts a string. The result is markup if the input is markup.
+// changed returns the table row of a filter that converts a string. The result is markup if the input is
+// markup.
 func changed(names string, do func(string) string) row {
 	return row{names, "s", func(s *state, a []any) any { return s.sameKind(a[0], do(s.text(a[0]))) }}
 }
 
-// sameKind returns the text that a filter computed from its input (of): as markup if the input is markup,
-// else as a plain string.
+// sameKind converts the result of a filter to the kind of its input: to markup if the input is markup,
+// otherwise to a plain string. The argument of is the input, and text is the result.
 func (s *state) sameKind(of any, text string) any {
 	s.spend(len(text))
 	if isA[markup](of) {
@@ -101,8 +102,8 @@ func (s *state) sameKind(of any, text string) any {
 	return text
 }
 
-// headline implements the filter title: each word starts with a capital. Words are separated by spaces,
-// hyphens and opening brackets.
+// headline implements the filter title, which makes the first letter of each word a capital. Words are
+// separated by spaces, hyphens and opening brackets.
 func headline(v string) string {
 	var b strings.Builder
 	for v != "" {
@@ -190,7 +191,8 @@ func round(s *state, a []any) any {
 	return (to(s.real(a[0])*scale) + 0) / scale // + 0 turns -0 into 0, as in Python
 }
 
-// roundWhole rounds to tens, hundreds and so on. Half is rounded to the even multiple.
+// roundWhole rounds to tens, hundreds and so on. A number halfway between two multiples is rounded to the
+// even one.
 func (s *state) roundWhole(n, digits int64) any {
 	unit, fits := power(10, max(0, -digits))
 	switch {
@@ -272,7 +274,7 @@ func truncate(s *state, a []any) any {
 	return cut + end
 }
 
-// sizes holds the units of filesizeformat: decimal, then binary.
+// sizes holds the units of filesizeformat: first the decimal units, then the binary units.
 var sizes = [2][]string{
 	{"kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB"},
 	{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"},

@@ -10,8 +10,8 @@ import (
 	"gpuscope/text/chat/internal/raise"
 )
 
-// This file implements the format specifications of Python's str.format. printf also uses its number
-// formatting.
+// This file implements the format specifications of Python's str.format. The code of printf uses this file to
+// format numbers.
 
 // spec is a format specification such as ">8,.2f".
 type spec struct {
@@ -41,8 +41,8 @@ type filler struct {
 	places bool // a numbered field such as {0} was used
 }
 
-// fill replaces the fields of a text. deep is the number of further levels at which specifications may
-// contain fields.
+// fill replaces the fields of a text. The specification of a field may contain fields too. deep limits how
+// many levels of such fields are allowed.
 func (f *filler) fill(v string, deep int) string {
 	s := f.s
 	if deep < 0 {
@@ -140,7 +140,8 @@ func (f *filler) converted(conversion byte, v any) any {
 	return nil
 }
 
-// value returns the argument that a field names, after following the field's attributes and items.
+// value returns the value of a field. This is the argument that the field names, or an attribute or item of
+// this argument.
 func (f *filler) value(name string) any {
 	s := f.s
 	first := name
@@ -283,7 +284,7 @@ func (s *state) formatText(v string, f spec) string {
 	return s.aligned("", v, f)
 }
 
-// bases holds the base, prefix and group size of the integer types, by their type character.
+// bases holds the base, the prefix and the group size for each integer format. The key is the type character.
 var bases = map[byte]struct {
 	base   int
 	prefix string
@@ -335,13 +336,13 @@ func (s *state) formatReal(x float64, f spec) string {
 	if n < 0 {
 		n = len(text)
 	}
-	if n > 0 { // neither NaN nor infinite
+	if n > 0 { // the number is neither NaN nor infinite
 		text = s.grouped(text[:n], text[n:], len(sign), 3, f)
 	}
 	return s.aligned(sign, text, f)
 }
 
-// realDigits formats a float that is not negative.
+// realDigits formats a float that is zero or positive.
 func (s *state) realDigits(x float64, f spec) string {
 	verb, precision := f.verb, f.precision
 	s.spendWidth(max(precision, 0))
@@ -386,7 +387,7 @@ func general(x float64, precision int64, alternate, keep bool) string {
 	mantissa, exponent, _ := strings.Cut(text, "e")
 	e, _ := strconv.ParseInt(exponent, 10, 64)
 	most := precision
-	if keep { // the decimal point uses one of the digits
+	if keep { // one digit must follow the decimal point
 		most--
 	}
 	scientific := e < -4 || e >= most
@@ -429,7 +430,7 @@ func (f *spec) signOf(negative bool) string {
 	return ""
 }
 
-// grouped inserts separators between groups of digits in the integer part. If the width is filled with
+// grouped inserts separators between the groups of digits in the integer part. If the number is padded with
 // zeros, these zeros are grouped too. before is the width of the text before the digits.
 func (s *state) grouped(whole, rest string, before, each int, f spec) string {
 	if f.group == 0 {

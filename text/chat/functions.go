@@ -26,7 +26,8 @@ func globals(now time.Time) map[string]any {
 	}
 }
 
-// newRange implements range: integers from the first argument up to, but not including, the last.
+// newRange implements range. It returns the integers from the first argument up to, but not including, the
+// last.
 func newRange(s *state, a []any) any {
 	given := a[0].(*list).items
 	if len(given) < 1 || len(given) > 3 {
@@ -48,14 +49,15 @@ func newRange(s *state, a []any) any {
 			raise.At(s.line, "range: more than %d numbers are not allowed", mostInRange)
 		}
 		if l.items = append(l.items, i); step > 0 && i > to-step || step < 0 && i < to-step {
-			break // adding the step would overflow
+			break // the next i += step would overflow
 		}
 	}
 	s.spend(16 * len(l.items))
 	return l
 }
 
-// newDict implements dict: the entries of a dict or of pairs, followed by the named arguments.
+// newDict implements dict. The result contains the entries of a dict or of a list of pairs, followed by the
+// named arguments.
 func newDict(s *state, a []any) *dict {
 	d := &dict{}
 	from := a[0].(*list).items

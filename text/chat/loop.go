@@ -5,14 +5,14 @@ import "gpuscope/text/chat/internal/raise"
 // loop is a parsed for tag.
 type loop struct {
 	target    target
-	test      expr // filters the items; nil keeps all items
+	test      expr // selects the items; nil selects all items
 	body      []stmt
-	otherwise []stmt // else branch; runs if no iteration completed without break or continue
+	otherwise []stmt // else branch; runs if every iteration ended with break or continue, or none ran
 	recursive bool
 }
 
-// run executes a for tag for the items of the parameter over. depth is the recursion depth of a recursive
-// loop.
+// run executes a for tag for the items of a value. over is this value. depth is how deep a recursive loop is
+// in its recursion.
 func (l *loop) run(s *state, over any, depth int) flow {
 	items := s.items(over)
 	defer s.scoped(s.vars)()
@@ -30,10 +30,10 @@ func (l *loop) run(s *state, over any, depth int) flow {
 	t := &turns{loop: l, items: items, depth: depth}
 	t.object = &object{t.attribute, t.again}
 	home := s.vars
-	ended := false // an iteration completed without break or continue
+	ended := false // at least one iteration ended without break or continue
 	for i, item := range items {
 		t.at = i
-		clear(home.vars) // variables set in an iteration are local to it
+		clear(home.vars) // an iteration does not see variables that the previous one set
 		l.target(s, item)
 		s.vars.vars["loop"] = t.object
 		s.spend(16)
@@ -50,8 +50,8 @@ func (l *loop) run(s *state, over any, depth int) flow {
 	return on
 }
 
-// turns is the value of the variable loop. It has attributes, and calling it runs a recursive loop for
-// other items.
+// turns is the value of the variable loop of a template. It has attributes. If the loop is recursive, a call
+// of the variable runs the loop for other items.
 type turns struct {
 	*object
 	loop    *loop
@@ -111,7 +111,8 @@ func (t *turns) attribute(s *state, name string) (any, bool) {
 	return nil, false
 }
 
-// again runs a recursive loop for other items and returns its output.
+// again implements a call of the variable loop: it runs the recursive loop for other items and returns the
+// output.
 func (t *turns) again(s *state, a args) any {
 	over := s.bind(recursionSignature, a)[0]
 	if !t.loop.recursive {

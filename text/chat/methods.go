@@ -15,7 +15,7 @@ import (
 // This file implements the methods of Python's types. Methods that modify a value do not exist, as in
 // Jinja's sandbox.
 
-// method returns a method of v, bound to v.
+// method returns a function that calls a method of v.
 func (s *state) method(v any, name string) (*function, bool) {
 	s.spend(len(name) / 16)
 	var table map[string]builtin
@@ -74,7 +74,7 @@ func (s *state) escaped(v any) any {
 	return v
 }
 
-// ofText adapts a function of a string to a builtin without further arguments.
+// ofText makes a builtin from a function that takes a string. The builtin has no further arguments.
 func ofText[T any](do func(string) T) func(*state, []any) any {
 	return func(s *state, a []any) any {
 		text := a[0].(string)
@@ -83,8 +83,8 @@ func ofText[T any](do func(string) T) func(*state, []any) any {
 	}
 }
 
-// every returns a builtin that reports whether a string is not empty and is(c) returns true for each
-// character c of the string.
+// every returns a builtin for strings. It reports whether the string is not empty and is(c) returns true for
+// each character c.
 func every(is func(rune) bool) func(*state, []any) any {
 	return ofText(func(v string) bool {
 		return v != "" && strings.IndexFunc(v, func(r rune) bool { return !is(r) }) < 0
@@ -97,11 +97,11 @@ func (s *state) cutset(v string, chars any) string {
 		return pytext.Space
 	}
 	set := s.string(chars)
-	s.spend(len(v) * len(set) / 16) // each character of v is looked up in the set
+	s.spend(len(v) * len(set) / 16) // the work to look up each character of v in the set
 	return set
 }
 
-// stripped returns a row for a method that strips a set of characters from the ends of a string.
+// stripped returns the table row of a method that removes the characters of a set from the ends of a string.
 func stripped(names string, trim func(v, cutset string) string) row {
 	return row{names, "self, chars=None, /", func(s *state, a []any) any {
 		v := a[0].(string)
@@ -110,7 +110,8 @@ func stripped(names string, trim func(v, cutset string) string) row {
 	}}
 }
 
-// affix returns a row for startswith or endswith. The prefix or suffix may be a tuple of alternatives.
+// affix returns the table row of startswith or endswith. The argument may be a tuple of alternative prefixes
+// or suffixes.
 func affix(names string, has func(s, part string) bool) row {
 	return row{names, "self, prefix, start=None, end=None, /", func(s *state, a []any) any {
 		v, _, ok := s.window(a[0].(string), a[2], a[3])
@@ -127,9 +128,9 @@ func affix(names string, has func(s, part string) bool) row {
 	}}
 }
 
-// window returns the part of a string between two character positions. It also returns the number of
-// characters before this part. A nil position is the default. The bool is false if the start is after the
-// end.
+// window returns the part of a string from the character position start to end, and the number of characters
+// before this part. If a position is nil, the part begins or ends where the string does. The bool is false if
+// start is after end.
 func (s *state) window(v string, start, end any) (string, int, bool) {
 	s.spend(len(v) / 16)
 	if start == nil && end == nil {
@@ -155,8 +156,8 @@ func (s *state) window(v string, start, end any) (string, int, bool) {
 	return string(all[from:to]), from, true
 }
 
-// located returns a row for find or index. A missing substring is an error if must is set, else the result
-// is -1.
+// located returns the table row of find or index. A missing substring is an error if must is set, else the
+// result is -1.
 func located(names string, index func(s, part string) int, must bool) row {
 	return row{names, "self, sub, start=None, end=None, /", func(s *state, a []any) any {
 		v, before, ok := s.window(a[0].(string), a[2], a[3])
@@ -176,15 +177,15 @@ func located(names string, index func(s, part string) int, must bool) row {
 	}}
 }
 
-// affixed returns a row for removeprefix or removesuffix.
+// affixed returns the table row of removeprefix or removesuffix.
 func affixed(names string, trim func(s, part string) string) row {
 	return row{names, "self, affix, /", func(s *state, a []any) any {
 		return trim(a[0].(string), s.string(a[1]))
 	}}
 }
 
-// divided returns a row for partition or rpartition: the text before the separator, the separator, and the
-// rest.
+// divided returns the table row of partition or rpartition. These methods return the text before the
+// separator, the separator, and the text after it.
 func divided(names string, index func(s, part string) int, missing func(v string) *list) row {
 	return row{names, "self, sep, /", func(s *state, a []any) any {
 		v, sep := a[0].(string), s.string(a[1])
@@ -200,7 +201,7 @@ func divided(names string, index func(s, part string) int, missing func(v string
 	}}
 }
 
-// justified returns a row for a method that pads a string to a width.
+// justified returns the table row of a method that pads a string to a width.
 func justified(names string, sides func(string, int) (int, int)) row {
 	return row{names, "self, width, fillchar=' ', /", func(s *state, a []any) any {
 		v, fill := a[0].(string), s.string(a[2])
@@ -221,12 +222,12 @@ func (s *state) padded(v string, width int64, fill string, sides func(string, in
 	return strings.Repeat(fill, left) + v + strings.Repeat(fill, right)
 }
 
-// spendWidth counts n characters as work. It accepts any n, even one larger than the limit.
+// spendWidth counts n characters as work. It does not overflow, however large n is.
 func (s *state) spendWidth(n int64) { s.spend(int(max(0, min(n, int64(s.most)+1))) * utf8.UTFMax) }
 
 func leftSide(_ string, n int) (int, int)  { return 0, n }
 func rightSide(_ string, n int) (int, int) { return n, 0 }
-func middle(v string, n int) (int, int) { // an odd extra space goes to the same side as in Python
+func middle(v string, n int) (int, int) { // if n is odd, Python decides which side gets more
 	left := n / 2
 	if n%2 == 1 && (pytext.Runes(v)+n)%2 == 1 {
 		left++
@@ -236,7 +237,7 @@ func middle(v string, n int) (int, int) { // an odd extra space goes to the same
 
 var stringMethods map[string]builtin
 
-func init() { // an initializer would be a cycle: some methods use the table
+func init() { // an initializer of methods would be a cycle, because some methods use it
 	stringMethods = builtins([]row{
 		stripped("strip", strings.Trim), stripped("lstrip", strings.TrimLeft),
 		stripped("rstrip", strings.TrimRight),

@@ -59,7 +59,7 @@ func (s *state) real(v any) float64 {
 	return x
 }
 
-// unordered is the result of compareNumbers if one of the numbers is NaN.
+// unordered is what compareNumbers returns if one of the numbers is NaN.
 const unordered = 2
 
 func compareNumbers(a, b any) int {
@@ -144,7 +144,7 @@ func magnitude(x int64) uint64 {
 }
 
 func power(x, y int64) (v int64, fits bool) {
-	if x == 0 || x == 1 || x == -1 { // a small exponent of the same parity has the same result
+	if x == 0 || x == 1 || x == -1 { // reduce y: the result depends only on its parity and on y == 0
 		y = min(y, 2+y%2)
 	}
 	for v, fits = 1, true; y > 0 && fits; y-- {
@@ -199,7 +199,7 @@ func (s *state) reals(op string, x, y float64) any {
 	return math.Ceil(quotient)
 }
 
-// truncated returns x without its fraction. An x outside the 64-bit integers is an error.
+// truncated returns x without its fraction. It is an error if the result is outside of the range of int64.
 func (s *state) truncated(x float64) int64 {
 	if math.IsNaN(x) || x < -(1<<63) || x >= 1<<63 {
 		raise.At(s.line, "%s cannot be converted to a 64-bit whole number", float(x))

@@ -11,8 +11,8 @@ import (
 
 // The results of parsing are closures. An expr evaluates an expression. A stmt executes a part of a
 // template's body: it writes output and returns how the surrounding loop continues. Steps transform a value
-// one after the other. Operator chains have no length limit, so they are lists and do not nest. This bounds
-// the stack depth for any template.
+// in turn. A chain of operators can have any length, so it is a list of steps and not a nest of closures.
+// Otherwise a long chain could overflow the stack.
 type (
 	expr  func(*state) any
 	stmt  func(*state) flow
@@ -40,7 +40,7 @@ type parser struct {
 	at     int
 	depth  int
 	inLoop bool            // break and continue are allowed
-	used   map[string]bool // names that the body of the enclosing macro reads
+	used   map[string]bool // variables that the body of the enclosing macro reads
 }
 
 func (p *parser) peek() scan.Token { return p.tokens[p.at] }
@@ -91,7 +91,8 @@ func (p *parser) name() string {
 	return t.Text
 }
 
-// nest enters a nested part and limits the depth. The returned function leaves the part.
+// nest must be called at the start of a nested part. It raises an error if parts nest too deep. The function
+// that it returns must be called at the end of the part.
 func (p *parser) nest() func() {
 	if p.depth++; p.depth > mostDepth {
 		raise.At(p.peek().Line, "the template nests more than %d levels deep", mostDepth)
@@ -134,7 +135,7 @@ func (p *parser) condition() expr {
 		return then
 	}
 	return func(s *state) any {
-		for _, b := range slices.Backward(branches) { // the last branch encloses the others
+		for _, b := range slices.Backward(branches) { // the last if is the outermost
 			if !truth(b.test(s)) {
 				return b.other(s)
 			}
@@ -185,7 +186,7 @@ func (p *parser) binary(level int) expr {
 	}
 }
 
-// link is an operator and its right operand.
+// link is one operator of a chain, with its right operand.
 type link struct {
 	op    scan.Token
 	right expr
@@ -260,7 +261,7 @@ func (p *parser) unary(filters bool) expr {
 			filters = false
 		}
 	}
-	return func(s *state) any { // every operand passes here, so this counts all evaluated parts
+	return func(s *state) any { // every operand is evaluated here, so this counts all evaluated parts
 		s.spend(1)
 		return trailing.take(s, e(s))
 	}
@@ -340,7 +341,7 @@ func (p *parser) postfix() (list steps) {
 	}
 }
 
-// dot parses an attribute, or a numeric item, after its dot.
+// dot parses what follows the dot in v.name or v.0: the name of an attribute, or the number of an item.
 func (p *parser) dot(line int) func(*state, any) any {
 	if k := p.peek(); k.Kind == scan.IntToken {
 		p.at++
@@ -472,7 +473,7 @@ func (p *parser) arguments() func(*state) args {
 	}
 }
 
-// words holds the constants that are written as names.
+// words maps the names of constants, such as true and none, to their values.
 var words = map[string]any{
 	"true": true, "True": true, "false": false, "False": false, "none": nil, "None": nil,
 }

@@ -40,10 +40,10 @@ type printer struct {
 	format  string
 	rest    string // unread part of the format
 	list    []any  // remaining values
-	mapping any    // dict with the values of named conversions; nil if there is none
+	mapping any    // dict with the values for conversions such as %(name)s; nil if none was given
 }
 
-// next returns the next value.
+// next removes the next value from the list and returns it.
 func (p *printer) next() any {
 	if len(p.list) == 0 {
 		raise.At(p.s.line, "there are fewer values than conversions in the format %q", p.format)
@@ -61,7 +61,8 @@ func (p *printer) byte() byte {
 	return p.rest[0]
 }
 
-// number parses a width or a precision. A * reads the next value, which may be negative.
+// number parses a width or a precision. If it finds a *, it takes the next value instead, which may be
+// negative.
 func (p *printer) number() int64 {
 	if p.byte() == '*' {
 		p.rest = p.rest[1:]
@@ -72,7 +73,7 @@ func (p *printer) number() int64 {
 	return max(0, n)
 }
 
-// conversion formats one conversion. The % has already been consumed.
+// conversion parses one conversion and formats a value with it. The % has already been consumed.
 func (p *printer) conversion() string {
 	s := p.s
 	named := p.byte() == '('
@@ -129,7 +130,7 @@ func (p *printer) conversion() string {
 	return p.converted(verb, p.next(), f)
 }
 
-// parenthesized splits a text that starts with a name in parentheses.
+// parenthesized splits a text that starts with a name in parentheses into this name and the rest of the text.
 func parenthesized(text string) (name, rest string, ok bool) {
 	open := 0
 	for i := range len(text) {

@@ -114,8 +114,8 @@ func seriesFilters() []row {
 	}
 }
 
-// generated returns an iterator over the items that generate returns. generate runs when the first item is
-// requested.
+// generated returns an iterator over the items that the function generate returns. It calls generate when the
+// first item is requested.
 func (s *state) generated(generate func() []any) *iterator {
 	var items []any
 	begun := false
@@ -132,10 +132,12 @@ func (s *state) generated(generate func() []any) *iterator {
 	}}
 }
 
-// of returns the attribute of an item that a dotted name selects, or the item itself if name is None.
+// The method of returns an attribute of an item. name is the name of the attribute and may contain dots. If
+// name is None, the method returns the item itself.
 func (s *state) of(item, name any) any { return s.ofOr(item, name, nil) }
 
-// ofOr is like of, but it returns the parameter otherwise for an undefined value, unless otherwise is None.
+// ofOr is like of, but it has a default for an attribute that is undefined. The argument otherwise is this
+// default, or None if there is no default.
 func (s *state) ofOr(item, name, otherwise any) any {
 	for _, part := range s.path(name) {
 		if item = s.item(item, part); isA[undefined](item) && otherwise != nil {
@@ -179,7 +181,8 @@ func (s *state) joined(between string, items any) string {
 	return b.String()
 }
 
-// folded returns the value that comparisons use. If the comparison ignores case, strings become lower case.
+// folded returns the value to use in comparisons. If a comparison ignores case, folded converts strings to
+// lower case.
 func (s *state) folded(v, caseSensitive any) any {
 	if text, ok := isText(v); ok && !truth(caseSensitive) {
 		s.spend(len(text))
@@ -188,7 +191,8 @@ func (s *state) folded(v, caseSensitive any) any {
 	return v
 }
 
-// keys returns the sort key of a value: the attributes with the comma-separated names, or the value itself.
+// keys returns the value by which v is sorted: the attributes that names lists, separated by commas, or v
+// itself.
 func (s *state) keys(v, names, caseSensitive any) any {
 	split := []any{names}
 	if text, ok := isText(names); ok {
@@ -245,7 +249,8 @@ func groupBy(s *state, a []any) any {
 	return out
 }
 
-// extreme returns the implementation of min or max. The result is undefined if there are no items.
+// extreme returns the implementation of the filter min or max. If there are no items, the filter returns an
+// undefined value.
 func extreme(sign int) func(*state, []any) any {
 	return func(s *state, a []any) any {
 		var best, bestKey any = undefined{"the min or max of an empty sequence"}, nil
@@ -327,8 +332,8 @@ func mapped(s *state, a []any) any {
 	})
 }
 
-// chosen implements select, reject, selectattr and rejectattr. It returns the items for which a test,
-// optionally of an attribute, has the result want.
+// chosen implements select, reject, selectattr and rejectattr. These filters apply a test to each item, or to
+// an attribute of the item. They keep the items for which the test returns want.
 func chosen(byAttribute, want bool) func(*state, []any) any {
 	return func(s *state, a []any) any {
 		if !truth(a[0]) {

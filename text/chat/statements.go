@@ -9,8 +9,8 @@ import (
 	"gpuscope/text/chat/internal/scan"
 )
 
-// body parses up to the end of the template or up to a tag that begins with one of the words in ends. It
-// consumes that word and returns it.
+// body parses a part of a template. The part ends at the end of the template, or at a tag that begins with
+// one of the words in ends. body consumes this word and returns it.
 func (p *parser) body(ends ...string) (list []stmt, end string) {
 	defer p.nest()()
 	for {
@@ -53,11 +53,11 @@ func (p *parser) body(ends ...string) (list []stmt, end string) {
 	}
 }
 
-// statements holds the parsers of the tags by their first word.
-// Each parser is called after the first word was consumed.
+// statements maps the first word of a tag to the parser of the tag. The parser is called after this word has
+// been consumed.
 var statements map[string]func(p *parser, line int) stmt
 
-func init() { // an initializer would be a cycle: the parsers of tags use the table
+func init() { // an initializer of statements would be a cycle, because the parsers of tags use it
 	statements = map[string]func(*parser, int) stmt{
 		"if": (*parser).ifTag, "for": (*parser).forTag, "set": (*parser).setTag,
 		"macro": (*parser).macroTag, "call": (*parser).callTag, "filter": (*parser).filterTag,
@@ -68,7 +68,7 @@ func init() { // an initializer would be a cycle: the parsers of tags use the ta
 
 func (p *parser) closed() { p.want(scan.CloseToken, "%}") }
 
-// begun parses the end of the opening tag of a block. A colon before the end is optional.
+// begun parses the end of the tag that opens a block. A colon may precede the end.
 func (p *parser) begun() {
 	p.skip(scan.OpToken, ":")
 	p.closed()
@@ -128,7 +128,7 @@ func (p *parser) ifTag(int) stmt {
 	}
 }
 
-// printTag writes values like {{ }}.
+// printTag parses a print tag. It writes values, like {{ }}.
 func (p *parser) printTag(int) stmt {
 	var list []expr
 	for !p.is(scan.CloseToken, "%}") {
@@ -156,8 +156,8 @@ func (p *parser) withoutIf() expr {
 // target assigns a value to a variable or an attribute.
 type target func(s *state, v any)
 
-// targets parses one or more comma-separated targets. Several targets unpack a value. If attributes is set, a
-// target can also be an attribute of a namespace.
+// targets parses one or more comma-separated targets. If there are several targets, each gets one item of the
+// value. If attributes is set, a target can also be an attribute of a namespace.
 func (p *parser) targets(attributes bool) target {
 	list, several := []target{p.target(attributes)}, false
 	for p.skip(scan.OpToken, ",") {
@@ -296,15 +296,15 @@ func (p *parser) withTag(int) stmt {
 	}
 }
 
-// macro is a callable part of a template. It is defined by a macro tag, or by a call tag, which passes it to
-// another macro as caller.
+// macro is a callable part of a template. A macro tag defines it. A call tag also defines a macro and passes
+// it to another macro, where its name is caller.
 type macro struct {
 	name     string
 	names    []string // parameter names
-	defaults []expr   // default values; nil means undefined
+	defaults []expr   // default values; nil for a parameter that is undefined if not given
 	body     []stmt
-	// These fields report which implicit variables the body reads. They determine which extra arguments a
-	// call accepts.
+	// These fields report whether the body reads the implicit variable of that name. If so, a call may have
+	// extra arguments for the variable.
 	caller, varargs, kwargs bool
 }
 

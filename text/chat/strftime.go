@@ -39,7 +39,7 @@ func (s *state) strftime(at time.Time, format string) string {
 	return b.String()
 }
 
-// directed formats one code.
+// directed formats a time with one strftime code.
 func (s *state) directed(d strftime.Code, at time.Time, flags string, width int64) string {
 	fill, text := byte(' '), ""
 	if d.Number != nil {

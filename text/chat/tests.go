@@ -19,7 +19,7 @@ func compared(names, op string) row {
 	return row{names, "a, b, /", func(s *state, a []any) any { return s.compare(op, a[0], a[1]) }}
 }
 
-func init() { // an initializer would be a cycle: some tests use the table
+func init() { // an initializer of tests would be a cycle, because some tests use it
 	tests = builtins([]row{
 		kindTest("defined", func(v any) bool { return !isA[undefined](v) }),
 		kindTest("undefined", isA[undefined]),
@@ -96,7 +96,8 @@ func (s *state) same(a, b any) bool {
 	return a == b
 }
 
-// cased reports whether a string has cased letters and all of them have the case that fold produces.
+// cased reports whether a string contains letters that have a case, and whether fold leaves all of them as
+// they are.
 func cased(v string, fold func(string) string) bool {
 	return v == fold(v) && pytext.Lower(v) != pytext.Upper(v)
 }

@@ -28,13 +28,13 @@ type (
 		keys   []any
 		values []any
 	}
-	// iterator returns each of its items once.
+	// iterator returns each of its items only once, as in Python.
 	iterator struct{ next func() (any, bool) }
 	// namespace is an object whose attributes can be set with the set tag.
 	namespace struct{ dict }
 	// function is a function, a method bound to its receiver, or a macro.
 	function struct{ call func(*state, args) any }
-	// object has attributes. It can be called if call is not nil.
+	// object is a value with attributes. If call is not nil, the value can be called.
 	object struct {
 		attributes func(s *state, name string) (any, bool)
 		call       func(*state, args) any
@@ -47,7 +47,7 @@ type sequence int
 const (
 	aList sequence = iota
 	aTuple
-	aGroup // a tuple whose items are named grouper and list
+	aGroup // a tuple whose items can also be read by the names grouper and list
 	aRange
 	keysView
 	valuesView
@@ -57,7 +57,7 @@ const (
 // sequences describes the sequence types.
 var sequences = [...]struct {
 	name      string // name in error messages
-	open, end string // text around the items
+	open, end string // text before and after the items
 	like      sequence
 	indexed   bool
 }{
@@ -90,8 +90,8 @@ func isA[T any](v any) bool {
 	return ok
 }
 
-// find returns the index of an item, or -1. It does not count short lists, such as the attributes of loop, as
-// work.
+// find returns the index of item in items, or -1. A search of a short list, such as the attributes of loop,
+// does not count as work.
 func (s *state) find(items []any, item any) int {
 	s.spend(len(items) / 16)
 	return slices.IndexFunc(items, func(v any) bool { return s.equal(v, item) })
@@ -165,7 +165,7 @@ func truth(v any) bool {
 	return true
 }
 
-// equal reports whether two values are equal. It counts comparisons of long strings, lists and dicts as work.
+// equal reports whether two values are equal. A comparison of long strings, lists or dicts counts as work.
 func (s *state) equal(a, b any) bool {
 	if isNumber(a) {
 		return isNumber(b) && compareNumbers(a, b) == 0
@@ -182,7 +182,7 @@ func (s *state) equal(a, b any) bool {
 			return false
 		}
 		x, y := sequences[a.Kind].like, sequences[b.Kind].like
-		if x == valuesView || x != y && (x < keysView || y < keysView) { // keys and items compare as sets
+		if x == valuesView || x != y && (x < keysView || y < keysView) { // dict keys and items compare as sets
 			return a == b
 		}
 		defer s.nest(deepValues)()
@@ -213,7 +213,7 @@ func (s *state) equal(a, b any) bool {
 	return !isA[undefined](b) && a == b
 }
 
-// order compares two values of ordered types. It charges like equal.
+// order compares two values whose types have an order. It counts work like equal.
 func (s *state) order(a, b any) int {
 	if isNumber(a) && isNumber(b) {
 		return compareNumbers(a, b)
@@ -265,7 +265,7 @@ func typeName(v any) string {
 	return "an object"
 }
 
-// iterate returns a function that returns the items of a value one by one.
+// iterate returns a function that returns the items of a value, one per call.
 func (s *state) iterate(v any) func() (any, bool) {
 	if it, ok := v.(*iterator); ok {
 		return func() (any, bool) {
@@ -319,7 +319,8 @@ func (s *state) items(v any) []any {
 	return nil
 }
 
-// sized returns the items of a value with a length. An iterator has no length, so it is an error.
+// sized returns the items of a value that has a length. It is an error if the value is an iterator, which has
+// no length.
 func (s *state) sized(v any) []any {
 	if isA[*iterator](v) {
 		raise.At(s.line, "%s has no length", typeName(v))
@@ -327,8 +328,8 @@ func (s *state) sized(v any) []any {
 	return s.items(v)
 }
 
-// iterator returns an iterator over the converted items of a value. Each item is converted on demand. An
-// item is skipped if convert returns false.
+// iterator returns an iterator over the items of a value. When an item is requested, it is converted with the
+// function convert. The item is skipped if convert returns false.
 func (s *state) iterator(v any, convert func(any) (any, bool)) *iterator {
 	var next func() (any, bool)
 	return &iterator{func() (any, bool) {
@@ -358,7 +359,7 @@ func (s *state) copied(items []any) *list {
 // text converts a value to output text.
 func (s *state) text(v any) string {
 	if text, ok := isText(v); ok {
-		s.spend(len(text)) // charge for the work of the caller, which reads the text
+		s.spend(len(text)) // count the work of the caller, which reads the text
 		return text
 	}
 	if isA[undefined](v) {

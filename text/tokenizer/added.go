@@ -17,9 +17,9 @@ type Added struct {
 	Normalized bool
 	// Special marks control tokens, which are found only if Options.Special is set.
 	Special bool
-	// StripLeft and StripRight make the token include the white space next to it.
+	// StripLeft and StripRight mean that the token includes the white space on its left or on its right.
 	StripLeft, StripRight bool
-	// Word restricts matches to places where no letter, mark, digit or underscore is adjacent.
+	// Word means that the token is only found where no letter, mark, digit or underscore is next to it.
 	Word bool
 	// Outside means that the token is not in the vocabulary that the merges use.
 	Outside bool
@@ -36,11 +36,12 @@ func addedByKind(tokens []string, kinds []Kind) (list []Added) {
 	return list
 }
 
-// finder finds added tokens. At each position the longest token wins, and the leftmost match comes first.
-// The tokens are sorted by text, so that tokens with a common prefix are adjacent.
+// finder finds added tokens in a text. It finds them from left to right. If several tokens begin at the same
+// position, it finds the longest one. The tokens are sorted by text, so that tokens with a common prefix are
+// adjacent.
 type finder struct {
 	tokens []Added
-	from   [257]int32 // the tokens that begin with byte b are tokens[from[b]:from[b+1]]
+	from   [257]int32 // tokens[from[b]:from[b+1]] are the tokens that begin with byte b
 }
 
 func newFinder(tokens []Added) *finder {
@@ -62,7 +63,7 @@ func (f *finder) longest(text string) (best *Added) {
 	for n := 1; low < high; n++ {
 		if len(f.tokens[low].Text) == n {
 			best = &f.tokens[low]
-			for low < high && len(f.tokens[low].Text) == n { // of tokens with the same text, use the first
+			for low < high && len(f.tokens[low].Text) == n { // use the first of several equal texts
 				low++
 			}
 		}
@@ -83,13 +84,13 @@ func (f *finder) longest(text string) (best *Added) {
 	return best
 }
 
-// each calls token() for each token found in the text, and rest() for each piece between the tokens, in
-// order. A token may include the white space next to it. If a later token is found inside this white space,
-// the remaining text starts at the end of the later token.
+// each calls the function token for each token that it finds in the text, and the function rest for each
+// piece of text between tokens. The calls are in text order. A token may include the white space next to it.
+// If another token is found inside of this white space, the next piece of text starts after that token.
 func (f *finder) each(p piece, special bool, token func(*Added), rest func(piece) error) error {
 	text := p.text
-	done := 0  // end of the text that has been passed on
-	white := 0 // end of the last white space that a token included
+	done := 0  // end of the text that was passed to token or rest
+	white := 0 // end of the white space that the last token included
 	give := func(to int) error {
 		if done >= to {
 			return nil

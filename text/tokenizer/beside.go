@@ -17,7 +17,7 @@ import (
 // about 2 MB.
 const maxBeside = 16 << 20
 
-// maxValues is the maximum number of values in a list of such a file.
+// maxValues is the maximum number of values in a list in a file next to a vocabulary.
 const maxValues = 1 << 12
 
 // settings holds the keys of a file next to a vocabulary. A key that cannot be read causes a warning and
@@ -45,7 +45,7 @@ func (c *Config) readSettings(dir, name string) *settings {
 	return s
 }
 
-// from returns the file and the key for messages.
+// from returns where a value comes from, for messages: the file and the key.
 func (s *settings) from(key string) string { return s.name + ": " + key }
 
 // has reports whether the file has a key, even if its value is null.
@@ -68,7 +68,7 @@ func value[T any](s *settings, key string) (v T) {
 	return v
 }
 
-// list returns the values of a key that holds one value or a list of values. It leaves out nulls and values
+// list returns the values of a key, which may hold a single value or a list. It leaves out nulls and values
 // of another type.
 func list[T any](s *settings, key string) (values []T) {
 	raw := s.keys[key]
@@ -126,8 +126,8 @@ func (c *Config) readBeside(dir string) {
 	}
 }
 
-// around sets the token before or after a text according to a key of the file. If the key is false, it
-// removes the token.
+// around reads a key that states whether a token is added before or after a text, and sets this token. If the
+// key is false, around removes the token.
 func (c *Config) around(s *settings, key string, side *[]int, id *int, names []string) {
 	switch add := value[*bool](s, key); {
 	case add == nil:
@@ -179,9 +179,9 @@ func (c *Config) add(text string) (id int) {
 	return id
 }
 
-// ends finds the tokens that end a text. It uses the first of these sources that names such tokens:
-// generation_config.json, config.json, and the files of the tokenizer. If this is the last source, it also
-// adds the tokens that are known by name.
+// ends finds the tokens that end a text. Its sources are generation_config.json, config.json, and the files
+// of the tokenizer, in this order. It uses the first source that names such tokens. If that is the last
+// source, it also adds the tokens that are known by name.
 func (c *Config) ends(named []End, files ...*settings) {
 	for _, s := range files {
 		const key = "eos_token_id"

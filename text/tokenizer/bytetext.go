@@ -23,11 +23,11 @@ func init() {
 	}
 }
 
-// ByteText returns the character with which a byte-level vocabulary writes a byte.
+// ByteText returns the character that represents a byte in a byte-level vocabulary.
 func ByteText(b byte) string { return string(byteRunes[b]) }
 
-// fromByteText returns the bytes that a token's text represents. If the text contains a character outside
-// the byte alphabet, it returns the text itself and false.
+// fromByteText returns the bytes that the text of a token represents. If the text contains a character that
+// represents no byte, it returns the text itself and false.
 func fromByteText(text string) (bytes string, ok bool) {
 	out := make([]byte, 0, len(text))
 	for _, r := range text {
@@ -40,11 +40,11 @@ func fromByteText(text string) (bytes string, ok bool) {
 	return string(out), true
 }
 
-// byteName returns the name that SentencePiece vocabularies give to the token of a byte.
+// byteName returns the text of the token for a byte in SentencePiece vocabularies, such as <0x0A>.
 func byteName(b byte) string { return fmt.Sprintf("<0x%02X>", b) }
 
-// fromByteName returns the byte that a token with this name represents. It returns any other text
-// unchanged.
+// fromByteName returns the byte that a token with this name represents. If the name does not have the form of
+// byteName, fromByteName returns it unchanged.
 func fromByteName(name string) string {
 	const like = "<0x00>"
 	if len(name) != len(like) || name[:3] != like[:3] {

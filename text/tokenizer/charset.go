@@ -31,7 +31,7 @@ func chars(ranges ...charRange) charset {
 	return s
 }
 
-// only returns the set of the given characters.
+// The function only returns the set that consists of the given characters.
 func only(list ...rune) charset {
 	ranges := make([]charRange, len(list))
 	for i, r := range list {
@@ -63,7 +63,8 @@ func inTables(tables ...*unicode.RangeTable) charset {
 	return chars(ranges...)
 }
 
-// search finds the range that begins with r, or the index at which such a range would be inserted.
+// search finds the range that begins with r and returns its index. If there is none, it returns the index at
+// which such a range would be inserted.
 func (s charset) search(r rune) (i int, found bool) {
 	return slices.BinarySearchFunc(s, r, func(c charRange, r rune) int { return cmp.Compare(c.first, r) })
 }
@@ -106,7 +107,7 @@ func (s charset) holds(other charset) bool {
 	return true
 }
 
-// folding returns all characters that also exist in another case.
+// folding returns all characters that exist in more than one case.
 var folding = sync.OnceValue(func() (list []rune) {
 	for r := rune(0); r <= 0x1ffff; r++ {
 		if unicode.SimpleFold(r) != r {
@@ -116,7 +117,7 @@ var folding = sync.OnceValue(func() (list []rune) {
 	return list
 })
 
-// folded returns the set extended by the other cases of its characters.
+// folded returns the characters of the set in all of their cases.
 func (s charset) folded() charset {
 	var more []rune
 	for _, r := range folding() {
@@ -135,8 +136,8 @@ type namedSet struct {
 	set  charset
 }
 
-// engineSets returns the named sets from which classes are built: whole categories first, then their parts,
-// then scripts.
+// engineSets returns the named sets that a class may use. Whole categories come first, then their parts, then
+// scripts.
 var engineSets = sync.OnceValue(func() (list []namedSet) {
 	add := func(tables map[string]*unicode.RangeTable, want func(string) bool) {
 		for _, name := range slices.Sorted(maps.Keys(tables)) {
@@ -166,9 +167,9 @@ func (s charset) class() string {
 	return "[^" + negated + "]"
 }
 
-// items returns named sets and ranges whose union is the set.
+// items writes the set as named sets and ranges. It returns this text and the number of sets and ranges.
 func (s charset) items() (text string, count int) {
-	const few = 6 // up to this many ranges, do not search for named sets
+	const few = 6 // write a set with at most this many ranges without named sets
 	var b strings.Builder
 	rest := s
 	if len(rest) > few {

@@ -62,7 +62,7 @@ type templateSpecial struct {
 	IDs []int `json:"ids"`
 }
 
-// idPair is a token in the processors of BERT: its text and its id.
+// idPair is a token in the post-processors of BERT. It consists of the text and the id of the token.
 type idPair struct {
 	ID  int
 	Has bool
@@ -109,8 +109,7 @@ func (p patternJSON) find() (_ matcher, least int, err error) {
 	return e.find, least, nil
 }
 
-// components holds the types that one place of the file supports, each with the function that creates its
-// steps.
+// components maps each type that one place of the file supports to the function that makes its steps.
 type components map[string]func(*component) ([]Step, error)
 
 // steps returns the steps of a component, or nil if there is no component.
@@ -125,7 +124,7 @@ func (known components) steps(c *component) (steps []Step, err error) {
 				return nil, err
 			}
 			steps = append(steps, more...)
-			if err := countSteps(steps); err != nil { // check before more patterns are compiled
+			if err := countSteps(steps); err != nil { // check before the next component compiles patterns
 				return nil, err
 			}
 		}
@@ -137,7 +136,8 @@ func (known components) steps(c *component) (steps []Step, err error) {
 	return known[c.Type](c)
 }
 
-// always returns the creation function of a component without fields.
+// always returns the function that makes the steps of a component without fields. These steps are always the
+// same.
 func always(steps ...Step) func(*component) ([]Step, error) {
 	return func(*component) ([]Step, error) { return steps, nil }
 }
@@ -287,8 +287,9 @@ func fixedLength(length int) Step {
 	}}
 }
 
-// runsOfKinds finds runs of white space as matches, which are then removed. The text between them is split
-// into runs of letters, marks, digits and underscores, and runs of other characters.
+// runsOfKinds splits a text into runs of characters of one kind. The kinds are white space, letters with
+// marks, digits and underscores, and all other characters. The runs of white space are the matches, which are
+// then removed.
 func runsOfKinds(text string) (parts []part, err error) {
 	kindOf := func(r rune) int {
 		switch {

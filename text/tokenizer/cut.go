@@ -17,7 +17,7 @@ import (
 // tokenizer.json.
 type Behaviour string
 
-// The behaviours.
+// The values of Behaviour.
 const (
 	Isolated           Behaviour = "Isolated"           // each match becomes a separate piece
 	Removed            Behaviour = "Removed"            // matches are dropped
@@ -40,19 +40,19 @@ func Cut(pattern string, b Behaviour, invert bool) (Step, error) {
 	return cutWhere(compiled.find, b, invert)
 }
 
-// matcher splits a text into consecutive parts: the matches and the text around them.
+// matcher splits a text into consecutive parts. Each part is a match or the text between two matches.
 type matcher func(text string) ([]part, error)
 
-// part is text[from:to]: a match, or the text around matches. A match may be empty.
+// part is the range text[from:to]. It is a match, or the text between two matches. A match may be empty.
 type part struct {
 	from, to int
 	match    bool
 }
 
-// cutWhere returns the step that splits a text at the matches of a matcher.
+// cutWhere returns the step that splits a text at the matches of find.
 func cutWhere(find matcher, b Behaviour, invert bool) (Step, error) {
 	if !slices.Contains([]Behaviour{Isolated, Removed, MergedWithPrevious, MergedWithNext, Contiguous}, b) {
-		return Step{}, fmt.Errorf("unknown split behaviour %q: %w", printable.Short(string(b), 80),
+		return Step{}, fmt.Errorf("unknown split behavior %q: %w", printable.Short(string(b), 80),
 			ErrUnsupported)
 	}
 	return Step{cut: func(text string, yield func(from, to int) error) error {
@@ -80,12 +80,12 @@ func (next scanner) cut(text string, yield func(from, to int) error) error {
 	return nil
 }
 
-// behave yields the pieces that a behaviour makes from the parts of a text.
+// behave combines the parts of a text into pieces as b requires, and passes the range of each piece to yield.
 func behave(parts []part, b Behaviour, yield func(from, to int) error) error {
 	for i := 0; i < len(parts); {
 		p := parts[i]
 		last := i
-		// joins reports whether part next belongs to the piece that begins with part i.
+		// joins reports whether the part with index next belongs to the piece that begins with part i.
 		joins := func(next int) bool {
 			if next >= len(parts) {
 				return false
@@ -113,7 +113,8 @@ func behave(parts []part, b Behaviour, yield func(from, to int) error) error {
 	return nil
 }
 
-// single returns a matcher of each character c for which is(c) returns true. An invalid byte never matches.
+// single returns a matcher. Its matches are the single characters c for which is(c) returns true. An invalid
+// byte never matches.
 func single(is func(rune) bool) matcher {
 	return func(text string) (parts []part, err error) {
 		done := 0
@@ -142,7 +143,7 @@ func appendRest(parts []part, done int, text string) []part {
 	return parts
 }
 
-// literal returns a matcher of a fixed, non-empty text.
+// literal returns a matcher that finds a fixed, non-empty text.
 func literal(wanted string) matcher {
 	return func(text string) (parts []part, err error) {
 		done := 0
@@ -167,15 +168,15 @@ type expression struct {
 }
 
 const (
-	// maxMatchTime limits the time of one match, because a pattern in a file can be made to run without
-	// end.
+	// maxMatchTime limits the time of one match, because a file can contain a pattern that practically never
+	// ends.
 	maxMatchTime = 2 * time.Second
 	// maxPattern is the maximum length of a pattern in bytes. The longest published patterns have about 500
 	// bytes.
 	maxPattern = 1 << 13
 )
 
-var compiledPatterns sync.Map // caches the compiled patterns of the built-in rules
+var compiledPatterns sync.Map // cache of the compiled patterns of the built-in rules
 
 // compile compiles a pattern.
 func compile(pattern string) (*expression, error) {
@@ -202,11 +203,11 @@ func compile(pattern string) (*expression, error) {
 	return e, nil
 }
 
-// find is the matcher of the pattern. The engine counts characters, and counts an invalid byte as one
-// character. An empty match directly after another match is ignored.
+// find is the matcher of the pattern. The engine returns positions in characters, where an invalid byte
+// counts as one character. find ignores an empty match directly after another match.
 func (e *expression) find(text string) (parts []part, err error) {
 	runes := []rune(text)
-	at, passed := 0, 0 // the same position in bytes and in characters
+	at, passed := 0, 0 // one position: at counts bytes, passed counts characters
 	forward := func(n int) int {
 		for ; passed < n; passed++ {
 			_, width := utf8.DecodeRuneInString(text[at:])
@@ -214,10 +215,11 @@ func (e *expression) find(text string) (parts []part, err error) {
 		}
 		return at
 	}
-	done, last := 0, -1 // the end of the last match in bytes, and in characters
+	done, last := 0, -1 // end of the last match: done counts bytes, last counts characters
 	for search := 0; search <= len(runes); {
 		m, err := e.match(runes, search)
-		// A match fails only by a timeout. The engine's message would contain the whole text.
+		// A match can only fail because it takes too long. The engine's own message would contain the whole
+		// text.
 		if err != nil {
 			return nil, fmt.Errorf("pattern %q: matching it against a text of %d bytes took longer than %v: %w",
 				printable.Short(e.source, 120), len(text), maxMatchTime, ErrUnsupported)

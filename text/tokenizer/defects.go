@@ -50,7 +50,7 @@ func (t *Tokenizer) Warnings() []string {
 }
 
 // within returns id if it is a valid token id, or if the vocabulary is unknown. Otherwise it adds a warning
-// and returns None. The string what names the source of the id.
+// and returns None. In the warning, what names the source of the id.
 func (c *Config) within(id int, what string) int {
 	if id == None || id >= 0 && id < len(c.Tokens) || len(c.Tokens) == 0 {
 		return id
@@ -60,8 +60,8 @@ func (c *Config) within(id int, what string) int {
 	return None
 }
 
-// ask sets the token before or after a text. If no file names the token, ask searches for it by name. If it
-// finds none, it adds a warning and leaves side unchanged.
+// ask sets the tokens that are added before or after a text to the token id. If id is None, ask searches for
+// the token by its usual names. If it finds none, it adds a warning and leaves side unchanged.
 func (c *Config) ask(side *[]int, id *int, what string, names []string) {
 	if *id == None {
 		for _, name := range names {

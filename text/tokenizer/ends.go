@@ -6,7 +6,7 @@ import "slices"
 type End struct {
 	ID   int
 	Text string // text of the token in the vocabulary; empty if it is not known
-	From string // the key or file that declares it an end token
+	From string // key or file that declares that this token ends a text
 }
 
 // byName is the value of End.From for a token that is recognized by its text.
@@ -34,7 +34,8 @@ var fillIns = []struct {
 	{"tokenizer.ggml.fim_sep_token_id", []string{"<|file_sep|>"}},
 }
 
-// notEnds lists exceptions: token does not end a text in a vocabulary that has all tokens in with.
+// notEnds lists exceptions. Normally, token ends a text. It does not if the vocabulary also contains all
+// tokens that the field with lists.
 var notEnds = []struct {
 	token string
 	with  []string

@@ -33,7 +33,7 @@ const (
 // needs. A method whose name ends in Or returns its default if the key is missing. Errors name the file and
 // the key.
 type Metadata interface {
-	Name() string // of the file, for errors
+	Name() string // name of the file, for error messages
 	Has(key string) bool
 	String(key string) (string, error)
 	StringOr(key, def string) (string, error)
@@ -46,10 +46,12 @@ type Metadata interface {
 }
 
 // New reads the vocabulary of a model file. The error is ErrNoVocabulary if the file has none, and a
-// RefusedError if the vocabulary cannot encode text. Even with an error the Tokenizer holds what is known.
+// RefusedError if the vocabulary cannot encode text. Even then the Tokenizer contains everything that could
+// be read.
 func New(f Metadata) (*Tokenizer, error) { return newTokenizer(Read(f)) }
 
-// Read reads the vocabulary of a model file. With an error, the Config holds what is known.
+// Read reads the vocabulary of a model file. If it returns an error, the Config still contains everything
+// that could be read.
 func Read(f Metadata) (Config, error) {
 	r := reader{f: f, c: Config{Name: f.Name(), BOS: None, EOS: None, Unknown: None}}
 	model, err := f.StringOr(keyModel, "none")
@@ -68,16 +70,16 @@ func Read(f Metadata) (Config, error) {
 	default:
 		return r.c, r.err
 	}
-	r.c.Tokens = nil // their meaning is unknown
+	r.c.Tokens = nil // how these tokens are written is unknown
 	return r.c, err
 }
 
-// readers maps the values of keyModel to the functions that read these kinds of vocabularies.
+// readers maps each supported value of keyModel to the function that reads such a vocabulary.
 var readers = map[string]func(*reader){"gpt2": (*reader).byteLevel, "llama": (*reader).sentencePiece}
 
-// specials reads what all kinds of vocabularies have: tokens, special tokens and end tokens. In specialsOr,
-// bos and eos are default ids. They apply if the file does not state the ids and the vocabulary is large
-// enough.
+// specials reads what all kinds of vocabularies have: tokens, special tokens and end tokens. specialsOr also
+// takes default ids for BOS and EOS. They apply if the file does not state the ids and the vocabulary is
+// large enough.
 func (r *reader) specials() { r.specialsOr(None, None) }
 
 func (r *reader) specialsOr(bos, eos int) {
@@ -101,8 +103,8 @@ func (r *reader) specialsOr(bos, eos int) {
 	c.Special = specialTokensOf(r.f, c.Tokens)
 }
 
-// around reads which tokens prompts start and end with. bos is the default for whether prompts start with
-// BOS.
+// around reads which tokens prompts start and end with. If the file does not state whether prompts start with
+// BOS, the argument bos decides this.
 func (r *reader) around(bos bool) {
 	c := &r.c
 	if orWarn(r, keyAddBOS, bos && c.BOS != None, r.f.BoolOr) {
@@ -157,7 +159,7 @@ func (r *reader) sentencePiece() {
 	r.around(true)
 }
 
-// spaceSteps returns the steps with which SentencePiece writes spaces.
+// spaceSteps returns the steps that write spaces as SentencePiece does.
 func spaceSteps(squeeze, prefix bool) (steps []Step) {
 	if squeeze {
 		steps = append(steps, Squeeze())
@@ -175,7 +177,7 @@ func spaceSteps(squeeze, prefix bool) (steps []Step) {
 // strip marks the tokens that include the white space after them. GGUF has no key for this, so llama.cpp
 // decides by the model's name: in Phi 3, all special tokens are marked except those that every Llama has.
 func (r *reader) strip(added []Added) {
-	name, _ := r.f.StringOr(keyName, "") // a name of another type is not a defect of the vocabulary
+	name, _ := r.f.StringOr(keyName, "") // a name that is not a string is not a defect of the vocabulary
 	name = strings.ToLower(name)
 	if !strings.Contains(name, "phi-3") && !strings.Contains(name, "phi3") {
 		return
@@ -261,7 +263,7 @@ func (r *reader) id(key string, def int) int {
 	if !r.f.Has(key) {
 		return def
 	}
-	const none = 1<<32 - 1 // the value that llama.cpp writes for -1
+	const none = 1<<32 - 1 // llama.cpp stores -1 as this value
 	n := orWarn(r, key, none+1, r.f.UintOr)
 	switch {
 	case n == none:

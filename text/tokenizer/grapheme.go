@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// Properties of UAX #29 that package unicode has no tables for.
+// Character properties that UAX #29 uses. Package unicode has no tables for them.
 var (
 	pictographic = pairs(
 		0xa9, 0xa9, 0xae, 0xae, 0x203c, 0x203c, 0x2049, 0x2049, 0x2122, 0x2122,

@@ -173,9 +173,9 @@ func (f *tokenizerJSON) config() (Config, error) {
 	if c.Cut, err = preTokenizers.steps(f.PreTokenizer); err != nil {
 		return c, err
 	}
-	// If the last step writes bytes in the byte alphabet, the step is dropped, because the initial
-	// symbols can be bytes instead. A vocabulary with byte fallback spells bytes in another way, so its
-	// initial symbols are characters.
+	// If the last step writes bytes in the byte alphabet, it is dropped, because the initial symbols can be
+	// the bytes themselves. A vocabulary with byte fallback represents bytes in another way, so its initial
+	// symbols are characters.
 	if n := len(c.Cut); n > 0 && c.Cut[n-1].alphabet && !c.ByteFallback {
 		c.Cut = c.Cut[:n-1]
 	} else {
@@ -208,7 +208,8 @@ func (f *tokenizerJSON) config() (Config, error) {
 	return c, err
 }
 
-// fill stores the tokens by id. Ids may have gaps, which become tokens of kind Undefined without a text.
+// fill stores the tokens by id. If no token has an id, a token of kind Undefined without a text takes its
+// place.
 func (f *tokenizerJSON) fill(c *Config) error {
 	const spare = 1 << 16
 	n := len(f.Model.Vocab) + len(f.Added)

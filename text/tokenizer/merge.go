@@ -8,19 +8,19 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// pair is two adjacent tokens, with the left token in the upper 32 bits.
+// pair is two adjacent tokens. The id of the left token is in the upper 32 bits.
 type pair uint64
 
 func pairOf(left, right int32) pair { return pair(uint64(uint32(left))<<32 | uint64(uint32(right))) }
 
-// joint is the token that two adjacent tokens merge into, and the priority of the merge. The lowest order
-// is merged first.
+// joint is the result of a merge: the token that two adjacent tokens become. order is the priority of the
+// merge. The merge with the lowest order comes first.
 type joint struct {
 	order uint32
 	id    int32
 }
 
-// readMerges builds the table from pairs of tokens to their merges.
+// readMerges builds the table that maps two adjacent tokens to their merge.
 func (t *Tokenizer) readMerges() error {
 	t.merges = make(map[pair]joint, len(t.config.Merges))
 	for rank, m := range t.config.Merges {
@@ -38,8 +38,8 @@ func (t *Tokenizer) readMerges() error {
 	return nil
 }
 
-// readScores builds the table of the texts that adjacent tokens may merge into. The highest score is merged
-// first.
+// readScores builds the table of texts that a merge of adjacent tokens may produce. The merge with the
+// highest score comes first.
 func (t *Tokenizer) readScores() {
 	t.scored = make(map[string]joint, len(t.config.Tokens))
 	for id, text := range t.config.Tokens {
@@ -64,8 +64,9 @@ func fallingOrder(score float32) uint32 {
 	return bits
 }
 
-// encoder is the state of one Encode call. A word is a linked list of symbols, initially one for each byte
-// or character, with a heap of the possible merges. A word of n symbols takes O(n log n) time.
+// encoder is the state of one Encode call. It stores a word as a linked list of symbols, at first one for
+// each byte or character. A heap holds the possible merges. Encoding a word of n symbols takes O(n log n)
+// time.
 type encoder struct {
 	t       *Tokenizer
 	ids     []int
@@ -74,12 +75,12 @@ type encoder struct {
 	heap    []candidate
 	lost    LostError
 	missing string // the first character or byte without a token
-	// unknown is true if the last id stands for text without a token. While a word is split into symbols,
-	// this applies to the last symbol instead.
+	// unknown is true if the last id represents text that has no token. While a word is being split into
+	// symbols, unknown describes the last symbol instead.
 	unknown bool
 }
 
-// symbolNode is a symbol that covers word[from:to]. prev and next are indices of the neighbours, or -1 at
+// symbolNode is a symbol that covers word[from:to]. prev and next are indices of the neighbors, or -1 at
 // the ends.
 type symbolNode struct {
 	id         int32 // token id, or the constant gone or open
@@ -88,21 +89,21 @@ type symbolNode struct {
 }
 
 const (
-	gone = -1 // the symbol was merged into its left neighbour
-	open = -2 // the character is not a token by itself
+	gone = -1 // the symbol was merged into its left neighbor
+	open = -2 // the symbol is a character that is not a token by itself
 )
 
-// candidate is a merge that was possible when it was put into the heap. It is outdated if the two symbols
-// no longer end at the same places.
+// candidate is a merge that was possible when it was put into the heap. It is outdated if one of its two
+// symbols now ends at another position.
 type candidate struct {
 	// order holds the priority of the merge in its upper half and the index of the left symbol in its lower
 	// half. Among merges with the same priority, the leftmost therefore comes first.
 	order uint64
 	id    int32
-	to    int32 // end of the right symbol
+	to    int32 // position at which the right symbol ends
 }
 
-// word appends the tokens of one word to the ids.
+// The method word encodes one word and appends its tokens to the ids.
 func (e *encoder) word(word string) error {
 	t := e.t
 	e.total += len(word)
@@ -156,7 +157,7 @@ func (e *encoder) word(word string) error {
 	return nil
 }
 
-// bytes creates the initial symbols of a word, one for each byte.
+// The method bytes makes the initial symbols of a word, one for each byte.
 func (e *encoder) bytes(word string) {
 	for i := range len(word) {
 		if id := e.t.bytes[word[i]]; id != None {
@@ -168,9 +169,9 @@ func (e *encoder) bytes(word string) {
 	}
 }
 
-// characters creates the initial symbols of a word, one for each character. In a vocabulary with scores, a
-// character that is not a token may still become part of a token. In a vocabulary with merges, spell replaces
-// such a character at once.
+// The method characters makes the initial symbols of a word, one for each character. In a vocabulary with
+// scores, a character that is not a token may still become part of a token. In a vocabulary with merges,
+// spell replaces such a character at once.
 func (e *encoder) characters(word string) {
 	for i := 0; i < len(word); {
 		_, n := utf8.DecodeRuneInString(word[i:])
@@ -202,7 +203,7 @@ func (e *encoder) add(id int32, from, to int) {
 	e.symbols = append(e.symbols, symbolNode{id, int32(from), int32(to), n - 1, n + 1})
 }
 
-// spell calls give with the tokens for a character that has no token of its own: the tokens of its bytes, or
+// spell encodes a character that has no token of its own. It calls give for the tokens of its bytes, or for
 // the unknown token. If the vocabulary has neither, spell counts the character as lost.
 func (e *encoder) spell(c string, give func(id int32, bytes int)) {
 	t := e.t
@@ -230,7 +231,7 @@ func (e *encoder) spell(c string, give func(id int32, bytes int)) {
 	}
 }
 
-// consider pushes the merge of a symbol with its right neighbour, if they can be merged.
+// consider pushes the merge of a symbol with its right neighbor onto the heap, if these two can be merged.
 func (e *encoder) consider(word string, place int32) {
 	if place < 0 {
 		return

@@ -15,14 +15,14 @@ var forms = map[string]norm.Form{"NFC": norm.NFC, "NFD": norm.NFD, "NFKC": norm.
 // marks it inserts U+034F, as the Stream-Safe format of UAX #15 requires. Reference tokenizers do not
 // insert it.
 func normalize(f norm.Form) Step {
-	most := 4. // U+0390 grows from 2 to 6 bytes, and marks may be inserted
+	most := 4. // for U+0390, which grows from 2 to 6 bytes, and for inserted marks
 	if f == norm.NFKC || f == norm.NFKD {
-		most = 18 // U+FDFA grows from 3 to 33 bytes, and marks may be inserted
+		most = 18 // for U+FDFA, which grows from 3 to 33 bytes, and for inserted marks
 	}
 	return rewriting(most, f.String)
 }
 
-// drop is the result for a character that is removed.
+// drop is what a function returns instead of a character to have the character removed.
 const drop = -1
 
 // firstLength returns the length in bytes of the first character of a text.
@@ -63,7 +63,7 @@ func without(is func(rune) bool) Step {
 // lowercase converts each character to lower case independently, so a sigma at the end of a word gets no
 // special form.
 var lowercase = rewriting(1.5, func(text string) string {
-	const dotted = "İ" // the only character whose lower case has two characters
+	const dotted = "İ" // no other character has a lower case of two characters
 	return mapRunes(strings.ReplaceAll(text, dotted, "i\u0307"), unicode.ToLower)
 })
 

@@ -28,7 +28,7 @@ func (e *PatternError) Error() string {
 		printable.Short(e.Construct, 40), e.At, problem, ErrUnsupported)
 }
 
-// Unwrap makes every PatternError an ErrUnsupported.
+// Unwrap returns ErrUnsupported, so that errors.Is finds it in every PatternError.
 func (e *PatternError) Unwrap() error { return ErrUnsupported }
 
 // Limits of a pattern.
@@ -45,13 +45,13 @@ type onigPattern struct {
 	source string
 	at     int
 	depth  int
-	size   int // bytes written so far; nested parts count once per nesting level
+	size   int // bytes written so far; a nested part counts again on each level
 }
 
 // fragment is a rewritten part of a pattern.
 type fragment struct {
 	text  string
-	empty bool   // may match an empty text
+	empty bool   // the fragment may match an empty text
 	word  []rune // the case-folded characters, if the part is case-insensitive plain text
 	folds bool   // word is valid
 }
@@ -99,7 +99,7 @@ func (p *onigPattern) next() rune {
 	return r
 }
 
-// nested runs a function that reads a nested part, and limits the nesting depth.
+// nested calls a function that reads a nested part, and limits how deep parts nest.
 func (p *onigPattern) nested(from int, run func() fragment) fragment {
 	if p.depth++; p.depth > maxPatternDepth {
 		p.fail(from, fmt.Sprintf("more than %d nested groups", maxPatternDepth))
@@ -108,7 +108,8 @@ func (p *onigPattern) nested(from int, run func() fragment) fragment {
 	return run()
 }
 
-// written adds the length of a rewritten text to the total and limits the total.
+// written returns the text of a rewritten part. It also adds the length to size, and fails if size becomes
+// too large.
 func (p *onigPattern) written(text string) string {
 	if p.size += len(text); p.size > maxPatternRewrite {
 		p.fail(0, fmt.Sprintf("with its character classes expanded, the pattern is longer than %d bytes",
@@ -132,7 +133,7 @@ func (p *onigPattern) alternatives(o options) fragment {
 func (p *onigPattern) sequence(o options) fragment {
 	all := fragment{empty: true, folds: true}
 	var b strings.Builder
-	var word []rune // the last characters of case-insensitive plain text
+	var word []rune // the last characters, as far as they are plain text that ignores case
 	for p.more() && p.source[p.at] != '|' && p.source[p.at] != ')' {
 		if o.extended && p.skipComment() {
 			continue
@@ -365,7 +366,8 @@ var anchors = map[rune]string{
 	'A': `\A`, 'z': `\z`, 'Z': `(?=\n?\z)`, 'G': `\G`,
 }
 
-// escapedSets maps escapes to sets of characters. The upper-case escape is the complement of the set.
+// escapedSets maps the lower-case letter of an escape to a set of characters. The same letter in upper case
+// stands for the complement of the set.
 var escapedSets = map[rune]func() charset{'d': digits, 'h': hexDigits, 's': whiteSpace, 'w': escapeW}
 
 // escape reads the rest of an escape outside of classes.
@@ -409,7 +411,7 @@ func (p *onigPattern) escape(from int, o options) fragment {
 // controls maps escapes to single control characters.
 var controls = map[rune]rune{'a': 7, 'b': 8, 't': '\t', 'n': '\n', 'v': '\v', 'f': '\f', 'r': '\r', 'e': 0x1b}
 
-// member reads the rest of an escape that represents a character or a set of characters.
+// member reads the rest of an escape. The escape represents a character or a set of characters.
 func (p *onigPattern) member(from int) (set charset, c rune, isSet bool) {
 	c = p.next()
 	if control, ok := controls[c]; ok {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/text/cases"
 )
 
-// foldsTogether returns the character that equals the end of a text if case is ignored: for example ß for
-// ss.
+// foldsTogether looks for a single character that equals the last characters of a text if case is ignored.
+// For example, ß equals ss.
 func foldsTogether(word []rune) (other string, found bool) {
 	for n := 2; n <= min(3, len(word)); n++ {
 		if other, found = longFolds()[string(word[len(word)-n:])]; found {
@@ -20,7 +20,7 @@ func foldsTogether(word []rune) (other string, found bool) {
 	return "", false
 }
 
-// longFolds maps texts of several characters to the single character that equals them if case is ignored.
+// longFolds maps several characters to the single character that equals them if case is ignored.
 var longFolds = sync.OnceValue(func() map[string]string {
 	folds := map[string]string{}
 	fold := cases.Fold()
@@ -45,8 +45,8 @@ func (p *onigPattern) class(from int, o options) fragment {
 	return fragment{text: text}
 }
 
-// classSet reads a character class. For most intersections, the result without is the same class in the
-// syntax of a difference. Otherwise it is empty.
+// classSet reads a character class. Most intersections can also be written as a difference of two classes.
+// without is then the class in this syntax, and empty otherwise.
 func (p *onigPattern) classSet(from int, o options) (set charset, without string) {
 	negated := p.take("^")
 	operands := []charset{nil}
@@ -135,7 +135,7 @@ func (p *onigPattern) rangeEnd(from int, c rune) rune {
 	return to
 }
 
-// noRange refuses a range whose start is a set.
+// noRange fails if the text goes on with a range that would start with a set.
 func (p *onigPattern) noRange(from int) {
 	rest := p.source[p.at:]
 	if strings.HasPrefix(rest, "-") && !strings.HasPrefix(rest, "-]") && !strings.HasPrefix(rest, "-&&") {

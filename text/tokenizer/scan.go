@@ -6,11 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// scanner returns the length of the word at the start of a non-empty text, at least 1. A scanner is a
-// hand-written equivalent of a pattern of splits. It reads each character once or twice.
+// scanner is a function that returns the length of the first word of a text, which must not be empty. The
+// length is at least 1. A scanner does by hand what a pattern in splits does. It reads each character once or
+// twice.
 type scanner func(text string) int
 
-// class is the kind of a character in the rules.
+// class is a kind of character that the rules distinguish.
 type class uint8
 
 const (
@@ -21,7 +22,7 @@ const (
 	symbol              // all other characters, and invalid bytes
 )
 
-// first returns the class and the length of the first character of a text.
+// The function first returns the class and the length of the first character of a text.
 func first(text string) (class, int) {
 	if text == "" {
 		return end, 0
@@ -52,7 +53,7 @@ var asciiClass = func() (table [utf8.RuneSelf]class) {
 	return table
 }()
 
-// run returns the length of the longest prefix of text whose characters are all of class c.
+// The function run returns how many bytes at the start of text consist of characters of class c.
 func run(text string, c class) int {
 	n := 0
 	for {
@@ -64,8 +65,8 @@ func run(text string, c class) int {
 	}
 }
 
-// gpt2Word implements GPT-2's rule. A word is a contraction, or a run of letters, numbers or symbols with
-// an optional space before it, or white space.
+// gpt2Word implements GPT-2's rule. A word is a contraction, white space, or a run of letters, numbers or
+// symbols. Such a run may include one space before it.
 func gpt2Word(text string) int {
 	if n := contraction(text, false); n > 0 {
 		return n
@@ -84,7 +85,7 @@ func gpt2Word(text string) int {
 	return spaces(text[:n], following)
 }
 
-// digit implements the rule that makes each digit a word, and the text between digits a word.
+// digit implements the rule that makes each digit a separate word. The text between digits is one word.
 func digit(text string) int {
 	if c, width := first(text); c == number {
 		return width
@@ -149,8 +150,9 @@ func newlines(text string) int {
 	return n
 }
 
-// spaces returns the length of the word at the start of a run of white space. The last character of the run
-// belongs to the following word, unless nothing follows or the run has a single character.
+// spaces returns the length of the word at the start of a run of white space. The word is the run without its
+// last character, which belongs to the next word. If nothing follows, or if the run has a single character,
+// the word is the whole run.
 func spaces(white string, following class) int {
 	if following == end {
 		return len(white)

@@ -58,8 +58,8 @@ type spModel struct {
 	unknown, bos, eos int
 	rules             string // name of the normalizer
 	rewrites          bool   // the normalizer has a table of text replacements
-	// prefix inserts a space before each text. squeeze removes spaces at the ends and shortens runs of
-	// spaces. escape writes spaces as ▁.
+	// These fields state how the model treats spaces. prefix inserts a space before each text. squeeze
+	// removes spaces at both ends and shortens runs of spaces. escape writes spaces as ▁.
 	prefix, squeeze, escape bool
 }
 
@@ -151,10 +151,10 @@ func (m *spModel) config(name string) (Config, error) {
 	return c, nil
 }
 
-// field is a field of a protobuf message, with its number and its value by wire type.
+// field is one field of a protobuf message. Its wire type decides whether value or bytes is set.
 type field struct {
 	number uint64
-	value  uint64 // value of a varint or a fixed-size number
+	value  uint64 // content of a varint or a number of fixed size
 	bytes  []byte // content of a length-delimited field
 }
 

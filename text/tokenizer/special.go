@@ -13,8 +13,8 @@ type SpecialTokens struct {
 	Extra []string          // unnamed tokens, such as those in additional_special_tokens
 }
 
-// extraKeys lists the keys of special tokens without a fixed role. Each holds a list of texts, or an object
-// from names to texts.
+// extraKeys lists the keys of special tokens that have no fixed role. The value of such a key is a list of
+// texts, or an object that maps names to texts.
 var extraKeys = []string{
 	"additional_special_tokens", "extra_special_tokens", "model_specific_special_tokens",
 }
@@ -28,8 +28,8 @@ func specialTokens(files ...*settings) SpecialTokens {
 	return s
 }
 
-// add adds the texts of the keys whose name ends in _token, and those of extraKeys. A value of another
-// type, such as a boolean option, is skipped.
+// add stores the texts of all keys whose name ends in _token, and of extraKeys. It skips a value of another
+// type, such as a boolean option.
 func (s *SpecialTokens) add(keys map[string]json.RawMessage) {
 	named := func(keys map[string]json.RawMessage) {
 		for key, value := range keys {

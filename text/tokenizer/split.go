@@ -11,20 +11,20 @@ import (
 // splitRule splits text into words before the merges. Its patterns apply one after another, each within the
 // pieces of the previous pattern. Each match becomes a piece, and so does the text between two matches.
 type splitRule struct {
-	names      []string // values of tokenizer.ggml.pre as in llama.cpp; the first is the name of the rule
+	names      []string // values of tokenizer.ggml.pre in llama.cpp; the first is the rule's name
 	patterns   []string
-	wholeWords bool // default of Config.WholeWords
-	addBOS     bool // default for starting prompts with BOS
+	wholeWords bool // default value of Config.WholeWords
+	addBOS     bool // whether prompts start with BOS by default
 }
 
-// Patterns of the rules, from the tokenizer.json of the first model of each rule.
+// The patterns of the rules. Each pattern is from the tokenizer.json of the first model with this rule.
 const (
 	gpt2Pattern   = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
 	numberPattern = `\p{N}`
 	llama3Pattern = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 	qwen2Pattern  = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 	qwen35Pattern = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
-	// Patterns of GPT-4o and Tekken, which distinguish words of capitals from words that continue in lower
+	// Patterns of GPT-4o and Tekken. They distinguish words in capitals from words that continue in lower
 	// case.
 	tekkenPattern = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 	gpt4oPattern  = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`
@@ -34,7 +34,7 @@ const (
 	seedPattern   = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+`
 	bailing       = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+`
 	bloomPattern  = ` ?[^(\s|.,!?…。，、।۔،)]+`
-	// Scripts that DeepSeek's rules separate.
+	// Scripts that DeepSeek's rules split from other text.
 	cjk      = `[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+`
 	cjkKana  = `[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+`
 	deepseek = "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+" +
@@ -144,7 +144,7 @@ func (r splitRule) steps() (steps []Step) {
 	for _, p := range r.patterns {
 		step, err := Cut(p, Isolated, false)
 		if err != nil {
-			panic(err) // cannot happen: a test compiles all patterns of this file
+			panic(err) // cannot happen, because a test compiles all patterns of this file
 		}
 		steps = append(steps, step)
 	}

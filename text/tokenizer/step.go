@@ -9,9 +9,11 @@ import (
 type Step struct {
 	// rewrite returns the rewritten piece.
 	rewrite func(piece) (piece, error)
-	// cut yields the range of each piece. It stops at an error of yield and returns that error.
+	// cut calls yield with the range of each piece. If yield returns an error, cut stops and returns this
+	// error.
 	cut func(text string, yield func(from, to int) error) error
-	// grow is the maximum factor by which the step makes a text longer, or 0 if it never does.
+	// grow is the maximum factor by which the step can make a text longer. It is 0 if the step never makes a
+	// text longer.
 	grow float64
 	// alphabet marks the step that writes bytes as characters of the byte alphabet.
 	alphabet bool
@@ -20,8 +22,8 @@ type Step struct {
 // piece is a part of a text.
 type piece struct {
 	text string
-	// head is the number of leading bytes that represent the first character of the whole text. A prefix
-	// that is inserted before this character counts as part of it.
+	// head is the number of bytes at the start of the piece that represent the first character of the whole
+	// text. If a prefix is inserted before this character, its bytes are included.
 	head int
 	// continues means that the piece follows text that is already encoded, so no prefix is inserted before
 	// it.
@@ -33,8 +35,8 @@ func (p piece) sub(from, to int) piece {
 	return piece{p.text[from:to], min(max(0, p.head-from), to-from), p.continues && from == 0}
 }
 
-// Limits for the steps of a file: the number of steps, and the factor by which all steps together can make
-// a text longer.
+// Limits for the steps of a file. maxSteps is the number of steps. maxGrowth is the factor by which all steps
+// together can make a text longer.
 const (
 	maxSteps  = 64
 	maxGrowth = 1 << 14
@@ -77,8 +79,8 @@ func checkSteps(steps []Step) error {
 // spaceSign is the character with which SentencePiece vocabularies write a space: ▁ (U+2581).
 const spaceSign = "\u2581"
 
-// rewriting returns the step that replaces a text by to(text). The length of the rewritten first character
-// is found by rewriting it separately.
+// rewriting returns the step that replaces a text by to(text). To find the new length of the first character,
+// the step also rewrites this character separately.
 func rewriting(grow float64, to func(string) string) Step {
 	return Step{grow: grow, rewrite: func(p piece) (piece, error) {
 		text := to(p.text)
@@ -120,10 +122,9 @@ func PrependMissing(prefix string, once bool) Step {
 // Replace returns the step that replaces each occurrence of the non-empty text from.
 func Replace(from, to string) Step { return replaceWhere(literal(from), len(from), to) }
 
-// replaceWhere returns the step that replaces each match. The parameter least is the minimum length of a
-// match in bytes.
+// replaceWhere returns the step that replaces each match of find by to. No match is shorter than least bytes.
 func replaceWhere(find matcher, least int, to string) Step {
-	grow := float64(1 + 2*len(to)) // a match can be empty: before each byte, and at the end
+	grow := float64(1 + 2*len(to)) // an empty match can occur before each byte and at the end
 	if least > 0 {
 		grow = float64(len(to)) / float64(least)
 	}
@@ -144,7 +145,7 @@ func replaceWhere(find matcher, least int, to string) Step {
 				continue
 			}
 			b.WriteString(to)
-			if p.head > 0 && at.to <= p.head { // a replacement belongs to the last character of its match
+			if p.head > 0 && at.to <= p.head { // the new text belongs to the last character of the match
 				head += len(to)
 			}
 		}
@@ -199,7 +200,7 @@ func (s Step) apply(p piece) (piece, error) {
 	return p, err
 }
 
-// rewriteAll applies steps that only rewrite.
+// rewriteAll applies steps to a piece. None of these steps may split it.
 func rewriteAll(steps []Step, p piece) (_ piece, err error) {
 	for _, s := range steps {
 		if p, err = s.apply(p); err != nil {
@@ -209,7 +210,7 @@ func rewriteAll(steps []Step, p piece) (_ piece, err error) {
 	return p, nil
 }
 
-// walk applies steps to a piece and calls word for each resulting word.
+// walk applies steps to a piece and calls the function word for each word that results.
 func walk(steps []Step, p piece, word func(string) error) (err error) {
 	for i, s := range steps {
 		if s.rewrite == nil {

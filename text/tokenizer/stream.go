@@ -35,7 +35,7 @@ func (s *Stream) Flush() string {
 // Restart sets the bytes of the incomplete character to those that Held returned earlier.
 func (s *Stream) Restart(held string) { s.held = append(s.held[:0], held...) }
 
-// unfinished returns the number of bytes of the incomplete character at the end of b. It returns 0 if the
+// unfinished returns how many bytes at the end of b belong to an incomplete character. It returns 0 if the
 // last character is complete, or if the last bytes cannot start a character.
 func unfinished(b []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {

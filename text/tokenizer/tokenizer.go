@@ -42,9 +42,9 @@ const (
 	// Control tokens control the model, such as <|im_end|>. The same text in a prompt becomes this token
 	// only if Options.Special is set.
 	Control
-	UserDefined // a piece of text that is always one token
+	UserDefined // a text that always becomes a single token
 	Unused
-	Byte // a single byte in a SentencePiece vocabulary: <0x0A>
+	Byte // a single byte in a SentencePiece vocabulary, such as <0x0A>
 )
 
 var kindNames = [...]string{"undefined", "normal", "unknown", "control", "user-defined", "unused", "byte"}
@@ -57,7 +57,7 @@ func (k Kind) String() string {
 	return kindNames[k]
 }
 
-// None means no token. BOS and EOS have this value if the file names none.
+// None is used instead of an id if there is no token. BOS and EOS are None if the file does not name them.
 const None = -1
 
 // Config is a BPE vocabulary from any source.
@@ -70,32 +70,33 @@ type Config struct {
 	// written literally, except that a space is written as Space.
 	Alphabet bool
 	Space    string
-	Kinds    []Kind // by id; nil: all Normal
+	Kinds    []Kind // kind of each token by id; nil: all Normal
 	// Characters means that the initial symbols are characters, as in SentencePiece. Otherwise they are
 	// bytes, and Tokens are written in the byte alphabet.
 	Characters bool
 	// Merges lists the pairs of tokens that are merged, in order of decreasing priority. If Scores is set
-	// instead, any two neighbours are merged if their joined text is a token, and the token with the
+	// instead, any two neighbors are merged if their joined text is a token, and the token with the
 	// highest score is merged first.
 	Merges [][2]string
-	Scores []float32 // by id; nil if Merges are used
+	Scores []float32 // score of each token by id; nil if Merges is used
 	// ByteFallback means that a character without a token is encoded as the tokens of its bytes, such as
 	// <0x0A>.
 	ByteFallback bool
-	Unknown      int  // the token for text that has no token, or None
-	FuseUnknown  bool // encode consecutive unknown text as one unknown token
+	Unknown      int  // token for text that has no other token, or None
+	FuseUnknown  bool // encode consecutive unknown text as a single unknown token
 	// Added lists the tokens that are found before all other steps. If Added is nil, the control, unknown and
 	// user-defined tokens in Kinds are used.
 	Added []Added
-	// Normal normalizes a text. None of its steps splits the text. Cut splits the result into words.
+	// Normal holds the steps that normalize a text without splitting it. Cut holds the steps that then split
+	// the text into words.
 	Normal, Cut []Step
-	// WholeWords means that a word that equals a token is encoded as this token, regardless of the merges.
-	// It is ignore_merges in tokenizer.json.
+	// WholeWords means that a word whose text is a token becomes this token, whatever the merges are. The
+	// name in tokenizer.json is ignore_merges.
 	WholeWords bool
 	BOS, EOS   int // token ids or None
 	Ends       []End
-	// Before and After are the tokens that prompts start and end with according to the file, usually BOS
-	// and EOS.
+	// Before holds the tokens that the file requires at the start of a prompt, usually BOS. After holds the
+	// tokens for the end, usually EOS.
 	Before, After []int
 	// Template is the chat template in Jinja, or empty.
 	Template string
@@ -107,17 +108,17 @@ type Config struct {
 // nil Tokenizer is an empty vocabulary: Encode returns ErrNoVocabulary.
 type Tokenizer struct {
 	config  Config
-	refused error            // why text cannot be encoded; nil if it can
-	ids     map[string]int32 // by text as in Config.Tokens; without the tokens in outside
-	outside map[string]int32 // added tokens outside of the vocabulary, by text
+	refused error            // reason why text cannot be encoded; nil if it can be
+	ids     map[string]int32 // token ids by text as in Config.Tokens; without those in outside
+	outside map[string]int32 // ids of added tokens outside of the vocabulary, by text
 	pieces  []string         // the bytes that each token represents
-	words   map[string]int32 // by the text of whole words; only if config.WholeWords
-	bytes   [256]int32       // token of each byte, or None
+	words   map[string]int32 // token ids by whole word; only if config.WholeWords is set
+	bytes   [256]int32       // token id of each byte, or None
 	merges  map[pair]joint
-	scored  map[string]joint // by text; only if Config.Scores is set
-	longest int              // maximum length of the texts in scored, in bytes
-	// found finds the added tokens: found[0] finds those in the original text, and found[1] finds those in
-	// the text to which Config.Normal has been applied.
+	scored  map[string]joint // merges by the joined text; only if Config.Scores is set
+	longest int              // length in bytes of the longest text in scored
+	// found has two finders for added tokens. found[0] searches the original text. found[1] searches the text
+	// to which Config.Normal has been applied.
 	found [2]*finder
 	parts map[int]bool // added tokens that are found in the original text
 }
@@ -146,7 +147,7 @@ func newTokenizer(c Config, err error) (*Tokenizer, error) {
 	return t, err
 }
 
-// make builds the tables for decoding and encoding. With an error, the tables for encoding are missing.
+// make builds the tables for decoding and encoding. If it returns an error, there are no tables for encoding.
 func (t *Tokenizer) make() error {
 	c := &t.config
 	if err := c.checkTokens(); err != nil {
@@ -273,14 +274,15 @@ func (t *Tokenizer) decodePieces() {
 // Options selects how text is encoded.
 type Options struct {
 	Special bool // encode control tokens in the text, such as "<|im_end|>", as tokens and not as letters
-	// BOS adds the tokens that prompts start and end with according to the model's file.
+	// BOS adds the tokens that the model's file requires at the start and the end of a prompt.
 	BOS bool
 	// Continues means that the text follows text that is already encoded. A prefix that the vocabulary adds
 	// to a text, such as the first space of SentencePiece, is left out.
 	Continues bool
 }
 
-// LostError means that the vocabulary has neither a token for a part of a text nor an unknown token.
+// LostError means that a part of a text cannot be encoded. The vocabulary has neither a token for this part
+// nor an unknown token.
 type LostError struct {
 	At    int  // index of the first lost byte
 	Byte  byte // value of the first lost byte
@@ -418,8 +420,8 @@ func (t *Tokenizer) Kind(id int) Kind {
 	return t.config.Kinds[id]
 }
 
-// ID returns the id of the token with the given text. The text is written as in the vocabulary: "<|im_end|>",
-// "Ġthe".
+// ID returns the id of the token with the given text. The text must be written as in the vocabulary, such as
+// "<|im_end|>" or "Ġthe".
 func (t *Tokenizer) ID(text string) (id int, ok bool) {
 	if t == nil {
 		return None, false

@@ -94,7 +94,7 @@ func isText(b []byte) bool {
 	for len(b) > 0 {
 		r, n := utf8.DecodeRune(b)
 		if r == utf8.RuneError && n == 1 {
-			return !utf8.FullRune(b) // head may end in the middle of a character
+			return !utf8.FullRune(b) // b may end in the middle of a character
 		}
 		if r < ' ' && r != '\n' && r != '\r' && r != '\t' {
 			return false

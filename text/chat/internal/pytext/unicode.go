@@ -11,7 +11,7 @@ import (
 )
 
 // Python and Go classify some characters differently: white space, digits and numbers. Changing the case of
-// one character may produce several.
+// one character may produce several characters.
 
 const Space = " \t\n\r\v\f\x1c\x1d\x1e\x1f\u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006" +
 	"\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
@@ -19,7 +19,7 @@ const Space = " \t\n\r\v\f\x1c\x1d\x1e\x1f\u0085\u00a0\u1680\u2000\u2001\u2002\u
 // lineEnds holds the characters at which splitlines splits.
 const lineEnds = "\n\r\v\f\x1c\x1d\x1e\u0085\u2028\u2029"
 
-// digits holds the digits that are not decimal digits, such as ².
+// digits holds the characters that are digits but not decimal digits, such as ².
 var digits = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{Lo: 0xb2, Hi: 0xb3, Stride: 1},
@@ -47,7 +47,7 @@ var digits = &unicode.RangeTable{
 	},
 }
 
-// numerals holds the letters that are numbers.
+// numerals holds the letters that also represent numbers.
 const numerals = "㐅㒃㠪㭍一七万三九二五亖亿什仟仨伍佰億兆兩八六十千卄卅卌叁参參叄四壱壹幺廾廿弌弍弎弐拾捌柒漆玖" +
 	"百肆萬貮貳贰阡陆陌陸零\uf96b\uf973\uf978\uf9b2\uf9d1\uf9d3\uf9fd\U00020001\U00020064\U000200e2" +
 	"\U00020121\U0002092a\U00020983\U0002098c\U0002099c\U00020aea\U00020afd\U00020b19\U00022390" +
@@ -59,7 +59,7 @@ func IsDigit(r rune) bool   { return IsDecimal(r) || unicode.Is(digits, r) }
 func IsNumeric(r rune) bool { return unicode.IsNumber(r) || strings.ContainsRune(numerals, r) }
 func IsAlnum(r rune) bool   { return unicode.IsLetter(r) || IsNumeric(r) }
 
-// hasCase reports whether a character is a cased letter.
+// hasCase reports whether a character has an upper, lower or title case.
 func hasCase(r rune) bool {
 	return unicode.In(r, unicode.Lu, unicode.Ll, unicode.Lt, unicode.Other_Lowercase, unicode.Other_Uppercase)
 }
@@ -68,7 +68,7 @@ func Lower(v string) string { return cases.Lower(language.Und).String(v) }
 func Fold(v string) string  { return cases.Fold().String(v) }
 func Upper(v string) string { return cases.Upper(language.Und).String(v) }
 
-// capital returns a character in title case.
+// capital converts a character to title case.
 func capital(r rune) string { return cases.Title(language.Und, cases.NoLower).String(string(r)) }
 
 func Capitalize(v string) string {
@@ -130,7 +130,7 @@ func IsIdentifier(v string) bool {
 	return v != ""
 }
 
-// Lines splits a string into lines. If ends is set, the lines keep their line ends.
+// Lines splits a string into lines. If ends is set, each line includes the line end after it.
 func Lines(v string, ends bool) (out []any) {
 	for v != "" {
 		i := strings.IndexAny(v, lineEnds)

@@ -8,7 +8,7 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// failure is the panic value of an error.
+// failure is the value of a panic that reports an error.
 type failure struct {
 	line int
 	text string
@@ -19,7 +19,7 @@ func At(line int, format string, args ...any) {
 	panic(failure{line, fmt.Sprintf(format, args...)})
 }
 
-// Guard recovers a failure and stores it in err. It must be deferred. Other panics continue.
+// Guard must be deferred. It recovers from a panic of At and stores the error in err. Other panics continue.
 func Guard(name string, err *error) {
 	switch f := recover().(type) {
 	case nil:

@@ -48,7 +48,7 @@ type lexer struct {
 	line   int
 	tokens []Token
 	begins bool // the next text starts at the beginning of a line
-	strips bool // the last tag removes the white space after it
+	strips bool // the previous tag removes the white space between it and the next text
 }
 
 func Split(source string) []Token {
@@ -99,7 +99,7 @@ func (l *lexer) outside() {
 			raise.At(l.line, "a comment is not closed")
 		}
 		sign := byte(0)
-		if text != "" { // the sign after {# cannot also be the sign before #}
+		if text != "" { // in {#-#}, the sign belongs to the start of the tag
 			sign = text[len(text)-1]
 		}
 		l.leave(sign, n+len(text)+2)
@@ -111,7 +111,7 @@ func (l *lexer) outside() {
 	}
 }
 
-// text adds the text before a tag, without the white space that the neighbouring tags remove.
+// The method text adds the text before a tag. It omits the white space that the tags on both sides remove.
 func (l *lexer) text(text, next string) {
 	if l.strips {
 		text = strings.TrimLeft(text, pytext.Space)
@@ -132,8 +132,8 @@ func (l *lexer) text(text, next string) {
 	l.strips, l.begins = false, false
 }
 
-// leave moves past the last n bytes of a tag. sign is the byte before the tag's end and can be a + or -
-// that controls white space.
+// leave moves past the last n bytes of a tag. sign is the byte in front of the end of the tag. If it is + or
+// -, it controls the white space after the tag.
 func (l *lexer) leave(sign byte, n int) {
 	variable := strings.HasSuffix(l.source[:l.at+n], "}}")
 	l.move(n)
@@ -151,7 +151,7 @@ func (l *lexer) raw() bool {
 		return false
 	}
 	l.move(n)
-	l.strips = l.source[l.at-3] == '-' // unlike other tags, raw keeps the following line end
+	l.strips = l.source[l.at-3] == '-' // unlike other tags, raw keeps the line end after it
 	for i := l.at; ; i += 2 {
 		j := strings.Index(l.source[i:], "{%")
 		if j < 0 {
@@ -211,7 +211,7 @@ func (l *lexer) inside(end string) {
 	}
 }
 
-// word adds the token that starts here and returns its length.
+// word adds the token at the start of rest and returns its length.
 func (l *lexer) word(rest string) int {
 	c, _ := utf8.DecodeRuneInString(rest)
 	switch {
@@ -248,7 +248,7 @@ func (l *lexer) word(rest string) int {
 	return len(ops[i])
 }
 
-// wholeForm and floatForm match the literals of integers in each base and of floats.
+// wholeForm matches an integer literal in any base. floatForm matches a float literal.
 var (
 	wholeForm = regexp.MustCompile(`^(0[bB](_?[01])+|0[oO](_?[0-7])+|0[xX](_?[0-9a-fA-F])+|[1-9](_?[0-9])*|0(_?0)*)`)
 	floatForm = regexp.MustCompile(`^([0-9]+_)*[0-9]+(\.([0-9]+_)*[0-9]+)?([eE][+-]?([0-9]+_)*[0-9]+)?`)
@@ -265,13 +265,13 @@ func (l *lexer) number(rest string) int {
 	return len(whole)
 }
 
-// escapes holds the meaning of a character after a backslash.
+// escapes maps the character after a backslash to the text that it stands for.
 var escapes = map[byte]string{
 	'n': "\n", 't': "\t", 'r': "\r", 'b': "\b", 'f': "\f", 'v': "\v", 'a': "\a", '\\': "\\", '\'': "'",
 	'"': `"`, '\n': "",
 }
 
-// hexDigits is the number of hexadecimal digits after an escape letter.
+// hexDigits is the number of hexadecimal digits that follow the letter of an escape.
 var hexDigits = map[byte]int{'x': 2, 'u': 4, 'U': 8}
 
 // unescape returns the value of a string literal. A backslash before an unknown character is kept.

@@ -3,14 +3,14 @@ package strftime
 
 import "time"
 
-// Code is a strftime code in the C locale. It produces a text, or a number with a width and a fill
-// character.
+// Code is a strftime code in the C locale. It produces either a text, or a number that is padded to a width
+// with a fill character.
 type Code struct {
 	Text   func(t time.Time) string
 	Number func(t time.Time) int64
 	Width  int
 	Fill   byte
-	Plain  bool // accepts no flags and no width
+	Plain  bool // allows neither flags nor a width
 }
 
 func layout(text string) Code {
@@ -24,8 +24,8 @@ func counted(width int, fill byte, number func(t time.Time) int64) Code {
 // hour12 returns the hour on a 12-hour clock.
 func hour12(t time.Time) int64 { return int64((t.Hour()+11)%12 + 1) }
 
-// weekOf returns a function for the week of the year. Weeks start on the given weekday, and the days before
-// the first such day are in week 0.
+// weekOf returns a function that computes the week of the year. Weeks begin on the given weekday. The days
+// before the first such day are in week 0.
 func weekOf(begins time.Weekday) func(t time.Time) int64 {
 	return func(t time.Time) int64 { return int64(t.YearDay()+6-int(t.Weekday()-begins+7)%7) / 7 }
 }
