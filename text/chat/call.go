@@ -129,7 +129,8 @@ func (s *state) bind(sig signature, a args) []any {
 		out[sig.places] = newTuple(a.list[min(len(a.list), sig.places):]...)
 		given[sig.places] = true
 	} else if len(a.list) > sig.places {
-		raise.At(s.line, "%s: the call has %d arguments, but at most %d are allowed", sig.name, len(a.list), sig.places)
+		raise.At(s.line, "%s: the call has %d arguments, but at most %d are allowed",
+			sig.name, len(a.list), sig.places)
 	}
 	rest := &dict{}
 	for i, key := range a.named.keys {

@@ -255,7 +255,8 @@ func truncate(s *state, a []any) any {
 		leeway = s.whole(a[4])
 	}
 	if most < int64(pytext.Runes(end)) || leeway < 0 {
-		raise.At(s.line, "truncate: the length %d is shorter than the end text, or the leeway %d is negative", most, leeway)
+		raise.At(s.line, "truncate: the length %d is shorter than the end text, or the leeway %d is negative",
+			most, leeway)
 	}
 	if isA[undefined](a[0]) {
 		return a[0]

@@ -80,7 +80,8 @@ func (p *printer) conversion() string {
 	if named {
 		name, rest, ok := parenthesized(p.rest)
 		if !ok || p.mapping == nil {
-			raise.At(s.line, "the format %q has a named conversion, so it needs a closing ) and a dict", p.format)
+			raise.At(s.line, "the format %q has a named conversion, so it needs a closing ) and a dict",
+				p.format)
 		}
 		d, ok := p.mapping.(*dict)
 		if !ok {

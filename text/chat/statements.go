@@ -318,7 +318,8 @@ func (p *parser) parameters(m *macro) {
 		if p.skip(scan.OpToken, "=") {
 			e = p.condition()
 		} else if n := len(m.defaults); n > 0 && m.defaults[n-1] != nil {
-			raise.At(t.Line, "parameter %s needs a default value because the parameter before it has one", t.Text)
+			raise.At(t.Line, "parameter %s needs a default value because the parameter before it has one",
+				t.Text)
 		}
 		m.defaults = append(m.defaults, e)
 		if !p.is(scan.OpToken, ")") {

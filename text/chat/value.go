@@ -182,7 +182,7 @@ func (s *state) equal(a, b any) bool {
 			return false
 		}
 		x, y := sequences[a.Kind].like, sequences[b.Kind].like
-		if x == valuesView || x != y && (x < keysView || y < keysView) { // dict keys and items compare as sets
+		if x == valuesView || x != y && (x < keysView || y < keysView) { // keys and items compare like sets
 			return a == b
 		}
 		defer s.nest(deepValues)()

@@ -159,7 +159,8 @@ func (c *Config) named(key string, files ...*settings) (named []End) {
 			named = append(named, End{ID: id, From: s.from(key)})
 		}
 		if len(named) > 1 {
-			c.warnf("%s names %d tokens, but only one is expected, so the first is used", s.from(key), len(named))
+			c.warnf("%s names %d tokens, but only one is expected, so the first is used",
+				s.from(key), len(named))
 		}
 		if named != nil {
 			return named
@@ -190,7 +191,8 @@ func (c *Config) ends(named []End, files ...*settings) {
 				continue // a negative id means no token
 			}
 			if id >= len(c.Tokens) && len(c.Tokens) > 0 {
-				c.warnf("%s is token %d, which is not in the vocabulary of %d tokens", s.from(key), id, len(c.Tokens))
+				c.warnf("%s is token %d, which is not in the vocabulary of %d tokens",
+					s.from(key), id, len(c.Tokens))
 			}
 			c.endAt(id, s.from(key))
 		}

@@ -28,7 +28,7 @@ func (t *Tokenizer) readMerges() error {
 		right, okRight := t.ids[m[1]]
 		joined, okJoined := t.ids[m[0]+m[1]]
 		if !okLeft || !okRight || !okJoined {
-			return fmt.Errorf("merge %d joins %q and %q, but the vocabulary does not contain all of these two tokens and the joined token",
+			return fmt.Errorf("merge %d joins %q and %q, but one of these tokens or the joined token is not in the vocabulary",
 				rank, printable.Short(m[0], 40), printable.Short(m[1], 40))
 		}
 		if _, double := t.merges[pairOf(left, right)]; !double {

@@ -47,8 +47,8 @@ func Open(path string) (*Tokenizer, error) {
 	}
 	c := unread(path)
 	c.readBeside(path)
-	return newTokenizer(c, fmt.Errorf("%s: the folder has neither a %s nor a %s: %w", path, jsonFile, modelFile,
-		ErrNoVocabulary))
+	return newTokenizer(c, fmt.Errorf("%s: the folder has neither a %s nor a %s: %w",
+		path, jsonFile, modelFile, ErrNoVocabulary))
 }
 
 func openFile(path string) (*Tokenizer, error) {

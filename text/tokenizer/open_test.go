@@ -111,10 +111,10 @@ func TestWhatIsNoVocabularyIsNamed(t *testing.T) {
 		want  string
 		is    error
 	}{
-		"empty folder": {map[string]string{"tokenizer.json": ""}, "", "has no tokenizer.json and no tokenizer.model", tokenizer.ErrNoVocabulary},
+		"empty folder": {map[string]string{"tokenizer.json": ""}, "", "has neither a tokenizer.json nor a tokenizer.model", tokenizer.ErrNoVocabulary},
 		"text": {
 			map[string]string{"a.txt": "text"},
-			"a.txt", "a.txt: not a vocabulary",
+			"a.txt", "a.txt: the file is not a vocabulary",
 			nil,
 		},
 		"missing": {map[string]string{}, "none", "no such file", os.ErrNotExist},

@@ -127,8 +127,8 @@ func (m *spModel) config(name string) (Config, error) {
 		return Config{}, fmt.Errorf("not a SentencePiece model: it has no pieces")
 	case m.kind != spBPE:
 		return Config{},
-			fmt.Errorf("a SentencePiece model of type %d (%s) is not supported yet; only BPE is supported: %w", m.kind,
-				spKinds[m.kind], ErrUnsupported)
+			fmt.Errorf("a SentencePiece model of type %d (%s) is not supported yet; only BPE is: %w",
+				m.kind, spKinds[m.kind], ErrUnsupported)
 	case m.rewrites:
 		return Config{}, fmt.Errorf("the normalizer %q of the SentencePiece model is not supported yet; only identity is supported: %w",
 			printable.Short(m.rules, 40), ErrUnsupported)

@@ -53,8 +53,8 @@ func checkLength(n int) error {
 // countSteps returns an error if there are too many steps.
 func countSteps(steps []Step) error {
 	if len(steps) > maxSteps {
-		return fmt.Errorf("the tokenizer has %d steps that change or split text, but the maximum is %d", len(steps),
-			maxSteps)
+		return fmt.Errorf("the tokenizer has %d steps that change or split text, but the maximum is %d",
+			len(steps), maxSteps)
 	}
 	return nil
 }

@@ -209,9 +209,11 @@ const maxTokens = 1 << 22
 func (c *Config) checkTokens() error {
 	switch n := len(c.Tokens); {
 	case n > maxTokens || len(c.Merges) > maxTokens:
-		return fmt.Errorf("the vocabulary has %d tokens and %d merges, but the maximum of each is %d", n, len(c.Merges), maxTokens)
+		return fmt.Errorf("the vocabulary has %d tokens and %d merges, but the maximum of each is %d",
+			n, len(c.Merges), maxTokens)
 	case c.Kinds != nil && len(c.Kinds) != n:
-		return fmt.Errorf("the vocabulary has %d tokens, but the list of token types has %d entries", n, len(c.Kinds))
+		return fmt.Errorf("the vocabulary has %d tokens, but the list of token types has %d entries",
+			n, len(c.Kinds))
 	}
 	return nil
 }

@@ -276,7 +276,8 @@ func scalar[T any](f *File, key, want string, conv func(Value) (T, bool)) (T, er
 			return x, nil
 		}
 	}
-	return zero, f.errorf("metadata %q has type %s and value %s; it must be %s", key, v.Type(), v.short(), want)
+	return zero, f.errorf("metadata %q has type %s and value %s; it must be %s",
+		key, v.Type(), v.short(), want)
 }
 
 // maxList is the maximum length of an array that is decoded. It is larger than any known vocabulary.
@@ -291,8 +292,8 @@ func list[T any](f *File, key, want string, conv func(Value) (T, bool)) ([]T, er
 		return nil, err
 	}
 	if v.Kind != KindArray || v.Elem == KindArray {
-		return nil, f.errorf("metadata %q has type %s and value %s; it must be an array of %s", key, v.Type(), v.short(),
-			want)
+		return nil, f.errorf("metadata %q has type %s and value %s; it must be an array of %s",
+			key, v.Type(), v.short(), want)
 	}
 	if err := f.checkLen(key, v); err != nil {
 		return nil, err
@@ -307,8 +308,8 @@ func list[T any](f *File, key, want string, conv func(Value) (T, bool)) ([]T, er
 		out = append(out, x)
 	})
 	if bad != nil {
-		return nil, f.errorf("metadata %q has type %s and contains %s; it must be an array of %s", key, v.Type(),
-			bad.short(), want)
+		return nil, f.errorf("metadata %q has type %s and contains %s; it must be an array of %s",
+			key, v.Type(), bad.short(), want)
 	}
 	return out, nil
 }

@@ -180,7 +180,8 @@ func readShape(r *reader) (info, error) {
 		}
 		hi, lo := bits.Mul64(elements, dim)
 		if hi != 0 || lo > uint64(min(maxElements, maxInt)) {
-			return info{}, fmt.Errorf("dim %d has size %d, which makes the number of elements too large", i, dim)
+			return info{}, fmt.Errorf("dim %d has size %d, which makes the number of elements too large",
+				i, dim)
 		}
 		elements = lo
 		t.Dims[len(t.Dims)-1-i] = int(dim)
@@ -200,12 +201,13 @@ func readShape(r *reader) (info, error) {
 	}
 	if uint64(row)%blockLen != 0 {
 		return info{},
-			fmt.Errorf("each row has %d elements, but type %s needs a multiple of its block length %d", row, t.Type,
-				blockLen)
+			fmt.Errorf("each row has %d elements, but type %s needs a multiple of its block length %d",
+				row, t.Type, blockLen)
 	}
 	hi, bytes := bits.Mul64(elements/blockLen, blockBytes)
 	if hi != 0 {
-		return info{}, fmt.Errorf("the tensor has %d elements of type %s, so its size in bytes is too large", elements, t.Type)
+		return info{}, fmt.Errorf("the tensor has %d elements of type %s, so its size in bytes is too large",
+			elements, t.Type)
 	}
 	return info{Tensor: t, offset: offset, bytes: bytes}, nil
 }
@@ -340,7 +342,8 @@ func (r *reader) value(kind Kind, depth int) (Value, error) {
 	case size > 0:
 		v.raw = r.take(uint64(size), "the value")
 		if kind == KindBool && r.err == nil && v.raw[0] > 1 {
-			return Value{}, fmt.Errorf("the bool at byte %d has value %d; it must be 0 or 1", r.off-1, v.raw[0])
+			return Value{}, fmt.Errorf("the bool at byte %d has value %d; it must be 0 or 1",
+				r.off-1, v.raw[0])
 		}
 	case kind == KindString:
 		v.raw = r.string("the string")

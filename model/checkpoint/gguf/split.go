@@ -39,8 +39,8 @@ func (f *File) split() (s split, err error) {
 		return s, err
 	}
 	if s.count > maxParts || s.no < 0 || s.no >= s.count {
-		return s, f.errorf("%s is %d and %s is %d, but there can be at most %d parts, numbered from 0", splitCount,
-			s.count, splitNo, s.no, maxParts)
+		return s, f.errorf("%s is %d and %s is %d, but there can be at most %d parts, numbered from 0",
+			splitCount, s.count, splitNo, s.no, maxParts)
 	}
 	return s, nil
 }

@@ -63,7 +63,8 @@ func (d Data) Slice(at, n uint64) (Data, error) {
 }
 
 func outside(at, n, size uint64) error {
-	return fmt.Errorf("reading %d bytes at offset %d would go past the end of the data, which has %d bytes", n, at, size)
+	return fmt.Errorf("reading %d bytes at offset %d would go past the end of the data, which has %d bytes",
+		n, at, size)
 }
 
 // header returns the first n bytes. It returns fewer bytes if the file is shorter.

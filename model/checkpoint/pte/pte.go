@@ -226,7 +226,8 @@ func (f *File) Lookup(key string) (Data, error) {
 		}
 		return Data{}, &Error{
 			File: f.Name(), Table: "NamedData", Field: "key",
-			Problem: fmt.Sprintf("neither the program nor %s contains the key %s", where, printable.Short(key, 80)) +
+			Problem: fmt.Sprintf("neither the program nor %s contains the key %s",
+				where, printable.Short(key, 80)) +
 				because(f.broken),
 			Err: ErrNoData,
 		}

@@ -173,8 +173,8 @@ func layoutOf(t *flat.Table, d Data) *Layout {
 	l.DimOrder = dimOrder(t, layoutDimOrder, len(l.Sizes))
 	n, ok := l.Type.Bytes(l.Sizes)
 	if !ok || n > d.Size() {
-		t.Failf(layoutSizes, "a tensor of shape %v and type %v is larger than its segment of %d bytes", l.Sizes, l.Type,
-			d.Size())
+		t.Failf(layoutSizes, "a tensor of shape %v and type %v is larger than its segment of %d bytes",
+			l.Sizes, l.Type, d.Size())
 	}
 	return l
 }
@@ -200,7 +200,8 @@ func indices(t *flat.Table, slot, n int, what string) []int {
 	out := make([]int, len(list))
 	for i, id := range list {
 		if id < 0 || int(id) >= n {
-			t.Failf(slot, "list element %d is the index %d, which is out of range: there are %d %s", i, id, n, what)
+			t.Failf(slot, "list element %d is the index %d, which is out of range: there are %d %s",
+				i, id, n, what)
 			return nil
 		}
 		out[i] = int(id)
@@ -356,7 +357,8 @@ func (r *reader) value(t *flat.Table, arenas int) Value {
 		ids := make(TensorList, len(list))
 		for i, id := range list {
 			if ids[i] = int(id); number == typeTensorList && id < 0 {
-				v.Failf(valueItem, "list element %d is %d; only a list of optional tensors may contain -1", i, id)
+				v.Failf(valueItem, "list element %d is %d; only a list of optional tensors may contain -1",
+					i, id)
 			}
 		}
 		return ids
@@ -370,7 +372,8 @@ func narrow(t *flat.Table, list []int64) []int {
 	ids := make([]int, len(list))
 	for i, id := range list {
 		if id != int64(int32(id)) {
-			t.Failf(valueItem, "list element %d refers to value %d, a number that does not fit into 32 bits", i, id)
+			t.Failf(valueItem, "list element %d refers to value %d, a number that does not fit into 32 bits",
+				i, id)
 		}
 		ids[i] = int(id)
 	}
@@ -419,7 +422,8 @@ func dimOrder(t *flat.Table, slot, n int) []int {
 	}
 	for i, d := range list {
 		if int(d) >= n || seen[d] {
-			t.Failf(slot, "element %d of the dim order is dim %d; each of the %d dims must occur exactly once", i, d, n)
+			t.Failf(slot, "element %d of the dim order is dim %d; each of the %d dims must occur once",
+				i, d, n)
 			return out
 		}
 		out[i], seen[d] = int(d), true
@@ -443,7 +447,8 @@ func (r *reader) tensor(t *flat.Table, arenas int) *Tensor {
 	}
 	n, ok := v.Type.Bytes(v.Sizes)
 	if !ok {
-		t.Failf(tensorSizes, "a tensor of shape %v and type %v is larger than any file can be", v.Sizes, v.Type)
+		t.Failf(tensorSizes, "a tensor of shape %v and type %v is larger than any file can be",
+			v.Sizes, v.Type)
 	}
 	extra := t.Table(tensorExtra, extraKind)
 	v.Name = extra.Text(extraName)
@@ -467,15 +472,15 @@ func (r *reader) tensor(t *flat.Table, arenas int) *Tensor {
 	case t.Failed():
 	case external == 1:
 		if v.Memory = External; v.Name == "" {
-			extra.Failf(extraName, "the tensor is in a data file, so it needs a name, but the name is missing")
+			extra.Failf(extraName, "the tensor is in a data file and needs a name, but the name is missing")
 		}
 	case buffer == 0:
 	case allocation != nil:
 		v.Memory = Mutable
 		i := flat.Number[uint64](extra, extraMutable, 0)
 		if i >= uint64(len(r.mutable)) {
-			err = fmt.Errorf("segment index %d is out of range: there are only %d segments of mutable data", i,
-				len(r.mutable))
+			err = fmt.Errorf("segment index %d is out of range: there are only %d segments of mutable data",
+				i, len(r.mutable))
 			break
 		}
 		v.Data, err = r.mutable[i].tensor(int(buffer), n)
@@ -485,7 +490,8 @@ func (r *reader) tensor(t *flat.Table, arenas int) *Tensor {
 	default:
 		v.Memory = Constant
 		if int64(buffer) >= int64(len(r.constants)) {
-			err = fmt.Errorf("buffer index %d is out of range: there are only %d buffers", buffer, len(r.constants))
+			err = fmt.Errorf("buffer index %d is out of range: there are only %d buffers",
+				buffer, len(r.constants))
 			break
 		}
 		v.Data, err = r.constants[buffer].Slice(0, uint64(n))

@@ -106,8 +106,8 @@ func (f *File) readMetadata(d *json.Decoder) error {
 		return headerError(err)
 	}
 	if len(said) > maxMetadata {
-		return fmt.Errorf("the header field %s has %d bytes, but the maximum is %d. Save the model without %s", metadataKey,
-			len(said), maxMetadata, metadataKey)
+		return fmt.Errorf("the header key %s has %d bytes, but the maximum is %d. Save the model without %s",
+			metadataKey, len(said), maxMetadata, metadataKey)
 	}
 	var pairs map[string]string
 	if err := json.Unmarshal(said, &pairs); err != nil {

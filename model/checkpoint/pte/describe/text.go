@@ -438,8 +438,8 @@ func (g *Graph) planTitle() string {
 			own += v.Bytes
 		}
 	}
-	text := fmt.Sprintf("The exporter planned %s in %s, shared by tensors of %s in total", table.Memory(shared),
-		table.Plural(len(g.Objects), "object"), table.Memory(single))
+	text := fmt.Sprintf("The exporter planned %s in %s, shared by tensors of %s in total",
+		table.Memory(shared), table.Plural(len(g.Objects), "object"), table.Memory(single))
 	if own > 0 {
 		text += ", and " + table.Memory(own) + " for tensors that share nothing"
 	}

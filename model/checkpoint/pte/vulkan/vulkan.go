@@ -170,8 +170,8 @@ func readHeader(d pte.Data) (h header, err error) {
 	case size < headerSize:
 		return wrong("size", "the header size is %d bytes, but the minimum is %d", size, headerSize)
 	case at < uint64(size):
-		return wrong("FlatBuffer", "the FlatBuffer starts at byte %d, but the header before it has %d bytes", at,
-			size)
+		return wrong("FlatBuffer", "the FlatBuffer starts at byte %d, but the header before it has %d bytes",
+			at, size)
 	case n == 0:
 		return wrong("FlatBuffer", "the FlatBuffer is empty")
 	case constants < at+n:
@@ -333,7 +333,8 @@ func ids[T int32 | uint32](t *flat.Table, slot int, from []T, n int) []int {
 	out := make([]int, len(from))
 	for i, id := range from {
 		if id < 0 || int64(id) >= int64(n) {
-			t.Failf(slot, "list element %d is the index %d, which is out of range: there are %d values", i, id, n)
+			t.Failf(slot, "list element %d is the index %d, which is out of range: there are %d values",
+				i, id, n)
 			return nil
 		}
 		out[i] = int(id)
@@ -429,7 +430,8 @@ const noType = 127
 
 func typeOf(t *flat.Table, slot int, n int8) pte.Type {
 	if n < 0 || int(n) >= len(types) {
-		t.Failf(slot, "the element type number %d is unknown; known type numbers are 0 to %d", n, len(types)-1)
+		t.Failf(slot, "the element type number %d is unknown; known type numbers are 0 to %d",
+			n, len(types)-1)
 		return 0
 	}
 	return types[n]
@@ -466,7 +468,8 @@ func (r *reader) tensor(t *flat.Table) *Tensor {
 	case t.Failed():
 		return v
 	case !ok:
-		t.Failf(tensorDims, "a tensor of shape %v and type %v is larger than any memory can be", v.Dims, v.Type)
+		t.Failf(tensorDims, "a tensor of shape %v and type %v is larger than any memory can be",
+			v.Dims, v.Type)
 	case v.Object < -1:
 		t.Failf(tensorObject, "the object id is %d; the minimum is -1", v.Object)
 	case v.Constant < -1 || v.Constant >= len(r.g.Constants):
@@ -475,8 +478,8 @@ func (r *reader) tensor(t *flat.Table) *Tensor {
 	case v.Constant >= 0:
 		c := &r.g.Constants[v.Constant]
 		if c.Missing == nil && c.Data.Size() < n && r.err == nil {
-			t.Failf(tensorConstant, "constant %d has %d bytes, but a tensor of shape %v and type %v needs %d", v.Constant,
-				c.Data.Size(),
+			t.Failf(tensorConstant, "constant %d has %d bytes, but a tensor of shape %v and type %v needs %d",
+				v.Constant, c.Data.Size(),
 				v.Dims, v.Type, n)
 		}
 	}

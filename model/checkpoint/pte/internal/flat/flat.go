@@ -116,7 +116,8 @@ func (b *Buffer) Err() error {
 func (b *Buffer) Root(kind *Kind) *Table {
 	root := &Table{b: b, kind: kind}
 	if len(b.data) < 8 || len(b.data) > math.MaxInt32 {
-		root.failf("", "the FlatBuffer has %d bytes; it must have between 8 and %d bytes", len(b.data), math.MaxInt32)
+		root.failf("", "the FlatBuffer has %d bytes; it must have between 8 and %d bytes",
+			len(b.data), math.MaxInt32)
 		return nil
 	}
 	if !root.open(0) {
@@ -159,14 +160,16 @@ func (t *Table) open(from int) bool {
 	t.at = int(at)
 	vtable := int64(at) - int64(int32(binary.LittleEndian.Uint32(b.data[at:])))
 	if vtable < 0 || vtable+4 > int64(end) {
-		t.failf("", "the vtable would start at byte %d, which is outside the FlatBuffer of %d bytes", vtable, end)
+		t.failf("", "the vtable would start at byte %d, which is outside the FlatBuffer of %d bytes",
+			vtable, end)
 		return false
 	}
 	n := int64(binary.LittleEndian.Uint16(b.data[vtable:]))
 	t.size = int(binary.LittleEndian.Uint16(b.data[vtable+2:]))
 	switch {
 	case n < 4 || n%2 != 0 || vtable+n > int64(end):
-		t.failf("", "the vtable at byte %d (of %d bytes in the FlatBuffer) has the invalid size %d bytes", vtable, end, n)
+		t.failf("", "the vtable at byte %d (of %d bytes in the FlatBuffer) has the invalid size %d bytes",
+			vtable, end, n)
 		return false
 	case t.size < 4 || at+uint64(t.size) > end:
 		t.failf("", "the table has the invalid size %d bytes; it starts at byte %d of a FlatBuffer of %d bytes", t.size, at, end)
@@ -241,7 +244,8 @@ func (t *Table) value(slot, n int) int {
 		return 0
 	}
 	if offset < 4 || offset+n > t.size {
-		t.Failf(slot, "the field (%d bytes at offset %d) is outside the table, which has %d bytes", n, offset, t.size)
+		t.Failf(slot, "the field (%d bytes at offset %d) is outside the table, which has %d bytes",
+			n, offset, t.size)
 		return 0
 	}
 	return t.at + offset
@@ -414,7 +418,7 @@ func (t *Table) Union(slot int, kinds ...*Kind) (number int, value *Table) {
 	}
 	value = t.Table(slot+1, kinds[number-1])
 	if value == nil {
-		t.Failf(slot+1, "the union says that it has a value of type number %d, but the value is missing", number)
+		t.Failf(slot+1, "the union declares a value of type number %d, but the value is missing", number)
 		return 0, nil
 	}
 	return number, value
