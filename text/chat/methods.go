@@ -237,7 +237,7 @@ func middle(v string, n int) (int, int) { // if n is odd, Python decides which s
 
 var stringMethods map[string]builtin
 
-func init() { // an initializer of methods would be a cycle, because some methods use it
+func init() { // an initializer of stringMethods would be a cycle, because some methods use it
 	stringMethods = builtins([]row{
 		stripped("strip", strings.Trim), stripped("lstrip", strings.TrimLeft),
 		stripped("rstrip", strings.TrimRight),

@@ -106,7 +106,7 @@ func (p *Info) head(b *bytes.Buffer) {
 		}
 	}
 	if n := len(missing); n > 0 {
-		fmt.Fprintf(b, "missing: %s, of which the first is %s. Use --data to name the .ptd files that contain them\n",
+		fmt.Fprintf(b, "missing: no data file contains %s (first by name: %s). Name the .ptd files with --data\n",
 			table.Plural(n, "constant"), name(slices.Min(slices.Collect(maps.Keys(missing)))))
 	}
 }
