@@ -13,13 +13,14 @@ import (
 	"gpuscope/trace"
 )
 
-// The steps of the text can be run again. A step writes the same values to its own cache positions as
-// before, and it reads no later positions. The cache positions of later steps therefore keep their values.
+// Any step of the text can run again, at the position where it ran first. It writes the same values to its
+// cache positions as the first time, and it neither reads nor writes the positions after them. The cache
+// therefore stays valid for the later steps.
 
-// forget marks the values on the device as unknown.
+// forget records that the device may no longer hold the values of any step.
 func (s *live) forget() { s.ran, s.looked = nowhere, replayed{step: nowhere} }
 
-// again runs a step of the text again. Afterwards the device holds the values of this step.
+// again runs step t of the text once more. Afterwards the device holds the values of this step.
 func (s *live) again(ctx context.Context, t *run.Turn, timing engine.Timing) (run.Picked, error) {
 	s.forget()
 	out, err := s.play(ctx, t, timing)
@@ -29,8 +30,9 @@ func (s *live) again(ctx context.Context, t *run.Turn, timing engine.Timing) (ru
 	return out, err
 }
 
-// hold runs the current step again if the device holds the values of another step, for example after a step
-// back or after a look at an older step.
+// hold makes sure that the device holds the values of the current step. If it holds the values of another
+// step, for example because the user stepped back or looked at a value of an older step, hold runs the
+// current step again.
 func (s *live) hold(ctx context.Context) error {
 	t := s.text.Last()
 	if t == nil || s.ran == t.Index {
@@ -50,8 +52,8 @@ func (s *live) canRepeat() error {
 	return nil
 }
 
-// turnAgain returns the turn of a step that is to be measured again. It refuses a step that ran with other
-// kernels than those now in use.
+// turnAgain returns the run.Turn of a step that is to be measured again. It returns an error if the step ran
+// with other kernels than those now in use.
 func (s *live) turnAgain(step *int) (*run.Turn, error) {
 	t, err := s.turnOf(step)
 	if err == nil {
@@ -71,7 +73,8 @@ func (s *live) beginRepeat(c session.Command) (work, error) {
 	return func(ctx context.Context, r *session.Reply) error {
 		s.upto = nil
 		err := s.repeat(ctx, t, max(c.N, 1), r)
-		// After a cancellation, the next command that needs the current step restores it.
+		// If repeat was cancelled, there is no need to restore the values of the current step here: the next
+		// command that needs them does it.
 		if ctx.Err() == nil {
 			err = gpu.Join(err, s.hold(ctx))
 		}
@@ -79,8 +82,8 @@ func (s *live) beginRepeat(c session.Command) (work, error) {
 	}, nil
 }
 
-// repeat runs a step again n times, without moving the position, and records the durations of its
-// dispatches.
+// repeat runs step t n more times and records how long its dispatches took. The position of the text does not
+// change.
 func (s *live) repeat(ctx context.Context, t *run.Turn, n int, r *session.Reply) error {
 	var samples [][]int64
 	var err error
@@ -91,12 +94,12 @@ func (s *live) repeat(ctx context.Context, t *run.Turn, n int, r *session.Reply)
 			break
 		}
 		if t.Gives && out.Token != t.Token {
-			note = fmt.Sprintf("; the repeat produced token %d, the original step token %d",
+			note = fmt.Sprintf("; the repeated step produced token %d, but the original step produced token %d",
 				out.Token, t.Token)
 		}
 		times, ok := s.runner.Exec.DispatchNS()
 		if !ok {
-			return errors.New("repeat: no GPU times, because the period of the GPU's clock is unknown")
+			return errors.New("repeat: the GPU times are unknown, because the device does not report how long one tick of its clock is")
 		}
 		if samples == nil {
 			samples = make([][]int64, len(times))
@@ -131,8 +134,8 @@ func (s *live) beginUpto(c session.Command) (work, error) {
 	return func(ctx context.Context, _ *session.Reply) error { return s.runUpto(ctx, id) }, nil
 }
 
-// runUpto runs the dispatches of the current step again, from the first up to and including id. The later
-// dispatches do not run, so the values that they overwrite still hold what they held right after dispatch id.
+// runUpto runs the current step again, but stops after dispatch id. The later dispatches do not run and
+// overwrite nothing, so the memory of every value is as it was right after dispatch id.
 func (s *live) runUpto(ctx context.Context, id trace.DispatchID) error {
 	if err := s.hold(ctx); err != nil {
 		return err
@@ -149,7 +152,7 @@ func (s *live) runUpto(ctx context.Context, id trace.DispatchID) error {
 	return nil
 }
 
-// finish completes a step that was run only up to a dispatch.
+// finish completes the current step after runUpto ran only its first dispatches.
 func (s *live) finish(ctx context.Context, _ *session.Reply) error {
 	if err := s.hold(ctx); err != nil {
 		return err
@@ -162,7 +165,8 @@ func (s *live) finish(ctx context.Context, _ *session.Reply) error {
 	return err
 }
 
-// replay repeats the step whose values the device holds, up to and including a dispatch.
+// replay runs the dispatches of the last step again, from the first up to and including the dispatch to. The
+// device must hold the values of this step.
 func (s *live) replay(ctx context.Context, to trace.DispatchID) error {
 	s.looked = replayed{step: nowhere}
 	return s.runner.Exec.Replay(ctx, engine.Look{After: to, Value: s.runner.Net.Tokens})

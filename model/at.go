@@ -12,8 +12,9 @@ import (
 	"gpuscope/trace/table"
 )
 
-// At returns a trace of one planned step that was not run. The step shows what the model would launch for
-// the given number of tokens at the given position, on a device with these limits.
+// At plans one step without running it, and returns a trace that contains only this step. The trace shows
+// what the model would launch for the given number of tokens at the given position, on a device with these
+// limits.
 func (m *Model) At(limits gpu.Limits, tokens, position int) (*trace.Trace, error) {
 	if err := m.checkShape(tokens, position); err != nil {
 		return nil, err
@@ -61,8 +62,8 @@ func (m *Model) checkShape(tokens, position int) error {
 	return nil
 }
 
-// await waits for a forecast and reports progress meanwhile. When the forecast's context is cancelled, the
-// forecast ends soon and await returns.
+// await waits for a forecast and reports progress while it waits. To stop waiting, cancel the context of the
+// forecast: the forecast then ends soon, and await returns.
 func await(ahead <-chan arch.PlannedAhead, progress engine.Progress) arch.PlannedAhead {
 	for {
 		select {

@@ -20,11 +20,11 @@ import (
 	"gpuscope/trace/bench"
 )
 
-// Benchmark describes what to measure. A 0 in Prompts or Decodes stands for no test.
+// Benchmark describes what to measure. Values of 0 in Prompts or Decodes are skipped.
 type Benchmark struct {
 	Prompts     []int // prompt lengths in tokens, for prefill tests
-	Decodes     []int // numbers of tokens to generate, one per step
-	Depths      []int // numbers of cache positions that are filled before a test
+	Decodes     []int // numbers of tokens to generate; each step generates one token
+	Depths      []int // numbers of cache positions to fill before a test starts
 	Repetitions int
 	Seed        uint64 // seed for the random token ids
 	// Modes lists the modes in which tokens are generated; empty for bench.Stepped only.
@@ -43,8 +43,9 @@ const (
 	mostBenchTokens = 1 << 30 // tokens of a test, or positions that are filled before the test
 )
 
-// warmTestFor is the minimum time for which a test runs before any repetition counts. The warm-up has at
-// least one repetition. An idle GPU needs about 100 ms to reach its full clock.
+// warmTestFor is the minimum time of the warm-up of a test: repetitions that end within this time are not
+// counted. At least one repetition is not counted. An idle GPU needs about 100 ms to reach its full clock
+// speed.
 const warmTestFor = 150 * time.Millisecond
 
 // Check returns an error if a setting is out of range. The error names the flag of the setting.
@@ -72,16 +73,17 @@ func (b *Benchmark) Check() error {
 	}
 	switch n := len(b.tests()); {
 	case n == 0:
-		return session.Refusef("nothing to measure; give --pp or --tg, and --depth")
+		return session.Refusef("nothing to measure: give at least one --depth, and at least one --pp or --tg")
 	case n > mostTests:
-		return session.Refusef("%d tests requested; the maximum is %d. Give fewer values of --pp, --tg or --depth", n,
+		return session.Refusef("the flags request %d tests, but the maximum is %d. Give fewer values of --pp, --tg or --depth", n,
 			mostTests)
 	}
 	return nil
 }
 
-// tests returns the tests in order of depth, with prefill before decode. For Kernels it returns only the
-// largest shapes, which determine the needed cache size.
+// tests returns the tests in order of depth, with prefill before decode. If Kernels is set, there are no
+// tests of whole steps; tests then returns only the largest shapes, from which the caller computes the size
+// of the cache.
 func (b *Benchmark) tests() []bench.Test {
 	var list []bench.Test
 	if b.Kernels {
@@ -134,8 +136,8 @@ func (b *Benchmark) check(o *Options) error {
 	return session.Refusef("--mode pipelined: steps cannot overlap %s", why)
 }
 
-// oneByOne returns a phrase that names the option because of which steps cannot overlap. It returns "" if
-// steps can overlap.
+// oneByOne returns the reason why steps cannot overlap, as the end of a sentence such as "with --check". It
+// returns "" if steps can overlap.
 func (o *Options) oneByOne(timing engine.Timing) string {
 	switch {
 	case timing > engine.TimingStep:
@@ -146,13 +148,14 @@ func (o *Options) oneByOne(timing engine.Timing) string {
 	return ""
 }
 
-// how is the mode and the timing level of a test. An empty timing level stands for the level in the options.
+// how is a combination of a mode and a timing level in which a test runs. If the timing level is empty, the
+// level in the options applies.
 type how struct {
 	mode   string
 	timing trace.Timing
 }
 
-// hows returns each combination of mode and timing level in which the tests of a phase run.
+// hows returns the combinations of mode and timing level in which each test of a phase runs.
 func (b *Benchmark) hows(phase trace.Phase) []how {
 	if phase == trace.Prefill || len(b.Modes) == 0 {
 		return []how{{mode: bench.Stepped}}
@@ -174,9 +177,9 @@ func (b *Benchmark) hows(phase trace.Phase) []how {
 	return list
 }
 
-// Bench opens a model and measures it without a session and without a trace. Progress and log lines go to
-// emit, as in Open. If Bench stops early, it returns the results so far together with the error; the result
-// is nil if nothing was measured.
+// Bench opens a model and runs the benchmark b on it. It starts no session and records no trace. Like Open,
+// it passes progress and log lines to emit. If Bench stops early, it returns both the error and the results
+// measured so far; the result is nil if there are none.
 func Bench(ctx context.Context, o Options, b Benchmark, emit func(session.Event)) (*bench.Result, error) {
 	if err := cmp.Or(b.Check(), b.check(&o)); err != nil {
 		return nil, err
@@ -237,7 +240,8 @@ func (m *Model) loadFor(tests []bench.Test, progress engine.Progress, log func(s
 	return r, err
 }
 
-// hold sets the number of positions of the KV cache.
+// hold sets the number of positions of the KV cache and the maximum number of tokens in a step, so that all
+// tests fit.
 func (m *Model) hold(tests []bench.Test) error {
 	end := func(t bench.Test) int { return t.Depth + t.Tokens }
 	most := slices.MaxFunc(tests, func(a, b bench.Test) int { return end(a) - end(b) })
@@ -258,7 +262,7 @@ func (m *Model) hold(tests []bench.Test) error {
 	return err
 }
 
-// benchResult returns the result before any test has run.
+// benchResult returns a result without tests. It only describes the model, the device and the settings.
 func (m *Model) benchResult(r *run.Runner, b *Benchmark) *bench.Result {
 	timing := m.options.Timing
 	if !r.Timed() {
@@ -280,14 +284,15 @@ type benchRun struct {
 	progress engine.Progress
 	log      func(level, text string)
 	result   *bench.Result
-	// ids are random token ids by position, for prompts and for filling the cache.
+	// ids has a random token id for each position of the context. Prompts consist of these ids, and so do the
+	// tokens that fill the cache.
 	ids    []int
-	filled int // number of cache positions that hold ids
+	filled int // number of cache positions, from the first on, that are filled from ids
 }
 
-// ceilings measures the ceilings of the device. It runs before and after the tests, and the better value of
-// the two counts. Before the tests the GPU may not have reached its full clock, so the first ceilings alone
-// could make the tests look better than they are.
+// ceilings measures the ceilings of the device. It is called before and after the tests, and the better of
+// the two values counts. Before the tests the GPU clock may not have reached its full speed. The first
+// ceilings alone might therefore be too low, and the tests would look better than they are.
 func (r *benchRun) ceilings(ctx context.Context) error {
 	d := &r.result.Device
 	if !r.runner.Timed() || d.Software() {
@@ -302,8 +307,8 @@ func (r *benchRun) ceilings(ctx context.Context) error {
 		return err
 	}
 	if before != nil && d.Ceilings.FlopsPerS > (1+trace.ClockMoved)*before.FlopsPerS {
-		r.log("warn", fmt.Sprintf("the GPU clock was at %.2f of its full speed when the ceilings were measured before the "+
-			"tests; using the ceilings measured after the tests", before.FlopsPerS/d.Ceilings.FlopsPerS))
+		r.log("warn", fmt.Sprintf("when the ceilings were measured before the tests, the GPU clock ran at only %.2f times its full "+
+			"speed; using the ceilings measured after the tests", before.FlopsPerS/d.Ceilings.FlopsPerS))
 	}
 	return nil
 }
@@ -327,8 +332,8 @@ func (r *benchRun) measure(ctx context.Context, tests []bench.Test) error {
 	return nil
 }
 
-// turns fills the cache and then measures tests that differ only in mode and timing level. The repetitions
-// of the tests alternate.
+// turns fills the cache and then measures several tests that differ only in mode and timing level. In each
+// repetition it runs every test once, one after the other.
 func (r *benchRun) turns(ctx context.Context, tests []bench.Test) error {
 	first := tests[0]
 	if err := r.fill(ctx, first.Depth); err != nil {
@@ -374,14 +379,14 @@ func (r *benchRun) turns(ctx context.Context, tests []bench.Test) error {
 	return r.progress(first.Name, counted*len(tests), counted*len(tests))
 }
 
-// possible removes the pipelined tests whose steps cannot overlap. It decides this from the last step that
-// ran.
+// possible returns the tests without those that are pipelined but whose steps cannot overlap. Whether steps
+// can overlap is known only after a step has run.
 func (r *benchRun) possible(tests []bench.Test) []bench.Test {
 	return slices.DeleteFunc(tests, func(t bench.Test) bool {
 		no := t.Mode == bench.Pipelined && !r.runner.Exec.CanPrepare(r.timing(&t))
 		if no {
 			why := cmp.Or(r.m.options.oneByOne(r.timing(&t)), "because a step needs several submits")
-			r.log("warn", t.Name+" was not measured pipelined: steps cannot overlap "+why)
+			r.log("warn", t.Name+" was not measured in the mode pipelined: steps cannot overlap "+why)
 		}
 		return no
 	})
@@ -434,7 +439,7 @@ func (r *benchRun) repetition(ctx context.Context, t *bench.Test, split *bench.S
 	return len(all), nil
 }
 
-// generate generates the tokens of a test. Each step is prepared while the previous step runs.
+// generate runs the decode steps of a test. While a step runs on the device, the host prepares the next step.
 func (r *benchRun) generate(ctx context.Context, t *bench.Test, split *bench.Split) error {
 	g := run.Generation{
 		Position: t.Depth, Token: r.ids[t.Depth], Steps: t.Tokens, Timing: r.timing(t),
@@ -450,9 +455,9 @@ func (r *benchRun) generate(ctx context.Context, t *bench.Test, split *bench.Spl
 	return r.runner.Generate(ctx, &g)
 }
 
-// noToken returns the error of a step whose logits are not finite.
+// noToken returns the error for a step that yields no token, because its highest logit is NaN or infinite.
 func noToken(position int, out run.Picked, where string) error {
-	return fmt.Errorf("the step at position %d produces no token: its highest logit is %v%s", position,
+	return fmt.Errorf("the step at position %d produces no token: the highest logit is %v%s", position,
 		out.Highest, where)
 }
 
@@ -479,7 +484,7 @@ func (r *benchRun) step(ctx context.Context, position int, tokens []int, gives b
 	return out.Token, nil
 }
 
-// benchStep is the number of tokens and the position of a step.
+// benchStep is the shape of a step: how many tokens it processes, and at which position.
 type benchStep struct{ tokens, position int }
 
 // steps returns the steps of one repetition of a test.
@@ -495,7 +500,7 @@ func (m *Model) steps(t *bench.Test) []benchStep {
 	return list
 }
 
-// floors computes the floor of each test.
+// floors sets the floor of each test: the minimum time that it could take on this device.
 func (r *benchRun) floors() error {
 	for i := range r.result.Tests {
 		t := &r.result.Tests[i]
@@ -507,8 +512,9 @@ func (r *benchRun) floors() error {
 	return nil
 }
 
-// floor returns the minimum time of a test according to the device ceiling that bounds its phase: bandwidth
-// for decode, FLOPS for prefill. It returns nil if the ceiling is not known.
+// floor returns the minimum time that a test could take on this device. The time follows from one ceiling of
+// the device: from the memory bandwidth for decode, and from the FLOPS for prefill. floor returns nil if this
+// ceiling is not known.
 func (r *benchRun) floor(t *bench.Test) (*bench.Floor, error) {
 	c := r.result.Device.Ceilings
 	if c == nil {
@@ -532,9 +538,10 @@ func (r *benchRun) floor(t *bench.Test) (*bench.Floor, error) {
 	return f, nil
 }
 
-// benchWork returns the modelled work of steps: the bytes of constants that they read, and their FLOPs.
-// Within a dispatch, each constant counts once. A dispatch may read only a few rows of a table, so its
-// constants never count as more bytes than the dispatch moves.
+// benchWork returns the work of the steps according to the model of each kernel: how many bytes of constants
+// they read, and how many FLOPs they execute. A constant counts once for each dispatch that reads it. A
+// dispatch may read only a few rows of a constant, so its constants never count as more bytes than the
+// dispatch reads and writes in all.
 func benchWork(n *arch.Network, steps []benchStep) (weights, flops int64, err error) {
 	l, err := graph.NewLive(n.Graph, graph.LiveOptions{})
 	if err != nil {

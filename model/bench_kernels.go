@@ -15,18 +15,18 @@ import (
 	"gpuscope/trace/bench"
 )
 
-// subject is a group of operators that do the same work at all shapes.
+// subject is what one kernel measurement covers: a group of operators that do the same work at every shape.
 type subject struct {
 	ops    []graph.OpID
 	names  []string    // operator names without their layer numbers
 	layers []int       // ascending
 	of     trace.Op    // the first operator of the group
-	steps  []benchStep // the shapes to measure: of shapes with the same work only the first
+	steps  []benchStep // the shapes to measure; if the work is the same at several shapes, only the first
 }
 
 // kernels measures isolated operators. Operators that do the same work are measured as one group. Each group
-// is measured on each of its routes, at each shape. If the group does the same work at several shapes, it is
-// measured only at the first of them.
+// is measured on each of its routes, at each shape. If the work of the group is the same at several shapes,
+// only the first of these shapes is measured.
 func (r *benchRun) kernels(ctx context.Context) error {
 	if !r.runner.Timed() {
 		return session.Refusef("--kernels: cannot measure operators: this device has no timestamps")
@@ -44,9 +44,9 @@ func (r *benchRun) kernels(ctx context.Context) error {
 	return r.progress("time kernels", len(subjects), len(subjects))
 }
 
-// kernelSteps returns the shapes at which operators are measured. They are the requested prompt lengths,
-// further lengths in steps of a third to a half up to the longest requested one, and a single token at each
-// depth in ascending order.
+// kernelSteps returns the shapes at which operators are measured: first prompts at position 0 in order of
+// length, then a single token at each depth in order of depth. The lengths are 1, the requested lengths, and
+// all powers of two and 1.5 times these powers that are below the longest requested length.
 func (r *benchRun) kernelSteps() []benchStep {
 	lengths := []int{1}
 	for _, n := range r.b.Prompts {
@@ -71,9 +71,9 @@ func (r *benchRun) kernelSteps() []benchStep {
 	return steps
 }
 
-// subjects returns the groups of operators that launch something, in the order of the graph. If the operators
-// of a group have their own State, only the first operator is measured, because saving the State of all
-// layers would take longer than the measurement.
+// subjects returns the groups of operators that launch at least one dispatch, in the order of the graph. If
+// each operator of a group has its own State, only the first operator is measured: saving the State of all of
+// them would take longer than the measurement.
 func subjects(n *arch.Network, steps []benchStep) ([]subject, error) {
 	l, err := graph.NewLive(n.Graph, graph.LiveOptions{})
 	if err != nil {
@@ -121,7 +121,7 @@ func subjects(n *arch.Network, steps []benchStep) ([]subject, error) {
 	return list, nil
 }
 
-// setShape commits the shapes of a step.
+// setShape sets the shapes of l to those of a step and commits them.
 func setShape(n *arch.Network, l *graph.Live, s benchStep) error {
 	if err := errors.Join(n.SetShape(l, s.tokens, s.position), l.Propagate()); err != nil {
 		return err
@@ -148,7 +148,7 @@ func (r *benchRun) subject(ctx context.Context, s *subject, done, all int) error
 	return nil
 }
 
-// kernel returns the benchmark result of a group on one route.
+// kernel returns the result that was measured for a group on one route, at one shape.
 func (s *subject) kernel(at benchStep, t engine.RouteTime) bench.Kernel {
 	size := func(name string) int {
 		n, _ := s.of.Attrs[name].(int)

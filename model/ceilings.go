@@ -148,7 +148,7 @@ func measureCeilings(ctx context.Context, dev gpu.Device, cache ceilingCache, kn
 	}
 	described := engine.DescribeDevice(dev.Info())
 	if err := cache.store(&described, found); err != nil {
-		warn(fmt.Errorf("store the ceilings of %s for the next run: %w", described.Name, err))
+		warn(fmt.Errorf("cannot store the ceilings of %s for the next run: %w", described.Name, err))
 	}
 	return found, nil
 }
@@ -185,7 +185,7 @@ func (s *live) ceilings(ctx context.Context, _ *session.Reply) error {
 		return err
 	}
 	if speed := s.runner.ProbeClock(); s.runner.Slow {
-		warn(fmt.Errorf("the ceilings were measured at %.2f times the warm clock speed; measure them again",
+		warn(fmt.Errorf("the GPU clock ran at only %.2f times its warm speed while the ceilings were measured; measure the ceilings again",
 			speed))
 	}
 	s.record(trace.Record{Ceilings: found})

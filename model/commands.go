@@ -63,7 +63,7 @@ var commands = []command{
 	},
 	{
 		session.Next,
-		"Decode one token, or prefill the next chunk of a cancelled prompt, or finish a step that ran only up to a dispatch.",
+		"Run the next step: decode one token, or prefill the next chunk of a cancelled prompt. If the current step ran only up to a dispatch, finish this step instead.",
 		nil,
 		func(s *live, _ session.Command) (work, error) {
 			if s.upto != nil {
@@ -74,12 +74,12 @@ var commands = []command{
 	},
 	{
 		session.Run,
-		"Decode n tokens; 0 means until the end token or until the context is full. Pause at the position in the field until, or at a breakpoint.",
+		`Decode n tokens. If n is 0, decode until the end token or until the context is full. Pause at a breakpoint, or at the position given in the field "until".`,
 		[]field{count, until, breaks},
 		(*live).beginRun,
 	},
 	{
-		session.Plan, "Without a device, plan a step of n tokens that starts at the position in the field until. The current text is discarded.",
+		session.Plan, `Plan a step of n tokens in a session without a device. The step starts at the position given in the field "until". The current text is discarded.`,
 		[]field{count, until},
 		(*live).beginPlan,
 	},
@@ -98,12 +98,12 @@ var commands = []command{
 	},
 	{
 		session.Repeat,
-		"Repeat a step of the text n times at its own position to get more samples of its times. 0 means once.",
+		"Run a step of the text n more times, at the position of this step, to get more samples of its GPU times. If n is 0, run it once more.",
 		[]field{count, ofStep},
 		(*live).beginRepeat,
 	},
 	{
-		session.Upto, "Run the current step again up to dispatch n. The command next finishes the step.",
+		session.Upto, `Run the current step again, but only up to dispatch n. The command "next" then finishes the step.`,
 		[]field{count},
 		(*live).beginUpto,
 	},
@@ -136,23 +136,23 @@ var commands = []command{
 	},
 	{
 		session.Cost,
-		"Measure what each part of a step costs: alternate runs of the whole step with runs that skip the part, for n rounds. 0 means up to 30 rounds within 3 s.",
+		"Measure how much time a step saves when a part of it is skipped. In each of n rounds, run the whole step, and run the step without each part. If n is 0, run up to 30 rounds within 3 s.",
 		[]field{count, parts, ofStep},
 		(*live).beginCost,
 	},
 	{
 		session.TimeOp,
-		"Time an operator in isolation n times per prompt length and route. 0 means 10 times.",
+		"Time an operator in isolation, n times for each combination of prompt length and route. If n is 0, 10 times.",
 		[]field{count, ofOp, sizes},
 		(*live).beginTimeOp,
 	},
 	{
-		session.Ceilings, "Measure the peak rates of the device. Dispatches are compared with these rates.",
+		session.Ceilings, "Measure the ceilings of the device: the peak rates with which dispatches are compared.",
 		nil,
 		func(s *live, _ session.Command) (work, error) { return s.ceilings, s.canMeasure() },
 	},
 	{
-		session.Reset, "Clear the text. The recorded steps stay.", nil,
+		session.Reset, "Clear the text. The steps recorded so far stay in the trace.", nil,
 		func(s *live, _ session.Command) (work, error) {
 			was := s.text.Step()
 			s.text, s.upto = run.Transcript{}, nil
@@ -166,7 +166,7 @@ var commands = []command{
 		(*live).beginTiming,
 	},
 	{
-		session.Tokenize, "Return the tokens of a text as a prompt, without running a step.",
+		session.Tokenize, "Return the tokens that a text would have as a prompt. No step runs.",
 		[]field{text},
 		func(s *live, c session.Command) (work, error) {
 			ids, err := s.m.encode(c, true)
@@ -189,17 +189,17 @@ var commands = []command{
 	},
 	{
 		session.Lab,
-		"Compile an edited source of a kernel and compare it with the original: run a step with each of them alternately, for n rounds. 0 means up to 30 rounds within 3 s.",
+		"Compile the edited source of a kernel and compare the edited kernel with the original. In each of n rounds, run a step with both kernels. If n is 0, run up to 30 rounds within 3 s.",
 		[]field{count, ofStep, edit},
 		(*live).beginLab,
 	},
 	{
-		session.Kernel, "Use an edited source of a kernel in all later steps. Without a source, restore the original.",
+		session.Kernel, "Use the edited source of a kernel in all later steps. If no source is given, use the original source again.",
 		[]field{edit},
 		(*live).beginKernel,
 	},
 	{
-		session.Resume, "Restore the state of a crashed engine by running its steps again. The steps are not recorded.",
+		session.Resume, "Restore the state that an engine had before it crashed, by running its steps again. These runs are not recorded.",
 		[]field{left},
 		(*live).beginResume,
 	},
@@ -296,7 +296,7 @@ func (s *live) beginPrompt(c session.Command) (work, error) {
 		return prefill, nil
 	}
 	rewritten := s.event(s.runner.Rec.Next(), "rewritten",
-		"the chat template changed earlier turns: keeping %d of %s in the cache, prefilling %s", t.Kept,
+		"the chat template rewrote earlier turns, so the cache keeps only %d of %s, and the prefill covers %s", t.Kept,
 		table.Plural(position, "position"), table.Plural(len(t.IDs)-t.Kept, "token"))
 	return func(ctx context.Context, r *session.Reply) error {
 		r.Rewritten = rewritten
@@ -309,7 +309,7 @@ func (s *live) begins(t run.Transcript, kind string) {
 	s.text, s.upto = t, nil
 	kept := ""
 	if t.Kept > 0 {
-		kept = fmt.Sprintf(", the first %d are already in the cache", t.Kept)
+		kept = fmt.Sprintf("; the first %d tokens are already in the cache", t.Kept)
 	}
 	s.event(s.runner.Rec.Next(), kind, "the text has %d tokens%s", len(t.IDs), kept)
 }

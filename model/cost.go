@@ -29,11 +29,11 @@ func (s *live) beginCost(c session.Command) (work, error) {
 		return nil, err
 	}
 	if c.N > engine.MostCostRounds {
-		return nil, session.Refusef("cost: %d rounds requested; the maximum is %d", c.N,
+		return nil, session.Refusef("cost: %d rounds were requested, but the maximum is %d", c.N,
 			engine.MostCostRounds)
 	}
 	if n := len(c.Parts); n > trace.MaxCosts/2 {
-		return nil, session.Refusef("cost: %d groups of dispatches requested; the maximum is %d", n,
+		return nil, session.Refusef("cost: %d groups of dispatches were requested, but the maximum is %d", n,
 			trace.MaxCosts/2)
 	}
 	t, err := s.turnAgain(c.Step)
@@ -43,11 +43,11 @@ func (s *live) beginCost(c session.Command) (work, error) {
 	slots := s.runner.Net.Graph.NumDispatches()
 	for _, p := range c.Parts {
 		if len(p.Dispatches) == 0 {
-			return nil, session.Refusef("cost of %.40q: the group has no dispatches", p.Name)
+			return nil, session.Refusef("cost: the group %.40q contains no dispatches", p.Name)
 		}
 		for _, id := range p.Dispatches {
 			if id < 0 || int(id) >= slots {
-				return nil, session.Refusef("cost of %.40q: no dispatch %d; the graph has %d dispatches",
+				return nil, session.Refusef("cost: group %.40q: there is no dispatch %d; the graph has %d dispatches",
 					p.Name, id, slots)
 			}
 		}

@@ -141,7 +141,7 @@ func otherHead(names ...string) string {
 	if !slices.ContainsFunc(names, finds) {
 		return ""
 	}
-	return "; --top-logits selects the kernels that pick the token (0 for graph and run, 5 on the screen)"
+	return "; which kernels pick the token depends on --top-logits (default: 0 in gpuscope graph and gpuscope run, 5 on the screen)"
 }
 
 // edited returns the names of the edited kernels in use.
@@ -168,7 +168,7 @@ func (s *live) tellEdited(of string) {
 	at := s.runner.Rec.Next()
 	e := s.runner.Exec.InPlace(of)
 	if e == nil {
-		s.event(at, string(session.Kernel), "the original kernel %s is used again", of)
+		s.event(at, string(session.Kernel), "from now on, steps use the original kernel %s again", of)
 		return
 	}
 	k := e.Describe(g)
@@ -204,7 +204,7 @@ func (s *live) beginLab(c session.Command) (work, error) {
 	case c.Edit == nil:
 		return nil, session.Refusef("lab: no kernel source given")
 	case c.N > engine.MostCostRounds:
-		return nil, session.Refusef("lab: %d rounds requested; the maximum is %d", c.N, engine.MostCostRounds)
+		return nil, session.Refusef("lab: %d rounds were requested, but the maximum is %d", c.N, engine.MostCostRounds)
 	}
 	e, err := compile(s.runner, c.Edit)
 	if err != nil {
@@ -383,7 +383,7 @@ func triedText(t *session.Tried) string {
 			fmt.Sprintf("isolated %.1f → %.1f µs (%s)", us(a.Own.NS), us(a.New.NS), gained(a)))
 	}
 	if t.Stray {
-		parts = append(parts, "the edit writes State outputs that the original does not write")
+		parts = append(parts, "the edited kernel writes State elements that the original kernel does not write")
 	}
 	if w := t.Whole; w != nil {
 		parts = append(parts,

@@ -40,18 +40,18 @@ func (s *live) beginLook(c session.Command) (work, error) {
 	at := *c.At
 	g := s.runner.Net.Graph
 	if at.Value < 0 || int(at.Value) >= g.NumValues() {
-		return nil, session.Refusef("look: no value %d; the graph has %d values", at.Value, g.NumValues())
+		return nil, session.Refusef("look: there is no value %d; the graph has %d values", at.Value, g.NumValues())
 	}
 	v := g.Value(at.Value)
 	switch {
 	case v.SymInt:
-		return nil, session.Refusef("look: %s is an integer kept on the host, not a tensor; see the step's record", v.Name)
+		return nil, session.Refusef("look: %s is not a tensor but an integer on the host; the record of the step contains its value", v.Name)
 	case v.Role == graph.Fused:
-		return nil, session.Refusef("look: %s is fused away and never in memory",
+		return nil, session.Refusef("look: %s is fused away, so it is never in memory",
 			v.Name)
 	case at.Offset < 0 || at.Count < 0 || at.Count > session.MostNumbers || at.Rows < 0 || at.Stride < 0 ||
 		at.Rows > 0 && at.Count > session.MostNumbers/at.Rows:
-		return nil, session.Refusef("look: invalid page of %s from element %d on; the maximum is %d elements",
+		return nil, session.Refusef("look: invalid request for %s, starting at element %d; the maximum is %d elements",
 			pageText(at), at.Offset, session.MostNumbers)
 	}
 	var t *run.Turn
@@ -66,7 +66,7 @@ func (s *live) beginLook(c session.Command) (work, error) {
 
 func pageText(at session.LookAt) string {
 	if at.Rows > 0 {
-		return fmt.Sprintf("%d rows of %d elements with a stride of %d,", at.Rows, at.Count, at.Stride)
+		return fmt.Sprintf("%d rows of %d elements with a stride of %d", at.Rows, at.Count, at.Stride)
 	}
 	return fmt.Sprintf("%d elements", at.Count)
 }
@@ -154,9 +154,9 @@ func (s *live) replayTo(ctx context.Context, at session.LookAt, t *run.Turn, out
 	case v.Role == graph.Input:
 		return nil
 	case x.Live().Deferred(at.Value):
-		return fmt.Errorf("nothing writes %s in step %d: it is fused away into its readers", v.Name, t.Index)
+		return fmt.Errorf("no dispatch writes %s in step %d: the value is fused into the operators that read it", v.Name, t.Index)
 	default:
-		return fmt.Errorf("nothing writes %s in step %d: its operator uses a route that does not compute it",
+		return fmt.Errorf("no dispatch writes %s in step %d: the operator of this value runs on a route that does not compute the value",
 			v.Name, t.Index)
 	}
 	if to := (replayed{t.Index, *out.After, at.Value}); s.looked != to {

@@ -181,7 +181,7 @@ func (m *Model) settle() error {
 		return err
 	}
 	if len(table.Dims) != 2 || table.Dims[0] > arch.MaxVocab {
-		return fmt.Errorf("%s: tensor %s has shape %s; expected [vocabulary, %d]", m.file.Name(),
+		return fmt.Errorf("%s: tensor %s has shape %s; want [size of the vocabulary, %d]", m.file.Name(),
 			table.Name, printable.Dims(table.Dims), m.config.Dim)
 	}
 	m.config.Vocab = table.Dims[0]
@@ -202,7 +202,7 @@ func (m *Model) settleHead(table *arch.Tensor) error {
 	switch {
 	case head == nil && !c.Tied:
 		c.Tied = true
-		m.warnf("%s: %s is not true, but tensor %s is missing; using the embedding", m.file.Name(),
+		m.warnf("%s: %s is not true, but tensor %s is missing; using the embedding as the output head", m.file.Name(),
 			c.Form.Keys.Tied, c.Form.Names.Head)
 	case head != nil && c.Tied:
 		same, err := table.Equal(head)
@@ -210,7 +210,7 @@ func (m *Model) settleHead(table *arch.Tensor) error {
 			return err
 		}
 		c.Tied = false
-		m.warnf("%s: %s is true, but tensor %s differs from the embedding; using the tensor", m.file.Name(),
+		m.warnf("%s: %s is true, but tensor %s differs from the embedding; using this tensor as the output head", m.file.Name(),
 			c.Form.Keys.Tied, printable.Short(head.Name, 80))
 	}
 	return nil

@@ -23,7 +23,7 @@ var errNothingRuns = errors.New("not available with --device none: steps are pla
 // openPlanned opens a session without a device.
 func (m *Model) openPlanned(ctx context.Context, progress engine.Progress, log func(string)) (*live, error) {
 	set := cmp.Or(m.options.Limits, gpu.LimitSets[0])
-	log(fmt.Sprintf("no device: planning for the limits %s; no step runs", set.Doc))
+	log(fmt.Sprintf("no device: steps are planned for the limits %s, but not run", set.Doc))
 	n, err := m.graphFor(set.Limits, progress, log)
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func (m *Model) openPlanned(ctx context.Context, progress engine.Progress, log f
 	if header.Forecast = planned.Forecast; planned.Err != nil {
 		log(planned.Err.Error())
 	} else if ctx.Err() != nil {
-		log(fmt.Sprintf("the curves are incomplete because planning was stopped after %v; use a smaller --context", aheadWithin))
+		log(fmt.Sprintf("the forecast for Curves is incomplete, because planning was stopped after %v; use a smaller --context", aheadWithin))
 	}
 	return start(m, r, header), nil
 }

@@ -52,7 +52,7 @@ func (m *Model) readTokenizer() error {
 	}
 	m.warnings = append(m.warnings, m.tokens.Warnings()...)
 	if refused, ok := errors.AsType[*tokenizer.RefusedError](m.noText); ok {
-		m.warnf("text is not available, only token ids: %v", refused.Err)
+		m.warnf("the model can only be used with token ids, not with text: %v", refused.Err)
 	}
 	return nil
 }

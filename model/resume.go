@@ -52,14 +52,14 @@ func (m *Model) left(l *session.Left) (run.Transcript, error) {
 		p, n := l.Last.Position, l.Last.Tokens
 		if last < 0 || p < 0 || n < 1 || n > m.maxChunk || p > m.context-n {
 			return run.Transcript{}, session.Refusef(
-				"resume: invalid last step %d with %d tokens at position %d; maximum %d tokens, context %d",
+				"resume: the last step is invalid: step %d has %d tokens at position %d, but a step has at most %d tokens, and the context has %d positions",
 				last, n, p, m.maxChunk, m.context)
 		}
 	}
 	if len(l.Prompt) == 0 {
 		if len(l.Turns)+len(l.Kept)+len(l.Talk) > 0 {
 			return run.Transcript{}, session.Refusef(
-				"resume: there are steps, kept positions or exchanges, but no prompt")
+				"resume: steps, kept positions or chat exchanges are given, but no prompt")
 		}
 		return run.Transcript{}, nil
 	}
@@ -95,15 +95,15 @@ func (m *Model) left(l *session.Left) (run.Transcript, error) {
 		gives := position >= len(t.IDs)
 		switch {
 		case turn.Step <= step || turn.Step > last:
-			return t, session.Refusef("resume: step %d follows step %d, but the last step is %d",
+			return t, session.Refusef("resume: step %d is listed after step %d, but the numbers must increase and not exceed the last step, %d",
 				turn.Step, step, last)
 		case before < len(t.IDs) && position > len(t.IDs), before >= len(t.IDs) && turn.Tokens != 1,
 			position > m.context:
 			return t, session.Refusef("resume: invalid step of %d tokens at position %d; "+
-				"the prompt has %d tokens, the context %d", turn.Tokens, before, len(t.IDs), m.context)
+				"the prompt has %d tokens, and the context has %d positions", turn.Tokens, before, len(t.IDs), m.context)
 		case gives != (turn.Token != nil):
 			return t, session.Refusef(
-				"resume: the step at position %d lacks its generated token, or has one although it ends inside the prompt", before)
+				"resume: the step at position %d must have a generated token if it completes the prompt or comes later, and none if it ends inside the prompt", before)
 		case gives && (*turn.Token < 0 || *turn.Token >= m.config.Vocab):
 			return t, session.Refusef("resume: invalid token id %d; the vocabulary has ids 0 to %d",
 				*turn.Token, m.config.Vocab-1)
@@ -178,7 +178,7 @@ func (s *live) resume(ctx context.Context, t run.Transcript, l *session.Left) er
 	}
 	note := ""
 	if others > 0 {
-		note = fmt.Sprintf("; %d of them produced a different token than before, and the earlier token was kept", others)
+		note = fmt.Sprintf("; %d of these steps produced another token than the first time, and the first token was kept", others)
 	}
 	s.event(max(s.text.Step(), 0), "engine_restarted",
 		"the engine was restarted and is at position %d; steps of the text that ran again: %d%s",

@@ -85,7 +85,7 @@ func TestMLPNaNIsLocatedByColumn(t *testing.T) {
 	r := openOn(t, gputest.Open(t), Options{Path: write(t, b.Bytes())})
 	defer r.end()
 	_, err := r.s.Do(context.Background(), session.Command{Kind: session.Prompt, Text: "x"})
-	if err == nil || !strings.Contains(err.Error(), "NaN, element 5 of layers.1.mlp.silu_mul.spread,") {
+	if err == nil || !strings.Contains(err.Error(), "NaN in element 5 of layers.1.mlp.silu_mul.spread,") {
 		t.Error(err)
 	}
 }

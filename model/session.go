@@ -262,7 +262,7 @@ func (s *live) ended(ctx context.Context, phase trace.Phase, n run.Turn, out run
 	if n.Gives && !out.Finite() {
 		n.Gives = false
 		s.text.Ended = true
-		s.text.Fault = fmt.Errorf("step %d at position %d produces no token: its highest logit is %v%s",
+		s.text.Fault = fmt.Errorf("step %d at position %d produces no token: the highest logit is %v%s",
 			n.Index, n.Position, out.Highest, s.runner.Blame(ctx))
 	}
 	text := s.text.Push(n)

@@ -27,13 +27,13 @@ func (s *live) beginTimeOp(c session.Command) (work, error) {
 		return nil, session.Refusef("time_op: the operator is missing or invalid; give an id from 0 to %d",
 			ops-1)
 	case len(c.Lengths) == 0 || len(c.Lengths) > maxLengths:
-		return nil, session.Refusef("time_op: %d lengths given; give 1 to %d", len(c.Lengths), maxLengths)
+		return nil, session.Refusef("time_op: the list has %d prompt lengths; give 1 to %d lengths", len(c.Lengths), maxLengths)
 	case c.N > engine.MostTrials:
-		return nil, session.Refusef("time_op: %d runs of each route requested; the maximum is %d",
+		return nil, session.Refusef("time_op: %d runs of each route were requested, but the maximum is %d",
 			c.N, engine.MostTrials)
 	}
 	for _, m := range c.Lengths {
-		if err := s.m.checkChunk(fmt.Sprintf("time_op: a length of %d", m), m, 1); err != nil {
+		if err := s.m.checkChunk(fmt.Sprintf("time_op: a prompt length of %d", m), m, 1); err != nil {
 			return nil, err
 		}
 	}

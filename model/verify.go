@@ -35,14 +35,14 @@ func (s *live) beginVerify(c session.Command) (work, error) {
 		return nil, err
 	}
 	if c.N > MostVerifyGFLOP {
-		return nil, session.Refusef("verify: %d GFLOP requested; the maximum is %d", c.N, MostVerifyGFLOP)
+		return nil, session.Refusef("verify: a limit of %d GFLOP was requested, but the maximum is %d", c.N, MostVerifyGFLOP)
 	}
 	var only []trace.DispatchID
 	slots := s.runner.Net.Graph.NumDispatches()
 	for _, p := range c.Parts {
 		for _, id := range p.Dispatches {
 			if id < 0 || int(id) >= slots {
-				return nil, session.Refusef("verify %.40q: no dispatch %d; the graph has %d dispatches",
+				return nil, session.Refusef("verify: group %.40q: there is no dispatch %d; the graph has %d dispatches",
 					p.Name, id, slots)
 			}
 			only = append(only, id)
@@ -86,12 +86,12 @@ func (s *live) verify(ctx context.Context, t *run.Turn, only []trace.DispatchID,
 			}
 			v.full = s.reference.x
 		} else {
-			note = fmt.Sprintf("; no reference run, because it would need %.0f GFLOP and the limit is %.0f",
+			note = fmt.Sprintf("; the reference run was left out, because it would need %.0f GFLOP, but the limit is %.0f GFLOP",
 				all/1e9, budget/1e9)
 		}
 	}
 	if v.part = min(1, budget/max(v.flops, 1)); v.part < 1 {
-		note += fmt.Sprintf("; large operators: only %.1f %% of the elements were checked", 100*v.part)
+		note += fmt.Sprintf("; in large operators, only %.1f %% of the elements were checked", 100*v.part)
 	}
 	if v.full != nil {
 		s.reference.ids = nil // invalid until the run has completed

@@ -9,8 +9,8 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// Architecture describes a family of decoders: everything that the graph builder and the configuration
-// reader need to know about the family rather than about a single file.
+// Architecture describes a family of decoders, such as Llama. It contains everything that the graph builder
+// and the configuration reader need to know and that is the same for all files of the family.
 type Architecture struct {
 	Name            string
 	Gate            gated
@@ -24,21 +24,22 @@ type Architecture struct {
 	Hf   Spelling // conventions of Hugging Face folders
 }
 
-// Spelling describes how files of one format represent an architecture: the names in the files, and how the
-// converters to the format changed the weights.
+// Spelling describes how files of one format (GGUF or Hugging Face) represent an architecture: which names
+// the files use, and how the weights in them differ from those that the graph needs.
 type Spelling struct {
-	Called []string // names of the architecture in these files; nil if it is Architecture.Name
+	Called []string // what these files call the architecture; nil if only Architecture.Name
 	Class  class
 	Names  *names
 	Keys   *keys
 	pairs  *pairing
-	// Only lists the keys that must have one specific value, because the builder supports no other.
+	// Only is the list of configuration keys for which the builder supports only one value.
 	Only []only
-	// scalings maps additional names of RoPE scaling types to the usual names.
+	// scalings maps the names that only these files use for a RoPE scaling type to the usual names.
 	scalings map[string]string
-	// onePlus means that a norm multiplies by 1 + its stored weights.
+	// onePlus is true if the files store the weights of a norm minus 1. The norm then multiplies by 1 + the
+	// stored weight.
 	onePlus bool
-	// implied sets values that the files do not state.
+	// implied is a function that sets configuration values that the files do not state directly.
 	implied func(c *Config)
 }
 
@@ -52,11 +53,12 @@ type gated struct {
 type only struct {
 	Key       string
 	Want      any    // an int, a float64, a bool or a string; nil if the key must be absent
-	otherwise string // the feature that another value stands for
+	otherwise string // the unsupported feature that any other value requests
 }
 
-// names holds the names of a decoder's tensors in a file. The names of a layer's tensors follow the layer's
-// prefix. Names that only some architectures have are used if the Architecture needs them.
+// names holds the names that a decoder's tensors have in a file. The full name of a layer's tensor is the
+// layer's prefix plus the name here. Some tensors exist only in some architectures; their names are used only
+// if the Architecture says that it has them.
 type names struct {
 	Embed, Norm, Head            string
 	freqs, freqsShort, freqsLong string // divisors of the RoPE frequencies
@@ -64,34 +66,36 @@ type names struct {
 	AttnNorm, Q, K, V, O         string
 	QBias, KBias, VBias          string
 	QNorm, KNorm, AttnPostNorm   string
-	Qkv                          string // used instead of Q, K and V if they are fused
+	Qkv                          string // one tensor in place of Q, K and V, if they are fused
 	FfnNorm, Gate, Up, Down      string
-	GateUp                       string // used instead of Gate and Up if they are fused
+	GateUp                       string // one tensor in place of Gate and Up, if they are fused
 	FfnPostNorm                  string
 }
 
-// keys holds the configuration keys of a decoder in a file. A key is empty if the format has no such key.
+// keys holds, for each setting of a decoder, the configuration key that states it in files of one format. It
+// is "" for settings that have no key in this format.
 type keys struct {
 	Layers, Dim, Ffn, Context string
 	Heads, kvHeads, headDim   string
 	Eps                       string
 	window                    string // size of the sliding window
-	windowUsed                string // whether the window is applied; always true without such a key
+	windowUsed                string // whether the window is applied; without this key it always is
 	windowFrom                string // index of the first layer with a window
-	fullEach                  string // every n-th layer has full attention
+	fullEach                  string // n: every n-th layer has full attention
 	kinds                     string // attention type of each layer
 	scale                     string // scale of the attention scores
 	turned                    string // how many dims of a head are rotated
 	localBase                 string // RoPE base in layers with a window
 	Tied                      string // whether the embedding is also the output head
-	// sameDim lists further keys for sizes of heads. Their values must equal headDim.
+	// sameDim lists further keys that state the size of a head. Their values must equal the value of headDim.
 	sameDim []string
-	// rotations lists the keys of RoPE. The function rotation reads them for heads of headDim dims.
+	// rotations lists the keys that configure RoPE. rotation is the function that reads these keys for heads
+	// of headDim dims.
 	rotations []string
 	rotation  func(r *configReader, headDim int) Rotation
 	// inert lists keys that every class of the format has and that do not affect the results.
 	inert []string
-	// elsewhere lists keys of classes that this version does not run.
+	// elsewhere contains the keys that only classes that this version does not run have.
 	elsewhere *class
 }
 
@@ -104,7 +108,7 @@ func (k *keys) List() []string {
 	return slices.DeleteFunc(all, func(key string) bool { return key == "" })
 }
 
-// Of returns the prefix of the names of a layer's tensors.
+// Of returns the prefix with which the names of a layer's tensors begin.
 func (n *names) Of(layer int) string { return fmt.Sprintf(n.layer, layer) }
 
 // ggufNames are the tensor names that llama.cpp's converters write.
@@ -138,7 +142,7 @@ var ggufKeys = keys{
 var ggufOnly = []only{
 	{"expert_count", 0, "a mixture of experts"},
 	{"attention.causal", true, "bidirectional attention"},
-	{"rope.scaling.yarn_attn_factor", 1.0, "YaRN's scaling of the attention scores"},
+	{"rope.scaling.yarn_attn_factor", 1.0, "the YaRN factor that scales the attention scores"},
 }
 
 // hfNames are the tensor names in Hugging Face transformers.
@@ -153,8 +157,8 @@ var hfNames = names{
 	Down: "mlp.down_proj.weight", GateUp: "mlp.gate_up_proj.weight",
 }
 
-// Keys of config.json: the trained context, the fraction of a head that is rotated, and the attention types
-// of the layers.
+// Three keys of config.json: the trained context, the fraction of the dims of a head that RoPE rotates, and
+// the type of attention of each layer.
 const (
 	hfContext = "max_position_embeddings"
 	hfPart    = "partial_rotary_factor"
@@ -169,18 +173,19 @@ var hfKeys = keys{
 	rotation: hfRotation, rotations: hfRotations, inert: hfInert, elsewhere: &class{},
 }
 
-// The keys of transformers' classes for which the builder supports a single value.
+// Keys of config.json for which the builder supports only one value.
 var (
-	hfQuantized     = only{"quantization_config", nil, "weights that another program quantized"}
+	hfQuantized     = only{"quantization_config", nil, "weights that are already quantized by another program"}
 	hfSiLU          = only{"hidden_act", "silu", "another activation"}
-	hfAttentionBias = only{"attention_bias", false, "biases in the attention"}
-	hfMLPBias       = only{"mlp_bias", false, "biases in the MLP"}
+	hfAttentionBias = only{"attention_bias", false, "biases in the attention layers"}
+	hfMLPBias       = only{"mlp_bias", false, "biases in the MLP layers"}
 )
 
 // Architectures lists the architectures that this version runs.
 var Architectures = []*Architecture{&Llama, &mistral, &Qwen2, &Qwen3, &Gemma3, &Phi3}
 
-// architectureOf finds the architecture with a name, and its conventions in files of one format.
+// architectureOf returns the architecture that files of one format call name, and its Spelling for this
+// format. in selects the Spelling of the format.
 func architectureOf(file, name string, in func(*Architecture) *Spelling) (*Architecture, *Spelling, error) {
 	var known []string
 	for _, a := range Architectures {

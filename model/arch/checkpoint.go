@@ -20,7 +20,8 @@ type Checkpoint struct {
 	ByName map[string]*Tensor
 }
 
-// form is a format of model files. Errors name the file.
+// form gives access to the files of one model. Each file format has its own implementation. Errors name the
+// file.
 type form interface {
 	// Name returns the path or name with which the files were opened.
 	Name() string
@@ -36,7 +37,7 @@ type form interface {
 	Tokenizer() (*tokenizer.Tokenizer, error)
 }
 
-// Pair is a key with its value, formatted for display. Long values are shortened.
+// Pair is a key, the type of its value, and the value formatted for display. Long values are shortened.
 type Pair struct{ Key, Type, Value string }
 
 // Tensor is a tensor of a checkpoint.

@@ -8,7 +8,7 @@ import (
 	"gpuscope/text/tokenizer"
 )
 
-// ggufForm is a model in a GGUF file.
+// ggufForm implements form for a GGUF file.
 type ggufForm struct{ *gguf.File }
 
 func openGGUF(path string) (*Checkpoint, error) { return ggufCheckpoint(gguf.Open(path)) }
@@ -49,7 +49,7 @@ func (f ggufForm) Metadata() []Pair {
 
 func (f ggufForm) Tokenizer() (*tokenizer.Tokenizer, error) { return tokenizer.New(f.File) }
 
-// Top returns all keys, because GGUF metadata has no objects.
+// Top returns all keys: the metadata of a GGUF file is not nested, so every key is a top-level key.
 func (f ggufForm) Top() []string { return f.Keys() }
 
 // Null returns false, because GGUF metadata has no null value.
@@ -61,14 +61,14 @@ func (f ggufForm) List(key string) bool {
 	return ok && v.Kind == gguf.KindArray
 }
 
-// refuseUnknownKeys records an error for each attention or RoPE key in the file that this version does not
-// know from any architecture of llama.cpp. Such a key may change the results.
+// refuseUnknownKeys records an error for each attention key or RoPE key in the file that is not on this
+// version's lists of the keys that llama.cpp reads. Such a key may change the results.
 func (r *configReader) refuseUnknownKeys() {
 	for _, key := range r.f.Keys() {
 		own, ours := strings.CutPrefix(key, r.prefix)
 		of := strings.HasPrefix(own, "attention.") || strings.HasPrefix(own, "rope.")
 		if ours && of && !r.form.knows(own) && len(r.others(own)) == 0 {
-			r.errorf(printable.Short(own, 80), "not supported yet: this version does not know how this key affects the attention")
+			r.errorf(printable.Short(own, 80), "not supported yet: this key may change how attention is computed, but this version does not know how")
 		}
 	}
 }

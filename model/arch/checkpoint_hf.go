@@ -9,8 +9,8 @@ import (
 	"gpuscope/text/tokenizer"
 )
 
-// HfForm is a model in a Hugging Face folder: config.json, safetensors files, and the files of the
-// tokenizer.
+// HfForm implements form for a Hugging Face folder, which contains config.json, safetensors files, and the
+// files of the tokenizer.
 type HfForm struct {
 	Path    string
 	Said    *configJSON
@@ -37,14 +37,14 @@ func openHF(path string) (*Checkpoint, error) {
 	return checkpoint, nil
 }
 
-// hfBase is the prefix of a decoder's tensors in transformers if the file has both the decoder and the output
-// head. The head's own tensor does not have this prefix.
+// hfBase is the usual prefix of the names of a decoder's tensors in transformers. Files that contain both the
+// decoder and the output head use it, but the name of the head's own tensor does not begin with it.
 const hfBase = "model."
 
-// findPrefix makes tensors available under their usual names if the file uses another prefix. The file of a
-// decoder without its head has no prefix. A model that contains the decoder as a part has a longer prefix.
-// The prefix is the part before the name of the embedding. If several tensors match, the shortest prefix is
-// used.
+// findPrefix makes tensors available under their usual names if the file does not use the prefix hfBase. The
+// names have no prefix in the file of a decoder without its head, and a longer prefix if the decoder is part
+// of a larger model. findPrefix finds the prefix in the name of the embedding tensor. If several tensors
+// could be the embedding, it uses the shortest prefix.
 func (c *Checkpoint) findPrefix(n *names) {
 	if c.ByName[n.Embed] != nil {
 		return
@@ -64,7 +64,8 @@ func (c *Checkpoint) findPrefix(n *names) {
 			c.ByName[hfBase+own] = t
 		}
 	}
-	// Find the output head. Its prefix is the decoder's prefix without one or more of the last parts.
+	// Find the output head. Its prefix is shorter than the decoder's: one or more dot-separated parts are
+	// missing at the end.
 	for at := prefix; at != "" && c.ByName[n.Head] == nil; {
 		at = at[:strings.LastIndexByte(strings.TrimSuffix(at, "."), '.')+1]
 		if t := c.ByName[at+n.Head]; t != nil {
@@ -121,7 +122,7 @@ func (f *HfForm) Config() (Config, error) {
 	}
 	c.Warnings = append(c.Warnings, r.warnings...)
 	if index := f.Weights.Unread(); index != "" {
-		c.Warnings = append(c.Warnings, fmt.Sprintf("%s: reading %s; the files listed in %s are ignored",
+		c.Warnings = append(c.Warnings, fmt.Sprintf("%s: reading the weights from %s only; the other weight files, which %s lists, are ignored",
 			f.Path, filepath.Base(f.Weights.Files()[0].Name()), index))
 	}
 	return c, r.err

@@ -9,24 +9,27 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// class describes which configuration keys a program (transformers or llama.cpp) knows for an architecture,
-// and their defaults. docs/guide/models.md lists the defaults and their sources.
+// class describes the configuration keys that a program (transformers or llama.cpp) reads for an
+// architecture, and the defaults of these keys. docs/guide/models.md lists the defaults and where they come
+// from.
 type class struct {
 	Name string // name of the class in that program: "LlamaConfig"
-	// Defaults holds the values of keys that a file may leave out: an int, a float64 or a bool. Any other key
-	// that is read must be stated in the file, unless its value follows from other keys.
+	// Defaults holds the values of the keys that a file may leave out. Each value is an int, a float64 or a
+	// bool. A file must state every other key that the reader needs, unless the value follows from other
+	// keys.
 	Defaults map[string]any
 	// inert lists keys that the class knows and that do not affect the results.
 	inert []string
 }
 
-// with adds the entries of other to m and returns m.
+// with is a helper that copies the entries of other into m and returns m.
 func with(m, other map[string]any) map[string]any {
 	maps.Copy(m, other)
 	return m
 }
 
-// ggufClass returns llama.cpp's class of an architecture: the common defaults and those in own.
+// ggufClass returns the class for a GGUF architecture. Its defaults are those that all architectures of
+// llama.cpp share, and those in own.
 func ggufClass(name string, own map[string]any) class {
 	return class{
 		Name:     "llama.cpp's " + name,
@@ -34,15 +37,15 @@ func ggufClass(name string, own map[string]any) class {
 	}
 }
 
-// ggufInert lists keys without an effect on the results: keys that llama.cpp reads for every architecture,
-// and keys that only describe a file.
+// ggufInert lists keys that do not affect the results of the supported architectures. llama.cpp reads some of
+// them for every architecture; the others only describe the file.
 var ggufInert = []string{
 	"expert_used_count", "rope.scaling.finetuned", "rope.scaling.yarn_beta_fast",
 	"rope.scaling.yarn_beta_slow", "rope.scaling.yarn_log_multiplier", "tensor_data_layout", "vocab_size",
 }
 
 // ggufElsewhere lists keys that llama.cpp reads only for architectures that this version does not run.
-var ggufElsewhere = class{Name: "other architectures of llama.cpp", inert: []string{
+var ggufElsewhere = class{Name: "architectures of llama.cpp that are not supported", inert: []string{
 	"attention.clamp_kqv", "attention.group_norm_epsilon", "attention.group_norm_groups",
 	"attention.kv_lora_rank", "attention.layer_norm_epsilon", "attention.max_alibi_bias",
 	"attention.output_scale", "attention.q_lora_rank", "attention.relative_buckets_count",
@@ -51,8 +54,8 @@ var ggufElsewhere = class{Name: "other architectures of llama.cpp", inert: []str
 	"logit_scale", "residual_scale", "rope.dimension_sections", "rope.scaling.alpha",
 }}
 
-// hfInert lists keys that every class of transformers has. They concern tokens, training, loading and text
-// generation.
+// hfInert lists keys that every class of transformers has and that do not affect the logits. They concern
+// tokens, training, loading and text generation.
 var hfInert = []string{
 	"_attn_implementation", "_attn_implementation_autoset", "_commit_hash", "_name_or_path",
 	"add_cross_attention", "architectures", "attention_dropout", "attn_implementation", "auto_map",
@@ -81,11 +84,12 @@ func (s *Spelling) knows(key string) bool {
 	return s.Computes(key) || slices.Contains(s.Class.inert, key) || slices.Contains(s.Keys.inert, key)
 }
 
-// Ignored is a key that a model's files state and that the class does not know, so it has no effect.
+// Ignored is a key that has a value in a model's files but has no effect, because the model's class does not
+// have the key. Why gives the reason for the user.
 type Ignored struct{ Key, Why string }
 
-// ignored returns the keys that have a value in the file and that the class does not know. It adds a warning
-// for a key whose value would affect the results in another class.
+// ignored returns the keys that have a value in the file but that the model's class does not have. For each
+// of them that would change the results of another class, it also returns a warning.
 func (r *configReader) ignored() (list []Ignored, warnings []string) {
 	for _, key := range r.f.Top() {
 		key, ours := strings.CutPrefix(key, r.prefix)
@@ -105,9 +109,9 @@ func (r *configReader) ignored() (list []Ignored, warnings []string) {
 	return list, warnings
 }
 
-// neutral reports whether a key of another class has a value without effect: false, 0, a factor of 1, or full
-// attention in all layers. It also returns true for a key that only selects the layers with a window, because
-// another key states the window's size.
+// neutral reports whether a key of another class has a value that would have no effect even there: false, 0,
+// a factor of 1, or full attention in all layers. It also returns true for a key that only says which layers
+// have the window. Such a key has no effect on its own, because another key states the size of the window.
 func (r *configReader) neutral(key string) bool {
 	for _, a := range Architectures {
 		k := r.in(a).Keys
@@ -130,8 +134,7 @@ func (r *configReader) neutral(key string) bool {
 	return err == nil && (x == 0 || x == 1)
 }
 
-// others returns the names of the classes that read the key in this file format and in which the key affects
-// the results.
+// others returns the names of the classes of this file format whose results depend on the key.
 func (r *configReader) others(key string) (list []string) {
 	for _, a := range Architectures {
 		if s := r.in(a); s.Names != nil && s.Computes(key) {

@@ -10,7 +10,7 @@ import (
 // Config is the configuration of a decoder. All its numbers have been checked.
 type Config struct {
 	Arch    *Architecture
-	Form    *Spelling // conventions of the model's file format
+	Form    *Spelling // how the model's file format represents Arch
 	Layers  int
 	Dim     int
 	Heads   int
@@ -23,23 +23,24 @@ type Config struct {
 	Scale   float64 // scale of the attention scores; 0 for 1 / sqrt(HeadDim)
 	Windows []int   // by layer: size of the sliding window; 0 for full attention
 	Rope    Rotation
-	// LocalRope is the rotation in layers with a window. It is nil if these layers use Rope too.
+	// LocalRope is the rotation in layers with a sliding window. It is nil if these layers use Rope, like the
+	// others.
 	LocalRope *Rotation
 	Tied      bool // the embedding is also the output head
-	// Ignored lists the keys of the files that are unknown for the model's class.
+	// Ignored lists the keys in the files that have no effect, because the model's class does not have them.
 	Ignored []Ignored
-	// Warnings lists what a user should know about how the files were read.
+	// Warnings lists problems in the configuration that did not stop the reader, and how it resolved them.
 	Warnings []string
 }
 
-// Limits that no real model reaches. A larger number means that the file is damaged. The product of two
-// such numbers still fits in 64 bits.
+// Limits for the numbers in a file. No real model reaches them, so a larger number means that the file is
+// damaged. The limits are so small that the product of two allowed numbers fits in 64 bits.
 const (
 	MaxDim    = 1 << 20
 	maxLayers = 1 << 10
 	MaxVocab  = 1 << 24
-	// A matrix larger than the device's binding limit is bound in parts. No real model needs thousands of
-	// parts.
+	// A matrix that is larger than the device's limit for one binding is bound in parts. This limit keeps the
+	// number of parts below thousands.
 	maxTensorBytes = 64 << 30
 )
 
@@ -99,8 +100,8 @@ func readConfig(r *configReader, arch *Architecture) (Config, error) {
 	return c, r.err
 }
 
-// windows returns the window size of each layer, or 0 for full attention. The file either lists which layers
-// have the window or gives a rule.
+// windows returns, for each layer, the size of its sliding window, or 0 if the layer has full attention. Some
+// files list the layers that have the window; others give a rule.
 func (r *configReader) windows() []int {
 	key, list := r.form.Keys, make([]int, r.layers)
 	window := r.intOr(key.window, 0, 0, math.MaxInt32)
@@ -124,7 +125,7 @@ func (r *configReader) windows() []int {
 			continue
 		}
 		if list[i] = window; window == 0 && key.kinds != "" {
-			r.errorf(key.window, "the window size is missing or unused, but layer %d has sliding-window attention", i)
+			r.errorf(key.window, "layer %d has sliding-window attention, but the files set no window size or turn the window off", i)
 		}
 	}
 	return list
@@ -133,8 +134,8 @@ func (r *configReader) windows() []int {
 // fullAttention is the type of a layer that attends to all positions.
 const fullAttention = "full_attention"
 
-// kinds reports for each layer whether it has a window. It returns nil if the file does not state this
-// layer by layer.
+// kinds returns, for each layer, whether the layer has the sliding window. It returns nil if the file has no
+// list with an entry for each layer.
 func (r *configReader) kinds() []bool {
 	key := r.form.Keys
 	if list, err := r.f.Bools(r.prefix + key.fullEach); key.fullEach != "" && err == nil {
@@ -181,7 +182,7 @@ func (c *Config) Bounds(context, chunk int) (int, int, error) {
 	case context == 0:
 		context = min(c.Context, DefaultContext)
 	case context < 0:
-		return 0, 0, session.Refusef("--context %d; want a positive number", context)
+		return 0, 0, session.Refusef("--context %d: want a number above 0", context)
 	case context > c.Context:
 		return 0, 0,
 			session.Refusef("--context %d: the model's maximum is %d positions", context, c.Context)
@@ -190,9 +191,9 @@ func (c *Config) Bounds(context, chunk int) (int, int, error) {
 	case chunk == 0:
 		chunk = min(context, defaultChunk)
 	case chunk < 0:
-		return 0, 0, session.Refusef("--max-chunk %d; want a positive number", chunk)
+		return 0, 0, session.Refusef("--max-chunk %d: want a number above 0", chunk)
 	case chunk > context:
-		return 0, 0, session.Refusef("--max-chunk %d is above the context of %d", chunk, context)
+		return 0, 0, session.Refusef("--max-chunk %d: want at most the size of the context, which is %d", chunk, context)
 	}
 	return context, chunk, nil
 }

@@ -13,7 +13,8 @@ import (
 	"gpuscope/internal/readjson"
 )
 
-// configJSON holds the values of a config.json by dotted path, for example "rope_scaling.factor".
+// configJSON holds the values of a config.json. A key is the path of a value: the names of the objects that
+// contain the value and its own name, joined by dots, for example "rope_scaling.factor".
 type configJSON struct {
 	name string
 	top  []string // sorted keys of the outermost object
@@ -22,7 +23,7 @@ type configJSON struct {
 	Values map[string]any
 }
 
-// Limits for a config.json. The config.json of a large model has about 5 kB.
+// Limits that protect against a damaged config.json. The config.json of a large model has only about 5 kB.
 const (
 	maxConfigBytes = 1 << 20
 	maxConfigDepth = 8
@@ -97,8 +98,8 @@ func (c *configJSON) List(key string) bool {
 	return ok
 }
 
-// scalarJSON returns the value of a key, converted by conv. In an error, want describes the values that conv
-// accepts.
+// scalarJSON returns the value of a key after converting it with conv. The string want describes the values
+// that conv accepts; it is used in the error message.
 func scalarJSON[T any](c *configJSON, key, want string, conv func(any) (T, bool)) (T, error) {
 	var zero T
 	v, ok := c.Values[key]
@@ -162,7 +163,7 @@ func (c *configJSON) Ints(key string) ([]int, error) {
 
 // Bools returns a list of booleans.
 func (c *configJSON) Bools(key string) ([]bool, error) {
-	return scalarJSON(c, key, "a list of true and false", func(v any) ([]bool, bool) {
+	return scalarJSON(c, key, "a list whose values are true or false", func(v any) ([]bool, bool) {
 		return listJSON(v, boolJSON)
 	})
 }

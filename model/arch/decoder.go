@@ -36,14 +36,15 @@ func (n *Network) Input(position int, tokens []int) *graph.StepInput {
 	return in
 }
 
-// SetInput sets the tokens and the position of an input and reuses its buffers.
+// SetInput changes an existing input to other tokens and another position. It reuses the buffers of the
+// input.
 func SetInput(in *graph.StepInput, position int, tokens []int) {
 	SetTokens(in, tokens)
 	in.Inputs[0].From = nil
 	in.SymInts[0].Int = int64(position)
 }
 
-// SetTokens sets only the tokens of an input.
+// SetTokens changes only the tokens of an existing input, and leaves the position as it is.
 func SetTokens(in *graph.StepInput, tokens []int) {
 	ids := &in.Inputs[0]
 	ids.Dims[1], ids.Data, ids.Host = len(tokens), ids.Data[:0], ids.Host[:0]
@@ -53,9 +54,9 @@ func SetTokens(in *graph.StepInput, tokens []int) {
 	}
 }
 
-// Decoder builds the graph of a decoder-only transformer from its configuration. The Architecture describes
-// what differs between families. The graph serves both prefill and decode: its tokens are [1, S] for any S
-// from 1 to the largest chunk, and its position is a SymInt.
+// Decoder builds the graph of a decoder-only transformer from its configuration. The field Arch describes
+// what differs between model families. One graph serves both prefill and decode: its input of shape [1, S]
+// takes any number of tokens S from 1 to the largest chunk, and the position is a SymInt.
 type Decoder struct {
 	*graph.Builder
 	Config
@@ -64,8 +65,9 @@ type Decoder struct {
 	W       *Weights
 	pos     graph.ValueID
 	tokens  graph.ValueID
-	rotate  rotary // applies RoPE to queries and keys at the live positions
-	// rotateLocal is rotate for layers with a window. It equals rotate if all layers have the same rotation.
+	rotate  rotary // applies RoPE to queries and keys, for the positions of the step
+	// rotateLocal is used instead of rotate in layers with a sliding window. It equals rotate if all layers
+	// have the same rotation.
 	rotateLocal rotary
 }
 
@@ -98,8 +100,8 @@ func (p *projection) forward(b *graph.Builder, name string, x graph.ValueID) gra
 	return ops.Linear(b, name, x, p.Matrix, p.bias)
 }
 
-// Build builds the graph for steps of at most maxChunk tokens. told is the number of candidate tokens that
-// each step reports, or 0 to report only the next token.
+// Build builds the graph for steps of at most maxChunk tokens. told is the number of candidates for the next
+// token that each step reports; 0 means that a step reports only the token that was picked.
 func (m *Decoder) Build(maxChunk, told int, by sample.Sampling) (*Network, error) {
 	n := &Network{}
 	n.Tokens = m.Input("tokens", graph.I32, []int{1, 1}, []int{1, maxChunk})
@@ -120,7 +122,7 @@ func (m *Decoder) forward() graph.ValueID {
 	table := m.W.Matrix(name.Embed, m.Vocab, m.Dim)
 	head := table
 	if m.Tied {
-		m.W.use(name.Head) // the file may contain the head as a copy of the embedding
+		m.W.use(name.Head) // some files contain a head that is a copy of the embedding; it is not an unknown tensor
 	} else {
 		head = m.W.Matrix(name.Head, m.Vocab, m.Dim)
 	}
@@ -199,9 +201,9 @@ func (m *Decoder) norm(name string, x, weight graph.ValueID) graph.ValueID {
 	return ops.RMSNorm(m.Builder, name, x, weight, m.Eps)
 }
 
-// forward returns x + attention(norm(x)), or x + norm(attention(norm(x))) with post-norms. In the last
-// layer, no operator after the keys and values mixes tokens, so the rest of the layer computes only the
-// last token.
+// forward returns x + attention(norm(x)), or x + norm(attention(norm(x))) with post-norms. Only the last
+// token is needed after the last layer. In this layer, the keys and values are therefore computed for all
+// tokens, and everything else only for the last token.
 func (a *attention) forward(m *Decoder, layer int, x graph.ValueID) graph.ValueID {
 	b := m.Builder
 	b.Scope(fmt.Sprintf("layers.%d.attn.", layer), layer, "attn")
@@ -222,7 +224,8 @@ func (a *attention) forward(m *Decoder, layer int, x graph.ValueID) graph.ValueI
 	return basic.Add(b, "add", m.lastOf("last", layer, x), y, 1)
 }
 
-// lastOf returns the last token of a tensor in the last layer, and the whole tensor in all other layers.
+// lastOf drops the tokens that are not needed: in the last layer it returns only the row of the last token,
+// and in all other layers it returns the whole tensor.
 func (m *Decoder) lastOf(name string, layer int, x graph.ValueID) graph.ValueID {
 	if layer < m.Layers-1 {
 		return x
@@ -241,8 +244,8 @@ func (m *Decoder) mlp(layer int) *mlp {
 	}
 }
 
-// forward returns x + down(act(gate(norm(x))) * up(norm(x))), where act is the activation of the
-// architecture. With post-norms, the result of down is normalized before the addition.
+// forward returns x + down(act(gate(norm(x))) * up(norm(x))), where act is the activation function of the
+// architecture. If the architecture has post-norms, the result of down is normalized before it is added to x.
 func (f *mlp) forward(m *Decoder, layer int, x graph.ValueID) graph.ValueID {
 	b := m.Builder
 	b.Scope(fmt.Sprintf("layers.%d.mlp.", layer), layer, "mlp")

@@ -11,7 +11,7 @@ import (
 	"gpuscope/trace"
 )
 
-// SetShape sets the live shapes of a graph to those of a step with the given number of tokens at the given
+// SetShape sets the shapes of l to those of a step that processes the given number of tokens at the given
 // position.
 func (n *Network) SetShape(l *graph.Live, tokens, position int) error {
 	if err := l.SetDims(n.Tokens, 1, tokens); err != nil {
@@ -23,11 +23,11 @@ func (n *Network) SetShape(l *graph.Live, tokens, position int) error {
 	return l.SetInt(n.Pos, int64(position))
 }
 
-// farthest is the last position that is planned ahead. Planning an 8B model up to this position takes about
-// 6 s on one core, or half of that on two cores.
+// farthest is the highest position that a forecast covers. A forecast of an 8B model up to this position
+// takes about 6 s on one core, and half as long on two cores.
 const farthest = 1<<17 - 1
 
-// PlannedAhead is a forecast, or the error that prevented it.
+// PlannedAhead is the result of PlanAhead: a forecast, or the error that prevented it.
 type PlannedAhead struct {
 	Forecast *trace.Forecast
 	Err      error
@@ -43,9 +43,9 @@ func (n *Network) PlanAhead(ctx context.Context, o graph.LiveOptions) <-chan Pla
 	return done
 }
 
-// Forecast plans the steps that the model may run and records how each dispatch is launched. It covers
-// decoding at every position, a prompt of every length that starts at position 0, and a full prefill chunk
-// at every position.
+// Forecast plans steps that the model has not run yet, and returns how each dispatch would be launched in
+// them. It plans a decode step at every position, a prefill step of every length at position 0, and a prefill
+// step of the maximum length at every position.
 func (n *Network) Forecast(ctx context.Context, o graph.LiveOptions) (*trace.Forecast, error) {
 	chunk := n.Graph.Value(n.Tokens).MaxDims[1]
 	last := int(n.Graph.Value(n.Pos).Range[1])
@@ -55,7 +55,7 @@ func (n *Network) Forecast(ctx context.Context, o graph.LiveOptions) (*trace.For
 		{Along: trace.AlongPosition, At: chunk, From: 0, To: min(last+1-chunk, farthest)},
 	}
 	if chunk == 1 {
-		lines = lines[:2] // lines[2] would equal lines[0], because a chunk of one token is a decode step
+		lines = lines[:2] // with a chunk of one token, lines[2] would be the same as lines[0]
 	}
 	errs := make([]error, len(lines))
 	var all sync.WaitGroup

@@ -8,9 +8,9 @@ import (
 )
 
 // Gemma3 is the architecture of: Gemma team, Gemma 3 Technical Report (2025). Five of every six layers have a
-// sliding window and a separate RoPE base. There are norms before and after attention and MLP, and norms of
-// each head's queries and keys. In Hugging Face folders a norm multiplies by 1 + its weights. Converters to
-// GGUF have added the 1 to the stored weights.
+// sliding window and a separate RoPE base. Attention and MLP each have a norm before and after them, and the
+// queries and keys of each head are normalized too. In Hugging Face folders the stored weights of a norm are
+// the weights minus 1. GGUF files store the weights themselves.
 var Gemma3 = Architecture{
 	Name:      "gemma3",
 	Gate:      gated{"gelu_mul", ops.GELUMul},
@@ -22,8 +22,8 @@ var Gemma3 = Architecture{
 		Names: &ggufNames, Keys: &gemmaKeys, pairs: &halves,
 		Only: append(slices.Clip(ggufOnly), only{"final_logit_softcapping", 0.0, "soft capping of logits"}),
 		implied: func(c *Config) {
-			// Only the 27B model divides its scores by sqrt(dim / heads) instead of by the square root of
-			// the head size. It is recognized by its 62 layers.
+			// The 27B model divides the attention scores by sqrt(dim / heads); all others divide them by
+			// sqrt(head size). Only the 27B model has 62 layers.
 			if c.Layers == 62 {
 				c.Scale = 1 / math.Sqrt(float64(c.Dim)/float64(c.Heads))
 			}
@@ -46,11 +46,11 @@ var Gemma3 = Architecture{
 		Only: []only{
 			hfQuantized, hfAttentionBias,
 			{"hidden_activation", "gelu_pytorch_tanh", "another activation"},
-			{"attn_logit_softcapping", nil, "soft capping of scores"},
+			{"attn_logit_softcapping", nil, "soft capping of attention scores"},
 			{"final_logit_softcapping", nil, "soft capping of logits"},
 			{"use_bidirectional_attention", false, "bidirectional attention"},
 		},
-		// The file states the number whose square root divides the scores.
+		// The file states the number by whose square root the attention scores are divided.
 		implied: func(c *Config) { c.Scale = 1 / math.Sqrt(c.Scale) },
 	},
 }

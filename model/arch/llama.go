@@ -4,8 +4,8 @@ import "gpuscope/ops"
 
 // Llama is the architecture of Touvron et al., LLaMA (2023), with grouped-query attention (Ainslie et al.,
 // GQA, 2023). It has no biases, and all layers have the same structure. GGUF files of Llama 1 to 3, Mistral
-// and SmolLM name this architecture. Converters to GGUF reorder the rows of the query and key matrices, so
-// that the two dims of each RoPE pair are adjacent.
+// and SmolLM state this architecture. Programs that convert models to GGUF reorder the rows of the query and
+// key matrices, so that the two dims of each RoPE pair are adjacent.
 var Llama = Architecture{
 	Name: "llama",
 	Gate: gated{"silu_mul", ops.SiLUMul},
@@ -29,7 +29,7 @@ var Llama = Architecture{
 }
 
 // mistral is the architecture of Jiang et al., Mistral 7B (2023). It is a Llama with sliding-window attention
-// in all layers. The default window of its class applies if a file states none.
+// in all layers. If a file states no window size, the default of the class applies.
 var mistral = Architecture{
 	Name: "mistral",
 	Gate: gated{"silu_mul", ops.SiLUMul},
@@ -47,7 +47,8 @@ var mistral = Architecture{
 	},
 }
 
-// windowedHFKeys are hfKeys with a key for the window of all layers.
+// windowedHFKeys is a copy of hfKeys with one more key: the size of the sliding window, which is the same in
+// all layers.
 var windowedHFKeys = func() keys {
 	k := hfKeys
 	k.window = "sliding_window"

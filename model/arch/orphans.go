@@ -8,9 +8,9 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// orphan is a kind of tensor that a decoder does not use. Its fate says what happens to a file that contains
-// such a tensor. Files with a tensor of an unknown kind are refused, because the tensor might be needed for
-// correct results.
+// orphan is a known kind of tensor that the graph of a decoder does not use. Its fate says what happens to a
+// file that contains such a tensor. A file with an unused tensor of any other kind is refused, because the
+// results might be wrong without the tensor.
 type orphan struct {
 	what  string
 	parts []string // matches tensors whose names contain one of these dot-separated parts
@@ -24,7 +24,7 @@ type fate int
 const (
 	refused  fate = iota // the file is refused, because the results would be wrong without the tensor
 	leftOut              // the results are right without the tensor; a warning reports it
-	computed             // the tensor is ignored silently, because the configuration has the same information
+	computed             // the tensor is ignored without a warning, because the configuration states the same information
 )
 
 var orphans = []orphan{
@@ -33,7 +33,7 @@ var orphans = []orphan{
 		ends: []string{".inv_freq", ".cos_cached", ".sin_cached", ".attn_rot_embd.weight"},
 	},
 	{
-		what: "attention masks and positions", fate: computed,
+		what: "attention masks and position ids", fate: computed,
 		ends: []string{".masked_bias", ".attention.bias", ".attn.bias", ".position_ids"},
 	},
 	{
@@ -48,7 +48,7 @@ var orphans = []orphan{
 		},
 	},
 	{
-		what: "an encoder of images or sound", fate: leftOut,
+		what: "an image or audio encoder", fate: leftOut,
 		parts: []string{
 			"vision_tower", "vision_model", "vision_encoder", "visual", "vision_embed_tokens",
 			"multi_modal_projector", "mm_projector", "embed_vision", "image_newline", "vit", "audio_tower",
@@ -84,7 +84,7 @@ func (c *Checkpoint) OrphanWarnings() (warnings []string) {
 	}
 	for i := range orphans {
 		if o := &orphans[i]; count[o] > 0 {
-			warnings = append(warnings, fmt.Sprintf("%s: ignoring the tensors of %s (%d tensors, the first is %s)",
+			warnings = append(warnings, fmt.Sprintf("%s: ignoring tensors that belong to %s (number of tensors: %d; first tensor: %s)",
 				c.Name(),
 				o.what, count[o], printable.Short(first[o].Name, 80)))
 		}
@@ -98,9 +98,9 @@ func (c *Checkpoint) refuse(t *Tensor) error {
 	if o != nil && o.fate != refused {
 		return nil
 	}
-	why := "this version does not use it, so the results would be wrong"
+	why := "this version does not use this tensor, so the results might be wrong"
 	if o != nil {
-		why = "it belongs to " + o.what + ", and without it the weights would be wrong"
+		why = "it belongs to " + o.what + ", and the weights would be wrong without this tensor"
 	}
 	return fmt.Errorf("%s: not supported yet: tensor %s: %s", c.Name(), printable.Short(t.Name, 80), why)
 }

@@ -3,10 +3,10 @@ package arch
 import "gpuscope/ops"
 
 // Phi3 is the architecture of Abdin et al., Phi-3 Technical Report (2024). It is a Llama in which queries,
-// keys and values share one matrix, and gate and up share another. Models with a long context divide the RoPE
-// frequencies by factors. They have one list of factors for short contexts and one for long contexts (Ding et
-// al., LongRoPE, 2024). If a file states a window, all layers have it. transformers applies this window;
-// llama.cpp reads it but does not apply it.
+// keys and values share one matrix, and gate and up share another. Models with a long context divide each
+// RoPE frequency by a factor: they have one list of factors for short contexts and another for long contexts
+// (Ding et al., LongRoPE, 2024). If a file states a sliding window, all layers have it. transformers applies
+// the window; llama.cpp reads the key but does not apply the window.
 var Phi3 = Architecture{
 	Name:  "phi3",
 	Gate:  gated{"silu_mul", ops.SiLUMul},
@@ -27,7 +27,7 @@ var Phi3 = Architecture{
 			inert: []string{"embd_pdrop", "resid_pdrop"},
 		},
 		Names: &hfNames, Keys: &phiHFKeys, pairs: &halves, Only: []only{hfQuantized, hfSiLU},
-		scalings: map[string]string{"yarn": "longrope"}, // in the first Phi-3 files yarn means longrope
+		scalings: map[string]string{"yarn": "longrope"}, // the first Phi-3 files say yarn where later files say longrope
 	},
 }
 

@@ -21,8 +21,9 @@ type Quantizer struct {
 	group   int
 	planned bool // at least one matrix is to be quantized
 	mu      sync.Mutex
-	// name and pieces cache the packed arrays of one matrix. One matrix is enough, because all arrays of a
-	// matrix are requested before those of the next matrix.
+	// pieces caches the packed arrays of the matrix that was quantized last, and name is the name of this
+	// matrix. It is enough to cache one matrix, because all its arrays are requested before those of the next
+	// matrix.
 	name   string
 	pieces [][]byte
 	Losses []loss
@@ -62,19 +63,19 @@ func NewQuantizer(to string, group int) (*Quantizer, error) {
 	return &Quantizer{group: group}, nil
 }
 
-// takes reports whether matrices of a type are quantized. Only float matrices are quantized, because matrices
-// of the other types are quantized already.
+// takes reports whether the Quantizer quantizes matrices of a type. It quantizes float matrices; matrices of
+// all other types are quantized already.
 func (q *Quantizer) takes(typ string) bool {
 	_, floats := vectors[typ]
 	return q != nil && floats
 }
 
-// matrix returns m as a matrix that is quantized when its data is loaded. typ is the float type in which it
-// is stored.
+// matrix returns a copy of m that is quantized when its data is loaded. typ is the float type that m has in
+// the file.
 func (q *Quantizer) matrix(m weight.Matrix, typ string) (weight.Matrix, error) {
 	if m.Cols%q.group != 0 {
 		fits := slices.DeleteFunc(slices.Clone(groupSizes), func(n int) bool { return m.Cols%n != 0 })
-		return m, session.Refusef("--group-size %d: tensor %s has rows of %d elements; use groups of %s",
+		return m, session.Refusef("--group-size %d: the groups do not fit tensor %s, whose rows have %d elements; use a group size of %s",
 			q.group, m.Name, m.Cols, printable.Choice(fits))
 	}
 	q.planned = true
@@ -86,7 +87,7 @@ func (q *Quantizer) matrix(m weight.Matrix, typ string) (weight.Matrix, error) {
 		if q.name == m.Name {
 			return q.pieces, nil
 		}
-		q.name, q.pieces = "", nil // release the previous matrix first, so that two are never in memory
+		q.name, q.pieces = "", nil // release the previous matrix before loading this one, so that only one is in memory
 		data, err := stored()
 		if err != nil {
 			return nil, err
@@ -106,15 +107,15 @@ func (q *Quantizer) matrix(m weight.Matrix, typ string) (weight.Matrix, error) {
 	return m, nil
 }
 
-// Check returns an error if the model has nothing to quantize.
+// Check returns an error if quantization was requested but the model has no matrix that can be quantized.
 func (q *Quantizer) Check(name string) error {
 	if q == nil || q.planned {
 		return nil
 	}
-	return session.Refusef("--quantize q4: %s has no matrix of F32, F16 or BF16. Omit --quantize", name)
+	return session.Refusef("--quantize q4: no matrix in %s has type F32, F16 or BF16. Omit --quantize", name)
 }
 
-// Loaded releases the memory that only loading needs.
+// Loaded is called after all weights have been loaded. It releases memory that is no longer needed.
 func (q *Quantizer) Loaded() {
 	if q != nil {
 		q.name, q.pieces = "", nil
@@ -193,6 +194,6 @@ func (q *Quantizer) String() string {
 	if c == nil {
 		return text
 	}
-	return fmt.Sprintf("%s, %d matrices quantized from %s: SNR %.1f dB, MSE %.2g, max error %.2g; worst matrix %s: SNR %.1f dB",
+	return fmt.Sprintf("%s; quantized %d matrices stored as %s: SNR %.1f dB, MSE %.2g, max error %.2g; worst matrix: %s with SNR %.1f dB",
 		text, c.Matrices, strings.Join(c.From, ", "), c.SNRdB, c.MSE, c.MaxAbs, c.Worst, c.WorstSNRdB)
 }

@@ -2,8 +2,8 @@ package arch
 
 import "gpuscope/ops"
 
-// Qwen2 is the architecture of Yang et al., Qwen2 (2024). It is a Llama with biases of queries, keys and
-// values.
+// Qwen2 is the architecture of Yang et al., Qwen2 (2024). It is a Llama whose query, key and value
+// projections have biases.
 var Qwen2 = Architecture{
 	Name:   "qwen2",
 	Gate:   gated{"silu_mul", ops.SiLUMul},
@@ -35,7 +35,7 @@ var Qwen3 = Architecture{
 	},
 }
 
-// qwenDefaults returns the defaults that both Qwen classes share, together with those in own.
+// qwenDefaults returns the defaults of a Qwen class: those that both classes share, and those in own.
 func qwenDefaults(own map[string]any) map[string]any {
 	return with(map[string]any{
 		"hidden_size": 4096, "intermediate_size": 22016, "num_hidden_layers": 32,
@@ -45,8 +45,8 @@ func qwenDefaults(own map[string]any) map[string]any {
 	}, own)
 }
 
-// qwenHFKeys adds the keys of Qwen's window. The window is used only if use_sliding_window is true, and
-// only from the layer max_window_layers on.
+// qwenHFKeys is a copy of windowedHFKeys with further keys for Qwen's sliding window. Layers have the window
+// only if use_sliding_window is true. In this case layer max_window_layers and all later layers have it.
 var qwenHFKeys = func() keys {
 	k := windowedHFKeys
 	k.windowUsed, k.windowFrom, k.kinds = "use_sliding_window", "max_window_layers", hfKinds

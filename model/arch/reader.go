@@ -6,8 +6,8 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// keyed is a source of values by key: the metadata of a GGUF file, or a config.json. Errors name the file
-// and the key.
+// keyed returns the configuration values of a file by key. The file is a GGUF file, which has metadata, or a
+// config.json. Errors name the file and the key.
 type keyed interface {
 	Name() string
 	// Keys returns all keys. Top returns the top-level keys.
@@ -28,24 +28,25 @@ type keyed interface {
 	Strings(key string) ([]string, error)
 }
 
-// configReader reads the values under an architecture's prefix and checks their ranges. For a missing key
-// it returns the default of the class. It keeps only the first error.
+// configReader reads configuration values and checks that they are in range. It puts the prefix of the
+// architecture before each key. If a key is missing, it returns the default of the class. It keeps only the
+// first error.
 type configReader struct {
 	f      keyed
 	prefix string
 	form   *Spelling
-	in     func(*Architecture) *Spelling // returns the conventions of any architecture in the format of f
+	in     func(*Architecture) *Spelling // returns the Spelling of any architecture for the file format of f
 	layers int                           // number of layers; 0 until it is known
 	err    error
-	// warnings lists values that the file states twice with different content.
+	// warnings has an entry for each value that the file states twice, differently.
 	warnings []string
 }
 
-// has reports whether a key has a value other than null. It returns false for the empty key, which stands
-// for a key that the format does not have.
+// has reports whether a key has a value other than null. It returns false for the key "", which means that
+// the file format has no such key.
 func (r *configReader) has(key string) bool { return key != "" && r.f.Has(r.prefix+key) }
 
-// null reports whether a key is stated as null, which differs from a missing key.
+// null reports whether the file states the value null for a key. A missing key is not null.
 func (r *configReader) null(key string) bool { return key != "" && r.f.Null(r.prefix+key) }
 
 func (r *configReader) fail(err error) {
@@ -73,7 +74,8 @@ func value[T any](r *configReader, key string, read func(string) (T, error)) (v 
 	return v, ok
 }
 
-// int returns an integer that must be stated or have a default.
+// int returns an integer. It records an error if the file does not state the key and the class has no default
+// for it.
 func (r *configReader) int(key string, lo, hi int) int {
 	n, ok := value(r, key, r.readInt)
 	if !ok {
@@ -93,8 +95,8 @@ func (r *configReader) intOr(key string, def, lo, hi int) int {
 	return r.checkInt(key, n, lo, hi)
 }
 
-// readInt reads an integer. A file may state it as a list with one value per layer. The values of such a list
-// must be equal.
+// readInt reads an integer. A file may instead contain a list with the integer of each layer; the integers
+// must then be equal.
 func (r *configReader) readInt(key string) (int, error) {
 	if r.layers == 0 || !r.f.List(r.prefix+key) {
 		return r.f.Int(r.prefix + key)
@@ -105,8 +107,8 @@ func (r *configReader) readInt(key string) (int, error) {
 	}
 	for i, n := range list {
 		if n != list[0] {
-			r.errorf(key, "not supported yet: layers with different values (%d in layer 0, %d in layer %d)",
-				list[0], n, i)
+			r.errorf(key, "not supported yet: layers with different values (layer 0 has the value %d, but layer %d has the value %d)",
+				list[0], i, n)
 		}
 	}
 	return list[0], nil
@@ -115,19 +117,20 @@ func (r *configReader) readInt(key string) (int, error) {
 // eachLayer checks that a list of n values has one value per layer.
 func (r *configReader) eachLayer(key string, n int) bool {
 	if n != r.layers {
-		r.errorf(key, "the list has %d values; want one value, or one for each of the %d layers", n, r.layers)
+		r.errorf(key, "the list has %d values; want a list with 1 value, or with 1 value for each of the %d layers", n, r.layers)
 	}
 	return n == r.layers
 }
 
 func (r *configReader) checkInt(key string, n, lo, hi int) int {
 	if n < lo || n > hi {
-		r.errorf(key, "%d is out of range; want %d to %d", n, lo, hi)
+		r.errorf(key, "the value %d is out of range; want a value from %d to %d", n, lo, hi)
 	}
 	return n
 }
 
-// float returns a number that must be stated or have a default.
+// float returns a number. It records an error if the file does not state the key and the class has no default
+// for it.
 func (r *configReader) float(key string, lo, hi float64) float64 {
 	x, ok := value(r, key, r.readFloat)
 	if !ok {
@@ -151,7 +154,7 @@ func (r *configReader) readFloat(key string) (float64, error) { return r.f.Float
 
 func (r *configReader) checkFloat(key string, x, lo, hi float64) float64 {
 	if !(x >= lo && x <= hi) { // also refuses NaN
-		r.errorf(key, "%g is out of range; want %g to %g", x, lo, hi)
+		r.errorf(key, "the value %g is out of range; want a value from %g to %g", x, lo, hi)
 	}
 	return x
 }
@@ -172,7 +175,7 @@ func (r *configReader) stringOr(key, def string) string {
 	return s
 }
 
-// hold records an error if a key has a value that the builder does not support.
+// hold records an error if the key o.Key has another value than the only one that the builder supports.
 func (r *configReader) hold(o only) {
 	if !r.has(o.Key) && !r.null(o.Key) {
 		return
@@ -195,7 +198,7 @@ func (r *configReader) hold(o only) {
 		got, err = r.f.String(r.prefix + o.Key)
 	}
 	if r.fail(err); err == nil && got != o.Want {
-		r.errorf(o.Key, "not supported yet: %s (%s, want %v)", o.otherwise,
+		r.errorf(o.Key, "not supported yet: %s (the value is %s; want %v)", o.otherwise,
 			printable.Short(fmt.Sprint(got), 80), o.Want)
 	}
 }

@@ -14,29 +14,31 @@ import (
 )
 
 // Rotation describes the rotary position embedding (RoPE) of queries and keys: Su et al., RoFormer (2021),
-// equation 15, with later extensions for texts that are longer than those of the training.
+// equation 15, with later extensions that allow longer texts than those in the training.
 type Rotation struct {
 	Dims  int // number of leading dims of a head that are rotated; 0 for all
 	Base  float64
 	Scale float64 // multiplies every angle; linear scaling by a factor sets it to 1 / factor
-	// Gain multiplies cosines and sines, so the scores are multiplied by its square. A Gain of 0 means 1.
+	// Gain is a factor by which the cosines and sines are multiplied. Attention scores are therefore
+	// multiplied by Gain². A Gain of 0 means 1.
 	Gain float64
-	// Divisors divide the frequency of each pair. If they are nil, all divisors are 1. If Original is not 0
-	// and the context is longer than Original positions, LongDivisors are used instead.
+	// Divisors has a divisor for the frequency of each pair of dims; nil means that all divisors are 1. If
+	// Original is not 0 and the context has more than Original positions, LongDivisors is used instead of
+	// Divisors.
 	Divisors, LongDivisors []float64
 	Original               int
 }
 
-// ggufRotations lists the metadata keys of a rotation, without the architecture's prefix.
+// ggufRotations lists the metadata keys that configure RoPE, without the architecture's prefix.
 var ggufRotations = []string{
 	"rope.freq_base", "rope.scale_linear",
 	"rope.scaling.type", "rope.scaling.factor", "rope.scaling.attn_factor",
 	"rope.scaling.original_context_length",
 }
 
-// ggufRotation reads a file's rotation as llama.cpp does. A missing scaling type means linear scaling. Old
-// files state the factor under another key. A factor of 0 means no scaling, but a file that states the type
-// linear must state a factor. YaRN with a factor of 1 changes nothing.
+// ggufRotation reads the RoPE settings of a file as llama.cpp does. If the scaling type is missing, the
+// scaling is linear. Old files use another key for the factor. A factor of 0 means no scaling; it is an error
+// only if the file states the type linear. YaRN with a factor of 1 is accepted, because it changes nothing.
 func ggufRotation(r *configReader, headDim int) Rotation {
 	rot := Rotation{
 		Dims: r.intOr("rope.dimension_count", headDim, 2, headDim),
@@ -50,11 +52,11 @@ func ggufRotation(r *configReader, headDim int) Rotation {
 	}
 	factor := r.floatOr(factorKey, 0, 0, 1e6)
 	if factor != 0 && factor < 1e-6 {
-		r.errorf(factorKey, "%g is out of range; want 0, or %g to %g", factor, 1e-6, 1e6)
+		r.errorf(factorKey, "the value %g is out of range; want 0, or a value from %g to %g", factor, 1e-6, 1e6)
 	}
 	kind := r.stringOr("rope.scaling.type", "")
 	if kind == "linear" && factor == 0 {
-		r.errorf("rope.scaling.factor", "missing or 0, but rope.scaling.type is linear; want %g to %g", 1e-6,
+		r.errorf("rope.scaling.factor", "the value is missing or 0, but rope.scaling.type is linear; want a value from %g to %g", 1e-6,
 			1e6)
 	}
 	switch {
@@ -76,8 +78,8 @@ func (r *Rotation) turned(headDim int) int { return cmp.Or(r.Dims, headDim) }
 // rotary adds the operator that rotates queries and keys by their positions.
 type rotary func(name string, q, k graph.ValueID) (yq, yk graph.ValueID)
 
-// pairing selects which two dims of a head are rotated together. prefix is the prefix of the names of the
-// values that rotary adds to the graph.
+// pairing is a way to group the dims of a head into the pairs that RoPE rotates: neighbours or halves. The
+// function rotary adds values to the graph whose names begin with prefix.
 type pairing struct {
 	part   bool // the operator can leave the last dims of a head unrotated
 	rotary func(m *Decoder, prefix string, r *Rotation) rotary
@@ -100,9 +102,9 @@ var halves = pairing{part: true, rotary: func(m *Decoder, prefix string, r *Rota
 	}
 }}
 
-// tables adds the tables of cosines and sines to the graph, f32 [context, times*d/2], where d is the number
-// of rotated dims. Each row has the angles of all pairs at one position. If times is 2, each row contains
-// these angles twice.
+// tables adds two tables to the graph: the cosines and the sines of the rotation angles. Each table is f32
+// [context, times*d/2], where d is the number of rotated dims. A row belongs to one position and has an
+// element for each pair of dims. If times is 2, the row contains these elements twice.
 func (m *Decoder) tables(prefix string, r *Rotation, times int) (cos, sin graph.ValueID) {
 	turned, divisors := r.turned(m.HeadDim), m.divisors(r)
 	table := func(name string, f func(float64) float64) graph.ValueID {
@@ -119,9 +121,9 @@ func (m *Decoder) tables(prefix string, r *Rotation, times int) (cos, sin graph.
 }
 
 // divisors returns a function that reads the frequency divisors of a rotation. The function returns nil if
-// all divisors are 1. A file may store divisors in tensors. Llama 3.1 has one tensor for all contexts; Phi 3
-// has one for short and one for long contexts. The tensors belong to the model's main rotation, not to the
-// separate rotation of layers with a window.
+// all divisors are 1. A file may store divisors in tensors: Llama 3.1 has one tensor, and Phi 3 has one for
+// short contexts and one for long contexts. These tensors apply only to the rotation m.Rope, not to the
+// separate rotation of layers with a sliding window.
 func (m *Decoder) divisors(r *Rotation) func() ([]float64, error) {
 	list, name := r.Divisors, m.Form.Names
 	long := r.Original > 0 && m.Context > r.Original
@@ -146,8 +148,8 @@ func (m *Decoder) divisors(r *Rotation) func() ([]float64, error) {
 	return divisors
 }
 
-// table returns gain*f(angle) for every angle as f32, computed in float64. If times is 2, each row contains
-// its values twice.
+// table returns the elements of a table of f32: gain*f(angle) for each position and each pair of dims,
+// computed in float64. If times is 2, each row contains its elements twice.
 func (r Rotation) table(context, d, times int, divisors []float64, f func(float64) float64) []byte {
 	out, gain := make([]byte, 0, 4*context*times*d/2), cmp.Or(r.Gain, 1)
 	frequency := make([]float64, d/2)
@@ -169,7 +171,7 @@ func (r Rotation) table(context, d, times int, divisors []float64, f func(float6
 	return out
 }
 
-// divisors returns a function that reads frequency divisors from a tensor.
+// divisors returns a function that reads the frequency divisors from the tensor called name.
 func (w *Weights) divisors(name string, n int) func() ([]float64, error) {
 	t := w.floats(name, n)
 	return func() ([]float64, error) {
@@ -180,7 +182,7 @@ func (w *Weights) divisors(name string, n int) func() ([]float64, error) {
 		divisors := make([]float64, n)
 		for i, x := range list {
 			if divisors[i] = float64(x); !(x >= 1e-6 && x <= 1e6) { // also refuses NaN
-				return nil, fmt.Errorf("%s: tensor %s: factor %d is %g; want %g to %g", w.file.Name(), name,
+				return nil, fmt.Errorf("%s: tensor %s: the factor at index %d is %g; want a factor from %g to %g", w.file.Name(), name,
 					i, x, 1e-6, 1e6)
 			}
 		}

@@ -11,8 +11,9 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// hfScaling is a RoPE scaling type of transformers. keys lists the keys that apply reads under path. apply
-// applies the scaling to rot, the rotation of headDim dims.
+// hfScaling is a RoPE scaling type of transformers. apply is the function that changes rot, a rotation of
+// headDim dims, as the scaling requires. keys lists the configuration keys that apply reads; each follows the
+// prefix path.
 type hfScaling struct {
 	name  string
 	keys  []string
@@ -35,7 +36,7 @@ var hfScalings = []hfScaling{
 			low := r.float(path+"low_freq_factor", 1e-6, 1e6)
 			high := r.float(path+"high_freq_factor", 1e-6, 1e6)
 			if low > high {
-				r.errorf(path+"low_freq_factor", "%g is above the high_freq_factor of %g", low, high)
+				r.errorf(path+"low_freq_factor", "the value %g is greater than high_freq_factor, which is %g", low, high)
 			}
 			rot.Divisors = Llama3Divisors(rot.Base, headDim, r.float(path+"factor", 1, 1e6), low, high,
 				r.int(path+hfOriginal, 1, math.MaxInt32))
@@ -49,9 +50,9 @@ var longKeys = []string{
 	"short_factor", "long_factor", "factor", "attention_factor", hfOriginal,
 }
 
-// longRotation implements Ding et al., LongRoPE (2024). Each pair has one frequency divisor for contexts up
-// to the trained length and one for longer contexts. The scores grow with the factor by which the context was
-// extended.
+// longRotation implements Ding et al., LongRoPE (2024). Each pair of dims has two frequency divisors: one for
+// contexts up to the trained length, and one for longer contexts. If the context was extended, Gain is
+// greater than 1 and grows with the factor of the extension.
 func longRotation(r *configReader, path string, headDim int, rot *Rotation) {
 	rot.Divisors = r.divisors(path+"short_factor", headDim/2)
 	rot.LongDivisors = r.divisors(path+"long_factor", headDim/2)
@@ -68,7 +69,7 @@ func longRotation(r *configReader, path string, headDim int, rot *Rotation) {
 	rot.Gain = r.floatOr(path+"attention_factor", gain, 1e-6, 1e6)
 }
 
-// divisors returns n frequency divisors.
+// divisors returns the list of n frequency divisors that the file states under key.
 func (r *configReader) divisors(key string, n int) []float64 {
 	list, err := r.f.Floats(r.prefix + key)
 	if err != nil {
@@ -78,25 +79,26 @@ func (r *configReader) divisors(key string, n int) []float64 {
 		return nil
 	}
 	if len(list) != n {
-		r.errorf(key, "the list has %d values; want %d, one for each pair of dims of a head", len(list), n)
+		r.errorf(key, "the list has %d values; want %d values: one for each pair of dims in a head", len(list), n)
 	}
 	for i, x := range list {
 		if !(x >= 1e-6 && x <= 1e6) { // also refuses NaN
-			r.errorf(key, "factor %d is %g; want %g to %g", i, x, 1e-6, 1e6)
+			r.errorf(key, "the factor at index %d is %g; want a factor from %g to %g", i, x, 1e-6, 1e6)
 		}
 	}
 	return list
 }
 
-// Llama3Divisors returns Llama 3.1's divisors of the RoPE frequencies. Each pair of dims rotates a number of
-// times over the training context. If this number is above high, the divisor is 1. If it is below low, the
-// divisor is factor. In between, the frequency is interpolated.
+// Llama3Divisors returns the numbers by which Llama 3.1 divides the RoPE frequencies, one for each pair of
+// dims. A divisor depends on how often its pair rotates fully within the training context. If it rotates more
+// than high times, the divisor is 1. If it rotates fewer than low times, the divisor is factor. In between,
+// the frequency is interpolated.
 func Llama3Divisors(base float64, headDim int, factor, low, high float64, context int) []float64 {
 	divisors := make([]float64, headDim/2)
 	for i := range divisors {
 		turns := float64(context) * math.Pow(base, -2*float64(i)/float64(headDim)) / (2 * math.Pi)
 		kept := min(max((turns-low)/(high-low), 0), 1)
-		if high == low { // there is no range to interpolate in
+		if high == low { // there is nothing between low and high to interpolate
 			kept = 0
 			if turns > low {
 				kept = 1
@@ -107,9 +109,9 @@ func Llama3Divisors(base float64, headDim int, factor, low, high float64, contex
 	return divisors
 }
 
-// Keys of the rotations in a config.json. Since transformers 5, everything is in rope_parameters. If layers
-// with a window have a separate rotation, rope_parameters has one object for each type of layer. Older
-// files use rope_theta and rope_scaling.
+// Keys of a config.json that configure RoPE. Files written by transformers 5 or later have everything in the
+// object rope_parameters. If layers with a sliding window have a separate rotation, rope_parameters contains
+// an object for each type of layer. Older files use rope_theta and rope_scaling.
 const (
 	oldRotation   = "rope_scaling"
 	newRotation   = "rope_parameters"
@@ -119,14 +121,15 @@ const (
 	hfOriginal    = "original_max_position_embeddings" // the trained context
 )
 
-// hfRotations lists the keys of a rotation.
+// hfRotations lists the top-level keys of a config.json that configure RoPE.
 var hfRotations = []string{ropeBase, oldRotation, newRotation, hfOriginal}
 
-// neutralScalings lists the scaling types that change nothing if their factor is 1; "" is a missing type.
+// neutralScalings lists the RoPE scaling types that change nothing if their factor is 1. The entry "" is for
+// files that state no type.
 var neutralScalings = []string{"", "default", "linear", "dynamic", "yarn"}
 
-// neutralScaling reports whether the scaling under a path changes nothing. Only the type and the factors
-// matter, not the other keys.
+// neutralScaling reports whether the RoPE scaling in the object at path has no effect. It looks only at the
+// type and at the factors, because the other keys do not matter if the factors are 1.
 func (r *configReader) neutralScaling(path, kind string) bool {
 	one := func(key string) bool {
 		x, err := r.readFloat(path + key)
@@ -136,8 +139,8 @@ func (r *configReader) neutralScaling(path, kind string) bool {
 		(one("attention_factor") || !r.has(path+"attention_factor"))
 }
 
-// hfRotation reads the rotation of a config.json. If the file states the rotation in two places, both must
-// agree.
+// hfRotation reads the RoPE settings of a config.json. If the file states them both under the old and under
+// the new key, the settings must be the same.
 func hfRotation(r *configReader, headDim int) Rotation {
 	said := slices.DeleteFunc([]string{oldRotation, newRotation}, func(at string) bool { return !r.has(at) })
 	for i, at := range said {
@@ -151,14 +154,15 @@ func hfRotation(r *configReader, headDim int) Rotation {
 	rot := hfRotationAt(r, said[0], ropeBase, headDim)
 	for _, at := range said[1:] {
 		if !reflect.DeepEqual(rot, hfRotationAt(r, at, ropeBase, headDim)) {
-			r.errorf(at, "these RoPE settings differ from those in %s. Remove one of the two keys", said[0])
+			r.errorf(at, "the RoPE settings under this key differ from those under %s. Remove one of the two keys", said[0])
 		}
 	}
 	return rot
 }
 
-// hfRotationAt reads the rotation from the object under the key at. If there is no such object, it returns
-// the default rotation. The RoPE base may also be stored under the key baseKey.
+// hfRotationAt reads the RoPE settings from the object under the key named by at. If there is no such object,
+// it returns the default settings. If the object has no RoPE base, the base is read from the key named by
+// baseKey.
 func hfRotationAt(r *configReader, at, baseKey string, headDim int) Rotation {
 	if r.has(at) {
 		r.object(at)
@@ -166,7 +170,7 @@ func hfRotationAt(r *configReader, at, baseKey string, headDim int) Rotation {
 	path := at + "."
 	if own := path + ropeBase; r.has(own) {
 		if used := r.float(own, 1, 1e12); r.has(baseKey) && r.float(baseKey, 1, 1e12) != used {
-			r.warnings = append(r.warnings, fmt.Sprintf("%s: %s and %s differ; using the second value, %g",
+			r.warnings = append(r.warnings, fmt.Sprintf("%s: the keys %s and %s have different values; using the value of the second key, %g",
 				r.f.Name(), baseKey, own, used))
 		}
 		baseKey = own
@@ -180,10 +184,10 @@ func hfRotationAt(r *configReader, at, baseKey string, headDim int) Rotation {
 	}
 	part := r.floatOr(partKey, 1, 0, 1)
 	if rot.Dims = int(part * float64(headDim)); rot.Dims < 2 {
-		r.errorf(hfPart, "%g is too small: RoPE would rotate no pair of the %d dims of a head", part, headDim)
+		r.errorf(hfPart, "the value %g is too small: RoPE would not rotate any of the %d dims of a head", part, headDim)
 		rot.Dims = 2
 	}
-	kind := r.stringOr(path+"rope_type", r.stringOr(path+"type", "")) // type is the older key
+	kind := r.stringOr(path+"rope_type", r.stringOr(path+"type", "")) // older files have the key type instead of rope_type
 	if r.neutralScaling(path, kind) {
 		return rot
 	}
@@ -197,7 +201,7 @@ func hfRotationAt(r *configReader, at, baseKey string, headDim int) Rotation {
 	if i := slices.Index(known, cmp.Or(kind, "default")); i >= 0 {
 		s := hfScalings[i]
 		if other := hfUnknown(r, path, s.keys); other != "" && kind == "" {
-			r.errorf(other, "this key belongs to a RoPE scaling, but %srope_type is missing; set it to %s",
+			r.errorf(other, "this key belongs to a type of RoPE scaling, but %srope_type is missing; set rope_type to %s",
 				path, printable.Choice(known))
 		} else if other != "" {
 			r.errorf(other, "not supported yet: unknown key of RoPE scaling %s; known keys are %s",
@@ -222,8 +226,8 @@ func (r *configReader) object(key string) {
 	}
 }
 
-// hfUnknown returns the first unknown key under a path: one that is neither in known nor allowed for every
-// rotation. It returns "" if there is no such key.
+// hfUnknown returns the first key in the object at path that is neither in known nor a key that every scaling
+// type has. It returns "" if there is no such key.
 func hfUnknown(r *configReader, path string, known []string) string {
 	always := []string{ropeBase, "rope_type", "type", hfPart}
 	for _, key := range r.f.Keys() {

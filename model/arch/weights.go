@@ -50,8 +50,8 @@ func (w *Weights) tensor(name string, dims ...int) *Tensor {
 	return t
 }
 
-// notYet records an error for a tensor of an unsupported type. The error lists the other unsupported types
-// in the file.
+// notYet records the error that the type of tensor t is not supported. The error also lists the other
+// unsupported types in the file.
 func (w *Weights) notYet(t *Tensor) {
 	var runs, also []string
 	for _, f := range weight.Formats {
@@ -67,13 +67,14 @@ func (w *Weights) notYet(t *Tensor) {
 	}
 	has := ""
 	if len(also) > 0 {
-		has = fmt.Sprintf(" (the file also has %s)", strings.Join(also, ", "))
+		has = fmt.Sprintf(" (other unsupported types in the file: %s)", strings.Join(also, ", "))
 	}
-	w.b.Errorf("%s: not supported yet: tensor %s is %s%s; this version supports matrices of %s, and vectors of F32, F16, BF16",
+	w.b.Errorf("%s: not supported yet: tensor %s has type %s%s; this version supports the matrix types %s, and the vector types F32, F16, BF16",
 		w.file.Name(), t.Name, t.Type, has, strings.Join(runs, ", "))
 }
 
-// use marks a tensor as used, if the file has it, so that refuseUnknown accepts it.
+// use marks the tensor called name as used, so that refuseUnknown does not refuse it. The file need not have
+// the tensor.
 func (w *Weights) use(name string) {
 	if t := w.file.ByName[name]; t != nil {
 		w.used[t] = true
@@ -94,8 +95,8 @@ func (w *Weights) refuseUnknown() {
 	}
 }
 
-// vectors maps the types that a vector may have to the size of an element in bytes and the conversion to
-// float32. Each conversion is exact.
+// vectors has an entry for each type that a vector may have. size is the size of an element in bytes. float
+// converts an element to float32; the conversion is exact.
 var vectors = map[string]struct {
 	size  int
 	float func(element []byte) float32
@@ -105,8 +106,8 @@ var vectors = map[string]struct {
 	"BF16": {2, func(b []byte) float32 { return gguf.BFloat16(binary.LittleEndian.Uint16(b)) }},
 }
 
-// Runs reports whether this version can run a tensor of its type. A vector must have a float type, and a
-// matrix a type in weight.Formats.
+// Runs reports whether this version supports the type of a tensor. The type of a vector must be F32, F16 or
+// BF16. A matrix may also have a type that weight.Formats lists.
 func Runs(t *Tensor) bool {
 	if _, ok := vectors[t.Type]; ok {
 		return true
@@ -142,7 +143,7 @@ func (w *Weights) floats(name string, n int) *Tensor {
 // vector adds an f32 constant of shape [n] to the graph.
 func (w *Weights) vector(name string, n int) graph.ValueID { return w.shifted(name, n, 0) }
 
-// norm adds the weights of a norm to the graph, f32 [n].
+// norm adds the weights of a norm to the graph, as an f32 constant of shape [n].
 func (w *Weights) norm(name string, n int) graph.ValueID {
 	if w.form.onePlus {
 		return w.shifted(name, n, 1)
@@ -150,7 +151,7 @@ func (w *Weights) norm(name string, n int) graph.ValueID {
 	return w.shifted(name, n, 0)
 }
 
-// shifted adds an f32 vector to the graph, with each element increased by a number.
+// shifted adds an f32 constant of shape [n] to the graph. Each element is the element in the file plus by.
 func (w *Weights) shifted(name string, n int, by float32) graph.ValueID {
 	t := w.floats(name, n)
 	return w.b.Constant(name, graph.F32, []int{n}, func() ([]byte, error) {
@@ -166,7 +167,8 @@ func (w *Weights) shifted(name string, n int, by float32) graph.ValueID {
 	})
 }
 
-// Matrix returns a matrix with rows outputs and cols inputs, in the format of the tensor's type.
+// Matrix returns a matrix whose data is the tensor called name. The matrix multiplies a vector of cols
+// elements and gives a vector of rows elements.
 func (w *Weights) Matrix(name string, rows, cols int) weight.Matrix {
 	t := w.tensor(name, rows, cols)
 	if t == nil {
@@ -181,7 +183,8 @@ func (w *Weights) Matrix(name string, rows, cols int) weight.Matrix {
 	}})
 }
 
-// stored returns the matrix in the format of the tensor's type, or quantized from this type.
+// stored returns m with its format set: the format of the type typ that the tensor has in the file, or, if
+// the user requested quantization, the quantized format.
 func (w *Weights) stored(typ string, m weight.Matrix) weight.Matrix {
 	m.Format, _ = weight.FormatOf(typ)
 	if !w.quantizer.takes(typ) {
@@ -194,15 +197,16 @@ func (w *Weights) stored(typ string, m weight.Matrix) weight.Matrix {
 	return m
 }
 
-// rows is a number of output rows. name is the tensor that holds them if they are not fused.
+// rows describes the n output rows of one matrix. name is the tensor that contains them if the matrices are
+// not fused.
 type rows struct {
 	name string
 	n    int
 }
 
-// matrices returns several matrices with the same input. If fused is true, one tensor, whose name is all,
-// contains the rows of every matrix. Otherwise each matrix has its own tensor. The prefix is put before each
-// tensor name.
+// matrices returns several matrices that multiply the same vector. If fused is true, a single tensor contains
+// the rows of all matrices, and the parameter all is its name. Otherwise each matrix has its own tensor. The
+// prefix is put before each tensor name.
 func (w *Weights) matrices(fused bool, prefix, all string, cols int, parts ...rows) []weight.Matrix {
 	list := make([]weight.Matrix, len(parts))
 	if !fused {

@@ -269,7 +269,7 @@ func (c *call) give(outputs ...graph.ValueID) {
 			dtype, known = deviceType(t.Type)
 		}
 		if !known || dtype != c.DType(v) {
-			c.Errorf("output %%%d is %s, but the operator computes a tensor of %s", ids[i],
+			c.Errorf("output %%%d is %s in the file, but the operator computes a tensor of type %s", ids[i],
 				describeValue(c.g.Values[ids[i]]), c.DType(v))
 			return
 		}

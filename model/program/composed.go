@@ -74,7 +74,7 @@ func logicalNot(c *call) { c.give(c.two("sub", c.scalar(1), c.condition("self"))
 func (c *call) fixedDims(x graph.ValueID, rank int) []int {
 	dims := slices.Clone(c.MaxDims(x))
 	if c.Err() == nil && (!slices.Equal(c.MinDims(x), dims) || rank > 0 && len(dims) != rank) {
-		c.Errorf("%s has shape %v, want a shape that does not change, with %d dims", c.Name(x), dims, rank)
+		c.Errorf("%s has shape %v, want a shape that is the same in every run, with %d dims", c.Name(x), dims, rank)
 	}
 	if c.Err() != nil {
 		return make([]int, max(rank, 1))
@@ -128,7 +128,7 @@ func (c *call) pixelShuffled(x graph.ValueID, r int) graph.ValueID {
 		return graph.None
 	}
 	if r < 1 || r > d[1] || d[1]%(r*r) != 0 {
-		c.refuse("upscale_factor", fmt.Sprintf("a number whose square divides %d channels", d[1]))
+		c.refuse("upscale_factor", fmt.Sprintf("a number whose square divides the number of channels, which is %d", d[1]))
 		return graph.None
 	}
 	y := c.shaped(x, d[0], d[1]/r/r, r, r, d[2], d[3])
@@ -249,7 +249,7 @@ func (c *call) int8Product() graph.ValueID {
 	x := c.with("sub", c.tensor("x"), c.float("input_zero_point"))
 	t, rows, cols := c.constantTensor("weights", pte.Int8, 2), c.outWidth(), c.lastDim(x)
 	if c.Err() == nil && (t.Dims[0] < rows || t.Dims[1] != cols) {
-		c.refuse("weights", fmt.Sprintf("at least %d rows of %d columns", rows, cols))
+		c.refuse("weights", fmt.Sprintf("a tensor with at least %d rows and exactly %d columns", rows, cols))
 	}
 	load := c.bytesOf(t)
 	m := weight.Matrix{

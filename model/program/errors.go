@@ -51,7 +51,7 @@ func countsText(list []Count) string {
 type UnknownOperators struct{ Operators []Count }
 
 func (e *UnknownOperators) Error() string {
-	return "operators without an implementation (number of uses): " + countsText(e.Operators) +
+	return "gpuscope does not implement these operators (number of uses in parentheses): " + countsText(e.Operators) +
 		". gpuscope graph shows the program without running it"
 }
 
@@ -64,8 +64,8 @@ func (e *HostError) Error() string {
 		return "the method calls no Vulkan delegate. gpuscope runs only the delegates of ExecuTorch's " +
 			"Vulkan partitioner"
 	}
-	return fmt.Sprintf("host instructions cannot be run: %s. gpuscope runs one Vulkan delegate, and copies "+
-		"(%s) after it", countsText(e.Instructions), copyOperator)
+	return fmt.Sprintf("gpuscope cannot run these host instructions: %s. It runs one Vulkan delegate and, after it, "+
+		"only copies (%s)", countsText(e.Instructions), copyOperator)
 }
 
 // OperatorError is the error of an operator of the file.

@@ -458,7 +458,7 @@ func unsqueeze(c *call) {
 		at += rank + 1
 	}
 	if at < 0 || at > rank {
-		c.refuse("dim", "an index in the new dims")
+		c.refuse("dim", "the index of a dim of the result")
 		return
 	}
 	var axes []int

@@ -228,7 +228,7 @@ func (b *builder) input(id, outer int) {
 	t := b.g.Values[id].(*vulkan.Tensor) // vulkan.Parse has checked that inputs are tensors
 	host, ok := b.m.method.Values[outer].(*pte.Tensor)
 	if !ok || !slices.Equal(host.Sizes, t.Dims) {
-		b.Errorf("input %%%d: the delegate reads a tensor of %v, but value %d of the method is not such a tensor",
+		b.Errorf("input %%%d: the delegate reads a tensor of shape %v, but value %d of the method is not a tensor of this shape",
 			id, t.Dims, outer)
 		return
 	}
@@ -238,7 +238,7 @@ func (b *builder) input(id, outer int) {
 	case !ok:
 		b.Errorf("input %%%d: %w", id, &TypeError{t.Type})
 	case !known || passed != dtype:
-		b.Errorf("input %%%d: the delegate reads %s, but value %d of the method is %s", id, t.Type, outer,
+		b.Errorf("input %%%d: the delegate reads elements of type %s, but value %d of the method has type %s", id, t.Type, outer,
 			host.Type)
 	case host.Memory != pte.Constant && !slices.Contains(b.m.method.Inputs, outer):
 		b.Errorf("input %%%d: value %d of the method is neither an input nor a constant", id, outer)
@@ -271,8 +271,8 @@ func (b *builder) output(id, outer int) {
 	t := b.g.Values[id].(*vulkan.Tensor) // vulkan.Parse has checked that outputs are tensors
 	host, ok := b.m.method.Values[outer].(*pte.Tensor)
 	if !ok || elements[host.Type].numpy == "" || elements[host.Type].device != elements[t.Type].device {
-		b.Errorf("output %%%d: the delegate computes %s, but value %d of the method is not a tensor of such "+
-			"elements", id, t.Type, outer)
+		b.Errorf("output %%%d: the delegate computes a tensor of type %s, but value %d of the method is not a tensor "+
+			"of a matching type", id, t.Type, outer)
 		return
 	}
 	v := b.tensorOf(id)

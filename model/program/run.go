@@ -72,7 +72,7 @@ func (p *Program) hostValues(inputs []*npy.Array) (map[int]*npy.Array, error) {
 	for i, id := range m.Inputs {
 		t, ok := m.Values[id].(*pte.Tensor)
 		if !ok {
-			return nil, inputError(i, "method %s takes a number here, want a tensor", m.Name)
+			return nil, inputError(i, "method %s does not take a tensor as this input; gpuscope supports only tensors as inputs", m.Name)
 		}
 		a := inputs[i]
 		want, ok := elements[t.Type]
@@ -130,7 +130,7 @@ func (p *Program) stepInput(host map[int]*npy.Array) (in *graph.StepInput, state
 			if limit, ok := m.indices[v]; ok {
 				for k, n := range data.Host {
 					if n < 0 || n >= int64(limit) {
-						return nil, nil, inputError(at, "element %d is %d, want an index from 0 to %d", k,
+						return nil, nil, inputError(at, "element %d has the value %d, want an index from 0 to %d", k,
 							n, limit-1)
 					}
 				}

@@ -16,7 +16,7 @@ import (
 func (c *call) constantTensor(name string, t pte.Type, rank int) *vulkan.Tensor {
 	v := c.fileTensor(name)
 	if c.Err() == nil && (v.Constant < 0 || v.Type != t || len(v.Dims) != rank) {
-		c.refuse(name, fmt.Sprintf("a constant of %s with %d dims", t, rank))
+		c.refuse(name, fmt.Sprintf("a constant of type %s with %d dims", t, rank))
 	}
 	if c.Err() == nil {
 		if err := c.g.Constants[v.Constant].Missing; err != nil {
@@ -65,11 +65,11 @@ func (c *call) matrix(q q4) weight.Matrix {
 	case q.group < 1:
 		c.Errorf("the group size is %d, want at least 1", q.group)
 	case q.weights.Dims[0] < q.rows || q.weights.Dims[1] < packed:
-		c.Errorf("the weights have shape %v, but %d rows of %d columns need at least %v", q.weights.Dims,
+		c.Errorf("the weights have shape %v, but %d rows of %d columns need a shape of at least %v", q.weights.Dims,
 			q.rows,
 			q.cols, []int{q.rows, packed})
 	case graph.Numel(q.scales.Dims) <= q.scaleAt(q.rows-1, groups-1):
-		c.Errorf("the scales have shape %v, but %d rows have %d groups each", q.scales.Dims, q.rows, groups)
+		c.Errorf("the scales have shape %v, which is too small for %d rows with %d groups each", q.scales.Dims, q.rows, groups)
 	}
 	weights, scales := c.bytesOf(q.weights), c.bytesOf(q.scales)
 	name := fmt.Sprintf("constant%d", q.weights.Constant)
@@ -160,7 +160,7 @@ func (c *call) lastDim(x graph.ValueID) int {
 		return 0
 	}
 	if len(dims) == 0 || c.MinDims(x)[len(dims)-1] != dims[len(dims)-1] {
-		c.Errorf("%s has shape %v, want a last dim of fixed size", c.Name(x), dims)
+		c.Errorf("%s has shape %v, want a last dim whose size is the same in every run", c.Name(x), dims)
 		return 0
 	}
 	return dims[len(dims)-1]
@@ -177,7 +177,7 @@ func (c *call) linearMatrix(x graph.ValueID) weight.Matrix {
 	}
 	q.scaleAt = func(row, group int) int { return group*scales.Dims[1] + row }
 	if c.Err() == nil && scales.Dims[1] < q.rows {
-		c.refuse("weight_scales", fmt.Sprintf("a scale for each of %d rows", q.rows))
+		c.refuse("weight_scales", fmt.Sprintf("one scale for each of the %d rows", q.rows))
 	}
 	return c.matrix(q)
 }
@@ -226,7 +226,7 @@ func chooseQParams(c *call) {
 		last := k == len(block)-1
 		if c.Err() == nil && (len(block) != len(c.MaxDims(x)) || !last && n != 1 || last &&
 			n != c.lastDim(x)) {
-			c.refuse("block_size", "one row for each block")
+			c.refuse("block_size", "blocks of exactly one row each")
 		}
 	}
 	if c.text("mapping_type") != "ASYMMETRIC" {

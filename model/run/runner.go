@@ -80,12 +80,12 @@ func (r *Runner) Blame(ctx context.Context) string {
 	first, found, err := r.Exec.FirstNonFinite(ctx)
 	switch {
 	case err != nil:
-		return fmt.Sprintf(" (its origin is unknown: %v)", err)
+		return fmt.Sprintf(" (finding the dispatch that first wrote NaN or Inf failed: %v)", err)
 	case !found:
-		return " (when run again, the step has no NaN or Inf: the device does not compute the same result twice)"
+		return " (the step wrote no NaN or Inf when it ran again: the device does not compute the same result twice)"
 	}
 	g := r.Net.Graph.Describe()
-	return fmt.Sprintf("; the first in the step is %v, element %d of %s, which dispatch %d (%s) wrote",
+	return fmt.Sprintf("; the first NaN or Inf in the step is %v in element %d of %s, written by dispatch %d (%s)",
 		first.Number, first.Index, r.Net.Graph.Value(first.Value).Name, first.Dispatch,
 		g.Ops[g.Dispatches[first.Dispatch].Op].Kind)
 }

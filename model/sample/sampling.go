@@ -46,7 +46,7 @@ func (s *Sampling) Check() error {
 		most  float64
 		want  string
 	}{
-		{"temp", s.Temperature, 0, math.MaxFloat64, "0 (the highest logit) or more"},
+		{"temp", s.Temperature, 0, math.MaxFloat64, "0 (always the most likely token) or more"},
 		{"top-k", float64(s.TopK), 0, math.MaxInt, "0 (all tokens) or more"},
 		{"top-p", s.TopP, 0, 1, "0 (only the most likely token) to 1 (all tokens)"},
 		{"min-p", s.MinP, 0, 1, "0 (all tokens) to 1"},

@@ -72,7 +72,7 @@ func Read(dir string) (*Suite, error) {
 	path := filepath.Join(dir, Manifest)
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("a suite is a folder with a file %s: %w", Manifest, err)
+		return nil, fmt.Errorf("a suite is a folder that contains a file %s: %w", Manifest, err)
 	}
 	s := &Suite{Dir: dir}
 	var manifest struct {
@@ -83,7 +83,7 @@ func Read(dir string) (*Suite, error) {
 	}
 	s.Cases = manifest.Cases
 	if len(s.Cases) == 0 {
-		return nil, fmt.Errorf("%s: %w: it lists no cases", path, ErrManifest)
+		return nil, fmt.Errorf("%s: %w: the list of cases is empty", path, ErrManifest)
 	}
 	for i := range s.Cases {
 		if err := s.Cases[i].check(); err != nil {
@@ -109,7 +109,7 @@ func (c *Case) check() error {
 	}
 	for _, name := range files {
 		if !filepath.IsLocal(name) {
-			return fmt.Errorf("file %q is not inside the folder", printable.Short(name, 80))
+			return fmt.Errorf("file %q is outside the folder of the suite", printable.Short(name, 80))
 		}
 	}
 	switch {
