@@ -14,15 +14,15 @@ import (
 	"gpuscope/trace"
 )
 
-// watch checks the steps of a run against the breakpoints that pause the run. It is used only on the
-// goroutine that runs the steps. It costs nothing if there are no breakpoints.
+// watch checks, after each step of a run, whether the step meets a breakpoint, so that the run must pause.
+// Only the goroutine that runs the steps uses it. It takes no time in a run without breakpoints.
 type watch struct {
 	breaks []breakpoint
 	graph  *trace.Graph
 
-	step   int // index of the step that now and tokens describe; -1 for no step
+	step   int // index of the last step recorded here, which now and tokens describe; -1 for none
 	tokens int
-	before []engine.InForce // dispatches of the previous step
+	before []engine.InForce // dispatches of the step before the one that now describes
 	now    []engine.InForce
 	past   map[trace.DispatchID]*history
 }
@@ -31,7 +31,7 @@ type watch struct {
 type breakpoint struct {
 	session.Break
 	has   func(text string) bool // reports whether a text matches the pattern; always true without a pattern
-	limit float64                // numeric argument of the condition, 0 without one
+	limit float64                // numeric argument of the condition; 0 if it has none
 	meets condition
 }
 
@@ -41,12 +41,12 @@ type moment struct {
 	n       run.Turn
 	ns      int64 // duration in ns on the GPU, or on the host if the GPU time is not known
 	follows bool  // the watch has recorded the previous step
-	// alike is true if the previous step processed the same number of tokens. Grids and durations are
-	// compared only then, because they depend on the number of tokens.
+	// alike is true if the previous step processed the same number of tokens as this one. Only then are the
+	// grids and durations of the two steps compared, because they depend on the number of tokens.
 	alike bool
 }
 
-// hit describes where a step meets a condition.
+// hit describes how a step meets the condition of a breakpoint.
 type hit struct {
 	dispatch *trace.DispatchID // nil if the step as a whole meets the condition
 	text     string
@@ -56,7 +56,7 @@ type hit struct {
 // condition reports whether a step meets a breakpoint, and where.
 type condition func(context.Context, *watch, *breakpoint, *moment) (hit, bool, error)
 
-// conditions maps each word of session.Breaks to the function that checks it.
+// conditions maps the name of each condition in session.Breaks to the function that checks the condition.
 var conditions = map[string]condition{
 	"kernel": func(_ context.Context, w *watch, b *breakpoint, _ *moment) (hit, bool, error) {
 		return w.first(true, func(f *engine.InForce) (string, bool) { return f.Kernel, b.has(f.Kernel) })
@@ -106,7 +106,7 @@ var conditions = map[string]condition{
 	},
 	"position": func(_ context.Context, _ *watch, b *breakpoint, m *moment) (hit, bool, error) {
 		from, to := m.n.Position, m.n.Position+len(m.n.Tokens)
-		met := float64(from) < b.limit && float64(to) >= b.limit // only the step that crosses the limit
+		met := float64(from) < b.limit && float64(to) >= b.limit // met only by the step that reaches it
 		return hit{text: fmt.Sprintf("position %d", to)}, met, nil
 	},
 }
@@ -131,8 +131,8 @@ func (w *watch) set(list []session.Break) error {
 	return nil
 }
 
-// from makes the current step the one with which the next step is compared. The values of the current step
-// must be on the device.
+// from records the current step, so that the next step can be compared with it. The current step must be the
+// last one that the executor ran.
 func (w *watch) from(s *live) {
 	switch t := s.text.Last(); {
 	case t == nil:
@@ -148,9 +148,9 @@ func (w *watch) take(s *live, t *run.Turn) {
 	w.step, w.tokens = t.Index, len(t.Tokens)
 }
 
-// look checks a step that has just ended against the breakpoints. It returns the event of the first
-// breakpoint that the step meets, or nil. The boolean reports whether the step must run again up to the
-// dispatch of the event.
+// look checks whether a step that has just ended meets a breakpoint. It returns the event for the first
+// breakpoint that is met, or nil if none is. The boolean result is true if the step must run again, but only
+// up to the dispatch in the event.
 func (w *watch) look(ctx context.Context, m *moment) (*trace.Event, bool, error) {
 	m.follows = w.step >= 0
 	m.alike = m.follows && w.tokens == len(m.n.Tokens)
@@ -180,13 +180,13 @@ func (w *watch) name(id trace.DispatchID) string {
 	return d.Named(w.graph.Ops[d.Op].Name)
 }
 
-// isOf reports whether the operator of a dispatch matches the pattern of a breakpoint.
+// isOf reports whether a dispatch belongs to an operator that matches the pattern of a breakpoint.
 func (w *watch) isOf(f *engine.InForce, b *breakpoint) bool {
 	return session.InDispatch(b.has, w.graph, &w.graph.Dispatches[f.Dispatch])
 }
 
-// first finds the first dispatch for which of() returns true. The hit that it returns also counts the other
-// such dispatches.
+// first finds the dispatches of the step for which the function of() returns true. The hit names the first
+// one and says how many more there are.
 func (w *watch) first(upto bool, of func(*engine.InForce) (string, bool)) (hit, bool, error) {
 	h, others := hit{upto: upto}, 0
 	for i := range w.now {
@@ -206,8 +206,9 @@ func (w *watch) first(upto bool, of func(*engine.InForce) (string, bool)) (hit, 
 	return h, h.dispatch != nil, nil
 }
 
-// changed finds the first dispatch that, according to how(), differs from the same dispatch in the previous
-// step.
+// changed finds the dispatches that differ from the same dispatch in the previous step. The function how()
+// returns a text that says how a dispatch differs, or "" if it does not. The hit names the first such
+// dispatch.
 func (w *watch) changed(b *breakpoint, how func(was, is *engine.InForce) string) (hit, bool, error) {
 	at := 0
 	return w.first(false, func(is *engine.InForce) (string, bool) {
@@ -224,11 +225,12 @@ func (w *watch) changed(b *breakpoint, how func(was, is *engine.InForce) string)
 
 // history holds the most recent durations of one dispatch, or of the whole step.
 type history struct {
-	ns   []int64 // up to memory durations in ns, unordered
+	ns   []int64 // the last durations in ns, at most memory of them, in no particular order
 	next int
 }
 
-// fewest is the minimum number of durations for a median. memory is the maximum number that is kept.
+// fewest is the number of durations that are needed for a median. memory is the maximum number of durations
+// that a history keeps.
 const fewest, memory = 5, 31
 
 func (h *history) add(ns int64) {
@@ -240,7 +242,8 @@ func (h *history) add(ns int64) {
 	h.next = (h.next + 1) % memory
 }
 
-// median returns the median in ns, or 0 if there are fewer than fewest durations.
+// median returns the median of the durations in ns. It returns 0 if the history has fewer durations than the
+// constant fewest.
 func (h *history) median() int64 {
 	if h == nil || len(h.ns) < fewest {
 		return 0
@@ -249,11 +252,12 @@ func (h *history) median() int64 {
 	return ns
 }
 
-// whole is the key of the step as a whole in watch.past.
+// whole is the key in watch.past under which the durations of whole steps are kept.
 const whole trace.DispatchID = -1
 
-// late finds the dispatch whose duration exceeds its median by the largest factor, if that factor is greater
-// than times. If no dispatch does, late checks the duration of the whole step.
+// late finds a dispatch that took more than the given number of times its median duration. If there are
+// several, it returns the one with the largest ratio. If there is none, it checks the whole step in the same
+// way.
 func (w *watch) late(times float64, m *moment) (hit, bool) {
 	if !m.alike {
 		return hit{}, false
@@ -262,7 +266,7 @@ func (w *watch) late(times float64, m *moment) (hit, bool) {
 	look := func(id trace.DispatchID, name string, ns int64) {
 		if usual := w.past[id].median(); usual > 0 && float64(ns) > worst*float64(usual) {
 			worst = float64(ns) / float64(usual)
-			of = hit{text: fmt.Sprintf("%s took %.1f µs, %.1f times its median", name, float64(ns)/1e3,
+			of = hit{text: fmt.Sprintf("%s took %.1f µs, %.1f times its median time", name, float64(ns)/1e3,
 				worst)}
 			if id != whole {
 				of.dispatch = &id
@@ -280,8 +284,8 @@ func (w *watch) late(times float64, m *moment) (hit, bool) {
 	return of, of.text != ""
 }
 
-// remember adds the durations of a step to the history. If the step has another number of tokens than the
-// previous step, the history is cleared first.
+// remember adds the durations of a step to the histories in w.past. It first clears the histories if the
+// number of tokens differs from that of the previous step.
 func (w *watch) remember(m *moment) {
 	if !slices.ContainsFunc(w.breaks, func(b breakpoint) bool { return b.On == "time" }) {
 		return

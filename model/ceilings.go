@@ -24,7 +24,8 @@ import (
 // device and driver. An empty ceilingCache stores nothing.
 type ceilingCache string
 
-// cachedCeilings is the content of a file of the cache. Version identifies the method of measurement.
+// cachedCeilings is the content of one file in the cache. Version identifies the method by which the ceilings
+// were measured.
 type cachedCeilings struct {
 	Version  string          `json:"version"`
 	Device   string          `json:"device"`
@@ -33,10 +34,12 @@ type cachedCeilings struct {
 	Ceilings *trace.Ceilings `json:"ceilings"`
 }
 
-// maxCeilingsFile is the maximum size in bytes of a file of the cache. A real file is much smaller.
+// maxCeilingsFile is the maximum size in bytes that a file in the cache may have. Files that gpuscope writes
+// are much smaller.
 const maxCeilingsFile = 1 << 16
 
-// of returns the fields that identify a device in its cache file, and the path of the file.
+// of returns the path of the file for a device in the cache, and the fields of the file that identify the
+// device and the method of measurement.
 func (c ceilingCache) of(d *trace.Device) (head cachedCeilings, path string, err error) {
 	version, err := ceilingsVersion()
 	head = cachedCeilings{Version: version, Device: d.Name, Backend: d.Backend, Driver: d.Driver}
@@ -44,8 +47,9 @@ func (c ceilingCache) of(d *trace.Device) (head cachedCeilings, path string, err
 	return head, filepath.Join(string(c), "ceilings-"+hex.EncodeToString(sum[:8])+".json"), err
 }
 
-// ceilingsVersion returns a hash that identifies the method of measurement. The hash changes with the
-// kernels and with measure.CeilingsVersion, which is raised whenever the rest of the method changes.
+// ceilingsVersion returns a hash that identifies the method by which ceilings are measured. The hash covers
+// the source of the kernels and measure.CeilingsVersion, a number that we increase whenever the rest of the
+// method changes.
 func ceilingsVersion() (string, error) {
 	k, err := kind.Ceilings()
 	if err != nil {
@@ -56,8 +60,8 @@ func ceilingsVersion() (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)[:8]), nil
 }
 
-// load returns the stored ceilings of a device, or nil if there are none. A file that is invalid, truncated
-// or of another version counts as missing, so that the device is measured again.
+// load returns the stored ceilings of a device, or nil if there are none. It also returns nil if the file is
+// invalid, truncated, or written by another version, so that the device is measured again.
 func (c ceilingCache) load(d *trace.Device) *trace.Ceilings {
 	if c == "" {
 		return nil
@@ -81,7 +85,7 @@ func (c ceilingCache) load(d *trace.Device) *trace.Ceilings {
 	return found
 }
 
-// plausible reports whether ceilings have values that a measurement can produce.
+// plausible reports whether all values in c are values that a measurement can produce.
 func plausible(c *trace.Ceilings) bool {
 	pass, ok := c.TimedPassNS.NS()
 	dispatch, both := c.DispatchNS.NS()
@@ -129,9 +133,10 @@ func (c ceilingCache) store(d *trace.Device, found *trace.Ceilings) (err error) 
 	return atomic.ReplaceFile(temp.Name(), path)
 }
 
-// measureCeilings measures a device and stores the result in the cache. If known is not nil, each ceiling
-// is the better one of the new and the known value. A failure to store the result is passed to warn and is
-// not an error, because the ceilings are known for this run.
+// measureCeilings measures the ceilings of a device and stores them in the cache. If known is not nil, the
+// result has, for each ceiling, the better of the measured and the known value. If the result cannot be
+// stored, measureCeilings passes the error to warn and succeeds, because the caller has the ceilings
+// nevertheless.
 func measureCeilings(ctx context.Context, dev gpu.Device, cache ceilingCache, known *trace.Ceilings,
 	progress engine.Progress, warn func(error),
 ) (*trace.Ceilings, error) {
@@ -153,9 +158,9 @@ func measureCeilings(ctx context.Context, dev gpu.Device, cache ceilingCache, kn
 	return found, nil
 }
 
-// MeasureCeilings opens a device, selected by its number or a part of its name. It measures the ceilings of
-// the device: the best rates and times that it can reach. It stores the result in the folder cache, or
-// nowhere if cache is "".
+// MeasureCeilings opens the device that is selected by its number or a part of its name. It measures the
+// ceilings of the device: the best rates and times that the device can reach. It stores them in the folder
+// cache; if cache is "", they are not stored.
 func MeasureCeilings(ctx context.Context, d gpu.Driver, device, cache string, progress engine.Progress,
 	warn func(error),
 ) (*trace.Ceilings, error) {

@@ -13,19 +13,19 @@ import (
 	"gpuscope/trace/table"
 )
 
-// command is a row of the table of all session commands.
+// command describes one session command. The table commands has an entry for each.
 type command struct {
 	kind session.CommandKind
 	doc  string
 	// takes lists the fields of session.Command that the command accepts. The other fields must not be set.
 	takes []field
-	// begin checks the command against the state of the session. If it refuses the command, it changes
-	// nothing. Otherwise it does the fast part and returns the slow part as work. The work is nil if there is
-	// no slow part.
+	// begin checks whether the command is possible in the current state of the session. If it is not, begin
+	// returns an error and changes nothing. Otherwise begin does the fast part of the command and returns the
+	// slow part as a function, or nil if there is no slow part.
 	begin func(*live, session.Command) (work, error)
 }
 
-// work is the slow part of a command. It adds to the reply what it has done.
+// work is the slow part of a command. It fills in the reply.
 type work func(context.Context, *session.Reply) error
 
 // field is a field of session.Command other than Kind.
@@ -205,8 +205,8 @@ var commands = []command{
 	},
 }
 
-// tracked lists the commands that update live.ran and live.looked themselves. After any other command the
-// session treats the values on the device as unknown.
+// tracked lists the commands that keep live.ran and live.looked up to date themselves. For any other command,
+// the session assumes that the device no longer holds the values of a known step.
 var tracked = []session.CommandKind{
 	session.Next, session.Run, session.Previous, session.Repeat, session.Upto, session.Observe, session.Chunk,
 	session.Timing, session.Tokenize, session.Look, session.Cost,
@@ -219,7 +219,8 @@ var withoutDevice = []session.CommandKind{
 	session.Reset, session.Tokenize,
 }
 
-// commandOf returns the row of a command after checking which fields are set.
+// commandOf returns the entry for a command in the table commands. It returns an error if the command has
+// fields that it must not have.
 func commandOf(c session.Command) (*command, error) {
 	i := slices.IndexFunc(commands, func(row command) bool { return row.kind == c.Kind })
 	if i < 0 {
@@ -268,7 +269,7 @@ func (s *live) do(ctx context.Context, c session.Command) (session.Reply, error)
 	return s.stand(reply), err
 }
 
-// stand fills in the reply's step and position.
+// stand returns the reply with the current step and position filled in.
 func (s *live) stand(r session.Reply) session.Reply {
 	r.Step, r.Position = s.text.Step(), s.text.Position()
 	return r
@@ -296,15 +297,15 @@ func (s *live) beginPrompt(c session.Command) (work, error) {
 		return prefill, nil
 	}
 	rewritten := s.event(s.runner.Rec.Next(), "rewritten",
-		"the chat template rewrote earlier turns, so the cache keeps only %d of %s, and the prefill covers %s", t.Kept,
-		table.Plural(position, "position"), table.Plural(len(t.IDs)-t.Kept, "token"))
+		"the chat template rewrote earlier turns: the cache keeps only %d of %s; prefilling %s",
+		t.Kept, table.Plural(position, "position"), table.Plural(len(t.IDs)-t.Kept, "token"))
 	return func(ctx context.Context, r *session.Reply) error {
 		r.Rewritten = rewritten
 		return prefill(ctx, r)
 	}, nil
 }
 
-// begins replaces the session's text.
+// begins replaces the text of the session by t and records an event of the given kind.
 func (s *live) begins(t run.Transcript, kind string) {
 	s.text, s.upto = t, nil
 	kept := ""
@@ -349,7 +350,7 @@ func (s *live) beginTiming(c session.Command) (work, error) {
 	return nil, err
 }
 
-// timingOf parses the name of a timing level. It refuses a level that the device does not support.
+// timingOf parses the name of a timing level. It returns an error if the device does not support the level.
 func (s *live) timingOf(level trace.Timing) (engine.Timing, error) {
 	to, err := engine.ParseTiming(string(level))
 	if err != nil {

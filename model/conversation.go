@@ -15,11 +15,12 @@ import (
 // A conversation is a text together with its list of messages. At each turn of the user the chat template
 // renders all messages again, because a new message may change how the template renders the earlier messages.
 // Some templates move the system message to the last turn. Others remove the reasoning from complete answers.
-// The longest prefix of the rendering that equals the existing text keeps its tokens, and only the rest is
-// encoded. Then goesOn keeps the cache positions whose tokens did not change.
+// The start of the new rendering usually equals the start of the existing text. The tokens of this common
+// part are kept, and only the rest is encoded. Then goesOn keeps the cache positions whose tokens did not
+// change.
 
-// said returns the transcript of a conversation after another turn of the user. The turn may be the first
-// one.
+// said returns the transcript after the user has sent another message, c.Text. This may be the first message
+// of a conversation.
 func (m *Model) said(was *run.Transcript, c session.Command) (run.Transcript, error) {
 	if m.noText != nil {
 		return run.Transcript{}, session.Refusef("%w", m.noText)
@@ -52,8 +53,8 @@ func (m *Model) said(was *run.Transcript, c session.Command) (run.Transcript, er
 	return t, err
 }
 
-// finished returns a copy of the exchanges. Its last answer is the text that was generated after the last
-// turn of the user.
+// finished returns a copy of the exchanges in which the last exchange has its answer: the text that the model
+// generated after the last message of the user.
 func (m *Model) finished(talk []session.Exchange, all []int) []session.Exchange {
 	talk = slices.Clone(talk)
 	if n := len(talk); n > 0 {
@@ -63,8 +64,8 @@ func (m *Model) finished(talk []session.Exchange, all []int) []session.Exchange 
 	return talk
 }
 
-// within returns the exchanges of a text after the text was cut to its first n tokens. A From or To that is
-// greater than n becomes -1.
+// within returns the exchanges of a text of which only the first n tokens remain. The From or To of an
+// exchange becomes -1 if it is greater than n.
 func within(talk []session.Exchange, n int) []session.Exchange {
 	talk = slices.Clone(talk)
 	for i := range talk {
@@ -78,8 +79,8 @@ func within(talk []session.Exchange, n int) []session.Exchange {
 	return talk
 }
 
-// upTo returns the exchanges of a text that was edited after its first n tokens. The last of them is the
-// exchange with the edited answer.
+// upTo returns the exchanges that remain after an edit that kept only the first n tokens of the text. The
+// last of them is the exchange whose answer was edited.
 func upTo(talk []session.Exchange, n int) []session.Exchange {
 	for i, e := range slices.Backward(talk) {
 		if e.From >= 0 && e.From <= n {
@@ -101,11 +102,11 @@ func (m *Model) messages(talk []session.Exchange, user string) (list []chat.Mess
 	return append(list, chat.Message{Role: "user", Content: user})
 }
 
-// answered is a placeholder for an answer of the model. Its characters are chosen so that no template cuts
-// or changes it.
+// answered is a placeholder for an answer of the model. It contains only characters that no chat template
+// trims or changes.
 const answered = "gpuscope-6f1c-answer"
 
-// checkHistory refuses a chat template that leaves out the model's earlier answers.
+// checkHistory returns an error if the chat template leaves the model's earlier answers out of the rendering.
 func (m *Model) checkHistory(talk []session.Exchange, user string) error {
 	if len(talk) == 0 {
 		return nil
@@ -116,8 +117,8 @@ func (m *Model) checkHistory(talk []session.Exchange, user string) error {
 	return err
 }
 
-// afterAnswer returns the part of the rendering that follows the last answer. The last answer must be the
-// placeholder.
+// afterAnswer renders the messages and returns the part after the last answer. The last answer in talk must
+// be the placeholder answered.
 func (m *Model) afterAnswer(talk []session.Exchange, user string) (string, error) {
 	text, err := m.render(m.messages(talk, user))
 	if err != nil {
@@ -131,9 +132,9 @@ func (m *Model) afterAnswer(talk []session.Exchange, user string) (string, error
 	return text[i+len(answered):], nil
 }
 
-// common finds the longest prefix of the text with which a rendering also begins. It returns the tokens of
-// the prefix and the rest of the rendering. The prefix ends where an answer begins or ends, because the
-// tokenizer might split the text differently at any other place.
+// common compares a new rendering with the existing text and finds how much they have in common at the start.
+// It returns the tokens of the common part and the rest of the rendering. The common part always ends where
+// an answer begins or ends; at any other place the tokenizer might split the text differently.
 func (m *Model) common(talk []session.Exchange, all []int, text string) (kept []int, rest string) {
 	for _, e := range slices.Backward(talk) {
 		for _, n := range []int{e.To, e.From} {
@@ -148,8 +149,8 @@ func (m *Model) common(talk []session.Exchange, all []int, text string) (kept []
 	return nil, text
 }
 
-// behind appends a turn of the user to a plain text and returns the transcript. A plain text is one that was
-// not started as a conversation.
+// behind appends a message of the user to a plain text, which was not started as a conversation, and returns
+// the transcript.
 func (m *Model) behind(was *run.Transcript, all []int, c session.Command) (run.Transcript, error) {
 	rest, err := m.afterAnswer([]session.Exchange{{User: "?", Answer: answered}}, c.Text)
 	if err != nil {
@@ -162,8 +163,8 @@ func (m *Model) behind(was *run.Transcript, all []int, c session.Command) (run.T
 	return m.goesOn(was, ids, c)
 }
 
-// encodeBehind appends the tokens of a rendered text to other tokens. It adds no beginning-of-sequence
-// token, because the chat template writes this token if the model needs one.
+// encodeBehind encodes a rendered text and appends its tokens to those in before. It adds no
+// beginning-of-sequence token: if the model needs one, the chat template writes it.
 func (m *Model) encodeBehind(before []int, text string) ([]int, error) {
 	ids, err := m.tokens.Encode(text, tokenizer.Options{Special: true, Continues: len(before) > 0})
 	if err != nil {

@@ -20,7 +20,7 @@ type costed struct {
 	samples *engine.CostSamples
 }
 
-// costFor limits the time for measuring costs if the number of rounds was not given.
+// costFor is the time limit for measuring costs if the command gives no number of rounds.
 const costFor = 3 * time.Second
 
 // beginCost checks a cost command before any step is run.
@@ -55,7 +55,8 @@ func (s *live) beginCost(c session.Command) (work, error) {
 	return func(ctx context.Context, r *session.Reply) error {
 		s.upto = nil
 		err := s.cost(ctx, t, c, r)
-		// After a cancel, the step is restored by the next command that needs it.
+		// If the command was cancelled, there is no need to restore the values of the current step here: the
+		// next command that needs them does it.
 		if ctx.Err() == nil {
 			err = gpu.Join(err, s.hold(ctx))
 		}
@@ -63,7 +64,7 @@ func (s *live) beginCost(c session.Command) (work, error) {
 	}, nil
 }
 
-// cost measures the duration of the whole step, and its duration with each of the given parts skipped.
+// cost measures how long the whole step takes, and how long it takes without each of the given parts.
 func (s *live) cost(ctx context.Context, t *run.Turn, c session.Command, r *session.Reply) error {
 	if _, err := s.again(ctx, t, engine.TimingStep); err != nil {
 		return err
@@ -84,13 +85,13 @@ func (s *live) cost(ctx context.Context, t *run.Turn, c session.Command, r *sess
 	}
 	if c.N == 0 {
 		o.For = costFor
-		if end, ok := ctx.Deadline(); ok { // stop after a whole round instead of in the middle of one
+		if end, ok := ctx.Deadline(); ok { // end with the last full round before the deadline
 			o.For = min(o.For, max(time.Until(end), 1))
 		}
 	}
 	costs, err := s.runner.Exec.Costs(ctx, sets, o)
 	told := trace.Costs{Step: t.Index, Whole: costs.Whole}
-	r.Repeats = costs.Whole.N // without parts, only the whole step runs
+	r.Repeats = costs.Whole.N // if no parts are given, only whole steps run
 	for i, cost := range costs.Sets {
 		if cost.Name = c.Parts[i].Name; cost.N > 0 {
 			told.Costs = append(told.Costs, cost)

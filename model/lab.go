@@ -30,8 +30,8 @@ import (
 // The kernel lab. The user edits the source of a kernel. The edited kernel is compiled and runs alternately
 // with the original on the inputs of one dispatch of a step. It can then replace the original.
 
-// compile compiles an edited kernel. If the source has an error, compile refuses it as wrong use
-// (session.ErrUsage), with the line of the error if the compiler reports the line.
+// compile compiles an edited kernel. If the source has an error, the returned error wraps session.ErrUsage.
+// It gives the line of the source if the compiler reports the line.
 func compile(r *run.Runner, e *session.KernelEdit) (*engine.Edit, error) {
 	file := e.Kernel + session.KernelSuffix
 	k := r.Net.Graph.Kernel(e.Kernel)
@@ -62,8 +62,9 @@ func compile(r *run.Runner, e *session.KernelEdit) (*engine.Edit, error) {
 	return edit, nil
 }
 
-// A compiler shows the place of an error as a small drawing. placeLine matches the line with the position,
-// and pictureLine matches a line of the source or a mark below it.
+// A compiler shows where an error is by a small drawing of several lines. placeLine matches the line that
+// gives the position in the source. pictureLine matches a line that quotes the source, or a line with a mark
+// below the quote.
 var (
 	placeLine   = regexp.MustCompile(`^┌─.*?(:\d+:\d+)$`)
 	pictureLine = regexp.MustCompile(`^(\d*) *│ *(.*)$`)
@@ -97,7 +98,8 @@ func said(name string, err error) string {
 }
 
 // useShaders loads the kernel sources of a folder and returns a line of text that lists the replaced kernels.
-// Sources of kernels that the model does not have are skipped, because the folder may serve several models.
+// It skips the sources of kernels that the model does not have, because the user may have one folder for
+// several models.
 func useShaders(r *run.Runner, dir string) (text string, err error) {
 	files, err := os.ReadDir(dir)
 	if err != nil {
@@ -135,7 +137,8 @@ func useShaders(r *run.Runner, dir string) (text string, err error) {
 	return text, nil
 }
 
-// otherHead returns a hint if the model uses one of the missing kernels at another value of --top-logits.
+// otherHead returns a hint for an error message if one of the missing kernels picks the token: the model may
+// use this kernel at another value of --top-logits.
 func otherHead(names ...string) string {
 	finds := func(name string) bool { return strings.HasPrefix(name, "argmax") || strings.HasPrefix(name, "topk") }
 	if !slices.ContainsFunc(names, finds) {
@@ -152,8 +155,9 @@ func edited(r *run.Runner) (names []string) {
 	return names
 }
 
-// sameKernels refuses to measure a step if the kernels have changed since the step ran. Otherwise the
-// measurement would be attributed to the kernels of the recorded step.
+// sameKernels returns an error if the kernels have changed since step t ran. Such a step must not be
+// measured, because the trace would attribute the measurement to the kernels with which the step was
+// recorded.
 func (s *live) sameKernels(t *run.Turn) error {
 	if slices.Equal(t.Edited, edited(s.runner)) {
 		return nil
@@ -162,7 +166,8 @@ func (s *live) sameKernels(t *run.Turn) error {
 		t.Index)
 }
 
-// tellEdited records which kernel replaces a kernel of the model from the next step on.
+// tellEdited records which source the kernel called of has from the next step on: that of an edited kernel,
+// or its own.
 func (s *live) tellEdited(of string) {
 	g := s.runner.Net.Graph
 	at := s.runner.Rec.Next()
@@ -204,7 +209,8 @@ func (s *live) beginLab(c session.Command) (work, error) {
 	case c.Edit == nil:
 		return nil, session.Refusef("lab: no kernel source given")
 	case c.N > engine.MostCostRounds:
-		return nil, session.Refusef("lab: %d rounds were requested, but the maximum is %d", c.N, engine.MostCostRounds)
+		return nil, session.Refusef("lab: %d rounds were requested, but the maximum is %d", c.N,
+			engine.MostCostRounds)
 	}
 	e, err := compile(s.runner, c.Edit)
 	if err != nil {
@@ -217,7 +223,8 @@ func (s *live) beginLab(c session.Command) (work, error) {
 	return func(ctx context.Context, r *session.Reply) error {
 		s.upto = nil
 		err := s.lab(ctx, t, e, c, r)
-		if ctx.Err() == nil { // after a cancel, the step is restored by the next command that needs it
+		// After a cancellation, the next command that needs the values of the current step restores them.
+		if ctx.Err() == nil {
 			err = gpu.Join(err, s.hold(ctx))
 		}
 		return err
@@ -243,7 +250,7 @@ func (s *live) lab(ctx context.Context, t *run.Turn, e *engine.Edit, c session.C
 	switch id := c.Edit.Dispatch; {
 	case id == nil && len(serves) == 0:
 		r.Tried = out
-		return nil // no dispatch of the step runs the kernel, so compiling it is the whole test
+		return nil // no dispatch of the step runs the kernel, so it was only compiled
 	case id == nil:
 		out.Dispatch = &serves[0]
 	case !slices.Contains(serves, *id):
@@ -280,9 +287,9 @@ func (s *live) lab(ctx context.Context, t *run.Turn, e *engine.Edit, c session.C
 	return nil
 }
 
-// inTurns summarizes durations that were measured alternately. It returns nil if nothing could be timed.
-// The gain is a trimmed mean on a GPU, as costs are. On a software device it is a median, because other
-// programs delay some of the runs.
+// inTurns summarizes the durations of the original and the edited kernel, which were measured alternately. It
+// returns nil if nothing could be timed. Like a cost, the gain is a trimmed mean on a GPU. On a software
+// device it is a median, because other programs delay some of the runs.
 func inTurns(t *engine.Turns, software bool) *session.InTurns {
 	if len(t.New) == 0 {
 		return nil
@@ -299,7 +306,8 @@ func inTurns(t *engine.Turns, software bool) *session.InTurns {
 	return out
 }
 
-// rewritten compares what the original and the edited kernel wrote to a value.
+// rewritten compares the elements that the original kernel wrote to a value with those that the edited kernel
+// wrote.
 func (s *live) rewritten(o *engine.EditOutput) (session.Rewritten, error) {
 	w := session.Rewritten{Value: o.Value}
 	info := s.runner.Net.Graph.Value(o.Value)
@@ -346,12 +354,13 @@ func (s *live) rewritten(o *engine.EditOutput) (session.Rewritten, error) {
 	return w, nil
 }
 
-// labFLOPs is the maximum number of operations for the reference of a tested dispatch. If the reference
-// needs more, only a part of the elements is compared.
+// labFLOPs is the maximum number of floating-point operations that the reference of a tested dispatch may
+// need. If it would need more, only some of the elements are compared.
 const labFLOPs = 2e8
 
-// gapOf returns the error of an edited kernel's outputs against the reference of the dispatch's operator.
-// It returns nil if the dispatch writes none of the operator's outputs.
+// gapOf returns the numeric error of an edited kernel: it compares the outputs that the kernel wrote in
+// dispatch id with the reference of the operator. It returns nil if the dispatch writes no output of the
+// operator.
 func (s *live) gapOf(ctx context.Context, t *run.Turn, id trace.DispatchID, outputs []engine.EditOutput) (
 	*trace.NumericError, error,
 ) {
@@ -407,8 +416,8 @@ func triedText(t *session.Tried) string {
 
 func us(ns int64) float64 { return float64(ns) / 1e3 }
 
-// gained formats a gain as a change of the duration, so a negative change means faster. The change is "="
-// if the quartiles of the gain are on both sides of zero.
+// gained formats a gain as the change of the duration: a negative change means that the edited kernel is
+// faster. The change is shown as "=" if one quartile of the gain is below zero and the other is above.
 func gained(t *session.InTurns) string {
 	g := &t.Gain
 	change := fmt.Sprintf("%+.1f µs", -us(g.NS))

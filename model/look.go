@@ -15,17 +15,18 @@ import (
 	"gpuscope/trace"
 )
 
-// A look reads the elements of a value. After a step, the memory of a value may already be reused for other
-// values. The step therefore runs again up to the requested dispatch, and the value is read at that point.
-// The result is exact, because the KV cache still holds what every step of the text read from it. Several
-// looks at the same value after the same dispatch share one replay.
+// The command look reads the elements of a value. After a step, the memory of the value may already hold
+// another value. The step therefore runs again up to the requested dispatch, and the value is read at that
+// point. The elements are the same as in the first run, because the KV cache still contains everything that
+// the step read from it. If a value is read several times after the same dispatch, the step runs again only
+// once.
 
-// nowhere is the step index that stands for no step.
+// nowhere is used as a step index to mean no step.
 const nowhere = -1
 
-// replayed records the step, the dispatch and the value of the last replay. The device memory is as the
-// dispatch left it. The memory of another value may have been reused by then, so a look at another value
-// needs its own replay.
+// replayed records the last replay: which step was run again, up to which dispatch, and for which value. The
+// memory on the device is as this dispatch left it. Only this value is certain to be intact; to read another
+// value, the step must run again.
 type replayed struct {
 	step  int
 	after trace.DispatchID
@@ -40,7 +41,8 @@ func (s *live) beginLook(c session.Command) (work, error) {
 	at := *c.At
 	g := s.runner.Net.Graph
 	if at.Value < 0 || int(at.Value) >= g.NumValues() {
-		return nil, session.Refusef("look: there is no value %d; the graph has %d values", at.Value, g.NumValues())
+		return nil, session.Refusef("look: there is no value %d; the graph has %d values", at.Value,
+			g.NumValues())
 	}
 	v := g.Value(at.Value)
 	switch {
@@ -71,7 +73,7 @@ func pageText(at session.LookAt) string {
 	return fmt.Sprintf("%d elements", at.Count)
 }
 
-// turnOf returns the turn of the text that belongs to a step, or the current turn if step is nil.
+// turnOf returns the run.Turn of the step with the given index, or that of the current step if step is nil.
 func (s *live) turnOf(step *int) (*run.Turn, error) {
 	if len(s.text.Turns) == 0 {
 		return nil, session.Refusef("there is no step to run again; give a prompt first")
@@ -125,8 +127,8 @@ func (s *live) look(ctx context.Context, at session.LookAt, t *run.Turn, r *sess
 	return nil
 }
 
-// replayTo runs step t again up to a dispatch after which the value can be read. It records this dispatch in
-// out.After.
+// replayTo runs step t again, up to a dispatch after which the value can be read: at.After, or else the last
+// dispatch that writes the value. It stores this dispatch in out.After.
 func (s *live) replayTo(ctx context.Context, at session.LookAt, t *run.Turn, out *session.Tensor) error {
 	out.Step = &t.Index
 	if s.ran != t.Index {
@@ -169,7 +171,8 @@ func (s *live) replayTo(ctx context.Context, at session.LookAt, t *run.Turn, out
 	return nil
 }
 
-// numbers describes the elements of a value. They are read only when requested.
+// numbers gives access to the elements of a value as float64. The elements are read from the device only when
+// read is called.
 type numbers struct {
 	dtype string
 	dims  []int
@@ -177,11 +180,11 @@ type numbers struct {
 	read  reader
 }
 
-// reader returns n elements from element first on.
+// reader is a function that returns n consecutive elements, starting with the element at index first.
 type reader func(first, n int) ([]float64, error)
 
-// numbers describes the elements that are in a value's memory now. For a constant matrix in a storage format,
-// it describes the decoded elements.
+// numbers returns access to the elements that are in the memory of a value now. If the value is a matrix in a
+// storage format such as Q4_0, the elements are the decoded weights.
 func (s *live) numbers(v graph.ValueID) numbers {
 	for m := range ops.StoredMatrices(s.runner.Net.Graph) {
 		if m.Arrays[0] != v {
@@ -210,7 +213,7 @@ func (s *live) numbers(v graph.ValueID) numbers {
 		if n == 0 {
 			return nil, nil
 		}
-		const together = 8 // this many elements of any type fill whole 32-bit words
+		const together = 8 // 8 elements of any type fill whole 32-bit words
 		whole := first / together * together
 		var from int64
 		if whole > 0 {
@@ -232,8 +235,9 @@ func (s *live) numbers(v graph.ValueID) numbers {
 	return numbers{info.DType.String(), dims, count, read}
 }
 
-// inOrder wraps a reader of a row of count elements that are not stored in column order. The returned reader
-// returns them in column order.
+// inOrder is for a value with one row of count elements that are stored in another order than that of the
+// columns. read returns the elements in the stored order; the returned reader returns them in the order of
+// the columns.
 func inOrder(read reader, count int, column func(at int) int) reader {
 	return func(first, n int) ([]float64, error) {
 		list, err := read(0, count)
@@ -248,8 +252,8 @@ func inOrder(read reader, count int, column func(at int) int) reader {
 	}
 }
 
-// statisticsPiece is the number of elements that are read at a time. A cancel takes effect after at most one
-// piece.
+// statisticsPiece is the number of elements that statistics reads at a time. A cancellation takes effect
+// between two such pieces.
 const statisticsPiece = 1 << 20
 
 // statistics computes the statistics of all elements in two passes. The first pass finds the range and the

@@ -9,9 +9,9 @@
 // Read performs the steps that need no device. The Model that it returns has a configuration, a tokenizer
 // and, through Plan, a graph.
 //
-// An error names the file, names what is wrong, and says what the user can do. An error that wraps
-// session.ErrUsage means that the request cannot be met, for example because a prompt is longer than the
-// context or a token id is outside of the vocabulary. No step has run when such an error is returned.
+// An error message names the file, and says what is wrong and what the user can do. An error that wraps
+// session.ErrUsage means that a request is invalid, for example because a prompt is longer than the context
+// or a token id is not in the vocabulary. If such an error is returned, no step has run.
 package model
 
 import (
@@ -46,39 +46,41 @@ type Options struct {
 	Tokenizer string
 	Driver    gpu.Driver // lists and opens devices
 	Device    string     // index of the device, or a part of its name; empty for the best device
-	// Limits are the device limits used for planning when there is no device; empty for gpu.LimitSets[0].
+	// Limits are the limits for which steps are planned in a session without a device. If it is empty,
+	// gpu.LimitSets[0] is used.
 	Limits gpu.LimitSet
-	// Context is the number of positions of the KV cache; 0 for the model's own number, but at most
-	// DefaultContext.
+	// Context is the number of positions of the KV cache. If it is 0, the trained context of the model is
+	// used, but at most DefaultContext.
 	Context  int
-	MaxChunk int // maximum number of tokens in a step; 0 for 512, or the context if it is smaller
+	MaxChunk int // maximum number of tokens in a step; 0 for 512, or for Context if that is smaller
 	Timing   engine.Timing
 	Live     graph.LiveOptions
-	Check    bool // before each step, plan again from scratch and compare
+	Check    bool // before each step, plan the step again from scratch and compare the plans
 	HalfKV   bool // store the KV cache in f16
-	// Quantize is "q4" to quantize float matrices to q4gsw while they are loaded, or "" to keep all
-	// matrices as stored. GroupSize is the number of columns that share a scale: 32, 64 or 128. A GroupSize
-	// of 0 means 32.
+	// If Quantize is "q4", float matrices are quantized to q4gsw while they are loaded. If it is "", all
+	// matrices stay as stored. GroupSize is the number of adjacent columns that have a common scale: 32, 64
+	// or 128. A GroupSize of 0 means 32.
 	Quantize  string
 	GroupSize int
-	// Routes selects the routes of operators: see graph.Builder.AskRoutes.
+	// Routes maps operators to the routes that the user requests for them: see graph.Builder.AskRoutes.
 	Routes map[string]string
 	// Fuse selects the rules of ops.Fusions: "on" or "" for all, "off" for none, or a comma-separated list
 	// of names.
 	Fuse string
-	// Shaders is a folder of files NAME.wgsl, each of which replaces the source of the kernel NAME; "" for
-	// no folder.
+	// Shaders is a folder with files called NAME.wgsl. Each file replaces the source of the kernel NAME. ""
+	// means no folder.
 	Shaders string
-	// DumpPass names a planning pass whose report lists the graph before and after the pass; "" for no
-	// report.
+	// DumpPass is the name of a planning pass. The report of this pass then contains the graph before and
+	// after it. "" means that no report does.
 	DumpPass string
 	// passBytes is passed to graph.Builder.PassBytes. Tests set it so that small models are treated as
 	// large ones.
 	passBytes int64
 	// IgnoreEOS lets a text continue after the model's end-of-sequence token.
 	IgnoreEOS bool
-	// TopLogits is the number of candidate tokens that each step reports. The GPU finds up to ops.MaxTopK
-	// candidates. For a larger number each step reads all logits back.
+	// TopLogits is the number of candidates for the next token that each step reports. Up to ops.MaxTopK
+	// candidates are found on the GPU. For more candidates, each step reads all logits back, and the host
+	// finds them.
 	TopLogits int
 	Sampling  sample.Sampling
 	// Pipelined lets the next decode step start before the host has read the token of the previous step.
@@ -99,23 +101,24 @@ type Model struct {
 	options Options
 	file    *arch.Checkpoint
 	config  arch.Config
-	// quantizer is nil if all weights keep their stored format.
+	// quantizer quantizes the weights while they are loaded; nil if all weights keep their stored format.
 	quantizer *arch.Quantizer
 	context   int
 	maxChunk  int
 	tokens    *tokenizer.Tokenizer // nil if the file has no vocabulary
-	noText    error                // why text is refused; nil if text is accepted
-	sampling  map[string]any       // the sampling options as steps record them; never modified
-	opening   []trace.Opening      // the phases of opening so far, with their durations
+	noText    error                // why the model accepts only token ids and no text; nil if it accepts text
+	sampling  map[string]any       // the sampling options as each step in the trace has them; never modified
+	opening   []trace.Opening      // the finished phases of opening the model, with their durations
 	warnings  []string
 }
 
-// Warnings returns what a user should know before trusting the results of this model, such as defects of its
-// files and the workarounds for them. Each warning is one line. The list is complete once Read has returned.
+// Warnings returns what a user should know before trusting the results of this model, for example that a file
+// is defective, and how gpuscope worked around the defect. Each warning is one line. The list is complete
+// once Read has returned.
 func (m *Model) Warnings() []string { return m.warnings }
 
-// Ignored returns the configuration keys in the model's files that gpuscope does not know for the model's
-// class.
+// Ignored returns the configuration keys in the model's files that have no effect, because the class of the
+// model does not have them.
 func (m *Model) Ignored() []arch.Ignored { return m.config.Ignored }
 
 func (m *Model) warnf(format string, args ...any) {
@@ -146,15 +149,15 @@ func Read(o Options) (*Model, error) {
 	return m, nil
 }
 
-// Unplannable is the error for a model from which no graph can be built, although its files can be read and
-// listed.
+// Unplannable is the error for a model whose files can be read and listed, but for which no graph can be
+// built.
 type Unplannable struct{ error }
 
 // Unwrap returns the reason.
 func (e Unplannable) Unwrap() error { return e.error }
 
-// unplannable wraps err in Unplannable if the model's files are at fault. It returns err itself if the
-// request or the device is at fault.
+// unplannable wraps err in Unplannable if the cause of the error is in the model's files. If the cause is the
+// request or the device, it returns err unchanged.
 func unplannable(err error) error {
 	if err == nil || errors.Is(err, session.ErrUsage) || errors.Is(err, gpu.ErrUnsupported) {
 		return err
@@ -173,8 +176,9 @@ func (m *Model) read() error {
 	return m.readTokenizer()
 }
 
-// settle fills in the settings that the configuration does not contain. They follow from the tensors and from
-// the options.
+// settle determines the settings that the configuration does not contain: the size of the vocabulary, the
+// matrix of the output head, the context and the maximum chunk. They follow from the tensors and from the
+// options.
 func (m *Model) settle() error {
 	table, err := m.file.Tensor(m.config.Form.Names.Embed)
 	if err != nil {
@@ -194,16 +198,16 @@ func (m *Model) settle() error {
 	return err
 }
 
-// settleHead decides which matrix computes the logits if the model's files contradict themselves. A stored
-// head matrix is used unless it equals the embedding. If no head matrix is stored, the embedding is used.
+// settleHead decides which matrix computes the logits if the configuration contradicts the tensors. If the
+// files have a head matrix that differs from the embedding, it is used. Otherwise the embedding is used.
 func (m *Model) settleHead(table *arch.Tensor) error {
 	c := &m.config
 	head := m.file.ByName[c.Form.Names.Head]
 	switch {
 	case head == nil && !c.Tied:
 		c.Tied = true
-		m.warnf("%s: %s is not true, but tensor %s is missing; using the embedding as the output head", m.file.Name(),
-			c.Form.Keys.Tied, c.Form.Names.Head)
+		m.warnf("%s: %s is not true, but tensor %s is missing; using the embedding as the output head",
+			m.file.Name(), c.Form.Keys.Tied, c.Form.Names.Head)
 	case head != nil && c.Tied:
 		same, err := table.Equal(head)
 		if err != nil || same {
@@ -269,7 +273,7 @@ func (m *Model) build(limits gpu.Limits) (*arch.Network, error) {
 	return n, unplannable(err)
 }
 
-// bounded shortens a string from a file if it is longer than a trace may hold.
+// bounded shortens a string from a file if it is longer than a string in a trace may be.
 func bounded(s string) string {
 	if len(s) > 1<<10 {
 		return printable.Short(s, 1<<8)
@@ -309,7 +313,8 @@ func (m *Model) Info() trace.Model {
 	return info
 }
 
-// source returns the model's file name for the trace. The folders are left out because they are private.
+// source returns the name of the model's file for the trace. It leaves out the folders, because the user may
+// not want to share them with the trace.
 func (m *Model) source() string {
 	if m.options.Path == "" {
 		return demo.Name

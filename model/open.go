@@ -24,8 +24,8 @@ import (
 
 // Open reads a model and loads it onto a device. Open reports its progress to emit, which may be nil. After
 // Open has returned, the session reports everything through its own events. The first of them is the trace's
-// header. A cancel of ctx takes effect at each progress report: between the phases of opening, between
-// tensors, and between kernels.
+// header. If ctx is cancelled, Open stops at the next progress report: between two phases, two tensors, or
+// two kernels.
 func Open(ctx context.Context, o Options, emit func(session.Event)) (session.Session, error) {
 	if emit == nil {
 		emit = func(session.Event) {}
@@ -56,8 +56,8 @@ func (m *Model) warn(emit func(session.Event)) {
 	}
 }
 
-// opening returns a function that emits progress events. The events of the upload include its rate in bytes
-// per second.
+// opening returns a function that reports the progress of Open as events. During the upload of the weights,
+// the events include the rate in bytes per second.
 func opening(ctx context.Context, emit func(session.Event)) engine.Progress {
 	var uploading time.Time
 	return func(phase string, done, total int) error {
@@ -86,7 +86,7 @@ func (m *Model) open(ctx context.Context, progress engine.Progress, log func(str
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	ahead := n.PlanAhead(ctx, m.options.Live) // planning runs during the upload, which takes longer
+	ahead := n.PlanAhead(ctx, m.options.Live) // computed during the upload, which takes longer
 	r, err := m.load(dev, n, progress, log)
 	if err != nil {
 		stop()
@@ -99,13 +99,13 @@ func (m *Model) open(ctx context.Context, progress engine.Progress, log func(str
 	}
 	header, planned := m.header(r), await(ahead, progress)
 	if header.Forecast = planned.Forecast; planned.Err != nil {
-		log(planned.Err.Error()) // not fatal, because no step needs the forecast
+		log(planned.Err.Error()) // the session opens nevertheless, because no step needs the forecast
 	}
 	return start(m, r, header), nil
 }
 
-// ChooseDevice is gpu.Choose with one difference: if there are devices but none matches, the error is one
-// of wrong use (session.ErrUsage).
+// ChooseDevice does the same as gpu.Choose, except that the error wraps session.ErrUsage if there are devices
+// but none of them matches want.
 func ChooseDevice(adapters []gpu.AdapterInfo, want string) (index int, reason string, err error) {
 	index, reason, err = gpu.Choose(adapters, want)
 	if err != nil && len(adapters) > 0 {
@@ -207,7 +207,7 @@ func (m *Model) load(dev gpu.Device, n *arch.Network, progress engine.Progress, 
 	return r, nil
 }
 
-// took records the duration of a phase of opening that ends now.
+// took records how long a phase of opening the model took, from begin until now.
 func (m *Model) took(phase string, begin time.Time) {
 	m.opening = append(m.opening,
 		trace.Opening{Phase: phase, NS: trace.Measured(time.Since(begin).Nanoseconds())})
@@ -225,7 +225,7 @@ func memoryLine(g *graph.Graph) string {
 	return fmt.Sprintf("%s (%s)", table.Memory(total), strings.Join(parts, ", "))
 }
 
-// header returns the trace before its first step.
+// header returns the trace as it is before the first step.
 func (m *Model) header(r *run.Runner) *trace.Trace {
 	device := r.Exec.Device()
 	device.Ceilings = CachedCeilings(&device, m.options.Cache)

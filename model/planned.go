@@ -13,9 +13,9 @@ import (
 	"gpuscope/session"
 )
 
-// Without a device (Options.Device is trace.NoDevice) a session only plans the steps of a text. Each step
-// then has shapes, grids, resize passes and modelled bytes, but no times and no computed values. The
-// weights are not read. No token is computed, so the token ids of decode steps are 0.
+// A session without a device (Options.Device is trace.NoDevice) only plans the steps of a text. For each
+// step, shapes, grids, resize passes and the modelled number of bytes are known, but no times and no values.
+// The weights are not read. No tokens are computed, so all tokens of decode steps have the id 0.
 
 // errNothingRuns is the error of a command that needs a device in a session without one.
 var errNothingRuns = errors.New("not available with --device none: steps are planned but not run")
@@ -45,13 +45,13 @@ func (m *Model) openPlanned(ctx context.Context, progress engine.Progress, log f
 	return start(m, r, header), nil
 }
 
-// aheadWithin limits the time for planning ahead in a session without a device. Such a session has no upload
-// during which to plan. For the largest models the forecast therefore covers only the positions that were
-// planned within this time.
+// aheadWithin is the time limit for the forecast in a session without a device. With a device, the forecast
+// is computed while the weights are uploaded; without one, the user would have to wait for it. For the
+// largest models the forecast therefore covers only the positions that were planned within this time.
 const aheadWithin = 400 * time.Millisecond
 
-// beginPlan makes a step of the requested shape the current step. The token ids of the step are unknown. All
-// positions before the step count as filled in the cache.
+// beginPlan makes a step with the requested number of tokens and position the next step, and plans it. The
+// token ids of the step are unknown. All earlier positions of the cache count as filled.
 func (s *live) beginPlan(c session.Command) (work, error) {
 	if s.runner.Exec.Loaded() {
 		return nil, session.Refusef("plan: this session runs steps on a device. To plan steps of any shape, start gpuscope --device none; to print a planned step, use gpuscope graph --at")
@@ -64,8 +64,8 @@ func (s *live) beginPlan(c session.Command) (work, error) {
 	return s.step, nil
 }
 
-// unknownText returns a transcript with unknown token ids, whose next step processes the given number of
-// tokens at the given position.
+// unknownText returns a transcript without known token ids. The next step of the transcript has the given
+// number of tokens and the given position.
 func unknownText(tokens, position int) run.Transcript {
 	n := position + tokens
 	if tokens == 1 && position > 0 {

@@ -15,8 +15,8 @@ import (
 	"gpuscope/trace/table"
 )
 
-// Vocabulary reads the vocabulary of a GGUF file, or of another kind of file that tokenizer.Open can read.
-// An empty path selects the vocabulary of the embedded model.
+// Vocabulary reads the vocabulary from the GGUF file at path, or from a file of another kind that
+// tokenizer.Open can read. If path is empty, it returns the vocabulary of the embedded model.
 func Vocabulary(path string) (*tokenizer.Tokenizer, error) {
 	if path != "" {
 		if !gguf.Is(path) {
@@ -37,10 +37,10 @@ func Vocabulary(path string) (*tokenizer.Tokenizer, error) {
 	return t, errors.Join(err, file.Close())
 }
 
-// readTokenizer reads the vocabulary from the model's files, or from the file given with --tokenizer. If the
-// model has no vocabulary, or a broken or unsupported one, the model accepts prompts only as token ids;
-// package tokenizer decides this. A vocabulary may have more tokens than the embedding has rows, as that of
-// Gemma 3 does.
+// readTokenizer reads the vocabulary from the model's files, or from the file given with --tokenizer. If
+// package tokenizer finds that the model has no vocabulary, or a broken or unsupported one, the model accepts
+// prompts only as token ids. A vocabulary may have more tokens than the embedding has rows; that of Gemma 3
+// does.
 func (m *Model) readTokenizer() error {
 	if named := m.options.Tokenizer; named != "" {
 		var err error
@@ -57,7 +57,7 @@ func (m *Model) readTokenizer() error {
 	return nil
 }
 
-// OutsideError is the error of a prompt with a token that has no row in the model's embedding.
+// OutsideError is the error for a prompt that contains a token id for which the model's embedding has no row.
 type OutsideError struct {
 	At   int    // index of the token in the prompt
 	ID   int    // id of the token
@@ -74,8 +74,8 @@ func (e *OutsideError) Error() string {
 		e.At, e.ID, name, e.Rows-1, table.Plural(e.Rows, "row"))
 }
 
-// prompt returns the transcript that starts with the prompt of a command. It checks every token id and
-// count.
+// prompt returns a new transcript whose prompt is the text or the token ids of a command. It checks every
+// token id and every number in the command.
 func (m *Model) prompt(c session.Command) (run.Transcript, error) {
 	ids, err := m.encode(c, true)
 	if err != nil {
@@ -84,7 +84,7 @@ func (m *Model) prompt(c session.Command) (run.Transcript, error) {
 	return m.promptOf(ids, c)
 }
 
-// promptOf returns the transcript that starts with the given token ids.
+// promptOf returns a new transcript whose prompt has the given token ids.
 func (m *Model) promptOf(ids []int, c session.Command) (run.Transcript, error) {
 	t := run.Transcript{IDs: ids, Voice: run.NewVoice(m.tokens)}
 	switch n := len(ids); {
@@ -114,8 +114,8 @@ func (m *Model) promptOf(ids []int, c session.Command) (run.Transcript, error) {
 }
 
 // edited returns the transcript after an edit: the first c.N tokens of the text, followed by the tokens of
-// the command. If the command's first tokens equal the tokens that they replace, their positions stay in the
-// cache too.
+// the command. If the first tokens of the command are the same as the tokens that they replace, their cache
+// positions are kept too.
 func (m *Model) edited(was *run.Transcript, c session.Command, chunk int) (run.Transcript, error) {
 	all := was.All()
 	if c.N > len(all) {
@@ -136,8 +136,9 @@ func (m *Model) edited(was *run.Transcript, c session.Command, chunk int) (run.T
 	return t, err
 }
 
-// goesOn returns a transcript with ids as its prompt. The positions whose tokens equal those of the old
-// text stay in the cache. The last token always runs again, because the step must produce a token.
+// goesOn returns a transcript with ids as its prompt. The cache positions of the tokens at the start that are
+// the same as in the old text are kept. But the last token always runs again, because only a step produces
+// the next token.
 func (m *Model) goesOn(was *run.Transcript, ids []int, c session.Command) (run.Transcript, error) {
 	t, err := m.promptOf(ids, c)
 	if err != nil {
@@ -151,7 +152,7 @@ func (m *Model) goesOn(was *run.Transcript, ids []int, c session.Command) (run.T
 	return t, err
 }
 
-// told pairs each id with the bytes that the vocabulary has for the id.
+// told returns, for each token id, the id together with the text of the token in the vocabulary.
 func (m *Model) told(ids []int) []session.Token {
 	list := make([]session.Token, len(ids))
 	for i, id := range ids {
@@ -160,9 +161,9 @@ func (m *Model) told(ids []int) []session.Token {
 	return list
 }
 
-// encode returns the token ids of a command. If the command has a text, encode tokenizes the text. At the
-// start of a text it adds the beginning-of-sequence token if the model's file asks for that token. If the
-// command has token ids, encode returns them unchanged.
+// encode returns the token ids of a command. If the command has token ids, they are returned unchanged. If it
+// has a text, encode tokenizes the text. start means that the tokens begin a new text; encode then adds the
+// beginning-of-sequence token if the model's file asks for it.
 func (m *Model) encode(c session.Command, start bool) ([]int, error) {
 	switch {
 	case c.Text == "":
@@ -179,8 +180,8 @@ func (m *Model) encode(c session.Command, start bool) ([]int, error) {
 	return ids, nil
 }
 
-// checkChunk refuses n if a step cannot process n tokens, or if n is less than least. The error starts with
-// the string what.
+// checkChunk returns an error if a step cannot process n tokens, or if n is less than least. The error
+// message begins with what.
 func (m *Model) checkChunk(what string, n, least int) error {
 	want := table.Integer(m.maxChunk)
 	if least < m.maxChunk {
@@ -198,8 +199,9 @@ func (m *Model) checkChunk(what string, n, least int) error {
 	return nil
 }
 
-// chunks returns the sizes of the steps that prefill n tokens. The requested sizes are used in order and
-// the last one repeats. Without requested sizes, every step is as large as possible.
+// chunks returns how many tokens each step processes when n tokens are prefilled. The sizes in want are used
+// one after the other; the last of them is used for all further steps. If want is empty, every step is as
+// large as possible.
 func (m *Model) chunks(n int, want []int) ([]int, error) {
 	for i, size := range want {
 		what := fmt.Sprintf("chunk %d is %s", i, table.Plural(size, "token"))

@@ -11,10 +11,10 @@ import (
 	"gpuscope/trace/table"
 )
 
-// beginResume rebuilds the text of a crashed engine in this engine. The steps that led to the crashed
-// engine's position run again with the same number of tokens each, so that the cache holds the same contents.
-// Each step keeps the token that it produced originally. The event at the end reports how many steps now
-// produce a token that differs from the original one.
+// beginResume restores the text of a crashed engine in this engine. All steps of the text run again, with the
+// same numbers of tokens, so that the cache has the same contents as before the crash. The text keeps the
+// tokens that the steps produced before the crash. The event at the end reports how many steps now produce
+// another token.
 func (s *live) beginResume(c session.Command) (work, error) {
 	l := c.Left
 	switch {
@@ -43,8 +43,8 @@ func (s *live) beginResume(c session.Command) (work, error) {
 	}, nil
 }
 
-// left returns the text of the crashed engine as a transcript before the first step. It checks every count
-// and token id.
+// left returns the text of the crashed engine as a transcript in which no step has run yet. It checks every
+// number and token id in l.
 func (m *Model) left(l *session.Left) (run.Transcript, error) {
 	last := -1
 	if l.Last != nil {
@@ -100,7 +100,8 @@ func (m *Model) left(l *session.Left) (run.Transcript, error) {
 		case before < len(t.IDs) && position > len(t.IDs), before >= len(t.IDs) && turn.Tokens != 1,
 			position > m.context:
 			return t, session.Refusef("resume: invalid step of %d tokens at position %d; "+
-				"the prompt has %d tokens, and the context has %d positions", turn.Tokens, before, len(t.IDs), m.context)
+				"the prompt has %d tokens, and the context has %d positions", turn.Tokens, before, len(t.IDs),
+				m.context)
 		case gives != (turn.Token != nil):
 			return t, session.Refusef(
 				"resume: the step at position %d must have a generated token if it completes the prompt or comes later, and none if it ends inside the prompt", before)
@@ -122,10 +123,10 @@ func (m *Model) left(l *session.Left) (run.Transcript, error) {
 	return t, err
 }
 
-// resume runs the steps of a text again. After a cancel, the text is at the position that was reached. resume
-// first runs the last recorded step once, because the recorder describes each step relative to the shapes of
-// the previous step. This run writes to the cache, but only at positions that are rewritten later or are
-// after the text.
+// resume runs the steps of a text again. If it is cancelled, the text ends at the position that was reached.
+// Before that, resume runs the last step of the trace once, because the recorder describes each new step by
+// how its shapes differ from those of the step recorded last. This run also writes to the cache, but only at
+// positions that are written again later or are after the end of the text.
 func (s *live) resume(ctx context.Context, t run.Transcript, l *session.Left) error {
 	if last := l.Last; last != nil {
 		tokens := make([]int, last.Tokens)

@@ -16,8 +16,8 @@ import (
 	"gpuscope/trace"
 )
 
-// live is the session of a model on a device. One goroutine owns the device, the engine and the transcript.
-// Do passes commands to it one by one.
+// live implements session.Session for a model on a device. One goroutine owns the device, the engine and the
+// transcript. Do passes commands to this goroutine one by one.
 type live struct {
 	m      *Model
 	runner *run.Runner
@@ -27,10 +27,11 @@ type live struct {
 	clock  trace.Clock // the clock that was last recorded
 	// ran is the index of the step that the executor ran last, or nowhere if it is unknown.
 	ran int
-	// looked is the last replay of a look, if nothing has run after it.
+	// looked describes the last run of the executor if it was a replay for the command look.
 	looked replayed
 	costed costed
-	// upto is the dispatch up to which the current step was run again; nil if the step ran completely.
+	// upto is set if the current step last ran only up to a dispatch, and names this dispatch; nil if the
+	// step ran completely.
 	upto    *trace.DispatchID
 	watch   *watch
 	resumed bool // the text was taken over from a crashed engine
@@ -43,7 +44,7 @@ type live struct {
 	closing  context.Context // cancelled by Close
 	close    context.CancelFunc
 	done     chan struct{} // closed when the goroutine has ended
-	lost     error         // why the goroutine ended by itself; read only after done is closed
+	lost     error         // why the goroutine ended without a call of Close; read only after done is closed
 	closed   sync.Once
 }
 
@@ -138,8 +139,8 @@ func (s *live) Close() error {
 	return s.lost
 }
 
-// tell sends the state of the session. It includes the text if the text has been replaced since the last
-// state.
+// tell sends the state of the session to the front end. The state contains the text only if another text has
+// begun since the state was sent last.
 func (s *live) tell(running bool) {
 	st := session.State{
 		Context: s.m.context, MaxChunk: s.m.maxChunk, Position: s.text.Position(), Step: s.text.Step(),
@@ -182,16 +183,17 @@ func (s *live) event(step int, kind, format string, args ...any) *trace.Event {
 	return e
 }
 
-// prefill returns the work that runs the prompt until the first token is produced, or until a step meets a
-// breakpoint.
+// prefill returns the slow part of a command that sets a prompt: it processes the prompt until the first
+// token is produced, or until a step meets a breakpoint.
 func (s *live) prefill(breaks []session.Break) work {
 	return func(ctx context.Context, r *session.Reply) error {
 		return s.run(ctx, session.Command{Until: len(s.text.IDs), Breaks: breaks}, r)
 	}
 }
 
-// run generates c.N tokens, or as many as possible if c.N is 0. It stops early at position c.Until and at a
-// step that meets a breakpoint. It first runs the rest of a prompt whose prefill was interrupted.
+// run generates c.N tokens, or as many as possible if c.N is 0. It stops early at position c.Until or after a
+// step that meets a breakpoint. If the prefill of the prompt was interrupted, run first processes the rest of
+// the prompt.
 func (s *live) run(ctx context.Context, c session.Command, r *session.Reply) error {
 	if len(c.Breaks) > 0 {
 		if err := s.hold(ctx); err != nil {
@@ -237,9 +239,8 @@ func (s *live) run(ctx context.Context, c session.Command, r *session.Reply) err
 	return nil
 }
 
-// step runs the next step. If the step fails, the position does not change. If the logits of the step are
-// not finite, the step is recorded, but produces no token, and step returns an error because the text
-// cannot continue.
+// step runs the next step. If the step fails, the position does not change. If the highest logit is not
+// finite, the step is recorded but produces no token. The text cannot continue, so step returns an error.
 func (s *live) step(ctx context.Context, r *session.Reply) error {
 	phase, n := s.text.Next()
 	n.Gives = n.Gives && s.runner.Exec.Loaded()
@@ -252,7 +253,7 @@ func (s *live) step(ctx context.Context, r *session.Reply) error {
 	return s.ended(ctx, phase, n, out, s.runner.Snapshot(), r)
 }
 
-// ended appends the step that the executor ran last to the text, and records the step.
+// ended appends a step that has just run to the text, and sends its record to the front end.
 func (s *live) ended(ctx context.Context, phase trace.Phase, n run.Turn, out run.Picked, was run.Snapshot,
 	r *session.Reply,
 ) error {
@@ -285,9 +286,9 @@ func (s *live) play(ctx context.Context, n *run.Turn, timing engine.Timing) (run
 	return s.runner.Step(ctx, n.Position, n.Tokens, n.Gives, recent, timing)
 }
 
-// generates reports whether the next steps can run as one generation, without anything that reads the device
-// between two steps. The current step must be a decode step. It must also be the last step that the executor
-// ran, and must have run completely.
+// generates reports whether run.Runner.Generate can run the next steps, that is, whether nothing need be read
+// from the device between two of them. The current step must be a decode step. It must also be the last step
+// that the executor ran, and it must have run completely.
 func (s *live) generates(c *session.Command) bool {
 	last := s.text.Last()
 	return len(c.Breaks) == 0 && last != nil && last.Position >= len(s.text.IDs) && s.ran == last.Index &&
@@ -312,7 +313,8 @@ func (s *live) generate(ctx context.Context, c *session.Command, n int, r *sessi
 	}
 	g.Gave = func(out run.Picked, was run.Snapshot) (more bool, err error) {
 		phase, n := s.text.Next()
-		// Run a faulty step again, because the next step may have replaced the values that Blame examines.
+		// If a logit is not finite, run the step again: ended calls Blame, which examines the values on the
+		// device, and the next step may have overwritten them.
 		if !out.Finite() {
 			if _, err := s.play(ctx, &n, engine.TimingOff); err != nil {
 				return false, err
@@ -355,16 +357,16 @@ func (m *Model) stepEvent(s run.Snapshot, phase trace.Phase, n run.Turn, top []t
 	return session.Event{Records: records}
 }
 
-// observe runs the step at each timing level at most observeRuns times. It starts no further round once
-// observeFor has passed.
+// Limits for observe: observeRuns is the maximum number of times that it runs the step at each timing level.
+// After observeFor it starts no further round.
 const (
 	observeRuns = 8
 	observeFor  = 2 * time.Second
 )
 
-// observe measures the overhead of timing. It runs the current step again untimed, with timestamps around
-// the step, and with every dispatch timed. The three levels alternate, so that a drift of the clocks
-// affects all of them equally.
+// observe measures the overhead of timing. It runs the current step again at three timing levels: without
+// timing, with timestamps around the step, and with timestamps around every dispatch. It alternates between
+// the levels, so that a change of the clock speed affects all of them equally.
 func (s *live) observe(ctx context.Context, r *session.Reply) error {
 	t := s.text.Last()
 	walls := map[engine.Timing][]int64{}

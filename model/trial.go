@@ -11,8 +11,8 @@ import (
 	"gpuscope/trace/table"
 )
 
-// usualTrials is the number of measurements of each route if the command gives none. maxLengths is the
-// maximum number of token counts.
+// usualTrials is how often each route is measured if the command gives no number. maxLengths is the maximum
+// number of prompt lengths in a command.
 const (
 	usualTrials = 10
 	maxLengths  = 64
@@ -27,7 +27,8 @@ func (s *live) beginTimeOp(c session.Command) (work, error) {
 		return nil, session.Refusef("time_op: the operator is missing or invalid; give an id from 0 to %d",
 			ops-1)
 	case len(c.Lengths) == 0 || len(c.Lengths) > maxLengths:
-		return nil, session.Refusef("time_op: the list has %d prompt lengths; give 1 to %d lengths", len(c.Lengths), maxLengths)
+		return nil, session.Refusef("time_op: %d prompt lengths were given; give 1 to %d", len(c.Lengths),
+			maxLengths)
 	case c.N > engine.MostTrials:
 		return nil, session.Refusef("time_op: %d runs of each route were requested, but the maximum is %d",
 			c.N, engine.MostTrials)
@@ -43,8 +44,8 @@ func (s *live) beginTimeOp(c session.Command) (work, error) {
 	return func(ctx context.Context, r *session.Reply) error { return s.timeOp(ctx, c, r) }, nil
 }
 
-// timeOp measures an operator at each token count. Measurements that are complete when a cancel arrives are
-// kept.
+// timeOp measures an operator in isolation at each of the prompt lengths. If it is cancelled, the
+// measurements that are already complete are kept.
 func (s *live) timeOp(ctx context.Context, c session.Command, r *session.Reply) error {
 	progress := s.progress()
 	for i, m := range c.Lengths {

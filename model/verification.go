@@ -15,8 +15,8 @@ import (
 	"gpuscope/trace"
 )
 
-// verification compares the operators of the step that the device has just run with their references, in
-// the order of the graph.
+// verification checks the step that the device has just run: it compares the outputs of each operator with
+// those of the operator's reference, in the order of the graph.
 type verification struct {
 	graph    *graph.Graph
 	exec     *engine.Executor
@@ -25,13 +25,14 @@ type verification struct {
 	position int
 	tokens   int
 	own      *reference.Interpreter // runs each reference on the inputs that the device computed
-	full     *reference.Interpreter // runs each reference on results of earlier references, or nil
+	full     *reference.Interpreter // the reference run: uses results of earlier references; may be nil
 	part     float64                // fraction of the elements of large operators to compare
 	flops    float64                // floating-point operations of the step
 	byOp     []opWork
 	bounded  bool // constants are too large to keep all of them in memory
 	gaps     []trace.DispatchError
-	// instead holds the outputs of an edited kernel. They are compared in place of the device's values.
+	// instead has outputs that an edited kernel wrote. These are compared instead of the values on the
+	// device.
 	instead map[graph.ValueID][]byte
 }
 
@@ -41,12 +42,13 @@ type opWork struct {
 	looks   []engine.Look
 	compare bool
 	flops   float64
-	ends    []graph.ValueID  // tensors that no later operator reads
+	ends    []graph.ValueID  // inputs that no later operator reads
 	last    trace.DispatchID // last dispatch of the operator; -1 if it has none
 }
 
-// verifyWindow is the number of bytes that are read from the device at a time. keepConstants is the maximum
-// number of bytes of constants that stay in memory from step to step.
+// verifyWindow is the maximum number of bytes that are read from the device at a time. keepConstants is the
+// maximum number of bytes that constants may take in host memory; if all constants together are larger, each
+// is released after use.
 const (
 	verifyWindow  = 64 << 20
 	keepConstants = 1 << 30
@@ -76,9 +78,10 @@ func newVerification(s *live, t *run.Turn, only []trace.DispatchID) *verificatio
 	return v
 }
 
-// plan decides which references run and which values are read from the device. The values are the outputs and
-// the State to compare, and the inputs that references need. A reference runs if its operator is compared or
-// computes a SymInt. It also runs if no dispatch wrote an output that another reference needs.
+// plan decides which references run and which values are read from the device. The values that are read are
+// the outputs and the State that are compared, and the inputs that references need. The reference of an
+// operator runs if the operator is compared or computes a SymInt. It also runs if another reference needs an
+// output of the operator that no dispatch wrote.
 func (v *verification) plan(slots []trace.Dispatch) {
 	after := map[graph.ValueID]trace.DispatchID{}
 	for _, l := range v.exec.OutputLooks() {
@@ -86,7 +89,8 @@ func (v *verification) plan(slots []trace.Dispatch) {
 	}
 	for i := range v.ops {
 		for _, out := range v.ops[i].Outputs {
-			// The operator launched nothing: its output was fused away, and another operator computed it.
+			// The operator launched nothing, because it was fused into another operator, which computed its
+			// output.
 			if id, looked := after[out]; looked && v.byOp[i].last < 0 {
 				v.byOp[i].compare, v.byOp[i].last = v.byOp[slots[id].Op].compare, id
 			}
@@ -100,7 +104,7 @@ func (v *verification) plan(slots []trace.Dispatch) {
 		}
 	}
 	v.bounded = constants > keepConstants
-	wanted := map[graph.ValueID]bool{} // tensors that a compared operator reads
+	wanted := map[graph.ValueID]bool{} // tensors that a reference reads
 	seen := map[graph.ValueID]bool{}
 	for i := len(v.ops) - 1; i >= 0; i-- {
 		o, w := &v.ops[i], &v.byOp[i]
@@ -112,7 +116,7 @@ func (v *verification) plan(slots []trace.Dispatch) {
 			switch {
 			case looked && (w.compare || wanted[out]):
 				w.looks = append(w.looks, engine.Look{After: id, Value: out})
-			case !looked && wanted[out]: // an alias has no dispatch, so its reference must compute it
+			case !looked && wanted[out]: // no dispatch writes an alias, so the reference must compute it
 				takes = true
 			}
 		}
@@ -148,7 +152,7 @@ func (v *verification) run(ctx context.Context, progress engine.Progress) error 
 			return err
 		}
 	}
-	read := 0 // operators whose values have been read
+	read := 0 // number of operators whose values have been read
 	for i := range v.byOp {
 		if err := errors.Join(ctx.Err(), progress("verify", i, len(v.byOp))); err != nil {
 			return err
@@ -166,8 +170,8 @@ func (v *verification) run(ctx context.Context, progress engine.Progress) error 
 	return progress("verify", len(v.byOp), len(v.byOp))
 }
 
-// read reads the outputs of operators from the device. It starts at operator from and continues while the
-// outputs fit in verifyWindow. It returns the index of the first operator that was not read.
+// read reads the outputs of operators from the device. It starts with operator number from and continues as
+// long as the outputs fit in verifyWindow. It returns the index of the first operator that was not read.
 func (v *verification) read(ctx context.Context, from int) (to int, err error) {
 	var looks []engine.Look
 	size := int64(0)
@@ -192,13 +196,13 @@ func (v *verification) read(ctx context.Context, from int) (to int, err error) {
 	return to, v.exec.Replay(ctx, looks...)
 }
 
-// bytes returns the number of bytes of a value that are read.
+// bytes returns how many bytes of a value are read from the device.
 func (v *verification) bytes(id graph.ValueID) int64 {
 	return v.graph.Value(id).DType.Bytes(v.elements(id))
 }
 
-// elements returns the number of elements of a value that are read. For State it counts only the elements
-// that may be in use after the step.
+// elements returns how many elements of a value are read from the device. Of State, only the elements that
+// may be in use after the step are read.
 func (v *verification) elements(id graph.ValueID) int {
 	if v.graph.Value(id).Role == graph.State {
 		return v.held(id, v.position+v.tokens)
@@ -206,8 +210,9 @@ func (v *verification) elements(id graph.ValueID) int {
 	return arch.Numel(v.exec.LiveDims(id))
 }
 
-// held returns the number of elements of State that are in use when the given number of positions is
-// filled. A cache has dims [1, positions, ...], so only its first positions count.
+// held returns how many elements of State are in use if the given number of positions is filled. A cache has
+// dims [1, positions, ...], so only the elements of its first positions are in use. All other State is always
+// in use as a whole.
 func (v *verification) held(id graph.ValueID, positions int) int {
 	dims := v.graph.Value(id).MaxDims
 	if len(dims) < 2 || dims[0] != 1 {
@@ -229,8 +234,8 @@ func (v *verification) operator(i int) error {
 		if got[k], err = reference.Decode(info.DType, l.Into, v.elements(l.Value)); err != nil {
 			return err
 		}
-		// Start from the State that the device holds. The reference overwrites the positions that the
-		// operator writes. The operator did not change any other positions.
+		// Give the reference the State that is on the device. The reference overwrites the positions that the
+		// operator writes. All other positions are right, because the operator did not change them.
 		if info.Role == graph.State {
 			held := reference.Tensor{Dims: info.MaxDims, Data: make([]float64, arch.Numel(info.MaxDims))}
 			copy(held.Data, got[k])
@@ -272,10 +277,10 @@ func (v *verification) operator(i int) error {
 	return nil
 }
 
-// partOf returns the fraction of an operator's elements to compare. It is 1 for an operator that needs few
-// operations.
+// partOf returns which fraction of the elements of an operator is compared. It is 1 if the operator executes
+// only a few of the step's floating-point operations.
 func (v *verification) partOf(w *opWork) float64 {
-	const little = 1e-3 // fraction of the step's operations
+	const little = 1e-3 // fraction of the step's floating-point operations
 	if w.flops <= little*v.flops {
 		return 1
 	}
@@ -290,8 +295,8 @@ func lastDim(dims []int) int {
 }
 
 // compare computes the error of one output of an operator and attributes it to the dispatch that wrote the
-// output last. If a dispatch wrote several outputs, only the error with the largest share of its tolerance is
-// kept.
+// output last. If a dispatch wrote several outputs, it keeps only the error that is largest relative to its
+// tolerance.
 func (v *verification) compare(o *trace.Op, w *opWork, l engine.Look, got []float64) {
 	info := v.graph.Value(l.Value)
 	want, all := v.own.Tensor(l.Value), []float64(nil)
@@ -308,7 +313,7 @@ func (v *verification) compare(o *trace.Op, w *opWork, l engine.Look, got []floa
 			return
 		}
 		id = writers[len(writers)-1]
-		// Skip the positions of earlier steps: their errors are not errors of this step.
+		// Skip the positions that earlier steps wrote: this step did not cause their errors.
 		if n := v.held(l.Value, v.position); n < len(got) {
 			from = n
 		}
@@ -334,8 +339,8 @@ func (v *verification) compare(o *trace.Op, w *opWork, l engine.Look, got []floa
 	v.gaps = append(v.gaps, trace.DispatchError{Dispatch: id, Gap: g})
 }
 
-// drop releases the tensors that no later operator reads. If all constants together are too large to keep, it
-// also releases those that the operator read.
+// drop releases the inputs of an operator that no later operator reads. If all constants together are too
+// large to keep, it also releases the constants that the operator read.
 func (v *verification) drop(o *trace.Op, w *opWork) {
 	for _, x := range []*reference.Interpreter{v.own, v.full} {
 		if x == nil {

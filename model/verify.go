@@ -15,17 +15,18 @@ import (
 	"gpuscope/trace"
 )
 
-// Verifying compares a step with the float64 references of its operators. The step runs again, and the output
-// of each operator is read before its memory is reused. Then each reference runs on the inputs that the
-// device computed for the operator, so that the difference is the error of the kernel alone. A second
-// interpreter, the reference run, computes the whole text from its token ids and keeps its own State. The
-// difference from the reference run is the accumulated error.
+// The command verify compares the values of a step with float64 references of its operators. The step runs
+// again, and the output of each operator is read from the device before its memory is reused. There are two
+// comparisons. In the first, the reference of an operator runs on the inputs that the device computed, so
+// that the difference is the error of this one operator. In the second, the reference run, the references
+// compute the whole text from its token ids and keep their own State. The difference from this run is the
+// error that has accumulated up to the operator.
 
-// verifyGFLOP is the default limit for each of the two references of a step, in 10^9 floating-point
-// operations. A CPU core of a laptop does one to two times 10^9 operations per second.
+// verifyGFLOP is the default limit for the work of each of the two comparisons, in 10^9 floating-point
+// operations. A CPU core of a laptop executes one to two times 10^9 of them per second.
 const verifyGFLOP = 100
 
-// MostVerifyGFLOP is the largest limit that can be requested, in 10^9 operations.
+// MostVerifyGFLOP is the largest limit that a command can request, in 10^9 floating-point operations.
 const MostVerifyGFLOP = 1 << 30
 
 // beginVerify checks a verify command before any step is run.
@@ -35,7 +36,8 @@ func (s *live) beginVerify(c session.Command) (work, error) {
 		return nil, err
 	}
 	if c.N > MostVerifyGFLOP {
-		return nil, session.Refusef("verify: a limit of %d GFLOP was requested, but the maximum is %d", c.N, MostVerifyGFLOP)
+		return nil, session.Refusef("verify: a limit of %d GFLOP was requested, but the maximum is %d", c.N,
+			MostVerifyGFLOP)
 	}
 	var only []trace.DispatchID
 	slots := s.runner.Net.Graph.NumDispatches()
@@ -55,16 +57,17 @@ func (s *live) beginVerify(c session.Command) (work, error) {
 	return func(ctx context.Context, _ *session.Reply) error {
 		s.upto = nil
 		err := s.verify(ctx, t, only, budget)
-		if ctx.Err() == nil { // after a cancel, the step is restored by the next command that needs it
+		// After a cancellation, the next command that needs the values of the current step restores them.
+		if ctx.Err() == nil {
 			err = gpu.Join(err, s.hold(ctx))
 		}
 		return err
 	}, nil
 }
 
-// verify compares the dispatches of a step with the references. If only is empty, it compares all dispatches
-// and uses the reference run too. Otherwise it compares only the given dispatches, and only with the
-// reference on their own inputs.
+// verify compares the dispatches of a step with references. If the list only is empty, it compares all
+// dispatches, and makes both comparisons. Otherwise it compares just the dispatches in the list, and leaves
+// out the reference run.
 func (s *live) verify(ctx context.Context, t *run.Turn, only []trace.DispatchID, budget float64) error {
 	if s.ran != t.Index {
 		if _, err := s.again(ctx, t, engine.TimingOff); err != nil {
@@ -94,7 +97,7 @@ func (s *live) verify(ctx context.Context, t *run.Turn, only []trace.DispatchID,
 		note += fmt.Sprintf("; in large operators, only %.1f %% of the elements were checked", 100*v.part)
 	}
 	if v.full != nil {
-		s.reference.ids = nil // invalid until the run has completed
+		s.reference.ids = nil // unknown until v.run has advanced the reference run by this step
 	}
 	err := v.run(ctx, s.progress())
 	if err == nil && v.full != nil {
@@ -107,10 +110,10 @@ func (s *live) verify(ctx context.Context, t *run.Turn, only []trace.DispatchID,
 	s.record(trace.Record{Gaps: &trace.NumericErrors{
 		Step: t.Index,
 		Gaps: v.gaps,
-	}}) // v.gaps must not change any more
+	}}) // from here on v.gaps must not change
 	asked := slices.Clone(s.runner.Exec.Live().Active())
 	if err != nil {
-		asked = nil // the verification stopped early, so do not report the other dispatches
+		asked = nil // the verification stopped early, so do not report how many dispatches were not checked
 	} else if len(only) > 0 {
 		asked = slices.DeleteFunc(asked, func(id trace.DispatchID) bool { return !slices.Contains(only, id) })
 	}
@@ -118,8 +121,8 @@ func (s *live) verify(ctx context.Context, t *run.Turn, only []trace.DispatchID,
 	return err
 }
 
-// tellVerified records the result, and counts the requested dispatches that were not compared. These are
-// dispatches that write an intermediate value for the next dispatch of the same operator.
+// tellVerified records an event with the result, which also says how many of the requested dispatches were
+// not compared. Those write only an intermediate value, which the next dispatch of the same operator reads.
 func (s *live) tellVerified(t *run.Turn, v *verification, asked []trace.DispatchID, note string) {
 	held := func(id trace.DispatchID) bool {
 		return slices.ContainsFunc(v.gaps, func(g trace.DispatchError) bool { return g.Dispatch == id })
@@ -148,16 +151,18 @@ func (s *live) tellVerified(t *run.Turn, v *verification, asked []trace.Dispatch
 	}})
 }
 
-// referenceRun runs the text with the references, step by step, with its own State.
+// referenceRun computes the text with the references instead of the device, step by step, and keeps its own
+// State.
 type referenceRun struct {
 	x   *reference.Interpreter
 	ids []int // tokens that x has processed
 }
 
-// missing returns the number of tokens of a text that the reference run has not processed yet.
+// missing returns how many tokens of a text the reference run has not processed yet.
 func (r *referenceRun) missing(ids []int) int { return len(ids) - r.common(ids) }
 
-// common returns the length of the longest common prefix of ids and the processed tokens.
+// common returns how many tokens at the start of ids are the same as the tokens that the reference run has
+// processed.
 func (r *referenceRun) common(ids []int) int {
 	n := 0
 	for n < min(len(ids), len(r.ids)) && ids[n] == r.ids[n] {
@@ -166,8 +171,8 @@ func (r *referenceRun) common(ids []int) int {
 	return n
 }
 
-// catchUp processes the tokens of a text that the reference run has not processed yet. Positions of State
-// after the end of the text may still hold another text, but they are never read.
+// catchUp processes the tokens of a text that the reference run has not processed yet. State positions after
+// the end of the text may still have values of another text, but no step reads them.
 func (r *referenceRun) catchUp(ctx context.Context, s *live, ids []int, progress engine.Progress) error {
 	from := r.common(ids)
 	r.ids = nil

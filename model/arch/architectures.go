@@ -175,7 +175,7 @@ var hfKeys = keys{
 
 // Keys of config.json for which the builder supports only one value.
 var (
-	hfQuantized     = only{"quantization_config", nil, "weights that are already quantized by another program"}
+	hfQuantized     = only{"quantization_config", nil, "weights already quantized by another program"}
 	hfSiLU          = only{"hidden_act", "silu", "another activation"}
 	hfAttentionBias = only{"attention_bias", false, "biases in the attention layers"}
 	hfMLPBias       = only{"mlp_bias", false, "biases in the MLP layers"}

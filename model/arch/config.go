@@ -193,7 +193,8 @@ func (c *Config) Bounds(context, chunk int) (int, int, error) {
 	case chunk < 0:
 		return 0, 0, session.Refusef("--max-chunk %d: want a number above 0", chunk)
 	case chunk > context:
-		return 0, 0, session.Refusef("--max-chunk %d: want at most the size of the context, which is %d", chunk, context)
+		return 0, 0, session.Refusef("--max-chunk %d: want at most the context, which is %d", chunk,
+			context)
 	}
 	return context, chunk, nil
 }

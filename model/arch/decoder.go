@@ -122,7 +122,7 @@ func (m *Decoder) forward() graph.ValueID {
 	table := m.W.Matrix(name.Embed, m.Vocab, m.Dim)
 	head := table
 	if m.Tied {
-		m.W.use(name.Head) // some files contain a head that is a copy of the embedding; it is not an unknown tensor
+		m.W.use(name.Head) // some files contain a head that is a copy of the embedding
 	} else {
 		head = m.W.Matrix(name.Head, m.Vocab, m.Dim)
 	}

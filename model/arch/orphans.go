@@ -24,7 +24,7 @@ type fate int
 const (
 	refused  fate = iota // the file is refused, because the results would be wrong without the tensor
 	leftOut              // the results are right without the tensor; a warning reports it
-	computed             // the tensor is ignored without a warning, because the configuration states the same information
+	computed             // ignored without a warning: the configuration states the same information
 )
 
 var orphans = []orphan{

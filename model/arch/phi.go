@@ -27,7 +27,7 @@ var Phi3 = Architecture{
 			inert: []string{"embd_pdrop", "resid_pdrop"},
 		},
 		Names: &hfNames, Keys: &phiHFKeys, pairs: &halves, Only: []only{hfQuantized, hfSiLU},
-		scalings: map[string]string{"yarn": "longrope"}, // the first Phi-3 files say yarn where later files say longrope
+		scalings: map[string]string{"yarn": "longrope"}, // the first Phi-3 files say yarn, not longrope
 	},
 }
 

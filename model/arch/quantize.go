@@ -87,7 +87,7 @@ func (q *Quantizer) matrix(m weight.Matrix, typ string) (weight.Matrix, error) {
 		if q.name == m.Name {
 			return q.pieces, nil
 		}
-		q.name, q.pieces = "", nil // release the previous matrix before loading this one, so that only one is in memory
+		q.name, q.pieces = "", nil // release the previous matrix before loading this one
 		data, err := stored()
 		if err != nil {
 			return nil, err

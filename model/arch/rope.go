@@ -52,7 +52,8 @@ func ggufRotation(r *configReader, headDim int) Rotation {
 	}
 	factor := r.floatOr(factorKey, 0, 0, 1e6)
 	if factor != 0 && factor < 1e-6 {
-		r.errorf(factorKey, "the value %g is out of range; want 0, or a value from %g to %g", factor, 1e-6, 1e6)
+		r.errorf(factorKey, "the value %g is out of range; want 0, or a value from %g to %g", factor, 1e-6,
+			1e6)
 	}
 	kind := r.stringOr("rope.scaling.type", "")
 	if kind == "linear" && factor == 0 {

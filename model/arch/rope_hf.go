@@ -36,7 +36,8 @@ var hfScalings = []hfScaling{
 			low := r.float(path+"low_freq_factor", 1e-6, 1e6)
 			high := r.float(path+"high_freq_factor", 1e-6, 1e6)
 			if low > high {
-				r.errorf(path+"low_freq_factor", "the value %g is greater than high_freq_factor, which is %g", low, high)
+				r.errorf(path+"low_freq_factor", "%g is greater than high_freq_factor, which is %g", low,
+					high)
 			}
 			rot.Divisors = Llama3Divisors(rot.Base, headDim, r.float(path+"factor", 1, 1e6), low, high,
 				r.int(path+hfOriginal, 1, math.MaxInt32))
@@ -79,7 +80,8 @@ func (r *configReader) divisors(key string, n int) []float64 {
 		return nil
 	}
 	if len(list) != n {
-		r.errorf(key, "the list has %d values; want %d values: one for each pair of dims in a head", len(list), n)
+		r.errorf(key, "the list has %d values; want %d, that is, one for each pair of dims", len(list),
+			n)
 	}
 	for i, x := range list {
 		if !(x >= 1e-6 && x <= 1e6) { // also refuses NaN
@@ -184,10 +186,11 @@ func hfRotationAt(r *configReader, at, baseKey string, headDim int) Rotation {
 	}
 	part := r.floatOr(partKey, 1, 0, 1)
 	if rot.Dims = int(part * float64(headDim)); rot.Dims < 2 {
-		r.errorf(hfPart, "the value %g is too small: RoPE would not rotate any of the %d dims of a head", part, headDim)
+		r.errorf(hfPart, "%g is too small: RoPE would rotate none of the %d dims of a head", part,
+			headDim)
 		rot.Dims = 2
 	}
-	kind := r.stringOr(path+"rope_type", r.stringOr(path+"type", "")) // older files have the key type instead of rope_type
+	kind := r.stringOr(path+"rope_type", r.stringOr(path+"type", "")) // older files: type
 	if r.neutralScaling(path, kind) {
 		return rot
 	}

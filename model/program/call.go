@@ -13,8 +13,9 @@ import (
 	"gpuscope/ops/kind"
 )
 
-// call is an operator of the file while it is added to the graph. Its methods return arguments by the names
-// that package vulkan gives them. An argument that does not fit records an error in the builder.
+// call is used while an operator of the file is added to the graph. Its methods return the arguments of the
+// operator, by the names that package vulkan gives them. If an argument is not of the expected kind, the
+// method records an error in the builder.
 type call struct {
 	*builder
 	op    *vulkan.Operator
@@ -22,7 +23,7 @@ type call struct {
 	added int // number of operators of the engine that the call has added
 }
 
-// describeValue describes a value of the file in an error.
+// describeValue returns the words with which an error message describes a value of the file.
 func describeValue(v vulkan.Value) string {
 	switch v := v.(type) {
 	case nil:
@@ -80,8 +81,8 @@ func (c *call) fileTensor(name string) *vulkan.Tensor {
 	return t
 }
 
-// integer returns an integer argument. ok is false if the value is none. A file may store an integer as a
-// float, because arguments of equal value share one value.
+// integer returns v as an integer. ok is false if v is not an integer. A file may store an integer as a
+// float, because it stores equal arguments only once.
 func integer(v vulkan.Value) (n int64, ok bool) {
 	switch v := v.(type) {
 	case int64:
@@ -101,7 +102,8 @@ func (c *call) int(name string) int {
 	return clampInt(n)
 }
 
-// clampInt limits an integer to 32 bits. Files write the largest int64 for "to the end".
+// clampInt limits an integer to the range of 32 bits. Files contain the largest int64 where they mean "to the
+// end".
 func clampInt(n int64) int { return int(min(max(n, math.MinInt32), math.MaxInt32)) }
 
 func (c *call) float(name string) float64 {
@@ -116,7 +118,7 @@ func (c *call) float(name string) float64 {
 	return 0
 }
 
-// floatOr is float for an argument that may be None.
+// floatOr returns a number, or byDefault if the argument is None.
 func (c *call) floatOr(name string, byDefault float64) float64 {
 	if c.none(name) {
 		return byDefault
@@ -171,7 +173,8 @@ func (c *call) ints(name string) []int {
 	return nil
 }
 
-// symOf returns an integer of the file that may follow a SymInt.
+// symOf returns the value id as an integer. The integer is fixed, or it is a SymInt, whose value changes from
+// run to run.
 func (c *call) symOf(name string, id int) kind.Int {
 	if _, is := c.g.Values[id].(vulkan.SymInt); is {
 		v := &c.m.values[id]
@@ -195,7 +198,7 @@ func (c *call) sym(name string) kind.Int {
 	return c.symOf(name, id)
 }
 
-// symOr is sym for an argument that may be None.
+// symOr returns an integer argument, or byDefault if the argument is None.
 func (c *call) symOr(name string, byDefault int) kind.Int {
 	if c.none(name) {
 		return kind.Fixed(byDefault)
@@ -240,7 +243,7 @@ func (c *call) outputs() []int {
 	return []int{id}
 }
 
-// outDims returns the maximum shape of an output in the file.
+// outDims returns the maximum shape that the file states for output number i.
 func (c *call) outDims(i int) []int {
 	if ids := c.outputs(); i < len(ids) {
 		if t, ok := c.g.Values[ids[i]].(*vulkan.Tensor); ok {
@@ -250,8 +253,9 @@ func (c *call) outDims(i int) []int {
 	return nil
 }
 
-// give sets the tensors of the operator's outputs, in the order of the outputs. The engine may compute fewer
-// outputs than the file has; an operator that reads one of the others is then refused.
+// give sets the tensors that the engine computes for the outputs of the operator, in the order of the
+// outputs. The engine may compute fewer outputs than the operator has in the file. A later operator that
+// reads a missing output is an error.
 func (c *call) give(outputs ...graph.ValueID) {
 	ids := c.outputs()
 	for i, v := range outputs {
@@ -283,7 +287,8 @@ func (c *call) give(outputs ...graph.ValueID) {
 	}
 }
 
-// fits reports whether a tensor with these largest dims is one that the file has planned for.
+// fits reports whether a tensor with the maximum shape dims fits into the maximum shape most that the file
+// states.
 func fits(dims, most []int) bool {
 	if len(dims) != len(most) {
 		return false
@@ -296,15 +301,16 @@ func fits(dims, most []int) bool {
 	return true
 }
 
-// giveInt sets the SymInt of the operator's output.
+// giveInt sets the integer that the engine computes for the output of the operator.
 func (c *call) giveInt(n kind.Int) {
 	id := c.outputs()[0]
 	if _, is := c.g.Values[id].(vulkan.SymInt); is && c.Err() == nil {
 		c.m.values[id] = value{is: isInt, symInt: n}
-	} // else the exporter knew the integer, and stored it in place of the SymInt
+	} // otherwise the file already contains the integer instead of a SymInt
 }
 
-// name returns a name for the next operator of the engine that the call adds: 12.sigmoid, then 12.sigmoid.2.
+// name returns the name for the next operator that the call adds to the graph of the engine: "12.sigmoid" for
+// the first, "12.sigmoid.2" for the second.
 func (c *call) name() string {
 	c.added++
 	name := fmt.Sprintf("%d.%s", c.op.ID, shortName(c.op.Name))
@@ -314,7 +320,7 @@ func (c *call) name() string {
 	return name
 }
 
-// all adds an operator of the engine and returns its outputs.
+// all adds an operator to the graph of the engine and returns its outputs.
 func (c *call) all(kindName string, args kind.Args) []graph.ValueID {
 	if c.Err() != nil {
 		return nil
@@ -322,7 +328,7 @@ func (c *call) all(kindName string, args kind.Args) []graph.ValueID {
 	return ops.New(c.Builder, kindName, c.name(), args)
 }
 
-// one adds an operator of the engine with one output.
+// one adds an operator to the graph of the engine and returns its first output.
 func (c *call) one(kindName string, args kind.Args) graph.ValueID {
 	return kind.First(c.all(kindName, args))
 }
@@ -349,7 +355,7 @@ func (c *call) copyOf(x graph.ValueID) graph.ValueID {
 	return c.view(x, c.dimsOf(x)...)
 }
 
-// size identifies a dim of a tensor.
+// size is the key of builder.sizes: a dim of a tensor.
 type size struct {
 	of   graph.ValueID
 	axis int
@@ -384,7 +390,7 @@ func (c *call) dimsOf(x graph.ValueID) []kind.Int {
 	return dims
 }
 
-// axis converts the index of a dim of x, which may count from the end.
+// axis returns the index of a dim of x. k is this index, or a negative number that counts from the end.
 func (c *call) axis(x graph.ValueID, k int) int {
 	rank := len(c.MaxDims(x))
 	if k < 0 {

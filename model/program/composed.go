@@ -10,19 +10,19 @@ import (
 	"gpuscope/ops/weight"
 )
 
-// This file has operators of the file that become several operators of the engine.
+// This source file contains the operators of ExecuTorch files that become several operators of the engine.
 
-// with applies an operator on two tensors to x and a number.
+// with adds an operator that takes two tensors, and applies it to x and the number v.
 func (c *call) with(kindName string, x graph.ValueID, v float64) graph.ValueID {
 	return c.one(kindName, kind.Args{"a": x, "b": c.scalar(v)})
 }
 
-// two applies an operator on two tensors.
+// two adds an operator that takes two tensors, and applies it to a and b.
 func (c *call) two(kindName string, a, b graph.ValueID) graph.ValueID {
 	return c.one(kindName, kind.Args{"a": a, "b": b})
 }
 
-// limited limits x to the range from lo to hi.
+// limited returns x with its elements limited to the range from lo to hi.
 func (c *call) limited(x graph.ValueID, lo, hi float64) graph.ValueID {
 	return c.with("minimum", c.with("maximum", x, lo), hi)
 }
@@ -41,7 +41,8 @@ func (c *call) hardSigmoid(x graph.ValueID) graph.ValueID {
 	return c.with("div", c.limited(c.with("add", x, 3), 0, 6), 6)
 }
 
-// condition returns a bool argument. The numbers of other types are true if they are not 0.
+// condition returns a tensor argument as bools. If the tensor is of another type, its elements are true where
+// they are not 0.
 func (c *call) condition(name string) graph.ValueID {
 	x := c.tensor(name)
 	if t := c.fileTensor(name); t.Type != pte.Bool && c.Err() == nil {
@@ -53,12 +54,13 @@ func (c *call) condition(name string) graph.ValueID {
 	return x
 }
 
-// logical builds an operator on two conditions, which are 0 or 1 on the device.
+// logical returns the builder for an operator on two tensors of bools. On the device, a bool is 0 or 1.
 func logical(kindName string) func(c *call) {
 	return func(c *call) { c.give(c.two(kindName, c.condition("self"), c.condition("other"))) }
 }
 
-// bitwise builds an operator on bits, which is supported for bools.
+// bitwise returns the builder for a bitwise operator. It is supported only for bools, for which the logical
+// operator gives the same result.
 func bitwise(of func(c *call)) func(c *call) {
 	return func(c *call) {
 		if t := c.fileTensor("self"); t.Type != pte.Bool {
@@ -70,11 +72,13 @@ func bitwise(of func(c *call)) func(c *call) {
 
 func logicalNot(c *call) { c.give(c.two("sub", c.scalar(1), c.condition("self"))) }
 
-// fixedDims returns the dims of x, which must not change from run to run.
+// fixedDims returns the dims of x. It records an error if they can change from run to run, or if x does not
+// have the given rank. A rank of 0 means any rank.
 func (c *call) fixedDims(x graph.ValueID, rank int) []int {
 	dims := slices.Clone(c.MaxDims(x))
 	if c.Err() == nil && (!slices.Equal(c.MinDims(x), dims) || rank > 0 && len(dims) != rank) {
-		c.Errorf("%s has shape %v, want a shape that is the same in every run, with %d dims", c.Name(x), dims, rank)
+		c.Errorf("%s has shape %v, want a shape that is the same in every run, with %d dims", c.Name(x),
+			dims, rank)
 	}
 	if c.Err() != nil {
 		return make([]int, max(rank, 1))
@@ -82,7 +86,7 @@ func (c *call) fixedDims(x graph.ValueID, rank int) []int {
 	return dims
 }
 
-// shaped returns the elements of x with fixed dims.
+// shaped returns a view of x with the given dims.
 func (c *call) shaped(x graph.ValueID, dims ...int) graph.ValueID {
 	list := make([]kind.Int, len(dims))
 	for k, d := range dims {
@@ -91,7 +95,7 @@ func (c *call) shaped(x graph.ValueID, dims ...int) graph.ValueID {
 	return c.view(x, list...)
 }
 
-// repeat repeats x along its dims and along new leading dims.
+// repeat repeats x the given number of times along each of its dims, and along new dims before them.
 func repeat(c *call) {
 	x, times := c.tensor("self"), c.ints("repeats")
 	dims := c.fixedDims(x, 0)
@@ -121,7 +125,8 @@ func repeat(c *call) {
 	c.give(c.shaped(c.copyOf(y), whole...))
 }
 
-// pixelShuffled moves blocks of r x r channels to the pixels of an image [N, C, H, W].
+// pixelShuffled turns each group of r*r channels of an image [N, C, H, W] into one channel that is r times as
+// high and r times as wide.
 func (c *call) pixelShuffled(x graph.ValueID, r int) graph.ValueID {
 	d := c.fixedDims(x, 4)
 	if c.Err() != nil {
@@ -138,8 +143,8 @@ func (c *call) pixelShuffled(x graph.ValueID, r int) graph.ValueID {
 
 func pixelShuffle(c *call) { c.give(c.pixelShuffled(c.tensor("self"), c.int("upscale_factor"))) }
 
-// perChannel returns a vector as [C, 1, ...], so that it is broadcast over the dims after the channels of a
-// tensor with this rank.
+// perChannel returns a vector with an element for each channel, as a view of shape [C, 1, ...]. The vector is
+// then broadcast over all dims of a tensor with this rank that come after the channels.
 func (c *call) perChannel(v graph.ValueID, rank int) graph.ValueID {
 	dims := c.fixedDims(v, 1)
 	for range rank - 2 {
@@ -148,7 +153,7 @@ func (c *call) perChannel(v graph.ValueID, rank int) graph.ValueID {
 	return c.shaped(v, dims...)
 }
 
-// batchNorm normalizes each channel with a known mean and variance.
+// batchNorm normalizes each channel with the mean and the variance that the file contains.
 func batchNorm(c *call) {
 	x := c.tensor("input")
 	rank := len(c.MaxDims(x))
@@ -164,7 +169,8 @@ func batchNorm(c *call) {
 	c.give(y)
 }
 
-// groupNorm normalizes groups of channels. It also returns the mean and 1 / deviation of each group.
+// groupNorm normalizes groups of channels. It also returns the mean of each group, and 1 divided by its
+// standard deviation.
 func groupNorm(c *call) {
 	x, groups := c.tensor("input"), c.int("group")
 	dims := c.fixedDims(x, 0)
@@ -192,18 +198,19 @@ func groupNorm(c *call) {
 	c.give(y, c.shaped(middle, dims[0], groups), c.shaped(factor, dims[0], groups))
 }
 
-// quantized converts x to integers from lo to hi. factor is 1 / scale.
+// quantized rounds x * factor, adds the zero point, and limits the result to the range from lo to hi. factor
+// is 1 / scale.
 func (c *call) quantized(x graph.ValueID, factor, zero, lo, hi float64) graph.ValueID {
 	q := c.one("round", kind.Args{"x": c.with("mul", x, factor)})
 	return c.limited(c.with("add", q, zero), lo, hi)
 }
 
-// dequantized converts integers to numbers.
+// dequantized converts quantized integers back to the numbers that they represent.
 func (c *call) dequantized(q graph.ValueID, scale, zero float64) graph.ValueID {
 	return c.with("mul", c.with("sub", q, zero), scale)
 }
 
-// inverse returns 1 divided by a scale of the file.
+// inverse returns 1 divided by the scale that an argument gives.
 func (c *call) inverse(name string) float64 {
 	scale := c.float(name)
 	if !(scale > 0) {
@@ -222,7 +229,7 @@ func dequantizePerTensor(c *call) {
 	c.give(c.dequantized(c.tensor("input"), c.float("scale"), c.float("zero_point")))
 }
 
-// int8Output quantizes the result of an operator on int8 tensors.
+// int8Output quantizes y to int8 and makes it the output of the operator.
 func (c *call) int8Output(y graph.ValueID) {
 	c.give(c.quantized(y, c.inverse("output_scale"), c.float("output_zero_point"), -128, 127))
 }
@@ -244,7 +251,8 @@ func int8PixelShuffle(c *call) {
 	c.give(c.quantized(y, c.float("output_inv_scale"), c.float("output_zero_point"), -128, 127))
 }
 
-// int8Product multiplies int8 activations by int8 weights, and scales the sums.
+// int8Product multiplies int8 activations by int8 weights, and multiplies each sum by the scales of the
+// activations and of the row of weights. It also adds the bias.
 func (c *call) int8Product() graph.ValueID {
 	x := c.with("sub", c.tensor("x"), c.float("input_zero_point"))
 	t, rows, cols := c.constantTensor("weights", pte.Int8, 2), c.outWidth(), c.lastDim(x)

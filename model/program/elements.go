@@ -12,15 +12,15 @@ import (
 	"gpuscope/model/checkpoint/pte"
 )
 
-// element describes how the elements of a type of the file are stored on the device. The device has only
-// numbers of 32 bits.
+// element describes, for one element type of a file, how its elements are stored on the device, which has
+// only 32-bit numbers.
 type element struct {
 	numpy  npy.Type
 	device graph.DType
-	// read returns an element as the 32 bits that the device stores. It returns false for a number that
-	// does not fit.
+	// read converts the element at the start of data to the 32 bits that the device stores. ok is false if
+	// the number does not fit.
 	read func(data []byte) (bits uint32, ok bool)
-	// write converts 32 bits of the device to an element.
+	// write converts 32 bits of the device to an element, and stores the element at the start of data.
 	write func(data []byte, bits uint32)
 }
 
@@ -85,7 +85,7 @@ var elements = map[pte.Type]element{
 	},
 }
 
-// whole converts the bits of an f32 to an integer between lo and hi.
+// whole converts an f32, given as bits, to an integer, and limits the integer to the range from lo to hi.
 func whole(bits uint32, lo, hi float64) int {
 	v := float64(math.Float32frombits(bits))
 	if math.IsNaN(v) {
@@ -100,8 +100,8 @@ func deviceType(t pte.Type) (graph.DType, bool) {
 	return e.device, ok
 }
 
-// toDevice converts elements of a file or of an input to the words of the device. The result may be data
-// itself.
+// toDevice converts elements of a file or of an input to the 32-bit words that the device stores. The result
+// may be the slice data itself.
 func toDevice(t pte.Type, data []byte) ([]byte, error) {
 	e, ok := elements[t]
 	if !ok {
@@ -123,7 +123,8 @@ func toDevice(t pte.Type, data []byte) ([]byte, error) {
 	return out, nil
 }
 
-// fromDevice converts words of the device to elements of type t. The result may be words itself.
+// fromDevice converts 32-bit words of the device to elements of type t. The result may be the slice words
+// itself.
 func fromDevice(t pte.Type, words []byte) ([]byte, error) {
 	e, ok := elements[t]
 	if !ok {

@@ -51,12 +51,14 @@ func countsText(list []Count) string {
 type UnknownOperators struct{ Operators []Count }
 
 func (e *UnknownOperators) Error() string {
-	return "gpuscope does not implement these operators (number of uses in parentheses): " + countsText(e.Operators) +
+	return "gpuscope does not implement these operators (number of uses in parentheses): " +
+		countsText(e.Operators) +
 		". gpuscope graph shows the program without running it"
 }
 
-// HostError is the error for a method that is not one call of a Vulkan delegate, followed by copies.
-// Instructions lists the other instructions. It is empty if the method calls no delegate.
+// HostError is the error for a method that gpuscope cannot run, because it does not consist of one call of a
+// Vulkan delegate and copies after it. Instructions lists the instructions that are not supported. It is
+// empty if the method calls no delegate.
 type HostError struct{ Instructions []Count }
 
 func (e *HostError) Error() string {
@@ -68,7 +70,7 @@ func (e *HostError) Error() string {
 		"only copies (%s)", countsText(e.Instructions), copyOperator)
 }
 
-// OperatorError is the error of an operator of the file.
+// OperatorError is an error that concerns one operator of the file.
 type OperatorError struct {
 	ID   uint32 // number of the operator in the file
 	Name string // such as "aten.add.Tensor"

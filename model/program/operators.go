@@ -10,11 +10,11 @@ import (
 	"gpuscope/ops/kind"
 )
 
-// operators lists the operators of files that run, and how each becomes operators of the engine. The
-// functions are in a file for each family.
+// operators has an entry for each operator of ExecuTorch files that gpuscope supports. The function adds the
+// corresponding operators of the engine to the graph.
 var operators map[string]func(c *call)
 
-func init() { // not a literal: the functions refer to the table through builder
+func init() { // not a literal, because the functions refer to this table through builder
 	operators = map[string]func(c *call){
 		// Integer arithmetic on sizes and positions.
 		"sym_size.int":                   symSize,
@@ -152,7 +152,7 @@ func ofTwo(kindName, second string) func(c *call) {
 	return func(c *call) { c.give(c.one(kindName, kind.Args{"a": c.tensor("self"), "b": c.tensor(second)})) }
 }
 
-// scaled builds add and sub, which multiply the second operand by alpha.
+// scaled returns the builder for add and sub. Both multiply the second operand by alpha first.
 func scaled(kindName string) func(c *call) {
 	return func(c *call) {
 		c.give(c.one(kindName,
@@ -160,7 +160,8 @@ func scaled(kindName string) func(c *call) {
 	}
 }
 
-// clamp limits numbers to a range. Either end can be None.
+// clamp returns the builder for an operator that limits its elements to a range. lowest and highest are the
+// names of the arguments with the limits. Each of them may be None.
 func clamp(lowest, highest string) func(c *call) {
 	return func(c *call) {
 		y := c.copyOf(c.tensor("self"))
@@ -212,8 +213,8 @@ func layerNorm(c *call) {
 	c.give(c.one("layer_norm", kind.Args{"x": x, "weight": weight, "bias": bias, "eps": c.float("eps")}))
 }
 
-// alongLast applies an operator on the last dim of a tensor to another dim: it exchanges the two dims
-// before and after.
+// alongLast applies an operator that works along the last dim to another dim of x: it exchanges the two dims
+// before the operator, and exchanges them back after it.
 func (c *call) alongLast(x graph.ValueID, axis int, apply func(x graph.ValueID) graph.ValueID) graph.ValueID {
 	last := len(c.MaxDims(x)) - 1
 	if axis == last || c.Err() != nil {
@@ -242,7 +243,8 @@ func reduce(kindName string) func(c *call) {
 	}
 }
 
-// argmax is the index of the largest element, or of the smallest one, which is the largest of -x.
+// argmax returns the builder for the index of the largest element. If smallest is true, it is the index of
+// the smallest element, which is the largest element of -x.
 func argmax(smallest bool) func(c *call) {
 	return func(c *call) {
 		x := c.tensor("self")
@@ -284,8 +286,8 @@ func rotaryInterleaved(c *call) {
 	}))
 }
 
-// sdpaWithCache is causal attention with a cache. The exporter writes a constant for seq_len, so the number
-// of tokens comes from the shape of the query.
+// sdpaWithCache is causal attention with a cache. The argument seq_len is not used, because the exporter
+// always writes a constant. The number of tokens comes from the shape of the query.
 func sdpaWithCache(c *call) {
 	scale := 0.0 // 1/sqrt(head dim)
 	switch {
@@ -346,11 +348,12 @@ func updateCache(c *call) {
 		kind.Args{"value": c.tensor("value"), "cache": cache, "input_pos": c.sym("start_pos")})
 }
 
-// same is an operator that copies a tensor unchanged. It needs no operator of the engine.
+// same is for operators that only copy a tensor. They need no operator of the engine.
 func same(c *call) { c.give(c.copyOf(c.tensor("self"))) }
 
-// prepack uploads a constant. The engine uploads all constants when it loads a graph. A tensor that operators
-// update gets its own memory, which starts with the bytes of the constant.
+// prepack is the operator with which a file uploads a constant. There is nothing to do, because the engine
+// uploads all constants when it loads a graph. But if operators update the tensor, it gets its own memory,
+// which first contains the bytes of the constant.
 func prepack(c *call) {
 	out := c.outputs()[0]
 	if !c.mutable[out] {
@@ -399,10 +402,11 @@ func (c *call) outType() pte.Type {
 	return pte.Float32
 }
 
-// narrow reports whether a type has fewer numbers than the f32 in which the device stores it.
+// narrow reports whether a type is a small integer type, which the device stores as f32. An f32 can hold
+// numbers that such a type cannot.
 func narrow(t pte.Type) bool { return t == pte.Int8 || t == pte.Uint8 }
 
-// without returns x without a dim of size 1.
+// without returns a view of x without the given dims, which have size 1.
 func (c *call) without(x graph.ValueID, axes ...int) graph.ValueID {
 	gone := map[int]bool{}
 	for _, k := range axes {
@@ -417,8 +421,9 @@ func (c *call) without(x graph.ValueID, axes ...int) graph.ValueID {
 	return c.view(x, c.shapeOf(x, keep)...)
 }
 
-// shapeOf returns the live sizes of some dims of x for a view. An index of -1 is a new dim of size 1. If
-// only one dim can change, the view computes it from the others.
+// shapeOf returns the shape of a view of x that has the dims of x with the given indices. An index of -1 adds
+// a dim of size 1. If only one of the dims can change from run to run, its size is given as basic.Rest, so
+// that the view computes it from the others.
 func (c *call) shapeOf(x graph.ValueID, axes []int) []kind.Int {
 	changing := 0
 	for _, k := range axes {
@@ -475,8 +480,8 @@ func unsqueeze(c *call) {
 	c.give(c.view(x, c.shapeOf(x, axes)...))
 }
 
-// viewCopy is a view with other dims. If x changes from run to run, but the file states only the largest
-// sizes, the first dim that can follow the change does.
+// viewCopy is a view with other dims. The shape of x may change from run to run while the file states only
+// the maximum sizes of the view. Then the first dim of the view that can change in the same proportion does.
 func viewCopy(c *call) {
 	x, dims := c.tensor("self"), c.syms("size")
 	if c.Err() != nil {
@@ -502,8 +507,8 @@ func selectCopy(c *call) {
 	c.give(c.one("select", kind.Args{"x": c.tensor("self"), "dim": c.int("dim"), "index": c.int("index")}))
 }
 
-// sliceCopy selects a range of a dim. If the file computes the end as the start plus a length, the engine
-// gets the length, so that it knows the size of the result.
+// sliceCopy selects a range of a dim. If the file computes the end of the range as start + length, the engine
+// is given the length instead of the end. It then knows the size of the result.
 func sliceCopy(c *call) {
 	args := kind.Args{
 		"x": c.tensor("self"), "dim": c.int("dim"), "start": c.symOr("start", 0),
@@ -553,7 +558,7 @@ func transpose(c *call) {
 	c.give(c.one("permute", kind.Args{"x": x, "dims": []int{1, 0}}))
 }
 
-// expand repeats dims of size 1. A dim that changes from run to run keeps its size.
+// expand repeats x along dims of size 1. A dim whose size changes from run to run is not repeated.
 func expand(c *call) {
 	x, sizes := c.tensor("self"), c.ints("size")
 	if c.Err() != nil {

@@ -1,17 +1,18 @@
 // Package program runs methods of ExecuTorch programs. Build makes a graph of the engine from the Vulkan
-// delegate of a method, Load puts the graph on a device, and Program.Run runs it at the live shapes of its
-// inputs:
+// delegate of a method. Load puts the graph on a device. Program.Run runs the graph once, with inputs of any
+// shapes that the method allows:
 //
 //	m, err := program.Build(file, "forward", dev.Info().Limits, program.Options{})
 //	p, err := program.Load(dev, m)
 //	outputs, err := p.Run(ctx, inputs)
 //
 // Each operator of the delegate becomes one or more operators of package ops. Their names start with the
-// number of the file's operator: "12.linear_q4gsw". Inputs, constants and mutable buffers have the names of
-// the file's values: "%3". Method.Value translates the numbers.
+// number of the operator in the file: "12.linear_q4gsw". Inputs and mutable buffers are named after the value
+// in the file: "%3"; constants, after their number: "constant5". Method.Value returns the value in the
+// engine's graph for a number in the file.
 //
-// The engine computes in f32 and i32. Integers of 64 bits are narrowed when they enter the device, and an
-// error reports a number that does not fit. Bools, int8 and uint8 are f32 numbers on the device. Run
+// The engine computes in f32 and i32. 64-bit integers are converted to 32 bits when they are copied to the
+// device; a number that does not fit is an error. Bools, int8 and uint8 are f32 numbers on the device. Run
 // converts the outputs to the types of the method.
 package program
 
@@ -37,8 +38,8 @@ type Options struct {
 	Check  bool              // re-plan every operator before each run, and fail if a plan was out of date
 }
 
-// Method is a method of a program as a graph of the engine. It needs no device, and reads no weights before
-// it is loaded.
+// Method is a method of a program, converted to a graph of the engine. A Method needs no device. Its weights
+// are read only when it is loaded.
 type Method struct {
 	Graph *graph.Graph
 
@@ -47,21 +48,22 @@ type Method struct {
 	source  *vulkan.Graph
 	call    *pte.Instruction // the call of the delegate
 	copies  []hostCopy       // host instructions after the call
-	values  []value          // by value id of the delegate's graph
-	// indices holds the number of rows of the table that an integer input is an index of.
+	values  []value          // indexed by the value id in the delegate's graph
+	// indices has an entry for each input whose elements are row indices into a table: the number of rows of
+	// the table.
 	indices map[graph.ValueID]int
 }
 
 // hostCopy is a host instruction that copies a value of the method.
 type hostCopy struct{ from, to int }
 
-// copyOperator is the only portable operator that gpuscope runs. Exporters write it after a delegate, to
-// return the new contents of a buffer that the method updates.
+// copyOperator is the only portable operator that gpuscope runs. Exporters put it after the call of the
+// delegate, to copy the new contents of a buffer that the method updates.
 const copyOperator = "aten::copy_"
 
-// Build builds the graph of a method for a device with these limits. The error is an *UnknownOperators if the
-// delegate has operators without an implementation, a *HostError if the method has other parts that gpuscope
-// cannot run, and an *OperatorError if an operator has unsupported arguments.
+// Build builds the graph of a method for a device with these limits. The error wraps an *UnknownOperators if
+// gpuscope does not implement some of the operators, a *HostError if gpuscope cannot run other parts of the
+// method, and an *OperatorError if an operator has arguments that are not supported.
 func Build(f *pte.File, method string, limits gpu.Limits, o Options) (*Method, error) {
 	m, err := f.Method(method)
 	if err != nil {
@@ -130,13 +132,13 @@ func (m *Method) readInstructions() error {
 	return nil
 }
 
-// value is what a value of the file is in the engine's graph: a tensor, an integer or, before an operator has
-// computed it, nothing.
+// value is the counterpart of a value of the file in the engine's graph: a tensor or an integer. It is
+// nothing as long as the operator that computes it has not been added.
 type value struct {
 	is     valueIs
 	tensor graph.ValueID
 	symInt kind.Int
-	sum    [2]kind.Int // the operands, if add computes symInt
+	sum    [2]kind.Int // the two summands, if symInt is the result of the operator add
 }
 
 type valueIs uint8
@@ -155,7 +157,7 @@ type builder struct {
 	changes *vulkan.Changes
 	mutable map[int]bool // tensors that an operator updates in place
 	shared  map[int]bool // constants that tensors of different types or shapes use
-	limits  map[int]int  // by SymInt that is a position: number of positions
+	limits  map[int]int  // for each SymInt that is a position: the number of possible positions
 	sizes   map[size]kind.Int
 }
 
@@ -200,7 +202,8 @@ func (m *Method) build(changes *vulkan.Changes, limits gpu.Limits, o Options) er
 	return err
 }
 
-// survey collects what must be known about the whole graph before the first operator is added.
+// survey looks at all operators and constants before the first operator is added, and fills in mutable,
+// limits and shared.
 func (b *builder) survey() {
 	for i := range b.g.Operators {
 		op := &b.g.Operators[i]
@@ -223,7 +226,8 @@ func (b *builder) survey() {
 	}
 }
 
-// input declares an input of the delegate's graph. outer is the value of the method that the host passes.
+// input declares an input of the delegate's graph. outer is the id of the value that the method passes as
+// this input.
 func (b *builder) input(id, outer int) {
 	t := b.g.Values[id].(*vulkan.Tensor) // vulkan.Parse has checked that inputs are tensors
 	host, ok := b.m.method.Values[outer].(*pte.Tensor)
@@ -238,8 +242,8 @@ func (b *builder) input(id, outer int) {
 	case !ok:
 		b.Errorf("input %%%d: %w", id, &TypeError{t.Type})
 	case !known || passed != dtype:
-		b.Errorf("input %%%d: the delegate reads elements of type %s, but value %d of the method has type %s", id, t.Type, outer,
-			host.Type)
+		b.Errorf("input %%%d: the delegate reads type %s, but value %d of the method has type %s", id,
+			t.Type, outer, host.Type)
 	case host.Memory != pte.Constant && !slices.Contains(b.m.method.Inputs, outer):
 		b.Errorf("input %%%d: value %d of the method is neither an input nor a constant", id, outer)
 	}
@@ -266,7 +270,8 @@ func (b *builder) input(id, outer int) {
 	b.set(id, b.State(name, dtype, t.Dims))
 }
 
-// output declares an output of the delegate's graph. outer is the value of the method that receives it.
+// output declares an output of the delegate's graph. outer is the id of the value in the method that receives
+// this output.
 func (b *builder) output(id, outer int) {
 	t := b.g.Values[id].(*vulkan.Tensor) // vulkan.Parse has checked that outputs are tensors
 	host, ok := b.m.method.Values[outer].(*pte.Tensor)
@@ -277,7 +282,8 @@ func (b *builder) output(id, outer int) {
 	}
 	v := b.tensorOf(id)
 	if info, ok := b.Value(v); ok && info.Role == graph.Input {
-		// The operators of the file change nothing on the device, but a graph has at least one operator.
+		// The output is an input that no operator changes. A graph needs at least one operator, so add a
+		// view.
 		dims := make([]kind.Int, len(info.MaxDims))
 		for k := range dims {
 			dims[k] = basic.Rest
@@ -322,9 +328,9 @@ func (b *builder) tensorOf(id int) graph.ValueID {
 	return graph.None
 }
 
-// constant declares a constant of the file with the given dims, which may be a beginning of the dims in the
-// file. Tensors with the same bytes, type and dims share memory, but a tensor that an operator updates has
-// its own.
+// constant declares a constant of the file. dims may be smaller than the dims in the file; the constant then
+// consists of the first elements. Tensors with the same bytes, type and dims share memory. But a tensor that
+// an operator updates has memory of its own.
 func (b *builder) constant(id int, t *vulkan.Tensor, dims []int) graph.ValueID {
 	from := &b.g.Constants[t.Constant]
 	if from.Missing != nil {
@@ -354,7 +360,7 @@ func (b *builder) constant(id int, t *vulkan.Tensor, dims []int) graph.ValueID {
 	return b.Constant(name, dtype, dims, load)
 }
 
-// operator adds an operator of the file.
+// operator adds the operators of the engine for an operator of the file.
 func (b *builder) operator(op *vulkan.Operator) error {
 	if b.Err() != nil {
 		return b.Err()
@@ -366,7 +372,7 @@ func (b *builder) operator(op *vulkan.Operator) error {
 	return nil
 }
 
-// limitIndices records that the elements of a tensor must be less than n, because they are indices of rows.
+// limitIndices records that the elements of tensor v are row indices, so that they must be less than n.
 func (m *Method) limitIndices(v graph.ValueID, n int) {
 	if m.indices == nil {
 		m.indices = map[graph.ValueID]int{}
@@ -376,8 +382,8 @@ func (m *Method) limitIndices(v graph.ValueID, n int) {
 	}
 }
 
-// Value returns the value of the engine's graph for a tensor of the delegate's graph. It returns graph.None
-// if the tensor has no counterpart, because an operator computes it in another form.
+// Value returns the value in the engine's graph for the tensor with this id in the delegate's graph. It
+// returns graph.None if the engine's graph has no such value.
 func (m *Method) Value(id int) graph.ValueID {
 	if id < 0 || id >= len(m.values) || m.values[id].is != isTensor {
 		return graph.None

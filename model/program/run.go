@@ -21,7 +21,7 @@ type Program struct {
 }
 
 // Load puts a method on a device: it uploads the weights and compiles the kernels. The file of the method
-// must stay open until Load returns. The caller keeps owning the device.
+// must stay open until Load returns. The caller must release the device, after the Program.
 func Load(dev gpu.Device, m *Method) (*Program, error) {
 	exec, err := engine.Load(dev, m.Graph, m.options.Live, nil)
 	if err != nil {
@@ -37,8 +37,8 @@ func (p *Program) Release() { p.exec.Release() }
 // Executor returns the executor of the program, which has the times and the results of the last run.
 func (p *Program) Executor() *engine.Executor { return p.exec }
 
-// Run runs the method once. The shapes of the inputs are the live shapes. inputs are in the order of the
-// method, and have the types of the method. If Run returns an error that wraps ErrInput or graph.ErrShape,
+// Run runs the method once, with the shapes that the inputs have. The inputs must be in the order of the
+// method's inputs and have their types. If Run returns an error that wraps ErrInput or graph.ErrShape,
 // nothing has run.
 func (p *Program) Run(ctx context.Context, inputs []*npy.Array) ([]*npy.Array, error) {
 	host, err := p.hostValues(inputs)
@@ -60,7 +60,8 @@ func (p *Program) Run(ctx context.Context, inputs []*npy.Array) ([]*npy.Array, e
 	return p.outputs(host)
 }
 
-// hostValues returns the values of the method that the caller passes, by value id.
+// hostValues checks the inputs of a run. It returns them in a map whose keys are the ids of the method's
+// values.
 func (p *Program) hostValues(inputs []*npy.Array) (map[int]*npy.Array, error) {
 	m := p.method.method
 	if len(inputs) != len(m.Inputs) {

@@ -8,17 +8,18 @@ import (
 	"gpuscope/ops/kind"
 )
 
-// symSize is sym_size.int: the live size of a dim.
+// symSize implements sym_size.int, which returns the size that a dim has in this run.
 func symSize(c *call) {
 	x := c.tensor("self")
 	c.giveInt(c.dim(x, c.axis(x, c.int("dim"))))
 }
 
-// selectAsSymInt is et_vk.select_as_symint: an element of an input, which the host reads.
+// selectAsSymInt implements et_vk.select_as_symint, which returns an element of an input as an integer. The
+// host reads the element.
 func selectAsSymInt(c *call) {
 	x, axis := c.tensor("x"), c.int("dim")
 	lo, hi := int64(math.MinInt32), int64(math.MaxInt32)
-	if n, ok := c.limits[c.outputs()[0]]; ok { // the file does not state a range
+	if n, ok := c.limits[c.outputs()[0]]; ok { // limitPositions set a limit; the file has none
 		lo, hi = 0, int64(n)-1
 	}
 	if c.Err() != nil {
@@ -30,8 +31,8 @@ func selectAsSymInt(c *call) {
 	}
 }
 
-// limitPositions records how many positions a SymInt can have that an operator uses as an index into a
-// cache, a table or a dim.
+// limitPositions finds the SymInts that an operator uses as an index into a cache, a table or a dim. It
+// records for each how many positions it can take.
 func (b *builder) limitPositions(op *vulkan.Operator) {
 	of, axis, by := "", 0, "start_pos"
 	switch op.Name {
@@ -71,7 +72,8 @@ func (b *builder) limitPositions(op *vulkan.Operator) {
 	}
 }
 
-// symArithmetic returns the builder of an operator on two integers.
+// symArithmetic returns the builder for an operator on two integers. If both are known, it computes the
+// result f(a, b) at once.
 func symArithmetic(kindName string, f func(a, b int64) int64) func(c *call) {
 	return func(c *call) {
 		a, b := c.sym("a"), c.sym("b")

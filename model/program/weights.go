@@ -12,7 +12,8 @@ import (
 	"gpuscope/ops/weight"
 )
 
-// constantTensor returns the tensor of an argument that must be a constant with this type and rank.
+// constantTensor returns the tensor of an argument. It records an error if the tensor is not a constant with
+// this type and rank.
 func (c *call) constantTensor(name string, t pte.Type, rank int) *vulkan.Tensor {
 	v := c.fileTensor(name)
 	if c.Err() == nil && (v.Constant < 0 || v.Type != t || len(v.Dims) != rank) {
@@ -29,7 +30,7 @@ func (c *call) constantTensor(name string, t pte.Type, rank int) *vulkan.Tensor 
 	return v
 }
 
-// bytesOf returns the bytes of a constant.
+// bytesOf returns a function that reads the bytes of a constant.
 func (c *call) bytesOf(t *vulkan.Tensor) func() ([]byte, error) {
 	if c.Err() != nil {
 		return nil
@@ -44,17 +45,18 @@ func (c *call) bytesOf(t *vulkan.Tensor) func() ([]byte, error) {
 	}
 }
 
-// q4 describes a matrix of 4-bit weights of a file.
+// q4 describes a matrix of 4-bit weights in a file.
 type q4 struct {
 	rows, cols, group int
-	high              bool // even columns are in the high nibbles
+	high              bool // the even columns are in the high 4 bits of each byte
 	weights, scales   *vulkan.Tensor
-	// scaleAt returns the index in scales of the scale of a group of a row.
+	// scaleAt returns where the scale of a group in a row is: its index in the tensor scales.
 	scaleAt func(row, group int) int
 }
 
-// matrix returns the weights in a format of the engine. Formats of 4 bits need columns and groups in
-// multiples of 8. Other matrices are converted to f32 when they are loaded.
+// matrix returns the weights in a format that the engine supports. It keeps the 4 bits if the number of
+// columns and the group size are multiples of 8 and the groups fill each row. Otherwise it converts the
+// weights to f32 when they are loaded.
 func (c *call) matrix(q q4) weight.Matrix {
 	if c.Err() != nil {
 		return weight.Matrix{}
@@ -65,11 +67,11 @@ func (c *call) matrix(q q4) weight.Matrix {
 	case q.group < 1:
 		c.Errorf("the group size is %d, want at least 1", q.group)
 	case q.weights.Dims[0] < q.rows || q.weights.Dims[1] < packed:
-		c.Errorf("the weights have shape %v, but %d rows of %d columns need a shape of at least %v", q.weights.Dims,
-			q.rows,
-			q.cols, []int{q.rows, packed})
+		c.Errorf("the weights have shape %v, but %d rows of %d columns need a shape of at least %v",
+			q.weights.Dims, q.rows, q.cols, []int{q.rows, packed})
 	case graph.Numel(q.scales.Dims) <= q.scaleAt(q.rows-1, groups-1):
-		c.Errorf("the scales have shape %v, which is too small for %d rows with %d groups each", q.scales.Dims, q.rows, groups)
+		c.Errorf("the scales have shape %v, which is too small for %d rows with %d groups each",
+			q.scales.Dims, q.rows, groups)
 	}
 	weights, scales := c.bytesOf(q.weights), c.bytesOf(q.scales)
 	name := fmt.Sprintf("constant%d", q.weights.Constant)
@@ -127,8 +129,8 @@ func (c *call) matrix(q q4) weight.Matrix {
 	return m
 }
 
-// bias returns the first n elements of a constant, which the exporter may pad. It returns graph.None if the
-// argument is None.
+// bias returns the first n elements of a constant; the exporter may have added padding after them. It returns
+// graph.None if the argument is None.
 func (c *call) bias(name string, n int) graph.ValueID {
 	if c.none(name) || c.Err() != nil {
 		return graph.None
@@ -144,7 +146,8 @@ func (c *call) bias(name string, n int) graph.ValueID {
 	return c.constant(id, t, []int{n})
 }
 
-// linear adds a matrix product with a matrix of weights. bias is the name of an argument, or "" for none.
+// linear adds an operator that multiplies x by a matrix of weights and adds a bias. bias is the name of the
+// argument with the bias; "" means no bias.
 func (c *call) linear(x graph.ValueID, m weight.Matrix, bias string) graph.ValueID {
 	args := kind.Args{"x": x, "weight": m}
 	if bias != "" {
@@ -153,7 +156,7 @@ func (c *call) linear(x graph.ValueID, m weight.Matrix, bias string) graph.Value
 	return c.one(m.Format.KindName("linear"), args)
 }
 
-// lastDim returns the size of the last dim of x, which must not change.
+// lastDim returns the size of the last dim of x. It records an error if this size can change from run to run.
 func (c *call) lastDim(x graph.ValueID) int {
 	dims := c.MaxDims(x)
 	if c.Err() != nil {
@@ -166,8 +169,8 @@ func (c *call) lastDim(x graph.ValueID) int {
 	return dims[len(dims)-1]
 }
 
-// linearMatrix returns the weights of linear_q4gsw and of its variant with quantized activations. Scales are
-// stored by group, then by row.
+// linearMatrix returns the weights of linear_q4gsw, or of its variant with quantized activations. In the
+// file, the scales have shape [groups, rows].
 func (c *call) linearMatrix(x graph.ValueID) weight.Matrix {
 	weights := c.constantTensor("weights", pte.Uint8, 2)
 	scales := c.constantTensor("weight_scales", pte.Float32, 2)
@@ -197,8 +200,8 @@ func linearQ4GSW(c *call) {
 	c.give(c.linear(x, c.linearMatrix(x), "bias"))
 }
 
-// linearQuantized is linear_q4gsw with activations that are rounded to 8 bits. The integers are multiplied,
-// and the result is scaled, because sums of integers are exact.
+// linearQuantized is linear_q4gsw with activations that are rounded to 8 bits. It multiplies the integers and
+// scales the result afterwards, because sums of integers are exact.
 func linearQuantized(c *call) {
 	x, scale := c.tensor("input"), c.tensor("input_scales")
 	rounded := c.one("quantize_affine", kind.Args{
@@ -219,7 +222,8 @@ func linearQuantized(c *call) {
 	c.give(y)
 }
 
-// chooseQParams computes the scale and the zero point of each row. The rows are the blocks of the file.
+// chooseQParams computes the scale and the zero point of each row. It supports only files whose blocks are
+// whole rows.
 func chooseQParams(c *call) {
 	x, block := c.tensor("input"), c.ints("block_size")
 	for k, n := range block {
@@ -280,7 +284,7 @@ func (c *call) embedding(m weight.Matrix) graph.ValueID {
 	return c.one(m.Format.KindName("embedding"), kind.Args{"table": m, "indices": indices})
 }
 
-// denseMatrix returns a constant of f32 as a matrix.
+// denseMatrix returns an argument that is an f32 constant as a matrix.
 func (c *call) denseMatrix(name string) weight.Matrix {
 	t := c.constantTensor(name, pte.Float32, 2)
 	load := c.bytesOf(t)

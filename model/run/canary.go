@@ -9,8 +9,8 @@ import (
 	"gpuscope/trace"
 )
 
-// ProbeEvery is the minimum time between two runs of the clock probe. A probe takes about 100 us including
-// its submit, so running it more often would slow a run down.
+// ProbeEvery is the minimum time between two runs of the clock probe. A probe takes about 100 µs including
+// its submit, so more frequent probes would slow the steps down.
 const ProbeEvery = 25 * time.Millisecond
 
 // UseClockProbe prepares a clock probe if the device is a GPU with timestamps. A software device gets no
@@ -27,10 +27,10 @@ func (r *Runner) UseClockProbe() error {
 }
 
 // HeedClockProbe runs the clock probe after a timed step if ProbeEvery has passed since the last probe. It
-// returns the speed of the clock relative to the warm GPU, or 0 if no probe ran. The result slow reports
-// whether the last known speed is low. If the next step is already submitted, the probe runs after that step
-// and a later call returns its speed. The times of a step never include the probe. An error of the probe is
-// ignored, because the next step then reports the same error.
+// returns the speed of the GPU clock as a fraction of its speed when the GPU is warm, or 0 if no probe ran.
+// The result slow is true if the last known speed is low. If the next step is already submitted, the probe
+// runs after this step, and a later call returns the speed. The times of a step never include the probe. If
+// the probe fails, the error is ignored, because the next step fails with the same error.
 func (r *Runner) HeedClockProbe(timing engine.Timing) (speed float64, slow bool) {
 	if timing == engine.TimingOff {
 		return 0, false
@@ -42,8 +42,8 @@ func (r *Runner) HeedClockProbe(timing engine.Timing) (speed float64, slow bool)
 	return speed, r.Slow
 }
 
-// ProbeClock runs the clock probe and returns the speed of the clock relative to the warm GPU. It returns 0
-// if there is no probe or if the result is not yet available.
+// ProbeClock runs the clock probe and returns the speed of the GPU clock as a fraction of its speed when the
+// GPU is warm. It returns 0 if there is no probe or if the result is not yet available.
 func (r *Runner) ProbeClock() float64 {
 	speed, err := r.Exec.Canary()
 	if err == nil && speed == 0 {

@@ -9,13 +9,13 @@ import (
 	"gpuscope/model/arch"
 )
 
-// Generating several tokens does not require the GPU to wait for the host between two steps. The shapes and
-// dispatches of the next step follow from its position alone, so the host prepares the next step while the
-// GPU runs the current one. In stepped mode the next step is submitted once the token of the current step
-// has been read. In pipelined mode it is submitted earlier: the GPU copies the token of the highest logit
-// from the output of the current step to the input of the next. The host then notices the end of the text
-// one step late. The surplus step is discarded. Its cache position is after the end of the text and is
-// overwritten by the next step at that position.
+// When several tokens are generated, the GPU need not wait while the host prepares the next step. The shapes
+// and dispatches of the next step follow from its position alone, so the host prepares it while the GPU runs
+// the current step. In stepped mode the next step is submitted as soon as the host has read the token of the
+// current step. In pipelined mode it is submitted before that: the GPU itself copies the token with the
+// highest logit from the output of the current step to the input of the next step. The host then notices the
+// end of the text one step too late, and discards the extra step. This step wrote to a cache position after
+// the end of the text, which the next step at this position overwrites.
 
 // Generation describes a run of decode steps.
 type Generation struct {
@@ -23,20 +23,21 @@ type Generation struct {
 	Steps           int // maximum number of steps
 	Timing          engine.Timing
 	Pipelined       bool
-	Recorded        bool // take a snapshot of each step
-	// Recent returns, for a position, the earlier tokens to which the repeat penalty applies. It is nil if
-	// there is no penalty.
+	Recorded        bool // pass a snapshot of each step to Gave
+	// Recent is a function that returns the tokens before a position to which the repeat penalty applies. It
+	// is nil if there is no penalty.
 	Recent func(position int) []int
-	// Gave is called with the result of each step. It reports whether to run another step.
+	// Gave is called with the result of each step. It returns whether to run another step.
 	Gave func(out Picked, was Snapshot) (more bool, err error)
 }
 
-// Pipelines reports whether the pipelined mode is possible. It requires greedy sampling and no reported
-// candidates, so that the next step needs only the token that is already on the device.
+// Pipelines reports whether steps can run in pipelined mode. Sampling must be greedy and no candidates may be
+// reported; the next step then needs nothing but the token, which is already on the device.
 func (r *Runner) Pipelines() bool { return r.Greedy() && r.Net.Told == 0 }
 
-// Generate runs the decode steps. The engine must be able to prepare the steps (see CanPrepare). A cancel
-// takes effect only between two steps, and every step that has run is passed to Gave.
+// Generate runs the decode steps. The engine must be able to prepare the steps (see
+// engine.Executor.CanPrepare). If ctx is cancelled, Generate stops after the current step. Gave is called for
+// every step that has run.
 func (r *Runner) Generate(ctx context.Context, g *Generation) (err error) {
 	defer func() { err = gpu.Join(err, r.Exec.Abandon()) }()
 	arch.SetInput(r.Input, g.Position, []int{g.Token})
@@ -71,7 +72,7 @@ func (r *Runner) Generate(ctx context.Context, g *Generation) (err error) {
 	}
 }
 
-// prepare prepares a step of one token.
+// prepare prepares a step that reads one token and produces the next.
 func (r *Runner) prepare(ctx context.Context, in *graph.StepInput, timing engine.Timing) error {
 	in.Read = r.read
 	return r.Exec.Prepare(ctx, in, timing)

@@ -21,13 +21,13 @@ type Runner struct {
 
 	Edits map[string]*engine.Edit // edited kernels, by name
 
-	// Input is the input of the last submitted step, whose result is read next. next is the input of the step
-	// after it, if that step is prepared.
+	// Input is the input of the step that was submitted last, or is submitted next. next is the input of the
+	// step after it, while this later step is prepared.
 	Input, next *graph.StepInput
 	tokens      [1]int    // token of a decode step
 	Probed      time.Time // time of the last clock probe
-	Slow        bool      // the last clock probe found the GPU's clock slower than on the warm GPU
-	SampleNS    int64     // host time in ns for picking the last token; 0 if the step produced none
+	Slow        bool      // at the last clock probe, the GPU clock ran slower than on a warm GPU
+	SampleNS    int64     // host time in ns for picking the last step's token; 0 if it produced none
 }
 
 func NewRunner(dev gpu.Device, exec *engine.Executor, n *arch.Network) *Runner {
@@ -47,8 +47,8 @@ func (r *Runner) Release() {
 // Timed reports whether the device can time dispatches.
 func (r *Runner) Timed() bool { return r.Exec.Loaded() && r.Dev.Info().Timestamps }
 
-// Step runs tokens at a position. If gives is true, it picks and returns the next token. recent lists the
-// tokens that the repeat penalty applies to.
+// Step runs one step, which processes the given tokens at the given position. If gives is true, it picks and
+// returns the next token. recent lists the tokens to which the repeat penalty applies.
 func (r *Runner) Step(ctx context.Context, position int, tokens []int, gives bool, recent []int,
 	timing engine.Timing,
 ) (Picked, error) {
@@ -66,7 +66,8 @@ func (r *Runner) Step(ctx context.Context, position int, tokens []int, gives boo
 	return r.ChooseSample(recent, position+len(tokens))
 }
 
-// ChooseSample picks the token of a position from what the last step read back.
+// ChooseSample picks the token for a position from the outputs that the last step read back, and measures how
+// long this takes.
 func (r *Runner) ChooseSample(recent []int, position int) (Picked, error) {
 	start := time.Now()
 	out, err := r.Pick(recent, position)
@@ -74,8 +75,8 @@ func (r *Runner) ChooseSample(recent []int, position int) (Picked, error) {
 	return out, err
 }
 
-// Blame returns a phrase that says which dispatch of the last step wrote the first NaN or Inf. It runs the
-// step again to find the dispatch.
+// Blame finds the dispatch of the last step that wrote the first NaN or Inf, by running the step again. It
+// returns the result as text that can be appended to an error message.
 func (r *Runner) Blame(ctx context.Context) string {
 	first, found, err := r.Exec.FirstNonFinite(ctx)
 	switch {
@@ -99,12 +100,13 @@ func (r *Runner) Snapshot() Snapshot {
 type Snapshot struct {
 	*engine.Snapshot
 	sampleNS   int64   // see Runner.SampleNS
-	ClockProbe float64 // speed found by the clock probe after the step; 0 if no probe ran
-	Slow       bool    // the last clock probe found the GPU's clock slower than on the warm GPU
+	ClockProbe float64 // speed of the GPU clock right after the step; 0 if no probe ran
+	Slow       bool    // at the last clock probe, the GPU clock ran slower than on a warm GPU
 }
 
-// Record returns the trace record of the step, and the plans that did not occur in earlier steps. The host
-// time of the step includes picking the token, because the next step cannot begin earlier.
+// Record returns the step as the trace contains it, and the plans that did not occur in earlier steps. The
+// host time of the step includes the time for picking the token, because the next step cannot begin before
+// that.
 func (s Snapshot) Record() ([]trace.Plan, trace.Step) {
 	plans, step := s.Snapshot.Record()
 	if s.sampleNS > 0 {

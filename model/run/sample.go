@@ -14,13 +14,13 @@ import (
 	"gpuscope/trace"
 )
 
-// The GPU finds the next token. For a vocabulary of 128,256 tokens the host would need 2 ms, more than for
-// the rest of a step. A step reads back the highest logits and their token ids, best first. Among equal
-// logits the lower id is first. A NaN sorts before every number, so a NaN anywhere among the logits is the
-// first result. The host searches all logits only if more candidates are requested than the GPU operator
-// finds.
+// The GPU finds the highest logits. For a vocabulary of 128,256 tokens the host would need 2 ms for this,
+// which is more than for the rest of its work in a step. A step reads back the highest logits with their
+// token ids, in descending order. Among equal logits the lower id is first. A NaN sorts before every number,
+// so if any logit is NaN, the first result is NaN. The host searches all logits only if more candidates are
+// requested than the operator on the GPU can find.
 
-// picker picks the token from what a step read back. Its buffers are reused from step to step.
+// picker picks the token from the outputs that a step read back. It reuses its buffers for every step.
 type picker struct {
 	Exec   *engine.Executor
 	Net    *arch.Network
@@ -39,7 +39,8 @@ type Picked struct {
 	Top     []trace.Candidate
 }
 
-// Finite reports whether the highest logit is finite. If it is, no other logit is NaN.
+// Finite reports whether the highest logit is finite. If it is, no logit is NaN or +Inf, because these would
+// sort first.
 func (p *Picked) Finite() bool { return !math.IsNaN(p.Highest) && !math.IsInf(p.Highest, 0) }
 
 func newPicker(exec *engine.Executor, n *arch.Network) picker {
@@ -54,8 +55,8 @@ func newPicker(exec *engine.Executor, n *arch.Network) picker {
 	return p
 }
 
-// Pick picks the token of a position from what the step read back. It also returns the candidates if they
-// were requested. recent lists the earlier tokens that the repeat penalty applies to.
+// Pick picks the token for a position from the outputs that the step read back. It also returns the
+// candidates if they were requested. recent lists the earlier tokens to which the repeat penalty applies.
 func (p *picker) Pick(recent []int, position int) (Picked, error) {
 	if err := p.output(p.Net.IDs, "the token"); err != nil {
 		return Picked{}, err
@@ -88,7 +89,8 @@ func (p *picker) Pick(recent []int, position int) (Picked, error) {
 	return out, err
 }
 
-// among draws the token from the candidates, or from all logits if the candidates are not sufficient.
+// among draws the token at random from the candidates. If a token that is not a candidate might be drawn, it
+// reads all logits and draws from them.
 func (p *picker) among(list []trace.Candidate, sum float64, recent []int, position int) (int, error) {
 	token, ok := p.Draw(list, sum, len(list) == p.Net.Vocab(), recent, position)
 	if ok {
@@ -133,7 +135,7 @@ func (p *picker) decode() {
 }
 
 // found returns the candidates that the GPU found, and the sum of exp(logit - highest) over the vocabulary.
-// The ids and values must have been read already.
+// The ids and logits of the candidates must already be in p.ids and p.values.
 func (p *picker) found() ([]trace.Candidate, float64, error) {
 	list := make([]trace.Candidate, len(p.ids))
 	for i, id := range p.ids {
@@ -149,7 +151,8 @@ func (p *picker) found() ([]trace.Candidate, float64, error) {
 	return list, sum, nil
 }
 
-// ranking finds the candidates on the host among all logits. It returns the same as found.
+// ranking is used instead of found if the GPU did not find the candidates: the host finds them among all
+// logits.
 func (p *picker) ranking() ([]trace.Candidate, float64, error) {
 	if err := p.floats(p.Net.Logits, "the logits"); err != nil {
 		return nil, 0, err

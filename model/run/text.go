@@ -8,25 +8,25 @@ import (
 	"gpuscope/trace"
 )
 
-// Transcript is the state of a text: the prompt, the steps that have run, and the tokens that they
-// produced. It determines the next step. While a part of the prompt is left, the next step processes a
-// piece of it. Otherwise it processes the token that was produced last.
+// Transcript is the state of a text: the prompt, the steps that have run, and the tokens that they produced.
+// The next step follows from it: as long as a part of the prompt has not been processed, the next step
+// processes the next chunk of the prompt. After that, it processes the token that was produced last.
 type Transcript struct {
 	Prompt []session.Token
 	IDs    []int // token ids of the prompt
-	// Kept is the number of leading tokens of the prompt whose cache positions an earlier text has filled.
+	// Kept is the number of tokens at the start of the prompt that no step need process, because an earlier
+	// text has already filled their cache positions.
 	Kept int
-	// Chunks are the numbers of tokens of the prefill steps. Their sum is the length of the prompt minus
-	// Kept.
+	// Chunks has the number of tokens of each prefill step. Their sum is the length of the prompt minus Kept.
 	Chunks []int
 	Turns  []Turn
 	Given  int             // number of turns that produced a token
 	Before []session.Token // tokens that were produced before the text was sent to the front end
 	Ended  bool
-	Fault  error // why the current step did not produce a token; nil if nothing is wrong
+	Fault  error // why the current step produced no token although it should; nil if nothing is wrong
 	Told   bool  // the text has been sent to the front end
 	Voice  *voice
-	Talk   []session.Exchange // exchanges of a conversation; the last one has no answer yet
+	Talk   []session.Exchange // exchanges of a conversation; the Answer of the last one is not filled in yet
 }
 
 // Turn is a step of the text. The command Previous removes the last turn.
@@ -36,7 +36,7 @@ type Turn struct {
 	Tokens   []int    // input tokens
 	Gives    bool     // the step produces a token, which a prefill step does only at the end of the prompt
 	Token    int      // the produced token
-	held     string   // bytes of an incomplete character before the step
+	held     string   // bytes of a character that was still incomplete before the step
 	Edited   []string // names of the edited kernels that were in use
 }
 
@@ -96,7 +96,8 @@ func (t *Transcript) Next() (phase trace.Phase, n Turn) {
 	n.Position = t.Position()
 	if n.Position >= len(t.IDs) {
 		n.Tokens, n.Gives = []int{0}, true
-		if last := t.Last(); last != nil { // nil if the text was only planned; the token is then unknown
+		// After the command plan there may be no last step. The token is then unknown.
+		if last := t.Last(); last != nil {
 			n.Tokens[0] = last.Token
 		}
 		return trace.Decode, n
@@ -133,8 +134,8 @@ func (t *Transcript) Pop() {
 	t.Ended, t.Fault = false, nil
 }
 
-// voice decodes tokens to text. It returns each character once all bytes of the character are known. A nil
-// voice, used for a model without a vocabulary, returns no text.
+// voice decodes tokens to text. It holds a character back until all bytes of the character are known. A model
+// without a vocabulary has a nil voice, which returns no text.
 type voice struct {
 	tokens *tokenizer.Tokenizer
 	stream *tokenizer.Stream
@@ -147,7 +148,7 @@ func NewVoice(t *tokenizer.Tokenizer) *voice {
 	return &voice{t, t.Stream()}
 }
 
-// say decodes the next token and returns the characters that it completes. It returns no text for control
+// say decodes the next token and returns the characters that this token completes. It returns "" for control
 // tokens and end tokens.
 func (v *voice) say(id int) string {
 	if v == nil || v.tokens.Kind(id) == tokenizer.Control || v.tokens.IsEnd(id) {
@@ -156,7 +157,7 @@ func (v *voice) say(id int) string {
 	return v.stream.Push(id)
 }
 
-// Held returns the bytes of a character that is not complete yet.
+// Held returns the bytes at the end of the text that belong to a character that is not complete yet.
 func (v *voice) Held() string {
 	if v == nil {
 		return ""
@@ -164,8 +165,9 @@ func (v *voice) Held() string {
 	return v.stream.Held()
 }
 
-// Read decodes the tokens of a prompt. The text of each token has only complete characters, and later calls
-// continue after the prompt. The text of a control token is its name.
+// Read decodes the tokens of a prompt. The text that it returns for a token contains the characters that the
+// token completes; for a control token it is the name of the token. Later calls of say continue after the
+// prompt.
 func (v *voice) Read(ids []int) []session.Token {
 	list := make([]session.Token, len(ids))
 	for i, id := range ids {
@@ -181,7 +183,8 @@ func (v *voice) Read(ids []int) []session.Token {
 	return list
 }
 
-// restart continues after an incomplete character, whose bytes Held returned earlier.
+// restart sets the incomplete character, so that the next token continues after it. held has the bytes that
+// Held returned earlier.
 func (v *voice) restart(held string) {
 	if v != nil {
 		v.stream.Restart(held)

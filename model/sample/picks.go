@@ -5,7 +5,7 @@ import (
 	"gpuscope/ops/basic"
 )
 
-// Picks describes the outputs of a graph from which the next token is picked.
+// Picks describes the outputs of a graph that the host reads back to pick the next token.
 type Picks struct {
 	Told        int // number of candidates that a step reports; 0 for the token only
 	Sampling    Sampling
@@ -15,8 +15,8 @@ type Picks struct {
 	Stats graph.ValueID
 }
 
-// Pick adds to a graph the outputs from which the next token is picked. told is the number of candidate
-// tokens that each step reports, or 0 to report only the next token.
+// Pick adds operators to a graph that compute the outputs for picking the next token. told is the number of
+// candidates for the next token that each step reports, or 0 to report only the token that was picked.
 func Pick(b *graph.Builder, logits graph.ValueID, vocab, told int, by Sampling) Picks {
 	p := Picks{
 		Told: min(told, vocab), Sampling: by, Candidates: min(max(told, by.Candidates()), vocab),
@@ -35,5 +35,5 @@ func Pick(b *graph.Builder, logits graph.ValueID, vocab, told int, by Sampling) 
 	return p
 }
 
-// OnGPU reports whether the GPU finds the candidates and not only the highest logit.
+// OnGPU reports whether the GPU finds the candidates. Otherwise it finds only the highest logit.
 func (p *Picks) OnGPU() bool { return p.Candidates > 0 && p.Candidates <= basic.MaxTopK }

@@ -11,7 +11,7 @@ import (
 	"gpuscope/trace"
 )
 
-// Sampling selects how a step picks its token. The zero value picks the highest logit.
+// Sampling selects how a step picks its token. The zero value picks the token with the highest logit.
 //
 // The order of the stages is that of llama.cpp's default sampler chain. First the repeat penalty is applied
 // to the tokens that occurred recently: a logit above 0 is divided by the penalty, and any other logit is
@@ -21,16 +21,16 @@ import (
 // temperature 1. Finally the remaining logits are divided by the temperature, and one token is drawn at
 // random.
 type Sampling struct {
-	Temperature   float64 // 0: pick the highest logit
+	Temperature   float64 // 0: pick the token with the highest logit
 	TopK          int     // 0: keep all tokens
 	TopP          float64 // 1: keep all tokens
 	MinP          float64 // 0: keep all tokens
 	RepeatPenalty float64 // 1: no penalty
-	// RepeatLastN is the number of latest tokens to which the penalty applies, including tokens of the
-	// prompt; -1 for all.
+	// RepeatLastN is the number of tokens at the end of the text, including the prompt, to which the penalty
+	// applies; -1 for all tokens.
 	RepeatLastN int
-	// Seed and the position alone determine the random number. A step that is undone and run again
-	// therefore draws the same token.
+	// The random number of a step depends only on Seed and on the position of the step. A step therefore
+	// draws the same token if the user steps back and runs it again.
 	Seed uint32
 }
 
@@ -60,14 +60,15 @@ func (s *Sampling) Check() error {
 	return nil
 }
 
-// Penalises reports whether the repeat penalty is on, so that the logits depend on the earlier text.
+// Penalises reports whether the repeat penalty changes logits. They then depend on the tokens that occurred
+// recently.
 func (s *Sampling) Penalises() bool { return s.RepeatPenalty > 1 && s.RepeatLastN != 0 }
 
 // Greedy reports whether the token is always the one with the highest logit.
 func (s *Sampling) Greedy() bool { return s.Temperature == 0 && !s.Penalises() }
 
-// keeps returns the maximum number of tokens to draw from. It returns 0 if the number depends on the
-// logits.
+// keeps returns the maximum number of tokens from which one is drawn. It returns 0 if there is no fixed
+// maximum.
 func (s *Sampling) keeps() int {
 	if s.Temperature == 0 {
 		return 1
@@ -75,9 +76,9 @@ func (s *Sampling) keeps() int {
 	return s.TopK
 }
 
-// Candidates returns the number of highest logits that a step reads back for sampling. With a penalty or
-// without a bound on the number of tokens, basic.MaxTopK logits usually contain the token. If they do not,
-// all logits are read.
+// Candidates returns how many of the highest logits a step reads back for sampling. If there is a repeat
+// penalty or TopK sets no small limit, the step reads basic.MaxTopK logits. The token to draw is usually
+// among them; if it may not be, all logits are read.
 func (s *Sampling) Candidates() int {
 	switch k := s.keeps(); {
 	case s.Greedy():
@@ -88,8 +89,8 @@ func (s *Sampling) Candidates() int {
 	return basic.MaxTopK
 }
 
-// Record returns the options in the form that the steps of a trace contain. It returns nil for greedy
-// sampling.
+// Record returns the options in the form in which the steps of a trace contain them. It returns nil for
+// greedy sampling.
 func (s *Sampling) Record() map[string]any {
 	if s.Greedy() {
 		return nil
@@ -118,10 +119,10 @@ type Sampler struct {
 	recent  map[int]bool
 }
 
-// Draw picks the token of a position from the highest logits, best first. sum is the sum of exp(logit -
-// highest) over the whole vocabulary. all means that the list contains every token of the vocabulary. ok is
-// false if a token that is not in the list might be drawn. The caller must then call Draw again with all
-// tokens.
+// Draw picks the token for a position. list has the highest logits in descending order. sum is the sum of
+// exp(logit - highest) over the whole vocabulary. all means that the list contains every token of the
+// vocabulary. ok is false if a token that is not in the list might have to be drawn; the caller must then
+// call Draw again with all tokens.
 func (s *Sampler) Draw(list []trace.Candidate, sum float64, all bool, recent []int, position int) (token int,
 	ok bool,
 ) {
@@ -135,13 +136,13 @@ func (s *Sampler) Draw(list []trace.Candidate, sum float64, all bool, recent []i
 	left := s.options
 	if k := s.keeps(); k > 0 && (all || k <= len(left)) {
 		left = left[:min(k, len(left))]
-		// Logits outside of the list are at most the lowest logit of the list, and a penalty only lowers
-		// them.
+		// A logit that is not in the list is at most as high as the lowest logit in it, and the penalty can
+		// only make it lower.
 		if last := left[len(left)-1]; !all && last.penalised && last.logit <= list[len(list)-1].Logit {
 			return 0, false
 		}
 		all, sum = true, weigh(left, 1)
-	} else if s.Penalises() || k > 0 && s.TopP < 1 { // the sum after penalty and top-k needs every token
+	} else if s.Penalises() || k > 0 && s.TopP < 1 { // the new sum needs every token
 		if !all {
 			return 0, false
 		}
@@ -194,7 +195,8 @@ func (s *Sampler) penalise(recent []int) {
 	})
 }
 
-// weigh returns the sum of the weights of options at a temperature. The weight of the first option is 1.
+// weigh returns the sum of the weights with which the options are drawn at a temperature. The weight of the
+// first option is 1.
 func weigh(list []option, temperature float64) (sum float64) {
 	for _, o := range list {
 		sum += math.Exp((o.logit - list[0].logit) / temperature)

@@ -32,7 +32,8 @@ func (d *Difference) Add(got, want float64) (off float64) {
 	return off
 }
 
-// drift returns the largest difference, the mean squared difference and the signal-to-noise ratio in dB.
+// drift returns a summary of the differences: the largest, their mean square, and the signal-to-noise ratio
+// in dB.
 func (d *Difference) drift() trace.Drift {
 	snr := math.Inf(1)
 	if d.noise != 0 {
@@ -48,12 +49,12 @@ func (d *Difference) drift() trace.Drift {
 type Sample struct {
 	Width      int
 	Rows, Cols []int            // indices of the chosen rows and columns; nil selects all
-	Float      bool             // stored as f32 or narrower, so that larger numbers become infinite
-	From       int              // index in the value of the first element of the compared slice
+	Float      bool             // f32 elements: larger numbers are infinite on the device
+	From       int              // index of the first compared element in the value
 	Column     func(at int) int // see graph.ValueInfo
 }
 
-// element converts an index in the compared slice to the index of the same element in the value's live dims.
+// element converts an index in the slices that are compared to the index of the same element in the value.
 func (v *Sample) element(i int) int {
 	if v.Column != nil {
 		return v.Column(v.From + i)
@@ -61,7 +62,8 @@ func (v *Sample) element(i int) int {
 	return v.From + i
 }
 
-// each calls f for each chosen row, with the indices of the chosen elements in the row.
+// each calls f once for each chosen row, with the indices of the chosen elements of this row. n is the number
+// of elements in all rows.
 func (v *Sample) each(n int, f func(row []int)) {
 	places := make([]int, 0, v.Width)
 	one := func(row int) {
@@ -86,7 +88,8 @@ func (v *Sample) each(n int, f func(row []int)) {
 	}
 }
 
-// expect converts a number of the reference to the number that a device would store in its place.
+// expect returns the number that a device would store for a number of the reference: an infinity if the
+// number is too large for an f32.
 func (v *Sample) expect(want float64) float64 {
 	if v.Float && math.Abs(want) > math.MaxFloat32 {
 		return float64(float32(want))
@@ -94,8 +97,8 @@ func (v *Sample) expect(want float64) float64 {
 	return want
 }
 
-// Error compares the numbers of the device with a reference on the same inputs, and relates each difference
-// to the operator's tolerance.
+// Error compares the numbers of the device with those of a reference that had the same inputs. It gives each
+// difference as a share of the operator's tolerance.
 func (v *Sample) Error(got, want []float64, t *reference.Tolerance) trace.NumericError {
 	g := trace.NumericError{Reference: "float64", Tolerance: t.String(), Elements: len(got)}
 	var d Difference
@@ -146,9 +149,10 @@ func (v *Sample) Drift(got, want []float64) *trace.Drift {
 	return &all
 }
 
-// ChooseSample chooses a part of the elements of an output with rows and columns. It takes the same
-// fraction of the rows as of the columns, but at least a few of each. The choice is deterministic, is
-// distributed over the whole output, and includes the first and the last row and column.
+// ChooseSample chooses which elements of a large output are compared. An element is chosen if its row and its
+// column are chosen. The fraction of chosen rows is about the same as that of chosen columns, but at least a
+// few of each are chosen. The choice is the same for the same name, covers the whole output evenly, and
+// includes the first and the last row and column.
 func ChooseSample(name string, rows, cols int, part float64) reference.Choice {
 	const fewRows, fewCols = 4, 64
 	if part >= 1 {
@@ -159,9 +163,10 @@ func ChooseSample(name string, rows, cols int, part float64) reference.Choice {
 	return reference.Choice{Rows: Spread(name, rows, r), Cols: Spread(name, cols, min(c, cols))}
 }
 
-// Spread returns k of n places in ascending order. If k is at least n, it returns nil, which selects all
-// places. It takes one place from each of k equal sections, chosen by a hash of name and the section's
-// number. The first and the last place are always included.
+// Spread chooses k of the indices from 0 to n-1 and returns them in ascending order. If k is at least n, it
+// returns nil, which means all indices. It divides the range into k sections of equal size and takes one
+// index from each; which one depends on a hash of name and of the number of the section. The first and the
+// last index are always included.
 func Spread(name string, n, k int) []int {
 	if k >= n {
 		return nil

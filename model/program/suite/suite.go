@@ -1,5 +1,5 @@
-// Package suite runs the test cases of a folder: programs with inputs and expected outputs. manifest.json
-// lists the cases; docs/guide/verify.md describes its format.
+// Package suite runs the test cases in a folder. A case is a program with inputs and expected outputs.
+// manifest.json lists the cases; docs/guide/verify.md describes its format.
 //
 //	s, err := suite.Read(dir)
 //	for result := range s.Run(ctx, dev, suite.Options{}) {
@@ -55,8 +55,8 @@ type Run struct {
 	Outputs []Output `json:"outputs"`
 }
 
-// Output is an expected output. An element passes if |got - want| <= atol + rtol |want|. Integers and bools
-// must be equal.
+// Output describes an expected output. File has the expected elements. An element of type float passes if
+// |got - want| <= atol + rtol * |want|. Integers and bools must be equal.
 type Output struct {
 	Index int     `json:"index"` // index among the outputs of the method
 	File  string  `json:"file"`
@@ -64,7 +64,7 @@ type Output struct {
 	Rtol  float64 `json:"rtol"`
 }
 
-// ErrManifest is wrapped by the errors for a manifest that cannot be used.
+// ErrManifest is wrapped by the error that Read returns if the manifest is invalid.
 var ErrManifest = errors.New("wrong manifest")
 
 // Read reads the manifest of a folder.
@@ -121,7 +121,7 @@ func (c *Case) check() error {
 	return nil
 }
 
-// Filter returns the cases whose name, operator or tier contains a text.
+// Filter returns the cases whose name, operator or tier contains the text.
 func (s *Suite) Filter(text string) []Case {
 	return slices.DeleteFunc(slices.Clone(s.Cases), func(c Case) bool {
 		return !strings.Contains(c.Name, text) && !strings.Contains(c.Op, text) &&
@@ -135,7 +135,7 @@ type Result struct {
 	Op     string `json:"op,omitempty"`
 	Tier   string `json:"tier,omitempty"`
 	Passed bool   `json:"passed"`
-	// Runs is the number of runs that were completed, forward and in reverse.
+	// Runs is the number of completed runs. It counts the runs in order and those in reverse order.
 	Runs int `json:"runs"`
 	// Worst is the output element with the largest error relative to its tolerance; nil if nothing was
 	// compared.
@@ -146,21 +146,21 @@ type Result struct {
 	Err error `json:"-"`
 }
 
-// Worst is an element of an output and its error.
+// Worst describes the element of an output with the largest error relative to its tolerance.
 type Worst struct {
-	Run     int `json:"run"`     // index in the case's runs
+	Run     int `json:"run"`     // index of the run in the case
 	Output  int `json:"output"`  // index among the outputs of the method
 	Element int `json:"element"` // index in row-major order
-	// Got and Want are the element and its expected value, as text if they are not finite.
+	// Got is the element and Want its expected value. In JSON, they are strings if they are not finite.
 	Got  Number `json:"got"`
 	Want Number `json:"want"`
-	// AbsError is |got - want|, and OfTolerance its ratio to the tolerance. The element passes if the ratio
-	// is at most 1.
+	// AbsError is |got - want|. OfTolerance is AbsError divided by the tolerance. The element passes if
+	// OfTolerance is at most 1.
 	AbsError    Number `json:"abs_error"`
 	OfTolerance Number `json:"of_tolerance"`
 }
 
-// Number is a float that JSON can hold: NaN and infinities are encoded as text.
+// Number is a float that can be encoded as JSON even if it is not finite: NaN and infinities become strings.
 type Number float64
 
 // MarshalJSON encodes the number.
@@ -171,8 +171,8 @@ func (n Number) MarshalJSON() ([]byte, error) {
 	return fmt.Appendf(nil, "%v", float64(n)), nil
 }
 
-// Run runs cases on a device, one after the other. Each case loads its program once, does its runs in order
-// and then, if there are several, again in reverse.
+// Run runs cases on a device, one after the other. The program of a case is loaded once. Its runs are
+// executed in order. If there is more than one, they are then executed again in reverse order.
 func (s *Suite) Run(ctx context.Context, dev gpu.Device, cases []Case, o program.Options) iter.Seq[Result] {
 	return func(yield func(Result) bool) {
 		for i := range cases {
@@ -296,7 +296,7 @@ func compare(got, want *npy.Array, o *Output) (worst Worst, err error) {
 	return worst, nil
 }
 
-// numbers holds functions that read an element of a type.
+// numbers has, for each element type, a function that reads an element from the start of data.
 var numbers = map[npy.Type]func(data []byte) float64{
 	npy.Bool:  func(data []byte) float64 { return float64(data[0]) },
 	npy.Int8:  func(data []byte) float64 { return float64(int8(data[0])) },
