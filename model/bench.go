@@ -136,14 +136,14 @@ func (b *Benchmark) check(o *Options) error {
 	return session.Refusef("--mode pipelined: steps cannot overlap %s", why)
 }
 
-// oneByOne returns the reason why steps cannot overlap, as the end of a sentence such as "with --check". It
+// oneByOne returns the reason why steps cannot overlap, as the end of a sentence: "when --check is on". It
 // returns "" if steps can overlap.
 func (o *Options) oneByOne(timing engine.Timing) string {
 	switch {
 	case timing > engine.TimingStep:
 		return "at timing level " + timing.String()
 	case o.Check:
-		return "with --check"
+		return "when --check is on"
 	}
 	return ""
 }
@@ -386,7 +386,7 @@ func (r *benchRun) possible(tests []bench.Test) []bench.Test {
 		no := t.Mode == bench.Pipelined && !r.runner.Exec.CanPrepare(r.timing(&t))
 		if no {
 			why := cmp.Or(r.m.options.oneByOne(r.timing(&t)), "because a step needs several submits")
-			r.log("warn", t.Name+" was not measured in the mode pipelined: steps cannot overlap "+why)
+			r.log("warn", t.Name+" was not measured pipelined: steps cannot overlap "+why)
 		}
 		return no
 	})

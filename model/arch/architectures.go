@@ -95,7 +95,7 @@ type keys struct {
 	rotation  func(r *configReader, headDim int) Rotation
 	// inert lists keys that every class of the format has and that do not affect the results.
 	inert []string
-	// elsewhere contains the keys that only classes that this version does not run have.
+	// elsewhere has the keys that are read only for architectures that this version does not run.
 	elsewhere *class
 }
 

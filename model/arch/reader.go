@@ -6,8 +6,8 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// keyed returns the configuration values of a file by key. The file is a GGUF file, which has metadata, or a
-// config.json. Errors name the file and the key.
+// keyed gives access to the configuration values of a file by key. The file is a GGUF file, which has
+// metadata, or a config.json. Errors name the file and the key.
 type keyed interface {
 	Name() string
 	// Keys returns all keys. Top returns the top-level keys.
