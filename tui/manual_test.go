@@ -20,7 +20,7 @@ var answers = [][]string{
 	{"µs isolated · median of", "in 30 repeats"},
 	{"pass 0: 308 operators", "attn.norm ×16"},
 	{"decode slows down", "attn.sdpa.split 100 %"},
-	{"other routes from 2 tokens on: bicol 1 · steel 2"},
+	{"the route first changes at 2 tokens: bicol 1 · steel 2"},
 	{"s23 pos 64: sdpa.split 32 → 64"},
 	{"first divergence: dispatch "},
 	{"wrote "},

@@ -29,7 +29,7 @@ func Arithmetic(p *trace.Plan) string {
 	case p.Grid.Rule == "grid_stride" && groups > p.NeededGroups:
 		return fmt.Sprintf("%s workgroups stride over %s", table.Integer(p.NeededGroups), says)
 	case analyze.Product(p.NeededGrid) > p.NeededGroups:
-		return fmt.Sprintf("%s in two dimensions to cover %s = %s", table.Grid(p.NeededGrid),
+		return fmt.Sprintf("%s (two dimensions) to cover %s workgroups = %s", table.Grid(p.NeededGrid),
 			table.Integer(p.NeededGroups), says)
 	}
 	return table.Grid(p.NeededGrid) + " = " + says
@@ -60,5 +60,5 @@ func LaunchArithmetic(p *trace.Plan) string {
 	if needs == "" {
 		needs = table.Grid(p.NeededGrid)
 	}
-	return fmt.Sprintf("%s, fixed for the largest shape; this step needs %s", table.Grid(p.Workgroups), needs)
+	return fmt.Sprintf("%s, the size for the largest shape; this step needs %s", table.Grid(p.Workgroups), needs)
 }

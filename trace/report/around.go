@@ -64,7 +64,7 @@ func OperatorLines(x *analyze.Index, step int, op trace.OpID) []string {
 		head += fmt.Sprintf(" · layer %d %s", *o.Layer, o.Block)
 	}
 	if o.SourceID != nil {
-		head += fmt.Sprintf(" · id %d in the file", *o.SourceID)
+		head += fmt.Sprintf(" · id %d in the model file", *o.SourceID)
 	}
 	lines, mem := []string{head}, memory.Of(x, step)
 	if len(o.Parts) > 0 {
@@ -132,7 +132,7 @@ func ValueLines(x *analyze.Index, step int, id trace.ValueID) []string {
 	v := &g.Values[id]
 	lines := []string{fmt.Sprintf("value %d · %s", id, strings.TrimSpace(v.Kind+" "+v.DType))}
 	if v.SourceID != nil {
-		lines[0] += fmt.Sprintf(" · id %d in the file", *v.SourceID)
+		lines[0] += fmt.Sprintf(" · id %d in the model file", *v.SourceID)
 	}
 	mem := memory.Of(x, step)
 	lines = append(lines, valueText(mem, id))

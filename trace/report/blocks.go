@@ -63,12 +63,12 @@ func Blocks(x *analyze.Index, selection analyze.Selection) *table.Table {
 	decimals := table.DecimalsOfUS(quantum)
 	of := table.ColumnsOf(rows)
 	t := table.New("blocks", []table.Column{
-		of.Text(80, "block", "block", "block: part of a layer, or an operator outside the layers",
+		of.Text(80, "block", "block", "name of the block: a part of a layer, or an operator outside the layers",
 			func(r *blockRow) string { return r.Name }),
 		of.Int(80, "dispatches", "disp", "dispatches", "number of dispatches in the block",
 			func(r *blockRow) int64 { return int64(r.Dispatches) }),
 		of.Cell(80, table.Measured, "us", "µs", "us",
-			"GPU time between the two timestamps of the block; for several steps, the median",
+			"GPU time from the first to the second timestamp of the block; over several steps, the median",
 			func(r *blockRow) table.Cell { return microseconds(r.Time, quantum) }),
 		of.Int(80, "n", "n", "steps", "number of steps in which the block was timed",
 			func(r *blockRow) int64 { return int64(r.Time.N) }),
@@ -87,7 +87,7 @@ func Blocks(x *analyze.Index, selection analyze.Selection) *table.Table {
 				return table.Number(100*r.Time.Median/total, 1)
 			}),
 	}, table.Flat(len(rows), func(row int) string { return rows[row].key }))
-	parts := []table.Segment{{Text: fmt.Sprintf("%d of %s timed by blocks", timed,
+	parts := []table.Segment{{Text: fmt.Sprintf("%d of %s timed at level block", timed,
 		table.Plural(len(selection.Steps), "step"))}}
 	if selection.Chosen() {
 		parts = append([]table.Segment{SelectionPart(selection)}, parts...)

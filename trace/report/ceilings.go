@@ -60,7 +60,7 @@ func CeilingTable(d *trace.Device) *table.Table {
 	t := table.New("ceilings", []table.Column{
 		of.Text(80, "ceiling", "ceiling", "what was measured", func(r *ceilingRow) string { return r.what }),
 		of.Text(80, "at_best", "at best",
-			"best result of several runs; for an empty dispatch and a timed pass, the median",
+			"best of several runs; for an empty dispatch and an empty pass, the median of the runs",
 			func(r *ceilingRow) string { return r.text }).AlignRight(),
 	}, table.Flat(len(rows), func(row int) string { return rows[row].what }))
 	t.Title = []table.Line{table.Title(table.Segment{Text: d.Name})}
@@ -89,7 +89,7 @@ func CeilingFacts(c *trace.Ceilings) []string {
 	}
 	var lines []string
 	if copies != "" {
-		lines = append(lines, "copy rate by working set: "+copies)
+		lines = append(lines, "copy rate for each working set: "+copies)
 	}
 	if others != "" {
 		lines = append(lines, others)

@@ -16,7 +16,7 @@ func says(s analyze.Shared) string { return words(s, " ± "+analyze.Short(s.Erro
 func words(s analyze.Shared, off string) string {
 	rows := table.Plural(s.Rows, "row")
 	if s.Less() {
-		return fmt.Sprintf("costs of %s exceed the step by %s%s µs", rows, analyze.Short(-s.NS), off)
+		return fmt.Sprintf("costs of %s add up to %s%s µs more than the step", rows, analyze.Short(-s.NS), off)
 	}
 	return fmt.Sprintf("%s share %s%s µs", rows, analyze.Short(s.NS), off)
 }
@@ -27,7 +27,7 @@ func (t *DispatchTable) SharedLine() string {
 	if !ok || !s.Less() {
 		return ""
 	}
-	return says(s) + ": the work of one row slows down another row"
+	return says(s) + ": the rows slow each other down, so a cost includes time of other rows"
 }
 
 // sharedCostParts returns two title segments about costs: the step in which they were measured, and the
@@ -72,7 +72,7 @@ func (t *DispatchTable) CostLine(r *analyze.DispatchRow) string {
 		line += fmt.Sprintf("; isolated %.1f", r.SumNS/1e3)
 	}
 	if save, ok := c.SaveNS(); ok && c.LeastNS > 0 && c.Significant() {
-		line += fmt.Sprintf(" · ~save %s: the row's bytes and FLOPs take at least ~%s",
+		line += fmt.Sprintf(" · ~save %s µs: the row's bytes and FLOPs need only ~%s µs",
 			analyze.Short(save),
 			analyze.Short(c.LeastNS))
 	}
@@ -128,14 +128,14 @@ func CostColumns[R any](x *analyze.Index, of table.Columns[R],
 		save = table.Unseen // the title explains why there are no savings
 	}
 	us := of.Cell(80, table.Measured, "cost_us", "cost", "us",
-		"time the untimed step saves when this row is skipped: trimmed mean of the rounds, or their median on "+
-			"a software device; = means smaller than its error; ? means error not known",
+		"time that the untimed step saves when this row is skipped: trimmed mean of the rounds (on a software "+
+			"device, their median); = means that the cost is smaller than its error, ? that the error is not known",
 		known(func(c *analyze.RowCost) table.Cell { return CostCell(x, c) }))
 	return []table.Column{
 		us, table.Marks(us),
 		of.Cell(110, table.Measured, "cost_spread_us", "±", "us",
-			fmt.Sprintf("error of the cost: half the distance between its quartiles, or the interval of "+
-				"its median if there are few rounds; unknown with fewer than %d rounds", trace.FewestWithin),
+			fmt.Sprintf("error of the cost: half the interquartile range of the rounds, or more if the "+
+				"confidence interval of their median is wider; unknown with fewer than %d rounds", trace.FewestWithin),
 			known(func(c *analyze.RowCost) table.Cell {
 				if !c.ErrorKnown {
 					return table.Missing()
@@ -143,7 +143,8 @@ func CostColumns[R any](x *analyze.Index, of table.Columns[R],
 				return shortCell(c.ErrorNS)
 			})),
 		of.Cell(save, table.Modelled, "save_us", "~save", "us",
-			"modelled potential saving: cost minus the time of the row's bytes and FLOPs at measured rates; = means not significant",
+			"modelled: time that this row could save, which is its cost minus the time that its bytes and FLOPs take at "+
+				"measured rates; = means that the cost is not significant",
 			known(func(c *analyze.RowCost) table.Cell {
 				ns, ok := c.SaveNS()
 				switch {
@@ -163,7 +164,7 @@ func (t *DispatchTable) costPart() table.Segment {
 	part := table.Segment{Rank: 3, Text: "share by cost"} // the cost columns already suggest that
 	switch {
 	case !t.AnyCost && t.Costs != nil && t.OtherWork > 0:
-		return table.Say(0, "no costs measured on these routes or shapes")
+		return table.Say(0, "costs were measured only on other routes or shapes")
 	case !t.AnyCost && t.Costs != nil:
 		return table.Say(3, "no cost was measured for these rows")
 	case !t.AnyCost:
@@ -171,7 +172,7 @@ func (t *DispatchTable) costPart() table.Segment {
 	case !t.CostOrder:
 		if part.Text = "share of " + analyze.SumName; t.MostCosted {
 			return table.Segment{
-				Rank: 0, Text: part.Text + ": error of costs not known yet", Short: part.Text,
+				Rank: 0, Text: part.Text + ": the errors of the costs are not known yet", Short: part.Text,
 			}
 		}
 	default:
@@ -182,7 +183,7 @@ func (t *DispatchTable) costPart() table.Segment {
 	}
 	without := fmt.Sprintf("%s: %d of %d", part.Text, t.RowsUncosted, t.LeafRows)
 	if t.OtherWork > 0 {
-		without += fmt.Sprintf(" rows have no cost (%d measured on another route or shape)", t.OtherWork)
+		without += fmt.Sprintf(" rows have no cost (%d were measured on another route or shape)", t.OtherWork)
 		return table.Segment{Rank: 0, Text: without, Short: fmt.Sprintf("%s: %d without cost", part.Text,
 			t.RowsUncosted)}
 	}
@@ -206,7 +207,7 @@ func (t *DispatchTable) ofStep(part table.Segment) table.Segment {
 	}
 	took := table.Millis(w.NS, true)
 	return table.Segment{
-		Rank: 1, Text: fmt.Sprintf("%s, of the %s GPU time of whole runs", part.Text, took),
+		Rank: 1, Text: fmt.Sprintf("%s, relative to the %s GPU time when costs were measured", part.Text, took),
 		Short: "share of " + took + " GPU",
 	}
 }
@@ -228,7 +229,7 @@ func (t *DispatchTable) fixFirst() []table.Segment {
 	brief, off := said+name, analyze.Short(t.Grouped[first].Cost.ErrorNS)
 	untimed := t.Index.UntimedOf(t.Selection)
 	if idle, idleOff, ok := untimed.Waits(); ok && idle > idleOff && float64(idle) > most {
-		said = "fix first GPU idle " + plusMinus(idle, idleOff) + " ms (Step), then "
+		said = "fix first GPU idle " + plusMinus(idle, idleOff) + " ms (see Step), then "
 		brief = "fix first GPU idle, then " + name
 	}
 	parts := []table.Segment{{
@@ -238,7 +239,7 @@ func (t *DispatchTable) fixFirst() []table.Segment {
 	if w, c := t.Costs.Step.Whole, t.Grouped[first].Cost; c.Share > 0 {
 		part, of := 100*most/float64(w.NS), analyze.Short(float64(w.NS))
 		parts = append(parts, table.Segment{
-			Rank: 4, With: true, Text: fmt.Sprintf("(%.0f %% of the %s µs of whole runs)", part, of),
+			Rank: 4, With: true, Text: fmt.Sprintf("(%.0f %% of the whole step's %s µs)", part, of),
 			Short: fmt.Sprintf("(%.0f %% of %s µs)", part, of),
 		})
 	}
@@ -256,7 +257,7 @@ func (t *DispatchTable) Undecided() table.Segment {
 	}
 	if !known {
 		return table.Segment{
-			Rank: 0, Text: analyze.OfRounds(rounds) + ": no cost has an error estimate yet",
+			Rank: 0, Text: analyze.OfRounds(rounds) + ": the errors of the costs are not known yet",
 			Short: analyze.OfRounds(rounds),
 		}
 	}

@@ -14,7 +14,7 @@ import (
 func init() {
 	Register(Table{
 		Name: "cost", Takes: WholeRun,
-		Doc: "last measured cost of each part of a step, sorted by potential saving",
+		Doc: "cost of each part of a step, as last measured, sorted by potential saving",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			return CostTable(ctx, x, o.Selection)
 		},
@@ -97,7 +97,7 @@ func costTableColumns(x *analyze.Index, rows []analyze.CostRow) []table.Column {
 		of.Int(80, "dispatches", "n", "dispatches", "number of dispatches that were skipped",
 			func(r *analyze.CostRow) int64 { return int64(len(r.Dispatches)) }),
 		of.Cell(80, table.Measured, "share", "%", "%",
-			"cost as a share of the whole step; = means not significant",
+			"cost as a share of the whole step; = means that the cost is not significant",
 			func(r *analyze.CostRow) table.Cell {
 				if r.Cost == nil {
 					return table.Missing()
@@ -106,7 +106,7 @@ func costTableColumns(x *analyze.Index, rows []analyze.CostRow) []table.Column {
 			}),
 	}, CostColumns(x, of, cost), []table.Column{
 		of.Cell(80, table.Modelled, "lost_us", "~excess", "us",
-			"modelled: isolated time minus the time that the device needs for the part's bytes and FLOPs; shown if no cost was measured",
+			"modelled: isolated time minus the time that the device needs for the part's bytes and FLOPs; shown only if no cost was measured",
 			func(r *analyze.CostRow) table.Cell {
 				if r.ExcessNS == 0 {
 					return table.Cell{}
@@ -141,14 +141,14 @@ func (t *DispatchTable) costTitle(more ...table.Segment) []table.Line {
 		case t.Timed() && analyze.NoSave(&t.Index.Trace.Device) != "":
 			text += ": showing isolated times"
 		case t.Timed():
-			text += ": sorted by ~excess, from isolated times"
+			text += ": sorted by ~excess, which comes from isolated times"
 		}
 		return []table.Line{table.Title(table.Say(0, "s%d", t.Index.Trace.Steps[t.Selection.Last()].Index),
 			table.Say(0, "%s", text))}
 	}
 	parts := append(sharedCostParts(t.Costs, t), more...)
 	if w := t.Costs.Step.Whole; w != nil {
-		parts = append(parts, table.Say(1, "whole runs %s µs on the GPU (%s–%s)",
+		parts = append(parts, table.Say(1, "whole step %s µs on the GPU (quartiles %s–%s)",
 			analyze.Short(float64(w.NS)),
 			analyze.Short(float64(w.Q1NS)), analyze.Short(float64(w.Q3NS))))
 	}
@@ -191,6 +191,6 @@ func (t *DispatchTable) costNotes() []string {
 	for _, row := range c.Rows {
 		names = append(names, t.Called(row))
 	}
-	return []string{fmt.Sprintf("costs of %s add up to %s ± %s µs; whole runs take %s µs", strings.Join(names, " + "),
+	return []string{fmt.Sprintf("the costs of %s add up to %s ± %s µs; the whole step takes %s µs", strings.Join(names, " + "),
 		analyze.Short(c.Ns), analyze.Short(c.SpreadNS), analyze.Short(float64(t.Costs.Step.Whole.NS)))}
 }

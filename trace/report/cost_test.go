@@ -217,7 +217,7 @@ func TestFixFirstNamesIdleGPU(t *testing.T) {
 	x := costed(t, tracetest.Run(2, 40, 1, 1), 2)
 	w := x.Trace.Steps[2].Whole
 	title := func() table.Line { return dispatched(x, 2, analyze.Options{}).Title[1] }
-	of := fmt.Sprintf(" %% of the %.0f µs of whole runs)", float64(w.NS)/1e3)
+	of := fmt.Sprintf(" %% of the whole step's %.0f µs)", float64(w.NS)/1e3)
 	if got := title().String(); !strings.Contains(got, of) || strings.Contains(got, "GPU idle") {
 		t.Errorf("%s, want%s", got, of)
 	}
@@ -226,7 +226,7 @@ func TestFixFirstNamesIdleGPU(t *testing.T) {
 		c.ResizeNS, c.UploadNS, c.SampleNS = trace.Time{}, trace.Time{}, trace.Time{}
 		w.WallNS, w.WallOff, w.OffNS = trace.Measured(w.NS+idle), trace.Measured(900), trace.Measured(900)
 		got := title().String()
-		if strings.Contains(got, " ms (Step), then q + k + v: ~save ") != is {
+		if strings.Contains(got, " ms (see Step), then q + k + v: ~save ") != is {
 			t.Errorf("%d ns idle: %s", idle, got)
 		}
 	}
@@ -403,7 +403,7 @@ func TestRowsCostingMoreThanTheStep(t *testing.T) {
 	x := costed(t, tracetest.Run(2, 40, 1, 1), 2)
 	for less, want := range map[int64]string{
 		3_000: "26 rows share 4.0 ± 2.5 µs", 9_000: "26 rows share -2.0 ± 2.5 µs",
-		12_000: "costs of 26 rows exceed the step by 5.0 ± 2.5 µs",
+		12_000: "costs of 26 rows add up to 5.0 ± 2.5 µs more than the step",
 	} {
 		x.Trace.Steps[2].Whole.NS -= less
 		if line := dispatched(x, 2, analyze.Options{}).Title[0].Fit(200); !strings.Contains(line, want) {
@@ -434,7 +434,7 @@ func TestFixFirstIgnoresCostsWithinNoise(t *testing.T) {
 			s.Costs[i].N = 1
 		}
 		s.Whole.Q1NS, s.Whole.Q3NS = s.Whole.NS-50_000, s.Whole.NS+50_000
-		if got := title(); !strings.Contains(got, "1 of 5 rounds: no cost has an error estimate yet") ||
+		if got := title(); !strings.Contains(got, "1 of 5 rounds: the errors of the costs are not known yet") ||
 			strings.Contains(got, "fix first") {
 			t.Errorf("%s, 1 round: %s", kind, got)
 		}
@@ -578,11 +578,11 @@ func TestSharesSayOfWhichTimeTheyAre(t *testing.T) {
 	s := &x.Trace.Steps[1]
 	s.Timing, s.GPU.SpanNS = "step", trace.Measured(s.Whole.NS*21/20)
 	title := func() string { return dispatched(x, 1, analyze.Options{}).Title[1].Fit(400) }
-	if got := title(); strings.Contains(got, "GPU time of whole runs") || !strings.Contains(got, "share by cost") {
+	if got := title(); strings.Contains(got, "GPU time when costs were measured") || !strings.Contains(got, "share by cost") {
 		t.Errorf("times 5 %% apart: %s", got)
 	}
 	s.GPU.SpanNS = trace.Measured(s.Whole.NS / 3)
-	want := "share by cost, of the " + table.Millis(s.Whole.NS, true) + " GPU time of whole runs"
+	want := "share by cost, relative to the " + table.Millis(s.Whole.NS, true) + " GPU time when costs were measured"
 	if got := title(); !strings.Contains(got, want) {
 		t.Errorf("three times as long: %s, want %s", got, want)
 	}
@@ -652,9 +652,9 @@ func TestTimesAloneStandInForCosts(t *testing.T) {
 	software := tracetest.Run(2, 40, 1, 1)
 	software.Device.AdapterType = trace.AdapterCPU
 	for name, tr := range map[string]*trace.Trace{
-		"s2, no costs measured: sorted by ~excess, from isolated times": tracetest.Run(2, 40, 1, 1),
-		"s2, no costs measured: showing isolated times":                 software,
-		"s1, no costs measured":                                         TimedWhole(tracetest.Run(2, 40, 1)),
+		"s2, no costs measured: sorted by ~excess, which comes from isolated times": tracetest.Run(2, 40, 1, 1),
+		"s2, no costs measured: showing isolated times":                             software,
+		"s1, no costs measured": TimedWhole(tracetest.Run(2, 40, 1)),
 	} {
 		made, err := report.CostTable(ctx, analyze.NewIndex(tr), analyze.Selection{})
 		if err != nil {

@@ -92,8 +92,8 @@ func (t *DispatchTable) deltaColumns() (delta table.Column, deltaCost, baseline 
 	cost := DeltaCostColumn(of, 200, t.Baseline.CostsBeside(t.Costs),
 		func(r *analyze.DispatchRow) *analyze.RowCost { return r.Cost })
 	delta = of.Words(80, "delta", "Δ",
-		"changes since the baseline: + new, - removed, from→to grid, r route, k edited kernel source, "+
-			"p only params (a group shows only the letters); % change of Σµs, = means no change beyond the noise",
+		"changes since the baseline: + new dispatch, - removed dispatch, 48→96 changed grid, r changed route, k edited "+
+			"kernel source, p only changed params (a group shows only letters); % is the change of Σµs, = a change within the noise",
 		t.deltaCell)
 	return delta, []table.Column{cost, table.Marks(cost)}, []table.Column{
 		ran.Cell(200, table.Measured, "base_us", "Σµs baseline", "us",
@@ -152,7 +152,7 @@ func DeltaCostColumn[R any](of table.Columns[R], width int, c *analyze.BaselineC
 	cost func(*R) *analyze.RowCost,
 ) table.Column {
 	return of.Cell(width, table.Measured, "delta_cost_us", "Δcost", "us",
-		"cost minus the cost in the baseline, if measured; = means a difference within the quartiles of both costs, "+
-			"? error of one of the costs not known",
+		"cost minus the cost in the baseline, if both were measured; = means that the difference is not significant, "+
+			"? that the error of one of the costs is not known",
 		func(r *R) table.Cell { return Delta(c, cost(r)) })
 }

@@ -48,13 +48,13 @@ func DetailLines(d *analyze.Detail) []string {
 	}
 	add("params", detailParams(d))
 	if g := d.Gap; g != nil {
-		add("error", fmt.Sprintf("against %s: max abs %.3g, MSE %.3g, SNR %s dB", g.Reference, g.MaxAbs,
+		add("error", fmt.Sprintf("against %s: max abs error %.3g, MSE %.3g, SNR %s dB", g.Reference, g.MaxAbs,
 			g.MSE, Decibels(float64(g.SNRdB))))
 		if g.Tolerance != "" {
 			add("", fmt.Sprintf("%.3g %% of the tolerance, %s", 100*float64(g.Share), g.Tolerance))
 		}
 		if g.Run != nil {
-			add("", fmt.Sprintf("against the reference run: max abs %.3g, MSE %.3g, SNR %s dB", g.Run.MaxAbs,
+			add("", fmt.Sprintf("against the reference run: max abs error %.3g, MSE %.3g, SNR %s dB", g.Run.MaxAbs,
 				g.Run.MSE, Decibels(float64(g.Run.SNRdB))))
 		}
 	}
@@ -74,7 +74,7 @@ func detailParams(d *analyze.Detail) string {
 	case said == "" || d.Baseline == nil:
 		return said
 	case trace.OwnKernel(d.Baseline.Kernel) != trace.OwnKernel(d.Plan.Kernel):
-		return said + " (the baseline has another kernel)"
+		return said + " (not compared: the baseline uses another kernel)"
 	case paramsText(d.Params, true) == "":
 		return said + " (same as the baseline)"
 	}
@@ -121,7 +121,7 @@ func timeLine(d *analyze.Detail) string {
 	case d.Time.N == 1:
 		line += ", 1 sample"
 	case !d.Time.Known():
-		line += fmt.Sprintf(", median of %d (%s; n=%d: too few for an IQR)", d.Time.N, microsRange(d.Time,
+		line += fmt.Sprintf(", median of %d (%s; %d samples are too few for an IQR)", d.Time.N, microsRange(d.Time,
 			decimals),
 			d.Time.N)
 	default:
@@ -134,11 +134,11 @@ func timeLine(d *analyze.Detail) string {
 	}
 	switch d.Limit.Kind {
 	case analyze.FirstBound:
-		line += " · first dispatch of the step: the time includes work submitted before"
+		line += " · first dispatch of the step: its time includes work that was submitted earlier"
 	case analyze.FloorBound:
 		line += " · ≈floor: takes about as long as an empty timed pass"
 	case analyze.FillBound:
-		line += fmt.Sprintf(" · %s do not fill this device, which needs ~%d",
+		line += fmt.Sprintf(" · too few to fill this device: %s, but ~%d are needed",
 			table.Plural(d.Limit.Workgroups, "workgroup"), d.Index.Trace.Device.Ceilings.FillWorkgroups)
 	case analyze.MemoryBound:
 		line += fmt.Sprintf(" · %s of the measured copy rate", d.Limit)

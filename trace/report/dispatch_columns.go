@@ -74,16 +74,16 @@ func (t *DispatchTable) columns() []table.Column {
 	return slices.Concat([]table.Column{
 		of.Int(80, "id", "#", "id", "id of the dispatch; for a group, of its first dispatch",
 			func(r *analyze.DispatchRow) int64 { return int64(t.Launch(r).ID) }),
-		of.Words(80, "op", "op", "operator; with the name of the dispatch if the operator has several",
+		of.Words(80, "op", "op", "operator, followed by the name of the dispatch if the operator has several dispatches",
 			func(r *analyze.DispatchRow) table.Cell { return RowName(r.Label) }).AsTree(),
-		of.Words(kernel, "kernel", "kernel", "kernel (specialised shader)", t.kernel),
-		of.Words(serves, "serves", "serves", "number of dispatches that use the kernel, and their operators",
+		of.Words(kernel, "kernel", "kernel", "kernel (specialized shader)", t.kernel),
+		of.Words(serves, "serves", "serves", "number of dispatches that use the kernel, and the operators of these dispatches",
 			t.serves),
 		of.Cell(80, table.Exact, "grid", "grid", "workgroups",
 			"number of workgroups launched; if the dispatches differ, the largest grid",
 			t.grid),
 		ran.Cell(table.Unseen, table.Exact, "grid_min", "least grid", "workgroups",
-			"smallest grid, if dispatches or steps differ; the screen shows a range, 136–144",
+			"smallest grid, if the grids of the dispatches or steps differ; the screen shows a range such as 136–144",
 			func(r *analyze.DispatchRow) table.Cell {
 				if least, most := t.Grids(r); !r.Group && !r.Joint && least < most {
 					return table.Count(least)
@@ -92,7 +92,7 @@ func (t *DispatchTable) columns() []table.Column {
 			}),
 		over,
 		ran.Cell(each, table.Measured, "us", "µs", "us",
-			"GPU time of one dispatch: median over its repeats or over the steps; for a group, the median of its members",
+			"GPU time of one dispatch: median over its repeats or over the steps; for a group, the median over its members",
 			func(r *analyze.DispatchRow) table.Cell {
 				if r.Group && len(r.Units) == 1 {
 					return table.Cell{}
@@ -100,7 +100,7 @@ func (t *DispatchTable) columns() []table.Column {
 				return microseconds(r.Time, quantum)
 			}),
 		ran.Cell(80, table.Exact, "n", "n", "steps",
-			"number of selected steps in which this dispatch ran; the screen shows it only when it did not run in all",
+			"number of selected steps in which this dispatch ran; the screen shows this number only if the dispatch did not run in all of them",
 			func(r *analyze.DispatchRow) table.Cell {
 				if r.Group || one ||
 					!t.All(r, func(l *analyze.Launch) bool { return l.Runs == t.Launch(r).Runs }) {
@@ -120,13 +120,14 @@ func (t *DispatchTable) columns() []table.Column {
 				return table.Microseconds(r.SumNS/1e3, decimals)
 			}),
 		ran.Cell(80, table.Measured, "share", "share", "%",
-			"share of the step: from costs if most rows have a cost with a known error, else the share of "+
-				"Σgpu; = means not significant",
+			"share of the step's time, computed from costs if most rows have a cost with a known error, otherwise from "+
+				"isolated times (Σgpu); = means that the cost is not significant",
 			t.share).WithBars(),
 	}, cost, []table.Column{
 		ran.Words(judged, "limit", "bound",
-			"modelled: what the dispatch is bound by: mem or fp n% of the measured ceiling, N wg: too few "+
-				"workgroups to fill the device, ≈floor: as long as an empty timed pass, first: first of the step",
+			"modelled: what limits the dispatch. mem n% or fp n%: memory or arithmetic, at n% of the measured ceiling; N wg: "+
+				"N workgroups are too few to fill the device; ≈floor: takes about as long as an empty timed pass; "+
+				"first: first dispatch of the step",
 			func(r *analyze.DispatchRow) table.Cell {
 				if r.Group {
 					return table.Cell{}
@@ -153,7 +154,7 @@ func (t *DispatchTable) columns() []table.Column {
 				return table.Text(strings.TrimSpace(sparkline(r.Each) + " " + t.standsOut(r)))
 			}),
 		ran.Cell(200, table.Measured, "iqr_us", "IQR", "us",
-			"interquartile range of the times over the repeats or the steps; needs at least 4",
+			"interquartile range of the times over the repeats or the steps; needs at least 4 times",
 			func(r *analyze.DispatchRow) table.Cell {
 				if r.Group || r.IQR == 0 {
 					return table.Cell{}
@@ -167,14 +168,14 @@ func (t *DispatchTable) columns() []table.Column {
 			"modelled FLOPs per second, with timing overhead subtracted",
 			rate(func(l analyze.Bound) float64 { return l.FlopsPerS })),
 	}, baseline, []table.Column{
-		ran.Cell(200, table.Exact, "needed", "needed", "workgroups", "workgroups needed by the live shape",
+		ran.Cell(200, table.Exact, "needed", "needed", "workgroups", "number of workgroups that the shape of this step needs",
 			grid(func(l *analyze.Launch) [3]int {
 				if l.Varies {
 					return [3]int{}
 				}
 				return l.Plan.NeededGrid
 			})),
-		ran.Cell(200, table.Exact, "max", "max", "workgroups", "workgroups at the largest shape",
+		ran.Cell(200, table.Exact, "max", "max", "workgroups", "number of workgroups at the largest shape",
 			grid(func(l *analyze.Launch) [3]int { return l.Dispatch.MaxWorkgroups })),
 		ran.Cell(140, table.Exact, "wg", "wg", "lanes", "workgroup size",
 			grid(func(l *analyze.Launch) [3]int {
@@ -185,7 +186,7 @@ func (t *DispatchTable) columns() []table.Column {
 			})),
 	}, idle, []table.Column{
 		ran.Words(140, "live", "live",
-			"live shape of the outputs, and after @ the position; for several steps, of the last step",
+			"shape of the outputs in this step, followed by @ and the position; for several steps, those of the last step",
 			own(func(l *analyze.Launch) string { return Live(t.Index, l) })),
 		ran.Words(200, "reason", "route", "route, and why it was chosen",
 			own(func(l *analyze.Launch) string {

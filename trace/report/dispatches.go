@@ -69,7 +69,7 @@ func (t *DispatchTable) Stability(r *analyze.DispatchRow) (said string, more boo
 	case one && !r.Judged:
 		return table.Plural(samples, "sample") + ", too few to find an outlier", true
 	case r.Time.Max > apart*r.Time.Min:
-		return fmt.Sprintf("slowest takes %.1f× the fastest, but none is an outlier in most %ss",
+		return fmt.Sprintf("the slowest takes %.1f× as long as the fastest, but none is an outlier in most %ss",
 			r.Time.Max/r.Time.Min, runs), false
 	case r.Judged:
 		return fmt.Sprintf("no outlier among %s in %s", table.Plural(len(r.Units), t.member()),

@@ -41,11 +41,11 @@ func (t *DispatchTable) title() []table.Line {
 	}
 	parts = append(append(parts, t.costPart(), t.timingPart()), t.fixFirst()...)
 	if t.Timed() && levels < in {
-		parts = append(parts, table.Say(5, "%d can overlap when untimed", in-levels))
+		parts = append(parts, table.Say(5, "dispatches that can overlap when untimed: %d", in-levels))
 	}
 	if t.Costs == nil && slices.ContainsFunc(t.Grouped,
 		func(r analyze.DispatchRow) bool { return r.ExcessNS > 0 }) {
-		parts = append(parts, table.Say(6, "~excess from isolated times: no costs measured"))
+		parts = append(parts, table.Say(6, "no costs measured: ~excess comes from isolated times"))
 	}
 	if why := analyze.NoSave(&t.Index.Trace.Device); why != "" && t.AnyCost {
 		parts = append(parts, table.Segment{Rank: 2, Text: why, Short: "no ~save"})
@@ -89,9 +89,9 @@ func (t *DispatchTable) timingPart() table.Segment {
 	case one && n == 1:
 		return table.Segment{Rank: 3, Text: "1 sample"}
 	case one && n > 1 && n < analyze.Enough:
-		return table.Segment{Rank: 3, Text: fmt.Sprintf("n=%d repeats in place: too few for an IQR", n)}
+		return table.Segment{Rank: 3, Text: fmt.Sprintf("n=%d repeats of each dispatch: too few for an IQR", n)}
 	case one && n > 1:
-		return table.Segment{Rank: 3, Text: fmt.Sprintf("n=%d repeats in place", n)}
+		return table.Segment{Rank: 3, Text: fmt.Sprintf("n=%d repeats of each dispatch", n)}
 	}
 	return table.Segment{}
 }
@@ -140,7 +140,7 @@ func (t *DispatchTable) baseParts() []table.Segment {
 	parts = append(parts, OtherTrace(t.Index, t.Baseline.Index))
 	if t.ByOrder {
 		parts = append(parts, table.Segment{
-			Rank: 0, Text: "dispatch ids differ: compared in order", Short: "compared by order",
+			Rank: 0, Text: "the baseline has other dispatch ids: compared by order", Short: "compared by order",
 		})
 	}
 	if t.ClockMoved {
@@ -192,7 +192,7 @@ func (t *DispatchTable) NotesOf(rows ...int) []string {
 		if r.Outlier >= 0 && about[i] {
 			l := &t.Launches[r.Units[r.Outlier][0]]
 			notes = append(notes,
-				fmt.Sprintf("outlier: %s takes %.1f µs; the median of the %d in its group is %.1f µs",
+				fmt.Sprintf("outlier: %s takes %.1f µs; the median of the %d members of its group is %.1f µs",
 					t.Index.Name(l.ID), l.Time.Median/1e3, len(r.Units), r.Time.Median/1e3))
 		}
 	}

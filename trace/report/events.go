@@ -84,7 +84,7 @@ func outlier(w analyze.Typical, s *trace.Step) (analyze.Event, bool) {
 	if !ok || w.Median == 0 || float64(ns) < outlierTimes*w.Median || over <= outlierMADs*w.MAD {
 		return analyze.Event{}, false
 	}
-	text := fmt.Sprintf("%.1f times the median: %s instead of %s", float64(ns)/w.Median,
+	text := fmt.Sprintf("took %.1f times the median of similar steps: %s instead of %s", float64(ns)/w.Median,
 		table.Millis(ns, true), table.Millis(analyze.Whole(w.Median), true))
 	return analyze.Event{Kind: analyze.OutlierEvent, Text: text}, true
 }
@@ -209,8 +209,8 @@ func moved(x *analyze.Index, step int) string {
 func init() {
 	Register(Table{
 		Name: "events", Takes: WholeRun,
-		Doc: "events of the run: changes of phase and token count, other changes of grid and route, outliers, " +
-			"cold steps, and recorded events",
+		Doc: "events of the run: changes of the phase or the number of tokens, other changes of grids and routes, " +
+			"outliers, cold steps, and recorded events",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			events, err := Events(ctx, x)
 			if err != nil {
@@ -235,10 +235,10 @@ func eventTable(x *analyze.Index, events []analyze.Event) *table.Table {
 		of.Int(80, "position", "pos", "position", "first position of the step",
 			func(e *analyze.Event) int64 { return int64(x.Trace.Steps[e.Step].Position) }),
 		of.Text(80, "kind", "kind",
-			"kind of event: shape (phase or token count), grid, route, outlier, cold, or as recorded",
+			"kind of event: shape (the phase or the number of tokens changed), grid, route, outlier, cold, or a recorded kind",
 			func(e *analyze.Event) string { return e.Kind }).AsTree(),
 		of.Cell(80, table.Exact, "dispatch", "#", "id",
-			"id of the dispatch; if there are several, of the first",
+			"id of the dispatch; for an event of several dispatches, the id of the first",
 			func(e *analyze.Event) table.Cell {
 				if e.Dispatch == nil {
 					return table.Cell{}

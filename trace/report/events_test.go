@@ -102,7 +102,7 @@ func TestSlowStepIsAnOutlierEvent(t *testing.T) {
 	tr := run(7, 1, 1, 1, 1, 1, 1)
 	tr.Steps[4].CPU.TotalNS = trace.Measured(3e6)
 	if steps, texts := events(t, tr, analyze.OutlierEvent); !slices.Equal(steps, []int{4}) ||
-		texts[0] != "3.0 times the median: 3.00 ms instead of 1.00 ms" {
+		texts[0] != "took 3.0 times the median of similar steps: 3.00 ms instead of 1.00 ms" {
 		t.Errorf("%v %q", steps, texts)
 	}
 	tr.Steps[4].Cold = true // being cold explains it

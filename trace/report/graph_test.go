@@ -77,7 +77,7 @@ func TestTreeTitleHasTheSumOfMedians(t *testing.T) {
 	for _, c := range []struct {
 		selection   analyze.Selection
 		before, and string
-	}{{x.Step(2), "isolated ", ""}, {x.Phase(trace.Decode), "isolated medians add up to ", ""}} {
+	}{{x.Step(2), "isolated ", ""}, {x.Phase(trace.Decode), "medians of isolated times add up to ", ""}} {
 		g, err := outline.Graph(ctx, x, analyze.Options{Selection: c.selection})
 		if err != nil {
 			t.Fatal(err)

@@ -40,10 +40,11 @@ func Operators(x *analyze.Index) *table.Table {
 			}),
 		of.Text(80, "parts", "made of", "operators that were fused into this operator",
 			func(o *trace.Op) string { return strings.Join(o.Parts, " + ") }),
-		of.Text(80, "reads", "reads", "ids of the values that the operator reads, State last",
+		of.Text(80, "reads", "reads", "ids of the values that the operator reads; its state comes last",
 			func(o *trace.Op) string { return analyze.IDList(slices.Concat(o.Inputs, o.State)) }),
 		of.Words(80, "gives", "gives",
-			"output values with their largest dims; makes N: output of an earlier operator that was fused into this operator",
+			"ids of the output values with their largest dims; makes N: computes value N itself if the operator that outputs "+
+				"N is fused into this one",
 			func(o *trace.Op) table.Cell {
 				var words []string
 				for _, id := range o.Outputs {

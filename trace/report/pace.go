@@ -41,7 +41,7 @@ func Pace(x *analyze.Index, step int) table.Line {
 		} else {
 			parts = append(parts, table.Segment{
 				Rank: 0, Short: n,
-				Text: n + ", run only with every " + x.TimedBy(decode) + " timed: tok/s unknown; press c for the untimed speed",
+				Text: n + ", run only with every " + x.TimedBy(decode) + " timed: untimed tok/s unknown, press c to measure it",
 			})
 		}
 	}

@@ -118,7 +118,7 @@ func equalHooks(x *analyze.Index, p *trace.Pass) [][]*trace.Hook {
 func init() {
 	Register(Table{
 		Name: "resize", Takes: OneStep,
-		Doc: "operators re-planned before a step and the changes that re-planned them, pass by pass",
+		Doc: "operators that were re-planned before a step, and the changes that caused it, pass by pass",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			t, err := Resized(ctx, x, o.Selection.Last())
 			if err != nil {
@@ -149,7 +149,7 @@ func Resized(ctx context.Context, x *analyze.Index, step int) (*ResizeTable, err
 		of.Text(80, "what", "operator", "pass, operator, value or dispatch",
 			func(r *analyze.ResizeRow) string { return resizeLabel(x, r) }).AsTree(),
 		of.Words(80, "triggers", "triggers",
-			"values whose change re-planned the operator; for a pass, values that had changed",
+			"values whose change re-planned the operator; for a pass, values that had changed before it",
 			func(r *analyze.ResizeRow) table.Cell {
 				switch {
 				case r.Change != nil || r.Plan != nil:
@@ -163,7 +163,7 @@ func Resized(ctx context.Context, x *analyze.Index, step int) (*ResizeTable, err
 			"changes of values and grids (from → to) and of routes; + launched, - no longer launched, p only params changed",
 			func(r *analyze.ResizeRow) string { return resizeChange(x, r) }),
 		of.Words(80, "outcome", "",
-			"no-op: nothing changed; glitch: some inputs were not updated yet; deferred: inputs refused, re-planned later",
+			"no-op: nothing changed; glitch: some inputs were not updated yet; deferred: planning failed and was tried again later",
 			func(r *analyze.ResizeRow) table.Cell {
 				if !r.Planning() {
 					return table.Cell{}
@@ -171,7 +171,7 @@ func Resized(ctx context.Context, x *analyze.Index, step int) (*ResizeTable, err
 				return table.Text(outcome(r.Hook))
 			}),
 		of.Cell(80, table.Measured, "us", "µs", "us",
-			"CPU time of the re-planning; for equal layers, their sum",
+			"CPU time of the re-planning; for a group of equal layers, the sum over the layers",
 			func(r *analyze.ResizeRow) table.Cell {
 				if !r.Planning() {
 					return table.Cell{}

@@ -275,7 +275,7 @@ func TestOtherWorkComesAfterTheLastStepsWork(t *testing.T) {
 	title := d.Title[1].String()
 	for _, want := range []string{
 		fmt.Sprintf(" · %d dispatches, %d of them in %d levels · ", len(d.Launches), n, levels),
-		fmt.Sprintf(" · %d can overlap when untimed", n-levels),
+		fmt.Sprintf(" · dispatches that can overlap when untimed: %d", n-levels),
 	} {
 		if !strings.Contains(title, want) {
 			t.Errorf("%q does not say %q", title, want)

@@ -13,7 +13,7 @@ import (
 func init() {
 	Register(Table{
 		Name: "slots", Takes: OneStep,
-		Doc: "every dispatch slot of the graph: level in the step, largest grid, reads, writes, kernels",
+		Doc: "every dispatch slot of the graph: its level in the step, its largest grid, the values that it reads and writes, its kernels",
 		Of: func(_ context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			levels := map[trace.DispatchID]int{}
 			for _, l := range x.Planned(o.Selection.Last()) {
@@ -45,7 +45,7 @@ func Slots(x *analyze.Index, levels map[trace.DispatchID]int) *table.Table {
 					return table.Count(n)
 				}
 			}).AlignLeft(),
-		of.Text(80, "op", "operator", "operator; with the name of the slot if the operator has several",
+		of.Text(80, "op", "operator", "operator, followed by the name of the slot if the operator has several slots",
 			func(d *trace.Dispatch) string { return d.Named(g.Ops[d.Op].Name) }),
 		of.Cell(80, table.Exact, "max", "largest grid", "workgroups",
 			"number of workgroups at the largest shape",

@@ -24,8 +24,8 @@ func OtherWork(c *analyze.StepCosts, l *analyze.Launch) string {
 		return fmt.Sprintf("%s runs kernel %s, but its cost in %s was measured with kernel %s", name,
 			l.Plan.Kernel, step, was.Kernel)
 	}
-	return fmt.Sprintf("%s processes %s, but its cost in %s was measured with %d", name,
-		table.Plural(l.Tokens, "token"), step, len(c.Step.Tokens))
+	return fmt.Sprintf("%s processes %s, but its cost in %s was measured with %s", name,
+		table.Plural(l.Tokens, "token"), step, table.Plural(len(c.Step.Tokens), "token"))
 }
 
 // otherWorkNotes lists the rows that have no cost because the costs were measured on different work. It

@@ -28,7 +28,7 @@ type stepRow struct {
 func init() {
 	Register(Table{
 		Name: "steps", Takes: WholeRun, Compares: true,
-		Doc: "every step: phase, position, the parts of its wall time, counters",
+		Doc: "every step: its phase, its position, how its wall time was spent, and counters",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			// BusyOf caches its result, so drawing a frame does not have to sum the repeats.
 			for i := range x.Trace.Steps {
@@ -94,7 +94,7 @@ func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Base
 			func(s *stepRow) trace.Time { return s.CPU.EncodeNS }),
 		ms(140, "submit_ms", "submit ms", "CPU time for handing commands to the driver",
 			func(s *stepRow) trace.Time { return s.CPU.SubmitNS }),
-		ms(140, "wait_ms", "wait ms", "time for waiting for the GPU and reading back",
+		ms(140, "wait_ms", "wait ms", "time for waiting for the GPU and reading back its results",
 			func(s *stepRow) trace.Time { return s.CPU.WaitNS }),
 		ms(140, "sample_ms", "sample ms", "CPU time for choosing the output token",
 			func(s *stepRow) trace.Time { return s.CPU.SampleNS }),
@@ -137,7 +137,7 @@ func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Base
 		ms(200, "compile_ms", "compile ms", "time for compiling pipelines",
 			func(s *stepRow) trace.Time { return analyze.CompileTime(s.Step) }),
 		ms(200, "overlapped_ms", "overlapped ms",
-			"CPU time between a submit and the start of waiting for the GPU",
+			"CPU time between a submit and the wait for it, during which the GPU already works",
 			func(s *stepRow) trace.Time { return s.CPU.OverlappedNS }),
 		ms(200, "to_tick_ms", "to tick ms", "time from the first submit to the GPU's first timestamp",
 			func(s *stepRow) trace.Time { return x.Waiting(s.at).ToTick }),

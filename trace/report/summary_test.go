@@ -177,7 +177,7 @@ func TestOverDispatchIsNamedBeforeLevels(t *testing.T) {
 		p := &tr.Plans[i]
 		p.Workgroups, p.NeededGrid, p.NeededGroups = [3]int{64, 1, 1}, [3]int{1, 1, 1}, 1
 	}
-	want := "over-dispatched: 98.4% of 128 workgroups have no work; at the device's ceilings the work takes"
+	want := "over-dispatched: 98.4% of 128 workgroups have no work; at the device's ceilings the work would take"
 	if got := report.Verdict(analyze.NewIndex(tr).Summary(1)); !strings.HasPrefix(got, want) {
 		t.Errorf("%q\nwant %q", got, want)
 	}

@@ -15,7 +15,7 @@ import (
 func init() {
 	Register(Table{
 		Name: "values", Takes: OneStep, OfGraph: true,
-		Doc: "every tensor and SymInt of the graph: role, live and largest dims, memory",
+		Doc: "every tensor and SymInt of the graph: its role, its dims in the step, its largest dims and its memory",
 		Of: func(_ context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			return Values(x, o.Selection), nil
 		},
@@ -39,7 +39,7 @@ func Values(x *analyze.Index, selection analyze.Selection) *table.Table {
 		of.Text(80, "role", "role",
 			"role of the value: input, output, constant, state, intermediate, scratch, fused or symint",
 			func(v *trace.Value) string { return string(v.Role) }),
-		of.Text(80, "dtype", "dtype", "type of the elements, or format of a matrix",
+		of.Text(80, "dtype", "dtype", "type of the elements, or quantization format of a weight matrix",
 			func(v *trace.Value) string { return analyze.TypeOf(v) }),
 		of.Words(80, "live", "live", "dims in the step, or value of the SymInt; fused away: not computed",
 			func(v *trace.Value) table.Cell {

@@ -55,7 +55,7 @@ func verdictOf(x *analyze.Index, step int, u *analyze.Untimed) string {
 		return idles(s, u, off)
 	}
 	if share >= waits {
-		return fmt.Sprintf("%sthe GPU waits %s of %s; the error is larger than the wait", unknown,
+		return fmt.Sprintf("%sthe GPU waits %s of %s, but the error is larger than the wait", unknown,
 			plusMinus(wait, off), Millis(u.Wall))
 	}
 	took := plusMinus(gpu, gpuOff)
@@ -63,18 +63,18 @@ func verdictOf(x *analyze.Index, step int, u *analyze.Untimed) string {
 	roof := x.RoofNS(s)
 	switch {
 	case x.Trace.Device.Software():
-		return of + "; on a software device compare ratios only"
+		return of + "; on a software device, compare only ratios of times"
 	case roof == 0:
-		return of + "; the device's ceilings were not measured, so its bound is unknown"
+		return of + "; the device's ceilings were not measured, so what limits the GPU is unknown"
 	}
 	least := table.MillisBare(analyze.Whole(roof), true)
 	switch {
 	case math.Abs(2*roof-float64(gpu)) <= float64(gpuOff):
-		return fmt.Sprintf("%s%s; at the device's ceilings the work would take ~%s", unknown, of, least)
+		return fmt.Sprintf("%s%s; at the device's ceilings the work would take ~%s ms", unknown, of, least)
 	case 2*roof > float64(gpu):
-		return fmt.Sprintf("GPU-bound: %s, and at the device's ceilings the work would take ~%s", of, least)
+		return fmt.Sprintf("GPU-bound: %s, and at the device's ceilings the work would take ~%s ms", of, least)
 	}
-	line := fmt.Sprintf("at the device's ceilings the work takes ~%s of the %s ms that the GPU takes", least,
+	line := fmt.Sprintf("at the device's ceilings the work would take only ~%s of the %s ms that the GPU takes", least,
 		took)
 	if w := x.Wasted(s); 2*w.Groups() > w.Launched {
 		return fmt.Sprintf("over-dispatched: %s of %s have no work; %s", percent(w.Groups(), w.Launched),
@@ -121,7 +121,7 @@ func idles(s *trace.Step, u *analyze.Untimed, off int64) string {
 		if now < 100 { // rounded to whole numbers, both rates may look equal
 			digits = 1
 		}
-		line += fmt.Sprintf(". Overlapping the CPU's own work with the GPU would give %.*f → %.*f tok/s at the same GPU time",
+		line += fmt.Sprintf(". Overlapping the CPU's own work with the GPU would raise the speed from %.*f to %.*f tok/s at the same GPU time",
 			digits, now, digits, float64(tokens)*1e9/float64(least))
 	}
 	return line

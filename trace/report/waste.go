@@ -28,15 +28,15 @@ func WasteLine(w analyze.Waste) string {
 	if w.None() {
 		return "no waste"
 	}
-	line := fmt.Sprintf("waste %s of %s beyond the live shape", table.Integer(w.Shape),
+	line := fmt.Sprintf("waste %s of %s not needed for this step's shape", table.Integer(w.Shape),
 		table.Plural(w.Launched, "workgroup"))
 	if w.Shape > 0 {
 		line += " (" + percent(w.Shape, w.Launched) + ")"
 	} else {
-		line = "no workgroups wasted beyond the live shape"
+		line = "0 workgroups not needed for this step's shape"
 	}
 	if w.Fold > 0 {
-		line += fmt.Sprintf(", %s from splitting the grid into two dimensions (%s)", table.Integer(w.Fold),
+		line += fmt.Sprintf(", %s only because the grid has two dimensions (%s)", table.Integer(w.Fold),
 			percent(w.Fold, w.Launched))
 	}
 	switch {
@@ -72,15 +72,15 @@ func (t *DispatchTable) wasteColumns() (over table.Column, idle []table.Column) 
 		needed = 80
 	}
 	over = ran.Cell(needed, table.Exact, "over_wg", "Σ not needed", "workgroups",
-		"workgroups that the live shape does not need, summed over all dispatches of the row, and their share of "+
-			"the grids",
+		"workgroups that the step's shape does not need, summed over all dispatches of the row, and their share of "+
+			"all launched workgroups",
 		cell(func(w analyze.Waste) int64 { return w.Shape }, launched, t.Index.Static()))
 	return over, []table.Column{
 		ran.Cell(200, table.Exact, "fold_wg", "Σ folded wg", "workgroups",
-			"workgroups launched only because the grid has two dimensions; their share of the grid",
+			"workgroups launched only because the grid has two dimensions, and their share of all launched workgroups",
 			cell(func(w analyze.Waste) int64 { return w.Fold }, launched, false)),
 		ran.Cell(200, table.Exact, "tail_lanes", "Σ idle lanes", "lanes",
-			"idle lanes in workgroups that have work, and their share of the lanes",
+			"lanes without work in workgroups that have work, and their share of the lanes of these workgroups",
 			cell(func(w analyze.Waste) int64 { return w.Tail },
 				func(w analyze.Waste) int64 { return w.Lanes }, false)),
 	}
@@ -98,7 +98,7 @@ func (t *DispatchTable) wasteParts() []table.Segment {
 		all = all.Plus(t.Launches[i].InAStep(len(t.Selection.Steps)))
 	}
 	n, static := all.Groups(), t.Index.Static()
-	over := table.Say(6, "every workgroup is needed, idle lanes in %d dispatches", tails)
+	over := table.Say(6, "every workgroup is needed; dispatches with idle lanes: %d", tails)
 	if n > 0 || static {
 		over = table.Say(1, "%s of %s not needed", table.Integer(n), table.Plural(all.Launched, "workgroup"))
 		over.Short = "0 not needed"

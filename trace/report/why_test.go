@@ -42,7 +42,7 @@ func TestWhyAvoidsTheRopeTables(t *testing.T) {
 			}
 		}
 		if said := strings.Join(report.WhyLines(w, ""), "\n"); !strings.Contains(said, "pos 0 → 42 re-planned ") ||
-			!strings.Contains(said, "not this grid") {
+			!strings.Contains(said, "did not change this grid") {
 			t.Errorf("%s does not report the effect of the position:\n%s", w.Name, said)
 		}
 	}
@@ -213,13 +213,13 @@ func TestArithmeticOfAGrid(t *testing.T) {
 				NeededGrid: [3]int{6, 1, 1}, NeededGroups: 6, Workgroups: [3]int{6, 8, 1},
 				Grid: terms("tiles", trace.Term{Name: "cols", Value: 384, Per: 64},
 					trace.Term{Name: "rows", Value: 1, Per: 64}, trace.Term{Name: "z", Value: 1, Per: 1}),
-			}, "6×8, fixed for the largest shape; this step needs 6 = ⌈cols 384 / 64⌉ × ⌈rows 1 / 64⌉",
+			}, "6×8, the size for the largest shape; this step needs 6 = ⌈cols 384 / 64⌉ × ⌈rows 1 / 64⌉",
 		},
 		{
 			trace.Plan{
 				NeededGrid: [3]int{257, 256, 1}, NeededGroups: 65_536, Workgroups: [3]int{257, 256, 1},
 				Grid: terms("linear", trace.Term{Name: "n", Value: 4_194_304, Per: 64}),
-			}, "257×256 in two dimensions to cover 65,536 = ⌈n 4,194,304 / 64⌉",
+			}, "257×256 (two dimensions) to cover 65,536 workgroups = ⌈n 4,194,304 / 64⌉",
 		},
 		{
 			trace.Plan{

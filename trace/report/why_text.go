@@ -87,7 +87,7 @@ func ran(w *why.Why, until int) string {
 		}
 	}
 	if first >= until { // the first recorded step is already without the dispatch
-		return "none in this recording"
+		return "no step of this recording"
 	}
 	return w.Index.Range(first, until-1).Name
 }
@@ -155,7 +155,7 @@ func originLines(x *analyze.Index, o *why.Origin, closed string) []string {
 		}
 	}
 	for _, other := range o.Others {
-		effect, but := "changed params of", ", but not this grid"
+		effect, but := "changed params of", ", but did not change this grid"
 		if !other.Params {
 			effect = "re-planned"
 		}

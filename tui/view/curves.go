@@ -274,7 +274,7 @@ func (p *CurvesPage) drawChart(t *widget.Theme, g widget.Glyphs, c *curves.Curve
 	if col, in := widget.Spot(xs.Share(float64(at)), p.W); in { // an older chart may not show the cursor
 		plot.Column, plot.At = col, float64(at)
 	}
-	said := "exact values from the plans"
+	said := "exact values, computed from the plans"
 	if d.shows == curves.Time {
 		said = d.drawTimes(plot, c)
 	} else {
@@ -381,7 +381,7 @@ func (p *CurvesPage) timed() (op trace.OpID, lengths []int, why string) {
 func (p *CurvesPage) cannotTime() string {
 	_, lengths, why := p.timed()
 	if why == "" && len(lengths) == 0 {
-		why = "without a forecast, the numbers of tokens to time are unknown"
+		why = "the trace has no forecast, so the numbers of tokens to time are unknown"
 	}
 	return why
 }

@@ -199,7 +199,7 @@ func (d *chart) drawTimes(plot *widget.Plot, c *curves.Curves) string {
 	}
 	switch {
 	case len(d.row.Trials) > 0:
-		return "isolated times on the planned route; dots: other routes"
+		return "isolated times on the planned route, and as dots on other routes"
 	case len(d.row.Points) > 0:
 		return d.measured()
 	case c.Along == trace.AlongTokens:

@@ -192,7 +192,7 @@ func (p *DispatchPage) Detail() *Detail {
 			x = t.Baseline.Index
 			said := "This dispatch did not run in this step. In s%d:"
 			if row.Count() > 1 {
-				said = "The first of the dispatches, in s%d:"
+				said = "The first of these dispatches, in s%d:"
 			}
 			lines = append(lines, fmt.Sprintf(said, x.Trace.Steps[l.Step].Index))
 		}

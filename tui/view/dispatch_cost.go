@@ -147,7 +147,7 @@ func (p *DispatchPage) together() []table.Segment {
 	if c.Significant() {
 		parts = append(parts, table.Segment{
 			Rank: 3, With: true,
-			Text: "(the most that fusing them can save)",
+			Text: "(fusing them can save at most this)",
 		})
 	}
 	return parts
@@ -166,7 +166,7 @@ func (p *DispatchPage) measureOn(title []table.Segment) []table.Segment {
 		return title
 	}
 	if at := slices.Index(title, t.Undecided()); at >= 0 {
-		title[at].Text += command.Keyed("; press {cost} to measure more")
+		title[at].Text += command.Keyed("; press {cost} to measure more rounds")
 		title[at].Short += command.Keyed(", {cost}: measure more")
 	}
 	return title
@@ -181,13 +181,13 @@ func (p *DispatchPage) uncosted() table.Segment {
 	case t.Costs == nil:
 		return table.Segment{
 			Rank: 1,
-			Text: command.Keyed("{cost} measures what each row costs"), Short: command.Keyed("{cost} measures costs"),
+			Text: command.Keyed("{cost} measures the cost of each row"), Short: command.Keyed("{cost} measures costs"),
 		}
 	case t.Uncosted() == 0:
 		return table.Segment{}
 	case t.Costed():
-		return table.Segment{Rank: 1, Text: fmt.Sprintf(command.Keyed("{cost} measures the remaining %d"),
-			t.Uncosted())}
+		return table.Segment{Rank: 1, Text: fmt.Sprintf(command.Keyed("{cost} measures the remaining %s"),
+			table.Plural(t.Uncosted(), "row"))}
 	}
 	return table.Segment{Rank: 3, Text: command.Keyed("{cost} measures costs")}
 }

@@ -146,7 +146,7 @@ func (p *graphPage) refold() {
 // reweigh switches to the next quantity by which operators are marked.
 func (p *graphPage) reweigh() {
 	if p.at != operatorList {
-		p.host.Remark("mark by: only the list of operators can be coloured")
+		p.host.Remark("mark by: only the list of operators can have marks")
 		return
 	}
 	p.mark = (p.mark + 1) % len(graphtree.GraphWeights)

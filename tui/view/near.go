@@ -255,7 +255,7 @@ func (p *NearPage) near(consumers bool) {
 	case s.Op != nil && len(n.Spots[side]) > 0:
 		p.Column, p.Line = side, n.Spots[side][0].Line
 	default:
-		what := map[int]string{-1: "no operator writes its inputs", 1: "no operator reads its outputs"}
+		what := map[int]string{-1: "no operator writes this operator's inputs", 1: "no operator reads this operator's outputs"}
 		p.host.Remark(what[side])
 	}
 }
@@ -340,7 +340,7 @@ func (p *NearPage) Title(int) []table.Segment {
 	o := &p.at.Trace.Graph.Ops[p.Op]
 	parts := []table.Segment{{Rank: 0, Text: o.Name}, {Rank: 2, Text: o.Kind}}
 	if n := p.Task.Value; n != nil {
-		parts = append(parts, table.Say(3, "reads from %d, read by %d", len(n.Spots[-1]), len(n.Spots[1])))
+		parts = append(parts, table.Say(3, "producers: %d, consumers: %d", len(n.Spots[-1]), len(n.Spots[1])))
 	}
 	return parts
 }

@@ -92,7 +92,7 @@ func resizeDetail(l widget.Listing, x *analyze.Index, at int, r *analyze.ResizeR
 	case r.Hook != nil:
 		o := &g.Ops[r.Hook.Op]
 		add("%s: op %d, %s", o.Name, o.ID, o.Kind)
-		add("re-planned because of %s", valueNames(g, r.Hook.Triggers))
+		add("re-planned because these values changed: %s", valueNames(g, r.Hook.Triggers))
 		if len(r.Hooks) > 1 {
 			add("re-planned in the same way in %s", widget.Plural(len(r.Hooks), "layer"))
 			at++ // the first hook of the group
@@ -106,7 +106,7 @@ func resizeDetail(l widget.Listing, x *analyze.Index, at int, r *analyze.ResizeR
 			add("the previous step was re-planned in the same way")
 		}
 	default:
-		add("changed before the pass: %s", valueNames(g, r.Pass.Dirty))
+		add("values that changed before the pass: %s", valueNames(g, r.Pass.Dirty))
 		add("%s", widget.Plural(len(r.Pass.Hooks), "operator")+" re-planned")
 	}
 	return lines
@@ -114,7 +114,7 @@ func resizeDetail(l widget.Listing, x *analyze.Index, at int, r *analyze.ResizeR
 
 func valueNames(g *trace.Graph, ids []trace.ValueID) string {
 	if len(ids) == 0 {
-		return "nothing, because the first step plans every operator"
+		return "none (the first step plans every operator)"
 	}
 	names := make([]string, len(ids))
 	for i, v := range ids {

@@ -24,7 +24,7 @@ func SourceOf(name string, k *trace.Kernel) Text {
 		}
 		p := Page{Title: "WGSL " + name, Whole: k.Source}
 		if len(k.Filled)+len(k.Taken) > 0 {
-			p.Title += fmt.Sprintf(" · %s generated from the constants: %s", markTemplated, k.Constants)
+			p.Title += fmt.Sprintf(" · %s marks lines generated from the constants: %s", markTemplated, k.Constants)
 		}
 		own := widget.Overlaid(widget.Stretches(k.Taken, widget.Stretch{Paint: widget.GraphA}),
 			widget.Stretches(k.Filled, widget.Stretch{Paint: widget.Accent, Quoted: true}))

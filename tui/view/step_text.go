@@ -132,7 +132,7 @@ func (f *StepFacts) Candidates(w int) string {
 		case f.Sum.Planned:
 			return "no token: the step was planned, not run"
 		case s.Token == nil:
-			return "no token: more of the prompt follows"
+			return "no token yet: the next step continues the prompt"
 		}
 		return fmt.Sprintf("token %q (id %d)", s.Text, *s.Token)
 	}

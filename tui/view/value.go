@@ -332,7 +332,7 @@ func (p *ValuePage) Title(int) []table.Segment {
 		{Rank: 1, Text: strings.TrimSpace(dtype + " " + report.Shape(p.at.Index, v.ID, p.dims()))},
 	}
 	if v.ID != p.value {
-		parts = append(parts, table.Say(0, "in memory shared with %s", p.info().Name))
+		parts = append(parts, table.Say(0, "shares its memory with %s", p.info().Name))
 	}
 	return append(parts, table.Segment{Rank: 3, Text: string(v.Role)})
 }
@@ -360,7 +360,7 @@ func (p *ValuePage) stands() (text string, stale bool) {
 	if n := len(p.writes); n > 1 && t.After != nil {
 		i := slices.IndexFunc(p.writes, func(w analyze.Written) bool { return w.Dispatch == *t.After })
 		if i >= 0 {
-			parts = append(parts, fmt.Sprintf(command.Keyed("write %d of %d to this memory ({previous event} {next event})"), i+1, n))
+			parts = append(parts, fmt.Sprintf(command.Keyed("dispatch %d of %d that write this memory ({previous event} {next event})"), i+1, n))
 		}
 	}
 	key, _ := p.key()
@@ -538,7 +538,7 @@ func (p *ValuePage) grid(t *widget.Theme, w, h int) []string {
 	rows := (len(got.t.Numbers) + columns - 1) / columns
 	written := ""
 	if isCache && live < height {
-		written = fmt.Sprintf(" (rows 0–%s live, others unused)", widget.Count(live-1))
+		written = fmt.Sprintf(" (rows 0–%s in use, others unused)", widget.Count(live-1))
 	}
 	foot := fmt.Sprintf(" rows %s–%s of %s%s, columns %s–%s of %s", widget.Count(k.row),
 		widget.Count(k.row+rows-1),

@@ -16,7 +16,7 @@ import (
 func init() {
 	report.Register(report.Table{
 		Name: "gaps", Takes: report.WholeRun,
-		Doc: "numeric error of each dispatch: against a float64 reference on the same inputs, and against a reference run",
+		Doc: "numeric error of each dispatch, compared with a float64 reference on the same inputs and with a reference run",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			g, err := Of(ctx, x, o.Selection)
 			if err != nil {
@@ -93,11 +93,11 @@ func (g *Errors) columns(x *analyze.Index) []table.Column {
 			"dispatch; equal layers share one row, which shows the layer with the largest error",
 			func(r *accuracy.Row) string { return g.labelled(x, r) }).AsTree(),
 		of.Where(func(r *accuracy.Row) bool { return r.Worst() != nil }).Text(80, "said", "said",
-			"ok: error within the tolerance; diverges: error over the tolerance; inherits: reads from a dispatch that "+
-				"diverges, but is within its own tolerance or has NaN or Inf as reference",
+			"ok: error within the tolerance; diverges: error over the tolerance; NaN or Inf: in the output; inherits: an input "+
+				"comes from a dispatch that diverges, and the dispatch's own error is within the tolerance or unknown",
 			said),
 		worst.Cell(80, table.Measured, "share", "% of tol.", "%",
-			"largest element error, as a share of its tolerance",
+			"largest error of an element, as a percentage of the tolerance",
 			func(h *accuracy.Comparison) table.Cell {
 				if h.Error.Tolerance == "" {
 					return table.Cell{}
@@ -114,17 +114,17 @@ func (g *Errors) columns(x *analyze.Index) []table.Column {
 			"signal-to-noise ratio against the reference on the same inputs; ∞ if there is no difference", 80,
 			always(func(g *trace.NumericError) trace.Number { return g.SNRdB })),
 		number("run_max_abs", "run max abs", "difference",
-			"largest difference from the reference run, inherited error included", 80,
+			"largest difference from the reference run; includes errors inherited from earlier dispatches", 80,
 			run(func(d *trace.Drift) trace.Number { return d.MaxAbs })),
 		number("run_mse", "run MSE", "difference", "mean squared difference from the reference run", 140,
 			run(func(d *trace.Drift) trace.Number { return d.MSE })),
 		number("run_snr_db", "run SNR dB", "dB", "signal-to-noise ratio against the reference run", 80,
 			run(func(d *trace.Drift) trace.Number { return d.SNRdB })),
 		worst.Text(140, "where", "farthest",
-			"element with the largest error: device value and reference value",
+			"element with the largest error: its index, its value on the device, and the reference value",
 			func(h *accuracy.Comparison) string { return farthest(x, h) }),
 		worst.Cell(140, table.Exact, "compared", "compared", "elements",
-			"number of elements that were compared, and of all elements if only a sample was compared",
+			"number of compared elements; if only a sample was compared, also the number of all elements",
 			func(h *accuracy.Comparison) table.Cell {
 				c := table.Count(h.Error.Compared)
 				if h.Error.Compared < h.Error.Elements {
@@ -210,9 +210,9 @@ func (g *Errors) title(x *analyze.Index) []table.Line {
 				table.Say(2, "%s", h.Error.Tolerance)))
 	}
 	if h := g.NotFinite; h != nil {
-		from := "the reference on the same inputs is finite"
+		from := "the float64 reference on the same inputs has no NaN or Inf"
 		if !h.Diverges() {
-			from = "the reference on the same inputs is not finite either, so the weights or the inputs are the cause"
+			from = "the float64 reference on the same inputs has them too, so the weights or the inputs are the cause"
 		}
 		lines = append(lines, table.Title(
 			table.Say(0, "first NaN or Inf: %s", held(x, h)),
@@ -223,12 +223,12 @@ func (g *Errors) title(x *analyze.Index) []table.Line {
 
 func (g *Errors) notes() (notes []string) {
 	if g.Samples {
-		notes = append(notes, "of large operators, only samples were compared: the same elements in "+
-			"every run")
+		notes = append(notes, "large operators: only a sample of the elements was compared, the same "+
+			"sample in every run")
 	}
 	if g.Compared > 0 && !g.Runs {
-		notes = append(notes, "no comparison with a reference run, because it needs too many operations or "+
-			"because only some dispatches were selected")
+		notes = append(notes, "not compared with a reference run: such a run would need too many operations, "+
+			"or only some dispatches were selected")
 	}
 	return notes
 }

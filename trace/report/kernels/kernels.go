@@ -14,7 +14,7 @@ import (
 func init() {
 	report.Register(report.Table{
 		Name: "kernels", Takes: report.NoSteps,
-		Doc: "every kernel (specialised shader): its workgroup size, its params, and how many dispatches can use it",
+		Doc: "every kernel (specialized shader): its workgroup size, its params, and how many dispatches can use it",
 		Of: func(_ context.Context, x *analyze.Index, _ analyze.Options) (*table.Table, error) {
 			return Kernels(x), nil
 		},
@@ -32,10 +32,10 @@ func Kernels(x *analyze.Index) *table.Table {
 	}
 	of := table.ColumnsOf(g.Kernels)
 	return table.New("kernels", []table.Column{
-		of.Text(80, "kernel", "kernel", "name of the specialised shader",
+		of.Text(80, "kernel", "kernel", "name of the specialized shader",
 			func(k *trace.Kernel) string { return k.Name }),
 		of.Int(80, "slots", "slots", "dispatches",
-			"number of dispatches that can use the kernel on one of their routes; for an edited kernel, of the original kernel",
+			"number of dispatches that can use the kernel on one of their routes; for an edited kernel, the number for the original kernel",
 			func(k *trace.Kernel) int64 { return int64(slots[cmp.Or(k.Of, k.Name)]) }),
 		of.Cell(80, table.Exact, "wg", "wg", "lanes", "workgroup size",
 			func(k *trace.Kernel) table.Cell {
@@ -50,7 +50,7 @@ func Kernels(x *analyze.Index) *table.Table {
 				}
 				return table.Text(strings.Join(names, " "))
 			}),
-		of.Text(140, "constants", "constants", "constants with which the shader was specialised",
+		of.Text(140, "constants", "constants", "constants with which the shader was specialized",
 			func(k *trace.Kernel) string { return k.Constants }),
 		of.Text(140, "sha256", "source", "SHA-256 of the source",
 			func(k *trace.Kernel) string { return k.SourceSHA256 }),

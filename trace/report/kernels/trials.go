@@ -13,7 +13,7 @@ import (
 func init() {
 	report.Register(report.Table{
 		Name: "trials", Takes: report.NoSteps,
-		Doc: "times of operators in isolation, for each number of tokens and each possible route",
+		Doc: "times of the operators that were timed in isolation, for each number of tokens and each possible route",
 		Of: func(_ context.Context, x *analyze.Index, _ analyze.Options) (*table.Table, error) {
 			return TrialTable(x), nil
 		},
@@ -41,9 +41,9 @@ func TrialTable(x *analyze.Index) *table.Table {
 	made := table.New("trials", []table.Column{
 		of.Text(80, "op", "op", "the operator",
 			func(t *trace.Trial) string { return x.Trace.Graph.Ops[t.Op].Name }),
-		of.Int(80, "tokens", "M", "tokens", "number of tokens of the timed shape",
+		of.Int(80, "tokens", "M", "tokens", "number of tokens for which the operator was timed",
 			func(t *trace.Trial) int64 { return int64(t.Tokens) }),
-		of.Int(140, "position", "pos", "position", "its position",
+		of.Int(140, "position", "pos", "position", "position for which the operator was timed",
 			func(t *trace.Trial) int64 { return int64(t.Position) }),
 		of.Text(80, "route", "route", "route that was forced for this measurement",
 			func(t *trace.Trial) string { return t.Route }),
@@ -55,7 +55,7 @@ func TrialTable(x *analyze.Index) *table.Table {
 				return table.Cell{}
 			}),
 		of.Cell(80, table.Measured, "us", "µs", "us",
-			"isolated time of the operator's dispatches: median of n runs in place",
+			"time of the operator's dispatches in isolation: median of n runs",
 			func(t *trace.Trial) table.Cell { return us(t.NS) }),
 		of.Cell(80, table.Measured, "q1_us", "q1", "us", "first quartile",
 			func(t *trace.Trial) table.Cell { return us(t.Q1NS) }),

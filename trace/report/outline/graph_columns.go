@@ -29,7 +29,7 @@ func (t *GraphTable) Weighed(w graphtree.GraphWeight) *table.Table {
 		return t.Table
 	}
 	bar := table.ColumnsOf(t.Nodes).Words(80, "weight", w.Doc,
-		"the row's "+w.Doc+" as a share of the largest",
+		"bar: the row's "+w.Doc+", relative to the largest in the table",
 		func(n *graphtree.GraphNode) table.Cell {
 			if n.Group || n.Edge != "" {
 				return table.Cell{}
@@ -74,7 +74,7 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 		}
 	}
 	delta := weighed.Cell(80, table.Measured, "delta_us", "Δµs", "us",
-		"isolated time minus the baseline's isolated time; = means no difference beyond the noise",
+		"isolated time minus the baseline's isolated time; = means a difference within the noise",
 		func(n *graphtree.GraphNode) table.Cell {
 			if !n.Delta.Timed {
 				return table.Cell{}
@@ -82,8 +82,8 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 			return report.DifferenceCell(n.Delta.TimeNS, report.Decimals(n.Delta, decimals), n.Delta.Equal)
 		})
 	cost := weighed.Cell(80, table.Measured, "cost_us", "cost", "us",
-		"time the untimed step saves when this row is skipped, if measured; = means smaller than its "+
-			"error; ? means error not known",
+		"time that the untimed step saves when this row is skipped, if measured; = means that the cost is smaller "+
+			"than its error, ? that the error is not known",
 		func(n *graphtree.GraphNode) table.Cell {
 			if n.Cost == nil {
 				return table.Cell{}
@@ -128,7 +128,7 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 				return table.Count(int(n.Ops[0][0]))
 			}),
 		of.Words(80, "live", "live",
-			"live shape of the value, or of the operator's outputs; fused away: not computed",
+			"shape of the value or of the operator's outputs in this step; fused away: not computed",
 			func(n *graphtree.GraphNode) table.Cell {
 				if n.Edge != "" {
 					return report.Shapes(report.LiveText(mem, n.Value))
@@ -191,7 +191,7 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 				}
 				return strings.Join(names, " + ")
 			})),
-		of.Words(140, "role", "role", "role of the value, and its memory",
+		of.Words(140, "role", "role", "role of the value, and the memory that it uses",
 			func(n *graphtree.GraphNode) table.Cell {
 				if n.Edge == "" {
 					return table.Cell{}
@@ -199,7 +199,7 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 				v := &g.Values[n.Value]
 				return table.Text(strings.TrimSpace(string(v.Role) + " " + graphtree.MemoryOf(v)))
 			}),
-		of.Cell(140, table.Exact, "source", "source", "id", "id in the model's file",
+		of.Cell(140, table.Exact, "source", "source", "id", "id in the model file",
 			func(n *graphtree.GraphNode) table.Cell {
 				id := (*int)(nil)
 				switch {

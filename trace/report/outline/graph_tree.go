@@ -88,7 +88,7 @@ func (t *GraphTable) title(fold analyze.Grouping, w *graphtree.Weights) table.Li
 		took := table.Millis(analyze.Whole(w.Total), true)
 		alone := table.Segment{Rank: 5, Text: "isolated " + took}
 		if _, one := t.Selection.One(); !one { // Σgpu is the median of the sums of all steps
-			alone.Text, alone.Short = "isolated medians add up to "+took, alone.Text
+			alone.Text, alone.Short = "medians of isolated times add up to "+took, alone.Text
 		}
 		parts = append(parts, alone)
 	case w.Blocks != nil:

@@ -39,7 +39,7 @@ func Lines(p *rates.Profile) []string {
 		lines = append(
 			lines,
 			fmt.Sprintf(
-				"prefill repeated: %s in %s warm (%.1f tokens/s, median of %d); the recorded prefill took %s%s",
+				"prefill repeated: %s in %s when warm (%.1f tokens/s, median of %d); the recorded prefill took %s%s",
 				table.Plural(
 					w.Tokens,
 					"token",
@@ -53,7 +53,7 @@ func Lines(p *rates.Profile) []string {
 		)
 	}
 	for _, c := range p.Costs {
-		lines = append(lines, fmt.Sprintf("%s: cost of each kernel in s%d, %s", c.Step.Phase, c.Step.Index,
+		lines = append(lines, fmt.Sprintf("%s: the costs of the kernels were measured in s%d with %s", c.Step.Phase, c.Step.Index,
 			trace.Rounds(c.Step.Costs)))
 	}
 	if o := p.Trace.Observer; o != nil && p.Index.Observes(o, p.Steps) {
@@ -160,7 +160,7 @@ func Table(p *rates.Profile) *table.Table {
 		}
 	}
 	columns := []table.Column{
-		of.Text(80, "kernel", "kernel", "kernel (specialised shader), under its phase",
+		of.Text(80, "kernel", "kernel", "kernel (specialized shader), under its phase",
 			func(k *profileRow) string { return cmp.Or(k.Kernel, string(k.Phase)) }).AsTree(),
 		of.Int(80, "count", "count", "dispatches", "dispatches",
 			func(k *profileRow) int64 { return int64(k.Count) }),

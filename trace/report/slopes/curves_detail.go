@@ -51,7 +51,7 @@ func Lines(c *curves.Curves, r *curves.CurveRow, at int) []string {
 		}
 	}
 	if f := r.Fit; f != nil {
-		add("line      %s at 0, %s per 1,000 positions · n %d", QuantityText(curves.Time, f.A),
+		add("line      %s at position 0, slope %s per 1,000 positions · n = %d steps", QuantityText(curves.Time, f.A),
 			slope(f), f.N)
 		if len(f.Out) > 0 {
 			add("          outliers excluded: %s", leftOut(c, r))
@@ -63,8 +63,8 @@ func Lines(c *curves.Curves, r *curves.CurveRow, at int) []string {
 			add("          slope not significant: less than three times its error")
 		}
 		if r.Drift > 0 {
-			add("drift     same plan and work at every position, but the time changes: the GPU clock or the "+
-				"device drifted; this is %.0f %% of the slope of the whole step", r.Drift)
+			add("drift     the plan and the work are the same at every position, but the time changes: the GPU clock or "+
+				"the device drifted. The drift is %.0f %% of the slope of the whole step", r.Drift)
 		}
 	}
 	if b := r.Baseline; b != nil && r.Fit != nil {
@@ -72,17 +72,17 @@ func Lines(c *curves.Curves, r *curves.CurveRow, at int) []string {
 		if !b.Equal {
 			by += " µs"
 		}
-		add("baseline  %s at position %.0f in %s, Δ %s at %.0f", QuantityText(curves.Time, b.NS), b.At,
+		add("baseline  %s at position %.0f in %s; Δ %s at position %.0f", QuantityText(curves.Time, b.NS), b.At,
 			c.Baseline.Selection.Called(), by,
 			r.Fit.Last)
 	}
 	for _, s := range r.Shifts {
-		add("shift     %+.1f ± %.1f µs from position %.0f on%s", s.NS/1e3, s.SE/1e3, s.At, cause(c, s.At))
+		add("shift     times change by %+.1f ± %.1f µs from position %.0f on%s", s.NS/1e3, s.SE/1e3, s.At, cause(c, s.At))
 	}
 	trialLines(c, r, add)
 	changes := c.ChangesOf(r)
 	if c.Line != nil && len(changes) == 0 {
-		add("The grid is the same from %d to %d.", c.Line.From, c.Line.To)
+		add("The grid is the same on the whole axis, from %d to %d.", c.Line.From, c.Line.To)
 	}
 	for i, change := range changes {
 		name := ""
@@ -152,7 +152,7 @@ func cause(c *curves.Curves, at float64) string {
 // trialLines lists the measured times of routes and marks the fastest route.
 func trialLines(c *curves.Curves, r *curves.CurveRow, add func(string, ...any)) {
 	if fastest := r.Fastest(); len(fastest) > 0 {
-		add("fastest   by number of tokens: %s", routesOver(fastest))
+		add("fastest   route for each number of tokens: %s", routesOver(fastest))
 	}
 	for i := 0; i < len(r.Trials); {
 		from := i
@@ -168,7 +168,7 @@ func trialLines(c *curves.Curves, r *curves.CurveRow, add func(string, ...any)) 
 		}
 		if from == 0 {
 			add("")
-			add("Each route timed in isolation %d times; ▸ marks the plan's route", r.Trials[0].N)
+			add("Each route was timed in isolation %d times; ▸ marks the route that the plan chooses", r.Trials[0].N)
 		}
 		for k := from; k < i; k++ {
 			t, mark := &r.Trials[k], " "

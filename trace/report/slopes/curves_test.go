@@ -131,7 +131,7 @@ func TestCurvesCountTheStepsOfTheirLine(t *testing.T) {
 func TestSlopeNamesTheOperatorThatOwnsIt(t *testing.T) {
 	for level, want := range map[trace.Timing]string{
 		"dispatch": "sdpa.split has 100 % of the slope",
-		"step":     "sdpa.split has ~100 %, estimated from bytes",
+		"step":     "sdpa.split: ~100 % of the slope, estimated from bytes",
 	} {
 		tr := decoded(100, level)
 		if err := tr.Check(); err != nil {

@@ -54,13 +54,13 @@ func ForecastTable(x *analyze.Index) *table.Table {
 	}
 	route := func(p *trace.Plan) table.Cell { return table.Text(cmp.Or(p.Route, p.Kernel)) }
 	t := table.New("forecast", []table.Column{
-		of.Text(80, "along", "along", "axis of the change: position, or number of tokens of a prompt",
+		of.Text(80, "along", "along", "axis along which the change happens: position, or number of tokens of a prompt",
 			func(r *curves.ForecastRow) string { return curves.LineName(r.Line) }),
 		of.Int(80, "dispatch", "#", "dispatch", "id of the first dispatch with this change",
 			func(r *curves.ForecastRow) int64 { return int64(r.First) }),
 		of.Text(80, "op", "op", "operator of the dispatch",
 			func(r *curves.ForecastRow) string { return x.Name(r.First) }),
-		of.Int(80, "alike", "×", "dispatches", "number of dispatches with this change, in equal layers",
+		of.Int(80, "alike", "×", "dispatches", "number of dispatches, in equal layers, that have this change",
 			func(r *curves.ForecastRow) int64 { return int64(r.Others + 1) }),
 		of.Int(80, "at", "at", "place", "position or number of tokens at which the change happens",
 			func(r *curves.ForecastRow) int64 { return int64(r.Change.At) }),

@@ -24,7 +24,7 @@ func init() {
 	})
 	report.Register(report.Table{
 		Name: "lengths", Takes: report.NoSteps,
-		Doc: "route and grid of each operator by prompt length",
+		Doc: "route and grid of each operator for each prompt length",
 		Of: func(ctx context.Context, x *analyze.Index, _ analyze.Options) (*table.Table, error) {
 			return curvesTable(ctx, x, trace.AlongTokens, nil)
 		},
@@ -102,8 +102,8 @@ func slopeColumns(c *curves.Curves) []table.Column {
 			"time in a step at the last measured position, from the fitted line",
 			fit(func(f *curves.Fit) table.Cell { return table.Microseconds(f.At(f.Last)/1e3, 1) })),
 		of.Cell(80, table.Measured, "delta_us", "Δlast", "us",
-			"time at the last position minus the time of the baseline (from its fitted line, or else the median of "+
-				"its steps); = means a difference within the noise of both",
+			"time at the last position minus the baseline's time (from its fitted line, otherwise the median of its "+
+				"steps); = means a difference within the noise",
 			delta),
 		of.Cell(80, table.Measured, "slope_us", name+"/1k pos", "us",
 			"time that 1,000 more positions add to a step; = means not significant (less than three times its error)",
@@ -118,7 +118,7 @@ func slopeColumns(c *curves.Curves) []table.Column {
 			fit(func(f *curves.Fit) table.Cell { return slope(f.SE) })),
 		of.Cell(80, table.Measured, "share", "share %", "%",
 			"share of the whole step's slope, if the slope is significant; drift: the time changes although the "+
-				"operator does the same work at every position; ~: estimated from the bytes in the plans, not timed",
+				"operator does the same work at every position; ~: not timed, but estimated from the bytes in the plans",
 			func(r *curves.CurveRow) table.Cell {
 				if r.Dispatches == nil || c.Slope() == nil || r.Share == 0 && r.Fit == nil && !r.Modelled {
 					return table.Cell{}
@@ -142,7 +142,7 @@ func slopeColumns(c *curves.Curves) []table.Column {
 			}),
 		gridColumn(c),
 		of.Cell(140, table.Exact, "changes", "grid changes", "changes",
-			"how often the grid or route changes along the positions, from the plan",
+			"number of changes of the grid or route along the positions, from the plans",
 			func(r *curves.CurveRow) table.Cell {
 				if c.Line == nil || r.Dispatches == nil {
 					return table.Cell{}
@@ -165,7 +165,7 @@ func lengthColumns(c *curves.Curves) []table.Column {
 			}),
 		// The detail shows the fastest routes too, so narrow screens can do without this column.
 		of.Text(110, "fastest", "fastest timed",
-			"fastest route of the operator timed in isolation, and at which prompt lengths; "+
+			"fastest route at each prompt length, from times in isolation; "+
 				"= joins routes whose times do not differ significantly",
 			func(r *curves.CurveRow) string { return routesOver(r.Fastest()) }),
 		gridColumn(c),
@@ -190,7 +190,7 @@ func nameColumns(c *curves.Curves) []table.Column {
 func gridColumn(c *curves.Curves) table.Column {
 	of := table.ColumnsOf(c.Rows)
 	return of.Cell(80, table.Exact, "grid", "grid", "workgroups",
-		"grid of one dispatch at both ends of the axis, from the plan",
+		"grid of one dispatch at the start and at the end of the axis, from its plan",
 		func(r *curves.CurveRow) table.Cell {
 			if c.Line == nil || r.Dispatches == nil {
 				return table.Cell{}
@@ -277,17 +277,17 @@ func ownerPart(c *curves.Curves) table.Segment {
 	switch {
 	case len(list) > few:
 		return table.Segment{
-			Text:  fmt.Sprintf("%d operators with similar slopes have %.0f %% of the slope", len(list), all),
+			Text:  fmt.Sprintf("%d operators with similar slopes cause %.0f %% of the slope", len(list), all),
 			Short: fmt.Sprintf("%d operators %.0f %%", len(list), all),
 		}
 	case list[0].Modelled:
 		return table.Segment{
-			Text:  fmt.Sprintf("%s has ~%.0f %%, estimated from bytes: not timed in isolation", first, all),
+			Text:  fmt.Sprintf("%s: ~%.0f %% of the slope, estimated from bytes (not timed in isolation)", first, all),
 			Short: fmt.Sprintf("%s ~%.0f %% by bytes", first, all),
 		}
 	case len(list) > 1:
 		return table.Segment{
-			Text:  fmt.Sprintf("%s have similar slopes, %.0f %% of the total", first, all),
+			Text:  fmt.Sprintf("%s have similar slopes, together %.0f %% of the total", first, all),
 			Short: fmt.Sprintf("%s %.0f %%", first, all),
 		}
 	}
@@ -321,7 +321,7 @@ func restPart(c *curves.Curves) table.Segment {
 		}
 	}
 	add(told-owned, "is from other operators", "others")
-	add(drift, "is drift, in operators whose work does not depend on the position", "drift")
+	add(drift, "is drift (the work of the drifting operators does not depend on the position)", "drift")
 	add(100-told-drift, "is not explained by any operator", "unexplained")
 	return table.Segment{Text: strings.Join(text, ", "), Short: strings.Join(short, ", ")}
 }
@@ -341,7 +341,7 @@ func overRoutes(c *curves.Curves) table.Segment {
 		return table.Segment{}
 	}
 	change := "routes change at " + analyze.SomeOf(places)
-	return table.Segment{Rank: 1, Text: "one line fitted, but " + change, Short: change}
+	return table.Segment{Rank: 1, Text: "one line fitted, although " + change, Short: change}
 }
 
 // slope formats the extra time for 1,000 more positions with its error.
@@ -423,7 +423,7 @@ func crossover(c *curves.Curves) []table.Segment {
 	}
 	switch {
 	case most == 0 && any != nil:
-		return []table.Segment{table.Say(0, "other routes from %d tokens on: %s", any[1].From,
+		return []table.Segment{table.Say(0, "the route first changes at %d tokens: %s", any[1].From,
 			routesFrom(any))}
 	case most == 0:
 		return []table.Segment{table.Say(0, "no operator switches to tiled GEMM up to %d tokens", c.Line.To)}
@@ -433,5 +433,5 @@ func crossover(c *curves.Curves) []table.Segment {
 			table.Say(2, "%s", routesFrom(spans)),
 		}
 	}
-	return []table.Segment{table.Say(0, "tiled GEMM from %d–%d tokens on", least, most)}
+	return []table.Segment{table.Say(0, "tiled GEMM from %d–%d tokens on, depending on the operator", least, most)}
 }

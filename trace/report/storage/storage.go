@@ -19,7 +19,7 @@ import (
 func init() {
 	report.Register(report.Table{
 		Name: "memory", Takes: report.OneStep, OfGraph: true,
-		Doc: "device memory by role, and for each shared slot the value that sets its size",
+		Doc: "device memory of each role, and the value that sets the size of each shared slot",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			return Memory(x, o.Selection), ctx.Err()
 		},
@@ -97,12 +97,12 @@ func Memory(x *analyze.Index, selection analyze.Selection) *table.Table {
 	}
 	made := table.New("memory", []table.Column{
 		of.Text(80, "what", "memory",
-			"role of the values with their own memory, or a slot that intermediates and scratch share",
+			"role of values that have their own memory, or a slot that intermediate and scratch values share",
 			func(h *memory.Holding) string { return h.Label }).AsTree(),
 		of.Int(80, "values", "values", "values", "number of values in this memory",
 			func(h *memory.Holding) int64 { return int64(h.Values) }),
 		of.Cell(80, table.Exact, "allocated", "allocated", "bytes",
-			"bytes of the memory at the largest shapes",
+			"size of the memory, which is allocated for the largest shapes",
 			func(h *memory.Holding) table.Cell { return bytes(h.Allocated) }),
 		of.Cell(80, table.Exact, "share", "%", "%", "share of all memory allocated for values",
 			func(h *memory.Holding) table.Cell {
@@ -111,7 +111,7 @@ func Memory(x *analyze.Index, selection analyze.Selection) *table.Table {
 				}
 				return table.Number(100*float64(h.Allocated)/float64(total), 1)
 			}),
-		of.Cell(80, table.Exact, "live", "live", "bytes", "bytes that the live shapes of the step use",
+		of.Cell(80, table.Exact, "live", "live", "bytes", "bytes that the values use at their shapes in this step",
 			func(h *memory.Holding) table.Cell {
 				if step < 0 {
 					return table.Cell{}
@@ -142,7 +142,7 @@ func HoldingLines(x *analyze.Index, step int, key string) []string {
 	t := memory.Of(x, step)
 	if n, ok := strings.CutPrefix(key, "slot"); ok && n != "s" {
 		slot, _ := strconv.Atoi(n)
-		lines := []string{fmt.Sprintf("slot %d, in step order:", slot)}
+		lines := []string{fmt.Sprintf("slot %d, values in order of use:", slot)}
 		for i, n := range t.Slots[slot] {
 			if i == most {
 				return append(lines, fmt.Sprintf("and %d more", len(t.Slots[slot])-most))
@@ -169,7 +169,7 @@ func HoldingLines(x *analyze.Index, step int, key string) []string {
 	slices.SortStableFunc(list, func(a, b *memory.Tenant) int {
 		return cmp.Compare(b.Value.Bytes, a.Value.Bytes)
 	})
-	lines := []string{"the largest values, of " + strconv.Itoa(len(list)) + ":"}
+	lines := []string{"the largest of " + table.Plural(len(list), "value") + ":"}
 	if key == "slots" {
 		lines = append([]string{largeSteps.Text}, lines...)
 	}
@@ -209,7 +209,7 @@ func memoryTitle(x *analyze.Index, t *memory.Tenancy, step int, total int64) tab
 		}
 	}
 	if at >= 0 && at < len(t.Order) {
-		part := table.Say(2, "slots hold at most %s at the same time, at d%d %s", table.Memory(most),
+		part := table.Say(2, "slots hold at most %s at the same time, during d%d %s", table.Memory(most),
 			t.Order[at], x.Name(t.Order[at]))
 		part.Short = fmt.Sprintf("slots hold at most %s", table.Memory(most))
 		parts = append(parts, part)
@@ -302,7 +302,7 @@ func Tenants(x *analyze.Index, selection analyze.Selection) *table.Table {
 				return table.Number(100*float64(r.tenant.Value.Bytes)/float64(r.size), 0)
 			}),
 		of.Cell(80, table.Exact, "live", "live", "bytes",
-			"bytes that the value uses at its live shape; fused away: not computed",
+			"bytes that the value uses at its shape in this step; fused away: not computed",
 			func(r *row) table.Cell {
 				if r.tenant == nil || step < 0 {
 					return table.Cell{}
