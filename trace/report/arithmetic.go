@@ -20,7 +20,7 @@ func Arithmetic(p *trace.Plan) string {
 	for i := range p.Grid.Terms {
 		t := &p.Grid.Terms[i]
 		groups *= t.Groups()
-		if t.Value != 1 || t.Name != "z" { // a batch of one is not worth showing
+		if t.Value != 1 || t.Name != "z" { // z is the batch; do not show a batch of one
 			parts = append(parts, termText(t))
 		}
 	}
@@ -35,7 +35,8 @@ func Arithmetic(p *trace.Plan) string {
 	return table.Grid(p.NeededGrid) + " = " + says
 }
 
-// termText formats a term and how it is divided into workgroups: "min(⌈context 2,100 / 64⌉, 32)".
+// termText formats one factor of the workgroup count, with the divisor that turns it into workgroups:
+// "min(⌈context 2,100 / 64⌉, 32)".
 func termText(t *trace.Term) string {
 	s := fmt.Sprintf("%s %s", t.Name, table.Integer(t.Value))
 	if t.Times > 1 {
@@ -60,5 +61,6 @@ func LaunchArithmetic(p *trace.Plan) string {
 	if needs == "" {
 		needs = table.Grid(p.NeededGrid)
 	}
-	return fmt.Sprintf("%s, the size for the largest shape; this step needs %s", table.Grid(p.Workgroups), needs)
+	return fmt.Sprintf("%s, the size for the largest shape; this step needs %s",
+		table.Grid(p.Workgroups), needs)
 }

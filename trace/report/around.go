@@ -55,7 +55,7 @@ func neighbours(t *memory.Tenancy, op trace.OpID, far int, consumers bool) []ana
 }
 
 // OperatorLines describes an operator in words: its kind, its inputs and outputs, and its dispatches in a
-// step. A step of -1 means no step.
+// step. A step of -1 means that no step is shown, so no dispatches are described.
 func OperatorLines(x *analyze.Index, step int, op trace.OpID) []string {
 	g := &x.Trace.Graph
 	o := &g.Ops[op]

@@ -19,7 +19,7 @@ func init() {
 	})
 }
 
-// blockRow is a block with its times. They come from all selected steps in which the block was timed.
+// blockRow is a block with its times in all selected steps in which it was timed.
 type blockRow struct {
 	trace.Block // from the first of these steps
 	key         string
@@ -27,9 +27,9 @@ type blockRow struct {
 	Time        analyze.Stats
 }
 
-// Blocks returns the table of the blocks of the selected steps, in order of submission. Two blocks of
-// different steps correspond if they have the same name and the same number of earlier blocks with that
-// name.
+// Blocks returns the table of the blocks of the selected steps, in order of submission. Blocks of different
+// steps share a row if they have the same name. If a step has several blocks with that name, the first ones
+// share a row, the second ones share a row, and so on.
 func Blocks(x *analyze.Index, selection analyze.Selection) *table.Table {
 	var rows []blockRow
 	at := map[string]int{}
@@ -99,5 +99,5 @@ func Blocks(x *analyze.Index, selection analyze.Selection) *table.Table {
 	return t
 }
 
-// OfBlocks is the title segment of a step that was timed by blocks.
+// OfBlocks is the title segment which says that only whole blocks of the step were timed.
 var OfBlocks = table.Segment{Rank: 1, Text: "timing level block: only whole blocks are timed", Short: "timing block"}

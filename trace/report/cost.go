@@ -10,13 +10,14 @@ import (
 	"gpuscope/trace/table"
 )
 
-// says describes the shared cost with its error: "22 rows share 137 ± 12 µs".
+// says returns a text with the shared cost and its error: "22 rows share 137 ± 12 µs".
 func says(s analyze.Shared) string { return words(s, " ± "+analyze.Short(s.ErrorNS)) }
 
 func words(s analyze.Shared, off string) string {
 	rows := table.Plural(s.Rows, "row")
 	if s.Less() {
-		return fmt.Sprintf("costs of %s add up to %s%s µs more than the step", rows, analyze.Short(-s.NS), off)
+		return fmt.Sprintf("costs of %s add up to %s%s µs more than the step", rows,
+			analyze.Short(-s.NS), off)
 	}
 	return fmt.Sprintf("%s share %s%s µs", rows, analyze.Short(s.NS), off)
 }
@@ -83,7 +84,7 @@ func (t *DispatchTable) CostLine(r *analyze.DispatchRow) string {
 // show isolated times instead.
 func (t *DispatchTable) costColumns() (cost []table.Column, lost table.Column) {
 	ran := t.ran()
-	// Every screen shows ~excess if no costs were measured.
+	// Screens of every width show ~excess if no costs were measured.
 	width := 80
 	columns := CostColumns(t.Index, ran, func(r *analyze.DispatchRow) *analyze.RowCost { return r.Cost })
 	if t.AnyCost {
@@ -135,7 +136,8 @@ func CostColumns[R any](x *analyze.Index, of table.Columns[R],
 		us, table.Marks(us),
 		of.Cell(110, table.Measured, "cost_spread_us", "±", "us",
 			fmt.Sprintf("error of the cost: half the interquartile range of the rounds, or more if the "+
-				"confidence interval of their median is wider; unknown with fewer than %d rounds", trace.FewestWithin),
+				"confidence interval of their median is wider; unknown with fewer than %d rounds",
+				trace.FewestWithin),
 			known(func(c *analyze.RowCost) table.Cell {
 				if !c.ErrorKnown {
 					return table.Missing()
@@ -161,7 +163,7 @@ func CostColumns[R any](x *analyze.Index, of table.Columns[R],
 // costPart returns the title segment that names what the shares are computed from: costs or isolated times.
 // It also counts the rows without a cost, because these rows take time too.
 func (t *DispatchTable) costPart() table.Segment {
-	part := table.Segment{Rank: 3, Text: "share by cost"} // the cost columns already suggest that
+	part := table.Segment{Rank: 3, Text: "share by cost"} // the cost columns suggest it too
 	switch {
 	case !t.AnyCost && t.Costs != nil && t.OtherWork > 0:
 		return table.Say(0, "costs were measured only on other routes or shapes")
@@ -190,13 +192,14 @@ func (t *DispatchTable) costPart() table.Segment {
 	return table.Segment{Rank: 0, Text: without + " rows have no cost", Short: without + " without cost"}
 }
 
-// costsApart is a relative difference of GPU times. Shares by cost refer to the runs in which the costs were
-// measured. If the GPU time of these runs differs from that of the selected steps by more than costsApart,
-// the title shows it.
+// costsApart is a limit for the relative difference of two GPU times. One is the time of the runs in which
+// the costs were measured; shares by cost are shares of this time. The other is the time of the selected
+// steps. If the difference exceeds costsApart, the title shows the first time.
 const costsApart = 0.1
 
-// ofStep appends the GPU time of the cost runs, of which the shares are percentages. It omits this time if it
-// is within costsApart of the GPU time of the selected steps.
+// ofStep appends to a title segment the GPU time of the runs in which the costs were measured. Shares by cost
+// are percentages of this time. ofStep appends nothing if the time differs from the GPU time of the selected
+// steps by at most costsApart.
 func (t *DispatchTable) ofStep(part table.Segment) table.Segment {
 	w, of := t.Costs.Step.Whole, t.Index.UntimedOf(t.Selection)
 	if w == nil {
@@ -207,7 +210,8 @@ func (t *DispatchTable) ofStep(part table.Segment) table.Segment {
 	}
 	took := table.Millis(w.NS, true)
 	return table.Segment{
-		Rank: 1, Text: fmt.Sprintf("%s, relative to the %s GPU time when costs were measured", part.Text, took),
+		Rank: 1, Text: fmt.Sprintf("%s, relative to the %s GPU time when costs were measured",
+			part.Text, took),
 		Short: "share of " + took + " GPU",
 	}
 }

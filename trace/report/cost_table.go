@@ -75,7 +75,7 @@ func CostTable(ctx context.Context, x *analyze.Index, selection analyze.Selectio
 	return made, nil
 }
 
-// unknown returns the title segment that explains, once for all rows, why no cost is known.
+// unknown returns the title segment that explains why the cost of no row is known.
 func (t *DispatchTable) unknown(rows []analyze.CostRow) table.Segment {
 	said := "no costs measured"
 	if t.Timed() {
@@ -178,7 +178,7 @@ func doubts(rows []analyze.CostRow, mark string) (why []string) {
 	return why
 }
 
-// costNotes explains how the rows add up.
+// costNotes returns a note that compares the sum of the groups' costs with the time of the whole step.
 func (t *DispatchTable) costNotes() []string {
 	if t.Costs == nil || t.Costs.Step.Whole == nil {
 		return nil

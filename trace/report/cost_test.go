@@ -434,8 +434,8 @@ func TestFixFirstIgnoresCostsWithinNoise(t *testing.T) {
 			s.Costs[i].N = 1
 		}
 		s.Whole.Q1NS, s.Whole.Q3NS = s.Whole.NS-50_000, s.Whole.NS+50_000
-		if got := title(); !strings.Contains(got, "1 of 5 rounds: the errors of the costs are not known yet") ||
-			strings.Contains(got, "fix first") {
+		want := "1 of 5 rounds: the errors of the costs are not known yet"
+		if got := title(); !strings.Contains(got, want) || strings.Contains(got, "fix first") {
 			t.Errorf("%s, 1 round: %s", kind, got)
 		}
 	}
@@ -652,9 +652,10 @@ func TestTimesAloneStandInForCosts(t *testing.T) {
 	software := tracetest.Run(2, 40, 1, 1)
 	software.Device.AdapterType = trace.AdapterCPU
 	for name, tr := range map[string]*trace.Trace{
-		"s2, no costs measured: sorted by ~excess, which comes from isolated times": tracetest.Run(2, 40, 1, 1),
-		"s2, no costs measured: showing isolated times":                             software,
-		"s1, no costs measured": TimedWhole(tracetest.Run(2, 40, 1)),
+		"s2, no costs measured: sorted by ~excess, which comes from isolated times": tracetest.Run(
+			2, 40, 1, 1),
+		"s2, no costs measured: showing isolated times": software,
+		"s1, no costs measured":                         TimedWhole(tracetest.Run(2, 40, 1)),
 	} {
 		made, err := report.CostTable(ctx, analyze.NewIndex(tr), analyze.Selection{})
 		if err != nil {

@@ -54,8 +54,8 @@ func DetailLines(d *analyze.Detail) []string {
 			add("", fmt.Sprintf("%.3g %% of the tolerance, %s", 100*float64(g.Share), g.Tolerance))
 		}
 		if g.Run != nil {
-			add("", fmt.Sprintf("against the reference run: max abs error %.3g, MSE %.3g, SNR %s dB", g.Run.MaxAbs,
-				g.Run.MSE, Decibels(float64(g.Run.SNRdB))))
+			add("", fmt.Sprintf("against the reference run: max abs error %.3g, MSE %.3g, SNR %s dB",
+				g.Run.MaxAbs, g.Run.MSE, Decibels(float64(g.Run.SNRdB))))
 		}
 	}
 	for _, v := range d.Inputs {
@@ -105,7 +105,7 @@ func barrier(d *analyze.Detail) []string {
 	return lines
 }
 
-// waitWords describes the data hazard that the barrier prevents.
+// waitWords maps a kind of wait to the name of the data hazard that the barrier prevents.
 var waitWords = map[string]string{
 	"raw": "read after write", "war": "write after read", "waw": "write after write",
 }
@@ -121,9 +121,8 @@ func timeLine(d *analyze.Detail) string {
 	case d.Time.N == 1:
 		line += ", 1 sample"
 	case !d.Time.Known():
-		line += fmt.Sprintf(", median of %d (%s; %d samples are too few for an IQR)", d.Time.N, microsRange(d.Time,
-			decimals),
-			d.Time.N)
+		line += fmt.Sprintf(", median of %d (%s; %d samples are too few for an IQR)", d.Time.N,
+			microsRange(d.Time, decimals), d.Time.N)
 	default:
 		line += fmt.Sprintf(", median of %d (%s, IQR %s)", d.Time.N, microsRange(d.Time, decimals),
 			table.Micros(d.Time.IQR/1e3, decimals))

@@ -12,7 +12,7 @@ import (
 	"gpuscope/trace/table"
 )
 
-// ran returns a builder of columns. Their cells are empty in rows whose dispatches ran only at the baseline.
+// ran returns a builder of columns whose cells are empty in rows of dispatches that ran only in the baseline.
 func (t *DispatchTable) ran() table.Columns[analyze.DispatchRow] {
 	return table.ColumnsOf(t.Grouped).Where(func(r *analyze.DispatchRow) bool { return !r.Gone() })
 }
@@ -25,8 +25,8 @@ func (t *DispatchTable) columns() []table.Column {
 	quantum := t.Index.Trace.Clock.QuantumNS
 	decimals := table.DecimalsOfUS(quantum)
 	_, one := t.Selection.One()
-	// own returns a cell function that shows a property of the plans as text. Headings have an empty
-	// cell.
+	// own returns a function that computes cells. A cell holds the text that f returns for the dispatches of
+	// the row. Headings have an empty cell.
 	own := func(f func(*analyze.Launch) string) func(*analyze.DispatchRow) table.Cell {
 		return func(r *analyze.DispatchRow) table.Cell {
 			if r.Group {
@@ -36,8 +36,9 @@ func (t *DispatchTable) columns() []table.Column {
 			return table.Text(s)
 		}
 	}
-	// grid returns a cell function that shows a workgroup count or size if it is equal for all dispatches
-	// of the row. The number of the cell is the product of the three dimensions.
+	// grid returns a function that computes cells with a grid or a workgroup size. A cell is empty unless f
+	// returns the same for all dispatches of the row. The number of a cell is the product of the three
+	// dimensions.
 	grid := func(f func(*analyze.Launch) [3]int) func(*analyze.DispatchRow) table.Cell {
 		return func(r *analyze.DispatchRow) table.Cell {
 			if r.Group || r.Joint {
@@ -259,7 +260,7 @@ func (t *DispatchTable) kernel(r *analyze.DispatchRow) table.Cell {
 	return table.Text(s)
 }
 
-// serves returns the cell about the use of a kernel: the number of its dispatches, and their operators in
+// serves returns the cell that shows what uses a kernel: the number of dispatches, and their operators in
 // order.
 func (t *DispatchTable) serves(r *analyze.DispatchRow) table.Cell {
 	switch {

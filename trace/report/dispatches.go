@@ -41,8 +41,7 @@ func Dispatches(ctx context.Context, x *analyze.Index, o analyze.Options) (*Disp
 	return t, nil
 }
 
-// apart is a ratio of times. If the slowest of several equal members takes more than apart times as long as
-// the fastest, Stability reports their ratio.
+// apart is the ratio of the slowest to the fastest member of a row above which Stability reports that ratio.
 const apart = 2
 
 // Stability describes how much the members of a row vary. It names the outlier, or says that there is no
@@ -78,7 +77,7 @@ func (t *DispatchTable) Stability(r *analyze.DispatchRow) (said string, more boo
 	return "", false
 }
 
-// member returns what the members of a row are: layers if rows are grouped by layer, else dispatches.
+// member returns the word for a member of a row: "layer" if rows are grouped by layer, else "dispatch".
 func (t *DispatchTable) member() string {
 	if t.Grouping == analyze.GroupLayer {
 		return "layer"

@@ -61,7 +61,7 @@ func (t *DispatchTable) title() []table.Line {
 		parts = append(parts, t.baseParts()...)
 	}
 	takes := CostLine(t.Index, t.Selection)
-	if t.Costs != nil { // after the time of the step
+	if t.Costs != nil { // insert the costs after the time of the step
 		at := 1
 		for at < len(takes.Segments) && takes.Segments[at].With {
 			at++
@@ -89,15 +89,16 @@ func (t *DispatchTable) timingPart() table.Segment {
 	case one && n == 1:
 		return table.Segment{Rank: 3, Text: "1 sample"}
 	case one && n > 1 && n < analyze.Enough:
-		return table.Segment{Rank: 3, Text: fmt.Sprintf("n=%d repeats of each dispatch: too few for an IQR", n)}
+		said := fmt.Sprintf("n=%d repeats of each dispatch: too few for an IQR", n)
+		return table.Segment{Rank: 3, Text: said}
 	case one && n > 1:
 		return table.Segment{Rank: 3, Text: fmt.Sprintf("n=%d repeats of each dispatch", n)}
 	}
 	return table.Segment{}
 }
 
-// most is the maximum number of counts, such as "3 grid", that the essential title segment about
-// differences shows.
+// most is the maximum number of counts, such as "3 grid", in the essential title segment about differences.
+// The other counts are in an optional segment.
 const most = 2
 
 // baseParts returns the title segments that count the differences from the baseline.
@@ -130,7 +131,7 @@ func (t *DispatchTable) baseParts() []table.Segment {
 	differ := strings.Join(counts[:first], ", ")
 	delta := table.Say(0, "Δ %s: %s", t.Baseline.Selection.Called(), differ)
 	delta.Short = fmt.Sprintf("Δ %s: %s", t.Baseline.Selection.Short(), differ)
-	if len(t.Baseline.Selection.Short()) > 8 { // the baseline has a long name; the differences matter more
+	if len(t.Baseline.Selection.Short()) > 8 { // the differences matter more than a long name
 		delta.Short = "Δ " + differ
 	}
 	parts := []table.Segment{delta}

@@ -12,8 +12,8 @@ import (
 	"gpuscope/trace/table"
 )
 
-// talk lists the kinds of recorded events that the list of events omits. They are messages, and users do not
-// want to jump to the steps of messages.
+// talk lists the kinds of recorded events that Events omits. These events are messages, and users do not want
+// to jump to them.
 var talk = []string{"log", "note", "cut", ""}
 
 // These limits define an outlier step: at least outlierTimes times the median of similar steps, and more
@@ -43,7 +43,8 @@ func Events(ctx context.Context, x *analyze.Index) ([]analyze.Event, error) {
 		}
 		s := &t.Steps[i]
 		if s.Cold {
-			if i == 0 || !t.Steps[i-1].Cold || len(s.CPU.Compiled) > 0 { // only the first of a series
+			// Of several cold steps in a row, report only the first and those that compiled a kernel.
+			if i == 0 || !t.Steps[i-1].Cold || len(s.CPU.Compiled) > 0 {
 				out = append(out, analyze.Event{Step: i, Kind: analyze.ColdEvent, Text: coldText(s)})
 			}
 		} else if e, ok := outlier(usual[analyze.KindOf(s)], s); ok {
@@ -107,9 +108,9 @@ func reshaped(x *analyze.Index, step int) string {
 		table.Plural(grids, "grid"), table.Plural(routes, "route"))
 }
 
-// unasked returns the grid and route changes in a step with the same number of tokens as the previous step.
-// There is one event for each kind of change. The event refers to the first changed dispatch, and its text
-// describes the changes of all dispatches.
+// unasked returns events for the grid and route changes in a step with the same phase and number of tokens as
+// the previous step. There is one event for each kind of change. The event refers to the first changed
+// dispatch, and its text describes the changes of all dispatches.
 func unasked(x *analyze.Index, step int) []analyze.Event {
 	events := map[string]*analyze.Event{}
 	said := map[string][]string{}

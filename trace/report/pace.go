@@ -19,7 +19,7 @@ func Pace(x *analyze.Index, step int) table.Line {
 			n = table.Plural(len(decode.Steps), "warm decode step")
 		}
 		u := x.UntimedOf(decode)
-		again := u.From != "" // all decode steps had every dispatch timed, so u comes from a repeated step
+		again := u.From != "" // no decode step ran untimed, so u comes from a repeated step
 		if x.Trace.Device.None() {
 			parts = append(parts, table.Segment{Rank: 0, Text: n + " planned", Short: n})
 		} else if ns, ok := u.Wall.NS(); ok && ns > 0 {

@@ -13,7 +13,7 @@ import (
 )
 
 // ReachLines lists the operators that a change of a value can re-plan. Corresponding operators of several
-// layers are one line.
+// layers share one line.
 func ReachLines(x *analyze.Index, v trace.ValueID) []string {
 	g := &x.Trace.Graph
 	reached := x.Reaches(v)
@@ -23,7 +23,7 @@ func ReachLines(x *analyze.Index, v trace.ValueID) []string {
 	type place struct{ name, kind string }
 	layers := map[place][]int{}
 	var order []place
-	var alone []string // full name of each place's first operator, parallel to order
+	var alone []string // full name of the first operator at each place in order
 	for _, id := range reached {
 		o := &g.Ops[id]
 		p := place{o.Place(), o.Kind}

@@ -9,7 +9,7 @@ import (
 )
 
 // ResizeLine returns the summary of a resize in one line: "50 operators re-planned, 0 grids, 50 params, as
-// s16".
+// s16". The end means that the resize before s16 changed the same kinds of things.
 func ResizeLine(r *analyze.ResizeSummary) string {
 	var said []string
 	for _, p := range resizeParts(r, "") {
@@ -19,7 +19,8 @@ func ResizeLine(r *analyze.ResizeSummary) string {
 }
 
 // resizeParts returns the summary as title segments. If order is not empty, the order of propagation comes
-// first. The segments about what changed are essential. Those about how the propagation went may be omitted.
+// first. The segments about what changed are essential. The segments about how the propagation went may be
+// omitted.
 func resizeParts(r *analyze.ResizeSummary, order string) []table.Segment {
 	if r.Hooks == 0 {
 		return []table.Segment{{

@@ -13,9 +13,9 @@ import (
 	"gpuscope/trace/tree"
 )
 
-// ResizeRows returns the rows of a step's shape propagation: passes, hooks and changes. A pass is unfolded
-// if it is the only one, if one of its hooks changed a grid or a route, or if one of its hooks made other
-// changes than in the previous step.
+// ResizeRows returns the rows of a step's shape propagation: passes, hooks (calls that re-plan an operator)
+// and changes. A pass is unfolded if it is the only one, if one of its hooks changed a grid or a route, or if
+// one of its hooks made other changes than in the previous step.
 func ResizeRows(ctx context.Context, x *analyze.Index, step int) []analyze.ResizeRow {
 	t := x.Trace
 	before := map[string]bool{}
@@ -87,8 +87,8 @@ func hookRows(x *analyze.Index, rows []analyze.ResizeRow, parent int, key string
 	return rows
 }
 
-// equalHooks groups the hooks of a pass. Hooks of equal layers that made the same changes form a group.
-// Groups are in the order of their first hooks.
+// equalHooks divides the hooks of a pass into groups. Hooks of equal layers that made the same changes form a
+// group. Groups are in the order of their first hooks.
 func equalHooks(x *analyze.Index, p *trace.Pass) [][]*trace.Hook {
 	var list [][]*trace.Hook
 	at := map[string]int{}
@@ -254,8 +254,8 @@ func resizeChange(x *analyze.Index, r *analyze.ResizeRow) string {
 	return hookChange(x, r.Hook)
 }
 
-// triggers returns the names of the values that re-planned the operators of a row. If the row merges equal
-// layers, names are relative to the layer.
+// triggers returns the names of the values whose changes caused the hooks of a row. If the row merges equal
+// layers, the names are relative to the layer.
 func triggers(x *analyze.Index, hooks []*trace.Hook) string {
 	if len(hooks) == 1 {
 		return names(x, hooks[0].Triggers)

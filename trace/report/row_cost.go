@@ -5,7 +5,7 @@ import (
 	"gpuscope/trace/table"
 )
 
-// noneCell returns the cell shown in place of a number computed from a cost that does not differ
+// noneCell returns the cell "=". It stands for a number that is computed from a cost which does not differ
 // significantly from 0.
 func noneCell() table.Cell {
 	return table.Cell{Text: analyze.MarkNone, Mark: analyze.MarkNone, Has: true}

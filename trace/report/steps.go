@@ -30,7 +30,8 @@ func init() {
 		Name: "steps", Takes: WholeRun, Compares: true,
 		Doc: "every step: its phase, its position, how its wall time was spent, and counters",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
-			// BusyOf caches its result, so drawing a frame does not have to sum the repeats.
+			// Call BusyOf once for each step. It caches its result, so drawing a frame does not have to sum
+			// the repeats.
 			for i := range x.Trace.Steps {
 				if ctx.Err() != nil {
 					return nil, ctx.Err()
@@ -184,7 +185,8 @@ func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Base
 	return t
 }
 
-// DroppedNotes returns a note below a table of a run if old steps were dropped from the recording.
+// DroppedNotes returns the notes for a table of a run: how many old steps were dropped from the recording. It
+// returns nil if none were dropped.
 func DroppedNotes(x *analyze.Index) []string {
 	var notes []string
 	if n := x.Trace.DroppedSteps; n > 0 {

@@ -79,9 +79,9 @@ func aloneParts(r *analyze.StepSummary, ms func(trace.Time) string) []table.Segm
 	return parts
 }
 
-// firstOf names the run that some times of a step come from. If a step was repeated, the times of
-// dispatches come from the repeats, and all other times come from the first run. It returns "" if all times
-// come from one run, or if the step was timed as a whole.
+// firstOf names the first run of a repeated step: "first of 11 runs". The times of dispatches come from the
+// repeats, but all other times come from the first run. firstOf returns "" if the step was not repeated, or
+// if it was timed as a whole.
 func firstOf(s *trace.Step, repeats int) string {
 	if repeats == 0 || analyze.TimedWhole(s) {
 		return ""
@@ -104,8 +104,8 @@ func first(r *analyze.StepSummary, ms func(trace.Time) string) table.Segment {
 }
 
 // CostLine returns the title line with the time of the selected steps. For several steps it shows medians
-// with their range. If the untimed time comes from repeats of one step, the number of steps that the other
-// times cover precedes these times.
+// with their range. If the untimed time comes from repeats of one step, the other times are preceded by the
+// number of steps that they cover.
 func CostLine(x *analyze.Index, selection analyze.Selection) table.Line {
 	if x.Trace.Device.None() {
 		return notMeasured

@@ -20,7 +20,8 @@ type Table struct {
 	Name  string
 	Doc   string // one-line description
 	Takes Takes
-	// Folds and Compares report whether the table uses Options.Grouping and Options.Baseline.
+	// Folds reports whether the table uses Options.Grouping. Compares reports whether it uses
+	// Options.Baseline.
 	Folds, Compares bool
 	// OfGraph reports whether the table accepts a selection without steps. Without steps, the table shows
 	// the graph at its largest shapes.

@@ -81,8 +81,7 @@ func shapeOf(x *analyze.Index, v *trace.Value, dims []int) string {
 	return Shape(x, v.ID, dims)
 }
 
-// RowName returns the cell of a row's name. In the name of a group of layers, the short form keeps the range
-// of layers.
+// RowName returns the cell of a row's name. The short form of a name such as "layers 0–15" is "L0–15".
 func RowName(name string) table.Cell {
 	cell := table.Text(name)
 	if of, ok := strings.CutPrefix(name, "layers "); ok {

@@ -9,7 +9,8 @@ import (
 	"gpuscope/trace/table"
 )
 
-// waits is a share of a step. The verdict mentions that the GPU waits for the CPU from this share on.
+// waits is a share of a step's wall time. If the GPU waits for the CPU for at least this share, the verdict
+// says so.
 const waits = 0.1
 
 // Verdict says what limits the speed of a step. For a cold step with a warm repeat, Verdict describes the
@@ -72,7 +73,8 @@ func verdictOf(x *analyze.Index, step int, u *analyze.Untimed) string {
 	case math.Abs(2*roof-float64(gpu)) <= float64(gpuOff):
 		return fmt.Sprintf("%s%s; at the device's ceilings the work would take ~%s ms", unknown, of, least)
 	case 2*roof > float64(gpu):
-		return fmt.Sprintf("GPU-bound: %s, and at the device's ceilings the work would take ~%s ms", of, least)
+		return fmt.Sprintf("GPU-bound: %s, and at the device's ceilings the work would take ~%s ms",
+			of, least)
 	}
 	line := fmt.Sprintf("at the device's ceilings the work would take only ~%s of the %s ms that the GPU takes", least,
 		took)
@@ -93,9 +95,9 @@ func plusMinus(ns, off int64) string {
 	return table.MillisBare(ns, true) + " ± " + table.MillisBare(max(off, least), true)
 }
 
-// idles describes a step in which the GPU waits for the CPU. It shows how much of the wait is the CPU's own
-// work, which could overlap with the GPU's previous step. The rest is time in the driver and the system,
-// which reordering cannot remove. The argument off is the error of the wait in ns.
+// idles returns the verdict on a step in which the GPU waits for the CPU. It shows how much of the wait is
+// the CPU's own work, which could overlap with the GPU's previous step. The rest is time in the driver and
+// the system, which reordering cannot remove. The argument off is the error of the wait in ns.
 func idles(s *trace.Step, u *analyze.Untimed, off int64) string {
 	wall, _ := u.Wall.NS()
 	gpu, _ := u.GPU.NS()
@@ -118,7 +120,7 @@ func idles(s *trace.Step, u *analyze.Untimed, off int64) string {
 	gains := known && float64(wall-least) > max(worth*float64(wall), float64(off))
 	if tokens := analyze.Progress(s); gains && s.Phase == trace.Decode {
 		now, digits := u.TokensPerS(tokens), 0
-		if now < 100 { // rounded to whole numbers, both rates may look equal
+		if now < 100 { // low rates may look equal without a decimal
 			digits = 1
 		}
 		line += fmt.Sprintf(". Overlapping the CPU's own work with the GPU would raise the speed from %.*f to %.*f tok/s at the same GPU time",

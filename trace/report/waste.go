@@ -49,8 +49,8 @@ func WasteLine(w analyze.Waste) string {
 	return line
 }
 
-// wasteColumns returns the columns of unnecessary workgroups and lanes. In a run with static grids, the
-// first column is the most important one.
+// wasteColumns returns the columns of unnecessary workgroups and lanes. In a run with static grids, the first
+// column matters most, so every screen shows it.
 func (t *DispatchTable) wasteColumns() (over table.Column, idle []table.Column) {
 	cell := func(part, whole func(analyze.Waste) int64, none bool) func(*analyze.DispatchRow) table.Cell {
 		return func(r *analyze.DispatchRow) table.Cell {
@@ -87,7 +87,7 @@ func (t *DispatchTable) wasteColumns() (over table.Column, idle []table.Column) 
 }
 
 // wasteParts returns the title segments that sum up unnecessary work. In a run with static grids, the first
-// one says so.
+// segment says that the grids are static.
 func (t *DispatchTable) wasteParts() []table.Segment {
 	var all analyze.Waste
 	tails := 0

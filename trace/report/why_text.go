@@ -14,8 +14,8 @@ import (
 )
 
 // WhyLines explains the grid of a dispatch in words: the grid, its arithmetic, and the chain of changes back
-// to the inputs. The text closed tells the user how to see the links of a chain with several operators. It is
-// shown in place of these links unless it is "".
+// to the inputs. If the argument closed is not "", it replaces the links of chains with several operators and
+// tells the user how to see them.
 func WhyLines(w *why.Why, closed string) []string {
 	x := w.Index
 	lines := []string{w.Name + "  " + headline(w)}
@@ -77,7 +77,8 @@ func headline(w *why.Why) string {
 		at(g.Step))
 }
 
-// ran returns the last steps in which a dispatch ran before the step until: "s0", "s3–s5".
+// ran returns the name of the last steps, before the step with index until, in which a dispatch ran: "s0",
+// "s3–s5".
 func ran(w *why.Why, until int) string {
 	t := w.Index.Trace
 	first := 0
@@ -86,7 +87,7 @@ func ran(w *why.Why, until int) string {
 			first = i
 		}
 	}
-	if first >= until { // the first recorded step is already without the dispatch
+	if first >= until { // the dispatch did not run in the first recorded step either
 		return "no step of this recording"
 	}
 	return w.Index.Range(first, until-1).Name
@@ -107,7 +108,7 @@ func insteadText(x *analyze.Index, o *why.Origin, id trace.DispatchID) string {
 	return strings.Join(said, ", ")
 }
 
-// at names a step, its phase and its position.
+// at returns the name of a step with its phase and position: "s3 (decode, position 57)".
 func at(s *trace.Step) string {
 	return fmt.Sprintf("s%d (%s, position %d)", s.Index, s.Phase, s.Position)
 }
@@ -231,12 +232,12 @@ func changesLine(w *why.Why) string {
 	return "  in this run, this grid " + also + "changed " + strings.Join(said, ", ")
 }
 
-// through names the operators between an input and a dispatch. Equal layers count once. The argument more is
-// a remark that follows the names in parentheses.
+// through returns the names of the operators between an input and a dispatch. It names an operator that
+// occurs in several layers only once. The argument more is a remark that follows the names in parentheses.
 func through(x *analyze.Index, links []why.LayersLink, more string) string {
 	var names []string
 	layers := 0
-	for i := len(links) - 1; i > 0; i-- { // the last link is the dispatch's own operator
+	for i := len(links) - 1; i > 0; i-- { // link 0 is the dispatch's own operator, which is not named
 		name := links[i].Op.Place()
 		if !slices.Contains(names, name) {
 			names = append(names, name)

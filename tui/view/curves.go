@@ -40,7 +40,7 @@ func newCurvesPage(h Host, _ *widget.Log) View {
 		Drawn: map[string]AxisRange{},
 		shows: map[string]curves.Quantity{
 			trace.AlongPosition: curves.Time,
-			trace.AlongTokens:   curves.Grid, // known at all lengths; times only at lengths that ran
+			trace.AlongTokens:   curves.Grid, // known at all lengths, unlike times
 		},
 	}
 	p.Rows.GiveUp = []string{"times", "last_us", "n", "error_us"}
@@ -99,7 +99,7 @@ func (p *CurvesPage) Load(j *widget.Jobs, s Snapshot, _ int) {
 	}
 	along := p.Along
 	against := s.Against
-	if s.Chosen == NoBase { // the previous step cannot be compared with a line through all steps
+	if s.Chosen == NoBase { // the default baseline, the previous step, is no line through all steps
 		against = nil
 	}
 	key := curvesKey{curvesVersion(s), along, s.Chosen}
@@ -271,7 +271,7 @@ func (p *CurvesPage) drawChart(t *widget.Theme, g widget.Glyphs, c *curves.Curve
 	if d.part.To < c.To {
 		plot.Beyond = " of " + widget.Count(c.To)
 	}
-	if col, in := widget.Spot(xs.Share(float64(at)), p.W); in { // an older chart may not show the cursor
+	if col, in := widget.Spot(xs.Share(float64(at)), p.W); in { // the chart may not include the cursor yet
 		plot.Column, plot.At = col, float64(at)
 	}
 	said := "exact values, computed from the plans"
@@ -283,7 +283,7 @@ func (p *CurvesPage) drawChart(t *widget.Theme, g widget.Glyphs, c *curves.Curve
 	routes := false
 	for _, change := range c.ChangesOf(r) {
 		if change.Until-change.At > p.W || change.Until > change.At {
-			continue // if every place of a range is a change, the range gets no signs
+			continue // do not mark ranges in which every place is a change
 		}
 		sign := '·'
 		if change.Rerouted() {
@@ -312,7 +312,7 @@ func (p *CurvesPage) drawChart(t *widget.Theme, g widget.Glyphs, c *curves.Curve
 	return append([]string{head}, plot.Render(t)...)
 }
 
-// atCursor returns the value of the row at the cursor, as text.
+// atCursor returns a text with the place of the cursor and the value of the row there: "at 57: 1.20 ms".
 func (d *chart) atCursor(at int) string {
 	r := d.row
 	if d.shows != curves.Time {
@@ -350,7 +350,7 @@ func (p *CurvesPage) Detail() *Detail {
 	return &Detail{of, r.Name, lines}
 }
 
-// why explains the dispatch of the selected row in the shown step.
+// why returns the text that explains the first dispatch of the selected row in the shown step.
 func (p *CurvesPage) why() (Text, bool) {
 	_, r := p.Current()
 	switch {
@@ -363,8 +363,9 @@ func (p *CurvesPage) why() (Text, bool) {
 	return whyDispatch(p.ListPage.at(), r.Dispatches[0], firstOf(len(r.Dispatches))), true
 }
 
-// timed returns the operator of the selected row and the numbers of tokens at which to time it: on both
-// sides of each change of route, and at the cursor. why is the reason that no operator is selected, or "".
+// timed returns the operator of the selected row and the numbers of tokens at which to time it: on both sides
+// of each change of route, and at the cursor. The result why is the reason that no operator is selected, or
+// "".
 func (p *CurvesPage) timed() (op trace.OpID, lengths []int, why string) {
 	c, r := p.Current()
 	if c == nil || len(r.Dispatches) == 0 {
@@ -422,8 +423,8 @@ func (p *CurvesPage) Turn(by int) bool {
 	return true
 }
 
-// drawMore multiplies the length of the drawn part of the axis by the factor times, or tells the user why
-// that is impossible.
+// drawMore multiplies the length of the drawn part of the axis by the argument times. If that is impossible,
+// it tells the user why.
 func (p *CurvesPage) drawMore(times float64) {
 	if why := p.widen(times); why != "" {
 		p.host.Remark(why)

@@ -18,15 +18,15 @@ type chart struct {
 	row    *curves.CurveRow
 	shows  curves.Quantity
 	part   AxisRange // drawn part of the axis
-	xs, ys []float64 // points of the exact line
+	xs, ys []float64 // points of the line of exact values
 	lo, hi float64   // range of all values
-	higher int       // number of times above hi, which are not drawn
+	higher int       // number of measured times above hi; these are not drawn
 }
 
 // AxisRange is the drawn part of an axis, including both ends.
 type AxisRange struct{ From, To int }
 
-// LeastPart is the minimum number of places that a chart shows.
+// LeastPart is the minimum length of the drawn part of an axis, in positions or tokens.
 const LeastPart = 4
 
 // axisOf returns the scale of a part of an axis. The scale of prompt lengths is logarithmic, because their
@@ -49,8 +49,8 @@ func (p *CurvesPage) Part(c *curves.Curves, r *curves.CurveRow) AxisRange {
 	return between(c, xs, min(0, share)+max(0, share-1), 1+min(0, share)+max(0, share-1))
 }
 
-// between returns the part of the axis between two fractions of the drawn part, shifted so that it stays
-// within the axis.
+// between converts lo and hi, which are fractions of the drawn part xs, to a part of the axis. Fractions
+// below 0 and above 1 lie outside the drawn part. The result is shifted so that it stays within the axis.
 func between(c *curves.Curves, xs widget.Scale, lo, hi float64) AxisRange {
 	first, last := xs.Share(float64(c.From)), xs.Share(float64(c.To))
 	switch {
@@ -63,7 +63,7 @@ func between(c *curves.Curves, xs widget.Scale, lo, hi float64) AxisRange {
 	return AxisRange{place(lo), place(hi)}
 }
 
-// widen multiplies the length of the drawn part of the axis by the factor times and keeps the cursor at its
+// widen multiplies the length of the drawn part of the axis by the argument times and keeps the cursor at its
 // place on the screen. If widening is impossible, widen returns the reason.
 func (p *CurvesPage) widen(times float64) string {
 	c, r := p.Current()
@@ -84,8 +84,8 @@ func (p *CurvesPage) widen(times float64) string {
 	return ""
 }
 
-// chartPlaces is the number of places at which an exact line is evaluated. It exceeds the number of
-// columns of a screen.
+// chartPlaces is the number of places at which exact values are computed for a chart. It is larger than the
+// number of columns of any usual screen.
 const chartPlaces = 1024
 
 // emptyChart returns the chart of a row without data.
@@ -104,7 +104,7 @@ func (d *chart) filled(ctx context.Context) (*chart, error) {
 			d.ys = append(d.ys, float64(m.NS))
 		}
 		for _, point := range r.Points {
-			if len(r.Trials) == 0 { // trials time one operator, but points sum all layers
+			if len(r.Trials) == 0 { // not comparable: a trial times one operator, a point sums all layers
 				d.ys = append(d.ys, point.NS)
 			}
 		}
@@ -145,14 +145,15 @@ func (d *chart) axis() widget.Scale {
 // tiny differences would look large.
 const flat = 0.04
 
-// values returns the scale of the values. The scale starts at 0, except for times: on a scale that starts at
-// 0 their slope would be invisible.
+// values returns the scale of the value axis. The scale starts at 0, except for times that differ little: if
+// it started at 0, their slope would be invisible.
 func (d *chart) values() widget.Scale {
 	if d.lo > d.hi {
 		return widget.Scale{Lo: 0, Hi: 1}
 	}
 	if len(d.row.Trials) > 0 && d.shows == curves.Time {
-		return widget.Scale{Lo: d.lo * 0.8, Hi: d.hi * 1.2, Log: true} // routes are compared by time ratio
+		// A logarithmic scale shows the ratios between the times of the routes.
+		return widget.Scale{Lo: d.lo * 0.8, Hi: d.hi * 1.2, Log: true}
 	}
 	s := widget.Scale{Lo: 0, Hi: d.hi}
 	if d.shows == curves.Time && d.lo > d.hi/2 {
@@ -214,7 +215,7 @@ func (d *chart) drawTimes(plot *widget.Plot, c *curves.Curves) string {
 	return "not timed: run steps at timing level dispatch"
 }
 
-// measured says that the times were measured, and how many are above the chart.
+// measured returns the text "measured", followed by the number of points above the chart if there are any.
 func (d *chart) measured() string {
 	if d.higher > 0 {
 		return fmt.Sprintf("measured, %d points above the chart", d.higher)

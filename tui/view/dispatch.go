@@ -216,9 +216,9 @@ func ofSteps(t *report.DispatchTable, row *analyze.DispatchRow) bool {
 	return !one && !row.Gone()
 }
 
-// firstOfAll says what the detail describes. It names the dispatch if the row stands for several dispatches,
-// and the step if the table covers several steps. It returns "" if the row stands for a single dispatch in a
-// single step.
+// firstOfAll returns the heading of the detail lines that describe a single dispatch. The heading names the
+// dispatch if the row stands for several dispatches, and the step if the table covers several steps. It
+// returns "" if the row stands for a single dispatch in a single step.
 func firstOfAll(t *report.DispatchTable, row *analyze.DispatchRow) string {
 	l, steps := t.Launch(row), ofSteps(t, row)
 	if row.Gone() || row.Count() == 1 && !steps {
@@ -234,7 +234,8 @@ func firstOfAll(t *report.DispatchTable, row *analyze.DispatchRow) string {
 	return said + ":"
 }
 
-// timesOf returns a name, followed by the number of things it stands for if there is more than one.
+// timesOf returns a name, followed by the number n of things that it stands for if n is above 1: "attn.q
+// ×16".
 func timesOf(name string, n int) string {
 	if n > 1 {
 		name = fmt.Sprintf("%s ×%d", name, n)
@@ -242,7 +243,8 @@ func timesOf(name string, n int) string {
 	return name
 }
 
-// firstOf returns a note that a description covers the first of n things, or "" if n is 1.
+// firstOf returns a note for a title: the text below describes only the first of n things. It returns "" if n
+// is 1.
 func firstOf(n int) string {
 	if n < 2 {
 		return ""
@@ -250,7 +252,7 @@ func firstOf(n int) string {
 	return fmt.Sprintf(", first of ×%d", n)
 }
 
-// several returns the lines that sum up a row of more than one dispatch.
+// several returns the lines that sum up a row of several dispatches or several steps.
 func several(t *report.DispatchTable, r int) []string {
 	row := &t.Grouped[r]
 	cell := func(name string) string { return t.Cell(r, t.Column(name)).Text }
@@ -326,8 +328,8 @@ func (p *DispatchPage) why() (Text, bool) {
 	if !row.Gone() {
 		return whyAt(s.Index, l.Step, l.ID, of, false), true
 	}
-	// The dispatch did not run in this step. Explain that for this run, unless only the model of the
-	// baseline has the dispatch.
+	// The dispatch did not run in this step. Explain why with the trace of this run. If only the model of the
+	// baseline has the dispatch, use the baseline's trace.
 	id, here := s.Index.Called(t.Baseline.Index.Name(l.ID))
 	if !here {
 		return whyAt(t.Baseline.Index, l.Step, l.ID, of+", in the baseline", false), true
@@ -335,7 +337,7 @@ func (p *DispatchPage) why() (Text, bool) {
 	return whyDispatch(s, id, of), true
 }
 
-// edited names the edited kernels in use.
+// edited returns the title segment with the names of the edited kernels in use.
 func (p *DispatchPage) edited() table.Segment {
 	names := p.now.State.Edited
 	if len(names) == 0 {

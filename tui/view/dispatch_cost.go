@@ -79,9 +79,9 @@ func (p *DispatchPage) Parts(marked bool) ([]trace.Part, *trace.Step) {
 	return t.Parts(rows), step
 }
 
-// withHeadings adds to rows the group headings above them, in the order of the graph. A table sorted by a
-// column shows no headings, so without withHeadings the costs of headings would be measured in fewer rounds.
-// If a filter is active, withHeadings adds nothing, because a heading then no longer stands for all its rows.
+// withHeadings adds to rows the group headings above them, in the order of the graph. A table that is sorted
+// by a column shows no headings, so the costs of headings would not be measured without withHeadings. If a
+// filter is active, withHeadings adds nothing, because a heading then no longer stands for all its rows.
 func (p *DispatchPage) withHeadings(t *report.DispatchTable, rows []int) []int {
 	all := slices.Clone(rows)
 	if p.Rows.Shown == nil {
@@ -159,7 +159,7 @@ func (p *DispatchPage) canCost() bool {
 	return t != nil && p.now.Live && !p.now.Running && !t.Index.Trace.Device.None()
 }
 
-// measureOn adds to the title the key that starts more rounds, if no cost exceeds the noise yet.
+// measureOn adds to the title a hint to measure more rounds, if no cost exceeds the noise yet.
 func (p *DispatchPage) measureOn(title []table.Segment) []table.Segment {
 	t := p.Table()
 	if !p.canCost() || t.Costs == nil || t.Uncosted() > 0 || !t.FewRounds() {
@@ -203,9 +203,9 @@ func (p *DispatchPage) cannotCost() string {
 // Roomy is the screen width, in cells, from which every column fits.
 const Roomy = 200
 
-// spare reports whether to hide a column on a screen without room for all columns. The hidden columns
-// repeat what the detail shows. Without costs, spare hides the sum of isolated times. With costs, it hides
-// the number of steps, because costs tell more. In a run with static grids, it hides the time of a single
+// spare reports whether to hide a column on a screen without room for all columns. The hidden columns repeat
+// what the detail shows. Without costs, spare hides the sum of isolated times. With costs, it hides the
+// number of steps, because costs are more useful. In a run with static grids, it hides the time of a single
 // dispatch and keeps the sum of isolated times, because the waste in the table covers all dispatches of a row
 // too.
 func (p *DispatchPage) spare(name string, screen int) bool {
@@ -223,8 +223,8 @@ func (p *DispatchPage) spare(name string, screen int) bool {
 	return name == "sum_us" && beside && !static && !t.Costed()
 }
 
-// guest reports whether to show a column only if there is room for it. On a wide screen, the error of the
-// costs is such a column, because the detail shows this error too.
+// guest reports whether a column is optional, so that it is shown only if there is room for it. On a wide
+// screen, the error of the costs is such a column, because the detail shows this error too.
 func (p *DispatchPage) guest(name string, screen int) bool {
 	return name == "cost_spread_us" && screen >= widget.SideWidth && screen < Roomy
 }

@@ -48,8 +48,8 @@ func newGraphPage(h Host, _ *widget.Log) View {
 	return p
 }
 
-// kinship identifies a row of the tree in any grouping: by its first operator, and for the row of a value
-// also by the value.
+// kinship identifies a row of the tree, so that the row is found again after the grouping changes. It holds
+// the first operator of the row and, for the row of a value, also the value.
 type kinship struct {
 	op    trace.OpID
 	edge  string
@@ -182,7 +182,7 @@ func (p *graphPage) Render(t *widget.Theme, _ widget.Glyphs, w, h int, focused b
 	return p.list().draw(t, w, h, focused, none)
 }
 
-// picked is what a row stands for: an operator, a value, or neither.
+// picked is the operator or the value that a row stands for. Some rows stand for neither.
 type picked struct {
 	op    *trace.Op
 	value trace.ValueID // -1: none
@@ -223,8 +223,8 @@ func (p *graphPage) Open() bool {
 	return p.list().Open()
 }
 
-// near opens the neighbourhood of the selected operator. For a value, it opens the neighbourhood of an
-// operator that writes or reads the value.
+// near is the action that opens the neighbourhood of the selected operator. For a value, it opens the
+// neighbourhood of an operator that writes or reads the value.
 func (p *graphPage) near(consumers bool) {
 	got, s := p.picked(), p.list().at()
 	op := got.op
@@ -275,8 +275,8 @@ func (p *graphPage) Detail() *Detail {
 	return &Detail{}
 }
 
-// standsFor returns the cost of a row. For a row with several operators, it also returns what the row
-// contains.
+// standsFor returns the lines about a row: its cost and, if it has several operators, the numbers of its
+// operators and dispatches.
 func standsFor(n *graphtree.GraphNode) (lines []string) {
 	ops := 0
 	for _, unit := range n.Ops {
@@ -297,7 +297,7 @@ func standsFor(n *graphtree.GraphNode) (lines []string) {
 	return lines
 }
 
-// noNumbers is the reason that a value has no contents if steps are only planned.
+// noNumbers is the message in place of a value's numbers if steps are only planned.
 const noNumbers = "No numbers: without a device, steps are only planned."
 
 // numbersWhere says how to see the contents of a value.
@@ -311,8 +311,8 @@ func numbersWhere(t *trace.Trace, isTrace bool) string {
 	return command.Keyed("Press {open} to show the numbers of this value.")
 }
 
-// why explains the selected operator, or the first operator of the row. For a value, it lists the operators
-// that may be re-planned when the value changes.
+// why returns the text that explains the selected operator, or the first operator of the row. For a value,
+// the text lists the operators that may be re-planned when the value changes.
 func (p *graphPage) why() (Text, bool) {
 	got, s := p.picked(), p.list().at()
 	switch {

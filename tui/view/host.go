@@ -67,7 +67,8 @@ func (r *Row) Offers(name string) bool {
 	return ActionOf(r.New(nil, widget.NewLog()).Actions(), name) != nil
 }
 
-// Offering returns the names of the views that offer a command. called returns the name of a view.
+// Offering returns the names of the views that offer a command. The argument called is a function that
+// returns the name of a view.
 func Offering(name string, called func(*Row) string) (names []string) {
 	for i := range Views {
 		if Views[i].Offers(name) {
@@ -110,7 +111,7 @@ type View interface {
 	// Load requests the data to show from a snapshot, for a screen of w cells. Load is called after every
 	// message, so it must be cheap if nothing has changed.
 	Load(j *widget.Jobs, s Snapshot, w int)
-	// Title returns what the list shows, for a screen of w cells.
+	// Title returns the title line of the list, for a screen of w cells.
 	Title(w int) []table.Segment
 	// Render draws the view: at most h lines of at most w cells.
 	Render(t *widget.Theme, g widget.Glyphs, w, h int, focused bool) []string
@@ -144,15 +145,15 @@ type View interface {
 	// PointAt handles a click on a cell of the view as drawn w cells wide. It returns false if nothing is
 	// drawn at that cell.
 	PointAt(x, y, w int) bool
-	// Has returns a function that reports whether an event is relevant in this view; nil means that all
-	// events are.
+	// Has returns the function that decides whether an event is relevant in this view. If Has returns nil,
+	// all events are relevant.
 	Has() func(analyze.Event) bool
 	// Stop cancels what the view requested from the model, and reports whether there was a request.
 	Stop() bool
 	// Launch returns the dispatch under the cursor, or nil if there is none.
 	Launch() *analyze.Launch
-	// Look returns the state that undo saves in addition to the state of the rows. It must be comparable.
-	// Restore sets this state.
+	// Look returns the state that undo saves in addition to the state of the rows. The state must be
+	// comparable with ==. Restore restores it.
 	Look() any
 	Restore(look any)
 	// Scrolls returns how many lines one turn of the wheel moves.
@@ -191,8 +192,8 @@ func (Basics) Look() any                         { return nil }
 func (Basics) Restore(any)                       {}
 func (Basics) Scrolls() int                      { return WheelLines }
 
-// Detail is the contents of the detail pane. Lines is run by a job and is nil if there are no lines. Of
-// identifies what the lines describe, and Title names it for the user.
+// Detail is the contents of the detail pane. Lines is a function that a job calls; it is nil if there are no
+// lines. Of identifies what the lines describe, and Title names it for the user.
 type Detail struct {
 	Of, Title string
 	Lines     func(context.Context) ([]string, error)
@@ -211,13 +212,14 @@ type Page struct {
 	Title string
 	Lines []string
 	Marks [][]widget.Stretch // marks of each line, or nil
-	// Broken wraps a line to w cells. If Broken is nil, the lines are not wrapped and may have Marks.
+	// Broken is the function that wraps a line to w cells. If it is nil, the lines are not wrapped and may
+	// have Marks.
 	Broken func(line string, w int) []string
-	Whole  string // what the copy command copies; "" copies the lines
+	Whole  string // what the copy command copies; if "", it copies the lines
 	// Earlier and Later are the same text for an earlier and a later step, or nil if there is no such step.
 	// Folded is the other version of the text, which has more or fewer lines; it is nil if there is none.
 	Earlier, Later, Folded *Text
-	First, Last            string // reason that there is no earlier or no later text
+	First, Last            string // messages if there is no earlier or no later text
 }
 
 // WrapHanging wraps a line of a detail to w cells. Continuation lines are aligned with the text after the

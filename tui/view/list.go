@@ -20,8 +20,8 @@ type ListPage struct {
 	From report.Table
 }
 
-// listOf returns the page of a table. It panics if no table has that name, since tables are registered
-// before the program starts.
+// listOf returns the page of a table. It panics if no table has that name. This would be a bug, because
+// tables are registered before the program starts.
 func listOf(name string) ListPage {
 	t, err := report.TableNamed(name)
 	if err != nil {
@@ -32,8 +32,8 @@ func listOf(name string) ListPage {
 
 func (p *ListPage) Takes() report.Takes { return p.From.Takes }
 
-// listKey identifies the contents of a table. The version also rises with every change of the selection or
-// the baseline.
+// listKey identifies the contents of a table. The version is the snapshot's, which also increases with every
+// change of the selection or the baseline.
 type listKey struct {
 	version int
 	fold    analyze.Grouping
@@ -69,7 +69,7 @@ func (p *ListPage) Actions() []command.Action {
 	}
 }
 
-// Open opens or closes the selected row.
+// Open unfolds the selected row, or folds it if it is unfolded.
 func (p *ListPage) Open() bool { return p.Rows.Toggle() }
 
 func (p *ListPage) Copied() string { return p.Rows.RowText() }
@@ -83,9 +83,9 @@ func Complain(t *widget.Theme, w int, what string) []string {
 	return lines
 }
 
-// elsewhere handles a filter of the table of dispatches that selects one dispatch id and nothing else. It
-// returns the dispatch and the number of steps that ran it. at is the last of these steps, or the shown step
-// if no step ran the dispatch. For any other filter, asked is false.
+// elsewhere finds the steps that ran the dispatch for which the user filters the table of dispatches. The
+// filter must select one dispatch id and nothing else; for any other filter, asked is false. The result at is
+// the last of these steps, or the shown step if no step ran the dispatch.
 func (p *ListPage) elsewhere() (id trace.DispatchID, steps, at int, asked bool) {
 	l, s := &p.Rows.Listing, p.at()
 	if l.Table == nil || l.Table.Name != "dispatches" {
@@ -107,7 +107,7 @@ func (p *ListPage) elsewhere() (id trace.DispatchID, steps, at int, asked bool) 
 func (p *ListPage) draw(t *widget.Theme, w, h int, focused bool, none string) []string {
 	l := &p.Rows.Listing
 	switch {
-	case p.Rows.Job.Err != nil: // the old rows belong to other steps
+	case p.Rows.Job.Err != nil: // the old rows are of other steps, so do not show them
 		return Complain(t, w, "Could not compute this table: "+p.Rows.Job.Err.Error())
 	case l.Table == nil:
 		none = "Computing …"

@@ -31,7 +31,7 @@ type logKey struct {
 type logText struct {
 	lines  []string
 	of     []int // index of the log entry of each line
-	nth    []int // position of that entry among the found entries, from 1
+	nth    []int // position of each line's entry among the found entries, from 1
 	all    int   // number of log entries
 	filter string
 	found  int // number of entries that match the filter

@@ -16,7 +16,7 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// nearRow is the table entry of the neighbourhood, which commands open.
+// nearRow describes the neighbourhood, a screen that commands open.
 var nearRow = Row{
 	Name: "Neighbourhood", Needs: command.Opened, Doc: "An operator with its producers and consumers.",
 	New: func(h Host, _ *widget.Log) View { return newNearPage(h, 0, false) },
@@ -68,8 +68,9 @@ func newNearPage(h Host, op trace.OpID, consumers bool) *NearPage {
 	return p
 }
 
-// Widths in cells: an edge with a shape, the narrowest edge, and a column of short names. besideShape and
-// besideName are the numbers of cells without text in an edge and in a name.
+// Widths in cells: an edge with a shape, the narrowest edge, and a column of short names. besideShape is the
+// number of cells of an edge besides its shape, and besideName is the number of cells of a name besides its
+// text.
 const edgeCells, leastEdge, leastName, besideShape, besideName = 14, 9, 15, 6, 2
 
 // nearFar returns how many columns fit on each side.
@@ -236,7 +237,7 @@ func (p *NearPage) Back() bool {
 	return true
 }
 
-// near moves towards the producers or consumers, starting from the node under the cursor.
+// near is the action that moves to the producers or consumers of the node under the cursor.
 func (p *NearPage) near(consumers bool) {
 	side := -1
 	if consumers {
@@ -247,7 +248,7 @@ func (p *NearPage) near(consumers bool) {
 	case s == nil:
 	case s.Op != nil && s.Op.ID != p.Op:
 		p.goTo(s.Op.ID, side)
-	case s.Op == nil && p.Column*side < 0: // go back to the node it is attached to
+	case s.Op == nil && p.Column*side < 0: // go back to the node that the value is attached to
 		p.Move(map[int]widget.Motion{-1: widget.Left, 1: widget.Right}[side])
 	case s.Op == nil:
 		what := map[int]string{-1: "no other operator writes ", 1: "no other operator reads "}
@@ -397,7 +398,7 @@ func (s *stand) label() string { return printable.Clean(s.Label) }
 
 func (s *stand) shape() string { return printable.Clean(s.Edge) }
 
-// tail returns the level at which the node runs.
+// tail returns the end of a node's text: the level at which the node runs, such as " L3".
 func (s *stand) tail() string {
 	if s.Level < 0 {
 		return ""
@@ -405,8 +406,8 @@ func (s *stand) tail() string {
 	return fmt.Sprintf(" L%d", s.Level)
 }
 
-// drawEdge draws the line from a node to the node it is attached to, in a column of edges. side is
-// negative if the attached node is on the right.
+// drawEdge draws the line from a node to the node it is attached to, in a column of edges. The argument side
+// is negative if the attached node is on the right.
 func drawEdge(t *widget.Theme, grid [][]string, s *stand, at, side, w int) {
 	first := s.Line == s.of
 	shape := widget.CutMiddle(s.shape(), w-besideShape)
@@ -437,7 +438,7 @@ func drawEdge(t *widget.Theme, grid [][]string, s *stand, at, side, w int) {
 		cell = " " + join + line + "→"
 	}
 	grid[s.Line][at] = t.Put(widget.Dim, widget.Fit(cell, w))
-	for i := s.Line - 1; i > s.of && !first; i-- { // draw past the nodes in between
+	for i := s.Line - 1; i > s.of && !first; i-- { // continue the line past the nodes in between
 		if strings.TrimSpace(grid[i][at]) != "" {
 			break
 		}
@@ -466,8 +467,8 @@ func (p *NearPage) Detail() *Detail {
 	}}
 }
 
-// why explains the operator under the cursor. For a value, it lists the operators that may be re-planned when
-// the value changes.
+// why returns the text that explains the operator under the cursor. For a value, the text lists the operators
+// that may be re-planned when the value changes.
 func (p *NearPage) why() (Text, bool) {
 	s := p.spot()
 	switch {

@@ -39,7 +39,7 @@ func (p *resizePage) Title(w int) []table.Segment {
 		return []table.Segment{{Rank: 0, Text: "Resize"}}
 	}
 	parts := slices.Concat(p.Rows.Own(w), t.Title[0].Segments)
-	if s := p.at(); s.Stands(p).Text != "" { // other steps of the selection in which grids changed
+	if s := p.at(); s.Stands(p).Text != "" { // several steps are selected: say in which of them grids changed
 		parts = append(parts, table.Say(0, "%s", s.Index.Regrids(s.Scope)))
 	}
 	return append(parts, p.Rows.Alike(w)...)
@@ -50,7 +50,8 @@ func (p *resizePage) Render(t *widget.Theme, _ widget.Glyphs, w, h int, focused 
 		"No shape and no SymInt changed in this step, so no operator was re-planned and no params were written.")
 }
 
-// Has selects the events of steps in which a grid changed, because a resize changes grids.
+// Has returns the filter that selects the events of steps in which a grid changed. Other events do not
+// concern the resize.
 func (p *resizePage) Has() func(analyze.Event) bool {
 	return func(e analyze.Event) bool { return p.at().Index != nil && p.at().Index.Regridded(e.Step) }
 }
@@ -95,7 +96,7 @@ func resizeDetail(l widget.Listing, x *analyze.Index, at int, r *analyze.ResizeR
 		add("re-planned because these values changed: %s", valueNames(g, r.Hook.Triggers))
 		if len(r.Hooks) > 1 {
 			add("re-planned in the same way in %s", widget.Plural(len(r.Hooks), "layer"))
-			at++ // the first hook of the group
+			at++ // the row of the group's first hook follows
 		}
 		for i := range l.Table.Rows {
 			if l.Table.Rows[i].Parent == at || r.Plan != nil && i == at {
@@ -123,8 +124,9 @@ func valueNames(g *trace.Graph, ids []trace.ValueID) string {
 	return strings.Join(names, ", ")
 }
 
-// why explains the dispatch of the row. For a row without a dispatch, it lists the operators that may be
-// re-planned when the row's values change. These are the values that changed in the row or in its pass.
+// why returns the text that explains the dispatch of the row. For a row without a dispatch, the text lists
+// the operators that may be re-planned when the row's values change. These are the values that changed in the
+// row or in its pass.
 func (p *resizePage) why() (Text, bool) {
 	r, s := p.current(), p.at()
 	if r == nil {

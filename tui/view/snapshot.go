@@ -42,8 +42,8 @@ type Snapshot struct {
 // SummaryKey identifies a summary by its step and the version of the data.
 type SummaryKey struct{ Version, Step int }
 
-// Base is the choice of a baseline. Without a choice, the baseline is the previous step, or the prefill if
-// several steps are selected.
+// Base is the user's choice of a baseline. Without a choice, the baseline is the previous step, or the
+// prefill if several steps are selected.
 type Base struct {
 	Scope int // index of the selection; 0 ("this step") means Step; -1: no choice
 	Step  int
@@ -57,8 +57,8 @@ func (s Snapshot) Of(takes report.Takes) analyze.Selection {
 	return command.Part(s.Index, s.Scope, takes)
 }
 
-// Named returns the name of the steps that a view with the given Takes shows, or "" if there are none.
-// Data with another name belongs to other steps.
+// Named returns the name of the steps that a view with the given Takes shows, or "" if there are none. Data
+// that was computed under another name belongs to other steps.
 func (s Snapshot) Named(takes report.Takes) string {
 	if s.Step < 0 || s.Trace == nil {
 		return ""

@@ -10,7 +10,7 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// markTemplated marks a line of a kernel that constants have changed.
+// markTemplated is the sign before a source line that was generated from constants.
 const markTemplated = "▎"
 
 // SourceOf returns a kernel's source with line numbers. It highlights the text that constants filled in,
@@ -24,7 +24,8 @@ func SourceOf(name string, k *trace.Kernel) Text {
 		}
 		p := Page{Title: "WGSL " + name, Whole: k.Source}
 		if len(k.Filled)+len(k.Taken) > 0 {
-			p.Title += fmt.Sprintf(" · %s marks lines generated from the constants: %s", markTemplated, k.Constants)
+			p.Title += fmt.Sprintf(" · %s marks lines generated from the constants: %s", markTemplated,
+				k.Constants)
 		}
 		own := widget.Overlaid(widget.Stretches(k.Taken, widget.Stretch{Paint: widget.GraphA}),
 			widget.Stretches(k.Filled, widget.Stretch{Paint: widget.Accent, Quoted: true}))

@@ -24,7 +24,7 @@ type StepPage struct {
 	Task  widget.Task[summaryBase, *StepFacts]
 	host  Host
 	part  int      // index of the part of the GPU track that is shown on its own; -1: the whole track
-	now   Snapshot // the last loaded snapshot, for its events and marks
+	now   Snapshot // snapshot of the last Load, for its events and marks
 
 	strip   *strip
 	stripOf stripKey
@@ -228,7 +228,8 @@ type stripKey struct {
 	columns int
 }
 
-// stripIn returns the strip for a page of w cells, rebuilt only if it has changed.
+// stripIn returns the strip for a page of w cells. It rebuilds the strip only if the data or the width has
+// changed.
 func (p *StepPage) stripIn(f *StepFacts, w int) *strip {
 	key := stripKey{facts: f, n: len(p.now.Events), columns: stripColumns(w)}
 	if key.n > 0 {
@@ -255,7 +256,7 @@ type textKey struct {
 	w, h  int
 }
 
-// drawn caches drawn lines. The lines are drawn again only if their key has changed.
+// drawn is a cache of drawn lines. The lines are drawn again only if their key has changed.
 type drawn[K comparable] struct {
 	of    K
 	lines []string
@@ -339,8 +340,8 @@ func (p *StepPage) Render(t *widget.Theme, g widget.Glyphs, w, h int, _ bool) []
 	return lines
 }
 
-// facts returns the lines below the text. blank is the number of lines that would otherwise stay empty. The
-// facts use them if the page is too low.
+// facts returns the lines below the text. blank is the number of lines that would otherwise stay empty. On a
+// low page, the facts use these lines too.
 func (p *StepPage) facts(t *widget.Theme, f *StepFacts, w, h, blank int) []string {
 	facts := []string{widget.Cut(" "+f.Candidates(w-2), w)}
 	if drawn := f.Drawn(); h >= 18 && drawn != nil {
@@ -374,8 +375,8 @@ func (p *StepPage) facts(t *widget.Theme, f *StepFacts, w, h, blank int) []strin
 	return facts
 }
 
-// verdict says what the step is bound by. If no costs were measured yet, it also says how to find out what
-// to fix.
+// verdict returns the text that says what limits the step. If no costs were measured yet, the text also says
+// how to measure them.
 func (p *StepPage) verdict(f *StepFacts) string {
 	said := widget.MarkClosed + " " + report.Verdict(f.Sum)
 	switch {
@@ -389,7 +390,7 @@ func (p *StepPage) verdict(f *StepFacts) string {
 	return said + command.Keyed("; press {Dispatches}, then {cost}, to measure the cost of each row")
 }
 
-// run draws the strip with its lanes. A page with few lines shows fewer lanes.
+// run returns the lines of the strip with its lanes. A page with few lines shows fewer lanes.
 func (p *StepPage) run(t *widget.Theme, g widget.Glyphs, f *StepFacts, s *strip, w, chart, h int) []string {
 	lines := s.Chart(t, g, chart)
 	cursor, legend := "", s.Legend()
@@ -423,7 +424,8 @@ func (p *StepPage) run(t *widget.Theme, g widget.Glyphs, f *StepFacts, s *strip,
 	return lines
 }
 
-// Split returns how the time of the step without timing is divided into time before, on and after the GPU.
+// Split returns the line that divides the time of the untimed step into CPU time before the GPU, GPU time,
+// and CPU time after the GPU.
 func (f *StepFacts) Split() table.Line {
 	u := &f.Sum.Untimed
 	if !u.Known() && f.Sum.Planned {

@@ -136,7 +136,8 @@ func (p *strip) Chart(t *widget.Theme, g widget.Glyphs, h int) []string {
 	return lines
 }
 
-// over puts the characters of top, except blanks, over a row of the same width.
+// over returns a row in which the characters of top, except blanks, replace those of the row. Both have the
+// same width.
 func over(row, top string) string {
 	under, signs := []rune(row), []rune(top)
 	for i := range signs {

@@ -169,7 +169,8 @@ var samplingNames = []string{
 	"repeat_penalty", "repeat_last_n", "top_k", "top_p", "min_p", "temperature", "seed",
 }
 
-// Drawn says how the token was sampled, or returns nil if it simply has the highest logit.
+// Drawn returns the parameters with which the token was sampled, or nil if the token simply has the highest
+// logit.
 func (f *StepFacts) Drawn() []string {
 	var parts []string
 	for _, name := range samplingNames {

@@ -16,7 +16,7 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// longTime is the time in ns from which times are written in ms.
+// longTime is the limit in ns from which on times are written in ms instead of µs.
 const longTime = 100e6
 
 // micros formats a time in µs, or in ms if it is long.
@@ -27,8 +27,8 @@ func micros(ns int64) string {
 	return fmt.Sprintf("%d µs", (ns+500)/1000)
 }
 
-// Tracks draws what the host and the GPU did in a step, on one time axis of w cells. If in is not nil,
-// only that part of the GPU track is drawn.
+// Tracks draws what the host and the GPU did in a step, on one time axis of w cells. If the argument in is
+// not nil, only that part of the GPU track is drawn.
 func Tracks(t *widget.Theme, x *analyze.Index, step int, r *tracks.Tracks, in *tracks.Span, w int,
 	figures bool,
 ) []string {
@@ -67,8 +67,8 @@ func inTimed(s *trace.Step) bool {
 	return s.Timing == trace.TimingDispatch || s.Timing == trace.TimingBlock
 }
 
-// GPUTexts describes the GPU track in several lengths, longest first. timed is a prefix that says how the
-// step was timed.
+// GPUTexts describes the GPU track in several lengths, longest first. The argument timed is a prefix that
+// says how the step was timed.
 func GPUTexts(r *tracks.Tracks, timed string) []string {
 	busy, n, last := int64(0), 0, r.GPU[len(r.GPU)-1].To
 	for i := range r.GPU {

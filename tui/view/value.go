@@ -19,7 +19,7 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// valueRow is the table entry of an opened value, which commands open.
+// valueRow describes the screen of a value, which commands open.
 var valueRow = Row{
 	Name: "Value", Needs: command.Opened, Doc: "The numbers of a value, read from the running model.",
 	New: func(h Host, _ *widget.Log) View { return newValuePage(h, 0) },
@@ -64,7 +64,7 @@ type windowKey struct {
 	row, column, rows, columns int
 }
 
-// seen is the model's answer, or the error of reading the value.
+// seen is the model's answer to a request for a value, or the error of the request.
 type seen struct {
 	key valueKey
 	t   *session.Tensor
@@ -82,7 +82,7 @@ func OpenValue(h Host, v trace.ValueID, s Snapshot) {
 	h.Push(&valueRow, p)
 }
 
-// why lists the operators that may be re-planned when the shown value changes.
+// why returns the text that lists the operators that may be re-planned when the shown value changes.
 func (p *ValuePage) why() (Text, bool) {
 	return whatWakes(p.at, p.shownValue()), p.info() != nil
 }
@@ -106,7 +106,7 @@ func (p *ValuePage) info() *trace.Value {
 	return &p.at.Trace.Graph.Values[p.value]
 }
 
-// key returns what to show, or the reason that nothing can be shown.
+// key returns the key of the contents to show, or the reason that nothing can be shown.
 func (p *ValuePage) key() (k valueKey, why string) {
 	v := p.info()
 	switch {
@@ -242,7 +242,7 @@ func gridOf(dims []int, fits int) (rows, columns int) {
 	return (n + columns - 1) / columns, columns
 }
 
-// Widths in cells of a number and of a row name, and the number of lines above the grid.
+// Width in cells of a number and of the name of a row, and the number of lines above the histogram.
 const numberCells, rowCells, statLines = 11, 14, 3
 
 // chartLines returns the height of the histogram in a pane of h lines.
@@ -337,7 +337,8 @@ func (p *ValuePage) Title(int) []table.Segment {
 	return append(parts, table.Segment{Rank: 3, Text: string(v.Role)})
 }
 
-// stands says where the shown contents come from, and whether they are out of date.
+// stands returns a text that says where the shown contents come from, and reports whether they are out of
+// date.
 func (p *ValuePage) stands() (text string, stale bool) {
 	t := p.page.Value.t
 	if t == nil {
@@ -440,7 +441,7 @@ func (p *ValuePage) summary(t *widget.Theme, g widget.Glyphs, w, chart int) []st
 	return append(lines, t.Put(widget.Dim, " "+line.Fit(w-2)))
 }
 
-// reading says how far the reading of the whole value has progressed.
+// reading returns a text about the progress of reading the whole value.
 func (p *ValuePage) reading() string {
 	if key, _ := p.key(); p.stopped != nil && *p.stopped == key {
 		return "reading was cancelled"
@@ -451,7 +452,8 @@ func (p *ValuePage) reading() string {
 	return "reading the whole value …"
 }
 
-// odd says how many elements are NaN or infinite, and how far the value is from its reference.
+// odd returns the line that says how many elements are NaN or infinite, and how much the value differs from
+// its reference.
 func (p *ValuePage) odd(t *widget.Theme, s *session.Statistics, w int) string {
 	gap := "not verified"
 	got := p.page.Value.t

@@ -13,8 +13,8 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// The texts of the why command: why a dispatch has its grid or did not run, and which operators can be
-// re-planned when a value changes.
+// The functions below build the texts of the why command. A text explains why a dispatch has its grid or did
+// not run, or which operators can be re-planned when a value changes.
 
 // whyOperator explains the operator's first dispatch that runs in the shown step. If none runs, it explains
 // the operator's first dispatch. For an operator without dispatches, it lists the operators that may be
@@ -40,7 +40,7 @@ func whyOperator(s Snapshot, op trace.OpID, of string) (Text, bool) {
 	return whatWakes(s, values...), len(values) > 0
 }
 
-// whatWakes lists the operators that may be re-planned when the values change.
+// whatWakes returns the text that lists the operators that may be re-planned when the values change.
 func whatWakes(s Snapshot, ids ...trace.ValueID) Text {
 	return Text{Of: func(ctx context.Context) (Page, error) {
 		p := Page{Title: "Why " + valueNames(&s.Trace.Graph, ids)}
@@ -51,13 +51,15 @@ func whatWakes(s Snapshot, ids ...trace.ValueID) Text {
 	}}
 }
 
-// whyDispatch explains the grid of a dispatch by the changes that lead to it from the graph's inputs. The
-// last argument is added to the title, for example ", first of ×3" if the dispatch is the first of three.
+// whyDispatch returns the text that explains the grid of a dispatch by the changes that lead from the graph's
+// inputs to the grid. The last argument is added to the title, for example ", first of ×3" if the dispatch is
+// the first of three.
 func whyDispatch(s Snapshot, id trace.DispatchID, of string) Text {
 	return whyAt(s.Index, s.Step, id, of, false)
 }
 
-// whyAt explains a dispatch in a step. open says whether the chains of changes are shown in full.
+// whyAt returns the text that explains a dispatch in a step. The argument open says whether the chains of
+// changes are shown in full.
 func whyAt(x *analyze.Index, step int, id trace.DispatchID, of string, open bool) Text {
 	make := func(ctx context.Context) (Page, error) {
 		w := why.Of(x, step, id)

@@ -33,7 +33,8 @@ type Errors struct {
 	*accuracy.Tree
 }
 
-// labelled returns the name of a row: a step with its inputs, an operator's place, or a dispatch.
+// labelled returns the name of a row. A row is a step with its inputs, an operator's place in the graph, or a
+// dispatch.
 func (g *Errors) labelled(x *analyze.Index, r *accuracy.Row) string {
 	if r.Label != "" {
 		return r.Label
@@ -43,7 +44,7 @@ func (g *Errors) labelled(x *analyze.Index, r *accuracy.Row) string {
 		s.Position)
 }
 
-// Of returns the table of a selection. A selection without steps means the whole run.
+// Of returns the table of numeric errors of a selection. A selection without steps means the whole run.
 func Of(ctx context.Context, x *analyze.Index, selection analyze.Selection) (*Errors, error) {
 	held, err := accuracy.Of(ctx, x, selection)
 	if err != nil {
@@ -59,7 +60,8 @@ func Of(ctx context.Context, x *analyze.Index, selection analyze.Selection) (*Er
 
 func (g *Errors) columns(x *analyze.Index) []table.Column {
 	of := table.ColumnsOf(g.Places)
-	// worst builds columns about each row's comparison with the largest error. They are empty for steps.
+	// worst builds columns that show, for each row, the comparison with the largest error. The cells of rows
+	// of steps are empty.
 	worst := table.ColumnsAt(func(row int) *accuracy.Comparison { return g.Places[row].Worst() }).
 		Where(func(h *accuracy.Comparison) bool { return h != nil })
 	number := func(name, title, unit, doc string, width int, n func(*trace.NumericError) (float64, bool),
@@ -114,8 +116,8 @@ func (g *Errors) columns(x *analyze.Index) []table.Column {
 			"signal-to-noise ratio against the reference on the same inputs; ∞ if there is no difference", 80,
 			always(func(g *trace.NumericError) trace.Number { return g.SNRdB })),
 		number("run_max_abs", "run max abs", "difference",
-			"largest difference from the reference run; includes errors inherited from earlier dispatches", 80,
-			run(func(d *trace.Drift) trace.Number { return d.MaxAbs })),
+			"largest difference from the reference run; includes errors inherited from earlier dispatches",
+			80, run(func(d *trace.Drift) trace.Number { return d.MaxAbs })),
 		number("run_mse", "run MSE", "difference", "mean squared difference from the reference run", 140,
 			run(func(d *trace.Drift) trace.Number { return d.MSE })),
 		number("run_snr_db", "run SNR dB", "dB", "signal-to-noise ratio against the reference run", 80,
@@ -142,7 +144,7 @@ func (g *Errors) columns(x *analyze.Index) []table.Column {
 	}
 }
 
-// said returns the outcome of a row: the worst outcome of the dispatches inside it.
+// said returns the text of the column "said": the worst outcome among the dispatches of the row.
 func said(r *accuracy.Row) string {
 	is := func(what func(*accuracy.Comparison) bool) bool { return slices.ContainsFunc(r.Comparisons, what) }
 	switch {
@@ -179,7 +181,7 @@ func distinct(a, b float64) (string, string) {
 	}
 }
 
-// held names a dispatch of a step.
+// held returns the name of a dispatch with its step: "s0 dispatch 4, attn.q".
 func held(x *analyze.Index, h *accuracy.Comparison) string {
 	return fmt.Sprintf("s%d dispatch %d, %s", x.Trace.Steps[h.Step].Index, h.Dispatch, x.Name(h.Dispatch))
 }
@@ -198,7 +200,7 @@ func (g *Errors) title(x *analyze.Index) []table.Line {
 		lines = append(lines, table.Title(table.Say(0, "%s compared, all within their tolerance",
 			dispatches)))
 	default:
-		over := "" // if the element is not finite, farthest shows it
+		over := "" // stays empty if the element is NaN or Inf, which farthest already shows
 		if h.Error.Got.Finite() {
 			over = h.Error.Over()
 		}
@@ -227,8 +229,8 @@ func (g *Errors) notes() (notes []string) {
 			"sample in every run")
 	}
 	if g.Compared > 0 && !g.Runs {
-		notes = append(notes, "not compared with a reference run: such a run would need too many operations, "+
-			"or only some dispatches were selected")
+		notes = append(notes, "not compared with a reference run: such a run would need too many "+
+			"operations, or only some dispatches were selected")
 	}
 	return notes
 }

@@ -16,8 +16,8 @@ import (
 // weightCells is the width in cells of the bar for the largest weight.
 const weightCells = 6
 
-// Weighed returns the table with a column of bars. A full bar is the largest weight of all rows except
-// headings. If no row has any weight, it returns the table without bars.
+// Weighed returns the table with a column of bars that show the weight w of each row. A full bar stands for
+// the largest weight of all rows except headings. If no row has any weight, the table has no bars.
 func (t *GraphTable) Weighed(w graphtree.GraphWeight) *table.Table {
 	most := 0.0
 	for i := range t.Nodes {
@@ -55,10 +55,11 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 	mem := memory.Of(x, t.Step())
 	decimals := table.DecimalsOfUS(x.Trace.Clock.QuantumNS)
 	of := table.ColumnsOf(t.Nodes)
-	// weighed builds columns that leave the cell empty in rows of values and in rows without dispatches.
+	// weighed builds columns whose cells are empty in rows of values and in rows without dispatches.
 	weighed := of.Where(func(n *graphtree.GraphNode) bool { return n.Edge == "" && len(n.Dispatches) > 0 })
-	// single returns a cell function that shows a text of an operator. In a row of several equal
-	// operators, the cell is empty unless all of them have the same text.
+	// single returns a function that computes cells. A cell holds the text that f returns for the operator of
+	// the row. In a row of several equal operators, the cell is empty unless f returns the same text for all
+	// of them.
 	single := func(f func(*trace.Op) string) func(*graphtree.GraphNode) table.Cell {
 		return func(n *graphtree.GraphNode) table.Cell {
 			if n.Group || n.Edge != "" || len(n.Ops) == 0 {
@@ -90,9 +91,10 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 			}
 			return report.CostCell(x, n.Cost)
 		})
-	// ran returns a cell function that lists a property of an operator's dispatches, such as their kernels,
-	// without duplicates. The columns have the names they have in the table of dispatches, so filters work in
-	// both. If the operators of a row differ, only their own rows show it.
+	// ran returns a function that computes cells. A cell lists what word returns for the dispatches of the
+	// row's operator, such as their kernels, without duplicates. If a row has several operators and these
+	// differ, the cell is empty. The columns have the same names as in the table of dispatches, so filters
+	// work in both tables.
 	ran := func(word func(*analyze.Launch) string) func(*graphtree.GraphNode) table.Cell {
 		return single(func(o *trace.Op) string {
 			var words []string

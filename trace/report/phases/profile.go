@@ -53,8 +53,8 @@ func Lines(p *rates.Profile) []string {
 		)
 	}
 	for _, c := range p.Costs {
-		lines = append(lines, fmt.Sprintf("%s: the costs of the kernels were measured in s%d with %s", c.Step.Phase, c.Step.Index,
-			trace.Rounds(c.Step.Costs)))
+		lines = append(lines, fmt.Sprintf("%s: the costs of the kernels were measured in s%d with %s",
+			c.Step.Phase, c.Step.Index, trace.Rounds(c.Step.Costs)))
 	}
 	if o := p.Trace.Observer; o != nil && p.Index.Observes(o, p.Steps) {
 		untimed, ok1 := o.UntimedNS.NS()
@@ -101,7 +101,7 @@ func line(r *rates.Rate) string {
 	parts = append(parts, "timing "+string(r.Timing))
 	if r.Timed > 0 {
 		mean := fmt.Sprintf("%.2f ms a step", float64(r.WallNS)/float64(r.Timed)/1e6)
-		if r.Timed > 1 { // the rate is the mean; the Step view shows the median
+		if r.Timed > 1 { // label the mean, because the Step view shows the median
 			mean = fmt.Sprintf("mean %s (%.2f–%.2f)", mean, float64(r.LeastNS)/1e6, float64(r.MostNS)/1e6)
 		}
 		parts = append(parts, mean)

@@ -22,8 +22,8 @@ func baseParts(c *curves.Curves) []table.Segment {
 	case c.ClockMoved:
 		return []table.Segment{{Rank: 0, Text: "GPU clock moved: times not compared", Short: "clock moved"}}
 	case c.Rows[0].Baseline == nil:
-		return []table.Segment{table.Say(1, "no Δ: %s was not timed at level %s", c.Baseline.Selection.Called(),
-			c.Level)}
+		return []table.Segment{table.Say(1, "no Δ: %s was not timed at level %s",
+			c.Baseline.Selection.Called(), c.Level)}
 	}
 	part := table.Say(0, "Δlast against %s at %.0f", c.Baseline.Selection.Called(), c.Rows[0].Baseline.At)
 	part.Short = "Δ " + c.Baseline.Selection.Short()

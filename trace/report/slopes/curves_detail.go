@@ -23,8 +23,8 @@ func ChangeText(c curves.Change) string {
 	return fmt.Sprintf("%s: %s → %s", place, gridOf(c.From), gridOf(c.To))
 }
 
-// Lines describes everything that is known of a row at a position or token count, and where the row
-// changes.
+// Lines describes a row of the curves at a position or token count: its plan, its times, and where its grid
+// and route change.
 func Lines(c *curves.Curves, r *curves.CurveRow, at int) []string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
@@ -51,8 +51,8 @@ func Lines(c *curves.Curves, r *curves.CurveRow, at int) []string {
 		}
 	}
 	if f := r.Fit; f != nil {
-		add("line      %s at position 0, slope %s per 1,000 positions · n = %d steps", QuantityText(curves.Time, f.A),
-			slope(f), f.N)
+		add("line      %s at position 0, slope %s per 1,000 positions · n = %d steps",
+			QuantityText(curves.Time, f.A), slope(f), f.N)
 		if len(f.Out) > 0 {
 			add("          outliers excluded: %s", leftOut(c, r))
 		}
@@ -72,12 +72,12 @@ func Lines(c *curves.Curves, r *curves.CurveRow, at int) []string {
 		if !b.Equal {
 			by += " µs"
 		}
-		add("baseline  %s at position %.0f in %s; Δ %s at position %.0f", QuantityText(curves.Time, b.NS), b.At,
-			c.Baseline.Selection.Called(), by,
-			r.Fit.Last)
+		add("baseline  %s at position %.0f in %s; Δ %s at position %.0f", QuantityText(curves.Time, b.NS),
+			b.At, c.Baseline.Selection.Called(), by, r.Fit.Last)
 	}
 	for _, s := range r.Shifts {
-		add("shift     times change by %+.1f ± %.1f µs from position %.0f on%s", s.NS/1e3, s.SE/1e3, s.At, cause(c, s.At))
+		add("shift     times change by %+.1f ± %.1f µs from position %.0f on%s", s.NS/1e3, s.SE/1e3, s.At,
+			cause(c, s.At))
 	}
 	trialLines(c, r, add)
 	changes := c.ChangesOf(r)
@@ -137,7 +137,7 @@ func exactLines(c *curves.Curves, r *curves.CurveRow, at int, add func(string, .
 	}
 }
 
-// cause names the plan change near the place where times change.
+// cause names a plan change at most two places away from the place where times change.
 func cause(c *curves.Curves, at float64) string {
 	for i := range c.Rows {
 		for _, change := range c.Rows[i].Changes {
@@ -168,7 +168,8 @@ func trialLines(c *curves.Curves, r *curves.CurveRow, add func(string, ...any)) 
 		}
 		if from == 0 {
 			add("")
-			add("Each route was timed in isolation %d times; ▸ marks the route that the plan chooses", r.Trials[0].N)
+			add("Each route was timed in isolation %d times; ▸ marks the route that the plan chooses",
+				r.Trials[0].N)
 		}
 		for k := from; k < i; k++ {
 			t, mark := &r.Trials[k], " "

@@ -58,7 +58,7 @@ func Table(c *curves.Curves) *table.Table {
 	return t
 }
 
-// places is the number of positions to which a displayed slope refers: it is a time per 1,000 positions.
+// places is the number of positions to which displayed slopes refer. They are times per 1,000 positions.
 const places = 1000
 
 // slopeUnit returns the time unit for displayed slopes. largest is the largest slope in ns per 1,000
@@ -282,7 +282,8 @@ func ownerPart(c *curves.Curves) table.Segment {
 		}
 	case list[0].Modelled:
 		return table.Segment{
-			Text:  fmt.Sprintf("%s: ~%.0f %% of the slope, estimated from bytes (not timed in isolation)", first, all),
+			Text: fmt.Sprintf("%s: ~%.0f %% of the slope, estimated from bytes (not timed in isolation)",
+				first, all),
 			Short: fmt.Sprintf("%s ~%.0f %% by bytes", first, all),
 		}
 	case len(list) > 1:
@@ -327,7 +328,7 @@ func restPart(c *curves.Curves) table.Segment {
 }
 
 // overRoutes returns a warning if operators change their routes at positions that the fitted line spans. The
-// line then mixes two kinds of steps.
+// line is then fitted to two kinds of steps.
 func overRoutes(c *curves.Curves) table.Segment {
 	f := c.Rows[0].Fit
 	var places []string
@@ -350,11 +351,13 @@ func slope(f *curves.Fit) string {
 	return fmt.Sprintf("%s ± %s %s", table.Digits(places*f.B/unit), table.Digits(places*f.SE/unit), name)
 }
 
-// little is a share of a step's time. A slope that adds less over all measured positions hardly matters.
+// little is a share of a step's time. A slope hardly matters if it adds less than this share over all
+// measured positions.
 const little = 0.02
 
-// says describes the trend of decode times in words. The argument drift is the percentage of the slope that
-// is caused by drift. If drift is more than half of the slope, the text names drift instead of the position.
+// says returns a text that describes the trend of decode times. The argument drift is the percentage of the
+// slope that is caused by drift. If drift is more than half of the slope, the text names drift instead of the
+// position.
 func says(f *curves.Fit, drift float64) string {
 	moved := (f.Last - f.First) / max(1, math.Abs(f.At(f.First)))
 	by := " with position"
@@ -390,8 +393,8 @@ func rate(f *curves.Fit) string {
 	return fmt.Sprintf("less than %s %s per 1,000 positions", table.Digits(most/unit), name)
 }
 
-// tiled reports whether a route is a tiled matrix product, whole or split. These routes are meant for inputs
-// of many rows.
+// tiled reports whether a route is a tiled matrix product, be it computed by one dispatch or split. Such
+// routes are meant for inputs of many rows.
 func tiled(route string) bool {
 	return strings.HasPrefix(route, "tile") || route == "split64" || route == "split128"
 }
@@ -433,5 +436,7 @@ func crossover(c *curves.Curves) []table.Segment {
 			table.Say(2, "%s", routesFrom(spans)),
 		}
 	}
-	return []table.Segment{table.Say(0, "tiled GEMM from %d–%d tokens on, depending on the operator", least, most)}
+	return []table.Segment{
+		table.Say(0, "tiled GEMM from %d–%d tokens on, depending on the operator", least, most),
+	}
 }
