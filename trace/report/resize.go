@@ -8,8 +8,8 @@ import (
 	"gpuscope/trace/table"
 )
 
-// ResizeLine returns the summary of a resize in one line: "50 operators re-planned, 0 grids, 50 params, as
-// s16". The end means that the resize before s16 changed the same kinds of things.
+// ResizeLine returns the summary of a resize in one line: "50 operators re-planned, 0 grids, 50 params, same
+// as s16".
 func ResizeLine(r *analyze.ResizeSummary) string {
 	var said []string
 	for _, p := range resizeParts(r, "") {
@@ -66,7 +66,7 @@ func resizeParts(r *analyze.ResizeSummary, order string) []table.Segment {
 		parts = append(parts, table.Say(4, "%.1f µs", float64(ns)/1e3))
 	}
 	if r.SameAs >= 0 {
-		parts = append(parts, table.Say(2, "as s%d", r.SameAs))
+		parts = append(parts, table.Say(2, "same as s%d", r.SameAs))
 	}
 	return parts
 }

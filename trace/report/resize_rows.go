@@ -349,7 +349,7 @@ func valueChange(x *analyze.Index, c *trace.Change) string {
 }
 
 // Shape formats the live shape of a value, or the value of a SymInt. It returns "–" for a value that the step
-// does not compute. In older traces, a dimension of 0 marks scratch that is not computed.
+// does not compute. In older traces, a scratch value that is not computed has a dimension of 0.
 func Shape(x *analyze.Index, v trace.ValueID, dims []int) string {
 	if dims == nil || x.Trace.Graph.Values[v].Role == trace.RoleScratch && slices.Contains(dims, 0) {
 		return table.Unmeasured

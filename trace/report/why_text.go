@@ -169,7 +169,7 @@ func originLines(x *analyze.Index, o *why.Origin, closed string) []string {
 	return lines
 }
 
-// paramsLine describes which params changed last and the cause.
+// paramsLine describes the last change of the params and its cause.
 func paramsLine(x *analyze.Index, o *why.Origin) string {
 	line := "  params since " + at(o.Step)
 	if o.From != nil {

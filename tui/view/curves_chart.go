@@ -95,7 +95,7 @@ func (p *CurvesPage) emptyChart(c *curves.Curves, r *curves.CurveRow) *chart {
 	}
 }
 
-// filled computes the data of the chart along the axis.
+// filled returns the chart with the data that it draws along the axis.
 func (d *chart) filled(ctx context.Context) (*chart, error) {
 	c, r := d.curves, d.row
 	take := func(v float64) { d.lo, d.hi = min(d.lo, v), max(d.hi, v) }

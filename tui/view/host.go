@@ -150,7 +150,7 @@ type View interface {
 	Has() func(analyze.Event) bool
 	// Stop cancels what the view requested from the model, and reports whether there was a request.
 	Stop() bool
-	// Launch returns the dispatch under the cursor, or nil if there is none.
+	// Launch returns the launch of the dispatch under the cursor, or nil if there is none.
 	Launch() *analyze.Launch
 	// Look returns the state that undo saves in addition to the state of the rows. The state must be
 	// comparable with ==. Restore restores it.
