@@ -232,8 +232,8 @@ func changesLine(w *why.Why) string {
 	return "  in this run, this grid " + also + "changed " + strings.Join(said, ", ")
 }
 
-// through returns the names of the operators between an input and a dispatch. It names an operator that
-// occurs in several layers only once. The argument more is a remark that follows the names in parentheses.
+// through returns the names of the operators between an input and a dispatch. If an operator occurs in
+// several layers, its name appears once. The argument more is a remark that follows the names in parentheses.
 func through(x *analyze.Index, links []why.LayersLink, more string) string {
 	var names []string
 	layers := 0

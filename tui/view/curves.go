@@ -99,7 +99,7 @@ func (p *CurvesPage) Load(j *widget.Jobs, s Snapshot, _ int) {
 	}
 	along := p.Along
 	against := s.Against
-	if s.Chosen == NoBase { // the default baseline, the previous step, is no line through all steps
+	if s.Chosen == NoBase { // the default, the previous step, is too short for a line
 		against = nil
 	}
 	key := curvesKey{curvesVersion(s), along, s.Chosen}

@@ -153,7 +153,7 @@ type View interface {
 	// Launch returns the launch of the dispatch under the cursor, or nil if there is none.
 	Launch() *analyze.Launch
 	// Look returns the state that undo saves in addition to the state of the rows. The state must be
-	// comparable with ==. Restore restores it.
+	// comparable with ==. Restore sets it.
 	Look() any
 	Restore(look any)
 	// Scrolls returns how many lines one turn of the wheel moves.

@@ -340,8 +340,8 @@ func (p *StepPage) Render(t *widget.Theme, g widget.Glyphs, w, h int, _ bool) []
 	return lines
 }
 
-// facts returns the lines below the text. blank is the number of lines that would otherwise stay empty. On a
-// low page, the facts use these lines too.
+// facts returns the lines below the text. The argument blank is the number of lines that would otherwise stay
+// empty. On a low page, the facts use these lines too.
 func (p *StepPage) facts(t *widget.Theme, f *StepFacts, w, h, blank int) []string {
 	facts := []string{widget.Cut(" "+f.Candidates(w-2), w)}
 	if drawn := f.Drawn(); h >= 18 && drawn != nil {
