@@ -10,16 +10,17 @@ import (
 )
 
 // paramsArena is the uniform buffer that holds the params of all dispatch slots. Each slot has a block at the
-// device's uniform alignment, and the host keeps a shadow copy of the buffer. A step uploads to the buffer
-// with at most one write, which covers the range from the first changed block to the last. SymInts change
-// with every token, so the blocks of operators that read SymInts are placed together at the front, which
-// keeps the written range short.
+// device's uniform alignment, and the host keeps a shadow copy of the buffer. A step uploads the changed
+// params with at most one write, which covers the range from the first changed block to the last. SymInts
+// change with every token, so the blocks of operators that read SymInts are placed together at the front,
+// which keeps the written range short.
 //
 // Dispatches are called alike if they run the same kernels and have the same initial params. For example,
-// corresponding dispatches in different layers of a model are alike. A dispatch reads the params block of the
-// first dispatch that is alike, as long as both have equal params. Otherwise it reads its own block. Because
-// blocks are shared in this way, a step reads only a few of them. Sharing blocks saves time because a GPU
-// fetches each block from memory when a submit first reads it, and the dispatch waits for the fetch.
+// corresponding dispatches in different layers of a model are alike. Of a group of dispatches that are alike,
+// every dispatch reads the params block of the first one, as long as its params equal those of the first.
+// Otherwise it reads its own block. Because blocks are shared in this way, a step reads only a few of them.
+// Sharing blocks saves time because a GPU fetches each block from memory when a submit first reads it, and
+// the dispatch waits for the fetch.
 type paramsArena struct {
 	buffer gpu.Buffer
 	shadow []byte
@@ -30,10 +31,10 @@ type paramsArena struct {
 // paramsBlock is the position of a dispatch's params in the arena, in bytes.
 type paramsBlock struct {
 	begin, size int
-	first       trace.DispatchID // first of the dispatches that are alike, possibly this one
+	first       trace.DispatchID // first dispatch that is alike; may be this one
 }
 
-// likeness is a map key. Dispatches that are alike have equal keys.
+// likeness holds what dispatches must share to be alike. Equal keys mean that the dispatches are alike.
 type likeness struct {
 	kernels [graph.MaxRoutes]*graph.Kernel // indexed by route
 	params  string                         // initial params
@@ -77,7 +78,7 @@ func (a *paramsArena) make(dev gpu.Device, g *graph.Graph, plans []graph.Plan) e
 	return nil
 }
 
-// take copies the params of an operator's plan into the shadow copy of the buffer.
+// take stores the params of an operator's plan in shadow, the host's copy of the buffer.
 func (a *paramsArena) take(o *graph.Op, p *graph.Plan) {
 	for s := range p.Launches {
 		if d := o.Dispatches[s]; d >= 0 && p.Launches[s].Active {
@@ -95,8 +96,8 @@ func (a *paramsArena) set(at int, l *graph.Launch) {
 	a.lo, a.hi = min(a.lo, at), max(a.hi, at+(len(data)+15)/16*16)
 }
 
-// read returns the dispatch that owns the params block for dispatch id. This is the first dispatch that is
-// alike if both still have equal params, or else id itself.
+// read returns the dispatch whose params block dispatch id reads: the first dispatch that is alike if both
+// still have equal params, or else id itself.
 func (a *paramsArena) read(id trace.DispatchID) trace.DispatchID {
 	first := a.blocks[id].first
 	if bytes.Equal(a.bytes(first), a.bytes(id)) {
@@ -105,14 +106,14 @@ func (a *paramsArena) read(id trace.DispatchID) trace.DispatchID {
 	return id
 }
 
-// bytes returns the contents of a dispatch's block in the shadow.
+// bytes returns the host's copy of a dispatch's params block.
 func (a *paramsArena) bytes(id trace.DispatchID) []byte {
 	b := &a.blocks[id]
 	return a.shadow[b.begin : b.begin+b.size]
 }
 
-// upload writes the changed range to the device and returns the number of bytes written. If the upload fails,
-// the range stays marked as changed.
+// upload writes the changed range of shadow to the device and returns the number of bytes written. If the
+// upload fails, the range stays marked as changed.
 func (a *paramsArena) upload(dev gpu.Device) (int, error) {
 	if a.lo >= a.hi {
 		return 0, nil

@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// Planning has no side effects, so every plan can be computed again. Executor.Check plans every operator
-// again at the current shapes, compares grids, params and dims with the plans that are about to run, and
-// reads the params arena back from the device. A difference means that a plan is stale, because a resize did
-// not re-plan the operator or a write of params did not reach the device.
+// Planning has no side effects, so every plan can be computed a second time to check it. Executor.Check plans
+// every operator again at the current shapes, compares grids, params and dims with the plans that are about
+// to run, and reads the params arena back from the device. A difference means that the plan in use is stale:
+// either a resize failed to re-plan the operator, or a write of params did not reach the device.
 
 // Check returns a *StaleError if a plan in use, or its params on the device, differs from a fresh plan.
 // Check reads from the device and therefore waits for it.
@@ -17,7 +17,7 @@ func (x *Executor) Check() error {
 	if n := len(x.arena.shadow); n > 0 {
 		onDevice = make([]byte, n)
 		if err := x.read(x.arena.buffer, 0, onDevice); err != nil {
-			return fmt.Errorf("check: read params back: %w", err)
+			return fmt.Errorf("check: cannot read the params back from the device: %w", err)
 		}
 	}
 	l := x.live
@@ -36,7 +36,7 @@ func (x *Executor) Check() error {
 			at := x.arena.blocks[x.arena.read(d)].begin
 			if got := onDevice[at : at+len(want)]; !bytes.Equal(got, want) {
 				return l.Stale(o, s,
-					fmt.Sprintf("params on the device are % x, but a fresh plan has % x", got, want))
+					fmt.Sprintf("the device holds the param bytes % x, but a new plan computes % x", got, want))
 			}
 		}
 	}

@@ -29,20 +29,21 @@ const warmUp = 100 * time.Millisecond
 type CostOptions struct {
 	// Rounds is the number of times to skip each set of dispatches; 0 means CostRounds.
 	Rounds int
-	// For is the time limit of the measurement; 0 means no limit. A round does not start if it would end
-	// after the limit. In the first round, the runs that skip a set do not start if they would end after the
-	// limit.
+	// For is the time limit of the measurement; 0 means no limit. Costs does not start a round that is
+	// expected to end after the limit. If the limit is reached in the first round, Costs does not start the
+	// runs that skip the remaining sets.
 	For time.Duration
 	// Progress may be nil. Costs calls Progress before each run that skips a set, with the completed
-	// percentage of the measurement. An error of Progress ends the measurement in the same way as a
-	// cancellation.
+	// percentage of the measurement. If Progress returns an error, the measurement ends in the same way as
+	// after a cancellation.
 	Progress Progress
-	// Samples may be nil. Samples holds the earlier samples of the same step. Costs adds the new samples to
-	// Samples and computes the costs from all of them.
+	// Samples may be nil. Otherwise it holds the samples of earlier Costs calls for the same step. Costs adds
+	// the new samples to Samples and computes the costs from all of them.
 	Samples *CostSamples
-	// Empty is a kernel that binds one writable buffer and does nothing. Costs dispatches Empty to keep the
-	// levels of the step separate while a set is skipped. If Empty is nil, the levels may overlap while a set
-	// is skipped. Empty is not used on a software device, which runs its dispatches one by one.
+	// Empty is a kernel that binds one writable buffer and does nothing. While a set is skipped, Costs
+	// dispatches Empty as a placeholder, so that the barriers between the levels of the step remain. If Empty
+	// is nil, there are no placeholders, and the levels may overlap while a set is skipped. Costs does not
+	// use Empty on a software device, which runs its dispatches one by one.
 	Empty *graph.Kernel
 }
 
@@ -50,7 +51,7 @@ type CostOptions struct {
 // and others skip a set of dispatches. The zero value holds no samples. The order of the samples has no
 // meaning.
 type CostSamples struct {
-	whole, walls []int64 // ns of whole runs; GPU times and wall times come from different runs
+	whole, walls []int64 // GPU times (whole) and wall times (walls) of whole runs, ns
 	clock        []float64
 	gains        map[string][]int64 // ns saved by skipping a set; the key is trace.SetKey of the set
 }
@@ -58,25 +59,25 @@ type CostSamples struct {
 // Costs holds the measured time that a step saves when some of its dispatches are skipped.
 type Costs struct {
 	Whole trace.Whole  // the step with no dispatch skipped; N is 0 if it was not measured
-	Sets  []trace.Cost // costs in the requested order, with empty names; N is 0 if a set was not measured
+	Sets  []trace.Cost // costs of the sets in the requested order, without names; N is 0 if not measured
 }
 
-// Costs measures how much time the last step saves when sets of its dispatches are skipped. Costs
-// alternates between runs of the whole step and runs that skip a set: whole, without the first set, whole,
-// without the second set, and so on. One pass over all sets is a round. Rounds spread a drift of the clocks
-// evenly over the sets. Each round visits the sets in a different order, so that a periodic disturbance
-// does not always hit the same sets. On a GPU each set is skipped inARow times in a row. If the time runs
-// out in the first round, the remaining sets have no samples, and the next call with the same Samples
-// measures them first. Without sets, Costs runs the whole step once per round. Each run is timed by only
-// two timestamps. A sample is the difference between a run without a set and the mean of the whole runs
-// around it, up to eight before and as many after. On a software device a sample uses the median of the
-// whole runs.
+// Costs measures how much time the last step saves when sets of its dispatches are skipped. Costs alternates
+// between runs of the whole step and runs that skip a set: whole, without the first set, whole, without the
+// second set, and so on. One pass over all sets is a round. Because every round visits all sets, a slow
+// change of the clocks affects all sets equally. Each round visits the sets in a different order, so that a
+// periodic disturbance does not always hit the same sets. On a GPU each set is skipped inARow times in a row.
+// If the time runs out in the first round, the remaining sets have no samples, and the next call with the
+// same Samples measures them first. Without sets, Costs runs the whole step once per round. Each run is timed
+// by only two timestamps. A sample is the difference between two durations: that of a run without a set, and
+// the mean of the whole runs around it (up to eight before the run and as many after it). On a software
+// device a sample uses the median of the whole runs.
 //
 // A run that skips a set computes wrong results. The whole runs after it write all results of the step again:
 // all values, and the rows that were appended to State. When Costs returns, memory therefore has its original
-// content, even after a cancellation. As in Replay, there is one exception: State that an operator computes
-// from the State's own previous content. Costs checks for a cancellation between runs, and keeps the samples
-// measured so far. The outputs and the record of the last step do not change.
+// content, even after a cancellation. There is one exception, as in Replay: if an operator computes State
+// from its previous content, the repeated runs change it. Costs checks for a cancellation between runs, and
+// keeps the samples measured so far. The outputs and the record of the last step do not change.
 func (x *Executor) Costs(ctx context.Context, sets [][]trace.DispatchID, o CostOptions) (Costs, error) {
 	m, err := x.newCostRun(sets, &o)
 	if err != nil {
@@ -98,28 +99,28 @@ type costRun struct {
 	o      *CostOptions
 	sets   []absent
 	active []trace.DispatchID
-	// cuts holds, for each submit, the end index of the submit in active.
+	// cuts holds one index into active for each submit: the index after the last dispatch of the submit.
 	cuts  []int
 	left  []bool
 	kept  []trace.DispatchID
-	whole []int64     // ns, one for each whole run
+	whole []int64     // GPU times of whole runs, ns
 	walls []int64     // wall times, ns
 	parts [][]partRun // indexed by set
-	// order is the order of the sets in a round. In the first round, sets with fewer samples come first;
-	// sets with equally many stay in the requested order.
+	// order is the order in which a round visits the sets. In the first round, sets with fewer earlier
+	// samples come first; sets with equally many stay in the requested order.
 	order  []int
 	random *rand.Rand
 	// heldUp is true on a software device. There, other load on the machine can make a run and its neighbours
 	// take several times as long as usual. The measurement then uses medians, because these slow runs would
-	// dominate a mean. The measurement also never skips a set in two consecutive runs.
+	// dominate a mean. The measurement also runs the whole step after each run that skips a set.
 	heldUp bool
 	// clock holds the speeds of the GPU clock measured by the clock probe: one before the first round, and
 	// one after each group of consecutive rounds.
 	clock  []float64
 	log    flight
-	stayer *stayer // nil if levels may overlap while a set is skipped
+	stayer *stayer // nil if there are no placeholders (see CostOptions.Empty)
 
-	done    int           // finished runs that skip a set, or finished whole runs if there are no sets
+	done    int           // finished runs: those that skip a set, or whole runs if there are no sets
 	started time.Time     // start of the first round
 	within  time.Duration // time limit, counted from started; used only if o.For is set
 }
@@ -131,26 +132,25 @@ type absent struct {
 	stays      []stay
 }
 
-// partRun is a run that skips a set: its duration in ns, and the number of whole runs before it.
+// partRun is a run that skips a set: ns is its duration, and after is the number of whole runs before it.
 type partRun struct {
 	ns    int64
 	after int
 }
 
-// A run that skips a set is compared with the mean of the whole runs before and after it. The constant limits
-// their number on each side. Comparing with a single whole run on each side would add as much noise as the
-// run itself has. Comparing with all whole runs would add the effect of every clock change during the
-// measurement.
+// around is the maximum number of whole runs, on each side of a run that skips a set, with which this run is
+// compared. A single whole run on each side would add as much noise as the run itself has. All whole runs
+// would add the effect of every clock change during the measurement.
 const around = 8
 
 // inARow is the number of consecutive times that a set is skipped. On an H200 a step takes one of two
-// durations, 14 µs apart. The duration depends on where in its command memory the driver stores the commands
-// of the step. This position moves by a fifth of the command memory with each decode step. Five consecutive
-// runs therefore cover all positions, while five runs at random moments could by chance all get positions
-// with the same duration.
+// durations, 14 µs apart. Which of the two depends on the position in the driver's command memory where the
+// commands of the step are stored. This position moves by a fifth of the command memory with each decode
+// step. Five consecutive runs therefore cover all positions, while five runs at random moments could by
+// chance all get positions with the same duration.
 const inARow = 5
 
-// gain returns the time in ns that a step saved in a run that skipped a set.
+// gain returns how much shorter a run that skipped a set was than the whole runs around it, in ns.
 func (m *costRun) gain(p partRun) int64 {
 	n := min(around, p.after, len(m.whole)-p.after)
 	near := m.whole[p.after-n : p.after+n]
@@ -189,7 +189,7 @@ func (x *Executor) newCostRun(sets [][]trace.DispatchID, o *CostOptions) (*costR
 	for i, set := range sets {
 		set = slices.Compact(slices.Sorted(slices.Values(set)))
 		if len(set) == 0 {
-			return nil, fmt.Errorf("set %d of the requested dispatches is empty; want at least one", i)
+			return nil, fmt.Errorf("set %d is empty, but each set needs at least one dispatch", i)
 		}
 		for _, id := range set {
 			if _, ran := slices.BinarySearch(m.active, id); !ran {
@@ -216,7 +216,8 @@ func (x *Executor) newCostRun(sets [][]trace.DispatchID, o *CostOptions) (*costR
 	return m, m.findStays()
 }
 
-// findStays finds, for each set, the barriers that would disappear when the set is skipped.
+// findStays finds, for each set, the barriers that would disappear when the set is skipped, and the
+// placeholder dispatches that keep these barriers.
 func (m *costRun) findStays() error {
 	var err error
 	if m.stayer, err = m.x.newStayer(m.o.Empty); err != nil {
@@ -247,7 +248,8 @@ func (m *costRun) release() {
 	}
 }
 
-// leave marks a set as skipped in the following runs if out is true, or removes the mark if out is false.
+// leave marks the dispatches of a set as skipped if out is true, and removes the marks if out is false. The
+// following runs skip the marked dispatches.
 func (m *costRun) leave(set *absent, out bool) {
 	for _, id := range set.dispatches {
 		m.left[id] = out
@@ -291,9 +293,10 @@ func (m *costRun) measure(ctx context.Context) error {
 	return m.o.Progress("measure costs", 100, 100)
 }
 
-// next returns how many rounds to measure together: for n rounds, each set is skipped n times in a row. On a
-// GPU n is at most inARow, and on a software device it is at most 1. n is also limited by the requested
-// rounds and by the remaining time, based on the average duration of a round so far.
+// next returns n, the number of rounds to measure together. Instead of visiting the sets n times, the
+// measurement visits them once and skips each set n times in a row. On a GPU n is at most inARow; on a
+// software device n is at most 1. n is also limited by the requested rounds and by the remaining time, based
+// on the average duration of a round so far.
 func (m *costRun) next() int {
 	left := m.o.Rounds - m.done/m.perRound()
 	if m.o.For > 0 && m.done > 0 {
@@ -307,8 +310,7 @@ func (m *costRun) next() int {
 	return min(inARow, left)
 }
 
-// perRound returns how much a round adds to done: one run for each set. A round without sets adds one whole
-// run.
+// perRound returns how much a round adds to done: the number of sets, or 1 if there are no sets.
 func (m *costRun) perRound() int { return max(1, len(m.sets)) }
 
 // round skips each set the given number of times in a row.
@@ -336,20 +338,20 @@ func (m *costRun) round(ctx context.Context, times int) error {
 	return nil
 }
 
-// late reports whether work of the given duration would end after the time limit.
+// late reports whether work that starts now and takes the given time would end after the time limit.
 func (m *costRun) late(takes time.Duration) bool {
 	return m.o.For > 0 && time.Since(m.started)+takes >= m.within
 }
 
-// tell reports the progress, and returns an error if the measurement must stop.
+// tell calls Progress. It returns an error if Progress returned one or the measurement was canceled.
 func (m *costRun) tell(ctx context.Context) error {
 	return cmp.Or(m.o.Progress("measure costs", m.percent(), 100), ctx.Err())
 }
 
 // percent returns the progress in percent: the finished share of the requested rounds or the elapsed share of
-// the time limit, whichever is larger. The percentage never decreases: it relates to the requested rounds and
-// the time limit, because the final number of rounds is known only at the end. In the first round the elapsed
-// time alone does not count as progress, because the first round may exceed the time limit.
+// the time limit, whichever is larger. Both the requested rounds and the time limit are fixed, so the
+// percentage never decreases. In the first round, the percentage cannot exceed the finished share of this
+// round, because the round may take longer than the time limit.
 func (m *costRun) percent() int {
 	rounds := float64(m.done) / float64(m.perRound())
 	share := rounds / float64(m.o.Rounds)
@@ -359,8 +361,8 @@ func (m *costRun) percent() int {
 	return int(min(100*share, 99))
 }
 
-// leaveOut runs the step without a set as many times as requested. Then it runs the whole step: once, and
-// once more for every three runs without the set.
+// leaveOut runs the step without a set the given number of times. Then it runs the whole step: once, plus
+// once for every three runs without the set.
 func (m *costRun) leaveOut(ctx context.Context, set, times int) error {
 	part, before := partRun{after: len(m.whole)}, len(m.parts[set])
 	var err error
@@ -374,7 +376,7 @@ func (m *costRun) leaveOut(ctx context.Context, set, times int) error {
 		m.parts[set] = append(m.parts[set], part)
 		m.done++
 	}
-	through := context.WithoutCancel(ctx) // the whole runs must restore the values even after a cancellation
+	through := context.WithoutCancel(ctx) // the whole runs must restore all values even after a cancellation
 	for range 1 + times/3 {
 		if failed := m.runWhole(through); failed != nil {
 			m.parts[set] = m.parts[set][:before]
@@ -384,15 +386,16 @@ func (m *costRun) leaveOut(ctx context.Context, set, times int) error {
 	return err
 }
 
-// heed runs the clock probe if there is one. It is called between two timed runs, so neither of their times
-// includes the probe. Errors of the probe are ignored, because a broken device also makes the next run fail.
+// heed measures the clock speed with the clock probe, if there is one. It is called between two timed runs,
+// so the time of neither run includes the probe. Errors of the probe are ignored, because a broken device
+// makes the next run fail anyway.
 func (m *costRun) heed() {
 	if speed, err := m.x.Canary(); err == nil && speed > 0 {
 		m.clock = append(m.clock, speed)
 	}
 }
 
-// warm runs the whole step on a GPU until the GPU reaches its full clocks.
+// warm runs the whole step repeatedly so that a GPU reaches its full clocks (see warmUp).
 func (m *costRun) warm(ctx context.Context) error {
 	begin, through := time.Now(), context.WithoutCancel(ctx)
 	for m.x.dev.Info().Type != gpu.CPU && time.Since(begin) < warmUp {
@@ -417,8 +420,8 @@ func (m *costRun) runWhole(ctx context.Context) error {
 
 // asItRuns runs the whole step, submitted piece by piece like a normal step, and stores its wall time. If
 // there are no sets to skip, asItRuns also stores the GPU time. If there are sets, runWhole and leaveOut
-// measure the GPU times. They do not submit piece by piece, so that the GPU never waits for the host to
-// encode.
+// measure the GPU times instead. These two encode all dispatches before they submit, so that the GPU never
+// waits for the host to encode.
 func (m *costRun) asItRuns(ctx context.Context) error {
 	m.log.pieces = true
 	defer func() { m.log.pieces = false }()

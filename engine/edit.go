@@ -9,8 +9,8 @@ import (
 	"gpuscope/trace"
 )
 
-// Edit is a changed source of a kernel of the graph, compiled to run in place of that kernel. Bindings,
-// params and workgroup sizes are the same, so plans, grids and bind groups do not change.
+// Edit is edited source code for a kernel of the graph. It is compiled and can run in place of that kernel.
+// The bindings, params and workgroup sizes are the same, so plans, grids and bind groups do not change.
 type Edit struct {
 	of, by *graph.Kernel
 	pipe   gpu.Pipeline
@@ -19,12 +19,13 @@ type Edit struct {
 // Name returns the name that identifies the edit in records.
 func (e *Edit) Name() string { return e.by.Name }
 
-// Of returns the name of the kernel that the edit replaces.
+// Of returns the name of the graph's kernel that the edit replaces.
 func (e *Edit) Of(g *graph.Graph) string { return g.KernelNames[e.of] }
 
-// NewEdit compiles a replacement for a kernel of the graph. The first argument names the graph's kernel, and
-// the second is the replacement. NewEdit returns an error if the replacement does not match the bindings,
-// params and grids of the graph's kernel. If it does not compile, the error contains the compiler's message.
+// NewEdit compiles a replacement for a kernel of the graph. The parameter of is the name of the graph's
+// kernel, and by is the replacement. NewEdit returns an error if the replacement does not match the bindings,
+// params and grids of the graph's kernel. If the replacement does not compile, the error contains the
+// compiler's message.
 func (x *Executor) NewEdit(of string, by *graph.Kernel) (*Edit, error) {
 	own := x.g.Kernel(of)
 	if own == nil {
@@ -54,7 +55,8 @@ func (e *Edit) Describe(g *graph.Graph) trace.Kernel {
 type edits struct {
 	own     map[*graph.Kernel]gpu.Pipeline // original pipelines of all kernels that an edit has ever replaced
 	inForce map[*graph.Kernel]*Edit
-	// names holds the names of the edits in inForce. Each map is immutable because records keep it.
+	// names holds the names of the edits in inForce. It is replaced, never modified, because records of
+	// earlier steps keep the old map.
 	names   map[*graph.Kernel]string
 	changes int
 }
@@ -78,7 +80,7 @@ func (x *Executor) Edits() (list []*Edit) {
 // Use makes an edit run in place of its kernel, starting with the next step.
 func (x *Executor) Use(e *Edit) { x.replace(e.of, e) }
 
-// UseOwn removes the edit of the named kernel, so that the original kernel runs again.
+// UseOwn removes the edit of the named kernel. The graph's own kernel then runs again.
 func (x *Executor) UseOwn(of string) {
 	if k := x.g.Kernel(of); x.edits.inForce[k] != nil {
 		x.replace(k, nil)
@@ -114,7 +116,7 @@ func (x *Executor) replace(k *graph.Kernel, e *Edit) {
 	}
 }
 
-// runAs makes later submits run an edit in place of a kernel, or the kernel itself if the edit is nil.
+// runAs makes later submits run edit e in place of kernel k, or k itself if e is nil.
 func (x *Executor) runAs(k *graph.Kernel, e *Edit) {
 	if x.edits.own[k] == nil {
 		if x.edits.own == nil {
@@ -127,13 +129,14 @@ func (x *Executor) runAs(k *graph.Kernel, e *Edit) {
 	}
 }
 
-// runs returns the graph's kernel that a dispatch runs at the current shapes, even if an edit replaces the
+// runs returns the graph's kernel for a dispatch at the current shapes, whether or not an edit replaces this
 // kernel.
 func (x *Executor) runs(id trace.DispatchID) *graph.Kernel {
 	return x.g.KernelOf(id, x.live.Plans[x.g.Dispatches[id].Op].Route)
 }
 
-// Serves returns the dispatches of the last step that run the named kernel or the edit in its place.
+// Serves returns the dispatches of the last step that belong to the named kernel, whether the kernel itself
+// runs or an edit in its place.
 func (x *Executor) Serves(of string) (list []trace.DispatchID) {
 	k := x.g.Kernel(of)
 	for _, id := range x.live.Active() {

@@ -22,15 +22,15 @@ type Executor struct {
 	begins  []uint64     // offset of each value in its buffer, indexed by memory number
 	arena   paramsArena
 	pipes   map[*graph.Kernel]gpu.Pipeline
-	// groups holds the bind groups, indexed by layout, dispatch slot and route. Routes that share a Use
-	// share their bind groups.
+	// groups holds the bind groups, indexed by layout, dispatch slot and route. Routes with the same Use have
+	// the same bind groups.
 	groups   [][][]slotGroups
-	readAt   []uint64 // offset of each output in the readback buffer of a flight, indexed by value
+	readAt   []uint64 // offset of each output in a flight's readback buffer, indexed by value
 	clock    *measure.Clock
 	owned    []interface{ Release() } // in order of creation
 	flights  [2]flight
-	last     *flight // the last finished step; last.ran is false if there is none
-	number   int     // number of steps so far whose shapes became the live shapes
+	last     *flight // the last finished step; if no step has finished, last.ran is false
+	number   int     // number of steps so far whose shapes were committed to live
 	hasRun   []bool  // indexed by dispatch*graph.MaxRoutes + route
 	rates    rates
 	pauses   pauses
@@ -50,29 +50,30 @@ type Executor struct {
 	edits     edits
 }
 
-// slotGroups holds the bind groups of a dispatch slot on a route. first binds the params block of the first
-// dispatch that is alike (see paramsArena). own binds the dispatch's own params block and is created when it
-// is first needed.
+// slotGroups holds the bind groups of a dispatch slot on a route. They differ in the params block that they
+// bind: first binds the block of the first dispatch that is alike (see paramsArena), and own binds the
+// dispatch's own block. own is created when it is first needed.
 type slotGroups struct{ first, own gpu.BindGroup }
 
 // SetCheck makes every Step call Check before it submits commands.
 func (x *Executor) SetCheck(on bool) { x.check = on }
 
-// Loading is the time that each part of Load took.
+// Loading holds how much time Load spent on each kind of work.
 type Loading struct {
 	Prepack time.Duration // reordering weights on the host into the layout that kernels read
 	Upload  time.Duration // writing weights to the device
 	Compile time.Duration // compiling pipelines
 }
 
-// Loading returns the time that each part of loading the graph took.
+// Loading returns how much time Load spent on each kind of work.
 func (x *Executor) Loading() Loading { return x.loading }
 
 // Progress is called to report the progress of a long operation. If Progress returns an error, for example
 // because the user cancelled, the operation stops.
 type Progress func(phase string, done, total int) error
 
-// UploadPhase is the phase of Load whose progress is counted in bytes. The other phases count items.
+// UploadPhase is the name of the phase of Load whose progress is counted in bytes. Progress counts items in
+// all other phases.
 const UploadPhase = "upload weights"
 
 // Load puts a graph on a device: it allocates memory, uploads weights and compiles kernels. progress may be
@@ -189,8 +190,9 @@ func (x *Executor) allocate(progress Progress) error {
 	return nil
 }
 
-// placeOutputs assigns each output an offset in the readback buffer and returns the size of that buffer.
-// Outputs that share a device buffer keep their relative offsets.
+// placeOutputs assigns each output an offset in the readback buffer, and returns the size that this buffer
+// needs. Outputs that share a device buffer keep their distance from each other, so that one copy can read
+// them back.
 func (x *Executor) placeOutputs() (size uint64) {
 	x.readAt = make([]uint64, len(x.g.Values))
 	buffers := map[gpu.Buffer]uint64{}
@@ -241,8 +243,8 @@ func (x *Executor) allocateConstants() error {
 	})
 }
 
-// allocateOutputs creates the buffers of outputs. Outputs share a buffer if the same dispatches write them
-// and only the host reads them. One copy then reads them all back.
+// allocateOutputs creates the buffers of outputs. Outputs that are written by the same dispatches and read
+// only by the host share a buffer, so that one copy reads them all back.
 func (x *Executor) allocateOutputs() error {
 	var outputs []graph.ValueID
 	for _, v := range x.g.Outputs() {
@@ -255,8 +257,8 @@ func (x *Executor) allocateOutputs() error {
 	})
 }
 
-// allocateTogether creates buffers that each hold several values one after another. fits(first, v, at)
-// reports whether a buffer that begins with the value first can hold the value v at byte offset at.
+// allocateTogether creates buffers that each hold several values, one after another. The function fits
+// decides whether a value v can be stored at byte offset at of a buffer whose first value is first.
 func (x *Executor) allocateTogether(label string, values []graph.ValueID,
 	fits func(first, v graph.ValueID, at int64) bool,
 ) error {
@@ -294,8 +296,8 @@ func (x *Executor) zero(b gpu.Buffer, val *graph.Value) error {
 	return nil
 }
 
-// fill uploads a constant or the initial content of State. fill uploads in pieces of moderate size, because
-// drivers handle such writes well in their staging memory.
+// fill uploads a constant or the initial content of State. fill uploads in pieces, because the staging memory
+// of drivers handles writes of moderate size well.
 func (x *Executor) fill(v graph.ValueID) error {
 	val, b, begin := &x.g.Values[v], x.buffers[x.g.FirstOwn+int(v)], x.begins[x.g.FirstOwn+int(v)]
 	if val.Load == nil {
@@ -367,7 +369,7 @@ func (x *Executor) bind() error {
 	return nil
 }
 
-// bindDispatch creates the bind groups of a dispatch, on every route that some corner uses.
+// bindDispatch creates the bind groups of a dispatch for every route that at least one corner uses.
 func (x *Executor) bindDispatch(id trace.DispatchID, p *graph.Layout) ([]slotGroups, error) {
 	d := &x.g.Dispatches[id]
 	o := &x.g.Ops[d.Op]
@@ -386,8 +388,8 @@ func (x *Executor) bindDispatch(id trace.DispatchID, p *graph.Layout) ([]slotGro
 	return groups, nil
 }
 
-// newGroup creates a bind group of dispatch id on a route. It binds the params block of the dispatch given by
-// params: id itself or the first dispatch that is alike (see paramsArena).
+// newGroup creates a bind group of dispatch id on a route. params is the dispatch whose params block the
+// group binds: id itself or the first dispatch that is alike (see paramsArena).
 func (x *Executor) newGroup(id trace.DispatchID, route int, p *graph.Layout, params trace.DispatchID) (
 	gpu.BindGroup, error,
 ) {
@@ -412,7 +414,7 @@ func (x *Executor) newGroup(id trace.DispatchID, route int, p *graph.Layout, par
 }
 
 // group returns the bind group of a dispatch on the current route, with the params block that the dispatch
-// reads now. If group has to create the bind group, it counts the bind group in the step's log.
+// currently reads. If this bind group does not exist yet, group creates it and counts it in the step's log.
 func (x *Executor) group(s *stepLog, id trace.DispatchID, route int) (gpu.BindGroup, error) {
 	layout := x.live.Layout
 	g := &x.groups[layout][id][route]
@@ -429,7 +431,8 @@ func (x *Executor) group(s *stepLog, id trace.DispatchID, route int) (gpu.BindGr
 	return g.own, nil
 }
 
-// place returns the buffer that holds a value in the current layout, and the value's offset in the buffer.
+// place returns the buffer in which the current layout stores a value, and the offset of the value in the
+// buffer.
 func (x *Executor) place(v graph.ValueID) (gpu.Buffer, uint64) {
 	i := x.live.Memory(v)
 	return x.buffers[i], x.begins[i]
@@ -445,7 +448,7 @@ func (x *Executor) binding(p *graph.Layout, v graph.ValueID) gpu.Binding {
 	return b
 }
 
-// Live returns the live shapes and plans of the graph.
+// Live returns the graph's current shapes and plans.
 func (x *Executor) Live() *graph.Live { return x.live }
 
 // Graph returns the loaded graph.
@@ -460,7 +463,7 @@ func (x *Executor) Release() {
 }
 
 // ErrNotRead reports that the last step did not read an output back.
-var ErrNotRead = errors.New("output was not read back")
+var ErrNotRead = errors.New("the last step did not read this output back")
 
 // Output copies to dst an output that was read back by the last step, and returns the number of bytes copied.
 // Output copies at most the live bytes of the output.
@@ -473,9 +476,9 @@ func (x *Executor) Output(v graph.ValueID, dst []byte) (int, error) {
 	return n, x.last.readback.Read(dst[:n], x.readAt[v])
 }
 
-// ReadValue fills dst with the current content of a value's memory, from the start of the value. If values
-// share memory, the memory holds the value that was written last. Only outputs, State and constants always
-// hold their own content.
+// ReadValue fills dst with the current content of a value's memory, from the start of the value. If several
+// values share this memory, the content is that of the value written last. Only the memory of outputs, State
+// and constants is never shared in this way.
 func (x *Executor) ReadValue(v graph.ValueID, dst []byte) error { return x.ReadPart(v, 0, dst) }
 
 // ReadPart copies part of a value's memory to dst, like ReadValue. The start offset and the length of dst

@@ -13,29 +13,30 @@ import (
 )
 
 // A step has three stages. Prepare applies the step's shapes and params and records its commands, Send
-// submits the commands, and Finish waits for the GPU. Step does all of this in one call and submits piece
-// by piece while it encodes. With the separate calls the host can prepare or send the next step while the
-// GPU runs the current one. Only this file tracks the steps in flight. At most two steps are in flight, and
-// at most one of them is prepared but not sent. The executor's current shapes and params belong to the
-// newer step.
+// submits the commands, and Finish waits for the GPU. Step does all of this in one call and submits piece by
+// piece while it encodes. If the caller uses the separate calls, the host can prepare or send the next step
+// while the GPU runs the current one. Only this file tracks the steps in flight. At most two steps are in
+// flight, and at most one of them is prepared but not sent. With two steps in flight, the executor's current
+// shapes and params belong to the newer step.
 //
-// Uploads of params need no synchronization, because the device performs a write after all earlier submits.
+// Uploads of params cannot disturb the older step, because the device performs a write only after all earlier
+// submits.
 
 // flight is a step in flight, or the last finished step.
 type flight struct {
 	stepLog
 	stage    stage
-	number   int            // number of the step's shapes: see Executor.number
+	number   int            // serial number of the step, see Executor.number
 	ahead    bool           // the step was prepared while another step ran
 	readback gpu.Readback   // receives the outputs; nil if the graph has no outputs
-	stamps   gpu.Timestamps // timestamp slots: those of the sheet, or of the clock if there is no sheet
+	stamps   gpu.Timestamps // timestamp slots of the sheet, or of the executor's clock without a sheet
 	stampsAt int            // index of the step's first timestamp in stamps
-	resolves bool           // the step's commands resolve the timestamps to the host
+	resolves bool           // the step's commands copy the timestamps to the host
 	sheet    *sheet         // see sheet.go; nil if the step was not prepared
 	commands gpu.Recording  // commands of a prepared step
 	sizes    []int64        // sizes of the values to read back, in bytes
-	// stays holds, for each dispatch, the placeholder dispatch that keeps a barrier before it. stays is nil
-	// if the step runs all its dispatches.
+	// stays holds, for each dispatch, a placeholder dispatch that runs before it to keep a barrier. stays is
+	// nil if the step runs all its dispatches.
 	stays []measure.Metered
 	// bytes and flops are the modelled memory traffic and arithmetic of the step.
 	bytes int64
@@ -64,8 +65,8 @@ func (f *flight) begin(t Timing, read []graph.ValueID) {
 	f.stamps, f.stampsAt, f.resolves, f.sheet = nil, 0, true, nil
 }
 
-// timedFlight returns a flight for dispatches that are timed outside of any step, by two timestamps around
-// all of them.
+// timedFlight returns a flight for dispatches that run outside of any step. Two timestamps, before the first
+// and after the last of these dispatches, time them together.
 func (x *Executor) timedFlight() flight {
 	log := stepLog{timing: TimingStep, ticks: make([]uint64, 2)}
 	return flight{stepLog: log, stamps: x.clock.Stamps, resolves: true}
@@ -82,8 +83,8 @@ func (x *Executor) at(s stage) *flight {
 	return oldest
 }
 
-// Stands reports whether the last step can be run again: it ended without an error, and its shapes are
-// still the current ones.
+// Stands reports whether the last step can be run again: the step ended without an error, and the live shapes
+// are still the shapes of that step.
 func (x *Executor) Stands() bool { return x.last.ran && x.last.number == x.number }
 
 // CanPrepare reports whether steps like the last one can be prepared at a timing level. Each such step must
@@ -93,9 +94,9 @@ func (x *Executor) CanPrepare(t Timing) bool {
 	return x.Loaded() && !x.check && t <= TimingStep && x.shortRun(active) == len(active)
 }
 
-// Prepare makes the shapes of the next step the live ones and records the step's commands as one submit
-// (see CanPrepare). Prepare uses only the dims of the inputs; Send uploads their data. If a plan returns an
-// error, the shapes do not change.
+// Prepare applies the shapes of the next step and records the step's commands as one submit (see CanPrepare).
+// Prepare reads only the dims of the inputs; Send uploads their data. If planning returns an error, the
+// shapes stay as they were.
 func (x *Executor) Prepare(ctx context.Context, in *graph.StepInput, t Timing) error {
 	f := x.at(idle)
 	if x.at(prepared) != nil || f == nil {
@@ -148,8 +149,8 @@ func (x *Executor) record(f *flight, in *graph.StepInput) error {
 	return err
 }
 
-// booked chooses the log for the host time that is spent on f. It returns the flight that the GPU is running,
-// or f itself if the GPU is idle. flying reports whether the GPU is running a flight.
+// booked returns the flight whose log counts the host time that is spent on f: the flight that the GPU is
+// running, or f itself if the GPU is idle. flying reports whether the GPU is running a flight.
 func (x *Executor) booked(f *flight) (by *flight, flying bool) {
 	if by := x.at(sent); by != nil {
 		return by, true
@@ -157,9 +158,9 @@ func (x *Executor) booked(f *flight) (by *flight, flying bool) {
 	return f, false
 }
 
-// Flush uploads the params of the prepared step before its commands are sent. The GPU then receives the
-// params while the host still reads the outputs of the previous step. Flush does nothing on a software
-// device, where it would make the host wait for the previous step.
+// Flush uploads the params of the prepared step before its commands are sent. The params then reach the GPU
+// while the host still reads the outputs of the previous step. Flush does nothing on a software device, where
+// it would make the host wait for the previous step.
 func (x *Executor) Flush() error {
 	f := x.at(prepared)
 	if f == nil {
@@ -222,10 +223,10 @@ func (x *Executor) Finish() error {
 	err := f.commands.Wait()
 	f.stage = idle
 	if err != nil {
-		return fmt.Errorf("wait for the GPU: %w", err)
+		return fmt.Errorf("cannot wait for the GPU: %w", err)
 	}
 	f.waited(begin)
-	// The GPU ran the previous step until lastEnd.
+	// Before lastEnd, the GPU was still running the previous step.
 	if x.lastEnd.After(f.begun) {
 		f.running = f.ended.Sub(x.lastEnd).Nanoseconds()
 	} else {
@@ -241,14 +242,14 @@ func (x *Executor) Finish() error {
 	return nil
 }
 
-// waited records the end of a wait that began at the given time.
+// waited adds a wait for the GPU, from the given time until now, to the step's log.
 func (f *flight) waited(begin time.Time) {
 	f.polls++
 	f.ended = time.Now()
 	f.wait += f.ended.Sub(begin).Nanoseconds()
 }
 
-// end completes the log of a step after the wait for the step.
+// end completes the log of a step. It is called after the wait for the step.
 func (x *Executor) end(f *flight) error {
 	x.rates.learn(f.bytes, f.flops, float64(f.running))
 	if err := x.readTicks(f); err != nil {
@@ -262,8 +263,8 @@ func (x *Executor) end(f *flight) error {
 	return nil
 }
 
-// span returns how long the GPU worked on a step, from its first timestamp to its last. The result is empty
-// if the timestamps have not been read yet.
+// span returns the time from the first GPU timestamp of a step to the last. The result is empty if the
+// timestamps have not been read yet.
 func (x *Executor) span(s *stepLog) trace.Time {
 	if len(s.ticks) == 0 {
 		return trace.Time{}
@@ -271,8 +272,8 @@ func (x *Executor) span(s *stepLog) trace.Time {
 	return x.clock.Scale.Duration(s.ticks[0], s.ticks[len(s.ticks)-1])
 }
 
-// lengthen makes the total time of a pipelined step at least as long as the GPU's time. The total can be
-// too short because the host may have noticed the end of the previous step late.
+// lengthen raises the total time of a pipelined step to at least the GPU's time. The total can be too short:
+// it starts when the host notices the end of the previous step, and the host may notice this late.
 func (x *Executor) lengthen(s *stepLog) {
 	if span, ok := x.span(s).NS(); ok && s.pipelined {
 		s.total = max(s.total, span)
@@ -280,9 +281,9 @@ func (x *Executor) lengthen(s *stepLog) {
 }
 
 // Abandon gives up the steps in flight. A prepared step never runs, and steps that were sent run to their
-// end. None of the abandoned steps becomes the executor's last step. Abandoned steps may have written State
-// at and after their positions; the next step writes the same positions again. Abandon also reads the GPU
-// timestamps of finished steps that have not been read yet.
+// end. None of the abandoned steps becomes the executor's last step. Abandoned steps may already have written
+// their rows of State; the next step overwrites these rows. Abandon also reads the GPU timestamps of finished
+// steps that have not been read yet.
 func (x *Executor) Abandon() error {
 	var err error
 	for i := range x.flights {
@@ -300,7 +301,7 @@ func (x *Executor) Abandon() error {
 	return gpu.Join(err, x.settle())
 }
 
-// haveRun marks dispatches as having run on their current routes.
+// haveRun records that dispatches have run on their current routes.
 func (x *Executor) haveRun(run []trace.DispatchID) {
 	for _, id := range run {
 		*x.ranOn(id) = true

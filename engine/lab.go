@@ -136,7 +136,7 @@ func (x *Executor) newEditRun(e *Edit, id trace.DispatchID, o *CostOptions) (*ed
 		r.whole, err = x.newCostRun(nil, o)
 		return r, err
 	}
-	return nil, fmt.Errorf("dispatch %d did not run the edited kernel in the last step", id)
+	return nil, fmt.Errorf("in the last step, dispatch %d ran another kernel than the edited one", id)
 }
 
 // measure runs the comparison and then restores the edit in use and the memory.

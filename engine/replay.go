@@ -20,7 +20,7 @@ type Look struct {
 }
 
 // ErrNoStep reports that no step can be run again, because no step has run or the last step failed.
-var ErrNoStep = errors.New("no step to run again")
+var ErrNoStep = errors.New("no step can be run again, because none has run or the last one failed")
 
 // replayBytes is the maximum number of bytes that one run reads back for several looks. If the looks need
 // more, they are distributed over several runs. A single look may be larger.
@@ -91,15 +91,15 @@ func (x *Executor) checkLooks(looks []placedLook) error {
 	for i := range looks {
 		l := &looks[i]
 		if l.Value < 0 || int(l.Value) >= len(g.Values) || g.Values[l.Value].Kind != graph.Tensor {
-			return fmt.Errorf("look at value %d: the graph has no tensor with this number", l.Value)
+			return fmt.Errorf("read value %d: the graph has no tensor with this number", l.Value)
 		}
 		val := &g.Values[l.Value]
 		if _, ran := slices.BinarySearch(active, l.After); !ran {
-			return fmt.Errorf("look at %s after dispatch %d: the dispatch did not run in the last step",
+			return fmt.Errorf("read %s after dispatch %d: the dispatch did not run in the last step",
 				val.Name, l.After)
 		}
 		if n := x.LiveSize(l.Value); int64(len(l.Into)) > n {
-			return fmt.Errorf("look at %s: %d bytes requested, but the value has only %d", val.Name,
+			return fmt.Errorf("read %s: %d bytes requested, but the value has only %d", val.Name,
 				len(l.Into), n)
 		}
 		for ; at < len(active) && active[at] <= l.After; at++ {
@@ -115,10 +115,10 @@ func (x *Executor) checkLooks(looks []placedLook) error {
 		switch holder, written := holds[x.live.Memory(l.Value)]; {
 		case slices.Contains([]graph.Role{graph.Input, graph.Constant, graph.State}, g.Values[root].Role):
 		case !written:
-			return fmt.Errorf("look at %s after dispatch %d: no dispatch has written the value yet", val.Name,
+			return fmt.Errorf("read %s after dispatch %d: no dispatch has written this value by then", val.Name,
 				l.After)
 		case holder != root:
-			return fmt.Errorf("look at %s after dispatch %d: the memory of the value has been reused for %s",
+			return fmt.Errorf("read %s after dispatch %d: by then its memory has been reused for %s",
 				val.Name, l.After,
 				g.Values[holder].Name)
 		}
@@ -237,7 +237,7 @@ func (x *Executor) encodeReplay(enc gpu.Encoder, run []trace.DispatchID, looks [
 		}
 		open = false
 		if err := enc.EndPass(); err != nil {
-			return looks, fmt.Errorf("end the pass of operator %s: %w", x.g.Ops[x.g.Dispatches[id].Op].Name,
+			return looks, fmt.Errorf("cannot end the pass of operator %s: %w", x.g.Ops[x.g.Dispatches[id].Op].Name,
 				err)
 		}
 		for k := range looks[:here] {

@@ -142,7 +142,7 @@ func (x *Executor) resolve(s *sheet) error {
 		return fmt.Errorf("resolve timestamps: %w", err)
 	}
 	if err := x.dev.Wait(); err != nil {
-		return fmt.Errorf("wait for the GPU: %w", err)
+		return fmt.Errorf("cannot wait for the GPU: %w", err)
 	}
 	return x.arrived(s)
 }

@@ -127,7 +127,7 @@ func (x *Executor) resize(ctx context.Context, in *graph.StepInput) error {
 	for _, v := range in.Read {
 		if v < 0 || int(v) >= len(x.g.Values) || !slices.Contains(x.g.Outputs(), v) {
 			x.live.Discard()
-			return fmt.Errorf("read value %d: the value is not an output of the graph", v)
+			return fmt.Errorf("cannot read value %d back: it is not an output of the graph", v)
 		}
 	}
 	if err := x.live.Propagate(); err != nil {
@@ -153,14 +153,14 @@ func (x *Executor) resize(ctx context.Context, in *graph.StepInput) error {
 func (x *Executor) checkFrom(a *graph.InputData, n int64) error {
 	val, from := &x.g.Values[a.Value], *a.From
 	if from < 0 || int(from) >= len(x.g.Values) || !slices.Contains(x.g.Outputs(), from) {
-		return fmt.Errorf("input %s from value %d: the value is not an output of the graph", val.Name, from)
+		return fmt.Errorf("input %s cannot be copied from value %d, which is not an output of the graph", val.Name, from)
 	}
 	switch source := &x.g.Values[from]; {
 	case val.HostRead:
-		return fmt.Errorf("input %s from %s: the host must read this input, so the device cannot supply it",
+		return fmt.Errorf("input %s cannot be copied from %s on the device, because the host must know this input",
 			val.Name, source.Name)
 	case source.Kind != graph.Tensor || source.DType != val.DType || source.Bytes < n:
-		return fmt.Errorf("input %s from %s: needs %d bytes of %s, but the output has %d of %s: %w",
+		return fmt.Errorf("input %s cannot be copied from %s: the input needs %d bytes of %s, but the output has %d bytes of %s: %w",
 			val.Name, source.Name, n, val.DType, source.Bytes, source.DType, graph.ErrShape)
 	}
 	return nil
@@ -337,7 +337,7 @@ func (x *Executor) encode(enc gpu.Encoder, s *flight, run []trace.DispatchID, fr
 		}
 		if final || x.live.Pass(run[i+1]) != x.live.Pass(id) {
 			if err := enc.EndPass(); err != nil {
-				return fmt.Errorf("end the pass of operator %s: %w", x.g.Ops[d.Op].Name, err)
+				return fmt.Errorf("cannot end the pass of operator %s: %w", x.g.Ops[d.Op].Name, err)
 			}
 		}
 		if s.timing < TimingBlock {

@@ -41,7 +41,7 @@ func (x *Executor) submit(s *flight, run []trace.DispatchID, from, all int, in *
 	s.overlapped += s.encode + s.submit - first
 	submitted := time.Now()
 	if err := x.dev.Wait(); err != nil {
-		return fmt.Errorf("wait for the GPU: %w", err)
+		return fmt.Errorf("cannot wait for the GPU: %w", err)
 	}
 	s.waited(submitted)
 	s.running += s.ended.Sub(begun).Nanoseconds()

@@ -36,7 +36,7 @@ func ParseTiming(name string) (Timing, error) {
 	if i := slices.Index(trace.TimingLevels, trace.Timing(name)); i >= 0 {
 		return Timing(i), nil
 	}
-	return 0, fmt.Errorf("timing level %q is unknown; use %s", name, TimingNames())
+	return 0, fmt.Errorf("timing level %q is unknown; the levels are %s", name, TimingNames())
 }
 
 // together reports whether two consecutive dispatches are between the same two timestamps.

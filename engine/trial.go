@@ -137,7 +137,7 @@ func (x *Executor) newRouteRun(ids []graph.OpID, n int, set func(*graph.Live) er
 		if planned < 0 {
 			planned = l.Plans[ids[0]].Route
 			if !r.alike(l) {
-				return nil, fmt.Errorf("%s cannot be timed with the other operators: their work differs",
+				return nil, fmt.Errorf("%s cannot be timed together with the other operators, because their dispatches differ",
 					r.name())
 			}
 		}
@@ -153,7 +153,7 @@ func (x *Executor) newRouteRun(ids []graph.OpID, n int, set func(*graph.Live) er
 		if t.each == 0 {
 			why := "the operator is a view of its input"
 			if !r.ops[0].Aliased {
-				why = "the operator launches nothing at this shape"
+				why = "the operator launches no dispatch at this shape"
 			}
 			return nil, fmt.Errorf("%s has no dispatch: %s", r.name(), why)
 		}

@@ -13,14 +13,15 @@ import (
 )
 
 // An operator's plan is a pure function of live shapes, so the plan of a dispatch at any shape can be
-// computed without running it. Line plans the graph at every point of a range and stores the result as
-// stretches. In a stretch every number of the plan follows one formula. For example, a grid that grows by
-// one workgroup per token is a single stretch, however long the range is.
+// computed without running the dispatch. Line plans the graph at every point of a range, such as every
+// position. It stores the result as stretches: parts of the range in which each number of the plan follows
+// one formula. For example, a grid that grows by one workgroup per token is a single stretch, however long
+// the range is.
 
-// Line plans a graph at each point of the range [from, to] and returns the plans of every dispatch along
-// the range. The function set applies the live shapes of a point. The caller sets the fields Along and At
-// of the returned line. Line plans on its own Live, so a running graph is not affected. If the deadline of
-// ctx passes, the returned line ends at the last planned point.
+// Line plans a graph at each point of the range [from, to] and returns the plans of every dispatch along the
+// range. The function set sets the inputs' live shapes for the point at. Line leaves the fields Along and At
+// of the result to the caller. Line uses a Live of its own, so a running graph is not affected. If the
+// deadline of ctx passes, the returned line ends at the last planned point.
 func Line(g *graph.Graph, ctx context.Context, o graph.LiveOptions, from, to int,
 	set func(l *graph.Live, at int) error,
 ) (trace.Line, error) {
@@ -86,7 +87,7 @@ func Line(g *graph.Graph, ctx context.Context, o graph.LiveOptions, from, to int
 	return line, nil
 }
 
-// Indices of a plan's numbers. A stretch has one rule for each number.
+// Indices into the numbers of a plan. A stretch has one rule (formula) for each of these numbers.
 const (
 	onGrid   = 0
 	onNeeded = 3
@@ -97,20 +98,21 @@ const (
 	onAll
 )
 
-// track collects the stretches of one dispatch along a line: the finished stretches and the open one.
+// track collects the stretches of one dispatch: the finished stretches, and the stretch that the next point
+// may still extend (the open one).
 type track struct {
 	stretches []trace.Stretch
-	open      trace.Stretch // kernel, route and reason of the open stretch
+	open      trace.Stretch // From, Kernel, Route and Reason are set, but no rules yet
 	reason    graph.Reason
 	route     int
 	n         int // number of points in the open stretch
 	places    int // number of points in all stretches
 	rules     [onAll]trace.Rule
-	last      [onAll]int64 // numbers of the plan at the last point
+	last      [onAll]int64 // the plan's numbers at the last point
 }
 
-// take adds the plan of a slot at the next point of the line. It extends the open stretch or begins a new
-// one.
+// take adds the plan of a dispatch slot at the next point of the range. It extends the open stretch or begins
+// a new one.
 func (t *track) take(g *graph.Graph, id trace.DispatchID, p *graph.Plan, slot, at int) {
 	var numbers [onAll]int64
 	kernel := ""
@@ -142,9 +144,9 @@ func (t *track) take(g *graph.Graph, id trace.DispatchID, p *graph.Plan, slot, a
 	t.places++
 }
 
-// goesOn reports whether these numbers continue the open stretch: its rules must be able to produce them at
-// the next point. If so, goesOn completes the rules. The second point of a stretch sets the first difference
-// of each rule, and the third point sets the second difference.
+// goesOn reports whether the open stretch can continue with the given numbers: each rule must produce its
+// number at the next point. The first three points define a rule: the second point sets its first difference,
+// and the third point sets its second difference.
 func (t *track) goesOn(numbers *[onAll]int64) bool {
 	rules := t.rules
 	for i, v := range numbers {
@@ -162,8 +164,8 @@ func (t *track) goesOn(numbers *[onAll]int64) bool {
 	return true
 }
 
-// repeat extends the track to the given number of points with the numbers of the last point. It is used for
-// operators whose plan did not change at these points.
+// repeat extends the track to the given number of points, with the numbers of the last point. It covers the
+// points at which the operator was not re-planned, because its plan stayed the same.
 func (t *track) repeat(places int) {
 	for t.places < places {
 		if t.steady() {
@@ -185,7 +187,8 @@ func (t *track) repeat(places int) {
 	}
 }
 
-// steady reports whether the rules of the open stretch are complete and all constant.
+// steady reports whether every number of the open stretch is constant. It is false while the stretch has too
+// few points to define its rules.
 func (t *track) steady() bool {
 	for _, r := range t.rules {
 		if !r.Constant() {

@@ -1,17 +1,16 @@
 package gpu
 
-// Barriers predicts where the native library (wgpu 0.20) inserts barriers into a recording, from the
-// buffers that each dispatch uses. In wgpu a usage tracker records the transitions of the buffers, and wgpu
-// inserts a barrier for these transitions before each dispatch. Dispatches between two barriers may
-// overlap; such a group of dispatches is a level. The time of a step depends more on the number of levels
-// than on the number of dispatches.
+// Barriers predicts where the native library (wgpu 0.20) inserts barriers into a recording, from the buffers
+// that each dispatch uses. The usage tracker of wgpu records how each buffer's use changes (its transitions),
+// and wgpu inserts one barrier for the transitions of a dispatch before this dispatch. Dispatches between two
+// barriers may overlap; such a group of dispatches is a level. The time of a step depends more on the number
+// of levels than on the number of dispatches.
 //
-// The rule is applied to each buffer. A use of a buffer needs a barrier before it in two cases: the
-// previous use in the recording had another kind, or the previous use was read_write. The rule does not
-// depend on whether another barrier was inserted in between. All transitions of a dispatch share one
-// barrier. All buffers that appear in a pass for the first time share one barrier before the pass.
-// Transitions of buffers that appear in the recording for the first time happen at submit and are not
-// counted.
+// The rule for each buffer: a use needs a barrier before it if the previous use in the recording had another
+// kind, or if both uses can write the buffer. The rule ignores other barriers in between. All transitions of
+// a dispatch share one barrier. All buffers that appear in a pass for the first time share one barrier before
+// the pass. Transitions of buffers that appear in the recording for the first time happen at submit and are
+// not counted.
 //
 // Buffers are identified by small indexes, so that a driver and a graph without a device can share this
 // code. The zero value is ready to use. Once the highest index has been seen, Barriers allocates no more
@@ -25,19 +24,19 @@ type Barriers struct {
 	split     bool // the next dispatch needs a barrier before its pass
 	forced    bool // the next dispatch needs a barrier inside its pass
 	begun     bool // the pass has a dispatch
-	joined    bool // the first dispatch of the pass shares a level with the dispatch before the pass
+	joined    bool // the first dispatch of the pass continues the level of the last dispatch before the pass
 	levels    int
 	first     uint32 // number of the first dispatch of the recording
-	// pending holds the transitions of the next dispatch, and waits holds those of the last dispatch.
+	// pending holds the transitions for the next dispatch. waits holds those for the last dispatch.
 	pending, waits []Wait
 }
 
-// Wait is one transition of a barrier. The dispatch after the barrier waits for it.
+// Wait is one of the transitions that a barrier covers. The dispatch after the barrier waits for the earlier
+// use of the buffer.
 type Wait struct {
 	Buffer int
 	Hazard Hazard
-	// For is the previous dispatch that used the buffer, counted from 0 in the recording, or -1 if a copy
-	// used it.
+	// For is the dispatch that used the buffer before, counted from 0 in the recording, or -1 if a copy did.
 	For int
 }
 
@@ -60,8 +59,8 @@ type bufferUse struct {
 	kind                      useKind
 }
 
-// useKind is the usage state of a buffer as wgpu's tracker distinguishes it. Two consecutive uses of the same
-// kind need a barrier between them only if the kind is readWrite or copyTo.
+// useKind is the way in which a buffer is used, as far as wgpu's tracker distinguishes it. Two consecutive
+// uses of the same kind need a barrier between them only if the kind is readWrite or copyTo.
 type useKind uint8
 
 const (
@@ -105,11 +104,11 @@ func (b *Barriers) BeginPass() {
 // EndPass closes the pass.
 func (b *Barriers) EndPass() { b.inPass = false }
 
-// Touch adds a buffer, with its access, to the uses of the next dispatch.
+// Touch declares that the next dispatch uses a buffer with the given access.
 func (b *Barriers) Touch(buffer int, a Access) { b.use(buffer, useKind(a)) }
 
-// Dispatch combines the uses since the last Dispatch into one dispatch. Dispatch reports whether a barrier
-// is needed before the dispatch, inside its pass.
+// Dispatch adds a dispatch whose buffers were declared by the Touch calls since the last Dispatch. Dispatch
+// reports whether a barrier is needed before the dispatch, inside its pass.
 func (b *Barriers) Dispatch() bool {
 	forced := b.forced
 	switch {
@@ -165,7 +164,7 @@ func (b *Barriers) use(buffer int, kind useKind) {
 		b.forced = true
 	case !b.inPass || !b.begun:
 		b.split = b.levels > 0
-	// The barrier is inserted before the pass, so the first dispatch of the pass starts a level after all.
+	// The barrier is inserted before the pass, so the first dispatch of the pass does start a new level.
 	case b.joined:
 		b.levels++
 		b.joined = false

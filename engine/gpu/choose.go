@@ -8,8 +8,9 @@ import (
 
 // Choose picks an adapter. want is the index of the adapter or a part of its name, in upper or lower case. If
 // want is empty, Choose picks the best type available, in the order discrete, integrated, virtual, cpu,
-// unknown. Among equal adapters Choose picks the first. reason is a phrase for the user that can follow
-// "chosen: ". The error wraps ErrNoAdapter and lists the available adapters.
+// unknown. Among equal adapters Choose picks the first. reason tells the user why this adapter was chosen, as
+// a phrase that can follow "chosen: ". If no adapter matches want, the error wraps ErrNoAdapter and lists the
+// available adapters.
 func Choose(adapters []AdapterInfo, want string) (index int, reason string, err error) {
 	if len(adapters) == 0 {
 		return 0, "", ErrNoAdapter
@@ -19,7 +20,7 @@ func Choose(adapters []AdapterInfo, want string) (index int, reason string, err 
 			return 0, "", fmt.Errorf("%w with number %d; available adapters: %s", ErrNoAdapter, i,
 				list(adapters))
 		}
-		return i, fmt.Sprintf("number %d was asked for", i), nil
+		return i, fmt.Sprintf("you requested adapter %d", i), nil
 	}
 	best, matches := -1, 0
 	for i, a := range adapters {
@@ -37,14 +38,14 @@ func Choose(adapters []AdapterInfo, want string) (index int, reason string, err 
 			list(adapters))
 	case want != "" && matches > 1:
 		return best,
-			fmt.Sprintf("the first %s adapter of the %d with %q in the name", adapters[best].Type, matches,
+			fmt.Sprintf("the first %s adapter among the %d whose names contain %q", adapters[best].Type, matches,
 				want), nil
 	case want != "":
-		return best, fmt.Sprintf("%q is in its name", want), nil
+		return best, fmt.Sprintf("its name contains %q", want), nil
 	case matches == 1:
 		return best, "the only adapter", nil
 	}
-	return best, fmt.Sprintf("the first %s adapter of %d", adapters[best].Type, matches), nil
+	return best, fmt.Sprintf("the first %s adapter among %d adapters", adapters[best].Type, matches), nil
 }
 
 // list returns the adapters with their numbers, for an error message.

@@ -7,7 +7,7 @@ import (
 )
 
 // FlushesHalves runs a kernel to find out whether unpack2x16float returns 0 for subnormal f16 numbers. WGSL
-// allows both behaviours, and no device limit reports which one applies.
+// allows devices to do this or not, and no property of a device reports it.
 func FlushesHalves(dev Device) (flushes bool, err error) {
 	var made []interface{ Release() }
 	keep := func(o interface{ Release() }, e error) {

@@ -9,8 +9,8 @@ import (
 // WorkgroupBytes returns the size of the workgroup memory that a WGSL source declares, according to the
 // section "Alignment and Size" of the WGSL specification. ok is false if WorkgroupBytes cannot parse a
 // declaration. It cannot parse structs, and it cannot parse array lengths that are not products of numbers
-// and constants. Drivers use WorkgroupBytes because the native library does not enforce the limit, and the
-// behaviour of a device beyond the limit is undefined.
+// and constants. Drivers use WorkgroupBytes to enforce the device's limit, because the native library does
+// not, and a kernel that exceeds the limit has undefined behavior.
 func WorkgroupBytes(source string) (bytes uint64, ok bool) {
 	source = comments.ReplaceAllString(source, "")
 	constants := map[string]uint64{}
@@ -74,7 +74,7 @@ func vectorAlign(n uint64) uint64 { return 8 << min(n-2, 1) }
 
 func roundUp(n, align uint64) uint64 { return (n + align - 1) / align * align }
 
-// product returns the value of a product of numbers and constants.
+// product returns the value of an expression such as "4 * N", a product of numbers and named constants.
 func product(expr string, constants map[string]uint64) (uint64, bool) {
 	n := uint64(1)
 	for factor := range strings.SplitSeq(expr, "*") {

@@ -10,17 +10,16 @@ import (
 	"gpuscope/trace"
 )
 
-// Operators are added in execution order, and the builder plans each operator at all its corners when it is
-// added. Therefore the largest and smallest shapes of the inputs are known when the next operator is added,
-// and the error for a wrong plan names the operator. Work that needs the whole graph is done in Finish
-// (passes.go).
+// Operators are added in execution order. When an operator is added, the builder plans it at all its corners
+// (extreme shapes). The range of its output shapes is therefore known when the next operator is added, and an
+// error in a plan can name the operator. Work that needs the whole graph is done in Finish (passes.go).
 
-// OpID names an operator of a graph.
+// OpID identifies an operator of a graph.
 type OpID = trace.OpID
 
 const (
 	maxRank   = 8  // largest rank of a tensor
-	MaxRoutes = 64 // maximum number of routes of an operator: a set of routes is the bits of a uint64
+	MaxRoutes = 64 // maximum number of routes of an operator: sets of routes are bits of a uint64
 )
 
 // Op is an operator in a graph.
@@ -31,22 +30,24 @@ type Op struct {
 	Block  string
 	Spec   Spec
 	impl   Operator
-	corner []Plan // plans at the operator's corners
-	// Aliased is true if the first output shares memory with the first input. Then no slot is dispatched.
+	corner []Plan // one plan for each corner of the operator
+	// Aliased is true if the first output shares memory with the first input. The operator then needs no
+	// dispatch.
 	Aliased   bool
-	readsHost bool // the plan reads the host integers of an input
-	// Dispatches are the dispatch ids of the operator's slots, by slot index. The id is -1 for a slot that no
-	// corner uses.
+	readsHost bool // the plan depends on integers in an input from the host
+	// Dispatches holds the dispatch id of each of the operator's slots. The id is -1 if no corner uses the
+	// slot.
 	Dispatches []trace.DispatchID
 	request    routeRequest // route that the user requested
-	// largest is the index of the corner with the most input elements. Among equal corners it is the corner
-	// with the most work. LiveOptions.Static pins the operator to this corner.
+	// largest is the index of the corner with the most input elements. If several corners have equally many,
+	// it is the one with the most work. LiveOptions.Static makes the operator always use the route of this
+	// corner.
 	largest int
 	parts   []string // names of the operators that were fused into this one; nil if none
 }
 
-// Use returns the kernel that a slot runs on a route. It returns the zero Use if the route does not use the
-// slot.
+// Use returns the kernel of a slot on a route, with the kernel's bindings. If the slot is not used on this
+// route, Use returns the zero Use.
 func (o *Op) Use(slot, route int) Use {
 	uses := o.Spec.Slots[slot].Uses
 	if len(uses) == 1 {
@@ -58,7 +59,7 @@ func (o *Op) Use(slot, route int) Use {
 	return uses[route]
 }
 
-// newPlan allocates an empty plan of the operator, with room for the dims of every output.
+// newPlan allocates an empty plan of the operator, with room for the dims of each output and scratch tensor.
 func (o *Op) newPlan() Plan {
 	p := Plan{
 		outs:     make([]outPlan, len(o.Spec.Outputs)+len(o.Spec.Scratch)),
@@ -83,8 +84,8 @@ type Builder struct {
 	layer     int
 	block     string
 	prefix    string
-	routes    map[string]string // requested routes by operator kind or kind@name
-	asked     map[string]bool   // keys of routes that match an operator of the graph
+	routes    map[string]string // requested routes; the key is an operator kind or kind@name
+	asked     map[string]bool   // keys of routes for which an operator was added
 	fusions   []Fusion
 	passBytes int64
 	remade    *remade // operator that a fusion rule is building, or nil
@@ -99,8 +100,8 @@ func NewBuilder(limits gpu.Limits) *Builder {
 	}
 }
 
-// PassBytes sets how many bytes of new memory a compute pass may always use. The memory plan splits a step
-// into more compute passes only if a pass would need more.
+// PassBytes sets how much new memory a compute pass may use without being split, in bytes. Only if a pass
+// would need more does the memory plan split the step into more compute passes.
 func (b *Builder) PassBytes(n int64) { b.passBytes = n }
 
 // Err returns the builder's first error, or nil.
@@ -114,7 +115,7 @@ func (b *Builder) Errorf(format string, args ...any) {
 }
 
 // Scope sets the layer and block of the operators that are added next, and a prefix for the names of
-// operators and values. Layer -1 means outside of layers.
+// operators and values. The layer is -1 for operators outside of layers.
 func (b *Builder) Scope(prefix string, layer int, block string) {
 	b.prefix, b.layer, b.block = prefix, layer, block
 }
@@ -130,7 +131,7 @@ func (b *Builder) Input(name string, t DType, lowest, highest []int) ValueID {
 func (b *Builder) Constant(name string, t DType, dims []int, load func() ([]byte, error)) ValueID {
 	if v, ok := b.constants[name]; ok && b.err == nil {
 		if val := &b.values[v]; val.DType != t || !slices.Equal(val.MaxDims, dims) {
-			b.Errorf("constant %s: declared as %s %v and again as %s %v", name, val.DType, val.MaxDims, t,
+			b.Errorf("constant %s is declared twice, but differently: first as %s %v and then as %s %v", name, val.DType, val.MaxDims, t,
 				dims)
 			return None
 		}
@@ -160,8 +161,8 @@ func (b *Builder) Tensor(name string, t DType) ValueID {
 	return b.output(Value{Name: b.prefix + name, DType: t, Role: Intermediate})
 }
 
-// Permuted declares that the elements of each row of a tensor are stored in another order. column returns the
-// column of the element that is stored at an index.
+// Permuted declares that memory stores the elements of each row of a tensor in another order. The function
+// column returns the column of the element that is stored at position at of a row.
 func (b *Builder) Permuted(v ValueID, column func(at int) int) {
 	if b.has(v) {
 		b.values[v].Column = column
@@ -181,7 +182,8 @@ func (b *Builder) Scratch(name string, t DType) ValueID {
 	return b.add(Value{Name: b.prefix + name, DType: t, Role: Scratch})
 }
 
-// SymInt declares an integer that the host sets before a step. It ranges from lo to hi and starts as first.
+// SymInt declares an integer that the host sets before a step. Its value is from lo to hi, and initially
+// first.
 func (b *Builder) SymInt(name string, lo, hi, first int64) ValueID {
 	if b.err == nil && (lo > hi || first < lo || first > hi) {
 		b.Errorf("symint %s: invalid range %d to %d with initial value %d", name, lo, hi, first)
@@ -194,9 +196,9 @@ func (b *Builder) SymIntOut(name string) ValueID {
 	return b.output(Value{Name: b.prefix + name, Kind: SymInt, Role: Intermediate})
 }
 
-// Output makes a tensor a graph output, whose live bytes can be read after a step. An operator's output
-// gets its own buffer. Inputs, constants and State already have a buffer and are read from it. A tensor may
-// be an output more than once.
+// Output makes a tensor a graph output, whose live bytes can be read after a step. If an operator computes
+// the tensor, it gets a buffer of its own. Inputs, constants and State already have one. The same tensor may
+// be made an output several times.
 func (b *Builder) Output(v ValueID) {
 	if b.err != nil {
 		return
@@ -208,7 +210,7 @@ func (b *Builder) Output(v ValueID) {
 	val := &b.values[v]
 	switch {
 	case val.Kind != Tensor || val.Role == Scratch:
-		b.Errorf("output %s: a %s %s cannot be an output; want a tensor that exists after a step", val.Name,
+		b.Errorf("output %s: a %s %s cannot be an output, because only a tensor that exists after a step can", val.Name,
 			val.Role, val.Kind)
 		return
 	case val.Role == Intermediate && val.Producer < 0:
@@ -267,8 +269,8 @@ func (b *Builder) Name(v ValueID) string {
 	return b.values[v].Name
 }
 
-// Value returns the description of a value, or false if there is no such value. MaxDims is nil until the
-// operator that outputs the tensor has been added.
+// Value returns the description of a value. The bool is false if there is no such value. MaxDims is nil until
+// the operator that outputs the tensor has been added.
 func (b *Builder) Value(v ValueID) (ValueInfo, bool) {
 	if !b.has(v) {
 		return ValueInfo{}, false
@@ -325,8 +327,8 @@ func (b *Builder) Add(name string, impl Operator) {
 	b.connect(&b.ops[len(b.ops)-1])
 }
 
-// admit checks the Spec of an operator, finds the route that the user requested for it, and plans the
-// operator's corners. targets are the keys by which a route can be requested for the operator.
+// admit checks the Spec of an operator, finds the requested route and plans the operator's corners. targets
+// are the keys under which the user can have requested a route for this operator.
 func (b *Builder) admit(o *Op, targets []string) (err error) {
 	if err := b.checkSpec(o); err != nil {
 		return fmt.Errorf("%s (%s): %w", o.Name, o.Spec.Kind, err)
@@ -344,8 +346,8 @@ func (b *Builder) admit(o *Op, targets []string) (err error) {
 	return nil
 }
 
-// connect records the operator as the producer of its outputs, the materializer of the values in
-// Spec.Materializes, and a consumer of its inputs.
+// connect records how the operator uses values: it produces its outputs, materializes the values in
+// Spec.Materializes, and consumes its inputs.
 func (b *Builder) connect(o *Op) {
 	for _, v := range slices.Concat(o.Spec.Outputs, o.Spec.Scratch) {
 		b.values[v].Producer = o.ID
@@ -380,13 +382,13 @@ func (b *Builder) checkSpec(o *Op) error {
 	}
 	for _, v := range slices.Concat(s.Outputs, s.Scratch) {
 		if val := &b.values[v]; val.Producer >= 0 || val.Role != Intermediate && val.Role != Scratch {
-			return fmt.Errorf("the operator writes %s (role %s), which is not its output", val.Name, val.Role)
+			return fmt.Errorf("the operator writes %s (role %s), but this value is not an output of the operator", val.Name, val.Role)
 		}
 	}
 	for _, v := range s.Materializes {
 		if val := &b.values[v]; val.Kind != Tensor || val.Role != Intermediate || val.Producer < 0 ||
 			val.Producer >= o.ID || val.materializer >= 0 && val.materializer != o.ID {
-			return fmt.Errorf("the operator materializes %s, which no earlier operator outputs", val.Name)
+			return fmt.Errorf("the operator materializes %s, but this is not the output of an earlier operator", val.Name)
 		}
 	}
 	for _, slot := range s.Slots {
@@ -408,11 +410,11 @@ func (b *Builder) checkSpec(o *Op) error {
 			for i, bind := range use.Bind {
 				v := bind.Value
 				if !slices.Contains(args, v) {
-					return fmt.Errorf("slot %q binds value %d, which is not an argument of the operator",
+					return fmt.Errorf("dispatch slot %q binds value %d, but this value is not an argument of the operator",
 						slot.Label, v)
 				}
 				if use.Kernel.Storage[i].Access == gpu.ReadWrite && slices.Contains(s.Inputs, v) {
-					return fmt.Errorf("kernel %s writes %s, which is an input of the operator",
+					return fmt.Errorf("kernel %s writes %s, but this value is an input of the operator",
 						use.Kernel.Name, b.values[v].Name)
 				}
 			}
@@ -439,12 +441,12 @@ func invocations(k *Kernel) int64 {
 	return int64(k.WorkgroupSize[0]) * int64(k.WorkgroupSize[1]) * int64(k.WorkgroupSize[2])
 }
 
-// planCorners plans the operator at every corner. The maximum shapes, sizes and ranges of the operator's
-// outputs follow from these plans.
+// planCorners plans the operator at every corner. These plans determine the ranges of the output shapes, and
+// so the sizes of the outputs.
 func (b *Builder) planCorners(o *Op) error {
 	corners := o.impl.Corners(&Ranges{b})
 	if len(corners) == 0 {
-		return fmt.Errorf("%s (%s): the operator lists no corners (extreme shapes) to plan",
+		return fmt.Errorf("%s (%s): the operator lists no corner (extreme shape), but needs at least one",
 			o.Name, o.Spec.Kind)
 	}
 	p := Planner{limits: &b.limits, values: b.values, env: b.env}
@@ -462,8 +464,8 @@ func (b *Builder) planCorners(o *Op) error {
 			o.largest, largest = i, size
 		}
 	}
-	// With LiveOptions.Static the operator uses the route of its largest corner at every shape that this
-	// route supports. Therefore each corner is planned on this route too.
+	// With LiveOptions.Static, the operator uses one route wherever this route supports the shape: that of
+	// its largest corner. Therefore each corner is planned on this route too.
 	static := routeRequest{route: o.corner[o.largest].Route}
 	for i, corner := range corners {
 		if o.corner[i].Route == static.route {
@@ -496,8 +498,8 @@ func (b *Builder) planCorners(o *Op) error {
 	return nil
 }
 
-// planCorner plans one corner and extends the ranges of the operator's outputs. It returns the plan and the
-// number of elements in the operator's inputs at this corner.
+// planCorner plans one corner and extends the ranges of the output shapes by this plan's. It returns the plan
+// and the number of elements in the operator's inputs at this corner.
 func (b *Builder) planCorner(p *Planner, o *Op, c Corner, r routeRequest) (made Plan, elements int64,
 	err error,
 ) {
@@ -515,8 +517,8 @@ func (b *Builder) planCorner(p *Planner, o *Op, c Corner, r routeRequest) (made 
 	return made, elements, nil
 }
 
-// startHost copies the nonzero host integers of an operator's first corner to the initial host integers of
-// the graph.
+// startHost sets the initial host integers of the graph's inputs to those of an operator's first corner. It
+// copies only nonzero integers.
 func (b *Builder) startHost(c Corner) {
 	for _, a := range c {
 		val := &b.values[a.Value]
@@ -531,8 +533,8 @@ func (b *Builder) startHost(c Corner) {
 	}
 }
 
-// enter sets the builder's dims, SymInts and host integers to the arguments of a corner. The returned
-// function restores the previous values.
+// enter makes the arguments of a corner (dims, SymInts and host integers) the builder's current ones. The
+// returned function restores the previous arguments.
 func (b *Builder) enter(c Corner) (leave func()) {
 	was := make(Corner, 0, len(c))
 	for _, a := range c {
@@ -551,9 +553,9 @@ func (b *Builder) enter(c Corner) (leave func()) {
 	}
 }
 
-// atCorner adds the operator and the shapes of a corner to an error about the operator's outputs.
+// atCorner adds the operator's name and the shapes of the corner to an error.
 func (b *Builder) atCorner(o *Op, c Corner, err error) error {
-	where := "at its largest shapes"
+	where := "at its maximum shapes"
 	var at []string
 	for _, a := range c {
 		if b.values[a.Value].Kind == SymInt {
@@ -568,7 +570,8 @@ func (b *Builder) atCorner(o *Op, c Corner, err error) error {
 	return fmt.Errorf("%s (%s), %s: %w", o.Name, o.Spec.Kind, where, err)
 }
 
-// widen extends the ranges of the operator's outputs so that they include the outputs of a corner's plan.
+// widen extends the ranges of the operator's outputs so that they contain the outputs of a plan at one
+// corner.
 func (b *Builder) widen(o *Op, made *Plan) error {
 	for i, v := range slices.Concat(o.Spec.Outputs, o.Spec.Scratch) {
 		out, val := &made.outs[i], &b.values[v]
@@ -591,7 +594,7 @@ func (b *Builder) widen(o *Op, made *Plan) error {
 			continue
 		}
 		if len(val.MaxDims) != len(out.dims) {
-			return fmt.Errorf("%s has rank %d at this corner and rank %d at another corner", val.Name,
+			return fmt.Errorf("%s has rank %d at this corner, but rank %d at another corner", val.Name,
 				len(out.dims), len(val.MaxDims))
 		}
 		for j, d := range out.dims {
@@ -601,7 +604,7 @@ func (b *Builder) widen(o *Op, made *Plan) error {
 	return nil
 }
 
-// work returns the modelled FLOPs plus bytes of a plan. It is only used to compare two plans.
+// work returns a measure of the work in a plan: modeled FLOPs plus bytes. It serves only to compare plans.
 func (p *Plan) work() int64 {
 	var w int64
 	for i := range p.Launches {
@@ -612,7 +615,7 @@ func (p *Plan) work() int64 {
 	return w
 }
 
-// checkDims returns an error if a tensor cannot have these smallest and largest dims.
+// checkDims returns an error if no tensor can have dims from lowest to highest.
 func checkDims(lowest, highest []int) error {
 	if len(lowest) != len(highest) {
 		return fmt.Errorf("the smallest dims have rank %d, but the largest dims have rank %d", len(lowest),
@@ -627,7 +630,7 @@ func checkDims(lowest, highest []int) error {
 		}
 	}
 	if Numel(highest) == 0 {
-		return fmt.Errorf("dims %v have more than %d elements", highest, maxElements)
+		return fmt.Errorf("a tensor with dims %v has more than %d elements", highest, maxElements)
 	}
 	return nil
 }

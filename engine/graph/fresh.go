@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// A plan is a pure function, so planning again at the current shapes must return the same plan. If the new
-// plan differs, the current plan is stale: an operator was not re-planned after a change, or its plan is
-// not pure.
+// A plan is a pure function, so planning an operator again at the current shapes must return the same plan.
+// If it does not, the current plan is stale: either the operator was not re-planned after a change, or its
+// plan is not a pure function.
 
 // StaleError reports that a current plan, or its params on the device, differs from a newly computed plan.
 type StaleError struct {
@@ -29,7 +29,7 @@ func (l *Live) Fresh(id OpID) (*Plan, error) {
 	return fresh, l.stale(o, fresh)
 }
 
-// planAfresh plans an operator at the current shapes.
+// planAfresh plans an operator at the current shapes and stores the result in into.
 func (l *Live) planAfresh(o *Op, into *Plan) error {
 	was := l.planner.env
 	l.planner.env = l.now
@@ -51,28 +51,28 @@ func (l *Live) stale(o *Op, fresh *Plan) error {
 		if l.G.Values[v].Kind == SymInt {
 			if out.int != l.now.ints[v] {
 				return l.Stale(o, -1,
-					fmt.Sprintf("%s is %d, but a fresh plan computes %d", l.G.Values[v].Name, l.now.ints[v],
+					fmt.Sprintf("%s is %d, but a new plan computes %d", l.G.Values[v].Name, l.now.ints[v],
 						out.int))
 			}
 		} else if !slices.Equal(out.dims, l.now.dims[v]) {
 			return l.Stale(o, -1,
-				fmt.Sprintf("%s is %v, but a fresh plan computes %v", l.G.Values[v].Name, l.now.dims[v],
+				fmt.Sprintf("%s has dims %v, but a new plan computes dims %v", l.G.Values[v].Name, l.now.dims[v],
 					out.dims))
 		}
 	}
 	if inForce.Route != fresh.Route {
 		return l.Stale(o, -1,
-			fmt.Sprintf("runs route %s, but a fresh plan chooses route %s", o.routeLabel(inForce.Route),
+			fmt.Sprintf("the current plan uses route %s, but a new plan uses route %s", o.routeLabel(inForce.Route),
 				o.routeLabel(fresh.Route)))
 	}
 	for s := range fresh.Launches {
 		a, b := &inForce.Launches[s], &fresh.Launches[s]
 		switch {
 		case a.Active != b.Active:
-			return l.Stale(o, s, fmt.Sprintf("slot in use: %v, but a fresh plan has: %v", a.Active, b.Active))
+			return l.Stale(o, s, fmt.Sprintf("slot is launched: %v in the current plan, but %v in a new plan", a.Active, b.Active))
 		case a.Active && a.Grid.Counts() != b.Grid.Counts():
 			return l.Stale(o, s,
-				fmt.Sprintf("grid is %v, but a fresh plan has %v", a.Grid.Counts(), b.Grid.Counts()))
+				fmt.Sprintf("the current plan has grid %v, but a new plan has grid %v", a.Grid.Counts(), b.Grid.Counts()))
 		}
 	}
 	return nil

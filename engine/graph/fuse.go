@@ -9,9 +9,9 @@ import (
 
 // A fusion rule replaces a chain of operators by a single operator. In a chain each operator reads the output
 // of the previous one. A rule can also replace a single operator by a cheaper one. The rules are passed to
-// Builder.Fuse. The builder finds the matches of each rule and checks that no other operator reads the values
-// between the matched operators. It puts the replacement in the position of the last matched operator. The
-// replacement is an ordinary operator: its routes, grids and memory come from its own plan.
+// Builder.Fuse. The builder finds the matches of each rule and checks that no operator outside of the match
+// reads the values that are passed within it. The replacement takes the position of the last matched
+// operator. The replacement is an ordinary operator: it has its own plan, with routes, grids and memory.
 //
 // A value between fused operators keeps its id and gets the role Fused, which means that it has no memory. A
 // constant also gets this role if the replacement uses a repacked copy and no other operator reads the
@@ -19,28 +19,28 @@ import (
 
 // Fusion is a rule of the fuse pass.
 type Fusion struct {
-	Name string // rule name on the command line, such as "residual"
+	Name string // name for the command line, such as "residual"
 	Doc  string // one line of help
-	// Pattern matches the last operator of the match and the operators that feed it.
+	// Pattern describes the operators to match: the last one and those that feed it.
 	Pattern Pattern
 	// Beside, if not nil, lists operator kinds. The rule then also fuses a sibling of one of these kinds with
 	// the last operator. A sibling is an earlier operator that feeds the same reader and can move to the
 	// position of the last operator, because only later operators read its outputs. The sibling's outputs
 	// become the first outputs of the replacement.
 	Beside []string
-	// Unnamed makes the builder name the replacement after the last operator only. It is used if there are
-	// shapes at which the replacement does only that operator's work.
+	// Unnamed makes the builder give the replacement the name of the last matched operator alone. A rule sets
+	// Unnamed if at some shapes the replacement does only the work of that operator.
 	Unnamed bool
 	// Replace returns the operator that does the work of the match, or nil if the rule does not apply. The
-	// operator outputs the values that the last matched operator outputs, with the same shapes. It may have
-	// more outputs after them, made with b.Tensor. It may reuse scratch tensors of the matched operators or
-	// declare its own with b.Scratch. Replace can call b.Remake to build the operator with the constructors
-	// that also build operators outside of fusion, such as those of package ops.
+	// operator outputs the values that the last matched operator outputs, with the same shapes. After these
+	// outputs it may have more, which Replace declares with b.Tensor. It may reuse scratch tensors of the
+	// matched operators or declare its own with b.Scratch. Replace can call b.Remake to build the operator
+	// with the usual constructors, such as those of package ops.
 	Replace func(b *Builder, m *Match) Operator
 }
 
-// Pattern matches an operator whose kind is in Kinds. Each pattern in Of must match the producer of a
-// different input of the operator, in any order.
+// Pattern matches an operator whose kind is in Kinds. For each pattern in Of, the operator must have an input
+// whose producer matches it. The inputs must be different, in any order.
 type Pattern struct {
 	Kinds []string
 	Of    []Pattern
@@ -62,9 +62,9 @@ func (p Pattern) String() string {
 // Match is one match of a fusion rule.
 type Match struct {
 	Ops     []Operator // matched operators, producers before readers
-	Between []ValueID  // values that the fusion removes, in the order of their producers in Ops
+	Between []ValueID  // values between the matched operators, which fusion removes, in the order of Ops
 	ids     []OpID
-	gives   []ValueID // required outputs of the replacement
+	gives   []ValueID // outputs that the replacement must have
 	name    string    // name of the replacement
 }
 
@@ -74,14 +74,14 @@ func (m *Match) Last() Operator { return m.Ops[len(m.Ops)-1] }
 // remade is the operator that a fusion rule is building with Remake.
 type remade struct {
 	name    string
-	outputs []ValueID // outputs of the match that are not mapped to a declared output yet
+	outputs []ValueID // outputs of the match for which add has not declared an output yet
 	ops     []Operator
 }
 
-// Remake builds the replacement of a match with a constructor that also builds operators outside of fusion.
-// Remake calls add, which must use the given name, declare the outputs and add one operator. Remake maps the
-// declared outputs to the outputs of the match, in order. It returns the operator without adding it to the
-// graph. After an error it returns nil, and Err returns the error.
+// Remake builds the replacement of a match with the usual constructors, which add an operator to the builder.
+// Remake calls the function add, which must add one operator with the given name and declare its outputs.
+// Remake maps the declared outputs to the outputs of the match, in order. It returns the operator without
+// adding it to the graph. After an error it returns nil, and Err returns the error.
 func (b *Builder) Remake(m *Match, add func(name string)) Operator {
 	if b.err != nil {
 		return nil
@@ -92,7 +92,7 @@ func (b *Builder) Remake(m *Match, add func(name string)) Operator {
 	add(r.name)
 	b.prefix, b.remade = prefix, nil
 	if len(r.outputs) > 0 || len(r.ops) != 1 {
-		b.Errorf("%s: the fusion rule built %d operators (want 1) and left %d outputs of the match unused (want 0)",
+		b.Errorf("%s: the fusion rule must build one operator with all outputs of the match, but built %d operators and left out %d outputs",
 			r.name, len(r.ops), len(r.outputs))
 	}
 	if b.err != nil {
@@ -109,12 +109,12 @@ func (b *Builder) output(v Value) ValueID {
 		return b.add(v)
 	}
 	if len(r.outputs) == 0 {
-		b.Errorf("%s: output %s is not an output of the match", r.name, v.Name)
+		b.Errorf("%s: the fused operator has the output %s, but the matched operators do not", r.name, v.Name)
 		return None
 	}
 	id := r.outputs[0]
 	if given := &b.values[id]; given.Kind != v.Kind || given.Kind == Tensor && given.DType != v.DType {
-		b.Errorf("%s: the fused operator outputs a %s of type %s in place of %s, which has type %s", r.name,
+		b.Errorf("%s: the fused operator outputs a %s of type %s, but it must replace %s, which has type %s", r.name,
 			v.Kind, v.DType, given.Name, given.DType)
 		return None
 	}
@@ -122,7 +122,7 @@ func (b *Builder) output(v Value) ValueID {
 	return id
 }
 
-// forget removes all values whose id is at least first. No operator may use these values.
+// forget removes the value with the id first and all values after it. No operator may use these values.
 func (b *Builder) forget(first int) {
 	for i := range b.values[first:] {
 		if v := &b.values[first+i]; v.Role == Constant {
@@ -138,8 +138,8 @@ func (b *Builder) forget(first int) {
 func (b *Builder) Fuse(rules ...Fusion) { b.fusions = rules }
 
 // SelectFusions selects rules by name. want is "on" or "" for all rules, "off" for no rules, or a list of
-// names separated by commas. The selected rules keep their order in rules, because earlier rules change
-// what later rules match.
+// names separated by commas. The order of names in want has no effect: the result has the order of rules,
+// because earlier rules change what later rules match.
 func SelectFusions(rules []Fusion, want string) ([]Fusion, error) {
 	switch want {
 	case "on", "":
@@ -164,8 +164,8 @@ func SelectFusions(rules []Fusion, want string) ([]Fusion, error) {
 	return selected, nil
 }
 
-// Readers returns the operators that read a value, in graph order. all is true if nothing else reads the
-// value, that is, if the value is an intermediate and not a graph output.
+// Readers returns the operators that read a value, in graph order. all is true if the host cannot read the
+// value too, that is, if the value is an intermediate and not a graph output.
 func (b *Builder) Readers(v ValueID) (list []Operator, all bool) {
 	if !b.has(v) {
 		return nil, false
@@ -176,7 +176,7 @@ func (b *Builder) Readers(v ValueID) (list []Operator, all bool) {
 	return list, b.values[v].Role == Intermediate
 }
 
-// ReadersAfter returns the number of readers of v that come after the producer of other in graph order.
+// ReadersAfter returns how many operators read v and come after the producer of other in graph order.
 func (b *Builder) ReadersAfter(v, other ValueID) (n int) {
 	for _, o := range b.values[v].Consumers {
 		if o > b.values[other].Producer {
@@ -239,7 +239,7 @@ func (b *Builder) fuse() (notes []string, err error) {
 	return notes, nil
 }
 
-// constantsRead returns the set of constants that operators read or that are graph outputs.
+// constantsRead returns the constants that an operator reads or that are graph outputs, as a set.
 func (b *Builder) constantsRead() map[ValueID]bool {
 	read := map[ValueID]bool{}
 	add := func(list []ValueID) {
@@ -279,8 +279,8 @@ func (b *Builder) find(rule *Fusion, o *Op) *Match {
 	return m
 }
 
-// beside returns an earlier operator that has one of the kinds, feeds the same reader as o, and can move to
-// o's position. It returns nil if there is none.
+// beside returns a sibling of o to fuse with o: an earlier operator of one of the kinds that feeds the same
+// reader as o and can move to o's position. It returns nil if there is none.
 func (b *Builder) beside(kinds []string, o *Op) *Op {
 	for _, v := range o.Spec.Outputs {
 		for _, reader := range b.values[v].Consumers {
@@ -308,8 +308,8 @@ func (b *Builder) stays(s *Spec) bool {
 	return len(s.State) > 0 || len(s.Materializes) > 0 || slices.ContainsFunc(s.Inputs, ofState)
 }
 
-// match reports whether o and the producers of its inputs match the pattern. If they match, it appends them
-// to m, producers first.
+// match reports whether o matches the pattern, together with the producers of its inputs. If so, match
+// appends these operators to m, producers first.
 func (b *Builder) match(p *Pattern, o *Op, m *Match) bool {
 	if !slices.Contains(p.Kinds, o.Spec.Kind) {
 		return false
@@ -340,8 +340,8 @@ func (b *Builder) match(p *Pattern, o *Op, m *Match) bool {
 	return true
 }
 
-// private reports whether the producer of v can be fused into reader: reader must be the only reader of every
-// output of the producer, and must read each output as a single argument.
+// private reports whether the producer of v can be fused into reader: reader must be the only operator that
+// reads the producer's outputs, and each output must be only one of its arguments.
 func (b *Builder) private(v ValueID, reader *Op) bool {
 	if b.values[v].Producer < 0 {
 		return false
@@ -375,7 +375,7 @@ func (b *Builder) replace(rule *Fusion, m *Match) (bool, error) {
 		Spec: impl.Spec(), impl: impl,
 	}
 	if n := len(m.gives); len(o.Spec.Outputs) < n || !slices.Equal(o.Spec.Outputs[:n], m.gives) {
-		return false, fmt.Errorf("%s must have the same outputs as %s", o.Name, last.Name)
+		return false, fmt.Errorf("the fused operator %s must have the same outputs as %s", o.Name, last.Name)
 	}
 	var targets []string
 	for _, id := range m.ids {
@@ -387,7 +387,7 @@ func (b *Builder) replace(rule *Fusion, m *Match) (bool, error) {
 		o.parts = last.parts // a rule that matches one operator only replaces its implementation
 	}
 	targets = append(targets, o.targets()...)
-	if _, err := b.request(&o, o.targets()[1:]); err != nil { // requested by the new name
+	if _, err := b.request(&o, o.targets()[1:]); err != nil { // must have a route requested by this name
 		return false, err
 	}
 	if _, err := b.request(&o, targets); err != nil {
@@ -404,7 +404,7 @@ func (b *Builder) replace(rule *Fusion, m *Match) (bool, error) {
 		}
 	}
 	role := map[ValueID]Role{}
-	for _, v := range m.gives { // admit expects outputs to be intermediates
+	for _, v := range m.gives { // admit expects each output to be an intermediate
 		role[v], b.values[v].Role = b.values[v].Role, Intermediate
 	}
 	err := b.admit(&o, targets)
@@ -417,7 +417,7 @@ func (b *Builder) replace(rule *Fusion, m *Match) (bool, error) {
 	for v, old := range was {
 		if now := &b.values[v]; now.Kind == Tensor &&
 			(!slices.Equal(now.MaxDims, old.MaxDims) || !slices.Equal(now.minDims, old.minDims)) {
-			return false, fmt.Errorf("%s computes %s with dims %v to %v, but the unfused operators compute dims "+
+			return false, fmt.Errorf("%s computes %s with dims from %v to %v, but without fusion the dims are from "+
 				"%v to %v", o.Name, now.Name, now.minDims, now.MaxDims, old.minDims, old.MaxDims)
 		}
 	}
@@ -437,8 +437,8 @@ func (o *Op) partNames() []string {
 	return []string{o.Name}
 }
 
-// dissolve unlinks an operator that was fused into another one: it is no longer a producer or consumer of
-// values.
+// dissolve removes the links from values to an operator that was fused into another one, as their producer or
+// consumer.
 func (b *Builder) dissolve(part, fused *Op) {
 	for _, v := range part.Spec.Inputs {
 		val := &b.values[v]
@@ -466,8 +466,7 @@ func (b *Builder) fusedName(ids []OpID) string {
 	return name
 }
 
-// renumber removes the operators whose index is marked in gone. It renumbers the remaining operators, so that
-// operator ids are consecutive after fusion.
+// renumber removes the operators that are marked in gone. It gives the remaining operators consecutive ids.
 func (b *Builder) renumber(gone []bool) {
 	kept := b.ops[:0]
 	for i := range gone {

@@ -10,9 +10,9 @@ import (
 )
 
 // Graph is a finished graph with dynamic shapes: operators in execution order, their values, the dispatch
-// slots in order of submission, and the memory plan. It is valid for all live shapes up to its maximum
-// shapes. A Graph never changes and needs no device. Live holds the state that changes, and engine.Executor
-// holds the objects on a device.
+// slots in order of submission, and the memory plan. It can run at all live shapes up to its maximum shapes.
+// A Graph never changes and needs no device. Live holds the state that changes, and engine.Executor holds the
+// objects on a device.
 type Graph struct {
 	Limits      gpu.Limits
 	Values      []Value
@@ -25,8 +25,8 @@ type Graph struct {
 	// Layouts assign memory to values. The first layout fits every shape. If there is a second layout, it
 	// only fits small shapes.
 	Layouts  []Layout
-	FirstOwn int    // first buffer number of values that have their own buffer
-	symOps   []bool // by operator: whether symOnly returns true
+	FirstOwn int    // number of the first buffer that holds a single value
+	symOps   []bool // by operator: result of symOnly
 	passes   []PassReport
 }
 
@@ -34,19 +34,19 @@ type Graph struct {
 type dispatch struct {
 	Op     OpID
 	Slot   int // index in the operator's Spec.Slots
-	Level  int // level at which it runs if every slot is in use
+	Level  int // level at which the dispatch runs if all slots are in use
 	reads  []ValueID
 	Writes []ValueID
 	routes uint64 // bit set of the routes that use the slot
 	// SymInts is true if the operator reads SymInts. Its params may then change in every step.
 	SymInts bool
-	// free is true if the dispatch depends on no computed value. Such a dispatch is delayed until its
-	// result is needed.
+	// free is true if the dispatch depends on no computed value. Such a dispatch runs as late as possible:
+	// just before its result is needed.
 	free bool
 }
 
-// symOnly reports whether an operator computes only SymInts, and computes them only from graph inputs, either
-// directly or through other operators of this kind.
+// symOnly reports whether an operator computes only SymInts, and reads only graph inputs and outputs of other
+// such operators.
 func (g *Graph) symOnly(o *Op) bool {
 	for _, v := range o.Spec.Outputs {
 		if g.Values[v].Kind != SymInt {
@@ -61,10 +61,12 @@ func (g *Graph) symOnly(o *Op) bool {
 	return len(o.Spec.Outputs) > 0
 }
 
-// settleAliases decides which operators with Spec.Alias share memory between input and output. An operator
-// copies its input instead if the input or output is a graph input, a graph output or State, because these
-// values have their own memory. In all other cases sharing is safe, because no operator except its producer
-// writes an intermediate.
+// settleAliases decides, for each operator with Spec.Alias, whether its output shares the memory of its
+// input.
+//
+// If the input or the output is a graph input, a graph output or State, the operator copies instead, because
+// such a value has its own memory. In all other cases sharing is safe, because only its producer writes an
+// intermediate.
 func (g *Graph) settleAliases() {
 	for i := range g.Ops {
 		o := &g.Ops[i]
@@ -82,7 +84,7 @@ func (g *Graph) settleAliases() {
 // Root returns the value that owns the memory of v. This is v itself unless v is an alias.
 func (g *Graph) Root(v ValueID) ValueID {
 	if a := g.Values[v].Alias; a != None {
-		return a // not an alias itself, because settleAliases stores the root of the input
+		return a // not an alias itself: settleAliases stores the root
 	}
 	return v
 }
@@ -135,9 +137,9 @@ type ValueInfo struct {
 	Role    Role
 	SymInt  bool
 	MaxDims []int                  // largest dims of a tensor
-	Range   [2]int64               // smallest and largest value of a SymInt
+	Range   [2]int64               // range of a SymInt
 	Load    func() ([]byte, error) // returns the bytes of a constant or initial State; nil means zeros
-	Column  func(at int) int       // as passed to Builder.Permuted; nil if rows are not permuted
+	Column  func(at int) int       // set by Builder.Permuted; nil if rows are not permuted
 }
 
 // Value returns the description of a value.
@@ -201,7 +203,7 @@ func (o *Op) describe() trace.Op {
 	return d
 }
 
-// named returns the name that reports use for the dispatch of a slot.
+// named returns the name of a slot's dispatch for use in reports.
 func (o *Op) named(slot int) string {
 	d := trace.Dispatch{Label: o.Spec.Slots[slot].Label}
 	return d.Named(o.Name)
@@ -249,13 +251,14 @@ func (g *Graph) Kernel(name string) *Kernel {
 	return nil
 }
 
-// KernelOf returns the kernel that a dispatch runs on a route of its operator.
+// KernelOf returns the kernel that runs for a dispatch if its operator uses the given route.
 func (g *Graph) KernelOf(id trace.DispatchID, route int) *Kernel {
 	d := &g.Dispatches[id]
 	return g.Ops[d.Op].Use(d.Slot, route).Kernel
 }
 
-// Beside reports whether the same dispatches write a and b, and no operator reads a or b.
+// Beside reports whether a and b can be stored side by side for the host: the same dispatches write both, and
+// no operator reads either.
 func (g *Graph) Beside(a, b ValueID) bool {
 	u, v := &g.Values[a], &g.Values[b]
 	if u.Producer < 0 || u.Producer != v.Producer || len(u.Consumers)+len(v.Consumers) > 0 {

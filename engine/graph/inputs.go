@@ -5,9 +5,9 @@ type InputData struct {
 	Value ValueID
 	Dims  []int
 	Data  []byte  // little-endian words of the tensor with the live dims
-	Host  []int64 // the same data as integers; needed if an operator reads host integers
-	// From, if not nil, is an output of the previous step that is still on the device. The first bytes of the
-	// output are used in place of Data.
+	Host  []int64 // the same data as integers; needed if a plan reads them
+	// From, if not nil, is an output of the previous step that is still on the device. The step then copies
+	// the input from the start of this output, and ignores Data.
 	From *ValueID
 }
 
@@ -25,14 +25,14 @@ type StepInput struct {
 }
 
 // inputState holds the live dims, SymInts and host integers of a graph's inputs, which determine all live
-// shapes of the graph. Each list concatenates the numbers of all inputs.
+// shapes of the graph. Each list holds the numbers of all inputs, one input after another.
 type inputState struct {
 	dims []int
 	ints []int64
 	host []int64
 }
 
-// take copies the current state of the inputs of l.
+// take copies the current state of the inputs from l.
 func (s *inputState) take(l *Live) {
 	s.dims, s.ints, s.host = s.dims[:0], s.ints[:0], s.host[:0]
 	for _, v := range l.G.inputs {
@@ -51,7 +51,8 @@ func (s *inputState) copyFrom(t *inputState) {
 	s.host = append(s.host[:0], t.host...)
 }
 
-// give sets the inputs of l to the state. The caller then calls Propagate or Discard.
+// give applies the state to the inputs of l, as changes of a resize. The caller then calls Propagate or
+// Discard.
 func (s *inputState) give(l *Live) error {
 	dims, ints, host := s.dims, s.ints, s.host
 	for _, v := range l.G.inputs {
@@ -79,7 +80,8 @@ func (s *inputState) give(l *Live) error {
 	return nil
 }
 
-// moveTo resizes l to a state of its inputs and commits the resize. After an error l is unchanged.
+// moveTo resizes l so that its inputs have the given state, and commits the resize. After an error l is
+// unchanged.
 func (l *Live) moveTo(s *inputState) error {
 	if err := s.give(l); err != nil {
 		l.Discard()

@@ -9,9 +9,8 @@ import (
 	"gpuscope/trace"
 )
 
-// A kernel's WGSL declares bindings and params. They are compared by name and type with the values that
-// operators bind and the params that plans write. This happens when an operator is added and when a kernel is
-// replaced.
+// A kernel's WGSL declares bindings and params. An operator must bind values, and its plan must write params,
+// with the same names and types. This is checked when an operator is added and when a kernel is replaced.
 
 // ParamsBytes returns the size of the kernel's params block in bytes. WGSL rounds the size of a uniform
 // struct up to a multiple of 16.
@@ -35,15 +34,16 @@ func (s Storage) Takes(t DType) bool {
 	return s.Elem == "" || s.Elem == U32.String() || s.Elem == t.String()
 }
 
-// bound returns an error if the bindings in u do not match the bindings that the kernel declares.
+// bound returns an error if the values that u binds do not match the storage bindings that the kernel
+// declares.
 func (u *Use) bound() error {
 	if len(u.Bind) != len(u.Kernel.Storage) {
-		return fmt.Errorf("%d values are bound to kernel %s, but it has %d storage bindings", len(u.Bind),
+		return fmt.Errorf("the operator binds %d values to kernel %s, but this kernel has %d storage bindings", len(u.Bind),
 			u.Kernel.Name, len(u.Kernel.Storage))
 	}
 	for i, s := range u.Kernel.Storage {
 		if u.Bind[i].Name != s.Name {
-			return fmt.Errorf("a value is bound as %s, but kernel %s names this binding %s (binding %d)",
+			return fmt.Errorf("the operator names a binding %s, but kernel %s names it %s (binding %d)",
 				u.Bind[i].Name, u.Kernel.Name, s.Name, i)
 		}
 	}
@@ -55,17 +55,17 @@ func (u *Use) bound() error {
 
 // CanReplace returns nil if k can run in place of other with the bindings, params and grids that were planned
 // for other. Otherwise it returns an error with the reason. The names of bindings and params must match too,
-// because two swapped fields of the same type would otherwise go unnoticed.
+// so that it is noticed if two fields of the same type are swapped.
 func (k *Kernel) CanReplace(other *Kernel) error {
 	if len(k.Storage) != len(other.Storage) {
 		return fmt.Errorf("kernel %s has %d storage bindings, but kernel %s has %d",
 			k.Name, len(k.Storage), other.Name, len(other.Storage))
 	}
 	for i, s := range k.Storage {
-		// Storage.Read is not compared. It does not affect barriers, because a read_write binding needs the
+		// Storage.Read is not compared, because it does not affect barriers: a read_write binding needs the
 		// same barriers whether or not the kernel reads it.
 		if o := other.Storage[i]; s.Name != o.Name || s.Elem != o.Elem || s.Access != o.Access {
-			return fmt.Errorf("binding %d of kernel %s is %s, but in kernel %s it is %s",
+			return fmt.Errorf("binding %d of kernel %s is (%s), but the same binding of kernel %s is (%s)",
 				i, k.Name, s, other.Name, o)
 		}
 	}
@@ -75,7 +75,7 @@ func (k *Kernel) CanReplace(other *Kernel) error {
 	}
 	for i, f := range k.Params {
 		if o := other.Params[i]; f.Name != o.Name || f.Type != o.Type {
-			return fmt.Errorf("param %d of kernel %s is %s: %s, but in kernel %s it is %s: %s",
+			return fmt.Errorf("param %d of kernel %s is (%s: %s), but the same param of kernel %s is (%s: %s)",
 				i, k.Name, f.Name, f.Type, other.Name, o.Name, o.Type)
 		}
 	}
@@ -95,7 +95,8 @@ func (s Storage) String() string {
 	return fmt.Sprintf("%s %s: %s", access, s.Name, s.Elem)
 }
 
-// nameKernels assigns a unique name to every kernel of the graph. It numbers kernels that share a name.
+// nameKernels assigns a unique name to every kernel of the graph. If several kernels have the same name,
+// nameKernels adds numbers to it.
 func (g *Graph) nameKernels() {
 	g.KernelNames = make(map[*Kernel]string, len(g.Kernels))
 	seen := map[string]int{}
@@ -111,7 +112,7 @@ func (g *Graph) nameKernels() {
 // KernelName returns the kernel's unique name in the graph, or "" if no corner uses the kernel.
 func (g *Graph) KernelName(k *Kernel) string { return g.KernelNames[k] }
 
-// DescribeKernel returns a kernel in trace format under the given name.
+// DescribeKernel returns a kernel in trace format, with the given name.
 func DescribeKernel(name string, k *Kernel) trace.Kernel {
 	sum := sha256.Sum256([]byte(k.Source))
 	t := trace.Kernel{
@@ -126,8 +127,8 @@ func DescribeKernel(name string, k *Kernel) trace.Kernel {
 
 // CeilingKernels are the kernels that measure the peak rates of a device. In each round, an invocation of
 // Copy copies a 16-byte element from its first binding to its second, and an invocation of FMA does
-// FlopsPerRound operations in registers. Empty does nothing. Fill runs once and fills the memory to be
-// copied with data that resembles model weights.
+// FlopsPerRound operations in registers. Empty does nothing. Fill runs once, before Copy: it fills the memory
+// that Copy reads with data that resembles model weights.
 type CeilingKernels struct {
 	Fill, Copy, FMA, Empty *Kernel
 	FlopsPerRound          int

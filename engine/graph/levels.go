@@ -9,17 +9,17 @@ import (
 	"gpuscope/trace"
 )
 
-// The native WebGPU library inserts a barrier before a dispatch that uses a buffer differently from its
-// last use (gpu.Barriers implements the rule). At a barrier all earlier work must finish. The dispatches
-// between two barriers form a level, and the time of a step depends more on its number of levels than on
-// its number of dispatches. The buffers that a dispatch reads and writes are known, so the levels are exact
-// without a device.
+// The native WebGPU library inserts a barrier before a dispatch that uses a buffer differently from its last
+// use (gpu.Barriers implements the rule). At a barrier all earlier work must finish. The dispatches between
+// two barriers form a level, and the time of a step depends more on its number of levels than on its number
+// of dispatches. The levels can be computed exactly without a device, because the graph knows which buffers
+// each dispatch reads and writes.
 //
-// Levels matter in three places. Dispatch slots are submitted in order of the lowest level at which they
-// can run, so that independent dispatches run side by side. A dispatch that depends on no computed value,
-// such as a slice of the inputs for each layer, is delayed until its result is needed, so that its output
-// does not use memory from the start of the step (delay). The memory plan lets values share a slot only if
-// this adds no barrier (memory.go).
+// Levels matter in three places. (1) Dispatch slots are submitted in order of the lowest level at which they
+// can run, so that independent dispatches run side by side. (2) Some dispatches depend on no computed value,
+// such as the dispatch that slices the inputs for a layer. They are delayed until their results are needed,
+// so that the outputs do not occupy memory from the start of the step (delay). (3) The memory plan lets
+// values share a slot only if this adds no barrier (memory.go).
 
 // findLevels appends the dispatch slots of all operators to g.Dispatches and computes the level of each.
 func (g *Graph) findLevels() {
@@ -41,7 +41,7 @@ func (g *Graph) findLevels() {
 	g.delay(&h)
 }
 
-// order sorts the dispatch slots into submission order, which is by level.
+// order sorts the dispatch slots by level. The result is the order of submission.
 func (g *Graph) order() {
 	slices.SortStableFunc(g.Dispatches, func(a, b dispatch) int { return cmp.Compare(a.Level, b.Level) })
 	for i := range g.Ops {
@@ -86,15 +86,16 @@ func (g *Graph) newDispatch(o *Op, slot int) dispatch {
 }
 
 // hazards finds the dispatches that each dispatch slot must follow. For each value it records the last writer
-// and the readers since that write. Slots of one operator do not conflict if no route uses both.
+// and the readers since that write. Two slots of the same operator never conflict if no route uses both of
+// them.
 type hazards struct {
 	g                *Graph
 	placed           []*dispatch
-	writers, readers [][]int // indices in placed, by root value
-	before           [][]int // by dispatch: the dispatches that it must follow
+	writers, readers [][]int // by root value: indices in placed
+	before           [][]int // by dispatch: other dispatches that must run before it
 }
 
-// place adds a dispatch slot after the slots placed so far and returns its level.
+// place adds the next dispatch slot. It returns the slot's level, which follows from the slots placed before.
 func (h *hazards) place(id int, d *dispatch) int {
 	level := 0
 	var before []int
@@ -132,10 +133,10 @@ func (h *hazards) place(id int, d *dispatch) int {
 // delay moves each free dispatch to the level just before the first dispatch that depends on it. A dispatch
 // is free if it reads only inputs, constants and the results of other free dispatches.
 //
-// Some dispatches read a result that has several readers, such as a mask of which each layer copies a slice.
-// Such a dispatch is moved only if it reads no other computed value. It needs a barrier for the shared
-// result. If the dispatch runs later, another reader of the result needs this barrier instead, so the number
-// of barriers stays the same.
+// Some free dispatches read a result that has several readers. An example is a mask of which each layer
+// copies a slice. Such a dispatch is moved only if the shared result is the only computed value that it
+// reads. The dispatch needs a barrier, because it waits for the shared result. If the dispatch runs later,
+// another reader of the result needs this barrier instead, so the number of barriers stays the same.
 func (g *Graph) delay(h *hazards) {
 	readers := make([]int, len(g.Values))
 	for i := range g.Dispatches {
@@ -151,9 +152,9 @@ func (g *Graph) delay(h *hazards) {
 			d.free = d.free && g.Dispatches[b].free
 		}
 		made, shared := 0, false
-		// held is the size of the computed inputs in bytes, where the size of each input is divided by the
-		// number of its readers. gives is the size of the outputs in bytes. A delay keeps the inputs in
-		// memory longer, so the dispatch is delayed only if held does not exceed gives.
+		// held is the number of bytes of computed inputs that the dispatch needs, where an input with n
+		// readers counts with 1/n of its size. gives is the size of the outputs in bytes. A delay keeps the
+		// inputs in memory longer, so it pays only if held does not exceed gives.
 		var held, gives int64
 		for _, v := range d.reads {
 			val, n := &g.Values[g.Root(v)], readers[g.Root(v)]

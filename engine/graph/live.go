@@ -11,7 +11,7 @@ import (
 	"gpuscope/trace"
 )
 
-// Order is the order in which a resize visits the operators to re-plan.
+// Order is the order in which a resize visits the operators that it may have to re-plan.
 type Order uint8
 
 // The orders in which Propagate can visit operators.
@@ -22,14 +22,15 @@ const (
 	Fixpoint
 )
 
-// String returns the order's name on the command line and in traces.
+// String returns the name of the order, as used on the command line and in traces.
 func (o Order) String() string { return [...]string{"topological", "fixpoint"}[o] }
 
 // LiveOptions configure a Live.
 type LiveOptions struct {
 	Order Order
-	// Static pins every operator to the route of its largest corner, and every slot to its largest grid on
-	// this route. Dims, params and SymInts still follow the live shapes.
+	// Static makes the dispatches independent of the live shapes: every operator always uses the route of its
+	// largest corner, and every slot always has its largest grid on this route. Dims, params and SymInts
+	// still follow the live shapes.
 	Static bool
 	// MaxPasses limits the number of passes of a Fixpoint resize. 0 means the number of operators + 1.
 	MaxPasses int
@@ -39,7 +40,7 @@ type LiveOptions struct {
 //
 // A resize is a transaction. SetDims, SetInt and SetHost record changes, and Propagate re-plans the affected
 // operators. Then Commit makes the new plans current, or Discard drops them. Propagate discards all changes
-// itself if it fails. After the first few resizes a Live allocates no more memory.
+// itself if it fails. Only the first few resizes of a Live allocate memory.
 type Live struct {
 	G         *Graph
 	order     Order
@@ -47,35 +48,35 @@ type Live struct {
 	maxPasses int
 	requested []routeRequest // by operator
 
-	now, next    env    // current state, and state with the changes of the transaction
+	now, next    env    // now: current state; next: with the changes of the transaction
 	Plans        []Plan // current plans, by operator
 	nextPlans    []Plan // new plans of this transaction, for operators in isPlanned
-	scratchPlans []Plan // memory for the next call of each operator's plan
+	scratchPlans []Plan // memory for the next plan of each operator
 	planner      Planner
 
-	changed   []ValueID // values that may differ between next and now
+	changed   []ValueID // values whose shape or integer may differ in next and now
 	isChanged []bool    // by value: whether it is in changed
 	planned   []OpID    // operators that were re-planned in this transaction
 	isPlanned []bool    // by operator: whether nextPlans has its plan
 
-	lastRun  []int      // by operator: index in log.hooks of the last run of its plan, or -1
-	newFrom  []int      // by operator: first run in log.hooks whose changes are new to it; -1 if all are new
-	changeAt []int      // by value: last run in log.hooks that changed it, or -1
-	wake     bitset.Set // operators to re-plan; in Fixpoint order, the operators to re-plan in the next pass
-	passWake bitset.Set // Fixpoint order: operators to re-plan in this pass
-	deferred bitset.Set // Fixpoint order: operators whose plan failed, to be retried in the next pass
+	lastRun  []int      // by operator: index in log.hooks of the latest run of its plan, or -1
+	newFrom  []int      // by operator: index in log.hooks from which changes are new to it; -1 if all are
+	changeAt []int      // by value: index in log.hooks of the latest run that changed it, or -1
+	wake     bitset.Set // operators to re-plan; with Fixpoint, those to re-plan in the next pass
+	passWake bitset.Set // Fixpoint only: operators to re-plan in this pass
+	deferred bitset.Set // Fixpoint only: operators whose plan failed; the next pass retries them
 	log      ResizeLog
 
 	active   []trace.DispatchID // dispatches that run, in order of submission
 	levels   []trace.DispatchID // first dispatch of each level
-	waits    []trace.Wait       // hazards that the barriers between levels wait for
-	relist   bool               // active, levels and waits are out of date
+	waits    []trace.Wait       // hazards that make the barriers between levels necessary
+	relist   bool               // active, levels and waits must be computed again
 	listed   int                // number of times that active, levels and waits were computed
 	barriers gpu.Barriers
 	needs    []int64 // by buffer number: bytes in use, computed by LiveBytes
-	Layout   int     // index in Graph.Layouts of the current layout
-	large    []bool  // by value: whether the value is too large for the last layout
-	larges   int     // number of values that are too large for the last layout
+	Layout   int     // the current layout, as an index in Graph.Layouts
+	large    []bool  // by value: whether the value is too large for the last of Graph.Layouts
+	larges   int     // number of true elements of large
 }
 
 // NewLive returns the live state of a graph with all inputs at their maximum shapes and every SymInt at its
@@ -111,7 +112,7 @@ func NewLive(g *Graph, o LiveOptions) (*Live, error) {
 	l.log.begin(Topological)
 	l.log.pass(nil)
 	if err := l.sweep(); err != nil {
-		return nil, fmt.Errorf("plan the graph at its initial shapes: %w", err)
+		return nil, fmt.Errorf("cannot plan the graph at its initial shapes: %w", err)
 	}
 	l.eachLive(l.weigh)
 	l.Commit()
@@ -134,7 +135,7 @@ func newEnv(g *Graph) env {
 	return e
 }
 
-// ErrShape is wrapped by the errors of SetDims, SetInt and SetHost for a value out of range.
+// SetDims, SetInt and SetHost return errors that wrap ErrShape if a value is out of range.
 var ErrShape = errors.New("shape not supported")
 
 // SetDims sets the live dims of a graph input.
@@ -176,7 +177,7 @@ func (l *Live) SetInt(v ValueID, n int64) error {
 		return err
 	}
 	if n < val.Lo || n > val.Hi {
-		return fmt.Errorf("symint %s is %d; want %d to %d: %w", val.Name, n, val.Lo, val.Hi, ErrShape)
+		return fmt.Errorf("symint %s is %d, but it must be from %d to %d: %w", val.Name, n, val.Lo, val.Hi, ErrShape)
 	}
 	if l.next.ints[v] == n {
 		return nil
@@ -187,8 +188,8 @@ func (l *Live) SetInt(v ValueID, n int64) error {
 	return nil
 }
 
-// SetHost sets the integers that the host is about to write to a graph input, for operators whose plan reads
-// them. It must be called after SetDims. It triggers only operators that read host integers.
+// SetHost sets the integers of a graph input that the host is about to write, because the plans of some
+// operators depend on them. It must be called after SetDims. It triggers a re-plan only of these operators.
 func (l *Live) SetHost(v ValueID, ints []int64) error {
 	val, err := l.input(v, Tensor)
 	if err != nil || !val.HostRead {
@@ -221,7 +222,7 @@ func (l *Live) input(v ValueID, kind ValueKind) (*Value, error) {
 	return nil, fmt.Errorf("%s is not a %s input of the graph", l.G.Values[v].Name, kind)
 }
 
-// change records that the live shape or integer of v may have changed.
+// change adds v to the values whose live shape or integer may have changed.
 func (l *Live) change(v ValueID) {
 	if !l.isChanged[v] {
 		l.isChanged[v] = true
@@ -261,8 +262,8 @@ func (l *Live) Commit() {
 	l.settle()
 }
 
-// chooseLayout selects the last layout if all live values fit it, else the first. It only checks the sizes of
-// values that the transaction changed.
+// chooseLayout selects the last layout if all live values fit it, or else the first. It looks only at the
+// sizes of values that the transaction changed.
 func (l *Live) chooseLayout() {
 	last := len(l.G.Layouts) - 1
 	if last == 0 {
@@ -282,7 +283,7 @@ func (l *Live) chooseLayout() {
 	}
 }
 
-// weigh records whether a value of the given size fits the last layout.
+// weigh records whether a value with the given size is too large for the last layout.
 func (l *Live) weigh(v ValueID, bytes int64) {
 	p := &l.G.Layouts[len(l.G.Layouts)-1]
 	large := p.slot[v] >= 0 && bytes > p.fits[v]
@@ -338,7 +339,7 @@ func (l *Live) settle() {
 	l.changed, l.planned = l.changed[:0], l.planned[:0]
 }
 
-// sameDispatches reports whether two plans of an operator have the same route and use the same slots.
+// sameDispatches reports whether two plans of an operator use the same route and launch the same slots.
 func sameDispatches(a, b *Plan) bool {
 	if a.Route != b.Route {
 		return false
@@ -361,8 +362,8 @@ func (l *Live) Log() *ResizeLog { return &l.log }
 // Commit.
 func (l *Live) Dims(v ValueID) []int { return l.now.dims[v] }
 
-// Deferred reports whether the producer of a tensor does not compute it at the current shapes, because the
-// tensor's readers do the work in their own kernels.
+// Deferred reports whether a tensor is deferred at the current shapes: its producer does not compute it, and
+// the tensor's readers do this work in their own kernels.
 func (l *Live) Deferred(v ValueID) bool { return l.now.deferred[v] }
 
 // Int returns the current value of a SymInt.
@@ -380,8 +381,9 @@ func (l *Live) Levels() []trace.DispatchID {
 	return l.levels
 }
 
-// Passes returns the number of compute passes that the current plans need. A step has an additional pass for
-// each submit that begins in the middle of a pass, and for each group of dispatches that is timed.
+// Passes returns the number of compute passes that the current plans need. A step can have more passes: one
+// more for each submit that begins in the middle of a pass, and one more for each group of dispatches that is
+// timed.
 func (l *Live) Passes() int {
 	passes, last := 0, -1
 	for _, id := range l.Active() {
@@ -392,7 +394,7 @@ func (l *Live) Passes() int {
 	return passes
 }
 
-// Waits returns the hazards that make the barriers between levels necessary, in order of submission.
+// Waits returns the hazards because of which barriers separate the levels, in order of submission.
 func (l *Live) Waits() []trace.Wait {
 	l.listDispatches()
 	return l.waits
@@ -408,7 +410,7 @@ func (l *Live) listDispatches() {
 	l.active, l.levels, l.waits = l.active[:0], l.levels[:0], l.waits[:0]
 	l.barriers.Begin()
 	pass := -1                  // compute pass of the previous dispatch
-	var begin, level, waits int // indices in active, levels and waits at which the current pass begins
+	var begin, level, waits int // where the current pass begins in active, levels and waits
 	for i := range l.G.Dispatches {
 		d := &l.G.Dispatches[i]
 		p := &l.Plans[d.Op]
@@ -427,7 +429,7 @@ func (l *Live) listDispatches() {
 		for b, bind := range use.Bind {
 			l.barriers.Touch(l.Memory(bind.Value), use.Kernel.Storage[b].Access)
 		}
-		if l.barriers.Levels() > n { // the barrier before the pass begins a level
+		if l.barriers.Levels() > n { // a barrier before the pass begins a new level
 			n++
 			l.levels = slices.Insert(l.levels, level, l.active[begin])
 		}
@@ -441,7 +443,7 @@ func (l *Live) listDispatches() {
 				l.waits = append(l.waits, t)
 				continue
 			}
-			t.Dispatch = l.active[begin] // this barrier is merged with others before the pass
+			t.Dispatch = l.active[begin] // the barriers before a pass are merged into one
 			l.waits = slices.Insert(l.waits, waits, t)
 			waits++
 		}
@@ -449,8 +451,8 @@ func (l *Live) listDispatches() {
 	l.barriers.EndPass()
 }
 
-// wait returns the hazard of a barrier before the last active dispatch, in trace format. If a dispatch both
-// reads and writes the value, the hazard is reported as read-after-write.
+// wait returns, in trace format, one hazard of a barrier before the last active dispatch. If both dispatches
+// write the value and the later one also reads it, the hazard is reported as read-after-write.
 func (l *Live) wait(d *dispatch, use Use, w gpu.Wait) trace.Wait {
 	bound := slices.IndexFunc(use.Bind, func(b Binding) bool { return l.Memory(b.Value) == w.Buffer })
 	t := trace.Wait{
@@ -474,8 +476,8 @@ func (l *Live) Launch(id trace.DispatchID) (*Launch, *Kernel) {
 	return &p.Launches[d.Slot], l.G.Ops[d.Op].Use(d.Slot, p.Route).Kernel
 }
 
-// LiveBytes returns how many bytes of the allocated memory the current plans use. Params are not counted.
-// For each buffer it counts the size of the largest live value in the buffer.
+// LiveBytes returns how many bytes of the allocated memory the current plans use. Params are not counted. Of
+// the values that share a buffer, only the largest live value counts.
 func (l *Live) LiveBytes() int64 {
 	clear(l.needs)
 	l.eachLive(func(v ValueID, bytes int64) {

@@ -17,51 +17,52 @@ import (
 //
 // A value can reuse the slot of another value if the last dispatch that uses the old value is submitted
 // before the first dispatch that uses the new value. The dispatch that writes the new value must have a
-// barrier before it. Sharing must not add a barrier to a step, whatever routes are in use. It adds none in
-// two cases:
+// barrier before it. Sharing must not add a barrier to a step, whatever routes are in use. It adds no barrier
+// in two cases:
 //
 // (1) The dispatch has a barrier in any case, because it is the first to read the result of another dispatch.
 //
 // (2) The dispatch is the first in its compute pass to use the slot. The barriers for first uses in a pass
 // are merged into the single barrier before the pass.
 //
-// Of the dispatches on one level only one has its own barrier. The other dispatches must write new memory,
-// which is memory that the compute pass has not used before. The amount of new memory grows with each layer
-// of the model. Therefore a step is split into compute passes whenever the new memory reaches the memory that
-// the graph needs in any case (divide), so the memory does not grow with the number of layers. A pass begins
-// at a dispatch that has a barrier in any case. If possible, the dispatches after it on the same level have
+// Of the dispatches on one level, only one has a barrier of its own. The others must write new memory: memory
+// that the compute pass has not used before. The amount of new memory grows with each layer of the model.
+// Therefore a step is split into compute passes whenever the new memory reaches the amount of memory that the
+// graph needs in any case (divide). The total then does not grow with the number of layers. A pass begins at
+// a dispatch that has a barrier in any case. If possible, the dispatches after it on the same level have
 // barriers too, because these barriers are merged.
 //
-// Beginning a compute pass takes about 25 µs on a fast GPU. This is negligible in the step of a long prompt.
-// But it is too much in the step of a single token, which does not need to save memory. So a graph with
-// several compute passes has a second layout. Its slots are sized for the smallest inputs, so that values can
-// share memory in a single pass. A step uses the second layout if all its live values fit (Live.Commit).
+// Beginning a compute pass takes about 25 µs on a fast GPU. This is negligible in a step with the many tokens
+// of a long prompt. In a step with a single token it is too much, and such a step does not need to save
+// memory. So a graph with several compute passes has a second layout. Its slots are sized for the smallest
+// inputs, so that values can share memory in a single pass. A step uses the second layout if all its live
+// values fit (Live.Commit).
 //
 // A dispatch that does not depend on any computed value (dispatch.free) never has its own barrier. An example
-// is a dispatch that copies a slice of a mask for one layer. A layer with such a dispatch writes one more
-// value than it has barriers, so it needs either new memory or an additional barrier. If the value is large,
-// the barrier costs less than additional passes, so the plan adds the barrier (Graph.late). A graph with
+// is a dispatch that copies a slice of a mask for one layer. With such a dispatch, a layer writes one more
+// value than it has barriers, so it needs either new memory or one more barrier. If the value is large, the
+// barrier costs less than additional passes, so the plan adds the barrier (Graph.late). A graph with
 // additional barriers has a second layout too.
 
-// defaultPassBytes is the number of bytes of new memory that a compute pass may always use.
+// defaultPassBytes is how much new memory a compute pass may use without being split, in bytes.
 const defaultPassBytes = 16 << 20
 
-// barriersPerPass is the number of barriers that take as long as beginning a compute pass. A barrier takes
-// 2 to 5 µs.
+// barriersPerPass is how many barriers take as long as the beginning of a compute pass. One barrier takes 2
+// to 5 µs.
 const barriersPerPass = 6
 
 // Layout is an assignment of memory to values.
 type Layout struct {
 	Slots  []int64 // size of each allocation slot in bytes
-	slot   []int   // by value: its slot; -1 if the value has its own memory or none
+	slot   []int   // by value: its slot; -1 if it has its own buffer or no memory
 	passes []int   // by dispatch: its compute pass
-	fits   []int64 // by value: largest size in bytes that fits
-	Base   int     // buffer number of the first slot
-	late   int     // number of values that reuse a slot at the cost of an additional barrier
+	fits   []int64 // by value: largest size that this layout has room for, in bytes
+	Base   int     // buffer number of slot 0
+	late   int     // number of values that cost a barrier because they reuse a slot
 }
 
 // planMemory computes the graph's layouts. It returns an error if a value is too large for the device. A
-// compute pass may always use passBytes of new memory.
+// compute pass with up to passBytes of new memory is never split.
 func (g *Graph) planMemory(passBytes int64) error {
 	sizes := make([]int64, len(g.Values))
 	for i := range g.Values {
@@ -83,7 +84,7 @@ func (g *Graph) planMemory(passBytes int64) error {
 	return nil
 }
 
-// layOut adds a layout for values with the given sizes in bytes to the graph.
+// layOut computes a layout for values of the given sizes in bytes and adds it to the graph.
 func (g *Graph) layOut(sizes []int64, passBytes int64) *Layout {
 	p := Layout{
 		slot: make([]int, len(g.Values)), passes: make([]int, len(g.Dispatches)), fits: sizes,
@@ -105,7 +106,7 @@ func (g *Graph) layOut(sizes []int64, passBytes int64) *Layout {
 	if g.divide(&p, u, byFirst, limit) {
 		u = g.usage(p.passes)
 	}
-	last := []int{} // by slot: last dispatch that uses the value assigned to the slot last
+	last := []int{} // by slot: last dispatch that uses the slot so far
 	for _, v := range byFirst {
 		life, size := &u.lives[v], sizes[v]
 		take := func(barrier bool) int {
@@ -142,20 +143,20 @@ func (g *Graph) layOut(sizes []int64, passBytes int64) *Layout {
 	return &g.Layouts[len(g.Layouts)-1]
 }
 
-// free reports whether the layout adds no cost to a step: it needs a single compute pass and no additional
-// barriers.
+// free reports whether the layout costs a step nothing: all dispatches are in one compute pass, and no
+// barrier is added.
 func (p *Layout) free() bool {
 	return p.late == 0 && (len(p.passes) == 0 || p.passes[len(p.passes)-1] == 0)
 }
 
 // late reports whether the plan should add a barrier before the first use of a value, so that the value can
-// reuse memory. limit is the number of bytes of new memory that a compute pass may use.
+// reuse memory. limit is how much new memory a compute pass may use, in bytes.
 func (g *Graph) late(l *lifetime, size, limit int64) bool {
 	return !l.mayFollow && l.last >= 0 && g.Dispatches[l.first].free && size > limit/barriersPerPass
 }
 
-// smallest returns the size of every value in bytes when the inputs have their smallest dims and the
-// SymInts their largest values. Sizes are rounded up to whole chunks, because some kernels read several
+// smallest returns the size of every value in bytes when the inputs have their smallest dims and the SymInts
+// their largest values. Each size is rounded up to a multiple of chunk, because some kernels read several
 // words at once. smallest returns nil if an operator rejects these shapes.
 func (g *Graph) smallest() []int64 {
 	const chunk = 256
@@ -210,8 +211,8 @@ func (g *Graph) divide(p *Layout, u *usage, byFirst []ValueID, limit int64) bool
 	return pass > 0
 }
 
-// passStarts returns, for each dispatch, the number of barriers that are merged if a compute pass begins at
-// this dispatch. The number is 0 if the dispatch has no barrier of its own on some route.
+// passStarts returns a number for each dispatch: how many barriers would be merged if a compute pass began at
+// this dispatch. The number is 0 if there is a route on which the dispatch has no barrier of its own.
 func (g *Graph) passStarts(u *usage) []int {
 	always := func(i int) bool {
 		routes := uint64(0)
@@ -233,8 +234,7 @@ func (g *Graph) passStarts(u *usage) []int {
 	return starts
 }
 
-// fit returns the absolute difference between the size of a slot and the size of a value. A smaller
-// difference is a better fit.
+// fit returns how badly a value fits a slot: the absolute difference of their sizes. 0 is a perfect fit.
 func fit(have, want int64) int64 { return max(have-want, want-have) }
 
 // checkSize returns an error if a value is too large for a buffer or a storage binding of the device.
@@ -244,33 +244,33 @@ func (g *Graph) checkSize(v *Value) error {
 		limit, what = g.Limits.MaxBufferSize, "buffer"
 	}
 	if uint64(v.Bytes) > limit {
-		return fmt.Errorf("%s %s %v %s has %d bytes; the device limit for a %s is %d bytes: %w",
+		return fmt.Errorf("the %s %s, with dims %v of %s, has %d bytes, but the device limit for a %s is %d bytes: %w",
 			v.Role, v.Name, v.MaxDims, v.DType, v.Bytes, what, limit, gpu.ErrUnsupported)
 	}
 	return nil
 }
 
-// lifetime is the range of dispatches during which a value's memory is in use on any route.
+// lifetime is the range of dispatches during which a value must stay in memory, whatever routes are used.
 type lifetime struct {
-	first, last int // first and last dispatch that uses the value, as indices in submission order
+	first, last int // index, in submission order, of the first and last dispatch that uses the value
 	readers     []launchOn
-	// mayFollow is true if the value can reuse a slot without an additional barrier: every dispatch that
-	// may be the first to use the value has a barrier in any case.
+	// mayFollow is true if the value can reuse a slot without an additional barrier. This holds if each
+	// dispatch that may be the first to use the value has a barrier in any case.
 	mayFollow bool
 }
 
-// launchOn identifies a dispatch slot on a route of its operator.
+// launchOn is a dispatch slot together with a route of its operator.
 type launchOn struct{ dispatch, route int }
 
-// usage records the dispatches that use each value, and the dispatches that have a barrier in any case.
+// usage holds the lifetime of each value, and the dispatches that have a barrier in any case.
 type usage struct {
 	lives []lifetime // by root value
-	// waits has a bit set of routes for each dispatch. On these routes the dispatch is the first to read a
-	// value written in its compute pass, so it has a barrier.
+	// waits holds a set of routes for each dispatch, as bits. On these routes the dispatch has a barrier,
+	// because it is the first to read a value that was written in the same compute pass.
 	waits []uint64
 }
 
-// usage computes the lifetimes and the barriers of a graph whose dispatches are in the given compute passes.
+// usage computes the lifetimes and barriers of the graph. passes is the compute pass of each dispatch.
 func (g *Graph) usage(passes []int) *usage {
 	u := &usage{make([]lifetime, len(g.Values)), make([]uint64, len(g.Dispatches))}
 	for i := range u.lives {
@@ -291,8 +291,8 @@ func (g *Graph) usage(passes []int) *usage {
 			}
 		}
 	}
-	// A bit set of routes for each root value: those on which the loop has already met a use of the value by
-	// its producer (arrived) or by its materializer (made).
+	// For each root value, arrived and made are sets of routes, as bits. On these routes, the loop has
+	// already come to a use of the value by its producer (arrived) or by its materializer (made).
 	arrived, made := make([]uint64, len(g.Values)), make([]uint64, len(g.Values))
 	g.eachBinding(func(at launchOn, root ValueID, _ gpu.Access) {
 		first := arrived
@@ -312,8 +312,8 @@ func (g *Graph) usage(passes []int) *usage {
 	return u
 }
 
-// peak returns the largest total size of values that are in use at the same time. It is a lower bound for the
-// memory of any layout.
+// peak returns the largest total size of values that are in use at the same time. No layout can need less
+// memory.
 func (u *usage) peak(p *Layout, values []ValueID) (peak int64) {
 	change := make([]int64, len(p.passes)+1)
 	for _, v := range values {
@@ -330,9 +330,9 @@ func (u *usage) peak(p *Layout, values []ValueID) (peak int64) {
 	return peak
 }
 
-// readsFirst reports whether a dispatch is the first reader of a value on the dispatch's route. The parameter
-// at holds the dispatch and the route, and before lists the readers in earlier positions. A reader of the
-// same operator on another route does not run in the same step.
+// readsFirst reports whether a dispatch on a route is the first reader of a value. The parameter at is this
+// dispatch and route, and before lists the readers of the value in order of submission. A reader that is the
+// same operator on another route does not count, because it does not run in the same step.
 func (g *Graph) readsFirst(before []launchOn, at launchOn) bool {
 	for _, r := range before {
 		if r.dispatch == at.dispatch {
@@ -345,8 +345,8 @@ func (g *Graph) readsFirst(before []launchOn, at launchOn) bool {
 	return true
 }
 
-// eachBinding calls f for every binding of every dispatch slot in submission order, once for each route
-// that a corner uses. root is the value that owns the bound memory.
+// eachBinding calls f for each binding of each dispatch slot, in submission order. A slot is visited once for
+// each route that a corner uses. root is the value that owns the memory of the bound value.
 func (g *Graph) eachBinding(f func(at launchOn, root ValueID, a gpu.Access)) {
 	for i := range g.Dispatches {
 		d := &g.Dispatches[i]
@@ -360,8 +360,8 @@ func (g *Graph) eachBinding(f func(at launchOn, root ValueID, a gpu.Access)) {
 	}
 }
 
-// buffers returns the total number of slots of all layouts. Values with their own buffer have buffer numbers
-// from the returned number on.
+// buffers returns the number of slots in all layouts together. It is also the first buffer number of values
+// with their own buffer.
 func (g *Graph) buffers() (n int) {
 	for i := range g.Layouts {
 		n += len(g.Layouts[i].Slots)
@@ -387,8 +387,8 @@ func (g *Graph) HasOwn(v ValueID) bool {
 // SharedMemory is the key of AllocatedBytes for memory that intermediates share.
 const SharedMemory = "shared"
 
-// AllocatedBytes returns the device memory of the graph in bytes without params. Its keys are the roles of
-// values with their own buffer, and SharedMemory.
+// AllocatedBytes returns the size of the graph's device memory in bytes, without params. The keys are
+// SharedMemory, and for values with their own buffer the role.
 func (g *Graph) AllocatedBytes() map[string]int64 {
 	m := map[string]int64{}
 	for i := range g.Values {

@@ -14,53 +14,54 @@ type ValueID = trace.ValueID
 const None ValueID = -1
 
 // Operator is an operator of a graph. Its plan is a pure function from live shapes to output shapes and
-// dispatches. An Operator stores the ids of its arguments and its attributes, and no state that changes.
+// dispatches. An Operator stores its attributes and the ids of its arguments. It has no state that changes.
 // Package ops contains the operators, and Builder.Add adds an operator to a graph.
 type Operator interface {
 	// Spec declares the operator's kind, arguments and kernels. Builder.Add calls it once.
 	Spec() Spec
-	// Corners lists the extreme live shapes that the operator supports. For each route they include the
-	// shapes with the largest grids and the largest scratch tensors. They also include a shape at which the
-	// outputs are smallest. If a corner does not set an argument, the argument has its maximum. The builder
-	// plans every corner. These plans determine which kernels to compile and how much memory to allocate, so
-	// no later plan may need more.
+	// Corners lists the extreme live shapes that the operator supports. For each route, they must include the
+	// shapes with the largest grids and the largest scratch tensors. They must also include a shape with the
+	// smallest outputs. An argument that a corner does not set is at its maximum there. The builder plans
+	// every corner. These plans determine which kernels to compile and how much memory to allocate, so no
+	// plan may need more at run time.
 	Corners(r *Ranges) []Corner
-	// Plan computes the output dims and dispatches. It may read only from p: dims of tensor arguments,
-	// values of SymInt arguments, host integers, and device limits. Plan is a pure function and allocates
-	// no memory. It returns an error for shapes that the operator does not support; the caller adds the
-	// operator's name to the error. Plan is called for every corner when the graph is built, and again
-	// whenever an input changes.
+	// Plan computes the output dims and dispatches. It may depend only on what it reads from p: dims of
+	// tensor arguments, values of SymInt arguments, host integers, and device limits. Plan is a pure function
+	// and allocates no memory. It returns an error for shapes that the operator does not support; the caller
+	// adds the operator's name to the error. Plan is called for every corner when the graph is built, and
+	// again whenever an input changes.
 	Plan(p *Planner) error
 }
 
 // Spec declares the kind, the arguments and the kernels of an operator.
 type Spec struct {
-	Kind string // ExecuTorch's name without namespace and overload, such as "linear_q4gsw"
-	// Inputs are the tensors and SymInts that the operator only reads. A change of an input that is not a
-	// constant re-plans the operator.
+	Kind string // as in ExecuTorch, without namespace and overload, such as "linear_q4gsw"
+	// Inputs are the tensors and SymInts that the operator only reads. When an input changes, the operator is
+	// re-planned. Constants never change.
 	Inputs  []ValueID
-	State   []ValueID // tensors read or written in place, such as KV caches; they never re-plan the operator
+	State   []ValueID // tensors updated in place, such as KV caches; they never cause a re-plan
 	Outputs []ValueID // tensors or SymInts that the operator computes
-	Scratch []ValueID // tensors that exist only while the operator runs
-	// Materializes lists outputs of earlier operators. If the producer defers such an output at some shapes
-	// (does not compute it), this operator computes it there. Later readers therefore find the output in
-	// memory at any shape. The operator's kernels must bind and write them.
+	Scratch []ValueID // tensors with temporary data of the operator
+	// Materializes lists outputs of earlier operators. At shapes at which the producer of such an output
+	// defers it (does not compute it), this operator computes the output instead, so that later readers find
+	// it in memory. The kernels of this operator must bind and write the listed outputs.
 	Materializes []ValueID
-	// Routes names the alternative implementations from which Plan chooses by live shape. Routes is empty if
-	// there is only one implementation.
+	// Routes holds the names of the operator's implementations, of which Plan chooses one by live shape.
+	// Routes is empty if there is only one implementation.
 	Routes []string
 	Slots  []Slot
 	Attrs  map[string]any // attributes to display, such as "eps" or "group_size"
-	// Alias means that Outputs[0] may share memory with Inputs[0]. If the graph grants this, the operator's
-	// slots are never dispatched (see Planner.Aliased).
+	// Alias means that Outputs[0] may share memory with Inputs[0]. If the graph decides that it does, the
+	// operator's slots are never dispatched (see Planner.Aliased).
 	Alias bool
 }
 
-// Slot is a dispatch slot: a piece of work of an operator, which may have a different kernel on each route.
+// Slot is a dispatch slot: a part of the operator's work that takes one dispatch. The kernel may be different
+// on each route.
 type Slot struct {
 	Label string // such as "qk" or "softmax"; "" if the operator has only one slot
 	// Uses lists the kernel and its bindings for each route, in the order of Spec.Routes. A route that does
-	// not use the slot has the zero Use. If Uses has one element, it applies to all routes.
+	// not use the slot has the zero Use. If Uses has a single element, this element applies to all routes.
 	Uses []Use
 }
 
@@ -68,7 +69,7 @@ type Slot struct {
 type Use struct {
 	Kernel *Kernel
 	// Bind lists the values of the kernel's storage bindings, in binding order and with the names of the WGSL
-	// variables. The params uniform is the next binding after them.
+	// variables. After them comes the binding of the params.
 	Bind []Binding
 }
 
@@ -78,7 +79,7 @@ type Binding struct {
 	Value ValueID
 }
 
-// Bind returns the Binding of a value to a name.
+// Bind returns a Binding that binds a value to the storage binding with the given name.
 func Bind(name string, v ValueID) Binding { return Binding{name, v} }
 
 // Kernel is a specialized compute shader. Its first bindings are the storage bindings listed in Storage. The
@@ -87,9 +88,9 @@ type Kernel struct {
 	// Name describes the kernel, such as "linear_q4gsw_gemv". If several kernels of a graph have the same
 	// name, the graph numbers them: "linear_q4gsw_gemv.2".
 	Name      string
-	Constants string // readable list of the template's constants
+	Constants string // the template's constants, in readable form
 	Source    string // WGSL with entry point main
-	// Filled and Taken are the parts of Source that differ from its template, as in trace.Kernel.
+	// Filled and Taken tell how Source differs from its template, as in trace.Kernel.
 	Filled, Taken [][2]int
 	WorkgroupSize [3]uint32
 	Storage       []Storage
@@ -105,23 +106,24 @@ type Storage struct {
 	// Elem is the scalar type of the elements: "f32", "u32" or "i32". It is "" if the type is unknown.
 	Elem   string
 	Access gpu.Access
-	// Read means that the kernel also reads this read_write binding.
+	// Read is true if the kernel also reads this read_write binding.
 	Read bool
 }
 
 // reads reports whether the kernel reads the binding.
 func (s *Storage) reads() bool { return s.Access == gpu.Read || s.Read }
 
-// Corner is a set of live arguments of an operator. An argument that a corner does not set has its maximum.
+// Corner is an extreme shape of an operator: the live values of some of its arguments. The other arguments
+// are at their maximum.
 type Corner []At
 
-// At sets an argument of a corner.
+// At is the value that a corner sets for one argument.
 type At struct {
 	Value    ValueID
 	Dims     []int   // live dims of a tensor
 	Int      int64   // value of a SymInt
 	Host     []int64 // host integers of a graph input, for operators that read them
-	Deferred bool    // the tensor is not computed, because its producer defers it
+	Deferred bool    // the tensor is deferred: its producer does not compute it
 }
 
 // Ranges provides the smallest and largest shapes of an operator's arguments.
@@ -146,11 +148,11 @@ func (r *Ranges) Ends(args ...ValueID) []Corner {
 	return []Corner{{}, smallest}
 }
 
-// AtMin returns an At that sets an argument to its minimum.
+// AtMin returns an At that sets an argument of a corner to its minimum.
 func (r *Ranges) AtMin(v ValueID) At {
 	return At{Value: v, Dims: r.b.values[v].minDims, Int: r.b.values[v].Lo}
 }
 
-// Reason explains why a plan chose a route. The operators' packages define it as an enum with a String
-// method.
+// Reason explains why a plan chose a route. Each package of operators defines its reasons as an enum with a
+// String method.
 type Reason fmt.Stringer

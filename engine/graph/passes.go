@@ -8,16 +8,16 @@ import (
 )
 
 // A Builder records operators, and Finish turns them into a graph by running the passes of a table in order.
-// Each pass makes one kind of change to the whole graph, names the earlier passes that it depends on, and
+// Each pass makes one kind of change to the whole graph, lists the earlier passes that it depends on, and
 // reports its changes.
 
 // pass is a row of the table of passes.
 type pass struct {
 	name string
 	doc  string
-	// needs lists the passes that must run before this one.
+	// needs holds the names of the passes that must run before this one.
 	needs []string
-	// run performs the pass. It returns notes on its changes that the counts do not show.
+	// run performs the pass. The notes describe those changes that the counts of the pass report do not show.
 	run func(b *Builder, g *Graph) (notes []string, err error)
 }
 
@@ -28,7 +28,7 @@ var passes = []pass{
 		func(b *Builder, _ *Graph) ([]string, error) { return nil, b.checkTypes() },
 	},
 	{
-		"fuse", "replace groups of operators by one, using the selected rules",
+		"fuse", "fuse groups of operators, using the selected rules",
 		[]string{"types"},
 		func(b *Builder, g *Graph) ([]string, error) {
 			notes, err := b.fuse()
@@ -45,7 +45,7 @@ var passes = []pass{
 		},
 	},
 	{
-		"levels", "find the lowest level of each dispatch; delay dispatches that need no computed value",
+		"levels", "find each dispatch's earliest level; delay dispatches that read no computed value",
 		[]string{"alias"},
 		func(_ *Builder, g *Graph) ([]string, error) {
 			g.findLevels()
@@ -61,7 +61,7 @@ var passes = []pass{
 		},
 	},
 	{
-		"memory", "let intermediates share memory if that adds no barrier",
+		"memory", "let intermediates share memory where this adds no barrier",
 		[]string{"order"},
 		func(b *Builder, g *Graph) ([]string, error) { return nil, g.planMemory(b.passBytes) },
 	},
@@ -81,7 +81,7 @@ type PassReport struct {
 	Name string        `json:"name"`
 	Doc  string        `json:"doc"`
 	Took time.Duration `json:"ns"`
-	// Counts holds only the counts that the pass changed.
+	// Counts holds only those counts that are different after the pass.
 	Counts []PassCount `json:"changed,omitempty"`
 	Notes  []string    `json:"notes,omitempty"`
 	// Before and After are listings of the graph. They are nil unless DumpPass selected this pass.
@@ -141,7 +141,7 @@ func (b *Builder) Finish() (*Graph, error) {
 	return g, nil
 }
 
-// take moves the builder's operators and values into the graph.
+// take moves the builder's operators and values to the graph.
 func (g *Graph) take(b *Builder) {
 	g.Values, g.Ops = b.values, b.ops
 	g.inputs, g.symOps = g.inputs[:0], make([]bool, len(g.Ops))
@@ -155,7 +155,7 @@ func (g *Graph) take(b *Builder) {
 	}
 }
 
-// counts returns the current counts of the graph in the field After of each PassCount.
+// counts returns the graph's counts at this moment, in the field After of each PassCount.
 func (g *Graph) counts() []PassCount {
 	var fused, aliases, levels, passes int64
 	for i := range g.Values {
@@ -182,7 +182,7 @@ func (g *Graph) counts() []PassCount {
 		{What: "aliases", After: aliases},
 		{What: "dispatches", After: int64(len(g.Dispatches))},
 		{What: "dependency levels", After: levels},
-		{What: "compute passes at most", After: passes},
+		{What: "compute passes (maximum)", After: passes},
 		{What: "layouts", After: int64(len(g.Layouts))},
 		{What: "slots", After: slots},
 		{What: "kernels", After: int64(len(g.Kernels))},
@@ -191,8 +191,8 @@ func (g *Graph) counts() []PassCount {
 	return append(list, PassCount{What: "shared bytes", After: bytes[SharedMemory]})
 }
 
-// checkTypes returns an error if a value is bound to a kernel that expects another element type. Such a
-// kernel would misinterpret the value's bits.
+// checkTypes returns an error if a value is bound to a kernel that expects another element type. That kernel
+// would misinterpret the value's bits.
 func (b *Builder) checkTypes() error {
 	for i := range b.ops {
 		if err := b.checkOpTypes(&b.ops[i]); err != nil {
@@ -211,7 +211,7 @@ func (b *Builder) checkOpTypes(o *Op) error {
 			for i, s := range use.Kernel.Storage {
 				val := &b.values[use.Bind[i].Value]
 				if val.Kind == Tensor && !s.Takes(val.DType) {
-					return fmt.Errorf("%s (%s): %s is %s, but kernel %s reads %s as %s", o.Name, o.Spec.Kind,
+					return fmt.Errorf("%s (%s): the value %s has type %s, but kernel %s expects %s for its binding %s", o.Name, o.Spec.Kind,
 						val.Name, val.DType, use.Kernel.Name, s.Elem, s.Name)
 				}
 			}

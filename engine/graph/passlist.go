@@ -22,8 +22,8 @@ func (b *Builder) DumpPass(name string) error {
 	return nil
 }
 
-// list returns a listing of the graph with a line for each operator, value, dispatch and kernel. The
-// changes of a pass show as the diff of two listings.
+// list returns a listing of the graph with a line for each operator, value, dispatch and kernel. The diff of
+// two listings shows what a pass changed.
 func (g *Graph) list() []string {
 	var lines []string
 	for i := range g.Ops {

@@ -12,7 +12,7 @@ import (
 )
 
 // Planner provides the live shapes to an operator's Plan and receives the plan's results. An operator can
-// read only its own arguments. The plan fails with the first error that the Planner records.
+// read only its own arguments. If the Planner records an error, the plan fails with the first one.
 type Planner struct {
 	limits  *gpu.Limits
 	values  []Value
@@ -26,7 +26,7 @@ type Planner struct {
 
 // routeRequest is a route that the user requested for an operator.
 type routeRequest struct {
-	route int // -1 if no route was requested
+	route int // route index, or -1 if no route was requested
 	// must controls what happens at a shape that the requested route does not support. If must is true
 	// (--route), planning fails. If must is false (--static), the plan chooses another route.
 	must bool
@@ -35,8 +35,8 @@ type routeRequest struct {
 
 var noRoute = routeRequest{route: -1}
 
-// env is the live state of a graph by ValueID: the dims of tensors, the values of SymInts, the host integers
-// of inputs, and which tensors are deferred.
+// env holds the live state of a graph, indexed by ValueID: the dims of tensors, the values of SymInts, the
+// host integers of inputs, and whether a tensor is deferred.
 type env struct {
 	dims     [][]int
 	deferred []bool
@@ -44,41 +44,41 @@ type env struct {
 	host     [][]int64
 }
 
-// absent reports whether no dispatch computes a tensor, because its producer defers it and no other operator
-// materializes it. A scratch tensor is absent if its operator does not use it.
+// absent reports whether a step does not compute a tensor. This is the case if the tensor's producer defers
+// it and no other operator materializes it. A scratch tensor is absent if its operator does not use it.
 func (g *Graph) absent(e *env, v ValueID) bool { return e.deferred[v] && g.Values[v].materializer < 0 }
 
 // Plan is the result of a call of Operator.Plan. Its memory is allocated once per operator and reused.
 type Plan struct {
 	Route    int
 	Reason   Reason
-	outs     []outPlan // results for Spec.Outputs, followed by those for Spec.Scratch
+	outs     []outPlan // results for Spec.Outputs, then those for Spec.Scratch
 	Launches []Launch  // by slot
 }
 
 // outPlan holds the live dims of an output or scratch tensor, or the value of an output SymInt.
 type outPlan struct {
-	dims     []int // all dims are 0 for a scratch tensor that the plan does not use
+	dims     []int // for a scratch tensor that the plan does not use, all dims are 0
 	int      int64
 	set      bool
-	deferred bool // the readers of the output compute it; for a scratch tensor: the plan does not use it
+	deferred bool // this operator does not compute the output, or does not use the scratch tensor
 }
 
 // Launch is the plan of one dispatch slot.
 type Launch struct {
 	Grid   grid.Grid
 	Params Params
-	Bytes  int64 // modelled traffic to device memory, with each byte counted once
-	FLOPs  int64 // modelled number of floating-point operations
+	Bytes  int64 // modeled memory traffic of the kernel, counting each byte once
+	FLOPs  int64 // modeled number of floating-point operations
 	Active bool
-	Needed [3]uint32 // workgroups that the live shape needs; Grid may be pinned to more
+	Needed [3]uint32 // workgroups needed at the live shape; LiveOptions.Static can make Grid larger
 }
 
 // MaxParams is the largest number of 4-byte fields in a params block.
 const MaxParams = 64
 
-// Params builds the params block of a kernel. A plan must write all fields by name and in the kernel's
-// order. The plan fails if a field does not match the kernel.
+// Params builds the params block of a kernel. A plan must write all fields of the kernel, in order, and give
+// the name of each. The plan fails if a name or type does not match the kernel's.
 type Params struct {
 	of    *Kernel
 	n     int
@@ -86,12 +86,12 @@ type Params struct {
 	data  [4 * MaxParams]byte
 }
 
-// wrongParam is the first written field that does not match the kernel's field. It is zero if all fields
-// match.
+// wrongParam is the first written field that does not match the kernel's field. It is the zero value as long
+// as all fields match.
 type wrongParam struct {
 	at        int
 	name, typ string
-	large     bool // the value does not fit the field
+	large     bool // the value needs more than 32 bits
 }
 
 // U32 writes the next field as an unsigned integer. The plan fails if v does not fit into 32 bits.
@@ -116,7 +116,7 @@ func (p *Params) put(name, typ string, v uint32, large bool) *Params {
 	return p
 }
 
-// check returns an error if the written fields do not match the params of kernel k.
+// check returns an error if the fields that were written do not match the params of kernel k.
 func (p *Params) check(k *Kernel) error {
 	w := &p.wrong
 	switch {
@@ -125,10 +125,10 @@ func (p *Params) check(k *Kernel) error {
 	case w.name == "":
 		return fmt.Errorf("kernel %s has %d params, but the plan writes %d", k.Name, len(k.Params), p.n)
 	case k.Params[w.at].Name != w.name:
-		return fmt.Errorf("param %d of kernel %s is %s, but the plan writes %s", w.at, k.Name,
+		return fmt.Errorf("param %d of kernel %s is named %s, but the plan writes a param named %s", w.at, k.Name,
 			k.Params[w.at].Name, w.name)
 	case k.Params[w.at].Type != w.typ:
-		return fmt.Errorf("param %s of kernel %s is %s, but the plan writes %s", w.name, k.Name,
+		return fmt.Errorf("param %s of kernel %s has type %s, but the plan writes type %s", w.name, k.Name,
 			k.Params[w.at].Type, w.typ)
 	default:
 		return fmt.Errorf("the value of param %s of kernel %s does not fit into 32 bits: %w", w.name, k.Name,
@@ -136,7 +136,7 @@ func (p *Params) check(k *Kernel) error {
 	}
 }
 
-// Bytes returns the fields written so far as little-endian bytes.
+// Bytes returns the fields that were written so far, as little-endian bytes.
 func (p *Params) Bytes() []byte { return p.data[:4*min(p.n, MaxParams)] }
 
 // Limits returns the device's limits.
@@ -175,7 +175,7 @@ func (p *Planner) Int(v ValueID) int {
 	return int(p.env.ints[v])
 }
 
-// HostInts returns the integers that the host is about to write to an argument, one per element. The argument
+// HostInts returns the elements that the host is about to write to an argument, as integers. The argument
 // must be a graph input. If the number of integers is wrong, the plan fails and HostInts returns nil.
 func (p *Planner) HostInts(v ValueID) []int64 {
 	if !p.declared(v) {
@@ -200,7 +200,7 @@ func (p *Planner) Aliased() bool { return p.aliased }
 func (p *Planner) SetDims(v ValueID, dims ...int) {
 	k := p.output(v)
 	if k < 0 {
-		p.Errorf("plan sets the dims of value %d, but the operator does not output it", v)
+		p.Errorf("the plan sets the dims of value %d, but this value is not an output of the operator", v)
 		return
 	}
 	out := &p.plan.outs[k]
@@ -208,8 +208,8 @@ func (p *Planner) SetDims(v ValueID, dims ...int) {
 }
 
 // Defer sets the live dims of an output that the operator does not compute at this shape. The output's
-// readers do the work in their own kernels, from the operator's inputs. A kernel that binds a deferred
-// output makes the reader's plan fail.
+// readers do the work in their own kernels, from the operator's inputs. If one of these kernels binds the
+// deferred output itself, the plan of the reader fails.
 func (p *Planner) Defer(v ValueID, dims ...int) {
 	p.SetDims(v, dims...)
 	if k := p.output(v); k >= 0 {
@@ -217,7 +217,7 @@ func (p *Planner) Defer(v ValueID, dims ...int) {
 	}
 }
 
-// Deferred reports whether an argument is not in memory, because its producer did not compute it and no
+// Deferred reports whether an argument has no content in memory, because its producer deferred it and no
 // earlier operator materialized it.
 func (p *Planner) Deferred(v ValueID) bool {
 	return p.declared(v) && p.env.deferred[v] && !p.materializedBefore(v)
@@ -227,13 +227,14 @@ func (p *Planner) Deferred(v ValueID) bool {
 func (p *Planner) SetInt(v ValueID, n int64) {
 	k := p.output(v)
 	if k < 0 {
-		p.Errorf("plan sets SymInt %d, but the operator does not output it", v)
+		p.Errorf("the plan sets SymInt %d, but this value is not an output of the operator", v)
 		return
 	}
 	p.plan.outs[k].int, p.plan.outs[k].set = n, true
 }
 
-// Asked returns the route that the user requested, or -1. The plan must use this route or return an error.
+// Asked returns the route that the user requested, or -1. If there is a request, the plan must use this route
+// or return an error.
 func (p *Planner) Asked() int {
 	if !p.request.must {
 		return noRoute.route
@@ -241,9 +242,9 @@ func (p *Planner) Asked() int {
 	return p.request.route
 }
 
-// Choose sets the route of the plan and returns it. It chooses the preferred route for the given reason,
-// unless the user requested another route. Bit i of allowed is set if route i supports this live shape. If
-// the shape does not support a route that the user requested, the plan fails.
+// Choose sets the route of the plan and returns it. This is the preferred route, which the plan prefers for
+// the given reason, unless the user requested another one. Bit i of allowed is set if route i supports this
+// live shape. If the shape does not support a route that the user requested, the plan fails.
 func (p *Planner) Choose(preferred int, reason Reason, allowed uint64) int {
 	p.plan.Route, p.plan.Reason = preferred, reason
 	r := p.request
@@ -252,13 +253,14 @@ func (p *Planner) Choose(preferred int, reason Reason, allowed uint64) int {
 	case allowed>>r.route&1 != 0:
 		p.plan.Route, p.plan.Reason = r.route, requestedRoute(r.must)
 	case r.must:
-		p.Errorf("%w %s does not support this shape (default route: %s; reason: %s)", ErrRoute,
+		p.Errorf("%w %s does not support this shape (default route: %s; reason for this default: %s)", ErrRoute,
 			p.op.routeLabel(r.route), p.op.routeLabel(preferred), reason)
 	}
 	return p.plan.Route
 }
 
-// requestedRoute is the Reason for a route that was requested by --route (true) or --static (false).
+// requestedRoute is the Reason of a plan whose route was requested: true means with --route, and false means
+// with --static.
 type requestedRoute bool
 
 func (must requestedRoute) String() string {
@@ -268,8 +270,8 @@ func (must requestedRoute) String() string {
 	return "static"
 }
 
-// Dispatch activates a slot with a grid on the chosen route. The caller sets the params, bytes and FLOPs of
-// the returned Launch.
+// Dispatch makes the plan launch a slot with the given grid, on the route that the plan chose. The caller
+// sets the params, bytes and FLOPs of the returned Launch.
 func (p *Planner) Dispatch(slot int, g grid.Grid) *Launch {
 	l := &p.plan.Launches[slot]
 	l.Grid, l.Active, l.Needed = g, true, [3]uint32{g.X, g.Y, g.Z}
@@ -278,8 +280,9 @@ func (p *Planner) Dispatch(slot int, g grid.Grid) *Launch {
 	return l
 }
 
-// Errorf makes the plan fail and returns its error: the first error that was recorded. The operator's name is
-// added to the error, so the message only needs to name the argument, its shape and the supported shapes.
+// Errorf makes the plan fail. It returns the error with which the plan fails: the first one that was
+// recorded. The caller of the plan adds the operator's name to the error, so the message only needs to name
+// the argument, its shape and the supported shapes.
 func (p *Planner) Errorf(format string, args ...any) error {
 	if p.err == nil {
 		p.err = fmt.Errorf(format, args...)
@@ -299,8 +302,8 @@ func (p *Planner) begin(o *Op, into *Plan, r routeRequest, aliased bool) {
 	}
 }
 
-// make calls the operator's Plan and checks the result. Live.check later checks that the plan fits the
-// allocated memory.
+// make calls the operator's Plan and checks the result. Whether the plan fits the allocated memory is checked
+// later, by Live.check.
 func (p *Planner) make(o *Op, into *Plan, r routeRequest, aliased bool) error {
 	p.begin(o, into, r, aliased)
 	if err := o.impl.Plan(p); err != nil && p.err == nil {
@@ -315,8 +318,8 @@ func (p *Planner) make(o *Op, into *Plan, r routeRequest, aliased bool) error {
 	return nil
 }
 
-// complete checks that the plan sets all output dims, that params match their kernels, and that no kernel
-// reads a deferred tensor. It marks scratch tensors without dims as unused.
+// complete checks that the plan is complete: it sets all output dims, its params match the kernels, and no
+// kernel reads a deferred tensor. complete marks scratch tensors for which the plan sets no dims as unused.
 func (p *Planner) complete() error {
 	for i := range p.plan.outs {
 		out, v := &p.plan.outs[i], p.op.out(i)
@@ -348,11 +351,11 @@ func (p *Planner) complete() error {
 		for _, bind := range use.Bind {
 			if k := p.output(bind.Value); k >= 0 {
 				if p.plan.outs[k].deferred {
-					return fmt.Errorf("kernel %s binds %s, but the same plan defers the computation of this output",
+					return fmt.Errorf("kernel %s binds %s, but the same plan defers this output (does not compute it)",
 						use.Kernel.Name, p.name(bind.Value))
 				}
 			} else if p.env.deferred[bind.Value] && !p.materialized(bind.Value) {
-				return fmt.Errorf("kernel %s reads %s, but at this shape no earlier operator computes this tensor (it is deferred)",
+				return fmt.Errorf("kernel %s reads %s, but at this shape this tensor is deferred: no earlier operator computes it",
 					use.Kernel.Name,
 					p.name(bind.Value))
 			}
@@ -360,14 +363,14 @@ func (p *Planner) complete() error {
 	}
 	for _, v := range p.op.Spec.Materializes {
 		if p.env.deferred[v] && !p.writes(v) {
-			return fmt.Errorf("%s is deferred at this shape, so this plan must materialize it, but no kernel of the plan writes it",
+			return fmt.Errorf("%s is deferred at this shape, so this plan must write it, but no kernel of the plan does",
 				p.name(v))
 		}
 	}
 	return nil
 }
 
-// materialized reports whether this operator or an earlier operator materializes a deferred tensor.
+// materialized reports whether this operator, or an earlier one, materializes a deferred tensor.
 func (p *Planner) materialized(v ValueID) bool {
 	return slices.Contains(p.op.Spec.Materializes, v) || p.materializedBefore(v)
 }
@@ -409,7 +412,8 @@ func (p *Planner) arguments() []string {
 	return list
 }
 
-// output returns the index of v in Plan.outs, or -1 if v is neither an output nor a scratch tensor.
+// output returns the index of value v in Plan.outs. It returns -1 if v is neither an output nor a scratch
+// tensor of the operator.
 func (p *Planner) output(v ValueID) int {
 	if k := slices.Index(p.op.Spec.Outputs, v); k >= 0 {
 		return k
@@ -425,7 +429,7 @@ func (p *Planner) declared(v ValueID) bool {
 	if slices.Contains(s.Inputs, v) || slices.Contains(s.State, v) {
 		return true
 	}
-	p.Errorf("plan reads value %d, but it is not an argument of the operator", v)
+	p.Errorf("the plan reads value %d, but this value is not an argument of the operator", v)
 	return false
 }
 
@@ -436,8 +440,8 @@ func (p *Planner) name(v ValueID) string {
 	return p.values[v].Name
 }
 
-// maxElements is the largest number of elements of a tensor. It keeps the tensor's size in bits within an
-// int64.
+// maxElements is the largest number of elements of a tensor. With this limit, the tensor's size in bits fits
+// into an int64.
 const maxElements = math.MaxInt64 / 64
 
 // Numel returns the product of dims, or 0 if it exceeds maxElements.

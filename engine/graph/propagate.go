@@ -10,8 +10,9 @@ import (
 	"gpuscope/engine/graph/internal/bitset"
 )
 
-// Propagate re-plans exactly the operators that the changes since the last Commit affect. If it returns an
-// error, it has discarded all changes, and the graph can be run and resized again.
+// Propagate re-plans exactly the operators that are affected by the changes since the last Commit. If
+// Propagate returns an error, it has discarded all these changes. The graph can then still be run and
+// resized.
 func (l *Live) Propagate() error {
 	start := time.Now()
 	l.log.begin(l.order)
@@ -31,9 +32,9 @@ func (l *Live) Propagate() error {
 	return err
 }
 
-// sweep re-plans the triggered operators in graph order. A changed value only triggers operators that come
-// later in this order. Therefore each operator is planned at most once, when all its inputs have their final
-// shapes.
+// sweep re-plans the triggered operators in graph order. If a value changes, it triggers only operators that
+// come later in this order. Therefore each operator is planned at most once, and all its inputs then have
+// their final shapes.
 func (l *Live) sweep() error {
 	for o := l.wake.Pop(0); o >= 0; o = l.wake.Pop(o) {
 		if err := l.run(o, &l.wake); err != nil {
@@ -43,10 +44,12 @@ func (l *Live) sweep() error {
 	return nil
 }
 
-// fixpoint re-plans operators in passes until no operator is triggered. A first sweep runs the operators
-// that compute SymInts only from inputs and SymInts. Each later pass runs the operators that the previous
-// pass triggered. An operator may therefore run before one of its inputs has its final shape. If such a run
-// fails, it is retried in the next pass. If no other operator is triggered, fixpoint returns the error.
+// fixpoint re-plans operators in passes until no operator is triggered any more. A first sweep runs the plans
+// of operators that compute SymInts from nothing but inputs and SymInts. Each later pass runs the plans of
+// the operators that the previous pass triggered.
+//
+// A plan may therefore run before all inputs of its operator have their final shapes. If it fails, it is
+// retried in the next pass. If it fails and no other operator is triggered, fixpoint returns the error.
 func (l *Live) fixpoint() error {
 	l.passWake, l.wake = l.wake, l.passWake
 	for o := l.nextSymOp(0); o >= 0; o = l.nextSymOp(o) {
@@ -60,7 +63,7 @@ func (l *Live) fixpoint() error {
 	dirty := l.changed
 	for pass := 1; !l.passWake.Empty() || !l.deferred.Empty(); pass++ {
 		if pass > l.maxPasses {
-			return fmt.Errorf("resize did not converge in %d passes; unfinished: %s", l.maxPasses,
+			return fmt.Errorf("the resize did not converge in %d passes; operators that still change: %s", l.maxPasses,
 				l.stillDirty())
 		}
 		l.log.pass(dirty)
@@ -82,14 +85,14 @@ func (l *Live) fixpoint() error {
 	return nil
 }
 
-// deferRun marks an operator whose last run failed to be retried in the next pass.
+// deferRun records that an operator's plan failed, so that the next pass retries it.
 func (l *Live) deferRun(o int) {
 	l.deferred.Add(o)
 	l.log.hooks[l.lastRun[o]].deferred = true
 }
 
-// nextSymOp removes the next operator of the first sweep from passWake and returns it, or -1 if there is
-// none.
+// nextSymOp removes the next operator of fixpoint's first sweep from passWake and returns it. It returns -1
+// if there is none.
 func (l *Live) nextSymOp(from int) int {
 	for o := from; o < len(l.G.Ops); o++ {
 		if l.G.symOps[o] && l.passWake.Has(o) {
@@ -113,7 +116,8 @@ func (l *Live) stillDirty() string {
 	return strings.Join(names, ", ")
 }
 
-// run re-plans one operator at the transaction's shapes. It adds the consumers of changed outputs to wake.
+// run re-plans one operator at the new shapes of the transaction. It adds the operators that read changed
+// outputs to wake.
 func (l *Live) run(o int, wake *bitset.Set) error {
 	start := time.Now()
 	op := &l.G.Ops[o]
@@ -140,9 +144,9 @@ func (l *Live) run(o int, wake *bitset.Set) error {
 		l.log.end(hook, start)
 		return err
 	}
-	// This run has used all changes of earlier passes. The operator's next run therefore logs only the
-	// changes since the start of this pass as its triggers. This run may have used some of them too, but they
-	// trigger the operator again in the next pass in any case.
+	// This run has used all changes of earlier passes. Therefore the log of the operator's next run will list
+	// as triggers only changes since the start of this pass. This run may have used some of these changes
+	// too, but even these trigger the operator again in the next pass.
 	l.newFrom[o] = l.log.passes[len(l.log.passes)-1].hookStart
 	if l.static {
 		l.pin(op, into)
@@ -171,7 +175,7 @@ func (l *Live) run(o int, wake *bitset.Set) error {
 		for _, c := range l.G.Values[v].Consumers {
 			wake.Add(int(c))
 			if r := l.lastRun[c]; r >= 0 {
-				l.log.hooks[r].glitch = true // the consumer ran before this value changed
+				l.log.hooks[r].glitch = true // a consumer ran before this input of it changed
 			}
 		}
 	}
@@ -190,7 +194,7 @@ func (l *Live) check(o *Op, p *Plan) error {
 	}
 	for i := range p.Launches {
 		if p.Launches[i].Active && !o.Aliased && !l.G.Compiled(o, i, p.Route) {
-			return refuse("slot %q has no compiled kernel: no corner uses route %s", o.Spec.Slots[i].Label,
+			return refuse("dispatch slot %q has no compiled kernel, because no corner (extreme shape) uses route %s", o.Spec.Slots[i].Label,
 				o.RouteName(p.Route))
 		}
 	}
@@ -202,7 +206,7 @@ func (l *Live) check(o *Op, p *Plan) error {
 		val := &l.G.Values[o.out(i)]
 		if val.Kind == SymInt {
 			if out.int < val.Lo || out.int > val.Hi {
-				return refuse("%s would be %d; want %d to %d", val.Name, out.int, val.Lo, val.Hi)
+				return refuse("%s would be %d, but it must be from %d to %d", val.Name, out.int, val.Lo, val.Hi)
 			}
 			continue
 		}
@@ -212,7 +216,7 @@ func (l *Live) check(o *Op, p *Plan) error {
 		}
 		for j, d := range out.dims {
 			if d < 1 {
-				return refuse("%s would have dims %v; dim %d must be at least 1", val.Name, out.dims, j)
+				return refuse("%s would have dims %v, but dim %d must be at least 1", val.Name, out.dims, j)
 			}
 			if d > val.MaxDims[j] && val.Role != Scratch {
 				return refuse("%s would have dims %v, but memory is allocated for dims %v",
@@ -220,7 +224,7 @@ func (l *Live) check(o *Op, p *Plan) error {
 			}
 		}
 		if Numel(out.dims) == 0 {
-			return refuse("%s would have dims %v with more than %d elements", val.Name, out.dims, maxElements)
+			return refuse("%s would have dims %v, which is more than %d elements", val.Name, out.dims, maxElements)
 		}
 		if n := val.DType.Bytes(Numel(out.dims)); n > val.Bytes {
 			return refuse("%s would need %d bytes, but %d bytes are allocated", val.Name, n, val.Bytes)
@@ -229,13 +233,13 @@ func (l *Live) check(o *Op, p *Plan) error {
 	return nil
 }
 
-// Compiled reports whether the kernel of a slot on a route is compiled, because a corner uses it.
+// Compiled reports whether the kernel of a slot on a route is compiled. It is if a corner uses it.
 func (g *Graph) Compiled(o *Op, slot, route int) bool {
 	d := o.Dispatches[slot]
 	return d >= 0 && g.Dispatches[d].routes>>route&1 != 0
 }
 
-// out returns value i of a list that contains the operator's outputs and, after them, its scratch tensors.
+// out returns value i of a list that begins with the operator's outputs and ends with its scratch tensors.
 func (o *Op) out(i int) ValueID {
 	if i < len(o.Spec.Outputs) {
 		return o.Spec.Outputs[i]
@@ -243,14 +247,15 @@ func (o *Op) out(i int) ValueID {
 	return o.Spec.Scratch[i-len(o.Spec.Outputs)]
 }
 
-// pin sets the grid of each slot of a plan to the slot's largest grid on the plan's route.
+// pin enlarges the grid of each slot of a plan to the largest grid that the slot has on the plan's route.
 func (l *Live) pin(o *Op, p *Plan) {
 	for s := range p.Launches {
 		p.Launches[s].Grid.Cover(o.largestGrid(s, p.Route))
 	}
 }
 
-// largestGrid returns a grid that covers the grids of a slot at all corners on a route.
+// largestGrid returns a grid that covers all grids of a slot on a route, over the corners that use this
+// route.
 func (o *Op) largestGrid(slot, route int) (g grid.Grid) {
 	for c := range o.corner {
 		if at := &o.corner[c]; at.Route == route && at.Launches[slot].Active {
@@ -260,7 +265,8 @@ func (o *Op) largestGrid(slot, route int) (g grid.Grid) {
 	return g
 }
 
-// logPlans logs the dispatches whose plan changed. It returns true if no plan changed.
+// logPlans compares two plans of an operator, and logs the dispatches that changed. It returns true if none
+// changed.
 func (l *Live) logPlans(o *Op, before, after *Plan) (same bool) {
 	same = true
 	for i := range after.Launches {

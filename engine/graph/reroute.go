@@ -6,9 +6,9 @@ import (
 	"gpuscope/trace"
 )
 
-// Work returns a text that describes the work of an operator at the current shapes: its kind, route,
-// kernels, grids, bytes and FLOPs. Operators with equal texts take the same time, so only one of them needs
-// to be timed. Work returns "" if no dispatch of the operator runs.
+// Work returns a text that describes the work of an operator at the current shapes: its kind, route, kernels,
+// grids, bytes and FLOPs. If two operators have equal texts, they take the same time, so it is enough to time
+// one of them. Work returns "" if no dispatch of the operator runs.
 func (l *Live) Work(id OpID) string {
 	o := &l.G.Ops[id]
 	work := ""
@@ -38,9 +38,9 @@ func (l *Live) Launched(o *Op) (list []trace.DispatchID) {
 	return list
 }
 
-// Reroute plans an operator on another route, makes this plan current and returns true. It returns false and
-// changes nothing if the live shape, the compiled kernels or the allocated memory do not support the route.
-// The operator's outputs are the same on every route.
+// Reroute plans an operator on another route, makes this plan the current one, and returns true. If the live
+// shape, the compiled kernels or the allocated memory do not support the route, Reroute returns false and
+// changes nothing. The operator's outputs have the same shapes on every route.
 func (l *Live) Reroute(id OpID, route int) bool {
 	o, p := &l.G.Ops[id], l.G.Ops[id].newPlan()
 	if err := l.planner.make(o, &p, routeRequest{route: route, must: true}, o.Aliased); err != nil {

@@ -8,11 +8,11 @@ import (
 )
 
 // ResizeLog is the log of one Propagate, with a record for each run of an operator's plan. The next Propagate
-// reuses its memory, so Shapes.Take copies it.
+// overwrites the log, so Shapes.Take makes a copy.
 type ResizeLog struct {
 	Order    Order
 	NS       int64 // duration of the Propagate in ns
-	untimed  bool  // the times in this log are not valid
+	untimed  bool  // the log was repeated later (replan), so it has no times
 	passes   []loggedPass
 	hooks    []loggedHook // runs of operators' plans
 	dirty    []ValueID
@@ -23,8 +23,8 @@ type ResizeLog struct {
 	params   []byte // params of the plans
 }
 
-// The records below refer to parts of the lists of a ResizeLog. A record stores the index at which its part
-// ends. The part begins where the part of the previous record ends.
+// The records below refer to elements of the lists in a ResizeLog. Each record has a range of elements, and
+// stores the index at which this range ends. The range begins where the range of the previous record ends.
 type loggedPass struct{ dirtyEnd, hookStart, hookEnd, changeStart int }
 
 type loggedHook struct {
@@ -47,7 +47,7 @@ type loggedPlan struct {
 	to       launchRecord
 }
 
-// launchRecord is the part of a Launch that trace records contain.
+// launchRecord holds those fields of a Launch that are part of trace records.
 type launchRecord struct {
 	active       bool
 	route        int
@@ -55,10 +55,10 @@ type launchRecord struct {
 	grid         grid.Grid
 	needed       [3]uint32
 	bytes, flops int64
-	paramsEnd    int // end of the params in the list of params
+	paramsEnd    int // index in the list of params at which this launch's params end
 }
 
-// Passes returns the number of passes of the Propagate. It returns 0 if no input had changed.
+// Passes returns how many passes the Propagate made: 0 if no input had changed.
 func (l *ResizeLog) Passes() int { return len(l.passes) }
 
 func (l *ResizeLog) begin(o Order) {
@@ -69,7 +69,7 @@ func (l *ResizeLog) begin(o Order) {
 	}
 }
 
-// pass begins a pass, which is triggered by the dirty values.
+// pass begins the log of a pass. The values in dirty triggered the pass.
 func (l *ResizeLog) pass(dirty []ValueID) {
 	l.dirty = append(l.dirty, dirty...)
 	l.passes = append(l.passes,
@@ -79,7 +79,7 @@ func (l *ResizeLog) pass(dirty []ValueID) {
 		})
 }
 
-// changedInPass returns the values that the last pass changed, each once. These values trigger the next pass.
+// changedInPass returns the values that the last pass changed. These values trigger the next pass.
 func (l *ResizeLog) changedInPass() []ValueID {
 	start := len(l.dirty)
 	for _, c := range l.changes[l.passes[len(l.passes)-1].changeStart:] {
@@ -90,7 +90,7 @@ func (l *ResizeLog) changedInPass() []ValueID {
 	return list
 }
 
-// hook begins the record of a run of an operator's plan and returns the index of the record.
+// hook begins the record of a run of an operator's plan. It returns the index of this record.
 func (l *ResizeLog) hook(o OpID) int {
 	l.hooks = append(l.hooks, loggedHook{op: o})
 	return len(l.hooks) - 1
@@ -121,7 +121,8 @@ func (l *ResizeLog) plan(d trace.DispatchID, after *Plan, slot int) {
 	l.plans = append(l.plans, loggedPlan{d, to})
 }
 
-// record returns the record of a slot's launch. It also returns params, extended by the params of the launch.
+// record returns the record of a slot's launch. It also appends the launch's params to params and returns the
+// result.
 func (p *Plan) record(slot int, params []byte) (launchRecord, []byte) {
 	l := &p.Launches[slot]
 	r := launchRecord{active: l.Active}

@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// A route is one of an operator's implementations. An operator chooses a route by live shape
-// (Planner.Choose). The user can request a route by name, for a kind or for one operator. If a shape does
-// not support the requested route, the graph is rejected, because a request that applies only to some
-// shapes would falsify measurements.
+// A route is one of an operator's implementations. The operator's plan chooses the route by live shape
+// (Planner.Choose). The user can request a route by name, for a kind or for one operator. If the requested
+// route does not support a shape, it is an error: a route that silently applies only to some shapes would
+// falsify measurements.
 
-// ErrRoute is wrapped by the errors for requested routes that cannot be used.
+// ErrRoute is wrapped by the errors that report that a requested route cannot be used.
 var ErrRoute = errors.New("route")
 
 // RouteLimit is the error that a plan returns if a shape exceeds the limit of the route that the user
 // requested.
 type RouteLimit struct {
 	Route      string
-	Of         string // name of the limited quantity, such as "M"
-	Most, Work int    // the route's limit, and the value of the quantity at this shape
+	Of         string // name of the quantity that the route limits, such as "M"
+	Most, Work int    // Most is the limit; Work is the quantity at this shape
 }
 
 func (e *RouteLimit) Error() string {
@@ -32,7 +32,7 @@ func (e *RouteLimit) Error() string {
 func (e *RouteLimit) Unwrap() error { return ErrRoute }
 
 // AskRoutes requests routes or kernels by name. The keys of routes select operators: by kind
-// ("linear_q4gsw"), by place in all layers ("linear_q4gsw@attn.q"), or by full name
+// ("linear_q4gsw"), by its place in every layer ("linear_q4gsw@attn.q"), or by full name
 // ("linear_q4gsw@layers.0.attn.q"). AskRoutes must be called before operators are added. Adding an operator
 // that does not support the requested route at all its corners is an error.
 func (b *Builder) AskRoutes(routes map[string]string) {
@@ -40,8 +40,8 @@ func (b *Builder) AskRoutes(routes map[string]string) {
 	b.asked = map[string]bool{}
 }
 
-// targets returns the keys by which a route can be requested for the operator. More specific keys come
-// later and take precedence.
+// targets returns the keys by which a route can be requested for the operator. Later keys are more specific,
+// and take precedence.
 func (o *Op) targets() []string {
 	kind := o.Spec.Kind
 	return []string{kind, kind + "@" + o.place(), kind + "@" + o.Name}
@@ -53,9 +53,9 @@ func (o *Op) place() string {
 	return d.Place()
 }
 
-// request returns the route that the user requested for the operator with one of the keys in targets. If
-// several of the keys have a request, the last one takes precedence. It returns an error if the operator does
-// not have the route.
+// request returns the route that the user requested for the operator. The request is looked up under the keys
+// in targets. If several keys have a request, the last one takes precedence. If the operator does not have
+// the requested route, request returns an error.
 func (b *Builder) request(o *Op, targets []string) (routeRequest, error) {
 	w := noRoute
 	for _, target := range targets {
@@ -67,13 +67,13 @@ func (b *Builder) request(o *Op, targets []string) (routeRequest, error) {
 		if w = (routeRequest{o.routeOf(want), true, target + "=" + want}); w.route < 0 {
 			return w,
 				fmt.Errorf("%w %s=%s: %s has %s", ErrRoute, target, want, o.Name,
-					cmp.Or(strings.Join(o.ownRoutes(), ", "), "no routes to choose from"))
+					cmp.Or(strings.Join(o.ownRoutes(), ", "), "no routes"))
 		}
 	}
 	return w, nil
 }
 
-// unasked returns an error if a route was requested for an operator that the graph does not have.
+// unasked returns an error if the user requested a route for an operator that is not in the graph.
 func (b *Builder) unasked() error {
 	for target, want := range b.routes {
 		if b.asked[target] {
@@ -81,7 +81,7 @@ func (b *Builder) unasked() error {
 		}
 		there, names := "kinds with routes:", b.routedKinds()
 		if kind, _, one := strings.Cut(target, "@"); one && slices.Contains(names, kind) {
-			there, names = "operators of this kind:", b.placesOf(kind)
+			there, names = "operators of this kind in the graph:", b.placesOf(kind)
 		}
 		return fmt.Errorf("%w %s=%s: the graph has no such operator; %s %s", ErrRoute, target, want, there,
 			cmp.Or(strings.Join(names, ", "), "none"))
@@ -99,7 +99,7 @@ func (b *Builder) routedKinds() (kinds []string) {
 	return kinds
 }
 
-// placesOf returns the places (names without the layer) of all operators of a kind.
+// placesOf returns the place (the name without the layer) of every operator of a kind.
 func (b *Builder) placesOf(kind string) (places []string) {
 	for i := range b.ops {
 		if o := &b.ops[i]; o.Spec.Kind == kind && !slices.Contains(places, o.place()) {
@@ -109,7 +109,8 @@ func (b *Builder) placesOf(kind string) (places []string) {
 	return places
 }
 
-// routeOf returns the index of the route that has the given name or a kernel with the given name, or -1.
+// routeOf returns the index of the route with the given name, or of the route that has a kernel with this
+// name. It returns -1 if there is none.
 func (o *Op) routeOf(name string) int {
 	if slices.Contains(o.ownRoutes(), name) {
 		return slices.Index(o.Spec.Routes, name)
@@ -124,8 +125,8 @@ func (o *Op) routeOf(name string) int {
 	return -1
 }
 
-// ownRoutes returns the names of the routes for which the operator has kernels. Other routes of its kind
-// may need another size, another device or a fusion rule.
+// ownRoutes returns the names of the routes for which the operator has kernels. Its kind may have more
+// routes, which need another size, another device or a fusion rule.
 func (o *Op) ownRoutes() (names []string) {
 	for r, name := range o.Spec.Routes {
 		for s := range o.Spec.Slots {

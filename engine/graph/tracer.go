@@ -9,30 +9,32 @@ import (
 	"gpuscope/trace"
 )
 
-// Shapes is a copy of the changes of a resize, so that the next resize can begin before the changes are
-// recorded. Copying is cheap. A Tracer later converts the copy to trace records, on any goroutine.
+// Shapes is a copy of what a resize changed. Making the copy is cheap, and the next resize can begin as soon
+// as it is made. A Tracer later converts the copy to trace records, on any goroutine.
 type Shapes struct {
-	First bool // this is the first record of its tracer
-	// Missed reports that other resizes happened since the last record and were not recorded. The log then
-	// does not start at the shapes of the last record.
+	First bool // the tracer has no earlier record
+	// Missed is true if other resizes happened after the last record and were not recorded. In that case, the
+	// log does not start at the shapes of the last record.
 	Missed bool
-	// Edited has the names of the kernels that replace kernels of the graph. It is nil if there are none.
+	// Edited holds the name of the replacement for each kernel of the graph that an edit replaces. It is nil
+	// if no kernel is replaced.
 	Edited map[*Kernel]string
 
 	log    ResizeLog
 	inputs inputState
-	// levels and waits are set only if relisted is true, that is, if they may have changed.
+	// levels and waits are set only if relisted is true. If it is false, they have not changed.
 	levels   []trace.DispatchID
 	waits    []trace.Wait
 	relisted bool
-	// plans has the plans of all dispatches if a kernel was replaced since the last record. The resize log
-	// does not contain these plans.
+	// plans holds the plans of all dispatches if a kernel was replaced since the last record. Otherwise it is
+	// empty. The resize log does not contain plans that differ only in the kernel.
 	plans  []loggedPlan
 	params []byte
 }
 
-// Take copies the changes of the last resize of l. listed holds the value of l.listed at the last Take, and
-// Take updates listed. Levels and waits are copied only if l.listed has changed.
+// Take copies the changes of the last resize of l. The variable listed belongs to the caller and holds the
+// value of l.listed at the last Take. Take copies levels and waits only if l.listed has changed since then,
+// and updates the variable.
 func (s *Shapes) Take(l *Live, listed *int) {
 	s.log.copyFrom(&l.log)
 	s.inputs.take(l)
@@ -58,9 +60,9 @@ func (s *Shapes) TakePlans(l *Live) {
 // HasPlans reports whether TakePlans was called.
 func (s *Shapes) HasPlans() bool { return len(s.plans) > 0 }
 
-// Tracer converts Shapes to trace records of new plans and resizes. Each record is relative to the previous
-// record, even if resizes in between were not recorded. A Tracer uses constant memory and must not be used
-// concurrently.
+// Tracer converts Shapes to trace records of new plans and resizes. Each record holds the differences from
+// the previous record, even if resizes in between were not recorded. The memory of a Tracer does not grow
+// with the number of records. Only one goroutine at a time may use a Tracer.
 type Tracer struct {
 	g       *Graph
 	options LiveOptions
@@ -68,23 +70,22 @@ type Tracer struct {
 	// The fields below describe the state at the last record.
 	inForce  []trace.PlanID     // by dispatch: the current plan, or -1 if the dispatch is not in use
 	ran      []trace.DispatchID // dispatches in use
-	grids    []*trace.Grid      // by dispatch: grid of the last new plan
+	grids    []*trace.Grid      // by dispatch: grid of the latest new plan
 	now      liveshapes.Shapes  // shapes after the last logged change; initially the largest shapes
-	recorded liveshapes.Shapes  // shapes of the last recorded step; initially the current shapes
+	recorded liveshapes.Shapes  // shapes of the last recorded step; initially those at NewTracer
 	ints     []int64            // by value: SymInts
 	inputs   inputState
 	levels   []trace.DispatchID
 	waits    []trace.Wait
 	ids      trace.Interner
 	fresh    []trace.Plan // new plans that Record has not returned yet
-	content  []byte       // content of the plan that is being assigned an id
-	isNew    []bool       // by value: the step may have changed its dims
+	content  []byte       // content (see launchRecord.content) of the plan that is looked up
+	isNew    []bool       // by value: whether its dims may differ from the last record
 	edited   map[*Kernel]string
-	shadow   *Live // live state for replan; nil until replan is called
+	shadow   *Live // live state that replan uses; nil until replan is called
 }
 
-// NewTracer returns a tracer that starts at the current plans of l. edited has the names of kernels that
-// replace kernels of the graph.
+// NewTracer returns a tracer that starts at the current plans of l. edited is like Shapes.Edited.
 func NewTracer(l *Live, edited map[*Kernel]string) *Tracer {
 	g := l.G
 	nv := len(g.Values)
@@ -109,20 +110,20 @@ func NewTracer(l *Live, edited map[*Kernel]string) *Tracer {
 	return r
 }
 
-// Record sets the parts of step that follow from the shapes, and returns the plans that are new in the
-// trace. It allocates the lists of a step together, because a step has hundreds of them.
+// Record sets those fields of step that depend on the shapes, and returns the plans that the trace does not
+// contain yet. The record of a step has hundreds of short lists, so Record allocates them together.
 func (r *Tracer) Record(s *Shapes, step *trace.Step) []trace.Plan {
 	if s.Missed {
 		if err := r.replan(s); err != nil {
-			// An operator planned these shapes before, so an error means that its plan is not pure. The
-			// --check option reports such operators.
+			// An operator has planned these shapes before, so an error here means that its plan is not a pure
+			// function. The --check option finds such operators.
 			s.log.begin(s.log.Order)
 		}
 	}
 	step.Resize = r.resize(&s.log)
 	r.edited = s.Edited
 	at := 0
-	for i := range s.plans { // plans with replaced kernels are not part of the resize
+	for i := range s.plans { // plans that changed because a kernel was replaced
 		to := &s.plans[i]
 		r.force(to.dispatch, &to.to, s.params[at:to.to.paramsEnd])
 		at = to.to.paramsEnd
@@ -142,15 +143,15 @@ func (r *Tracer) Record(s *Shapes, step *trace.Step) []trace.Plan {
 	return plans
 }
 
-// Ran returns the dispatch at an index of the last recorded step's dispatches.
+// Ran returns a dispatch of the last recorded step. at is its index in the list of dispatches that ran.
 func (r *Tracer) Ran(at int) trace.DispatchID { return r.ran[at] }
 
-// InForce returns the current plan of each dispatch at the last record, or -1 for a dispatch that is not
+// InForce returns the plan that each dispatch had at the last record. The plan is -1 if the dispatch was not
 // in use.
 func (r *Tracer) InForce() []trace.PlanID { return r.inForce }
 
-// PlanID returns the id of the plan that is in use in l for a dispatch. known is true if the plan was
-// recorded before.
+// PlanID returns the id of the plan that a dispatch currently has in l. known is true if the trace already
+// contains this plan.
 func (r *Tracer) PlanID(l *Live, id trace.DispatchID) (plan trace.PlanID, known bool) {
 	d := &l.G.Dispatches[id]
 	launch, params := l.Plans[d.Op].record(d.Slot, nil)
@@ -158,7 +159,8 @@ func (r *Tracer) PlanID(l *Live, id trace.DispatchID) (plan trace.PlanID, known 
 	return plan, !fresh
 }
 
-// force makes a launch the current plan of its dispatch. It adds the plan to r.fresh if the plan is new.
+// force records that a launch is now the current plan of a dispatch. If this plan is new in the trace, force
+// adds it to r.fresh.
 func (r *Tracer) force(d trace.DispatchID, l *launchRecord, params []byte) {
 	if !l.active {
 		r.inForce[d] = -1
@@ -181,7 +183,7 @@ func (r *Tracer) force(d trace.DispatchID, l *launchRecord, params []byte) {
 	r.inForce[d] = id
 }
 
-// content appends to b all data that distinguishes a plan from other plans.
+// content appends to b all data in which one plan can differ from another.
 func (l *launchRecord) content(b []byte, d trace.DispatchID, params []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(d))
 	b = append(b, byte(l.route))
@@ -250,7 +252,7 @@ func (r *Tracer) symInts() map[string]int64 {
 	return all
 }
 
-// resize returns a log in trace format. It also updates the tracer to the plans and dims of the log.
+// resize returns a resize log in trace format. It also updates the tracer's plans and dims with the log.
 func (r *Tracer) resize(l *ResizeLog) trace.Resize {
 	resize := trace.Resize{Order: l.Order.String(), NS: l.time(l.NS)}
 	if len(l.passes) == 0 {
@@ -306,7 +308,7 @@ func (r *Tracer) resize(l *ResizeLog) trace.Resize {
 	return resize
 }
 
-// part returns list[*at:end], or nil if this is empty, and sets *at to end.
+// part returns list[*at:end] and then sets *at to end. If the range is empty, part returns nil.
 func part[T any](list []T, at *int, end int) []T {
 	from := *at
 	if *at = end; from == end {
@@ -322,8 +324,8 @@ func (l *ResizeLog) time(ns int64) trace.Time {
 	return trace.Measured(ns)
 }
 
-// changedInts returns an upper bound for the number of integers in all shapes before and after the changes
-// of a log.
+// changedInts returns how many integers the shapes before and after all changes of a log have, or a larger
+// number.
 func (r *Tracer) changedInts(l *ResizeLog) int {
 	n := len(l.ints)
 	for i := range l.changes {
@@ -332,8 +334,8 @@ func (r *Tracer) changedInts(l *ResizeLog) int {
 	return n
 }
 
-// isLive reports whether a value already has the new shape of a change. The log contains such a change if an
-// output only starts or stops being deferred. This triggers its readers too.
+// isLive reports whether a value already has the new shape of a change. The log contains a change without a
+// new shape if an output becomes deferred or is no longer deferred, because this re-plans its readers too.
 func (r *Tracer) isLive(c *loggedChange, to []int) bool {
 	if r.g.Values[c.value].Kind == SymInt {
 		return r.ints[c.value] == int64(to[0])
@@ -365,7 +367,7 @@ func (r *Tracer) shape(v ValueID, list *[]int) []int {
 	return slices.Clip((*list)[at:])
 }
 
-// changedDims updates the shapes of the inputs. It returns the live dims that differ from the previous
+// changedDims updates the shapes of the inputs. It returns those live dims that are different in the last
 // recorded step, or all live dims if all is true.
 func (r *Tracer) changedDims(l *ResizeLog, inputs *inputState, all bool) []trace.LiveDims {
 	g := r.g
@@ -379,7 +381,7 @@ func (r *Tracer) changedDims(l *ResizeLog, inputs *inputState, all bool) []trace
 	for _, c := range l.changes {
 		mark(c.value)
 	}
-	if all { // add the values that the first resize did not change
+	if all { // add the values that the first resize left unchanged
 		for i := range g.Values {
 			if v := ValueID(i); !r.isNew[v] && g.Values[v].Role != Constant && g.Values[v].Role != Fused {
 				r.now.Set(int(v), r.recorded.Dims[v], r.recorded.Absent[v])
@@ -417,9 +419,9 @@ func (r *Tracer) changedDims(l *ResizeLog, inputs *inputState, all bool) []trace
 	return part(list, new(int), len(list))
 }
 
-// replan replaces the log of s by a log that is relative to the last record. It computes the log by
-// repeating the resize on the tracer's own Live. The log has no times, because they would not be the times
-// of the step.
+// replan replaces the log of s, which starts at shapes that were not recorded, by a log that starts at the
+// last record. For this it repeats the resize on a Live of the tracer. The new log has no times, because they
+// would not be the times of the step.
 func (r *Tracer) replan(s *Shapes) error {
 	if r.shadow == nil {
 		var err error
@@ -434,7 +436,7 @@ func (r *Tracer) replan(s *Shapes) error {
 	}
 	l.order = r.options.Order
 	err := l.moveTo(&s.inputs)
-	if err != nil && l.order == Fixpoint { // a Fixpoint resize may not converge from every state
+	if err != nil && l.order == Fixpoint { // not every starting state lets a Fixpoint resize converge
 		l.order = Topological
 		err = l.moveTo(&s.inputs)
 	}
@@ -445,8 +447,8 @@ func (r *Tracer) replan(s *Shapes) error {
 	return err
 }
 
-// Step returns the current plans and shapes in trace format, as a step that has not run. The id of a plan
-// is its index in the returned plans. The caller sets the other fields of the step.
+// Step returns the current plans and shapes in trace format, as those of a step that has not run. As the id
+// of a plan it uses the plan's index in the returned list. The caller sets the other fields of the step.
 func (l *Live) Step() ([]trace.Plan, trace.Step) {
 	var plans []trace.Plan
 	var step trace.Step

@@ -34,7 +34,7 @@ func (d DType) String() string { return dtypes[d].name }
 // maxElements.
 func (d DType) Bytes(n int) int64 { return (int64(n)*int64(dtypes[d].bits) + 31) / 32 * 4 }
 
-// Role describes where a value comes from and who may overwrite it.
+// Role describes where the content of a value comes from and who may overwrite it.
 type Role uint8
 
 // The roles of values.
@@ -69,18 +69,18 @@ type Value struct {
 	Kind             ValueKind
 	DType            DType
 	Role             Role
-	minDims, MaxDims []int // smallest and largest dims of a tensor; nil until its producer has been planned
-	Lo, Hi, first    int64 // smallest, largest and initial value of a SymInt
+	minDims, MaxDims []int // range of the dims of a tensor; nil until its producer is added
+	Lo, Hi, first    int64 // range and initial value of a SymInt
 	Bytes            int64 // size at MaxDims
 	Alias            ValueID
 	Producer         OpID // operator that outputs the value, or -1
-	materializer     OpID // operator that computes the value if its producer defers it, or -1
+	materializer     OpID // operator that computes the value if it is deferred, or -1
 	Consumers        []OpID
 	Load             func() ([]byte, error) // bytes of a constant or initial State; nil means zeros
-	HostRead         bool                   // an operator reads the value's host integers
+	HostRead         bool                   // a plan reads the host integers of the value
 	firstHost        []int64                // host integers before the first step; nil means zeros
-	matrix           *trace.Matrix          // weight matrix that a constant holds, or nil
-	Column           func(at int) int       // as passed to Builder.Permuted; nil if rows are not permuted
+	matrix           *trace.Matrix          // weight matrix in the constant, or nil
+	Column           func(at int) int       // set by Builder.Permuted; nil if rows are not permuted
 }
 
 // OpError is the error of an operator that does not support the shapes of its arguments.

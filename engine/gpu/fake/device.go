@@ -15,7 +15,7 @@ type Device struct {
 	OnDispatch func(Dispatch)
 	// Duration returns the time of a dispatch in ns. If Duration is nil, every dispatch takes 1000 ns.
 	Duration func(pipeline string, x, y, z uint32) int64
-	// PassNS is the time that a pass adds to the time of its dispatches, in ns.
+	// PassNS is the time in ns that each pass takes in addition to its dispatches.
 	PassNS int64
 	// NSPerTick is the period of the GPU clock in ns; 0 means 1.
 	NSPerTick int64
@@ -25,7 +25,7 @@ type Device struct {
 	// Fault makes calls fail. If Fault returns an error for a call, the call has no effect and returns that
 	// error. For a Dispatch call, EndPass returns the error.
 	Fault func(Call) error
-	// Logging reports whether calls are appended to Log. If it is false, the hot path allocates no memory.
+	// Logging selects whether calls are appended to Log. If it is false, the hot path allocates no memory.
 	Logging bool
 	Log     []Call
 	// WroteBytes is the total size of all writes in bytes.
@@ -50,7 +50,7 @@ func (d *Device) Live() rules.Live { return d.rules.Live() }
 // Levels returns the number of levels of the last submitted recording (see gpu.Barriers).
 func (d *Device) Levels() int { return d.rules.Levels }
 
-// Misuse returns the errors of calls that do not return an error themselves.
+// Misuse returns the errors of invalid calls to methods that return no error, such as a second Release.
 func (d *Device) Misuse() []error { return d.rules.Misuse }
 
 // NowNS returns the time of the GPU clock in ns.
@@ -85,7 +85,7 @@ func (d *Device) NewBuffer(label string, size uint64, usage gpu.Usage) (gpu.Buff
 	return b, nil
 }
 
-// Bytes returns the current content of a buffer of this driver.
+// Bytes returns the current content of a buffer that this driver created.
 func Bytes(b gpu.Buffer) []byte { return b.(*buffer).bytes }
 
 type pipeline struct {
@@ -93,7 +93,7 @@ type pipeline struct {
 	source string
 }
 
-// NewPipeline implements gpu.Device. Any source compiles; a test can use Fault to return a compiler error.
+// NewPipeline implements gpu.Device. Every source compiles, unless a test makes the call fail with Fault.
 func (d *Device) NewPipeline(desc gpu.PipelineDesc) (gpu.Pipeline, error) {
 	p := &pipeline{source: desc.Source}
 	var err error
@@ -183,8 +183,8 @@ func (r *readback) Read(dst []byte, offset uint64) error {
 type timestamps struct {
 	rules.Timestamps
 	dev      *Device
-	ticks    []uint64 // values on the device
-	resolved []uint64 // values that the host can read
+	ticks    []uint64 // readings that the encoder wrote to the slots
+	resolved []uint64 // readings that Resolve copied for the host
 }
 
 // NewTimestamps implements gpu.Device.

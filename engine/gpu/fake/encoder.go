@@ -5,7 +5,8 @@ import (
 	"gpuscope/engine/gpu/rules"
 )
 
-// encoder records commands and runs them at Submit. A device reuses its only encoder for every recording.
+// encoder records commands and runs them at Submit. A device has one encoder and reuses it for every
+// recording.
 type encoder struct {
 	rules.Encoder
 	dev      *Device
@@ -175,11 +176,11 @@ func (e *encoder) Finish() (gpu.Recording, error) {
 
 // Discard implements gpu.Encoder.
 func (e *encoder) Discard() {
-	_ = e.dev.call(Call{Kind: Discard, Label: e.Label()}) // this error is ignored because Discard cannot fail
+	_ = e.dev.call(Call{Kind: Discard, Label: e.Label()}) // Discard cannot report this error
 	e.Encoder.Discard()
 }
 
-// call logs a call of the encoder. An injected fault makes the recording fail.
+// call logs a call of the encoder. If a fault was injected for this call, the recording fails.
 func (e *encoder) call(c Call) error {
 	if err := e.dev.call(c); err != nil {
 		return e.Fail(err)

@@ -2,9 +2,9 @@
 // computes nothing, so the engine and whole sessions can be tested without a GPU and with reproducible
 // results.
 //
-// Buffers hold real bytes. Write changes them at once, Copy and CopyOut copy them during Submit, in order,
-// and a readback returns them. A dispatch does not change any bytes unless the test computes results
-// itself:
+// Buffers hold real bytes. Write changes the bytes at once. Copy and CopyOut copy bytes during Submit, in the
+// recorded order. A readback returns the copied bytes. A dispatch does not change any bytes unless the test
+// computes results itself:
 //
 //	dev := fake.New(fake.Options{})
 //	dev.OnDispatch = func(d fake.Dispatch) {
@@ -16,7 +16,7 @@
 //	dev.FailNth(fake.Submit, 3, errors.New("no"))
 //
 // The clock is virtual: only dispatches, passes and Idle advance it, so timestamps are exact. Invalid calls
-// return the same errors as engine/gpu/wgpu, because both drivers validate calls with engine/gpu/rules.
+// return the same errors as in engine/gpu/wgpu, because both drivers validate calls with engine/gpu/rules.
 package fake
 
 import (
@@ -28,9 +28,9 @@ import (
 
 // Options configures a fake adapter and its device.
 type Options struct {
-	// Info describes the adapter. If its name is empty, everything except the limits is replaced by the
-	// description of a fake CPU. Empty limits are replaced by WebGPU's default limits. Timestamps are
-	// available unless NoTimestamps is true.
+	// Info describes the adapter. If Info.Name is empty, the adapter gets the description of a fake CPU, but
+	// keeps the limits in Info. If these limits are empty, the adapter has WebGPU's default limits.
+	// Timestamps are available unless NoTimestamps is true.
 	Info         gpu.AdapterInfo
 	NoTimestamps bool
 	// NoLog opens the device with Logging off.
@@ -59,7 +59,7 @@ type Driver struct {
 	All []Options
 	// Opened lists the devices that Open has returned, in order.
 	Opened []*Device
-	// Err is the error that Adapters and Open return, for tests of failures.
+	// Err, if not nil, is the error that Adapters and Open return. It is for tests of failures.
 	Err error
 }
 
@@ -78,7 +78,7 @@ func (d *Driver) Open(index int) (gpu.Device, error) {
 		return nil, d.Err
 	}
 	if index < 0 || index >= len(d.All) {
-		return nil, fmt.Errorf("adapter %d is not one of the %d adapters: %w",
+		return nil, fmt.Errorf("adapter %d does not exist, because the list has %d adapters: %w",
 			index, len(d.All), gpu.ErrNoAdapter)
 	}
 	dev := New(d.All[index])
@@ -115,7 +115,8 @@ func (d Dispatch) String() string {
 type Bound struct {
 	Buffer string // label of the buffer
 	Access gpu.Access
-	Offset uint64 // offset of Bytes in the buffer
-	// Bytes is the bound range of the buffer itself. A test writes to it to act as the kernel.
+	Offset uint64 // position of Bytes in the buffer, in bytes
+	// Bytes is the part of the buffer that is bound, not a copy of it. A test acts as the kernel by writing
+	// to Bytes.
 	Bytes []byte
 }

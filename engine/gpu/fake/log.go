@@ -16,7 +16,7 @@ const (
 	Flush
 	Begin
 	BeginPass
-	Run // a call of Encoder.Dispatch
+	Run // Encoder.Dispatch
 	EndPass
 	Timestamp
 	Resolve
@@ -25,8 +25,8 @@ const (
 	Submit
 	Discard
 	Wait
-	Read           // a call of Readback.Read
-	ReadTimestamps // a call of Timestamps.Read
+	Read           // Readback.Read
+	ReadTimestamps // Timestamps.Read
 	kinds
 )
 
@@ -41,16 +41,16 @@ func (k Kind) String() string {
 	}[min(k, kinds)]
 }
 
-// Call describes one call. Fields that have no meaning for the kind are zero.
+// Call describes one call. Fields that have no meaning for a kind of call are zero.
 type Call struct {
 	Kind Kind
-	// Label is the label of the object that the call creates, writes, reads or copies to. For other calls
-	// it is the label of the pass, the encoder or the pipeline.
+	// Label is the label of the object that the call creates, writes, reads or copies to. If the call does
+	// none of this, Label is the label of the pass, the encoder or the pipeline.
 	Label string
-	// From is the label of a copy's source, or of a dispatch's bind group.
+	// From is the label of the source of a copy, or of the bind group of a dispatch.
 	From    string
-	Offset  uint64 // offset in the object named by Label; the slot number for a timestamp
-	Size    uint64 // in bytes; for timestamps the number resolved or read
+	Offset  uint64 // offset in the object named by Label, or the timestamp slot
+	Size    uint64 // in bytes, or the number of timestamps resolved or read
 	X, Y, Z uint32
 }
 
@@ -94,14 +94,14 @@ func (d *Device) call(c Call) error {
 	return nil
 }
 
-// fault makes one call of a kind fail.
+// fault makes a single call of its kind fail: the n-th call, with the error err.
 type fault struct {
 	n   int
 	err error
 }
 
-// FailNth makes the n-th call of a kind from now on return an error that wraps err; n = 1 is the next call.
-// Each kind can have only one such fault.
+// FailNth makes one future call of a kind return an error that wraps err: the n-th call from now on, where n
+// = 1 is the next call. Each kind can have only one such fault.
 func (d *Device) FailNth(kind Kind, n int, err error) {
 	d.faults[kind] = fault{n: d.counts[kind] + n, err: err}
 }

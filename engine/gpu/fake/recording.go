@@ -23,7 +23,8 @@ func (d *Device) recording() *recording {
 	return d.recordings[i]
 }
 
-// submit runs the commands immediately. The caller does not call Wait for this recording.
+// submit runs the commands immediately and makes the recording available for reuse. The caller must not wait
+// for this recording.
 func (r *recording) submit() error {
 	err := r.Submit()
 	r.End()
@@ -63,6 +64,6 @@ func (r *recording) Wait() error {
 
 // Discard implements gpu.Recording.
 func (r *recording) Discard() {
-	_ = r.dev.call(Call{Kind: Discard, Label: r.Label()}) // this error is ignored because Discard cannot fail
+	_ = r.dev.call(Call{Kind: Discard, Label: r.Label()}) // Discard cannot report this error
 	r.Recording.Discard()
 }

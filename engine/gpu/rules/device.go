@@ -1,8 +1,8 @@
 // Package rules validates calls to a GPU driver in Go, before the driver acts. The rules are those that
 // WebGPU requires of its callers. The validation is necessary because the native library aborts the process
-// where a browser would report an error. Every driver of engine/gpu embeds the types of this package in its
-// objects (Buffer, Readback, Pipeline, BindGroup, Timestamps, Encoder, Device) and calls them first. All
-// drivers therefore reject the same calls with the same errors.
+// where a browser would report an error. The types of this package are Buffer, Readback, Pipeline, BindGroup,
+// Timestamps, Encoder and Device. Every driver of engine/gpu embeds them in its own objects and calls their
+// methods first. All drivers therefore reject the same calls with the same errors.
 //
 // The rules are as follows:
 //
@@ -31,8 +31,8 @@ import (
 // Kind is a kind of device object.
 type Kind uint8
 
-// The kinds, in the order in which a device frees its remaining objects: an object comes before the objects
-// that it uses.
+// The kinds. A device frees its remaining objects in this order, so that an object is freed before the
+// objects that it uses.
 const (
 	BindGroupKind Kind = iota
 	PipelineKind
@@ -47,7 +47,7 @@ func (k Kind) String() string {
 	return [...]string{"bind group", "pipeline", "timestamps", "readback", "buffer", "?"}[min(k, kinds)]
 }
 
-// Live holds the number of objects of a device that have not been released.
+// Live counts the objects of a device that have not been released.
 type Live struct{ Buffers, Readbacks, Pipelines, BindGroups, Timestamps int }
 
 // Total returns the number of objects of all kinds.
@@ -63,18 +63,19 @@ type Device struct {
 	// Levels is the number of levels in the last submitted recording (see gpu.Barriers).
 	Levels int
 
-	gone    error // the reason why the device cannot be used any more
+	gone    error // why the device cannot be used any more, or nil
 	live    [kinds]map[*Object]func()
 	buffers int    // number of buffers created so far
-	serial  uint64 // serial number of the last encoder that was begun
+	serial  uint64 // serial number of the last encoder that began to record
 	open    *Encoder
 	// recorded holds the recordings that were finished but not submitted.
 	recorded []*Recording
-	// pending holds readbacks and stamped holds timestamps, both of submits that have not been waited for.
+	// pending holds the readbacks, and stamped the timestamps, that submitted recordings use and that no wait
+	// has made readable yet.
 	pending []*Readback
 	stamped []*Timestamps
-	// deferredReleases frees the native memory of objects that were released while a recording might use
-	// them.
+	// deferredReleases holds functions that free native memory. They belong to objects that were released
+	// while a recording might still use them.
 	deferredReleases []func()
 }
 
@@ -148,9 +149,9 @@ type Object struct {
 	released bool
 }
 
-// Made counts the object as live after the driver has created it. The Release of the object, or of the
-// device, later calls free once to free the native memory. Call Made when the object is stored at its final
-// address.
+// Made counts the object as live after the driver has created it. When the object or the device is released,
+// the function free is called once to free the native memory. Call Made only when the object is stored at its
+// final address.
 func (o *Object) Made(free func()) {
 	if o.dev.live[o.kind] == nil {
 		o.dev.live[o.kind] = map[*Object]func(){}
@@ -169,8 +170,8 @@ func (o *Object) String() string {
 	return o.kind.String() + " " + o.label
 }
 
-// Release frees the object. A second call has no effect and is recorded as misuse. A call after the release
-// of the device has no effect either.
+// Release frees the object. A second call has no effect and is recorded as misuse. After the release of the
+// device, a call has no effect and is not recorded.
 func (o *Object) Release() {
 	if o.released {
 		if o.dev.gone == nil {

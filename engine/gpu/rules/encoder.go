@@ -7,15 +7,15 @@ import (
 	"gpuscope/engine/gpu"
 )
 
-// Encoder validates commands while they are being recorded. A driver keeps one Encoder for each device and
-// begins it again for every recording.
+// Encoder validates commands while they are being recorded. A driver has one Encoder for each device and
+// calls its Begin for every recording.
 type Encoder struct {
 	dev     *Device
 	label   string
 	serial  uint64
 	inPass  bool
 	pass    string
-	err     error // first error of the recording; prevents its submit
+	err     error // first error; the recording is then not submitted
 	passErr error // first error of the pass
 	targets []*Readback
 	stamps  []stamped
@@ -47,10 +47,10 @@ func (e *Encoder) Begin(d *Device, label string) error {
 // Label returns the label of the recording.
 func (e *Encoder) Label() string { return e.label }
 
-// Recording reports whether commands can be added.
+// Recording reports whether the encoder is recording, so that commands can be added.
 func (e *Encoder) Recording() bool { return e.dev != nil && e.dev.open == e }
 
-// Fail records an error that the driver found. The recording will not be submitted.
+// Fail adds an error that the driver found to the recording. A recording with an error is not submitted.
 func (e *Encoder) Fail(err error) error {
 	err = fmt.Errorf("encoder %s: %w", e.label, err)
 	if e.err == nil {
@@ -59,8 +59,8 @@ func (e *Encoder) Fail(err error) error {
 	return err
 }
 
-// between checks a command that is only allowed between passes. It returns an error if a pass is open or if
-// nothing can be recorded.
+// between checks a command that is allowed only between passes. It returns an error if a pass is open or if
+// the encoder is not recording.
 func (e *Encoder) between(what string) error {
 	switch {
 	case !e.Recording():
@@ -68,7 +68,7 @@ func (e *Encoder) between(what string) error {
 	case e.dev.gone != nil:
 		return e.dev.gone
 	case e.inPass:
-		return e.Fail(fmt.Errorf("%s is not allowed inside a pass, but pass %s is open", what, e.pass))
+		return e.Fail(fmt.Errorf("%s is not allowed while pass %s is open", what, e.pass))
 	}
 	return nil
 }
@@ -83,7 +83,7 @@ func (e *Encoder) BeginPass(label string) error {
 	return nil
 }
 
-// Dispatch validates a dispatch. EndPass later returns the same error.
+// Dispatch validates a dispatch. If it returns an error, EndPass later returns the same error.
 func (e *Encoder) Dispatch(p *Pipeline, g *BindGroup, x, y, z uint32) error {
 	err := e.checkDispatch(p, g, x, y, z)
 	if err != nil {
@@ -97,7 +97,7 @@ func (e *Encoder) Dispatch(p *Pipeline, g *BindGroup, x, y, z uint32) error {
 	return nil
 }
 
-// FailPass records an error of the pass, which EndPass will return.
+// FailPass records an error of the pass. EndPass will return the first such error.
 func (e *Encoder) FailPass(err error) {
 	if e.passErr == nil {
 		e.passErr = fmt.Errorf("pass %s: %w", e.pass, err)
@@ -126,11 +126,11 @@ func (e *Encoder) checkDispatch(p *Pipeline, g *BindGroup, x, y, z uint32) error
 		return err
 	}
 	if len(g.bound) != len(p.bindings) {
-		return p.wrong("%s has %d bindings, but the pipeline needs %d", g, len(g.bound), len(p.bindings))
+		return p.wrong("%s has %d bindings, but this pipeline needs %d bindings", g, len(g.bound), len(p.bindings))
 	}
 	for i := range g.bound {
 		if g.bound[i].Access != p.bindings[i] {
-			return p.wrong("binding %d of %s has access %s, but the pipeline needs %s",
+			return p.wrong("binding %d of %s has access %s, but this pipeline needs access %s",
 				i, g, g.bound[i].Access, p.bindings[i])
 		}
 		if g.bound[i].Buffer.released {
@@ -138,7 +138,7 @@ func (e *Encoder) checkDispatch(p *Pipeline, g *BindGroup, x, y, z uint32) error
 		}
 	}
 	if limit := e.dev.Limits.MaxWorkgroups; x < 1 || y < 1 || z < 1 || x > limit || y > limit || z > limit {
-		return p.wrong("grid of %d x %d x %d workgroups: each dimension must be 1 to %d", x, y,
+		return p.wrong("the grid has %d x %d x %d workgroups, but each dimension must be from 1 to %d", x, y,
 			z, limit)
 	}
 	return nil
@@ -160,7 +160,7 @@ func (e *Encoder) EndPass() error {
 	return nil
 }
 
-// Timestamp validates a clock reading into slot i.
+// Timestamp validates a command that writes the GPU clock to slot i.
 func (e *Encoder) Timestamp(t *Timestamps, i int) error {
 	if err := e.between("timestamp"); err != nil {
 		return err
@@ -169,15 +169,15 @@ func (e *Encoder) Timestamp(t *Timestamps, i int) error {
 		return err
 	}
 	if i < 0 || i >= len(t.written) {
-		return e.Fail(t.wrong("slot %d does not exist", i))
+		return e.Fail(t.wrong("timestamp slot %d does not exist", i))
 	}
 	t.written[i] = e.serial
 	e.touch(t)
 	return nil
 }
 
-// Resolve checks that all slots [0, n) have been written. On some devices, resolving a slot that was never
-// written waits forever.
+// Resolve checks that each slot from 0 to n-1 has been written. On some devices, resolving a slot that was
+// never written waits forever.
 func (e *Encoder) Resolve(t *Timestamps, n int) error {
 	if err := e.between("resolve"); err != nil {
 		return err
@@ -186,11 +186,11 @@ func (e *Encoder) Resolve(t *Timestamps, n int) error {
 		return err
 	}
 	if n < 1 || n > len(t.written) {
-		return e.Fail(t.wrong("cannot resolve %d slots: the number is out of range", n))
+		return e.Fail(t.wrong("cannot resolve %d timestamp slots: this number is out of range", n))
 	}
 	for i, serial := range t.written[:n] {
 		if serial == 0 || serial != e.serial && e.dev.waiting(serial) {
-			return e.Fail(t.wrong("resolve of %d slots, but slot %d was never written", n, i))
+			return e.Fail(t.wrong("cannot resolve %d timestamp slots: slot %d was never written", n, i))
 		}
 	}
 	at := e.touch(t)
@@ -269,8 +269,8 @@ func (e *Encoder) checkCopy(b *Buffer, offset, size uint64) error {
 	return nil
 }
 
-// Finish ends the recording and stores its description in r, which must not be in use. Finish returns the
-// first error of the recording. If nothing is being recorded, r may be nil.
+// Finish ends the recording and stores it in r, which must not be in use. Finish returns the first error of
+// the recording. r may be nil if the encoder is not recording.
 func (e *Encoder) Finish(r *Recording) error {
 	err := e.finished()
 	if err != nil {
@@ -295,12 +295,12 @@ func (e *Encoder) finished() error {
 	case e.err != nil:
 		return fmt.Errorf("not submitted: %w", e.err)
 	case e.inPass:
-		return e.Fail(fmt.Errorf("submit while pass %s is open", e.pass))
+		return e.Fail(fmt.Errorf("cannot submit while pass %s is open", e.pass))
 	}
 	return nil
 }
 
-// Discard ends the recording without running it. Discard has no effect if nothing is being recorded.
+// Discard ends the recording without running it. Discard has no effect if the encoder is not recording.
 func (e *Encoder) Discard() {
 	if !e.Recording() {
 		return

@@ -52,14 +52,14 @@ func (o *Object) checkSize(size uint64) error {
 	return nil
 }
 
-// span returns an error if a range of size bytes at offset is invalid for an object of total bytes.
+// span returns an error if an object of total bytes has no valid range of size bytes at offset.
 func (o *Object) span(what string, offset, size, total uint64) error {
 	if offset%copyAlignment != 0 || size%copyAlignment != 0 {
-		return o.wrong("%s %d bytes at offset %d: both must be multiples of %d",
+		return o.wrong("%s %d bytes at offset %d: size and offset must be multiples of %d",
 			what, size, offset, copyAlignment)
 	}
 	if offset > total || size > total-offset {
-		return o.wrong("%s %d bytes at offset %d exceeds the size of %d bytes", what, size, offset, total)
+		return o.wrong("%s %d bytes at offset %d goes past the end: the size is %d bytes", what, size, offset, total)
 	}
 	return nil
 }
@@ -79,8 +79,8 @@ func (d *Device) Write(b *Buffer, offset uint64, n int) error {
 type Readback struct {
 	Object
 	size uint64
-	// inFlight is the serial number of the last submit that copies to the readback and was not waited for.
-	// inFlight is 0 if there is no such submit.
+	// inFlight is the serial number of the last submit that copies to the readback and has not been waited
+	// for. It is 0 if there is no such submit.
 	inFlight uint64
 	filled   bool // a submitted copy to the readback has finished
 }
@@ -106,9 +106,9 @@ func (r *Readback) Read(n int, offset uint64) error {
 	case r.inFlight != 0:
 		return r.wrong("read before Wait")
 	case !r.filled:
-		return r.wrong("read before anything was copied to it: call CopyOut, Submit and Wait first")
+		return r.wrong("cannot be read yet, because nothing was copied to it: call CopyOut, Submit and Wait first")
 	case offset > r.size || uint64(n) > r.size-offset:
-		return r.wrong("read of %d bytes at offset %d exceeds the size of %d bytes", n, offset, r.size)
+		return r.wrong("read of %d bytes at offset %d goes past the end: the size is %d bytes", n, offset, r.size)
 	}
 	return nil
 }
@@ -151,19 +151,19 @@ func (d *Device) Pipeline(desc gpu.PipelineDesc) (Pipeline, error) {
 	}
 	if n := uint32(len(desc.Bindings)); n > d.Limits.MaxBindingsPerGrp {
 		return p,
-			p.wrong("%d bindings, but the device allows at most %d: %w", n, d.Limits.MaxBindingsPerGrp,
+			p.wrong("has %d bindings, but the device allows at most %d: %w", n, d.Limits.MaxBindingsPerGrp,
 				gpu.ErrUnsupported)
 	}
 	if storage > d.Limits.MaxStorageBuffers {
 		return p,
-			p.wrong("%d storage bindings, but the device allows at most %d: %w",
+			p.wrong("has %d storage bindings, but the device allows at most %d: %w",
 				storage, d.Limits.MaxStorageBuffers,
 				gpu.ErrUnsupported)
 	}
 	return p, nil
 }
 
-// Bound is a binding with a resolved size.
+// Bound is a binding whose access and size have been determined.
 type Bound struct {
 	Buffer *Buffer
 	Access gpu.Access
@@ -177,8 +177,8 @@ type BindGroup struct {
 	bound []Bound
 }
 
-// BindGroup checks bindings against a pipeline, and sets access and size in bound. A size of 0 means up to
-// the end of the buffer.
+// BindGroup checks bindings against a pipeline, and sets the access and the size of each element of bound. If
+// the size is 0, the binding gets the rest of the buffer.
 func (d *Device) BindGroup(label string, p *Pipeline, bound []Bound) (BindGroup, error) {
 	g := BindGroup{Object: d.object(BindGroupKind, label), bound: bound}
 	if p == nil {
@@ -199,7 +199,7 @@ func (d *Device) BindGroup(label string, p *Pipeline, bound []Bound) (BindGroup,
 			a, b := bound[i].Access, bound[j].Access
 			if bound[i].Buffer == bound[j].Buffer && a != b {
 				return g,
-					g.wrong("bindings %d (%s) and %d (%s) use the same %s with different access",
+					g.wrong("binding %d (%s) and binding %d (%s) use the same %s, but with different access",
 						j, b, i, a, bound[i].Buffer)
 			}
 		}
@@ -207,7 +207,7 @@ func (d *Device) BindGroup(label string, p *Pipeline, bound []Bound) (BindGroup,
 	return g, nil
 }
 
-// checkBound resolves the size of a binding and validates the binding.
+// checkBound validates a binding and replaces the size 0 by the size of the rest of the buffer.
 func (d *Device) checkBound(b *Bound) error {
 	if b.Buffer == nil {
 		return (*Object)(nil).usable(d)
@@ -220,10 +220,10 @@ func (d *Device) checkBound(b *Bound) error {
 		usage, alignment, limit = gpu.Uniform, uint64(d.Limits.UniformAlignment), d.Limits.MaxUniformBinding
 	}
 	if b.Buffer.usage != usage {
-		return b.Buffer.wrong("created for a different usage than this binding")
+		return b.Buffer.wrong("this binding does not match the usage that the buffer was created for")
 	}
 	if b.Offset > b.Buffer.size || b.Size > b.Buffer.size-b.Offset {
-		return b.Buffer.wrong("binding of %d bytes at offset %d exceeds the size of %d bytes",
+		return b.Buffer.wrong("a binding of %d bytes at offset %d goes past the end: the buffer has %d bytes",
 			b.Size, b.Offset, b.Buffer.size)
 	}
 	if b.Size == 0 {
@@ -231,15 +231,15 @@ func (d *Device) checkBound(b *Bound) error {
 	}
 	switch {
 	case b.Size == 0:
-		return b.Buffer.wrong("binding at offset %d is empty because the buffer has %d bytes",
+		return b.Buffer.wrong("a binding at offset %d would be empty, because the buffer ends there: its size is %d bytes",
 			b.Offset, b.Buffer.size)
 	case b.Offset%alignment != 0:
-		return b.Buffer.wrong("binding offset %d is not a multiple of the device's alignment of %d",
+		return b.Buffer.wrong("the binding offset is %d, but it must be a multiple of the device's alignment, %d",
 			b.Offset, alignment)
 	case b.Size%copyAlignment != 0:
-		return b.Buffer.wrong("binding size of %d bytes is not a multiple of %d", b.Size, copyAlignment)
+		return b.Buffer.wrong("the binding size is %d bytes, but it must be a multiple of %d", b.Size, copyAlignment)
 	case b.Size > limit:
-		return b.Buffer.wrong("binding of %d bytes, but the device allows at most %d: %w",
+		return b.Buffer.wrong("the binding size is %d bytes, but the device allows at most %d: %w",
 			b.Size, limit, gpu.ErrUnsupported)
 	}
 	return nil
@@ -248,11 +248,11 @@ func (d *Device) checkBound(b *Bound) error {
 // Timestamps validates the use of a set of timestamp slots.
 type Timestamps struct {
 	Object
-	written []uint64 // serial number of the encoder that wrote each slot; 0 if none
-	// inFlight is the serial number of the last submit that resolves slots and was not waited for. inFlight
-	// is 0 if there is no such submit.
+	written []uint64 // serial number of the recording that wrote each slot; 0 if none
+	// inFlight is the serial number of the last submit that resolves slots and has not been waited for. It is
+	// 0 if there is no such submit.
 	inFlight uint64
-	// resolved is the number of slots resolved by submits that were not waited for.
+	// resolved is the number of slots that become readable after the next wait.
 	resolved int
 	readable int
 }
@@ -269,12 +269,12 @@ func (d *Device) Timestamps(n int) (Timestamps, error) {
 	case d.gone != nil:
 		return t, d.gone
 	case !d.HasTimestamps:
-		return t, t.wrong("the device has no timestamps: %w", gpu.ErrUnsupported)
+		return t, t.wrong("the device does not support timestamps: %w", gpu.ErrUnsupported)
 	case n < 1:
-		return t, t.wrong("at least one slot is required")
+		return t, t.wrong("at least one timestamp slot is required")
 	case uint64(n) > d.Limits.MaxBufferSize/TickBytes:
 		return t,
-			t.wrong("each slot needs %d bytes, but a buffer has at most %d bytes: %w", TickBytes,
+			t.wrong("too many timestamp slots: each needs %d bytes, but a buffer can have at most %d bytes: %w", TickBytes,
 				d.Limits.MaxBufferSize, gpu.ErrUnsupported)
 	}
 	t.written = make([]uint64, n)
@@ -293,7 +293,7 @@ func (t *Timestamps) Read(n int) error {
 		return t.wrong("read before Wait")
 	}
 	if n > t.readable {
-		return t.wrong("read of %d slots, but only %d were resolved, submitted and waited for", n, t.readable)
+		return t.wrong("cannot read %d timestamp slots: only %d are ready (resolve them, submit and wait first)", n, t.readable)
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ type Recording struct {
 type state uint8
 
 const (
-	ended state = iota // also the state of a recording that has not begun
+	ended state = iota // also: not begun yet
 	recorded
 	submitted
 )
@@ -29,10 +29,10 @@ const (
 // stamped is a set of timestamp slots that a recording uses.
 type stamped struct {
 	of       *Timestamps
-	resolved int // number of slots to resolve
+	resolved int // number of slots that the recording resolves
 }
 
-// forget marks the slots of a discarded recording as not written.
+// forget marks the timestamp slots that a discarded recording would have written as not written.
 func forget(list []stamped, serial uint64) {
 	for _, s := range list {
 		for i, by := range s.of.written {
@@ -54,7 +54,7 @@ func (r *Recording) Serial() uint64 { return r.serial }
 func (r *Recording) Ended() bool { return r.state == ended }
 
 // errRecording reports that a method of a recording was called in the wrong order.
-var errRecording = errors.New("wrong order of calls: call Submit once and then Wait once, and neither of them after Discard")
+var errRecording = errors.New("wrong order of calls: call Submit once and then Wait once; after Discard, call neither")
 
 // Ready returns an error if the recording cannot be submitted. Ready also returns an error if a readback of
 // the recording has been released, because the copied data could not be read.
@@ -94,7 +94,7 @@ func (r *Recording) Submitted() {
 	r.leave(submitted)
 }
 
-// leave moves the recording from the state recorded to another state.
+// leave changes the state of the recording from recorded to another state.
 func (r *Recording) leave(to state) {
 	d := r.dev
 	r.state = to
@@ -142,20 +142,21 @@ func (r *Recording) Discard() {
 	r.End()
 }
 
-// End makes a submitted recording available for reuse. Its copies can still arrive with the device's Wait.
+// End makes a submitted recording available for reuse. The device's Wait can still make the copied data
+// readable.
 func (r *Recording) End() {
 	if r.state != recorded {
 		r.state, r.targets, r.stamps = ended, r.targets[:0], r.stamps[:0]
 	}
 }
 
-// waiting reports whether the recording with the given serial number has not been submitted yet.
+// waiting reports whether a finished recording with the given serial number has not been submitted yet.
 func (d *Device) waiting(serial uint64) bool {
 	return slices.ContainsFunc(d.recorded, func(r *Recording) bool { return r.serial == serial })
 }
 
-// giveBack frees the objects that were released during a recording, once no recording can use them any
-// more.
+// giveBack frees the native memory of objects that were released while a recording might use them. It does
+// nothing as long as such a recording exists.
 func (d *Device) giveBack() {
 	if d.open != nil || len(d.recorded) > 0 {
 		return

@@ -25,15 +25,16 @@ type device struct {
 	labels   labels
 	layouts  map[string]*binding.BindGroupLayout
 	enc      encoder
-	// written is the number of bytes written so far.
+	// written is the number of bytes that the host has written to buffers so far.
 	written uint64
-	// taken is the number of written bytes that the queue has finished with, as far as the host knows.
+	// taken is the part of written that the queue no longer needs in staging memory, as far as the host
+	// knows.
 	taken uint64
 	// sent is the number of recordings submitted so far.
 	sent uint64
 	// over is the number of submitted recordings that have finished, as far as the host knows.
 	over    uint64
-	pending []*hostBuffer // buffers that submitted recordings copy to and that are not mapped yet
+	pending []*hostBuffer // buffers that submitted recordings copy to, not mapped to host memory yet
 	// recordings holds all recordings created so far.
 	recordings []*recording
 }
@@ -84,7 +85,7 @@ func (d *device) Release() {
 	*d = device{rules: d.rules, info: d.info}
 }
 
-// check combines the error of a call of the Go binding with the errors caught by the open error scopes.
+// check returns the error of a call of the Go binding. Errors that the open error scopes caught come first.
 func (d *device) check(what fmt.Stringer, err error) error {
 	if caught := d.native.caught(); caught != nil {
 		return fmt.Errorf("%s: %w", what, caught)
@@ -261,10 +262,10 @@ func (d *device) NewBindGroup(label string, p gpu.Pipeline, bindings []gpu.Bindi
 	return g, nil
 }
 
-// The library copies written data to staging memory of the same size, and frees the staging memory when the
-// host waits for the queue. All weights of a model are written before the first submit. To limit the
-// staging memory, large writes are therefore split, and the host waits whenever maxStagedBytes have been
-// written since the last wait.
+// The library copies written data to staging memory of the same size, and frees this staging memory only when
+// the host waits for the queue. Loading a model writes all weights before the first submit, so the staging
+// memory would grow to their total size. To prevent this, large writes are split, and the host waits whenever
+// maxStagedBytes have been written since the last wait.
 const (
 	maxStagedBytes = 64 << 20
 	maxWriteBytes  = 16 << 20
@@ -319,13 +320,14 @@ func (d *device) Wait() error {
 	return nil
 }
 
-// waited records how many written bytes and how many submitted recordings the device has finished, as far as
-// is known.
+// waited records that the device has finished with the given number of written bytes and of submitted
+// recordings.
 func (d *device) waited(written, sent uint64) {
 	d.taken, d.over = max(d.taken, written), max(d.over, sent)
 }
 
-// arrive maps the pending host buffers for which meant returns true. It calls wait once for all of them.
+// arrive maps to host memory those pending buffers for which the function meant returns true. It calls wait
+// once for all of them.
 func (d *device) arrive(meant func(*hostBuffer) bool, wait func() error) error {
 	for _, h := range d.pending {
 		if !h.freed && meant(h) {

@@ -42,7 +42,7 @@ func (d Driver) Open(index int) (gpu.Device, error) {
 	}
 	defer found.release()
 	if index < 0 || index >= len(found.infos) {
-		return nil, fmt.Errorf("adapter %d is not one of the %d adapters: %w",
+		return nil, fmt.Errorf("adapter %d does not exist, because the list has %d adapters: %w",
 			index, len(found.infos), gpu.ErrNoAdapter)
 	}
 	dev, err := open(found, index)
@@ -56,17 +56,17 @@ func (d Driver) Open(index int) (gpu.Device, error) {
 	return dev, nil
 }
 
-// foundAdapters holds native adapters with their descriptions, in order of preference. Every device has its
-// own instance of the library. If two devices share an instance and are released in a different order than
-// they were created, the library mistakes the command buffers of a third device for those of another device
-// and aborts.
+// foundAdapters holds native adapters with their descriptions, in order of preference. Every device needs its
+// own instance of the library. If two devices shared an instance and were released in a different order than
+// they were created, the library would mistake the command buffers of a third device for those of another
+// device and abort.
 type foundAdapters struct {
 	instance *binding.Instance
 	adapters []*binding.Adapter
 	infos    []gpu.AdapterInfo
 }
 
-// release frees the instance and the adapters that open has not moved to a device.
+// release frees the instance and the adapters, except those that open has handed over to a device.
 func (f *foundAdapters) release() {
 	for _, a := range f.adapters {
 		if a != nil {
@@ -101,8 +101,8 @@ func find() (*foundAdapters, error) {
 }
 
 // stayLoaded creates an instance that is never released, so that the loader keeps the drivers loaded. A
-// process can load NVIDIA's driver only about a dozen times, because unloading the driver does not free its
-// part of the static TLS block.
+// process can load NVIDIA's driver only about a dozen times, because each load takes a part of the static TLS
+// block that unloading does not free.
 var stayLoaded = sync.OnceValue(func() error {
 	_, err := newInstance(binding.InstanceBackendPrimary)
 	return err
@@ -124,10 +124,10 @@ func sorted(adapters []*binding.Adapter) *foundAdapters {
 }
 
 // quiet stops native code from writing to file descriptor 2 where possible. quiet turns off the library's
-// warnings; the library's errors are returned from calls. quiet also disables Mesa's device-select layer,
-// which asks a Wayland server for the preferred GPU and prints a complaint if there is no server.
-// gpu.Choose orders the adapters, so this layer is useful only if the user has set the layer's own
-// variable.
+// warnings; the library's errors are returned from calls. If no Wayland server can be running
+// (XDG_RUNTIME_DIR is not set), quiet also disables Mesa's device-select layer, which would ask the server
+// for the preferred GPU and print a complaint. gpu.Choose orders the adapters, so the layer is not needed. If
+// the user has set the layer's own variable, the layer stays enabled.
 func quiet() {
 	binding.SetLogLevel(binding.LogLevelOff)
 	if os.Getenv("XDG_RUNTIME_DIR") == "" && os.Getenv("MESA_VK_DEVICE_SELECT") == "" {
@@ -140,8 +140,8 @@ func quiet() {
 func describe(a *binding.Adapter) gpu.AdapterInfo {
 	raw := a.GetInfo()
 	info := gpu.AdapterInfo{
-		// The library fills this struct differently from the description in its header: DriverDescription
-		// holds the name of the adapter, and the name field holds the PCI device.
+		// The library does not fill this struct as its header says: DriverDescription holds the name of the
+		// adapter, and Name holds the PCI device.
 		Name: raw.DriverDescription, Vendor: vendor(raw.VendorId), Backend: raw.BackendType.String(),
 		Type:       gpu.UnknownAdapter,
 		Timestamps: slices.Contains(a.EnumerateFeatures(), binding.FeatureNameTimestampQuery),
@@ -202,12 +202,12 @@ func driver(info gpu.AdapterInfo) string {
 	return ""
 }
 
-// granted returns the limits of a device of this adapter. They are WebGPU's defaults, except that the limits
-// for plans and memory are raised to the adapter's. The binding reports 0 for some limits although the
-// adapter supports more.
+// granted returns the limits of a device of this adapter. The limits that matter to plans and memory are
+// those of the adapter, and the others are WebGPU's defaults. The binding reports some limits as 0 although
+// the adapter supports more; the defaults replace these zeros.
 func granted(adapter binding.Limits) gpu.Limits {
 	l := gpu.DefaultLimits()
-	// An adapter without a limit reports 2^64 - 1, which a device request would interpret as the default.
+	// An adapter without a limit reports 2^64 - 1. A device request would interpret this number as "default".
 	l.MaxBufferSize = max(l.MaxBufferSize, min(adapter.MaxBufferSize, 1<<48))
 	l.MaxStorageBinding = max(l.MaxStorageBinding, adapter.MaxStorageBufferBindingSize)
 	l.MaxUniformBinding = max(l.MaxUniformBinding, adapter.MaxUniformBufferBindingSize)
@@ -228,7 +228,7 @@ func granted(adapter binding.Limits) gpu.Limits {
 }
 
 // required returns the device request for these limits. All other limits stay at their defaults. Push
-// constants are not requested, because the binding leaves this field of an adapter uninitialised.
+// constants are not requested, because the binding does not initialize the adapter's limit for them.
 func required(l gpu.Limits) *binding.RequiredLimits {
 	r := binding.DefaultLimits()
 	r.MaxBufferSize = l.MaxBufferSize
@@ -247,10 +247,10 @@ func required(l gpu.Limits) *binding.RequiredLimits {
 	return &binding.RequiredLimits{Limits: r}
 }
 
-// open creates a device and moves the adapter and the instance from found to the device.
+// open creates a device, which takes over the adapter and the instance from found.
 func open(found *foundAdapters, index int) (*device, error) {
 	adapter, info := found.adapters[index], found.infos[index]
-	// No DeviceLostCallback is set, because it panics in cgo.
+	// No DeviceLostCallback is set, because the binding's callback panics in cgo.
 	desc := &binding.DeviceDescriptor{Label: "gpuscope", RequiredLimits: required(info.Limits)}
 	if info.Timestamps {
 		desc.RequiredFeatures = []binding.FeatureName{binding.FeatureNameTimestampQuery}

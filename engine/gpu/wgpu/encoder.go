@@ -41,7 +41,7 @@ func (e *encoder) Dispatch(p gpu.Pipeline, g gpu.BindGroup, x, y, z uint32) {
 	pl, ok1 := p.(*pipeline)
 	bg, ok2 := g.(*bindGroup)
 	if !ok1 || !ok2 {
-		_ = e.Encoder.Dispatch(nil, nil, x, y, z) // EndPass returns this error
+		_ = e.Encoder.Dispatch(nil, nil, x, y, z) // EndPass returns this error again
 		return
 	}
 	if e.Encoder.Dispatch(&pl.Pipeline, &bg.BindGroup, x, y, z) != nil {

@@ -8,9 +8,9 @@ package wgpu
 //   - Buffer.MapAsync gives the library a pointer to a Go variable that nothing keeps alive. A garbage
 //     collection before the callback frees the variable.
 //   - CreateInstance and RequestDevice pass structs with uninitialised fields.
-//   - Some calls push an error scope, but an error outside of these scopes aborts the process. Examples are
-//     running out of memory, SetBindGroup and DispatchWorkgroups. Two scopes that are always open catch these
-//     errors.
+//   - The binding opens an error scope only around some calls. Any other error aborts the process, for
+//     example when memory runs out or in SetBindGroup and DispatchWorkgroups. Here, two scopes that are
+//     always open catch these errors.
 //   - Every recorded call allocates on the Go heap, and most calls push and pop an error scope. Here a single
 //     call encodes a whole recording.
 //
@@ -242,12 +242,12 @@ import (
 // handle is a pointer to an object of the native library.
 type handle = unsafe.Pointer
 
-// ref returns the handle that is the only field of a struct of the binding.
+// ref returns the handle in a struct of the binding. The handle must be the only field of the struct.
 func ref[T binding.Device | binding.BindGroup | binding.ComputePipeline | binding.QuerySet](p *T) handle {
 	return *(*handle)(unsafe.Pointer(p))
 }
 
-// owned is the memory layout of those structs of the binding that also store their device.
+// owned is the memory layout of a struct of the binding with two fields: its device and its own handle.
 type owned struct{ device, ref handle }
 
 func ownedRef[T binding.Buffer | binding.Queue](p *T) handle { return (*owned)(unsafe.Pointer(p)).ref }
@@ -269,11 +269,11 @@ type native struct {
 	patience      time.Duration
 }
 
-// catchErrors opens the two error scopes that catch errors which would otherwise abort the process. Call
-// catchErrors only once for each device.
+// catchErrors opens two error scopes, which stay open. Without them, the errors that they catch would abort
+// the process. Call catchErrors only once for each device.
 func (n native) catchErrors() { C.pushScopes(n.device) }
 
-// caught returns the error since the last call, if any.
+// caught returns the error that the scopes caught since the last call, or nil.
 func (n native) caught() error { return goError(C.takeError(n.device)) }
 
 func goError(c C.caught) error {
@@ -294,8 +294,8 @@ func said(message string) error {
 	return errors.New(text)
 }
 
-// tidy keeps the parts of the library's message that help the author of a kernel: the causes, and the
-// compiler's excerpt of the source in its original layout.
+// tidy shortens an error message of the library to the parts that help the author of a kernel: the causes,
+// and the excerpt of the source that the compiler shows, in its original layout.
 func tidy(message string) string {
 	var kept []string
 	for line := range strings.Lines(message) {
@@ -321,9 +321,9 @@ func tidy(message string) string {
 	return strings.Join(kept, "\n")
 }
 
-// write queues data, which must not be empty. The pointer is written as &data[0] for a reason: for a
-// pointer to a slice element cgo checks only the slice. For any other pointer cgo checks the whole
-// enclosing object, and panics if this object is a struct that contains a pointer.
+// write queues data, which must not be empty. The expression &data[0] must stand in the call itself, because
+// then cgo checks only the slice for Go pointers. For any other pointer cgo checks the whole enclosing
+// object, and panics if this object is a struct that contains a pointer.
 func (n native) write(buffer handle, offset uint64, data []byte) error {
 	return goError(C.writeBuffer(n.device, n.queue, buffer, C.uint64_t(offset), unsafe.Pointer(&data[0]),
 		C.size_t(len(data))))
@@ -335,7 +335,7 @@ func (n native) sendWrites() error {
 	return n.caught()
 }
 
-// drain sends queued writes and waits until their staging memory is free again.
+// drain sends queued writes and waits until the library has freed their staging memory.
 func (n native) drain() error {
 	if err := n.sendWrites(); err != nil {
 		return err
@@ -343,21 +343,21 @@ func (n native) drain() error {
 	return n.wait()
 }
 
-// wait blocks until the queue is idle, and runs the callbacks of finished mappings.
+// wait blocks until the queue is idle. It also runs the callbacks of mappings that are complete.
 func (n native) wait() error {
 	C.waitIdle(n.device, C.int64_t(n.patience))
 	return n.caught()
 }
 
-// waitFor blocks until a requested mapping is complete.
+// waitFor blocks until a mapping that begin requested is complete.
 func (n native) waitFor(m *mapping) error {
 	C.waitMapped(n.device, m.status, C.int64_t(n.patience))
 	return n.caught()
 }
 
-// patience returns how long a wait polls without sleeping. With a GPU the host has nothing else to do
-// during a step, even a step of many tokens, and a sleep lasts longer than requested. A software device
-// needs the processor itself, so the wait sleeps early.
+// patience returns how long a wait polls without sleeping. With a GPU, polling for a whole step is better
+// than sleeping: the host has nothing else to do, and a sleep lasts longer than requested. A software device
+// runs its work on the host's processor, so the wait sleeps early.
 func patience(t gpu.AdapterType) time.Duration {
 	if t == gpu.CPU {
 		return time.Millisecond
@@ -388,14 +388,15 @@ func (n native) submit(commands handle) error { return goError(C.submit(n.device
 // drop releases commands returned by record that were not submitted.
 func (n native) drop(commands handle) { C.wgpuCommandBufferRelease(commands) }
 
-// address converts a handle to the integer stored in a command.
+// address returns a handle as an integer, which is how commands store it.
 func address(h handle) C.uintptr_t { return C.uintptr_t(uintptr(h)) }
 
-// cstring is a C string; nil means no text.
+// cstring is a C string; a nil pointer means no text.
 type cstring = *C.char
 
-// labels caches the C strings of labels, because the same labels come back in every step. Once the cache is
-// full, further labels are dropped. Otherwise a caller that numbers its labels would make memory grow.
+// labels caches the C strings of labels, because every step uses the same labels. Once the cache is full, new
+// labels are dropped (the object has no label). Otherwise the cache would grow without limit if a caller
+// numbers its labels.
 type labels map[string]cstring
 
 const maxLabels = 1 << 14
@@ -423,7 +424,7 @@ func (l labels) free() {
 type mapping struct {
 	buffer handle
 	size   uint64
-	status *C.int // in C memory, because a later call of the library writes to it
+	status *C.int // in C memory: a later call of the library writes to it
 	bytes  []byte // nil while the buffer is not mapped
 }
 
@@ -436,13 +437,13 @@ func (m *mapping) free() {
 	C.free(unsafe.Pointer(m.status))
 }
 
-// begin requests the mapping, which is complete after the next native.wait.
+// begin requests the mapping. The mapping is complete after the next native.wait or native.waitFor.
 func (m *mapping) begin() { C.mapForRead(m.buffer, C.uint64_t(m.size), m.status) }
 
-// end makes the mapped memory available after begin and a wait.
+// end gives access to the mapped memory. Call it after begin and a wait.
 func (m *mapping) end() error {
 	if *m.status != 0 {
-		return fmt.Errorf("mapping to host memory failed with status %d", *m.status)
+		return fmt.Errorf("cannot map GPU memory to host memory: the WebGPU library returned status %d", *m.status)
 	}
 	m.bytes = unsafe.Slice((*byte)(C.mappedRange(m.buffer, C.uint64_t(m.size))), m.size)
 	return nil

@@ -12,9 +12,9 @@ import (
 	"gpuscope/engine/gpu/rules"
 )
 
-// hostBuffer is memory that the device copies to and the host reads. Wait maps the buffer, and the next
-// Submit that copies to the buffer unmaps it, because submitting commands that use a mapped buffer would
-// abort the process.
+// hostBuffer is memory that the device copies to and the host reads. Wait maps the buffer to host memory. The
+// next Submit that copies to the buffer unmaps it first, because the library aborts the process if submitted
+// commands use a mapped buffer.
 type hostBuffer struct {
 	owner   *rules.Object
 	raw     *binding.Buffer
@@ -83,8 +83,8 @@ func (r *readback) Read(dst []byte, offset uint64) error {
 // queriesPerSet is WebGPU's maximum number of queries in a query set.
 const queriesPerSet = 4096
 
-// timestamps implements gpu.Timestamps with query sets, a buffer for the resolved queries, and a host
-// buffer to read them back.
+// timestamps implements gpu.Timestamps. The timestamps are written to query sets, resolved into a buffer, and
+// copied to a host buffer.
 type timestamps struct {
 	rules.Timestamps
 	sets     []*binding.QuerySet

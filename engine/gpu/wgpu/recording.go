@@ -15,8 +15,8 @@ type recording struct {
 	dev      *device
 	commands handle // nil after the submit
 	targets  []*hostBuffer
-	written  uint64 // value of device.written at the submit
-	sent     uint64 // value of device.sent at the submit
+	written  uint64 // device.written when the recording was submitted
+	sent     uint64 // device.sent when the recording was submitted
 }
 
 // recording returns a recording that is not in use.
@@ -56,10 +56,9 @@ func (r *recording) Submit() error {
 	return nil
 }
 
-// Wait implements gpu.Recording. Wait maps the buffers that the recording copied to, and the mapping
-// completes when the commands are done. If there is no such buffer, Wait waits for all submitted work. If
-// the device has finished this recording in an earlier wait, Wait does not wait again, because that would
-// wait for later submits.
+// Wait implements gpu.Recording. Wait maps the host buffers that the recording copied to; a mapping is
+// complete only when the commands are done. If there is no such buffer, Wait waits for all submitted work,
+// including later submits. It does not do so if an earlier wait has shown that this recording is done.
 func (r *recording) Wait() error {
 	if err := r.Waiting(); err != nil {
 		return err

@@ -8,12 +8,13 @@ import (
 	"strings"
 )
 
-// driverVariables are the environment variables that restrict the Vulkan loader to the listed drivers.
+// driverVariables are the environment variables that make the Vulkan loader use only the drivers that they
+// list.
 var driverVariables = [...]string{"VK_DRIVER_FILES", "VK_ICD_FILENAMES"}
 
-// remedy returns advice for a machine without an adapter. On Linux the advice names the distribution's
-// command that installs a Vulkan loader and Mesa's drivers, which include one for the CPU. If an environment
-// variable hides installed drivers, the advice names this variable too.
+// remedy returns advice for a machine without an adapter. On Linux the advice is the distribution's command
+// to install a Vulkan loader and Mesa's drivers, one of which runs on the CPU. If an environment variable may
+// hide installed drivers from the loader, the advice also says to unset this variable.
 func remedy(goos string) string {
 	switch goos {
 	case "linux":
@@ -37,8 +38,8 @@ func remedy(goos string) string {
 	return "install a Vulkan driver"
 }
 
-// installLine returns the install command for a distribution, chosen by the os-release file (man 5
-// os-release): by ID first, then by ID_LIKE.
+// installLine returns the command that installs the drivers on a Linux distribution. The text release is the
+// content of the os-release file (man 5 os-release). Its ID decides, or else its ID_LIKE.
 func installLine(release string) string {
 	var ids []string
 	for line := range strings.Lines(release) {
@@ -65,5 +66,5 @@ func installLine(release string) string {
 			return "sudo zypper install libvulkan1 libvulkan_lvp"
 		}
 	}
-	return "the Vulkan loader (libvulkan.so.1) and Mesa's Vulkan drivers"
+	return "find the packages with the Vulkan loader (libvulkan.so.1) and Mesa's Vulkan drivers"
 }

@@ -1,6 +1,5 @@
-// Package grid computes the workgroup counts of a dispatch from a live shape. A Grid also stores the terms of
-// the computation, such as numbers of rows or tiles, so that reports can show how the grid follows from the
-// shape.
+// Package grid computes the workgroup counts of a dispatch from a live shape. A Grid also stores how the
+// counts were computed, for example from the numbers of rows and tiles, so that reports can show this.
 package grid
 
 import (
@@ -15,13 +14,13 @@ import (
 // idle lanes.
 type Grid struct {
 	X, Y, Z uint32
-	// Groups is the number of workgroups that have work. X*Y*Z may be larger if a count was folded into two
-	// dimensions.
+	// Groups is the number of workgroups that have work. X*Y*Z may be larger, if a count was too large for x
+	// and was distributed over x and y (see Fold).
 	Groups int64
 	// Idle is the number of lanes without work in the workgroups that have work.
 	Idle int64
-	// Terms are the factors of Groups, and Rule names the way in which they are combined. Terms without a
-	// name are unused.
+	// Terms are the numbers whose product is Groups, and Rule names the way in which the grid is computed
+	// from them. Terms without a name are unused.
 	Rule  string
 	Terms [MaxTerms]trace.Term
 }
@@ -30,8 +29,8 @@ type Grid struct {
 func (g Grid) Workgroups() int64 { return int64(g.X) * int64(g.Y) * int64(g.Z) }
 
 // Cover enlarges g so that it has at least the workgroups of other. If the grids are tiled, each dimension of
-// g grows to at least that of other. Grids that are not tiled may be folded, so g gets all dimensions of the
-// grid with more workgroups.
+// g grows to at least that of other. Other grids may be folded (see Fold), so that their dimensions cannot be
+// compared. Then g becomes the grid with more workgroups.
 func (g *Grid) Cover(other Grid) {
 	switch {
 	case other.Rule == Tiled:
@@ -42,23 +41,23 @@ func (g *Grid) Cover(other Grid) {
 }
 
 const (
-	MaxTerms = 3       // largest number of terms of a grid
+	MaxTerms = 3       // maximum number of terms of a grid
 	Tiled    = "tiles" // rule of the grids made by Tiles, which are not folded
 )
 
-// Each returns a term with one workgroup per item.
+// Each returns a term with n items and one workgroup for each.
 func Each(name string, n int) trace.Term { return Split(name, n, 1) }
 
-// Split returns a term of n items. The parameter per is the number of items for each workgroup.
+// Split returns a term with n items and one workgroup for every per items.
 func Split(name string, n, per int) trace.Term {
 	return trace.Term{Name: name, Value: int64(n), Per: int64(per)}
 }
 
-// RowsOf returns a term of n elements in rows of the given width, with one workgroup per row.
+// RowsOf returns a term with n elements in rows of the given width, and one workgroup per row.
 func RowsOf(n, width int) trace.Term { return Split("elements", n, width) }
 
 // Describe returns the grid's rule and terms in trace format. If last has the same rule and terms, Describe
-// returns last, so the result must not be changed.
+// returns last itself instead of a copy, so the caller must not change the result.
 func (g *Grid) Describe(last *trace.Grid) *trace.Grid {
 	if g.Rule == "" {
 		return nil
@@ -76,13 +75,12 @@ func (g *Grid) Describe(last *trace.Grid) *trace.Grid {
 // Counts returns the workgroup counts in x, y and z.
 func (g Grid) Counts() [3]int { return [3]int{int(g.X), int(g.Y), int(g.Z)} }
 
-// Only the functions below compute grids from element counts. They compute in 64 bits. Their parameter
-// limit is the device's largest number of workgroups per dimension; they return an error if a grid exceeds
-// the limit.
+// Only the functions below compute grids from element counts. They compute in 64 bits and return an error if
+// a grid exceeds limit, the device's maximum number of workgroups per dimension.
 //
-// Kernels compute their position only from WGSL builtins, so they work with any folding. A kernel with one
-// thread per item uses gid.x + gid.y*(num_workgroups.x*workgroup_size). A kernel with one workgroup per item
-// uses wid.x + wid.y*num_workgroups.x.
+// Kernels compute their position only from WGSL builtins, so they work with folded and unfolded grids. A
+// kernel with one thread per item uses gid.x + gid.y*(num_workgroups.x*workgroup_size). A kernel with one
+// workgroup per item uses wid.x + wid.y*num_workgroups.x.
 
 // Vectors returns a grid for n elements. The parameter each is the number of elements for each thread, and
 // lanes is the number of threads in a workgroup. The grid is folded into x and y if x alone is too small.
@@ -94,7 +92,7 @@ func Vectors(limit uint32, n, each, lanes int) (Grid, error) {
 
 // Rows returns a grid with one workgroup for each item, for example each row of each head. The number of
 // items is the product of the terms. The grid is folded into x and y if x alone is too small. The parameter
-// busy is the number of lanes in each workgroup that have work.
+// busy says how many lanes in each workgroup have work.
 func Rows(limit uint32, lanes, busy int, terms ...trace.Term) (Grid, error) {
 	return flat(limit, "rows", GroupsOf(terms)*int64(lanes-min(busy, lanes)), terms...)
 }
@@ -150,9 +148,9 @@ func GroupsOf(terms []trace.Term) int64 {
 	return n
 }
 
-// Fold distributes n workgroups over two dimensions of nearly equal size if n exceeds limit. The folded
-// grid has fewer than 2*sqrt(n) idle workgroups. Filling x up to the limit first could launch almost 2n
-// workgroups.
+// Fold distributes n workgroups over two dimensions of nearly equal size if n exceeds limit. The folded grid
+// has fewer than 2*sqrt(n) idle workgroups. With x at the limit instead, almost 2n workgroups could be
+// launched.
 func Fold(n, limit int64) (x, y int64) {
 	if n <= limit {
 		return n, 1
@@ -164,7 +162,7 @@ func Fold(n, limit int64) (x, y int64) {
 // sqrtUp returns the smallest r with r*r >= n.
 func sqrtUp(n int64) int64 {
 	r := int64(1) << ((bits.Len64(uint64(n)) + 1) / 2)
-	for { // Newton's method, starting above the root
+	for { // Newton's method; r starts above the root
 		next := (r + n/r) / 2
 		if next >= r {
 			break

@@ -11,14 +11,14 @@ func (s Set) Add(i int)      { s[i/64] |= 1 << (i % 64) }
 func (s Set) Remove(i int)   { s[i/64] &^= 1 << (i % 64) }
 func (s Set) Has(i int) bool { return s[i/64]>>(i%64)&1 != 0 }
 
-// Union adds all members of other, which must have the same size.
+// Union adds all members of other to the set. Both sets must have the same size n.
 func (s Set) Union(other Set) {
 	for i, w := range other {
 		s[i] |= w
 	}
 }
 
-// Pop removes and returns the smallest member that is at least from. It returns -1 if there is none.
+// Pop removes the smallest member that is at least from, and returns it. It returns -1 if there is none.
 func (s Set) Pop(from int) int {
 	for w := from / 64; w < len(s); w++ {
 		word := s[w]

@@ -1,8 +1,8 @@
 // Package linediff compares two lists of lines.
 package linediff
 
-// Of returns the lines that differ between two lists. A line that is only in before starts with "- ", and a
-// line that is only in after starts with "+ ".
+// Of compares the lists before and after. It returns the lines that are in only one of them: with the prefix
+// "- " if only in before, and with "+ " if only in after.
 func Of(before, after []string) []string {
 	had, has := map[string]int{}, map[string]bool{}
 	for i, l := range before {

@@ -3,8 +3,8 @@ package liveshapes
 
 import "slices"
 
-// Shapes holds the live shapes of tensors by value id, as a trace records them. A tensor is absent if the
-// step does not compute it.
+// Shapes holds the live shape of each tensor by value id, in the form that a trace records. A tensor is
+// marked absent if the step does not compute it.
 type Shapes struct {
 	Dims   [][]int
 	Absent []bool
@@ -15,14 +15,16 @@ func New(values int) Shapes {
 	return Shapes{make([][]int, values), make([]bool, values)}
 }
 
-// Set sets the shape of a tensor. For an absent tensor only the rank of dims matters.
+// Set sets the shape of a tensor. For an absent tensor, the numbers in dims have no meaning, only their
+// count.
 func (s *Shapes) Set(v int, dims []int, absent bool) {
 	if s.Absent[v] = absent; !absent || s.Dims[v] == nil {
 		s.Dims[v] = append(s.Dims[v][:0], dims...)
 	}
 }
 
-// Is reports whether a tensor has the given shape, or is absent as given.
+// Is reports whether a tensor has the given state: absent if absent is true, or else computed, with the given
+// dims.
 func (s *Shapes) Is(v int, dims []int, absent bool) bool {
 	return s.Absent[v] == absent && (absent || slices.Equal(s.Dims[v], dims))
 }
