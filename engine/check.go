@@ -36,7 +36,8 @@ func (x *Executor) Check() error {
 			at := x.arena.blocks[x.arena.read(d)].begin
 			if got := onDevice[at : at+len(want)]; !bytes.Equal(got, want) {
 				return l.Stale(o, s,
-					fmt.Sprintf("the device holds the param bytes % x, but a new plan computes % x", got, want))
+					fmt.Sprintf("the device holds the param bytes % x, but a new plan computes % x",
+						got, want))
 			}
 		}
 	}

@@ -110,7 +110,7 @@ type costRun struct {
 	// samples come first; sets with equally many stay in the requested order.
 	order  []int
 	random *rand.Rand
-	// heldUp is true on a software device. There, other load on the machine can make a run and its neighbours
+	// heldUp is true on a software device. There, other load on the machine can make a run and its neighbors
 	// take several times as long as usual. The measurement then uses medians, because these slow runs would
 	// dominate a mean. The measurement also runs the whole step after each run that skips a set.
 	heldUp bool

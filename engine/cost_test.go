@@ -232,7 +232,7 @@ func TestAGainIsAgainstTheWholeRunsAround(t *testing.T) {
 		m.whole = append(m.whole, 100+10*i)
 	}
 	for after := 1; after < len(m.whole); after++ {
-		now := int64(95 + 10*after) // halfway between its neighbours
+		now := int64(95 + 10*after) // halfway between its neighbors
 		if got := m.gain(partRun{ns: now - 7, after: after}); got != 7 {
 			t.Errorf("after %d whole runs: gain %d, want 7", after, got)
 		}
@@ -318,7 +318,7 @@ func TestSamplesOfOneStepAreAddedUp(t *testing.T) {
 	}, 2, other, row)
 }
 
-// costsOfRandomGraph measures random sets of a random graph, is sometimes cancelled, and checks that no value
+// costsOfRandomGraph measures random sets of a random graph, is sometimes canceled, and checks that no value
 // changed.
 func costsOfRandomGraph(t *rapid.T, dev gpu.Device) {
 	r := newRandomRun(t, dev)

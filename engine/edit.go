@@ -22,10 +22,10 @@ func (e *Edit) Name() string { return e.by.Name }
 // Of returns the name of the graph's kernel that the edit replaces.
 func (e *Edit) Of(g *graph.Graph) string { return g.KernelNames[e.of] }
 
-// NewEdit compiles a replacement for a kernel of the graph. The parameter of is the name of the graph's
-// kernel, and by is the replacement. NewEdit returns an error if the replacement does not match the bindings,
-// params and grids of the graph's kernel. If the replacement does not compile, the error contains the
-// compiler's message.
+// NewEdit compiles a replacement for a kernel of the graph. The first argument is the name of the graph's
+// kernel, and the second is its replacement. NewEdit returns an error if the replacement does not match the
+// bindings, params and grids of the graph's kernel. If the replacement does not compile, the error contains
+// the compiler's message.
 func (x *Executor) NewEdit(of string, by *graph.Kernel) (*Edit, error) {
 	own := x.g.Kernel(of)
 	if own == nil {

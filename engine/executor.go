@@ -69,7 +69,7 @@ type Loading struct {
 func (x *Executor) Loading() Loading { return x.loading }
 
 // Progress is called to report the progress of a long operation. If Progress returns an error, for example
-// because the user cancelled, the operation stops.
+// because the user canceled, the operation stops.
 type Progress func(phase string, done, total int) error
 
 // UploadPhase is the name of the phase of Load whose progress is counted in bytes. Progress counts items in

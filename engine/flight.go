@@ -38,7 +38,7 @@ type flight struct {
 	// stays holds, for each dispatch, a placeholder dispatch that runs before it to keep a barrier. stays is
 	// nil if the step runs all its dispatches.
 	stays []measure.Metered
-	// bytes and flops are the modelled memory traffic and arithmetic of the step.
+	// bytes and flops are the modeled memory traffic and arithmetic of the step.
 	bytes int64
 	flops int64
 }

@@ -2,7 +2,7 @@ package engine
 
 import "gpuscope/trace"
 
-// InForce describes how a dispatch is submitted at the live shapes.
+// InForce describes how a dispatch is launched at the current shapes.
 type InForce struct {
 	Dispatch   trace.DispatchID
 	Kernel     string
@@ -10,7 +10,7 @@ type InForce struct {
 	Workgroups [3]int
 }
 
-// InForce appends the active dispatches at the current shapes to list, in order of submission.
+// InForce appends the dispatches that run at the current shapes to list, in order of submission.
 func (x *Executor) InForce(list []InForce) []InForce {
 	for _, id := range x.live.Active() {
 		d := &x.g.Dispatches[id]

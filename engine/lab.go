@@ -13,25 +13,25 @@ import (
 	"gpuscope/trace"
 )
 
-// EditTrial is the result of comparing an edit with its kernel in alternating runs. The times are in ns.
-// Each run of the edit comes after a run of the kernel, and one more run of the kernel ends the series. A
-// device without timestamps yields no times.
+// EditTrial is the result of comparing an edit with its kernel in alternating runs. The times are in ns. Runs
+// of the kernel and of the edit alternate; the first and the last run are runs of the kernel. A device
+// without timestamps yields no times.
 type EditTrial struct {
 	Outputs []EditOutput // values that the dispatch writes, in order of bindings
-	Alone   Turns        // times of the isolated dispatch, on the inputs that it has in the step
-	// Step holds the times of the whole step, in which all dispatches of the kernel run either the kernel or
-	// the edit.
+	Alone   Turns        // times of runs of the isolated dispatch, with the inputs of the step
+	// Step holds the times of the whole step. In these runs, all dispatches of the kernel use the same
+	// variant: the kernel or the edit.
 	Step       Turns
-	Dispatches int // number of dispatches of the step that run the kernel
-	// Stray reports whether the edit writes words of State that the kernel does not write. Such an edit is
-	// not timed in the whole step, because the step would leave the stray words in State.
+	Dispatches int // number of dispatches of the kernel in the step
+	// Stray is true if the edit writes words of State that the kernel does not write (stray words). Such an
+	// edit is not run in the whole step, because it would leave stray words in State.
 	Stray bool
 }
 
 // EditOutput is a value that a dispatch writes. Own is the content that the kernel leaves in memory, and New
-// is the content that the edit leaves. The memory has the same content before both runs. If the kernel or the
-// edit reads the value, this is the value's content in the step before the dispatch. Otherwise every word is
-// Unwritten.
+// is the content that the edit leaves. Before both runs the memory has the same content: if the kernel or the
+// edit reads the value, its content just before the dispatch in the step, and otherwise the word Unwritten
+// everywhere.
 type EditOutput struct {
 	Value    graph.ValueID
 	Own, New []byte
@@ -41,7 +41,8 @@ type EditOutput struct {
 // because the series ends with a run of Own.
 type Turns struct{ Own, New []int64 }
 
-// Gains returns by how many ns each New run was faster than the mean of the Own runs before and after it.
+// Gains returns a number for each New run: by how many ns the run was faster than the mean of two Own runs,
+// the one before it and the one after it.
 func (t *Turns) Gains() []int64 {
 	gains := make([]int64, len(t.New))
 	for i, ns := range t.New {
@@ -56,12 +57,12 @@ func (t *Turns) Gains() []int64 {
 // two to compare the times. Finally TryEdit alternates between whole steps with the kernel and with the
 // edit.
 //
-// In a step with the edit, the edit and all dispatches that depend on it may compute garbage. The last
-// action of TryEdit is therefore a run of the whole step, which writes everything again that the step
-// wrote, including rows of State. The final run also happens after a cancellation, which TryEdit checks
-// between runs. As in Replay, the exception is State that an operator computes from its own previous
-// content. TryEdit restores the State that the isolated dispatch wrote. An edit that writes other words of
-// State never runs in a whole step. The outputs and the record of the last step do not change.
+// In a step with the edit, the edit and all dispatches that depend on it may compute wrong results. Therefore
+// TryEdit finally runs the whole step with the kernel, which writes all results of the step again, including
+// rows of State. It does so even after a cancellation, for which TryEdit checks between runs. There is one
+// exception, as in Replay: if an operator computes State from its previous content, the repeated runs change
+// it. TryEdit restores the State that the isolated dispatch wrote. An edit that writes other words of State
+// never runs in a whole step. The outputs and the record of the last step do not change.
 func (x *Executor) TryEdit(ctx context.Context, e *Edit, id trace.DispatchID, o CostOptions) (
 	EditTrial, error,
 ) {
@@ -85,24 +86,24 @@ type editRun struct {
 	e      *Edit
 	id     trace.DispatchID
 	before *Edit    // edit in use before the trial; nil if the kernel itself was in use
-	whole  *costRun // measurement of whole steps; nil if the device cannot time them
+	whole  *costRun // runs of whole steps; nil if the device cannot time them
 	o      *CostOptions
 	writes []written
 	log    flight
 	out    EditTrial
 }
 
-// written is a value that the dispatch writes, with the value's content before the dispatch.
+// written is a value that the dispatch writes. found is the value's content before the dispatch in the step.
 type written struct {
 	value  graph.ValueID
 	found  []byte
-	before []byte // content just before a compared run
-	places []bool // for State: reports for each word whether the kernel writes it
-	reads  bool   // the kernel or the edit reads the previous content
+	before []byte // content just before one of the compared runs
+	places []bool // for State: whether the kernel writes each word
+	reads  bool   // the kernel or the edit reads the value
 	state  bool
 }
 
-// strays reports whether the edit changed any word that the kernel does not write.
+// strays reports whether the edit wrote stray words: words that the kernel does not write.
 func (w *written) strays(after []byte) bool {
 	for i, own := range w.places {
 		if at := 4 * i; !own && !bytes.Equal(after[at:at+4], w.before[at:at+4]) {
@@ -139,7 +140,7 @@ func (x *Executor) newEditRun(e *Edit, id trace.DispatchID, o *CostOptions) (*ed
 	return nil, fmt.Errorf("in the last step, dispatch %d ran another kernel than the edited one", id)
 }
 
-// measure runs the comparison and then restores the edit in use and the memory.
+// measure makes the comparison. Afterwards it restores the memory, and the edit or kernel that was in use.
 func (r *editRun) measure(ctx context.Context) (err error) {
 	defer func() {
 		r.x.runAs(r.e.of, r.before)
@@ -165,7 +166,7 @@ func (r *editRun) measure(ctx context.Context) (err error) {
 	})
 }
 
-// upto runs the first n dispatches of the step with the kernels now in use.
+// upto runs the first n dispatches of the step, with the edits that are currently in use.
 func (r *editRun) upto(ctx context.Context, n int) error {
 	if n == 0 {
 		return nil
@@ -174,8 +175,8 @@ func (r *editRun) upto(ctx context.Context, n int) error {
 	return r.x.replay(ctx, []placedLook{{Look: Look{After: last}}}, 0)
 }
 
-// alone compares the kernel and the edit, both their outputs and their times, in isolated runs of the
-// dispatch. The inputs are those of the dispatch in the step.
+// alone compares the outputs and the times of the kernel and the edit in isolated runs of the dispatch, which
+// have the same inputs as the dispatch has in the step.
 func (r *editRun) alone(ctx context.Context) (err error) {
 	if err := r.capture(ctx); err != nil {
 		return err
@@ -268,8 +269,8 @@ func unwritten(n int) []byte {
 }
 
 // findPlaces finds the words of State that the kernel writes. findPlaces fills the State with Unwritten and
-// runs the kernel. Without Unwritten, the written words would not show: running the kernel again writes the
-// results that the State already holds.
+// runs the kernel. It fills because the kernel would otherwise write the results that the State already
+// holds, so that the written words could not be recognized.
 func (r *editRun) findPlaces() error {
 	some := false
 	for i := range r.writes {
@@ -304,9 +305,9 @@ func (r *editRun) findPlaces() error {
 	return nil
 }
 
-// mark prepares the values that the dispatch writes for a run. If one of the kernels reads a value, mark
-// restores the content found before the dispatch. Otherwise mark fills the value with Unwritten, which
-// shows the words that a kernel leaves unwritten.
+// mark prepares the memory of the written values for a run. If the kernel or the edit reads a value, mark
+// restores the content that the value had before the dispatch. Otherwise mark fills the value with Unwritten,
+// which makes visible the words that the run does not write.
 func (r *editRun) mark() error {
 	for i := range r.writes {
 		w := &r.writes[i]
@@ -320,7 +321,7 @@ func (r *editRun) mark() error {
 	return nil
 }
 
-// restore writes the original content of the selected values back.
+// restore writes the content found before the dispatch back to the selected values.
 func (r *editRun) restore(which func(*written) bool) error {
 	var err error
 	for i := range r.writes {
@@ -355,11 +356,11 @@ func (r *editRun) run() (ns int64, err error) {
 	return ns, nil
 }
 
-// turns alternates between the kernel and the edit, and calls run for each. turns stops after the requested
-// number of rounds or at the time limit. The first run of each variant does not count. The comparison of the
-// isolated dispatch may use half of the time limit, and the comparison of whole steps may use the rest. spent
-// is 0 for the comparison of the isolated dispatch. For the comparison of whole steps, spent is the time that
-// the first comparison took.
+// turns alternates between the kernel and the edit, and calls run for each. It stores the times in t. turns
+// stops after the requested number of rounds or at the time limit. The first run of each variant does not
+// count. The comparison of the isolated dispatch may use half of the time limit, and the comparison of whole
+// steps may use the rest. spent is the time that an earlier comparison took: 0 for the isolated dispatch, and
+// the time of the comparison of the isolated dispatch for whole steps.
 func (r *editRun) turns(ctx context.Context, t *Turns, spent time.Duration, phase string,
 	run func() (int64, error),
 ) error {
@@ -367,7 +368,7 @@ func (r *editRun) turns(ctx context.Context, t *Turns, spent time.Duration, phas
 		r.x.runAs(r.e.of, e)
 		return run()
 	}
-	// Drop the edit's time from a round that was interrupted.
+	// If a round was interrupted after the run of the edit, drop the time of this run.
 	defer func() { t.New = t.New[:max(0, len(t.Own)-1)] }()
 	begin, within := time.Now(), r.o.For-spent
 	if spent == 0 {

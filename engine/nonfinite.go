@@ -12,15 +12,15 @@ import (
 
 // NonFinite is the first NaN or infinity in a step.
 type NonFinite struct {
-	Dispatch trace.DispatchID // dispatch that wrote the number
+	Dispatch trace.DispatchID // dispatch that wrote the NaN or infinity
 	Value    graph.ValueID
-	Index    int // index of the number in the live dims, even if memory stores the elements in another order
+	Index    int // its index in the live dims, even if memory has another element order
 	Number   float64
 }
 
-// FirstNonFinite runs the last step again, as Replay does, and finds the first output of an operator that
-// contains a NaN or an infinity. Outputs are searched in order of submission. found is false if all outputs
-// are finite. The scratch memory of operators is not searched, because parts of it may never be written.
+// FirstNonFinite runs the last step again, as Replay does. It searches the outputs of the operators, in order
+// of submission, for the first NaN or infinity. found is false if all outputs are finite. The scratch memory
+// of operators is not searched, because an operator may leave parts of it unwritten.
 func (x *Executor) FirstNonFinite(ctx context.Context) (first NonFinite, found bool, err error) {
 	if !x.Stands() {
 		return first, false, ErrNoStep
@@ -49,8 +49,8 @@ func (x *Executor) FirstNonFinite(ctx context.Context) (first NonFinite, found b
 	return first, false, nil
 }
 
-// firstNonFinite searches for floats whose exponent bits are all ones. column maps the index of an element
-// in memory to its index in the dims; nil means that both are equal.
+// firstNonFinite searches for floats whose exponent bits are all ones. The function column returns the index
+// in the dims of the element at an index in memory; if column is nil, the two indexes are equal.
 func firstNonFinite(
 	t graph.DType,
 	data []byte,

@@ -94,7 +94,7 @@ func onDevice(t *testing.T, property func(*rapid.T, gpu.Device)) {
 	}
 }
 
-// countdown is a context that is cancelled after n calls of Err.
+// countdown is a context that is canceled after n calls of Err.
 type countdown struct {
 	context.Context
 	n int
@@ -107,7 +107,7 @@ func (c *countdown) Err() error {
 	return nil
 }
 
-// randomSteps runs random steps of a random graph on a device. Some are refused, cancelled or fail; the
+// randomSteps runs random steps of a random graph on a device. Some are refused, canceled or fail; the
 // others are compared with Evaluate. After fault(true) some call of the device fails, until fault(false).
 // fault is nil if the device cannot fail.
 func randomSteps(t *rapid.T, dev gpu.Device, fault func(on bool)) {

@@ -2,15 +2,15 @@ package engine
 
 import "gpuscope/engine/gpu"
 
-// rates holds the estimated wall time in ns for each byte and each FLOP of modelled work. The estimates
+// rates holds the estimated wall time in ns for each byte and each FLOP of modeled work. The estimates
 // predict how long a step will keep the GPU busy, so that a long step is submitted in parts. A decode step
-// mainly moves bytes and a prefill mainly computes, so each kind of step updates the rate that dominates
-// its time. Only the last step of each kind counts, because clocks change.
+// mainly moves bytes, and a prefill step mainly computes, so each of them mainly updates the rate that
+// dominates its time. Only the last step of each kind counts, because clocks change.
 type rates struct {
 	perByte, perFLOP float64 // 0 if unknown
-	// balance is an assumed ratio of a device's rates: the FLOPs that it computes in the time of moving one
-	// byte. A step with more FLOPs per byte counts as compute-bound, any other step as memory-bound. If only
-	// one rate has been measured, the other is derived from it with this ratio.
+	// balance is an assumed ratio of the two rates: how many FLOPs a device computes in the time in which it
+	// moves one byte. A step that needs more FLOPs per byte is taken as compute-bound, and any other step as
+	// memory-bound. If only one rate has been measured, the other is derived from it with this ratio.
 	balance float64
 }
 
@@ -20,8 +20,8 @@ const (
 	balanceCPU = 8
 )
 
-// newRates returns the initial rates. A GPU starts without estimates, so its first step is one submit. A
-// software device is slow enough that a guess is useful.
+// newRates returns the initial rates. For a GPU they are unknown, so the first step is one submit. A software
+// device is so slow that its first step must be split, so its rates start with a guess.
 func newRates(t gpu.AdapterType) rates {
 	if t == gpu.CPU {
 		return rates{perByte: 1, perFLOP: 1, balance: balanceCPU}
@@ -47,7 +47,7 @@ func (r *rates) learn(bytes, flops int64, ns float64) {
 	if f > b*r.balance {
 		r.perFLOP = rest(ns, b*r.perByte) / f
 		if b > 0 {
-			r.perByte = min(r.perByte, ns/b) // moving the bytes took at most the whole step
+			r.perByte = min(r.perByte, ns/b) // all the bytes were moved within this step
 		}
 	} else if b > 0 {
 		r.perByte = rest(ns, f*r.perFLOP) / b
@@ -57,6 +57,6 @@ func (r *rates) learn(bytes, flops int64, ns float64) {
 	}
 }
 
-// rest returns the part of a step's time that is attributed to the dominant kind of work: ns minus the time
-// of the other kind, but at least half of ns.
+// rest returns how much of a step's time, ns, is attributed to the dominant kind of work: ns minus the time
+// of the other kind of work, but at least half of ns.
 func rest(ns, other float64) float64 { return max(ns-other, ns/2) }

@@ -9,19 +9,19 @@ import (
 
 // Recorder turns the steps of an executor into trace records: the new plans and one step for each snapshot.
 // The record of a step contains the differences from the previously recorded step, even if unrecorded steps
-// ran in between. A Recorder uses a constant amount of memory.
+// ran in between. The memory of a Recorder does not grow with the number of steps.
 //
-// Take snapshots on the goroutine that runs the steps. Record may run on another goroutine, and the state
-// that Record carries from one record to the next belongs to that goroutine.
+// Take snapshots on the goroutine that runs the steps. Record may run on another goroutine. The state that
+// Record keeps between records must be used only by that goroutine.
 type Recorder struct {
 	x *Executor
 
 	// The fields up to liveBytes hold the values from the last snapshot.
-	before    int // number of steps recorded by an earlier recorder
+	before    int // number of steps that an earlier recorder recorded (see Continue)
 	taken     int
-	resizes   int // the executor's number of resizes
-	listed    int // version of the executor's lists of levels and waits
-	edits     int // how often edits in the executor have been switched
+	resizes   int // Executor.resizes at that snapshot
+	listed    int // Live.listed at that snapshot
+	edits     int // edits.changes of the executor at that snapshot
 	liveBytes int64
 
 	mu   sync.Mutex
@@ -39,8 +39,8 @@ func NewRecorder(x *Executor) *Recorder {
 	}
 }
 
-// Record returns the trace record of the step and the plans that first appear in it. Do not use the
-// snapshot after Record.
+// Record returns the trace record of the step and the plans that first appear in it. The snapshot must not be
+// used after Record.
 func (s *Snapshot) Record() ([]trace.Plan, trace.Step) {
 	r := s.r
 	step := trace.Step{
@@ -68,7 +68,7 @@ func (s *Snapshot) Record() ([]trace.Plan, trace.Step) {
 func (x *Executor) CPU() trace.CPU { return x.last.cpu() }
 
 func (s *stepLog) cpu() trace.CPU {
-	if !s.ran { // the executor has no device
+	if !s.ran { // without a device, only the resize is timed
 		return trace.CPU{ResizeNS: trace.Measured(s.resize)}
 	}
 	return trace.CPU{

@@ -12,35 +12,34 @@ import (
 	"gpuscope/trace"
 )
 
-// Look requests a value as it is right after a dispatch, before other values reuse its memory.
+// Look is a request to read a value as it is right after a dispatch, before another value reuses its memory.
 type Look struct {
 	After trace.DispatchID
 	Value graph.ValueID
-	Into  []byte // receives the first bytes of the live value; LiveSize returns its total size
+	Into  []byte // receives the value from its first byte on; LiveSize returns the full size
 }
 
 // ErrNoStep reports that no step can be run again, because no step has run or the last step failed.
 var ErrNoStep = errors.New("no step can be run again, because none has run or the last one failed")
 
-// replayBytes is the maximum number of bytes that one run reads back for several looks. If the looks need
-// more, they are distributed over several runs. A single look may be larger.
+// replayBytes is the maximum number of bytes that one run of Replay reads back. If the requested values have
+// more bytes, Replay runs several times. A single value may be larger.
 const replayBytes = 64 << 20
 
-// Replay runs the dispatches of the last step again, from the first dispatch to the last one named by a
-// look. Replay reads each value right after the dispatch of the look, before other values reuse the memory.
+// Replay runs the dispatches of the last step again, up to the last dispatch that a look names. For each look
+// it reads the value right after the look's dispatch, before another value reuses the memory.
 //
 // The replay uses the current shapes, plans and params, and the graph inputs that the step uploaded. Only
 // State differs from the original run, because the step has already changed it. Rows appended at a position
-// are written again with the same content. If an operator computes State from the State's own previous
-// content, the replay updates this State a second time. The outputs and the record of the last step can still
-// be read.
+// are written again with the same content. If an operator computes State from its previous content, the
+// replay changes this State a second time. The outputs and the record of the last step can still be read.
 //
-// Until another command runs, memory holds the content after the last dispatch of the replay. To read a
+// Until something else runs, memory has the content that the last dispatch of the replay left. To read a
 // value that is too large for one run, request a look with an empty Into and then call ReadPart piece by
 // piece.
 //
-// Replay first checks that the memory of each value holds the value after the dispatch of its look. If one
-// does not, Replay returns an error and runs nothing. Replay checks for a cancellation between submits.
+// Replay first checks, for each look, that the value is in memory after the look's dispatch. Otherwise it
+// returns an error and runs nothing. Replay checks for a cancellation between submits.
 func (x *Executor) Replay(ctx context.Context, looks ...Look) error {
 	if !x.Stands() {
 		return ErrNoStep
@@ -76,8 +75,8 @@ type placedLook struct {
 // room returns the number of bytes that a look occupies in the readback buffer.
 func (l *placedLook) room() uint64 { return uint64(len(l.Into)+15) / 16 * 16 }
 
-// LiveDims returns the current dims of a tensor. All dims are 0 for scratch that the last step does not
-// use.
+// LiveDims returns the current dims of a tensor. If the tensor is scratch that the last step does not use,
+// all dims are 0.
 func (x *Executor) LiveDims(v graph.ValueID) []int { return slices.Clone(x.live.Dims(v)) }
 
 // LiveSize returns the size of a tensor at the current dims, in bytes.
@@ -86,7 +85,7 @@ func (x *Executor) LiveSize(v graph.ValueID) int64 { return x.live.BytesOf(v) }
 // checkLooks returns an error if a look is invalid. The looks must be in order of submission.
 func (x *Executor) checkLooks(looks []placedLook) error {
 	g := x.g
-	holds := make(map[int]graph.ValueID) // value written last, indexed by memory number
+	holds := make(map[int]graph.ValueID) // by memory number: value written last
 	active, at := x.live.Active(), 0
 	for i := range looks {
 		l := &looks[i]
@@ -115,8 +114,8 @@ func (x *Executor) checkLooks(looks []placedLook) error {
 		switch holder, written := holds[x.live.Memory(l.Value)]; {
 		case slices.Contains([]graph.Role{graph.Input, graph.Constant, graph.State}, g.Values[root].Role):
 		case !written:
-			return fmt.Errorf("read %s after dispatch %d: no dispatch has written this value by then", val.Name,
-				l.After)
+			return fmt.Errorf("read %s after dispatch %d: no dispatch has written this value by then",
+				val.Name, l.After)
 		case holder != root:
 			return fmt.Errorf("read %s after dispatch %d: by then its memory has been reused for %s",
 				val.Name, l.After,
@@ -142,9 +141,9 @@ func (x *Executor) Writers(v graph.ValueID) []trace.DispatchID {
 	return list
 }
 
-// OutputLooks returns a look for every output tensor of every operator of the last step. Each look reads
-// after the last dispatch that writes the tensor. The looks are in order of submission, and the caller sets
-// Into. An operator that is an alias has no look, because it has no dispatch and its output is its input.
+// OutputLooks returns a look for every output tensor of every operator of the last step. Each look names the
+// last dispatch that writes its tensor. The looks are in order of submission, and the caller must set Into.
+// An operator whose output is an alias of its input has no look, because it has no dispatch.
 func (x *Executor) OutputLooks() []Look {
 	var looks []Look
 	at := map[graph.ValueID]int{} // index in looks
@@ -212,12 +211,12 @@ func (x *Executor) replay(ctx context.Context, looks []placedLook, size uint64) 
 	return nil
 }
 
-// encodeReplay encodes a run of dispatches and the looks among them, and returns the remaining looks.
+// encodeReplay encodes some dispatches and the copies for the looks at them. It returns the remaining looks.
 func (x *Executor) encodeReplay(enc gpu.Encoder, run []trace.DispatchID, looks []placedLook, r gpu.Readback) (
 	later []placedLook, err error,
 ) {
 	open := false
-	var log stepLog // discarded, so that the log of the last step does not change
+	var log stepLog // not used: the log of the last step must not change
 	for i, id := range run {
 		if !open {
 			if err := enc.BeginPass("replay"); err != nil {
@@ -237,8 +236,8 @@ func (x *Executor) encodeReplay(enc gpu.Encoder, run []trace.DispatchID, looks [
 		}
 		open = false
 		if err := enc.EndPass(); err != nil {
-			return looks, fmt.Errorf("cannot end the pass of operator %s: %w", x.g.Ops[x.g.Dispatches[id].Op].Name,
-				err)
+			return looks, fmt.Errorf("cannot end the pass of operator %s: %w",
+				x.g.Ops[x.g.Dispatches[id].Op].Name, err)
 		}
 		for k := range looks[:here] {
 			l := &looks[k]

@@ -9,9 +9,9 @@ import (
 
 // The GPU resolves timestamps to host memory after a step. Resolving takes about 7 us on an H200, while
 // writing the timestamps takes less than 1 us. Prepared steps therefore write their timestamps to a shared
-// list of timestamps, called a sheet, and a step resolves the whole sheet if at least resolveEvery has passed
-// since the last resolve. The GPU time of a step is known after the resolving step has ended, or after
-// Abandon. Settled reports whether all GPU times are known.
+// list of timestamps, called a sheet, and a step resolves the whole sheet if the last resolve is at least
+// resolveEvery ago. The GPU time of a step becomes known when the step that resolves its sheet has ended, or
+// in Abandon. Settled reports whether all GPU times are known.
 //
 // There are two sheets. While one sheet is being resolved, the next step writes its timestamps to the other
 // sheet.
@@ -24,23 +24,23 @@ const (
 // sheets holds the two sheets of an executor.
 type sheets struct {
 	both     [2]sheet
-	turn     int // index of the sheet that steps write to, unless that sheet is closed
+	turn     int // index of the sheet in use; if it is closed, new steps use the other one
 	resolved time.Time
-	every    time.Duration // resolve interval; resolveEvery by default
-	ticks    []uint64      // buffer for the timestamps of a sheet
+	every    time.Duration // minimum time between resolves; resolveEvery by default
+	ticks    []uint64      // receives the timestamps of a sheet
 }
 
-// sheet is a group of timestamps that are resolved together.
+// sheet is a list of timestamps of several steps that are resolved together.
 type sheet struct {
 	stamps gpu.Timestamps
 	lines  []line
-	closed bool // the step of the last line resolves the sheet
+	closed bool // complete: the step of its last line resolves it
 }
 
-// line is the entry of one step on a sheet. Line n owns the timestamps 2n and 2n + 1.
+// line is the entry of one step on a sheet. The line with index n has the timestamps 2n and 2n + 1.
 type line struct {
-	number       int       // number of the step's flight
-	begun, ended time.Time // host times; ended is zero until the step has ended
+	number       int       // flight.number of the step
+	begun, ended time.Time // host times; ended is zero while the step runs
 	snapshot     *Snapshot // snapshot of the step; nil if there is none
 }
 
@@ -58,8 +58,8 @@ func (x *Executor) newSheets() error {
 	return nil
 }
 
-// place assigns a step its position on a sheet before the step is recorded, and decides whether the step
-// resolves the sheet.
+// place chooses the position of a step's timestamps on a sheet, and whether the step resolves the sheet. It
+// is called before the step is recorded.
 func (s *sheets) place(f *flight) {
 	if s.both[s.turn].closed {
 		s.turn ^= 1
@@ -80,15 +80,16 @@ func (s *sheets) enter(f *flight) {
 	}
 }
 
-// strike removes the step that was entered last from its sheet, because the step will not run.
+// strike removes a step from its sheet, because the step will not run. It must be the step that was entered
+// last.
 func (f *flight) strike() {
 	if f.sheet != nil {
 		f.sheet.lines, f.sheet.closed = f.sheet.lines[:f.stampsAt/2], false
 	}
 }
 
-// line returns the sheet entry of a step that has not started or still waits for its timestamps, and nil
-// for any other step.
+// line returns the sheet entry of a step. It returns nil if the step has no sheet, or if its timestamps have
+// arrived.
 func (f *flight) line() *line {
 	if f.sheet == nil || f.stampsAt/2 >= len(f.sheet.lines) {
 		return nil
@@ -99,14 +100,14 @@ func (f *flight) line() *line {
 	return nil
 }
 
-// clear empties a sheet. Steps that still wait for timestamps on the sheet will have no GPU times.
+// clear empties a sheet. If timestamps on the sheet have not arrived, their steps will have no GPU times.
 func (s *sheet) clear() {
 	clear(s.lines)
 	s.lines, s.closed = s.lines[:0], false
 }
 
-// Settled reports whether the GPU times of all finished steps are known. Snapshots of the steps can then be
-// recorded.
+// Settled reports whether the GPU times of all finished steps are known. If they are, snapshots of these
+// steps can be recorded.
 func (x *Executor) Settled() bool {
 	for i := range x.sheets.both {
 		if lines := x.sheets.both[i].lines; len(lines) > 0 && !lines[0].ended.IsZero() {
@@ -116,10 +117,11 @@ func (x *Executor) Settled() bool {
 	return true
 }
 
-// settle resolves all timestamps that are not on the host yet. No step may be in flight.
+// settle resolves all timestamps that are not on the host yet. It must be called only while no step is in
+// flight.
 func (x *Executor) settle() (err error) {
 	for range x.sheets.both {
-		x.sheets.turn ^= 1 // start with the older sheet
+		x.sheets.turn ^= 1 // the older sheet comes first
 		if s := &x.sheets.both[x.sheets.turn]; len(s.lines) > 0 {
 			err = gpu.Join(err, x.resolve(s))
 		}
@@ -127,7 +129,7 @@ func (x *Executor) settle() (err error) {
 	return err
 }
 
-// resolve resolves a sheet with a separate submit.
+// resolve resolves a sheet in a submit of its own.
 func (x *Executor) resolve(s *sheet) error {
 	defer s.clear()
 	enc, err := x.dev.Begin("times")
@@ -157,7 +159,7 @@ func (x *Executor) arrived(s *sheet) error {
 	}
 	for i := range s.lines {
 		l, own := &s.lines[i], ticks[2*i:2*i+2]
-		if l.ended.IsZero() { // the step was abandoned
+		if l.ended.IsZero() { // abandoned step
 			continue
 		}
 		x.learn(own, l.begun, l.ended)

@@ -6,9 +6,9 @@ import (
 	"gpuscope/trace"
 )
 
-// Snapshot is a copy of the results of a step, so that the next step can begin. Taking a snapshot is cheap
-// and happens on the goroutine that runs the steps. Record turns the snapshot into a trace record on any
-// goroutine.
+// Snapshot is a copy of the results of a step. The next step may overwrite the results, but not the copy.
+// Taking a snapshot is cheap and happens on the goroutine that runs the steps. Record turns the snapshot into
+// a trace record on any goroutine.
 type Snapshot struct {
 	r         *Recorder
 	index     int
@@ -27,9 +27,9 @@ func (r *Recorder) Snapshot() *Snapshot {
 	return s
 }
 
-// Shapes returns a snapshot of the newest step in flight, with its shapes but without its times. The next
-// step can be prepared after Shapes returns. Before another snapshot is taken, call Times to complete this
-// one or Drop to discard it.
+// Shapes returns a snapshot of the newest step in flight, with its shapes but without its times. After Shapes
+// returns, the next step can be prepared. Before another snapshot is taken, the caller must complete this one
+// with Times or discard it with Drop.
 func (r *Recorder) Shapes() *Snapshot {
 	x := r.x
 	s := r.empty()
@@ -54,8 +54,8 @@ func (r *Recorder) Shapes() *Snapshot {
 }
 
 // Times adds the times of the executor's last step, which must be the step of the snapshot. GPU timestamps
-// that have not arrived yet are added when they arrive. Do not call Record before Executor.Settled returns
-// true.
+// that have not arrived yet are added later, when they arrive. Record must not be called before
+// Executor.Settled returns true.
 func (s *Snapshot) Times() {
 	x := s.r.x
 	ticks, runs := append(s.step.ticks[:0], x.last.ticks...), append(s.step.runs[:0], x.last.runs...)
@@ -81,12 +81,12 @@ func (s *Snapshot) Drop() {
 	r.recycle(s)
 }
 
-// Next returns the index of the next step to be recorded.
+// Next returns the index that the next recorded step will have.
 func (r *Recorder) Next() int { return r.before + r.taken }
 
-// Continue makes this recorder take over from another recorder, which has recorded the executor's last step
-// as step n - 1. The next step is recorded as step n, relative to step n - 1. Continue returns the plans now
-// in use.
+// Continue makes this recorder continue the trace of another recorder, whose last record is the executor's
+// last step, with the index n - 1. The next step gets the index n, and its record holds the differences from
+// step n - 1. Continue returns the plans now in use.
 func (r *Recorder) Continue(n int) []trace.Plan {
 	plans, _ := r.Snapshot().Record()
 	r.before = n - r.taken
@@ -96,7 +96,7 @@ func (r *Recorder) Continue(n int) []trace.Plan {
 // Index returns the index of the step that Record returns.
 func (s *Snapshot) Index() int { return s.index }
 
-// empty returns a recycled snapshot, or a new one if there is none to recycle.
+// empty returns an unused snapshot: a recycled one if there is one, or else a new one.
 func (r *Recorder) empty() *Snapshot {
 	r.mu.Lock()
 	defer r.mu.Unlock()

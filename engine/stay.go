@@ -11,16 +11,16 @@ import (
 
 // Skipping a dispatch also removes the barriers that the dispatch made necessary. If one link of a chain of
 // dispatches is skipped, the dispatches before and after the link can overlap. Neither a faster kernel for
-// the link nor fusing the link into another dispatch would allow this overlap. Without a correction, the
+// the link nor fusing the link into another dispatch would allow this overlap. If it were allowed here, the
 // costs of the dispatches of a chain would add up to more than the whole step.
 //
-// The levels of the step are therefore kept separate. If skipping dispatches removes the barrier before a
-// level, a placeholder is inserted at the start of the level. A placeholder is an empty dispatch that binds,
-// as writable, the buffer that the previous dispatch wrote. The placeholder runs in parallel with the first
-// dispatches of the level, so it adds no level.
+// Therefore, skipping must not let levels overlap. If it removes the barrier before a level, a placeholder is
+// inserted at the start of the level, which restores the barrier. A placeholder is an empty dispatch that
+// binds, as writable, the buffer that the previous dispatch wrote. The placeholder runs in parallel with the
+// first dispatches of the level, so it adds no level.
 
-// stay is a placeholder dispatch that replaces a missing barrier. The placeholder runs right before the
-// dispatch named by before.
+// stay is a placeholder dispatch that restores a barrier. The field before names the dispatch right before
+// which the placeholder runs: the first dispatch of its level.
 type stay struct {
 	before trace.DispatchID
 	empty  measure.Metered
@@ -50,17 +50,17 @@ func (x *Executor) newStayer(empty *graph.Kernel) (*stayer, error) {
 // stepLevel is one level of the step, without the dispatches that are skipped.
 type stepLevel struct {
 	first  trace.DispatchID
-	before int  // buffer written by the previous dispatch; -1 at the start of a submit
-	apart  bool // a barrier still separates this level from the previous one
+	before int  // buffer that the previous dispatch wrote; -1 at the start of a submit
+	apart  bool // even without a placeholder, a barrier separates this level from the last
 }
 
-// without returns the placeholder dispatches of one submit. They keep its levels separate while the
-// dispatches marked in left are skipped. run lists all dispatches of the submit.
+// without returns the placeholder dispatches that one submit needs while the dispatches marked in left are
+// skipped. They keep the levels of the submit separate. The slice run holds all dispatches of the submit.
 func (s *stayer) without(left []bool, run []trace.DispatchID) (list []stay, err error) {
 	b := &s.barriers
 	b.Begin()
-	pass, level, wrote := -1, -1, -1 // pass and level of the current dispatch, and the buffer written last
-	opens := 0                       // index of the first level of the current pass
+	pass, level, wrote := -1, -1, -1 // of the current dispatch: pass, level and the last buffer written
+	opens := 0                       // index of the current pass's first level
 	var levels []stepLevel
 	for _, id := range run {
 		if left[id] {
@@ -82,7 +82,7 @@ func (s *stayer) without(left []bool, run []trace.DispatchID) (list []stay, err 
 				wrote = buffer
 			}
 		}
-		if b.Levels() > n { // the GPU library moves this barrier to the start of the pass
+		if b.Levels() > n { // the GPU library moves such a barrier to the start of the pass
 			levels[opens].apart = true
 			n++
 		}
@@ -103,7 +103,7 @@ func (s *stayer) without(left []bool, run []trace.DispatchID) (list []stay, err 
 	return list, nil
 }
 
-// level returns the number of levels of the step that start at or before a dispatch.
+// level returns the number of the level that a dispatch belongs to, where 1 is the first level of the step.
 func (s *stayer) level(id trace.DispatchID) int {
 	n, begins := slices.BinarySearch(s.live.Levels(), id)
 	if begins {
@@ -112,7 +112,7 @@ func (s *stayer) level(id trace.DispatchID) int {
 	return n
 }
 
-// writes returns a placeholder dispatch that binds the buffer as writable.
+// writes returns a placeholder dispatch that binds the given buffer as writable.
 func (s *stayer) writes(buffer int) (measure.Metered, error) {
 	group, ok := s.groups[buffer]
 	if !ok {

@@ -12,18 +12,19 @@ import (
 	"gpuscope/trace"
 )
 
-// submitNS is the maximum GPU time that one submit should take, in ns, so that a step reacts to a
-// cancellation in time.
+// submitNS is the maximum GPU time that one submit should take, in ns, because a step reacts to a
+// cancellation only between submits.
 const submitNS = 100e6
 
-// stepLog records the activity of one step. Later steps reuse its memory.
+// stepLog holds what is measured and counted in one step. Later steps reuse its memory.
 type stepLog struct {
 	timing                               Timing
 	cold, pipelined                      bool
 	resize, upload, encode, submit, wait int64 // ns
-	// overlapped is the part of resize, upload, encode and submit during which the GPU still had work from
-	// an earlier submit. running is the time from the first submit after a wait to the end of the next
-	// wait. All times except wait may include host work for the next step.
+	// overlapped is the part of resize, upload, encode and submit during which the GPU still had work from an
+	// earlier submit. running is the time during which the host knows the GPU to be busy: from the first
+	// submit to the end of the wait for it. All times except wait may include work of the host for the next
+	// step.
 	overlapped, running int64
 	total               int64
 	// pieces is true if the step is submitted in pieces, so that the GPU starts the first dispatches while
@@ -32,8 +33,8 @@ type stepLog struct {
 	passes, submits, writes, polls int
 	bound                          int // number of bind groups created
 	writeBytes                     int64
-	// runs holds the number of dispatches between each pair of timestamps, at timing levels block and
-	// dispatch. ticks holds two timestamps for each element of runs.
+	// runs holds the number of dispatches between each pair of timestamps, at the timing levels block and
+	// dispatch. ticks holds the two timestamps of each pair.
 	runs  []int
 	ticks []uint64
 	gcs   int // number of pauses of Go's garbage collector; gcNS is their total duration
@@ -46,9 +47,9 @@ type stepLog struct {
 }
 
 // Step resizes the graph to the given inputs, uploads them, runs the graph and waits. If Step returns nil,
-// the outputs in in.Read can be read. If planning fails or ctx is cancelled before planning ends, the graph
-// does not change. After a later error the new shapes stay in use, and State and outputs hold the results
-// of the part that the GPU ran. Later steps can run normally after any of these errors.
+// the outputs in in.Read can be read. If planning fails, or ctx is canceled before planning has ended, the
+// graph does not change. After a later error, the new shapes remain, and State and outputs hold the results
+// of those dispatches that the GPU ran. Later steps can run normally after any of these errors.
 func (x *Executor) Step(ctx context.Context, in *graph.StepInput, t Timing) error {
 	if err := x.Abandon(); err != nil {
 		return err
@@ -81,7 +82,7 @@ func (x *Executor) Step(ctx context.Context, in *graph.StepInput, t Timing) erro
 	return x.execute(ctx, f, in)
 }
 
-// level returns the timing level that the step can use if t is requested.
+// level returns the timing level that a step really uses if the level t is requested.
 func (x *Executor) level(t Timing) Timing {
 	if x.clock == nil || len(x.g.Dispatches) == 0 {
 		return TimingOff
@@ -89,7 +90,7 @@ func (x *Executor) level(t Timing) Timing {
 	return t
 }
 
-// resize makes the step's shapes the live ones. After an error nothing has changed.
+// resize makes the shapes of the step's inputs the live ones. If it returns an error, nothing has changed.
 func (x *Executor) resize(ctx context.Context, in *graph.StepInput) error {
 	for i := range in.Inputs {
 		a := &in.Inputs[i]
@@ -148,12 +149,13 @@ func (x *Executor) resize(ctx context.Context, in *graph.StepInput) error {
 	return nil
 }
 
-// checkFrom returns an error if an input cannot be copied from an output. n is the size of the input in
-// bytes.
+// checkFrom returns an error if an input cannot be copied from the output a.From. n is the size of the input
+// in bytes.
 func (x *Executor) checkFrom(a *graph.InputData, n int64) error {
 	val, from := &x.g.Values[a.Value], *a.From
 	if from < 0 || int(from) >= len(x.g.Values) || !slices.Contains(x.g.Outputs(), from) {
-		return fmt.Errorf("input %s cannot be copied from value %d, which is not an output of the graph", val.Name, from)
+		return fmt.Errorf("input %s cannot be copied from value %d, which is not an output of the graph",
+			val.Name, from)
 	}
 	switch source := &x.g.Values[from]; {
 	case val.HostRead:
@@ -199,8 +201,8 @@ func (x *Executor) uploadInputs(f *flight, in *graph.StepInput) error {
 	return nil
 }
 
-// execute encodes and runs the active dispatches, in as many submits as are needed to keep each submit
-// short.
+// execute encodes and runs the active dispatches. It uses several submits if a single submit would take too
+// long.
 func (x *Executor) execute(ctx context.Context, f *flight, in *graph.StepInput) error {
 	active := x.live.Active()
 	f.cold = x.cold(active)
@@ -223,8 +225,7 @@ func (x *Executor) execute(ctx context.Context, f *flight, in *graph.StepInput) 
 	return x.end(f)
 }
 
-// readTicks reads the timestamps that a finished step resolved. The resolved timestamps can include those
-// of earlier steps.
+// readTicks reads the timestamps that a finished step resolved. These can be timestamps of earlier steps too.
 func (x *Executor) readTicks(f *flight) error {
 	if f.timing == TimingOff {
 		return nil
@@ -244,7 +245,8 @@ func (x *Executor) readTicks(f *flight) error {
 	return nil
 }
 
-// learn updates the clock with GPU timestamps. begun and ended are the host times around the same work.
+// learn updates the clock with the GPU timestamps of some work. begun and ended are host times before and
+// after this work.
 func (x *Executor) learn(ticks []uint64, begun, ended time.Time) {
 	c := x.clock
 	c.See(ticks)
@@ -253,8 +255,8 @@ func (x *Executor) learn(ticks []uint64, begun, ended time.Time) {
 	})
 }
 
-// shortRun returns how many dispatches at the start of a run fit into one submit according to the expected
-// times.
+// shortRun returns how many of the dispatches in run, from the first on, should be in one submit, according
+// to the expected times.
 func (x *Executor) shortRun(run []trace.DispatchID) int {
 	spent := 0.0
 	for i, id := range run {
@@ -267,7 +269,7 @@ func (x *Executor) shortRun(run []trace.DispatchID) int {
 	return len(run)
 }
 
-// work returns the modelled memory traffic in bytes and the FLOPs of a run of dispatches.
+// work returns the modeled memory traffic of dispatches in bytes, and their modeled FLOPs.
 func (x *Executor) work(run []trace.DispatchID) (bytes, flops int64) {
 	for _, id := range run {
 		d := &x.g.Dispatches[id]
@@ -277,8 +279,8 @@ func (x *Executor) work(run []trace.DispatchID) (bytes, flops int64) {
 	return bytes, flops
 }
 
-// cold reports whether the step's times would be misleading, because part of the step runs for the first
-// time or the GPU has been idle long enough to lower its clocks.
+// cold reports whether the times of a step would be misleading. They are if a dispatch runs for the first
+// time, or if the GPU has been idle long enough to lower its clocks.
 func (x *Executor) cold(active []trace.DispatchID) bool {
 	if x.dev.Info().Type != gpu.CPU && time.Since(x.lastEnd) > time.Second {
 		return true
@@ -296,9 +298,9 @@ func (x *Executor) ranOn(id trace.DispatchID) *bool {
 	return &x.hasRun[int(id)*graph.MaxRoutes+x.live.Plans[x.g.Dispatches[id].Op].Route]
 }
 
-// encode encodes a run of dispatches. from is the run's first position in the step, and all is the number of
-// dispatches in the step. Before the first dispatch of the step, encode copies the inputs that come from the
-// device. After the last dispatch of the step it copies the outputs to be read back.
+// encode encodes the dispatches in run. from is the position of the first of them in the step, and all is the
+// number of dispatches in the step. Before the first dispatch of the step, encode copies the inputs that are
+// already on the device. After the last dispatch of the step, it copies the outputs that are to be read back.
 func (x *Executor) encode(enc gpu.Encoder, s *flight, run []trace.DispatchID, from, all int,
 	in *graph.StepInput,
 ) error {
@@ -404,7 +406,7 @@ func (x *Executor) encodeInputs(enc gpu.Encoder, in *graph.StepInput) error {
 	return nil
 }
 
-// stampCount returns the number of timestamps of the step.
+// stampCount returns how many timestamps the step writes.
 func (s *stepLog) stampCount() int {
 	switch s.timing {
 	case TimingOff:

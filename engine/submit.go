@@ -9,17 +9,17 @@ import (
 	"gpuscope/trace"
 )
 
-// firstPiece is the number of dispatches in the first submit of a step. While the GPU runs them, the host
-// encodes the same number again, then twice that number, and so on. Doubling keeps the GPU busy if a
-// dispatch takes the GPU at least as long as the host. A step of n dispatches needs about log2(n /
-// firstPiece) submits.
+// firstPiece is the number of dispatches in the first submit of a step. While the GPU runs this submit, the
+// host encodes the next one, with the same number of dispatches. From then on, each submit has twice as many
+// as the one before. The GPU stays busy as long as a dispatch takes the GPU at least as long as the host. A
+// step of n dispatches needs about log2(n / firstPiece) submits.
 const firstPiece = 32
 
-// submit encodes dispatches, submits them piece by piece and waits. from is the position of the first
-// dispatch in the step, and all is the number of dispatches in the step.
+// submit encodes the dispatches in run, submits them piece by piece, and waits for the GPU. from is the
+// position of the first of them in the step, and all is the number of dispatches in the step.
 func (x *Executor) submit(s *flight, run []trace.DispatchID, from, all int, in *graph.StepInput) error {
 	var begun time.Time
-	var first int64 // host time spent on encoding and submitting the first piece
+	var first int64 // time that the host spent on the first piece
 	for at := 0; at == 0 || at < len(run); {
 		n := x.piece(s, run, at)
 		encoded, err := x.send(s, run[at:at+n], from+at, all, in)
@@ -49,9 +49,9 @@ func (x *Executor) submit(s *flight, run []trace.DispatchID, from, all int, in *
 	return nil
 }
 
-// piece returns how many dispatches to submit next, starting with run[at]. A piece has at least as many
-// dispatches as all earlier pieces together. A piece ends at the end of a level, where a barrier is needed
-// anyway. Dispatches that share a pair of timestamps stay in one piece.
+// piece returns how many dispatches to submit next, starting with run[at]. A piece, except the last, has at
+// least as many dispatches as all earlier pieces together. It ends at the end of a level, where a barrier is
+// needed anyway. Dispatches that share a pair of timestamps stay in one piece.
 func (x *Executor) piece(s *flight, run []trace.DispatchID, at int) int {
 	end := max(x.firstPiece, 2*at)
 	if !s.pieces || end > len(run)-x.firstPiece {
@@ -67,8 +67,8 @@ func (x *Executor) piece(s *flight, run []trace.DispatchID, at int) int {
 	return end - at
 }
 
-// send encodes and submits a piece. from is the piece's first position in the step. send returns the time at
-// which encoding ended.
+// send encodes and submits a piece. from is the position of the piece's first dispatch in the step. send
+// returns the moment at which encoding ended.
 func (x *Executor) send(s *flight, piece []trace.DispatchID, from, all int, in *graph.StepInput) (
 	encoded time.Time, err error,
 ) {

@@ -100,7 +100,7 @@ func (x *Executor) kernelOf(id trace.DispatchID) string {
 }
 
 // On a software device the results do not depend on how a step is split; the goldens of the models check
-// that. If the second piece is cancelled or fails, the next step is not affected.
+// that. If the second piece is canceled or fails, the next step is not affected.
 func TestAFailedPieceLeavesTheNextStepWhole(t *testing.T) {
 	for _, kind := range []fake.Kind{fake.Begin, fake.BeginPass, fake.Run, fake.EndPass, fake.Submit} {
 		g, _ := layered(t, 40, 1<<30, branched)

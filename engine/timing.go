@@ -9,15 +9,15 @@ import (
 	"gpuscope/trace"
 )
 
-// Timing is the level of detail at which a step is timed.
+// Timing is a timing level: it selects what a step measures.
 type Timing uint8
 
 // The timing levels. Traces contain grids, params and resizes at every level.
 const (
-	TimingOff      Timing = iota // wall time only; the step needs no extra passes
-	TimingStep                   // wall time, and two timestamps around the whole step
-	TimingBlock                  // a separate pass for each block, between two timestamps
-	TimingDispatch               // a separate pass for each dispatch, between two timestamps
+	TimingOff      Timing = iota // only wall time; the step needs no extra passes
+	TimingStep                   // wall time, and GPU time between two timestamps around the step
+	TimingBlock                  // also the GPU time of each block, in a pass of its own
+	TimingDispatch               // also the GPU time of each dispatch, in a pass of its own
 )
 
 // Level returns the timing level as used in traces.
@@ -26,7 +26,7 @@ func (t Timing) Level() trace.Timing { return trace.TimingLevels[t] }
 // String returns the name of the level on the command line and in traces.
 func (t Timing) String() string { return string(t.Level()) }
 
-// TimingNames returns the names of the levels, listed for use in a sentence.
+// TimingNames returns the names of the levels as a list for a sentence.
 func TimingNames() string {
 	return printable.Choice(trace.TimingLevels)
 }
@@ -36,10 +36,10 @@ func ParseTiming(name string) (Timing, error) {
 	if i := slices.Index(trace.TimingLevels, trace.Timing(name)); i >= 0 {
 		return Timing(i), nil
 	}
-	return 0, fmt.Errorf("timing level %q is unknown; the levels are %s", name, TimingNames())
+	return 0, fmt.Errorf("timing level %q is unknown; use %s", name, TimingNames())
 }
 
-// together reports whether two consecutive dispatches are between the same two timestamps.
+// together reports whether two consecutive dispatches share a pair of timestamps.
 func (t Timing) together(g *graph.Graph, a, b trace.DispatchID) bool {
 	switch t {
 	case TimingDispatch:

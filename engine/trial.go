@@ -14,34 +14,35 @@ import (
 	"gpuscope/trace"
 )
 
-// RouteTime is the measured time of an operator on one of its routes, or the mean per operator if several
-// operators ran together. N is the number of runs and is 0 if the route was not measured.
+// RouteTime is the measured time of an operator on one of its routes. If several operators ran together, it
+// is their mean. N is the number of runs, or 0 if the route was not measured.
 type RouteTime struct {
 	Route          string // empty if the operator has only one route
 	Planned        bool   // the current plan uses this route
 	NS, Q1NS, Q3NS int64
 	N              int
-	// Ops is the number of operators that ran one after another: all of them, or as many as fit into one
+	// Ops is the number of operators in a run, one after another: all of them, or as many as fit into one
 	// submit.
 	Ops          int
 	Kernels      []string // kernels of the dispatches of one operator
-	Bytes, FLOPs int64    // modelled memory traffic and FLOPs of one operator
+	Bytes, FLOPs int64    // modeled memory traffic and FLOPs of one operator
 }
 
-// MostTrials is the maximum number of times that TimeRoutes runs a route.
+// MostTrials is the maximum number of runs of each route in TimeRoutes.
 const MostTrials = 1000
 
-// TimeRoutes times isolated operators. set chooses the live shape, and TimeRoutes runs the operators n
-// times on each route that supports this shape. Two timestamps enclose the dispatches of all operators. The
-// routes alternate, so that a drift of the clocks affects all of them equally.
+// TimeRoutes times operators, isolated from the step, on their routes. The caller's function set chooses the
+// live shape. TimeRoutes runs the operators n times on each route that supports this shape. Two timestamps
+// enclose the dispatches of all operators. Runs of the routes alternate, so that a drift of the clocks
+// affects all routes equally.
 //
-// The operators read whatever their memory holds. The data of a single operator may stay in the device's
-// caches, so a GEMV whose weights fit into the caches is faster here than in a step. Several operators that
-// do the same work (see Live.Work) run one after another, so that each reads its weights from the same kind
-// of memory as in a step.
+// The inputs of the operators are whatever their memory holds. If ops holds a single operator, its data may
+// stay in the device's caches, so a GEMV with few weights is faster here than in a step. To avoid this, pass
+// several operators that do the same work (see Live.Work). They run one after another, so that each reads its
+// weights from the same kind of memory as in a step.
 //
 // The live shapes do not change. TimeRoutes restores the State that the operators write before it returns.
-// TimeRoutes may overwrite the memory of other values, which a Replay computes again.
+// TimeRoutes may overwrite other values in memory, but a Replay computes these again.
 func (x *Executor) TimeRoutes(ctx context.Context, ops []graph.OpID, n int, set func(*graph.Live) error) (
 	times []RouteTime, err error,
 ) {
@@ -60,32 +61,32 @@ func (x *Executor) TimeRoutes(ctx context.Context, ops []graph.OpID, n int, set 
 	return times, err
 }
 
-// routeRun is one measurement of operators that do the same work.
+// routeRun is one call of TimeRoutes, with operators that all do the same work.
 type routeRun struct {
 	x      *Executor
 	ops    []*graph.Op // never empty
 	n      int
 	trials []trial
-	// real holds the executor's live shapes, which the trials replace temporarily.
+	// real is the executor's own live graph, which those of the trials replace temporarily.
 	real  *graph.Live
 	state map[graph.ValueID][]byte
 	log   flight
 }
 
-// trial is the measurement of one route. Its own live graph uses this route for all operators.
+// trial holds the measurement of one route. In its live graph, all operators use this route.
 type trial struct {
 	live    *graph.Live
-	run     []trace.DispatchID // dispatches of all operators that run
+	run     []trace.DispatchID // dispatches that the operators launch in one run
 	each    int                // number of dispatches per operator
 	route   int
 	planned bool
 	ns      []int64
 }
 
-// name returns the name of the operators in errors.
+// name returns the name of the first operator, for errors about all of them.
 func (r *routeRun) name() string { return r.ops[0].Name }
 
-// time returns the time of one operator in a trial.
+// time returns the result of a trial: the mean time of one operator.
 func (r *routeRun) time(t *trial) RouteTime {
 	o := r.ops[0]
 	out := RouteTime{
@@ -162,7 +163,7 @@ func (x *Executor) newRouteRun(ids []graph.OpID, n int, set func(*graph.Live) er
 	return r, nil
 }
 
-// alike reports whether all operators do the same work at the given shapes.
+// alike reports whether all operators do the same work at the shapes of l.
 func (r *routeRun) alike(l *graph.Live) bool {
 	first := l.Work(r.ops[0].ID)
 	for _, o := range r.ops[1:] {
@@ -187,7 +188,8 @@ func (r *routeRun) save() error {
 	return nil
 }
 
-// restore makes the executor use its own live graph again, and restores the operators' params and State.
+// restore makes the executor use its own live graph again. It also restores the params and the State of the
+// operators.
 func (r *routeRun) restore() error {
 	x := r.x
 	x.live, x.lastEnd = r.real, time.Now()
@@ -202,7 +204,7 @@ func (r *routeRun) restore() error {
 	return err
 }
 
-// measure runs the routes in alternation. The first run of each route does not count.
+// measure runs the routes in alternation. The first run of each route only warms up and is not counted.
 func (r *routeRun) measure(ctx context.Context) error {
 	if err := r.fit(ctx); err != nil {
 		return err
@@ -224,8 +226,8 @@ func (r *routeRun) measure(ctx context.Context) error {
 	return nil
 }
 
-// fit limits the operators that a route runs to the number that fits into one submit, based on the measured
-// time of the first operator. The system may reset the device during a long submit.
+// fit determines how many of the operators run together on each route: only as many as fit into one submit,
+// according to a measurement of the first operator. During a long submit, the system might reset the device.
 func (r *routeRun) fit(ctx context.Context) error {
 	for i := 0; i < len(r.trials) && len(r.ops) > 1; i++ {
 		t := &r.trials[i]
@@ -241,7 +243,7 @@ func (r *routeRun) fit(ctx context.Context) error {
 	return nil
 }
 
-// take copies the params of the operators in a live graph into the arena.
+// take copies the operators' params, as planned in l, into the arena.
 func (r *routeRun) take(l *graph.Live) {
 	for _, o := range r.ops {
 		r.x.arena.take(o, &l.Plans[o.ID])

@@ -8,11 +8,11 @@ import (
 	"gpuscope/trace"
 )
 
-// Unloaded returns an executor without a device. A step of this executor makes its shapes the live ones, as
-// usual, but runs nothing. A graph's launches can then be stepped through and recorded without a GPU and
-// without reading weights. Besides Step, call only methods that need no device: Live, InForce, Device and a
-// Recorder. The recorded steps contain dispatches, levels and passes, and the only recorded time is that of
-// the resize.
+// Unloaded returns an executor without a device. A step of this executor applies its shapes to the graph, as
+// usual, but runs nothing. The launches of a graph can thus be inspected step by step and recorded, without a
+// GPU and without reading weights. Besides Step, only these can be used, because they need no device: Live,
+// InForce, Device and a Recorder. The recorded steps contain dispatches, levels and passes, and the only
+// recorded time is that of the resize.
 func Unloaded(g *graph.Graph, o graph.LiveOptions) (*Executor, error) {
 	live, err := graph.NewLive(g, o)
 	if err != nil {
@@ -20,7 +20,7 @@ func Unloaded(g *graph.Graph, o graph.LiveOptions) (*Executor, error) {
 	}
 	x := &Executor{g: g, live: live, start: time.Now()}
 	x.last = &x.flights[0]
-	for _, n := range g.AllocatedBytes() { // the memory that a loaded executor would hold
+	for _, n := range g.AllocatedBytes() { // a loaded executor would have this memory
 		x.allocated += n
 	}
 	return x, nil
@@ -29,8 +29,8 @@ func Unloaded(g *graph.Graph, o graph.LiveOptions) (*Executor, error) {
 // Loaded reports whether the executor has a device to run steps on.
 func (x *Executor) Loaded() bool { return x.dev != nil }
 
-// info describes the device. Without a device it returns a placeholder with the limits that the graph was
-// planned for.
+// info describes the device. If there is no device, the description is a placeholder, with the limits for
+// which the graph was planned.
 func (x *Executor) info() gpu.AdapterInfo {
 	if !x.Loaded() {
 		return gpu.AdapterInfo{Name: trace.NoDevice, Limits: x.g.Limits}

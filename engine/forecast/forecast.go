@@ -19,8 +19,8 @@ import (
 // the range is.
 
 // Line plans a graph at each point of the range [from, to] and returns the plans of every dispatch along the
-// range. The function set sets the inputs' live shapes for the point at. Line leaves the fields Along and At
-// of the result to the caller. Line uses a Live of its own, so a running graph is not affected. If the
+// range. The caller's function set applies the live shapes of a point to a Live. Line leaves the fields Along
+// and At of the result to the caller. Line uses a Live of its own, so a running graph is not affected. If the
 // deadline of ctx passes, the returned line ends at the last planned point.
 func Line(g *graph.Graph, ctx context.Context, o graph.LiveOptions, from, to int,
 	set func(l *graph.Live, at int) error,

@@ -38,8 +38,8 @@ func Choose(adapters []AdapterInfo, want string) (index int, reason string, err 
 			list(adapters))
 	case want != "" && matches > 1:
 		return best,
-			fmt.Sprintf("the first %s adapter among the %d whose names contain %q", adapters[best].Type, matches,
-				want), nil
+			fmt.Sprintf("the first %s adapter among the %d whose names contain %q",
+				adapters[best].Type, matches, want), nil
 	case want != "":
 		return best, fmt.Sprintf("its name contains %q", want), nil
 	case matches == 1:

@@ -105,7 +105,7 @@ type LimitSet struct {
 }
 
 // LimitSets lists the available limit sets. The first one is the default. The set "large" stays within the
-// limits of NVIDIA's data-centre GPUs under Vulkan.
+// limits of NVIDIA's data-center GPUs under Vulkan.
 var LimitSets = []LimitSet{
 	{"webgpu", "that every WebGPU device grants", DefaultLimits()},
 	{"large", "of a large GPU", largeLimits()},

@@ -7,7 +7,7 @@ import (
 )
 
 // FlushesHalves runs a kernel to find out whether unpack2x16float returns 0 for subnormal f16 numbers. WGSL
-// allows devices to do this or not, and no property of a device reports it.
+// allows both results, and no property of a device tells which one applies.
 func FlushesHalves(dev Device) (flushes bool, err error) {
 	var made []interface{ Release() }
 	keep := func(o interface{ Release() }, e error) {

@@ -40,8 +40,8 @@ type Op struct {
 	Dispatches []trace.DispatchID
 	request    routeRequest // route that the user requested
 	// largest is the index of the corner with the most input elements. If several corners have equally many,
-	// it is the one with the most work. LiveOptions.Static makes the operator always use the route of this
-	// corner.
+	// it is the one with the most work. LiveOptions.Static makes the operator use the route of this corner
+	// wherever the route supports the shape.
 	largest int
 	parts   []string // names of the operators that were fused into this one; nil if none
 }
@@ -131,8 +131,8 @@ func (b *Builder) Input(name string, t DType, lowest, highest []int) ValueID {
 func (b *Builder) Constant(name string, t DType, dims []int, load func() ([]byte, error)) ValueID {
 	if v, ok := b.constants[name]; ok && b.err == nil {
 		if val := &b.values[v]; val.DType != t || !slices.Equal(val.MaxDims, dims) {
-			b.Errorf("constant %s is declared twice, but differently: first as %s %v and then as %s %v", name, val.DType, val.MaxDims, t,
-				dims)
+			b.Errorf("constant %s is declared twice, but differently: first as %s %v and then as %s %v",
+				name, val.DType, val.MaxDims, t, dims)
 			return None
 		}
 		return v
@@ -197,8 +197,8 @@ func (b *Builder) SymIntOut(name string) ValueID {
 }
 
 // Output makes a tensor a graph output, whose live bytes can be read after a step. If an operator computes
-// the tensor, it gets a buffer of its own. Inputs, constants and State already have one. The same tensor may
-// be made an output several times.
+// the tensor, the tensor gets a buffer of its own. Inputs, constants and State already have one. The same
+// tensor may be made an output several times.
 func (b *Builder) Output(v ValueID) {
 	if b.err != nil {
 		return
@@ -210,8 +210,8 @@ func (b *Builder) Output(v ValueID) {
 	val := &b.values[v]
 	switch {
 	case val.Kind != Tensor || val.Role == Scratch:
-		b.Errorf("output %s: a %s %s cannot be an output, because only a tensor that exists after a step can", val.Name,
-			val.Role, val.Kind)
+		b.Errorf("output %s: a %s %s cannot be an output, because only a tensor that exists after a step can",
+			val.Name, val.Role, val.Kind)
 		return
 	case val.Role == Intermediate && val.Producer < 0:
 		b.Errorf("output %s: no operator computes it", val.Name)
@@ -382,13 +382,16 @@ func (b *Builder) checkSpec(o *Op) error {
 	}
 	for _, v := range slices.Concat(s.Outputs, s.Scratch) {
 		if val := &b.values[v]; val.Producer >= 0 || val.Role != Intermediate && val.Role != Scratch {
-			return fmt.Errorf("the operator writes %s (role %s), but this value is not an output of the operator", val.Name, val.Role)
+			return fmt.Errorf(
+				"the operator writes %s (role %s), but this value is not an output of the operator",
+				val.Name, val.Role)
 		}
 	}
 	for _, v := range s.Materializes {
 		if val := &b.values[v]; val.Kind != Tensor || val.Role != Intermediate || val.Producer < 0 ||
 			val.Producer >= o.ID || val.materializer >= 0 && val.materializer != o.ID {
-			return fmt.Errorf("the operator materializes %s, but this is not the output of an earlier operator", val.Name)
+			return fmt.Errorf(
+				"the operator materializes %s, but this is not the output of an earlier operator", val.Name)
 		}
 	}
 	for _, slot := range s.Slots {

@@ -56,23 +56,25 @@ func (l *Live) stale(o *Op, fresh *Plan) error {
 			}
 		} else if !slices.Equal(out.dims, l.now.dims[v]) {
 			return l.Stale(o, -1,
-				fmt.Sprintf("%s has dims %v, but a new plan computes dims %v", l.G.Values[v].Name, l.now.dims[v],
-					out.dims))
+				fmt.Sprintf("%s has dims %v, but a new plan computes dims %v",
+					l.G.Values[v].Name, l.now.dims[v], out.dims))
 		}
 	}
 	if inForce.Route != fresh.Route {
 		return l.Stale(o, -1,
-			fmt.Sprintf("the current plan uses route %s, but a new plan uses route %s", o.routeLabel(inForce.Route),
-				o.routeLabel(fresh.Route)))
+			fmt.Sprintf("the current plan uses route %s, but a new plan uses route %s",
+				o.routeLabel(inForce.Route), o.routeLabel(fresh.Route)))
 	}
 	for s := range fresh.Launches {
 		a, b := &inForce.Launches[s], &fresh.Launches[s]
 		switch {
 		case a.Active != b.Active:
-			return l.Stale(o, s, fmt.Sprintf("slot is launched: %v in the current plan, but %v in a new plan", a.Active, b.Active))
+			return l.Stale(o, s, fmt.Sprintf("slot is launched: %v in the current plan, but %v in a new plan",
+				a.Active, b.Active))
 		case a.Active && a.Grid.Counts() != b.Grid.Counts():
 			return l.Stale(o, s,
-				fmt.Sprintf("the current plan has grid %v, but a new plan has grid %v", a.Grid.Counts(), b.Grid.Counts()))
+				fmt.Sprintf("the current plan has grid %v, but a new plan has grid %v",
+					a.Grid.Counts(), b.Grid.Counts()))
 		}
 	}
 	return nil

@@ -114,8 +114,8 @@ func (b *Builder) output(v Value) ValueID {
 	}
 	id := r.outputs[0]
 	if given := &b.values[id]; given.Kind != v.Kind || given.Kind == Tensor && given.DType != v.DType {
-		b.Errorf("%s: the fused operator outputs a %s of type %s, but it must replace %s, which has type %s", r.name,
-			v.Kind, v.DType, given.Name, given.DType)
+		b.Errorf("%s: the fused operator outputs a %s of type %s, but it must replace %s, which has type %s",
+			r.name, v.Kind, v.DType, given.Name, given.DType)
 		return None
 	}
 	r.outputs = r.outputs[1:]

@@ -25,7 +25,7 @@ type Graph struct {
 	// Layouts assign memory to values. The first layout fits every shape. If there is a second layout, it
 	// only fits small shapes.
 	Layouts  []Layout
-	FirstOwn int    // number of the first buffer that holds a single value
+	FirstOwn int    // values with their own buffer have buffer numbers from here on
 	symOps   []bool // by operator: result of symOnly
 	passes   []PassReport
 }

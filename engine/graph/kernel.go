@@ -38,7 +38,8 @@ func (s Storage) Takes(t DType) bool {
 // declares.
 func (u *Use) bound() error {
 	if len(u.Bind) != len(u.Kernel.Storage) {
-		return fmt.Errorf("the operator binds %d values to kernel %s, but this kernel has %d storage bindings", len(u.Bind),
+		return fmt.Errorf(
+			"the operator binds %d values to kernel %s, but this kernel has %d storage bindings", len(u.Bind),
 			u.Kernel.Name, len(u.Kernel.Storage))
 	}
 	for i, s := range u.Kernel.Storage {
@@ -55,7 +56,7 @@ func (u *Use) bound() error {
 
 // CanReplace returns nil if k can run in place of other with the bindings, params and grids that were planned
 // for other. Otherwise it returns an error with the reason. The names of bindings and params must match too,
-// so that it is noticed if two fields of the same type are swapped.
+// because otherwise a swap of two fields of the same type would go unnoticed.
 func (k *Kernel) CanReplace(other *Kernel) error {
 	if len(k.Storage) != len(other.Storage) {
 		return fmt.Errorf("kernel %s has %d storage bindings, but kernel %s has %d",
@@ -75,7 +76,7 @@ func (k *Kernel) CanReplace(other *Kernel) error {
 	}
 	for i, f := range k.Params {
 		if o := other.Params[i]; f.Name != o.Name || f.Type != o.Type {
-			return fmt.Errorf("param %d of kernel %s is (%s: %s), but the same param of kernel %s is (%s: %s)",
+			return fmt.Errorf("param %d of kernel %s is (%s: %s), but this param of kernel %s is (%s: %s)",
 				i, k.Name, f.Name, f.Type, other.Name, o.Name, o.Type)
 		}
 	}

@@ -28,9 +28,9 @@ func (o Order) String() string { return [...]string{"topological", "fixpoint"}[o
 // LiveOptions configure a Live.
 type LiveOptions struct {
 	Order Order
-	// Static makes the dispatches independent of the live shapes: every operator always uses the route of its
-	// largest corner, and every slot always has its largest grid on this route. Dims, params and SymInts
-	// still follow the live shapes.
+	// Static keeps the dispatches the same at all live shapes, as far as possible. Every operator uses the
+	// route of its largest corner if this route supports the shape, and every slot has its largest grid on
+	// the route in use. Dims, params and SymInts still follow the live shapes.
 	Static bool
 	// MaxPasses limits the number of passes of a Fixpoint resize. 0 means the number of operators + 1.
 	MaxPasses int
@@ -177,7 +177,8 @@ func (l *Live) SetInt(v ValueID, n int64) error {
 		return err
 	}
 	if n < val.Lo || n > val.Hi {
-		return fmt.Errorf("symint %s is %d, but it must be from %d to %d: %w", val.Name, n, val.Lo, val.Hi, ErrShape)
+		return fmt.Errorf("symint %s is %d, but it must be from %d to %d: %w",
+			val.Name, n, val.Lo, val.Hi, ErrShape)
 	}
 	if l.next.ints[v] == n {
 		return nil

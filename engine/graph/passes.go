@@ -211,8 +211,9 @@ func (b *Builder) checkOpTypes(o *Op) error {
 			for i, s := range use.Kernel.Storage {
 				val := &b.values[use.Bind[i].Value]
 				if val.Kind == Tensor && !s.Takes(val.DType) {
-					return fmt.Errorf("%s (%s): the value %s has type %s, but kernel %s expects %s for its binding %s", o.Name, o.Spec.Kind,
-						val.Name, val.DType, use.Kernel.Name, s.Elem, s.Name)
+					return fmt.Errorf(
+						"%s (%s): the value %s has type %s, but kernel %s expects %s for its binding %s",
+						o.Name, o.Spec.Kind, val.Name, val.DType, use.Kernel.Name, s.Elem, s.Name)
 				}
 			}
 		}

@@ -125,8 +125,8 @@ func (p *Params) check(k *Kernel) error {
 	case w.name == "":
 		return fmt.Errorf("kernel %s has %d params, but the plan writes %d", k.Name, len(k.Params), p.n)
 	case k.Params[w.at].Name != w.name:
-		return fmt.Errorf("param %d of kernel %s is named %s, but the plan writes a param named %s", w.at, k.Name,
-			k.Params[w.at].Name, w.name)
+		return fmt.Errorf("param %d of kernel %s is named %s, but the plan writes a param named %s",
+			w.at, k.Name, k.Params[w.at].Name, w.name)
 	case k.Params[w.at].Type != w.typ:
 		return fmt.Errorf("param %s of kernel %s has type %s, but the plan writes type %s", w.name, k.Name,
 			k.Params[w.at].Type, w.typ)
@@ -242,9 +242,9 @@ func (p *Planner) Asked() int {
 	return p.request.route
 }
 
-// Choose sets the route of the plan and returns it. This is the preferred route, which the plan prefers for
-// the given reason, unless the user requested another one. Bit i of allowed is set if route i supports this
-// live shape. If the shape does not support a route that the user requested, the plan fails.
+// Choose sets the route of the plan and returns it. It takes the route preferred, with reason as the reason
+// of the plan, unless the user requested another route. Bit i of allowed is set if route i supports this live
+// shape. If the shape does not support a route that the user requested, the plan fails.
 func (p *Planner) Choose(preferred int, reason Reason, allowed uint64) int {
 	p.plan.Route, p.plan.Reason = preferred, reason
 	r := p.request
@@ -253,8 +253,8 @@ func (p *Planner) Choose(preferred int, reason Reason, allowed uint64) int {
 	case allowed>>r.route&1 != 0:
 		p.plan.Route, p.plan.Reason = r.route, requestedRoute(r.must)
 	case r.must:
-		p.Errorf("%w %s does not support this shape (default route: %s; reason for this default: %s)", ErrRoute,
-			p.op.routeLabel(r.route), p.op.routeLabel(preferred), reason)
+		p.Errorf("%w %s does not support this shape (default route: %s; reason for this default: %s)",
+			ErrRoute, p.op.routeLabel(r.route), p.op.routeLabel(preferred), reason)
 	}
 	return p.plan.Route
 }

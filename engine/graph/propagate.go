@@ -63,8 +63,8 @@ func (l *Live) fixpoint() error {
 	dirty := l.changed
 	for pass := 1; !l.passWake.Empty() || !l.deferred.Empty(); pass++ {
 		if pass > l.maxPasses {
-			return fmt.Errorf("the resize did not converge in %d passes; operators that still change: %s", l.maxPasses,
-				l.stillDirty())
+			return fmt.Errorf("the resize did not converge in %d passes; operators that still change: %s",
+				l.maxPasses, l.stillDirty())
 		}
 		l.log.pass(dirty)
 		quiet := l.passWake.Empty()
@@ -194,8 +194,9 @@ func (l *Live) check(o *Op, p *Plan) error {
 	}
 	for i := range p.Launches {
 		if p.Launches[i].Active && !o.Aliased && !l.G.Compiled(o, i, p.Route) {
-			return refuse("dispatch slot %q has no compiled kernel, because no corner (extreme shape) uses route %s", o.Spec.Slots[i].Label,
-				o.RouteName(p.Route))
+			return refuse(
+				"dispatch slot %q has no compiled kernel, because no corner (extreme shape) uses route %s",
+				o.Spec.Slots[i].Label, o.RouteName(p.Route))
 		}
 	}
 	for i := range p.outs {
@@ -206,7 +207,8 @@ func (l *Live) check(o *Op, p *Plan) error {
 		val := &l.G.Values[o.out(i)]
 		if val.Kind == SymInt {
 			if out.int < val.Lo || out.int > val.Hi {
-				return refuse("%s would be %d, but it must be from %d to %d", val.Name, out.int, val.Lo, val.Hi)
+				return refuse("%s would be %d, but it must be from %d to %d",
+					val.Name, out.int, val.Lo, val.Hi)
 			}
 			continue
 		}
@@ -224,7 +226,8 @@ func (l *Live) check(o *Op, p *Plan) error {
 			}
 		}
 		if Numel(out.dims) == 0 {
-			return refuse("%s would have dims %v, which is more than %d elements", val.Name, out.dims, maxElements)
+			return refuse("%s would have dims %v, which is more than %d elements",
+				val.Name, out.dims, maxElements)
 		}
 		if n := val.DType.Bytes(Numel(out.dims)); n > val.Bytes {
 			return refuse("%s would need %d bytes, but %d bytes are allocated", val.Name, n, val.Bytes)

@@ -123,7 +123,7 @@ func (r *Tracer) Record(s *Shapes, step *trace.Step) []trace.Plan {
 	step.Resize = r.resize(&s.log)
 	r.edited = s.Edited
 	at := 0
-	for i := range s.plans { // plans that changed because a kernel was replaced
+	for i := range s.plans { // not in the resize log, because a kernel was replaced
 		to := &s.plans[i]
 		r.force(to.dispatch, &to.to, s.params[at:to.to.paramsEnd])
 		at = to.to.paramsEnd
@@ -324,8 +324,8 @@ func (l *ResizeLog) time(ns int64) trace.Time {
 	return trace.Measured(ns)
 }
 
-// changedInts returns how many integers the shapes before and after all changes of a log have, or a larger
-// number.
+// changedInts returns an upper bound: the shapes before and after all changes of a log have at most this many
+// integers together.
 func (r *Tracer) changedInts(l *ResizeLog) int {
 	n := len(l.ints)
 	for i := range l.changes {

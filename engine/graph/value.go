@@ -86,7 +86,7 @@ type Value struct {
 // OpError is the error of an operator that does not support the shapes of its arguments.
 type OpError struct {
 	Op, Kind string
-	Args     []string // arguments with their live shapes
+	Args     []string // arguments with their live shapes, for the message
 	Err      error
 }
 

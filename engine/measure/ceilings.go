@@ -11,40 +11,42 @@ import (
 	"gpuscope/trace"
 )
 
-// A ceiling is the best rate that a device reaches with the kernels of this program. The reports show a
-// dispatch's rate as a share of its ceiling, so a ceiling is the best of several runs. The costs of one
-// dispatch and of one timed pass are medians, because reports add them to other times.
+// A ceiling is the best rate that a device reaches with the kernels of this program. It is the best of
+// several runs, because reports show the rate of a dispatch as a percentage of its ceiling. Two durations are
+// measured too, that of an empty dispatch and that of a timed pass. They are medians, because reports add
+// them to other times.
 //
-// If the GPU clock still rose after the measurement, later dispatches would exceed 100 % of their ceilings.
-// Therefore the measurement first keeps the GPU busy until its kernels no longer get faster. It starts again
-// if the FLOP rates at its beginning and at its end differ.
+// If the GPU clock rose after the measurement, dispatches could be faster than their ceilings, at more than
+// 100 %. Therefore the measurement first keeps the GPU busy until its kernels no longer get faster. It starts
+// again if the FLOP rates at its beginning and at its end differ.
 
-// CeilingsVersion is the version of the measurement method. A change of the method increases it, so that
-// ceilings from different methods are not mixed.
+// CeilingsVersion is the version of the measurement method. It is increased whenever the method changes, so
+// that ceilings of different methods are not compared.
 const CeilingsVersion = 3
 
 const (
 	// ceilingRuns is the number of runs of each measurement.
 	ceilingRuns = 5
-	// longEnough is the least duration of a run in ns. The timestamps around a run take some µs, which does
-	// not matter in a run of this length.
+	// longEnough is the minimum duration of a run in ns. The two timestamps around a run take some µs; in a
+	// run of this length that does not matter.
 	longEnough = 300e3
-	// mostCeilings limits how often all ceilings are measured if the GPU clock changes each time.
+	// mostCeilings is how many times all ceilings are measured at most. They are measured again if the GPU
+	// clock changed meanwhile.
 	mostCeilings = 4
 
-	// The copy kernel runs one lane per element, in at least leastCopyGroups and at most mostCopyGroups
-	// workgroups.
+	// A dispatch of the copy kernel has one lane per element, in at least leastCopyGroups and at most
+	// mostCopyGroups workgroups.
 	leastCopyGroups, mostCopyGroups = 256, 4096
 
 	element     = 16      // bytes that a lane copies at a time
-	mostRounds  = 1 << 12 // limit for the rounds of the copy kernel, which counts in 32 bits
+	mostRounds  = 1 << 12 // maximum number of rounds of the copy kernel, which uses 32-bit counters
 	smallestSet = 1 << 18 // bytes of the smallest working set
 	largestSet  = 1 << 30 // bytes of the largest working set
-	mostGroups  = 4096    // largest number of workgroups that fill tries
-	// slower is a limit for the duration of a dispatch as a multiple of that of a dispatch with one
-	// workgroup. Above the limit, the workgroups of the dispatch do not all run at the same time.
+	mostGroups  = 4096    // maximum number of workgroups in the search of fill
+	// If a dispatch takes more than slower times as long as a dispatch with one workgroup, its workgroups do
+	// not all run at the same time.
 	slower = 1.25
-	// chain is the number of consecutive empty dispatches whose time is measured together.
+	// chain is the number of empty dispatches that are timed together, one after another.
 	chain = 64
 )
 
@@ -89,7 +91,7 @@ type ceilingRun struct {
 	fma      Metered
 	copying  Metered
 	empty    Metered
-	rounds   int // number of rounds for which one workgroup of fma takes longEnough
+	rounds   int // rounds with which one workgroup of fma takes longEnough
 }
 
 func (r *ceilingRun) measure() error {
@@ -132,8 +134,8 @@ func (r *ceilingRun) round() (moved bool, err error) {
 	return moved, r.progress("measure ceilings", len(steps), len(steps))
 }
 
-// allocate creates the two buffers of the largest working set that the device has memory for: the source and
-// the destination of the copy. It also binds the kernels to the buffers and fills the buffers.
+// allocate creates the source buffer and the destination buffer of the copy, for the largest working set that
+// fits into the device's memory. It also binds the kernels to the buffers and fills the buffers.
 func (r *ceilingRun) allocate() error {
 	limits := r.Dev.Info().Limits
 	half := uint64(largestSet / 2)
@@ -183,8 +185,8 @@ func (r *ceilingRun) allocate() error {
 	return nil
 }
 
-// sets lists the sizes of the working sets in bytes. A working set is the source and the destination
-// together.
+// sets lists the sizes of the working sets in bytes. The size of a working set is that of the source and the
+// destination together.
 func (r *ceilingRun) sets() []int64 {
 	var list []int64
 	for n := int64(smallestSet); n <= 2*int64(r.dst.Size()); n *= 4 {
@@ -211,9 +213,8 @@ func (r *ceilingRun) best(k Metered, groups uint32) (float64, error) {
 	return max(least, 1), nil
 }
 
-// long increases the number of rounds until a dispatch takes at least longEnough ns. The parameter most is
-// the maximum number of rounds. long returns the number of rounds and leaves the kernel's params set to that
-// number.
+// long finds a number of rounds with which a dispatch takes at least longEnough ns. It begins with rounds and
+// increases the number up to most. long returns the number and leaves the kernel's params set to it.
 func (r *ceilingRun) long(k Metered, groups uint32, rounds, most int, set func(rounds int) error) (
 	int, error,
 ) {
@@ -232,7 +233,7 @@ func (r *ceilingRun) long(k Metered, groups uint32, rounds, most int, set func(r
 	}
 }
 
-// ready warms up the GPU and sets the number of rounds of the FMA kernel.
+// ready warms up the GPU and finds the number of rounds for the FMA kernel.
 func (r *ceilingRun) ready() error {
 	var err error
 	if r.rounds, err = r.long(r.fma, 1, 16, 1<<20, r.setFMA); err != nil || r.Dev.Info().Type == gpu.CPU {
@@ -241,20 +242,20 @@ func (r *ceilingRun) ready() error {
 	if err := r.warm(r.ctx, r.fma); err != nil {
 		return err
 	}
-	// The warm GPU runs at a higher clock and may need more rounds.
+	// The GPU is warm now, with a higher clock, so the kernel may need more rounds.
 	r.rounds, err = r.long(r.fma, 1, 16, 1<<20, r.setFMA)
 	return err
 }
 
-// fill finds the largest number of busy workgroups that the device runs at the same time: a dispatch of this
-// size takes about as long as a dispatch of one workgroup.
+// fill finds out how many busy workgroups the device can run at the same time. A dispatch with this many
+// workgroups takes about as long as one with a single workgroup.
 func (r *ceilingRun) fill() error {
 	alone, err := r.best(r.fma, 1)
 	if err != nil {
 		return err
 	}
-	// fits is the largest number of workgroups known to run at once. over is the smallest number of
-	// workgroups known not to run at once.
+	// fits is the largest number of workgroups known to run at the same time, and over is the smallest number
+	// known not to.
 	fits, over := 1, mostGroups+1
 	for fits+1 < over {
 		try := (fits + over) / 2
@@ -278,7 +279,8 @@ func (r *ceilingRun) fill() error {
 	return nil
 }
 
-// flops measures the FLOP rate with many more workgroups than the device runs at the same time.
+// flops measures the FLOP rate of a dispatch with many more workgroups than the device can run at the same
+// time.
 func (r *ceilingRun) flops(rate *float64) func() error {
 	return func() error {
 		if err := r.setFMA(r.rounds); err != nil {
@@ -295,10 +297,10 @@ func (r *ceilingRun) flops(rate *float64) func() error {
 	}
 }
 
-// product returns the number of lanes in a workgroup of size n.
+// product returns the number of lanes in a workgroup whose dimensions are n.
 func product(n [3]uint32) uint64 { return uint64(n[0]) * uint64(n[1]) * uint64(n[2]) }
 
-// dispatch measures the time that each additional empty dispatch takes in a pass, including its barrier.
+// dispatch measures by how much one more empty dispatch, with its barrier, prolongs a pass.
 func (r *ceilingRun) dispatch() error {
 	var list []int64
 	for range ceilingRuns {
@@ -320,7 +322,8 @@ func (r *ceilingRun) dispatch() error {
 	return nil
 }
 
-// timedPass measures the time between two timestamps around a pass that has one empty dispatch.
+// timedPass measures the time of a timed pass: the time between its two timestamps if it has only one empty
+// dispatch.
 func (r *ceilingRun) timedPass() error {
 	var list []float64
 	for range ceilingRuns {
@@ -338,8 +341,8 @@ func (r *ceilingRun) timedPass() error {
 	return nil
 }
 
-// copyRate measures the copy rate of a working set of the given size. The rate counts bytes read plus bytes
-// written.
+// copyRate measures the copy rate of a working set of the given size. It counts both the bytes read and the
+// bytes written.
 func (r *ceilingRun) copyRate(bytes int64) error {
 	n := bytes / 2 / element
 	inGroup := int64(product(r.kernels.Copy.WorkgroupSize))

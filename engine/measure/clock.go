@@ -13,23 +13,24 @@ import (
 // Clock converts GPU timestamps, which are ticks, to host time in nanoseconds.
 //
 // No WebGPU call returns the period of a tick, and the GPU clock and the host clock drift apart. A Clock
-// therefore learns from readings. A reading is a pair of GPU ticks that lie between two known host times. Two
-// readings at the start yield a first range for the period. After that every timed step is a reading: its
-// first tick comes after its submit, and its last tick comes before the wait for the step returns.
+// therefore learns from readings. A reading consists of two GPU ticks, and of two host times between which
+// both ticks came. The first two readings yield a first range for the period of a tick. After that, every
+// timed step yields a reading: its first tick came after the host submitted the step, and its last tick came
+// before the host's wait for the step ended.
 //
-// The clock keeps a bracket: the range of host times in which the latest tick came. For each step it
-// extrapolates the bracket to the step's last tick and intersects it with the step's reading. The current
-// bracket and some older brackets bound the period of a tick. The clock fits no curve: the bracket, the
-// period and the reported error are all bounds.
+// The clock keeps a bracket: the range of host times in which the latest tick came. For each step, the clock
+// extrapolates the bracket to the step's last tick. Then it narrows the bracket to the times that the step's
+// reading allows too. The current bracket and some older ones yield bounds for the period of a tick. The
+// clock never guesses by fitting a curve: the bracket, the period and the reported error are strict bounds.
 type Clock struct {
 	Scale   TimeScale
 	Stamps  gpu.Timestamps
 	started time.Time
-	quantum uint64 // timer resolution in ticks: the greatest common divisor of all durations so far
+	quantum uint64 // timer resolution in ticks: the greatest common divisor of all durations
 	samples int    // number of readings
 
-	period timeRange // bounds of the length of a tick
-	given  bool      // the driver reported the period
+	period timeRange // bounds for the period of a tick
+	given  bool      // the driver reports the period
 	now    bracket
 	past   []bracket // some of the earlier brackets, oldest first
 }
@@ -38,8 +39,8 @@ type Clock struct {
 type TimeScale struct {
 	NsPerTick float64 // 0 if the period is unknown
 	tick      uint64  // reference tick
-	hostNS    int64   // host time of the reference tick, in ns since the clock was started
-	errorNS   float64 // largest error of a host time in the last step
+	hostNS    int64   // host time of the reference tick, in ns since the start of the clock
+	errorNS   float64 // maximum error of host times in the latest step
 }
 
 // timeRange is a range of times in ns.
@@ -48,31 +49,32 @@ type timeRange struct{ lo, hi float64 }
 func (r timeRange) mid() float64   { return (r.lo + r.hi) / 2 }
 func (r timeRange) width() float64 { return r.hi - r.lo }
 
-// bracket is the range of host times in which a GPU tick came.
+// bracket is a GPU tick together with the range of host times in which it came.
 type bracket struct {
 	tick uint64
 	timeRange
 }
 
-// calibrationGap is the time between the two readings at the start. If readings are slow, for example on a
-// loaded software device, the gap is doubled until it reaches longestGap.
+// calibrationGap is the time between the first two readings of a clock. If readings take so long that they
+// yield no good range for the period, for example on a loaded software device, the gap is doubled up to
+// longestGap.
 const (
 	calibrationGap = 5 * time.Millisecond
 	longestGap     = 80 * time.Millisecond
 )
 
 const (
-	// drift is the largest relative change of a tick's period that the bounds allow for. The period changes
-	// because crystals warm up and because the operating system slews the host clock. If the period changes
-	// by more than drift, the clock starts again from the latest reading.
+	// drift is the maximum relative change of a tick's period that the bounds take into account. The period
+	// changes because crystals warm up and because the operating system slews the host clock. If the period
+	// changes by more than drift, the clock starts again from the latest reading.
 	drift = 50e-6
-	// To bound the period, a bracket is saved every pastEvery ns and dropped after pastFor ns.
+	// The brackets that bound the period are saved every pastEvery ns and dropped after pastFor ns.
 	pastEvery = 8e9
 	pastFor   = 64e9
 )
 
-// NewClock creates a clock with at least stamps timestamps on the device and calibrates it. If the device's
-// timestamps do not increase, the scale stays unknown.
+// NewClock creates a clock and calibrates it. The clock allocates timestamp slots on the device: at least as
+// many as stamps says. If the device's timestamps do not increase, the period of a tick stays unknown.
 func NewClock(dev gpu.Device, stamps int) (*Clock, error) {
 	t, err := dev.NewTimestamps(max(stamps, 2))
 	if err != nil {
@@ -89,13 +91,13 @@ func NewClock(dev gpu.Device, stamps int) (*Clock, error) {
 // Release frees the clock's timestamps on the device.
 func (c *Clock) Release() { c.Stamps.Release() }
 
-// SinceStart returns a host time in ns since the clock was started.
+// SinceStart converts a host time to ns since the start of the clock.
 func (c *Clock) SinceStart(t time.Time) int64 { return t.Sub(c.started).Nanoseconds() }
 
-// Reading is a pair of GPU ticks that came between two known host times.
+// Reading consists of two GPU ticks, and two host times between which both ticks came.
 type Reading struct {
-	First, Last   uint64 // ticks; both are the same if only one tick was read
-	Before, After int64  // host times in ns since the clock was started
+	First, Last   uint64 // the same tick twice if only one was read
+	Before, After int64  // host times in ns since the start of the clock
 }
 
 func (r Reading) width() float64 { return float64(r.After - r.Before) }
@@ -153,7 +155,7 @@ func (c *Clock) calibrate(dev gpu.Device) error {
 			return err
 		}
 		if b.Last <= a.Last {
-			return nil // the timestamps do not increase, so the trace has raw ticks only
+			return nil // the timestamps do not increase; traces then have raw ticks only
 		}
 		ticks := float64(b.Last - a.Last)
 		c.period = timeRange{max(0, float64(b.Before-a.After)) / ticks, float64(b.After-a.Before) / ticks}
@@ -174,7 +176,7 @@ func (c *Clock) Take(r Reading) {
 	c.samples++
 	span := float64(r.Last - r.First)
 	own := bracket{r.Last, timeRange{float64(r.Before) + span*c.period.lo*(1-drift), float64(r.After)}}
-	if own.lo > own.hi { // more ticks passed than fit between the two host times
+	if own.lo > own.hi { // the two host times are too close for this many ticks
 		own.lo, own.hi = own.hi, own.lo
 	}
 	moved := c.moved(r.Last)
@@ -194,7 +196,7 @@ func (c *Clock) Take(r Reading) {
 	c.Scale = TimeScale{ns, r.Last, int64(math.Round(c.now.mid())), c.now.width()/2 + span*off + 1}
 }
 
-// moved extrapolates the current bracket to a later tick.
+// moved returns the current bracket, extrapolated to a later tick.
 func (c *Clock) moved(tick uint64) bracket {
 	ticks := float64(tick - c.now.tick)
 	return bracket{tick, timeRange{
@@ -202,9 +204,9 @@ func (c *Clock) moved(tick uint64) bracket {
 	}}
 }
 
-// learnPeriod computes bounds of the tick period from the current bracket and the saved ones. It replaces the
-// known bounds if the new bounds are narrower or contradict the known ones. It also saves the current bracket
-// if the last one was saved long enough ago.
+// learnPeriod computes bounds of the tick period from the current bracket and the saved ones. If these bounds
+// are narrower than the known ones, or contradict them, they replace the known ones. learnPeriod also saves
+// the current bracket if the last saved one is old enough.
 func (c *Clock) learnPeriod() {
 	p := timeRange{0, math.Inf(1)}
 	for _, b := range c.past {
@@ -228,8 +230,8 @@ func (c *Clock) learnPeriod() {
 // Known reports whether ticks can be converted to nanoseconds.
 func (t *TimeScale) Known() bool { return t.NsPerTick > 0 }
 
-// Duration returns the time between two ticks. The time is unmeasured if the period is unknown or end is
-// before begin.
+// Duration returns the time between two ticks. The result is an unmeasured time if the period is unknown or
+// end is before begin.
 func (t *TimeScale) Duration(begin, end uint64) trace.Time {
 	if !t.Known() || end < begin {
 		return trace.Time{}
@@ -237,8 +239,8 @@ func (t *TimeScale) Duration(begin, end uint64) trace.Time {
 	return trace.Measured(int64(math.Round(float64(end-begin) * t.NsPerTick)))
 }
 
-// Instant returns the host time of a tick in ns since the clock was started. The time is unmeasured if the
-// period is unknown.
+// Instant returns the host time of a tick, in ns since the start of the clock. The result is an unmeasured
+// time if the period is unknown.
 func (t *TimeScale) Instant(tick uint64) trace.Time {
 	if !t.Known() {
 		return trace.Time{}
@@ -247,7 +249,7 @@ func (t *TimeScale) Instant(tick uint64) trace.Time {
 	return trace.Measured(t.hostNS + int64(math.Round(ticks*t.NsPerTick)))
 }
 
-// offset returns the host time of tick 0 in ns.
+// offset returns the host time of tick 0, in ns since the start of the clock.
 func (t *TimeScale) offset() int64 {
 	const enough = 192
 	product := new(big.Float).SetPrec(enough).SetUint64(t.tick)
@@ -256,8 +258,8 @@ func (t *TimeScale) offset() int64 {
 	return t.hostNS - ns
 }
 
-// See updates the timer resolution with the durations of a step's dispatches. ticks alternates between the
-// begin and the end of a dispatch.
+// See improves the known timer resolution with the durations in a step. The slice ticks holds pairs: the
+// begin and the end of each duration.
 func (c *Clock) See(ticks []uint64) {
 	for i := 0; i+1 < len(ticks); i += 2 {
 		if ticks[i+1] < ticks[i] {

@@ -13,24 +13,24 @@ import (
 )
 
 const (
-	// Warming up keeps the GPU busy. It ends when the fastest time has not improved by more than the fraction
-	// warmNoise during warmFor, or when mostWarm has passed. An idle GPU needs about 100 ms to reach its full
-	// clock, and sometimes several times as long.
+	// Warming up keeps the GPU busy. It ends when the fastest run so far has not become faster by more than
+	// the fraction warmNoise for the duration warmFor, and at the latest after mostWarm. An idle GPU needs
+	// about 100 ms to reach its full clock, and sometimes several times as long.
 	warmFor   = 150 * time.Millisecond
 	warmNoise = 0.01
 	mostWarm  = 2 * time.Second
-	// warmGroups is the number of workgroups of a warm-up dispatch. It is more than the GPU runs at the same
-	// time. A single workgroup does not raise the GPU clock.
+	// warmGroups is the number of workgroups of a warm-up dispatch. It is more than a GPU runs at the same
+	// time, because a single workgroup does not raise the GPU clock.
 	warmGroups = mostGroups / 8
 )
 
-// ErrNoPeriod is the error of a measurement on a device whose ticks cannot be converted to nanoseconds.
+// ErrNoPeriod reports that a device cannot be measured, because the period of its ticks is unknown.
 var ErrNoPeriod = errors.New("the GPU's clock has no known period")
 
 // Meter times single kernels on a device outside of steps. Free releases the GPU objects that it creates.
 type Meter struct {
 	Dev    gpu.Device
-	clock  *Clock // has the timestamps for the measurements
+	clock  *Clock // its timestamps are used for the measurements
 	params gpu.Buffer
 	owned  []interface{ Release() }
 	ticks  []uint64
@@ -87,8 +87,8 @@ func (m *Meter) Compile(k *graph.Kernel) (gpu.Pipeline, error) {
 	return pipe, nil
 }
 
-// Group creates the bind group of a compiled kernel: the buffers, then the meter's params buffer if the
-// kernel has params.
+// Group creates the bind group of a compiled kernel. It binds the buffers, and then the meter's params buffer
+// if the kernel has params.
 func (m *Meter) Group(k *graph.Kernel, pipe gpu.Pipeline, buffers ...gpu.Buffer) (gpu.BindGroup, error) {
 	var bindings []gpu.Binding
 	for _, b := range buffers {
@@ -105,7 +105,7 @@ func (m *Meter) Group(k *graph.Kernel, pipe gpu.Pipeline, buffers ...gpu.Buffer)
 	return group, nil
 }
 
-// set writes the kernel params for the following runs.
+// set writes the kernel params that the following runs use.
 func (m *Meter) set(words ...uint32) error {
 	for i, w := range words {
 		binary.LittleEndian.PutUint32(m.bytes[4*i:], w)
@@ -113,13 +113,14 @@ func (m *Meter) set(words ...uint32) error {
 	return m.Dev.Write(m.params, 0, m.bytes)
 }
 
-// setFMA writes the params of the FMA kernel. The factors keep its sums near 1 for any number of rounds.
+// setFMA writes the params of the FMA kernel. The other params keep the kernel's sums near 1 for any number
+// of rounds.
 func (m *Meter) setFMA(rounds int) error {
 	return m.set(uint32(rounds), math.Float32bits(0.5), math.Float32bits(0.5), math.Float32bits(-7))
 }
 
-// run runs several compute passes with the given number of dispatches each and returns the time of each pass
-// in ns.
+// run executes a kernel in several compute passes, with the given number of dispatches in each pass. It
+// returns the time of each pass in ns.
 func (m *Meter) run(k Metered, groups uint32, dispatches, passes int) ([]float64, error) {
 	sent, err := m.send(k, groups, dispatches, passes)
 	if err != nil {
@@ -128,7 +129,7 @@ func (m *Meter) run(k Metered, groups uint32, dispatches, passes int) ([]float64
 	return m.times(sent, passes)
 }
 
-// send submits the passes that run measures, without waiting for them.
+// send submits the passes that run would execute, without waiting for them.
 func (m *Meter) send(k Metered, groups uint32, dispatches, passes int) (gpu.Recording, error) {
 	enc, err := m.Dev.Begin("measure")
 	if err != nil {
@@ -191,8 +192,8 @@ func (m *Meter) encode(enc gpu.Encoder, k Metered, groups uint32, dispatches, pa
 	return enc.Timestamp(m.clock.Stamps, 2*pass+1)
 }
 
-// warmed runs a dispatch twice and returns the time of the second run in ns. The first run loads the code and
-// data into the caches.
+// warmed runs a dispatch twice and returns the time of the second run in ns. The first run only loads the
+// code and the data into the caches.
 func (m *Meter) warmed(k Metered, groups uint32) (float64, error) {
 	times, err := m.run(k, groups, 1, 2)
 	if err != nil {
@@ -201,7 +202,7 @@ func (m *Meter) warmed(k Metered, groups uint32) (float64, error) {
 	return times[1], nil
 }
 
-// warm keeps the whole GPU busy with a kernel until its clock stops rising.
+// warm keeps the whole GPU busy with a kernel until the GPU clock no longer rises.
 func (m *Meter) warm(ctx context.Context, k Metered) error {
 	begin := time.Now()
 	least, since := math.Inf(1), begin

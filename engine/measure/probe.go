@@ -15,18 +15,18 @@ import (
 type Probe struct {
 	*Meter
 	kernel Metered
-	sent   gpu.Recording // submitted run whose time was not read yet, or nil
+	sent   gpu.Recording // submitted run that was not waited for yet, or nil
 	// reference is the duration of the kernel on the warm device in ns.
 	reference float64
 }
 
 const (
-	// A run with probeRounds takes about 30 us on a GPU. A warm-up run with warmingRounds in all workgroups
-	// takes half a millisecond or more.
+	// A run of probeRounds rounds takes about 30 us on a GPU. A warm-up run has warmingRounds rounds and many
+	// workgroups, and takes half a millisecond or more.
 	probeRounds   = 256
 	warmingRounds = 16 * probeRounds
-	// The reference is final after probeSteady consecutive runs that agree within the fraction probeNoise. If
-	// the runs do not agree within warmFor, the last time is used.
+	// The reference is found when probeSteady consecutive runs agree within the fraction probeNoise. If this
+	// does not happen within warmFor, the reference is the time of the last run that did not agree.
 	probeSteady = 5
 	probeNoise  = 0.005
 )
@@ -34,9 +34,9 @@ const (
 // Release frees the GPU objects of the probe.
 func (c *Probe) Release() { c.Free() }
 
-// settle runs the kernel until several consecutive runs take the same time, which becomes the reference. It
-// warms up the GPU first, because a cold GPU can be steady too: a GPU that had received only buffer writes
-// for some seconds ran steadily at a fifth of its full clock.
+// settle finds the reference: it runs the kernel until several consecutive runs take the same time. Before
+// that, settle warms up the GPU, because runs on a cold GPU can agree too. For example, a GPU that had
+// received only buffer writes for some seconds ran steadily at a fifth of its full clock.
 func (c *Probe) settle() error {
 	if err := c.setFMA(warmingRounds); err != nil {
 		return err
@@ -67,7 +67,7 @@ func (c *Probe) Send() (err error) {
 	return err
 }
 
-// heard waits for the submitted run and returns its duration in ns.
+// heard waits for the submitted run. It returns the duration of the second execution of the kernel, in ns.
 func (c *Probe) heard() (float64, error) {
 	sent := c.sent
 	c.sent = nil
@@ -104,9 +104,9 @@ func NewProbe(dev gpu.Device, clock *Clock, fma *graph.Kernel) (*Probe, error) {
 // Submitted reports whether there is a submitted run whose speed has not been read yet.
 func (c *Probe) Submitted() bool { return c.sent != nil }
 
-// Speed waits for the submitted run and returns its speed relative to the warm device, where 1 means equally
-// fast. A run that is clearly faster than the reference shows that the device was not warm before, so its
-// duration becomes the new reference.
+// Speed waits for the submitted run and returns the speed of the device relative to the warm device: 1 means
+// equally fast. If the run is clearly faster than the reference, the device was not warm when the reference
+// was measured, so the run becomes the new reference.
 func (c *Probe) Speed() (float64, error) {
 	ns, err := c.heard()
 	if err != nil || ns <= 0 {
@@ -121,11 +121,12 @@ func (c *Probe) Speed() (float64, error) {
 // Forget waits for a submitted run and ignores its result. It accepts a nil Probe.
 func (c *Probe) Forget() {
 	if c != nil && c.sent != nil {
-		_, _ = c.heard() // an error of the device will also fail the next step, which reports it
+		_, _ = c.heard() // if the device failed, the next step reports an error too
 	}
 }
 
-// ReferenceNS returns the probe's duration on the warm device. The time is unmeasured if the Probe is nil.
+// ReferenceNS returns the duration of the probe on the warm device. The result is an unmeasured time if the
+// Probe is nil.
 func (c *Probe) ReferenceNS() trace.Time {
 	if c == nil || c.reference <= 0 {
 		return trace.Time{}

@@ -126,7 +126,8 @@ func (e *Encoder) checkDispatch(p *Pipeline, g *BindGroup, x, y, z uint32) error
 		return err
 	}
 	if len(g.bound) != len(p.bindings) {
-		return p.wrong("%s has %d bindings, but this pipeline needs %d bindings", g, len(g.bound), len(p.bindings))
+		return p.wrong("%s has %d bindings, but this pipeline needs %d bindings",
+			g, len(g.bound), len(p.bindings))
 	}
 	for i := range g.bound {
 		if g.bound[i].Access != p.bindings[i] {

@@ -59,7 +59,8 @@ func (o *Object) span(what string, offset, size, total uint64) error {
 			what, size, offset, copyAlignment)
 	}
 	if offset > total || size > total-offset {
-		return o.wrong("%s %d bytes at offset %d goes past the end: the size is %d bytes", what, size, offset, total)
+		return o.wrong("%s %d bytes at offset %d goes past the end: the size is %d bytes",
+			what, size, offset, total)
 	}
 	return nil
 }
@@ -108,7 +109,8 @@ func (r *Readback) Read(n int, offset uint64) error {
 	case !r.filled:
 		return r.wrong("cannot be read yet, because nothing was copied to it: call CopyOut, Submit and Wait first")
 	case offset > r.size || uint64(n) > r.size-offset:
-		return r.wrong("read of %d bytes at offset %d goes past the end: the size is %d bytes", n, offset, r.size)
+		return r.wrong("read of %d bytes at offset %d goes past the end: the size is %d bytes",
+			n, offset, r.size)
 	}
 	return nil
 }
@@ -237,7 +239,8 @@ func (d *Device) checkBound(b *Bound) error {
 		return b.Buffer.wrong("the binding offset is %d, but it must be a multiple of the device's alignment, %d",
 			b.Offset, alignment)
 	case b.Size%copyAlignment != 0:
-		return b.Buffer.wrong("the binding size is %d bytes, but it must be a multiple of %d", b.Size, copyAlignment)
+		return b.Buffer.wrong("the binding size is %d bytes, but it must be a multiple of %d",
+			b.Size, copyAlignment)
 	case b.Size > limit:
 		return b.Buffer.wrong("the binding size is %d bytes, but the device allows at most %d: %w",
 			b.Size, limit, gpu.ErrUnsupported)
@@ -274,8 +277,9 @@ func (d *Device) Timestamps(n int) (Timestamps, error) {
 		return t, t.wrong("at least one timestamp slot is required")
 	case uint64(n) > d.Limits.MaxBufferSize/TickBytes:
 		return t,
-			t.wrong("too many timestamp slots: each needs %d bytes, but a buffer can have at most %d bytes: %w", TickBytes,
-				d.Limits.MaxBufferSize, gpu.ErrUnsupported)
+			t.wrong(
+				"too many timestamp slots: each needs %d bytes, but a buffer can have at most %d bytes: %w",
+				TickBytes, d.Limits.MaxBufferSize, gpu.ErrUnsupported)
 	}
 	t.written = make([]uint64, n)
 	return t, nil
@@ -293,7 +297,9 @@ func (t *Timestamps) Read(n int) error {
 		return t.wrong("read before Wait")
 	}
 	if n > t.readable {
-		return t.wrong("cannot read %d timestamp slots: only %d are ready (resolve them, submit and wait first)", n, t.readable)
+		return t.wrong(
+			"cannot read %d timestamp slots: only %d are ready (resolve them, submit and wait first)",
+			n, t.readable)
 	}
 	return nil
 }

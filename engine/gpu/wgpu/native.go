@@ -7,7 +7,7 @@ package wgpu
 //
 //   - Buffer.MapAsync gives the library a pointer to a Go variable that nothing keeps alive. A garbage
 //     collection before the callback frees the variable.
-//   - CreateInstance and RequestDevice pass structs with uninitialised fields.
+//   - CreateInstance and RequestDevice pass structs with uninitialized fields.
 //   - The binding opens an error scope only around some calls. Any other error aborts the process, for
 //     example when memory runs out or in SetBindGroup and DispatchWorkgroups. Here, two scopes that are
 //     always open catch these errors.
@@ -321,9 +321,9 @@ func tidy(message string) string {
 	return strings.Join(kept, "\n")
 }
 
-// write queues data, which must not be empty. The expression &data[0] must stand in the call itself, because
-// then cgo checks only the slice for Go pointers. For any other pointer cgo checks the whole enclosing
-// object, and panics if this object is a struct that contains a pointer.
+// write queues data, which must not be empty. The expression &data[0] must be written in the call itself,
+// because then cgo checks only the slice for Go pointers. For any other pointer cgo checks the whole
+// enclosing object, and panics if this object is a struct that contains a pointer.
 func (n native) write(buffer handle, offset uint64, data []byte) error {
 	return goError(C.writeBuffer(n.device, n.queue, buffer, C.uint64_t(offset), unsafe.Pointer(&data[0]),
 		C.size_t(len(data))))
@@ -443,7 +443,8 @@ func (m *mapping) begin() { C.mapForRead(m.buffer, C.uint64_t(m.size), m.status)
 // end gives access to the mapped memory. Call it after begin and a wait.
 func (m *mapping) end() error {
 	if *m.status != 0 {
-		return fmt.Errorf("cannot map GPU memory to host memory: the WebGPU library returned status %d", *m.status)
+		return fmt.Errorf("cannot map GPU memory to host memory: the WebGPU library returned status %d",
+			*m.status)
 	}
 	m.bytes = unsafe.Slice((*byte)(C.mappedRange(m.buffer, C.uint64_t(m.size))), m.size)
 	return nil

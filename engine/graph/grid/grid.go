@@ -48,7 +48,7 @@ const (
 // Each returns a term with n items and one workgroup for each.
 func Each(name string, n int) trace.Term { return Split(name, n, 1) }
 
-// Split returns a term with n items and one workgroup for every per items.
+// Split returns a term with n items. Each workgroup handles as many of them as per says.
 func Split(name string, n, per int) trace.Term {
 	return trace.Term{Name: name, Value: int64(n), Per: int64(per)}
 }
