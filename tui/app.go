@@ -346,7 +346,7 @@ func (a *App) elsewhere(key string) {
 		}
 	}
 	if means != nil {
-		a.remark(fmt.Sprintf("%s does nothing in %s; elsewhere: %s", widget.Sign(key), a.row().Name, strings.Join(means, "; ")))
+		a.remark(fmt.Sprintf("%s has no effect in %s; in other views: %s", widget.Sign(key), a.row().Name, strings.Join(means, "; ")))
 	}
 }
 

@@ -158,7 +158,7 @@ func (re *restarts) resumed(r session.Reply, err error) {
 	}
 	said := fmt.Sprintf("the engine was restarted at position %d", r.Position)
 	if len(re.edited) > 0 && re.opts.Shaders == "" { // with --shaders, the new engine still uses them
-		said += fmt.Sprintf(command.Keyed("; these edited kernels are no longer in use (press {use kernel} on the dispatch to use one again): %s"),
+		said += fmt.Sprintf(command.Keyed("; it does not use these edited kernels anymore (to use one again, press {use kernel} on its dispatch): %s"),
 			strings.Join(re.edited, ", "))
 	}
 	re.say(said)

@@ -173,7 +173,7 @@ func (sel *selection) nextScope(by int) {
 	sel.setScope(to)
 	words, _ := sel.scopeWords()
 	if s := sel.tabled(); s.Rerouted > 0 {
-		const others = "; %d more steps, up to %s, used other routes; to select them, press {mark step} on the first and the last"
+		const others = "; left out: %d more steps, up to %s, that used other routes; to select them, press {mark step} on the first and the last"
 		words += fmt.Sprintf(command.Keyed(others), s.Rerouted, s.Unlike)
 	}
 	sel.say("selection: " + words)
@@ -233,7 +233,7 @@ func (sel *selection) setBase() {
 	}
 	if b == sel.base {
 		sel.base = view.NoBase
-		sel.say("baseline is again the default: the previous step, or the prefill for several steps")
+		sel.say("the baseline is the default again: the previous step or, if several steps are selected, the prefill")
 	} else {
 		sel.base = b
 		s := sel.speaks().scope

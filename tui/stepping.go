@@ -95,7 +95,7 @@ func (pi *pilot) askChunk() {
 			return
 		}
 		if most := pi.mirror.State.MaxChunk; n > most {
-			pi.say(fmt.Sprintf("chunk: %d tokens; the maximum is %d", n, most))
+			pi.say(fmt.Sprintf("a chunk of %d tokens is too large: the maximum is %d", n, most))
 			return
 		}
 		pi.command(session.Command{Kind: session.Chunk, N: n})
@@ -115,7 +115,7 @@ func chunkText(n int) string {
 var levelDocs = map[trace.Timing]string{
 	trace.TimingOff:      "measures only the wall time",
 	trace.TimingStep:     "times the GPU with two timestamps around the step; almost no overhead",
-	trace.TimingBlock:    "times each attention and each MLP in a separate pass",
+	trace.TimingBlock:    "times the attention and the MLP of each layer, each in a separate pass",
 	trace.TimingDispatch: "times each dispatch in a separate pass; dispatches do not overlap",
 }
 

@@ -17,12 +17,13 @@ func benchCommand() *command {
 	return &command{
 		name: "bench", operand: "[MODEL]",
 		doc: "measure tokens per second, and compare them with the device's ceilings",
-		more: `Tests are named as in llama-bench: pp512 reads a prompt of 512 tokens, tg128 generates 128 tokens, and "@ d4096" starts
-with 4,096 positions in the cache. Each test runs once to warm up, then -r times. The result is the median, minimum and
-maximum, and how the CPU time of a step was spent. Decode is compared with the time to read all weights once per step,
-prefill with the time for its FLOPs; both use ceilings measured in the same run. Steps run at timing level off. Decode is
-measured in two alternating modes: stepped reads each token back before the next step begins; pipelined begins the next
-step before it reads the token back. Token ids are random, so no vocabulary is needed. docs/guide/bench.md describes --format json.`,
+		more: `Tests are named as in llama-bench: pp512 reads a prompt of 512 tokens, tg128 generates 128 tokens, and "@ d4096" means
+that the test starts with 4,096 positions in the cache. Each test runs once to warm up and then -r times. The results are
+the median, minimum and maximum, and how the CPU time of a step was spent. The time of a decode step is compared with the
+time to read all weights once, and the time of a prefill with the time for its FLOPs. Both of these times are computed from
+ceilings that are measured in the same run. Steps run at timing level off. Decode is measured in two alternating modes:
+stepped reads each token back before the next step begins; pipelined begins the next step before it reads the token back.
+Token ids are random, so no vocabulary is needed. docs/guide/bench.md describes --format json.`,
 		examples: []example{
 			{"gpuscope bench", "pp512 and tg128 of the embedded model"},
 			{
@@ -32,7 +33,7 @@ step before it reads the token back. Token ids are random, so no vocabulary is n
 			{"gpuscope bench model.gguf --pp 0 --depth 0,1024,8192 --format csv", "decode at several depths, as CSV for a chart"},
 			{
 				"gpuscope bench model.gguf --kernels --pp 512 --depth 4096",
-				"GB/s and TFLOP/s of each kernel on each route, and the fastest route at each prompt length",
+				"the GB/s and TFLOP/s that each kernel reaches on each route, and the fastest route for each prompt length",
 			},
 			{"gpuscope bench model.gguf --format json", "all measurements as JSON, for a program"},
 		},
@@ -40,15 +41,15 @@ step before it reads the token back. Token ids are random, so no vocabulary is n
 			b := benchmark{p: p}
 			flags.IntSliceVar(&b.Prompts, "pp", []int{512}, "measure prefill with prompts of `128,512` tokens; 0 to skip prefill")
 			flags.IntSliceVar(&b.Decodes, "tg", []int{128}, "measure decode of `128,256` tokens, one per step; 0 to skip decode")
-			flags.IntSliceVar(&b.Depths, "depth", []int{0}, "start each test with `0,4096` positions in the cache")
+			flags.IntSliceVar(&b.Depths, "depth", []int{0}, "run every test once for each depth: with `0,4096` positions already in the cache")
 			flags.IntVarP(&b.Repetitions, "repetitions", "r", 5, "run each test `N` times, after a warm-up")
 			flags.BoolVar(&b.Kernels, "kernels", false,
-				"measure each operator on each route instead of whole steps, at prompt lengths up to the largest --pp")
-			flags.Uint64Var(&b.Seed, "seed", 1, "seed `N` of the random token ids")
+				"instead of whole steps, measure each operator on each of its routes, at prompt lengths up to the largest --pp")
+			flags.Uint64Var(&b.Seed, "seed", 1, "generate the random token ids from seed `N`")
 			b.mode = choiceFlag(flags, "mode", "decode in `MODE`", "both", bench.Stepped,
 				bench.Pipelined)
 			flags.BoolVar(&b.Tracing, "tracing", false,
-				"also decode at each timing level, alternating between the levels, to measure the overhead of timing")
+				"also measure how much timing slows decode down: decode at each timing level, alternating between the levels")
 			b.format = formatFlag(flags, bench.Formats...)
 			b.model = declareModelFlags(flags, "off", "step", "block", "dispatch")
 			flags.Lookup("context").Usage = "allocate `N` positions in the KV cache (default: as many as the tests need)"
@@ -77,15 +78,15 @@ type benchmark struct {
 	model  *modelOptions
 }
 
-// idle returns the flags that have no effect on the requested measurements, and the reason.
+// idle returns why some flags have no effect on the requested measurements, and the names of these flags.
 func (b *benchmark) idle() (why string, flags []string) {
 	switch {
 	case b.Kernels:
-		return "--kernels does not run steps", []string{
+		return "--kernels measures operators, not steps", []string{
 			"tg", "mode", "tracing", "timing", "seed", "static", "check", "propagation", "ignore-eos",
 		}
 	case !slices.ContainsFunc(b.Decodes, func(n int) bool { return n != 0 }):
-		return "--tg 0 does not decode", []string{"mode", "tracing"}
+		return "--tg 0 skips decode", []string{"mode", "tracing"}
 	}
 	return "", nil
 }

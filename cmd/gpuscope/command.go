@@ -29,7 +29,7 @@ const (
 
 // command is a subcommand.
 type command struct {
-	name     string // "" for the command without a name; two words if several commands share the first word
+	name     string // "" for the command without a name; two words for commands such as "trace show"
 	operand  string // operands in the usage line: "[MODEL]"; a final ellipsis allows any number
 	doc      string // one-line description
 	more     string // further help text, may be empty
@@ -60,7 +60,7 @@ type usageError struct{ text string }
 
 func (e usageError) Error() string { return e.text }
 
-// saidError wraps an error that was already shown to the user.
+// saidError is an error that the user has already seen. It is not printed again.
 type saidError struct{ error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Sprintf(format, args...)} }
@@ -85,13 +85,13 @@ func (p *program) report(ctx context.Context, c *command, err error) int {
 	case err == nil:
 		return exitDone
 	case errors.Is(err, syscall.EPIPE):
-		return exitDone // the reader of the output closed it on purpose
+		return exitDone // the process that reads the output, such as head, closed the pipe on purpose
 	}
 	name := "gpuscope"
 	if c.name != "" && !c.hidden {
 		name += " " + c.name
 	}
-	if bug, ok := errors.AsType[*tui.Panic](err); ok { // the terminal has been restored
+	if bug, ok := errors.AsType[*tui.Panic](err); ok { // the screen has already been closed
 		fmt.Fprintf(p.stderr, "%s\n%s: %s\n", bytes.TrimSpace(bug.Stack), name, oneLine(err))
 		return exitBug
 	}
@@ -110,10 +110,9 @@ func (p *program) report(ctx context.Context, c *command, err error) int {
 	return exitFailed
 }
 
-// cleanOutput replaces standard error by a writer that removes control characters. It does the same for
-// standard output if that is a terminal. Names and texts of models and traces may contain terminal escape
-// sequences. If standard output is not a terminal, it gets the original bytes. The caller must call end after
-// the last write.
+// cleanOutput makes standard error remove control characters, because names and texts of models and traces
+// may contain terminal escape sequences. It does the same for standard output if that is a terminal. Any
+// other standard output gets the original bytes. The caller must call end after the last write.
 func (p *program) cleanOutput() (end func()) {
 	err := printable.NewWriter(p.stderr)
 	p.stderr = err
@@ -129,8 +128,8 @@ func (p *program) cleanOutput() (end func()) {
 // maxErrorLine is the maximum length in characters of an error message, without the command's name.
 const maxErrorLine = 340
 
-// oneLine returns the error message on one line, because compilers and native libraries report several
-// lines.
+// oneLine joins the lines of an error message to one line. Messages of compilers and native libraries have
+// several lines.
 func oneLine(err error) string {
 	lines := strings.Split(err.Error(), "\n")
 	for i := range lines {
@@ -140,8 +139,8 @@ func oneLine(err error) string {
 	return printable.Short(text, maxErrorLine)
 }
 
-// pick finds the command that the arguments name. If they name none, they belong to the command without a
-// name.
+// pick returns the command that the first arguments name, and the arguments after its name. If they name no
+// command, it returns the command without a name and all arguments.
 func pick(args []string) (c *command, rest []string, err error) {
 	if len(args) > 0 && args[0] == "help" {
 		return pickHelp(args[1:])

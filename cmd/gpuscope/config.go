@@ -85,7 +85,7 @@ func readConfig(path string, flags *pflag.FlagSet) (*config, error) {
 		return c, nil
 	}
 	if err == nil && info.Size() > mostConfig {
-		err = fmt.Errorf("%s: settings file of %d bytes, want at most %d", path, info.Size(), mostConfig)
+		err = fmt.Errorf("%s: the settings file has %d bytes, but the maximum is %d", path, info.Size(), mostConfig)
 	}
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func (c *config) readKeys(v any) error {
 		keys, ok := words(list[name])
 		switch {
 		case !ok:
-			return usagef("%s: keys of %q: want a key or a list of keys", c.at("keys", name), name)
+			return usagef("%s: the value of %q must be a key or a list of keys", c.at("keys", name), name)
 		case !slices.Contains(tui.ActionNames(), name):
 			c.warnings = append(c.warnings, fmt.Sprintf("%s: unknown action %q%s", c.at("keys", name),
 				printable.Short(name, 40), suggest(name, tui.ActionNames(), "")))

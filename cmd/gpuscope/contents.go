@@ -175,7 +175,7 @@ func (c *contents) metadataTable() *table.Table {
 		of.Text(80, "key", "key", "",
 			func(m *metadata) string { return printable.Short(m.Key, longestName) }),
 		of.Text(80, "type", "type", "", func(m *metadata) string { return m.Type }),
-		of.Text(80, "value", "value", "value; long values are shortened",
+		of.Text(80, "value", "value", "value of the metadata key; long values are shortened",
 			func(m *metadata) string { return m.Value }),
 	}, table.Flat(len(c.Metadata), func(i int) string { return c.Metadata[i].Key }))
 }
@@ -202,7 +202,7 @@ func (c *contents) tensorTable() *table.Table {
 		of.Text(80, "dims", "dims", "dims in row-major order: a matrix is rows × cols",
 			func(t *tensorEntry) string { return table.Shape(t.Dims) }),
 		of.Int(80, "bytes", "bytes", "B", "", func(t *tensorEntry) int64 { return t.Bytes }),
-		of.Words(80, "not_yet", "", "note if no operator supports the type of the tensor",
+		of.Words(80, "not_yet", "", "a note if no operator supports the type of this tensor; otherwise empty",
 			func(t *tensorEntry) table.Cell {
 				if t.NotYet {
 					return table.Text("cannot be planned: type not supported yet")

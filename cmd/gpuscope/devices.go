@@ -118,7 +118,7 @@ var typeWords = map[gpu.AdapterType]string{
 	gpu.Discrete:       "discrete GPU",
 	gpu.Integrated:     "integrated GPU",
 	gpu.Virtual:        "virtual GPU",
-	gpu.CPU:            "software on the CPU, not a GPU: only relative times are meaningful",
+	gpu.CPU:            "software on the CPU, not a GPU: only ratios of times are meaningful",
 	gpu.UnknownAdapter: "adapter of unknown type",
 }
 
@@ -150,10 +150,10 @@ func (d *deviceList) table() *table.Table {
 			{"type", typeWords[e.info.Type]},
 			{"backend", e.Backend + prefixed(", driver ", e.Driver) + prefixed(", by ", e.Vendor)},
 			{"timing", timing},
-			{"memory", fmt.Sprintf("buffer %s, storage binding %s, uniform binding %s, %d storage buffers per kernel",
+			{"memory", fmt.Sprintf("at most: buffer %s, storage binding %s, uniform binding %s, %d storage buffers per kernel",
 				table.Memory(l.MaxBufferSize), table.Memory(l.MaxStorageBinding),
 				table.Memory(l.MaxUniformBinding), l.MaxStorageBuffers)},
-			{"workgroup", fmt.Sprintf("%d invocations (%d x %d x %d), %s shared, %d workgroups per dimension",
+			{"workgroup", fmt.Sprintf("at most: %d invocations (%d x %d x %d), %s shared memory, %d workgroups per dimension",
 				l.MaxInvocations, l.MaxWorkgroupX, l.MaxWorkgroupY, l.MaxWorkgroupZ,
 				table.Memory(uint64(l.MaxWorkgroupStorage)), l.MaxWorkgroups)},
 		} {

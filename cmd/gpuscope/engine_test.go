@@ -85,7 +85,7 @@ func TestABugIsReportedWithItsStack(t *testing.T) {
 	last := lines[len(lines)-1]
 	if !strings.HasPrefix(stderr.String(), "goroutine 7 [running]:\nmain.main()\n") ||
 		!strings.HasPrefix(last, "gpuscope: ") || !strings.Contains(last, "index out of range") ||
-		!strings.Contains(last, "report it with the lines above") {
+		!strings.Contains(last, "report this error together with the lines above") {
 		t.Errorf("stderr:\n%s", &stderr)
 	}
 }

@@ -28,11 +28,11 @@ func graphCommand() *command {
 	return &command{
 		name: "graph", operand: "[MODEL]…",
 		doc: "print a model's graph: operators, values, dispatches, memory",
-		more: `The graph is planned, not run. Shapes and grids are the largest that the context and the chunk allow, or, with --at
-M,POS, the shapes and grids of a step of M tokens at position POS. Without a device, or with --device none, planning uses the limits
-that every WebGPU device grants. For a file that cannot be planned, the command prints the reason and the output of --metadata.
-For one or more ExecuTorch programs (.pte, .bpte), prints the methods, the delegates, and the contents
-of Vulkan delegates. Weights are looked up in the .ptd files given with --data, otherwise in the program's folder.`,
+		more: `The graph is planned, not run. By default, shapes and grids are the largest that the context and the chunk allow.
+With --at M,POS, they are those of a step of M tokens at position POS. Without a device, or with --device none, planning uses
+the limits that every WebGPU device grants. For a file that cannot be planned, the command prints the reason and the output of
+--metadata. For ExecuTorch programs (.pte, .bpte), it prints the methods, the delegates, and the contents of Vulkan
+delegates. Their weights are read from the .ptd files given with --data, otherwise from the program's folder.`,
 		examples: []example{
 			{"gpuscope graph", "the embedded model"},
 			{"gpuscope graph --device none --max-chunk 128", "plan without a device, with shorter prefill steps"},
@@ -41,22 +41,22 @@ of Vulkan delegates. Weights are looked up in the .ptd files given with --data, 
 			{"gpuscope graph --metadata model.gguf", "the contents of the file, and whether this version supports the model"},
 			{"gpuscope graph --at 512,0 Llama-3.2-1B", "the dispatches of a 512-token prefill step, for a model in a Hugging Face folder"},
 			{"gpuscope graph model.pte", "the methods of an ExecuTorch program, and the operators inside its Vulkan delegates"},
-			{"gpuscope graph --passes --fuse off", "what each planning pass changed, with fusion off"},
-			{"gpuscope graph --pass fuse", "what one pass changed, line by line"},
+			{"gpuscope graph --passes --fuse off", "what each planning pass changes when fusion is off"},
+			{"gpuscope graph --pass fuse", "the lines of the graph that the fuse pass changed"},
 			{"gpuscope graph --kernel sdpa_decode > sdpa_decode.wgsl", "save the source of a kernel, to edit it and run it with --shaders ."},
 			{"gpuscope graph --format json", "the graph in the trace format, for a program"},
 		},
 		setup: func(p *program, flags *pflag.FlagSet) action {
 			var o modelOptions
 			o.declareShape(flags,
-				"plan for adapter `N|NAME|none`, its number or a part of its name, or for none (default the best adapter)")
+				"plan for the adapter with number N or with NAME in its name, or without a device: `N|NAME|none` (default the best adapter)")
 			o.declareLimits(flags)
 			o.declareTop(flags, 0)
-			flags.Lookup("top-logits").Usage = "plan steps that report their `K` highest logits; the full-screen program uses 5"
+			flags.Lookup("top-logits").Usage = "plan steps that report their `K` highest logits (the full-screen program plans with K = 5)"
 			format := formatFlag(flags, "text", "dot", "json")
 			passes := flags.Bool("passes", false, "print what each planning pass changed, and how long the pass took")
 			pass := flags.String("pass", "",
-				"print the lines of the graph that planning pass `NAME` changed, before and after the pass")
+				"print the lines that planning pass `NAME` changed in the graph, as they were before and after the pass")
 			at := flags.String("at", "",
 				"print the dispatches of a step `M,POS` of M tokens at position POS")
 			kernel := flags.String("kernel", "",
@@ -91,7 +91,7 @@ of Vulkan delegates. Weights are looked up in the .ptd files given with --data, 
 				case *kernel != "" && (text || *inside || *at != "" || format.value != format.words[0]):
 					return usagef("--kernel prints only the kernel: remove --metadata, --passes, --pass and --at")
 				case format.value == "dot" && text, format.value == "json" && *pass != "":
-					return usagef("--format %s cannot show passes: use text, or --passes with json",
+					return usagef("--format %s cannot show passes: use --format text, or --passes with --format json",
 						format.value)
 				case *inside:
 					return p.printContents(&o, format, nil)
@@ -224,10 +224,10 @@ func (g *plannedGraph) printHead(b *bytes.Buffer) {
 	m := &g.Model
 	fmt.Fprintf(b, "%s · %s · %d layers · %.1f M parameters · %s\n", printable.Clean(m.Name), m.Architecture,
 		m.Layers, float64(m.Parameters)/1e6, m.Quantization)
-	fmt.Fprintf(b, "planned for %s · context %d · at most %s per step\n", printable.Clean(g.For), m.Dims["context"],
+	fmt.Fprintf(b, "planned for %s · context of %d tokens · at most %s per step\n", printable.Clean(g.For), m.Dims["context"],
 		table.Plural(m.Dims["max_chunk"], "token"))
 	fmt.Fprintf(b,
-		"%d operators · %d values · %d dispatches (%d run at the largest shapes, in %d levels)"+
+		"%d operators · %d values · %d dispatches (at the largest shapes, %d of them run, in %d levels)"+
 			" · %d kernels\n", len(g.Ops), len(g.Values), len(g.Dispatches), len(g.Active),
 		len(g.Levels), len(g.Kernels))
 	b.WriteString(g.memoryLine() + "\n")

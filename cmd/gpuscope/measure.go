@@ -45,11 +45,11 @@ const (
 
 func declareProfiling(flags *pflag.FlagSet) *profiling {
 	o := &profiling{}
-	o.kind = choiceFlag(flags, "profile", "after the run, measure costs, isolated times (alone) or both "+
-		"on the last step and the prompt, for at most 3 s; `KIND`",
+	o.kind = choiceFlag(flags, "profile", "after the run, repeat the last step and the prompt for at most 3 s, to measure "+
+		"costs, isolated times (alone) or both; `KIND`",
 		"both", "cost", "alone", "off")
 	flags.StringArrayVar(&o.together, "cost", nil,
-		"before all other measurements, measure the joint cost of the rows `NAME,..` in at least five rounds; "+
+		"before all other measurements, measure the cost of the rows `NAME,..` together, in at least five rounds; in a name, "+
 			"* matches any characters (may be repeated)")
 	return o
 }
@@ -132,7 +132,7 @@ func (o *profiling) uncosted(t *trace.Trace) string {
 	if len(last.Tokens) > 1 {
 		instead = "use -n 2, so that the last step has one token and is shorter"
 	}
-	return fmt.Sprintf("the step took %s, and a cost needs at least five runs of it, but measuring ends "+
+	return fmt.Sprintf("the step took %s and must run at least five times to measure a cost, but measuring ends "+
 		"after %.0f s; %s", table.Millis(last.CPU.TotalNS.NS()), profileFor.Seconds(), instead)
 }
 
@@ -143,7 +143,7 @@ func fewRounds(t *trace.Trace) string {
 	if len(costs) == 0 || slices.ContainsFunc(costs, enough) {
 		return ""
 	}
-	return fmt.Sprintf("measuring ended after %.0f s: use --cost NAME to run at least %d rounds, or press c in the full-screen program to add rounds",
+	return fmt.Sprintf("measuring ended after %.0f s, before any cost had enough rounds: use --cost NAME to run at least %d rounds, or press c in the full-screen program to add rounds",
 		profileFor.Seconds(), trace.FewestWithin)
 }
 

@@ -56,11 +56,11 @@ func declareModelFlags(flags *pflag.FlagSet, levels ...string) *modelOptions {
 	o := &modelOptions{}
 	o.declareShape(flags,
 		"run on adapter `N|NAME`, its number or a part of its name (default the best adapter, see gpuscope devices)")
-	o.timing = choiceFlag(flags, "timing", "time the GPU at `LEVEL`", levels...)
-	o.propagation = choiceFlag(flags, "propagation", "re-plan operators after a resize in `ORDER`",
+	o.timing = choiceFlag(flags, "timing", "measure GPU times at timing `LEVEL`", levels...)
+	o.propagation = choiceFlag(flags, "propagation", "after a resize, re-plan operators in `ORDER`",
 		graph.Topological.String(), graph.Fixpoint.String())
 	flags.StringArrayVar(&o.routes, "route", nil,
-		"choose the route or kernel of all operators of a kind, or of the operators named OP (attn.q, layers.0.attn.q): "+
+		"run all operators of a kind, or only those named OP (attn.q, layers.0.attn.q), on this route or kernel: "+
 			"`KIND[@OP]=ROUTE` (may be repeated)")
 	flags.StringVar(&o.shaders, "shaders", "",
 		"run kernel NAME from the source file `DIR`/NAME.wgsl, if that file exists (docs/guide/lab.md)")
@@ -91,7 +91,7 @@ func (o *modelOptions) declareSampling(flags *pflag.FlagSet) {
 	flags.Uint32Var(&s.Seed, "seed", 0, "random seed `N`: the same seed gives the same text")
 	flags.Float64Var(&s.RepeatPenalty, "repeat-penalty", 1,
 		"make tokens that occur in the recent text less likely by the factor `F`; 1 for no penalty")
-	flags.IntVar(&s.RepeatLastN, "repeat-last-n", 64, "apply --repeat-penalty to the last `N` tokens, prompt included; -1 for the whole text")
+	flags.IntVar(&s.RepeatLastN, "repeat-last-n", 64, "apply --repeat-penalty to tokens that occur among the last `N` tokens, prompt included; -1 for the whole text")
 }
 
 func (o *modelOptions) declareChat(flags *pflag.FlagSet) {
@@ -112,7 +112,7 @@ func (o *modelOptions) declareShape(flags *pflag.FlagSet, device string) {
 		"quantize F32, F16 and BF16 matrices to `q4` (4 bits, one scale per group) when they are loaded")
 	flags.Var((*positive)(&o.groupSize), "group-size", "quantize in groups of `32|64|128` columns (default 32)")
 	flags.StringVar(&o.fuse, "fuse", "on", "fuse operators with `RULES`: on, off, or names separated by commas"+
-		fusionNames()+"; some rules match only the results of another rule (docs/internals/engine.md)")
+		fusionNames()+"; some rules only match operators that another rule has fused (docs/internals/engine.md)")
 }
 
 // declareLimits declares the flag for the device limits that are assumed without a device.
@@ -262,7 +262,7 @@ func findModel(operands []string) (string, error) {
 	switch {
 	case err == nil && info.IsDir():
 		if _, err := os.Stat(filepath.Join(path, "config.json")); err != nil {
-			return "", fmt.Errorf("%s: folder without config.json; want a .gguf file or the folder of a Hugging Face model", path)
+			return "", fmt.Errorf("%s: the folder has no config.json; want a .gguf file or the folder of a Hugging Face model", path)
 		}
 		return path, nil
 	case err == nil:
@@ -274,7 +274,7 @@ func findModel(operands []string) (string, error) {
 	}
 	names := commandNames()
 	if slices.Contains(names, path) {
-		return "", usagef("%q is a command and not a file; write it before the flags", path)
+		return "", usagef("%q is a command, not a file: write the command before the flags", path)
 	}
 	if slices.Contains(subcommands("trace"), path) {
 		return "", usagef("%q is neither a command nor a file; did you mean trace %[1]s?", path)

@@ -18,7 +18,7 @@ func rootCommand() *command {
 	return &command{
 		operand: "[MODEL|TRACE]",
 		doc:     "gpuscope profiles language models on WebGPU and inspects their graphs.",
-		more: `Without a command, opens MODEL in the terminal and steps it token by token. MODEL is a .gguf file or the folder of a
+		more: `Without a command, opens MODEL in the terminal, where it runs token by token. MODEL is a .gguf file or the folder of a
 Hugging Face model (llama, qwen2, qwen3, gemma3, phi3); without MODEL, opens the embedded demo model. A TRACE
 (.json, .jsonl, or either with .gz) opens without a GPU.
 With --device none, steps are planned but not run: no GPU is needed and no weights are read.
@@ -125,10 +125,10 @@ func declareRoot(flags *pflag.FlagSet) *root {
 		"start with the prompt `TEXT`; empty for no prompt")
 	r.theme = choiceFlag(flags, "theme", "colour theme `THEME`", tui.ThemeNames...)
 	r.color = choiceFlag(flags, "color", "colour depth `DEPTH`", tui.ColorNames...)
-	r.glyphs = choiceFlag(flags, "glyphs", "draw charts with `SET` characters", tui.GlyphNames...)
+	r.glyphs = choiceFlag(flags, "glyphs", "draw charts with the characters of `SET`", tui.GlyphNames...)
 	flags.BoolVar(&r.screen.NoMouse, "no-mouse", false, "do not use the mouse")
 	flags.BoolVar(&r.screen.Plain, "plain", false,
-		"do not use the full screen: print a line per event and read commands line by line (also if TERM=dumb)")
+		"do not use the full screen: print one line per event, and read one command per line (automatic if TERM=dumb)")
 	r.model = declareModelFlags(flags, "dispatch", "block", "step", "off")
 	flags.Lookup("device").Usage += "; with --device none, steps are planned but not run"
 	r.model.declareLimits(flags)

@@ -30,10 +30,10 @@ func runCommand() *command {
 		doc: "run a model without a screen: print the generated text, then the profile",
 		more: `MODEL is a .gguf file, or a Hugging Face folder with config.json and *.safetensors (llama, qwen2, qwen3, gemma3, phi3);
 without MODEL, the command runs the embedded demo model.
-Each token is the one with the highest logit, or with --temp a sampled one. Sampling applies, in this order: the repeat
+Each token is the one with the highest logit or, with --temp, a sampled token. Sampling applies, in this order: the repeat
 penalty, top-k, top-p, min-p, temperature. The GPU finds the 64 highest logits; if more are needed (--top-k 0 or above 64,
 or a penalty), all logits are read back, which is slower.
-At --timing step and off, steps are pipelined: a step begins before the previous token is read. This requires that each
+At --timing step and off, steps are pipelined: a step begins before the CPU has read the previous token. This requires that each
 token is the one with the highest logit, and that --top-logits, --break and --check are not used. The profile says whether
 the steps were pipelined or stepped.
 Text and profile go to standard output, progress and warnings to standard error. A pipe gets every byte of the text,
@@ -49,7 +49,7 @@ byte that is not UTF-8.`,
 			},
 			{
 				`gpuscope run --cost 'attn.q,attn.k,attn.v' --trace run.json`,
-				"also measure the joint cost of all q, k and v projections, in all layers",
+				"also measure the cost of all q, k and v projections of all layers together",
 			},
 			{`gpuscope run model.gguf --chat -p "Name three colours."`, "print the model's answer to one turn of a conversation"},
 			{`gpuscope run --temp 0.8 --seed 7`, "sample tokens; another seed generates a different text"},
@@ -60,11 +60,11 @@ byte that is not UTF-8.`,
 			},
 			{
 				`gpuscope run --chunks 40,1,7 --trace run.json`,
-				"prefill in steps of these sizes, and record the run",
+				"read the prompt in steps of 40, 1, 7, 7, ... tokens, and record the run",
 			},
 			{
 				`gpuscope run --break nan --break 'kernel gemv' --trace run.json`,
-				"stop at the first of these breakpoints, and record the steps up to it",
+				"stop at whichever of these breakpoints is reached first, and record the steps until then",
 			},
 		},
 		setup: func(p *program, flags *pflag.FlagSet) action {
@@ -75,9 +75,9 @@ byte that is not UTF-8.`,
 			flags.IntVarP(&r.tokens, "tokens", "n", 64, "generate `N` tokens")
 			flags.IntSliceVar(
 				&r.chunks, "chunks", nil,
-				"prefill in steps of `40,1,7` tokens; the last number is repeated (default: the largest possible steps)")
+				"read the prompt in steps of `40,1,7` tokens, and repeat the last number (default: steps as large as possible)")
 			flags.StringArrayVar(&r.conditions, "break", nil,
-				"stop after the first step, prefill included, that meets `CONDITION`: "+session.BreakWords()+
+				"stop after the first step, prefill or decode, that meets `CONDITION`: "+session.BreakWords()+
 					" (may be repeated)")
 			flags.StringVar(&r.tracePath, "trace", "",
 				"record the run to `FILE`: "+trace.FileNames())

@@ -42,7 +42,7 @@ func (p *program) verifySuite(ctx context.Context, flags *pflag.FlagSet, operand
 	r *suiteRun,
 ) error {
 	if len(operands) > 0 {
-		return usagef("unexpected argument %q: --suite runs the programs of the folder, and no model",
+		return usagef("unexpected argument %q: with --suite, no model is run, only the programs of the folder",
 			operands[0])
 	}
 	var other string
@@ -73,7 +73,7 @@ func (p *program) verifySuite(ctx context.Context, flags *pflag.FlagSet, operand
 	}
 	cases := s.Filter(r.filter)
 	if len(cases) == 0 {
-		return usagef("--filter %s: no case of %s has this text in its name, operator or tier",
+		return usagef("--filter %s: this text is not in the name, operator or tier of any case (the suite has %s)",
 			printable.Short(r.filter, 80), table.Plural(len(s.Cases), "case"))
 	}
 	dev, _, err := model.OpenDevice(p.driver, r.model.device)
@@ -132,10 +132,10 @@ func printCase(w io.Writer, r *suite.Result, width int) error {
 	case e == nil:
 		worst = "no outputs to compare"
 	default:
-		worst = fmt.Sprintf("worst error %.3g, %.3g times the tolerance", float64(e.AbsError),
+		worst = fmt.Sprintf("worst error %.3g, which is %.3g times the tolerance", float64(e.AbsError),
 			float64(e.OfTolerance))
 		if !r.Passed {
-			worst += fmt.Sprintf(" (run %d, output %d, element %d: %v, want %v)", e.Run, e.Output, e.Element,
+			worst += fmt.Sprintf(" (run %d, output %d, element %d: got %v, want %v)", e.Run, e.Output, e.Element,
 				float64(e.Got), float64(e.Want))
 		}
 	}

@@ -23,7 +23,7 @@ func unquoteBytes(quoted []byte) (string, error) {
 		return "", errors.New("want a JSON string, not an empty line")
 	}
 	if !json.Valid(quoted) || quoted[firstOf(quoted)] != '"' {
-		return "", fmt.Errorf("want a JSON string, not %s", printable.Short(string(quoted), 60))
+		return "", fmt.Errorf("want a JSON string, got %s", printable.Short(string(quoted), 60))
 	}
 	in := quoted[firstOf(quoted)+1:]
 	out := make([]byte, 0, len(in))

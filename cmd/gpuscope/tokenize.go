@@ -28,9 +28,9 @@ tokenizer.model, or a folder with one of them; without MODEL, the command uses t
 The text comes from -p or standard input. The ids are the same as with gpuscope run -p, except that the BOS token is added
 only with --bos.
 
-With --jsonl, each input line is a JSON string and each output line a JSON list of ids; with --decode, the reverse. In JSON,
-a byte XX that is not UTF-8 is written as the lone surrogate \udcXX, like Python's surrogateescape; input may contain the
-raw byte. Empty lines are an error.`,
+With --jsonl, each input line is a JSON string and each output line a JSON list of ids. With --decode, each input
+line is a list of ids and each output line a string. In JSON, a byte XX that is not UTF-8 is written as the lone surrogate
+\udcXX, like Python's surrogateescape; the input may also contain the byte itself. An empty line is an error.`,
 		examples: []example{
 			{`gpuscope tokenize -p "Once upon a time"`, "print the token ids of a text, with the embedded model's vocabulary"},
 			{"gpuscope tokenize tokenizer.json --jsonl < corpus.jsonl", "convert many texts, one per line, for a program"},
@@ -42,7 +42,7 @@ raw byte. Empty lines are an error.`,
 			flags.BoolVar(&t.jsonl, "jsonl", false, "read and write one line of JSON per text")
 			flags.BoolVar(&t.decode, "decode", false, "convert ids to text")
 			flags.BoolVar(&t.special, "special", true,
-				"recognize special tokens written in the text, and print special tokens; with =false, the input is plain text and special tokens are not printed")
+				"convert special tokens that are written in the text to their ids, and print them when decoding; with =false, treat them as plain text and do not print them")
 			flags.BoolVar(&t.bos, "bos", false, "add the tokens that, according to the model's file, start and end a prompt")
 			format := formatFlag(flags, table.Formats...)
 			return func(ctx context.Context, operands []string) error {
@@ -126,7 +126,7 @@ const maxTokenized = 256 << 20
 func (t *tokenize) encode(text string) ([]int, error) {
 	ids, err := t.tokens.Encode(text, tokenizer.Options{Special: t.special, BOS: t.bos})
 	if lost, ok := errors.AsType[*tokenizer.LostError](err); ok {
-		fmt.Fprintf(t.p.stderr, "gpuscope tokenize: the vocabulary has no token for %s of a text; the first is byte %d, %#02x\n",
+		fmt.Fprintf(t.p.stderr, "gpuscope tokenize: the vocabulary has no token for %s of a text; the first has offset %d and value %#02x\n",
 			table.Plural(lost.Count, "byte"), lost.At, lost.Byte)
 		err = nil
 	}

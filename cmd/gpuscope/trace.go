@@ -25,7 +25,7 @@ func traceCommand() *command {
 				if len(operands) == 0 {
 					return usagef("trace: want a command: %s", printable.Choice(subcommands("trace")))
 				}
-				return usagef("unknown command trace %q: want %s%s", operands[0], printable.Choice(subcommands("trace")),
+				return usagef("trace has no command %q: want %s%s", operands[0], printable.Choice(subcommands("trace")),
 					elsewhere[operands[0]])
 			}
 		},
@@ -48,8 +48,8 @@ func traceShowCommand() *command {
 		name: "trace show", operand: "FILE",
 		doc: "print a table of a recorded trace",
 		more: `FILE is a trace (.json, .jsonl, or either with .gz); no GPU is needed. Without --table, lists the tables.
-A table of several steps shows medians; a median never mixes steps with different work or routes. Cold steps are excluded
-unless there are no others. --filter and --sort work like / and o on the screen.`,
+A table of several steps shows medians. A median only covers steps with the same work and the same routes. Cold steps are
+excluded unless there are no others. --filter and --sort work like the keys / and o of the full-screen program.`,
 		examples: []example{
 			{"gpuscope trace show run.json", "list the tables of the trace"},
 			{"gpuscope trace show run.json --table dispatches", "the dispatches of the last step"},
@@ -66,16 +66,16 @@ unless there are no others. --filter and --sort work like / and o on the screen.
 			s := show{p: p}
 			flags.StringVar(&s.table, "table", "", "print the table `NAME` (default: list the tables)")
 			flags.StringVar(&s.steps, "steps", "",
-				"select the steps `STEPS`: "+analyze.SelectionWords+" (default the last step, or all steps for a table of the whole run)")
+				"print the table for these `STEPS`: "+analyze.SelectionWords+" (default the last step, or all steps for a table of the whole run)")
 			flags.StringVar(&s.base, "base", "", "compare with the steps `STEPS`")
 			fold := choiceFlag(flags, "fold", "group dispatches by `KEY`", analyze.GroupingNames()...)
-			flags.BoolVar(&s.choice.All, "unfold", false, "expand every group: also print its rows")
+			flags.BoolVar(&s.choice.All, "unfold", false, "also print the rows inside every group")
 			flags.StringVar(&s.filter, "filter", "",
-				"print only the rows that match `WORDS`, such as norm, !norm, re:^fd_, kernel:mul, op:=k, us:>10, #37")
+				"print only the rows that match the filter `WORDS`, such as norm, !norm, re:^fd_, kernel:mul, op:=k, us:>10, #37")
 			flags.StringVar(&s.choice.Sort, "sort", "", "sort by `COLUMN`, with the largest number first")
 			flags.BoolVar(&s.reverse, "reverse", false, "reverse the order")
 			flags.Var((*positive)(&s.width), "width",
-				"print only the columns that fit in `N` characters (default: the width of the terminal; without a terminal, all columns)")
+				"leave out columns that do not fit in a width of `N` characters (default: the width of the terminal; without a terminal, all columns are printed)")
 			format := formatFlag(flags, table.Formats...)
 			return func(ctx context.Context, operands []string) error {
 				for _, c := range []*choice{fold, format} {
@@ -147,13 +147,13 @@ func (s *show) options(x *analyze.Index, kind *report.Table) (o analyze.Options,
 		what = "table " + kind.Name
 	}
 	if s.foldGiven && !kind.Folds {
-		return o, usagef("--fold: %s cannot be grouped", what)
+		return o, usagef("--fold: the rows of %s cannot be grouped", what)
 	}
 	if s.base == "" {
 		return o, nil
 	}
 	if !kind.Compares {
-		return o, usagef("--base: %s cannot be compared", what)
+		return o, usagef("--base: %s cannot be compared with other steps", what)
 	}
 	base, err := x.ParseSelection(s.base)
 	if err != nil {

@@ -19,7 +19,7 @@ func traceCheckCommand() *command {
 	return &command{
 		name: "trace check", operand: "FILE",
 		doc: "check that a file is a valid trace",
-		more: `Checks every id, size and keyword. A recording that was cut short is valid if all its complete
+		more: `Checks that every id, size and keyword is valid. A recording that was cut short is valid if all its complete
 records are valid. The exit status is 1 for an invalid trace and for a file that is not a trace.`,
 		examples: []example{
 			{"gpuscope trace check run.jsonl.partial", "check the recording of a run that was killed"},
@@ -52,7 +52,7 @@ func holds(t *trace.Trace) string {
 		table.Plural(len(t.Plans), "plan"), table.Plural(len(t.Graph.Dispatches), "dispatch"),
 		table.Plural(len(t.Events), "event"))
 	if t.DroppedSteps > 0 {
-		fmt.Fprintf(&b, "%s dropped from the start of the recording\n", table.Plural(t.DroppedSteps, "step"))
+		fmt.Fprintf(&b, "the recording lacks the first %s of the run\n", table.Plural(t.DroppedSteps, "step"))
 	}
 	for _, e := range t.Events {
 		if e.Kind == trace.EventCut {
@@ -66,15 +66,15 @@ func traceConvertCommand() *command {
 	return &command{
 		name: "trace convert", operand: "FILE NEW",
 		doc: "write a recorded trace in another format",
-		more: `The suffix of NEW chooses the format: ` + trace.FileNames() + `. An existing
-file is replaced once the new one is complete.`,
+		more: `The suffix of NEW chooses the format: ` + trace.FileNames() + `. If NEW
+exists, it is replaced when the new file is complete.`,
 		examples: []example{
 			{"gpuscope trace convert run.jsonl.partial run.json.gz", "convert a recording that was cut short to a complete, compressed trace"},
 		},
 		setup: func(p *program, _ *pflag.FlagSet) action {
 			return func(_ context.Context, operands []string) error {
 				if len(operands) < 2 {
-					return usagef("trace convert: want a trace and the name of the new file")
+					return usagef("trace convert: want two arguments: a trace and the name of the new file")
 				}
 				t, err := readTrace(operands)
 				if err != nil {

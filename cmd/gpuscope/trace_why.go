@@ -16,20 +16,20 @@ func traceWhyCommand() *command {
 		name: "trace why", operand: "FILE DISPATCH",
 		doc: "explain the grid of a dispatch",
 		more: `DISPATCH is an id or a name from the tables; if several dispatches have the name, such as q of all layers, DISPATCH
-is the first of them that ran. Prints what w shows on the screen: how the grid is computed, what caused its last change,
-the shortest path to the inputs, and the steps in which the grid changed. If the dispatch does not run in the step, prints
-the step since which it has not been launched, and the dispatches that replace it. For a value, lists the operators that a
-change of the value can re-plan.`,
+is the first of them that ran. Prints what the key w shows in the full-screen program: how the grid is computed, what caused
+its last change, the shortest path to the inputs, and the steps in which the grid changed. If the dispatch does not run in
+the step, prints since which step it has not been launched, and which dispatches replace it. For a value, lists the operators
+that a change of the value can re-plan.`,
 		examples: []example{
 			{"gpuscope trace why run.json 37", "the grid of dispatch 37 in the last step"},
 			{"gpuscope trace why run.json attn.q --steps 1", "the grid of attn.q in the first layer, step 1"},
 			{"gpuscope trace why run.json tokens", "the operators that a change of the number of tokens can re-plan"},
 		},
 		setup: func(p *program, flags *pflag.FlagSet) action {
-			steps := flags.String("steps", "last", "explain the grid in step `N`, or in the last of several steps")
+			steps := flags.String("steps", "last", "explain the grid in step `N`; if N selects several steps, in the last of them")
 			return func(_ context.Context, operands []string) error {
 				if len(operands) < 2 {
-					return usagef("trace why: want a trace and a dispatch, by id or name")
+					return usagef("trace why: want two arguments: a trace, and the id or name of a dispatch")
 				}
 				t, err := readTrace(operands)
 				if err != nil {

@@ -23,10 +23,10 @@ func verifyCommand() *command {
 		name: "verify", operand: "[MODEL]",
 		doc: "compare every dispatch of some steps with float64 references, or run test cases",
 		more: `Reads a prompt and decodes some tokens, then runs each step again and compares the output of every dispatch with two
-float64 references. The first starts from the inputs that the dispatch had on the device, and shows the kernel's own
-error. The second runs the whole text, and shows the kernel's own error plus the error of its inputs. The tolerance of
+float64 references. The first reference starts from the inputs that the dispatch had on the device, so it shows the kernel's
+own error. The second one computes the whole text in float64, so it also shows the error of the inputs. The tolerance of
 each operator follows from the arithmetic of its kernels. Equal layers share a row. The exit status is 1 if a dispatch
-exceeds its tolerance, or produces NaN or Inf. docs/guide/verify.md explains the numbers, and when they mislead.
+exceeds its tolerance, or produces NaN or Inf. docs/guide/verify.md explains the numbers, and when they are misleading.
 With --suite, runs the ExecuTorch programs of a folder and compares their outputs with the expected ones, which the
 folder's manifest.json lists (docs/guide/verify.md has the format). The exit status is 1 if a case fails.`,
 		examples: []example{
@@ -42,7 +42,7 @@ folder's manifest.json lists (docs/guide/verify.md has the format). The exit sta
 				"prompt `TEXT`; starts with the BOS token if the model's file requires BOS")
 			flags.IntSliceVar(&v.ids, "ids", nil, "use the token ids `0,47,..` as the prompt instead of a text")
 			flags.IntSliceVar(&v.chunks, "chunks", nil,
-				"prefill in steps of `40,1,7` tokens; the last number is repeated (default: the largest possible steps)")
+				"read the prompt in steps of `40,1,7` tokens, and repeat the last number (default: steps as large as possible)")
 			flags.IntVarP(&v.steps, "steps", "n", 1, "verify `N` decode steps after the prompt")
 			flags.Var((*positive)(&v.budget), "budget",
 				"spend at most `N` GFLOP on each of the two references of a step; if a step needs more, skip the reference "+

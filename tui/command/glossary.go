@@ -5,26 +5,26 @@ import "strings"
 // Signs lists the signs used on the screens and in tables, with their meanings. The help and the glossary
 // show this list.
 var Signs = [][2]string{
-	{"┌ ├ └", "dispatches of one level: no barrier separates them"},
+	{"┌ ├ └", "these dispatches form one level: no barrier separates them"},
 	{"n/m", "n of the m rows inside this row match the filter; sums include all m rows"},
-	{"•", "marked row; in a text: line that contains the searched text"},
-	{"▎ “”", "part of a kernel's source that was generated from its constants; shown in quotes if colours are off"},
+	{"•", "a marked row; in a text: a line that contains the searched text"},
+	{"▎ “”", "part of a kernel's source that was generated from its constants; if colors are off, it is in quotes"},
 	{"→", "from, to"},
 	{"~", "modelled from shapes, not measured"},
 	{"–", "not measured; does not mean 0"},
 	{"‹", "shorter than two ticks of the GPU timer"},
 	{"=", "not significant: within the noise, the timer resolution or the error of the cost"},
 	{"?", "error of the cost is unknown: too few rounds were measured"},
-	{"isolated", "time of one dispatch that runs alone, between barriers; Σ is the sum over all dispatches of a row"},
+	{"isolated", "time of one dispatch that runs between barriers, without other dispatches; Σ adds up the dispatches of a row"},
 	{"timing +9 %", "the step takes 9 % longer when every dispatch is timed"},
 	{"(s63 ×8)", "the figures are medians of 8 untimed runs of step 63"},
 	{"(2.4×)", "the timed step takes 2.4 times as long as the untimed step"},
-	{"drift", "time that changes with the position although the plan stays the same: the clock or the device got slower or faster"},
-	{"≈floor", "the dispatch takes about as long as an empty timed pass"},
-	{"Δ 48→96 r p", "changed since the baseline: the grid (from → to), the route (r), the params (p); a group shows only letters, with g for the grid"},
-	{"Δ + - %", "compared with the baseline: added (+), removed (-), change of time (%)"},
+	{"drift", "a time changes with the position although the plan stays the same: the clock or the device became slower or faster"},
+	{"≈floor", "the dispatch takes about as long as the floor, an empty timed pass"},
+	{"Δ 48→96 r p", "differs from the baseline: the grid (old→new), the route (r) or the params (p); a group shows only letters, with g for the grid"},
+	{"Δ + - %", "compared with the baseline, the row was added (+) or removed (-), or its time changed (%)"},
 	{"n", "number of samples in a median; {repeat} adds samples"},
-	{"clk", "GPU clock: speed of a fixed kernel, relative to its warm speed when the model was loaded"},
+	{"clk", "GPU clock: how fast a fixed kernel runs, relative to its speed after the warm-up when the model was loaded"},
 }
 
 // Terms lists the terms used on the screens that need a definition.
@@ -36,7 +36,7 @@ var Terms = [][2]string{
 	{"error", "difference from the float64 reference; SNR is the ratio of the values to this difference, in dB"},
 	{
 		"excess",
-		"time above what the device needs at its ceilings for the bytes and operations of the dispatch",
+		"measured time minus the time that the device needs, at its ceilings, for the bytes and operations of the dispatch",
 	},
 	{"floor", "the time of an empty timed pass: shorter times cannot be measured"},
 	{"grid", "how many workgroups a dispatch launches, in x, y and z"},
@@ -44,18 +44,18 @@ var Terms = [][2]string{
 	{"level", "dispatches that run without a barrier between them"},
 	{"live shape", "the shape of a value in this step; memory is reserved for its maximum shape"},
 	{"operator", "a node of the graph, executed by one dispatch, by several or by none"},
-	{"over-dispatch", "workgroups launched but not needed at the live shape"},
+	{"over-dispatch", "workgroups that are launched but not needed for the shapes of the step"},
 	{"phase", "prefill (reads the prompt) or decode (generates a token)"},
 	{"plan", "the grids, params and routes of a step, computed before it runs"},
-	{"position", "how many tokens the cache holds"},
+	{"position", "number of tokens in the KV cache"},
 	{"re-planned", "an operator is re-planned if its plan is computed again because an input's shape or a SymInt changed"},
-	{"resize", "the passes that re-plan operators after a change of shapes"},
-	{"route", "which kernel an operator uses, and why"},
+	{"resize", "the passes over the graph that re-plan operators after shapes have changed"},
+	{"route", "the way an operator is computed: which kernel it uses, and why"},
 	{"selection", "the steps that tables cover; {selection} chooses them"},
 	{"slot", "memory that values with disjoint lifetimes share"},
 	{"step", "one run of the graph: a chunk of the prompt, or one decoded token"},
 	{"tokens", "number of tokens that a step processes; M in a kernel's formula"},
-	{"warm", "a step is warm unless it is cold: the first after idle time, with a compilation, or with the first use of a route"},
+	{"warm", "a step is cold if it is the first after idle time, compiles a kernel, or uses a route for the first time; otherwise it is warm"},
 }
 
 // GlossaryDoc returns the text of docs/guide/glossary.md, built from Terms and Signs.

@@ -42,8 +42,8 @@ const (
 
 // Commands that only some views offer are listed under one of these headings.
 const (
-	Opening      = "In views with rows that open"
-	Parted       = "In views with parts of a step that open"
+	Opening      = "In views with rows that can be opened"
+	Parted       = "In views with parts of a step that can be opened"
 	WithRows     = "In views with rows"
 	Folding      = "In views with rows that can be grouped"
 	Filtered     = "In views with rows that can be filtered"
@@ -117,7 +117,7 @@ func Default(views ...Row) []Row {
 			Keys: []string{"space"}, Name: "run",
 			Doc: "Runs until the end token or the end of the context. The same key pauses.",
 			In:  []Place{InViews}, Hint: 2,
-			Plain: Line{Word: "r", Takes: "[TO]", Doc: "run to the end, to a position, until a condition is met, or to dispatch N (d N); without a device, plan a step of shape TOKENS,POSITION"},
+			Plain: Line{Word: "r", Takes: "[TO]", Doc: "run to the end, to a position, until a condition is met, or to dispatch N (d N); without a device, plan a step of TOKENS tokens at POSITION (TOKENS,POSITION)"},
 		},
 		{
 			Keys: []string{"R"}, Name: "repeat",
@@ -127,7 +127,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"P"}, Name: "run to",
-			Doc: "Runs to a position, until a condition is met, or up to a dispatch of this step. In a trace: shows the step at a position. Without a device: plans a step of any shape.",
+			Doc: "Runs to a position, until a condition is met, or up to a dispatch of this step. In a trace: shows the step at a position. Without a device: plans a step of any number of tokens at any position.",
 			In:  []Place{InViews}, Hint: 13,
 		},
 		{
@@ -178,11 +178,11 @@ func Default(views ...Row) []Row {
 		{Name: "tokens", Plain: Line{Word: "t", Takes: "TEXT", Doc: "show the tokens of a text"}},
 		{
 			Keys: []string{"L"}, Name: "ceilings",
-			Doc: "Measures the highest rates of the device (its ceilings). Bounds, excess and verdicts are computed from them.",
+			Doc: "Measures the highest rates of the device (its ceilings). Bounds, excess and verdicts are computed from the ceilings.",
 			In:  []Place{InViews}, Needs: []Needs{Device},
 			Plain: Line{Word: "L", Takes: "", Doc: "measure the ceilings of the device"},
 		},
-		{Name: "value", Plain: Line{Word: "v", Takes: "VALUE [DISPATCH]", Doc: "statistics of a value (id from the values table), optionally right after a dispatch"}},
+		{Name: "value", Plain: Line{Word: "v", Takes: "VALUE [DISPATCH]", Doc: "print statistics of value VALUE (an id from the values table); with DISPATCH, as it was right after that dispatch"}},
 		{
 			Keys: []string{"f"}, Name: "follow",
 			Doc: "Follows the newest step, or stays on the shown step.",
@@ -219,12 +219,12 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"V"}, Name: "previous selection",
-			Doc: "Chooses the previous selection of steps.",
+			Doc: "Goes through the selections of steps in reverse order.",
 			In:  []Place{InViews},
 		},
 		{
 			Keys: []string{"b"}, Name: "baseline",
-			Doc: "Makes the shown step or selection the baseline that tables are compared with. On the baseline itself: compares with the previous step again.",
+			Doc: "Makes the shown step or selection the baseline that tables are compared with. If it already is the baseline: tables are compared with the previous step again.",
 			In:  []Place{InViews}, Needs: []Needs{Shown}, Hint: 8,
 			Plain: Line{Word: "base", Takes: "[STEPS or FILE]", Doc: "compare tables with these steps, or with another trace", Recorded: true},
 		},
@@ -235,7 +235,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"m"}, Name: "mark step",
-			Doc: "Marks the step as one end of a range of steps. The next step that is marked is the other end.",
+			Doc: "Marks the step as one end of a range of steps. Mark another step to end the range.",
 			In:  []Place{InViews}, Of: SideBySide, Needs: []Needs{Shown},
 		},
 		{
@@ -255,7 +255,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"o"}, Name: "sort",
-			Doc: "Sorts by a column, which is chosen by typing its letter. The same letter again reverses the order.",
+			Doc: "Sorts by a column: type the letter of the column. Choosing the same column again reverses the order.",
 			In:  []Place{InViews}, Of: WithRows, Needs: []Needs{Rows}, Hint: 10,
 		},
 		{
@@ -306,7 +306,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"C"}, Name: "cost of marked",
-			Doc: "Measures the cost of the marked rows together, or of the selected row. Fusing the rows cannot save more than this cost.",
+			Doc: "Measures the cost of the marked rows together or, if none is marked, of the selected row. Fusing the rows cannot save more than this cost.",
 			In:  []Place{InViews}, Of: Costed, Needs: []Needs{Run, Rows},
 		},
 		{
@@ -317,7 +317,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"A"}, Name: "verify step",
-			Doc: "Compares every dispatch of the step with float64 references, to find its own error and the error inherited from its inputs.",
+			Doc: "Compares every dispatch of the step with float64 references, to find the error of each kernel itself and the error inherited from its inputs.",
 			In:  []Place{InViews}, Of: Costed, Needs: []Needs{Run, Rows},
 		},
 		{
@@ -330,7 +330,7 @@ func Default(views ...Row) []Row {
 			Doc: "Edits the kernel's source. When the file is saved, the new source is timed alternately with the original kernel. In a trace: shows the source.",
 			In:  []Place{InViews}, Of: WithDispatch, Needs: []Needs{View}, Hint: 12,
 		},
-		{Name: "try kernel", Plain: Line{Word: "l", Takes: "FILE", Doc: "time the source in NAME.wgsl alternately with kernel NAME"}},
+		{Name: "try kernel", Plain: Line{Word: "l", Takes: "FILE", Doc: "compare the source in NAME.wgsl with kernel NAME: run both alternately and time them"}},
 		{
 			Keys: []string{"U"}, Name: "use kernel",
 			Doc: "Switches between the source that was tried last and the original kernel. The switch applies from the next step on.",
@@ -344,9 +344,9 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"t"}, Name: "time",
-			Doc: "Times the operator in isolation on each of its routes, at the cursor and at the numbers of tokens where the plan changes route.",
+			Doc: "Times the operator in isolation on each of its routes, for the number of tokens at the cursor and for those at which the plan changes the route.",
 			In:  []Place{InViews}, Of: WithCurves, Needs: []Needs{Device, View}, Hint: 4,
-			Plain: Line{Word: "o", Takes: "OP [M ...]", Doc: "time operator OP in isolation on each route, with M tokens or where the plan changes its route"},
+			Plain: Line{Word: "o", Takes: "OP [M ...]", Doc: "time operator OP in isolation on each route, for M tokens or, without M, for the numbers of tokens at which the plan changes the route"},
 		},
 		{
 			Keys: []string{"d"}, Name: "draw",
@@ -396,7 +396,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"y"}, Name: "copy",
-			Doc: "Copies the selected row, or the text over the view, to the clipboard through OSC 52, which also works over ssh, and in tmux if set-clipboard is on.",
+			Doc: "Copies the selected row, or the text over the view, to the clipboard. Uses OSC 52, which also works over ssh, and in tmux if set-clipboard is on.",
 			In:  []Place{InViews, Overlays},
 		},
 		{
@@ -495,7 +495,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"esc"}, Name: "back out",
-			Doc: "Dismisses the error, or closes the filter, the zoom or the pane.",
+			Doc: "Undoes one thing: dismisses the error, leaves the detail pane, clears the filter, ends the zoom or closes the opened view.",
 			In:  []Place{InViews},
 		},
 		{
@@ -531,7 +531,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"U"}, Name: "use text",
-			Doc: "After an edited kernel was timed: uses the new source from the next step on, or the original kernel again.",
+			Doc: "After an edited kernel was timed: switches to the new source or back to the original kernel, from the next step on.",
 			In:  []Place{Overlays},
 		},
 		{
@@ -637,7 +637,7 @@ func Named(name string) *Row {
 			return &Table[i]
 		}
 	}
-	panic("command: no row is named " + name)
+	panic("command: the table has no command named " + name)
 }
 
 // KeyOf returns the first key of the command with the given name.

@@ -22,7 +22,7 @@ func TriedLines(x *analyze.Index, t *session.Tried) []string {
 		}
 	}
 	lines := []string{
-		fmt.Sprintf("Compared with %s on dispatch %d (%s) of step %d:", t.Kernel, *t.Dispatch,
+		fmt.Sprintf("Compared with kernel %s, on dispatch %d (%s) of step %d:", t.Kernel, *t.Dispatch,
 			x.Name(*t.Dispatch), t.Step),
 	}
 	if t.Alone == nil {
@@ -73,11 +73,11 @@ func WhichRun(x *analyze.Index, kernel string) string {
 	}
 	switch n := len(steps); n {
 	case 0:
-		return "no recorded step runs it"
+		return "no recorded step runs this kernel"
 	case 1:
 		return fmt.Sprintf("step %d runs it", steps[0])
 	default:
-		return fmt.Sprintf("%d other steps run it, most recently step %d", n, steps[n-1])
+		return fmt.Sprintf("%d other steps run this kernel, most recently step %d", n, steps[n-1])
 	}
 }
 
@@ -108,11 +108,11 @@ func rewrittenText(x *analyze.Index, w *session.Rewritten) string {
 	text := fmt.Sprintf("%s: %s of %s elements differ", name, table.Integer(w.Differ),
 		table.Integer(w.Elements))
 	if w.Unwritten > 0 {
-		text += fmt.Sprintf(", %s of them not written", table.Integer(w.Unwritten))
+		text += fmt.Sprintf(", of which %s were not written", table.Integer(w.Unwritten))
 	}
 	if !math.IsNaN(float64(w.MaxAbs)) {
 		text += fmt.Sprintf(", by at most %.3g", float64(w.MaxAbs))
 	}
-	return text + fmt.Sprintf(": element %s is %.6g; the original kernel writes %.6g",
+	return text + fmt.Sprintf(": element %s is %.6g with the new source and %.6g with the original kernel",
 		table.Integer(w.Element), float64(w.New), float64(w.Own))
 }

@@ -37,7 +37,7 @@ func ParseTarget(text string, t *trace.Trace) (session.Command, error) {
 	b, err := session.ParseBreak(text)
 	if err != nil {
 		return session.Command{},
-			fmt.Errorf("run to: %w; a position, or d and a dispatch id, is also valid", err)
+			fmt.Errorf("run to: %w; you can also type a position, or d and a dispatch id", err)
 	}
 	// Treat "position N" like the number N: a position before the end of the text is then rejected, because
 	// no run would ever reach that position.

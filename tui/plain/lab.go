@@ -45,14 +45,14 @@ func (p *front) tried(r session.Reply) {
 func useCommand(p *front, what string) (session.Command, error) {
 	e, err := &session.KernelEdit{Kernel: what}, error(nil)
 	if what == "" {
-		err = session.Refusef("u FILE or NAME: argument missing: type a file NAME%s to use, or the name of a kernel to restore",
+		err = session.Refusef("u FILE or NAME: argument missing: type the path of a source file NAME%s to use, or the name of a kernel to restore its original",
 			session.KernelSuffix)
 	}
 	if strings.HasSuffix(what, session.KernelSuffix) {
 		e, err = EditOfFile(what)
 	}
 	if err == nil && *e == p.inTurns && p.wrong != "" {
-		err = fmt.Errorf("%s: %s; type u again to use it anyway", filepath.Base(what),
+		err = fmt.Errorf("%s: %s; type u again to use this source anyway", filepath.Base(what),
 			p.wrong)
 		p.wrong = ""
 	}

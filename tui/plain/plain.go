@@ -450,7 +450,7 @@ func (p *front) ceilings(session.Reply) {
 // back prints the step and position that the session went back to.
 func (p *front) back(r session.Reply) {
 	if r.Step < 0 {
-		p.say("went back to before the first step")
+		p.say("went back to the state before the first step")
 	} else {
 		p.say("went back to step %d, position %d", r.Step, r.Position)
 	}

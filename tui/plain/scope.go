@@ -65,7 +65,7 @@ func (p *front) setFilter(words string) {
 		return
 	}
 	p.of.filter = words
-	p.say("tables show the rows: %s", cmp.Or(words, "all"))
+	p.say("rows shown in tables: %s", cmp.Or(words, "all"))
 }
 
 // compared returns the selected steps of the trace and the baseline for them. The baseline is nil if there

@@ -28,7 +28,7 @@ func runCommand(p *front, to string) (session.Command, error) {
 // upto prints the dispatch at which a step was paused. The events have already reported any other outcome.
 func (p *front) upto(session.Reply) {
 	if id := p.mirror.State.Upto; id != nil {
-		p.say("step %d is paused after dispatch %d: s finishes it", p.mirror.State.Step, *id)
+		p.say("step %d is paused after dispatch %d: type s to finish the step", p.mirror.State.Step, *id)
 	}
 }
 
@@ -56,7 +56,7 @@ func (p *front) addBreak(condition string) {
 func (p *front) removeBreak(which string) {
 	n, err := strconv.Atoi(strings.TrimSpace(which))
 	if err != nil || n < 1 || n > len(p.breaks) {
-		p.fail(session.Refusef("B %.20q: no such breakpoint; there are %s", which, widget.Plural(len(p.breaks), "breakpoint")))
+		p.fail(session.Refusef("B %.20q: no such breakpoint; the list has %s", which, widget.Plural(len(p.breaks), "breakpoint")))
 		return
 	}
 	p.say("breakpoint removed: %s", p.breaks[n-1])

@@ -405,7 +405,7 @@ func (p *TablePane) Own(w int) []table.Segment {
 		said = append([]table.Segment{{Rank: 0, Text: MarkFail + " filter: see the error below"}}, said...)
 	}
 	if p.partial {
-		sums := table.Segment{Text: "n/m: sums cover all rows", Short: "sums: all rows"}
+		sums := table.Segment{Text: "n/m: sums cover all m rows", Short: "sums: all rows"}
 		if w < roomyTitle {
 			sums.Rank = 1
 		}
