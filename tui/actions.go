@@ -22,8 +22,8 @@ func withViews() []command.Row {
 	return command.Default(rows...)
 }
 
-// actions returns the commands that the program implements itself: the commands of every view, and some
-// commands that only certain views offer.
+// actions returns the commands that the App implements, as opposed to its views: all commands that every view
+// offers, and some of the commands that only certain views offer.
 func (a *App) actions() []command.Action {
 	list := []command.Action{
 		{Name: "token", Off: func() string { return a.cannotNext() }, Run: a.next},
@@ -155,10 +155,10 @@ func (a *App) hinted(r *command.Row) [2]string {
 	return [2]string{keys, cmp.Or(now, r.Word, r.Name)}
 }
 
-// hintWidth returns the number of cells that a key and its label occupy in the hint line.
+// hintWidth returns how many cells of the hint line a key and its label occupy.
 func hintWidth(said [2]string) int { return widget.Width(said[0]) + widget.Width(said[1]) + 3 }
 
-// overText is the key context while an overlay is open.
+// overText is the context for keys that are pressed while an overlay is open.
 var overText = command.Where{In: []command.Place{command.Overlays, command.Moving, command.Anywhere}}
 
 // KeysDoc returns the text of docs/reference/keys.md, generated from the table of commands.

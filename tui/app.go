@@ -62,9 +62,9 @@ type App struct {
 
 	jobs  *widget.Jobs              // compute what the screen shows
 	deeds map[string]command.Action // implementations of the commands, by command name
-	held  []widget.Key              // key presses that wait until the rows or text they act on are ready
+	held  []widget.Key              // key presses that wait for the rows or the text that they act on
 
-	lent    atomic.Int64 // until this Unix time in ns, SIGINT is for the program that was lent the terminal
+	lent    atomic.Int64 // until this Unix time in ns, a SIGINT is for the program that has the terminal
 	shell   *tty.JobControl
 	mouse   bool
 	clicked clicked
@@ -89,7 +89,7 @@ type (
 		err   error
 	}
 	noteMsg struct { // a background task has finished
-		kind string // kind of the task, as passed to notes.later
+		kind string // which task, as passed to notes.later
 		what string
 		text string
 		err  error
@@ -156,7 +156,8 @@ func (a *App) assemble() {
 	a.history = &history{selection: a.selection}
 }
 
-// runs sets the runner that starts the app's goroutines. It must be called before the first message.
+// runs sets the runner, which starts the App's goroutines. It must be called before the first message
+// arrives.
 func (a *App) runs(r *widget.Runner) { a.runner, a.jobs.Runner = r, r }
 
 // Init returns nil because Run opens the session concurrently with the first frame.
@@ -242,7 +243,7 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 		k := a.held[0]
 		a.held = a.held[1:]
 		if a.strike(k); len(a.held) > 0 {
-			a.reload() // start loading what the key asked for
+			a.reload() // start loading what the held keys wait for
 		}
 	}
 	a.takeNews()
@@ -250,7 +251,7 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 	if a.noteHolds != nil && !a.noteHolds() {
 		a.unsay()
 	}
-	if (a.jobs.Open > 0 || a.jobs.Resting) && !a.jobs.Ticking { // to show "computing" when a job takes long
+	if (a.jobs.Open > 0 || a.jobs.Resting) && !a.jobs.Ticking { // so that "computing" appears if a job is slow
 		a.jobs.Ticking = true
 		a.cmds = append(a.cmds, tea.Tick(a.jobs.Patience,
 			func(time.Time) tea.Msg { return widget.LateMsg{} }))
@@ -278,9 +279,8 @@ func (a *App) View() (frame string) {
 	return a.frame()
 }
 
-// awaited reports whether the previous key requested a text or new rows that are not ready yet. The next key
-// acts on that text or on those rows, so the key has to wait. If the job takes long, keys no longer wait for
-// it.
+// awaited reports whether the next key has to wait, because the previous key requested a text or new rows
+// that are not ready yet and the next key acts on them. If the job takes long, keys stop waiting for it.
 func (a *App) awaited() bool {
 	if a.question != nil || a.dialog != nil || a.chord != nil {
 		return false
@@ -289,7 +289,7 @@ func (a *App) awaited() bool {
 	return a.overTask.Awaited(a.jobs) || rows != nil && rows.Job.Awaited(a.jobs)
 }
 
-// strike handles one key press.
+// strike is called for each key press and does what the key means now.
 func (a *App) strike(k widget.Key) {
 	if !k.Urgent() {
 		a.disarm()
@@ -298,14 +298,15 @@ func (a *App) strike(k widget.Key) {
 	a.answering(func() { a.press(k) })
 }
 
-// asks counts a user action and loads the newest data first, because the action refers to the newest data.
+// asks is called at the start of each user action. It counts the action and loads the newest data, because
+// the action refers to the newest data.
 func (a *App) asks() {
 	a.jobs.Asked++
 	a.takeNews()
 }
 
-// answering runs f, the response to a user action. It removes the note that answered the previous action
-// unless f shows a new note.
+// answering runs f, which responds to a user action. If the note on the screen is the answer to an earlier
+// action, and f shows no new note, answering removes the old note.
 func (a *App) answering(f func()) {
 	id, ofKey := a.noteID, a.noteOfKey
 	a.changing(f)
@@ -337,7 +338,7 @@ func (a *App) press(k widget.Key) {
 	a.do(row)
 }
 
-// elsewhere tells the user in which views a key works, if the key does nothing in this view.
+// elsewhere tells the user which views use a key that has no effect in the current view.
 func (a *App) elsewhere(key string) {
 	var means []string
 	for i := range command.Table {
@@ -364,8 +365,8 @@ func (a *App) do(r *command.Row) {
 	act.Run()
 }
 
-// place returns the context that decides what a key does now: the overlay if one is open, else the current
-// view.
+// place returns the context in which a key is looked up now: the open overlay or, if there is none, the
+// current view.
 func (a *App) place() command.Where {
 	if a.over != nil {
 		return overText
@@ -373,7 +374,7 @@ func (a *App) place() command.Where {
 	return a.inView(command.Moving, command.InViews, command.Anywhere)
 }
 
-// inView returns the current view as a key context, limited to the given places.
+// inView returns the context of a key in the current view, limited to the given kinds of place.
 func (a *App) inView(in ...command.Place) command.Where {
 	list := a.view().Actions()
 	return command.Where{In: in, Offers: func(name string) bool { return view.ActionOf(list, name) != nil }}
@@ -384,15 +385,16 @@ func (a *App) quit() {
 	a.cmds = append(a.cmds, tea.Quit)
 }
 
-// takeMouse enables mouse reports again. Bubble Tea does not restore them after it has lent the terminal.
+// takeMouse makes the terminal report the mouse again after the terminal was lent to a program. Bubble Tea
+// does not do this itself.
 func (a *App) takeMouse() {
 	if a.mouse {
 		a.cmds = append(a.cmds, tea.EnableMouseCellMotion)
 	}
 }
 
-// lentOver is a grace period after another program gave the terminal back. A SIGINT within this period still
-// counts as meant for that program.
+// lentOver is a grace period that begins when another program gives the terminal back. A SIGINT that arrives
+// within this period is still meant for that program.
 const lentOver = time.Second
 
 // handOver lends the terminal to a program until the program ends. It then calls ended and sends the result

@@ -75,7 +75,7 @@ func free(name string) string {
 	return found
 }
 
-// whole returns the absolute path, or path itself if it cannot be made absolute.
+// whole returns the path as an absolute path. If that is impossible, it returns path unchanged.
 func whole(path string) string {
 	if full, err := filepath.Abs(path); err == nil {
 		return full

@@ -15,7 +15,7 @@ import (
 )
 
 // header returns the first line of the screen: the model, the device, the shown step and the state of the
-// session. The name of the program is included only if there is room for it.
+// session. The name of the program is left out if the screen is too narrow for it.
 func (a *App) header(w int) string {
 	const name = "gpuscope"
 	state := a.stateWord()
@@ -134,8 +134,8 @@ func (m *model) step() *trace.Step {
 	return &m.index.Trace.Steps[at]
 }
 
-// tabsNamed reports whether the screen is wide enough to label every tab with the name of its view and
-// still show the selection and the timing. If not, only the current tab shows its name.
+// tabsNamed reports whether every tab can show the name of its view. If the screen is too narrow for these
+// names, the selection and the timing, only the current tab shows its name.
 func (a *App) tabsNamed() bool {
 	used := 2
 	for i := range view.Views {
@@ -152,7 +152,8 @@ func (a *App) tabLabel(at int) string {
 	return command.KeyOf(view.Views[at].Name)
 }
 
-// tabText returns a tab as drawn: preceded by one cell, with brackets around the current tab.
+// tabText returns the text of a tab with the space around it. The current tab has brackets around it. A space
+// precedes every other tab.
 func (a *App) tabText(at int) string {
 	switch label := a.tabLabel(at); {
 	case at != a.current:
@@ -180,7 +181,7 @@ func (a *App) tabs(w int) string {
 	return b.String() + widget.Blank(w-used-widget.Width(right)-1) + a.theme.Put(widget.Dim, right)
 }
 
-// tabAt returns the index of the view whose tab covers column x.
+// tabAt returns the index of the view whose tab is drawn at column x.
 func (a *App) tabAt(x int) (int, bool) {
 	at := 0
 	for i := range view.Views {

@@ -25,7 +25,7 @@ import (
 // and edited. Whenever the file changes, in this program's editor or in another one, the new source is run
 // alternately with the original kernel, and the result is shown over the view.
 
-// Parts of the texts of notes. Tests search the screen for them.
+// These are endings of notes. Tests also use them to find the notes on the screen.
 const (
 	originalSource = " is unchanged: edit the source to try it"
 	usedFromNext   = " is used from the next step on"
@@ -39,30 +39,30 @@ type lab struct {
 
 	dir    string            // folder of the source files; "" until it exists
 	own    map[string]string // original source of each file, by path
-	wake   chan struct{}     // makes the file watcher check at once
+	wake   chan struct{}     // makes the watcher check the files at once
 	on     map[string]labStand
 	tried  map[string]*attempt // newest attempt of each kernel, by kernel name
 	newest string              // name of the kernel that was tried last
-	shown  *overlay            // overlay with the result of the newest attempt
+	shown  *overlay            // overlay that shows the result of the newest attempt
 }
 
-// labStand identifies a dispatch and its step. The inputs of that dispatch are used to try a kernel.
+// labStand identifies a dispatch in a step. An edited kernel is tried on the inputs of this dispatch.
 type labStand struct {
 	dispatch trace.DispatchID
 	step     int // step index as recorded in the trace
 }
 
-// attempt is the newest source of a kernel and the result of running it. Both tried and err are nil until
-// the source has run.
+// attempt holds one source of a kernel and the result of running it. Until the source has run, tried and err
+// are both nil.
 type attempt struct {
 	text   string
 	tried  *session.Tried
 	err    error
-	warned bool     // the user was told what is wrong with the result
+	warned bool     // the user has already seen a warning that the result is wrong
 	before *attempt // newest earlier attempt that ran, or nil
 }
 
-// ran returns the newest attempt that ran: t itself or an earlier one. It returns nil if none ran.
+// ran returns t if its source ran, else the newest earlier attempt whose source ran, else nil.
 func (t *attempt) ran() *attempt {
 	if t == nil || t.tried != nil {
 		return t
@@ -82,8 +82,8 @@ type (
 	}
 )
 
-// begins starts watching the folder given with --shaders, if there is one. The session already uses the
-// sources in that folder.
+// begins starts to watch the folder given with --shaders, if there is one, for changes. The session itself
+// has already loaded the sources in that folder.
 func (l *lab) begins() {
 	if l.dir == "" && l.opts.Shaders != "" && !l.isTrace {
 		l.watch(l.opts.Shaders)
@@ -101,7 +101,7 @@ func (l *lab) watch(dir string) {
 	})
 }
 
-// fileText returns the kernel's original source in the form in which it is written to a file.
+// fileText returns the original source of a kernel as it is written to the file for editing.
 func fileText(k *trace.Kernel) string { return session.KernelText(k.Name, k.Constants, k.Source) }
 
 // editKernel opens the source of the selected dispatch's kernel in the user's editor. If no model runs, or
@@ -162,7 +162,7 @@ func (l *lab) openEditor(kernel, path string) {
 
 // closedEditor reads the file that the editor saved and tries the source if it changed.
 func (l *lab) closedEditor(m editedMsg) {
-	if m.err != nil { // it is not known whether the file was edited
+	if m.err != nil { // the editor failed, so the file may or may not have been edited
 		l.fail(nil, fmt.Errorf("editor: %w", m.err))
 	} else {
 		l.say("source saved in " + m.path)
@@ -185,10 +185,10 @@ func (l *lab) closedEditor(m editedMsg) {
 	})
 }
 
-// changedText runs the source of a kernel if the source is new, and reports whether it did. If the source
-// equals the original, the original kernel is put back into use. Before the first step there is no dispatch
-// to try the source on. In that case, a source from the --shaders folder is put into use without a trial, and
-// any other source is ignored.
+// changedText is called when the source of a kernel may have changed. If the source is new, it tries the
+// source on a dispatch, and returns true. If the source equals the original, the original kernel is put back
+// into use. Before the first step there is no dispatch to try a source on. In that case, a source from the
+// --shaders folder is put into use without a trial, and any other source is ignored.
 func (l *lab) changedText(kernel, text string) bool {
 	if l.needsDevice() != "" {
 		return false
@@ -223,15 +223,15 @@ func (l *lab) changedText(kernel, text string) bool {
 	return true
 }
 
-// standsOn reports whether the step belongs to the current text. Only a step of the current text can be run
-// again.
+// standsOn reports whether a step can be run again. Only the steps of the current text can, so it reports
+// whether the step is one of them.
 func (l *lab) standsOn(step int) bool {
 	is := func(t session.Turn) bool { return t.Step == step }
 	return slices.ContainsFunc(l.mirror.Left().Turns, is)
 }
 
-// triedText stores the result of running a source. A source from the --shaders folder is used from now on
-// if its result is correct.
+// triedText stores the result of running a source. If the source is from the --shaders folder and its result
+// is correct, the session uses the source from now on.
 func (l *lab) triedText(c session.Command, m doneMsg) {
 	t := l.tried[c.Edit.Kernel]
 	if t == nil || t.text != c.Edit.Text {
@@ -258,7 +258,7 @@ func (l *lab) showTried(kernel string) {
 		l.remark(kernel + session.KernelSuffix + originalSource)
 		return
 	case t.err == nil && t.tried == nil:
-		return // it is still running
+		return // the source is still running
 	case t.err != nil:
 		l.log.Add("error", t.err.Error())
 		l.over = overlayOf(view.Page{
@@ -276,9 +276,9 @@ func (l *lab) showTried(kernel string) {
 	l.newest, l.shown = kernel, l.over
 }
 
-// keepText saves the source of attempt t to a file that ends in .last beside the kernel's file, because the
-// kernel's file has newer contents by now. It returns lines that show the path to the user, or nil if t is
-// nil.
+// keepText saves the source of attempt t for the user, because the kernel's own file holds a newer source by
+// now. The new file is in the same folder and ends in .last. keepText returns lines that tell the user the
+// path, or nil if t is nil.
 func (l *lab) keepText(kernel string, t *attempt) []string {
 	if t == nil {
 		return nil
@@ -334,7 +334,8 @@ func (l *lab) cannotUse() string {
 	return ""
 }
 
-// unused returns the newest source of a kernel that ran, or nil if that source is already in use.
+// unused returns the attempt with the newest source of a kernel that ran, or nil if the session already uses
+// this source.
 func (l *lab) unused(kernel string) *attempt {
 	if t := l.tried[kernel].ran(); t != nil && t.tried.Name != l.inPlace(kernel) {
 		return t
@@ -342,7 +343,7 @@ func (l *lab) unused(kernel string) *attempt {
 	return nil
 }
 
-// usedNext returns the label of what useText would do now.
+// usedNext returns the label of the command useText, which says what the command would do now.
 func (l *lab) usedNext() string {
 	if l.unused(l.labKernel()) != nil {
 		return "use it"
@@ -350,9 +351,8 @@ func (l *lab) usedNext() string {
 	return "use the original"
 }
 
-// useText makes the following steps use the newest source of a kernel that ran. If that source is already
-// in use, it puts the original back into use. If the result of the source was wrong, the first call only
-// warns.
+// useText switches between the newest source of a kernel that ran and the original source. The switch applies
+// from the next step on. If the result of the new source was wrong, the first call only warns.
 func (l *lab) useText() {
 	kernel := l.labKernel()
 	e := &session.KernelEdit{Kernel: kernel}
@@ -377,7 +377,7 @@ func (l *lab) usedText(c session.Command) {
 			name = t.ran().tried.Name
 		}
 	}
-	l.show(name + usedFromNext) // the log has the event
+	l.show(name + usedFromNext) // the session has already logged this
 }
 
 // editorOf returns the command that opens a file in an editor. If editor is "", the user's own editor is
@@ -396,7 +396,7 @@ func editorOf(path, editor string, in io.Reader, out io.Writer) (*exec.Cmd, erro
 	switch f := in.(type) {
 	case nil:
 		cmd.Stdin = os.Stdin
-	case tty.Input: // a wrapper for this program; the editor reads the terminal itself
+	case tty.Input: // the editor reads the terminal itself, not through the wrapper
 		cmd.Stdin = f.File
 	}
 	return cmd, nil

@@ -6,7 +6,8 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// The smallest screen on which the views are readable, and the height that the views are designed for.
+// minWidth and minHeight are the size of the smallest screen on which the views are readable. mainHeight is
+// the height for which the views are designed.
 const (
 	minWidth, minHeight = 60, 16
 	mainHeight          = 24
@@ -24,7 +25,7 @@ const (
 	regionDivider // between list and detail when they are side by side
 	regionDetailTitle
 	regionDetail
-	regionNotice // an error that waits to be dismissed, and the time that drawing the screen takes
+	regionNotice // an error until it is dismissed, and the time that drawing takes
 	regionHint
 )
 
@@ -41,7 +42,7 @@ const (
 // columns if the two are side by side, and rows if the detail is below the list.
 type split struct{ columns, rows int }
 
-// arrangement holds what the layout depends on besides the size of the screen.
+// arrangement holds everything that determines the layout, except the size of the screen.
 type arrangement struct {
 	detail bool // the view has a detail pane
 	zoom   zoom

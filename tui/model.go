@@ -28,16 +28,16 @@ type model struct {
 	mirror  session.Mirror
 	opening error // error of opening the session or trace
 
-	// The screen shows these fields. They are copied from the mirror, which tracks the session's events.
-	// While the model runs, the mirror is newer than these fields, and takeNews copies all of them at once.
+	// The fields below are what the screen shows. takeNews copies all of them at once from the mirror. While
+	// the model runs, the mirror is ahead of these fields, because it follows the session's events.
 	index *analyze.Index // index of the mirror's trace
 	state session.State
 	text  session.Text
 	news  bool // the mirror has changed since the last takeNews
 
-	newsAsked int // value of jobs.Asked at the last takeNews
+	newsAsked int // number of user actions (jobs.Asked) at the last takeNews
 
-	shown   int // index into Trace.Steps of "this step"; -1 before the first step. See at()
+	shown   int // index of "this step" in Trace.Steps; -1 before the first step; see at
 	follow  bool
 	version int // version of the shown data: rises with every change
 
@@ -62,7 +62,7 @@ type job struct {
 	cancelled bool
 }
 
-// spoken caches the selected steps and their baseline for one version of the data.
+// spoken is a cache: it holds the selected steps and their baseline for one version of the data.
 type spoken struct {
 	version, shown int
 	index          *analyze.Index
@@ -75,15 +75,16 @@ func newModel(j *widget.Jobs) *model {
 	return &model{jobs: j, shown: -1, follow: true, chosen: chosen{from: -1, to: -1, base: view.NoBase}}
 }
 
-// tookKey identifies the cost line of the selected steps: the data version and which steps the view uses.
+// tookKey identifies a cost line (the summary of the selected steps): it says for which data and for which
+// use of the steps the line was computed.
 type tookKey struct {
 	view.SummaryKey
 	takes report.Takes
 	of    string // name of the selected steps
 }
 
-// speaks returns the selected steps and their baseline for the current data. At least one step must be
-// recorded.
+// speaks returns the cached selection of steps and its baseline, computed again if the data changed. At least
+// one step must be recorded.
 func (m *model) speaks() *spoken {
 	now := spoken{version: m.version, shown: m.shown, index: m.index}
 	if is := &m.spoken; is.version != now.version || is.shown != now.shown || is.index != now.index {
@@ -94,8 +95,8 @@ func (m *model) speaks() *spoken {
 	return &m.spoken
 }
 
-// at returns the step to show in the header and wherever one step is shown, as an index into Trace.Steps.
-// It is the last of the selected steps, or -1 before the first step.
+// at returns the step for every place of the screen that shows one step, such as the header, as an index into
+// Trace.Steps. It is the last of the selected steps, or -1 before the first step.
 func (m *model) at() int {
 	if m.shown < 0 || m.shown >= len(m.index.Trace.Steps) {
 		return -1
@@ -127,7 +128,8 @@ func (m *model) snapshot() view.Snapshot {
 	return s
 }
 
-// loadTook requests the cost line of the view's steps and the list of events of all steps.
+// loadTook starts to compute, if needed, the cost line of the steps that the view uses, and the list of the
+// events of all steps.
 func (a *App) loadTook(s view.Snapshot) {
 	if s.Step < 0 {
 		a.took.Clear(a.jobs)
@@ -149,7 +151,7 @@ func (a *App) opened(m openedMsg) {
 		a.lost = true
 		a.failed(m.err)
 	case m.err != nil:
-		a.opening = m.err // Run returns this error
+		a.opening = m.err // Run returns this error to its caller
 		a.quit()
 	case m.trace != nil:
 		a.isTrace = true
@@ -197,7 +199,7 @@ func (a *App) events(list eventsMsg) {
 			a.again.opened, a.opening = true, nil
 		}
 	}
-	if a.mirror.Trace == nil || progress { // progress of a command changes no table
+	if a.mirror.Trace == nil || progress { // progress events change no table
 		return
 	}
 	a.news = true
@@ -207,9 +209,9 @@ func (a *App) events(list eventsMsg) {
 	}
 }
 
-// takeNews copies the mirror's state to what the screen shows, so that the header and the views always
-// show the same state of the run. After a user action or the end of a command it copies at once. At other
-// times it waits until no job is computing and a rest period has passed.
+// takeNews copies the mirror's state to the fields that the screen shows. The header and the views therefore
+// always show the same state of the run. After a user action or the end of a command, takeNews copies at
+// once. At other times it waits until all jobs have ended and a rest period has passed.
 func (m *model) takeNews() {
 	asked := m.newsAsked != m.jobs.Asked
 	switch {
@@ -243,8 +245,8 @@ func logCompiled(s *trace.Step, tell func(text string)) {
 	}
 }
 
-// dropped adjusts the shown step and the chosen steps after the oldest n steps were dropped from the
-// trace.
+// dropped is called after the oldest n steps were dropped from the trace. It adjusts the indices of the shown
+// step and of the chosen steps.
 func (m *model) dropped(n int) {
 	if m.shown >= 0 {
 		m.shown = max(0, m.shown-n)

@@ -53,7 +53,7 @@ func (c *clicked) again(p pointer) bool {
 
 // point handles a mouse action on whatever is drawn at its cell.
 func (a *App) point(p pointer) {
-	if p.wheel == 0 && a.chord != nil { // a click cancels the chord, which waits for a key
+	if p.wheel == 0 && a.chord != nil { // a chord waits for a second key, so a click cancels the chord
 		a.struck(widget.Key{Name: "esc"})
 	}
 	if a.dialog != nil {
@@ -64,7 +64,7 @@ func (a *App) point(p pointer) {
 		a.wheel(p)
 		return
 	}
-	if a.question != nil { // the typed text applies to what is on the screen, so a click must not change it
+	if a.question != nil { // what is typed refers to the screen, so a click must not change the screen
 		return
 	}
 	second := a.clicked.again(p)
@@ -144,7 +144,7 @@ func (a *App) pointDialog(p pointer) {
 		}[p.motion()]})
 	default:
 		second := a.clicked.again(p)
-		if a.dialog.Choose(p.y-r.Y-1) && second { // the first line of the dialog is a rule, not a row
+		if a.dialog.Choose(p.y-r.Y-1) && second { // the first line of the dialog is its top border, not a row
 			a.typedInDialog(widget.Key{Name: "enter"})
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"gpuscope/tui/command"
 )
 
-// The functions below return the reason that a view or an action is not available now, or "" if it is
+// Each function below returns the reason why a view or an action is not available now, or "" if it is
 // available.
 
 func (m *model) needsSession() string {
@@ -67,8 +67,8 @@ func (m *model) needsShown() string {
 	return ""
 }
 
-// cannotFollow returns the reason that the display cannot switch between following the newest step and
-// staying on the shown step.
+// cannotFollow returns the reason that the follow command has no effect now. The command switches between
+// following the newest step and staying on the shown step.
 func (m *model) cannotFollow() string {
 	if m.session == nil || m.follow {
 		return m.needsShown()
@@ -130,13 +130,13 @@ func (m *model) cannotBack() string {
 	return m.needsStep()
 }
 
-// cannotTarget returns the reason that there is no position to run to. In a trace the command shows a
-// position instead.
+// cannotTarget returns the reason that the "run to" command is not available. In a trace, this command shows
+// the step at a position instead of running.
 func (m *model) cannotTarget() string {
 	if m.isTrace {
 		return m.needsTrace()
 	}
-	if m.mirror.Trace != nil && m.mirror.Trace.Device.None() { // without a device any step can be planned
+	if m.mirror.Trace != nil && m.mirror.Trace.Device.None() { // no step has to exist before one can be planned
 		return m.needsSession()
 	}
 	return m.cannotRun()

@@ -18,11 +18,11 @@ type notes struct {
 
 	doing     []string    // background tasks started by later
 	note      string      // the note; it fades after a few seconds
-	noteOfKey bool        // the note answers a key press, so the next key removes it
-	noteHolds func() bool // the note is removed when this returns false; nil keeps the note
+	noteOfKey bool        // the next key removes the note, because it answers the previous key
+	noteHolds func() bool // the note is removed when this returns false; if nil, the note stays until it fades
 	noteID    int
 	failure   string // the error; it stays until dismissed
-	failureOf any    // success of this task or kind of command clears the error; nil: only the user does
+	failureOf any    // what failed; its success clears the error; nil: only the user can clear it
 }
 
 // remark tells the user, in response to a key, why something cannot be done.
@@ -34,7 +34,8 @@ func (n *notes) remark(text string) {
 // say shows a note and adds it to the log.
 func (n *notes) say(text string) { n.tell("info", text) }
 
-// tell shows a note and adds it to the log, unless the same note is already on the screen.
+// tell shows a note and adds it to the log. If the same note is already on the screen, it does not log the
+// note again.
 func (n *notes) tell(level, text string) {
 	if text != n.note {
 		n.log.Add(level, text)
@@ -59,24 +60,25 @@ func (n *notes) fade(after time.Duration) {
 // unsay removes the note.
 func (n *notes) unsay() { n.note, n.noteOfKey, n.noteHolds = "", false, nil }
 
-// fail shows an error until the user dismisses it, or until mended is called for what failed. The first
-// argument names what failed: a task, a kind of command, or the kind passed to later. It is nil if only the
-// user can clear the error.
+// fail shows an error until the user dismisses it, or until the thing that failed has succeeded (see mended).
+// The argument of names this thing: a task, a kind of command, or the kind passed to later. If of is nil,
+// only the user can clear the error.
 func (n *notes) fail(of any, err error) {
 	n.failure, n.failureOf = printable.Short(err.Error(), view.MostShown), of
 	n.log.Add("error", err.Error())
 }
 
-// mended clears the shown error if what failed has now succeeded. The argument is the one that fail
-// received.
+// mended is called when a task or a command has succeeded. If the shown error came from an earlier failure of
+// the same thing, mended clears the error. of is the argument that fail received.
 func (n *notes) mended(of any) {
 	if n.failureOf == of {
 		n.failure = ""
 	}
 }
 
-// later runs f in the background and shows the message that f returns. Until f returns, the screen shows the
-// argument what as a description of the task. kind is the same for all tasks of one sort.
+// later runs f in the background and then shows the message that f returned. While f runs, the screen shows
+// the description in what. kind identifies the sort of task, so that the success of a task clears the error
+// of an earlier task of that sort.
 func (n *notes) later(kind, what string, f func(context.Context) (string, error)) {
 	n.doing = append(n.doing, what)
 	n.work.Runner.Start(func(ctx context.Context) {

@@ -60,8 +60,8 @@ func (o *overlay) lay(w int) {
 
 func (o *overlays) closeOverlay() { o.over = nil }
 
-// unfold shows the other version of the overlay, which has more or fewer lines. An overlay without another
-// version is closed.
+// unfold replaces the overlay with its other version, which shows more or fewer lines of the same text. If
+// there is no other version, unfold closes the overlay.
 func (o *overlays) unfold() {
 	if o.over.Folded == nil {
 		o.closeOverlay()
@@ -70,7 +70,8 @@ func (o *overlays) unfold() {
 	o.look(*o.over.Folded)
 }
 
-// turnOver shows the same text for another step: the step of the previous or the next change.
+// turnOver shows the overlay for another step: the step with the next change, or with the previous one if by
+// is negative.
 func (o *overlays) turnOver(by int) {
 	to, why := o.over.Later, o.over.Last
 	if by < 0 {
@@ -89,7 +90,7 @@ func (o *overlays) askFind() {
 	sought, at, stays := p.Sought, p.At, p.Stays
 	q := &question{
 		label: "find", live: p.Find, take: p.Find,
-		leave: func() { // the lines may be wrapped differently by now
+		leave: func() { // search again, because the lines may be wrapped differently by now
 			p.Find(sought)
 			p.At, p.Stays = min(at, max(0, len(p.Found)-1)), stays
 		},
@@ -160,7 +161,7 @@ func (a *App) shownTable() *table.Table {
 	return nil
 }
 
-// look builds a text in a job and then shows it over the view.
+// look builds a text in a background job and then shows the text over the view.
 func (o *overlays) look(t view.Text) {
 	o.asked++
 	none := t.None
@@ -189,7 +190,7 @@ func (o *overlays) stopLooking() bool {
 	return waits
 }
 
-// signed is the column at which the text of a help line begins, after the keys or the sign.
+// signed is the column, in a line of the help, at which the explanation of a key or sign begins.
 const signed = 16
 
 // wrapSigned wraps a line of the help to w cells. Continuation lines are aligned with the text after the
@@ -222,7 +223,7 @@ type question struct {
 	label string
 	hint  string // shown while the input is empty
 	line  widget.InputLine
-	live  func(string) // called after every key
+	live  func(string) // called after every key press
 	take  func(string)
 	leave func()
 }
@@ -288,14 +289,14 @@ func (ex *exporter) copy() {
 			return "", fmt.Errorf("copy: %w", err)
 		}
 		said := "copied " + widget.Plural(len(text), "byte")
-		if os.Getenv("TMUX") != "" { // with its default settings, tmux silently drops what programs copy
+		if os.Getenv("TMUX") != "" { // with default settings, tmux silently discards the copied text
 			said += "; tmux needs the setting: tmux set -s set-clipboard on"
 		}
 		return said, nil
 	})
 }
 
-// struck passes the second key to the chord.
+// struck is called with the second key of a chord, and runs the chord.
 func (in *inputs) struck(k widget.Key) {
 	c := in.chord
 	in.chord = nil

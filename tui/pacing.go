@@ -9,8 +9,8 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// frameTime is the minimum time between two frames that no user action caused. Figures that change more
-// often cannot be read. Batches of events are at least this far apart as well.
+// frameTime is the minimum time between two frames, except after a user action. Nobody can read figures that
+// change more often. It is also the minimum time between two batches of events.
 const frameTime = time.Second / 10
 
 // writes is how many times a second Bubble Tea checks for a frame to write. Each check copies and compares
@@ -22,19 +22,19 @@ const writes = 30
 const answering = time.Second
 
 // paced wraps App to limit the frame rate, because Bubble Tea draws after every message. A running model
-// causes many messages: its events, and the results of the jobs that the events start. paced draws the
-// combined effect of messages that arrive close together.
+// causes many messages: its events, and the results of the jobs that the events start. If messages arrive
+// close together, paced draws only one frame for all of them.
 type paced struct {
 	*App
 	frame   string
 	drawn   time.Time // time at which frame was drawn
 	asked   time.Time // time of the last user action
 	due     bool      // the next View must draw
-	held    bool      // frame is out of date, and a paceMsg will trigger the next draw
+	held    bool      // the frame is out of date; a paceMsg will make the next View draw
 	waiting bool      // a paceMsg is scheduled
 }
 
-// paceMsg triggers the drawing of changes that were held back.
+// paceMsg makes the next View draw the changes that were not drawn yet.
 type paceMsg struct{}
 
 // Update handles one message and decides whether the next View draws.

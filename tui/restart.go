@@ -19,11 +19,11 @@ import (
 // again holds the state needed to replace a crashed engine.
 type again struct {
 	starts func(context.Context) openedMsg // opens the session or trace
-	left   *session.Left                   // state of the crashed engine; nil once it is resumed
+	left   *session.Left                   // state of the crashed engine; nil once restored
 	opened bool                            // the engine has reported the model that it runs
 	edited []string                        // edited kernels that the crashed engine used
-	died   string                          // what the engine was doing when it crashed; "" if it was idle
-	wished time.Time                       // when the user asked to restart an engine that seemed to run
+	died   string                          // what the engine was doing then; "" if it was idle
+	wished time.Time                       // last restart request while no crash was known
 }
 
 // restarts starts a new engine after a crash.
@@ -32,16 +32,18 @@ type restarts struct {
 	last lastOpened
 }
 
-// engineHadCrashed is the note shown for a restart that the user requested before the crash was detected.
+// engineHadCrashed is the note shown if the user asked for a restart before the program had detected the
+// crash.
 const engineHadCrashed = "the engine had crashed and is being restarted"
 
-// wishFor is how long a restart request stays valid if the crash is not detected yet. The user may notice
-// a crash before the program does.
+// wishFor is how long the program remembers that the user asked for a restart. The user may notice a crash
+// before the program does.
 const wishFor = 5 * time.Second
 
 func (re *restarts) wishRestart() { re.wished = widget.Now() }
 
-// keepWish restarts a crashed engine if the user asked for a restart within the last wishFor.
+// keepWish is called when a crash is detected. If the user asked for a restart at most wishFor ago, keepWish
+// restarts the engine.
 func (re *restarts) keepWish() {
 	if re.lost && re.job == nil && widget.Now().Sub(re.wished) < wishFor && re.cannotRestart() == "" {
 		re.restart()
@@ -50,8 +52,8 @@ func (re *restarts) keepWish() {
 }
 
 // start opens the session or trace in the background. It sends openedMsg before it reads the session's
-// events. Otherwise the end of a session that had already crashed would be taken for the end of its
-// replacement.
+// events. If the order were reversed, App could mistake the end of the previous, crashed session for the end
+// of the new one.
 func (re *restarts) start() {
 	re.jobs.Runner.Start(func(ctx context.Context) {
 		m := re.starts(ctx)
@@ -88,7 +90,7 @@ func (m *model) cannotRestart() string {
 	return ""
 }
 
-// restarting reports whether a new engine is starting or running the text again after a crash.
+// restarting reports whether, after a crash, a new engine is starting or is running the text again.
 func (m *model) restarting() bool { return m.left != nil && !m.lost }
 
 // begin sends the first command of a session once the session is open and has reported its model. It
@@ -151,13 +153,13 @@ func (re *restarts) failed(reason error) {
 // resumed tells the user that the new engine has reached the state of the crashed one.
 func (re *restarts) resumed(r session.Reply, err error) {
 	if errors.Is(err, session.ErrClosed) {
-		return // App.ended reports the crash
+		return // App.ended reports this crash
 	}
 	if re.left = nil; err != nil {
 		return
 	}
 	said := fmt.Sprintf("the engine was restarted at position %d", r.Position)
-	if len(re.edited) > 0 && re.opts.Shaders == "" { // with --shaders, the new engine still uses them
+	if len(re.edited) > 0 && re.opts.Shaders == "" { // the new engine also uses --shaders
 		said += fmt.Sprintf(command.Keyed("; it does not use these edited kernels anymore (to use one again, press {use kernel} on its dispatch): %s"),
 			strings.Join(re.edited, ", "))
 	}

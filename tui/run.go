@@ -57,10 +57,10 @@ type Options struct {
 
 	Plain  bool   // no screen: prints a line of text for each event and never overwrites one
 	Prompt string // prompt to send when the model is open
-	// DefaultPrompt says that the user did not choose the prompt. A session that rejects the prompt then
-	// starts without one.
+	// DefaultPrompt reports that Prompt is a default that the user did not choose. If a session rejects a
+	// default prompt, it starts without one.
 	DefaultPrompt bool
-	Chat          bool // prompts are user turns of a conversation
+	Chat          bool // each prompt is the user's turn in a conversation
 	// Shaders is the folder of kernel sources that the session uses. If it is empty, edited sources go to
 	// a folder in Cache, or in the system's folder for temporary files if Cache is empty too.
 	Shaders, Cache string
@@ -73,7 +73,7 @@ type Options struct {
 	Width, Height int
 
 	editor string      // replaces the user's editor; used by tests
-	isDark func() bool // reports whether the background is dark; nil: dark
+	isDark func() bool // reports whether the terminal's background is dark; if nil, it is dark
 }
 
 func (o Options) output() io.Writer {
@@ -83,7 +83,7 @@ func (o Options) output() io.Writer {
 	return o.Output
 }
 
-// leaveWithin is how long Run waits for commands and the session to end after the user has quit.
+// leaveWithin is how long Run waits, after the user has quit, for commands and the session to end.
 const leaveWithin = 2 * time.Second
 
 func init() { quiet.Restore() } // Bubble Tea is initialised by now
@@ -98,7 +98,8 @@ func Run(ctx context.Context, open func(context.Context) (session.Session, error
 	})
 }
 
-// ShowTrace shows a recorded trace. It calls load concurrently with the first frame.
+// ShowTrace shows a recorded trace until the user quits. It draws the first frame while load is still
+// running.
 func ShowTrace(ctx context.Context, load func(context.Context) (*trace.Trace, error), o Options) error {
 	return run(ctx, o, func(ctx context.Context) openedMsg {
 		t, err := load(ctx)
@@ -131,7 +132,7 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 			o.Width, o.Height, terminal = w, h, true
 		}
 	}
-	signals := make(chan os.Signal, 8) // room for a burst of signals: each signal counts
+	signals := make(chan os.Signal, 8) // has room for several signals, because none may be lost
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
 	defer signal.Stop(signals)
 	shell := tty.NewJobControl()
@@ -142,8 +143,8 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 	if terminal && o.Input == nil && term.IsTerminal(int(os.Stdin.Fd())) {
 		o.Input = tty.NewInput(os.Stdin, func(dark bool) { program.Send(backgroundMsg{dark}) })
 		o.isDark = func() bool { return tty.DarkBackground(os.Stdin, out.(*os.File)) }
-		// After an editor has run, Bubble Tea restores the terminal mode that the editor left behind. The
-		// original mode is restored here.
+		// If an editor has run, Bubble Tea restores the terminal mode that the editor left behind, not the
+		// original mode. The original mode is therefore saved and restored here.
 		if before, err := term.GetState(int(os.Stdin.Fd())); err == nil {
 			defer func() { _ = term.Restore(int(os.Stdin.Fd()), before) }()
 		}
@@ -193,7 +194,7 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 			case sig := <-signals:
 				switch m, ours := shell.Hear(sig); {
 				case m != nil:
-					go program.Send(m) // in a goroutine: the event loop may need the next signal
+					go program.Send(m) // in a goroutine: the event loop may be waiting for a signal
 				case ours, sig == syscall.SIGINT && time.Now().UnixNano() < a.lent.Load():
 					// Ignore the signal. Either Hear has handled it, or it was meant for
 					// the program that was lent the terminal.
@@ -205,11 +206,11 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 		close(ended)
 		go func() {
 			time.Sleep(leaveWithin)
-			program.Kill() // the event loop does not respond
+			program.Kill() // the event loop has not ended in time
 		}()
 		program.Send(leaveMsg{})
 	})
-	if !terminal { // without a terminal, nothing else tells Bubble Tea the width of a line
+	if !terminal { // without a terminal, Bubble Tea does not know the width of a line
 		size := tea.WindowSizeMsg{Width: a.w, Height: a.h}
 		a.runner.Start(func(context.Context) { program.Send(size) })
 	}
@@ -225,7 +226,7 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 	}
 	signal.Stop(signals)
 	<-heard
-	once.Do(func() {}) // ignore panics from here on
+	once.Do(func() {}) // a panic from here on is not reported
 	switch {
 	case fault != nil:
 		return fault

@@ -25,8 +25,8 @@ type selection struct {
 // scopeRow is one of the selections of steps that the user can choose for tables.
 type scopeRow struct {
 	name string
-	// of returns the steps of this selection in a trace, or an empty selection if there are none. m holds
-	// the shown and marked steps.
+	// of returns the steps of this selection in a trace. If there are none, the result is empty. m says which
+	// steps are shown and marked.
 	of func(x *analyze.Index, m *model) analyze.Selection
 }
 
@@ -62,10 +62,10 @@ const (
 // chosen is the user's choice of steps for tables and of their baseline.
 type chosen struct {
 	scope int // index in scopes
-	// settling is true if a run set the scope automatically, so the user did not choose it.
+	// settling reports that a run chose the scope automatically, not the user.
 	settling bool
-	// from and to are the indices of the marked steps. If to is negative, the range ends at the shown
-	// step; if from is negative, no step is marked.
+	// from and to are the indices of the first and the last marked step. If from is negative, no step is
+	// marked. If only to is negative, the range ends at the shown step.
 	from, to int
 	base     view.Base
 	file     *analyze.Index // the trace named by base.File
@@ -84,9 +84,9 @@ func (m *model) marks() (from, to int, ok bool) {
 	return min(from, to), max(from, to), true
 }
 
-// inScope returns the selected steps, and the index in scopes of the selection in effect. It falls back to
-// the shown step if the chosen selection has no steps. During a run the selection is by default all warm
-// decode steps so far, so that the figures settle.
+// inScope returns the selected steps, and the index in scopes of the selection that they come from. If the
+// chosen selection has no steps, it returns the shown step instead. During a run, the default selection is
+// all warm decode steps so far, so that the figures change less and less.
 func (m *model) inScope() (of int, s analyze.Selection) {
 	if s = scopes[m.scope].of(m.index, m); len(s.Steps) == 0 {
 		return thisStep, scopes[thisStep].of(m.index, m)
@@ -144,7 +144,7 @@ func (m *model) compared(to analyze.Selection) *analyze.Baseline {
 func (m *model) before(to analyze.Selection) analyze.Selection {
 	step, one := to.One()
 	switch {
-	case !one || to.Name == string(trace.Decode): // a selection of decode steps may hold only one step so far
+	case !one || to.Name == string(trace.Decode): // also if there is only one decode step so far
 		return m.index.Phase(trace.Prefill)
 	case step > 0:
 		return m.index.Step(step - 1)
@@ -184,8 +184,8 @@ func (sel *selection) setScope(to int) {
 	sel.version++
 }
 
-// settle selects all warm decode steps while the model runs, unless the user chose another selection that
-// grows with the run.
+// settle is called while the model runs. It selects all warm decode steps, unless the user chose another
+// selection that grows with the run.
 func (sel *selection) settle() {
 	if sel.scope == warmDecode || sel.scope == markedSteps && sel.to < 0 {
 		return
@@ -194,8 +194,8 @@ func (sel *selection) settle() {
 	sel.settling = true
 }
 
-// leaveScope selects the shown step only, because the user asked to see one step. If the user had chosen
-// another selection, leaveScope returns a note about the change, else "".
+// leaveScope selects only the shown step, because the user asked to see one step. If this replaces a
+// selection that the user chose, it returns a note that says so, else "".
 func (sel *selection) leaveScope() string {
 	chosen := sel.scope != thisStep && !sel.settling
 	if sel.scope != thisStep {
@@ -209,7 +209,7 @@ func (sel *selection) leaveScope() string {
 
 // markStep marks the shown step as one end of a range. The next call marks the other end.
 func (sel *selection) markStep() {
-	sel.shown = sel.at() // an open range ends at this step
+	sel.shown = sel.at() // a range without an end ends at this step
 	switch {
 	case sel.from < 0 || sel.to >= 0:
 		sel.from, sel.to = sel.shown, -1

@@ -39,7 +39,7 @@ func (a *App) frame() string {
 	body := m[regionList]
 	switch {
 	case a.over != nil:
-		r := widget.Area(0, 4, a.w, a.h-5-m[regionNotice].H) // a shown error stays visible
+		r := widget.Area(0, 4, a.w, a.h-5-m[regionNotice].H) // leaves room for a shown error
 		lines := a.over.text.Paint(a.theme, r.W-1, r.H)
 		right := widget.Joined(" · ", a.over.text.FoundText(), a.over.text.Where()) + " "
 		f.Draw(widget.Area(0, 3, a.w, 1), []string{a.theme.Put(widget.Strong,
@@ -65,7 +65,7 @@ func (a *App) frame() string {
 		}
 		if r, ok := m[regionDetail]; ok {
 			lines := a.detail.Render(r.W-2, r.H)
-			if err := a.detailTask.Err; err != nil { // the old lines belong to another row
+			if err := a.detailTask.Err; err != nil { // the old lines describe another row
 				lines = view.Complain(a.theme, r.W-2, "Could not compute this view: "+err.Error())[1:]
 			}
 			f.Draw(m[regionDetailTitle], []string{a.detailLine(r.W, side)})
@@ -110,7 +110,7 @@ func (a *App) scopeParts() []table.Segment {
 	if s == nil {
 		return nil
 	}
-	timing, n := "timing "+string(s.Timing), "" // n is the number of repeats, shown only for a single step
+	timing, n := "timing "+string(s.Timing), "" // n: repeats of a single step
 	takes := a.view().Takes()
 	if _, one := a.speaks().scope.One(); takes == report.OneStep || takes == report.AnySteps && one {
 		n = samples(s)
@@ -145,8 +145,9 @@ func samples(s *trace.Step) string {
 	return "1 sample"
 }
 
-// about returns the summary line of the steps: the view's own, or the cost of the steps. It never shows a
-// line computed for other steps; it shows an ellipsis until the line for the current steps is ready.
+// about returns the summary line above the table: the view's own line, or the cost line of the selected
+// steps. It never returns a line that was computed for other steps. Until the line for the current steps is
+// ready, it returns an ellipsis.
 func (a *App) about(w int) string {
 	if a.empty() != "" {
 		return ""
@@ -235,7 +236,7 @@ func (a *App) noticeLines() []string {
 		return a.filterError()
 	}
 	dismiss, more := command.Keyed(" ({back out} hides this)"), command.Keyed(" … full text in the log ({Log}); {back out} hides this")
-	if a.over != nil { // the overlay uses these keys itself
+	if a.over != nil { // keys have other meanings in an overlay
 		dismiss, more = "", " … full text in the log"
 	}
 	lines := shortened(widget.WrapText(widget.MarkFail+" "+a.failure+dismiss, a.w-2), max(3, a.h/5), a.w-2,
@@ -246,8 +247,8 @@ func (a *App) noticeLines() []string {
 	return lines
 }
 
-// shortened returns at most `most` lines of w cells. If it leaves lines out, the last line ends with the text
-// in more.
+// shortened returns the first lines, at most `most` of them, each w cells wide. If it leaves lines out, the
+// last line that it returns ends with the text in more.
 func shortened(lines []string, most, w int, more string) []string {
 	if len(lines) <= most || most <= 0 {
 		return lines[:min(len(lines), max(0, most))]
@@ -256,7 +257,7 @@ func shortened(lines []string, most, w int, more string) []string {
 	return append(lines[:most-1:most-1], strings.TrimRight(last, " …")+more)
 }
 
-// filterError returns the complete error of the typed filter, on a screen of any size.
+// filterError returns the error of the typed filter in full, even on a small screen.
 func (a *App) filterError() []string {
 	rows := a.view().Pane()
 	if rows == nil || a.empty() != "" || rows.Err == nil {

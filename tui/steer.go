@@ -23,18 +23,19 @@ type pilot struct {
 	interrupted time.Time // time of the last cancel
 }
 
-// still lists the commands that do not change the text or the position.
+// still lists the commands that change neither the text nor the position.
 var still = []session.CommandKind{
 	session.Timing, session.Ceilings, session.Chunk, session.Repeat, session.Tokenize, session.Look,
 	session.Cost, session.Observe, session.TimeOp, session.Verify, session.Lab, session.Kernel,
 }
 
-// yielding lists the commands that are stopped when the user sends another command.
+// yielding lists the commands that stop early when the user sends another command.
 var yielding = []session.CommandKind{session.Run, session.Observe, session.Cost, session.Verify, session.Lab}
 
-// command sends a command to the session. If another command is running, the new one waits until it ends,
-// and a command listed in yielding is stopped. Only the last of several waiting commands is kept. A held
-// key therefore steps as fast as the model allows and stops when the key is released.
+// command sends a command to the session. If another command is running, the new command waits until the
+// running one ends. A running command that is listed in yielding is stopped. Only one command waits: a newer
+// one replaces it. If the user holds down a key, the model therefore steps as fast as it can, and stops when
+// the key is released.
 func (pi *pilot) command(c session.Command) {
 	if pi.job != nil {
 		pi.queued = &c
@@ -43,7 +44,7 @@ func (pi *pilot) command(c session.Command) {
 		}
 		return
 	}
-	pi.mirror.Progress = session.Progress{} // the stored progress belongs to an earlier command
+	pi.mirror.Progress = session.Progress{} // discard the progress of an earlier command
 	if !slices.Contains(still, c.Kind) {
 		pi.follow, pi.hit = true, nil
 	}
@@ -72,14 +73,14 @@ func (a *App) done(m doneMsg) {
 	if j.command.Kind == session.Resume {
 		a.resumed(m.reply, m.err)
 	}
-	if errors.Is(m.err, session.ErrClosed) { // ended reports the reason
+	if errors.Is(m.err, session.ErrClosed) { // App.ended reports the reason
 		if a.queued = nil; !a.lost {
 			a.died = busyWith[j.command.Kind]
 		}
 		a.keepWish()
 		return
 	}
-	mistake := j.command.Kind == session.Lab && errors.Is(m.err, session.ErrUsage) // the lab shows it in full
+	mistake := j.command.Kind == session.Lab && errors.Is(m.err, session.ErrUsage) // the lab shows it
 	if m.err != nil && !mistake && !(j.cancelled && errors.Is(m.err, context.Canceled)) {
 		a.refused(j.command, m.err)
 		a.queued = nil
@@ -113,11 +114,12 @@ func (a *App) done(m doneMsg) {
 	}
 }
 
-// observedFor is the number of steps for which a measurement of the timing overhead stays valid.
+// observedFor is for how many steps the program relies on one measurement of the timing overhead.
 const observedFor = 64
 
-// unobserved reports whether the timing overhead of the current step should be measured. The overhead is
-// measured for a decode step with per-dispatch timing, unless a step shortly before was measured.
+// unobserved reports whether the timing overhead of the current step should be measured. It is measured for
+// decode steps that ran with timing level dispatch, but only if it was not measured for one of the last few
+// steps.
 func (pi *pilot) unobserved() bool {
 	t := pi.mirror.Trace
 	if t == nil || len(t.Steps) == 0 || pi.lost || pi.mirror.State.Upto != nil {
@@ -149,7 +151,8 @@ func (pi *pilot) stop() bool {
 // ceilings measures the highest rates of the device.
 func (pi *pilot) ceilings() { pi.command(session.Command{Kind: session.Ceilings}) }
 
-// goOn sends a command that runs another step, and selects that step for display.
+// goOn sends a command that runs another step. It also makes tables show a single step, which will be the
+// new one.
 func (pi *pilot) goOn(c session.Command) {
 	if left := pi.leaveScope(); left != "" {
 		pi.say(left)
@@ -207,8 +210,8 @@ func (pi *pilot) toggleFollow() {
 	}
 }
 
-// nextEvent shows the next step that has an event, or the previous one if by is negative, and describes
-// the event. A list selects the dispatch of the event.
+// nextEvent shows the next step that has an event, or the previous such step if by is negative. It shows a
+// note that describes the event. If the view is a list, it also selects the dispatch that the event is about.
 func (pi *pilot) nextEvent(by int) {
 	events := pi.happened.Value
 	if !pi.happened.Has {
@@ -244,8 +247,8 @@ func (pi *pilot) nextEvent(by int) {
 	pi.lookAt(at, fmt.Sprintf("s%d pos %d: %s", s.Index, s.Position, strings.Join(said, " · ")))
 }
 
-// lookAt shows one recorded step and selects only that step for the tables. It then shows a note with the
-// given words.
+// lookAt shows one recorded step, and makes tables show only this step. It then shows a note with the given
+// words.
 func (sel *selection) lookAt(step int, words ...string) {
 	sel.follow = false
 	said := widget.Joined(" · ", append([]string{sel.leaveScope()}, words...)...)
@@ -276,7 +279,7 @@ func end(by int) string {
 	return "last"
 }
 
-// shownIndex returns the number of the shown step, or -1 if no step is shown.
+// shownIndex returns the number of the shown step, as in the trace, or -1 if no step is shown.
 func (sel *selection) shownIndex() int {
 	if s := sel.step(); s != nil {
 		return s.Index
@@ -323,6 +326,5 @@ func (pi *pilot) armed() bool {
 	return !pi.interrupted.IsZero() && widget.Now().Sub(pi.interrupted) < command.Again
 }
 
-// disarm makes the next cancel stop a command instead of quitting, because another command may be running
-// now.
+// disarm forgets the last cancel. The next cancel then stops a command and does not quit the program.
 func (pi *pilot) disarm() { pi.interrupted = time.Time{} }

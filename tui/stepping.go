@@ -38,8 +38,8 @@ func (pi *pilot) askBreaks() {
 	}
 }
 
-// showPosition shows the recorded step that contains a position. At the end of the text it shows the step
-// that reached the position.
+// showPosition shows the recorded step that processed the token at a position. If the position is the end of
+// the text, it shows the last step before it.
 func (sel *selection) showPosition(to int) error {
 	steps := sel.index.Trace.Steps
 	end := func(i int) int { return steps[i].Position + len(steps[i].Tokens) }
@@ -177,14 +177,14 @@ func (pi *pilot) repeat() {
 	pi.command(c)
 }
 
-// steers lists the commands that move through the text. If such a command reaches the start or the end of the
-// text, that is not an error.
+// steers lists the commands that move through the text. Such a command fails at the start or the end of the
+// text, but this is not treated as an error.
 var steers = []session.CommandKind{
 	session.Next, session.Previous, session.Run, session.Repeat, session.Upto,
 }
 
-// refused shows why a command was rejected. A rejection that a held key can cause is shown as a note; any
-// other error stays on the screen.
+// refused tells the user why the session rejected a command. If holding down a key can cause the rejection,
+// refused shows it as a note. Any other rejection is shown as an error, which stays on the screen.
 func (pi *pilot) refused(c session.Command, err error) {
 	if errors.Is(err, session.ErrUsage) && slices.Contains(steers, c.Kind) {
 		pi.log.Add("warn", err.Error())
@@ -197,13 +197,13 @@ func (pi *pilot) refused(c session.Command, err error) {
 // paused shows the breakpoint at which a run has paused.
 func (pi *pilot) paused(hit *trace.Event) {
 	if pi.hit = hit; hit != nil {
-		pi.leaveScope()   // the user waits for this step
+		pi.leaveScope()   // the user wants to see this step
 		pi.show(hit.Text) // the session logs the event already
 	}
 }
 
-// standing returns the label for a step that was stopped at a dispatch, or for a run that paused at a
-// breakpoint; else "".
+// standing returns the label that says where the model has stopped: at a dispatch inside a step, or at a
+// breakpoint. Otherwise it returns "".
 func (m *model) standing() string {
 	switch upto := m.mirror.State.Upto; {
 	case upto != nil:

@@ -10,14 +10,14 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// pump reads events until the stream ends and forwards them in batches, at most 10 a second. The first
-// batch after a pause is sent at once. The session never waits for the screen. Between batches the events
-// stay in the stream, which has room for many more, because waking up for every event costs more than most
-// events are worth.
+// pump reads events until the stream ends and forwards them in batches, at most 10 a second. The first batch
+// after a pause is sent at once. The session never waits for the screen. Between batches, pump does not read
+// the events. They stay in the stream, which has room for many more. This saves wake-ups, which cost more
+// than most events are worth.
 func pump(ctx context.Context, r *widget.Runner, s session.Session) {
 	events := s.Events()
 	batches := make(chan eventsMsg)
-	r.Start(func(ctx context.Context) { // sending may block on the event loop; reading events must not
+	r.Start(func(ctx context.Context) { // Send may block, but events must be read
 		for b := range batches {
 			r.Send(b)
 		}

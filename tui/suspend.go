@@ -8,11 +8,11 @@ import (
 	"gpuscope/tui/tty"
 )
 
-// A shell stops and continues its jobs with signals, and it expects a stopped job to restore the terminal. On
-// the suspend key, and on every signal that stops a job, the program restores the terminal, stops, and sets
-// the terminal up again when it is continued. A program cannot see SIGSTOP coming. After SIGSTOP the program
-// therefore goes through the same sequence as soon as it runs again, because the shell has used the terminal
-// in the meantime.
+// A shell stops and continues its jobs with signals. It expects that a job restores the terminal before it
+// stops. When the user presses the suspend key, or when a signal asks the program to stop, the program
+// restores the terminal and stops. When it is continued, it sets the terminal up again. A program cannot
+// react to SIGSTOP before it stops. After SIGSTOP, the program therefore goes through the same sequence as
+// soon as it runs again, because the shell has used the terminal in the meantime.
 
 // resumedMsg reports that the program has the terminal again.
 type resumedMsg struct{}
@@ -35,7 +35,8 @@ func (a *App) leaveTerminal(meanwhile func()) {
 	}))
 }
 
-// meantime adapts a function to the interface that Bubble Tea runs while the terminal is restored.
+// meantime is a function in the form that Bubble Tea's Exec needs. Bubble Tea restores the terminal while the
+// function runs.
 type meantime func()
 
 func (f meantime) Run() error { f(); return nil }

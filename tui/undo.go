@@ -27,8 +27,8 @@ type memento struct {
 	views   []viewState
 }
 
-// chosen returns the scope that the user chose. A scope that a run set automatically is not a user change,
-// so it counts as thisStep.
+// chosen returns the scope that the user chose. A scope that a run set automatically does not count. In that
+// case, chosen returns thisStep, the default.
 func (m *memento) chosen() int {
 	if m.settled {
 		return thisStep
@@ -39,7 +39,7 @@ func (m *memento) chosen() int {
 // viewState is the part of a memento that belongs to one view.
 type viewState struct {
 	choice  widget.Choice
-	choices int // rises with every choice
+	choices int // increases with every choice
 	own     any // the view's own state; must be comparable with ==
 }
 
@@ -77,8 +77,8 @@ func (m *memento) same(o *memento) bool {
 	return true
 }
 
-// changing runs f, the response to a user action, and saves the previous state of the display if f changed
-// it. Typing counts as one change, from the first letter to enter.
+// changing runs f, which responds to a user action. If f changes the display, changing saves the previous
+// state for undo. A typed line counts as one change, from its first letter to enter.
 func (hi *history) changing(f func()) {
 	if hi.before == nil {
 		m := hi.memento()
@@ -118,7 +118,7 @@ func (hi *history) undo() {
 	for i, s := range m.views {
 		v := hi.views[i]
 		if v.Look() != s.own {
-			v.Restore(s.own) // before Pane, because Restore may change which pane the view shows
+			v.Restore(s.own) // before Pane is called, because Restore may change which pane the view shows
 		}
 		if rows := v.Pane(); rows != nil && rows.WantedOf != s.choices {
 			rows.Choose(s.choice)

@@ -14,13 +14,13 @@ import (
 // stage holds the views, which view is on the screen, and how the screen is split.
 type stage struct {
 	views []view.View // in the order of view.Views
-	// pushes holds the views opened on top of each view, by index of the view.
+	// pushes holds, for each view by its index, the views that were opened on top of it.
 	pushes            map[int][]pushed
 	current, previous int    // indices of views
 	onLeave           func() // called when the user switches to another view
 	zooms             map[int]zoom
 	split             map[int]split
-	inDetail          bool // the detail has the focus
+	inDetail          bool // the detail pane has the focus
 	detail            widget.TextPane
 	detailOf          string
 	detailTitle       string
@@ -31,7 +31,7 @@ func newStage() *stage {
 	return &stage{zooms: map[int]zoom{}, split: map[int]split{}, pushes: map[int][]pushed{}}
 }
 
-// pushed is a view opened on top of another view.
+// pushed is a view that was opened on top of another one.
 type pushed struct {
 	row *view.Row
 	view.View

@@ -228,7 +228,7 @@ func flagError(err error, flags *pflag.FlagSet) error {
 	return usageError{err.Error()}
 }
 
-// wanted describes the values of each flag type.
+// wanted says, for each flag type, which values a flag of this type accepts.
 var wanted = map[string]string{
 	"int": "a whole number", "intSlice": "whole numbers separated by commas", "bool": "true or false",
 	"uint64":   "a whole number, 0 or more",

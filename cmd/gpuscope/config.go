@@ -44,11 +44,12 @@ func cacheFolder() string {
 // mostConfig is the maximum size in bytes of the settings file.
 const mostConfig = 1 << 20
 
-// setting is a value for a flag that is not on the command line.
+// setting is the value that the environment or the settings file gives to a flag that is not on the command
+// line.
 type setting struct {
 	flag   string
 	values []string // several values for a flag that may be repeated
-	from   string   // source in messages: "config.toml:3" or the name of a variable
+	from   string   // where the value comes from, for messages: "config.toml:3" or the name of a variable
 }
 
 // config is the content of the settings file.
@@ -175,7 +176,7 @@ func words(v any) ([]string, bool) {
 	return nil, false
 }
 
-// settable returns the names of the flags that settings can set.
+// settable returns the names of the flags that the settings file and the environment can set.
 func settable(flags *pflag.FlagSet) []string {
 	var names []string
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -191,9 +192,9 @@ func variable(flag string) string {
 	return "GPUSCOPE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// settle sets the flags that the command line leaves out. It takes their values from the environment or the
-// settings file. It also adds these flags to the arguments, so that the engine process gets the same flags
-// and a trace records them. The function check validates the flags.
+// settle sets the flags that are not on the command line to their values from the environment or the settings
+// file. It also appends these flags to the program's arguments. The engine process then gets the same flags,
+// and a trace records them. settle calls check to validate the flags.
 func (p *program) settle(flags *pflag.FlagSet, check func() error) (*config, error) {
 	c, err := readConfig(p.config, flags)
 	if err != nil {
@@ -223,10 +224,10 @@ func (p *program) settle(flags *pflag.FlagSet, check func() error) (*config, err
 	return c, p.blame(check())
 }
 
-// blame extends an error about a flag with the place where the flag was set: a line of the settings file or
-// an environment variable. It changes only errors that begin with a flag. If an error names several flags,
-// blame looks for the first one that was not set on the command line. Without such a flag the error is
-// returned unchanged.
+// blame adds to an error about a flag the place where this flag was set: a line of the settings file or an
+// environment variable. It only changes errors that begin with the name of a flag. If an error names several
+// flags, blame names the place of the first flag that was not set on the command line. If all were set on the
+// command line, it returns the error unchanged.
 func (p *program) blame(err error) error {
 	if err == nil || !strings.HasPrefix(err.Error(), "--") {
 		return err

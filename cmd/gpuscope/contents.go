@@ -21,7 +21,7 @@ type contents struct {
 	Metadata []metadata    `json:"metadata"`
 	Ends     []ending      `json:"ends"`
 	Tensors  []tensorEntry `json:"tensors"`
-	// Refused is the reason why this version does not support the model; empty if it does.
+	// Refused says why this version does not support the model. It is empty if the model is supported.
 	Refused string `json:"refused,omitempty"`
 	// Warnings is the result of model.Model.Warnings.
 	Warnings []string `json:"warnings,omitempty"`
@@ -29,7 +29,7 @@ type contents struct {
 	Ignored []ignored `json:"ignored,omitempty"`
 }
 
-// ignored is a metadata key that was not used.
+// ignored is a metadata key that the program did not use, and the reason.
 type ignored struct {
 	Key string `json:"key"`
 	Why string `json:"why"`
@@ -58,8 +58,8 @@ type tensorEntry struct {
 	NotYet bool `json:"not_yet,omitempty"`
 }
 
-// printContents prints the content of a model file. cannot is the reason why the model cannot be planned, or
-// nil if no reason is known yet.
+// printContents prints the content of a model file. If a caller already knows why the model cannot be
+// planned, it passes the reason in cannot. Otherwise cannot is nil.
 func (p *program) printContents(o *modelOptions, format *choice, cannot error) error {
 	if format.value == "dot" {
 		return usagef("--metadata cannot be combined with --format dot: use text or json")
@@ -111,8 +111,8 @@ func (p *program) contents(o *modelOptions, cannot error) (c *contents, err erro
 	return c, nil
 }
 
-// plan reads the model, collects its warnings, and plans it for the limits that every device has. It
-// returns the reason if the model cannot be planned.
+// plan reads the model, collects its warnings, and plans it for the limits that every device has. If the
+// model cannot be planned, plan returns an error with the reason.
 func (c *contents) plan(o model.Options) error {
 	m, err := model.Read(o)
 	if err != nil {

@@ -18,8 +18,9 @@ var undrawn = []trace.Role{trace.RoleConstant, trace.RoleScratch, trace.RoleFuse
 
 // printDOT draws the graph for Graphviz. Operators are boxes, clustered by layer. Each tensor or SymInt has
 // an edge from the operator that writes it to the operators that read it. A value that is fused away has a
-// dashed edge from the operator that would compute it. Constants are named in the boxes of their readers.
-// KV caches are drawn because they order the operators that access them.
+// dashed edge from the operator that would otherwise compute it. A constant is not a node: its name is in the
+// boxes of the operators that read it. KV caches are nodes, because the access to a cache determines the
+// order of its operators.
 func (g *plannedGraph) printDOT(w io.Writer) error {
 	var b bytes.Buffer
 	b.WriteString("digraph gpuscope {\n  rankdir=TB;\n  node [shape=box, fontname=\"monospace\", fontsize=10];\n  edge [fontname=\"monospace\", fontsize=8];\n")
@@ -47,7 +48,7 @@ func (g *plannedGraph) printDOT(w io.Writer) error {
 			producer[id] = g.Ops[i].ID
 		}
 	}
-	for i := range g.Values { // host inputs and caches
+	for i := range g.Values { // inputs from the CPU, and caches
 		v := &g.Values[i]
 		if _, made := producer[v.ID]; !made && !slices.Contains(undrawn, v.Role) {
 			fmt.Fprintf(&b, "  v%d [label=%s, shape=ellipse];\n", v.ID,

@@ -36,7 +36,8 @@ func engineCommand() *command {
 				if err := r.validate(operands); err != nil {
 					return err
 				}
-				// Keys such as Ctrl+C are meant for the screen, which tells the engine when to end.
+				// Keys such as Ctrl+C are meant for the screen process. It tells the engine process when to
+				// end.
 				signal.Ignore(os.Interrupt, syscall.SIGQUIT)
 				requests := &endReader{
 					p.stdin,
@@ -57,8 +58,9 @@ func engineCommand() *command {
 	}
 }
 
-// endReader calls ended when its input ends. The engine process reads its requests through an endReader, so
-// that it ends soon after the screen process, even if the engine is stuck.
+// endReader is a reader that calls the function ended at the end of the input. The engine process reads its
+// requests through an endReader. When the screen process ends, the requests end, so the engine process ends
+// soon after, even if the engine is stuck.
 type endReader struct {
 	io.Reader
 	ended func()
@@ -77,8 +79,8 @@ func (r *endReader) Read(b []byte) (int, error) {
 func (p *program) engineArgs() []string { return append([]string{engineCommand().name}, p.args...) }
 
 // screenProcessors is the maximum number of CPU cores that the screen process uses while a model runs in the
-// engine. With more cores, each wake-up and each garbage collection would make all of them look for work,
-// which takes time from the engine.
+// engine. With more cores, the Go runtime would wake all of them at each wake-up and each garbage collection
+// to look for work, which takes CPU time from the engine.
 const screenProcessors = 2
 
 // screenGarbage is the GOGC percentage of the screen process. It is higher than the default because the
@@ -124,7 +126,7 @@ type killer struct {
 }
 
 func (k *killer) Close() error {
-	// Kill fails if the process has already ended, which is the normal case.
+	// Kill fails if the process has already ended. That is the normal case, so the error is ignored.
 	time.AfterFunc(endWithin+time.Second, func() { _ = k.process.Kill() })
 	return k.WriteCloser.Close()
 }

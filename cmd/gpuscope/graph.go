@@ -149,8 +149,8 @@ type plannedGraph struct {
 	For   string      `json:"for"` // description of the device
 	// AllocatedBytes is the device memory by role, without kernel parameters.
 	AllocatedBytes map[string]int64 `json:"allocated_bytes"`
-	// Active lists the dispatches that run at the largest shapes, in order. Levels lists the first dispatch
-	// after each barrier.
+	// Active lists the dispatches that run at the largest shapes, in the order in which they run. Levels
+	// lists the first dispatch of each level, that is, the first one after each barrier.
 	Active []trace.DispatchID `json:"active"`
 	Levels []trace.DispatchID `json:"levels"`
 	// Passes lists the passes that transformed the operators of the model's builder.

@@ -72,9 +72,9 @@ type program struct {
 	unfinished     atomic.Pointer[string]                // name of the recording that is not complete yet
 }
 
-// heedSignals cancels the returned context at the first signal. The second signal ends the process and
-// reports where an incomplete recording is. A write to a closed pipe fails with an error and does not end
-// the process, so temporary files are still removed.
+// heedSignals returns a context that the first signal cancels. A second signal ends the process, and the
+// program reports where the incomplete recording is. SIGPIPE is caught, so a write to a closed pipe fails
+// with an error and does not end the process. Temporary files are therefore still removed.
 func (p *program) heedSignals(ctx context.Context) context.Context {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, stop := context.WithCancelCause(ctx)

@@ -19,21 +19,21 @@ import (
 	"gpuscope/trace/table"
 )
 
-// profiling holds the flags for what a run measures after its text is generated.
+// profiling holds the flags that say what a run measures after its text is generated.
 type profiling struct {
 	kind     *choice
 	together []string // groups of rows to skip together; each element is a list of names
-	asked    bool     // a measurement was requested explicitly
-	late     bool     // there was not enough time for all measurements
+	asked    bool     // the user requested a measurement explicitly
+	late     bool     // the time limit ended before all measurements were made
 }
 
 // profileFor is the maximum duration of the measurements, after the costs requested with --cost.
 const profileFor = 3 * time.Second
 
 // These constants limit how often and for how long a run repeats the last step and the prompt's last chunk.
-// The costs of the last step are the most informative, so they get most of the time. But the last part of
-// profileFor, as long as promptFrom, is reserved for the chunk. If one run of the chunk takes longer than
-// warmFor, the chunk is not measured, and the costs get this time too.
+// The costs of the last step are the most informative, so they get most of the time. The chunk gets the rest:
+// promptFrom, at the end of profileFor. If one run of the chunk takes longer than warmFor, the chunk is not
+// measured, and the costs get all of profileFor.
 const (
 	warmRounds  = 5
 	warmFor     = time.Second
@@ -104,7 +104,7 @@ func (o *profiling) measure(ctx context.Context, s session.Session, t *trace.Tra
 		late := within.Err() != nil
 		o.late = o.late || late
 		cancel()
-		if c.until == itsEnd { // the other measurements still get their full time
+		if c.until == itsEnd { // costs without a time limit do not shorten the other measurements
 			begin = time.Now()
 		}
 		switch {
@@ -120,8 +120,8 @@ func (o *profiling) measure(ctx context.Context, s session.Session, t *trace.Tra
 	return measured, nil
 }
 
-// uncosted explains what to do if the time limit is the reason why no costs were measured. Otherwise it
-// returns "".
+// uncosted returns "" unless the time limit is the reason why no costs were measured. In that case it returns
+// an explanation and what the user can do.
 func (o *profiling) uncosted(t *trace.Trace) string {
 	has := func(s trace.Step) bool { return len(s.Costs) > 0 }
 	if !o.late || !o.costs() || slices.ContainsFunc(t.Steps, has) {
@@ -136,7 +136,7 @@ func (o *profiling) uncosted(t *trace.Trace) string {
 		"after %.0f s; %s", table.Millis(last.CPU.TotalNS.NS()), profileFor.Seconds(), instead)
 }
 
-// fewRounds explains what to do if no cost of the last step has enough rounds. It returns "" otherwise.
+// fewRounds returns what the user can do if no cost of the last step has enough rounds, else "".
 func fewRounds(t *trace.Trace) string {
 	costs := t.Steps[len(t.Steps)-1].Costs
 	enough := func(c trace.Cost) bool { return c.N >= trace.FewestWithin }
@@ -147,14 +147,14 @@ func fewRounds(t *trace.Trace) string {
 		profileFor.Seconds(), trace.FewestWithin)
 }
 
-// bounded is a command and its deadline. All deadlines are measured from the start of the first command
-// that has one.
+// bounded is a command and its deadline. The clock for all deadlines starts with the first command that has a
+// deadline.
 type bounded struct {
 	session.Command
 	until time.Duration
 }
 
-// itsEnd is the value of bounded.until for a command without a deadline.
+// itsEnd is the value of bounded.until for a command that may run until its own end, without a deadline.
 const itsEnd = time.Duration(math.MaxInt64)
 
 // commands returns the measurements to make after the text: first the requested measurements, then all
@@ -168,8 +168,8 @@ func (o *profiling) commands(ctx context.Context, t *trace.Trace) ([]bounded, er
 		return nil, err
 	}
 	if len(asked) > 0 {
-		// A round of a part needs at most three runs: the step without the part, the whole step, and the
-		// step as it originally ran.
+		// A round measures one part and needs at most three runs of the step: without the part, with all of
+		// its dispatches, and as the step originally ran.
 		n := repeats(&t.Steps[last], engine.CostRounds, profileFor/time.Duration(3*len(asked)))
 		add(itsEnd, session.Command{Kind: session.Cost, Parts: asked, N: max(n, trace.FewestWithin)})
 	}
@@ -209,7 +209,7 @@ func (o *profiling) commands(ctx context.Context, t *trace.Trace) ([]bounded, er
 	return commands, err
 }
 
-// repeats returns how many times a step can be repeated within a time limit.
+// repeats returns how many times a step can be repeated within the duration in, but at most the count most.
 func repeats(s *trace.Step, most int, in time.Duration) int {
 	ns, ok := s.CPU.TotalNS.NS()
 	if !ok || ns <= 0 {
@@ -228,9 +228,9 @@ func lastPrefill(t *trace.Trace) int {
 	return -1
 }
 
-// parts returns two lists: the groups of rows requested with --cost, and all other rows, kernels and operator
-// kinds of a step. In the second list, the parts with the most dispatches come first, because a slow device
-// may only have time for a few parts.
+// parts returns two lists of parts of a step: the groups of rows requested with --cost, and all other parts
+// (rows, kernels and operator kinds). In the second list, the parts with the most dispatches come first,
+// because a slow device may only have time for a few parts.
 func (o *profiling) parts(ctx context.Context, x *analyze.Index, step int) (asked, others []trace.Part,
 	err error,
 ) {
@@ -261,9 +261,9 @@ func (o *profiling) parts(ctx context.Context, x *analyze.Index, step int) (aske
 	return asked, others, nil
 }
 
-// promptParts returns the parts of a prefill step. Parts that contain no other part come first, and among
-// these the parts with the most work. A prefill step takes so long that there may only be time for a few
-// parts.
+// promptParts returns the parts of a prefill step, the most useful ones first, because a prefill step takes
+// so long that there may only be time for a few parts. Parts that contain no other part come before the
+// others. Among them, the parts with the most work come first.
 func promptParts(ctx context.Context, x *analyze.Index, step int) ([]trace.Part, error) {
 	rows, err := x.CostParts(ctx, step)
 	if err != nil {

@@ -39,7 +39,7 @@ type modelOptions struct {
 	quantize    string // "q4", or "" to keep the stored weights
 	groupSize   int    // group size of the quantization
 	ignoreEOS   bool
-	pipelined   bool // a step may begin before the previous step is read
+	pipelined   bool // a step may begin before the CPU reads the previous one's token
 	static      bool
 	check       bool
 	routes      []string // KIND[@OP]=ROUTE
@@ -47,7 +47,7 @@ type modelOptions struct {
 	timing      *choice
 	propagation *choice
 	kv          *choice
-	limits      *choice // nil if the command needs a device
+	limits      *choice // device limits without a device; nil if the command needs a device
 }
 
 // declareModelFlags declares the flags of every command that runs a model. The first timing level is the
@@ -282,7 +282,8 @@ func findModel(operands []string) (string, error) {
 	return "", usagef("%q is neither a command nor a file%s", path, cmp.Or(elsewhere[path], suggest(path, names, "")))
 }
 
-// elsewhere maps commands that users may expect but that do not exist to the feature to use instead.
+// elsewhere has a hint for each command that does not exist but that users may expect: which feature to use
+// instead.
 var elsewhere = map[string]string{"compare": comparing, "diff": comparing}
 
 const comparing = "; to compare two traces, open one of them and press B; to compare steps of one trace, use trace show --base"

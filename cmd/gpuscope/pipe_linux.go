@@ -12,15 +12,16 @@ import (
 // capacity in bytes, or 0 if the capacity is unknown.
 func widen(pipe io.Reader) (room int) {
 	control(pipe, func(fd int) {
-		_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETPIPE_SZ, 1<<20) // fails if the user has many pipes
+		_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETPIPE_SZ, 1<<20) // fails if the user has too many pipes
 		room, _ = unix.FcntlInt(uintptr(fd), unix.F_GETPIPE_SZ, 0)
 	})
 	return max(0, room)
 }
 
-// unwatched replaces a pipe by a duplicate that the Go runtime does not poll. Linux wakes the process for
-// every write to a polled pipe, even if nobody reads. Reading the duplicate blocks a thread instead.
-// unwatched closes the given pipe. If it cannot make a duplicate, it returns the given pipe.
+// unwatched returns a duplicate of the pipe that the Go runtime does not poll, and closes the given pipe.
+// This saves wake-ups: Linux wakes the process for every write to a polled pipe, even if nobody is reading. A
+// read from the duplicate blocks a thread instead. If unwatched cannot make a duplicate, it returns the given
+// pipe.
 func unwatched(pipe io.ReadCloser) io.ReadCloser {
 	again := -1
 	control(pipe, func(fd int) {

@@ -4,8 +4,8 @@ package main
 
 import "io"
 
-// widen returns 0 because the capacity of a pipe is only known on Linux.
+// widen returns 0, which means unknown: only Linux tells a program the capacity of a pipe.
 func widen(io.Reader) (room int) { return 0 }
 
-// unwatched returns the pipe unchanged. The cost of polled pipes is only known for Linux.
+// unwatched returns the pipe unchanged. It is only known for Linux that polling a pipe is costly.
 func unwatched(pipe io.ReadCloser) io.ReadCloser { return pipe }

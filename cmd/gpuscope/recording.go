@@ -37,7 +37,7 @@ func (p *program) record(ctx context.Context, path string) (*recording, error) {
 	return &recording{p, file}, nil
 }
 
-// take appends the parts of an event that belong in the trace.
+// take appends to the trace the parts of an event that a trace contains.
 func (r *recording) take(e session.Event) error {
 	if r == nil {
 		return nil

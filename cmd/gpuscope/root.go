@@ -52,14 +52,14 @@ for --theme), which overrides the file. docs/reference/keys.md has an example.`,
 				path := r.model.path
 				r.screen.Shaders, r.screen.Cache = r.model.shaders, p.cache
 				if r.screen.Chat = r.model.chat; r.screen.Chat && !flags.Changed("prompt") {
-					r.screen.Prompt = "" // the default prompt is not a message of the user
+					r.screen.Prompt = "" // the user did not type this as a chat message
 				}
 				recorded := trace.IsTrace(path)
 				if prompted && recorded {
 					return usagef("-p and the trace %s cannot be combined: give only one of them", path)
 				}
 				if r.model.device == trace.NoDevice && !prompted {
-					r.screen.Prompt = "" // a plan does not depend on the default prompt
+					r.screen.Prompt = "" // without a device, a default prompt would not change the plan
 				}
 				r.screen.DefaultPrompt = !prompted
 				r.screen.Keys, r.screen.Log = settings.keys, tui.NewLog()
@@ -77,7 +77,7 @@ for --theme), which overrides the file. docs/reference/keys.md has an example.`,
 					}, r.screen)
 				}
 				return p.blame(asUsage(tui.Run(ctx, func(ctx context.Context) (session.Session, error) {
-					if r.model.device == trace.NoDevice { // no native code, so no engine process
+					if r.model.device == trace.NoDevice { // native code only runs with a device
 						return p.open(ctx, r.model, func(e session.Event) {
 							if e.Log == nil {
 								return

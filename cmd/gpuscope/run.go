@@ -112,7 +112,7 @@ byte that is not UTF-8.`,
 // run holds the arguments of one run command.
 type run struct {
 	prompt      string
-	byText      bool // the prompt is a text; otherwise it is ids
+	byText      bool // whether the prompt is a text; otherwise ids holds its token ids
 	ids, chunks []int
 	tokens      int
 	conditions  []string // breakpoints as typed
@@ -213,8 +213,8 @@ func (r *run) run(ctx context.Context, p *program) error {
 	return errors.Join(err, out.finish())
 }
 
-// meetable checks the breakpoints before any step runs. A breakpoint that no step of the model can meet is an
-// error.
+// meetable returns an error if no step of the model can ever meet one of the breakpoints. It is called before
+// any step runs.
 func (r *run) meetable(ctx context.Context, out *output) error {
 	if len(r.breaks) == 0 {
 		return nil
@@ -231,15 +231,15 @@ func (r *run) meetable(ctx context.Context, out *output) error {
 	return nil
 }
 
-// measures reports whether the run measures anything after the text. With JSON output this must be
-// requested.
+// measures reports whether the run measures anything after the text. With JSON output it only measures if the
+// user requested it with a flag.
 func (r *run) measures() bool {
 	return r.profiling.kind.value != "off" &&
 		(r.format.value == "text" || r.tracePath != "" || r.profiling.asked)
 }
 
-// generate sends the commands to the session. It returns the reply of the last command that generated
-// tokens.
+// generate generates the text: it sends the prompt and then a run command to the session. It returns the
+// reply to the last command that generated tokens.
 func (r *run) generate(ctx context.Context, s session.Session) (session.Reply, error) {
 	prompt := session.Command{Kind: session.Prompt, Chunks: r.chunks, N: r.tokens, Breaks: r.breaks}
 	if r.byText {
@@ -252,7 +252,7 @@ func (r *run) generate(ctx context.Context, s session.Session) (session.Reply, e
 		return reply, err
 	}
 	if r.tokens > 1 && reply.Hit == nil { // the prompt already generated the first token
-		// The session refuses to continue after the end of the text, which is not an error here.
+		// The text may already have ended. The session then refuses to continue, which is not an error here.
 		rest := session.Command{Kind: session.Run, N: r.tokens - 1, Breaks: r.breaks}
 		if reply, err = s.Do(ctx, rest); err != nil && !errors.Is(err, session.ErrUsage) {
 			return reply, err
@@ -260,8 +260,8 @@ func (r *run) generate(ctx context.Context, s session.Session) (session.Reply, e
 	}
 	if r.model.timing.value == string(trace.TimingDispatch) && (r.format.value == "text" ||
 		r.tracePath != "") {
-		// Measure the overhead of timing. A device without timestamps refuses this command, and its timing
-		// has no overhead.
+		// Measure the overhead of timing. A device without timestamps refuses this command. That is no error,
+		// because timing without timestamps has no overhead.
 		if _, err := s.Do(ctx, session.Command{Kind: session.Observe}); err != nil &&
 			!errors.Is(err, session.ErrUsage) {
 			return reply, err
@@ -285,7 +285,7 @@ type output struct {
 	run  *run
 	stop context.CancelFunc // ends the run if its output cannot be written
 
-	mu       sync.Mutex    // protects all other fields while events arrive
+	mu       sync.Mutex    // protects all other fields, because events arrive in another goroutine
 	took     chan struct{} // signals a new event; closed after the last event
 	progress *progress     // progress of the measurements
 	mirror   session.Mirror
@@ -302,8 +302,8 @@ type output struct {
 	recorded  error
 }
 
-// keptBytes is the maximum size of the steps that are kept in memory. Older steps can be dropped, because the
-// statistics of a step are added up when the step arrives.
+// keptBytes is the maximum size of the steps that are kept in memory. If it is exceeded, the oldest steps are
+// dropped. This loses no statistics, because each step is added to them when it arrives.
 const keptBytes = 16 << 20
 
 func (o *output) take(e session.Event) {
@@ -325,7 +325,7 @@ func (o *output) take(e session.Event) {
 	for i := range e.Records {
 		if s := e.Records[i].Step; s != nil && o.err == nil {
 			t := o.mirror.Trace
-			o.tally.Add(t, &t.Steps[len(t.Steps)-1]) // an event has at most one step
+			o.tally.Add(t, &t.Steps[len(t.Steps)-1]) // this is the event's step: an event has at most one
 			if o.run.format.value == "json" {
 				o.steps = append(o.steps, o.run.resultStep(s))
 			}
@@ -349,8 +349,8 @@ func (o *output) endText() {
 	}
 }
 
-// upTo waits until the command has finished and the trace contains the step, and then returns the trace. It
-// also ends the printed text with a newline.
+// upTo waits until the current command has finished and the trace contains the step with the given index. It
+// returns the trace and ends the printed text with a newline.
 func (o *output) upTo(ctx context.Context, step int) (*trace.Trace, error) {
 	return o.await(ctx, func(t *trace.Trace) bool {
 		there := !o.mirror.State.Running && len(t.Steps) > 0 && t.Steps[len(t.Steps)-1].Index >= step
@@ -361,7 +361,7 @@ func (o *output) upTo(ctx context.Context, step int) (*trace.Trace, error) {
 	})
 }
 
-// await waits until there(t) returns true for the trace t, and then returns t.
+// await waits until there returns true for the trace, and then returns the trace.
 func (o *output) await(ctx context.Context, there func(*trace.Trace) bool) (*trace.Trace, error) {
 	for more := true; ; {
 		o.mu.Lock()
@@ -450,8 +450,8 @@ func (o *output) print() error {
 	return err
 }
 
-// printProfile prints the speed of the run, the times of its kernels if they were timed, and the costs of the
-// last step's parts. If no costs were measured, isolated times are shown instead.
+// printProfile prints how fast the run was, how long each kernel took if kernels were timed, and what each
+// part of the last step costs. If no costs were measured, it prints isolated times instead.
 func (o *output) printProfile(w io.Writer, x *analyze.Index) error {
 	ctx, profile := context.Background(), o.tally.Profile(x)
 	kernels := phases.Table(profile)
@@ -505,18 +505,21 @@ type resultStep struct {
 	Position int  `json:"position"`
 	Live     int  `json:"live"` // number of input tokens
 	Token    *int `json:"token,omitempty"`
-	// Top holds only IDs and logits. A logit that is not finite is written as a word, as in a trace.
+	// Top lists the tokens with the highest logits. Of each candidate it sets only the ID and the logit. A
+	// logit that is not finite is written as a word, as in a trace.
 	Top []trace.Candidate `json:"top,omitempty"`
 }
 
-// timings covers the warm steps, or all steps if none was warm. A rate that was not measured is omitted.
+// timings holds the measured rates of a run. They cover the warm steps or, if no step was warm, all steps. A
+// rate that was not measured is omitted.
 type timings struct {
 	PrefillTokensPerS float64 `json:"prefill_tokens_per_s,omitempty"`
 	DecodeTokensPerS  float64 `json:"decode_tokens_per_s,omitempty"`
-	// PrefillWarmTokensPerS is the rate of the prompt's last chunk when it was run again.
+	// PrefillWarmTokensPerS is the rate of the prompt's last chunk, measured when the chunk was run again
+	// after the text.
 	PrefillWarmTokensPerS float64      `json:"prefill_warm_tokens_per_s,omitempty"`
 	Timing                trace.Timing `json:"timing"`
-	// DecodeMode is how the steps of the decode rate ran: stepped or pipelined.
+	// DecodeMode says how the steps ran that DecodeTokensPerS covers: stepped or pipelined.
 	DecodeMode string `json:"decode_mode,omitempty"`
 }
 

@@ -12,8 +12,8 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// JSON cannot contain bytes that are not UTF-8. As in Python's surrogateescape, such a byte b is written as
-// the lone surrogate U+DC00 + b, which never occurs in valid text.
+// JSON cannot contain bytes that are not UTF-8. Such a byte b is written as the lone surrogate firstEscape +
+// b, which never occurs in valid text. Python's surrogateescape does the same.
 const firstEscape = 0xdc00
 
 // unquoteBytes parses a JSON string. Bytes that are not UTF-8 are kept. A lone surrogate that represents a
@@ -78,7 +78,8 @@ func hexRune(in []byte) rune {
 	return rune(n)
 }
 
-// quoteBytes writes a JSON string that unquoteBytes converts back.
+// quoteBytes returns text as a JSON string. It is the inverse of unquoteBytes, so it keeps bytes that are not
+// UTF-8.
 func quoteBytes(text string) []byte {
 	out := []byte{'"'}
 	for text != "" {

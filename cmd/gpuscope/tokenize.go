@@ -78,7 +78,7 @@ func (t *tokenize) run(ctx context.Context, operands []string) error {
 	for _, w := range t.tokens.Warnings() {
 		fmt.Fprintf(t.p.stderr, "warn: %s\n", w)
 	}
-	if err != nil && (!t.decode || t.tokens.VocabSize() == 0) { // ids may still have a text
+	if err != nil && (!t.decode || t.tokens.VocabSize() == 0) { // ids may be decodable anyway
 		return err
 	}
 	in := t.p.stdin
@@ -149,7 +149,7 @@ func (t *tokenize) lines(ctx context.Context, from io.Reader) error {
 			return errors.Join(fmt.Errorf("line %d: %w", n, err), out.Flush())
 		}
 		out.Write(append(made, '\n'))
-		if in.Buffered() == 0 { // the writer of the lines may be waiting for an answer
+		if in.Buffered() == 0 { // no more input for now: the sender may wait for this answer
 			if err := out.Flush(); err != nil {
 				return err
 			}

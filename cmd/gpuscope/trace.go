@@ -134,7 +134,7 @@ func (s *show) run(ctx context.Context, operands []string) error {
 // options returns the options for computing a table.
 func (s *show) options(x *analyze.Index, kind *report.Table) (o analyze.Options, err error) {
 	switch o.Selection, err = kind.Selection(x, s.steps); {
-	case err != nil && s.steps == "": // the command is correct, but the trace lacks the data
+	case err != nil && s.steps == "": // the command is correct, but the trace has no such steps
 		return o, err
 	case err != nil:
 		return o, usagef("--steps: %v", err)
@@ -163,7 +163,7 @@ func (s *show) options(x *analyze.Index, kind *report.Table) (o analyze.Options,
 	return o, nil
 }
 
-// screen returns the width for which columns are chosen.
+// screen returns the width, in characters, of the screen for which table columns are chosen.
 func (s *show) screen() int { return cmp.Or(s.width, s.p.columns) }
 
 // printTable prints a table as text with all columns and the rows that are initially open.

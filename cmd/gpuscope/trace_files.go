@@ -11,7 +11,7 @@ import (
 
 	"gpuscope/internal/printable"
 	"gpuscope/trace"
-	_ "gpuscope/trace/export" // registers the write-only formats
+	_ "gpuscope/trace/export" // registers the formats that can only be written
 	"gpuscope/trace/table"
 )
 
@@ -45,7 +45,7 @@ func readTrace(operands []string) (*trace.Trace, error) {
 	return trace.ReadFile(operands[0])
 }
 
-// holds summarizes the content of a trace. It also reports whether the recording was truncated.
+// holds returns a text that says what a trace contains, and whether the recording was cut short.
 func holds(t *trace.Trace) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s, %s, %s, %s\n", printable.Clean(t.Schema), table.Plural(len(t.Steps), "step"),

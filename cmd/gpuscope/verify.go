@@ -83,7 +83,7 @@ folder's manifest.json lists (docs/guide/verify.md has the format). The exit sta
 type verification struct {
 	p             *program
 	prompt        string
-	ids, chunks   []int // ids replaces the prompt if it is given
+	ids, chunks   []int // token ids that replace the prompt text, if given
 	given         bool  // a prompt or ids were given
 	steps, budget int
 	all           bool
@@ -143,7 +143,7 @@ func (v *verification) run(ctx context.Context) error {
 	if errors.Is(err, session.ErrUsage) {
 		recorder.cancel()
 	} else {
-		broken = cmp.Or(recorder.close(), broken) // both can be the same failed write
+		broken = cmp.Or(recorder.close(), broken) // if so, both errors come from the same failed write
 	}
 	if broken != nil {
 		return broken

@@ -11,8 +11,8 @@ import (
 	"gpuscope/trace/report"
 )
 
-// SameKind returns a baseline in another trace: the steps with the same phase as the first step of the
-// selection. It returns nil if the other trace has no steps of that phase.
+// SameKind returns a baseline in another trace for the selection to: all steps there that have the same phase
+// as the first step of the selection. It returns nil if the other trace has no steps of that phase.
 func SameKind(file *analyze.Index, path string, x *analyze.Index, to analyze.Selection) *analyze.Baseline {
 	s := file.Phase(x.Trace.Steps[to.Steps[0]].Phase)
 	if len(s.Steps) == 0 {
@@ -34,8 +34,8 @@ func ReadBase(ctx context.Context, path string) (*analyze.Index, error) {
 	return analyze.NewIndex(t), ctx.Err()
 }
 
-// Part returns the part of a selection that a table or view uses. A table of one step uses the last step
-// of the selection. A table that sums times over steps uses only the steps with the same routes as the
+// Part returns those steps of a selection that a table or view uses. A table of one step uses the last step
+// of the selection. A table that sums times over steps uses only the steps that took the same routes as the
 // last step.
 func Part(x *analyze.Index, s analyze.Selection, takes report.Takes) analyze.Selection {
 	switch _, one := s.One(); {

@@ -16,7 +16,8 @@ type KeyError struct {
 
 func (e *KeyError) Error() string { return fmt.Sprintf("keys of %q: %s", e.Action, e.Reason) }
 
-// sentAs maps a key to the key that a terminal sends in its place. A terminal cannot distinguish the two.
+// sentAs maps a key, such as ctrl+i, to the key that terminals report for it, such as tab. A program cannot
+// distinguish the two.
 var sentAs = map[string]string{
 	"ctrl+i": "tab", "ctrl+m": "enter", "ctrl+[": "esc", "ctrl+h": "backspace", " ": "space",
 }
@@ -63,7 +64,8 @@ func Bind(table []Row, places []Where, keys map[string][]string) ([]Row, error) 
 	return list, nil
 }
 
-// shared returns a key that two commands have in the same place, or "" if there is none.
+// shared returns a key that both commands have and that would run both of them in one of the places. It
+// returns "" if there is none.
 func shared(a, b *Row, places []Where) string {
 	for _, key := range a.Keys {
 		if slices.Contains(b.Keys, key) && meet(a, b, places) {
@@ -73,7 +75,7 @@ func shared(a, b *Row, places []Where) string {
 	return ""
 }
 
-// meet reports whether both commands work in at least one of the places.
+// meet reports whether there is one of the places in which both commands work.
 func meet(a, b *Row, places []Where) bool {
 	return slices.ContainsFunc(places, func(at Where) bool { return a.Holds(at) && b.Holds(at) })
 }

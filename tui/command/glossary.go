@@ -74,7 +74,7 @@ func GlossaryDoc() string {
 	return b.String()
 }
 
-// keyedIn replaces each {command} in a sentence with the command's key, formatted as code.
+// keyedIn replaces each {command} in a sentence with the key of that command, formatted as code in Markdown.
 func keyedIn(s string) string {
 	return braced.ReplaceAllStringFunc(s, func(name string) string { return "`" + Keyed(name) + "`" })
 }

@@ -15,8 +15,8 @@ type Place int
 
 const (
 	Anywhere Place = iota // views and overlays
-	InViews               // every view, or those that offer the command
-	Moving                // lists and texts, in views and overlays
+	InViews               // views: only those that offer the command, unless all do
+	Moving                // lists and texts, wherever they are shown: in views and in overlays
 	Overlays              // a text shown over a view
 )
 
@@ -32,7 +32,7 @@ const (
 	Opened        // an open session or trace
 	Steps         // at least one recorded step
 	Shown         // a step on the screen
-	View          // a view that has something to show
+	View          // a view that has content to show
 	Rows          // a view that has rows
 	Session       // a session, not a recorded trace
 	Text          // a session with a text
@@ -40,7 +40,7 @@ const (
 	Run           // a device, and a current step of the session
 )
 
-// Commands that only some views offer are listed under one of these headings.
+// Headings of the help for commands that only some views offer.
 const (
 	Opening      = "In views with rows that can be opened"
 	Parted       = "In views with parts of a step that can be opened"
@@ -69,15 +69,16 @@ type Row struct {
 	Name  string // one or two words, for the hint line and the palette
 	Doc   string // one sentence, for the help
 	In    []Place
-	Of    string // one of Headings if only some views offer the command; "" if every view has it
+	Of    string // "" if every view has the command; otherwise one of Headings
 	Needs []Needs
-	Hint  int    // position in the hint line; 0: not shown
-	With  string // command whose key precedes this one's in the hint line
-	Word  string // label in the hint line instead of Name
+	Hint  int    // rank in the hint line, lowest first; 0: not in the hint line
+	With  string // name of a command whose key the hint line shows before the key of this one
+	Word  string // label in the hint line; if empty, Name is the label
 	Plain Line   // the command in plain mode
 }
 
-// Line describes a command in plain mode. An empty Word means that plain mode does not have the command.
+// Line describes a command as it is typed in plain mode. If Word is empty, plain mode does not have the
+// command.
 type Line struct {
 	Word, Takes, Doc string
 	Recorded         bool // also works on a recorded trace
@@ -87,9 +88,9 @@ type Line struct {
 type Action struct {
 	Name string        // name of the command's Row
 	Off  func() string // returns why the command is not available now, or ""; may be nil
-	Now  func() string // returns another label for the hint line, or ""; may be nil
-	Miss func()        // called if the command is used while it is not available; may be nil
-	Run  func()        // nil in a view's action: use the program's implementation
+	Now  func() string // returns the label for what the command would do now, or ""; may be nil
+	Miss func()        // called instead of Run if the command is not available; may be nil
+	Run  func()        // may be nil in the Action of a view: the Action of the program then runs
 }
 
 // Table lists all commands in the order of the help.
@@ -566,10 +567,10 @@ func Default(views ...Row) []Row {
 // Where is the context in which a key is pressed.
 type Where struct {
 	In     []Place
-	Offers func(name string) bool // reports whether the view offers a command; nil: it offers none
+	Offers func(name string) bool // reports whether the view offers the named command; if nil, it offers none
 }
 
-// Holds reports whether the command works in the given context.
+// Holds reports whether the command can be used in the given context.
 func (r *Row) Holds(at Where) bool {
 	return slices.ContainsFunc(r.In, func(p Place) bool {
 		able := p != InViews || r.Of == "" || at.Offers != nil && at.Offers(r.Name)
@@ -587,8 +588,8 @@ func Find(key string, at Where) *Row {
 	return nil
 }
 
-// Here returns the commands that work in the given context. If hinted is set, it returns only the commands
-// of the hint line, in the order of the hint line.
+// Here returns the commands that can be used in the given context. If hinted is set, it returns only those
+// that the hint line shows, in the order of the hint line.
 func Here(at Where, hinted bool) []*Row {
 	var out []*Row
 	for i := range Table {
@@ -602,8 +603,8 @@ func Here(at Where, hinted bool) []*Row {
 	return out
 }
 
-// Under returns those commands of a place whose heading satisfies of. The heading is "" for commands that
-// every view has.
+// Under returns the commands of a place whose headings the function of accepts. Commands that every view has
+// are under the heading "".
 func Under(in Place, of func(heading string) bool) []*Row {
 	var out []*Row
 	for i := range Table {
@@ -614,11 +615,12 @@ func Under(in Place, of func(heading string) bool) []*Row {
 	return out
 }
 
-// General reports whether heading is "", the heading of commands that every view has.
+// General reports whether heading is "", the heading of the commands that every view has. It is an argument
+// for Under.
 func General(heading string) bool { return heading == "" }
 
-// Key returns the first key of a command. For a command without a key it returns ":" and the name, which
-// finds the command in the palette.
+// Key returns the first key of a command. If the command has no key, it returns ":" and the name of the
+// command, because : opens the palette, which finds a command by its name.
 func (r *Row) Key() string {
 	if len(r.Keys) == 0 {
 		return ":" + r.Name

@@ -12,8 +12,8 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// TriedLines returns the lines that describe the result of running an edited kernel. The screen and plain
-// mode both show them.
+// TriedLines returns lines that tell the user the result of running an edited kernel. Both the screen and
+// plain mode show these lines.
 func TriedLines(x *analyze.Index, t *session.Tried) []string {
 	if t.Dispatch == nil {
 		return []string{
@@ -59,7 +59,8 @@ func TriedLines(x *analyze.Index, t *session.Tried) []string {
 	return lines
 }
 
-// WhichRun says which steps of the trace ran a kernel or an edited version of the kernel.
+// WhichRun returns a text that tells which steps of the trace ran a kernel or an edited version of this
+// kernel.
 func WhichRun(x *analyze.Index, kernel string) string {
 	var steps []int
 	for i := range x.Trace.Steps {
@@ -81,8 +82,9 @@ func WhichRun(x *analyze.Index, kernel string) string {
 	}
 }
 
-// TurnsText describes the times of a kernel and of its edited version, and the difference with its
-// quartiles. The difference is "=" if its quartiles lie on both sides of zero.
+// TurnsText describes the measured times of a kernel and of its edited version, and the difference between
+// them with its quartiles. If one quartile is below zero and the other above, it writes "=" for the
+// difference.
 func TurnsText(t *session.InTurns) string {
 	us := func(ns int64) string { return table.Micros(float64(ns)/1e3, 2) }
 	g := &t.Gain

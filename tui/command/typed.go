@@ -39,8 +39,8 @@ func ParseTarget(text string, t *trace.Trace) (session.Command, error) {
 		return session.Command{},
 			fmt.Errorf("run to: %w; you can also type a position, or d and a dispatch id", err)
 	}
-	// Treat "position N" like the number N: a position before the end of the text is then rejected, because
-	// no run would ever reach that position.
+	// Treat the condition "position N" like the plain number N. ParseTarget then rejects a position before
+	// the end of the text, which no run would ever reach.
 	if b.On == "position" {
 		return ParseTarget(b.Of, t)
 	}
@@ -78,7 +78,7 @@ func (b *Breakpoints) Add(text string, t *trace.Trace) error {
 // Remove removes the breakpoint at an index.
 func (b *Breakpoints) Remove(at int) { *b = slices.Delete(slices.Clone(*b), at, at+1) }
 
-// Runs returns a run command with more breakpoints. It returns other commands unchanged.
+// Runs adds the breakpoints to a run command. It returns other commands unchanged.
 func (b Breakpoints) Runs(c session.Command) session.Command {
 	if c.Kind == session.Run {
 		c.Breaks = slices.Concat(b, c.Breaks)
@@ -115,9 +115,9 @@ func Prompt(text string, chat bool) session.Command {
 	return session.Command{Kind: session.Prompt, Text: text, Chat: chat}
 }
 
-// First returns the first command of a session: the given prompt, if any. Without a prompt and without a
-// device, it plans a prefill step of max_chunk tokens, or of half the context if that is less. Otherwise
-// it returns nil.
+// First returns the first command of a new session. With a prompt, this is the prompt. Without a prompt and
+// without a device, it plans a prefill step of max_chunk tokens, or of half the context if that is less.
+// Without a prompt but with a device, it is nil.
 func First(prompt string, chat bool, t *trace.Trace) *session.Command {
 	switch {
 	case prompt != "":

@@ -31,8 +31,8 @@ import (
 // Options are the options of plain mode.
 type Options struct {
 	Prompt        string    // prompt to send when the model is open
-	DefaultPrompt bool      // the user did not choose the prompt: a session may start without it
-	Chat          bool      // prompts are user turns of a conversation
+	DefaultPrompt bool      // the user did not choose the prompt; it may be rejected
+	Chat          bool      // each prompt is the user's turn in a conversation
 	Input         io.Reader // nil: os.Stdin
 	Output        io.Writer
 }
@@ -72,14 +72,15 @@ func Run(ctx context.Context, o Options, open func(context.Context) Opened) erro
 }
 
 // run reads commands until the input ends. It reads a command only when the model is open and the previous
-// command has ended. If the session ends by itself, run returns the reason. If the session rejects a first
-// prompt that the user chose, run returns the error. If the commands do not come from a terminal, run
-// returns a Failure when commands failed. s is nil for a recorded trace.
+// command has ended. If the session ends by itself, run returns the reason. If the session rejects the first
+// prompt and the user chose this prompt, run returns the error. If commands failed that did not come from a
+// terminal, run returns a Failure. The argument s is nil for a recorded trace.
 func (p *front) run(ctx context.Context, s session.Session, in io.Reader) error {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT)
-	// The next two calls run after Close, because some senders signal a process and then its group, and the
-	// second signal must not end the program during Close. A second SIGQUIT would also print all goroutines.
+	// The next two calls run after Close. Some senders signal a process and then its group, so the program
+	// may receive a second signal during Close. This signal must not end the program. A second SIGQUIT would
+	// also print all goroutines.
 	defer signal.Stop(signals)
 	defer signal.Ignore(syscall.SIGQUIT)
 	var events <-chan session.Event // nil for a trace, which has no events
@@ -91,7 +92,7 @@ func (p *front) run(ctx context.Context, s session.Session, in io.Reader) error 
 	defer cancel()
 	lines := make(chan string)
 	var unread error
-	go func() { // runs until the process ends: nothing can interrupt a read of the terminal
+	go func() { // never ends before the process, because nothing can interrupt a read of the terminal
 		defer close(lines)
 		unread = readLines(ctx, in, lines)
 	}()
@@ -109,7 +110,7 @@ func (p *front) run(ctx context.Context, s session.Session, in io.Reader) error 
 			results <- result{said, reply, err}
 		}()
 	}
-	var first *session.Command // the first command of the session; nil once it is done
+	var first *session.Command // the session's first command; nil once it has been executed
 	begun := p.recorded
 	for p.err == nil {
 		var typed <-chan string // nil while a command runs
@@ -139,7 +140,7 @@ func (p *front) run(ctx context.Context, s session.Session, in io.Reader) error 
 			p.event(e)
 		case r := <-results:
 			busy = false
-			p.drain(events) // print the events of the command before its error
+			p.drain(events) // print the events that the command caused before its error
 			switch {
 			case errors.Is(r.err, session.ErrClosed): // the closed event stream reports the reason
 			case r.err != nil && first != nil && p.opts.DefaultPrompt && errors.Is(r.err, session.ErrUsage):
@@ -220,8 +221,8 @@ type front struct {
 	phaseLines int
 	breaks     command.Breakpoints
 	of         spokenOf
-	inTurns    session.KernelEdit // the edited source that ran last
-	wrong      string             // what is wrong with the result of inTurns; "" once the user was warned
+	inTurns    session.KernelEdit // the edited source that ran last, alternately with the original kernel
+	wrong      string             // what is wrong with its result; "" if nothing is, or after a warning
 	failures   int                // commands that failed
 	failure    error              // error of the first failed command
 	err        error              // error of writing the output
@@ -250,8 +251,9 @@ func (p *front) failed(in io.Reader) error {
 	return &Failure{p.failures, p.failure}
 }
 
-// Failure is the error that Run returns when commands of a script failed. It does not wrap the errors of
-// the commands: the program itself was called correctly, so its exit status is 1 in every case.
+// Failure is the error that Run returns when commands of a script failed. It does not wrap their errors,
+// because these could change the exit status. The program itself was called correctly, so the exit status is
+// always 1.
 type Failure struct {
 	Commands int // number of commands that failed
 	First    error
@@ -316,7 +318,7 @@ func (p *front) progress(to *session.Progress) {
 		}
 		p.say("%s %s", what, strings.Replace(to.Amount(), "/", " of ", 1))
 	}
-	if ends { // the next phase with this name is a new one
+	if ends { // the next progress event begins a new phase, even if the phase has the same name
 		p.phase = ""
 	}
 }
@@ -352,16 +354,18 @@ func costText(s *analyze.StepSummary) string {
 	return line.String()
 }
 
-// deed is the implementation of a command in plain mode: it either returns a command for the session or does
-// the work itself.
+// deed is the implementation of a command in plain mode. Either of is set and returns a command for the
+// session, or do is set and does the work itself.
 type deed struct {
 	of func(p *front, rest string) (session.Command, error)
 	do func(p *front, rest string)
-	// said prints the result of the command. It is nil if the events show the result.
+	// said prints the result after the session has executed the command. It is nil if events already show the
+	// result.
 	said func(*front, session.Reply)
 }
 
-// deeds maps the names of commands to their implementations. The loop in run handles help and quit.
+// deeds maps the name of each command in plain mode to its implementation. help and quit are missing because
+// the loop in run handles them.
 var deeds = map[string]deed{
 	"token":             {of: just(session.Command{Kind: session.Next})},
 	"back":              {of: just(session.Command{Kind: session.Previous}), said: (*front).back},
@@ -400,7 +404,7 @@ var deeds = map[string]deed{
 
 const helpWord = "?"
 
-// just returns an implementation that ignores its argument and always sends c.
+// just returns an implementation for a command without an argument: it always sends c to the session.
 func just(c session.Command) func(*front, string) (session.Command, error) {
 	return func(*front, string) (session.Command, error) { return c, nil }
 }
@@ -413,7 +417,7 @@ func tokenizeCommand(_ *front, text string) (session.Command, error) {
 	return session.Command{Kind: session.Tokenize, Text: text}, nil
 }
 
-// commandOf returns the command for a typed word, or nil if there is none.
+// commandOf returns the command that a typed word stands for, or nil if there is no such command.
 func commandOf(word string) *command.Row {
 	if word == "help" {
 		word = helpWord

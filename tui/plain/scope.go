@@ -14,11 +14,11 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// spokenOf is the user's choice for the tables of plain mode: the selection of steps, the baseline and the
-// row filter.
+// spokenOf says which steps and rows the tables of plain mode show, as the user chose them: the selection of
+// steps, the baseline and the row filter.
 type spokenOf struct {
-	scope  string         // selection of steps; "" is the last step
-	base   string         // a selection, or the path of a file; "" for no baseline
+	scope  string         // selection of steps, as typed; "" means the last step
+	base   string         // baseline: a selection of steps, or the path of a trace; "" for no baseline
 	file   *analyze.Index // baseline trace, if base is a path
 	filter string
 }
@@ -68,8 +68,8 @@ func (p *front) setFilter(words string) {
 	p.say("rows shown in tables: %s", cmp.Or(words, "all"))
 }
 
-// compared returns the selected steps of the trace and the baseline for them. The baseline is nil if there
-// is none.
+// compared returns the steps that of selects in the trace, and their baseline, or nil if there is no
+// baseline.
 func (p *front) compared(of spokenOf) (s analyze.Selection, against *analyze.Baseline, err error) {
 	if s, err = p.index.ParseSelection(cmp.Or(of.scope, "last")); err != nil || of.base == "" {
 		return s, nil, err

@@ -11,7 +11,8 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// asked lists the kinds of events that only repeat what the user has just typed, so they are not printed.
+// asked lists kinds of events that plain mode does not print, because they only repeat what the user has just
+// typed.
 var asked = []string{"prompt", "edit", "reset", "set_back", "repeat", "plan"}
 
 func runCommand(p *front, to string) (session.Command, error) {
@@ -25,7 +26,8 @@ func runCommand(p *front, to string) (session.Command, error) {
 	return p.breaks.Runs(c), nil
 }
 
-// upto prints the dispatch at which a step was paused. The events have already reported any other outcome.
+// upto is called after a run. If the run paused inside a step, upto prints the dispatch at which it paused.
+// Events have already reported any other outcome.
 func (p *front) upto(session.Reply) {
 	if id := p.mirror.State.Upto; id != nil {
 		p.say("step %d is paused after dispatch %d: type s to finish the step", p.mirror.State.Step, *id)

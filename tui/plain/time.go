@@ -15,16 +15,16 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// timeOpCommand parses the command that times an operator. The operator is given by name, as in tables, or by
-// number. The numbers of tokens at which to time the operator may follow. By default it is timed at the
-// numbers of tokens at which its route changes.
+// timeOpCommand parses the command that times an operator. The argument rest begins with the name of the
+// operator, as in tables, or its number. The numbers of tokens for which to time the operator may follow. By
+// default, these are the numbers of tokens at which the operator's route changes.
 func timeOpCommand(p *front, rest string) (session.Command, error) {
 	c := session.Command{Kind: session.TimeOp}
 	words := strings.Fields(rest)
 	if len(words) == 0 || p.mirror.Trace == nil {
 		return c, errors.New("o OP [M ...]: operator missing; for example: o attn.q 1 16 17")
 	}
-	named := 1 // number of words of the name, because a name may contain blanks
+	named := 1 // number of words in the operator's name, because the name may contain blanks
 	for named < len(words) && !isNumber(words[named]) {
 		named++
 	}

@@ -43,12 +43,13 @@ func Write(dir, kernel, text string) (path string, err error) {
 	return path, os.WriteFile(path, []byte(text), 0o600)
 }
 
-// RemoveUnchanged removes the files that still hold the source they were created with, and then the folder if
-// it is empty. made maps the path of each file to the source that the file was created with.
+// RemoveUnchanged removes the source files that the user has not edited, and then the folder if it is empty.
+// made maps the path of each file to the source that was first written to it. A file that still holds this
+// source is unchanged.
 func RemoveUnchanged(dir string, made map[string]string) {
 	for path, text := range made {
 		if now, err := os.ReadFile(path); err == nil && string(now) == text {
-			_ = os.Remove(path) // on an error the file stays, as an edited file does
+			_ = os.Remove(path) // if this fails, the file just stays, like an edited one
 		}
 	}
 	_ = os.Remove(dir)
@@ -57,14 +58,15 @@ func RemoveUnchanged(dir string, made map[string]string) {
 // WatchEvery is the interval at which the files are checked for changes. Tests use a shorter one.
 var WatchEvery = 500 * time.Millisecond
 
-// stamp identifies a version of a file by its modification time and size.
+// stamp identifies one version of a file by its modification time and its size.
 type stamp struct {
 	at   time.Time
 	size int64
 }
 
-// Watch checks the kernel sources of a folder until ctx ends: twice a second, and whenever wake receives a
-// value. It calls tell for each source that has changed since Watch started, with the error of reading it.
+// Watch watches the kernel sources in a folder for changes until ctx ends. It checks the files twice a
+// second, and at once when wake receives a value. For each source that has changed since Watch started, it
+// calls tell with the new text or with the error of reading it.
 func Watch(
 	ctx context.Context, dir string, wake <-chan struct{}, tell func(kernel, text string, err error),
 ) {

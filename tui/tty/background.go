@@ -17,7 +17,8 @@ const (
 	// rgb:RRRR/GGGG/BBBB followed by BEL or ESC \.
 	askColor = "\x1b]11;?\x1b\\"
 	// askDevice asks for the type of the terminal (DA1). Every terminal answers it, and answers arrive in
-	// order. Once the answer to askDevice has arrived, the answer to askColor can no longer come.
+	// order. A terminal that answers askDevice without having answered askColor will therefore not answer
+	// askColor anymore.
 	askDevice = "\x1b[c"
 )
 

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Time limits for the first byte of an answer, and for the rest of it.
+// answerWithin is the time limit for the first byte of an answer, and endWithin for the rest of the answer.
 const (
 	answerWithin = 40 * time.Millisecond
 	endWithin    = time.Second
@@ -20,13 +20,13 @@ const (
 func ask(in, out *os.File, question string) string {
 	fd := int(in.Fd())
 	if group, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP); err != nil || group != unix.Getpgrp() {
-		return "" // in the background: another program uses the terminal
+		return "" // the program is in the background, so another program uses the terminal
 	}
 	before, err := term.MakeRaw(fd)
 	if err != nil {
 		return ""
 	}
-	defer func() { _ = term.Restore(fd, before) }() // cannot fail: MakeRaw has just succeeded
+	defer func() { _ = term.Restore(fd, before) }() // cannot fail, because MakeRaw has just succeeded
 	if _, err := out.WriteString(question); err != nil {
 		return ""
 	}

@@ -22,8 +22,8 @@ type syncFile struct{ *os.File }
 
 func (f *syncFile) Write(p []byte) (int, error) { return writeFrame(f.File, p) }
 
-// WriteString is called by io.WriteString. Without it, the embedded file's method would write without
-// BeginFrame and EndFrame.
+// WriteString encloses a string in BeginFrame and EndFrame. io.WriteString calls it. If it were missing,
+// io.WriteString would call the method of the embedded file, which writes without them.
 func (f *syncFile) WriteString(s string) (int, error) { return writeFrame(f.File, []byte(s)) }
 
 type syncWriter struct{ w io.Writer }

@@ -6,15 +6,15 @@ package tty
 type (
 	// SuspendMsg reports that a signal asks the program to stop.
 	SuspendMsg struct{}
-	// RetakeMsg reports that the program was stopped and continued without a chance to restore the
-	// terminal. Another program has used the terminal in the meantime, or still uses it.
+	// RetakeMsg reports that the program has just been continued after a stop before which it could not
+	// restore the terminal. Another program has used the terminal in the meantime, or is still using it.
 	RetakeMsg struct{}
 )
 
-// Programs that can have the terminal.
+// Values of JobControl.Holder: the program that has the terminal.
 const (
 	HeldByScreen int32 = iota
-	HeldByShell        // from the moment a signal asks to give the terminal to the shell
+	HeldByShell        // from the moment a signal asks the program to hand the terminal to the shell
 	HeldByEditor
 )
 

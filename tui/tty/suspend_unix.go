@@ -13,19 +13,19 @@ import (
 
 // JobControl handles the program's role as a job of a shell.
 type JobControl struct {
-	// Job reports whether a shell would continue the program after a stop. If no shell would (the program
-	// is the first of its session), the system itself keeps stop signals from stopping the program.
+	// Job reports whether the program is the job of a shell, which can continue it after a stop. It is not if
+	// the program is the first of its session. The system then does not let stop signals stop the program.
 	Job       bool
 	Holder    atomic.Int32 // the program that has the terminal
 	tty       int
-	returned  time.Time       // end of the last time the program was stopped in the background; for Hear
+	returned  time.Time       // when the program was last continued after a stop in the background; for Hear
 	continued chan struct{}   // receives a value when SIGCONT arrives while a shell has the terminal
-	Ended     <-chan struct{} // closed when the program must quit
+	Ended     <-chan struct{} // closed when the program has to quit
 }
 
-// Control starts to receive job-control signals on the channel. The receiver must pass each signal to
-// Hear. SIGTTOU keeps its default action: if a program in the background catches SIGTTOU and sets the
-// terminal mode, it receives SIGTTOU again and again.
+// Control makes the system deliver job-control signals to the channel. The receiver must pass each signal to
+// Hear. SIGTTOU is not caught. A program in the background that catches SIGTTOU and sets the terminal mode
+// would receive SIGTTOU again and again.
 func (j *JobControl) Control(tty *os.File, signals chan<- os.Signal) {
 	session, err := unix.Getsid(0)
 	j.Job = err == nil && session != unix.Getpgrp()
@@ -41,12 +41,12 @@ func (j *JobControl) Control(tty *os.File, signals chan<- os.Signal) {
 func (j *JobControl) Hear(sig os.Signal) (m any, ours bool) {
 	stops := sig == unix.SIGTSTP || sig == unix.SIGTTIN
 	switch {
-	case stops && j.background(): // in the background every read of the terminal raises SIGTTIN again
+	case stops && j.background(): // it must stop: each read of the terminal would raise SIGTTIN again
 		_ = unix.Kill(0, unix.SIGSTOP) // cannot fail: a process may signal its own group
 		j.returned = time.Now()
 		return nil, true
 	case stops && time.Since(j.returned) < continuedWithin:
-		return nil, true // the read raised SIGTTIN more than once before the stop
+		return nil, true // an extra SIGTTIN, raised by the read before the stop
 	case stops:
 		m = SuspendMsg{}
 	case sig == unix.SIGCONT:
@@ -58,7 +58,7 @@ func (j *JobControl) Hear(sig os.Signal) (m any, ours bool) {
 		return m, true
 	}
 	switch {
-	case stops && j.Holder.Load() == HeldByEditor: // the editor has restored the terminal and stops as well
+	case stops && j.Holder.Load() == HeldByEditor: // the editor stops, too, and has restored the terminal
 		_ = unix.Kill(unix.Getpid(), unix.SIGSTOP) // cannot fail: a process may signal itself
 	case !stops && j.Holder.Load() == HeldByShell:
 		select {
@@ -76,8 +76,9 @@ func (j *JobControl) Stop() {
 	j.AwaitForeground()
 }
 
-// AwaitForeground stops the program as long as the terminal belongs to another process group. Afterwards it
-// continues the whole process group, even if the shell continued only some of the processes.
+// AwaitForeground stops the program again and again until the terminal belongs to the program's process
+// group. It then continues the whole process group, because the shell may have continued only some of its
+// processes.
 func (j *JobControl) AwaitForeground() {
 	defer j.send(unix.SIGCONT)
 	for j.background() {
@@ -98,10 +99,10 @@ func (j *JobControl) background() bool {
 // continuedWithin is how long send waits for SIGCONT while the program keeps running.
 const continuedWithin = time.Second
 
-// send sends a signal to the process group and returns after SIGCONT has arrived.
+// send sends a signal that stops or continues the process group. It returns when SIGCONT has arrived.
 func (j *JobControl) send(sig unix.Signal) {
 	select {
-	case <-j.continued: // discard the SIGCONT of an earlier signal
+	case <-j.continued: // discard a SIGCONT that an earlier signal caused
 	default:
 	}
 	_ = unix.Kill(0, sig) // cannot fail: a process may signal its own group

@@ -1,7 +1,7 @@
-// Package quiet keeps Bubble Tea v1 from querying the terminal while the program starts. Bubble Tea asks
-// for the background colour during its initialisation, in every command that links it, and waits five
-// seconds if the terminal does not answer. It does not ask a terminal whose TERM is "dumb", so this
-// package sets TERM to "dumb" until Restore is called.
+// Package quiet keeps Bubble Tea v1 from querying the terminal while the program starts. Bubble Tea asks for
+// the background color when it is initialized. It does so in every program that links it, and it waits five
+// seconds if the terminal does not answer. It does not ask if TERM is "dumb", so this package sets TERM to
+// "dumb" until Restore is called.
 //
 // This works because of the order in which Go initialises packages: by import path, as soon as all imports
 // of a package are initialised. This package imports only os, and its path sorts before os/signal, which
