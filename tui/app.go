@@ -96,7 +96,7 @@ type (
 	}
 	fadeMsg struct{ id int }
 	logMsg  struct{}
-	// backgroundMsg reports the terminal's background colour when the terminal answers after the first
+	// backgroundMsg reports the terminal's background color when the terminal answers after the first
 	// frame.
 	backgroundMsg struct{ dark bool }
 	leaveMsg      struct{}
@@ -251,7 +251,7 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 	if a.noteHolds != nil && !a.noteHolds() {
 		a.unsay()
 	}
-	if (a.jobs.Open > 0 || a.jobs.Resting) && !a.jobs.Ticking { // so that "computing" appears if a job is slow
+	if (a.jobs.Open > 0 || a.jobs.Resting) && !a.jobs.Ticking { // for "computing" if a job is slow
 		a.jobs.Ticking = true
 		a.cmds = append(a.cmds, tea.Tick(a.jobs.Patience,
 			func(time.Time) tea.Msg { return widget.LateMsg{} }))

@@ -329,7 +329,7 @@ func (l *lab) cannotUse() string {
 		return "select a dispatch first"
 	}
 	if l.inPlace(kernel) == "" && l.tried[kernel].ran() == nil {
-		return kernel + command.Keyed(" has no edited source that compiles; press {WGSL} to edit the source")
+		return kernel + command.Keyed(" has no edited source that compiles; press {WGSL} to edit the kernel")
 	}
 	return ""
 }

@@ -136,7 +136,7 @@ func (m *model) cannotTarget() string {
 	if m.isTrace {
 		return m.needsTrace()
 	}
-	if m.mirror.Trace != nil && m.mirror.Trace.Device.None() { // no step has to exist before one can be planned
+	if m.mirror.Trace != nil && m.mirror.Trace.Device.None() { // any step can be planned, even the first
 		return m.needsSession()
 	}
 	return m.cannotRun()

@@ -34,7 +34,7 @@ type restarts struct {
 
 // engineHadCrashed is the note shown if the user asked for a restart before the program had detected the
 // crash.
-const engineHadCrashed = "the engine had crashed and is being restarted"
+const engineHadCrashed = "the engine had crashed; a new one is starting"
 
 // wishFor is how long the program remembers that the user asked for a restart. The user may notice a crash
 // before the program does.

@@ -25,7 +25,7 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// Names of the themes, colour modes and glyph sets that the user can choose.
+// Names of the themes, color modes and glyph sets that the user can choose.
 var (
 	ThemeNames = widget.ThemeNames
 	ColorNames = widget.ColorNames
@@ -86,7 +86,7 @@ func (o Options) output() io.Writer {
 // leaveWithin is how long Run waits, after the user has quit, for commands and the session to end.
 const leaveWithin = 2 * time.Second
 
-func init() { quiet.Restore() } // Bubble Tea is initialised by now
+func init() { quiet.Restore() } // Bubble Tea is initialized by now
 
 // Run opens a session concurrently with the first frame and runs the program until the user quits. It
 // returns the error of open if open failed, *Panic after a bug, and *Interrupted after SIGTERM or SIGHUP.

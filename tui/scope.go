@@ -218,7 +218,7 @@ func (sel *selection) markStep() {
 	default:
 		sel.to = sel.shown
 		from, to, _ := sel.marks()
-		sel.say(fmt.Sprintf(command.Keyed("marked the range %s; press {selection} to select the range"),
+		sel.say(fmt.Sprintf(command.Keyed("the marked range is %s; press {selection} until tables show this range"),
 			sel.index.Range(from, to).Name))
 	}
 	sel.version++
@@ -237,10 +237,10 @@ func (sel *selection) setBase() {
 	} else {
 		sel.base = b
 		s := sel.speaks().scope
-		said := fmt.Sprintf(command.Keyed("baseline: %s; press {baseline} again to remove it"),
+		said := fmt.Sprintf(command.Keyed("baseline: %s; press {baseline} again to remove the baseline"),
 			report.SelectionText(s))
 		if s.Chunk != "" {
-			said += command.Keyed("; for another chunk of the prompt, go to its step with {previous step} and press {baseline}")
+			said += command.Keyed("; to use another chunk of the prompt as the baseline, go to its step with {previous step} and press {baseline}")
 		}
 		sel.say(said)
 	}

@@ -85,7 +85,7 @@ func (pi *pilot) askTarget() {
 }
 
 func (pi *pilot) askChunk() {
-	q := &question{label: fmt.Sprintf("tokens per step of a prompt, at most %s; 0 for the maximum",
+	q := &question{label: fmt.Sprintf("tokens per step of a prompt, from 1 to %s; 0 for the maximum",
 		widget.Count(pi.mirror.State.MaxChunk))}
 	q.line.Set(strconv.Itoa(pi.mirror.State.Chunk))
 	q.take = func(s string) {

@@ -154,14 +154,14 @@ func (a *App) reload() {
 	})
 }
 
-// detailKey identifies what the lines of the detail depend on.
+// detailKey identifies the data and the width from which the lines of the detail pane are computed.
 type detailKey struct {
 	view, listing, width int
 	of                   string
 }
 
 func (st *stage) goTo(view int) {
-	if view == st.current { // return to the view itself
+	if view == st.current { // close all views that are opened on top of it
 		for st.pop() {
 		}
 		return
@@ -171,8 +171,8 @@ func (st *stage) goTo(view int) {
 	st.onLeave()
 }
 
-// turn moves to the next or previous item of a view that shows one item at a time. In other views it moves
-// to the next or previous event of the run.
+// turn moves to the next or the previous item, depending on by. A view that shows one item at a time moves to
+// another item. In other views, turn moves to the next or previous event of the run.
 func (a *App) turn(by int) {
 	if !a.view().Turn(by) {
 		a.nextEvent(by)
@@ -229,9 +229,9 @@ func (st *stage) toggleZoom() {
 	st.zooms[st.current] = zoomOf(st.inDetail)
 }
 
-// moveSplit moves the border between list and detail, if there is room, and remembers the position for
-// this view. The stored position never exceeds what is shown, so that moving back takes as many key
-// presses as moving there.
+// moveSplit moves the border between list and detail, if there is room, and stores its position for this
+// view. It never stores a position that the screen cannot show. Moving the border back therefore takes as
+// many key presses as moving it there.
 func (a *App) moveSplit(by int) {
 	before, was := a.rects(), a.split[a.current]
 	s := was
@@ -286,7 +286,7 @@ func (a *App) backOut() {
 	}
 }
 
-// hosting implements view.Host, through which views use the program.
+// hosting implements view.Host: views call its methods to use the program.
 type hosting struct{ a *App }
 
 func (h hosting) Size() (cols, rows int) {

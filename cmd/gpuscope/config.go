@@ -86,7 +86,8 @@ func readConfig(path string, flags *pflag.FlagSet) (*config, error) {
 		return c, nil
 	}
 	if err == nil && info.Size() > mostConfig {
-		err = fmt.Errorf("%s: the settings file has %d bytes, but the maximum is %d", path, info.Size(), mostConfig)
+		err = fmt.Errorf("%s: the settings file has %d bytes, but the maximum is %d",
+			path, info.Size(), mostConfig)
 	}
 	if err != nil {
 		return nil, err

@@ -29,10 +29,10 @@ func graphCommand() *command {
 		name: "graph", operand: "[MODEL]…",
 		doc: "print a model's graph: operators, values, dispatches, memory",
 		more: `The graph is planned, not run. By default, shapes and grids are the largest that the context and the chunk allow.
-With --at M,POS, they are those of a step of M tokens at position POS. Without a device, or with --device none, planning uses
-the limits that every WebGPU device grants. For a file that cannot be planned, the command prints the reason and the output of
---metadata. For ExecuTorch programs (.pte, .bpte), it prints the methods, the delegates, and the contents of Vulkan
-delegates. Their weights are read from the .ptd files given with --data, otherwise from the program's folder.`,
+With --at M,POS, they are those of a step of M tokens at position POS. Without a device, or with --device none, planning
+uses the limits that every WebGPU device grants. For a file that cannot be planned, the command prints the reason and the
+output of --metadata. For ExecuTorch programs (.pte, .bpte), it prints the methods, the delegates, and the contents of
+Vulkan delegates. Their weights are read from the .ptd files given with --data, otherwise from the program's folder.`,
 		examples: []example{
 			{"gpuscope graph", "the embedded model"},
 			{"gpuscope graph --device none --max-chunk 128", "plan without a device, with shorter prefill steps"},

@@ -90,7 +90,7 @@ func (o *modelOptions) declareSampling(flags *pflag.FlagSet) {
 	flags.Float64Var(&s.MinP, "min-p", 0.05, "sample from tokens that are at least `P` times as likely as the most likely token; 0 for all tokens")
 	flags.Uint32Var(&s.Seed, "seed", 0, "random seed `N`: the same seed gives the same text")
 	flags.Float64Var(&s.RepeatPenalty, "repeat-penalty", 1,
-		"make tokens that occur in the recent text less likely by the factor `F`; 1 for no penalty")
+		"penalize tokens that occur in the recent text by the factor `F`; 1 for no penalty")
 	flags.IntVar(&s.RepeatLastN, "repeat-last-n", 64, "apply --repeat-penalty to tokens that occur among the last `N` tokens, prompt included; -1 for the whole text")
 }
 
@@ -106,11 +106,11 @@ func (o *modelOptions) declareShape(flags *pflag.FlagSet, device string) {
 	flags.Var((*positive)(&o.context), "context", "allocate `N` positions in the KV cache "+
 		fmt.Sprintf("(default the context of the model, at most %s)", table.Integer(arch.DefaultContext)))
 	flags.Var((*positive)(&o.maxChunk), "max-chunk",
-		"process at most `N` tokens per step (default 512, or the context if that is smaller)")
+		"split prompts into steps of at most `N` tokens (default 512 or, if that is smaller, the context)")
 	o.kv = choiceFlag(flags, "kv", "store the KV cache as `TYPE`", "f32", "f16")
 	flags.StringVar(&o.quantize, "quantize", "",
 		"quantize F32, F16 and BF16 matrices to `q4` (4 bits, one scale per group) when they are loaded")
-	flags.Var((*positive)(&o.groupSize), "group-size", "quantize in groups of `32|64|128` columns (default 32)")
+	flags.Var((*positive)(&o.groupSize), "group-size", "with --quantize, use one scale for each group of `32|64|128` columns (default 32)")
 	flags.StringVar(&o.fuse, "fuse", "on", "fuse operators with `RULES`: on, off, or names separated by commas"+
 		fusionNames()+"; some rules only match operators that another rule has fused (docs/internals/engine.md)")
 }

@@ -123,8 +123,8 @@ func declareRoot(flags *pflag.FlagSet) *root {
 	r := &root{}
 	flags.StringVarP(&r.screen.Prompt, "prompt", "p", defaultPrompt,
 		"start with the prompt `TEXT`; empty for no prompt")
-	r.theme = choiceFlag(flags, "theme", "colour theme `THEME`", tui.ThemeNames...)
-	r.color = choiceFlag(flags, "color", "colour depth `DEPTH`", tui.ColorNames...)
+	r.theme = choiceFlag(flags, "theme", "color theme `THEME`", tui.ThemeNames...)
+	r.color = choiceFlag(flags, "color", "color depth `DEPTH`", tui.ColorNames...)
 	r.glyphs = choiceFlag(flags, "glyphs", "draw charts with the characters of `SET`", tui.GlyphNames...)
 	flags.BoolVar(&r.screen.NoMouse, "no-mouse", false, "do not use the mouse")
 	flags.BoolVar(&r.screen.Plain, "plain", false,

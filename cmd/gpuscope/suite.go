@@ -42,7 +42,7 @@ func (p *program) verifySuite(ctx context.Context, flags *pflag.FlagSet, operand
 	r *suiteRun,
 ) error {
 	if len(operands) > 0 {
-		return usagef("unexpected argument %q: with --suite, no model is run, only the programs of the folder",
+		return usagef("unexpected argument %q: --suite runs no model, only the programs of the folder",
 			operands[0])
 	}
 	var other string
@@ -135,7 +135,8 @@ func printCase(w io.Writer, r *suite.Result, width int) error {
 		worst = fmt.Sprintf("worst error %.3g, which is %.3g times the tolerance", float64(e.AbsError),
 			float64(e.OfTolerance))
 		if !r.Passed {
-			worst += fmt.Sprintf(" (run %d, output %d, element %d: got %v, want %v)", e.Run, e.Output, e.Element,
+			worst += fmt.Sprintf(" (run %d, output %d, element %d: got %v, want %v)",
+				e.Run, e.Output, e.Element,
 				float64(e.Got), float64(e.Want))
 		}
 	}

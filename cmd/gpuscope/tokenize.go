@@ -29,8 +29,8 @@ The text comes from -p or standard input. The ids are the same as with gpuscope 
 only with --bos.
 
 With --jsonl, each input line is a JSON string and each output line a JSON list of ids. With --decode, each input
-line is a list of ids and each output line a string. In JSON, a byte XX that is not UTF-8 is written as the lone surrogate
-\udcXX, like Python's surrogateescape; the input may also contain the byte itself. An empty line is an error.`,
+line is a list of ids and each output line a string. In JSON, a byte XX that is not UTF-8 is written as the lone
+surrogate \udcXX, like Python's surrogateescape; the input may also contain the byte itself. An empty line is an error.`,
 		examples: []example{
 			{`gpuscope tokenize -p "Once upon a time"`, "print the token ids of a text, with the embedded model's vocabulary"},
 			{"gpuscope tokenize tokenizer.json --jsonl < corpus.jsonl", "convert many texts, one per line, for a program"},

@@ -186,12 +186,12 @@ func Default(views ...Row) []Row {
 		{Name: "value", Plain: Line{Word: "v", Takes: "VALUE [DISPATCH]", Doc: "print statistics of value VALUE (an id from the values table); with DISPATCH, as it was right after that dispatch"}},
 		{
 			Keys: []string{"f"}, Name: "follow",
-			Doc: "Follows the newest step, or stays on the shown step.",
+			Doc: "Switches between following the newest step and staying on the shown step.",
 			In:  []Place{InViews},
 		},
 		{
 			Keys: []string{","}, Name: "previous step",
-			Doc: "Shows the previous recorded step. The model does not move.",
+			Doc: "Shows the previous recorded step. The position of the model does not change.",
 			In:  []Place{InViews}, Needs: []Needs{Steps},
 		},
 		{
@@ -296,7 +296,7 @@ func Default(views ...Row) []Row {
 			},
 		},
 		{Name: "table", Plain: Line{
-			Word: "d", Takes: "[TABLE]", Doc: "print the dispatches, or another table",
+			Word: "d", Takes: "[TABLE]", Doc: "print the table of dispatches, or another table",
 			Recorded: true,
 		}},
 		{
@@ -328,7 +328,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"e"}, Name: "WGSL",
-			Doc: "Edits the kernel's source. When the file is saved, the new source is timed alternately with the original kernel. In a trace: shows the source.",
+			Doc: "Edits the kernel's source. After each save, runs the new source and the original kernel alternately and compares their times. In a trace: shows the source.",
 			In:  []Place{InViews}, Of: WithDispatch, Needs: []Needs{View}, Hint: 12,
 		},
 		{Name: "try kernel", Plain: Line{Word: "l", Takes: "FILE", Doc: "compare the source in NAME.wgsl with kernel NAME: run both alternately and time them"}},
@@ -351,7 +351,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"d"}, Name: "draw",
-			Doc: "Switches the curves between time, grid, bytes and waste.",
+			Doc: "Chooses what the curves show: time, grid, bytes or waste.",
 			In:  []Place{InViews}, Of: WithCurves, Needs: []Needs{View}, Hint: 4,
 		},
 		{
@@ -381,7 +381,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"A"}, Name: "mark by",
-			Doc: "Colours operators by isolated time, cost, waste or error.",
+			Doc: "Colors operators by isolated time, cost, waste or error.",
 			In:  []Place{InViews}, Of: WithLists, Needs: []Needs{View},
 		},
 		{
@@ -412,7 +412,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"left", "h"}, Name: "left",
-			Doc: "Closes the row, or goes to the row that contains it. In Step: goes to the previous step.",
+			Doc: "Closes the row. If it is not open: goes to the row that contains it. In Step: goes to the previous step.",
 			In:  []Place{Moving},
 		},
 		{

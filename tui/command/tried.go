@@ -54,7 +54,7 @@ func TriedLines(x *analyze.Index, t *session.Tried) []string {
 	}
 	if t.Alone != nil {
 		lines = append(lines, "", "Isolated times come from back-to-back runs with warm caches; the times in tables come from the "+
-			"dispatch inside its step. Compare only times of the same kind.")
+			"dispatch inside its step. Compare isolated times only with isolated times.")
 	}
 	return lines
 }

@@ -10,10 +10,10 @@ import (
 // The program asks the terminal itself whether its background is dark. It asks once, before it starts, and
 // waits only briefly, because the first frame must not wait for a terminal that never answers. Over a slow
 // line the answer may arrive later. A late answer is not treated as key presses; it makes the program
-// redraw the screen in the right colours.
+// redraw the screen in the right colors.
 
 const (
-	// askColor asks for the background colour (xterm control sequence OSC 11). The answer is ESC ] 11 ;
+	// askColor asks for the background color (xterm control sequence OSC 11). The answer is ESC ] 11 ;
 	// rgb:RRRR/GGGG/BBBB followed by BEL or ESC \.
 	askColor = "\x1b]11;?\x1b\\"
 	// askDevice asks for the type of the terminal (DA1). Every terminal answers it, and answers arrive in
@@ -33,7 +33,7 @@ var (
 func DarkBackground(in, out *os.File) bool {
 	if fields := strings.Split(os.Getenv("COLORFGBG"), ";"); len(fields) > 1 {
 		if color, err := strconv.Atoi(fields[len(fields)-1]); err == nil {
-			return color < 7 || color == 8 // of the 16 colours, 7 is white and 9 to 15 are bright
+			return color < 7 || color == 8 // of the 16 colors, 7 is white and 9 to 15 are bright
 		}
 	}
 	if name := os.Getenv("TERM"); name == "" || name == "dumb" {
@@ -42,8 +42,8 @@ func DarkBackground(in, out *os.File) bool {
 	return isDark(ask(in, out, askColor+askDevice))
 }
 
-// isDark reports whether the colour in an answer is dark, by its luma. It returns true if the answer has
-// no colour.
+// isDark reports whether the color in an answer is dark, by its luma. It returns true if the answer has
+// no color.
 func isDark(answer string) bool {
 	m := colorAnswer.FindStringSubmatch(answer)
 	if m == nil {

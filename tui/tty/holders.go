@@ -1,4 +1,4 @@
-// Package tty handles the program's terminal: the colour of its background, frames that are shown at once,
+// Package tty handles the program's terminal: the color of its background, frames that are shown at once,
 // and the signals with which a shell stops and continues the program.
 package tty
 

@@ -16,7 +16,8 @@ type canvas struct {
 	glyphs Glyphs
 }
 
-// Draw draws lines into a rectangle. Everything to the left of the rectangle must be drawn before.
+// Draw draws lines into a rectangle. Lines of the canvas are filled from left to right, so everything to the
+// left of the rectangle must already be drawn.
 func (c *canvas) Draw(r Rect, lines []string) {
 	for i, l := range lines[:min(len(lines), max(0, r.H))] {
 		y := r.Y + i
@@ -27,8 +28,8 @@ func (c *canvas) Draw(r Rect, lines []string) {
 			c.lines[y].WriteString(Blank(gap))
 			c.used[y] += gap
 		}
-		// External text was cleaned where it entered the program. printable.Styled removes anything that was
-		// missed there.
+		// Text from outside was already cleaned where it entered the program. In case a place was forgotten,
+		// printable.Styled cleans it again.
 		if l = printable.Styled(l); Width(l) > r.W {
 			l = Cut(l, r.W)
 		}

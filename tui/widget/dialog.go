@@ -11,8 +11,8 @@ import (
 type Dialog interface {
 	Typed(k Key) (closed bool)
 	Hints() [][2]string // keys with their meanings
-	// Lines returns the number of lines of w cells that the dialog can use, and the minimum that shows all
-	// essential content.
+	// Lines returns two numbers of lines of w cells: all is how many lines the dialog can use, and least is
+	// how many it needs to show everything essential.
 	Lines(w int) (all, least int)
 	// Render draws the dialog in at most h lines of w cells.
 	Render(t *Theme, w, h int) []string
@@ -28,9 +28,9 @@ type Chooser struct {
 	None  string          // shown if there are no rows
 	More  [][2]string     // explanations below the rows: labels and their meanings
 	Picker
-	Take   func(row int, typed string) error // handles enter; nil closes the dialog; row -1: no rows
+	Take   func(row int, typed string) error // handles enter; row -1: no rows; an error keeps the dialog open
 	Remove func(row int)                     // nil if rows cannot be removed
-	Keep   bool                              // stay open after a successful Take
+	Keep   bool                              // also stay open if Take returns nil
 	wrong  string                            // error message about the input
 }
 
@@ -132,7 +132,8 @@ type Picker struct {
 	shown  int // number of visible rows
 }
 
-// Window returns which of n rows are visible if room lines are free, the first of which is line.
+// Window returns the range of those of n rows that are visible in room lines. It scrolls so that the cursor
+// is visible. line is where the first visible row is drawn.
 func (p *Picker) Window(n, line, room int) (from, to int) {
 	p.line, p.First = line, Clamp(p.Cursor-room+1, 0, max(0, n-room))
 	p.shown = max(0, min(room, n-p.First))

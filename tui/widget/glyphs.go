@@ -28,8 +28,8 @@ const (
 	MarkHeavyBar = "┃"
 )
 
-// Glyphs draws charts in the glyph set that the user chose. For the set "ascii" it also converts lines to
-// ASCII.
+// Glyphs draws charts with the characters of a glyph set. If the user chose the set "ascii", it also converts
+// lines to ASCII.
 type Glyphs struct{ set string }
 
 func NewGlyphs(set string) (Glyphs, error) {
@@ -43,9 +43,9 @@ func NewGlyphs(set string) (Glyphs, error) {
 	return Glyphs{set}, nil
 }
 
-// toASCII replaces each non-ASCII character of the screens by an ASCII character of the same width. The
-// characters in spelled are an exception. A test checks that the list is complete and that distinct
-// meanings stay distinct.
+// toASCII replaces each non-ASCII character that the screens use by one ASCII character. Characters that need
+// more than one are in spelled instead. A test checks that no character is missing, and that characters with
+// different meanings get different replacements.
 var toASCII = strings.NewReplacer(
 	"↑", "^", "↓", "V", "▌", "*", "›", ")", "•", "o", "◆", "@", "▾", "v", "▸", ">", "✓", "y", "✗", "X",
 	"×", "x", "‹", "(", "⏎", "\\", "⇥", "\\", "←", "<", "→", ">", "·", ".", "–", "-", "—", "-", "µ", "u", "Σ", "S", "Δ", "D",
@@ -72,24 +72,24 @@ func (g Glyphs) Finish(s string, w int) string {
 	return s
 }
 
-// spell replaces characters by longer ASCII spellings. Text in other columns stays at its place: the extra
-// characters use up spaces, or a letter of a name that is cut anyway.
+// spell replaces characters by longer ASCII spellings. A spelling is longer than its character. To keep the
+// text of other columns in place, spell removes spaces, or a letter of a name that is cut off anyway.
 func spell(s string) string {
-	var line []string // characters and the escape sequences of their colours
+	var line []string // characters and the escape sequences of their colors
 	for state := byte(0); s != ""; {
 		letter, _, n, next := ansi.DecodeSequence(s, state, nil)
 		line, s, state = append(line, letter), s[n:], next
 	}
 	for i, sign := range line {
 		letters, ok := spelled[sign]
-		if !ok || sign == "→" && i > 0 && line[i-1] == MarkRule { // the end of a drawn line
+		if !ok || sign == "→" && i > 0 && line[i-1] == MarkRule { // an arrow that ends a drawn line
 			continue
 		}
 		if name := beside(line, i); letters == ".." && name >= 0 {
 			line[i], line[name] = ".", "."
 			continue
 		}
-		if i > 0 && line[i-1] == "–" { // the dash and the arrow form one longer arrow
+		if i > 0 && line[i-1] == "–" { // the dash and the arrow are drawn as one longer arrow
 			letters = " " + letters
 		}
 		line[i] = letters
@@ -100,8 +100,8 @@ func spell(s string) string {
 	return strings.Join(line, "")
 }
 
-// beside returns the index of a letter or digit directly before or after the character, or -1 if there is
-// none.
+// beside returns the index of a neighbor of the character at index sign that is a letter or digit. It returns
+// -1 if neither neighbor is one.
 func beside(line []string, sign int) int {
 	for _, at := range []int{sign - 1, sign + 1} {
 		if at < 0 || at >= len(line) {
@@ -114,8 +114,9 @@ func beside(line []string, sign int) int {
 	return -1
 }
 
-// makeRoom removes one space from a gap between columns. The gap is after the character, or before it if
-// the text is right-aligned in its column. A line without columns becomes longer.
+// makeRoom removes one space from a gap between columns, because the spelling of a character needs room. It
+// uses the gap after the character or, if the text is right-aligned in its column, the gap before it. A line
+// without gaps becomes longer.
 func makeRoom(line []string, sign int) {
 	before, far := gap(line, sign, -1)
 	after, farther := gap(line, sign, 1)
@@ -128,7 +129,7 @@ func makeRoom(line []string, sign int) {
 
 // gap returns the index of a space in the nearest gap of at least two spaces, or -1 if there is none. It
 // searches from the character at index sign: to the right if by is 1 and to the left if by is -1. far reports
-// that the gap is not next to the word that contains the character.
+// that other words are between the gap and the word that contains the character.
 func gap(line []string, sign, by int) (at int, far bool) {
 	blanks, found := 0, -1
 	for i := sign + by; i >= 0 && i < len(line); i += by {
@@ -147,9 +148,10 @@ func gap(line []string, sign, by int) (at int, far bool) {
 	return -1, far
 }
 
-// ColumnChart draws one column per value in h rows, starting with the top row. Values are shares of the
-// largest value. A value of zero or less has no column, and any positive value is visible. second reports
-// whether a column belongs to the second series, which has a different fill.
+// ColumnChart draws one column per value in h rows, starting with the top row. The height of a column is its
+// value relative to the largest value. A value of zero or less has no column. Any positive value has a
+// visible column. The function second reports whether a column belongs to the second series, which is filled
+// with another character.
 func (g Glyphs) ColumnChart(values []float64, h int, second func(i int) bool) []string {
 	steps := []string{" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}
 	fill, other := "█", "▒"

@@ -10,10 +10,10 @@ import (
 
 // InputLine is a single-line text input. While it is open, it receives every printable key. We do not use a
 // ready-made input because its cursor is only reverse video, which is invisible on a terminal without
-// colours.
+// colors.
 type InputLine struct {
 	before, after string // text on either side of the cursor
-	suggested     bool   // typing replaces the text; moving the cursor keeps the text
+	suggested     bool   // text is a suggestion: typing replaces it, moving the cursor keeps it
 }
 
 func (l *InputLine) Text() string { return l.before + l.after }
@@ -32,7 +32,7 @@ func (l *InputLine) Handle(k Key) bool {
 		}
 	}
 	switch k.Name {
-	case "backspace", "ctrl+h": // terminals send one or the other
+	case "backspace", "ctrl+h": // the backspace key sends one of these, depending on the terminal
 		l.before = l.before[:len(l.before)-lastLen(l.before)]
 	case "delete", "ctrl+d":
 		l.after = l.after[firstLen(l.after):]
@@ -70,8 +70,8 @@ func (l *InputLine) Handle(k Key) bool {
 	return true
 }
 
-// nonJoiner and joiner control how letters and emoji join. The input line keeps them, because the tokens
-// depend on them.
+// nonJoiner and joiner are invisible characters that control how letters and emoji join. Typed text keeps
+// them, because a text without them has different tokens.
 const nonJoiner, joiner rune = 0x200c, 0x200d
 
 // firstLen and lastLen return the number of bytes of the first and the last visible character (grapheme

@@ -18,13 +18,13 @@ type Jobs struct {
 	fail     func(task any, err error)
 	mended   func(task any)
 	Asked    int // incremented on every action of the user
-	Busy     int // jobs whose end the event loop has not processed, including cancelled jobs; 0 means idle
-	Open     int // number of these jobs whose result is still needed
+	Busy     int // jobs whose end the event loop has not handled yet; includes canceled jobs; 0 means idle
+	Open     int // how many of the Busy jobs compute a result that is still needed
 	since    time.Time
 	Patience time.Duration // how long a job may take before the screen mentions it
 	Ticking  bool
-	Rest     time.Time // output of a running model is not shown before this time
-	Resting  bool      // a redraw at the time Rest is scheduled
+	Rest     time.Time // updates from a running model wait until this time
+	Resting  bool      // a redraw is scheduled for the time Rest
 }
 
 // ReadyMsg reports the end of a job. The event loop calls place to display the result.
@@ -51,7 +51,7 @@ func (j *Jobs) Start(f func(context.Context) func()) context.CancelFunc {
 	return cancel
 }
 
-// Ended processes the end of a job.
+// Ended is called by the event loop when a job has ended. It displays the result.
 func (j *Jobs) Ended(m ReadyMsg) {
 	j.Busy--
 	m.place()
@@ -60,20 +60,20 @@ func (j *Jobs) Ended(m ReadyMsg) {
 // Late reports whether a job whose result is needed has taken longer than Patience.
 func (j *Jobs) Late() bool { return j.Open > 0 && Now().Sub(j.since) >= j.Patience }
 
-// Task is one piece of screen content that jobs compute. It holds the latest finished value and the job for
-// the next one. K identifies what the value was computed from. A value of type V never changes after it was
-// computed.
+// Task holds one piece of screen content, which jobs compute: the latest value, and the job that computes the
+// next value, if one is running. A key of type K identifies the data that a value is computed from. A
+// computed value of type V never changes.
 type Task[K comparable, V any] struct {
 	Value V
 	Given K    // what Value was computed from
-	Has   bool // a job for Given has ended, with Value or with Err
+	Has   bool // the job for Given has ended, and its result is in Value or Err
 	Err   error
 
 	making     K         // what the running job computes from
 	begun      time.Time // when the running job began
 	wished     bool      // the running job was started by an action of the user
 	generation int
-	asked      int                // Jobs.Asked when the running job began
+	asked      int                // value of Jobs.Asked when the running job began
 	Cancel     context.CancelFunc // nil if no job is running
 }
 
@@ -84,7 +84,8 @@ const (
 	longest = 5 * time.Second
 )
 
-// took delays the next update from a running model after a job that took the time d.
+// took is called after a job that took the time d. It sets how long the next update from a running model has
+// to wait.
 func (j *Jobs) took(d time.Duration) {
 	t := Now()
 	if j.Rest.Before(t) {
@@ -95,10 +96,11 @@ func (j *Jobs) took(d time.Duration) {
 	}
 }
 
-// Want computes the value for key in the background and passes it to take, unless the value is present or is
-// being computed already. The previous value stays until the new one is ready. A new request of the user
-// cancels the running job and drops its result. Other updates wait for the running job, because otherwise no
-// result of a fast run would ever be shown.
+// Want makes the task compute the value for key, unless it already has this value or is computing it. A
+// background job computes the value and passes it to take. The previous value stays until the new one is
+// ready. If the user has acted since the running job began, Want cancels this job and drops its result. Other
+// updates wait for the running job. Otherwise, during a fast run, each update would cancel the job of the
+// previous one, and no result would ever be shown.
 func (t *Task[K, V]) Want(j *Jobs, key K, compute func(context.Context) (V, error), take func(V)) {
 	switch {
 	case t.Has && t.Given == key:

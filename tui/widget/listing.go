@@ -9,33 +9,36 @@ import (
 	"gpuscope/trace/table"
 )
 
-// Listing is a table with the user's choice of rows, order and filter applied. It holds everything whose
-// computation takes longer for a larger table. Jobs compute listings, and a finished listing never changes.
+// Listing is a table to which the user's choice of rows, order and filter has been applied. It holds all
+// results that take longer to compute for a larger table. Background jobs compute listings. A finished
+// listing never changes.
 type Listing struct {
 	of     any // identifies the data of the table
-	At     any // what the screen showed when the listing was requested
+	At     any // identifies what the screen showed when the listing was requested
 	Table  *table.Table
 	Choice Choice
 	Rows   []int // indices into Table.Rows of the rows in the listing
-	Err    error // error in the filter; Rows then uses the last valid filter, good
+	Err    error // error in the filter; if it is set, Rows was computed with the last valid filter, good
 	good   string
 	Found  string
 	First  int // index into Rows of the first row that matches the filter; -1 if none does
-	// Leaves counts the leaf rows below each row. Shown counts those that pass the filter. Both are nil
-	// without a filter. partial reports that a row of the listing has more leaves than are shown.
+	// For each row, Leaves is the number of leaf rows below it, and Shown is how many of them pass the
+	// filter. Both are nil without a filter. partial reports that the filter hides some leaves of a row of
+	// the listing.
 	Shown, Leaves []int
 	partial       bool
 	all           int      // number of leaf rows in the table
-	unfolded      []bool   // rows with visible children; nil without a filter
+	unfolded      []bool   // whether each row has visible children; nil without a filter
 	Notes         []string // notes of the table about the visible rows
-	// uniform lists the columns with the same value in all rows of the table, visible or not. Their values
-	// are shown in the title.
+	// uniform lists the columns in which all rows of the table have the same value, including hidden rows.
+	// The title shows these values once, instead of the columns.
 	uniform []int
 	most    []float64 // largest number of each column that is drawn as bars
-	// least is the width of each column's essential cell content; 0 if the cells may be cut.
+	// least is, for each column, the width that must not be cut. It is 0 if any part of the cells may be cut.
 	least []int
-	// widths holds the largest cell width of each column over all rows of the table, and narrow over the rows
-	// of the listing only. Both are nil if the widths are measured on the visible rows.
+	// widths is, for each column, the width of its widest cell among all rows of the table. narrow is the
+	// same among the rows of the listing only. Both are nil if columns are measured on the visible rows
+	// instead.
 	widths, narrow []int
 }
 
@@ -55,17 +58,18 @@ func (c Choice) with(key string, open bool) Choice {
 	return c
 }
 
-// measuredRows is the maximum number of rows, from the top, that column widths are measured on. A table may
-// have a million rows.
+// measuredRows limits on how many rows, from the top, the widths of columns are measured. A table may have a
+// million rows.
 const measuredRows = 2000
 
-// Listed applies a choice to a table. If the filter of the choice is invalid, it applies good, the last
-// valid filter. If plainColumns is set, the columns are measured later, when they are drawn.
+// Listed returns the listing of a table for a choice of the user. If the filter of the choice is invalid, it
+// applies the last valid filter, good. If plainColumns is set, it does not measure the columns, because they
+// are measured when they are drawn.
 func Listed(ctx context.Context, t *table.Table, c Choice, good string, plainColumns bool) (Listing, error) {
 	l := Listing{Table: t, Choice: c, good: c.Typed}
 	if l.Choice.Filter, l.Err = t.ParseFilter(c.Typed); l.Err != nil {
 		l.good = good
-		l.Choice.Filter, _ = t.ParseFilter(good) // all rows are shown if good is invalid here
+		l.Choice.Filter, _ = t.ParseFilter(good) // if good is invalid for this table, all rows are shown
 	}
 	if !t.Sortable(c.Sort) { // the table lacks this column, or the column is empty
 		l.Choice.Sort, l.Choice.Reverse = "", c.Reverse && c.Sort == ""
@@ -82,8 +86,8 @@ func Listed(ctx context.Context, t *table.Table, c Choice, good string, plainCol
 	if plainColumns {
 		return l, nil
 	}
-	// Widths are measured on all rows that pass the filter, open or not, so that opening a row moves no
-	// column.
+	// Measure all rows that pass the filter, including rows inside closed ones. Opening a row then does not
+	// move any column.
 	every, err := t.Select(ctx, table.Selection{All: true, Filter: l.Choice.Filter})
 	if err != nil {
 		return l, err
@@ -92,7 +96,7 @@ func Listed(ctx context.Context, t *table.Table, c Choice, good string, plainCol
 		return l, nil
 	}
 	of := every
-	if l.good != "" { // a filter changes neither the set of columns nor the scale of bars
+	if l.good != "" { // the set of columns and the scale of bars must not depend on the filter
 		if of, err = t.Select(ctx, table.Selection{All: true}); err != nil {
 			return l, err
 		}
@@ -132,7 +136,8 @@ func (l *Listing) measure(ctx context.Context, rows []int, measured map[int][]in
 	return widths, nil
 }
 
-// measureRow returns the cell widths of a row. It also updates the minimum widths in least.
+// measureRow returns the width of each cell of a row. If a cell needs more room for its essential content, it
+// also increases the width in least.
 func (l *Listing) measureRow(r int) []int {
 	cells := make([]int, len(l.Table.Columns))
 	for c := range cells {
@@ -178,7 +183,7 @@ func (l *Listing) count() string {
 	if l.good == "" {
 		return ""
 	}
-	l.Leaves, l.Shown = make([]int, len(rows)), make([]int, len(rows)) // a leaf counts as one
+	l.Leaves, l.Shown = make([]int, len(rows)), make([]int, len(rows)) // a leaf counts itself
 	for r := len(rows) - 1; r >= 0; r-- {                              // children come after their parents
 		if !rows[r].Children {
 			l.Leaves[r] = 1
@@ -198,7 +203,7 @@ func (l *Listing) count() string {
 		if l.unfolded[r] {
 			continue
 		}
-		passed += l.Leaves[r] // a closed row counts for all its leaves
+		passed += l.Leaves[r] // for a closed row, all of its leaves count
 		for up := r; up >= 0; up = rows[up].Parent {
 			l.Shown[up] += l.Leaves[r]
 		}
@@ -209,8 +214,8 @@ func (l *Listing) count() string {
 	return fmt.Sprintf("filter %s: %s of %s rows", l.good, Count(passed), Count(l.all))
 }
 
-// noted returns the notes of the table. If a filter hides rows and the table can assign notes to rows, it
-// returns only the notes about rows that are shown completely.
+// noted returns the notes of the table. If a filter hides rows and the table knows which rows each note is
+// about, noted only returns the notes about rows without hidden leaves.
 func (l *Listing) noted() []string {
 	of, ok := l.Table.From.(interface{ NotesOf(rows ...int) []string })
 	if !ok || l.good == "" {
@@ -225,9 +230,10 @@ func (l *Listing) noted() []string {
 	return of.NotesOf(all...)
 }
 
-// firstFound returns the index of the first match of the filter. A parent whose leaves all match replaces its
-// children. Among rows with the same name it returns the one with the most leaves, so it prefers the row for
-// operator k in 14 identical layers to the row for operator k in the first layer only.
+// firstFound returns the index of the first match of the filter. If all leaves of a parent match, the parent
+// counts as the match, not its children. If several matches have the same name, firstFound returns the one
+// with the most leaves. For example, it prefers the row for operator k of 14 identical layers to the row for
+// operator k of the first layer.
 func (l *Listing) firstFound() int {
 	if l.good == "" {
 		return -1
@@ -284,7 +290,8 @@ func (l *Listing) named(name string, row int) string {
 	return fmt.Sprintf("%s %d/%d", name, l.Shown[row], l.Leaves[row])
 }
 
-// branch returns the indentation of a row and the marker for open or closed.
+// branch returns what precedes a row's name: the indentation, and the marker that shows whether the row is
+// open or closed.
 func (l *Listing) branch(row int) string {
 	r := l.Table.Rows[row]
 	switch {
@@ -323,13 +330,13 @@ func (l *Listing) order() string {
 	return name
 }
 
-// Exported returns the table for an export to a file. It always includes the column that the rows are sorted
-// by. If a filter hides a part of the rows, an extra column marks the rows whose sums cover more than the
-// exported rows. On the screen the names of the rows show this.
+// Exported returns the table as it is exported to a file. The column that the rows are sorted by is always
+// included. If a filter hides some rows, an extra column marks each row whose sums include hidden rows. On
+// the screen, the name of such a row shows this instead.
 func (l *Listing) Exported() *table.Table {
 	columns := slices.Clone(l.Table.Columns)
 	if by := l.Table.Column(l.Choice.Sort); by >= 0 {
-		columns[by].Width = 0 // a column for any screen, dropped last if there is too little room
+		columns[by].Width = 0 // 0 means that the column is for screens of any width and is dropped last
 	}
 	if l.partial {
 		of := table.ColumnsAt(func(row int) *int { return &row }).

@@ -8,14 +8,14 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// metered is the number of latest messages and frames that the meter keeps.
+// metered is how many messages and how many frames the meter keeps. It keeps the latest ones.
 const metered = 100
 
 // Meter measures the performance of the screen: the time per message, the time per frame and the message
 // rate.
 type Meter struct {
 	Shown         bool
-	update, frame ring // durations of Update, and of Update plus the following View
+	update, frame ring // update: time of each Update; frame: time of each Update and the View after it
 	view          ring
 	came          [metered]time.Time
 	messages      int
@@ -45,7 +45,7 @@ func (r *ring) said() string {
 
 func millis(d time.Duration) string { return fmt.Sprintf("%.2f ms", float64(d)/1e6) }
 
-// Updated records that a message was handled. Drawn records that a frame was drawn.
+// Updated is called after a message was handled. Drawn is called after a frame was drawn.
 func (m *Meter) Updated(begun time.Time) {
 	m.came[m.messages%metered] = begun
 	m.messages++
@@ -70,14 +70,15 @@ func (m *Meter) rate() float64 {
 		if ago > time.Second {
 			break
 		}
-		if n++; n == metered { // the last second may have more messages than the meter keeps
+		if n++; n == metered { // the meter is full: there may have been more messages in the last second
 			since = max(ago, time.Microsecond)
 		}
 	}
 	return float64(n) / since.Seconds()
 }
 
-// Lines formats the measurements. running describes the running jobs, and how tells how to hide the meter.
+// Lines returns the measurements as lines of text. running is a description of the running jobs. how is a
+// text that tells the user how to hide the meter.
 func (m *Meter) Lines(t *Theme, running, how string, w int) []string {
 	said := []string{
 		fmt.Sprintf("frame %s · view %s", m.frame.said(), m.view.said()),

@@ -9,20 +9,20 @@ import (
 
 // Plot is a chart with axes. The first series is drawn as points or lines with the finest dots of the glyph
 // set. The second series is drawn with lighter characters in the background, so the two series can be
-// distinguished without colour.
+// distinguished without color.
 type Plot struct {
 	W, h     int // size of the chart in cells
 	set      string
-	nx, ny   int // dots per cell in each direction
+	nx, ny   int // number of dots in a cell, horizontally and vertically
 	dots     []bool
-	backdrop []bool // cells of the second series
+	backdrop []bool // cells with a point of the second series
 	Xs, ys   Scale
 	marks    []rune // marks below the axis, one per column
 	Column   int    // column of the cursor; -1 if there is none
 	At       float64
 	Label    func(y float64) string
 	Position func(x float64) string
-	Beyond   string // text after the last position
+	Beyond   string // text that is drawn after the right end of the x axis
 }
 
 // Scale maps the values from Lo to Hi to the range 0 to 1, linearly or logarithmically.
@@ -65,8 +65,8 @@ func NewPlot(g Glyphs, w, h int, xs, ys Scale) *Plot {
 	return p
 }
 
-// Spot converts a relative place to an index from 0 to n-1. It returns false if the place is outside the
-// axis.
+// Spot converts a relative place on an axis (0 to 1) to an index from 0 to n-1. It returns false if the place
+// is not on the axis.
 func Spot(share float64, n int) (int, bool) {
 	if math.IsNaN(share) || share < -1e-9 || share > 1+1e-9 {
 		return 0, false
@@ -83,8 +83,8 @@ func (p *Plot) Dot(x, y float64) {
 	}
 }
 
-// Line draws the graph of a function as steps: it draws the points in order of x, and at each point a
-// vertical line from the previous point's height to its own.
+// Line draws the graph of a step function through the points, which are in the order of x. At each point it
+// draws a vertical line from the height of the previous point to that of this point.
 func (p *Plot) Line(xs, ys []float64) {
 	for i := range xs {
 		p.Dot(xs[i], ys[i])
@@ -164,7 +164,7 @@ func (p *Plot) Render(t *Theme) []string {
 			label = top
 		case row == p.h-1:
 			label = bottom
-		case p.h > 6 && row == p.h/2: // may equal the top or bottom label
+		case p.h > 6 && row == p.h/2: // this label may be the same as the one at the top or the bottom
 			middle := p.Label(p.ys.At(float64(p.h-1-row) / float64(p.h-1)))
 			if middle != top && middle != bottom {
 				label = middle

@@ -48,7 +48,8 @@ type Panic struct {
 }
 
 func (p *Panic) Error() string {
-	return fmt.Sprintf("internal error: panic: %v; please report this error together with the lines above", p.Value)
+	return fmt.Sprintf("internal error: panic: %v; please report this error together with the lines above",
+		p.Value)
 }
 
 // End runs a last function and waits for all goroutines to end. The wait has a time limit, so that a GPU

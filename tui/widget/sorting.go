@@ -45,21 +45,22 @@ func printableKey(k Key) string {
 	return k.Name
 }
 
-// sortLetters are the sort keys of columns whose title and name have no free letter, in order of preference.
+// sortLetters are the letters for columns that cannot get a letter of their title or name, in order of
+// preference.
 const sortLetters = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-// SortKey assigns a letter to a column that users often sort by.
+// SortKey reserves a letter for a column that users often sort by.
 type SortKey struct{ Letter, Column string }
 
-// SortChord returns a chord that waits for the letter of a column. Columns that are hidden for lack of space
-// also have letters, because the column that determines the order is always shown.
+// SortChord returns a chord that waits for the letter of a column and then sorts by this column. Columns that
+// are hidden for lack of space have letters, too: if the user sorts by such a column, it is shown.
 func (p *TablePane) SortChord() *Chord {
 	c := &Chord{label: "sort by", leave: func() { p.letters = nil }}
 	p.letters = p.columnLetters()
 	for _, col := range p.sortable() {
 		if letter := p.letters[col]; letter != "" {
 			title, name := p.Table.Columns[col].Title, p.Table.Columns[col].Name
-			if !strings.ContainsFunc(title, unicode.IsLetter) { // a title like "…#" is unclear in the chord
+			if !strings.ContainsFunc(title, unicode.IsLetter) { // such as "…#"
 				title = name
 			}
 			c.choices = append(c.choices, choiceKey{letter, title, func() { p.SortBy(name) }})
@@ -76,7 +77,7 @@ func (p *TablePane) sortable() []int {
 		return nil
 	}
 	if p.laidOut == 0 {
-		p.lay(MainWidth) // nothing was drawn since the rows changed
+		p.lay(MainWidth) // the columns were not laid out since the rows changed
 	}
 	var list []int
 	for c := range p.Table.Columns {

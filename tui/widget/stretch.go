@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Stretch is a byte range of a text with its paint. A quoted stretch is put in “” on a terminal without
-// colours.
+// Stretch is a byte range of a text and the paint to draw it with. If quoted is set, a terminal without
+// colors puts “” around the range.
 type Stretch struct {
 	From, To int
 	Paint    Paint
 	Quoted   bool
 }
 
-// Stretches returns one stretch for each byte range. The other fields are copied from the argument like.
+// Stretches returns a stretch for each of the byte ranges. Their other fields are copied from like.
 func Stretches(ranges [][2]int, like Stretch) []Stretch {
 	list := make([]Stretch, len(ranges))
 	for i, r := range ranges {
@@ -50,8 +50,8 @@ func firstAfter(list []Stretch, at int) int {
 	return sort.Search(len(list), func(i int) bool { return list[i].To > at })
 }
 
-// Within returns the stretches of the byte range from..to. It clips them to the range and fills the gaps
-// with plain stretches.
+// Within returns stretches that cover the byte range from..to without gaps. It clips the given stretches to
+// this range and adds plain stretches between them.
 func Within(list []Stretch, from, to int) []Stretch {
 	var out []Stretch
 	for i := firstAfter(list, from); from < to && i < len(list) && list[i].From < to; i++ {

@@ -21,30 +21,31 @@ type TablePane struct {
 	Listings int    // number of listings shown so far
 	Job      Task[paneKey, Listing]
 	stale    bool   // a slow job is computing another listing
-	touched  bool   // the user chose a row, so it stays selected when the rows change
+	touched  bool   // the user chose a row, so this row stays selected when the rows change
 	opening  string // key of the row that the user is opening
 	chosen   rowName
 	Cursor   int             // index into Rows
 	Top      int             // index into Rows of the first visible row
 	Key      string          // key of the row under the cursor
 	lastGood string          // the last valid filter
-	searched string          // the last filter, for a search after the filter is cleared
+	searched string          // the last filter; a search uses it after the filter was cleared
 	Marked   map[string]bool // marked rows by key
-	letters  map[int]string  // letters of the columns while a sort chord waits for one
-	// KinOf returns a comparable identity of a row besides its key, or nil. If the key of the selected row
-	// no longer exists, for example after a change of grouping, the row with the same identity is selected.
+	letters  map[int]string  // letter of each column while a sort chord waits for one
+	// KinOf returns a second identity of a row besides its key, or nil. If the key of the selected row no
+	// longer exists, for example because the rows are grouped differently, the row with the same second
+	// identity is selected. Identities must be comparable.
 	KinOf    func(t *table.Table, row int) any
 	SortKeys []SortKey // columns that users sort by most
 	GiveUp   []string  // columns that are dropped first on a narrow screen
-	Keep     []string  // of the columns for wide screens, those to drop last, from the end of the list
-	Soft     string    // text column that may shrink further than the others, to elasticSoft
-	// Spare reports whether a column should be hidden on a screen of the given width to make room for
-	// others.
+	Keep     []string  // columns for wide screens that are dropped last, from the end of this list
+	Soft     string    // name of a text column that may shrink to elasticSoft, further than the others
+	// Spare reports whether, on a screen of the given width, a column should be hidden to make room for other
+	// columns.
 	Spare func(name string, screen int) bool
-	// Guest reports whether a column is shown on a screen of the given width only if no other column has to
-	// be dropped for it.
+	// Guest reports whether, on a screen of the given width, a column is only shown if every other column
+	// fits, too.
 	Guest func(name string, screen int) bool
-	// Stays reports whether a column should be kept for now although GiveUp lists it.
+	// Stays reports whether a column that GiveUp lists should not be dropped at the moment.
 	Stays  func(name string) bool
 	Margin func(i int) string // one-cell marker before a row that is not selected
 	// PlainColumns keeps every column and measures widths only on the visible rows. It is for tables whose
@@ -58,24 +59,24 @@ type TablePane struct {
 	Line    int // line of the header in the view
 }
 
-// rowName identifies the row that the user chose, so that it can be found in later listings. It consists of
-// the row's key and its identity from KinOf. The choice survives while the cursor is on a parent of the
-// row.
+// rowName identifies the row that the user chose, so that later listings can select the same row. It consists
+// of the row's key and its identity from KinOf. If the row is hidden inside a closed parent, the cursor is on
+// the parent, but the chosen row is not forgotten.
 type rowName struct {
 	key string
 	kin any
 }
 
-// paneKey identifies a listing: the data of the view and the version of the choice.
+// paneKey identifies a listing by its data and by the version of the user's choice.
 type paneKey struct {
 	of     any
 	choice int
 }
 
-// Load shows the table that the function make returns. A background job calls make. The argument of
-// identifies the data of the table and must be comparable. The listing stores the argument at. If only the
-// choice changes, the existing table is used again. While a model runs, an outdated table is not marked as
-// stale.
+// Load starts a background job that calls make and then shows the table that make returned. The argument of
+// identifies the data of the table and must be comparable. The listing stores the argument at, which says
+// what the screen shows. If only the user's choice has changed, the job reuses the existing table. While a
+// model runs, an outdated table is not marked as stale.
 func (p *TablePane) Load(j *Jobs, of, at any, running bool,
 	make func(context.Context) (*table.Table, error),
 ) {
@@ -105,11 +106,12 @@ func (p *TablePane) Unload(j *Jobs) {
 	}
 }
 
-// place shows a listing. The selected row stays selected and keeps its position on the screen. The row is
-// found by its key, else by its identity from KinOf, else its closed parent is selected. If nothing is
-// found, the cursor stays at the same height. If the user never chose a row, the cursor stays at the top.
-// After a new filter, or when the filter applies to new rows, the cursor moves to the first match unless
-// the selected row itself matches. A parent of a match does not count because keys act on the selected row.
+// place shows a listing. The selected row stays selected and keeps its position on the screen. place finds
+// the row by its key, else by its identity from KinOf. If the row is hidden inside a closed parent, place
+// selects the parent. If nothing is found, the cursor stays at the same height of the screen. If the user
+// never chose a row, the cursor stays at the top. If the filter or the rows are new, the cursor moves to the
+// first match, unless the selected row itself matches. The parent of a match is not a match here, because
+// keys act on the selected row.
 func (p *TablePane) place(l Listing) {
 	height, was := p.Cursor-p.Top, p.good
 	p.Listing = l
@@ -182,7 +184,8 @@ func (p *TablePane) find() int {
 	return -1
 }
 
-// Choose requests that the rows be listed again, with the selection, order and filter of c.
+// Choose makes c the user's choice of selection, order and filter. The rows are listed again with this
+// choice.
 func (p *TablePane) Choose(c Choice) {
 	p.Wanted = c
 	p.WantedOf++
@@ -203,7 +206,8 @@ func (p *TablePane) set(row int) {
 	p.reveal()
 }
 
-// choseCurrent records the row under the cursor as the row to find in later listings.
+// choseCurrent stores the row under the cursor as the row that the user chose, so that later listings select
+// it again.
 func (p *TablePane) choseCurrent() {
 	r := p.Current()
 	if r < 0 {
@@ -214,7 +218,8 @@ func (p *TablePane) choseCurrent() {
 	}
 }
 
-// TurnTo selects the row with a key, now or in the next listing that has the row.
+// TurnTo selects the row with the given key. If the current listing does not have this row, the next listing
+// that has it selects the row.
 func (p *TablePane) TurnTo(key string) {
 	p.Key, p.chosen, p.touched = key, rowName{key: key}, true
 	if p.Table == nil {
@@ -247,9 +252,9 @@ func (p *TablePane) Mark() {
 	}
 }
 
-// NextMatch moves to the next row that matches the filter, or the last filter if none is set. It skips rows
-// that are only shown as parents of matching rows. If it fails, it returns the reason, with action names in
-// braces in place of their keys.
+// NextMatch moves the cursor to the next row that matches the filter or, if no filter is set, the last
+// filter. It skips rows that are shown only because rows inside them match. If it finds no row, it returns
+// the reason. In this text, keys are written as action names in braces.
 func (p *TablePane) NextMatch(by int) string {
 	typed := cmp.Or(p.Wanted.Typed, p.searched)
 	if typed == "" {
@@ -279,7 +284,8 @@ func (p *TablePane) reveal() {
 	}
 }
 
-// Stands formats the position of the cursor, the number of visible rows and the total number of rows.
+// Stands returns a text with the position of the cursor, the number of visible rows and the number of all
+// rows.
 func (p *TablePane) Stands() string {
 	if p.Table == nil || len(p.Rows) == 0 {
 		return ""
@@ -334,7 +340,8 @@ func (p *TablePane) Toggle() bool {
 	return true
 }
 
-// fold opens or closes the selected row. Closing a row that is not open moves the cursor to its parent.
+// fold opens or closes the selected row. If the row to close is not open, fold moves the cursor to its
+// parent.
 func (p *TablePane) fold(open bool) {
 	r := p.Current()
 	if r < 0 {
@@ -388,8 +395,8 @@ func (p *TablePane) Reverse() {
 	p.Choose(c)
 }
 
-// roomyTitle is the minimum width of a title that has room for the meaning of sums and for the sort order.
-// In a narrower title, the differences from the baseline have priority over both.
+// roomyTitle is the minimum width of a title that has room for everything. In a narrower title, the
+// differences from the baseline are more important than what the sums cover and the sort order.
 const roomyTitle = 76
 
 // Own returns the parts of a title that describe the user's choices: an error in the filter, the result of
@@ -401,7 +408,7 @@ func (p *TablePane) Own(w int) []table.Segment {
 	}
 	said := []table.Segment{{Rank: 0, Text: CutMiddle(p.Found, w/2)}}
 	if p.Err != nil {
-		said[0].Rank = 2 // the filter's result stays in the title, but the error is more important
+		said[0].Rank = 2 // the title still shows the filter's result, but with less priority than the error
 		said = append([]table.Segment{{Rank: 0, Text: MarkFail + " filter: see the error below"}}, said...)
 	}
 	if p.partial {
@@ -426,7 +433,8 @@ func (p *TablePane) Own(w int) []table.Segment {
 	return append(said, order)
 }
 
-// drawn reports whether a column was visible when rows were last drawn, possibly in another table.
+// drawn reports whether the column with this name was visible at the last drawing, which may have been of
+// another table.
 func (p *TablePane) drawn(name string) bool {
 	col := p.Table.Column(name)
 	return slices.ContainsFunc(p.Columns, func(c placed) bool { return c.Col == col })

@@ -6,25 +6,25 @@ import (
 	"gpuscope/trace/table"
 )
 
-// placed is a column with its width on the screen.
+// placed is a column of the table and the width at which it is drawn.
 type placed struct {
 	Col, Width int
-	full       int // width without any cuts
+	full       int // width that cuts no cell
 }
 
-// These are the widths in cells to which text columns shrink in a narrow list. They shrink in three stages.
-// First they shrink to elasticGood, which fits most names, and then columns for wide screens are dropped.
-// Next they shrink to elasticMin, which still distinguishes names. Last they shrink to elasticHint before
-// columns beside the detail pane are dropped, because the detail pane shows the full names. The column
-// TablePane.Soft shrinks to elasticSoft in the last stage.
+// In a narrow list, text columns shrink to these widths, in cells, in three stages. First they shrink to
+// elasticGood, which fits most names. If that is not enough, columns for wide screens are dropped, and text
+// columns shrink to elasticMin, at which names can still be told apart. In a list beside a detail pane, they
+// last shrink to elasticHint before more columns are dropped, because the detail pane shows the full names.
+// In this last stage, the column TablePane.Soft shrinks to elasticSoft.
 const elasticSoft, elasticHint, elasticMin, elasticGood = 8, 10, 12, 20
 
 // Widths of bars in cells: narrowBar on a narrow screen, wideBar on a screen with room for a detail pane.
 const narrowBar, wideBar = 6, 10
 
-// lay computes the columns that fit in a list of w cells, and their widths. It uses the cell widths of all
-// rows, so that opening a row moves no column. If these are too wide, it uses the widths of the rows in the
-// listing.
+// lay chooses the columns that fit in a list of w cells, and computes their widths. It uses the widest cell
+// among all rows of the table, so that opening a row moves no column. If the columns are then too wide, it
+// uses the widest cell among the rows of the listing.
 func (p *TablePane) lay(w int) {
 	if p.laidOut == w {
 		return
@@ -37,8 +37,8 @@ func (p *TablePane) lay(w int) {
 	p.shrink(p.dismiss(over))
 }
 
-// dismiss removes the guest columns if dropping all columns for wide screens would not free enough room. It
-// returns the number of cells by which the remaining columns are too wide.
+// dismiss removes the guest columns, unless dropping all columns for wide screens would free enough room. It
+// returns by how many cells the remaining columns are too wide.
 func (p *TablePane) dismiss(over int) int {
 	wide, guests := 0, 0
 	guest := func(c placed) bool {
@@ -94,8 +94,7 @@ func (p *TablePane) fill(w int, widths []int) int {
 	return used - w
 }
 
-// sorts reports whether the rows are sorted by the column. The column that the rows are sorted by is shown on
-// any screen.
+// sorts reports whether the rows are sorted by the column. Such a column is shown on any screen.
 func (p *TablePane) sorts(c *table.Column) bool { return c.Name == p.Choice.Sort }
 
 // bars reports whether a column is drawn as bars.
@@ -113,8 +112,9 @@ func (p *TablePane) heading(col int) string {
 	return c.Title + map[bool]string{true: "↓", false: "↑"}[p.Choice.Reverse]
 }
 
-// squeeze shrinks the widest text columns cell by cell while they are wider than least and their essential
-// content still fits. It returns the remaining excess width.
+// squeeze makes columns narrower until they fit: again and again, it takes one cell from the widest text
+// column. A column keeps at least the width that the function least returns, and the room for its essential
+// content. squeeze returns by how many cells the columns are still too wide.
 func (p *TablePane) squeeze(over int, least func(*table.Column) int) int {
 	for over > 0 {
 		widest := -1
@@ -144,7 +144,8 @@ func (p *TablePane) squeeze(over int, least func(*table.Column) int) int {
 	return over
 }
 
-// relax gives free cells back to columns: first to the row names, last to the columns that shrink first.
+// relax distributes free cells to columns that are narrower than their content. The row names get cells
+// first, and the columns that shrink first get them last.
 func (p *TablePane) relax(left int) {
 	turn := func(c int) int {
 		switch col := &p.Table.Columns[c]; {
@@ -166,10 +167,10 @@ func (p *TablePane) relax(left int) {
 	}
 }
 
-// shrink reduces the columns until they fit. In this order it takes cells from bars and the widest text
-// columns, drops columns for wide screens from the right, takes more from text, drops the columns that only
-// fit beside the detail pane, and then drops other columns. The row names and the column that the rows are
-// sorted by are dropped last.
+// shrink makes the columns fit. It goes through the following steps, and stops when they fit. It takes cells
+// from bars and from the widest text columns. It drops columns for wide screens, from the right. It
+// takes more cells from text columns. It drops the columns that only fit beside the detail pane. Last, it
+// drops other columns. The row names and the column that the rows are sorted by are dropped last.
 func (p *TablePane) shrink(over int) {
 	to := func(n, soft int) func(*table.Column) int {
 		return func(c *table.Column) int {

@@ -20,7 +20,7 @@ func (p *TablePane) Cell(row int, c placed) string {
 		s = p.bar(row, c)
 	case col.Right:
 		return FitLeft(s, c.Width)
-	case p.Table.Rows[row].Group: // a group row lists what its rows contain
+	case p.Table.Rows[row].Group: // the cell of a group row lists what the rows inside it contain
 		s = cutList(s, c.Width, "")
 	default:
 		s = cutList(s, c.Width, " …")
@@ -28,9 +28,9 @@ func (p *TablePane) Cell(row int, c placed) string {
 	return Fit(s, c.Width)
 }
 
-// bar draws the number of a cell as a bar relative to the largest number. Every positive number is visible.
-// A number without a bar, which is negative or belongs to a group row, is written with its unit because the
-// title of a bar column may lack the unit.
+// bar draws the number of a cell as a bar relative to the largest number. Every positive number has a visible
+// bar. A number that is negative or belongs to a group row has no bar. It is written with its unit, because
+// the title of a bar column may not show the unit.
 func (p *TablePane) bar(row int, c placed) string {
 	cell := p.Table.Cell(row, c.Col)
 	switch {
@@ -92,8 +92,8 @@ func (p *TablePane) header(t *Theme) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// over returns the column heading, padded to the column's width. Headings of numbers are right-aligned, and
-// headings of bars are left-aligned.
+// over returns the heading that is drawn over a column, padded to the column's width. Headings of numbers are
+// right-aligned, and headings of bars are left-aligned.
 func (p *TablePane) over(c placed) string {
 	if p.Table.Columns[c.Col].Right && !p.bars(c.Col) {
 		return FitLeft(p.heading(c.Col), c.Width)
@@ -136,7 +136,7 @@ func (p *TablePane) row(b *strings.Builder, t *Theme, i int, focused bool) {
 	}
 	last := len(p.Columns) - 1
 	for last > 0 && p.text(row, p.Columns[last].Col) == "" {
-		last-- // lines do not end with spaces
+		last-- // so that the line does not end with spaces
 	}
 	for k, c := range p.Columns[:last+1] {
 		col := &p.Table.Columns[c.Col]
@@ -155,7 +155,7 @@ func (p *TablePane) row(b *strings.Builder, t *Theme, i int, focused bool) {
 	}
 }
 
-// cellPaint returns the colour for a cell. The text alone already carries the meaning.
+// cellPaint returns the paint for a cell of a column. The paint only emphasizes what the text s already says.
 func cellPaint(column, s string) Paint {
 	switch column {
 	case "limit", "reason", "id", "kernel":

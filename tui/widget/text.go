@@ -37,10 +37,10 @@ func CutMiddle(s string, w int) string {
 // listSeparators are the separators of lists and of changes (old → new).
 var listSeparators = []string{", ", " · ", " → "}
 
-// cutList shortens a text to at most w cells. It removes whole parts from the end of a list and appends the
-// argument more, because a part that is cut in the middle could be misread. A text without list parts, or
-// whose first part does not fit, is cut in the middle. A text with an arrow (old → new) is cut at the end
-// instead.
+// cutList shortens a text to at most w cells. If the text is a list, cutList removes whole parts from the end
+// and appends the argument more, because a part that is cut in the middle could be misread. If the text is
+// not a list, or if its first part does not fit, cutList removes the middle of the text. A text with an arrow
+// (old → new) is cut at the end instead.
 func cutList(s string, w int, more string) string {
 	for part := s; Width(s) > w; {
 		i := -1
@@ -61,7 +61,7 @@ func cutList(s string, w int, more string) string {
 	return s
 }
 
-// tail returns the last w cells of s.
+// tail returns the end of s, w cells wide.
 func tail(s string, w int) string {
 	if w <= 0 {
 		return ""
@@ -156,8 +156,8 @@ func WrapText(s string, w int) []string {
 	return append(lines, line)
 }
 
-// firstWord returns the first word of s and the spaces before it. A hyphen ends a word unless it is the
-// minus sign of a number.
+// firstWord splits off the first word of s. It returns the spaces before the word, and the word. A hyphen
+// ends a word unless it is the minus sign of a number.
 func firstWord(s string) (spaces, word string) {
 	word = strings.TrimLeftFunc(s, breakable)
 	spaces = s[:len(s)-len(word)]
@@ -207,14 +207,15 @@ func Joined(sep string, parts ...string) string {
 	return strings.Join(there, sep)
 }
 
-// WrapIndented breaks a line into lines of w cells. The continuation lines are indented two cells more.
+// WrapIndented breaks a line into lines of w cells. Each continuation line is indented by two cells more than
+// the line l itself.
 func WrapIndented(l string, w int) []string {
 	deep := len(l) - len(strings.TrimLeft(l, " "))
 	return WrapUnder(l, w, deep, deep+2)
 }
 
-// WrapUnder breaks a line into lines of w cells and indents the continuation lines by deep cells. The first
-// head bytes, which are spaces or a label, are never broken.
+// WrapUnder breaks a line into lines of w cells. The continuation lines are indented by deep cells. The line
+// is never broken within its first head bytes, which are spaces or a label.
 func WrapUnder(l string, w, head, deep int) []string {
 	if Width(l) <= w || w < 4*deep {
 		return WrapText(l, w)

@@ -24,25 +24,26 @@ const (
 // TextPane shows lines of text in a scrolling window.
 type TextPane struct {
 	Lines []string
-	of    []int     // index of the text that each line was wrapped from, ascending; nil: none was wrapped
+	of    []int     // for each line, index of the text it was wrapped from; nil: none was
 	First int       // first line in the window
-	Stays linePlace // line that the user scrolled to; it stays at the top after rewrapping
+	Stays linePlace // line the user scrolled to; stays at the top if rewrapped
 	atEnd bool      // the user scrolled to the end
 	page  int
 	X     int // number of cells scrolled to the right
 	Tail  bool
 
-	Marks  [][]Stretch // painted stretches of each line
+	Marks  [][]Stretch // painted parts of each line
 	Sought string      // search text
 	Found  []int       // indices of the lines that contain the search text
 	At     int         // index into Found of the current match
 }
 
-// linePlace identifies a line by the text it was wrapped from and its number among that text's lines.
+// linePlace identifies a line of wrapped text: the index of the text, and which of the lines of this text it
+// is.
 type linePlace struct{ text, part int }
 
-// Load sets new lines and the source text of each line. If Tail is set and the window is at the end, it
-// stays at the end, because a log grows there.
+// Load sets new lines. of holds, for each line, the index of the text that the line was wrapped from. If Tail
+// is set and the window shows the end, it follows the end of the new lines, as in a log that grows.
 func (p *TextPane) Load(lines []string, of []int) {
 	p.Lines, p.of = lines, of
 	if p.Tail && p.atEnd {
@@ -62,7 +63,8 @@ func (p *TextPane) GoTo(line int) {
 	}
 }
 
-// clamp scrolls to the line that the user last went to, or to the nearest possible place.
+// clamp scrolls to the line that the user last scrolled to. If that is impossible, it scrolls as close to the
+// line as it can.
 func (p *TextPane) clamp() {
 	line := p.Stays.text
 	if p.of != nil {
@@ -191,10 +193,10 @@ func (p *TextPane) Paint(t *Theme, w, h int) []string {
 	return out
 }
 
-// places returns the stretches of a line that match a text without regard to case.
+// places returns the stretches of line that are equal to s, without regard to case.
 func places(line, s string) []Stretch {
 	lower, want := strings.ToLower(line), strings.ToLower(s)
-	if len(lower) != len(line) || want == "" { // lowering changed the byte offsets
+	if len(lower) != len(line) || want == "" { // lower case has other byte offsets
 		return nil
 	}
 	var list []Stretch
@@ -208,7 +210,7 @@ func places(line, s string) []Stretch {
 	}
 }
 
-// Render draws the window in w by h cells without paints.
+// Render draws the window in w by h cells as plain text, without colors.
 func (p *TextPane) Render(w, h int) []string {
 	fresh := p.page == 0
 	if p.page = h; p.Tail && fresh {

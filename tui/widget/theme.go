@@ -11,13 +11,13 @@ import (
 	"github.com/muesli/termenv"
 )
 
-// Paint is the purpose of a piece of text. Views name paints and never colours. Only this file defines the
-// colours of each theme. Colour is never the only carrier of a meaning: a glyph or a word also expresses
+// Paint is the purpose of a piece of text. Views name paints and never colors. Only this file defines the
+// colors of each theme. Color is never the only carrier of a meaning: a glyph or a word also expresses
 // it.
 type Paint int
 
 const (
-	Plain    Paint = iota // the default colour of the terminal
+	Plain    Paint = iota // the default color of the terminal
 	Dim                   // less important text that gives context
 	Strong                // headings and the name of the selected object
 	Accent                // the current view and keys that can be pressed
@@ -30,10 +30,10 @@ const (
 	paints                // number of paints
 )
 
-// paletteColors is a theme. Each paint has a colour for dark backgrounds, a colour for light backgrounds,
-// and the nearest of the eight basic terminal colours. Dark backgrounds use the bright variant of the basic
-// colour. On light backgrounds green, yellow and cyan are hard to read, so onLight can name another basic
-// colour. The theme "auto" asks the terminal for its background.
+// paletteColors is a theme. Each paint has a color for dark backgrounds, a color for light backgrounds, and
+// the nearest of the eight basic terminal colors. Dark backgrounds use the bright variant of the basic
+// color. On light backgrounds green, yellow and cyan are hard to read, so onLight can name another basic
+// color. The theme "auto" uses the background that the terminal reports.
 type paletteColors [paints]struct {
 	dark, light string
 	basic       basic
@@ -42,12 +42,12 @@ type paletteColors [paints]struct {
 	under       bool
 }
 
-// basic is one of the eight basic terminal colours, or bright black. Paints that must be distinguishable
-// have different colours. Only text that gives context is grey.
+// basic is one of the eight basic colors of a terminal, or bright black. Two paints that the user must be
+// able to distinguish have different basic colors. Gray (bright black) is only for text that gives context.
 type basic int
 
 const (
-	none basic = iota // default text colour of the terminal
+	none basic = iota // default text color of the terminal
 	red
 	green
 	yellow
@@ -58,7 +58,8 @@ const (
 	grey // bright black
 )
 
-// of returns the ANSI number of the colour. A dark background gets the bright variant.
+// of returns the number of the color in ANSI escape sequences. On a dark background it is the bright variant
+// of the color.
 func (b basic) of(dark bool) string {
 	switch {
 	case b == none:
@@ -70,7 +71,7 @@ func (b basic) of(dark bool) string {
 }
 
 // palettes holds the themes by name. The high-contrast theme uses only blue and orange, which people with
-// red-green colour blindness can distinguish.
+// red-green color blindness can distinguish.
 var palettes = map[string]paletteColors{
 	"auto":  calm,
 	"dark":  calm,
@@ -113,7 +114,7 @@ type Theme struct {
 	end   string
 }
 
-// NewTheme returns the named theme for a terminal with the given colour support. isDark reports whether the
+// NewTheme returns the named theme for a terminal with the given color support. isDark reports whether the
 // background is dark, for themes that depend on it. A nil isDark means a dark background.
 func NewTheme(name, color string, out io.Writer, isDark func() bool) (*Theme, error) {
 	colors, ok := palettes[orAuto(name)]
@@ -134,7 +135,7 @@ func NewTheme(name, color string, out io.Writer, isDark func() bool) (*Theme, er
 	for i, c := range colors {
 		style := r.NewStyle().Bold(c.bold).Underline(c.under)
 		color := pick(dark, c.dark, c.light)
-		if profile == termenv.ANSI { // the arithmetically nearest colour may be the same for two paints
+		if profile == termenv.ANSI { // the nearest color by arithmetic may be the same for two paints
 			color = c.basic.of(dark)
 			if !dark && c.onLight != none {
 				color = c.onLight.of(dark)
@@ -143,7 +144,7 @@ func NewTheme(name, color string, out io.Writer, isDark func() bool) (*Theme, er
 		if color != "" {
 			style = style.Foreground(lipgloss.Color(color))
 		}
-		// The escape sequence is everything that Lip Gloss puts before the text.
+		// Lip Gloss puts the escape sequence of the style before the text, so it is everything up to the x.
 		t.start[i], _, _ = strings.Cut(style.Render("x"), "x")
 	}
 	if profile != termenv.Ascii {
@@ -160,7 +161,7 @@ func (t *Theme) Put(p Paint, s string) string {
 	return t.start[p] + s + t.end
 }
 
-// Hinted formats keys and their meanings, as many as fit in w cells.
+// Hinted formats keys and their meanings for one line of w cells. It leaves out those that do not fit.
 func (t *Theme) Hinted(said [][2]string, w int) string {
 	var b strings.Builder
 	used := 0
@@ -173,8 +174,8 @@ func (t *Theme) Hinted(said [][2]string, w int) string {
 	return b.String()
 }
 
-// colorProfile determines the colour support. The color flag has priority, then NO_COLOR, then
-// CLICOLOR_FORCE, then the terminal.
+// colorProfile determines which colors to use. The color flag has priority, then the variable NO_COLOR, then
+// CLICOLOR_FORCE, then what the terminal supports.
 func colorProfile(color string, out io.Writer) (termenv.Profile, error) {
 	switch orAuto(color) {
 	case "never":

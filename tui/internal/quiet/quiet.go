@@ -3,8 +3,8 @@
 // seconds if the terminal does not answer. It does not ask if TERM is "dumb", so this package sets TERM to
 // "dumb" until Restore is called.
 //
-// This works because of the order in which Go initialises packages: by import path, as soon as all imports
-// of a package are initialised. This package imports only os, and its path sorts before os/signal, which
+// This works because of the order in which Go initializes packages: by import path, as soon as all imports
+// of a package are initialized. This package imports only os, and its path sorts before os/signal, which
 // Bubble Tea imports. A test in cmd/gpuscope checks the order.
 package quiet
 
@@ -14,7 +14,7 @@ var name, set = os.LookupEnv("TERM")
 
 func init() { _ = os.Setenv("TERM", "dumb") } // cannot fail with this name
 
-// Restore sets TERM back to its original value. Package tui calls Restore during its initialisation, after
+// Restore sets TERM back to its original value. Package tui calls Restore during its initialization, after
 // Bubble Tea.
 func Restore() {
 	if set {
