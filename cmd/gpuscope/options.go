@@ -47,7 +47,7 @@ type modelOptions struct {
 	timing      *choice
 	propagation *choice
 	kv          *choice
-	limits      *choice // device limits without a device; nil if the command needs a device
+	limits      *choice // device limits to assume without a device; nil if a device is needed
 }
 
 // declareModelFlags declares the flags of every command that runs a model. The first timing level is the

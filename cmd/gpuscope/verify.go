@@ -143,7 +143,7 @@ func (v *verification) run(ctx context.Context) error {
 	if errors.Is(err, session.ErrUsage) {
 		recorder.cancel()
 	} else {
-		broken = cmp.Or(recorder.close(), broken) // if so, both errors come from the same failed write
+		broken = cmp.Or(recorder.close(), broken) // both errors may come from the same write
 	}
 	if broken != nil {
 		return broken

@@ -15,7 +15,7 @@ type Place int
 
 const (
 	Anywhere Place = iota // views and overlays
-	InViews               // views: only those that offer the command, unless all do
+	InViews               // all views, or only those that offer the command
 	Moving                // lists and texts, wherever they are shown: in views and in overlays
 	Overlays              // a text shown over a view
 )

@@ -183,7 +183,7 @@ func (l *Listing) count() string {
 	if l.good == "" {
 		return ""
 	}
-	l.Leaves, l.Shown = make([]int, len(rows)), make([]int, len(rows)) // a leaf counts itself
+	l.Leaves, l.Shown = make([]int, len(rows)), make([]int, len(rows)) // a leaf counts as one leaf
 	for r := len(rows) - 1; r >= 0; r-- {                              // children come after their parents
 		if !rows[r].Children {
 			l.Leaves[r] = 1

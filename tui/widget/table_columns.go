@@ -14,9 +14,10 @@ type placed struct {
 
 // In a narrow list, text columns shrink to these widths, in cells, in three stages. First they shrink to
 // elasticGood, which fits most names. If that is not enough, columns for wide screens are dropped, and text
-// columns shrink to elasticMin, at which names can still be told apart. In a list beside a detail pane, they
-// last shrink to elasticHint before more columns are dropped, because the detail pane shows the full names.
-// In this last stage, the column TablePane.Soft shrinks to elasticSoft.
+// columns shrink to elasticMin, at which names can still be told apart. If the list has columns that need a
+// screen wider than MainWidth, text columns last shrink to elasticHint before these columns are dropped. On
+// such a screen, the detail pane shows the full names. In this last stage, the column TablePane.Soft shrinks
+// to elasticSoft.
 const elasticSoft, elasticHint, elasticMin, elasticGood = 8, 10, 12, 20
 
 // Widths of bars in cells: narrowBar on a narrow screen, wideBar on a screen with room for a detail pane.
@@ -168,9 +169,9 @@ func (p *TablePane) relax(left int) {
 }
 
 // shrink makes the columns fit. It goes through the following steps, and stops when they fit. It takes cells
-// from bars and from the widest text columns. It drops columns for wide screens, from the right. It
-// takes more cells from text columns. It drops the columns that only fit beside the detail pane. Last, it
-// drops other columns. The row names and the column that the rows are sorted by are dropped last.
+// from bars and from the widest text columns. It drops columns for wide screens, from the right. It takes more
+// cells from text columns. It drops columns that need a screen wider than MainWidth. Last, it drops other
+// columns. The row names and the column that the rows are sorted by are dropped after all others.
 func (p *TablePane) shrink(over int) {
 	to := func(n, soft int) func(*table.Column) int {
 		return func(c *table.Column) int {
