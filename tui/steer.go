@@ -118,8 +118,8 @@ func (a *App) done(m doneMsg) {
 const observedFor = 64
 
 // unobserved reports whether the timing overhead of the current step should be measured. It is measured for
-// decode steps that ran with timing level dispatch, but only if it was not measured for one of the last few
-// steps.
+// decode steps that ran with timing level dispatch, but only if it was not measured within the last
+// observedFor steps.
 func (pi *pilot) unobserved() bool {
 	t := pi.mirror.Trace
 	if t == nil || len(t.Steps) == 0 || pi.lost || pi.mirror.State.Upto != nil {

@@ -168,10 +168,11 @@ func (p *TablePane) relax(left int) {
 	}
 }
 
-// shrink makes the columns fit. It goes through the following steps, and stops when they fit. It takes cells
-// from bars and from the widest text columns. It drops columns for wide screens, from the right. It takes more
-// cells from text columns. It drops columns that need a screen wider than MainWidth. Last, it drops other
-// columns. The row names and the column that the rows are sorted by are dropped after all others.
+// shrink makes the columns fit. It goes through the following steps, and stops when they fit. It takes
+// cells from bars and from the widest text columns. It drops columns for wide screens, from the right. It
+// takes more cells from text columns. It drops columns that need a screen wider than MainWidth. Last, it
+// drops other columns. The row names and the column that the rows are sorted by are dropped after all
+// others.
 func (p *TablePane) shrink(over int) {
 	to := func(n, soft int) func(*table.Column) int {
 		return func(c *table.Column) int {
