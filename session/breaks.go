@@ -12,14 +12,14 @@ import (
 
 // Break is a breakpoint: a run pauses after the step that meets its condition.
 type Break struct {
-	On string `json:"on"`           // name of a condition: BreakKind.Word
+	On string `json:"on"`           // name of the condition: the Word of a BreakKind
 	Of string `json:"of,omitempty"` // argument of the condition
 }
 
 // BreakKind describes one kind of breakpoint.
 type BreakKind struct {
 	Word  string
-	Takes string // name of the argument: "" if there is none, in brackets if it is optional
+	Takes string // name of the argument, in brackets if it is optional; "" if there is none
 	Doc   string
 	check func(of string) error
 }
@@ -28,17 +28,17 @@ type BreakKind struct {
 var Breaks = []BreakKind{
 	{
 		"kernel", "PATTERN",
-		"a kernel PATTERN (or re:EXPRESSION) runs; pauses mid-step", nil,
+		"a kernel named PATTERN or re:REGEXP runs; pauses mid-step", nil,
 	},
-	{"op", "PATTERN", "an operator PATTERN runs, by name or kind; pauses mid-step", nil},
-	{"grid", "[OP]", "a grid changes at the same token count", nil},
-	{"route", "[OP]", "an operator takes another route", nil},
+	{"op", "PATTERN", "an operator of name or kind PATTERN runs; pauses mid-step", nil},
+	{"grid", "[OP]", "a grid changes though the token count is the same", nil},
+	{"route", "[OP]", "an operator's route changes", nil},
 	{"nan", "", "an operator produces NaN or Inf (slow)", nil},
 	{
-		"time", "TIMES", "a step or a timed dispatch takes more than TIMES its median",
+		"time", "TIMES", "a step or a timed dispatch takes over TIMES × its median",
 		func(of string) error {
 			if k, err := strconv.ParseFloat(of, 64); err != nil || !(k > 1) || k > 1e9 {
-				return Refusef("breakpoint time %.20q: want a factor of the median, above 1", of)
+				return Refusef("breakpoint time %.20q: want a factor above 1, by which the median is multiplied", of)
 			}
 			return nil
 		},
@@ -93,7 +93,7 @@ func (b Break) Check() error {
 	case b.Of == "" && k.Takes != "" && !strings.HasPrefix(k.Takes, "["):
 		return Refusef("breakpoint %s: want %s %s", k.Word, k.Word, k.Takes)
 	case len(b.Of) > longestBreak:
-		return Refusef("breakpoint %s: pattern of %d bytes, want at most %d", k.Word, len(b.Of),
+		return Refusef("breakpoint %s: the pattern has %d bytes, but the maximum is %d", k.Word, len(b.Of),
 			longestBreak)
 	case k.check != nil:
 		return k.check(b.Of)
@@ -102,8 +102,8 @@ func (b Break) Check() error {
 	return err
 }
 
-// CheckIn returns an error if no step of the traced model can ever meet the condition, whatever the step's
-// shape.
+// CheckIn checks the breakpoint against the model of a trace. It returns an error if the graph has no kernel
+// or operator that matches the pattern, or if the position is beyond the end of the context.
 func (b Break) CheckIn(t *trace.Trace) error {
 	has, err := b.Matcher()
 	if err != nil {
@@ -131,8 +131,9 @@ func (b Break) CheckIn(t *trace.Trace) error {
 	return nil
 }
 
-// InDispatch reports whether a pattern (see Matcher) matches the kind of the dispatch's operator, or the
-// dispatch's name, such as "layers.3.attn.sdpa.split".
+// InDispatch reports whether a dispatch matches a pattern. The function has tests a text for the pattern (see
+// Matcher). The text is the kind of the dispatch's operator, or the name of the dispatch, such as
+// "layers.3.attn.sdpa.split".
 func InDispatch(has func(text string) bool, g *trace.Graph, d *trace.Dispatch) bool {
 	o := &g.Ops[d.Op]
 	return has(d.Named(o.Name)) || has(o.Kind)

@@ -15,22 +15,23 @@ import (
 type Peer struct {
 	Messages io.Reader      // standard output of the engine
 	Requests io.WriteCloser // standard input of the engine
-	// Room is the capacity of the Messages pipe in bytes; 0 means the smallest usual capacity.
+	// Room is the capacity of the Messages pipe in bytes. If Room is 0, the smallest usual capacity is
+	// assumed.
 	Room int
 	// Stderr, if not nil, is read to its end. Its lines become Log events. If the engine crashes, the error
 	// quotes the last lines.
 	Stderr io.Reader
-	// Wait, if not nil, is called once after Messages and Stderr have ended. It returns how the process
-	// ended.
+	// Wait, if not nil, is called once, after Messages and Stderr have ended. It waits for the process and
+	// returns the error with which the process ended, if any.
 	Wait func() error
 }
 
 // lastWords is the maximum number of stderr lines that the error of a crashed engine quotes.
 const lastWords = 8
 
-// Connect returns the session that Serve provides at the other end of the pipes. It returns at once, and
-// events report the progress. If opening fails or the engine crashes, Events is closed, and both commands
-// and Close return the reason.
+// Connect returns the session that Serve provides at the other end of the pipes. It returns at once, while
+// the engine is still opening the model; events report the progress. If the engine cannot open the model or
+// crashes, Events is closed, and both commands and Close return the reason.
 func Connect(p Peer) Session {
 	c := &client{
 		peer:     p,
@@ -47,7 +48,7 @@ func Connect(p Peer) Session {
 type client struct {
 	peer    Peer
 	stream  *Stream
-	closing chan struct{} // closed by Close; from then on nobody drains events
+	closing chan struct{} // closed by Close; after that, the reader of Events may have stopped
 	ended   chan struct{} // closed after the engine has ended and err is set
 	err     error
 	shut    sync.Once
@@ -86,7 +87,7 @@ func (c *client) Do(ctx context.Context, cmd Command) (Reply, error) {
 			return a.Reply, a.Error.asError()
 		case <-cancelled:
 			cancelled = nil
-			_ = c.send(request{ID: id, Cancel: true}) // an error is ignored: a crashed engine closes c.ended
+			_ = c.send(request{ID: id, Cancel: true}) // no error check: if the engine crashed, c.ended is closed
 		case <-c.ended:
 			select {
 			case a := <-done:
@@ -123,7 +124,7 @@ func (c *client) Close() error {
 	return c.err
 }
 
-// gone returns the error that commands return after the engine has ended.
+// gone returns the error for a command that arrives after the engine has ended.
 func (c *client) gone() error {
 	if c.err == nil {
 		return ErrClosed
@@ -146,13 +147,14 @@ func (c *client) run() {
 	c.stream.End()
 }
 
-// errReason wraps an error that is known to have ended the session, such as the engine's own error from
-// opening the model. The user sees this error instead of the pipe error that results from it.
+// errReason wraps an error that is known to be the reason why the session ended, such as the engine's error
+// about a model that cannot be opened. The user sees this error instead of the pipe error that follows from
+// it.
 type errReason struct{ err error }
 
 func (e errReason) Error() string { return e.err.Error() }
 
-// reason returns why the engine ended, or nil if Close asked for it.
+// reason returns the reason why the engine ended, or nil if Close was called.
 func (c *client) reason(err, waitErr error, last []string) error {
 	if known, ok := errors.AsType[errReason](err); ok {
 		return known.err
@@ -162,7 +164,7 @@ func (c *client) reason(err, waitErr error, last []string) error {
 		return nil
 	default:
 	}
-	how := "the engine closed its output"
+	how := "the engine closed its standard output"
 	if waitErr != nil {
 		how = waitErr.Error()
 	} else if err != nil {
@@ -193,26 +195,26 @@ func (c *client) readMessages() error {
 	return err
 }
 
-// A process that wakes up for each of hundreds of messages per second spends as much time waking up as
-// reading. To avoid this, messages in quick succession are read together, after a delay of gatherSoon. A
-// pipe with more capacity allows a proportionally longer delay. The delay loses no data: a pipe keeps its
-// content if the writer ends.
+// These constants set how long the reader waits between reads, so that one read returns many messages.
+// Without a delay, the process would wake up for each of hundreds of messages per second, and waking up takes
+// as long as reading. The delay is gatherSoon, or proportionally more if the capacity of the pipe is larger.
+// No data is lost if the engine ends during a delay, because the pipe keeps its content.
 const (
 	gatherSoon = 8 * time.Millisecond
-	gatherMost = 100 * time.Millisecond // maximum delay if no request was sent recently
+	gatherMost = 100 * time.Millisecond // maximum delay when no request was sent recently
 	leastRoom  = 64 << 10               // smallest usual capacity of a pipe in bytes
-	answering  = time.Second            // how long after a request the short delay gatherSoon applies
+	answering  = time.Second            // time after a request during which the delay is gatherSoon
 )
 
-// gathering is a reader that delays reads to collect more data per read. A read starts at once after a pause,
-// after a request, and after a read of much data. Otherwise it starts when the duration gather has passed
-// since the previous read. The engine's steps do not wait for this reader.
+// gathering is a reader that collects more data per read by delaying reads. The next read starts when the
+// duration gather has passed since the previous read, but at once after a new request or after a read that
+// returned much data. The steps of the engine do not wait for this reader.
 type gathering struct {
 	r      io.Reader
 	gather time.Duration
 	asked  <-chan struct{} // signals that a request was sent
 	next   time.Time       // earliest time of the next read
-	soon   time.Time       // the delay is gatherSoon until this time
+	soon   time.Time       // until this time, the delay is gatherSoon instead of gather
 }
 
 func newGathering(r io.Reader, room int, asked <-chan struct{}) *gathering {
@@ -239,7 +241,8 @@ func (g *gathering) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// takeMessages processes messages until an error, which is io.EOF after the last message.
+// takeMessages processes messages until receiving fails. It then returns the error, which is io.EOF after the
+// last message.
 func (c *client) takeMessages(in *wireReader) error {
 	for {
 		var m message
@@ -265,7 +268,8 @@ func (c *client) takeMessages(in *wireReader) error {
 	}
 }
 
-// readStderr sends each line as a Log event and returns the lines to quote if the engine has crashed.
+// readStderr reads lines until Stderr ends and sends each line as a Log event. It returns the lines that an
+// error message quotes if the engine has crashed.
 func (c *client) readStderr() []string {
 	if c.peer.Stderr == nil {
 		return nil
@@ -284,8 +288,8 @@ func (c *client) readStderr() []string {
 	}
 }
 
-// words collects the stderr lines to quote for a crashed engine. It keeps the last lines. After a panic it
-// keeps the first lines of the panic instead because long stack traces follow them.
+// words collects the stderr lines that an error message quotes if the engine crashes. These are the last
+// lines, or after a panic the first lines of the panic, because a long stack trace follows them.
 type words struct {
 	lines  []string
 	panics bool

@@ -17,16 +17,17 @@ import (
 // This file derives an encoder and a decoder from the Go type of each message. wire.go describes the
 // encoding.
 
-// form holds the functions that encode and decode the values of one type.
+// form is the pair of functions that encode and decode the values of one type.
 type form struct {
 	least int // minimum number of bytes of an encoded value
 	put   func(w *wireWriter, v reflect.Value)
-	// take decodes a value into the zeroed memory at p. It uses raw pointers because making a reflect.Value
-	// for each number takes longer than decoding the number, and a step has several numbers per dispatch.
+	// take decodes a value into the zeroed memory at p. It takes a raw pointer instead of a reflect.Value for
+	// speed: a step has several numbers per dispatch, and making a reflect.Value for a number takes longer
+	// than decoding the number.
 	take func(r *wireReader, p unsafe.Pointer)
 }
 
-// formKey identifies a form. Floats may be NaN or infinite if wild is set.
+// formKey identifies a form. If wild is set, floats may be NaN or infinite.
 type formKey struct {
 	reflect.Type
 	wild bool
@@ -37,7 +38,7 @@ var (
 	formsMu  sync.Mutex
 	ownJSON  = reflect.TypeFor[json.Marshaler]()
 	timeType = reflect.TypeFor[trace.Time]()
-	gridType = reflect.TypeFor[trace.Grid]() // cached: grids repeat in many plans and never change
+	gridType = reflect.TypeFor[trace.Grid]() // has a cache: the same grid occurs in many plans and never changes
 	planType = reflect.TypeFor[trace.Plan]()
 	ranType  = reflect.TypeFor[trace.StepDispatch]()
 )
@@ -56,7 +57,7 @@ func makeForm(of formKey) *form {
 		return f
 	}
 	f := &form{least: 1}
-	forms[of] = f // stored before its parts are built because a part may have the same type
+	forms[of] = f // stored before its parts are built, so that a part can have the same type
 	switch of.Kind() {
 	case reflect.Bool:
 		f.put = func(w *wireWriter, v reflect.Value) { w.length(flag(v.Bool())) }
@@ -102,12 +103,12 @@ func makeForm(of formKey) *form {
 			f.record(of)
 		}
 	default:
-		panic(fmt.Sprintf("session: type %s cannot be sent", of.Type)) // the tests send every type
+		panic(fmt.Sprintf("session: type %s cannot be sent", of.Type)) // a test sends every type, so this never happens
 	}
 	return f
 }
 
-// putTime writes a flag for whether the time was measured, then the nanoseconds if it was.
+// putTime writes whether the time was measured (0 or 1). If so, the nanoseconds follow.
 func putTime(w *wireWriter, v reflect.Value) {
 	ns, ok := v.Addr().Interface().(*trace.Time).NS()
 	w.length(flag(ok))
@@ -161,9 +162,9 @@ func (f *form) pointer(t reflect.Type, of *form) {
 	}
 }
 
-// alike encodes a pointer to a value that repeats often: 0 for nil, else 1 plus the size of the encoded
-// value, then the value. A receiver that finds the same bytes in its cache returns the earlier pointer
-// without decoding.
+// alike encodes a pointer to a value that often has the same content. It writes 0 for nil. Otherwise it
+// writes 1 plus the size of the encoded value, and then the value. A receiver that finds the same bytes in
+// its cache does not decode them and returns the earlier pointer.
 func (f *form) alike(t reflect.Type, of *form) {
 	f.put = func(w *wireWriter, v reflect.Value) {
 		if v.IsNil() {
@@ -191,7 +192,7 @@ func (f *form) alike(t reflect.Type, of *form) {
 			r.at -= n
 			to := from.take(r, 1)
 			if of.take(r, to); r.err == nil && r.at != end {
-				r.fail(fmt.Errorf("%w: %s has %d bytes, but the header says %d", errHeader, t, r.at-end+n, n))
+				r.fail(fmt.Errorf("%w: a value of type %s has %d bytes, but its header says %d", errHeader, t, r.at-end+n, n))
 			}
 			if r.err != nil {
 				return
@@ -202,13 +203,13 @@ func (f *form) alike(t reflect.Type, of *form) {
 	}
 }
 
-// lookBack is the number of recent plans of a message that are compared with a new plan. It is larger than
-// the number of plans in a layer, so the same plan of the previous layer is found.
+// lookBack is the number of recent plans of the message with which a new plan is compared. It is larger than
+// the number of plans in a layer, so the equal plan of the previous layer is among them.
 const lookBack = 16
 
-// plan encodes a pointer to a plan. 0 means nil, and 1 means that a full plan follows. The number n+2 means
-// that the plan equals an earlier one, n places before the last plan of the message, except for the ID and
-// the dispatch. These two follow. Layers of a model repeat, and so do their plans.
+// plan encodes a pointer to a plan. It writes 0 for nil, and 1 before a complete plan. Many plans of a layer
+// equal those of the previous layer except for the ID and the dispatch. If such an equal plan is n places
+// before the last plan of the message, it writes n+2, the ID and the dispatch.
 func (f *form) plan(of *form) {
 	f.put = func(w *wireWriter, v reflect.Value) {
 		p := v.Interface().(*trace.Plan)
@@ -244,7 +245,7 @@ func (f *form) plan(of *form) {
 			takeInt[trace.PlanID](r, unsafe.Pointer(&p.ID))
 			takeInt[trace.DispatchID](r, unsafe.Pointer(&p.Dispatch))
 		} else {
-			r.fail(fmt.Errorf("%w: %d places before the last plan, but only %d plans were read",
+			r.fail(fmt.Errorf("%w: the plan is %d places before the last one, but only %d plans were read",
 				errPlanRef, n, len(r.plans)))
 		}
 		r.plans = append(r.plans, p)
@@ -252,8 +253,8 @@ func (f *form) plan(of *form) {
 	}
 }
 
-// ran encodes a list of dispatches. If every dispatch has a plan and no other data, ran writes a 1, the
-// length and the plan IDs. This is usual in a step whose dispatches were not timed. Otherwise ran writes a 0
+// ran encodes the dispatches of a step. If nothing but the plan of each dispatch is known, which is usual in
+// a step without timing of dispatches, it writes a 1, the length and the plan IDs. Otherwise it writes a 0
 // and an ordinary list.
 func (f *form) ran(list form) {
 	f.least++
@@ -288,20 +289,19 @@ func (f *form) ran(list form) {
 	}
 }
 
-// stock allocates the decoded values of one type. A message has hundreds of small values, so the stock cuts
-// them from larger blocks. A block stays in memory as long as any value in it is referenced.
+// stock allocates memory for decoded values of one type. A message has hundreds of small values, so they are
+// parts of larger blocks. A block stays in memory as long as any value in it is referenced.
 type stock struct {
-	list  reflect.Type // slice type of the allocated type
+	list  reflect.Type // type of a slice of these values
 	size  uintptr
 	block int // number of values in a block
-	place int // index in wireReader.blocks
+	place int // index of the current block in wireReader.blocks
 }
 
-// blockBytes is the size of a block. A list that needs more than a quarter of a block is allocated
-// separately.
+// blockBytes is the size of a block in bytes. A list larger than a quarter of a block gets its own memory.
 const blockBytes = 4 << 10
 
-var stocks int // number of stocks so far
+var stocks int // number of stocks that exist
 
 func newStock(t reflect.Type) *stock {
 	stocks++
@@ -324,14 +324,14 @@ func (s *stock) take(r *wireReader, n int) unsafe.Pointer {
 	return unsafe.Add(b.first, uintptr(s.block-b.left-n)*s.size)
 }
 
-// block is memory for several values of one type. The field left is the number of values at its end that
-// are still free.
+// block is memory for several values of one type. The last values of the block, left in number, are still
+// free.
 type block struct {
 	first unsafe.Pointer
 	left  int
 }
 
-// slice has the memory layout of a Go slice.
+// slice has the same memory layout as any Go slice.
 type slice struct {
 	first    unsafe.Pointer
 	len, cap int
@@ -413,8 +413,8 @@ func (f *form) table(t reflect.Type, key, value *form) {
 	}
 }
 
-// record encodes a struct: the number of fields that follow, then the fields. It includes the fields that
-// JSON includes, and it omits the zero fields at the end.
+// record encodes a struct: the number of fields that follow, then these fields. Fields that JSON omits are
+// not encoded, and zero fields at the end are left out.
 func (f *form) record(of formKey) {
 	type field struct {
 		*form
@@ -428,7 +428,7 @@ func (f *form) record(of formKey) {
 		}
 	}
 	if len(fields) > math.MaxInt8 {
-		panic(fmt.Sprintf("session: type %s has %d fields, want at most %d", of.Type, len(fields),
+		panic(fmt.Sprintf("session: type %s has %d fields, but the maximum is %d", of.Type, len(fields),
 			math.MaxInt8))
 	}
 	f.put = func(w *wireWriter, v reflect.Value) {
@@ -438,7 +438,7 @@ func (f *form) record(of formKey) {
 		for i, x := range fields {
 			begin := len(w.b)
 			x.put(w, v.Field(x.at))
-			// a zero value is encoded as zero bytes only
+			// only zero values are encoded as nothing but zero bytes
 			if slices.ContainsFunc(w.b[begin:], func(b byte) bool { return b != 0 }) {
 				w.b[from], end = byte(i+1), len(w.b)
 			}
@@ -448,7 +448,7 @@ func (f *form) record(of formKey) {
 	f.take = func(r *wireReader, p unsafe.Pointer) {
 		n := r.uvarint()
 		if n > uint64(len(fields)) {
-			r.fail(fmt.Errorf("%d fields are encoded for %s, but it has only %d fields",
+			r.fail(fmt.Errorf("the message has %d fields for type %s, which has only %d",
 				n, of.Type, len(fields)))
 			return
 		}

@@ -12,8 +12,8 @@ import (
 type KernelEdit struct {
 	Kernel string `json:"kernel"`         // name of the kernel in the graph
 	Text   string `json:"text,omitempty"` // source in the format of KernelText; "" restores the original
-	// Dispatch is the dispatch whose inputs are used to try the source; nil means the first dispatch of the
-	// step that runs the kernel.
+	// Dispatch is the dispatch on whose inputs the source is tried. If nil, the first dispatch that runs the
+	// kernel in the step is used.
 	Dispatch *trace.DispatchID `json:"dispatch,omitempty"`
 }
 
@@ -21,23 +21,23 @@ type KernelEdit struct {
 type Tried struct {
 	Kernel string `json:"kernel"` // name of the original kernel
 	Name   string `json:"name"`   // name of the edited kernel in the trace
-	Step   int    `json:"step"`   // index of the step in which both kernels ran
-	// Dispatch is the dispatch in which both kernels were run in isolation; nil if the step never runs the
-	// kernel. Dispatches is the number of dispatches of the step that run the kernel.
+	Step   int    `json:"step"`   // index of the step in which both kernels were run
+	// Dispatch is the dispatch in which both kernels were run in isolation, or nil if no dispatch of the step
+	// runs the kernel. Dispatches is the number of dispatches that run the kernel in the step.
 	Dispatch   *trace.DispatchID `json:"dispatch,omitempty"`
 	Dispatches int               `json:"dispatches,omitempty"`
-	Alone      *InTurns          `json:"alone,omitempty"` // isolated dispatch; nil if it could not be timed
+	Alone      *InTurns          `json:"alone,omitempty"` // times of the isolated dispatch; nil if they could not be measured
 	Whole      *InTurns          `json:"whole,omitempty"` // times of the whole step
 	Outputs    []Rewritten       `json:"outputs,omitempty"`
-	// Stray reports that the edited kernel writes State, such as the KV cache, where the original does not.
-	// The step was not run with the edited kernel in this case.
+	// Stray reports that the edited kernel writes to state (such as the KV cache) where the original does
+	// not. In this case the step was not run with the edited kernel.
 	Stray bool `json:"stray,omitempty"`
-	// Gap is the numeric error of the edited kernel's outputs against the float64 reference on the same
-	// inputs; nil if no output of the dispatch has a reference.
+	// Gap is the numeric error of the edited kernel's outputs: their difference from a float64 reference that
+	// has the same inputs. It is nil if no output of the dispatch has a reference.
 	Gap *trace.NumericError `json:"gap,omitempty"`
 }
 
-// Wrong returns the reason why the edited kernel must not replace the original, or "" if there is none.
+// Wrong returns the reason why the edited kernel must not replace the original, or "" if it may.
 func (t *Tried) Wrong() string {
 	unwritten := 0
 	for i := range t.Outputs {
@@ -45,7 +45,7 @@ func (t *Tried) Wrong() string {
 	}
 	switch {
 	case t.Stray:
-		return "it writes State outputs that the original kernel does not write"
+		return "it writes to state (such as the KV cache) where the original does not"
 	case t.Gap != nil && !(t.Gap.Share <= 1):
 		return "its error exceeds the tolerance: " + t.Gap.Over()
 	case unwritten > 0:
@@ -54,8 +54,9 @@ func (t *Tried) Wrong() string {
 	return ""
 }
 
-// InTurns holds the times of the original and the edited kernel, measured in interleaved runs, and the gain.
-// The gain is the time that the edited kernel saves. It is negative if the edited kernel is slower.
+// InTurns holds the times of the original kernel (Own) and of the edited kernel (New), measured in N
+// interleaved runs. Gain is the time that the edited kernel saves, which is negative if this kernel is
+// slower.
 type InTurns struct {
 	Own  Spread `json:"own"`
 	New  Spread `json:"new"`
@@ -63,25 +64,26 @@ type InTurns struct {
 	N    int    `json:"n"`
 }
 
-// Told reports whether the gain is significant: both of its quartiles have the same sign.
+// Told reports whether the gain is significant, which means that both of its quartiles have the same sign.
 func (t *InTurns) Told() bool { return t.Gain.Q1NS > 0 || t.Gain.Q3NS < 0 }
 
-// Spread is a median with its quartiles. For gains on a GPU, NS is a trimmed mean instead of the median.
+// Spread is a median time and its quartiles. In a gain that was measured on a GPU, NS is a trimmed mean
+// instead of the median.
 type Spread struct {
 	NS   int64 `json:"ns"`
 	Q1NS int64 `json:"q1_ns"`
 	Q3NS int64 `json:"q3_ns"`
 }
 
-// Rewritten compares the outputs of the original kernel and the edited kernel for one value.
+// Rewritten compares what the original kernel and the edited kernel write to one value.
 type Rewritten struct {
 	Value     trace.ValueID `json:"value"`
 	Elements  int           `json:"elements"`
 	Differ    int           `json:"differ"`    // number of elements that differ
-	Unwritten int           `json:"unwritten"` // differing elements that the edited kernel does not write
+	Unwritten int           `json:"unwritten"` // number of these elements that the edited kernel does not write
 	MaxAbs    trace.Number  `json:"max_abs"`   // largest absolute difference
-	Element   int           `json:"element"`   // index of the element with the largest difference
-	Own       trace.Number  `json:"own"`       // value of this element from the original kernel
+	Element   int           `json:"element"`   // index of the element that differs most
+	Own       trace.Number  `json:"own"`       // what the original kernel writes to this element
 	New       trace.Number  `json:"new"`
 }
 
@@ -96,7 +98,8 @@ func KernelText(name, constants, wgsl string) string {
 	return kernelLine + strings.TrimSuffix(name+": "+constants, ": ") + "\n" + wgsl
 }
 
-// maxKernelText is the maximum size in bytes of a kernel source, many times the size of the longest kernel.
+// maxKernelText is the maximum size in bytes of a kernel source file. The longest kernel is many times
+// smaller.
 const maxKernelText = 1 << 20
 
 // ReadKernelText reads a kernel source file. Errors name the file.

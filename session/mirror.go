@@ -9,23 +9,23 @@ import (
 	"gpuscope/trace"
 )
 
-// Mirror rebuilds the state and the trace of a session from its events, within a memory budget. Trace and
-// Text are never changed in place: each event replaces them by a new version. A Mirror is not safe for
-// concurrent use.
+// Mirror rebuilds the state and the trace of a session from the events of the session. Trace and Text are
+// never changed in place: each event replaces them with a new version. A Mirror is not safe for concurrent
+// use.
 type Mirror struct {
 	Trace    *trace.Trace // nil until the session is open
 	State    State
 	Text     Text // text up to the current step
 	Progress Progress
-	Budget   int64 // maximum bytes of the latest steps and plans in Trace; 0 means trace.DefaultBudget
+	Budget   int64 // maximum memory in bytes for the latest steps and plans in Trace; 0 means trace.DefaultBudget
 
 	recorder *trace.Recorder
-	resuming bool   // another engine is restoring the state of a crashed one
-	kept     []int  // token counts of steps kept from earlier texts
+	resuming bool   // the engine crashed, and its successor is restoring the state
+	kept     []int  // sizes in tokens of the steps that computed the positions kept from earlier texts
 	turns    []Turn // steps of the current text
-	// given holds the generated tokens and shares its array with Text.Given. It is longer than Text.Given
-	// after the session has stepped back. The next token then starts a copy, because earlier versions of
-	// Text still use the array.
+	// given holds the generated tokens and shares its array with Text.Given. After the session has stepped
+	// back, given is longer than Text.Given. The next token then goes into a copy, because earlier versions
+	// of Text still use the array.
 	given []Token
 }
 
@@ -51,7 +51,7 @@ func (m *Mirror) Apply(e Event) error {
 	case e.Opened != nil:
 		m.recorder = trace.NewRecorder(e.Opened, m.Budget)
 	case m.recorder == nil:
-		return errors.New("event received before the session was open")
+		return errors.New("the session sent an event before it was open")
 	}
 	for _, r := range e.Records {
 		if err := m.recorder.Write(r); err != nil {

@@ -115,7 +115,7 @@ func describe(w io.Writer, t reflect.Type, seen map[reflect.Type]bool) {
 }
 
 // ErrNotEngine is the error of a session whose process did not answer like a gpuscope engine.
-var ErrNotEngine = errors.New("the engine process did not answer like a gpuscope engine")
+var ErrNotEngine = errors.New("the process that was started is not a gpuscope engine")
 
 // ProtocolError is the error of a session whose engine is another version of this program.
 type ProtocolError struct{ Engine, Own string }

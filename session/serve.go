@@ -36,7 +36,7 @@ func Serve(ctx context.Context, requests io.Reader, messages io.Writer,
 }
 
 // errFrontEndGone is the cause of a normal end of Serve: the front end closed the connection.
-var errFrontEndGone = errors.New("the front end has closed the connection")
+var errFrontEndGone = errors.New("the connection was closed by the front end")
 
 // server uses three goroutines. read receives requests and never waits for anything else, so it always
 // notices a cancellation and the end of the requests. work runs the commands one at a time. serve sends all
@@ -222,7 +222,7 @@ func (s *server) event(e Event) {
 	}
 	_ = s.send(message{Event: &Event{Log: &Log{
 		Level: "error",
-		Text:  fmt.Sprintf("%s could not be sent to the screen: %v", what, err),
+		Text:  fmt.Sprintf("the engine could not send %s to the screen: %v", what, err),
 	}}})
 }
 

@@ -42,14 +42,14 @@ const (
 // The errors of a malformed message.
 var (
 	errTooLarge = errors.New("message too large")
-	errUnread   = errors.New("unread bytes at the end of a message")
-	errShort    = errors.New("message too short for its fields")
-	errHeader   = errors.New("wrong length in a header")
-	errPlanRef  = errors.New("reference to an unknown plan")
+	errUnread   = errors.New("a message has extra bytes after its last field")
+	errShort    = errors.New("a message is too short for its fields")
+	errHeader   = errors.New("a length in a message is wrong")
+	errPlanRef  = errors.New("a message refers to an unknown plan")
 )
 
 // errNotFinite refuses the same floats that encoding/json refuses.
-var errNotFinite = errors.New("NaN and Inf cannot be sent in this field")
+var errNotFinite = errors.New("this field cannot hold NaN or Inf")
 
 // wireWriter encodes messages. It keeps the first error.
 type wireWriter struct {
@@ -65,7 +65,7 @@ func wireBytes[T any](m *T) ([]byte, error) {
 	formOf(reflect.TypeFor[T]()).put(&w, reflect.ValueOf(m).Elem())
 	body := len(w.b) - binary.MaxVarintLen64
 	if w.err == nil && body > mostMessage {
-		w.err = fmt.Errorf("%w: %d bytes, want at most %d", errTooLarge, body, mostMessage)
+		w.err = fmt.Errorf("%w: it has %d bytes, but the maximum is %d", errTooLarge, body, mostMessage)
 	}
 	head := binary.AppendUvarint(nil, uint64(body))
 	from := binary.MaxVarintLen64 - len(head)
@@ -196,7 +196,7 @@ func (r *wireReader) flag() bool {
 func (r *wireReader) length(least int) int {
 	n := r.uvarint()
 	if n > uint64(r.left()/max(1, least))+1 {
-		r.fail(fmt.Errorf("%w: length %d with %d bytes remaining", errShort, n, r.left()))
+		r.fail(fmt.Errorf("%w: a length is %d, but only %d bytes remain", errShort, n, r.left()))
 		return 0
 	}
 	return int(n)

@@ -96,12 +96,12 @@ func (s *source) Read(p []byte) (int, error) {
 		case err != nil:
 			s.err = err
 		case s.left < 0:
-			s.err = fmt.Errorf("a single value exceeds the limit of %s of JSON", mib(s.bounds.value))
+			s.err = fmt.Errorf("a single JSON value exceeds the limit of %s", mib(s.bounds.value))
 		case s.text > jsonRate*s.memory():
-			s.err = fmt.Errorf("the trace exceeds the limit of %s of JSON: %s",
+			s.err = fmt.Errorf("the JSON text of the trace exceeds the limit of %s: %s",
 				mib(jsonRate*s.memory()), s.remedy())
 		case s.space+s.idle > s.bounds.idle+idleRate*s.text:
-			s.err = fmt.Errorf("white space and unknown records take %s, too much for the %s of other data",
+			s.err = fmt.Errorf("white space and unknown records fill %s, which is too much beside %s of other data",
 				mib(s.space+s.idle), mib(s.text))
 		}
 		if n > 0 {
@@ -153,7 +153,7 @@ func mib(n int64) string { return fmt.Sprintf("%d MiB", n>>20) }
 // remedy tells the user what to do about a file that is too large.
 func (s *source) remedy() string {
 	if s.text > 2*s.file.size {
-		return "gunzip it first (the limit is higher then), or record fewer steps"
+		return "decompress the file with gunzip, which raises the limit, or record fewer steps"
 	}
 	return "record fewer steps"
 }
@@ -167,7 +167,7 @@ func (d *decoder) spend(n int64) error {
 }
 
 func (d *decoder) tooLarge() error {
-	return fmt.Errorf("the trace exceeds the limit of %s of memory: %s", mib(d.in.memory()), d.in.remedy())
+	return fmt.Errorf("the trace needs more memory than the limit of %s: %s", mib(d.in.memory()), d.in.remedy())
 }
 
 // fits returns an error if decoding the value would need more memory than the limit.

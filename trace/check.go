@@ -69,7 +69,7 @@ func (c *checker) id(id, n int, at string, args ...any) {
 // place checks that the id of an element equals its index.
 func (c *checker) place(id, index int, at string) {
 	if id != index {
-		c.refuse(fmt.Sprintf("id %d differs from the index of the element", id), at+"[%d].id", index)
+		c.refuse(fmt.Sprintf("id %d differs from the element's index in the list", id), at+"[%d].id", index)
 	}
 }
 
@@ -90,7 +90,7 @@ func (c *checker) values(ids []ValueID, at string, args ...any) {
 
 func (c *checker) dims(dims []int, at string, args ...any) {
 	if len(dims) > maxRank {
-		c.refuse(fmt.Sprintf("%d dims; the maximum is %d", len(dims), maxRank), at, args...)
+		c.refuse(fmt.Sprintf("the shape has %d dims, but the maximum is %d", len(dims), maxRank), at, args...)
 		return
 	}
 	for _, d := range dims {
@@ -105,7 +105,7 @@ func (c *checker) dims(dims []int, at string, args ...any) {
 func (c *checker) text(at string, texts ...string) {
 	for _, s := range texts {
 		if len(s) > maxTextBytes {
-			c.refuse(fmt.Sprintf("text of %d bytes is too long; the maximum is %d: %s", len(s), maxTextBytes,
+			c.refuse(fmt.Sprintf("a text has %d bytes, but the maximum is %d: %s", len(s), maxTextBytes,
 				printable.Short(s, 40)), "%s", at)
 		}
 	}
@@ -122,7 +122,7 @@ func (c *checker) ranges(list [][2]int, n int, at string, args ...any) {
 	last := 0
 	for _, r := range list {
 		if r[0] < last || r[1] <= r[0] || r[1] > n {
-			c.refuse(fmt.Sprintf("invalid range %d to %d in a text of %d bytes, after offset %d", r[0], r[1],
+			c.refuse(fmt.Sprintf("the range from byte %d to %d is invalid: the text has %d bytes, and the previous range ends at %d", r[0], r[1],
 				n, last), at, args...)
 			return
 		}
@@ -140,7 +140,7 @@ func (c *checker) workgroups(g [3]int, at string, args ...any) {
 		}
 		hi, lo := bits.Mul64(n, uint64(d))
 		if n = lo; hi != 0 || n >= 1<<62 {
-			c.refuse(fmt.Sprintf("%v: the product is too large", g), at, args...)
+			c.refuse(fmt.Sprintf("the product of the workgroup counts %v is too large", g), at, args...)
 			return
 		}
 	}
@@ -275,7 +275,7 @@ func (c *checker) graph() {
 		c.place(int(d.ID), i, "graph.dispatches")
 		c.id(int(d.Op), len(g.Ops), "graph.dispatches[%d].op", i)
 		if n := len(d.Bound); n > 0 && n != len(d.Kernels) {
-			c.refuse(fmt.Sprintf("%d lists of values for %d kernels; want one list per kernel",
+			c.refuse(fmt.Sprintf("there are %d lists of values for %d kernels, but each kernel needs one list",
 				n, len(d.Kernels)),
 				"graph.dispatches[%d].bound", i)
 		}
@@ -311,7 +311,7 @@ func (c *checker) plans() {
 		c.notNegative(p.Bytes, "plans[%d].bytes", i)
 		c.notNegative(p.FLOPs, "plans[%d].flops", i)
 		if len(p.Params) > 2*maxParamsBytes {
-			c.refuse(fmt.Sprintf("%d bytes; the maximum is %d", len(p.Params)/2, maxParamsBytes),
+			c.refuse(fmt.Sprintf("the params have %d bytes, but the maximum is %d", len(p.Params)/2, maxParamsBytes),
 				"plans[%d].params", i)
 		} else if _, err := hex.DecodeString(p.Params); err != nil {
 			c.refuse("not valid hex", "plans[%d].params", i)
@@ -326,7 +326,7 @@ func (c *checker) steps() {
 	for i := range c.t.Steps {
 		s := &c.t.Steps[i]
 		if i > 0 && s.Index <= c.t.Steps[i-1].Index {
-			c.refuse(fmt.Sprintf("%d follows %d, but indices must rise", s.Index, c.t.Steps[i-1].Index),
+			c.refuse(fmt.Sprintf("index %d follows index %d, but indices must rise", s.Index, c.t.Steps[i-1].Index),
 				"steps[%d].index", i)
 		}
 		if s.Position < 0 || s.Position > maxPosition {
@@ -369,13 +369,13 @@ func (c *checker) steps() {
 // costs checks that each cost names at least one dispatch and that each median lies between its quartiles.
 func (c *checker) costs(s *Step, step int) {
 	if len(s.Costs) > MaxCosts {
-		c.refuse(fmt.Sprintf("%d costs; the maximum is %d", len(s.Costs), MaxCosts), "steps[%d].costs", step)
+		c.refuse(fmt.Sprintf("the list has %d costs, but the maximum is %d", len(s.Costs), MaxCosts), "steps[%d].costs", step)
 		return
 	}
 	median := func(q1, ns, q3 int64, n int, at string, args ...any) {
 		switch {
 		case n < 1:
-			c.refuse(fmt.Sprintf("a median needs at least 1 sample, not %d", n), at, args...)
+			c.refuse(fmt.Sprintf("the number of samples is %d, but a median needs at least 1", n), at, args...)
 		case q1 > ns || ns > q3:
 			c.refuse(fmt.Sprintf("median %d is not between its quartiles %d and %d", ns, q1, q3), at, args...)
 		}
@@ -402,7 +402,7 @@ func (c *checker) costs(s *Step, step int) {
 				c.id(int(d), len(c.t.Graph.Dispatches), "steps[%d].costs[%d].dispatches[%d]", step, j, k)
 			}
 			if k > 0 && d <= cost.Dispatches[k-1] {
-				c.refuse(fmt.Sprintf("%d follows %d, but ids must rise", d, cost.Dispatches[k-1]),
+				c.refuse(fmt.Sprintf("id %d follows id %d, but ids must rise", d, cost.Dispatches[k-1]),
 					"steps[%d].costs[%d].dispatches[%d]",
 					step, j, k)
 			}
@@ -416,7 +416,7 @@ func (c *checker) blocks(s *Step, step int) {
 	for j := range s.Blocks {
 		b := &s.Blocks[j]
 		if b.Dispatches < 0 || b.Dispatches > left {
-			c.refuse(fmt.Sprintf("%d dispatches, but the earlier blocks leave only %d", b.Dispatches, left),
+			c.refuse(fmt.Sprintf("the block has %d dispatches, but only %d are not in earlier blocks", b.Dispatches, left),
 				"steps[%d].blocks[%d].dispatches", step, j)
 			return
 		}
@@ -426,7 +426,7 @@ func (c *checker) blocks(s *Step, step int) {
 		}
 	}
 	if len(s.Blocks) > 0 && left > 0 {
-		c.refuse(fmt.Sprintf("the blocks do not cover %d dispatches", left), "steps[%d].blocks", step)
+		c.refuse(fmt.Sprintf("the last %d dispatches of the step are in no block", left), "steps[%d].blocks", step)
 	}
 }
 

@@ -72,7 +72,7 @@ func (s *shapeChecker) step(step int) {
 	}
 	for _, v := range slices.Sorted(maps.Keys(changed)) {
 		if s.known[v] && !sameShape(s.live[v], changed[v]) {
-			c.refuse(fmt.Sprintf("value %d has shape %s, but the resize changed the shape to %s",
+			c.refuse(fmt.Sprintf("value %d has shape %s, but according to the resize its shape is %s",
 				v, shapeText(s.live[v]),
 				shapeText(changed[v])), "steps[%d].dims", step)
 		}
@@ -95,7 +95,7 @@ func (s *shapeChecker) change(ch *Change, changed map[ValueID][]int, at string, 
 	}
 	switch {
 	case known && !sameShape(ch.From, was):
-		c.refuse(fmt.Sprintf("shape %s differs from the live shape of value %d, %s",
+		c.refuse(fmt.Sprintf("shape %s is not the current shape of value %d, which is %s",
 			shapeText(ch.From), ch.Value,
 			shapeText(was)), at+".from", args...)
 	case sameShape(ch.From, ch.To):

@@ -48,7 +48,7 @@ type place struct {
 }
 
 // ErrFolder is the error for a path that is a folder instead of a file.
-var ErrFolder = errors.New("is a folder: give the name of a file in it")
+var ErrFolder = errors.New("is a folder, not a file: give the name of a file in it")
 
 // ErrNoReader is the error for a named pipe that no process reads.
 var ErrNoReader = errors.New("no process reads this pipe: start its reader first")

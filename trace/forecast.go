@@ -112,14 +112,14 @@ func (c *checker) forecast() {
 		word(c, l.Along, Axes, "forecast.lines[%d].along", i)
 		for _, n := range []int{l.At, l.From, l.To} {
 			if n < 0 || n > maxPosition {
-				c.refuse("a coordinate is not between 0 and 2147483647", "forecast.lines[%d]", i)
+				c.refuse("at, from or to is not between 0 and 2147483647", "forecast.lines[%d]", i)
 			}
 		}
 		if l.From > l.To {
-			c.refuse("the line ends before it begins", "forecast.lines[%d]", i)
+			c.refuse("\"to\" is smaller than \"from\"", "forecast.lines[%d]", i)
 		}
 		if len(l.Dispatches) != len(c.t.Graph.Dispatches) {
-			c.refuse("the length differs from the number of dispatches in the graph",
+			c.refuse("the length of the list differs from the number of dispatches in the graph",
 				"forecast.lines[%d].dispatches", i)
 		}
 		for j, course := range l.Dispatches {
@@ -136,7 +136,7 @@ func (c *checker) forecast() {
 
 func (c *checker) course(l *Line, stretches []Stretch, line, course int) {
 	if len(stretches) == 0 || stretches[0].From != l.From {
-		c.refuse("the first stretch does not begin where the line begins",
+		c.refuse("the first element of \"stretches\" does not begin at the \"from\" of its line",
 			"forecast.lines[%d].courses[%d]", line, course)
 		return
 	}
@@ -147,7 +147,7 @@ func (c *checker) course(l *Line, stretches []Stretch, line, course int) {
 			end = stretches[i+1].From - 1
 		}
 		if s.From > end {
-			c.refuse("stretches are not in rising order or exceed the line's end",
+			c.refuse("the elements of \"stretches\" do not rise, or one begins after the \"to\" of the line",
 				"forecast.lines[%d].courses[%d]",
 				line, course)
 			return
@@ -163,7 +163,7 @@ func (c *checker) course(l *Line, stretches []Stretch, line, course int) {
 			sane = sane && r.within(end-s.From, maxForecastNumber)
 		}
 		if !sane {
-			c.refuse("a number is negative or too large",
+			c.refuse("a number that a rule yields is negative or too large",
 				"forecast.lines[%d].courses[%d].stretches[%d]", line,
 				course, i)
 		}
@@ -210,7 +210,7 @@ func (c *checker) trials() {
 			}
 		}
 		if r.Q1NS < 0 || r.Q1NS > r.NS || r.NS > r.Q3NS || r.N < 1 {
-			c.refuse("the median is not between its quartiles, or n is below 1", "trials[%d]", i)
+			c.refuse("ns is not between q1_ns and q3_ns, q1_ns is negative, or n is below 1", "trials[%d]", i)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func Formats() []Format {
 			sniff: beginsObject, read: readObjects, write: Write,
 		},
 		{
-			Name: "jsonl", Doc: "JSON lines, written as the run goes on", Suffix: ".jsonl",
+			Name: "jsonl", Doc: "JSON lines, written during the run", Suffix: ".jsonl",
 			sniff: beginsObject, read: readObjects, write: WriteStream, lines: true,
 		},
 	}
@@ -93,7 +93,7 @@ func FileNames() string {
 		only = append(only, e.Suffix)
 	}
 	if only != nil {
-		text += "; write-only, cannot be opened again: " + printable.Choice(only)
+		text += "; write-only formats, which cannot be opened again: " + printable.Choice(only)
 	}
 	return text
 }
@@ -133,7 +133,7 @@ func lineFormat() Format {
 			return f
 		}
 	}
-	panic("no trace format can be written line by line")
+	panic("no trace format is written line by line")
 }
 
 // IsTrace reports whether a file is a trace, based on the suffix of its name or on the beginning of its

@@ -97,7 +97,7 @@ func beginning(in *bufio.Reader) ([]byte, error) {
 	start, err := in.Peek(256)
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF) && len(start) == 0:
-		return nil, fmt.Errorf("gzip: %w before any data could be decompressed", ErrTruncated)
+		return nil, fmt.Errorf("gzip: %w: it ends before any data could be decompressed", ErrTruncated)
 	case err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, err
 	}
@@ -196,7 +196,7 @@ func (d *decoder) field() (raw json.RawMessage, err error) {
 // expected type.
 func fitting(err error) error {
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return fmt.Errorf("%s: %s does not fit into type %s", cmp.Or(e.Field, "the value"), e.Value, e.Type)
+		return fmt.Errorf("%s: a value of JSON type %s cannot be stored as type %s", cmp.Or(e.Field, "the value"), e.Value, e.Type)
 	}
 	return err
 }
@@ -292,10 +292,10 @@ func (d *decoder) records() error {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		e := Event{
 			Kind: EventCut,
-			Text: fmt.Sprintf("truncated stream: dropped its partial last record (line %d)", line),
+			Text: fmt.Sprintf("truncated stream: its last record (line %d) is incomplete and was dropped", line),
 		}
 		if between {
-			e.Text = "truncated gzip file: its end is missing; all records that could be unpacked are complete"
+			e.Text = "truncated gzip file: its end is missing. All records before that point are complete"
 		}
 		if k := len(d.t.Steps); k > 0 {
 			e.Step = d.t.Steps[k-1].Index

@@ -131,7 +131,7 @@ func (t *Trace) addSamples(s Samples) error {
 		return fmt.Errorf("samples: step %d is not in the trace", s.Step)
 	}
 	if len(s.Samples) != len(step.Dispatches) {
-		return fmt.Errorf("samples: got samples of %d dispatches for step %d, which has %d dispatches",
+		return fmt.Errorf("samples: the record has samples of %d dispatches, but step %d has %d dispatches",
 			len(s.Samples), s.Step,
 			len(step.Dispatches))
 	}
@@ -154,7 +154,7 @@ func (t *Trace) addCosts(c Costs) error {
 		return fmt.Errorf("costs: step %d is not in the trace", c.Step)
 	}
 	refuse := func(n int) error {
-		return fmt.Errorf("costs: %d costs for step %d; the maximum is %d", n, c.Step, MaxCosts)
+		return fmt.Errorf("costs: the list would have %d entries for step %d, but the maximum is %d", n, c.Step, MaxCosts)
 	}
 	if n := len(c.Costs); n > MaxCosts {
 		return refuse(n)

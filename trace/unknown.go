@@ -68,7 +68,7 @@ func strictly(raw []byte, v any) error {
 		return err
 	}
 	if _, err := d.json.Token(); err != io.EOF {
-		return errors.New("more than one JSON value")
+		return errors.New("the text contains more than one JSON value")
 	}
 	strictDecoders.Put(d) // a decoder that returned an error is not reused
 	return nil

@@ -64,7 +64,7 @@ func (x *Index) OpNamed(step int, name string) (op trace.OpID, said string, err 
 // FirstCalled returns the message for a name that matches n things. The argument whole is the full name of
 // the first of these things. The message contains it.
 func FirstCalled(name, whole string, n int, what string) string {
-	return fmt.Sprintf("%s matches %d %s; using the first, %s", name, n, what, whole)
+	return fmt.Sprintf("%s matches %d %s; only the first is used: %s", name, n, what, whole)
 }
 
 // Meant returns the dispatches that a user names. Meant tries three kinds of names, and the first kind that

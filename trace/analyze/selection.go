@@ -182,7 +182,7 @@ func (x *Index) ParseSelection(word string) (Selection, error) {
 	case slices.Contains(trace.Phases, trace.Phase(word)):
 		s := x.Phase(trace.Phase(word))
 		if len(s.Steps) == 0 {
-			return refuse("no step has this phase")
+			return refuse("no step belongs to this phase")
 		}
 		return s, nil
 	}

@@ -244,9 +244,9 @@ func (r *Result) check() error {
 		case len(t.WallNS) == 0 || slices.Min(t.WallNS) <= 0:
 			return fmt.Errorf("test %d: wall times are missing or not positive", i)
 		case t.TokensPerS != Rates(t.Tokens, t.WallNS):
-			return fmt.Errorf("test %d: tokens per second do not match its wall times", i)
+			return fmt.Errorf("test %d: the tokens per second do not match the wall times", i)
 		case t.Floor != nil && (t.Floor.NS <= 0 || t.Floor.Share <= 0):
-			return fmt.Errorf("test %d: the floor's time (%d ns) or its share is not positive",
+			return fmt.Errorf("test %d: the time (%d ns) or the share of the floor is not positive",
 				i, t.Floor.NS)
 		}
 	}

@@ -55,7 +55,7 @@ type Span struct {
 // check validates the numbers of a kernel.
 func (k *Kernel) check() error {
 	if k.Tokens < 1 || k.Position < 0 || k.N < 1 || k.NS < 0 || k.Count < 1 || k.Bytes < 0 || k.FLOPs < 0 {
-		return fmt.Errorf("%s: a count or a time is out of range", printable.Short(k.Kind, 40))
+		return fmt.Errorf("%s: a count, the position or the time is out of range", printable.Short(k.Kind, 40))
 	}
 	return nil
 }
@@ -243,21 +243,21 @@ func (r *Result) kernelTable() *table.Table {
 			})
 	}
 	return table.New("kernels", []table.Column{
-		of.Text(0, "operators", "operators", "operators that do the same work; names without the layer",
+		of.Text(0, "operators", "operators", "operators that do the same work, named without their layers",
 			func(k *Kernel) string { return names(k.Ops) }),
 		of.Text(0, "layers", "layers",
-			"layers of these operators; in other layers, operators with this name do different work",
+			"layers of these operators; operators with the same name in other layers do different work",
 			func(k *Kernel) string { return printable.Ranges(k.Layers) }),
-		count("count", "×", "number of operators that ran one after another",
+		count("count", "×", "number of these operators that one run executes in sequence",
 			func(k *Kernel) int { return k.Count }),
 		of.Text(0, "kind", "kind", "kind of operator", func(k *Kernel) string { return k.Kind }),
 		count("in", "K", "columns of the weights", func(k *Kernel) int { return k.In }),
 		count("out", "N", "rows of the weights", func(k *Kernel) int { return k.Out }),
 		count("tokens", "M", "number of tokens", func(k *Kernel) int { return k.Tokens }),
 		count("position", "pos", "position of the first token", func(k *Kernel) int { return k.Position }),
-		of.Text(0, "route", "route", "route that was forced", func(k *Kernel) string { return k.Route }),
+		of.Text(0, "route", "route", "route that the operators had to take", func(k *Kernel) string { return k.Route }),
 		table.ColumnsOf(r.chosen()).Text(0, "chosen", "chosen",
-			"plan: the route of the plan; fastest: significantly faster than all others; =: none is significantly faster",
+			"plan: the plan chooses this route; fastest: it is significantly faster than all others; =: no other route is significantly faster",
 			func(words *string) string { return *words }),
 		us("us", "µs", "time of one operator: median of n runs", func(k *Kernel) int64 { return k.NS }),
 		us("q1_us", "q1", "the lower quartile of the runs", func(k *Kernel) int64 { return k.Q1NS }),
@@ -267,13 +267,13 @@ func (r *Result) kernelTable() *table.Table {
 		rate("tflop_per_s", "~TFLOP/s", "modelled FLOPs per second at the median time",
 			func(k *Kernel) int64 { return k.FLOPs }, 1e3),
 		of.Text(0, "limit", "limit",
-			"ceiling that the operator would reach first: mem, the copy rate; fp, the FLOP rate",
+			"ceiling that the operator would reach first: mem is the copy rate, fp is the FLOP rate",
 			func(k *Kernel) string {
 				name, _ := r.limit(k)
 				return name
 			}),
 		of.Cell(0, table.Modelled, "share", "~% of it", "%",
-			"share of this ceiling; over 100 (?): data was cached, or the clock was higher",
+			"share of this ceiling that was reached; if over 100 (?), data was cached or the clock was higher",
 			func(k *Kernel) table.Cell {
 				name, share := r.limit(k)
 				if name == "" {
@@ -309,7 +309,7 @@ func (r *Result) crossoverTable() *table.Table {
 		return table.Text(strings.Join(words, ", "))
 	}
 	return table.New("crossovers", []table.Column{
-		of.Text(0, "operators", "operators", "operators that do the same work; names without the layer",
+		of.Text(0, "operators", "operators", "operators that do the same work, named without their layers",
 			func(c *Crossover) string { return names(c.Ops) }),
 		of.Text(0, "layers", "layers", "layers of these operators",
 			func(c *Crossover) string { return printable.Ranges(c.Layers) }),
@@ -320,12 +320,12 @@ func (r *Result) crossoverTable() *table.Table {
 				}
 				return table.Text(table.Shape([]int{c.In, c.Out}))
 			}),
-		of.Text(0, "by", "by", "axis: M, prompt length; pos, position of one token",
+		of.Text(0, "by", "by", "what varies: M is the prompt length, pos is the position of a single token",
 			func(c *Crossover) string { return c.by() }),
 		of.Words(0, "fastest", "fastest route",
-			"routes that no other route beats significantly, each with its range",
+			"routes than which no other is significantly faster, each with its range of M or pos",
 			func(c *Crossover) table.Cell { return spans(c.Fastest) }),
-		of.Words(0, "planned", "planned route", "routes that the plan chooses, each with its range",
+		of.Words(0, "planned", "planned route", "routes that the plan chooses, each with its range of M or pos",
 			func(c *Crossover) table.Cell { return spans(c.Planned) }),
 	}, table.Flat(len(r.Crossovers), func(row int) string {
 		c := &r.Crossovers[row]

@@ -135,17 +135,17 @@ func (r *Result) notes() []string {
 	c := r.Device.Ceilings
 	switch {
 	case c != nil:
-		notes = append(notes, fmt.Sprintf("Ceilings of this run: copy %s in the largest working set, %s (f32).",
+		notes = append(notes, fmt.Sprintf("Ceilings of this run: copy rate %s (largest working set), FLOP rate %s (f32).",
 			table.Scaled(c.CopyAt(1<<62), "B/s"), table.Scaled(c.FlopsPerS, "FLOP/s")))
 	case r.Device.Software():
-		notes = append(notes, "Software device: compare ratios only; no ceilings.")
+		notes = append(notes, "Software device: it has no ceilings. Compare ratios only.")
 	default:
 		notes = append(notes, "No ceilings: this device has no timestamps, so GPU times cannot be measured.")
 	}
 	for i := range r.Tests {
 		if t := &r.Tests[i]; t.Canary > 0 && t.Canary < 1-trace.ClockMoved {
 			notes = append(notes,
-				fmt.Sprintf("%s ran at %.2f of the warm clock: run it again.", t.Name, t.Canary))
+				fmt.Sprintf("%s ran at %.2f times the warm clock speed: run it again.", t.Name, t.Canary))
 		}
 	}
 	if slices.ContainsFunc(r.Tests, func(t Test) bool { return t.Floor != nil && t.Floor.Share > 1 }) {
@@ -153,20 +153,22 @@ func (r *Result) notes() []string {
 			"when the ceilings were measured.")
 	}
 	if len(r.Tests) > 0 {
-		notes = append(notes, fmt.Sprintf("t/s, min, max: median, slowest and fastest of %s after a "+
-			"warm-up; ms a step: wall time at the median; CPU: mean host time per step in µs. stepped: each token is "+
-			"read before the next step begins; pipelined: the next step begins before the token is read.",
+		notes = append(notes, fmt.Sprintf("t/s, min and max are the median, slowest and fastest of "+
+			"%s after a warm-up. ms a step is the wall time of a step at the median rate. CPU is the mean host time "+
+			"per step in µs. In stepped mode, each token is read before the next step begins; in pipelined mode, "+
+			"after the next step begins.",
 			table.Plural(r.Repetitions, "repetition")))
 	}
 	if r.traced() {
-		notes = append(notes, "costs %: extra time compared with the same repetition at timing level off: median (and its "+
-			"interval); = means not significant, ? unknown with fewer than five repetitions.")
+		notes = append(notes, "costs % is the extra time compared with the same repetition at timing level off: the "+
+			"median, with its interval in parentheses. = means that it is not significant; ? means that it is not "+
+			"known, because fewer than five repetitions were run.")
 	}
 	if len(r.Kernels) > 0 {
-		notes = append(notes, fmt.Sprintf("µs, q1, q3: time of one operator, median and quartiles of %s of equal "+
-			"operators one after another; = means not significantly slower than the fastest. GB/s and TFLOP/s: modelled "+
-			"bytes and FLOPs per second at the median time; over 100 %% (?): data was cached, or, for fp, the clock "+
-			"was higher than when the ceilings were measured.",
+		notes = append(notes, fmt.Sprintf("µs, q1 and q3 are the median time of one operator and its quartiles in "+
+			"%s, each of which executes equal operators in sequence. = means that no other route is significantly "+
+			"faster. GB/s and TFLOP/s are modelled bytes and FLOPs per second at the median time. Over 100 %% (?) "+
+			"means that data was cached, or, for fp, that the clock was higher than when the ceilings were measured.",
 			table.Plural(r.Repetitions, "run")))
 	}
 	return notes
@@ -192,18 +194,18 @@ func (r *Result) testTable() *table.Table {
 	}
 	columns := []table.Column{
 		of.Text(80, "test", "test",
-			"prefill (pp) or decode (tg), its number of tokens, and after @ its depth in the KV cache",
+			"prefill (pp) or decode (tg), the number of tokens, and after @ the number of tokens already in the KV cache",
 			func(t *Test) string { return t.Name }),
 		of.Text(80, "mode", "mode",
-			"stepped: each token is read before the next step begins; pipelined: the next step begins before the "+
-				"token is read",
+			"stepped: each token is read before the next step begins; pipelined: each token is read after the next "+
+				"step begins",
 			func(t *Test) string { return t.Mode }),
 		rate("tokens_per_s", "t/s", "median of the repetitions", func(s *Range) float64 { return s.Median }),
 		rate("min", "min", "the slowest repetition", func(s *Range) float64 { return s.Min }),
 		rate("max", "max", "the fastest repetition", func(s *Range) float64 { return s.Max }),
 		of.Words(80, "floor", "floor",
-			"what sets the shortest possible time: weights, read once per step at the copy rate; flops, computed at "+
-				"the FLOP rate",
+			"what takes the shortest possible time: weights (to read them once per step at the copy rate) or flops "+
+				"(to compute them at the FLOP rate)",
 			func(t *Test) table.Cell {
 				if t.Floor == nil {
 					return table.Cell{}
@@ -211,8 +213,8 @@ func (r *Result) testTable() *table.Table {
 				return table.Text(t.Floor.Of)
 			}),
 		of.Cell(80, table.Modelled, "share", "~% of it", "%",
-			"floor's time divided by the median repetition: 100 is as fast as the ceiling allows; over 100 (?): weights "+
-				"were cached, or the clock was higher",
+			"the floor's time divided by the median time: 100 is as fast as the ceiling allows; if over 100 (?), "+
+				"weights were cached or the clock was higher",
 			func(t *Test) table.Cell {
 				if t.Floor == nil {
 					return table.Cell{}
@@ -238,7 +240,7 @@ func (r *Result) testTable() *table.Table {
 			of.Text(80, "timing", "timing", "timing level at which the steps ran",
 				func(t *Test) string { return string(cmp.Or(t.Timing, r.Timing)) }),
 			of.Cell(80, table.Measured, "cost_percent", "costs %", "%",
-				"extra time compared with timing level off, in the same mode and repetition: the median and its interval",
+				"median and interval of the extra time, compared with timing level off in the same mode and repetition",
 				func(t *Test) table.Cell {
 					e, ok := r.Tracing(t)
 					if !ok {

@@ -140,7 +140,7 @@ const markSuffix = "_mark"
 func Marks(of Column) Column {
 	return Column{
 		Name: of.Name + markSuffix, Title: of.Title + " mark", Width: Unseen,
-		Doc: "mark shown before " + of.Name + " if the number is not reliable; empty otherwise",
+		Doc: "mark before the number in " + of.Name + " if the number is not reliable; otherwise empty",
 		Of:  func(row int) Cell { return Text(of.Of(row).Mark) },
 	}
 }
@@ -264,6 +264,6 @@ func (t *Table) noColumn(name string) error {
 			names = append(names, c.Name)
 		}
 	}
-	return fmt.Errorf("table %s has no column %q; it has %s", t.Name, printable.Short(name, 40),
+	return fmt.Errorf("table %s has no column %q; its columns are %s", t.Name, printable.Short(name, 40),
 		strings.Join(names, ", "))
 }

@@ -253,7 +253,7 @@ var stepTimes = []struct {
 }{
 	{trace.TimingStep, "GPU span", func(s *trace.Step) trace.Time { return analyze.GPUOf(s).SpanNS }},
 	{trace.TimingBlock, "GPU span", func(s *trace.Step) trace.Time { return analyze.GPUOf(s).SpanNS }},
-	{trace.TimingDispatch, "sum of isolated dispatches", func(s *trace.Step) trace.Time {
+	{trace.TimingDispatch, "sum of isolated times", func(s *trace.Step) trace.Time {
 		return analyze.GPUOf(s).BusyNS
 	}},
 	{trace.TimingOff, "wall time", func(s *trace.Step) trace.Time { return s.CPU.TotalNS }},
