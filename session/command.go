@@ -75,7 +75,7 @@ type Command struct {
 type Left struct {
 	Last   *Shape `json:"last,omitempty"`   // shape of the last step in the trace
 	Prompt []int  `json:"prompt,omitempty"` // token IDs
-	Kept   []int  `json:"kept,omitempty"`   // sizes in tokens of the steps that computed the positions kept from earlier texts
+	Kept   []int  `json:"kept,omitempty"`   // token counts of earlier steps whose positions are kept
 	Turns  []Turn `json:"turns,omitempty"`  // steps of the current text
 	// Talk is the conversation as in Text.Talk: up to the latest prompt, without the answer to it.
 	Talk   []Exchange   `json:"talk,omitempty"`

@@ -87,7 +87,7 @@ func (c *client) Do(ctx context.Context, cmd Command) (Reply, error) {
 			return a.Reply, a.Error.asError()
 		case <-cancelled:
 			cancelled = nil
-			_ = c.send(request{ID: id, Cancel: true}) // no error check: if the engine crashed, c.ended is closed
+			_ = c.send(request{ID: id, Cancel: true}) // unchecked: if the engine crashed, c.ended is closed
 		case <-c.ended:
 			select {
 			case a := <-done:

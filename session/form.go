@@ -38,7 +38,7 @@ var (
 	formsMu  sync.Mutex
 	ownJSON  = reflect.TypeFor[json.Marshaler]()
 	timeType = reflect.TypeFor[trace.Time]()
-	gridType = reflect.TypeFor[trace.Grid]() // has a cache: the same grid occurs in many plans and never changes
+	gridType = reflect.TypeFor[trace.Grid]() // cached: a grid occurs in many plans and never changes
 	planType = reflect.TypeFor[trace.Plan]()
 	ranType  = reflect.TypeFor[trace.StepDispatch]()
 )
@@ -103,7 +103,7 @@ func makeForm(of formKey) *form {
 			f.record(of)
 		}
 	default:
-		panic(fmt.Sprintf("session: type %s cannot be sent", of.Type)) // a test sends every type, so this never happens
+		panic(fmt.Sprintf("session: type %s cannot be sent", of.Type)) // cannot happen: tests send all types
 	}
 	return f
 }

@@ -26,7 +26,7 @@ type Tried struct {
 	// runs the kernel. Dispatches is the number of dispatches that run the kernel in the step.
 	Dispatch   *trace.DispatchID `json:"dispatch,omitempty"`
 	Dispatches int               `json:"dispatches,omitempty"`
-	Alone      *InTurns          `json:"alone,omitempty"` // times of the isolated dispatch; nil if they could not be measured
+	Alone      *InTurns          `json:"alone,omitempty"` // isolated times; nil if they are not known
 	Whole      *InTurns          `json:"whole,omitempty"` // times of the whole step
 	Outputs    []Rewritten       `json:"outputs,omitempty"`
 	// Stray reports that the edited kernel writes to state (such as the KV cache) where the original does
@@ -80,7 +80,7 @@ type Rewritten struct {
 	Value     trace.ValueID `json:"value"`
 	Elements  int           `json:"elements"`
 	Differ    int           `json:"differ"`    // number of elements that differ
-	Unwritten int           `json:"unwritten"` // number of these elements that the edited kernel does not write
+	Unwritten int           `json:"unwritten"` // how many of these the edited kernel does not write
 	MaxAbs    trace.Number  `json:"max_abs"`   // largest absolute difference
 	Element   int           `json:"element"`   // index of the element that differs most
 	Own       trace.Number  `json:"own"`       // what the original kernel writes to this element

@@ -17,11 +17,11 @@ type Mirror struct {
 	State    State
 	Text     Text // text up to the current step
 	Progress Progress
-	Budget   int64 // maximum memory in bytes for the latest steps and plans in Trace; 0 means trace.DefaultBudget
+	Budget   int64 // memory limit in bytes for steps and plans in Trace; 0 means trace.DefaultBudget
 
 	recorder *trace.Recorder
 	resuming bool   // the engine crashed, and its successor is restoring the state
-	kept     []int  // sizes in tokens of the steps that computed the positions kept from earlier texts
+	kept     []int  // token counts of earlier steps whose positions are kept
 	turns    []Turn // steps of the current text
 	// given holds the generated tokens and shares its array with Text.Given. After the session has stepped
 	// back, given is longer than Text.Given. The next token then goes into a copy, because earlier versions
@@ -41,7 +41,7 @@ func (m *Mirror) Apply(e Event) error {
 	case e.Log != nil:
 		return nil
 	case e.Opened != nil && m.resuming:
-		was := m.Trace.Graph // the graph as opened, without the edited kernels added later
+		was := m.Trace.Graph // the graph as it was when opened, without edited kernels
 		was.Kernels = slices.DeleteFunc(slices.Clone(was.Kernels), func(k trace.Kernel) bool { return k.Of != "" })
 		if !reflect.DeepEqual(&e.Opened.Graph, &was) {
 			return errors.New("the restarted engine opened a different graph than the recorded one")
@@ -65,7 +65,8 @@ func (m *Mirror) Apply(e Event) error {
 	return nil
 }
 
-// Left returns the state that another engine needs to continue from the same place.
+// Left returns the state that another engine needs to continue from the same place after this one has
+// crashed.
 func (m *Mirror) Left() *Left {
 	l := &Left{
 		Timing: m.State.Timing, Chunk: m.State.Chunk, Kept: m.kept, Turns: slices.Clone(m.turns),
@@ -81,11 +82,12 @@ func (m *Mirror) Left() *Left {
 	return l
 }
 
-// Continue announces that later events come from another engine for the same model. The trace and the text
-// are kept. The states that the new engine sends before it has restored Left are ignored.
+// Continue announces that all later events come from another engine, which replaces a crashed engine for the
+// same model. The trace and the text are kept. The Mirror ignores the states that the new engine sends before
+// this engine has restored Left.
 func (m *Mirror) Continue() { m.resuming = true }
 
-// stand applies a State event.
+// stand applies a State event to the mirror.
 func (m *Mirror) stand(s State) error {
 	if m.resuming && !s.Resumed {
 		return nil
@@ -99,7 +101,7 @@ func (m *Mirror) stand(s State) error {
 		}
 		s.Begins = nil
 	}
-	for len(m.turns) > 0 && m.turns[len(m.turns)-1].Step > s.Step { // the session stepped back
+	for len(m.turns) > 0 && m.turns[len(m.turns)-1].Step > s.Step { // steps that were undone
 		m.turns = m.turns[:len(m.turns)-1]
 	}
 	m.State = s
@@ -110,8 +112,8 @@ func (m *Mirror) stand(s State) error {
 	return nil
 }
 
-// begins records that another text has begun. It shares its first positions with the previous text; kept is
-// their number.
+// begins records that a new text has replaced the previous text. The two texts share their first positions,
+// and kept is the number of these positions.
 func (m *Mirror) begins(kept int) {
 	sizes := m.kept
 	for _, t := range m.turns {

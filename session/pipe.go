@@ -1,10 +1,12 @@
 package session
 
-// This file defines the protocol of a session over a pipe. The engine first sends a hello line of text.
-// Then the front end sends requests, and the engine sends events and answers. Each request has an ID, which
-// its answer repeats. Answer 0 reports the result of opening the model. All messages use the binary
-// encoding of wire.go. When the engine's input ends, the engine closes. The engine therefore never outlives
-// its front end, even if the front end crashes.
+// This file defines the protocol of a session over a pipe. The engine first sends a line of text that names
+// the protocol. Then the front end sends requests, and the engine sends events and answers. Each request has
+// an ID, and its answer has the same ID. The answer with ID 0 reports whether the model could be opened. All
+// messages use the binary encoding of wire.go.
+//
+// When its input ends, the engine ends too. It therefore never outlives its front end, even if the front end
+// crashes.
 
 import (
 	"context"
@@ -17,7 +19,8 @@ import (
 	"sync"
 )
 
-// helloWords is the prefix of the engine's first line. The protocol fingerprint follows it.
+// helloWords is the prefix of the engine's first line. After this prefix, the line has the fingerprint of the
+// protocol.
 const helloWords = "gpuscope session "
 
 // request is sent to the engine: a command, or the cancellation of the command with this ID.
@@ -40,14 +43,14 @@ type answer struct {
 	Error *remoteError `json:"error,omitempty"`
 }
 
-// remoteError is an error that was sent over the pipe: its message, and the kind of the sentinel that it
-// wraps.
+// remoteError is an error that was sent over the pipe. Text is the message. Kind is the key of the sentinel
+// error in kinds that the original error wraps, or "".
 type remoteError struct {
 	Kind string `json:"kind,omitempty"`
 	Text string `json:"text"`
 }
 
-// kinds lists the sentinel errors that errors.Is still recognizes on the other side of the pipe.
+// kinds holds the sentinel errors that errors.Is also recognizes on the receiving side of the pipe.
 var kinds = map[string]error{
 	"canceled": context.Canceled,
 	"deadline": context.DeadlineExceeded,
@@ -81,9 +84,9 @@ func (e *remoteError) asError() error {
 	return e
 }
 
-// protocol returns a fingerprint of the message types that this program uses. It is computed from the
-// types, so no change can be forgotten, not even in package trace. Both ends run the same program, unless
-// its file was replaced while it ran.
+// protocol returns a fingerprint of the message types of this program. It is computed from the Go types, so
+// it changes whenever a type changes, even in package trace. Both ends of the pipe are the same program and
+// have the same fingerprint, unless the program file was replaced while the front end was running.
 var protocol = sync.OnceValue(func() string {
 	sum := fnv.New64a()
 	fmt.Fprint(sum, wireForm)
@@ -92,7 +95,7 @@ var protocol = sync.OnceValue(func() string {
 	return fmt.Sprintf("%016x", sum.Sum64())
 })
 
-// describe writes everything about a type that affects its encoding.
+// describe writes every property of a type that affects the encoding of its values.
 func describe(w io.Writer, t reflect.Type, seen map[reflect.Type]bool) {
 	fmt.Fprint(w, t.Kind())
 	if seen[t] {
@@ -114,7 +117,7 @@ func describe(w io.Writer, t reflect.Type, seen map[reflect.Type]bool) {
 	}
 }
 
-// ErrNotEngine is the error of a session whose process did not answer like a gpuscope engine.
+// ErrNotEngine is the error if the started process did not send the first line of a gpuscope engine.
 var ErrNotEngine = errors.New("the process that was started is not a gpuscope engine")
 
 // ProtocolError is the error of a session whose engine is another version of this program.

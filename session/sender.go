@@ -1,21 +1,22 @@
 package session
 
-// Sender creates and sends the events of a session in order, on its own goroutine. The trace records of one
-// step are created while the next step runs. Events are held back until the GPU times of all earlier steps
-// have been read.
+// Sender creates the events of a session and sends them in order. It does this on its own goroutine, so the
+// trace records of one step are created while the next step runs. A Sender holds events back until the GPU
+// times of all completed steps have been read.
 type Sender struct {
 	stream  *Stream
-	settled func() bool    // reports whether the GPU times of all ended steps are known
-	held    []func() Event // events waiting for settled to return true
+	settled func() bool    // reports whether the GPU times of all completed steps are known
+	held    []func() Event // events that wait until settled returns true
 	todo    chan func()
 	done    chan struct{}
 }
 
-// maxLag is the number of batches of events that may be queued before the steps wait for the Sender.
+// maxLag is the number of batches of events that the queue of the Sender can hold. If the queue is full, the
+// next step waits.
 const maxLag = 4
 
-// NewSender returns the sender of a session's events to a stream. settled reports whether the GPU times of
-// all ended steps are known. settled is called only on the goroutine that calls the methods of the Sender.
+// NewSender returns a Sender that sends to a stream. settled reports whether the GPU times of all completed
+// steps are known. It is called only on the goroutine that calls the Sender's methods.
 func NewSender(stream *Stream, settled func() bool) *Sender {
 	t := &Sender{
 		stream: stream, settled: settled, todo: make(chan func(), maxLag), done: make(chan struct{}),
@@ -29,8 +30,8 @@ func NewSender(stream *Stream, settled func() bool) *Sender {
 	return t
 }
 
-// Send sends the event that of() returns. The Sender's goroutine calls of() later, so the data that of()
-// reads must not change.
+// Send sends the event that of returns. The Sender's goroutine calls of later, so the data that of reads must
+// not change after Send.
 func (t *Sender) Send(of func() Event) {
 	t.held = append(t.held, of)
 	if !t.settled() {
@@ -38,7 +39,7 @@ func (t *Sender) Send(of func() Event) {
 	}
 	batch := t.held
 	t.held = nil
-	// The whole batch is one entry, because each entry takes one of the maxLag places in the queue.
+	// The batch is queued as one entry because the queue has only maxLag entries.
 	t.todo <- func() {
 		for _, of := range batch {
 			t.stream.Send(of())

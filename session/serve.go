@@ -10,8 +10,8 @@ import (
 )
 
 // Serve opens a session and serves it to the front end that called Connect at the other end of the pipes. It
-// serves until the requests end, a write to the front end fails, or ctx is cancelled, and then closes the
-// session. The progress events that open emits are sent at once. If open fails, the error is sent to the
+// returns when the requests end, a write to the front end fails, or ctx is cancelled, after closing the
+// session. Progress events are sent to the front end while open runs. If open fails, the error is sent to the
 // front end and also returned.
 func Serve(ctx context.Context, requests io.Reader, messages io.Writer,
 	open func(ctx context.Context, emit func(Event)) (Session, error),
@@ -35,12 +35,12 @@ func Serve(ctx context.Context, requests io.Reader, messages io.Writer,
 	return s.serve(ctx, sess)
 }
 
-// errFrontEndGone is the cause of a normal end of Serve: the front end closed the connection.
+// errFrontEndGone ends Serve without an error: the front end closed the connection.
 var errFrontEndGone = errors.New("the connection was closed by the front end")
 
-// server uses three goroutines. read receives requests and never waits for anything else, so it always
-// notices a cancellation and the end of the requests. work runs the commands one at a time. serve sends all
-// messages after opening.
+// server has three goroutines. The goroutine read receives requests. It never waits for anything else, so it
+// always notices a cancellation and the end of the requests. The goroutine work runs the commands one at a
+// time. After opening, the goroutine serve sends all messages.
 type server struct {
 	writing sync.Mutex
 	out     io.Writer
@@ -49,13 +49,13 @@ type server struct {
 	mu      sync.Mutex
 	waiting []*call // in the order of the requests
 	running *call
-	more    chan struct{} // signals that a call may be waiting
+	more    chan struct{} // signals that waiting may have a call
 
 	answers chan answer   // answers for serve to send
 	worked  chan struct{} // closed after the last command has finished
 }
 
-// call is a requested command. Its ctx ends when the front end cancels the command.
+// call is a command that the front end requested. Its ctx ends when the front end cancels the command.
 type call struct {
 	request
 	ctx    context.Context
@@ -150,7 +150,7 @@ func (s *server) serve(ctx context.Context, sess Session) error {
 	for {
 		select {
 		case e, ok := <-events:
-			if !ok { // the session ended by itself
+			if !ok { // the session ended although the front end did not close it
 				s.stop(errFrontEndGone)
 				return s.shut(ctx, sess, nil)
 			}
@@ -179,8 +179,8 @@ func (s *server) drain(events <-chan Event) {
 	}
 }
 
-// shut waits for the commands, which the end of ctx has cancelled, and then closes the session. It sends
-// nothing.
+// shut ends a session when ctx has been cancelled, which also cancels the commands. It waits for the commands
+// and then closes the session. It sends no messages.
 func (s *server) shut(ctx context.Context, sess Session, events <-chan Event) error {
 	closed := make(chan error, 1)
 	go func() {
@@ -203,8 +203,8 @@ func (s *server) shut(ctx context.Context, sess Session, events <-chan Event) er
 	}
 }
 
-// event sends an event. If a part cannot be encoded (a NaN, for example), an error line replaces the part.
-// The session then continues, and the other parts of the event are still sent.
+// event sends an event to the front end. If a record of the event cannot be encoded, for example because of a
+// NaN, a line in the log replaces the record. The other records are sent, and the session continues.
 func (s *server) event(e Event) {
 	err := s.send(message{Event: &e})
 	if err == nil {
@@ -226,8 +226,8 @@ func (s *server) event(e Event) {
 	}}})
 }
 
-// answer sends an answer. If the answer cannot be encoded, it sends the error instead, so that the caller
-// does not wait for ever.
+// answer sends an answer. If the answer cannot be encoded, answer sends the error instead, so that the caller
+// does not wait forever.
 func (s *server) answer(a answer) {
 	if err := s.send(message{Answer: &a}); err != nil {
 		_ = s.send(message{Answer: &answer{ID: a.ID, Error: toRemote(err)}})
@@ -243,7 +243,7 @@ func (s *server) send(m message) error {
 	return err
 }
 
-// write writes to the front end. A failed write ends Serve.
+// write writes bytes to the front end. If this fails, Serve ends.
 func (s *server) write(b []byte) {
 	s.writing.Lock()
 	defer s.writing.Unlock()

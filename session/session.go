@@ -31,10 +31,10 @@ type Session interface {
 	// before Do returns. A cancelled Run keeps the tokens generated so far, and the reply reports their
 	// number.
 	Do(ctx context.Context, c Command) (Reply, error)
-	// Events returns the channel of events, which the caller must drain. The channel is closed after Close,
-	// or when the session cannot continue: the model could not be opened, or the device or the process was
-	// lost. If the session could not continue, Close returns the reason. The channel has no gaps: if an event
-	// is dropped because the session is closing and nobody reads, no later event follows.
+	// Events returns the channel of events, from which the caller must receive all the time. The channel is
+	// closed after Close, or when the session cannot continue because the model could not be opened or the
+	// device or the engine process was lost. In this second case, Close returns the reason. If the session is
+	// closing and nobody receives, an event may be dropped, but then all later events are dropped too.
 	Events() <-chan Event
 	// Close ends the session and frees the device. The events of commands that have returned can still be
 	// read from Events afterwards.
@@ -52,18 +52,18 @@ type usageError struct{ error }
 func (e usageError) Is(target error) bool { return target == ErrUsage }
 func (e usageError) Unwrap() error        { return e.error }
 
-// ErrClosed is returned by commands to a session that is closed or whose engine has crashed.
+// ErrClosed is the error of a command to a session that is closed, or whose engine has crashed.
 var ErrClosed = errors.New("the session is closed")
 
-// ErrLost marks the error of a session whose engine ended without reporting a reason. Test for it with
-// errors.Is.
+// ErrLost is wrapped by the error of a session whose engine ended without reporting a reason. Test for it
+// with errors.Is.
 var ErrLost = errors.New("the engine process ended unexpectedly")
 
-// Event is one thing that happened. Exactly one field is set.
+// Event reports one thing that happened in a session. Exactly one field is set.
 type Event struct {
 	Progress *Progress      `json:"progress,omitempty"` // while the model opens, or during a command
-	Opened   *trace.Trace   `json:"opened,omitempty"`   // trace header: all but plans, steps and events
-	Records  []trace.Record `json:"records,omitempty"`  // additions to the trace; a step comes with its plans
+	Opened   *trace.Trace   `json:"opened,omitempty"`   // the trace without plans, steps and events
+	Records  []trace.Record `json:"records,omitempty"`  // additions to the trace; plans precede their steps
 	State    *State         `json:"state,omitempty"`
 	Log      *Log           `json:"log,omitempty"`
 }
@@ -75,7 +75,7 @@ type Progress struct {
 	Done  int    `json:"done"`
 	Total int    `json:"total"`
 	Bytes bool   `json:"bytes,omitempty"` // Done and Total count bytes
-	// PerSecond is the average rate per second since the phase began; 0 if unknown.
+	// PerSecond is the average increase of Done per second since the phase began; 0 if not known.
 	PerSecond float64 `json:"per_s,omitempty"`
 }
 
@@ -92,31 +92,31 @@ func (p *Progress) Amount() string {
 	return fmt.Sprintf("%d/%d MB at %.0f MB/s", p.Done/1e6, p.Total/1e6, p.PerSecond/1e6)
 }
 
-// State is the current state of the session. It is sent before and after each command that changes it.
-// During a command, Mirror updates the state from the steps. The state does not repeat the generated text
-// because the steps carry it.
+// State is the current state of the session. It is sent before and after each command that changes the state.
+// During a command, Mirror updates the state from the recorded steps. The state does not contain the
+// generated tokens, because the steps contain them.
 type State struct {
 	Context  int          `json:"context"`         // capacity of the KV cache in positions
 	MaxChunk int          `json:"max_chunk"`       // maximum number of tokens in a step
 	Position int          `json:"position"`        // number of positions in use
 	Step     int          `json:"step"`            // index of the current step, -1 before the first
 	Given    int          `json:"given"`           // number of tokens generated up to the current step
-	Ended    bool         `json:"ended,omitempty"` // the model returned its end token, or the context is full
+	Ended    bool         `json:"ended,omitempty"` // the end token was generated, or the context is full
 	Running  bool         `json:"running,omitempty"`
 	Timing   trace.Timing `json:"timing"`
 	Chunk    int          `json:"chunk,omitempty"` // maximum prompt tokens per step; 0 means MaxChunk
-	// Upto is nil if the current step is complete. If only a part of the step was run again, Upto is the last
-	// dispatch of this part, and the outputs of later dispatches do not exist.
+	// Upto is nil if the current step is complete. Otherwise the step was run again only up to the dispatch
+	// Upto, and the outputs of later dispatches do not exist.
 	Upto *trace.DispatchID `json:"upto,omitempty"`
-	// Unfinished holds the bytes of a character that the last token begins but does not complete. No
-	// token's Text contains these bytes.
+	// Unfinished holds the first bytes of a character that is not complete after the last token. The Text of
+	// a token never contains these bytes.
 	Unfinished string `json:"unfinished,omitempty"`
 	// Edited holds the names of the edited kernels that currently replace kernels of the graph.
 	Edited []string `json:"edited,omitempty"`
-	// Begins is the new text if it has just replaced the previous text; otherwise it is nil. After a Reset
-	// the new text is empty.
+	// Begins is set only if a new text has just replaced the previous one, and is then the new text. After a
+	// Reset the new text is empty.
 	Begins *Text `json:"begins,omitempty"`
-	// Resumed reports that the text in the field Begins was restored after an engine crashed.
+	// Resumed reports that another engine has restored the text in Begins after a crash.
 	Resumed bool `json:"resumed,omitempty"`
 }
 
@@ -124,7 +124,8 @@ type State struct {
 type Text struct {
 	Prompt []Token `json:"prompt,omitempty"`
 	Given  []Token `json:"given,omitempty"`
-	// Talk holds the exchanges of a conversation without the latest answer; nil if the text is not a chat.
+	// Talk holds the messages and answers of a conversation, except the latest answer; nil if the text is not
+	// a conversation.
 	Talk []Exchange `json:"talk,omitempty"`
 }
 
@@ -132,9 +133,9 @@ type Text struct {
 type Exchange struct {
 	User   string `json:"user"`
 	Answer string `json:"answer,omitempty"`
-	// From is the number of tokens of the text before the answer, and To is the number of tokens up to the
-	// end of the answer. Both are -1 if the template later rendered this part differently. To is also -1
-	// while the answer is incomplete.
+	// From is the number of tokens before the answer, counted from the start of the text. To is the number of
+	// tokens up to the end of the answer, or -1 while the answer is incomplete. Both are -1 if the chat
+	// template later rendered this answer differently.
 	From int `json:"from"`
 	To   int `json:"to"`
 }

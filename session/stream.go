@@ -2,24 +2,24 @@ package session
 
 import "sync"
 
-// EventBuffer is the number of events that can wait for a busy front end before the steps wait too. It is
-// many times the number of events that arrive during one frame of the screen.
+// EventBuffer is the number of events that can wait for a front end that is busy. If more events come, the
+// steps wait too. EventBuffer is many times the number of events that arrive during one frame of the screen.
 const EventBuffer = 1 << 10
 
-// Stream is the sending side of Events. It delivers events in the order in which they were sent. After the
-// first event that is dropped it delivers no more, because a missing plan would make every later step
-// wrong. Any goroutine may send.
+// Stream sends the events that a front end receives from Events, in the order of the calls of Send. After
+// dropping one event it drops all later events too, because without a dropped plan every later step would be
+// wrong. Any goroutine may call Send.
 type Stream struct {
 	events  chan Event
 	closing <-chan struct{}
 
-	mu    sync.Mutex // held while a sender waits, to preserve the order of events
+	mu    sync.Mutex // locked while a sender waits, to preserve the order of events
 	ended bool
 }
 
-// NewStream returns a stream that buffers the given number of events. A sender waits for the reader if the
-// buffer is full. After the channel closing is closed there may be no reader, so an event that finds the
-// buffer full ends the stream.
+// NewStream returns a stream with a buffer for the given number of events. If the buffer is full, a sender
+// waits for the reader. After the channel closing has been closed, there may be no reader: if the buffer is
+// full then, the stream ends.
 func NewStream(closing <-chan struct{}, buffer int) *Stream {
 	return &Stream{events: make(chan Event, buffer), closing: closing}
 }
@@ -35,7 +35,7 @@ func (s *Stream) Send(e Event) {
 		return
 	}
 	select {
-	case s.events <- e: // a free place in the buffer is used even while the session closes
+	case s.events <- e: // use a free place in the buffer even if the session is closing
 		return
 	default:
 	}

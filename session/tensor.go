@@ -2,15 +2,16 @@ package session
 
 import "gpuscope/trace"
 
-// MostNumbers is the maximum number of elements that one Look returns. More elements are read page by page.
+// MostNumbers is the maximum number of elements that one Look returns. The front end reads larger values in
+// pages.
 const MostNumbers = 1 << 14
 
 // HistogramBins is the number of bins of a histogram.
 const HistogramBins = 64
 
-// LookAt selects a value, the time at which it is read, and which of its data to return. The engine runs the
-// step again up to the dispatch, unless the previous Look was at the same place, and then reads back the
-// requested data.
+// LookAt says which value a Look reads, when in a step the value is read, and what is returned. The engine
+// runs the step again up to the dispatch After and then reads back the requested data. If the previous Look
+// had the same step and dispatch, the step does not run again.
 type LookAt struct {
 	Value trace.ValueID `json:"value"`
 	// Step is the index of a step of the current text; nil means the current step. Constants need no step.
@@ -18,22 +19,22 @@ type LookAt struct {
 	// After is the dispatch after which the value is read; nil means the last dispatch of the step that
 	// writes the value.
 	After *trace.DispatchID `json:"after,omitempty"`
-	// Offset and Count select a page of elements in row-major order. A page may extend beyond the end. Rows
-	// is the number of pages of Count elements each, and Stride is the distance in elements between the
-	// starts of two pages. Together, Rows and Stride select a window of a matrix. If Rows is 0, there is
-	// one page.
+	// Offset and Count select a page: Count elements from the element Offset, in row-major order. A page may
+	// extend beyond the end of the value. To read a window of a matrix, Rows is the number of such pages, and
+	// Stride is the distance in elements from the start of a page to the start of the next page. If Rows is
+	// 0, there is one page.
 	Offset int `json:"offset,omitempty"`
 	Count  int `json:"count,omitempty"`
 	Rows   int `json:"rows,omitempty"`
 	Stride int `json:"stride,omitempty"`
-	// Statistics requests the statistics of the value, which reads all elements.
+	// Statistics requests the statistics of the whole value, for which all elements are read.
 	Statistics bool `json:"statistics,omitempty"`
 }
 
 // Tensor is the result of a Look.
 type Tensor struct {
 	Value trace.ValueID `json:"value"`
-	// Step is the index of the step that was run again; nil if the value is the same in all steps.
+	// Step is the index of the step that was run again to read the value; nil for a constant.
 	Step *int `json:"step,omitempty"`
 	// After is the dispatch after which the value was read; nil if no dispatch writes the value.
 	After *trace.DispatchID `json:"after,omitempty"`
@@ -54,7 +55,7 @@ type Statistics struct {
 	PosInf   int `json:"pos_inf,omitempty"`
 	NegInf   int `json:"neg_inf,omitempty"`
 	Zeros    int `json:"zeros,omitempty"`
-	// FirstOdd is the index of the first element that is NaN or infinite; nil if all elements are finite.
+	// FirstOdd is the index of the first element that is not finite; nil if all elements are finite.
 	FirstOdd *int    `json:"first_odd,omitempty"`
 	Min      float64 `json:"min,omitempty"`
 	Max      float64 `json:"max,omitempty"`

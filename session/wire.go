@@ -32,7 +32,7 @@ import (
 // encoding.
 
 const (
-	wireForm    = "binary 3" // version of this encoding
+	wireForm    = "binary 3" // version of this encoding, part of the fingerprint
 	mostMessage = 1 << 28    // maximum message size in bytes; the header of a large graph has millions
 	lastTexts   = 1 << 10    // size of the receiver's cache of strings
 	shortText   = 64         // maximum length in bytes of a cached string
@@ -48,18 +48,18 @@ var (
 	errPlanRef  = errors.New("a message refers to an unknown plan")
 )
 
-// errNotFinite refuses the same floats that encoding/json refuses.
+// errNotFinite is the error for a float that encoding/json rejects too.
 var errNotFinite = errors.New("this field cannot hold NaN or Inf")
 
-// wireWriter encodes messages. It keeps the first error.
+// wireWriter encodes messages. If encoding fails, it keeps the first error.
 type wireWriter struct {
 	b     []byte
-	plans []*trace.Plan // plans of the message written so far
+	plans []*trace.Plan // plans of this message that have been written so far
 	err   error
 }
 
-// wireBytes returns the encoded message, including its length. The error reports a value that cannot be
-// encoded.
+// wireBytes returns an encoded message, which begins with its length. The error is not nil if the message
+// contains a value that cannot be encoded.
 func wireBytes[T any](m *T) ([]byte, error) {
 	w := wireWriter{b: make([]byte, binary.MaxVarintLen64, 512)}
 	formOf(reflect.TypeFor[T]()).put(&w, reflect.ValueOf(m).Elem())
@@ -106,19 +106,20 @@ type wireReader struct {
 	in   *bufio.Reader
 	body bytes.Buffer
 	all  []byte // bytes of the message body
-	// at is the offset of the next byte to read from the field all. It is not a slice of the rest, because
-	// updating a pointer costs a GC write barrier per number.
+	// at is the offset in all of the next byte to read. An offset costs less than a slice of the unread
+	// bytes, because each update of a slice pointer needs a GC write barrier.
 	at    int
 	err   error // first error of the current message
 	seed  maphash.Seed
 	texts [lastTexts]string // cache of short strings, indexed by hash
-	plans []*trace.Plan     // plans of the message read so far
+	plans []*trace.Plan     // plans of this message that have been read so far
 
 	blocks []block // indexed by stock.place
 	alike  [lastAlike]alike
 }
 
-// alike is one entry of the cache of repeated values: the encoded bytes (said) and the decoded value (is).
+// alike is an entry in the cache of values that repeat often. It holds the encoded bytes (said) and the
+// decoded value (is).
 type alike struct {
 	of   *form
 	said string
@@ -153,7 +154,8 @@ func receive[T any](r *wireReader, m *T) error {
 	return r.err
 }
 
-// fail records the first error and skips the rest of the message, so that later reads return zero.
+// fail records an error, unless there is an earlier one, and skips the rest of the message, so that later
+// reads return zero.
 func (r *wireReader) fail(err error) {
 	if err != nil && r.err == nil {
 		r.err, r.at = err, len(r.all)
@@ -190,9 +192,9 @@ func (r *wireReader) flag() bool {
 	return n == 1
 }
 
-// length reads the number of elements that follow and checks that the rest of the message can hold them.
-// The argument least is the minimum number of bytes of an element. The check allows one extra element
-// because lists are encoded as length+1.
+// length reads the length of a list and checks that so many elements fit in the rest of the message. Each
+// element has at least least bytes. The check allows one extra element because a list is encoded with its
+// length plus 1.
 func (r *wireReader) length(least int) int {
 	n := r.uvarint()
 	if n > uint64(r.left()/max(1, least))+1 {

@@ -8,19 +8,20 @@ import (
 	"gpuscope/trace"
 )
 
-// Neighbour is an operator near another operator in the graph. A Neighbour may also be a value without a
-// producer or consumer: an input or output of the graph, a constant, or state.
+// Neighbour is an operator that the graph connects to another operator. Where no operator writes or reads a
+// value, the Neighbour is the value itself: an input or output of the graph, a constant, or state.
 type Neighbour struct {
 	Op    *trace.Op // nil for a value
 	Value trace.ValueID
 	Label string
 	Kind  string // kind of the operator, or role of the value
 	Level int    // -1 if not known
-	Edge  string // live shape of the value that connects this neighbour to the operator
+	Edge  string // shape, in this step, of the value that connects the two operators
 	Far   []Neighbour
 }
 
-// Holders returns the operators for which a value is state, such as a KV cache.
+// Holders returns the operators that use a value as state. A KV cache, for example, is state. If the value is
+// not state, Holders returns nil.
 func (x *Index) Holders(v trace.ValueID) []trace.OpID {
 	if x.Trace.Graph.Values[v].Role != trace.RoleState {
 		return nil
@@ -34,7 +35,8 @@ func (x *Index) Holders(v trace.ValueID) []trace.OpID {
 	return list
 }
 
-// Within removes the prefix of the operator's own layer from a name. Any other layer prefix is kept.
+// Within returns a name without its layer prefix if this is the operator's own layer. The prefix of another
+// layer is kept.
 func Within(name string, o *trace.Op) string {
 	if o.Layer == nil {
 		return name
@@ -53,7 +55,8 @@ func (x *Index) Node(step int, op trace.OpID) Neighbour {
 	return n
 }
 
-// Neighbour describes an operator, with its level in a step. A step of -1 means no step.
+// Neighbour returns an operator as a Neighbour, with its level in a step. If step is -1, the level is not
+// known.
 func (x *Index) Neighbour(step int, id trace.OpID) Neighbour {
 	o := &x.Trace.Graph.Ops[id]
 	n := Neighbour{Op: o, Value: -1, Label: o.Name, Kind: o.Kind, Level: -1}
@@ -79,14 +82,14 @@ func (x *Index) levelOf(step int, op trace.OpID) int {
 	return -1
 }
 
-// Written is a dispatch that writes the memory of some value, and the value that it writes.
+// Written is a dispatch and a value that this dispatch writes.
 type Written struct {
 	Dispatch trace.DispatchID
 	Value    trace.ValueID
 }
 
-// Writes lists the dispatches that write the memory of a value in a step, in order of submission. Writes to
-// other values in the same memory slot are included.
+// Writes lists the dispatches of a step that write to the memory of a value, in order of submission. The list
+// includes dispatches that write to other values in the same memory slot.
 func (x *Index) Writes(step int, id trace.ValueID) []Written {
 	g := &x.Trace.Graph
 	id = x.Root(id)

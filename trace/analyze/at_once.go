@@ -9,15 +9,15 @@ import (
 	"gpuscope/trace/tree"
 )
 
-// Rows without a barrier between their dispatches run concurrently and hide each other's time. Skipping one
-// of three parallel projections saves almost nothing, although skipping all three saves their full time.
-// Therefore concurrent rows are also skipped together. If the cost of skipping them together was measured,
-// it has its own row in tables that are not grouped under headings.
+// The dispatches of two rows run concurrently if there is no barrier between them. Then each row hides the
+// time of the other. For example, skipping one of three parallel projections saves almost nothing, although
+// skipping all three saves their full time. Therefore a cost measurement also skips concurrent rows together.
+// In tables without headings, the cost of skipping them together has its own row, called a joint row.
 
-// AtOnce is the suffix of the name of several concurrent rows.
+// AtOnce is the end of a name that stands for several concurrent rows.
 const AtOnce = " at once"
 
-// joinedWidth is the largest width of the joined names of several rows, in terminal cells.
+// joinedWidth is the maximum width in terminal cells of the joined names of concurrent rows.
 const joinedWidth = 20
 
 // AtOnce reports whether two rows run concurrently in every layer that they cover.
@@ -35,7 +35,7 @@ func (t *DispatchTree) AtOnce(a, b int) bool {
 	return true
 }
 
-// joint returns the sets of rows that run concurrently, for the grouping by layer.
+// joint returns the sets of rows that run concurrently. It returns nil unless the grouping is by layer.
 func (t *DispatchTree) joint() (sets [][]int) {
 	if t.Grouping != GroupLayer {
 		return nil
@@ -55,7 +55,7 @@ func (t *DispatchTree) joint() (sets [][]int) {
 	return slices.DeleteFunc(sets, func(set []int) bool { return len(set) < 2 })
 }
 
-// join returns one row for several concurrent rows: "q + k + v".
+// join returns one joint row for several concurrent rows, with a name such as "q + k + v".
 func (t *DispatchTree) join(set []int) DispatchRow {
 	first := &t.Grouped[set[0]]
 	r := DispatchRow{
@@ -77,8 +77,8 @@ func (t *DispatchTree) join(set []int) DispatchRow {
 	return r
 }
 
-// nameJoint sets the names of the joint rows, which represent concurrent rows, for tables without headings.
-// The name of a joint row includes the layers if the name of its first concurrent row includes them.
+// nameJoint sets the names of the joint rows for tables without headings. The name of a joint row includes
+// the layers if the name of its first row includes them.
 func (t *DispatchTree) nameJoint(rows []tree.Row) {
 	for i := range t.Grouped {
 		if r := &t.Grouped[i]; r.Joint {

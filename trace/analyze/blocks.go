@@ -6,12 +6,12 @@ import (
 	"gpuscope/trace"
 )
 
-// BlockTimes holds the times of a step that was timed by blocks. A set of dispatches has a known time only
-// if it consists of whole blocks.
+// BlockTimes holds the times of a step that was timed by blocks. The time of a set of dispatches is known
+// only if the set consists of whole blocks.
 type BlockTimes struct {
 	blocks []trace.Block
-	in     []int   // the block of each dispatch, in order of submission
-	busyNS float64 // ns of all blocks
+	in     []int   // index of the block of each dispatch, in order of submission
+	busyNS float64 // total time of all blocks in ns
 }
 
 // BlockTimes returns the block times of a selection. The selection must be one step that was timed by blocks.
@@ -30,8 +30,8 @@ func (x *Index) BlockTimes(selection Selection) *BlockTimes {
 	return b
 }
 
-// Of returns the times of several sets of dispatches, their sum in ns, and the sum's share of all blocks.
-// Of returns false if a set does not consist of whole blocks.
+// Of returns the time of each set of dispatches in ns, the sum of these times, and the sum's share of the
+// time of all blocks. The result ok is false if a set does not consist of whole blocks.
 func (b *BlockTimes) Of(sets [][]int) (each []float64, sum, share float64, ok bool) {
 	if b == nil {
 		return nil, 0, 0, false
@@ -49,10 +49,10 @@ func (b *BlockTimes) Of(sets [][]int) (each []float64, sum, share float64, ok bo
 	return each, sum, share, len(sets) > 0
 }
 
-// sum returns the time in ns of the blocks that consist of the given dispatches. sum returns false if the
-// dispatches do not form whole blocks that were timed.
+// sum returns the total time in ns of the blocks that the given dispatches form. The result ok is false if
+// the dispatches do not form whole blocks, or if a block has no time.
 func (b *BlockTimes) sum(dispatches []int) (sum float64, ok bool) {
-	others := map[int]int{} // by block, the number of its dispatches that are not in the set
+	others := map[int]int{} // for each block, how many of its dispatches are not in the set
 	for _, i := range dispatches {
 		if i >= len(b.in) {
 			return 0, false

@@ -6,33 +6,34 @@ import (
 	"gpuscope/trace"
 )
 
-// FloorFactor limits which times are meaningful. A dispatch is at the floor if it takes less than FloorFactor
-// times as long as a timed empty pass. Its own time cannot be judged then.
+// FloorFactor decides which dispatches are at the floor: those that take less than FloorFactor times as long
+// as an empty timed pass. The time of such a dispatch is mostly overhead and says little about the dispatch.
 const FloorFactor = 1.3
 
-// BoundKind is the reason why a dispatch is not faster.
+// BoundKind is what keeps a dispatch from being faster.
 type BoundKind int
 
 // The kinds of bounds.
 const (
-	NotBound   BoundKind = iota // not measured, or no ceiling to compare with
-	FirstBound                  // first dispatch of a step; its time includes waiting for earlier work
-	FloorBound                  // within FloorFactor of a timed empty pass
+	NotBound   BoundKind = iota // not measured, or no measured ceiling to compare with
+	FirstBound                  // first dispatch of a step, whose time includes waiting for earlier work
+	FloorBound                  // takes less than FloorFactor times as long as an empty timed pass
 	FillBound                   // fewer workgroups than are needed to fill the device
 	MemoryBound
 	ComputeBound
 )
 
-// Bound is the reason why a dispatch is not faster, and how close the dispatch comes to that limit. The
-// bound is modelled from bytes, FLOPs and measured ceilings.
+// Bound is what keeps a dispatch from being faster, and how close the dispatch comes to that limit. A Bound
+// is computed from modelled bytes and FLOPs, the measured time, and the measured ceilings of the device.
 type Bound struct {
 	Kind       BoundKind
-	Workgroups int64   // number of workgroups launched, if Kind is FillBound
+	Workgroups int64   // number of launched workgroups, only if Kind is FillBound
 	Share      float64 // fraction of the copy rate or of the FLOP rate
-	// BytesPerS and FlopsPerS are modelled work divided by the measured time without timing overhead. A
-	// rate is 0 if the dispatch has no work of this kind, or if the dispatch is at the floor.
+	// BytesPerS and FlopsPerS are the modelled bytes and FLOPs divided by the measured time, from which the
+	// timing overhead is subtracted. A rate is 0 if the dispatch has no bytes or no FLOPs, or if it is at the
+	// floor.
 	BytesPerS, FlopsPerS float64
-	ExcessNS             float64 // measured time minus the best possible time; 0 if not known
+	ExcessNS             float64 // measured time minus the shortest possible time; 0 if not known
 }
 
 // String returns the short text for the column "limit".
@@ -57,7 +58,7 @@ func (l Bound) String() string {
 	return ""
 }
 
-// atFloor reports whether a dispatch takes hardly longer than an empty timed pass.
+// atFloor reports whether a dispatch is at the floor (see FloorFactor).
 func atFloor(d *trace.Device, t Stats) bool {
 	if !t.Measured() || d.Software() || d.Ceilings == nil {
 		return false
@@ -66,8 +67,8 @@ func atFloor(d *trace.Device, t Stats) bool {
 	return measured && t.Median <= FloorFactor*float64(floor)
 }
 
-// boundOf finds the bound of a dispatch. boundOf needs a GPU with measured ceilings, and a dispatch that
-// was timed in isolation.
+// boundOf returns the bound of a dispatch. The bound is NotBound unless the device is a GPU with measured
+// ceilings and the dispatch was timed in isolation.
 func boundOf(d *trace.Device, w *Launch, t Stats, first bool) Bound {
 	var l Bound
 	if !t.Measured() || d.Software() || d.Ceilings == nil {

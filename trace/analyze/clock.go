@@ -6,9 +6,9 @@ import (
 	"gpuscope/trace"
 )
 
-// ClockAt describes the speed of the GPU clock at a step: "clk 1.00 ok (s120)". If the canary kernel did
-// not run at the step, ClockAt uses the last earlier step in which the canary ran, and names this step.
-// ClockAt returns "" if no canary ran.
+// ClockAt returns the speed of the GPU clock at a step as text, such as "clk 1.00 ok (s120)". The speed was
+// measured by the canary kernel in this step, or in the last earlier step in which the canary ran. The text
+// names that step. If there is none, ClockAt returns "".
 func (x *Index) ClockAt(step int) string {
 	if x.Trace.Device.Software() {
 		return ""

@@ -7,8 +7,8 @@ import (
 	"gpuscope/trace"
 )
 
-// NoSave explains why potential savings cannot be computed on a device. NoSave returns "" if potential
-// savings can be computed.
+// NoSave returns the reason why potential savings cannot be computed on a device, or "" if they can be
+// computed.
 func NoSave(d *trace.Device) string {
 	switch {
 	case d.Software():
@@ -19,8 +19,8 @@ func NoSave(d *trace.Device) string {
 	return ""
 }
 
-// CostOrder returns the column to sort by when rows have costs: the potential saving, or the cost if
-// savings are not known.
+// CostOrder returns the column by which rows with costs are sorted: the potential saving, or the cost if the
+// device has no potential savings.
 func (x *Index) CostOrder() string {
 	if NoSave(&x.Trace.Device) == "" {
 		return "save_us"
@@ -28,8 +28,8 @@ func (x *Index) CostOrder() string {
 	return "cost_us"
 }
 
-// cover is a set of rows that together contain every dispatch of a step exactly once. Ns is the sum of the
-// costs of these rows, and SpreadNS is the error of this sum.
+// cover is a set of rows in which every dispatch of a step occurs exactly once. Ns is the sum of the costs of
+// these rows. SpreadNS is the error of the sum.
 type cover struct {
 	Ns, SpreadNS float64
 	Rows         []int
@@ -40,10 +40,10 @@ func (c cover) with(d cover) cover {
 	return cover{c.Ns + d.Ns, math.Hypot(c.SpreadNS, d.SpreadNS), append(c.Rows, d.Rows...)}
 }
 
-// Cover selects measured rows that together contain every dispatch of the step once. If finest is set, Cover
-// selects the smallest measured rows. Otherwise it selects the lowest headings with a known cost, such as
-// attention, the rest of a layer, the prologue and the epilogue. Cover returns false if some dispatches are
-// in no measured row, or only in rows whose error is not known.
+// Cover selects measured rows so that every dispatch of the step is in exactly one of them. If finest is set,
+// Cover selects the smallest measured rows. Otherwise it selects the lowest headings with a known cost, such
+// as attention, the rest of a layer, the prologue and the epilogue. The result ok is false if some dispatch
+// is only in rows that were not measured or whose error is not known.
 func (t *DispatchTree) Cover(finest bool) (c cover, ok bool) {
 	children := t.children()
 	var of func(row int) (cover, bool)
@@ -91,15 +91,16 @@ func (t *DispatchTree) children() [][]int {
 	return children
 }
 
-// Shared is the cost of the whole step minus the costs of rows that cover the step. The remainder is the time
-// in which several rows run or wait at once. It depends on which rows cover the step.
+// Shared is the cost of the whole step minus the sum of the costs of rows that cover the step. This remainder
+// is time in which several rows run or wait at once. It depends on the rows that were chosen to cover the
+// step.
 type Shared struct {
 	NS, ErrorNS float64
 	Rows        int
 }
 
-// Shared returns the remainder for the finest rows that cover the step, and false if the measured costs do
-// not cover the step.
+// Shared returns the remainder for the finest rows that cover the step. The result ok is false if the
+// measured rows do not cover the step.
 func (t *DispatchTree) Shared() (s Shared, ok bool) {
 	if t.Costs == nil || t.Costs.Step.Whole == nil {
 		return s, false
@@ -108,16 +109,16 @@ func (t *DispatchTree) Shared() (s Shared, ok bool) {
 	return Shared{float64(t.Costs.Step.Whole.NS) - c.Ns, c.SpreadNS, len(c.Rows)}, ok
 }
 
-// Nothing reports whether the remainder is within its error.
+// Nothing reports whether the remainder is not significantly different from zero.
 func (s Shared) Nothing() bool { return math.Abs(s.NS) <= s.ErrorNS }
 
-// Less reports whether the remainder is significantly below zero: the costs of the rows add up to more than
-// the step.
+// Less reports whether the remainder is significantly below zero. The costs of the rows then add up to more
+// than the cost of the step.
 func (s Shared) Less() bool { return s.NS < 0 && !s.Nothing() }
 
-// ClockMovedBy returns by which fraction the GPU clock differed between the faster and the slower rounds of a
-// cost measurement. The fraction is the upper quartile of the canary kernel's speed divided by the lower
-// quartile, minus 1. It is 0 if the canary did not run.
+// ClockMovedBy returns how much the GPU clock changed during a cost measurement, as a fraction. It compares
+// the quartiles of the canary kernel's speed over the rounds: the upper quartile divided by the lower
+// quartile, minus 1. The result is 0 if the canary did not run.
 func ClockMovedBy(w *trace.Whole) float64 {
 	if w == nil || w.CanaryQ1 <= 0 {
 		return 0
@@ -126,8 +127,9 @@ func ClockMovedBy(w *trace.Whole) float64 {
 }
 
 // judgeCosts counts the leaf rows with and without a cost, and decides whether rows are ranked by cost or by
-// isolated time. Rows are ranked by cost only if the rows whose cost has a known error make up at least half
-// of the isolated time. If the step was measured under another grouping, few rows may have a cost.
+// isolated time. Few rows may have a cost, for example if the costs were measured under another grouping.
+// Rows are ranked by cost only if rows with a known error of their cost make up at least half of the isolated
+// time.
 func (t *DispatchTree) judgeCosts() {
 	var with, known, all float64
 	for i := range t.Grouped {
@@ -154,8 +156,9 @@ func (t *DispatchTree) judgeCosts() {
 	t.CostOrder = t.AnyCost && known >= all/2
 }
 
-// Most returns the row with the largest potential saving, and whether that figure is a saving or a cost.
-// Most returns -1 if no row has a figure above its error.
+// Most returns the row with the largest potential saving, the saving in ns, and what this number is: a
+// saving, or a cost if savings are not known. The row is -1 if no row has a significant cost and a number
+// above the error.
 func (t *DispatchTree) Most() (first int, most float64, what string) {
 	first = -1
 	for i := range t.Grouped {
@@ -177,7 +180,7 @@ func (t *DispatchTree) FewRounds() bool {
 	return slices.ContainsFunc(t.Grouped, few)
 }
 
-// Uncosted returns how many leaf rows have no cost. Uncosted returns 0 if no costs were measured in the
+// Uncosted returns the number of leaf rows without a cost, or 0 if no costs at all were measured in the
 // selection.
 func (t *DispatchTree) Uncosted() int {
 	if t.Costs == nil {
@@ -186,8 +189,8 @@ func (t *DispatchTree) Uncosted() int {
 	return t.RowsUncosted
 }
 
-// CostKnown reports whether the cost and its error are known, for the row itself or for the row that it is
-// a member of.
+// CostKnown reports whether a cost with a known error was measured for the row, or for the parent row of
+// which the row is a member.
 func (t *DispatchTree) CostKnown(r *DispatchRow) bool {
 	if r.Cost != nil && r.Cost.ErrorKnown {
 		return true
@@ -198,5 +201,5 @@ func (t *DispatchTree) CostKnown(r *DispatchRow) bool {
 // Costed reports whether any row has a cost.
 func (t *DispatchTree) Costed() bool { return t.AnyCost }
 
-// ByCost reports whether rows are ranked by their costs, so that shares are shares of costs.
+// ByCost reports whether rows are ranked by their costs. If so, the shares of rows are shares of the costs.
 func (t *DispatchTree) ByCost() bool { return t.CostOrder }

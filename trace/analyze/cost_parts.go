@@ -15,7 +15,7 @@ import (
 type NameError struct {
 	Name  string
 	What  string // what is wrong with the name
-	Known string // known names, separated by commas; "" if they do not help
+	Known string // the names that exist, separated by commas; "" if a list would not help
 }
 
 func (e *NameError) Error() string {
@@ -26,9 +26,9 @@ func (e *NameError) Error() string {
 	return text
 }
 
-// CostParts returns the parts of a step whose costs are worth measuring: the rows of Dispatches grouped by
-// layer, and the kernels and kinds of operators that are not rows of this grouping. Costs do not add up, so
-// each part is measured separately.
+// CostParts returns the parts of a step whose costs are worth measuring. These are the rows of the table
+// Dispatches grouped by layer, and also the kernels and kinds of operators that are not such rows. Each part
+// is measured separately, because the cost of a whole is not the sum of the costs of its parts.
 func (x *Index) CostParts(ctx context.Context, step int) ([]trace.Part, error) {
 	var parts []trace.Part
 	seen := map[string]bool{}
@@ -47,7 +47,7 @@ func (x *Index) CostParts(ctx context.Context, step int) ([]trace.Part, error) {
 	return parts, nil
 }
 
-// opened returns the rows that are visible before the user opens or closes any.
+// opened returns the rows that are visible at first, before the user opens or closes rows.
 func (t *DispatchTree) opened() (rows []int) {
 	for i := range t.Grouped {
 		if r := &t.Grouped[i]; !r.Joint && (r.Parent < 0 || t.Grouped[r.Parent].Open) {
@@ -57,7 +57,8 @@ func (t *DispatchTree) opened() (rows []int) {
 	return rows
 }
 
-// CostParts returns the parts to measure for some rows: each row, and each set of concurrent rows.
+// CostParts returns the parts to measure for the given rows: each row, and each set of concurrent rows as one
+// more part.
 func (t *DispatchTree) CostParts(rows []int) []trace.Part {
 	list := t.rowsAt(rows)
 	for _, set := range t.joint() {
@@ -68,8 +69,8 @@ func (t *DispatchTree) CostParts(rows []int) []trace.Part {
 	return t.partsOf(list)
 }
 
-// Parts returns the dispatches of some rows, without duplicate parts. If several steps are selected, only
-// dispatches that ran in the last step are included.
+// Parts returns the dispatches of the given rows as parts, each part once. If several steps are selected,
+// only dispatches of the last of these steps are included.
 func (t *DispatchTree) Parts(rows []int) []trace.Part { return t.partsOf(t.rowsAt(rows)) }
 
 func (t *DispatchTree) rowsAt(rows []int) []DispatchRow {
@@ -111,9 +112,9 @@ func Together(parts []trace.Part) trace.Part {
 	return all
 }
 
-// Named returns the part that a comma-separated list of names selects. A name may be a row of the step
-// grouped by layer, with or without its block ("attn.norm", "norm", "attn"), a kind of operator, or a
-// kernel. A * in a name matches any characters.
+// Named returns the part of a step that a comma-separated list of names selects. A name is the name of a row
+// of the step grouped by layer ("attn.norm", without its block "norm", or the block alone "attn"), of a kind
+// of operator, or of a kernel. A * in a name matches any characters.
 func (x *Index) Named(ctx context.Context, step int, names string) (trace.Part, error) {
 	t, err := x.DispatchTree(ctx, Options{Selection: x.Step(step), Grouping: GroupLayer})
 	if err != nil {
@@ -138,11 +139,11 @@ func (x *Index) Named(ctx context.Context, step int, names string) (trace.Part, 
 	return Together(parts), nil
 }
 
-// Nameable returns an error if one of the comma-separated names matches no row of any step, whichever
-// routes the dispatches take. Named would reject such a name in every step.
+// Nameable returns an error if one of the comma-separated names can match no row of any step, whichever
+// routes the dispatches take. For such a name, Named returns an error in every step.
 func (x *Index) Nameable(names string) error {
 	var rows []string
-	// also holds further valid names: kinds of operators, kernels, labels without their block, and layers.
+	// also holds other valid names: kinds of operators, kernels, labels without their block, and layers.
 	also := []string{"layer 0", "layers 0–1"}
 	add := func(name string) {
 		if name != "" && !slices.Contains(rows, name) {
@@ -168,7 +169,8 @@ func (x *Index) Nameable(names string) error {
 	}
 	for name := range strings.SplitSeq(names, ",") {
 		name = strings.TrimSpace(name)
-		// Only a step shows which layers are equal, so any name of layers is accepted.
+		// Which layers are equal depends on the step, so any name that begins with "layer " or "layers " is
+		// accepted.
 		is := strings.HasPrefix(name, "layer ") || strings.HasPrefix(name, "layers ")
 		for _, has := range slices.Concat(rows, also) {
 			match, err := path.Match(name, has)
@@ -184,11 +186,12 @@ func (x *Index) Nameable(names string) error {
 	return nil
 }
 
-// answers reports whether a name matches a row, or something that all dispatches of the row have in common.
+// answers reports whether a name matches the name of a row, or a name that all dispatches of the row share,
+// such as the kernel.
 func (t *DispatchTree) answers(row int, name string) (is bool, err error) {
 	r, first := &t.Grouped[row], t.Launch(&t.Grouped[row])
 	if r.Joint {
-		return false, nil // a joint row has no name of its own; names match the rows that it joins
+		return false, nil // a joint row cannot be named; the rows that it joins can
 	}
 	has := []string{t.Called(row), r.Label}
 	if !r.Group && r.Equal {
@@ -211,11 +214,11 @@ func (t *DispatchTree) names() string {
 	return strings.Join(names, ", ")
 }
 
-// Called returns the name of a row with its block ("attn.q"), or of several concurrent rows ("q + k + v at
-// once").
+// Called returns the name of a row: with its block ("attn.q"), or for concurrent rows the joined names ("q +
+// k + v at once").
 func (t *DispatchTree) Called(row int) string { return t.NameOf(&t.Grouped[row]) }
 
-// NameOf returns the same name as the method Called, given the row itself instead of its index.
+// NameOf is like Called, but takes the row itself instead of its index.
 func (t *DispatchTree) NameOf(r *DispatchRow) string {
 	if r.Joint {
 		return r.Label + AtOnce
@@ -239,8 +242,8 @@ func (x *Index) ran(step int) []trace.DispatchID {
 	return ids
 }
 
-// dispatches returns the dispatch ids of a row in ascending order, without duplicates. If of is not nil,
-// only ids in that set are returned.
+// dispatches returns the ids of the dispatches of a row, each id once and in ascending order. If the set of
+// is not nil, only ids in this set are returned.
 func (t *DispatchTree) dispatches(r *DispatchRow, of map[trace.DispatchID]bool) []trace.DispatchID {
 	var ids []trace.DispatchID
 	for _, u := range r.Units {

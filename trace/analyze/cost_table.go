@@ -9,7 +9,7 @@ import (
 	"gpuscope/trace/tree"
 )
 
-// CostRow is a row of the table of costs: a part of a step.
+// CostRow is a row of the table of costs. It stands for a part of a step.
 type CostRow struct {
 	tree.Row
 	Name       string
@@ -21,8 +21,8 @@ type CostRow struct {
 	holds      int // number of child rows
 }
 
-// compare orders rows by cost. Of rows in the same cost class, those with child rows come last. If costs
-// are equal or not known, rows are ordered by their excess, then by their isolated time.
+// compare is the sort order of rows by cost. In the same class of costs, rows with child rows come last. If
+// costs are equal or not known, the excess decides, and then the isolated time.
 func (r CostRow) compare(s CostRow) int {
 	holds := func(r CostRow) int { return min(r.holds, 1) }
 	if c := cmp.Compare(r.Cost.class(), s.Cost.class()); c != 0 {
@@ -35,9 +35,9 @@ func (r CostRow) compare(s CostRow) int {
 // Known reports whether the row has a cost with a known error.
 func (r CostRow) Known() bool { return r.Cost.Known() }
 
-// CostRows groups the step by layer and returns the rows that have a cost, or all open rows if no costs were
-// measured. CostRows adds a row for each set of dispatches that was skipped together. Rows without child rows
-// come first within a cost class.
+// CostRows returns the rows of the table of costs. These are the rows of the step grouped by layer that have
+// a cost, or all rows under open headings if no costs were measured. Each set of dispatches that was skipped
+// together adds a row. In each class of costs, rows without child rows come first.
 func (t *DispatchTree) CostRows() []CostRow {
 	var rows []CostRow
 	known := map[string]bool{}
@@ -67,8 +67,8 @@ func (t *DispatchTree) CostRows() []CostRow {
 	return rows
 }
 
-// together returns rows for measured costs that belong to no row of the tree: costs of several rows that
-// were skipped together.
+// together returns a row for each measured cost that belongs to no row of the tree, because the dispatches of
+// several rows were skipped together.
 func (t *DispatchTree) together(known map[string]bool) (rows []CostRow) {
 	alone := make(map[trace.DispatchID]Stats, len(t.Launches))
 	for i := range t.Launches {

@@ -12,7 +12,7 @@ import (
 type PlanDiff struct {
 	Grid, Route, Params bool
 	Text                bool // the kernel's source was edited
-	New, Gone           bool // New: only the second plan exists; Gone: only the first plan exists
+	New, Gone           bool // New: the first plan is nil; Gone: the second plan is nil
 }
 
 // DiffPlans compares two plans of one dispatch. A nil plan means that the dispatch did not run.
@@ -24,7 +24,7 @@ func DiffPlans(from, to *trace.Plan) PlanDiff {
 	return d
 }
 
-// diffLaunches compares only grids and routes, which is faster than DiffPlans.
+// diffLaunches is a faster DiffPlans that compares nothing but grids and routes.
 func diffLaunches(from, to *trace.Plan) PlanDiff {
 	if from == nil || to == nil {
 		return PlanDiff{New: from == nil && to != nil, Gone: from != nil && to == nil}
@@ -32,13 +32,14 @@ func diffLaunches(from, to *trace.Plan) PlanDiff {
 	return PlanDiff{Grid: from.Workgroups != to.Workgroups, Route: from.Reroutes(to)}
 }
 
-// LaunchesOtherwise reports whether two plans differ in grid or route, or whether only one of them exists.
+// LaunchesOtherwise reports whether the grid or the route differs between two plans, or whether exactly one
+// of the plans is nil.
 func LaunchesOtherwise(a, b *trace.Plan) bool { return diffLaunches(a, b).Any() }
 
 // Any reports whether anything differs.
 func (d PlanDiff) Any() bool { return d != PlanDiff{} }
 
-// Regrids reports whether the grid or the route differs, or whether only one of the two plans exists.
+// Regrids reports whether the grid or the route differs, or whether exactly one of the two plans exists.
 func (d PlanDiff) Regrids() bool { return d.Grid || d.Route || d.New || d.Gone }
 
 // Or returns the union of two sets of differences.
@@ -63,23 +64,23 @@ func (d PlanDiff) String() string {
 	return b.String()
 }
 
-// Delta compares one or several dispatches with a baseline.
+// Delta is the difference between dispatches in a selection and the same dispatches at a baseline.
 type Delta struct {
 	PlanDiff
 	// From is the plan at the baseline. It is nil if the dispatch did not run at the baseline, or if Delta
 	// compares several dispatches.
 	From *trace.Plan
-	// Timed reports that the selection and the baseline have enough repeats to be compared. If Timed is true,
-	// TimeNS is the time in the selection minus BaselineNS. Equal reports that this difference is at most the
-	// IQR, or at most twice the timer resolution. If there are too few samples for an IQR, the range of the
-	// samples is used instead.
+	// Timed reports that both the selection and the baseline have enough repeats for a comparison. TimeNS and
+	// BaselineNS are set only if Timed is true: TimeNS is the time in the selection minus BaselineNS. Equal
+	// reports that this difference is not larger than the IQR or twice the timer resolution. If there are too
+	// few samples for an IQR, their range is used instead.
 	Timed              bool
 	TimeNS, BaselineNS float64
 	Equal              bool
 }
 
-// deltaOf compares a launch with the same dispatch of a baseline step. Times of single runs are not
-// compared, because one sample has no known variation.
+// deltaOf compares a launch with the launch of the same dispatch in a baseline step. It compares times only
+// if both launches have several samples, because the variation of a single sample is not known.
 func deltaOf(now, baseline *Launch, resolutionNS float64, sameClock bool) Delta {
 	if baseline == nil {
 		return Delta{PlanDiff: PlanDiff{New: true}}
@@ -98,8 +99,7 @@ type Baseline struct {
 	Selection Selection
 }
 
-// ResolutionNS returns the smallest difference of times that the timers of both runs can resolve. b may be
-// nil.
+// ResolutionNS returns the smallest time difference that the timers of both runs can measure. b may be nil.
 func (b *Baseline) ResolutionNS(x *Index) float64 {
 	if b == nil {
 		return resolutionNS(x.Trace)
@@ -112,9 +112,9 @@ func (b *Baseline) ClockMoved(x *Index, s Selection) bool {
 	return b.SpeedMoved(x, x.canary(s), b.Index.canary(b.Selection))
 }
 
-// SpeedMoved reports whether two canary speeds, of a run and of the baseline, differ by more than
-// trace.ClockMoved. Each speed is relative to the speed on the warm device in the same run. A speed of 0
-// means that no canary ran, and SpeedMoved then returns false.
+// SpeedMoved reports whether the GPU clock differed between a run and the baseline. The arguments are canary
+// speeds relative to the warm device: now for the run, before for the baseline. They must differ by more than
+// trace.ClockMoved. A speed of 0 means that no canary ran, and SpeedMoved then returns false.
 func (b *Baseline) SpeedMoved(x *Index, now, before float64) bool {
 	ns, ok := x.Trace.Clock.CanaryNS.NS()
 	if baseline, both := b.Index.Trace.Clock.CanaryNS.NS(); ok && both && ns > 0 && baseline > 0 {
@@ -123,12 +123,12 @@ func (b *Baseline) SpeedMoved(x *Index, now, before float64) bool {
 	return now > 0 && before > 0 && math.Abs(now/before-1) > trace.ClockMoved
 }
 
-// comparison pairs the launches of a selection with those of a baseline.
+// comparison is the result of pairing the launches of a selection with those of a baseline.
 type comparison struct {
-	Of                  []*Launch // the baseline launch of each launch; nil if the baseline has none
+	Of                  []*Launch // for each launch, the same launch of the baseline; nil if there is none
 	gone                []*Launch
 	byOrder, ClockMoved bool
-	total               float64 // ns of all baseline launches
+	total               float64 // total time of the baseline launches in ns
 }
 
 // Compare pairs the launches of a selection with the baseline, and sets Delta of each launch.
@@ -147,16 +147,15 @@ func (b *Baseline) Compare(ctx context.Context, x *Index, selection Selection,
 	return c, nil
 }
 
-// BaselineCosts holds the costs measured at a baseline, for comparison with the costs of a step.
+// BaselineCosts holds the costs that were measured at a baseline. They are compared with the costs of a step.
 type BaselineCosts struct {
 	*StepCosts
 	X        *Index
 	Baseline *Baseline
 }
 
-// CostsBeside returns the costs of the baseline that may be compared with those of a step. CostsBeside
-// returns nil if there are no such costs, or if the GPU clock moved between the two measurements. b may be
-// nil.
+// CostsBeside returns the costs of the baseline if they can be compared with the costs of a step. It returns
+// nil if there are none, or if the GPU clock differed between the two measurements. b may be nil.
 func (b *Baseline) CostsBeside(now *StepCosts) *BaselineCosts {
 	if b == nil || now == nil {
 		return nil
@@ -169,7 +168,7 @@ func (b *Baseline) CostsBeside(now *StepCosts) *BaselineCosts {
 	return &BaselineCosts{c, now.X, b}
 }
 
-// Same reports whether the dispatch ids have the same names in the graph of the baseline.
+// Same reports whether each of these dispatch ids has the same name in the graph of the baseline.
 func (c *BaselineCosts) Same(ids []trace.DispatchID) bool {
 	for _, id := range ids {
 		if int(id) >= len(c.Baseline.Index.Trace.Graph.Dispatches) ||
@@ -180,10 +179,11 @@ func (c *BaselineCosts) Same(ids []trace.DispatchID) bool {
 	return true
 }
 
-// join finds the baseline launch of the same dispatch for every launch. Dispatches are matched by id if
-// both graphs use the id for the same dispatch, else by the names of operator and slot. If several baseline
-// launches match, join prefers the one that did the same work. If nothing matches, launches are paired in
-// order of submission. gone lists each unmatched baseline dispatch once.
+// join finds for each launch the launch of the same dispatch at the baseline. An id that both graphs use for
+// the same dispatch identifies it. Otherwise the names of operator and slot identify the dispatch. If several
+// baseline launches match, join takes the one that did the same work. If no launch at all has a match,
+// launches are paired in order of submission. The result gone lists each baseline dispatch that has no match,
+// once.
 func join(now, baseline []Launch) (of []*Launch, gone []*Launch, byOrder bool) {
 	of = make([]*Launch, len(now))
 	b := newBaselineLaunches(baseline)
@@ -207,7 +207,7 @@ func join(now, baseline []Launch) (of []*Launch, gone []*Launch, byOrder bool) {
 	return of, gone, byOrder
 }
 
-// baselineLaunches finds launches of a baseline by id or by name.
+// baselineLaunches is an index of the launches of a baseline, by id and by name.
 type baselineLaunches struct {
 	byID   map[trace.DispatchID][]*Launch
 	byName map[string][]*Launch
@@ -225,7 +225,7 @@ func newBaselineLaunches(baseline []Launch) baselineLaunches {
 	return b
 }
 
-// slot returns a name that identifies a dispatch in its graph.
+// slot returns the name that identifies the launch's dispatch in its graph: the operator and the label.
 func (l *Launch) slot() string { return l.Op.Name + "\x00" + l.Dispatch.Label }
 
 func (b baselineLaunches) find(l *Launch) *Launch {

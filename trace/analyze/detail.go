@@ -13,16 +13,15 @@ type Detail struct {
 	Launch
 	Index *Index
 	Name  string
-	// Baseline is the plan in the baseline step. Baseline is nil if there is no baseline, or if the
-	// dispatch did not run there.
+	// Baseline is the plan of the dispatch in the baseline step, or nil if there is none.
 	Baseline *trace.Plan
-	Params   []ParamValue // decoded params, next to those of the baseline
+	Params   []ParamValue // decoded params, with those of the baseline beside them
 	Inputs   []ValueDetail
 	Outputs  []ValueDetail
 	Levels   int  // number of levels of the step
-	Begins   bool // the dispatch begins a level
-	// Waits lists what the barrier before the dispatch waits for. WaitsKnown reports whether the trace
-	// recorded waits.
+	Begins   bool // the dispatch is the first of a level
+	// Waits lists what the barrier before the dispatch waits for. WaitsKnown is false if the trace does not
+	// record this.
 	Waits      []trace.Wait
 	WaitsKnown bool
 	Source     string // WGSL; "" if the trace does not include the source
@@ -34,8 +33,8 @@ type ValueDetail struct {
 	Live []int // live dims; nil if the step does not compute the value
 }
 
-// Detail describes a dispatch in a step. The argument step is an index into Trace.Steps. Detail returns nil
-// if the dispatch did not run in the step. baseline may be nil.
+// Detail returns what is known about a dispatch in a step, or nil if the dispatch did not run there. step is
+// an index into Trace.Steps. baseline may be nil.
 func (x *Index) Detail(ctx context.Context, step int, id trace.DispatchID, baseline *Baseline) (*Detail,
 	error,
 ) {
@@ -73,14 +72,14 @@ func (x *Index) Detail(ctx context.Context, step int, id trace.DispatchID, basel
 	return d, nil
 }
 
-// DetailLabel is the width of the label in a detail line, in terminal cells.
+// DetailLabel is the number of terminal cells that a label occupies in a line of details.
 const DetailLabel = 7
 
-// Labelled returns a detail line: a label of fixed width, then the text.
+// Labelled returns a line of details: a label, padded to a fixed width, and a text.
 func Labelled(label, text string) string { return fmt.Sprintf("%-*s%s", DetailLabel, label, text) }
 
-// Tenant returns the value for which a barrier is needed: the one that the dispatch w.For accessed. It is the
-// value of the wait itself, or an earlier value in the same memory slot.
+// Tenant returns the value that makes the barrier necessary: the value that the dispatch w.For read or wrote.
+// This is w.Value, or an earlier value in the same memory slot.
 func (x *Index) Tenant(w trace.Wait) trace.ValueID {
 	d := &x.Trace.Graph.Dispatches[w.For]
 	used := slices.Concat(d.Writes, d.Reads)
@@ -101,13 +100,13 @@ func (x *Index) Tenant(w trace.Wait) trace.ValueID {
 	return w.Value
 }
 
-// maxAliases limits how many aliases are followed. More aliases than this cannot share one piece of memory.
+// maxAliases is the maximum number of aliases between a value and the value that owns the memory.
 const maxAliases = 1000
 
-// Root follows the aliases of a value to the value that owns the memory.
+// Root returns the value that owns the memory of a value, which may be an alias.
 func (x *Index) Root(v trace.ValueID) trace.ValueID {
 	values := x.Trace.Graph.Values
-	// The limit ends the loop if the file has a cycle of aliases.
+	// If aliases form a cycle in a damaged file, this limit ends the loop.
 	for hops := 0; values[v].AliasOf != nil && hops < maxAliases; hops++ {
 		v = *values[v].AliasOf
 	}

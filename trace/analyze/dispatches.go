@@ -11,8 +11,8 @@ import (
 
 // DispatchTree holds the dispatches of a selection, grouped into rows.
 type DispatchTree struct {
-	// Tree has a row for each element of Grouped, including the name to show when the row is not below its
-	// heading.
+	// Tree has a row for each element of Grouped. The row includes the name that is shown if the row is not
+	// below its heading.
 	Tree      []tree.Row
 	Index     *Index
 	Selection Selection
@@ -21,23 +21,23 @@ type DispatchTree struct {
 	Launches  []Launch // every dispatch, in order of submission
 	Grouped   []DispatchRow
 	Gone      []*Launch // dispatches that ran only at the baseline
-	// ByOrder reports that the selection and the baseline have no dispatch in common, by id or by name, so
-	// dispatches were compared in order of submission. ClockMoved reports that the GPU clock (measured by
-	// the canary kernel) differed at the baseline, so times were not compared.
+	// ByOrder reports that dispatches were compared in order of submission, because the selection and the
+	// baseline have no dispatch in common, neither by id nor by name. ClockMoved reports that times were not
+	// compared, because the GPU clock (measured by the canary kernel) differed.
 	ByOrder, ClockMoved bool
 	// Costs are the costs measured at a step of the selection, and nil if no costs were measured.
 	Costs *StepCosts
 
 	AnyCost    bool // at least one row has a cost
-	MostCosted bool // rows with a cost make up at least half of the isolated time
-	// CostOrder reports that rows are ranked by cost, because the rows whose cost has a known error make up
-	// at least half of the isolated time.
+	MostCosted bool // rows with a cost have at least half of the isolated time
+	// CostOrder reports that rows are ranked by cost. This is the case if rows with a known error of their
+	// cost have at least half of the isolated time.
 	CostOrder bool
-	// LeafRows is the number of rows without child rows. RowsUncosted of them have no cost. OtherWork of them
-	// have a cost that was measured on another route or shape.
+	// LeafRows is the number of rows without child rows. RowsUncosted is how many of them have no cost.
+	// OtherWork is how many of them have a cost that was measured on another route or shape.
 	LeafRows, RowsUncosted, OtherWork int
-	// total is the time of all dispatches in all steps of the selection in ns, and baseTotal is that of the
-	// baseline. A total is 0 if some dispatch was not measured.
+	// total is the time in ns of all dispatches in all steps of the selection. baseTotal is the same for the
+	// baseline. Each of the two is 0 if one of its dispatches was not measured.
 	total, baseTotal float64
 	blocks           *BlockTimes // nil if the step was not timed by blocks
 }
@@ -46,33 +46,33 @@ type DispatchTree struct {
 type DispatchRow struct {
 	tree.Row
 	Label string
-	// Units holds the dispatches of each layer, or of each member of another grouping, as indices into
-	// Launches.
+	// Units holds the units of the row: one list of dispatches for each layer, or for each member of another
+	// grouping. The dispatches are indices into Launches.
 	Units [][]int
-	// For a single dispatch, Time summarizes its repeats. For several units, Time summarizes the units: it
-	// holds the times of the median, the fastest and the slowest unit.
+	// Time summarizes the repeats of a single dispatch. If the row has several units, Time summarizes the
+	// times of the units instead, and Median, Min and Max are those of the units.
 	Time Stats
-	IQR  float64 // interquartile range of repeats; for several dispatches their median
-	// SumNS is the sum of all dispatches of the row. Summed reports whether all dispatches of the row were
-	// measured. Share is the row's fraction of the time of all dispatches.
+	IQR  float64 // interquartile range of the repeats; the median of these ranges if there are several dispatches
+	// SumNS is the total time of the row's dispatches. Summed reports that all of these dispatches were
+	// measured. Share is SumNS as a fraction of the time of all dispatches.
 	SumNS  float64
 	Summed bool
 	Share  float64
-	Each   []float64 // time of each unit in ns, in order; nil if a unit was not measured
+	Each   []float64 // time in ns of each element of Units; nil if one was not measured
 	Equal  bool      // all dispatches have the same kernel, grid, bytes and FLOPs
 	Bound  Bound
 	Cost   *RowCost // nil if the cost was not measured
-	// Other is a dispatch of the row that ran differently when the cost was measured. If Other is set, Cost
-	// is nil.
+	// Other is set if the cost was measured but a dispatch of the row ran differently then. Other is this
+	// dispatch, and Cost is nil.
 	Other    *Launch
-	ExcessNS float64   // excess of all dispatches of the row
-	Floors   int       // number of rows below this heading that are at the floor
-	Waste    Waste     // waste of all dispatches; the mean if there are several steps
-	Delta    Delta     // Delta.TimeNS is the change of SumNS against the baseline
-	Joins    []int     // for a row of concurrent rows: the indices of those rows
-	Missing  []*Launch // launches that ran only at the baseline; set instead of Units
-	Outlier  int       // index of the unit that is an outlier; -1 if there is none
-	Judged   bool      // there were enough samples to look for an outlier
+	ExcessNS float64   // total excess of the dispatches of the row
+	Floors   int       // number of rows at the floor below this heading
+	Waste    Waste     // total waste of the dispatches; the mean over several steps
+	Delta    Delta     // Delta.TimeNS is SumNS minus the sum at the baseline
+	Joins    []int     // indices of the rows that a joint row joins
+	Missing  []*Launch // launches that ran only at the baseline; Units is empty then
+	Outlier  int       // index of the outlier in Units; -1 if there is none
+	Judged   bool      // there are enough samples to tell whether a unit is an outlier
 }
 
 // Count returns the number of dispatches of the row.
@@ -84,14 +84,14 @@ func (r *DispatchRow) Count() int {
 	return n
 }
 
-// Options select what a table shows and how it is grouped.
+// Options says what a table shows and how the rows are grouped.
 type Options struct {
 	Selection Selection
 	Grouping  Grouping  // ignored by tables that do not group rows
 	Baseline  *Baseline // nil to compare with nothing
 }
 
-// DispatchTree computes the dispatches of a selection, grouped into rows.
+// DispatchTree returns the dispatches of a selection, grouped into rows and with their numbers.
 func (x *Index) DispatchTree(ctx context.Context, o Options) (*DispatchTree, error) {
 	whole := o.Selection
 	o = o.Routed(x)
@@ -135,14 +135,14 @@ func (x *Index) DispatchTree(ctx context.Context, o Options) (*DispatchTree, err
 		}
 	}
 	t.Grouped = append(t.Grouped, t.goneRows()...)
-	// Headings sum up the excess and the floor count of their rows. The members of a row of equal
-	// dispatches are not added, because the row itself is added.
+	// A heading adds up the excess and the floor count of the rows below it. Members of a row of equal
+	// dispatches are skipped, because the row includes them.
 	rows := make([]tree.Row, len(t.Grouped))
 	for i := len(t.Grouped) - 1; i >= 0; i-- {
 		r := &t.Grouped[i]
 		rows[i] = r.Row
 		rows[i].Quiet = r.Bound.Kind == FloorBound
-		if t.CostKnown(r) { // a measured cost is used instead of the excess in isolated times
+		if t.CostKnown(r) { // the excess in isolated time is not shown beside a cost
 			r.ExcessNS = 0
 		}
 		if r.Parent < 0 || !t.Grouped[r.Parent].heading() {
@@ -162,7 +162,7 @@ func (x *Index) DispatchTree(ctx context.Context, o Options) (*DispatchTree, err
 	return t, nil
 }
 
-// total returns the ns of all dispatches in all steps, and 0 if a dispatch was not measured.
+// total returns the time in ns of all dispatches in all steps, or 0 if a dispatch was not measured.
 func total(launches []Launch) float64 {
 	sum := 0.0
 	for i := range launches {
@@ -175,17 +175,17 @@ func total(launches []Launch) float64 {
 	return sum
 }
 
-// Single reports whether a row is neither a heading, nor a member of another row, nor a row for several
-// concurrent rows.
+// Single reports whether a row is an ordinary row: not a heading, not a member of another row, and not a
+// joint row.
 func (t *DispatchTree) Single(row int) bool {
 	r := &t.Grouped[row]
 	return !r.Group && !r.Joint && (r.Parent < 0 || t.Grouped[r.Parent].Group)
 }
 
-// heading reports whether the numbers of a row are sums over its child rows.
+// heading reports whether the numbers of a row are the sums of the numbers of its child rows.
 func (r *DispatchRow) heading() bool { return r.Group || !r.Equal }
 
-// compare sets Delta of every launch. For each launch it returns the corresponding launch of the baseline.
+// compare sets the Delta of each launch and returns, for each launch, the same launch of the baseline.
 func (t *DispatchTree) compare(ctx context.Context) ([]*Launch, error) {
 	c, err := t.Baseline.Compare(ctx, t.Index, t.Selection, t.Launches)
 	t.Gone, t.ByOrder, t.ClockMoved, t.baseTotal = c.gone, c.byOrder, c.ClockMoved, c.total
@@ -206,12 +206,12 @@ func (x *Index) canary(s Selection) float64 {
 
 func (t *DispatchTree) resolutionNS() float64 { return t.Baseline.ResolutionNS(t.Index) }
 
-// measure computes the times, the bound and the waste of a row from its dispatches.
+// measure sets the times, the bound and the waste of a row. It computes them from the dispatches of the row.
 func (t *DispatchTree) measure(r *DispatchRow) {
 	first := &t.Launches[r.Units[0][0]]
 	r.Summed, r.Equal = true, !r.Joint
 	var iqrs []float64
-	weighed := 0.0 // ns summed over all steps
+	weighed := 0.0 // sum of the times in ns over all steps
 	for _, unit := range r.Units {
 		sum := 0.0
 		for _, i := range unit {
@@ -260,7 +260,7 @@ func (t *DispatchTree) measure(r *DispatchRow) {
 	r.Outlier, r.Judged = outlier(samples, t.resolutionNS())
 }
 
-// Each returns the label of a list that has one time for each member of a row.
+// Each returns the label before a list of times, one for each unit of a row.
 func (t *DispatchTree) Each() string {
 	if t.Grouping == GroupLayer {
 		return "layers"
@@ -268,7 +268,7 @@ func (t *DispatchTree) Each() string {
 	return "each"
 }
 
-// delta compares the row's sum with the sum of the baseline.
+// delta compares the total time of a row with its total time at the baseline.
 func (t *DispatchTree) delta(r *DispatchRow, baseline []*Launch) {
 	var now, then []*Launch
 	timed := true
@@ -286,20 +286,20 @@ func (t *DispatchTree) delta(r *DispatchRow, baseline []*Launch) {
 	for _, l := range then {
 		r.Delta.BaselineNS += l.Time.Median
 	}
-	// The table shows sums of medians, so the difference is computed from the sums of medians too.
+	// TimeNS is a difference of sums of medians, because the table shows sums of medians.
 	r.Delta.Timed, r.Delta.TimeNS = true, r.SumNS-r.Delta.BaselineNS
 	r.Delta.Equal = NoDifference(r.Delta.TimeNS, now, then, t.resolutionNS())
 }
 
-// NoDifference reports whether a difference of ns between two sums is within the noise. One sum is the time
-// of some launches, the other is the time of their baseline launches. The noise is the timer resolution or
-// the variation of one of the sums, whichever is largest.
+// NoDifference reports whether the difference between two total times is within the noise. One is the total
+// time of the launches in now, the other of the launches in then, and ns is the difference. The noise is the
+// largest of three numbers: the timer resolution and the variations of the two totals.
 func NoDifference(ns float64, now, then []*Launch, resolutionNS float64) bool {
 	return math.Abs(ns) <= max(resolutionNS, sumOf(now).Noise(), sumOf(then).Noise())
 }
 
-// sumOf returns the variation of the summed time of several dispatches. The sum is computed for each repeat
-// or each step in which all of the dispatches were timed.
+// sumOf returns the statistics of the total time of several dispatches. Each repeat or step in which all of
+// these dispatches were timed gives one total.
 func sumOf(launches []*Launch) Stats {
 	repeats, steps := math.MaxInt, false
 	for _, l := range launches {
@@ -338,10 +338,10 @@ func sumOverSteps(launches []*Launch) Stats {
 	return StatsOf(whole)
 }
 
-// Timed reports whether dispatches were timed in isolation in all steps of the selection.
+// Timed reports whether every step of the selection has dispatches that were timed in isolation.
 func (t *DispatchTree) Timed() bool { return t.TimedSteps() == len(t.Selection.Steps) }
 
-// TimedSteps returns the number of steps of the selection that have a time for every dispatch.
+// TimedSteps returns the number of selected steps in which every dispatch has a time.
 func (t *DispatchTree) TimedSteps() int {
 	n := 0
 	for _, step := range t.Selection.Steps {
@@ -367,8 +367,8 @@ func (t *DispatchTree) Row(key string) int {
 	return slices.IndexFunc(t.Grouped, func(r DispatchRow) bool { return r.Key == key })
 }
 
-// Launch returns the first dispatch of a row. For a row of dispatches that no longer run, Launch returns
-// the first dispatch of the baseline.
+// Launch returns the first dispatch of a row. If the dispatches of the row ran only at the baseline, it is
+// the first of these.
 func (t *DispatchTree) Launch(r *DispatchRow) *Launch {
 	if r.Gone() {
 		return r.Missing[0]
@@ -376,11 +376,11 @@ func (t *DispatchTree) Launch(r *DispatchRow) *Launch {
 	return &t.Launches[r.Units[0][0]]
 }
 
-// Gone reports whether the row lists dispatches that ran at the baseline and not in this selection.
+// Gone reports whether the dispatches of the row ran only at the baseline.
 func (r *DispatchRow) Gone() bool { return r.Missing != nil }
 
-// goneRows returns rows for the dispatches that ran only at the baseline, below one heading. The same
-// dispatch of several equal layers becomes one row, with a child row for each layer.
+// goneRows returns the rows for dispatches that ran only at the baseline, with a common heading.
+// Corresponding dispatches of equal layers form one row, which has a child row for each layer.
 func (t *DispatchTree) goneRows() []DispatchRow {
 	if len(t.Gone) == 0 {
 		return nil
@@ -428,7 +428,7 @@ func (t *DispatchTree) goneRows() []DispatchRow {
 	return rows
 }
 
-// All reports whether a condition holds for all dispatches of a row.
+// All reports whether the function holds returns true for all dispatches of a row.
 func (t *DispatchTree) All(r *DispatchRow, holds func(*Launch) bool) bool {
 	for _, u := range r.Units {
 		for _, i := range u {
@@ -440,8 +440,8 @@ func (t *DispatchTree) All(r *DispatchRow, holds func(*Launch) bool) bool {
 	return true
 }
 
-// Same returns a text that is equal for all dispatches of a row, and false if the text differs between
-// dispatches.
+// Same returns what the function text returns for the dispatches of a row. The bool is false if this differs
+// between the dispatches.
 func (t *DispatchTree) Same(r *DispatchRow, text func(*Launch) string) (string, bool) {
 	first := text(t.Launch(r))
 	if !t.All(r, func(l *Launch) bool { return text(l) == first }) {
@@ -450,8 +450,8 @@ func (t *DispatchTree) Same(r *DispatchRow, text func(*Launch) string) (string, 
 	return first, true
 }
 
-// Repeats returns the smallest number of samples of any dispatch. Repeats returns 0 if a dispatch was not
-// measured.
+// Repeats returns the number of samples of the dispatch with the fewest samples. It is 0 if a dispatch was
+// not measured.
 func (t *DispatchTree) Repeats() int {
 	n := 0
 	for i := range t.Launches {
@@ -462,8 +462,8 @@ func (t *DispatchTree) Repeats() int {
 	return n
 }
 
-// Levels returns the number of levels of the last step, and how many of the dispatches are in a level.
-// Dispatches that only earlier steps ran have no level.
+// Levels returns the number of levels in the last step of the selection, and the number of dispatches that
+// are in a level. A dispatch that ran only in earlier steps is in no level.
 func (t *DispatchTree) Levels() (levels, in int) {
 	for i := range t.Launches {
 		if level := t.Launches[i].Level; level >= 0 {

@@ -7,20 +7,20 @@ import "gpuscope/trace"
 type Event struct {
 	Step     int // index into Trace.Steps
 	Dispatch *trace.DispatchID
-	Kind     string // a kind recorded in the trace, or one of the constants below
+	Kind     string // a kind of event that traces record, or one of the constants below
 	Text     string
 }
 
-// Kinds of events that are computed from the steps.
+// These are the kinds of events that are computed from the steps.
 const (
 	ShapeEvent   = "shape"   // the phase or the number of tokens differs from the previous step
-	GridEvent    = "grid"    // workgroups changed, but not the phase or the number of tokens
+	GridEvent    = "grid"    // a grid changed, but not the phase or the number of tokens
 	RouteEvent   = "route"   // a route changed, but not the phase or the number of tokens
-	OutlierEvent = "outlier" // a step took much longer than comparable steps
+	OutlierEvent = "outlier" // a step took much longer than other steps of its kind
 	ColdEvent    = "cold"
 )
 
-// stepKind is the key of steps whose times may be compared.
+// stepKind is the property that steps must share so that their times can be compared.
 type stepKind struct {
 	phase  trace.Phase
 	timing trace.Timing
@@ -30,11 +30,11 @@ type stepKind struct {
 // KindOf returns the kind of a step. Times of steps of the same kind may be compared.
 func KindOf(s *trace.Step) stepKind { return stepKind{s.Phase, s.Timing, len(s.Tokens)} }
 
-// Typical is the usual wall time of steps of one kind, in ns, with the median absolute deviation.
+// Typical is the median wall time in ns of the steps of one kind, and the median absolute deviation.
 type Typical struct{ Median, MAD float64 }
 
-// TypicalTimes returns the usual wall time of warm steps, by kind. Kinds with fewer than Enough steps are
-// omitted.
+// TypicalTimes returns the Typical time of the warm steps of each kind. Kinds with fewer than Enough steps
+// are left out.
 func (x *Index) TypicalTimes() map[stepKind]Typical {
 	walls := map[stepKind][]float64{}
 	for i := range x.Trace.Steps {

@@ -12,19 +12,20 @@ import (
 	"gpuscope/trace/tree"
 )
 
-// Tree holds the dispatches that were compared with a reference, grouped by step and by place in a layer.
+// Tree holds the dispatches that were compared with a reference. They are grouped by step and, within a step,
+// by their place in a layer.
 type Tree struct {
 	Places []Row
-	// Compared is the number of compared dispatches. Diverge is the number of dispatches whose errors
-	// exceed their tolerances. Inherit is the number of dispatches that read data from an earlier diverging
-	// dispatch.
+	// Compared is the number of compared dispatches. Diverge is the number of dispatches with an error above
+	// the tolerance. Inherit is the number of dispatches that read data from a dispatch that diverged
+	// earlier.
 	Compared, Diverge, Inherit int
 	First                      *Comparison // the first dispatch that diverges
 	NotFinite                  *Comparison // the first dispatch that produced NaN or Inf
 	Samples, Runs              bool
 }
 
-// Comparison is a dispatch of a step that was compared with a reference.
+// Comparison is the comparison of one dispatch of a step with a reference.
 type Comparison struct {
 	Step     int // index into Trace.Steps
 	Dispatch trace.DispatchID
@@ -32,14 +33,14 @@ type Comparison struct {
 	Inherits bool
 }
 
-// Diverges reports whether the kernel's own error exceeds its tolerance. If the dispatch inherits an error
-// and its reference is not finite, its own error is not known, and Diverges returns false.
+// Diverges reports whether the kernel's own error exceeds its tolerance. The kernel's own error is not known
+// if the dispatch inherits an error and its reference is not finite. Diverges then returns false.
 func (h *Comparison) Diverges() bool {
 	follows := h.Inherits && math.IsNaN(0*float64(h.Error.Want))
 	return h.Error.Tolerance != "" && !(h.Error.Share <= 1) && !follows
 }
 
-// Row is a row of the tree: a step, the dispatches at one place of all layers, or a single dispatch.
+// Row is a row of the tree: a step, a place that is the same in several layers, or a single dispatch.
 type Row struct {
 	tree.Row
 	Label       string        // "" for a step
@@ -55,17 +56,17 @@ func (r *Row) Worst() *Comparison {
 	return r.Comparisons[0]
 }
 
-// Of returns the comparisons with a reference in a selection. If the selection has no steps, it covers the
-// whole run.
+// Of returns the comparisons of the selected steps with references. If no steps are selected, Of includes all
+// steps of the run.
 func Of(ctx context.Context, x *analyze.Index, selection analyze.Selection) (*Tree, error) {
 	steps := selection.Steps
 	for i := range x.Trace.Steps {
-		if len(selection.Steps) == 0 { // cold steps are included, because they compute the same values
+		if len(selection.Steps) == 0 { // including cold steps, because they compute the same values
 			steps = append(steps, i)
 		}
 	}
 	g := &Tree{}
-	odd := map[trace.ValueID]bool{} // values that depend on a divergence
+	odd := map[trace.ValueID]bool{} // values that depend on a dispatch that diverged
 	for _, step := range steps {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -75,8 +76,8 @@ func Of(ctx context.Context, x *analyze.Index, selection analyze.Selection) (*Tr
 	return g, nil
 }
 
-// compare returns the comparisons of a step in order of submission. odd holds the values that depend on a
-// divergence, and compare updates it with the outputs of each dispatch.
+// compare returns the comparisons of a step in order of submission. odd is the set of values that depend on a
+// dispatch that diverged. For each dispatch, compare updates odd for the values that the dispatch writes.
 func (g *Tree) compare(x *analyze.Index, step int, odd map[trace.ValueID]bool) (list []*Comparison) {
 	s := &x.Trace.Steps[step]
 	for i := range s.Dispatches {
@@ -87,7 +88,7 @@ func (g *Tree) compare(x *analyze.Index, step int, odd map[trace.ValueID]bool) (
 		passesOn := h.Inherits
 		if d.Error != nil {
 			list = append(list, h)
-			passesOn = g.count(h) || passesOn // always call count, even if the dispatch inherits an error
+			passesOn = g.count(h) || passesOn // count is always called, even if h.Inherits is set
 		}
 		for _, v := range writes {
 			state := x.Trace.Graph.Values[x.Root(v)].Role == trace.RoleState
@@ -97,7 +98,7 @@ func (g *Tree) compare(x *analyze.Index, step int, odd map[trace.ValueID]bool) (
 	return list
 }
 
-// count adds a comparison to the totals, and reports whether it diverges.
+// count adds a comparison to the totals of the tree and reports whether the comparison diverges.
 func (g *Tree) count(h *Comparison) bool {
 	g.Compared++
 	g.Samples = g.Samples || h.Error.Compared < h.Error.Elements
@@ -116,8 +117,8 @@ func (g *Tree) count(h *Comparison) bool {
 	return h.Diverges()
 }
 
-// addStep adds the rows of a step. The same dispatch of several equal layers becomes one row that can be
-// opened.
+// addStep adds the rows of a step. If several equal layers have the same dispatch, one row represents it in
+// all of them, and this row can be opened.
 func (g *Tree) addStep(x *analyze.Index, step int, list []*Comparison) {
 	if len(list) == 0 {
 		return
@@ -162,8 +163,8 @@ func (g *Tree) addStep(x *analyze.Index, step int, list []*Comparison) {
 	}
 }
 
-// farther sorts comparisons by error relative to the tolerance, largest first. An error of NaN comes before
-// all others.
+// farther is a sort order of comparisons: the largest ratio of error to tolerance comes first. An error of
+// NaN comes before all others.
 func farther(a, b *Comparison) int {
 	size := func(h *Comparison) float64 {
 		if share := float64(h.Error.Share); !math.IsNaN(share) {

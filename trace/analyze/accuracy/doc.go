@@ -1,3 +1,3 @@
-// Package accuracy lists the dispatches of each step that were compared with a reference. The package finds
-// which of these dispatches diverge, and which inherit an error from an earlier dispatch.
+// Package accuracy lists the dispatches that were compared with a reference, for each step. It finds the
+// dispatches that diverge, and those that inherit an error from an earlier dispatch.
 package accuracy

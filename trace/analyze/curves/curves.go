@@ -11,51 +11,52 @@ import (
 )
 
 // Curves holds measured times and planned work along an axis. The axis is the position of decode steps, or
-// the number of tokens of prompts that begin at position 0.
+// the number of tokens of prompts that begin at position 0. A place is a point of the axis: a position or a
+// number of tokens.
 type Curves struct {
 	Index    *analyze.Index
 	Along    string
 	Line     *trace.Line // nil if the trace has no forecast
 	From, To int         // first and last place of the axis
-	// Rows begins with the whole step. One row for each dispatch of a layer follows, sorted by slope,
-	// largest first.
+	// Rows holds the row of the whole step first. Then follows a row for each dispatch of a layer, in order
+	// of slope, largest first.
 	Rows []CurveRow
-	// Level is the timing level at which the whole step was timed, and Of is the measured quantity ("GPU
-	// span").
+	// Level is the timing level at which the times of the whole step were measured. Of says what these times
+	// are, for example "GPU span".
 	Level trace.Timing
 	Of    string
 	Cold  int // number of cold steps that are excluded
-	// First and Last are the first and the last place at which a step was measured. First is larger than
-	// Last if no step was measured.
+	// First and Last are the first and the last place at which a step was measured. If no step was measured,
+	// First is larger than Last.
 	First, Last int
-	// Baseline is the baseline of the times, or nil for no comparison. ClockMoved reports that the GPU
-	// clock differed, so the times cannot be compared.
+	// Baseline is the baseline with which times are compared, or nil. ClockMoved reports that times are not
+	// compared because the GPU clock differed.
 	Baseline   *analyze.Baseline
 	ClockMoved bool
 }
 
-// CurveRow is the whole step, or the sum of the dispatches at the same place of all layers.
+// CurveRow is the whole step, or the corresponding dispatches of all layers, whose times are added.
 type CurveRow struct {
 	Name       string
-	Kernel     string // kernel of the row's first dispatch at the smallest place; "" for the whole step
+	Kernel     string // kernel of the first dispatch at the row's first place; "" for the whole step
 	Dispatches []trace.DispatchID
 	Points     []CurvePoint // measured times, sorted by place
 	Fit        *Fit         // fitted line; nil if there are too few points
 	Shifts     []Shift
-	// Share is the row's percentage of the slope of the whole step. If Modelled is true, Share is the row's
-	// percentage of the growth of bytes.
+	// Share is the slope of the row as a percentage of the slope of the whole step. If Modelled is set, Share
+	// is the row's percentage of the growth of the bytes.
 	Share float64
-	// Drift is the share of a row that does the same work at every place. The slope of such a row cannot be
-	// caused by the position.
+	// Drift replaces Share for a row that does the same work at every place. The cause of its slope cannot be
+	// the position.
 	Drift    float64
-	Modelled bool     // Share is computed from planned bytes, not from times
-	Changes  []Change // grid and route changes of the first dispatch along the line
+	Modelled bool     // Share is based on planned bytes, not on times
+	Changes  []Change // changes of the first dispatch's grid or route along the line
 	Routes   []RouteSpan
-	// Trials are isolated timings of the row's operators: the latest timing for each shape and route. Trials
-	// exist only along the axis of tokens.
+	// Trials holds isolated timings of the row's operators: for each shape and route the latest one. Trials
+	// is empty unless the axis is the number of tokens.
 	Trials   []trace.Trial
 	Baseline *CurveBaseline // time at the baseline; nil if not known
-	courses  map[int]int    // number of dispatches by index in Line.Courses
+	courses  map[int]int    // number of dispatches for each index in Line.Courses
 }
 
 // CurvePoint is the measured time of a step at a place on the axis.
@@ -64,7 +65,7 @@ type CurvePoint struct {
 	NS       float64
 }
 
-// RouteSpan is a part of a line in which a dispatch takes one route.
+// RouteSpan is a range of places at which a dispatch takes one route.
 type RouteSpan struct {
 	From, To int
 	// Route is the name of the kernel if the dispatch has no routes, and "" if the dispatch does not run.
@@ -80,7 +81,7 @@ const (
 	Time  Quantity = iota // in ns
 	Grid                  // number of workgroups
 	Bytes                 // modelled bytes
-	Idle                  // lanes launched without work, in %
+	Idle                  // percentage of launched lanes without work
 	quantities
 )
 
@@ -90,9 +91,10 @@ func Quantities() []Quantity { return []Quantity{Time, Grid, Bytes, Idle} }
 // String returns the name of the quantity.
 func (q Quantity) String() string { return [...]string{"time", "grid", "bytes", "waste"}[q] }
 
-// OfInterest returns the part of the axis to show first. Planned quantities are exact everywhere, so the
-// whole axis is shown. For times, OfInterest returns the part with measured steps and some margin. The part
-// is extended to the row's next grid change if the distance to it is at most the length of the measured part.
+// OfInterest returns the range of the axis that is shown first. For planned quantities this is the whole
+// axis, because they are exact everywhere. For times it is the range of measured steps plus some margin. If
+// the next grid change of the row is not farther away than the length of the measured range, the range
+// extends to this change.
 func (c *Curves) OfInterest(r *CurveRow, q Quantity) (from, to int) {
 	if q != Time || c.Along != trace.AlongPosition || c.First > c.Last {
 		return c.From, c.To
@@ -183,8 +185,8 @@ func Of(ctx context.Context, x *analyze.Index, along string, baseline *analyze.B
 	return c, ctx.Err()
 }
 
-// other returns the fixed coordinate on the other axis: decode steps have 1 token, and prompts begin at
-// position 0.
+// other returns the coordinate that is fixed along this axis: 1 token for decode steps, position 0 for
+// prompts.
 func (c *Curves) other() int {
 	if c.Along == trace.AlongPosition {
 		return 1
@@ -236,7 +238,8 @@ func (c *Curves) addRows() {
 	})
 }
 
-// place returns the place of a step on the axis, and false if the step does not belong to the axis.
+// place returns the place of a step on the axis. The result ok is false if the axis does not include the
+// step.
 func (c *Curves) place(s *trace.Step) (int, bool) {
 	if c.Along == trace.AlongPosition {
 		return s.Position, len(s.Tokens) == 1
@@ -244,8 +247,8 @@ func (c *Curves) place(s *trace.Step) (int, bool) {
 	return len(s.Tokens), s.Position == 0 && len(s.Tokens) > 0
 }
 
-// stepTimes lists the times that can represent a whole step. Timing levels that disturb the step least come
-// first.
+// stepTimes lists the times that can represent a whole step. The levels come in order of how much they
+// disturb the step, least first.
 var stepTimes = []struct {
 	level trace.Timing
 	of    string
@@ -259,11 +262,11 @@ var stepTimes = []struct {
 	{trace.TimingOff, "wall time", func(s *trace.Step) trace.Time { return s.CPU.TotalNS }},
 }
 
-// measure collects the times of the steps. All times of the whole step have the same timing level.
+// measure collects the times of the steps. The times of the whole step all come from one timing level.
 func (c *Curves) measure(ctx context.Context) error {
 	steps := c.Index.Trace.Steps
 	counts := make([]int, len(stepTimes))
-	row := make([]int, len(c.Index.Trace.Graph.Dispatches)) // row of each dispatch; 0 if it has none
+	row := make([]int, len(c.Index.Trace.Graph.Dispatches)) // index of each dispatch's row; 0 if none
 	for i := range c.Rows {
 		for _, id := range c.Rows[i].Dispatches {
 			row[id] = i
@@ -283,7 +286,7 @@ func (c *Curves) measure(ctx context.Context) error {
 			}
 		}
 	}
-	if n == c.Cold { // all steps are cold
+	if n == c.Cold { // all steps are cold, so cold steps are used
 		c.Cold, warm = 0, func(*trace.Step) bool { return true }
 	}
 	for i := range steps {
@@ -295,7 +298,7 @@ func (c *Curves) measure(ctx context.Context) error {
 		}
 	}
 	best := slices.Index(counts, slices.Max(counts))
-	for k, n := range counts { // use the least disturbing level that has enough points for a line
+	for k, n := range counts { // the first level with enough points disturbs steps least
 		if n >= 4*minLinePoints {
 			best = k
 			break
@@ -330,7 +333,8 @@ func (c *Curves) widen(at int) {
 	c.From, c.To = min(c.From, at), max(c.To, at)
 }
 
-// measureRows collects the times of the dispatches of a step, if every dispatch was timed.
+// measureRows adds the times of the dispatches of a step to their rows. It adds nothing unless every dispatch
+// of the step was timed.
 func (c *Curves) measureRows(step, at int, row []int) {
 	s := &c.Index.Trace.Steps[step]
 	if s.Timing != trace.TimingDispatch {
@@ -361,8 +365,8 @@ func (c *Curves) Slope() *Fit {
 	return nil
 }
 
-// Owners returns the rows that contribute most to the slope: the first row, and the following rows whose
-// slopes do not differ significantly from the slope of the first.
+// Owners returns the rows that contribute most to the slope. These are the row with the largest slope and the
+// next rows, as long as their slopes do not differ significantly from the largest.
 func (c *Curves) Owners() []CurveRow {
 	rows := c.Rows[1:]
 	n := 0
@@ -372,8 +376,8 @@ func (c *Curves) Owners() []CurveRow {
 	return rows[:n]
 }
 
-// slopesLike reports whether the slopes of two rows differ by at most three standard errors of the
-// difference. Modelled slopes have no error and must be equal.
+// slopesLike reports whether two slopes do not differ significantly: by at most three standard errors of the
+// difference. Modelled slopes have no error, so they must be equal.
 func (r *CurveRow) slopesLike(s *CurveRow) bool {
 	if r.Modelled || r.Fit == nil || s.Fit == nil {
 		return r.Share == s.Share
@@ -381,8 +385,8 @@ func (r *CurveRow) slopesLike(s *CurveRow) bool {
 	return math.Abs(r.Fit.B-s.Fit.B) <= 3*math.Hypot(r.Fit.SE, s.Fit.SE)
 }
 
-// steady reports whether a row does the same planned work at the first and the last measured place, so that
-// its work does not depend on the place.
+// steady reports whether the work of a row does not depend on the place: the planned work is the same at the
+// first and the last measured place.
 func (c *Curves) steady(r *CurveRow) bool {
 	if c.Line == nil || c.First < c.Line.From || c.Last > c.Line.To {
 		return false
@@ -398,10 +402,10 @@ func (c *Curves) steady(r *CurveRow) bool {
 	return true
 }
 
-// share divides the slope of the whole step among the rows. If dispatches were timed, the share of a row is
-// its slope divided by the slope of the whole step, or by the sum of the rows' slopes if this sum is
-// larger. If no dispatch was timed, shares are computed from how much the planned bytes grow along the
-// line. For a steady row the result is stored in Drift instead of Share.
+// share divides the slope of the whole step among the rows. If dispatches were timed, a row's share is its
+// slope divided by the slope of the whole step, or by the sum of all rows' slopes if this sum is larger. If
+// dispatches were not timed, a row's share is its part of the growth of planned bytes along the line. The
+// result is stored in Share, or in Drift if the row is steady.
 func (c *Curves) share() {
 	whole, way := c.Slope(), 1.0
 	if whole != nil && whole.B < 0 {
@@ -432,7 +436,7 @@ func (c *Curves) share() {
 			last, _ := c.Exact(&c.Rows[i], Bytes, c.Line.To)
 			slope[i] = way * (last - first)
 			all += max(0, slope[i])
-			c.Rows[i].Modelled = whole != nil && way > 0 // more bytes never make a step faster
+			c.Rows[i].Modelled = whole != nil && way > 0 // a negative slope is not explained by more bytes
 		}
 	}
 	order := make(map[string]float64, len(c.Rows))
@@ -461,7 +465,7 @@ func (c *Curves) share() {
 		}
 		return n
 	}
-	// Dispatches with a choice of routes come first.
+	// Rows whose dispatches have a choice of routes come first.
 	slices.SortStableFunc(c.Rows[1:], func(a, b CurveRow) int {
 		return min(2, named(&b)) - min(2, named(&a))
 	})
@@ -497,7 +501,7 @@ func (s RouteSpan) Name() string {
 	return s.Route
 }
 
-// addTrials adds to each row the isolated timings of its operators.
+// addTrials adds to each row the isolated timings of the operators of the row.
 func (c *Curves) addTrials() {
 	g := &c.Index.Trace.Graph
 	for i := range c.Index.Trace.Trials {
@@ -521,8 +525,8 @@ func (c *Curves) addTrials() {
 	}
 }
 
-// Drift returns the percentage of the slope that the position does not explain. The drift is the slope of
-// rows that do the same work at every place.
+// Drift returns the percentage of the slope whose cause is not the position. It is the sum of Drift over the
+// rows.
 func (c *Curves) Drift() float64 {
 	all := 0.0
 	for i := range c.Rows {

@@ -8,22 +8,22 @@ import (
 	"gpuscope/trace/analyze"
 )
 
-// CurveBaseline is the time of a row at the baseline. The time is that of the fitted line at the last
-// baseline step, or the median if there are too few steps for a line.
+// CurveBaseline is the time of a row at the baseline. It is the time of the fitted line at the last baseline
+// step. If there are too few steps for a line, it is the median.
 type CurveBaseline struct {
 	At, NS  float64
 	N       int     // number of baseline steps
-	scatter float64 // interquartile range around the line; 0 if there are too few steps
-	// The field By is the time of the row at its last position minus its time at the baseline, in ns. It is
-	// 0 if the row has no fitted line. Equal reports that this difference is within the noise of both
+	scatter float64 // interquartile range of distances from the line; 0 if not known
+	// By is the time of the row at its last position minus its time at the baseline, in ns. It is 0 if the
+	// row has no fitted line. Equal reports that this difference is not larger than the noise of the two
 	// times.
 	By    float64
 	Equal bool
 }
 
-// compare sets the baseline time of each row. The baseline may consist of steps of the same run. Times of
-// the whole step are compared only if the run and the baseline have the same timing level. No times are
-// compared if the GPU clock differs.
+// compare sets the baseline time of each row. The baseline may be steps of the same run. Times of the whole
+// step are compared only if they have the same timing level in the run and at the baseline. No times are
+// compared if the GPU clock differed.
 func (c *Curves) compare(ctx context.Context, b *analyze.Baseline) error {
 	then := c
 	if b.Index != c.Index {
@@ -65,14 +65,14 @@ func (c *Curves) compare(ctx context.Context, b *analyze.Baseline) error {
 	return nil
 }
 
-// compare sets the difference between the row's time at its last position and its time at the baseline.
-// compare reads all points of the row, so it is too slow to be called in each frame.
+// compare sets By and Equal of the row's baseline. It reads all points of the row, so it must not be called
+// in each frame.
 func (r *CurveRow) compare(resolutionNS float64) {
 	xs, ys := r.places()
 	now := r.Fit.scatter(xs, ys)
 	then := r.Baseline.scatter
 	if then == 0 {
-		then = now // a single baseline step is assumed to vary like the steps of this run
+		then = now // the variation of a single step is not known; that of this run is used
 	}
 	noise := 2*now/math.Sqrt(float64(r.Fit.N)) + 2*then/math.Sqrt(float64(r.Baseline.N))
 	r.Baseline.By = r.Fit.At(r.Fit.Last) - r.Baseline.NS
@@ -94,7 +94,7 @@ func curveBaseline(xs, ys []float64) *CurveBaseline {
 	return b
 }
 
-// scatter returns the interquartile range of the distances of points from the line, in ns.
+// scatter returns the interquartile range of the distances of the points from the line, in ns.
 func (f *Fit) scatter(xs, ys []float64) float64 {
 	off := make([]float64, len(xs))
 	for i := range xs {
@@ -103,7 +103,7 @@ func (f *Fit) scatter(xs, ys []float64) float64 {
 	return analyze.StatsOf(off).IQR
 }
 
-// places returns the points of a row as two lists.
+// places returns the row's points as two lists: the places xs and the times ys.
 func (r *CurveRow) places() (xs, ys []float64) {
 	xs, ys = make([]float64, len(r.Points)), make([]float64, len(r.Points))
 	for i, p := range r.Points {

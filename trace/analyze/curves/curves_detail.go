@@ -8,7 +8,7 @@ import (
 	"gpuscope/trace/analyze"
 )
 
-// RowChange is a change of grid or route, with the row of the curves in which it occurs.
+// RowChange is a change of a grid or route in a row of the curves.
 type RowChange struct {
 	Change
 	Row *CurveRow
@@ -29,8 +29,8 @@ func (c *Curves) ChangesOf(r *CurveRow) []RowChange {
 	return list
 }
 
-// RouteOf returns the route of a plan, or its kernel if the dispatch has no choice of routes. For a nil
-// plan, RouteOf returns "not run".
+// RouteOf returns the route of a plan. If the dispatch has no choice of routes, this is the name of the
+// kernel. If the plan is nil, it is "not run".
 func RouteOf(p *trace.Plan) string {
 	switch {
 	case p == nil:
@@ -41,9 +41,9 @@ func RouteOf(p *trace.Plan) string {
 	return p.Route
 }
 
-// Fastest returns the fastest routes in isolated timings, from the shortest to the longest prompt. Routes
-// that cannot be distinguished are joined by "=". Fastest returns nil for an operator without a choice of
-// routes.
+// Fastest returns the fastest route for each range of prompt lengths, in ascending order. It uses isolated
+// timings. Routes that do not differ significantly are joined by "=". If the operator has no choice of
+// routes, Fastest returns nil.
 func (r *CurveRow) Fastest() []RouteSpan {
 	if len(r.Trials) > 0 && r.Trials[0].Route == "" {
 		return nil
@@ -73,15 +73,15 @@ func (r *CurveRow) Fastest() []RouteSpan {
 	return spans
 }
 
-// Faster reports whether the trial t is significantly faster than a second trial: both trials have enough
-// runs, and their quartiles do not overlap.
+// Faster reports whether the trial t is significantly faster than the trial than. Both trials need enough
+// runs, and the upper quartile of t must be less than the lower quartile of than.
 func Faster(t, than *trace.Trial) bool {
 	return min(t.N, than.N) >= trace.FewestWithin && t.Q3NS < than.Q1NS
 }
 
-// Crossings returns the prompt lengths around each route change of a dispatch: the last length before the
-// change and the first length after it. The result also includes the ends of the line and the lengths in the
-// argument. Lengths at which the operator launches nothing are omitted.
+// Crossings returns the prompt lengths between which the route of a dispatch changes: for each change, the
+// last length with the old route and the first with the new route. The result also includes the ends of the
+// line and the lengths in also. Lengths at which the operator launches nothing are left out.
 func Crossings(x *analyze.Index, id trace.DispatchID, also ...int) []int {
 	l := line(x, 1, 0, trace.AlongTokens)
 	if l == nil {

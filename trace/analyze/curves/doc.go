@@ -1,3 +1,4 @@
-// Package curves computes how times, grids and bytes grow with the position or the number of tokens. The
-// package finds fitted lines, level shifts, changes of grid and route, and the places of the next changes.
+// Package curves computes how times, grids and bytes change with the position or the number of tokens. It
+// fits lines to the times. It also finds level shifts, changes of the grid or route, and the places at which
+// the next changes will occur.
 package curves

@@ -7,26 +7,26 @@ import (
 	"gpuscope/trace/analyze"
 )
 
-// Fit is a straight line through measured times, by least squares. A is the time in ns where x is 0, B is
-// the slope in ns per place, and SE is the standard error of B. Points more than 3 MAD away from a first
-// fit are excluded from the final fit.
+// Fit is the least-squares line through measured times. A is the time in ns at x = 0, B is the slope in ns
+// per place, and SE is the standard error of B. The line does not use points that are more than 3 MAD away
+// from a first fit.
 type Fit struct {
 	A, B, SE float64
 	N        int     // number of fitted points
 	Out      []int   // indices of the excluded points
-	First    float64 // smallest and largest x of the points
+	First    float64 // smallest x of the points; Last is the largest
 	Last     float64
 }
 
 // At returns the time of the line at a place, in ns.
 func (f *Fit) At(x float64) float64 { return f.A + f.B*x }
 
-// Significant reports whether times depend on the place more than by chance: B exceeds three standard
-// errors, and there are enough points to know this error.
+// Significant reports whether the slope is significant: B exceeds three standard errors, and there are at
+// least MinSlopePoints points.
 func (f *Fit) Significant() bool { return f.N >= MinSlopePoints && math.Abs(f.B) > 3*f.SE }
 
-// minLinePoints is the number of points needed to draw a line. MinSlopePoints is the number of points
-// needed for a significant slope: with fewer points, a slope of three standard errors may occur by chance.
+// minLinePoints is the number of points that a line needs. MinSlopePoints is the number of points that a
+// significant slope needs. With fewer points, a slope often exceeds three standard errors by chance.
 const minLinePoints, MinSlopePoints = 4, 8
 
 // FitLine returns the line through points, and nil if there are too few points or all are at one place.
@@ -84,18 +84,18 @@ func leastSquares(xs, ys []float64) *Fit {
 	return f
 }
 
-// Shift is a place where times change level: from this place on, times are all higher, or all lower, than
-// before.
+// Shift is a place from which all later times are higher, or all are lower, than the times before.
 type Shift struct {
-	At     float64 // first place of the new level
+	At     float64 // first place after the shift
 	NS, SE float64
 }
 
 // leastPart is the smallest number of points on each side of a shift.
 const leastPart = 8
 
-// Shifts finds the places where times change level. The points must be in order of place. Shifts cuts them in
-// two where the means of the parts differ most, relative to the variation. It then searches each part again.
+// Shifts finds the places where times change level. The points must be sorted by place. Shifts divides the
+// points where the means of the two parts differ most relative to their variation, and then divides each part
+// again in the same way.
 func Shifts(xs, ys []float64) []Shift {
 	f := FitLine(xs, ys)
 	if f == nil {
@@ -105,7 +105,7 @@ func Shifts(xs, ys []float64) []Shift {
 	for i := range xs {
 		rest[i] = ys[i] - f.At(xs[i])
 	}
-	if f.Significant() { // a level shift may explain the slope better than a line
+	if f.Significant() { // try a level shift instead of a line as the cause of the slope
 		flat := analyze.StatsOf(slices.Clone(ys)).Median
 		if s, t := cut(xs, ys); s != nil && t > 2*math.Abs(f.B)/f.SE && flat > 0 {
 			copy(rest, ys)
@@ -131,8 +131,9 @@ func Shifts(xs, ys []float64) []Shift {
 	return found
 }
 
-// cut finds the place that divides points most clearly into two levels. cut also returns the difference of
-// the levels divided by its standard error. cut returns nil if there are too few points.
+// cut finds the place that divides the points most clearly into two levels. The second result is the
+// difference between the levels divided by the standard error of the difference. The Shift is nil if there
+// are too few points.
 func cut(xs, ys []float64) (*Shift, float64) {
 	n := len(ys)
 	if n < 2*leastPart {

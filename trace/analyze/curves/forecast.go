@@ -8,12 +8,12 @@ import (
 	"gpuscope/trace/analyze"
 )
 
-// Change is a change of a dispatch's grid or route along a line of the forecast. The grid or route changes
-// at each place from At to Until. The forecast is exact, because it is computed from plans. A plan is nil
-// if the dispatch does not run.
+// Change is a change of the grid or route of a dispatch along a line of the forecast. It occurs in one place,
+// or in every place from At to Until. The forecast is exact because it consists of plans. From or To is nil
+// if the dispatch does not run there.
 type Change struct {
 	At, Until int
-	From, To  *trace.Plan // plans before At, and at Until
+	From, To  *trace.Plan // plan just before At, and plan at Until
 }
 
 // Rerouted reports whether the kernel or the route changes, or whether the dispatch starts or stops
@@ -57,7 +57,7 @@ func ChangesOn(l *trace.Line, id trace.DispatchID) []Change {
 			moves, bends = moves || !r.Constant(), bends || r[2] != 0
 		}
 		switch {
-		case bends: // the grid is not linear in the place, so it may not change at every place
+		case bends: // the grid is not a linear function of the place, so not every place has a change
 			for at := s.From + 1; at <= end; at++ {
 				if analyze.LaunchesOtherwise(PlanOn(l, id, at-1), PlanOn(l, id, at)) {
 					add(at, at)
@@ -70,9 +70,9 @@ func ChangesOn(l *trace.Line, id trace.DispatchID) []Change {
 	return list
 }
 
-// line returns the line of the forecast along which a step may move, and nil if no line contains the step.
-// Along the axis of tokens, line returns the line of prompts that begin at position 0, whatever the
-// position of the step is.
+// line returns the line of the forecast that contains a step, or nil if there is none. If along is
+// AlongTokens, this is the line of the prompts that begin at position 0, even if the step begins at another
+// position.
 func line(x *analyze.Index, tokens, position int, along string) *trace.Line {
 	if x.Trace.Forecast == nil {
 		return nil
@@ -90,20 +90,21 @@ func line(x *analyze.Index, tokens, position int, along string) *trace.Line {
 	return nil
 }
 
-// Changes are the next and the previous change of a dispatch's grid or route around a step, according to
-// the forecast.
+// Changes holds the next and the previous change of a dispatch's grid or route, as seen from a step,
+// according to the forecast.
 type Changes struct {
 	Along string // the varying axis: position or tokens
-	// At is the fixed coordinate: the number of tokens of the step, or position 0 along the axis of tokens.
+	// At is the coordinate that is fixed along the line: the number of tokens, or position 0 if Along is
+	// AlongTokens.
 	At int
-	// Place is the place of the step on the line, and Last is the end of the line. If Next is nil, the
-	// dispatch keeps its grid up to Last.
+	// Place is where the step is on the line, and Last is the end of the line. If Next is nil, the grid and
+	// the route stay the same up to Last.
 	Place, Last    int
-	Next, Previous *Change // nil if the forecast has no such change
+	Next, Previous *Change // nil if the line has no such change
 }
 
-// Around finds the changes of a dispatch before and after a step. Around returns false if the trace has no
-// forecast for the step. Along the axis of tokens, the result covers prompts that begin at position 0.
+// Around finds the changes of a dispatch before and after a step. The bool is false if the forecast does not
+// contain the step. If along is AlongTokens, the changes are those of prompts that begin at position 0.
 func Around(x *analyze.Index, step int, id trace.DispatchID, along string) (Changes, bool) {
 	s := &x.Trace.Steps[step]
 	l := line(x, len(s.Tokens), s.Position, along)
@@ -129,11 +130,11 @@ func Around(x *analyze.Index, step int, id trace.DispatchID, along string) (Chan
 	return c, true
 }
 
-// ForecastRow is a change of all dispatches that share a trace.Course.
+// ForecastRow is one change that applies to all dispatches with the same trace.Course.
 type ForecastRow struct {
 	Line   *trace.Line
 	First  trace.DispatchID
-	Others int // number of further dispatches that share the course
+	Others int // number of other dispatches with this course
 	Change Change
 }
 
@@ -150,7 +151,7 @@ func LineName(l *trace.Line) string {
 
 // ForecastRows returns the changes along a line, in order of place.
 func ForecastRows(x *analyze.Index, l *trace.Line) []ForecastRow {
-	first := make([]int, len(l.Courses)) // by course: index in groups plus 1; 0 if not in groups yet
+	first := make([]int, len(l.Courses)) // by course: 1 plus the index in groups; 0 if not there yet
 	var groups []ForecastRow
 	for i, course := range l.Dispatches {
 		if k := first[course]; k > 0 {

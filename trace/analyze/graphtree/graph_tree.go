@@ -13,13 +13,14 @@ import (
 	"gpuscope/trace/tree"
 )
 
-// GraphTree is the graph as a tree, with the numbers of each node in a selection of steps.
+// GraphTree is the graph as a tree. Each node has its numbers in a selection of steps.
 type GraphTree struct {
 	Index     *analyze.Index
-	Selection analyze.Selection // if it has no steps, no times are known
+	Selection analyze.Selection // without steps in the selection, nodes have no times
 	Baseline  *analyze.Baseline // nil to compare with nothing
 	Nodes     []GraphNode
-	// Tree has a row for each node, including the name to show when the row is not below its heading.
+	// Tree has a row for each node. The row includes the name that is shown if the row is not below its
+	// heading.
 	Tree     []tree.Row
 	W        *Weights
 	Grouping analyze.Grouping
@@ -30,29 +31,29 @@ type GraphTree struct {
 type GraphNode struct {
 	tree.Row
 	Label string
-	// Ops holds the operators of the node, one list for each layer. For a value it holds the operator below
-	// which the value is shown.
+	// Ops holds the operators of the node, in one list for each layer. If the node is a value, Ops holds the
+	// operator below which the value is shown.
 	Ops [][]trace.OpID
-	// Value is the value of a node below an operator. Edge is how the operator uses the value: "in",
-	// "state", "out" or "makes". Edge is empty for all other nodes.
+	// Value and Edge are set if the node is a value below an operator. Edge says how the operator uses the
+	// value: "in", "state", "out" or "makes".
 	Value trace.ValueID
 	Edge  string
 
-	Dispatches []trace.DispatchID // dispatches of all operators of the node that ran in the selection
-	// NS is the time of the dispatches in one step in ns. The dispatches were timed in isolation, or as
+	Dispatches []trace.DispatchID // the dispatches of the node's operators that ran in the selection
+	// NS is the time in ns of the dispatches in one step. It was measured in isolation or as the time of
 	// whole blocks.
 	NS       float64
-	Measured bool // NS includes every dispatch of the node
+	Measured bool // every dispatch of the node was measured
 	Share    float64
 	Groups   int64   // number of workgroups launched
 	Waste    int64   // number of launched workgroups without work
-	ErrorDB  float64 // lowest SNR of the node's dispatches in dB
+	ErrorDB  float64 // lowest signal-to-noise ratio of the dispatches in dB
 	HasError bool
-	Cost     *analyze.RowCost // cost of skipping exactly these dispatches; nil if not measured
-	// Other is a launch of the node that ran differently when the cost was measured. If Other is set, Cost
-	// is nil.
+	Cost     *analyze.RowCost // time saved by skipping exactly these dispatches; nil if not measured
+	// Other is set if the cost was measured but a launch of the node ran differently then. Other is this
+	// launch, and Cost is nil.
 	Other *analyze.Launch
-	Costs *analyze.StepCosts // the costs that Other was compared with
+	Costs *analyze.StepCosts // the measured costs that do not apply to Other
 	// Delta compares the time with the baseline. The plan differences in Delta are not set.
 	Delta analyze.Delta
 }
@@ -87,11 +88,11 @@ func Of(ctx context.Context, x *analyze.Index, o analyze.Options) (*GraphTree, e
 	return t, nil
 }
 
-// Weights holds what is known about the operators in a selection.
+// Weights holds the numbers of the operators in a selection.
 type Weights struct {
 	ByOp   map[trace.OpID][]*analyze.Launch
 	steps  float64
-	Total  float64             // ns of a step; 0 if a dispatch was not measured
+	Total  float64             // time of a step in ns; 0 if a dispatch was not measured
 	Blocks *analyze.BlockTimes // nil if the step was not timed by blocks
 	costs  *analyze.StepCosts  // nil if no costs were measured
 	// baseline maps a launch to the launch of the baseline, baseSteps is the number of baseline steps, and
