@@ -52,7 +52,7 @@ type DispatchRow struct {
 	// Time summarizes the repeats of a single dispatch. If the row has several units, Time summarizes the
 	// times of the units instead, and Median, Min and Max are those of the units.
 	Time Stats
-	IQR  float64 // interquartile range of the repeats; the median of these ranges if there are several dispatches
+	IQR  float64 // interquartile range of repeats; for several dispatches the median of their ranges
 	// SumNS is the total time of the row's dispatches. Summed reports that all of these dispatches were
 	// measured. Share is SumNS as a fraction of the time of all dispatches.
 	SumNS  float64

@@ -10,12 +10,12 @@ import (
 	"gpuscope/trace/tree"
 )
 
-// Grouping is how the dispatches of a step are grouped into rows.
+// Grouping says which dispatches of a step share a row.
 type Grouping int
 
 // The groupings.
 const (
-	GroupLayer  Grouping = iota // prologue, layers with their blocks, epilogue; equal layers are one row
+	GroupLayer  Grouping = iota // by prologue, layer, block and epilogue; equal layers share rows
 	GroupOp                     // by kind of operator
 	GroupKernel                 // by kernel
 	GroupNone                   // every dispatch, in order of submission
@@ -37,20 +37,21 @@ func ParseGrouping(s string) (Grouping, error) {
 	return 0, fmt.Errorf("unknown grouping %q; expected %s", s, strings.Join(groupingNames[:], ", "))
 }
 
-// place is a row of the dispatch table before its numbers are computed. units holds the launches of each
-// layer, or of each member of another grouping. A single dispatch, the prologue and the epilogue have one
-// unit.
+// place is a row of the table of dispatches before its numbers are computed. units holds one list of launches
+// for each layer, or for each member of another grouping. The row of a single dispatch, of the prologue or of
+// the epilogue has one unit.
 type place struct {
 	tree.Row
 	label string
 	units [][]int
 }
 
-// grouper builds places in pre-order.
+// grouper builds the list of places in pre-order.
 type grouper struct {
 	x        *Index
 	launches []Launch
-	// tokens lists the token counts with which each dispatch ran, if the selection has several steps.
+	// If the selection has several steps, tokens holds the token counts of the steps in which each dispatch
+	// ran, without duplicates.
 	tokens map[trace.DispatchID][]int
 	places []place
 }
@@ -58,7 +59,7 @@ type grouper struct {
 func newGrouper(x *Index, selection Selection, launches []Launch) *grouper {
 	f := &grouper{x: x, launches: launches}
 	if _, one := selection.One(); one {
-		return f // each dispatch occurs once
+		return f // in one step, each dispatch runs only once
 	}
 	f.tokens = make(map[trace.DispatchID][]int, len(launches))
 	for i := range launches {
@@ -81,8 +82,8 @@ func (f *grouper) leaf(parent int, label string, i int) {
 	f.add(parent, f.key(i), label, [][]int{{i}}, false, false)
 }
 
-// key returns a key for a launch: its dispatch id, and also its work if the dispatch did different work in
-// different steps.
+// key returns a text that identifies a launch: the dispatch id. If the dispatch did different work in
+// different steps, the text also contains the launch's token count, kernel and route.
 func (f *grouper) key(i int) string {
 	l := &f.launches[i]
 	if len(f.tokens[l.ID]) < 2 {
@@ -91,8 +92,8 @@ func (f *grouper) key(i int) string {
 	return fmt.Sprintf("d%d:%d:%s:%s", l.ID, l.Tokens, l.Plan.Kernel, l.Plan.Route)
 }
 
-// marked appends the number of tokens to a launch's name if the dispatch ran with different numbers of
-// tokens in the selection.
+// marked returns the name of a launch. If the dispatch ran with different token counts in the selection, the
+// token count of the launch follows the name.
 func (f *grouper) marked(name string, i int) string {
 	l := &f.launches[i]
 	for _, n := range f.tokens[l.ID] {
@@ -109,12 +110,13 @@ func (f *grouper) label(i int) string {
 
 func (f *grouper) name(i int) string { return f.marked(f.x.Name(f.launches[i].ID), i) }
 
-// layer returns the name of a launch in a list of equal launches of several layers: "L3".
+// layer returns the name of a launch, such as "L3", for a list of equal launches that differ only in the
+// layer.
 func (f *grouper) layer(i int) string {
 	return f.marked(LayerName(*f.launches[i].Op.Layer), i)
 }
 
-// placed returns the name of a launch with a short layer name: "L3 attn.q".
+// placed returns the name of a launch with a short name of its layer, such as "L3 attn.q".
 func (f *grouper) placed(i int) string {
 	name, o := f.name(i), f.launches[i].Op
 	if o.Layer == nil {
@@ -123,8 +125,8 @@ func (f *grouper) placed(i int) string {
 	return LayerName(*o.Layer) + " " + InLayer(name, *o.Layer)
 }
 
-// several adds a row for several launches, with a child row for each of them. A single launch gets just one
-// row. name returns the label of a child row.
+// several adds one row for several launches, with a child row for each of them. The function name returns the
+// label of a child row. If there is only one launch, it gets a row without children.
 func (f *grouper) several(parent int, key, label string, launches []int, name func(i int) string) {
 	if len(launches) == 1 {
 		f.leaf(parent, label, launches[0])
@@ -140,7 +142,7 @@ func (f *grouper) several(parent int, key, label string, launches []int, name fu
 	}
 }
 
-// by groups all launches by a name, in order of first appearance.
+// by adds a group of launches for each different result of the function name, in order of first appearance.
 func (f *grouper) by(prefix string, name func(*Launch) string) {
 	var order []string
 	members := map[string][]int{}
@@ -176,11 +178,11 @@ func (f *grouper) fold(by Grouping) []place {
 	return f.places
 }
 
-// layer holds the launches of one layer of a step.
+// layer is one layer of a step with its launches.
 type layer struct {
 	number   int
 	launches []int
-	shape    string // equal for layers with the same blocks, operators, kernels and grids in the same order
+	shape    string // same text if blocks, operators, kernels and grids are the same, in order
 }
 
 func (f *grouper) byLayer() {
@@ -228,7 +230,7 @@ func (f *grouper) part(name string, launches []int) {
 	}
 }
 
-// equalLayers groups layers of the same shape, in order of the first layer of each group.
+// equalLayers divides layers into groups of equal shape. The groups are in order of their first layers.
 func (f *grouper) equalLayers(layers []*layer) [][]*layer {
 	slices.SortFunc(layers, func(a, b *layer) int { return a.number - b.number })
 	var groups [][]*layer
@@ -252,8 +254,8 @@ func (f *grouper) equalLayers(layers []*layer) [][]*layer {
 	return groups
 }
 
-// layers adds the rows of equal layers: their blocks, and below each block one row for each dispatch. The
-// row of a dispatch covers the dispatch in every layer.
+// layers adds the rows for a set of equal layers: a row for each block and, below it, a row for each
+// dispatch. The row of a dispatch represents the dispatch in all of these layers.
 func (f *grouper) layers(equal []*layer) {
 	var list []int
 	units := make([][]int, len(equal))

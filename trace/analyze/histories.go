@@ -2,11 +2,12 @@ package analyze
 
 import "slices"
 
-// pageSize is the number of lists that are copied together when one of them changes.
+// pageSize is the number of lists in a page. If one list changes, all lists of its page are copied.
 const pageSize = 64
 
-// histories holds an append-only list for each key. The versions of an index share these lists: a longer
-// version copies only the pages in which it appends, and the lists themselves share their memory.
+// histories holds a list for each key. Lists can only become longer. Each version of an index has its own
+// histories, but versions share memory: a longer version copies only the pages of lists to which it appends,
+// and the elements of the lists are shared too.
 type histories[T any] struct{ pages []*[pageSize][]T }
 
 func newHistories[T any](keys int) histories[T] {
@@ -18,18 +19,18 @@ func newHistories[T any](keys int) histories[T] {
 	return h
 }
 
-// Of returns the list of a key.
+// Of returns the list that belongs to a key.
 func (h histories[T]) Of(key int) []T { return h.pages[key/pageSize][key%pageSize] }
 
-// longer is a new version of histories while data is being appended to it.
+// longer is a new version of histories to which elements are being appended.
 type longer[T any] struct {
 	histories[T]
-	own    []bool // pages that were copied for this version
-	shared bool   // another version uses the spare capacity of the lists
+	own    []bool // for each page, whether this version has its own copy
+	shared bool   // another version uses the capacity beyond the ends of the lists
 }
 
-// extend starts a longer version of h. Several versions may be made from h, but only one of them may write
-// to the spare capacity of its lists. The argument taken must be true for all other versions.
+// extend starts a longer version of h. h can be extended more than once, but only one of the new versions may
+// use the capacity beyond the ends of the lists. For all others, taken must be true.
 func (h histories[T]) extend(taken bool) *longer[T] {
 	return &longer[T]{histories[T]{slices.Clone(h.pages)}, make([]bool, len(h.pages)), taken}
 }

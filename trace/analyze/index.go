@@ -11,28 +11,29 @@ import (
 	"gpuscope/trace/tree"
 )
 
-// Index answers questions about state that a step inherits from earlier steps: live dims, levels, and
-// plans. A trace records only changes from step to step. The index keeps these changes in a list for each
-// value, so a lookup takes logarithmic time in the number of changes.
+// Index looks up state that a step inherits from earlier steps: the current shapes of values, levels, and
+// plans. A trace records only changes of this state. The index has a list of changes for each value, so the
+// time of a lookup grows only with the logarithm of the number of changes.
 //
 // An Index belongs to one version of a trace and never changes, so any goroutine may read it. Next returns
-// the index of a longer version.
+// the index of a longer version of the trace.
 type Index struct {
 	Trace *trace.Trace
 	Graph *graph
 
 	dims      histories[dimsSince] // indexed by value
-	Replanned histories[int]       // indexed by dispatch: the steps in which its plan changed
-	// RegriddedSteps are the steps that added or removed a dispatch, or changed the grid or route of one.
+	Replanned histories[int]       // for each dispatch, the steps in which its plan changed
+	// RegriddedSteps holds the steps in which a dispatch was added or removed, or in which a grid or route
+	// changed.
 	RegriddedSteps []int
 	phases         map[trace.Phase]StepGroup // the steps of each phase
 	levels         []levelsSince
 	routes         []int        // for each step, the first step that took the same routes
-	Rows           []tree.Row   // one for each step
-	extended       *atomic.Bool // a longer version already uses the spare capacity of the slices
+	Rows           []tree.Row   // one row for each step
+	extended       *atomic.Bool // a longer version uses the capacity beyond the ends of the slices
 }
 
-// StepGroup holds the indices of some steps, divided into cold and warm steps.
+// StepGroup is a set of steps, divided into cold and warm steps. It holds their indices.
 type StepGroup struct{ warm, cold []int }
 
 type dimsSince struct {
@@ -40,16 +41,16 @@ type dimsSince struct {
 	dims []int
 }
 
-// levelsSince holds the levels that apply to a step and to all later steps until the levels change.
+// levelsSince holds the levels of a step, which are also those of later steps until the next levelsSince.
 type levelsSince struct {
 	step int
-	of   map[trace.DispatchID]int // the level that begins with each dispatch
-	// waits lists what the barrier before a dispatch waits for. waits is nil if the trace did not record
-	// waits.
+	of   map[trace.DispatchID]int // for each dispatch that begins a level, the number of the level
+	// waits holds, for each dispatch, what the barrier before the dispatch waits for. It is nil if the trace
+	// did not record this.
 	waits map[trace.DispatchID][]trace.Wait
 }
 
-// graph indexes the graph of a trace. All versions of the index share it.
+// graph holds tables for lookups in the graph of a trace. All versions of an index share it.
 type graph struct {
 	producers [][]trace.OpID // indexed by value
 	makers    [][]trace.OpID
@@ -57,8 +58,8 @@ type graph struct {
 	Kernels   map[string]*trace.Kernel
 	Symints   map[trace.ValueID]*trace.SymInt
 	Layers    *layering
-	// sums caches a stepSum for each repeated step. The key is the address of the step's first dispatch,
-	// because a step gets a new list of dispatches when it gets samples.
+	// sums is a cache with the stepSum of each repeated step. The key is the address of the step's first
+	// dispatch. This works because a step that gets samples gets a new list of dispatches too.
 	sums sync.Map
 }
 
@@ -72,8 +73,9 @@ func NewIndex(t *trace.Trace) *Index {
 	return x.with(t)
 }
 
-// Next returns the index of a trace that has grown, or of another snapshot of the same recording. x itself
-// does not change. The work is proportional to the number of new steps. If x is nil, all steps are new.
+// Next returns the index of t, which is a longer version of the trace of x, or another snapshot of the same
+// recording. x itself does not change. Next indexes only the steps that x does not have. If x is nil, it
+// indexes all steps.
 func (x *Index) Next(t *trace.Trace) *Index {
 	if x == nil || t.DroppedSteps != x.Trace.DroppedSteps || len(t.Steps) < len(x.Rows) ||
 		!sameGraph(&x.Trace.Graph, &t.Graph) {
@@ -82,7 +84,7 @@ func (x *Index) Next(t *trace.Trace) *Index {
 	return x.with(t)
 }
 
-// with returns an index of the steps of x and of the further steps of t.
+// with returns an index of t that takes the steps of x from x and adds the other steps of t.
 func (x *Index) with(t *trace.Trace) *Index {
 	if len(t.Steps) == len(x.Rows) {
 		same := *x
@@ -144,9 +146,9 @@ func (x *Index) with(t *trace.Trace) *Index {
 	}
 }
 
-// routed returns the first step that took the same routes as a given step, or the given step itself if no
-// earlier step did. The argument before holds the results for all earlier steps. Usually the result for the
-// previous step is also correct for this step.
+// routed returns the first step that took the same routes as the given step, or the step itself if no earlier
+// step did. before holds the results for all earlier steps. The step before the given one usually took the
+// same routes, and is therefore tried first.
 func routed(t *trace.Trace, before []int, step int) int {
 	for k := step - 1; k >= 0; k-- {
 		if first := before[k]; (first == k || k == step-1) && sameRoutes(t, first, step) {
@@ -162,7 +164,7 @@ func sameRoutes(t *trace.Trace, a, b int) bool {
 	if len(list) != len(also) {
 		return false
 	}
-	for i := range list { // plans are compared in place: this runs for every step, and copies would be slow
+	for i := range list { // compared without copying plans, which would be slow: this runs for every step
 		if list[i].Plan == also[i].Plan {
 			continue
 		}
@@ -174,7 +176,8 @@ func sameRoutes(t *trace.Trace, a, b int) bool {
 	return true
 }
 
-// sameGraph compares graphs by identity. Snapshots of one recording share the slices of the graph.
+// sameGraph reports whether two graphs are the same. It compares addresses, because snapshots of one
+// recording share the slices of their graph.
 func sameGraph(a, b *trace.Graph) bool {
 	return len(a.Values) == len(b.Values) && len(a.Ops) == len(b.Ops) &&
 		len(a.Dispatches) == len(b.Dispatches) && len(a.Kernels) == len(b.Kernels) &&
@@ -210,8 +213,8 @@ func indexGraph(g *trace.Graph) *graph {
 	return x
 }
 
-// liveDims returns the dims of a step's entry, and nil if the step does not compute the value. Older traces
-// record 0 for scratch buffers that are not computed, and no dims for scalars.
+// liveDims returns the dims that a step recorded for a value, or nil if the step does not compute the value.
+// Older traces recorded a dim of 0 for a scratch buffer that is not computed, and no dims for a scalar.
 func liveDims(t *trace.Trace, d *trace.LiveDims) []int {
 	switch {
 	case t.TellsAbsent():
@@ -224,8 +227,8 @@ func liveDims(t *trace.Trace, d *trace.LiveDims) []int {
 	return d.Dims
 }
 
-// Largest returns the maximum dims of a value. For a scalar, Largest returns an empty slice that is not
-// nil.
+// Largest returns the maximum dims of a value. For a scalar, which has no dims, it returns an empty slice
+// instead of nil.
 func Largest(v *trace.Value) []int {
 	if v.MaxDims == nil {
 		return []int{}
@@ -233,9 +236,9 @@ func Largest(v *trace.Value) []int {
 	return v.MaxDims
 }
 
-// Dims returns the live dims of a value at a step. The argument step is an index into Trace.Steps. If the
-// value has not changed up to the step, Dims returns the maximum dims. The result is nil if the step does not
-// compute the value. The caller must not change the slice.
+// Dims returns the dims that a value had at a step, or nil if the step does not compute the value. step is an
+// index into Trace.Steps. If neither this step nor an earlier one changed the dims, they are the maximum
+// dims. The caller must not change the slice.
 func (x *Index) Dims(step int, v trace.ValueID) []int {
 	history := x.dims.Of(int(v))
 	i := sort.Search(len(history), func(i int) bool { return history[i].step > step })
@@ -245,7 +248,7 @@ func (x *Index) Dims(step int, v trace.ValueID) []int {
 	return history[i-1].dims
 }
 
-// levelsAt returns the current levels at a step, and nil if no levels are recorded.
+// levelsAt returns the levels that apply to a step, or nil if no levels are recorded.
 func (x *Index) levelsAt(step int) *levelsSince {
 	i := sort.Search(len(x.levels), func(i int) bool { return x.levels[i].step > step })
 	if i == 0 {
@@ -254,12 +257,13 @@ func (x *Index) levelsAt(step int) *levelsSince {
 	return &x.levels[i-1]
 }
 
-// LevelStarts returns the current levels at a step, keyed by the dispatch that begins each level.
+// LevelStarts returns the number of each level of a step. The key is the dispatch that begins the level.
 func (x *Index) LevelStarts(step int) map[trace.DispatchID]int {
 	return x.levelsAt(step).starts()
 }
 
-// starts returns the levels keyed by the dispatch that begins each level. starts returns nil if l is nil.
+// starts returns the number of each level. The key is the dispatch that begins the level. If l is nil, starts
+// returns nil.
 func (l *levelsSince) starts() map[trace.DispatchID]int {
 	if l == nil {
 		return nil
@@ -267,7 +271,8 @@ func (l *levelsSince) starts() map[trace.DispatchID]int {
 	return l.of
 }
 
-// Find returns the place of a dispatch in a step's order of submission, or -1 if the step did not run it.
+// Find returns the index of a dispatch in the list of dispatches that a step ran, or -1 if the step did not
+// run it.
 func (x *Index) Find(step int, id trace.DispatchID) int {
 	return slices.IndexFunc(x.Trace.Steps[step].Dispatches,
 		func(d trace.StepDispatch) bool { return x.Trace.Plans[d.Plan].Dispatch == id })
@@ -277,7 +282,7 @@ func (x *Index) Find(step int, id trace.DispatchID) int {
 // the dispatch never ran.
 func (x *Index) Ran(id trace.DispatchID) (steps, last int) {
 	last = -1
-	in := map[int]bool{} // whether the dispatch ran, by the first step with the same routes
+	in := map[int]bool{} // key: first step with certain routes; value: whether the dispatch ran
 	for i, first := range x.routes {
 		if first == i {
 			in[i] = x.Find(i, id) >= 0
@@ -289,7 +294,7 @@ func (x *Index) Ran(id trace.DispatchID) (steps, last int) {
 	return steps, last
 }
 
-// PlanOf returns the plan that was in use for a dispatch at a step, and nil if the dispatch did not run.
+// PlanOf returns the plan with which a dispatch ran in a step, or nil if it did not run.
 func (x *Index) PlanOf(step int, id trace.DispatchID) *trace.Plan {
 	if i := x.Find(step, id); i >= 0 {
 		return &x.Trace.Plans[x.Trace.Steps[step].Dispatches[i].Plan]
@@ -303,8 +308,8 @@ func (x *Index) Kernel(name string) *trace.Kernel { return x.Graph.Kernels[name]
 // Producers returns the operators that have a value as output.
 func (x *Index) Producers(v trace.ValueID) []trace.OpID { return x.Graph.producers[v] }
 
-// Makers returns the operators that compute a value themselves if the value's producer does not write it, for
-// example after a fusion.
+// Makers returns the operators that compute a value themselves if no producer writes it. This happens, for
+// example, after a fusion.
 func (x *Index) Makers(v trace.ValueID) []trace.OpID { return x.Graph.makers[v] }
 
 // Consumers returns the operators that have a value as input.

@@ -9,53 +9,52 @@ import (
 	"gpuscope/trace"
 )
 
-// Launch is a dispatch with its computed numbers. Launch covers one step, or all steps of a selection in
-// which the dispatch did the same work by the same route.
+// Launch is a dispatch with its numbers in one step, or in several steps of a selection. It covers several
+// steps only if the dispatch did the same work by the same route in all of them.
 type Launch struct {
-	// Index is the position in order of submission. If the launch covers several steps, Index is the
-	// position in the last of them.
+	// Index is the index of the dispatch in order of submission. It refers to Step, the last step that the
+	// launch covers.
 	Index    int
 	ID       trace.DispatchID
 	Dispatch *trace.Dispatch
 	Op       *trace.Op
-	// Plan is the plan in the step. If the launch covers several steps, Plan is the plan in the last of
-	// them.
+	// Plan is the plan of the dispatch in Step.
 	Plan    *trace.Plan
 	Kernel  *trace.Kernel // nil if the trace does not describe the kernel
-	Tokens  int           // number of input tokens of the step
-	Runs    int           // number of steps covered
-	Step    int           // the last step covered, an index into Trace.Steps
-	Time    Stats         // median over its repeats, or over the steps covered
-	Samples []int64       // ns, one for each repeat, or for each timed step
-	// A level is a group of dispatches between two barriers. Level is the number of the dispatch's level in
-	// the last step of the selection. Level is -1 if levels were not recorded, or if the last step did not
-	// run this dispatch.
+	Tokens  int           // number of input tokens of each step
+	Runs    int           // number of steps that the launch covers
+	Step    int           // last step that the launch covers: index into Trace.Steps
+	Time    Stats         // statistics of Samples, or of the only run
+	Samples []int64       // times in ns: one for each repeat, or one for each timed step
+	// Level is the number of the level of the dispatch in the last step of the selection. A level is a group
+	// of dispatches between two barriers. Level is -1 if levels were not recorded, or if the last step did
+	// not run the dispatch.
 	Level int
 	Waste Waste
 	Limit Bound
-	Gap   *trace.NumericError // the worst numeric error of the steps covered
+	Gap   *trace.NumericError // largest numeric error in the covered steps
 	Delta Delta
 
-	Least, Most [3]int  // smallest and largest grid of the steps covered, in workgroups
-	Varies      bool    // the needed grid differs between steps; Waste is then the mean
-	at          []int32 // the step of each sample; nil if the samples are repeats of one step
-	bytes       float64 // modelled; the mean over the steps covered
+	Least, Most [3]int  // smallest and largest grid in the covered steps, in workgroups
+	Varies      bool    // the needed grid is not the same in all steps; Waste is a mean
+	at          []int32 // step of each sample; nil if all samples are repeats of one step
+	bytes       float64 // modelled; mean of the covered steps
 	flops       float64
-	streamed    float64 // modelled bytes of all dispatches of the step
+	streamed    float64 // sum of the modelled bytes of all dispatches of the step
 }
 
 // Name returns the dispatch's full name.
 func (l *Launch) Name() string { return l.Dispatch.Named(l.Op.Name) }
 
-// Launches returns the dispatches of a selection in the submission order of its last step. Dispatches that
-// the last step did not run follow, each as planned in the last step that ran it.
+// Launches returns the dispatches of a selection. Dispatches that the last step ran come first, in their
+// order of submission. Then come the other dispatches, with the plan of the last step that ran them.
 func (x *Index) Launches(ctx context.Context, selection Selection) ([]Launch, error) {
 	if step, one := selection.One(); one {
 		return x.LaunchesOf(step), ctx.Err()
 	}
-	// work identifies launches whose times are put into one median. Most plans are the same as in the
-	// previous step, so launches are first looked up by plan, in the map called uses, without comparing
-	// kernel and route names.
+	// work is the key of a launch: times with the same key are added to the same launch. Most plans are also
+	// the plans of the previous step. Therefore the map uses finds most launches by plan, without comparing
+	// the names of kernels and routes.
 	type work struct {
 		id            trace.DispatchID
 		kernel, route string
@@ -65,8 +64,8 @@ func (x *Index) Launches(ctx context.Context, selection Selection) ([]Launch, er
 		plan   trace.PlanID
 		tokens int
 	}
-	// place is a dispatch of a step, and launch is the index of its Launch in out. Most places are the same
-	// as in the previous step.
+	// place is a dispatch of a step. launch is the index of its Launch in out. Most steps have the same
+	// places as the previous step.
 	type place struct {
 		use
 		id            trace.DispatchID
@@ -75,7 +74,7 @@ func (x *Index) Launches(ctx context.Context, selection Selection) ([]Launch, er
 	var out []Launch
 	var before, now []place
 	index, uses := map[work]int{}, map[use]int{}
-	var levels *levelsSince // levels of the previous step
+	var levels *levelsSince // the levels that applied to the previous step
 	for _, step := range selection.Steps {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -130,8 +129,7 @@ func (x *Index) Launches(ctx context.Context, selection Selection) ([]Launch, er
 	return out, nil
 }
 
-// again adds another step in which the dispatch did the same work. p is the plan that was in use in that
-// step.
+// again adds a step to the launch: the dispatch did the same work in it, with the plan p.
 func (l *Launch) again(p *trace.Plan, gap *trace.NumericError, step, index, level int) {
 	if p != l.Plan {
 		if Product(p.Workgroups) < Product(l.Least) {
@@ -150,8 +148,8 @@ func (l *Launch) again(p *trace.Plan, gap *trace.NumericError, step, index, leve
 	l.Gap = Farther(l.Gap, gap)
 }
 
-// Farther returns the worse of two numeric errors: an SNR of NaN is worst, otherwise the lower SNR is
-// worse. A nil error means that the dispatch was not compared with a reference.
+// Farther returns the larger of two numeric errors. An error with a lower SNR is larger, and one whose SNR is
+// NaN is the largest. An error of nil means that there was no comparison with a reference.
 func Farther(a, b *trace.NumericError) *trace.NumericError {
 	switch {
 	case a == nil:
@@ -179,8 +177,8 @@ func (x *Index) LaunchesOf(step int) []Launch {
 	return out
 }
 
-// launchesAt returns the dispatches of a step at the given places in the order of submission. The places
-// must be in ascending order.
+// launchesAt returns some dispatches of a step. The indices in places refer to the order of submission and
+// must be ascending.
 func (x *Index) launchesAt(step int, places ...int) []Launch {
 	from, out := x.planning(step), []Launch(nil)
 	for i := range from.s.Dispatches {
@@ -197,7 +195,7 @@ func (x *Index) launchesAt(step int, places ...int) []Launch {
 	return out
 }
 
-// time fills in how long the dispatch of a single step took.
+// time sets the time of a launch that covers a single step.
 func (x *Index) time(l *Launch) {
 	s := &x.Trace.Steps[l.Step]
 	d := &s.Dispatches[l.Index]
@@ -206,8 +204,8 @@ func (x *Index) time(l *Launch) {
 	}
 }
 
-// sameSlot returns the dispatches of a selection that have the same id or the same name as l. For a
-// selection of several steps sameSlot returns all dispatches.
+// sameSlot returns the dispatches of a selection with the same id as l or with the same name as l. If the
+// selection has several steps, sameSlot returns all of its dispatches.
 func (x *Index) sameSlot(ctx context.Context, selection Selection, l *Launch) ([]Launch, error) {
 	step, one := selection.One()
 	if !one {
@@ -224,7 +222,7 @@ func (x *Index) sameSlot(ctx context.Context, selection Selection, l *Launch) ([
 	return x.launchesAt(step, places...), ctx.Err()
 }
 
-// Planned returns the dispatches of a step without their times.
+// Planned returns the dispatches of a step with their plans but without their times.
 func (x *Index) Planned(step int) []Launch {
 	from := x.planning(step)
 	out := make([]Launch, len(from.s.Dispatches))
@@ -235,21 +233,21 @@ func (x *Index) Planned(step int) []Launch {
 	return out
 }
 
-// planning creates the launches of one step, in order of submission.
+// planning creates the launches of one step. It goes through the dispatches in order of submission.
 type planning struct {
 	x        *Index
 	s        *trace.Step
 	step     int
 	levels   *levelsSince // nil if no levels are recorded
-	level    int          // level of the last dispatch reached
-	streamed float64      // computed on first use; 0 until then
+	level    int          // level of the dispatch that was reached last
+	streamed float64      // computed when first needed; 0 before that
 }
 
 func (x *Index) planning(step int) planning {
 	return planning{x, &x.Trace.Steps[step], step, x.levelsAt(step), -1, 0}
 }
 
-// reach moves on to the next dispatch, and updates the level if a level begins with this dispatch.
+// reach goes on to the next dispatch. If this dispatch begins a level, it becomes the current level.
 func (f *planning) reach(id trace.DispatchID) {
 	if n, ok := f.levels.starts()[id]; ok {
 		f.level = n
@@ -273,9 +271,9 @@ func (f *planning) launch(i int) Launch {
 	}
 }
 
-// Appended returns the input that an operator appends to a KV cache: the last input whose rows have as many
-// elements as the rows of the cache. Queries may have rows of the same size, but they come earlier among
-// the inputs. If no input fits, Appended returns the cache itself.
+// Appended returns the input that an operator appends to a KV cache. This is the last input whose rows have
+// as many elements as a row of the cache. The last one is taken because queries, which come earlier, may have
+// rows of the same size. If there is no such input, Appended returns the cache itself.
 func (x *Index) Appended(o *trace.Op, cache trace.ValueID) trace.ValueID {
 	row := func(v trace.ValueID) float64 {
 		dims := x.Trace.Graph.Values[v].MaxDims
@@ -289,7 +287,8 @@ func (x *Index) Appended(o *trace.Op, cache trace.ValueID) trace.ValueID {
 	return cache
 }
 
-// SymInt returns the value of a SymInt in a step, and false if the step did not record the SymInt.
+// SymInt returns the number that a value of kind symint had in a step. The bool is false if the step did not
+// record it.
 func (x *Index) SymInt(step int, v trace.ValueID) (int64, bool) {
 	n, ok := x.Trace.Steps[step].SymInts[x.Trace.Graph.Values[v].Name]
 	return n, ok

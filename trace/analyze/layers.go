@@ -9,8 +9,8 @@ import (
 	"gpuscope/trace"
 )
 
-// layering locates the operators of a graph: outside of the layers, or in a block of a layer. Only Op.Layer
-// and Op.Block are used.
+// layering says where the operators of a graph are: in a block of a layer, or outside of the layers. It uses
+// nothing but Op.Layer and Op.Block.
 type layering struct {
 	// firstLayered is the first operator that is in a layer. Operators without a layer belong to the
 	// prologue if they come before firstLayered, and to the epilogue if they come after it.
@@ -41,15 +41,16 @@ func (l *layering) Part(o *trace.Op) string {
 	return "epilogue"
 }
 
-// inBlock holds the elements (operators or dispatches) of equal layers that belong to the same block.
+// inBlock holds the elements of several equal layers that are in the same block. An element is an operator or
+// a dispatch.
 type inBlock[T any] struct {
-	Block  string // "" for elements outside of any block
-	Layers [][]T  // indexed by layer, then by place in the block
-	Places [][]T  // indexed by place in the block, then by layer
+	Block  string // "" if the elements are in no block
+	Layers [][]T  // for each layer, its elements in order
+	Places [][]T  // for each place in the block, the elements of all layers
 }
 
-// BlocksOf groups the elements of equal layers by the block that the function block returns for each
-// element.
+// BlocksOf divides the elements of equal layers into blocks. The function block returns the name of the block
+// of an element.
 func BlocksOf[T any](layers [][]T, block func(T) string) []inBlock[T] {
 	var list []inBlock[T]
 	for place, first := range layers[0] {
@@ -73,7 +74,8 @@ func BlocksOf[T any](layers [][]T, block func(T) string) []inBlock[T] {
 // Label returns a dispatch's name within its layer and block: "sdpa.split".
 func Label(o *trace.Op, d *trace.Dispatch) string { return d.Named(o.ShortName()) }
 
-// LayerName returns the short name of a layer ("L3"), for rows below a row that already shows the operator.
+// LayerName returns a short name for a layer, such as "L3". It is used where a row above already shows the
+// operator.
 func LayerName(n int) string { return fmt.Sprintf("L%d", n) }
 
 // InLayer removes the layer prefix from a name: "layers.3.attn.q" becomes "attn.q".
@@ -90,7 +92,7 @@ func (x *Index) Name(id trace.DispatchID) string {
 	return d.Named(x.Trace.Graph.Ops[d.Op].Name)
 }
 
-// Called returns the dispatch with a full name, and false if no dispatch has that name.
+// Called returns the dispatch that has a given full name. The bool is false if there is none.
 func (x *Index) Called(name string) (trace.DispatchID, bool) {
 	for i := range x.Trace.Graph.Dispatches {
 		if id := trace.DispatchID(i); x.Name(id) == name {

@@ -18,21 +18,21 @@ func (x *Index) TimedBy(selection Selection) string {
 	return strings.Join(levels, " or ")
 }
 
-// TimedWhole reports whether only the whole step was timed, and not its blocks or dispatches.
+// TimedWhole reports whether neither blocks nor dispatches of the step were timed.
 func TimedWhole(s *trace.Step) bool { return !s.Timing.InDetail() }
 
-// Prompt holds the times of one prompt, which may have been read in several consecutive steps.
+// Prompt holds the times of one prompt. Several consecutive steps may have read it.
 type Prompt struct {
-	Tokens, next int // number of tokens, and the position after the last of them
-	// Ran is the recorded wall time. Warm is the wall time on a warm device, measured in the repeats, or in
-	// the recorded run if this run was not cold.
+	Tokens, next int // tokens of the prompt; position after the last token
+	// Ran is the wall time of the recorded run. Warm is the wall time on a warm device: that of the repeats,
+	// or that of the recorded run if this run was not cold.
 	Ran, Warm trace.Time
 	Cold      bool
-	// RanTimed and WarmTimed report that blocks or dispatches were timed too, which makes the time longer.
+	// RanTimed and WarmTimed report that Ran or Warm includes the overhead of timing blocks or dispatches.
 	RanTimed, WarmTimed bool
 }
 
-// The method and adds the next step of the prompt.
+// and adds a step to the prompt: the step that read the next tokens.
 func (p *Prompt) and(s *trace.Step) {
 	warm, again := s.CPU.TotalNS, WarmAgain(s)
 	switch {
@@ -48,7 +48,7 @@ func (p *Prompt) and(s *trace.Step) {
 	p.WarmTimed = p.WarmTimed || !TimedWhole(s) && !Measured(again)
 }
 
-// together returns the sum of two times. If one of the times is unmeasured, so is the sum.
+// together returns the sum of two times. If a time is not measured, the sum is not measured either.
 func together(t, u trace.Time) trace.Time {
 	ns, ok := u.NS()
 	if !ok || !Measured(t) {
@@ -75,7 +75,7 @@ func (x *Index) Prompts() []Prompt {
 	return all
 }
 
-// Progress returns by how many tokens a step advanced the text.
+// Progress returns the number of tokens by which a step made the text longer.
 func Progress(s *trace.Step) int {
 	switch {
 	case s.Phase == trace.Decode:

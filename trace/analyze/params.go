@@ -9,22 +9,23 @@ import (
 	"gpuscope/trace"
 )
 
-// ParamValue is a field of a params block with its current and its previous value.
+// ParamValue is a field of a params block. It has the current value and the value in the plan to compare
+// with.
 type ParamValue struct {
 	trace.Param
-	Value   string // "–" if the block is too short for this field
-	Was     string // "" if there is nothing to compare with
+	Value   string // "–" if the block ends before this field
+	Was     string // "" if there is no other plan
 	Changed bool
 }
 
-// Params decodes a plan's params block by the field list of its kernel. The fields are compared with those
-// of the plan other if both plans run the same kernel. other may be nil.
+// Params decodes the params block of a plan. The list of fields comes from the plan's kernel. If other is a
+// plan of the same kernel, its fields are compared with those of p. other may be nil.
 func (x *Index) Params(p, other *trace.Plan) []ParamValue {
 	k := x.Graph.Kernels[p.Kernel]
 	if k == nil {
 		return nil
 	}
-	block, _ := hex.DecodeString(p.Params) // trace.Check has validated the hex digits
+	block, _ := hex.DecodeString(p.Params) // no error: trace.Check has checked the hex digits
 	var was []byte
 	if other != nil && trace.OwnKernel(other.Kernel) == trace.OwnKernel(p.Kernel) {
 		was, _ = hex.DecodeString(other.Params)

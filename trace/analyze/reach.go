@@ -9,7 +9,7 @@ import (
 	"gpuscope/trace"
 )
 
-// Reaches lists the operators that may be re-planned when a value changes, in execution order.
+// Reaches returns the operators that a change of a value may cause to be re-planned, in execution order.
 func (x *Index) Reaches(v trace.ValueID) []trace.OpID {
 	reached := make([]bool, len(x.Trace.Graph.Ops))
 	values := []trace.ValueID{v}
@@ -31,10 +31,10 @@ func (x *Index) Reaches(v trace.ValueID) []trace.OpID {
 	return list
 }
 
-// OpNamed finds the operator that a user names: by its number, its name, or a name of its dispatches in
-// tables ("attn.q", "#45"). If several operators match, OpNamed returns the first of them, and a message
-// about this for the user (said). The argument step is the step whose dispatches are searched, or -1 before
-// the first step.
+// OpNamed returns the operator that a user means by a name. The name may be the number or the name of the
+// operator, or a name that a table shows for one of its dispatches ("attn.q", "#45"). If several operators
+// match, OpNamed returns the first one, and said is a message that tells the user so. Dispatches of the given
+// step are searched. step is -1 if there is no step yet.
 func (x *Index) OpNamed(step int, name string) (op trace.OpID, said string, err error) {
 	g := &x.Trace.Graph
 	for i := range g.Ops {
@@ -61,18 +61,22 @@ func (x *Index) OpNamed(step int, name string) (op trace.OpID, said string, err 
 	return ops[0], FirstCalled(name, g.Ops[ops[0]].Name, len(ops), "operators"), nil
 }
 
-// FirstCalled returns the message for a name that matches n things. The argument whole is the full name of
-// the first of these things. The message contains it.
+// FirstCalled returns the message that a name matches n things and that only the first of them is used. what
+// is the plural of the things. whole is the full name of the first one.
 func FirstCalled(name, whole string, n int, what string) string {
 	return fmt.Sprintf("%s matches %d %s; only the first is used: %s", name, n, what, whole)
 }
 
-// Meant returns the dispatches that a user names. Meant tries three kinds of names, and the first kind that
-// matches decides: the number or full name of a dispatch or the name of an operator; the name within a
-// layer ("attn.q", "q"); a block, an operator kind, a kernel, or "prologue" or "epilogue". Of the matches,
-// Meant returns those that run in the step, or all if none of them runs.
+// Meant returns the dispatches that a user means by a name. The name can be of three kinds:
+//
+//   - the number or the full name of a dispatch, or the name of an operator
+//   - the name within a layer ("attn.q", "q")
+//   - the name of a block, an operator kind, a kernel, "prologue" or "epilogue"
+//
+// The first kind with a match is used. Meant returns the matching dispatches that run in the step, or all
+// matching dispatches if none of them runs.
 func (x *Index) Meant(step int, name string) []trace.DispatchID {
-	if name == "" { // an empty name would match dispatches without a block or label
+	if name == "" { // "" would match every dispatch without a block or a label
 		return nil
 	}
 	g := &x.Trace.Graph

@@ -9,7 +9,7 @@ import (
 	"gpuscope/trace"
 )
 
-// EachPlanChange calls f for every change of a plan in a step's shape propagation, in order.
+// EachPlanChange calls f for each change of a plan that the shape propagation of a step made, in order.
 func EachPlanChange(s *trace.Step, f func(*trace.Hook, trace.PlanChange)) {
 	for i := range s.Resize.Passes {
 		for j := range s.Resize.Passes[i].Hooks {
@@ -31,7 +31,7 @@ func PlanOf(t *trace.Trace, id *trace.PlanID) *trace.Plan {
 	return &t.Plans[*id]
 }
 
-// Changed returns the dispatch whose plan a change is about. At least one of c.From and c.To must be set.
+// Changed returns the dispatch whose plan was changed by c. At least one of c.From and c.To must not be nil.
 func Changed(t *trace.Trace, c trace.PlanChange) trace.DispatchID {
 	if p := PlanOf(t, c.To); p != nil {
 		return p.Dispatch
@@ -39,27 +39,27 @@ func Changed(t *trace.Trace, c trace.PlanChange) trace.DispatchID {
 	return PlanOf(t, c.From).Dispatch
 }
 
-// ResizeSummary counts what a step's shape propagation did.
+// ResizeSummary counts what the shape propagation of a step did.
 type ResizeSummary struct {
 	Order                     string
 	Time                      trace.Time
 	Passes, Hooks             int
-	Operators                 int // distinct operators that were planned
+	Operators                 int // number of different operators that were planned
 	Values                    int // number of changes of values
-	Noops, Glitches, Deferred int // number of hooks of each kind
-	// Grids, Routes, Params, New and Gone are the numbers of dispatches whose plans differ from the
-	// previous step. A dispatch counts once, even if several passes planned it.
+	Noops, Glitches, Deferred int // numbers of the hooks that were of each of these kinds
+	// Grids, Routes, Params, New and Gone are numbers of dispatches: those whose plan differs in this way
+	// from their plan in the previous step. A dispatch is counted once, even if several passes planned it.
 	Grids, Routes, Params, New, Gone int
-	// SameAs is the Index of the previous step if its propagation planned the same operators and changed
-	// the same kinds of things, else -1.
+	// SameAs is the Index of the previous step if that step planned the same operators and changed the same
+	// kinds of things. Otherwise it is -1.
 	SameAs int
 }
 
-// Resize computes the summary of a step's shape propagation.
+// Resize returns the summary of the shape propagation of a step.
 func (x *Index) Resize(step int) *ResizeSummary { return x.Summed(context.Background(), step) }
 
-// Summed computes the same summary as Resize, but accepts a context. When the context ends, Summed stops
-// comparing with the previous step.
+// Summed is Resize with a context. If the context ends, Summed does not compare the step with the previous
+// step.
 func (x *Index) Summed(ctx context.Context, step int) *ResizeSummary {
 	t := x.Trace
 	s := &t.Steps[step]
@@ -103,14 +103,14 @@ func (x *Index) Summed(ctx context.Context, step int) *ResizeSummary {
 	return r
 }
 
-// HookShapes describes each hook of a step by the operator and by the kinds of things that the hook changed.
-// The texts contain no dims or counts, so they can be compared between steps.
+// HookShapes returns a text for each hook of a step. The text names the operator and the kinds of things that
+// the hook changed. It contains no dims and no counts, so that texts of different steps can be compared.
 func HookShapes(ctx context.Context, t *trace.Trace, step int) []string {
 	var shapes []string
 	for i := range t.Steps[step].Resize.Passes {
 		for j := range t.Steps[step].Resize.Passes[i].Hooks {
 			if j%1024 == 0 && ctx.Err() != nil {
-				return nil // the caller checks ctx and discards the result
+				return nil // the caller checks ctx too and ignores the result
 			}
 			h := &t.Steps[step].Resize.Passes[i].Hooks[j]
 			shapes = append(shapes, fmt.Sprint(i, " ", HookShape(t, h)))
@@ -119,7 +119,8 @@ func HookShapes(ctx context.Context, t *trace.Trace, step int) []string {
 	return shapes
 }
 
-// HookShape returns equal texts for two runs of a hook that changed the same kinds of things.
+// HookShape returns a text for a run of a hook. Two runs have the same text if they changed the same kinds of
+// things.
 func HookShape(t *trace.Trace, h *trace.Hook) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %v %v %v", h.Op, h.Noop, h.Glitch, h.Deferred)
@@ -134,7 +135,7 @@ func HookShape(t *trace.Trace, h *trace.Hook) string {
 	return b.String()
 }
 
-// Touches returns the values that a dispatch reads and writes when it runs the kernel of plan p.
+// Touches returns the values that a dispatch reads and the values that it writes if it runs with plan p.
 func (x *Index) Touches(p *trace.Plan) (reads, writes []trace.ValueID) {
 	d := &x.Trace.Graph.Dispatches[p.Dispatch]
 	bound := x.Trace.BoundTo(p)
@@ -154,8 +155,8 @@ func Elements(dims []int) float64 {
 	return n
 }
 
-// NetPlans returns the dispatches whose plan after the step differs from their plan before it. Each is listed
-// once. A plan that one pass changed and a later pass restored is not included.
+// NetPlans returns the dispatches whose plan is different after the step. Each of them is in the list once.
+// If one pass changed a plan and a later pass restored it, the dispatch is not in the list.
 func NetPlans(t *trace.Trace, s *trace.Step) []PlannedChange {
 	var list []PlannedChange
 	at := map[trace.DispatchID]int{}
@@ -174,7 +175,8 @@ func NetPlans(t *trace.Trace, s *trace.Step) []PlannedChange {
 	return slices.DeleteFunc(list, func(c PlannedChange) bool { return !c.Diff.Any() })
 }
 
-// NetPlan returns the net change of one dispatch's plan in a step, and false if the plan did not change.
+// NetPlan returns how the plan of one dispatch changed from before a step to after it. The bool is false if
+// the plan is the same.
 func NetPlan(t *trace.Trace, s *trace.Step, id trace.DispatchID) (PlannedChange, bool) {
 	var c PlannedChange
 	found := false
@@ -191,7 +193,8 @@ func NetPlan(t *trace.Trace, s *trace.Step, id trace.DispatchID) (PlannedChange,
 	return c, found && c.Diff.Any()
 }
 
-// PlannedChange is the plan of a dispatch before a step and in the step.
+// PlannedChange is a change of the plan of a dispatch by a step: the plan before the step and the plan in the
+// step.
 type PlannedChange struct {
 	Op   trace.OpID
 	Diff PlanDiff

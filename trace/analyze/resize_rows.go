@@ -9,24 +9,24 @@ import (
 	"gpuscope/trace/tree"
 )
 
-// ResizeRow is a row of a step's shape propagation. ResizeRow shows a pass, a hook of the pass, hooks of
-// equal layers that did the same, or a value or plan that a hook changed.
+// ResizeRow is a row of the table of shape propagation. It shows a pass, a hook of the pass, hooks of equal
+// layers that did the same, or a value or a plan that a hook changed.
 type ResizeRow struct {
 	tree.Row
 	Pass *trace.Pass
 	Hook *trace.Hook // the first of Hooks; nil for a row of a pass
 	// Hooks are the hooks that the row shows.
 	Hooks []*trace.Hook
-	// Same reports that the same operator's hook changed the same kinds of things in the previous step.
+	// Same reports that in the previous step the hook of the same operator changed the same kinds of things.
 	Same    bool
-	Grouped bool              // the row is below a row for equal layers
+	Grouped bool              // the row is below the row of several equal layers
 	Change  *trace.Change     // the change of a value, nil for other rows
 	Plan    *trace.PlanChange // the change of a dispatch's plan, nil for other rows
 }
 
-// Dispatch returns the dispatch whose plan the row is about. For a row of hooks, this is the first dispatch
-// that got a plan. If the hooks only removed plans, it is the first dispatch that lost its plan. Dispatch
-// returns false if the row is about no dispatch.
+// Dispatch returns the dispatch that the row is about. For a row that shows a change of a plan, it is the
+// dispatch of this plan. For a row of hooks, it is the first dispatch that got a plan, or if the hooks only
+// removed plans, the first dispatch that lost its plan. The bool is false if the row is about no dispatch.
 func (r *ResizeRow) Dispatch(t *trace.Trace) (id trace.DispatchID, ok bool) {
 	if r.Plan != nil {
 		return Changed(t, *r.Plan), true
@@ -45,7 +45,7 @@ func (r *ResizeRow) Dispatch(t *trace.Trace) (id trace.DispatchID, ok bool) {
 	return id, ok
 }
 
-// Values returns the values that the row changed. For a row of a pass, Values returns the values that were
+// Values returns the values that the row changed. For a row that shows a pass, these are the values that were
 // dirty before the pass.
 func (r *ResizeRow) Values() (ids []trace.ValueID) {
 	switch {
@@ -62,7 +62,7 @@ func (r *ResizeRow) Values() (ids []trace.ValueID) {
 	return ids
 }
 
-// Planning reports whether the row shows hooks.
+// Planning reports whether the row shows hooks, and not a pass or a change.
 func (r *ResizeRow) Planning() bool { return r.Hook != nil && r.Change == nil && r.Plan == nil }
 
 // Resizes reports whether a hook changed the grid or route of a dispatch.
@@ -72,8 +72,8 @@ func Resizes(t *trace.Trace, h *trace.Hook) bool {
 	})
 }
 
-// SomeOf joins names with commas. Of more than four names, SomeOf lists the first three and the total
-// number.
+// SomeOf joins names with commas. If there are more than four, it lists only the first three, followed by the
+// total number.
 func SomeOf(names []string) string {
 	if len(names) > 4 {
 		return fmt.Sprintf("%s, … %d", strings.Join(names[:3], ", "), len(names))

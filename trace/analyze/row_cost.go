@@ -12,36 +12,39 @@ import (
 // RowCost is the cost of a row: the time that the step saves when the row is skipped.
 type RowCost struct {
 	*trace.Cost
-	// LeastNS is the modelled time of the row's bytes and FLOPs at the measured ceilings. Floor reports
-	// whether ceilings were measured.
+	// LeastNS is the shortest time for the row's modelled bytes and FLOPs at the measured ceilings. Floor is
+	// false if no ceilings were measured.
 	LeastNS float64
 	Floor   bool
-	Share   float64 // fraction of the whole step; 0 if that was not measured
-	// ErrorNS is the uncertainty (±) of the cost, from costError. ErrorKnown reports whether it is known.
+	Share   float64 // cost as a fraction of the whole step; 0 if not known
+	// ErrorNS is the uncertainty (±) of the cost as costError computes it. ErrorKnown is false if it is not
+	// known.
 	ErrorNS    float64
 	ErrorKnown bool
-	// Mark is shown before a cost that is not significant, or instead of it. Doubt explains why the cost is
-	// not significant. A cost with a mark is never named in a summary, drawn as a share or coloured.
+	// Mark is empty if the cost is significant. Otherwise it is shown before the cost or instead of it, and
+	// Doubt is the reason. A cost with a mark does not appear in a summary, is not drawn as a share, and has
+	// no color.
 	Mark, Doubt string
 }
 
-// Marks of costs that are not significant.
+// These are the marks of costs that are not significant.
 const (
-	MarkNone    = "=" // the cost is within its error or the timer resolution, so not different from 0
-	MarkUnknown = "?" // the error is not known, and the cost is not shown
+	MarkNone    = "=" // not different from 0: within the error or the timer resolution
+	MarkUnknown = "?" // not known: the error is not known, so no cost is shown
 )
 
 // Significant reports whether the cost differs from zero by more than its error.
 func (c *RowCost) Significant() bool { return c.Mark == "" }
 
-// Few reports whether the cost has too few rounds to know its error.
+// Few reports whether more rounds are needed before the error of the cost is known.
 func (c *RowCost) Few() bool { _, known := costError(c.Cost); return !known }
 
 // IsZero reports whether the cost is not significantly different from 0.
 func (c *RowCost) IsZero() bool { return c.Mark == MarkNone }
 
-// judge is the only rule that separates costs from noise. Skipping a part cannot save more than the whole
-// step takes. A larger difference means that the run was disturbed, so the cost is unknown.
+// judge decides whether a cost is significant and sets the mark. No other code decides this. A cost that is
+// larger than the time of the whole step is impossible, so it means that the run was disturbed and that the
+// cost is not known.
 func (c *RowCost) judge(w *trace.Whole, t *trace.Trace) {
 	c.ErrorNS, c.ErrorKnown = costError(c.Cost)
 	switch ns := math.Abs(float64(c.NS)); {
@@ -55,9 +58,9 @@ func (c *RowCost) judge(w *trace.Whole, t *trace.Trace) {
 	}
 }
 
-// SaveNS returns the potential saving: the cost minus the time in which the device could do the row's work.
-// The result is at least 0. A row whose cost is not different from 0 has no potential saving. SaveNS returns
-// false if the saving is not known.
+// SaveNS returns the potential saving in ns: the cost minus the shortest time in which the device could do
+// the row's work, but at least 0. If the cost is not different from 0, the potential saving is 0. The result
+// ok is false if the potential saving is not known.
 func (c *RowCost) SaveNS() (ns float64, ok bool) {
 	if c.IsZero() {
 		return 0, c.Floor
@@ -65,8 +68,8 @@ func (c *RowCost) SaveNS() (ns float64, ok bool) {
 	return max(0, float64(c.NS)-c.LeastNS), c.Floor && c.Significant()
 }
 
-// CostText describes the cost with its error and its number of rounds: "177.6 µs a step ± 9.0 (n=30)", "? 1
-// of 5 rounds: error not known yet".
+// CostText returns the cost as text, with its error and its number of rounds: "177.6 µs a step ± 9.0 (n=30)".
+// If the error is not known, the text is the reason: "? 1 of 5 rounds: error not known yet".
 func (c *RowCost) CostText() string {
 	if !c.ErrorKnown {
 		return MarkUnknown + " " + c.Doubt
@@ -78,8 +81,8 @@ func (c *RowCost) CostText() string {
 	return line
 }
 
-// Marked puts the mark before a text if the cost is not significant. If the error is not known, Marked
-// returns the mark alone.
+// Marked returns the text with the mark before it. If the error of the cost is not known, it returns only the
+// mark.
 func (c *RowCost) Marked(text string) string {
 	if !c.ErrorKnown {
 		return MarkUnknown
@@ -90,21 +93,23 @@ func (c *RowCost) Marked(text string) string {
 // Short returns the cost in few words: "178 µs", "= 4 µs".
 func (c *RowCost) Short() string { return c.Marked(fmt.Sprintf("%.0f µs", float64(c.NS)/1e3)) }
 
-// manyRounds is the number of rounds that suffice to estimate the error of a cost from quartiles. Further
-// rounds do not reduce the error.
+// manyRounds is the number of rounds after which the quartiles give a good estimate of the error of a cost.
+// More rounds do not make this error smaller.
 const manyRounds = 16
 
-// OfRounds returns the number of rounds and the number needed to know the error of a cost: "1 of 5 rounds".
+// OfRounds returns a text such as "1 of 5 rounds": the number of rounds, and how many are needed before the
+// error of a cost is known.
 func OfRounds(n int) string {
 	of := trace.FewestWithin
-	if n >= of { // costs in older traces need more rounds
+	if n >= of { // the cost has no error, so it is from an older trace: more rounds are needed
 		of = manyRounds
 	}
 	return fmt.Sprintf("%d of %d rounds", n, of)
 }
 
-// costError returns the uncertainty (±) of a cost in ns, and whether it is known. Older traces do not record
-// it. For them it is half the interquartile range, and is known only after many rounds.
+// costError returns the uncertainty (±) of a cost in ns. The result ok is false if it is not known. Traces of
+// older versions do not record the uncertainty. For those, it is half the interquartile range, and ok is true
+// only after manyRounds rounds.
 func costError(c *trace.Cost) (ns float64, ok bool) {
 	if off, ok := c.OffNS.NS(); ok {
 		return float64(off), true
@@ -112,8 +117,8 @@ func costError(c *trace.Cost) (ns float64, ok bool) {
 	return float64(c.Q3NS-c.Q1NS) / 2, c.N >= manyRounds
 }
 
-// worth returns the potential saving of a row. If the saving is not known, worth returns the cost of the row,
-// which is an upper limit of the saving. The result what is the name of the returned figure.
+// worth returns the potential saving of a row in ns. If it is not known, worth returns the cost, which is
+// never smaller. what is the name of the number: "~save" or "cost".
 func (c *RowCost) worth() (ns float64, what string) {
 	if save, ok := c.SaveNS(); ok {
 		return save, "~save"
@@ -121,9 +126,9 @@ func (c *RowCost) worth() (ns float64, what string) {
 	return float64(c.NS), "cost"
 }
 
-// CompareCosts orders rows by potential saving, largest first. Rows with a cost significantly above 0 come
-// first, then rows with a cost not different from 0, then rows with a cost below 0. Rows without a known
-// cost come last.
+// CompareCosts is a sort order. Costs significantly above 0 come first, then those not different from 0, then
+// those below 0, and unknown costs last. Costs of the same kind are sorted by potential saving, largest
+// first.
 func CompareCosts(a, b *RowCost) int {
 	if c := cmp.Compare(a.class(), b.class()); c != 0 || !a.Known() {
 		return c
@@ -133,7 +138,8 @@ func CompareCosts(a, b *RowCost) int {
 	return cmp.Compare(y, x)
 }
 
-// class returns the rank of a cost's class, independent of the size of the cost. Lower classes come first.
+// class returns the place of a kind of cost in the order of CompareCosts. Costs of the same class may have
+// different sizes.
 func (c *RowCost) class() int {
 	switch {
 	case !c.Known():
@@ -149,7 +155,8 @@ func (c *RowCost) class() int {
 // Known reports whether there is a cost with a known error.
 func (c *RowCost) Known() bool { return c != nil && c.ErrorKnown }
 
-// Short formats ns as µs, with the number of digits that a measured difference supports.
+// Short returns ns as µs in digits. It has one decimal if the number is below 10, because a measured
+// difference is not more precise.
 func Short(ns float64) string {
 	us := ns / 1e3
 	if us > -10 && us < 10 {

@@ -12,28 +12,29 @@ import (
 	"gpuscope/trace"
 )
 
-// Selection is the set of steps that a table covers: one step, or several steps summarized by medians. All
-// steps of a selection did the same work by the same routes. Cold steps are excluded, unless all steps are
-// cold.
+// Selection is the set of steps that a table covers. If it has several steps, the table shows medians. All of
+// these steps did the same work by the same routes. Cold steps are excluded, unless all steps are cold.
 type Selection struct {
 	Steps []int // indices into Trace.Steps, ascending
 	Name  string
-	Cold  int // number of cold steps that are excluded
-	// AllCold reports that all steps are cold, because there were no warm steps.
+	Cold  int // number of excluded cold steps
+	// AllCold reports that Steps holds cold steps, because there were no warm ones.
 	AllCold bool
-	// Rerouted is the number of steps that are excluded because they took other routes than the last step.
-	// Like names that last step, and Unlike names the last excluded step.
+	// Rerouted is the number of steps that are excluded because their routes differ from those of the last
+	// step. Like is the name of that last step. Unlike is the name of the last excluded step.
 	Rerouted     int
 	Like, Unlike string
-	// Which names the only warm step of a phase that also has cold steps: "s1". If the prompt was read in
-	// several chunks, Chunk says which of them this step read: "chunk 2 of 2".
+	// Which is set if a phase has cold steps and only one warm step. It is then the name of the warm step,
+	// such as "s1". If the prompt was read in several chunks, Chunk says which one this step read: "chunk 2
+	// of 2".
 	Which, Chunk string
 }
 
-// SelectionWords lists what ParseSelection accepts, for help texts.
+// SelectionWords says in a help text what ParseSelection accepts.
 const SelectionWords = "a step (17), a range (3-17), last, prefill, decode, execute or all"
 
-// One returns the step of a selection that has exactly one step.
+// One returns the only step of the selection. The result one is false if the selection has several steps or
+// none.
 func (s Selection) One() (step int, one bool) {
 	if len(s.Steps) != 1 {
 		return -1, false
@@ -49,12 +50,12 @@ func (x *Index) Step(step int) Selection {
 	return Selection{Steps: []int{step}, Name: fmt.Sprintf("s%d", x.Trace.Steps[step].Index)}
 }
 
-// All returns the selection of every warm step.
+// All returns a selection of all warm steps.
 func (x *Index) All() Selection {
 	return x.several("all", 0, len(x.Trace.Steps))
 }
 
-// Phase selects the warm steps of a phase. The selection may have no steps.
+// Phase returns a selection of the warm steps of a phase. If the phase has no steps, the selection is empty.
 func (x *Index) Phase(phase trace.Phase) Selection {
 	s := x.phases[phase].Selection(string(phase))
 	if step, one := s.One(); one && s.Cold > 0 {
@@ -66,10 +67,11 @@ func (x *Index) Phase(phase trace.Phase) Selection {
 	return s
 }
 
-// chunk returns which chunk of its prompt a step read, counted from 1, and the number of chunks.
+// chunk returns the number of the chunk of the prompt that a step read, counted from 1, and the number of
+// chunks of this prompt.
 func (x *Index) chunk(step int) (k, of int) {
 	steps := x.Trace.Steps
-	goesOn := func(i int) bool { // step i reads the next chunk of the same prompt
+	goesOn := func(i int) bool { // whether step i reads the next chunk of the prompt that step i-1 read
 		return i > 0 && i < len(steps) && steps[i].Phase == trace.Prefill &&
 			steps[i-1].Phase == trace.Prefill &&
 			steps[i].Position == steps[i-1].Position+len(steps[i-1].Tokens)
@@ -84,7 +86,7 @@ func (x *Index) chunk(step int) (k, of int) {
 	return step - first + 1, last - first + 1
 }
 
-// Range selects the warm steps of the closed index range [from, to].
+// Range returns a selection of the warm steps with an index in the closed interval [from, to].
 func (x *Index) Range(from, to int) Selection {
 	steps := x.Trace.Steps
 	if from == to {
@@ -94,7 +96,7 @@ func (x *Index) Range(from, to int) Selection {
 	return x.several(name, from, to+1)
 }
 
-// Called returns the full name of the selection: "decode", "prefill s1, chunk 2 of 2".
+// Called returns the full name of the selection, such as "decode" or "prefill s1, chunk 2 of 2".
 func (s Selection) Called() string {
 	name := s.Name
 	if s.Which != "" {
@@ -106,13 +108,13 @@ func (s Selection) Called() string {
 	return name
 }
 
-// Short returns the shortest name of the selection: "chunk 2", "s1" or "decode".
+// Short returns the shortest name of the selection, such as "chunk 2", "s1" or "decode".
 func (s Selection) Short() string {
 	chunk, _, _ := strings.Cut(s.Chunk, " of ")
 	return cmp.Or(chunk, s.Which, s.Name)
 }
 
-// several selects the warm steps of the half-open index range [from, to).
+// several returns a selection of the warm steps with an index in the half-open interval [from, to).
 func (x *Index) several(name string, from, to int) Selection {
 	var k StepGroup
 	for i := from; i < to; i++ {
@@ -121,7 +123,7 @@ func (x *Index) several(name string, from, to int) Selection {
 	return k.Selection(name)
 }
 
-// With returns the group with one more step.
+// With returns a group that has one step more than k.
 func (k StepGroup) With(step int, cold bool) StepGroup {
 	if cold {
 		k.cold = append(k.cold, step)
@@ -131,7 +133,8 @@ func (k StepGroup) With(step int, cold bool) StepGroup {
 	return k
 }
 
-// Selection selects the warm steps of the group, or the cold steps if there are no warm steps.
+// Selection returns a selection of the warm steps of the group, or of the cold steps if there are no warm
+// steps.
 func (k StepGroup) Selection(name string) Selection {
 	if len(k.warm) == 0 {
 		return Selection{Name: name, Steps: slices.Clip(k.cold), AllCold: len(k.cold) > 0}
@@ -139,14 +142,13 @@ func (k StepGroup) Selection(name string) Selection {
 	return Selection{Name: name, Steps: slices.Clip(k.warm), Cold: len(k.cold)}
 }
 
-// Regridded reports whether a step added or removed a dispatch, or changed the grid or route of one.
+// Regridded reports whether a step is one of RegriddedSteps.
 func (x *Index) Regridded(step int) bool {
 	_, in := slices.BinarySearch(x.RegriddedSteps, step)
 	return in
 }
 
-// Regrids describes which steps of a selection added or removed a dispatch, or changed the grid or route of
-// one.
+// Regrids names the steps of a selection that are in RegriddedSteps.
 func (x *Index) Regrids(s Selection) string {
 	var names []string
 	rest := s.Steps
@@ -212,7 +214,7 @@ func stepNumber(s string) (int, error) {
 	return strconv.Atoi(strings.TrimPrefix(strings.TrimSpace(s), "s"))
 }
 
-// Counted returns the name of the selection with its number of steps.
+// Counted returns the name of the selection with the number of its steps, such as "decode n=26".
 func (s Selection) Counted() string {
 	if s.Rerouted > 0 {
 		return fmt.Sprintf("%s n=%d of %d", s.Name, len(s.Steps), len(s.Steps)+s.Cold+s.Rerouted)
@@ -220,11 +222,11 @@ func (s Selection) Counted() string {
 	return fmt.Sprintf("%s n=%d", s.Name, len(s.Steps))
 }
 
-// Chosen reports whether several steps were selected, counting excluded steps.
+// Chosen reports whether the selection has several steps, including steps that are excluded.
 func (s Selection) Chosen() bool { return len(s.Steps)+s.Cold+s.Rerouted > 1 }
 
-// Routed returns options for a table that sums up several steps. It applies Index.Routed to the selection and
-// to the baseline.
+// Routed returns o for a table that adds up several steps: Index.Routed is applied to the selection and to
+// the baseline.
 func (o Options) Routed(x *Index) Options {
 	o.Selection = x.Routed(o.Selection)
 	if b := o.Baseline; b != nil {
@@ -233,15 +235,16 @@ func (o Options) Routed(x *Index) Options {
 	return o
 }
 
-// Routed keeps, for each number of tokens, only the steps that took the same routes as the last such step. A
-// sum over different routes would describe no step that ever ran.
+// Routed removes steps from a selection so that all steps with the same number of tokens took the same
+// routes. Of each number of tokens it keeps the last step and the steps with the same routes as this step.
+// The reason is that a sum over different routes would describe no step that ever ran.
 func (x *Index) Routed(s Selection) Selection {
 	other := func(step int) bool { return x.routes[step] != x.routes[s.Last()] }
-	if !slices.ContainsFunc(s.Steps, other) { // the usual case; this function runs for each frame
+	if !slices.ContainsFunc(s.Steps, other) { // the usual case, which must be fast: it runs for each frame
 		return s
 	}
 	steps := x.Trace.Steps
-	like, unlike := map[int]int{}, -1 // like maps a number of tokens to the routes of the last step with it
+	like, unlike := map[int]int{}, -1 // like: the routes of the last step for each number of tokens
 	kept := make([]int, 0, len(s.Steps))
 	for _, step := range slices.Backward(s.Steps) {
 		tokens := len(steps[step].Tokens)

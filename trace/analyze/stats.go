@@ -7,8 +7,8 @@ import (
 	"gpuscope/trace"
 )
 
-// Times read from a file may be arbitrarily large. Sums saturate at the largest int64 instead of
-// overflowing.
+// Times that are read from a file can be very large. A sum that would overflow is limited to the largest
+// int64 instead.
 
 // Add returns a + b, limited to the range of int64.
 func Add(a, b int64) int64 {
@@ -29,16 +29,15 @@ func Whole(ns float64) int64 {
 	return int64(max(ns, -math.MaxInt64))
 }
 
-// Stats summarizes times in ns: their number, median, range and interquartile range. N is 0 if nothing was
-// measured.
+// Stats is a summary of N times in ns. If nothing was measured, N is 0.
 type Stats struct {
 	N        int
 	Median   float64
 	Min, Max float64
-	IQR      float64 // interquartile range; 0 if Known is false
+	IQR      float64 // interquartile range; 0 if there are fewer than Enough times
 }
 
-// Enough is the smallest number of times with meaningful quartiles.
+// Enough is the number of times that are needed for meaningful quartiles.
 const Enough = 4
 
 // Measured reports whether there is at least one time.
@@ -47,8 +46,8 @@ func (s Stats) Measured() bool { return s.N > 0 }
 // Known reports whether there are enough times for an interquartile range.
 func (s Stats) Known() bool { return s.N >= Enough }
 
-// Noise returns the largest difference between medians that is not significant: the interquartile range, or
-// the full range if there are too few times for quartiles.
+// Noise returns the largest difference between two medians that is not significant. It is the interquartile
+// range, or the full range if there are too few times for quartiles.
 func (s Stats) Noise() float64 {
 	if s.Known() {
 		return s.IQR
@@ -69,8 +68,8 @@ func StatsOf[N int64 | float64](ns []N) Stats {
 	return s
 }
 
-// TimeOf returns the time of a dispatch in a step: of its repeats if there are any, or else of its single
-// run.
+// TimeOf returns the statistics of the time of a dispatch in a step: of its repeats, or of its single run if
+// it has no repeats.
 func TimeOf(d *trace.StepDispatch) Stats {
 	if len(d.Samples) > 0 {
 		return StatsOf(slices.Clone(d.Samples))
@@ -81,7 +80,8 @@ func TimeOf(d *trace.StepDispatch) Stats {
 	return Stats{}
 }
 
-// MedianOf returns the median of TimeOf in ns, and whether anything was measured.
+// MedianOf returns the median time of a dispatch in a step, in ns. It is TimeOf without the other statistics.
+// measured is false if there is no time.
 func MedianOf(d *trace.StepDispatch) (ns float64, measured bool) {
 	if len(d.Samples) > 0 {
 		return TimeOf(d).Median, true
@@ -90,15 +90,15 @@ func MedianOf(d *trace.StepDispatch) (ns float64, measured bool) {
 	return float64(only), measured
 }
 
-// judging is the number of repeats needed to tell an outlier from noise. With one repeat, many of a hundred
-// equal dispatches are far from the median by chance. Requiring two of three repeats, or three of five, to
-// be far from the median still reports some outliers by chance.
+// judging is the number of repeats that are needed to tell an outlier from noise. Of a hundred equal
+// dispatches, many are far from the median in one repeat by chance. Some are even far from it in two of three
+// repeats, or in three of five, by chance.
 const judging = 8
 
-// outlier finds the slowest or fastest of several equal dispatches. samples[i] holds the repeats of the
-// i-th dispatch. An outlier differs from the median of all dispatches by more than 3 MAD and by more than
-// the clock's resolution, in more than half of the repeats. worst is -1 if there is no outlier. judged
-// reports whether there were enough dispatches and repeats to decide.
+// outlier returns the index of the dispatch that is an outlier among equal dispatches, or -1 if there is
+// none. samples[i] holds the times of dispatch i, one for each repeat. In more than half of the repeats, the
+// time of an outlier differs from the median of all dispatches by more than 3 MAD and by more than the
+// resolution of the clock. judged is false if there are too few dispatches or repeats to decide.
 func outlier(samples [][]int64, resolution float64) (worst int, judged bool) {
 	if len(samples) < 4 {
 		return -1, false
@@ -139,5 +139,5 @@ func outlier(samples [][]int64, resolution float64) (worst int, judged bool) {
 	return worst, true
 }
 
-// resolutionNS returns the smallest meaningful difference of two times: twice the timer resolution.
+// resolutionNS returns the smallest time difference that is meaningful: twice the timer resolution.
 func resolutionNS(t *trace.Trace) float64 { return 2 * t.Clock.QuantumNS }

@@ -6,8 +6,8 @@ import (
 	"gpuscope/trace"
 )
 
-// StepCosts holds the measured costs of a step, one for each set of dispatches that was skipped. The costs
-// are valid only for the routes by which the dispatches of this step ran.
+// StepCosts holds the costs that were measured at a step: one cost for each set of dispatches that was
+// skipped. A cost applies only where the dispatches take the same routes as in this step.
 type StepCosts struct {
 	Step *trace.Step
 	X    *Index
@@ -15,13 +15,12 @@ type StepCosts struct {
 	Ran  map[trace.DispatchID]*trace.Plan
 }
 
-// Of returns the cost of skipping some dispatches together, and nil if this cost was not measured.
+// Of returns the cost of skipping these dispatches together, or nil if it was not measured.
 func (c *StepCosts) Of(ids []trace.DispatchID) *RowCost { return c.sets[trace.SetKey(ids)] }
 
-// Beside returns the cost of skipping some launches together. The cost does not apply if one of the
-// launches ran differently when the cost was measured: by another route, with another kernel or number of
-// tokens, or not at all. In this case Beside returns a nil cost, and the launch that ran differently as
-// other.
+// Beside returns the cost of skipping the given launches together, or nil. The cost is nil if one of the
+// launches ran differently when it was measured: by another route, with another kernel or number of tokens,
+// or not at all. In this case other is that launch.
 func (c *StepCosts) Beside(launches []*Launch) (cost *RowCost, other *Launch) {
 	if c == nil {
 		return nil, nil
@@ -46,8 +45,8 @@ func (c *StepCosts) Beside(launches []*Launch) (cost *RowCost, other *Launch) {
 	return cost, nil
 }
 
-// Costs returns the costs of a step with costs: the last such step of the selection. If there are several
-// selections, Costs uses the first with such a step. Costs returns nil if no step has costs.
+// Costs returns the costs that were measured at the last step of a selection that has costs. If there are
+// several selections, the first selection with such a step is used. If no step has costs, Costs returns nil.
 func (x *Index) Costs(selections ...Selection) *StepCosts {
 	for _, s := range selections {
 		for _, step := range slices.Backward(s.Steps) {
@@ -87,7 +86,7 @@ func (x *Index) CostsOf(step int) *StepCosts {
 	return c
 }
 
-// CostOf returns the cost of skipping all dispatches of a part together, and nil if this cost is not known.
+// CostOf returns the cost of skipping all dispatches of a part together, or nil if it is not known.
 func (t *DispatchTree) CostOf(p trace.Part) *RowCost {
 	var list []*Launch
 	for i := range t.Launches {

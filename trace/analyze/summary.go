@@ -2,28 +2,28 @@ package analyze
 
 import "gpuscope/trace"
 
-// StepSummary holds the times of a step: its wall time, and how this time divides between the CPU and the
-// GPU. A time that was not measured is marked as such.
+// StepSummary holds the times of a step: the wall time, and which part of it is CPU time and GPU time. Each
+// time may be not measured.
 type StepSummary struct {
 	Step    *trace.Step
 	Index   *Index
 	At      int  // index of Step in Trace.Steps
-	Planned bool // there was no device, so no time below was measured
-	// Untimed holds the times of the step when its dispatches are not timed.
+	Planned bool // the step was only planned, without a device; no time was measured
+	// Untimed holds the times that the step has without timing of its dispatches.
 	Untimed    Untimed
-	FewSamples bool    // more untimed runs are needed to tell what bounds the step
+	FewSamples bool    // there are too few untimed runs to tell what bounds the step
 	TokensPerS float64 // rate of the untimed step; 0 if not known
 
-	// The times below are from the recorded run.
-	Wall       trace.Time // CPU time of the whole step
-	Busy       trace.Time // Σgpu: sum of the isolated times of all dispatches (medians if repeated)
-	Repeats    int        // number of repeats in Busy; 0 if Busy is from a single run
-	Span       trace.Time // GPU time from the start of the first dispatch to the end of the last
-	IdleInSpan trace.Time // Span minus the time of all dispatches timed in the same run
+	// The following times are those of the recorded run.
+	Wall       trace.Time // from the start to the end of the step on the CPU
+	Busy       trace.Time // Σgpu: sum of the isolated times of all dispatches (medians of repeats, if any)
+	Repeats    int        // number of repeats whose medians are in Busy; 0 if it is from one run
+	Span       trace.Time // GPU time from the start of the first dispatch to the end of the last one
+	IdleInSpan trace.Time // Span minus the times of all dispatches, both from the same run
 	Idle       trace.Time // Wall - Span
 	Dispatches int
 	Levels     int        // number of levels; 0 if not recorded
-	Timing     trace.Time // modelled timing overhead of all dispatches within Busy
+	Timing     trace.Time // modelled part of Busy that is timing overhead
 	Work       trace.Time // modelled: Busy - Timing
 	Compiled   trace.Time // time to compile pipelines
 }
@@ -34,8 +34,8 @@ func Measured(t trace.Time) bool {
 	return ok
 }
 
-// GPUOf returns the GPU times of a step. All times in the result are unmeasured if the trace has no GPU
-// times for the step.
+// GPUOf returns the GPU times of a step. If the trace has none for this step, all times in the result are not
+// measured.
 func GPUOf(s *trace.Step) trace.GPU {
 	if s.GPU == nil {
 		return trace.GPU{}
@@ -81,9 +81,9 @@ func (x *Index) Summary(step int) *StepSummary {
 	return r
 }
 
-// BusyOf returns the sum of the isolated times of a step's dispatches. If the dispatches were repeated,
-// BusyOf sums medians, and repeats is the number of repeats that every dispatch has. The header, the tables
-// and the views all show this sum.
+// BusyOf returns the sum of the isolated times of a step's dispatches. If the dispatches were repeated, it is
+// the sum of their medians, and repeats is the smallest number of repeats of a dispatch. The header, the
+// tables and the views all show this sum.
 func (x *Index) BusyOf(s *trace.Step) (busy trace.Time, repeats int) {
 	if !Repeated(s) {
 		return GPUOf(s).BusyNS, 0
@@ -96,7 +96,7 @@ func (x *Index) BusyOf(s *trace.Step) (busy trace.Time, repeats int) {
 	return made.(stepSum).busy, made.(stepSum).repeats
 }
 
-// stepSum is the summed time of the dispatches of a repeated step.
+// stepSum is the sum of the median times of the dispatches of a step that was repeated.
 type stepSum struct {
 	busy    trace.Time
 	repeats int
@@ -118,12 +118,12 @@ func sumOfMedians(s *trace.Step) stepSum {
 	return stepSum{trace.Measured(Whole(sum)), repeats}
 }
 
-// TokensPerS returns the number of input tokens of a step per second, at the timing level of the recorded
-// run. The rate is 0 if the wall time was not measured.
+// TokensPerS returns how many input tokens per second a step processed in the recorded run, at the timing
+// level of this run. The rate is 0 if the wall time was not measured.
 func TokensPerS(s *trace.Step) float64 {
 	u := Untimed{Wall: s.CPU.TotalNS}
 	return u.TokensPerS(len(s.Tokens))
 }
 
-// SumName names the sum of the isolated dispatches in tables and views.
+// SumName is the name of the sum of the isolated times in tables and views.
 const SumName = "Σgpu"

@@ -8,37 +8,39 @@ import (
 	"gpuscope/trace"
 )
 
-// Untimed holds the times of a step that ran with at most two timestamps around it. Timing every dispatch
-// makes a step about three times as long, so only untimed runs show how fast a step really is, and whether
-// the CPU or the GPU limits it.
+// Untimed holds times of a step with at most two timestamps, one before and one after its GPU work. A step in
+// which every dispatch is timed takes about three times as long. Therefore only an untimed run shows how fast
+// a step really is, and whether the CPU or the GPU limits it.
 type Untimed struct {
-	Wall   trace.Time // whole step, until its token is known
+	Wall   trace.Time // whole step, until its output token is known
 	Before trace.Time // from the start of the step to the first tick of the GPU
 	GPU    trace.Time // from the first tick to the last
 	After  trace.Time // from the last tick to the end of the step
-	N      int        // number of runs; the times are their medians
-	// WallOff and GPUOff are the uncertainties (±) of Wall and GPU. They are unknown if there are few runs.
+	N      int        // number of runs, of which the times are medians
+	// WallOff and GPUOff are the uncertainties (±) of Wall and of GPU. They are not measured if there were
+	// too few runs.
 	WallOff, GPUOff trace.Time
-	// Pipelined reports that each step was submitted before the result of the previous step was read.
-	// Repeated steps are never pipelined.
+	// Pipelined reports that each step was submitted before the result of the previous step was read. It is
+	// always false for times of repeats.
 	Pipelined bool
-	// From names the step and the number of runs if the times are from repeats: "s126 ×8".
+	// From is set if the times are those of repeats. It names the step and the number of repeats: "s126 ×8".
 	From string
-	// Cost is how much longer the wall time of the step is when every dispatch is timed: "+260%".
+	// Cost is how much longer the step takes on the wall clock if every dispatch is timed: "+260%".
 	Cost string
 }
 
 // Known reports whether the wall time or the GPU time is known.
 func (u *Untimed) Known() bool { return Measured(u.Wall) || Measured(u.GPU) }
 
-// Split reports whether it is known how much of the wall time the GPU was working.
+// Split reports whether the wall time can be divided into GPU time and the rest.
 func (u *Untimed) Split() bool { return Measured(u.CPU()) }
 
-// CPU returns the part of the wall time in which the GPU has no work of this step.
+// CPU returns the wall time minus the GPU time: the time in which the GPU does no work for this step.
 func (u *Untimed) CPU() trace.Time { return Minus(u.Wall, u.GPU) }
 
-// Untimed returns the untimed times of a step. If only the whole step was timed, these are the times of the
-// recorded run, else those of the untimed repeats. Times of other steps are never used, because they differ.
+// Untimed returns the times that a step has without timing of its dispatches. They are from the recorded run
+// if only the whole step was timed in it, and otherwise from untimed repeats of this step. Other steps have
+// other times, so their times are never used.
 func (x *Index) Untimed(step int) Untimed {
 	s := &x.Trace.Steps[step]
 	if TimedWhole(s) {
@@ -47,9 +49,9 @@ func (x *Index) Untimed(step int) Untimed {
 	return x.UntimedAgain(s)
 }
 
-// UntimedAgain returns the durations of a step's repeats in which not every dispatch was timed. These are the
-// repeats of the observer, or those of a cost measurement. The two are never combined, because the GPU time
-// of one is not part of the wall time of the other.
+// UntimedAgain returns the times of those repeats of a step in which dispatches were not all timed. The
+// repeats come from an Observe command or from a cost measurement. Times of the two are never combined,
+// because the wall time and the GPU time must come from the same runs.
 func (x *Index) UntimedAgain(s *trace.Step) Untimed {
 	var u Untimed
 	if o := x.Trace.Observer; o != nil && o.Step != nil && *o.Step == s.Index {
@@ -64,14 +66,15 @@ func (x *Index) UntimedAgain(s *trace.Step) Untimed {
 	return u
 }
 
-// inRounds returns the times of the complete step in the rounds of its cost measurement.
+// inRounds returns the times of the whole step, without skipped parts, that a cost measurement recorded in
+// its rounds.
 func inRounds(s *trace.Step) Untimed {
 	w := s.Whole
 	u := Untimed{
 		GPU: trace.Measured(w.NS), GPUOff: w.OffNS, WallOff: w.WallOff, N: w.N,
 		From: fmt.Sprintf("s%d ×%d", s.Index, w.N),
 	}
-	if ns, ok := w.WallNS.NS(); ok { // add the time before the first command and after the wait
+	if ns, ok := w.WallNS.NS(); ok { // w.WallNS excludes the time before the first command and after the wait
 		u.Wall = trace.Measured(Add(ns, sum(s.CPU.ResizeNS, s.CPU.UploadNS, s.CPU.SampleNS)))
 	}
 	if s.Timing == trace.TimingDispatch && !s.Cold {
@@ -81,8 +84,8 @@ func inRounds(s *trace.Step) Untimed {
 	return u
 }
 
-// added returns by how many percent a timed wall time exceeds an untimed one: "+260%". added returns "" if
-// one of the two times was not measured.
+// added returns by how many percent the timed wall time exceeds the untimed wall time, such as "+260%". It
+// returns "" if one of the two was not measured.
 func added(timed, untimed trace.Time) string {
 	more, ok := Minus(timed, untimed).NS()
 	if ns, _ := untimed.NS(); ok && ns > 0 {
@@ -91,7 +94,7 @@ func added(timed, untimed trace.Time) string {
 	return ""
 }
 
-// sum adds times. A time that was not measured counts as 0.
+// sum returns the sum of the measured times. A time that was not measured counts as 0.
 func sum(times ...trace.Time) int64 {
 	var all int64
 	for _, t := range times {
@@ -101,8 +104,8 @@ func sum(times ...trace.Time) int64 {
 	return all
 }
 
-// untimedItself returns the times of the recorded run of a step. The GPU's first tick cannot be earlier
-// than the submit, so clock errors that make it earlier are corrected.
+// untimedItself returns the times of the recorded run of a step. If clock errors place the GPU's first tick
+// before the submit, which is impossible, the time of the submit is used instead.
 func untimedItself(s *trace.Step) Untimed {
 	gpu := GPUOf(s)
 	u := Untimed{Wall: s.CPU.TotalNS, GPU: gpu.SpanNS, N: 1, Pipelined: s.Pipelined}
@@ -115,9 +118,9 @@ func untimedItself(s *trace.Step) Untimed {
 	return u
 }
 
-// Rest computes After, the part of the wall time after the GPU's last tick. On an unsteady device the GPU
-// time can exceed the wall time, because the two come from different runs. The GPU time is then marked as
-// unknown. A negative Before, caused by the error between two clocks, is marked as unknown too.
+// Rest computes After: the part of the wall time that comes after the GPU's last tick. Two results are
+// impossible, and the times involved are then marked as not measured. GPU can exceed Wall if the two are from
+// different runs on an unsteady device. Before can be negative because of the error between two clocks.
 func (u *Untimed) Rest() {
 	if ns, ok := u.Before.NS(); ok && ns < 0 {
 		u.Before = trace.Time{}
@@ -130,14 +133,14 @@ func (u *Untimed) Rest() {
 	}
 }
 
-// Observes reports whether the measurement of an observer applies to one of the given steps. The
-// measurement also applies if the observed step is not in the trace.
+// Observes reports whether the measurement of an observer applies to the given steps. It does so if the
+// observed step is one of them, or if the trace does not contain the observed step.
 func (x *Index) Observes(o *trace.Observer, steps []int) bool {
 	is := func(step int) bool { return o.Step != nil && x.Trace.Steps[step].Index == *o.Step }
 	return slices.ContainsFunc(steps, is) || !slices.ContainsFunc(x.EveryStep(), is)
 }
 
-// observed returns the times that an observer measured.
+// observed returns the times in the measurement of an observer.
 func observed(o *trace.Observer) Untimed {
 	from := fmt.Sprintf("×%d", o.N)
 	if o.Step != nil {
@@ -152,8 +155,9 @@ func observed(o *trace.Observer) Untimed {
 	return u
 }
 
-// RanUntimed returns the steps of a selection that ran untimed and have a wall time. Pipelined and stepped
-// steps have different wall times, so only the larger of these two groups is returned.
+// RanUntimed returns the steps of a selection that have a wall time and in which only the whole step was
+// timed. If some of them were stepped and some pipelined, only the larger of the two groups is returned,
+// because their wall times differ.
 func (x *Index) RanUntimed(selection Selection) []int {
 	by := map[bool][]int{}
 	for _, step := range selection.Steps {
@@ -164,8 +168,8 @@ func (x *Index) RanUntimed(selection Selection) []int {
 	return by[len(by[true]) > len(by[false])]
 }
 
-// UntimedOf returns the untimed times of a selection. The times are medians of the steps that ran untimed
-// in one mode. If no step ran untimed, UntimedOf returns the times of the last step with untimed repeats.
+// UntimedOf returns the untimed times of a selection. They are medians of the steps that RanUntimed returns.
+// If there are none, they are the times of the last step that has untimed repeats.
 func (x *Index) UntimedOf(selection Selection) Untimed {
 	if step, one := selection.One(); one {
 		return x.Untimed(step)
@@ -196,7 +200,7 @@ func (x *Index) UntimedOf(selection Selection) Untimed {
 	}
 	u := Untimed{N: len(steps), Pipelined: x.Trace.Steps[steps[0]].Pipelined}
 	u.Wall, u.WallOff = medianOff(walls)
-	if len(spans) == len(steps) { // else the medians of GPU and Wall would cover different steps
+	if len(spans) == len(steps) { // only if the medians of GPU and Wall cover the same steps
 		u.GPU, u.GPUOff = medianOff(spans)
 	}
 	if len(befores) == len(steps) {
@@ -206,15 +210,15 @@ func (x *Index) UntimedOf(selection Selection) Untimed {
 	return u
 }
 
-// medianOff returns the median of at least one time, and its error.
+// medianOff returns the median of one or more times, and the uncertainty of the median.
 func medianOff(ns []int64) (median, off trace.Time) {
 	median = StatsOf(ns).Time()
 	is, _ := median.NS()
 	return median, trace.OffBy(ns, is)
 }
 
-// Waits returns the part of the wall time in which the GPU has no work of the step, and the uncertainty (±)
-// of this part, in ns. ok is false if there are too few runs to know the uncertainty.
+// Waits returns, in ns, the wall time in which the GPU does no work for the step, and the uncertainty (±) of
+// this time. ok is false if there are too few runs to know the uncertainty.
 func (u *Untimed) Waits() (ns, off int64, ok bool) {
 	wait, split := u.CPU().NS()
 	wall, ok1 := u.WallOff.NS()
@@ -223,7 +227,7 @@ func (u *Untimed) Waits() (ns, off int64, ok bool) {
 		split && ok1 && ok2 && u.N >= trace.FewestWithin
 }
 
-// Time returns the median as a time.
+// Time returns the median, rounded to whole ns.
 func (s Stats) Time() trace.Time {
 	if !s.Measured() {
 		return trace.Time{}
@@ -240,21 +244,22 @@ func (u *Untimed) TokensPerS(tokens int) float64 {
 	return 0
 }
 
-// Mode returns how the steps followed each other: "stepped" or "pipelined".
+// Mode returns "pipelined" or "stepped" (see Pipelined).
 func (u *Untimed) Mode() string { return (&trace.Step{Pipelined: u.Pipelined}).Mode() }
 
-// Waiting divides a step's time, from its start to the end of the wait, by what the GPU did. Busy and Idle
-// are known only if dispatches or blocks were timed. Instants have an error of Clock.ErrorNS.
+// Waiting divides the time of a step into parts, from the start of the step until the CPU has finished
+// waiting for the GPU. Busy and Idle are known only if dispatches or blocks were timed. Times that are
+// differences of a CPU time and a GPU time have an error of Clock.ErrorNS.
 type Waiting struct {
 	Begin  trace.Time // from the start of the step to its submit
 	ToTick trace.Time // from the submit to the GPU's first tick
 	Span   trace.Time // from the first tick to the last; the sum of Busy and Idle
-	Busy   trace.Time // the timed part of Span
+	Busy   trace.Time // the part of Span in which dispatches or blocks ran
 	Idle   trace.Time // Span - Busy
-	ToDone trace.Time // from the last tick until the host was notified
+	ToDone trace.Time // from the last tick until the host learned that the GPU was done
 }
 
-// Waiting divides the time of a step. No time in the result is measured if the step was not timed.
+// Waiting returns the parts of the time of a step. If the step was not timed, none of them is measured.
 func (x *Index) Waiting(step int) Waiting {
 	s := &x.Trace.Steps[step]
 	gpu, c := GPUOf(s), &s.CPU

@@ -6,7 +6,7 @@ import (
 	"gpuscope/trace"
 )
 
-// NotStored returns the reason why a value never has memory, and "" if it may have memory.
+// NotStored returns the reason why a value never has memory, or "" if it can have memory.
 func NotStored(v *trace.Value) string {
 	switch {
 	case v.Role == trace.RoleFused:
@@ -17,8 +17,8 @@ func NotStored(v *trace.Value) string {
 	return ""
 }
 
-// TypeOf returns the data type of a value. For the weights of a matrix, TypeOf returns their quantization
-// format, not the type of the words that hold them.
+// TypeOf returns the data type of a value. If the value holds the weights of a matrix, this is their
+// quantization format and not the type of the stored words.
 func TypeOf(v *trace.Value) string {
 	if v.Matrix != nil {
 		return v.Matrix.Format
@@ -26,9 +26,9 @@ func TypeOf(v *trace.Value) string {
 	return v.DType
 }
 
-// LiveRows returns how many rows of a KV cache hold tokens of the current text when a step is done. The other
-// rows hold old data. A cache is a state of shape [1, positions, heads, numbers per head], and a row extends
-// along the last dim. LiveRows returns false for any other value.
+// LiveRows returns how many rows of a KV cache hold data of the current text after a step. The other rows
+// hold old data. A KV cache is a state with the dims [1, positions, heads, numbers per head], and a row is
+// one head at one position. For any other value, ok is false.
 func (x *Index) LiveRows(step int, id trace.ValueID) (rows int, ok bool) {
 	v := &x.Trace.Graph.Values[id]
 	if d := v.MaxDims; step >= 0 && v.Role == trace.RoleState && len(d) == 4 && d[0] == 1 {

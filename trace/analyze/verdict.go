@@ -2,8 +2,8 @@ package analyze
 
 import "gpuscope/trace"
 
-// fewSamples reports whether there are too few untimed runs to tell what bounds a step. For a cold step,
-// fewSamples counts the warm repeats of the step if there are any.
+// fewSamples reports whether there are too few untimed runs of a step to tell what bounds it. If the step was
+// cold, its warm repeats are counted instead of the recorded run, if there are any.
 func (x *Index) fewSamples(s *trace.Step, u *Untimed) bool {
 	if s.Cold && TimedWhole(s) {
 		if warm := x.UntimedAgain(s); warm.Split() {
@@ -13,12 +13,12 @@ func (x *Index) fewSamples(s *trace.Step, u *Untimed) bool {
 	return u.FewSamples()
 }
 
-// FewSamples reports whether the step was run untimed, but not often enough to tell what bounds the step.
+// FewSamples reports whether there are untimed runs of the step, but too few to tell what bounds it.
 func (u *Untimed) FewSamples() bool { return u.Known() && u.N < trace.FewestWithin }
 
-// OwnNS returns the time in ns that the CPU worked in a recorded step, including the work of timing. OwnNS
-// excludes the wait for the GPU and the CPU work that overlapped with GPU work. OwnNS returns false if the
-// encoding time was not measured.
+// OwnNS returns the time in ns for which the CPU worked in a recorded step. It includes the work of timing.
+// It excludes the wait for the GPU, and CPU work that was done while the GPU worked. The bool is false if the
+// time of encoding was not measured.
 func OwnNS(s *trace.Step) (int64, bool) {
 	c := &s.CPU
 	all := sum(c.ResizeNS, c.UploadNS, c.EncodeNS, c.SubmitNS, c.SampleNS)
@@ -34,9 +34,9 @@ func (x *Index) Wasted(s *trace.Step) Waste {
 	return w
 }
 
-// RoofNS returns the shortest modelled time in ns in which the device could do the work of a step. A dispatch
-// takes the time to move its bytes at the copy rate, or to compute its FLOPs at the FLOP rate, whichever is
-// longer. RoofNS returns 0 if no ceiling was measured.
+// RoofNS returns the shortest time in ns in which the device could do the work of a step, according to the
+// model. A dispatch then takes as long as moving its bytes at the copy rate, or as computing its FLOPs at the
+// FLOP rate, whichever takes longer. RoofNS returns 0 if no ceilings were measured.
 func (x *Index) RoofNS(s *trace.Step) float64 {
 	c := x.Trace.Device.Ceilings
 	if c == nil {
@@ -50,8 +50,8 @@ func (x *Index) RoofNS(s *trace.Step) float64 {
 	return sum
 }
 
-// streamed returns the modelled bytes of all dispatches of a step. The step moves this many bytes before it
-// uses the same bytes again, so this is the working set that decides the copy rate.
+// streamed returns the modelled bytes that all dispatches of a step move. The same bytes are used again only
+// in the next step, so this number is the size of the working set, on which the copy rate depends.
 func (x *Index) streamed(s *trace.Step) float64 {
 	all := 0.0
 	for _, d := range s.Dispatches {
@@ -60,8 +60,8 @@ func (x *Index) streamed(s *trace.Step) float64 {
 	return all
 }
 
-// roofNS returns the time in ns to move some bytes and do some FLOPs concurrently at the ceilings. set is
-// the working set in bytes, which decides the copy rate.
+// roofNS returns the shortest time in ns for moving bytes and computing FLOPs at the ceilings at the same
+// time. set is the size of the working set in bytes, on which the copy rate depends.
 func roofNS(c *trace.Ceilings, bytes, flops, set float64) float64 {
 	mem, fp := c.Roofs(bytes, flops, set)
 	return max(mem, fp)

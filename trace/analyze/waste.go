@@ -6,11 +6,11 @@ import (
 	"gpuscope/trace"
 )
 
-// Waste counts work that was launched without need. The counts are exact, because they are computed from the
-// plan. Shape is the number of workgroups beyond the need of the live shape. Fold is the number of workgroups
-// added by folding a one-dimensional count into two dimensions. Launched is the number of all workgroups.
-// Lanes is the number of lanes in the workgroups that have work, or 0 if the workgroup size is not known.
-// Tail is the number of idle lanes among them.
+// Waste counts launched work that was not needed. It is exact because it is computed from plans. Launched is
+// the number of all workgroups. Shape is the number of workgroups beyond what the shape of the step needs.
+// Fold is the number of workgroups that were added because a one-dimensional count was folded into two
+// dimensions. Lanes is the number of lanes in the workgroups with work, or 0 if the workgroup size is not
+// known. Tail is the number of these lanes that are idle.
 type Waste struct{ Shape, Fold, Launched, Tail, Lanes int64 }
 
 // Product returns the number of workgroups of a grid, or of lanes of a workgroup.
@@ -26,10 +26,10 @@ func WasteOf(p *trace.Plan, k *trace.Kernel) Waste {
 	return w
 }
 
-// Groups returns the number of workgroups that were launched and had no work.
+// Groups returns the number of launched workgroups without work.
 func (w Waste) Groups() int64 { return w.Shape + w.Fold }
 
-// None reports whether everything launched was needed.
+// None reports whether no launched workgroup and no lane was without work.
 func (w Waste) None() bool { return w.Shape == 0 && w.Fold == 0 && w.Tail == 0 }
 
 // Plus returns the sum of two wastes.
@@ -40,16 +40,16 @@ func (w Waste) Plus(v Waste) Waste {
 	}
 }
 
-// scaled multiplies the waste by a / b and rounds to the nearest integer. scaled converts a sum over
-// several steps to the mean of a step.
+// scaled returns the waste multiplied by a / b, in whole numbers. It converts the sum over several steps into
+// the mean of a step.
 func (w Waste) scaled(a, b int) Waste {
 	s := func(n int64) int64 { return int64(math.Round(float64(n) * float64(a) / float64(b))) }
 	return Waste{s(w.Shape), s(w.Fold), s(w.Launched), s(w.Tail), s(w.Lanes)}
 }
 
-// StaticTimes compares the GPU time of a step with dynamic grids (the baseline) and with static grids. Both
-// times are sums of isolated dispatches, or both are GPU spans of untimed steps. Both times are 0 if
-// neither kind of time was measured for both steps, or if the clock moved.
+// StaticTimes returns the GPU times of a step with dynamic grids (then, at the baseline) and with static
+// grids (now). Both are sums of isolated times, or both are GPU spans of untimed steps; name says which. Both
+// are 0 if neither was measured in both runs, or if the GPU clock differed.
 func (t *DispatchTree) StaticTimes() (name string, then, now float64) {
 	if t.Baseline == nil || t.Baseline.Index.Static() || t.ClockMoved {
 		return "", 0, 0
@@ -67,7 +67,7 @@ func (t *DispatchTree) StaticTimes() (name string, then, now float64) {
 	return "GPU", float64(before), float64(after)
 }
 
-// Worst returns the row with the most workgroups that were not needed, and their number.
+// Worst returns the row with the largest number of workgroups without work, and this number.
 func (t *DispatchTree) Worst() (name string, groups int64) {
 	for i := range t.Grouped {
 		r := &t.Grouped[i]
@@ -78,6 +78,5 @@ func (t *DispatchTree) Worst() (name string, groups int64) {
 	return name, groups
 }
 
-// InAStep returns the waste of a launch per step: the total waste divided by the number of steps of the
-// selection.
+// InAStep returns the waste of a launch in one step: its total waste divided by the number of selected steps.
 func (l *Launch) InAStep(steps int) Waste { return l.Waste.scaled(l.Runs, steps) }

@@ -95,19 +95,19 @@ type Weights struct {
 	Total  float64             // time of a step in ns; 0 if a dispatch was not measured
 	Blocks *analyze.BlockTimes // nil if the step was not timed by blocks
 	costs  *analyze.StepCosts  // nil if no costs were measured
-	// baseline maps a launch to the launch of the baseline, baseSteps is the number of baseline steps, and
-	// resolutionNS is the smallest difference that the timers resolve. All three fields are unset if there
-	// is no baseline.
+	// If there is a baseline, baseline maps each launch to the same launch at the baseline, baseSteps is the
+	// number of baseline steps, and resolutionNS is the smallest time difference that the timers can measure.
+	// Without a baseline, these fields are not set.
 	baseline      map[*analyze.Launch]*analyze.Launch
 	baseSteps     float64
 	resolutionNS  float64
 	ClockMoved    bool
-	Single        bool // a dispatch was timed only once, in the selection or at the baseline
+	Single        bool // a dispatch has only one time, in the selection or at the baseline
 	BaselineCosts *analyze.BaselineCosts
 }
 
-// weigh computes the weights of all operators in a selection. whole is the selection including rerouted
-// steps, which may have costs if the steps of o.Selection have none.
+// weigh computes the weights of all operators in the selection of o. whole is that selection plus the steps
+// that took other routes. These steps are searched for costs if the steps of the selection have none.
 func weigh(ctx context.Context, x *analyze.Index, o analyze.Options, whole analyze.Selection) (*Weights,
 	error,
 ) {
@@ -149,7 +149,7 @@ func weigh(ctx context.Context, x *analyze.Index, o analyze.Options, whole analy
 	return w, nil
 }
 
-// sum computes the numbers of a node from its operators.
+// sum sets the numbers of a node. It computes them from the numbers of its operators.
 func (w *Weights) sum(n *GraphNode) {
 	n.Measured, n.ErrorDB = true, math.Inf(1)
 	var launches, now, then []*analyze.Launch
@@ -195,7 +195,7 @@ func (w *Weights) sum(n *GraphNode) {
 	}
 }
 
-// treeBuilder adds nodes in pre-order.
+// treeBuilder builds the tree by adding nodes in pre-order.
 type treeBuilder struct {
 	t *GraphTree
 	w *Weights
@@ -235,8 +235,8 @@ func (b *treeBuilder) operator(parent int, key, label string, id trace.OpID) {
 	}
 }
 
-// several adds a node for operators in the same place of several layers, with a child node for each of
-// them. A single operator gets just one node.
+// several adds one node for corresponding operators of several layers, with a child node for each operator.
+// If there is only one operator, it gets a node without children.
 func (b *treeBuilder) several(parent int, key, label string, ids []trace.OpID) {
 	g := &b.t.Index.Trace.Graph
 	if len(ids) == 1 {
@@ -250,7 +250,7 @@ func (b *treeBuilder) several(parent int, key, label string, ids []trace.OpID) {
 	row := b.add(parent, key, fmt.Sprintf("%s ×%d", label, len(ids)), units, false, false)
 	for _, id := range ids {
 		name := g.Ops[id].Name
-		if parent >= 0 { // the operators are in equal layers
+		if parent >= 0 { // below a heading, the operators belong to equal layers
 			name = fmt.Sprintf("layer %d", *g.Ops[id].Layer)
 		}
 		b.operator(row, opKey(id), name, id)
@@ -279,7 +279,7 @@ func (b *treeBuilder) byKind() {
 	}
 }
 
-// byLayer adds prologue, layers and epilogue. If folded is true, equal layers become one node.
+// byLayer adds the prologue, the layers and the epilogue. If folded is set, equal layers share one node.
 func (b *treeBuilder) byLayer(folded bool) {
 	g := &b.t.Index.Trace.Graph
 	parts := map[string][]trace.OpID{}
@@ -351,7 +351,7 @@ func (b *treeBuilder) part(name string, ids []trace.OpID) {
 	}
 }
 
-// layers adds equal layers: their blocks, and the operators below each block.
+// layers adds the nodes of a set of equal layers: a node for each block and, below it, its operators.
 func (b *treeBuilder) layers(equal []int, of map[int][]trace.OpID) {
 	g := &b.t.Index.Trace.Graph
 	units := make([][]trace.OpID, len(equal))
@@ -387,7 +387,7 @@ func (t *GraphTree) Op(row int) *trace.Op {
 	return &t.Index.Trace.Graph.Ops[n.Ops[0][0]]
 }
 
-// Step returns the step whose live shapes are shown, or -1 if no step is selected.
+// Step returns the last step of the selection, whose shapes are shown, or -1 if no step is selected.
 func (t *GraphTree) Step() int {
 	if len(t.Selection.Steps) == 0 {
 		return -1

@@ -8,14 +8,14 @@ import (
 	"gpuscope/trace/analyze"
 )
 
-// GraphWeight is a quantity by which nodes can be marked.
+// GraphWeight is a number of each node, such as its time, by which nodes can be highlighted.
 type GraphWeight struct {
-	Column string // table column with the same quantity in numbers
-	Doc    string // one or two words
+	Column string // name of the table column that shows the same number
+	Doc    string // title in one or two words
 	Of     func(*GraphNode) float64
 }
 
-// GraphWeights are all quantities by which nodes can be marked.
+// GraphWeights lists the numbers by which nodes can be highlighted.
 var GraphWeights = []GraphWeight{
 	{"us", "GPU time", func(n *GraphNode) float64 { return n.NS }},
 	{"cost_us", "cost", func(n *GraphNode) float64 {
@@ -25,7 +25,7 @@ var GraphWeights = []GraphWeight{
 		return max(0, float64(n.Cost.NS))
 	}},
 	{"waste", "waste", func(n *GraphNode) float64 { return float64(n.Waste) }},
-	{"gap_db", "gap", func(n *GraphNode) float64 { // converts the SNR from dB to a ratio of noise to signal
+	{"gap_db", "gap", func(n *GraphNode) float64 { // ratio of noise to signal, computed from the SNR
 		if !n.HasError || math.IsNaN(n.ErrorDB) {
 			return 0
 		}
@@ -33,7 +33,7 @@ var GraphWeights = []GraphWeight{
 	}},
 }
 
-// MemoryOf returns where a value is stored: "slot 3", "as value 12".
+// MemoryOf returns where a value is stored, such as "slot 3", or "as value 12" for an alias.
 func MemoryOf(v *trace.Value) string {
 	switch {
 	case v.AliasOf != nil:

@@ -9,17 +9,17 @@ import (
 	"gpuscope/trace/analyze"
 )
 
-// Tenant is a value that has memory, with the time of its use. First and Last are the positions of the
-// first and the last dispatch that touch the value or an alias of it. First and Last are -1 if no dispatch
-// touches the value.
+// Tenant is a value that has memory. First and Last say when a step uses the value: they are the indices of
+// the first and of the last dispatch that read or write the value or an alias of it. Both are -1 if no
+// dispatch does this.
 type Tenant struct {
 	Value       *trace.Value
 	First, Last int
-	Live        int64 // live bytes at the step
-	FusedAway   bool  // no dispatch of the step writes the value, because its consumers compute it
+	Live        int64 // bytes that the value needs in this step
+	FusedAway   bool  // no dispatch of the step writes the value; its consumers compute it
 }
 
-// Shares reports whether the value shares a memory slot with other values over time.
+// Shares reports whether the memory of the value is a slot, which other values use at other times.
 func (n *Tenant) Shares() bool {
 	v := n.Value
 	return v.Slot != nil && v.AliasOf == nil && (v.Role == trace.RoleIntermediate ||
@@ -27,17 +27,17 @@ func (n *Tenant) Shares() bool {
 		analyze.NotStored(v) == ""
 }
 
-// Tenancy lists which values hold memory in a step.
+// Tenancy lists the values that have memory in a step, and when they use it.
 type Tenancy struct {
 	X       *analyze.Index
 	Step    int
-	Order   []trace.DispatchID // dispatches in order of submission; without a step, all of the graph
+	Order   []trace.DispatchID // the step's dispatches in order of submission; if Step is -1, all
 	Tenants []Tenant           // indexed by value
-	Slots   map[int][]*Tenant  // values of each slot, in order of first use
+	Slots   map[int][]*Tenant  // for each slot number, the values of the slot in order of first use
 	Numbers []int              // slot numbers, ascending
 }
 
-// Of computes which values hold memory in a step. step may be -1 for the graph at its maximum shape.
+// Of returns the Tenancy of a step. If step is -1, it covers all of the graph at its maximum shape.
 func Of(x *analyze.Index, step int) *Tenancy {
 	g := &x.Trace.Graph
 	t := &Tenancy{X: x, Step: step, Tenants: make([]Tenant, len(g.Values)), Slots: map[int][]*Tenant{}}
@@ -79,7 +79,7 @@ func Of(x *analyze.Index, step int) *Tenancy {
 			continue
 		}
 		if step >= 0 && n.First < 0 {
-			n.Live = 0 // the routes of this step do not use the value
+			n.Live = 0 // no dispatch of this step uses the value
 		}
 		s := *n.Value.Slot
 		if t.Slots[s] == nil {
@@ -89,15 +89,15 @@ func Of(x *analyze.Index, step int) *Tenancy {
 	}
 	slices.Sort(t.Numbers)
 	for _, list := range t.Slots {
-		slices.SortStableFunc(list, func(a, b *Tenant) int { // unused values have First = -1 and come last
+		slices.SortStableFunc(list, func(a, b *Tenant) int { // for unused values, uint(-1) sorts last
 			return cmp.Compare(uint(a.First), uint(b.First))
 		})
 	}
 	return t
 }
 
-// findFusedAway marks the values that the step does not write: intermediates that dispatches write only in
-// other steps, and views of such intermediates.
+// findFusedAway sets FusedAway for the values that this step does not write although other steps may write
+// them. It does so for intermediates and for views of them.
 func (t *Tenancy) findFusedAway() {
 	x, g := t.X, &t.X.Trace.Graph
 	for i := range g.Dispatches {
@@ -111,12 +111,11 @@ func (t *Tenancy) findFusedAway() {
 	}
 }
 
-// FusedAway is the text of a table cell for a value that the step does not compute because it is fused
-// away.
+// FusedAway is the text of a table cell that stands for a value that was fused away, so the step does not
+// compute it.
 const FusedAway = "fused away"
 
-// liveBytes returns the bytes that a value needs at the live shape of a step, rounded up to words of 4
-// bytes.
+// liveBytes returns the number of bytes that a value needs in a step. The number is a multiple of 4.
 func liveBytes(x *analyze.Index, step int, v *trace.Value) int64 {
 	elements := func(dims []int) float64 {
 		n := 1.0
@@ -130,23 +129,23 @@ func liveBytes(x *analyze.Index, step int, v *trace.Value) int64 {
 		return 0
 	}
 	words := math.Ceil(float64(v.Bytes) * elements(live) / most / 4)
-	// The result is limited to the value's size, because dims read from a file may be arbitrarily large.
+	// Dims read from a damaged file can be very large, so the result is at most the size of the value.
 	return int64(min(float64(v.Bytes), 4*words))
 }
 
-// Holding is a part of the device memory: a slot, or the separate buffers of one role.
+// Holding is a part of the device memory: one slot, or all separate buffers of the same role.
 type Holding struct {
 	Key, Label string
 	Parent     int
 	Values     int
 	Allocated  int64
 	Live       int64
-	Largest    *trace.Value // the largest value, which determines the size of a slot
-	Peak       *Tenant      // the tenant of Largest
+	Largest    *trace.Value // the largest value; a slot is as large as this value
+	Peak       *Tenant      // the Tenant of the value Largest
 }
 
-// Add adds a value to the holding. If shared is true, the values share memory, so the size of the holding
-// is the largest of their sizes, else the sum.
+// Add adds a value to the holding. The size of the holding is the sum of the sizes of its values. If shared
+// is set, the values share memory, and the size of the holding is the largest of their sizes.
 func (h *Holding) Add(n *Tenant, shared bool) {
 	h.Values++
 	if shared {

@@ -1,3 +1,3 @@
-// Package rates summarizes a run: tokens per second for each phase, and the share and the cost of each
-// kernel.
+// Package rates summarizes a run. It computes the tokens per second of each phase, and the share and the cost
+// of each kernel.
 package rates

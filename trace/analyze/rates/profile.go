@@ -9,54 +9,55 @@ import (
 	"gpuscope/trace/analyze"
 )
 
-// Profile summarizes some or all steps of a run: tokens per second, and the share of each kernel.
+// Profile summarizes a run or some of its steps: tokens per second of each phase, and times, shares and costs
+// of each kernel.
 type Profile struct {
 	Trace   *trace.Trace
 	Rates   []Rate
-	Kernels []KernelProfile      // sorted by phase, then by potential saving or total time, largest first
-	Costs   []*analyze.StepCosts // costs of each phase in which costs were measured
+	Kernels []KernelProfile      // in order of phase, then potential saving or total time, largest first
+	Costs   []*analyze.StepCosts // for each phase with measured costs, these costs
 	Index   *analyze.Index
-	Steps   []int // indices of the steps from which costs and repeats are read
+	Steps   []int // indices of the steps that are searched for costs and repeats
 }
 
-// Rate is the speed of the steps of one phase that have the same timing level and mode. Cold steps are
-// excluded, unless there are only cold steps.
+// Rate is the speed of the steps of one phase. These steps have the same timing level and mode. Cold steps
+// are excluded, unless all steps are cold.
 type Rate struct {
 	Phase  trace.Phase
 	Timing trace.Timing
-	// Mode is "stepped" if the token of each step was read before the next step, else "pipelined".
+	// Mode is "stepped" if each token was read before the next step began, and "pipelined" if not.
 	Mode  string
-	Steps int // number of steps included in the rate
-	// Cold is the number of excluded cold steps. If OnlyCold is true, Cold is the number of included steps.
+	Steps int // number of steps from which the rate is computed
+	// Cold is the number of cold steps. These steps are excluded, unless OnlyCold is set.
 	Cold int
-	// OnlyCold reports that all steps were cold.
+	// OnlyCold reports that all steps were cold, so cold steps are included.
 	OnlyCold bool
-	// Tokens counts the tokens of the included steps: input tokens for prefill, one token for each decode
-	// step.
+	// Tokens is the number of tokens of the included steps. A prefill step has its input tokens, and a decode
+	// step has one token.
 	Tokens int
 	WallNS int64 // sum of the wall times of the included steps
 	Timed  int   // number of included steps with a wall time
-	// LeastNS and MostNS are the shortest and the longest wall time. A median would be meaningless, because
-	// the steps are at different positions.
+	// LeastNS and MostNS are the shortest and the longest wall time of a step. There is no median, because it
+	// would mix steps at different positions.
 	LeastNS, MostNS int64
 	TokensPerS      float64 // 0 if no wall time was measured
-	// Untimed is the rate of decode steps without timing of dispatches or blocks. Untimed is set only if
-	// the recorded steps were timed in such detail. Untimed is 0 if the rate is not known.
+	// Untimed is the rate that decode steps have if neither blocks nor dispatches are timed. It is set only
+	// if the included steps were timed in such detail, and is 0 if not known.
 	Untimed float64
 }
 
-// KernelProfile summarizes a kernel in the included steps of a phase.
+// KernelProfile summarizes the dispatches of one kernel in the included steps of a phase.
 type KernelProfile struct {
 	Phase   trace.Phase
 	Kernel  string
 	Count   int     // number of dispatches
-	Timed   int     // number of measured dispatches
-	TotalNS float64 // sum of the measured dispatches in ns
-	// Share is the fraction of the phase's total time. Share is 0 if some dispatches of the phase were not
-	// measured.
+	Timed   int     // number of dispatches with a measured time
+	TotalNS float64 // total time of the measured dispatches in ns
+	// Share is TotalNS as a fraction of the total time of the phase. It is 0 if a dispatch of the phase was
+	// not measured.
 	Share float64
-	// Cost is the cost of the kernel in the last step of the phase that has costs. Cost is nil if no
-	// measurement skipped this kernel by itself.
+	// Cost is the measured cost of the kernel, from the last step of the phase that has costs. It is nil if
+	// no measurement skipped exactly the dispatches of this kernel.
 	Cost *analyze.RowCost
 }
 
@@ -68,10 +69,11 @@ func (k *KernelProfile) MeanNS() float64 {
 	return k.TotalNS / float64(k.Timed)
 }
 
-// Tally adds up a profile step by step, for a run whose steps are not kept. The zero Tally is ready to use.
+// Tally builds a profile step by step, so the steps of the run need not be kept. The zero value is ready to
+// use.
 type Tally struct{ groups []*group }
 
-// group holds the steps of one phase, timing level and mode.
+// group holds the sums of the steps that have the same phase, timing level and mode.
 type group struct {
 	phase      trace.Phase
 	timing     trace.Timing
@@ -83,14 +85,14 @@ func (g *group) has(s *trace.Step) bool {
 	return g.phase == s.Phase && g.timing == s.Timing && g.mode == s.Mode()
 }
 
-// counted holds the sums over some steps.
+// counted holds the sums of the warm steps or of the cold steps of a group.
 type counted struct {
 	rate    Rate
 	kernels []KernelProfile
-	index   map[string]int // index into kernels, by kernel name
+	index   map[string]int // for each kernel name, the index in kernels
 }
 
-// Add adds a step. The plans of the step are in trace t.
+// Add adds a step of the trace t, which holds the plans of the step.
 func (y *Tally) Add(t *trace.Trace, s *trace.Step) {
 	i := slices.IndexFunc(y.groups, func(g *group) bool { return g.has(s) })
 	if i < 0 {
@@ -137,8 +139,8 @@ func (c *counted) add(k KernelProfile) {
 	c.kernels[i].TotalNS += k.TotalNS
 }
 
-// counts returns the sums that are meaningful: those of the warm steps, or of the cold steps if there are
-// no warm steps.
+// counts returns the sums of the warm steps. If there are no warm steps, it returns the sums of the cold
+// steps.
 func (g *group) counts() (c *counted, onlyCold bool) {
 	if g.warm.rate.Steps == 0 {
 		return &g.cold, true
@@ -146,14 +148,14 @@ func (g *group) counts() (c *counted, onlyCold bool) {
 	return &g.warm, false
 }
 
-// Profile returns the profile of all steps added so far. The trace of x may hold only the last of these
-// steps. Costs and untimed rates are read from the steps that the trace holds.
+// Profile returns the profile of all steps that were added. The trace of x may hold only the last of them.
+// Costs and untimed rates come only from the steps in this trace.
 func (y *Tally) Profile(x *analyze.Index) *Profile {
 	return y.profile(x, x.EveryStep(), x.Phase(trace.Decode))
 }
 
-// profile is like Profile for some steps of the trace. The argument decode selects the decode steps among
-// them.
+// profile is like Profile, but costs come only from the given steps of the trace, and untimed rates only from
+// the steps in decode.
 func (y *Tally) profile(x *analyze.Index, steps []int, decode analyze.Selection) *Profile {
 	p, u := &Profile{Trace: x.Trace, Index: x, Steps: steps}, x.UntimedOf(decode)
 	var phases []trace.Phase
@@ -184,8 +186,9 @@ func (y *Tally) profile(x *analyze.Index, steps []int, decode analyze.Selection)
 	return p
 }
 
-// cost sets the costs of the kernels of a phase. If kernels with a known cost make up at least half of the
-// time, they are sorted by potential saving, followed by the other kernels in order of time.
+// cost sets the costs of the kernels of a phase, and the order of these kernels if kernels with a known cost
+// have at least half of the time. In this case, kernels with a known cost come first, in order of potential
+// saving. The other kernels follow in order of time.
 func (p *Profile) cost(phase trace.Phase, list []KernelProfile) {
 	step := -1
 	for _, i := range p.Steps {
@@ -216,7 +219,7 @@ func (p *Profile) cost(phase trace.Phase, list []KernelProfile) {
 	slices.SortStableFunc(list, func(a, b KernelProfile) int { return analyze.CompareCosts(a.Cost, b.Cost) })
 }
 
-// shared sets the shares of the kernels of a phase, and sorts the kernels by time.
+// shared sets the Share of each kernel of a phase. It also sorts the kernels by time.
 func shared(list []KernelProfile) []KernelProfile {
 	total, all := 0.0, true
 	for _, k := range list {
@@ -235,7 +238,7 @@ func shared(list []KernelProfile) []KernelProfile {
 	return list
 }
 
-// Of computes the profile of the steps of a selection. If selection.Steps is nil, Of uses all steps.
+// Of returns the profile of the selected steps. If selection.Steps is nil, these are all steps.
 func Of(ctx context.Context, x *analyze.Index, selection analyze.Selection) (*Profile, error) {
 	var y Tally
 	var decode analyze.StepGroup
@@ -255,9 +258,9 @@ func Of(ctx context.Context, x *analyze.Index, selection analyze.Selection) (*Pr
 	return y.profile(x, steps, decode.Selection(string(trace.Decode))), nil
 }
 
-// Rate returns the rate of a phase, and nil if no step has the phase. If the phase has several timing levels
-// or modes, Rate chooses the one with the most steps, and the later one if the numbers of steps are equal.
-// Cold steps are counted too, because the number of cold steps varies from run to run.
+// Rate returns the rate of a phase, or nil if no step belongs to it. A phase has several rates if its steps
+// have several timing levels or modes. Rate then returns the one with the most steps, and of equal ones the
+// last. Excluded cold steps count as well, because their number differs from run to run.
 func (p *Profile) Rate(phase trace.Phase) *Rate {
 	var best *Rate
 	for i := range p.Rates {
@@ -268,7 +271,7 @@ func (p *Profile) Rate(phase trace.Phase) *Rate {
 	return best
 }
 
-// steps returns the number of steps, including excluded cold steps.
+// steps returns the number of steps of the rate, including the excluded cold steps.
 func (r *Rate) steps() int {
 	if r.OnlyCold {
 		return r.Steps
@@ -281,11 +284,11 @@ func (p *Profile) Timed() bool {
 	return slices.ContainsFunc(p.Kernels, func(k KernelProfile) bool { return k.Timed > 0 })
 }
 
-// Warm is a chunk of the prompt that was repeated after the run, when the GPU clock had reached its full
-// speed.
+// Warm holds times of a chunk of the prompt that was repeated after the run. At that time the GPU clock has
+// reached its full speed.
 type Warm struct {
 	Tokens, N   int
-	WallNS, Was trace.Time // median of the N repeats, and the time of the recorded run
+	WallNS, Was trace.Time // WallNS: median of the N repeats; Was: time of the recorded run
 	Cold        bool
 }
 
@@ -295,7 +298,7 @@ func (w *Warm) TokensPerS() float64 {
 	return float64(w.Tokens) * 1e9 / float64(max(ns, 1))
 }
 
-// Warm returns the last chunk of the prompt that was repeated, and false if no chunk was repeated.
+// Warm returns the last chunk of the prompt that was repeated. The bool is false if there is none.
 func (p *Profile) Warm() (Warm, bool) {
 	for _, i := range slices.Backward(p.Steps) {
 		s := &p.Trace.Steps[i]

@@ -1,2 +1,2 @@
-// Package tracks places what the CPU and the GPU did in a step on one time axis.
+// Package tracks shows on one time axis what the CPU and the GPU did during a step.
 package tracks

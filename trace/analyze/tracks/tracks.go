@@ -7,14 +7,14 @@ import (
 	"gpuscope/trace/analyze"
 )
 
-// Span is a part of a step's time, in ns from the start of the step.
+// Span is a part of the time of a step. From and To are in ns from the start of the step.
 type Span struct {
 	Name     string
 	From, To int64
-	// Busy are the parts of the span in which the GPU worked. Busy is nil if neither dispatches nor blocks
-	// were timed.
+	// Busy holds the parts of the span in which the GPU worked, or nil if neither dispatches nor blocks were
+	// timed.
 	Busy []Span
-	// Dispatches is the number of dispatches in the span. First is the position of the first of them in the
+	// Dispatches is the number of dispatches in the span. First is the index of the first of them in the
 	// step.
 	First, Dispatches int
 }
@@ -22,21 +22,20 @@ type Span struct {
 // NS returns the length of the span in ns.
 func (s *Span) NS() int64 { return s.To - s.From }
 
-// Tracks shows what the host and the GPU did in a step, on one time axis.
+// Tracks is the content of the time axis of a step: the spans of the host (CPU) and those of the GPU.
 type Tracks struct {
 	End      int64 // end of the axis, in ns from the start of the step
 	CPU, GPU []Span
-	// Placed reports that the GPU spans are at their measured times. Otherwise the GPU spans are drawn
-	// directly after the submit.
+	// Placed reports that the GPU spans are at measured times. If it is false, they start directly after the
+	// submit.
 	Placed bool
-	// Runs is the number of runs of the step, including the recorded first run. Runs is 0 if the step was
-	// not repeated, or only timed as a whole.
+	// Runs is the number of runs of the step: the recorded run and its repeats. It is 0 if the step was not
+	// repeated, or if the repeats timed only the whole step.
 	Runs int
 }
 
-// Of returns the tracks of a recorded step. The CPU spans are shown one after another in the order of the
-// phases. A wait that was interrupted by submits is shown as one span. Phases that were not measured are
-// omitted.
+// Of returns the tracks of a recorded step. The CPU spans follow each other in the order of the phases of a
+// step. A wait is one span, even if submits interrupted it. Phases that were not measured are left out.
 func Of(x *analyze.Index, step int) *Tracks {
 	s := &x.Trace.Steps[step]
 	_, repeats := x.BusyOf(s)
@@ -45,7 +44,7 @@ func Of(x *analyze.Index, step int) *Tracks {
 		r.Runs = repeats + 1
 	}
 	at := int64(0)
-	submitted := int64(0) // end of the submit, in ns
+	submitted := int64(0) // time at which the submit ended, in ns
 	for _, part := range []struct {
 		name string
 		time trace.Time
@@ -71,8 +70,8 @@ func Of(x *analyze.Index, step int) *Tracks {
 	return r
 }
 
-// gpuTrack adds the GPU spans. The spans start at the first tick of the GPU, or after the submit if that
-// tick is not known.
+// gpuTrack adds the GPU spans to the tracks. They start at the GPU's first tick. If it is not known, they
+// start after the submit.
 func gpuTrack(x *analyze.Index, r *Tracks, s *trace.Step, submitted int64) {
 	gpu := analyze.GPUOf(s)
 	span, ok := gpu.SpanNS.NS()
@@ -81,7 +80,8 @@ func gpuTrack(x *analyze.Index, r *Tracks, s *trace.Step, submitted int64) {
 	}
 	from, placed := analyze.Minus(gpu.StartNS, s.CPU.StartNS).NS()
 	if submitted, ok := analyze.Minus(s.CPU.SubmittedNS, s.CPU.StartNS).NS(); ok {
-		// A first tick before the submit is impossible, so the error of the clocks is corrected.
+		// The GPU cannot start before the submit. If the first tick is earlier, this is an error of the
+		// clocks, and the submit's time is used.
 		from = max(from, submitted)
 	}
 	if r.Placed = placed; !placed {
@@ -133,8 +133,8 @@ func gpuTrack(x *analyze.Index, r *Tracks, s *trace.Step, submitted int64) {
 	}
 }
 
-// blockOf returns the part of the model that a dispatch belongs to: a layer, or an operator outside of the
-// layers.
+// blockOf returns the name of the part of the model to which a dispatch belongs: its layer, or its operator
+// if it is in no layer.
 func blockOf(x *analyze.Index, id trace.DispatchID) string {
 	o := &x.Trace.Graph.Ops[x.Trace.Graph.Dispatches[id].Op]
 	if o.Layer != nil {
@@ -144,8 +144,8 @@ func blockOf(x *analyze.Index, id trace.DispatchID) string {
 	return name
 }
 
-// Inside returns the dispatches of a GPU span, one after another. Inside returns nil if the dispatches were
-// not timed.
+// Inside returns one span for each dispatch in a GPU span, in order. If the dispatches were not timed, Inside
+// returns nil.
 func Inside(x *analyze.Index, step int, part *Span) []Span {
 	s := &x.Trace.Steps[step]
 	list := make([]Span, 0, len(part.Busy))
@@ -161,8 +161,9 @@ func Inside(x *analyze.Index, step int, part *Span) []Span {
 	return list
 }
 
-// ColdStart returns what had to be done until the first token: the phases of opening the model, and the
-// first step. ColdStart returns nil if the trace does not record these phases.
+// ColdStart returns everything that happens before the first token is known: the phases of opening the model,
+// and the first step. The first step is left out if the trace does not have it. ColdStart returns nil if the
+// trace has no phases of opening.
 func ColdStart(x *analyze.Index) []trace.Opening {
 	t := x.Trace
 	if len(t.Opening) == 0 || len(t.Steps) == 0 || t.Steps[0].Index != 0 {

@@ -6,8 +6,8 @@ import (
 	"gpuscope/trace"
 )
 
-// changedTerms returns the terms of a grid whose counts differ between two plans, with the changes of these
-// counts. changedTerms returns nil if a plan is nil or does not record its terms.
+// changedTerms returns the names of the terms of a grid whose count differs between two plans, and the change
+// of each of these counts. If a plan is nil or does not record the terms of its grid, the result is nil.
 func changedTerms(from, to *trace.Plan) (names []string, changes []goal) {
 	if from == nil || to == nil || from.Grid == nil || to.Grid == nil {
 		return nil, nil

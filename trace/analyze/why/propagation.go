@@ -7,26 +7,26 @@ import (
 	"gpuscope/trace/analyze"
 )
 
-// propagation is the net result of a step's shape propagation. A step with several passes may plan an
-// operator and change a value several times. In a propagation each operator and each value occurs once,
-// with its state before the step and in the step.
+// propagation is the net result of the shape propagation of a step. In several passes, the same operator may
+// be planned more than once and the same value may change more than once. A propagation has each of them only
+// once, with the state before the step and in the step.
 type propagation struct {
 	x       *analyze.Index
 	step    int
-	woken   map[trace.OpID][]trace.ValueID // triggers of each operator, without duplicates
-	wakes   map[trace.ValueID][]trace.OpID // operators that each value triggers, the inverse of woken
-	inputs  []trace.ValueID                // triggers that are not the output of a planned operator
-	changes map[trace.ValueID]produced     // changes of values that are outputs of planned operators
+	woken   map[trace.OpID][]trace.ValueID // values that triggered each operator, without duplicates
+	wakes   map[trace.ValueID][]trace.OpID // operators that each value triggered: woken in reverse
+	inputs  []trace.ValueID                // values that triggered an operator but that no planned operator produced
+	changes map[trace.ValueID]produced     // changes of the values that planned operators produced
 }
 
-// produced is the change of a value, with the operator that produced it.
+// produced is a change of a value and the operator that produced the value.
 type produced struct {
 	op   trace.OpID
 	goal goal
 }
 
-// goal is a change to be explained: a change of dims, or of a count. A count is stored as a list with one
-// element.
+// goal is a change for which a cause is wanted. It is a change of dims or of a count. A count is stored as a
+// list with one element.
 type goal struct{ from, to []int }
 
 func propagate(x *analyze.Index, step int) *propagation {
@@ -71,7 +71,7 @@ func propagate(x *analyze.Index, step int) *propagation {
 	return p
 }
 
-// change returns the state of a trigger before the step and in the step.
+// change returns how a value that triggered an operator changed in the step.
 func (p *propagation) change(v trace.ValueID) goal {
 	if c, given := p.changes[v]; given {
 		return c.goal
@@ -80,7 +80,8 @@ func (p *propagation) change(v trace.ValueID) goal {
 	return goal{from, to}
 }
 
-// moved returns the changes of those values that operators of the step really changed.
+// moved returns the changes of those of the values that planned operators produced and that are not the same
+// as before.
 func (p *propagation) moved(values []trace.ValueID) []goal {
 	var list []goal
 	for _, v := range values {
@@ -91,9 +92,10 @@ func (p *propagation) moved(values []trace.ValueID) []goal {
 	return list
 }
 
-// explains rates how well the change of a trigger (g) explains another change (of). The rating is 3 if both
-// changes have the same numbers of elements before and after, 2 if a dim has the same sizes before and after
-// in both, 1 if both numbers of elements change by the same factor, else 0.
+// explains rates how well the change g of a value that triggered an operator explains the change of. The
+// rating is 3 if g and of have the same number of elements before and after the change. It is 2 if a dim has
+// the same size before and after in both. It is 1 if both numbers of elements change by the same factor.
+// Otherwise it is 0.
 func (g goal) explains(of goal) int {
 	if g.from == nil || g.to == nil || of.from == nil || of.to == nil {
 		return 0
@@ -134,9 +136,9 @@ func (g goal) sharesDim(of goal) bool {
 
 func (g goal) moved() bool { return !slices.Equal(g.from, g.to) }
 
-// best returns the triggers of an operator that explain a change best. The argument gives holds the changes
-// of the operator's outputs. Of several triggers that explain the change equally well, best prefers those
-// that also explain the changes in gives.
+// best returns, of the values that triggered an operator, those whose change explains the change of best. If
+// several of them explain it equally well, best prefers those that also explain the changes in gives, which
+// are the changes of the operator's outputs.
 func (p *propagation) best(op trace.OpID, of goal, gives []goal) []trace.ValueID {
 	var best []trace.ValueID
 	most := -1
@@ -159,14 +161,14 @@ func (p *propagation) best(op trace.OpID, of goal, gives []goal) []trace.ValueID
 	return best
 }
 
-// chains follows the changes of the step from an operator back to the graph's inputs, breadth first. chains
-// returns the shortest chain to each input that caused the change.
+// chains follows the changes of a step from an operator back to the inputs of the graph. For each input that
+// caused the change, it returns the shortest chain to this input. The search is breadth first.
 func (p *propagation) chains(op trace.OpID, of goal, gives []goal) []Chain {
 	type way struct {
 		op   trace.OpID
 		of   goal
 		give []goal
-		link Link // the link from the previous operator to op
+		link Link // link from the previous operator on the way to op
 		back *way
 	}
 	seen := map[trace.ValueID]bool{}

@@ -7,25 +7,25 @@ import (
 	"gpuscope/trace/analyze"
 )
 
-// Why explains a dispatch's plan: how its grid is computed, and which steps last set its grid and its
-// params. Each of these changes is traced back to the inputs of the graph. For a dispatch that does not run
-// in a step, Why explains why it does not run.
+// Why explains the plan of a dispatch in a step: the arithmetic of its grid, and the changes that last set
+// its grid and its params. Each of these changes is traced back to inputs of the graph. If the dispatch does
+// not run in the step, Why explains what stopped it.
 type Why struct {
 	Index *analyze.Index
 	Name  string
 	Step  *trace.Step
 	Plan  *trace.Plan // nil if the dispatch does not run in the step
-	// Grid is the change that set the grid. Grid is nil if the grid is that of the built graph, or if it
-	// was set in a step that is not in the trace.
+	// Grid is the change that set the grid. It is nil if the grid is unchanged since the graph was built, or
+	// if the trace does not contain the step that set it.
 	Grid *Origin
-	// Params is the change that set the params. If the params changed together with the grid, Params equals
-	// Grid. Params may be nil for the same reasons as Grid.
+	// Params is the change that set the params. It is equal to Grid if the grid changed in the same step. It
+	// can be nil for the same reasons as Grid.
 	Params *Origin
-	Ends   *Origin // the next change that stops the dispatch; nil if there is none
+	Ends   *Origin // next change after which the dispatch does not run; nil if there is none
 	At     int     // index into Trace.Steps
 	ID     trace.DispatchID
-	// Changes are the steps, as indices into Trace.Steps, in which the grid or the route changed, or in
-	// which the dispatch started or stopped running.
+	// Changes holds the steps (as indices into Trace.Steps) in which the dispatch changed its grid or route,
+	// or started or stopped running.
 	Changes []int
 }
 
@@ -33,50 +33,53 @@ type Why struct {
 type Origin struct {
 	At   int // index into Trace.Steps
 	Step *trace.Step
-	// From is nil if the dispatch did not run before, and To is nil if it stopped running.
+	// From is the plan before the change, or nil if the dispatch did not run. To is the plan after the
+	// change, or nil if the dispatch does not run any more.
 	From, To *trace.Plan
-	// Instead holds the plans of the dispatches that took over the work of a dispatch that stopped running.
+	// Instead is set if the dispatch stopped running. It holds the plans of the dispatches that do its work
+	// now.
 	Instead []*trace.Plan
 	Causes  []Cause
-	// Others are inputs that changed in the step without causing this change.
+	// Others holds inputs of the graph that changed in the same step but are not a cause of this change.
 	Others []Other
 }
 
-// Cause explains why counts in the arithmetic of a grid changed: it is the shortest chain back to an input
-// that caused the change.
+// Cause is an input of the graph that caused counts in the arithmetic of a grid to change, with the shortest
+// chain that leads back to it.
 type Cause struct {
-	Terms []string // changed terms of the grid; nil if the change is not in a term
+	Terms []string // terms of the grid that changed; nil if no term did
 	Chain
 }
 
-// Other is an input of the graph that changed in a step, and the operators that were re-planned because of
-// it.
+// Other is an input of the graph that changed in a step. Ops holds the operators that were re-planned because
+// of this change.
 type Other struct {
 	Input    trace.ValueID
 	From, To []int
 	Ops      []trace.OpID
-	Params   bool // the input changed only params of these operators
-	// Unsure reports that the dispatch's own operator is in Ops and the arithmetic of its grid is not
-	// known.
+	Params   bool // these operators changed nothing but params
+	// Unsure reports that this input may be a cause after all: the dispatch's operator is in Ops, and the
+	// arithmetic of its grid is not known.
 	Unsure bool
 }
 
-// Chain leads from an operator back to an input of the graph.
+// Chain is a list of operators that leads from an operator back to an input of the graph.
 type Chain struct {
 	Links []Link
 	Input trace.ValueID
-	From  []int // previous dims of the input; nil if not known
+	From  []int // dims of the input before the step; nil if not known
 	To    []int
 }
 
-// Link is an operator that was planned, and the change of the value that triggered it.
+// Link is an operator that was planned. Value is the value whose change triggered this.
 type Link struct {
 	Op       *trace.Op
 	Value    trace.ValueID
-	From, To []int // dims of the value before and after
+	From, To []int // dims of Value before and after the change
 }
 
-// Of explains the plan that a dispatch had in a step, or why it did not run.
+// Of explains the plan that a dispatch had in a step. If the dispatch did not run in the step, Of explains
+// why.
 func Of(x *analyze.Index, step int, id trace.DispatchID) *Why {
 	w := &Why{
 		Index: x, Name: x.Name(id), Step: &x.Trace.Steps[step], Plan: x.PlanOf(step, id), At: step, ID: id,
@@ -93,8 +96,8 @@ func Of(x *analyze.Index, step int, id trace.DispatchID) *Why {
 	return w
 }
 
-// GridChanges returns the steps, as indices into Trace.Steps, in which a dispatch changed its grid or
-// route, or started or stopped running.
+// GridChanges returns the steps (as indices into Trace.Steps) in which a dispatch changed its grid or route,
+// or started or stopped running.
 func GridChanges(x *analyze.Index, id trace.DispatchID) []int {
 	var steps []int
 	for _, i := range x.Replanned.Of(int(id)) {
@@ -105,9 +108,9 @@ func GridChanges(x *analyze.Index, id trace.DispatchID) []int {
 	return steps
 }
 
-// origin finds the last change of a dispatch's plan, at a step or before it, for which kind returns true. If
-// the argument runs is true, origin considers only changes after which the dispatch runs, else only changes
-// after which the dispatch does not run.
+// origin returns the last change of the plan of a dispatch, up to and including a step. Only changes for
+// which kind returns true are considered. If runs is true, the dispatch must run after the change, and if
+// runs is false, it must not run after the change.
 func origin(x *analyze.Index, step int, id trace.DispatchID, runs bool,
 	kind func(analyze.PlanDiff) bool,
 ) *Origin {
@@ -135,10 +138,9 @@ func originAt(x *analyze.Index, step int, id trace.DispatchID, c analyze.Planned
 }
 
 // instead returns the plans of the dispatches that took over the work of a dispatch that stopped running in a
-// step. These are other dispatches of the same operator that are new or changed their route in the step. If
-// there are none, they are new or rerouted dispatches of operators that consume the output of the stopped
-// dispatch, directly or through operators that do not run. The returned dispatches must also read the inputs
-// of the stopped dispatch, or other outputs of the operators that produced these inputs.
+// step. They are other dispatches of the same operator that started running in this step or changed their
+// route. If there are none, they are such dispatches of the operators that takers returns, provided that they
+// read what the stopped dispatch read (see readsFor).
 func instead(x *analyze.Index, step int, id trace.DispatchID) []*trace.Plan {
 	t := x.Trace
 	gone := &t.Graph.Dispatches[id]
@@ -166,8 +168,8 @@ func instead(x *analyze.Index, step int, id trace.DispatchID) []*trace.Plan {
 	return taking
 }
 
-// takers returns the operators that consume the outputs of an operator, directly or through operators that
-// do not run.
+// takers returns the operators that read the outputs of an operator. If such an operator does not run, takers
+// continues with the operators that read its outputs.
 func takers(x *analyze.Index, op trace.OpID, runs map[trace.OpID]bool) map[trace.OpID]bool {
 	found, idle := map[trace.OpID]bool{}, []trace.OpID{op}
 	for i := 0; i < len(idle); i++ {
@@ -183,9 +185,10 @@ func takers(x *analyze.Index, op trace.OpID, runs map[trace.OpID]bool) map[trace
 	return found
 }
 
-// readsFor reports whether a plan's dispatch reads the inputs that another dispatch read. For an input that a
-// running operator produced, any output of this operator will do. Any other input, except a constant, must be
-// read directly.
+// readsFor reports whether the dispatch of a plan reads what another dispatch, gone, read. For an input that
+// a running operator produced, the plan may read any output of this operator. An input that no operator
+// produces must be read itself, unless it is a constant. Inputs from operators that do not run are not
+// required.
 func readsFor(x *analyze.Index, p *trace.Plan, gone *trace.Dispatch, runs map[trace.OpID]bool) bool {
 	reads, _ := x.Touches(p)
 	for _, v := range gone.Reads {
@@ -206,19 +209,19 @@ func readsFor(x *analyze.Index, p *trace.Plan, gone *trace.Dispatch, runs map[tr
 	return true
 }
 
-// blame finds the inputs that caused the change of an origin, and the inputs that changed without causing
-// it.
+// blame sets the causes of the change in o: the inputs of the graph that caused it. It also sets Others: the
+// inputs that changed without causing it.
 func blame(x *analyze.Index, o *Origin, id trace.DispatchID, c analyze.PlannedChange) {
 	p := propagate(x, o.At)
 	gives := p.moved(x.Trace.Graph.Dispatches[id].Writes)
-	if gives == nil { // the written values are internal to the operator
+	if gives == nil { // the dispatch writes only values inside the operator
 		gives = p.moved(x.Trace.Graph.Ops[c.Op].Outputs)
 	}
 	terms, goals := changedTerms(o.From, o.To)
 	if !c.Diff.Regrids() {
 		terms, goals = nil, nil
 	}
-	unsure := len(goals) == 0 // the plans do not record which count of the grid changed
+	unsure := len(goals) == 0 // the plans do not record the counts of the grid
 	if unsure {
 		terms, goals = []string{""}, []goal{{}}
 	}
@@ -227,7 +230,7 @@ func blame(x *analyze.Index, o *Origin, id trace.DispatchID, c analyze.PlannedCh
 			o.add(terms[i], chain)
 		}
 	}
-	// Sort shapes first: a shape explains more than a SymInt.
+	// Causes that are shapes come first, because a shape explains more than a SymInt.
 	slices.SortStableFunc(o.Causes, func(a, b Cause) int {
 		return inputOrder(x, a.Input) - inputOrder(x, b.Input)
 	})
@@ -256,8 +259,8 @@ func blame(x *analyze.Index, o *Origin, id trace.DispatchID, c analyze.PlannedCh
 	}
 }
 
-// add adds a cause to the origin. If the chain c already explains another count of the grid, add only adds
-// the term to that cause.
+// add adds a chain as a cause of the change of a term. If the chain is already a cause of the change of
+// another term, only the term is added.
 func (o *Origin) add(term string, c Chain) {
 	for i := range o.Causes {
 		if slices.EqualFunc(o.Causes[i].Links, c.Links, func(a, b Link) bool {
@@ -274,10 +277,11 @@ func (o *Origin) add(term string, c Chain) {
 	o.Causes = append(o.Causes, cause)
 }
 
-// maxChains limits the number of inputs to which a change is traced. No model's graph has more inputs.
+// maxChains is the maximum number of inputs to which a change is traced. Every model's graph has fewer
+// inputs.
 const maxChains = 64
 
-// inputOrder sorts shapes before SymInts.
+// inputOrder is the order of inputs: shapes come before SymInts.
 func inputOrder(x *analyze.Index, v trace.ValueID) int {
 	if x.Trace.Graph.Values[v].Kind == "symint" {
 		return 1
@@ -285,7 +289,8 @@ func inputOrder(x *analyze.Index, v trace.ValueID) int {
 	return 0
 }
 
-// inputChange returns the dims or the count of an input of the graph before a step and in the step.
+// inputChange returns the dims of an input of the graph (or its number, if it is a SymInt) before a step and
+// in the step.
 func inputChange(x *analyze.Index, step int, v trace.ValueID) (from, to []int) {
 	at := func(step int) []int {
 		if x.Trace.Graph.Values[v].Kind == "symint" {
@@ -300,7 +305,7 @@ func inputChange(x *analyze.Index, step int, v trace.ValueID) (from, to []int) {
 	case step > 0:
 		from = at(step - 1)
 	case x.Trace.DroppedSteps == 0 && x.Trace.Graph.Values[v].Kind != "symint":
-		from = x.Trace.Graph.Values[v].MaxDims // the graph is built at its maximum shape
+		from = x.Trace.Graph.Values[v].MaxDims // before the first step, values have their maximum shape
 	}
 	return from, at(step)
 }

@@ -2,12 +2,12 @@ package why
 
 import "slices"
 
-// Groups reports whether a chain that explains the grid has several operators.
+// Groups reports whether one of the chains that explain the grid has several operators.
 func (w *Why) Groups() bool {
 	return w.Grid != nil && slices.ContainsFunc(w.Grid.Causes, func(c Cause) bool { return c.Groups() })
 }
 
-// Groups reports whether the chain back to the input has several operators.
+// Groups reports whether the chain of the cause has several operators.
 func (c *Cause) Groups() bool { return len(c.Links) > 1 }
 
 // Around returns the steps of the grid changes before and after the change that set the current grid. The
