@@ -6,11 +6,12 @@ import (
 	"sync/atomic"
 )
 
-// Most of the time for reading a long trace is spent decoding its steps. The reader therefore works in
-// batches. It splits off a batch of JSON values and decodes them on all processors. Meanwhile it splits off
-// the next batch. It then adds the decoded values to the trace in their original order.
+// Reading a long trace takes most of its time for decoding steps, so the reader decodes values on all
+// processors. It works in batches: it reads the JSON of one batch of values and starts to decode them.
+// Meanwhile it reads the JSON of the next batch. When the values are decoded, it adds them to the trace in
+// their original order.
 
-// A batch ends when it has at least batchBytes bytes or batchValues values.
+// A batch is complete when it has batchBytes bytes or more, or batchValues values.
 const batchBytes, batchValues = 1 << 20, 256
 
 // batch is a group of values that are decoded in parallel.
@@ -20,18 +21,18 @@ type batch[T any] struct {
 	done   sync.WaitGroup
 }
 
-// pending is one value of a batch before and after it is decoded.
+// pending is a value of a batch: its place in the JSON of the batch, and the decoded value when it is known.
 type pending[T any] struct {
-	from, to int   // range in the batch's text
+	from, to int   // range of bytes in batch.text
 	at       int64 // approximate offset in the file
 	value    T
 	unknown  *Unknown
 	err      error
 }
 
-// cut fills the batch with the JSON of the next values. The argument n is the number of values in the list
-// before this batch, and another reports whether one more value follows. cut returns false after the last
-// value.
+// cut replaces the content of the batch by the JSON of the next values. n is the number of values that
+// earlier batches took from the list. another reports whether one more value follows. cut returns false if
+// the batch ends with the last value.
 func (b *batch[T]) cut(d *decoder, n int, another func(n int) (bool, error)) (bool, error) {
 	clear(b.values)
 	b.text, b.values = b.text[:0], b.values[:0]
@@ -52,7 +53,8 @@ func (b *batch[T]) cut(d *decoder, n int, another func(n int) (bool, error)) (bo
 	return true, nil
 }
 
-// decode starts to decode the values on all processors. Wait for b.done before using the values.
+// decode starts to decode the values on all processors. The caller must wait for b.done before it uses the
+// values.
 func (b *batch[T]) decode() {
 	var taken atomic.Int64
 	for range min(runtime.GOMAXPROCS(0), len(b.values)) {
@@ -66,10 +68,10 @@ func (b *batch[T]) decode() {
 	}
 }
 
-// decodeEach decodes a list of values and calls take for each value in order. The arguments of take are the
-// JSON of the value, the decoded value and its unknown fields. The function another reports whether one
-// more value follows after the first n values. decodeEach returns the number of values that take accepted.
-// If it returns an error, the next value caused it.
+// decodeEach decodes a list of values. For each value, in order, it calls take with the JSON of the value,
+// the decoded value and its unknown fields. another reports whether one more value follows after the first n
+// values. The result taken is the number of values that take accepted. If there is an error, the value after
+// these caused it.
 func decodeEach[T any](d *decoder, another func(n int) (bool, error),
 	take func(raw []byte, v *T, unknown *Unknown) error,
 ) (taken int, err error) {

@@ -6,34 +6,33 @@ import (
 	"io"
 )
 
-// bounds limits the resources that one file may consume. A limit applies before the resource is consumed. A
-// few kilobytes of gzip can expand to gigabytes of white space, and three bytes of JSON can become a record
-// of hundreds of bytes.
+// bounds limits the resources that reading one file may use. The limits are needed because a few kilobytes of
+// gzip can expand to gigabytes of white space, and because three bytes of JSON can become a record of
+// hundreds of bytes. Each limit is checked before the resource is used. There are four limits:
 //
-// There are four limits:
-//   - White space between values is removed while reading. The white space may be a few times as long as
-//     the rest of the file.
+//   - White space between values is removed during reading, and it may be only a few times as long as the
+//     rest of the file.
 //   - The text without white space has a maximum length.
-//   - A single value has a maximum length. Its memory is estimated before it is decoded.
-//   - The memory of all data that is kept is counted. The limit suffices for any trace and grows with the
-//     size of the file.
+//   - Each value has a maximum length. The memory that it needs is estimated before it is decoded.
+//   - The memory of all data that is kept is added up and has a maximum.
 //
-// While it reads a trace, the program uses about three times the memory of the trace itself.
+// The limits grow with the size of the file, and every real trace is within them. While a trace is read, the
+// program uses about three times the memory that the trace itself needs.
 type bounds struct {
-	memory int64 // limit on the bytes of a trace in memory; memoryRate * file size is added
-	value  int64 // limit on the bytes of JSON of one value: a step, a plan, or a field of the head
-	idle   int64 // limit on the bytes of white space; idleRate * the other bytes is added
+	memory int64 // memory limit of a trace in bytes, to which memoryRate * file size is added
+	value  int64 // size limit of the JSON of one value: a step, a plan, or a field of the head
+	idle   int64 // size limit of ignored bytes, to which idleRate * the other bytes is added
 }
 
 const (
-	memoryRate = 4 // a recording needs 1.5 to 3 times its JSON in memory
-	jsonRate   = 3 // limit on the bytes of JSON, as a multiple of the memory limit
+	memoryRate = 4 // a trace needs 1.5 to 3 times the size of its JSON in memory
+	jsonRate   = 3 // size limit of the JSON text, as a multiple of the memory limit
 	idleRate   = 4
 )
 
 var usualBounds = bounds{memory: 384 << 20, value: 128 << 20, idle: 64 << 20}
 
-// file is the underlying reader of a source, before decompression.
+// file reads the file itself, before it is decompressed.
 type file struct {
 	r      io.Reader
 	size   int64 // bytes read so far
@@ -46,38 +45,41 @@ func (f *file) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// source reads JSON and replaces each run of white space between two values by one space.
+// source reads JSON and shortens white space: between two values, only one space is left.
 type source struct {
 	r      io.Reader
 	file   *file
 	bounds bounds
 	quotes
 	spaced bool // the last byte was white space
-	// read is the number of bytes read so far; text and space are its parts.
+	// read is the number of bytes that were read. text is how many of them are text, and space is how many
+	// are white space that was removed.
 	read        int64
 	text, space int64
-	idle        int64 // bytes of ignored values, plus recordBytes for each ignored value
-	left        int64 // bytes left for the current value
+	idle        int64 // bytes of ignored values, and recordBytes more for each of them
+	left        int64 // number of bytes that the current value may still have
 	err         error
 }
 
-// next resets the length limit for the next value.
+// next begins a new value, for which the full size limit applies.
 func (s *source) next() { s.left = s.bounds.value }
 
-// ignored counts the n bytes of the last value as ignored instead of useful text. It also adds recordBytes to
-// the ignored bytes, because even a small value takes time to read.
+// ignored counts the last value, which has n bytes, as ignored. Its bytes move from text to idle. Another
+// recordBytes bytes are added to idle, because even a small value takes time to read.
 func (s *source) ignored(n int) {
 	s.text -= int64(n)
 	s.idle += int64(n) + recordBytes
 }
 
-// memory returns the memory limit of the trace in bytes, based on the bytes read from the file so far.
+// memory returns the memory limit of the trace in bytes. It grows with the number of bytes that were read
+// from the file.
 func (s *source) memory() int64 { return s.bounds.memory + memoryRate*s.file.size }
 
-// offset converts an offset in the squeezed text to an approximate offset in the file.
+// offset returns the approximate offset in the file for an offset in the text without removed white space.
 func (s *source) offset(of int64) int64 { return of + s.space }
 
-// place describes a byte offset in words. For a gzipped file the offset refers to the decompressed data.
+// place returns a byte offset as text for an error message. In a gzipped file, it is the offset in the
+// decompressed data.
 func (s *source) place(near string, at int64) string {
 	if s.file.zipped {
 		return fmt.Sprintf("%s byte %d of the decompressed data", near, at)
@@ -111,7 +113,8 @@ func (s *source) Read(p []byte) (int, error) {
 	return 0, s.err
 }
 
-// squeeze removes redundant white space from p in place and returns the number of remaining bytes.
+// squeeze removes white space from p that is not needed, and returns how many bytes remain. It changes p in
+// place.
 func (s *source) squeeze(p []byte) int {
 	n := 0
 	for i := 0; i < len(p); i++ {
@@ -139,8 +142,8 @@ func (s *source) squeeze(p []byte) int {
 	return n
 }
 
-// estimate returns an upper estimate of the memory in bytes that a JSON value needs after decoding. It
-// assumes the largest record type for each object, and a string or slice header for each element.
+// estimate returns an upper limit of the memory in bytes that a JSON value needs after decoding. It assumes
+// that each object is of the largest record type and that each element is a string or a slice.
 func estimate(raw []byte) int64 {
 	return 2*int64(len(raw)) + recordBytes*int64(bytes.Count(raw, []byte("{"))) +
 		elementBytes*int64(bytes.Count(raw, []byte(","))+bytes.Count(raw, []byte("[")))
@@ -150,7 +153,7 @@ const recordBytes, elementBytes = 256, 48
 
 func mib(n int64) string { return fmt.Sprintf("%d MiB", n>>20) }
 
-// remedy tells the user what to do about a file that is too large.
+// remedy returns what a user can do about a trace that is too large.
 func (s *source) remedy() string {
 	if s.text > 2*s.file.size {
 		return "decompress the file with gunzip, which raises the limit, or record fewer steps"
@@ -158,7 +161,7 @@ func (s *source) remedy() string {
 	return "record fewer steps"
 }
 
-// spend adds n bytes to the memory that is kept. It returns an error if the sum exceeds the limit.
+// spend adds n bytes to the memory that the kept data uses. It returns an error if this exceeds the limit.
 func (d *decoder) spend(n int64) error {
 	if d.used += n; d.used > d.in.memory() {
 		return d.tooLarge()

@@ -2,9 +2,9 @@ package trace
 
 import "slices"
 
-// CopyAt returns the copy bandwidth for a working set of the given size, in bytes per second. It uses the
-// measurement of the smallest working set that is at least as large. If there is
-// none, it uses the largest working set. It returns 0 if no bandwidth was measured.
+// CopyAt returns the copy bandwidth for a working set of this size, in bytes per second. It uses the
+// measurement with the smallest working set that is not smaller. If there is none, it uses the measurement
+// with the largest working set. If no bandwidth was measured, it returns 0.
 func (c *Ceilings) CopyAt(bytes int64) float64 {
 	var best CopyRate
 	for _, r := range c.CopyBytesPerS {
@@ -18,8 +18,8 @@ func (c *Ceilings) CopyAt(bytes int64) float64 {
 	return best.PerS
 }
 
-// Best combines two measurements of a device: for each figure it returns the higher rate or the shorter
-// time. FillWorkgroups comes from the measurement with the higher FLOP rate.
+// Best combines two measurements of the same device. Of each number it takes the better one: the higher rate
+// or the shorter time. FillWorkgroups is taken from the measurement with the higher FLOP rate.
 func (c *Ceilings) Best(o *Ceilings) *Ceilings {
 	best := *c
 	best.CopyBytesPerS = slices.Clone(c.CopyBytesPerS)
@@ -49,9 +49,9 @@ func shorter(a, b Time) Time {
 	return a
 }
 
-// Roofs returns two lower bounds of a duration, in ns: the time to move the bytes at the copy bandwidth,
-// and the time to compute the FLOPs at the FLOP rate. A bound is 0 if its rate is unknown. The size of the
-// working set selects the copy bandwidth; the bytes are a part of the working set.
+// Roofs returns two shortest times in ns. mem is the time to move the bytes at the copy bandwidth. fp is the
+// time to compute the FLOPs at the FLOP rate. Each is 0 if its rate is not known. set is the size of the
+// working set, to which the bytes belong and on which the copy bandwidth depends.
 func (c *Ceilings) Roofs(bytes, flops, set float64) (mem, fp float64) {
 	if rate := c.CopyAt(int64(set)); rate > 0 {
 		mem = bytes * 1e9 / rate

@@ -9,19 +9,19 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// These limits on the contents of a file are far above the numbers of any device or model.
+// These are limits of what a file may contain. The numbers of real devices and models are far below them.
 const (
 	maxRank        = 16
 	maxParamsBytes = 1 << 16
-	maxTextBytes   = 1 << 16 // limit of a name or another text, except for a kernel's source
+	maxTextBytes   = 1 << 16 // maximum size in bytes of a name or another text; not for a kernel's source
 	maxPosition    = 1<<31 - 1
-	maxBytes       = 1 << 44 // size limit of a value
+	maxBytes       = 1 << 44 // maximum size of a value in bytes
 )
 
 // MaxCosts is the maximum number of costs of a step.
 const MaxCosts = 1 << 12
 
-// These lists hold the allowed values of text fields that have no Go type of their own.
+// These lists hold the allowed values of those text fields that have type string.
 var (
 	Orders     = []string{"", "topological", "fixpoint"}
 	Hazards    = []string{"raw", "war", "waw"}
@@ -29,9 +29,9 @@ var (
 	ValueKinds = []string{"tensor", "symint"}
 )
 
-// Check verifies that a trace is consistent. Every id must be in range and equal to its index, sizes must
-// be plausible, and every word must be known. Code that uses a checked trace needs no further checks. The
-// error names the invalid field.
+// Check returns an error if a trace is not consistent. It checks that every id is in range and equal to its
+// index, that sizes are plausible, and that every word is known. Code that uses a checked trace need not
+// check this again. The error names the invalid field.
 func (t *Trace) Check() error {
 	c := checker{t: t}
 	c.texts()
@@ -53,7 +53,8 @@ type checker struct {
 	err error
 }
 
-// refuse records the first error. The argument at is a format string for the path of the field.
+// refuse records an error, unless there is an earlier one. at is a format string for the path of the invalid
+// field, and args are its arguments.
 func (c *checker) refuse(what, at string, args ...any) {
 	if c.err == nil {
 		c.err = fmt.Errorf("%s: %s", fmt.Sprintf(at, args...), what)
@@ -66,14 +67,14 @@ func (c *checker) id(id, n int, at string, args ...any) {
 	}
 }
 
-// place checks that the id of an element equals its index.
+// place checks that the id of a list element is equal to its index.
 func (c *checker) place(id, index int, at string) {
 	if id != index {
 		c.refuse(fmt.Sprintf("id %d differs from the element's index in the list", id), at+"[%d].id", index)
 	}
 }
 
-// word rejects a word that is not in the list.
+// word checks that a word is in the list of allowed words.
 func word[S ~string](c *checker, s S, words []S, at string, args ...any) {
 	if !slices.Contains(words, s) {
 		c.refuse(fmt.Sprintf("%q is not one of %q", printable.Short(string(s), 40), words), at, args...)
@@ -101,7 +102,8 @@ func (c *checker) dims(dims []int, at string, args ...any) {
 	}
 }
 
-// text limits the length of texts, because the screens measure every displayed text in every frame.
+// text checks that texts are not too long. The screens measure the width of every displayed text in each
+// frame, so long texts would make them slow.
 func (c *checker) text(at string, texts ...string) {
 	for _, s := range texts {
 		if len(s) > maxTextBytes {
@@ -117,7 +119,8 @@ func (c *checker) notNegative(n int64, at string, args ...any) {
 	}
 }
 
-// ranges checks that byte ranges of a text of n bytes are in rising order and do not overlap.
+// ranges checks a list of byte ranges in a text of n bytes. The ranges must be in rising order and must not
+// overlap.
 func (c *checker) ranges(list [][2]int, n int, at string, args ...any) {
 	last := 0
 	for _, r := range list {
@@ -320,7 +323,7 @@ func (c *checker) plans() {
 }
 
 func (c *checker) steps() {
-	// ran holds, for each dispatch, the number of the step in which it last ran, plus one.
+	// ran holds for each dispatch the last step that ran it, as an index plus 1.
 	ran := make([]int, len(c.t.Graph.Dispatches))
 	shapes := c.newShapes()
 	for i := range c.t.Steps {
@@ -437,7 +440,7 @@ func (c *checker) stepDispatch(d *StepDispatch, ran []int, step, i int) {
 	}
 	id := c.t.Plans[d.Plan].Dispatch
 	if id < 0 || int(id) >= len(ran) {
-		return // c.plans already rejected the id
+		return // c.plans has already rejected this id
 	}
 	if ran[id] == step+1 {
 		c.refuse(fmt.Sprintf("dispatch %d runs twice in the step", id), "steps[%d].dispatches[%d]", step, i)

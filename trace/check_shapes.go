@@ -7,25 +7,25 @@ import (
 	"strconv"
 )
 
-// TellsAbsent reports whether absent dims mean that a step does not compute the value. Absent dims have
-// this meaning in version 1.1 of the format and later. In version 1.0, dims of 0 marked values that were
-// not computed, a scalar had no dims, and changes did not start from the live shapes.
+// TellsAbsent reports whether this trace marks a value that a step does not compute by absent dims. This is
+// so from version 1.1 of the format. In version 1.0, a dim of 0 marked such a value, absent dims marked a
+// scalar, and a change did not always start from the current shape.
 func (t *Trace) TellsAbsent() bool {
 	_, _, minor := versionOf(t.Schema)
 	n, _ := strconv.Atoi(minor)
 	return n >= 1
 }
 
-// shapeChecker tracks the live shapes of all values through the steps. A nil shape means that the value is
-// not computed.
+// shapeChecker follows the current shape of each value from step to step. A shape of nil means that the value
+// is not computed.
 type shapeChecker struct {
 	c    *checker
-	live [][]int // by value: shape after the last checked step
-	// known reports for each value whether its shape is known. A SymInt is unknown before the first step.
-	// Every value is unknown after dropped steps.
+	live [][]int // for each value, the shape after the last checked step
+	// known holds for each value whether its shape is known. The shape of a SymInt is not known before the
+	// first step. After dropped steps, no shape is known.
 	known   []bool
-	changes int   // number of shape changes so far, plus 1
-	checked []int // for each plan, the value of changes when the plan was last checked
+	changes int   // 1 plus the number of shape changes so far
+	checked []int // for each plan, what changes was when the plan was checked
 }
 
 func (c *checker) newShapes() *shapeChecker {
@@ -42,9 +42,9 @@ func (c *checker) newShapes() *shapeChecker {
 	return s
 }
 
-// step checks the shape changes of one step. Each change must start from the current shape and must differ
-// from it. The recorded dims of the step must equal the result of the changes. No dispatch may use a value
-// that is not computed.
+// step checks the shape changes of one step. A change must start from the current shape of the value and must
+// change it. The changes together must lead to the dims that the step recorded. A dispatch must not use a
+// value that is not computed.
 func (s *shapeChecker) step(step int) {
 	c, of := s.c, &s.c.t.Steps[step]
 	changed := map[ValueID][]int{}
@@ -85,7 +85,7 @@ func (s *shapeChecker) step(step int) {
 func (s *shapeChecker) change(ch *Change, changed map[ValueID][]int, at string, args ...any) {
 	c := s.c
 	if ch.Value < 0 || int(ch.Value) >= len(s.live) {
-		return // c.pass already rejected the id
+		return // c.pass has already rejected this id
 	}
 	c.dims(ch.From, at+".from", args...)
 	c.dims(ch.To, at+".to", args...)
@@ -104,10 +104,10 @@ func (s *shapeChecker) change(ch *Change, changed map[ValueID][]int, at string, 
 	changed[ch.Value] = ch.To
 }
 
-// dispatch checks that the step computes all values bound by the plan's kernel.
+// dispatch checks that the step computes every value that the kernel of the plan binds.
 func (s *shapeChecker) dispatch(plan PlanID, step, i int) {
 	if plan < 0 || int(plan) >= len(s.checked) || s.checked[plan] == s.changes {
-		return // rejected elsewhere, or unchanged since the last check
+		return // the id is rejected elsewhere, or no shape has changed since the last check
 	}
 	s.checked[plan] = s.changes
 	for _, v := range s.c.t.BoundTo(&s.c.t.Plans[plan]) {
@@ -118,8 +118,8 @@ func (s *shapeChecker) dispatch(plan PlanID, step, i int) {
 	}
 }
 
-// BoundTo returns the values that a dispatch with this plan binds. It returns nil if the trace does not
-// record them.
+// BoundTo returns the values to which a dispatch with this plan is bound. If the trace does not record this,
+// it returns nil.
 func (t *Trace) BoundTo(p *Plan) []ValueID {
 	if p.Dispatch < 0 || int(p.Dispatch) >= len(t.Graph.Dispatches) {
 		return nil
@@ -132,8 +132,8 @@ func (t *Trace) BoundTo(p *Plan) []ValueID {
 	return d.Bound[k]
 }
 
-// sameShape reports whether two shapes are equal. A scalar has an empty shape; an absent value has a nil
-// shape.
+// sameShape reports whether two shapes are equal. An empty shape is that of a scalar. A nil shape means that
+// the value is absent, so the two are not equal.
 func sameShape(a, b []int) bool { return (a == nil) == (b == nil) && slices.Equal(a, b) }
 
 func shapeText(dims []int) string {

@@ -2,17 +2,17 @@ package trace
 
 import "slices"
 
-// The trace of a long run has millions of small objects. This file reduces their memory after decoding: it
-// stores equal strings only once, and it removes the spare capacity of long lists.
+// The trace of a long run has millions of small objects. This file reduces the memory that they use after
+// decoding: equal strings share their memory, and long lists lose their spare capacity.
 
-// texts maps each string to the one copy of it that is kept.
+// texts holds the strings whose memory equal strings share. Each is mapped to itself.
 type texts map[string]string
 
-// mostTexts is the maximum number of remembered strings. Remembering strings that differ in every record
-// would double the memory.
+// mostTexts is the maximum number of strings in a texts. Without a maximum, strings that are different in
+// every record would double the memory.
 const mostTexts = 1 << 12
 
-// share makes each string use the memory of an equal string that was read before, if there is one.
+// share lets each string use the memory of an equal string in t. If there is none, it adds the string to t.
 func (t texts) share(list ...*string) {
 	for _, s := range list {
 		if same, ok := t[*s]; ok {

@@ -21,7 +21,7 @@ const (
 	TimingDispatch Timing = "dispatch" // GPU time of each dispatch
 )
 
-// InDetail reports whether this level measures the time of parts of a step, not only of the whole step.
+// InDetail reports whether this level times blocks or dispatches, and not only the whole step.
 func (t Timing) InDetail() bool { return t == TimingBlock || t == TimingDispatch }
 
 // Role describes how the graph uses a value.
@@ -35,11 +35,11 @@ const (
 	RoleState        Role = "state"        // kept between steps, such as a KV cache
 	RoleIntermediate Role = "intermediate" // computed and read within one step
 	RoleScratch      Role = "scratch"      // temporary memory of one operator
-	RoleFused        Role = "fused"        // fused away, never in memory
+	RoleFused        Role = "fused"        // fused away: never computed and never in memory
 	RoleSymInt       Role = "symint"
 )
 
-// AdapterType is the kind of a device. A driver may report kinds that are not listed here.
+// AdapterType is the kind of a device. Drivers may report other kinds than those listed here.
 type AdapterType string
 
 // The kinds of devices.
@@ -51,8 +51,8 @@ const (
 	AdapterUnknown    AdapterType = "unknown"
 )
 
-// These lists hold the allowed values of Phase, Timing and Role. Check rejects any other value. Check
-// accepts any AdapterType.
+// These lists hold the allowed values of Phase, Timing and Role. Check rejects all other values. There is no
+// such list for AdapterType, which may have any value.
 var (
 	Phases       = []Phase{Prefill, Decode, Execute}
 	TimingLevels = []Timing{TimingOff, TimingStep, TimingBlock, TimingDispatch}

@@ -19,42 +19,42 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// A file is first written next to its target as NAME.partial. When the file is complete, it replaces the
-// target. natefinch/atomic makes this replacement atomic, on Windows too. If the program is killed,
-// NAME.partial remains, and it can be opened under this recognizable name. (google/renameio also creates a
-// temporary file but does not allow a choice of its name.) Pipes, devices and other irregular files are
-// written directly.
+// A trace is first written to a file named NAME.partial, next to its target. The complete file then replaces
+// the target. The package natefinch/atomic makes this step atomic, on Windows too. If the program is killed,
+// NAME.partial remains and can be opened; its name shows what it is. (google/renameio creates a temporary
+// file too, but does not let the caller choose the name.) Pipes, devices and other special files are written
+// directly.
 
 const partialSuffix = ".partial"
 
 // pendingFile is a file that is being written.
 type pendingFile struct {
 	io.Writer
-	path   string   // as the user gave it
-	target string   // the target file, with all links followed
-	file   *os.File // NAME.partial, or the pipe or device itself
+	path   string   // path as the user wrote it
+	target string   // file to be replaced, after following all links
+	file   *os.File // NAME.partial, or directly the pipe or the device
 	direct bool
-	kept   bool         // the file must no longer be removed
+	kept   bool         // cancel must not remove the file any more
 	zip    *gzip.Writer // nil if the file is not compressed
 }
 
-// place is the destination of a trace and the format to write.
+// place says where a trace is written and in which format.
 type place struct {
-	path   string // as the user gave it
+	path   string // path as the user wrote it
 	form   Format
 	zipped bool
-	pipe   bool        // the path is a pipe or a device
-	old    fs.FileInfo // the existing file, or nil
+	pipe   bool        // the path is a pipe, a device or a file descriptor
+	old    fs.FileInfo // the file that exists at the path; nil if there is none
 }
 
-// ErrFolder is the error for a path that is a folder instead of a file.
+// ErrFolder is the error if the path for a file is that of a folder.
 var ErrFolder = errors.New("is a folder, not a file: give the name of a file in it")
 
-// ErrNoReader is the error for a named pipe that no process reads.
+// ErrNoReader is the error if no process reads the named pipe to be written.
 var ErrNoReader = errors.New("no process reads this pipe: start its reader first")
 
-// placeOf returns the destination for a path, or an error if no trace can be written there. A pipe's name
-// needs no format suffix; a trace is written to a pipe as lines.
+// placeOf returns the place for a path, or an error if a trace cannot be written there. The name of a pipe
+// needs no suffix, because a trace is always written to a pipe as lines.
 func placeOf(path string) (place, error) {
 	to := place{path: path}
 	old, err := os.Stat(path)
@@ -102,16 +102,16 @@ func (to place) create(zipped bool) (p *pendingFile, err error) {
 	return p, nil
 }
 
-// isPipe reports whether a path must be written directly because it is a pipe, a device or a file descriptor
-// of a process. Even a descriptor of a regular file must not be replaced, because the process that opened it
-// would keep reading the old file.
+// isPipe reports whether a path must be written directly: it is a pipe, a device or a file descriptor of a
+// process. A descriptor of an ordinary file must not be replaced by a new file either, because the process
+// that opened it would still have the old file.
 func isPipe(path string, info fs.FileInfo) bool {
 	descriptor := func(prefix string) bool { return strings.HasPrefix(path, prefix) }
 	return !info.IsDir() && (!info.Mode().IsRegular() ||
 		slices.ContainsFunc([]string{"/dev/fd/", "/dev/std", "/proc/"}, descriptor))
 }
 
-// openDirect opens a pipe or a device. It returns ErrNoReader for a pipe without a reader, because waiting
+// openDirect opens a pipe or a device. If no process reads the pipe, it returns ErrNoReader, because waiting
 // for a reader could take forever.
 func (p *pendingFile) openDirect(mode fs.FileMode) (err error) {
 	flags := os.O_WRONLY
@@ -135,7 +135,7 @@ func (p *pendingFile) openBeside(old fs.FileInfo) (err error) {
 	mode := fs.FileMode(0o644)
 	if old != nil {
 		mode = old.Mode().Perm()
-		f, err := os.OpenFile(p.target, os.O_WRONLY, 0) // check that the file may be replaced
+		f, err := os.OpenFile(p.target, os.O_WRONLY, 0) // only to check that the file may be replaced
 		if err != nil {
 			return err
 		}
@@ -178,8 +178,8 @@ func followLinks(path string) string {
 // writeError adds the operation and the path to an error.
 func writeError(path string, err error) error { return fileError("write", path, err) }
 
-// fileError adds the operation and the path to an error. It removes the path that the operating system
-// reports, because that path may be NAME.partial.
+// fileError adds the operation and the path to an error. It first removes the path that the operating system
+// added, which may be NAME.partial.
 func fileError(do, path string, err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		err = e.Err
@@ -190,9 +190,9 @@ func fileError(do, path string, err error) error {
 	return fmt.Errorf("%s trace %s: %w", do, printable.Short(path, 160), err)
 }
 
-// closedPipe replaces EPIPE, the system's error for a closed pipe, by an error that counts as a failure. The
-// rest of the program does not treat EPIPE as a failure, because a reader that closes standard output has
-// seen enough.
+// closedPipe writes to w and reports a closed pipe as a failure. It replaces EPIPE, the system's error,
+// because the rest of the program does not treat EPIPE as a failure: a reader that closes standard output
+// early has seen enough.
 type closedPipe struct{ w io.Writer }
 
 func (r closedPipe) Write(b []byte) (int, error) {
@@ -203,7 +203,7 @@ func (r closedPipe) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// flush passes all data written so far to the operating system.
+// flush passes to the operating system all data that was written so far.
 func (p *pendingFile) flush() error {
 	if p.zip != nil {
 		return p.zip.Flush()
@@ -211,7 +211,7 @@ func (p *pendingFile) flush() error {
 	return nil
 }
 
-// commit moves the completed file to its target. After an error, call keep or cancel.
+// commit makes the complete file the target. If it fails, call keep or cancel.
 func (p *pendingFile) commit() error {
 	if err := p.settle(); err != nil {
 		return writeError(p.path, err)
@@ -244,7 +244,7 @@ func (p *pendingFile) settle() error {
 // keep closes the file and leaves it under its current name.
 func (p *pendingFile) keep() {
 	if p.zip != nil {
-		_ = p.zip.Close() // write as much as the disk can hold
+		_ = p.zip.Close() // completes the file as far as the disk has room
 	}
 	_ = p.file.Close()
 	p.kept = true
@@ -261,9 +261,9 @@ func (p *pendingFile) cancel() {
 	}
 }
 
-// expire makes writes to a pipe fail after the given time if they wait for the reader.
+// expire sets a deadline for writes to a pipe. A write that still waits for the reader then fails.
 func (p *pendingFile) expire(t time.Time) {
 	if p.direct {
-		_ = p.file.SetWriteDeadline(t) // a file without deadline support never blocks
+		_ = p.file.SetWriteDeadline(t) // if deadlines are not supported, writes do not block
 	}
 }

@@ -5,14 +5,14 @@ import (
 	"sort"
 )
 
-// Forecast predicts the plans of all dispatches, including those at live shapes that no step had. It covers a
-// few lines through the space of live shapes and is exact at every point of these lines. Along a line, the
-// plans of a dispatch are stored as stretches. Within a stretch, every number of a plan follows one Rule.
+// Forecast predicts the plans of all dispatches, even at shapes that no step of the trace had. A shape is a
+// position and a number of tokens. A Forecast covers a few lines of shapes, and is exact at every point of
+// these lines.
 type Forecast struct {
 	Lines []Line `json:"lines,omitempty"`
 }
 
-// Axes lists the coordinates that can vary along a line of a Forecast.
+// Axes lists what can vary along a line of a Forecast.
 var Axes = []string{AlongPosition, AlongTokens}
 
 // The axes are the position of a step and the number of its input tokens.
@@ -21,59 +21,59 @@ const (
 	AlongTokens   = "tokens"
 )
 
-// Line is a sequence of live shapes. The coordinate named by Along runs from From to To, and the other
-// coordinate has the fixed value At.
+// Line is a series of shapes in which only one coordinate varies. Along names this coordinate, which goes
+// from From to To. The other coordinate is always At.
 type Line struct {
 	Along   string   `json:"along"` // position or tokens
-	At      int      `json:"at"`    // number of tokens if Along is position, else the position
+	At      int      `json:"at"`    // fixed number of tokens if Along is position, else fixed position
 	From    int      `json:"from"`
 	To      int      `json:"to"`
 	Courses []Course `json:"courses,omitempty"`
-	// Dispatches holds, for each dispatch of the graph, the index of its course in Courses. Corresponding
-	// dispatches of equal layers share a course.
+	// Dispatches holds, for each dispatch of the graph, an index in Courses. Corresponding dispatches of
+	// equal layers have the same course.
 	Dispatches []int `json:"dispatches,omitempty"`
 }
 
-// Course is the sequence of plans of a dispatch along a line.
+// Course holds the plans of a dispatch at all points of a line. It divides the line into stretches.
 type Course struct {
-	Stretches []Stretch `json:"stretches"` // in order of From; the first starts at Line.From
+	Stretches []Stretch `json:"stretches"` // in order of From; the first one has From of the line
 }
 
-// Stretch is a part of a line that ends where the next stretch begins. Within a stretch a dispatch keeps
-// its kernel, route and reason, and each number of its plan follows one Rule.
+// Stretch is a range of points of a line, from From to the point before the next stretch. In this range, a
+// dispatch has one kernel, route and reason, and each number of its plan is given by one Rule.
 type Stretch struct {
 	From         int      `json:"from"`
-	Kernel       string   `json:"kernel,omitempty"` // absent if the dispatch does not run here
+	Kernel       string   `json:"kernel,omitempty"` // "" if the dispatch does not run in this range
 	Route        string   `json:"route,omitempty"`
 	Reason       string   `json:"reason,omitempty"`
 	Workgroups   [3]Rule  `json:"workgroups"`
-	NeededGrid   *[3]Rule `json:"needed_workgroups,omitempty"` // absent if equal to Workgroups
+	NeededGrid   *[3]Rule `json:"needed_workgroups,omitempty"` // nil if the same as Workgroups
 	NeededGroups Rule     `json:"needed_groups"`
 	IdleLanes    Rule     `json:"idle_lanes,omitzero"`
 	Bytes        Rule     `json:"bytes"` // modelled
 	FLOPs        Rule     `json:"flops"` // modelled
 }
 
-// Rule is a quadratic formula for a number along a stretch. With r = {v, s, b}, the number at k places
-// after the start of the stretch is v + s*k + b*k*(k-1)/2.
+// Rule is a quadratic formula that gives a number at each point of a stretch. For r = {v, s, b}, the number
+// at the point From + k is v + s*k + b*k*(k-1)/2.
 type Rule [3]int64
 
-// At returns the number at k places after the start of the stretch.
+// At returns the number at the point From + k of the stretch.
 func (r Rule) At(k int64) int64 { return r[0] + r[1]*k + r[2]*(k*(k-1)/2) }
 
-// Constant reports whether the number is the same along the whole stretch.
+// Constant reports whether the number is the same at all points of the stretch.
 func (r Rule) Constant() bool { return r[1] == 0 && r[2] == 0 }
 
-// Course returns the course of the dispatch id.
+// Course returns the course of a dispatch, given by its id.
 func (l *Line) Course(id DispatchID) *Course { return &l.Courses[l.Dispatches[id]] }
 
-// At returns the index of the stretch that contains the given point of the line.
+// At returns the index of the stretch to which a point of the line belongs.
 func (c *Course) At(at int) int {
 	return max(0, sort.Search(len(c.Stretches), func(i int) bool { return c.Stretches[i].From > at })-1)
 }
 
-// Plan returns the plan of a dispatch at the given point of the stretch. The bool is false if the dispatch
-// does not run there. The plan has no Params and no Grid, and its ID is -1.
+// Plan returns the plan of a dispatch at a point of the stretch. The bool is false if the dispatch does not
+// run there. The plan is incomplete: Params and Grid are empty, and ID is -1.
 func (s *Stretch) Plan(id DispatchID, at int) (Plan, bool) {
 	k := int64(at - s.From)
 	grid := func(r *[3]Rule) [3]int { return [3]int{int(r[0].At(k)), int(r[1].At(k)), int(r[2].At(k))} }
@@ -89,14 +89,14 @@ func (s *Stretch) Plan(id DispatchID, at int) (Plan, bool) {
 	return p, s.Kernel != ""
 }
 
-// Plan returns the plan of a dispatch at the given point of the line. The bool is false if the dispatch does
-// not run there.
+// Plan returns the plan of a dispatch at a point of the line. The bool is false if the dispatch does not run
+// there.
 func (l *Line) Plan(id DispatchID, at int) (Plan, bool) {
 	c := l.Course(id)
 	return c.Stretches[c.At(at)].Plan(id, at)
 }
 
-// These limits keep the numbers of a forecast so small that computations with the numbers cannot overflow.
+// These limits keep the numbers of a forecast small enough that no computation with them overflows.
 const (
 	maxForecastGrid   = 1 << 20
 	maxForecastNumber = 1 << 60
@@ -170,8 +170,8 @@ func (c *checker) course(l *Line, stretches []Stretch, line, course int) {
 	}
 }
 
-// within reports whether a number stays between 0 and a bound along the given number of places. It checks
-// that neither end is negative, and that an upper estimate of all values in between is within the bound.
+// within reports whether a number is from 0 to bound at each point from From to From + places. It checks that
+// the numbers at the two ends are not negative, and that an upper limit of all numbers is not above bound.
 func (r Rule) within(places int, bound float64) bool {
 	n := float64(places)
 	size := abs(r[0]) + abs(r[1])*n + abs(r[2])*n*n
@@ -185,14 +185,14 @@ func abs(n int64) float64 {
 	return float64(n)
 }
 
-// Trial is the measured time of one operator on one of its routes at one live shape. The trial repeats the
-// operator's dispatches in place. The device's caches may therefore hold the inputs of the operator.
+// Trial is the measured time of one operator by one route at one shape. The operator's dispatches were
+// repeated in place, so the device's caches may have held their inputs.
 type Trial struct {
 	Op       OpID   `json:"op"`
 	Tokens   int    `json:"tokens"`
 	Position int    `json:"position"`
 	Route    string `json:"route"`             // "" if the operator has only one route
-	Planned  bool   `json:"planned,omitempty"` // the planner chooses this route at this live shape
+	Planned  bool   `json:"planned,omitempty"` // the plan has this route at this shape
 	NS       int64  `json:"ns"`                // median of N runs; Q1NS and Q3NS are the quartiles
 	Q1NS     int64  `json:"q1_ns"`
 	Q3NS     int64  `json:"q3_ns"`

@@ -13,26 +13,26 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// Format is a file format for traces. A storage format (see Formats) can be written and read back; an
-// export can only be written. The code that records, exports and opens traces finds the formats in lists.
-// Adding a row to a list makes a format available everywhere.
+// Format is a file format for traces. A storage format (see Formats) can be written and read. An export
+// format can only be written. To add a format, add a row to the list of formats. The code that records,
+// exports and opens traces finds it there.
 type Format struct {
 	Name   string // name shown to the user
 	Doc    string
-	Suffix string // file name suffix; a gzipped file of any format adds .gz
-	// sniff reports whether a file may have this format. It looks at the first decompressed bytes after any
-	// leading white space. An export has neither sniff nor read.
+	Suffix string // suffix of the file name; .gz follows if the file is gzipped
+	// sniff reports whether a file may have this format. start is the beginning of the decompressed data
+	// without white space. Exports have no sniff and no read.
 	sniff func(start []byte) bool
-	// read reads the decompressed data. The argument raw counts the bytes read from the file before
-	// decompression; the memory limit grows with their number.
+	// read reads decompressed data. raw counts the bytes that were read from the file before decompression,
+	// because the memory limit grows with this number.
 	read  func(in io.Reader, raw *file) (*Trace, error)
 	write func(io.Writer, *Trace) error
-	// lines reports whether the format consists of lines that are written while the run goes on.
+	// lines reports whether a file of this format consists of lines, which can be written during the run.
 	lines bool
 }
 
-// Formats returns all storage formats. If a file name does not show the format, the first format whose
-// sniff function accepts the beginning of the file is used.
+// Formats returns the storage formats. If the name of a file does not show its format, the reader uses the
+// first of these formats whose sniff accepts the beginning of the file.
 func Formats() []Format {
 	return []Format{
 		{
@@ -49,16 +49,16 @@ func Formats() []Format {
 const gzSuffix = ".gz"
 
 var (
-	// ErrForm is wrapped by the error for a file name with no known suffix.
+	// ErrForm is wrapped by the error for a file name whose suffix is not known.
 	ErrForm = errors.New("unknown trace format")
-	// ErrWriteOnly is wrapped by the error for opening a file of a write-only format.
+	// ErrWriteOnly is wrapped by the error for opening a file in a format that can only be written.
 	ErrWriteOnly = errors.New("a write-only export cannot be opened again")
 )
 
 // Export is a write-only format for other programs. It keeps only a part of a trace.
 type Export struct {
 	Name   string
-	Doc    string // purpose and kept data, in one line
+	Doc    string // in one line: what the format is for and what it keeps
 	Suffix string // file name suffix; .gz may follow
 	Write  func(io.Writer, *Trace) error
 }

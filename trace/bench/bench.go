@@ -21,30 +21,30 @@ import (
 	"gpuscope/trace"
 )
 
-// Schema is the format and major version that this package reads and writes.
+// Schema names the format and its major version.
 const Schema = "gpuscope.bench/1"
 
-// Result is the result of a benchmark of a model on a device. It has either Tests of whole steps or
-// Kernels, which are isolated operators.
+// Result is the result of a benchmark of one model on one device. It has Tests, which measure whole steps, or
+// Kernels, which measure isolated operators, but not both.
 type Result struct {
 	Schema   string         `json:"schema"`
 	Producer trace.Producer `json:"producer"`
 	Created  string         `json:"created"` // RFC 3339
 	Command  []string       `json:"command,omitempty"`
 	Host     trace.Host     `json:"host"`
-	// Device includes the ceilings measured in the same run. A software device has no ceilings.
+	// Device includes the ceilings that were measured in this benchmark. A software device has none.
 	Device trace.Device `json:"device"`
 	Model  trace.Model  `json:"model"`
-	// Edited lists the names of the kernels that replaced kernels of the model (--shaders).
+	// Edited lists the model's kernels whose source was replaced (--shaders).
 	Edited      []string     `json:"edited,omitempty"`
-	Timing      trace.Timing `json:"timing"`      // timing level of the steps
+	Timing      trace.Timing `json:"timing"`      // timing level at which steps ran
 	Seed        uint64       `json:"seed"`        // seed of the random token ids
-	Repetitions int          `json:"repetitions"` // number of counted repetitions of each test
+	Repetitions int          `json:"repetitions"` // number of repetitions of each test, without the warm-up
 	// Stopped is the reason why the benchmark ended early, or "" if it is complete.
 	Stopped string   `json:"stopped,omitempty"`
 	Tests   []Test   `json:"tests,omitempty"`
 	Kernels []Kernel `json:"kernels,omitempty"`
-	// Crossovers is computed from Kernels by FindCrossovers.
+	// Crossovers holds what FindCrossovers finds in Kernels.
 	Crossovers []Crossover `json:"crossovers,omitempty"`
 }
 
@@ -56,48 +56,50 @@ const (
 	Pipelined = "pipelined"
 )
 
-// Test repeatedly processes or generates a number of tokens at one depth of the KV cache.
+// Test is a prefill or decode of a number of tokens that starts at one depth of the KV cache. It was run
+// several times.
 type Test struct {
 	Name  string      `json:"name"` // "pp512", "tg128 @ d4096"
 	Phase trace.Phase `json:"phase"`
 	Mode  string      `json:"mode"`
-	// Timing is the timing level of the test's steps if it differs from Result.Timing.
+	// Timing is the timing level of the steps of this test. It is "" if it is Result.Timing.
 	Timing trace.Timing `json:"timing,omitempty"`
 	Tokens int          `json:"tokens"`
 	Depth  int          `json:"depth"` // number of filled positions in the KV cache before the test
 	Steps  int          `json:"steps"` // number of steps in a repetition
-	// WallNS holds the wall times of the repetitions in order. A wall time lasts from the start of the first
-	// step until the last token is read.
+	// WallNS holds the wall time of each repetition, in order. A wall time begins when the first step starts
+	// and ends when the last token is read.
 	WallNS     []int64 `json:"wall_ns"`
 	TokensPerS Range   `json:"tokens_per_s"`
 	Floor      *Floor  `json:"floor,omitempty"`
 	CPU        Split   `json:"cpu"`
-	// Canary is the speed of the GPU's clock after the test, relative to the warm device. 0 means not
-	// measured.
+	// Canary is the speed of the GPU clock after the test, relative to its speed on the warm device. It is 0
+	// if not measured.
 	Canary float64 `json:"canary,omitempty"`
 }
 
-// Range is the median, the minimum and the maximum over the repetitions.
+// Range summarizes the repetitions of a test by the median, the minimum and the maximum.
 type Range struct {
 	Median float64 `json:"median"`
 	Min    float64 `json:"min"`
 	Max    float64 `json:"max"`
 }
 
-// Floor is the shortest possible time of a repetition according to one ceiling of the device.
+// Floor is the shortest possible time of a repetition, given one of the ceilings of the device.
 type Floor struct {
-	// Of is "weights" (every step reads all weights once at the copy rate) or "flops" (all floating-point
-	// operations are computed at the FLOP rate).
+	// Of is "weights" if reading all weights once per step at the copy rate takes longest, or "flops" if
+	// computing at the FLOP rate takes longest.
 	Of     string `json:"of"`
 	Amount int64  `json:"amount"` // modelled bytes or FLOPs of a repetition
 	NS     int64  `json:"ns"`
-	// Share is NS divided by the median repetition. A share of 1 means that the test is at the floor.
+	// Share is NS divided by the median time of a repetition. At a share of 1 the test is as fast as the
+	// ceiling allows.
 	Share float64 `json:"share"`
 }
 
-// Split divides the host's time of a step by phase, in ns. Each time is the mean over all steps of all
-// repetitions. Except for the first piece of a step, encoding and submitting overlap with GPU work. Other is
-// the rest of the wall time.
+// Split divides the host's time of a step into phases, in ns. Each number is the mean over all steps of all
+// repetitions. Other is the part of the wall time in no other phase. A step may be submitted in several
+// pieces. Encoding and submitting all but the first piece overlaps with GPU work.
 type Split struct {
 	ResizeNS int64 `json:"resize_ns"`
 	UploadNS int64 `json:"upload_ns"`
@@ -108,12 +110,12 @@ type Split struct {
 	OtherNS  int64 `json:"other_ns"`
 }
 
-// parts returns pointers to all fields in order.
+// parts returns pointers to the fields, in the order of their declaration.
 func (s *Split) parts() []*int64 {
 	return []*int64{&s.ResizeNS, &s.UploadNS, &s.EncodeNS, &s.SubmitNS, &s.WaitNS, &s.ReadNS, &s.OtherNS}
 }
 
-// SplitOf returns the host's time of a step by phase. It does not fill ReadNS and OtherNS.
+// SplitOf returns the host's time of one step, divided into phases. It leaves ReadNS and OtherNS at 0.
 func SplitOf(c trace.CPU) Split {
 	ns := func(t trace.Time) int64 {
 		n, _ := t.NS()
@@ -133,7 +135,7 @@ func (s *Split) Add(t Split) {
 	}
 }
 
-// Per divides the sums over n steps by n.
+// Per returns a mean: each sum divided by the number of steps n.
 func (s Split) Per(n int) Split {
 	for _, part := range s.parts() {
 		*part /= int64(n)
@@ -158,20 +160,20 @@ func TestName(phase trace.Phase, tokens, depth int) string {
 	return fmt.Sprintf("%s%d @ d%d", name, tokens, depth)
 }
 
-// Overhead is the relative extra time of a test compared with another test that ran in the same rounds:
-// 0.02 is 2%. Share is the median over the rounds, and it lies between Low and High. With fewer than five
-// rounds Low and High are the minimum and the maximum, and Known is false because the error of the median
-// is not known.
+// Overhead is the extra time of a test, as a fraction of the time of another test that ran in the same
+// rounds: 0.02 is 2%. Share is the median over the rounds. Low and High are the ends of its error interval,
+// and Known is true. With fewer than five rounds the error is not known: Known is false, and Low and High are
+// the minimum and the maximum.
 type Overhead struct {
 	Share, Low, High float64
 	Known            bool
 }
 
-// Significant reports whether the overhead differs from zero by more than its error.
+// Significant reports whether the error interval of a known overhead excludes zero.
 func (e *Overhead) Significant() bool { return e.Known && (e.Low > 0 || e.High < 0) }
 
-// Tracing returns the overhead of timing: the extra time of a test compared with the same test at timing
-// level off. ok is false if there is no such test.
+// Tracing returns the overhead of timing: how much longer a test takes than the same test at timing level
+// off. ok is false if that test was not run.
 func (r *Result) Tracing(t *Test) (e Overhead, ok bool) {
 	if t.Timing == "" || t.Timing == trace.TimingOff {
 		return e, false
@@ -193,12 +195,12 @@ func (r *Result) Tracing(t *Test) (e Overhead, ok bool) {
 	return e, true
 }
 
-// StepNS returns the wall time of a step in ns at the median rate of tokens per second.
+// StepNS returns the wall time of a step in ns. It is computed from the median of the tokens per second.
 func (t *Test) StepNS() float64 {
 	return float64(t.Tokens) * 1e9 / t.TokensPerS.Median / float64(t.Steps)
 }
 
-// Rates returns the tokens per second of one or more repetitions.
+// Rates summarizes the tokens per second of the repetitions. There must be at least one.
 func Rates(tokens int, wallNS []int64) Range {
 	rates := make([]float64, len(wallNS))
 	for i, ns := range wallNS {
@@ -208,7 +210,7 @@ func Rates(tokens int, wallNS []int64) Range {
 	return Range{trace.Quantile(rates, 0.5), rates[0], rates[len(rates)-1]}
 }
 
-// maxFile is a size limit in bytes. It is far above the size of any result file.
+// maxFile is the largest file in bytes that is read. Every result is much smaller.
 const maxFile = 64 << 20
 
 // Read reads a result and validates it.
@@ -230,7 +232,7 @@ func Read(r io.Reader) (*Result, error) {
 	return &got, nil
 }
 
-// check validates the fields that the tables need.
+// check validates those fields that the tables use.
 func (r *Result) check() error {
 	if r.Schema != Schema {
 		return fmt.Errorf("schema is %q; expected %q", printable.Short(r.Schema, 40), Schema)

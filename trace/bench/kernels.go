@@ -10,30 +10,30 @@ import (
 	"gpuscope/trace/table"
 )
 
-// Kernel is the measured time of a group of equal operators on one route at one shape. The operators ran
-// one after the other.
+// Kernel is the measured time of equal operators by one route at one shape. The operators of the group ran in
+// sequence.
 type Kernel struct {
 	Ops      []string `json:"ops"`              // names of the operators without the layer
-	Layers   []int    `json:"layers,omitempty"` // layers of the operators; nil outside of the layers
-	Count    int      `json:"count"`            // number of operators in the sequence
+	Layers   []int    `json:"layers,omitempty"` // layers of these operators; nil if they are in no layer
+	Count    int      `json:"count"`            // number of operators in each sequence
 	Kind     string   `json:"kind"`
-	In       int      `json:"in,omitempty"` // columns (In) and rows (Out) of the weights of a matrix product
+	In       int      `json:"in,omitempty"` // In: columns of the weights of a matrix product; Out: rows
 	Out      int      `json:"out,omitempty"`
 	Tokens   int      `json:"tokens"`
 	Position int      `json:"position"`
-	Route    string   `json:"route,omitempty"` // "" if there is only one route
+	Route    string   `json:"route,omitempty"` // "" if the operators have only one route
 	Planned  bool     `json:"planned,omitempty"`
 	Kernels  []string `json:"kernels"`
-	NS       int64    `json:"ns"` // time of one operator: median of N runs; Q1NS and Q3NS are the quartiles
+	NS       int64    `json:"ns"` // median time of one operator in N runs; Q1NS, Q3NS: quartiles
 	Q1NS     int64    `json:"q1_ns"`
 	Q3NS     int64    `json:"q3_ns"`
 	N        int      `json:"n"`
-	Bytes    int64    `json:"bytes"` // modelled bytes of one operator; FLOPs likewise
+	Bytes    int64    `json:"bytes"` // modelled bytes of one operator; FLOPs: its modelled FLOPs
 	FLOPs    int64    `json:"flops"`
 }
 
-// Crossover shows where the fastest route and the planned route of a group of operators change. The axis is
-// the length of a prompt, or the position of a token if ByPosition is set.
+// Crossover shows at which prompt lengths the fastest route and the planned route of a group of operators
+// change. If ByPosition is set, it shows this for positions of a single token.
 type Crossover struct {
 	Ops        []string `json:"ops"`
 	Layers     []int    `json:"layers,omitempty"`
@@ -45,9 +45,10 @@ type Crossover struct {
 	Planned    []Span   `json:"planned"`
 }
 
-// Span is a range of measured prompt lengths or positions with the same routes.
+// Span is a range of measured prompt lengths, or of positions, in which the same routes are fastest or
+// planned.
 type Span struct {
-	Routes []string `json:"routes"` // several if they are equally fast in the whole span
+	Routes []string `json:"routes"` // several if no route is significantly faster in the span
 	From   int      `json:"from"`
 	To     int      `json:"to"`
 }
@@ -73,18 +74,20 @@ func (k *Kernel) subject() string {
 	return strings.Join(words, " ")
 }
 
-// sameShape reports whether two kernels are routes of the same operators at the same shape.
+// sameShape reports whether two kernels measure the same operators at the same shape. They may differ in the
+// route.
 func (k *Kernel) sameShape(l *Kernel) bool {
 	return k.subject() == l.subject() && k.Tokens == l.Tokens && k.Position == l.Position
 }
 
-// fasterThan reports whether k is significantly faster than l: the interquartile ranges must not overlap.
+// fasterThan reports whether k is significantly faster than l: the upper quartile of k must be less than the
+// lower quartile of l.
 func (k *Kernel) fasterThan(l *Kernel) bool {
 	return min(k.N, l.N) >= trace.FewestWithin && k.Q3NS < l.Q1NS
 }
 
-// fastest reports for each kernel whether no other route of its shape is significantly faster. Several
-// routes of a shape can be fastest.
+// fastest reports for each kernel whether no other route is significantly faster at its shape. This can be
+// true for several routes at the same shape.
 func (r *Result) fastest() []bool {
 	best := make([]bool, len(r.Kernels))
 	for i := range r.Kernels {
@@ -94,7 +97,8 @@ func (r *Result) fastest() []bool {
 	return best
 }
 
-// shapeOf returns all routes of a kernel's shape. They are adjacent in r.Kernels.
+// shapeOf returns the kernels with the shape of kernel i: one for each route. They are neighbors in
+// r.Kernels.
 func (r *Result) shapeOf(i int) []Kernel {
 	from, to := i, i+1
 	for from > 0 && r.Kernels[from-1].sameShape(&r.Kernels[i]) {
@@ -106,15 +110,15 @@ func (r *Result) shapeOf(i int) []Kernel {
 	return r.Kernels[from:to]
 }
 
-// FindCrossovers returns the fastest and the planned routes of each group of operators: first by prompt
-// length from position 0, then by the position of one token. A route counts as fastest until another route
-// is significantly faster. Operators with one measured length or position, or with one route, have no
-// crossovers.
+// FindCrossovers returns the ranges of the fastest and of the planned routes for each group of operators. The
+// ranges of prompt lengths (from position 0) come first, then those of the positions of a single token. A
+// route remains the fastest until another route is significantly faster. Operators with only one route, or
+// with only one measured length or position, are left out.
 func (r *Result) FindCrossovers() []Crossover {
 	return append(r.crossovers(false), r.crossovers(true)...)
 }
 
-// crossovers returns the crossovers by position, or by prompt length.
+// crossovers returns the crossovers by position if byPosition is set, or else those by prompt length.
 func (r *Result) crossovers(byPosition bool) []Crossover {
 	var list []Crossover
 	subject, best := "", r.fastest()
@@ -153,8 +157,9 @@ func (r *Result) crossovers(byPosition bool) []Crossover {
 	})
 }
 
-// along adds a length or position with its routes to the spans. If the last span and the new point share
-// routes, along extends the span to the point and keeps only these routes. Otherwise it starts a new span.
+// along adds a measured length or position to the spans. routes are its fastest or planned routes. If it
+// shares routes with the last span, the span is extended, and only the shared routes are kept. Otherwise a
+// new span begins.
 func along(spans []Span, routes []string, at int) []Span {
 	if n := len(spans); n > 0 {
 		last := &spans[n-1]
@@ -172,8 +177,8 @@ func along(spans []Span, routes []string, at int) []Span {
 	return append(spans, Span{routes, at, at})
 }
 
-// limit returns the ceiling that the kernel would reach first by its modelled work, and the share of this
-// ceiling that the kernel reaches (1 means at the ceiling). It returns "" if the ceilings are unknown.
+// limit returns the ceiling that the kernel would reach first, and the share of this ceiling that it reaches:
+// 1 is at the ceiling. Both are computed from its modelled work. If the ceilings are not known, of is "".
 func (r *Result) limit(k *Kernel) (of string, share float64) {
 	c := r.Device.Ceilings
 	if c == nil || k.NS == 0 {
@@ -193,7 +198,8 @@ func (r *Result) limit(k *Kernel) (of string, share float64) {
 // names joins the distinct names of operators for display.
 func names(ops []string) string { return strings.Join(ops, ", ") }
 
-// chosen returns for each kernel whether the plan chooses its route and whether its route is the fastest.
+// chosen returns a text for each kernel. It says whether the plan chooses the route of the kernel, and
+// whether this route is the fastest.
 func (r *Result) chosen() []string {
 	list, best := make([]string, len(r.Kernels)), r.fastest()
 	for i := range r.Kernels {
@@ -287,7 +293,7 @@ func (r *Result) kernelTable() *table.Table {
 	}))
 }
 
-// by returns the axis of a crossover, named like the column in the table of kernels.
+// by returns what varies in a crossover: the title of that column in the table of kernels.
 func (c *Crossover) by() string {
 	if c.ByPosition {
 		return "pos"
@@ -295,7 +301,8 @@ func (c *Crossover) by() string {
 	return "M"
 }
 
-// crossoverTable returns a table of the fastest and the planned routes by length or position.
+// crossoverTable returns the table of crossovers: the ranges of lengths or positions in which each route is
+// the fastest or the planned one.
 func (r *Result) crossoverTable() *table.Table {
 	of := table.ColumnsOf(r.Crossovers)
 	spans := func(list []Span) table.Cell {

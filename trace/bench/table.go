@@ -23,7 +23,7 @@ func (r *Result) Print(ctx context.Context, w io.Writer, format string) error {
 		return r.Write(w)
 	case "csv":
 		t := r.Table()
-		t.Flat = true // a depth column could be mistaken for n_depth, the depth of a test
+		t.Flat = true // without a column "depth", which looks like n_depth, the depth of a test
 		t.Columns = append(t.Columns, r.more()...)
 		for _, a := range r.about() {
 			t.Columns = append(t.Columns, table.ColumnsAt(func(int) *fact { return &a }).
@@ -34,7 +34,7 @@ func (r *Result) Print(ctx context.Context, w io.Writer, format string) error {
 	return r.printMarkdown(ctx, w)
 }
 
-// more returns columns that only CSV has, because a page has no room for them.
+// more returns columns for CSV only. Pages have no room for them.
 func (r *Result) more() []table.Column {
 	if len(r.Kernels) > 0 {
 		return []table.Column{
@@ -64,10 +64,10 @@ func (r *Result) more() []table.Column {
 		end("cost_high", func(e *Overhead) float64 { return e.High }))
 }
 
-// fact is a named property of the whole result.
+// fact is a fact about the whole result: a name and a value.
 type fact struct{ name, is string }
 
-// about returns the facts about what was measured and with what.
+// about returns facts about what was measured: the model, the device and the conditions.
 func (r *Result) about() []fact {
 	version := strings.TrimSpace(r.Producer.Version + " " + r.Producer.Commit)
 	facts := []fact{
@@ -81,7 +81,7 @@ func (r *Result) about() []fact {
 		{"edited", strings.Join(r.Edited, ", ")},
 		{"stopped", r.Stopped},
 	}
-	if len(r.Kernels) > 0 || r.traced() { // isolated operators have no timing level
+	if len(r.Kernels) > 0 || r.traced() { // no timing level, or several
 		return facts
 	}
 	return append(facts, fact{"timing", string(r.Timing)})
@@ -126,7 +126,7 @@ func printAll(ctx context.Context, w io.Writer, format string, t *table.Table) e
 	return t.Print(ctx, w, format, rows, 0)
 }
 
-// notes returns the explanations that a reader of the numbers needs.
+// notes returns sentences that explain the numbers in the tables.
 func (r *Result) notes() []string {
 	var notes []string
 	if r.Stopped != "" {
@@ -263,7 +263,7 @@ func (r *Result) testTable() *table.Table {
 	}))
 }
 
-// traced reports whether tests ran at different timing levels.
+// traced reports whether the overhead of timing was measured, in tests with a timing level of their own.
 func (r *Result) traced() bool {
 	return slices.ContainsFunc(r.Tests, func(t Test) bool { return t.Timing != "" })
 }

@@ -15,7 +15,7 @@ type propagation struct {
 	step    int
 	woken   map[trace.OpID][]trace.ValueID // values that triggered each operator, without duplicates
 	wakes   map[trace.ValueID][]trace.OpID // operators that each value triggered: woken in reverse
-	inputs  []trace.ValueID                // values that triggered an operator but that no planned operator produced
+	inputs  []trace.ValueID                // triggering values that no planned operator produced
 	changes map[trace.ValueID]produced     // changes of the values that planned operators produced
 }
 

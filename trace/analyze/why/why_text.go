@@ -10,8 +10,8 @@ func (w *Why) Groups() bool {
 // Groups reports whether the chain of the cause has several operators.
 func (c *Cause) Groups() bool { return len(c.Links) > 1 }
 
-// Around returns the steps of the grid changes before and after the change that set the current grid. The
-// steps are indices into Trace.Steps, or -1 if there is no such change.
+// Around returns the last grid change before, and the first grid change after, the change that set the
+// current grid. Both are indices into Trace.Steps, or -1 if there is no such change.
 func (w *Why) Around() (earlier, later int) {
 	earlier, later = -1, -1
 	for _, i := range w.Changes {
@@ -25,17 +25,17 @@ func (w *Why) Around() (earlier, later int) {
 	return earlier, later
 }
 
-// LayersLink is a link of a chain. A LayersLink may represent the same link in several layers.
+// LayersLink is a link of a shortened chain. It can represent the corresponding links of several layers.
 type LayersLink struct {
 	Link
-	Layers []int // layers that the link represents; nil if there is only one
+	Layers []int // the layers, if the link represents several; otherwise nil
 }
 
-// GroupLinks shortens a chain. If the chain passes several layers in the same way, GroupLinks keeps only
-// the first of these layers.
+// GroupLinks returns a chain in short form. If the chain passes through several layers in the same way, only
+// the links of the first of these layers are kept.
 func GroupLinks(links []Link) []LayersLink {
 	type span struct {
-		layer    int // -1 if the operators are outside of the layers
+		layer    int // -1 if the operators are in no layer
 		from, to int
 		shape    string
 	}
