@@ -192,7 +192,8 @@ func (f *form) alike(t reflect.Type, of *form) {
 			r.at -= n
 			to := from.take(r, 1)
 			if of.take(r, to); r.err == nil && r.at != end {
-				r.fail(fmt.Errorf("%w: a value of type %s has %d bytes, but its header says %d", errHeader, t, r.at-end+n, n))
+				r.fail(fmt.Errorf("%w: a value of type %s has %d bytes, but its header says %d",
+					errHeader, t, r.at-end+n, n))
 			}
 			if r.err != nil {
 				return

@@ -23,8 +23,8 @@ import (
 // engine starts by sending a protocol fingerprint, which is computed from the message types. Integers and
 // lengths are varints. Floats have 8 bytes. Strings and lists start with their length. A value that can be
 // nil starts with a byte or a length that marks nil. Values that repeat often start with their size in
-// bytes, so that a receiver can reuse an earlier copy. Two types have encodings of their own: plans that
-// several dispatches share, and lists of dispatches for which only the plan is known. Interface values are
+// bytes, so that a receiver can reuse an earlier copy. Two types have special encodings: plans, which often
+// repeat, and lists of dispatches for which nothing but the plan is known. Interface values are
 // encoded as JSON.
 //
 // The encoding carries only what JSON can carry, so everything received over a pipe can be written to a

@@ -98,9 +98,10 @@ func (s *source) Read(p []byte) (int, error) {
 		case err != nil:
 			s.err = err
 		case s.left < 0:
-			s.err = fmt.Errorf("a single JSON value exceeds the limit of %s", mib(s.bounds.value))
+			s.err = fmt.Errorf("a single value has more than %s of JSON, which is the limit",
+				mib(s.bounds.value))
 		case s.text > jsonRate*s.memory():
-			s.err = fmt.Errorf("the JSON text of the trace exceeds the limit of %s: %s",
+			s.err = fmt.Errorf("the trace has more than %s of JSON, which is the limit: %s",
 				mib(jsonRate*s.memory()), s.remedy())
 		case s.space+s.idle > s.bounds.idle+idleRate*s.text:
 			s.err = fmt.Errorf("white space and unknown records fill %s, which is too much beside %s of other data",
@@ -170,7 +171,8 @@ func (d *decoder) spend(n int64) error {
 }
 
 func (d *decoder) tooLarge() error {
-	return fmt.Errorf("the trace needs more memory than the limit of %s: %s", mib(d.in.memory()), d.in.remedy())
+	return fmt.Errorf("the trace needs more than %s of memory, which is the limit: %s", mib(d.in.memory()),
+		d.in.remedy())
 }
 
 // fits returns an error if decoding the value would need more memory than the limit.

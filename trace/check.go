@@ -125,8 +125,8 @@ func (c *checker) ranges(list [][2]int, n int, at string, args ...any) {
 	last := 0
 	for _, r := range list {
 		if r[0] < last || r[1] <= r[0] || r[1] > n {
-			c.refuse(fmt.Sprintf("the range from byte %d to %d is invalid: the text has %d bytes, and the previous range ends at %d", r[0], r[1],
-				n, last), at, args...)
+			c.refuse(fmt.Sprintf("the range from byte %d to %d is invalid: the text has %d bytes, and the "+
+				"previous range ends at %d", r[0], r[1], n, last), at, args...)
 			return
 		}
 		last = r[1]
@@ -278,7 +278,7 @@ func (c *checker) graph() {
 		c.place(int(d.ID), i, "graph.dispatches")
 		c.id(int(d.Op), len(g.Ops), "graph.dispatches[%d].op", i)
 		if n := len(d.Bound); n > 0 && n != len(d.Kernels) {
-			c.refuse(fmt.Sprintf("there are %d lists of values for %d kernels, but each kernel needs one list",
+			c.refuse(fmt.Sprintf("there are %d lists of values for %d kernels; each kernel needs one",
 				n, len(d.Kernels)),
 				"graph.dispatches[%d].bound", i)
 		}
@@ -314,7 +314,8 @@ func (c *checker) plans() {
 		c.notNegative(p.Bytes, "plans[%d].bytes", i)
 		c.notNegative(p.FLOPs, "plans[%d].flops", i)
 		if len(p.Params) > 2*maxParamsBytes {
-			c.refuse(fmt.Sprintf("the params have %d bytes, but the maximum is %d", len(p.Params)/2, maxParamsBytes),
+			c.refuse(fmt.Sprintf("the params have %d bytes, but the maximum is %d", len(p.Params)/2,
+				maxParamsBytes),
 				"plans[%d].params", i)
 		} else if _, err := hex.DecodeString(p.Params); err != nil {
 			c.refuse("not valid hex", "plans[%d].params", i)
@@ -329,7 +330,8 @@ func (c *checker) steps() {
 	for i := range c.t.Steps {
 		s := &c.t.Steps[i]
 		if i > 0 && s.Index <= c.t.Steps[i-1].Index {
-			c.refuse(fmt.Sprintf("index %d follows index %d, but indices must rise", s.Index, c.t.Steps[i-1].Index),
+			c.refuse(fmt.Sprintf("index %d follows index %d, but indices must rise", s.Index,
+				c.t.Steps[i-1].Index),
 				"steps[%d].index", i)
 		}
 		if s.Position < 0 || s.Position > maxPosition {
@@ -378,7 +380,8 @@ func (c *checker) costs(s *Step, step int) {
 	median := func(q1, ns, q3 int64, n int, at string, args ...any) {
 		switch {
 		case n < 1:
-			c.refuse(fmt.Sprintf("the number of samples is %d, but a median needs at least 1", n), at, args...)
+			c.refuse(fmt.Sprintf("the number of samples is %d, but a median needs at least 1", n), at,
+				args...)
 		case q1 > ns || ns > q3:
 			c.refuse(fmt.Sprintf("median %d is not between its quartiles %d and %d", ns, q1, q3), at, args...)
 		}
@@ -419,7 +422,8 @@ func (c *checker) blocks(s *Step, step int) {
 	for j := range s.Blocks {
 		b := &s.Blocks[j]
 		if b.Dispatches < 0 || b.Dispatches > left {
-			c.refuse(fmt.Sprintf("the block has %d dispatches, but only %d are not in earlier blocks", b.Dispatches, left),
+			c.refuse(fmt.Sprintf("the block has %d dispatches, but only %d are not in earlier blocks",
+				b.Dispatches, left),
 				"steps[%d].blocks[%d].dispatches", step, j)
 			return
 		}
@@ -429,7 +433,8 @@ func (c *checker) blocks(s *Step, step int) {
 		}
 	}
 	if len(s.Blocks) > 0 && left > 0 {
-		c.refuse(fmt.Sprintf("the last %d dispatches of the step are in no block", left), "steps[%d].blocks", step)
+		c.refuse(fmt.Sprintf("the last %d dispatches of the step are in no block", left), "steps[%d].blocks",
+			step)
 	}
 }
 

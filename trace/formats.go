@@ -59,14 +59,14 @@ var (
 type Export struct {
 	Name   string
 	Doc    string // in one line: what the format is for and what it keeps
-	Suffix string // file name suffix; .gz may follow
+	Suffix string // suffix of the file name; .gz follows if the file is gzipped
 	Write  func(io.Writer, *Trace) error
 }
 
 var exports []Export
 
-// RegisterExport adds a write-only format. Package trace/export registers its formats when the program
-// starts.
+// RegisterExport adds a write-only format to the list. Package trace/export calls it for each of its formats
+// when the program starts.
 func RegisterExport(e Export) { exports = append(exports, e) }
 
 // Exports returns the write-only formats.
@@ -75,7 +75,8 @@ func Exports() []Export { return slices.Clone(exports) }
 // Opens reports whether a file of the format can be opened again.
 func (f Format) Opens() bool { return f.read != nil }
 
-// written returns all formats that can be written: the storage formats, then the exports.
+// written returns all formats in which a trace can be written: first the storage formats, then the write-only
+// ones.
 func written() []Format {
 	list := Formats()
 	for _, e := range exports {
@@ -84,8 +85,8 @@ func written() []Format {
 	return list
 }
 
-// FileNames lists in words the suffixes that an output file may have, and says which suffixes belong to
-// write-only formats.
+// FileNames returns, for a message, the suffixes that the name of an output file may have. It says which of
+// them are those of write-only formats.
 func FileNames() string {
 	text := printable.Choice(Suffixes())
 	var only []string
@@ -107,8 +108,8 @@ func Suffixes() []string {
 	return list
 }
 
-// FormatOf returns the storage or export format of a file name, and whether the file is gzipped. For a name
-// without a suffix it returns the first of Formats.
+// FormatOf returns the format for the name of a file, which may be a write-only format, and whether the file
+// is gzipped. If the name has no suffix, it returns the first of Formats.
 func FormatOf(path string) (f Format, zipped bool, err error) {
 	name, zipped := strings.CutSuffix(strings.ToLower(filepath.Base(path)), gzSuffix)
 	for _, row := range written() {
@@ -119,14 +120,14 @@ func FormatOf(path string) (f Format, zipped bool, err error) {
 	switch {
 	case f.Suffix != "":
 		return f, zipped, nil
-	case filepath.Ext(name) == "" && name != "-": // "-" means standard output elsewhere, not here
+	case filepath.Ext(name) == "" && name != "-": // "-" is not a name: it is standard output elsewhere
 		return Formats()[0], zipped, nil
 	}
 	return f, zipped, fmt.Errorf("%s: %w; known: %s", printable.Short(path, 120), ErrForm,
 		strings.Join(Suffixes(), ", "))
 }
 
-// lineFormat returns the format that can be written while a run goes on.
+// lineFormat returns the format that is written line by line during a run.
 func lineFormat() Format {
 	for _, f := range Formats() {
 		if f.lines {
@@ -136,9 +137,9 @@ func lineFormat() Format {
 	panic("no trace format is written line by line")
 }
 
-// IsTrace reports whether a file is a trace, based on the suffix of its name or on the beginning of its
-// content. IsTrace reads only the beginning of the file, and only if the file is a regular file, because
-// reading a pipe would consume data meant for another reader.
+// IsTrace reports whether a file is a trace. It looks at the suffix of the name, and if that does not decide,
+// at the beginning of the content. It reads the content only of regular files, because reading from a pipe
+// would take data that is meant for another reader.
 func IsTrace(path string) bool {
 	if f, _, err := FormatOf(path); err == nil && f.Opens() && strings.Contains(filepath.Base(path),
 		f.Suffix) {
@@ -147,7 +148,8 @@ func IsTrace(path string) bool {
 	return sniffed(beginningOf(path)) != nil
 }
 
-// HasSchema reports whether the beginning of a file names the trace schema. The trace may be incomplete.
+// HasSchema reports whether the beginning of a file contains the name of the trace schema. The rest of the
+// trace may be missing.
 func HasSchema(path string) bool {
 	name, _, _ := strings.Cut(Schema, "/")
 	return bytes.Contains(beginningOf(path), []byte(name))
@@ -176,7 +178,7 @@ func beginningOf(path string) []byte {
 	return start
 }
 
-// sniffed returns the first format that accepts the beginning of a file, or nil if no format does.
+// sniffed returns the first format whose sniff accepts the beginning of a file, or nil if there is none.
 func sniffed(start []byte) *Format {
 	for _, f := range Formats() {
 		if f.sniff(start) {

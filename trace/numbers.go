@@ -7,14 +7,15 @@ import (
 	"strconv"
 )
 
-// Number is a float64 that can be written to JSON even if it is NaN or infinite. If a model computes NaN,
-// people need a trace to inspect.
+// Number is a float64 that JSON can store even if it is NaN or infinite. This is needed because a trace must
+// also be written when a model computes NaN, so that people can find the cause.
 type Number float64
 
-// Finite reports whether f is neither NaN nor infinite.
+// Finite reports whether f is a finite number: not NaN and not infinite.
 func (f Number) Finite() bool { return !math.IsNaN(float64(f)) && !math.IsInf(float64(f), 0) }
 
-// MarshalJSON writes NaN and infinities as the strings "NaN", "Infinity" and "-Infinity".
+// MarshalJSON writes a number. It writes NaN and the infinities as the strings "NaN", "Infinity" and
+// "-Infinity".
 func (f Number) MarshalJSON() ([]byte, error) {
 	switch v := float64(f); {
 	case math.IsNaN(v):
@@ -54,12 +55,13 @@ type candidate struct {
 	P     Number `json:"p,omitempty"`
 }
 
-// MarshalJSON writes a NaN or infinite logit or probability as a string, like Number.
+// MarshalJSON writes the candidate. If its logit or probability is NaN or infinite, it is written as a
+// string, as in Number.
 func (c Candidate) MarshalJSON() ([]byte, error) {
 	return json.Marshal(candidate{c.ID, c.Text, Number(c.Logit), Number(c.P)})
 }
 
-// UnmarshalJSON reads a candidate that MarshalJSON wrote.
+// UnmarshalJSON reads what MarshalJSON writes.
 func (c *Candidate) UnmarshalJSON(b []byte) error {
 	var v candidate
 	err := strictly(b, &v)

@@ -2,23 +2,25 @@ package trace
 
 import "slices"
 
-// PlanMemory is the maximum number of steps for which an Interner remembers the id of a plan that is not in
-// use. A Recorder keeps a plan for PlanMemory steps even if no kept step refers to the plan.
+// PlanMemory is a number of steps. An Interner remembers the id of a plan that is not in use for at most so
+// many steps. A Recorder keeps a plan that no kept step uses for so many steps.
 const PlanMemory = 1024
 
-// Interner assigns the ids 0, 1, 2, ... to plans in the order in which they are first passed to ID. A plan
-// that was passed recently gets its earlier id. The Interner forgets plans after PlanMemory steps, so that a
-// run of any length needs constant memory. The zero Interner is ready for use.
+// Interner gives ids to plans. The ids are 0, 1, 2, ... in the order in which plans are first passed to ID. A
+// plan that was used recently has the same id as before. The Interner forgets plans that have not been used
+// for PlanMemory steps, so its memory does not grow with the length of the run. The zero Interner is ready to
+// use.
 type Interner struct {
 	next PlanID
-	// ids by plan content. Every PlanMemory/2 steps, recent becomes old and a new recent begins.
+	// These maps hold the id for the content of each plan. After every PlanMemory/2 steps, recent becomes
+	// old, and a new recent begins.
 	recent, old map[string]PlanID
 	steps       int
 }
 
-// ID returns the id of a plan that a dispatch begins to use. The argument content encodes the whole plan
-// except for its id, so different plans must have different content. If fresh is true, the id is new, and the
-// caller must record the plan under this id before the step that uses the plan.
+// ID returns the id of a plan that a dispatch begins to use. content is an encoding of the plan without its
+// id; plans that differ must have different content. If fresh is true, the id is new. The caller must then
+// record the plan with this id before the step that uses it.
 func (in *Interner) ID(content []byte) (id PlanID, fresh bool) {
 	if id, ok := in.recent[string(content)]; ok {
 		return id, false
@@ -42,7 +44,7 @@ func (in *Interner) Step() {
 	}
 }
 
-// eachPlan calls f for every plan id that the step refers to.
+// eachPlan calls f with every plan id in the step.
 func (s *Step) eachPlan(f func(PlanID)) {
 	for i := range s.Dispatches {
 		f(s.Dispatches[i].Plan)
@@ -61,8 +63,8 @@ func (s *Step) eachPlan(f func(PlanID)) {
 	}
 }
 
-// renumber returns a copy of the step in which to(id) replaces each plan id. The original step is not
-// changed. If no id changes, renumber returns the step itself.
+// renumber returns a copy of the step in which each plan id is replaced by to(id). It does not change the
+// original. If all ids stay the same, it returns the step without copying its lists.
 func (s Step) renumber(to func(PlanID) PlanID) Step {
 	same := true
 	s.eachPlan(func(id PlanID) { same = same && to(id) == id })

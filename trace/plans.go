@@ -6,14 +6,15 @@ import (
 	"strings"
 )
 
-// Part is a named set of a step's dispatches, such as one or more rows of a table. The cost of a part is
-// the time that the step saves when the dispatches of the part are skipped.
+// Part is a set of a step's dispatches with a name. It can be one or several rows of a table. The cost of a
+// part is the time that a step saves if these dispatches are skipped.
 type Part struct {
 	Name       string       `json:"name"`
 	Dispatches []DispatchID `json:"dispatches"` // in rising order
 }
 
-// SetKey returns a map key for a set of ids. Two lists with the same ids in any order have the same key.
+// SetKey returns a text that identifies a set of ids and can be the key of a map. The order of the ids in the
+// list does not matter.
 func SetKey[ID ~int32](ids []ID) string {
 	if !slices.IsSorted(ids) {
 		ids = slices.Sorted(slices.Values(ids))
@@ -26,7 +27,7 @@ func SetKey[ID ~int32](ids []ID) string {
 	return b.String()
 }
 
-// Same reports whether two plans are equal apart from their ids and dispatches.
+// Same reports whether two plans are equal in everything but the id and the dispatch.
 func (p *Plan) Same(q *Plan) bool {
 	x := *p
 	x.ID, x.Dispatch, x.Grid, x.Unknown = q.ID, q.Dispatch, q.Grid, q.Unknown
@@ -37,19 +38,19 @@ func (g *Grid) same(h *Grid) bool {
 	return g == h || g != nil && h != nil && g.Rule == h.Rule && slices.Equal(g.Terms, h.Terms)
 }
 
-// SameKernel reports whether two plans run the same kernel by the same route. An edited kernel is a
-// different kernel here, unlike in Reroutes.
+// SameKernel reports whether two plans have the same kernel and the same route. Here an edited kernel is not
+// the same as the original, although it is in Reroutes.
 func (p *Plan) SameKernel(q *Plan) bool { return p.Kernel == q.Kernel && p.Route == q.Route }
 
-// SameWork reports whether two plans run the same kernel on the same grid with the same modelled work. Their
-// parameters may differ.
+// SameWork reports whether two plans have the same kernel, the same grid and the same modelled work. Their
+// params may differ.
 func (p *Plan) SameWork(q *Plan) bool {
 	return p.Kernel == q.Kernel && p.Workgroups == q.Workgroups && p.NeededGroups == q.NeededGroups &&
 		p.Bytes == q.Bytes && p.FLOPs == q.FLOPs
 }
 
-// Reroutes reports whether the dispatch uses a different route or kernel in q than in p. A nil plan means
-// that the dispatch did not run. An edited kernel counts as the kernel that it replaces.
+// Reroutes reports whether the route or the kernel of a dispatch changes from plan p to plan q. A plan is nil
+// if the dispatch does not run. An edited kernel is considered the same as the kernel that it replaces.
 func (p *Plan) Reroutes(q *Plan) bool {
 	if p == nil || q == nil {
 		return p != q

@@ -41,7 +41,7 @@ func ReadFile(path string) (*Trace, error) {
 // returned trace has passed Check. Fields that this version does not define are kept for Write.
 func Read(r io.Reader) (*Trace, error) {
 	t, err := read(r)
-	if err != nil { // the error may quote a value from the file, of any length
+	if err != nil { // the error may contain a very long value from the file
 		return nil, printable.Error(err, 300)
 	}
 	return t, nil
@@ -92,7 +92,7 @@ func decompressed(r io.Reader) (in *bufio.Reader, zipped bool, err error) {
 	return bufio.NewReaderSize(z, 1<<16), true, nil
 }
 
-// beginning returns the first bytes of a file without leading white space.
+// beginning returns the first bytes of a file, without the white space before them.
 func beginning(in *bufio.Reader) ([]byte, error) {
 	start, err := in.Peek(256)
 	switch {
@@ -104,9 +104,9 @@ func beginning(in *bufio.Reader) ([]byte, error) {
 	return bytes.TrimLeft(start, " \t\r\n"), nil
 }
 
-// readObjects reads a trace object and any records after it: either one JSON object or a stream of lines
-// (see StreamWriter). A stream may be truncated anywhere after its first line. The trace of a truncated
-// stream has an event of kind EventCut.
+// readObjects reads either a trace in one JSON object, or a stream of lines (see StreamWriter), which is an
+// object followed by records. The stream may be truncated after its first line. Its trace then has an event
+// of kind EventCut.
 func readObjects(in io.Reader, raw *file) (*Trace, error) { return readWithin(in, raw, usualBounds) }
 
 func readWithin(in io.Reader, raw *file, b bounds) (*Trace, error) {
@@ -124,18 +124,18 @@ var ErrTruncated = errors.New("truncated")
 // ErrNotTrace is the error for a file that is not a trace.
 var ErrNotTrace = errors.New("not a gpuscope trace")
 
-// decoder reads the first JSON object of a file and the records after it. It decodes plans, steps and
-// records in batches. Besides the trace itself, only one or two batches are in memory.
+// decoder reads the first JSON object of a file and the records that follow. It decodes plans, steps and
+// records in batches, so that only one or two batches are in memory besides the trace.
 type decoder struct {
 	in   *source
 	json splitter
 	t    *Trace
-	used int64 // bytes of memory of t
-	// texts holds strings that many records share, so that each string is stored once.
+	used int64 // bytes of memory that t uses
+	// texts holds strings that occur in many records. Each of them is stored only once.
 	texts texts
 }
 
-// object reads the trace object, which is either the whole trace or the head of a stream.
+// object reads the first object: the whole trace, or the head of a stream.
 func (d *decoder) object() error {
 	head := map[string]json.RawMessage{}
 	name := "trace"
@@ -192,24 +192,26 @@ func (d *decoder) field() (raw json.RawMessage, err error) {
 	return raw, d.spend(estimate(raw))
 }
 
-// fitting rewords the error for a JSON value of the wrong type: it names the field, the value and the
-// expected type.
+// fitting makes the error for a JSON value of the wrong type clearer. The new error names the field, the
+// value and the type that was expected.
 func fitting(err error) error {
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return fmt.Errorf("%s: a value of JSON type %s cannot be stored as type %s", cmp.Or(e.Field, "the value"), e.Value, e.Type)
+		return fmt.Errorf("%s: the JSON value (%s) does not fit type %s", cmp.Or(e.Field, "the value"),
+			e.Value, e.Type)
 	}
 	return err
 }
 
-// versionOf splits a schema name into its format, major and minor version: "gpuscope.trace", "1", "1".
+// versionOf returns the parts of the name of a schema: the format, the major version and the minor version.
+// For "gpuscope.trace/1.1" these are "gpuscope.trace", "1" and "1".
 func versionOf(schema string) (format, major, minor string) {
 	format, version, _ := strings.Cut(schema, "/")
 	major, minor, _ = strings.Cut(version, ".")
 	return format, major, minor
 }
 
-// checkSchema accepts a schema that has the same format and major version as Schema. The minor version may
-// differ.
+// checkSchema returns an error if a schema differs from Schema in the format or the major version. The minor
+// versions may differ.
 func checkSchema(s string) error {
 	format, major, _ := versionOf(s)
 	ourFormat, ourMajor, _ := versionOf(Schema)
@@ -223,7 +225,7 @@ func checkSchema(s string) error {
 	return nil
 }
 
-// listed is the type constraint for the elements of a trace's two long lists, plans and steps.
+// listed is the constraint for the element types of the trace's two long lists, plans and steps.
 type listed[T any] interface {
 	*T
 	size() int64
@@ -247,7 +249,7 @@ func decodeList[T any, P listed[T]](d *decoder, list *[]T) error {
 		p := P(e)
 		p.keepUnknown(unknown)
 		p.compact(d.texts)
-		// append temporarily needs memory for two copies of the list, so each element counts twice.
+		// counted twice: while append grows the list, both copies need memory
 		if err := d.spend(p.size() + int64(unsafe.Sizeof(*e)) + unknown.size()); err != nil {
 			return err
 		}
@@ -260,13 +262,12 @@ func decodeList[T any, P listed[T]](d *decoder, list *[]T) error {
 	return nil
 }
 
-// EventCut is the kind of the event which reports that a stream was truncated.
+// EventCut is the kind of event that says that a stream was truncated.
 const EventCut = "cut"
 
-// records reads the records after the first object, until the end of the file or until the file is
-// truncated.
+// records reads the records after the first object. It stops at the end of the file, which may be truncated.
 func (d *decoder) records() error {
-	between := false // the file was truncated between two records, as a gzipped file can be
+	between := false // the file ends between two records but its gzip data is incomplete
 	another := func(int) (bool, error) {
 		_, err := d.json.peek()
 		if errors.Is(err, io.EOF) {
@@ -292,7 +293,8 @@ func (d *decoder) records() error {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		e := Event{
 			Kind: EventCut,
-			Text: fmt.Sprintf("truncated stream: its last record (line %d) is incomplete and was dropped", line),
+			Text: fmt.Sprintf("truncated stream: its last record (line %d) is incomplete and was dropped",
+				line),
 		}
 		if between {
 			e.Text = "truncated gzip file: its end is missing. All records before that point are complete"
@@ -307,8 +309,8 @@ func (d *decoder) records() error {
 	return nil
 }
 
-// kept returns the approximate number of bytes that a record adds to the trace. It returns 0 if this version
-// defines none of the record's fields.
+// kept returns about how many bytes a record adds to the trace. If this version knows none of the fields of
+// the record, kept returns 0.
 func (d *decoder) kept(r *Record, unknown *Unknown, raw []byte) int64 {
 	if *r == (Record{}) {
 		return 0
@@ -322,17 +324,17 @@ func (d *decoder) kept(r *Record, unknown *Unknown, raw []byte) int64 {
 	default:
 		n += estimate(raw)
 	}
-	if r.Samples != nil { // adding samples copies the list of dispatches
+	if r.Samples != nil { // the list of dispatches is copied when samples are added
 		if s := d.t.step(r.Samples.Step); s != nil {
 			n += listSize(s.Dispatches)
 		}
 	}
-	if r.Gaps != nil { // adding numeric errors also copies the list
+	if r.Gaps != nil { // the list is also copied when numeric errors are added
 		if s := d.t.step(r.Gaps.Step); s != nil {
 			n += listSize(s.Dispatches)
 		}
 	}
-	if r.Costs != nil { // adding costs copies the list of costs
+	if r.Costs != nil { // the list of costs is copied when costs are added
 		if s := d.t.step(r.Costs.Step); s != nil {
 			n += listSize(s.Costs)
 		}
@@ -340,7 +342,7 @@ func (d *decoder) kept(r *Record, unknown *Unknown, raw []byte) int64 {
 	return n
 }
 
-// wrap adds the location in the JSON text to an error.
+// wrap adds to an error where in the JSON text it occurred.
 func (d *decoder) wrap(what string, err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		return fmt.Errorf("%s: %w: the file ends %s", what, ErrTruncated, d.in.place("at", d.in.read))

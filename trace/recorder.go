@@ -7,43 +7,41 @@ import (
 	"sync"
 )
 
-// DefaultBudget is the default limit on the bytes of steps and plans in a Recorder.
+// DefaultBudget is the budget of a Recorder for steps and plans, in bytes, unless another one is given.
 const DefaultBudget = 256 << 20
 
-// Recorder collects the records of a run in memory within a byte budget. When the budget is exceeded, the
-// Recorder drops the oldest steps and the plans that no other step refers to. The remaining trace stays
-// valid.
+// Recorder collects the records of a run in memory, up to a budget in bytes. When the budget is exceeded, it
+// drops the oldest steps, and the plans that no other step uses. The trace remains valid. A snapshot never
+// changes: records that come later are only in later snapshots. Any goroutine may call the methods.
 //
-// Any goroutine may call the methods of a Recorder. A snapshot never changes; later records only appear in
-// later snapshots.
-//
-// Records refer to plans by the ids 0, 1, 2, ... under which the plans were recorded (see Interner). A
-// snapshot renumbers the plans that it contains. The ids of plans in snapshots therefore change when plans
-// are dropped.
+// Records refer to plans by the ids with which the plans were recorded: 0, 1, 2, ... (see Interner). In each
+// snapshot, plans have new ids without gaps. The id of a plan can therefore differ between snapshots after
+// plans were dropped.
 type Recorder struct {
 	mu     sync.Mutex
 	t      Trace
 	budget int64
-	// limit is the number of used bytes at which drop runs. It exceeds budget if the data that must stay
-	// needs more memory than budget.
+	// limit is the number of used bytes at which drop runs. It is the budget, or more if the data that must
+	// stay does not fit in the budget.
 	limit int64
 	used  int64
 	steps int               // number of recorded steps
-	first PlanID            // index in places of plan 0 of the current run
-	known map[string]PlanID // plan content → index in t.Plans; set from Continue until the next step
-	// places[first+id] is the index in t.Plans of the plan recorded as id, or -1 if that plan was dropped.
+	first PlanID            // index in places of the plan with id 0 in the current run
+	known map[string]PlanID // from Continue to the next step: index in t.Plans by plan content
+	// places holds the index in t.Plans of each recorded plan, or -1 if the plan was dropped. A plan recorded
+	// with the id i is places[first+i].
 	places []PlanID
-	plans  []held // by index in t.Plans
+	plans  []held // for each element of t.Plans
 }
 
-// held is the Recorder's bookkeeping for one plan of its trace.
+// held is what the Recorder remembers about a plan of the trace.
 type held struct {
-	id      PlanID // index in Recorder.places
-	lastUse int    // value of Recorder.steps when the plan was last used or recorded
+	id      PlanID // index of the plan in Recorder.places
+	lastUse int    // Recorder.steps when the plan was last recorded or used
 }
 
-// NewRecorder starts a Recorder from the head of a trace, which is the trace without plans and steps. A
-// budget of 0 means DefaultBudget.
+// NewRecorder returns a Recorder for a trace. head is the trace without plans and steps. A budget of 0 means
+// DefaultBudget.
 func NewRecorder(head *Trace, budget int64) *Recorder {
 	if budget <= 0 {
 		budget = DefaultBudget
@@ -55,9 +53,9 @@ func NewRecorder(head *Trace, budget int64) *Recorder {
 	return r
 }
 
-// Write adds a record, like StreamWriter.Write. The Recorder keeps the objects that the record points to,
-// so the caller must not change them afterwards. Write rejects a record that refers to missing objects and
-// then changes nothing.
+// Write adds a record, as StreamWriter.Write does. The caller must not change what the record points to after
+// this, because the Recorder keeps it. If the record refers to something that is missing, Write returns an
+// error and changes nothing.
 func (r *Recorder) Write(rec Record) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -67,7 +65,7 @@ func (r *Recorder) Write(rec Record) error {
 	case rec.Step != nil:
 		return r.addStep(*rec.Step)
 	case rec.Samples != nil, rec.Costs != nil, rec.Gaps != nil:
-		r.t.Steps = slices.Clone(r.t.Steps) // snapshots share the old list
+		r.t.Steps = slices.Clone(r.t.Steps) // the old list is shared with snapshots
 	}
 	if err := r.t.apply(&rec, nil); err != nil {
 		return fmt.Errorf("record: %w", err)
@@ -124,8 +122,8 @@ func (r *Recorder) addStep(s Step) error {
 		moved = moved || places[id] != id
 	})
 	if missing != nil {
-		return fmt.Errorf("record step %d: plan %d is unknown: it was never recorded, or no step of the last "+
-			"%d used it", s.Index, *missing, PlanMemory)
+		return fmt.Errorf("record step %d: plan %d is unknown: it was never recorded, or no step of "+
+			"the last %d used it", s.Index, *missing, PlanMemory)
 	}
 	if moved {
 		s = s.renumber(func(id PlanID) PlanID { return places[id] })
@@ -139,8 +137,9 @@ func (r *Recorder) addStep(s Step) error {
 	return nil
 }
 
-// doubled returns the list with free capacity; it doubles the capacity of a full list. The built-in append
-// grows a long list by only a quarter and would copy each element of a long run four times.
+// doubled returns a list with room for one more element. If the list is full, its capacity is doubled. The
+// built-in append would make a long list only a quarter longer, and so copy each element of a long run four
+// times.
 func doubled[T any](list []T) []T {
 	if len(list) < cap(list) {
 		return list
@@ -148,9 +147,9 @@ func doubled[T any](list []T) []T {
 	return append(make([]T, 0, max(16, 2*len(list))), list...)
 }
 
-// Continue announces the records of another run of the same graph. The new run numbers its plans from 0
-// again. Its steps are appended to the existing steps. Plans recorded before its first step reuse existing
-// plans with the same content.
+// Continue announces that the next records come from another run of the same graph. That run numbers its
+// plans from 0 again. Its steps follow the steps of the earlier runs. A plan that is recorded before its
+// first step and that equals an existing plan is not stored again.
 func (r *Recorder) Continue() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -161,12 +160,12 @@ func (r *Recorder) Continue() {
 	}
 }
 
-// content returns the plan without its id, encoded as text.
+// content returns an encoding of the plan without its id.
 func (p Plan) content() string {
 	p.ID = 0
 	b, err := json.Marshal(&p)
 	if err != nil {
-		panic(err) // a plan holds only numbers, strings and lists of these
+		panic(err) // no error: a plan holds only numbers, strings and lists
 	}
 	return string(b)
 }
@@ -182,10 +181,10 @@ func (r *Recorder) Snapshot() *Trace {
 	return &t
 }
 
-// drop removes the oldest steps, and the plans that only these steps refer to, until half of the budget is
-// free. It must run rarely, because it copies all remaining steps to change their plan ids. The last step
-// always stays. Plans that an Interner may reuse also stay. drop builds new lists, because snapshots may
-// share the old lists.
+// drop removes the oldest steps, and the plans that only these steps use, until half of the budget is free.
+// It frees so much because it copies all other steps to change their plan ids, and must therefore run rarely.
+// It never removes the last step, nor plans that an Interner may still reuse. It makes new lists because
+// snapshots share the old ones.
 func (r *Recorder) drop() {
 	needed := make([]bool, len(r.t.Plans))
 	used := int64(0)
@@ -222,13 +221,14 @@ func (r *Recorder) drop() {
 	r.t.DroppedSteps += first
 }
 
-// keep counts the memory of a step that stays and calls need for each of its plans.
+// keep adds the memory of a step that is not dropped to used, and calls need for each plan of the step.
 func (r *Recorder) keep(step int, need func(PlanID), used *int64) {
 	*used += r.t.Steps[step].size()
 	r.t.Steps[step].eachPlan(need)
 }
 
-// keepPlans drops the plans that are not needed and returns the new index of each remaining plan.
+// keepPlans drops the plans that are not needed. The result moved holds the new index of each plan that is
+// left.
 func (r *Recorder) keepPlans(needed []bool) (moved []PlanID) {
 	var plans []Plan
 	var kept []held
@@ -247,8 +247,8 @@ func (r *Recorder) keepPlans(needed []bool) (moved []PlanID) {
 	return moved
 }
 
-// inherited returns the dims, levels and waits to store in the last of several steps when the earlier ones
-// are dropped. They are the latest state of everything that any of the steps changed.
+// inherited returns the dims, levels and waits that apply after several steps. They are stored in the last of
+// these steps when the other steps are dropped.
 func inherited(steps []Step) (dims []LiveDims, levels []DispatchID, waits []Wait) {
 	latest := map[ValueID]int{} // index in dims
 	for i := range steps {

@@ -7,17 +7,18 @@ import (
 	"io"
 )
 
-// splitter splits JSON into values without decoding them. It finds the end of a value by its quotes and
-// brackets. The decoder of a value later checks whether the value is valid JSON.
+// splitter divides JSON into values without decoding them. It finds the end of a value by counting brackets
+// outside of strings. It does not check whether the value is valid JSON, because the decoder does this later.
 type splitter struct {
 	in   *source
 	buf  []byte // read buffer
 	rest []byte // unread part of buf
 	read int64
-	at   int64 // approximate offset in the file of the current value
+	at   int64 // approximate offset of the current value in the file
 }
 
-// mostDepth is the maximum nesting depth of lists and objects. encoding/json has the same limit.
+// mostDepth is the maximum depth to which lists and objects may be nested. It is the same as in
+// encoding/json.
 const mostDepth = 10_000
 
 // peek returns the first byte of the next value or punctuation mark. It returns io.EOF at the end of the
@@ -38,7 +39,7 @@ func (s *splitter) peek() (byte, error) {
 	}
 }
 
-// fill reads the next bytes of the input once rest is empty.
+// fill reads more input. It is called when rest is empty.
 func (s *splitter) fill() error {
 	if s.buf == nil {
 		s.buf = make([]byte, 1<<16)
@@ -48,7 +49,7 @@ func (s *splitter) fill() error {
 	return err
 }
 
-// mark consumes one byte, which must equal want.
+// mark skips one byte. It returns an error if this byte is not want.
 func (s *splitter) mark(want byte) error {
 	c, err := s.peek()
 	switch {
@@ -61,8 +62,8 @@ func (s *splitter) mark(want byte) error {
 	return nil
 }
 
-// value appends the unchanged bytes of the next value to a buffer. It returns io.EOF if there is no value,
-// and io.ErrUnexpectedEOF if the value is incomplete.
+// value appends the bytes of the next value to a buffer, without changes. The error is io.EOF if there is no
+// value, and io.ErrUnexpectedEOF if the value is incomplete.
 func (s *splitter) value(to []byte) ([]byte, error) {
 	c, err := s.peek()
 	switch {
@@ -93,8 +94,8 @@ func (s *splitter) value(to []byte) ([]byte, error) {
 	}
 }
 
-// fields reads an object and calls field for each field name. The callback must consume the value of the
-// field.
+// fields reads an object. For each field it calls the function field with the name, and this function must
+// read the value.
 func (s *splitter) fields(field func(name string) error) error {
 	var raw []byte
 	return s.members('{', '}', func() (err error) {
@@ -115,7 +116,8 @@ func (s *splitter) fields(field func(name string) error) error {
 	})
 }
 
-// members reads a list of members between two brackets and calls member for each of them.
+// members reads the members of an object or a list, and its two brackets. It calls the function member for
+// each of them.
 func (s *splitter) members(open, shut byte, member func() error) error {
 	if err := s.mark(open); err != nil {
 		return err
@@ -131,8 +133,8 @@ func (s *splitter) members(open, shut byte, member func() error) error {
 	}
 }
 
-// another reports whether one more member follows before the closing bracket. The argument n is the number
-// of members read so far.
+// another reports whether there is one more member before the closing bracket. n is the number of members
+// that were read.
 func (s *splitter) another(n int, shut byte) (bool, error) {
 	c, err := s.peek()
 	switch {
@@ -146,14 +148,14 @@ func (s *splitter) another(n int, shut byte) (bool, error) {
 	return true, nil
 }
 
-// extent finds the end of a JSON value that arrives in pieces.
+// extent finds the end of a JSON value of which the bytes arrive piece by piece.
 type extent struct {
 	quotes
 	depth int
-	bare  bool // a value without quotes or brackets, which ends before the next delimiter
+	bare  bool // the value has no quotes or brackets; it ends before the next delimiter
 }
 
-// continued returns the number of bytes of p that belong to the value, and whether the value is complete.
+// continued returns how many of the bytes p belong to the value, and whether the value ends there.
 func (v *extent) continued(p []byte) (n int, whole bool) {
 	for i := 0; i < len(p); i++ {
 		if v.quoted {
@@ -188,10 +190,11 @@ func (v *extent) continued(p []byte) (n int, whole bool) {
 	return len(p), false
 }
 
-// quotes is the lexer state within JSON: whether it is inside a string and directly after a backslash.
+// quotes is the state of a lexer for JSON: quoted means inside a string, escaped means directly after a
+// backslash.
 type quotes struct{ quoted, escaped bool }
 
-// end returns the number of bytes of p that belong to the current string.
+// end returns how many of the bytes p belong to the current string.
 func (q *quotes) end(p []byte) int {
 	for i := 0; i < len(p); i++ {
 		switch {

@@ -11,44 +11,44 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// Record is one line of a stream after the first line. The first line is the trace without plans and steps.
-// Exactly one field of a record is set. A plan precedes the first step that uses it.
+// Record is a line of a stream, except the first line, which is the trace without plans and steps. Exactly
+// one field is set. The record of a plan comes before the first step that uses the plan.
 type Record struct {
 	Plan    *Plan          `json:"plan,omitempty"`
 	Step    *Step          `json:"step,omitempty"`
-	Kernel  *Kernel        `json:"kernel,omitempty"` // an edited kernel; precedes its first plan
+	Kernel  *Kernel        `json:"kernel,omitempty"` // an edited kernel; comes before its first plan
 	Samples *Samples       `json:"samples,omitempty"`
 	Costs   *Costs         `json:"costs,omitempty"`
 	Gaps    *NumericErrors `json:"gaps,omitempty"`
 	Trial   *Trial         `json:"trial,omitempty"`
 	Event   *Event         `json:"event,omitempty"`
-	// Observer, Ceilings and Clock replace the earlier value in the trace.
+	// Observer, Ceilings and Clock replace those that the trace had before.
 	Observer *Observer `json:"observer,omitempty"`
 	Ceilings *Ceilings `json:"ceilings,omitempty"`
 	Clock    *Clock    `json:"clock,omitempty"`
 }
 
-// Samples holds GPU times from repeating a recorded step in place.
+// Samples holds GPU times of the dispatches of a recorded step that was repeated in place.
 type Samples struct {
 	Step    int       `json:"step"`    // Step.Index
-	Samples [][]int64 `json:"samples"` // ns; Samples[i] belongs to the step's i-th dispatch
-	// Canary is the canary speed during the repeats. It replaces the step's canary speed if the canary
-	// kernel ran.
+	Samples [][]int64 `json:"samples"` // in ns; Samples[i] holds the times of dispatch i of the step
+	// Canary is the speed of the canary kernel during the repeats, or 0 if it did not run. If it ran, this
+	// speed replaces that of the step.
 	Canary float64 `json:"canary,omitempty"`
 }
 
-// Costs holds costs that were measured after their step was recorded. The new costs are added to the
-// existing costs of the step. A cost of the same dispatches replaces the existing cost, and Whole replaces
-// the existing Whole. An existing entry stays if the new measurement has less than half as many rounds,
-// because the new measurement was cut short.
+// Costs holds costs that were measured after a step was recorded. They are added to the costs of the step. A
+// cost of the same dispatches as an earlier cost replaces that cost, and Whole replaces the earlier Whole. An
+// earlier entry stays if the new one has less than half as many rounds, because the new measurement was then
+// stopped early.
 type Costs struct {
 	Step  int    `json:"step"` // Step.Index
 	Whole Whole  `json:"whole"`
 	Costs []Cost `json:"costs,omitempty"`
 }
 
-// NumericErrors holds errors against a reference, computed after the step was recorded. They replace the
-// existing errors of the same dispatches.
+// NumericErrors holds numeric errors that were computed after a step was recorded, by comparison with a
+// reference. They replace earlier errors of the same dispatches.
 type NumericErrors struct {
 	Step int             `json:"step"` // Step.Index
 	Gaps []DispatchError `json:"gaps"`
@@ -60,8 +60,7 @@ type DispatchError struct {
 	Gap      NumericError `json:"gap"`
 }
 
-// apply adds a record to the trace. The argument unknown holds fields of the record that this version does
-// not define.
+// apply adds a record to the trace. unknown holds the fields of the record that this version does not know.
 func (t *Trace) apply(r *Record, unknown *Unknown) error {
 	switch {
 	case r.Plan != nil:
@@ -94,14 +93,14 @@ func (t *Trace) apply(r *Record, unknown *Unknown) error {
 		t.Unknown = t.Unknown.add("/clock", unknown.under("/clock"))
 		t.Clock = *r.Clock
 	}
-	return nil // a record without a known field was written by a later minor version
+	return nil // a later minor version wrote a record without fields that are known
 }
 
-// maxKernels is the maximum number of kernels of a graph, including kernels that replace others.
+// maxKernels is the maximum number of kernels in a graph. Edited kernels, which replace others, count too.
 const maxKernels = 1 << 14
 
-// addKernel adds a kernel to the graph unless the graph has it already. A repeated run of the same graph
-// records its kernels again.
+// addKernel adds a kernel to the graph if it is not there yet. If the same graph runs again, its kernels are
+// recorded again.
 func (t *Trace) addKernel(k *Kernel, unknown *Unknown) error {
 	list := t.Graph.Kernels
 	for i := range list {
@@ -123,8 +122,8 @@ func (t *Trace) addKernel(k *Kernel, unknown *Unknown) error {
 	return nil
 }
 
-// addSamples adds the samples of repeats to a step. It copies the step's list of dispatches, so holders of
-// the old list are not affected.
+// addSamples adds the times of repeats to the dispatches of a step. It makes a new list of dispatches,
+// because others may still use the old list.
 func (t *Trace) addSamples(s Samples) error {
 	step := t.step(s.Step)
 	if step == nil {
@@ -146,15 +145,15 @@ func (t *Trace) addSamples(s Samples) error {
 	return nil
 }
 
-// addCosts adds costs to a step. It copies the step's list of costs, so holders of the old list are not
-// affected.
+// addCosts adds costs to a step. It makes a new list of costs, because others may still use the old list.
 func (t *Trace) addCosts(c Costs) error {
 	step := t.step(c.Step)
 	if step == nil {
 		return fmt.Errorf("costs: step %d is not in the trace", c.Step)
 	}
 	refuse := func(n int) error {
-		return fmt.Errorf("costs: the list would have %d entries for step %d, but the maximum is %d", n, c.Step, MaxCosts)
+		return fmt.Errorf("costs: the list would have %d entries for step %d, but the maximum is %d", n,
+			c.Step, MaxCosts)
 	}
 	if n := len(c.Costs); n > MaxCosts {
 		return refuse(n)
@@ -179,8 +178,8 @@ func (t *Trace) addCosts(c Costs) error {
 	return nil
 }
 
-// addErrors adds numeric errors to the dispatches of a step. It copies the step's list of dispatches, so
-// holders of the old list are not affected.
+// addErrors adds numeric errors to the dispatches of a step. It makes a new list of dispatches, because
+// others may still use the old list.
 func (t *Trace) addErrors(g NumericErrors) error {
 	step := t.step(g.Step)
 	if step == nil {
@@ -206,11 +205,11 @@ func (t *Trace) addErrors(g NumericErrors) error {
 	return nil
 }
 
-// worse reports whether a new median of n rounds is less reliable than an earlier median of others rounds.
-// This is the case if n is less than half of others.
+// worse reports whether a new median of n rounds is less reliable than an old median of others rounds. It is
+// if n is less than half of others.
 func worse(n, others int) bool { return n < others-n }
 
-// step returns the step with the given index, or nil. Steps are sorted by index.
+// step returns the step whose Index is given, or nil if there is none. Steps are sorted by Index.
 func (t *Trace) step(index int) *Step {
 	i := sort.Search(len(t.Steps), func(i int) bool { return t.Steps[i].Index >= index })
 	if i == len(t.Steps) || t.Steps[i].Index != index {
@@ -219,21 +218,22 @@ func (t *Trace) step(index int) *Step {
 	return &t.Steps[i]
 }
 
-// StreamWriter writes a trace line by line while it is being recorded. It writes to a partial file next to
-// the target, such as x.json.partial for x.json. Close converts the lines to the format of the target's
-// suffix and puts the file in place. If the program dies or cannot finish, the partial file remains and can
-// be opened.
+// StreamWriter writes a trace line by line during the recording. It writes the lines to a partial file next
+// to the target: to x.json.partial if the target is x.json. Close converts the lines to the format that the
+// suffix of the target requires, and moves the result to the target. If the program dies or cannot finish,
+// the partial file remains and can be opened.
 //
-// Only one goroutine may use a StreamWriter. Any goroutine may call Partial and Expire.
+// Only one goroutine at a time may use a StreamWriter, but any goroutine may call Partial and Expire.
 type StreamWriter struct {
 	to      place
 	lines   *pendingFile
 	partial string
-	begun   bool // the head is written, so the file can be opened
+	begun   bool // the head has been written, so the file can be opened
 	err     error
 }
 
-// CreateStream creates the file of a recording. It returns an error if the path cannot be written.
+// CreateStream creates the file to which a run is recorded. It returns an error if the path cannot be
+// written.
 func CreateStream(path string) (*StreamWriter, error) {
 	to, err := placeOf(path)
 	if err != nil {
@@ -249,7 +249,7 @@ func CreateStream(path string) (*StreamWriter, error) {
 	return w, nil
 }
 
-// Begin writes the head of a trace, and the plans and steps that the trace already has.
+// Begin writes the head of a trace. If the trace has plans and steps already, Begin also writes these.
 func (w *StreamWriter) Begin(head *Trace) error {
 	if w.err = WriteStream(w.lines, head); w.err == nil {
 		w.err = w.lines.flush()
@@ -260,15 +260,16 @@ func (w *StreamWriter) Begin(head *Trace) error {
 	return w.err
 }
 
-// Partial returns the name of the file that holds the recording until Close. It returns "" for a pipe.
+// Partial returns the name of the partial file that holds the recording until Close, or "" if the trace is
+// written to a pipe.
 func (w *StreamWriter) Partial() string { return w.partial }
 
-// Expire makes writes to a pipe fail after the given time, so that a run that must end does not wait for a
-// reader.
+// Expire sets a deadline for writes to a pipe. A write that still waits for the reader then fails, so that a
+// run that must end does not wait.
 func (w *StreamWriter) Expire(t time.Time) { w.lines.expire(t) }
 
-// WriteStream writes a whole trace as a stream of lines. The head comes first, followed by plans and steps.
-// Each plan precedes the first step that needs it.
+// WriteStream writes a complete trace as a stream of lines: first the head, then plans and steps. A plan
+// comes before the first step that refers to it.
 func WriteStream(out io.Writer, t *Trace) error {
 	head := *t
 	head.Plans, head.Steps = nil, nil
@@ -298,7 +299,7 @@ func WriteStream(out io.Writer, t *Trace) error {
 	return nil
 }
 
-// lastPlan returns the largest plan id that the step refers to, or -1 if there is none.
+// lastPlan returns the largest plan id in the step, or -1 if it has none.
 func (s *Step) lastPlan() PlanID {
 	last := PlanID(-1)
 	s.eachPlan(func(id PlanID) { last = max(last, id) })
@@ -321,13 +322,13 @@ func writeLine(out io.Writer, r Record) error {
 	return err
 }
 
-// Write appends a record. After an error, every later Write and Close return the same error.
+// Write appends a record. If it fails, all later calls of Write and Close return the same error.
 func (w *StreamWriter) Write(r Record) error {
 	if w.err != nil {
 		return w.err
 	}
 	if w.err = writeLine(w.lines, r); w.err == nil && r.Plan == nil {
-		w.err = w.lines.flush() // a plan is flushed with its step, because gzip compresses small pieces badly
+		w.err = w.lines.flush() // flushed together with its step: gzip compresses small pieces badly
 	}
 	if w.err != nil {
 		w.err = writeError(w.to.path, w.err)
@@ -335,9 +336,9 @@ func (w *StreamWriter) Write(r Record) error {
 	return w.err
 }
 
-// Close moves the completed file to its target. After an error of Close or of an earlier write, the
-// recording stays in the partial file, and the error names that file. If even the head was not written, the
-// partial file is removed.
+// Close moves the complete file to its target. If this or an earlier write fails, the recording remains in
+// the partial file, whose name is in the error. If the head was not written, the partial file is removed
+// because it cannot be opened.
 func (w *StreamWriter) Close() error {
 	if w.err != nil && !w.begun {
 		w.lines.cancel()
@@ -368,8 +369,8 @@ func (w *StreamWriter) finish() error {
 	return nil
 }
 
-// convert reads the recorded lines back and writes the target file in a format that does not consist of
-// lines.
+// convert writes the target file if its format does not consist of lines. It reads the trace from the
+// recorded lines.
 func (w *StreamWriter) convert() error {
 	if _, err := w.lines.file.Seek(0, io.SeekStart); err != nil {
 		return writeError(w.to.path, err)
@@ -389,5 +390,5 @@ func (w *StreamWriter) convert() error {
 	return out.commit()
 }
 
-// Cancel removes the partial file. It does nothing after Close.
+// Cancel removes the partial file. After Close, Cancel does nothing.
 func (w *StreamWriter) Cancel() { w.lines.cancel() }

@@ -1,18 +1,18 @@
 // Package trace defines gpuscope's data model: a recorded run as plain data. The file format gpuscope.trace/1
 // (docs/reference/trace-format.md) is the JSON encoding of these types. Every screen and every command
-// computes its output from these types. Screens and commands therefore treat a live run and a file alike, and
-// for a file they need no GPU.
+// computes its output from these types. Screens and commands therefore treat a live run and a file in the
+// same way, and need no GPU to show a file.
 //
 // A Trace holds the graph, the plans of its dispatches and the steps. Package analyze computes results from
 // a trace, and package table prints them.
 //
-// Recorder and StreamWriter accept a run record by record while the run is in progress. Recorder keeps the
-// records in memory within a byte budget; StreamWriter writes them to a file. Read validates its input. No
-// function of this package panics on a trace that passed Check.
+// During a run, Recorder and StreamWriter accept one record after another. Recorder keeps the records in
+// memory, up to a budget in bytes. StreamWriter writes them to a file. Read checks what it reads. No function
+// of this package panics on a trace that passed Check.
 //
 // Times are integers in nanoseconds. A time that was not measured is absent, never 0 (see Time). Empty
-// lists are absent too. The ids (ValueID, SymIntID, OpID, DispatchID, PlanID) are dense indices into the
-// lists of Graph and Trace.
+// lists are absent too. Each id (ValueID, SymIntID, OpID, DispatchID, PlanID) is the index of an element in a
+// list of Graph or Trace.
 package trace
 
 import (
@@ -22,11 +22,11 @@ import (
 	"strings"
 )
 
-// Schema names the format and version that this package writes. The package reads every minor version of
-// the same major version.
+// Schema is the name and the version of the format that this package writes. The package reads every minor
+// version of the same major version.
 const Schema = "gpuscope.trace/1.1"
 
-// Each kind of id has its own type, so that the compiler rejects an id of the wrong kind.
+// Ids of different things have different types, so that the compiler rejects an id of the wrong thing.
 type (
 	ValueID    int32 // index into Graph.Values
 	SymIntID   int32 // index into Graph.SymInts
@@ -35,19 +35,20 @@ type (
 	PlanID     int32 // index into Trace.Plans
 )
 
-// Time is a duration or an instant in nanoseconds, or "not measured". The zero Time means not measured and
-// is absent in JSON. Every field of type Time therefore has the omitzero tag.
+// Time is a duration or an instant in nanoseconds, or it is "not measured". A Time that is not measured is
+// the zero Time and is absent in JSON, so each field of type Time has the tag omitzero.
 type Time struct {
-	// A long trace consists mostly of times, so each Time is one machine word. The word holds the
-	// nanoseconds with the sign bit flipped, which maps math.MinInt64 to 0. The word 0 means "not
-	// measured".
+	// The word holds the nanoseconds with the sign bit flipped. This maps math.MinInt64 to 0, and 0 means
+	// "not measured". A Time is therefore only one machine word, which matters because most of a long trace
+	// is times.
 	word int64
 }
 
-// Measured returns a Time of ns nanoseconds. Measured(math.MinInt64) returns the Time "not measured".
+// Measured returns the Time of ns nanoseconds. The exception is math.MinInt64, for which it returns the Time
+// "not measured".
 func Measured(ns int64) Time { return Time{ns ^ math.MinInt64} }
 
-// NS returns the time in nanoseconds and reports whether it was measured.
+// NS returns the nanoseconds. The bool is false if the time was not measured.
 func (t Time) NS() (int64, bool) {
 	if t.word == 0 {
 		return 0, false
@@ -55,7 +56,7 @@ func (t Time) NS() (int64, bool) {
 	return t.word ^ math.MinInt64, true
 }
 
-// Equal reports whether t and u are the same time or are both not measured.
+// Equal reports whether two times are the same. Two times that are not measured are equal too.
 func (t Time) Equal(u Time) bool { return t == u }
 
 // MarshalJSON writes the nanoseconds as a JSON integer.
@@ -78,8 +79,8 @@ func (t *Time) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Tick is an instant of the device's own clock, in clock ticks. JSON stores a tick as a decimal string,
-// because ticks exceed 2^53. A pair of ticks that are both zero means that nothing was recorded.
+// Tick is an instant on the clock of the device, in ticks of this clock. JSON stores it as a decimal string
+// because ticks can exceed 2^53. If both ticks of a pair are zero, nothing was recorded.
 type Tick uint64
 
 // MarshalJSON writes the tick as a decimal string.
@@ -104,13 +105,13 @@ type Trace struct {
 	Producer Producer `json:"producer"`
 	Created  string   `json:"created"` // RFC 3339
 	Command  []string `json:"command,omitempty"`
-	// Static reports whether the engine launches the grid of the largest shape in every step (--static).
+	// Static is set if the engine launched the grid of the maximum shape in every step (--static).
 	Static bool   `json:"static,omitempty"`
 	Host   Host   `json:"host"`
 	Device Device `json:"device"`
 	Clock  Clock  `json:"clock"`
 	Model  Model  `json:"model"`
-	// Opening lists, in order, the phases of opening the model, which precede the first step.
+	// Opening lists the phases of opening the model in order. They came before the first step.
 	Opening  []Opening `json:"opening,omitempty"`
 	Graph    Graph     `json:"graph"`
 	Forecast *Forecast `json:"forecast,omitempty"`
@@ -119,11 +120,11 @@ type Trace struct {
 	Observer *Observer `json:"observer,omitempty"`
 	Trials   []Trial   `json:"trials,omitempty"`
 	Events   []Event   `json:"events,omitempty"`
-	// DroppedSteps is the number of oldest steps that were dropped to stay within the recorder's byte
-	// budget.
+	// DroppedSteps is the number of steps at the beginning that were dropped because the recorder's budget in
+	// bytes was exceeded.
 	DroppedSteps int `json:"dropped_steps,omitempty"`
 
-	Unknown *Unknown `json:"-"` // fields from a later minor version, except those of plans and steps
+	Unknown *Unknown `json:"-"` // unknown fields; those of plans and steps are in the plans and steps
 }
 
 // Producer is the program that wrote the trace.
@@ -140,7 +141,7 @@ type Host struct {
 	CPUs int    `json:"cpus"`
 }
 
-// Device is the GPU that ran the model, or the software that emulated a GPU (AdapterCPU).
+// Device is what ran the model: a GPU, or software that emulates one (AdapterCPU).
 type Device struct {
 	Name        string            `json:"name"`
 	Backend     string            `json:"backend"`
@@ -150,19 +151,19 @@ type Device struct {
 	Ceilings    *Ceilings         `json:"ceilings,omitempty"`
 }
 
-// Software reports whether the device is software and not a GPU. Times of a software device can only be
-// compared with other times of the same device.
+// Software reports whether the device is software that emulates a GPU. Times of such a device can be compared
+// only with other times of the same device.
 func (d *Device) Software() bool { return d.AdapterType == AdapterCPU }
 
-// NoDevice is the device name in a trace whose steps were planned but not run.
+// NoDevice is the name of the device in a trace of steps that were only planned and not run.
 const NoDevice = "none"
 
-// None reports whether the trace was planned without a device. Such steps have dispatches but no times.
+// None reports whether the trace was made without a device, by planning. Its steps have dispatches but no
+// times.
 func (d *Device) None() bool { return d.Name == NoDevice }
 
-// TimingNS returns the overhead of timing one dispatch, in nanoseconds: the time of an empty pass with
-// timestamps minus the time of an empty dispatch. The overhead is modelled. TimingNS returns 0 if
-// either of the two times was not measured.
+// TimingNS returns the modelled overhead of timing one dispatch, in ns. It is the time of an empty pass with
+// timestamps minus the time of an empty dispatch. If one of these two was not measured, it is 0.
 func (d *Device) TimingNS() float64 {
 	if d.Ceilings == nil {
 		return 0
@@ -175,7 +176,7 @@ func (d *Device) TimingNS() float64 {
 	return float64(max(0, pass-dispatch))
 }
 
-// Ceilings are the measured performance limits of the device. Each limit is the median of N runs.
+// Ceilings holds measured limits of the device's performance. Each of them is the median of N runs.
 type Ceilings struct {
 	CopyBytesPerS  []CopyRate `json:"copy_bytes_per_s,omitempty"`
 	FlopsPerS      float64    `json:"flops_per_s,omitempty"`
@@ -185,30 +186,31 @@ type Ceilings struct {
 	N              int        `json:"n"`
 }
 
-// CopyRate is the copy bandwidth at one working-set size, in bytes per second.
+// CopyRate is the copy bandwidth in bytes per second for a working set of one size.
 type CopyRate struct {
 	Bytes int64   `json:"bytes"`
 	PerS  float64 `json:"per_s"`
 }
 
-// ClockMoved is the largest relative change of the GPU's clock at which times are still compared. The
-// canary kernel measures the clock. A step whose clock is slower by more than ClockMoved is marked cold.
+// ClockMoved is a relative change of the GPU clock. Times are compared only if the clock did not change by
+// more than this. The canary kernel measures the clock. A step is marked cold if the clock was slower by more
+// than this.
 const ClockMoved = 0.03
 
-// Clock converts GPU ticks to nanoseconds on the host's time axis. NSPerTick and OffsetNS are absent until
-// they are calibrated. An uncalibrated trace has no GPU times, only raw ticks.
+// Clock holds what is needed to convert GPU ticks to ns on the time axis of the host. Before the clock is
+// calibrated, NSPerTick and OffsetNS are absent. A trace without calibration has raw ticks but no GPU times.
 type Clock struct {
 	NSPerTick float64 `json:"ns_per_tick,omitempty"`
 	OffsetNS  Time    `json:"offset_ns,omitzero"`
 	ErrorNS   Time    `json:"error_ns,omitzero"`
 	QuantumNS float64 `json:"quantum_ns,omitempty"`
 	Samples   int     `json:"samples,omitempty"`
-	// CanaryNS is the time of a fixed kernel, the canary, on the warm device. Step.Canary is a speed
-	// relative to CanaryNS.
+	// CanaryNS is the time of the canary, a kernel that always does the same work, on the warm device.
+	// Step.Canary is a speed relative to this time.
 	CanaryNS Time `json:"canary_ns,omitzero"`
 }
 
-// Opening is one phase of opening a model and its duration.
+// Opening is one of the phases of opening a model, with the time that it took.
 type Opening struct {
 	Phase string `json:"phase"` // load, device, build, prepack, upload, compile
 	NS    Time   `json:"ns,omitzero"`
@@ -221,30 +223,31 @@ type Model struct {
 	Source       string `json:"source,omitempty"`
 	Parameters   int64  `json:"parameters,omitempty"`
 	Quantization string `json:"quantization,omitempty"`
-	// Quantized describes the accuracy lost by quantizing at load. It is nil if no weights were quantized.
+	// Quantized describes how much accuracy was lost when weights were quantized at load. It is nil if none
+	// were quantized then.
 	Quantized *Quantized     `json:"quantized,omitempty"`
 	Layers    int            `json:"layers,omitempty"`
 	Dims      map[string]int `json:"dims,omitempty"`
 }
 
-// Quantized describes the accuracy lost when weights were quantized at load. The errors compare the
-// quantized weights with the weights in the file.
+// Quantized describes how much accuracy was lost when weights were quantized at load. The errors are
+// differences between the quantized weights and the weights in the file.
 type Quantized struct {
 	Format    string   `json:"format"`     // weight format after quantization
-	GroupSize int      `json:"group_size"` // number of columns that share a scale
-	From      []string `json:"from"`       // weight types in the file
-	Matrices  int      `json:"matrices"`   // number of quantized matrices
+	GroupSize int      `json:"group_size"` // number of columns of a row that share one scale
+	From      []string `json:"from"`       // types of the weights in the file
+	Matrices  int      `json:"matrices"`   // number of matrices that were quantized
 
-	// The errors cover the weights of all quantized matrices.
+	// The errors are those of the weights of all quantized matrices together.
 	SNRdB  Number `json:"snr_db"`
 	MSE    Number `json:"mse"`
 	MaxAbs Number `json:"max_abs"`
 
-	Worst      string `json:"worst"` // name of the matrix with the lowest SNR
+	Worst      string `json:"worst"` // name of the matrix with the lowest signal-to-noise ratio
 	WorstSNRdB Number `json:"worst_snr_db"`
 }
 
-// Graph is the dynamic-shape graph. The same graph ran in every step.
+// Graph is the graph of the model, in which shapes are dynamic. It is the same in every step.
 type Graph struct {
 	Values     []Value    `json:"values,omitempty"`
 	SymInts    []SymInt   `json:"symints,omitempty"`
@@ -264,19 +267,19 @@ type Value struct {
 	Role    Role     `json:"role"`
 	Slot    *int     `json:"slot,omitempty"`
 	AliasOf *ValueID `json:"alias_of,omitempty"`
-	// Matrix is the logical shape of the weights if the value is a constant in a weight format.
+	// Matrix is set for a constant in a weight format. It holds the logical shape of the weights.
 	Matrix   *Matrix `json:"matrix,omitempty"`
 	SourceID *int    `json:"source_id,omitempty"`
 }
 
-// Matrix is the format and the logical shape of a weight matrix that a constant stores.
+// Matrix is the format and the logical shape of the weight matrix that is stored in a constant.
 type Matrix struct {
-	Format string `json:"format"` // format such as q4_k; also the suffix of the operator kinds that read it
+	Format string `json:"format"` // such as q4_k; operator kinds that read it have it as their suffix
 	Rows   int    `json:"rows"`
 	Cols   int    `json:"cols"`
 }
 
-// SymInt is an integer that is known only at run time, and its range.
+// SymInt is an integer of which the graph knows only the range. Its value is known at run time.
 type SymInt struct {
 	ID    SymIntID `json:"id"`
 	Value ValueID  `json:"value"`
@@ -288,23 +291,24 @@ type SymInt struct {
 // Op is an operator of the graph.
 type Op struct {
 	ID      OpID      `json:"id"`
-	Name    string    `json:"name"` // name within the model: "attn.q"
+	Name    string    `json:"name"` // name in the model: "attn.q"
 	Kind    string    `json:"kind"` // what the operator computes: "linear_q4gsw"
 	Inputs  []ValueID `json:"inputs,omitempty"`
 	Outputs []ValueID `json:"outputs,omitempty"`
-	// Makes holds outputs of earlier operators that this operator computes itself if the earlier operators
-	// defer them. To defer a value means to leave its computation to its readers.
+	// Makes holds values that this operator computes itself if their producers, which are earlier operators,
+	// defer them. A producer that defers a value does not compute it and leaves this to the readers of the
+	// value.
 	Makes    []ValueID      `json:"makes,omitempty"`
 	State    []ValueID      `json:"state,omitempty"`
 	Attrs    map[string]any `json:"attrs,omitempty"`
 	Layer    *int           `json:"layer,omitempty"`
-	Block    string         `json:"block,omitempty"` // attn, mlp and so on
-	Parts    []string       `json:"parts,omitempty"` // names of the original operators if this one is fused
+	Block    string         `json:"block,omitempty"` // such as attn or mlp
+	Parts    []string       `json:"parts,omitempty"` // names of the operators that were fused into this one
 	SourceID *int           `json:"source_id,omitempty"`
 }
 
-// ShortName returns the operator's name without its layer and block: "q" for "layers.3.attn.q".
-// Corresponding operators of equal layers have the same short name.
+// ShortName returns the name of the operator without its layer and its block, such as "q" for
+// "layers.3.attn.q". The corresponding operators of other layers have the same short name.
 func (o *Op) ShortName() string {
 	parts := strings.Split(o.Name, ".")
 	from := 0
@@ -316,8 +320,8 @@ func (o *Op) ShortName() string {
 	return strings.Join(parts[from:], ".")
 }
 
-// Place returns the operator's name within its layer, such as "attn.q". For an operator outside of the
-// layers it returns the whole name.
+// Place returns the name of the operator without its layer, such as "attn.q". If the operator is in no layer,
+// this is the whole name.
 func (o *Op) Place() string {
 	switch {
 	case o.Layer == nil:
@@ -328,8 +332,8 @@ func (o *Op) Place() string {
 	return o.Block + "." + o.ShortName()
 }
 
-// Named returns the name of a dispatch, given the name (or the short name) of its operator: "sdpa.split"
-// for the operator "sdpa".
+// Named returns the name of a dispatch. op is the name or the short name of its operator. A dispatch of the
+// operator "sdpa" can have the name "sdpa.split".
 func (d *Dispatch) Named(op string) string {
 	if d.Label == "" {
 		return op
@@ -337,9 +341,9 @@ func (d *Dispatch) Named(op string) string {
 	return op + "." + d.Label
 }
 
-// OwnKernel returns the name of the kernel in the graph that a kernel name refers to. An edited kernel is
-// named after the kernel that it replaces, followed by "+" and the first digits of its source hash. Any
-// other name is returned unchanged.
+// OwnKernel returns the name of a kernel as it is in the graph. The name of an edited kernel is that of the
+// kernel that it replaces, followed by "+" and the first digits of the hash of its source. OwnKernel removes
+// the "+" and these digits. Other names stay the same.
 func OwnKernel(name string) string {
 	own, _, _ := strings.Cut(name, "+")
 	return own
@@ -348,44 +352,46 @@ func OwnKernel(name string) string {
 // Kernel is one specialised shader.
 type Kernel struct {
 	Name          string `json:"name"`
-	Constants     string `json:"constants,omitempty"` // constants of the specialization, as readable text
+	Constants     string `json:"constants,omitempty"` // constants of the specialized shader, as text
 	WorkgroupSize [3]int `json:"workgroup_size"`
 	SourceSHA256  string `json:"source_sha256"`
-	// Of is the name of the kernel in the graph that this kernel replaces. It is set if the source was
-	// edited.
+	// Of is set if the source of this kernel was edited. It is the name of the kernel of the graph that this
+	// kernel replaces.
 	Of     string `json:"of,omitempty"`
 	Source string `json:"source,omitempty"`
-	// Filled and Taken are byte ranges [from, to) of Source that differ from the shader template as written.
-	// Filled holds the text that constants filled in. Taken holds the included files and the conditional
-	// branches selected by constants.
+	// Filled and Taken are ranges of bytes [from, to) of Source. They show where Source differs from the
+	// template of the shader. Filled has the text that comes from constants. Taken has included files, and
+	// branches that were chosen because of constants.
 	Filled [][2]int `json:"filled,omitempty"`
 	Taken  [][2]int `json:"taken,omitempty"`
 	Params []Param  `json:"params,omitempty"`
 }
 
-// Param is one field of a kernel's params block. Offset is in bytes.
+// Param is a field of the params block of a kernel. Offset is its offset in bytes.
 type Param struct {
 	Name   string `json:"name"`
 	Type   string `json:"type"` // u32, i32 or f32
 	Offset int    `json:"offset"`
 }
 
-// Dispatch is a named slot of an operator. A slot does the same work whichever kernel runs in it.
+// Dispatch is a named slot of an operator, in which a kernel runs. The work of a slot is the same whichever
+// kernel runs in it.
 type Dispatch struct {
 	ID DispatchID `json:"id"`
 	Op OpID       `json:"op"`
-	// Label is the name of the slot within its operator. It is "" if the operator has only one slot.
+	// Label is the name of the slot in its operator, or "" if the operator has no other slot.
 	Label   string   `json:"label"`
 	Kernels []string `json:"kernels,omitempty"` // one kernel for each route
-	// Bound holds, for each kernel, those values in Reads and Writes that the kernel binds.
+	// Bound holds one list for each kernel: those of the values in Reads and Writes to which the kernel is
+	// bound.
 	Bound         [][]ValueID `json:"bound,omitempty"`
 	Reads         []ValueID   `json:"reads,omitempty"`
 	Writes        []ValueID   `json:"writes,omitempty"`
 	MaxWorkgroups [3]int      `json:"max_workgroups"`
 }
 
-// Plan describes how a dispatch is launched: its kernel, route, grid and parameters. A plan is recorded
-// once and shared by all steps in which it is in use.
+// Plan says how a dispatch is launched: with which kernel, route, grid and params. A plan is recorded only
+// once, and all steps in which it is in use refer to it.
 type Plan struct {
 	ID           PlanID     `json:"id"`
 	Dispatch     DispatchID `json:"dispatch"`
@@ -398,29 +404,30 @@ type Plan struct {
 	IdleLanes    int64      `json:"idle_lanes"`
 	Grid         *Grid      `json:"grid,omitempty"`   // how NeededGroups is computed
 	Params       string     `json:"params,omitempty"` // params block as hex
-	Bytes        int64      `json:"bytes"`            // bytes moved to and from device memory, modelled
-	FLOPs        int64      `json:"flops"`            // floating-point operations, modelled
+	Bytes        int64      `json:"bytes"`            // modelled bytes moved to and from device memory
+	FLOPs        int64      `json:"flops"`            // modelled floating-point operations
 
-	Unknown *Unknown `json:"-"` // fields from a later minor version
+	Unknown *Unknown `json:"-"` // unknown fields, which a later minor version wrote
 }
 
-// Grid explains a workgroup count: the count is the product of the Groups of all terms.
+// Grid explains the count of workgroups: it is the product of the groups of all terms.
 type Grid struct {
 	Rule  string `json:"rule"` // linear, rows, tiles or grid_stride
 	Terms []Term `json:"terms"`
 }
 
-// Term is one quantity of the live shape (Name, Value), and how many of its items one workgroup processes
-// (Per).
+// Term is a quantity of the shape of a step (with its name and its value) that a count of workgroups depends
+// on. Per is how many work items of the quantity one workgroup processes.
 type Term struct {
 	Name  string `json:"name"`
 	Value int64  `json:"value"`
-	Times int64  `json:"times,omitempty"` // number of work items for each unit of Value; 0 means 1
+	Times int64  `json:"times,omitempty"` // work items for each unit of Value; 0 means 1
 	Per   int64  `json:"per"`
-	Most  int64  `json:"most,omitempty"` // maximum number of groups; 0 means no maximum
+	Most  int64  `json:"most,omitempty"` // upper limit of Groups; 0 means none
 }
 
-// Groups returns the number of workgroups for the term: Value * Times / Per, rounded up, and at most Most.
+// Groups returns the number of workgroups that the term needs: Value * Times / Per, rounded up. It is not
+// larger than Most, unless Most is 0.
 func (t *Term) Groups() int64 {
 	work := t.Value * max(1, t.Times)
 	n := work / t.Per
@@ -433,7 +440,7 @@ func (t *Term) Groups() int64 {
 	return n
 }
 
-// Step is one call of the engine.
+// Step is one run of the graph by the engine.
 type Step struct {
 	Index    int    `json:"index"`
 	Phase    Phase  `json:"phase"`
@@ -443,46 +450,45 @@ type Step struct {
 	Text     string `json:"text,omitempty"`   // text of Token
 	Timing   Timing `json:"timing"`
 	Cold     bool   `json:"cold,omitempty"`
-	// Pipelined reports whether the step was submitted before the result of the previous step was read
-	// back.
+	// Pipelined is set if the step was submitted before the result of the previous step was read back.
 	Pipelined bool             `json:"pipelined,omitempty"`
 	SymInts   map[string]int64 `json:"symints,omitempty"` // value of every SymInt, by name
-	Dims      []LiveDims       `json:"dims,omitempty"`    // live shapes that changed since the previous step
-	// Levels holds the first dispatch of each level. A level is a run of dispatches between two barriers.
-	// Levels is absent if neither the levels nor their waits changed since the previous step.
+	Dims      []LiveDims       `json:"dims,omitempty"`    // shapes that differ from the previous step
+	// Levels holds the first dispatch of each level. A level is a sequence of dispatches between two
+	// barriers. Levels is absent if it and Waits are the same as in the previous step.
 	Levels     []DispatchID   `json:"levels,omitempty"`
-	Waits      []Wait         `json:"waits,omitempty"` // why the barriers between levels are needed
+	Waits      []Wait         `json:"waits,omitempty"` // reasons for the barriers between levels
 	Top        []Candidate    `json:"top,omitempty"`
 	Sampling   map[string]any `json:"sampling,omitempty"`
 	Resize     Resize         `json:"resize"`
 	Dispatches []StepDispatch `json:"dispatches,omitempty"`
 	Costs      []Cost         `json:"costs,omitempty"`  // measured after the step by skipping dispatches
-	Whole      *Whole         `json:"whole,omitempty"`  // the step with nothing skipped, measured with Costs
-	Blocks     []Block        `json:"blocks,omitempty"` // at timing level block: all dispatches, in groups
+	Whole      *Whole         `json:"whole,omitempty"`  // the whole step, measured together with Costs
+	Blocks     []Block        `json:"blocks,omitempty"` // all dispatches in groups, at timing level block
 	CPU        CPU            `json:"cpu"`
 	GPU        *GPU           `json:"gpu,omitempty"`
 	Canary     float64        `json:"canary,omitempty"`
 	Memory     Memory         `json:"memory"`
 
-	Unknown *Unknown `json:"-"` // fields from a later minor version
+	Unknown *Unknown `json:"-"` // unknown fields, which a later minor version wrote
 }
 
-// Cost is the time that an untimed step saves when some of its dispatches are skipped and its levels stay
-// separated by barriers. NS is the trimmed mean of N differences, or their median on a software device.
-// Q1NS and Q3NS are the quartiles of the differences. A cost may be 0 or negative.
+// Cost is the time that a step saves if some of its dispatches are skipped. The step is not timed in detail,
+// and its levels keep their barriers. NS is the trimmed mean of N differences, or their median on a software
+// device. Q1NS and Q3NS are the quartiles of the differences. A cost can be 0 or negative.
 type Cost struct {
-	Name       string       `json:"name"` // readable name of the skipped dispatches
+	Name       string       `json:"name"` // name of the skipped dispatches for people
 	Dispatches []DispatchID `json:"dispatches"`
 	NS         int64        `json:"ns"`
 	Q1NS       int64        `json:"q1_ns"`
 	Q3NS       int64        `json:"q3_ns"`
 	N          int          `json:"n"`
-	// OffNS is the error (±) of NS, computed by OffBy. It is absent if N is less than FewestWithin.
+	// OffNS is the error (±) of NS as OffBy computes it. It is absent if N is less than FewestWithin.
 	OffNS Time `json:"off_ns,omitzero"`
 }
 
-// Rounds describes the number of rounds of the costs in words: "30 rounds", or "29–30 rounds" if the costs
-// differ.
+// Rounds returns the number of rounds of the costs as text: "30 rounds", or "29–30 rounds" if not all costs
+// have the same number.
 func Rounds(costs []Cost) string {
 	least, most := math.MaxInt, 0
 	for i := range costs {
@@ -497,20 +503,21 @@ func Rounds(costs []Cost) string {
 	return fmt.Sprintf("%d rounds", most)
 }
 
-// Whole is the duration of the untimed step with nothing skipped. NS is the median of N runs on the GPU's
-// clock, and Q1NS and Q3NS are the quartiles. WallNS is the median wall time of runs that are submitted
-// piece by piece like a normal step. WallNS lasts from the first command to the end of the wait for the
-// GPU.
+// Whole holds times of the whole step, without skipped dispatches and without detailed timing.
 //
-// Canary is the speed of the canary kernel between the rounds, relative to Clock.CanaryNS. Canary is a
-// median, and CanaryQ1 and CanaryQ3 are its quartiles. The speed shows how far the GPU's clock moved while
-// the costs were measured. Canary is 0 if the canary kernel did not run.
+// NS is the median of N runs on the clock of the GPU, and Q1NS and Q3NS are the quartiles. WallNS is the
+// median wall time of runs that are submitted in pieces, as in a normal step. A wall time lasts from the
+// first command until the wait for the GPU has ended.
+//
+// Canary is the speed of the canary kernel between the rounds, relative to Clock.CanaryNS. It is a median,
+// and CanaryQ1 and CanaryQ3 are the quartiles. The speeds show how much the GPU clock changed while the costs
+// were measured. Canary is 0 if the canary kernel did not run.
 type Whole struct {
 	NS   int64 `json:"ns"`
 	Q1NS int64 `json:"q1_ns"`
 	Q3NS int64 `json:"q3_ns"`
 	N    int   `json:"n"`
-	// OffNS and WallOff are the errors (±) of NS and WallNS. Both are computed like Cost.OffNS.
+	// OffNS and WallOff are the errors (±) of NS and of WallNS, computed as in Cost.OffNS.
 	OffNS    Time    `json:"off_ns,omitzero"`
 	WallNS   Time    `json:"wall_ns,omitzero"`
 	WallOff  Time    `json:"wall_off_ns,omitzero"`
@@ -519,26 +526,26 @@ type Whole struct {
 	CanaryQ3 float64 `json:"canary_q3,omitempty"`
 }
 
-// Wait is one data dependency that makes the barrier before a dispatch necessary. The dispatch begins a
-// level. The barrier itself waits for all earlier dispatches.
+// Wait is a data dependency because of which a barrier before a dispatch is necessary. The dispatch is the
+// first of a level. The barrier waits for all earlier dispatches, not only for this one.
 type Wait struct {
 	Dispatch DispatchID `json:"dispatch"`
-	Value    ValueID    `json:"value"` // value that Dispatch or a later dispatch of its compute pass uses
-	// Kind is raw, war or waw: read after write, write after read, or write after write.
+	Value    ValueID    `json:"value"` // used by Dispatch, or by a later dispatch of the same compute pass
+	// Kind is raw (read after write), war (write after read) or waw (write after write).
 	Kind string `json:"kind"`
-	// For is the last earlier dispatch that used the memory of Value. The memory may have held another
-	// value at that time.
+	// For is the last of the earlier dispatches that used the memory of Value. At that time, the memory may
+	// have held another value.
 	For DispatchID `json:"for"`
 }
 
-// LiveDims is the live shape of a value. Dims is nil if the step does not compute the value.
+// LiveDims is the shape of a value in a step. Dims is nil if the step does not compute the value.
 type LiveDims struct {
 	Value ValueID `json:"value"`
 	Dims  []int   `json:"dims,omitzero"`
 }
 
-// Candidate is a token that the model considered for the next position. JSON stores a number that is not
-// finite as "NaN", "Infinity" or "-Infinity".
+// Candidate is a token that the model considered as the next token. In JSON, a number that is not finite is
+// "NaN", "Infinity" or "-Infinity".
 type Candidate struct {
 	ID    int     `json:"id"`
 	Text  string  `json:"text,omitempty"`
@@ -546,61 +553,60 @@ type Candidate struct {
 	P     float64 `json:"p,omitempty"`
 }
 
-// Resize is the shape propagation that ran before a step. It has no passes if no shape and no SymInt
-// changed.
+// Resize is the shape propagation before a step. If no shape and no SymInt changed, it has no passes.
 type Resize struct {
 	Order  string `json:"order"` // topological or fixpoint
 	NS     Time   `json:"ns,omitzero"`
 	Passes []Pass `json:"passes,omitempty"`
 }
 
-// Pass is one sweep of the shape propagation. The topological order needs one pass. The fixpoint order
-// repeats passes until no value is dirty.
+// Pass is a pass of the shape propagation over the operators. In topological order there is only one. In
+// fixpoint order, passes are repeated until no value is dirty.
 type Pass struct {
 	Index int       `json:"index"`
 	Dirty []ValueID `json:"dirty,omitempty"`
 	Hooks []Hook    `json:"hooks,omitempty"`
 }
 
-// Hook is one call of the function that plans an operator during shape propagation.
+// Hook is one call of the function that plans an operator in a pass.
 type Hook struct {
 	Op       OpID         `json:"op"`
 	Triggers []ValueID    `json:"triggers,omitempty"`
 	NS       Time         `json:"ns,omitzero"`
-	Noop     bool         `json:"noop,omitempty"`     // the operator was re-planned and nothing changed
-	Glitch   bool         `json:"glitch,omitempty"`   // some inputs were already updated and others were not
-	Deferred bool         `json:"deferred,omitempty"` // planning failed and was retried in the next pass
+	Noop     bool         `json:"noop,omitempty"`     // the operator was re-planned, but nothing changed
+	Glitch   bool         `json:"glitch,omitempty"`   // only some of the inputs were up to date at the time
+	Deferred bool         `json:"deferred,omitempty"` // planning failed, so the next pass repeated it
 	Changed  []Change     `json:"changed,omitempty"`
 	Plans    []PlanChange `json:"plans,omitempty"`
 }
 
-// Change is a value's live shape before and after a resize. A SymInt's value is stored as a list with one
-// number. From or To is nil if the value is not computed at that time.
+// Change is the shape of a value before (From) and after (To) a resize. For a SymInt, each of the two is a
+// list with its value as the only element. From or To is nil if the value is not computed at that time.
 type Change struct {
 	Value ValueID `json:"value"`
 	From  []int   `json:"from,omitzero"`
 	To    []int   `json:"to,omitzero"`
 }
 
-// PlanChange is the replacement of a dispatch's plan. From is absent if the dispatch did not run before. To
-// is absent if the dispatch no longer runs.
+// PlanChange is a change of the plan of a dispatch. From is absent if the dispatch did not run before, and To
+// is absent if it does not run after the change.
 type PlanChange struct {
 	From *PlanID `json:"from,omitempty"`
 	To   *PlanID `json:"to,omitempty"`
 }
 
-// StepDispatch is a dispatch that ran in a step. Step.Dispatches lists them in order of submission.
+// StepDispatch is a dispatch that ran in a step.
 type StepDispatch struct {
 	Plan    PlanID        `json:"plan"`
 	StartNS Time          `json:"start_ns,omitzero"`
 	GPUNS   Time          `json:"gpu_ns,omitzero"`
-	Samples []int64       `json:"samples,omitempty"` // ns, from repeats in place; excludes GPUNS
+	Samples []int64       `json:"samples,omitempty"` // times of repeats in place, in ns; excludes GPUNS
 	Raw     [2]Tick       `json:"raw,omitzero"`      // begin and end, in ticks
 	Error   *NumericError `json:"gap,omitempty"`
 }
 
-// Block is a group of consecutive dispatches of a step that were timed together in one compute pass. A
-// block is a part of a layer, or an operator outside of the layers.
+// Block is a series of dispatches of a step that were timed together, in one compute pass. They are a part of
+// one layer, or one operator that is in no layer.
 type Block struct {
 	Name       string  `json:"name"` // "layers.3.attn"
 	Dispatches int     `json:"dispatches"`
@@ -609,32 +615,31 @@ type Block struct {
 	Raw        [2]Tick `json:"raw,omitzero"` // begin and end, in ticks
 }
 
-// NumericError is the difference between a dispatch's output and a reference that was computed from the
-// same inputs. It is therefore the error of the kernel alone. If a dispatch has several outputs, the error
-// describes the output that uses the largest share of its tolerance. Tolerance and the fields after it are
-// absent if no tolerance was known.
+// NumericError is the difference between an output of a dispatch and a reference. The reference is computed
+// from the same inputs, so the error is that of the kernel alone. Of several outputs, the one with the
+// largest Share is described. Tolerance and the fields after it are absent if no tolerance is known.
 type NumericError struct {
 	MaxAbs    Number `json:"max_abs"`
 	MSE       Number `json:"mse"`
 	SNRdB     Number `json:"snr_db"`
 	Reference string `json:"reference"`
 
-	Tolerance string   `json:"tolerance,omitempty"` // allowed error of an element, and the reason for it
-	Share     Number   `json:"share,omitempty"`     // worst error / tolerance; wrong if over 1
+	Tolerance string   `json:"tolerance,omitempty"` // error that an element may have, and why
+	Share     Number   `json:"share,omitempty"`     // largest error / tolerance; above 1 the output is wrong
 	Value     *ValueID `json:"value,omitempty"`     // output that the error describes
-	Element   int      `json:"element,omitempty"`   // index of the worst element in the value's live shape
-	Got       Number   `json:"got,omitempty"`       // value of the worst element; Want is its reference
+	Element   int      `json:"element,omitempty"`   // index of the element with the largest error
+	Got       Number   `json:"got,omitempty"`       // value of that element; Want: its reference
 	Want      Number   `json:"want,omitempty"`
-	Compared  int      `json:"compared,omitempty"` // number of compared elements
-	Elements  int      `json:"elements,omitempty"` // number of all elements; some may be unsampled
+	Compared  int      `json:"compared,omitempty"` // number of elements that were compared
+	Elements  int      `json:"elements,omitempty"` // number of all elements, compared or not
 	NotFinite int      `json:"not_finite,omitempty"`
-	// Run is the error against a reference run of the whole prompt and output. It includes the errors
-	// inherited from earlier dispatches.
+	// Run is the error compared with a reference run of the whole prompt and output. Errors inherited from
+	// earlier dispatches are included.
 	Run *Drift `json:"run,omitempty"`
 }
 
-// Over describes how far the worst element exceeds its tolerance. If the element is not finite, no ratio
-// exists and Over shows the value and the reference.
+// Over says by how much the largest error exceeds the tolerance. If the element is not finite, there is no
+// such ratio, and Over returns the value and the reference instead.
 func (g *NumericError) Over() string {
 	if !g.Got.Finite() {
 		return fmt.Sprintf("%v, reference %.6g", float64(g.Got), float64(g.Want))
@@ -642,7 +647,7 @@ func (g *NumericError) Over() string {
 	return fmt.Sprintf("%.3g times its tolerance", float64(g.Share))
 }
 
-// Drift is the difference between an output and the same output of a reference run. It consists of the
+// Drift is the difference between an output and the same output in a reference run. It includes both the
 // inherited error and the kernel's own error.
 type Drift struct {
 	MaxAbs Number `json:"max_abs"`
@@ -650,8 +655,8 @@ type Drift struct {
 	SNRdB  Number `json:"snr_db"`
 }
 
-// Mode returns "pipelined" if the step was submitted before the previous step was read back, else
-// "stepped".
+// Mode returns "pipelined" if the step was submitted before the result of the previous step was read back,
+// and "stepped" if not.
 func (s *Step) Mode() string {
 	if s.Pipelined {
 		return "pipelined"
@@ -659,7 +664,7 @@ func (s *Step) Mode() string {
 	return "stepped"
 }
 
-// CPU holds the host's time and API calls during a step.
+// CPU holds what the host did in a step: the times of its phases and the numbers of API calls.
 type CPU struct {
 	ResizeNS Time `json:"resize_ns,omitzero"`
 	UploadNS Time `json:"upload_ns,omitzero"`
@@ -668,12 +673,12 @@ type CPU struct {
 	WaitNS   Time `json:"wait_ns,omitzero"`
 	SampleNS Time `json:"sample_ns,omitzero"`
 	TotalNS  Time `json:"total_ns,omitzero"`
-	// OverlappedNS is the time within the phases before WaitNS during which the GPU worked: the time between
-	// a submit and the wait for that submit. Work that prepares the next step during this time counts for
-	// this step.
+	// OverlappedNS is the part of the phases before WaitNS in which the GPU worked. The GPU is assumed to
+	// work from a submit until the wait for this submit. If the host prepares the next step in this time, the
+	// work counts for this step.
 	OverlappedNS Time `json:"overlapped_ns,omitzero"`
-	// StartNS, SubmittedNS and DoneNS are instants on the time axis of GPU.StartNS: the start of the step,
-	// its first submit, and the end of its last wait for the GPU.
+	// These instants are on the same time axis as GPU.StartNS. StartNS is the start of the step, SubmittedNS
+	// is its first submit, and DoneNS is the end of its last wait for the GPU.
 	StartNS     Time `json:"start_ns,omitzero"`
 	SubmittedNS Time `json:"submitted_ns,omitzero"`
 	DoneNS      Time `json:"done_ns,omitzero"`
@@ -684,49 +689,49 @@ type CPU struct {
 	WriteBytes int64      `json:"write_bytes"`
 	BindGroups int        `json:"bind_groups"`
 	Polls      int        `json:"polls"`
-	GCs        int        `json:"gcs,omitempty"` // number of garbage collections that paused the step
+	GCs        int        `json:"gcs,omitempty"` // number of garbage collections that paused the program
 	GCNS       Time       `json:"gc_ns,omitzero"`
 	Compiled   []Compiled `json:"compiled,omitempty"`
 }
 
-// Compiled is a pipeline that was compiled during a step.
+// Compiled is a pipeline that was compiled in a step, and the time that this took.
 type Compiled struct {
 	Kernel string `json:"kernel"`
 	NS     Time   `json:"ns,omitzero"`
 }
 
-// GPU holds the times of a step on the GPU's clock. BusyNS is the sum over its dispatches. SpanNS is the
-// time from the start of the first dispatch to the end of the last.
+// GPU holds times of a step on the clock of the GPU. BusyNS is the sum of the times of the dispatches. SpanNS
+// is the time from the start of the first dispatch to the end of the last one.
 type GPU struct {
 	StartNS Time `json:"start_ns,omitzero"`
 	BusyNS  Time `json:"busy_ns,omitzero"`
 	SpanNS  Time `json:"span_ns,omitzero"`
 }
 
-// Memory is the size of the allocated device memory, and how much of it the live shapes use.
+// Memory is the size of the allocated device memory, and the part of it that the shapes of the step need.
 type Memory struct {
 	AllocatedBytes int64 `json:"allocated_bytes"`
 	LiveBytes      int64 `json:"live_bytes"`
 }
 
-// Observer holds the overhead of timing: medians of N runs of one decode step at each of three timing
-// levels. The runs alternate between the levels.
+// Observer shows the overhead of timing. It holds the times of one decode step at three timing levels:
+// medians of N runs at each level. Runs at different levels alternate.
 type Observer struct {
-	Step      *int `json:"step,omitempty"`      // index of the repeated step
+	Step      *int `json:"step,omitempty"`      // index of the step that was repeated
 	UntimedNS Time `json:"untimed_ns,omitzero"` // wall time at timing level off
 	TimedNS   Time `json:"timed_ns,omitzero"`   // wall time at timing level dispatch
-	// SpanNS is the GPU span at timing level step. This level adds no overhead between dispatches.
+	// SpanNS is the GPU span at timing level step, at which timing adds nothing between dispatches.
 	SpanNS Time `json:"span_ns,omitzero"`
-	// BeforeNS is the time from the start of the step to its first GPU tick, at timing level step.
+	// BeforeNS is the time from the start of the step to the first tick of the GPU, at timing level step.
 	BeforeNS Time `json:"before_ns,omitzero"`
-	// UntimedOff and SpanOff are the errors (±) of UntimedNS and SpanNS, computed by OffBy. They are absent
-	// if N is less than FewestWithin.
+	// UntimedOff and SpanOff are the errors (±) of UntimedNS and of SpanNS as OffBy computes them. They are
+	// absent if N is less than FewestWithin.
 	UntimedOff Time `json:"untimed_off_ns,omitzero"`
 	SpanOff    Time `json:"span_off_ns,omitzero"`
 	N          int  `json:"n"`
 }
 
-// Event is something that happened at a step, described in words.
+// Event is something that happened at a step, as text.
 type Event struct {
 	Step     int         `json:"step"`
 	Dispatch *DispatchID `json:"dispatch,omitempty"`

@@ -12,14 +12,14 @@ import (
 	"sync"
 )
 
-// Unknown holds the fields of a record that this version does not define. A later minor version wrote them.
-// A record is a plan, a step or the rest of the trace. The keys are JSON pointers (RFC 6901) within the
-// record, such as "/cpu/power_mw". Writing the trace restores the fields. A record without unknown fields
-// has a nil Unknown and no overhead.
+// Unknown holds the fields of a record that this version does not know, because a later minor version wrote
+// them. A record is a plan, a step, or the rest of the trace. The keys are JSON pointers (RFC 6901) in the
+// record, such as "/cpu/power_mw". When the trace is written, these fields are written too. Unknown is nil if
+// there are none, and then costs nothing.
 type Unknown map[string]json.RawMessage
 
-// decodeRecord decodes one JSON value into v, a pointer to a struct. It returns the fields that the struct
-// does not define.
+// decodeRecord decodes a JSON value into v, which points to a struct. It returns the fields that the struct
+// does not have.
 func decodeRecord(raw []byte, v any) (*Unknown, error) {
 	err := strictly(raw, v)
 	if err == nil || !strings.Contains(err.Error(), "unknown field") {
@@ -70,7 +70,7 @@ func strictly(raw []byte, v any) error {
 	if _, err := d.json.Token(); err != io.EOF {
 		return errors.New("the text contains more than one JSON value")
 	}
-	strictDecoders.Put(d) // a decoder that returned an error is not reused
+	strictDecoders.Put(d) // after an error, a decoder is not used again
 	return nil
 }
 
@@ -83,7 +83,7 @@ func generic(raw []byte) (any, error) {
 	return v, err
 }
 
-// take removes from the tree every field that type t does not define, and adds it to u.
+// take moves the fields that the type t does not have from the tree to u.
 func (u Unknown) take(tree any, t reflect.Type, path string) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -103,7 +103,7 @@ func (u Unknown) take(tree any, t reflect.Type, path string) {
 			}
 			raw, err := json.Marshal(child)
 			if err != nil {
-				panic(err) // child was decoded from JSON
+				panic(err) // no error: child was decoded from JSON
 			}
 			u[at] = raw
 			delete(node, key)
@@ -140,8 +140,8 @@ func jsonFields(t reflect.Type) []jsonField {
 	return fields
 }
 
-// putBack returns the record with the unknown fields restored. It drops a field if the enclosing object no
-// longer exists.
+// putBack returns the record with the unknown fields added at their places. A field is left out if the object
+// to which it belongs is not there any more.
 func (u Unknown) putBack(record []byte) ([]byte, error) {
 	tree, err := generic(record)
 	if err != nil {
@@ -178,7 +178,7 @@ func child(node any, key string) any {
 	return nil
 }
 
-// size returns the approximate memory of the unknown fields in bytes.
+// size returns about how many bytes of memory the unknown fields use.
 func (u *Unknown) size() (n int64) {
 	if u == nil {
 		return 0
@@ -189,7 +189,7 @@ func (u *Unknown) size() (n int64) {
 	return n
 }
 
-// under returns the unknown fields below a path, with their JSON pointers relative to the path.
+// under returns the unknown fields below a path. In the result, the JSON pointers begin at this path.
 func (u *Unknown) under(path string) *Unknown {
 	if u == nil {
 		return nil
@@ -206,7 +206,7 @@ func (u *Unknown) under(path string) *Unknown {
 	return &out
 }
 
-// add adds the fields of other below a path and returns the result.
+// add adds the fields in other at a path, and returns the result.
 func (u *Unknown) add(path string, other *Unknown) *Unknown {
 	if other == nil {
 		return u

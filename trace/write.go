@@ -17,7 +17,7 @@ func Write(w io.Writer, t *Trace) error {
 	if err != nil {
 		return err
 	}
-	out.Write(bytes.TrimSuffix(fieldLines(b), []byte("}"))) // a bufio.Writer returns its first error in Flush
+	out.Write(bytes.TrimSuffix(fieldLines(b), []byte("}"))) // no error check: Flush returns the first error
 	out.WriteString(",\n\"plans\":[")
 	for i := range t.Plans {
 		b, err := encodeRecord(&t.Plans[i], t.Plans[i].Unknown)
@@ -38,7 +38,7 @@ func Write(w io.Writer, t *Trace) error {
 	return out.Flush()
 }
 
-// fieldLines starts a new line after each top-level field of a JSON object.
+// fieldLines puts each field of a JSON object on its own line, but not the fields of objects inside.
 func fieldLines(object []byte) []byte {
 	out := make([]byte, 0, len(object)+64)
 	depth, quoted := 0, false
@@ -59,8 +59,7 @@ func fieldLines(object []byte) []byte {
 	return out
 }
 
-// escaped reports whether the byte that follows b is escaped, because b ends with an odd number of
-// backslashes.
+// escaped reports whether the byte after b is escaped: b ends with an odd number of backslashes.
 func escaped(b []byte) bool { return (len(b)-len(bytes.TrimRight(b, "\\")))%2 == 1 }
 
 func writeElement(out *bufio.Writer, i int, b []byte) {
@@ -71,8 +70,8 @@ func writeElement(out *bufio.Writer, i int, b []byte) {
 	out.Write(b)
 }
 
-// encodeRecord returns v as one line of JSON without a newline. It restores the unknown fields at their
-// places.
+// encodeRecord returns v as one line of JSON, without the newline at the end. The unknown fields are added at
+// their places.
 func encodeRecord(v any, unknown *Unknown) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -295,7 +295,7 @@ func TestFilesThatAreNoResultsAreRefused(t *testing.T) {
 		"ends unexpectedly":           whole[:len(whole)/2],
 		"schema is":                   strings.Replace(whole, "bench/1", "bench/2", 1),
 		"times are missing":           strings.Replace(whole, "36000000,", "-1,", 1),
-		"do not match its wall times": strings.Replace(whole, "36000000,", "36000001,", 1),
+		"do not match the wall times": strings.Replace(whole, "36000000,", "36000001,", 1),
 		"tokens (512)":                strings.Replace(whole, `"steps": 1,`, `"steps": 0,`, 1),
 		"floor's":                     strings.Replace(whole, `"share": 0.62`, `"share": -1`, 1),
 		"a list where":                "[]",

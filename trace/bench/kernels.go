@@ -56,7 +56,8 @@ type Span struct {
 // check validates the numbers of a kernel.
 func (k *Kernel) check() error {
 	if k.Tokens < 1 || k.Position < 0 || k.N < 1 || k.NS < 0 || k.Count < 1 || k.Bytes < 0 || k.FLOPs < 0 {
-		return fmt.Errorf("%s: a count, the position or the time is out of range", printable.Short(k.Kind, 40))
+		return fmt.Errorf("%s: a count, the position or the time is out of range",
+			printable.Short(k.Kind, 40))
 	}
 	return nil
 }
@@ -261,7 +262,8 @@ func (r *Result) kernelTable() *table.Table {
 		count("out", "N", "rows of the weights", func(k *Kernel) int { return k.Out }),
 		count("tokens", "M", "number of tokens", func(k *Kernel) int { return k.Tokens }),
 		count("position", "pos", "position of the first token", func(k *Kernel) int { return k.Position }),
-		of.Text(0, "route", "route", "route that the operators had to take", func(k *Kernel) string { return k.Route }),
+		of.Text(0, "route", "route", "route that the operators had to take",
+			func(k *Kernel) string { return k.Route }),
 		table.ColumnsOf(r.chosen()).Text(0, "chosen", "chosen",
 			"plan: the plan chooses this route; fastest: it is significantly faster than all others; =: no other route is significantly faster",
 			func(words *string) string { return *words }),
@@ -279,7 +281,7 @@ func (r *Result) kernelTable() *table.Table {
 				return name
 			}),
 		of.Cell(0, table.Modelled, "share", "~% of it", "%",
-			"share of this ceiling that was reached; if over 100 (?), data was cached or the clock was higher",
+			"reached share of this ceiling; if over 100 (?), data was cached or the clock was higher",
 			func(k *Kernel) table.Cell {
 				name, share := r.limit(k)
 				if name == "" {

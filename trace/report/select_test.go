@@ -95,7 +95,7 @@ func TestNumberSignFindsARow(t *testing.T) {
 func TestFilterThatMeansNothingIsRefused(t *testing.T) {
 	tab := dispatched(analyze.NewIndex(tracetest.Llama(1, 2)), 1, analyze.Options{}).Table
 	for _, c := range []struct{ filter, want string }{
-		{"speed:>1", `no column "speed"; it has ` + tab.Columns[0].Name},
+		{"speed:>1", `no column "speed"; its columns are ` + tab.Columns[0].Name},
 		{"us:>fast", `"fast" is not a number`},
 		{"grid:>3ms", `the unit of the column is "workgroups", not "ms"`},
 		{"re:(", "missing closing )"},

@@ -256,14 +256,15 @@ func TestExplainFindsWhatAPersonNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"1": "slice cos ", "#1": "slice cos ",
 		"layers.1.attn.sdpa.split": "layers.1.attn.sdpa.split ", "pos": "A change of pos can ",
-		"layers.1.attn.sdpa":    "layers.1.attn.sdpa matches 2 dispatches; using the first, layers.1.attn.sdpa.split",
-		"attn.sdpa.split":       "attn.sdpa.split matches 2 dispatches; using the first, layers.0.attn.sdpa.split",
-		"attn.q":                "attn.q matches 2 dispatches; using the first, layers.0.attn.q",
-		"q":                     "q matches 2 dispatches; using the first, layers.0.attn.q",
-		"sdpa.qk":               "sdpa.qk matches 2 dispatches; using the first, layers.0.attn.sdpa.qk",
+		"layers.1.attn.sdpa": "layers.1.attn.sdpa matches 2 dispatches; only the first is used: layers.1.attn.sdpa.split",
+		"attn.sdpa.split":    "attn.sdpa.split matches 2 dispatches; only the first is used: layers.0.attn.sdpa.split",
+		"attn.q":             "attn.q matches 2 dispatches; only the first is used: layers.0.attn.q",
+		"q":                  "q matches 2 dispatches; only the first is used: layers.0.attn.q",
+		"sdpa.qk": "sdpa.qk matches 2 dispatches; only the first is used: " +
+			"layers.0.attn.sdpa.qk",
 		"prologue":              "prologue matches ",
 		"mlp":                   "mlp matches ",
-		"rms_norm":              "rms_norm matches 5 dispatches; using the first, layers.0.attn.norm",
+		"rms_norm":              "rms_norm matches 5 dispatches; only the first is used: layers.0.attn.norm",
 		"layers.1.attn.sdpa.qk": "layers.1.attn.sdpa.qk  not launched since s1 ",
 	} {
 		lines, err := report.Explain(x, 1, name)
@@ -306,7 +307,7 @@ func TestNamesOfTablesAreUnderstood(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"layers.1.attn.q": "", "3": "",
-		"attn.q": "attn.q matches 2 operators; using the first, layers.0.attn.q", "slice cos": "",
+		"attn.q": "attn.q matches 2 operators; only the first is used: layers.0.attn.q", "slice cos": "",
 	} {
 		if _, said, err := x.OpNamed(-1, name); err != nil || said != want {
 			t.Errorf("%s: %q, %v", name, said, err)

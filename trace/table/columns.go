@@ -8,29 +8,28 @@ package table
 //		of.Int(80, "laps", "laps", "laps", "laps that were run", func(r *runner) int64 { return r.laps }),
 //	}, rows)
 //
-// Every builder method accepts the minimum screen width of the column, its name in CSV, JSON and filters,
-// its title and its doc. Methods for columns of numbers also accept the unit, before the doc. The methods of
-// Column that return a changed copy, such as AsTree, follow the call.
+// The arguments of every builder method include the width from which a screen shows the column, the name in
+// CSV, JSON and filters, the title and the doc. Methods for columns of numbers also take the unit, before the
+// doc. To change the column, call methods of Column such as AsTree, which return a changed copy.
 func ColumnsOf[R any](rows []R) Columns[R] {
 	return ColumnsAt(func(row int) *R { return &rows[row] })
 }
 
-// ColumnsAt is like ColumnsOf for rows that are not the elements of a slice. The argument returns the row at
-// an index.
+// ColumnsAt is ColumnsOf for rows that are not in a slice. The function at returns a row by its index.
 func ColumnsAt[R any](at func(row int) *R) Columns[R] { return Columns[R]{at: at} }
 
-// Columns builds columns over rows of one type.
+// Columns builds the columns of a table whose rows have the type R.
 type Columns[R any] struct {
 	at  func(row int) *R
-	has func(*R) bool // nil if every row has a cell
+	has func(*R) bool // whether a row has a cell; nil if all rows do
 }
 
-// Where returns a builder of columns that have cells only in the rows for which has returns true. It replaces
-// the condition of an earlier Where.
+// Where returns a builder of columns with cells in some rows only: those for which has returns true. If Where
+// was called before, only the new condition applies.
 func (b Columns[R]) Where(has func(*R) bool) Columns[R] { return Columns[R]{b.at, has} }
 
-// cells turns a function of a typed row into a function of a row index. The new function returns an empty
-// cell for rows without a cell.
+// cells returns a function that takes the index of a row and calls of with the row. If the row has no cell in
+// this column, the cell is empty.
 func (b Columns[R]) cells(of func(*R) Cell) func(int) Cell {
 	return func(row int) Cell {
 		if r := b.at(row); b.has == nil || b.has(r) {
@@ -48,7 +47,7 @@ func (b Columns[R]) Text(width int, name, title, doc string, of func(*R) string)
 	}
 }
 
-// Int returns a right-aligned column of counts.
+// Int returns a column of counts. It is aligned to the right.
 func (b Columns[R]) Int(width int, name, title, unit, doc string, of func(*R) int64) Column {
 	return Column{
 		Name: name, Title: title, Unit: unit, Doc: doc, Width: width, Is: Exact, Right: true,
@@ -56,8 +55,8 @@ func (b Columns[R]) Int(width int, name, title, unit, doc string, of func(*R) in
 	}
 }
 
-// Cell returns a right-aligned column of numbers of any basis. The last argument is the function that
-// computes the cells.
+// Cell returns a column of numbers, aligned to the right. is says where the numbers come from. of returns the
+// cell of a row.
 func (b Columns[R]) Cell(width int, is Basis, name, title, unit, doc string, of func(*R) Cell) Column {
 	return Column{
 		Name: name, Title: title, Unit: unit, Doc: doc, Width: width, Is: is, Right: true,
@@ -65,7 +64,7 @@ func (b Columns[R]) Cell(width int, is Basis, name, title, unit, doc string, of 
 	}
 }
 
-// Words returns a column of cells without numbers, such as texts with a short form.
+// Words returns a column of text whose cells have more than a text, such as a short form.
 func (b Columns[R]) Words(width int, name, title, doc string, of func(*R) Cell) Column {
 	return Column{
 		Name: name, Title: title, Doc: doc, Width: width,
@@ -73,14 +72,15 @@ func (b Columns[R]) Words(width int, name, title, doc string, of func(*R) Cell) 
 	}
 }
 
-// AsTree returns the column as the tree column, whose indentation shows the tree of rows.
+// AsTree returns the column as the tree column: the indentation of its text shows the tree of rows.
 func (c Column) AsTree() Column { c.Tree = true; return c }
 
 // WithBars returns the column with a bar next to each number.
 func (c Column) WithBars() Column { c.Bar = true; return c }
 
-// AlignLeft returns the column left-aligned. Columns of numbers are right-aligned otherwise.
+// AlignLeft returns the column, aligned to the left. Without this, columns of numbers are aligned to the
+// right.
 func (c Column) AlignLeft() Column { c.Right = false; return c }
 
-// AlignRight returns the column right-aligned. Columns of text are left-aligned otherwise.
+// AlignRight returns the column, aligned to the right. Without this, columns of text are aligned to the left.
 func (c Column) AlignRight() Column { c.Right = true; return c }

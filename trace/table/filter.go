@@ -13,25 +13,25 @@ import (
 // Filter selects rows of a table. The zero Filter selects every row.
 type Filter struct{ terms []term }
 
-// term is one word of a filter.
+// term is one of the words of a filter, parsed.
 type term struct {
 	invert  bool
-	col     int // column index, or -1 for any column
+	col     int // index of the column to which the word applies; -1 for any
 	text    string
-	whole   bool // the whole field must equal text, not only contain it
+	whole   bool // the text of a cell must be equal to text; if unset, contain it
 	re      *regexp.Regexp
-	compare string // <, <=, >, >= or =; "" for a text term
+	compare string // <, <=, >, >= or =; "" if the term compares no number
 	number  float64
 }
 
 // ParseFilter parses a filter. A row must satisfy every word of the filter:
 //
-//	norm         a field of the row, or the name of an enclosing row, contains this text (case-insensitive)
-//	!norm        no such field or name contains this text
-//	re:^fd_      a field matches the regular expression
-//	kernel:mul   the field in this column contains this text
-//	op:=k        the field in this text column equals this text (case-insensitive)
-//	us:>10       the number in this column is over 10; also <, >=, <=, =; with a unit: us:>0.1ms
+//	norm         a cell of the row, or the name of a row around it, contains "norm" in any case
+//	!norm        no cell and no such name contains "norm"
+//	re:^fd_      a cell matches the regular expression ^fd_
+//	kernel:mul   the cell in the column kernel contains "mul"
+//	op:=k        the cell in the text column op is "k" in any case
+//	us:>10       the number in the column us is above 10; also <, >=, <= and =; with a unit: us:>0.1ms
 //	#37          the number in the column # is 37
 func (t *Table) ParseFilter(s string) (Filter, error) {
 	var f Filter
@@ -45,14 +45,14 @@ func (t *Table) ParseFilter(s string) (Filter, error) {
 	return f, nil
 }
 
-// CheckFilter reports errors of a filter that do not depend on the columns of a table: an invalid regular
-// expression or an invalid number.
+// CheckFilter returns an error if a filter is wrong for any table: because of an invalid regular expression
+// or an invalid number.
 func CheckFilter(s string) error {
 	for _, word := range strings.Fields(s) {
 		bare := strings.TrimPrefix(word, "!")
 		re, err := expression(bare)
 		if _, rest, ok := strings.Cut(bare, ":"); ok && re == nil && err == nil {
-			if op, value := comparison(rest); op != "" && op != "=" { // "=" may also compare text
+			if op, value := comparison(rest); op != "" && op != "=" { // "=" can also be followed by a text
 				_, _, err = quantity(value)
 			}
 		}
@@ -67,7 +67,7 @@ func wrongTerm(word string, err error) error {
 	return fmt.Errorf("filter %s: %w", printable.Short(word, 40), err)
 }
 
-// expression returns the regular expression of a filter word, or nil if the word is not one.
+// expression returns the regular expression in a word of a filter, or nil if the word has none.
 func expression(word string) (*regexp.Regexp, error) {
 	pattern, ok := strings.CutPrefix(word, "re:")
 	if !ok {
@@ -110,8 +110,8 @@ func (t *Table) parseTerm(word string) (term, error) {
 	return r, err
 }
 
-// comparison splits a comparison into its operator and its value. The operator is "" if there is no
-// comparison.
+// comparison returns the operator at the beginning of s and the value after it. If there is no operator, op
+// is "" and value is s.
 func comparison(s string) (op, value string) {
 	for _, op := range []string{">=", "<=", ">", "<", "="} {
 		if value, ok := strings.CutPrefix(s, op); ok {
@@ -124,7 +124,7 @@ func comparison(s string) (op, value string) {
 // nsPer holds the length of each time unit in nanoseconds.
 var nsPer = map[string]float64{"ns": 1, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
 
-// quantity parses a number with an optional unit.
+// quantity parses a number that a unit may follow.
 func quantity(s string) (n float64, unit string, err error) {
 	digits := strings.TrimRight(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZµ/%")
 	if n, err = strconv.ParseFloat(digits, 64); err != nil {
@@ -133,7 +133,7 @@ func quantity(s string) (n float64, unit string, err error) {
 	return n, s[len(digits):], nil
 }
 
-// parseQuantity parses a number with an optional unit and converts it to the unit of a column.
+// parseQuantity parses a number that a unit may follow, and converts it to the unit of the column.
 func parseQuantity(s, unit string) (float64, error) {
 	n, given, err := quantity(s)
 	if err != nil {
@@ -149,11 +149,11 @@ func parseQuantity(s, unit string) (float64, error) {
 	return n * from / to, nil
 }
 
-// Match reports whether the row itself satisfies the filter.
+// Match reports whether the filter selects this row itself, and not only a row above or below it.
 func (f Filter) Match(t *Table, row int) bool {
 	for _, m := range f.terms {
 		if t.Rows[row].Group && (m.compare != "" || m.invert) {
-			return false // numbers and exclusions apply only to the rows under a heading
+			return false // a heading does not match a comparison or an exclusion, only its rows do
 		}
 		if m.match(t, row) == m.invert {
 			return false
@@ -162,8 +162,8 @@ func (f Filter) Match(t *Table, row int) bool {
 	return true
 }
 
-// Equal returns the number that the filter requires in the column col. The bool reports whether the filter
-// consists of this comparison alone.
+// Equal returns the number that the column col must have. The bool is false unless the filter is one
+// comparison of this column with "=".
 func (f Filter) Equal(col int) (float64, bool) {
 	if len(f.terms) != 1 {
 		return 0, false
@@ -172,7 +172,7 @@ func (f Filter) Equal(col int) (float64, bool) {
 	return m.number, m.col == col && m.compare == "=" && !m.invert
 }
 
-// excludes reports whether an exclusion (!word) of the filter removes the row.
+// excludes reports whether the filter excludes the row by a word of the form !word.
 func (f Filter) excludes(t *Table, row int) bool {
 	return slices.ContainsFunc(f.terms, func(m term) bool { return m.invert && m.match(t, row) })
 }

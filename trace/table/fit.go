@@ -7,17 +7,18 @@ import (
 	"gpuscope/internal/cells"
 )
 
-// gutter is the number of blank cells between the columns of a printed table.
+// gutter is the number of empty cells between two columns of a printed table.
 const gutter = 2
 
-// Minimum widths of a text column, in cells. If a table does not fit with wideLeast, columns for wide screens
-// are dropped. Other columns are dropped only if the table does not fit even with least.
+// These are minimum widths of a text column, in cells. At first, text columns keep at least wideLeast cells,
+// and columns for wide screens are dropped until the table fits. If it still does not fit, text columns keep
+// at least least cells, and other columns are dropped too.
 const wideLeast, least = 24, 8
 
-// fitted selects the columns that fit into the given width and returns their widths in cells. It wraps text
-// but never numbers, because a part of a number is a different number. If wrapping is not enough, it drops
-// columns. It starts with those that need the widest screens, from the right. The first column and the tree
-// column always stay.
+// fitted returns the columns that fit into a width, and the width of each of them in cells. It first makes
+// text columns narrower, so that their text is wrapped. It never wraps a number, because a part of a number
+// is a different number. If this is not enough, it drops columns, beginning with those for the widest
+// screens, from right to left. It never drops the first column and the tree column.
 func (t *Table) fitted(cols, natural []int, width int) (kept, widths []int) {
 	kept, widths = slices.Clone(cols), slices.Clone(natural)
 	words := func(k int) bool { return !t.Columns[kept[k]].Right && t.Columns[kept[k]].Unit == "" }
@@ -32,7 +33,7 @@ func (t *Table) fitted(cols, natural []int, width int) (kept, widths []int) {
 		return total
 	}
 	stays := func(k int) bool { return k == 0 || t.Columns[kept[k]].Tree }
-	// drop removes one column whose Width is at least from, and reports whether there was one.
+	// drop drops one column whose Width is not less than from, and reports whether there was one.
 	drop := func(from int) bool {
 		at := -1
 		for k, c := range kept {
@@ -45,12 +46,12 @@ func (t *Table) fitted(cols, natural []int, width int) (kept, widths []int) {
 		}
 		return at >= 0
 	}
-	const everywhere = 80 // Width of the columns that every screen shows
+	const everywhere = 80 // Width of columns for screens of any width
 	for sum(wideLeast) > width && drop(everywhere+1) {
 	}
 	for sum(least) > width && drop(0) {
 	}
-	for total := sum(width); total > width; total = sum(width) { // shrink the widest text column first
+	for total := sum(width); total > width; total = sum(width) { // narrow the widest text column
 		at := -1
 		for k := range kept {
 			if words(k) && widths[k] > 1 && (at < 0 || widths[k] > widths[at]) {
@@ -68,8 +69,8 @@ func (t *Table) fitted(cols, natural []int, width int) (kept, widths []int) {
 	return kept, widths
 }
 
-// Wrap breaks a text into lines of at most w cells, at spaces if there are any. Each line after the first is
-// indented by hanging more cells than the first line.
+// Wrap divides a text into lines of at most w cells. It divides at spaces where there are any. All lines but
+// the first are indented by hanging more cells than the first line.
 func Wrap(s string, w, hanging int) []string {
 	if w <= 0 || Width(s) <= w {
 		return []string{s}
@@ -77,17 +78,17 @@ func Wrap(s string, w, hanging int) []string {
 	words := strings.TrimLeft(s, " ")
 	indent := strings.Repeat(" ", min(len(s)-len(words), w/2))
 	under := strings.Repeat(" ", min(len(indent)+hanging, w/2))
-	line, empty := indent, true // the line has no word yet
+	line, empty := indent, true // line has no word yet
 	var lines []string
 	for _, word := range strings.Fields(words) {
 		if !empty && Width(line+" "+word) > w {
 			lines = append(lines, line)
 			line, empty = under, true
 		}
-		for empty && Width(line+word) > w { // the word is too long for any line
+		for empty && Width(line+word) > w { // the word is longer than a line, so it is cut
 			part := cells.Cut(word, w-Width(line), "")
 			if part == "" {
-				part = "…" // not even one character fits
+				part = "…" // the line has no room for even one character
 				word = ""
 			}
 			lines = append(lines, line+part)

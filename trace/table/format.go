@@ -9,7 +9,7 @@ import (
 	"gpuscope/internal/cells"
 )
 
-// This file formats text that tables, titles and sentences share.
+// This file formats numbers and other values as text for tables, titles and sentences.
 
 // Width returns the number of screen cells that s occupies.
 func Width(s string) int { return cells.Width(s) }
@@ -22,8 +22,9 @@ func Cut(s string, w int) string {
 	return cells.Cut(s, w, "…")
 }
 
-// Clauses shortens a sentence to at most w cells. It cuts only after a colon, semicolon, comma or full
-// stop, because a number with missing digits is a different number. It returns "" if no clause fits.
+// Clauses returns as much of a sentence as fits in w cells. It cuts only after a colon, a semicolon, a comma
+// or a period, because a number that lacks digits is a different number. If not even the first clause fits,
+// it returns "".
 func Clauses(s string, w int) string {
 	if Width(s) <= w {
 		return s
@@ -54,7 +55,7 @@ func Integer[N ~int | ~int64](n N) string {
 	return b.String()
 }
 
-// Plural formats a count with its noun: "1 step" or "2 steps".
+// Plural returns a count and its noun in the singular or plural, such as "1 step" or "2 steps".
 func Plural[N ~int | ~int64](n N, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -78,7 +79,7 @@ func Bytes(n int64) string {
 	return fmt.Sprintf("%d B", n)
 }
 
-// Scaled formats a value with three digits and a prefix for its unit: "4.24 TB/s", "6.31 GFLOP".
+// Scaled formats a value with three digits, and its unit with a prefix: "4.24 TB/s", "6.31 GFLOP".
 func Scaled(v float64, unit string) string {
 	prefixes := []string{"", "k", "M", "G", "T", "P"}
 	i := 0
@@ -88,7 +89,8 @@ func Scaled(v float64, unit string) string {
 	return fmt.Sprintf("%s %s%s", Digits(v), prefixes[i], unit)
 }
 
-// Digits formats a value with three significant digits. It never rounds digits before the decimal point.
+// Digits formats a value with three significant digits. Digits before the decimal point are all shown, even
+// if there are more.
 func Digits(v float64) string {
 	return fmt.Sprintf("%.*f", max(0, 3-len(strconv.Itoa(int(math.Abs(v))))), v)
 }
@@ -158,8 +160,8 @@ func Micros(us float64, decimals int) string {
 	return fmt.Sprintf("%.*f", MicrosDecimals(us, decimals), us)
 }
 
-// MicrosDecimals returns the number of decimals for a time in µs. It allows at most one decimal from 100 µs
-// on and none from 1,000 µs on, because four digits are enough for a time.
+// MicrosDecimals returns how many decimals a time in µs should have. It is at most one from 100 µs and none
+// from 1,000 µs, because more than four digits of a time are of no use.
 func MicrosDecimals(us float64, decimals int) int {
 	switch v := math.Abs(us); {
 	case v >= 999.95:
@@ -170,7 +172,8 @@ func MicrosDecimals(us float64, decimals int) int {
 	return decimals
 }
 
-// DecimalsOfUS returns how many decimals of a time in µs a clock with the given timer resolution can resolve.
+// DecimalsOfUS returns how many decimals of a time in µs are meaningful for a clock with the given timer
+// resolution.
 func DecimalsOfUS(quantumNS float64) int {
 	if quantumNS <= 0 {
 		return 1

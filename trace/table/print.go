@@ -17,12 +17,12 @@ import (
 
 // outputFormat is a format in which a table can be printed.
 type outputFormat struct {
-	name, suffix string // value of --format; file name suffix
-	// print writes the given rows. Formats for people omit the columns that need a wider screen than width.
+	name, suffix string // value of the flag --format, and suffix of file names
+	// print writes the given rows. The formats for people leave out columns for screens wider than width.
 	print func(t *Table, ctx context.Context, w *bufio.Writer, rows []int, width int) error
 }
 
-// outputFormats lists all output formats. Adding a row adds a format everywhere.
+// outputFormats lists the output formats. A format that is added here is available everywhere.
 var outputFormats = []outputFormat{
 	{"text", ".txt", (*Table).printText},
 	{"csv", ".csv", (*Table).printCSV},
@@ -57,9 +57,10 @@ func FormatOf(path string) (string, error) {
 		strings.Join(Suffixes(), ", "))
 }
 
-// Print writes rows of a table in one of Formats. The text format has the columns for a screen of the given
-// width, and no line is wider; a width of 0 means no limit. Markdown has the columns for any screen and
-// lines of any length. CSV and JSON are for programs: they have all columns and unrounded numbers.
+// Print writes the given rows in one of Formats. The text format has the columns for a screen of this width,
+// and its lines are not wider; a width of 0 means no limit. The Markdown format has the columns of all
+// screens and lines of any length. CSV and JSON are for programs: they have all columns, and numbers are not
+// rounded.
 func (t *Table) Print(ctx context.Context, w io.Writer, format string, rows []int, width int) error {
 	i := slices.Index(Formats, format)
 	if i < 0 {
@@ -73,7 +74,8 @@ func (t *Table) Print(ctx context.Context, w io.Writer, format string, rows []in
 	return out.Flush()
 }
 
-// Shown returns the columns for a screen of the given width. A width of 0 means no limit.
+// Shown returns the indices of the columns for a screen of this width. If the width is 0, these are the
+// columns of all screens.
 func (t *Table) Shown(width int) []int {
 	var cols []int
 	for i, c := range t.Columns {
@@ -84,7 +86,7 @@ func (t *Table) Shown(width int) []int {
 	return cols
 }
 
-// label returns the text of a cell, indented if the column is the tree column.
+// label returns the text of a cell. In the tree column the text is indented by the row's depth.
 func (t *Table) label(row, col int) string {
 	s := t.Cell(row, col).Text
 	if t.Columns[col].Tree {
@@ -93,8 +95,8 @@ func (t *Table) label(row, col int) string {
 	return s
 }
 
-// heading returns the heading of a printed column. It adds the unit for bar columns, whose titles have no
-// unit.
+// heading returns the heading of a column in print. If the column has bars, the title has no unit on the
+// screen, so heading adds the unit.
 func (c *Column) heading() string {
 	if c.Bar {
 		return c.Title + " " + c.Unit
@@ -102,8 +104,8 @@ func (c *Column) heading() string {
 	return c.Title
 }
 
-// widths returns the width of each column over the given rows. A column without any measured cell has width
-// 0.
+// widths returns the largest width that each column needs in the given rows. It is 0 for a column in which no
+// row has a measured cell.
 func (t *Table) widths(ctx context.Context, rows, cols []int) ([]int, error) {
 	widths := make([]int, len(cols))
 	for i, r := range rows {
@@ -178,7 +180,7 @@ func (t *Table) printRow(w *bufio.Writer, cols, widths []int, cell func(col int)
 		s := cell(c)
 		if broken[k] = []string{s}; Width(s) > widths[k] {
 			hanging := 0
-			if k == 0 || t.Columns[c].Tree { // so that the continuation does not look like a row
+			if k == 0 || t.Columns[c].Tree { // so that a wrapped line does not look like a new row
 				hanging = 2
 			}
 			if broken[k] = Wrap(s, widths[k], hanging); t.Columns[c].Right {
@@ -208,8 +210,8 @@ func (t *Table) printRow(w *bufio.Writer, cols, widths []int, cell func(col int)
 	}
 }
 
-// value returns a cell for a program: the number if the column has numbers, else the text. An empty cell is
-// "". A number that is not finite becomes one of the words NaN, Infinity and -Infinity.
+// value returns the content of a cell for a program: the number if the column has a unit, or the text if not.
+// An empty cell is "". A number that is not finite is NaN, Infinity or -Infinity.
 func (t *Table) value(row, col int) (s string, number bool) {
 	c := t.Columns[col].Of(row)
 	switch {
@@ -259,13 +261,14 @@ func (t *Table) printCSV(ctx context.Context, w *bufio.Writer, rows []int, _ int
 	return out.Error()
 }
 
-// printJSON writes {"table", "title", "columns", "rows", "notes"}. A row has its key, its depth and its
-// non-empty columns. JSON cannot represent numbers that are not finite, so printJSON writes them as words.
+// printJSON writes an object with the fields table, title, columns, rows and notes. A row has its key, its
+// depth and its cells that are not empty. A number that is not finite is written as a string, because JSON
+// has no such numbers.
 func (t *Table) printJSON(ctx context.Context, w *bufio.Writer, rows []int, _ int) error {
 	quote := func(v any) string {
 		s, err := json.Marshal(v)
 		if err != nil {
-			panic(err) // v consists of strings and lists of strings
+			panic(err) // no error: v is a string or a list of strings
 		}
 		return string(s)
 	}

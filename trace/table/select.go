@@ -7,17 +7,18 @@ import (
 	"strings"
 )
 
-// Selection determines which rows of a table are shown, and their order.
+// Selection says which rows of a table are shown and in which order.
 type Selection struct {
-	// Open maps the keys of rows to whether they are unfolded; other rows keep their default. All unfolds
-	// every row.
+	// Open holds, by key, whether the user has unfolded or folded a row. All other rows keep their default.
+	// If All is set, every row is unfolded.
 	Open map[string]bool
 	All  bool
-	// Filter keeps the matching rows, the rows that enclose them, and the rows inside them. It unfolds a
-	// closed row that contains a match but does not match itself.
+	// Filter selects rows. The rows above and below a matching row in the tree are shown too. A folded row is
+	// unfolded if a row inside it matches but the row itself does not.
 	Filter Filter
-	// Sort is the name of the column that orders sibling rows; "" keeps the table's own order. Rows without
-	// a number always come last. (Use Table.Apart to order all rows regardless of their headings.)
+	// Sort is the name of the column by which rows with the same parent are sorted. If Sort is "", rows keep
+	// the order of the table. Rows without a number come last in any case. To sort all rows together, see
+	// Table.Apart.
 	Sort    string
 	Reverse bool
 }
@@ -36,8 +37,8 @@ func (s *Selection) open(r *Row) bool {
 // stride is the number of rows between two checks of a context.
 const stride = 1024
 
-// Select returns the indices of the rows to show. For an unknown sort column it returns an error that lists
-// the columns. For a cancelled context it returns the context's error.
+// Select returns the indices of the rows to show, in order. If the sort column is not in the table, the error
+// lists the columns. If ctx is cancelled, the error is that of ctx.
 func (t *Table) Select(ctx context.Context, s Selection) ([]int, error) {
 	sortBy := -1
 	if s.Sort != "" {
@@ -45,7 +46,7 @@ func (t *Table) Select(ctx context.Context, s Selection) ([]int, error) {
 			return nil, t.noColumn(s.Sort)
 		}
 	}
-	children := make([][]int, len(t.Rows)+1) // children of row i are at index i+1
+	children := make([][]int, len(t.Rows)+1) // children of row i are in element i+1
 	for i := range t.Rows {
 		if !t.Rows[i].Joint && (t.empty == nil || !t.empty[i]) {
 			parent := t.Rows[i].Parent + 1
@@ -71,7 +72,7 @@ func (t *Table) Select(ctx context.Context, s Selection) ([]int, error) {
 		open := parent < 0 || s.open(&t.Rows[parent])
 		for _, i := range children[parent+1] {
 			hit := m.self[i] || m.below[i]
-			// A filter unfolds the rows that enclose a match, but it does not unfold the match itself.
+			// The filter unfolds a row if a row inside it matches, but not if only the row itself matches.
 			if open && (hit || inside) || hit && parent >= 0 && !m.self[parent] {
 				out = append(out, i)
 				walk(i, inside || m.self[i])
@@ -82,7 +83,7 @@ func (t *Table) Select(ctx context.Context, s Selection) ([]int, error) {
 	return out, nil
 }
 
-// matches holds, for each row, whether the row itself matches and whether a row inside it does.
+// matches says for each row whether it matches (self), and whether a row inside it does (below).
 type matches struct{ self, below []bool }
 
 func (t *Table) match(ctx context.Context, s *Selection) (matches, error) {
@@ -91,14 +92,14 @@ func (t *Table) match(ctx context.Context, s *Selection) (matches, error) {
 		if i%stride == 0 && ctx.Err() != nil {
 			return m, ctx.Err()
 		}
-		hidden := false // the closed parent row is excluded, which also hides its rows
+		hidden := false // if a folded parent row is excluded, so are the rows inside it
 		if p := t.Rows[i].Parent; p >= 0 && !t.Rows[p].Group && !s.open(&t.Rows[p]) {
 			hidden = s.Filter.excludes(t, p)
 		}
 		m.self[i] = len(s.Filter.terms) == 0 || !hidden && s.Filter.Match(t, i)
 	}
 	if len(s.Filter.terms) == 0 {
-		return m, nil // no row is hidden, so no row needs to be unfolded
+		return m, nil // without a filter, all rows match, and none need be unfolded
 	}
 	for i := len(t.Rows) - 1; i >= 0; i-- {
 		if p := t.Rows[i].Parent; p >= 0 && (m.self[i] || m.below[i]) {
@@ -108,7 +109,7 @@ func (t *Table) match(ctx context.Context, s *Selection) (matches, error) {
 	return m, nil
 }
 
-// sort orders the rows of each list by a column. It computes each cell of the column once.
+// sort sorts each of the lists of rows by a column. It computes the cells of the column only once.
 func (t *Table) sort(ctx context.Context, lists [][]int, col int, reverse bool) error {
 	cells := make([]Cell, len(t.Rows))
 	for row := range cells {
@@ -137,7 +138,7 @@ func (t *Table) sort(ctx context.Context, lists [][]int, col int, reverse bool) 
 			if reverse {
 				c = -c
 			}
-			if c == 0 && numbers && x.Mark != y.Mark { // one of the marks is Zero
+			if c == 0 && numbers && x.Mark != y.Mark { // equal numbers, but one has the mark Zero
 				c = strings.Compare(x.Mark, y.Mark)
 			}
 			return c
@@ -146,7 +147,8 @@ func (t *Table) sort(ctx context.Context, lists [][]int, col int, reverse bool) 
 	return ctx.Err()
 }
 
-// Sortable reports whether the named column exists and has a cell to sort by.
+// Sortable reports whether the table can be sorted by a column: it exists, and at least one row has something
+// to compare.
 func (t *Table) Sortable(name string) bool {
 	c := t.Column(name)
 	if name == "" || c < 0 {
@@ -160,14 +162,14 @@ func (t *Table) Sortable(name string) bool {
 	return false
 }
 
-// LargestFirst reports whether sorting by a column should start with the largest value. This holds for
-// columns of numbers.
+// LargestFirst reports whether a table that is sorted by this column should have the largest value first.
+// This is so for columns of numbers.
 func (t *Table) LargestFirst(name string) bool {
 	c := t.Column(name)
 	return name != "" && c >= 0 && t.Columns[c].Right
 }
 
-// order returns the sort key of a cell with a number.
+// order returns the number by which a cell is sorted.
 func (c *Cell) order() float64 {
 	if c.Mark == Zero {
 		return 0
@@ -175,11 +177,11 @@ func (c *Cell) order() float64 {
 	return c.Number
 }
 
-// ranked reports whether the cell has a number that can be compared.
+// ranked reports whether the cell has a number by which rows can be sorted.
 func (c *Cell) ranked() bool { return c.Has && c.Number == c.Number && c.Mark != Unknown }
 
-// Uniform returns the columns whose text is equal and not empty in all of the rows. Such a column can move
-// to the title. The tree column is never uniform.
+// Uniform returns the columns that have the same text in all of these rows, and not an empty one. The title
+// can show this text instead. The tree column is never one of them.
 func (t *Table) Uniform(ctx context.Context, rows []int) ([]int, error) {
 	var cols []int
 	for c := range t.Columns {

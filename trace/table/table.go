@@ -1,10 +1,10 @@
 // Package table implements tables of typed columns. It selects the rows of a tree by folding, filtering and
-// sorting. It prints tables as text, CSV, JSON and Markdown. It also formats sizes, shapes, grids and times
-// for tables and sentences. It is independent of the contents of the tables.
+// sorting, and prints tables as text, CSV, JSON and Markdown. It also formats sizes, shapes, grids and times
+// for tables and sentences. It does not know what its tables are about.
 //
-// A table consists of a list of columns and a list of rows. A column has a name, a unit, a basis of its
-// numbers, and a function that computes the cell of a row. The function is called only for cells that are
-// needed.
+// A table has a list of columns and a list of rows. A column has a name, a unit, and a Basis, which says
+// where its numbers come from. It also has a function that computes the cell of a row. This function is
+// called only for the cells that are needed.
 //
 //	of := table.ColumnsOf(runners)
 //	t := table.New("runners", []table.Column{
@@ -29,114 +29,115 @@ import (
 	"gpuscope/trace/tree"
 )
 
-// Table is shown by a screen and printed by a command. It has columns, rows that may form a tree, a title
-// above and notes below. Cells are computed on demand, so a long table costs only the cells that are looked
-// at.
+// Table is what a screen shows and what a command prints. It has columns, rows (which may form a tree), a
+// title above them and notes below them. A cell is computed only when it is needed, so the cost of a long
+// table depends on how many cells are shown.
 type Table struct {
 	Name    string // "dispatches"
-	Title   []Line // lines above the columns
+	Title   []Line // lines of text above the columns
 	Columns []Column
-	Rows    []Row    // rows in pre-order if they form a tree
-	Flat    bool     // the table is never a tree, so its CSV has no depth column
+	Rows    []Row    // in pre-order if the rows form a tree
+	Flat    bool     // no tree, whatever the rows: CSV has no column for the depth
 	Notes   []string // lines below the rows
-	// From is the data that the rows were made from. Code for a specific table uses it to show more about a
-	// row than the table has.
+	// From is the data from which the rows were made. Code that knows the table uses it to show more about a
+	// row than the table contains.
 	From any
 
-	empty []bool    // by row: whether it is a heading that Apart left without rows; nil without Apart
-	below []int32   // by row: number of rows inside the row
-	kept  *sync.Map // cached cells of rows that have many rows inside; the key is a place
+	empty []bool    // for each row, whether Apart took all rows from this heading; nil without Apart
+	below []int32   // for each row, the number of rows inside it
+	kept  *sync.Map // cache of the cells of rows with many rows inside; the key is a place
 }
 
-// place is the position of a cell.
+// place identifies a cell by its row and its column.
 type place struct{ row, col int }
 
-// manyRows is the number of inner rows from which on the cells of a row are cached. Such a cell is expensive:
-// it costs as much as the cells of all inner rows.
+// manyRows is a number of rows. If a row has at least so many rows inside it, its cells are cached, because
+// each of them takes as long to compute as the cells of all rows inside.
 const manyRows = 64
 
-// Column describes a column and computes its cells.
+// Column is a column of a table: its description, and the function that computes its cells.
 type Column struct {
 	Name  string // name in CSV, JSON and filters: "sum_us"
 	Title string // title on the screen: "Σµs"
 	Unit  string // unit of Cell.Number: "us", "GB/s", "%"; "" for text
-	Is    Basis  // basis of the numbers
+	Is    Basis  // where the numbers come from
 	Right bool   // right-aligned
-	// Width is the minimum width of a screen that shows the column: 80, 110, 140 or 200 cells, or Unseen.
+	// Width is the width in cells from which a screen shows the column: 80, 110, 140 or 200. It is Unseen if
+	// no screen does.
 	Width int
-	// Bar reports whether the screen draws the numbers as bars. A full bar represents the largest number of
-	// all rows except headings.
+	// Bar is set if the screen draws a bar for each number. A full bar stands for the largest number in all
+	// rows but headings.
 	Bar  bool
 	Doc  string
-	Tree bool // the column shows the tree by indentation
-	// Of returns the cell of a row. Several goroutines may call it.
+	Tree bool // the text is indented to show the tree of rows
+	// Of returns the cell of a row. It must be safe for several goroutines at once.
 	Of func(row int) Cell
 }
 
-// Unseen is the Width of a column that is not shown on any screen. Filters and programs can read the
-// column.
+// Unseen is the Width of a column that no screen shows. It exists for filters and for programs that read the
+// table.
 const Unseen = 1 << 20
 
-// Basis is the origin of the numbers in a column.
+// Basis says where the numbers of a column come from.
 type Basis string
 
-// These are the bases of numbers.
+// These are the possible bases of numbers.
 const (
 	Words    Basis = ""         // the column has no numbers
-	Exact    Basis = "exact"    // counted, or known from the graph and its plans
+	Exact    Basis = "exact"    // counted, or known from the graph and the plans
 	Measured Basis = "measured" // measured by a clock
-	Modelled Basis = "modelled" // computed from exact or measured numbers under an assumption; marked ~
+	Modelled Basis = "modelled" // computed under an assumption; shown with ~
 )
 
-// Row is a position in the tree of rows.
+// Row is the place of a row in the tree of rows.
 type Row = tree.Row
 
-// Cell is one field of a table. Has is false if the number was not measured or does not apply.
+// Cell is the content of a table at one row and one column. If it has no number, Has is false: the number was
+// not measured or makes no sense here.
 type Cell struct {
 	Text   string  // displayed text
-	Short  string  // essential part of Text for narrow columns; "" if Text may be cut
+	Short  string  // what a narrow column shows instead of Text; "" if Text may be cut
 	Number float64 // number in the column's unit
 	Has    bool
-	Mark   string // prefix of Text that marks an insignificant number; see Marks
+	Mark   string // mark before a number that is not reliable; see Marks
 }
 
-// Unknown is the mark of a number whose error is not known. Rows are neither sorted nor filtered by such a
-// number.
+// Unknown is the mark of a number whose error is not known. Sorting and filtering ignore such a number.
 const Unknown = "?"
 
-// Zero is the mark of a number that does not differ significantly from 0. It is sorted as 0, after an
-// unmarked 0.
+// Zero is the mark of a number that is not significantly different from 0. For sorting, it is 0, but comes
+// after a 0 without a mark.
 const Zero = "="
 
-// Unmeasured is displayed in place of a time that was not measured.
+// Unmeasured is the text in place of a time that was not measured.
 const Unmeasured = "–"
 
 // Text returns a cell of text.
 func Text[S ~string](s S) Cell { return Cell{Text: string(s)} }
 
-// Count returns a cell of a whole number.
+// Count returns a cell with a whole number.
 func Count[N int | int64](n N) Cell {
 	return Cell{Text: fmt.Sprint(n), Number: float64(n), Has: true}
 }
 
-// Number returns a cell of a number with the given number of decimals.
+// Number returns a cell with a number and this number of decimals.
 func Number(v float64, decimals int) Cell {
 	return Cell{Text: fmt.Sprintf("%.*f", decimals, v), Number: v, Has: true}
 }
 
-// Microseconds returns a cell of a time in µs, formatted by Micros.
+// Microseconds returns a cell with a time in µs in the format of Micros.
 func Microseconds(us float64, decimals int) Cell {
 	return Cell{Text: Micros(us, decimals), Number: us, Has: true}
 }
 
-// Missing returns a cell for a figure that could have been measured but was not.
+// Missing returns a cell for a number that was not measured although it could have been.
 func Missing() Cell { return Cell{Text: Unmeasured} }
 
-// markSuffix ends the name of every column that Marks returns.
+// markSuffix is the end of the name of a column that Marks returns.
 const markSuffix = "_mark"
 
-// Marks returns a column with the marks that the screen shows before the numbers of another column. Filters
-// and programs read this column.
+// Marks returns a column for filters and programs. It holds the marks that the screen shows before the
+// numbers of the column of.
 func Marks(of Column) Column {
 	return Column{
 		Name: of.Name + markSuffix, Title: of.Title + " mark", Width: Unseen,
@@ -145,7 +146,8 @@ func Marks(of Column) Column {
 	}
 }
 
-// New returns a table of rows in pre-order. It sets the Children field of each row that is a parent.
+// New returns a table. The rows must be in pre-order. New sets Children in each row that is the parent of
+// another row.
 func New(name string, columns []Column, rows []Row) *Table {
 	for i := range rows {
 		if p := rows[i].Parent; p >= 0 {
@@ -161,7 +163,7 @@ func New(name string, columns []Column, rows []Row) *Table {
 	return &Table{Name: name, Columns: columns, Rows: rows, below: below, kept: new(sync.Map)}
 }
 
-// WithColumns returns a table with different columns over the same rows.
+// WithColumns returns a table with the same rows as t but other columns.
 func (t *Table) WithColumns(columns []Column) *Table {
 	return &Table{
 		Name: t.Name, Title: t.Title, Columns: columns, Rows: t.Rows, Notes: t.Notes, From: t.From,
@@ -178,7 +180,8 @@ func Flat(n int, key func(row int) string) []Row {
 	return rows
 }
 
-// Tree returns the rows of a table whose typed rows know their position in the tree.
+// Tree returns the rows of a table. The function of returns, for each element of the list, its place in the
+// tree.
 func Tree[R any](list []R, of func(*R) Row) []Row {
 	rows := make([]Row, len(list))
 	for i := range list {
@@ -187,10 +190,10 @@ func Tree[R any](list []R, of func(*R) Row) []Row {
 	return rows
 }
 
-// Apart returns a table in which rows are listed outside of their headings, so that one order can apply to
-// all rows. A row outside of its heading is shown under the name Row.Apart. A row whose Apart is "" stays
-// under its heading. The row indices stay the same. Headings without remaining rows are not shown. If all
-// rows stay under their headings, Apart returns the table itself.
+// Apart returns a table in which rows are listed without their headings, so that all of them can be sorted
+// together. In this table, the name of a row is Row.Apart. If that is "", the row stays below its heading. A
+// heading is left out if no rows stay below it. The indices of rows do not change. If every row stays below
+// its heading, Apart returns t.
 func (t *Table) Apart() *Table {
 	if t.empty != nil || !slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Apart != "" }) {
 		return t
@@ -201,7 +204,7 @@ func (t *Table) Apart() *Table {
 	for i := range t.Rows {
 		apart.empty[i] = t.Rows[i].Group && t.Rows[i].Children
 	}
-	for i := len(t.Rows) - 1; i >= 0; i-- { // rows come after their parents
+	for i := len(t.Rows) - 1; i >= 0; i-- { // backward, so children come before their parents
 		if r := &t.Rows[i]; r.Parent >= 0 && r.Apart == "" && !apart.empty[i] {
 			apart.empty[r.Parent] = false
 		}
@@ -230,8 +233,8 @@ func (t *Table) Apart() *Table {
 	return apart
 }
 
-// Cell returns the displayed field at a row and a column. It puts the text on one line and removes control
-// characters, because the text may come from a file.
+// Cell returns the cell that is shown at a row and a column. Its text has one line and no control characters,
+// because text from a file may have several lines and such characters.
 func (t *Table) Cell(row, col int) Cell {
 	if t.below[row] < manyRows {
 		return t.make(row, col)
@@ -250,7 +253,7 @@ func (t *Table) make(row, col int) Cell {
 	return c
 }
 
-// Column returns the index of a column by its name or title, or -1.
+// Column returns the index of the column with this name or title, or -1 if there is none.
 func (t *Table) Column(name string) int {
 	return slices.IndexFunc(t.Columns, func(c Column) bool {
 		return strings.EqualFold(c.Name, name) || strings.EqualFold(c.Title, name)
@@ -260,7 +263,7 @@ func (t *Table) Column(name string) int {
 func (t *Table) noColumn(name string) error {
 	var names []string
 	for _, c := range t.Columns {
-		if !strings.HasSuffix(c.Name, markSuffix) { // omit mark columns; they belong to their number columns
+		if !strings.HasSuffix(c.Name, markSuffix) { // not the columns of marks, which belong to others
 			names = append(names, c.Name)
 		}
 	}

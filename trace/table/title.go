@@ -9,39 +9,39 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// Segment is a part of a title.
+// Segment is one of the parts of a line of a title.
 type Segment struct {
-	// Rank is the priority of the segment. If a title is too long, segments with the highest rank are
-	// removed first, and those with rank 0 last. Rank 0 is for essential facts: an error, the overhead of
-	// timing, what to fix first, what changed. Rank 5 and above is for facts that are nice to have. A
-	// segment with rank 0 is first shortened at the end of a clause, and removed only if this is not
-	// enough.
+	// Rank says how important the segment is; the lower, the more important. If a line is too long, segments
+	// with the highest rank are removed first. Rank 0 is for essential facts: an error, the overhead of
+	// timing, what to fix first, what changed. Ranks from 5 up are for facts that are nice to have. A segment
+	// of rank 0 is removed last. It is first shortened to fewer clauses, and removed only if this does not
+	// help.
 	Rank int
 	Text string
-	// Short replaces Text if there is no room for Text; it may be "".
+	// Short is shown if there is no room for Text; "" if there is no short form.
 	Short string
-	// With reports whether the segment continues the previous segment after a space. Such a segment is
-	// removed together with the previous segment.
+	// With is set if the segment belongs to the previous segment. It then follows after a space, and the two
+	// are removed together.
 	With bool
 }
 
-// Say returns a segment with a formatted text.
+// Say returns a segment whose text is formatted.
 func Say(rank int, format string, args ...any) Segment {
 	return Segment{Rank: rank, Text: fmt.Sprintf(format, args...)}
 }
 
-// Line is a line of a title. Its segments are ordered from left to right.
+// Line is a line of a title. It consists of segments from left to right.
 type Line struct {
-	Separator string // text between segments; "" means " · "
+	Separator string // text between two segments; "" stands for " · "
 	Segments  []Segment
 }
 
-// Title returns a title line with the default separator. It omits segments without text.
+// Title returns a line with the usual separator. Segments without text are left out.
 func Title(parts ...Segment) Line {
 	return Line{Segments: slices.DeleteFunc(parts, func(p Segment) bool { return p.Text == "" })}
 }
 
-// String returns the whole line.
+// String returns the line with all of its segments.
 func (l Line) String() string { return l.clean().joined() }
 
 func (l Line) joined() string {
@@ -60,7 +60,7 @@ func (l Line) joined() string {
 	return b.String()
 }
 
-// clean returns the line without control characters, because segments may contain names from a model file.
+// clean returns the line without control characters, which names from a model file may contain.
 func (l Line) clean() Line {
 	parts := slices.Clone(l.Segments)
 	for i := range parts {
@@ -70,10 +70,11 @@ func (l Line) clean() Line {
 	return l
 }
 
-// cutOff marks a segment whose end was cut off.
+// cutOff is the end of a segment whose last words were cut off.
 const cutOff = " …"
 
-// cutWords shortens a text to at most w cells. It cuts between words if at least one word fits.
+// cutWords returns as much of a text as fits in w cells. It cuts between two words, unless not even the first
+// word fits.
 func cutWords(s string, w int) string {
 	for i := len(s) - 1; i > 0; i-- {
 		if s[i] == ' ' && Width(s[:i]+cutOff) <= w {
@@ -83,10 +84,11 @@ func cutWords(s string, w int) string {
 	return Cut(s, w)
 }
 
-// Fit returns the line in at most w cells. It keeps as many segments as fit, the most important ones first.
+// Fit returns the line with at most w cells. If there is not enough room for all segments, the most important
+// ones are kept.
 func (l Line) Fit(w int) string {
 	l = l.clean()
-	ranks := make([]int, len(l.Segments)) // no lower than the rank of the continued segment
+	ranks := make([]int, len(l.Segments)) // with With set, not lower than the rank of the previous segment
 	order := make([]int, len(l.Segments))
 	for i, p := range l.Segments {
 		order[i], ranks[i] = i, p.Rank
@@ -95,9 +97,9 @@ func (l Line) Fit(w int) string {
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return ranks[a] - ranks[b] })
-	said := make([]string, len(l.Segments)) // displayed text of each segment, "" if it was removed
+	said := make([]string, len(l.Segments)) // text shown for each segment; "" if it is removed
 	whole := make([]bool, len(l.Segments))
-	with := func(i int, text string) string { // the line with text as segment i
+	with := func(i int, text string) string { // the line if segment i had this text
 		some := Line{Separator: l.Separator}
 		for k, p := range l.Segments {
 			if p.Text = said[k]; k == i {

@@ -1,25 +1,25 @@
-// Package tree defines the rows of a tree in pre-order: the parent of each row, and how a screen displays the
-// row. Package analyze computes numbers for these rows, and tables show the rows with their numbers.
+// Package tree defines the rows of a tree. The rows are in pre-order. A row has the index of its parent, and
+// says how a screen shows it. Package analyze computes numbers for the rows, and tables show both.
 package tree
 
-// Row is a position in the tree.
+// Row is the place of a row in the tree, and says how a screen shows the row.
 type Row struct {
-	// Key identifies the subject of the row. It is the same in every step, so that the selected row and the
-	// unfolded rows stay the same when the step changes.
+	// Key identifies what the row is about. It is the same in each step. If the user goes to another step,
+	// the same row is therefore selected, and the same rows are unfolded.
 	Key    string
-	Parent int // index of the enclosing row, or -1
+	Parent int // index of the row that contains this row; -1 if none
 	Depth  int
-	// Children reports whether the row can be unfolded. Open reports whether it is initially unfolded.
+	// Children is set if the row has rows inside it and can be unfolded. Open is set if it is unfolded at
+	// first.
 	Children, Open bool
-	// Group reports whether the row is a heading. Filters match only the text of a heading, not its
-	// numbers.
+	// Group is set if the row is a heading. Filters look at the text of a heading but not at its numbers.
 	Group bool
-	// Apart is the name of the row in a table that lists rows outside of their headings: "attn.norm". It
-	// is "" if the row always stays under its heading (see table.Table.Apart).
+	// Apart is the name of the row in a table that lists rows without their headings, such as "attn.norm". It
+	// is "" if the row always stays below its heading (see table.Table.Apart).
 	Apart string
-	// Joint reports whether the row represents several rows. Such a row is shown only in a table that
-	// lists rows outside of their headings.
+	// Joint is set if the row represents several concurrent rows. A table shows such a row only if it lists
+	// rows without their headings.
 	Joint bool
-	// Quiet reports whether the row has little information, so that the screen dims it.
+	// Quiet is set if the row says little. The screen dims it.
 	Quiet bool
 }

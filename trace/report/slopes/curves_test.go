@@ -149,7 +149,9 @@ func TestSlopeNamesTheOperatorThatOwnsIt(t *testing.T) {
 				t.Errorf("%s: %s, want %s", level, said, want)
 			}
 		}
-		of := map[trace.Timing]string{"dispatch": "in s50, sum of isolated times", "step": "in s50, GPU span"}[level]
+		of := map[trace.Timing]string{
+			"dispatch": "in s50, sum of isolated times", "step": "in s50, GPU span",
+		}[level]
 		if lines := strings.Join(Lines(c, &c.Rows[0], 50), "\n"); !strings.Contains(lines, of) {
 			t.Errorf("%s: the whole step's lines do not contain %q:\n%s", level, of, lines)
 		}
