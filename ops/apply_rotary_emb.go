@@ -48,7 +48,7 @@ type turned struct {
 	q, k, cos, sin, yq, yk graph.ValueID
 	template               string // name of the WGSL template
 	NewKernel              *graph.Kernel
-	Vec                    int  // elements of q, or of k, that an invocation reads at a time
+	Vec                    int  // elements of q (or k) that an invocation reads at a time
 	both                   bool // a single dispatch rotates both q and k
 }
 
@@ -56,9 +56,9 @@ type turned struct {
 type rotation interface {
 	reference.Referencer
 	parts() *turned
-	// check returns an error if the live dims of q, k, cos and sin do not fit each other.
+	// check(p) returns an error if the dims of q, k, cos and sin in a step do not fit each other.
 	check(p *graph.Planner) error
-	// turn plans the dispatches that rotate q and k.
+	// turn(p) plans the dispatches that rotate q and k.
 	turn(p *graph.Planner)
 }
 
@@ -103,8 +103,9 @@ func (o *turned) launches() int {
 	return 2
 }
 
-// launch plans a dispatch and writes the params that all RoPE kernels have. each is the number of elements
-// that an invocation processes, and ofHead is the number of rotated elements in each head.
+// launch plans one dispatch and writes the params that all RoPE kernels have. The argument each is the number
+// of elements that an invocation processes. The argument ofHead is the number of elements of a head that are
+// rotated.
 func (o *turned) launch(p *graph.Planner, slot, each, ofHead int) *graph.Launch {
 	x := o.q
 	if slot > 0 {
@@ -152,7 +153,7 @@ func (o *rotary) check(p *graph.Planner) error {
 	}
 	for _, table := range [2]graph.ValueID{o.cos, o.sin} {
 		if t := p.Dims(table); len(t) != 2 || t[0] != positions || 2*t[1] != d {
-			return p.Errorf("cos or sin has dims %v, want [%d %d]", t, positions, d/2)
+			return p.Errorf("cos or sin has dims %v; both need dims [%d %d]", t, positions, d/2)
 		}
 	}
 	return nil
@@ -165,7 +166,7 @@ func (o *rotary) turn(p *graph.Planner) {
 	}
 }
 
-// give sets the live dims of yq and yk.
+// give(p) sets the dims of the outputs yq and yk for a step.
 func (o *turned) give(p *graph.Planner) {
 	p.SetDims(o.yq, p.Dims(o.q)...)
 	p.SetDims(o.yk, p.Dims(o.k)...)
@@ -176,7 +177,7 @@ func (o *turned) give(p *graph.Planner) {
 func rotaryDims(p *graph.Planner, q, k graph.ValueID) (positions, d int, err error) {
 	qd, kd := p.Dims(q), p.Dims(k)
 	if len(qd) < 3 || len(kd) < 3 {
-		return 0, 0, p.Errorf("q is %v and k is %v, want [..., positions, heads, head dim]", qd, kd)
+		return 0, 0, p.Errorf("q has dims %v and k has dims %v; both need [..., positions, heads, head dim]", qd, kd)
 	}
 	positions, d = p.Dim(k, -3), p.Dim(k, -1)
 	if d%2 != 0 {
@@ -184,8 +185,8 @@ func rotaryDims(p *graph.Planner, q, k graph.ValueID) (positions, d int, err err
 	}
 	ofLast := shape.Product(qd[:len(qd)-2]) == 1 && shape.Product(kd[:len(kd)-3]) == 1
 	if p.Dim(q, -3) != positions && !ofLast || p.Dim(q, -1) != d {
-		return 0, 0, p.Errorf("q is %v and k is %v, want the same head dim in both, "+
-			"and as many positions in q as in k (or a single position in q)", qd, kd)
+		return 0, 0, p.Errorf("q has dims %v and k has dims %v; both need the same head dim, "+
+			"and q needs as many positions as k (or a single position)", qd, kd)
 	}
 	return positions, d, nil
 }
@@ -201,8 +202,8 @@ func (o *rotary) Reference(r *reference.Ref) {
 	})
 }
 
-// heads computes the references of yq and yk. It calls turn for each requested head x of q and of k, with the
-// index of the head's position in k. turn stores the rotated head in y.
+// heads computes the reference values of yq and yk. For each requested head of q and of k, heads calls
+// turn(x, y, position). turn rotates the head x by the angles of the position, and stores the result in y.
 func (o *turned) heads(r *reference.Ref, turn func(x, y []float64, position int)) {
 	k := r.Tensor(o.k).Dims
 	positions := k[len(k)-3]
@@ -218,9 +219,9 @@ func (o *turned) heads(r *reference.Ref, turn func(x, y []float64, position int)
 	}
 }
 
-// turnedPairs is the tolerance of RoPE, relative to the largest element of the row. A rotation keeps the
-// length of a pair. If one rotated element is close to zero because its two products cancel out, the other
-// element of the pair therefore stays large.
-var turnedPairs = reference.Tolerance{Row: 8 * reference.Rounding, Why: "two products and a sum in f32"}
+// turnedPairs is the tolerance of RoPE, relative to the largest element of the row. A rotation does not
+// change the length of a pair of elements. If one rotated element is close to zero, because its two products
+// cancel out, the other element of the pair is therefore large.
+var turnedPairs = reference.Tolerance{Row: 8 * reference.Rounding, Why: "two products and their sum are rounded to f32"}
 
 func (o *rotary) Tolerance(*reference.Ref, graph.ValueID) reference.Tolerance { return turnedPairs }

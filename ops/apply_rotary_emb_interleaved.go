@@ -50,7 +50,7 @@ func (o *rotaryInterleaved) Plan(p *graph.Planner) error {
 	x, freqs := p.Dims(o.x), p.Dims(o.freqs)
 	if len(x) < 2 || len(freqs) != 2 || x[len(x)-2] != freqs[0] || x[len(x)-1] != freqs[1] ||
 		freqs[1]%2 != 0 {
-		return p.Errorf("x is %v and freqs is %v, want [..., N, C] and [N, C] with C even", x, freqs)
+		return p.Errorf("x has dims %v and freqs has dims %v; want [..., N, C] for x and [N, C] for freqs, with C even", x, freqs)
 	}
 	n, period := p.Numel(o.x), p.Numel(o.freqs)
 	p.SetDims(o.y, x...)

@@ -199,7 +199,7 @@ func (o *embedding) Reference(r *reference.Ref) {
 func (o *embedding) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance {
 	t := reference.Tolerance{
 		Row: 8 * reference.Rounding,
-		Why: "a weight is computed from its bits with a product and a sum in f32",
+		Why: "each weight is computed from its bits with an f32 product and an f32 sum",
 	}
 	if v == o.y {
 		return t

@@ -24,8 +24,8 @@ import (
 //
 // The rule replaces the attention and each of the linears separately, in the order of the graph.
 var fuseAttention = graph.Fusion{
-	Name: "attention", Doc: "attention of one token stores its output in the order in which the next linears load it; " +
-		"the linears also combine its splits",
+	Name: "attention", Doc: "attention of one token stores its output in the order in which the next linears load it; if " +
+		"attention ran in splits, these linears combine them",
 	Pattern: graph.Pattern{Kinds: slices.Concat(linearKinds, []string{kindSDPA.Name})},
 	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		switch o := m.Last().(type) {
@@ -219,6 +219,6 @@ func (o *sdpa) leftRow(r *reference.Ref, x reference.Tensor) reference.Tensor {
 }
 
 func (o *sdpa) leftTolerance(int) (row float64, why string) {
-	why = fmt.Sprintf("; the inputs are sums of %d splits", leftSplits)
+	why = fmt.Sprintf("; each input is a sum of %d splits", leftSplits)
 	return reference.SumRoundings(leftSplits)*reference.Rounding + reference.ULPs(3), why
 }

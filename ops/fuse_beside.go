@@ -6,7 +6,7 @@ import "gpuscope/engine/graph"
 // linears run in parallel, and their workgroups together fill the device. All of them use tiles of the same
 // size, because dispatches with two different tile sizes do not overlap on an H200.
 var fuseBeside = graph.Fusion{
-	Name: "beside", Doc: "linears that read the same tensor choose their kernels by their total number of weight rows",
+	Name: "beside", Doc: "linears that read the same tensor choose their kernels together, by their total number of weight rows",
 	Pattern: graph.Pattern{Kinds: linearKinds},
 	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		o := m.Last().(*linear)

@@ -7,7 +7,7 @@ import "gpuscope/engine/graph"
 // A single dispatch is then enough, and lanes load their part of x only once. For 2 to 16 rows the linear
 // computes both branches, and a second dispatch computes act(gate) * up.
 var fuseGateUp = graph.Fusion{
-	Name: "gate_up", Doc: "one linear replaces gate and up of a gated MLP; it also computes " +
+	Name: "gate_up", Doc: "one linear replaces the linears gate and up of a gated MLP; it also computes " +
 		"act(gate) * up, except for 2 to 16 rows",
 	Pattern: graph.Pattern{
 		Kinds: gatedKinds, Of: []graph.Pattern{{Kinds: linearKinds}, {Kinds: linearKinds}},

@@ -14,7 +14,7 @@ import (
 // the last layer therefore runs the same kernels as all other layers, unless linears also compute the norm
 // (fuseNormSum).
 var fuseLast = graph.Fusion{
-	Name: "last", Doc: "a linear or sum reads the last row from the tensor with all rows, without a slice",
+	Name: "last", Doc: "a linear or a sum reads the last row directly from the tensor with all rows, so no slice is needed",
 	Pattern: graph.Pattern{
 		Kinds: slices.Concat(linearKinds, []string{kindRMSNorm.Name}),
 		Of:    []graph.Pattern{{Kinds: []string{"slice"}}},

@@ -22,7 +22,7 @@ import (
 //
 // The rule replaces the norm and the operators before and after it separately, in the order of the graph.
 var fuseNorm = graph.Fusion{
-	Name: "norm", Doc: "for one row, the operator before a norm and the linears after it compute the norm",
+	Name: "norm", Doc: "for one row, a norm has no dispatch: the operator before it and the linears after it compute it",
 	Pattern: graph.Pattern{Kinds: slices.Concat(linearKinds, embeddingKinds, []string{kindRMSNorm.Name})},
 	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		switch o := m.Last().(type) {
@@ -229,10 +229,10 @@ func (o *rmsNorm) givenTolerance(r *reference.Ref, v graph.ValueID,
 	y := r.Largest(o.x)
 	near := (row.Rel+row.Row)*y + row.Abs
 	if v == o.weighted {
-		return reference.Tolerance{Rel: reference.OneRounding.Rel, Abs: near * r.Largest(o.weight), Why: row.Why + "; times weights"}
+		return reference.Tolerance{Rel: reference.OneRounding.Rel, Abs: near * r.Largest(o.weight), Why: row.Why + "; multiplied by the norm's weights"}
 	}
 	return reference.Tolerance{
 		Rel: reference.SumRoundings(o.each) * reference.Rounding, Abs: 2 * float64(o.each) * near * y,
-		Why: fmt.Sprintf("%s; sums of %d squares of the results", row.Why, o.each),
+		Why: fmt.Sprintf("%s; each element is a sum of %d squares of such results", row.Why, o.each),
 	}
 }

@@ -19,7 +19,7 @@ import (
 // enough weights (linearTuning). With more than one row all operators work as without the rule. The rule
 // replaces each operator separately, in the order of the graph.
 var fuseNormSum = graph.Fusion{
-	Name: "norm_sum", Doc: "for one row, linears compute the sum x + norm(y) and its norm as they load the row",
+	Name: "norm_sum", Doc: "for one row, linears compute the sum x + norm(y), and the next norm of this sum, as they load the row",
 	Pattern: graph.Pattern{Kinds: slices.Concat(linearKinds, []string{kindRMSNorm.Name})},
 	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		switch o := m.Last().(type) {

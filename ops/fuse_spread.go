@@ -7,7 +7,7 @@ import "gpuscope/engine/graph"
 //
 // The rule replaces the producer of the row and each of the linears separately, in the order of the graph.
 var fuseSpread = graph.Fusion{
-	Name: "spread", Doc: "for one row, a gated MLP stores act(gate) * up in the order in which later linears load it",
+	Name: "spread", Doc: "for one row, act(gate) * up of a gated MLP is stored in the order in which later linears load it",
 	Pattern: graph.Pattern{Kinds: linearKinds},
 	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		fused := *m.Last().(*linear)

@@ -107,7 +107,7 @@ func (o *gatedOp) Corners(r *graph.Ranges) []graph.Corner { return r.Ends(o.gate
 
 func (o *gatedOp) Plan(p *graph.Planner) error {
 	if !slices.Equal(p.Dims(o.gate), p.Dims(o.up)) {
-		return p.Errorf("gate is %v and up is %v, want the same dims", p.Dims(o.gate), p.Dims(o.up))
+		return p.Errorf("gate has dims %v and up has dims %v, want the same dims", p.Dims(o.gate), p.Dims(o.up))
 	}
 	n := p.Numel(o.gate)
 	p.SetDims(o.y, p.Dims(o.gate)...)

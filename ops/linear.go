@@ -458,13 +458,13 @@ func rowsAtMost(lowest, highest []int, m int) []int {
 func (o *linear) Plan(p *graph.Planner) error {
 	dims, k, n := p.Dims(o.x), o.w.Cols, o.w.Rows
 	if len(dims) == 0 || shape.Last(dims) != k {
-		return p.Errorf("x is %v, want %d columns because the weights are %d x %d", dims, k, n, k)
+		return p.Errorf("x has dims %v, want %d columns because the weights are %d x %d", dims, k, n, k)
 	}
 	sum, residualRows := dims, 0
 	if o.residual != graph.None {
 		also, ok := p.Dims(o.residual), false
 		if sum, ok = sumDims(dims, also); !ok || shape.Last(also) != n {
-			return p.Errorf("x is %v and the residual is %v, but their numbers of rows or columns do not match", dims, also)
+			return p.Errorf("x has dims %v and the residual has dims %v, but their numbers of rows or columns do not match", dims, also)
 		}
 		residualRows = rowsIn(also)
 	}
@@ -799,7 +799,7 @@ func (o *linear) productTolerance(r *reference.Ref) reference.Tolerance {
 	}
 	if o.w.Format.AsHalves {
 		t.Row += 8 * 2 * reference.Rounding
-		t.Why += "; weights are up to twice their size until an offset is subtracted"
+		t.Why += "; until kernels subtract an offset, weights are up to twice their true size"
 	}
 	if o.before != nil {
 		row, why := o.before.leftTolerance(o.w.Cols)
@@ -810,7 +810,7 @@ func (o *linear) productTolerance(r *reference.Ref) reference.Tolerance {
 		large := o.usual(r)
 		t.Abs = (2*t.Row*large + o.gated.act.Error.Abs + o.gated.act.ErrorOfX*large) * large
 		t.Rel, t.Row = o.gated.act.Error.Rel+reference.ULPs(1), 0
-		t.Why += "; " + o.gated.act.Kind + " of one sum is multiplied by another"
+		t.Why += "; " + o.gated.act.Kind + " of one such sum is multiplied by another such sum"
 		return t
 	}
 	if o.w.Rows < shortRow {

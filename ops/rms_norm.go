@@ -150,7 +150,7 @@ func (o *rmsNorm) Plan(p *graph.Planner) error {
 	for _, norm := range norms {
 		x := p.Dims(norm.x)
 		if w := p.Dims(norm.weight); len(w) != 1 || w[0] != shape.Last(x) || w[0] != width {
-			return p.Errorf("weight has dims %v, want [%d] for x %v", w, shape.Last(x), x)
+			return p.Errorf("weight has dims %v, want [%d] because x has dims %v", w, shape.Last(x), x)
 		}
 		n += p.Numel(norm.x)
 	}
@@ -194,7 +194,7 @@ func (o *rmsNorm) planSum(p *graph.Planner, rows, width int) error {
 	also := p.Dims(o.residual)
 	dims, ok := sumDims(p.Dims(o.x), also)
 	if !ok || shape.Last(also) != width {
-		return p.Errorf("x is %v and the residual is %v, want the same dims or a single row", p.Dims(o.x),
+		return p.Errorf("x has dims %v and the residual has dims %v, want the same dims in both, or a single row in one", p.Dims(o.x),
 			also)
 	}
 	residualRows, m := rowsIn(also), rowsIn(dims)
@@ -319,7 +319,7 @@ func (o *rmsNorm) lastAdded(r *reference.Ref) []float64 {
 }
 
 func (o *rmsNorm) leftTolerance(k int) (row float64, why string) {
-	return reference.SumRoundings(k) * reference.Rounding, "; the inputs are multiplied by the scale of a norm"
+	return reference.SumRoundings(k) * reference.Rounding, "; each input is multiplied by the scale of a norm"
 }
 
 func (o *rmsNorm) Reference(r *reference.Ref) {
@@ -386,7 +386,7 @@ func (o *rmsNorm) Tolerance(r *reference.Ref, v graph.ValueID) reference.Toleran
 }
 
 func normTolerance(n int) reference.Tolerance {
-	return reference.Tolerance{Rel: reference.SumRoundings(n) * reference.Rounding, Why: fmt.Sprintf("a mean of %d squares summed in f32", n)}
+	return reference.Tolerance{Rel: reference.SumRoundings(n) * reference.Rounding, Why: fmt.Sprintf("a mean of %d squares is computed in f32", n)}
 }
 
 // sumTolerance returns the tolerance of a norm with a residual. It has an absolute term, because norm and

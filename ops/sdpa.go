@@ -168,19 +168,19 @@ func (o *sdpa) readDims(c *kind.Call) bool {
 	b := c.Builder
 	q, k, cache := b.MaxDims(o.q), b.MaxDims(o.k), b.MaxDims(o.kCache)
 	if len(q) != 4 || len(k) != 4 || len(cache) != 4 || q[0] != 1 || k[0] != 1 || cache[0] != 1 {
-		c.Fail("q is %v, k is %v and the cache is %v, want [1, S, H, D] for each", q, k, cache)
+		c.Fail("q has dims %v, k has dims %v and the cache has dims %v; each needs dims [1, S, H, D]", q, k, cache)
 		return false
 	}
 	o.qHeads, o.kvHeads, o.headDim, o.context = q[2], k[2], q[3], cache[1]
 	half := b.DType(o.kCache)
 	switch {
 	case !slices.Equal(k, b.MaxDims(o.v)):
-		c.Fail("k is %v and v is %v, want the same dims", k, b.MaxDims(o.v))
+		c.Fail("k has dims %v and v has dims %v, want the same dims", k, b.MaxDims(o.v))
 	case !slices.Equal(cache, b.MaxDims(o.vCache)) || half != b.DType(o.vCache):
-		c.Fail("the caches are %v %s and %v %s, want the same dims and type", cache, half,
+		c.Fail("one cache has dims %v and type %s, the other has dims %v and type %s; want the same dims and type", cache, half,
 			b.MaxDims(o.vCache), b.DType(o.vCache))
 	case k[3] != o.headDim || cache[3] != o.headDim || cache[2] != o.kvHeads:
-		c.Fail("q is %v, k is %v and the cache is %v, want the same head dim D in each, and as many heads in k as in the cache",
+		c.Fail("q has dims %v, k has dims %v and the cache has dims %v; all need the same head dim, and k needs as many heads as the cache",
 			q, k, cache)
 	case o.headDim%4 != 0:
 		c.Fail("head dim is %d, want a multiple of 4", o.headDim)
@@ -189,7 +189,7 @@ func (o *sdpa) readDims(c *kind.Call) bool {
 	case b.MinDims(o.k)[1] > o.context:
 		c.Fail("k has at least %d tokens, but the cache has only %d positions", b.MinDims(o.k)[1], o.context)
 	case o.window < 0:
-		c.Fail("window is %d positions, want at least 1, or 0 for no window", o.window)
+		c.Fail("window is %d positions, want at least 1, or 0 for attention without a window", o.window)
 	default:
 		if o.span = "window"; o.window == 0 || o.window >= o.context {
 			o.window, o.span = o.context, "context"
@@ -516,14 +516,14 @@ func (o *sdpa) Plan(p *graph.Planner) error {
 	context, queries := position+tokens, o.queries(tokens)
 	switch {
 	case p.Dim(o.q, 1) != queries || p.Dim(o.v, 1) != tokens:
-		return p.Errorf("q has %d tokens, k has %d and v has %d, want the same number in each", p.Dim(o.q, 1),
+		return p.Errorf("q has %d tokens, k has %d tokens and v has %d tokens, want the same number in each", p.Dim(o.q, 1),
 			tokens, p.Dim(o.v, 1))
 	case q[2] != o.qHeads || q[3] != o.headDim:
-		return p.Errorf("q is %v, want %d heads of %d elements", q, o.qHeads, o.headDim)
+		return p.Errorf("q has dims %v, want %d heads of %d elements each", q, o.qHeads, o.headDim)
 	case position < 0:
 		return p.Errorf("position is %d, want at least 0", position)
 	case context > o.context:
-		return p.Errorf("from position %d, %d tokens need a cache of %d positions, but it has %d", position,
+		return p.Errorf("position is %d and k has %d tokens, which needs a cache of %d positions, but the cache has %d", position,
 			tokens,
 			context, o.context)
 	}
@@ -754,7 +754,7 @@ func (o *sdpa) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance 
 	return reference.Tolerance{
 		Abs: part * reference.Largest(values),
 		Why: fmt.Sprintf(
-			"scores of at most %.3g are sums of %d products in f32, values up to %.3g are summed over "+
+			"scores of size up to %.3g are f32 sums of %d products; values of size up to %.3g are summed over "+
 				"%d positions",
 			score,
 			d,

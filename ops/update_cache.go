@@ -29,7 +29,7 @@ var kindUpdateCache = kind.Kind{
 func addUpdateCache(c *kind.Call) []graph.ValueID {
 	value, cache := c.ArgTensor("value"), c.ArgTensor("cache")
 	if c.DType(value) != c.DType(cache) {
-		return c.Fail("value %s is %s and cache %s is %s, want the same type", c.Name(value), c.DType(value),
+		return c.Fail("value %s has type %s and cache %s has type %s, want the same type", c.Name(value), c.DType(value),
 			c.Name(cache), c.DType(cache))
 	}
 	o := &updateCache{
@@ -72,10 +72,10 @@ func (o *updateCache) Corners(r *graph.Ranges) []graph.Corner {
 func (o *updateCache) Plan(p *graph.Planner) error {
 	v, c, at := p.Dims(o.value), p.Dims(o.cache), o.position.At(p)
 	if len(v) != 4 || len(c) != 4 || v[0] != 1 || c[0] != 1 || v[2] != c[2] || v[3] != c[3] {
-		return p.Errorf("value is %v and the cache is %v, want [1, S, H, D] and [1, C, H, D]", v, c)
+		return p.Errorf("value has dims %v and the cache has dims %v; want [1, S, H, D] and [1, C, H, D]", v, c)
 	}
 	if at < 0 || at+v[1] > c[1] {
-		return p.Errorf("rows %d to %d are out of range, the cache has %d rows", at, at+v[1]-1, c[1])
+		return p.Errorf("rows %d to %d are out of range, because the cache has %d rows", at, at+v[1]-1, c[1])
 	}
 	o.rows(v, at).Plan(p, 0, o.Vec)
 	return nil

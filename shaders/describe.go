@@ -76,7 +76,7 @@ func (k *Kernel) readBindings(src string, structs map[string]string) error {
 	for i, m := range declarations(src) {
 		group, number, space, access, name, typ := m[2]+m[5], m[3], m[6], m[7], m[8], strings.TrimSpace(m[9])
 		if n, err := strconv.Atoi(number); group == "0" && err == nil && n > i {
-			return fmt.Errorf("group 0 has no binding %d: the next binding is %s with number %d", i, name, n)
+			return fmt.Errorf("group 0 has no @binding(%d): the next declared binding is %s with @binding(%d)", i, name, n)
 		}
 		if group != "0" || number != strconv.Itoa(i) {
 			return fmt.Errorf("%s is declared as @group(%s) @binding(%s); want @group(0) @binding(%d)",
@@ -97,13 +97,13 @@ func (k *Kernel) readBindings(src string, structs map[string]string) error {
 			uniform = true
 			fields, ok := structs[typ]
 			if !ok {
-				return fmt.Errorf("params %s: type %s is not a struct of this file", name, typ)
+				return fmt.Errorf("params %s: its type %s is not a struct that this file declares", name, typ)
 			}
 			if err := k.readParams(fields); err != nil {
 				return fmt.Errorf("struct %s: %w", typ, err)
 			}
 		default:
-			return fmt.Errorf("binding %s is var<%s, %s>; want storage or uniform", name, space, access)
+			return fmt.Errorf("binding %s is declared as var<%s, %s>; want storage (read or read_write) or uniform", name, space, access)
 		}
 	}
 	if n := strings.Count(src, "@binding"); n != len(k.Storage)+btoi(uniform) {
@@ -138,12 +138,12 @@ func (k *Kernel) readParams(fields string) error {
 		name, typ, _ := strings.Cut(f, ":")
 		name, typ = strings.TrimSpace(name), strings.TrimSpace(typ)
 		if typ != "u32" && typ != "i32" && typ != "f32" {
-			return fmt.Errorf("field %s is %s; want u32, i32 or f32", name, typ)
+			return fmt.Errorf("field %s has type %s; want u32, i32 or f32", name, typ)
 		}
 		k.Params = append(k.Params, Param{Name: name, Type: typ, Offset: 4 * len(k.Params)})
 	}
 	if n := len(k.Params); n == 0 || n > maxParams {
-		return fmt.Errorf("has %d fields; want 1 to %d", n, maxParams)
+		return fmt.Errorf("it has %d fields; want 1 to %d", n, maxParams)
 	}
 	return nil
 }

@@ -11,9 +11,9 @@ import (
 	"gpuscope/shaders"
 )
 
-// ArgmaxWhole is the longest row, in elements, that one workgroup searches alone: for such rows a second
-// dispatch would cost more than it saves. Longer rows are split into parts of argmaxPart elements, with one
-// workgroup for each part.
+// ArgmaxWhole is the largest number of elements in a row that one workgroup searches alone. For rows up to
+// this length a second dispatch would cost more time than it saves. Longer rows are split into parts of
+// argmaxPart elements, with one workgroup for each part.
 const (
 	argmaxPart  = 2048
 	ArgmaxWhole = 8192
@@ -28,7 +28,8 @@ const (
 //
 // One workgroup searches each row. If rows have more than 8192 elements, each workgroup searches a part of
 // 2048 elements, and a second dispatch named final finds the largest element among the results of a row's
-// parts. With this operator a greedy decoder reads back only the token instead of all logits.
+// parts. A greedy decoder that uses this operator reads back only the index of the next token, instead of all
+// logits.
 func Argmax(b *graph.Builder, name string, x graph.ValueID, keepDim bool) graph.ValueID {
 	return kindArgmax.BuildOne(b, name, kind.Args{"x": x, "keepdim": keepDim})
 }
@@ -43,7 +44,7 @@ func ArgmaxValue(b *graph.Builder, name string, x graph.ValueID, keepDim bool) (
 }
 
 var kindArgmax = kind.Kind{
-	Name: "argmax", Doc: "The index of the largest element along the last dim. Of equal elements the first one " +
+	Name: "argmax", Doc: "Finds the index of the largest element along the last dim. Among equal elements the first one " +
 		"wins. If value is true, the element itself is a second output.",
 	Args: []kind.Arg{
 		kind.Required("x", kind.F32Tensor), kind.Optional("keepdim", kind.BoolType, false), kind.Optional("value", kind.BoolType, false),
@@ -82,7 +83,7 @@ type argmax struct {
 	reference.Moves
 	x, y             graph.ValueID
 	value            graph.ValueID // the largest element; None if only the index is computed
-	parts            graph.ValueID // scratch: sort key and index of the best element of each part
+	parts            graph.ValueID // scratch memory: for each part of a row, the sort key and index of its largest element
 	keepDim          bool
 	split            bool
 	NewKernel, final *graph.Kernel

@@ -20,7 +20,7 @@ var Binaries = []BinaryRow{
 		f: func(a, b, alpha float64) float64 { return a + alpha*b },
 	},
 	{
-		Error: reference.Tolerance{Rel: reference.ULPs(2.5), Why: "WGSL allows division an error of 2.5 ulp"},
+		Error: reference.Tolerance{Rel: reference.ULPs(2.5), Why: "WGSL allows an error of 2.5 ulp in division"},
 		Kind:  "div", of: "Div", doc: "y = a / b", wgsl: "u / v",
 		f: func(a, b, _ float64) float64 { return a / b },
 	},
@@ -42,7 +42,7 @@ var Binaries = []BinaryRow{
 		f: func(a, b, _ float64) float64 { return a * b },
 	},
 	{
-		Error: reference.Tolerance{Rel: 1e-4, Why: "WGSL allows pow the error of exp2(b log2 a), which grows with |b log2 a|"},
+		Error: reference.Tolerance{Rel: 1e-4, Why: "WGSL allows the same error in pow as in exp2(b log2 a); this error grows with |b log2 a|"},
 		Kind:  "pow", doc: "y = a^b, or NaN if a is negative and b is not an integer", wgsl: "power(u, v)",
 		needs: powerWGSL,
 		f:     func(a, b, _ float64) float64 { return math.Pow(a, b) }, flops: 8, From: 0.05, To: 4,
@@ -75,21 +75,21 @@ type BinaryRow struct {
 	Kind string
 	of   string // name of the Go constructor, or empty
 	doc  string
-	// wgsl is a WGSL expression that computes y from u and v. needs has the WGSL functions that the
-	// expression calls. Both use the placeholders that UnaryRow explains.
+	// wgsl is a WGSL expression that computes y from u and v. needs is the WGSL source of the functions that
+	// the expression calls. Both use the placeholders that UnaryRow explains.
 	wgsl, needs string
 	f           func(a, b, alpha float64) float64
 	Scaled      bool // the operator has an argument alpha
 	flops       int  // floating-point operations for each element; 0 means 1
 	Error       reference.Tolerance
-	// The tests draw the operand a from the range From to To, if this range is set. They also test the pairs
-	// in Also.
+	// Tests draw random values for the operand a from the range From to To. If both are 0, tests use a
+	// default range. Tests also use the pairs of operands in Also.
 	From, To float64
 	Also     [][2]float64
 }
 
-// The WGSL expressions for the larger and the smaller of u and v. If u or v is NaN, the result is NaN,
-// because u + v is NaN.
+// The WGSL expressions for the larger and the smaller of u and v. If u or v is NaN, the expressions select u
+// + v, which is then NaN.
 const (
 	largerWGSL  = "select(max(u, v), u + v, is_nan(u) | is_nan(v))"
 	smallerWGSL = "select(min(u, v), u + v, is_nan(u) | is_nan(v))"
@@ -99,8 +99,8 @@ var besideNaN = [][2]float64{
 	{math.NaN(), 1}, {1, math.NaN()}, {math.NaN(), math.NaN()}, {math.Inf(1), 1}, {1, math.Inf(-1)}, {-1, 1},
 }
 
-// ofNumbers returns f(a, b), or NaN if a or b is NaN. math.Max alone does not do this: it prefers infinity to
-// NaN.
+// ofNumbers returns f(a, b), or NaN if a or b is NaN. The functions math.Max and math.Min are not enough: for
+// NaN and an infinity they can return the infinity.
 func ofNumbers(f func(a, b float64) float64, a, b float64) float64 {
 	if math.IsNaN(a) || math.IsNaN(b) {
 		return math.NaN()
@@ -108,16 +108,19 @@ func ofNumbers(f func(a, b float64) float64, a, b float64) float64 {
 	return f(a, b)
 }
 
-// powerWGSL computes powers of negative numbers too. WGSL's pow does not support a negative base.
+// powerWGSL is the WGSL source of a power function that also accepts a negative base. WGSL's own pow does not
+// accept one.
 const powerWGSL = `
 fn power(u: $T, v: $T) -> $T {
-  let upright = pow(abs(u), abs(v)); // of 0 it is 0 everywhere, to a negative power it is not
-  let size = select(upright, 1.0 / upright, v < $T(0.0));
+  // The exponent is abs(v), because devices disagree about 0 to a negative power.
+  let positive_power = pow(abs(u), abs(v));
+  let magnitude = select(positive_power, 1.0 / positive_power, v < $T(0.0));
   let half = abs(v) * 0.5;
   let whole = v == trunc(v);
   let odd = whole & (half != trunc(half));
-  let result = select(size, -size, odd & (u < $T(0.0)));
-  let nan = bitcast<f32>(0x7fc00000u | min(params.n, 1u)); // not a constant, which may not be NaN
+  let result = select(magnitude, -magnitude, odd & (u < $T(0.0)));
+  // The bits of NaN come from a param, because WGSL does not allow a constant that is NaN.
+  let nan = bitcast<f32>(0x7fc00000u | min(params.n, 1u));
   let real = select($T(nan), result, whole | (u >= $T(0.0)));
   return select(real, $T(1.0), (v == $T(0.0)) | (u == $T(1.0)));
 }
@@ -217,15 +220,15 @@ func (o *BinaryOp) Spec() graph.Spec {
 	return s
 }
 
-// Corners returns four corners. In the first two corners, each dim of the result has its largest or its
-// smallest size. In each of the other two corners, one operand is repeated: it has size 1 in each dim whose
-// range includes 1.
+// Corners returns four corners. In the first corner every dim of the result has its largest size, and in the
+// second corner every dim has its smallest size. In the third corner a is repeated, and in the fourth corner
+// b is repeated: the repeated operand has size 1 in each dim whose range includes 1.
 func (o *BinaryOp) Corners(r *graph.Ranges) []graph.Corner {
 	type choice struct{ a, b [kind.MaxRank]int }
 	var most, least, repeatA, repeatB choice
 	aMin, aMax, bMin, bMax := r.Min(o.A), r.Max(o.A), r.Min(o.B), r.Max(o.B)
 	ra, rb := len(aMin), len(bMin)
-	for k := range max(ra, rb) { // from the last dim
+	for k := range max(ra, rb) { // k counts dims from the last dim
 		alo, ahi, blo, bhi := dimFromEnd(aMin, k), dimFromEnd(aMax, k), dimFromEnd(bMin, k),
 			dimFromEnd(bMax, k)
 		most.a[k], most.b[k] = widest(alo, ahi, blo, bhi)
@@ -250,8 +253,8 @@ func (o *BinaryOp) Corners(r *graph.Ranges) []graph.Corner {
 	return list
 }
 
-// widest chooses the sizes a and b of one dim of the operands so that the result of broadcasting has the
-// largest size. a is in the range from alo to ahi, and b is in the range from blo to bhi.
+// widest chooses the sizes of one dim of the two operands, a and b, such that broadcasting produces the
+// largest possible dim. a is in the range from alo to ahi, and b is in the range from blo to bhi.
 func widest(alo, ahi, blo, bhi int) (a, b int) {
 	best := 0
 	for _, c := range [][2]int{{min(ahi, bhi), min(ahi, bhi)}, {ahi, 1}, {1, bhi}} {
@@ -260,13 +263,13 @@ func widest(alo, ahi, blo, bhi int) (a, b int) {
 			best, a, b = n, c[0], c[1]
 		}
 	}
-	if best == 0 { // no live shape is legal, and planning reports the error
+	if best == 0 { // no shape is legal; planning will report the error
 		return ahi, bhi
 	}
 	return a, b
 }
 
-// narrowest chooses the sizes a and b so that the result of broadcasting has the smallest size.
+// narrowest is like widest, but broadcasting then produces the smallest possible dim.
 func narrowest(alo, ahi, blo, bhi int) (a, b int) {
 	if alo == 1 || blo == 1 || alo == blo {
 		return alo, blo
@@ -296,7 +299,7 @@ func (o *BinaryOp) Plan(p *graph.Planner) error {
 	a, b := p.Dims(o.A), p.Dims(o.B)
 	var dims, aStride, bStride [kind.MaxRank]int
 	n, na, nb := 1, 1, 1
-	for k := range o.rank { // from the last dim
+	for k := range o.rank { // k counts dims from the last dim
 		da, db := dimFromEnd(a, k), dimFromEnd(b, k)
 		if da != db && da != 1 && db != 1 {
 			return p.Errorf("cannot broadcast operands %v and %v: sizes %d and %d differ", a, b, da, db)
@@ -362,12 +365,12 @@ func (o *BinaryOp) Tolerance(r *reference.Ref, _ graph.ValueID) reference.Tolera
 	t := o.Error
 	if o.Alpha != 1 {
 		t.Abs += 2 * reference.Rounding * math.Abs(float64(o.Alpha)) * r.Largest(o.B)
-		t.Why += ", and one of alpha * b"
+		t.Why += ", and another rounding of alpha * b"
 	}
 	return t
 }
 
-// repeated returns the index in the operand of the element that broadcasting uses for element i of the
+// repeated returns the index of the operand's element from which broadcasting computes element i of the
 // result. from holds the dims of the operand, and to holds the dims of the result.
 func repeated(from, to []int, i int) int {
 	at, stride := 0, 1

@@ -71,7 +71,8 @@ func (o *bmm) Spec() graph.Spec {
 
 func (o *bmm) Corners(r *graph.Ranges) []graph.Corner { return r.Ends(o.a, o.b) }
 
-// sizes returns the number of matrices and their sizes. It returns false if the dims do not fit each other.
+// sizes returns the number of matrices in a batch, and their sizes m, n and k. ok is false if the dims of a
+// and b do not fit each other.
 func (o *bmm) sizes(a, b []int) (batch, m, n, k int, ok bool) {
 	last := len(a) - 1
 	m, k = a[last-1], a[last]
@@ -86,7 +87,7 @@ func (o *bmm) Plan(p *graph.Planner) error {
 	a, b := p.Dims(o.a), p.Dims(o.b)
 	batch, m, n, k, ok := o.sizes(a, b)
 	if !ok {
-		return p.Errorf("cannot multiply matrices of %v by matrices of %v (transposed: %v)", a, b,
+		return p.Errorf("cannot multiply matrices a (dims %v) by matrices b (dims %v, transposed: %v)", a, b,
 			o.transposed)
 	}
 	var dims [kind.MaxRank]int
@@ -124,7 +125,8 @@ func (o *bmm) Reference(r *reference.Ref) {
 	r.Set(o.y, y)
 }
 
-// Tolerance is relative to the longest row of a times the longest vector of b, because a sum can cancel.
+// Tolerance is relative to the product of two lengths: of the longest row of a, and of the longest column of
+// b (row, if b is transposed). It is not relative to the result, because the terms of a sum can cancel out.
 func (o *bmm) Tolerance(r *reference.Ref, _ graph.ValueID) reference.Tolerance {
 	a, b := r.Tensor(o.a), r.Tensor(o.b)
 	batch, _, n, k, _ := o.sizes(a.Dims, b.Dims)

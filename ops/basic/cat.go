@@ -29,7 +29,7 @@ var kindCat = kind.Kind{
 func addCat(c *kind.Call) []graph.ValueID {
 	parts := c.ArgTensors("parts")
 	if len(parts) == 0 {
-		return c.Fail("cat has no parts, want at least one")
+		return c.Fail("the list parts is empty, want at least one tensor")
 	}
 	axis, ok := c.Axis(parts[0], c.ArgInt("dim"))
 	if !ok {
@@ -39,7 +39,7 @@ func addCat(c *kind.Call) []graph.ValueID {
 	o := &cat{parts: parts, axis: axis, Vec: 4, y: c.Out("", t)}
 	for _, v := range parts {
 		if len(c.MaxDims(v)) != len(first) || c.DType(v) != t {
-			return c.Fail("cannot concatenate %s %s%v and %s %s%v: want the same type and rank",
+			return c.Fail("cannot concatenate %s (%s%v) and %s (%s%v): want the same type and rank",
 				c.Name(parts[0]), t, first, c.Name(v), c.DType(v), c.MaxDims(v))
 		}
 		o.Vec = min(o.Vec, InnerVec(c.Builder, v, axis))
@@ -79,7 +79,7 @@ func (o *cat) Plan(p *graph.Planner) error {
 		dims := p.Dims(v)
 		for k, d := range dims {
 			if k != o.axis && d != first[k] {
-				return p.Errorf("parts %v and %v differ in dim %d, which is not the concatenated dim", first,
+				return p.Errorf("parts with dims %v and %v differ in dim %d, but parts can differ only in the concatenated dim", first,
 					dims, k)
 			}
 		}

@@ -9,7 +9,7 @@ import (
 
 // compares lists the operators that compare two tensors with broadcasting. There is no boolean type: y is 1
 // if the condition holds, and 0 if not. A NaN is not equal to any number or to itself, and it is neither less
-// nor greater than a number. Everything but the formula is the same as for Binaries.
+// nor greater than a number. Apart from the formula, the rows are like those of Binaries.
 var compares = []BinaryRow{
 	compare("eq", "a equals b", "u == v", func(a, b float64) bool { return a == b }),
 	compare("ge", "a is at least b", "u >= v", func(a, b float64) bool { return a >= b }),
@@ -19,8 +19,8 @@ var compares = []BinaryRow{
 	compare("ne", "a does not equal b", "u != v", func(a, b float64) bool { return a != b }),
 }
 
-// compare returns the row of a comparison. when is the condition in WGSL, and holds is the same condition in
-// Go.
+// compare returns the row of a comparison. The argument when is the condition as a WGSL expression. The
+// argument holds is the same condition as a Go function.
 func compare(kind, doc, when string, holds func(a, b float64) bool) BinaryRow {
 	ofNaN := "0.0"
 	if holds(math.NaN(), math.NaN()) {

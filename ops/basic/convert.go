@@ -12,13 +12,13 @@ import (
 // Conversions lists the operators that change the element type of a tensor.
 var Conversions = []Conversion{
 	{
-		Kind: "to_f32", doc: "The integers of x as floats, rounded to the precision of f32.",
+		Kind: "to_f32", doc: "Converts the integers of x to f32, with one rounding.",
 		from: kind.I32Tensor, to: graph.F32, f: func(x float64) float64 { return x },
 		Error: reference.OneRounding,
 	},
 	{
 		Kind: "to_i32",
-		doc:  "The floats of x as integers, rounded towards 0 and limited to the range of i32.",
+		doc:  "Converts the floats of x to i32: rounds them towards 0 and clamps them to the range of i32.",
 		from: kind.F32Tensor, to: graph.I32,
 		f:     func(x float64) float64 { return math.Trunc(min(max(x, math.MinInt32), 0x7fffff80)) },
 		Error: reference.Exact,

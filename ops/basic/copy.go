@@ -6,9 +6,10 @@ import (
 	"gpuscope/shaders"
 )
 
-// BlockCopy describes a copy of blocks of rows between two dense tensors with different distances between
-// blocks and rows. The kernel is shaders/copy.wgsl. slice, select, cat, update_cache and a view that cannot
-// be an alias all use it. Width, starts and distances are in elements.
+// BlockCopy describes a copy of blocks of rows from one dense tensor to another. The distances between
+// blocks, and between rows, can differ in the two tensors. The kernel is shaders/copy.wgsl. slice, select,
+// cat, update_cache and a view that cannot be an alias all use it. Width, starts and distances are in
+// elements.
 type BlockCopy struct {
 	Blocks, Rows, Width        int
 	srcStart, srcBlock, srcRow int
@@ -31,8 +32,8 @@ func (c BlockCopy) Plan(p *graph.Planner, slot, vec int) {
 	l.Bytes = 8 * int64(n)
 }
 
-// InnerVec returns how many elements a copy can move at a time, if its rows consist of the dims of v after
-// axis. The result is 4 if the size of a row is a multiple of 4 at all live shapes, else 1.
+// InnerVec returns how many elements a copy can move at a time, if each copied row consists of the dims of v
+// after axis. The result is 4 if the number of elements of a row is a multiple of 4 in every step, else 1.
 func InnerVec(b *graph.Builder, v graph.ValueID, axis int) int {
 	lowest, highest := b.MinDims(v), b.MaxDims(v)
 	n := 1

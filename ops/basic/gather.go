@@ -11,22 +11,23 @@ import (
 	"gpuscope/shaders"
 )
 
-// Gathers lists the operators that select elements of a tensor by position, independent of their values.
-// Kernel, plan, reference and cost are all derived from the positions of the selected elements (picked).
+// Gathers lists the operators that select elements of a tensor by position, independent of their values. An
+// operator's kernel, plan, reference and cost are all derived from the positions of the selected elements
+// (type picked).
 //
-// Some related operators are not in this table. cat and update_cache write to a part of a tensor: cat has a
-// dispatch for each part, and update_cache changes State. embedding reads the positions from data, and its
-// table has a weight format. view does not move elements.
+// Some related operators are not in this table. cat has a dispatch for each of its parts, and update_cache
+// changes State: both write only a part of a tensor. embedding reads the positions from data, and its table
+// has a weight format. view does not move elements.
 var Gathers = []GatherRow{
 	{
 		Kind: "expand",
-		doc: "Repeats x along its dims of size 1, and along new leading dims, to the given sizes. A size of -1 " +
+		doc: "Repeats x along dims of size 1, and along new leading dims, up to the given sizes. A size of -1 " +
 			"keeps the size of the dim.",
 		Args: []kind.Arg{kind.Required("size", kind.IntsType)},
 		read: func(c *kind.Call, o *GatherOp) bool {
 			o.list, o.wholeRows = c.ArgInts("size"), true
 			if n := len(c.MaxDims(o.X)); len(o.list) < n || len(o.list) > kind.MaxRank {
-				c.Fail("cannot expand %s to size %v: tensor has rank %d, want %d to %d sizes", c.Name(o.X),
+				c.Fail("cannot expand %s to size %v: the tensor has rank %d, so the list size needs %d to %d entries", c.Name(o.X),
 					o.list, n, n, kind.MaxRank)
 			}
 			return c.Err() == nil
@@ -119,7 +120,7 @@ var Gathers = []GatherRow{
 	{
 		Kind: "slice", of: []string{"Slice", "SliceRange"},
 		doc: "y = x[..., start : end : step, ...] along a dim. Both ends are clamped to the size of the " +
-			"dim. With length: y = x[..., start : start+length, ...], and the range must be inside the dim.",
+			"dim. If length is given, y = x[..., start : start+length, ...], and the range must be inside the dim.",
 		Args: []kind.Arg{
 			kind.Optional("dim", kind.IntType, 0),
 			kind.Optional("start", kind.SymIntType, kind.Fixed(0)),
@@ -139,14 +140,14 @@ type GatherRow struct {
 	Args []kind.Arg // arguments other than x
 	// along is true if the operator selects along one dim and copies all later dims as a whole.
 	along bool
-	// read stores the arguments in o, and reports whether they fit x.
+	// read(c, o) stores the arguments of the call in o, and reports whether they fit x.
 	read  func(c *kind.Call, o *GatherOp) bool
 	attrs func(o *GatherOp) map[string]any
-	// pick returns the positions in x of the elements of y. dims are the dims of x, and ends are the values
-	// of GatherOp.Ends.
+	// pick(o, dims, ends) returns which elements of x become the elements of y. dims are the dims of x, and
+	// ends are the values of GatherOp.Ends in the step.
 	pick func(o *GatherOp, dims []int, ends [2]int) (picked, error)
-	// corners returns the corners at which y is largest and smallest. It is nil for operators whose y is
-	// largest where x is largest, and smallest where x is smallest.
+	// corners(o, r) returns the corners at which y is largest and smallest. The field is nil if y is largest
+	// whenever x is largest, and smallest whenever x is smallest.
 	corners func(o *GatherOp, r *graph.Ranges) []graph.Corner
 	Tries   []GatherTry // test cases
 }
@@ -157,8 +158,8 @@ type GatherTry struct {
 	Args            kind.Args
 }
 
-// picked maps the elements of y to elements of x. For each dim k of y, index i_k reads x at index base +
-// i_k*step in dim of[k].
+// picked describes which element of x becomes each element of y. An index i in dim k of y reads dim d = of[k]
+// of x at index base[d] + i*step[k].
 type picked struct {
 	rank int               // rank of y
 	size [kind.MaxRank]int // size of each dim of y
@@ -167,7 +168,7 @@ type picked struct {
 	base [kind.MaxRank]int // for each dim of x, the first index
 }
 
-// all returns the picked that selects every element of a tensor with these dims.
+// all returns a picked for a tensor with these dims, with all elements in their original order.
 func all(dims []int) (p picked) {
 	p.rank = copy(p.size[:], dims)
 	for k := range p.rank {
@@ -176,7 +177,7 @@ func all(dims []int) (p picked) {
 	return p
 }
 
-// without returns p without dim k of y.
+// without(k) returns a copy of p in which y has no dim k.
 func (p picked) without(k int) picked {
 	for _, list := range []*[kind.MaxRank]int{&p.size, &p.of, &p.step} {
 		copy(list[k:], list[k+1:])
@@ -200,7 +201,7 @@ func pickExpand(o *GatherOp, dims []int, _ [2]int) (p picked, err error) {
 		case dims[from] == 1 && n > 0:
 			p.size[k], p.of[k] = n, -1
 		default:
-			return p, fmt.Errorf("cannot expand dim %d of %v to %d", from, dims, n)
+			return p, fmt.Errorf("cannot expand dim %d of dims %v to size %d", from, dims, n)
 		}
 	}
 	return p, nil
@@ -243,7 +244,7 @@ func pickSelect(o *GatherOp, dims []int, ends [2]int) (picked, error) {
 		row += dim
 	}
 	if row < 0 || row >= dim {
-		return picked{}, fmt.Errorf("index %d of dim %d of %v is out of range, want %d to %d", ends[0],
+		return picked{}, fmt.Errorf("index %d is out of range in dim %d of dims %v, want %d to %d", ends[0],
 			o.Axis, dims, -dim, dim-1)
 	}
 	p := all(dims)
@@ -277,10 +278,12 @@ func SliceRange(b *graph.Builder, name string, x graph.ValueID, axis int, from, 
 	})
 }
 
-// ToEnd, used as the end of a slice, means the end of the dim at any live size.
+// ToEnd is a value for the argument end of slice. The slice then ends at the end of the dim, at every size of
+// the dim.
 const ToEnd = 1<<31 - 1
 
-// NoLength is the default of a slice's argument length. It means that the argument end limits the slice.
+// NoLength is the default value of the argument length of slice. With this value, slice uses its argument end
+// instead.
 var NoLength = kind.Fixed(-1)
 
 func readSlice(c *kind.Call, o *GatherOp) (ok bool) {
@@ -289,7 +292,7 @@ func readSlice(c *kind.Call, o *GatherOp) (ok bool) {
 		o.Ends[1], o.Exact = length, true
 	}
 	if o.Step < 1 || o.Exact && o.Step != 1 {
-		c.Fail("slice has step %d, want at least 1, or exactly 1 if length is given", o.Step)
+		c.Fail("slice has step %d, want at least 1 (exactly 1 if length is given)", o.Step)
 		return false
 	}
 	o.Axis, ok = c.Axis(o.X, c.ArgInt("dim"))
@@ -315,7 +318,7 @@ func (o *GatherOp) Cut(dim, start, end int) (from, n int) {
 	return from, max(0, shape.DivUp(to-from, o.Step))
 }
 
-// within clamps an index to the range from 0 to dim. A negative index counts from the end.
+// within(i, dim) clamps the index i to the range from 0 to dim. A negative index first has dim added to it.
 func within(i, dim int) int {
 	if i < 0 {
 		i += dim
@@ -323,9 +326,9 @@ func within(i, dim int) int {
 	return min(max(i, 0), dim)
 }
 
-// sliceCorners returns the legal corners with the most and the fewest rows. The number of rows can be largest
-// or smallest only at the end of a range, or at a point where two limits are equal, so only such points are
-// tried.
+// sliceCorners returns the legal corner at which the slice has the most rows, and the legal corner at which
+// it has the fewest. Only some combinations of dim, start and end can be such a corner: an argument is then
+// at the end of its range, or two limits are equal. The function tries only these combinations.
 func sliceCorners(o *GatherOp, r *graph.Ranges) []graph.Corner {
 	dimLo, dimHi := r.Min(o.X)[o.Axis], r.Max(o.X)[o.Axis]
 	startLo, startHi := o.Ends[0].Span(r)
@@ -343,7 +346,7 @@ func sliceCorners(o *GatherOp, r *graph.Ranges) []graph.Corner {
 			return
 		}
 		if o.Ends[0].IsSym && o.Ends[0] == o.Ends[1] && start != second {
-			return // start and second are the same SymInt, so their values cannot differ
+			return // the arguments start and second are the same SymInt, so different values are impossible
 		}
 		end := second
 		if o.Exact {
@@ -377,7 +380,7 @@ func sliceCorners(o *GatherOp, r *graph.Ranges) []graph.Corner {
 		}
 	}
 	if most < 0 {
-		// No live shape is legal, and planning reports the error.
+		// No shape is legal. Planning will report the error.
 		return r.Ends(kind.Operands([]graph.ValueID{o.X}, o.Ends[:]...)...)
 	}
 	return []graph.Corner{many, few}
@@ -391,13 +394,13 @@ func pickSlice(o *GatherOp, dims []int, ends [2]int) (picked, error) {
 		end += start
 		if start < 0 || end <= start || end > dim {
 			return picked{}, fmt.Errorf(
-				"slice %d:%d of dim %d of %v is empty or out of range, want one or more of the %d rows",
+				"slice %d:%d in dim %d of dims %v is empty or out of range, want at least one of the %d rows",
 				start, end, o.Axis, dims, dim)
 		}
 	}
 	from, n := o.Cut(dim, start, end)
 	if n < 1 {
-		return picked{}, fmt.Errorf("slice %d:%d of dim %d of %v is empty", start, end, o.Axis, dims)
+		return picked{}, fmt.Errorf("slice %d:%d in dim %d of dims %v is empty", start, end, o.Axis, dims)
 	}
 	p := all(dims)
 	p.base[o.Axis], p.size[o.Axis], p.step[o.Axis] = from, n, o.Step
@@ -438,12 +441,12 @@ type GatherOp struct {
 	*GatherRow
 	X, Y      graph.ValueID
 	Axis      int         // dim of X along which the operator selects
-	Ends      [2]kind.Int // index of a select; start and end, or start and length, of a slice
-	Exact     bool        // Ends are start and length, which must fit; if false, start and end, clamped
+	Ends      [2]kind.Int // for select: the index; for slice: start and end, or start and length
+	Exact     bool        // true: Ends are start and length, and must fit in the dim; false: start and end, clamped
 	Step      int         // step of a slice
 	list      []int       // argument of expand, flip or permute: sizes or dims
 	wholeRows bool        // the last dim of Y is the last dim of X, unchanged
-	rank      int         // rank of the kernel, if the operator does not select along one dim
+	rank      int         // rank of the copied tensor in the kernel, if along is false
 	NewKernel *graph.Kernel
 	Vec       int
 }
@@ -479,23 +482,23 @@ func (o *GatherOp) Plan(p *graph.Planner) error {
 	return nil
 }
 
-// blocks returns the copy for an operator that selects along one dim.
+// blocks returns the BlockCopy that computes y, for an operator that selects along one dim.
 func (o *GatherOp) blocks(dims []int, p *picked) BlockCopy {
 	inner := shape.Product(dims[o.Axis+1:])
 	c := BlockCopy{
 		Blocks: shape.Product(dims[:o.Axis]), Rows: 1, Width: inner,
 		srcStart: p.base[o.Axis] * inner, srcBlock: dims[o.Axis] * inner, dstBlock: inner,
 	}
-	if p.rank == len(dims) { // slice keeps the dim, select removes it
+	if p.rank == len(dims) { // the operator is slice, which keeps the dim; select removes it
 		c.Rows, c.srcRow, c.dstRow = p.size[o.Axis], p.step[o.Axis]*inner, inner
 		c.dstBlock *= c.Rows
 	}
 	return c
 }
 
-// elements plans the dispatch that copies element by element.
+// elements plans the dispatch that computes y with one copy per element.
 func (o *GatherOp) elements(p *graph.Planner, dims []int, from *picked) {
-	var apart, size, stride [kind.MaxRank]int // apart has the stride of each dim of x, in elements
+	var apart, size, stride [kind.MaxRank]int // apart is the stride of each dim of x, in elements
 	start, n := 0, 1
 	for k := len(dims) - 1; k >= 0; k-- {
 		apart[k] = n
@@ -511,7 +514,7 @@ func (o *GatherOp) elements(p *graph.Planner, dims []int, from *picked) {
 			size[k] /= o.Vec
 		}
 		if a := from.of[k]; a >= 0 {
-			stride[k] = int(uint32(from.step[k] * apart[a])) // indices wrap, so a negative step works
+			stride[k] = int(uint32(from.step[k] * apart[a])) // u32 indices wrap around, so a negative step works too
 		}
 		n *= size[k]
 	}

@@ -78,7 +78,7 @@ func (o *layerNorm) Plan(p *graph.Planner) error {
 	width, n := p.Dim(o.x, -1), p.Numel(o.x)
 	for _, v := range [2]graph.ValueID{o.weight, o.bias} {
 		if d := p.Dims(v); len(d) != 1 || d[0] != width {
-			return p.Errorf("weight or bias has dims %v, want [%d] for x %v", d, width, p.Dims(o.x))
+			return p.Errorf("weight or bias has dims %v, want [%d] because x has dims %v", d, width, p.Dims(o.x))
 		}
 	}
 	p.SetDims(o.y, p.Dims(o.x)...)
@@ -107,14 +107,14 @@ func (o *layerNorm) Reference(r *reference.Ref) {
 	r.Set(o.y, y)
 }
 
-// Tolerance has a term for the largest element of the row, because subtracting the mean can leave an element
-// that is small compared to its original size.
+// Tolerance has a term for the largest element of the row. Subtracting the mean can make an element much
+// smaller, but the rounding error stays in proportion to the size before the subtraction.
 func (o *layerNorm) Tolerance(r *reference.Ref, _ graph.ValueID) reference.Tolerance {
 	n := shape.Last(r.Tensor(o.x).Dims)
 	return reference.Tolerance{
 		Rel: reference.SumRoundings(n) * reference.Rounding,
 		Row: 4 * reference.SumRoundings(n) * reference.Rounding,
 		Abs: reference.Rounding * r.Largest(o.bias),
-		Why: fmt.Sprintf("mean and variance of %d elements summed in f32", n),
+		Why: fmt.Sprintf("mean and variance are computed from f32 sums of %d elements", n),
 	}
 }

@@ -30,7 +30,7 @@ func ChooseQParamsAffine(b *graph.Builder, name string, x graph.ValueID, lo, hi 
 
 var kindChooseQParams = kind.Kind{
 	Name: "choose_qparams_affine",
-	Doc: "The scale and the zero point with which each row of x fits a range of integers. The range of a " +
+	Doc: "Computes the scale and the zero point that map each row of x to a range of integers. The range of a " +
 		"row always includes 0.",
 	Args: []kind.Arg{
 		kind.Required("x", kind.F32Tensor), kind.Required("quant_min", kind.IntType),
@@ -39,13 +39,13 @@ var kindChooseQParams = kind.Kind{
 	Constructors: []string{"ChooseQParamsAffine"}, Add: addChooseQParams,
 }
 
-// quantRange is a range of integers. Every integer of the range is an f32.
+// quantRange is a range of integers that f32 holds exactly.
 type quantRange struct{ lo, hi int }
 
 func readRange(c *kind.Call) (q quantRange, ok bool) {
 	q = quantRange{c.ArgInt("quant_min"), c.ArgInt("quant_max")}
 	if q.lo >= q.hi || q.lo < -1<<24 || q.hi > 1<<24 {
-		c.Fail("quant_min is %d and quant_max is %d, want an increasing range within 2^24", q.lo, q.hi)
+		c.Fail("quant_min is %d and quant_max is %d, want quant_min < quant_max, both from -2^24 to 2^24", q.lo, q.hi)
 		return q, false
 	}
 	return q, true
@@ -128,11 +128,11 @@ func (o *chooseQParams) Tolerance(_ *reference.Ref, v graph.ValueID) reference.T
 	if v == o.zero {
 		return reference.Tolerance{
 			Abs: 1,
-			Why: "a quotient near the middle of two integers may become either",
+			Why: "a quotient close to halfway between two integers can be rounded to either of them",
 		}
 	}
 	return reference.Tolerance{
-		Rel: 2*reference.Rounding + reference.ULPs(2.5), Why: "one rounding, and a division with an error of 2.5 ulp",
+		Rel: 2*reference.Rounding + reference.ULPs(2.5), Why: "one rounding to f32, and a division with an error of 2.5 ulp",
 	}
 }
 
@@ -144,8 +144,9 @@ func (o *chooseQParams) Tolerance(_ *reference.Ref, v graph.ValueID) reference.T
 //	scale, zero  dims of x without the last
 //	y            dims of x
 //
-// y * scale is x after rounding. A linear of y with weights of 4 bits adds integers, which f32 holds
-// exactly, so the result times scale has a smaller error than a linear of y * scale.
+// y * scale is x, apart from the rounding. If a linear with 4-bit weights multiplies y instead of y * scale,
+// it adds up integers, which f32 holds exactly. Multiplying its result by scale afterwards therefore has a
+// smaller error.
 func QuantizeAffine(b *graph.Builder, name string, x, scale, zero graph.ValueID, lo, hi int) graph.ValueID {
 	return kindQuantizeAffine.BuildOne(b, name,
 		kind.Args{"x": x, "scale": scale, "zero_point": zero, "quant_min": lo, "quant_max": hi})
@@ -153,7 +154,7 @@ func QuantizeAffine(b *graph.Builder, name string, x, scale, zero graph.ValueID,
 
 var kindQuantizeAffine = kind.Kind{
 	Name: "quantize_affine",
-	Doc: "The integers that the elements of x become with the scale and the zero point of their row, minus " +
+	Doc: "Rounds the elements of x to integers, with the scale and the zero point of their row, and subtracts " +
 		"the zero point.",
 	Args: []kind.Arg{
 		kind.Required("x", kind.F32Tensor), kind.Required("scale", kind.F32Tensor),
@@ -202,7 +203,7 @@ func (o *quantizeAffine) Plan(p *graph.Planner) error {
 	n := p.Numel(o.x)
 	width := shape.Last(p.Dims(o.x))
 	if rows := n / width; p.Numel(o.scale) != rows || p.Numel(o.zero) != rows {
-		return p.Errorf("scale has dims %v and zero_point has dims %v, want one for each row of %v",
+		return p.Errorf("scale has dims %v and zero_point has dims %v, want one of each for every row of x (dims %v)",
 			p.Dims(o.scale), p.Dims(o.zero), p.Dims(o.x))
 	}
 	p.SetDims(o.y, p.Dims(o.x)...)
@@ -226,5 +227,5 @@ func (o *quantizeAffine) Reference(r *reference.Ref) {
 }
 
 func (o *quantizeAffine) Tolerance(*reference.Ref, graph.ValueID) reference.Tolerance {
-	return reference.Tolerance{Abs: 1, Why: "a quotient near the middle of two integers may become either"}
+	return reference.Tolerance{Abs: 1, Why: "a quotient close to halfway between two integers can be rounded to either of them"}
 }

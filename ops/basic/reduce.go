@@ -41,14 +41,14 @@ type Reduction struct {
 	Kind string
 	of   string // name of the Go constructor, or empty
 	doc  string
-	// start is the WGSL expression for the result over no elements, such as 0 for a sum. join is the WGSL
-	// expression that combines two results u and v, in any order. needs has the WGSL functions that join
-	// calls. All use the placeholders that UnaryRow explains.
+	// start is a WGSL expression for the result of reducing no elements, such as 0 for a sum. join is a WGSL
+	// expression that combines two partial results u and v; their order does not matter. needs is the WGSL
+	// source of the functions that join calls. All three use the placeholders that UnaryRow explains.
 	start, join, needs string
-	rounds             bool // join rounds; otherwise the result is one of the elements
+	rounds             bool // join rounds its result; if false, the result is always one of the elements
 	mean               bool // the result is divided by the number of elements
 	f                  func(list []float64) float64
-	Also               []float64 // additional elements for the tests
+	Also               []float64 // additional element values that the tests use
 }
 
 var oddNumbers = []float64{math.Inf(1), math.Inf(-1), math.NaN()}
@@ -72,8 +72,8 @@ func ofAll(f func(a, b float64) float64, list []float64) float64 {
 	return y
 }
 
-// Sum adds sum over adjacent dims of x, which axes lists. With keepDims these dims stay in y with size 1,
-// otherwise they are removed.
+// Sum adds sum, which adds up the elements of x along some dims. axes lists these dims, which must be
+// adjacent. If keepDims is true, the dims stay in y with size 1. Otherwise y does not have them.
 //
 //	x  any dims
 //	y  dims of x without the axes
@@ -115,12 +115,12 @@ func (r *Reduction) add(c *kind.Call) []graph.ValueID {
 	}
 	for k := range axes {
 		if o.first+k >= len(summed) || !summed[o.first+k] {
-			return c.Fail("%s over dims %v of %s: the dims are not adjacent, permute the tensor first",
+			return c.Fail("%s over dims %v of %s: the dims are not adjacent. Permute the tensor first",
 				r.Kind, axes, c.Name(x))
 		}
 	}
 	if len(axes) == 0 {
-		return c.Fail("%s has no dims, want at least one", r.Kind)
+		return c.Fail("%s: the list of dims is empty, want at least one dim", r.Kind)
 	}
 	o.y = c.Out("", graph.F32)
 	if o.rows = o.first+o.count == len(summed); o.rows {
@@ -134,8 +134,8 @@ func (r *Reduction) add(c *kind.Call) []graph.ValueID {
 	return c.AddOp(o, o.y)
 }
 
-// NewKernel returns a kernel that reduces rows if the argument what equals "rows", or columns if it equals
-// "columns". The kernel reduces vec columns at a time.
+// NewKernel returns a kernel that reduces rows if the argument what is "rows", or columns if it is "columns".
+// Each invocation loads vec adjacent elements at a time.
 func (r *Reduction) NewKernel(c *kind.Call, what string, vec int, constants shaders.Constants) *graph.Kernel {
 	constants["Op"], constants["Start"] = r.Kind, shaders.Text(r.start)
 	constants["Join"], constants["Needs"] = OfElements(r.join, vec), OfElements(r.needs, vec)
@@ -222,7 +222,7 @@ func (o *reduce) Reference(r *reference.Ref) {
 	r.Set(o.y, y)
 }
 
-// Tolerance has an absolute term, because the elements of a sum can cancel out.
+// Tolerance has an absolute term, because a sum of large elements with different signs can be close to 0.
 func (o *reduce) Tolerance(r *reference.Ref, _ graph.ValueID) reference.Tolerance {
 	if !o.rounds {
 		return reference.Moves{}.Tolerance(r, o.y)

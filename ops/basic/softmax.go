@@ -80,13 +80,13 @@ func (o *softmax) Reference(r *reference.Ref) {
 	r.Set(o.y, y)
 }
 
-// Tolerance is relative to the largest element of the row. WGSL allows exp(-d) an error of 3 + 2d ulp,
-// where d is the distance to the largest element. Because exp(-d) itself shrinks with d, this error never
-// exceeds 3 ulp of the largest element.
+// Tolerance is relative to the largest element of the row. WGSL allows exp(-d) an error of 3 + 2d ulp, where
+// d is the distance to the largest element. exp(-d) shrinks faster with d than the factor 3 + 2d grows, so
+// the error is at most 3 ulp of the largest element.
 func (o *softmax) Tolerance(r *reference.Ref, _ graph.ValueID) reference.Tolerance {
 	n := shape.Last(r.Tensor(o.x).Dims)
 	return reference.Tolerance{
 		Row: reference.ULPs(3) + reference.SumRoundings(n)*reference.Rounding,
-		Why: fmt.Sprintf("exp within 3 ulp of the row's largest, divided by an f32 sum of %d", n),
+		Why: fmt.Sprintf("exp has an error of 3 ulp of the row's largest; it is divided by an f32 sum of %d elements", n),
 	}
 }

@@ -12,13 +12,13 @@ import (
 // The operators on SymInts have no dispatches: their plans compute integers. The ranges of their outputs are
 // derived from their corners.
 
-// SymSize adds sym_size: the live size of dim axis of x, as a SymInt.
+// SymSize adds sym_size, which returns the size of dim axis of x in the current step, as a SymInt.
 func SymSize(b *graph.Builder, name string, x graph.ValueID, axis int) graph.ValueID {
 	return kindSymSize.BuildOne(b, name, kind.Args{"x": x, "dim": axis})
 }
 
 var kindSymSize = kind.Kind{
-	Name: "sym_size", Doc: "The live size of a dim of x, as a SymInt.",
+	Name: "sym_size", Doc: "Returns the size of a dim of x in the current step, as a SymInt.",
 	Args: []kind.Arg{kind.Required("x", kind.AnyTensor), kind.Required("dim", kind.IntType)}, Constructors: []string{"SymSize"},
 	Add: func(c *kind.Call) []graph.ValueID {
 		x := c.ArgTensor("x")
@@ -85,7 +85,7 @@ func addSelectAsSymInt(c *kind.Call) []graph.ValueID {
 	case !ok:
 		return nil
 	case lo > hi || lo < -1<<31 || hi >= 1<<31:
-		return c.Fail("range %d to %d is not a range of 32-bit integers", lo, hi)
+		return c.Fail("the range from %d to %d is empty or exceeds the 32-bit integers", lo, hi)
 	}
 	o := &selectAsSymInt{x: x, y: c.SymIntOut(c.OpName), axis: axis, index: c.ArgInt("index"), lo: lo, hi: hi}
 	return c.AddOp(o, o.y)
@@ -105,7 +105,8 @@ func (o *selectAsSymInt) Spec() graph.Spec {
 	}
 }
 
-// Corners returns a corner with the smallest element and a corner with the largest element.
+// Corners returns a corner in which the element that becomes the SymInt is lo, and a corner in which it is
+// hi.
 func (o *selectAsSymInt) Corners(r *graph.Ranges) []graph.Corner {
 	dims := r.Max(o.x)
 	at, ok := o.place(dims)
@@ -124,19 +125,20 @@ func (o *selectAsSymInt) Plan(p *graph.Planner) error {
 	dims, host := p.Dims(o.x), p.HostInts(o.x)
 	at, ok := o.place(dims)
 	if !ok {
-		return p.Errorf("index %d is out of range in dim %d of %v", o.index, o.axis, dims)
+		return p.Errorf("index %d is out of range in dim %d of dims %v", o.index, o.axis, dims)
 	}
 	if at >= len(host) {
-		return p.Errorf("the host passed only %d integers for dims %v", len(host), dims)
+		return p.Errorf("the host passed only %d integers for an input with dims %v", len(host), dims)
 	}
 	if v := host[at]; v < o.lo || v > o.hi {
-		return p.Errorf("element %d is %d, want %d to %d", at, v, o.lo, o.hi)
+		return p.Errorf("element %d has the value %d, want %d to %d", at, v, o.lo, o.hi)
 	}
 	p.SetInt(o.y, host[at])
 	return nil
 }
 
-// place returns the index of the element in row-major order, and whether x has such an element.
+// place returns the index, in row-major order, of the element that becomes the SymInt. ok is false if x has
+// no such element.
 func (o *selectAsSymInt) place(dims []int) (at int, ok bool) {
 	i := o.index
 	if i < 0 {
@@ -221,9 +223,8 @@ func (o *symBinary) Spec() graph.Spec {
 	}
 }
 
-// Corners returns combinations of operands for which the result can be smallest or largest. Usually each
-// operand then has its smallest or largest value. A quotient can also be largest or smallest if the divisor
-// is 1 or -1.
+// Corners returns all corners at which the result could be smallest or largest. Usually each operand then has
+// its smallest or its largest value. A quotient can also be smallest or largest when the divisor is 1 or -1.
 func (o *symBinary) Corners(r *graph.Ranges) []graph.Corner {
 	alo, ahi := o.a.Span(r)
 	blo, bhi := o.b.Span(r)
@@ -238,7 +239,7 @@ func (o *symBinary) Corners(r *graph.Ranges) []graph.Corner {
 		}
 	}
 	if len(list) == 0 {
-		// No live point is legal, and planning reports the error.
+		// No live point is legal, and planning will report the error.
 		list = r.Ends(kind.Operands(nil, o.a, o.b)...)
 	}
 	return list
@@ -251,7 +252,7 @@ func (o *symBinary) Plan(p *graph.Planner) error {
 	}
 	n := o.f(int64(a), int64(b))
 	if n < -1<<31 || n >= 1<<31 {
-		return p.Errorf("%s of %d and %d is %d, which does not fit in 32 bits", o.Kind, a, b, n)
+		return p.Errorf("the result of %s for %d and %d is %d, which does not fit in 32 bits", o.Kind, a, b, n)
 	}
 	p.SetInt(o.y, n)
 	return nil

@@ -43,7 +43,7 @@ func TopK(b *graph.Builder, name string, x graph.ValueID, k int) (values, ids, s
 }
 
 var kindTopK = kind.Kind{
-	Name: "topk", Doc: "The k largest elements along the last dim, largest first, with their indices and statistics.",
+	Name: "topk", Doc: "The k largest elements along the last dim, largest first, with their indices, and statistics of the row.",
 	Args:         []kind.Arg{kind.Required("x", kind.F32Tensor), kind.Required("k", kind.IntType)},
 	Constructors: []string{"TopK"}, Add: addTopK,
 }
@@ -51,7 +51,7 @@ var kindTopK = kind.Kind{
 func addTopK(c *kind.Call) []graph.ValueID {
 	x, k := c.ArgTensor("x"), c.ArgInt("k")
 	if most := min(MaxTopK, shape.Last(c.MinDims(x))); k < 1 || k > most {
-		return c.Fail("k is %d for %s %v, want 1 to %d", k, c.Name(x), c.MinDims(x), most)
+		return c.Fail("k is %d for %s with dims %v, want 1 to %d", k, c.Name(x), c.MinDims(x), most)
 	}
 	o := &topK{
 		x: x, k: k, values: c.Out(".values", graph.F32), ids: c.Out(".ids", graph.I32),
@@ -65,7 +65,7 @@ func addTopK(c *kind.Call) []graph.ValueID {
 
 type topK struct {
 	x, values, ids, stats graph.ValueID
-	best, sums            graph.ValueID // scratch of each part: keys and indices of its best k, and its stats
+	best, sums            graph.ValueID // scratch memory: for each part of a row, keys and indices of its k largest elements, and its stats
 	k, lanes              int
 	parts, merge          *graph.Kernel
 }
@@ -93,7 +93,7 @@ func (o *topK) Corners(r *graph.Ranges) []graph.Corner { return r.Ends(o.x) }
 func (o *topK) Plan(p *graph.Planner) error {
 	dims := p.Dims(o.x)
 	if len(dims) == 0 || shape.Last(dims) < o.k {
-		return p.Errorf("k is %d for x %v, want at least k elements in a row", o.k, dims)
+		return p.Errorf("k is %d, but x with dims %v has fewer elements in a row", o.k, dims)
 	}
 	width, n := shape.Last(dims), p.Numel(o.x)
 	rows, parts := n/width, shape.DivUp(width, topKTile)
@@ -160,7 +160,8 @@ func (o *topK) Reference(r *reference.Ref) {
 	r.Set(o.stats, stats)
 }
 
-// Tolerance allows a rounding error only in stats, because values and ids are copied exactly.
+// Tolerance is zero for the outputs values and ids, because they are copied exactly. Only the output stats is
+// rounded.
 func (o *topK) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance {
 	if v != o.stats {
 		return reference.Moves{}.Tolerance(r, v)
@@ -168,7 +169,7 @@ func (o *topK) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance 
 	n := shape.Last(r.Tensor(o.x).Dims)
 	return reference.Tolerance{
 		Rel: reference.ULPs(8) + reference.SumRoundings(n)*reference.Rounding,
-		Why: fmt.Sprintf("%d exponentials summed in f32, the large ones within 8 ulp", n),
+		Why: fmt.Sprintf("f32 sum of %d exponentials, in which the large ones have an error of 8 ulp", n),
 	}
 }
 

@@ -19,7 +19,7 @@ var Unaries = []UnaryRow{
 	},
 	{
 		Error: sineTolerance, ErrorOfX: reference.ULPs(2), Kind: "cos", doc: "y = cos x",
-		WGSL: "cos(whole_turns_off(v))", needs: turnsWGSL, F: math.Cos, FLOPs: 5, From: -500, To: 500,
+		WGSL: "cos(subtract_whole_turns(v))", needs: turnsWGSL, F: math.Cos, FLOPs: 5, From: -500, To: 500,
 		Also: []float64{0, math.Pi / 2, -math.Pi, 1000},
 	},
 	{
@@ -35,7 +35,7 @@ var Unaries = []UnaryRow{
 	{
 		Error: reference.Tolerance{
 			Rel: reference.ExpTolerance.Rel,
-			Why: "erf has an error of 1.5e-7, multiplied by x",
+			Why: "the error of erf, 1.5e-7, is multiplied by x",
 		}, ErrorOfX: 4e-7,
 		Kind: "gelu", of: "GELU", doc: "y = x * Phi(x), where Phi is the cumulative normal distribution",
 		WGSL: "0.5 * v * (1.0 + erf(v * 0.70710678118654752))", needs: erfWGSL,
@@ -44,10 +44,10 @@ var Unaries = []UnaryRow{
 		Or: &UnaryRow{
 			Error: reference.Tolerance{
 				Rel: reference.ULPs(8),
-				Why: "1 + tanh has an error of 8 ulp, multiplied by x",
+				Why: "the error of 1 + tanh, 8 ulp, is multiplied by x",
 			}, ErrorOfX: reference.ULPs(8),
 			Kind: "gelu_tanh", When: "tanh",
-			doc: "With tanh, y = x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))",
+			doc: "If tanh is true, y = x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))",
 			// tanh(u) = 1 - 2 / (exp(2 u) + 1), where u is clamped so that exp does not overflow.
 			WGSL: "0.5 * v * (2.0 - 2.0 / (exp(2.0 * clamp(0.79788456080286536 * " +
 				"(v + 0.044715 * v * v * v), $T(-20.0), $T(20.0))) + 1.0))",
@@ -73,7 +73,7 @@ var Unaries = []UnaryRow{
 		From: -1000, To: 1000,
 	},
 	{
-		Error: reference.Tolerance{Rel: reference.ULPs(2.5), Why: "WGSL allows division an error of 2.5 ulp"},
+		Error: reference.Tolerance{Rel: reference.ULPs(2.5), Why: "WGSL allows an error of 2.5 ulp in division"},
 		Kind:  "reciprocal", doc: "y = 1 / x", WGSL: "1.0 / v", F: func(x float64) float64 { return 1 / x },
 		FLOPs: 1, From: 1e-3, To: 1000, Also: []float64{-1, -4e-3, 1e-30, 1e30},
 	},
@@ -91,11 +91,11 @@ var Unaries = []UnaryRow{
 	},
 	{
 		Error: reference.Exact,
-		Kind:  "round", doc: "y = the nearest integer to x, the even one of two", WGSL: "round(v)",
+		Kind:  "round", doc: "y = the integer nearest to x, or the even one if two are equally near", WGSL: "round(v)",
 		F: math.RoundToEven, FLOPs: 1, From: -1000, To: 1000, Also: []float64{-1.5, -0.5, 0.5, 2.5, 1e30},
 	},
 	{
-		Error: reference.Tolerance{Rel: reference.ULPs(2), Why: "WGSL allows inverseSqrt an error of 2 ulp"},
+		Error: reference.Tolerance{Rel: reference.ULPs(2), Why: "WGSL allows an error of 2 ulp in inverseSqrt"},
 		Kind:  "rsqrt", doc: "y = 1 / sqrt(x), for x > 0", WGSL: "inverseSqrt(v)",
 		F: func(x float64) float64 { return 1 / math.Sqrt(x) }, FLOPs: 1, From: 1e-3, To: 1000,
 		Also: []float64{1, 1e-30, 1e30},
@@ -108,7 +108,7 @@ var Unaries = []UnaryRow{
 	},
 	{
 		Error: reference.Tolerance{
-			Rel: reference.ExpTolerance.Rel, Why: reference.ExpTolerance.Why + "; x divided by more than 2^126 may be 0",
+			Rel: reference.ExpTolerance.Rel, Why: reference.ExpTolerance.Why + "; a quotient x / d with d above 2^126 may be flushed to 0",
 		},
 		ErrorOfX: 0x1p-126,
 		Kind:     "silu", of: "SiLU", doc: "y = x / (1 + exp(-x))", WGSL: "v / (1.0 + exp(-v))",
@@ -117,20 +117,20 @@ var Unaries = []UnaryRow{
 	},
 	{
 		Error: sineTolerance, ErrorOfX: reference.ULPs(2), Kind: "sin", doc: "y = sin x",
-		WGSL: "sin(whole_turns_off(v))", needs: turnsWGSL, F: math.Sin, FLOPs: 5, From: -500, To: 500,
+		WGSL: "sin(subtract_whole_turns(v))", needs: turnsWGSL, F: math.Sin, FLOPs: 5, From: -500, To: 500,
 		Also: []float64{0, math.Pi / 2, -math.Pi, 1000},
 	},
 	{
 		Error: reference.Tolerance{
 			Rel: reference.ULPs(4.5),
-			Why: "WGSL allows sqrt the error of 1 / inverseSqrt(x)",
+			Why: "WGSL allows the same error in sqrt(x) as in 1 / inverseSqrt(x)",
 		},
 		Kind: "sqrt", doc: "y = sqrt(x), for x >= 0", WGSL: "sqrt(v)", F: math.Sqrt, FLOPs: 1,
 		From: 0, To: 1000,
 		Also: []float64{0, 1, 1e30},
 	},
 	{
-		Error: reference.Tolerance{Abs: 1e-5, Why: "WGSL allows tanh an error of 1e-5"},
+		Error: reference.Tolerance{Abs: 1e-5, Why: "WGSL allows an error of 1e-5 in tanh"},
 		Kind:  "tanh", doc: "y = tanh x",
 		// x is clamped because some drivers compute tanh with exponentials, which overflow for large x.
 		WGSL: "select(tanh(clamp(v, $T(-15.0), $T(15.0))), v, is_nan(v))", needs: isNaNWGSL,
@@ -144,25 +144,27 @@ type UnaryRow struct {
 	Kind string
 	of   string // name of the Go constructor, or empty
 	doc  string
-	// WGSL is a WGSL expression that computes y from v. needs has the WGSL functions that the expression
-	// calls. Both work on f32 or on vec4<f32>. The placeholder $T is this type. $B and $U are the types of
-	// bool and u32 with the same number of components.
+	// WGSL is a WGSL expression that computes y from v. needs is the WGSL source of the functions that the
+	// expression calls. Both work on f32 or on vec4<f32>. The placeholder $T is this type. $B and $U are the
+	// types of bool and u32 with the same number of components.
 	WGSL, needs string
 	F           func(x float64) float64
 	FLOPs       int // floating-point operations for each element
-	// Error is the tolerance of y. ErrorOfX is an additional error, relative to the largest size of x.
+	// Error is the tolerance of y. ErrorOfX is an additional tolerance, relative to the largest |x|.
 	Error    reference.Tolerance
 	ErrorOfX float64
-	// The tests draw arguments from the range From to To, and also test the arguments in Also.
+	// Tests draw random values of x from the range From to To. Tests also use the values in Also.
 	From, To float64
 	Also     []float64
-	// Or is an alternative function of the same kind. It is used if the boolean argument Or.When is true. Its
-	// kernel is named Or.Kind. A nil Or means that there is none.
+	// Or is a second function that this kind of operator can compute, or nil. When is set in Or, and names a
+	// boolean argument of the operator: if the argument is true, the operator computes Or instead. The kernel
+	// is then named Or.Kind.
 	Or   *UnaryRow
 	When string
 }
 
-// isNaNWGSL tests the bits of a number, because WGSL compilers can assume that no number is NaN.
+// isNaNWGSL is the WGSL source of is_nan. It tests the bits of a number, because a WGSL compiler may assume
+// that no number is NaN, and remove a test such as v != v.
 const isNaNWGSL = `
 fn is_nan(v: $T) -> $B {
   return (bitcast<$U>(v) & $U(0x7fffffffu)) > $U(0x7f800000u);
@@ -170,20 +172,20 @@ fn is_nan(v: $T) -> $B {
 `
 
 // sineTolerance is the error that WGSL allows sin and cos for arguments from -pi to pi.
-var sineTolerance = reference.Tolerance{Abs: 0x1p-11, Why: "WGSL allows sin and cos an error of 2^-11"}
+var sineTolerance = reference.Tolerance{Abs: 0x1p-11, Why: "WGSL allows an error of 2^-11 in sin and cos"}
 
-// turnsWGSL moves an argument of sin or cos to the range from -pi to pi, because WGSL does not limit the
-// error elsewhere. 6.28125 and the remainder add up to 2 pi. The product with 6.28125 is exact for up to
-// 2^16 turns.
+// turnsWGSL is the WGSL source of a function that brings an argument of sin or cos into the range from -pi to
+// pi, because WGSL limits the error of sin and cos only there. The function subtracts a multiple of 2 pi in
+// two parts, 6.28125 and 2 pi - 6.28125. The product with 6.28125 is exact for up to 2^16 turns.
 const turnsWGSL = `
-fn whole_turns_off(v: $T) -> $T {
+fn subtract_whole_turns(v: $T) -> $T {
   let turns = round(v * 0.15915494309189535);
   return (v - turns * 6.28125) - turns * 0.0019353071795864769;
 }
 `
 
 const erfWGSL = `
-// Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26: off by 1.5e-7 at most.
+// Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26. The error is at most 1.5e-7.
 fn erf(v: $T) -> $T {
   let t = 1.0 / (1.0 + 0.3275911 * abs(v));
   let poly = t * (0.254829592 +
@@ -238,7 +240,7 @@ func (r *UnaryRow) add(c *kind.Call) []graph.ValueID {
 	return c.AddOp(o, o.Y)
 }
 
-// OfElements replaces the placeholders in WGSL source by the types for vec elements at a time. vec is 1 or 4.
+// OfElements replaces the placeholders in WGSL source by types with vec components, where vec is 1 or 4.
 // UnaryRow explains the placeholders.
 func OfElements(wgsl string, vec int) shaders.Text {
 	types := strings.NewReplacer("$T", "f32", "$B", "bool", "$U", "u32")

@@ -22,8 +22,8 @@ func View(b *graph.Builder, name string, x graph.ValueID, dims ...kind.Int) grap
 }
 
 var kindView = kind.Kind{
-	Name: "view", Doc: "The elements of x with other dims. One dim may be -1, which stands for the size that makes " +
-		"the element count fit.",
+	Name: "view", Doc: "Gives the elements of x other dims. The size of one dim can be -1; it is then computed from " +
+		"the number of elements.",
 	Args:         []kind.Arg{kind.Required("x", kind.WordTensor), kind.Required("dims", kind.SymIntsType)},
 	Constructors: []string{"View"}, Add: addView,
 }
@@ -34,7 +34,7 @@ func addView(c *kind.Call) []graph.ValueID {
 	for k, d := range dims {
 		switch {
 		case d == Rest && o.rest >= 0:
-			return c.Fail("dims %d and %d of the view are both -1, but at most one dim can be inferred",
+			return c.Fail("dims %d and %d of the view are both -1, but at most one dim can be -1",
 				o.rest, k)
 		case d == Rest:
 			o.rest = k
@@ -54,7 +54,7 @@ func addView(c *kind.Call) []graph.ValueID {
 // Rest is a dim of a view whose size is computed from the other dims.
 var Rest = kind.Fixed(-1)
 
-// ViewOp is an operator that gives the elements of X other dims.
+// ViewOp is the operator view: Y has the elements of X, in the same order, with other dims.
 type ViewOp struct {
 	reference.Moves
 	X, Y      graph.ValueID

@@ -105,7 +105,7 @@ func takeTensor(b *graph.Builder, t ArgType, v any) (any, error) {
 	info, ok := b.Value(id)
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("the graph has no value %d, want %s", id, t)
+		return nil, fmt.Errorf("the graph has no value with id %d, want %s", id, t)
 	case info.SymInt:
 		return nil, fmt.Errorf("%s is a SymInt, want %s", info.Name, t)
 	case !slices.Contains(t.DTypes, info.DType):
@@ -171,7 +171,7 @@ func takeSymInt(b *graph.Builder, t ArgType, v any) (any, error) {
 	}
 	switch info, known := b.Value(n.sym); {
 	case !known:
-		return nil, fmt.Errorf("the graph has no value %d, want %s", n.sym, t)
+		return nil, fmt.Errorf("the graph has no value with id %d, want %s", n.sym, t)
 	case !info.SymInt:
 		return nil, fmt.Errorf("%s is a tensor, want %s", info.Name, t)
 	}

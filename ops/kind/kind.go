@@ -171,7 +171,7 @@ func (c *Call) Temp(name string, t graph.DType) graph.ValueID {
 func arg[T any](c *Call, name string) T {
 	v, ok := c.args[name].(T)
 	if !ok {
-		c.Fail("the kind has no argument %s of Go type %T", name, v)
+		c.Fail("this kind of operator has no argument %s of Go type %T", name, v)
 	}
 	return v
 }

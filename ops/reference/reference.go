@@ -140,7 +140,7 @@ func (x *Interpreter) Begin(in *graph.StepInput) error {
 func (x *Interpreter) Run(id graph.OpID) error {
 	i := slices.IndexFunc(x.ops, func(o operator) bool { return o.id == id })
 	if i < 0 {
-		return fmt.Errorf("reference: the graph has no operator %d, it has %d operators", id, len(x.ops))
+		return fmt.Errorf("reference: the graph has no operator with id %d; it has %d operators", id, len(x.ops))
 	}
 	return x.run(&x.ops[i])
 }

@@ -83,7 +83,7 @@ func ULPs(n float64) float64 { return 2 * n * Rounding }
 // ExpTolerance is the tolerance of exp: 3 + 2 |x| ulp, where |x| is at most 88. For larger |x| the result
 // does not fit in f32.
 var ExpTolerance = Tolerance{
-	Rel: ULPs(3 + 2*88), Why: "WGSL allows exp an error of 3 + 2 |x| ulp, and |x| is at most 88",
+	Rel: ULPs(3 + 2*88), Why: "WGSL allows an error of 3 + 2 |x| ulp in exp(x), and |x| is at most 88",
 }
 
 // Largest returns the largest absolute value of a tensor. Numbers that are not finite are ignored.

@@ -150,7 +150,7 @@ func (m Matrix) Part(first, n int) Matrix {
 	part.Name, part.Rows = fmt.Sprintf("%s.rows%d", m.Name, first), n
 	part.Data = func() ([][]byte, error) { return m.rows(first, n) }
 	if first < 0 || n < 1 || first+n > m.Rows || m.Dense != nil {
-		part.Err = fmt.Errorf("%s: cannot take rows %d to %d of a %d x %d matrix", m.Name, first, first+n-1,
+		part.Err = fmt.Errorf("%s: cannot use rows %d to %d as a matrix: the whole matrix is %d x %d", m.Name, first, first+n-1,
 			m.Rows, m.Cols)
 	}
 	return part
@@ -203,18 +203,18 @@ func (m *Matrix) CheckSize() error {
 	case m.Err != nil:
 		return m.Err
 	case m.Rows < 1 || m.Cols < 1:
-		return fmt.Errorf("%s: matrix size is %d x %d, both must be positive", m.Name, m.Rows, m.Cols)
+		return fmt.Errorf("%s: matrix size is %d x %d, want positive numbers", m.Name, m.Rows, m.Cols)
 	case f.Arrays == nil:
 		return fmt.Errorf("%s: the weights have no format", m.Name)
 	case f.Group > 0 && (m.Cols%8 != 0 || f.Group%8 != 0):
-		return fmt.Errorf("%s: %d columns in groups of %d, both must be multiples of 8", m.Name, m.Cols,
+		return fmt.Errorf("%s: matrix has %d columns, in groups of %d; want multiples of 8 for both", m.Name, m.Cols,
 			f.Group)
 	case f.Group > 0 && m.Cols%f.Group != 0:
-		return fmt.Errorf("%s: %d columns are not a multiple of the group size %d", m.Name, m.Cols, f.Group)
+		return fmt.Errorf("%s: the number of columns (%d) is not a multiple of the group size (%d)", m.Name, m.Cols, f.Group)
 	}
 	for _, p := range f.Pieces {
 		if m.Cols%p.Cols != 0 {
-			return fmt.Errorf("%s: %d columns are not a multiple of the block size %d", m.Name, m.Cols,
+			return fmt.Errorf("%s: the number of columns (%d) is not a multiple of the block size (%d)", m.Name, m.Cols,
 				p.Cols)
 		}
 	}
