@@ -177,7 +177,8 @@ func (o *turned) give(p *graph.Planner) {
 func rotaryDims(p *graph.Planner, q, k graph.ValueID) (positions, d int, err error) {
 	qd, kd := p.Dims(q), p.Dims(k)
 	if len(qd) < 3 || len(kd) < 3 {
-		return 0, 0, p.Errorf("q has dims %v and k has dims %v; both need [..., positions, heads, head dim]", qd, kd)
+		return 0, 0, p.Errorf("q has dims %v and k has dims %v; both need [..., positions, heads, head dim]",
+			qd, kd)
 	}
 	positions, d = p.Dim(k, -3), p.Dim(k, -1)
 	if d%2 != 0 {

@@ -17,9 +17,9 @@ import (
 //
 // On the device the table has the same layout as the weights of linear. If an output head uses a matrix of
 // the same name, the head and the table share memory. A table above the device's limit on the size of a
-// binding is split by rows, and each part has its own dispatch. The kernel clamps an index outside the table,
-// so that it never reads other memory. The host knows the indices, and must itself report an index outside
-// the table. Each invocation computes 8 columns.
+// binding is split by rows, and each part has its own dispatch. The kernel clamps each index to the table, so
+// that it never reads other memory. The caller on the host must check the indices: the kernel does not report
+// an index outside the table. Each invocation computes 8 columns.
 func Embedding(b *graph.Builder, name string, table weight.Matrix, indices graph.ValueID) graph.ValueID {
 	return kind.First(New(b, table.Format.KindName("embedding"), name, kind.Args{
 		"table":   table,
@@ -34,8 +34,8 @@ var kindsOfEmbedding = eachFormat(kind.Kind{
 	Constructors: []string{"Embedding"}, Routes: embeddingRouteNames, Add: addEmbedding,
 })
 
-// embeddingRouteNames are the routes of an embedding. On the route row the kernel also computes the
-// element-wise part of the norm that follows (fusion rule norm).
+// embeddingRouteNames are the names of the routes of an embedding. The kernel of the route row looks up a
+// single row, and also computes the element-wise part of the next norm (fusion rule norm).
 var embeddingRouteNames = []string{embeddingRow: "row", embeddingRows: "rows"}
 
 const (
@@ -63,7 +63,7 @@ type embedding struct {
 	parts      []weight.Part
 	indices, y graph.ValueID
 	factor     graph.ValueID // scalar that multiplies all elements (fusion rule scaled), or None
-	next       *rmsNorm      // norm of y, or nil; the kernel for one row computes its element-wise part
+	next       *rmsNorm      // norm whose element-wise part the kernel for one row computes, or nil
 	row, rows  *graph.Kernel
 }
 
@@ -111,7 +111,7 @@ func (o *embedding) Spec() graph.Spec {
 	return s
 }
 
-// bindings returns the bindings of the kernel of a route, for one part of the table.
+// bindings returns the bindings of a route's kernel for one part of the table.
 func (o *embedding) bindings(route int, p *weight.Part) []graph.Binding {
 	list := append(o.table.Bindings(p), graph.Bind("indices", o.indices))
 	if o.factor != graph.None {
@@ -145,7 +145,8 @@ func (o *embedding) Plan(p *graph.Planner) error {
 		l := p.Dispatch(i, p.Vectors(8*n, 8, kind.ThreadLanes))
 		l.Params.U32("n", n).U32("width", width).U32("vocabulary", vocabulary).U32("first", part.First).
 			U32("rows", part.Rows)
-		// The indices are not known here, so each part is assumed to hold its share of the looked-up rows.
+		// The indices are unknown during planning. The cost therefore assumes that each part contains a share
+		// of the looked-up rows in proportion to its size.
 		share := int64(indices) * int64(part.Rows) / int64(vocabulary)
 		l.Bytes = 4*int64(indices) + share*(part.Bytes/int64(part.Rows)+4*int64(width))
 		if o.table.Format.Group > 0 {
@@ -161,7 +162,7 @@ func (o *embedding) Plan(p *graph.Planner) error {
 	return setRows(p, o.y, o.indices, width)
 }
 
-// setRows sets the dims of y: the dims of the indices, then the width of a row.
+// setRows sets the dims of y to the dims of the indices, followed by the width of a row.
 func setRows(p *graph.Planner, y, indices graph.ValueID, width int) error {
 	var dims [kind.MaxRank]int
 	rank := copy(dims[:], p.Dims(indices))

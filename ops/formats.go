@@ -7,7 +7,8 @@ import (
 	"gpuscope/ops/weight"
 )
 
-// eachFormat returns one kind for each weight format. The argument is the kind for f32 weights.
+// eachFormat returns a list of kinds that differ only in the weight format. Its argument is the kind for f32
+// weights.
 func eachFormat(of kind.Kind) []kind.Kind {
 	var list []kind.Kind
 	for i := range weight.Formats {

@@ -13,9 +13,9 @@ import (
 )
 
 // fuseAttention makes attention of one token write its output in interleaved order, which is the order in
-// which the next linears load it. At some context lengths attention writes partial results, one for each
-// split of the positions. The linears then combine the splits as they load their columns, which saves a
-// dispatch.
+// which the next linears load it. At some context lengths attention divides the positions into splits, and
+// writes a partial result for each split. The linears then combine these results as they load their columns,
+// which saves a dispatch.
 //
 // The cost of combining grows with the number of splits and with the workgroups of the linear, so only
 // leftSplits splits are used. leftSpans lists the context lengths at which linears combine the splits. At
@@ -71,21 +71,21 @@ func viewed(b *graph.Builder, x graph.ValueID) graph.Operator {
 	}
 }
 
-// leaves reports whether attention writes partial results for the linears to combine when one token attends
-// to span positions.
+// leaves(span) reports whether attention leaves the combining of splits to the linears, when one token
+// attends to span positions.
 func (o *sdpa) leaves(span int) bool {
 	above, upTo := o.leftSpan()
 	return span > above && span <= upTo
 }
 
-// splittable reports whether span positions can be divided into leftSplits splits without an empty split.
+// splittable(span) reports whether leftSplits splits of span positions all have at least one position.
 func (o *sdpa) splittable(span int) bool { return span >= leftSplits*leftSplits }
 
 // leftSize returns the total number of floats in the partial results of one token.
 func (o *sdpa) leftSize() int { return leftSplits * o.qHeads * (o.headDim + 2) }
 
-// give sets the dims of the one output that a route computes: y, the interleaved row, or the partial results
-// (splits). It defers the outputs that the route does not compute.
+// give(p, route, dims) sets the dims of the only output that the route computes: y, the interleaved row, or
+// the partial results (splits). It defers the other outputs.
 func (o *sdpa) give(p *graph.Planner, route int, dims []int) {
 	if route == sdpaSplitDecoding {
 		p.Defer(o.y, dims...)
@@ -106,8 +106,8 @@ func (o *sdpa) left(route int) graph.ValueID {
 	return o.spread.left(route)
 }
 
-// leavesAll reports whether attention defers y whenever y is a single row. The exception is a y with only the
-// last token of a prompt: it is a single row, but the routes for several tokens compute it.
+// leavesAll reports whether attention defers y in every step in which y has a single row. This is not so if y
+// has only the last token of a prompt: y then has a single row, but routes for several tokens compute it.
 func (o *sdpa) leavesAll() bool { return !o.Last }
 
 func (o *sdpa) besides() []graph.Binding { return nil }
@@ -132,8 +132,8 @@ func (o *sdpa) planLeft(route int, _ *graph.Planner, l *graph.Launch) {
 	}
 }
 
-// giveLeft computes the references of the two outputs that replace y for one token: the interleaved row and
-// the splits. For several tokens giveLeft clears both references.
+// giveLeft computes the reference values of the two outputs that replace y for one token: the interleaved row
+// and the splits. For several tokens giveLeft clears both values.
 func (o *sdpa) giveLeft(r *reference.Ref, q reference.Tensor, position, tokens int) {
 	r.Set(o.spread.value, reference.Tensor{})
 	r.Set(o.splits, reference.Tensor{})
@@ -172,9 +172,9 @@ func (o *sdpa) giveLeft(r *reference.Ref, q reference.Tensor, position, tokens i
 	r.Set(o.splits, splits)
 }
 
-// splitsFrom maps an index in the stored splits to an index in plain order. The splits start with the
-// weighted sums of each split, interleaved. The largest scores and the sums of weights come after them, in
-// plain order.
+// splitsFrom maps an index in the output splits to an index in plain order. The output starts with the
+// weighted sums of all splits, which are interleaved. After them come the largest score and the sum of
+// weights of each split, in plain order.
 func (o *sdpa) splitsFrom(at int) int {
 	width := o.qHeads * o.headDim
 	if at >= leftSplits*width {
@@ -183,7 +183,8 @@ func (o *sdpa) splitsFrom(at int) int {
 	return at - at%width + spreadFrom(at%width, width)
 }
 
-// tail returns pointers to the largest score and to the sum of weights of a head in a split.
+// tail returns pointers into splits: to the largest score, and to the sum of weights, of one head in one
+// split.
 func (o *sdpa) tail(splits reference.Tensor, split, head int) (largest, total *float64) {
 	tail := splits.Data[leftSplits*(o.qHeads*o.headDim+2*head):]
 	return &tail[split], &tail[leftSplits+split]

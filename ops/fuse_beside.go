@@ -2,9 +2,10 @@ package ops
 
 import "gpuscope/engine/graph"
 
-// fuseBeside lets linears that read the same tensor, such as q, k and v, choose their kernels together. These
-// linears run in parallel, and their workgroups together fill the device. All of them use tiles of the same
-// size, because dispatches with two different tile sizes do not overlap on an H200.
+// fuseBeside lets linears that read the same tensor (such as those for q, k and v) choose their kernels
+// together. These linears run in parallel, so it is enough if all their workgroups together fill the device.
+// All of them use tiles of the same size, because dispatches with two different tile sizes do not overlap on
+// an H200.
 var fuseBeside = graph.Fusion{
 	Name: "beside", Doc: "linears that read the same tensor choose their kernels together, by their total number of weight rows",
 	Pattern: graph.Pattern{Kinds: linearKinds},

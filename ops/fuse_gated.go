@@ -8,8 +8,9 @@ import (
 	"gpuscope/ops/kind"
 )
 
-// fuseGated has one rule for each of gatedOps. A rule replaces the two dispatches that compute act(gate) * up
-// in a gated MLP by one. The new kernel does the same arithmetic in the same order.
+// fuseGated has one fusion rule for each row of gatedOps. In a gated MLP, act(gate) * up takes two
+// dispatches: the activation and the product. A rule replaces them by one dispatch, whose kernel does the
+// same arithmetic in the same order.
 var fuseGated = func() (rules []graph.Fusion) {
 	for i := range gatedOps {
 		rules = append(rules, gatedOps[i].fusion())
@@ -37,10 +38,9 @@ func (r *gatedRow) fusion() graph.Fusion {
 	}
 }
 
-// sameAlways reports whether two operands of an operator with broadcasting always have the same dims. The
-// operands must have the same range of dims. In addition, their numbers of rows must come from the same
-// tensor, or each dim that can change from step to step must always be at least 2, because a size of 1 could
-// be broadcast.
+// sameAlways reports whether two operands have the same dims in every step, so that nothing is broadcast. It
+// is true if both operands have the same smallest and largest dims, and one of two more conditions holds:
+// both get their number of rows from the same tensor, or no dim that changes can have size 1.
 func sameAlways(b *graph.Builder, x, y graph.ValueID) bool {
 	lowest, highest := b.MinDims(x), b.MaxDims(x)
 	if !slices.Equal(lowest, b.MinDims(y)) || !slices.Equal(highest, b.MaxDims(y)) {
@@ -57,8 +57,8 @@ func sameAlways(b *graph.Builder, x, y graph.ValueID) bool {
 	return true
 }
 
-// rowsOf returns the tensor that determines the number of rows of v. It follows v back through operators
-// whose number of output rows equals the number of input rows or a fixed multiple of it.
+// rowsOf returns the tensor that determines the number of rows of v. To find it, rowsOf goes back from v
+// through each operator whose output has as many rows as its input, or a fixed multiple of that number.
 func rowsOf(b *graph.Builder, v graph.ValueID) graph.ValueID {
 	for {
 		switch o := b.Producer(v).(type) {
@@ -98,7 +98,7 @@ func rowsOf(b *graph.Builder, v graph.ValueID) graph.ValueID {
 	}
 }
 
-// changing returns how many dims of a tensor can change from step to step.
+// changing(b, v) returns the number of dims of v whose size can change from step to step.
 func changing(b *graph.Builder, v graph.ValueID) (n int) {
 	lowest := b.MinDims(v)
 	for k, d := range b.MaxDims(v) {

@@ -10,9 +10,9 @@ import (
 
 // fuseLast removes the slice that selects the last row for a linear or for a norm with a residual. The linear
 // reads the last row of the complete x or residual instead, and the norm reads the last row of the complete
-// residual. If there is only one row, nothing changes, not even the name of the operator. With a single row,
-// the last layer therefore runs the same kernels as all other layers, unless linears also compute the norm
-// (fuseNormSum).
+// residual. If there is only one row, the operators run as without the rule, and keep their names. For a
+// single row, the last layer therefore runs the same kernels as all other layers, unless linears also compute
+// the norm (fuseNormSum).
 var fuseLast = graph.Fusion{
 	Name: "last", Doc: "a linear or a sum reads the last row directly from the tensor with all rows, so no slice is needed",
 	Pattern: graph.Pattern{
@@ -57,10 +57,10 @@ var fuseLast = graph.Fusion{
 	},
 }
 
-// ofOneRow reports whether a tensor always has a single row.
+// ofOneRow reports whether a tensor has a single row in every step.
 func ofOneRow(b *graph.Builder, v graph.ValueID) bool { return rowsIn(b.MaxDims(v)) == 1 }
 
-// toLast changes dims to those of a single row, and returns the index of the last row in the original dims.
+// toLast changes dims such that only one row remains. It returns the index that the last row had before.
 func toLast(dims []int) (row int) {
 	row = rowsIn(dims) - 1
 	for i := range len(dims) - 1 {

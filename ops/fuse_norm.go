@@ -12,13 +12,13 @@ import (
 // fuseNorm removes the dispatch of a norm if there is only one row. The linears after the norm multiply their
 // sums by the scale of the norm at the end, so that no kernel waits for the scale.
 //
-// If a linear, an embedding or a norm with a residual computes the row y, its kernel also does the
-// element-wise part of the norm: it stores y * weight and several sums of squares of y, where each sum covers
-// some of the columns. If another operator computes the row, each linear after the norm does this part
-// itself. The linear loads the whole row anyway. It multiplies the row by the norm's weights, and sums the
-// squares together with its products. This is additional work for each workgroup of the linears, so the rule
-// applies only if the linears have few enough weights (linearTuning). With more than one row all operators
-// work as without the rule.
+// If a linear, an embedding or a norm with a residual computes the row y, its kernel also computes the
+// element-wise part of the norm. This part consists of y * weight and of several sums of squares of y. Each
+// sum covers some of the columns. If another operator computes the row, each linear after the norm computes
+// this part itself, because the linear loads the whole row anyway. It multiplies the row by the norm's
+// weights, and adds up the squares in the same loop as its products. Each workgroup of the linears then does
+// additional work, so the rule applies only if the linears have few enough weights (linearTuning). With more
+// than one row all operators work as without the rule.
 //
 // The rule replaces the norm and the operators before and after it separately, in the order of the graph.
 var fuseNorm = graph.Fusion{
@@ -89,11 +89,12 @@ var fuseNorm = graph.Fusion{
 
 // preparer is an operator whose kernel for one row can also compute the element-wise part of the next norm.
 type preparer interface {
-	prepares() *rmsNorm // returns the norm, or nil
+	prepares() *rmsNorm // returns this next norm, or nil
 }
 
-// nextNorm returns the norm of y, or nil if the kernel for one row cannot compute the element-wise part of
-// the norm. The function leaves reports whether the dispatch of a norm can be removed.
+// nextNorm returns the norm of y, if the linear's kernel for one row can compute its element-wise part.
+// Otherwise nextNorm returns nil. The argument leaves is a function that reports whether the dispatch of a
+// norm can be removed.
 func (o *linear) nextNorm(b *graph.Builder, leaves func(*graph.Builder, *rmsNorm) bool) *rmsNorm {
 	s := &o.shapes[linearGEMV]
 	if s.batch != 1 || len(o.parts) > 1 || o.gated != nil {
@@ -103,15 +104,15 @@ func (o *linear) nextNorm(b *graph.Builder, leaves func(*graph.Builder, *rmsNorm
 	if next == nil || o.Last || next.Last || o.before == nil || o.before.leavesAll() {
 		return next
 	}
-	// A single row of x is not always deferred. If it is in memory, another kernel reads it, and that kernel
-	// does not compute the element-wise part of the norm.
+	// A step with a single row does not always defer x. If x is in memory, the linear runs another kernel,
+	// which does not compute the element-wise part of the norm.
 	return nil
 }
 
-// normBehind returns a norm of y for which leaves reports true, which means that the norm's dispatch can be
-// removed. It returns nil if there is none. The parameter each is the number of columns that the producer of
-// y puts into one sum of squares. bound is the number of storage buffers that the producer's kernel already
-// binds.
+// normBehind returns a norm of y whose dispatch can be removed, which is so if leaves(b, norm) is true. It
+// returns nil if there is no such norm. The argument each is the number of columns in each sum of squares
+// that the producer of y computes. The argument bound is the number of storage buffers that the producer's
+// kernel binds already.
 func normBehind(b *graph.Builder, y graph.ValueID, each, bound int,
 	leaves func(*graph.Builder, *rmsNorm) bool,
 ) *rmsNorm {
@@ -133,9 +134,9 @@ func normBehind(b *graph.Builder, y graph.ValueID, each, bound int,
 	return nil
 }
 
-// eachOfStream returns the number of columns per sum of squares if an embedding computes the row y. The
-// number is the same as for the last linear of the first layer. The linears of the first layer can then use
-// the same kernels as those of all other layers.
+// eachOfStream returns the number of columns in each sum of squares, if an embedding computes the row y. This
+// number equals the number for the last linear of the first layer, so that the linears of the first layer can
+// use the same kernels as the linears of all other layers.
 func eachOfStream(b *graph.Builder, y graph.ValueID) int {
 	each := gemvRows(shape.Last(b.MaxDims(y)), 1)
 	for range 2 { // visit the last linear of attention, then the last linear of the MLP
@@ -153,12 +154,13 @@ func eachOfStream(b *graph.Builder, y graph.ValueID) int {
 	return each
 }
 
-// leavesNorm reports whether the linears after a norm can compute the norm.
+// leavesNorm(b, o) reports whether the linears that read the norm o can compute it, so that it needs no
+// dispatch.
 func leavesNorm(b *graph.Builder, o *rmsNorm) bool { return rowsBehind(b, o) > 0 }
 
-// rowsBehind returns the total number of weight rows of the linears that read a norm. It returns 0 if the
-// linears cannot compute the norm. This is the case if the user requested a route, if an operator that is not
-// a linear reads the norm, or if a linear has no suitable kernel for one row.
+// rowsBehind returns the total number of weight rows of the linears that read a norm. It returns 0 if these
+// linears cannot compute the norm: if the user requested a route, if an operator that is not a linear reads
+// the norm, or if a linear has no suitable kernel for one row.
 func rowsBehind(b *graph.Builder, o *rmsNorm) (rows int) {
 	readers, all := b.Readers(o.y)
 	if !all || o.other != nil || o.residual != graph.None || b.RouteAsked(o.y) {
@@ -175,16 +177,16 @@ func rowsBehind(b *graph.Builder, o *rmsNorm) (rows int) {
 	return rows
 }
 
-// sums returns the number of sums in squares.
+// sums() returns how many sums the tensor squares has.
 func (o *rmsNorm) sums() int { return shape.DivUp(o.width, o.each) }
 
-// declare adds weighted and squares to the spec of the operator that computes them.
+// declare(s) adds the tensors weighted and squares to s, the spec of the operator that computes them.
 func (o *rmsNorm) declare(s *graph.Spec) {
 	s.Inputs = append(s.Inputs, o.weight)
 	s.Outputs = append(s.Outputs, o.weighted, o.squares)
 }
 
-// given returns the bindings of a kernel that computes weighted and squares.
+// given() returns the additional bindings of a kernel that computes the tensors weighted and squares.
 func (o *rmsNorm) given() []graph.Binding {
 	return []graph.Binding{
 		graph.Bind("next_weight", o.weight), graph.Bind("weighted", o.weighted), graph.Bind("next_squares",
@@ -192,7 +194,8 @@ func (o *rmsNorm) given() []graph.Binding {
 	}
 }
 
-// give sets the dims of weighted and squares. Both are deferred if the chosen route does not compute them.
+// give(p, gives) sets the dims of the tensors weighted and squares if gives is true, which means that the
+// chosen route computes them. Otherwise it defers both.
 func (o *rmsNorm) give(p *graph.Planner, gives bool) {
 	if gives {
 		p.SetDims(o.weighted, 1, o.width)
@@ -203,13 +206,13 @@ func (o *rmsNorm) give(p *graph.Planner, gives bool) {
 	p.Defer(o.squares, o.sums())
 }
 
-// addCost adds the cost of computing weighted and squares to a dispatch.
+// addCost adds the cost of computing the tensors weighted and squares to the cost of a dispatch.
 func (o *rmsNorm) addCost(l *graph.Launch) {
 	l.Bytes += 4 * int64(2*o.width+o.sums())
 	l.FLOPs += 3 * int64(o.width)
 }
 
-// giveReference computes the references of weighted and squares for the row y.
+// giveReference computes the reference values of the tensors weighted and squares from the row y.
 func (o *rmsNorm) giveReference(r *reference.Ref, y reference.Tensor) {
 	weight := r.Tensor(o.weight)
 	weighted, squares := make([]float64, o.width), reference.Zeros(o.sums())
@@ -221,8 +224,8 @@ func (o *rmsNorm) giveReference(r *reference.Ref, y reference.Tensor) {
 	r.Set(o.squares, squares)
 }
 
-// givenTolerance returns the tolerance of weighted or squares. The parameter row is the tolerance of the row
-// from which they are computed.
+// givenTolerance returns the tolerance of v, which is the tensor weighted or the tensor squares. The argument
+// row is the tolerance of the row from which both are computed.
 func (o *rmsNorm) givenTolerance(r *reference.Ref, v graph.ValueID,
 	row reference.Tolerance,
 ) reference.Tolerance {

@@ -6,8 +6,8 @@ import (
 )
 
 // fuseNormAdd makes the kernel of a norm also add the residual stream, in models whose layers have a norm
-// after their linears. This saves a dispatch and a level for each norm. The order of additions stays the
-// same, so results are bit-identical.
+// after their linears. For each norm, this saves one dispatch and one level of the step. The order of
+// additions stays the same, so results are bit-identical.
 var fuseNormAdd = graph.Fusion{
 	Name: "norm_add", Doc: "the kernel of a norm also adds the residual",
 	Pattern: graph.Pattern{

@@ -34,7 +34,8 @@ var fuseNormAttention = graph.Fusion{
 	},
 }
 
-// attentionBehind returns the attention that can compute the norms of q and k, or nil.
+// attentionBehind returns the attention operator that can compute the norms of q and k. It returns nil if
+// there is none.
 func attentionBehind(b *graph.Builder, o *rmsNorm) *sdpa {
 	if o.other == nil {
 		return nil
@@ -51,7 +52,7 @@ func attentionBehind(b *graph.Builder, o *rmsNorm) *sdpa {
 		}
 		attention = reader
 	}
-	const bound = 10 // storage buffers of a kernel that computes norms, RoPE and attention
+	const bound = 10 // number of storage buffers that a kernel for norms, RoPE and attention binds
 	if attention.rope == nil || attention.q != o.y || attention.k != o.other.y ||
 		attention.v == o.y || attention.v == o.other.y ||
 		!attention.Routes.Has(sdpaFlashDecoding) || b.RouteAsked(attention.y) || b.RouteAsked(o.y) ||

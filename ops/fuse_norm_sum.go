@@ -8,14 +8,14 @@ import (
 	"gpuscope/ops/internal/shape"
 )
 
-// fuseNormSum removes two dispatches for one row, in models whose layers also have a norm after their
-// linears: the sum x + norm(y), and the next norm of this sum. The operator that computes y also computes the
-// element-wise part of norm(y), as in fuseNorm. As the linears after the next norm load the row, they
-// multiply this part by the scale of norm(y) and add x. Because these linears load the whole row anyway, they
-// also compute the element-wise part of the next norm. The first of these linears stores the sum in memory
-// for all later readers.
+// fuseNormSum is for models whose layers also have a norm after their linears. If there is one row, the rule
+// removes two dispatches: for the sum x + norm(y), and for the next norm, which reads this sum. The operator
+// that computes y also computes the element-wise part of norm(y), as in fuseNorm. The linears after the next
+// norm load this part, multiply it by the scale of norm(y), and add x. These linears need the whole row
+// anyway, so they also compute the element-wise part of the next norm. The first of these linears stores the
+// sum in memory for all later readers.
 //
-// This is additional work for each workgroup of these linears, so the rule applies only if they have few
+// Each workgroup of these linears then does additional work, so the rule applies only if the linears have few
 // enough weights (linearTuning). With more than one row all operators work as without the rule. The rule
 // replaces each operator separately, in the order of the graph.
 var fuseNormSum = graph.Fusion{
@@ -50,7 +50,8 @@ var fuseNormSum = graph.Fusion{
 			case fused.before == o.before && fused.next == nil:
 				return nil
 			case fused.next != nil && fused.next.Last:
-				fused.Last = true // y has one row, so it needs a kernel for one row even if x has several
+				// y has only one row, so the linear needs a kernel for one row, even if x has several rows.
+				fused.Last = true
 				fused.plan(b.Limits())
 			}
 			fused.makeKernels(b)
@@ -63,7 +64,8 @@ var fuseNormSum = graph.Fusion{
 // sumLanes is the number of lanes of a workgroup that add up the squares of norm(y).
 const sumLanes = 32
 
-// leavesSum reports whether the linears after the next norm can compute o, which is a norm with a residual.
+// leavesSum(b, o) reports whether o, which is a norm with a residual, can be computed by the linears after
+// the next norm.
 func leavesSum(b *graph.Builder, o *rmsNorm) bool {
 	readers, all := b.Readers(o.y)
 	if !all || o.residual == graph.None || b.RouteAsked(o.y) {
@@ -74,13 +76,13 @@ func leavesSum(b *graph.Builder, o *rmsNorm) bool {
 		switch r := r.(type) {
 		case *rmsNorm:
 			switch {
-			case r.x != o.y: // r reads the sum as its residual
+			case r.x != o.y: // r is a later norm, which reads the sum only as its residual
 			case norm != nil:
 				return false
 			default:
 				norm = r
 			}
-		case *basic.ViewOp: // the view's readers can be anywhere in the graph
+		case *basic.ViewOp: // unknown readers of the view could run before the sum is stored
 			return false
 		}
 	}
@@ -96,8 +98,8 @@ func leavesSum(b *graph.Builder, o *rmsNorm) bool {
 		func(r graph.Operator) bool { return !r.(*linear).takesSum(b, norm, o) })
 }
 
-// takesSum reports whether the linear's kernel for one row can also compute sum and norm without exceeding
-// the device's limit on storage buffers.
+// takesSum(b, norm, sum) reports whether the linear's kernel for one row can also compute sum and norm. The
+// device's limit on the number of storage buffers can rule this out.
 func (o *linear) takesSum(b *graph.Builder, norm, sum *rmsNorm) bool {
 	of, with := *norm, *o
 	of.sum = sum

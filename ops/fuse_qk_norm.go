@@ -5,9 +5,10 @@ import (
 	"gpuscope/ops/internal/shape"
 )
 
-// fuseQKNorm replaces the dispatches for the norms of q and k by one, in models that normalize each head. Two
-// parallel dispatches that read recent results need two barriers, so a single dispatch is faster. The
-// arithmetic is the same, so results are bit-identical.
+// fuseQKNorm is for models that normalize each head of q and of k. It replaces the two dispatches of these
+// norms by one. Two dispatches that run in parallel need two barriers if they read results of the dispatches
+// right before them. A single dispatch needs only one barrier, so it is faster. The arithmetic is the same,
+// so results are bit-identical.
 var fuseQKNorm = graph.Fusion{
 	Name: "qk_norm", Doc: "one dispatch computes the norms of q and k",
 	Pattern: graph.Pattern{Kinds: []string{kindRMSNorm.Name}}, Beside: []string{kindRMSNorm.Name},

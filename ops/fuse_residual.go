@@ -27,7 +27,7 @@ var fuseResidual = graph.Fusion{
 	},
 }
 
-// otherOperand returns the operand that is not v.
+// otherOperand returns the operand of a binary operator that is not v.
 func otherOperand(o *basic.BinaryOp, v graph.ValueID) graph.ValueID {
 	if o.A == v {
 		return o.B
@@ -35,10 +35,10 @@ func otherOperand(o *basic.BinaryOp, v graph.ValueID) graph.ValueID {
 	return o.A
 }
 
-// rowsAlike reports whether two tensors have the same dims at every live shape, or else one of them has a
-// single row that is added to all rows of the other. The tensors must have the same range of dims. If this
-// range has more than one value, only one dim before the last may exceed 1. Otherwise broadcasting could
-// repeat a group of rows instead of a single row.
+// rowsAlike reports whether the sum of two tensors is simple in every step: both have the same dims, or one
+// of them has a single row, which is added to all rows of the other. Both tensors must have the same smallest
+// and largest dims. If these differ, at most one dim before the last may exceed 1. Otherwise broadcasting
+// could repeat a group of rows instead of a single row.
 func rowsAlike(b *graph.Builder, x, y graph.ValueID) bool {
 	lowest, highest := b.MinDims(x), b.MaxDims(x)
 	if !slices.Equal(lowest, b.MinDims(y)) || !slices.Equal(highest, b.MaxDims(y)) {
@@ -66,5 +66,6 @@ func sumDims(x, residual []int) (dims []int, ok bool) {
 	return dims, rows == also || min(rows, also) == 1
 }
 
-// rowsIn returns the number of rows of a tensor. A row runs along the last dim.
+// rowsIn returns the number of rows of a tensor with the given dims. A row consists of the elements along the
+// last dim.
 func rowsIn(dims []int) int { return shape.Product(dims) / shape.Last(dims) }

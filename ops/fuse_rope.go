@@ -2,8 +2,9 @@ package ops
 
 import "gpuscope/engine/graph"
 
-// fuseRope applies RoPE to q and k in one dispatch. Two parallel dispatches that read recent results need two
-// barriers, so a single dispatch is faster. The arithmetic is the same, so results are bit-identical.
+// fuseRope applies RoPE to q and k in one dispatch. Two dispatches that run in parallel need two barriers if
+// they read results of the dispatches right before them. A single dispatch needs only one barrier, so it is
+// faster. The arithmetic is the same, so results are bit-identical.
 var fuseRope = graph.Fusion{
 	Name: "rope", Doc: "one dispatch applies RoPE to q and k",
 	Pattern: graph.Pattern{Kinds: []string{kindRotary.Name, kindRotaryHF.Name}},

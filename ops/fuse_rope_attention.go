@@ -2,8 +2,9 @@ package ops
 
 import "gpuscope/engine/graph"
 
-// fuseRopeAttention makes attention apply RoPE to q and k. The kernels for one token apply RoPE as they load
-// q and k, which saves one level in every layer. With several tokens RoPE still has its own dispatch.
+// fuseRopeAttention makes attention apply RoPE to q and k. For one token, the attention kernels apply RoPE as
+// they load q and k. This saves one level of the step in every layer. For several tokens, RoPE still has its
+// own dispatch.
 var fuseRopeAttention = graph.Fusion{
 	Name: "rope_attention", Doc: "attention of one token applies RoPE to q and k as it loads them",
 	Pattern: graph.Pattern{

@@ -6,10 +6,10 @@ import (
 	"gpuscope/engine/graph"
 )
 
-// fuseSpreadSum stores one row of a sum in interleaved order. It applies if a linear computes the sum, and
-// all readers of the sum are linears that compute the next sum (rule norm_sum). The interleaved row is a
-// separate value, which replaces the sum. The rule replaces each operator separately, in the order of the
-// graph.
+// fuseSpreadSum stores a sum of one row in interleaved order. The rule applies if a linear computes the sum,
+// and if all readers of the sum are linears that compute the next sum from it (rule norm_sum). The
+// interleaved row is a separate value of the graph, which replaces the sum. The rule replaces each operator
+// separately, in the order of the graph.
 var fuseSpreadSum = graph.Fusion{
 	Name: "spread_sum", Doc: "for one row, linears store a sum in the order in which later linears load it",
 	Pattern: graph.Pattern{Kinds: slices.Concat(linearKinds, []string{kindRMSNorm.Name})},
@@ -48,8 +48,7 @@ var fuseSpreadSum = graph.Fusion{
 	},
 }
 
-// madeSpread returns the interleaved row that replaces a sum. It returns nil if the sum is stored in plain
-// order.
+// madeSpread returns the interleaved row that replaces a sum, or nil if no such row replaces the sum.
 func madeSpread(b *graph.Builder, sum graph.ValueID) *spreadRow {
 	readers, _ := b.Readers(sum)
 	for _, r := range readers {
@@ -61,13 +60,13 @@ func madeSpread(b *graph.Builder, sum graph.ValueID) *spreadRow {
 	return nil
 }
 
-// addedToByProducts reports whether linears compute the next sum from the given sum, and no other operator
-// reads the given sum when it has one row.
+// addedToByProducts(...) reports whether a given sum, when it has one row, is read only by linears that
+// compute the next sum from it.
 func addedToByProducts(b *graph.Builder, sum graph.ValueID) (added bool) {
 	readers, all := b.Readers(sum)
 	for _, r := range readers {
 		switch r := r.(type) {
-		case *rmsNorm: // r is the next norm or the next sum; r.Last needs rows in plain order
+		case *rmsNorm: // r is the next norm or the next sum. If r.Last is set, r needs rows in plain order
 			if r.folds == 0 || r.Last || rowsOf(b, r.x) != rowsOf(b, sum) {
 				return false
 			}

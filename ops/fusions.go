@@ -6,7 +6,8 @@ import (
 	"gpuscope/engine/graph"
 )
 
-// Fusions lists the fusion rules in the order in which they are tried. Each rule is in a file fuse_NAME.go.
+// Fusions lists all fusion rules, in the order in which the engine tries them. The rule NAME is in the file
+// fuse_NAME.go.
 var Fusions = slices.Concat(
 	[]graph.Fusion{fuseScaled, fuseResidual, fuseNormAdd, fuseLast},
 	[]graph.Fusion{fuseRopeAttention, fuseRope, fuseQKNorm, fuseNormAttention},

@@ -79,9 +79,9 @@ func (r *gatedRow) add(c *kind.Call) []graph.ValueID {
 	return c.AddOp(o, o.y)
 }
 
-// NewKernel returns the kernel, which processes vec elements at a time. If width is 0, gate and up are
-// separate tensors. Otherwise one tensor holds both: each of its rows has width vectors of gate, then width
-// vectors of up.
+// NewKernel returns the operator's kernel, which processes vec elements (a vector) at a time. If width is 0,
+// gate and up are separate tensors. Otherwise a single tensor contains both: each of its rows has width
+// vectors of gate, followed by width vectors of up.
 func (r *gatedRow) NewKernel(b *graph.Builder, vec, width int) *graph.Kernel {
 	return kind.NewKernelAs(b, r.kind, "gated", shaders.Constants{
 		"Act": r.act.Kind, "Expr": basic.OfElements(r.act.WGSL, vec), "Lanes": kind.ThreadLanes, "Vec": vec,
@@ -107,7 +107,8 @@ func (o *gatedOp) Corners(r *graph.Ranges) []graph.Corner { return r.Ends(o.gate
 
 func (o *gatedOp) Plan(p *graph.Planner) error {
 	if !slices.Equal(p.Dims(o.gate), p.Dims(o.up)) {
-		return p.Errorf("gate has dims %v and up has dims %v, want the same dims", p.Dims(o.gate), p.Dims(o.up))
+		return p.Errorf("gate has dims %v and up has dims %v, want the same dims",
+			p.Dims(o.gate), p.Dims(o.up))
 	}
 	n := p.Numel(o.gate)
 	p.SetDims(o.y, p.Dims(o.gate)...)
@@ -129,7 +130,7 @@ func (o *gatedOp) Reference(r *reference.Ref) {
 	r.Set(o.y, y)
 }
 
-// Tolerance returns the tolerance of the activation, multiplied by the size of up.
+// Tolerance returns the tolerance of act(gate), multiplied by the largest |up|.
 func (o *gatedOp) Tolerance(r *reference.Ref, _ graph.ValueID) reference.Tolerance {
 	t := o.act.Error
 	t.Rel += reference.ULPs(1)

@@ -28,19 +28,19 @@ import (
 // dispatch.
 //
 // The route depends on the number of rows of x. For one row the route is gemv: a lane holds its columns of x
-// while it processes up to 16 rows of w. The route last does the same for the last of several rows, if the
-// other rows are not read (fusion rule last). The route gemv_splits is for a row that attention writes as
-// partial results (splits): a lane first computes the weighted sum of the splits in its columns. If only
-// linears read a row, it is stored in the order in which their lanes load it (fusion rules norm, attention
-// and spread).
+// while it processes up to 16 rows of w. The route last does the same for the last of several rows of x, if
+// no operator reads the other rows of y (fusion rule last). The route gemv_splits is for a row that attention
+// writes as partial results (splits): a lane first computes the weighted sum of the splits in its columns. A
+// row that only linears read is stored in the order in which their lanes load it (fusion rules norm,
+// attention and spread).
 //
 // The route for up to 4 rows is batch4, and the route for 5 to 16 rows is batch8. These kernels load the
 // weights once for 4 and for 8 rows of x. For more rows the kernels are tiled: a tile has 64 x 64 results, or
 // 128 x 64 if there are enough tiles to fill a GPU. If there are few tiles, the columns of x are divided. In
 // tile64 four teams of lanes in a workgroup share the columns, or two teams if workgroup memory is small or N
 // is large. In split64 and split128 several workgroups share the columns, and another dispatch adds up their
-// partial sums. split64 is used from 17 rows on, if K is at least 1,024 and N, summed over all linears that
-// run in parallel, is at most 4,096. If K is not a multiple of 8, tiles are used for any number of rows.
+// partial sums. split64 is used for 17 or more rows, if K is at least 1,024 and the sum of N over all linears
+// that run in parallel is at most 4,096. If K is not a multiple of 8, tiles are used for any number of rows.
 func Linear(b *graph.Builder, name string, x graph.ValueID, w weight.Matrix,
 	bias graph.ValueID,
 ) graph.ValueID {
@@ -70,31 +70,34 @@ type linear struct {
 	x, y graph.ValueID
 	w    weight.Matrix
 	bias graph.ValueID // or None
-	// residual is added to the product, or is None. x and residual have the same number of rows, or one of
-	// them has a single row, which is used for all rows of the other.
+	// residual is a tensor that is added to the product, or None. x and residual have the same number of
+	// rows, or one of them has a single row, which is combined with every row of the other.
 	residual graph.ValueID
-	// gated is set if the linear computes both branches of a gated MLP: w has the rows of gate, then the
-	// rows of up, and y = act(gate) * up. The kernels of some routes compute y directly (joins). On the
-	// other routes the kernel join computes y from the scratch tensor Product.
+	// gated is set if the linear computes both branches of a gated MLP: w has the rows of gate, followed by
+	// the rows of up, and y = act(gate) * up. On some routes the linear's own kernel computes y (see the
+	// method joins). On the other routes it writes gate and up to the scratch tensor Product, and the kernel
+	// join computes y from Product.
 	gated   *gatedRow
 	Product graph.ValueID
 	join    *graph.Kernel
-	// beside is the total number of weight rows of all linears that read x, or 0 if this is the only one.
-	// tiled is the same total without linears that read only the last row of x.
+	// beside is the total number of weight rows of all linears that read x, or 0 if no other linear reads x.
+	// tiled is the same total, but does not include linears that read only the last row of x.
 	beside, tiled int
 	sums          graph.ValueID // scratch: partial sums, if several workgroups share the columns of x
-	sum           *graph.Kernel // adds up the partial sums
-	// before is the operator that produces x, if it leaves the computation of a single row of x to this
-	// linear's kernel for one row. Otherwise before is nil.
+	sum           *graph.Kernel // the kernel that adds up the partial sums
+	// before is the operator that produces x, if it can defer a single row of x. The linear's kernel for one
+	// row then computes this row. Otherwise before is nil.
 	before leaver
-	// spread is the interleaved row that replaces a single row of y if only linears read y (fusion rule
-	// spread). The kernel for one row then also computes act(gate) * up. Without the rule, spread is nil.
+	// spread is set by the fusion rule spread, if only linears read y. It is an interleaved row, which
+	// replaces y if y has a single row. The kernel for one row then also computes act(gate) * up.
 	spread *spreadRow
-	// makes is a norm with a residual, or nil. The kernel for one row computes the norm's result, a sum, and
-	// stores it for other readers (fusion rule norm_sum). If makes is set, before is the norm of this sum.
+	// makes is set by the fusion rule norm_sum. It is a norm with a residual, whose result is a sum. The
+	// linear's kernel for one row computes this sum, and stores it for the other readers of the sum. The
+	// field before is then the norm of this sum.
 	makes *rmsNorm
-	made  *spreadRow // interleaved row, or nil; stored instead of the sum (fusion rule spread_sum)
-	// next is the norm of y, or nil. The kernel for one row computes its element-wise part.
+	made  *spreadRow // interleaved row that replaces the sum (fusion rule spread_sum), or nil
+	// next is the norm of y, if the kernel for one row computes the norm's element-wise part. Otherwise next
+	// is nil.
 	next *rmsNorm
 	Last bool // y has only the last row
 
@@ -104,25 +107,28 @@ type linear struct {
 	kernels []*graph.Kernel // by route
 }
 
-// leaver is an operator that can leave a single row of its output uncomputed. The linears that read the row
-// then compute it in their kernels for one row, from the values that left and besides return.
+// leaver is an operator that can defer its output if the output has a single row. The linears that read this
+// row then compute it themselves, in their kernels for one row, from the values that the methods left and
+// besides return.
 type leaver interface {
-	// left returns the value that the kernel of a route reads instead of x, or None if the kernel reads x.
+	// left(route) returns the value that a linear's kernel for this route reads instead of x. It returns None
+	// if this kernel reads x.
 	left(route int) graph.ValueID
-	// leavesAll reports whether the operator defers its output at every shape with a single row. As an
-	// exception, a route that the user requests may compute the output.
+	// leavesAll() reports whether the operator always defers an output with a single row, unless the user
+	// requests a route that computes it.
 	leavesAll() bool
-	// besides returns the additional bindings of a kernel that computes the deferred row.
+	// besides() returns the bindings that a kernel needs in addition to left, to compute the deferred row.
 	besides() []graph.Binding
-	// specialise sets the template constants of a kernel that computes the deferred row. chunk is the number
-	// of columns that a lane processes at a time.
+	// specialise(route, c, chunk) sets the template constants c of a kernel that computes the deferred row.
+	// chunk is the number of columns that a lane processes at a time.
 	specialise(route int, c shaders.Constants, chunk int)
-	// planLeft adds params and costs to the dispatch of a kernel that computes the deferred row.
+	// planLeft adds params and costs to a dispatch whose kernel computes the deferred row.
 	planLeft(route int, p *graph.Planner, l *graph.Launch)
-	// leftRow returns the reference of the row x, computed from the values that replace it.
+	// leftRow returns the reference value of the deferred row x. It is computed from the values that replace
+	// x.
 	leftRow(r *reference.Ref, x reference.Tensor) reference.Tensor
-	// leftTolerance returns an additional tolerance for products with the row, and the reason for it. The
-	// tolerance is relative to the largest element of the result.
+	// leftTolerance returns the tolerance that computing the deferred row adds to the linear's result, and
+	// the reason for it. This tolerance is relative to the largest element in a row of the result.
 	leftTolerance(k int) (row float64, why string)
 }
 
@@ -130,9 +136,10 @@ type leaver interface {
 type linearRoute struct {
 	name string
 	why  kind.Reason
-	// upTo returns the largest number of rows of x for which the route is preferred.
+	// upTo(o) returns the largest number of rows of x for which the route is preferred.
 	upTo func(o *linear) int
-	// shape returns how the kernel divides the work. The zero shape rules the route out.
+	// shape(o, limits) returns how the kernel of the route divides the work. If it returns the zero shape,
+	// the route is ruled out.
 	shape func(o *linear, limits *gpu.Limits) linearShape
 }
 
@@ -152,7 +159,7 @@ var linearRoutes = []linearRoute{
 // Indices of routes in linearRoutes.
 const (
 	linearGEMV     = 0 // x has one row
-	linearSplits   = 1 // x has one row, which attention writes in splits
+	linearSplits   = 1 // x has one row, which attention writes as partial results
 	linearLast     = 2 // only the last of several rows is computed
 	linearSplit64  = 5 // several workgroups share the columns of x, in tiles of 64 rows
 	linearSplit128 = 7 // several workgroups share the columns of x, in tiles of 128 rows
@@ -161,7 +168,7 @@ const (
 // splitRoutes are the routes on which several workgroups share the columns of x.
 var splitRoutes = [...]int{linearSplit64, linearSplit128}
 
-// splitRoute reports whether several workgroups share the columns of x on a route.
+// splitRoute(route) reports whether several workgroups share the columns of x on this route.
 func splitRoute(route int) bool { return slices.Contains(splitRoutes[:], route) }
 
 func upTo(rows int) func(*linear) int { return func(*linear) int { return rows } }
@@ -215,7 +222,7 @@ func (o *linear) makeKernels(b *graph.Builder) {
 	}
 }
 
-// sumVec returns the number of columns whose partial sums one invocation adds up.
+// sumVec returns how many columns one invocation of the kernel sum processes.
 func (o *linear) sumVec() int {
 	if o.w.Rows%4 != 0 {
 		return 1
@@ -231,8 +238,8 @@ func (o *linear) cols() int {
 	return o.w.Rows
 }
 
-// joins reports whether the kernel of a route itself computes y = act(gate) * up, so that no second
-// dispatch is needed.
+// joins(route) reports whether the linear's kernel for this route computes y = act(gate) * up itself, so that
+// no second dispatch is needed.
 func (o *linear) joins(route int) bool { return o.gated != nil && o.shapes[route].batch <= 1 }
 
 // plan sets the routes and the kernel shapes for a device.
@@ -241,7 +248,8 @@ func (o *linear) plan(limits *gpu.Limits) {
 	for i, r := range linearRoutes {
 		o.shapes[i] = r.shape(o, limits)
 		o.Routes[i] = kind.Route{Name: r.name, Why: r.why, Aside: i == linearSplits}
-		// With more rows than its UpTo, split64 would need more scratch memory than any other route.
+		// For more rows than its UpTo, split64 would need more scratch memory than any other route, so it is
+		// ruled out.
 		o.Routes[i].Only = o.shapes[i].batch == 1 || i == linearSplit64
 		if o.shapes[i].lanes > 0 {
 			o.Routes[i].UpTo = r.upTo(o)
@@ -361,7 +369,8 @@ func (o *linear) bindings(route int, p *weight.Part) []graph.Binding {
 	return list
 }
 
-// added appends the bindings of bias and residual to a list.
+// added(list, residual) appends the bindings of the tensors that are added to the product, bias and residual,
+// to a list.
 func (o *linear) added(list []graph.Binding, residual graph.ValueID) []graph.Binding {
 	if o.bias != graph.None {
 		list = append(list, graph.Bind("bias", o.bias))
@@ -372,9 +381,10 @@ func (o *linear) added(list []graph.Binding, residual graph.ValueID) []graph.Bin
 	return list
 }
 
-// Corners includes the shape at which each route has its largest grid. This shape has the largest number of
-// rows for the route, or for a number of splits. In a corner with a single row of x, the row is deferred if
-// the operator that computes x can defer it. If attention can write splits, one corner has the row as splits.
+// Corners includes the shapes at which each route has its largest grid. Such a shape has the largest number
+// of rows for the route, or the largest number of rows for one of its numbers of splits. If x has a single
+// row in a corner, and the operator that computes x can defer it, then x is deferred in this corner. If
+// attention can write partial results (splits), there is also a corner in which they replace x.
 func (o *linear) Corners(r *graph.Ranges) []graph.Corner {
 	args := []graph.ValueID{o.x}
 	if o.residual != graph.None {
@@ -442,7 +452,7 @@ func rowsAtMost(lowest, highest []int, m int) []int {
 		rest := shape.Product(lowest[axis+1 : len(at)-1])
 		top := min(highest[axis], m/(rows*rest))
 		if axis == len(at)-2 || shape.Product(highest[axis+1:len(at)-1]) == rest {
-			at[axis] = top // no later dim can make up for a smaller size of this dim
+			at[axis] = top // a smaller size would only reduce the rows, because later dims cannot grow enough
 			search(axis+1, rows*top)
 			return
 		}
@@ -562,9 +572,9 @@ func (o *linear) Plan(p *graph.Planner) error {
 	return nil
 }
 
-// planSums plans the dispatch that adds up partial sums. In the tensor of partial sums, splits and rows share
-// one dim. More rows mean fewer splits, so two separate dims would never reach their maximum at the same
-// time.
+// planSums plans the dispatch that adds up partial sums. In the tensor of partial sums, one dim has the
+// product of the number of splits and the number of rows. With more rows there are fewer splits, so two
+// separate dims could never both be at their maximum, and the tensor would be too large.
 func (o *linear) planSums(p *graph.Planner, m, splits, residualRows int) {
 	n, vec := o.w.Rows, o.sumVec()
 	p.SetDims(o.sums, splits*m, n)
@@ -581,9 +591,10 @@ func (o *linear) planSums(p *graph.Planner, m, splits, residualRows int) {
 	l.Bytes, l.FLOPs = 4*int64(read+m)*int64(n), int64(terms)*int64(m)*int64(n)
 }
 
-// knownRows returns the number of rows of w (or of gate and of up) if a route's kernel has it as a constant.
-// A GEMV with fewer params spends less time waiting for them. The result is 0 if the number is a param: for
-// several rows of x, and for weights in several parts, which can have different numbers of rows.
+// knownRows returns the number of rows of w (or of gate, which equals that of up), if it is a constant of a
+// route's kernel. With fewer params, a GEMV waits less for them. knownRows returns 0 if the number is a param
+// instead. This is so for several rows of x, and for weights in several parts, because the parts can differ
+// in their number of rows.
 func (o *linear) knownRows(route int) int {
 	if o.shapes[route].batch != 1 || len(o.parts) > 1 {
 		return 0
@@ -591,24 +602,25 @@ func (o *linear) knownRows(route int) int {
 	return o.cols()
 }
 
-// takesResidual reports whether the kernel of a route binds a residual.
+// takesResidual(route) reports whether the kernel of this route has a binding for a residual.
 func (o *linear) takesResidual(route int) bool {
 	return o.residual != graph.None && !splitRoute(route) || o.shared(route)
 }
 
-// shared reports whether linears with and without a residual share the kernel of a route. Such a kernel reads
-// one row of a plain x. A linear without a residual binds x as the residual. docs/internals/hacking.md
-// explains the reason under "Kernels that a step uses once".
+// shared(route) reports whether linears with a residual and linears without one use the same kernel on this
+// route. Such a kernel reads a single row of x in plain order. A linear without a residual binds x in place
+// of the residual. docs/internals/hacking.md explains the reason under "Kernels that a step uses once".
 func (o *linear) shared(route int) bool {
 	return o.shapes[route].batch == 1 && o.gated == nil && o.before == nil
 }
 
-// takesLeft reports whether the kernel of a route itself computes x when the producer of x defers it.
+// takesLeft(route) reports whether the kernel of this route computes x itself, when the producer of x defers
+// x.
 func (o *linear) takesLeft(route int) bool {
 	return o.before != nil && o.before.left(route) != graph.None
 }
 
-// readable returns the routes, as a bit set, whose kernels can read the live inputs: x itself, or the values
+// readable returns a bit set of the routes whose kernels can read the inputs of the step: x, or the values
 // that replace a deferred x.
 func (o *linear) readable(p *graph.Planner, routes uint64) uint64 {
 	if o.before == nil {
@@ -623,19 +635,19 @@ func (o *linear) readable(p *graph.Planner, routes uint64) uint64 {
 	return routes
 }
 
-// leaves reports whether the kernel of a route writes an interleaved row instead of y.
+// leaves(route) reports whether the kernel of this route writes an interleaved row instead of y.
 func (o *linear) leaves(route int) bool { return o.spread != nil && route == linearGEMV }
 
-// makesSum reports whether the kernel of a route stores the sum whose norm is x (the field makes).
+// makesSum(route) reports whether the kernel of this route computes and stores a sum (see the field makes).
 func (o *linear) makesSum(route int) bool { return o.makes != nil && o.takesLeft(route) }
 
-// doesNext reports whether the kernel of a route computes the element-wise part of the norm of y.
+// doesNext(route) reports whether the kernel of this route computes the element-wise part of the norm of y.
 func (o *linear) doesNext(route int) bool { return o.next != nil && o.shapes[route].batch == 1 }
 
 func (o *linear) prepares() *rmsNorm { return o.next }
 
-// gatedBy returns the name and the WGSL expression of the activation if the kernel of a route computes
-// act(gate) * up, vec elements at a time. Otherwise both are empty.
+// gatedBy returns the name of the activation, and its WGSL expression for vec elements at a time, if the
+// kernel of a route computes act(gate) * up. Otherwise both are empty.
 func (o *linear) gatedBy(route, vec int) (string, shaders.Text) {
 	if !o.joins(route) {
 		return "", ""
@@ -668,7 +680,7 @@ func (o *linear) NewKernel(b *graph.Builder, route int) *graph.Kernel {
 	if o.takesLeft(route) {
 		o.before.specialise(route, c, s.chunk())
 	}
-	c["Next"], c["Leaves"] = 0, 0 // if used, each is the number of chunks of y
+	c["Next"], c["Leaves"] = 0, 0 // 0, or the number of chunks of y
 	if o.doesNext(route) {
 		c["Next"] = o.cols() / spreadColumns
 	}
@@ -698,7 +710,7 @@ func (o *linear) Reference(r *reference.Ref) {
 	}
 	dims = slices.Clone(dims)
 	dims[len(dims)-1] = o.cols()
-	from := 0 // the row of x and of the residual that belongs to row 0 of y
+	from := 0 // index of the row of x, and of the residual, from which row 0 of y is computed
 	if o.Last {
 		from = toLast(dims)
 	}
@@ -748,8 +760,8 @@ func (o *linear) Reference(r *reference.Ref) {
 	r.Set(o.y, y)
 }
 
-// colsOfNext returns all columns of y that the reference must compute: the requested columns cols, and the
-// columns from which requested elements of weighted and squares are computed.
+// colsOfNext returns all columns of y that the reference must compute. These are the requested columns
+// (cols), and the columns that are needed for the requested elements of the tensors weighted and squares.
 func (o *linear) colsOfNext(r *reference.Ref, cols []int) []int {
 	cols = append(cols, spreadCols(r, o.next.weighted, o.w.Rows)...)
 	for i := range r.Cols(o.next.squares, o.next.sums()) {
@@ -761,7 +773,7 @@ func (o *linear) colsOfNext(r *reference.Ref, cols []int) []int {
 	return slices.Compact(cols)
 }
 
-// joined computes the reference of y = act(gate) * up in the given columns.
+// joined(...) computes the given columns of the reference value y = act(gate) * up.
 func (o *linear) joined(r *reference.Ref, x, y reference.Tensor, cols []int) {
 	m, n := y.Rows()
 	read := o.w.Reader(r, &o.parts[0])
@@ -778,9 +790,9 @@ func (o *linear) joined(r *reference.Ref, x, y reference.Tensor, cols []int) {
 	r.Set(o.y, y)
 }
 
-// Tolerance is relative to the largest element of the row. Products of both signs can cancel out, so a small
-// result can have the same error as a large one. In a row with few results all of them can cancel out, so the
-// tolerance of such a row also has an absolute term.
+// Tolerance is relative to the largest element of the row. A sum of products of both signs can cancel out, so
+// a small result can have the same error as a large one. If a row has only few results, all of them can be
+// small for this reason. The tolerance of such a row therefore also has an absolute term.
 func (o *linear) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance {
 	if o.made != nil && v == o.made.value {
 		return sumTolerance(normTolerance(o.w.Cols), r, v, o.makes.addedTo())
@@ -806,7 +818,7 @@ func (o *linear) productTolerance(r *reference.Ref) reference.Tolerance {
 		t.Row += row
 		t.Why += why
 	}
-	if o.gated != nil { // the error of each product is multiplied by the other product
+	if o.gated != nil { // the error of gate is multiplied by up, and the error of up by act(gate)
 		large := o.usual(r)
 		t.Abs = (2*t.Row*large + o.gated.act.Error.Abs + o.gated.act.ErrorOfX*large) * large
 		t.Rel, t.Row = o.gated.act.Error.Rel+reference.ULPs(1), 0
@@ -823,8 +835,8 @@ func (o *linear) productTolerance(r *reference.Ref) reference.Tolerance {
 // out.
 const shortRow = 32
 
-// usual returns an upper estimate of a sum of products with random signs: 4 |x| |w| / sqrt(k). The typical
-// size is a quarter of that, and few sums are larger than the estimate.
+// usual returns an estimate of the largest sum of k products of x and w with random signs: 4 |x| |w| /
+// sqrt(k). The typical size of such a sum is a quarter of the estimate, and few sums exceed the estimate.
 func (o *linear) usual(r *reference.Ref) float64 {
 	weights, w := 0.0, make([]float64, o.w.Cols)
 	for _, p := range o.parts {

@@ -10,18 +10,18 @@ import (
 	"gpuscope/trace"
 )
 
-// linearShape describes how a kernel divides the work. Its numbers are chosen from the sizes of the weights
-// and the device's limits. The zero shape means that the operator has no kernel of this kind.
+// linearShape describes how a kernel divides the work. It depends on the sizes of the weights and on the
+// device's limits. The zero shape means that the operator does not have this kernel.
 type linearShape struct {
 	lanes int // lanes of a workgroup
 
 	// The next fields are set for a tiled kernel.
 	tile  int // rows of a tile of results
-	teams int // teams of lanes, which share the columns of x
+	teams int // number of teams of lanes; each team processes some of the columns of x
 	quads int // groups of 4 columns that a team holds in workgroup memory at a time
 
-	// rows is the number of weight rows that a workgroup processes. If the weights are a gate and an up, it
-	// is the number of rows of each.
+	// rows is the number of weight rows that a workgroup processes. In a gated MLP, it is the number of rows
+	// of gate, which equals that of up.
 	rows int
 
 	// The next fields are set for a GEMV.
@@ -32,7 +32,8 @@ type linearShape struct {
 // chunk returns the number of columns that a lane of a GEMV processes at a time.
 func (s *linearShape) chunk() int { return 8 * s.eights }
 
-// grid returns the grid of a dispatch for m rows of x and n weight rows with k weights each.
+// grid returns the grid of a dispatch that multiplies m rows of x by n weight rows. Each weight row has k
+// weights.
 func (s *linearShape) grid(p *graph.Planner, m, n, k int, rest ...trace.Term) grid.Grid {
 	if s.tile > 0 {
 		return p.Tiles(s.lanes, grid.Split("cols", n, s.rows), grid.Split("rows", m, s.tile), rest...)
@@ -40,28 +41,28 @@ func (s *linearShape) grid(p *graph.Planner, m, n, k int, rest ...trace.Term) gr
 	return p.Rows(s.lanes, k/s.chunk(), grid.Split("cols", n, s.rows), grid.Split("rows", m, s.batch))
 }
 
-// linearTuning has the numbers that were chosen by measurement. All other numbers are computed from sizes and
-// limits. BenchmarkLinearTuning tries other values.
+// linearTuning has the numbers that were found by measurement, with BenchmarkLinearTuning. All other numbers
+// are computed from sizes and limits.
 type linearTuning struct {
-	// rows is the largest number of weight rows for each workgroup of a GEMV. Workgroups process fewer rows
+	// rows is the largest number of weight rows that a workgroup of a GEMV processes. It processes fewer rows
 	// if there would otherwise be too few workgroups.
 	rows  int
 	lanes int // largest number of lanes of a workgroup of a GEMV
-	// norm is a limit for the rule norm: the linears after a norm compute the norm of one row only if they
-	// have at most this number of weights in total. A separate dispatch for the norm costs a level. Computing
-	// the norm in the linears costs time in proportion to the number of their workgroups. On an H200 both
-	// costs are equal at about 70 million weights.
+	// norm is a limit for the fusion rule norm: the linears after a norm compute the norm of one row only if
+	// they have at most this many weights in total. A separate dispatch for the norm costs the time of one
+	// level. Computing the norm in the linears costs time in proportion to the number of their workgroups. On
+	// an H200 both costs are equal at about 70 million weights.
 	norm int
-	// sum is the same limit for the rule norm_sum, where linears compute the sum x + norm(y), and then the
-	// norm of this sum. The limit is lower because these kernels load more data.
+	// sum is the corresponding limit for the fusion rule norm_sum. There, linears compute the sum x +
+	// norm(y), and then the norm of this sum. The limit is lower because these kernels load more data.
 	sum  int
-	fill int // workgroups that fill a large GPU
-	busy int // workgroups of a GEMV that fill a large GPU, so that some work while others wait for memory
-	// tiles is the number of tiles of 128 rows that a large GPU runs at once. An H200 runs three on each
-	// multiprocessor.
+	fill int // number of tiles that fill a large GPU
+	busy int // number of workgroups of a GEMV that fill a large GPU, even if some wait for memory
+	// tiles is the number of tiles of 128 rows that a large GPU runs at once. An H200 runs three such tiles
+	// on each of its 132 multiprocessors.
 	tiles int
-	// quads is the smallest number of groups of 4 columns that each of four teams must hold in workgroup
-	// memory at a time. If they do not fit, only two teams are used.
+	// quads is a condition for using four teams. Workgroup memory must be large enough for this many groups
+	// of 4 columns for each of the four teams. Otherwise there are only two teams.
 	quads int
 	// once is the number of lanes of a GEMV that a large GPU runs at once. An H200 runs about 768 on each
 	// multiprocessor.
@@ -76,17 +77,18 @@ var tuned = linearTuning{
 // tileColumns is the number of columns in a tile of results.
 const tileColumns = 64
 
-// rowsBeside returns the total number of weight rows of all linears that run in parallel.
+// rowsBeside returns the total number of weight rows of this linear and of all linears that run in parallel
+// with it.
 func (o *linear) rowsBeside() int { return max(o.w.Rows, o.beside) }
 
-// tilesAcross returns the number of tiles for each group of rows of x. It includes the tiles of linears that
-// run in parallel.
+// tilesAcross returns the number of tiles that cover all columns of y, for one tile height of rows. It
+// includes the tiles of linears that run in parallel.
 func (o *linear) tilesAcross() int { return shape.DivUp(max(o.w.Rows, o.tiled), tileColumns) }
 
-// tile64Rows returns the largest number of rows of x for which tile64 is preferred. At this number the tiles
-// of tile64 fill the device once, or fill half of it if the columns can be split. The result is at least 64.
-// If split64 and split128 are better for all numbers of rows after batch8, the result is batchRows, so that
-// tile64 is never preferred.
+// tile64Rows returns the largest number of rows of x for which tile64 is preferred. With this number of rows,
+// the tiles of tile64 fill the device once, or half of it if the columns can be split. The result is at least
+// 64, with one exception: if split64 or split128 is always better for more than batchRows rows, the result is
+// batchRows, and tile64 is never preferred.
 func (o *linear) tile64Rows() int {
 	fill := tuned.fill
 	if o.splittable() {
@@ -98,25 +100,26 @@ func (o *linear) tile64Rows() int {
 	return max(smallTile, fill/o.tilesAcross()*smallTile)
 }
 
-// Rows of a tile of results: smallTile in split64 and tile64, largeTile in split128 and tile128.
+// The number of rows in a tile of results: smallTile for the routes split64 and tile64, largeTile for
+// split128 and tile128.
 const smallTile, largeTile = 64, 128
 
 const (
 	splitColumns = 256 // smallest number of columns of a split
-	manySplits   = 4   // smallest number of splits for which the method manySplits reports true
+	manySplits   = 4   // smallest number of splits that the method manySplits calls many
 )
 
 // batchRows is the largest number of rows of x for the routes batch4 and batch8.
 const batchRows = 16
 
-// splittable reports whether several workgroups can share the columns of x.
+// splittable() reports whether several workgroups can share the columns of x.
 func (o *linear) splittable() bool {
 	return o.gated == nil && len(o.parts) <= 1 && o.w.Cols >= 2*splitColumns
 }
 
-// manySplits reports whether there are enough columns for several splits, and few enough tiles to fill at
-// most half of a device. A single tile takes as long as a hundred tiles that run in parallel, so more splits
-// are faster.
+// manySplits() reports whether a linear should use many splits: it has enough columns for them, and its tiles
+// fill at most half of a device. The device runs about a hundred tiles in parallel, in the same time as a
+// single tile, so dividing the work into more splits is faster.
 func (o *linear) manySplits() bool {
 	return o.splittable() && o.w.Cols >= manySplits*splitColumns && o.tilesAcross() <= tuned.fill/2
 }
@@ -137,17 +140,17 @@ func splitTiles128(o *linear, limits *gpu.Limits) linearShape {
 	return tiles(largeTile, 1)(o, limits)
 }
 
-// splitRows returns the largest number of rows of x for which split128 is preferred. With this number of
-// rows, a large GPU can run two splits of every tile at once.
+// splitRows returns the largest number of rows of x for which split128 is preferred. Up to this number, a
+// large GPU can run at least two splits of every tile at the same time.
 func (o *linear) splitRows() int { return tuned.tiles / 2 / o.tilesAcross() * largeTile }
 
-// splits reports whether a split route is available.
+// splits() reports whether one of the routes in splitRoutes is available.
 func (o *linear) splits() bool { return slices.ContainsFunc(splitRoutes[:], o.Routes.Has) }
 
-// splitsOf returns the number of splits of the columns for m rows of x. There are as many splits as a
-// device can run at once. A device runs twice as many tiles of 64 rows as tiles of 128 rows, and split64
-// then doubles the number of splits once more. If the splits of split64 would not fill the device, they can
-// have half as many columns.
+// splitsOf returns the number of splits into which a route divides the columns, for m rows of x. It chooses
+// as many splits as a device can run at once. A device runs twice as many tiles of 64 rows as of 128 rows. In
+// addition, split64 uses twice as many splits as the device can run at once. If this still does not fill the
+// device, each split of split64 can have half as many columns.
 func (o *linear) splitsOf(route, m int) int {
 	once, columns, tiles := tuned.tiles, splitColumns, o.tilesAcross()
 	if route == linearSplit64 {
@@ -159,8 +162,8 @@ func (o *linear) splitsOf(route, m int) int {
 	return max(1, min(once/(shape.DivUp(m, o.shapes[route].tile)*tiles), o.w.Cols/columns))
 }
 
-// tiles64 returns the shape of tile64. It has four teams if there are few tiles and workgroup memory is large
-// enough, otherwise two.
+// tiles64 returns the shape of the route tile64. The shape has four teams if there are few tiles and
+// workgroup memory is large enough, otherwise two.
 func tiles64(o *linear, limits *gpu.Limits) linearShape {
 	four := tiles(smallTile, 4)(o, limits)
 	if four.quads < tuned.quads || o.tilesAcross() > tuned.fill {
@@ -169,13 +172,14 @@ func tiles64(o *linear, limits *gpu.Limits) linearShape {
 	return four
 }
 
-// tiles returns the shape of a tiled kernel. In each team a lane computes 8 x 8 results.
+// tiles(tile, teams) returns a function that returns the shape of a tiled kernel. In each team, a lane
+// computes 8 x 8 results.
 func tiles(tile, teams int) func(*linear, *gpu.Limits) linearShape {
 	return func(o *linear, limits *gpu.Limits) linearShape {
 		if o.Last {
 			return linearShape{}
 		}
-		// With fewer than tile/32 quads, some lanes would have no weights to load.
+		// With quads < tile/32, some lanes would have no weights to load.
 		for quads := 4; quads >= tile/32; quads /= 2 {
 			vectors := teams * (tile + tileColumns) / 8 * (10*quads + 1)
 			if 16*vectors <= int(limits.MaxWorkgroupStorage) {
@@ -189,8 +193,9 @@ func tiles(tile, teams int) func(*linear, *gpu.Limits) linearShape {
 	}
 }
 
-// batch returns the shape of a GEMV for a few rows of x. The shape is zero if the number of columns is not a
-// multiple of 8, because the kernel would then load columns one by one.
+// batch(batch, rows) returns a function that returns the shape of a GEMV for a few rows of x. The shape is
+// zero if the number of columns is not a multiple of 8, because the kernel would then have to load single
+// columns.
 func batch(batch, rows int) func(*linear, *gpu.Limits) linearShape {
 	return func(o *linear, limits *gpu.Limits) linearShape {
 		if !o.w.InGroupsOf8() || o.Last {
@@ -205,8 +210,9 @@ func batch(batch, rows int) func(*linear, *gpu.Limits) linearShape {
 	}
 }
 
-// gemvRows returns how many weight rows a workgroup of a GEMV processes, if the weights have the given total
-// number of rows. halves is 2 for a gate and an up. The result is then the number of rows of each.
+// gemvRows returns how many weight rows a workgroup of a GEMV processes. The argument rows is the total
+// number of weight rows. halves is 2 if the weights are those of gate and up, otherwise 1. If it is 2, the
+// result is the number of rows of gate, which equals that of up.
 func gemvRows(rows, halves int) int {
 	n := tuned.rows / halves
 	for n > 4 && rows/halves/n < tuned.busy {
@@ -223,7 +229,7 @@ func (o *linear) gemvOfLast(limits *gpu.Limits) linearShape {
 	return o.gemv(limits)
 }
 
-// gemvOfSplits returns the shape of a GEMV for a row that attention writes in splits.
+// gemvOfSplits returns the shape of a GEMV for a row that attention writes as partial results (splits).
 func (o *linear) gemvOfSplits(limits *gpu.Limits) linearShape {
 	if !o.takesLeft(linearSplits) {
 		return linearShape{}
@@ -242,35 +248,36 @@ func (o *linear) gemv(limits *gpu.Limits) linearShape {
 	if e := o.w.Format.MaxGroupsOf8; o.w.Cols%(8*e) == 0 && o.w.Cols/(8*e) >= sums {
 		s.eights = e
 	}
-	// Use as few steps over the columns as workgroup memory allows, and no more lanes than these steps need.
+	// Process the columns in as few steps as workgroup memory allows. Use no more lanes than this number of
+	// steps needs.
 	lanes := int(min(limits.MaxInvocations, limits.MaxWorkgroupX))
 	memory := int(limits.MaxWorkgroupStorage) - o.w.Format.WorkgroupBytes
 	if norm, ok := o.before.(*rmsNorm); ok && norm.sum != nil {
 		memory -= 4 * sumLanes
 	}
-	// Workgroup memory holds, for each lane, a partial result of every sum and of a norm's sum of squares.
-	// Groups of lanes then combine these results. A group has as many lanes as there are sums, and each group
-	// stores one more number.
+	// In workgroup memory, each lane has a partial result of every sum, and of a norm's sum of squares.
+	// Groups of lanes then combine these partial results. A group has as many lanes as there are sums, and
+	// each group needs memory for one more number.
 	fit := memory * sums / (4 * (sums*(sums+1) + 1))
 	chunks, most := o.w.Cols/s.chunk(), min(lanes, fit, tuned.lanes)
 	steps := shape.DivUp(chunks, most)
-	// If not all workgroups can run at once, the number of lanes is halved (if it is at least 64), so that
-	// more workgroups run at once. If all workgroups run at once and there is room for twice as many, the
-	// number of rows for each workgroup is halved, which keeps more loads in flight. Formats with a lookup
-	// table are excluded, because too few lanes would then hide the loads from the table.
+	// If the device cannot run all workgroups at once, the number of lanes in each is halved (if it is at
+	// least 64), so that more workgroups run at once. If the device could run twice as many workgroups as
+	// there are, the number of rows for each workgroup is halved, which keeps more loads in flight. Formats
+	// with a lookup table are excluded: with so few lanes, waiting for loads from the table would take time.
 	all := func() int { return shape.DivUp(rows/halves, s.rows) * shape.DivUp(chunks, steps) }
 	if s.eights > 1 && o.w.Format.WorkgroupBytes == 0 {
 		room := tuned.once
-		// If a lane needs only one scale for its columns of a row, up to a quarter more lanes than can run at
-		// once are still faster. If a lane needs several scales, starting a chunk takes more time than the
-		// additional lanes save.
+		// If a lane needs only one scale for its columns of a row, it is faster to use more lanes than can
+		// run at once, up to a quarter more. If a lane needs several scales, starting each chunk takes more
+		// time than additional lanes would save.
 		if o.w.Format.Pieces[0].Cols <= 32 {
 			if all() > tuned.once && chunks/steps >= 64 {
 				steps *= 2
 			}
 			room = room * 5 / 4
 		}
-		// Computing x from splits needs four times the loads.
+		// If x is computed from splits, each lane loads four times as much of x.
 		if o.takesLeft(linearSplits) {
 			room /= 2
 		}

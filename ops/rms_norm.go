@@ -19,9 +19,9 @@ import (
 //	weight [D], constant
 //	y      dims of x
 //
-// One workgroup computes each row. Its lanes stride over the row, 4 elements at a time if D is a multiple
-// of 4, and the sum of squares is reduced in workgroup memory. Source: Zhang and Sennrich, Root Mean Square
-// Layer Normalization (2019), equation 4.
+// One workgroup computes each row. Each lane adds up the squares of some of the elements; if D is a multiple
+// of 4, it loads 4 elements at a time. The lanes then combine their sums in workgroup memory. Source: Zhang
+// and Sennrich, Root Mean Square Layer Normalization (2019), equation 4.
 func RMSNorm(b *graph.Builder, name string, x, weight graph.ValueID, eps float32) graph.ValueID {
 	return kindRMSNorm.BuildOne(b, name, kind.Args{"x": x, "weight": weight, "eps": eps})
 }
@@ -32,9 +32,9 @@ var kindRMSNorm = kind.Kind{
 	Constructors: []string{"RMSNorm"}, Routes: rmsNormRouteNames, Add: addRMSNorm,
 }
 
-// rmsNormRouteNames are the routes of a norm. On the route folded the norm has no dispatch, because its
-// readers compute it (fuseNorm, fuseNormAttention). On the route row its dispatch also computes the
-// element-wise part of the norm that follows (fuseNorm).
+// rmsNormRouteNames are the names of the routes of a norm. On the route folded the norm has no dispatch,
+// because its readers compute it (fuseNorm, fuseNormAttention). On the route row, the norm's dispatch also
+// computes the element-wise part of the next norm (fuseNorm).
 var rmsNormRouteNames = []string{normFolded: "folded", normRow: "row", normRows: "rows"}
 
 const (
@@ -61,28 +61,28 @@ type rmsNorm struct {
 	eps            float32
 	NewKernel, row *graph.Kernel
 	lanes, Vec     int
-	next           *rmsNorm // norm of y, or nil; the kernel for one row computes its element-wise part
-	// folds is the largest number of rows for which the readers compute the norm. It is 1 if linears do it
-	// (fusion rule norm). It is the number of heads if attention does it for one token (rule norm_attention).
-	// It is 0 if the norm always has a dispatch.
+	next           *rmsNorm // norm whose element-wise part the kernel for one row computes, or nil
+	// folds is the largest number of rows for which the readers of the norm compute it. It is 1 if the
+	// readers are linears (fusion rule norm). It is the number of heads if the reader is attention, which
+	// computes the norm for one token (rule norm_attention). It is 0 if the norm always has a dispatch.
 	folds int
-	// weighted and squares are set if the operator that computes x also computes the element-wise part of the
-	// norm for a single row (fusion rule norm); otherwise they are None. weighted is the row multiplied by
-	// the norm's weights, interleaved. squares has several sums of squares of the row. The field each is the
-	// number of elements that each sum covers.
+	// weighted and squares are the element-wise part of the norm, if the operator that computes x also
+	// computes this part for a single row (fusion rule norm). Otherwise they are None. The tensor weighted is
+	// the row multiplied by the norm's weights, in interleaved order. The tensor squares has sums of squares
+	// of the row. Each of these sums covers as many elements as the field each says.
 	weighted, squares graph.ValueID
-	width, each       int // elements of the row, and elements of each sum in squares
-	// sum is the operator that computes x, a norm with a residual, if the readers of this norm compute x too
-	// for a single row (fusion rule norm_sum). Otherwise sum is nil.
+	width, each       int // number of elements of a row, and of each sum in squares
+	// sum is set by the fusion rule norm_sum, if the readers of this norm compute not only the norm but also
+	// x, for a single row. It is then the operator that computes x, which is a norm with a residual.
 	sum          *rmsNorm
-	spreadWeight graph.ValueID // interleaved copy of weight, for the kernels that compute sum
-	// residual is added to the norm (fusion rule norm_add), or is None. x and residual have the same number
-	// of rows, or one of them has a single row, which is used for all rows of the other.
+	spreadWeight graph.ValueID // interleaved copy of weight, which the kernels that compute sum read
+	// residual is a tensor that is added to the norm (fusion rule norm_add), or None. x and residual have the
+	// same number of rows, or one of them has a single row, which is combined with every row of the other.
 	residual graph.ValueID
-	stream   *spreadRow // interleaved row used instead of residual by rule spread_sum, or nil
+	stream   *spreadRow // interleaved row that replaces residual (fusion rule spread_sum), or nil
 	Last     bool       // y has only the last row of a norm with a residual (fusion rule last)
-	// other is a second norm of the same width, or nil. The same dispatch computes both norms (fusion rule
-	// qk_norm).
+	// other is a second norm with the same width, which the same dispatch computes (fusion rule qk_norm), or
+	// nil.
 	other *rmsNorm
 }
 
@@ -100,7 +100,7 @@ func (o *rmsNorm) makeKernel(b *graph.Builder) {
 
 func (o *rmsNorm) prepares() *rmsNorm { return o.next }
 
-// norms returns the one or two norms of the operator, in the order of their rows.
+// norms() returns the one norm or the two norms that the operator computes, in the order of their rows.
 func (o *rmsNorm) norms() []*rmsNorm {
 	if o.other == nil {
 		return []*rmsNorm{o}
@@ -176,7 +176,7 @@ func (o *rmsNorm) Plan(p *graph.Planner) error {
 	return nil
 }
 
-// choose sets the route of the plan for a number of rows, and returns it.
+// choose(p, rows) sets the route of the plan for a number of rows, and returns the route.
 func (o *rmsNorm) choose(p *graph.Planner, rows int) int {
 	table := [...]kind.Route{
 		normFolded: {Name: "folded", UpTo: o.folds, Why: kind.OneRow, Only: true},
@@ -224,7 +224,7 @@ func (o *rmsNorm) planSum(p *graph.Planner, rows, width int) error {
 	return nil
 }
 
-// prepared reports whether the operator that computes x also computes the element-wise part of the norm.
+// prepared() reports whether the operator that computes x also computes the element-wise part of the norm.
 func (o *rmsNorm) prepared() bool { return o.squares != graph.None }
 
 func (o *rmsNorm) left(route int) graph.ValueID {
@@ -254,8 +254,8 @@ func (o *rmsNorm) besides() []graph.Binding {
 	return []graph.Binding{graph.Bind("norm", o.weight)}
 }
 
-// addedTo returns the value that holds the residual for linears that compute the sum: the interleaved row if
-// there is one, otherwise the residual itself.
+// addedTo() returns the value from which linears read the residual when they compute the sum: the interleaved
+// row if there is one, otherwise the residual itself.
 func (o *rmsNorm) addedTo() graph.ValueID {
 	if o.stream != nil {
 		return o.stream.value
@@ -293,8 +293,8 @@ func (o *rmsNorm) planLeft(_ int, p *graph.Planner, l *graph.Launch) {
 
 func (o *rmsNorm) leftRow(_ *reference.Ref, x reference.Tensor) reference.Tensor { return x }
 
-// rowOfGiven computes a single row of o, a norm with a residual, from the values that linears read instead of
-// the row: weighted, squares and the residual.
+// rowOfGiven computes the reference value of a single row of o, which is a norm with a residual. It computes
+// the row from the values that linears read instead of it: weighted, squares and the residual.
 func (o *rmsNorm) rowOfGiven(r *reference.Ref) []float64 {
 	squares := 0.0
 	for _, v := range r.Tensor(o.squares).Data {
@@ -308,7 +308,7 @@ func (o *rmsNorm) rowOfGiven(r *reference.Ref) []float64 {
 	return row
 }
 
-// lastAdded returns the last row of the residual in plain order. It reads the value that addedTo returns.
+// lastAdded returns the last row of the residual in plain order, from the value that addedTo returns.
 func (o *rmsNorm) lastAdded(r *reference.Ref) []float64 {
 	t := r.Tensor(o.addedTo())
 	rows, _ := t.Rows()
@@ -338,7 +338,7 @@ func (o *rmsNorm) Reference(r *reference.Ref) {
 	}
 }
 
-// normalise stores the norm of the row x in y.
+// normalise(y, x, weight) computes the norm of the row x, and stores it in y.
 func (o *rmsNorm) normalise(y, x, weight []float64) {
 	scale := 1 / math.Sqrt(reference.Dot(x, x)/float64(len(x))+float64(o.eps))
 	for j, v := range x {
@@ -372,8 +372,8 @@ func (o *rmsNorm) sumReference(r *reference.Ref) {
 	r.Set(o.y, y)
 }
 
-// Tolerance is relative to the element, because a sum of squares cannot cancel out. WGSL allows inverseSqrt
-// an error of 2 ulp.
+// Tolerance is relative to the element itself, because a sum of squares cannot cancel out. WGSL allows an
+// error of 2 ulp in inverseSqrt.
 func (o *rmsNorm) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance {
 	t := normTolerance(shape.Last(r.Tensor(o.x).Dims))
 	if o.residual != graph.None {
@@ -389,8 +389,8 @@ func normTolerance(n int) reference.Tolerance {
 	return reference.Tolerance{Rel: reference.SumRoundings(n) * reference.Rounding, Why: fmt.Sprintf("a mean of %d squares is computed in f32", n)}
 }
 
-// sumTolerance returns the tolerance of a norm with a residual. It has an absolute term, because norm and
-// residual can cancel out.
+// sumTolerance returns the tolerance of a norm with a residual. This tolerance has an absolute term, because
+// the norm and the residual can cancel each other out.
 func sumTolerance(t reference.Tolerance, r *reference.Ref, sum, residual graph.ValueID) reference.Tolerance {
 	t.Abs = t.Rel * (r.Largest(sum) + r.Largest(residual))
 	t.Why += "; adding the residual can cancel part of the result"

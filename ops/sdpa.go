@@ -28,29 +28,31 @@ import (
 //
 // A scale of 0 means 1 / sqrt(D). The window is the largest number of positions that a token sees: its own
 // position and the positions right before it. A window of 0 means no limit. Position + S must be at most C.
-// Cache contents from position + S on, and contents before the window of the first token, are never read.
+// The operator never reads the caches at position + S or later, or before the window of the first token.
 //
-// Routes for several tokens: On the route streaming, the caches are updated first. Then each workgroup
-// iterates over the positions with a tile of 64 rows. The rows are the tokens of the query heads that share a
-// KV head. Scores are never written to memory. If there are too few tiles to fill the device, the route is
-// split_streaming: the positions are divided into enough splits to fill it, and another dispatch combines the
-// splits.
+// Routes for several tokens: On the route streaming, the first dispatch updates the caches. In the second
+// dispatch, each workgroup computes a tile of 64 rows, and iterates over the positions. The rows are the
+// tokens of the query heads that share a KV head. The scores are never written to memory. If there are too
+// few tiles to fill the device, the route is split_streaming: the positions are divided into enough splits to
+// fill it, and another dispatch combines the splits.
 //
-// The route materialized is for a D above 128, if the device can bind the scores, and for any D above 256.
-// It computes scores, softmax and weighted sum one after the other, in tiles of 64 tokens. The scores of
-// all heads are stored in memory, but only scores that the mask allows are computed or read.
+// The route materialized is used if D is above 128 and the device can bind the scores, and always if D is
+// above 256. It computes scores, softmax and weighted sum in separate dispatches, in tiles of 64 tokens. The
+// scores of all heads are stored in memory, but only scores that the mask allows are computed or read.
 //
-// Routes for one token, with a D of at most 256: In flash_decoding the positions are divided into enough
-// splits to fill the device. One workgroup processes a split for query heads that share a KV head. The
-// workgroup of the last split also appends to the caches. Then another dispatch combines the splits. Up to
-// 384 positions the route is decoding: one workgroup for each query head attends to all positions.
+// Routes for one token, with a D of at most 256: On the route flash_decoding the positions are divided into
+// enough splits to fill the device. One workgroup processes one split, for several query heads that share a
+// KV head. The workgroup of the last split also appends to the caches. Then another dispatch combines the
+// splits. For up to 384 positions the route is decoding: each query head has one workgroup, which processes
+// all positions.
 //
-// If only linears read y (fusion rule attention), y is written in the order in which their lanes load it.
-// Then the route is decoding up to 128 positions, and split_decoding above 128 and up to 2,048 positions. If
-// D > 64, the limits of split_decoding are 256 and 768 positions. split_decoding runs four workgroups for
-// each query head, and the linears combine the partial results. All routes apply RoPE to q and k as they load
-// them if a rotation comes first (fusion rule rope_attention), and normalize heads if norms come before the
-// rotation (norm_attention).
+// If only linears read y (fusion rule attention), y is written in the order in which their lanes load it. The
+// route is then decoding for up to 128 positions, and split_decoding for 129 to 2,048 positions. If D > 64,
+// split_decoding is used for 257 to 768 positions instead. On the route split_decoding each query head has
+// four workgroups, and the linears combine their partial results. If an operator applies RoPE to q and k
+// right before the attention, the routes for one token apply RoPE themselves, as they load q and k (fusion
+// rule rope_attention). If the heads are normalized before RoPE, these routes also compute the norms (rule
+// norm_attention).
 //
 // Sources: ExecuTorch's sdpa_with_kv_cache; Dao and others, FlashAttention-2 and Flash-Decoding (2023); for
 // the window Beltagy and others, Longformer (2020), and Mistral 7B (2023).
@@ -103,19 +105,19 @@ func addSDPA(c *kind.Call) []graph.ValueID {
 type sdpa struct {
 	q, k, v, kCache, vCache, y graph.ValueID
 	scores, parts              graph.ValueID // scratch
-	// If only linears read the y of one token (fusion rule attention), spread and splits replace y. spread
-	// is the interleaved row. splits holds the partial results, for some context lengths. Without the rule,
-	// spread is nil and splits is None.
+	// spread and splits replace y in a step with one token, if only linears read y (fusion rule attention).
+	// spread is an interleaved row. splits is a tensor with the partial results of all splits, which is used
+	// at some context lengths. Without the rule, spread is nil and splits is None.
 	spread   *spreadRow
 	splits   graph.ValueID
 	rope     *turning // RoPE of q and k (fusion rule rope_attention), or nil
-	norms    *rmsNorm // norms of q and k that the kernels for one token compute, or nil
+	norms    *rmsNorm // norms of q and k, if the kernels for one token compute them, or nil
 	position kind.Int
 	scale    float32
 
 	qHeads, kvHeads, headDim, context int
-	window                            int    // most positions that a token sees; the context by default
-	span                              string // name of the visible positions in grids: "window" or "context"
+	window                            int    // largest number of positions that a token sees
+	span                              string // label of the visible positions in grids: "window" or "context"
 	half                              bool   // the caches are f16
 	Last                              bool   // q and y have only the last token
 	Routes                            kind.Routes
@@ -124,7 +126,7 @@ type sdpa struct {
 
 	whole, share, split decodeShape
 	stream              streamShape
-	streamParts         int // most rows of partial results for each head in split_streaming, over all splits
+	streamParts         int // most rows of partial results of a head in split_streaming
 }
 
 // The routes and the dispatch slots of attention.
@@ -138,7 +140,7 @@ const (
 )
 
 const (
-	slotRope = iota // the dispatch of apply_rotary_emb
+	slotRope = iota // applies RoPE to q and k
 	slotUpdateCache
 	slotQK
 	slotSoftmax
@@ -156,19 +158,20 @@ var sdpaRouteNames = []string{
 
 const (
 	sdpaTile = 64 // size of a tile of scores, in tokens and in positions
-	// sdpaWidest is the widest head for which a workgroup of the streaming and flash_decoding kernels has
-	// enough lanes. For heads wider than sdpaRoomy, the streaming kernel needs many registers, so it is used
-	// only if the scores do not fit in memory.
+	// sdpaWidest is the largest head dim for which a workgroup of the streaming and flash_decoding kernels
+	// has enough lanes. If the head dim is above sdpaRoomy, the streaming kernel needs many registers. It is
+	// then used only if the device cannot bind the scores.
 	sdpaWidest, sdpaRoomy = 256, 128
 )
 
-// readDims sets heads and sizes from the dims of the arguments. If the dims do not fit each other, it records
-// an error and returns false.
+// readDims sets the numbers of heads and the sizes of o from the dims of the arguments. If these dims do not
+// fit each other, readDims records an error and returns false.
 func (o *sdpa) readDims(c *kind.Call) bool {
 	b := c.Builder
 	q, k, cache := b.MaxDims(o.q), b.MaxDims(o.k), b.MaxDims(o.kCache)
 	if len(q) != 4 || len(k) != 4 || len(cache) != 4 || q[0] != 1 || k[0] != 1 || cache[0] != 1 {
-		c.Fail("q has dims %v, k has dims %v and the cache has dims %v; each needs dims [1, S, H, D]", q, k, cache)
+		c.Fail("q has dims %v, k has dims %v and the cache has dims %v; each needs dims [1, S, H, D]",
+			q, k, cache)
 		return false
 	}
 	o.qHeads, o.kvHeads, o.headDim, o.context = q[2], k[2], q[3], cache[1]
@@ -204,7 +207,8 @@ func (o *sdpa) readDims(c *kind.Call) bool {
 	return false
 }
 
-// chooseRoutes sets the table of routes: which live numbers of tokens use which route.
+// chooseRoutes sets the table of routes, which says for each number of tokens in a step which routes are
+// possible.
 func (o *sdpa) chooseRoutes(b *graph.Builder) {
 	all := o.ofAll()
 	fewest, most := b.MinDims(all)[1], min(b.MaxDims(all)[1], o.context)
@@ -247,17 +251,17 @@ func (o *sdpa) chooseRoutes(b *graph.Builder) {
 	}
 }
 
-// streamShape describes how a workgroup of the streaming kernel divides its work. The field across is the
-// number of lanes in a group. The lanes of a group share 8 rows, and each lane processes 4 positions and some
-// columns. The field down is the number of groups. Workgroup memory holds quads times 4 columns or positions
-// of q, k and v at a time.
+// streamShape describes how a workgroup of the streaming kernel divides its work. The field down is the
+// number of groups of lanes, and the field across is the number of lanes in a group. A group processes 8
+// rows, and each of its lanes processes 4 positions and some columns. The field quads says how much of q, k
+// and v is in workgroup memory at a time: 4 * quads columns or positions.
 type streamShape struct{ across, down, quads int }
 
-// streamShapes lists the shapes in the order of preference, which was measured on an H200.
+// streamShapes lists the shapes in order of speed on an H200, fastest first.
 var streamShapes = []streamShape{{16, 8, 4}, {16, 4, 2}, {8, 4, 2}}
 
-// streams returns the first shape that fits in the device's workgroup memory. If the head is too wide, or no
-// shape fits, it returns the zero shape.
+// streams(limits) returns the first of streamShapes that fits in the device's workgroup memory. If the head
+// dim is too large, or no shape fits, it returns the zero shape.
 func (o *sdpa) streams(limits *gpu.Limits) streamShape {
 	for _, s := range streamShapes {
 		rows := s.across / s.quads * s.down * (10*s.quads + 1)
@@ -269,21 +273,21 @@ func (o *sdpa) streams(limits *gpu.Limits) streamShape {
 	return streamShape{}
 }
 
-// The best limits for split_streaming on an H200, measured with BenchmarkPrefillAttention. With fewer than
-// fewestSplits splits, the dispatch that combines them costs more time than the splits save.
+// The fastest limits for the route split_streaming on an H200, measured with BenchmarkPrefillAttention. With
+// fewer splits than fewestSplits, the dispatch that combines them takes more time than splitting saves.
 const (
 	streamGroups = 256 // largest number of workgroups
 	fewestSplits = 4   // smallest number of splits
 )
 
-// streamTiles returns the number of tiles of rows for a number of tokens, over all heads.
+// streamTiles returns the total number of tiles of all heads, for a number of tokens.
 func (o *sdpa) streamTiles(tokens int) int {
 	return shape.DivUp(tokens*o.qHeads/o.kvHeads, 8*o.stream.down) * o.kvHeads
 }
 
-// mostStreamSplits returns the largest number of splits of span positions. Each split needs at least two
-// tiles of positions, and all splits together at most streamGroups workgroups. The result is 1 if there would
-// be fewer than fewestSplits.
+// mostStreamSplits returns the largest number of splits into which span positions can be divided. Each split
+// must have at least two tiles of positions, and all splits together can use at most streamGroups workgroups.
+// The result is 1 (no splitting) if this number would be less than fewestSplits.
 func (o *sdpa) mostStreamSplits(tokens, span int) int {
 	if n := min(streamGroups/o.streamTiles(tokens), span/(8*o.stream.across)); n >= fewestSplits {
 		return n
@@ -291,8 +295,8 @@ func (o *sdpa) mostStreamSplits(tokens, span int) int {
 	return 1
 }
 
-// streamSplits returns the number of splits of span positions, and the number of positions in each split. All
-// splits but the last have whole tiles.
+// streamSplits returns the number of splits into which span positions are divided, and the number of
+// positions in each split. This is a whole number of tiles. The last split can have fewer positions.
 func (o *sdpa) streamSplits(tokens, span int) (n, length int) {
 	tile := 4 * o.stream.across
 	length = tile * shape.DivUp(shape.DivUp(span, tile), o.mostStreamSplits(tokens, span))
@@ -304,7 +308,8 @@ func (o *sdpa) scoresBytes(tokens int) int64 {
 	return 4 * int64(o.qHeads) * int64(tokens) * int64(stride(o.spanOf(tokens)))
 }
 
-// ofAll returns an argument that holds all tokens: q, or k if q holds only the last token.
+// ofAll() returns the argument of which the dims show the number of tokens in the step: q, or k if q has only
+// the last token.
 func (o *sdpa) ofAll() graph.ValueID {
 	if o.Last {
 		return o.k
@@ -320,10 +325,11 @@ func (o *sdpa) queries(tokens int) int {
 	return tokens
 }
 
-// spanOf returns the largest number of positions that consecutive tokens can see in total.
+// spanOf(tokens) returns the largest number of positions that this many consecutive tokens can see in total.
 func (o *sdpa) spanOf(tokens int) int { return min(o.context, tokens+o.window-1) }
 
-// stride returns the distance, in scores, between rows of scores for a number of positions.
+// stride returns the number of scores from the start of one row of scores to the start of the next row. A row
+// has one score for each position.
 func stride(positions int) int { return shape.DivUp(positions, 4) * 4 }
 
 func (o *sdpa) makeKernels(b *graph.Builder) {
@@ -447,8 +453,8 @@ func (o *sdpa) Spec() graph.Spec {
 	return s
 }
 
-// Corners includes the largest number of tokens at the longest context, which has the largest scores. The
-// largest numbers of splits can occur at other positions, so Corners adds these positions.
+// Corners includes the largest number of tokens at the longest context, where the tensor of scores is
+// largest. The number of splits can be largest at other positions, so Corners also includes these.
 func (o *sdpa) Corners(r *graph.Ranges) []graph.Corner {
 	first, last := o.position.Span(r)
 	all := o.ofAll()
@@ -477,8 +483,8 @@ func (o *sdpa) Corners(r *graph.Ranges) []graph.Corner {
 	}
 	if o.Routes.Has(sdpaFlashDecoding) {
 		_, mostLeft := o.leftSpan()
-		// The number of splits is largest if all splits have the same number of blocks, or at the end of the
-		// context.
+		// The number of splits is largest either at the end of the context, or if all splits have the same
+		// number of blocks.
 		even := o.mostSplits() * o.split.block
 		for _, span := range [...]int{o.spanOf(1) / even * even, fewDecoded, mostLeft} {
 			corners = append(corners, at(1, max(first, min(span, o.spanOf(1))-1)))
@@ -516,7 +522,8 @@ func (o *sdpa) Plan(p *graph.Planner) error {
 	context, queries := position+tokens, o.queries(tokens)
 	switch {
 	case p.Dim(o.q, 1) != queries || p.Dim(o.v, 1) != tokens:
-		return p.Errorf("q has %d tokens, k has %d tokens and v has %d tokens, want the same number in each", p.Dim(o.q, 1),
+		return p.Errorf("q has %d tokens, k has %d tokens and v has %d tokens, want the same number in each",
+			p.Dim(o.q, 1),
 			tokens, p.Dim(o.v, 1))
 	case q[2] != o.qHeads || q[3] != o.headDim:
 		return p.Errorf("q has dims %v, want %d heads of %d elements each", q, o.qHeads, o.headDim)
@@ -568,10 +575,10 @@ func (o *sdpa) cacheBytes() int64 {
 // start returns the first position that a token at a position sees.
 func (o *sdpa) start(position int) int { return max(0, position+1-o.window) }
 
-// spanAt returns the number of positions that the last tokens of a context see in total.
+// spanAt returns the number of positions that the last tokens of a context see in total, together.
 func (o *sdpa) spanAt(context, tokens int) int { return context - o.start(context-tokens) }
 
-// seen returns the number of scores that the mask allows, over all heads.
+// seen(...) returns the number of scores that the mask allows, summed over all heads.
 func (o *sdpa) seen(tokens, position int) int64 {
 	whole := min(tokens, max(0, position+tokens+1-o.window)) // tokens that see a full window
 	n, p := int64(tokens-whole), int64(position)
@@ -639,7 +646,7 @@ func (o *sdpa) planStreaming(p *graph.Planner, tokens, position, splits, length 
 	}
 	l := p.Dispatch(slotStreaming, p.Rows(lanes, lanes, used...))
 	missing := rows.Groups()*int64(tile) - rows.Value*rows.Times
-	l.Grid.Idle = missing / 8 * int64(s.across*o.kvHeads*splits) // lanes whose 8 rows are all missing
+	l.Grid.Idle = missing / 8 * int64(s.across*o.kvHeads*splits) // lanes without any of their 8 rows
 	l.Params.U32("tokens", tokens).U32("context", context).U32("position", position).
 		U32("window", o.window).U32("kv_heads", o.kvHeads).F32("scale", o.scale)
 	l.Bytes = 2*o.queryBytes(tokens) + 2*int64(span)*o.cacheBytes()
@@ -651,7 +658,8 @@ func (o *sdpa) planStreaming(p *graph.Planner, tokens, position, splits, length 
 	}
 }
 
-// turned returns the references of q and k after RoPE, if the attention applies it.
+// turned(r) returns the reference values of q and k. If the attention applies RoPE, they are the values after
+// RoPE.
 func (o *sdpa) turned(r *reference.Ref) (q, k reference.Tensor) {
 	if o.rope == nil {
 		return r.Tensor(o.q), r.Tensor(o.k)
@@ -704,9 +712,10 @@ func (o *sdpa) Reference(r *reference.Ref) {
 	r.Set(o.y, y)
 }
 
-// Tolerance is derived from the error of the scores. The absolute error of a score is the relative error of
-// its weight, and the results are sums of values with these weights. A score is at most the product of the
-// lengths of a query and a key, times the scale. The caches hold keys and values exactly, or rounded to f16.
+// Tolerance is derived from the error of the scores. A score is at most the product of three numbers: the
+// length of a query, the length of a key, and the scale. The weight of a position is exp(score), so the
+// absolute error of a score is the relative error of the weight. A result is a sum of values with these
+// weights. The caches contain exact keys and values, or those rounded to f16.
 func (o *sdpa) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance {
 	if v == o.kCache || v == o.vCache {
 		t := reference.Moves{}.Tolerance(r, v)
@@ -735,8 +744,8 @@ func (o *sdpa) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance 
 	)*reference.Rounding
 	if o.rope != nil {
 		part += 2 * o.turnedWithin(r) * score
-		// An error before rounding to f16 can round an element of a key to a neighbouring f16 number. This
-		// moves a weight by half of the distance between the two numbers.
+		// RoPE is not exact, so an element of a key can be rounded to a neighbouring f16 number. The
+		// additional term lets a score change by half of the distance between the two numbers.
 		if o.half {
 			part += math.Abs(
 				float64(o.scale),
@@ -747,7 +756,8 @@ func (o *sdpa) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance 
 			) * 0x1p-11
 		}
 	}
-	// The output named splits holds weighted sums, not yet divided, and the sums of weights to divide by.
+	// The output splits has sums of weighted values, before the division by the sum of weights, and these
+	// sums of weights.
 	if v == o.splits {
 		part *= 2 * float64(span) * max(1, 1/reference.Largest(values))
 	}
@@ -764,8 +774,8 @@ func (o *sdpa) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance 
 	}
 }
 
-// turnedWithin returns the error of q and k after RoPE, relative to the largest element of a head, if
-// attention applies RoPE itself.
+// turnedWithin returns the error of RoPE in q and k, relative to the largest element of a head. It is for
+// attention that applies RoPE itself.
 func (o *sdpa) turnedWithin(r *reference.Ref) float64 {
 	if o.norms == nil {
 		return turnedPairs.Row
@@ -773,7 +783,7 @@ func (o *sdpa) turnedWithin(r *reference.Ref) float64 {
 	return turnedPairs.Row + o.norms.Tolerance(r, o.norms.y).Rel
 }
 
-// stored returns the value of x after it is stored in a cache.
+// stored(x) returns the value that a cache has after x is stored in it: x, or x rounded to f16.
 func (o *sdpa) stored(x float64) float64 {
 	if o.half {
 		return float64(float16.Fromfloat32(float32(x)).Float32())

@@ -9,22 +9,22 @@ import (
 	"gpuscope/trace"
 )
 
-// This file plans attention of one token. This attention is a small part of the work of a step, but each
-// layer waits for it. To be fast, a kernel needs many loads in flight at once, and few points at which lanes
-// wait for each other.
+// This file plans attention for steps with one token. Attention is then only a small part of the step's work,
+// but each layer has to wait for it. A fast kernel has many loads in flight at once, and few points at which
+// its lanes wait for each other.
 
-// decodeShape describes a kernel for one token.
+// decodeShape describes how an attention kernel for one token divides its work.
 type decodeShape struct {
 	lanes int // lanes of a workgroup
-	heads int // query heads of a workgroup
+	heads int // number of query heads that a workgroup processes
 	quads int // largest number of 4-element vectors of a key that a lane processes
 	// The next fields are computed from the sizes of an operator.
-	row       int // lanes that share a key
-	block     int // positions that a workgroup processes at a time
+	row       int // number of lanes that share a key
+	block     int // number of positions that a workgroup processes at a time
 	NewKernel *graph.Kernel
 }
 
-// The best shapes on an H200, measured with BenchmarkDecodeAttention and with the steps of models.
+// The fastest shapes on an H200, measured with BenchmarkDecodeAttention and with steps of whole models.
 var (
 	// wholeDecode has one workgroup for each query head, which processes all positions.
 	wholeDecode = decodeShape{lanes: 256, heads: 1, quads: 8}
@@ -34,19 +34,20 @@ var (
 
 const (
 	fewDecoded   = 384 // largest number of positions for wholeDecode
-	decodeGroups = 256 // largest number of workgroups for splitDecode, two on each multiprocessor
+	decodeGroups = 256 // largest number of workgroups for splitDecode, about two for each multiprocessor
 )
 
-// leftSplits is the number of splits that linears combine (fusion rule attention). With 32 query heads, this
-// makes one workgroup for each multiprocessor.
+// leftSplits is the number of splits into which attention divides the positions if the linears combine the
+// splits (fusion rule attention). With 32 query heads, there is then about one workgroup for each
+// multiprocessor.
 const leftSplits = 4
 
-// leftSpans lists when linears combine the splits: if the head dim is at most headDim, and the number of
-// visible positions is greater than above and at most upTo. The cost in the linears grows with the width of
-// their row, so wider heads gain less.
+// leftSpans lists the conditions under which linears combine the splits: the head dim is at most headDim, and
+// the number of visible positions is greater than above and at most upTo. Combining costs the linears more
+// time if their rows are wider, so the range is smaller for wider heads.
 var leftSpans = [...]struct{ headDim, above, upTo int }{{64, 128, 2048}, {sdpaWidest, 256, 768}}
 
-// leftSpan returns the limits of leftSpans for the operator's head dim.
+// leftSpan() returns the limits in leftSpans that apply to the operator's head dim.
 func (o *sdpa) leftSpan() (above, upTo int) {
 	s := &leftSpans[0]
 	if o.headDim > s.headDim {
@@ -55,15 +56,16 @@ func (o *sdpa) leftSpan() (above, upTo int) {
 	return s.above, s.upTo
 }
 
-// turning describes the RoPE that attention itself applies to q and k. The kernels for one token rotate q and
-// k as they load them. The other routes rotate q and k in a separate dispatch.
+// turning describes the RoPE operator that attention replaces. The kernels for one token apply RoPE as they
+// load q and k. Other routes apply RoPE in a separate dispatch of the attention operator.
 type turning struct {
 	rotation
-	pairs string // elements of a head that are rotated together: neighbourPairs or halfPairs
-	half  int    // for halfPairs: number of 4-element vectors in one half
+	pairs string // which elements of a head form a pair that is rotated: neighbourPairs or halfPairs
+	half  int    // with halfPairs: number of 4-element vectors in half of the rotated elements
 }
 
-// neighbourPairs and halfPairs are the values of turning.pairs, which are also a constant of the kernels.
+// neighbourPairs and halfPairs are the possible values of turning.pairs. The kernels have this value as the
+// template constant Turn.
 const neighbourPairs, halfPairs = "neighbours", "halves"
 
 func (o *sdpa) makeDecodeKernels(b *graph.Builder) {
@@ -80,7 +82,8 @@ func (o *sdpa) makeDecodeKernels(b *graph.Builder) {
 		for group%d.heads > 0 {
 			d.heads /= 2
 		}
-		d.lanes = min(d.lanes, kind.LanesFor(b, 16*quads)) // one lane for each 4-element vector of 16 keys
+		// 16 keys have 16*quads vectors of 4 elements, and each vector needs one lane.
+		d.lanes = min(d.lanes, kind.LanesFor(b, 16*quads))
 		for d.row = 4; d.row*d.quads < quads; {
 			d.row *= 2
 		}
@@ -101,16 +104,16 @@ func (o *sdpa) makeDecodeKernels(b *graph.Builder) {
 	o.reduceRow = o.makeReduce(b, chunks)
 }
 
-// makeReduce returns the kernel that combines splits. If chunks is not 0, the kernel writes an interleaved
-// row of that many chunks, for one token. Otherwise it writes y in plain order.
+// makeReduce returns the kernel that combines splits. If chunks is 0, the kernel writes y in plain order.
+// Otherwise it writes an interleaved row with this number of chunks, for one token.
 func (o *sdpa) makeReduce(b *graph.Builder, chunks int) *graph.Kernel {
 	return kind.NewKernel(b, "sdpa_fd_reduce", shaders.Constants{
 		"HeadQuads": o.headDim / 4, "Lanes": kind.LanesFor(b, o.headDim), "Leaves": chunks,
 	})
 }
 
-// choose sets the route of the plan and returns it. The choice depends on the number of tokens and on the
-// number of positions that they see.
+// choose(...) sets the route of the plan and returns the route. The choice depends on the number of tokens
+// and on the number of positions that the tokens see.
 func (o *sdpa) choose(p *graph.Planner, tokens, position int) int {
 	queries := o.queries(tokens)
 	span := o.spanAt(position+tokens, queries)
@@ -129,19 +132,19 @@ func (o *sdpa) choose(p *graph.Planner, tokens, position int) int {
 	return o.Routes.Settle(p, r, able, "S", tokens)
 }
 
-// mostSplits returns the largest number of splits in flash_decoding.
+// mostSplits() returns the largest number of splits on the route flash_decoding.
 func (o *sdpa) mostSplits() int {
 	return min(max(1, decodeGroups*o.split.heads/o.qHeads), shape.DivUp(o.spanOf(1), o.split.block))
 }
 
-// decodeSplits returns the number of splits of span positions, and the number of positions in each split. All
-// splits but the last have whole blocks.
+// decodeSplits returns the number of splits into which flash_decoding divides span positions, and the number
+// of positions in each split. This is a whole number of blocks. The last split can have fewer positions.
 func (o *sdpa) decodeSplits(span int) (n, length int) {
 	length = o.split.block * shape.DivUp(shape.DivUp(span, o.split.block), o.mostSplits())
 	return shape.DivUp(span, length), length
 }
 
-// planDecode plans an attention kernel for one token, whose splits have length positions each.
+// planDecode plans the dispatch of an attention kernel for one token. Each split has length positions.
 func (o *sdpa) planDecode(p *graph.Planner, slot int, d *decodeShape, position, splits, length int,
 	grid ...trace.Term,
 ) *graph.Launch {
@@ -203,7 +206,7 @@ func (o *sdpa) partsBytes(tokens, splits int) int64 {
 // planReduce plans the dispatch that combines splits.
 func (o *sdpa) planReduce(p *graph.Planner, tokens, splits int) {
 	quads, lanes := o.headDim/4, int(o.reduce.WorkgroupSize[0])
-	busy := min(lanes/quads, splits) * quads // lanes/quads lanes share the splits of four columns
+	busy := min(lanes/quads, splits) * quads // each 4 columns have lanes/quads lanes, which share the splits
 	l := p.Dispatch(slotReduce,
 		p.Rows(lanes, busy, grid.Each("heads", o.qHeads), grid.Each("tokens", tokens)))
 	l.Params.U32("rows", tokens*o.qHeads).U32("splits", splits)

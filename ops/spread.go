@@ -10,18 +10,18 @@ import (
 	"gpuscope/shaders"
 )
 
-// spreadColumns is the largest chunk of a row, in columns, that a lane of a GEMV loads at a time. An
-// interleaved row ("spread" in names) stores the first four columns of all chunks, then the next four columns
-// of all chunks, and so on. Neighbouring lanes then load neighbouring addresses.
+// spreadColumns is the number of columns in the largest chunk of a row that a lane of a GEMV loads at a time.
+// An interleaved row ("spread" in names) stores the first four columns of all chunks, then the next four
+// columns of all chunks, and so on. Neighbouring lanes then load neighbouring addresses.
 const spreadColumns = 32
 
-// spreadFrom returns the column that an interleaved row of width columns stores at index at.
+// spreadFrom(at, width) returns which column an interleaved row of width columns has at index at.
 func spreadFrom(at, width int) int {
 	chunks := width / spreadColumns
 	return at/4%chunks*spreadColumns + at/4/chunks*4 + at%4
 }
 
-// spreadOf returns a row in interleaved order.
+// spreadOf converts a row to interleaved order.
 func spreadOf(row []float64) reference.Tensor {
 	t := reference.Zeros(1, len(row))
 	for at := range t.Data {
@@ -30,7 +30,7 @@ func spreadOf(row []float64) reference.Tensor {
 	return t
 }
 
-// inOrder returns an interleaved row in plain order.
+// inOrder converts an interleaved row to plain order.
 func inOrder(row []float64) []float64 {
 	list := make([]float64, len(row))
 	for at, v := range row {
@@ -39,7 +39,8 @@ func inOrder(row []float64) []float64 {
 	return list
 }
 
-// spreadCols returns the columns of a row that the requested elements hold in v, its interleaved copy.
+// spreadCols returns which columns of a row are requested, if v is the interleaved copy of the row and
+// Ref.Cols lists the requested elements of v.
 func spreadCols(r *reference.Ref, v graph.ValueID, width int) (cols []int) {
 	for at := range r.Cols(v, width) {
 		cols = append(cols, spreadFrom(at, width))
@@ -48,15 +49,15 @@ func spreadCols(r *reference.Ref, v graph.ValueID, width int) (cols []int) {
 	return cols
 }
 
-// spreadRow is an interleaved row. An operator computes the interleaved row instead of its plain output, if
-// the output has a single row and is read only by linears.
+// spreadRow is an interleaved row, which an operator computes instead of its plain output if this output has
+// a single row and only linears read it.
 type spreadRow struct {
 	value graph.ValueID
 	width int
 }
 
-// spreadBehind declares an interleaved row that replaces y at all shapes at which another tensor (of) has one
-// row. It returns nil if the readers of y cannot use such a row.
+// spreadBehind declares an interleaved row. It replaces y in every step in which the tensor of has a single
+// row. spreadBehind returns nil if the readers of y cannot use an interleaved row.
 func spreadBehind(b *graph.Builder, y graph.ValueID, width int, of graph.ValueID) *spreadRow {
 	if width%spreadColumns != 0 || b.RouteAsked(y) || !leftTo(b, y, width, of) {
 		return nil
@@ -99,8 +100,9 @@ func spreadConstant(b *graph.Builder, v graph.ValueID) graph.ValueID {
 	return liesSpread(b, b.Constant(info.Name+".spread", graph.F32, info.MaxDims, load), width)
 }
 
-// leftTo reports whether y and its views are read only by linears with a kernel for a single row of width
-// columns. The linears must also output a single row at all shapes at which another tensor (of) has one row.
+// leftTo(b, y, width, of) reports whether y and its views are read only by suitable linears. A linear is
+// suitable if it has a kernel for a single row of width columns, and outputs a single row in every step in
+// which the tensor of has a single row.
 func leftTo(b *graph.Builder, y graph.ValueID, width int, of graph.ValueID) bool {
 	readers, all := b.Readers(y)
 	if !all || len(readers) == 0 {
@@ -128,8 +130,9 @@ func leftTo(b *graph.Builder, y graph.ValueID, width int, of graph.ValueID) bool
 	return true
 }
 
-// give sets the dims of y and of the interleaved row. If leaves is true, y is deferred and the operator
-// computes the interleaved row; otherwise it computes y.
+// give(p, y, leaves, dims) sets the dims of y and of the interleaved row. If leaves is true, the operator
+// computes the interleaved row, and y is deferred. Otherwise the operator computes y, and the interleaved row
+// is deferred.
 func (s *spreadRow) give(p *graph.Planner, y graph.ValueID, leaves bool, dims ...int) {
 	if leaves {
 		p.Defer(y, dims...)
@@ -139,7 +142,8 @@ func (s *spreadRow) give(p *graph.Planner, y graph.ValueID, leaves bool, dims ..
 	s.settle(p, leaves)
 }
 
-// settle sets the dims of the interleaved row if gives is true, and defers the row otherwise. s can be nil.
+// settle(p, gives) sets the dims of the interleaved row if gives is true. Otherwise it defers the interleaved
+// row. s can be nil.
 func (s *spreadRow) settle(p *graph.Planner, gives bool) {
 	switch {
 	case s == nil:

@@ -11,13 +11,13 @@ import (
 // Stored describes a part of a constant weight matrix in a graph. Read returns its weights as numbers.
 type Stored struct {
 	Format     string          // ggml's name of the weight format
-	Rows, Cols int             // size of the part
-	Arrays     []graph.ValueID // the array of weights, then arrays such as the scales
+	Rows, Cols int             // numbers of rows and columns of the part
+	Arrays     []graph.ValueID // first the array of weights, then other arrays such as the scales
 	matrix     *weight.Matrix
 	first      int // first row of the part in the matrix
 }
 
-// stores is an operator with a constant weight matrix.
+// stores is the interface of operators that have a constant weight matrix.
 type stores interface {
 	stored() (*weight.Matrix, []weight.Part)
 }
@@ -25,8 +25,8 @@ type stores interface {
 func (o *linear) stored() (*weight.Matrix, []weight.Part)    { return &o.w, o.parts }
 func (o *embedding) stored() (*weight.Matrix, []weight.Part) { return &o.table, o.parts }
 
-// StoredMatrices returns all parts of the matrices of a graph that are stored in a weight format. A matrix
-// that several operators share is returned once for each operator.
+// StoredMatrices lists the parts of all matrices of a graph that have a weight format other than ordinary
+// f32. If several operators share a matrix, its parts are listed once for each of these operators.
 func StoredMatrices(g *graph.Graph) iter.Seq[Stored] {
 	return func(yield func(Stored) bool) {
 		g.Operators(func(_ graph.OpID, _ string, o graph.Operator) bool {
@@ -49,11 +49,11 @@ func StoredMatrices(g *graph.Graph) iter.Seq[Stored] {
 }
 
 // Read returns the weights of n rows, starting at row first of the part. It reads only these rows from the
-// file, and packs them as the whole matrix was packed for the device. Packing does not change the bits of a
-// weight, so Read returns exactly the numbers that kernels read.
+// file, and packs them in the same way as the whole matrix is packed for the device. Packing does not change
+// the bits of a weight, so Read returns exactly the numbers that kernels use.
 func (s *Stored) Read(first, n int) ([]float64, error) {
 	if first < 0 || n < 0 || first+n > s.Rows {
-		return nil, fmt.Errorf("%s: rows %d to %d are out of range, because the matrix has %d rows",
+		return nil, fmt.Errorf("%s: rows %d to %d are out of range, because this part has %d rows",
 			s.matrix.Name, first,
 			first+n-1, s.Rows)
 	}

@@ -8,8 +8,8 @@ import (
 	"gpuscope/ops/reference"
 )
 
-// UpdateCache adds update_cache: it writes the rows of value to a cache, starting at row position. The
-// operator has no output, because the cache is State.
+// UpdateCache adds update_cache, which writes the rows of value to a cache. The first row is written at index
+// position. The operator has no output, because the cache is State.
 //
 //	value     [1, S, H, D], any 32-bit type
 //	cache     [1, C, H, D], State of the same type
@@ -29,7 +29,8 @@ var kindUpdateCache = kind.Kind{
 func addUpdateCache(c *kind.Call) []graph.ValueID {
 	value, cache := c.ArgTensor("value"), c.ArgTensor("cache")
 	if c.DType(value) != c.DType(cache) {
-		return c.Fail("value %s has type %s and cache %s has type %s, want the same type", c.Name(value), c.DType(value),
+		return c.Fail("value %s has type %s and cache %s has type %s, want the same type",
+			c.Name(value), c.DType(value),
 			c.Name(cache), c.DType(cache))
 	}
 	o := &updateCache{
@@ -72,7 +73,8 @@ func (o *updateCache) Corners(r *graph.Ranges) []graph.Corner {
 func (o *updateCache) Plan(p *graph.Planner) error {
 	v, c, at := p.Dims(o.value), p.Dims(o.cache), o.position.At(p)
 	if len(v) != 4 || len(c) != 4 || v[0] != 1 || c[0] != 1 || v[2] != c[2] || v[3] != c[3] {
-		return p.Errorf("value has dims %v and the cache has dims %v; want [1, S, H, D] and [1, C, H, D]", v, c)
+		return p.Errorf("value has dims %v and the cache has dims %v; want [1, S, H, D] and [1, C, H, D]",
+			v, c)
 	}
 	if at < 0 || at+v[1] > c[1] {
 		return p.Errorf("rows %d to %d are out of range, because the cache has %d rows", at, at+v[1]-1, c[1])

@@ -12,8 +12,8 @@ import (
 // maxParams is the largest number of fields that a params struct may have.
 const maxParams = 64
 
-// Regular expressions for the parts of WGSL that describe a kernel. They are matched against a source from
-// which comments were removed.
+// Regular expressions for the declarations in WGSL that describe a kernel: its entry point, bindings and
+// structs. describe removes comments from the source before it uses them.
 var (
 	commentRE = regexp.MustCompile(`(?s)//[^\n]*|/\*.*?\*/`)
 	entryRE   = regexp.MustCompile(`(?s)@compute\s*@workgroup_size\(([^)]*)\)\s*fn\s+(\w+)`)
@@ -29,7 +29,7 @@ var tooNew = []string{
 	"unpack4xU8", "pack4xI8", "pack4xU8",
 }
 
-// describe parses the kernel's source and sets its workgroup size, bindings and params.
+// describe parses k.Source, and sets the workgroup size, bindings and params of k.
 func (k *Kernel) describe() error {
 	src := commentRE.ReplaceAllString(k.Source, " ")
 	for _, word := range tooNew {
@@ -76,7 +76,9 @@ func (k *Kernel) readBindings(src string, structs map[string]string) error {
 	for i, m := range declarations(src) {
 		group, number, space, access, name, typ := m[2]+m[5], m[3], m[6], m[7], m[8], strings.TrimSpace(m[9])
 		if n, err := strconv.Atoi(number); group == "0" && err == nil && n > i {
-			return fmt.Errorf("group 0 has no @binding(%d): the next declared binding is %s with @binding(%d)", i, name, n)
+			return fmt.Errorf("group 0 has no @binding(%d): the next declared binding is %s with "+
+				"@binding(%d)",
+				i, name, n)
 		}
 		if group != "0" || number != strconv.Itoa(i) {
 			return fmt.Errorf("%s is declared as @group(%s) @binding(%s); want @group(0) @binding(%d)",
@@ -116,8 +118,8 @@ func (k *Kernel) readBindings(src string, structs map[string]string) error {
 	return nil
 }
 
-// declarations returns the submatches of bindingRE for each binding of the source. declarations matches the
-// expression against one statement at a time, because matching it against a whole source is slow.
+// declarations returns the submatches of bindingRE for each binding that the source declares. It matches
+// bindingRE against one statement at a time, because matching it against a whole source is slow.
 func declarations(src string) (list [][]string) {
 	for statement := range strings.SplitAfterSeq(src, ";") {
 		if !strings.Contains(statement, "@binding") {
@@ -148,16 +150,17 @@ func (k *Kernel) readParams(fields string) error {
 	return nil
 }
 
-// reads reports whether the kernel reads a read_write variable. Every use counts as a read, except the whole
-// left side of a plain assignment.
+// reads(src, name) reports whether a source reads the variable name, whose access mode is read_write. Every
+// use counts as a read, unless the variable (with or without an index) is the left side of an assignment with
+// =.
 func reads(src, name string) bool {
 	for at := range places(src, name) {
 		before, after := strings.TrimRight(src[:at], " \t\n"), src[at+len(name):]
 		if strings.HasSuffix(before, ">") && strings.HasPrefix(strings.TrimSpace(after), ":") {
-			continue // the declaration of the variable
+			continue // this is the declaration of the variable
 		}
 		if strings.HasSuffix(before, ".") {
-			continue // a struct field with the same name
+			continue // this is a struct field with the same name
 		}
 		after, ok := pastIndex(strings.TrimSpace(after))
 		if m := memberRE.FindString(after); ok && m != "" {
@@ -171,9 +174,10 @@ func reads(src, name string) bool {
 	return false
 }
 
-// places yields the offset of each occurrence of an identifier in a source, except inside longer identifiers.
+// places(src, word) yields the offset of each occurrence of an identifier in a source. It skips occurrences
+// that are part of a longer identifier.
 func places(src, word string) iter.Seq[int] {
-	of := func(i int) bool { // reports whether byte i can be part of an identifier
+	of := func(i int) bool { // of(i) reports whether byte i can be part of an identifier
 		if i < 0 || i >= len(src) {
 			return false
 		}
@@ -194,8 +198,8 @@ func places(src, word string) iter.Seq[int] {
 	}
 }
 
-// pastIndex returns the rest of s after a leading index in brackets. ok is false if s does not begin with
-// one.
+// pastIndex returns the rest of s after an index in brackets at the start of s. ok is false if s does not
+// start with such an index.
 func pastIndex(s string) (rest string, ok bool) {
 	depth := 0
 	for i, c := range s {

@@ -1,16 +1,16 @@
 // Package shaders contains the WGSL of every kernel as text templates, and expands the templates.
 //
 // A template is a file NAME.wgsl in the syntax of text/template, so it can use {{.Lanes}}, {{if}} and
-// {{range}}. Expand fills in the template's named constants. It then parses the expanded WGSL for the
-// kernel's workgroup size, bindings and params, which are written down nowhere else.
+// {{range}}. Expand fills in the template's named constants. Expand then parses the expanded WGSL to find the
+// kernel's workgroup size, bindings and params. No other file repeats this information.
 //
-// The files in include define parts that templates share. {{template "flat_group" .}} includes a part. To
-// pass a part additional constants, a template writes (set . "Of" "scale") in place of the dot. If the
-// constant Format is set, Expand adds the file with this name in include/format. This file defines
+// The files in include define parts that templates share. {{template "flat_group" .}} includes a part. A
+// template can pass additional constants to a part: it then writes (set . "Of" "scale") instead of the dot.
+// If the constant Format is set, Expand adds the file with this name in include/format. This file defines
 // functions that read the weights of a matrix; include/format.wgsl lists the functions that it must define.
 //
-// Templates follow the rules below. Expand returns an error for a template that breaks a rule. The rule for
-// array lengths is checked by the caller, package kind, which computes the size of the workgroup memory.
+// Templates follow the rules below. Expand returns an error for a template that breaks a rule. Only the rule
+// for array lengths is checked elsewhere, by package kind, which computes the size of the workgroup memory.
 //
 //   - The entry point is named main, and all bindings are in group 0.
 //   - Bindings are numbered from 0 without gaps. {{binding}} expands to the attributes of the next binding.
@@ -42,11 +42,12 @@ import (
 //go:embed *.wgsl include/*.wgsl include/format/*.wgsl
 var files embed.FS
 
-// Constants are the named values that specialize a template. Each is an int, bool, string, float32 or Text.
+// Constants are named values, from which a template is expanded to a kernel. Each value is an int, bool,
+// string, float32 or Text.
 type Constants map[string]any
 
-// Text is a constant that contains WGSL code. Kernel.Constants omits it, because the kernel's source shows
-// it.
+// Text is the type of a constant that is WGSL code. Kernel.Constants does not list such constants, because
+// the code can be seen in the kernel's source.
 type Text string
 
 // Kernel is an expanded template.
@@ -54,13 +55,13 @@ type Kernel struct {
 	Template  string
 	Constants string // readable list of the constants, such as "Lanes 64, Vec 4"
 	Source    string // WGSL with the entry point main
-	// Filled and Taken list the parts of Source that differ from the template's text. Filled parts were
-	// written by template actions. Taken parts come from other files or from a branch of a condition. Each
-	// list is sorted, and its spans do not overlap.
+	// Filled and Taken list the spans of Source that differ from the template's text. Text in Filled was
+	// written by template actions, such as values of constants. Text in Taken comes from an included file or
+	// from a branch of a condition. Each list is sorted, and its spans do not overlap.
 	Filled, Taken []Span
 	WorkgroupSize [3]int
 	Storage       []Storage // bindings 0, 1, ...
-	Params        []Param   // fields of the uniform binding, which is the last one; empty if there is none
+	Params        []Param   // fields of the params struct; empty if the kernel has no params
 }
 
 // Storage is a storage binding of a kernel.
@@ -71,7 +72,7 @@ type Storage struct {
 	Write bool   // the access mode is read_write
 }
 
-// Span is a range of byte offsets in a source: the start, and the end after the last byte.
+// Span is a range of bytes in a source: the offset of its first byte, and the offset after its last byte.
 type Span = [2]int
 
 // Param is a field of the params struct.
@@ -93,8 +94,7 @@ func Names() []string {
 	return list
 }
 
-// Template returns the unexpanded text of a template. It is used to show which parts of a kernel are
-// specialized.
+// Template returns the unexpanded text of a template.
 func Template(name string) (string, error) {
 	text, err := files.ReadFile(name + ".wgsl")
 	if err != nil {
@@ -160,8 +160,8 @@ func expand(name string, c Constants) (Kernel, error) {
 	return k, err
 }
 
-// Read parses WGSL that was not expanded from a template, such as a kernel that the user edited. It returns
-// the kernel with its workgroup size, bindings and params.
+// Read parses WGSL source that was not expanded from a template, such as the source of a kernel that the user
+// edited. It returns the kernel with its workgroup size, bindings and params.
 func Read(source string) (Kernel, error) {
 	k := Kernel{Source: source}
 	if err := k.describe(); err != nil {
@@ -170,7 +170,7 @@ func Read(source string) (Kernel, error) {
 	return k, nil
 }
 
-// includes parses the shared parts of the templates on the first call.
+// includes() returns the parts that templates share. It parses them on the first call.
 var includes = sync.OnceValues(func() (*template.Template, error) {
 	root := template.New("").Option("missingkey=error").Funcs(functions)
 	list, err := fs.Glob(files, "include/*.wgsl")
@@ -200,12 +200,11 @@ var functions = template.FuncMap{
 		}
 		return a / b, nil
 	},
-	// number returns the WGSL expression for element i of a list of floats that is stored in vec4
-	// variables. The first argument is the prefix of the variables' names. For example, number "a" 6
-	// returns "a1[2]".
+	// number returns the WGSL expression for float i of a list. The list is stored in several vec4 variables,
+	// and the first argument is the prefix of their names. For example, number "a" 6 returns "a1[2]".
 	"number": func(of string, i int) string { return fmt.Sprintf("%s%d[%d]", of, i/4, i%4) },
-	// swing returns the index at step i of a loop over n items that alternates its direction. If turn is
-	// even, the loop runs forward. If turn is odd, the loop runs backward.
+	// swing returns the index for iteration i of a loop over n items. Successive loops have the numbers turn
+	// = 0, 1, 2, ...: even loops run forward, and odd loops run backward.
 	"swing": func(i, n, turn int) int {
 		if turn%2 == 1 {
 			return n - 1 - i
@@ -213,13 +212,15 @@ var functions = template.FuncMap{
 		return i
 	},
 	"set": set,
-	// Placeholders for parsing. Each expansion replaces these two functions by its own.
+	// These two functions are placeholders, with which templates can be parsed. Each expansion replaces them
+	// by its own functions.
 	"binding": func() string { return "" },
 	"defined": func(string) bool { return false },
 }
 
-// set returns a copy of the constants with additional ones. more alternates between the name of a constant
-// and its value. Templates use set to pass additional constants to a shared part.
+// set(c, more) returns a copy of the constants c with additional constants. The list more has the name of a
+// constant, then its value, then the next name, and so on. Templates use set to pass additional constants to
+// a shared part.
 func set(c map[string]any, more ...any) (map[string]any, error) {
 	c = maps.Clone(c)
 	if len(more)%2 != 0 {
@@ -236,8 +237,8 @@ func set(c map[string]any, more ...any) (map[string]any, error) {
 	return c, nil
 }
 
-// unused returns an error that names a constant which the template and its parts do not use. Such a constant
-// would create several kernels with the same source.
+// unused returns an error if neither the template nor its parts use one of the constants. Different values of
+// such a constant would create several kernels with the same source. The error names the constant.
 func unused(t *template.Template, c Constants) error {
 	used, seen := map[string]bool{}, map[string]bool{}
 	var walk func(n parse.Node)
@@ -302,8 +303,8 @@ func unused(t *template.Template, c Constants) error {
 	return nil
 }
 
-// list returns the constants as text, sorted by name, such as "Lanes 64, Vec 4". It omits constants that are
-// false, zero or empty.
+// list() returns the constants as text, sorted by name, such as "Lanes 64, Vec 4". It omits constants that
+// are false, zero or empty, and constants of type Text.
 func (c Constants) list() string {
 	var parts []string
 	for _, key := range slices.Sorted(maps.Keys(c)) {

@@ -14,17 +14,18 @@ import (
 const (
 	beginFilled = '\x01' // before text that a template action writes
 	endFilled   = '\x02'
-	beginTaken  = '\x03' // before an included part or a branch of a condition
+	beginTaken  = '\x03' // before text from an included part or from a branch of a condition
 	endTaken    = '\x04'
 )
 
-// parsed caches the parsed files by name.
+// parsed caches parsed files. Its keys are file names.
 var parsed = struct {
 	sync.Mutex
 	files map[string]*template.Template
 }{files: map[string]*template.Template{}}
 
-// parseFile parses a file and adds the marks. Later calls with the same name return the same template.
+// parseFile parses a file as a template and adds the marks. Later calls with the same name return the same
+// template.
 func parseFile(name, text string) (*template.Template, error) {
 	parsed.Lock()
 	defer parsed.Unlock()
@@ -60,13 +61,14 @@ func text(mark rune) *parse.TextNode {
 	return &parse.TextNode{NodeType: parse.NodeText, Text: []byte(string(mark))}
 }
 
-// counters is the set of template variables and fields that number the pieces of an unrolled loop. It
-// contains the variables of {{range}}, variables computed from them, and the arguments of shared parts: the
-// fields R and B number rows, and the fields Of and By name variables. Text written from a counter is not
-// marked as filled, because the unrolled loop itself is part of the template.
+// counters is a set of template variables and fields: those whose value differs between the copies of the
+// body of an unrolled loop. It contains the variables of {{range}}, and variables computed from them. It also
+// contains some arguments of shared parts: R and B, which are indices of rows, and Of and By, which are names
+// of variables. Text that a counter writes is not marked as filled, because the unrolled loop itself is part
+// of the template.
 type counters map[string]bool
 
-// mention reports whether a part of a template action uses a counter.
+// mention(n) reports whether the node n of a template uses a counter.
 func (c counters) mention(n parse.Node) bool {
 	switch n := n.(type) {
 	case *parse.PipeNode:
@@ -82,8 +84,8 @@ func (c counters) mention(n parse.Node) bool {
 	return false
 }
 
-// mark puts marks around some nodes of a list: those that write the value of a constant, and those that
-// choose text by a constant.
+// mark(list) puts marks around some nodes of a template: around nodes that write the value of a constant, and
+// around nodes that select text depending on a constant.
 func (c counters) mark(list *parse.ListNode) {
 	if list == nil {
 		return
@@ -122,13 +124,13 @@ func (c counters) mark(list *parse.ListNode) {
 	list.Nodes = out
 }
 
-// tidy cleans up an expanded source. It removes the marks and the white space at line ends, and replaces
-// several empty lines by one. It returns the spans of the cleaned source that the marks enclosed.
+// tidy removes from an expanded source the marks, white space at line ends, and all but one of several
+// consecutive empty lines. It returns the resulting source, and the spans of it that were between marks.
 func tidy(s string) (source string, filled, taken []Span) {
 	type marks struct{ filled, taken int16 } // number of open marks around a byte
 	var now marks
 	out, of := make([]byte, 0, len(s)), make([]marks, 0, len(s))
-	begun := 0 // offset in out where the current line begins
+	begun := 0 // offset in out at which the current line begins
 	for i := 0; i < len(s); i++ {
 		switch s[i] {
 		case beginFilled:

@@ -83,7 +83,7 @@ type argmax struct {
 	reference.Moves
 	x, y             graph.ValueID
 	value            graph.ValueID // the largest element; None if only the index is computed
-	parts            graph.ValueID // scratch memory: for each part of a row, the sort key and index of its largest element
+	parts            graph.ValueID // scratch: key and index of the largest element of each part
 	keepDim          bool
 	split            bool
 	NewKernel, final *graph.Kernel

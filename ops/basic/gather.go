@@ -442,7 +442,7 @@ type GatherOp struct {
 	X, Y      graph.ValueID
 	Axis      int         // dim of X along which the operator selects
 	Ends      [2]kind.Int // for select: the index; for slice: start and end, or start and length
-	Exact     bool        // true: Ends are start and length, and must fit in the dim; false: start and end, clamped
+	Exact     bool        // Ends are start and length, and must fit; false: start and end, clamped
 	Step      int         // step of a slice
 	list      []int       // argument of expand, flip or permute: sizes or dims
 	wholeRows bool        // the last dim of Y is the last dim of X, unchanged
@@ -514,7 +514,7 @@ func (o *GatherOp) elements(p *graph.Planner, dims []int, from *picked) {
 			size[k] /= o.Vec
 		}
 		if a := from.of[k]; a >= 0 {
-			stride[k] = int(uint32(from.step[k] * apart[a])) // u32 indices wrap around, so a negative step works too
+			stride[k] = int(uint32(from.step[k] * apart[a])) // u32 wraps, so a negative step works
 		}
 		n *= size[k]
 	}

@@ -78,7 +78,8 @@ func (o *layerNorm) Plan(p *graph.Planner) error {
 	width, n := p.Dim(o.x, -1), p.Numel(o.x)
 	for _, v := range [2]graph.ValueID{o.weight, o.bias} {
 		if d := p.Dims(v); len(d) != 1 || d[0] != width {
-			return p.Errorf("weight or bias has dims %v, want [%d] because x has dims %v", d, width, p.Dims(o.x))
+			return p.Errorf("weight or bias has dims %v, want [%d] because x has dims %v",
+				d, width, p.Dims(o.x))
 		}
 	}
 	p.SetDims(o.y, p.Dims(o.x)...)

@@ -45,7 +45,8 @@ type quantRange struct{ lo, hi int }
 func readRange(c *kind.Call) (q quantRange, ok bool) {
 	q = quantRange{c.ArgInt("quant_min"), c.ArgInt("quant_max")}
 	if q.lo >= q.hi || q.lo < -1<<24 || q.hi > 1<<24 {
-		c.Fail("quant_min is %d and quant_max is %d, want quant_min < quant_max, both from -2^24 to 2^24", q.lo, q.hi)
+		c.Fail("quant_min is %d and quant_max is %d, want quant_min < quant_max, both from -2^24 to 2^24",
+			q.lo, q.hi)
 		return q, false
 	}
 	return q, true

@@ -239,7 +239,7 @@ func (o *symBinary) Corners(r *graph.Ranges) []graph.Corner {
 		}
 	}
 	if len(list) == 0 {
-		// No live point is legal, and planning will report the error.
+		// No combination of values is legal. Planning will report the error.
 		list = r.Ends(kind.Operands(nil, o.a, o.b)...)
 	}
 	return list
@@ -252,7 +252,8 @@ func (o *symBinary) Plan(p *graph.Planner) error {
 	}
 	n := o.f(int64(a), int64(b))
 	if n < -1<<31 || n >= 1<<31 {
-		return p.Errorf("the result of %s for %d and %d is %d, which does not fit in 32 bits", o.Kind, a, b, n)
+		return p.Errorf("the result of %s for %d and %d is %d, which does not fit in 32 bits",
+			o.Kind, a, b, n)
 	}
 	p.SetInt(o.y, n)
 	return nil

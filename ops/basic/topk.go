@@ -65,7 +65,7 @@ func addTopK(c *kind.Call) []graph.ValueID {
 
 type topK struct {
 	x, values, ids, stats graph.ValueID
-	best, sums            graph.ValueID // scratch memory: for each part of a row, keys and indices of its k largest elements, and its stats
+	best, sums            graph.ValueID // scratch: best elements and stats of each part
 	k, lanes              int
 	parts, merge          *graph.Kernel
 }

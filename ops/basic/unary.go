@@ -95,8 +95,10 @@ var Unaries = []UnaryRow{
 		F: math.RoundToEven, FLOPs: 1, From: -1000, To: 1000, Also: []float64{-1.5, -0.5, 0.5, 2.5, 1e30},
 	},
 	{
-		Error: reference.Tolerance{Rel: reference.ULPs(2), Why: "WGSL allows an error of 2 ulp in inverseSqrt"},
-		Kind:  "rsqrt", doc: "y = 1 / sqrt(x), for x > 0", WGSL: "inverseSqrt(v)",
+		Error: reference.Tolerance{
+			Rel: reference.ULPs(2), Why: "WGSL allows an error of 2 ulp in inverseSqrt",
+		},
+		Kind: "rsqrt", doc: "y = 1 / sqrt(x), for x > 0", WGSL: "inverseSqrt(v)",
 		F: func(x float64) float64 { return 1 / math.Sqrt(x) }, FLOPs: 1, From: 1e-3, To: 1000,
 		Also: []float64{1, 1e-30, 1e30},
 	},

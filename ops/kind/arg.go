@@ -21,7 +21,7 @@ func Fixed(n int) Int { return Int{Fixed: n} }
 // Sym returns an Int whose value is read from the SymInt v at each step.
 func Sym(v graph.ValueID) Int { return Int{sym: v, IsSym: true} }
 
-// At returns the value of the integer while a step is planned.
+// At returns the value of the integer in the step that p plans.
 func (a Int) At(p *graph.Planner) int {
 	if a.IsSym {
 		return p.Int(a.sym)
@@ -29,7 +29,7 @@ func (a Int) At(p *graph.Planner) int {
 	return a.Fixed
 }
 
-// In returns the value of the integer while the float64 reference runs.
+// In returns the value of the integer in the step that the float64 reference computes.
 func (a Int) In(r *reference.Ref) int {
 	if a.IsSym {
 		return r.Int(a.sym)
@@ -46,8 +46,8 @@ func (a Int) Span(r *graph.Ranges) (lo, hi int) {
 	return int(l), int(h)
 }
 
-// Set returns the corner entry that sets the integer to n. Callers append the entry to a corner. The result
-// is nil if the integer is fixed.
+// Set returns a corner entry that gives the integer the value n. Callers append this entry to a corner. For a
+// fixed integer the result is nil.
 func (a Int) Set(n int) graph.Corner {
 	if !a.IsSym {
 		return nil
@@ -55,8 +55,8 @@ func (a Int) Set(n int) graph.Corner {
 	return graph.Corner{{Value: a.sym, Int: int64(n)}}
 }
 
-// Operands returns the input values of an operator: the tensors, then each SymInt among ints. No SymInt is
-// listed twice.
+// Operands returns the ids of an operator's inputs: first the tensors, then the SymInts from which ints are
+// read. It lists each SymInt once.
 func Operands(tensors []graph.ValueID, ints ...Int) []graph.ValueID {
 	for _, a := range ints {
 		if a.IsSym && !slices.Contains(tensors, a.sym) {
@@ -66,7 +66,8 @@ func Operands(tensors []graph.ValueID, ints ...Int) []graph.ValueID {
 	return tensors
 }
 
-// Attr returns the integer as an attribute of a Spec: its value, or "symint" if the integer follows a SymInt.
+// Attr returns the integer as an attribute of a Spec: its fixed value, or "symint" if its value is read from
+// a SymInt.
 func (a Int) Attr() any {
 	if a.IsSym {
 		return "symint"

@@ -18,10 +18,10 @@ type ArgType struct {
 	Format string        // name of the weight format of a matrix; empty for f32
 }
 
-// ArgForm distinguishes tensors, integers, numbers and matrices.
+// ArgForm is the kind of value that an argument needs, such as a tensor, an integer, a number or a matrix.
 type ArgForm uint8
 
-// The forms of arguments.
+// The values of ArgForm.
 const (
 	TensorArg ArgForm = iota
 	StateArg          // a State tensor, which the operator updates in place
@@ -51,20 +51,21 @@ var (
 	SymIntsType = ArgType{Form: SymIntsArg}
 	FloatType   = ArgType{Form: FloatArg}
 	BoolType    = ArgType{Form: BoolArg}
-	MatrixType  = ArgType{Form: MatrixArg} // the format is f32 unless Format is set
+	MatrixType  = ArgType{Form: MatrixArg} // weights in f32, or in Format if it is set
 )
 
 func tensorOf(dtypes ...graph.DType) ArgType { return ArgType{Form: TensorArg, DTypes: dtypes} }
 
-// formNames are the forms as error messages and the documentation print them.
+// formNames are the texts for the forms in error messages and in the documentation.
 var formNames = [argForms]string{
 	TensorArg: "a tensor", StateArg: "State", TensorsArg: "tensors", IntArg: "an integer",
 	SymIntArg: "an integer or SymInt", IntsArg: "integers", SymIntsArg: "integers or SymInts",
 	FloatArg: "a number", BoolArg: "true or false", MatrixArg: "a matrix of weights",
 }
 
-// takers holds one function for each form. It converts a Go value into the Go type that constructors expect
-// for the form. If the value does not fit, the error names the value and the accepted type.
+// takers has one conversion function for each form. The function converts the value that a caller passes into
+// the Go type that constructors expect for this form. If the value does not fit, the error contains the value
+// and the accepted type.
 var takers = [argForms]func(b *graph.Builder, t ArgType, v any) (any, error){
 	TensorArg: takeTensor, StateArg: takeTensor, TensorsArg: takeEach[graph.ValueID](TensorArg, takeTensor),
 	IntArg: takeInt, SymIntArg: takeSymInt, IntsArg: takeEach[int](IntArg, takeInt),
@@ -92,7 +93,7 @@ func (t ArgType) Elements() string {
 	return printable.Choice(names)
 }
 
-// take converts an argument into the Go type that constructors read.
+// take(b, v) converts the argument v into the Go type that constructors expect.
 func (t ArgType) take(b *graph.Builder, v any) (any, error) { return takers[t.Form](b, t, v) }
 
 func (t ArgType) refuse(v any) error { return fmt.Errorf("%v has Go type %T, want %s", v, v, t) }
@@ -116,8 +117,8 @@ func takeTensor(b *graph.Builder, t ArgType, v any) (any, error) {
 	return id, nil
 }
 
-// takeEach returns a taker for lists. The taker converts every element with take, as an argument of the given
-// form.
+// takeEach returns a conversion function for a list. It converts every element with the function take, as an
+// argument of the given form.
 func takeEach[T any](form ArgForm, take func(b *graph.Builder, t ArgType, v any) (any, error)) func(
 	b *graph.Builder, t ArgType, v any) (any, error) {
 	return func(b *graph.Builder, t ArgType, v any) (any, error) {

@@ -6,8 +6,8 @@ import (
 )
 
 // Ceilings returns the kernels that measure a device's ceilings, such as its memory bandwidth and its
-// arithmetic throughput. In the kernel for multiply-adds each invocation has enough independent sums for 256
-// invocations to keep a compute unit busy.
+// arithmetic throughput. In the kernel for multiply-adds, each invocation adds up several independent sums:
+// enough for 256 invocations to keep a compute unit busy.
 func Ceilings() (*graph.CeilingKernels, error) {
 	const sums, unroll = 8, 4
 	k := &graph.CeilingKernels{FlopsPerRound: 2 * 4 * sums * unroll}

@@ -9,8 +9,8 @@ import (
 )
 
 // EditedKernel returns the kernel for edited WGSL source. Its name is the name of the original kernel (of), a
-// plus sign, and the first 4 bytes of the source's SHA-256 hash. The same source therefore has the same name
-// in every run.
+// plus sign, and the first 4 bytes of the SHA-256 hash of the edited source. Equal sources therefore have the
+// same name in every run.
 func EditedKernel(of, wgsl string) (*graph.Kernel, error) {
 	k, err := shaders.Read(wgsl)
 	if err != nil {

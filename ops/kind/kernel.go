@@ -19,15 +19,15 @@ const ThreadLanes = 64
 // MaxRank is the largest supported rank of a tensor.
 const MaxRank = 8
 
-// kernels caches every kernel made so far. Graphs share these kernels, because engines compare kernels by
-// pointer.
+// kernels caches every kernel made so far, so that all graphs use the same pointer for the same kernel.
+// Engines compare kernels by pointer.
 var kernels struct {
 	sync.Mutex
 	byKey map[string]*graph.Kernel
 }
 
-// NewKernel returns the kernel that a WGSL template expands to with the given constants. The kernel has the
-// name of the template. The same template and constants always return the same pointer. On an error NewKernel
+// NewKernel expands a WGSL template with constants, and returns the resulting kernel. The kernel has the name
+// of the template. The same template and constants always return the same pointer. On an error NewKernel
 // records the error in the builder and returns nil.
 func NewKernel(b *graph.Builder, template string, c shaders.Constants) *graph.Kernel {
 	return NewKernelAs(b, template, template, c)
@@ -62,7 +62,7 @@ func NewKernelAs(b *graph.Builder, as, template string, c shaders.Constants) *gr
 	return k
 }
 
-// FromSource converts an expanded template into a kernel of the engine.
+// FromSource converts an expanded WGSL template into a kernel that the engine can run.
 func FromSource(name string, expanded shaders.Kernel) (*graph.Kernel, error) {
 	memory, ok := gpu.WorkgroupBytes(expanded.Source)
 	if !ok {
@@ -91,7 +91,8 @@ func FromSource(name string, expanded shaders.Kernel) (*graph.Kernel, error) {
 	return k, nil
 }
 
-// Uses returns the argument for a slot that uses the same kernel with the same bindings on every route.
+// Uses returns the value of the field Uses of a slot that has the same kernel and the same bindings on every
+// route.
 func Uses(k *graph.Kernel, bindings ...graph.Binding) []graph.Use {
 	return []graph.Use{{Kernel: k, Bind: bindings}}
 }
@@ -104,7 +105,7 @@ func PerDim(name string) (list [MaxRank]string) {
 	return list
 }
 
-// PutDims writes the params that a kernel has once for each dim. PerDim returns their names.
+// PutDims writes one param for each dim, under the names that PerDim returned.
 func PutDims(p *graph.Params, names *[MaxRank]string, values []int) {
 	for k, v := range values {
 		p.U32(names[k], v)

@@ -19,7 +19,7 @@ type Kind struct {
 	// Constructors names the Go functions that add this kind of operator. Their doc comments describe the
 	// operator in full. The list is empty for kinds that only New or Kind.Build adds.
 	Constructors []string
-	// Routes names the alternative implementations, if the live shape chooses between several.
+	// Routes lists the names of the alternative implementations. It is empty if there is only one.
 	Routes []string
 	// Add builds the operator from arguments that were already checked, and returns its outputs. An error is
 	// recorded in the builder.
@@ -30,8 +30,8 @@ type Kind struct {
 type Arg struct {
 	Name string
 	Type ArgType
-	// Default is used if the caller does not pass the argument. It has the Go type that the Arg methods of
-	// Call return. A nil Default makes the argument required.
+	// Default is the value of an argument that the caller does not pass. It has the Go type that the Arg
+	// method of Call returns for this argument. If Default is nil, callers must pass the argument.
 	Default any
 }
 
@@ -40,7 +40,7 @@ type Arg struct {
 // and float64.
 type Args map[string]any
 
-// Each returns one kind for each row of a table of similar operators.
+// Each returns a list of kinds, one for each row of a table of similar operators.
 func Each[T any](rows []T, kind func(row *T) Kind) []Kind {
 	list := make([]Kind, len(rows))
 	for i := range rows {
@@ -130,7 +130,7 @@ func (c *Call) Fail(format string, args ...any) []graph.ValueID {
 	return nil
 }
 
-// AddOp adds an operator with the given outputs to the graph, and returns the outputs.
+// AddOp adds an operator to the graph. It returns the given outputs.
 func (c *Call) AddOp(o reference.Referencer, outputs ...graph.ValueID) []graph.ValueID {
 	if c.Err() == nil {
 		c.Add(c.OpName, o)
@@ -138,13 +138,13 @@ func (c *Call) AddOp(o reference.Referencer, outputs ...graph.ValueID) []graph.V
 	return outputs
 }
 
-// Out declares an output tensor. Its name is the name of the operator, followed by suffix.
+// Out declares an output tensor. The tensor's name is the operator's name followed by suffix.
 func (c *Call) Out(suffix string, t graph.DType) graph.ValueID {
 	return c.Builder.Tensor(c.OpName+suffix, t)
 }
 
-// Axis checks the index of a dim of v and converts a negative index, which counts from the end. If v has no
-// such dim, Axis records an error in the builder and returns false.
+// Axis checks that axis is the index of a dim of v. It converts a negative index, which counts from the end,
+// to a positive one. If v has no such dim, Axis records an error in the builder and returns false.
 func (c *Call) Axis(v graph.ValueID, axis int) (int, bool) {
 	rank := len(c.MaxDims(v))
 	if axis < -rank || axis >= rank {
@@ -157,7 +157,7 @@ func (c *Call) Axis(v graph.ValueID, axis int) (int, bool) {
 	return axis, true
 }
 
-// NewKernel returns the kernel that a WGSL template expands to with the given constants.
+// NewKernel expands a WGSL template with constants, and returns the resulting kernel.
 func (c *Call) NewKernel(template string, constants shaders.Constants) *graph.Kernel {
 	return NewKernel(c.Builder, template, constants)
 }
@@ -167,7 +167,7 @@ func (c *Call) Temp(name string, t graph.DType) graph.ValueID {
 	return c.Scratch(c.OpName+"."+name, t)
 }
 
-// arg returns an argument, which take has already converted to the Go type T.
+// arg(c, name) returns an argument of the call. ArgType.take has already converted it to the Go type T.
 func arg[T any](c *Call, name string) T {
 	v, ok := c.args[name].(T)
 	if !ok {
@@ -176,7 +176,8 @@ func arg[T any](c *Call, name string) T {
 	return v
 }
 
-// The Arg methods return the argument with the given name. The method must match the argument's type in Kind.
+// The Arg methods return the argument with the given name. Callers must use the method for the type that Kind
+// declares for this argument.
 
 func (c *Call) ArgTensor(name string) graph.ValueID    { return arg[graph.ValueID](c, name) }
 func (c *Call) ArgTensors(name string) []graph.ValueID { return arg[[]graph.ValueID](c, name) }

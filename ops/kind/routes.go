@@ -6,30 +6,33 @@ import (
 	"gpuscope/engine/graph"
 )
 
-// Route is one of the alternative implementations of an operator. A table of routes (Routes) is ordered from
-// the smallest to the largest amount of live work. Each operator defines its unit of work, such as rows of x
-// or positions.
+// Route is one of the alternative implementations of an operator. In a table of routes (Routes), routes for
+// small amounts of work come before routes for large amounts. Each operator defines the unit in which it
+// counts the work of a step, such as rows of x or positions.
 type Route struct {
 	Name string
-	// UpTo is the largest amount of work for which this route is preferred to the routes after it. 0 means
-	// that the sizes of the operator, or the device, rule the route out.
+	// UpTo is the largest amount of work for which this route is preferred to the routes after it. If UpTo is
+	// 0, the route is ruled out by the operator's sizes or by the device.
 	UpTo int
-	// Only is true if the route cannot do more work than UpTo. Otherwise it can do any amount.
+	// Only is true if the route cannot do more work than UpTo. If Only is false, the route can do any amount
+	// of work.
 	Only bool
-	// Aside is true if the amount of work alone never selects the route. Such a route is used if the user
-	// asks for it, or if the operator selects it for another reason.
+	// Aside is true if the route is never chosen by the amount of work. It is used only if the user requests
+	// it, or if the operator chooses it for another reason.
 	Aside bool
-	Why   Reason // reason for choosing the route
+	Why   Reason // the reason that is shown if this route is chosen
 }
 
-// Always is the UpTo of a route that is preferred for any amount of work.
+// Always is a value for UpTo: the route is preferred for any amount of work.
 const Always = math.MaxInt
 
-// Routes is the table of an operator's routes. At least one route is not ruled out.
+// Routes is the table of an operator's routes. At least one of them is available, which means that it is not
+// ruled out.
 type Routes []Route
 
-// Preferred returns the index of the route for an amount of work: the first route whose UpTo covers the work,
-// else the last route. Routes that are ruled out or set Aside are skipped.
+// Preferred returns the index of the preferred route for an amount of work. This is the first route whose
+// UpTo is at least this amount, or the last route if there is no such route. Preferred ignores routes that
+// are ruled out, and routes with Aside.
 func (t Routes) Preferred(work int) int {
 	last := 0
 	for i := range t {
@@ -43,18 +46,18 @@ func (t Routes) Preferred(work int) int {
 	return last
 }
 
-// Has reports whether route i is available, which means that it is not ruled out.
+// Has(i) reports whether route i is available, which means that it is not ruled out.
 func (t Routes) Has(i int) bool { return t[i].UpTo > 0 }
 
-// Choose sets the route of a plan to the preferred route for an amount of work, or to the route that the user
-// asked for. In error messages, of is the name of the unit of work. Choose returns the index of the route.
+// Choose sets the route of a plan and returns its index. This is the route that the user requested, or else
+// the preferred route for an amount of work. The argument of names the unit of work in error messages.
 func (t Routes) Choose(p *graph.Planner, of string, work int) int {
 	return t.Settle(p, t.Preferred(work), t.Allowed(work), of, work)
 }
 
-// Settle sets the route of a plan and returns its index. The route is r, unless the user asked for another
-// route whose bit is set in able. Settle records a graph.RouteLimit error if the requested route cannot do
-// the work.
+// Settle sets the route of a plan and returns its index. The route is r, unless the user requested another
+// route whose bit is set in able. If the requested route cannot do the work, Settle records a
+// graph.RouteLimit error.
 func (t Routes) Settle(p *graph.Planner, r int, able uint64, of string, work int) int {
 	if asked := p.Asked(); asked >= 0 && t[asked].Only && work > t[asked].UpTo {
 		p.Errorf("%w", &graph.RouteLimit{Route: t[asked].Name, Of: of, Most: t[asked].UpTo, Work: work})
@@ -72,8 +75,9 @@ func (t Routes) Allowed(work int) (allowed uint64) {
 	return allowed
 }
 
-// Most returns, for each route that is preferred for some amount of work, the largest amount for which it is
-// preferred. The parameter all is an upper limit for the returned amounts.
+// Most returns a list of amounts of work: for each route, the largest amount for which this route is
+// preferred. Routes that are never preferred have no entry. The argument all is an upper limit for these
+// amounts.
 func (t Routes) Most(all int) []int {
 	var list []int
 	for i := range t {

@@ -19,12 +19,12 @@ import (
 // Referencer is an operator with a reference implementation.
 type Referencer interface {
 	graph.Operator
-	// Reference computes the outputs in float64 from the values of the arguments. It reads constants in the
-	// layout that the kernels read, so that a mistake in the packing of weights is found too. It does not
-	// check shapes, because the operator's plan has already accepted them.
+	// Reference(r) computes the outputs in float64 from the values of the arguments. It reads constants in
+	// the same layout as the kernels, so that it also finds mistakes in the packing of weights. It does not
+	// check shapes, because planning has already checked them.
 	Reference(r *Ref)
-	// Tolerance returns how far v can be from the result of the reference that has just run. v is an output
-	// of the operator or a State that it writes.
+	// Tolerance(r, v) returns how far a kernel's result for v can be from the result of the last call of
+	// Reference. v is an output of the operator, or State that the operator writes.
 	Tolerance(r *Ref, v graph.ValueID) Tolerance
 }
 
@@ -50,11 +50,13 @@ func (t Tensor) RowFor(i int) []float64 {
 // Zeros returns a tensor of zeros with the given dims.
 func Zeros(dims ...int) Tensor { return Tensor{dims, make([]float64, shape.Product(dims))} }
 
-// Choice selects elements of a tensor by row and column. A row runs along the last dim. A nil list selects
-// all rows, or all columns. Indices outside the tensor are ignored.
+// Choice selects the elements of a tensor that are in one of the listed rows and in one of the listed
+// columns. A row runs along the last dim. A nil list means all rows, or all columns. Indices outside the
+// tensor are ignored.
 type Choice struct{ Rows, Cols []int }
 
-// Interpreter runs a graph on the CPU with the references of its operators. It keeps State between steps.
+// Interpreter runs a graph on the CPU with the reference implementations of its operators. It keeps State
+// between steps.
 type Interpreter struct {
 	choices map[graph.ValueID]Choice
 	left    map[graph.ValueID]bool
@@ -63,11 +65,12 @@ type Interpreter struct {
 	tensors []Tensor
 	ints    []int64
 	host    [][]int64
-	bytes   [][]byte // bytes of the constants that are loaded
+	bytes   [][]byte // for each constant, its bytes if they are loaded
 	err     error
 }
 
-// Ref gives a reference access to the values of the graph. Its first error ends the step.
+// Ref gives the reference implementation of one operator access to the values of the graph. The first error
+// that it records ends the step.
 type Ref struct {
 	x    *Interpreter
 	name string
@@ -87,7 +90,7 @@ func NewInterpreter(g *graph.Graph) *Interpreter {
 	return x
 }
 
-// Beside returns a second interpreter of the same graph, which shares the loaded constants with x.
+// Beside returns a second interpreter for the graph of x. Both interpreters share the loaded constants.
 func (x *Interpreter) Beside() *Interpreter {
 	y := NewInterpreter(x.g)
 	y.bytes = x.bytes
@@ -100,8 +103,9 @@ type operator struct {
 	impl graph.Operator
 }
 
-// Step runs the graph on the inputs of a step. An input that is missing in the StepInput keeps its value.
-// Step calls visit after each operator, unless visit is nil. An error from visit ends the step.
+// Step runs all operators of the graph for one step with the inputs in. An input of the graph that is missing
+// in in keeps its value. Step calls visit after each operator, unless visit is nil. An error from visit ends
+// the step.
 func (x *Interpreter) Step(in *graph.StepInput, visit func(graph.OpID) error) error {
 	if err := x.Begin(in); err != nil {
 		return err
@@ -135,12 +139,13 @@ func (x *Interpreter) Begin(in *graph.StepInput) error {
 	return nil
 }
 
-// Run runs one operator on the current values of its arguments. Callers must run the operators in the order
+// Run runs one operator with the current values of its arguments. Callers must run the operators in the order
 // of the graph.
 func (x *Interpreter) Run(id graph.OpID) error {
 	i := slices.IndexFunc(x.ops, func(o operator) bool { return o.id == id })
 	if i < 0 {
-		return fmt.Errorf("reference: the graph has no operator with id %d; it has %d operators", id, len(x.ops))
+		return fmt.Errorf("reference: the graph has no operator with id %d; it has %d operators",
+			id, len(x.ops))
 	}
 	return x.run(&x.ops[i])
 }
@@ -156,8 +161,8 @@ func (x *Interpreter) run(o *operator) error {
 	return x.err
 }
 
-// Tolerance returns how far v can be from its reference value. v is an output of the operator id, which must
-// have just run, or a State that it wrote.
+// Tolerance returns how far a kernel's result for v can be from the reference value. v is an output of the
+// operator id, or State that it wrote. This operator must be the last one that ran.
 func (x *Interpreter) Tolerance(id graph.OpID, v graph.ValueID) Tolerance {
 	for i := range x.ops {
 		if impl, ok := x.ops[i].impl.(Referencer); ok && x.ops[i].id == id {
@@ -173,19 +178,18 @@ func (x *Interpreter) Drop(v graph.ValueID) { x.tensors[v], x.bytes[v] = Tensor{
 // Tensor returns the value of a tensor after a step.
 func (x *Interpreter) Tensor(v graph.ValueID) Tensor { return x.tensors[v] }
 
-// SetTensor overrides the value of a tensor. Later operators then compute from this value. It sets State
-// before the first step, or replaces the reference by the result of a GPU.
+// SetTensor overrides the value of a tensor, so that later operators compute from the new value. Callers use
+// it to set State before the first step, and to replace a reference value by the result of a GPU.
 func (x *Interpreter) SetTensor(v graph.ValueID, t Tensor) { x.tensors[v] = t }
 
-// Leave marks v as deferred until the next step begins: the GPU did not write v, because fusion removed it.
-// Readers of v compute their inputs from the values that replace v.
+// Leave marks v as deferred for the rest of the step: the GPU did not write v, because fusion removed it.
+// Readers of v then compute from the values that replace v.
 func (x *Interpreter) Leave(v graph.ValueID) { x.left[v] = true }
 
-// Choose restricts an output of an operator to the elements in c, for all later steps. A check of a few
-// samples of a large model then computes only these samples. The references of matrix products, attention,
-// norms and operators that work row by row skip all other elements. Other references still compute
-// everything. Skipped elements are NaN, so SetTensor must set the complete tensor before another operator
-// reads it.
+// Choose restricts the reference of an output to the elements in c, for all later steps. Checking a few
+// samples in a large model then takes less time. The references of matrix products, attention, norms and
+// operators that work row by row skip all other elements; other references still compute them all. Skipped
+// elements are NaN, so a caller must set the complete tensor with SetTensor before another operator reads it.
 func (x *Interpreter) Choose(v graph.ValueID, c Choice) {
 	if x.choices == nil {
 		x.choices = map[graph.ValueID]Choice{}
@@ -200,8 +204,8 @@ func (r *Ref) Errorf(format string, args ...any) {
 	}
 }
 
-// Tensor returns the value of an argument. If v is State, the reference can write to the result in place. The
-// results for all other values must not be changed.
+// Tensor returns the value of an argument. If v is State, the reference may change the returned tensor in
+// place. All other returned tensors must not be changed.
 func (r *Ref) Tensor(v graph.ValueID) Tensor {
 	if t := r.x.tensors[v]; t.Data != nil {
 		return t
@@ -227,7 +231,7 @@ func (r *Ref) Tensor(v graph.ValueID) Tensor {
 // Deferred reports whether v is deferred in this step, which means that fusion removed it.
 func (r *Ref) Deferred(v graph.ValueID) bool { return r.x.left[v] }
 
-// Has reports whether v has a value and is not deferred.
+// Has(v) reports whether v has a value and is not deferred.
 func (r *Ref) Has(v graph.ValueID) bool { return r.x.tensors[v].Data != nil && !r.Deferred(v) }
 
 // Int returns the value of a SymInt argument.
@@ -271,17 +275,17 @@ func (r *Ref) Result(v graph.ValueID, dims ...int) Tensor {
 	return t
 }
 
-// Rows returns the rows that must be computed, for an output with n rows. By default these are all rows;
-// Choose can select fewer.
+// Rows returns the indices of the rows that the reference must compute, for an output v with n rows: all
+// rows, or those that Choose has selected.
 func (r *Ref) Rows(v graph.ValueID, n int) iter.Seq[int] { return wanted(r.x.choices[v].Rows, n) }
 
-// Cols returns the columns that must be computed, for an output with n columns. By default these are all
-// columns; Choose can select fewer.
+// Cols returns the indices of the columns that the reference must compute, for an output v with n columns:
+// all columns, or those that Choose has selected.
 func (r *Ref) Cols(v graph.ValueID, n int) iter.Seq[int] { return wanted(r.x.choices[v].Cols, n) }
 
 // InParallel divides a list into pieces and runs f once for each piece, on all processors.
 func InParallel(list []int, f func(piece []int)) {
-	pieces := min(len(list), 4*runtime.GOMAXPROCS(0)) // small pieces balance the load if a processor is busy
+	pieces := min(len(list), 4*runtime.GOMAXPROCS(0)) // more than processors, as some can be busy
 	var next atomic.Int64
 	var all sync.WaitGroup
 	for range min(pieces, runtime.GOMAXPROCS(0)) {
@@ -294,8 +298,8 @@ func InParallel(list []int, f func(piece []int)) {
 	all.Wait()
 }
 
-// Dot returns the dot product of two lists of the same length. It keeps four partial sums, which a processor
-// can add in parallel.
+// Dot returns the dot product of two vectors of the same length. It keeps four partial sums, because a
+// processor can add to several sums in parallel.
 func Dot(x, w []float64) float64 {
 	var a, b, c, d float64
 	w = w[:len(x)]
@@ -312,8 +316,8 @@ func Dot(x, w []float64) float64 {
 	return a + b + (c + d)
 }
 
-// wanted returns the numbers of a list that are from 0 to n-1. If the list is nil, it returns all numbers
-// from 0 to n-1.
+// wanted(list, n) returns the numbers of the list that are in the range from 0 to n-1. For a nil list it
+// returns all numbers of this range.
 func wanted(list []int, n int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		if list == nil {

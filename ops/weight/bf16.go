@@ -24,7 +24,7 @@ var BF16 = Format{
 	},
 }
 
-// bf16s returns the positions in a block of n consecutive bfloat16 numbers.
+// bf16s(n) describes a block that consists of n bfloat16 numbers.
 func bf16s(n int) (list []Float) {
 	for i := range n {
 		list = append(list, Float{2 * i, 2, func(data []byte, v float32) {

@@ -16,9 +16,10 @@ import (
 )
 
 // Format describes how the weights of a matrix are stored, in a model file and on the device. Each format has
-// two source files. NAME.go in this package has the sizes, the rearrangement from file order to device order
-// (which changes no bit), and the code that reads weights back. shaders/include/format/NAME.wgsl has the code
-// with which kernels read the weights. Formats lists all formats.
+// two source files. NAME.go in this package has the sizes of blocks, the code that rearranges weights from
+// file order to device order (which changes no bit), and the code that reads rearranged weights as float64.
+// shaders/include/format/NAME.wgsl has the code with which kernels read the weights. Formats lists all
+// formats.
 type Format struct {
 	// Name is the suffix of the kinds of operators that use the format: linear_q8_0, embedding_q8_0. It is
 	// empty for f32.
@@ -26,30 +27,33 @@ type Format struct {
 	// File is ggml's name for the GGUF tensor type with this format. It is empty if GGUF has no such type.
 	File string
 	Doc  string // one line that says how a weight is computed from the stored numbers
-	// Pieces describes the byte arrays that hold a matrix in a file. Most formats have one array of blocks.
+	// Pieces describes the byte arrays in which a file stores a matrix. Most formats have one such array,
+	// which consists of blocks.
 	Pieces []Block
 	// Group is the number of columns that share a scale in a row. It is 0 if the format has no scales.
 	Group int
 
-	// check reports an error if rows with cols columns cannot be stored. It is nil if the block sizes in
-	// Pieces are the only restriction.
+	// check(cols) returns an error if the format cannot store rows with this number of columns. The field is
+	// nil if the block sizes in Pieces are the only restriction.
 	check func(cols int) error
 	// shader is the base name of the format's WGSL file in shaders/include/format.
 	shader string
-	// constants returns the template constants that the WGSL file needs. It is nil if the file needs none.
+	// constants() returns the template constants that the WGSL file needs. The field is nil if the file needs
+	// none.
 	constants func() shaders.Constants
-	// AsHalves is true if kernels multiply the stored bits as f16 numbers that include a constant offset.
-	// Kernels subtract the offset once for many weights. Until then, a weight can be up to twice as large as
-	// its true value.
+	// AsHalves is true if kernels use the stored bits as part of an f16 number, which is the weight plus a
+	// constant offset. To save time, kernels subtract the offset from a sum of many products, not from each
+	// weight. Until then, a weight can be up to twice as large as its true value.
 	AsHalves bool
-	// MaxGroupsOf8 is the largest number of 8-column groups that a lane of a GEMV processes at a time. The
-	// number of columns must be a multiple of the columns that a lane processes.
+	// MaxGroupsOf8 is the number of 8-column groups that a lane of a GEMV processes at a time, if the number
+	// of columns of the matrix is a multiple of theirs. Otherwise the lane processes one group at a time.
 	MaxGroupsOf8 int
-	// WorkgroupBytes is the size of the workgroup memory that a GEMV needs to convert weights to floats.
+	// WorkgroupBytes is the size of a lookup table that a GEMV needs in workgroup memory to convert weights
+	// to floats.
 	WorkgroupBytes int
 	// Arrays returns the constants that hold a matrix on the device. Each array has its own binding.
 	Arrays func(rows, cols int) []Array
-	// ReadRow reads a row of weights from the bytes of the arrays.
+	// ReadRow returns a row of weights. It reads them from the bytes of the constants that Arrays describes.
 	ReadRow func(arrays [][]byte, row int, into []float64)
 }
 
@@ -72,17 +76,18 @@ func FormatOf(file string) (Format, bool) {
 // Block describes a block of a matrix in a file: Cols consecutive columns of a row are stored in Bytes bytes.
 type Block struct {
 	Cols, Bytes int
-	// Floats lists the floating-point numbers in a block. All other bits of a block can have any value.
+	// Floats lists the floating-point numbers in a block. Random bits could make them NaN, so code that makes
+	// up weights writes them with Put. All other bits of a block can have any value.
 	Floats []Float
 }
 
 // Float describes a floating-point number in a block.
 type Float struct {
 	At, Bytes int                          // offset in the block and size, in bytes
-	Put       func(data []byte, v float32) // stores the nearest number to v
+	Put       func(data []byte, v float32) // writes the representable number nearest to v to data
 }
 
-// halves returns f16 numbers at the given byte offsets of a block.
+// halves(offsets...) describes f16 numbers at these byte offsets in a block.
 func halves(places ...int) (list []Float) {
 	for _, at := range places {
 		list = append(list, Float{at, 2, func(data []byte, v float32) {
@@ -92,7 +97,7 @@ func halves(places ...int) (list []Float) {
 	return list
 }
 
-// floats returns f32 numbers at the given byte offsets of a block.
+// floats(offsets...) describes f32 numbers at these byte offsets in a block.
 func floats(places ...int) (list []Float) {
 	for _, at := range places {
 		list = append(list, Float{at, 4, func(data []byte, v float32) {
@@ -102,7 +107,8 @@ func floats(places ...int) (list []Float) {
 	return list
 }
 
-// Array describes a constant on the device that holds some of a matrix's numbers, for example its scales.
+// Array describes one of the constants that hold a matrix on the device, for example the constant with the
+// scales.
 type Array struct {
 	name  string // name of the binding in kernels
 	DType graph.DType
@@ -117,11 +123,12 @@ type Matrix struct {
 	Name       string
 	Rows, Cols int
 	Format     Format
-	// Data returns the bytes of each piece of the format. The rows of a piece are stored one after another.
+	// Data returns the byte arrays that Format.Pieces describes. Each array has the rows of the matrix one
+	// after another.
 	Data func() ([][]byte, error)
 
 	Dense *graph.ValueID // the matrix as an f32 tensor of the graph, or nil
-	over  *[2]Matrix     // the upper and the lower part if Above built this matrix, else nil
+	over  *[2]Matrix     // the two joined matrices, upper first, if Above returned this matrix; else nil
 	Err   error          // reason why the matrix cannot be used, or nil
 }
 
@@ -143,21 +150,23 @@ func Dense(b *graph.Builder, v graph.ValueID) Matrix {
 	return m
 }
 
-// Part returns n rows of the matrix, starting at row first, as a separate Matrix. If the matrix has no such
-// rows, Err of the result is set.
+// Part returns n rows of the matrix, starting at row first, as a separate Matrix. If the matrix does not have
+// these rows, the field Err of the result is set.
 func (m Matrix) Part(first, n int) Matrix {
 	part := m
 	part.Name, part.Rows = fmt.Sprintf("%s.rows%d", m.Name, first), n
 	part.Data = func() ([][]byte, error) { return m.rows(first, n) }
 	if first < 0 || n < 1 || first+n > m.Rows || m.Dense != nil {
-		part.Err = fmt.Errorf("%s: cannot use rows %d to %d as a matrix: the whole matrix is %d x %d", m.Name, first, first+n-1,
+		part.Err = fmt.Errorf("%s: cannot use rows %d to %d as a matrix: the whole matrix is %d x %d",
+			m.Name, first, first+n-1,
 			m.Rows, m.Cols)
 	}
 	return part
 }
 
-// Above returns a matrix with the rows of m, followed by the rows of n. It returns false if the matrices
-// differ in format or number of columns, or if a number of rows is not a multiple of PartRows.
+// Above joins two matrices: the result has the rows of m, followed by the rows of n. Above returns false if
+// the matrices differ in format or in number of columns, or if one of them has a number of rows that is not a
+// multiple of PartRows.
 func (m Matrix) Above(n Matrix) (Matrix, bool) {
 	f, g := &m.Format, &n.Format
 	same := f.Name == g.Name && f.File == g.File && f.Group == g.Group && m.Cols == n.Cols
@@ -181,7 +190,8 @@ func (f *Format) AddConstants(b *graph.Builder, c shaders.Constants) shaders.Con
 	return c
 }
 
-// KindName returns the kind of an operator for weights in this format: "linear_q8_0" for "linear".
+// KindName returns the name of the kind of operator that uses weights in this format. For example, it returns
+// "linear_q8_0" for "linear".
 func (f *Format) KindName(of string) string {
 	if f.Name == "" {
 		return of
@@ -207,14 +217,17 @@ func (m *Matrix) CheckSize() error {
 	case f.Arrays == nil:
 		return fmt.Errorf("%s: the weights have no format", m.Name)
 	case f.Group > 0 && (m.Cols%8 != 0 || f.Group%8 != 0):
-		return fmt.Errorf("%s: matrix has %d columns, in groups of %d; want multiples of 8 for both", m.Name, m.Cols,
+		return fmt.Errorf("%s: matrix has %d columns, in groups of %d; want multiples of 8 for both",
+			m.Name, m.Cols,
 			f.Group)
 	case f.Group > 0 && m.Cols%f.Group != 0:
-		return fmt.Errorf("%s: the number of columns (%d) is not a multiple of the group size (%d)", m.Name, m.Cols, f.Group)
+		return fmt.Errorf("%s: the number of columns (%d) is not a multiple of the group size (%d)",
+			m.Name, m.Cols, f.Group)
 	}
 	for _, p := range f.Pieces {
 		if m.Cols%p.Cols != 0 {
-			return fmt.Errorf("%s: the number of columns (%d) is not a multiple of the block size (%d)", m.Name, m.Cols,
+			return fmt.Errorf("%s: the number of columns (%d) is not a multiple of the block size (%d)",
+				m.Name, m.Cols,
 				p.Cols)
 		}
 	}
@@ -226,7 +239,8 @@ func (m *Matrix) CheckSize() error {
 	return nil
 }
 
-// rows returns, for each piece of the matrix, the bytes of n rows from row first on.
+// rows(first, n) returns a byte array for each piece of the matrix. The array has n rows, starting at row
+// first.
 func (m *Matrix) rows(first, n int) ([][]byte, error) {
 	if m.over != nil {
 		return m.rowsOfBoth(first, n)
@@ -251,7 +265,7 @@ func (m *Matrix) rows(first, n int) ([][]byte, error) {
 	return list, nil
 }
 
-// rowsOfBoth does the same as rows, for a matrix that Above joined from two matrices.
+// rowsOfBoth does the same as rows, for a matrix that Above has returned.
 func (m *Matrix) rowsOfBoth(first, n int) ([][]byte, error) {
 	top, bottom := &m.over[0], &m.over[1]
 	switch {
@@ -275,12 +289,12 @@ func (m *Matrix) rowsOfBoth(first, n int) ([][]byte, error) {
 	return list, nil
 }
 
-// Part is a range of the rows of a matrix with its own bindings and its own dispatch. A matrix has several
-// parts only if it exceeds the device's limit on the size of a binding.
+// Part is a range of rows of a matrix. Each part has its own bindings and its own dispatch. A matrix has more
+// than one part only if it exceeds the device's limit on the size of a binding.
 type Part struct {
 	First, Rows int
 	Arrays      []graph.ValueID
-	Bytes       int64 // size of the weights
+	Bytes       int64 // size of the weights, in bytes
 }
 
 // If a matrix has several parts, the number of rows of each part except the last is a multiple of PartRows.
@@ -322,7 +336,7 @@ func (m *Matrix) Declare(b *graph.Builder) []Part {
 				return m.PackArray(k, p.First, p.Rows)
 			}))
 		}
-		if m.Format.Name != "" { // the first array has the weights; later arrays have scales and zero points
+		if m.Format.Name != "" { // ids of the constants: first the weights, then arrays such as the scales
 			b.Packs(p.Arrays[0], m.Format.Name, p.Rows, m.Cols)
 		}
 		parts = append(parts, p)
@@ -339,7 +353,8 @@ func (m *Matrix) Bindings(p *Part) []graph.Binding {
 	return list
 }
 
-// Reader returns a function that reads a row of a part from the constants, in the layout that kernels use.
+// Reader returns a function that reads one row of a part. It reads the same constants, in the same layout, as
+// the kernels.
 func (m *Matrix) Reader(r *reference.Ref, p *Part) func(row int, into []float64) {
 	if m.Dense != nil {
 		w := r.Tensor(*m.Dense)
@@ -352,7 +367,8 @@ func (m *Matrix) Reader(r *reference.Ref, p *Part) func(row int, into []float64)
 	return func(row int, into []float64) { m.Format.ReadRow(arrays, row, into) }
 }
 
-// PartLabel returns the label of the dispatch for part i. It is empty if the matrix has only one part.
+// PartLabel returns the label of the dispatch for part i of a matrix. If the matrix has only one part, the
+// label is empty.
 func PartLabel(i, parts int) string {
 	if parts == 1 {
 		return ""
@@ -360,15 +376,16 @@ func PartLabel(i, parts int) string {
 	return fmt.Sprintf("part%d", i)
 }
 
-// weightsArray describes the array of weights. A nil pack keeps the order of the file; any other pack
-// rearranges the weights.
+// weightsArray describes the array of weights on the device. If pack is nil, the array has the order of the
+// file. Otherwise the function pack rearranges the weights.
 func weightsArray(t graph.DType, rows, cols int, pack pack) Array {
 	return Array{"weights", t, []int{rows, cols}, pack}
 }
 
-// fourRows describes an array with one number of size bytes for each group of each row, such as a scale. The
-// numbers of 4 rows are stored together, so that a lane of a GEMV loads them at once. at returns the bytes of
-// number i in row-major order, low byte first.
+// fourRows describes an array that has one number, such as a scale, for each group of columns in each row. A
+// number has size bytes. The numbers of 4 rows for the same group are stored together, so that a lane of a
+// GEMV can load them at once. The function at returns the bytes of number i, counted in row-major order, low
+// byte first.
 func fourRows(name string, t graph.DType, rows, groups, size int,
 	at func(pieces [][]byte, i int) []byte,
 ) Array {
@@ -382,11 +399,12 @@ func fourRows(name string, t graph.DType, rows, groups, size int,
 	}}
 }
 
-// fours returns the number of 4-row groups. Rows are first rounded up to a multiple of 16, the largest number
-// of rows that a GEMV processes at a time.
+// fours(rows) returns the number of groups of 4 rows. It first rounds the number of rows up to a multiple of
+// 16, which is the largest number of rows that a workgroup of a GEMV processes.
 func fours(rows int) int { return shape.DivUp(rows, 16) * 4 }
 
-// fourthOf returns the index of the number for group g of a row in an array that fourRows describes.
+// fourthOf returns the index of a number in an array that fourRows describes. The number belongs to group g
+// of a row.
 func fourthOf(row, g, groups int) int { return (row/4*groups+g)*4 + row%4 }
 
 // rowScales describes an array with one scale for each group of columns of a row, in the layout of
@@ -396,7 +414,8 @@ type rowScales struct {
 	half  bool // scales are f16, not f32
 }
 
-// halfOf32 describes one f16 scale for each 32 columns, as in most of ggml's small blocks.
+// halfOf32 describes scales in f16, with one scale for each 32 columns. Most of ggml's formats with blocks of
+// 32 columns use such scales.
 var halfOf32 = rowScales{group: 32, half: true}
 
 func (s rowScales) Array(name string, rows, cols int, at func(pieces [][]byte, i int) []byte) Array {
@@ -406,7 +425,7 @@ func (s rowScales) Array(name string, rows, cols int, at func(pieces [][]byte, i
 	return fourRows(name, graph.F32, rows, cols/s.group, 4, at)
 }
 
-// read returns the scale of a weight.
+// read(...) returns the scale of the weight with the given row and column.
 func (s rowScales) read(data []byte, row, col, cols int) float64 {
 	at := fourthOf(row, col/s.group, cols/s.group)
 	if s.half {
@@ -415,7 +434,7 @@ func (s rowScales) read(data []byte, row, col, cols int) float64 {
 	return float64(math.Float32frombits(binary.LittleEndian.Uint32(data[4*at:])))
 }
 
-// constants returns the template constants of row_scales.wgsl.
+// constants() returns the template constants that row_scales.wgsl needs.
 func (s rowScales) constants() shaders.Constants {
 	return shaders.Constants{"HalfScales": s.half, "GroupEights": s.group / 8}
 }
@@ -424,8 +443,8 @@ func (s rowScales) constants() shaders.Constants {
 // super-block has 256 columns. One f16 number multiplies its integer scales. If the format has integer zero
 // points, another f16 number multiplies these.
 type supers struct {
-	size int   // bytes of a super-block in the file
-	at   []int // byte offsets of the f16 numbers in a super-block: for the scales, then for the zero points
+	size int   // size of a super-block in the file, in bytes
+	at   []int // byte offsets of the f16 numbers in a super-block: for scales, then for zero points
 }
 
 func (s supers) Array(rows, cols int) Array {
@@ -435,16 +454,17 @@ func (s supers) Array(rows, cols int) Array {
 	})
 }
 
-// read returns a super-block scale of a weight. If which is 0, the scale multiplies the integer scales. If
-// which is 1, it multiplies the integer zero points.
+// read(...) returns the super-block scale for a weight. If which is 0, this is the f16 number that multiplies
+// the weight's integer scale. If which is 1, it is the f16 number that multiplies the weight's integer zero
+// point.
 func (s supers) read(data []byte, row, col, cols, which int) float64 {
 	n := len(s.at)
 	return float64(half(data[2*fourthOf(row, col/256*n+which, cols/256*n):]))
 }
 
 // sixteens describes an array with a one-byte scale for each 16 columns, in the layout of
-// shaders/include/sixteens.wgsl. size is the number of bytes of a block in the file, and at is the offset of
-// the scales in a block.
+// shaders/include/sixteens.wgsl. The argument size is the size of a block in the file, and at is the offset
+// of the scales in a block. Both are in bytes.
 type sixteens struct{ size, at int }
 
 func (s sixteens) Array(rows, cols int) Array {
@@ -468,8 +488,8 @@ func (s sixteens) read(data []byte, row, col, cols int) byte {
 
 // sixes describes an array of 6-bit scales, in the layout of shaders/include/sixes.wgsl.
 type sixes struct {
-	n, size int                            // scales and bytes of a block of 256 columns in the file
-	number  func(block []byte, i int) byte // returns scale i of a block
+	n, size int                            // number of scales and size in bytes of a 256-column block
+	number  func(block []byte, i int) byte // returns the scale with index i in a block
 }
 
 func (s sixes) Array(rows, cols int) Array {
@@ -490,15 +510,15 @@ func (s sixes) Array(rows, cols int) Array {
 	}}
 }
 
-// read returns 6-bit scale i of a row.
+// read(...) returns the 6-bit scale with index i in a row.
 func (s sixes) read(data []byte, row, i, cols int) byte {
 	at, four, high, two := sixAt(row, i, cols/256*s.n)
 	return data[at]>>four&15 | data[high]>>two&3<<4
 }
 
-// sixAt returns where 6-bit scale i of a row is stored. The parameter per is the number of scales in a row.
-// The scale's low four bits are in the byte with index low, from bit position four on. Its high two bits are
-// in the byte with index high, from bit position two on.
+// sixAt returns where the array stores the 6-bit scale with index i in a row. The argument per is the number
+// of scales in a row. The low four bits of the scale are in the byte with index low, starting at bit four.
+// The high two bits are in the byte with index high, starting at bit two.
 func sixAt(row, i, per int) (low, four, high, two int) {
 	words, odd, r := (row/4*per+i/4*4)*3, i/2%2, row%4
 	return words + 4*odd + r, i % 2 * 4, words + 8 + r/2*2 + odd, r%2*4 + i%2*2

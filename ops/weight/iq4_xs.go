@@ -6,8 +6,8 @@ import "gpuscope/engine/graph"
 // 32 columns, and the f16 super-block scale (super) covers the 256 columns of a block.
 //
 // A block (block_iq4_xs in ggml-common.h) stores super, then two bytes with the high two bits of the scales,
-// then four bytes with their low four bits, then the nibbles. Each 32 columns of nibbles are ordered as in
-// Q4_0. On the device super-block scales, scales and nibbles are in separate arrays.
+// then four bytes with their low four bits, then the nibbles. Within each 32 columns, the nibbles have the
+// order of Q4_0. On the device super-block scales, scales and nibbles are in separate arrays.
 var IQ4_XS = Format{
 	Name: "iq4_xs", File: "IQ4_XS", Group: 32,
 	Doc: "Each weight is level[q] * (scale - 32) * super. q has 4 bits and selects one of 16 unevenly " +
@@ -33,7 +33,7 @@ var IQ4_XS = Format{
 
 // Sizes in a block of IQ4_XS, in bytes.
 const (
-	iq4xsScales = 2 + 2 + 4         // super-block scale and scales, which precede the nibbles
+	iq4xsScales = 2 + 2 + 4         // everything before the nibbles: super-block scale and scales
 	iq4xsBytes  = iq4xsScales + 128 // whole block
 )
 

@@ -9,21 +9,23 @@ import (
 	"gpuscope/ops/internal/shape"
 )
 
-// pack rearranges rows of weights from the pieces of a file into the layout of an array on the device. It
-// does not change the bits of any number. The bytes of into must be zero when pack is called. If an array has
-// no pack, the file has only one piece, and the array is a copy of it.
+// A pack is a function that rearranges some rows of a matrix: from the pieces of a file into the layout of an
+// array on the device. It does not change the bits of any number. All bytes of into must be zero before the
+// call. An array without a pack is a copy of the only piece of the file.
 type pack func(pieces [][]byte, into []byte)
 
-// packed describes numbers of a few bits in the blocks of a file. inOrder puts them into the order of the
-// columns. A block has size bytes. Its numbers are in the n bytes from offset at, with 8/bits numbers in each
-// byte. These n bytes form groups of run bytes, and run is a multiple of 8. In a group, the lowest bits of
-// the bytes hold columns 0, 1, ..., run-1, the next higher bits hold the next run columns, and so on.
+// packed describes how the blocks of a file store numbers that have only a few bits each. A block has size
+// bytes. The numbers are in n of these bytes, starting at offset at. Each byte has 8/bits numbers. The n
+// bytes form groups of run bytes, and run is a multiple of 8. The lowest bits of the bytes of a group hold
+// the columns 0, 1, ..., run-1. The next higher bits hold the next run columns, and so on. The method inOrder
+// puts the numbers into the order of the columns.
 type packed struct{ size, at, n, bits, run int }
 
-// inOrder packs the numbers in the order of the columns, starting at the lowest bits of each byte of into.
+// inOrder is a pack that puts the numbers into the order of the columns. It fills each byte of into from the
+// lowest bits up.
 func (p packed) inOrder(pieces [][]byte, into []byte) {
-	// Each step reads eight bytes, masks the number at one bit position in each byte, and moves the numbers
-	// together: first pairs, then groups of four, then all eight.
+	// Each step reads eight bytes and keeps the number at one bit position of each byte. It then moves these
+	// eight numbers next to each other: first to pairs, then to groups of four, then to one group of eight.
 	lanes := [4]uint64{0x0101010101010101, 0x0001000100010001, 0x0000000100000001, 1}
 	var masks [4]uint64
 	for i := range masks {
@@ -52,15 +54,17 @@ func (p packed) inOrder(pieces [][]byte, into []byte) {
 	}
 }
 
-// number returns number i of data, which inOrder wrote. Each number has the given number of bits.
+// number(data, bits, i) returns the number with index i in data, which inOrder wrote. Each number has the
+// given number of bits.
 func number(data []byte, bits, i int) byte { return data[i*bits/8] >> (i * bits % 8) & (1<<bits - 1) }
 
-// places describes a 32-bit word whose numbers are not in the order of the columns.
+// places describes a layout of the numbers in a 32-bit word that differs from the order of the columns.
 type places struct {
 	bits int             // bits of a number
-	of   func(i int) int // returns the bit of the word at which number i starts
-	// bytes returns four tables, one for each byte of a word whose numbers are in the order of the columns. A
-	// table maps a byte to the word that has the numbers of this byte at their places.
+	of   func(i int) int // returns the bit position at which number i starts
+	// bytes() returns four tables, one for each byte of a word whose numbers are in the order of the columns.
+	// Each table maps the value of this byte to a word that has the byte's numbers in the new layout, and is
+	// otherwise 0.
 	bytes func() *[4][256]uint32
 }
 
@@ -78,7 +82,7 @@ func placesOf(bits int, of func(i int) int) places {
 	})}
 }
 
-// pack returns a pack that runs inOrder and then moves the numbers of each word to their places.
+// pack(...) returns a pack that runs inOrder, and then changes each word to the layout p.
 func (p places) pack(inOrder pack) pack {
 	return func(pieces [][]byte, into []byte) {
 		inOrder(pieces, into)
@@ -89,14 +93,15 @@ func (p places) pack(inOrder pack) pack {
 	}
 }
 
-// number returns number i, counted in the order of the columns. The array data consists of words with this
-// layout.
+// number(data, i) returns the number with index i, counted in the order of the columns. data consists of
+// words with the layout p.
 func (p places) number(data []byte, i int) byte {
 	per := 32 / p.bits
 	return byte(binary.LittleEndian.Uint32(data[i/per*4:]) >> p.of(i%per) & (1<<p.bits - 1))
 }
 
-// taken returns a pack that copies the n bytes at offset at of each block. A block has size bytes.
+// taken(size, at, n) returns a pack that copies n bytes from each block, starting at offset at. A block has
+// size bytes.
 func taken(size, at, n int) pack {
 	return func(pieces [][]byte, into []byte) {
 		for blocks := pieces[0]; len(blocks) > 0; blocks = blocks[size:] {
@@ -105,8 +110,9 @@ func taken(size, at, n int) pack {
 	}
 }
 
-// PackArray returns array k of the format in the layout of the device, for a range of rows that begins at row
-// first. The argument rows is their number. All processors share the work.
+// PackArray returns the bytes of the array with index k, in the layout of the device, for a range of rows.
+// The argument first is the index of the first row, and rows is the number of rows. All processors share the
+// work.
 func (m *Matrix) PackArray(k, first, rows int) ([]byte, error) {
 	if m.over != nil && first == 0 && rows == m.Rows {
 		upper, err := m.over[0].PackArray(k, 0, m.over[0].Rows)
@@ -126,8 +132,8 @@ func (m *Matrix) PackArray(k, first, rows int) ([]byte, error) {
 	}
 	data := make([]byte, whole.bytes())
 	var wait sync.WaitGroup
-	// Each goroutine packs some of the rows. The first of these rows is a multiple of PartRows, so the bytes
-	// of the rows are contiguous in the array.
+	// Each goroutine packs a range of rows. The index of its first row is a multiple of PartRows, so the
+	// bytes of these rows are contiguous in the array.
 	step := shape.DivUp(shape.DivUp(rows, runtime.GOMAXPROCS(0)), PartRows) * PartRows
 	for at, rest := 0, data; at < rows; at += step {
 		n := min(step, rows-at)

@@ -2,14 +2,14 @@ package weight
 
 import "gpuscope/engine/graph"
 
-// Q2_K is ggml's Q2_K: q * scale * super - zero * superZero with 2-bit q. A scale and a zero point of four
-// bits each cover 16 columns. The f16 super-block scales, super and superZero, cover the 256 columns of a
-// block.
+// Q2_K is ggml's Q2_K. A weight is q * scale * super - zero * superZero, where q has 2 bits. 16 columns share
+// a 4-bit scale and a 4-bit zero point. The 256 columns of a block share the super-block scales, super and
+// superZero, which are f16.
 //
 // A block (block_q2_K in ggml-common.h) starts with one byte for each 16 columns, which holds the zero point
-// in its high bits and the scale in its low bits. The weights come next: in each half of the block, a byte
-// holds columns that are 32 apart. The block ends with super and superZero. On the device the three groups
-// are in separate arrays.
+// in its high bits and the scale in its low bits. The weights come next. In each half of the block, a byte
+// holds the weights of four columns that are 32 apart. The block ends with super and superZero. On the device
+// the three groups are in separate arrays.
 var Q2_K = Format{
 	Name: "q2_k", File: "Q2_K", Group: 16,
 	Doc: "Each weight is q * scale * super - zero * super_zero. q has 2 bits. 16 columns share a 4-bit " +
@@ -46,5 +46,6 @@ var (
 	q2kHalves   = supers{q2kBytes, []int{q2kSupers, q2kSupers + 2}}
 )
 
-// twos places the 2-bit weights of 16 columns in a word, in the layout of shaders/include/format/q2_k.wgsl.
+// twos is the layout of the 2-bit weights of 16 columns in a word, as shaders/include/format/q2_k.wgsl
+// describes it.
 var twos = placesOf(2, func(i int) int { return i%8/4*16 + i%4*2 + i/8*8 })

@@ -6,13 +6,14 @@ import (
 	"gpuscope/engine/graph"
 )
 
-// Q3_K is ggml's Q3_K: (q - 4) * (scale - 32) * super with 3-bit q. A 6-bit scale covers 16 columns, and the
-// f16 super-block scale (super) covers the 256 columns of a block.
+// Q3_K is ggml's Q3_K. A weight is (q - 4) * (scale - 32) * super, where q has 3 bits. 16 columns share a
+// 6-bit scale. The 256 columns of a block share the f16 super-block scale, super.
 //
-// A block (block_q3_K in ggml-common.h) starts with the third bits of the weights: a byte holds columns that
-// are 32 apart. The low two bits come next: in each half of the block, a byte holds columns that are 32
-// apart. The block ends with 12 bytes of scales and with super. On the device the three bits of a weight are
-// stored together, which saves a shift for two of them. Scales and super-block scales are in separate arrays.
+// A block (block_q3_K in ggml-common.h) starts with the highest bit of each weight: a byte holds these bits
+// of eight columns that are 32 apart. The low two bits come next: in each half of the block, a byte holds
+// those of four columns that are 32 apart. The block ends with 12 bytes of scales and with super. On the
+// device the three bits of a weight are stored together, so that kernels need fewer shifts. Scales and
+// super-block scales are in separate arrays.
 var Q3_K = Format{
 	Name: "q3_k", File: "Q3_K", Group: 16,
 	Doc: "Each weight is (q - 4) * (scale - 32) * super. q has 3 bits. 16 columns share a 6-bit " +
@@ -44,9 +45,9 @@ const (
 	q3kBytes  = q3kSuper + 2   // size of the block
 )
 
-// q3kSixes are the 6-bit scales. The first 8 of their 12 bytes hold the low four bits: a byte holds two
-// scales whose groups are 8 apart. The last 4 bytes hold the high two bits: a byte holds four scales whose
-// groups are 4 apart.
+// q3kSixes describes the 6-bit scales, which take 12 bytes of a block. The first 8 bytes hold the low four
+// bits: byte j has those of scales j and j + 8. The last 4 bytes hold the high two bits: byte j has those of
+// scales j, j + 4, j + 8 and j + 12.
 var q3kSixes = sixes{16, q3kBytes, func(block []byte, i int) byte {
 	block = block[q3kScales:]
 	return block[i%8]>>(i/8*4)&15 | block[8+i%4]>>(i/4*2)&3<<4
@@ -54,9 +55,9 @@ var q3kSixes = sixes{16, q3kBytes, func(block []byte, i int) byte {
 
 var q3kSupers = supers{q3kBytes, []int{q3kSuper}}
 
-// threes returns a pack for some of the three words that hold 32 columns in the layout of
-// shaders/include/format/q3_k.wgsl. The parameter words lists the words: 0 and 1 for the array weights, or 2
-// for the array thirds.
+// threes returns a pack for 3-bit weights, in the layout of shaders/include/format/q3_k.wgsl. In this layout
+// 32 columns have three words. The argument words lists the words that the pack writes: 0 and 1 for the array
+// weights, or 2 for the array thirds.
 func threes(words ...int) pack {
 	return func(pieces [][]byte, into []byte) {
 		n := len(pieces[0]) / q3kBytes
@@ -81,8 +82,8 @@ func threes(words ...int) pack {
 	}
 }
 
-// spread has two tables that expand the bits of four numbers to three bits each. The first table expands the
-// low two bits of each number. The second table expands the third bit.
+// spread has two tables that move bits of four numbers to where they are needed in four 3-bit numbers. The
+// first table does this for the low two bits of each number, the second table for the third bit.
 var spread = func() (tables [2][256]uint32) {
 	for b := range uint32(256) {
 		for i := range uint32(4) {

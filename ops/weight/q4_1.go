@@ -2,9 +2,9 @@ package weight
 
 import "gpuscope/engine/graph"
 
-// Q4_1 is ggml's Q4_1: q * scale + zero with 4-bit q. A block has 32 columns: the f16 scale and the f16 zero
-// point, then the nibbles in the order of Q4_0. On the device a word has 8 columns, with column k in the four
-// bits from bit 4k. Scales and zero points are in separate arrays.
+// Q4_1 is ggml's Q4_1. A weight is q * scale + zero, where q has 4 bits. A block has 32 columns. It starts
+// with the f16 scale and the f16 zero point, followed by the nibbles in the order of Q4_0. On the device a
+// word has 8 columns, and column k starts at bit 4k. Scales and zero points are in separate arrays.
 var Q4_1 = Format{
 	Name: "q4_1", File: "Q4_1", Group: halfOf32.group,
 	Doc: "Each weight is q * scale + zero. q has 4 bits. 32 columns share scale and zero, " +

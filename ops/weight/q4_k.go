@@ -2,8 +2,9 @@ package weight
 
 import "gpuscope/engine/graph"
 
-// Q4_K is ggml's Q4_K: q * scale * super - zero * superZero with 4-bit q. A scale and a zero point of 6 bits
-// each cover 32 columns. The f16 super-block scales, super and superZero, cover the 256 columns of a block.
+// Q4_K is ggml's Q4_K. A weight is q * scale * super - zero * superZero, where q has 4 bits. 32 columns share
+// a 6-bit scale and a 6-bit zero point. The 256 columns of a block share the super-block scales, super and
+// superZero, which are f16.
 //
 // A block (block_q4_K in ggml-common.h) has super and superZero, then 12 bytes of scales and zero points,
 // then the nibbles. On the device the three groups are in separate arrays.
@@ -50,11 +51,12 @@ func scalesAndZeros(size int) sixes {
 	}}
 }
 
-// supersOfBoth describes the two super-block scales, super and superZero, in blocks of size bytes.
+// supersOfBoth(size) describes the two super-block scales, super and superZero, of blocks that have size
+// bytes.
 func supersOfBoth(size int) supers { return supers{size, []int{0, 2}} }
 
-// scaleAndZero returns the factor of a weight and the number that is subtracted afterwards. arrays starts
-// with the array of scales, followed by the array of super-block scales.
+// scaleAndZero returns two numbers for a weight q, which is q * scale - zero. The slice arrays starts with
+// the array of scales and zero points, followed by the array of super-block scales.
 func scaleAndZero(arrays [][]byte, row, col, cols int) (scale, zero float64) {
 	both, super := scalesAndZeros(0), supersOfBoth(0)
 	scale = float64(both.read(arrays[0], row, col/32*2, cols)) * super.read(arrays[1], row, col, cols, 0)

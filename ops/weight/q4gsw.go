@@ -8,8 +8,8 @@ import (
 
 // Q4Options describes how an ExecuTorch file stores its 4-bit weights.
 type Q4Options struct {
-	// HighNibbles is true if even columns are in the high nibbles of the bytes, as in ExecuTorch's qcs4w and
-	// in its embeddings with is_linear_weight = 0. Otherwise even columns are in the low nibbles.
+	// HighNibbles is true if the high nibble of each byte holds an even column. This is so in ExecuTorch's
+	// qcs4w, and in its embeddings with is_linear_weight = 0. Otherwise the low nibble holds the even column.
 	HighNibbles bool
 	// HalfScales is true if scales are f16, in the file and on the device. Otherwise scales are f32.
 	HalfScales bool
@@ -19,8 +19,8 @@ type Q4Options struct {
 // ExecuTorch's et_vk.*_q4gsw. The number of columns and the group size must be multiples of 8. A file has two
 // pieces: the nibbles, two columns to a byte, and the scales.
 //
-// On the device a word has 8 columns of a row, with column k in the four bits from bit 4k. The scales of 4
-// rows are stored together, so that a lane loads the scales of its rows at once.
+// On the device a word has 8 columns of a row, and column k starts at bit 4k. The scales of 4 rows are stored
+// together, so that a lane loads the scales of its rows at once.
 func Q4GSW(group int, o Q4Options) Format {
 	scale := Block{Cols: group, Bytes: 4, Floats: floats(0)}
 	if o.HalfScales {
@@ -53,15 +53,16 @@ func QCS4W(cols int, o Q4Options) Format {
 	return f
 }
 
-// Q4_0 is ggml's Q4_0. On the device it is the same as Q4GSW with groups of 32 columns and f16 scales, so
-// that no precision is lost. A block has 32 columns: the f16 scale, then 16 bytes. Byte j holds columns j
-// and j + 16.
+// Q4_0 is ggml's Q4_0. On the device it has the same layout as Q4GSW with groups of 32 columns and f16
+// scales. Weights and scales keep their bits. A block has 32 columns: the f16 scale, then 16 bytes. Byte j
+// holds columns j and j + 16.
 var Q4_0 = q4(Format{Name: "q4gsw", File: "Q4_0"}, rowScales{32, true},
 	[]Block{{Cols: 32, Bytes: 2 + 16, Floats: halves(0)}},
 	packed{18, 2, 16, 4, 16}.inOrder, func(p [][]byte, i int) []byte { return p[0][18*i:][:2] })
 
-// q4 completes a format of 4-bit weights. nibbles packs the weights in the order of the columns, with even
-// columns in the low nibbles. scaleAt returns the bytes of scale i.
+// q4 adds to the format f all fields that the formats with weights (q - 8) * scale have in common. The
+// function nibbles packs the weights in the order of the columns, with even columns in the low nibbles. The
+// function scaleAt returns the bytes of scale i.
 func q4(f Format, scales rowScales, pieces []Block, nibbles pack,
 	scaleAt func(p [][]byte, i int) []byte,
 ) Format {

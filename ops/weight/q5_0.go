@@ -6,9 +6,10 @@ import (
 	"gpuscope/engine/graph"
 )
 
-// Q5_0 is ggml's Q5_0: (q - 16) * scale with 5-bit q. A block (block_q5_0 in ggml-common.h) has 32 columns:
-// the f16 scale, then the fifth bits in the order of the columns, then the low nibbles in the order of Q4_0.
-// On the device the five bits of a weight are stored together, and scales are in a separate array.
+// Q5_0 is ggml's Q5_0. A weight is (q - 16) * scale, where q has 5 bits. A block (block_q5_0 in
+// ggml-common.h) has 32 columns: the f16 scale, then the fifth bit of each weight in the order of the
+// columns, then the low four bits of each weight in the order of Q4_0. On the device the five bits of a
+// weight are stored together, and scales are in a separate array.
 var Q5_0 = Format{
 	Name: "q5_0", File: "Q5_0", Group: halfOf32.group,
 	Doc:      "Each weight is (q - 16) * scale. q has 5 bits. 32 columns share an f16 scale.",
@@ -30,8 +31,9 @@ var Q5_0 = Format{
 
 const q50Bytes = 2 + 4 + 16
 
-// fives returns the arrays of a 5-bit format, in the layout of shaders/include/fives.wgsl. lows packs the low
-// four bits in the order of the columns, and highs packs the fifth bits.
+// fives returns the arrays of a 5-bit format, in the layout of shaders/include/fives.wgsl. The function lows
+// packs the low four bits of the weights in the order of the columns, and the function highs packs the fifth
+// bits.
 func fives(rows, cols int, lows, highs pack) []Array {
 	return []Array{
 		weightsArray(graph.U32, rows, cols/8, fiveWords(lows, highs, 0, 1, 2, 3)),
@@ -39,8 +41,8 @@ func fives(rows, cols int, lows, highs pack) []Array {
 	}
 }
 
-// fiveWords returns a pack for some of the five words that hold 32 columns. The parameter words lists the
-// words: 0 to 3 for the array weights, or 4 for the array fifths.
+// fiveWords returns a pack for 5-bit weights, of which 32 columns have five words. The argument words lists
+// the words that the pack writes: 0 to 3 for the array weights, or 4 for the array fifths.
 func fiveWords(lows, highs pack, words ...int) pack {
 	return func(pieces [][]byte, into []byte) {
 		n := len(into) / (4 * len(words))
@@ -70,8 +72,8 @@ func fiveWords(lows, highs pack, words ...int) pack {
 	}
 }
 
-// spreadFives maps a byte with two nibbles to the low bits of two 5-bit numbers. spreadFifths maps four fifth
-// bits to their places in four 5-bit numbers.
+// spreadFives maps a byte with two nibbles to two 5-bit numbers, whose fifth bits are 0. spreadFifths maps
+// four fifth bits to four 5-bit numbers, whose other bits are 0.
 var spreadFives, spreadFifths = func() (fives [256]uint32, fifths [16]uint32) {
 	for b := range uint32(256) {
 		fives[b] = b&15 | b>>4<<5

@@ -1,8 +1,9 @@
 package weight
 
-// Q5_1 is ggml's Q5_1: q * scale + zero with 5-bit q. A block (block_q5_1 in ggml-common.h) has 32 columns:
-// the f16 scale and the f16 zero point, then the fifth bits and the nibbles in the order of Q5_0. On the
-// device the five bits of a weight are stored together. Scales and zero points are in separate arrays.
+// Q5_1 is ggml's Q5_1. A weight is q * scale + zero, where q has 5 bits. A block (block_q5_1 in
+// ggml-common.h) has 32 columns: the f16 scale and the f16 zero point, then the fifth bits and the nibbles in
+// the order of Q5_0. On the device the five bits of a weight are stored together. Scales and zero points are
+// in separate arrays.
 var Q5_1 = Format{
 	Name: "q5_1", File: "Q5_1", Group: halfOf32.group,
 	Doc: "Each weight is q * scale + zero. q has 5 bits. 32 columns share scale and zero, " +

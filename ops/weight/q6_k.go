@@ -2,10 +2,10 @@ package weight
 
 import "gpuscope/engine/graph"
 
-// Q6_K is ggml's Q6_K: (q - 32) * scale * super with 6-bit q. The scale, a signed byte, covers 16 columns.
-// The f16 super-block scale (super) covers the 256 columns of a block. A block has the low four bits of its
-// weights, then the high two bits, the scales and super. On the device low bits, high bits, scales and
-// super-block scales are in separate arrays.
+// Q6_K is ggml's Q6_K. A weight is (q - 32) * scale * super, where q has 6 bits. 16 columns share the scale,
+// which is a signed byte. The 256 columns of a block share the f16 super-block scale, super. A block has the
+// low four bits of its weights, then the high two bits, the scales and super. On the device low bits, high
+// bits, scales and super-block scales are in separate arrays.
 var Q6_K = Format{
 	Name: "q6_k", File: "Q6_K", Group: 16,
 	Doc: "Each weight is (q - 32) * scale * super. q has 6 bits. 16 columns share a scale, which is a " +
@@ -47,10 +47,10 @@ var (
 	q6Supers   = supers{q6Bytes, []int{q6Super}}
 )
 
-// q6Places places the high two bits of 16 columns in a word, in the layout of
-// shaders/include/format/q6_k.wgsl. The kernel shifts the word left by 4 bits for the first 8 columns, and
-// right by 4 bits for the other 8. After either shift, each 16-bit half of the word has the high bits of four
-// columns, at bits 4, 8, 6 and 10 in the order of the columns.
+// q6Places is the layout of the high two bits of 16 columns in a word, as shaders/include/format/q6_k.wgsl
+// describes it. The kernel shifts the word left by 4 bits for the first 8 columns, and right by 4 bits for
+// the other 8. After either shift, each 16-bit half of the word has the high bits of four columns. They are
+// at bits 4, 8, 6 and 10, in the order of the columns.
 var q6Places = placesOf(2, func(i int) int {
 	eight, i := i/8, i%8
 	return i/4*16 + i%2*4 + i/2%2*2 + eight*8

@@ -6,9 +6,9 @@ import (
 	"gpuscope/engine/graph"
 )
 
-// Q8_0 is ggml's Q8_0: q * scale with signed bytes q. A block has 32 columns: the f16 scale, then the bytes.
-// On the device the bytes of a row are stored together, in the layout of shaders/include/format/q8_0.wgsl.
-// Scales are in a separate array.
+// Q8_0 is ggml's Q8_0. A weight is q * scale, where q is a signed byte. A block has 32 columns: the f16
+// scale, then the bytes. On the device the bytes of a row are stored together, in the layout of
+// shaders/include/format/q8_0.wgsl. Scales are in a separate array.
 var Q8_0 = Format{
 	Name: "q8_0", File: "Q8_0", Group: halfOf32.group,
 	Doc:      "Each weight is q * scale. q is a signed byte. 32 columns share an f16 scale.",
@@ -28,7 +28,8 @@ var Q8_0 = Format{
 	},
 }
 
-// q8Bytes copies the signed bytes of the blocks and permutes them in groups of 8. q8Place is the permutation.
+// q8Bytes is a pack that copies the signed bytes of the blocks, and changes the order within each 8 bytes as
+// q8Place says.
 func q8Bytes(pieces [][]byte, into []byte) {
 	taken(34, 2, 32)(pieces, into)
 	for ; len(into) > 0; into = into[8:] {
@@ -37,5 +38,5 @@ func q8Bytes(pieces [][]byte, into []byte) {
 	}
 }
 
-// q8Place returns the index in a row of the byte for column c.
+// q8Place returns the index, within its row, of the byte for column c.
 func q8Place(c int) int { return c&^6 | c&2<<1 | c&4>>1 }

@@ -30,10 +30,10 @@ func QuantizeQ4GSW(row []float32, group int, nibbles, scales []byte) (worst, squ
 	return worst, squares
 }
 
-// nearestGrid quantizes weights to the integers -8 to 7, which it stores in best, and returns the scale. It
-// tries two scales: one maps the weight of largest magnitude to -8, the other maps the same weight to 7. For
-// each of the two roundings it computes the scale with the smallest squared error. It keeps the rounding and
-// the scale with the smaller remaining error.
+// nearestGrid quantizes weights to the integers -8 to 7. It stores the integers in best, and returns the
+// scale. First it rounds the weights with two candidate scales: one maps the weight of largest magnitude to
+// -8, the other maps the same weight to 7. For each of the two lists of integers it then computes the scale
+// with the smallest squared error. It chooses the list whose error is smaller.
 func nearestGrid(weights []float32, best, scratch []int8) (scale float32) {
 	var extreme float64
 	for _, w := range weights {
@@ -50,7 +50,7 @@ func nearestGrid(weights []float32, best, scratch []int8) (scale float32) {
 		var along, length float64
 		inverse := end / extreme
 		for i, w := range weights {
-			up := float64(w)*inverse + 8.5 // steps above -8; the conversion to int8 below rounds down
+			up := float64(w)*inverse + 8.5 // steps from -8 to w, plus 0.5, because int8() rounds down
 			switch {
 			case up < 0:
 				up = 0
@@ -62,7 +62,8 @@ func nearestGrid(weights []float32, best, scratch []int8) (scale float32) {
 			along += float64(w) * float64(step)
 			length += float64(step) * float64(step)
 		}
-		// The best scale for these integers is along / length. It reduces the squared error by gain.
+		// The scale with the smallest squared error for these integers is along / length. Compared with a
+		// scale of 0, it reduces the squared error by gain.
 		if gain := along * along / length; gain > most {
 			most, scale = gain, float32(along/length)
 			copy(best, scratch)
