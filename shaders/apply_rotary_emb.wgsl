@@ -1,5 +1,6 @@
-// Turns each pair (x[2j], x[2j+1]) of a head{{if .Both}} of q and k{{end}} by the angle of its row and pair.
-// An invocation turns {{div .Vec 2}} {{if eq .Vec 4}}pairs{{else}}pair{{end}}.
+// Rotates each pair (x[2j], x[2j+1]) of a head{{if .Both}} of q and k{{end}}. The angle depends on the
+// position and on the pair.
+// An invocation rotates {{div .Vec 2}} {{if eq .Vec 4}}pairs{{else}}pair{{end}}.
 {{- $T := "vec2<f32>"}}{{$C := "f32"}}{{if eq .Vec 4}}{{$T = "vec4<f32>"}}{{$C = "vec2<f32>"}}{{end}}
 {{- $r := set . "T" $T "C" $C "Columns" "pairs" "Each" 1}}
 struct Params {

@@ -1,12 +1,12 @@
-// Turns each pair (x[j], x[j + R/2]) of the first R elements of a head{{if .Both}} of q and k{{end}},
-// and copies the rest. Tables hold a cosine and a sine for each of R columns of a position. An invocation has
-// {{if eq .Vec 4}}4 pairs{{else}}a pair{{end}}.
+// Rotates each pair (x[j], x[j + R/2]) of the first R elements of a head{{if .Both}} of q and k{{end}},
+// and copies the other elements. The tables have a cosine and a sine for each of R columns of each position.
+// An invocation processes {{if eq .Vec 4}}4 pairs{{else}}a pair{{end}}.
 {{- $T := "f32"}}{{if eq .Vec 4}}{{$T = "vec4<f32>"}}{{end}}
 {{- $r := set . "T" $T "C" $T "Columns" "R" "Each" 2}}
 struct Params {
 {{- template "rotary_params" $r}}
-  half: u32, // invocations of a head that turn
-  start: u32, // the first position's row of the tables
+  half: u32, // invocations of a head that rotate a pair
+  start: u32, // row of the tables for the first position
 }
 {{template "rotary_bindings" $r}}
 {{template "flat_thread" .}}

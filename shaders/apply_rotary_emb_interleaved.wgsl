@@ -1,5 +1,5 @@
-// Turns each pair of neighbours of x by the pair (cosine, sine) of freqs, which is repeated for each batch.
-// An invocation turns a pair.
+// Rotates each pair of neighbouring elements of x. The cosine and the sine of the angle are a pair of freqs.
+// All batches use the same freqs. An invocation rotates a pair.
 struct Params {
   n: u32, // pairs of x
   period: u32, // pairs of freqs

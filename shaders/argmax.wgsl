@@ -1,14 +1,15 @@
-// The place of the largest element of each part of each row: the first of equals, and a NaN before any
-// number. A workgroup takes a part{{if not .Pairs}}, which is a row{{end}}.
+// Finds the index of the largest element in each part of each row. Among equal elements the first one wins,
+// and NaN is larger than any number. A workgroup searches a part{{if not .Pairs}}, which is a whole
+// row{{end}}.
 struct Params {
-  parts: u32, // of all rows
+  parts: u32, // total number of parts, in all rows
   row_parts: u32,
   width: u32, // elements of a row
-  part: u32, // elements of a part; the last of a row may have fewer
+  part: u32, // elements of a part; the last part of a row may have fewer
 }
 
 @group(0) @binding(0) var<storage, read> x: array<{{if eq .Vec 4}}vec4<u32>{{else}}u32{{end}}>;
-// {{if .Pairs}}key and {{end}}place
+// {{if .Pairs}}key and {{end}}index in the row
 @group(0) @binding(1) var<storage, read_write> y: array<{{if .Pairs}}vec2<u32>{{else}}u32{{end}}>;
 {{- if .Value}}
 @group(0) @binding(2) var<storage, read_write> value: array<u32>; // bits of the element
@@ -27,7 +28,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let part = flat_group(wid, groups);
   let valid = part < params.parts;
   let row = part / params.row_parts;
-  // A part that is not there has no elements; its lanes still meet the others at the barriers.
+  // A part past the end has no elements, but its lanes must take part in the barriers.
   let first = part % params.row_parts * params.part;
   let end = select(first, min(first + params.part, params.width), valid);
   var key = 0u;

@@ -1,12 +1,12 @@
-// The place of the largest element of each row, from the keys and places that argmax.wgsl found for its
-// parts. A workgroup takes a row.
+// Finds the index of the largest element in each row, from the keys and indices that argmax.wgsl found for
+// the parts of the row. A workgroup processes a row.
 struct Params {
   rows: u32,
   row_parts: u32,
 }
 
-@group(0) @binding(0) var<storage, read> parts: array<vec2<u32>>; // key and place
-@group(0) @binding(1) var<storage, read_write> y: array<u32>; // place
+@group(0) @binding(0) var<storage, read> parts: array<vec2<u32>>; // key and index in the row
+@group(0) @binding(1) var<storage, read_write> y: array<u32>; // index in the row
 {{- if .Value}}
 @group(0) @binding(2) var<storage, read_write> value: array<u32>; // bits of the element
 @group(0) @binding(3) var<uniform> params: Params;

@@ -7,7 +7,7 @@ struct Params {
   alpha: f32, // factor of b
 {{- end}}
 {{- range $k := .Rank}}
-  size_{{$k}}: u32, // of y
+  size_{{$k}}: u32, // size of a dim of y
 {{- end}}
 {{- range $k := .Rank}}
   a_stride_{{$k}}: u32,

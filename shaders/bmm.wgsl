@@ -1,5 +1,5 @@
 // y = scale * a * b for each matrix of a batch{{if .Transposed}}, with the transpose of b{{end}}. A workgroup
-// computes a tile of {{.Tile}} x {{.Tile}} results, an invocation one of them.
+// computes a tile of {{.Tile}} x {{.Tile}} results, and each invocation computes one of them.
 struct Params {
   m: u32, // rows of a and of y
   n: u32, // columns of y
@@ -18,7 +18,7 @@ var<workgroup> tile_b: array<f32, {{mul .Tile .Tile}}>; // by column of a, then 
 
 @compute @workgroup_size({{.Tile}}, {{.Tile}})
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_id) lid: vec3<u32>) {
-  if (wid.z >= params.batch) { // a fixed grid can be larger than the live batch
+  if (wid.z >= params.batch) { // the grid can be larger than the current batch
     return;
   }
   let row = wid.y * {{.Tile}}u + lid.y;
@@ -27,7 +27,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_id) lid
   let b_matrix = wid.z * params.k * params.n;
   var sum = 0.0;
   for (var first = 0u; first < params.k; first += {{.Tile}}u) {
-    var v = 0.0; // elements that are not there add nothing
+    var v = 0.0; // elements past the end count as 0
     if (row < params.m && first + lid.x < params.k) {
       v = a[a_row + first + lid.x];
     }

@@ -1,5 +1,5 @@
-// Copies a working set of n elements of 16 bytes, n a power of two, as often as it takes: each invocation
-// copies one element a round. What is measured is the rate at which memory of that size is read and written.
+// Copies a working set of n elements of 16 bytes several times. n is a power of two. Each invocation copies
+// one element in each round. This measures the rate at which memory of this size is read and written.
 struct Params {
   n: u32, // elements
   rounds: u32,

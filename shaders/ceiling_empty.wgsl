@@ -1,5 +1,5 @@
-// Does nothing to a buffer that it may write: what is measured is the dispatch itself, behind the barrier
-// that the dispatch before it makes necessary.
+// Does nothing, but declares a buffer that it could write. This measures the time of a dispatch itself, and
+// of the barrier that the buffer makes necessary after the previous dispatch.
 @group(0) @binding(0) var<storage, read_write> out: array<f32>;
 
 @compute @workgroup_size({{.Lanes}})

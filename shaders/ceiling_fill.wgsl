@@ -1,5 +1,5 @@
-// Fills memory with words that look like any: memory that was only ever cleared may be kept smaller than it
-// is, and then is read faster than anything that a model has.
+// Fills memory with words that look random. A GPU may compress memory that has only been cleared, and would
+// then read it faster than the data of any model.
 struct Params {
   n: u32, // elements of 16 bytes
 }

@@ -1,6 +1,6 @@
-// Multiplies and adds in registers: {{.Sums}} sums of four numbers that do not wait for each other, each
-// {{.Unroll}} times a round. What is measured is how many the device does in a second; nothing is written
-// unless a sum is "never", which it cannot be.
+// Does multiply-adds in registers, to {{.Sums}} independent sums of four numbers each, {{.Unroll}} times in
+// each round. This measures how many multiply-adds the device does in a second. The kernel writes a sum only
+// if it equals the param never, which does not happen. Without this write, a compiler would remove the sums.
 {{- $sums := .Sums}}{{$unroll := .Unroll}}
 struct Params {
   rounds: u32,

@@ -1,4 +1,5 @@
-// The scale and the zero point with which the elements of a row become integers. A workgroup takes a row.
+// Computes the scale and the zero point that map the elements of a row to integers. A workgroup processes a
+// row.
 struct Params {
   rows: u32,
   width: u32, // elements of a row
@@ -19,7 +20,7 @@ struct Params {
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
   let row = flat_group(wid, groups);
-  // A row that is not there has no elements; its lanes still meet the others at the barriers.
+  // A row past the end has no elements, but its lanes must take part in the barriers.
   let width = select(0u, params.width, row < params.rows);
   var above = 0.0; // the range of the row always includes 0
   var below = 0.0;

@@ -1,10 +1,10 @@
-// Copies blocks of rows of elements between two dense tensors that differ in how far apart blocks and rows
-// are. All in elements of {{.Vec}} words; an invocation copies one.
+// Copies blocks of rows from one dense tensor to another. The distances between blocks, and between rows, can
+// differ in the two tensors. All params count elements of {{.Vec}} words. An invocation copies an element.
 {{- $T := "u32"}}{{if eq .Vec 4}}{{$T = "vec4<u32>"}}{{end}}
 struct Params {
   n: u32, // elements
   width: u32, // elements of a row
-  rows: u32, // of a block
+  rows: u32, // rows of a block
   src_start: u32,
   src_block: u32,
   src_row: u32,

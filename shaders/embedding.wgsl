@@ -1,26 +1,26 @@
-// y = rows of a table, or of a range of its rows{{if .Scaled}}, by a factor{{end}}.
-// An invocation gives eight columns of a row.
-{{- if .Each}} Of one row it
-// also does what each element takes of a norm behind.
+// Looks up rows of a table, or of a range of its rows{{if .Scaled}}, and multiplies them by a factor{{end}}.
+// An invocation computes 8 columns of a row.
+{{- if .Each}} For a single row it
+// also computes the element-wise part of the next norm.
 {{- end}}
 {{- $f := set . "GEMV" false "Wide" false "Columns" "params.width"}}
 struct Params {
-  n: u32, // invocations: eights of all rows asked for
-  width: u32, // of a row
+  n: u32, // invocations: one for each 8 columns of all looked-up rows
+  width: u32, // columns of a row
   vocabulary: u32,
-  first: u32, // row of the table that the range begins with
-  rows: u32, // of the range
+  first: u32, // first row of the range
+  rows: u32, // number of rows of the range
 }
 {{template "format_bindings" $f}}
 {{binding}} var<storage, read> indices: array<i32>;
 {{- if .Scaled}}
-{{binding}} var<storage, read> factor: array<f32>; // of all that is given
+{{binding}} var<storage, read> factor: array<f32>; // factor of all elements
 {{- end}}
 {{binding}} var<storage, read_write> y: array<{{if .Partial}}f32{{else}}vec4<f32>{{end}}>;
 {{- if .Each}}
-{{binding}} var<storage, read> next_weight: array<vec4<f32>>; // of a norm of y
-{{binding}} var<storage, read_write> weighted: array<vec4<f32>>; // y by these
-{{binding}} var<storage, read_write> next_squares: array<f32>; // sums of those of y, of {{.Each}} columns
+{{binding}} var<storage, read> next_weight: array<vec4<f32>>; // weights of the norm of y
+{{binding}} var<storage, read_write> weighted: array<vec4<f32>>; // y times these weights
+{{binding}} var<storage, read_write> next_squares: array<f32>; // sums of squares of {{.Each}} columns of y
 {{- end}}
 {{binding}} var<uniform> params: Params;
 
@@ -29,7 +29,7 @@ struct Params {
 {{- if .Each}}
 {{- template "spread" .}}
 
-var<workgroup> squares: array<f32, {{mul 2 .Lanes}}>; // of four columns each
+var<workgroup> squares: array<f32, {{mul 2 .Lanes}}>; // sums of squares of four columns each
 {{- end}}
 
 @compute @workgroup_size({{.Lanes}})
@@ -38,7 +38,7 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
   @builtin(local_invocation_index) lane: u32{{end}}) {
 {{- if .Each}}
   let thread = flat_thread(gid, groups);
-  let i = min(thread, params.n - 1u); // those behind the row wait for the others
+  let i = min(thread, params.n - 1u); // invocations past the row must reach the barrier
 {{- else}}
   let i = flat_thread(gid, groups);
   if (i >= params.n) {
@@ -46,11 +46,11 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
   }
 {{- end}}
   let eights = {{if .Partial}}(params.width + 7u){{else}}params.width{{end}} / 8u;
-  // An id that the table does not have must not read outside of it; the host is the one to report it.
+  // An id that is not in the table must not read other memory. The host must check ids and report errors.
   let id = u32(clamp(indices[i / eights], 0, i32(params.vocabulary) - 1));
 {{- if not .Each}}
   if (id < params.first || id - params.first >= params.rows) {
-    return; // another range has it
+    return; // another range has this row
   }
 {{- end}}
   let row = id - params.first;
@@ -84,7 +84,7 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
   squares[2u * lane + 1u] = select(0.0, dot(high, high), thread < params.n);
   workgroupBarrier();
 {{- $sums := div (mul 8 .Lanes) .Each}}
-  let first = (thread - lane) / {{.Lanes}}u * {{$sums}}u; // of the workgroup's sums
+  let first = (thread - lane) / {{.Lanes}}u * {{$sums}}u; // index of the workgroup's first sum
   for (var s = lane; s < {{$sums}}u && (first + s) * {{.Each}}u < params.width; s += {{.Lanes}}u) {
     var sum = 0.0;
     for (var four = 0u; four < {{div .Each 4}}u; four++) {

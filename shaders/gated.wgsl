@@ -1,6 +1,6 @@
 // y = {{.Act}}(gate) * up. An invocation computes {{.Vec}} elements.
 {{- if .Width}}
-// A row of x has one of gate, then one of up.
+// Each row of x has a row of gate, followed by a row of up.
 {{- end}}
 {{- $T := "f32"}}{{if eq .Vec 4}}{{$T = "vec4<f32>"}}{{end}}
 struct Params {

@@ -1,11 +1,11 @@
-// dst[i0, i1, ...] = src at start and the sum of i_k * stride_k, which wraps where a stride goes back: an
-// invocation gathers one element of {{.Vec}} words.
+// dst[i0, i1, ...] = src[start + sum of i_k * stride_k]. The index wraps around at 2^32, so strides can be
+// negative. An invocation copies one element of {{.Vec}} words.
 {{- $T := "u32"}}{{if eq .Vec 4}}{{$T = "vec4<u32>"}}{{end}}
 struct Params {
   n: u32, // elements
-  start: u32, // in src
+  start: u32, // first index in src
 {{- range $k := .Rank}}
-  size_{{$k}}: u32, // of dst
+  size_{{$k}}: u32, // size of a dim of dst
 {{- end}}
 {{- range $k := .Rank}}
   stride_{{$k}}: u32, // in src

@@ -1,9 +1,9 @@
-// Each row of y is the row of x that an index selects. An invocation copies one element.
+// Copies rows of x to y. For each row of y, an index selects the row of x. An invocation copies one element.
 struct Params {
   n: u32, // elements of y
   width: u32, // elements of a row
   indices: u32,
-  rows: u32, // of a block of x
+  rows: u32, // rows of a block of x
 }
 
 @group(0) @binding(0) var<storage, read> x: array<u32>;
@@ -20,7 +20,7 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
   }
   let line = i / params.width;
   let block = line / params.indices;
-  // An index past the end selects the last row, so that no other memory is read.
+  // An index outside x selects the first or the last row, so that no other memory is read.
   let row = u32(clamp(index[line % params.indices], 0, i32(params.rows) - 1));
   y[i] = x[(block * params.rows + row) * params.width + i % params.width];
 }

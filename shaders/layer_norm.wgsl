@@ -1,5 +1,5 @@
-// A workgroup normalises a row: y = (x - mean) * inverseSqrt(variance + eps) * weight + bias. The variance is
-// summed from differences to the mean, which loses nothing where the mean is large.
+// A workgroup normalizes a row: y = (x - mean) * inverseSqrt(variance + eps) * weight + bias. The variance is
+// computed from differences to the mean, which is precise even if the mean is large.
 {{- $T := "f32"}}{{if eq .Vec 4}}{{$T = "vec4<f32>"}}{{end}}
 struct Params {
   rows: u32,
@@ -20,7 +20,7 @@ struct Params {
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
   let row = flat_group(wid, groups);
-  // A row that is not there has no elements; its lanes still meet the others at the barriers.
+  // A row past the end has no elements, but its lanes must take part in the barriers.
   let width = select(0u, params.width / {{.Vec}}u, row < params.rows);
   let base = row * width;
   var sum = 0.0;

@@ -1,25 +1,26 @@
 // y = {{if .Gated}}{{.Gated}}(x * gate') * (x * up'){{else}}x * w' + bias{{end}}
 {{- if .Residual}} + residual{{if .Shared}}, if there is one,{{end}}{{end}} for
 {{- if .Last}} the last row{{else if eq .Batch 1}} a row{{else}} {{.Batch}} rows{{end}} of x.
-{{- if .Gated}} w has the rows of gate, then those of up.{{end}} A workgroup takes
-// {{.Rows}} rows of {{if .Gated}}each{{else}}w{{end}}: each lane holds its columns of x while it goes through
-// the rows, a chunk of columns at a time, and what it sums for each result meets what the other lanes have
-// once, at the end.
+{{- if .Gated}} w has the rows of gate, then those of up.{{end}} A workgroup processes
+// {{.Rows}} rows of {{if .Gated}}gate and as many of up{{else}}w{{end}}. A lane loads a chunk of the columns
+// of x, and keeps it in registers while it processes all these rows. In the end, the partial results of all
+// lanes are added up.
 //
-// Four rows at a time: where one is taken, what is stored of the fourth after it is loaded, and on its way
-// while the others are summed; behind the last row of a chunk comes the first of the next.
+// A lane processes four rows at a time. When it uses the stored bits of a row, it starts to load the row that
+// is four rows later, so that this load runs while the next rows are processed. After the last row of a
+// chunk, it loads the first row of the next chunk.
 {{- $unrolled := and .N (eq .N (mul .Rows (div (or .N 1) .Rows))) (le .Chunks .Lanes)}}
-{{- if not $unrolled}} The loop has no
-// constant bounds, so that it stays one: a step fetches the code of most kernels from memory.
+{{- if not $unrolled}} The loop has no constant bounds, so that compilers
+// do not unroll it: a step has to fetch the code of most kernels from memory, so code should be short.
 {{- end}}
 {{- $rows := .Rows}}{{if .Gated}}{{$rows = mul 2 .Rows}}{{end}}
 {{- $sums := mul $rows .Batch}}
 {{- $several := gt .Batch 1}}
 {{- $parts := div .Lanes $sums}}
-{{- $adders := .Lanes}}{{if .Sum}}{{$adders = .Sum}}{{end}}{{/* lanes that add up the squares given */}}
-{{- $shares := div (add .Given (sub $adders 1)) $adders}}{{/* of them, that each adds up */}}
+{{- $adders := .Lanes}}{{if .Sum}}{{$adders = .Sum}}{{end}}{{/* lanes that add up the given squares */}}
+{{- $shares := div (add .Given (sub $adders 1)) $adders}}{{/* number of these sums for each lane */}}
 {{- $uneven := lt .Given (mul $shares $adders)}}
-{{- $norms := and .Norm (or .Sum (not .Given))}}{{/* it sums the squares of x itself */}}
+{{- $norms := and .Norm (or .Sum (not .Given))}}{{/* this kernel computes the sum of squares of x */}}
 {{- $put := "="}}{{$next_chunk := "chunk"}}{{$more := ""}}{{$end := ""}}
 {{- if ne .Chunks .Lanes}}
   {{- $put = "+="}}{{$next_chunk = "next_chunk"}}
@@ -39,23 +40,23 @@ struct Params {
   n: u32, // {{$of_n}}
 {{- end}}
 {{- if $several}}
-  stride: u32, // of the rows of y
+  stride: u32, // number of elements from one row of y to the next
 {{- end}}
 {{- if not .N}}
-  first: u32, // column of y that row 0 of w makes
+  first: u32, // column of y that row 0 of w computes
 {{- end}}
 {{- if .Last}}
   x_from: u32, // vectors of x before its last row
 {{- end}}
 {{- if .Residual}}
 {{- if $several}}
-  x_rows: u32, // as many as y has, or one that serves all
-  residual_rows: u32, // likewise
+  x_rows: u32, // as many rows as y, or a single row that is used for all rows of y
+  residual_rows: u32, // as many rows as x, or a single row that is used for all rows
 {{- else if .Last}}
   residual_from: u32, // elements of the residual before the row that is added
 {{- end}}
 {{- if .Shared}}
-  residual_rows: u32, // 0 where there is no residual
+  residual_rows: u32, // 0 if there is no residual
 {{- end}}
 {{- end}}
 {{- if .LastOfStream}}
@@ -66,7 +67,7 @@ struct Params {
 
 {{if .N}}const n = {{.N}}u; // {{$of_n}}{{end}}
 {{- if .Norm}}
-const eps = {{.Eps}}f; // of the norm{{if .Sum}}s{{end}} before
+const eps = {{.Eps}}f; // of the norm{{if .Sum}}s{{end}} whose result is x
 {{- end}}
 
 {{binding}} var<storage, read> x: array<vec4<f32>>;
@@ -78,22 +79,22 @@ const eps = {{.Eps}}f; // of the norm{{if .Sum}}s{{end}} before
 {{binding}} var<storage, read> residual: array<f32>;
 {{- end}}
 {{- if .Given}}
-{{binding}} var<storage, read> squares: array<f32>; // of the norm's row, sums of them
+{{binding}} var<storage, read> squares: array<f32>; // sums of squares of the row that is normalized
 {{- end}}
 {{- if .Sum}}
-{{binding}} var<storage, read> stream: array<vec4<f32>>; // what x by its scale is added to
+{{binding}} var<storage, read> stream: array<vec4<f32>>; // the residual, to which x times its scale is added
 {{- end}}
 {{- if $norms}}
-{{binding}} var<storage, read> norm: array<vec4<f32>>; // its weights{{if .Sum}}, of the sum's, spread{{end}}
+{{binding}} var<storage, read> norm: array<vec4<f32>>; // weights of the norm{{if .Sum}}, interleaved{{end}}
 {{- end}}
 {{binding}} var<storage, read_write> y: array<f32>;
 {{- if .Made}}
 {{binding}} var<storage, read_write> made: array<vec4<f32>>; // the sum
 {{- end}}
 {{- if .Next}}
-{{binding}} var<storage, read> next_weight: array<f32>; // of a norm of y
-{{binding}} var<storage, read_write> weighted: array<f32>; // y by these
-{{binding}} var<storage, read_write> next_squares: array<f32>; // the sum of those of y, by workgroup
+{{binding}} var<storage, read> next_weight: array<f32>; // weights of the norm of y
+{{binding}} var<storage, read_write> weighted: array<f32>; // y times these weights
+{{binding}} var<storage, read_write> next_squares: array<f32>; // sums of squares of y, one for each workgroup
 {{- end}}
 {{- if $params}}
 {{binding}} var<uniform> params: Params;
@@ -108,8 +109,8 @@ const eps = {{.Eps}}f; // of the norm{{if .Sum}}s{{end}} before
 
 var<workgroup> partial: array<f32, {{mul .Lanes $sums}}>;
 
-// Where a lane's share of a sum lies: lanes that write the same sum, or read neighbouring ones, meet in no
-// memory bank.
+// Returns the index in partial of a lane's partial result for a sum. Lanes that write the same sum, or read
+// neighbouring sums, use different memory banks.
 fn place(lane: u32, sum: u32) -> u32 {
   return lane * {{$sums}}u +
     (sum ^ {{if ge $sums 32}}(lane & 31u){{else}}((lane / {{div 32 $sums}}u) & {{sub $sums 1}}u){{end}});
@@ -117,25 +118,25 @@ fn place(lane: u32, sum: u32) -> u32 {
 
 {{- if .Norm}}
 
-// The scale of a norm waits until all is summed: the squares are summed beside the products.
+// The squares are added up in the same loop as the products. The scale of the norm is applied after the loop.
 var<private> squared_sum: f32;
 var<workgroup> squared: array<f32, {{.Lanes}}>;
 var<workgroup> part_squared: array<f32, {{$parts}}>;
 {{- end}}
 {{- if .Sum}}
 
-// The scale of the norm that is part of the sum is needed first.
+// The scale of the norm that is part of the sum. It is needed before x can be computed.
 var<private> sum_scale: f32;
 var<workgroup> added: array<f32, {{.Sum}}>;
 {{- if .Made}}
-var<private> maker: u32; // the workgroup: each stores some 32 columns of the sum
+var<private> maker: u32; // index of the workgroup; each workgroup stores some groups of 32 columns of the sum
 {{- end}}
 {{- end}}
-{{- $chunks := div (mul .Chunks .Eights) 4}}{{/* of 32 columns of x */}}
+{{- $chunks := div (mul .Chunks .Eights) 4}}{{/* number of chunks of 32 columns of x */}}
 {{- if .HeadQuads}}
 
-// By how much of each of four splits, which are sums, a head of x is made: by their largest scores, and the
-// sums of their weights, which are behind them (sdpa_fd_split).
+// Returns the factors of the four splits, whose weighted sums add up to a head of x. They are computed from
+// the largest scores and the sums of weights, which are stored after the weighted sums (see sdpa_fd_split).
 fn shares_of(head: u32) -> vec4<f32> {
   let tops = x[{{mul 32 $chunks}}u + 2u * head];
   let totals = x[{{mul 32 $chunks}}u + 2u * head + 1u];
@@ -143,7 +144,7 @@ fn shares_of(head: u32) -> vec4<f32> {
   return weights / dot(weights, totals);
 }
 
-// Four columns of x.
+// Returns four columns of x.
 fn columns(shares: vec4<f32>, column: u32) -> vec4<f32> {
   let at = spread(column, {{$chunks}}u);
   return shares.x * x[at] + shares.y * x[at + {{mul 8 $chunks}}u] +
@@ -151,7 +152,7 @@ fn columns(shares: vec4<f32>, column: u32) -> vec4<f32> {
 }
 {{- else}}
 
-// Four columns of the row of x that begins at row.
+// Returns four columns of the row of x that starts at index row.
 fn columns(row: u32, at: u32) -> vec4<f32> {
 {{- if $norms}}
 {{- if .Sum}}
@@ -179,21 +180,21 @@ fn columns(row: u32, at: u32) -> vec4<f32> {
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
 {{- if $several}}
-  // Workgroups that read the same weights are neighbours.
+  // Neighbouring workgroups read the same weights.
   let batches = (params.m + {{sub .Batch 1}}u) / {{.Batch}}u;
   let id = flat_group(wid, groups);
   var group_row = id * {{.Rows}}u;
   var batch0 = 0u;
-  if (batches > 1u) { // dividing takes a while
+  if (batches > 1u) { // divisions are slow
     group_row = id / batches * {{.Rows}}u;
     batch0 = id % batches * {{.Batch}}u;
   }
   if (group_row >= {{$n}}) {
-    return; // a grid that is larger than the live shape needs
+    return; // the grid can be larger than the current shape needs
   }
 {{- else}}
-  // What to load first waits for no params{{if and .Ragged (not .N)}} but n{{end}}.
-  // A workgroup behind the last row sums what it finds, and writes nothing.
+  // The first loads do not wait for params{{if and .Ragged (not .N)}} other than n{{end}}.
+  // A workgroup past the last row computes meaningless sums, and writes nothing.
   let group_row = flat_group(wid, groups) * {{.Rows}}u;
 {{- end}}
 {{- template "gemv_begin" $f}}
@@ -206,7 +207,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- range $i := $shares}}
   let square{{$i}} = squares[{{if $.Sum}}lane % {{$adders}}u{{else}}lane{{end}} + {{mul $i $adders}}u];
 {{- end}}
-  // The result that is this lane's in the end: what it takes beside the sums is on its way, too.
+  // The result that this lane computes in the end. Other numbers that it needs for this are loaded now, too.
   let sum = lane % {{$sums}}u;
   let row = group_row + sum % {{.Rows}}u;
   let column = {{if not .N}}params.first + {{end}}row;
@@ -242,7 +243,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let rows = {{$rows}}u;
 {{- else}}
 {{- if .Gated}}
-  // As many in each workgroup, but that is not for the compiler to know.
+  // This number is the same in each workgroup, but the compiler should not know it, and not unroll the loop.
 {{- end}}
   let rows = min({{$rows}}u, {{if .Gated}}2u * {{end}}{{$n}} - group_row);
 {{- end}}
@@ -274,7 +275,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     for (var done = 0u; done < rows; done += 4u) {
       let last = done + 4u >= rows;
 {{- if eq .Chunks .Lanes}}
-      let next = select(done + 4u, done, last); // the last are loaded again
+      let next = select(done + 4u, done, last); // the last rows are loaded again
 {{- else}}
       let next = select(done + 4u, 0u, last);
       let next_chunk = select(chunk, chunk + {{.Lanes}}u, last);
@@ -303,7 +304,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   squared[lane] = squared_sum;
 {{- end}}
   workgroupBarrier();
-  // {{$parts}} lanes to each of the {{$sums}} sums.
+  // {{$parts}} lanes add up each of the {{$sums}} sums.
   let part = lane / {{$sums}}u;
   var result = 0.0;
 {{- if .Norm}}
@@ -316,7 +317,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- end}}
   }
 {{- if or (gt $parts 1) .Gated .Next}}
-  // In the place of a share that no other lane reads.
+  // Store the result at an index that no other lane has read.
   partial[place(part, sum)] = result;
 {{- if .Norm}}
   if (sum == 0u) {
@@ -387,8 +388,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- end}}
 }
 
-{{- /* The squares of a norm's row that a lane has loaded, Shares of those that Adders lanes add up, are added
-  to Into. */}}
+{{- /* Adds to Into the Shares sums of squares that a lane has loaded. Adders lanes together add up all sums
+  of squares of the norm's row. */}}
 {{- define "given_squares"}}
 {{- range $i := .Shares}}
   {{$.Into}} += {{if $.Uneven}}select(0.0, square{{$i}}, lane + {{mul $i $.Adders}}u < {{$.Given}}u)

@@ -1,12 +1,12 @@
-// y = the sum of some splits of a product + bias{{if .Residual}} + residual{{end}}. An invocation has
+// y = sum of all splits of a product + bias{{if .Residual}} + residual{{end}}. An invocation computes
 // {{if eq .Vec 4}}4 columns of a row{{else}}an element{{end}}.
 {{- $T := "f32"}}{{if eq .Vec 4}}{{$T = "vec4<f32>"}}{{end}}
 struct Params {
   n: u32, // invocations
-  width: u32, // of a row
+  width: u32, // invocations for a row
   splits: u32,
 {{- if .Residual}}
-  residual_rows: u32, // as many as y has, or one that serves all
+  residual_rows: u32, // as many rows as y, or a single row that is used for all rows of y
 {{- end}}
 }
 

@@ -1,43 +1,43 @@
 {{- $step := mul .Quads .Teams}}{{/* in vectors of 4 columns */}}
 {{- if .Gated}}
-// y = {{.Gated}}(x * gate') * (x * up'), a tile of {{.Tile}} x 32 results a workgroup, the 8 x 8 products
-// of 8 x 4 a lane. w has the rows of gate, then those of up.
+// y = {{.Gated}}(x * gate') * (x * up'). A workgroup computes a tile of {{.Tile}} x 32 results. A lane
+// computes 8 x 4 results, from 8 x 8 products. w has the rows of gate, followed by the rows of up.
 {{- else if .Split}}
-// sums = x * w' of one of some splits of the columns of x, a tile of {{.Tile}} x 64 of them a workgroup, 8 x
-// 8 a lane. linear_sums adds them up.
+// sums = x * w' for one of several splits of the columns of x. A workgroup computes a tile of {{.Tile}} x 64
+// sums, and a lane computes 8 x 8 of them. linear_sums adds up the splits.
 {{- else}}
-// y = x * w' + bias{{if .Residual}} + residual{{end}}, a tile of {{.Tile}} x 64 results a workgroup, 8 x 8 a
-// lane.
+// y = x * w' + bias{{if .Residual}} + residual{{end}}. A workgroup computes a tile of {{.Tile}} x 64 results,
+// and a lane computes 8 x 8 of them.
 {{- end}}
 {{- if gt .Teams 1}}
-// There are {{.Teams}} teams of lanes, as where tiles are few a GPU has lanes left: each sums over its part
-// of the columns of a step, and in the end they add their sums up.
+// There are {{.Teams}} teams of lanes, because a GPU has unused lanes if there are few tiles. Each team
+// computes sums over some of the columns of a step. In the end the teams add up their sums.
 {{- end}}
 //
-// Tiles of x and of the weights pass through workgroup memory, {{mul 4 $step}} columns at a time; the next
-// ones are loaded while these are multiplied. A lane reads the 8 numbers of a column as two vectors, from a
-// row of memory that is its own and at places that are constants: no index is left to compute, or to hold
-// within the array, where the time goes.
-{{- if eq .Teams 1}} Rows are multiplied to and fro, so that each multiplication has one
-// factor of that before it: with two new ones and the sum a GPU reads three registers, which may be in one
-// bank.
+// Workgroup memory has a tile of x and a tile of the weights, {{mul 4 $step}} columns at a time. The next
+// tiles are loaded while the current ones are multiplied. A lane reads the 8 numbers of a column as two
+// vectors. In the inner loop, which takes most of the time, it reads from one row of workgroup memory at
+// constant indices, so that no index has to be computed or checked.
+{{- if eq .Teams 1}} The direction of the loop
+// over rows alternates, so that each multiplication shares one factor with the previous one. With two new
+// factors and the sum, a GPU would read three registers, which could be in the same bank.
 {{- end}}
-{{- $tall := div .Tile 8}}{{/* lanes of a team, one below the other; 8 are side by side */}}
-{{- $eights := div .Quads 2}}{{/* of a team's */}}
+{{- $tall := div .Tile 8}}{{/* lanes of a team along the rows; along the columns there are 8 */}}
+{{- $eights := div .Quads 2}}{{/* groups of 8 columns of a team */}}
 {{- $loads := .Quads}}
 {{- $weights := div (mul 64 $eights) .Tile}}
 {{- $f := set . "GEMV" false "Wide" false "Columns" "params.k"}}
 struct Params {
   m: u32, // rows of y{{if not (or .Residual .Split)}} and of x{{end}}
   n: u32, // rows of {{if .Gated}}gate and of up{{else}}w{{end}}
-  stride: u32, // of the rows of y
-  first: u32, // column of y that row 0 of w makes
+  stride: u32, // number of elements from one row of y to the next
+  first: u32, // column of y that row 0 of w computes
   k: u32, // columns of x and of w
 {{- if or .Residual .Split}}
-  x_rows: u32, // as many as y has, or one that serves all
+  x_rows: u32, // as many rows as y, or a single row that is used for all rows of y
 {{- end}}
 {{- if .Residual}}
-  residual_rows: u32, // likewise
+  residual_rows: u32, // as many rows as x, or a single row that is used for all rows
 {{- end}}
 {{- if .Split}}
   splits: u32,
@@ -58,16 +58,17 @@ struct Params {
 {{- end}}
 {{binding}} var<uniform> params: Params;
 
-// A row of these is what a lane reads: of 8 rows of x, or 8 columns of y, each team's own. Two vectors are a
-// column of K. With 2 unused ones behind each 4 columns, and 1 behind all, what lanes store, or read, at a
-// time meets in no memory bank.
+// A row of these arrays has what a lane reads: 8 rows of x, or 8 columns of y. Each team has its own rows of
+// the arrays. Two vectors are one column of x or w. There are 2 unused vectors after every 4 columns, and 1
+// unused vector at the end. Because of these, lanes that store or read at the same time use different memory
+// banks.
 {{- $row := add (mul .Quads 10) 1}}
 var<workgroup> x_tile: array<array<vec4<f32>, {{$row}}>, {{mul .Teams $tall}}>;
 var<workgroup> w_tile: array<array<vec4<f32>, {{$row}}>, {{mul .Teams 8}}>;
 
 {{template "format" $f}}
 
-// Columns 4 quad to 4 quad + 3 of a row of x{{if not .Even}}, and zeros after the last{{end}}.
+// Returns columns 4 quad to 4 quad + 3 of a row of x{{if not .Even}}, with zeros past the last column{{end}}.
 fn load_x(row: u32, quad: u32) -> vec4<f32> {
 {{- if .Even}}
   return x[row * (params.k / 4u) + quad];
@@ -87,7 +88,7 @@ fn joined(v: vec4<f32>, up: vec4<f32>) -> vec4<f32> {
 }
 {{- end}}
 
-// Four columns of a row of {{if .Split}}a split{{else}}y{{end}}, from column on.
+// Stores four columns of a row of {{if .Split}}a split{{else}}y{{end}}, starting at column.
 fn put({{if .Split}}split: u32, {{end}}row: u32, column: u32, sum: vec4<f32>) {
   if (row >= params.m) {
     return;
@@ -110,20 +111,21 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   let row0 = wid.y * {{.Tile}}u;
   let column0 = wid.x * {{if .Gated}}32u{{else}}64u{{end}};
   if (row0 >= params.m || column0 >= params.n{{if .Split}} || wid.z >= params.splits{{end}}) {
-    return; // a grid that is larger than the live shape needs
+    return; // the grid can be larger than the current shape needs
   }
-  // Lane (tx, ty) has rows 8 ty to 8 ty + 7 of x, and 4 tx to 4 tx + 3 of w
-  {{- if .Gated}}, of gate and of up{{else}} and those 32 on{{end}}. Of the
-  // 8 x 4 lanes that run together neighbours read the same weights, and every other lane of four the same of
-  // x: what a GPU reads for two lanes as for one.
+  // Lane (tx, ty) multiplies rows 8 ty to 8 ty + 7 of x by rows 4 tx to 4 tx + 3 of
+  {{- if .Gated}} gate and of up{{else}} w, and by the 4 rows that are 32 further{{end}}.
+  // 8 x 4 lanes run together. Among them, neighbours read the same weights, and every second of four lanes
+  // reads the same part of x. A GPU reads this once for both lanes.
   let team = lane / {{.Tile}}u;
   let mate = lane % {{.Tile}}u;
   let tx = (mate >> 1u) & 7u;
   let ty = ((mate >> 5u) << 2u) + ((mate >> 3u) & 2u) + (mate & 1u);
   let x_read = team * {{$tall}}u + ty;
   let w_read = team * 8u + tx;
-  // What this lane loads, and where it goes. Rows past the end are the last row again: their results go
-  // nowhere.{{if not .Even}} Columns past the end are zeros of x, whatever w.{{end}}
+  // What this lane loads, and where in workgroup memory it stores this. Past the last row it loads the last
+  // row again, and the results are not stored.
+  {{- if not .Even}} Past the last column it uses zeros for x, with any w.{{end}}
   let x_quad = mate % {{.Quads}}u;
   let quad = team * {{.Quads}}u + x_quad;
 {{- range $i := $loads}}
@@ -222,8 +224,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
     workgroupBarrier();
   }
 {{- if gt .Teams 1}}
-  // Of two teams that meet the first keeps the upper half of its rows and gives the others away, the second
-  // the other way round.
+  // Teams add up their sums in pairs. The first team of a pair keeps the first half of its rows, and passes
+  // the sums of the second half to the other team. The other team does the opposite.
 {{- template "meet" (set . "Keep" 4 "Apart" (div .Teams 2))}}
 {{- end}}
 {{- if eq .Teams 4}}
@@ -244,7 +246,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
 {{- end}}
 }
 
-{{- /* Each team gets Keep rows of the team that is Apart from it, and adds them to its own. */}}
+{{- /* Each team adds Keep rows of sums of another team to its own sums. The indices of the two teams differ
+  by Apart. */}}
 {{- define "meet"}}
   {
     let keeps = vec4<bool>((team & {{.Apart}}u) == 0u);
@@ -268,7 +271,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   }
 {{- end}}
 
-{{- /* The sums of a row of a lane's, of half of the columns. */}}
+{{- /* An expression for the sums of one of a lane's rows, in half of the lane's columns. */}}
 {{- define "row_sums"}}
 {{- $j := mul 4 .Half}}vec4<f32>(sum{{.Row}}_{{$j}}, sum{{.Row}}_{{add $j 1}}, sum{{.Row}}_{{add $j 2}},
     {{- ""}} sum{{.Row}}_{{add $j 3}})

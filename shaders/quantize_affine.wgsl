@@ -1,5 +1,5 @@
-// The integers that the elements of x become with the scale and the zero point of their row, minus the zero
-// point. An invocation computes one element.
+// Rounds the elements of x to integers, with the scale and the zero point of their row, and subtracts the
+// zero point. An invocation computes one element.
 struct Params {
   n: u32, // elements
   width: u32, // elements of a row

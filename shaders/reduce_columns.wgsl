@@ -1,10 +1,10 @@
-// y[block, column] = factor * {{.Op}} of x[block, row, column] over the rows. An invocation takes
+// y[block, column] = factor * {{.Op}} of x[block, row, column] over the rows. An invocation reduces
 // {{if eq .Vec 4}}4 columns{{else}}a column{{end}}.
 {{- $T := "f32"}}{{if eq .Vec 4}}{{$T = "vec4<f32>"}}{{end}}
 struct Params {
   n: u32, // invocations
-  rows: u32, // of a block
-  width: u32, // invocations of a row
+  rows: u32, // rows of a block
+  width: u32, // invocations for a row
   factor: f32,
 }
 

@@ -1,4 +1,4 @@
-// y = factor * {{.Op}} of a row. A workgroup takes one.
+// y = factor * {{.Op}} of a row. A workgroup reduces a row.
 {{- $T := "f32"}}{{if eq .Vec 4}}{{$T = "vec4<f32>"}}{{end}}
 struct Params {
   rows: u32,
@@ -21,7 +21,7 @@ fn join(u: f32, v: f32) -> f32 {
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
   let row = flat_group(wid, groups);
-  // A row that is not there has no elements; its lanes still meet the others at the barriers.
+  // A row past the end has no elements, but its lanes must take part in the barriers.
   let width = select(0u, params.width / {{.Vec}}u, row < params.rows);
   var joined = {{.Start}};
   for (var i = lane; i < width; i += {{.Lanes}}u) {

@@ -1,21 +1,21 @@
-// A workgroup normalises a row: y = x * inverseSqrt(mean(x^2) + eps) * weight
+// A workgroup normalizes a row: y = x * inverseSqrt(mean(x^2) + eps) * weight
 {{- if .Residual}} + residual{{end}}.
 {{- if .Both}}
-// Rows of other are behind those of x.
+// The workgroups for the rows of other come after those for the rows of x.
 {{- end}}
 {{- $x := "base"}}{{if .Residual}}{{$x = "x_base"}}{{end}}
 {{- $T := "f32"}}{{if eq .Vec 4}}{{$T = "vec4<f32>"}}{{end}}
 struct Params {
-  rows: u32,{{if .Both}} // of both{{end}}
+  rows: u32,{{if .Both}} // rows of x and other together{{end}}
   width: u32, // elements
   eps: f32,
 {{- if .Both}}
-  first: u32, // elements of x; the others are of other
+  first: u32, // elements of x; later elements are those of other
 {{- end}}
 {{- if .Residual}}
-  skip: u32, // the row of x and of residual that row 0 of y is made of
-  x_rows: u32, // as many as residual has, or one that serves all
-  residual_rows: u32, // likewise
+  skip: u32, // row of x and of residual from which row 0 of y is computed
+  x_rows: u32, // as many rows as residual, or a single row that is used for all rows
+  residual_rows: u32, // as many rows as x, or a single row that is used for all rows
 {{- end}}
 }
 
@@ -31,9 +31,9 @@ struct Params {
 {{binding}} var<storage, read> residual: array<{{$T}}>;
 {{- end}}
 {{- if .Each}}
-{{binding}} var<storage, read> next_weight: array<vec4<f32>>; // of a norm of y, which has one row
-{{binding}} var<storage, read_write> weighted: array<vec4<f32>>; // y by these
-{{binding}} var<storage, read_write> next_squares: array<f32>; // sums of those of y, of {{.Each}} columns
+{{binding}} var<storage, read> next_weight: array<vec4<f32>>; // weights of the norm of y, which has one row
+{{binding}} var<storage, read_write> weighted: array<vec4<f32>>; // y times these weights
+{{binding}} var<storage, read_write> next_squares: array<f32>; // sums of squares of {{.Each}} columns of y
 {{- end}}
 {{binding}} var<uniform> params: Params;
 
@@ -44,7 +44,7 @@ struct Params {
 {{template "partial" .}}
 {{template "reduce_sum" .}}
 {{- if .Both}}
-// Element e of x and other, one behind the other.
+// Returns element e of x followed by other.
 fn element(e: u32) -> {{$T}} {
   let of_x = params.first{{if eq .Vec 4}} / 4u{{end}};
   if (e < of_x) {
@@ -53,7 +53,8 @@ fn element(e: u32) -> {{$T}} {
   return other[e - of_x];
 }
 
-// v is element e by the scale of its row, of which it is element i.
+// Stores element e of the result, which is element i of its row. v is the normalized element before it is
+// multiplied by the weight.
 fn put(e: u32, i: u32, v: {{$T}}) {
   let of_x = params.first{{if eq .Vec 4}} / 4u{{end}};
   if (e < of_x) {
@@ -67,7 +68,7 @@ fn put(e: u32, i: u32, v: {{$T}}) {
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
   let row = flat_group(wid, groups);
-  // A row that is not there has no elements; its lanes still meet the others at the barriers.
+  // A row past the end has no elements, but its lanes must take part in the barriers.
   let width = select(0u, params.width / {{.Vec}}u, row < params.rows);
   let base = row * width;
 {{- if .Residual}}

@@ -1,15 +1,15 @@
-// y = weights * v over the positions that a token may see, a tile of {{.Tile}} tokens x 64 columns of a head
-// a workgroup. {{mul .Quads 4}} positions at a time pass through workgroup memory.
+// y = weights * v, over the positions that a token can see. A workgroup computes a tile of {{.Tile}} tokens x
+// 64 columns of a head. It loads {{mul .Quads 4}} positions at a time into workgroup memory.
 {{- $loads := div (mul .Tile .Quads) 256}}
 {{- $vloads := div (mul .Quads 64) 256}}
 {{- $n := div .Tile 16}}
 struct Params {
   tokens: u32,
-  context: u32, // positions in the cache, these tokens' included
-  position: u32, // of the first token
-  start: u32, // the first position that it sees, which has the first weight of each row
-  window: u32, // positions that a token sees at most
-  quads: u32, // vectors of 4 in a row of weights
+  context: u32, // positions in the cache, including those of these tokens
+  position: u32, // position of the first token
+  start: u32, // first position that the first token sees; rows of weights start with it
+  window: u32, // largest number of positions that a token sees
+  quads: u32, // vectors of 4 weights in a row
   q_heads: u32,
   kv_heads: u32,
 }
@@ -31,7 +31,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   let tile_column = wid.x * 16u;
   let head = wid.z;
   if (tile_row >= params.tokens || tile_column >= {{.HeadQuads}}u || head >= params.q_heads) {
-    return; // a grid that is larger than the live shape needs
+    return; // the grid can be larger than the current shape needs
   }
   let kv_head = head / (params.q_heads / params.kv_heads);
   let tx = lane & 15u;
@@ -48,14 +48,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   let row_a = ty * {{.Quads}}u;
   let mask_a = tile_mask(ty);
   let v_column = min(tile_column + tx, {{sub .HeadQuads 1}}u);
-  // The weights from that of the first position that some token of the tile sees to that of the last.
+  // The range of positions that at least one token of the tile sees.
   let end = min(params.context, params.position + tile_row + {{.Tile}}u) - params.start;
   let next = params.position + tile_row + 1u - params.start;
   let begin = (max(next, params.window) - params.window) / 4u * 4u;
   for (var first = begin; first < end; first += {{mul .Quads 4}}u) {
 {{- range $i := $loads}}
     {
-      // What a token does not see was never written.
+      // Weights of positions that a token does not see were never written.
       let c = vec4<u32>(0u, 1u, 2u, 3u) + vec4<u32>(params.start + first + 4u * quad);
       let last = vec4<u32>(params.position + token_a{{$i}});
       let a = weights[a_row{{$i}} + min(first / 4u + quad, params.quads - 1u)];

@@ -1,6 +1,7 @@
-// Puts the splits of sdpa_fd_split, or of sdpa_streaming, together: y = sum of w o / sum of w l, with w =
-// exp(m - the largest m). A workgroup takes a row, a head of a token; of its lanes each takes four columns of
-// every few splits.
+// Combines the splits of sdpa_fd_split or of sdpa_streaming. A split consists of the weighted sums o, the
+// largest score m, and the sum of weights l. y = sum of w o / sum of w l, where w = exp(m - the largest m). A
+// workgroup computes a row, which is one head of a token. Each lane processes four columns of some of the
+// splits.
 {{- $parts := div .Lanes .HeadQuads}}
 {{- $stride := add .HeadQuads 1}}
 struct Params {
@@ -8,10 +9,10 @@ struct Params {
   splits: u32,
 }
 
-// [splits, rows, {{.HeadQuads}} of o, then m and l]
+// [splits, rows, {{.HeadQuads}} vectors of o, then one with m and l]
 @group(0) @binding(0) var<storage, read> parts: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read_write> y: array<vec4<f32>>; // [rows, {{.HeadQuads}}]
-{{- if .Leaves}}, spread{{end}}
+{{- if .Leaves}}, interleaved{{end}}
 @group(0) @binding(2) var<uniform> params: Params;
 
 {{template "flat_group" .}}
@@ -19,14 +20,14 @@ struct Params {
 {{- template "spread" .}}
 {{end}}
 var<workgroup> sums: array<vec4<f32>, {{.Lanes}}>;
-var<workgroup> largests: array<vec2<f32>, {{$parts}}>; // and the sum of weights
+var<workgroup> largests: array<vec2<f32>, {{$parts}}>; // largest score and sum of weights
 
 @compute @workgroup_size({{.Lanes}})
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
   let row = flat_group(wid, groups);
   if (row >= params.rows) {
-    return; // a grid that is larger than the live shape needs
+    return; // the grid can be larger than the current shape needs
   }
   let column = lane % {{.HeadQuads}}u;
   let part = lane / {{.HeadQuads}}u;

@@ -1,27 +1,29 @@
 // Attention of one token for {{.Heads}} query head{{if gt .Heads 1}}s{{end}} of a KV head,
-{{- if .Whole}} over all positions that it sees.{{else}} over one split of the positions: the sum
-// of v weighted by exp(score - max), not yet divided by the sum of the weights, and that sum and max.{{end}}
+{{- if .Whole}} over all positions that the token sees.{{else}} over one split of the positions. The output
+// is the sum of v weighted by exp(score - max), before the division by the sum of weights. The sum of weights
+// and max are written too.{{end}}
 // The last split also appends the token's k and v to the caches.
 {{- if .Leaves}}
-// What it gives lies as the lanes of a GEMV load it.
+// The output is stored in the order in which the lanes of a GEMV load it.
 {{- end}}
 {{- if .Turn}}
-// q and k are {{if .Norms}}normed and {{end}}turned as they are loaded.
+// q and k are {{if .Norms}}normalized and {{end}}rotated as they are loaded.
 {{- end}}
 //
-// A workgroup goes through its positions in blocks, with the next block on its way. The key of a position is
-// shared by {{.Row}} lanes, its value by {{.HeadQuads}}, a column each. Lanes that have the values of the
-// same positions are a part, with a largest score and a sum of its own: a block takes one barrier, and
-// another stands before the parts are put together.
+// A workgroup processes its positions in blocks, and loads the next block while it processes the current one.
+// {{.Row}} lanes share the key of a position. {{.HeadQuads}} lanes share its value, and each of them has four
+// columns. The lanes that have the values of the same positions form a part. Each part has its own largest
+// score and its own sums, so a block needs only one barrier. One more barrier comes before the parts are
+// combined.
 {{- $T := "f32"}}{{if eq .Heads 2}}{{$T = "vec2<f32>"}}{{else if eq .Heads 4}}{{$T = "vec4<f32>"}}{{end}}
 {{- $C := "vec4<f32>"}}{{if .HalfCache}}{{$C = "vec2<u32>"}}{{end}}
-{{- $quads := div (add .HeadQuads (sub .Row 1)) .Row}}{{/* of a key that a lane takes */}}
+{{- $quads := div (add .HeadQuads (sub .Row 1)) .Row}}{{/* vectors of a key that a lane processes */}}
 {{- $block := div .Lanes .Row}}
 {{- $parts := div .Lanes .HeadQuads}}
-{{- $turns := div (add $block (sub $parts 1)) $parts}}{{/* positions of a block that a part takes */}}
+{{- $turns := div (add $block (sub $parts 1)) $parts}}{{/* positions of a block that a part processes */}}
 struct Params {
-  context: u32, // positions, the token's own included
-  start: u32, // the first position that it sees
+  context: u32, // number of positions, including the token's own
+  start: u32, // the first position that the token sees
 {{- if not .Whole}}
   splits: u32,
   split_len: u32,
@@ -29,7 +31,7 @@ struct Params {
   kv_heads: u32,
   scale: f32,
 {{- if eq .Turn "halves"}}
-  angle: u32, // the first of the token's position in cosine and sine
+  angle: u32, // index in cosine and sine of the first vector for the token's position
 {{- end}}
 {{- if .Norms}}
   eps: f32, // of the norms of q and k
@@ -45,7 +47,7 @@ struct Params {
 {{binding}} var<storage, read> sine: array<{{$A}}>;
 {{- end}}
 {{- if .Norms}}
-{{binding}} var<storage, read> q_weight: array<vec4<f32>>; // of the norms of heads
+{{binding}} var<storage, read> q_weight: array<vec4<f32>>; // weights of the norms of heads
 {{binding}} var<storage, read> k_weight: array<vec4<f32>>;
 {{- end}}
 // [positions, kv_heads, {{.HeadQuads}}]
@@ -53,10 +55,10 @@ struct Params {
 {{binding}} var<storage, read_write> v_cache: array<{{$C}}>;
 {{- if .Whole}}
 {{binding}} var<storage, read_write> y: array<f32>; // [q_heads, {{mul 4 .HeadQuads}}]
-{{- if .Leaves}}, spread{{end}}
+{{- if .Leaves}}, interleaved{{end}}
 {{- else if .Leaves}}
-// [4, q_heads, {{mul 4 .HeadQuads}}] sums, spread, then of each head the largest scores of the four splits
-// and the sums of the weights
+// [4, q_heads, {{mul 4 .HeadQuads}}] weighted sums, interleaved; then, for each head, the largest scores of
+// the four splits, and their sums of weights
 {{binding}} var<storage, read_write> parts: array<f32>;
 {{- else}}
 // [splits, q_heads, {{mul 4 .HeadQuads}} sums, then the largest score, the sum of the weights and two zeros]
@@ -73,34 +75,35 @@ struct Params {
 {{- if .Turn}}
 {{- template "rotary_vector" .}}
 {{- end}}
-// Vector quad of a query head.
+// Returns vector quad of a query head.
 fn query_of(head: u32, quad: u32) -> vec4<f32> {
   let at = head * {{.HeadQuads}}u;
   return {{template "rotary_turn" (set . "X" "q")}};
 }
 
-// Vector quad of the token's key.
+// Returns vector quad of the token's key.
 fn key_of(head: u32, quad: u32) -> vec4<f32> {
   let at = head * {{.HeadQuads}}u;
   return {{template "rotary_turn" (set . "X" "k")}};
 }
 
-// {{$T}} has a value for each query head. Products are those of two blocks by turns, a product a lane.
+// A {{$T}} has a value for each query head. The array products has one product for each lane, for two blocks,
+// which alternate.
 var<workgroup> products: array<{{$T}}, {{mul 2 .Lanes}}>;
-var<workgroup> own_products: array<{{$T}}, {{.Row}}>; // of the token's own key
-// What each part has in the end.
+var<workgroup> own_products: array<{{$T}}, {{.Row}}>; // products with the token's own key
+// The results of the parts.
 var<workgroup> sums: array<{{$T}}, {{mul 4 .Lanes}}>;
 var<workgroup> largests: array<{{$T}}, {{$parts}}>;
 var<workgroup> totals: array<{{$T}}, {{$parts}}>;
 {{- if .Norms}}
-// Of the query heads, then of the key, sums of the squares that each of {{.Row}} lanes has.
+// Sums of squares: first for each query head, then for the key. Each of {{.Row}} lanes has a sum of its own.
 var<workgroup> squares: array<f32, {{mul .Row (add .Heads 1)}}>;
 
 fn square(x: vec4<f32>) -> f32 {
   return dot(x, x);
 }
 
-// What a norm multiplies a head by whose sums begin at first.
+// Returns the scale of the norm of a head. The sums of squares of this head start at index first.
 fn norm_of(first: u32) -> f32 {
   return inverseSqrt((squares[first]{{range $r := .Row}}{{if $r}} + squares[first + {{$r}}u]{{end}}{{end}}) /
     {{mul 4 .HeadQuads}}.0 + params.eps);
@@ -119,10 +122,10 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- end}}
   let kv_head = head_group / {{.HeadGroups}}u;
   if (kv_head >= params.kv_heads) {
-    return; // a grid that is larger than the live shape needs
+    return; // the grid can be larger than the current shape needs
   }
   let head0 = head_group * {{.Heads}}u;
-  // What the caches hold is taken from begin to end.
+  // The caches are read from position begin to position end.
 {{- if .Whole}}
   let begin = params.start;
   let end = params.context - 1u;
@@ -184,7 +187,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- range $h := $.Heads}}{{if $h}}, q{{$h}}_{{$i}}.{{$x}}{{end}}{{end}});
 {{- end}}
 {{- end}}
-  // The workgroups of other query heads of the KV head append the same.
+  // The workgroups for other query heads of the same KV head append the same k and v.
   var own_value = vec4<f32>(0.0);
   if (appends) {
     let dst = ((params.context - 1u) * params.kv_heads + kv_head) * {{.HeadQuads}}u;

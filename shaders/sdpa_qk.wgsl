@@ -1,13 +1,13 @@
-// scores = scale * q * k' for the positions that a token may see, a tile of {{.Tile}} tokens x {{.Tile}}
-// positions of a head a workgroup.
+// scores = scale * q * k', for the positions that a token can see. A workgroup computes a tile of {{.Tile}}
+// tokens x {{.Tile}} positions of a head.
 {{- $loads := div (mul .Tile .Quads) 256}}
 struct Params {
   tokens: u32,
-  context: u32, // positions in the cache, these tokens' included
-  position: u32, // of the first token
-  start: u32, // the first position that it sees, which has the first score of each row
-  window: u32, // positions that a token sees at most
-  stride: u32, // of a row of scores
+  context: u32, // positions in the cache, including those of these tokens
+  position: u32, // position of the first token
+  start: u32, // first position that the first token sees; rows of scores start with it
+  window: u32, // largest number of positions that a token sees
+  stride: u32, // number of elements from one row of scores to the next
   q_heads: u32,
   kv_heads: u32,
   scale: f32,
@@ -29,7 +29,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   let head = wid.z;
   let first_position = params.start + tile_column;
   let first_token = params.position + tile_row;
-  // Nothing to do past the live shape, and where no token of the tile sees any position of it.
+  // There is nothing to do past the current shape, or if no token of the tile sees any position of the tile.
   if (tile_row >= params.tokens || first_position >= params.context || head >= params.q_heads ||
     first_position > first_token + {{sub .Tile 1}}u ||
     first_position + {{.Tile}}u + params.window <= first_token + 1u) {

@@ -1,11 +1,12 @@
-// Softmax in place over the positions that a token may see. A workgroup takes a row: one token of one head.
+// Computes softmax in place, over the positions that a token can see. A workgroup computes a row, which is
+// one token of one head.
 struct Params {
   rows: u32,
   tokens: u32, // rows of a head
-  position: u32, // of the first token
-  start: u32, // the first position that it sees, which has the first score of each row
-  window: u32, // positions that a token sees at most
-  stride: u32, // of a row
+  position: u32, // position of the first token
+  start: u32, // first position that the first token sees; rows of scores start with it
+  window: u32, // largest number of positions that a token sees
+  stride: u32, // number of elements from one row of scores to the next
 }
 
 @group(0) @binding(0) var<storage, read_write> scores: array<f32>;
@@ -23,10 +24,10 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     return;
   }
   let at = row * params.stride;
-  // Its scores are those from begin to end.
+  // The scores of the row are from begin to end.
   let end = params.position + row % params.tokens + 1u - params.start;
   let begin = max(end, params.window) - params.window;
-  // One pass for both: what is summed so far is scaled when a larger score comes.
+  // One pass finds the largest score and the sum: a larger score rescales the sum so far.
   var largest = -1e30;
   var sum = 0.0;
   for (var c = begin + lane; c < end; c += {{.Lanes}}u) {

@@ -9,30 +9,31 @@
 {{- $of_q := div (mul $tall .Quads) $lanes}}{{/* vectors of a step that a lane loads */}}
 {{- $of_k := div (mul $positions .Quads) $lanes}}
 {{- $of_v := div (add (mul $step .HeadQuads) (sub $lanes 1)) $lanes}}
-// Attention of a tile of {{$tall}} rows over the positions they may see, {{$positions}} at a time, with no
-// scores in memory. A row is a token of a query head; the {{.Group}} query heads of a KV head make {{.Group}}
-// rows of each token, so that they share what is loaded of k and v. The largest score and the sum of the
-// weights of a row are carried along, and what was summed so far is scaled when a larger score comes. Source:
-// Dao and others, FlashAttention-2 (2023).
+// Attention for a tile of {{$tall}} rows, over the positions that the rows can see, {{$positions}} positions
+// at a time. The scores are never written to memory. A row is one token of one query head. Each token has
+// {{.Group}} rows, for the {{.Group}} query heads of a KV head, which share the loaded parts of k and v. For
+// each row the kernel keeps the largest score and the sum of weights so far. If it finds a larger score, it
+// rescales the sums so far. Source: Dao and others, FlashAttention-2 (2023).
 //
-// A lane has the scores of 4 positions, and {{mul 4 $columns}} columns of y, of 8 rows. Both products are
-// made as in linear_tiled, the next tiles loaded while these are multiplied: scores of q and k, {{$step}}
-// columns of a head at a time, and y of weights and v, {{$step}} positions at a time. Rows are gone through
-// down, and for the next number of k or v up again, for the reason given there.
+// A lane computes 8 rows: the scores of 4 positions, and {{mul 4 $columns}} columns of y. The scores are
+// products of q and k, computed {{$step}} columns of a head at a time. y is a product of weights and v,
+// computed {{$step}} positions at a time. As in linear_tiled, the next tiles are loaded while the current
+// ones are multiplied, and the order of the rows alternates: down for one number of k or v, and up for the
+// next.
 {{- if .Split}}
 //
-// A workgroup takes one of the splits of the positions, and leaves what it has summed to sdpa_fd_reduce.
+// A workgroup processes one of the splits of the positions. sdpa_fd_reduce combines the splits.
 {{- end}}
 struct Params {
   tokens: u32,
-  context: u32, // positions in the cache, these tokens' included
-  position: u32, // of the first token
-  window: u32, // positions that a token sees at most
+  context: u32, // positions in the cache, including those of these tokens
+  position: u32, // position of the first token
+  window: u32, // largest number of positions that a token sees
   kv_heads: u32,
   scale: f32,
 {{- if .Split}}
   splits: u32,
-  split_len: u32, // positions, whole tiles
+  split_len: u32, // positions of a split; a whole number of tiles
 {{- end}}
 }
 
@@ -46,27 +47,29 @@ struct Params {
 // [splits, tokens, q_heads, {{.HeadQuads}} sums, then the largest score and the sum of the weights]
 @group(0) @binding(3) var<storage, read_write> parts: array<vec4<f32>>;
 {{- else}}
-@group(0) @binding(3) var<storage, read_write> y: array<vec4<f32>>; // like q
+@group(0) @binding(3) var<storage, read_write> y: array<vec4<f32>>; // the same dims as q
 {{- end}}
 @group(0) @binding(4) var<uniform> params: Params;
 
 {{template "flat_group" .}}
 {{template "kv_cache" .}}
 
-// What lanes read of 8 rows each: two vectors a column of q, or a position of the weights, whose stages are
-// {{$step}} positions each. With 2 unused ones behind each 4 columns, and 1 behind all, what lanes store, or
-// read, at a time meets in no memory bank.
+// Rows that lanes read: q, and later the weights. For 8 rows there are two vectors for each column of q, or
+// for each position of the weights, which are divided into stages of {{$step}} positions. There are 2 unused
+// vectors after every 4 columns, and 1 unused vector at the end. Because of these, lanes that store or read
+// at the same time use different memory banks.
 {{- $row := add (mul .Quads 10) 1}}
 var<workgroup> row_tile: array<array<array<vec4<f32>, {{$row}}>, {{.Down}}>, {{$stages}}>;
-// What lanes read of k, a vector of positions for each column, or of v, {{$columns}} of columns a position.
+// Columns that lanes read: k, with a vector of positions for each column, and later v, with {{$columns}}
+// vectors of columns for each position.
 {{- $column := add (mul .Quads 6) 1}}
 {{- if lt $column (add (mul $step $columns) 1)}}{{$column = add (mul $step $columns) 1}}{{end}}
 var<workgroup> column_tile: array<array<vec4<f32>, {{$column}}>, {{.Across}}>;
-// Of each row, the largest score so far, and what sums from before it count.
+// For each row: the largest score so far, and the factor that rescales the sums so far.
 var<workgroup> tops: array<vec4<f32>, {{mul 2 .Down}}>;
 var<workgroup> shrinks: array<vec4<f32>, {{mul 2 .Down}}>;
 
-// The place of a row of q or y, less that of its KV head.
+// Returns the index in q or y of a row of a KV head.
 fn row_place(row: u32, kv_head: u32) -> u32 {
   return ((row / {{.Group}}u * params.kv_heads + kv_head) * {{.Group}}u +
     row % {{.Group}}u) * {{.HeadQuads}}u;
@@ -74,14 +77,14 @@ fn row_place(row: u32, kv_head: u32) -> u32 {
 
 {{- if .Split}}
 
-// The place of a row of parts.
+// Returns the index in parts of a row of a split.
 fn part_place(row: u32, kv_head: u32, split: u32) -> u32 {
   let first = split * params.tokens * params.kv_heads * {{.Group}}u;
   return (first + row_place(row, kv_head) / {{.HeadQuads}}u) * {{add .HeadQuads 1}}u;
 }
 {{- end}}
 
-// The place of a position in a cache.
+// Returns the index in a cache of a position of a KV head.
 fn cache_place(position: u32, kv_head: u32) -> u32 {
   return (position * params.kv_heads + kv_head) * {{.HeadQuads}}u;
 }
@@ -89,7 +92,7 @@ fn cache_place(position: u32, kv_head: u32) -> u32 {
 @compute @workgroup_size({{$lanes}})
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
-  // The tiles of the last tokens have the most positions to go through, and start first.
+  // The tiles of the last tokens start first, because they have the most positions to process.
   let rows = params.tokens * {{.Group}}u;
   let row_tiles = (rows + {{sub $tall 1}}u) / {{$tall}}u;
 {{- if .Split}}
@@ -100,7 +103,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let id = flat_group(wid, groups);
 {{- end}}
   if (id >= row_tiles * params.kv_heads) {
-    return; // a grid that is larger than the live shape needs
+    return; // the grid can be larger than the current shape needs
   }
   let kv_head = id % params.kv_heads;
   let tile_row = (row_tiles - 1u - id / params.kv_heads) * {{$tall}}u;
@@ -116,8 +119,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let end = last_end;
   let begin = max(first_end, params.window) - params.window;
 {{- end}}
-  // Lane (tx, ty) has rows 8 ty to 8 ty + 7 of the tile. Of the 8 x 4 lanes that run together neighbours read
-  // the same of k and v, and every other lane of four the same of q and the weights.
+  // Lane (tx, ty) has rows 8 ty to 8 ty + 7 of the tile. 8 x 4 lanes run together. Among these, neighbours
+  // read the same part of k and v, and every second of four lanes reads the same part of q and the weights.
 {{- if eq .Across 16}}
   let tx = ((lane >> 1u) & 7u) + ((lane >> 2u) & 8u);
   let ty = ((lane >> 6u) << 2u) + ((lane >> 3u) & 2u) + (lane & 1u);
@@ -125,7 +128,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let tx = (lane >> 1u) & 7u;
   let ty = ((lane >> 5u) << 2u) + ((lane >> 3u) & 2u) + (lane & 1u);
 {{- end}}
-  // What this lane loads, and where it goes.
+  // What this lane loads, and where in workgroup memory it stores this.
   let quad = lane % {{.Quads}}u;
 {{- range $i := $of_q}}
   let q_row{{$i}} = lane / {{$.Quads}}u + {{mul $i (div $lanes $.Quads)}}u;
@@ -149,9 +152,9 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let last{{$h}} = vec4<u32>(params.position) +
     (vec4<u32>(tile_row + 8u * ty + {{mul 4 $h}}u) + vec4<u32>(0u, 1u, 2u, 3u)) / {{$.Group}}u;
 {{- end}}
-  let scale = params.scale * 1.4426950408889634; // weights are powers of 2
-  var largest = -1e20; // of row lane. Scores that are not seen are less: their weight is 0 in any case.
-  var total0 = vec4<f32>(0.0); // of a lane's own positions
+  let scale = params.scale * 1.4426950408889634; // weights are computed as powers of 2
+  var largest = -1e20; // of the row with index lane; masked scores are smaller, so their weight is 0
+  var total0 = vec4<f32>(0.0); // sums of weights over the lane's own positions
   var total1 = vec4<f32>(0.0);
 {{- range $i := 8}}
 {{- range $u := $columns}}
@@ -187,7 +190,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- end}}
 {{- end}}
       workgroupBarrier();
-      // The next step, or the first one of the next tile.
+      // Load for the next step, or for the first step of the next tile.
       let wraps = step + 1u == {{$steps}}u;
       let at = {{if $uneven}}min({{end}}select((step + 1u) * {{.Quads}}u, 0u, wraps) + quad
         {{- if $uneven}}, {{sub .HeadQuads 1}}u){{end}};
@@ -224,7 +227,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     sum1_{{$j}} *= scale;
 {{- end}}
     if (tile_column + {{$positions}}u > first_end || tile_column + params.window < last_end) {
-      // Some row does not see all of these positions.
+      // At least one row does not see all of these positions.
 {{- range $j := 4}}
       let c{{$j}} = vec4<u32>(tile_column + 4u * tx + {{$j}}u);
 {{- range $h := 2}}
@@ -233,7 +236,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- end}}
 {{- end}}
     }
-    // The largest score of each row: of a lane's own, then of the {{.Across}} lanes that share the row.
+    // Find the largest score of each row: first in each lane, then in all {{.Across}} lanes of the row.
 {{- range $h := 2}}
     column_tile[tx][2u * ty + {{$h}}u] = max(max(sum{{$h}}_0, sum{{$h}}_1), max(sum{{$h}}_2, sum{{$h}}_3));
 {{- end}}

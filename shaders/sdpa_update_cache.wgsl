@@ -1,7 +1,7 @@
-// Appends the rows of k and v to their caches. An invocation takes four elements of each.
+// Appends the rows of k and v to their caches. An invocation copies four elements of each.
 struct Params {
-  n: u32, // vectors of 4 in all rows
-  first: u32, // vector of the caches that the first goes to
+  n: u32, // vectors of 4 elements in all rows
+  first: u32, // index in the caches at which the first vector is stored
 }
 
 @group(0) @binding(0) var<storage, read> k: array<vec4<f32>>;

@@ -1,5 +1,5 @@
-// A workgroup takes a row: y = exp(x - max) / sum(exp(x - max)). Each lane keeps the maximum of what it has
-// seen and the sum of exponentials against it, so the row is read twice and not three times (Milakov and
+// A workgroup computes a row: y = exp(x - max) / sum(exp(x - max)). Each lane keeps the maximum m so far, and
+// the sum of exp(x - m) so far. The row is therefore read only twice, not three times (Milakov and
 // Gimelshein, Online normalizer calculation for softmax, 2018).
 {{- $T := "f32"}}{{if eq .Vec 4}}{{$T = "vec4<f32>"}}{{end}}
 struct Params {
@@ -19,7 +19,7 @@ struct Params {
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
   let row = flat_group(wid, groups);
-  // A row that is not there has no elements; its lanes still meet the others at the barriers.
+  // A row past the end has no elements, but its lanes must take part in the barriers.
   let width = select(0u, params.width / {{.Vec}}u, row < params.rows);
   let base = row * width;
   var largest = -3.4028234e38;

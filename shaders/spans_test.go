@@ -52,7 +52,7 @@ struct Params {
 @group(0) @binding(2) var<storage, read_write> y: array<‹vec4<f32>›>;
 @group(0) @binding(3) var<uniform> params: Params;
 
-«// The index of an invocation in a grid of one dimension that may have been folded into two.
+«// Returns the index of an invocation in a one-dimensional grid, which can be dispatched in two dimensions.
 fn flat_thread(gid: vec3<u32>, groups: vec3<u32>) -> u32 {
   return gid.x + gid.y * (groups.x * ‹64›u);
 }

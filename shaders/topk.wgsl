@@ -1,15 +1,15 @@
-// The {{.K}} largest elements of each part of each row as keys and places, best first, and of the finite
-// elements of the part the largest and the sum of exp(x - largest). A workgroup takes a part, of {{.Tile}}
-// elements.
+// Finds the {{.K}} largest elements in each part of each row, as keys and indices, largest first. For the
+// finite elements of the part, it also computes the largest one and the sum of exp(x - largest). A workgroup
+// processes a part, which has {{.Tile}} elements.
 struct Params {
-  parts: u32, // of all rows
+  parts: u32, // total number of parts, in all rows
   row_parts: u32,
   width: u32, // elements of a row
 }
 
 @group(0) @binding(0) var<storage, read> x: array<u32>;
-@group(0) @binding(1) var<storage, read_write> best: array<vec2<u32>>; // [parts, {{.K}}]: key and place
-// [parts]: the largest finite element, the sum, how many NaNs, how many infinities
+@group(0) @binding(1) var<storage, read_write> best: array<vec2<u32>>; // [parts, {{.K}}]: key and index
+// [parts]: the largest finite element, the sum, the number of NaNs, the number of infinities
 @group(0) @binding(2) var<storage, read_write> sums: array<vec4<f32>>;
 @group(0) @binding(3) var<uniform> params: Params;
 
@@ -25,7 +25,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let part = flat_group(wid, groups);
   let valid = part < params.parts;
   let base = part / params.row_parts * params.width;
-  // A part that is not there has no elements; its lanes still meet the others at the barriers.
+  // A part past the end has no elements, but its lanes must take part in the barriers.
   let first = part % params.row_parts * {{.Tile}}u;
   let n = select(0u, min({{.Tile}}u, params.width - first), valid);
   var largest = -3.4028234e38;

@@ -1,17 +1,17 @@
-// The {{.K}} largest elements of each row, best first, from what topk.wgsl found for its parts. A workgroup
-// takes a row: it keeps the best so far and sorts them with as many others as there is room for, round by
-// round.
+// Finds the {{.K}} largest elements of each row, largest first, from those that topk.wgsl found in the parts
+// of the row. A workgroup processes a row in rounds. In each round it sorts the largest elements so far,
+// together with as many other elements as fit in workgroup memory.
 struct Params {
   rows: u32,
   row_parts: u32,
   rounds: u32,
 }
 
-@group(0) @binding(0) var<storage, read> best: array<vec2<u32>>; // [rows, row_parts, {{.K}}]: key and place
+@group(0) @binding(0) var<storage, read> best: array<vec2<u32>>; // [rows, row_parts, {{.K}}]: key and index
 @group(0) @binding(1) var<storage, read> sums: array<vec4<f32>>; // [rows, row_parts]
 @group(0) @binding(2) var<storage, read_write> values: array<u32>; // [rows, {{.K}}]: bits of floats
 @group(0) @binding(3) var<storage, read_write> ids: array<u32>; // [rows, {{.K}}]
-@group(0) @binding(4) var<storage, read_write> stats: array<vec4<f32>>; // [rows], as sums has them
+@group(0) @binding(4) var<storage, read_write> stats: array<vec4<f32>>; // [rows]: four numbers as in sums
 @group(0) @binding(5) var<uniform> params: Params;
 
 {{template "flat_group" .}}
@@ -25,7 +25,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   @builtin(local_invocation_index) lane: u32) {
   let row = flat_group(wid, groups);
   let valid = row < params.rows;
-  // A row that is not there has no parts; its lanes still meet the others at the barriers.
+  // A row past the end has no parts, but its lanes must take part in the barriers.
   let parts = select(0u, params.row_parts, valid);
   let first = row * params.row_parts;
   var largest = -3.4028234e38;
@@ -62,7 +62,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     ids[row * {{.K}}u + lane] = places[lane];
   }
   if (valid && lane == 0u) {
-    // Without a finite element there is nothing to sum.
+    // If no element is finite, the sum is 0, and 0 replaces largest.
     stats[row] = vec4<f32>(select(0.0, largest, sum > 0.0), sum, nans, infinities);
   }
 }

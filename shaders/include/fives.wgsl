@@ -1,13 +1,15 @@
-// The parts of formats of 5 bits, q: of 32 columns each of five words has six. In either half of the first
-// four words, weights, lie three of one eight, at bits 0, 5 and 10; so lie in the fifth, fifths, the fourth
-// ones of eights 0 to 2, and that of eight 3 has a bit in each word, bit 15.
+// The parts that formats with 5-bit weights q share. 32 columns, which are 4 groups of 8, have five words. A
+// 16-bit half of a word has four columns of a group. Words 0 to 3 are in the array weights: each half of word
+// g has three columns of group g, at bits 0, 5 and 10. Word 4 is in the array fifths: each half has the
+// fourth column of groups 0, 1 and 2, at bits 0, 5 and 10. The fourth column of group 3 has one bit in each
+// of the five words, at bit 15.
 {{define "fives_bindings"}}
 {{- template "nibbles_binding" .}}
 {{binding}} var<storage, read> fifths: array<u32>; // [n, columns / 32]
 {{- end}}
 
 {{define "fives_functions"}}
-alias Bits = vec4<u32>; // two columns each, at bits 0, 5, 0 and 0 of both halves
+alias Bits = vec4<u32>; // each word has two columns, one in each half: at bit 0, 5, 0 and 0
 
 fn load(row: u32, eight: u32) -> Bits {
   let at = row * ({{.Columns}} / 8u) + eight;
@@ -43,8 +45,9 @@ fn load_row(row: u32, chunk: u32) -> Row {
 }
 {{- end}}
 
-// What lies above bit 9 is shifted to where halves have it, in each word to another place, so that bits 15
-// come to lie side by side.
+// The words that halves() would return, for group E of Row. Columns above bit 9 are shifted down: in each
+// word by a different number of bits, so that the bits 15 of all words end up next to each other. fives_turn
+// has the factors that match these shifts.
 {{define "fives_wide"}}
 {{- $w := printf "%s.own[%d]" .Row .E}}vec4<u32>({{$w}} & 0x001f001fu, {{$w}} & 0x03e003e0u,
 {{- $fifth := printf "%s.fifth" .Row}}

@@ -1,39 +1,42 @@
-// What a kernel that reads a matrix knows of the format of its weights. The constant Format names the file in
-// include/format that a kernel is expanded with. It defines
+// The parts through which a kernel reads the weights of a matrix. A weight is float * scale + zero, where
+// float is computed from the stored bits. The constant Format names a file in include/format, which defines:
 //
-//   format_bindings   the arrays of the format, as storage bindings
-//   format_functions  alias Bits, eight weights of a row as they are stored;
-//                     load(row, eight) -> Bits, those of the eight columns from 8 eight on
-//   format_floats     floats(bits) -> Eight, in the order of the columns, or
-//   format_halves     halves(bits) -> vec4<u32>, as words of two halves, the columns 0 and 4, 1 and 5, ...,
-//                     which have none but bits of their mantissas: a bit k counts 2^(k - 24); and the
-//                     constant turn, what these four are to be multiplied by
-//   format_middle     what such weights then have too much, if they do
-//   format_scale      scale(row, eight) -> f32, where the weights have one
-//   format_zero       zero(row, eight) -> f32, where the weights have one besides
+//   format_bindings   the storage bindings for the arrays of the format
+//   format_functions  alias Bits: the stored bits of a group of 8 weights in a row;
+//                     load(row, eight) -> Bits: loads the group with index eight, columns 8 * eight to
+//                     8 * eight + 7
+//   format_floats     floats(bits) -> Eight: the floats, in the order of the columns; or else
+//   format_halves     halves(bits) -> vec4<u32>: the floats as f16 numbers, two in a word: columns 0 and 4 in
+//                     the first word, 1 and 5 in the second, ... Only bits of the mantissa are set: bit k has
+//                     the value 2^(k - 24). The constant turn has a factor for each word; the product is the
+//                     float.
+//   format_middle     a number to subtract from these products, if there is one
+//   format_scale      scale(row, eight) -> f32: the scale of the group, if the format has scales
+//   format_zero       zero(row, eight) -> f32: the zero of the group, if the format has zeros
 //
-// and a weight is floats * scale + zero. Flushes says whether the device takes halves below the normal ones
-// for 0. Columns is the number of columns of a row, as WGSL. GEMV says whether the kernel is a GEMV, which
-// goes by chunks of Eights eights, and four rows at a time; Count is then the number of rows, as WGSL. Wide
-// says whether these eights are several, as many as the format has best: how their bits are loaded is said by
+// Flushes says whether the device replaces subnormal f16 numbers by 0. Columns is a WGSL expression for the
+// number of columns of a row. GEMV says whether the kernel is a GEMV. A GEMV processes chunks of Eights
+// groups of 8 columns, in four rows at a time. Count is then a WGSL expression for the number of rows. Wide
+// says whether Eights is greater than 1. For wide kernels, the file of a format also defines:
 //
-//   wide_row      Row, what is stored of a chunk of a row, and load_row(row, chunk)
-//   wide_bits     Bits of eight E of Row, or
-//   wide_halves   what halves gives of it, and wide_turn its turn: then it needs no format_functions and
-//                 no format_halves
-//   wide_scales   Scales, what is stored of the scales and zeros of four rows, and load_scales(row, chunk)
-//   wide_factors  what gemv_factors gives
+//   wide_row      Row: the stored bits of a chunk of a row; load_row(row, chunk) -> Row
+//   wide_bits     an expression for the Bits of group E in a Row; or else
+//   wide_halves   an expression for the result of halves for group E, and wide_turn for its factors. A wide
+//                 kernel then does not use format_functions and format_halves.
+//   wide_scales   Scales: the stored scales and zeros of four rows; load_scales(row, chunk) -> Scales
+//   wide_factors  the statements for gemv_factors
 //
-// Where format_supers is defined, scale0, scale1, ... of wide ones are without what they count in,
-// super_scale, and zero0, ... without super_zero and with too much by the constant zero_excess: the sum of
-// the groups is seen to instead.
+// If a format defines format_supers, then scale0, scale1, ... of a wide kernel are not multiplied by the
+// super-block scale (super_scale), and zero0, zero1, ... are not multiplied by super_zero. The zeros are also
+// too large by the constant zero_excess. gemv_dot corrects this once, in the sum over all groups.
 //
-// In a GEMV of formats with row_scales.wgsl those are gemv_scales and gemv_factors, for any Eights.
+// A format whose scales are all in arrays of row_scales.wgsl defines gemv_scales and gemv_factors instead of
+// wide_scales and wide_factors. They work for any value of Eights.
 {{define "format"}}
 {{- $own := and .Wide (defined "wide_halves")}}
 {{- if not (and .GEMV (defined "format_halves"))}}
 
-// Eight weights of a row.
+// Eight weights of a row, as floats.
 struct Eight {
   low: vec4<f32>, // columns 0 to 3
   high: vec4<f32>,
@@ -49,8 +52,8 @@ struct Eight {
 {{template "format_halves" .}}
 {{- end}}
 
-// Halves below the normal ones as floats.
-{{- if .Flushes}} The device takes them for 0, but not their mantissas under the exponent of 1.{{end}}
+// Converts the two f16 numbers in a word to floats. They are subnormal.
+{{- if .Flushes}} The device flushes them to 0, so they get the exponent of 1 first.{{end}}
 fn small(h: u32) -> vec2<f32> {
 {{- if .Flushes}}
   return (unpack2x16float(h | 0x3c003c00u) - 1.0) * 0x1p-14f;
@@ -88,7 +91,8 @@ fn floats(b: Bits) -> Eight {
 {{- end}}
 {{- end}}
 
-// Floats Of as weights, By the prefix of the variables that hold scale and zero.
+// An expression for the weights that belong to the floats Of. By is the prefix of the variables with scale
+// and zero.
 {{define "weights"}}
 {{- if defined "format_zero"}}fma({{.Of}}, vec4<f32>({{.By}}scale), vec4<f32>({{.By}}zero))
 {{- else}}{{.Of}}{{if defined "format_scale"}} * {{.By}}scale{{end}}{{end}}
@@ -97,7 +101,8 @@ fn floats(b: Bits) -> Eight {
 // The functions of a GEMV.
 {{define "gemv"}}
 
-// What eight weights make with their columns of x is added to a sum, which is several until the end.
+// add_eight adds the products of 8 weights and 8 columns of x to a sum. A Sum consists of several partial
+// sums, which total adds up.
 {{- if defined "format_halves"}}
 alias Sum = vec2<f32>;
 
@@ -129,16 +134,16 @@ fn total(sum: Sum) -> f32 {
 {{template "gemv_scales" .}}
 {{- end}}
 
-// What is stored of a row, or of the last one.
+// Loads the stored bits of a chunk of a row. Past the last row, it loads the last row.
 fn load_near(row: u32, chunk: u32) -> Row {
   return load_row({{if .Ragged}}min(row, {{.Count}} - 1u){{else}}row{{end}}, chunk);
 }
 {{- end}}
 
-// What the lanes of a workgroup that has work make together, before all else.
+// Statements that all lanes of a workgroup run together, before they load weights.
 {{define "gemv_begin"}}{{end}}
 
-// Row, the bits of a chunk of a row, and how they are loaded.
+// The type Row, for the stored bits of a chunk of a row, and the function that loads a Row.
 {{define "gemv_row"}}
 {{- if .Wide}}
 {{- template "wide_row" .}}
@@ -151,7 +156,7 @@ fn load_row(row: u32, chunk: u32) -> Row {
 {{- end}}
 {{- end}}
 
-// Eight E of row R, as it is multiplied.
+// An expression for group E of 8 weights in row R, in the form that add_eight needs.
 {{define "gemv_eight"}}
 {{- $row := set . "Row" (printf "row%d" .R)}}
 {{- if and .Wide (defined "wide_halves")}}{{template "wide_halves" $row}}
@@ -163,7 +168,8 @@ fn load_row(row: u32, chunk: u32) -> Row {
 {{- if .Wide}}{{template "wide_bits" .}}{{else}}{{.Row}}{{end}}
 {{- end}}
 
-// Scales, what is stored of the scales, and zeros, of four rows for a chunk, and how it is loaded.
+// The type Scales, for the stored scales (and zeros) of four rows for a chunk, and the function that loads a
+// Scales.
 {{define "gemv_scales"}}
 {{- if .Wide}}
 {{- template "wide_scales" .}}
@@ -185,8 +191,8 @@ fn load_scales(row: u32, chunk: u32) -> Scales {
 {{- end}}
 {{- end}}
 
-// The same as numbers of the four rows: scale0, scale1, ... and zero0, zero1, ..., of the Groups groups of
-// columns that a chunk has.
+// Converts a Scales to floats: scale0, scale1, ... and zero0, zero1, ... for the Groups groups of columns in
+// a chunk. Each is a vector for the four rows.
 {{define "gemv_factors"}}
 {{- if .Wide}}
 {{- template "wide_factors" .}}
@@ -198,9 +204,10 @@ fn load_scales(row: u32, chunk: u32) -> Scales {
 {{- end}}
 {{- end}}
 
-// In a chunk: the columns of row B of x, and what its sums with a group of columns begin with: where weights
-// have too much, that is taken off once for all. ones is what a group's zero is times. Of halves it is x that
-// is turned, once for all rows.
+// Loads a chunk of row B of x. It also computes the values (begin) with which the sums of each group of
+// columns start. If the format has a format_middle, this value subtracts it for all weights of the group at
+// once. A group's zero is multiplied by ones, the sum of x in the group. If the format has format_halves, x
+// is multiplied by the factors turn here, once for all rows of weights.
 {{define "gemv_x"}}
 {{- $b := .B}}
 {{- $x := "x"}}{{if defined "format_halves"}}{{$x = "plain"}}{{end}}
@@ -239,14 +246,14 @@ fn load_scales(row: u32, chunk: u32) -> Scales {
 {{- end}}
 {{- end}}
 
-// The weights of row R.
+// Computes the weights of row R.
 {{define "gemv_weights"}}
 {{- range $e := .Eights}}
       let w{{$.R}}_{{$e}} = {{template "gemv_eight" (set $ "E" $e)}};
 {{- end}}
 {{- end}}
 
-// Their sum with row B of x.
+// Computes the dot product of the weights of row R and row B of x.
 {{define "gemv_dot"}}
 {{- $r := .R}}
 {{- $b := .B}}

@@ -1,19 +1,20 @@
 {{define "flat_thread"}}
-// The index of an invocation in a grid of one dimension that may have been folded into two.
+// Returns the index of an invocation in a one-dimensional grid, which can be dispatched in two dimensions.
 fn flat_thread(gid: vec3<u32>, groups: vec3<u32>) -> u32 {
   return gid.x + gid.y * (groups.x * {{.Lanes}}u);
 }
 {{end}}
 {{define "flat_group"}}
-// The index of a workgroup in a grid of one dimension that may have been folded into two.
+// Returns the index of a workgroup in a one-dimensional grid, which can be dispatched in two dimensions.
 fn flat_group(wid: vec3<u32>, groups: vec3<u32>) -> u32 {
   return wid.x + wid.y * groups.x;
 }
 {{end}}
 
-// Where vector four lies of a row of so many chunks of 32 columns that is spread: the first of each chunk
-// beside that of the next, then the second ones, so that lanes of a GEMV, of which each has a chunk, load
-// what lies together.
+// Returns the index at which an interleaved row stores a vector of four columns. The row consists of chunks
+// of 32 columns, which are 8 vectors. It stores the first vectors of all chunks, then the second vectors of
+// all chunks, and so on. In a GEMV, where each lane loads one chunk, neighbouring lanes then load
+// neighbouring addresses.
 {{define "spread"}}
 
 fn spread(four: u32, chunks: u32) -> u32 {

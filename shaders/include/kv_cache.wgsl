@@ -1,11 +1,11 @@
 {{define "kv_cache"}}
 {{- if .HalfCache}}
-// Four elements of a cache of halves, two to a word.
+// Returns four elements of a cache that stores f16 numbers, two in each word.
 fn cached(words: vec2<u32>) -> vec4<f32> {
   return vec4<f32>(unpack2x16float(words.x), unpack2x16float(words.y));
 }
 {{- else}}
-// Four elements of a cache.
+// Returns four elements of a cache that stores f32 numbers.
 fn cached(elements: vec4<f32>) -> vec4<f32> {
   return elements;
 }
@@ -13,23 +13,24 @@ fn cached(elements: vec4<f32>) -> vec4<f32> {
 {{end}}
 {{define "kv_stored"}}
 {{- if .HalfCache}}
-// Four elements as a cache of halves has them.
+// Converts four elements to the form in which a cache stores them: f16 numbers, two in each word.
 fn stored(elements: vec4<f32>) -> vec2<u32> {
   return vec2<u32>(pack2x16float(elements.xy), pack2x16float(elements.zw));
 }
 
-// The same as whoever reads them from the cache has them. A compiler that sees a float turned into a half and
-// back again may leave out both: it does not know that no context is so long.
+// Returns the elements as later steps will read them from the cache, which means rounded to f16. A compiler
+// could remove a conversion to f16 and back. It does not know that params.context >> 31u is always 0, so here
+// it cannot.
 fn reread(words: vec2<u32>) -> vec4<f32> {
   return cached(words | vec2<u32>(params.context >> 31u));
 }
 {{- else}}
-// Four elements as a cache has them.
+// Returns four elements in the form in which a cache stores them.
 fn stored(elements: vec4<f32>) -> vec4<f32> {
   return elements;
 }
 
-// The same as whoever reads them from the cache has them.
+// Returns the elements as later steps will read them from the cache.
 fn reread(elements: vec4<f32>) -> vec4<f32> {
   return elements;
 }

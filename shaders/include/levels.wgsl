@@ -1,8 +1,9 @@
-// What the 4 bits of weights of IQ4_NL and IQ4_XS stand for: one of 16 levels, -127, -104, -83, -65, -49,
-// -35, -22, -10, 1, 13, 25, 38, 53, 69, 89 and 113.
+// The 4 bits of a weight of IQ4_NL or IQ4_XS select one of 16 levels: -127, -104, -83, -65, -49, -35, -22,
+// -10, 1, 13, 25, 38, 53, 69, 89 and 113.
 {{define "levels_floats"}}
-// The levels of the low four bits of q. There is one with 128 added in each byte of the words; it is put
-// under the exponent of 2^23, where the mantissa counts in ones.
+// Returns the levels that the low four bits of each q select. The constants below have a level plus 128 in
+// each byte. The byte becomes the mantissa of a float with the exponent of 2^23, where the lowest mantissa
+// bit counts 1.
 fn levels(q: vec4<u32>) -> vec4<f32> {
   let second = (q & vec4<u32>(4u)) != vec4<u32>(0u);
   let words = select(
@@ -15,9 +16,9 @@ fn levels(q: vec4<u32>) -> vec4<f32> {
 
 {{- if .GEMV}}
 
-// To work a level out takes longer than to multiply it. They lie in 16 banks, and lanes that want the same
-// one share the load. The table is as long as a byte says, for the compiler to see that no index is beyond
-// it.
+// A lookup table, because computing a level takes longer than multiplying by it. The 16 levels are in
+// different memory banks, and lanes that read the same level share the load. The table has 256 entries, so
+// that a compiler sees that an index of 8 bits is always inside.
 var<workgroup> table: array<f32, 256>;
 
 fn floats(w: Bits) -> Eight {
@@ -38,7 +39,7 @@ fn floats(w: Bits) -> Eight {
 {{- end}}
 {{- end}}
 
-// The workgroup fills its table.
+// Fills the lookup table of the workgroup.
 {{define "levels_begin"}}
   for (var q = lane; q < 16u; q += {{.Lanes}}u) {
     table[q] = levels(vec4<u32>(q)).x;

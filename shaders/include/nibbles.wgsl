@@ -1,5 +1,6 @@
-// The parts of formats of which four bits of a weight, q or its lowest, lie eight to a word, column k of them
-// at bits 4k. A GEMV takes four words at a time where it has chunks of as many eights.
+// The parts that formats with nibbles share. A nibble is a 4-bit weight q, or the low four bits of q. A word
+// has the nibbles of 8 columns, and column k starts at bit 4k. A GEMV whose chunks have 4 groups of 8 columns
+// loads four words at a time.
 {{define "nibbles_binding"}}
 {{- if .GEMV}}
 // [n, {{.Chunks}}]
@@ -19,7 +20,7 @@ fn load(row: u32, eight: u32) -> Bits {
 {{- end}}
 {{- end}}
 
-// As halves that begin at bits 0 and 4.
+// Returns the nibbles as mantissas of f16 numbers, where they start at bit 0 or 4.
 {{define "nibbles_halves"}}
 const turn = vec4<f32>(0x1p24f, 0x1p20f, 0x1p24f, 0x1p20f);
 

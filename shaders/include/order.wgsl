@@ -1,6 +1,6 @@
 {{define "key_of"}}
-// Elements are compared as unsigned keys of the same order: exact, with one answer for NaN, and -0 equal to
-// 0. No element has the key 0.
+// Converts the bits of an f32 to an unsigned key. Elements are compared by their keys, which is exact: -0
+// equals 0, and NaN is larger than any number. No element has the key 0.
 fn key_of(bits: u32) -> u32 {
   let magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u) {
@@ -10,7 +10,7 @@ fn key_of(bits: u32) -> u32 {
 }
 {{end}}
 {{define "bits_of"}}
-// The bits that key_of made a key of; a NaN is one without a sign, and so is a 0.
+// Returns the bits of the f32 from which key_of computed a key. NaN and 0 have lost their sign.
 fn bits_of(key: u32) -> u32 {
   if (key == 0xffffffffu) {
     return 0x7fc00000u;
@@ -19,12 +19,12 @@ fn bits_of(key: u32) -> u32 {
 }
 {{end}}
 {{define "sort_pairs"}}
-// Pairs of a key and a place, as many as a workgroup sorts at a time.
+// The pairs of a key and an index (place) that a workgroup sorts at a time.
 var<workgroup> keys: array<u32, {{.Tile}}>;
 var<workgroup> places: array<u32, {{.Tile}}>;
 
-// Sorts the pairs: the largest key first, and of equal keys the smallest place. Every lane must call it.
-// Source: Batcher, Sorting networks and their applications (1968), the bitonic one.
+// Sorts the pairs: the largest key first, and the smallest place first among equal keys. Every lane must call
+// this function. Source: the bitonic sorter of Batcher, Sorting networks and their applications (1968).
 fn sort_pairs(lane: u32) {
   workgroupBarrier();
   for (var size = 2u; size <= {{.Tile}}u; size <<= 1u) {

@@ -2,7 +2,7 @@
 var<workgroup> partial: array<f32, {{.Lanes}}>;
 {{end}}
 {{define "reduce_sum"}}
-// The sum of v over the workgroup's lanes, for each lane. Every lane must call it.
+// Returns, to every lane, the sum of v over all lanes of the workgroup. Every lane must call this function.
 fn reduce_sum(lane: u32, v: f32) -> f32 {
   partial[lane] = v;
   workgroupBarrier();
@@ -18,7 +18,7 @@ fn reduce_sum(lane: u32, v: f32) -> f32 {
 }
 {{end}}
 {{define "reduce_max"}}
-// The largest v over the workgroup's lanes, for each lane. Every lane must call it.
+// Returns, to every lane, the largest v of all lanes of the workgroup. Every lane must call this function.
 fn reduce_max(lane: u32, v: f32) -> f32 {
   partial[lane] = v;
   workgroupBarrier();
@@ -34,7 +34,8 @@ fn reduce_max(lane: u32, v: f32) -> f32 {
 }
 {{end}}
 {{define "reduce_join"}}
-// What join makes of v over the workgroup's lanes, for each lane. Every lane must call it.
+// Combines v of all lanes of the workgroup with the function join. It returns the result to every lane.
+// Every lane must call this function.
 fn reduce_join(lane: u32, v: f32) -> f32 {
   partial[lane] = v;
   workgroupBarrier();
@@ -50,8 +51,8 @@ fn reduce_join(lane: u32, v: f32) -> f32 {
 {{define "reduce_first_largest"}}
 var<workgroup> bests: array<vec2<u32>, {{.Lanes}}>;
 
-// Of the pairs (key, place) of the workgroup's lanes the one with the largest key, and of those the smallest
-// place. Every lane must call it.
+// Returns, to every lane, the pair (key, place) with the largest key of all lanes of the workgroup. Among
+// equal keys, the smallest place wins. Every lane must call this function.
 fn reduce_first_largest(lane: u32, pair: vec2<u32>) -> vec2<u32> {
   bests[lane] = pair;
   workgroupBarrier();

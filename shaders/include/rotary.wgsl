@@ -16,11 +16,11 @@
 {{binding}} var<uniform> params: Params;
 {{end}}
 
-// What is turned, as vectors of an invocation's size, of which an invocation has Each: x, or q and k one
-// behind the other.
+// Functions that read and write the rotated tensors: x, or q followed by k. They work on vectors, and an
+// invocation processes Each vectors.
 {{define "rotary_elements"}}
 {{- if .Both}}
-// Element e of q and k, one behind the other.
+// Returns element e of q followed by k.
 fn element(e: u32) -> {{.T}} {
   let of_q = params.q{{if gt .Each 1}} * {{.Each}}u{{end}};
   if (e < of_q) {
@@ -47,7 +47,7 @@ fn put(e: u32, v: {{.T}}) {
 }
 {{- end}}
 
-// The position of invocation i, of those that are turned.
+// Returns the index of the position that invocation i processes. The first position of the step has index 0.
 fn position_of(i: u32) -> u32 {
 {{- if .Both}}
   if (i >= params.q) {
@@ -60,32 +60,33 @@ fn position_of(i: u32) -> u32 {
 
 {{define "rotary_params"}}
   n: u32, // invocations
-  position: u32, // invocations of one position{{if .Both}} of q{{end}}: all its heads
-  positions: u32, // that {{if .Both}}k has{{else}}there are{{end}}
-  skip: u32, // the first of them that {{if .Both}}q{{else}}x{{end}} has
-  head: u32, // invocations of a head
+  position: u32, // invocations for all heads of one position{{if .Both}} of q{{end}}
+  positions: u32, // number of positions{{if .Both}} in k{{end}}
+  skip: u32, // index of the first position in {{if .Both}}q{{else}}x{{end}}
+  head: u32, // invocations for a head
 {{- if .Both}}
-  q: u32, // invocations of q; the others are of k
-  k_position: u32, // invocations of one position of k
+  q: u32, // invocations for q; the others are for k
+  k_position: u32, // invocations for one position of k
 {{- end}}
 {{- end}}
 
-// Vectors of 4 of heads that are turned as they are loaded: Turn says which elements are pairs.
+// Functions that rotate vectors of 4 elements as they are loaded. The constant Turn says which elements of a
+// head form pairs.
 {{define "rotary_vector"}}
 {{- if eq .Turn "halves"}}
-// Vector quad of a head, turned with the one half of the turned elements away.
+// Rotates x, which is vector quad of a head. other has the other elements of the pairs.
 fn turned(x: vec4<f32>, other: vec4<f32>, quad: u32) -> vec4<f32> {
   let angle = params.angle + min(quad, {{sub (mul 2 .Half) 1}}u);
   let y = x * cosine[angle] + select(other, -other, quad < {{.Half}}u) * sine[angle];
   return select(x, y, quad < {{mul 2 .Half}}u);
 }
 
-// The vector that a vector is turned with.
+// Returns the index of the vector with the other elements of the pairs.
 fn other_half(quad: u32) -> u32 {
   return select(max(quad, {{.Half}}u) - {{.Half}}u, quad + {{.Half}}u, quad < {{.Half}}u);
 }
 {{- else}}
-// Vector quad of a head, turned.
+// Rotates x, which is vector quad of a head.
 fn turned(x: vec4<f32>, quad: u32) -> vec4<f32> {
   let c = cosine[quad];
   let s = sine[quad];
@@ -95,7 +96,8 @@ fn turned(x: vec4<f32>, quad: u32) -> vec4<f32> {
 {{- end}}
 {{end}}
 
-// Vector quad of X from at on, by the weights of a norm where there are Norms.
+// An expression for vector quad of the head of X that starts at index at. If Norms is true, the vector is
+// multiplied by the weights of a norm. If Turn is set, the vector is then rotated.
 {{define "rotary_turn"}}
 {{- if eq .Turn "halves"}}turned({{template "rotary_from" (set . "Quad" "quad")}},
     {{- /**/}} {{template "rotary_from" (set . "Quad" "other_half(quad)")}}, quad)

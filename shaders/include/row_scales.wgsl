@@ -1,12 +1,13 @@
-// An array of a number for each group of 8 GroupEights columns of a row, {{.Of}}s for "Of". Those of 4 rows
-// lie together, so that a GEMV loads them at once.
+// The parts for an array with one number, such as a scale, for each group of 8 * GroupEights columns of a
+// row. Of is the name of such a number. The numbers of 4 rows are stored together, so that a GEMV loads them
+// at once.
 {{define "row_scales_binding"}}
 // [n / 4, groups, 4]
 {{binding}} var<storage, read> {{.Of}}s: array<{{if .GEMV}}{{template "row_scales_type" .}}
 {{- else if .HalfScales}}u32{{else}}f32{{end}}>;
 {{- end}}
 
-// The number of one row, for an eight of its columns.
+// Returns the number for a row and a group of 8 columns. The argument eight is the index of this group.
 {{define "row_scales_function"}}
 fn {{.Of}}(row: u32, eight: u32) -> f32 {
   let groups = {{.Columns}} / {{mul 8 .GroupEights}}u;
@@ -20,7 +21,7 @@ fn {{.Of}}(row: u32, eight: u32) -> f32 {
 }
 {{- end}}
 
-// In a GEMV: those of four rows, as they are stored, and as numbers.
+// For a GEMV: the type of the stored numbers of four rows, how they are loaded, and their values as floats.
 {{define "row_scales_type"}}{{if .HalfScales}}vec2<u32>{{else}}vec4<f32>{{end}}{{end}}
 
 {{define "row_scales_load"}}
@@ -32,7 +33,7 @@ fn {{.Of}}(row: u32, eight: u32) -> f32 {
 {{- if .HalfScales}}vec4<f32>(unpack2x16float({{.In}}.x), unpack2x16float({{.In}}.y)){{else}}{{.In}}{{end}}
 {{- end}}
 
-// Of formats with nothing but scales, or scales and zeros, of this kind.
+// For the GEMV of a format whose scales (and zeros, if it has any) are all stored in such arrays.
 {{define "row_scales_gemv"}}
 struct Scales {
   scale: {{template "row_scales_type" .}},

@@ -1,11 +1,14 @@
-// Numbers of 6 bits, SixesPer of them for 32 columns of a row, less Middle. Two of each of four rows lie
-// together in two words: one with their low four bits, a byte to a row, and of one that serves two such twos
-// a byte for rows 0 and 1, and the next but one for rows 2 and 3, with the high two.
+// The parts for an array of 6-bit numbers, such as scales. A row has SixesPer numbers for each 32 columns.
+// Middle is subtracted from each number. The numbers of 4 rows are stored together: three words have numbers
+// 4i to 4i + 3 of these rows. The first word has the low four bits of numbers 4i and 4i + 1, with one byte
+// for each row. The second word has those of numbers 4i + 2 and 4i + 3. The third word has the high two bits:
+// bytes 0 and 2 for numbers 4i and 4i + 1, bytes 1 and 3 for the other two. The lower byte of each pair is
+// for rows 0 and 1, the higher byte for rows 2 and 3.
 {{define "sixes_binding"}}
-{{binding}} var<storage, read> scales: array<u32>; // [n / 4, twos / 2, 3]
+{{binding}} var<storage, read> scales: array<u32>; // [n / 4, numbers / 4, 3]
 {{- end}}
 
-// Number i of a row.
+// Returns the number with index i in a row.
 {{define "sixes_function"}}
 fn six(row: u32, i: u32) -> f32 {
   let at = (row >> 2u) * ({{.Columns}} / {{div 64 .SixesPer}}u) + (i >> 1u);
@@ -16,7 +19,8 @@ fn six(row: u32, i: u32) -> f32 {
 }
 {{- end}}
 
-// They are turned into floats as weights are, as 1024 + six and 64 + six.
+// Convert the numbers of four rows to floats. The 6 bits become mantissa bits of an f16 number, whose value
+// is 1024 + number in first_sixes, and 64 + number in second_sixes.
 {{define "sixes_floats"}}
 fn first_sixes(words: vec2<u32>) -> vec4<f32> {
   let a = unpack2x16float((words.x & 0x000f000fu) | ((words.y << 4u) & 0x00300030u) | 0x64006400u);
@@ -31,7 +35,7 @@ fn second_sixes(words: vec2<u32>) -> vec4<f32> {
 }
 {{- end}}
 
-// In a GEMV: the words that a chunk's numbers of four rows are in, and what they count in.
+// For a GEMV: the words with the numbers of four rows for a chunk, and their super-block scales.
 {{define "sixes_scales"}}
 {{template "sixes_floats" .}}
 
@@ -47,7 +51,8 @@ fn load_scales(row: u32, chunk: u32) -> Scales {
 }
 {{- end}}
 
-// The words shifted to where first_sixes takes the number of a chunk, or both first_sixes and second_sixes.
+// Shifts the words such that first_sixes reads the first number of the chunk. If the chunk has two numbers,
+// second_sixes reads the second one.
 {{define "sixes_words"}}
 {{- if eq .SixesPer 2}}
       let sixes = vec2<u32>(scale_bits.sixes.x, scale_bits.sixes.y >> ((chunk & 1u) * 8u));
@@ -57,7 +62,7 @@ fn load_scales(row: u32, chunk: u32) -> Scales {
 {{- end}}
 {{- end}}
 
-// The parts of Q4_K and Q5_K, whose groups of 32 columns have a scale and a zero.
+// The parts that Q4_K and Q5_K share: each group of 32 columns has a scale and a zero.
 {{define "sixes_scale"}}
 {{template "sixes_function" (set . "SixesPer" 2 "Middle" 0)}}
 

@@ -1,21 +1,23 @@
 {{define "tile_memory"}}
-// Two tiles of {{.Tile}} rows by {{mul .Quads 4}} columns, one behind the other in workgroup memory, whose
-// product 16 x 16 lanes compute: lane (tx, ty) has rows ty + 16 i of the first and tx + 16 j of the second.
+// Two tiles, each of {{.Tile}} rows and {{mul .Quads 4}} columns, one after the other. 16 x 16 lanes compute
+// the products of their rows: lane (tx, ty) multiplies rows ty + 16 i of the first tile by rows tx + 16 j of
+// the second.
 var<workgroup> tiles: array<vec4<f32>, {{mul 2 (mul .Tile .Quads)}}>;
 const second = {{mul .Tile .Quads}}u;
 {{template "tile_places" .}}
 {{- end}}
 
 {{define "tile_places"}}
-// In a tile the four columns of a vector lie together, and the vectors of a row change places from row to
-// row: lanes that read one column of eight rows, or write eight vectors of a row, meet in no memory bank.
+// A tile consists of vectors of four columns. The order of the vectors in a row differs from row to row, so
+// that lanes use different memory banks when they read one column of eight rows, or write eight vectors of a
+// row.
 
-// The mask of the vectors' places in a row.
+// Returns the mask that determines the order of the vectors in a row.
 fn tile_mask(row: u32) -> u32 {
   return {{if eq .Quads 8}}row & 7u{{else}}(row >> 1u) & 3u{{end}};
 }
 
-// The place of vector quad of a row.
+// Returns the index in a tile of vector quad of a row.
 fn tile_place(row: u32, quad: u32) -> u32 {
   return row * {{.Quads}}u + (quad ^ tile_mask(row));
 }

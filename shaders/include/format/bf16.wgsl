@@ -1,4 +1,4 @@
-// The upper halves of floats, two to a word.
+// A weight is the upper 16 bits of an f32. A word has two weights.
 {{define "format_bindings"}}
 {{binding}} var<storage, read> weights: array<vec4<u32>>; // [n, columns / 8]
 {{- end}}

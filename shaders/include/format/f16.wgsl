@@ -1,4 +1,4 @@
-// Halves, two to a word.
+// A weight is an f16 number. A word has two weights.
 {{define "format_bindings"}}
 {{binding}} var<storage, read> weights: array<vec4<u32>>; // [n, columns / 8]
 {{- end}}

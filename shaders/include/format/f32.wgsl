@@ -1,4 +1,4 @@
-// Weights as they are. Partial: the columns are no multiple of 8.
+// A weight is an f32 number. Partial is true if the number of columns is not a multiple of 8.
 {{define "format_bindings"}}
 {{binding}} var<storage, read> weights: array<{{if .Partial}}f32{{else}}vec4<f32>{{end}}>; // [n, columns]
 {{- end}}

@@ -1,5 +1,5 @@
-// 4-bit weights q, eight to a word, column k of them at bits 4k; 32 columns have a scale of 6 bits, and 256 a
-// half, super. A weight is level[q] * (scale - 32) * super.
+// A weight is level[q] * (scale - 32) * super. q has 4 bits. A word has 8 columns, and column k starts at bit
+// 4k. 32 columns share a 6-bit scale. 256 columns share super, which is f16.
 {{define "format_bindings"}}
 {{- template "nibbles_binding" .}}
 {{template "sixes_binding" .}}

@@ -1,6 +1,7 @@
-// 2-bit weights q, sixteen to a word, those of columns 0 to 3 of both eights in the low half of it, those of
-// 4 to 7 in the high one; 16 columns have a byte with a scale in its low and a zero in its high four bits,
-// and 256 two halves, what these count in. A weight is q * scale - zero.
+// A weight is q * scale - zero. q has 2 bits. A word has 16 columns, which are two groups of 8: the low half
+// of the word has columns 0 to 3 of both groups, and the high half has columns 4 to 7 of both groups. 16
+// columns share a byte, with a 4-bit scale in the low bits and a 4-bit zero in the high bits. 256 columns
+// share two super-block scales, which are f16: scale and zero are multiplied by them.
 {{define "format_bindings"}}
 {{- if .Wide}}
 {{binding}} var<storage, read> weights: array<vec2<u32>>; // [n, {{.Chunks}}]
@@ -12,7 +13,7 @@
 {{- end}}
 
 {{define "format_functions"}}
-alias Bits = u32; // at bits 0 to 7 of both halves
+alias Bits = u32; // 8 weights, in bits 0 to 7 of both 16-bit halves
 {{- if not .Wide}}
 
 fn load(row: u32, eight: u32) -> Bits {

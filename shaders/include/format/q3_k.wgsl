@@ -1,7 +1,8 @@
-// 3-bit weights q: of 32 columns each of three words has ten and two thirds. In either half lie four of one
-// eight, from bit 0 on, then at bit 12 one of the last eight, and at bit 15 a bit of the fourth of these. The
-// words 0 and 1 are in weights, 2 in thirds. 16 columns have a scale of 6 bits, and 256 a super, a half. A
-// weight is (q - 4) * (scale - 32) * super.
+// A weight is (q - 4) * (scale - 32) * super. q has 3 bits. 32 columns, which are 4 groups of 8, have three
+// words. A 16-bit half of a word has four columns of a group: word g has those of group g, at bits 0, 3, 6
+// and 9. Group 3 uses the other bits: each half of each word has one of its columns at bit 12, and one bit of
+// its fourth column at bit 15. Words 0 and 1 are in the array weights, and word 2 is in the array thirds. 16
+// columns share a 6-bit scale. 256 columns share super, which is f16.
 {{define "format_bindings"}}
 {{- if .Wide}}
 {{binding}} var<storage, read> weights: array<vec2<u32>>; // [n, {{.Chunks}}]
@@ -14,7 +15,7 @@
 {{- end}}
 
 {{define "format_functions"}}
-alias Bits = vec4<u32>; // two columns each, at bits 0, 3, 6 and 0 of both halves
+alias Bits = vec4<u32>; // each word has two columns, one in each half: at bit 0, 3, 6 and 0
 
 fn load(row: u32, eight: u32) -> Bits {
   let at = row * ({{.Columns}} / 32u) + eight / 4u;
@@ -57,8 +58,9 @@ fn load_row(row: u32, chunk: u32) -> Row {
 }
 {{- end}}
 
-// What lies above bit 8 is shifted to where halves have it, in each word to another place, so that bits 15
-// come to lie side by side.
+// The words that halves() would return, for group E of Row. Columns above bit 8 are shifted down: in each
+// word by a different number of bits, so that the bits 15 of all words end up next to each other. wide_turn
+// has the factors that match these shifts.
 {{define "wide_halves"}}
 {{- if lt .E 3}}
 {{- $w := printf "%s[%d]" .Row .E}}vec4<u32>({{$w}} & 0x00070007u, {{$w}} & 0x00380038u, {{$w}} & 0x01c001c0u,

@@ -1,5 +1,5 @@
-// 4-bit weights q, eight to a word, column k of them at bits 4k; a group of 8 GroupEights columns has a
-// scale, of which HalfScales says the type. A weight is (q - 8) * scale.
+// A weight is (q - 8) * scale. q has 4 bits. A word has 8 columns, and column k starts at bit 4k. A group of
+// 8 * GroupEights columns shares a scale, which is f16 if HalfScales is true, and f32 otherwise.
 {{define "format_bindings"}}
 {{- template "nibbles_binding" .}}
 {{template "row_scales_binding" (set . "Of" "scale")}}

@@ -1,5 +1,5 @@
-// 4-bit weights q, eight to a word, column k of them at bits 4k; 32 columns have a scale and a zero, halves.
-// A weight is q * scale + zero.
+// A weight is q * scale + zero. q has 4 bits. A word has 8 columns, and column k starts at bit 4k. 32 columns
+// share a scale and a zero, which are f16.
 {{define "format_bindings"}}
 {{- template "nibbles_binding" .}}
 {{template "row_scales_binding" (set . "Of" "scale")}}

@@ -1,5 +1,6 @@
-// 4-bit weights q, eight to a word, column k of them at bits 4k; 32 columns have a scale and a zero of 6
-// bits, and 256 two halves, what these count in. A weight is q * scale - zero.
+// A weight is q * scale - zero. q has 4 bits. A word has 8 columns, and column k starts at bit 4k. 32 columns
+// share a 6-bit scale and a 6-bit zero. 256 columns share two super-block scales, which are f16: scale and
+// zero are multiplied by them.
 {{define "format_bindings"}}
 {{- template "nibbles_binding" .}}
 {{template "sixes_binding" .}}

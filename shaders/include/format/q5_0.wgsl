@@ -1,4 +1,5 @@
-// 5-bit weights q, as fives.wgsl has them; 32 columns have a scale, a half. A weight is (q - 16) * scale.
+// A weight is (q - 16) * scale. q has 5 bits, stored as fives.wgsl describes. 32 columns share a scale, which
+// is f16.
 {{define "format_bindings"}}
 {{- template "fives_bindings" .}}
 {{template "row_scales_binding" (set . "Of" "scale")}}

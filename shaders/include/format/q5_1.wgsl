@@ -1,5 +1,5 @@
-// 5-bit weights q, as fives.wgsl has them; 32 columns have a scale and a zero, halves. A weight is q * scale
-// + zero.
+// A weight is q * scale + zero. q has 5 bits, stored as fives.wgsl describes. 32 columns share a scale and a
+// zero, which are f16.
 {{define "format_bindings"}}
 {{- template "fives_bindings" .}}
 {{template "row_scales_binding" (set . "Of" "scale")}}

@@ -1,5 +1,6 @@
-// 5-bit weights q, as fives.wgsl has them; 32 columns have a scale and a zero of 6 bits, and 256 two halves,
-// what these count in. A weight is q * scale - zero.
+// A weight is q * scale - zero. q has 5 bits, stored as fives.wgsl describes. 32 columns share a 6-bit scale
+// and a 6-bit zero. 256 columns share two super-block scales, which are f16: scale and zero are multiplied by
+// them.
 {{define "format_bindings"}}
 {{- template "fives_bindings" .}}
 {{template "sixes_binding" .}}

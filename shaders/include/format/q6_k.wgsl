@@ -1,6 +1,7 @@
-// 6-bit weights q: the low four bits of eight to a word, column k of them at bits 4k, the high two of sixteen
-// to a word, where those of an eight are shifted to the places that halves have for them, all at once. 16
-// columns have a scale, a signed byte, and 256 a super, a half. A weight is (q - 32) * scale * super.
+// A weight is (q - 32) * scale * super. q has 6 bits. One word has the low four bits of 8 columns, and column
+// k starts at bit 4k. Another word has the high two bits of 16 columns. One shift moves the high bits of 8 of
+// these columns to where the function halves needs them. 16 columns share a scale, which is a signed byte.
+// 256 columns share super, which is f16.
 {{define "format_bindings"}}
 {{- template "nibbles_binding" .}}
 // [n, columns / {{if .Wide}}32{{else}}16{{end}}]
@@ -24,7 +25,7 @@ fn load(row: u32, eight: u32) -> Bits {
 {{- end}}
 {{- end}}
 
-// As halves that begin at bits 0 and 4.
+// Returns the weights as mantissas of f16 numbers, where they start at bit 0 or 4.
 {{define "format_halves"}}
 const turn = vec4<f32>(0x1p24f, 0x1p20f, 0x1p24f, 0x1p20f);
 
@@ -70,7 +71,7 @@ fn load_row(row: u32, chunk: u32) -> Row {
 {{define "wide_scales"}}
 {{- template "sixteens_scales" .}}
 
-// The bytes as halves 1024 + 128 + byte.
+// Converts four signed bytes to floats. Each byte becomes an f16 number with the value 1024 + 128 + byte.
 fn bytes(w: u32) -> vec4<f32> {
   let a = unpack2x16float((w & 0x00ff00ffu) ^ 0x64806480u);
   let b = unpack2x16float(((w >> 8u) & 0x00ff00ffu) ^ 0x64806480u);

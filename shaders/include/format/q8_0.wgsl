@@ -1,5 +1,5 @@
-// Signed bytes q, four to a word: of eight columns the first word has 0, 1, 4 and 5, the second 2, 3, 6 and
-// 7. 32 columns have a scale, a half. A weight is q * scale.
+// A weight is q * scale. q is a signed byte. Two words have 8 columns: columns 0, 1, 4 and 5 are in the first
+// word, and columns 2, 3, 6 and 7 are in the second word. 32 columns share a scale, which is f16.
 {{define "format_bindings"}}
 {{- if .Wide}}
 {{binding}} var<storage, read> weights: array<vec4<u32>>; // [n, {{.Chunks}}]
@@ -19,7 +19,7 @@ fn load(row: u32, eight: u32) -> Bits {
 {{- end}}
 {{- end}}
 
-// As halves that have q + 128 from bit 0 on.
+// Returns q + 128 as mantissas of f16 numbers, where they start at bit 0.
 {{define "format_halves"}}
 const turn = vec4<f32>(0x1p24f);
 

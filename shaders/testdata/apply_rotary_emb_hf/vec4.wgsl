@@ -3,17 +3,17 @@
 // bindings: x, cosine, sine, y (written)
 // params: u32 n, u32 position, u32 positions, u32 skip, u32 head, u32 half, u32 start
 
-// Turns each pair (x[j], x[j + R/2]) of the first R elements of a head,
-// and copies the rest. Tables hold a cosine and a sine for each of R columns of a position. An invocation has
-// 4 pairs.
+// Rotates each pair (x[j], x[j + R/2]) of the first R elements of a head,
+// and copies the other elements. The tables have a cosine and a sine for each of R columns of each position.
+// An invocation processes 4 pairs.
 struct Params {
   n: u32, // invocations
-  position: u32, // invocations of one position: all its heads
-  positions: u32, // that there are
-  skip: u32, // the first of them that x has
-  head: u32, // invocations of a head
-  half: u32, // invocations of a head that turn
-  start: u32, // the first position's row of the tables
+  position: u32, // invocations for all heads of one position
+  positions: u32, // number of positions
+  skip: u32, // index of the first position in x
+  head: u32, // invocations for a head
+  half: u32, // invocations of a head that rotate a pair
+  start: u32, // row of the tables for the first position
 }
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
@@ -22,7 +22,7 @@ struct Params {
 @group(0) @binding(3) var<storage, read_write> y: array<vec4<f32>>;
 @group(0) @binding(4) var<uniform> params: Params;
 
-// The index of an invocation in a grid of one dimension that may have been folded into two.
+// Returns the index of an invocation in a one-dimensional grid, which can be dispatched in two dimensions.
 fn flat_thread(gid: vec3<u32>, groups: vec3<u32>) -> u32 {
   return gid.x + gid.y * (groups.x * 64u);
 }
@@ -35,7 +35,7 @@ fn put(e: u32, v: vec4<f32>) {
   y[e] = v;
 }
 
-// The position of invocation i, of those that are turned.
+// Returns the index of the position that invocation i processes. The first position of the step has index 0.
 fn position_of(i: u32) -> u32 {
   return (params.skip + i / params.position) % params.positions;
 }

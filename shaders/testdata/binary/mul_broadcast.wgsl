@@ -6,8 +6,8 @@
 // y = mul of a and b. An invocation computes 4 elements. An operand is repeated along the dims in which its stride is 0.
 struct Params {
   n: u32, // invocations
-  size_0: u32, // of y
-  size_1: u32, // of y
+  size_0: u32, // size of a dim of y
+  size_1: u32, // size of a dim of y
   a_stride_0: u32,
   a_stride_1: u32,
   b_stride_0: u32,
@@ -19,7 +19,7 @@ struct Params {
 @group(0) @binding(2) var<storage, read_write> y: array<vec4<f32>>;
 @group(0) @binding(3) var<uniform> params: Params;
 
-// The index of an invocation in a grid of one dimension that may have been folded into two.
+// Returns the index of an invocation in a one-dimensional grid, which can be dispatched in two dimensions.
 fn flat_thread(gid: vec3<u32>, groups: vec3<u32>) -> u32 {
   return gid.x + gid.y * (groups.x * 64u);
 }

@@ -3,14 +3,14 @@
 // bindings: weights, scales, indices, y (written)
 // params: u32 n, u32 width, u32 vocabulary, u32 first, u32 rows
 
-// y = rows of a table, or of a range of its rows.
-// An invocation gives eight columns of a row.
+// Looks up rows of a table, or of a range of its rows.
+// An invocation computes 8 columns of a row.
 struct Params {
-  n: u32, // invocations: eights of all rows asked for
-  width: u32, // of a row
+  n: u32, // invocations: one for each 8 columns of all looked-up rows
+  width: u32, // columns of a row
   vocabulary: u32,
-  first: u32, // row of the table that the range begins with
-  rows: u32, // of the range
+  first: u32, // first row of the range
+  rows: u32, // number of rows of the range
 }
 
 @group(0) @binding(0) var<storage, read> weights: array<u32>; // [n, columns / 8]
@@ -21,12 +21,12 @@ struct Params {
 @group(0) @binding(3) var<storage, read_write> y: array<vec4<f32>>;
 @group(0) @binding(4) var<uniform> params: Params;
 
-// The index of an invocation in a grid of one dimension that may have been folded into two.
+// Returns the index of an invocation in a one-dimensional grid, which can be dispatched in two dimensions.
 fn flat_thread(gid: vec3<u32>, groups: vec3<u32>) -> u32 {
   return gid.x + gid.y * (groups.x * 64u);
 }
 
-// Eight weights of a row.
+// Eight weights of a row, as floats.
 struct Eight {
   low: vec4<f32>, // columns 0 to 3
   high: vec4<f32>,
@@ -45,7 +45,7 @@ fn halves(w: Bits) -> vec4<u32> {
   return vec4<u32>(w & 0x000f000fu, w & 0x00f000f0u, high & 0x000f000fu, high & 0x00f000f0u);
 }
 
-// Halves below the normal ones as floats.
+// Converts the two f16 numbers in a word to floats. They are subnormal.
 fn small(h: u32) -> vec2<f32> {
   return unpack2x16float(h);
 }
@@ -74,10 +74,10 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
     return;
   }
   let eights = params.width / 8u;
-  // An id that the table does not have must not read outside of it; the host is the one to report it.
+  // An id that is not in the table must not read other memory. The host must check ids and report errors.
   let id = u32(clamp(indices[i / eights], 0, i32(params.vocabulary) - 1));
   if (id < params.first || id - params.first >= params.rows) {
-    return; // another range has it
+    return; // another range has this row
   }
   let row = id - params.first;
   let eight = i % eights;

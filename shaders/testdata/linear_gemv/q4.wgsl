@@ -3,13 +3,14 @@
 // bindings: x, weights, scales, y (written)
 // params: 
 
-// y = x * w' + bias for a row of x. A workgroup takes
-// 16 rows of w: each lane holds its columns of x while it goes through
-// the rows, a chunk of columns at a time, and what it sums for each result meets what the other lanes have
-// once, at the end.
+// y = x * w' + bias for a row of x. A workgroup processes
+// 16 rows of w. A lane loads a chunk of the columns
+// of x, and keeps it in registers while it processes all these rows. In the end, the partial results of all
+// lanes are added up.
 //
-// Four rows at a time: where one is taken, what is stored of the fourth after it is loaded, and on its way
-// while the others are summed; behind the last row of a chunk comes the first of the next.
+// A lane processes four rows at a time. When it uses the stored bits of a row, it starts to load the row that
+// is four rows later, so that this load runs while the next rows are processed. After the last row of a
+// chunk, it loads the first row of the next chunk.
 
 const n = 2048u; // rows of w
 
@@ -21,7 +22,7 @@ const n = 2048u; // rows of w
 @group(0) @binding(2) var<storage, read> scales: array<vec2<u32>>;
 @group(0) @binding(3) var<storage, read_write> y: array<f32>;
 
-// The index of a workgroup in a grid of one dimension that may have been folded into two.
+// Returns the index of a workgroup in a one-dimensional grid, which can be dispatched in two dimensions.
 fn flat_group(wid: vec3<u32>, groups: vec3<u32>) -> u32 {
   return wid.x + wid.y * groups.x;
 }
@@ -35,12 +36,13 @@ fn halves(w: Bits) -> vec4<u32> {
   return vec4<u32>(w & 0x000f000fu, w & 0x00f000f0u, high & 0x000f000fu, high & 0x00f000f0u);
 }
 
-// Halves below the normal ones as floats.
+// Converts the two f16 numbers in a word to floats. They are subnormal.
 fn small(h: u32) -> vec2<f32> {
   return unpack2x16float(h);
 }
 
-// What eight weights make with their columns of x is added to a sum, which is several until the end.
+// add_eight adds the products of 8 weights and 8 columns of x to a sum. A Sum consists of several partial
+// sums, which total adds up.
 alias Sum = vec2<f32>;
 
 fn add_eight(sum: Sum, w: vec4<u32>, low: vec4<f32>, high: vec4<f32>) -> Sum {
@@ -68,21 +70,21 @@ fn load_scales(row: u32, chunk: u32) -> Scales {
   return Scales(scales[row / 4u * 64u + chunk / 1u]);
 }
 
-// What is stored of a row, or of the last one.
+// Loads the stored bits of a chunk of a row. Past the last row, it loads the last row.
 fn load_near(row: u32, chunk: u32) -> Row {
   return load_row(row, chunk);
 }
 
 var<workgroup> partial: array<f32, 1024>;
 
-// Where a lane's share of a sum lies: lanes that write the same sum, or read neighbouring ones, meet in no
-// memory bank.
+// Returns the index in partial of a lane's partial result for a sum. Lanes that write the same sum, or read
+// neighbouring sums, use different memory banks.
 fn place(lane: u32, sum: u32) -> u32 {
   return lane * 16u +
     (sum ^ ((lane / 2u) & 15u));
 }
 
-// Four columns of the row of x that begins at row.
+// Returns four columns of the row of x that starts at index row.
 fn columns(row: u32, at: u32) -> vec4<f32> {
   return x[row + at];
 }
@@ -90,15 +92,15 @@ fn columns(row: u32, at: u32) -> vec4<f32> {
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
-  // What to load first waits for no params.
-  // A workgroup behind the last row sums what it finds, and writes nothing.
+  // The first loads do not wait for params.
+  // A workgroup past the last row computes meaningless sums, and writes nothing.
   let group_row = flat_group(wid, groups) * 16u;
   var row0 = load_near(group_row + 0u, lane);
   var row1 = load_near(group_row + 1u, lane);
   var row2 = load_near(group_row + 2u, lane);
   var row3 = load_near(group_row + 3u, lane);
   var scale_bits = load_scales(group_row, lane);
-  // The result that is this lane's in the end: what it takes beside the sums is on its way, too.
+  // The result that this lane computes in the end. Other numbers that it needs for this are loaded now, too.
   let sum = lane % 16u;
   let row = group_row + sum % 16u;
   let column = row;
@@ -127,7 +129,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     let x0_7 = plain0_7 * turn;
     for (var done = 0u; done < rows; done += 4u) {
       let last = done + 4u >= rows;
-      let next = select(done + 4u, done, last); // the last are loaded again
+      let next = select(done + 4u, done, last); // the last rows are loaded again
       let next_row = group_row + next;
       let scale0 = vec4<f32>(unpack2x16float(scale_bits.scale.x), unpack2x16float(scale_bits.scale.y));
       scale_bits = load_scales(next_row, chunk);
@@ -182,13 +184,13 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     }
   }
   workgroupBarrier();
-  // 4 lanes to each of the 16 sums.
+  // 4 lanes add up each of the 16 sums.
   let part = lane / 16u;
   var result = 0.0;
   for (var i = 0u; i < 16u; i++) {
     result += partial[place(i * 4u + part, sum)];
   }
-  // In the place of a share that no other lane reads.
+  // Store the result at an index that no other lane has read.
   partial[place(part, sum)] = result;
   workgroupBarrier();
   if (part > 0u) {

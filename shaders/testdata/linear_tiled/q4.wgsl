@@ -3,23 +3,23 @@
 // bindings: x, weights, scales, bias, residual, y (written)
 // params: u32 m, u32 n, u32 stride, u32 first, u32 k, u32 x_rows, u32 residual_rows
 
-// y = x * w' + bias + residual, a tile of 64 x 64 results a workgroup, 8 x 8 a
-// lane.
-// There are 2 teams of lanes, as where tiles are few a GPU has lanes left: each sums over its part
-// of the columns of a step, and in the end they add their sums up.
+// y = x * w' + bias + residual. A workgroup computes a tile of 64 x 64 results,
+// and a lane computes 8 x 8 of them.
+// There are 2 teams of lanes, because a GPU has unused lanes if there are few tiles. Each team
+// computes sums over some of the columns of a step. In the end the teams add up their sums.
 //
-// Tiles of x and of the weights pass through workgroup memory, 16 columns at a time; the next
-// ones are loaded while these are multiplied. A lane reads the 8 numbers of a column as two vectors, from a
-// row of memory that is its own and at places that are constants: no index is left to compute, or to hold
-// within the array, where the time goes.
+// Workgroup memory has a tile of x and a tile of the weights, 16 columns at a time. The next
+// tiles are loaded while the current ones are multiplied. A lane reads the 8 numbers of a column as two
+// vectors. In the inner loop, which takes most of the time, it reads from one row of workgroup memory at
+// constant indices, so that no index has to be computed or checked.
 struct Params {
   m: u32, // rows of y
   n: u32, // rows of w
-  stride: u32, // of the rows of y
-  first: u32, // column of y that row 0 of w makes
+  stride: u32, // number of elements from one row of y to the next
+  first: u32, // column of y that row 0 of w computes
   k: u32, // columns of x and of w
-  x_rows: u32, // as many as y has, or one that serves all
-  residual_rows: u32, // likewise
+  x_rows: u32, // as many rows as y, or a single row that is used for all rows of y
+  residual_rows: u32, // as many rows as x, or a single row that is used for all rows
 }
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
@@ -32,13 +32,14 @@ struct Params {
 @group(0) @binding(5) var<storage, read_write> y: array<f32>;
 @group(0) @binding(6) var<uniform> params: Params;
 
-// A row of these is what a lane reads: of 8 rows of x, or 8 columns of y, each team's own. Two vectors are a
-// column of K. With 2 unused ones behind each 4 columns, and 1 behind all, what lanes store, or read, at a
-// time meets in no memory bank.
+// A row of these arrays has what a lane reads: 8 rows of x, or 8 columns of y. Each team has its own rows of
+// the arrays. Two vectors are one column of x or w. There are 2 unused vectors after every 4 columns, and 1
+// unused vector at the end. Because of these, lanes that store or read at the same time use different memory
+// banks.
 var<workgroup> x_tile: array<array<vec4<f32>, 21>, 16>;
 var<workgroup> w_tile: array<array<vec4<f32>, 21>, 16>;
 
-// Eight weights of a row.
+// Eight weights of a row, as floats.
 struct Eight {
   low: vec4<f32>, // columns 0 to 3
   high: vec4<f32>,
@@ -57,7 +58,7 @@ fn halves(w: Bits) -> vec4<u32> {
   return vec4<u32>(w & 0x000f000fu, w & 0x00f000f0u, high & 0x000f000fu, high & 0x00f000f0u);
 }
 
-// Halves below the normal ones as floats.
+// Converts the two f16 numbers in a word to floats. They are subnormal.
 fn small(h: u32) -> vec2<f32> {
   return unpack2x16float(h);
 }
@@ -79,12 +80,12 @@ fn scale(row: u32, eight: u32) -> f32 {
   return select(pair.x, pair.y, (row & 1u) == 1u);
 }
 
-// Columns 4 quad to 4 quad + 3 of a row of x.
+// Returns columns 4 quad to 4 quad + 3 of a row of x.
 fn load_x(row: u32, quad: u32) -> vec4<f32> {
   return x[row * (params.k / 4u) + quad];
 }
 
-// Four columns of a row of y, from column on.
+// Stores four columns of a row of y, starting at column.
 fn put(row: u32, column: u32, sum: vec4<f32>) {
   if (row >= params.m) {
     return;
@@ -110,19 +111,19 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   let row0 = wid.y * 64u;
   let column0 = wid.x * 64u;
   if (row0 >= params.m || column0 >= params.n) {
-    return; // a grid that is larger than the live shape needs
+    return; // the grid can be larger than the current shape needs
   }
-  // Lane (tx, ty) has rows 8 ty to 8 ty + 7 of x, and 4 tx to 4 tx + 3 of w and those 32 on. Of the
-  // 8 x 4 lanes that run together neighbours read the same weights, and every other lane of four the same of
-  // x: what a GPU reads for two lanes as for one.
+  // Lane (tx, ty) multiplies rows 8 ty to 8 ty + 7 of x by rows 4 tx to 4 tx + 3 of w, and by the 4 rows that are 32 further.
+  // 8 x 4 lanes run together. Among them, neighbours read the same weights, and every second of four lanes
+  // reads the same part of x. A GPU reads this once for both lanes.
   let team = lane / 64u;
   let mate = lane % 64u;
   let tx = (mate >> 1u) & 7u;
   let ty = ((mate >> 5u) << 2u) + ((mate >> 3u) & 2u) + (mate & 1u);
   let x_read = team * 8u + ty;
   let w_read = team * 8u + tx;
-  // What this lane loads, and where it goes. Rows past the end are the last row again: their results go
-  // nowhere.
+  // What this lane loads, and where in workgroup memory it stores this. Past the last row it loads the last
+  // row again, and the results are not stored.
   let x_quad = mate % 2u;
   let quad = team * 2u + x_quad;
   let x_row0 = mate / 2u + 0u;
@@ -800,8 +801,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
     }
     workgroupBarrier();
   }
-  // Of two teams that meet the first keeps the upper half of its rows and gives the others away, the second
-  // the other way round.
+  // Teams add up their sums in pairs. The first team of a pair keeps the first half of its rows, and passes
+  // the sums of the second half to the other team. The other team does the opposite.
   {
     let keeps = vec4<bool>((team & 1u) == 0u);
     let partner = lane ^ 64u;

@@ -3,7 +3,7 @@
 // bindings: x, weight, y (written)
 // params: u32 rows, u32 width, f32 eps
 
-// A workgroup normalises a row: y = x * inverseSqrt(mean(x^2) + eps) * weight.
+// A workgroup normalizes a row: y = x * inverseSqrt(mean(x^2) + eps) * weight.
 struct Params {
   rows: u32,
   width: u32, // elements
@@ -15,14 +15,14 @@ struct Params {
 @group(0) @binding(2) var<storage, read_write> y: array<vec4<f32>>;
 @group(0) @binding(3) var<uniform> params: Params;
 
-// The index of a workgroup in a grid of one dimension that may have been folded into two.
+// Returns the index of a workgroup in a one-dimensional grid, which can be dispatched in two dimensions.
 fn flat_group(wid: vec3<u32>, groups: vec3<u32>) -> u32 {
   return wid.x + wid.y * groups.x;
 }
 
 var<workgroup> partial: array<f32, 128>;
 
-// The sum of v over the workgroup's lanes, for each lane. Every lane must call it.
+// Returns, to every lane, the sum of v over all lanes of the workgroup. Every lane must call this function.
 fn reduce_sum(lane: u32, v: f32) -> f32 {
   partial[lane] = v;
   workgroupBarrier();
@@ -41,7 +41,7 @@ fn reduce_sum(lane: u32, v: f32) -> f32 {
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
   let row = flat_group(wid, groups);
-  // A row that is not there has no elements; its lanes still meet the others at the barriers.
+  // A row past the end has no elements, but its lanes must take part in the barriers.
   let width = select(0u, params.width / 4u, row < params.rows);
   let base = row * width;
   var squares = 0.0;

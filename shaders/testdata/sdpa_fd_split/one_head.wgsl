@@ -3,17 +3,18 @@
 // bindings: q, k, v, cosine, sine, k_cache (read and written), v_cache (read and written), y (written)
 // params: u32 context, u32 start, u32 kv_heads, f32 scale
 
-// Attention of one token for 1 query head of a KV head, over all positions that it sees.
+// Attention of one token for 1 query head of a KV head, over all positions that the token sees.
 // The last split also appends the token's k and v to the caches.
-// q and k are turned as they are loaded.
+// q and k are rotated as they are loaded.
 //
-// A workgroup goes through its positions in blocks, with the next block on its way. The key of a position is
-// shared by 4 lanes, its value by 5, a column each. Lanes that have the values of the
-// same positions are a part, with a largest score and a sum of its own: a block takes one barrier, and
-// another stands before the parts are put together.
+// A workgroup processes its positions in blocks, and loads the next block while it processes the current one.
+// 4 lanes share the key of a position. 5 lanes share its value, and each of them has four
+// columns. The lanes that have the values of the same positions form a part. Each part has its own largest
+// score and its own sums, so a block needs only one barrier. One more barrier comes before the parts are
+// combined.
 struct Params {
-  context: u32, // positions, the token's own included
-  start: u32, // the first position that it sees
+  context: u32, // number of positions, including the token's own
+  start: u32, // the first position that the token sees
   kv_heads: u32,
   scale: f32,
 }
@@ -29,27 +30,27 @@ struct Params {
 @group(0) @binding(7) var<storage, read_write> y: array<f32>; // [q_heads, 20]
 @group(0) @binding(8) var<uniform> params: Params;
 
-// The index of a workgroup in a grid of one dimension that may have been folded into two.
+// Returns the index of a workgroup in a one-dimensional grid, which can be dispatched in two dimensions.
 fn flat_group(wid: vec3<u32>, groups: vec3<u32>) -> u32 {
   return wid.x + wid.y * groups.x;
 }
 
-// Four elements of a cache.
+// Returns four elements of a cache that stores f32 numbers.
 fn cached(elements: vec4<f32>) -> vec4<f32> {
   return elements;
 }
 
-// Four elements as a cache has them.
+// Returns four elements in the form in which a cache stores them.
 fn stored(elements: vec4<f32>) -> vec4<f32> {
   return elements;
 }
 
-// The same as whoever reads them from the cache has them.
+// Returns the elements as later steps will read them from the cache.
 fn reread(elements: vec4<f32>) -> vec4<f32> {
   return elements;
 }
 
-// Vector quad of a head, turned.
+// Rotates x, which is vector quad of a head.
 fn turned(x: vec4<f32>, quad: u32) -> vec4<f32> {
   let c = cosine[quad];
   let s = sine[quad];
@@ -57,22 +58,23 @@ fn turned(x: vec4<f32>, quad: u32) -> vec4<f32> {
     x.z * s.y + x.w * c.y);
 }
 
-// Vector quad of a query head.
+// Returns vector quad of a query head.
 fn query_of(head: u32, quad: u32) -> vec4<f32> {
   let at = head * 5u;
   return turned(q[at + quad], quad);
 }
 
-// Vector quad of the token's key.
+// Returns vector quad of the token's key.
 fn key_of(head: u32, quad: u32) -> vec4<f32> {
   let at = head * 5u;
   return turned(k[at + quad], quad);
 }
 
-// f32 has a value for each query head. Products are those of two blocks by turns, a product a lane.
+// A f32 has a value for each query head. The array products has one product for each lane, for two blocks,
+// which alternate.
 var<workgroup> products: array<f32, 64>;
-var<workgroup> own_products: array<f32, 4>; // of the token's own key
-// What each part has in the end.
+var<workgroup> own_products: array<f32, 4>; // products with the token's own key
+// The results of the parts.
 var<workgroup> sums: array<f32, 128>;
 var<workgroup> largests: array<f32, 6>;
 var<workgroup> totals: array<f32, 6>;
@@ -84,10 +86,10 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let head_group = id;
   let kv_head = head_group / 1u;
   if (kv_head >= params.kv_heads) {
-    return; // a grid that is larger than the live shape needs
+    return; // the grid can be larger than the current shape needs
   }
   let head0 = head_group * 1u;
-  // What the caches hold is taken from begin to end.
+  // The caches are read from position begin to position end.
   let begin = params.start;
   let end = params.context - 1u;
   let appends = true;
@@ -118,7 +120,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let query1_1 = f32(q0_1.y);
   let query1_2 = f32(q0_1.z);
   let query1_3 = f32(q0_1.w);
-  // The workgroups of other query heads of the KV head append the same.
+  // The workgroups for other query heads of the same KV head append the same k and v.
   var own_value = vec4<f32>(0.0);
   if (appends) {
     let dst = ((params.context - 1u) * params.kv_heads + kv_head) * 5u;

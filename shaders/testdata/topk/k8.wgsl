@@ -3,28 +3,28 @@
 // bindings: x, best (written), sums (written)
 // params: u32 parts, u32 row_parts, u32 width
 
-// The 8 largest elements of each part of each row as keys and places, best first, and of the finite
-// elements of the part the largest and the sum of exp(x - largest). A workgroup takes a part, of 1024
-// elements.
+// Finds the 8 largest elements in each part of each row, as keys and indices, largest first. For the
+// finite elements of the part, it also computes the largest one and the sum of exp(x - largest). A workgroup
+// processes a part, which has 1024 elements.
 struct Params {
-  parts: u32, // of all rows
+  parts: u32, // total number of parts, in all rows
   row_parts: u32,
   width: u32, // elements of a row
 }
 
 @group(0) @binding(0) var<storage, read> x: array<u32>;
-@group(0) @binding(1) var<storage, read_write> best: array<vec2<u32>>; // [parts, 8]: key and place
-// [parts]: the largest finite element, the sum, how many NaNs, how many infinities
+@group(0) @binding(1) var<storage, read_write> best: array<vec2<u32>>; // [parts, 8]: key and index
+// [parts]: the largest finite element, the sum, the number of NaNs, the number of infinities
 @group(0) @binding(2) var<storage, read_write> sums: array<vec4<f32>>;
 @group(0) @binding(3) var<uniform> params: Params;
 
-// The index of a workgroup in a grid of one dimension that may have been folded into two.
+// Returns the index of a workgroup in a one-dimensional grid, which can be dispatched in two dimensions.
 fn flat_group(wid: vec3<u32>, groups: vec3<u32>) -> u32 {
   return wid.x + wid.y * groups.x;
 }
 
-// Elements are compared as unsigned keys of the same order: exact, with one answer for NaN, and -0 equal to
-// 0. No element has the key 0.
+// Converts the bits of an f32 to an unsigned key. Elements are compared by their keys, which is exact: -0
+// equals 0, and NaN is larger than any number. No element has the key 0.
 fn key_of(bits: u32) -> u32 {
   let magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u) {
@@ -33,12 +33,12 @@ fn key_of(bits: u32) -> u32 {
   return select(0x80000000u - magnitude, 0x80000000u + magnitude, bits == magnitude);
 }
 
-// Pairs of a key and a place, as many as a workgroup sorts at a time.
+// The pairs of a key and an index (place) that a workgroup sorts at a time.
 var<workgroup> keys: array<u32, 1024>;
 var<workgroup> places: array<u32, 1024>;
 
-// Sorts the pairs: the largest key first, and of equal keys the smallest place. Every lane must call it.
-// Source: Batcher, Sorting networks and their applications (1968), the bitonic one.
+// Sorts the pairs: the largest key first, and the smallest place first among equal keys. Every lane must call
+// this function. Source: the bitonic sorter of Batcher, Sorting networks and their applications (1968).
 fn sort_pairs(lane: u32) {
   workgroupBarrier();
   for (var size = 2u; size <= 1024u; size <<= 1u) {
@@ -63,7 +63,7 @@ fn sort_pairs(lane: u32) {
 
 var<workgroup> partial: array<f32, 256>;
 
-// The sum of v over the workgroup's lanes, for each lane. Every lane must call it.
+// Returns, to every lane, the sum of v over all lanes of the workgroup. Every lane must call this function.
 fn reduce_sum(lane: u32, v: f32) -> f32 {
   partial[lane] = v;
   workgroupBarrier();
@@ -78,7 +78,7 @@ fn reduce_sum(lane: u32, v: f32) -> f32 {
   return total;
 }
 
-// The largest v over the workgroup's lanes, for each lane. Every lane must call it.
+// Returns, to every lane, the largest v of all lanes of the workgroup. Every lane must call this function.
 fn reduce_max(lane: u32, v: f32) -> f32 {
   partial[lane] = v;
   workgroupBarrier();
@@ -99,7 +99,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let part = flat_group(wid, groups);
   let valid = part < params.parts;
   let base = part / params.row_parts * params.width;
-  // A part that is not there has no elements; its lanes still meet the others at the barriers.
+  // A part past the end has no elements, but its lanes must take part in the barriers.
   let first = part % params.row_parts * 1024u;
   let n = select(0u, min(1024u, params.width - first), valid);
   var largest = -3.4028234e38;
