@@ -8,7 +8,7 @@ import (
 	"gpuscope/shaders"
 )
 
-// ApplyRotaryEmb adds apply_rotary_emb, which applies RoPE to neighbouring elements: it rotates the pairs
+// ApplyRotaryEmb adds apply_rotary_emb, which applies RoPE to neighboring elements: it rotates the pairs
 // (x[2j], x[2j+1]) of each head of q and of k. The angle depends on the position and on j.
 //
 //	y[2j] = x[2j] cos - x[2j+1] sin,  y[2j+1] = x[2j] sin + x[2j+1] cos
@@ -21,13 +21,13 @@ import (
 // By default q and k each have a dispatch, and both run in parallel. With the fusion rule rope one dispatch
 // rotates both. With the fusion rule rope_attention a step of one token needs no RoPE dispatch, because
 // attention rotates q and k as it loads them. Source: Su et al., RoFormer (2021), in the variant of Meta's
-// Llama code, which rotates neighbouring elements.
+// Llama code, which rotates neighboring elements.
 func ApplyRotaryEmb(b *graph.Builder, name string, q, k, cos, sin graph.ValueID) (yq, yk graph.ValueID) {
 	return kindRotary.BuildTwo(b, name, kind.Args{"q": q, "k": k, "cos": cos, "sin": sin})
 }
 
 var kindRotary = kind.Kind{
-	Name: "apply_rotary_emb", Doc: "Applies RoPE to neighbouring elements in each head of q and k.",
+	Name: "apply_rotary_emb", Doc: "Applies RoPE to neighboring elements in each head of q and k.",
 	Args: []kind.Arg{
 		kind.Required("q", kind.F32Tensor), kind.Required("k", kind.F32Tensor), kind.Required("cos", kind.F32Tensor), kind.Required("sin", kind.F32Tensor),
 	},

@@ -112,7 +112,7 @@ func (o *sdpa) leavesAll() bool { return !o.Last }
 
 func (o *sdpa) besides() []graph.Binding { return nil }
 
-func (o *sdpa) specialise(route int, c shaders.Constants, chunk int) {
+func (o *sdpa) specialize(route int, c shaders.Constants, chunk int) {
 	if c["Spread"] = true; route == linearSplits {
 		c["HeadQuads"], c["Run"] = o.headDim/4, gcd(o.headDim, chunk)/4
 	}

@@ -119,9 +119,9 @@ type leaver interface {
 	leavesAll() bool
 	// besides() returns the bindings that a kernel needs in addition to left, to compute the deferred row.
 	besides() []graph.Binding
-	// specialise(route, c, chunk) sets the template constants c of a kernel that computes the deferred row.
+	// specialize(route, c, chunk) sets the template constants c of a kernel that computes the deferred row.
 	// chunk is the number of columns that a lane processes at a time.
-	specialise(route int, c shaders.Constants, chunk int)
+	specialize(route int, c shaders.Constants, chunk int)
 	// planLeft adds params and costs to a dispatch whose kernel computes the deferred row.
 	planLeft(route int, p *graph.Planner, l *graph.Launch)
 	// leftRow returns the reference value of the deferred row x. It is computed from the values that replace
@@ -678,7 +678,7 @@ func (o *linear) NewKernel(b *graph.Builder, route int) *graph.Kernel {
 	}
 	c["HeadQuads"], c["Run"] = 0, 0
 	if o.takesLeft(route) {
-		o.before.specialise(route, c, s.chunk())
+		o.before.specialize(route, c, s.chunk())
 	}
 	c["Next"], c["Leaves"] = 0, 0 // 0, or the number of chunks of y
 	if o.doesNext(route) {

@@ -263,7 +263,7 @@ func (o *rmsNorm) addedTo() graph.ValueID {
 	return o.residual
 }
 
-func (o *rmsNorm) specialise(_ int, c shaders.Constants, _ int) {
+func (o *rmsNorm) specialize(_ int, c shaders.Constants, _ int) {
 	c["Norm"], c["Eps"] = true, o.eps
 	switch {
 	case o.sum != nil:
@@ -332,14 +332,14 @@ func (o *rmsNorm) Reference(r *reference.Ref) {
 		y := r.Result(norm.y, x.Dims...)
 		rows, _ := x.Rows()
 		for i := range r.Rows(norm.y, rows) {
-			norm.normalise(y.Row(i), x.Row(i), weight.Data)
+			norm.normalize(y.Row(i), x.Row(i), weight.Data)
 		}
 		r.Set(norm.y, y)
 	}
 }
 
-// normalise(y, x, weight) computes the norm of the row x, and stores it in y.
-func (o *rmsNorm) normalise(y, x, weight []float64) {
+// normalize(y, x, weight) computes the norm of the row x, and stores it in y.
+func (o *rmsNorm) normalize(y, x, weight []float64) {
 	scale := 1 / math.Sqrt(reference.Dot(x, x)/float64(len(x))+float64(o.eps))
 	for j, v := range x {
 		y[j] = v * scale * weight[j]
@@ -361,7 +361,7 @@ func (o *rmsNorm) sumReference(r *reference.Ref) {
 	y := r.Result(o.y, dims...)
 	m, _ := y.Rows()
 	for i := range r.Rows(o.y, m) {
-		o.normalise(y.Row(i), x.RowFor(from+i), weight.Data)
+		o.normalize(y.Row(i), x.RowFor(from+i), weight.Data)
 		for j, v := range residual.RowFor(from + i) {
 			y.Row(i)[j] += v
 		}

@@ -81,7 +81,7 @@ func init() {
 	}
 }
 
-// draw draws an integer from lo to hi. It favours both ends and the neighbourhood of multiples of 64.
+// draw draws an integer from lo to hi. It favors both ends and the neighborhood of multiples of 64.
 func draw(t *rapid.T, name string, lo, hi int) int {
 	edges := []int{lo, hi}
 	for _, n := range []int{2, 3, 4, 5, 7, 31, 63, 64, 65, 127, 128, 129, 255, 256, 257} {

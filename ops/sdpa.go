@@ -744,7 +744,7 @@ func (o *sdpa) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance 
 	)*reference.Rounding
 	if o.rope != nil {
 		part += 2 * o.turnedWithin(r) * score
-		// RoPE is not exact, so an element of a key can be rounded to a neighbouring f16 number. The
+		// RoPE is not exact, so an element of a key can be rounded to a neighboring f16 number. The
 		// additional term lets a score change by half of the distance between the two numbers.
 		if o.half {
 			part += math.Abs(

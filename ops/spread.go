@@ -12,7 +12,7 @@ import (
 
 // spreadColumns is the number of columns in the largest chunk of a row that a lane of a GEMV loads at a time.
 // An interleaved row ("spread" in names) stores the first four columns of all chunks, then the next four
-// columns of all chunks, and so on. Neighbouring lanes then load neighbouring addresses.
+// columns of all chunks, and so on. Neighboring lanes then load neighboring addresses.
 const spreadColumns = 32
 
 // spreadFrom(at, width) returns which column an interleaved row of width columns has at index at.
@@ -165,7 +165,7 @@ func (s *spreadRow) leavesAll() bool { return true }
 
 func (s *spreadRow) besides() []graph.Binding { return nil }
 
-func (s *spreadRow) specialise(_ int, c shaders.Constants, _ int) { c["Spread"] = true }
+func (s *spreadRow) specialize(_ int, c shaders.Constants, _ int) { c["Spread"] = true }
 
 func (s *spreadRow) planLeft(int, *graph.Planner, *graph.Launch) {}
 

@@ -1,4 +1,4 @@
-// Rotates each pair of neighbouring elements of x. The cosine and the sine of the angle are a pair of freqs.
+// Rotates each pair of neighboring elements of x. The cosine and the sine of the angle are a pair of freqs.
 // All batches use the same freqs. An invocation rotates a pair.
 struct Params {
   n: u32, // pairs of x

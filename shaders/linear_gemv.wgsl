@@ -110,7 +110,7 @@ const eps = {{.Eps}}f; // of the norm{{if .Sum}}s{{end}} whose result is x
 var<workgroup> partial: array<f32, {{mul .Lanes $sums}}>;
 
 // Returns the index in partial of a lane's partial result for a sum. Lanes that write the same sum, or read
-// neighbouring sums, use different memory banks.
+// neighboring sums, use different memory banks.
 fn place(lane: u32, sum: u32) -> u32 {
   return lane * {{$sums}}u +
     (sum ^ {{if ge $sums 32}}(lane & 31u){{else}}((lane / {{div 32 $sums}}u) & {{sub $sums 1}}u){{end}});
@@ -180,7 +180,7 @@ fn columns(row: u32, at: u32) -> vec4<f32> {
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
 {{- if $several}}
-  // Neighbouring workgroups read the same weights.
+  // Neighboring workgroups read the same weights.
   let batches = (params.m + {{sub .Batch 1}}u) / {{.Batch}}u;
   let id = flat_group(wid, groups);
   var group_row = id * {{.Rows}}u;

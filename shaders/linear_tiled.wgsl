@@ -115,7 +115,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   }
   // Lane (tx, ty) multiplies rows 8 ty to 8 ty + 7 of x by rows 4 tx to 4 tx + 3 of
   {{- if .Gated}} gate and of up{{else}} w, and by the 4 rows that are 32 further{{end}}.
-  // 8 x 4 lanes run together. Among them, neighbours read the same weights, and every second of four lanes
+  // 8 x 4 lanes run together. Among them, neighbors read the same weights, and every second of four lanes
   // reads the same part of x. A GPU reads this once for both lanes.
   let team = lane / {{.Tile}}u;
   let mate = lane % {{.Tile}}u;

@@ -119,7 +119,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let end = last_end;
   let begin = max(first_end, params.window) - params.window;
 {{- end}}
-  // Lane (tx, ty) has rows 8 ty to 8 ty + 7 of the tile. 8 x 4 lanes run together. Among these, neighbours
+  // Lane (tx, ty) has rows 8 ty to 8 ty + 7 of the tile. 8 x 4 lanes run together. Among these, neighbors
   // read the same part of k and v, and every second of four lanes reads the same part of q and the weights.
 {{- if eq .Across 16}}
   let tx = ((lane >> 1u) & 7u) + ((lane >> 2u) & 8u);

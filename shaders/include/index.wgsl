@@ -13,8 +13,8 @@ fn flat_group(wid: vec3<u32>, groups: vec3<u32>) -> u32 {
 
 // Returns the index at which an interleaved row stores a vector of four columns. The row consists of chunks
 // of 32 columns, which are 8 vectors. It stores the first vectors of all chunks, then the second vectors of
-// all chunks, and so on. In a GEMV, where each lane loads one chunk, neighbouring lanes then load
-// neighbouring addresses.
+// all chunks, and so on. In a GEMV, where each lane loads one chunk, neighboring lanes then load
+// neighboring addresses.
 {{define "spread"}}
 
 fn spread(four: u32, chunks: u32) -> u32 {

@@ -78,7 +78,7 @@ fn load_near(row: u32, chunk: u32) -> Row {
 var<workgroup> partial: array<f32, 1024>;
 
 // Returns the index in partial of a lane's partial result for a sum. Lanes that write the same sum, or read
-// neighbouring sums, use different memory banks.
+// neighboring sums, use different memory banks.
 fn place(lane: u32, sum: u32) -> u32 {
   return lane * 16u +
     (sum ^ ((lane / 2u) & 15u));
