@@ -15,7 +15,7 @@ import (
 //
 //	q           [..., S, heads, D], D even; or [1, heads, D] for the last position only
 //	k           [..., S, kv heads, D]
-//	cos, sin    [S, D/2], one row for each live position
+//	cos, sin    [S, D/2], one row for each position
 //	yq, yk      dims of q and k
 //
 // By default q and k each have a dispatch, and both run in parallel. With the fusion rule rope one dispatch

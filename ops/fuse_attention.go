@@ -71,8 +71,8 @@ func viewed(b *graph.Builder, x graph.ValueID) graph.Operator {
 	}
 }
 
-// leaves(span) reports whether attention leaves the combining of splits to the linears, when one token
-// attends to span positions.
+// leaves(span) reports whether the linears combine the splits, and not attention, when one token attends to
+// span positions.
 func (o *sdpa) leaves(span int) bool {
 	above, upTo := o.leftSpan()
 	return span > above && span <= upTo

@@ -1,7 +1,7 @@
 // Package ops has the operators of decoder layers, one in each file, and the list of all kinds of operators
 // (Kinds). The operators have ExecuTorch's names. The file of an operator has its kind.Kind with the
-// arguments, the constructor, the plan that maps live shapes to dispatches, and the float64 reference. The
-// kernels are in shaders/<operator>*.wgsl. The files fuse_*.go have the fusion rules.
+// arguments, the constructor, the plan that maps the shapes of a step to dispatches, and the float64
+// reference. The kernels are in shaders/<operator>*.wgsl. The files fuse_*.go have the fusion rules.
 //
 // Operators on plain tensors are in ops/basic, and weight formats are in ops/weight. ops/kind has the parts
 // that all operators are built from.
@@ -18,6 +18,7 @@
 //	y := ops.New(b, "tanh", "act", kind.Args{"x": x})
 //
 // New and the constructors check arguments against the types in kind.Kind. Tensors are dense and row-major,
-// and f32 unless a type says otherwise. A live tensor is a prefix of its memory. Every operator implements
-// reference.Referencer, and reference.Interpreter runs a whole graph in float64.
+// and f32 unless a type says otherwise. Memory has room for the largest dims of a tensor. In a step with
+// smaller dims, the tensor uses the beginning of its memory. Every operator implements reference.Referencer,
+// and reference.Interpreter runs a whole graph in float64.
 package ops

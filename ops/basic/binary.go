@@ -133,8 +133,8 @@ fn power(u: $T, v: $T) -> $T {
 //	x, y  dims that are equal or 1, from the last one back
 //	z     the larger of the two sizes in each dim
 //
-// If both operands have the same live shape, the route is same, which needs no index arithmetic. Otherwise
-// the route is broadcast.
+// If both operands have the same dims in a step, the route is same, which needs no index arithmetic.
+// Otherwise the route is broadcast.
 func Add(b *graph.Builder, name string, x, y graph.ValueID, alpha float32) graph.ValueID {
 	return member("add").BuildOne(b, name, kind.Args{"a": x, "b": y, "alpha": alpha})
 }
@@ -370,8 +370,8 @@ func (o *BinaryOp) Tolerance(r *reference.Ref, _ graph.ValueID) reference.Tolera
 	return t
 }
 
-// repeated returns the index of the operand's element from which broadcasting computes element i of the
-// result. from holds the dims of the operand, and to holds the dims of the result.
+// repeated is for broadcasting. It returns the index of the element of an operand from which element i of the
+// result is computed. from holds the dims of the operand, and to holds the dims of the result.
 func repeated(from, to []int, i int) int {
 	at, stride := 0, 1
 	for k := range to {

@@ -219,7 +219,7 @@ func Permute(b *graph.Builder, name string, x graph.ValueID, order ...int) graph
 }
 
 // Select adds select: y = x[..., index, ...] along a dim. The dim is removed from y. A negative index counts
-// from the end of the live dim: -1 is always the last live row.
+// from the end of the dim: -1 is the last row that the dim has in a step.
 //
 //	x  any dims, any 32-bit type
 //	y  dims of x without dim axis
@@ -252,8 +252,8 @@ func pickSelect(o *GatherOp, dims []int, ends [2]int) (picked, error) {
 	return p.without(o.Axis), nil
 }
 
-// Slice adds slice: y = x[..., start : start+length, ...] along a dim. If the range is not inside the live
-// dim, planning fails with an error.
+// Slice adds slice: y = x[..., start : start+length, ...] along a dim. If the range is not inside the dim in
+// a step, planning this step fails with an error.
 //
 //	x  any dims, any 32-bit type
 //	y  dims of x; the size of dim axis is length
@@ -264,8 +264,8 @@ func Slice(b *graph.Builder, name string, x graph.ValueID, axis int, start, leng
 }
 
 // SliceRange adds slice with the arguments of ExecuTorch's slice_copy: y = x[..., from : to : step, ...]
-// along a dim. A negative from or to counts from the end of the live dim. Both are then clamped to the
-// range from 0 to the size of the live dim. Therefore ToEnd, or any other to past the end, means the end.
+// along a dim. A negative from or to counts from the end of the dim. Both are then clamped to the range from
+// 0 to the size that the dim has in a step. A to after the end, such as ToEnd, therefore means the end.
 //
 //	x  any dims, any 32-bit type
 //	y  dims of x; the size of dim axis is ceil((to - from) / step), an empty range is an error

@@ -39,7 +39,7 @@ var kindChooseQParams = kind.Kind{
 	Constructors: []string{"ChooseQParamsAffine"}, Add: addChooseQParams,
 }
 
-// quantRange is a range of integers that f32 holds exactly.
+// quantRange is a range of integers that all are f32 numbers.
 type quantRange struct{ lo, hi int }
 
 func readRange(c *kind.Call) (q quantRange, ok bool) {

@@ -8,8 +8,8 @@ import (
 	"gpuscope/ops/reference"
 )
 
-// View adds view: the elements of x with other dims. One of the dims can be Rest: its size is computed so
-// that x and y have the same number of live elements. Any dim can be a SymInt.
+// View adds view: the elements of x with other dims. One of the dims can be Rest. Its size is computed in
+// each step, so that x and y have the same number of elements. Any dim can be a SymInt.
 //
 //	x  any dims, any 32-bit type
 //	y  dims, with the element count of x

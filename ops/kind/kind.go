@@ -35,9 +35,9 @@ type Arg struct {
 	Default any
 }
 
-// Args holds arguments by name. A tensor, State or SymInt is a graph.ValueID. An integer that can follow a
-// SymInt is an Int, an int, or the ValueID of the SymInt. A number can have the Go types int, int64, float32
-// and float64.
+// Args holds arguments by name. A tensor, State or SymInt is a graph.ValueID. An integer that can be read
+// from a SymInt is an Int, an int, or the ValueID of the SymInt. A number can have the Go types int, int64,
+// float32 and float64.
 type Args map[string]any
 
 // Each returns a list of kinds, one for each row of a table of similar operators.
