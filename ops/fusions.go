@@ -9,7 +9,7 @@ import (
 // Fusions lists all fusion rules, in the order in which the engine tries them. The rule NAME is in the file
 // fuse_NAME.go.
 var Fusions = slices.Concat(
-	[]graph.Fusion{fuseScaled, fuseResidual, fuseNormAdd, fuseLast},
+	[]graph.Fusion{fuseSiLU, fuseScaled, fuseResidual, fuseNormAdd, fuseLast},
 	[]graph.Fusion{fuseRopeAttention, fuseRope, fuseQKNorm, fuseNormAttention},
 	fuseGated, []graph.Fusion{fuseGateUp, fuseBeside, fuseAttention, fuseSpread},
 	[]graph.Fusion{fuseNormSum, fuseNorm, fuseSpreadSum},

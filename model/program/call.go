@@ -333,14 +333,20 @@ func (c *call) one(kindName string, args kind.Args) graph.ValueID {
 	return kind.First(c.all(kindName, args))
 }
 
-// view returns the elements of x with other dims.
+// view returns the elements of x with other dims. It returns x itself if the dims are those of x. A view has
+// as many elements as x, so one dim follows from the others.
 func (c *call) view(x graph.ValueID, dims ...kind.Int) graph.ValueID {
 	if info, ok := c.Value(x); ok && info.Role != graph.State && len(dims) == len(info.MaxDims) {
-		same := slices.Equal(c.MinDims(x), info.MaxDims)
+		open := 0 // dims that can change, or that the view does not state
 		for k, d := range dims {
-			same = same && d == kind.Fixed(info.MaxDims[k])
+			if d != kind.Fixed(info.MaxDims[k]) || c.MinDims(x)[k] != info.MaxDims[k] {
+				open++
+			}
+			if !d.IsSym && d.Fixed >= 0 && d.Fixed != info.MaxDims[k] {
+				open = len(dims) + 1
+			}
 		}
-		if same {
+		if open <= 1 {
 			return x
 		}
 	}
