@@ -6,7 +6,7 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
-	"gpuscope/model/arch"
+	"gpuscope/model/network"
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/table"
@@ -64,7 +64,7 @@ func (m *Model) checkShape(tokens, position int) error {
 
 // await waits for a forecast and reports progress while it waits. To stop waiting, cancel the context of the
 // forecast: the forecast then ends soon, and await returns.
-func await(ahead <-chan arch.PlannedAhead, progress engine.Progress) arch.PlannedAhead {
+func await(ahead <-chan network.PlannedAhead, progress engine.Progress) network.PlannedAhead {
 	for {
 		select {
 		case p := <-ahead:

@@ -13,7 +13,7 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
-	"gpuscope/model/arch"
+	"gpuscope/model/network"
 	"gpuscope/model/run"
 	"gpuscope/session"
 	"gpuscope/trace"
@@ -542,7 +542,7 @@ func (r *benchRun) floor(t *bench.Test) (*bench.Floor, error) {
 // they read, and how many FLOPs they execute. A constant counts once for each dispatch that reads it. A
 // dispatch may read only a few rows of a constant, so its constants never count as more bytes than the
 // dispatch reads and writes in all.
-func benchWork(n *arch.Network, steps []benchStep) (weights, flops int64, err error) {
+func benchWork(n *network.Network, steps []benchStep) (weights, flops int64, err error) {
 	l, err := graph.NewLive(n.Graph, graph.LiveOptions{})
 	if err != nil {
 		return 0, 0, err

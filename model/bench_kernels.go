@@ -9,7 +9,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/graph"
-	"gpuscope/model/arch"
+	"gpuscope/model/network"
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/bench"
@@ -74,7 +74,7 @@ func (r *benchRun) kernelSteps() []benchStep {
 // subjects returns the groups of operators that launch at least one dispatch, in the order of the graph. If
 // each operator of a group has its own State, only the first operator is measured: saving the State of all of
 // them would take longer than the measurement.
-func subjects(n *arch.Network, steps []benchStep) ([]subject, error) {
+func subjects(n *network.Network, steps []benchStep) ([]subject, error) {
 	l, err := graph.NewLive(n.Graph, graph.LiveOptions{})
 	if err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func subjects(n *arch.Network, steps []benchStep) ([]subject, error) {
 }
 
 // setShape sets the shapes of l to those of a step and commits them.
-func setShape(n *arch.Network, l *graph.Live, s benchStep) error {
+func setShape(n *network.Network, l *graph.Live, s benchStep) error {
 	if err := errors.Join(n.SetShape(l, s.tokens, s.position), l.Propagate()); err != nil {
 		return err
 	}

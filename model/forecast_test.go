@@ -10,8 +10,8 @@ import (
 
 	"gpuscope/engine/graph"
 	"gpuscope/internal/wordingtest"
-	"gpuscope/model/arch"
 	"gpuscope/model/checkpoint/gguf/gguftest"
+	"gpuscope/model/network"
 	"gpuscope/trace"
 )
 
@@ -34,7 +34,7 @@ func BenchmarkForecast8B(b *testing.B) {
 	}
 }
 
-func hollowNetwork(t testing.TB, s shape, positions int) *arch.Network {
+func hollowNetwork(t testing.TB, s shape, positions int) *network.Network {
 	t.Helper()
 	m, err := Read(Options{Path: hollow(t, s), Context: positions})
 	if err != nil {
@@ -100,7 +100,7 @@ func TestForecastIsWhatThePlansAreThere(t *testing.T) {
 	}
 }
 
-func compareForecast(t *testing.T, n *arch.Network, o graph.LiveOptions, line *trace.Line,
+func compareForecast(t *testing.T, n *network.Network, o graph.LiveOptions, line *trace.Line,
 	at, tokens, position int,
 ) {
 	t.Helper()

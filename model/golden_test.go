@@ -21,6 +21,7 @@ import (
 	"gpuscope/engine/gpu/gputest"
 	"gpuscope/engine/graph"
 	"gpuscope/model/arch"
+	"gpuscope/model/network"
 	"gpuscope/ops/reference"
 	"gpuscope/session"
 	"gpuscope/trace"
@@ -301,7 +302,7 @@ func (c *goldenCase) hold(t *testing.T, steps []trace.Step, tolerance float64) {
 
 // referenceModel runs steps through the graph with the operators' float64 references.
 type referenceModel struct {
-	net  *arch.Network
+	net  *network.Network
 	exec *reference.Interpreter
 	pos  int
 }

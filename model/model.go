@@ -30,6 +30,7 @@ import (
 	"gpuscope/engine/graph"
 	"gpuscope/internal/printable"
 	"gpuscope/model/arch"
+	"gpuscope/model/network"
 	"gpuscope/model/sample"
 	"gpuscope/ops"
 	"gpuscope/session"
@@ -233,7 +234,7 @@ func (m *Model) Plan(limits gpu.Limits) (*graph.Graph, error) {
 	return n.Graph, nil
 }
 
-func (m *Model) build(limits gpu.Limits) (*arch.Network, error) {
+func (m *Model) build(limits gpu.Limits) (*network.Network, error) {
 	b := graph.NewBuilder(limits)
 	b.AskRoutes(m.options.Routes)
 	rules, err := graph.SelectFusions(ops.Fusions, m.options.Fuse)

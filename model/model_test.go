@@ -20,9 +20,9 @@ import (
 	"gpuscope/engine/gpu/rules"
 	"gpuscope/engine/graph"
 	"gpuscope/internal/wordingtest"
-	"gpuscope/model/arch"
 	"gpuscope/model/checkpoint/gguf"
 	"gpuscope/model/checkpoint/gguf/gguftest"
+	"gpuscope/model/network"
 	"gpuscope/session"
 )
 
@@ -180,7 +180,7 @@ func TestResidualsAreFusedInEveryLayer(t *testing.T) {
 }
 
 // fresh returns a graph that was planned for one step only.
-func fresh(t *testing.T, net *arch.Network, tokens, position int) *graph.Live {
+func fresh(t *testing.T, net *network.Network, tokens, position int) *graph.Live {
 	t.Helper()
 	live, err := graph.NewLive(net.Graph, graph.LiveOptions{})
 	if err != nil {

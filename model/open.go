@@ -15,7 +15,7 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
 	"gpuscope/internal/printable"
-	"gpuscope/model/arch"
+	"gpuscope/model/network"
 	"gpuscope/model/run"
 	"gpuscope/session"
 	"gpuscope/trace"
@@ -135,7 +135,7 @@ func OpenDevice(d gpu.Driver, want string) (gpu.Device, string, error) {
 }
 
 // deviceAndGraph opens the selected device and builds the graph for its limits.
-func (m *Model) deviceAndGraph(progress engine.Progress, log func(string)) (gpu.Device, *arch.Network,
+func (m *Model) deviceAndGraph(progress engine.Progress, log func(string)) (gpu.Device, *network.Network,
 	error,
 ) {
 	begin := time.Now()
@@ -154,7 +154,7 @@ func (m *Model) deviceAndGraph(progress engine.Progress, log func(string)) (gpu.
 }
 
 // graphFor builds the graph for device limits.
-func (m *Model) graphFor(limits gpu.Limits, progress engine.Progress, log func(string)) (*arch.Network,
+func (m *Model) graphFor(limits gpu.Limits, progress engine.Progress, log func(string)) (*network.Network,
 	error,
 ) {
 	if err := cmp.Or(progress("open device", 1, 1), progress("build graph", 0, 1)); err != nil {
@@ -171,7 +171,7 @@ func (m *Model) graphFor(limits gpu.Limits, progress engine.Progress, log func(s
 }
 
 // load loads a graph onto the device whose limits it was built for.
-func (m *Model) load(dev gpu.Device, n *arch.Network, progress engine.Progress, log func(string)) (
+func (m *Model) load(dev gpu.Device, n *network.Network, progress engine.Progress, log func(string)) (
 	*run.Runner, error,
 ) {
 	exec, err := engine.Load(dev, n.Graph, m.options.Live, progress)

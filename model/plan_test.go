@@ -14,6 +14,7 @@ import (
 	"gpuscope/engine/graph"
 	"gpuscope/model/arch"
 	"gpuscope/model/checkpoint/gguf/gguftest"
+	"gpuscope/model/network"
 	"gpuscope/trace"
 )
 
@@ -51,12 +52,12 @@ func alone(t *testing.T) {
 }
 
 // planned returns the graph of a shape, for steps of at most 512 tokens.
-func planned(t testing.TB, s shape, fuse string) *arch.Network {
+func planned(t testing.TB, s shape, fuse string) *network.Network {
 	t.Helper()
 	return plan(t, hollow(t, s), fuse)
 }
 
-func plan(t testing.TB, path, fuse string) *arch.Network {
+func plan(t testing.TB, path, fuse string) *network.Network {
 	t.Helper()
 	m, err := Read(Options{Path: path, Context: 4096, Fuse: fuse})
 	if err != nil {
@@ -71,14 +72,14 @@ func plan(t testing.TB, path, fuse string) *arch.Network {
 }
 
 // levelsAt returns the number of levels and compute passes of a step.
-func levelsAt(t testing.TB, n *arch.Network, tokens, pos int) (levels, passes int) {
+func levelsAt(t testing.TB, n *network.Network, tokens, pos int) (levels, passes int) {
 	t.Helper()
 	l := liveAt(t, n, tokens, pos)
 	return len(l.Levels()), l.Passes()
 }
 
 // liveAt returns a graph with the shapes of its current step.
-func liveAt(t testing.TB, n *arch.Network, tokens, pos int) *graph.Live {
+func liveAt(t testing.TB, n *network.Network, tokens, pos int) *graph.Live {
 	t.Helper()
 	l, err := broughtTo(n, tokens, pos)
 	if err != nil {
@@ -87,7 +88,7 @@ func liveAt(t testing.TB, n *arch.Network, tokens, pos int) *graph.Live {
 	return l
 }
 
-func broughtTo(n *arch.Network, tokens, pos int) (*graph.Live, error) {
+func broughtTo(n *network.Network, tokens, pos int) (*graph.Live, error) {
 	l, err := graph.NewLive(n.Graph, graph.LiveOptions{})
 	if err != nil {
 		return nil, err
@@ -183,7 +184,7 @@ func TestSharedMemoryDoesNotGrowWithDepth(t *testing.T) {
 }
 
 // layerLevels returns the operators of a layer in a step of one token, level by level.
-func layerLevels(t *testing.T, n *arch.Network, layer, pos int) (levels []string) {
+func layerLevels(t *testing.T, n *network.Network, layer, pos int) (levels []string) {
 	t.Helper()
 	l := liveAt(t, n, 1, pos)
 	d, begins := n.Graph.Describe(), l.Levels()

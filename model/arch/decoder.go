@@ -7,52 +7,13 @@ import (
 	"slices"
 
 	"gpuscope/engine/graph"
+	"gpuscope/model/network"
 	"gpuscope/model/sample"
 	"gpuscope/ops"
 	"gpuscope/ops/basic"
 	"gpuscope/ops/kind"
 	"gpuscope/ops/weight"
 )
-
-// Network is the graph of a model, with the inputs and outputs of a step.
-type Network struct {
-	Graph  *graph.Graph
-	Tokens graph.ValueID // i32 [1, S], S up to the largest chunk
-	Pos    graph.ValueID // SymInt: position of the first token
-	Logits graph.ValueID // f32 [1, 1, vocab]: logits after the last token
-	sample.Picks
-}
-
-// Vocab returns the number of logits.
-func (n *Network) Vocab() int { return n.Graph.Value(n.Logits).MaxDims[2] }
-
-// Input returns the input of a step: tokens at a position.
-func (n *Network) Input(position int, tokens []int) *graph.StepInput {
-	in := &graph.StepInput{
-		Inputs:  []graph.InputData{{Value: n.Tokens, Dims: []int{1, 0}}},
-		SymInts: []graph.SymIntValue{{Value: n.Pos}},
-	}
-	SetInput(in, position, tokens)
-	return in
-}
-
-// SetInput changes an existing input to other tokens and another position. It reuses the buffers of the
-// input.
-func SetInput(in *graph.StepInput, position int, tokens []int) {
-	SetTokens(in, tokens)
-	in.Inputs[0].From = nil
-	in.SymInts[0].Int = int64(position)
-}
-
-// SetTokens changes only the tokens of an existing input, and leaves the position as it is.
-func SetTokens(in *graph.StepInput, tokens []int) {
-	ids := &in.Inputs[0]
-	ids.Dims[1], ids.Data, ids.Host = len(tokens), ids.Data[:0], ids.Host[:0]
-	for _, t := range tokens {
-		ids.Data = binary.LittleEndian.AppendUint32(ids.Data, uint32(t))
-		ids.Host = append(ids.Host, int64(t))
-	}
-}
 
 // Decoder builds the graph of a decoder-only transformer from its configuration. The field Arch describes
 // what differs between model families. One graph serves both prefill and decode: its input of shape [1, S]
@@ -102,8 +63,8 @@ func (p *projection) forward(b *graph.Builder, name string, x graph.ValueID) gra
 
 // Build builds the graph for steps of at most maxChunk tokens. told is the number of candidates for the next
 // token that each step reports; 0 means that a step reports only the token that was picked.
-func (m *Decoder) Build(maxChunk, told int, by sample.Sampling) (*Network, error) {
-	n := &Network{}
+func (m *Decoder) Build(maxChunk, told int, by sample.Sampling) (*network.Network, error) {
+	n := &network.Network{}
 	n.Tokens = m.Input("tokens", graph.I32, []int{1, 1}, []int{1, maxChunk})
 	n.Pos = m.SymInt("pos", 0, int64(m.Context-1), 0)
 	m.pos, m.tokens = n.Pos, n.Tokens

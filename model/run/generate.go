@@ -6,7 +6,7 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
-	"gpuscope/model/arch"
+	"gpuscope/model/network"
 )
 
 // When several tokens are generated, the GPU need not wait while the host prepares the next step. The shapes
@@ -40,7 +40,7 @@ func (r *Runner) Pipelines() bool { return r.Greedy() && r.Net.Told == 0 }
 // every step that has run.
 func (r *Runner) Generate(ctx context.Context, g *Generation) (err error) {
 	defer func() { err = gpu.Join(err, r.Exec.Abandon()) }()
-	arch.SetInput(r.Input, g.Position, []int{g.Token})
+	network.SetInput(r.Input, g.Position, []int{g.Token})
 	if err := r.prepare(ctx, r.Input, g.Timing); err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (r *Runner) Generate(ctx context.Context, g *Generation) (err error) {
 		g.Position, g.Token = g.Position+1, out.Token
 		r.Input, r.next = r.next, r.Input
 		r.tokens[0] = out.Token
-		arch.SetTokens(r.Input, r.tokens[:])
+		network.SetTokens(r.Input, r.tokens[:])
 		if g.Pipelined {
 			continue
 		}
@@ -90,7 +90,7 @@ func (r *Runner) finish(ctx context.Context, g *Generation, more bool) (out Pick
 		}()
 	}
 	if more {
-		arch.SetInput(r.next, g.Position+1, r.tokens[:])
+		network.SetInput(r.next, g.Position+1, r.tokens[:])
 		if r.Greedy() {
 			r.next.Inputs[0].From = &r.Net.IDs
 		}

@@ -8,7 +8,7 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
-	"gpuscope/model/arch"
+	"gpuscope/model/network"
 	"gpuscope/trace"
 )
 
@@ -30,7 +30,7 @@ type Runner struct {
 	SampleNS    int64     // host time in ns for picking the last step's token; 0 if it produced none
 }
 
-func NewRunner(dev gpu.Device, exec *engine.Executor, n *arch.Network) *Runner {
+func NewRunner(dev gpu.Device, exec *engine.Executor, n *network.Network) *Runner {
 	return &Runner{
 		Dev: dev, Rec: engine.NewRecorder(exec), picker: newPicker(exec, n), Input: n.Input(0, nil),
 		next: n.Input(0, nil),
@@ -52,7 +52,7 @@ func (r *Runner) Timed() bool { return r.Exec.Loaded() && r.Dev.Info().Timestamp
 func (r *Runner) Step(ctx context.Context, position int, tokens []int, gives bool, recent []int,
 	timing engine.Timing,
 ) (Picked, error) {
-	arch.SetInput(r.Input, position, tokens)
+	network.SetInput(r.Input, position, tokens)
 	r.Input.Read, r.SampleNS = nil, 0
 	if gives {
 		r.Input.Read = r.read

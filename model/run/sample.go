@@ -10,6 +10,7 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/graph"
 	"gpuscope/model/arch"
+	"gpuscope/model/network"
 	"gpuscope/model/sample"
 	"gpuscope/trace"
 )
@@ -23,7 +24,7 @@ import (
 // picker picks the token from the outputs that a step read back. It reuses its buffers for every step.
 type picker struct {
 	Exec   *engine.Executor
-	Net    *arch.Network
+	Net    *network.Network
 	read   []graph.ValueID // the outputs that a step reads back if it produces a token
 	words  []byte
 	ids    []int
@@ -43,7 +44,7 @@ type Picked struct {
 // sort first.
 func (p *Picked) Finite() bool { return !math.IsNaN(p.Highest) && !math.IsInf(p.Highest, 0) }
 
-func newPicker(exec *engine.Executor, n *arch.Network) picker {
+func newPicker(exec *engine.Executor, n *network.Network) picker {
 	p := picker{Exec: exec, Net: n, read: []graph.ValueID{n.IDs, n.Values}}
 	p.Sampling = n.Sampling
 	switch {

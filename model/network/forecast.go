@@ -1,4 +1,4 @@
-package arch
+package network
 
 import (
 	"cmp"

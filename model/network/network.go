@@ -1,0 +1,51 @@
+// Package network describes the graph of a language model to those who step it: where the tokens and the
+// position enter, and where the logits and the next token come out. Package model/arch builds such graphs from
+// checkpoints, package model/program takes them from ExecuTorch programs.
+package network
+
+import (
+	"encoding/binary"
+
+	"gpuscope/engine/graph"
+	"gpuscope/model/sample"
+)
+
+// Network is the graph of a model, with the inputs and outputs of a step.
+type Network struct {
+	Graph  *graph.Graph
+	Tokens graph.ValueID // i32 [1, S], S up to the largest chunk
+	Pos    graph.ValueID // SymInt: position of the first token
+	Logits graph.ValueID // f32 [1, 1, vocab]: logits after the last token
+	sample.Picks
+}
+
+// Vocab returns the number of logits.
+func (n *Network) Vocab() int { return n.Graph.Value(n.Logits).MaxDims[2] }
+
+// Input returns the input of a step: tokens at a position.
+func (n *Network) Input(position int, tokens []int) *graph.StepInput {
+	in := &graph.StepInput{
+		Inputs:  []graph.InputData{{Value: n.Tokens, Dims: []int{1, 0}}},
+		SymInts: []graph.SymIntValue{{Value: n.Pos}},
+	}
+	SetInput(in, position, tokens)
+	return in
+}
+
+// SetInput changes an existing input to other tokens and another position. It reuses the buffers of the
+// input.
+func SetInput(in *graph.StepInput, position int, tokens []int) {
+	SetTokens(in, tokens)
+	in.Inputs[0].From = nil
+	in.SymInts[0].Int = int64(position)
+}
+
+// SetTokens changes only the tokens of an existing input, and leaves the position as it is.
+func SetTokens(in *graph.StepInput, tokens []int) {
+	ids := &in.Inputs[0]
+	ids.Dims[1], ids.Data, ids.Host = len(tokens), ids.Data[:0], ids.Host[:0]
+	for _, t := range tokens {
+		ids.Data = binary.LittleEndian.AppendUint32(ids.Data, uint32(t))
+		ids.Host = append(ids.Host, int64(t))
+	}
+}
