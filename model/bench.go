@@ -251,14 +251,14 @@ func (m *Model) hold(tests []bench.Test) error {
 		return session.Refusef(
 			"test %s needs %d positions, but the context holds %d. Raise --context or leave out the test",
 			most.Name, need, asked)
-	case need > m.config.Context:
+	case need > m.sizes.Context:
 		return session.Refusef("test %s needs %d positions, but the model's maximum is %d", most.Name,
-			need, m.config.Context)
+			need, m.sizes.Context)
 	case asked > 0:
 		return nil
 	}
 	var err error
-	m.context, m.maxChunk, err = m.config.Bounds(max(need, m.options.MaxChunk), m.options.MaxChunk)
+	m.context, m.maxChunk, err = m.file.Bounds(max(need, m.options.MaxChunk), m.options.MaxChunk)
 	return err
 }
 
@@ -317,7 +317,7 @@ func (r *benchRun) measure(ctx context.Context, tests []bench.Test) error {
 	random := rand.New(rand.NewPCG(r.b.Seed, 0))
 	r.ids = make([]int, r.m.context)
 	for i := range r.ids {
-		r.ids[i] = random.IntN(r.m.config.Vocab)
+		r.ids[i] = random.IntN(r.m.sizes.Vocab)
 	}
 	for len(tests) > 0 {
 		n := 1

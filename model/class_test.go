@@ -98,8 +98,8 @@ func TestKeysMissingInGemma3TakeItsDefaults(t *testing.T) {
 
 func TestEqualNumbersByLayerRun(t *testing.T) {
 	t.Parallel()
-	if _, m := logitsOf(t, sharedCase(t, "kv-array.gguf"), 1, 2, 3); m.config.KVHeads < 1 {
-		t.Errorf("%d KV heads", m.config.KVHeads)
+	if _, m := logitsOf(t, sharedCase(t, "kv-array.gguf"), 1, 2, 3); m.Info().Dims["kv_heads"] < 1 {
+		t.Errorf("%d KV heads", m.Info().Dims["kv_heads"])
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/internal/wordingtest"
-	"gpuscope/model/arch"
 	"gpuscope/model/checkpoint/gguf/gguftest"
+	"gpuscope/model/source"
 	"gpuscope/session"
 )
 
@@ -275,7 +275,7 @@ func TestTemplatesOfFoldersAreGivenTheirTokens(t *testing.T) {
 		if _, err := os.Stat(path); err != nil && os.Getenv("CI") != "true" {
 			t.Skip("the shared cases are missing: ", err)
 		}
-		file, err := arch.OpenFile(path)
+		file, err := source.Open(source.Options{Path: path})
 		if err != nil {
 			t.Fatal(err)
 		}

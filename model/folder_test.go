@@ -18,9 +18,11 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/fake"
+	"gpuscope/engine/graph"
 	"gpuscope/internal/wordingtest"
 	"gpuscope/model/arch"
 	"gpuscope/model/checkpoint/safetensors"
+	"gpuscope/model/sample"
 	"gpuscope/session"
 )
 
@@ -427,11 +429,16 @@ func planHollow(c *arch.Config) error {
 		add(at+n.O, c.Dim, q)
 		add(at+n.Down, c.Dim, c.FFN)
 	}
-	m := &Model{file: file, config: *c}
-	if err := m.settle(); err != nil {
+	c.Vocab, c.Tied = 10, true
+	context, chunk, err := c.Bounds(0, 0)
+	if err != nil {
 		return err
 	}
-	_, err := m.Plan(gpu.DefaultLimits())
+	b := graph.NewBuilder(gpu.DefaultLimits())
+	l := &arch.Decoder{
+		Builder: b, Config: *c, Context: context, KV: graph.F32, W: arch.NewWeights(b, file, c.Form, nil),
+	}
+	_, err = l.Build(chunk, 0, sample.Sampling{})
 	return err
 }
 

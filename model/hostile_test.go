@@ -19,6 +19,7 @@ import (
 	"gpuscope/model/arch"
 	"gpuscope/model/checkpoint/gguf"
 	"gpuscope/model/checkpoint/gguf/gguftest"
+	"gpuscope/model/source"
 	"gpuscope/session"
 	"gpuscope/text/tokenizer"
 )
@@ -129,12 +130,12 @@ func useHostile(t *testing.T, data []byte) error {
 		if err != nil {
 			return err
 		}
-		m := &Model{file: f, options: Options{TopLogits: 3, MaxChunk: 4}}
+		m := &Model{file: source.OfCheckpoint(f, nil), options: Options{TopLogits: 3, MaxChunk: 4}}
 		if err := m.read(); err != nil {
 			return err
 		}
 		m.Info()
-		for id := range m.config.Vocab {
+		for id := range m.sizes.Vocab {
 			m.tokens.Bytes(id)
 		}
 		for _, w := range m.Warnings() {

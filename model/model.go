@@ -19,7 +19,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 
@@ -32,6 +31,7 @@ import (
 	"gpuscope/model/arch"
 	"gpuscope/model/network"
 	"gpuscope/model/sample"
+	"gpuscope/model/source"
 	"gpuscope/ops"
 	"gpuscope/session"
 	"gpuscope/text/tokenizer"
@@ -42,6 +42,9 @@ import (
 // its default.
 type Options struct {
 	Path string // path of the model file; empty for the embedded model
+	// Method and Data are for ExecuTorch programs: see source.Options.
+	Method string
+	Data   []string
 	// Tokenizer is the path of a vocabulary that replaces the model's own vocabulary; empty to use the
 	// model's own.
 	Tokenizer string
@@ -99,18 +102,16 @@ type Options struct {
 
 // Model is a model file that has been read and checked. A Model needs no device.
 type Model struct {
-	options Options
-	file    *arch.Checkpoint
-	config  arch.Config
-	// quantizer quantizes the weights while they are loaded; nil if all weights keep their stored format.
-	quantizer *arch.Quantizer
-	context   int
-	maxChunk  int
-	tokens    *tokenizer.Tokenizer // nil if the file has no vocabulary
-	noText    error                // why the model accepts only token ids and no text; nil if it accepts text
-	sampling  map[string]any       // the sampling options as each step in the trace has them; never modified
-	opening   []trace.Opening      // the finished phases of opening the model, with their durations
-	warnings  []string
+	options  Options
+	file     source.Source
+	sizes    source.Sizes
+	context  int
+	maxChunk int
+	tokens   *tokenizer.Tokenizer // nil if the file has no vocabulary
+	noText   error                // why the model accepts only token ids and no text; nil if it accepts text
+	sampling map[string]any       // the sampling options as each step in the trace has them; never modified
+	opening  []trace.Opening      // the finished phases of opening the model, with their durations
+	warnings []string
 }
 
 // Warnings returns what a user should know before trusting the results of this model, for example that a file
@@ -120,7 +121,7 @@ func (m *Model) Warnings() []string { return m.warnings }
 
 // Ignored returns the configuration keys in the model's files that have no effect, because the class of the
 // model does not have them.
-func (m *Model) Ignored() []arch.Ignored { return m.config.Ignored }
+func (m *Model) Ignored() []arch.Ignored { return m.file.Ignored() }
 
 func (m *Model) warnf(format string, args ...any) {
 	m.warnings = append(m.warnings, fmt.Sprintf(format, args...))
@@ -135,15 +136,13 @@ func Read(o Options) (*Model, error) {
 	if err := o.Sampling.Check(); err != nil {
 		return nil, err
 	}
-	q, err := arch.NewQuantizer(o.Quantize, o.GroupSize)
+	file, err := source.Open(source.Options{
+		Path: o.Path, Method: o.Method, Data: o.Data, Quantize: o.Quantize, GroupSize: o.GroupSize,
+	})
 	if err != nil {
 		return nil, err
 	}
-	file, err := arch.OpenFile(o.Path)
-	if err != nil {
-		return nil, err
-	}
-	m := &Model{options: o, file: file, quantizer: q, sampling: o.Sampling.Record()}
+	m := &Model{options: o, file: file, sampling: o.Sampling.Record()}
 	if err := m.read(); err != nil {
 		return nil, errors.Join(unplannable(err), file.Close())
 	}
@@ -168,57 +167,14 @@ func unplannable(err error) error {
 
 func (m *Model) read() error {
 	var err error
-	if m.config, err = m.file.Config(); err != nil {
+	if m.sizes, err = m.file.Sizes(); err != nil {
 		return err
 	}
-	if err := m.settle(); err != nil {
+	m.warnings = slices.Clone(m.sizes.Warnings)
+	if m.context, m.maxChunk, err = m.file.Bounds(m.options.Context, m.options.MaxChunk); err != nil {
 		return err
 	}
 	return m.readTokenizer()
-}
-
-// settle determines the settings that the configuration does not contain: the size of the vocabulary, the
-// matrix of the output head, the context and the maximum chunk. They follow from the tensors and from the
-// options.
-func (m *Model) settle() error {
-	table, err := m.file.Tensor(m.config.Form.Names.Embed)
-	if err != nil {
-		return err
-	}
-	if len(table.Dims) != 2 || table.Dims[0] > arch.MaxVocab {
-		return fmt.Errorf("%s: tensor %s has shape %s; want [size of the vocabulary, %d]", m.file.Name(),
-			table.Name, printable.Dims(table.Dims), m.config.Dim)
-	}
-	m.config.Vocab = table.Dims[0]
-	m.warnings = append(m.warnings, m.config.Warnings...)
-	if err := m.settleHead(table); err != nil {
-		return err
-	}
-	m.warnings = append(m.warnings, m.file.OrphanWarnings()...)
-	m.context, m.maxChunk, err = m.config.Bounds(m.options.Context, m.options.MaxChunk)
-	return err
-}
-
-// settleHead decides which matrix computes the logits if the configuration contradicts the tensors. If the
-// files have a head matrix that differs from the embedding, it is used. Otherwise the embedding is used.
-func (m *Model) settleHead(table *arch.Tensor) error {
-	c := &m.config
-	head := m.file.ByName[c.Form.Names.Head]
-	switch {
-	case head == nil && !c.Tied:
-		c.Tied = true
-		m.warnf("%s: %s is not true, but tensor %s is missing; using the embedding as the output head",
-			m.file.Name(), c.Form.Keys.Tied, c.Form.Names.Head)
-	case head != nil && c.Tied:
-		same, err := table.Equal(head)
-		if err != nil || same {
-			return err
-		}
-		c.Tied = false
-		m.warnf("%s: %s is true, but tensor %s differs from the embedding; using this tensor as the output head", m.file.Name(),
-			c.Form.Keys.Tied, printable.Short(head.Name, 80))
-	}
-	return nil
 }
 
 // Close closes the model file. Everything that was loaded from the file stays valid.
@@ -250,17 +206,10 @@ func (m *Model) build(limits gpu.Limits) (*network.Network, error) {
 	if m.options.passBytes > 0 {
 		b.PassBytes(m.options.passBytes)
 	}
-	l := &arch.Decoder{
-		Builder: b, Config: m.config, Context: m.context, KV: graph.F32,
-		W: arch.NewWeights(b, m.file, m.config.Form, m.quantizer),
-	}
-	if m.options.HalfKV {
-		l.KV = graph.F16
-	}
-	n, err := l.Build(m.maxChunk, m.options.TopLogits, m.options.Sampling)
-	if err == nil {
-		err = m.quantizer.Check(m.file.Name())
-	}
+	n, err := m.file.Build(b, source.Step{
+		Context: m.context, MaxChunk: m.maxChunk, HalfKV: m.options.HalfKV, Told: m.options.TopLogits,
+		Sampling: m.options.Sampling,
+	})
 	limit, limited := errors.AsType[*graph.RouteLimit](err)
 	switch {
 	case limited:
@@ -284,33 +233,10 @@ func bounded(s string) string {
 
 // Info describes the model for a trace.
 func (m *Model) Info() trace.Model {
-	c := &m.config
-	info := trace.Model{
-		Name:         cmp.Or(bounded(m.file.Title()), m.source()),
-		Architecture: c.Arch.Name, Source: m.source(),
-		Layers: c.Layers,
-		Dims: map[string]int{
-			"dim": c.Dim, "heads": c.Heads, "kv_heads": c.KVHeads, "head_dim": c.HeadDim, "ffn": c.FFN,
-			"vocab":   c.Vocab,
-			"context": m.context, "max_chunk": m.maxChunk, "trained_context": c.Context,
-		},
-	}
-	if w := slices.Max(c.Windows); w > 0 {
-		info.Dims["window"] = w
-	}
-	elements := map[string]int64{}
-	for _, t := range m.file.Tensors() {
-		elements[t.Type] += int64(t.Elements())
-		info.Parameters += int64(t.Elements())
-	}
-	most := slices.SortedFunc(maps.Keys(elements),
-		func(a, b string) int { return cmp.Or(cmp.Compare(elements[b], elements[a]), cmp.Compare(a, b)) })
-	if len(most) > 0 {
-		info.Quantization = most[0]
-	}
-	if m.quantizer != nil {
-		info.Quantization, info.Quantized = m.quantizer.String(), m.quantizer.Cost()
-	}
+	var info trace.Model
+	m.file.Describe(&info)
+	info.Name, info.Source = cmp.Or(bounded(m.file.Title()), m.source()), m.source()
+	info.Dims["context"], info.Dims["max_chunk"] = m.context, m.maxChunk
 	return info
 }
 

@@ -162,7 +162,7 @@ func TestResidualsAreFusedInEveryLayer(t *testing.T) {
 			}
 		}
 		want := map[string][]string{}
-		for layer := range m.config.Layers {
+		for layer := range m.Info().Layers {
 			if fuse == "off" {
 				break
 			}

@@ -94,8 +94,8 @@ func (m *Model) open(ctx context.Context, progress engine.Progress, log func(str
 		dev.Release()
 		return nil, err
 	}
-	if m.quantizer != nil {
-		log(m.quantizer.String())
+	if changed := m.file.Changed(); changed != "" {
+		log(changed)
 	}
 	header, planned := m.header(r), await(ahead, progress)
 	if header.Forecast = planned.Forecast; planned.Err != nil {
@@ -175,7 +175,7 @@ func (m *Model) load(dev gpu.Device, n *network.Network, progress engine.Progres
 	*run.Runner, error,
 ) {
 	exec, err := engine.Load(dev, n.Graph, m.options.Live, progress)
-	m.quantizer.Loaded()
+	m.file.Loaded()
 	if err != nil {
 		return nil, err
 	}

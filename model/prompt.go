@@ -102,9 +102,9 @@ func (m *Model) promptOf(ids []int, c session.Command) (run.Transcript, error) {
 				m.context)
 	}
 	for i, id := range ids {
-		if id < 0 || id >= m.config.Vocab {
+		if id < 0 || id >= m.sizes.Vocab {
 			return t, session.Refusef("%w",
-				&OutsideError{At: i, ID: id, Text: m.tokens.Token(id), Rows: m.config.Vocab})
+				&OutsideError{At: i, ID: id, Text: m.tokens.Token(id), Rows: m.sizes.Vocab})
 		}
 	}
 	t.Prompt = t.Voice.Read(ids)

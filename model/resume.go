@@ -105,9 +105,9 @@ func (m *Model) left(l *session.Left) (run.Transcript, error) {
 		case gives != (turn.Token != nil):
 			return t, session.Refusef(
 				"resume: the step at position %d must have a generated token if it completes the prompt or comes later, and none if it ends inside the prompt", before)
-		case gives && (*turn.Token < 0 || *turn.Token >= m.config.Vocab):
+		case gives && (*turn.Token < 0 || *turn.Token >= m.sizes.Vocab):
 			return t, session.Refusef("resume: invalid token id %d; the vocabulary has ids 0 to %d",
-				*turn.Token, m.config.Vocab-1)
+				*turn.Token, m.sizes.Vocab-1)
 		}
 		step = turn.Step
 		if before < len(t.IDs) {

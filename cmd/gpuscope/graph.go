@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -17,6 +18,8 @@ import (
 	"gpuscope/engine/graph"
 	"gpuscope/internal/printable"
 	"gpuscope/model"
+	"gpuscope/model/checkpoint/pte"
+	runner "gpuscope/model/program"
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
@@ -63,8 +66,6 @@ Vulkan delegates. Their weights are read from the .ptd files given with --data, 
 				"print the source of kernel `NAME`, which --shaders can load")
 			inside := flags.Bool("metadata", false,
 				"print the file's metadata, end tokens and tensors, even if the model is not supported")
-			dataFiles := flags.StringArray("data", nil,
-				"read weights of an ExecuTorch program from the .ptd `FILE` (may be repeated)")
 			return func(ctx context.Context, operands []string) error {
 				if err := format.check(); err != nil {
 					return err
@@ -73,13 +74,11 @@ Vulkan delegates. Their weights are read from the .ptd files given with --data, 
 				switch {
 				case err != nil:
 					return err
-				case len(paths) > 0 && (*pass != "" || *passes || *at != "" || *kernel != ""):
-					return usagef("%s is an ExecuTorch program, which cannot be planned yet: --passes, --pass, --at and "+
-						"--kernel need a .gguf file or a Hugging Face folder", paths[0])
-				case len(paths) > 0:
-					return p.printPrograms(ctx, paths, *dataFiles, format.value)
-				case len(*dataFiles) > 0:
-					return usagef("--data: only for ExecuTorch programs (.pte, .bpte)")
+				case len(paths) == 0:
+				case *pass == "" && !*passes && *at == "" && *kernel == "":
+					return p.printPrograms(ctx, paths, o.dataFiles, format.value)
+				case len(paths) > 1:
+					return usagef("--passes, --pass, --at and --kernel plan one program, but %d are given", len(paths))
 				}
 				if err := o.validate(operands); err != nil {
 					return err
@@ -171,6 +170,9 @@ func (p *program) planGraph(o *modelOptions, dump string) (planned *plannedGraph
 	}
 	options.DumpPass = dump
 	m, err := model.Read(options)
+	if errors.Is(err, runner.ErrNotLanguage) {
+		return planProgram(&options, limits, words)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -180,12 +182,34 @@ func (p *program) planGraph(o *modelOptions, dump string) (planned *plannedGraph
 	if err != nil {
 		return nil, err
 	}
+	return plannedOf(g, m.Info(), words)
+}
+
+// planProgram plans a method of a program that is not a language model.
+func planProgram(o *model.Options, limits gpu.Limits, words string) (planned *plannedGraph, err error) {
+	f, err := pte.Open(o.Path, o.Data...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	m, err := runner.Build(f, cmp.Or(o.Method, "forward"), limits, runner.Options{
+		Fuse: o.Fuse, Routes: o.Routes, DumpPass: o.DumpPass,
+	})
+	if err != nil {
+		return nil, err
+	}
+	name := filepath.Base(o.Path)
+	return plannedOf(m.Graph, trace.Model{Name: name, Architecture: "ExecuTorch program", Source: name}, words)
+}
+
+// plannedOf describes a graph at its largest shapes.
+func plannedOf(g *graph.Graph, info trace.Model, words string) (*plannedGraph, error) {
 	live, err := graph.NewLive(g, graph.LiveOptions{})
 	if err != nil {
 		return nil, err
 	}
 	return &plannedGraph{
-		Model: m.Info(), For: words, AllocatedBytes: g.AllocatedBytes(), Active: live.Active(),
+		Model: info, For: words, AllocatedBytes: g.AllocatedBytes(), Active: live.Active(),
 		Levels: live.Levels(), Passes: g.Passes(), Graph: g.Describe(),
 	}, nil
 }

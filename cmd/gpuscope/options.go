@@ -26,8 +26,10 @@ import (
 
 // modelOptions holds the model and the flags of every command that runs a model.
 type modelOptions struct {
-	path        string // "" for the model embedded in the program
-	tokenizer   string // path of another vocabulary, or "" for the model's own
+	path        string   // "" for the model embedded in the program
+	tokenizer   string   // path of another vocabulary, or "" for the model's own
+	method      string   // method of an ExecuTorch program, or "" for the usual one
+	dataFiles   []string // files with constants of an ExecuTorch program
 	device      string
 	context     int
 	maxChunk    int
@@ -103,6 +105,10 @@ func (o *modelOptions) declareChat(flags *pflag.FlagSet) {
 // declareShape declares the flags that determine the size of a graph.
 func (o *modelOptions) declareShape(flags *pflag.FlagSet, device string) {
 	flags.StringVar(&o.device, "device", "", device)
+	flags.StringVar(&o.method, "method", "",
+		"use method `NAME` of an ExecuTorch program (default forward, or the only method that reads tokens)")
+	flags.StringArrayVar(&o.dataFiles, "data", nil,
+		"read weights of an ExecuTorch program from the .ptd `FILE` (may be repeated)")
 	flags.Var((*positive)(&o.context), "context", "allocate `N` positions in the KV cache "+
 		fmt.Sprintf("(default the context of the model, at most %s)", table.Integer(arch.DefaultContext)))
 	flags.Var((*positive)(&o.maxChunk), "max-chunk",
@@ -196,7 +202,7 @@ func (o *modelOptions) checkFlags() error {
 // forModel converts the flags to the options of package model.
 func (p *program) forModel(o *modelOptions) (model.Options, error) {
 	out := model.Options{
-		Path: o.path, Tokenizer: o.tokenizer, Driver: p.driver, Device: o.device, Context: o.context,
+		Path: o.path, Method: o.method, Data: o.dataFiles, Tokenizer: o.tokenizer, Driver: p.driver, Device: o.device, Context: o.context,
 		MaxChunk:  o.maxChunk,
 		Limits:    o.limitSet(),
 		TopLogits: o.topLogits, Sampling: o.sampling, System: o.system, Fuse: o.fuse,

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"gpuscope/model/arch"
+	"gpuscope/model/source"
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/tui"
@@ -104,7 +104,7 @@ func readable(path string) error {
 		_, err := trace.ReadFile(path)
 		return err
 	}
-	f, err := arch.OpenFile(path)
+	f, err := source.Open(source.Options{Path: path})
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,11 @@ func (n *Network) SetShape(l *graph.Live, tokens, position int) error {
 	if err := l.SetHost(n.Tokens, make([]int64, tokens)); err != nil {
 		return err
 	}
+	if n.PosTensor != graph.None {
+		if err := l.SetHost(n.PosTensor, []int64{int64(position)}); err != nil {
+			return err
+		}
+	}
 	return l.SetInt(n.Pos, int64(position))
 }
 

@@ -15,7 +15,9 @@ type Network struct {
 	Graph  *graph.Graph
 	Tokens graph.ValueID // i32 [1, S], S up to the largest chunk
 	Pos    graph.ValueID // SymInt: position of the first token
-	Logits graph.ValueID // f32 [1, 1, vocab]: logits after the last token
+	// PosTensor is the position as i32 [1], which some programs also read as a tensor; otherwise graph.None.
+	PosTensor graph.ValueID
+	Logits    graph.ValueID // f32 [1, 1, vocab]: logits after the last token
 	sample.Picks
 }
 
@@ -28,6 +30,9 @@ func (n *Network) Input(position int, tokens []int) *graph.StepInput {
 		Inputs:  []graph.InputData{{Value: n.Tokens, Dims: []int{1, 0}}},
 		SymInts: []graph.SymIntValue{{Value: n.Pos}},
 	}
+	if n.PosTensor != graph.None {
+		in.Inputs = append(in.Inputs, graph.InputData{Value: n.PosTensor, Dims: []int{1}})
+	}
 	SetInput(in, position, tokens)
 	return in
 }
@@ -38,6 +43,11 @@ func SetInput(in *graph.StepInput, position int, tokens []int) {
 	SetTokens(in, tokens)
 	in.Inputs[0].From = nil
 	in.SymInts[0].Int = int64(position)
+	if len(in.Inputs) > 1 {
+		at := &in.Inputs[1]
+		at.Data = binary.LittleEndian.AppendUint32(at.Data[:0], uint32(position))
+		at.Host = append(at.Host[:0], int64(position))
+	}
 }
 
 // SetTokens changes only the tokens of an existing input, and leaves the position as it is.

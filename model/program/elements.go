@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/x448/float16"
 
@@ -139,4 +140,20 @@ func fromDevice(t pte.Type, words []byte) ([]byte, error) {
 		e.write(out[i*size:], binary.LittleEndian.Uint32(words[4*i:]))
 	}
 	return out, nil
+}
+
+// halved returns the bytes of f32 numbers as f16.
+func halved(load func() ([]byte, error)) func() ([]byte, error) {
+	return func() ([]byte, error) {
+		data, err := load()
+		if err != nil {
+			return nil, err
+		}
+		out := make([]byte, 0, len(data)/2)
+		for word := range slices.Chunk(data, 4) {
+			half := float16.Fromfloat32(math.Float32frombits(binary.LittleEndian.Uint32(word)))
+			out = binary.LittleEndian.AppendUint16(out, half.Bits())
+		}
+		return out, nil
+	}
 }

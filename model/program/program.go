@@ -35,7 +35,9 @@ type Options struct {
 	Fuse   string            // fusion rules, as in graph.SelectFusions
 	Routes map[string]string // requested routes, as in graph.Builder.AskRoutes
 	Live   graph.LiveOptions // how shapes are propagated
-	Check  bool              // re-plan every operator before each run, and fail if a plan was out of date
+	// DumpPass names a planning pass whose report lists the graph before and after the pass; "" for no report.
+	DumpPass string
+	Check    bool // re-plan every operator before each run, and fail if a plan was out of date
 }
 
 // Method is a method of a program, converted to a graph of the engine. A Method needs no device. Its weights
@@ -46,6 +48,7 @@ type Method struct {
 	options Options
 	method  *pte.Method
 	source  *vulkan.Graph
+	changes *vulkan.Changes
 	call    *pte.Instruction // the call of the delegate
 	copies  []hostCopy       // host instructions after the call
 	values  []value          // indexed by the value id in the delegate's graph
@@ -70,18 +73,49 @@ func Build(f *pte.File, method string, limits gpu.Limits, o Options) (*Method, e
 		return nil, err
 	}
 	out := &Method{method: m, options: o}
-	if err := out.readInstructions(); err != nil {
+	if err := out.open(f); err != nil {
 		return nil, fmt.Errorf("%s: method %s: %w", f.Name(), m.Name, err)
 	}
-	graphs := make([]*vulkan.Graph, len(m.Delegates))
-	if out.source, err = vulkan.Parse(m.Delegates[out.call.Target].Data, f.Lookup); err != nil {
+	rules, err := graph.SelectFusions(ops.Fusions, o.Fuse)
+	if err != nil {
 		return nil, err
 	}
-	graphs[out.call.Target] = out.source
-	if err := out.build(vulkan.ChangesOf(m, graphs), limits, o); err != nil {
+	b := graph.NewBuilder(limits)
+	b.AskRoutes(o.Routes)
+	b.Fuse(rules...)
+	if o.DumpPass != "" {
+		if err := b.DumpPass(o.DumpPass); err != nil {
+			return nil, err
+		}
+	}
+	if err := out.build(b, nil, (*builder).outputs); err != nil {
 		return nil, fmt.Errorf("%s: method %s: %w", f.Name(), m.Name, err)
 	}
 	return out, nil
+}
+
+// open reads the instructions and the graph of the delegate.
+func (m *Method) open(f *pte.File) error {
+	if err := m.readInstructions(); err != nil {
+		return err
+	}
+	graphs := make([]*vulkan.Graph, len(m.method.Delegates))
+	var err error
+	if m.source, err = vulkan.Parse(m.method.Delegates[m.call.Target].Data, f.Lookup); err != nil {
+		return err
+	}
+	graphs[m.call.Target] = m.source
+	m.changes = vulkan.ChangesOf(m.method, graphs)
+	var unknown counts
+	for i := range m.source.Operators {
+		if op := &m.source.Operators[i]; operators[op.Name] == nil || !op.Known() {
+			unknown.add(op.Name)
+		}
+	}
+	if len(unknown) > 0 {
+		return &UnknownOperators{Operators: unknown.sorted()}
+	}
+	return nil
 }
 
 // readInstructions finds the call of the delegate and the copies after it.
@@ -152,54 +186,51 @@ const (
 // builder builds the graph of a delegate.
 type builder struct {
 	*graph.Builder
-	m       *Method
-	g       *vulkan.Graph
-	changes *vulkan.Changes
-	mutable map[int]bool // tensors that an operator updates in place
-	shared  map[int]bool // constants that tensors of different types or shapes use
-	limits  map[int]int  // for each SymInt that is a position: the number of possible positions
-	sizes   map[size]kind.Int
+	m         *Method
+	g         *vulkan.Graph
+	*language              // nil if the method is not stepped as a language model
+	mutable   map[int]bool // tensors that an operator updates in place
+	shared    map[int]bool // constants that tensors of different types or shapes use
+	limits    map[int]int  // for each SymInt that is a position: the number of possible positions
+	sizes     map[size]kind.Int
 }
 
-func (m *Method) build(changes *vulkan.Changes, limits gpu.Limits, o Options) error {
-	inputs, results, err := m.source.Split(m.call.Args)
-	if err != nil {
-		return err
-	}
-	var unknown counts
-	for i := range m.source.Operators {
-		if op := &m.source.Operators[i]; operators[op.Name] == nil || !op.Known() {
-			unknown.add(op.Name)
-		}
-	}
-	if len(unknown) > 0 {
-		return &UnknownOperators{Operators: unknown.sorted()}
-	}
-	rules, err := graph.SelectFusions(ops.Fusions, o.Fuse)
+// build adds the operators of the delegate to a builder, and finishes the graph. outputs adds the outputs. part
+// is nil if the method is not stepped as a language model.
+func (m *Method) build(g *graph.Builder, part *language, outputs func(*builder)) error {
+	inputs, _, err := m.source.Split(m.call.Args)
 	if err != nil {
 		return err
 	}
 	b := &builder{
-		Builder: graph.NewBuilder(limits), m: m, g: m.source, changes: changes, mutable: map[int]bool{},
+		Builder: g, m: m, g: m.source, language: part, mutable: map[int]bool{},
 		sizes: map[size]kind.Int{}, shared: map[int]bool{}, limits: map[int]int{},
 	}
-	b.AskRoutes(o.Routes)
-	b.Fuse(rules...)
 	m.values = make([]value, len(m.source.Values))
 	b.survey()
 	for i, id := range m.source.Inputs {
 		b.input(id, inputs[i])
 	}
 	for i := range m.source.Operators {
+		if part != nil {
+			b.Scope("", part.scopes[i].layer, part.scopes[i].block)
+		}
 		if err := b.operator(&m.source.Operators[i]); err != nil {
 			return err
 		}
 	}
-	for i, id := range m.source.Outputs {
-		b.output(id, results[i])
-	}
+	b.Scope("", -1, "")
+	outputs(b)
 	m.Graph, err = b.Finish()
 	return err
+}
+
+// outputs declares the outputs of the delegate's graph.
+func (b *builder) outputs() {
+	_, results, _ := b.g.Split(b.m.call.Args) // build has checked the number of arguments
+	for i, id := range b.g.Outputs {
+		b.output(id, results[i])
+	}
 }
 
 // survey looks at all operators and constants before the first operator is added, and fills in mutable,
@@ -229,6 +260,9 @@ func (b *builder) survey() {
 // input declares an input of the delegate's graph. outer is the id of the value that the method passes as
 // this input.
 func (b *builder) input(id, outer int) {
+	if b.language != nil && id == b.position {
+		return // the position is a SymInt; see tensorOf
+	}
 	t := b.g.Values[id].(*vulkan.Tensor) // vulkan.Parse has checked that inputs are tensors
 	host, ok := b.m.method.Values[outer].(*pte.Tensor)
 	if !ok || !slices.Equal(host.Sizes, t.Dims) {
@@ -251,14 +285,17 @@ func (b *builder) input(id, outer int) {
 		return
 	}
 	lowest := slices.Clone(t.Dims)
-	for k, change := range b.changes.Of(outer, host) {
+	for k, change := range b.m.changes.Of(outer, host) {
 		if change != vulkan.Fixed {
 			lowest[k] = 1
 		}
 	}
-	name := valueName(id)
+	name, highest := valueName(id), t.Dims
+	if b.language != nil { // id is the tokens
+		name, highest = "tokens", []int{1, b.chunk}
+	}
 	if !b.mutable[id] {
-		b.set(id, b.Input(name, dtype, lowest, t.Dims))
+		b.set(id, b.Input(name, dtype, lowest, highest))
 		return
 	}
 	if !slices.Equal(lowest, t.Dims) {
@@ -316,6 +353,10 @@ func (b *builder) tensorOf(id int) graph.ValueID {
 	}
 	t, ok := b.g.Values[id].(*vulkan.Tensor)
 	switch {
+	case b.language != nil && id == b.position:
+		b.posTensor = b.Input(valueName(id), graph.I32, []int{1}, []int{1})
+		b.set(id, b.posTensor)
+		return b.posTensor
 	case !ok:
 		b.Errorf("value %%%d is %s, want a tensor", id, describeValue(b.g.Values[id]))
 	case t.Constant < 0:
@@ -351,6 +392,9 @@ func (b *builder) constant(id int, t *vulkan.Tensor, dims []int) graph.ValueID {
 		return toDevice(t.Type, data[:size])
 	}
 	if b.mutable[id] {
+		if b.language != nil && b.halfKV[id] && dtype == graph.F32 {
+			return b.StateFrom(valueName(id), graph.F16, dims, halved(load))
+		}
 		return b.StateFrom(valueName(id), dtype, dims, load)
 	}
 	name := fmt.Sprintf("constant%d", t.Constant)

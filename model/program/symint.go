@@ -17,6 +17,13 @@ func symSize(c *call) {
 // selectAsSymInt implements et_vk.select_as_symint, which returns an element of an input as an integer. The
 // host reads the element.
 func selectAsSymInt(c *call) {
+	if id, _ := c.arg("x"); c.language != nil && id == c.position {
+		if i := c.int("index"); c.int("dim") != 0 || i != 0 && i != -1 {
+			c.refuse("index", "0 or -1, because the position has one element")
+		}
+		c.giveInt(kind.Sym(c.pos))
+		return
+	}
 	x, axis := c.tensor("x"), c.int("dim")
 	lo, hi := int64(math.MinInt32), int64(math.MaxInt32)
 	if n, ok := c.limits[c.outputs()[0]]; ok { // limitPositions set a limit; the file has none

@@ -1,0 +1,86 @@
+package program
+
+import (
+	"slices"
+	"strings"
+
+	"gpuscope/model/checkpoint/pte/vulkan"
+)
+
+// scope is the layer and the block of an operator. The file does not state them.
+type scope struct {
+	layer int    // -1 outside of layers
+	block string // "attn" or "mlp"; "" outside of layers
+}
+
+// scopesOf finds the layers of a decoder-only transformer. The result is indexed like g.Operators. A layer
+// begins with the norm before the queries of its attention, whose input is also the residual. The first sum
+// after the attention ends the block attn. The norm before the logits is outside of the layers.
+func scopesOf(g *vulkan.Graph) []scope {
+	by := map[int]int{} // tensor -> operator that computes it
+	uses := map[int]int{}
+	for i := range g.Operators {
+		for _, id := range g.Reads(&g.Operators[i]) {
+			uses[id]++
+		}
+		for _, id := range g.Writes(&g.Operators[i]) {
+			if _, ok := by[id]; !ok {
+				by[id] = i
+			}
+		}
+	}
+	// norm returns the norm that comes before a value, or -1. It follows the first tensor of each operator.
+	norm := func(id int, residual bool) int {
+		for range g.Operators {
+			i, ok := by[id]
+			if !ok {
+				break
+			}
+			op := &g.Operators[i]
+			read := slices.DeleteFunc(g.Reads(op), func(id int) bool {
+				t, ok := g.Values[id].(*vulkan.Tensor)
+				return !ok || t.Constant >= 0
+			})
+			if len(read) == 0 {
+				break
+			}
+			id = read[0]
+			if strings.Contains(op.Name, "norm") && (!residual || uses[id] > 1) {
+				return i
+			}
+		}
+		return -1
+	}
+	scopes := make([]scope, len(g.Operators))
+	for i := range scopes {
+		scopes[i].layer = -1
+	}
+	end := -1
+	if len(g.Outputs) > 0 {
+		end = norm(g.Outputs[0], false)
+	}
+	if end < 0 {
+		end = len(scopes)
+	}
+	layer := -1
+	for i := range g.Operators[:end] {
+		if g.Operators[i].Name != "sdpa_with_kv_cache.default" {
+			continue
+		}
+		first := norm(g.Operators[i].Args[0], true)
+		if first < 0 {
+			continue
+		}
+		layer++
+		sum := i + slices.IndexFunc(g.Operators[i:end], func(op vulkan.Operator) bool {
+			return op.Name == "aten.add.Tensor"
+		})
+		for k := first; k < end; k++ {
+			scopes[k] = scope{layer, "mlp"}
+			if k <= max(i, sum) {
+				scopes[k].block = "attn"
+			}
+		}
+	}
+	return scopes
+}

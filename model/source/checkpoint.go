@@ -1,0 +1,145 @@
+package source
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"gpuscope/engine/graph"
+	"gpuscope/internal/printable"
+	"gpuscope/model/arch"
+	"gpuscope/model/network"
+	"gpuscope/session"
+	"gpuscope/trace"
+)
+
+// checkpoint is a model whose graph gpuscope builds: a GGUF file or a Hugging Face folder.
+type checkpoint struct {
+	*arch.Checkpoint
+	config arch.Config
+	// quantizer quantizes the weights while they are loaded; nil if all weights keep their stored format.
+	quantizer *arch.Quantizer
+	warnings  []string
+}
+
+func openCheckpoint(o Options, q *arch.Quantizer) (Source, error) {
+	if o.Method != "" || len(o.Data) > 0 {
+		return nil, session.Refusef("--method and --data are for ExecuTorch programs")
+	}
+	file, err := arch.OpenFile(o.Path)
+	if err != nil {
+		return nil, err
+	}
+	return OfCheckpoint(file, q), nil
+}
+
+// OfCheckpoint returns the source that an open checkpoint is. A nil quantizer keeps the stored format of all
+// weights.
+func OfCheckpoint(file *arch.Checkpoint, q *arch.Quantizer) Source {
+	return &checkpoint{Checkpoint: file, quantizer: q}
+}
+
+func (c *checkpoint) Ignored() []arch.Ignored { return c.config.Ignored }
+
+func (c *checkpoint) warnf(format string, args ...any) {
+	c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
+}
+
+// Sizes implements Source. Some settings are not in the configuration: they follow from the tensors.
+func (c *checkpoint) Sizes() (Sizes, error) {
+	var err error
+	if c.config, err = c.Config(); err != nil {
+		return Sizes{}, err
+	}
+	table, err := c.Tensor(c.config.Form.Names.Embed)
+	if err != nil {
+		return Sizes{}, err
+	}
+	if len(table.Dims) != 2 || table.Dims[0] > arch.MaxVocab {
+		return Sizes{}, fmt.Errorf("%s: tensor %s has shape %s; want [size of the vocabulary, %d]", c.Name(),
+			table.Name, printable.Dims(table.Dims), c.config.Dim)
+	}
+	c.config.Vocab = table.Dims[0]
+	c.warnings = slices.Clone(c.config.Warnings)
+	if err := c.settleHead(table); err != nil {
+		return Sizes{}, err
+	}
+	c.warnings = append(c.warnings, c.OrphanWarnings()...)
+	return Sizes{Vocab: c.config.Vocab, Context: c.config.Context, Warnings: c.warnings}, nil
+}
+
+func (c *checkpoint) Bounds(context, maxChunk int) (positions, tokens int, err error) {
+	return c.config.Bounds(context, maxChunk)
+}
+
+// settleHead decides which matrix computes the logits if the configuration contradicts the tensors. If the
+// files have a head matrix that differs from the embedding, it is used. Otherwise the embedding is used.
+func (c *checkpoint) settleHead(table *arch.Tensor) error {
+	head := c.ByName[c.config.Form.Names.Head]
+	switch {
+	case head == nil && !c.config.Tied:
+		c.config.Tied = true
+		c.warnf("%s: %s is not true, but tensor %s is missing; using the embedding as the output head",
+			c.Name(), c.config.Form.Keys.Tied, c.config.Form.Names.Head)
+	case head != nil && c.config.Tied:
+		same, err := table.Equal(head)
+		if err != nil || same {
+			return err
+		}
+		c.config.Tied = false
+		c.warnf("%s: %s is true, but tensor %s differs from the embedding; using this tensor as the output head", c.Name(),
+			c.config.Form.Keys.Tied, printable.Short(head.Name, 80))
+	}
+	return nil
+}
+
+// Build implements Source. The error is a refusal if there is nothing to quantize.
+func (c *checkpoint) Build(b *graph.Builder, o Step) (*network.Network, error) {
+	l := &arch.Decoder{
+		Builder: b, Config: c.config, Context: o.Context, KV: graph.F32,
+		W: arch.NewWeights(b, c.Checkpoint, c.config.Form, c.quantizer),
+	}
+	if o.HalfKV {
+		l.KV = graph.F16
+	}
+	n, err := l.Build(o.MaxChunk, o.Told, o.Sampling)
+	if err == nil {
+		err = c.quantizer.Check(c.Name())
+	}
+	return n, err
+}
+
+func (c *checkpoint) Loaded() { c.quantizer.Loaded() }
+
+func (c *checkpoint) Changed() string {
+	if c.quantizer == nil {
+		return ""
+	}
+	return c.quantizer.String()
+}
+
+func (c *checkpoint) Describe(info *trace.Model) {
+	is := &c.config
+	info.Architecture, info.Layers = is.Arch.Name, is.Layers
+	info.Dims = map[string]int{
+		"dim": is.Dim, "heads": is.Heads, "kv_heads": is.KVHeads, "head_dim": is.HeadDim, "ffn": is.FFN,
+		"vocab": is.Vocab, "trained_context": is.Context,
+	}
+	if w := slices.Max(is.Windows); w > 0 {
+		info.Dims["window"] = w
+	}
+	elements := map[string]int64{}
+	for _, t := range c.Tensors() {
+		elements[t.Type] += int64(t.Elements())
+		info.Parameters += int64(t.Elements())
+	}
+	most := slices.SortedFunc(maps.Keys(elements),
+		func(a, b string) int { return cmp.Or(cmp.Compare(elements[b], elements[a]), cmp.Compare(a, b)) })
+	if len(most) > 0 {
+		info.Quantization = most[0]
+	}
+	if c.quantizer != nil {
+		info.Quantization, info.Quantized = c.quantizer.String(), c.quantizer.Cost()
+	}
+}

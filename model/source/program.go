@@ -1,0 +1,95 @@
+package source
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"gpuscope/engine/graph"
+	"gpuscope/model/arch"
+	"gpuscope/model/checkpoint/pte"
+	"gpuscope/model/network"
+	"gpuscope/model/program"
+	"gpuscope/session"
+	"gpuscope/text/tokenizer"
+	"gpuscope/trace"
+)
+
+// executorch is a method of an ExecuTorch program that is stepped as a language model. Its sizes are fixed by
+// the exporter.
+type executorch struct {
+	file     *pte.File
+	language *program.Language
+}
+
+func openProgram(o Options) (Source, error) {
+	if o.Quantize != "" {
+		return nil, session.Refusef("--quantize %s: the weights of an ExecuTorch program keep their format",
+			o.Quantize)
+	}
+	f, err := pte.Open(o.Path, o.Data...)
+	if err != nil {
+		return nil, err
+	}
+	l, err := program.OpenLanguage(f, o.Method)
+	if err != nil {
+		_ = f.Close() // the first error says more
+		return nil, err
+	}
+	return &executorch{f, l}, nil
+}
+
+func (e *executorch) Name() string            { return e.file.Name() }
+func (e *executorch) Title() string           { return filepath.Base(e.file.Name()) }
+func (e *executorch) Close() error            { return e.file.Close() }
+func (e *executorch) Ignored() []arch.Ignored { return nil }
+func (e *executorch) Loaded()                 {}
+func (e *executorch) Changed() string         { return "" }
+
+func (e *executorch) Sizes() (Sizes, error) {
+	return Sizes{Vocab: e.language.Vocab, Context: e.language.Context}, nil
+}
+
+func (e *executorch) Bounds(context, maxChunk int) (positions, tokens int, err error) {
+	l := e.language
+	switch {
+	case context < 0 || context > l.Context:
+		return 0, 0, session.Refusef("--context %d: the caches of the program have %d positions", context,
+			l.Context)
+	case maxChunk < 0 || maxChunk > l.MaxChunk:
+		return 0, 0, session.Refusef("--max-chunk %d: the program reads at most %d tokens in a step", maxChunk,
+			l.MaxChunk)
+	}
+	if context == 0 {
+		context = l.Context
+	}
+	if maxChunk == 0 {
+		maxChunk = min(l.MaxChunk, context)
+	}
+	if maxChunk > context {
+		return 0, 0, session.Refusef("--max-chunk %d is above the context of %d", maxChunk, context)
+	}
+	return context, maxChunk, nil
+}
+
+// Tokenizer implements Source. A program has no vocabulary.
+func (e *executorch) Tokenizer() (*tokenizer.Tokenizer, error) {
+	return nil, fmt.Errorf("%s: %w", e.file.Name(), tokenizer.ErrNoVocabulary)
+}
+
+func (e *executorch) Build(b *graph.Builder, o Step) (*network.Network, error) {
+	return e.language.Build(b, program.Step{
+		Context: o.Context, MaxChunk: o.MaxChunk, HalfKV: o.HalfKV, Told: o.Told, Sampling: o.Sampling,
+	})
+}
+
+func (e *executorch) Describe(info *trace.Model) {
+	l := e.language
+	info.Architecture, info.Layers = "ExecuTorch program", l.Layers
+	info.Dims = map[string]int{"vocab": l.Vocab, "trained_context": l.Context}
+	for name, n := range map[string]int{"heads": l.Heads, "kv_heads": l.KVHeads, "head_dim": l.HeadDim} {
+		if n > 0 {
+			info.Dims[name] = n
+		}
+	}
+	info.Parameters, info.Quantization = l.Parameters()
+}

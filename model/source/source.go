@@ -1,0 +1,83 @@
+// Package source opens model files. A Source has what depends on the kind of file: the sizes of the model, its
+// vocabulary and its graph. A checkpoint has weights, and gpuscope builds the graph of its architecture. An
+// ExecuTorch program has weights and a graph.
+package source
+
+import (
+	"gpuscope/engine/graph"
+	"gpuscope/model/arch"
+	"gpuscope/model/checkpoint/pte"
+	"gpuscope/model/network"
+	"gpuscope/model/sample"
+	"gpuscope/text/tokenizer"
+	"gpuscope/trace"
+)
+
+// Options selects a model file, and how its weights are stored on the device. The zero value of each field
+// means its default.
+type Options struct {
+	Path string // empty for the embedded model
+	// Method is the method of an ExecuTorch program. An empty Method selects forward, or else the only method
+	// that reads tokens.
+	Method string
+	Data   []string // files with further constants of an ExecuTorch program
+	// Quantize is "q4" to quantize float matrices to q4gsw. GroupSize is the number of columns that share a
+	// scale.
+	Quantize  string
+	GroupSize int
+}
+
+// Sizes are the sizes of a model, and what was found out on the way.
+type Sizes struct {
+	Vocab    int // token ids are less than Vocab
+	Context  int // largest number of positions
+	Warnings []string
+}
+
+// Step states how the graph of a model is built.
+type Step struct {
+	Context  int // number of positions
+	MaxChunk int // largest number of tokens in a step
+	HalfKV   bool
+	Told     int // number of candidate tokens that each step reports; 0 to report only the next token
+	Sampling sample.Sampling
+}
+
+// Source is an open model file.
+type Source interface {
+	// Name returns the path with which the file was opened, for errors.
+	Name() string
+	// Title returns the name of the model as stated in the file, or "".
+	Title() string
+	// Close closes the file. Everything that was loaded from the file stays valid.
+	Close() error
+	// Sizes checks the configuration of the model and returns the sizes.
+	Sizes() (Sizes, error)
+	// Ignored returns the configuration keys that gpuscope does not know for the kind of model.
+	Ignored() []arch.Ignored
+	// Bounds returns the number of positions and the largest number of tokens in a step. It checks the
+	// requested numbers, and replaces 0 by the default. The error wraps session.ErrUsage.
+	Bounds(context, maxChunk int) (positions, tokens int, err error)
+	// Tokenizer returns the vocabulary of the file, with the errors of tokenizer.New.
+	Tokenizer() (*tokenizer.Tokenizer, error)
+	// Build builds the graph.
+	Build(b *graph.Builder, o Step) (*network.Network, error)
+	// Loaded releases the memory that only loading needs.
+	Loaded()
+	// Changed describes how weights were changed while they were loaded, or "".
+	Changed() string
+	// Describe sets the fields of a trace's model that depend on the file.
+	Describe(info *trace.Model)
+}
+
+// Open opens a model file. It does not check whether this version can run the model: Sizes and Build do.
+func Open(o Options) (Source, error) {
+	q, err := arch.NewQuantizer(o.Quantize, o.GroupSize)
+	if err != nil {
+		return nil, err
+	}
+	if o.Path != "" && pte.IsProgram(o.Path) {
+		return openProgram(o)
+	}
+	return openCheckpoint(o, q)
+}
