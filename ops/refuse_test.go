@@ -147,15 +147,18 @@ func TestBuildRefusesArgumentsThatDoNotFit(t *testing.T) {
 			},
 		},
 		{"update_cache past the cache", func(b *graph.Builder) {
-			UpdateCache(b, "layer3.it", in(b, "v", 1, 3, 2, 4), b.State("c", graph.F32, []int{1, 4, 2, 4}),
+			basic.UpdateCache(b, "layer3.it",
+				in(b, "v", 1, 3, 2, 4), b.State("c", graph.F32, []int{1, 4, 2, 4}),
 				kind.Fixed(2))
 		}},
 		{"update_cache of another type", func(b *graph.Builder) {
-			UpdateCache(b, "layer3.it", in(b, "v", 1, 3, 2, 4), b.State("c", graph.F16, []int{1, 4, 2, 4}),
+			basic.UpdateCache(b, "layer3.it",
+				in(b, "v", 1, 3, 2, 4), b.State("c", graph.F16, []int{1, 4, 2, 4}),
 				kind.Fixed(0))
 		}},
 		{"update_cache of a batch", func(b *graph.Builder) {
-			UpdateCache(b, "layer3.it", in(b, "v", 2, 3, 2, 4), b.State("c", graph.F32, []int{2, 4, 2, 4}),
+			basic.UpdateCache(b, "layer3.it",
+				in(b, "v", 2, 3, 2, 4), b.State("c", graph.F32, []int{2, 4, 2, 4}),
 				kind.Fixed(0))
 		}},
 		{
@@ -205,7 +208,7 @@ func TestConstructorsPassAnEarlierErrorOn(t *testing.T) {
 			y = basic.View(b, "view", y, basic.Rest)
 			q, k := ApplyRotaryEmb(b, "rope", y, x, x, x)
 			y = basic.Cat(b, "cat", 0, q, k, basic.Slice(b, "slice", y, 0, kind.Fixed(0), kind.Sym(basic.SymSize(b, "layer3.it", y, 0))))
-			UpdateCache(b, "update", y, x, kind.Fixed(0))
+			basic.UpdateCache(b, "update", y, x, kind.Fixed(0))
 			b.Output(basic.Argmax(b, "argmax", basic.Softmax(b, "softmax", y), false))
 		},
 	} {

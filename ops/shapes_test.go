@@ -461,7 +461,7 @@ func updateCacheTrial(s, h, d, rows int) *trial {
 		build: func(b *graph.Builder) {
 			value := b.Input("value", graph.F32, []int{1, 1, h, d}, []int{1, s, h, d})
 			cache := b.State("cache", graph.F32, []int{1, rows, h, d})
-			UpdateCache(b, "update", value, cache, kind.Sym(b.SymInt("pos", 0, int64(rows-1), 0)))
+			basic.UpdateCache(b, "update", value, cache, kind.Sym(b.SymInt("pos", 0, int64(rows-1), 0)))
 			b.Output(basic.Slice(b, "content", cache, 1, kind.Fixed(0), kind.Fixed(rows)))
 		},
 	}

@@ -12,7 +12,7 @@ import (
 // Kinds lists every kind of operator: first the kinds that work on tensors, then the kinds that work on
 // SymInts, each sorted by name.
 var Kinds = slices.Concat(byName(basic.Kinds, kindsOfGated, kindsOfLinear, kindsOfEmbedding, []kind.Kind{
-	kindRotary, kindRotaryHF, kindRotaryInterleaved, kindRMSNorm, kindSDPA, kindUpdateCache,
+	kindRotary, kindRotaryHF, kindRotaryInterleaved, kindRMSNorm, kindSDPA,
 }), byName(basic.SymKinds))
 
 // New adds an operator of a kind to the graph under a name, and returns its outputs. If an argument does

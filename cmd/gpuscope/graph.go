@@ -78,7 +78,8 @@ Vulkan delegates. Their weights are read from the .ptd files given with --data, 
 				case *pass == "" && !*passes && *at == "" && *kernel == "":
 					return p.printPrograms(ctx, paths, o.dataFiles, format.value)
 				case len(paths) > 1:
-					return usagef("--passes, --pass, --at and --kernel plan one program, but %d are given", len(paths))
+					return usagef("--passes, --pass, --at and --kernel plan one program, but %d are given",
+						len(paths))
 				}
 				if err := o.validate(operands); err != nil {
 					return err
@@ -199,7 +200,8 @@ func planProgram(o *model.Options, limits gpu.Limits, words string) (planned *pl
 		return nil, err
 	}
 	name := filepath.Base(o.Path)
-	return plannedOf(m.Graph, trace.Model{Name: name, Architecture: "ExecuTorch program", Source: name}, words)
+	info := trace.Model{Name: name, Architecture: "ExecuTorch program", Source: name}
+	return plannedOf(m.Graph, info, words)
 }
 
 // plannedOf describes a graph at its largest shapes.

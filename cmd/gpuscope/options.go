@@ -202,7 +202,8 @@ func (o *modelOptions) checkFlags() error {
 // forModel converts the flags to the options of package model.
 func (p *program) forModel(o *modelOptions) (model.Options, error) {
 	out := model.Options{
-		Path: o.path, Method: o.method, Data: o.dataFiles, Tokenizer: o.tokenizer, Driver: p.driver, Device: o.device, Context: o.context,
+		Path: o.path, Method: o.method, Data: o.dataFiles, Tokenizer: o.tokenizer,
+		Driver: p.driver, Device: o.device, Context: o.context,
 		MaxChunk:  o.maxChunk,
 		Limits:    o.limitSet(),
 		TopLogits: o.topLogits, Sampling: o.sampling, System: o.system, Fuse: o.fuse,

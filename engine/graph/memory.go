@@ -11,38 +11,10 @@ import (
 )
 
 // Every value on the device has memory for its maximum size. A live tensor is stored at the start of its
-// memory. Inputs, outputs and State have their own buffers, except that outputs that are read back together
-// share a buffer. Constants are packed into a few buffers. Intermediates and scratch tensors share allocation
-// slots if their lifetimes do not overlap. Each slot is a buffer.
-//
-// A value can reuse the slot of another value if the last dispatch that uses the old value is submitted
-// before the first dispatch that uses the new value. The dispatch that writes the new value must have a
-// barrier before it. Sharing must not add a barrier to a step, whatever routes are in use. It adds no barrier
-// in two cases:
-//
-// (1) The dispatch has a barrier in any case, because it is the first to read the result of another dispatch.
-//
-// (2) The dispatch is the first in its compute pass to use the slot. The barriers for first uses in a pass
-// are merged into the single barrier before the pass.
-//
-// Of the dispatches on one level, only one has a barrier of its own. The others must write new memory: memory
-// that the compute pass has not used before. The amount of new memory grows with each layer of the model.
-// Therefore a step is split into compute passes whenever the new memory reaches the amount of memory that the
-// graph needs in any case (divide). The total then does not grow with the number of layers. A pass begins at
-// a dispatch that has a barrier in any case. If possible, the dispatches after it on the same level have
-// barriers too, because these barriers are merged.
-//
-// Beginning a compute pass takes about 25 µs on a fast GPU. This is negligible in a step with the many tokens
-// of a long prompt. In a step with a single token it is too much, and such a step does not need to save
-// memory. So a graph with several compute passes has a second layout. Its slots are sized for the smallest
-// inputs, so that values can share memory in a single pass. A step uses the second layout if all its live
-// values fit (Live.Commit).
-//
-// A dispatch that does not depend on any computed value (dispatch.free) never has its own barrier. An example
-// is a dispatch that copies a slice of a mask for one layer. With such a dispatch, a layer writes one more
-// value than it has barriers, so it needs either new memory or one more barrier. If the value is large, the
-// barrier costs less than additional passes, so the plan adds the barrier (Graph.late). A graph with
-// additional barriers has a second layout too.
+// memory. Inputs, outputs and State have their own buffers. Constants are packed into a few buffers.
+// Intermediates and scratch tensors share allocation slots if their lifetimes do not overlap and if sharing
+// adds no barrier to a step. Each slot is a buffer. "Memory" in docs/internals/engine.md explains the rules,
+// the compute passes and the two layouts.
 
 // defaultPassBytes is how much new memory a compute pass may use without being split, in bytes.
 const defaultPassBytes = 16 << 20

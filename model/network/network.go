@@ -1,6 +1,6 @@
-// Package network describes the graph of a language model to those who step it: where the tokens and the
-// position enter, and where the logits and the next token come out. Package model/arch builds such graphs from
-// checkpoints, package model/program takes them from ExecuTorch programs.
+// Package network describes the inputs and outputs of a language model's graph: the tokens and the
+// position, the logits and the next token. Package model/arch builds such graphs from checkpoints. Package
+// model/program builds them from ExecuTorch programs.
 package network
 
 import (

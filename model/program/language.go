@@ -64,8 +64,8 @@ func methodOf(f *pte.File, name string) (*pte.Method, error) {
 			return m, nil
 		}
 		if found != nil {
-			return nil, fmt.Errorf("%s: methods %s and %s both read tokens; choose one with --method", f.Name(),
-				found.Name, m.Name)
+			return nil, fmt.Errorf("%s: methods %s and %s both read tokens; choose one with --method",
+				f.Name(), found.Name, m.Name)
 		}
 		found = m
 	}
@@ -96,7 +96,8 @@ func readsTokens(m *pte.Method) bool {
 func (l *Language) read() error {
 	m := &l.method
 	if !readsTokens(m.method) {
-		return fmt.Errorf("%w: the inputs are not tokens int64 [1, S] and a position int64 [1]", ErrNotLanguage)
+		return fmt.Errorf("%w: the inputs are not tokens int64 [1, S] and a position int64 [1]",
+			ErrNotLanguage)
 	}
 	if err := m.open(l.file); err != nil {
 		return err
@@ -162,7 +163,7 @@ type language struct {
 	tokens, position int           // values of the delegate's graph
 	chunk            int           // largest number of tokens in a step
 	pos              graph.ValueID // SymInt: the position
-	posTensor        graph.ValueID // the position as a tensor, if an operator reads it as such; otherwise None
+	posTensor        graph.ValueID // the position as a tensor; None unless an operator reads it as one
 	halfKV           map[int]bool  // caches that are stored in f16
 	scopes           []scope       // by operator of the file
 }
@@ -184,8 +185,8 @@ func (l *Language) Build(b *graph.Builder, o Step) (*network.Network, error) {
 		}
 	}
 	if part.tokens < 0 || part.position < 0 || len(in) != 2 {
-		return nil, fmt.Errorf("%s: method %s: %w: the delegate has %d inputs, want the tokens and the position",
-			l.file.Name(), l.Method, ErrNotLanguage, len(in))
+		return nil, fmt.Errorf("%s: method %s: %w: the delegate has %d inputs, want the tokens and the "+
+			"position", l.file.Name(), l.Method, ErrNotLanguage, len(in))
 	}
 	part.pos = b.SymInt("pos", 0, int64(o.Context-1), 0)
 	part.chunk = o.MaxChunk

@@ -35,7 +35,7 @@ type Options struct {
 	Fuse   string            // fusion rules, as in graph.SelectFusions
 	Routes map[string]string // requested routes, as in graph.Builder.AskRoutes
 	Live   graph.LiveOptions // how shapes are propagated
-	// DumpPass names a planning pass whose report lists the graph before and after the pass; "" for no report.
+	// DumpPass names a planning pass. Its report then lists the graph before and after the pass.
 	DumpPass string
 	Check    bool // re-plan every operator before each run, and fail if a plan was out of date
 }
@@ -195,8 +195,8 @@ type builder struct {
 	sizes     map[size]kind.Int
 }
 
-// build adds the operators of the delegate to a builder, and finishes the graph. outputs adds the outputs. part
-// is nil if the method is not stepped as a language model.
+// build adds the operators of the delegate to a builder, and finishes the graph. outputs adds the outputs.
+// part is nil if the method is not stepped as a language model.
 func (m *Method) build(g *graph.Builder, part *language, outputs func(*builder)) error {
 	inputs, _, err := m.source.Split(m.call.Args)
 	if err != nil {

@@ -56,8 +56,8 @@ func (e *executorch) Bounds(context, maxChunk int) (positions, tokens int, err e
 		return 0, 0, session.Refusef("--context %d: the caches of the program have %d positions", context,
 			l.Context)
 	case maxChunk < 0 || maxChunk > l.MaxChunk:
-		return 0, 0, session.Refusef("--max-chunk %d: the program reads at most %d tokens in a step", maxChunk,
-			l.MaxChunk)
+		return 0, 0, session.Refusef("--max-chunk %d: the program reads at most %d tokens in a step",
+			maxChunk, l.MaxChunk)
 	}
 	if context == 0 {
 		context = l.Context

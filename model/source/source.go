@@ -1,6 +1,6 @@
-// Package source opens model files. A Source has what depends on the kind of file: the sizes of the model, its
-// vocabulary and its graph. A checkpoint has weights, and gpuscope builds the graph of its architecture. An
-// ExecuTorch program has weights and a graph.
+// Package source opens model files. A Source has what depends on the kind of file: the sizes of the model,
+// its vocabulary and its graph. A checkpoint contains only weights, so gpuscope builds the graph of its
+// architecture. An ExecuTorch program contains weights and a graph.
 package source
 
 import (

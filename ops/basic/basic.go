@@ -11,9 +11,8 @@ import (
 var (
 	Kinds = slices.Concat(kindsOfUnaries, kindsOfBinaries, kindsOfReductions, kindsOfGathers,
 		kindsOfConversions, []kind.Kind{
-			kindArgmax, kindBMM, kindCat, kindChooseQParams, kindQuantizeAffine, kindIndexSelect,
-			kindLayerNorm,
-			kindSoftmax, kindTopK, kindView,
+			kindArgmax, kindBMM, kindCat, kindChooseQParams, kindIndexSelect, kindLayerNorm,
+			kindQuantizeAffine, kindSoftmax, kindTopK, kindUpdateCache, kindView,
 		})
 	SymKinds = slices.Concat(kindsOfSymBinaries, []kind.Kind{kindSymSize, kindSelectAsSymInt})
 )

@@ -1,8 +1,7 @@
-package ops
+package basic
 
 import (
 	"gpuscope/engine/graph"
-	"gpuscope/ops/basic"
 	"gpuscope/ops/internal/shape"
 	"gpuscope/ops/kind"
 	"gpuscope/ops/reference"
@@ -34,9 +33,9 @@ func addUpdateCache(c *kind.Call) []graph.ValueID {
 			c.Name(cache), c.DType(cache))
 	}
 	o := &updateCache{
-		value: value, cache: cache, position: c.ArgSym("input_pos"), Vec: basic.InnerVec(c.Builder, value, 1),
+		value: value, cache: cache, position: c.ArgSym("input_pos"), Vec: InnerVec(c.Builder, value, 1),
 	}
-	o.NewKernel = basic.CopyKernel(c.Builder, o.Vec)
+	o.NewKernel = CopyKernel(c.Builder, o.Vec)
 	return c.AddOp(o)
 }
 
@@ -83,9 +82,9 @@ func (o *updateCache) Plan(p *graph.Planner) error {
 	return nil
 }
 
-func (o *updateCache) rows(v []int, at int) basic.BlockCopy {
+func (o *updateCache) rows(v []int, at int) BlockCopy {
 	row := v[2] * v[3]
-	return basic.BlockCopy{Blocks: 1, Rows: 1, Width: v[1] * row, DstStart: at * row}
+	return BlockCopy{Blocks: 1, Rows: 1, Width: v[1] * row, DstStart: at * row}
 }
 
 func (o *updateCache) Reference(r *reference.Ref) {
