@@ -12,9 +12,7 @@
 //
 // A Live holds the changing state of a graph: the live shapes and the current plans. A resize is a
 // transaction. It re-plans only the operators that depend on the changed shapes, and it takes effect as a
-// whole or not at all.
-//
-// A Tracer converts resizes to trace records.
+// whole or not at all. A Tracer converts resizes to trace records.
 //
 // docs/internals/engine.md explains the design. Package ops contains the operators, and package engine runs
 // graphs.

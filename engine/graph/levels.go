@@ -9,17 +9,9 @@ import (
 	"gpuscope/trace"
 )
 
-// The native WebGPU library inserts a barrier before a dispatch that uses a buffer differently from its last
-// use (gpu.Barriers implements the rule). At a barrier all earlier work must finish. The dispatches between
-// two barriers form a level, and the time of a step depends more on its number of levels than on its number
-// of dispatches. The levels can be computed exactly without a device, because the graph knows which buffers
-// each dispatch reads and writes.
-//
-// Levels matter in three places. (1) Dispatch slots are submitted in order of the lowest level at which they
-// can run, so that independent dispatches run side by side. (2) Some dispatches depend on no computed value,
-// such as the dispatch that slices the inputs for a layer. They are delayed until their results are needed,
-// so that the outputs do not occupy memory from the start of the step (delay). (3) The memory plan lets
-// values share a slot only if this adds no barrier (memory.go).
+// A level is the dispatches between two barriers, which the native WebGPU library inserts before a dispatch
+// that uses a buffer differently from its last use. The graph knows the buffers of each dispatch, so levels
+// are computed without a device. "Levels" in docs/internals/engine.md explains what they are used for.
 
 // findLevels appends the dispatch slots of all operators to g.Dispatches and computes the level of each.
 func (g *Graph) findLevels() {
