@@ -90,7 +90,7 @@ func (m *model) needsStep() string {
 		return why
 	}
 	if m.mirror.State.Step < 0 && m.job == nil {
-		return "no step has run yet"
+		return "the text is before its first step; run a step first"
 	}
 	return ""
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -38,6 +39,6 @@ func (p *program) printAt(ctx context.Context, o *modelOptions, at string, forma
 		return asUsage(err)
 	}
 	x := analyze.NewIndex(t)
-	return report.Print(ctx, x, p.stdout, "dispatches", format.value, 200,
+	return report.Print(ctx, x, p.stdout, "dispatches", format.value, cmp.Or(p.columns, 200),
 		analyze.Options{Selection: x.Step(0)})
 }

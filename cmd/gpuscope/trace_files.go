@@ -74,7 +74,7 @@ exists, it is replaced when the new file is complete.`,
 		setup: func(p *program, _ *pflag.FlagSet) action {
 			return func(_ context.Context, operands []string) error {
 				if len(operands) < 2 {
-					return usagef("trace convert: want two arguments: a trace and the name of the new file")
+					return usagef("want two arguments: a trace and the name of the new file")
 				}
 				t, err := readTrace(operands)
 				if err != nil {

@@ -29,7 +29,7 @@ that a change of the value can re-plan.`,
 			steps := flags.String("steps", "last", "explain the grid in step `N`; if N selects several steps, in the last of them")
 			return func(_ context.Context, operands []string) error {
 				if len(operands) < 2 {
-					return usagef("trace why: want two arguments: a trace, and the id or name of a dispatch")
+					return usagef("want two arguments: a trace, and the id or name of a dispatch")
 				}
 				t, err := readTrace(operands)
 				if err != nil {
