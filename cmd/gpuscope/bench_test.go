@@ -109,7 +109,7 @@ func TestBenchmarkAsMarkdownHasTableAndNotes(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, &stdout)
 		}
 	}
-	if !regexp.MustCompile(`copy [\d.]+ \w?B/s.* [\d.]+ \w?FLOP/s`).Match(stdout.Bytes()) {
+	if !regexp.MustCompile(` [\d.]+ \w?B/s .* [\d.]+ \w?FLOP/s`).Match(stdout.Bytes()) {
 		t.Errorf("no ceilings in\n%s", &stdout)
 	}
 }

@@ -99,7 +99,7 @@ func TestWrongSettingsAreReportedWithTheirLine(t *testing.T) {
 		t.Error(err)
 	}
 	t.Setenv("GPUSCOPE_THEME", "pink")
-	if _, _, _, err := settled(t, ""); err == nil || !strings.HasPrefix(err.Error(), `GPUSCOPE_THEME: --theme "pink": want`) {
+	if _, _, _, err := settled(t, ""); err == nil || !strings.HasPrefix(err.Error(), `GPUSCOPE_THEME: --theme "pink": `) {
 		t.Error(err)
 	}
 }
@@ -108,16 +108,17 @@ func TestWrongSettingsAreReportedWithTheirLine(t *testing.T) {
 // For a typed flag, it names only the flag. Settings that depend on each other are checked when all of them
 // are known.
 func TestModelErrorsNameTheirSetting(t *testing.T) {
+	golden := wordingtest.New(t)
 	for _, c := range []struct{ env, typed, want string }{
-		{"QUANTIZE=q3", "", `gpuscope: GPUSCOPE_QUANTIZE: --quantize "q3": only q4 is supported`},
-		{"QUANTIZE=q4", "", `gpuscope: GPUSCOPE_QUANTIZE: --quantize q4: demo`},
-		{"GROUP_SIZE=64", "", `gpuscope: GPUSCOPE_GROUP_SIZE: --group-size 64: only valid with`},
-		{"GROUP_SIZE=48", "--quantize q4", `gpuscope: GPUSCOPE_GROUP_SIZE: --group-size 48: want 32, 64 or 128`},
-		{"QUANTIZE=q4", "--group-size 48", `gpuscope: --group-size 48: want`},
-		{"ROUTE=a=b", "", `gpuscope: GPUSCOPE_ROUTE: --route a=b: the graph has no such`},
-		{"ROUTE=linear_q4gsw=x", "", `gpuscope: GPUSCOPE_ROUTE: --route linear_q4gsw=x: layers.0.attn.q has`},
+		{"QUANTIZE=q3", "", `gpuscope: GPUSCOPE_QUANTIZE: --quantize "q3": `},
+		{"QUANTIZE=q4", "", `gpuscope: GPUSCOPE_QUANTIZE: --quantize q4: `},
+		{"GROUP_SIZE=64", "", `gpuscope: GPUSCOPE_GROUP_SIZE: --group-size 64: `},
+		{"GROUP_SIZE=48", "--quantize q4", `gpuscope: GPUSCOPE_GROUP_SIZE: --group-size 48: `},
+		{"QUANTIZE=q4", "--group-size 48", `gpuscope: --group-size 48: `},
+		{"ROUTE=a=b", "", `gpuscope: GPUSCOPE_ROUTE: --route a=b: `},
+		{"ROUTE=linear_q4gsw=x", "", `gpuscope: GPUSCOPE_ROUTE: --route linear_q4gsw=x: layers.0.attn.q `},
 		{"TOKENIZER=none.json", "", `gpuscope: GPUSCOPE_TOKENIZER: --tokenizer: stat none.json`},
-		{"SYSTEM=Hello.", "--quantize q3 --chat", `gpuscope: --quantize "q3": only q4 is supported`},
+		{"SYSTEM=Hello.", "--quantize q3 --chat", `gpuscope: --quantize "q3": `},
 		{"DEVICE=none", "--shaders .", `gpuscope: GPUSCOPE_DEVICE: --shaders: `},
 	} {
 		name, value, _ := strings.Cut(c.env, "=")
@@ -133,6 +134,9 @@ func TestModelErrorsNameTheirSetting(t *testing.T) {
 			if status := p.main(t.Context(), args); status != exitUsage && name != "TOKENIZER" ||
 				!strings.HasPrefix(stderr.String(), c.want) {
 				t.Errorf("exit %d: %s\nwant %s", status, stderr.String(), c.want)
+			}
+			if name != "TOKENIZER" { // the message of a missing file differs between systems
+				golden.Text(strings.TrimSpace(c.env+" "+c.typed), stderr.String())
 			}
 		})
 	}

@@ -123,7 +123,7 @@ func TestGraphMarksTensorsOfUnsupportedTypes(t *testing.T) {
 	}
 	for _, args := range [][]string{{"graph", "--passes"}, {"graph", "--format", "dot"}} {
 		if status, text, stderr = show(args...); status != exitFailed || text != "" ||
-			!strings.Contains(stderr, tensor+" is MXFP4") {
+			!wordingtest.Mentions(errors.New(stderr), tensor+" MXFP4") {
 			t.Errorf("%v: exit %d: %s%s", args, status, text, stderr)
 		}
 	}
@@ -143,15 +143,15 @@ func TestGraphOfAnyReadableFileListsIt(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		change func(b *gguftest.Builder)
-		why    string
+		why    string // names in the reason
 	}{
-		"empty":                {func(*gguftest.Builder) {}, `metadata "general.architecture" is missing`},
-		"another architecture": {func(b *gguftest.Builder) { b.Set("general.architecture", "mamba") }, "not supported yet: architecture mamba"},
+		"empty":                {func(*gguftest.Builder) {}, `"general.architecture"`},
+		"another architecture": {func(b *gguftest.Builder) { b.Set("general.architecture", "mamba") }, "architecture mamba"},
 		"absurd shape": {
 			func(b *gguftest.Builder) { llama(b); b.Set("llama.block_count", uint64(1<<63)) },
 			"llama.block_count",
 		},
-		"vocabulary alone": {llama, `tensor "token_embd.weight" is missing`},
+		"vocabulary alone": {llama, `"token_embd.weight"`},
 		"no such layers": {
 			func(b *gguftest.Builder) {
 				llama(b)
@@ -164,14 +164,14 @@ func TestGraphOfAnyReadableFileListsIt(t *testing.T) {
 				llama(b)
 				b.Tensor("token_embd.weight", 99, []int{32, 64}, make([]byte, 99))
 			},
-			"token_embd.weight is type 99",
+			"token_embd.weight type 99;",
 		},
 		"names that a terminal obeys": {
 			func(b *gguftest.Builder) {
 				b.Set("general.architecture", "a\x1b[2J\nb"+strings.Repeat("x", 1<<20))
 				b.F32(strings.Repeat("x", 1<<15), []int{1}, []float32{1})
 			},
-			"not supported yet: architecture a",
+			"architecture a",
 		},
 	} {
 		b := gguftest.New()
@@ -183,7 +183,7 @@ func TestGraphOfAnyReadableFileListsIt(t *testing.T) {
 		var stdout, stderr bytes.Buffer
 		status := testProgram(&stdout, &stderr).main(t.Context(), []string{"graph", "--device", "none", path})
 		_, why, said := strings.Cut(stdout.String(), notSupported)
-		if why, _, _ = strings.Cut(why, "\n"); status != exitDone || !said || !strings.Contains(why, c.why) {
+		if why, _, _ = strings.Cut(why, "\n"); status != exitDone || !said || !wordingtest.Mentions(errors.New(why), c.why) {
 			t.Errorf("%s: exit %d: %s: %.300q", name, status, stderr.String(), why)
 		}
 		clean(t, name, stdout.String())
