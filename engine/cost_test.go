@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -399,11 +398,11 @@ func TestCancelKeepsTheCostsMeasuredSoFar(t *testing.T) {
 
 func TestCostsThatCannotBeMeasuredAreRefused(t *testing.T) {
 	ctx := context.Background()
-	refused := func(r *rig, want string, o CostOptions, sets ...[]trace.DispatchID) {
+	refused := func(r *rig, facts string, o CostOptions, sets ...[]trace.DispatchID) {
 		t.Helper()
 		before := r.dev.Count(fake.Submit)
-		if _, err := r.x.Costs(ctx, sets, o); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want %q", err, want)
+		if _, err := r.x.Costs(ctx, sets, o); !graphtest.Mentions(err, facts) {
+			t.Errorf("error %v, want %q", err, facts)
 		}
 		if n := r.dev.Count(fake.Submit); n != before {
 			t.Errorf("%d submits", n-before)
@@ -412,15 +411,15 @@ func TestCostsThatCannotBeMeasuredAreRefused(t *testing.T) {
 	r := newRig(t, fake.Options{})
 	refused(r, ErrNoStep.Error(), CostOptions{}, []trace.DispatchID{0})
 	r.mustStep(t, 7, 5)
-	refused(r, "dispatch 9999 did not run", CostOptions{}, []trace.DispatchID{9999})
-	refused(r, "dispatch -1 did not run", CostOptions{}, []trace.DispatchID{-1})
-	refused(r, "set 1 of the requested dispatches is empty", CostOptions{}, []trace.DispatchID{0}, nil)
-	refused(r, "1001 rounds", CostOptions{Rounds: 1001}, []trace.DispatchID{0})
+	refused(r, "dispatch 9999", CostOptions{}, []trace.DispatchID{9999})
+	refused(r, "dispatch -1", CostOptions{}, []trace.DispatchID{-1})
+	refused(r, "set 1", CostOptions{}, []trace.DispatchID{0}, nil)
+	refused(r, "1001", CostOptions{Rounds: 1001}, []trace.DispatchID{0})
 	without := newRig(t, fake.Options{NoTimestamps: true})
 	if err := without.x.Step(ctx, without.input(7, 5), TimingOff); err != nil {
 		t.Fatal(err)
 	}
-	refused(without, "does not support GPU timestamps", CostOptions{}, []trace.DispatchID{0})
+	refused(without, "timestamps", CostOptions{}, []trace.DispatchID{0})
 }
 
 func TestARunWithoutSomethingAllocatesNothing(t *testing.T) {

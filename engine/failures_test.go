@@ -3,8 +3,8 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -86,22 +86,22 @@ func TestRefusedOrCancelledStepLeavesTheDeviceAlone(t *testing.T) {
 			context.Background(),
 			&graph.StepInput{
 				Inputs: []graph.InputData{{Value: r.in, Dims: []int{graphtest.Rows + 1, graphtest.Width}}},
-			}, "the maximum is 512",
+			}, "x 513 512",
 		},
-		"bytes":     {context.Background(), short, "got 444 bytes"},
-		"symint":    {context.Background(), r.input(9, 0), "symint n is 0; want 1 to 512"},
+		"bytes":     {context.Background(), short, "x 444 448"},
+		"symint":    {context.Background(), r.input(9, 0), "n 0 1 512"},
 		"cancelled": {cancelled, r.input(9, 9), "context canceled"},
 		"not output": {
 			context.Background(),
 			&graph.StepInput{Read: []graph.ValueID{r.in}},
-			"the value is not an output",
+			fmt.Sprint("value ", r.in),
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			r.dev.ResetCounts()
 			err := r.x.Step(test.ctx, test.in, TimingOff)
-			if err == nil || !strings.Contains(err.Error(), test.want) {
+			if !graphtest.Mentions(err, test.want) {
 				t.Fatalf("error %v, want %q", err, test.want)
 			}
 			if len(r.dev.Log) != 0 {
@@ -155,7 +155,7 @@ func TestCheckCatchesWhatIsStale(t *testing.T) {
 			if err := r.x.dev.Write(r.x.arena.buffer, 0, r.x.arena.shadow); err != nil {
 				panic(err)
 			}
-		}, "params 71 00 00 00 70 00 00 00"},
+		}, "71 00 00 00 70 00 00 00"},
 		"dims": {
 			func(r *rig) { r.x.live.Dims(r.of)[0] = 3 },
 			"b.add [3 16] [7 16]",

@@ -138,7 +138,7 @@ func TestPlanThatExceedsItsCornersIsRefused(t *testing.T) {
 			p.SetInt(n, 8)
 			p.SetDims(scratch, p.Dim(x, 0))
 		},
-		"n 512; 8 8": func(p *graph.Planner, x, out, n, scratch graph.ValueID) {
+		"n 512 8 8": func(p *graph.Planner, x, out, n, scratch graph.ValueID) {
 			p.SetDims(out, 1)
 			p.SetInt(n, int64(p.Dim(x, 0)))
 		},

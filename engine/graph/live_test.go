@@ -133,7 +133,7 @@ func TestRefusedResizeLeavesEverythingAsItWas(t *testing.T) {
 			},
 			"symint range": {
 				func() error { return l.SetInt(n, graphtest.Rows+1) },
-				"n 513; 1 512:",
+				"n 513 1 512:",
 			},
 			"the plan's error": {
 				func() error { return l.SetDims(x, 7, graphtest.Width) },

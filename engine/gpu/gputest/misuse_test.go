@@ -105,10 +105,10 @@ func TestWrongBindingsAreRefused(t *testing.T) {
 		said.refused(t, "storage as uniform", bind(of(a), of(b), of(c), of(a)))
 		said.refused(t, "read and read_write", bind(of(a), of(b), of(a), of(u)))
 		refused(t, "storage offset", bind(of(a), gpu.Binding{Buffer: b, Offset: 4}, of(c), of(u)),
-			"buffer b", "offset 4", strconv.Itoa(int(limits.StorageAlignment)))
+			"buffer b", " 4,", strconv.Itoa(int(limits.StorageAlignment)))
 		refused(t, "uniform offset",
 			bind(of(a), of(b), of(c), gpu.Binding{Buffer: u, Offset: uint64(limits.UniformAlignment) / 2}),
-			"buffer u: binding offset")
+			"buffer u", strconv.Itoa(int(limits.UniformAlignment)/2), strconv.Itoa(int(limits.UniformAlignment)))
 		said.refused(t, "past the end",
 			bind(of(a), of(b), of(c), gpu.Binding{Buffer: u, Offset: 512, Size: 1024}))
 		said.refused(t, "at the end", bind(of(a), of(b), of(c), gpu.Binding{Buffer: u, Offset: 1024}))
