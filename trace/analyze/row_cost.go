@@ -51,7 +51,7 @@ func (c *RowCost) judge(w *trace.Whole, t *trace.Trace) {
 	case !c.ErrorKnown:
 		c.Mark, c.Doubt = MarkUnknown, OfRounds(c.N)+": error not known yet"
 	case w != nil && w.NS > 0 && ns > float64(w.NS):
-		c.Mark, c.Doubt = MarkUnknown, "cost exceeds the time of the whole step: the run was disturbed"
+		c.Mark, c.Doubt = MarkUnknown, "larger than the whole step: the run was disturbed"
 		c.ErrorKnown = false
 	case ns <= max(c.ErrorNS, resolutionNS(t)):
 		c.Mark, c.Doubt = MarkNone, "not significant"

@@ -297,7 +297,7 @@ func TestFilesThatAreNoResultsAreRefused(t *testing.T) {
 		"times are missing":           strings.Replace(whole, "36000000,", "-1,", 1),
 		"do not match the wall times": strings.Replace(whole, "36000000,", "36000001,", 1),
 		"tokens (512)":                strings.Replace(whole, `"steps": 1,`, `"steps": 0,`, 1),
-		"floor's":                     strings.Replace(whole, `"share": 0.62`, `"share": -1`, 1),
+		"share of the floor":          strings.Replace(whole, `"share": 0.62`, `"share": -1`, 1),
 		"a list where":                "[]",
 		"invalid JSON":                "hello",
 	} {

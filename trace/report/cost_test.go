@@ -527,7 +527,7 @@ func TestCostTableExplainsItsMarks(t *testing.T) {
 	}
 	want := []string{
 		"= not significant",
-		"? 3 of 5 rounds: error not known yet; or cost exceeds the time of the whole step: the run was disturbed",
+		"? 3 of 5 rounds: error not known yet; or larger than the whole step: the run was disturbed",
 	}
 	if d := cmp.Diff(want, made.Notes); d != "" {
 		t.Error(d)

@@ -42,7 +42,7 @@ func TestFewSamplesHaveNoError(t *testing.T) {
 			t.Errorf("%v: IQR %s", c.now, cell.Text)
 		}
 		lines := strings.Join(report.DetailLines(detail(x, 1, 1, nil)), "\n")
-		if want := fmt.Sprintf("n=%d: ", len(c.now)); !strings.Contains(lines, want) {
+		if want := fmt.Sprintf("median of %d (", len(c.now)); !strings.Contains(lines, want) {
 			t.Errorf("%v: the detail does not say %q:\n%s", c.now, want, lines)
 		}
 	}

@@ -242,11 +242,11 @@ func Verdict(c *curves.Curves) []table.Segment {
 	if len(f.Out) > 0 {
 		parts = append(parts, table.Segment{
 			Rank: 4, Text: "outliers excluded: " + leftOut(c, total),
-			Short: fmt.Sprintf("%d outliers excluded", len(f.Out)),
+			Short: table.Plural(len(f.Out), "outlier") + " excluded",
 		})
 	}
 	if c.Cold > 0 {
-		parts = append(parts, table.Say(5, "%d cold steps excluded", c.Cold))
+		parts = append(parts, table.Say(5, "%s excluded", table.Plural(c.Cold, "cold step")))
 	}
 	return parts
 }
