@@ -128,9 +128,9 @@ func TestTheDispatchThatWroteTheMemoryIsChosen(t *testing.T) {
 	d := drive(t, 120, 40, &shared, &tuitest.Script{}, Options{Prompt: "Once"})
 	d.settle()
 	d.press("s", "4", "a", "j", "j", "j", "enter").sees("Value · x").reads("list")
-	d.press("]").sees("layers.0.attn.q", "write 2 of 2").reads("title")
+	d.press("]").sees("layers.0.attn.q", "2 of 2").reads("title")
 	d.press("w").reads("overTitle").press("esc", "]")
-	d.reads("bottom").press("[").sees("Value · x", "write 1 of 2")
+	d.reads("bottom").press("[").sees("Value · x", "1 of 2")
 }
 
 func TestProducersAndConsumersAreWalked(t *testing.T) {
@@ -328,7 +328,7 @@ func TestCacheShowsItsLiveRows(t *testing.T) {
 	s, cache := d.app.step(), at("layers.0.attn.k_cache")
 	show(cache)
 	last := (s.Position+len(s.Tokens))*values[cache].MaxDims[2] - 1
-	d.sees(fmt.Sprintf("(rows 0–%d live", last))
+	d.sees(fmt.Sprintf("(rows 0–%s in use", widget.Count(last)))
 	show(at("layers.0.attn.normed"))
 	d.reads("title", "bottom")
 }

@@ -69,7 +69,7 @@ func (w *Weights) notYet(t *Tensor) {
 	if len(also) > 0 {
 		has = fmt.Sprintf(" (other unsupported types in the file: %s)", strings.Join(also, ", "))
 	}
-	w.b.Errorf("%s: not supported yet: tensor %s has type %s%s; this version supports the matrix types %s, and the vector types F32, F16, BF16",
+	w.b.Errorf("%s: not supported yet: tensor %s is stored as %s%s; this version supports the matrix types %s, and the vector types F32, F16, BF16",
 		w.file.Name(), t.Name, t.Type, has, strings.Join(runs, ", "))
 }
 

@@ -337,36 +337,38 @@ func (p *ValuePage) Title(int) []table.Segment {
 	return append(parts, table.Segment{Rank: 3, Text: string(v.Role)})
 }
 
-// stands returns a text that says where the shown contents come from, and reports whether they are out of
-// date.
-func (p *ValuePage) stands() (text string, stale bool) {
+// source says where the shown contents come from, and reports whether they are out of date.
+func (p *ValuePage) source() (from table.Line, stale bool) {
+	from.Separator = ", "
 	t := p.page.Value.t
 	if t == nil {
-		return "", false
+		return from, false
 	}
-	var parts []string
+	add := func(text, short string) {
+		from.Segments = append(from.Segments, table.Segment{Text: text, Short: short})
+	}
 	if t.Step == nil {
-		parts = append(parts, "as stored in the model file, the same in every step")
-	}
-	if t.Step != nil {
-		parts = append(parts, fmt.Sprintf("from a re-run of step %d", *t.Step))
+		add("as stored in the model file, the same in every step", "")
+	} else {
+		add(fmt.Sprintf("from a re-run of step %d", *t.Step), fmt.Sprintf("step %d", *t.Step))
 	}
 	if t.After != nil {
-		name := ""
+		after := fmt.Sprintf("after d%d", *t.After)
 		if int(*t.After) < len(p.at.Trace.Graph.Dispatches) {
-			name = " " + p.at.Index.Name(*t.After)
+			after += " " + p.at.Index.Name(*t.After)
 		}
-		parts = append(parts, fmt.Sprintf("read right after d%d%s", *t.After, name))
+		add("read right "+after, after)
 	}
 	if n := len(p.writes); n > 1 && t.After != nil {
 		i := slices.IndexFunc(p.writes, func(w analyze.Written) bool { return w.Dispatch == *t.After })
 		if i >= 0 {
-			parts = append(parts, fmt.Sprintf(command.Keyed("dispatch %d of %d that write this memory ({previous event} {next event})"), i+1, n))
+			write, keys := fmt.Sprintf("write %d of %d", i+1, n), command.Keyed(" ({previous event} {next event})")
+			add(write+" to this memory"+keys, write+keys)
 		}
 	}
 	key, _ := p.key()
 	stale = p.page.Value.key != key
-	return strings.Join(parts, ", "), stale
+	return from, stale
 }
 
 func (p *ValuePage) Render(t *widget.Theme, g widget.Glyphs, w, h int, _ bool) []string {
@@ -383,19 +385,20 @@ func (p *ValuePage) Render(t *widget.Theme, g widget.Glyphs, w, h int, _ bool) [
 
 // summary draws the statistics and the histogram. It always returns the same number of lines.
 func (p *ValuePage) summary(t *widget.Theme, g widget.Glyphs, w, chart int) []string {
-	where, stale := p.stands()
-	style := widget.Dim
+	from, stale := p.source()
+	where, style := " ", widget.Dim
 	switch waiting := p.page.Cancel != nil; {
 	case stale && p.at.Running:
-		where, style = "values out of date until the model pauses: "+where, widget.Warn
+		where, style = " values out of date until the model pauses: ", widget.Warn
 	case stale:
-		where, style = "values out of date, re-running the step: "+where, widget.Warn
-	case where == "" && p.at.Running:
-		where = "The value will be read when the model pauses."
-	case where == "" && waiting:
-		where = "Reading …"
+		where, style = " values out of date, re-running the step: ", widget.Warn
+	case len(from.Segments) == 0 && p.at.Running:
+		where = " The value will be read when the model pauses."
+	case len(from.Segments) == 0 && waiting:
+		where = " Reading …"
 	}
-	lines := []string{t.Put(style, widget.Cut(" "+printable.Clean(where), w))}
+	where += from.Fit(w - widget.Width(where))
+	lines := []string{t.Put(style, widget.Cut(where, w))}
 	s, told := p.stats.Value, (*session.Statistics)(nil)
 	if s.t != nil {
 		told = s.t.Statistics
