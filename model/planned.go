@@ -11,6 +11,7 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/model/run"
 	"gpuscope/session"
+	"gpuscope/trace/table"
 )
 
 // A session without a device (Options.Device is trace.NoDevice) only plans the steps of a text. For each
@@ -60,7 +61,7 @@ func (s *live) beginPlan(c session.Command) (work, error) {
 		return nil, err
 	}
 	s.text, s.upto = unknownText(c.N, c.Until), nil
-	s.event(s.runner.Rec.Next(), "plan", "planned a step with %d tokens at position %d", c.N, c.Until)
+	s.event(s.runner.Rec.Next(), "plan", "planned a step with %s at position %d", table.Plural(c.N, "token"), c.Until)
 	return s.step, nil
 }
 

@@ -52,8 +52,8 @@ func (m *Model) left(l *session.Left) (run.Transcript, error) {
 		p, n := l.Last.Position, l.Last.Tokens
 		if last < 0 || p < 0 || n < 1 || n > m.maxChunk || p > m.context-n {
 			return run.Transcript{}, session.Refusef(
-				"resume: the last step is invalid: step %d has %d tokens at position %d, but a step has at most %d tokens, and the context has %d positions",
-				last, n, p, m.maxChunk, m.context)
+				"resume: the last step is invalid: step %d has %s at position %d, but a step has at most %d tokens, and the context has %d positions",
+				last, table.Plural(n, "token"), p, m.maxChunk, m.context)
 		}
 	}
 	if len(l.Prompt) == 0 {
@@ -99,9 +99,8 @@ func (m *Model) left(l *session.Left) (run.Transcript, error) {
 				turn.Step, step, last)
 		case before < len(t.IDs) && position > len(t.IDs), before >= len(t.IDs) && turn.Tokens != 1,
 			position > m.context:
-			return t, session.Refusef("resume: invalid step of %d tokens at position %d; "+
-				"the prompt has %d tokens, and the context has %d positions", turn.Tokens, before, len(t.IDs),
-				m.context)
+			return t, session.Refusef("resume: invalid step of %s at position %d; the prompt has %s, and the context has %d positions",
+				table.Plural(turn.Tokens, "token"), before, table.Plural(len(t.IDs), "token"), m.context)
 		case gives != (turn.Token != nil):
 			return t, session.Refusef(
 				"resume: the step at position %d must have a generated token if it completes the prompt or comes later, and none if it ends inside the prompt", before)
@@ -179,7 +178,7 @@ func (s *live) resume(ctx context.Context, t run.Transcript, l *session.Left) er
 	}
 	note := ""
 	if others > 0 {
-		note = fmt.Sprintf("; %d of these steps produced another token than the first time, and the first token was kept", others)
+		note = fmt.Sprintf("; %d of these steps produced a different token this time, and the first token was kept", others)
 	}
 	s.event(max(s.text.Step(), 0), "engine_restarted",
 		"the engine was restarted and is at position %d; steps of the text that ran again: %d%s",

@@ -20,12 +20,12 @@ var pictures = []struct {
 	lines       int
 	keys        string
 }{
-	{"step", "Step: 24 steps, the text, and where the time of one went", 36, "space v v c 1"},
+	{"step", "Step: 24 steps, the text, and how the time of one was spent", 36, "space v v c 1"},
 	{"dispatches", "Dispatches: what rows cost, what to fix first", 36, "space v v c down down"},
 	{"why", "Why: the grid of a dispatch", 16, "space v v / 'split enter down down w"},
-	{"resize", "Resize: which change woke which operator", 32, "s 3 down enter"},
+	{"resize", "Resize: which change re-planned which operator", 32, "s 3 down enter"},
 	{"graph", "Graph: operators by layer, marked by what they cost", 36, "space v v c 4 A"},
-	{"neighbourhood", "Graph: who makes what an operator reads", 20, "s s 4 / 'sdpa enter down down p"},
+	{"neighbourhood", "Graph: what computes the inputs of an operator", 20, "s s 4 / 'sdpa enter down down p"},
 	{"value", "Graph: the numbers inside a value", 30, "s s 4 / 'lm_head enter G enter G enter"},
 	{"curves", "Curves: time against position", 36, "space v v 5 j"},
 	{"lengths", "Curves: routes against the length of a prompt", 36, "space v v 5 a j l l l t"},

@@ -115,7 +115,7 @@ func chunkText(n int) string {
 var levelDocs = map[trace.Timing]string{
 	trace.TimingOff:      "measures only the wall time",
 	trace.TimingStep:     "times the GPU with two timestamps around the step; almost no overhead",
-	trace.TimingBlock:    "times the attention and the MLP of each layer, each in a separate pass",
+	trace.TimingBlock:    "times the attention and MLP of each layer in separate passes",
 	trace.TimingDispatch: "times each dispatch in a separate pass; dispatches do not overlap",
 }
 
