@@ -61,7 +61,8 @@ func (s *live) beginPlan(c session.Command) (work, error) {
 		return nil, err
 	}
 	s.text, s.upto = unknownText(c.N, c.Until), nil
-	s.event(s.runner.Rec.Next(), "plan", "planned a step with %s at position %d", table.Plural(c.N, "token"), c.Until)
+	s.event(s.runner.Rec.Next(), "plan", "planned a step with %s at position %d",
+		table.Plural(c.N, "token"), c.Until)
 	return s.step, nil
 }
 

@@ -25,7 +25,7 @@ var pictures = []struct {
 	{"why", "Why: the grid of a dispatch", 16, "space v v / 'split enter down down w"},
 	{"resize", "Resize: which change re-planned which operator", 32, "s 3 down enter"},
 	{"graph", "Graph: operators by layer, marked by what they cost", 36, "space v v c 4 A"},
-	{"neighbourhood", "Graph: what computes the inputs of an operator", 20, "s s 4 / 'sdpa enter down down p"},
+	{"neighbourhood", "Graph: what computes an operator's inputs", 20, "s s 4 / 'sdpa enter down down p"},
 	{"value", "Graph: the numbers inside a value", 30, "s s 4 / 'lm_head enter G enter G enter"},
 	{"curves", "Curves: time against position", 36, "space v v 5 j"},
 	{"lengths", "Curves: routes against the length of a prompt", 36, "space v v 5 a j l l l t"},

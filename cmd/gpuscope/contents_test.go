@@ -183,7 +183,8 @@ func TestGraphOfAnyReadableFileListsIt(t *testing.T) {
 		var stdout, stderr bytes.Buffer
 		status := testProgram(&stdout, &stderr).main(t.Context(), []string{"graph", "--device", "none", path})
 		_, why, said := strings.Cut(stdout.String(), notSupported)
-		if why, _, _ = strings.Cut(why, "\n"); status != exitDone || !said || !wordingtest.Mentions(errors.New(why), c.why) {
+		why, _, _ = strings.Cut(why, "\n")
+		if status != exitDone || !said || !wordingtest.Mentions(errors.New(why), c.why) {
 			t.Errorf("%s: exit %d: %s: %.300q", name, status, stderr.String(), why)
 		}
 		clean(t, name, stdout.String())

@@ -184,7 +184,8 @@ func TestCostWithUnknownErrorIsNotShown(t *testing.T) {
 			t.Errorf("%+v: machine-readable mark is %q", c, got)
 		}
 		line, doubt := d.CostLine(&d.Grouped[row]), d.Grouped[row].Cost.Doubt
-		if (c.mark == "") != (doubt == "") || !strings.Contains(line, c.line) || !strings.Contains(line, doubt) {
+		if (c.mark == "") != (doubt == "") || !strings.Contains(line, c.line) ||
+			!strings.Contains(line, doubt) {
 			t.Errorf("%+v: %q", c, line)
 		}
 		if d.ByCost() != c.byCost || !c.byCost && !strings.Contains(d.Title[1].Fit(60), "share of Σgpu") {

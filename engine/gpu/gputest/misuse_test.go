@@ -108,7 +108,8 @@ func TestWrongBindingsAreRefused(t *testing.T) {
 			"buffer b", " 4,", strconv.Itoa(int(limits.StorageAlignment)))
 		refused(t, "uniform offset",
 			bind(of(a), of(b), of(c), gpu.Binding{Buffer: u, Offset: uint64(limits.UniformAlignment) / 2}),
-			"buffer u", strconv.Itoa(int(limits.UniformAlignment)/2), strconv.Itoa(int(limits.UniformAlignment)))
+			"buffer u", strconv.Itoa(int(limits.UniformAlignment)/2),
+			strconv.Itoa(int(limits.UniformAlignment)))
 		said.refused(t, "past the end",
 			bind(of(a), of(b), of(c), gpu.Binding{Buffer: u, Offset: 512, Size: 1024}))
 		said.refused(t, "at the end", bind(of(a), of(b), of(c), gpu.Binding{Buffer: u, Offset: 1024}))
