@@ -211,7 +211,7 @@ func memoryTitle(x *analyze.Index, t *memory.Tenancy, step int, total int64) tab
 	if at >= 0 && at < len(t.Order) {
 		part := table.Say(2, "slots hold at most %s at the same time, during d%d %s", table.Memory(most),
 			t.Order[at], x.Name(t.Order[at]))
-		part.Short = fmt.Sprintf("slots hold at most %s", table.Memory(most))
+		part.Short = fmt.Sprintf("slots peak at %s live", table.Memory(most))
 		parts = append(parts, part)
 	}
 	return table.Title(parts...)
