@@ -102,7 +102,8 @@ func compareText(t *testing.T, o Options, c *goldenText, chunks []int, off, marg
 		compared++
 		if *step.Token != int(top[0][0]) {
 			if top[0][1]-top[1][1] > margin {
-				t.Errorf("chunks %v: token %d at position %d, want %v", chunks, *step.Token, step.Position, top[0])
+				t.Errorf("chunks %v: token %d at position %d, want %v", chunks, *step.Token, step.Position,
+					top[0])
 			}
 			return // the texts differ from here on
 		}

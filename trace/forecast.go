@@ -112,7 +112,7 @@ func (c *checker) forecast() {
 		word(c, l.Along, Axes, "forecast.lines[%d].along", i)
 		for _, n := range []int{l.At, l.From, l.To} {
 			if n < 0 || n > maxPosition {
-				c.refuse("at, from or to is not between 0 and 2147483647", "forecast.lines[%d]", i)
+				c.refuse("\"at\", \"from\" and \"to\" must each be between 0 and 2147483647", "forecast.lines[%d]", i)
 			}
 		}
 		if l.From > l.To {

@@ -16,7 +16,7 @@ type notes struct {
 	work  *widget.Jobs
 	after func(d time.Duration, m any) // sends a message to the event loop after a delay
 
-	doing     []string    // background tasks started by later
+	doing     []string    // background tasks that the method later has started
 	note      string      // the note; it fades after a few seconds
 	noteOfKey bool        // the next key removes the note, because it answers the previous key
 	noteHolds func() bool // the note is removed when this returns false; nil: when it fades

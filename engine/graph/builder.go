@@ -35,7 +35,7 @@ type Op struct {
 	// dispatch.
 	Aliased   bool
 	readsHost bool // the plan depends on integers in an input from the host
-	// Dispatches holds the dispatch id of each of the operator's slots. The id is -1 if no corner uses the
+	// Dispatches holds the dispatch id of each of the operator's slots, or -1 if no plan can use the
 	// slot.
 	Dispatches []trace.DispatchID
 	request    routeRequest // route that the user requested

@@ -46,7 +46,7 @@ func QCS4W(cols int, o Q4Options) Format {
 	f.Name, f.Doc = "qcs4w", "Each weight is (q - 8) * scale. q has 4 bits. Each row has one scale."
 	f.check = func(n int) error {
 		if n != cols {
-			return fmt.Errorf("group size is %d, but each row has %d columns and one scale, so both numbers must be equal", cols, n)
+			return fmt.Errorf("group size is %d, but each row has one scale for all its %d columns: the group size must be the number of columns", cols, n)
 		}
 		return nil
 	}

@@ -144,7 +144,7 @@ func (p *onigPattern) noRange(from int) {
 	}
 }
 
-// bracket reads [:name:] after its first bracket. Any other text is a nested class.
+// bracket reads what follows an opening bracket inside a class: [:name:], or else a nested class.
 func (p *onigPattern) bracket(from int) (charset, bool) {
 	inside, closed := strings.CutPrefix(p.source[p.at:], ":")
 	name, _, ended := strings.Cut(inside, ":]")

@@ -62,7 +62,7 @@ func (r *ResizeRow) Values() (ids []trace.ValueID) {
 	return ids
 }
 
-// Planning reports whether the row shows hooks, and not a pass or a change.
+// Planning reports whether the row shows re-planned operators, and not a pass or a change.
 func (r *ResizeRow) Planning() bool { return r.Hook != nil && r.Change == nil && r.Plan == nil }
 
 // Resizes reports whether a hook changed the grid or route of a dispatch.

@@ -262,7 +262,7 @@ func (r *Result) kernelTable() *table.Table {
 		count("out", "N", "rows of the weights", func(k *Kernel) int { return k.Out }),
 		count("tokens", "M", "number of tokens", func(k *Kernel) int { return k.Tokens }),
 		count("position", "pos", "position of the first token", func(k *Kernel) int { return k.Position }),
-		of.Text(0, "route", "route", "route that the operators had to take",
+		of.Text(0, "route", "route", "route that the benchmark set for the operators",
 			func(k *Kernel) string { return k.Route }),
 		table.ColumnsOf(r.chosen()).Text(0, "chosen", "chosen",
 			"plan: the plan chooses this route; fastest: it is significantly faster than all others; =: no other route is significantly faster",

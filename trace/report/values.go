@@ -41,7 +41,7 @@ func Values(x *analyze.Index, selection analyze.Selection) *table.Table {
 			func(v *trace.Value) string { return string(v.Role) }),
 		of.Text(80, "dtype", "dtype", "type of the elements, or quantization format of a weight matrix",
 			func(v *trace.Value) string { return analyze.TypeOf(v) }),
-		of.Words(80, "live", "live", "dims in the step, or value of the SymInt; fused away: not computed",
+		of.Words(80, "live", "live", "dims in the step, or value of the SymInt, or \"fused away\" if no kernel writes the value",
 			func(v *trace.Value) table.Cell {
 				if !live {
 					return table.Cell{}

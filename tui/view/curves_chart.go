@@ -29,8 +29,8 @@ type AxisRange struct{ From, To int }
 // LeastPart is the minimum length of the drawn part of an axis, in positions or tokens.
 const LeastPart = 4
 
-// axisOf returns the scale of a part of an axis. The scale of prompt lengths is logarithmic, because their
-// ratios matter.
+// axisOf returns the scale on which a chart draws a range of positions or of prompt lengths. The scale of
+// prompt lengths is logarithmic, because their ratios matter.
 func axisOf(c *curves.Curves, p AxisRange) widget.Scale {
 	return widget.Scale{Lo: float64(p.From), Hi: float64(p.To), Log: c.Along == trace.AlongTokens}
 }

@@ -11,8 +11,8 @@ import (
 type Dialog interface {
 	Typed(k Key) (closed bool)
 	Hints() [][2]string // keys with their meanings
-	// Lines returns two numbers of lines of w cells: all is how many lines the dialog can use, and least is
-	// how many it needs to show everything essential.
+	// Lines returns two line counts for a dialog that is w cells wide: all is how many lines it can use, and
+	// least is how many it needs to show everything essential.
 	Lines(w int) (all, least int)
 	// Render draws the dialog in at most h lines of w cells.
 	Render(t *Theme, w, h int) []string

@@ -130,7 +130,7 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 				return table.Count(int(n.Ops[0][0]))
 			}),
 		of.Words(80, "live", "live",
-			"shape of the value or of the operator's outputs in this step; fused away: not computed",
+			"shape of the value or of the operator's outputs in this step, or \"fused away\" if no kernel writes the value",
 			func(n *graphtree.GraphNode) table.Cell {
 				if n.Edge != "" {
 					return report.Shapes(report.LiveText(mem, n.Value))

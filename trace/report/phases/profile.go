@@ -53,7 +53,7 @@ func Lines(p *rates.Profile) []string {
 		)
 	}
 	for _, c := range p.Costs {
-		lines = append(lines, fmt.Sprintf("%s: the costs of the kernels were measured in s%d with %s",
+		lines = append(lines, fmt.Sprintf("%s: the costs of the kernels come from step s%d, %s",
 			c.Step.Phase, c.Step.Index, trace.Rounds(c.Step.Costs)))
 	}
 	if o := p.Trace.Observer; o != nil && p.Index.Observes(o, p.Steps) {

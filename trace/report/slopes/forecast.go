@@ -74,7 +74,7 @@ func ForecastTable(x *analyze.Index) *table.Table {
 			"route before the change; the kernel if the operator has no routes",
 			plan(from, route)),
 		of.Words(80, "to_route", "to route", "route after the change", plan(to, route)),
-		of.Words(140, "reason", "why", "why the plan chooses the route after the change",
+		of.Words(140, "reason", "why", "reason for the new route",
 			plan(to, func(p *trace.Plan) table.Cell { return table.Text(p.Reason) })),
 	}, table.Flat(len(rows), func(row int) string {
 		r := &rows[row]

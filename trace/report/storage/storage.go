@@ -302,7 +302,7 @@ func Tenants(x *analyze.Index, selection analyze.Selection) *table.Table {
 				return table.Number(100*float64(r.tenant.Value.Bytes)/float64(r.size), 0)
 			}),
 		of.Cell(80, table.Exact, "live", "live", "bytes",
-			"bytes that the value uses at its shape in this step; fused away: not computed",
+			"bytes that the value uses at its shape in this step, or \"fused away\" if no kernel writes the value",
 			func(r *row) table.Cell {
 				if r.tenant == nil || step < 0 {
 					return table.Cell{}
