@@ -11,13 +11,7 @@ struct Params {
 {{- end}}
 @group(0) @binding(2) var<uniform> params: Params;
 
-{{template "flat_thread" .}}
-@compute @workgroup_size({{.Lanes}})
-fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
-  let i = flat_thread(gid, groups);
-  if (i >= params.n) {
-    return;
-  }
+fn element(i: u32) {
 {{- if .ToFloat}}
   y[i] = f32(x[i]);
 {{- else}}
@@ -25,3 +19,4 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
   y[i] = i32(clamp(trunc(x[i]), -2147483648.0, 2147483520.0));
 {{- end}}
 }
+{{template "each_element" .}}

@@ -11,16 +11,11 @@ struct Params {
 @group(0) @binding(2) var<storage, read_write> y: array<u32>;
 @group(0) @binding(3) var<uniform> params: Params;
 
-{{template "flat_thread" .}}
-@compute @workgroup_size({{.Lanes}})
-fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
-  let i = flat_thread(gid, groups);
-  if (i >= params.n) {
-    return;
-  }
+fn element(i: u32) {
   let line = i / params.width;
   let block = line / params.indices;
   // An index outside x selects the first or the last row, so that no other memory is read.
   let row = u32(clamp(index[line % params.indices], 0, i32(params.rows) - 1));
   y[i] = x[(block * params.rows + row) * params.width + i % params.width];
 }
+{{template "each_element" .}}

@@ -13,14 +13,9 @@ struct Params {
 @group(0) @binding(3) var<storage, read_write> y: array<f32>;
 @group(0) @binding(4) var<uniform> params: Params;
 
-{{template "flat_thread" .}}
-@compute @workgroup_size({{.Lanes}})
-fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
-  let i = flat_thread(gid, groups);
-  if (i >= params.n) {
-    return;
-  }
+fn element(i: u32) {
   let row = i / params.width;
   let zero = zero_point[row];
   y[i] = clamp(round(x[i] / scale[row]) + zero, params.quant_min, params.quant_max) - zero;
 }
+{{template "each_element" .}}
