@@ -36,6 +36,7 @@ var samples = map[string]func(t *rapid.T) *trial{
 	"topk":                         sampleTopK,
 	"update_cache":                 sampleUpdateCache,
 	"view":                         sampleView,
+	"convolution":                  sampleConvolution,
 
 	"sym_size":         sampleSymSize,
 	"select_as_symint": sampleSelectAsSymInt,

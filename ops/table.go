@@ -7,13 +7,15 @@ import (
 	"gpuscope/engine/graph"
 	"gpuscope/ops/basic"
 	"gpuscope/ops/kind"
+	"gpuscope/ops/vision"
 )
 
 // Kinds lists every kind of operator: first the kinds that work on tensors, then the kinds that work on
 // SymInts, each sorted by name.
-var Kinds = slices.Concat(byName(basic.Kinds, kindsOfGated, kindsOfLinear, kindsOfEmbedding, []kind.Kind{
-	kindRotary, kindRotaryHF, kindRotaryInterleaved, kindRMSNorm, kindSDPA,
-}), byName(basic.SymKinds))
+var Kinds = slices.Concat(byName(basic.Kinds, vision.Kinds, kindsOfGated, kindsOfLinear,
+	kindsOfEmbedding, []kind.Kind{
+		kindRotary, kindRotaryHF, kindRotaryInterleaved, kindRMSNorm, kindSDPA,
+	}), byName(basic.SymKinds))
 
 // New adds an operator of a kind to the graph under a name, and returns its outputs. If an argument does
 // not fit the kind, New records an error in the builder and returns nil. The error names the operator, the

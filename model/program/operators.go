@@ -97,6 +97,14 @@ func init() { // not a literal, because the functions refer to this table throug
 		"et_vk.q8ta_linear.default":                          linearInt8Output,
 		"et_vk.q8ta_linear_gemv.default":                     linearInt8Output,
 
+		// Operators on images.
+		"aten.convolution.default":             convolution,
+		"et_vk.conv_with_clamp.default":        convolutionWithClamp,
+		"et_vk.q8ta_conv2d.default":            int8Convolution(false, false),
+		"et_vk.q8ta_conv2d_pw.default":         int8Convolution(false, false),
+		"et_vk.q8ta_conv2d_dw.default":         int8Convolution(true, false),
+		"et_vk.q8ta_conv2d_transposed.default": int8Convolution(false, true),
+
 		// Matrix products, norms and operators along a dim.
 		"aten.linear.default":                               linearF32,
 		"aten.embedding.default":                            embeddingF32,

@@ -203,6 +203,15 @@ func (c *Changes) graph(number int, g *Graph) {
 			for k := 0; k < last && len(shape(out)) == last+1; k++ {
 				c.join(at(in, k), at(out, k))
 			}
+		case strings.HasPrefix(kind, "conv"), strings.HasPrefix(kind, "q8ta_conv"):
+			for _, id := range []int{in, out} { // the weights determine the channels
+				if len(shape(id)) > 2 {
+					c.mark(at(id, 1), Fixed)
+				}
+			}
+			if len(shape(in)) > 2 && len(shape(out)) > 2 {
+				c.join(at(in, 0), at(out, 0))
+			}
 		case strings.HasPrefix(kind, "embedding_q4gsw"):
 			fixed(out, len(shape(out))-1)
 			indices := op.Args[3]

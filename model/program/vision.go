@@ -1,0 +1,203 @@
+package program
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"gpuscope/engine/graph"
+	"gpuscope/model/checkpoint/pte"
+	"gpuscope/ops/kind"
+)
+
+// This file has the operators of the file on images.
+
+// windowArgs adds the arguments of a convolution that describe how the kernel moves.
+func (c *call) windowArgs(args kind.Args, names ...string) kind.Args {
+	for _, name := range names {
+		args[name] = c.ints(name)
+	}
+	return args
+}
+
+// limitsOf adds the lowest and the highest result, unless they are None or infinite.
+func (c *call) limitsOf(args kind.Args, lowest, highest string) {
+	for name, from := range map[string]string{"min": lowest, "max": highest} {
+		if c.none(from) {
+			continue
+		}
+		if v := c.float(from); !math.IsInf(v, 0) {
+			args[name] = v
+		}
+	}
+}
+
+func convolution(c *call) { c.give(c.one("convolution", c.convolutionArgs())) }
+
+func (c *call) convolutionArgs() kind.Args {
+	args := c.windowArgs(kind.Args{
+		"x": c.tensor("input"), "weight": c.tensor("weight"), "groups": c.int("groups"),
+		"transposed": c.bool("transposed"),
+	}, "stride", "padding", "dilation")
+	if args["transposed"] == true {
+		args["output_padding"] = c.ints("output_padding")
+	}
+	if bias := c.channels("bias", args["weight"].(graph.ValueID), args); bias != graph.None {
+		args["bias"] = bias
+	}
+	return args
+}
+
+// channels returns a tensor with one element for each channel of the result of a convolution. It returns
+// graph.None if the argument is None.
+func (c *call) channels(name string, weight graph.ValueID, args kind.Args) graph.ValueID {
+	if c.none(name) || c.Err() != nil {
+		return graph.None
+	}
+	n := 0
+	if dims := c.MaxDims(weight); len(dims) > 1 {
+		if n = dims[0]; args["transposed"] == true {
+			n = dims[1] * args["groups"].(int)
+		}
+	}
+	if c.fileTensor(name).Constant < 0 {
+		return c.tensor(name)
+	}
+	return c.bias(name, n) // the exporter may pad a constant
+}
+
+func convolutionWithClamp(c *call) {
+	args := c.convolutionArgs()
+	c.limitsOf(args, "output_min", "output_max")
+	c.give(c.one("convolution", args))
+}
+
+// int8Convolution is a convolution of int8 elements. x minus its zero point and the weights are integers,
+// and the sum of their products is exact below 2^24. Scales and bias follow.
+func int8Convolution(depthwise, transposed bool) func(c *call) {
+	return func(c *call) {
+		x := c.with("sub", c.tensor("x"), c.float("input_zero_point"))
+		args := c.windowArgs(kind.Args{"x": x, "groups": c.int("groups"), "transposed": transposed},
+			"stride", "padding", "dilation")
+		if transposed {
+			args["output_padding"] = c.ints("output_padding")
+		}
+		out := c.outChannels()
+		args["weight"] = c.int8Kernels(x, out, args["groups"].(int), depthwise, transposed)
+		y := c.one("convolution", args)
+		rank := len(c.MaxDims(x))
+		scales := c.scaled("weight_scales", out, out/max(args["groups"].(int), 1), c.float("input_scale"))
+		y = c.two("mul", y, c.perChannel(scales, rank))
+		if bias := c.bias("bias", out); bias != graph.None {
+			y = c.two("add", y, c.perChannel(bias, rank))
+		}
+		zero, lowest := c.float("output_zero_point"), -128.0
+		switch c.text("activation") {
+		case "none":
+		case "relu": // 0 becomes the zero point
+			lowest = max(lowest, zero)
+		default:
+			c.refuse("activation", `"none" or "relu"`)
+		}
+		c.give(c.quantized(y, c.inverse("output_scale"), zero, lowest, 127))
+	}
+}
+
+// outChannels returns the number of channels of the operator's result.
+func (c *call) outChannels() int {
+	dims := c.outDims(0)
+	if len(dims) < 3 || dims[1] < 1 {
+		c.Errorf("the output has shape %v in the file, want at least three dims", dims)
+		return 1
+	}
+	return dims[1]
+}
+
+// scaled returns the first n elements of a constant, multiplied by a factor. If the constant has fewer than
+// n elements, its first part elements are repeated: the kernels of a transposed convolution have the same
+// scales in each group.
+func (c *call) scaled(name string, n, part int, factor float64) graph.ValueID {
+	t := c.constantTensor(name, pte.Float32, 1)
+	if c.Err() == nil && (part < 1 || t.Dims[0] < part) {
+		c.refuse(name, fmt.Sprintf("%d elements", n))
+	}
+	load := c.bytesOf(t)
+	if c.Err() != nil {
+		return graph.None
+	}
+	return c.Constant(fmt.Sprintf("constant%d[%d] * %v", t.Constant, n, float32(factor)), graph.F32, []int{n},
+		func() ([]byte, error) {
+			data, err := load()
+			if err != nil {
+				return nil, err
+			}
+			out := make([]byte, 0, 4*n)
+			for i := range n {
+				if 4*n > len(data) {
+					i %= part
+				}
+				v := float64(math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:])))
+				out = binary.LittleEndian.AppendUint32(out, math.Float32bits(float32(v*factor)))
+			}
+			return out, nil
+		})
+}
+
+// int8Kernels returns the weights of a convolution in the layout of the engine. The file stores a row for
+// each channel of the result, which has the kernel's positions, and for each position the channels of x in
+// the group. The rows can be padded. The weights of a depthwise convolution are stored by position, then by
+// channel.
+func (c *call) int8Kernels(x graph.ValueID, out, groups int, depthwise, transposed bool) graph.ValueID {
+	size, rank, dims := c.ints("kernel_size"), 2, c.MaxDims(x)
+	if depthwise {
+		rank = 3
+	}
+	t := c.constantTensor("weights", pte.Int8, rank)
+	load := c.bytesOf(t)
+	if c.Err() == nil && (len(size) != 2 || len(dims) != 4 || min(size[0], size[1], groups) < 1) {
+		c.Errorf("the kernel has size %v in %d groups and x has shape %v, want two sizes and four dims", size,
+			groups, dims)
+	}
+	if c.Err() != nil {
+		return graph.None
+	}
+	in, positions := dims[1]/groups, size[0]*size[1]
+	fitting := t.Dims[0] >= out && t.Dims[1] >= positions*in
+	if depthwise {
+		in = 1
+		fitting = t.Dims[0] == size[0] && t.Dims[1] == size[1] && t.Dims[2] >= out
+	}
+	if !fitting || in < 1 || out%groups != 0 {
+		c.refuse("weights", fmt.Sprintf("weights of %d channels with kernels of %v", out, size))
+		return graph.None
+	}
+	inGroup := out / groups
+	shape := []int{out, in, size[0], size[1]}
+	if transposed {
+		shape = []int{in * groups, inGroup, size[0], size[1]}
+	}
+	name := fmt.Sprintf("constant%d as f32 %v", t.Constant, shape)
+	return c.Constant(name, graph.F32, shape, func() ([]byte, error) {
+		data, err := load()
+		if err != nil {
+			return nil, err
+		}
+		kernels := make([]byte, out*in*positions)
+		for k := range out {
+			for i := range in {
+				to := (k*in + i) * positions
+				if transposed {
+					to = ((k/inGroup*in+i)*inGroup + k%inGroup) * positions
+				}
+				for p := range positions {
+					from := k*t.Dims[1] + p*in + i
+					if depthwise {
+						from = p*t.Dims[2] + k
+					}
+					kernels[to+p] = data[from]
+				}
+			}
+		}
+		return toDevice(pte.Int8, kernels)
+	})
+}
