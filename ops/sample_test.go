@@ -10,6 +10,7 @@ import (
 	"gpuscope/engine/gpu/gputest"
 	"gpuscope/engine/graph"
 	"gpuscope/ops/basic"
+	"gpuscope/ops/vision"
 	"gpuscope/ops/weight"
 	"gpuscope/trace"
 )
@@ -36,7 +37,11 @@ var samples = map[string]func(t *rapid.T) *trial{
 	"topk":                         sampleTopK,
 	"update_cache":                 sampleUpdateCache,
 	"view":                         sampleView,
+	"avg_pool2d":                   func(t *rapid.T) *trial { return samplePool(t, "avg_pool2d") },
 	"convolution":                  sampleConvolution,
+	"grid_priors":                  samplePriors,
+	"grid_sampler_2d":              sampleSampler,
+	"max_pool2d":                   func(t *rapid.T) *trial { return samplePool(t, "max_pool2d") },
 
 	"sym_size":         sampleSymSize,
 	"select_as_symint": sampleSelectAsSymInt,
@@ -68,6 +73,10 @@ func init() {
 		if r := &basic.Gathers[i]; r.Tries != nil {
 			samples[r.Kind] = func(t *rapid.T) *trial { return sampleGather(t, r) }
 		}
+	}
+	for i := range vision.Upsamples {
+		kind := vision.Upsamples[i].Kind
+		samples[kind] = func(t *rapid.T) *trial { return sampleUpsample(t, kind) }
 	}
 	for i := range weight.Formats {
 		for of, sample := range map[string]func(*rapid.T, string) *trial{

@@ -173,6 +173,22 @@ func (c *call) ints(name string) []int {
 	return nil
 }
 
+func (c *call) floats(name string) []float64 {
+	_, v := c.arg(name)
+	switch list := v.(type) {
+	case []float64:
+		return list
+	case []int64, vulkan.ValueList, int64: // equal numbers share one value, which may be an integer
+		var out []float64
+		for _, n := range c.ints(name) {
+			out = append(out, float64(n))
+		}
+		return out
+	}
+	c.refuse(name, "numbers")
+	return nil
+}
+
 // symOf returns the value id as an integer. The integer is fixed, or it is a SymInt, whose value changes from
 // run to run.
 func (c *call) symOf(name string, id int) kind.Int {

@@ -100,6 +100,12 @@ func init() { // not a literal, because the functions refer to this table throug
 		// Operators on images.
 		"aten.convolution.default":             convolution,
 		"et_vk.conv_with_clamp.default":        convolutionWithClamp,
+		"aten.avg_pool2d.default":              avgPool,
+		"aten.max_pool2d_with_indices.default": maxPool,
+		"aten.upsample_nearest2d.vec":          upsample("upsample_nearest2d"),
+		"aten.upsample_bilinear2d.vec":         upsample("upsample_bilinear2d"),
+		"aten.grid_sampler_2d.default":         gridSampler,
+		"et_vk.grid_priors.default":            gridPriors,
 		"et_vk.q8ta_conv2d.default":            int8Convolution(false, false),
 		"et_vk.q8ta_conv2d_pw.default":         int8Convolution(false, false),
 		"et_vk.q8ta_conv2d_dw.default":         int8Convolution(true, false),

@@ -4,9 +4,11 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"gpuscope/engine/graph"
 	"gpuscope/model/checkpoint/pte"
+	"gpuscope/model/checkpoint/pte/vulkan"
 	"gpuscope/ops/kind"
 )
 
@@ -70,6 +72,79 @@ func convolutionWithClamp(c *call) {
 	args := c.convolutionArgs()
 	c.limitsOf(args, "output_min", "output_max")
 	c.give(c.one("convolution", args))
+}
+
+// poolArgs returns the arguments that both pools have.
+func (c *call) poolArgs(names ...string) kind.Args {
+	args := kind.Args{"x": c.tensor("self"), "ceil_mode": c.bool("ceil_mode")}
+	return c.windowArgs(args, append(names, "kernel_size", "stride", "padding")...)
+}
+
+func avgPool(c *call) {
+	args := c.poolArgs()
+	args["count_include_pad"] = c.bool("count_include_pad")
+	if !c.none("divisor_override") {
+		args["divisor_override"] = c.int("divisor_override")
+	}
+	c.give(c.one("avg_pool2d", args))
+}
+
+// maxPool computes indices only if something reads them.
+func maxPool(c *call) {
+	args := c.poolArgs("dilation")
+	ids := c.outputs()
+	args["indices"] = len(ids) > 1 && c.isRead(ids[1])
+	c.give(c.all("max_pool2d", args)...)
+}
+
+// isRead reports whether a value is an output of the graph or an argument of an operator.
+func (c *call) isRead(id int) bool {
+	if slices.Contains(c.g.Outputs, id) {
+		return true
+	}
+	for i := range c.g.Operators {
+		op := &c.g.Operators[i]
+		for _, arg := range op.Args[:len(op.Args)-1] {
+			list, _ := c.g.Values[arg].(vulkan.ValueList)
+			if arg == id || slices.Contains(list, id) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func upsample(kindName string) func(c *call) {
+	return func(c *call) {
+		args := kind.Args{"x": c.tensor("input")}
+		if !c.none("output_size") {
+			args["output_size"] = c.syms("output_size")
+		} else {
+			scales := c.floats("scale_factors")
+			if len(scales) != 2 {
+				c.refuse("scale_factors", "two numbers")
+				return
+			}
+			args["scale_h"], args["scale_w"] = scales[0], scales[1]
+		}
+		if kindName == "upsample_bilinear2d" {
+			args["align_corners"] = c.bool("align_corners")
+		}
+		c.give(c.one(kindName, args))
+	}
+}
+
+func gridSampler(c *call) {
+	c.give(c.one("grid_sampler_2d", kind.Args{
+		"x": c.tensor("input"), "grid": c.tensor("grid"), "interpolation_mode": c.int("interpolation_mode"),
+		"padding_mode": c.int("padding_mode"), "align_corners": c.bool("align_corners"),
+	}))
+}
+
+func gridPriors(c *call) {
+	c.give(c.one("grid_priors", kind.Args{
+		"x": c.tensor("self"), "stride": c.int("stride"), "offset": c.float("offset"),
+	}))
 }
 
 // int8Convolution is a convolution of int8 elements. x minus its zero point and the weights are integers,

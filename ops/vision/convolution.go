@@ -148,7 +148,9 @@ func (o *convolution) Spec() graph.Spec {
 	return s
 }
 
-func (o *convolution) Corners(r *graph.Ranges) []graph.Corner { return o.corners(r, o.x, o.in) }
+func (o *convolution) Corners(r *graph.Ranges) []graph.Corner {
+	return o.corners(r, o.x, len(r.Max(o.x))-2, o.in)
+}
 
 // outDims returns the dims of y.
 func (o *convolution) outDims(x []int, out *[4]int) []int {

@@ -1,6 +1,12 @@
 package vision
 
-import "gpuscope/ops/kind"
+import (
+	"slices"
+
+	"gpuscope/ops/kind"
+)
 
 // Kinds lists the kinds of operators in this package.
-var Kinds = []kind.Kind{kindConvolution}
+var Kinds = slices.Concat(kindsOfUpsamples, []kind.Kind{
+	kindConvolution, kindMaxPool, kindAvgPool, kindSampler, kindPriors,
+})

@@ -74,28 +74,18 @@ func (w *window) least(lo, hi, axis int) int {
 	return hi
 }
 
-// corners returns the largest x, and the smallest x for which no output is empty. channels is the number of
-// channels that x must have, or 0 if it may have any.
-func (w *window) corners(r *graph.Ranges, x graph.ValueID, channels int) []graph.Corner {
+// corners returns the largest x, and the smallest x for which no output is empty. dims is the number of
+// dims over which the window moves. channels is the number of channels that x must have, or 0 if it may
+// have any.
+func (w *window) corners(r *graph.Ranges, x graph.ValueID, dims, channels int) []graph.Corner {
 	largest, smallest := slices.Clone(r.Max(x)), slices.Clone(r.Min(x))
-	rank := len(largest)
-	for axis := range 2 {
-		if k := rank - 2 + axis; k > rank-1-w.dims(rank, channels > 0) {
-			smallest[k] = w.least(smallest[k], largest[k], axis)
-		}
+	for k := len(largest) - dims; k < len(largest); k++ {
+		smallest[k] = w.least(smallest[k], largest[k], k-len(largest)+2)
 	}
 	if channels > 0 {
 		smallest[1], largest[1] = channels, channels
 	}
 	return []graph.Corner{{{Value: x, Dims: largest}}, {{Value: x, Dims: smallest}}}
-}
-
-// dims returns the number of dims over which the window moves. A convolution of rank 3 has one such dim.
-func (w *window) dims(rank int, batched bool) int {
-	if batched && rank == 3 {
-		return 1
-	}
-	return 2
 }
 
 // constants adds the constants with which kernels are expanded.
