@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"gpuscope/engine/graph"
+	"gpuscope/model/checkpoint/pte"
 	"gpuscope/model/checkpoint/pte/vulkan"
 	"gpuscope/ops"
 	"gpuscope/ops/basic"
@@ -430,16 +431,37 @@ func (c *call) axis(x graph.ValueID, k int) int {
 // scalar returns a constant with one element.
 func (c *call) scalar(v float64) graph.ValueID { return c.filled(v, 1) }
 
-// filled returns a constant whose elements are all v.
-func (c *call) filled(v float64, dims ...int) graph.ValueID {
-	n := 1
-	for _, d := range dims {
-		n *= d
+// filled returns a constant of f32 whose elements are all v.
+func (c *call) filled(v float64, dims ...int) graph.ValueID { return c.filledAs(pte.Float32, v, dims) }
+
+// filledAs returns a constant whose elements are all v, for a tensor of type t of the file.
+func (c *call) filledAs(t pte.Type, v float64, dims []int) graph.ValueID {
+	return c.computed(t, dims, v, 0)
+}
+
+// computed returns a constant with the elements first, first + step, and so on, for a tensor of type t of the
+// file.
+func (c *call) computed(t pte.Type, dims []int, first, step float64) graph.ValueID {
+	dtype, ok := deviceType(t)
+	if !ok && c.Err() == nil {
+		c.Errorf("%w", &TypeError{t})
 	}
-	return c.Constant(fmt.Sprintf("filled %v %v", float32(v), dims), graph.F32, dims, func() ([]byte, error) {
+	if c.Err() != nil {
+		return graph.None
+	}
+	n := graph.Numel(dims)
+	name := fmt.Sprintf("filled %s %v %v", dtype, float32(first), dims)
+	if step != 0 {
+		name += fmt.Sprintf(" step %v", float32(step))
+	}
+	return c.Constant(name, dtype, slices.Clone(dims), func() ([]byte, error) {
 		out := make([]byte, 0, 4*n)
-		for range n {
-			out = binary.LittleEndian.AppendUint32(out, math.Float32bits(float32(v)))
+		for i := range n {
+			bits := math.Float32bits(float32(first + float64(i)*step))
+			if dtype == graph.I32 {
+				bits = uint32(int32(min(max(first+float64(i)*step, math.MinInt32), math.MaxInt32)))
+			}
+			out = binary.LittleEndian.AppendUint32(out, bits)
 		}
 		return out, nil
 	})

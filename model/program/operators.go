@@ -87,6 +87,14 @@ func init() { // not a literal, because the functions refer to this table throug
 		"aten.bitwise_or.Tensor":   bitwise(logical("maximum")),
 		"aten.bitwise_not.default": bitwise(logicalNot),
 
+		// Comparisons with a number.
+		"aten.eq.Scalar": withNumber("eq"),
+		"aten.ne.Scalar": withNumber("ne"),
+		"aten.lt.Scalar": withNumber("lt"),
+		"aten.le.Scalar": withNumber("le"),
+		"aten.gt.Scalar": withNumber("gt"),
+		"aten.ge.Scalar": withNumber("ge"),
+
 		// Quantized int8 operators.
 		"quantized_decomposed.quantize_per_tensor.default":   quantizePerTensor,
 		"quantized_decomposed.dequantize_per_tensor.default": dequantizePerTensor,
@@ -101,6 +109,7 @@ func init() { // not a literal, because the functions refer to this table throug
 		"aten.convolution.default":             convolution,
 		"et_vk.conv_with_clamp.default":        convolutionWithClamp,
 		"aten.avg_pool2d.default":              avgPool,
+		"aten.max_pool2d.default":              maxPool,
 		"aten.max_pool2d_with_indices.default": maxPool,
 		"aten.upsample_nearest2d.vec":          upsample("upsample_nearest2d"),
 		"aten.upsample_bilinear2d.vec":         upsample("upsample_bilinear2d"),
@@ -114,6 +123,13 @@ func init() { // not a literal, because the functions refer to this table throug
 		// Matrix products, norms and operators along a dim.
 		"aten.linear.default":                               linearF32,
 		"aten.embedding.default":                            embeddingF32,
+		"aten.index.Tensor":                                 index,
+		"aten.where.self":                                   where,
+		"aten.gather.default":                               gatherAlong,
+		"aten.scatter.src":                                  scatterAlong,
+		"aten._log_softmax.default":                         logSoftmax,
+		"aten.cumsum.default":                               cumSum,
+		"aten.topk.default":                                 topK,
 		"aten.index_select.default":                         indexSelect,
 		"aten.mm.default":                                   matrixProduct,
 		"aten.bmm.default":                                  matrixProduct,
@@ -144,9 +160,20 @@ func init() { // not a literal, because the functions refer to this table throug
 		"aten.expand_copy.default":                 expand,
 		"aten.repeat.default":                      repeat,
 		"aten.pixel_shuffle.default":               pixelShuffle,
+		"aten.permute.default":                     permute,
+		"aten.constant_pad_nd.default":             constantPad,
+		"aten.full.default":                        full(fillValue),
+		"aten.zeros.default":                       full(always(0)),
+		"aten.ones.default":                        full(always(1)),
+		"aten.full_like.default":                   fullLike(fillValue),
+		"aten.zeros_like.default":                  fullLike(always(0)),
+		"aten.ones_like.default":                   fullLike(always(1)),
+		"aten.scalar_tensor.default":               scalarTensor,
+		"aten.arange.start_step":                   arange,
 		"aten.flip.default":                        flip,
 		"aten.cat.default":                         cat,
 		"dim_order_ops._to_dim_order_copy.default": convert,
+		"aten._to_copy.default":                    convert,
 	}
 }
 
@@ -187,6 +214,11 @@ func clamp(lowest, highest string) func(c *call) {
 		}
 		c.give(y)
 	}
+}
+
+// withNumber compares a tensor with a number.
+func withNumber(kindName string) func(c *call) {
+	return func(c *call) { c.give(c.with(kindName, c.tensor("self"), c.number("other"))) }
 }
 
 func powScalar(c *call) {
@@ -234,13 +266,19 @@ func (c *call) alongLast(x graph.ValueID, axis int, apply func(x graph.ValueID) 
 	if axis == last || c.Err() != nil {
 		return apply(x)
 	}
+	order := swapped(axis, last)
+	y := apply(c.one("permute", kind.Args{"x": x, "dims": order}))
+	return c.one("permute", kind.Args{"x": y, "dims": order})
+}
+
+// swapped returns the order of dims for a permute that exchanges a dim and the last one.
+func swapped(axis, last int) []int {
 	order := make([]int, last+1)
 	for k := range order {
 		order[k] = k
 	}
 	order[axis], order[last] = last, axis
-	y := apply(c.one("permute", kind.Args{"x": x, "dims": order}))
-	return c.one("permute", kind.Args{"x": y, "dims": order})
+	return order
 }
 
 func softmax(c *call) {
@@ -348,12 +386,9 @@ func addmm(c *call) {
 }
 
 func indexSelect(c *call) {
-	x, index := c.tensor("self"), c.tensor("index")
+	x := c.tensor("self")
 	axis := c.axis(x, c.int("dim"))
-	if info, ok := c.Value(index); ok && info.Role == graph.Input && c.Err() == nil {
-		c.m.limitIndices(index, c.MinDims(x)[axis])
-	}
-	c.give(c.one("index_select", kind.Args{"x": x, "dim": axis, "index": index}))
+	c.give(c.one("index_select", kind.Args{"x": x, "dim": axis, "index": c.indices("index", x, axis)}))
 }
 
 func updateCache(c *call) {

@@ -318,9 +318,9 @@ func (b *builder) output(id, outer int) {
 		return
 	}
 	v := b.tensorOf(id)
-	if info, ok := b.Value(v); ok && info.Role == graph.Input {
-		// The output is an input that no operator changes. A graph needs at least one operator, so add a
-		// view.
+	if info, ok := b.Value(v); ok && (info.Role == graph.Input || info.Role == graph.Constant) {
+		// The output is an input or a constant that no operator changes. An operator must write each output,
+		// so add a view.
 		dims := make([]kind.Int, len(info.MaxDims))
 		for k := range dims {
 			dims[k] = basic.Rest

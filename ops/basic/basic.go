@@ -11,8 +11,9 @@ import (
 var (
 	Kinds = slices.Concat(kindsOfUnaries, kindsOfBinaries, kindsOfReductions, kindsOfGathers,
 		kindsOfConversions, []kind.Kind{
-			kindArgmax, kindBMM, kindCat, kindChooseQParams, kindIndexSelect, kindLayerNorm,
-			kindQuantizeAffine, kindSoftmax, kindTopK, kindUpdateCache, kindView,
+			kindArgmax, kindBMM, kindCat, kindChooseQParams, kindCumSum, kindGather, kindIndexSelect,
+			kindLayerNorm, kindPad, kindQuantizeAffine, kindScatter, kindSoftmax, kindTopK,
+			kindUpdateCache, kindView, kindWhere,
 		})
 	SymKinds = slices.Concat(kindsOfSymBinaries, []kind.Kind{kindSymSize, kindSelectAsSymInt})
 )
