@@ -6,6 +6,7 @@ import (
 
 	"gpuscope/engine/graph"
 	"gpuscope/model/checkpoint/pte"
+	"gpuscope/ops/basic"
 	"gpuscope/ops/kind"
 	"gpuscope/ops/weight"
 )
@@ -95,17 +96,30 @@ func (c *call) shaped(x graph.ValueID, dims ...int) graph.ValueID {
 	return c.view(x, list...)
 }
 
+// times returns the product of a size and a number.
+func (c *call) times(size kind.Int, n int) kind.Int {
+	if c.Err() != nil || !size.IsSym {
+		return kind.Fixed(size.Fixed * n)
+	}
+	v := c.one("sym_mul", kind.Args{"a": size, "b": kind.Fixed(n)})
+	if c.Err() != nil {
+		return kind.Int{}
+	}
+	return kind.Sym(v)
+}
+
 // repeat repeats x the given number of times along each of its dims, and along new dims before them.
 func repeat(c *call) {
 	x, times := c.tensor("self"), c.ints("repeats")
-	dims := c.fixedDims(x, 0)
+	dims := c.dimsOf(x)
 	if c.Err() != nil {
 		return
 	}
-	var split, sizes, whole []int // the dims with a dim of size 1 before each that is repeated
-	ahead := len(times) - len(dims)
+	var split, whole []kind.Int // split has a dim of size 1 before each dim that is repeated
+	var sizes []int             // of expand
+	ahead, repeats := len(times)-len(dims), false
 	for k, n := range times {
-		d := 1
+		d := kind.Fixed(1)
 		if k >= ahead {
 			d = dims[k-ahead]
 		}
@@ -114,31 +128,33 @@ func repeat(c *call) {
 			return
 		}
 		if n > 1 {
-			split, sizes = append(split, 1), append(sizes, n)
+			split, sizes, repeats = append(split, kind.Fixed(1)), append(sizes, n), true
 		}
-		split, sizes, whole = append(split, d), append(sizes, d), append(whole, n*d)
+		split, sizes, whole = append(split, d), append(sizes, -1), append(whole, c.times(d, n))
 	}
-	y := c.shaped(x, split...)
-	if !slices.Equal(split, sizes) {
+	y := c.view(x, split...)
+	if repeats {
 		y = c.one("expand", kind.Args{"x": y, "size": sizes})
 	}
-	c.give(c.shaped(c.copyOf(y), whole...))
+	c.give(c.view(c.copyOf(y), whole...))
 }
 
 // pixelShuffled turns each group of r*r channels of an image [N, C, H, W] into one channel that is r times as
 // high and r times as wide.
 func (c *call) pixelShuffled(x graph.ValueID, r int) graph.ValueID {
-	d := c.fixedDims(x, 4)
+	d := c.dimsOf(x)
 	if c.Err() != nil {
 		return graph.None
 	}
-	if r < 1 || r > d[1] || d[1]%(r*r) != 0 {
-		c.refuse("upscale_factor", fmt.Sprintf("a number whose square divides the number of channels, which is %d", d[1]))
+	most := c.MaxDims(x)
+	if len(most) != 4 || r < 1 || r > 1<<14 || d[1].IsSym || most[1]%(r*r) != 0 {
+		c.refuse("upscale_factor", fmt.Sprintf("a number whose square divides the channels of %v", most))
 		return graph.None
 	}
-	y := c.shaped(x, d[0], d[1]/r/r, r, r, d[2], d[3])
+	size, channels := kind.Fixed(r), kind.Fixed(most[1]/r/r)
+	y := c.view(x, d[0], channels, size, size, d[2], d[3])
 	y = c.one("permute", kind.Args{"x": y, "dims": []int{0, 1, 4, 2, 5, 3}})
-	return c.shaped(y, d[0], d[1]/r/r, d[2]*r, d[3]*r)
+	return c.view(y, d[0], channels, c.times(d[2], r), c.times(d[3], r))
 }
 
 func pixelShuffle(c *call) { c.give(c.pixelShuffled(c.tensor("self"), c.int("upscale_factor"))) }
@@ -173,29 +189,29 @@ func batchNorm(c *call) {
 // standard deviation.
 func groupNorm(c *call) {
 	x, groups := c.tensor("input"), c.int("group")
-	dims := c.fixedDims(x, 0)
-	if c.Err() == nil && (len(dims) < 2 || groups < 1 || dims[1]%groups != 0) {
+	dims := c.dimsOf(x)
+	if c.Err() == nil && (len(dims) < 2 || groups < 1 || dims[1].IsSym || c.MaxDims(x)[1]%groups != 0) {
 		c.refuse("group", "a divisor of the number of channels")
 	}
 	if c.Err() != nil {
 		return
 	}
-	rows := dims[0] * groups
-	flat := c.shaped(x, rows, graph.Numel(dims)/rows)
+	flat := c.view(x, dims[0], kind.Fixed(groups), basic.Rest)
 	mean := func(x graph.ValueID) graph.ValueID {
-		return c.one("mean", kind.Args{"x": x, "dims": []int{1}, "keepdim": true})
+		return c.one("mean", kind.Args{"x": x, "dims": []int{2}, "keepdim": true})
 	}
 	middle := mean(flat)
 	off := c.two("sub", flat, middle)
 	factor := c.one("rsqrt", kind.Args{"x": c.with("add", mean(c.two("mul", off, off)), c.float("eps"))})
-	y := c.shaped(c.two("mul", off, factor), dims...)
+	y := c.view(c.two("mul", off, factor), dims...)
 	if !c.none("weight") {
 		y = c.two("mul", y, c.perChannel(c.tensor("weight"), len(dims)))
 	}
 	if !c.none("bias") {
 		y = c.two("add", y, c.perChannel(c.tensor("bias"), len(dims)))
 	}
-	c.give(y, c.shaped(middle, dims[0], groups), c.shaped(factor, dims[0], groups))
+	each := func(v graph.ValueID) graph.ValueID { return c.view(v, dims[0], kind.Fixed(groups)) }
+	c.give(y, each(middle), each(factor))
 }
 
 // quantized rounds x * factor, adds the zero point, and limits the result to the range from lo to hi. factor

@@ -37,11 +37,15 @@ func where(c *call) {
 	}))
 }
 
-// indices returns a tensor of indices of a dim of x.
+// indices returns a tensor of indices of a dim of x. Indices that the caller of the method passes must be
+// less than the largest size of the dim.
 func (c *call) indices(name string, x graph.ValueID, axis int) graph.ValueID {
-	index := c.tensor(name)
+	return c.indexing(c.tensor(name), x, axis)
+}
+
+func (c *call) indexing(index, x graph.ValueID, axis int) graph.ValueID {
 	if info, ok := c.Value(index); ok && info.Role == graph.Input && c.Err() == nil {
-		c.m.limitIndices(index, c.MinDims(x)[axis])
+		c.m.limitIndices(index, c.MaxDims(x)[axis])
 	}
 	return index
 }
@@ -80,10 +84,7 @@ func index(c *call) {
 	if c.Err() != nil {
 		return
 	}
-	at := c.tensorOf(found)
-	if info, ok := c.Value(at); ok && info.Role == graph.Input && c.Err() == nil {
-		c.m.limitIndices(at, c.MinDims(x)[axis])
-	}
+	at := c.indexing(c.tensorOf(found), x, axis)
 	if c.Err() != nil {
 		return
 	}

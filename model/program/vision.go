@@ -161,7 +161,11 @@ func int8Convolution(depthwise, transposed bool) func(c *call) {
 		args["weight"] = c.int8Kernels(x, out, args["groups"].(int), depthwise, transposed)
 		y := c.one("convolution", args)
 		rank := len(c.MaxDims(x))
-		scales := c.scaled("weight_scales", out, out/max(args["groups"].(int), 1), c.float("input_scale"))
+		part := out // the kernels of a transposed convolution have the same scales in each group
+		if transposed {
+			part /= max(args["groups"].(int), 1)
+		}
+		scales := c.scaled("weight_scales", out, part, c.float("input_scale"))
 		y = c.two("mul", y, c.perChannel(scales, rank))
 		if bias := c.bias("bias", out); bias != graph.None {
 			y = c.two("add", y, c.perChannel(bias, rank))
@@ -188,34 +192,30 @@ func (c *call) outChannels() int {
 	return dims[1]
 }
 
-// scaled returns the first n elements of a constant, multiplied by a factor. If the constant has fewer than
-// n elements, its first part elements are repeated: the kernels of a transposed convolution have the same
-// scales in each group.
+// scaled returns a constant with n elements: the first part elements of a constant of the file, again and
+// again, multiplied by a factor.
 func (c *call) scaled(name string, n, part int, factor float64) graph.ValueID {
 	t := c.constantTensor(name, pte.Float32, 1)
 	if c.Err() == nil && (part < 1 || t.Dims[0] < part) {
-		c.refuse(name, fmt.Sprintf("%d elements", n))
+		c.refuse(name, fmt.Sprintf("at least %d elements", part))
 	}
 	load := c.bytesOf(t)
 	if c.Err() != nil {
 		return graph.None
 	}
-	return c.Constant(fmt.Sprintf("constant%d[%d] * %v", t.Constant, n, float32(factor)), graph.F32, []int{n},
-		func() ([]byte, error) {
-			data, err := load()
-			if err != nil {
-				return nil, err
-			}
-			out := make([]byte, 0, 4*n)
-			for i := range n {
-				if 4*n > len(data) {
-					i %= part
-				}
-				v := float64(math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:])))
-				out = binary.LittleEndian.AppendUint32(out, math.Float32bits(float32(v*factor)))
-			}
-			return out, nil
-		})
+	constant := fmt.Sprintf("constant%d[%d of %d] * %v", t.Constant, part, n, float32(factor))
+	return c.Constant(constant, graph.F32, []int{n}, func() ([]byte, error) {
+		data, err := load()
+		if err != nil {
+			return nil, err
+		}
+		out := make([]byte, 0, 4*n)
+		for i := range n {
+			v := float64(math.Float32frombits(binary.LittleEndian.Uint32(data[i%part*4:])))
+			out = binary.LittleEndian.AppendUint32(out, math.Float32bits(float32(v*factor)))
+		}
+		return out, nil
+	})
 }
 
 // int8Kernels returns the weights of a convolution in the layout of the engine. The file stores a row for

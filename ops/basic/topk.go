@@ -50,8 +50,8 @@ var kindTopK = kind.Kind{
 
 func addTopK(c *kind.Call) []graph.ValueID {
 	x, k := c.ArgTensor("x"), c.ArgInt("k")
-	if most := min(MaxTopK, shape.Last(c.MinDims(x))); k < 1 || k > most {
-		return c.Fail("k is %d for %s with dims %v, want 1 to %d", k, c.Name(x), c.MinDims(x), most)
+	if most := min(MaxTopK, shape.Last(c.MaxDims(x))); k < 1 || k > most {
+		return c.Fail("k is %d for %s with dims %v, want 1 to %d", k, c.Name(x), c.MaxDims(x), most)
 	}
 	o := &topK{
 		x: x, k: k, values: c.Out(".values", graph.F32), ids: c.Out(".ids", graph.I32),
@@ -88,7 +88,14 @@ func (o *topK) Spec() graph.Spec {
 	}
 }
 
-func (o *topK) Corners(r *graph.Ranges) []graph.Corner { return r.Ends(o.x) }
+// Corners returns the largest x, and the smallest x with k elements in a row.
+func (o *topK) Corners(r *graph.Ranges) []graph.Corner {
+	smallest := slices.Clone(r.Min(o.x))
+	if last := len(smallest) - 1; last >= 0 {
+		smallest[last] = max(smallest[last], o.k)
+	}
+	return []graph.Corner{{}, {{Value: o.x, Dims: smallest}}}
+}
 
 func (o *topK) Plan(p *graph.Planner) error {
 	dims := p.Dims(o.x)

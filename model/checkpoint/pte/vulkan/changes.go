@@ -21,7 +21,7 @@ const (
 // Changes determines which dims of a method's inputs and outputs can change from run to run. A program marks
 // the tensors whose shape can change, but not their dims. Changes applies these rules to a dim:
 //
-//   - The dim is fixed if its maximum size is 1, or if a weight determines its size.
+//   - The dim is fixed if its maximum size is 1, or if a weight or another argument determines its size.
 //   - The dim is dynamic if an operator reads its live size (sym_size).
 //   - The dim is dynamic if its tensor can change shape and all other dims of the tensor are fixed.
 //   - The dim changes like another dim if an operator needs both dims to have equal sizes.
@@ -148,6 +148,16 @@ var sameShape = func() map[string]bool {
 	return names
 }()
 
+// onImages lists operators that read and write images [batch, channels, ...]. If the value is Fixed,
+// weights or other arguments determine the number of channels. Otherwise it is the same in both images.
+var onImages = map[string]Change{
+	"convolution": Fixed, "conv_with_clamp": Fixed, "q8ta_conv2d": Fixed, "q8ta_conv2d_pw": Fixed,
+	"q8ta_conv2d_dw": Fixed, "q8ta_conv2d_transposed": Fixed, "pixel_shuffle": Fixed,
+	"q8ta_pixel_shuffle": Fixed, "native_group_norm": Fixed, "_native_batch_norm_legit_no_training": Fixed,
+	"avg_pool2d": Unknown, "max_pool2d": Unknown, "max_pool2d_with_indices": Unknown,
+	"upsample_nearest2d.vec": Unknown, "upsample_bilinear2d.vec": Unknown,
+}
+
 // graph applies the rules for operators to the graph of a delegate.
 func (c *Changes) graph(number int, g *Graph) {
 	shape := func(id int) []int {
@@ -203,14 +213,19 @@ func (c *Changes) graph(number int, g *Graph) {
 			for k := 0; k < last && len(shape(out)) == last+1; k++ {
 				c.join(at(in, k), at(out, k))
 			}
-		case strings.HasPrefix(kind, "conv"), strings.HasPrefix(kind, "q8ta_conv"):
-			for _, id := range []int{in, out} { // the weights determine the channels
-				if len(shape(id)) > 2 {
-					c.mark(at(id, 1), Fixed)
-				}
+		case onImages[strings.TrimSuffix(kind, ".default")] != "":
+			if list, ok := g.Values[out].(ValueList); ok && len(list) > 0 {
+				out = list[0]
 			}
-			if len(shape(in)) > 2 && len(shape(out)) > 2 {
-				c.join(at(in, 0), at(out, 0))
+			if len(shape(in)) < 3 || len(shape(out)) != len(shape(in)) {
+				continue
+			}
+			c.join(at(in, 0), at(out, 0))
+			if onImages[strings.TrimSuffix(kind, ".default")] == Fixed {
+				c.mark(at(in, 1), Fixed)
+				c.mark(at(out, 1), Fixed)
+			} else if len(shape(in)) == 4 {
+				c.join(at(in, 1), at(out, 1))
 			}
 		case strings.HasPrefix(kind, "embedding_q4gsw"):
 			fixed(out, len(shape(out))-1)
