@@ -139,22 +139,28 @@ func repeat(c *call) {
 	c.give(c.view(c.copyOf(y), whole...))
 }
 
-// pixelShuffled turns each group of r*r channels of an image [N, C, H, W] into one channel that is r times as
+// pixelShuffled turns each group of r*r channels of images [..., C, H, W] into one channel that is r times as
 // high and r times as wide.
 func (c *call) pixelShuffled(x graph.ValueID, r int) graph.ValueID {
 	d := c.dimsOf(x)
 	if c.Err() != nil {
 		return graph.None
 	}
-	most := c.MaxDims(x)
-	if len(most) != 4 || r < 1 || r > 1<<14 || d[1].IsSym || most[1]%(r*r) != 0 {
+	most, ahead := c.MaxDims(x), len(d)-3
+	if ahead < 0 || r < 1 || r > 1<<14 || d[ahead].IsSym || most[ahead]%(r*r) != 0 {
 		c.refuse("upscale_factor", fmt.Sprintf("a number whose square divides the channels of %v", most))
 		return graph.None
 	}
-	size, channels := kind.Fixed(r), kind.Fixed(most[1]/r/r)
-	y := c.view(x, d[0], channels, size, size, d[2], d[3])
-	y = c.one("permute", kind.Args{"x": y, "dims": []int{0, 1, 4, 2, 5, 3}})
-	return c.view(y, d[0], channels, c.times(d[2], r), c.times(d[3], r))
+	size, channels := kind.Fixed(r), kind.Fixed(most[ahead]/r/r)
+	h, w := d[ahead+1], d[ahead+2]
+	y := c.view(x, append(slices.Clone(d[:ahead]), channels, size, size, h, w)...)
+	var order []int
+	for k := range ahead + 1 {
+		order = append(order, k)
+	}
+	order = append(order, ahead+3, ahead+1, ahead+4, ahead+2)
+	y = c.one("permute", kind.Args{"x": y, "dims": order})
+	return c.view(y, append(slices.Clone(d[:ahead]), channels, c.times(h, r), c.times(w, r))...)
 }
 
 func pixelShuffle(c *call) { c.give(c.pixelShuffled(c.tensor("self"), c.int("upscale_factor"))) }

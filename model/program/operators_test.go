@@ -2,6 +2,7 @@ package program_test
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"gpuscope/engine/gpu/gputest"
 	"gpuscope/internal/npy"
 	p "gpuscope/model/checkpoint/pte/ptetest"
+	"gpuscope/model/program"
 )
 
 // The type numbers of int8 tensors.
@@ -29,7 +31,7 @@ func (a of) npy(t npy.Type) *npy.Array {
 			out.Data = binary.LittleEndian.AppendUint32(out.Data, math.Float32bits(float32(v)))
 		case npy.Int64:
 			out.Data = binary.LittleEndian.AppendUint64(out.Data, uint64(int64(v)))
-		case npy.Int8, npy.Bool:
+		case npy.Int8, npy.Uint8, npy.Bool:
 			out.Data = append(out.Data, byte(int8(v)))
 		}
 	}
@@ -70,10 +72,11 @@ type tensor struct {
 	most []int
 }
 
-// constantF32 is an argument that is a constant of f32, constantI8 one of int8.
+// constantF32, constantI8 and constantU8 are arguments that are constants of these types.
 type (
 	constantF32 of
 	constantI8  of
+	constantU8  of
 )
 
 // argument is the index of an input that is an argument. list is a list of arguments.
@@ -85,6 +88,7 @@ type (
 // numbers of the types, in a method and in a delegate
 var typeNumbers = map[npy.Type][2]int8{
 	npy.Float32: {f32, inF32}, npy.Int64: {i64, inI32}, npy.Int8: {i8, inI8}, npy.Bool: {boolean, inBool},
+	npy.Uint8: {0, 1},
 }
 
 // programOf returns a program with one operator.
@@ -144,6 +148,8 @@ func programOf(name string, args []any, inputs, outputs []tensor) (*p.Graph, []p
 			return constant(of(v), npy.Float32)
 		case constantI8:
 			return constant(of(v), npy.Int8)
+		case constantU8:
+			return constant(of(v), npy.Uint8)
 		case list:
 			var ids []int32
 			for _, e := range v {
@@ -272,6 +278,13 @@ func TestOperatorsRunAtLiveShapes(t *testing.T) {
 			},
 		},
 		{
+			"aten.pixel_shuffle.default",
+			[]any{argument(0), 2},
+			[]tensor{float(4, 2, 3)},
+			[]tensor{float(1, 4, 6)},
+			[]run{{[]of{counted(4, 1, 1)}, []of{{[]int{1, 2, 2}, []float64{0, 1, 2, 3}}}}},
+		},
+		{
 			"aten.repeat.default",
 			[]any{argument(0), []int64{2, 1, 3}},
 			[]tensor{float(2, 4)},
@@ -362,13 +375,13 @@ func TestOperatorsRunAtLiveShapes(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g, values := programOf(test.name, test.args, test.inputs, test.outputs)
-			prog := load(t, dev, parse(t, g, values))
+			loaded := load(t, dev, parse(t, g, values))
 			for _, r := range append(test.runs, test.runs[0]) {
 				var in []*npy.Array
 				for i, a := range r.in {
 					in = append(in, a.npy(test.inputs[i].as))
 				}
-				out, err := prog.Run(t.Context(), in)
+				out, err := loaded.Run(t.Context(), in)
 				if err != nil {
 					t.Fatalf("%v: %v", r.in, err)
 				}
@@ -383,6 +396,16 @@ func TestOperatorsRunAtLiveShapes(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestGroupsOfNoColumnsAreRefused(t *testing.T) {
+	g, values := programOf("et_vk.linear_q4gsw.default",
+		[]any{argument(0), constantU8(ones(4, 4)), constantF32(ones(1, 4)), 0, nil},
+		[]tensor{{npy.Float32, []int{2, 8}}}, []tensor{{npy.Float32, []int{2, 4}}})
+	var op *program.OperatorError
+	if _, err := build(parse(t, g, values)); !errors.As(err, &op) {
+		t.Errorf("got %v, want an OperatorError", err)
 	}
 }
 

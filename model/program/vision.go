@@ -229,7 +229,8 @@ func (c *call) int8Kernels(x graph.ValueID, out, groups int, depthwise, transpos
 	}
 	t := c.constantTensor("weights", pte.Int8, rank)
 	load := c.bytesOf(t)
-	if c.Err() == nil && (len(size) != 2 || len(dims) != 4 || min(size[0], size[1], groups) < 1) {
+	if c.Err() == nil && (len(size) != 2 || len(dims) != 4 || min(size[0], size[1], groups) < 1 ||
+		max(size[0], size[1]) > 1<<14) {
 		c.Errorf("the kernel has size %v in %d groups and x has shape %v, want two sizes and four dims", size,
 			groups, dims)
 	}

@@ -73,6 +73,9 @@ func (c *call) matrix(q q4) weight.Matrix {
 		c.Errorf("the scales have shape %v, which is too small for %d rows with %d groups each",
 			q.scales.Dims, q.rows, groups)
 	}
+	if c.Err() != nil {
+		return weight.Matrix{}
+	}
 	weights, scales := c.bytesOf(q.weights), c.bytesOf(q.scales)
 	name := fmt.Sprintf("constant%d", q.weights.Constant)
 	stride := q.weights.Dims[1]

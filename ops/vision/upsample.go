@@ -3,6 +3,7 @@ package vision
 import (
 	"math"
 	"slices"
+	"sort"
 
 	"gpuscope/engine/graph"
 	"gpuscope/ops/kind"
@@ -97,9 +98,8 @@ func (o *upsample) Corners(r *graph.Ranges) []graph.Corner {
 			corner = append(corner, o.size[axis].Set(lo)...)
 			continue
 		}
-		for most := r.Max(o.x)[2+axis]; o.scaled(smallest[2+axis], axis) < 1 && smallest[2+axis] < most; {
-			smallest[2+axis]++
-		}
+		lo, hi := smallest[2+axis], r.Max(o.x)[2+axis]
+		smallest[2+axis] += sort.Search(hi-lo, func(i int) bool { return o.scaled(lo+i, axis) > 0 })
 	}
 	if len(o.size) > 0 && o.size[0] == o.size[1] && len(corner) > 2 {
 		corner = corner[:2]

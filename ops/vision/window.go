@@ -3,6 +3,7 @@ package vision
 import (
 	"fmt"
 	"slices"
+	"sort"
 
 	"gpuscope/engine/graph"
 	"gpuscope/ops/kind"
@@ -66,12 +67,7 @@ func (w *window) out(in, axis int) int {
 // least returns the smallest size of an input axis from lo to hi for which the output is not empty. It
 // returns hi if there is none.
 func (w *window) least(lo, hi, axis int) int {
-	for in := lo; in < hi; in++ {
-		if w.out(in, axis) > 0 {
-			return in
-		}
-	}
-	return hi
+	return lo + sort.Search(hi-lo, func(i int) bool { return w.out(lo+i, axis) > 0 })
 }
 
 // corners returns the largest x, and the smallest x for which no output is empty. dims is the number of

@@ -220,6 +220,11 @@ func (c *Changes) graph(number int, g *Graph) {
 			if len(shape(in)) < 3 || len(shape(out)) != len(shape(in)) {
 				continue
 			}
+			if len(shape(in)) == 3 && strings.Contains(kind, "pixel_shuffle") {
+				c.mark(at(in, 0), Fixed) // an image without a batch
+				c.mark(at(out, 0), Fixed)
+				continue
+			}
 			c.join(at(in, 0), at(out, 0))
 			if onImages[strings.TrimSuffix(kind, ".default")] == Fixed {
 				c.mark(at(in, 1), Fixed)
