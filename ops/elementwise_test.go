@@ -110,10 +110,15 @@ func TestGated(t *testing.T) {
 // binaryTrial returns a trial of a binary operator, with operands from the row's range and live dims between
 // lo and hi.
 func binaryTrial(r *basic.BinaryRow, alpha float32, alo, ahi, blo, bhi []int) *trial {
-	return &trial{
-		name: fmt.Sprintf("%s %v %v", r.Kind, ahi, bhi), abs: 1e-5, rel: 2e-5,
+	return binaryTrialOf(graph.F32, r, alpha, alo, ahi, blo, bhi)
+}
+
+// binaryTrialOf is binaryTrial with operands of a type.
+func binaryTrialOf(t graph.DType, r *basic.BinaryRow, alpha float32, alo, ahi, blo, bhi []int) *trial {
+	c := &trial{
+		name: fmt.Sprintf("%s %s %v %v", r.Kind, t, ahi, bhi), abs: 1e-5, rel: 2e-5,
 		build: func(b *graph.Builder) {
-			args := kind.Args{"a": b.Input("a", graph.F32, alo, ahi), "b": b.Input("b", graph.F32, blo, bhi)}
+			args := kind.Args{"a": b.Input("a", t, alo, ahi), "b": b.Input("b", t, blo, bhi)}
 			if r.Scaled {
 				args["alpha"] = alpha
 			}
@@ -140,7 +145,14 @@ func binaryTrial(r *basic.BinaryRow, alpha float32, alo, ahi, blo, bhi []int) *t
 			},
 		},
 	}
+	if t == graph.I32 {
+		c.fill = nil
+	}
+	return c
 }
+
+// typesOf returns the types of operands that an operator takes.
+func typesOf(r *basic.BinaryRow) []graph.DType { return KindOf(r.Kind).Args[0].Type.DTypes }
 
 // sampleBinary draws dims that are static or live, and equal or 1, in every legal combination.
 func sampleBinary(t *rapid.T, r *basic.BinaryRow) *trial {
@@ -165,7 +177,11 @@ func sampleBinary(t *rapid.T, r *basic.BinaryRow) *trial {
 	}
 	cut := [2]int{}
 	cut[rapid.IntRange(0, 1).Draw(t, "shorter")] = rapid.IntRange(0, rank-1).Draw(t, "cut")
-	c := binaryTrial(r, rapid.SampledFrom([]float32{1, -0.5, 2}).Draw(t, "alpha"), lo[0][cut[0]:],
+	dtype, alphas := rapid.SampledFrom(typesOf(r)).Draw(t, "type"), []float32{1, -0.5, 2}
+	if dtype == graph.I32 {
+		alphas[1] = -3
+	}
+	c := binaryTrialOf(dtype, r, rapid.SampledFrom(alphas).Draw(t, "alpha"), lo[0][cut[0]:],
 		hi[0][cut[0]:], lo[1][cut[1]:], hi[1][cut[1]:])
 	c.steps = drawSteps(t, func(int) step {
 		var dims [2][]int
@@ -205,9 +221,16 @@ func TestBinaryBroadcasts(t *testing.T) {
 		{{3, 64}, {64}},
 	} {
 		for i := range basic.BinariesAndCompares {
-			c := binaryTrial(&basic.BinariesAndCompares[i], 0.5, dims[0], dims[0], dims[1], dims[1])
-			c.steps = []step{{"a": dims[0], "b": dims[1]}}
-			trials = append(trials, c)
+			r := &basic.BinariesAndCompares[i]
+			for _, dtype := range typesOf(r) {
+				alpha := float32(0.5)
+				if dtype == graph.I32 {
+					alpha = -2
+				}
+				c := binaryTrialOf(dtype, r, alpha, dims[0], dims[0], dims[1], dims[1])
+				c.steps = []step{{"a": dims[0], "b": dims[1]}}
+				trials = append(trials, c)
+			}
 		}
 	}
 	hold(t, trials...)

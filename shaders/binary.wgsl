@@ -1,10 +1,12 @@
 // y = {{.Op}} of a and b. An invocation computes {{.Vec}} elements.
 {{- if .Rank}} An operand is repeated along the dims in which its stride is 0.{{end}}
-{{- $T := "f32"}}{{if eq .Vec 4}}{{$T = "vec4<f32>"}}{{end}}
+{{- $E := "f32"}}{{if .Ints}}{{$E = "i32"}}{{end}}
+{{- $R := $E}}{{if .Truth}}{{$R = "f32"}}{{end}}
+{{- $T := $E}}{{if eq .Vec 4}}{{$T = printf "vec4<%s>" $E}}{{$R = printf "vec4<%s>" $R}}{{end}}
 struct Params {
   n: u32, // invocations
 {{- if .Alpha}}
-  alpha: f32, // factor of b
+  alpha: {{if .Ints}}u32{{else}}f32{{end}}, // factor of b
 {{- end}}
 {{- range $k := .Rank}}
   size_{{$k}}: u32, // size of a dim of y
@@ -19,7 +21,7 @@ struct Params {
 
 @group(0) @binding(0) var<storage, read> a: array<{{$T}}>;
 @group(0) @binding(1) var<storage, read> b: array<{{$T}}>;
-@group(0) @binding(2) var<storage, read_write> y: array<{{$T}}>;
+@group(0) @binding(2) var<storage, read_write> y: array<{{$R}}>;
 @group(0) @binding(3) var<uniform> params: Params;
 
 {{.Needs}}

@@ -2,6 +2,7 @@ package program
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"gpuscope/engine/graph"
@@ -15,7 +16,13 @@ import (
 
 // with adds an operator that takes two tensors, and applies it to x and the number v.
 func (c *call) with(kindName string, x graph.ValueID, v float64) graph.ValueID {
-	return c.one(kindName, kind.Args{"a": x, "b": c.scalar(v)})
+	if c.DType(x) == graph.I32 {
+		if v == math.Trunc(v) && math.Abs(v) <= math.MaxInt32 {
+			return c.two(kindName, x, c.filledAs(pte.Int32, v, []int{1}))
+		}
+		x = c.one("to_f32", kind.Args{"x": x})
+	}
+	return c.two(kindName, x, c.scalar(v))
 }
 
 // two adds an operator that takes two tensors, and applies it to a and b.

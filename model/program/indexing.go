@@ -30,11 +30,9 @@ func constantPad(c *call) {
 	c.give(c.one("constant_pad_nd", args))
 }
 
-// where selects between two tensors of the same type.
 func where(c *call) {
-	c.give(c.one("where", kind.Args{
-		"condition": c.condition("condition"), "a": c.tensor("self"), "b": c.tensor("other"),
-	}))
+	a, b := c.promoted("self", "other")
+	c.give(c.one("where", kind.Args{"condition": c.condition("condition"), "a": a, "b": b}))
 }
 
 // indices returns a tensor of indices of a dim of x. Indices that the caller of the method passes must be

@@ -177,8 +177,30 @@ func init() { // not a literal, because the functions refer to this table throug
 	}
 }
 
+// ofOne returns the builder for an elementwise operator on a tensor. Operators that give integers for
+// integers are computed with other operators. The others convert integers to floats, as PyTorch does.
 func ofOne(kindName string) func(c *call) {
-	return func(c *call) { c.give(c.one(kindName, kind.Args{"x": c.tensor("self")})) }
+	return func(c *call) {
+		x := c.tensor("self")
+		if c.DType(x) == graph.I32 {
+			switch kindName {
+			case "neg":
+				c.give(c.with("mul", x, -1))
+				return
+			case "abs":
+				c.give(c.two("maximum", x, c.with("mul", x, -1)))
+				return
+			case "relu":
+				c.give(c.with("maximum", x, 0))
+				return
+			case "round":
+				c.give(c.copyOf(x))
+				return
+			}
+			x = c.one("to_f32", kind.Args{"x": x})
+		}
+		c.give(c.one(kindName, kind.Args{"x": x}))
+	}
 }
 
 func gelu(c *call) {
@@ -190,14 +212,44 @@ func gelu(c *call) {
 }
 
 func ofTwo(kindName, second string) func(c *call) {
-	return func(c *call) { c.give(c.one(kindName, kind.Args{"a": c.tensor("self"), "b": c.tensor(second)})) }
+	return func(c *call) {
+		a, b := c.promoted("self", second)
+		if kindName == "div" { // integers are divided as floats
+			a, b = c.asFloat(a), c.asFloat(b)
+		}
+		c.give(c.two(kindName, a, b))
+	}
+}
+
+func (c *call) asFloat(x graph.ValueID) graph.ValueID {
+	if c.DType(x) == graph.I32 {
+		return c.one("to_f32", kind.Args{"x": x})
+	}
+	return x
+}
+
+// promoted returns two tensors in the type in which PyTorch combines them: floats if one of them has floats,
+// else integers. Bools and small integers are f32 on the device, which can stay so if both tensors are.
+func (c *call) promoted(first, second string) (a, b graph.ValueID) {
+	a, b = c.tensor(first), c.tensor(second)
+	if c.Err() != nil || c.DType(a) == c.DType(b) {
+		return a, b
+	}
+	both := [2]graph.ValueID{a, b}
+	for k, name := range []string{first, second} {
+		if t := c.fileTensor(name).Type; t == pte.Bool || narrow(t) {
+			both[k] = c.one("to_i32", kind.Args{"x": both[k]})
+			return both[0], both[1]
+		}
+	}
+	return c.asFloat(a), c.asFloat(b)
 }
 
 // scaled returns the builder for add and sub. Both multiply the second operand by alpha first.
 func scaled(kindName string) func(c *call) {
 	return func(c *call) {
-		c.give(c.one(kindName,
-			kind.Args{"a": c.tensor("self"), "b": c.tensor("other"), "alpha": c.float("alpha")}))
+		a, b := c.promoted("self", "other")
+		c.give(c.one(kindName, kind.Args{"a": a, "b": b, "alpha": c.float("alpha")}))
 	}
 }
 
@@ -207,10 +259,10 @@ func clamp(lowest, highest string) func(c *call) {
 	return func(c *call) {
 		y := c.copyOf(c.tensor("self"))
 		if !c.none(lowest) {
-			y = c.one("maximum", kind.Args{"a": y, "b": c.scalar(c.float(lowest))})
+			y = c.with("maximum", y, c.float(lowest))
 		}
 		if !c.none(highest) {
-			y = c.one("minimum", kind.Args{"a": y, "b": c.scalar(c.float(highest))})
+			y = c.with("minimum", y, c.float(highest))
 		}
 		c.give(y)
 	}

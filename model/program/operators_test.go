@@ -366,6 +366,50 @@ func TestOperatorsRunAtLiveShapes(t *testing.T) {
 			[]run{{[]of{{[]int{2, 1}, []float64{inf, nan}}}, []of{{[]int{2, 1}, []float64{3, 3}}}}},
 		},
 		{
+			"aten.add.Tensor", // 2^24 + 1 is not an f32
+			[]any{argument(0), argument(1), -1},
+			[]tensor{{npy.Int64, []int{3, 4}}, {npy.Bool, []int{4}}},
+			[]tensor{{npy.Int64, []int{3, 4}}},
+			[]run{{
+				[]of{{[]int{2, 2}, []float64{1<<24 + 2, 5, -7, 0}}, {[]int{2}, []float64{1, 0}}},
+				[]of{{[]int{2, 2}, []float64{1<<24 + 1, 5, -8, 0}}},
+			}},
+		},
+		{
+			"aten.lt.Tensor",
+			[]any{argument(0), argument(1)},
+			[]tensor{{npy.Int64, []int{4}}, {npy.Int64, []int{4}}},
+			[]tensor{{npy.Bool, []int{4}}},
+			[]run{{
+				[]of{{[]int{2}, []float64{1 << 24, 3}}, {[]int{2}, []float64{1<<24 + 1, -3}}},
+				[]of{{[]int{2}, []float64{1, 0}}},
+			}},
+		},
+		{
+			"aten.div.Tensor",
+			[]any{argument(0), argument(1)},
+			[]tensor{{npy.Int64, []int{4}}, float(4)},
+			[]tensor{float(4)},
+			[]run{{
+				[]of{{[]int{2}, []float64{1, 3}}, {[]int{2}, []float64{2, -3}}},
+				[]of{{[]int{2}, []float64{0.5, -1}}},
+			}},
+		},
+		{
+			"aten.clamp.default",
+			[]any{argument(0), nil, 3},
+			[]tensor{{npy.Int64, []int{4}}},
+			[]tensor{{npy.Int64, []int{4}}},
+			[]run{{[]of{{[]int{2}, []float64{1, 1 << 25}}}, []of{{[]int{2}, []float64{1, 3}}}}},
+		},
+		{
+			"aten.abs.default",
+			[]any{argument(0)},
+			[]tensor{{npy.Int64, []int{4}}},
+			[]tensor{{npy.Int64, []int{4}}},
+			[]run{{[]of{{[]int{2}, []float64{-1<<24 - 1, 2}}}, []of{{[]int{2}, []float64{1<<24 + 1, 2}}}}},
+		},
+		{
 			"aten.ge.Scalar",
 			[]any{argument(0), 1},
 			[]tensor{float(4)},

@@ -16,7 +16,7 @@ import (
 var Binaries = []BinaryRow{
 	{
 		Error: reference.OneRounding,
-		Kind:  "add", of: "Add", doc: "y = a + alpha * b", wgsl: "u + params.alpha * v", Scaled: true,
+		Kind:  "add", of: "Add", doc: "y = a + alpha * b", wgsl: "u + params.alpha * v", ints: "u + i32(params.alpha) * v", Scaled: true,
 		f: func(a, b, alpha float64) float64 { return a + alpha*b },
 	},
 	{
@@ -27,18 +27,18 @@ var Binaries = []BinaryRow{
 	{
 		Error: reference.Exact,
 		Kind:  "maximum", doc: "y = the larger of a and b, or NaN if either is NaN",
-		wgsl: largerWGSL, needs: isNaNWGSL,
+		wgsl: largerWGSL, ints: "max(u, v)", needs: isNaNWGSL,
 		f: func(a, b, _ float64) float64 { return ofNumbers(math.Max, a, b) }, Also: besideNaN,
 	},
 	{
 		Error: reference.Exact,
 		Kind:  "minimum", doc: "y = the smaller of a and b, or NaN if either is NaN",
-		wgsl: smallerWGSL, needs: isNaNWGSL,
+		wgsl: smallerWGSL, ints: "min(u, v)", needs: isNaNWGSL,
 		f: func(a, b, _ float64) float64 { return ofNumbers(math.Min, a, b) }, Also: besideNaN,
 	},
 	{
 		Error: reference.OneRounding,
-		Kind:  "mul", of: "Mul", doc: "y = a * b", wgsl: "u * v",
+		Kind:  "mul", of: "Mul", doc: "y = a * b", wgsl: "u * v", ints: "u * v",
 		f: func(a, b, _ float64) float64 { return a * b },
 	},
 	{
@@ -62,7 +62,7 @@ var Binaries = []BinaryRow{
 	},
 	{
 		Error: reference.OneRounding,
-		Kind:  "sub", of: "Sub", doc: "y = a - alpha * b", wgsl: "u - params.alpha * v", Scaled: true,
+		Kind:  "sub", of: "Sub", doc: "y = a - alpha * b", wgsl: "u - params.alpha * v", ints: "u - i32(params.alpha) * v", Scaled: true,
 		f: func(a, b, alpha float64) float64 { return a - alpha*b },
 	},
 }
@@ -78,10 +78,14 @@ type BinaryRow struct {
 	// wgsl is a WGSL expression that computes y from u and v. needs is the WGSL source of the functions that
 	// the expression calls. Both use the placeholders that UnaryRow explains.
 	wgsl, needs string
-	f           func(a, b, alpha float64) float64
-	Scaled      bool // the operator has an argument alpha
-	flops       int  // floating-point operations for each element; 0 means 1
-	Error       reference.Tolerance
+	// ints is the expression for operands of i32. It is empty if the operator takes only f32.
+	ints string
+	// truth is true if y is f32 for operands of i32, because it is 0 or 1.
+	truth  bool
+	f      func(a, b, alpha float64) float64
+	Scaled bool // the operator has an argument alpha
+	flops  int  // floating-point operations for each element; 0 means 1
+	Error  reference.Tolerance
 	// Tests draw random values for the operand a from the range From to To. If both are 0, tests use a
 	// default range. Tests also use the pairs of operands in Also.
 	From, To float64
@@ -133,8 +137,8 @@ fn power(u: $T, v: $T) -> $T {
 //	x, y  dims that are equal or 1, from the last one back
 //	z     the larger of the two sizes in each dim
 //
-// If both operands have the same dims in a step, the route is same, which needs no index arithmetic.
-// Otherwise the route is broadcast.
+// The operands are both f32 or both i32, and z has their type. Integers wrap. If both operands have the same
+// dims in a step, the route is same, which needs no index arithmetic. Otherwise the route is broadcast.
 func Add(b *graph.Builder, name string, x, y graph.ValueID, alpha float32) graph.ValueID {
 	return member("add").BuildOne(b, name, kind.Args{"a": x, "b": y, "alpha": alpha})
 }
@@ -168,6 +172,10 @@ var kindsOfBinaries = kind.Each(BinariesAndCompares, func(r *BinaryRow) kind.Kin
 		Args:         []kind.Arg{kind.Required("a", kind.F32Tensor), kind.Required("b", kind.F32Tensor)},
 		Constructors: Constructors(r.of), Routes: binaryRoutes, Add: r.add,
 	}
+	if r.ints != "" {
+		k.Args[0].Type, k.Args[1].Type = kind.NumberTensor, kind.NumberTensor
+		k.Doc += " The operands have the same type."
+	}
 	if r.Scaled {
 		k.Args = append(k.Args, kind.Arg{Name: "alpha", Type: kind.FloatType, Default: 1.0})
 	}
@@ -176,9 +184,20 @@ var kindsOfBinaries = kind.Each(BinariesAndCompares, func(r *BinaryRow) kind.Kin
 
 func (r *BinaryRow) add(c *kind.Call) []graph.ValueID {
 	a, b := c.ArgTensor("a"), c.ArgTensor("b")
-	o := &BinaryOp{BinaryRow: r, A: a, B: b, Y: c.Out("", graph.F32), Alpha: 1, Vec: 1}
+	if c.DType(a) != c.DType(b) {
+		return c.Fail("a is %s and b is %s, want the same type", c.DType(a), c.DType(b))
+	}
+	o := &BinaryOp{BinaryRow: r, A: a, B: b, Alpha: 1, Vec: 1, ints: c.DType(a) == graph.I32}
+	result := c.DType(a)
+	if r.truth {
+		result = graph.F32
+	}
+	o.Y = c.Out("", result)
 	if r.Scaled {
 		o.Alpha = float32(c.ArgFloat("alpha"))
+		if o.ints && float64(int32(o.Alpha)) != c.ArgFloat("alpha") {
+			return c.Fail("alpha is %v for operands of i32, want an integer", c.ArgFloat("alpha"))
+		}
 	}
 	o.rank = max(len(c.MaxDims(a)), len(c.MaxDims(b)), 1)
 	if shape.Last(c.MaxDims(a)) == shape.Last(c.MaxDims(b)) {
@@ -187,10 +206,16 @@ func (r *BinaryRow) add(c *kind.Call) []graph.ValueID {
 	constants := shaders.Constants{
 		"Op": r.Kind, "Alpha": r.Scaled, "Expr": OfElements(r.wgsl, o.Vec),
 		"Needs": OfElements(r.needs, o.Vec), "Lanes": kind.ThreadLanes, "Vec": o.Vec, "Rank": 0,
+		"Ints": o.ints, "Truth": o.ints && r.truth,
 	}
-	o.same = kind.NewKernelAs(c.Builder, r.Kind, "binary", constants)
+	name := r.Kind
+	if o.ints {
+		name += "_i32"
+		constants["Expr"], constants["Needs"] = OfElements(r.ints, o.Vec), shaders.Text("")
+	}
+	o.same = kind.NewKernelAs(c.Builder, name, "binary", constants)
 	constants["Rank"] = o.rank
-	o.broadcast = kind.NewKernelAs(c.Builder, r.Kind+"_broadcast", "binary", constants)
+	o.broadcast = kind.NewKernelAs(c.Builder, name+"_broadcast", "binary", constants)
 	return c.AddOp(o, o.Y)
 }
 
@@ -200,7 +225,8 @@ type BinaryOp struct {
 	A, B, Y         graph.ValueID
 	Alpha           float32
 	same, broadcast *graph.Kernel
-	rank            int // rank of y, at least 1
+	rank            int  // rank of y, at least 1
+	ints            bool // the operands are i32
 	Vec             int
 }
 
@@ -327,7 +353,11 @@ func (o *BinaryOp) Plan(p *graph.Planner) error {
 	l := p.Dispatch(0, p.Vectors(n*o.Vec, o.Vec, kind.ThreadLanes))
 	l.Params.U32("n", n)
 	if o.Scaled {
-		l.Params.F32("alpha", o.Alpha)
+		if o.ints {
+			l.Params.U32("alpha", int(uint32(int32(o.Alpha))))
+		} else {
+			l.Params.F32("alpha", o.Alpha)
+		}
 	}
 	if route == binaryBroadcast {
 		kind.PutDims(&l.Params, &sizeNames, dims[:o.rank])
@@ -355,13 +385,18 @@ func (o *BinaryOp) Reference(r *reference.Ref) {
 	for row := range r.Rows(o.Y, rows) {
 		for i := row * width; i < (row+1)*width; i++ {
 			u, v := a.Data[repeated(a.Dims, dims, i)], b.Data[repeated(b.Dims, dims, i)]
-			y.Data[i] = o.f(u, v, float64(o.Alpha))
+			if y.Data[i] = o.f(u, v, float64(o.Alpha)); o.ints {
+				y.Data[i] = float64(int32(int64(y.Data[i]))) // integers wrap
+			}
 		}
 	}
 	r.Set(o.Y, y)
 }
 
 func (o *BinaryOp) Tolerance(r *reference.Ref, _ graph.ValueID) reference.Tolerance {
+	if o.ints {
+		return reference.Exact
+	}
 	t := o.Error
 	if o.Alpha != 1 {
 		t.Abs += 2 * reference.Rounding * math.Abs(float64(o.Alpha)) * r.Largest(o.B)

@@ -29,6 +29,7 @@ func compare(kind, doc, when string, holds func(a, b float64) bool) BinaryRow {
 	return BinaryRow{
 		Error: reference.Exact,
 		Kind:  kind, doc: "y = 1 if " + doc + ", else 0",
+		ints: "select($T(0.0), $T(1.0), " + when + ")", truth: true,
 		wgsl:  "select(select($T(0.0), $T(1.0), " + when + "), $T(" + ofNaN + "), is_nan(u) | is_nan(v))",
 		needs: isNaNWGSL,
 		f: func(a, b, _ float64) float64 {

@@ -38,20 +38,21 @@ const (
 
 // The argument types that operators accept.
 var (
-	F32Tensor   = tensorOf(graph.F32)
-	I32Tensor   = tensorOf(graph.I32)
-	WordTensor  = tensorOf(graph.F32, graph.I32, graph.U32) // any 32-bit type
-	AnyTensor   = tensorOf(graph.F32, graph.I32, graph.U32, graph.F16, graph.I8, graph.Q4)
-	WordTensors = ArgType{Form: TensorsArg, DTypes: WordTensor.DTypes}
-	CacheState  = ArgType{Form: StateArg, DTypes: []graph.DType{graph.F32, graph.F16}}
-	WordState   = ArgType{Form: StateArg, DTypes: WordTensor.DTypes}
-	IntType     = ArgType{Form: IntArg}
-	SymIntType  = ArgType{Form: SymIntArg}
-	IntsType    = ArgType{Form: IntsArg}
-	SymIntsType = ArgType{Form: SymIntsArg}
-	FloatType   = ArgType{Form: FloatArg}
-	BoolType    = ArgType{Form: BoolArg}
-	MatrixType  = ArgType{Form: MatrixArg} // weights in f32, or in Format if it is set
+	F32Tensor    = tensorOf(graph.F32)
+	I32Tensor    = tensorOf(graph.I32)
+	NumberTensor = tensorOf(graph.F32, graph.I32)
+	WordTensor   = tensorOf(graph.F32, graph.I32, graph.U32) // any 32-bit type
+	AnyTensor    = tensorOf(graph.F32, graph.I32, graph.U32, graph.F16, graph.I8, graph.Q4)
+	WordTensors  = ArgType{Form: TensorsArg, DTypes: WordTensor.DTypes}
+	CacheState   = ArgType{Form: StateArg, DTypes: []graph.DType{graph.F32, graph.F16}}
+	WordState    = ArgType{Form: StateArg, DTypes: WordTensor.DTypes}
+	IntType      = ArgType{Form: IntArg}
+	SymIntType   = ArgType{Form: SymIntArg}
+	IntsType     = ArgType{Form: IntsArg}
+	SymIntsType  = ArgType{Form: SymIntsArg}
+	FloatType    = ArgType{Form: FloatArg}
+	BoolType     = ArgType{Form: BoolArg}
+	MatrixType   = ArgType{Form: MatrixArg} // weights in f32, or in Format if it is set
 )
 
 func tensorOf(dtypes ...graph.DType) ArgType { return ArgType{Form: TensorArg, DTypes: dtypes} }
