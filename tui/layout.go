@@ -25,7 +25,7 @@ const (
 	regionDivider // between list and detail when they are side by side
 	regionDetailTitle
 	regionDetail
-	regionNotice // an error until it is dismissed, and the time that drawing takes
+	regionNotice // shows an error until the user dismisses it; also shows how long drawing takes
 	regionHint
 )
 

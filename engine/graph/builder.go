@@ -597,7 +597,7 @@ func (b *Builder) widen(o *Op, made *Plan) error {
 			continue
 		}
 		if len(val.MaxDims) != len(out.dims) {
-			return fmt.Errorf("%s has rank %d at this corner, but rank %d at another corner", val.Name,
+			return fmt.Errorf("%s has rank %d at these extreme shapes, but rank %d at others", val.Name,
 				len(out.dims), len(val.MaxDims))
 		}
 		for j, d := range out.dims {

@@ -38,7 +38,7 @@ func Bind(table []Row, places []Where, keys map[string][]string) ([]Row, error) 
 			return nil, &KeyError{name, "no such command"}
 		}
 		if name == "cancel" && !slices.Contains(keys[name], "ctrl+c") {
-			return nil, &KeyError{name, "ctrl+c must be one of the keys, because ctrl+c always quits"}
+			return nil, &KeyError{name, "the keys must include ctrl+c, which always quits"}
 		}
 		for _, k := range keys[name] {
 			if as, ok := sentAs[k]; ok {

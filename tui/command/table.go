@@ -336,7 +336,7 @@ func Default(views ...Row) []Row {
 			Keys: []string{"U"}, Name: "use kernel",
 			Doc: "Switches between the source that was tried last and the original kernel. The switch applies from the next step on.",
 			In:  []Place{InViews}, Of: WithDispatch,
-			Plain: Line{Word: "u", Takes: "FILE or NAME", Doc: "use the source in NAME.wgsl from now on, or the original kernel NAME"},
+			Plain: Line{Word: "u", Takes: "FILE or NAME", Doc: "FILE is NAME.wgsl: run kernel NAME from this source. NAME: run the original kernel again"},
 		},
 		{
 			Keys: []string{"a"}, Name: "axis",

@@ -24,7 +24,7 @@ var Views = []Row{
 	},
 	{
 		Key: "2", Name: "Dispatches", Needs: command.Shown, New: newDispatchPage, First: true,
-		Doc: "The dispatches that ran: their grids, times, changes, and which one to fix first.",
+		Doc: "The dispatches that ran: their grids and times, how these changed, and which dispatch to fix first.",
 	},
 	{
 		Key: "3", Name: "Resize", Needs: command.Shown, New: newResizePage,

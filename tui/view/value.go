@@ -21,7 +21,7 @@ import (
 
 // valueRow describes the screen of a value, which commands open.
 var valueRow = Row{
-	Name: "Value", Needs: command.Opened, Doc: "The numbers of a value, read from the running model.",
+	Name: "Value", Needs: command.Opened, Doc: "The elements of a tensor, read from the running model.",
 	New: func(h Host, _ *widget.Log) View { return newValuePage(h, 0) },
 }
 

@@ -123,7 +123,7 @@ func Memory(x *analyze.Index, selection analyze.Selection) *table.Table {
 		of.Cell(140, table.Exact, "forced", "of", "bytes", "size of the value that sets the size of the slot",
 			func(h *memory.Holding) table.Cell { return bytes(h.Largest.Bytes) }),
 		of.Words(140, "when", "in use",
-			"for a slot: first and last dispatch that use its largest value",
+			"for a slot: first and last dispatch that use the value with the most bytes",
 			func(h *memory.Holding) table.Cell {
 				if h.Peak == nil || h.Parent < 0 || h.Peak.First < 0 {
 					return table.Cell{}
