@@ -34,7 +34,7 @@ func Slots(x *analyze.Index, levels map[trace.DispatchID]int) *table.Table {
 			func(d *trace.Dispatch) int64 { return int64(d.ID) }).AlignLeft(),
 		of.Cell(80, table.Exact, "level", "level", "level",
 			"number of the level (a group of dispatches between two barriers) in which the dispatch runs; "+
-				"– if the slot does not run",
+				"– if it does not run",
 			func(d *trace.Dispatch) table.Cell {
 				switch n, runs := levels[d.ID]; {
 				case !runs:
