@@ -62,14 +62,18 @@ func TestGraphShowsExecuTorchPrograms(t *testing.T) {
 	for _, args := range [][]string{
 		{program, gguf},
 		{gguf, gguf},
-		{"--passes", program},
-		{"--at", "1,0", program},
+		{"--passes", program, program},
 		{"--data", data},
 		{"--data", data, gguf},
 	} {
 		if status, text, _ = showGraph(t, args...); status != exitUsage || text != "" {
 			t.Errorf("%q: exit %d", args, status)
 		}
+	}
+	// The fixture's delegate has an operator that no kernel computes, so it cannot be planned.
+	if status, text, stderr = showGraph(t, "--passes", program); status != exitFailed || text != "" ||
+		strings.Count(stderr, "\n") != 1 {
+		t.Errorf("--passes: exit %d: %q", status, stderr)
 	}
 	if status, text, stderr = showGraph(t, broken); status != exitFailed || text != "" ||
 		strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, broken) {
