@@ -137,6 +137,11 @@ func (b *Builder) forget(first int) {
 // Fuse sets the fusion rules that Finish applies, in order.
 func (b *Builder) Fuse(rules ...Fusion) { b.fusions = rules }
 
+// Fuses reports whether Finish applies the fusion rule with this name.
+func (b *Builder) Fuses(rule string) bool {
+	return slices.ContainsFunc(b.fusions, func(f Fusion) bool { return f.Name == rule })
+}
+
 // SelectFusions selects rules by name. want is "on" or "" for all rules, "off" for no rules, or a list of
 // names separated by commas. The order of names in want has no effect: the result has the order of rules,
 // because earlier rules change what later rules match.
@@ -394,22 +399,19 @@ func (b *Builder) replace(rule *Fusion, m *Match) (bool, error) {
 		return false, nil
 	}
 	was := map[ValueID]Value{}
-	for _, v := range m.gives {
+	for _, v := range m.gives { // admit expects each output to be an intermediate without dims
 		was[v] = b.values[v]
 		b.values[v].Producer, b.values[v].minDims, b.values[v].MaxDims = -1, nil, nil
+		b.values[v].Role = Intermediate
 	}
 	for _, id := range m.ids {
 		for _, v := range b.ops[id].Spec.Scratch {
 			b.values[v].Producer, b.values[v].minDims, b.values[v].MaxDims = -1, nil, nil
 		}
 	}
-	role := map[ValueID]Role{}
-	for _, v := range m.gives { // admit expects each output to be an intermediate
-		role[v], b.values[v].Role = b.values[v].Role, Intermediate
-	}
 	err := b.admit(&o, targets)
-	for v, r := range role {
-		b.values[v].Role = r
+	for v, old := range was {
+		b.values[v].Role = old.Role
 	}
 	if err != nil {
 		return false, err
@@ -468,13 +470,7 @@ func (b *Builder) fusedName(ids []OpID) string {
 
 // renumber removes the operators that are marked in gone. It gives the remaining operators consecutive ids.
 func (b *Builder) renumber(gone []bool) {
-	kept := b.ops[:0]
-	for i := range gone {
-		if !gone[i] {
-			kept = append(kept, b.ops[i])
-		}
-	}
-	b.ops = kept
+	b.ops = slices.DeleteFunc(b.ops, func(o Op) bool { return gone[o.ID] })
 	for i := range b.values {
 		b.values[i].Consumers, b.values[i].materializer = b.values[i].Consumers[:0], -1
 	}

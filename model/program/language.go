@@ -190,7 +190,6 @@ func (l *Language) Build(b *graph.Builder, o Step) (*network.Network, error) {
 	}
 	part.pos = b.SymInt("pos", 0, int64(o.Context-1), 0)
 	part.chunk = o.MaxChunk
-	part.scopes = scopesOf(m.source)
 	if o.HalfKV {
 		part.halfKV = cachesOf(m.source)
 	}
@@ -216,6 +215,9 @@ func (b *builder) lastRow(logits graph.ValueID) graph.ValueID {
 		return graph.None
 	}
 	vocab := dims[len(dims)-1]
+	if slices.Equal(dims, []int{1, 1, vocab}) {
+		return logits
+	}
 	logits = basic.View(b.Builder, "logits", logits, kind.Fixed(1), basic.Rest, kind.Fixed(vocab))
 	if graph.Numel(dims) > vocab {
 		logits = basic.SliceRange(b.Builder, "last logits", logits, 1, kind.Fixed(-1),

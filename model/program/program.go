@@ -202,6 +202,12 @@ func (m *Method) build(g *graph.Builder, part *language, outputs func(*builder))
 	if err != nil {
 		return err
 	}
+	if g.Fuses(lastRule) {
+		m.source = lastRows(m.source, part != nil)
+	}
+	if part != nil {
+		part.scopes = scopesOf(m.source)
+	}
 	b := &builder{
 		Builder: g, m: m, g: m.source, language: part, mutable: map[int]bool{},
 		sizes: map[size]kind.Int{}, shared: map[int]bool{}, limits: map[int]int{},
