@@ -85,8 +85,9 @@ type Options struct {
 	// TopLogits is the number of candidates for the next token that each step reports. Up to ops.MaxTopK
 	// candidates are found on the GPU. For more candidates, each step reads all logits back, and the host
 	// finds them.
-	TopLogits int
-	Sampling  sample.Sampling
+	TopLogits    int
+	TopLogitsAny bool // report none if the model computes no logits; otherwise that is an error
+	Sampling     sample.Sampling
 	// Pipelined lets the next decode step start before the host has read the token of the previous step.
 	// This requires that the token is picked on the device.
 	Pipelined bool
@@ -208,7 +209,7 @@ func (m *Model) build(limits gpu.Limits) (*network.Network, error) {
 	}
 	n, err := m.file.Build(b, source.Step{
 		Context: m.context, MaxChunk: m.maxChunk, HalfKV: m.options.HalfKV, Told: m.options.TopLogits,
-		Sampling: m.options.Sampling,
+		ToldIfAny: m.options.TopLogitsAny, Sampling: m.options.Sampling,
 	})
 	limit, limited := errors.AsType[*graph.RouteLimit](err)
 	switch {

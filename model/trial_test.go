@@ -128,7 +128,7 @@ func TestTimingAnOperatorLeavesTheDeviceCaches(t *testing.T) {
 		if _, err := r.Step(ctx, position, tokens, true, nil, engine.TimingStep); err != nil {
 			t.Fatal(err)
 		}
-		logits := make([]byte, 4*net.Vocab())
+		logits := make([]byte, 4*net.Vocab)
 		if err := x.ReadValue(net.Logits, logits); err != nil {
 			t.Fatal(err)
 		}

@@ -256,6 +256,19 @@ type Graph struct {
 	Dispatches []Dispatch `json:"dispatches,omitempty"`
 }
 
+// OnlyToken reports whether the model computes the next token itself, and no logits.
+func (g *Graph) OnlyToken() bool {
+	outputs := 0
+	for i := range g.Values {
+		if v := &g.Values[i]; v.Role == RoleOutput {
+			if outputs++; v.DType != "i32" {
+				return false
+			}
+		}
+	}
+	return outputs > 0
+}
+
 // Value is a tensor, a SymInt or a scratch buffer of the graph.
 type Value struct {
 	ID      ValueID  `json:"id"`

@@ -34,6 +34,7 @@ type modelOptions struct {
 	context     int
 	maxChunk    int
 	topLogits   int
+	topDefault  int // default of topLogits
 	sampling    sample.Sampling
 	chat        bool
 	system      string
@@ -78,6 +79,7 @@ func declareModelFlags(flags *pflag.FlagSet, levels ...string) *modelOptions {
 
 // declareTop declares the flag for the number of logits that a step reports.
 func (o *modelOptions) declareTop(flags *pflag.FlagSet, n int) {
+	o.topDefault = n
 	flags.IntVar(&o.topLogits, "top-logits", n,
 		"report the `K` highest logits of each step; above 64 all logits are read back, which is slower")
 }
@@ -206,7 +208,8 @@ func (p *program) forModel(o *modelOptions) (model.Options, error) {
 		Driver: p.driver, Device: o.device, Context: o.context,
 		MaxChunk:  o.maxChunk,
 		Limits:    o.limitSet(),
-		TopLogits: o.topLogits, Sampling: o.sampling, System: o.system, Fuse: o.fuse,
+		TopLogits: o.topLogits, TopLogitsAny: o.topLogits == o.topDefault,
+		Sampling: o.sampling, System: o.system, Fuse: o.fuse,
 		Quantize: o.quantize, GroupSize: o.groupSize,
 		Cache:     p.cache,
 		Pipelined: o.pipelined,

@@ -17,12 +17,12 @@ type Network struct {
 	Pos    graph.ValueID // SymInt: position of the first token
 	// PosTensor is the position as i32 [1], which some programs also read as a tensor; otherwise graph.None.
 	PosTensor graph.ValueID
-	Logits    graph.ValueID // f32 [1, 1, vocab]: logits after the last token
+	Vocab     int // token ids are less than Vocab
+	// Logits are the logits after the last token, f32 [1, 1, vocab]. They are None if the graph computes only
+	// the next token (sample.Given).
+	Logits graph.ValueID
 	sample.Picks
 }
-
-// Vocab returns the number of logits.
-func (n *Network) Vocab() int { return n.Graph.Value(n.Logits).MaxDims[2] }
 
 // Input returns the input of a step: tokens at a position.
 func (n *Network) Input(position int, tokens []int) *graph.StepInput {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"gpuscope/engine/graph"
 	"gpuscope/model/checkpoint/pte"
@@ -18,21 +19,22 @@ import (
 // model.
 var ErrNotLanguage = errors.New("not a language model")
 
-// Language is a method that computes the logits of the next token. Its inputs are the token ids int64 [1, S],
-// for any S from 1 to MaxChunk, and the position of the first of them, int64 [1]. Earlier tokens are in
-// caches, which are mutable buffers of the method.
+// Language is a method that computes the logits of the next token, or only the next token itself. Its inputs
+// are the token ids int64 [1, S], for any S from 1 to MaxChunk, and the position of the first of them, int64
+// [1]. Earlier tokens are in caches, which are mutable buffers of the method.
 type Language struct {
 	Method   string
 	MaxChunk int // largest number of tokens in a step
 	Context  int // number of positions of the smallest cache or table; 0 if the method has neither
-	Vocab    int // number of logits
-	Layers   int // number of attention operators
+	Vocab    int // number of logits or, if the method computes only the token, of rows of the embedding
+	// OnlyToken reports whether the output is the next token, int64 [1, 1], and not its logits.
+	OnlyToken bool
+	Layers    int // number of attention operators
 	Heads, KVHeads,
 	HeadDim int
 
 	file   *pte.File
 	method Method
-	logits *vulkan.Tensor
 }
 
 // OpenLanguage finds the sizes of a method. An empty name selects the method forward or, if there is no such
@@ -116,11 +118,19 @@ func (l *Language) read() error {
 			len(m.method.Outputs))
 	}
 	t := m.source.Values[m.source.Outputs[0]].(*vulkan.Tensor) // vulkan.Parse has checked that it is a tensor
-	if t.Type != pte.Float32 || len(t.Dims) < 1 {
-		return fmt.Errorf("%w: the output is %s, want logits of f32", ErrNotLanguage, describeValue(t))
-	}
-	l.logits, l.Vocab = t, t.Dims[len(t.Dims)-1]
 	b := &builder{m: m, g: m.source, limits: map[int]int{}}
+	switch dtype, _ := deviceType(t.Type); {
+	case t.Type == pte.Float32 && len(t.Dims) > 0:
+		l.Vocab = t.Dims[len(t.Dims)-1]
+	case dtype == graph.I32 && graph.Numel(t.Dims) == 1:
+		l.OnlyToken = true
+		if l.Vocab = b.embeddingRows(); l.Vocab == 0 {
+			return fmt.Errorf("%w: no operator looks up the tokens in an embedding", ErrNotLanguage)
+		}
+	default:
+		return fmt.Errorf("%w: the output is %s, want logits of f32 or a token of int64 [1, 1]",
+			ErrNotLanguage, describeValue(t))
+	}
 	for i := range m.source.Operators {
 		op := &m.source.Operators[i]
 		b.limitPositions(op)
@@ -148,12 +158,31 @@ func (l *Language) read() error {
 	return nil
 }
 
+// embeddingRows returns the number of rows of the table in which an operator looks up tokens. It returns 0 if
+// there is no such operator.
+func (b *builder) embeddingRows() int {
+	for i := range b.g.Operators {
+		op := &b.g.Operators[i]
+		if !strings.Contains(op.Name, ".embedding") || !op.Known() {
+			continue
+		}
+		c := call{builder: b, op: op, names: op.Arguments()}
+		_, v := c.arg("weight")
+		if t, ok := v.(*vulkan.Tensor); ok && len(t.Dims) == 2 {
+			return t.Dims[0]
+		}
+	}
+	return 0
+}
+
 // Step states how a language model is built.
 type Step struct {
 	Context  int  // number of positions in use, at most Language.Context
 	MaxChunk int  // largest number of tokens in a step, at most Language.MaxChunk
 	HalfKV   bool // caches in f16
-	Told     int  // number of candidate tokens that each step reports; 0 to report only the next token
+	// Told is the number of candidate tokens that each step reports; 0 to report only the next token. Told
+	// and Sampling have no effect if the method computes only the token.
+	Told     int
 	Sampling sample.Sampling
 }
 
@@ -193,9 +222,13 @@ func (l *Language) Build(b *graph.Builder, o Step) (*network.Network, error) {
 	if o.HalfKV {
 		part.halfKV = cachesOf(m.source)
 	}
-	n := &network.Network{Pos: part.pos}
+	n := &network.Network{Pos: part.pos, Vocab: l.Vocab, Logits: graph.None}
 	err = m.build(b, part, func(b *builder) {
 		n.Tokens, n.PosTensor = b.tensorOf(part.tokens), part.posTensor
+		if l.OnlyToken {
+			n.Picks = sample.Given(b.Builder, b.tensorOf(b.g.Outputs[0]))
+			return
+		}
 		n.Logits = b.lastRow(b.tensorOf(b.g.Outputs[0]))
 		n.Picks = sample.Pick(b.Builder, n.Logits, l.Vocab, o.Told, o.Sampling)
 		b.Output(n.Logits)

@@ -35,8 +35,10 @@ type picker struct {
 
 // Picked is the result of a step that produces a token.
 type Picked struct {
-	Token   int
-	Highest float64 // the highest logit; not finite if the logits contain NaN or Inf
+	Token int
+	// Highest is the highest logit. It is not finite if the logits contain NaN or Inf, and 0 if the graph
+	// computes no logits.
+	Highest float64
 	Top     []trace.Candidate
 }
 
@@ -45,8 +47,11 @@ type Picked struct {
 func (p *Picked) Finite() bool { return !math.IsNaN(p.Highest) && !math.IsInf(p.Highest, 0) }
 
 func newPicker(exec *engine.Executor, n *network.Network) picker {
-	p := picker{Exec: exec, Net: n, read: []graph.ValueID{n.IDs, n.Values}}
+	p := picker{Exec: exec, Net: n, read: []graph.ValueID{n.IDs}}
 	p.Sampling = n.Sampling
+	if n.Values != graph.None {
+		p.read = append(p.read, n.Values)
+	}
 	switch {
 	case n.OnGPU():
 		p.read = append(p.read, n.Stats)
@@ -66,10 +71,13 @@ func (p *picker) Pick(recent []int, position int) (Picked, error) {
 	for word := range slices.Chunk(p.words, 4) {
 		p.ids = append(p.ids, int(int32(binary.LittleEndian.Uint32(word))))
 	}
-	if bad := slices.IndexFunc(p.ids, func(id int) bool { return id < 0 || id >= p.Net.Vocab() }); bad >= 0 {
+	if bad := slices.IndexFunc(p.ids, func(id int) bool { return id < 0 || id >= p.Net.Vocab }); bad >= 0 {
 		return Picked{},
 			fmt.Errorf("the device produced token id %d, but the vocabulary has only %d tokens",
-				p.ids[bad], p.Net.Vocab())
+				p.ids[bad], p.Net.Vocab)
+	}
+	if p.Net.Values == graph.None {
+		return Picked{Token: p.ids[0]}, nil
 	}
 	if err := p.floats(p.Net.Values, "the token's logit"); err != nil {
 		return Picked{}, err
@@ -93,18 +101,18 @@ func (p *picker) Pick(recent []int, position int) (Picked, error) {
 // among draws the token at random from the candidates. If a token that is not a candidate might be drawn, it
 // reads all logits and draws from them.
 func (p *picker) among(list []trace.Candidate, sum float64, recent []int, position int) (int, error) {
-	token, ok := p.Draw(list, sum, len(list) == p.Net.Vocab(), recent, position)
+	token, ok := p.Draw(list, sum, len(list) == p.Net.Vocab, recent, position)
 	if ok {
 		return token, nil
 	}
 	if p.Net.OnGPU() { // if the host found the candidates, it has already read all logits
-		p.words = slices.Grow(p.words[:0], 4*p.Net.Vocab())[:4*p.Net.Vocab()]
+		p.words = slices.Grow(p.words[:0], 4*p.Net.Vocab)[:4*p.Net.Vocab]
 		if err := p.Exec.ReadValue(p.Net.Logits, p.words); err != nil {
 			return 0, fmt.Errorf("read the logits back: %w", err)
 		}
 		p.decode()
 	}
-	all, sum := p.rank(p.Net.Vocab())
+	all, sum := p.rank(p.Net.Vocab)
 	token, _ = p.Draw(all, sum, true, recent, position)
 	return token, nil
 }

@@ -7,10 +7,12 @@ import (
 
 // Picks describes the outputs of a graph that the host reads back to pick the next token.
 type Picks struct {
-	Told        int // number of candidates that a step reports; 0 for the token only
-	Sampling    Sampling
-	Candidates  int           // number of candidates that are read back
-	IDs, Values graph.ValueID // token ids (i32) and logits (f32) of the candidates, at least one
+	Told       int // number of candidates that a step reports; 0 for the token only
+	Sampling   Sampling
+	Candidates int // number of candidates that are read back
+	// IDs and Values are the token ids (i32) and logits (f32) of the candidates, at least one. Values is None
+	// if the graph computes only the next token.
+	IDs, Values graph.ValueID
 	// Stats is the f32 [1, 4] output of ops.TopK; None if the host finds the candidates.
 	Stats graph.ValueID
 }
@@ -33,6 +35,13 @@ func Pick(b *graph.Builder, logits graph.ValueID, vocab, told int, by Sampling) 
 	b.Output(p.IDs)
 	b.Output(p.Values)
 	return p
+}
+
+// Given returns the outputs of a graph that computes the next token itself and no logits. token is i32 and
+// has one element.
+func Given(b *graph.Builder, token graph.ValueID) Picks {
+	b.Output(token)
+	return Picks{IDs: token, Values: graph.None, Stats: graph.None}
 }
 
 // OnGPU reports whether the GPU finds the candidates. Otherwise it finds only the highest logit.

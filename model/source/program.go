@@ -77,6 +77,18 @@ func (e *executorch) Tokenizer() (*tokenizer.Tokenizer, error) {
 }
 
 func (e *executorch) Build(b *graph.Builder, o Step) (*network.Network, error) {
+	if by := o.Sampling; e.language.OnlyToken {
+		without := fmt.Sprintf("method %s of %s computes only the most likely token, not the logits of all "+
+			"tokens", e.language.Method, e.Title())
+		switch {
+		case by.Temperature > 0:
+			return nil, session.Refusef("--temp %v: %s. Use --temp 0", by.Temperature, without)
+		case !by.Greedy():
+			return nil, session.Refusef("--repeat-penalty %v: %s. Use --repeat-penalty 1", by.RepeatPenalty, without)
+		case o.Told > 0 && !o.ToldIfAny:
+			return nil, session.Refusef("--top-logits %d: %s", o.Told, without)
+		}
+	}
 	return e.language.Build(b, program.Step{
 		Context: o.Context, MaxChunk: o.MaxChunk, HalfKV: o.HalfKV, Told: o.Told, Sampling: o.Sampling,
 	})

@@ -40,7 +40,9 @@ type Step struct {
 	MaxChunk int // largest number of tokens in a step
 	HalfKV   bool
 	Told     int // number of candidate tokens that each step reports; 0 to report only the next token
-	Sampling sample.Sampling
+	// ToldIfAny lets a model without logits report no candidates. Without it, Told is then an error.
+	ToldIfAny bool
+	Sampling  sample.Sampling
 }
 
 // Source is an open model file.
@@ -60,7 +62,8 @@ type Source interface {
 	Bounds(context, maxChunk int) (positions, tokens int, err error)
 	// Tokenizer returns the vocabulary of the file, with the errors of tokenizer.New.
 	Tokenizer() (*tokenizer.Tokenizer, error)
-	// Build builds the graph.
+	// Build builds the graph. If the model computes no logits, the error for a step that needs them wraps
+	// session.ErrUsage.
 	Build(b *graph.Builder, o Step) (*network.Network, error)
 	// Loaded releases the memory that only loading needs.
 	Loaded()

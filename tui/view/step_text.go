@@ -134,7 +134,11 @@ func (f *StepFacts) Candidates(w int) string {
 		case s.Token == nil:
 			return "no token yet: the next step continues the prompt"
 		}
-		return fmt.Sprintf("token %q (id %d)", s.Text, *s.Token)
+		token := fmt.Sprintf("token %q (id %d)", s.Text, *s.Token)
+		if f.s.Trace != nil && f.s.Trace.Graph.OnlyToken() {
+			token += " · no candidates: the program computes only the token, no logits"
+		}
+		return token
 	}
 	var parts []string
 	used := 0

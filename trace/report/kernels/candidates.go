@@ -79,7 +79,11 @@ func candidates(ctx context.Context, x *analyze.Index, selection analyze.Selecti
 		return fmt.Sprintf("s%d c%d", rows[row].step.Index, rows[row].rank)
 	}))
 	t.Notes = report.DroppedNotes(x)
-	if len(rows) == 0 {
+	switch {
+	case len(rows) > 0:
+	case x.Trace.Graph.OnlyToken():
+		t.Notes = append(t.Notes, "no logits: the program computes only the next token")
+	default:
 		t.Notes = append(t.Notes, "no logits were recorded: record them with gpuscope run --top-logits K")
 	}
 	return t, nil

@@ -1,0 +1,128 @@
+// Package programtest makes programs for tests from other programs: it writes the method of a program again,
+// after a test has changed its delegate.
+package programtest
+
+import (
+	"fmt"
+	"slices"
+
+	"gpuscope/model/checkpoint/pte"
+	"gpuscope/model/checkpoint/pte/ptetest"
+	"gpuscope/model/checkpoint/pte/vulkan"
+)
+
+// types are the element types of a delegate's tensors, by their number in a file.
+var types = []pte.Type{
+	pte.Bool, pte.Uint8, pte.Int8, pte.Int32, pte.Float16, pte.Float32, pte.Float64, pte.Int64,
+}
+
+// Int32 is the number of the type int32 in a delegate.
+const Int32 = 3
+
+// Graph returns the contents of a Vulkan delegate. All its constants become inline constants.
+func Graph(from *vulkan.Graph) (*ptetest.Graph, error) {
+	g := &ptetest.Graph{}
+	for _, v := range from.Values {
+		g.Values = append(g.Values, value(v))
+	}
+	for i := range from.Operators {
+		op := &from.Operators[i]
+		g.Operators = append(g.Operators, ptetest.Operator(op.ID, op.Name, numbers[int32](op.Args)...))
+	}
+	g.Inputs, g.Outputs = numbers[uint32](from.Inputs), numbers[uint32](from.Outputs)
+	for i := range from.Constants {
+		data, err := from.Constants[i].Data.Bytes()
+		if err != nil {
+			return nil, err
+		}
+		for len(g.Data)%16 != 0 {
+			g.Data = append(g.Data, 0)
+		}
+		g.Constants = append(g.Constants, ptetest.Inline(uint64(len(g.Data)), uint64(len(data))))
+		g.Data = append(g.Data, data...)
+	}
+	return g, nil
+}
+
+func numbers[T int32 | uint32](ids []int) (out []T) {
+	for _, id := range ids {
+		out = append(out, T(id))
+	}
+	return out
+}
+
+func value(v vulkan.Value) ptetest.Table {
+	table := func(kind uint8, v any) ptetest.Table {
+		return ptetest.Table{0: ptetest.One(kind, ptetest.Table{0: v})}
+	}
+	switch v := v.(type) {
+	case nil:
+		return ptetest.Table{0: ptetest.One(1, ptetest.Table{})}
+	case int64:
+		return ptetest.GraphInt(v)
+	case float64:
+		return table(3, v)
+	case bool:
+		return table(4, v)
+	case *vulkan.Tensor:
+		dims := make([]uint32, len(v.Dims))
+		for i, d := range v.Dims {
+			dims[i] = uint32(d)
+		}
+		dtype := int8(slices.Index(types, v.Type))
+		return ptetest.GraphTensor(dtype, int32(v.Constant), int32(v.Object), dims...)
+	case []int64:
+		return table(6, v)
+	case []float64:
+		return table(7, v)
+	case []bool:
+		return table(8, v)
+	case vulkan.ValueList:
+		return ptetest.GraphList(numbers[int32](v)...)
+	case string:
+		return table(10, v)
+	case vulkan.SymInt:
+		return ptetest.GraphSymInt()
+	}
+	panic(fmt.Sprintf("programtest: a graph cannot have the Go type %T", v))
+}
+
+// Greedy returns a program that computes only the token with the highest logit, int64 [1, 1]. path is a
+// program whose method forward computes logits. method is the name of the method in the result.
+func Greedy(path, method string) (data []byte, err error) {
+	f, err := pte.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	m, err := f.Method("forward")
+	if err != nil {
+		return nil, err
+	}
+	from, err := vulkan.Parse(m.Delegates[0].Data, f.Lookup)
+	if err != nil {
+		return nil, err
+	}
+	g, err := Graph(from)
+	if err != nil {
+		return nil, err
+	}
+	n := int32(len(g.Values))
+	g.Values = append(g.Values, ptetest.GraphInt(-1), value(true), ptetest.GraphTensor(Int32, -1, -1, 1, 1))
+	g.Operators = append(g.Operators,
+		ptetest.Operator(9999, "aten.argmax.default", int32(g.Outputs[0]), n, n+1, n+2))
+	g.Outputs = []uint32{uint32(n + 2)}
+	chunk := int32(m.Values[m.Inputs[0]].(*pte.Tensor).Sizes[1])
+	const int64Type = 4
+	tokens := ptetest.Tensor(int64Type, 1, chunk)
+	tokens[8] = int8(1) // the shape is dynamic, with a bound
+	table := ptetest.Method(method, []ptetest.Table{
+		ptetest.Value(tokens), ptetest.Value(ptetest.Tensor(int64Type, 1)),
+		ptetest.Value(ptetest.Tensor(int64Type, 1, 1)),
+	}, []int32{0, 1}, []int32{2})
+	table[7] = []ptetest.Table{ptetest.Delegate(vulkan.Backend, 0)}
+	call := ptetest.Instruction(2, ptetest.Table{0: int32(0), 1: []int32{0, 1, 2}})
+	table[5] = []ptetest.Table{ptetest.Chain(call)}
+	p := ptetest.Program{Segments: [][]byte{g.Bytes()}, Methods: []ptetest.Table{table}}
+	return p.Bytes(), nil
+}
