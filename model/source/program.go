@@ -84,7 +84,8 @@ func (e *executorch) Build(b *graph.Builder, o Step) (*network.Network, error) {
 		case by.Temperature > 0:
 			return nil, session.Refusef("--temp %v: %s. Use --temp 0", by.Temperature, without)
 		case !by.Greedy():
-			return nil, session.Refusef("--repeat-penalty %v: %s. Use --repeat-penalty 1", by.RepeatPenalty, without)
+			return nil, session.Refusef("--repeat-penalty %v: %s. Use --repeat-penalty 1", by.RepeatPenalty,
+				without)
 		case o.Told > 0 && !o.ToldIfAny:
 			return nil, session.Refusef("--top-logits %d: %s", o.Told, without)
 		}
