@@ -9,7 +9,8 @@
 // Each operator of the delegate becomes one or more operators of package ops. Their names start with the
 // number of the operator in the file: "12.linear_q4gsw". Inputs and mutable buffers are named after the value
 // in the file: "%3"; constants, after their number: "constant5". Method.Value returns the value in the
-// engine's graph for a number in the file.
+// engine's graph for a number in the file. If a method calls several delegates, all become one graph, in
+// which the numbers of a delegate continue after those of the delegate before.
 //
 // The engine computes in f32 and i32. 64-bit integers are converted to 32 bits when they are copied to the
 // device; a number that does not fit is an error. Bools, int8 and uint8 are f32 numbers on the device. Run
@@ -47,21 +48,22 @@ type Method struct {
 
 	options Options
 	method  *pte.Method
-	source  *vulkan.Graph
+	source  *vulkan.Graph // the graph of the delegate, or of all delegates (see merge)
 	changes *vulkan.Changes
-	call    *pte.Instruction // the call of the delegate
-	copies  []hostCopy       // host instructions after the call
-	values  []value          // indexed by the value id in the delegate's graph
+	calls   []*pte.Instruction // the calls of delegates
+	call    *pte.Instruction   // the call of the delegate; if there are several, a call of source
+	copies  []hostCopy         // host instructions after the calls
+	values  []value            // indexed by the value id in the delegate's graph
 	// indices has an entry for each input whose elements are row indices into a table: the number of rows of
 	// the table.
 	indices map[graph.ValueID]int
 }
 
-// hostCopy is a host instruction that copies a value of the method.
-type hostCopy struct{ from, to int }
+// hostCopy is a host instruction that copies a value of the method. calls is the number of calls before it.
+type hostCopy struct{ from, to, calls int }
 
-// copyOperator is the only portable operator that gpuscope runs. Exporters put it after the call of the
-// delegate, to copy the new contents of a buffer that the method updates.
+// copyOperator is the only portable operator that gpuscope runs. Exporters put it after the calls of
+// delegates, to copy the new contents of a buffer that the method updates.
 const copyOperator = "aten::copy_"
 
 // Build builds the graph of a method for a device with these limits. The error wraps an *UnknownOperators if
@@ -94,17 +96,28 @@ func Build(f *pte.File, method string, limits gpu.Limits, o Options) (*Method, e
 	return out, nil
 }
 
-// open reads the instructions and the graph of the delegate.
+// open reads the instructions and the graphs of the delegates.
 func (m *Method) open(f *pte.File) error {
 	if err := m.readInstructions(); err != nil {
 		return err
 	}
 	graphs := make([]*vulkan.Graph, len(m.method.Delegates))
-	var err error
-	if m.source, err = vulkan.Parse(m.method.Delegates[m.call.Target].Data, f.Lookup); err != nil {
-		return err
+	for _, call := range m.calls {
+		if graphs[call.Target] != nil {
+			continue
+		}
+		g, err := vulkan.Parse(m.method.Delegates[call.Target].Data, f.Lookup)
+		if err != nil {
+			return err
+		}
+		graphs[call.Target] = g
 	}
-	graphs[m.call.Target] = m.source
+	m.source = graphs[m.call.Target]
+	if len(m.calls) > 1 {
+		if err := m.merge(graphs); err != nil {
+			return err
+		}
+	}
 	m.changes = vulkan.ChangesOf(m.method, graphs)
 	var unknown counts
 	for i := range m.source.Operators {
@@ -118,7 +131,7 @@ func (m *Method) open(f *pte.File) error {
 	return nil
 }
 
-// readInstructions finds the call of the delegate and the copies after it.
+// readInstructions finds the calls of delegates and the copies after them.
 func (m *Method) readInstructions() error {
 	var refused counts
 	for c := range m.method.Chains {
@@ -127,30 +140,28 @@ func (m *Method) readInstructions() error {
 			switch in.Op {
 			case pte.DelegateCall:
 				backend := m.method.Delegates[in.Target].Backend
-				switch {
-				case backend != vulkan.Backend:
+				if backend != vulkan.Backend {
 					refused.add("delegate of " + backend)
-				case m.call != nil:
-					refused.add("second delegate of " + backend)
-				default:
-					m.call = in
+					continue
 				}
+				m.calls = append(m.calls, in)
+				m.call = m.calls[0]
 			case pte.KernelCall:
 				name := m.method.Operators[in.Target].String()
 				if name != copyOperator || m.call == nil || len(in.Args) < 2 {
 					refused.add(name)
 					continue
 				}
-				m.copies = append(m.copies, hostCopy{from: in.Args[1], to: in.Args[0]})
+				m.copies = append(m.copies, hostCopy{from: in.Args[1], to: in.Args[0], calls: len(m.calls)})
 				if out := in.Args[len(in.Args)-1]; out != in.Args[0] {
-					m.copies = append(m.copies, hostCopy{from: in.Args[1], to: out})
+					m.copies = append(m.copies, hostCopy{from: in.Args[1], to: out, calls: len(m.calls)})
 				}
 			case pte.MoveCall:
 				if m.call == nil || len(in.Args) != 2 {
 					refused.add(in.Op.String())
 					continue
 				}
-				m.copies = append(m.copies, hostCopy{from: in.Args[0], to: in.Args[1]})
+				m.copies = append(m.copies, hostCopy{from: in.Args[0], to: in.Args[1], calls: len(m.calls)})
 			case pte.FreeCall:
 			default:
 				refused.add(in.Op.String())
