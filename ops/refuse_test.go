@@ -173,7 +173,7 @@ func TestBuildRefusesArgumentsThatDoNotFit(t *testing.T) {
 		},
 		{
 			"select_as_symint of floats",
-			func(b *graph.Builder) { basic.SelectAsSymInt(b, "layer3.it", in(b, "x", 2), 0, 0, 0, 1) },
+			func(b *graph.Builder) { basic.SelectAsSymInt(b, "layer3.it", in(b, "x", 2), []int{0}, 0, 1) },
 		},
 		{
 			"floordiv by 0",

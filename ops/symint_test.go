@@ -33,15 +33,13 @@ func sampleSelectAsSymInt(t *rapid.T) *trial {
 	hi := draw(t, "largest", 1, 50)
 	c := &trial{
 		build: func(b *graph.Builder) {
-			x := b.Input("x", graph.I32, []int{1, 1}, []int{1, n})
-			shown(b,
-				basic.SelectAsSymInt(b, "n", x, 1, rapid.SampledFrom([]int{0, -1}).Draw(t, "index"), 1,
-					int64(hi)),
-				hi)
+			x := b.Input("x", graph.I32, []int{2, 1}, []int{2, n})
+			at := []int{rapid.SampledFrom([]int{0, 1, -2}).Draw(t, "row"), rapid.SampledFrom([]int{0, -1}).Draw(t, "index")}
+			shown(b, basic.SelectAsSymInt(b, "n", x, at, 1, int64(hi)), hi)
 		},
 		fill: map[string]func(int) float64{"x": func(i int) float64 { return float64(1 + i%hi) }},
 	}
-	c.steps = drawSteps(t, func(int) step { return step{"x": {1, draw(t, "live elements", 1, n)}} })
+	c.steps = drawSteps(t, func(int) step { return step{"x": {2, draw(t, "live elements", 1, n)}} })
 	return c
 }
 
@@ -121,7 +119,7 @@ func TestSymIntsThatHaveNoResultAreRefused(t *testing.T) {
 
 	b = tinyBuilder()
 	ids := b.Input("ids", graph.I32, []int{1}, []int{2})
-	basic.SelectAsSymInt(b, "pos", ids, 0, 0, 0, 9)
+	basic.SelectAsSymInt(b, "pos", ids, []int{0}, 0, 9)
 	live = liveGraph(t, b)
 	if err := live.SetHost(ids, []int64{10, 0}); err != nil {
 		t.Fatal(err)

@@ -107,6 +107,15 @@ func (c *call) int(name string) int {
 // end".
 func clampInt(n int64) int { return int(min(max(n, math.MinInt32), math.MaxInt32)) }
 
+// intList returns an argument that is a list of integers, or one integer.
+func (c *call) intList(name string) []int {
+	switch _, v := c.arg(name); v.(type) {
+	case []int64, vulkan.ValueList:
+		return c.ints(name)
+	}
+	return []int{c.int(name)}
+}
+
 func (c *call) float(name string) float64 {
 	_, v := c.arg(name)
 	switch v := v.(type) {

@@ -56,8 +56,8 @@ func (e *UnknownOperators) Error() string {
 		". gpuscope graph shows the program without running it"
 }
 
-// HostError is the error for a method that gpuscope cannot run, because it does not consist of calls of Vulkan
-// delegates and copies after them. Instructions lists the instructions that are not supported. It is
+// HostError is the error for a method that gpuscope cannot run, because it does not consist of calls of
+// Vulkan delegates and copies after them. Instructions lists the instructions that are not supported. It is
 // empty if the method calls no delegate.
 type HostError struct{ Instructions []Count }
 
@@ -66,8 +66,9 @@ func (e *HostError) Error() string {
 		return "the method calls no Vulkan delegate. gpuscope runs only the delegates of ExecuTorch's " +
 			"Vulkan partitioner"
 	}
-	return fmt.Sprintf("gpuscope cannot run these host instructions: %s. It runs Vulkan delegates and, after "+
-		"them, only copies (%s)", countsText(e.Instructions), copyOperator)
+	const format = "gpuscope cannot run these host instructions: %s. It runs Vulkan delegates and, after them, " +
+		"only copies (%s)"
+	return fmt.Sprintf(format, countsText(e.Instructions), copyOperator)
 }
 
 // OperatorError is an error that concerns one operator of the file.

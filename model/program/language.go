@@ -3,6 +3,7 @@ package program
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -118,7 +119,7 @@ func (l *Language) read() error {
 			len(m.method.Outputs))
 	}
 	t := m.source.Values[m.source.Outputs[0]].(*vulkan.Tensor) // vulkan.Parse has checked that it is a tensor
-	b := &builder{m: m, g: m.source, limits: map[int]int{}}
+	b := &builder{m: m, g: m.source, limits: map[int]int{}, producers: producersOf(m.source)}
 	switch dtype, _ := deviceType(t.Type); {
 	case t.Type == pte.Float32 && len(t.Dims) > 0:
 		l.Vocab = t.Dims[len(t.Dims)-1]
@@ -147,13 +148,15 @@ func (l *Language) read() error {
 			l.Heads, l.KVHeads, l.HeadDim = q.Dims[2], k.Dims[2], q.Dims[3]
 		}
 	}
-	for _, n := range b.limits {
-		if l.Context == 0 || n < l.Context {
-			l.Context = n
-		}
-	}
-	if l.Context == 0 {
+	if len(b.limits) == 0 {
 		return fmt.Errorf("%w: no operator depends on the position", ErrNotLanguage)
+	}
+	l.Context = math.MaxInt32
+	for id, n := range b.limits {
+		l.Context = min(l.Context, n-b.offset(id))
+	}
+	if l.Context < 1 {
+		return fmt.Errorf("%w: the caches or tables have no row for position 0", ErrNotLanguage)
 	}
 	return nil
 }

@@ -204,6 +204,8 @@ type builder struct {
 	shared    map[int]bool // constants that tensors of different types or shapes use
 	limits    map[int]int  // for each SymInt that is a position: the number of possible positions
 	sizes     map[size]kind.Int
+	producers map[int]*vulkan.Operator  // for each value: the operator that computes it
+	hostOnly  map[*vulkan.Operator]bool // operators that compute only what the host reads; see findHostOnly
 }
 
 // build adds the operators of the delegate to a builder, and finishes the graph. outputs adds the outputs.
@@ -222,6 +224,7 @@ func (m *Method) build(g *graph.Builder, part *language, outputs func(*builder))
 	b := &builder{
 		Builder: g, m: m, g: m.source, language: part, mutable: map[int]bool{},
 		sizes: map[size]kind.Int{}, shared: map[int]bool{}, limits: map[int]int{},
+		producers: producersOf(m.source), hostOnly: map[*vulkan.Operator]bool{},
 	}
 	m.values = make([]value, len(m.source.Values))
 	b.survey()
@@ -260,6 +263,7 @@ func (b *builder) survey() {
 		}
 		b.limitPositions(op)
 	}
+	b.findHostOnly()
 	first := map[int]*vulkan.Tensor{}
 	for _, v := range b.g.Values {
 		t, ok := v.(*vulkan.Tensor)
@@ -272,6 +276,18 @@ func (b *builder) survey() {
 			b.shared[t.Constant] = true
 		}
 	}
+}
+
+// producersOf returns the operator that computes each value of a graph.
+func producersOf(g *vulkan.Graph) map[int]*vulkan.Operator {
+	by := map[int]*vulkan.Operator{}
+	for i := range g.Operators {
+		op := &g.Operators[i]
+		for _, id := range g.Writes(op) {
+			by[id] = op
+		}
+	}
+	return by
 }
 
 // input declares an input of the delegate's graph. outer is the id of the value that the method passes as
@@ -423,7 +439,7 @@ func (b *builder) constant(id int, t *vulkan.Tensor, dims []int) graph.ValueID {
 
 // operator adds the operators of the engine for an operator of the file.
 func (b *builder) operator(op *vulkan.Operator) error {
-	if b.Err() != nil {
+	if b.Err() != nil || b.hostOnly[op] {
 		return b.Err()
 	}
 	operators[op.Name](&call{builder: b, op: op, names: op.Arguments()})

@@ -1,8 +1,11 @@
 package program
 
 import (
+	"fmt"
 	"math"
+	"slices"
 
+	"gpuscope/engine/graph"
 	"gpuscope/model/checkpoint/pte/vulkan"
 	"gpuscope/ops/basic"
 	"gpuscope/ops/kind"
@@ -14,27 +17,258 @@ func symSize(c *call) {
 	c.giveInt(c.dim(x, c.axis(x, c.int("dim"))))
 }
 
-// selectAsSymInt implements et_vk.select_as_symint, which returns an element of an input as an integer. The
-// host reads the element.
+// selectAsSymInt implements et_vk.select_as_symint, which returns an element of a tensor as an integer. The
+// host reads the element from an input of the method. If the element is one of a constant, the integer is
+// known.
 func selectAsSymInt(c *call) {
-	if id, _ := c.arg("x"); c.language != nil && id == c.position {
-		if i := c.int("index"); c.int("dim") != 0 || i != 0 && i != -1 {
-			c.refuse("index", "0 or -1, because the position has one element")
+	id, _ := c.arg("x")
+	x := c.fileTensor("x")
+	at := make([]int, len(x.Dims))
+	axes, indices := c.intList("dim"), c.intList("index")
+	if c.Err() == nil && len(axes) != len(indices) {
+		c.refuse("index", fmt.Sprintf("an index for each of the %d dims", len(axes)))
+	}
+	for i, axis := range axes {
+		if axis < 0 {
+			axis += len(at)
 		}
-		c.giveInt(kind.Sym(c.pos))
+		if c.Err() == nil && (axis < 0 || axis >= len(at)) {
+			c.refuse("dim", fmt.Sprintf("dims of x, which has rank %d", len(at)))
+		}
+		if c.Err() != nil {
+			return
+		}
+		at[axis] = indices[i]
+	}
+	from, ok := c.trace(id, at)
+	switch {
+	case c.Err() != nil:
 		return
+	case !ok:
+		c.refuse("x", "an input or a constant, or what select, slice, view or the addition of a constant makes of "+
+			"one")
+	case c.language != nil && from.of == c.position:
+		if slices.ContainsFunc(from.at, func(i int) bool { return i != 0 && i != -1 }) {
+			c.refuse("index", "0 or -1, because the position has one element")
+			return
+		}
+		c.giveInt(c.plus(kind.Sym(c.pos), from.add))
+	case c.g.Values[from.of].(*vulkan.Tensor).Constant >= 0:
+		if n, ok := c.constantElement(from); ok {
+			c.giveInt(kind.Fixed(clampInt(n + from.add)))
+			return
+		}
+		c.refuse("x", "a constant of integers with such an element")
+	default:
+		lo, hi := int64(math.MinInt32), int64(math.MaxInt32)
+		if n, ok := c.limits[c.outputs()[0]]; ok { // limitPositions set a limit; the file has none
+			lo, hi = max(-from.add, lo), min(int64(n)-1-from.add, hi)
+		}
+		v := basic.SelectAsSymInt(c.Builder, c.name(), c.tensorOf(from.of), from.at, lo, hi)
+		if c.Err() == nil {
+			c.giveInt(c.plus(kind.Sym(v), from.add))
+		}
 	}
-	x, axis := c.tensor("x"), c.int("dim")
-	lo, hi := int64(math.MinInt32), int64(math.MaxInt32)
-	if n, ok := c.limits[c.outputs()[0]]; ok { // limitPositions set a limit; the file has none
-		lo, hi = 0, int64(n)-1
+}
+
+// plus returns a + n.
+func (c *call) plus(a kind.Int, n int64) kind.Int {
+	if n == 0 {
+		return a
 	}
+	v := c.one("sym_add", kind.Args{"a": a, "b": kind.Fixed(clampInt(n))})
 	if c.Err() != nil {
-		return
+		return kind.Int{}
 	}
-	v := basic.SelectAsSymInt(c.Builder, c.name(), x, axis, c.int("index"), lo, hi)
-	if c.Err() == nil {
-		c.giveInt(kind.Sym(v))
+	return kind.Sym(v)
+}
+
+// traced is an element of an input or of a constant, plus a number.
+type traced struct {
+	of  int   // value of the file
+	at  []int // index of the element in each dim; a negative index counts from the end
+	add int64
+}
+
+// tracedThrough lists the operators that trace follows: those that copy elements of integer tensors, and sums
+// with a constant.
+var tracedThrough = []string{
+	"aten.select_copy.int", "aten.slice_copy.Tensor", "aten.view_copy.default", "aten.squeeze_copy.dims",
+	"aten.unsqueeze_copy.default", "aten.add.Tensor", "aten.sub.Tensor", "aten.clone.default",
+	"aten.alias_copy.default", "dim_order_ops._clone_dim_order.default",
+	"dim_order_ops._to_dim_order_copy.default", "et_vk.prepack.default",
+}
+
+// trace follows an element of a tensor back to the input or the constant from which it comes. ok is false if
+// the element is the result of another operator.
+func (b *builder) trace(x int, at []int) (from traced, ok bool) {
+	from = traced{of: x, at: slices.Clone(at)}
+	for range len(b.g.Operators) + 1 {
+		t, ok := b.g.Values[from.of].(*vulkan.Tensor)
+		if !ok || len(t.Dims) != len(from.at) || b.mutable[from.of] {
+			return from, false
+		}
+		if t.Constant >= 0 || slices.Contains(b.g.Inputs, from.of) {
+			return from, true
+		}
+		op := b.producers[from.of]
+		if op == nil || !op.Known() || !slices.Contains(tracedThrough, op.Name) || !b.step(op, &from) {
+			return from, false
+		}
+	}
+	return from, false
+}
+
+// step goes from an element of an operator's output to the element of the argument from which it comes.
+func (b *builder) step(op *vulkan.Operator, e *traced) bool {
+	out := e.of
+	arg := func(k int) int64 {
+		n, ok := integer(b.g.Values[op.Args[k]])
+		if !ok {
+			return math.MinInt64
+		}
+		return n
+	}
+	e.of = op.Args[0]
+	x, ok := b.g.Values[e.of].(*vulkan.Tensor)
+	if !ok {
+		return false
+	}
+	dim := int(clampInt(arg(min(1, len(op.Args)-1))))
+	if dim < 0 {
+		dim += len(x.Dims)
+	}
+	switch op.Name {
+	case "aten.select_copy.int":
+		if dim < 0 || dim > len(e.at) || arg(2) == math.MinInt64 {
+			return false
+		}
+		e.at = slices.Insert(e.at, dim, clampInt(arg(2)))
+	case "aten.slice_copy.Tensor":
+		start, step := arg(2), arg(4)
+		if b.g.Values[op.Args[2]] == nil {
+			start = 0
+		}
+		if dim < 0 || dim >= len(e.at) || start < 0 || step < 1 || e.at[dim] < 0 {
+			return false
+		}
+		e.at[dim] = clampInt(start + int64(e.at[dim])*step)
+	case "aten.view_copy.default", "aten.squeeze_copy.dims", "aten.unsqueeze_copy.default":
+		if graph.Numel(x.Dims) != 1 || graph.Numel(b.g.Values[out].(*vulkan.Tensor).Dims) != 1 {
+			return false
+		}
+		e.at = make([]int, len(x.Dims))
+	case "aten.add.Tensor", "aten.sub.Tensor":
+		return b.stepSum(op, e)
+	}
+	return true
+}
+
+// stepSum goes from the sum of an element and a constant to the element.
+func (b *builder) stepSum(op *vulkan.Operator, e *traced) bool {
+	alpha, ok := integer(b.g.Values[op.Args[2]])
+	if !ok || alpha < math.MinInt16 || alpha > math.MaxInt16 {
+		return false
+	}
+	if op.Name == "aten.sub.Tensor" {
+		alpha = -alpha
+	}
+	for k, factor := range []int64{1, alpha} { // the constant operand is other, else self
+		other := op.Args[1-k]
+		n, ok := b.constantNumber(other)
+		x, isTensor := b.g.Values[op.Args[k]].(*vulkan.Tensor)
+		if !ok || !isTensor || factor != 1 || len(x.Dims) != len(e.at) {
+			continue
+		}
+		if k == 0 {
+			n *= alpha
+		}
+		e.of, e.add = op.Args[k], e.add+n
+		return e.add > math.MinInt32 && e.add <= math.MaxInt32
+	}
+	return false
+}
+
+// constantNumber returns a constant that is a single integer.
+func (b *builder) constantNumber(id int) (n int64, ok bool) {
+	if n, ok := integer(b.g.Values[id]); ok {
+		return n, n >= math.MinInt32 && n <= math.MaxInt32
+	}
+	if op := b.producers[id]; op != nil && op.Name == "et_vk.prepack.default" {
+		id = op.Args[0]
+	}
+	t, ok := b.g.Values[id].(*vulkan.Tensor)
+	if !ok || graph.Numel(t.Dims) != 1 {
+		return 0, false
+	}
+	return b.constantElement(traced{of: id, at: make([]int, len(t.Dims))})
+}
+
+// constantElement returns an element of a constant of integers.
+func (b *builder) constantElement(e traced) (n int64, ok bool) {
+	t, ok := b.g.Values[e.of].(*vulkan.Tensor)
+	if !ok || t.Constant < 0 || b.mutable[e.of] || elements[t.Type].device != graph.I32 ||
+		b.g.Constants[t.Constant].Missing != nil {
+		return 0, false
+	}
+	index := 0
+	for k, i := range e.at {
+		if i < 0 {
+			i += t.Dims[k]
+		}
+		if i < 0 || i >= t.Dims[k] {
+			return 0, false
+		}
+		index = index*t.Dims[k] + i
+	}
+	data, err := b.g.Constants[t.Constant].Data.Bytes()
+	if err != nil || int64(len(data)) < t.Bytes() {
+		return 0, false
+	}
+	bits, ok := elements[t.Type].read(data[index*elements[t.Type].numpy.Size():])
+	return int64(int32(bits)), ok
+}
+
+// offset returns the number that select_as_symint adds to an element to get a SymInt. It returns 0 for other
+// SymInts.
+func (b *builder) offset(id int) int {
+	op := b.producers[id]
+	if op == nil || op.Name != "et_vk.select_as_symint.default" || !op.Known() {
+		return 0
+	}
+	x, ok := b.g.Values[op.Args[0]].(*vulkan.Tensor)
+	if !ok {
+		return 0
+	}
+	from, ok := b.trace(op.Args[0], make([]int, len(x.Dims)))
+	if !ok {
+		return 0
+	}
+	return int(from.add)
+}
+
+// findHostOnly finds the operators whose results only the host reads, as elements that become SymInts. They
+// need no operator of the engine.
+func (b *builder) findHostOnly() {
+	reads := map[int]bool{} // whether a value is read by something else
+	some := map[int]bool{}
+	for _, id := range b.g.Outputs {
+		reads[id] = true
+	}
+	for i := len(b.g.Operators) - 1; i >= 0; i-- {
+		op := &b.g.Operators[i]
+		out := op.Args[len(op.Args)-1]
+		t, ok := b.g.Values[out].(*vulkan.Tensor)
+		host := op.Name == "et_vk.select_as_symint.default"
+		if ok && some[out] && !reads[out] && slices.Contains(tracedThrough, op.Name) && !b.mutable[out] &&
+			elements[t.Type].device == graph.I32 {
+			host = true
+			b.hostOnly[op] = true
+		}
+		for _, id := range b.g.Reads(op) {
+			some[id] = true
+			reads[id] = reads[id] || !host
+		}
 	}
 }
 

@@ -54,24 +54,19 @@ func (o *symSize) Plan(p *graph.Planner) error {
 func (o *symSize) Reference(r *reference.Ref) { r.SetInt(o.y, int64(r.Tensor(o.x).Dims[o.axis])) }
 
 // SelectAsSymInt adds select_as_symint, which reads an element of a graph input on the host, before the
-// step. The output is a SymInt. The element is at position index in dim axis, and at position 0 in all
-// other dims. A negative axis or index counts from the end. The graph is built for values from lo to hi;
-// planning fails for any other value.
+// step. The output is a SymInt. at has the index of the element in each dim; a negative index counts from the
+// end. The graph is built for values from lo to hi; planning fails for any other value.
 //
 //	x  any dims, i32
-func SelectAsSymInt(b *graph.Builder, name string, x graph.ValueID, axis, index int, lo,
-	hi int64,
-) graph.ValueID {
-	return kindSelectAsSymInt.BuildOne(b, name,
-		kind.Args{"x": x, "dim": axis, "index": index, "lowest": lo, "highest": hi})
+func SelectAsSymInt(b *graph.Builder, name string, x graph.ValueID, at []int, lo, hi int64) graph.ValueID {
+	return kindSelectAsSymInt.BuildOne(b, name, kind.Args{"x": x, "at": at, "lowest": lo, "highest": hi})
 }
 
 var kindSelectAsSymInt = kind.Kind{
 	Name: "select_as_symint", Doc: "Reads an element of a graph input as a SymInt. The host reads it before the step.",
 	Args: []kind.Arg{
 		kind.Required("x", kind.I32Tensor),
-		kind.Required("dim", kind.IntType),
-		kind.Required("index", kind.IntType),
+		kind.Required("at", kind.IntsType),
 		kind.Required("lowest", kind.IntType),
 		kind.Required("highest", kind.IntType),
 	},
@@ -80,28 +75,28 @@ var kindSelectAsSymInt = kind.Kind{
 
 func addSelectAsSymInt(c *kind.Call) []graph.ValueID {
 	x, lo, hi := c.ArgTensor("x"), int64(c.ArgInt("lowest")), int64(c.ArgInt("highest"))
-	axis, ok := c.Axis(x, c.ArgInt("dim"))
-	switch {
-	case !ok:
-		return nil
+	at := slices.Clone(c.ArgInts("at"))
+	switch dims := c.MaxDims(x); {
+	case len(at) != len(dims):
+		return c.Fail("x has dims %v, but there are %d indices", dims, len(at))
 	case lo > hi || lo < -1<<31 || hi >= 1<<31:
 		return c.Fail("the range from %d to %d is empty or exceeds the 32-bit integers", lo, hi)
 	}
-	o := &selectAsSymInt{x: x, y: c.SymIntOut(c.OpName), axis: axis, index: c.ArgInt("index"), lo: lo, hi: hi}
+	o := &selectAsSymInt{x: x, y: c.SymIntOut(c.OpName), at: at, lo: lo, hi: hi}
 	return c.AddOp(o, o.y)
 }
 
 type selectAsSymInt struct {
 	reference.Moves
-	x, y        graph.ValueID
-	axis, index int
-	lo, hi      int64
+	x, y   graph.ValueID
+	at     []int
+	lo, hi int64
 }
 
 func (o *selectAsSymInt) Spec() graph.Spec {
 	return graph.Spec{
 		Kind: "select_as_symint", Inputs: []graph.ValueID{o.x}, Outputs: []graph.ValueID{o.y},
-		Attrs: map[string]any{"dim": o.axis, "index": o.index},
+		Attrs: map[string]any{"at": o.at},
 	}
 }
 
@@ -125,7 +120,7 @@ func (o *selectAsSymInt) Plan(p *graph.Planner) error {
 	dims, host := p.Dims(o.x), p.HostInts(o.x)
 	at, ok := o.place(dims)
 	if !ok {
-		return p.Errorf("index %d is out of range in dim %d of dims %v", o.index, o.axis, dims)
+		return p.Errorf("the indices %v are out of range for dims %v", o.at, dims)
 	}
 	if at >= len(host) {
 		return p.Errorf("the host passed only %d integers for an input with dims %v", len(host), dims)
@@ -140,11 +135,16 @@ func (o *selectAsSymInt) Plan(p *graph.Planner) error {
 // place returns the index, in row-major order, of the element that becomes the SymInt. ok is false if x has
 // no such element.
 func (o *selectAsSymInt) place(dims []int) (at int, ok bool) {
-	i := o.index
-	if i < 0 {
-		i += dims[o.axis]
+	for k, i := range o.at {
+		if i < 0 {
+			i += dims[k]
+		}
+		if i < 0 || i >= dims[k] {
+			return 0, false
+		}
+		at = at*dims[k] + i
 	}
-	return i * shape.Product(dims[o.axis+1:]), i >= 0 && i < dims[o.axis]
+	return at, true
 }
 
 func (o *selectAsSymInt) Reference(r *reference.Ref) {
