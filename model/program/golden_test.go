@@ -10,11 +10,15 @@ import (
 	"slices"
 	"testing"
 
+	"gpuscope/engine"
+	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
 	"gpuscope/engine/graph"
 	"gpuscope/internal/npy"
 	"gpuscope/model/checkpoint/pte"
+	"gpuscope/model/network"
 	"gpuscope/model/program"
+	"gpuscope/ops"
 )
 
 // sharedPrograms is the folder with ExecuTorch's own programs.
@@ -133,6 +137,89 @@ func TestLanguageModelsGiveTheGoldenLogits(t *testing.T) {
 					follow(t, run, &cases[i], m.off, m.margin)
 				}
 			})
+		}
+	}
+}
+
+// buildLanguage builds a language model with all fusion rules.
+func buildLanguage(t *testing.T, f *pte.File, limits gpu.Limits, o program.Step) *network.Network {
+	t.Helper()
+	l, err := program.OpenLanguage(f, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := graph.NewBuilder(limits)
+	b.Fuse(ops.Fusions...)
+	n, err := l.Build(b, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// logitsOf runs a step of a language model and returns its logits.
+func logitsOf(t *testing.T, exec *engine.Executor, n *network.Network, position int, tokens ...int) []float32 {
+	t.Helper()
+	in := n.Input(position, tokens)
+	in.Read = []graph.ValueID{n.Logits}
+	if err := exec.Step(t.Context(), in, engine.TimingOff); err != nil {
+		t.Fatal(err)
+	}
+	a := &npy.Array{Data: make([]byte, 4*n.Vocab)}
+	if _, err := exec.Output(n.Logits, a.Data); err != nil {
+		t.Fatal(err)
+	}
+	return floats(a)
+}
+
+// The embedding and the head are larger than a binding. They are split by rows.
+func TestConstantsLargerThanABindingAreSplit(t *testing.T) {
+	dir := sharedPrograms(t)
+	dev := gputest.Open(t)
+	f, err := pte.Open(filepath.Join(dir, "llama-demo-4w.pte"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	limits := dev.Info().Limits
+	limits.MaxStorageBinding = 400 << 10
+	n := buildLanguage(t, f, limits, program.Step{Context: 256, MaxChunk: 8})
+	parts := 0
+	for s := range ops.StoredMatrices(n.Graph) {
+		parts++
+		for _, v := range s.Arrays {
+			info := n.Graph.Value(v)
+			if n := info.DType.Bytes(graph.Numel(info.MaxDims)); n > int64(limits.MaxStorageBinding) {
+				t.Errorf("%s has %d bytes, the limit is %d", info.Name, n, limits.MaxStorageBinding)
+			}
+		}
+	}
+	for range ops.StoredMatrices(buildLanguage(t, f, dev.Info().Limits, program.Step{Context: 256, MaxChunk: 8}).Graph) {
+		parts--
+	}
+	if parts < 2 { // further parts of the embedding and of the head
+		t.Errorf("splitting adds %d parts, want at least 2", parts)
+	}
+	exec, err := engine.Load(dev, n.Graph, graph.LiveOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer exec.Release()
+	c := readGolden(t, filepath.Join(dir, "llama-demo-4w.golden.json"))[0]
+	want := c.Steps[len(c.Chunks)-1]
+	for at := 0; at < len(c.Prompt); {
+		var tokens []int
+		for _, id := range c.Prompt[at:min(at+8, len(c.Prompt))] {
+			tokens = append(tokens, int(id))
+		}
+		logits := logitsOf(t, exec, n, at, tokens...)
+		if at += len(tokens); at < len(c.Prompt) {
+			continue
+		}
+		for _, top := range want.Top {
+			if got := float64(logits[int(top[0])]); !(math.Abs(got-top[1]) <= 0.01) {
+				t.Errorf("token %v: logit %v, want %v", top[0], got, top[1])
+			}
 		}
 	}
 }
