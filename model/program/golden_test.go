@@ -158,7 +158,9 @@ func buildLanguage(t *testing.T, f *pte.File, limits gpu.Limits, o program.Step)
 }
 
 // logitsOf runs a step of a language model and returns its logits.
-func logitsOf(t *testing.T, exec *engine.Executor, n *network.Network, position int, tokens ...int) []float32 {
+func logitsOf(t *testing.T, exec *engine.Executor, n *network.Network, position int,
+	tokens ...int,
+) []float32 {
 	t.Helper()
 	in := n.Input(position, tokens)
 	in.Read = []graph.ValueID{n.Logits}
@@ -194,7 +196,8 @@ func TestConstantsLargerThanABindingAreSplit(t *testing.T) {
 			}
 		}
 	}
-	for range ops.StoredMatrices(buildLanguage(t, f, dev.Info().Limits, program.Step{Context: 256, MaxChunk: 8}).Graph) {
+	whole := buildLanguage(t, f, dev.Info().Limits, program.Step{Context: 256, MaxChunk: 8})
+	for range ops.StoredMatrices(whole.Graph) {
 		parts--
 	}
 	if parts < 2 { // further parts of the embedding and of the head

@@ -266,6 +266,60 @@ func TestBoolsAreConvertedAtTheEdges(t *testing.T) {
 	}
 }
 
+// wide returns an array of float64.
+func wide(v ...float64) *npy.Array {
+	a := &npy.Array{Type: npy.Float64, Dims: []int{len(v)}}
+	for _, f := range v {
+		a.Data = binary.LittleEndian.AppendUint64(a.Data, math.Float64bits(f))
+	}
+	return a
+}
+
+func TestWideNumbersAreNarrowedAndWidened(t *testing.T) {
+	const f64 = 7
+	tensor := bounded(f64, 8)
+	run := load(t, gputest.Open(t), parse(t, sum(), []p.Table{tensor, tensor, tensor}))
+	for _, c := range []struct{ a, b, want float64 }{
+		{1.5, 2.25, 3.75}, {-1e-300, 0, 0}, {math.Inf(-1), 1, math.Inf(-1)},
+		{math.MaxFloat32, 0, math.MaxFloat32},
+	} {
+		out, err := run.Run(t.Context(), []*npy.Array{wide(c.a), wide(c.b)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := math.Float64frombits(binary.LittleEndian.Uint64(out[0].Data)); out[0].Type != npy.Float64 ||
+			got != c.want {
+			t.Errorf("%v + %v = %v of %s, want %v", c.a, c.b, got, out[0].Type, c.want)
+		}
+	}
+	_, err := run.Run(t.Context(), []*npy.Array{wide(1, 1e39), wide(0, 0)})
+	if !errors.Is(err, program.ErrInput) {
+		t.Errorf("1e39: %v, want ErrInput", err)
+	}
+
+	g := sum(p.Operator(0, "aten.alias_copy.default", 0, 3)) // of int32
+	for _, id := range []int{0, 1, 3} {
+		g.Values[id] = p.GraphTensor(inI32, -1, -1, 8)
+	}
+	tensor = bounded(i64, 8)
+	run = load(t, gputest.Open(t), parse(t, g, []p.Table{tensor, tensor, tensor}))
+	for _, n := range []int64{math.MinInt32, -1, math.MaxInt32} {
+		out, err := run.Run(t.Context(), []*npy.Array{integers([]int{1}, n), integers([]int{1}, 0)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := int64(binary.LittleEndian.Uint64(out[0].Data)); out[0].Type != npy.Int64 || got != n {
+			t.Errorf("%d comes back as %d of %s", n, got, out[0].Type)
+		}
+	}
+	for _, n := range []int64{math.MinInt32 - 1, math.MaxInt32 + 1} {
+		_, err := run.Run(t.Context(), []*npy.Array{integers([]int{1}, n), integers([]int{1}, 0)})
+		if !errors.Is(err, program.ErrInput) {
+			t.Errorf("%d: %v, want ErrInput", n, err)
+		}
+	}
+}
+
 func TestMutableBuffersWithEqualBytesAreSeparate(t *testing.T) {
 	cache := p.GraphTensor(inF32, 0, -1, 1, 4, 1, 2)
 	g := &p.Graph{

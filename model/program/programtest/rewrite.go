@@ -16,8 +16,11 @@ var types = []pte.Type{
 	pte.Bool, pte.Uint8, pte.Int8, pte.Int32, pte.Float16, pte.Float32, pte.Float64, pte.Int64,
 }
 
-// Int32 is the number of the type int32 in a delegate.
-const Int32 = 3
+// Numbers of element types: int64 of a method's tensor, and int32 of a delegate's tensor.
+const (
+	Int64      = 4
+	GraphInt32 = 3
+)
 
 // Graph returns the contents of a Vulkan delegate. All its constants become inline constants.
 func Graph(from *vulkan.Graph) (*ptetest.Graph, error) {
@@ -87,9 +90,11 @@ func value(v vulkan.Value) ptetest.Table {
 	panic(fmt.Sprintf("programtest: a graph cannot have the Go type %T", v))
 }
 
-// Greedy returns a program that computes only the token with the highest logit, int64 [1, 1]. path is a
-// program whose method forward computes logits. method is the name of the method in the result.
-func Greedy(path, method string) (data []byte, err error) {
+// Language returns a program with one method, which has the name method and the inputs of the method forward
+// of the program at a path: tokens int64 [1, S] and a position int64 [1]. change changes the graph of the
+// delegate. output is the output of the method.
+func Language(path, method string, output ptetest.Table, change func(from *vulkan.Graph, g *ptetest.Graph),
+) ([]byte, error) {
 	f, err := pte.Open(path)
 	if err != nil {
 		return nil, err
@@ -107,22 +112,28 @@ func Greedy(path, method string) (data []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	n := int32(len(g.Values))
-	g.Values = append(g.Values, ptetest.GraphInt(-1), value(true), ptetest.GraphTensor(Int32, -1, -1, 1, 1))
-	g.Operators = append(g.Operators,
-		ptetest.Operator(9999, "aten.argmax.default", int32(g.Outputs[0]), n, n+1, n+2))
-	g.Outputs = []uint32{uint32(n + 2)}
-	chunk := int32(m.Values[m.Inputs[0]].(*pte.Tensor).Sizes[1])
-	const int64Type = 4
-	tokens := ptetest.Tensor(int64Type, 1, chunk)
+	change(from, g)
+	tokens := ptetest.Tensor(Int64, 1, int32(m.Values[m.Inputs[0]].(*pte.Tensor).Sizes[1]))
 	tokens[8] = int8(1) // the shape is dynamic, with a bound
 	table := ptetest.Method(method, []ptetest.Table{
-		ptetest.Value(tokens), ptetest.Value(ptetest.Tensor(int64Type, 1)),
-		ptetest.Value(ptetest.Tensor(int64Type, 1, 1)),
+		ptetest.Value(tokens), ptetest.Value(ptetest.Tensor(Int64, 1)), ptetest.Value(output),
 	}, []int32{0, 1}, []int32{2})
-	table[7] = []ptetest.Table{ptetest.Delegate(vulkan.Backend, 0)}
 	call := ptetest.Instruction(2, ptetest.Table{0: int32(0), 1: []int32{0, 1, 2}})
 	table[5] = []ptetest.Table{ptetest.Chain(call)}
+	table[7] = []ptetest.Table{ptetest.Delegate(vulkan.Backend, 0)}
 	p := ptetest.Program{Segments: [][]byte{g.Bytes()}, Methods: []ptetest.Table{table}}
 	return p.Bytes(), nil
+}
+
+// Greedy returns a program that computes only the token with the highest logit, int64 [1, 1]. path is a
+// program whose method forward computes logits. method is the name of the method in the result.
+func Greedy(path, method string) ([]byte, error) {
+	return Language(path, method, ptetest.Tensor(Int64, 1, 1), func(_ *vulkan.Graph, g *ptetest.Graph) {
+		n := int32(len(g.Values))
+		token := ptetest.GraphTensor(GraphInt32, -1, -1, 1, 1)
+		g.Values = append(g.Values, ptetest.GraphInt(-1), value(true), token)
+		g.Operators = append(g.Operators,
+			ptetest.Operator(9999, "aten.argmax.default", int32(g.Outputs[0]), n, n+1, n+2))
+		g.Outputs = []uint32{uint32(n + 2)}
+	})
 }
