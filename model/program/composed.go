@@ -290,7 +290,7 @@ func (c *call) int8Product() graph.ValueID {
 	}
 	load := c.bytesOf(t)
 	m := weight.Matrix{
-		Name: fmt.Sprintf("constant%d as f32", t.Constant), Rows: rows, Cols: cols, Format: weight.F32,
+		Name: c.constantName(t.Constant) + " as f32", Rows: rows, Cols: cols, Format: weight.F32,
 		Data: func() ([][]byte, error) {
 			data, err := load()
 			if err != nil {

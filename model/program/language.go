@@ -30,7 +30,8 @@ type Language struct {
 	Vocab    int // number of logits or, if the method computes only the token, of rows of the embedding
 	// OnlyToken reports whether the output is the next token, int64 [1, 1], and not its logits.
 	OnlyToken bool
-	Layers    int // number of attention operators
+	Warnings  []string // what a user should know before running the method; one line each
+	Layers    int      // number of attention operators
 	Heads, KVHeads,
 	HeadDim int
 
@@ -147,6 +148,9 @@ func (l *Language) read() error {
 		if isQ && isK && len(q.Dims) == 4 && len(k.Dims) == 4 {
 			l.Heads, l.KVHeads, l.HeadDim = q.Dims[2], k.Dims[2], q.Dims[3]
 		}
+	}
+	if warning := b.asF32(); warning != "" {
+		l.Warnings = append(l.Warnings, warning)
 	}
 	if len(b.limits) == 0 {
 		return fmt.Errorf("%w: no operator depends on the position", ErrNotLanguage)

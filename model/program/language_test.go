@@ -10,6 +10,7 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
 	"gpuscope/engine/graph"
+	"gpuscope/internal/wordingtest"
 	"gpuscope/model/checkpoint/pte"
 	p "gpuscope/model/checkpoint/pte/ptetest"
 	"gpuscope/model/checkpoint/pte/vulkan"
@@ -97,6 +98,31 @@ var convertArguments = func() []string {
 	names := op.Arguments()
 	return names[:len(names)-1]
 }()
+
+func TestMatricesThatDoNotKeepFourBitsAreAWarning(t *testing.T) {
+	golden := wordingtest.New(t)
+	f := variant(t, p.Tensor(f32, 1, 1024), func(from *vulkan.Graph, g *p.Graph) {
+		for i := range from.Operators {
+			op := &from.Operators[i]
+			if k := slices.Index(op.Arguments(), "group_size"); k >= 0 {
+				g.Values[op.Args[k]] = p.GraphInt(12)
+			}
+		}
+	})
+	l, err := program.OpenLanguage(f, "")
+	if err != nil || len(l.Warnings) != 1 {
+		t.Fatalf("warnings %q, %v, want one", l.Warnings, err)
+	}
+	golden.Text("groups of 12", l.Warnings[0])
+	f, err = pte.Open(filepath.Join(sharedPrograms(t), "qwen3-tiny-4w.pte"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if l, err = program.OpenLanguage(f, ""); err != nil || len(l.Warnings) > 0 {
+		t.Errorf("warnings %q, %v, want none", l.Warnings, err)
+	}
+}
 
 // A method may compute the logits of all tokens. Only those of the last one are needed.
 func TestLogitsOfAllTokensAreComputedForTheLast(t *testing.T) {

@@ -8,9 +8,10 @@
 //
 // Each operator of the delegate becomes one or more operators of package ops. Their names start with the
 // number of the operator in the file: "12.linear_q4gsw". Inputs and mutable buffers are named after the value
-// in the file: "%3"; constants, after their number: "constant5". Method.Value returns the value in the
-// engine's graph for a number in the file. If a method calls several delegates, all become one graph, in
-// which the numbers of a delegate continue after those of the delegate before.
+// in the file: "%3". Constants are named after their key or, if the key is a hash, after their number:
+// "constant5". Method.Value returns the value in the engine's graph for a number in the file. If a method
+// calls several delegates, all become one graph, in which the numbers of a delegate continue after those of
+// the delegate before.
 //
 // The engine computes in f32 and i32. 64-bit integers are converted to 32 bits when they are copied to the
 // device; a number that does not fit is an error. Bools, int8 and uint8 are f32 numbers on the device. Run
@@ -199,10 +200,10 @@ type builder struct {
 	*graph.Builder
 	m         *Method
 	g         *vulkan.Graph
-	*language              // nil if the method is not stepped as a language model
-	mutable   map[int]bool // tensors that an operator updates in place
-	shared    map[int]bool // constants that tensors of different types or shapes use
-	limits    map[int]int  // for each SymInt that is a position: the number of possible positions
+	*language                 // nil if the method is not stepped as a language model
+	mutable   map[int]bool    // tensors that an operator updates in place
+	shared    map[string]bool // names of constants that tensors of different types or shapes use
+	limits    map[int]int     // for each SymInt that is a position: the number of possible positions
 	sizes     map[size]kind.Int
 	producers map[int]*vulkan.Operator  // for each value: the operator that computes it
 	hostOnly  map[*vulkan.Operator]bool // operators that compute only what the host reads; see findHostOnly
@@ -223,7 +224,7 @@ func (m *Method) build(g *graph.Builder, part *language, outputs func(*builder))
 	}
 	b := &builder{
 		Builder: g, m: m, g: m.source, language: part, mutable: map[int]bool{},
-		sizes: map[size]kind.Int{}, shared: map[int]bool{}, limits: map[int]int{},
+		sizes: map[size]kind.Int{}, shared: map[string]bool{}, limits: map[int]int{},
 		producers: producersOf(m.source), hostOnly: map[*vulkan.Operator]bool{},
 	}
 	m.values = make([]value, len(m.source.Values))
@@ -264,16 +265,17 @@ func (b *builder) survey() {
 		b.limitPositions(op)
 	}
 	b.findHostOnly()
-	first := map[int]*vulkan.Tensor{}
+	first := map[string]*vulkan.Tensor{}
 	for _, v := range b.g.Values {
 		t, ok := v.(*vulkan.Tensor)
 		if !ok || t.Constant < 0 {
 			continue
 		}
-		if other := first[t.Constant]; other == nil {
-			first[t.Constant] = t
+		name := b.constantName(t.Constant)
+		if other := first[name]; other == nil {
+			first[name] = t
 		} else if other.Type != t.Type || !slices.Equal(other.Dims, t.Dims) {
-			b.shared[t.Constant] = true
+			b.shared[name] = true
 		}
 	}
 }
@@ -402,6 +404,21 @@ func (b *builder) tensorOf(id int) graph.ValueID {
 	return graph.None
 }
 
+// constantName returns the name of a constant: the key under which a file stores it, if a person has chosen
+// it, or else its number. Exporters use the SHA-256 of the bytes as key.
+func (b *builder) constantName(i int) string {
+	if i < 0 {
+		return "" // after an error
+	}
+	key := b.g.Constants[i].Key
+	hash := len(key) == 64 && strings.Trim(key, "0123456789abcdef") == ""
+	plain := !strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' })
+	if key == "" || hash || !plain || len(key) > 80 || strings.HasPrefix(key, "constant") {
+		return fmt.Sprintf("constant%d", i)
+	}
+	return key
+}
+
 // constant declares a constant of the file. dims may be smaller than the dims in the file; the constant then
 // consists of the first elements. Tensors with the same bytes, type and dims share memory. But a tensor that
 // an operator updates has memory of its own.
@@ -430,8 +447,8 @@ func (b *builder) constant(id int, t *vulkan.Tensor, dims []int) graph.ValueID {
 		}
 		return b.StateFrom(valueName(id), dtype, dims, load)
 	}
-	name := fmt.Sprintf("constant%d", t.Constant)
-	if n, _ := t.Type.Bytes(dims); n != from.Data.Size() || b.shared[t.Constant] {
+	name := b.constantName(t.Constant)
+	if n, _ := t.Type.Bytes(dims); n != from.Data.Size() || b.shared[name] {
 		name += fmt.Sprint(dims)
 	}
 	return b.Constant(name, dtype, dims, load)

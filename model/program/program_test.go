@@ -280,7 +280,9 @@ func TestWideNumbersAreNarrowedAndWidened(t *testing.T) {
 	tensor := bounded(f64, 8)
 	run := load(t, gputest.Open(t), parse(t, sum(), []p.Table{tensor, tensor, tensor}))
 	for _, c := range []struct{ a, b, want float64 }{
-		{1.5, 2.25, 3.75}, {-1e-300, 0, 0}, {math.Inf(-1), 1, math.Inf(-1)},
+		{1.5, 2.25, 3.75},
+		{-1e-300, 0, 0},
+		{math.Inf(-1), 1, math.Inf(-1)},
 		{math.MaxFloat32, 0, math.MaxFloat32},
 	} {
 		out, err := run.Run(t.Context(), []*npy.Array{wide(c.a), wide(c.b)})

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"strings"
 
 	"gpuscope/engine/graph"
 	"gpuscope/model/checkpoint/pte"
@@ -54,9 +55,41 @@ type q4 struct {
 	scaleAt func(row, group int) int
 }
 
-// matrix returns the weights in a format that the engine supports. It keeps the 4 bits if the number of
-// columns and the group size are multiples of 8 and the groups fill each row. Otherwise it converts the
-// weights to f32 when they are loaded.
+// fourBits reports whether the engine has a format of 4 bits for a matrix: the number of columns and the
+// group size must be multiples of 8, and the groups must fill each row.
+func fourBits(cols, group int) bool {
+	return group > 0 && cols%8 == 0 && group%8 == 0 && cols%group == 0
+}
+
+// asF32 returns a warning about matrices of 4 bits that are converted to f32, or "" if there are none.
+func (b *builder) asF32() string {
+	n := 0
+	for i := range b.g.Operators {
+		op := &b.g.Operators[i]
+		if !op.Known() || !strings.Contains(op.Name, "q4gsw") {
+			continue
+		}
+		c := call{builder: b, op: op, names: op.Arguments()}
+		out := c.outDims(0)
+		x, ok := b.g.Values[op.Args[0]].(*vulkan.Tensor)
+		if ok && !strings.Contains(op.Name, "embedding") {
+			out = x.Dims
+		}
+		_, v := c.arg("group_size")
+		if group, ok := integer(v); ok && len(out) > 0 && !fourBits(out[len(out)-1], clampInt(group)) {
+			n++
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("operators with 4-bit weights that run with f32 weights, which take 8 times the "+
+		"memory: %d. Their number of columns or their group size is not a multiple of 8, or the last group is "+
+		"not full", n)
+}
+
+// matrix returns the weights in a format that the engine supports. If it has none of 4 bits (see fourBits),
+// matrix converts the weights to f32 when they are loaded.
 func (c *call) matrix(q q4) weight.Matrix {
 	if c.Err() != nil {
 		return weight.Matrix{}
@@ -77,7 +110,10 @@ func (c *call) matrix(q q4) weight.Matrix {
 		return weight.Matrix{}
 	}
 	weights, scales := c.bytesOf(q.weights), c.bytesOf(q.scales)
-	name := fmt.Sprintf("constant%d", q.weights.Constant)
+	name := c.constantName(q.weights.Constant)
+	if q.rows != q.weights.Dims[0] {
+		name += fmt.Sprintf("[:%d]", q.rows) // another operator may use all rows
+	}
 	stride := q.weights.Dims[1]
 	load := func() (nibbles, inRows []byte, err error) {
 		from, err := weights()
@@ -97,12 +133,12 @@ func (c *call) matrix(q q4) weight.Matrix {
 		return nibbles, inRows, nil
 	}
 	m := weight.Matrix{Name: name, Rows: q.rows, Cols: q.cols}
-	if q.cols%8 == 0 && q.group%8 == 0 && q.cols%q.group == 0 {
+	if fourBits(q.cols, q.group) {
 		m.Format = weight.Q4GSW(q.group, weight.Q4Options{HighNibbles: q.high})
 		if q.group == q.cols {
 			m.Format = weight.QCS4W(q.cols, weight.Q4Options{HighNibbles: q.high})
 		}
-		m.Name = fmt.Sprintf("constant%d with scales constant%d", q.weights.Constant, q.scales.Constant)
+		m.Name = name + " with scales " + c.constantName(q.scales.Constant)
 		m.Data = func() ([][]byte, error) {
 			nibbles, inRows, err := load()
 			return [][]byte{nibbles, inRows}, err
@@ -292,7 +328,7 @@ func (c *call) denseMatrix(name string) weight.Matrix {
 	t := c.constantTensor(name, pte.Float32, 2)
 	load := c.bytesOf(t)
 	return weight.Matrix{
-		Name: fmt.Sprintf("constant%d", t.Constant), Rows: t.Dims[0], Cols: t.Dims[1], Format: weight.F32,
+		Name: c.constantName(t.Constant), Rows: t.Dims[0], Cols: t.Dims[1], Format: weight.F32,
 		Data: func() ([][]byte, error) {
 			data, err := load()
 			return [][]byte{data}, err

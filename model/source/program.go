@@ -46,7 +46,8 @@ func (e *executorch) Loaded()                 {}
 func (e *executorch) Changed() string         { return "" }
 
 func (e *executorch) Sizes() (Sizes, error) {
-	return Sizes{Vocab: e.language.Vocab, Context: e.language.Context}, nil
+	l := e.language
+	return Sizes{Vocab: l.Vocab, Context: l.Context, Warnings: l.Warnings}, nil
 }
 
 func (e *executorch) Bounds(context, maxChunk int) (positions, tokens int, err error) {
