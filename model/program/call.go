@@ -362,8 +362,11 @@ func (c *call) one(kindName string, args kind.Args) graph.ValueID {
 // view returns the elements of x with other dims. It returns x itself if the dims are those of x. A view has
 // as many elements as x, so one dim follows from the others.
 func (c *call) view(x graph.ValueID, dims ...kind.Int) graph.ValueID {
+	if c.Err() != nil {
+		return graph.None
+	}
 	info, ok := c.Value(x)
-	if ok && c.Err() == nil && info.Role != graph.State && len(dims) == len(info.MaxDims) {
+	if ok && info.Role != graph.State && len(dims) == len(info.MaxDims) {
 		open := 0 // dims that can change, or that the view does not state
 		for k, d := range dims {
 			if d != kind.Fixed(info.MaxDims[k]) || c.MinDims(x)[k] != info.MaxDims[k] {

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"runtime"
 	"testing"
 
@@ -239,12 +241,27 @@ func allocation(f func()) int {
 	return int(after.TotalAlloc - before.TotalAlloc)
 }
 
+// smallPrograms returns those programs of ExecuTorch's exporter that fit the fuzzer, or none if the test
+// programs are missing.
+func smallPrograms() (programs [][]byte) {
+	paths, _ := filepath.Glob(filepath.Join("..", "..", "..", "..", "shared", "pte", "dynamic", "*.pte"))
+	for _, path := range paths {
+		if data, err := os.ReadFile(path); err == nil && len(data) < 4096 {
+			programs = append(programs, data)
+		}
+	}
+	return programs
+}
+
 // FuzzParse looks for files that panic, hang or allocate too much memory.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(ptetest.Example(true).Bytes())
 	f.Add(ptetest.Bundle(ptetest.Example(false).Bytes(), ptetest.Suite("forward")))
 	f.Add(ptetest.DataFile(ptetest.Named{Key: "weight", Data: make([]byte, 140)}))
+	for _, data := range smallPrograms() {
+		f.Add(data)
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		n := allocation(func() { _ = readEverything(data) })
 		if most := 4*perByte*len(data) + 1<<20; n > most { // the fuzzer allocates too
