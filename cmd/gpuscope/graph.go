@@ -35,7 +35,8 @@ func graphCommand() *command {
 With --at M,POS, they are those of a step of M tokens at position POS. Without a device, or with --device none, planning
 uses the limits that every WebGPU device grants. For a file that cannot be planned, the command prints the reason and the
 output of --metadata. For ExecuTorch programs (.pte, .bpte), it prints the methods, the delegates, and the contents of
-Vulkan delegates. Their weights are read from the .ptd files given with --data, otherwise from the program's folder.`,
+Vulkan delegates with the exporter's memory plan and ours. Constants outside a program are looked up in the .ptd files
+given with --data, otherwise in the program's folder. For a .ptd file, it prints the keys with their sizes and layouts.`,
 		examples: []example{
 			{"gpuscope graph", "the embedded model"},
 			{"gpuscope graph --device none --max-chunk 128", "plan without a device, with shorter prefill steps"},
@@ -70,16 +71,19 @@ Vulkan delegates. Their weights are read from the .ptd files given with --data, 
 				if err := format.check(); err != nil {
 					return err
 				}
-				paths, err := programs(operands)
+				files, err := executorchFiles(operands)
 				switch {
 				case err != nil:
 					return err
-				case len(paths) == 0:
+				case len(files.programs)+len(files.data) == 0:
 				case *pass == "" && !*passes && *at == "" && *kernel == "":
-					return p.printPrograms(ctx, paths, o.dataFiles, format.value)
-				case len(paths) > 1:
+					return files.print(ctx, p, &o, format.value)
+				case len(files.data) > 0:
+					return usagef("--passes, --pass, --at and --kernel plan a program, but %s is a data file",
+						files.data[0])
+				case len(files.programs) > 1:
 					return usagef("--passes, --pass, --at and --kernel plan one program, but %d are given",
-						len(paths))
+						len(files.programs))
 				}
 				if err := o.validate(operands); err != nil {
 					return err

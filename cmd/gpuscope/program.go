@@ -2,38 +2,69 @@ package main
 
 import (
 	"context"
-	"slices"
 
+	"gpuscope/internal/printable"
 	"gpuscope/model/checkpoint/pte"
 	"gpuscope/model/checkpoint/pte/describe"
 )
 
-// programs returns the operands if all are ExecuTorch programs, and nil if none is.
-func programs(operands []string) ([]string, error) {
-	others := slices.DeleteFunc(slices.Clone(operands), pte.IsProgram)
+// executorch lists the operands of a command that are files of ExecuTorch.
+type executorch struct{ programs, data []string }
+
+// executorchFiles sorts the operands by kind. Either all operands are files of ExecuTorch or none is.
+func executorchFiles(operands []string) (files executorch, err error) {
+	var others []string
+	for _, path := range operands {
+		switch {
+		case pte.IsProgram(path):
+			files.programs = append(files.programs, path)
+		case pte.IsDataFile(path):
+			files.data = append(files.data, path)
+		default:
+			others = append(others, path)
+		}
+	}
 	switch {
-	case len(others) == 0:
-		return operands, nil
-	case len(others) < len(operands):
-		return nil,
+	case len(others) > 0 && len(others) < len(operands):
+		return executorch{},
 			usagef("%s is not an ExecuTorch program: only ExecuTorch programs can be listed together",
 				others[0])
-	case len(operands) > 1:
-		return nil, usagef("unexpected argument %q: only ExecuTorch programs can be listed together",
-			operands[1])
+	case len(others) > 1:
+		return executorch{},
+			usagef("unexpected argument %q: only ExecuTorch programs can be listed together",
+				operands[1])
 	}
-	return nil, nil
+	return files, nil
 }
 
-// printPrograms prints the content of ExecuTorch programs. Their constants may be in data files.
-func (p *program) printPrograms(ctx context.Context, paths, dataFiles []string, format string) (err error) {
-	infos := []*describe.Info{}
-	for _, path := range paths {
-		f, err := pte.Open(path, dataFiles...)
+// print prints the contents of the files.
+func (e executorch) print(ctx context.Context, p *program, o *modelOptions, format string) error {
+	switch {
+	case len(e.programs) == 0 && len(o.dataFiles) > 0:
+		return usagef("--data %s: no program is given that reads the data file", o.dataFiles[0])
+	case o.method != "":
+		return usagef("--method %s: graph lists all methods of a program; give --passes, --pass, --at or --kernel to plan one",
+			printable.Short(o.method, 80))
+	}
+	infos, data := []*describe.Info{}, []*describe.DataInfo{}
+	for _, path := range e.programs {
+		f, err := pte.Open(path, o.dataFiles...)
 		if err != nil {
 			return err
 		}
-		infos = append(infos, describe.Of(f))
+		info := describe.Of(f)
+		addPlans(f, info)
+		infos = append(infos, info)
+		if err := f.Close(); err != nil {
+			return err
+		}
+	}
+	for _, path := range e.data {
+		f, err := pte.OpenData(path)
+		if err != nil {
+			return err
+		}
+		data = append(data, describe.OfData(f))
 		if err := f.Close(); err != nil {
 			return err
 		}
@@ -41,10 +72,24 @@ func (p *program) printPrograms(ctx context.Context, paths, dataFiles []string, 
 	switch format {
 	case "json":
 		return writeJSON(p.stdout, struct {
-			Programs []*describe.Info `json:"programs"`
-		}{infos})
+			Programs  []*describe.Info     `json:"programs"`
+			DataFiles []*describe.DataInfo `json:"data_files,omitempty"`
+		}{infos, data})
 	case "dot":
+		if len(data) > 0 {
+			return usagef("%s is a data file: --format dot draws programs. Use text or json", e.data[0])
+		}
 		return describe.DOT(p.stdout, infos...)
 	}
-	return describe.Text(ctx, p.stdout, infos...)
+	if len(infos) > 0 {
+		if err := describe.Text(ctx, p.stdout, infos...); err != nil {
+			return err
+		}
+	}
+	if len(infos) > 0 && len(data) > 0 {
+		if _, err := p.stdout.Write([]byte("\n")); err != nil {
+			return err
+		}
+	}
+	return describe.DataText(ctx, p.stdout, data...)
 }

@@ -476,6 +476,9 @@ func (m *Method) limitIndices(v graph.ValueID, n int) {
 	}
 }
 
+// NumValues returns the number of values in the delegate's graph. Their ids are less than this number.
+func (m *Method) NumValues() int { return len(m.values) }
+
 // Value returns the value in the engine's graph for the tensor with this id in the delegate's graph. It
 // returns graph.None if the engine's graph has no such value.
 func (m *Method) Value(id int) graph.ValueID {

@@ -282,17 +282,31 @@ func (f *File) lookBeside(key string) (*DataFile, error) {
 // IsProgram reports whether the first bytes of a file identify an ExecuTorch program. It returns false if the
 // file cannot be read.
 func IsProgram(path string) bool {
+	id := identifierOf(path)
+	return id == bundleID || isVersionOf(id, programID)
+}
+
+// IsDataFile reports whether the first bytes of a file identify a data file of ExecuTorch programs. It
+// returns false if the file cannot be read.
+func IsDataFile(path string) bool { return isVersionOf(identifierOf(path), dataID) }
+
+// identifierOf returns the file identifier of a file, or "" if the file cannot be read.
+func identifierOf(path string) string {
 	file, _, err := mapfile.Regular(path)
 	if err != nil {
-		return false
+		return ""
 	}
 	defer file.Close()
 	head := make([]byte, 8)
 	if _, err := io.ReadFull(file, head); err != nil {
-		return false
+		return ""
 	}
-	id := identified(head)
-	return id == bundleID || id[:2] == programID[:2] && isDigits(id[2:])
+	return identified(head)
+}
+
+// isVersionOf reports whether two identifiers are equal up to their version, the last two digits.
+func isVersionOf(id, known string) bool {
+	return len(id) == len(known) && id[:2] == known[:2] && isDigits(id[2:])
 }
 
 func isDigits(s string) bool {

@@ -21,41 +21,41 @@ import (
 
 // Info describes a program.
 type Info struct {
-	File    string   `json:"file"`
-	Format  string   `json:"format"` // "pte", or "bpte" for a program with test cases
-	Bytes   int64    `json:"bytes"`  // size of the program file
-	Methods []Method `json:"methods"`
-	// NamedData is the number of blobs that the program file stores under a key. NamedDataBytes is the total
-	// size of these blobs.
-	NamedData      int   `json:"named_data"`
-	NamedDataBytes int64 `json:"named_data_bytes"`
+	File           string   `json:"file"`             // path of the program
+	Format         string   `json:"format"`           // "pte", or "bpte" for a program with test cases
+	Bytes          int64    `json:"bytes"`            // size of the program file
+	Methods        []Method `json:"methods"`          // in the order of the file
+	NamedData      int      `json:"named_data"`       // number of blobs that have a key
+	NamedDataBytes int64    `json:"named_data_bytes"` // total size of these blobs
 	// DataFiles lists the .ptd files that contain constants of the program.
 	DataFiles []DataFile `json:"data_files,omitempty"`
-	Suites    []Suite    `json:"test_suites,omitempty"`
+	Suites    []Suite    `json:"test_suites,omitempty"` // test cases by method
 }
 
 // DataFile describes a .ptd file.
 type DataFile struct {
-	File  string `json:"file"`
+	File  string `json:"file"`  // path of the file
 	Keys  int    `json:"keys"`  // number of keys
 	Bytes int64  `json:"bytes"` // size of all segments together
 }
 
 // Suite describes the test cases of a method.
 type Suite struct {
-	Method string `json:"method"`
-	Cases  int    `json:"cases"` // number of test cases
+	Method string `json:"method"` // name of the method
+	Cases  int    `json:"cases"`  // number of test cases
 }
 
 // Method describes the inputs, the outputs and the instructions of a method.
 type Method struct {
-	Name         string        `json:"name"`
-	Inputs       []Port        `json:"inputs"`
-	Outputs      []Port        `json:"outputs"`
-	Instructions []Instruction `json:"instructions"`
+	Name         string        `json:"name"`         // such as "forward"
+	Inputs       []Port        `json:"inputs"`       // in the order of the arguments
+	Outputs      []Port        `json:"outputs"`      // in the order of the results
+	Instructions []Instruction `json:"instructions"` // empty for a method that only returns constants
 	// Portable lists the operators that ExecuTorch runs on the CPU.
 	Portable  []Portable `json:"portable_operators"`
-	Delegates []Delegate `json:"delegates"`
+	Delegates []Delegate `json:"delegates"` // parts that were compiled for a backend
+	// Plan is how gpuscope runs the method. Of leaves it nil, because a plan needs the engine.
+	Plan *Plan `json:"gpuscope_plan,omitempty"`
 	// ArenaBytes holds the size of each memory arena that the exporter planned outside of delegates.
 	ArenaBytes []int64 `json:"arena_bytes"`
 }
@@ -74,64 +74,74 @@ type Port struct {
 
 // Dim is a dim of a tensor.
 type Dim struct {
-	Size   int           `json:"size"` // maximum size
+	Size int `json:"size"` // maximum size
+	// Change is "fixed", "dynamic", or "unknown" if the file does not say whether the dim changes.
 	Change vulkan.Change `json:"change"`
 }
 
 // Instruction is a step of a method.
 type Instruction struct {
-	Op     string `json:"op"`
+	Op     string `json:"op"`               // kind of the instruction, such as "DelegateCall"
 	Target string `json:"target,omitempty"` // the called operator or delegate, or the instruction to jump to
 	Args   []int  `json:"args"`             // indices of values in the method
 }
 
 // Portable is a portable operator. It also tells how many instructions of a method call the operator.
 type Portable struct {
-	Name  string `json:"name"`
-	Calls int    `json:"calls"`
+	Name  string `json:"name"`  // such as "aten::copy_"
+	Calls int    `json:"calls"` // number of instructions
 }
 
 // Delegate is a part of a method that was compiled for a backend.
 type Delegate struct {
-	Backend string   `json:"backend"`
-	Bytes   int64    `json:"bytes"`  // size of the compiled part
-	Inline  bool     `json:"inline"` // the compiled part is stored in the FlatBuffer, not in a segment
-	Options []Option `json:"options"`
-	// Graph is the graph of a Vulkan delegate. If several delegates have the same bytes, only the first
-	// delegate has a Graph. In the others, Same names the first delegate, as METHOD/DELEGATE. If the graph
-	// could not be read, Unread is the error message.
-	Graph  *Graph `json:"graph,omitempty"`
+	Backend string   `json:"backend"` // such as "VulkanBackend"
+	Bytes   int64    `json:"bytes"`   // size of the compiled part
+	Inline  bool     `json:"inline"`  // the compiled part is stored in the FlatBuffer, not in a segment
+	Options []Option `json:"options"` // compile options
+	// Parts are the parts of a delegate for another backend, if its header is known.
+	Parts *Parts `json:"parts,omitempty"`
+	// Graph is the graph of a Vulkan delegate. If several delegates have the same bytes, only the first one
+	// has a graph.
+	Graph *Graph `json:"graph,omitempty"`
+	// Same names the first delegate with the same bytes, as METHOD/DELEGATE.
 	Same   string `json:"same_as,omitempty"`
-	Unread string `json:"unread,omitempty"`
+	Unread string `json:"unread,omitempty"` // why the graph could not be read
+}
+
+// Parts are the parts of a delegate. Its contents have a format of the backend.
+type Parts struct {
+	Header        string `json:"header"`         // identifier of the header, such as "XH00" for XNNPACK
+	GraphBytes    int64  `json:"graph_bytes"`    // size of the FlatBuffer with the graph
+	ConstantBytes int64  `json:"constant_bytes"` // size of the weights
 }
 
 // Option is a compile option of a delegate.
 type Option struct {
-	Key   string `json:"key"`
+	Key   string `json:"key"`   // name of the option
 	Value string `json:"value"` // a number, text, or bytes in hexadecimal; long values are truncated
 }
 
 // Graph describes the graph of a Vulkan delegate.
 type Graph struct {
-	Inputs    []int      `json:"inputs"` // ids of values
-	Outputs   []int      `json:"outputs"`
-	Operators []Operator `json:"operators"`
-	Values    []Value    `json:"values"` // only the tensors
-	SymInts   []SymInt   `json:"symints"`
-	Constants []Constant `json:"constants"`
-	Objects   []Object   `json:"memory_plan"`
+	Inputs    []int      `json:"inputs"`      // ids of values
+	Outputs   []int      `json:"outputs"`     // ids of values
+	Operators []Operator `json:"operators"`   // in execution order
+	Values    []Value    `json:"values"`      // only the tensors
+	SymInts   []SymInt   `json:"symints"`     // integers that change from run to run
+	Constants []Constant `json:"constants"`   // stored bytes of weights and of initial contents
+	Objects   []Object   `json:"memory_plan"` // the exporter's plan: which tensors share memory
 }
 
 // Operator is an operator of a graph.
 type Operator struct {
-	ID   uint32 `json:"id"` // number of the operator in the exporter's graph
-	Name string `json:"name"`
-	Args []Arg  `json:"args"`
+	ID   uint32 `json:"id"`   // number of the operator in the exporter's graph
+	Name string `json:"name"` // with namespace and overload
+	Args []Arg  `json:"args"` // all arguments, the output last
 }
 
 // Arg is an argument of an operator.
 type Arg struct {
-	Name  string `json:"name"`
+	Name  string `json:"name"`  // "arg0", "arg1", ... if the operator is not known
 	Value int    `json:"value"` // id of the value
 	Text  string `json:"text"`  // the value of a scalar or a list, or %ID for a tensor or a SymInt
 }
@@ -150,36 +160,38 @@ const (
 
 // Value is a tensor of a graph.
 type Value struct {
-	ID       int    `json:"id"`
+	ID int `json:"id"` // id of the value in the delegate
+	// Role is "input", "output", "constant", "mutable" or "intermediate".
 	Role     Role   `json:"role"`
-	Type     string `json:"type"`
-	Dims     []int  `json:"dims"` // maximum shape
-	Bytes    int64  `json:"bytes"`
+	Type     string `json:"type"`                    // element type
+	Dims     []int  `json:"dims"`                    // maximum shape
+	Bytes    int64  `json:"bytes"`                   // at the maximum shape
 	Constant *int   `json:"constant,omitempty"`      // id of the constant with the tensor's bytes
 	Object   *int   `json:"memory_object,omitempty"` // id of the memory object that the tensor shares
-	Writers  []int  `json:"written_by"`              // indices into Graph.Operators
-	Readers  []int  `json:"read_by"`                 // indices into Graph.Operators
+	Writers  []int  `json:"written_by"`              // indices of operators
+	Readers  []int  `json:"read_by"`                 // indices of operators
 }
 
 // SymInt is an integer that an operator computes.
 type SymInt struct {
-	ID      int    `json:"id"`
+	ID      int    `json:"id"`         // id of the value in the delegate
 	Source  string `json:"source"`     // call that computes the integer: an operator and its arguments
-	Writer  int    `json:"written_by"` // index into Graph.Operators, or -1 if no operator writes the integer
-	Readers []int  `json:"read_by"`    // indices into Graph.Operators
-	// Inputs lists the inputs that the integer depends on, as indices into Graph.Inputs.
+	Writer  int    `json:"written_by"` // index of an operator, or -1 if no operator writes the integer
+	Readers []int  `json:"read_by"`    // indices of operators
+	// Inputs lists the inputs that the integer depends on, as indices into the inputs of the
+	// graph.
 	Inputs []int `json:"inputs"`
 }
 
 // Constant describes the stored bytes of a weight.
 type Constant struct {
-	ID      int    `json:"id"`
+	ID      int    `json:"id"`             // number of the constant in the delegate
 	Key     string `json:"key,omitempty"`  // empty if the bytes are stored in the delegate
 	File    string `json:"file,omitempty"` // empty if no file contains the bytes for the key
-	Offset  int64  `json:"offset"`         // offset in File
-	Bytes   int64  `json:"bytes"`
-	Values  []int  `json:"values"`  // ids of the tensors that use the constant
-	Readers []int  `json:"read_by"` // indices into Graph.Operators
+	Offset  int64  `json:"offset"`         // offset in the file
+	Bytes   int64  `json:"bytes"`          // size of the stored bytes, which may end in padding
+	Values  []int  `json:"values"`         // ids of the tensors that use the constant
+	Readers []int  `json:"read_by"`        // indices of operators
 	// Shared lists other constants with the same bytes. A constant of the same graph is listed by its number.
 	// A constant of another graph is listed as METHOD/DELEGATE/NUMBER.
 	Shared []string `json:"shared_with,omitempty"`
@@ -188,7 +200,7 @@ type Constant struct {
 // Object is a piece of memory that the exporter planned. It is shared by tensors whose lifetimes do not
 // overlap.
 type Object struct {
-	ID     int   `json:"id"`
+	ID     int   `json:"id"`     // number of the object in the delegate
 	Bytes  int64 `json:"bytes"`  // size of the largest tensor
 	Values []int `json:"values"` // ids of the tensors
 }
@@ -210,11 +222,7 @@ func Of(f *pte.File) *Info {
 	}
 	d.shared.mark(info)
 	for _, d := range f.DataFiles() {
-		file := DataFile{File: d.Name(), Keys: len(d.Named)}
-		for _, s := range d.Segments {
-			file.Bytes += s.Size()
-		}
-		info.DataFiles = append(info.DataFiles, file)
+		info.DataFiles = append(info.DataFiles, dataFile(d))
 	}
 	for _, s := range f.Suites {
 		info.Suites = append(info.Suites, Suite{s.Method, len(s.Cases)})
@@ -316,6 +324,8 @@ func (d *describer) method(number int) Method {
 		}
 		if from.Backend == vulkan.Backend {
 			graphs[i] = d.graph(number, i, &delegate)
+		} else if c, err := vulkan.OpenContainer(from.Data); err == nil {
+			delegate.Parts = &Parts{c.Header, c.Graph.Size(), c.Constants.Size()}
 		}
 		out.Delegates = append(out.Delegates, delegate)
 	}

@@ -25,7 +25,18 @@ func example(t testing.TB) *describe.Info {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return describe.Of(f)
+	info := describe.Of(f)
+	info.Methods[0].Plan = &describe.Plan{
+		Device: "a device", Operators: 5, Dispatches: 4,
+		Bytes: map[string]int64{"shared": 1536, "state": 1024},
+		Layouts: []describe.Layout{
+			{Slots: []describe.Slot{{Bytes: 512, Values: []int{4}}, {Bytes: 1024, Others: 2}}},
+			{Slots: []describe.Slot{{Bytes: 256, Values: []int{4}, Others: 2}}},
+		},
+		Fused: []int{19}, Own: []int{0, 1, 5, 6},
+	}
+	info.Methods[1].Plan = &describe.Plan{Device: "a device", Refused: "the method calls no Vulkan delegate"}
+	return info
 }
 
 // The expected output is in the files of testdata only.
@@ -137,6 +148,64 @@ func TestMissingWeightsAreStillShown(t *testing.T) {
 	g := describe.Of(f).Methods[0].Delegates[0].Graph
 	if g == nil || g.Constants[0].File != "" || g.Constants[1].File != "example.pte" {
 		t.Errorf("%+v", g)
+	}
+}
+
+// A delegate for another backend is shown up to the parts in its header.
+func TestPartsOfOtherBackendsAreShown(t *testing.T) {
+	t.Parallel()
+	graph := ptetest.ExampleGraph()
+	xnnpack := graph.Bytes()
+	copy(xnnpack[4:], "XH00")
+	p := ptetest.Program{Segments: [][]byte{xnnpack, []byte("a model for Core ML"), xnnpack[:20]}}
+	m := ptetest.Method("forward", nil, nil, nil)
+	m[7] = []ptetest.Table{
+		ptetest.Delegate("XnnpackBackend", 0), ptetest.Delegate("CoreMLBackend", 1),
+		ptetest.Delegate("Any", 2),
+	}
+	p.Methods = []ptetest.Table{m}
+	f, err := pte.Parse(p.Bytes(), "example.pte")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := describe.Of(f).Methods[0].Delegates
+	parts := d[0].Parts
+	if parts == nil || parts.Header != "XH00" || parts.ConstantBytes != int64(len(graph.Data)) ||
+		parts.GraphBytes == 0 || d[0].Graph != nil || d[0].Unread != "" {
+		t.Errorf("XNNPACK: %+v, parts %+v", d[0], parts)
+	}
+	if d[1].Parts != nil || d[1].Bytes != 19 || d[2].Parts != nil {
+		t.Errorf("other backends: %+v", d[1:])
+	}
+}
+
+func TestDataFilesAreDescribed(t *testing.T) {
+	t.Parallel()
+	f, err := pte.ParseData(ptetest.DataFile(
+		ptetest.Named{
+			Key: "a", Data: make([]byte, 24),
+			Layout: ptetest.Table{0: int8(6), 1: []int32{2, 3}, 2: []byte{1, 0}},
+		},
+		ptetest.Named{Key: "b", Data: make([]byte, 5)},
+	), "weights.ptd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	info := describe.OfData(f)
+	at := info.Named[0].Offset
+	want := &describe.DataInfo{
+		DataFile: describe.DataFile{File: "weights.ptd", Keys: 2, Bytes: 29},
+		Named: []describe.NamedData{
+			{Key: "a", Offset: at, Bytes: 24, Type: "f32", Dims: []int{2, 3}, DimOrder: []int{1, 0}},
+			{Key: "b", Offset: at + 32, Bytes: 5},
+		},
+	}
+	if diff := cmp.Diff(want, info); diff != "" || at == 0 {
+		t.Error(diff)
+	}
+	var text bytes.Buffer
+	if err := describe.DataText(t.Context(), &text, info); err != nil || !bytes.Contains(text.Bytes(), []byte("f32 [2, 3]")) {
+		t.Errorf("%v: %s", err, &text)
 	}
 }
 

@@ -92,6 +92,12 @@ func (p *Info) head(b *bytes.Buffer) {
 	for _, s := range p.Suites {
 		fmt.Fprintf(b, "method %s has %s\n", name(s.Method), table.Plural(s.Cases, "test case"))
 	}
+	for i := range p.Methods {
+		if m := &p.Methods[i]; m.Plan != nil && m.Plan.Refused != "" {
+			fmt.Fprintf(b, "gpuscope cannot run method %s: %s\n", name(m.Name),
+				printable.Short(m.Plan.Refused, 400))
+		}
+	}
 	missing := map[string]bool{}
 	for i := range p.Methods {
 		for _, d := range p.Methods[i].Delegates {
@@ -295,16 +301,26 @@ func (m *Method) tables(file string) []*table.Table {
 				}
 				return "segment"
 			}),
+			column("contents", func(r *indexed[Delegate]) string { return r.row.Parts.String() }),
 			column("options", func(r *indexed[Delegate]) string { return optionList(r.row.Options) }),
 			column("same as", func(r *indexed[Delegate]) string { return r.row.Same }),
 			column("unread", func(r *indexed[Delegate]) string { return r.row.Unread })))
 	}
 	for i := range m.Delegates {
 		if g := m.Delegates[i].Graph; g != nil {
-			all = append(all, g.tables(file, fmt.Sprintf("%s, delegate %d", name(m.Name), i))...)
+			all = append(all, g.tables(file, fmt.Sprintf("%s, delegate %d", name(m.Name), i), m.Plan)...)
 		}
 	}
 	return all
+}
+
+// String returns a summary of the parts of a delegate, or "" for a nil Parts.
+func (p *Parts) String() string {
+	if p == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s: graph %s, constants %s", p.Header, table.Memory(p.GraphBytes),
+		table.Memory(p.ConstantBytes))
 }
 
 // changing returns a text that states which dims change from run to run.
@@ -331,9 +347,9 @@ func optionList(options []Option) string {
 	return strings.Join(texts(options, func(o Option) string { return name(o.Key) + "=" + o.Value }), " ")
 }
 
-// tables returns the tables of a Vulkan delegate. file is the path of the program, and of is the name of the
-// delegate in the title.
-func (g *Graph) tables(file, of string) []*table.Table {
+// tables returns the tables of a Vulkan delegate. file is the path of the program, of is the name of the
+// delegate in the title, and plan is gpuscope's plan or nil.
+func (g *Graph) tables(file, of string, plan *Plan) []*table.Table {
 	all := []*table.Table{list(g.title(of), index(g.Operators),
 		number("operator", "", func(r *indexed[Operator]) int64 { return int64(r.i) }),
 		number("id", "", func(r *indexed[Operator]) int64 { return int64(r.row.ID) }),
@@ -382,12 +398,15 @@ func (g *Graph) tables(file, of string) []*table.Table {
 			number("bytes", "B", func(o *Object) int64 { return o.Bytes }),
 			column("values that use it in turn", func(o *Object) string { return numbers(o.Values) })))
 	}
+	all = append(all, plan.tables()...)
+	ours := plan.memory()
 	return append(all, list("Tensors of the delegate", g.Values,
 		number("value", "", func(v *Value) int64 { return int64(v.ID) }),
 		column("role", func(v *Value) string { return string(v.Role) }),
 		column("type", func(v *Value) string { return v.Type + " " + dims(v.Dims) }),
 		number("bytes", "B", func(v *Value) int64 { return v.Bytes }),
 		column("memory", (*Value).memory),
+		column("in gpuscope", func(v *Value) string { return ours[v.ID] }),
 		column("written by", func(v *Value) string { return numbers(v.Writers) }),
 		column("read by", func(v *Value) string { return numbers(v.Readers) })))
 }

@@ -108,11 +108,14 @@ func Parse(d pte.Data, lookup func(key string) (pte.Data, error)) (*Graph, error
 }
 
 func parse(d pte.Data, lookup func(key string) (pte.Data, error)) (*Graph, error) {
-	h, err := readHeader(d)
+	h, err := OpenContainer(d)
 	if err != nil {
 		return nil, err
 	}
-	data, err := h.graph.Bytes()
+	if h.Header != headerID {
+		return nil, unidentified(h.Header)
+	}
+	data, err := h.Graph.Bytes()
 	if err != nil {
 		return nil, err
 	}
@@ -124,15 +127,12 @@ func parse(d pte.Data, lookup func(key string) (pte.Data, error)) (*Graph, error
 		}
 	}
 	b := flat.New(data)
-	r := &reader{g: &Graph{}, constants: h.constants, lookup: lookup, size: len(data)}
+	r := &reader{g: &Graph{}, constants: h.Constants, lookup: lookup, size: len(data)}
 	if r.graph(b.Root(graphKind)); r.err != nil {
 		return nil, r.err
 	}
 	return r.g, b.Err()
 }
-
-// header states where the parts of a delegate are.
-type header struct{ graph, constants pte.Data }
 
 const (
 	headerID   = "VH00"
@@ -140,24 +140,30 @@ const (
 	headerSize = 30 // size of the header in bytes; its fields are not aligned
 )
 
-func readHeader(d pte.Data) (h header, err error) {
-	wrong := func(field, format string, args ...any) (header, error) {
-		return h, &pte.Error{Table: "VH00 header", Field: field, Problem: fmt.Sprintf(format, args...)}
-	}
+// Container states where the parts of a delegate are.
+type Container struct {
+	Header           string // identifier of the header: "VH00" for Vulkan
+	Graph, Constants pte.Data
+}
+
+// OpenContainer reads the header of a delegate. XNNPACK's delegates ("XH00") and those for Apple's MPS
+// ("MP00") have headers of the same structure. A delegate without a header is an error that wraps
+// pte.ErrFormat.
+func OpenContainer(d pte.Data) (*Container, error) {
 	head, err := d.Slice(0, uint64(min(d.Size(), headerSize)))
 	if err != nil {
-		return h, err
+		return nil, err
 	}
 	b, err := head.Bytes()
 	if err != nil {
-		return h, err
+		return nil, err
 	}
-	if len(b) < 8 || string(b[4:8]) != headerID {
-		return h, &pte.Error{
-			Table: "Vulkan delegate", Field: "identifier", Err: pte.ErrFormat,
-			Problem: fmt.Sprintf("the identifier at byte 4 is %q; the identifier of a Vulkan delegate is %q",
-				b[min(len(b), 4):min(len(b), 8)], headerID),
-		}
+	id := string(b[min(len(b), 4):min(len(b), 8)])
+	if !slices.Contains([]string{headerID, "XH00", "MP00"}, id) {
+		return nil, unidentified(id)
+	}
+	wrong := func(field, format string, args ...any) (*Container, error) {
+		return nil, &pte.Error{Table: id + " header", Field: field, Problem: fmt.Sprintf(format, args...)}
 	}
 	if len(b) < headerSize {
 		return wrong("size", "the delegate has %d bytes; the minimum is %d", len(b), headerSize)
@@ -178,16 +184,25 @@ func readHeader(d pte.Data) (h header, err error) {
 		return wrong("constants", "the constants start at byte %d, but the FlatBuffer before them ends at byte %d",
 			constants, at+n)
 	}
-	if h.graph, err = d.Slice(at, n); err != nil {
+	c := &Container{Header: id}
+	if c.Graph, err = d.Slice(at, n); err != nil {
 		return wrong("FlatBuffer", "%v", err)
 	}
 	if length == 0 && constants <= uint64(d.Size()) {
 		length = uint64(d.Size()) - constants
 	}
-	if h.constants, err = d.Slice(constants, length); err != nil {
+	if c.Constants, err = d.Slice(constants, length); err != nil {
 		return wrong("constants", "%v", err)
 	}
-	return h, nil
+	return c, nil
+}
+
+func unidentified(id string) error {
+	return &pte.Error{
+		Table: "Vulkan delegate", Field: "identifier", Err: pte.ErrFormat,
+		Problem: fmt.Sprintf("the identifier at byte 4 is %q; the identifier of a Vulkan delegate is %q", id,
+			headerID),
+	}
 }
 
 // The constants below are the slot numbers in the schema of the graph. A slot number identifies a field of a
