@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/internal/printable"
+	"gpuscope/model/checkpoint/pte"
 	"gpuscope/session"
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/tuitest"
@@ -134,4 +137,59 @@ func TestErrorLinesHaveAnEnd(t *testing.T) {
 			t.Errorf("%.30q: %d characters of error: %.400q", args, n, line)
 		}
 	}
+}
+
+// A damaged language model runs, or one line says why it does not. The device computes nothing.
+func TestDamagedLanguageModelsRunOrAreRefused(t *testing.T) {
+	t.Parallel()
+	times := 60
+	if testing.Short() {
+		times = 8
+	}
+	ran := 0
+	for _, name := range []string{"qwen3-tiny-4w.pte", "llama-demo-8da4w.pte"} {
+		data, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "pte", name))
+		if err != nil {
+			if os.Getenv("CI") == "true" {
+				t.Fatal(err)
+			}
+			t.Skipf("the test programs are missing: %v", err)
+		}
+		f, err := pte.Parse(data, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, at := f.Methods[0].Delegates[0].Data.Place()
+		graph := data[at:][:f.Methods[0].Delegates[0].Data.Size()]
+		random := rand.New(rand.NewPCG(1, uint64(len(data))))
+		path := filepath.Join(t.TempDir(), name)
+		for range times {
+			i := random.IntN(len(graph))
+			old := graph[i]
+			values := []byte{0, 1, 0x7f, 0xff, byte(random.Uint32()), old ^ 1<<random.IntN(8)}
+			graph[i] = values[random.IntN(len(values))]
+			if err := os.WriteFile(path, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var stdout, stderr bytes.Buffer
+			p := testProgram(&stdout, &stderr)
+			p.open = p.openModel
+			status := p.main(t.Context(), []string{
+				"run", "--ids", "1,2,3,4,5,6,7", "-n", "3", "--profile", "off", path,
+			})
+			what := fmt.Sprintf("%s with byte %d = %d", name, at+int64(i), graph[i])
+			clean(t, what, stderr.String())
+			switch {
+			case status == exitDone:
+				ran++
+			case strings.Count(stderr.String(), "\n") != 1:
+				t.Errorf("%s: exit %d: %s", what, status, &stderr)
+			}
+			graph[i] = old
+		}
+	}
+	if ran == 0 {
+		t.Error("no damaged model ran")
+	}
+	t.Logf("%d ran", ran)
 }
