@@ -161,6 +161,21 @@ func TestGraphSaysWhichDataFileHasAConstant(t *testing.T) {
 	}
 }
 
+func TestDataFilesAreNoModels(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "weights.ptd")
+	if err := os.WriteFile(path, ptetest.DataFile(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var stdout, stderr bytes.Buffer
+	p := testProgram(&stdout, &stderr)
+	p.open = p.openModel
+	if status := p.main(t.Context(), []string{"run", path}); status != exitUsage ||
+		!strings.Contains(stderr.String(), "--data") {
+		t.Errorf("exit %d: %s", status, &stderr)
+	}
+}
+
 // The exporter's memory plan is shown next to gpuscope's, or the reason why gpuscope has none.
 func TestGraphPlansProgramsWithoutADevice(t *testing.T) {
 	t.Parallel()

@@ -9,6 +9,7 @@ import (
 	"gpuscope/model/checkpoint/pte"
 	"gpuscope/model/network"
 	"gpuscope/model/sample"
+	"gpuscope/session"
 	"gpuscope/text/tokenizer"
 	"gpuscope/trace"
 )
@@ -79,8 +80,12 @@ func Open(o Options) (Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Path != "" && pte.IsProgram(o.Path) {
+	switch {
+	case o.Path != "" && pte.IsProgram(o.Path):
 		return openProgram(o)
+	case o.Path != "" && pte.IsDataFile(o.Path):
+		return nil, session.Refusef("%s is a data file of an ExecuTorch program. Open the program, and give the data "+
+			"file with --data", o.Path)
 	}
 	return openCheckpoint(o, q)
 }
