@@ -109,21 +109,19 @@ func (s *subject) flips(random *rand.Rand) damage {
 }
 
 // with calls f with the damaged bytes.
-func (s *subject) with(d damage, f func(data []byte)) {
+func (s *subject) with(d damage, f func(data []byte, d fmt.Stringer)) {
 	if d.cut > 0 {
-		f(s.data[:d.cut])
+		f(s.data[:d.cut], d)
 		return
 	}
 	before := make([]byte, len(d.bytes))
 	for i, b := range d.bytes {
 		before[i], s.data[b.at] = s.data[b.at], b.to
 	}
-	defer func() {
-		for i := len(before) - 1; i >= 0; i-- {
-			s.data[d.bytes[i].at] = before[i]
-		}
-	}()
-	f(s.data)
+	f(s.data, d)
+	for i := len(before) - 1; i >= 0; i-- {
+		s.data[d.bytes[i].at] = before[i]
+	}
 }
 
 // outcome is how far a damaged program got.
@@ -151,8 +149,9 @@ type hostileTest struct {
 	counts map[outcome]int
 }
 
-// try reads, describes, plans and runs a damaged program.
-func (t *hostileTest) try(s *subject, d damage) (result outcome) {
+// try reads, describes, plans and runs a program.
+func (t *hostileTest) try(data []byte, d fmt.Stringer) {
+	result := unread
 	defer func() {
 		if p := recover(); p != nil {
 			t.Errorf("%v: panic: %v\n%s", d, p, debug.Stack())
@@ -162,21 +161,28 @@ func (t *hostileTest) try(s *subject, d damage) (result outcome) {
 	if os.Getenv("GPUSCOPE_DAMAGE_LOG") != "" { // names the case that crashes the process
 		fmt.Fprintln(os.Stderr, d)
 	}
-	s.with(d, func(data []byte) {
-		f, m := planWithin(t, data, d)
-		switch {
-		case f == nil:
-			return
-		case m == nil:
-			result = unplanned
-			return
-		}
-		result = planned
-		if (t.counts[planned]+t.counts[ran])%t.every == 0 && runDamaged(t.Context(), t.dev, m, f) {
-			result = ran
-		}
-	})
-	return result
+	f, m := planWithin(t, data, d)
+	switch {
+	case f == nil:
+		return
+	case m == nil:
+		result = unplanned
+		return
+	}
+	result = planned
+	if (t.counts[planned]+t.counts[ran])%t.every == 0 && runDamaged(t.Context(), t.dev, m, f) {
+		result = ran
+	}
+}
+
+// check reports the counts, and fails the test if it does not cover all outcomes.
+func (t *hostileTest) check() {
+	t.Helper()
+	t.Logf("%d were not read, %d not planned, %d only planned, %d ran", t.counts[unread],
+		t.counts[unplanned], t.counts[planned], t.counts[ran])
+	if t.counts[unread] == 0 || t.counts[unplanned] == 0 || t.counts[ran] == 0 {
+		t.Errorf("the damage is of one kind: %v", t.counts)
+	}
 }
 
 // planWithin calls plan and fails the test if it took too much time or memory.
@@ -224,6 +230,12 @@ func plan(t testing.TB, data []byte, d fmt.Stringer) (*pte.File, *program.Method
 	return f, m
 }
 
+// arrayTypes maps an element type to that of an array.
+var arrayTypes = map[pte.Type]npy.Type{
+	pte.Bool: npy.Bool, pte.Int8: npy.Int8, pte.Uint8: npy.Uint8, pte.Int32: npy.Int32, pte.Int64: npy.Int64,
+	pte.Float16: npy.Float16, pte.Float64: npy.Float64,
+}
+
 // runDamaged runs a planned program with inputs of the largest shapes, and returns whether the run completed.
 func runDamaged(ctx context.Context, dev gpu.Device, m *program.Method, f *pte.File) bool {
 	run, err := program.Load(dev, m)
@@ -239,17 +251,8 @@ func runDamaged(ctx context.Context, dev gpu.Device, m *program.Method, f *pte.F
 	for _, id := range method.Inputs {
 		a := &npy.Array{Type: npy.Float32}
 		if t, ok := method.Values[id].(*pte.Tensor); ok {
-			switch t.Type {
-			case pte.Int64:
-				a.Type = npy.Int64
-			case pte.Int32:
-				a.Type = npy.Int32
-			case pte.Bool:
-				a.Type = npy.Bool
-			case pte.Int8:
-				a.Type = npy.Int8
-			case pte.Uint8:
-				a.Type = npy.Uint8
+			if same, ok := arrayTypes[t.Type]; ok {
+				a.Type = same
 			}
 			a.Dims = t.Sizes
 			a.Data = make([]byte, graph.Numel(t.Sizes)*a.Type.Size())
@@ -287,7 +290,7 @@ func TestProgramsThatPanickedAreRefused(t *testing.T) {
 		{file: "llama-demo-8da4w.pte", bytes: []changed{{22510, 0}}},                 // a view after an error
 		{file: "dynamic/dyn_swiglu_outer_reversed.pte", bytes: []changed{{2418, 0}}}, // groups of size 0
 	} {
-		h.try(newSubject(t, d.file), d)
+		newSubject(t, d.file).with(d, h.try)
 	}
 }
 
@@ -326,17 +329,13 @@ func tryDamage(t *testing.T, dev gpu.Device, files []string, every, cuts, flips 
 		s := newSubject(t, file)
 		random := rand.New(rand.NewPCG(1, uint64(len(s.data))))
 		for i := range cuts {
-			h.try(s, damage{file: file, cut: 1 + i*(len(s.data)-1)/cuts})
+			s.with(damage{file: file, cut: 1 + i*(len(s.data)-1)/cuts}, h.try)
 		}
 		for range flips {
-			h.try(s, s.flips(random))
+			s.with(s.flips(random), h.try)
 		}
 	}
-	t.Logf("%d were not read, %d not planned, %d only planned, %d ran", h.counts[unread],
-		h.counts[unplanned], h.counts[planned], h.counts[ran])
-	if h.counts[unread] == 0 || h.counts[unplanned] == 0 || h.counts[ran] == 0 {
-		t.Errorf("the damage is of one kind: %v", h.counts)
-	}
+	h.check()
 }
 
 // FuzzBuild looks for programs whose plan panics, hangs or takes too much memory.

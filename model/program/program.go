@@ -459,7 +459,12 @@ func (b *builder) operator(op *vulkan.Operator) error {
 	if b.Err() != nil || b.hostOnly[op] {
 		return b.Err()
 	}
-	operators[op.Name](&call{builder: b, op: op, names: op.Arguments()})
+	c := &call{builder: b, op: op, names: op.Arguments()}
+	if len(c.outputs()) == 0 {
+		b.Errorf("the list of its outputs is empty")
+	} else {
+		operators[op.Name](c)
+	}
 	if err := b.Err(); err != nil {
 		return &OperatorError{ID: op.ID, Name: op.Name, Err: err}
 	}
