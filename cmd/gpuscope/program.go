@@ -53,7 +53,9 @@ func (e executorch) print(ctx context.Context, p *program, o *modelOptions, form
 			return err
 		}
 		info := describe.Of(f)
-		addPlans(f, info)
+		if format != "dot" { // a drawing shows no plan
+			addPlans(f, info)
+		}
 		infos = append(infos, info)
 		if err := f.Close(); err != nil {
 			return err
