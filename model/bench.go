@@ -15,6 +15,7 @@ import (
 	"gpuscope/engine/graph"
 	"gpuscope/model/network"
 	"gpuscope/model/run"
+	"gpuscope/model/stepping"
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/bench"
@@ -184,7 +185,7 @@ func Bench(ctx context.Context, o Options, b Benchmark, emit func(session.Event)
 	if err := cmp.Or(b.Check(), b.check(&o)); err != nil {
 		return nil, err
 	}
-	progress := opening(ctx, emit)
+	progress := stepping.Opening(ctx, emit)
 	log := func(level, text string) { emit(session.Event{Log: &session.Log{Level: level, Text: text}}) }
 	m, err := Read(o)
 	if err != nil {
@@ -235,7 +236,7 @@ func (m *Model) loadFor(tests []bench.Test, progress engine.Progress, log func(s
 	}
 	if errors.Is(err, gpu.ErrOutOfMemory) {
 		err = fmt.Errorf("%w; the model needs %s. Use a smaller --depth, --context or --max-chunk",
-			err, memoryLine(n.Graph))
+			err, stepping.MemoryLine(n.Graph))
 	}
 	return r, err
 }
@@ -272,7 +273,7 @@ func (m *Model) benchResult(r *run.Runner, b *Benchmark) *bench.Result {
 		Schema: bench.Schema, Producer: m.options.Producer, Created: time.Now().UTC().Format(time.RFC3339),
 		Command: m.options.Command, Device: r.Exec.Device(), Model: m.Info(), Timing: timing.Level(),
 		Host: trace.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU()},
-		Seed: b.Seed, Repetitions: b.Repetitions, Edited: edited(r),
+		Seed: b.Seed, Repetitions: b.Repetitions, Edited: r.Edited(),
 	}
 }
 
@@ -300,7 +301,8 @@ func (r *benchRun) ceilings(ctx context.Context) error {
 	}
 	before := d.Ceilings
 	var err error
-	d.Ceilings, err = measureCeilings(ctx, r.runner.Dev, ceilingCache(r.m.options.Cache), before, r.progress,
+	d.Ceilings, err = stepping.MeasureOn(ctx, r.runner.Dev, stepping.CeilingCache(r.m.options.Cache),
+		before, r.progress,
 		func(err error) { r.log("warn", err.Error()) })
 	if err != nil {
 		d.Ceilings = before
@@ -445,7 +447,7 @@ func (r *benchRun) generate(ctx context.Context, t *bench.Test, split *bench.Spl
 		Position: t.Depth, Token: r.ids[t.Depth], Steps: t.Tokens, Timing: r.timing(t),
 		Pipelined: t.Mode == bench.Pipelined && r.runner.Pipelines(),
 	}
-	g.Gave = func(out run.Picked, _ run.Snapshot) (bool, error) {
+	g.Gave = func(out run.Picked, _ stepping.Snapshot) (bool, error) {
 		if !out.Finite() {
 			return false, noToken(g.Position, out, "")
 		}

@@ -15,6 +15,7 @@ import (
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/engine/graph"
 	"gpuscope/internal/wordingtest"
+	"gpuscope/model/stepping"
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/bench"
@@ -110,7 +111,7 @@ func TestBenchmarkIsHeldToTheBetterCeilings(t *testing.T) {
 		t.Errorf("%+v, want %d ns", f, want)
 	}
 	golden.Text("warning", said)
-	kept := CachedCeilings(&r.Device, o.Cache)
+	kept := stepping.CachedCeilings(&r.Device, o.Cache)
 	if kept == nil || kept.FlopsPerS != got.FlopsPerS {
 		t.Errorf("kept %+v, want %+v", kept, got)
 	}

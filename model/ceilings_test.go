@@ -1,11 +1,8 @@
 package model
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -18,7 +15,7 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/internal/wordingtest"
-	"gpuscope/model/run"
+	"gpuscope/model/stepping"
 	"gpuscope/session"
 	"gpuscope/trace"
 )
@@ -56,57 +53,6 @@ func TestCeilingsAreMeasuredOncePerDeviceAndDriver(t *testing.T) {
 	}
 	if c := open("2.0").mirror.Trace.Device.Ceilings; c != nil {
 		t.Errorf("with another driver: %+v", c)
-	}
-}
-
-// The cache ignores a file that is damaged, truncated, or from another version or device.
-func TestIncompleteCacheOfCeilingsIsNotRead(t *testing.T) {
-	cache := ceilingCache(filepath.Join(t.TempDir(), "deep", "er"))
-	d := trace.Device{Name: "x", Backend: "vulkan", Driver: "1"}
-	found := &trace.Ceilings{
-		CopyBytesPerS: []trace.CopyRate{{Bytes: 1 << 20, PerS: 1e12}}, FlopsPerS: 1e13,
-		DispatchNS: trace.Measured(1700), TimedPassNS: trace.Measured(4800), FillWorkgroups: 132, N: 5,
-	}
-	if err := cache.store(&d, found); err != nil {
-		t.Fatal(err)
-	}
-	_, path, _ := cache.of(&d)
-	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	same := cmpopts.EquateComparable(trace.Time{})
-	if diff := cmp.Diff(found, cache.load(&d), same); diff != "" {
-		t.Fatal(diff)
-	}
-	if list, _ := os.ReadDir(string(cache)); len(list) != 1 {
-		t.Errorf("%d files in the folder", len(list))
-	}
-	replaced := func(old, new string) []byte { return bytes.Replace(whole, []byte(old), []byte(new), 1) }
-	for name, data := range map[string][]byte{
-		"cut short": whole[:len(whole)/2], "empty": nil, "no JSON": []byte("hello"), "null": []byte("null"),
-		"another version": replaced(`"version": "`, `"version": "0`),
-		"another device":  replaced(`"device": "x"`, `"device": "y"`),
-		"nothing found":   []byte(`{"ceilings": {}}`),
-		"a rate below 0":  replaced(`"per_s": `, `"per_s": -`),
-		"a rate of 0":     replaced("1000000000000", "0"),
-		"large":           append(slices.Clone(whole), bytes.Repeat([]byte(" "), maxCeilingsFile)...),
-	} {
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if c := cache.load(&d); c != nil {
-			t.Errorf("%s: loaded %+v", name, c)
-		}
-	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(path, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if c := cache.load(&d); c != nil {
-		t.Errorf("a folder in place of the file: loaded %+v", c)
 	}
 }
 
@@ -192,7 +138,7 @@ func TestCanaryMeasuresTheClockSpeed(t *testing.T) {
 	}
 	step := func(level trace.Timing) *trace.Step {
 		r.do(session.Command{Kind: session.Timing, Level: level})
-		r.s.runner.Probed = r.s.runner.Probed.Add(-run.ProbeEvery)
+		r.s.runner.Probed = r.s.runner.Probed.Add(-stepping.ProbeEvery)
 		r.do(session.Command{Kind: session.Next})
 		return &r.mirror.Trace.Steps[len(r.mirror.Trace.Steps)-1]
 	}

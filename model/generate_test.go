@@ -14,6 +14,7 @@ import (
 	"gpuscope/internal/wordingtest"
 	"gpuscope/model/run"
 	"gpuscope/model/sample"
+	"gpuscope/model/stepping"
 	"gpuscope/session"
 )
 
@@ -48,7 +49,7 @@ func tokensFrom(r *run.Runner, t *testing.T, prompt []int, n int, timing engine.
 	g := run.Generation{
 		Position: len(prompt) + 1, Token: list[1].Token, Steps: n - 1,
 		Timing: timing, Pipelined: how == "pipelined",
-		Gave: func(out run.Picked, _ run.Snapshot) (bool, error) {
+		Gave: func(out run.Picked, _ stepping.Snapshot) (bool, error) {
 			list = append(list, out)
 			return true, nil
 		},
@@ -149,7 +150,8 @@ func TestACancelDropsNoStep(t *testing.T) {
 		r.do(promptOf(5))
 		r.dev.ResetCounts()
 		told, submits := 0, 0
-		g := run.Generation{Position: 5, Token: 'f', Steps: 8, Gave: func(run.Picked, run.Snapshot) (bool,
+		g := run.Generation{Position: 5, Token: 'f', Steps: 8, Gave: func(run.Picked, stepping.Snapshot) (
+			bool,
 			error,
 		) {
 			told++
@@ -164,7 +166,7 @@ func TestACancelDropsNoStep(t *testing.T) {
 		if told != submits || (err == nil) != (told == 8) || err != nil && !errors.Is(err, context.Canceled) {
 			t.Errorf("cancelled after %d checks: %d of %d steps were reported: %v", left, told, submits, err)
 		}
-		r.s.forget()
+		r.s.Forget()
 	}
 }
 

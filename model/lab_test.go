@@ -473,21 +473,3 @@ func TestTryingKernelsKeepsTheText(t *testing.T) {
 		t.Errorf("number of tried kernels, by whether the cache is f16: %v", tried)
 	}
 }
-
-// On a software device, a few runs that other processes delay must not move the gain out of its quartiles.
-func TestATrialOnSoftwareHasMedians(t *testing.T) {
-	turns := engine.Turns{Own: []int64{100, 100}, New: []int64{99}}
-	for range 11 {
-		turns.New, turns.Own = append(turns.New, 99), append(turns.Own, 100)
-	}
-	turns.New[3], turns.New[6] = 9000, 9000
-	if got := inTurns(&turns, true).Gain; got.NS != 1 || got.NS < got.Q1NS || got.NS > got.Q3NS {
-		t.Errorf("on software %+v", got)
-	}
-	for i := range turns.New { // two groups; a median sees only the larger
-		turns.New[i] = 99 - 9*int64(i%2*(i%3))
-	}
-	if got := inTurns(&turns, false).Gain; got.NS == 1 || got.NS < got.Q1NS || got.NS > got.Q3NS {
-		t.Errorf("on a GPU, where the gain is a mean of all runs: %+v", got)
-	}
-}

@@ -236,38 +236,6 @@ func TestALookSaysWhatItCannotShow(t *testing.T) {
 	r.look(session.LookAt{Value: r.value("embed"), Count: 1})
 }
 
-func TestStatisticsReportProgressAndCanBeCancelled(t *testing.T) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	var told []int
-	n := numbers{"f32", nil, 5*statisticsPiece + 3, func(first, n int) ([]float64, error) {
-		list := make([]float64, n)
-		for i := range list {
-			list[i] = float64((first + i) % 2)
-		}
-		return list, nil
-	}}
-	s, err := statistics(ctx, n, func(done, total int) error {
-		told = append(told, done)
-		if total != 2*n.count {
-			t.Errorf("%d of %d", done, total)
-		}
-		return nil
-	})
-	if err != nil || len(told) != 12 || !slices.IsSorted(told) || s.Max != 1 || math.Abs(s.Mean-0.5) > 1e-6 {
-		t.Errorf("%+v, %v, progress %v", s, err, told)
-	}
-	_, err = statistics(ctx, n, func(done, _ int) error {
-		if done > 2*statisticsPiece {
-			cancel()
-		}
-		return nil
-	})
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
-	}
-}
-
 func TestALookAtAWindowOfAMatrix(t *testing.T) {
 	r := newRig(t, Options{})
 	v := r.value("token_embd.weight")

@@ -5,21 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"runtime"
-	"slices"
-	"strings"
 	"time"
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
-	"gpuscope/engine/graph"
-	"gpuscope/internal/printable"
 	"gpuscope/model/network"
 	"gpuscope/model/run"
+	"gpuscope/model/stepping"
 	"gpuscope/session"
 	"gpuscope/trace"
-	"gpuscope/trace/table"
 )
 
 // Open reads a model and loads it onto a device. Open reports its progress to emit, which may be nil. After
@@ -30,7 +24,7 @@ func Open(ctx context.Context, o Options, emit func(session.Event)) (session.Ses
 	if emit == nil {
 		emit = func(session.Event) {}
 	}
-	progress := opening(ctx, emit)
+	progress := stepping.Opening(ctx, emit)
 	if err := progress("read model", 0, 1); err != nil {
 		return nil, err
 	}
@@ -53,23 +47,6 @@ func Open(ctx context.Context, o Options, emit func(session.Event)) (session.Ses
 func (m *Model) warn(emit func(session.Event)) {
 	for _, w := range m.warnings {
 		emit(session.Event{Log: &session.Log{Level: "warn", Text: w}})
-	}
-}
-
-// opening returns a function that reports the progress of Open as events. During the upload of the weights,
-// the events include the rate in bytes per second.
-func opening(ctx context.Context, emit func(session.Event)) engine.Progress {
-	var uploading time.Time
-	return func(phase string, done, total int) error {
-		p := session.Progress{Phase: phase, Done: done, Total: total}
-		if phase == engine.UploadPhase {
-			if done == 0 {
-				uploading = time.Now()
-			}
-			p.Bytes, p.PerSecond = true, float64(done)/max(time.Since(uploading).Seconds(), 1e-6)
-		}
-		emit(session.Event{Progress: &p})
-		return ctx.Err()
 	}
 }
 
@@ -104,42 +81,12 @@ func (m *Model) open(ctx context.Context, progress engine.Progress, log func(str
 	return start(m, r, header), nil
 }
 
-// ChooseDevice does the same as gpu.Choose, except that the error wraps session.ErrUsage if there are devices
-// but none of them matches want.
-func ChooseDevice(adapters []gpu.AdapterInfo, want string) (index int, reason string, err error) {
-	index, reason, err = gpu.Choose(adapters, want)
-	if err != nil && len(adapters) > 0 {
-		err = session.Refusef("--device %s: %w", printable.Short(want, 80), err)
-	}
-	return index, reason, err
-}
-
-// OpenDevice opens the adapter that want selects, or the best adapter if want is empty.
-func OpenDevice(d gpu.Driver, want string) (gpu.Device, string, error) {
-	adapters, err := d.Adapters()
-	if errors.Is(err, gpu.ErrNoAdapter) {
-		err = fmt.Errorf("%w; use gpuscope --device none to plan steps without a device", err)
-	}
-	if err != nil {
-		return nil, "", fmt.Errorf("list devices: %w", err)
-	}
-	i, why, err := ChooseDevice(adapters, want)
-	if err != nil {
-		return nil, "", err
-	}
-	dev, err := d.Open(i)
-	if err != nil {
-		return nil, "", fmt.Errorf("open device %s: %w", adapters[i].Name, err)
-	}
-	return dev, why, nil
-}
-
 // deviceAndGraph opens the selected device and builds the graph for its limits.
 func (m *Model) deviceAndGraph(progress engine.Progress, log func(string)) (gpu.Device, *network.Network,
 	error,
 ) {
 	begin := time.Now()
-	dev, why, err := OpenDevice(m.options.Driver, m.options.Device)
+	dev, why, err := stepping.OpenDevice(m.options.Driver, m.options.Device)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -166,7 +113,7 @@ func (m *Model) graphFor(limits gpu.Limits, progress engine.Progress, log func(s
 		return nil, err
 	}
 	m.took("build", begin)
-	log("device memory: " + memoryLine(n.Graph))
+	log("device memory: " + stepping.MemoryLine(n.Graph))
 	return n, progress("build graph", 1, 1)
 }
 
@@ -179,21 +126,11 @@ func (m *Model) load(dev gpu.Device, n *network.Network, progress engine.Progres
 	if err != nil {
 		return nil, err
 	}
-	for _, part := range []struct {
-		phase string
-		time  time.Duration
-	}{
-		{"prepack", exec.Loading().Prepack},
-		{"upload", exec.Loading().Upload},
-		{"compile", exec.Loading().Compile},
-	} {
-		took := trace.Measured(part.time.Nanoseconds())
-		m.opening = append(m.opening, trace.Opening{Phase: part.phase, NS: took})
-	}
 	exec.SetCheck(m.options.Check)
 	r := run.NewRunner(dev, exec, n)
+	m.opening = append(m.opening, r.Phases()...)
 	if dir := m.options.Shaders; dir != "" {
-		said, err := useShaders(r, dir)
+		said, err := r.UseShaders(dir)
 		if err != nil {
 			exec.Release()
 			return nil, err
@@ -213,28 +150,10 @@ func (m *Model) took(phase string, begin time.Time) {
 		trace.Opening{Phase: phase, NS: trace.Measured(time.Since(begin).Nanoseconds())})
 }
 
-// memoryLine formats the device memory of a graph, as a total and by role.
-func memoryLine(g *graph.Graph) string {
-	byRole := g.AllocatedBytes()
-	var total int64
-	var parts []string
-	for _, role := range slices.Sorted(maps.Keys(byRole)) {
-		total += byRole[role]
-		parts = append(parts, fmt.Sprintf("%s %s", role, table.Memory(byRole[role])))
-	}
-	return fmt.Sprintf("%s (%s)", table.Memory(total), strings.Join(parts, ", "))
-}
-
 // header returns the trace as it is before the first step.
 func (m *Model) header(r *run.Runner) *trace.Trace {
-	device := r.Exec.Device()
-	device.Ceilings = CachedCeilings(&device, m.options.Cache)
-	return &trace.Trace{
-		Schema: trace.Schema, Producer: m.options.Producer, Created: time.Now().UTC().Format(time.RFC3339),
-		Command: m.options.Command, Static: m.options.Live.Static,
-		Host:   trace.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU()},
-		Device: device, Clock: r.Exec.Clock(), Model: m.Info(),
-		Opening: m.opening, Graph: r.Net.Graph.Describe(),
-		Plans: []trace.Plan{}, Steps: []trace.Step{},
-	}
+	t := r.Header(m.options.Cache)
+	t.Producer, t.Command, t.Static = m.options.Producer, m.options.Command, m.options.Live.Static
+	t.Model, t.Opening = m.Info(), m.opening
+	return t
 }

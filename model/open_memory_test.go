@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"gpuscope/model/stepping"
+
 	"gpuscope/trace/table"
 )
 
@@ -14,7 +16,7 @@ func TestLogAndTablesShareMemoryUnits(t *testing.T) {
 	for _, n := range g.AllocatedBytes() {
 		total += n
 	}
-	if line := memoryLine(g); !strings.HasPrefix(line, table.Memory(total)+" (constant ") {
+	if line := stepping.MemoryLine(g); !strings.HasPrefix(line, table.Memory(total)+" (constant ") {
 		t.Errorf("%q, want %s in all", line, table.Memory(total))
 	}
 }

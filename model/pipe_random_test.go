@@ -93,7 +93,7 @@ func (p *piped) between(f func()) {
 
 // anyCommand draws a random command, which the session may refuse.
 func anyCommand(t *rapid.T) session.Command {
-	c := session.Command{Kind: rapid.SampledFrom(commands).Draw(t, "command").kind}
+	c := session.Command{Kind: rapid.SampledFrom(allCommands()).Draw(t, "command").Kind}
 	switch c.Kind {
 	case session.Prompt:
 		c.Tokens = ids(rapid.IntRange(0, 40).Draw(t, "tokens"))

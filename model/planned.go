@@ -3,13 +3,13 @@ package model
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/model/run"
+	"gpuscope/model/stepping"
 	"gpuscope/session"
 	"gpuscope/trace/table"
 )
@@ -17,9 +17,6 @@ import (
 // A session without a device (Options.Device is trace.NoDevice) only plans the steps of a text. For each
 // step, shapes, grids, resize passes and the modelled number of bytes are known, but no times and no values.
 // The weights are not read. No tokens are computed, so all tokens of decode steps have the id 0.
-
-// errNothingRuns is the error of a command that needs a device in a session without one.
-var errNothingRuns = errors.New("not available with --device none: steps are planned but not run")
 
 // openPlanned opens a session without a device.
 func (m *Model) openPlanned(ctx context.Context, progress engine.Progress, log func(string)) (*live, error) {
@@ -53,15 +50,15 @@ const aheadWithin = 400 * time.Millisecond
 
 // beginPlan makes a step with the requested number of tokens and position the next step, and plans it. The
 // token ids of the step are unknown. All earlier positions of the cache count as filled.
-func (s *live) beginPlan(c session.Command) (work, error) {
+func (s *live) beginPlan(c session.Command) (stepping.Work, error) {
 	if s.runner.Exec.Loaded() {
 		return nil, session.Refusef("plan: this session runs steps on a device. To plan steps of any shape, start gpuscope --device none; to print a planned step, use gpuscope graph --at")
 	}
 	if err := s.m.checkShape(c.N, c.Until); err != nil {
 		return nil, err
 	}
-	s.text, s.upto = unknownText(c.N, c.Until), nil
-	s.event(s.runner.Rec.Next(), "plan", "planned a step with %s at position %d",
+	s.text, s.Upto = unknownText(c.N, c.Until), nil
+	s.Event(s.runner.Rec.Next(), "plan", "planned a step with %s at position %d",
 		table.Plural(c.N, "token"), c.Until)
 	return s.step, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/model/run"
+	"gpuscope/model/stepping"
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/table"
@@ -15,7 +16,7 @@ import (
 // same numbers of tokens, so that the cache has the same contents as before the crash. The text keeps the
 // tokens that the steps produced before the crash. The event at the end reports how many steps now produce
 // another token.
-func (s *live) beginResume(c session.Command) (work, error) {
+func (s *live) beginResume(c session.Command) (stepping.Work, error) {
 	l := c.Left
 	switch {
 	case l == nil:
@@ -26,10 +27,10 @@ func (s *live) beginResume(c session.Command) (work, error) {
 	if err := s.m.checkChunk("resume: chunks of "+table.Plural(l.Chunk, "token"), l.Chunk, 0); err != nil {
 		return nil, err
 	}
-	timing := s.timing
+	timing := s.Timing
 	if l.Timing != "" {
 		var err error
-		if timing, err = s.timingOf(l.Timing); err != nil {
+		if timing, err = s.TimingOf(l.Timing); err != nil {
 			return nil, err
 		}
 	}
@@ -38,7 +39,7 @@ func (s *live) beginResume(c session.Command) (work, error) {
 		return nil, err
 	}
 	return func(ctx context.Context, _ *session.Reply) error {
-		s.timing, s.chunk, s.resumed = timing, l.Chunk, true
+		s.Timing, s.chunk, s.resumed = timing, l.Chunk, true
 		return s.resume(ctx, t, l)
 	}, nil
 }
@@ -133,7 +134,7 @@ func (s *live) resume(ctx context.Context, t run.Transcript, l *session.Left) er
 			return err
 		}
 		for _, p := range s.runner.Rec.Continue(last.Step + 1) {
-			s.record(trace.Record{Plan: &p})
+			s.Record(trace.Record{Plan: &p})
 		}
 	}
 	var end int
@@ -145,7 +146,7 @@ func (s *live) resume(ctx context.Context, t run.Transcript, l *session.Left) er
 	}
 	progress := func(done int) {
 		to := session.Progress{Phase: "restore the text", Done: done, Total: end}
-		s.sender.Send(func() session.Event { return session.Event{Progress: &to} })
+		s.Send(func() session.Event { return session.Event{Progress: &to} })
 	}
 	at := 0
 	for _, n := range l.Kept {
@@ -164,8 +165,8 @@ func (s *live) resume(ctx context.Context, t run.Transcript, l *session.Left) er
 		if err != nil {
 			return err
 		}
-		n.Index, n.Edited = l.Turns[i].Step, edited(s.runner)
-		if s.ran = n.Index; n.Gives {
+		n.Index, n.Edited = l.Turns[i].Step, s.Edited()
+		if s.Ran = n.Index; n.Gives {
 			n.Token = *l.Turns[i].Token
 			if out.Token != n.Token {
 				others++
@@ -180,7 +181,7 @@ func (s *live) resume(ctx context.Context, t run.Transcript, l *session.Left) er
 	if others > 0 {
 		note = fmt.Sprintf("; %d of these steps produced a different token this time, and the first token was kept", others)
 	}
-	s.event(max(s.text.Step(), 0), "engine_restarted",
+	s.Event(max(s.text.Step(), 0), "engine_restarted",
 		"the engine was restarted and is at position %d; steps of the text that ran again: %d%s",
 		s.text.Position(), len(l.Turns), note)
 	return nil

@@ -2,16 +2,14 @@ package model
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
+	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"gpuscope/engine"
-	"gpuscope/engine/gpu"
 	"gpuscope/model/run"
+	"gpuscope/model/stepping"
 	"gpuscope/session"
 	"gpuscope/trace"
 )
@@ -19,145 +17,81 @@ import (
 // live implements session.Session for a model on a device. One goroutine owns the device, the engine and the
 // transcript. Do passes commands to this goroutine one by one.
 type live struct {
-	m      *Model
-	runner *run.Runner
-	text   run.Transcript
-	timing engine.Timing
-	chunk  int         // tokens per prefill step; 0 for the maximum
-	clock  trace.Clock // the clock that was last recorded
-	// ran is the index of the step that the executor ran last, or nowhere if it is unknown.
-	ran int
-	// looked describes the last run of the executor if it was a replay for the command look.
-	looked replayed
-	costed costed
-	// upto is set if the current step last ran only up to a dispatch, and names this dispatch; nil if the
-	// step ran completely.
-	upto    *trace.DispatchID
-	watch   *watch
+	*stepping.Session
+	m       *Model
+	runner  *run.Runner
+	text    run.Transcript
+	chunk   int  // tokens per prefill step; 0 for the maximum
 	resumed bool // the text was taken over from a crashed engine
 	// reference is the reference run of the text; nil until it is first needed.
 	reference *referenceRun
-
-	requests chan request
-	stream   *session.Stream
-	sender   *session.Sender
-	closing  context.Context // cancelled by Close
-	close    context.CancelFunc
-	done     chan struct{} // closed when the goroutine has ended
-	lost     error         // why the goroutine ended without a call of Close; read only after done is closed
-	closed   sync.Once
 }
 
-type request struct {
-	ctx    context.Context
-	c      session.Command
-	answer chan answer
-}
-
-type answer struct {
-	reply session.Reply
-	err   error
-}
-
-// start starts the goroutine of the session. The first events are the trace's header and the session's
-// state.
+// start starts the goroutine of the session.
 func start(m *Model, r *run.Runner, header *trace.Trace) *live {
-	s := &live{
-		m: m, runner: r, timing: m.options.Timing, clock: header.Clock, watch: newWatch(header.Graph),
-		requests: make(chan request), done: make(chan struct{}),
-		ran: nowhere, looked: replayed{step: nowhere},
-	}
-	if !r.Timed() {
-		s.timing = engine.TimingOff
-	}
-	s.closing, s.close = context.WithCancel(context.Background())
-	s.stream = session.NewStream(s.closing.Done(), session.EventBuffer)
-	s.sender = session.NewSender(s.stream, r.Exec.Settled)
-	s.stream.Send(session.Event{Opened: header})
-	s.tell(false)
-	for _, e := range r.Exec.Edits() {
-		s.tellEdited(e.Of(r.Net.Graph))
-	}
-	s.sender.Flush()
-	go s.serve()
+	s := &live{m: m, runner: r, Session: stepping.New(r.Device, m.options.Timing, m.options.Cache)}
+	s.Start(host{s}, header, s.commands())
 	return s
 }
 
-func (s *live) serve() {
-	defer close(s.done)
-	defer s.sender.End()
-	defer func() {
-		s.runner.Release()
-		s.lost = errors.Join(s.lost, s.m.Close())
-	}()
-	for {
-		select {
-		case <-s.closing.Done():
-			return
-		case r := <-s.requests:
-			ctx, cancel := context.WithCancel(r.ctx)
-			stop := context.AfterFunc(s.closing, cancel)
-			reply, err := s.do(ctx, r.c)
-			stop()
-			cancel()
-			r.answer <- answer{reply, err}
-			if errors.Is(err, gpu.ErrDeviceLost) {
-				s.lost = err
-				return
-			}
-		}
+// host implements stepping.Host for a text.
+type host struct{ *live }
+
+func stepOf(t *run.Turn) stepping.Step {
+	return stepping.Step{
+		Index: t.Index, Position: t.Position, Tokens: len(t.Tokens), Shape: strconv.Itoa(len(t.Tokens)),
+		Edited: t.Edited,
 	}
 }
 
-// Do implements session.Session.
-func (s *live) Do(ctx context.Context, c session.Command) (session.Reply, error) {
-	if err := ctx.Err(); err != nil {
-		return session.Reply{}, err
+func (s host) Current() (stepping.Step, bool) {
+	t := s.text.Last()
+	if t == nil {
+		return stepping.Step{}, false
 	}
-	r := request{ctx, c, make(chan answer, 1)}
-	select {
-	case s.requests <- r:
-		a := <-r.answer
-		return a.reply, a.err
-	case <-ctx.Done():
-		return session.Reply{}, ctx.Err()
-	case <-s.done:
-		if s.lost != nil {
-			return session.Reply{}, fmt.Errorf("%w: %w", session.ErrClosed, s.lost)
-		}
-		return session.Reply{}, session.ErrClosed
-	}
+	return stepOf(t), true
 }
 
-// Events implements session.Session.
-func (s *live) Events() <-chan session.Event { return s.stream.Events() }
-
-// Close implements session.Session.
-func (s *live) Close() error {
-	s.closed.Do(s.close)
-	<-s.done
-	return s.lost
+func (s host) Find(index int) (stepping.Step, bool) {
+	t := s.text.Find(index)
+	if t == nil {
+		return stepping.Step{}, false
+	}
+	return stepOf(t), true
 }
 
-// tell sends the state of the session to the front end. The state contains the text only if another text has
-// begun since the state was sent last.
-func (s *live) tell(running bool) {
+// Play implements stepping.Host. Any step of the text can run again, at the position where it ran first. It
+// writes the same values to its cache positions as the first time, and it neither reads nor writes the
+// positions after them. The cache therefore stays valid for the later steps.
+func (s host) Play(ctx context.Context, of stepping.Step, timing engine.Timing) (differs string, err error) {
+	t := s.text.Find(of.Index)
+	out, err := s.play(ctx, t, timing)
+	if err == nil && t.Gives && out.Token != t.Token {
+		differs = fmt.Sprintf("produced token %d, but produces token %d when run again", t.Token, out.Token)
+	}
+	return differs, err
+}
+
+// Rewind implements stepping.Host. A step reads no cache positions that it writes.
+func (s host) Rewind() error { return nil }
+
+func (s host) Position() int { return s.text.Position() }
+
+func (s host) Close() error { return s.m.Close() }
+
+// State implements stepping.Host. The state contains the text only if another text has begun since the state
+// was sent last.
+func (s host) State() session.State {
 	st := session.State{
-		Context: s.m.context, MaxChunk: s.m.maxChunk, Position: s.text.Position(), Step: s.text.Step(),
-		Given: s.text.Given, Ended: s.text.Ended, Running: running, Timing: s.timing.Level(),
-		Chunk: s.chunk, Upto: s.upto, Unfinished: s.text.Voice.Held(),
-		Edited: edited(s.runner),
+		Context: s.m.context, MaxChunk: s.m.maxChunk, Position: s.text.Position(), Given: s.text.Given,
+		Ended: s.text.Ended, Chunk: s.chunk, Unfinished: s.text.Voice.Held(),
 	}
 	if !s.text.Told {
 		begins := session.Text{Prompt: s.text.Prompt, Given: s.text.Before, Talk: s.text.Talk}
 		st.Begins, s.text.Told = &begins, true
 		st.Resumed, s.resumed = s.resumed, false
 	}
-	s.sender.Send(func() session.Event { return session.Event{State: &st} })
-}
-
-func (s *live) record(r trace.Record) {
-	s.sender.Send(func() session.Event { return session.Event{Records: []trace.Record{r}} })
+	return st
 }
 
 // canStep returns an error if no step can follow the current one.
@@ -176,16 +110,9 @@ func (s *live) canStep() error {
 	return nil
 }
 
-// event records an event of a step.
-func (s *live) event(step int, kind, format string, args ...any) *trace.Event {
-	e := &trace.Event{Step: step, Kind: kind, Text: fmt.Sprintf(format, args...)}
-	s.record(trace.Record{Event: e})
-	return e
-}
-
 // prefill returns the slow part of a command that sets a prompt: it processes the prompt until the first
 // token is produced, or until a step meets a breakpoint.
-func (s *live) prefill(breaks []session.Break) work {
+func (s *live) prefill(breaks []session.Break) stepping.Work {
 	return func(ctx context.Context, r *session.Reply) error {
 		return s.run(ctx, session.Command{Until: len(s.text.IDs), Breaks: breaks}, r)
 	}
@@ -196,10 +123,10 @@ func (s *live) prefill(breaks []session.Break) work {
 // the prompt.
 func (s *live) run(ctx context.Context, c session.Command, r *session.Reply) error {
 	if len(c.Breaks) > 0 {
-		if err := s.hold(ctx); err != nil {
+		if err := s.Hold(ctx); err != nil {
 			return err
 		}
-		s.watch.from(s)
+		s.Watch.From(s.Session)
 	}
 	for n := 0; s.canStep() == nil && (c.Until == 0 || s.text.Position() < c.Until); {
 		if s.text.Position() >= len(s.text.IDs) {
@@ -218,11 +145,13 @@ func (s *live) run(ctx context.Context, c session.Command, r *session.Reply) err
 		if len(c.Breaks) == 0 {
 			continue
 		}
-		m := &moment{s: s, n: *s.text.Last(), ns: time.Since(begin).Nanoseconds()}
-		if ns, _, ok := s.runner.Exec.SpanNS(); ok {
-			m.ns = ns
+		m := &stepping.Moment{
+			Session: s.Session, Step: stepOf(s.text.Last()), NS: time.Since(begin).Nanoseconds(),
 		}
-		hit, upto, err := s.watch.look(ctx, m)
+		if ns, _, ok := s.runner.Exec.SpanNS(); ok {
+			m.NS = ns
+		}
+		hit, upto, err := s.Watch.Look(ctx, m)
 		if err != nil {
 			return err
 		}
@@ -230,9 +159,9 @@ func (s *live) run(ctx context.Context, c session.Command, r *session.Reply) err
 			continue
 		}
 		r.Hit = hit
-		s.record(trace.Record{Event: hit})
+		s.Record(trace.Record{Event: hit})
 		if upto && s.runner.Exec.Loaded() {
-			return s.runUpto(ctx, *hit.Dispatch)
+			return s.RunUpto(ctx, *hit.Dispatch)
 		}
 		return nil
 	}
@@ -244,9 +173,9 @@ func (s *live) run(ctx context.Context, c session.Command, r *session.Reply) err
 func (s *live) step(ctx context.Context, r *session.Reply) error {
 	phase, n := s.text.Next()
 	n.Gives = n.Gives && s.runner.Exec.Loaded()
-	s.forget()
-	s.upto = nil
-	out, err := s.play(ctx, &n, s.timing)
+	s.Forget()
+	s.Upto = nil
+	out, err := s.play(ctx, &n, s.Timing)
 	if err != nil {
 		return err
 	}
@@ -254,12 +183,12 @@ func (s *live) step(ctx context.Context, r *session.Reply) error {
 }
 
 // ended appends a step that has just run to the text, and sends its record to the front end.
-func (s *live) ended(ctx context.Context, phase trace.Phase, n run.Turn, out run.Picked, was run.Snapshot,
-	r *session.Reply,
+func (s *live) ended(ctx context.Context, phase trace.Phase, n run.Turn, out run.Picked,
+	was stepping.Snapshot, r *session.Reply,
 ) error {
-	was.ClockProbe, was.Slow = s.runner.HeedClockProbe(s.timing)
-	n.Index, n.Token, n.Edited = was.Index(), out.Token, edited(s.runner)
-	s.ran = n.Index
+	was.ClockProbe, was.Slow = s.runner.HeedClockProbe(s.Timing)
+	n.Index, n.Token, n.Edited = was.Index(), out.Token, s.Edited()
+	s.Ran = n.Index
 	if n.Gives && !out.Finite() {
 		n.Gives = false
 		s.text.Ended = true
@@ -270,10 +199,10 @@ func (s *live) ended(ctx context.Context, phase trace.Phase, n run.Turn, out run
 	if n.Gives {
 		s.text.Ended = s.ends(n.Token)
 	}
-	s.sender.Send(func() session.Event { return s.m.stepEvent(was, phase, n, out.Top, text) })
+	s.Send(func() session.Event { return s.m.stepEvent(was, phase, n, out.Top, text) })
 	r.Steps++
 	if s.text.Fault != nil {
-		s.event(n.Index, "logits", "%v", s.text.Fault)
+		s.Event(n.Index, "logits", "%v", s.text.Fault)
 	}
 	return s.text.Fault
 }
@@ -291,15 +220,15 @@ func (s *live) play(ctx context.Context, n *run.Turn, timing engine.Timing) (run
 // that the executor ran, and it must have run completely.
 func (s *live) generates(c *session.Command) bool {
 	last := s.text.Last()
-	return len(c.Breaks) == 0 && last != nil && last.Position >= len(s.text.IDs) && s.ran == last.Index &&
-		s.upto == nil && s.runner.Exec.CanPrepare(s.timing)
+	return len(c.Breaks) == 0 && last != nil && last.Position >= len(s.text.IDs) && s.Ran == last.Index &&
+		s.Upto == nil && s.runner.Exec.CanPrepare(s.Timing)
 }
 
 // generate generates the remaining tokens of a run command that has generated n tokens so far.
 func (s *live) generate(ctx context.Context, c *session.Command, n int, r *session.Reply) error {
 	_, next := s.text.Next()
 	g := run.Generation{
-		Position: next.Position, Token: next.Tokens[0], Steps: s.m.context - next.Position, Timing: s.timing,
+		Position: next.Position, Token: next.Tokens[0], Steps: s.m.context - next.Position, Timing: s.Timing,
 		Pipelined: s.m.options.Pipelined && s.runner.Pipelines(), Recorded: true,
 	}
 	if c.N > 0 {
@@ -311,7 +240,7 @@ func (s *live) generate(ctx context.Context, c *session.Command, n int, r *sessi
 	if by := &s.m.options.Sampling; by.Penalises() {
 		g.Recent = func(position int) []int { return s.text.Recent(position, by.RepeatLastN) }
 	}
-	g.Gave = func(out run.Picked, was run.Snapshot) (more bool, err error) {
+	g.Gave = func(out run.Picked, was stepping.Snapshot) (more bool, err error) {
 		phase, n := s.text.Next()
 		// If a logit is not finite, run the step again: ended calls Blame, which examines the values on the
 		// device, and the next step may have overwritten them.
@@ -323,10 +252,10 @@ func (s *live) generate(ctx context.Context, c *session.Command, n int, r *sessi
 		err = s.ended(ctx, phase, n, out, was, r)
 		return err == nil && s.canStep() == nil, err
 	}
-	s.forget()
+	s.Forget()
 	err := s.runner.Generate(ctx, &g)
 	if !s.runner.Exec.Stands() {
-		s.forget()
+		s.Forget()
 	}
 	return err
 }
@@ -337,89 +266,17 @@ func (s *live) ends(token int) bool {
 }
 
 // stepEvent returns the event with the record of a step and the records of plans that did not occur earlier.
-func (m *Model) stepEvent(s run.Snapshot, phase trace.Phase, n run.Turn, top []trace.Candidate,
+func (m *Model) stepEvent(s stepping.Snapshot, phase trace.Phase, n run.Turn, top []trace.Candidate,
 	text string,
 ) session.Event {
-	plans, step := s.Record()
-	step.Phase, step.Position, step.Tokens, step.Text = phase, n.Position, n.Tokens, text
-	if n.Gives {
-		step.Token, step.Sampling = &n.Token, m.sampling
-	}
-	for i := range top {
-		top[i].Text = strings.ToValidUTF8(string(m.tokens.Bytes(top[i].ID)), "\uFFFD")
-	}
-	step.Top = top
-	records := make([]trace.Record, len(plans)+1)
-	for i := range plans {
-		records[i].Plan = &plans[i]
-	}
-	records[len(plans)].Step = &step
-	return session.Event{Records: records}
-}
-
-// Limits for observe: observeRuns is the maximum number of times that it runs the step at each timing level.
-// After observeFor it starts no further round.
-const (
-	observeRuns = 8
-	observeFor  = 2 * time.Second
-)
-
-// observe measures the overhead of timing. It runs the current step again at three timing levels: without
-// timing, with timestamps around the step, and with timestamps around every dispatch. It alternates between
-// the levels, so that a change of the clock speed affects all of them equally.
-func (s *live) observe(ctx context.Context, r *session.Reply) error {
-	t := s.text.Last()
-	walls := map[engine.Timing][]int64{}
-	var spans, befores []int64
-	begin, progress := time.Now(), s.progress()
-	for n := 0; n < observeRuns && (n == 0 || time.Since(begin) < observeFor); n++ {
-		if err := progress("measure timing overhead", n, observeRuns); err != nil {
-			return err
+	return s.StepEvent(func(step *trace.Step) {
+		step.Phase, step.Position, step.Tokens, step.Text = phase, n.Position, n.Tokens, text
+		if n.Gives {
+			step.Token, step.Sampling = &n.Token, m.sampling
 		}
-		for _, level := range []engine.Timing{engine.TimingOff, engine.TimingStep, engine.TimingDispatch} {
-			start := time.Now()
-			if _, err := s.again(ctx, t, level); err != nil {
-				return err
-			}
-			walls[level] = append(walls[level], time.Since(start).Nanoseconds())
-			if span, before, ok := s.runner.Exec.SpanNS(); ok && level == engine.TimingStep {
-				spans, befores = append(spans, span), append(befores, before)
-			}
+		for i := range top {
+			top[i].Text = strings.ToValidUTF8(string(m.tokens.Bytes(top[i].ID)), "\uFFFD")
 		}
-	}
-	r.Repeats = len(walls[engine.TimingOff])
-	s.record(trace.Record{Observer: &trace.Observer{
-		Step: &t.Index, UntimedNS: median(walls[engine.TimingOff]),
-		TimedNS: median(walls[engine.TimingDispatch]), SpanNS: median(spans), BeforeNS: median(befores),
-		UntimedOff: offBy(walls[engine.TimingOff]), SpanOff: offBy(spans), N: r.Repeats,
-	}})
-	return nil
-}
-
-// median returns the median of durations in ns. For an empty list it returns the zero Time, which means not
-// measured.
-func median(list []int64) trace.Time {
-	n := len(list)
-	if n == 0 {
-		return trace.Time{}
-	}
-	slices.Sort(list)
-	return trace.Measured((list[(n-1)/2] + list[n/2]) / 2)
-}
-
-// offBy returns the statistical error of the median of durations in ns, as trace.OffBy defines it.
-func offBy(list []int64) trace.Time {
-	ns, ok := median(list).NS()
-	if !ok {
-		return trace.Time{}
-	}
-	return trace.OffBy(list, ns)
-}
-
-// tellClock records what is known about the GPU clock, if this has changed since the last record.
-func (s *live) tellClock() {
-	if c := s.runner.Exec.Clock(); c != s.clock {
-		s.clock = c
-		s.record(trace.Record{Clock: &c})
-	}
+		step.Top = top
+	})
 }

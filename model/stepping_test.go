@@ -57,17 +57,6 @@ func TestARunPausesAtAPosition(t *testing.T) {
 	r.wantStand(`step 6, position 11, "fghijkl"`)
 }
 
-func TestEveryConditionOfARunIsKnown(t *testing.T) {
-	for _, k := range session.Breaks {
-		if conditions[k.Word] == nil {
-			t.Errorf("no condition handles breakpoint %s", k.Word)
-		}
-	}
-	if len(conditions) != len(session.Breaks) {
-		t.Errorf("%d conditions, but %d breakpoints are defined", len(conditions), len(session.Breaks))
-	}
-}
-
 func TestARunPausesWhereAConditionIsMet(t *testing.T) {
 	golden := wordingtest.New(t)
 	type setting struct {
@@ -167,7 +156,7 @@ func TestARunPausesWhereAConditionIsMet(t *testing.T) {
 			golden.Text(name, e.Text)
 			at := ""
 			if e.Dispatch != nil {
-				at = r.s.watch.name(*e.Dispatch)
+				at = r.s.Watch.Name(*e.Dispatch)
 			}
 			if at != test.at {
 				t.Errorf("at %q, want %q: %s", at, test.at, e.Text)
@@ -360,7 +349,7 @@ func TestRunPausesAtTheDispatchOfItsKernel(t *testing.T) {
 	r.do(promptOf(5))
 	r.do(session.Command{Kind: session.Run, Breaks: []session.Break{{On: "op", Of: "1.mlp.down"}}})
 	upto := r.mirror.State.Upto
-	if upto == nil || r.s.watch.name(*upto) != "layers.1.mlp.down+add" {
+	if upto == nil || r.s.Watch.Name(*upto) != "layers.1.mlp.down+add" {
 		t.Errorf("stopped at %v", upto)
 	}
 	r.do(session.Command{Kind: session.Next}) // finishes the step

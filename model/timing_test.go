@@ -11,6 +11,7 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/internal/wordingtest"
+	"gpuscope/model/stepping"
 	"gpuscope/session"
 	"gpuscope/trace"
 )
@@ -57,7 +58,7 @@ func TestObserverHasBothMedians(t *testing.T) {
 	r.do(session.Command{Kind: session.Observe})
 	r.wantStand(`step 1, position 6, "fg"`)
 	o := r.mirror.Trace.Observer
-	if o == nil || o.N != observeRuns {
+	if o == nil || o.N != stepping.ObserveRuns {
 		t.Fatalf("observer %+v", o)
 	}
 	for _, ns := range []int64{first(o.UntimedNS.NS()), first(o.TimedNS.NS()), first(o.BeforeNS.NS())} {

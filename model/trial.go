@@ -6,6 +6,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/graph"
+	"gpuscope/model/stepping"
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/table"
@@ -18,7 +19,7 @@ const (
 	maxLengths  = 64
 )
 
-func (s *live) beginTimeOp(c session.Command) (work, error) {
+func (s *live) beginTimeOp(c session.Command) (stepping.Work, error) {
 	ops := s.runner.Net.Graph.NumOps()
 	switch {
 	case !s.runner.Timed():
@@ -47,7 +48,7 @@ func (s *live) beginTimeOp(c session.Command) (work, error) {
 // timeOp measures an operator in isolation at each of the prompt lengths. If it is cancelled, the
 // measurements that are already complete are kept.
 func (s *live) timeOp(ctx context.Context, c session.Command, r *session.Reply) error {
-	progress := s.progress()
+	progress := s.Progress()
 	for i, m := range c.Lengths {
 		if err := progress("time operator", i, len(c.Lengths)); err != nil {
 			return err
@@ -59,7 +60,7 @@ func (s *live) timeOp(ctx context.Context, c session.Command, r *session.Reply) 
 				continue
 			}
 			r.Repeats++
-			s.record(trace.Record{Trial: &trace.Trial{
+			s.Record(trace.Record{Trial: &trace.Trial{
 				Op: *c.Op, Tokens: m, Route: t.Route, Planned: t.Planned, NS: t.NS, Q1NS: t.Q1NS,
 				Q3NS: t.Q3NS, N: t.N,
 			}})

@@ -10,6 +10,7 @@ import (
 	"gpuscope/engine/graph"
 	"gpuscope/model/arch"
 	"gpuscope/model/run"
+	"gpuscope/model/stepping"
 	"gpuscope/model/verify"
 	"gpuscope/ops/reference"
 	"gpuscope/trace"
@@ -57,7 +58,7 @@ const (
 func newVerification(s *live, t *run.Turn, only []trace.DispatchID) *verification {
 	net := s.runner.Net
 	v := &verification{
-		graph: net.Graph, exec: s.runner.Exec, ops: s.watch.graph.Ops, step: net.Input(t.Position, t.Tokens),
+		graph: net.Graph, exec: s.runner.Exec, ops: s.Watch.Graph.Ops, step: net.Input(t.Position, t.Tokens),
 		position: t.Position, tokens: len(t.Tokens), own: s.reference.x.Beside(), part: 1,
 		byOp: make([]opWork, net.Graph.NumOps()),
 	}
@@ -65,7 +66,7 @@ func newVerification(s *live, t *run.Turn, only []trace.DispatchID) *verificatio
 		v.byOp[i].last = -1
 	}
 	for _, id := range v.exec.Live().Active() {
-		w := &v.byOp[s.watch.graph.Dispatches[id].Op]
+		w := &v.byOp[s.Watch.Graph.Dispatches[id].Op]
 		w.last = id
 		if l, _ := v.exec.Live().Launch(id); l != nil {
 			w.flops += float64(l.FLOPs)
@@ -74,7 +75,7 @@ func newVerification(s *live, t *run.Turn, only []trace.DispatchID) *verificatio
 			w.compare = true
 		}
 	}
-	v.plan(s.watch.graph.Dispatches)
+	v.plan(s.Watch.Graph.Dispatches)
 	return v
 }
 
@@ -357,4 +358,33 @@ func (v *verification) drop(o *trace.Op, w *opWork) {
 			}
 		}
 	}
+}
+
+// labFLOPs is the maximum number of floating-point operations that the reference of a tested dispatch may
+// need. If it would need more, only some of the elements are compared.
+const labFLOPs = 2e8
+
+// Error implements stepping.Host: it compares the outputs with the reference of the operator. It returns nil
+// if the dispatch writes no output of the operator.
+func (s host) Error(ctx context.Context, of stepping.Step, id trace.DispatchID,
+	outputs []engine.EditOutput,
+) (*trace.NumericError, error) {
+	if s.reference == nil {
+		s.reference = &referenceRun{x: reference.NewInterpreter(s.runner.Net.Graph)}
+	}
+	v := newVerification(s.live, s.text.Find(of.Index), []trace.DispatchID{id})
+	v.part = min(1, labFLOPs/max(v.byOp[s.Watch.Graph.Dispatches[id].Op].flops, 1))
+	v.instead = map[graph.ValueID][]byte{}
+	for i := range outputs {
+		v.instead[outputs[i].Value] = outputs[i].New
+	}
+	if err := v.run(ctx, s.Progress()); err != nil {
+		return nil, err
+	}
+	for i := range v.gaps {
+		if v.gaps[i].Dispatch == id {
+			return &v.gaps[i].Gap, nil
+		}
+	}
+	return nil, nil
 }

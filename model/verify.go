@@ -10,6 +10,7 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
 	"gpuscope/model/run"
+	"gpuscope/model/stepping"
 	"gpuscope/ops/reference"
 	"gpuscope/session"
 	"gpuscope/trace"
@@ -30,8 +31,8 @@ const verifyGFLOP = 100
 const MostVerifyGFLOP = 1 << 30
 
 // beginVerify checks a verify command before any step is run.
-func (s *live) beginVerify(c session.Command) (work, error) {
-	t, err := s.turnAgain(c.Step)
+func (s *live) beginVerify(c session.Command) (stepping.Work, error) {
+	of, err := s.StepAgain(c.Step)
 	if err != nil {
 		return nil, err
 	}
@@ -39,6 +40,7 @@ func (s *live) beginVerify(c session.Command) (work, error) {
 		return nil, session.Refusef("verify: a limit of %d GFLOP was requested, but the maximum is %d", c.N,
 			MostVerifyGFLOP)
 	}
+	t := s.text.Find(of.Index)
 	var only []trace.DispatchID
 	slots := s.runner.Net.Graph.NumDispatches()
 	for _, p := range c.Parts {
@@ -55,11 +57,11 @@ func (s *live) beginVerify(c session.Command) (work, error) {
 		budget = 1e9 * float64(c.N)
 	}
 	return func(ctx context.Context, _ *session.Reply) error {
-		s.upto = nil
+		s.Upto = nil
 		err := s.verify(ctx, t, only, budget)
 		// After a cancellation, the next command that needs the values of the current step restores them.
 		if ctx.Err() == nil {
-			err = gpu.Join(err, s.hold(ctx))
+			err = gpu.Join(err, s.Hold(ctx))
 		}
 		return err
 	}, nil
@@ -69,12 +71,12 @@ func (s *live) beginVerify(c session.Command) (work, error) {
 // dispatches, and makes both comparisons. Otherwise it compares just the dispatches in the list, and leaves
 // out the reference run.
 func (s *live) verify(ctx context.Context, t *run.Turn, only []trace.DispatchID, budget float64) error {
-	if s.ran != t.Index {
-		if _, err := s.again(ctx, t, engine.TimingOff); err != nil {
+	if s.Ran != t.Index {
+		if _, err := s.Again(ctx, stepOf(t), engine.TimingOff); err != nil {
 			return err
 		}
 	}
-	s.looked = replayed{step: nowhere}
+	s.ForgetLook()
 	if s.reference == nil {
 		s.reference = &referenceRun{x: reference.NewInterpreter(s.runner.Net.Graph)}
 	}
@@ -84,7 +86,7 @@ func (s *live) verify(ctx context.Context, t *run.Turn, only []trace.DispatchID,
 		before := s.text.All()[:t.Position]
 		all := v.flops * (1 + float64(s.reference.missing(before))/float64(len(t.Tokens)))
 		if all <= budget {
-			if err := s.reference.catchUp(ctx, s, before, s.progress()); err != nil {
+			if err := s.reference.catchUp(ctx, s, before, s.Progress()); err != nil {
 				return fmt.Errorf("reference run: %w", err)
 			}
 			v.full = s.reference.x
@@ -99,7 +101,7 @@ func (s *live) verify(ctx context.Context, t *run.Turn, only []trace.DispatchID,
 	if v.full != nil {
 		s.reference.ids = nil // unknown until v.run has advanced the reference run by this step
 	}
-	err := v.run(ctx, s.progress())
+	err := v.run(ctx, s.Progress())
 	if err == nil && v.full != nil {
 		s.reference.ids = s.text.All()[:t.Position+len(t.Tokens)]
 	}
@@ -107,7 +109,7 @@ func (s *live) verify(ctx context.Context, t *run.Turn, only []trace.DispatchID,
 		return err
 	}
 	slices.SortFunc(v.gaps, func(a, b trace.DispatchError) int { return int(a.Dispatch - b.Dispatch) })
-	s.record(trace.Record{Gaps: &trace.NumericErrors{
+	s.Record(trace.Record{Gaps: &trace.NumericErrors{
 		Step: t.Index,
 		Gaps: v.gaps,
 	}}) // from here on v.gaps must not change
@@ -137,16 +139,16 @@ func (s *live) tellVerified(t *run.Turn, v *verification, asked []trace.Dispatch
 	text := fmt.Sprintf("%d dispatches are within their tolerance", len(v.gaps))
 	if len(v.gaps) == 1 {
 		id := v.gaps[0].Dispatch
-		text = fmt.Sprintf("dispatch %d (%s) is within its tolerance", id, s.watch.name(id))
+		text = fmt.Sprintf("dispatch %d (%s) is within its tolerance", id, s.Watch.Name(id))
 	}
 	var first *trace.DispatchID
 	if i := slices.IndexFunc(v.gaps, wrong); i >= 0 {
 		g := v.gaps[i]
 		first = &g.Dispatch
 		text = fmt.Sprintf("first divergence: dispatch %d (%s): %s",
-			g.Dispatch, s.watch.name(g.Dispatch), g.Gap.Over())
+			g.Dispatch, s.Watch.Name(g.Dispatch), g.Gap.Over())
 	}
-	s.record(trace.Record{Event: &trace.Event{
+	s.Record(trace.Record{Event: &trace.Event{
 		Step: t.Index, Dispatch: first, Kind: "verify", Text: text + note,
 	}})
 }

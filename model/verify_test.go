@@ -19,6 +19,7 @@ import (
 	"gpuscope/internal/wordingtest"
 	"gpuscope/model/arch"
 	"gpuscope/model/run"
+	"gpuscope/model/stepping"
 	"gpuscope/model/verify"
 	"gpuscope/ops/reference"
 	"gpuscope/session"
@@ -30,7 +31,7 @@ func gapsOf(s *live, tr *trace.Trace, step int) map[string]*trace.NumericError {
 	gaps := map[string]*trace.NumericError{}
 	for _, d := range tr.Steps[step].Dispatches {
 		if d.Error != nil {
-			gaps[s.watch.name(tr.Plans[d.Plan].Dispatch)] = d.Error
+			gaps[s.Watch.Name(tr.Plans[d.Plan].Dispatch)] = d.Error
 		}
 	}
 	return gaps
@@ -109,7 +110,7 @@ func TestUncheckedDispatchesAreCounted(t *testing.T) {
 	do(session.Command{Kind: session.Verify})
 	var scratch []trace.DispatchID
 	for _, id := range s.runner.Exec.Live().Active() {
-		if d := s.watch.graph.Dispatches[id]; slices.Contains([]string{"rope", "qk", "softmax"}, d.Label) {
+		if d := s.Watch.Graph.Dispatches[id]; slices.Contains([]string{"rope", "qk", "softmax"}, d.Label) {
 			scratch = append(scratch, id)
 		}
 	}
@@ -152,10 +153,7 @@ func TestInterruptedVerificationReportsItsResults(t *testing.T) {
 	if _, err := s.Do(ctx, session.Command{Kind: session.Prompt, Tokens: ids(5)}); err != nil {
 		t.Fatal(err)
 	}
-	last, err := s.turnAgain(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	last := s.text.Last()
 	if err := s.verify(&countdown{ctx, 25}, last, nil, 1e12); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
@@ -189,7 +187,7 @@ func TestNaNInWeightsIsLocated(t *testing.T) {
 	tr := end()
 	gaps := gapsOf(s, tr, 0)
 	for _, d := range tr.Steps[0].Dispatches { // in order of submission
-		name := s.watch.name(tr.Plans[d.Plan].Dispatch)
+		name := s.Watch.Name(tr.Plans[d.Plan].Dispatch)
 		if d.Error == nil || d.Error.NotFinite == 0 {
 			continue
 		}
@@ -207,7 +205,7 @@ func TestNaNInWeightsIsLocated(t *testing.T) {
 // with a full comparison.
 func TestSamplesAreWithinToleranceAsAllElementsAre(t *testing.T) {
 	r := onDevice(t, Options{})
-	s := &live{runner: r, watch: newWatch(r.Net.Graph.Describe())}
+	s := &live{runner: r, Session: &stepping.Session{Watch: stepping.NewWatch(r.Net.Graph.Describe())}}
 	s.reference = &referenceRun{x: reference.NewInterpreter(r.Net.Graph)}
 	turn := &run.Turn{Tokens: promptIDs(40, 3)}
 	if _, err := r.Step(context.Background(), 0, turn.Tokens, false, nil, engine.TimingOff); err != nil {
@@ -221,7 +219,7 @@ func TestSamplesAreWithinToleranceAsAllElementsAre(t *testing.T) {
 	sampled := 0
 	for _, g := range v.gaps {
 		if !(g.Gap.Share <= 1) {
-			t.Errorf("%s: %+v", s.watch.name(g.Dispatch), g.Gap)
+			t.Errorf("%s: %+v", s.Watch.Name(g.Dispatch), g.Gap)
 		}
 		if g.Gap.Compared < g.Gap.Elements {
 			sampled++
@@ -239,7 +237,7 @@ func TestEachWayThatAttentionEndsIsWithinTolerance(t *testing.T) {
 		file := tinyWide(a, 128)
 		file.Set(a.Name+".context_length", 2100)
 		r := onDevice(t, Options{Path: write(t, file.Bytes()), MaxChunk: 2048})
-		s := &live{runner: r, watch: newWatch(r.Net.Graph.Describe())}
+		s := &live{runner: r, Session: &stepping.Session{Watch: stepping.NewWatch(r.Net.Graph.Describe())}}
 		s.reference = &referenceRun{x: reference.NewInterpreter(r.Net.Graph)}
 		position := 0
 		for _, tokens := range []int{60, 1, 90, 1, 5, 1, 1895, 1} {
@@ -262,7 +260,7 @@ func TestEachWayThatAttentionEndsIsWithinTolerance(t *testing.T) {
 				for _, g := range v.gaps {
 					if !(g.Gap.Share <= 1) {
 						t.Errorf("%s, %d tokens at %d: %s: %+v", a.Name, tokens, position,
-							s.watch.name(g.Dispatch), g.Gap)
+							s.Watch.Name(g.Dispatch), g.Gap)
 					}
 				}
 			}
@@ -303,15 +301,12 @@ func TestWhatAnotherMakesIsHeldToItsReference(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	turn, err := s.turnAgain(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	turn := s.text.Last()
 	const sum, maker = "layers.5.mlp.post_norm+add", "layers.6.attn.q"
-	i := slices.IndexFunc(s.watch.graph.Ops, func(o trace.Op) bool { return o.Name == sum })
+	i := slices.IndexFunc(s.Watch.Graph.Ops, func(o trace.Op) bool { return o.Name == sum })
 	w := newVerification(s, turn, nil).byOp[i]
-	if !w.compare || !w.runs || s.watch.name(w.last) != maker {
-		t.Errorf("%s: %+v computed by %s, want it compared", sum, w, s.watch.name(w.last))
+	if !w.compare || !w.runs || s.Watch.Name(w.last) != maker {
+		t.Errorf("%s: %+v computed by %s, want it compared", sum, w, s.Watch.Name(w.last))
 	}
 	tr := end()
 	if said := tr.Events[len(tr.Events)-1].Text; !strings.Contains(said, "are within their tolerance") {

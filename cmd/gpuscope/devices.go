@@ -13,7 +13,7 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/internal/printable"
-	"gpuscope/model"
+	"gpuscope/model/stepping"
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/report"
@@ -76,7 +76,7 @@ type deviceEntry struct {
 func (p *program) measure(ctx context.Context, device string, found *deviceList) error {
 	progress := newProgress(p)
 	defer progress.done()
-	ceilings, err := model.MeasureCeilings(ctx, p.driver, device, p.cache,
+	ceilings, err := stepping.MeasureCeilings(ctx, p.driver, device, p.cache,
 		func(phase string, done, total int) error {
 			progress.show(session.Event{Progress: &session.Progress{Phase: phase, Done: done, Total: total}})
 			return ctx.Err()
@@ -96,7 +96,7 @@ func (p *program) listDevices(want string) (*deviceList, error) {
 		return nil, err
 	}
 	list := &deviceList{}
-	if list.Chosen, list.Reason, err = model.ChooseDevice(infos, want); err != nil {
+	if list.Chosen, list.Reason, err = stepping.ChooseDevice(infos, want); err != nil {
 		return nil, err
 	}
 	for i, info := range infos {
@@ -104,7 +104,7 @@ func (p *program) listDevices(want string) (*deviceList, error) {
 			Index: i, Device: engine.DescribeDevice(info), Vendor: info.Vendor,
 			Features: []string{}, info: info,
 		}
-		entry.Ceilings = model.CachedCeilings(&entry.Device, p.cache)
+		entry.Ceilings = stepping.CachedCeilings(&entry.Device, p.cache)
 		if info.Timestamps {
 			entry.Features = append(entry.Features, "timestamp-query")
 		}

@@ -20,6 +20,7 @@ import (
 	"gpuscope/model"
 	"gpuscope/model/checkpoint/pte"
 	runner "gpuscope/model/program"
+	"gpuscope/model/stepping"
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
@@ -241,7 +242,7 @@ func (p *program) limits(o *modelOptions) (gpu.Limits, string, error) {
 	if err != nil {
 		return gpu.Limits{}, "", err
 	}
-	i, _, err := model.ChooseDevice(adapters, want)
+	i, _, err := stepping.ChooseDevice(adapters, want)
 	if err != nil {
 		return gpu.Limits{}, "", err
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"gpuscope/internal/printable"
-	"gpuscope/model"
 	runner "gpuscope/model/program"
 	"gpuscope/model/program/suite"
+	"gpuscope/model/stepping"
 	"gpuscope/trace"
 	"gpuscope/trace/table"
 )
@@ -76,7 +76,7 @@ func (p *program) verifySuite(ctx context.Context, flags *pflag.FlagSet, operand
 		return usagef("--filter %s: this text is not in the name, operator or tier of any case (the suite has %s)",
 			printable.Short(r.filter, 80), table.Plural(len(s.Cases), "case"))
 	}
-	dev, _, err := model.OpenDevice(p.driver, r.model.device)
+	dev, _, err := stepping.OpenDevice(p.driver, r.model.device)
 	if err != nil {
 		return asUsage(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
 	"gpuscope/model/network"
+	"gpuscope/model/stepping"
 )
 
 // When several tokens are generated, the GPU need not wait while the host prepares the next step. The shapes
@@ -28,7 +29,7 @@ type Generation struct {
 	// is nil if there is no penalty.
 	Recent func(position int) []int
 	// Gave is called with the result of each step. It returns whether to run another step.
-	Gave func(out Picked, was Snapshot) (more bool, err error)
+	Gave func(out Picked, was stepping.Snapshot) (more bool, err error)
 }
 
 // Pipelines reports whether steps can run in pipelined mode. Sampling must be greedy and no candidates may be
@@ -80,7 +81,9 @@ func (r *Runner) prepare(ctx context.Context, in *graph.StepInput, timing engine
 
 // finish waits for the submitted step and picks its token. If more is true, it prepares the next step before
 // it waits. In pipelined mode it also submits the next step.
-func (r *Runner) finish(ctx context.Context, g *Generation, more bool) (out Picked, was Snapshot, err error) {
+func (r *Runner) finish(ctx context.Context, g *Generation, more bool) (out Picked,
+	was stepping.Snapshot, err error,
+) {
 	if g.Recorded {
 		was.Snapshot = r.Rec.Shapes()
 		defer func() {
@@ -114,7 +117,7 @@ func (r *Runner) finish(ctx context.Context, g *Generation, more bool) (out Pick
 	}
 	if out, err = r.ChooseSample(recent, g.Position+1); err == nil && g.Recorded {
 		was.Times()
-		was.sampleNS = r.SampleNS
+		was.SampleNS = r.SampleNS
 	}
 	return out, was, err
 }

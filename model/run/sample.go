@@ -23,7 +23,7 @@ import (
 
 // picker picks the token from the outputs that a step read back. It reuses its buffers for every step.
 type picker struct {
-	Exec   *engine.Executor
+	exec   *engine.Executor
 	Net    *network.Network
 	read   []graph.ValueID // the outputs that a step reads back if it produces a token
 	words  []byte
@@ -47,7 +47,7 @@ type Picked struct {
 func (p *Picked) Finite() bool { return !math.IsNaN(p.Highest) && !math.IsInf(p.Highest, 0) }
 
 func newPicker(exec *engine.Executor, n *network.Network) picker {
-	p := picker{Exec: exec, Net: n, read: []graph.ValueID{n.IDs}}
+	p := picker{exec: exec, Net: n, read: []graph.ValueID{n.IDs}}
 	p.Sampling = n.Sampling
 	if n.Values != graph.None {
 		p.read = append(p.read, n.Values)
@@ -107,7 +107,7 @@ func (p *picker) among(list []trace.Candidate, sum float64, recent []int, positi
 	}
 	if p.Net.OnGPU() { // if the host found the candidates, it has already read all logits
 		p.words = slices.Grow(p.words[:0], 4*p.Net.Vocab)[:4*p.Net.Vocab]
-		if err := p.Exec.ReadValue(p.Net.Logits, p.words); err != nil {
+		if err := p.exec.ReadValue(p.Net.Logits, p.words); err != nil {
 			return 0, fmt.Errorf("read the logits back: %w", err)
 		}
 		p.decode()
@@ -121,7 +121,7 @@ func (p *picker) among(list []trace.Candidate, sum float64, recent []int, positi
 func (p *picker) output(v graph.ValueID, what string) error {
 	n := 4 * arch.Numel(p.Net.Graph.Value(v).MaxDims)
 	p.words = slices.Grow(p.words[:0], n)[:n]
-	if _, err := p.Exec.Output(v, p.words); err != nil {
+	if _, err := p.exec.Output(v, p.words); err != nil {
 		return fmt.Errorf("read %s back: %w", what, err)
 	}
 	return nil

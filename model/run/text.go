@@ -48,6 +48,16 @@ func (t *Transcript) Last() *Turn {
 	return &t.Turns[len(t.Turns)-1]
 }
 
+// Find returns the step with a trace index, or nil if the text has no such step.
+func (t *Transcript) Find(index int) *Turn {
+	for i := range t.Turns {
+		if t.Turns[i].Index == index {
+			return &t.Turns[i]
+		}
+	}
+	return nil
+}
+
 // Step returns the trace index of the current step, or -1 before the first step.
 func (t *Transcript) Step() int {
 	if last := t.Last(); last != nil {

@@ -1,4 +1,4 @@
-package model
+package stepping
 
 import (
 	"bytes"
@@ -18,8 +18,6 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
 	"gpuscope/internal/printable"
-	"gpuscope/model/arch"
-	"gpuscope/model/run"
 	"gpuscope/model/verify"
 	"gpuscope/ops/kind"
 	"gpuscope/ops/reference"
@@ -32,9 +30,9 @@ import (
 
 // compile compiles an edited kernel. If the source has an error, the returned error wraps session.ErrUsage.
 // It gives the line of the source if the compiler reports the line.
-func compile(r *run.Runner, e *session.KernelEdit) (*engine.Edit, error) {
+func (r *Device) compile(e *session.KernelEdit) (*engine.Edit, error) {
 	file := e.Kernel + session.KernelSuffix
-	k := r.Net.Graph.Kernel(e.Kernel)
+	k := r.Graph.Kernel(e.Kernel)
 	if k == nil {
 		return nil, session.Refusef("the model has no kernel %.80q%s", e.Kernel, otherHead(e.Kernel))
 	}
@@ -97,10 +95,10 @@ func said(name string, err error) string {
 	return place + ": " + strings.ReplaceAll(strings.Join(parts, "; "), ":; ", ": ")
 }
 
-// useShaders loads the kernel sources of a folder and returns a line of text that lists the replaced kernels.
+// UseShaders loads the kernel sources of a folder and returns a line of text that lists the replaced kernels.
 // It skips the sources of kernels that the model does not have, because the user may have one folder for
 // several models.
-func useShaders(r *run.Runner, dir string) (text string, err error) {
+func (r *Device) UseShaders(dir string) (text string, err error) {
 	files, err := os.ReadDir(dir)
 	if err != nil {
 		return "", session.Refusef("--shaders: %w", err)
@@ -111,7 +109,7 @@ func useShaders(r *run.Runner, dir string) (text string, err error) {
 		if !is {
 			continue
 		}
-		if r.Net.Graph.Kernel(name) == nil {
+		if r.Graph.Kernel(name) == nil {
 			left = append(left, name)
 			continue
 		}
@@ -119,7 +117,7 @@ func useShaders(r *run.Runner, dir string) (text string, err error) {
 		if err != nil {
 			return "", session.Refusef("--shaders: %w", err)
 		}
-		e, err := compile(r, &session.KernelEdit{Kernel: name, Text: wgsl})
+		e, err := r.compile(&session.KernelEdit{Kernel: name, Text: wgsl})
 		if err != nil {
 			return "", fmt.Errorf("--shaders %s: %w", dir, err)
 		}
@@ -147,8 +145,8 @@ func otherHead(names ...string) string {
 	return "; which kernels pick the token depends on --top-logits (default: 0 in gpuscope graph and gpuscope run, 5 on the screen)"
 }
 
-// edited returns the names of the edited kernels in use.
-func edited(r *run.Runner) (names []string) {
+// Edited returns the names of the edited kernels in use.
+func (r *Device) Edited() (names []string) {
 	for _, e := range r.Exec.Edits() {
 		names = append(names, e.Name())
 	}
@@ -158,8 +156,8 @@ func edited(r *run.Runner) (names []string) {
 // sameKernels returns an error if the kernels have changed since step t ran. Such a step must not be
 // measured, because the trace would attribute the measurement to the kernels with which the step was
 // recorded.
-func (s *live) sameKernels(t *run.Turn) error {
-	if slices.Equal(t.Edited, edited(s.runner)) {
+func (s *Session) sameKernels(t Step) error {
+	if slices.Equal(t.Edited, s.Edited()) {
 		return nil
 	}
 	return session.Refusef("step %d ran with kernels that are no longer in use; run a new step, or restore the kernels of that step",
@@ -168,35 +166,35 @@ func (s *live) sameKernels(t *run.Turn) error {
 
 // tellEdited records which source the kernel called of has from the next step on: that of an edited kernel,
 // or its own.
-func (s *live) tellEdited(of string) {
-	g := s.runner.Net.Graph
-	at := s.runner.Rec.Next()
-	e := s.runner.Exec.InPlace(of)
+func (s *Session) tellEdited(of string) {
+	g := s.Graph
+	at := s.Rec.Next()
+	e := s.Exec.InPlace(of)
 	if e == nil {
-		s.event(at, string(session.Kernel), "from now on, steps use the original kernel %s again", of)
+		s.Event(at, string(session.Kernel), "from now on, steps use the original kernel %s again", of)
 		return
 	}
 	k := e.Describe(g)
-	s.record(trace.Record{Kernel: &k})
-	s.event(at, string(session.Kernel), "%s replaces the kernel %s", e.Name(), of)
+	s.Record(trace.Record{Kernel: &k})
+	s.Event(at, string(session.Kernel), "%s replaces the kernel %s", e.Name(), of)
 }
 
 // beginKernel replaces a kernel with an edited one, or restores the original.
-func (s *live) beginKernel(c session.Command) (work, error) {
+func (s *Session) beginKernel(c session.Command) (Work, error) {
 	if c.Edit == nil {
 		return nil, session.Refusef("kernel: no edit given")
 	}
 	if c.Edit.Text == "" {
-		if s.runner.Exec.InPlace(c.Edit.Kernel) == nil {
+		if s.Exec.InPlace(c.Edit.Kernel) == nil {
 			return nil, session.Refusef("kernel %.80q: the original kernel is already in use", c.Edit.Kernel)
 		}
-		s.runner.Exec.UseOwn(c.Edit.Kernel)
+		s.Exec.UseOwn(c.Edit.Kernel)
 	} else {
-		e, err := compile(s.runner, c.Edit)
+		e, err := s.compile(c.Edit)
 		if err != nil {
 			return nil, err
 		}
-		s.runner.Exec.Use(e)
+		s.Exec.Use(e)
 	}
 	s.costed = costed{} // the earlier samples were taken with other kernels
 	s.tellEdited(c.Edit.Kernel)
@@ -204,7 +202,7 @@ func (s *live) beginKernel(c session.Command) (work, error) {
 }
 
 // beginLab checks a lab command and compiles the edited kernel.
-func (s *live) beginLab(c session.Command) (work, error) {
+func (s *Session) beginLab(c session.Command) (Work, error) {
 	switch {
 	case c.Edit == nil:
 		return nil, session.Refusef("lab: no kernel source given")
@@ -212,38 +210,38 @@ func (s *live) beginLab(c session.Command) (work, error) {
 		return nil, session.Refusef("lab: %d rounds were requested, but the maximum is %d", c.N,
 			engine.MostCostRounds)
 	}
-	e, err := compile(s.runner, c.Edit)
+	e, err := s.compile(c.Edit)
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.turnOf(c.Step)
+	t, err := s.stepOf(c.Step)
 	if err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context, r *session.Reply) error {
-		s.upto = nil
+		s.Upto = nil
 		err := s.lab(ctx, t, e, c, r)
 		// After a cancellation, the next command that needs the values of the current step restores them.
 		if ctx.Err() == nil {
-			err = gpu.Join(err, s.hold(ctx))
+			err = gpu.Join(err, s.Hold(ctx))
 		}
 		return err
 	}, nil
 }
 
 // lab compares a kernel with its edited source by running the two alternately in a step.
-func (s *live) lab(ctx context.Context, t *run.Turn, e *engine.Edit, c session.Command,
+func (s *Session) lab(ctx context.Context, t Step, e *engine.Edit, c session.Command,
 	r *session.Reply,
 ) error {
 	timing := engine.TimingStep
-	if !s.runner.Timed() {
+	if !s.Timed() {
 		timing = engine.TimingOff
 	}
-	if _, err := s.again(ctx, t, timing); err != nil {
+	if _, err := s.Again(ctx, t, timing); err != nil {
 		return err
 	}
-	s.looked = replayed{step: nowhere}
-	x := s.runner.Exec
+	s.looked = replayed{step: Nowhere}
+	x := s.Exec
 	out := &session.Tried{Kernel: c.Edit.Kernel, Name: e.Name(), Step: t.Index}
 	serves := x.Serves(c.Edit.Kernel)
 	out.Dispatches = len(serves)
@@ -259,7 +257,7 @@ func (s *live) lab(ctx context.Context, t *run.Turn, e *engine.Edit, c session.C
 	default:
 		out.Dispatch = id
 	}
-	o := engine.CostOptions{Rounds: c.N, Progress: s.progress()}
+	o := engine.CostOptions{Rounds: c.N, Progress: s.Progress()}
 	if c.N == 0 {
 		o.For = costFor
 	}
@@ -267,7 +265,7 @@ func (s *live) lab(ctx context.Context, t *run.Turn, e *engine.Edit, c session.C
 	if err != nil {
 		return err
 	}
-	software := s.runner.Dev.Info().Type == gpu.CPU
+	software := s.Dev.Info().Type == gpu.CPU
 	out.Alone, out.Whole = inTurns(&trial.Alone, software), inTurns(&trial.Step, software)
 	out.Stray = trial.Stray
 	for i := range trial.Outputs {
@@ -277,11 +275,11 @@ func (s *live) lab(ctx context.Context, t *run.Turn, e *engine.Edit, c session.C
 		}
 		out.Outputs = append(out.Outputs, w)
 	}
-	if out.Gap, err = s.gapOf(ctx, t, *out.Dispatch, trial.Outputs); err != nil {
+	if out.Gap, err = s.host.Error(ctx, t, *out.Dispatch, trial.Outputs); err != nil {
 		return err
 	}
 	r.Tried = out
-	s.record(trace.Record{Event: &trace.Event{
+	s.Record(trace.Record{Event: &trace.Event{
 		Step: t.Index, Dispatch: out.Dispatch, Kind: string(session.Lab), Text: triedText(out),
 	}})
 	return nil
@@ -308,12 +306,12 @@ func inTurns(t *engine.Turns, software bool) *session.InTurns {
 
 // rewritten compares the elements that the original kernel wrote to a value with those that the edited kernel
 // wrote.
-func (s *live) rewritten(o *engine.EditOutput) (session.Rewritten, error) {
+func (s *Session) rewritten(o *engine.EditOutput) (session.Rewritten, error) {
 	w := session.Rewritten{Value: o.Value}
-	info := s.runner.Net.Graph.Value(o.Value)
-	w.Elements = arch.Numel(info.MaxDims)
+	info := s.Graph.Value(o.Value)
+	w.Elements = graph.Numel(info.MaxDims)
 	if info.Role != graph.State {
-		w.Elements = arch.Numel(s.runner.Exec.LiveDims(o.Value))
+		w.Elements = graph.Numel(s.Exec.LiveDims(o.Value))
 	}
 	own, err := reference.Decode(info.DType, o.Own, w.Elements)
 	if err != nil {
@@ -352,36 +350,6 @@ func (s *live) rewritten(o *engine.EditOutput) (session.Rewritten, error) {
 		}
 	}
 	return w, nil
-}
-
-// labFLOPs is the maximum number of floating-point operations that the reference of a tested dispatch may
-// need. If it would need more, only some of the elements are compared.
-const labFLOPs = 2e8
-
-// gapOf returns the numeric error of an edited kernel: it compares the outputs that the kernel wrote in
-// dispatch id with the reference of the operator. It returns nil if the dispatch writes no output of the
-// operator.
-func (s *live) gapOf(ctx context.Context, t *run.Turn, id trace.DispatchID, outputs []engine.EditOutput) (
-	*trace.NumericError, error,
-) {
-	if s.reference == nil {
-		s.reference = &referenceRun{x: reference.NewInterpreter(s.runner.Net.Graph)}
-	}
-	v := newVerification(s, t, []trace.DispatchID{id})
-	v.part = min(1, labFLOPs/max(v.byOp[s.watch.graph.Dispatches[id].Op].flops, 1))
-	v.instead = map[graph.ValueID][]byte{}
-	for i := range outputs {
-		v.instead[outputs[i].Value] = outputs[i].New
-	}
-	if err := v.run(ctx, s.progress()); err != nil {
-		return nil, err
-	}
-	for i := range v.gaps {
-		if v.gaps[i].Dispatch == id {
-			return &v.gaps[i].Gap, nil
-		}
-	}
-	return nil, nil
 }
 
 // triedText summarizes the result of a lab test in one line.

@@ -1,4 +1,4 @@
-package model
+package stepping
 
 import (
 	"context"
@@ -20,9 +20,9 @@ import (
 	"gpuscope/trace"
 )
 
-// ceilingCache is the folder in which the measured ceilings of devices are stored, with one file for each
-// device and driver. An empty ceilingCache stores nothing.
-type ceilingCache string
+// CeilingCache is the folder in which the measured ceilings of devices are stored, with one file for each
+// device and driver. An empty CeilingCache stores nothing.
+type CeilingCache string
 
 // cachedCeilings is the content of one file in the cache. Version identifies the method by which the ceilings
 // were measured.
@@ -40,7 +40,7 @@ const maxCeilingsFile = 1 << 16
 
 // of returns the path of the file for a device in the cache, and the fields of the file that identify the
 // device and the method of measurement.
-func (c ceilingCache) of(d *trace.Device) (head cachedCeilings, path string, err error) {
+func (c CeilingCache) of(d *trace.Device) (head cachedCeilings, path string, err error) {
 	version, err := ceilingsVersion()
 	head = cachedCeilings{Version: version, Device: d.Name, Backend: d.Backend, Driver: d.Driver}
 	sum := sha256.Sum256([]byte(d.Name + "\x00" + d.Backend + "\x00" + d.Driver))
@@ -62,7 +62,7 @@ func ceilingsVersion() (string, error) {
 
 // load returns the stored ceilings of a device, or nil if there are none. It also returns nil if the file is
 // invalid, truncated, or written by another version, so that the device is measured again.
-func (c ceilingCache) load(d *trace.Device) *trace.Ceilings {
+func (c CeilingCache) load(d *trace.Device) *trace.Ceilings {
 	if c == "" {
 		return nil
 	}
@@ -98,7 +98,7 @@ func plausible(c *trace.Ceilings) bool {
 }
 
 // store writes the ceilings of a device to its file. It replaces the file atomically.
-func (c ceilingCache) store(d *trace.Device, found *trace.Ceilings) (err error) {
+func (c CeilingCache) store(d *trace.Device, found *trace.Ceilings) (err error) {
 	if c == "" {
 		return nil
 	}
@@ -133,11 +133,11 @@ func (c ceilingCache) store(d *trace.Device, found *trace.Ceilings) (err error) 
 	return atomic.ReplaceFile(temp.Name(), path)
 }
 
-// measureCeilings measures the ceilings of a device and stores them in the cache. If known is not nil, the
+// MeasureOn measures the ceilings of a device and stores them in the cache. If known is not nil, the
 // result has, for each ceiling, the better of the measured and the known value. If the result cannot be
-// stored, measureCeilings passes the error to warn and succeeds, because the caller has the ceilings
+// stored, MeasureOn passes the error to warn and succeeds, because the caller has the ceilings
 // nevertheless.
-func measureCeilings(ctx context.Context, dev gpu.Device, cache ceilingCache, known *trace.Ceilings,
+func MeasureOn(ctx context.Context, dev gpu.Device, cache CeilingCache, known *trace.Ceilings,
 	progress engine.Progress, warn func(error),
 ) (*trace.Ceilings, error) {
 	k, err := kind.Ceilings()
@@ -169,37 +169,37 @@ func MeasureCeilings(ctx context.Context, d gpu.Driver, device, cache string, pr
 		return nil, err
 	}
 	defer dev.Release()
-	return measureCeilings(ctx, dev, ceilingCache(cache), nil, progress, warn)
+	return MeasureOn(ctx, dev, CeilingCache(cache), nil, progress, warn)
 }
 
 // CachedCeilings returns the ceilings of a device that are stored in the folder cache, or nil if there are
 // none.
 func CachedCeilings(device *trace.Device, cache string) *trace.Ceilings {
-	return ceilingCache(cache).load(device)
+	return CeilingCache(cache).load(device)
 }
 
 // ceilings measures the ceilings of the session's device.
-func (s *live) ceilings(ctx context.Context, _ *session.Reply) error {
+func (s *Session) ceilings(ctx context.Context, _ *session.Reply) error {
 	warn := func(err error) {
 		s.sender.Send(func() session.Event {
 			return session.Event{Log: &session.Log{Level: "warn", Text: err.Error()}}
 		})
 	}
-	found, err := measureCeilings(ctx, s.runner.Dev, ceilingCache(s.m.options.Cache), nil, s.progress(), warn)
+	found, err := MeasureOn(ctx, s.Dev, CeilingCache(s.cache), nil, s.Progress(), warn)
 	if err != nil {
 		return err
 	}
-	if speed := s.runner.ProbeClock(); s.runner.Slow {
+	if speed := s.ProbeClock(); s.Slow {
 		warn(fmt.Errorf("the GPU clock ran at only %.2f times its warm speed while the ceilings were measured; measure the ceilings again",
 			speed))
 	}
-	s.record(trace.Record{Ceilings: found})
+	s.Record(trace.Record{Ceilings: found})
 	return nil
 }
 
 // canMeasure returns an error if the ceilings of the device cannot be measured.
-func (s *live) canMeasure() error {
-	if !s.runner.Timed() {
+func (s *Session) canMeasure() error {
+	if !s.Timed() {
 		return session.Refusef("cannot measure the ceilings: this device has no timestamps")
 	}
 	return nil

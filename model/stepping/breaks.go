@@ -1,4 +1,4 @@
-package model
+package stepping
 
 import (
 	"context"
@@ -9,19 +9,18 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/internal/printable"
-	"gpuscope/model/run"
 	"gpuscope/session"
 	"gpuscope/trace"
 )
 
-// watch checks, after each step of a run, whether the step meets a breakpoint, so that the run must pause.
+// Watch checks, after each step of a run, whether the step meets a breakpoint, so that the run must pause.
 // Only the goroutine that runs the steps uses it. It takes no time in a run without breakpoints.
-type watch struct {
+type Watch struct {
 	breaks []breakpoint
-	graph  *trace.Graph
+	Graph  *trace.Graph
 
-	step   int // index of the last step recorded here, which now and tokens describe; -1 for none
-	tokens int
+	step   int // index of the last step recorded here, which now and shape describe; -1 for none
+	shape  string
 	before []engine.InForce // dispatches of the step before the one that now describes
 	now    []engine.InForce
 	past   map[trace.DispatchID]*history
@@ -35,14 +34,14 @@ type breakpoint struct {
 	meets condition
 }
 
-// moment describes a step that has just ended.
-type moment struct {
-	s       *live
-	n       run.Turn
-	ns      int64 // duration in ns on the GPU, or on the host if the GPU time is not known
+// Moment describes a step that has just ended.
+type Moment struct {
+	Session *Session
+	Step    Step
+	NS      int64 // duration in ns on the GPU, or on the host if the GPU time is not known
 	follows bool  // the watch has recorded the previous step
-	// alike is true if the previous step processed the same number of tokens as this one. Only then are the
-	// grids and durations of the two steps compared, because they depend on the number of tokens.
+	// alike is true if the inputs of the previous step had the same shapes as those of this one. Only then
+	// are the grids and durations of the two steps compared, because they depend on the shapes.
 	alike bool
 }
 
@@ -54,17 +53,17 @@ type hit struct {
 }
 
 // condition reports whether a step meets a breakpoint, and where.
-type condition func(context.Context, *watch, *breakpoint, *moment) (hit, bool, error)
+type condition func(context.Context, *Watch, *breakpoint, *Moment) (hit, bool, error)
 
 // conditions maps the name of each condition in session.Breaks to the function that checks the condition.
 var conditions = map[string]condition{
-	"kernel": func(_ context.Context, w *watch, b *breakpoint, _ *moment) (hit, bool, error) {
+	"kernel": func(_ context.Context, w *Watch, b *breakpoint, _ *Moment) (hit, bool, error) {
 		return w.first(true, func(f *engine.InForce) (string, bool) { return f.Kernel, b.has(f.Kernel) })
 	},
-	"op": func(_ context.Context, w *watch, b *breakpoint, _ *moment) (hit, bool, error) {
+	"op": func(_ context.Context, w *Watch, b *breakpoint, _ *Moment) (hit, bool, error) {
 		return w.first(true, func(f *engine.InForce) (string, bool) { return "", w.isOf(f, b) })
 	},
-	"grid": func(_ context.Context, w *watch, b *breakpoint, m *moment) (hit, bool, error) {
+	"grid": func(_ context.Context, w *Watch, b *breakpoint, m *Moment) (hit, bool, error) {
 		if !m.alike {
 			return hit{}, false, nil
 		}
@@ -75,7 +74,7 @@ var conditions = map[string]condition{
 			return gridText(was.Workgroups) + "→" + gridText(is.Workgroups)
 		})
 	},
-	"route": func(_ context.Context, w *watch, b *breakpoint, m *moment) (hit, bool, error) {
+	"route": func(_ context.Context, w *Watch, b *breakpoint, m *Moment) (hit, bool, error) {
 		if !m.follows {
 			return hit{}, false, nil
 		}
@@ -86,37 +85,40 @@ var conditions = map[string]condition{
 			return was.Kernel + "→" + is.Kernel
 		})
 	},
-	"nan": func(ctx context.Context, w *watch, _ *breakpoint, m *moment) (hit, bool, error) {
-		if !m.s.runner.Exec.Loaded() {
-			return hit{}, false, errNothingRuns
+	"nan": func(ctx context.Context, w *Watch, _ *breakpoint, m *Moment) (hit, bool, error) {
+		if !m.Session.Exec.Loaded() {
+			return hit{}, false, ErrNothingRuns
 		}
-		first, found, err := m.s.runner.Exec.FirstNonFinite(ctx)
+		if err := m.Session.host.Rewind(); err != nil {
+			return hit{}, false, err
+		}
+		first, found, err := m.Session.Exec.FirstNonFinite(ctx)
 		if err != nil || !found {
 			return hit{}, false, err
 		}
 		return hit{&first.Dispatch, fmt.Sprintf("%v, element %d of %s", first.Number, first.Index,
-			m.s.runner.Net.Graph.Value(first.Value).Name), true}, true, nil
+			m.Session.Graph.Value(first.Value).Name), true}, true, nil
 	},
-	"time": func(_ context.Context, w *watch, b *breakpoint, m *moment) (hit, bool, error) {
-		if !m.s.runner.Exec.Loaded() {
-			return hit{}, false, errNothingRuns
+	"time": func(_ context.Context, w *Watch, b *breakpoint, m *Moment) (hit, bool, error) {
+		if !m.Session.Exec.Loaded() {
+			return hit{}, false, ErrNothingRuns
 		}
 		h, met := w.late(b.limit, m)
 		return h, met, nil
 	},
-	"position": func(_ context.Context, _ *watch, b *breakpoint, m *moment) (hit, bool, error) {
-		from, to := m.n.Position, m.n.Position+len(m.n.Tokens)
+	"position": func(_ context.Context, _ *Watch, b *breakpoint, m *Moment) (hit, bool, error) {
+		from, to := m.Step.Position, m.Step.Position+m.Step.Tokens
 		met := float64(from) < b.limit && float64(to) >= b.limit // met only by the step that reaches it
 		return hit{text: fmt.Sprintf("position %d", to)}, met, nil
 	},
 }
 
-func newWatch(g trace.Graph) *watch {
-	return &watch{graph: &g, step: -1, past: map[trace.DispatchID]*history{}}
+func NewWatch(g trace.Graph) *Watch {
+	return &Watch{Graph: &g, step: -1, past: map[trace.DispatchID]*history{}}
 }
 
-// set replaces the breakpoints. If one of them is invalid, none is replaced.
-func (w *watch) set(list []session.Break) error {
+// Set replaces the breakpoints. If one of them is invalid, none is replaced.
+func (w *Watch) Set(list []session.Break) error {
 	breaks := make([]breakpoint, len(list))
 	for i, b := range list {
 		if err := b.Check(); err != nil {
@@ -131,30 +133,30 @@ func (w *watch) set(list []session.Break) error {
 	return nil
 }
 
-// from records the current step, so that the next step can be compared with it. The current step must be the
+// From records the current step, so that the next step can be compared with it. The current step must be the
 // last one that the executor ran.
-func (w *watch) from(s *live) {
-	switch t := s.text.Last(); {
-	case t == nil:
+func (w *Watch) From(s *Session) {
+	switch t, ok := s.host.Current(); {
+	case !ok:
 		w.step = -1
 	case t.Index != w.step:
-		w.take(s, t)
+		w.take(s, &t)
 	}
 }
 
-func (w *watch) take(s *live, t *run.Turn) {
+func (w *Watch) take(s *Session, t *Step) {
 	w.before, w.now = w.now, w.before[:0]
-	w.now = s.runner.Exec.InForce(w.now)
-	w.step, w.tokens = t.Index, len(t.Tokens)
+	w.now = s.Exec.InForce(w.now)
+	w.step, w.shape = t.Index, t.Shape
 }
 
-// look checks whether a step that has just ended meets a breakpoint. It returns the event for the first
+// Look checks whether a step that has just ended meets a breakpoint. It returns the event for the first
 // breakpoint that is met, or nil if none is. The boolean result is true if the step must run again, but only
 // up to the dispatch in the event.
-func (w *watch) look(ctx context.Context, m *moment) (*trace.Event, bool, error) {
+func (w *Watch) Look(ctx context.Context, m *Moment) (*trace.Event, bool, error) {
 	m.follows = w.step >= 0
-	m.alike = m.follows && w.tokens == len(m.n.Tokens)
-	w.take(m.s, &m.n)
+	m.alike = m.follows && w.shape == m.Step.Shape
+	w.take(m.Session, &m.Step)
 	defer w.remember(m)
 	for i := range w.breaks {
 		b := &w.breaks[i]
@@ -167,27 +169,27 @@ func (w *watch) look(ctx context.Context, m *moment) (*trace.Event, bool, error)
 		}
 		text := fmt.Sprintf("breakpoint %s: %s", b.Break, h.text)
 		return &trace.Event{
-			Step: m.n.Index, Dispatch: h.dispatch, Kind: "breakpoint", Text: printable.Short(text, 400),
+			Step: m.Step.Index, Dispatch: h.dispatch, Kind: "breakpoint", Text: printable.Short(text, 400),
 		}, h.upto, nil
 	}
 	return nil, false, nil
 }
 
-// name returns the display name of a dispatch: its operator, followed by its slot if the operator has
+// Name returns the display name of a dispatch: its operator, followed by its slot if the operator has
 // several slots.
-func (w *watch) name(id trace.DispatchID) string {
-	d := &w.graph.Dispatches[id]
-	return d.Named(w.graph.Ops[d.Op].Name)
+func (w *Watch) Name(id trace.DispatchID) string {
+	d := &w.Graph.Dispatches[id]
+	return d.Named(w.Graph.Ops[d.Op].Name)
 }
 
 // isOf reports whether a dispatch belongs to an operator that matches the pattern of a breakpoint.
-func (w *watch) isOf(f *engine.InForce, b *breakpoint) bool {
-	return session.InDispatch(b.has, w.graph, &w.graph.Dispatches[f.Dispatch])
+func (w *Watch) isOf(f *engine.InForce, b *breakpoint) bool {
+	return session.InDispatch(b.has, w.Graph, &w.Graph.Dispatches[f.Dispatch])
 }
 
 // first finds the dispatches of the step for which the function of() returns true. The hit names the first
 // one and says how many more there are.
-func (w *watch) first(upto bool, of func(*engine.InForce) (string, bool)) (hit, bool, error) {
+func (w *Watch) first(upto bool, of func(*engine.InForce) (string, bool)) (hit, bool, error) {
 	h, others := hit{upto: upto}, 0
 	for i := range w.now {
 		f := &w.now[i]
@@ -197,7 +199,7 @@ func (w *watch) first(upto bool, of func(*engine.InForce) (string, bool)) (hit, 
 		case h.dispatch != nil:
 			others++
 		default:
-			h.dispatch, h.text = &f.Dispatch, strings.TrimSpace(w.name(f.Dispatch)+" "+said)
+			h.dispatch, h.text = &f.Dispatch, strings.TrimSpace(w.Name(f.Dispatch)+" "+said)
 		}
 	}
 	if others > 0 {
@@ -209,7 +211,7 @@ func (w *watch) first(upto bool, of func(*engine.InForce) (string, bool)) (hit, 
 // changed finds the dispatches that differ from the same dispatch in the previous step. The function how()
 // returns a text that says how a dispatch differs, or "" if it does not. The hit names the first such
 // dispatch.
-func (w *watch) changed(b *breakpoint, how func(was, is *engine.InForce) string) (hit, bool, error) {
+func (w *Watch) changed(b *breakpoint, how func(was, is *engine.InForce) string) (hit, bool, error) {
 	at := 0
 	return w.first(false, func(is *engine.InForce) (string, bool) {
 		for at < len(w.before) && w.before[at].Dispatch < is.Dispatch {
@@ -258,7 +260,7 @@ const whole trace.DispatchID = -1
 // late finds a dispatch that took more than the given number of times its median duration. If there are
 // several, it returns the one with the largest ratio. If there is none, it checks the whole step in the same
 // way.
-func (w *watch) late(times float64, m *moment) (hit, bool) {
+func (w *Watch) late(times float64, m *Moment) (hit, bool) {
 	if !m.alike {
 		return hit{}, false
 	}
@@ -273,20 +275,20 @@ func (w *watch) late(times float64, m *moment) (hit, bool) {
 			}
 		}
 	}
-	if list, ok := m.s.runner.Exec.DispatchNS(); ok && len(list) == len(w.now) {
+	if list, ok := m.Session.Exec.DispatchNS(); ok && len(list) == len(w.now) {
 		for i, ns := range list {
-			look(w.now[i].Dispatch, w.name(w.now[i].Dispatch), ns)
+			look(w.now[i].Dispatch, w.Name(w.now[i].Dispatch), ns)
 		}
 	}
 	if of.dispatch == nil {
-		look(whole, "the step", m.ns)
+		look(whole, "the step", m.NS)
 	}
 	return of, of.text != ""
 }
 
 // remember adds the durations of a step to the histories in w.past. It first clears the histories if the
-// number of tokens differs from that of the previous step.
-func (w *watch) remember(m *moment) {
+// shapes of the inputs differ from those of the previous step.
+func (w *Watch) remember(m *Moment) {
 	if !slices.ContainsFunc(w.breaks, func(b breakpoint) bool { return b.On == "time" }) {
 		return
 	}
@@ -299,8 +301,8 @@ func (w *watch) remember(m *moment) {
 		}
 		w.past[id].add(ns)
 	}
-	add(whole, m.ns)
-	if list, ok := m.s.runner.Exec.DispatchNS(); ok && len(list) == len(w.now) {
+	add(whole, m.NS)
+	if list, ok := m.Session.Exec.DispatchNS(); ok && len(list) == len(w.now) {
 		for i, ns := range list {
 			add(w.now[i].Dispatch, ns)
 		}

@@ -1,14 +1,12 @@
-package model
+package stepping
 
 import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 
 	"gpuscope/engine"
 	"gpuscope/engine/graph"
-	"gpuscope/model/run"
 	"gpuscope/ops"
 	"gpuscope/ops/reference"
 	"gpuscope/session"
@@ -21,8 +19,8 @@ import (
 // the step read from it. If a value is read several times after the same dispatch, the step runs again only
 // once.
 
-// nowhere is used as a step index to mean no step.
-const nowhere = -1
+// Nowhere is used as a step index to mean no step.
+const Nowhere = -1
 
 // replayed records the last replay: which step was run again, up to which dispatch, and for which value. The
 // memory on the device is as this dispatch left it. Only this value is certain to be intact; to read another
@@ -34,12 +32,12 @@ type replayed struct {
 }
 
 // beginLook checks a look command before any step is run.
-func (s *live) beginLook(c session.Command) (work, error) {
+func (s *Session) beginLook(c session.Command) (Work, error) {
 	if c.At == nil {
 		return nil, session.Refusef("look: no value given")
 	}
 	at := *c.At
-	g := s.runner.Net.Graph
+	g := s.Graph
 	if at.Value < 0 || int(at.Value) >= g.NumValues() {
 		return nil, session.Refusef("look: there is no value %d; the graph has %d values", at.Value,
 			g.NumValues())
@@ -56,12 +54,13 @@ func (s *live) beginLook(c session.Command) (work, error) {
 		return nil, session.Refusef("look: invalid request for %s, starting at element %d; the maximum is %d elements",
 			pageText(at), at.Offset, session.MostNumbers)
 	}
-	var t *run.Turn
+	var t *Step
 	if v.Role != graph.Constant {
-		var err error
-		if t, err = s.turnOf(at.Step); err != nil {
+		of, err := s.stepOf(at.Step)
+		if err != nil {
 			return nil, err
 		}
+		t = &of
 	}
 	return func(ctx context.Context, r *session.Reply) error { return s.look(ctx, at, t, r) }, nil
 }
@@ -73,27 +72,28 @@ func pageText(at session.LookAt) string {
 	return fmt.Sprintf("%d elements", at.Count)
 }
 
-// turnOf returns the run.Turn of the step with the given index, or that of the current step if step is nil.
-func (s *live) turnOf(step *int) (*run.Turn, error) {
-	if len(s.text.Turns) == 0 {
-		return nil, session.Refusef("there is no step to run again; give a prompt first")
+// stepOf returns the step with the given index, or the current step if step is nil.
+func (s *Session) stepOf(step *int) (Step, error) {
+	t, ok := s.host.Current()
+	if !ok {
+		return t, errNoStep
 	}
 	if step == nil {
-		return s.text.Last(), nil
+		return t, nil
 	}
-	i := slices.IndexFunc(s.text.Turns, func(t run.Turn) bool { return t.Index == *step })
-	if i < 0 {
-		return nil, session.Refusef("step %d cannot be run again: it is not part of the current text", *step)
+	if t, ok = s.host.Find(*step); !ok {
+		return t, session.Refusef("step %d cannot be run again: it was taken back, or another text has begun",
+			*step)
 	}
-	return &s.text.Turns[i], nil
+	return t, nil
 }
 
 // look reads the requested elements and statistics of a value. t is nil for a constant, which no step
 // changes.
-func (s *live) look(ctx context.Context, at session.LookAt, t *run.Turn, r *session.Reply) error {
+func (s *Session) look(ctx context.Context, at session.LookAt, t *Step, r *session.Reply) error {
 	out := &session.Tensor{Value: at.Value}
 	if t != nil {
-		if err := s.replayTo(ctx, at, t, out); err != nil {
+		if err := s.replayTo(ctx, at, *t, out); err != nil {
 			return err
 		}
 	}
@@ -113,8 +113,8 @@ func (s *live) look(ctx context.Context, at session.LookAt, t *run.Turn, r *sess
 		}
 	}
 	if at.Statistics {
-		name := s.runner.Net.Graph.Value(at.Value).Name
-		tell := s.progress()
+		name := s.Graph.Value(at.Value).Name
+		tell := s.Progress()
 		var err error
 		out.Statistics, err = statistics(ctx, n, func(done, total int) error {
 			return tell("reading "+name, done, total)
@@ -129,25 +129,24 @@ func (s *live) look(ctx context.Context, at session.LookAt, t *run.Turn, r *sess
 
 // replayTo runs step t again, up to a dispatch after which the value can be read: at.After, or else the last
 // dispatch that writes the value. It stores this dispatch in out.After.
-func (s *live) replayTo(ctx context.Context, at session.LookAt, t *run.Turn, out *session.Tensor) error {
+func (s *Session) replayTo(ctx context.Context, at session.LookAt, t Step, out *session.Tensor) error {
 	out.Step = &t.Index
-	if s.ran != t.Index {
-		again, err := s.again(ctx, t, engine.TimingOff)
+	if s.Ran != t.Index {
+		differs, err := s.Again(ctx, t, engine.TimingOff)
 		if err != nil {
 			return err
 		}
-		if t.Gives && again.Token != t.Token {
+		if differs != "" {
 			why := "the device does not compute the same result twice"
-			if len(edited(s.runner)) > 0 {
+			if len(s.Edited()) > 0 {
 				why = "an edited kernel is in use"
 			}
-			return fmt.Errorf("step %d produced token %d, but produces token %d when run again: %s",
-				t.Index, t.Token, again.Token, why)
+			return fmt.Errorf("step %d %s: %s", t.Index, differs, why)
 		}
 	}
-	x := s.runner.Exec
+	x := s.Exec
 	writers := x.Writers(at.Value)
-	v := s.runner.Net.Graph.Value(at.Value)
+	v := s.Graph.Value(at.Value)
 	switch {
 	case at.After != nil:
 		out.After = at.After
@@ -162,8 +161,8 @@ func (s *live) replayTo(ctx context.Context, at session.LookAt, t *run.Turn, out
 			v.Name, t.Index)
 	}
 	if to := (replayed{t.Index, *out.After, at.Value}); s.looked != to {
-		s.looked = replayed{step: nowhere}
-		if err := x.Replay(ctx, engine.Look{After: to.after, Value: at.Value}); err != nil {
+		s.looked = replayed{step: Nowhere}
+		if err := s.replayLook(ctx, engine.Look{After: to.after, Value: at.Value}); err != nil {
 			return err
 		}
 		s.looked = to
@@ -185,8 +184,8 @@ type reader func(first, n int) ([]float64, error)
 
 // numbers returns access to the elements that are in the memory of a value now. If the value is a matrix in a
 // storage format such as Q4_0, the elements are the decoded weights.
-func (s *live) numbers(v graph.ValueID) numbers {
-	for m := range ops.StoredMatrices(s.runner.Net.Graph) {
+func (s *Session) numbers(v graph.ValueID) numbers {
+	for m := range ops.StoredMatrices(s.Graph) {
 		if m.Arrays[0] != v {
 			continue
 		}
@@ -203,7 +202,7 @@ func (s *live) numbers(v graph.ValueID) numbers {
 		}
 		return numbers{m.Format, []int{m.Rows, m.Cols}, m.Rows * m.Cols, read}
 	}
-	x, info := s.runner.Exec, s.runner.Net.Graph.Value(v)
+	x, info := s.Exec, s.Graph.Value(v)
 	count := 1
 	dims := x.LiveDims(v)
 	for _, d := range dims {

@@ -1,4 +1,4 @@
-package model
+package stepping
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
-	"gpuscope/model/run"
 	"gpuscope/ops/kind"
 	"gpuscope/session"
 	"gpuscope/trace"
@@ -24,7 +23,7 @@ type costed struct {
 const costFor = 3 * time.Second
 
 // beginCost checks a cost command before any step is run.
-func (s *live) beginCost(c session.Command) (work, error) {
+func (s *Session) beginCost(c session.Command) (Work, error) {
 	if err := s.canRepeat(); err != nil {
 		return nil, err
 	}
@@ -36,11 +35,11 @@ func (s *live) beginCost(c session.Command) (work, error) {
 		return nil, session.Refusef("cost: %d groups of dispatches were requested, but the maximum is %d", n,
 			trace.MaxCosts/2)
 	}
-	t, err := s.turnAgain(c.Step)
+	t, err := s.StepAgain(c.Step)
 	if err != nil {
 		return nil, err
 	}
-	slots := s.runner.Net.Graph.NumDispatches()
+	slots := s.Graph.NumDispatches()
 	for _, p := range c.Parts {
 		if len(p.Dispatches) == 0 {
 			return nil, session.Refusef("cost: the group %.40q contains no dispatches", p.Name)
@@ -53,20 +52,20 @@ func (s *live) beginCost(c session.Command) (work, error) {
 		}
 	}
 	return func(ctx context.Context, r *session.Reply) error {
-		s.upto = nil
+		s.Upto = nil
 		err := s.cost(ctx, t, c, r)
 		// If the command was cancelled, there is no need to restore the values of the current step here: the
 		// next command that needs them does it.
 		if ctx.Err() == nil {
-			err = gpu.Join(err, s.hold(ctx))
+			err = gpu.Join(err, s.Hold(ctx))
 		}
 		return err
 	}, nil
 }
 
 // cost measures how long the whole step takes, and how long it takes without each of the given parts.
-func (s *live) cost(ctx context.Context, t *run.Turn, c session.Command, r *session.Reply) error {
-	if _, err := s.again(ctx, t, engine.TimingStep); err != nil {
+func (s *Session) cost(ctx context.Context, t Step, c session.Command, r *session.Reply) error {
+	if _, err := s.Again(ctx, t, engine.TimingStep); err != nil {
 		return err
 	}
 	sets := make([][]trace.DispatchID, len(c.Parts))
@@ -81,7 +80,7 @@ func (s *live) cost(ctx context.Context, t *run.Turn, c session.Command, r *sess
 		return err
 	}
 	o := engine.CostOptions{
-		Rounds: c.N, Progress: s.progress(), Samples: s.costed.samples, Empty: kernels.Empty,
+		Rounds: c.N, Progress: s.Progress(), Samples: s.costed.samples, Empty: kernels.Empty,
 	}
 	if c.N == 0 {
 		o.For = costFor
@@ -89,7 +88,7 @@ func (s *live) cost(ctx context.Context, t *run.Turn, c session.Command, r *sess
 			o.For = min(o.For, max(time.Until(end), 1))
 		}
 	}
-	costs, err := s.runner.Exec.Costs(ctx, sets, o)
+	costs, err := s.Exec.Costs(ctx, sets, o)
 	told := trace.Costs{Step: t.Index, Whole: costs.Whole}
 	r.Repeats = costs.Whole.N // if no parts are given, only whole steps run
 	for i, cost := range costs.Sets {
@@ -101,7 +100,7 @@ func (s *live) cost(ctx context.Context, t *run.Turn, c session.Command, r *sess
 		}
 	}
 	if costs.Whole.N > 0 {
-		s.record(trace.Record{Costs: &told})
+		s.Record(trace.Record{Costs: &told})
 	}
 	if n := len(told.Costs); n > 0 {
 		stopped := ""
@@ -112,7 +111,7 @@ func (s *live) cost(ctx context.Context, t *run.Turn, c session.Command, r *sess
 		if n == 1 {
 			parts = "1 part"
 		}
-		s.event(t.Index, "cost", "measured the cost of %s in %s%s", parts, trace.Rounds(told.Costs), stopped)
+		s.Event(t.Index, "cost", "measured the cost of %s in %s%s", parts, trace.Rounds(told.Costs), stopped)
 	}
 	return err
 }
@@ -120,8 +119,8 @@ func (s *live) cost(ctx context.Context, t *run.Turn, c session.Command, r *sess
 // progressEvery is the minimum time between two progress reports of a measuring command.
 const progressEvery = 50 * time.Millisecond
 
-// progress returns a function that reports progress to the front end, at most once per progressEvery.
-func (s *live) progress() engine.Progress {
+// Progress returns a function that reports progress to the front end, at most once per progressEvery.
+func (s *Session) Progress() engine.Progress {
 	var told time.Time
 	return func(phase string, done, total int) error {
 		if now := time.Now(); done == total || now.Sub(told) >= progressEvery {

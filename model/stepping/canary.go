@@ -1,4 +1,4 @@
-package run
+package stepping
 
 import (
 	"time"
@@ -15,7 +15,7 @@ const ProbeEvery = 25 * time.Millisecond
 
 // UseClockProbe prepares a clock probe if the device is a GPU with timestamps. A software device gets no
 // probe, because the clock of a CPU changes with everything that the machine does.
-func (r *Runner) UseClockProbe() error {
+func (r *Device) UseClockProbe() error {
 	if r.Dev.Info().Type == gpu.CPU || !r.Timed() {
 		return nil
 	}
@@ -31,7 +31,7 @@ func (r *Runner) UseClockProbe() error {
 // The result slow is true if the last known speed is low. If the next step is already submitted, the probe
 // runs after this step, and a later call returns the speed. The times of a step never include the probe. If
 // the probe fails, the error is ignored, because the next step fails with the same error.
-func (r *Runner) HeedClockProbe(timing engine.Timing) (speed float64, slow bool) {
+func (r *Device) HeedClockProbe(timing engine.Timing) (speed float64, slow bool) {
 	if timing == engine.TimingOff {
 		return 0, false
 	}
@@ -44,7 +44,7 @@ func (r *Runner) HeedClockProbe(timing engine.Timing) (speed float64, slow bool)
 
 // ProbeClock runs the clock probe and returns the speed of the GPU clock as a fraction of its speed when the
 // GPU is warm. It returns 0 if there is no probe or if the result is not yet available.
-func (r *Runner) ProbeClock() float64 {
+func (r *Device) ProbeClock() float64 {
 	speed, err := r.Exec.Canary()
 	if err == nil && speed == 0 {
 		return 0
