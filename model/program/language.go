@@ -288,12 +288,15 @@ func cachesOf(g *vulkan.Graph) map[int]bool {
 }
 
 // Parameters returns the number of weights of the method, and the element type of most of them.
-func (l *Language) Parameters() (n int64, most string) {
+func (l *Language) Parameters() (n int64, most string) { return l.method.Parameters() }
+
+// Parameters returns the number of weights of the method, and the element type of most of them.
+func (m *Method) Parameters() (n int64, most string) {
 	of := map[string]int64{}
 	seen := map[int]bool{}
-	for id, v := range l.method.source.Values {
+	for id, v := range m.source.Values {
 		t, ok := v.(*vulkan.Tensor)
-		if !ok || t.Constant < 0 || seen[t.Constant] || slices.Contains(l.method.source.Mutable(), id) {
+		if !ok || t.Constant < 0 || seen[t.Constant] || slices.Contains(m.source.Mutable(), id) {
 			continue
 		}
 		seen[t.Constant] = true

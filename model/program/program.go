@@ -23,6 +23,7 @@ import (
 	"slices"
 	"strings"
 
+	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
 	"gpuscope/model/checkpoint/pte"
@@ -39,7 +40,8 @@ type Options struct {
 	Live   graph.LiveOptions // how shapes are propagated
 	// DumpPass names a planning pass. Its report then lists the graph before and after the pass.
 	DumpPass string
-	Check    bool // re-plan every operator before each run, and fail if a plan was out of date
+	Check    bool            // re-plan every operator before each run, and fail if a plan was out of date
+	Progress engine.Progress // progress of loading; may be nil
 }
 
 // Method is a method of a program, converted to a graph of the engine. A Method needs no device. Its weights
@@ -58,6 +60,8 @@ type Method struct {
 	// indices has an entry for each input whose elements are row indices into a table: the number of rows of
 	// the table.
 	indices map[graph.ValueID]int
+	// sizes has the inputs whose elements are positions or sizes, which the host reads.
+	sizes map[graph.ValueID]bool
 }
 
 // hostCopy is a host instruction that copies a value of the method. calls is the number of calls before it.
@@ -228,6 +232,7 @@ func (m *Method) build(g *graph.Builder, part *language, outputs func(*builder))
 		producers: producersOf(m.source), hostOnly: map[*vulkan.Operator]bool{},
 	}
 	m.values = make([]value, len(m.source.Values))
+	m.sizes = map[graph.ValueID]bool{}
 	b.survey()
 	for i, id := range m.source.Inputs {
 		b.input(id, inputs[i])

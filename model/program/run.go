@@ -23,7 +23,7 @@ type Program struct {
 // Load puts a method on a device: it uploads the weights and compiles the kernels. The file of the method
 // must stay open until Load returns. The caller must release the device, after the Program.
 func Load(dev gpu.Device, m *Method) (*Program, error) {
-	exec, err := engine.Load(dev, m.Graph, m.options.Live, nil)
+	exec, err := engine.Load(dev, m.Graph, m.options.Live, m.options.Progress)
 	if err != nil {
 		return nil, err
 	}
@@ -41,6 +41,13 @@ func (p *Program) Executor() *engine.Executor { return p.exec }
 // method's inputs and have their types. If Run returns an error that wraps ErrInput or graph.ErrShape,
 // nothing has run.
 func (p *Program) Run(ctx context.Context, inputs []*npy.Array) ([]*npy.Array, error) {
+	return p.RunTimed(ctx, inputs, engine.TimingStep)
+}
+
+// RunTimed is like Run, with GPU times at this timing level.
+func (p *Program) RunTimed(ctx context.Context, inputs []*npy.Array, timing engine.Timing) ([]*npy.Array,
+	error,
+) {
 	host, err := p.hostValues(inputs)
 	if err != nil {
 		return nil, err
@@ -54,7 +61,7 @@ func (p *Program) Run(ctx context.Context, inputs []*npy.Array) ([]*npy.Array, e
 			return nil, err
 		}
 	}
-	if err := p.exec.Step(ctx, in, engine.TimingStep); err != nil {
+	if err := p.exec.Step(ctx, in, timing); err != nil {
 		return nil, err
 	}
 	return p.outputs(host)
@@ -82,10 +89,9 @@ func (p *Program) hostValues(inputs []*npy.Array) (map[int]*npy.Array, error) {
 			return nil, inputError(i, "%w", &TypeError{t.Type})
 		case a.Type != want.numpy:
 			return nil, inputError(i, "the array has type %s, want %s (%s)", a.Type, want.numpy, t.Type)
-		case len(a.Dims) != len(t.Sizes):
-			return nil, inputError(i, "the array has shape %v, want %d dims, at most %v", a.Dims,
-				len(t.Sizes),
-				t.Sizes)
+		case !p.method.argument(id, t).accepts(a.Dims):
+			return nil, inputError(i, "the array has shape %v, want %s: %w", a.Dims,
+				p.method.argument(id, t), graph.ErrShape)
 		case len(a.Data) != graph.Numel(a.Dims)*a.Type.Size():
 			return nil, inputError(i, "the array has %d bytes, but shape %v of %s needs %d", len(a.Data),
 				a.Dims,

@@ -22,8 +22,7 @@ func symSize(c *call) {
 // known.
 func selectAsSymInt(c *call) {
 	id, _ := c.arg("x")
-	x := c.fileTensor("x")
-	at := make([]int, len(x.Dims))
+	at := make([]int, len(c.fileTensor("x").Dims))
 	axes, indices := c.intList("dim"), c.intList("index")
 	if c.Err() == nil && len(axes) != len(indices) {
 		c.refuse("index", fmt.Sprintf("an index for each of the %d dims", len(axes)))
@@ -64,7 +63,12 @@ func selectAsSymInt(c *call) {
 		if n, ok := c.limits[c.outputs()[0]]; ok { // limitPositions set a limit; the file has none
 			lo, hi = max(-from.add, lo), min(int64(n)-1-from.add, hi)
 		}
-		v := basic.SelectAsSymInt(c.Builder, c.name(), c.tensorOf(from.of), from.at, lo, hi)
+		x := c.tensorOf(from.of)
+		if c.Err() != nil {
+			return
+		}
+		c.m.sizes[x] = true
+		v := basic.SelectAsSymInt(c.Builder, c.name(), x, from.at, lo, hi)
 		if c.Err() == nil {
 			c.giveInt(c.plus(kind.Sym(v), from.add))
 		}

@@ -282,3 +282,9 @@ func (c *Changes) Of(id int, t *pte.Tensor) []Change {
 	}
 	return out
 }
+
+// Equal reports whether two dims of values of the method have equal sizes in every run, as far as the file
+// shows. Each dim is given by the index of its value in Method.Values and its number.
+func (c *Changes) Equal(value, k, otherValue, otherK int) bool {
+	return c.find(dim{-1, value, k}) == c.find(dim{-1, otherValue, otherK})
+}
