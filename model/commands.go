@@ -141,7 +141,7 @@ func (s *live) beginPrompt(c session.Command) (stepping.Work, error) {
 		"the chat template rewrote earlier turns: the cache keeps only %d of %s; prefilling %s",
 		t.Kept, table.Plural(position, "position"), table.Plural(len(t.IDs)-t.Kept, "token"))
 	return func(ctx context.Context, r *session.Reply) error {
-		r.Rewritten = rewritten
+		r.Note = rewritten
 		return prefill(ctx, r)
 	}, nil
 }

@@ -187,14 +187,14 @@ func TestSystemMessageOfTheLastTurnMovesOn(t *testing.T) {
 		t.Errorf("the first turn is %q, %d rewritten", got, r.rewritten())
 	}
 	reply := r.reply(says("and?"))
-	if got := r.promptText(); got != "U:hi;A:xxx;[be brief]U:and?;A:" || reply.Rewritten == nil {
-		t.Errorf("the second turn is %q, %v", got, reply.Rewritten)
+	if got := r.promptText(); got != "U:hi;A:xxx;[be brief]U:and?;A:" || reply.Note == nil {
+		t.Errorf("the second turn is %q, %v", got, reply.Note)
 	}
 	r.do(session.Command{Kind: session.Run, N: 1})
 	n := len(r.mirror.Trace.Steps)
 	reply = r.reply(says("so?"))
-	if got := r.promptText(); got != "U:hi;A:xxx;U:and?;A:xx;[be brief]U:so?;A:" || reply.Rewritten == nil {
-		t.Errorf("the third turn is %q, %v", got, reply.Rewritten)
+	if got := r.promptText(); got != "U:hi;A:xxx;U:and?;A:xx;[be brief]U:so?;A:" || reply.Note == nil {
+		t.Errorf("the third turn is %q, %v", got, reply.Note)
 	}
 	if got := r.fed(n); got != "U:and?;A:xx;[be brief]U:so?;A:" {
 		t.Errorf("the third turn ran %q, but the first turn should stay in the cache", got)
@@ -217,8 +217,8 @@ func TestAnAnswerThatIsOverLosesItsThoughts(t *testing.T) {
 	}
 	n := len(r.mirror.Trace.Steps)
 	reply := r.reply(says("so"))
-	if got := r.promptText(); got != "u:hi;a:yes;u:so;a:" || reply.Rewritten == nil {
-		t.Errorf("the second turn is %q, %v", got, reply.Rewritten)
+	if got := r.promptText(); got != "u:hi;a:yes;u:so;a:" || reply.Note == nil {
+		t.Errorf("the second turn is %q, %v", got, reply.Note)
 	}
 	if got := r.fed(n); got != "yes;u:so;a:" {
 		t.Errorf("ran %q", got)

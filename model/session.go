@@ -145,25 +145,9 @@ func (s *live) run(ctx context.Context, c session.Command, r *session.Reply) err
 		if len(c.Breaks) == 0 {
 			continue
 		}
-		m := &stepping.Moment{
-			Session: s.Session, Step: stepOf(s.text.Last()), NS: time.Since(begin).Nanoseconds(),
-		}
-		if ns, _, ok := s.runner.Exec.SpanNS(); ok {
-			m.NS = ns
-		}
-		hit, upto, err := s.Watch.Look(ctx, m)
-		if err != nil {
+		if paused, err := s.Pauses(ctx, stepOf(s.text.Last()), begin, r); paused || err != nil {
 			return err
 		}
-		if hit == nil {
-			continue
-		}
-		r.Hit = hit
-		s.Record(trace.Record{Event: hit})
-		if upto && s.runner.Exec.Loaded() {
-			return s.RunUpto(ctx, *hit.Dispatch)
-		}
-		return nil
 	}
 	return nil
 }

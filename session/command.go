@@ -38,6 +38,9 @@ const (
 // ResetText is the sentence with which the log and the screen report a Reset.
 const ResetText = "reset: the text is empty and the position is 0"
 
+// ExecutionsResetText is ResetText for programs that are not language models.
+const ExecutionsResetText = "reset: the buffers of the program have their initial contents"
+
 // Command is a request from a front end.
 type Command struct {
 	Kind   CommandKind `json:"kind"`
@@ -124,7 +127,8 @@ type Reply struct {
 	Hit *trace.Event `json:"hit,omitempty"`
 	// Tried is the result of a Lab.
 	Tried *Tried `json:"tried,omitempty"`
-	// Rewritten is set if the chat template now renders earlier messages of the conversation differently. The
-	// event reports how many tokens of the conversation stay in the KV cache.
-	Rewritten *trace.Event `json:"rewritten,omitempty"`
+	// Note is an event of the trace that the front end shows as the outcome of the command: how many tokens
+	// of a conversation stay in the KV cache if the chat template rendered earlier messages differently, or
+	// that executions ran again.
+	Note *trace.Event `json:"note,omitempty"`
 }

@@ -113,6 +113,10 @@ type State struct {
 	Unfinished string `json:"unfinished,omitempty"`
 	// Edited holds the names of the edited kernels that currently replace kernels of the graph.
 	Edited []string `json:"edited,omitempty"`
+	// Program is set if each step executes a program that is not a language model. The Text of a Prompt then
+	// has live dims ("0.1=7"), the tokens of Text.Prompt are the live dims, and Position is the number of
+	// executions since the reset.
+	Program bool `json:"program,omitempty"`
 	// Begins is set only if a new text has just replaced the previous one, and is then the new text. After a
 	// Reset the new text is empty.
 	Begins *Text `json:"begins,omitempty"`

@@ -93,14 +93,14 @@ func (a *App) done(m doneMsg) {
 		a.verified()
 	case j.command.Kind == session.Reset && m.err == nil:
 		// The session logs the event already.
-		a.show(command.Keyed(session.ResetText + "; press {prompt} to type a prompt"))
+		a.show(command.Keyed(command.ResetNote(a.mirror.State.Program)))
 	case j.command.Kind == session.Lab:
 		a.lab.triedText(j.command, m)
 	case j.command.Kind == session.Kernel && m.err == nil:
 		a.lab.usedText(j.command)
 	}
-	if m.reply.Rewritten != nil {
-		a.show(m.reply.Rewritten.Text) // the session logs the event already
+	if m.reply.Note != nil {
+		a.show(m.reply.Note.Text) // the session logs the event already
 	}
 	if m.reply.Hit != nil {
 		a.paused(m.reply.Hit)
@@ -288,10 +288,7 @@ func (sel *selection) shownIndex() int {
 }
 
 func (pi *pilot) askPrompt() {
-	label := "prompt"
-	if pi.opts.Chat {
-		label = "your turn"
-	}
+	label := command.PromptLabel(pi.opts.Chat, pi.mirror.State.Program)
 	pi.ask(&question{label: label, take: func(s string) { pi.goOn(command.Prompt(s, pi.opts.Chat)) }})
 }
 

@@ -224,7 +224,9 @@ func (m *model) busyWord() string {
 		}
 		return fmt.Sprintf("[REPEATING s%d]", step)
 	case session.Prompt, session.Edit:
-		return "[READING]"
+		if !m.mirror.State.Program {
+			return "[READING]"
+		}
 	case session.Observe, session.Ceilings, session.TimeOp:
 		return "[MEASURING" + m.progress() + "]"
 	case session.Cost, session.Lab:

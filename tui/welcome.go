@@ -38,10 +38,14 @@ func (a *App) welcome(w, h int) []string {
 		}
 		lines = append(lines, "")
 		switch {
+		case a.job != nil && a.mirror.State.Program:
+			say(widget.Strong, "executing …")
 		case a.job != nil:
 			say(widget.Strong, "%s …", cmp.Or(busyWith[a.job.command.Kind], string(a.job.command.Kind)))
 		case a.isTrace:
 			say(widget.Strong, "%s", command.Keyed("The trace has no steps. Press {Graph} to see what would run."))
+		case a.mirror.State.Program:
+			say(widget.Strong, "%s", command.Keyed("Nothing was executed yet. Press {token} to execute the method, or {prompt} to set live dims."))
 		case len(a.mirror.Text.Prompt) > 0:
 			say(widget.Strong, "%s", command.Keyed("No step has run. Press {token} to read the prompt again, or {prompt} to type another prompt."))
 		case len(t.Steps) > 0:

@@ -11,6 +11,7 @@ import (
 	"gpuscope/engine/graph"
 	"gpuscope/internal/npy"
 	"gpuscope/model/checkpoint/pte"
+	"gpuscope/model/checkpoint/pte/vulkan"
 )
 
 // Program is a method on a device. Mutable buffers keep their contents from run to run. Only one goroutine
@@ -18,6 +19,7 @@ import (
 type Program struct {
 	method *Method
 	exec   *engine.Executor
+	state  []graph.InputData // the inputs of the last run that operators update in place
 }
 
 // Load puts a method on a device: it uploads the weights and compiles the kernels. The file of the method
@@ -28,7 +30,7 @@ func Load(dev gpu.Device, m *Method) (*Program, error) {
 		return nil, err
 	}
 	exec.SetCheck(m.options.Check)
-	return &Program{m, exec}, nil
+	return &Program{method: m, exec: exec}, nil
 }
 
 // Release frees the memory of the program on the device.
@@ -48,7 +50,7 @@ func (p *Program) Run(ctx context.Context, inputs []*npy.Array) ([]*npy.Array, e
 func (p *Program) RunTimed(ctx context.Context, inputs []*npy.Array, timing engine.Timing) ([]*npy.Array,
 	error,
 ) {
-	host, err := p.hostValues(inputs)
+	host, err := p.method.hostValues(inputs)
 	if err != nil {
 		return nil, err
 	}
@@ -56,10 +58,9 @@ func (p *Program) RunTimed(ctx context.Context, inputs []*npy.Array, timing engi
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range state {
-		if err := p.exec.WriteValue(s.Value, s.Data); err != nil {
-			return nil, err
-		}
+	p.state = state
+	if err := p.Rewind(); err != nil {
+		return nil, err
 	}
 	if err := p.exec.Step(ctx, in, timing); err != nil {
 		return nil, err
@@ -67,20 +68,50 @@ func (p *Program) RunTimed(ctx context.Context, inputs []*npy.Array, timing engi
 	return p.outputs(host)
 }
 
+// Rewind gives the inputs that operators update in place the contents that they had before the last run.
+func (p *Program) Rewind() error {
+	for _, s := range p.state {
+		if err := p.exec.WriteValue(s.Value, s.Data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Accumulating returns the buffers of the method that a run may change in another way if it runs again: all
+// mutable buffers, except caches of keys and values. A run of attention writes the rows of its cache that
+// belong to its position, and does not read later rows.
+func (m *Method) Accumulating() []graph.ValueID {
+	caches := cachesOf(m.source)
+	var list []graph.ValueID
+	for _, id := range m.source.Mutable() {
+		t, ok := m.source.Values[id].(*vulkan.Tensor)
+		if v := m.Value(id); ok && t.Constant >= 0 && v != graph.None && !caches[id] {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// Check returns an error that wraps ErrInput if the inputs do not fit the method.
+func (m *Method) Check(inputs []*npy.Array) error {
+	_, err := m.hostValues(inputs)
+	return err
+}
+
 // hostValues checks the inputs of a run. It returns them in a map whose keys are the ids of the method's
 // values.
-func (p *Program) hostValues(inputs []*npy.Array) (map[int]*npy.Array, error) {
-	m := p.method.method
-	if len(inputs) != len(m.Inputs) {
-		return nil, fmt.Errorf("%w: %d arrays for method %s, which has %d inputs", ErrInput, len(inputs),
-			m.Name,
-			len(m.Inputs))
+func (m *Method) hostValues(inputs []*npy.Array) (map[int]*npy.Array, error) {
+	of := m.method
+	if len(inputs) != len(of.Inputs) {
+		return nil, fmt.Errorf("%w: the number of arrays is %d, want %d (the number of inputs of method %s)",
+			ErrInput, len(inputs), len(of.Inputs), of.Name)
 	}
 	host := map[int]*npy.Array{}
-	for i, id := range m.Inputs {
-		t, ok := m.Values[id].(*pte.Tensor)
+	for i, id := range of.Inputs {
+		t, ok := of.Values[id].(*pte.Tensor)
 		if !ok {
-			return nil, inputError(i, "method %s does not take a tensor as this input; gpuscope supports only tensors as inputs", m.Name)
+			return nil, inputError(i, "method %s does not take a tensor as this input; gpuscope supports only tensors as inputs", of.Name)
 		}
 		a := inputs[i]
 		want, ok := elements[t.Type]
@@ -89,9 +120,9 @@ func (p *Program) hostValues(inputs []*npy.Array) (map[int]*npy.Array, error) {
 			return nil, inputError(i, "%w", &TypeError{t.Type})
 		case a.Type != want.numpy:
 			return nil, inputError(i, "the array has type %s, want %s (%s)", a.Type, want.numpy, t.Type)
-		case !p.method.argument(id, t).accepts(a.Dims):
+		case !m.argument(id, t).accepts(a.Dims):
 			return nil, inputError(i, "the array has shape %v, want %s: %w", a.Dims,
-				p.method.argument(id, t), graph.ErrShape)
+				m.argument(id, t), graph.ErrShape)
 		case len(a.Data) != graph.Numel(a.Dims)*a.Type.Size():
 			return nil, inputError(i, "the array has %d bytes, but shape %v of %s needs %d", len(a.Data),
 				a.Dims,

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"gpuscope/engine"
 	"gpuscope/internal/printable"
@@ -34,8 +35,8 @@ type breakpoint struct {
 	meets condition
 }
 
-// Moment describes a step that has just ended.
-type Moment struct {
+// moment describes a step that has just ended.
+type moment struct {
 	Session *Session
 	Step    Step
 	NS      int64 // duration in ns on the GPU, or on the host if the GPU time is not known
@@ -53,17 +54,17 @@ type hit struct {
 }
 
 // condition reports whether a step meets a breakpoint, and where.
-type condition func(context.Context, *Watch, *breakpoint, *Moment) (hit, bool, error)
+type condition func(context.Context, *Watch, *breakpoint, *moment) (hit, bool, error)
 
 // conditions maps the name of each condition in session.Breaks to the function that checks the condition.
 var conditions = map[string]condition{
-	"kernel": func(_ context.Context, w *Watch, b *breakpoint, _ *Moment) (hit, bool, error) {
+	"kernel": func(_ context.Context, w *Watch, b *breakpoint, _ *moment) (hit, bool, error) {
 		return w.first(true, func(f *engine.InForce) (string, bool) { return f.Kernel, b.has(f.Kernel) })
 	},
-	"op": func(_ context.Context, w *Watch, b *breakpoint, _ *Moment) (hit, bool, error) {
+	"op": func(_ context.Context, w *Watch, b *breakpoint, _ *moment) (hit, bool, error) {
 		return w.first(true, func(f *engine.InForce) (string, bool) { return "", w.isOf(f, b) })
 	},
-	"grid": func(_ context.Context, w *Watch, b *breakpoint, m *Moment) (hit, bool, error) {
+	"grid": func(_ context.Context, w *Watch, b *breakpoint, m *moment) (hit, bool, error) {
 		if !m.alike {
 			return hit{}, false, nil
 		}
@@ -74,7 +75,7 @@ var conditions = map[string]condition{
 			return gridText(was.Workgroups) + "→" + gridText(is.Workgroups)
 		})
 	},
-	"route": func(_ context.Context, w *Watch, b *breakpoint, m *Moment) (hit, bool, error) {
+	"route": func(_ context.Context, w *Watch, b *breakpoint, m *moment) (hit, bool, error) {
 		if !m.follows {
 			return hit{}, false, nil
 		}
@@ -85,7 +86,7 @@ var conditions = map[string]condition{
 			return was.Kernel + "→" + is.Kernel
 		})
 	},
-	"nan": func(ctx context.Context, w *Watch, _ *breakpoint, m *Moment) (hit, bool, error) {
+	"nan": func(ctx context.Context, w *Watch, _ *breakpoint, m *moment) (hit, bool, error) {
 		if !m.Session.Exec.Loaded() {
 			return hit{}, false, ErrNothingRuns
 		}
@@ -99,14 +100,14 @@ var conditions = map[string]condition{
 		return hit{&first.Dispatch, fmt.Sprintf("%v, element %d of %s", first.Number, first.Index,
 			m.Session.Graph.Value(first.Value).Name), true}, true, nil
 	},
-	"time": func(_ context.Context, w *Watch, b *breakpoint, m *Moment) (hit, bool, error) {
+	"time": func(_ context.Context, w *Watch, b *breakpoint, m *moment) (hit, bool, error) {
 		if !m.Session.Exec.Loaded() {
 			return hit{}, false, ErrNothingRuns
 		}
 		h, met := w.late(b.limit, m)
 		return h, met, nil
 	},
-	"position": func(_ context.Context, _ *Watch, b *breakpoint, m *Moment) (hit, bool, error) {
+	"position": func(_ context.Context, _ *Watch, b *breakpoint, m *moment) (hit, bool, error) {
 		from, to := m.Step.Position, m.Step.Position+m.Step.Tokens
 		met := float64(from) < b.limit && float64(to) >= b.limit // met only by the step that reaches it
 		return hit{text: fmt.Sprintf("position %d", to)}, met, nil
@@ -150,10 +151,10 @@ func (w *Watch) take(s *Session, t *Step) {
 	w.step, w.shape = t.Index, t.Shape
 }
 
-// Look checks whether a step that has just ended meets a breakpoint. It returns the event for the first
+// look checks whether a step that has just ended meets a breakpoint. It returns the event for the first
 // breakpoint that is met, or nil if none is. The boolean result is true if the step must run again, but only
 // up to the dispatch in the event.
-func (w *Watch) Look(ctx context.Context, m *Moment) (*trace.Event, bool, error) {
+func (w *Watch) look(ctx context.Context, m *moment) (*trace.Event, bool, error) {
 	m.follows = w.step >= 0
 	m.alike = m.follows && w.shape == m.Step.Shape
 	w.take(m.Session, &m.Step)
@@ -173,6 +174,25 @@ func (w *Watch) Look(ctx context.Context, m *Moment) (*trace.Event, bool, error)
 		}, h.upto, nil
 	}
 	return nil, false, nil
+}
+
+// Pauses checks whether a step that has just ended, and began at this time, meets a breakpoint. It then
+// records the event and, if the breakpoint asks for it, runs the step again up to the dispatch.
+func (s *Session) Pauses(ctx context.Context, of Step, begin time.Time, r *session.Reply) (bool, error) {
+	m := &moment{Session: s, Step: of, NS: time.Since(begin).Nanoseconds()}
+	if ns, _, ok := s.Exec.SpanNS(); ok {
+		m.NS = ns
+	}
+	hit, upto, err := s.Watch.look(ctx, m)
+	if err != nil || hit == nil {
+		return false, err
+	}
+	r.Hit = hit
+	s.Record(trace.Record{Event: hit})
+	if upto && s.Exec.Loaded() {
+		return true, s.RunUpto(ctx, *hit.Dispatch)
+	}
+	return true, nil
 }
 
 // Name returns the display name of a dispatch: its operator, followed by its slot if the operator has
@@ -260,7 +280,7 @@ const whole trace.DispatchID = -1
 // late finds a dispatch that took more than the given number of times its median duration. If there are
 // several, it returns the one with the largest ratio. If there is none, it checks the whole step in the same
 // way.
-func (w *Watch) late(times float64, m *Moment) (hit, bool) {
+func (w *Watch) late(times float64, m *moment) (hit, bool) {
 	if !m.alike {
 		return hit{}, false
 	}
@@ -288,7 +308,7 @@ func (w *Watch) late(times float64, m *Moment) (hit, bool) {
 
 // remember adds the durations of a step to the histories in w.past. It first clears the histories if the
 // shapes of the inputs differ from those of the previous step.
-func (w *Watch) remember(m *Moment) {
+func (w *Watch) remember(m *moment) {
 	if !slices.ContainsFunc(w.breaks, func(b breakpoint) bool { return b.On == "time" }) {
 		return
 	}

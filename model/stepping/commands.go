@@ -56,7 +56,8 @@ var (
 	OfOp   = Field{"op", func(c session.Command) bool { return c.Op != nil }}
 	Sizes  = Field{"lengths", func(c session.Command) bool { return len(c.Lengths) > 0 }}
 	edit   = Field{"edit", func(c session.Command) bool { return c.Edit != nil }}
-	fields = []Field{
+	// Fields lists all of them.
+	Fields = []Field{
 		Text, Tokens, AsTurn, Chunks, Count, level, at, Parts, OfStep, Until, Breaks, Left, OfOp, Sizes, edit,
 	}
 )
@@ -133,7 +134,7 @@ func (s *Session) commandOf(c session.Command) (*Command, error) {
 	if c.N < 0 {
 		return nil, session.Refusef("%s: the count is %d; it must be 0 or more", c.Kind, c.N)
 	}
-	for _, f := range fields {
+	for _, f := range Fields {
 		taken := slices.ContainsFunc(s.table[i].Takes, func(t Field) bool { return t.name == f.name })
 		if f.given(c) && !taken {
 			return nil, session.Refusef("%s: the field %s is not accepted", c.Kind, f.name)

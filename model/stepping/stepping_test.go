@@ -21,8 +21,8 @@ import (
 
 func TestEveryFieldOfACommandIsChecked(t *testing.T) {
 	want := reflect.TypeFor[session.Command]().NumField() - 1
-	if len(fields) != want {
-		t.Errorf("%d fields of a command are checked, but it has %d besides its kind", len(fields), want)
+	if len(Fields) != want {
+		t.Errorf("%d fields of a command are checked, but it has %d besides its kind", len(Fields), want)
 	}
 }
 

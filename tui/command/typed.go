@@ -115,6 +115,26 @@ func Prompt(text string, chat bool) session.Command {
 	return session.Command{Kind: session.Prompt, Text: text, Chat: chat}
 }
 
+// PromptLabel returns the question to which the user types a prompt. program is set for programs that are not
+// language models.
+func PromptLabel(chat, program bool) string {
+	switch {
+	case program:
+		return "live dims, such as 0.1=7 for dim 1 of input 0"
+	case chat:
+		return "your turn"
+	}
+	return "prompt"
+}
+
+// ResetNote returns what the screen shows after a reset.
+func ResetNote(program bool) string {
+	if program {
+		return session.ExecutionsResetText
+	}
+	return session.ResetText + "; press {prompt} to type a prompt"
+}
+
 // First returns the first command of a new session. With a prompt, this is the prompt. Without a prompt and
 // without a device, it plans a prefill step of max_chunk tokens, or of half the context if that is less.
 // Without a prompt but with a device, it is nil.

@@ -342,9 +342,11 @@ func (p *front) step(i int) {
 	if s.Token != nil {
 		token = fmt.Sprintf(", token %q", s.Text)
 	}
-	p.say("step %d: %s at position %d, %s%s. %s", s.Index, s.Phase, s.Position,
-		widget.Plural(len(s.Tokens), "token"), token,
-		costText(p.index.Summary(i)))
+	what := ""
+	if s.Phase != trace.Execute {
+		what = fmt.Sprintf(" at position %d, %s", s.Position, widget.Plural(len(s.Tokens), "token"))
+	}
+	p.say("step %d: %s%s%s. %s", s.Index, s.Phase, what, token, costText(p.index.Summary(i)))
 }
 
 // costText returns where the time of a step went, in one line suited to a screen reader.

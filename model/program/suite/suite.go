@@ -250,7 +250,7 @@ func (s *Suite) runOnce(ctx context.Context, p *program.Program, c *Case, i int,
 		if want.Index >= len(outputs) {
 			return fmt.Errorf("output %d does not exist: the method has %d outputs", want.Index, len(outputs))
 		}
-		worst, err := compare(outputs[want.Index], a, &want)
+		worst, err := Compare(outputs[want.Index], a, &want)
 		if err != nil {
 			return fmt.Errorf("output %d: %w", want.Index, err)
 		}
@@ -265,8 +265,8 @@ func (s *Suite) runOnce(ctx context.Context, p *program.Program, c *Case, i int,
 // ErrShape is wrapped by the error for an output whose type or shape is not as expected.
 var ErrShape = errors.New("unexpected type or shape")
 
-// compare returns the element of an output with the largest error relative to its tolerance.
-func compare(got, want *npy.Array, o *Output) (worst Worst, err error) {
+// Compare returns the element of an output with the largest error relative to its tolerance.
+func Compare(got, want *npy.Array, o *Output) (worst Worst, err error) {
 	if got.Type != want.Type || !slices.Equal(got.Dims, want.Dims) {
 		return worst, fmt.Errorf("%w: %s %v, want %s %v", ErrShape, got.Type, got.Dims, want.Type, want.Dims)
 	}

@@ -63,7 +63,7 @@ func Lines(p *rates.Profile) []string {
 			lines = append(
 				lines,
 				fmt.Sprintf(
-					"timing overhead: a decode step takes %s untimed and %s timed (%+.0f%%, medians of %d)",
+					"timing overhead: %s takes %s untimed and %s timed (%+.0f%%, medians of %d)", observed(p),
 					report.Millis(
 						o.UntimedNS,
 					),
@@ -75,6 +75,16 @@ func Lines(p *rates.Profile) []string {
 		}
 	}
 	return lines
+}
+
+// observed names the steps whose overhead of timing was measured.
+func observed(p *rates.Profile) string {
+	for i := range p.Rates {
+		if p.Rates[i].Phase == trace.Execute {
+			return "an execution"
+		}
+	}
+	return "a decode step"
 }
 
 func line(r *rates.Rate) string {
