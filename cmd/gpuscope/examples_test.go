@@ -39,9 +39,13 @@ func TestExamplesOfTheHelpRun(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "model.pte"), ptetest.Example(true).Bytes(),
-		0o600); err != nil {
-		t.Fatal(err)
+	for name, data := range map[string][]byte{
+		"model.pte": ptetest.Example(true).Bytes(), "program.pte": ptetest.Adder().Bytes(),
+		"a.npy": floatArray(1, 2).Bytes(), "b.npy": floatArray(3, 4).Bytes(),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	sh := func(line string) (string, int) {
 		cmd := headless(t, "fake")

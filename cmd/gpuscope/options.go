@@ -17,6 +17,7 @@ import (
 	"gpuscope/internal/printable"
 	"gpuscope/model"
 	"gpuscope/model/arch"
+	"gpuscope/model/executions"
 	"gpuscope/model/sample"
 	"gpuscope/ops"
 	"gpuscope/session"
@@ -92,7 +93,7 @@ func (o *modelOptions) declareSampling(flags *pflag.FlagSet) {
 	flags.IntVar(&s.TopK, "top-k", 40, "sample from the tokens with the `K` highest logits; 0 for all tokens")
 	flags.Float64Var(&s.TopP, "top-p", 0.95, "sample from the most likely tokens whose probabilities add up to `P`; 1 for all tokens")
 	flags.Float64Var(&s.MinP, "min-p", 0.05, "sample from tokens that are at least `P` times as likely as the most likely token; 0 for all tokens")
-	flags.Uint32Var(&s.Seed, "seed", 0, "random seed `N`: the same seed gives the same text")
+	flags.Uint32Var(&s.Seed, "seed", 0, "random seed `N`: the same seed gives the same text, or the same random inputs of a program")
 	flags.Float64Var(&s.RepeatPenalty, "repeat-penalty", 1,
 		"penalize tokens that occur in the recent text by the factor `F`; 1 for no penalty")
 	flags.IntVar(&s.RepeatLastN, "repeat-last-n", 64, "apply --repeat-penalty to tokens that occur among the last `N` tokens, prompt included; -1 for the whole text")
@@ -108,7 +109,7 @@ func (o *modelOptions) declareChat(flags *pflag.FlagSet) {
 func (o *modelOptions) declareShape(flags *pflag.FlagSet, device string) {
 	flags.StringVar(&o.device, "device", "", device)
 	flags.StringVar(&o.method, "method", "",
-		"use method `NAME` of an ExecuTorch program (default forward, or the only method that reads tokens)")
+		"use method `NAME` of an ExecuTorch program (default forward, or the only method that reads tokens or has instructions)")
 	flags.StringArrayVar(&o.dataFiles, "data", nil,
 		"read weights of an ExecuTorch program from the .ptd `FILE` (may be repeated)")
 	flags.Var((*positive)(&o.context), "context", "allocate `N` positions in the KV cache "+
@@ -254,6 +255,11 @@ type opener func(ctx context.Context, o *modelOptions, emit func(session.Event))
 func (p *program) openModel(ctx context.Context, o *modelOptions, emit func(session.Event)) (session.Session,
 	error,
 ) {
+	if executes, err := executesMethod(o); err != nil {
+		return nil, err
+	} else if executes {
+		return p.openExecutions(ctx, o, executions.Options{}, emit)
+	}
 	options, err := p.forModel(o)
 	if err != nil {
 		return nil, err

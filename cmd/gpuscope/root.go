@@ -3,11 +3,13 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
 	"github.com/spf13/pflag"
 
+	runner "gpuscope/model/program"
 	"gpuscope/model/source"
 	"gpuscope/session"
 	"gpuscope/trace"
@@ -19,8 +21,9 @@ func rootCommand() *command {
 		operand: "[MODEL|TRACE]",
 		doc:     "gpuscope profiles language models on WebGPU and inspects their graphs.",
 		more: `Without a command, opens MODEL in the terminal, where it runs token by token. MODEL is a .gguf file or the folder of a
-Hugging Face model (llama, qwen2, qwen3, gemma3, phi3); without MODEL, opens the embedded demo model. A TRACE
-(.json, .jsonl, or either with .gz) opens without a GPU.
+Hugging Face model (llama, qwen2, qwen3, gemma3, phi3); without MODEL, opens the embedded demo model. An ExecuTorch program
+(.pte) runs token by token if it is a language model, else execution by execution, where a prompt sets live dims (-p 0.1=7).
+A TRACE (.json, .jsonl, or either with .gz) opens without a GPU.
 With --device none, steps are planned but not run: no GPU is needed and no weights are read.
 Press ? in the program for its keys. With --plain, the program reads commands as lines, typed or piped; if a piped command
 fails, the exit status is 1.
@@ -58,8 +61,9 @@ for --theme), which overrides the file. docs/reference/keys.md has an example.`,
 				if prompted && recorded {
 					return usagef("-p and the trace %s cannot be combined: give only one of them", path)
 				}
-				if r.model.device == trace.NoDevice && !prompted {
-					r.screen.Prompt = "" // without a device, a default prompt would not change the plan
+				executes, _ := executesMethod(r.model) // the session reports what is wrong with the file
+				if (r.model.device == trace.NoDevice || executes) && !prompted {
+					r.screen.Prompt = "" // a default prompt would not change the plan, and is no live dim
 				}
 				r.screen.DefaultPrompt = !prompted
 				r.screen.Keys, r.screen.Log = settings.keys, tui.NewLog()
@@ -105,6 +109,9 @@ func readable(path string) error {
 		return err
 	}
 	f, err := source.Open(source.Options{Path: path})
+	if errors.Is(err, runner.ErrNotLanguage) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -28,8 +28,10 @@ func runCommand() *command {
 	return &command{
 		name: "run", operand: "[MODEL]",
 		doc: "run a model without a screen: print the generated text, then the profile",
-		more: `MODEL is a .gguf file, or a Hugging Face folder with config.json and *.safetensors (llama, qwen2, qwen3, gemma3, phi3);
-without MODEL, the command runs the embedded demo model.
+		more: `MODEL is a .gguf file, a Hugging Face folder with config.json and *.safetensors (llama, qwen2, qwen3, gemma3, phi3), or an
+ExecuTorch program (.pte, .bpte); without MODEL, the command runs the embedded demo model. A program that is not a language
+model, or any program with --input, --live or --output-dir, is executed -n times (default once): arrays in, arrays out
+(docs/guide/programs.md).
 Each token is the one with the highest logit or, with --temp, a sampled token. Sampling applies, in this order: the repeat
 penalty, top-k, top-p, min-p, temperature. The GPU finds the 64 highest logits; if more are needed (--top-k 0 or above 64,
 or a penalty), all logits are read back, which is slower.
@@ -66,13 +68,21 @@ byte that is not UTF-8.`,
 				`gpuscope run --break nan --break 'kernel gemv' --trace run.json`,
 				"stop at whichever of these breakpoints is reached first, and record the steps until then",
 			},
+			{
+				`gpuscope run program.pte --input a.npy --input b.npy --output-dir out`,
+				"execute a program with two arrays, and write out/out0.npy, out/out1.npy, ...",
+			},
+			{
+				`gpuscope run program.pte --live 0.0=7 -n 5`,
+				"execute a program five times with random inputs, where dim 0 of input 0 has the size 7",
+			},
 		},
 		setup: func(p *program, flags *pflag.FlagSet) action {
 			var r run
 			flags.StringVarP(&r.prompt, "prompt", "p", defaultPrompt,
 				"prompt `TEXT`; starts with the BOS token if the model's file requires BOS")
 			flags.IntSliceVar(&r.ids, "ids", nil, "use the token ids `0,47,..` as the prompt instead of a text")
-			flags.IntVarP(&r.tokens, "tokens", "n", 64, "generate `N` tokens")
+			flags.IntVarP(&r.tokens, "tokens", "n", 64, "generate `N` tokens, or execute the method of a program N times")
 			flags.IntSliceVar(
 				&r.chunks, "chunks", nil,
 				"read the prompt in steps of `40,1,7` tokens, and repeat the last number (default: steps as large as possible)")
@@ -88,7 +98,13 @@ byte that is not UTF-8.`,
 			r.model.declareTop(flags, 0)
 			r.model.declareSampling(flags)
 			r.model.declareChat(flags)
+			r.inputs = declareInputs(flags)
 			return func(ctx context.Context, operands []string) error {
+				if executes, err := r.executes(operands); err != nil {
+					return err
+				} else if executes {
+					return r.execute(ctx, p, flags, operands)
+				}
 				r.byText = !flags.Changed("ids")
 				r.profiling.asked = flags.Changed("profile") || flags.Changed("cost")
 				if flags.Changed("prompt") && flags.Changed("ids") {
@@ -121,6 +137,8 @@ type run struct {
 	format      *choice
 	model       *modelOptions
 	profiling   *profiling
+	inputs      *inputOptions
+	program     *programRun // nil unless a method of a program is executed
 }
 
 func (r *run) validate(operands []string) error {
@@ -170,7 +188,7 @@ func (r *run) run(ctx context.Context, p *program) error {
 		return err
 	}
 	progress := newProgress(p)
-	s, err := p.open(ctx, r.model, progress.opening)
+	s, err := r.open(ctx, p, progress.opening)
 	progress.done()
 	if err != nil {
 		recorder.cancel()
@@ -211,6 +229,14 @@ func (r *run) run(ctx context.Context, p *program) error {
 		err = nil // o.err is the reason why the run was stopped
 	}
 	return errors.Join(err, out.finish())
+}
+
+// open opens the model or the program.
+func (r *run) open(ctx context.Context, p *program, emit func(session.Event)) (session.Session, error) {
+	if r.program != nil {
+		return r.program.open(ctx, p, emit)
+	}
+	return p.open(ctx, r.model, emit)
 }
 
 // meetable returns an error if no step of the model can ever meet one of the breakpoints. It is called before
@@ -410,9 +436,17 @@ func (o *output) finish() error {
 }
 
 func (o *output) print() error {
+	if r := o.run.program; r != nil && o.whole {
+		if err := r.writeOutputs(); err != nil {
+			return err
+		}
+	}
 	if o.run.format.value == "json" {
 		if why := o.run.profiling.uncosted(o.mirror.Trace); why != "" {
 			fmt.Fprintf(o.p.stderr, "warn: no costs were measured: %s\n", why)
+		}
+		if o.run.program != nil {
+			return writeJSON(o.p.stdout, o.run.program.result(o))
 		}
 		return writeJSON(o.p.stdout, o.result())
 	}
@@ -436,8 +470,18 @@ func (o *output) print() error {
 		b.WriteString(printable.Clean(t.Model.Quantization) + "\n")
 	}
 	x := analyze.NewIndex(t)
+	if o.run.program != nil {
+		o.run.program.print(&b)
+	}
 	if err := o.printProfile(&b, x); err != nil {
 		return err
+	}
+	if o.run.program != nil && len(t.Steps) > 0 {
+		b.WriteString("\n")
+		if err := report.Print(context.Background(), x, &b, "dispatches", "text", 0,
+			analyze.Options{Selection: x.Phase(trace.Execute)}); err != nil {
+			return err
+		}
 	}
 	if o.run.model.topLogits > 0 {
 		b.WriteString("\n")
@@ -508,6 +552,8 @@ type resultStep struct {
 	// Top lists the tokens with the highest logits. Of each candidate it sets only the ID and the logit. A
 	// logit that is not finite is written as a word, as in a trace.
 	Top []trace.Candidate `json:"top,omitempty"`
+
+	execution executionStep // for the result of a program
 }
 
 // timings holds the measured rates of a run. They cover the warm steps or, if no step was warm, all steps. A
@@ -525,6 +571,10 @@ type timings struct {
 
 func (r *run) resultStep(s *trace.Step) resultStep {
 	step := resultStep{Position: s.Position, Live: len(s.Tokens)}
+	step.execution = executionStep{WallNS: s.CPU.TotalNS, Cold: s.Cold}
+	if s.GPU != nil {
+		step.execution.GPUNS = s.GPU.SpanNS
+	}
 	if r.tokens > 0 {
 		step.Token = s.Token
 		for _, c := range s.Top {
@@ -532,6 +582,16 @@ func (r *run) resultStep(s *trace.Step) resultStep {
 		}
 	}
 	return step
+}
+
+// costs returns the costs that were measured last, or nil.
+func (o *output) costs() (c *trace.Costs) {
+	for i := range o.mirror.Trace.Steps {
+		if s := &o.mirror.Trace.Steps[i]; len(s.Costs) > 0 && s.Whole != nil {
+			c = &trace.Costs{Step: s.Index, Whole: *s.Whole, Costs: s.Costs}
+		}
+	}
+	return c
 }
 
 func (o *output) result() result {
@@ -550,11 +610,7 @@ func (o *output) result() result {
 	if w, ok := profile.Warm(); ok {
 		res.Timings.PrefillWarmTokensPerS = w.TokensPerS()
 	}
-	for i := range o.mirror.Trace.Steps {
-		if s := &o.mirror.Trace.Steps[i]; len(s.Costs) > 0 && s.Whole != nil {
-			res.Costs = &trace.Costs{Step: s.Index, Whole: *s.Whole, Costs: s.Costs}
-		}
-	}
+	res.Costs = o.costs()
 	for _, token := range o.mirror.Text.Prompt {
 		res.PromptTokens = append(res.PromptTokens, token.ID)
 	}
