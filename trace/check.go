@@ -153,6 +153,7 @@ func (c *checker) workgroups(g [3]int, at string, args ...any) {
 func (c *checker) texts() {
 	t, g := c.t, &c.t.Graph
 	c.text("schema", t.Schema)
+	c.text("engine", t.Engine)
 	c.text("model", t.Model.Name, t.Model.Architecture, t.Model.Source, t.Model.Quantization)
 	if q := t.Model.Quantized; q != nil {
 		c.text("model.quantized", q.Format, q.Worst)

@@ -104,7 +104,10 @@ type Trace struct {
 	Schema   string   `json:"schema"`
 	Producer Producer `json:"producer"`
 	Created  string   `json:"created"` // RFC 3339
-	Command  []string `json:"command,omitempty"`
+	// Engine is set if the steps were not run by the producer: the profile of another engine was imported.
+	// It is the name of that engine.
+	Engine  string   `json:"engine,omitempty"`
+	Command []string `json:"command,omitempty"`
 	// Static is set if the engine launched the grid of the maximum shape in every step (--static).
 	Static bool   `json:"static,omitempty"`
 	Host   Host   `json:"host"`
@@ -140,6 +143,10 @@ type Host struct {
 	Arch string `json:"arch"`
 	CPUs int    `json:"cpus"`
 }
+
+// ImportedDevice is the name of the device in a trace whose times come from the profile of another engine.
+// The profile does not name the device.
+const ImportedDevice = "imported"
 
 // Device is what ran the model: a GPU, or software that emulates one (AdapterCPU).
 type Device struct {

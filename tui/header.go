@@ -48,7 +48,10 @@ func (m *model) stepParts() []table.Segment {
 		return []table.Segment{{Rank: 0, Text: "no step yet"}}
 	}
 	long, short := fmt.Sprintf("step %d", s.Index), fmt.Sprintf("s%d", s.Index)
-	where := fmt.Sprintf(" %s pos %d", s.Phase, s.Position)
+	where := " " + string(s.Phase)
+	if m.mirror.Trace.Engine == "" { // the profile of another engine has no positions
+		where += fmt.Sprintf(" pos %d", s.Position)
+	}
 	switch newest := m.newestStep(); {
 	case newest < 0:
 		long, short = long+where+", text cleared", short+", text cleared"

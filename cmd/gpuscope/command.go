@@ -49,7 +49,7 @@ type example struct{ line, doc string }
 func commands() []*command {
 	return []*command{
 		rootCommand(), runCommand(), verifyCommand(), benchCommand(), graphCommand(), tokenizeCommand(),
-		traceShowCommand(), traceWhyCommand(), traceCheckCommand(),
+		traceShowCommand(), traceWhyCommand(), traceCheckCommand(), traceImportCommand(),
 		traceConvertCommand(), devicesCommand(), versionCommand(),
 		traceCommand(), engineCommand(),
 	}

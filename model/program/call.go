@@ -339,7 +339,7 @@ func (c *call) giveInt(n kind.Int) {
 // the first, "12.sigmoid.2" for the second.
 func (c *call) name() string {
 	c.added++
-	name := fmt.Sprintf("%d.%s", c.op.ID, shortName(c.op.Name))
+	name := operatorName(c.op)
 	if c.added > 1 {
 		name += fmt.Sprintf(".%d", c.added)
 	}

@@ -498,6 +498,9 @@ func (m *Method) Value(id int) graph.ValueID {
 	return m.values[id].tensor
 }
 
+// operatorName returns the name of an operator in the graph of the engine: "12.linear_q4gsw".
+func operatorName(op *vulkan.Operator) string { return fmt.Sprintf("%d.%s", op.ID, shortName(op.Name)) }
+
 // shortName returns the name of an operator without namespace and overload: linear_q4gsw for
 // et_vk.linear_q4gsw.default.
 func shortName(name string) string {

@@ -94,6 +94,11 @@ func (c *checkpoint) settleHead(table *arch.Tensor) error {
 	return nil
 }
 
+// Operators implements Source.
+func (c *checkpoint) Operators() ([]trace.Op, error) {
+	return nil, fmt.Errorf("%s: %w", c.Name(), ErrNoOperators)
+}
+
 // Build implements Source. The error is a refusal if there is nothing to quantize.
 func (c *checkpoint) Build(b *graph.Builder, o Step) (*network.Network, error) {
 	l := &arch.Decoder{

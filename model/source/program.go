@@ -77,6 +77,10 @@ func (e *executorch) Tokenizer() (*tokenizer.Tokenizer, error) {
 	return nil, fmt.Errorf("%s: %w", e.file.Name(), tokenizer.ErrNoVocabulary)
 }
 
+func (e *executorch) Operators() ([]trace.Op, error) {
+	return program.Operators(e.file, e.language.Method)
+}
+
 func (e *executorch) Build(b *graph.Builder, o Step) (*network.Network, error) {
 	if by := o.Sampling; e.language.OnlyToken {
 		without := fmt.Sprintf("method %s of %s computes only the most likely token, not the logits of all "+

@@ -66,7 +66,8 @@ func (x *Index) Prompts() []Prompt {
 			continue
 		}
 		n := len(all)
-		if n == 0 || x.Trace.Steps[i-1].Phase != trace.Prefill || all[n-1].next != s.Position {
+		if n == 0 || x.Trace.Engine != "" || x.Trace.Steps[i-1].Phase != trace.Prefill ||
+			all[n-1].next != s.Position {
 			all = append(all, Prompt{Ran: trace.Measured(0), Warm: trace.Measured(0)})
 			n++
 		}

@@ -72,7 +72,7 @@ func (x *Index) Phase(phase trace.Phase) Selection {
 func (x *Index) chunk(step int) (k, of int) {
 	steps := x.Trace.Steps
 	goesOn := func(i int) bool { // whether step i reads the next chunk of the prompt that step i-1 read
-		return i > 0 && i < len(steps) && steps[i].Phase == trace.Prefill &&
+		return x.Trace.Engine == "" && i > 0 && i < len(steps) && steps[i].Phase == trace.Prefill &&
 			steps[i-1].Phase == trace.Prefill &&
 			steps[i].Position == steps[i-1].Position+len(steps[i-1].Tokens)
 	}

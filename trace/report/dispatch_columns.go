@@ -171,7 +171,7 @@ func (t *DispatchTable) columns() []table.Column {
 	}, baseline, []table.Column{
 		ran.Cell(200, table.Exact, "needed", "needed", "workgroups", "number of workgroups that the shape of this step needs",
 			grid(func(l *analyze.Launch) [3]int {
-				if l.Varies {
+				if l.Varies || t.Index.Trace.Engine != "" { // another engine's profile does not have it
 					return [3]int{}
 				}
 				return l.Plan.NeededGrid

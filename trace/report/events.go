@@ -93,7 +93,12 @@ func outlier(w analyze.Typical, s *trace.Step) (analyze.Event, bool) {
 // reshaped describes a step with a different phase or token count than the previous step, and counts the
 // changed plans: "decode of 1 token, after prefill of 7 tokens: 61 grids and 42 routes changed".
 func reshaped(x *analyze.Index, step int) string {
-	shape := func(s *trace.Step) string { return string(s.Phase) + " of " + table.Plural(len(s.Tokens), "token") }
+	shape := func(s *trace.Step) string {
+		if x.Trace.Engine != "" { // the profile of another engine does not have the tokens
+			return string(s.Phase)
+		}
+		return string(s.Phase) + " of " + table.Plural(len(s.Tokens), "token")
+	}
 	s := &x.Trace.Steps[step]
 	grids, routes := 0, 0
 	for _, c := range analyze.NetPlans(x.Trace, s) {

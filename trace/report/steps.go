@@ -56,14 +56,23 @@ func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Base
 		return of.Cell(width, table.Measured, name, title, "ms", doc,
 			func(s *stepRow) table.Cell { return msCell(time(s)) })
 	}
+	// count returns a column of what the profile of another engine does not contain.
+	count := func(width int, name, title, unit, doc string, n func(*stepRow) int64) table.Column {
+		return of.Cell(width, table.Exact, name, title, unit, doc, func(s *stepRow) table.Cell {
+			if x.Trace.Engine != "" {
+				return table.Cell{}
+			}
+			return table.Count(n(s))
+		})
+	}
 	columns := []table.Column{
 		of.Int(80, "step", "step", "step", "index of the step",
 			func(s *stepRow) int64 { return int64(s.Index) }).AsTree(),
 		of.Text(80, "phase", "phase", "prefill, decode or execute",
 			func(s *stepRow) string { return string(s.Phase) }),
-		of.Int(80, "position", "pos", "position", "first position of the step",
+		count(80, "position", "pos", "position", "first position of the step",
 			func(s *stepRow) int64 { return int64(s.Position) }),
-		of.Int(80, "tokens", "in", "tokens", "number of input tokens",
+		count(80, "tokens", "in", "tokens", "number of input tokens",
 			func(s *stepRow) int64 { return int64(len(s.Tokens)) }),
 		ms(80, "wall_ms", "wall ms",
 			"wall time of the step; includes the CPU and GPU times in the next columns",
@@ -117,23 +126,23 @@ func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Base
 				}
 				return table.Cell{}
 			}),
-		of.Int(140, "passes", "passes", "passes", "number of compute passes",
+		count(140, "passes", "passes", "passes", "number of compute passes",
 			func(s *stepRow) int64 { return int64(s.CPU.Passes) }),
-		of.Int(200, "submits", "submits", "submits", "number of submit calls",
+		count(200, "submits", "submits", "submits", "number of submit calls",
 			func(s *stepRow) int64 { return int64(s.CPU.Submits) }),
-		of.Int(140, "writes", "writes", "writes", "number of buffer writes",
+		count(140, "writes", "writes", "writes", "number of buffer writes",
 			func(s *stepRow) int64 { return int64(s.CPU.Writes) }),
-		of.Int(140, "write_bytes", "bytes", "bytes", "bytes written to buffers",
+		count(140, "write_bytes", "bytes", "bytes", "bytes written to buffers",
 			func(s *stepRow) int64 { return s.CPU.WriteBytes }),
-		of.Int(200, "bind_groups", "bind groups", "bind groups", "number of bind groups created",
+		count(200, "bind_groups", "bind groups", "bind groups", "number of bind groups created",
 			func(s *stepRow) int64 { return int64(s.CPU.BindGroups) }),
-		of.Int(200, "polls", "polls", "polls", "number of polls for the GPU's completion",
+		count(200, "polls", "polls", "polls", "number of polls for the GPU's completion",
 			func(s *stepRow) int64 { return int64(s.CPU.Polls) }),
-		of.Int(200, "gcs", "gcs", "pauses", "number of pauses by Go's garbage collector in the step",
+		count(200, "gcs", "gcs", "pauses", "number of pauses by Go's garbage collector in the step",
 			func(s *stepRow) int64 { return int64(s.CPU.GCs) }),
 		ms(200, "gc_ms", "gc ms", "total length of the garbage collector's pauses in the step",
 			func(s *stepRow) trace.Time { return s.CPU.GCNS }),
-		of.Int(200, "compiled", "compiled", "kernels", "number of pipelines compiled in the step",
+		count(200, "compiled", "compiled", "kernels", "number of pipelines compiled in the step",
 			func(s *stepRow) int64 { return int64(len(s.CPU.Compiled)) }),
 		ms(200, "compile_ms", "compile ms", "time for compiling pipelines",
 			func(s *stepRow) trace.Time { return analyze.CompileTime(s.Step) }),

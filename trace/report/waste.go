@@ -89,6 +89,9 @@ func (t *DispatchTable) wasteColumns() (over table.Column, idle []table.Column) 
 // wasteParts returns the title segments that sum up unnecessary work. In a run with static grids, the first
 // segment says that the grids are static.
 func (t *DispatchTable) wasteParts() []table.Segment {
+	if t.Index.Trace.Engine != "" {
+		return nil // the profile of another engine has only the grids that were launched
+	}
 	var all analyze.Waste
 	tails := 0
 	for i := range t.Launches {
