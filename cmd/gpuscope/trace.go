@@ -3,16 +3,19 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"strings"
 
 	"github.com/spf13/pflag"
 
 	"gpuscope/internal/printable"
+	"gpuscope/trace"
 	"gpuscope/trace/analyze"
 	"gpuscope/trace/report"
 	_ "gpuscope/trace/report/all" // registers the tables
 	"gpuscope/trace/table"
+	screen "gpuscope/tui/command"
 )
 
 // traceCommand reports the available commands if "trace" is used without a valid second word.
@@ -67,7 +70,8 @@ excluded unless there are no others. --filter and --sort work like the keys / an
 			flags.StringVar(&s.table, "table", "", "print the table `NAME` (default: list the tables)")
 			flags.StringVar(&s.steps, "steps", "",
 				"print the table for these `STEPS`: "+analyze.SelectionWords+" (default the last step, or all steps for a table of the whole run)")
-			flags.StringVar(&s.base, "base", "", "compare with the steps `STEPS`")
+			flags.StringVar(&s.base, "base", "",
+				"compare with the steps `STEPS`, or with the steps of the same phase in the trace with the file name STEPS")
 			fold := choiceFlag(flags, "fold", "group dispatches by `KEY`", analyze.GroupingNames()...)
 			flags.BoolVar(&s.choice.All, "unfold", false, "also print the rows inside every group")
 			flags.StringVar(&s.filter, "filter", "",
@@ -112,7 +116,7 @@ func (s *show) run(ctx context.Context, operands []string) error {
 		return err
 	}
 	x := analyze.NewIndex(t)
-	o, err := s.options(x, &kind)
+	o, err := s.options(ctx, x, &kind)
 	if err != nil {
 		return err
 	}
@@ -132,7 +136,9 @@ func (s *show) run(ctx context.Context, operands []string) error {
 }
 
 // options returns the options for computing a table.
-func (s *show) options(x *analyze.Index, kind *report.Table) (o analyze.Options, err error) {
+func (s *show) options(ctx context.Context, x *analyze.Index,
+	kind *report.Table,
+) (o analyze.Options, err error) {
 	switch o.Selection, err = kind.Selection(x, s.steps); {
 	case err != nil && s.steps == "": // the command is correct, but the trace has no such steps
 		return o, err
@@ -155,12 +161,37 @@ func (s *show) options(x *analyze.Index, kind *report.Table) (o analyze.Options,
 	if !kind.Compares {
 		return o, usagef("--base: %s cannot be compared with other steps", what)
 	}
+	o.Baseline, err = s.baseline(ctx, x, o.Selection)
+	return o, err
+}
+
+// baseline returns the baseline of a selection: other steps of the trace, or the steps of the same phase in
+// another trace.
+func (s *show) baseline(ctx context.Context, x *analyze.Index,
+	selection analyze.Selection,
+) (*analyze.Baseline, error) {
 	base, err := x.ParseSelection(s.base)
-	if err != nil {
-		return o, usagef("--base: %v", err)
+	switch {
+	case err == nil:
+		return &analyze.Baseline{Index: x, Selection: base}, nil
+	case !trace.IsTrace(s.base):
+		return nil, usagef("--base: %v", err)
 	}
-	o.Baseline = &analyze.Baseline{Index: x, Selection: base}
-	return o, nil
+	if len(selection.Steps) == 0 { // a table of the whole run
+		if selection, err = x.ParseSelection("last"); err != nil {
+			return nil, err
+		}
+	}
+	file, err := screen.ReadBase(ctx, s.base)
+	if err != nil {
+		return nil, err
+	}
+	of := screen.SameKind(file, s.base, x, selection)
+	if of == nil {
+		return nil, fmt.Errorf("--base: %s has no %s steps", s.base,
+			x.Trace.Steps[selection.Steps[0]].Phase)
+	}
+	return of, nil
 }
 
 // screen returns the width, in characters, of the screen for which table columns are chosen.

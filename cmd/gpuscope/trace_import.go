@@ -19,7 +19,7 @@ import (
 
 func traceImportCommand() *command {
 	return &command{
-		name: "trace import", operand: "FILE --model MODEL",
+		name: "trace import", operand: "FILE",
 		doc: "make a trace from the profile of another engine",
 		more: `FILE is ` + importer.Formats() + `. MODEL is the
 model that was profiled. The rows of FILE are joined with the operators of MODEL, in order. The trace has the times of the

@@ -70,27 +70,50 @@ type Delta struct {
 	// From is the plan at the baseline. It is nil if the dispatch did not run at the baseline, or if Delta
 	// compares several dispatches.
 	From *trace.Plan
-	// Timed reports that both the selection and the baseline have enough repeats for a comparison. TimeNS and
-	// BaselineNS are set only if Timed is true: TimeNS is the time in the selection minus BaselineNS. Equal
-	// reports that this difference is not larger than the IQR or twice the timer resolution. If there are too
-	// few samples for an IQR, their range is used instead.
-	Timed              bool
-	TimeNS, BaselineNS float64
-	Equal              bool
+	// BaselineNS is the time at the baseline. HasBaseline reports that it was measured.
+	HasBaseline bool
+	BaselineNS  float64
+	// Timed reports that both the selection and the baseline have enough repeats for a comparison. TimeNS is
+	// set only if Timed is true. It is the time in the selection minus BaselineNS. Equal reports that this
+	// difference is not larger than the IQR or twice the timer resolution. If there are too few samples for
+	// an IQR, their range is used instead.
+	Timed  bool
+	TimeNS float64
+	Equal  bool
 }
 
-// deltaOf compares a launch with the launch of the same dispatch in a baseline step. It compares times only
-// if both launches have several samples, because the variation of a single sample is not known.
-func deltaOf(now, baseline *Launch, resolutionNS float64, sameClock bool) Delta {
-	if baseline == nil {
+// deltaOf compares a launch with its counterparts at the baseline. It compares plans only if there is one
+// counterpart, from the same engine. It compares times only if all launches have several samples, because the
+// variation of a single sample is not known.
+func deltaOf(now *Launch, baseline []*Launch, resolutionNS float64, sameEngine, sameClock bool) Delta {
+	if len(baseline) == 0 {
 		return Delta{PlanDiff: PlanDiff{New: true}}
 	}
-	d := Delta{PlanDiff: DiffPlans(baseline.Plan, now.Plan), From: baseline.Plan}
-	if sameClock && now.Time.N > 1 && baseline.Time.N > 1 {
-		d.Timed, d.TimeNS, d.BaselineNS = true, now.Time.Median-baseline.Time.Median, baseline.Time.Median
-		d.Equal = math.Abs(d.TimeNS) <= max(resolutionNS, now.Time.Noise(), baseline.Time.Noise())
+	var d Delta
+	if len(baseline) == 1 && sameEngine {
+		d.PlanDiff, d.From = DiffPlans(baseline[0].Plan, now.Plan), baseline[0].Plan
+	}
+	if !sameClock {
+		return d
+	}
+	d.HasBaseline, d.Timed = true, now.Time.N > 1
+	for _, l := range baseline {
+		d.HasBaseline, d.Timed = d.HasBaseline && l.Time.Measured(), d.Timed && l.Time.N > 1
+		d.BaselineNS += l.Time.Median
+	}
+	if d.Timed {
+		d.TimeNS = now.Time.Median - d.BaselineNS
+		d.Equal = math.Abs(d.TimeNS) <= max(resolutionNS, now.Time.Noise(), noiseOf(baseline))
 	}
 	return d
+}
+
+// noiseOf returns the variation of the total time of launches that have several samples.
+func noiseOf(launches []*Launch) float64 {
+	if len(launches) == 1 {
+		return launches[0].Time.Noise()
+	}
+	return sumOf(launches).Noise()
 }
 
 // Baseline is the selection that tables compare with. The baseline may be in another trace.
@@ -125,10 +148,11 @@ func (b *Baseline) SpeedMoved(x *Index, now, before float64) bool {
 
 // comparison is the result of pairing the launches of a selection with those of a baseline.
 type comparison struct {
-	Of                  []*Launch // for each launch, the same launch of the baseline; nil if there is none
-	gone                []*Launch
-	byOrder, ClockMoved bool
-	total               float64 // total time of the baseline launches in ns
+	Of         [][]*Launch // for each launch, its counterparts at the baseline
+	gone       []*Launch   // baseline launches without a counterpart, each dispatch once
+	joined     Joining
+	ClockMoved bool
+	total      float64 // total time of the baseline launches in ns
 }
 
 // Compare pairs the launches of a selection with the baseline, and sets Delta of each launch.
@@ -140,11 +164,17 @@ func (b *Baseline) Compare(ctx context.Context, x *Index, selection Selection,
 		return comparison{}, err
 	}
 	c := comparison{ClockMoved: b.ClockMoved(x, selection), total: total(then)}
-	c.Of, c.gone, c.byOrder = join(launches, then)
+	c.join(x, b.Index, launches, then)
 	for i := range launches {
-		launches[i].Delta = deltaOf(&launches[i], c.Of[i], b.ResolutionNS(x), !c.ClockMoved)
+		launches[i].Delta = deltaOf(&launches[i], c.Of[i], b.ResolutionNS(x), b.SameEngine(x), !c.ClockMoved)
 	}
 	return c, nil
+}
+
+// SameEngine reports whether the same engine ran the baseline. Engines have different kernels, so grids and
+// routes can be compared only if it did. b may be nil.
+func (b *Baseline) SameEngine(x *Index) bool {
+	return b == nil || b.Index.Trace.Engine == x.Trace.Engine
 }
 
 // BaselineCosts holds the costs that were measured at a baseline. They are compared with the costs of a step.
@@ -177,69 +207,4 @@ func (c *BaselineCosts) Same(ids []trace.DispatchID) bool {
 		}
 	}
 	return true
-}
-
-// join finds for each launch the launch of the same dispatch at the baseline. An id that both graphs use for
-// the same dispatch identifies it. Otherwise the names of operator and slot identify the dispatch. If several
-// baseline launches match, join takes the one that did the same work. If no launch at all has a match,
-// launches are paired in order of submission. The result gone lists each baseline dispatch that has no match,
-// once.
-func join(now, baseline []Launch) (of []*Launch, gone []*Launch, byOrder bool) {
-	of = make([]*Launch, len(now))
-	b := newBaselineLaunches(baseline)
-	found := make(map[trace.DispatchID]bool, len(now))
-	for i := range now {
-		if of[i] = b.find(&now[i]); of[i] != nil {
-			found[of[i].ID] = true
-		}
-	}
-	if len(found) == 0 && len(baseline) > 0 {
-		for i := range min(len(now), len(baseline)) {
-			of[i], found[baseline[i].ID] = &baseline[i], true
-		}
-		byOrder = len(now) > 0
-	}
-	for i := range baseline {
-		if !found[baseline[i].ID] {
-			gone, found[baseline[i].ID] = append(gone, &baseline[i]), true
-		}
-	}
-	return of, gone, byOrder
-}
-
-// baselineLaunches is an index of the launches of a baseline, by id and by name.
-type baselineLaunches struct {
-	byID   map[trace.DispatchID][]*Launch
-	byName map[string][]*Launch
-}
-
-func newBaselineLaunches(baseline []Launch) baselineLaunches {
-	b := baselineLaunches{
-		make(map[trace.DispatchID][]*Launch, len(baseline)), make(map[string][]*Launch, len(baseline)),
-	}
-	for i := range baseline {
-		l := &baseline[i]
-		b.byID[l.ID] = append(b.byID[l.ID], l)
-		b.byName[l.slot()] = append(b.byName[l.slot()], l)
-	}
-	return b
-}
-
-// slot returns the name that identifies the launch's dispatch in its graph: the operator and the label.
-func (l *Launch) slot() string { return l.Op.Name + "\x00" + l.Dispatch.Label }
-
-func (b baselineLaunches) find(l *Launch) *Launch {
-	list := b.byID[l.ID]
-	if len(list) == 0 || list[0].slot() != l.slot() {
-		list = b.byName[l.slot()]
-	}
-	for _, c := range list {
-		if trace.OwnKernel(c.Plan.Kernel) == trace.OwnKernel(l.Plan.Kernel) && c.Tokens == l.Tokens {
-			return c
-		}
-	}
-	if len(list) == 0 {
-		return nil
-	}
-	return list[len(list)-1]
 }

@@ -48,14 +48,14 @@ func (x *Index) Detail(ctx context.Context, step int, id trace.DispatchID, basel
 		d.Levels, d.Waits, d.WaitsKnown = len(levels.of), levels.waits[id], levels.waits != nil
 		_, d.Begins = levels.of[id]
 	}
-	if baseline != nil {
+	if baseline != nil && baseline.SameEngine(x) {
 		then, err := baseline.Index.sameSlot(ctx, baseline.Selection, &d.Launch)
 		if err != nil {
 			return nil, err
 		}
 		if of := newBaselineLaunches(then).find(&d.Launch); of != nil {
 			d.Baseline = of.Plan
-			d.Delta = deltaOf(&d.Launch, of, resolutionNS(x.Trace), true)
+			d.Delta = deltaOf(&d.Launch, []*Launch{of}, resolutionNS(x.Trace), true, true)
 		}
 	}
 	d.Params = x.Params(d.Plan, d.Baseline)

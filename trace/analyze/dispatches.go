@@ -21,10 +21,10 @@ type DispatchTree struct {
 	Launches  []Launch // every dispatch, in order of submission
 	Grouped   []DispatchRow
 	Gone      []*Launch // dispatches that ran only at the baseline
-	// ByOrder reports that dispatches were compared in order of submission, because the selection and the
-	// baseline have no dispatch in common, neither by id nor by name. ClockMoved reports that times were not
-	// compared, because the GPU clock (measured by the canary kernel) differed.
-	ByOrder, ClockMoved bool
+	// Joined says how the dispatches were paired with those of the baseline. ClockMoved reports that times
+	// were not compared, because the GPU clock (measured by the canary kernel) differed.
+	Joined     Joining
+	ClockMoved bool
 	// Costs are the costs measured at a step of the selection, and nil if no costs were measured.
 	Costs *StepCosts
 
@@ -104,7 +104,7 @@ func (x *Index) DispatchTree(ctx context.Context, o Options) (*DispatchTree, err
 		Launches: launches,
 	}
 	t.blocks, t.Costs = x.BlockTimes(o.Selection), x.Costs(o.Selection, whole)
-	var baseline []*Launch
+	var baseline [][]*Launch
 	if o.Baseline != nil {
 		if baseline, err = t.compare(ctx); err != nil {
 			return nil, err
@@ -156,7 +156,7 @@ func (x *Index) DispatchTree(ctx context.Context, o Options) (*DispatchTree, err
 		}
 	}
 	t.judgeCosts()
-	NameApart(rows, func(row int) string { return t.Grouped[row].Label })
+	tree.NameApart(rows, func(row int) string { return t.Grouped[row].Label })
 	t.nameJoint(rows)
 	t.Tree = rows
 	return t, nil
@@ -185,10 +185,10 @@ func (t *DispatchTree) Single(row int) bool {
 // heading reports whether the numbers of a row are the sums of the numbers of its child rows.
 func (r *DispatchRow) heading() bool { return r.Group || !r.Equal }
 
-// compare sets the Delta of each launch and returns, for each launch, the same launch of the baseline.
-func (t *DispatchTree) compare(ctx context.Context) ([]*Launch, error) {
+// compare sets the Delta of each launch and returns, for each launch, its counterparts at the baseline.
+func (t *DispatchTree) compare(ctx context.Context) ([][]*Launch, error) {
 	c, err := t.Baseline.Compare(ctx, t.Index, t.Selection, t.Launches)
-	t.Gone, t.ByOrder, t.ClockMoved, t.baseTotal = c.gone, c.byOrder, c.ClockMoved, c.total
+	t.Gone, t.Joined, t.ClockMoved, t.baseTotal = c.gone, c.joined, c.ClockMoved, c.total
 	return c.Of, err
 }
 
@@ -268,23 +268,33 @@ func (t *DispatchTree) Each() string {
 	return "each"
 }
 
-// delta compares the total time of a row with its total time at the baseline.
-func (t *DispatchTree) delta(r *DispatchRow, baseline []*Launch) {
+// delta compares the total time of a row with its total time at the baseline. If the graphs differ, a
+// dispatch without a counterpart does work that the baseline does in other dispatches. It then counts with
+// the rest of its row.
+func (t *DispatchTree) delta(r *DispatchRow, baseline [][]*Launch) {
 	var now, then []*Launch
-	timed := true
+	known, timed := true, true
 	for _, unit := range r.Units {
 		for _, i := range unit {
 			l := &t.Launches[i]
 			r.Delta.PlanDiff = r.Delta.PlanDiff.Or(l.Delta.PlanDiff)
-			timed = timed && l.Delta.Timed
-			now, then = append(now, l), append(then, baseline[i])
+			now, then = append(now, l), append(then, baseline[i]...)
+			if len(baseline[i]) == 0 && t.Joined == JoinedByOperator {
+				timed = timed && l.Time.N > 1
+				continue
+			}
+			known, timed = known && l.Delta.HasBaseline, timed && l.Delta.Timed
 		}
+	}
+	if !known || len(then) == 0 {
+		return
+	}
+	r.Delta.HasBaseline = true
+	for _, l := range then {
+		r.Delta.BaselineNS += l.Time.Median
 	}
 	if !timed {
 		return
-	}
-	for _, l := range then {
-		r.Delta.BaselineNS += l.Time.Median
 	}
 	// TimeNS is a difference of sums of medians, because the table shows sums of medians.
 	r.Delta.Timed, r.Delta.TimeNS = true, r.SumNS-r.Delta.BaselineNS
@@ -399,9 +409,13 @@ func (t *DispatchTree) goneRows() []DispatchRow {
 	}
 	var rows []DispatchRow
 	add := func(r tree.Row, label string, gone ...*Launch) (at int) {
+		d := Delta{PlanDiff: PlanDiff{Gone: true}, HasBaseline: !t.ClockMoved}
+		for _, l := range gone {
+			d.HasBaseline = d.HasBaseline && l.Time.Measured()
+			d.BaselineNS += l.Time.Median
+		}
 		rows = append(rows, DispatchRow{
-			Row: r, Label: label, Missing: gone, Outlier: -1, Equal: true,
-			Delta: Delta{PlanDiff: PlanDiff{Gone: true}},
+			Row: r, Label: label, Missing: gone, Outlier: -1, Equal: true, Delta: d,
 		})
 		return len(t.Grouped) + len(rows) - 1
 	}

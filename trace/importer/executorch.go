@@ -43,7 +43,7 @@ type row struct {
 }
 
 func readExecuTorch(in io.Reader, t *trace.Trace) error {
-	t.Engine, t.Device.Backend = "ExecuTorch", "webgpu"
+	t.Engine, t.Device.Backend = "ExecuTorch", "ExecuTorch WebGPU"
 	r := executorchReader{recorder: newRecorder(t), kernels: map[string]string{}}
 	for i := range t.Graph.Ops {
 		routes, longest := routesOf(t.Graph.Ops[i].Kind), 0

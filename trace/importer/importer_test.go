@@ -122,7 +122,8 @@ func TestRowsAreJoinedWithOperators(t *testing.T) {
 		sd := got.Steps[c.step].Dispatches[c.row]
 		p := got.Plans[sd.Plan]
 		ns, ok := sd.GPUNS.NS()
-		if names[p.Dispatch] != c.name || p.Kernel != c.kernel || p.Workgroups != c.grid || ns != c.ns || !ok {
+		if names[p.Dispatch] != c.name || p.Kernel != c.kernel || p.Workgroups != c.grid || ns != c.ns ||
+			!ok {
 			t.Errorf("step %d, row %d: %s, kernel %s, grid %v, %d ns (%v); want %+v", c.step, c.row,
 				names[p.Dispatch], p.Kernel, p.Workgroups, ns, ok, c)
 		}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -76,19 +77,28 @@ func (t *DispatchTable) deltaCell(r *analyze.DispatchRow) table.Cell {
 // deltaColumns returns the columns that compare the rows with the baseline.
 func (t *DispatchTable) deltaColumns() (delta table.Column, deltaCost, baseline []table.Column) {
 	decimals := table.DecimalsOfUS(t.Index.Trace.Clock.QuantumNS)
-	us := func(of func(analyze.Delta) float64, sign string) func(*analyze.DispatchRow) table.Cell {
-		return func(r *analyze.DispatchRow) table.Cell {
-			if !r.Delta.Timed {
-				return table.Cell{}
-			}
-			c := table.Number(of(r.Delta)/1e3, Decimals(r.Delta, decimals))
-			if c.Number > 0 {
-				c.Text = sign + c.Text
-			}
-			return c
+	sameEngine := t.Baseline.SameEngine(t.Index)
+	baselineUS := func(r *analyze.DispatchRow) table.Cell {
+		// The times of another engine are shown even if there are too few for a comparison.
+		if !r.Delta.Timed && (sameEngine || !r.Delta.HasBaseline) {
+			return table.Cell{}
 		}
+		return table.Microseconds(r.Delta.BaselineNS/1e3, decimals)
 	}
-	of, ran := table.ColumnsOf(t.Grouped), t.ran()
+	deltaUS := func(r *analyze.DispatchRow) table.Cell {
+		if !r.Delta.Timed {
+			return table.Cell{}
+		}
+		c := table.Number(r.Delta.TimeNS/1e3, Decimals(r.Delta, decimals))
+		if c.Number > 0 {
+			c.Text = "+" + c.Text
+		}
+		return c
+	}
+	of, beside := table.ColumnsOf(t.Grouped), 200
+	if !sameEngine {
+		beside = 80 // the times of another engine are what such a baseline is for
+	}
 	cost := DeltaCostColumn(of, 200, t.Baseline.CostsBeside(t.Costs),
 		func(r *analyze.DispatchRow) *analyze.RowCost { return r.Cost })
 	delta = of.Words(80, "delta", "Δ",
@@ -96,11 +106,11 @@ func (t *DispatchTable) deltaColumns() (delta table.Column, deltaCost, baseline 
 			"kernel source, p only changed params (a group shows only letters); % is the change of Σµs, = a change within the noise",
 		t.deltaCell)
 	return delta, []table.Column{cost, table.Marks(cost)}, []table.Column{
-		ran.Cell(200, table.Measured, "base_us", "Σµs baseline", "us",
-			"GPU time of the same dispatches in the baseline, per step",
-			us(func(d analyze.Delta) float64 { return d.BaselineNS }, "")),
-		ran.Cell(200, table.Measured, "delta_us", "Δµs", "us", "Σµs minus Σµs of the baseline",
-			us(func(d analyze.Delta) float64 { return d.TimeNS }, "+")),
+		of.Cell(beside, table.Measured, "base_us", "Σµs baseline", "us",
+			"GPU time of the same dispatches in the baseline, per step; for a fused dispatch, of all its parts",
+			baselineUS),
+		of.Cell(200, table.Measured, "delta_us", "Δµs", "us", "Σµs minus Σµs of the baseline",
+			deltaUS),
 	}
 }
 
@@ -114,7 +124,9 @@ func OtherTrace(x *analyze.Index, baseline *analyze.Index) table.Segment {
 	if was.Name != is.Name || was.Parameters != is.Parameters || was.Quantization != is.Quantization {
 		what, which = append(what, "model"), append(which, strings.TrimSpace(was.Name+" "+was.Quantization))
 	}
-	if is, was := &now.Device, &then.Device; was.Name != is.Name || was.Backend != is.Backend {
+	if then.Engine != now.Engine {
+		what, which = append(what, "engine"), append(which, cmp.Or(then.Engine, then.Producer.Name))
+	} else if is, was := &now.Device, &then.Device; was.Name != is.Name || was.Backend != is.Backend {
 		what, which = append(what, "device"), append(which, was.Name)
 	}
 	if what == nil {

@@ -27,8 +27,11 @@ func DetailLines(d *analyze.Detail) []string {
 		grid = table.Grid(d.Plan.Workgroups)
 	}
 	add("grid", grid)
-	sizes := fmt.Sprintf("needed %s, max %s", table.Grid(d.Plan.NeededGrid),
-		table.Grid(d.Dispatch.MaxWorkgroups))
+	sizes := "max " + table.Grid(d.Dispatch.MaxWorkgroups)
+	own := d.Index.Trace.Engine == "" // profiles of other engines do not contain what is left out below
+	if own {
+		sizes = fmt.Sprintf("needed %s, %s", table.Grid(d.Plan.NeededGrid), sizes)
+	}
 	if d.Kernel != nil {
 		sizes += ", wg " + table.Grid(d.Kernel.WorkgroupSize)
 	}
@@ -38,8 +41,10 @@ func DetailLines(d *analyze.Detail) []string {
 	add("kernel", kernel)
 	add("parts", strings.Join(d.Op.Parts, " + "))
 	add("time", timeLine(d))
-	add("work", trafficLine(d))
-	add("waste", strings.TrimPrefix(WasteLine(d.Waste), "waste "))
+	if own {
+		add("work", trafficLine(d))
+		add("waste", strings.TrimPrefix(WasteLine(d.Waste), "waste "))
+	}
 	if d.Level >= 0 {
 		add("level", fmt.Sprintf("%d of %d", d.Level, d.Levels))
 		for _, w := range barrier(d) {

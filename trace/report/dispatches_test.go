@@ -236,7 +236,8 @@ func TestBaseOfAnotherGraphIsComparedByName(t *testing.T) {
 		other.Plans[i].Dispatch = moved(other.Plans[i].Dispatch)
 	}
 	d := dispatched(analyze.NewIndex(tr), 2, analyze.Options{Baseline: baseOf(analyze.NewIndex(other), 2)})
-	if got := d.Title[1].String(); !strings.HasSuffix(got, "Δ s2: same plans") || d.ByOrder {
+	if got := d.Title[1].String(); !strings.Contains(got, "Δ s2: same plans") ||
+		d.Joined != analyze.JoinedByOperator {
 		t.Error(got)
 	}
 }
@@ -248,8 +249,8 @@ func TestBaseOfAnotherGraphIsComparedByOrder(t *testing.T) {
 	}
 	baseline := baseOf(analyze.NewIndex(other), 1)
 	d := dispatched(x, 1, analyze.Options{Baseline: baseline})
-	if !d.ByOrder {
-		t.Errorf("by order %v, title %q", d.ByOrder, d.Title[1].String())
+	if d.Joined != analyze.JoinedByOrder {
+		t.Errorf("joined %v, title %q", d.Joined, d.Title[1].String())
 	}
 	if d.Launches[0].Delta.New || !d.Launches[1].Delta.New {
 		t.Error("want a partner for the first dispatch and none for the second")

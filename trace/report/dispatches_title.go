@@ -139,10 +139,18 @@ func (t *DispatchTable) baseParts() []table.Segment {
 		parts = append(parts, table.Segment{Rank: 3, With: true, Text: "and " + strings.Join(rest, ", ")})
 	}
 	parts = append(parts, OtherTrace(t.Index, t.Baseline.Index))
-	if t.ByOrder {
+	switch {
+	case t.Joined == analyze.JoinedByOrder:
 		parts = append(parts, table.Segment{
-			Rank: 0, Text: "the baseline has other dispatch ids: compared by order", Short: "compared by order",
+			Rank: 0, Text: "the baseline has other operators: compared by order", Short: "compared by order",
 		})
+	case t.Joined == analyze.JoinedByOperator:
+		parts = append(parts, table.Segment{
+			Rank: 0, Text: "compared by operator: a fused dispatch with the sum of its parts",
+			Short: "compared by operator",
+		})
+	case t.Baseline.Index != t.Index:
+		parts = append(parts, table.Segment{Rank: 4, Text: "compared by dispatch id"})
 	}
 	if t.ClockMoved {
 		parts = append(parts, table.Segment{Rank: 0, Text: "GPU clock moved: times not compared", Short: "clock moved"})

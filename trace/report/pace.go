@@ -46,6 +46,9 @@ func Pace(x *analyze.Index, step int) table.Line {
 		}
 	}
 	parts = append(parts, prefillParts(x)...)
+	if x.Trace.Engine != "" { // the profile of another engine has no positions
+		return table.Line{Separator: " · ", Segments: parts}
+	}
 	s := &x.Trace.Steps[step]
 	at := fmt.Sprintf("position %s", table.Integer(s.Position+len(s.Tokens)))
 	if of := x.Trace.Model.Dims["context"]; of > 0 {

@@ -83,7 +83,7 @@ func Of(ctx context.Context, x *analyze.Index, o analyze.Options) (*GraphTree, e
 	for i := range t.Nodes {
 		t.Tree[i] = t.Nodes[i].Row
 	}
-	analyze.NameApart(t.Tree, func(row int) string { return t.Nodes[row].Label })
+	tree.NameApart(t.Tree, func(row int) string { return t.Nodes[row].Label })
 	t.W, t.Grouping = w, fold
 	return t, nil
 }
@@ -98,7 +98,7 @@ type Weights struct {
 	// If there is a baseline, baseline maps each launch to the same launch at the baseline, baseSteps is the
 	// number of baseline steps, and resolutionNS is the smallest time difference that the timers can measure.
 	// Without a baseline, these fields are not set.
-	baseline      map[*analyze.Launch]*analyze.Launch
+	baseline      map[*analyze.Launch][]*analyze.Launch
 	baseSteps     float64
 	resolutionNS  float64
 	ClockMoved    bool
@@ -126,12 +126,13 @@ func weigh(ctx context.Context, x *analyze.Index, o analyze.Options, whole analy
 		if err != nil {
 			return nil, err
 		}
-		w.baseline, w.baseSteps = map[*analyze.Launch]*analyze.Launch{}, float64(
+		w.baseline, w.baseSteps = map[*analyze.Launch][]*analyze.Launch{}, float64(
 			len(o.Baseline.Selection.Steps),
 		)
 		for i := range launches {
 			w.baseline[&launches[i]] = c.Of[i]
-			w.Single = w.Single || launches[i].Time.N == 1 || c.Of[i] != nil && c.Of[i].Time.N == 1
+			w.Single = w.Single || launches[i].Time.N == 1 || slices.ContainsFunc(c.Of[i],
+				func(l *analyze.Launch) bool { return l.Time.N == 1 })
 		}
 		w.resolutionNS, w.ClockMoved = o.Baseline.ResolutionNS(x), c.ClockMoved
 		w.BaselineCosts = o.Baseline.CostsBeside(w.costs)
@@ -165,9 +166,11 @@ func (w *Weights) sum(n *GraphNode) {
 				n.Measured = n.Measured && l.Time.Measured()
 				n.NS += l.Time.Median * float64(l.Runs) / w.steps
 				if timed = timed && l.Delta.Timed; timed {
-					b := w.baseline[l]
-					n.Delta.BaselineNS += b.Time.Median * float64(b.Runs) / w.baseSteps
-					now, then = append(now, l), append(then, b)
+					for _, b := range w.baseline[l] {
+						n.Delta.BaselineNS += b.Time.Median * float64(b.Runs) / w.baseSteps
+						then = append(then, b)
+					}
+					now = append(now, l)
 				}
 				n.Groups += analyze.Product(l.Plan.Workgroups)
 				n.Waste += analyze.Product(l.Plan.Workgroups) - l.Plan.NeededGroups

@@ -1,11 +1,9 @@
-package analyze
-
-import "gpuscope/trace/tree"
+package tree
 
 // NameApart sets the names of rows for tables in which rows are not below their headings, such as sorted
 // tables. Such a name includes the block ("attn.norm"). If layers differ, the name also includes the layers
 // ("layers 1–15 attn.norm").
-func NameApart(rows []tree.Row, label func(row int) string) {
+func NameApart(rows []Row, label func(row int) string) {
 	layers := map[int]bool{} // headings above the blocks; there are several if layers differ
 	for i := range rows {
 		if rows[i].Group && rows[i].Parent >= 0 {

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gpuscope/engine/gpu/fake"
+	"gpuscope/internal/wordingtest"
+	"gpuscope/trace"
+)
+
+const tinyProfile = "testdata/executorch-qwen3-tiny.profile"
+
+// tinyProgram returns the path of the program of tinyProfile.
+func tinyProgram(t *testing.T) string {
+	t.Helper()
+	return shared(t, "pte", "qwen3-tiny-4w.pte")
+}
+
+// shared returns the path of a file in the shared folder. It skips the test if the file is not present.
+func shared(t *testing.T, elements ...string) string {
+	t.Helper()
+	path := filepath.Join(append([]string{"..", "..", "..", "shared"}, elements...)...)
+	if _, err := os.Stat(path); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("the shared folder is missing: %v", err)
+		}
+		t.Skipf("the shared folder is missing: %v", err)
+	}
+	return path
+}
+
+// called runs gpuscope and returns its exit status and output.
+func called(t *testing.T, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	p, out, errs := onFake(t, func(*fake.Device) {})
+	status = p.main(t.Context(), args)
+	return status, out.String(), errs.String()
+}
+
+func must(t *testing.T, args ...string) string {
+	t.Helper()
+	status, stdout, stderr := called(t, args...)
+	if status != exitDone {
+		t.Fatalf("%q: exit %d: %s", args, status, stderr)
+	}
+	return stdout
+}
+
+// totals adds up two columns of a table of dispatches, over the rows that are in no other row.
+func totals(t *testing.T, table, first, second string) (a, b float64) {
+	t.Helper()
+	var of struct{ Rows []map[string]any }
+	if err := json.Unmarshal([]byte(table), &of); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range of.Rows {
+		if row["depth"] != 0.0 {
+			continue
+		}
+		x, _ := row[first].(float64)
+		y, _ := row[second].(float64)
+		a, b = a+x, b+y
+	}
+	return a, b
+}
+
+// Each time of the other engine is beside exactly one row, whatever was fused.
+func TestTimesOfAnotherEngineAreBesideOurs(t *testing.T) {
+	t.Parallel()
+	program, dir := tinyProgram(t), t.TempDir()
+	theirs := filepath.Join(dir, "theirs.json.gz")
+	must(t, "trace", "import", tinyProfile, "--model", program, "-o", theirs)
+	if said := must(t, "trace", "check", theirs); !strings.Contains(said, "4 steps") {
+		t.Errorf("trace check: %s", said)
+	}
+	show := func(args ...string) string {
+		t.Helper()
+		return must(t, append([]string{
+			"trace", "show", "--table", "dispatches", "--steps", "decode", "--format",
+			"json",
+		}, args...)...)
+	}
+	want, _ := totals(t, show(theirs), "sum_us", "base_us")
+	if want < 500 || want > 700 {
+		t.Errorf("a decode step of the profile takes %g µs", want)
+	}
+	for _, fuse := range []string{"on", "off"} {
+		ours := filepath.Join(dir, fuse+".json")
+		must(t, "run", program, "--ids", "1,2,3", "-n", "4", "--fuse", fuse, "--timing", "dispatch", "--profile",
+			"off", "--trace", ours)
+		for _, fold := range []string{"layer", "op", "none"} {
+			_, got := totals(t, show(ours, "--base", theirs, "--fold", fold), "sum_us", "base_us")
+			if math.Abs(got-want) > 0.1 {
+				t.Errorf("--fuse %s, --fold %s: the other engine's times add up to %g µs, want %g", fuse,
+					fold, got, want)
+			}
+		}
+	}
+}
+
+func TestImportWritesToStandardOutput(t *testing.T) {
+	t.Parallel()
+	text := must(t, "trace", "import", tinyProfile, "--model", tinyProgram(t))
+	got, err := trace.Read(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Engine != "ExecuTorch" || got.Model.Name != "qwen3-tiny-4w.pte" ||
+		got.Producer.Name != "gpuscope" || got.Created == "" {
+		t.Errorf("engine %q, model %q, producer %q", got.Engine, got.Model.Name, got.Producer.Name)
+	}
+	op := got.Graph.Ops[8]
+	if op.Name != "8.linear_q4gsw" || *op.SourceID != 8 || *op.Layer != 0 || op.Block != "attn" {
+		t.Errorf("operator 8: %+v", op)
+	}
+}
+
+func TestImportIsRefused(t *testing.T) {
+	golden := wordingtest.New(t)
+	program, other := tinyProgram(t), shared(t, "pte", "llama-demo-4w.pte")
+	weights := shared(t, "models", "demo.gguf")
+	out := filepath.Join(t.TempDir(), "out.json")
+	for _, c := range []struct {
+		name   string
+		args   []string
+		status int
+	}{
+		{"no profile", []string{"--model", program}, exitUsage},
+		{"no model", []string{tinyProfile}, exitUsage},
+		{"another program", []string{tinyProfile, "--model", other, "-o", out}, exitFailed},
+		{"weights only", []string{tinyProfile, "--model", weights, "-o", out}, exitFailed},
+		{"not a profile", []string{"testdata/run.txt", "--model", program, "-o", out}, exitFailed},
+		{"no such file", []string{"testdata/none.txt", "--model", program, "-o", out}, exitFailed},
+		{"unknown suffix", []string{tinyProfile, "--model", program, "-o", "out.xyz"}, exitUsage},
+	} {
+		status, _, stderr := called(t, append([]string{"trace", "import"}, c.args...)...)
+		if status != c.status {
+			t.Errorf("%s: exit %d, want %d", c.name, status, c.status)
+		}
+		golden.Text(c.name, stderr)
+		if _, err := os.Stat(out); err == nil {
+			t.Errorf("%s: a file was written", c.name)
+		}
+	}
+}
