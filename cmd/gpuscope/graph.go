@@ -25,6 +25,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
 	"gpuscope/trace/report"
+	"gpuscope/trace/report/drawing"
 	"gpuscope/trace/table"
 )
 
@@ -117,7 +118,7 @@ given with --data, otherwise in the program's folder. For a .ptd file, it prints
 				}
 				switch format.value {
 				case "dot":
-					return planned.printDOT(p.stdout)
+					return drawing.DOT(p.stdout, &planned.Graph)
 				case "json":
 					return writeJSON(p.stdout, planned)
 				}

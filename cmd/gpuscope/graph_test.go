@@ -14,6 +14,7 @@ import (
 	"gpuscope/engine/graph"
 	"gpuscope/internal/wordingtest"
 	"gpuscope/trace"
+	"gpuscope/trace/report/drawing"
 	"gpuscope/trace/tracetest"
 )
 
@@ -131,7 +132,7 @@ func TestDOTGraphShowsWhoComputesFusedValues(t *testing.T) {
 	maker := id("layers.0.mlp.gate")
 	g.Ops[maker].Makes = g.Ops[id("layers.0.attn.add")].Outputs
 	var text strings.Builder
-	if err := g.printDOT(&text); err != nil {
+	if err := drawing.DOT(&text, &g.Graph); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{fmt.Sprintf("op%d -> op%d [label=", maker, id("layers.0.mlp.add"))}

@@ -181,9 +181,9 @@ func (t *tokenize) line(line []byte) ([]byte, error) {
 			return nil, fmt.Errorf("want a JSON list of token ids, such as [0, 47]: %w", err)
 		}
 		text, err := t.decoded(ids)
-		return quoteBytes(text), err
+		return readjson.QuoteBytes(text), err
 	}
-	text, err := unquoteBytes(line)
+	text, err := readjson.UnquoteBytes(line)
 	if err != nil {
 		return nil, err
 	}
@@ -245,7 +245,7 @@ func (t *tokenize) table(ids []int) *table.Table {
 		of.Text(80, "token", "token", "token as written in the vocabulary",
 			func(id *int) string { return t.tokens.Token(*id) }),
 		of.Text(80, "text", "text", "text of the token, as a JSON string",
-			func(id *int) string { return string(quoteBytes(string(t.tokens.Bytes(*id)))) }),
+			func(id *int) string { return string(readjson.QuoteBytes(string(t.tokens.Bytes(*id)))) }),
 		of.Text(80, "kind", "kind", "", func(id *int) string { return t.tokens.Kind(*id).String() }),
 	}, table.Flat(len(ids), strconv.Itoa))
 }

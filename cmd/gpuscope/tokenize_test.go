@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"gpuscope/internal/readjson"
 	"gpuscope/internal/wordingtest"
 )
 
@@ -54,7 +55,7 @@ func TestTokenizeGivesTheGoldenIDs(t *testing.T) {
 				text = *c.Text
 			}
 			if utf8.ValidString(text) || golden == "llama-spm" {
-				fmt.Fprintf(&texts, "%s\n", quoteBytes(text))
+				fmt.Fprintf(&texts, "%s\n", readjson.QuoteBytes(text))
 				ids, _ := json.Marshal(append([]int{}, c.IDs...))
 				want.WriteString(strings.ReplaceAll(string(ids), ",", ", ") + "\n")
 			}
@@ -121,7 +122,7 @@ func TestInvalidUTF8SurvivesJSON(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		text := string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")) + rapid.String().Draw(t, "text")
-		if got, err := unquoteBytes(quoteBytes(text)); err != nil || got != text {
+		if got, err := readjson.UnquoteBytes(readjson.QuoteBytes(text)); err != nil || got != text {
 			t.Fatalf("%q comes back as %q, %v", text, got, err)
 		}
 	})
@@ -131,12 +132,12 @@ func TestInvalidUTF8SurvivesJSON(t *testing.T) {
 		`"\udc80\udcff\udc7f\ud83d"`:             "\x80\xff\ufffd\ufffd",
 		`"\ud83dA"`:                              "\ufffdA",
 	} {
-		if got, err := unquoteBytes([]byte(quoted)); err != nil || got != want {
+		if got, err := readjson.UnquoteBytes([]byte(quoted)); err != nil || got != want {
 			t.Errorf("%s is %q, %v", quoted, got, err)
 		}
 	}
 	for _, wrong := range []string{"", " ", `"`, `"\x"`, `"\u12"`, `1`, `["a"]`, `"a" "b"`, "\"\n\""} {
-		if got, err := unquoteBytes([]byte(wrong)); err == nil {
+		if got, err := readjson.UnquoteBytes([]byte(wrong)); err == nil {
 			t.Errorf("%q is accepted as %q", wrong, got)
 		}
 	}

@@ -196,12 +196,12 @@ type Step struct {
 // language is the part of a builder that only language models have.
 type language struct {
 	*Language
-	tokens, position int           // values of the delegate's graph
-	chunk            int           // largest number of tokens in a step
-	pos              graph.ValueID // SymInt: the position
-	posTensor        graph.ValueID // the position as a tensor; None unless an operator reads it as one
-	halfKV           map[int]bool  // caches that are stored in f16
-	scopes           []scope       // by operator of the file
+	tokens, position int            // values of the delegate's graph
+	chunk            int            // largest number of tokens in a step
+	pos              graph.ValueID  // SymInt: the position
+	posTensor        graph.ValueID  // the position as a tensor; None unless an operator reads it as one
+	halfKV           map[int]bool   // caches that are stored in f16
+	places           []vulkan.Place // by operator of the file
 }
 
 // Build adds the operators of the method to b, finishes it, and returns the graph.

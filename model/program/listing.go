@@ -27,7 +27,7 @@ func Operators(f *pte.File, method string) ([]trace.Op, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: method %s: %w", f.Name(), found.Name, err)
 	}
-	scopes := scopesOf(g)
+	places := g.Places()
 	ops := make([]trace.Op, len(g.Operators))
 	for i := range g.Operators {
 		op := &g.Operators[i]
@@ -35,8 +35,8 @@ func Operators(f *pte.File, method string) ([]trace.Op, error) {
 		ops[i] = trace.Op{
 			ID: trace.OpID(i), Name: operatorName(op), Kind: fileKind(op.Name), SourceID: &id,
 		}
-		if s := &scopes[i]; s.layer >= 0 {
-			ops[i].Layer, ops[i].Block = &s.layer, s.block
+		if s := &places[i]; s.Layer >= 0 {
+			ops[i].Layer, ops[i].Block = &s.Layer, s.Block
 		}
 	}
 	return ops, nil

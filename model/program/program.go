@@ -224,7 +224,7 @@ func (m *Method) build(g *graph.Builder, part *language, outputs func(*builder))
 		m.source = lastRows(m.source, part != nil)
 	}
 	if part != nil {
-		part.scopes = scopesOf(m.source)
+		part.places = m.source.Places()
 	}
 	b := &builder{
 		Builder: g, m: m, g: m.source, language: part, mutable: map[int]bool{},
@@ -239,7 +239,7 @@ func (m *Method) build(g *graph.Builder, part *language, outputs func(*builder))
 	}
 	for i := range m.source.Operators {
 		if part != nil {
-			b.Scope("", part.scopes[i].layer, part.scopes[i].block)
+			b.Scope("", part.places[i].Layer, part.places[i].Block)
 		}
 		if err := b.operator(&m.source.Operators[i]); err != nil {
 			return err

@@ -1,4 +1,4 @@
-package main
+package readjson
 
 import (
 	"bytes"
@@ -16,9 +16,9 @@ import (
 // b, which never occurs in valid text. Python's surrogateescape does the same.
 const firstEscape = 0xdc00
 
-// unquoteBytes parses a JSON string. Bytes that are not UTF-8 are kept. A lone surrogate that represents a
+// UnquoteBytes parses a JSON string. Bytes that are not UTF-8 are kept. A lone surrogate that represents a
 // byte becomes this byte, and any other lone surrogate becomes U+FFFD.
-func unquoteBytes(quoted []byte) (string, error) {
+func UnquoteBytes(quoted []byte) (string, error) {
 	if len(bytes.TrimSpace(quoted)) == 0 {
 		return "", errors.New("want a JSON string, not an empty line")
 	}
@@ -78,9 +78,9 @@ func hexRune(in []byte) rune {
 	return rune(n)
 }
 
-// quoteBytes returns text as a JSON string. It is the inverse of unquoteBytes, so it keeps bytes that are not
+// QuoteBytes returns text as a JSON string. It is the inverse of UnquoteBytes, so it keeps bytes that are not
 // UTF-8.
-func quoteBytes(text string) []byte {
+func QuoteBytes(text string) []byte {
 	out := []byte{'"'}
 	for text != "" {
 		r, n := utf8.DecodeRuneInString(text)

@@ -1,22 +1,20 @@
-package program
+package vulkan
 
 import (
 	"slices"
 	"strings"
-
-	"gpuscope/model/checkpoint/pte/vulkan"
 )
 
-// scope is the layer and the block of an operator. The file does not state them.
-type scope struct {
-	layer int    // -1 outside of layers
-	block string // "attn" or "mlp"; "" outside of layers
+// Place is the layer and the block of an operator. The file does not state them.
+type Place struct {
+	Layer int    // -1 outside of layers
+	Block string // "attn" or "mlp"; "" outside of layers
 }
 
-// scopesOf finds the layers of a decoder-only transformer. The result is indexed like g.Operators. A layer
+// Places finds the layers of a decoder-only transformer. The result is indexed like g.Operators. A layer
 // begins with the norm before the queries of its attention, whose input is also the residual. The first sum
 // after the attention ends the block attn. The norm before the logits is outside of the layers.
-func scopesOf(g *vulkan.Graph) []scope {
+func (g *Graph) Places() []Place {
 	by := map[int]int{} // tensor -> operator that computes it
 	uses := map[int]int{}
 	for i := range g.Operators {
@@ -38,7 +36,7 @@ func scopesOf(g *vulkan.Graph) []scope {
 			}
 			op := &g.Operators[i]
 			read := slices.DeleteFunc(g.Reads(op), func(id int) bool {
-				t, ok := g.Values[id].(*vulkan.Tensor)
+				t, ok := g.Values[id].(*Tensor)
 				return !ok || t.Constant >= 0
 			})
 			if len(read) == 0 {
@@ -51,16 +49,16 @@ func scopesOf(g *vulkan.Graph) []scope {
 		}
 		return -1
 	}
-	scopes := make([]scope, len(g.Operators))
-	for i := range scopes {
-		scopes[i].layer = -1
+	places := make([]Place, len(g.Operators))
+	for i := range places {
+		places[i].Layer = -1
 	}
 	end := -1
 	if len(g.Outputs) > 0 {
 		end = norm(g.Outputs[0], false)
 	}
 	if end < 0 {
-		end = len(scopes)
+		end = len(places)
 	}
 	layer := -1
 	for i := range g.Operators[:end] {
@@ -72,15 +70,15 @@ func scopesOf(g *vulkan.Graph) []scope {
 			continue
 		}
 		layer++
-		sum := i + slices.IndexFunc(g.Operators[i:end], func(op vulkan.Operator) bool {
+		sum := i + slices.IndexFunc(g.Operators[i:end], func(op Operator) bool {
 			return op.Name == "aten.add.Tensor"
 		})
 		for k := first; k < end; k++ {
-			scopes[k] = scope{layer, "mlp"}
+			places[k] = Place{layer, "mlp"}
 			if k <= max(i, sum) {
-				scopes[k].block = "attn"
+				places[k].Block = "attn"
 			}
 		}
 	}
-	return scopes
+	return places
 }

@@ -1,4 +1,5 @@
-package main
+// Package drawing draws the graph of a trace for Graphviz.
+package drawing
 
 import (
 	"bytes"
@@ -16,15 +17,15 @@ import (
 // undrawn lists the roles of values that are not drawn as nodes.
 var undrawn = []trace.Role{trace.RoleConstant, trace.RoleScratch, trace.RoleFused}
 
-// printDOT draws the graph for Graphviz. Operators are boxes, clustered by layer. Each tensor or SymInt has
-// an edge from the operator that writes it to the operators that read it. A value that is fused away has a
-// dashed edge from the operator that would otherwise compute it. A constant is not a node: its name is in the
-// boxes of the operators that read it. KV caches are nodes, because the access to a cache determines the
-// order of its operators.
-func (g *plannedGraph) printDOT(w io.Writer) error {
+// DOT draws a graph in the language of Graphviz. Operators are boxes, clustered by layer. Each tensor or
+// SymInt has an edge from the operator that writes it to the operators that read it. A value that is fused
+// away has a dashed edge from the operator that would otherwise compute it. A constant is not a node: its
+// name is in the boxes of the operators that read it. KV caches are nodes, because the access to a cache
+// determines the order of its operators.
+func DOT(w io.Writer, g *trace.Graph) error {
 	var b bytes.Buffer
 	b.WriteString("digraph gpuscope {\n  rankdir=TB;\n  node [shape=box, fontname=\"monospace\", fontsize=10];\n  edge [fontname=\"monospace\", fontsize=8];\n")
-	x := analyze.NewIndex(&trace.Trace{Graph: g.Graph})
+	x := analyze.NewIndex(&trace.Trace{Graph: *g})
 	layer := -1
 	for i := range g.Ops {
 		op := &g.Ops[i]
@@ -37,7 +38,7 @@ func (g *plannedGraph) printDOT(w io.Writer) error {
 			}
 			layer = next
 		}
-		fmt.Fprintf(&b, "    op%d [label=%s];\n", op.ID, strconv.Quote(g.box(op)))
+		fmt.Fprintf(&b, "    op%d [label=%s];\n", op.ID, strconv.Quote(box(g, op)))
 	}
 	if layer >= 0 {
 		b.WriteString("  }\n")
@@ -88,7 +89,7 @@ func layerOf(op *trace.Op) int {
 }
 
 // box returns the text in an operator's box: its name, its kind and the constants that it reads.
-func (g *plannedGraph) box(op *trace.Op) string {
+func box(g *trace.Graph, op *trace.Op) string {
 	text := op.Name + "\n" + op.Kind
 	for _, id := range op.Inputs {
 		if v := &g.Values[id]; v.Role == trace.RoleConstant {
