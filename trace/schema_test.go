@@ -371,7 +371,7 @@ func fieldTables(root *schema) string {
 			s = s.Items
 		}
 		name, ok := strings.CutPrefix(s.Ref, "#/$defs/")
-		if !ok || seen[name] || len(root.Defs[name].Properties.names) == 0 {
+		if !ok || seen[name] || len(root.Defs[name].Properties.names) == 0 && name != "Rule" {
 			return
 		}
 		seen[name] = true
@@ -381,7 +381,11 @@ func fieldTables(root *schema) string {
 		}
 	}
 	table := func(name string, s *schema) {
-		fmt.Fprintf(&b, "### %s\n\n%s\n\n| field | type | |\n| --- | --- | --- |\n", name, s.Description)
+		fmt.Fprintf(&b, "### %s\n\n%s\n\n", name, s.Description)
+		if len(s.Properties.names) == 0 {
+			return
+		}
+		b.WriteString("| field | type | |\n| --- | --- | --- |\n")
 		for _, f := range s.Properties.names {
 			p := s.Properties.of[f]
 			title := "`" + f + "`"

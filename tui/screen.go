@@ -205,7 +205,7 @@ func (a *App) detailLine(w int, side bool) string {
 	}
 	if a.inDetail {
 		p = widget.Accent
-		name = widget.MarkClosed + " " + name + command.Keyed("{pane} returns to ")
+		name = widget.MarkClosed + " " + name + command.Keyed("{pane} returns ")
 	} else if more != "" {
 		more = command.Keyed("{pane}, then ") + widget.Sign(command.KeyOf("down")) + " " + more
 	}

@@ -26,11 +26,18 @@ func (a *App) suspend() {
 	a.leaveTerminal(a.shell.Stop)
 }
 
-// leaveTerminal restores the terminal, calls meanwhile, and sets the terminal up again.
+// leaveTerminal restores the terminal, calls meanwhile, and sets the terminal up again. A signal that arrives
+// while the terminal is set up must not be lost, so the screen counts as the holder from then on.
 func (a *App) leaveTerminal(meanwhile func()) {
 	a.shell.Holder.Store(tty.HeldByShell)
-	a.cmds = append(a.cmds, tea.Exec(meantime(meanwhile), func(error) tea.Msg {
+	run := func() {
+		meanwhile()
 		a.shell.Holder.Store(tty.HeldByScreen)
+	}
+	a.cmds = append(a.cmds, tea.Exec(meantime(run), func(err error) tea.Msg {
+		if err != nil { // run was not called
+			a.shell.Holder.Store(tty.HeldByScreen)
+		}
 		return resumedMsg{}
 	}))
 }

@@ -278,7 +278,7 @@ func findModel(operands []string) (string, error) {
 	switch {
 	case err == nil && info.IsDir():
 		if _, err := os.Stat(filepath.Join(path, "config.json")); err != nil {
-			return "", fmt.Errorf("%s: the folder has no config.json; want a .gguf file or the folder of a Hugging Face model", path)
+			return "", fmt.Errorf("%s: the folder has no config.json; want a .gguf or .pte file, or the folder of a Hugging Face model", path)
 		}
 		return path, nil
 	case err == nil:

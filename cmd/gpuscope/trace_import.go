@@ -28,7 +28,6 @@ full-screen program, or with trace show --base (docs/guide/import.md).`,
 		examples: []example{
 			{"gpuscope trace import executorch.txt --model llama.pte -o executorch.json", "the times of ExecuTorch's own runtime, as a trace"},
 			{"gpuscope executorch.json", "open them in the full-screen program"},
-			{"gpuscope trace show run.json --table dispatches --steps decode --base executorch.json --fold op", "their times beside those of a run, by kind of operator"},
 		},
 		setup: func(p *program, flags *pflag.FlagSet) action {
 			var o source.Options

@@ -268,12 +268,14 @@ func shortOps(x *analyze.Index, ops []trace.OpID) string {
 	return strings.Join(names, ", ")
 }
 
-// changeText formats a change: "1×42 → 1×1". It returns only the new shape if the old one is not known.
+// changeText formats a change: "1×42 → 1×1". It returns only the new shape if the old one is not known. A
+// value that the step does not compute has the shape "–".
 func changeText(from, to []int) string {
+	after := cmp.Or(table.Shape(to), "–")
 	if from == nil {
-		return table.Shape(to)
+		return after
 	}
-	return table.Shape(from) + " → " + table.Shape(to)
+	return table.Shape(from) + " → " + after
 }
 
 func linkText(x *analyze.Index, l why.LayersLink) string {

@@ -69,11 +69,16 @@ func tail(s string, w int) string {
 	return CutLeft(s, Width(s)-w)
 }
 
-// cutPath shortens a path such as layers.0.attn.norm at its start because the end identifies it better.
+// cutPath shortens a path such as layers.0.attn.norm at its start because the end identifies it better. A
+// name that starts with the number of an operator, such as 15.apply_rotary_emb+17.sdpa, keeps the number.
 // Other names are cut in the middle.
 func cutPath(s string, w int) string {
-	if Width(s) <= w || w < 3 || !strings.Contains(s, ".") {
+	number := len(s) - len(strings.TrimLeft(s, "0123456789"))
+	switch {
+	case Width(s) <= w || w < 3 || !strings.Contains(s, "."):
 		return CutMiddle(s, w)
+	case number > 0 && number+3 < w && strings.HasPrefix(s[number:], "."):
+		return s[:number+1] + "…" + tail(s, w-number-2)
 	}
 	return "…" + tail(s, w-1)
 }
