@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"gpuscope/internal/printable"
 	"gpuscope/model/arch"
@@ -162,7 +163,8 @@ func (m *Model) told(ids []int) []session.Token {
 }
 
 // encode returns the token ids of a command. If the command has token ids, they are returned unchanged. If it
-// has a text, encode tokenizes the text. start means that the tokens begin a new text; encode then adds the
+// has a text, encode tokenizes the text. Without a vocabulary the text can be token ids, separated by commas,
+// so that they can be typed at a prompt. start means that the tokens begin a new text; encode then adds the
 // beginning-of-sequence token if the model's file asks for it.
 func (m *Model) encode(c session.Command, start bool) ([]int, error) {
 	switch {
@@ -171,6 +173,9 @@ func (m *Model) encode(c session.Command, start bool) ([]int, error) {
 	case len(c.Tokens) > 0:
 		return nil, session.Refusef("both a text and token ids were given; give only one of them")
 	case m.noText != nil:
+		if ids, ok := typedIDs(c.Text); ok {
+			return ids, nil
+		}
 		return nil, session.Refusef("%w", m.noText)
 	}
 	ids, err := m.tokens.Encode(c.Text, tokenizer.Options{Special: true, BOS: start})
@@ -178,6 +183,18 @@ func (m *Model) encode(c session.Command, start bool) ([]int, error) {
 		return nil, session.Refusef("%w", err)
 	}
 	return ids, nil
+}
+
+// typedIDs parses token ids that are separated by commas. ok is false if the text is anything else.
+func typedIDs(text string) (ids []int, ok bool) {
+	for word := range strings.SplitSeq(text, ",") {
+		id, err := strconv.Atoi(strings.TrimSpace(word))
+		if err != nil {
+			return nil, false
+		}
+		ids = append(ids, id)
+	}
+	return ids, true
 }
 
 // checkChunk returns an error if a step cannot process n tokens, or if n is less than least. The error

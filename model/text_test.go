@@ -160,9 +160,13 @@ func TestModelWithoutVocabularyRunsOnIDs(t *testing.T) {
 		t.Errorf("a text: %v", err)
 	}
 	golden.Text("a text", inFolder(err, filepath.Dir(r.s.m.options.Path)))
+	r.do(session.Command{Kind: session.Prompt, Text: "5, 6,7"})
+	if got := r.mirror.Text.Prompt; len(got) != 3 || got[1].ID != 6 {
+		t.Errorf("typed ids: tokens %v", got)
+	}
 	r.do(promptOf(5))
 	r.do(session.Command{Kind: session.Run, N: 2})
-	r.wantStand(`step 2, position 7, ""`)
+	r.wantStand(`step 3, position 7, ""`)
 	if got := r.mirror.Text.Given; len(got) != 3 || got[0].ID != 'f' {
 		t.Errorf("tokens %v", got)
 	}

@@ -21,7 +21,6 @@ type call struct {
 	*builder
 	op    *vulkan.Operator
 	names []string
-	added int // number of operators of the engine that the call has added
 }
 
 // describeValue returns the words with which an error message describes a value of the file.
@@ -338,10 +337,12 @@ func (c *call) giveInt(n kind.Int) {
 // name returns the name for the next operator that the call adds to the graph of the engine: "12.sigmoid" for
 // the first, "12.sigmoid.2" for the second.
 func (c *call) name() string {
-	c.added++
-	name := operatorName(c.op)
-	if c.added > 1 {
-		name += fmt.Sprintf(".%d", c.added)
+	name := "added." + shortName(c.op.Name)
+	if file := c.named[c.op.ID]; file != "" {
+		name = operatorName(c.op.ID, file)
+	}
+	if c.added[name]++; c.added[name] > 1 {
+		name += fmt.Sprintf(".%d", c.added[name])
 	}
 	return name
 }

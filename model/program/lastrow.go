@@ -58,9 +58,13 @@ const (
 	allRows
 )
 
+// addedID is the id of operators that the file does not have.
+const addedID = math.MaxUint32
+
 // narrowing is used while lastRows rewrites a graph.
 type narrowing struct {
 	from, to *vulkan.Graph
+	selector uint32       // id of the file's operator that selects the last row; addedID if there is none
 	needs    []needed     // by value
 	updated  map[int]bool // tensors that operators update in place
 	cut      map[int]bool // tensors of which only the last row is computed
@@ -78,7 +82,8 @@ type narrowing struct {
 // outputs is needed.
 func lastRows(g *vulkan.Graph, onlyLast bool) *vulkan.Graph {
 	n := &narrowing{
-		from: g, to: &vulkan.Graph{
+		selector: addedID,
+		from:     g, to: &vulkan.Graph{
 			Version: g.Version, Values: slices.Clone(g.Values), Inputs: g.Inputs,
 			Outputs: slices.Clone(g.Outputs), Constants: g.Constants,
 		},
@@ -104,7 +109,7 @@ func lastRows(g *vulkan.Graph, onlyLast bool) *vulkan.Graph {
 	}
 	for i, id := range g.Outputs {
 		if n.keeps[id] && !onlyLast {
-			n.to.Outputs[i] = n.flatOf(id, g.Operators[len(g.Operators)-1].ID)
+			n.to.Outputs[i] = n.flatOf(id)
 		}
 	}
 	return n.to
@@ -177,6 +182,7 @@ func (n *narrowing) selects(op *vulkan.Operator) (is, keeps bool) {
 func (n *narrowing) look(op *vulkan.Operator) {
 	need := func(id int, by needed) { n.needs[id] = max(n.needs[id], by) }
 	if is, _ := n.selects(op); is {
+		n.selector = op.ID
 		need(op.Args[0], lastRow)
 		return
 	}
@@ -294,18 +300,18 @@ func (n *narrowing) add(op *vulkan.Operator) {
 	if !is && rows == nil && n.keepsDim(op) {
 		n.widen(out)
 	} else {
-		n.flatten(op.ID, args[:len(args)-1])
+		n.flatten(args[:len(args)-1])
 	}
 	if is {
 		if !keeps {
 			n.widen(out)
 		}
-		n.slice(op.ID, args[0], out)
+		n.slice(args[0], out)
 		return
 	}
 	for _, k := range rows {
 		if !n.cut[args[k]] {
-			args[k] = n.lastOf(args[k], op.ID)
+			args[k] = n.lastOf(args[k])
 		}
 	}
 	if rows != nil {
@@ -347,21 +353,23 @@ func (n *narrowing) reshape(id int, change func(dims []int) []int) {
 	n.to.Values[id] = &t
 }
 
-// slice adds an operator that selects the last row of x.
-func (n *narrowing) slice(opID uint32, x, out int) {
+// slice adds an operator that selects the last row of x. It has the id of the operator of the file that
+// selects this row.
+func (n *narrowing) slice(x, out int) {
 	dim, start, end := n.value(int64(1)), n.value(int64(-1)), n.value(int64(math.MaxInt64))
 	n.to.Operators = append(n.to.Operators, vulkan.Operator{
-		ID: opID, Name: "aten.slice_copy.Tensor", Args: []int{x, dim, start, end, n.value(int64(1)), out},
+		ID: n.selector, Name: "aten.slice_copy.Tensor",
+		Args: []int{x, dim, start, end, n.value(int64(1)), out},
 	})
 }
 
 // lastOf returns the last row of a tensor.
-func (n *narrowing) lastOf(x int, opID uint32) int {
+func (n *narrowing) lastOf(x int) int {
 	out, ok := n.last[x]
 	if !ok {
 		out = n.value(n.to.Values[x])
 		n.reshape(out, oneRow)
-		n.slice(opID, x, out)
+		n.slice(x, out)
 		n.last[x] = out
 	}
 	return out
@@ -403,29 +411,29 @@ func (n *narrowing) widen(id int) {
 }
 
 // flatten replaces the arguments that have the dim of the row by tensors with the shape in the file.
-func (n *narrowing) flatten(opID uint32, args []int) {
+func (n *narrowing) flatten(args []int) {
 	for k, id := range args {
 		if list, ok := n.from.Values[id].(vulkan.ValueList); ok {
 			if slices.ContainsFunc(list, func(id int) bool { return n.keeps[id] }) {
 				list = slices.Clone(list)
-				n.flatten(opID, list)
+				n.flatten(list)
 				args[k] = n.value(list)
 			}
 		} else if n.keeps[id] {
-			args[k] = n.flatOf(id, opID)
+			args[k] = n.flatOf(id)
 		}
 	}
 }
 
 // flatOf returns a tensor that has the dim of the row with the shape that it has in the file.
-func (n *narrowing) flatOf(x int, opID uint32) int {
+func (n *narrowing) flatOf(x int) int {
 	out, ok := n.flat[x]
 	if !ok {
 		t := n.from.Values[x].(*vulkan.Tensor)
 		out = n.value(t)
 		n.flat[x] = out
 		n.to.Operators = append(n.to.Operators, vulkan.Operator{
-			ID: opID, Name: "aten.view_copy.default", Args: []int{x, n.size(t.Dims), out},
+			ID: addedID, Name: "aten.view_copy.default", Args: []int{x, n.size(t.Dims), out},
 		})
 	}
 	return out

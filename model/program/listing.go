@@ -33,7 +33,7 @@ func Operators(f *pte.File, method string) ([]trace.Op, error) {
 		op := &g.Operators[i]
 		id := int(op.ID)
 		ops[i] = trace.Op{
-			ID: trace.OpID(i), Name: operatorName(op), Kind: fileKind(op.Name), SourceID: &id,
+			ID: trace.OpID(i), Name: operatorName(op.ID, op.Name), Kind: fileKind(op.Name), SourceID: &id,
 		}
 		if s := &places[i]; s.Layer >= 0 {
 			ops[i].Layer, ops[i].Block = &s.Layer, s.Block

@@ -209,6 +209,8 @@ type builder struct {
 	shared    map[string]bool // names of constants that tensors of different types or shapes use
 	limits    map[int]int     // for each SymInt that is a position: the number of possible positions
 	sizes     map[size]kind.Int
+	named     map[uint32]string         // for each operator of the file: its name
+	added     map[string]int            // for each name: number of operators of the engine that have it
 	producers map[int]*vulkan.Operator  // for each value: the operator that computes it
 	hostOnly  map[*vulkan.Operator]bool // operators that compute only what the host reads; see findHostOnly
 }
@@ -220,6 +222,10 @@ func (m *Method) build(g *graph.Builder, part *language, outputs func(*builder))
 	if err != nil {
 		return err
 	}
+	named := map[uint32]string{}
+	for i := range m.source.Operators {
+		named[m.source.Operators[i].ID] = m.source.Operators[i].Name
+	}
 	if g.Fuses(lastRule) {
 		m.source = lastRows(m.source, part != nil)
 	}
@@ -227,8 +233,9 @@ func (m *Method) build(g *graph.Builder, part *language, outputs func(*builder))
 		part.places = m.source.Places()
 	}
 	b := &builder{
-		Builder: g, m: m, g: m.source, language: part, mutable: map[int]bool{},
-		sizes: map[size]kind.Int{}, shared: map[string]bool{}, limits: map[int]int{},
+		Builder: g, m: m, g: m.source, language: part, named: named, added: map[string]int{},
+		mutable: map[int]bool{},
+		sizes:   map[size]kind.Int{}, shared: map[string]bool{}, limits: map[int]int{},
 		producers: producersOf(m.source), hostOnly: map[*vulkan.Operator]bool{},
 	}
 	m.values = make([]value, len(m.source.Values))
@@ -499,7 +506,7 @@ func (m *Method) Value(id int) graph.ValueID {
 }
 
 // operatorName returns the name of an operator in the graph of the engine: "12.linear_q4gsw".
-func operatorName(op *vulkan.Operator) string { return fmt.Sprintf("%d.%s", op.ID, shortName(op.Name)) }
+func operatorName(id uint32, name string) string { return fmt.Sprintf("%d.%s", id, shortName(name)) }
 
 // shortName returns the name of an operator without namespace and overload: linear_q4gsw for
 // et_vk.linear_q4gsw.default.
