@@ -12,6 +12,7 @@ import (
 	"gpuscope/internal/wordingtest"
 	"gpuscope/model/checkpoint/gguf/gguftest"
 	"gpuscope/model/network"
+	"gpuscope/model/source"
 	"gpuscope/trace"
 )
 
@@ -147,8 +148,15 @@ func TestShapesThatNoStepHasAreRefused(t *testing.T) {
 		{16, 1, -1},
 		{16, 16, 49},
 	} {
-		m := &Model{maxChunk: c.most, context: 64}
+		m := &Model{file: boundless{}, maxChunk: c.most, context: 64}
 		name := fmt.Sprintf("%d tokens at %d, at most %d", c.tokens, c.position, c.most)
 		golden.Error(name, m.checkShape(c.tokens, c.position))
 	}
+}
+
+// boundless is a file whose model allows chunks of any size.
+type boundless struct{ source.Source }
+
+func (boundless) Bounds(context, maxChunk int) (positions, tokens int, err error) {
+	return context, maxChunk, nil
 }

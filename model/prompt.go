@@ -211,6 +211,9 @@ func (m *Model) checkChunk(what string, n, least int) error {
 		return session.Refusef("%s: want %s; the context holds %s (see --context)", what, want,
 			table.Integer(m.context))
 	case n > m.maxChunk:
+		if _, _, err := m.file.Bounds(m.options.Context, n); err != nil {
+			return session.Refusef("%s: want %s", what, want) // the model allows no more
+		}
 		return session.Refusef("%s: want %s; to allow it, use --max-chunk %d", what, want, n)
 	}
 	return nil

@@ -223,7 +223,8 @@ func counted(sum *analyze.StepSummary) []string {
 	if sum.Levels > 0 {
 		dispatches += fmt.Sprintf(" in %s", widget.Plural(sum.Levels, "level"))
 	}
-	if sum.Planned { // a planned step did not run, so its host work was not counted
+	// The host's work is not known for a planned step, which did not run, nor for one of another engine.
+	if sum.Planned || sum.Index.Trace.Engine != "" {
 		return append([]string{dispatches}, memories(sum.Step, " to allocate")...)
 	}
 	parts := []string{
