@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gpuscope/model/checkpoint/pte/ptetest"
 )
 
 // sharedCases is the folder with ExecuTorch's test cases for dynamic shapes.
@@ -54,6 +56,29 @@ func TestFlagsThatDoNotFitASuiteAreRefused(t *testing.T) {
 		p := testProgram(&out, &err)
 		if status := p.main(t.Context(), strings.Fields(line)); status != exitUsage || out.Len() > 0 {
 			t.Errorf("%s: exit %d: %s%s", line, status, &out, &err)
+		}
+	}
+}
+
+func TestBundledTestCasesAreCompared(t *testing.T) {
+	f := newProgramFolder(t)
+	test := func(v ...float32) ptetest.Table {
+		return ptetest.Test(6, []int32{int32(len(v))}, floatArray(v...).Data)
+	}
+	for name, third := range map[string]float32{"right.bpte": 33, "wrong.bpte": 34} {
+		f.write(name, ptetest.Bundle(ptetest.Adder().Bytes(), ptetest.Suite("forward",
+			ptetest.Case([]ptetest.Table{test(1), test(2)}, []ptetest.Table{test(3)}),
+			ptetest.Case([]ptetest.Table{test(1, 2, 3), test(10, 20, 30)},
+				[]ptetest.Table{test(11, 22, third)}))))
+		line := "run --profile off --format json " + filepath.Join(f.dir, name)
+		status, stdout, stderr := verified(t, line, "", "")
+		var got executionResult
+		if err := json.Unmarshal([]byte(stdout), &got); err != nil {
+			t.Fatalf("%s: exit %d: %v: %s", name, status, err, stderr)
+		}
+		if len(got.Executions) != 2 || got.Worst == nil || (status == exitDone) != (third == 33) ||
+			(got.Worst.OfTolerance <= 1) != (third == 33) {
+			t.Errorf("%s: exit %d: %+v: %s", name, status, got, stderr)
 		}
 	}
 }
