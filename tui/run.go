@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"sync"
 	"syscall"
 	"time"
@@ -132,13 +131,13 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 			o.Width, o.Height, terminal = w, h, true
 		}
 	}
-	signals := make(chan os.Signal, 8) // has room for several signals, because none may be lost
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
-	defer signal.Stop(signals)
 	shell := tty.NewJobControl()
+	listen := []os.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT}
 	if terminal {
-		shell.Control(out.(*os.File), signals)
+		listen = append(listen, shell.Control(out.(*os.File))...)
 	}
+	signals, stop := tty.Notify(listen...)
+	defer stop()
 	var program *tea.Program
 	if terminal && o.Input == nil && term.IsTerminal(int(os.Stdin.Fd())) {
 		o.Input = tty.NewInput(os.Stdin, func(dark bool) { program.Send(backgroundMsg{dark}) })
@@ -224,7 +223,7 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 	if a.opts.Shaders == "" {
 		sources.RemoveUnchanged(a.lab.dir, a.lab.own)
 	}
-	signal.Stop(signals)
+	stop()
 	<-heard
 	once.Do(func() {}) // a panic from here on is not reported
 	switch {

@@ -14,7 +14,7 @@ type JobControl struct {
 	Ended  <-chan struct{}
 }
 
-func (*JobControl) Control(*os.File, chan<- os.Signal) {}
-func (*JobControl) Hear(os.Signal) (any, bool)         { return nil, false }
-func (*JobControl) Stop()                              {}
-func (*JobControl) AwaitForeground()                   {}
+func (*JobControl) Control(*os.File) []os.Signal { return nil }
+func (*JobControl) Hear(os.Signal) (any, bool)   { return nil, false }
+func (*JobControl) Stop()                        {}
+func (*JobControl) AwaitForeground()             {}

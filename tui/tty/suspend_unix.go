@@ -4,7 +4,6 @@ package tty
 
 import (
 	"os"
-	"os/signal"
 	"sync/atomic"
 	"time"
 
@@ -23,17 +22,17 @@ type JobControl struct {
 	Ended     <-chan struct{} // closed when the program has to quit
 }
 
-// Control makes the system deliver job-control signals to the channel. The receiver must pass each signal to
-// Hear. SIGTTOU is not caught. A program in the background that catches SIGTTOU and sets the terminal mode
-// would receive SIGTTOU again and again.
-func (j *JobControl) Control(tty *os.File, signals chan<- os.Signal) {
+// Control takes the terminal of the job and returns the job-control signals to listen for. The receiver must
+// pass each of them to Hear. SIGTTOU is not one of them: a program in the background that catches SIGTTOU and
+// sets the terminal mode would receive it again and again.
+func (j *JobControl) Control(tty *os.File) []os.Signal {
 	session, err := unix.Getsid(0)
 	j.Job = err == nil && session != unix.Getpgrp()
 	j.tty, j.continued = int(tty.Fd()), make(chan struct{}, 1)
-	signal.Notify(signals, unix.SIGCONT)
 	if j.Job {
-		signal.Notify(signals, unix.SIGTSTP, unix.SIGTTIN)
+		return []os.Signal{unix.SIGCONT, unix.SIGTSTP, unix.SIGTTIN}
 	}
+	return []os.Signal{unix.SIGCONT}
 }
 
 // Hear reports whether a signal is a job-control signal. It also returns the message for the event loop,
