@@ -38,6 +38,12 @@ func (t *Trace) Check() error {
 	c.graph()
 	c.forecast()
 	c.trials()
+	for i, s := range t.Stated {
+		word(&c, s.Phase, Phases, "stated[%d].phase", i)
+		c.notNegative(int64(s.Tokens), "stated[%d].tokens", i)
+		ns, _ := s.WallNS.NS()
+		c.notNegative(ns, "stated[%d].wall_ns", i)
+	}
 	c.plans()
 	c.steps()
 	for i, e := range t.Events {

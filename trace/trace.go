@@ -106,7 +106,9 @@ type Trace struct {
 	Created  string   `json:"created"` // RFC 3339
 	// Engine is set if the steps were not run by the producer: the profile of another engine was imported.
 	// It is the name of that engine.
-	Engine  string   `json:"engine,omitempty"`
+	Engine string `json:"engine,omitempty"`
+	// Stated lists the times of whole steps that an imported profile states.
+	Stated  []Stated `json:"stated,omitempty"`
 	Command []string `json:"command,omitempty"`
 	// Static is set if the engine launched the grid of the maximum shape in every step (--static).
 	Static bool   `json:"static,omitempty"`
@@ -135,6 +137,24 @@ type Producer struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 	Commit  string `json:"commit,omitempty"`
+}
+
+// Stated is the time of a whole step that the profile of another engine states: the median of the steps of
+// one phase that the engine ran. The profile does not say which of them are in the trace.
+type Stated struct {
+	Phase  Phase `json:"phase"`
+	Tokens int   `json:"tokens"`           // tokens that each of these steps read
+	WallNS Time  `json:"wall_ns,omitzero"` // wall time of a step
+}
+
+// StatedFor returns the time of a step of a phase that the imported profile states.
+func (t *Trace) StatedFor(phase Phase) (Stated, bool) {
+	for _, s := range t.Stated {
+		if s.Phase == phase {
+			return s, true
+		}
+	}
+	return Stated{}, false
 }
 
 // Host is the machine that ran the model.

@@ -28,7 +28,11 @@ func TestStepsShareColumnsWhereThereAreMany(t *testing.T) {
 		{Step: 700, Kind: "repeat", Text: "repeated"},
 		{Step: 701, Kind: analyze.OutlierEvent, Text: "late"},
 	}
-	s := view.NewStrip(steps, events, 2000, 80)
+	wall := func(s *trace.Step) float64 {
+		ns, _ := s.CPU.TotalNS.NS()
+		return float64(ns)
+	}
+	s := view.NewStrip(steps, wall, events, 2000, 80)
 	if s.Per != 13 || len(s.Median) != 77 {
 		t.Fatalf("%d columns of %d steps", len(s.Median), s.Per)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"gpuscope/trace"
+	"gpuscope/trace/table"
 	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
@@ -112,7 +113,10 @@ func about(t *trace.Trace) []string {
 	m, g := &t.Model, &t.Graph
 	parameters := ""
 	if m.Parameters > 0 {
-		parameters = fmt.Sprintf("%.1f M parameters", float64(m.Parameters)/1e6)
+		parameters = table.Plural(m.Parameters, "parameter")
+		if m.Parameters >= 100_000 {
+			parameters = fmt.Sprintf("%.1f M parameters", float64(m.Parameters)/1e6)
+		}
 	}
 	layers := ""
 	if m.Layers > 0 {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,7 +17,9 @@ import (
 )
 
 // executorch is the table that the WebGPU runtime of ExecuTorch prints after each run, with a row for each
-// dispatch: its index, its kernel, its grid and its GPU time in µs. Other lines of the output are skipped.
+// dispatch: its index, its kernel, its grid and its GPU time in µs. The benchmark that calls it prints the
+// time of whole steps: "pp512 404.1 tok/s" for prefill, "tg128 130.0 tok/s mean, median step 7.7 ms" for
+// decode. Other lines of the output are skipped.
 // The runtime runs the operators of a program in order and does not fuse them, so a row belongs to the next
 // operator that has dispatches.
 var executorch = format{
@@ -63,6 +67,11 @@ func readExecuTorch(in io.Reader, t *trace.Trace) error {
 			if err := r.step(n); err != nil {
 				return err
 			}
+		case r.stated(text):
+			inside = false
+			if err := r.step(n); err != nil {
+				return err
+			}
 		case !inside || len(fields) == 0:
 		case !isNumber(fields[0]):
 			inside = false
@@ -100,6 +109,32 @@ func readExecuTorch(in io.Reader, t *trace.Trace) error {
 	}
 	r.finish()
 	return nil
+}
+
+var (
+	prefillRate = regexp.MustCompile(`^pp([0-9]{1,7}) ([0-9.]{1,12}) tok/s`)
+	decodeStep  = regexp.MustCompile(`^tg[0-9]{1,7} .*\bmedian step ([0-9.]{1,12}) ms`)
+)
+
+// stated reports whether a line states the time of a whole step, and adds this time to the trace. The last
+// line for each phase counts.
+func (r *executorchReader) stated(text string) bool {
+	s, ms := trace.Stated{}, 0.0
+	if m := prefillRate.FindStringSubmatch(text); m != nil {
+		tokens, _ := strconv.Atoi(m[1]) // cannot fail: at most 7 digits
+		rate, _ := strconv.ParseFloat(m[2], 64)
+		s.Phase, s.Tokens, ms = trace.Prefill, tokens, 1e3*float64(tokens)/rate
+	} else if m := decodeStep.FindStringSubmatch(text); m != nil {
+		s.Phase, s.Tokens = trace.Decode, 1
+		ms, _ = strconv.ParseFloat(m[1], 64)
+	}
+	if !(ms > 0 && ms <= maxMicros/1e3) {
+		return false
+	}
+	s.WallNS = trace.Measured(int64(math.Round(ms * 1e6)))
+	r.t.Stated = slices.DeleteFunc(r.t.Stated, func(was trace.Stated) bool { return was.Phase == s.Phase })
+	r.t.Stated = append(r.t.Stated, s)
+	return true
 }
 
 func isNumber(s string) bool { return strings.Trim(s, "0123456789") == "" }

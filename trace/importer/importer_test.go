@@ -73,6 +73,38 @@ const (
 
 func read(text string) (*trace.Trace, error) { return Read(strings.NewReader(text), run()) }
 
+// The lines beside the tables state the time of whole steps. A number that is no time is skipped.
+func TestTimesOfWholeStepsAreKept(t *testing.T) {
+	prefillOf := func(ns int64) trace.Stated {
+		return trace.Stated{Phase: trace.Prefill, Tokens: 512, WallNS: trace.Measured(ns)}
+	}
+	decodeOf := func(ns int64) trace.Stated {
+		return trace.Stated{Phase: trace.Decode, Tokens: 1, WallNS: trace.Measured(ns)}
+	}
+	for _, c := range []struct {
+		lines string
+		want  []trace.Stated
+	}{
+		{"", nil},
+		{"pp512 404.1 tok/s (median of 1)\n", []trace.Stated{prefillOf(1_267_013_116)}},
+		{
+			"pp512 512 tok/s\ntg2 110.8 tok/s mean, median step 9.054 ms\n",
+			[]trace.Stated{prefillOf(1e9), decodeOf(9_054_000)},
+		},
+		{"pp512 256 tok/s\npp512 512 tok/s\n", []trace.Stated{prefillOf(1e9)}},
+		{"pp512 0 tok/s\npp512 1.2.3 tok/s\ntg2 median step . ms\npp tok/s\n", nil},
+		{"tg2 110.8 tok/s mean\n", nil},
+	} {
+		got, err := read(head + prefill + tail + c.lines + head + decode + c.lines)
+		if err != nil {
+			t.Fatalf("%q: %v", c.lines, err)
+		}
+		if !slices.Equal(got.Stated, c.want) || len(got.Steps) != 2 {
+			t.Errorf("%q: %d steps, stated %v, want %v", c.lines, len(got.Steps), got.Stated, c.want)
+		}
+	}
+}
+
 func TestRowsAreJoinedWithOperators(t *testing.T) {
 	got, err := read("load 0.72 s\n" + head + prefill + tail + head + decode + tail + head + decode +
 		"pp512 404 tok/s\n")

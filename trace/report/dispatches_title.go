@@ -138,7 +138,7 @@ func (t *DispatchTable) baseParts() []table.Segment {
 	if rest := counts[first:]; len(rest) > 0 {
 		parts = append(parts, table.Segment{Rank: 3, With: true, Text: "and " + strings.Join(rest, ", ")})
 	}
-	parts = append(parts, OtherTrace(t.Index, t.Baseline.Index))
+	parts = append(parts, OtherTrace(t.Index, t.Baseline.Index), t.baselineStep())
 	switch {
 	case t.Joined == analyze.JoinedByOrder:
 		parts = append(parts, table.Segment{

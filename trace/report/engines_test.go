@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -149,5 +150,50 @@ func TestUnfusedDispatchesAreNotComparedWithAFusedOne(t *testing.T) {
 	}
 	if got := d.Cell(1, d.Column("base_us")).Text; got != "4.0" {
 		t.Errorf("baseline of 2.linear: %s", got)
+	}
+}
+
+// The profile of another engine may state the time of a whole step. The part outside of the dispatches is its
+// difference from their sum, and is unknown if the sum is larger.
+func TestStatedTimeOfAStepIsSplit(t *testing.T) {
+	const by = ", stated by the profile"
+	for _, c := range []struct {
+		wallUS    int64
+		parts     []string
+		cpuBound  bool
+		ofUnknown bool
+	}{
+		{560, []string{"step 0.56 ms" + by, "0.50 (90 %) outside of dispatches"}, true, false},
+		{80, []string{"step 0.08 ms" + by, "0.02 (30 %) outside of dispatches"}, false, false},
+		{40, []string{"step 0.04 ms" + by}, false, false},
+		{0, []string{"the profile states no time of the whole step"}, false, true},
+	} {
+		tr := theirs()
+		for i := range tr.Steps {
+			busy := int64(0)
+			for _, d := range tr.Steps[i].Dispatches {
+				ns, _ := d.GPUNS.NS()
+				busy += ns
+			}
+			tr.Steps[i].GPU = &trace.GPU{BusyNS: trace.Measured(busy)}
+		}
+		if c.wallUS > 0 {
+			tr.Stated = []trace.Stated{{
+				Phase: trace.Decode, Tokens: 1, WallNS: trace.Measured(c.wallUS * 1000),
+			}}
+		}
+		x := analyze.NewIndex(tr)
+		var texts []string
+		for _, part := range report.StatedStep(x.Summary(0)) {
+			texts = append(texts, part.Text)
+		}
+		if !slices.Equal(texts, c.parts) {
+			t.Errorf("%d µs: %q, want %q", c.wallUS, texts, c.parts)
+		}
+		verdict := report.Verdict(x.Summary(0))
+		if strings.Contains(verdict, "CPU-bound") != c.cpuBound ||
+			strings.Contains(verdict, "unknown") != c.ofUnknown {
+			t.Errorf("%d µs: %s", c.wallUS, verdict)
+		}
 	}
 }

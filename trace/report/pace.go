@@ -12,6 +12,9 @@ import (
 // prefill, and the position of the step. The line shows the times of steps that ran untimed, or reports
 // that no step ran untimed.
 func Pace(x *analyze.Index, step int) table.Line {
+	if x.Trace.Engine != "" {
+		return importedPace(x)
+	}
 	var parts []table.Segment
 	if decode := x.Phase(trace.Decode); len(decode.Steps) > 0 && !decode.AllCold {
 		n := table.Plural(len(decode.Steps), "decode step")
@@ -45,16 +48,36 @@ func Pace(x *analyze.Index, step int) table.Line {
 			})
 		}
 	}
-	parts = append(parts, prefillParts(x)...)
-	if x.Trace.Engine != "" { // the profile of another engine has no positions
-		return table.Line{Separator: " · ", Segments: parts}
+	if executions := x.Phase(trace.Execute); len(executions.Steps) > 0 {
+		return table.Line{Separator: " · ", Segments: []table.Segment{executionPart(x, executions)}}
 	}
+	parts = append(parts, prefillParts(x)...)
 	s := &x.Trace.Steps[step]
 	at := fmt.Sprintf("position %s", table.Integer(s.Position+len(s.Tokens)))
 	if of := x.Trace.Model.Dims["context"]; of > 0 {
 		at += " of " + table.Integer(of)
 	}
 	return table.Line{Separator: " · ", Segments: append(parts, table.Segment{Rank: 2, Text: at})}
+}
+
+// executionPart returns the segment with the number of executions and, if some ran untimed on a warm device,
+// their median time.
+func executionPart(x *analyze.Index, executions analyze.Selection) table.Segment {
+	n := table.Plural(len(executions.Steps), "execution")
+	u := x.UntimedOf(executions)
+	switch ns, ok := u.Wall.NS(); {
+	case x.Trace.Device.None():
+		return table.Segment{Rank: 0, Text: n + " planned"}
+	case !ok || ns <= 0:
+		return table.Segment{Rank: 0, Text: n + ", run only with every " + x.TimedBy(executions) +
+			" timed: time without timing unknown, press c to measure it", Short: n}
+	case u.From != "":
+		return table.Segment{Rank: 0, Text: n + ", untimed " + Millis(u.Wall) + " (" + u.From + ")"}
+	case u.N > 1:
+		n += ", median " + Millis(u.Wall)
+		return table.Segment{Rank: 0, Text: n + rangeOf(x, executions), Short: n}
+	}
+	return table.Segment{Rank: 0, Text: n + ", " + Millis(u.Wall)}
 }
 
 // rangeOf returns the shortest and the longest time of the selected steps that ran untimed. It returns ""

@@ -189,8 +189,15 @@ func Resized(ctx context.Context, x *analyze.Index, step int) (*ResizeTable, err
 	}, table.Tree(rows, func(r *analyze.ResizeRow) tree.Row { return r.Row }))
 	s := &x.Trace.Steps[step]
 	which := table.Say(3, "s%d %s at position %d", s.Index, s.Phase, s.Position)
-	t.Title = []table.Line{table.Title(append([]table.Segment{which}, resizeParts(summary,
-		s.Resize.Order)...)...)}
+	if s.Phase == trace.Execute { // a program has no positions
+		which.Text = fmt.Sprintf("s%d %s", s.Index, s.Phase)
+	}
+	parts := resizeParts(summary, s.Resize.Order)
+	if x.Trace.Engine != "" {
+		which.Text = fmt.Sprintf("s%d %s", s.Index, s.Phase)
+		parts = []table.Segment{{Rank: 0, Text: "the profile contains no shapes and no re-planning"}}
+	}
+	t.Title = []table.Line{table.Title(append([]table.Segment{which}, parts...)...)}
 	made := &ResizeTable{t, rows}
 	t.From = made
 	return made, nil

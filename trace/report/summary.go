@@ -38,6 +38,8 @@ func SummaryTitle(r *analyze.StepSummary) table.Line {
 		parts = append(parts, table.Segment{Rank: 0, Text: "Σblocks " + ms(r.Busy)})
 	}
 	switch {
+	case r.Index.Trace.Engine != "":
+		return table.Line{Separator: " │ ", Segments: append(parts, StatedStep(r)...)}
 	case analyze.TimedWhole(r.Step):
 		return table.Line{Separator: " │ ", Segments: parts}
 	case r.Repeats > 0:
@@ -112,6 +114,9 @@ func CostLine(x *analyze.Index, selection analyze.Selection) table.Line {
 	}
 	if step, one := selection.One(); one {
 		return SummaryTitle(x.Summary(step))
+	}
+	if x.Trace.Engine != "" {
+		return importedCost(x, selection)
 	}
 	line := table.Line{Separator: " │ "}
 	untimed := x.UntimedOf(selection)

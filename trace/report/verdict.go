@@ -18,6 +18,9 @@ const waits = 0.1
 func Verdict(r *analyze.StepSummary) string {
 	x, step, u := r.Index, r.At, &r.Untimed
 	s := &x.Trace.Steps[step]
+	if x.Trace.Engine != "" {
+		return importedVerdict(r)
+	}
 	if !s.Cold || !analyze.TimedWhole(s) {
 		return verdictOf(x, step, u)
 	}

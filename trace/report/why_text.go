@@ -19,6 +19,10 @@ import (
 func WhyLines(w *why.Why, closed string) []string {
 	x := w.Index
 	lines := []string{w.Name + "  " + headline(w)}
+	if x.Trace.Engine != "" {
+		lines[0] += ", as the profile of " + printable.Clean(x.Trace.Engine) + " has it"
+		return append(lines, "  the profile contains neither shapes nor what changed, so the reason is unknown")
+	}
 	if w.Plan != nil {
 		lines = append(lines, "  "+planText(w.Plan))
 	}
@@ -63,6 +67,8 @@ func headline(w *why.Why) string {
 	switch {
 	case w.Plan == nil && g == nil:
 		return fmt.Sprintf("not launched in %s or before", at(w.Step))
+	case w.Index.Trace.Engine != "" && w.Plan != nil:
+		return fmt.Sprintf("grid %s, kernel %s", table.Grid(w.Plan.Workgroups), w.Plan.Kernel)
 	case w.Plan == nil:
 		return fmt.Sprintf("not launched since %s; ran in %s", at(g.Step), ran(w, g.At))
 	case g == nil:

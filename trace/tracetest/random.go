@@ -114,6 +114,9 @@ func ids[T ~int32](list *[]T, n int) {
 func kernelName(i int) string { return string(rune('a' + i)) }
 
 func (f fixer) graph() {
+	for i := range f.tr.Stated {
+		pick(f, &f.tr.Stated[i].Phase, trace.Phases)
+	}
 	g := &f.tr.Graph
 	n := len(g.Values)
 	for i := range g.Values {

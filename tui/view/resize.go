@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"gpuscope/internal/printable"
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
 	"gpuscope/trace/report"
@@ -46,8 +47,11 @@ func (p *resizePage) Title(w int) []table.Segment {
 }
 
 func (p *resizePage) Render(t *widget.Theme, _ widget.Glyphs, w, h int, focused bool) []string {
-	return p.draw(t, w, h, focused,
-		"No shape and no SymInt changed in this step, so no operator was re-planned and no params were written.")
+	none := "No shape and no SymInt changed in this step, so no operator was re-planned and no params were written."
+	if x := p.at().Index; x != nil && x.Trace.Engine != "" {
+		none = "The profile of " + printable.Clean(x.Trace.Engine) + " contains only times."
+	}
+	return p.draw(t, w, h, focused, none)
 }
 
 // Has returns the filter that selects the events of steps in which a grid changed. Other events do not

@@ -50,14 +50,16 @@ type stepsKey struct {
 // StepFacts holds those facts about a step that are slow to compute in a long run. A job computes the facts,
 // and they never change afterwards.
 type StepFacts struct {
-	s               Snapshot
-	Sum             *analyze.StepSummary
-	prefill, decode int
-	costed          bool    // the costs of some step were measured
-	scale           float64 // time at the top of the strip, in ns
-	Words           []word  // the text around the step
-	Tracks          *tracks.Tracks
-	pace            table.Line // the speed of the run
+	s   Snapshot
+	Sum *analyze.StepSummary
+
+	prefill, decode, execute int // numbers of steps of each phase
+
+	costed bool    // the costs of some step were measured
+	scale  float64 // time at the top of the strip, in ns
+	Words  []word  // the text around the step
+	Tracks *tracks.Tracks
+	pace   table.Line // the speed of the run
 }
 
 func newStepPage(h Host, _ *widget.Log) View {
@@ -114,10 +116,13 @@ func gather(ctx context.Context, s Snapshot) (*StepFacts, error) {
 			f.prefill++
 		case trace.Decode:
 			f.decode++
+		case trace.Execute:
+			f.execute++
 		}
 		f.costed = f.costed || len(step.Costs) > 0
-		if all = max(all, wallNS(step)); step.Phase != trace.Prefill && !step.Cold {
-			decodes = append(decodes, wallNS(step))
+		took := f.barNS(step)
+		if all = max(all, took); step.Phase != trace.Prefill && !step.Cold {
+			decodes = append(decodes, took)
 		}
 	}
 	// The scale is the longest warm decode step, but at most three times the median. With a prefill or a
@@ -133,9 +138,13 @@ func gather(ctx context.Context, s Snapshot) (*StepFacts, error) {
 	return f, ctx.Err()
 }
 
-// wallNS returns the wall time of a step, or 0 if it was not measured.
-func wallNS(s *trace.Step) float64 {
+// barNS returns the time of a step that the strip shows, or 0 if it was not measured: the wall time, or the
+// sum of the dispatches if another engine ran them.
+func (f *StepFacts) barNS(s *trace.Step) float64 {
 	ns, _ := s.CPU.TotalNS.NS()
+	if f.imported() {
+		ns, _ = analyze.GPUOf(s).BusyNS.NS()
+	}
 	return float64(ns)
 }
 
@@ -150,6 +159,12 @@ func (p *StepPage) Title(int) []table.Segment {
 		steps += fmt.Sprintf(" (%s older dropped)", widget.Count(n))
 	}
 	parts := []table.Segment{table.Say(0, "%s: %d prefill ▒, %d decode █", steps, f.prefill, f.decode)}
+	if f.execute > 0 {
+		parts[0].Text = steps + ", executions of the program █"
+	}
+	if f.imported() {
+		parts[0].Text += " · columns show " + analyze.SumName
+	}
 	if base := f.s.Against; base != nil {
 		parts = append(parts, table.Say(2, "baseline %s", base.Selection.Called()),
 			report.OtherTrace(f.s.Index,
@@ -236,7 +251,7 @@ func (p *StepPage) stripIn(f *StepFacts, w int) *strip {
 		key.events = &p.now.Events[0]
 	}
 	if p.strip == nil || p.stripOf != key {
-		p.strip, p.stripOf = NewStrip(f.s.Trace.Steps, p.now.Events, f.scale, key.columns), key
+		p.strip, p.stripOf = NewStrip(f.s.Trace.Steps, f.barNS, p.now.Events, f.scale, key.columns), key
 	}
 	return p.strip
 }
@@ -351,7 +366,9 @@ func (p *StepPage) facts(t *widget.Theme, f *StepFacts, w, h, blank int) []strin
 		facts = append(facts, "")
 	}
 	facts = append(facts, t.Put(widget.Strong, " "+f.Split().Fit(w-2)))
-	facts = append(facts, p.tracksIn(t, f, w, h >= 16)...)
+	if !f.imported() { // a profile does not say when its dispatches ran
+		facts = append(facts, p.tracksIn(t, f, w, h >= 16)...)
+	}
 	said := p.verdict(f)
 	verdict := widget.WrapIndented(said, w-2)
 	if h < 18 {
@@ -428,6 +445,11 @@ func (p *StepPage) run(t *widget.Theme, g widget.Glyphs, f *StepFacts, s *strip,
 // and CPU time after the GPU.
 func (f *StepFacts) Split() table.Line {
 	u := &f.Sum.Untimed
+	if f.imported() {
+		return table.Title(append([]table.Segment{
+			table.Say(0, "%s %s", analyze.SumName, table.Millis(f.Sum.Busy.NS())),
+		}, report.StatedStep(f.Sum)...)...)
+	}
 	if !u.Known() && f.Sum.Planned {
 		return table.Title(table.Say(0, "planned but not run: time unknown"))
 	}

@@ -53,8 +53,11 @@ func signOf(kind string) int {
 	return len(eventSigns) - 1
 }
 
-// NewStrip fits the steps of a run into the given number of columns.
-func NewStrip(steps []trace.Step, events []analyze.Event, scale float64, columns int) *strip {
+// NewStrip fits the steps of a run into the given number of columns. The function bar returns the time of a
+// step in ns.
+func NewStrip(steps []trace.Step, bar func(*trace.Step) float64, events []analyze.Event, scale float64,
+	columns int,
+) *strip {
 	per := max(1, (len(steps)+columns-1)/max(1, columns))
 	p := &strip{steps: steps, events: events, scale: scale, Per: per}
 	n := (len(steps) + p.Per - 1) / p.Per
@@ -64,7 +67,7 @@ func NewStrip(steps []trace.Step, events []analyze.Event, scale float64, columns
 	for c := range n {
 		walls = walls[:0]
 		for i := c * p.Per; i < min(len(steps), (c+1)*p.Per); i++ {
-			walls = append(walls, wallNS(&steps[i]))
+			walls = append(walls, bar(&steps[i]))
 		}
 		slices.Sort(walls)
 		p.Median[c], p.Most[c] = walls[(len(walls)-1)/2], walls[len(walls)-1]
@@ -221,6 +224,9 @@ func (p *strip) Said(shown int) string {
 			s := &p.steps[e.Step]
 			sign := eventSigns[signOf(e.Kind)].sign
 			text := fmt.Sprintf("%s s%d pos %d: %s", sign, s.Index, s.Position, e.Text)
+			if s.Phase == trace.Execute {
+				text = fmt.Sprintf("%s s%d: %s", sign, s.Index, e.Text)
+			}
 			if c > from {
 				text = "next " + text
 			}

@@ -117,11 +117,25 @@ func (f *StepFacts) Text(t *widget.Theme, w, h int) []string {
 	if used > 0 {
 		flush()
 	}
-	if len(lines) == 0 {
+	if len(lines) == 0 && !f.imported() {
 		lines = []string{t.Put(widget.Dim, " no text")}
 	}
 	from := widget.Clamp(found-h+1, 0, max(0, len(lines)-h))
 	return lines[from:min(len(lines), from+h)]
+}
+
+// imported reports whether the steps come from the profile of another engine.
+func (f *StepFacts) imported() bool { return f.s.Trace != nil && f.s.Trace.Engine != "" }
+
+// outputs returns the number of outputs of the graph.
+func outputs(t *trace.Trace) int {
+	n := 0
+	for i := range t.Graph.Values {
+		if t.Graph.Values[i].Role == trace.RoleOutput {
+			n++
+		}
+	}
+	return n
 }
 
 // Candidates returns the model's most likely tokens, as many as fit into w cells.
@@ -131,6 +145,10 @@ func (f *StepFacts) Candidates(w int) string {
 		switch {
 		case f.Sum.Planned:
 			return "no token: the step was planned, not run"
+		case f.imported():
+			return "the profile contains no tokens"
+		case s.Phase == trace.Execute:
+			return "executed: " + widget.Plural(outputs(f.s.Trace), "output")
 		case s.Token == nil:
 			return "no token yet: the next step continues the prompt"
 		}
