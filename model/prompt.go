@@ -85,6 +85,14 @@ func (m *Model) prompt(c session.Command) (run.Transcript, error) {
 	return m.promptOf(ids, c)
 }
 
+// orRaise ends a sentence about a context that is too small, with the way to get a larger one.
+func (m *Model) orRaise() string {
+	if m.context >= m.sizes.Context {
+		return "; it is the largest that the model allows"
+	}
+	return " or raise --context"
+}
+
 // promptOf returns a new transcript whose prompt has the given token ids.
 func (m *Model) promptOf(ids []int, c session.Command) (run.Transcript, error) {
 	t := run.Transcript{IDs: ids, Voice: run.NewVoice(m.tokens)}
@@ -93,14 +101,13 @@ func (m *Model) promptOf(ids []int, c session.Command) (run.Transcript, error) {
 		return t, session.Refusef("the prompt is empty; give at least one token")
 	case n > m.context:
 		return t,
-			session.Refusef("the prompt has %s, but the context holds %d. Shorten the prompt or raise --context",
-				table.Plural(n, "token"), m.context)
+			session.Refusef("the prompt has %s, but the context holds %d. Shorten the prompt%s",
+				table.Plural(n, "token"), m.context, m.orRaise())
 	case c.N > m.context-n+1: // the last generated token occupies no position, because no step reads it
 		return t,
 			session.Refusef("the prompt has %s, and %d more were requested, but the context holds only %d "+
-				"(the last generated token needs no position). Request fewer tokens or raise --context",
-				table.Plural(n, "token"), c.N,
-				m.context)
+				"(the last generated token needs no position). Request fewer tokens%s",
+				table.Plural(n, "token"), c.N, m.context, m.orRaise())
 	}
 	for i, id := range ids {
 		if id < 0 || id >= m.sizes.Vocab {

@@ -16,7 +16,7 @@ import (
 	"gpuscope/model/checkpoint/gguf/gguftest"
 )
 
-// graph lists the content of a file that this version cannot run, together with the reason.
+// graph lists the content of a file that gpuscope cannot run, together with the reason.
 func TestGraphShowsWhatAFileHolds(t *testing.T) {
 	t.Parallel()
 	b := gguftest.New()

@@ -43,6 +43,15 @@ var types = []Type{Bool, Int8, Uint8, Int32, Int64, Float16, Float32, Float64}
 // Size returns the size of an element in bytes.
 func (t Type) Size() int { return int(t[1] - '0') }
 
+// NumPy returns the name of the type in NumPy, such as "float32".
+func (t Type) NumPy() string {
+	if t == Bool {
+		return "bool"
+	}
+	kind := map[byte]string{'i': "int", 'u': "uint", 'f': "float"}[t[0]]
+	return fmt.Sprintf("%s%d", kind, 8*t.Size())
+}
+
 // Array is an array of numbers.
 type Array struct {
 	Type Type

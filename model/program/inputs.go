@@ -41,17 +41,21 @@ func (a Argument) String() string {
 	return fmt.Sprintf("%s [%s]", a.Type, strings.Join(sizes, ", "))
 }
 
-// accepts reports whether an array may have these dims.
-func (a Argument) accepts(dims []int) bool {
+// differs names the first dim that is not as in the argument. It returns "" if the argument accepts the dims.
+func (a Argument) differs(dims []int) string {
 	if len(dims) != len(a.Dims) {
-		return false
+		return fmt.Sprintf("it has %d dims, want %d", len(dims), len(a.Dims))
 	}
 	for k, n := range dims {
-		if n > a.Dims[k] || n != a.Dims[k] && (n < 1 || !a.Changes[k]) {
-			return false
+		switch {
+		case n == a.Dims[k]:
+		case !a.Changes[k]:
+			return fmt.Sprintf("dim %d is %d, want %d", k, n, a.Dims[k])
+		case n < 1 || n > a.Dims[k]:
+			return fmt.Sprintf("dim %d is %d, want 1 to %d", k, n, a.Dims[k])
 		}
 	}
-	return true
+	return ""
 }
 
 // Name returns the name of the method.
@@ -116,7 +120,13 @@ func (m *Method) LiveShapes(chosen []LiveDim) ([][]int, error) {
 	for i, a := range inputs {
 		shapes[i] = slices.Clone(a.Dims)
 	}
-	for _, c := range chosen {
+	for i, c := range chosen {
+		for _, d := range chosen[:i] {
+			if d.Input == c.Input && d.Dim == c.Dim && d.Size != c.Size {
+				return nil, inputError(c.Input, "dim %d is given twice, as %d and as %d", c.Dim, d.Size,
+					c.Size)
+			}
+		}
 		if c.Input >= len(inputs) {
 			return nil, fmt.Errorf("%w: %d.%d=%d: method %s has %d inputs, numbered from 0", ErrInput,
 				c.Input, c.Dim, c.Size, m.Name(), len(inputs))

@@ -44,7 +44,7 @@ func TestEqualDimsFollowTheChosenDim(t *testing.T) {
 			t.Errorf("%q: %v, %v, want %v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"2.0=1", "0.1=1", "0.0=9", "0.0=0"} {
+	for _, text := range []string{"2.0=1", "0.1=1", "0.0=9", "0.0=0", "0.0=3 0.0=4"} {
 		dims, _ := program.ParseLiveDims(text)
 		_, err := m.LiveShapes(dims)
 		if !errors.Is(err, program.ErrInput) {

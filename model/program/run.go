@@ -119,10 +119,10 @@ func (m *Method) hostValues(inputs []*npy.Array) (map[int]*npy.Array, error) {
 		case !ok:
 			return nil, inputError(i, "%w", &TypeError{t.Type})
 		case a.Type != want.numpy:
-			return nil, inputError(i, "the array has type %s, want %s (%s)", a.Type, want.numpy, t.Type)
-		case !m.argument(id, t).accepts(a.Dims):
-			return nil, inputError(i, "the array has shape %v, want %s: %w", a.Dims,
-				m.argument(id, t), graph.ErrShape)
+			return nil, inputError(i, "the array has type %s, want %s", a.Type.NumPy(), want.numpy.NumPy())
+		case m.argument(id, t).differs(a.Dims) != "":
+			return nil, inputError(i, "the array has shape %v, want %s: %s: %w", a.Dims,
+				m.argument(id, t), m.argument(id, t).differs(a.Dims), graph.ErrShape)
 		case len(a.Data) != graph.Numel(a.Dims)*a.Type.Size():
 			return nil, inputError(i, "the array has %d bytes, but shape %v of %s needs %d", len(a.Data),
 				a.Dims,

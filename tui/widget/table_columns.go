@@ -13,12 +13,12 @@ type placed struct {
 }
 
 // In a narrow list, text columns shrink to these widths, in cells, in three stages. First they shrink to
-// elasticGood, which fits most names. If that is not enough, columns for wide screens are dropped, and text
-// columns shrink to elasticMin, at which names can still be told apart. If the list has columns that need a
-// screen wider than MainWidth, text columns last shrink to elasticHint before these columns are dropped. On
-// such a screen, the detail pane shows the full names. In this last stage, the column TablePane.Soft shrinks
-// to elasticSoft.
-const elasticSoft, elasticHint, elasticMin, elasticGood = 8, 10, 12, 20
+// elasticGood, which fits most words, and row names shrink to elasticName. If that is not enough, columns for
+// wide screens are dropped, and text columns shrink to elasticMin, at which names can still be told apart. If
+// the list has columns that need a screen wider than MainWidth, text columns last shrink to elasticHint
+// before these columns are dropped. On such a screen, the detail pane shows the full names. In this last
+// stage, the column TablePane.Soft shrinks to elasticSoft.
+const elasticSoft, elasticHint, elasticMin, elasticGood, elasticName = 8, 10, 12, 20, 48
 
 // Widths of bars in cells: narrowBar on a narrow screen, wideBar on a screen with room for a detail pane.
 const narrowBar, wideBar = 6, 10
@@ -196,7 +196,12 @@ func (p *TablePane) shrink(over int) {
 			c.Width, over = c.Width-less, over-less
 		}
 	}
-	over = p.squeeze(over, to(elasticGood, elasticGood))
+	over = p.squeeze(over, func(c *table.Column) int {
+		if c.Tree {
+			return elasticName
+		}
+		return elasticGood
+	})
 	drop(func(c *table.Column) bool {
 		return c.Width > SideWidth && !slices.Contains(p.Keep, c.Name) && !p.sorts(c)
 	})

@@ -52,7 +52,7 @@ var looks = []struct {
 	},
 	{
 		isExecuTorch,
-		"it is an ExecuTorch program, which this version cannot run. Use gpuscope graph to show its contents",
+		"it is an ExecuTorch program",
 	},
 	{isSafetensors, "it is a safetensors file. Use the folder that contains this file and config.json"},
 	{startsWith("version https://git-lfs"), "it is a Git LFS pointer, not the file itself. Run git lfs pull"},
