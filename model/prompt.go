@@ -88,7 +88,7 @@ func (m *Model) prompt(c session.Command) (run.Transcript, error) {
 // orRaise ends a sentence about a context that is too small, with the way to get a larger one.
 func (m *Model) orRaise() string {
 	if m.context >= m.sizes.Context {
-		return "; it is the largest that the model allows"
+		return " (the model allows no larger context)"
 	}
 	return " or raise --context"
 }
