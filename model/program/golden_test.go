@@ -12,9 +12,11 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
+	"gpuscope/engine/gpu/fake"
 	"gpuscope/engine/gpu/gputest"
 	"gpuscope/engine/graph"
 	"gpuscope/internal/npy"
+	"gpuscope/internal/wordingtest"
 	"gpuscope/model/checkpoint/pte"
 	"gpuscope/model/network"
 	"gpuscope/model/program"
@@ -32,6 +34,27 @@ func sharedPrograms(t testing.TB) string {
 		t.Skipf("the test programs are missing: %v", err)
 	}
 	return dir
+}
+
+// An error about a position names the input, not the operator that reads it.
+func TestPositionsThatDoNotFitAreRefused(t *testing.T) {
+	golden := wordingtest.New(t)
+	f, err := pte.Open(filepath.Join(sharedPrograms(t), "llama-demo-4w.pte"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	run := load(t, fake.New(fake.Options{NoLog: true}), f)
+	for name, position := range map[string]int64{"past the cache": 256, "negative": -1, "last": 253} {
+		tokens := integers([]int{1, 3}, 1, 2, 3)
+		_, err := run.Run(t.Context(), []*npy.Array{tokens, integers([]int{1}, position)})
+		if (position < 0 || position > 253) != errors.Is(err, program.ErrInput) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err != nil {
+			golden.Error(name, err)
+		}
+	}
 }
 
 // goldenCase is a prompt, the lengths of its steps, and the expected logits.

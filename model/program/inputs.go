@@ -168,7 +168,7 @@ func (m *Method) RandomInputs(seed uint64, shapes [][]int) ([]*npy.Array, error)
 		value := m.inputValue(m.method.Inputs[i])
 		rows, position := 0, false
 		if value != graph.None {
-			rows, position = m.indices[value], m.sizes[value]
+			rows, position = m.indices[value], m.sizes[value] != nil
 		}
 		for range graph.Numel(array.Dims) {
 			array.Data = appendRandom(array.Data, e.numpy, rng, rows, position)

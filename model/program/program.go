@@ -60,8 +60,14 @@ type Method struct {
 	// indices has an entry for each input whose elements are row indices into a table: the number of rows of
 	// the table.
 	indices map[graph.ValueID]int
-	// sizes has the inputs whose elements are positions or sizes, which the host reads.
-	sizes map[graph.ValueID]bool
+	// sizes has the inputs whose elements are positions or sizes, which the host reads, with their ranges.
+	sizes map[graph.ValueID][]elementRange
+}
+
+// elementRange is the range of an element of a tensor. A negative index counts from the end of its dim.
+type elementRange struct {
+	at     []int
+	lo, hi int64
 }
 
 // hostCopy is a host instruction that copies a value of the method. calls is the number of calls before it.
@@ -239,7 +245,7 @@ func (m *Method) build(g *graph.Builder, part *language, outputs func(*builder))
 		producers: producersOf(m.source), hostOnly: map[*vulkan.Operator]bool{},
 	}
 	m.values = make([]value, len(m.source.Values))
-	m.sizes = map[graph.ValueID]bool{}
+	m.sizes = map[graph.ValueID][]elementRange{}
 	b.survey()
 	for i, id := range m.source.Inputs {
 		b.input(id, inputs[i])

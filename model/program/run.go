@@ -173,6 +173,22 @@ func (p *Program) stepInput(host map[int]*npy.Array) (in *graph.StepInput, state
 					}
 				}
 			}
+			for _, r := range m.sizes[v] {
+				if len(r.at) != len(data.Dims) {
+					continue
+				}
+				k := 0
+				for axis, i := range r.at {
+					if i < 0 {
+						i += data.Dims[axis]
+					}
+					k = k*data.Dims[axis] + i
+				}
+				if k >= 0 && k < len(data.Host) && (data.Host[k] < r.lo || data.Host[k] > r.hi) {
+					return nil, nil, inputError(at, "element %d has the value %d, want %d to %d", k,
+						data.Host[k], r.lo, r.hi)
+				}
+			}
 		}
 		if info.Role == graph.State {
 			if !slices.Equal(data.Dims, info.MaxDims) {

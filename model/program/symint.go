@@ -67,7 +67,7 @@ func selectAsSymInt(c *call) {
 		if c.Err() != nil {
 			return
 		}
-		c.m.sizes[x] = true
+		c.m.sizes[x] = append(c.m.sizes[x], elementRange{from.at, lo, hi})
 		v := basic.SelectAsSymInt(c.Builder, c.name(), x, from.at, lo, hi)
 		if c.Err() == nil {
 			c.giveInt(c.plus(kind.Sym(v), from.add))
