@@ -322,6 +322,13 @@ func TestNeutralScalingOfTheRotationRuns(t *testing.T) {
 			}
 		}
 	}
+	// Phi3Config reads the types yarn and su as longrope, whose factors count whatever "factor" is.
+	phi := newTinyFolder()
+	phi.Config["model_type"] = "phi3"
+	phi.Config["rope_scaling"] = keys{"type": "yarn", "factor": 1.0, "short_factor": []float64{1}}
+	if err := planFolder(phi.write(t), Options{}); err == nil {
+		t.Error("phi3: factors of a wrong number were ignored")
+	}
 	for _, value := range []any{
 		keys{"type": "yarn", "factor": 2},
 		keys{"type": "dynamic", "factor": 2},
@@ -345,6 +352,7 @@ func TestTensorsAreFoundAfterAnyPrefix(t *testing.T) {
 		"a decoder":         {"language_model.model.", "language_model.lm_head.weight"},
 		"a part":            {"model.language_model.", "lm_head.weight"},
 		"a part alone":      {"language_model.", "lm_head.weight"},
+		"a part with head":  {"language_model.", "language_model.lm_head.weight"},
 		"a wrapped model":   {"_orig_mod.model.", "_orig_mod.lm_head.weight"},
 		"a head of its own": {"base_model.model.model.", "base_model.model.lm_head.weight"},
 	} {

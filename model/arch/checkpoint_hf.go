@@ -1,8 +1,10 @@
 package arch
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"gpuscope/model/checkpoint/safetensors"
@@ -44,33 +46,43 @@ const hfBase = "model."
 // findPrefix makes tensors available under their usual names if the file does not use the prefix hfBase. The
 // names have no prefix in the file of a decoder without its head, and a longer prefix if the decoder is part
 // of a larger model. findPrefix finds the prefix in the name of the embedding tensor. If several tensors
-// could be the embedding, it uses the shortest prefix.
+// could be the embedding, it prefers a prefix that layers have too, and then the shortest prefix.
 func (c *Checkpoint) findPrefix(n *names) {
 	if c.ByName[n.Embed] != nil {
 		return
 	}
-	prefix, found := "", false
+	var prefixes []string
 	for _, t := range c.All {
 		p, ok := strings.CutSuffix(t.Name, strings.TrimPrefix(n.Embed, hfBase))
-		if ok && (p == "" || strings.HasSuffix(p, ".")) && (!found || len(p) < len(prefix)) {
-			prefix, found = p, true
+		if ok && (p == "" || strings.HasSuffix(p, ".")) {
+			prefixes = append(prefixes, p)
 		}
 	}
-	if !found {
+	if prefixes == nil {
 		return
 	}
+	layers := strings.TrimPrefix(n.layer[:strings.IndexByte(n.layer, '%')], hfBase)
+	doubt := map[string]int{} // -1 for each prefix that layers of a decoder have
+	for _, t := range c.All {
+		if p, _, ok := strings.Cut(t.Name, layers); ok && orphanOf(t.Name) == nil {
+			doubt[p] = -1
+		}
+	}
+	prefix := slices.MinFunc(prefixes, func(p, q string) int {
+		return cmp.Or(doubt[p]-doubt[q], len(p)-len(q))
+	})
 	for _, t := range c.All {
 		if own, ok := strings.CutPrefix(t.Name, prefix); ok {
 			c.ByName[hfBase+own] = t
 		}
 	}
-	// Find the output head. Its prefix is shorter than the decoder's: one or more dot-separated parts are
-	// missing at the end.
+	// Find the output head. It has the prefix of the decoder, or a part of this prefix: one or more of its
+	// dot-separated parts are missing at the end.
 	for at := prefix; at != "" && c.ByName[n.Head] == nil; {
-		at = at[:strings.LastIndexByte(strings.TrimSuffix(at, "."), '.')+1]
 		if t := c.ByName[at+n.Head]; t != nil {
 			c.ByName[n.Head] = t
 		}
+		at = at[:strings.LastIndexByte(strings.TrimSuffix(at, "."), '.')+1]
 	}
 }
 

@@ -117,7 +117,7 @@ func (r *configReader) readInt(key string) (int, error) {
 // eachLayer checks that a list of n values has one value per layer.
 func (r *configReader) eachLayer(key string, n int) bool {
 	if n != r.layers {
-		r.errorf(key, "the list has %d values; want a list with 1 value, or with 1 value for each of the %d layers", n, r.layers)
+		r.errorf(key, "the list has %d values; want %d, one for each layer", n, r.layers)
 	}
 	return n == r.layers
 }

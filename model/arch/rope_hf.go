@@ -191,11 +191,11 @@ func hfRotationAt(r *configReader, at, baseKey string, headDim int) Rotation {
 		rot.Dims = 2
 	}
 	kind := r.stringOr(path+"rope_type", r.stringOr(path+"type", "")) // older files: type
-	if r.neutralScaling(path, kind) {
-		return rot
-	}
 	if other, ok := r.form.scalings[kind]; ok {
 		kind = other
+	}
+	if r.neutralScaling(path, kind) {
+		return rot
 	}
 	var known []string
 	for _, s := range hfScalings {

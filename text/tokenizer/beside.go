@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 
@@ -102,7 +103,9 @@ func list[T any](s *settings, key string) (values []T) {
 func (c *Config) readBeside(dir string) {
 	own, older := c.readSettings(dir, configFile), c.readSettings(dir, mapFile)
 	c.Special = specialTokens(older, own)
+	c.decoderTokens(own)
 	bos, eos := c.named("bos_token", own, older), c.named("eos_token", own, older)
+	c.otherSpecials()
 	c.ends(eos, c.readSettings(dir, generationFile), c.readSettings(dir, shapeFile))
 	names := bosNames
 	if own.has("bos_token") { // null means that the model has no BOS token
@@ -150,12 +153,7 @@ func (c *Config) named(key string, files ...*settings) (named []End) {
 			if name == "" {
 				continue
 			}
-			id := slices.Index(c.Tokens, string(name))
-			if id == None {
-				id = c.add(string(name))
-				c.warnf("%s %q is not in the vocabulary, so it was added as token %d, as transformers does",
-					s.from(key), printable.Short(string(name), 40), id)
-			}
+			id := c.special(s.from(key), addedJSON{Content: string(name), Special: true})
 			named = append(named, End{ID: id, From: s.from(key)})
 		}
 		if len(named) > 1 {
@@ -169,15 +167,74 @@ func (c *Config) named(key string, files ...*settings) (named []End) {
 	return nil
 }
 
-// add appends a special token to the vocabulary.
-func (c *Config) add(text string) (id int) {
-	id = len(c.Tokens)
-	c.Tokens, c.Kinds = append(c.Tokens, text), append(c.Kinds, Control)
-	if c.Scores != nil {
-		c.Scores = append(c.Scores, 0)
+// special returns the id of a token that a file next to the vocabulary names. From then on, the token is
+// found in a text before the text is split into words. A token that the vocabulary lacks gets the next id.
+func (c *Config) special(from string, a addedJSON) (id int) {
+	if c.Added == nil {
+		c.Added = addedByKind(c.Tokens, c.Kinds)
 	}
-	c.Added = append(c.Added, Added{ID: id, Text: text, Special: true, Outside: true})
+	for i := range c.Added {
+		if c.Tokens[c.Added[i].ID] == a.Content {
+			return c.Added[i].ID
+		}
+	}
+	id = slices.Index(c.Tokens, a.Content)
+	outside := id == None
+	if outside {
+		id = len(c.Tokens)
+		c.Tokens, c.Kinds = append(c.Tokens, a.Content), append(c.Kinds, Control)
+		if c.Scores != nil {
+			c.Scores = append(c.Scores, 0)
+		}
+		c.warnf("%s %q is not in the vocabulary, so it was added as token %d, as transformers does",
+			from, printable.Short(a.Content, 40), id)
+	}
+	c.Added = append(c.Added, Added{
+		ID: id, Text: a.Content, Special: a.Special, Outside: outside,
+		StripLeft: a.StripLeft, StripRight: a.StripRight, Word: a.SingleWord,
+	})
 	return id
+}
+
+// decoderTokens adds the tokens of added_tokens_decoder that the vocabulary lacks, in the order of their ids.
+// transformers ignores these ids and gives each of the tokens the next id.
+func (c *Config) decoderTokens(s *settings) {
+	if len(c.Tokens) == 0 {
+		return
+	}
+	const key = "added_tokens_decoder"
+	byID := value[map[int]addedJSON](s, key)
+	if len(byID) > maxValues {
+		s.ignored(key, errors.New("the list has too many values"))
+		return
+	}
+	for _, id := range slices.Sorted(maps.Keys(byID)) {
+		if a := byID[id]; a.Content != "" && !slices.Contains(c.Tokens, a.Content) {
+			c.special(s.from(key), a)
+		}
+	}
+}
+
+// otherSpecials adds the special tokens other than BOS and EOS that the vocabulary lacks, in the order of
+// transformers.
+func (c *Config) otherSpecials() {
+	if len(c.Tokens) == 0 {
+		return
+	}
+	add := func(from, text string) {
+		if text != "" {
+			c.special(from, addedJSON{Content: text, Special: true})
+		}
+	}
+	for _, key := range []string{"unk_token", "sep_token", "pad_token", "cls_token", "mask_token"} {
+		add(key, c.Special.Named[key])
+	}
+	for _, text := range c.Special.Extra[:min(len(c.Special.Extra), maxValues)] {
+		add(extraKeys[0], text)
+	}
+	for _, key := range slices.Sorted(maps.Keys(c.Special.Named)) { // those that only this model has
+		add(key, c.Special.Named[key])
+	}
 }
 
 // ends finds the tokens that end a text. Its sources are generation_config.json, config.json, and the files

@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,7 +13,8 @@ import (
 )
 
 // ParseJSON parses a tokenizer.json, the format of Hugging Face's tokenizers library. If the file requires
-// an unknown operation, the error names the operation and wraps ErrUnsupported.
+// an unknown operation, the error names the operation and wraps ErrUnsupported. If it returns an error, the
+// Config still contains the tokens, as far as they could be read.
 func ParseJSON(data []byte, name string) (Config, error) {
 	if err := checkCounts(data); err != nil {
 		return Config{}, fmt.Errorf("%s: %w", name, err)
@@ -23,10 +25,10 @@ func ParseJSON(data []byte, name string) (Config, error) {
 			printable.Error(err, 200))
 	}
 	c, err := f.config()
-	if err != nil {
-		return Config{}, fmt.Errorf("%s: %w", name, err)
-	}
 	c.Name = name
+	if err != nil {
+		return c, fmt.Errorf("%s: %w", name, err)
+	}
 	return c, nil
 }
 
@@ -146,32 +148,63 @@ func readMergesJSON(data json.RawMessage) (merges [][2]string, err error) {
 	return merges, nil
 }
 
+// config returns the vocabulary. If text cannot be encoded, it returns the reason and the tokens.
 func (f *tokenizerJSON) config() (Config, error) {
 	m := &f.Model
-	switch {
-	case m.Type == "" && m.Vocab == nil:
-		return Config{}, errors.New("not a tokenizer.json: it has no model with a vocabulary")
-	case m.Type != "BPE" && m.Type != "":
-		return Config{}, fmt.Errorf("tokenizer model %q is not supported yet; only BPE is supported: %w",
-			printable.Short(m.Type, 80),
-			ErrUnsupported)
-	case m.Prefix != "" || m.Suffix != "":
-		return Config{}, fmt.Errorf("tokens inside of words that have a prefix or suffix are not supported yet (here prefix %q, suffix %q): %w",
-			printable.Short(m.Prefix, 40), printable.Short(m.Suffix, 40), ErrUnsupported)
-	case m.Dropout != 0:
-		return Config{}, fmt.Errorf("the tokenizer drops merges at random (dropout %v); this is only for training and is not supported: %w",
-			m.Dropout, ErrUnsupported)
-	}
 	c := Config{
 		Merges: m.Merges, ByteFallback: m.ByteFallback, WholeWords: m.WholeWords, Unknown: None,
 		FuseUnknown: m.FuseUnknown, BOS: None, EOS: None,
 	}
-	var err error
+	if m.Type == "" && m.Vocab == nil {
+		return c, errors.New("not a tokenizer.json: it has no model with a vocabulary")
+	}
+	err := f.rules(&c)
+	if err != nil {
+		c.Normal, c.Cut = nil, nil
+		_ = f.spelling(&c) // how tokens are written; the first error is the reason
+	}
+	if wrong := f.fill(&c); wrong != nil {
+		c.Tokens, c.Kinds, c.Added = nil, nil, nil
+		return c, cmp.Or(err, wrong)
+	}
+	if err == nil && m.Unknown != "" {
+		id, ok := m.Vocab[m.Unknown]
+		if !ok {
+			return c, fmt.Errorf("the unknown token %q is not in the vocabulary",
+				printable.Short(m.Unknown, 40))
+		}
+		c.Unknown = id
+	}
+	around := f.PostProcessor.around(&c)
+	if len(c.Before) == 1 {
+		c.BOS = c.Before[0]
+	}
+	if len(c.After) == 1 {
+		c.EOS = c.After[0]
+	}
+	return c, cmp.Or(err, around)
+}
+
+// rules reads how text is turned into tokens.
+func (f *tokenizerJSON) rules(c *Config) (err error) {
+	m := &f.Model
+	switch {
+	case m.Type != "BPE" && m.Type != "":
+		return fmt.Errorf("tokenizer model %q is not supported yet; only BPE is supported: %w",
+			printable.Short(m.Type, 80),
+			ErrUnsupported)
+	case m.Prefix != "" || m.Suffix != "":
+		return fmt.Errorf("tokens inside of words that have a prefix or suffix are not supported yet (here prefix %q, suffix %q): %w",
+			printable.Short(m.Prefix, 40), printable.Short(m.Suffix, 40), ErrUnsupported)
+	case m.Dropout != 0:
+		return fmt.Errorf("the tokenizer drops merges at random (dropout %v); this is only for training and is not supported: %w",
+			m.Dropout, ErrUnsupported)
+	}
 	if c.Normal, err = normalizers.steps(f.Normalizer); err != nil {
-		return c, err
+		return err
 	}
 	if c.Cut, err = preTokenizers.steps(f.PreTokenizer); err != nil {
-		return c, err
+		return err
 	}
 	// If the last step writes bytes in the byte alphabet, it is dropped, because the initial symbols can be
 	// the bytes themselves. A vocabulary with byte fallback represents bytes in another way, so its initial
@@ -181,31 +214,10 @@ func (f *tokenizerJSON) config() (Config, error) {
 	} else {
 		c.Characters = true
 	}
-	if err := f.spelling(&c); err != nil {
-		return c, err
+	if err := f.spelling(c); err != nil {
+		return err
 	}
-	if err := checkSteps(c.Normal); err != nil { // the steps also rewrite added tokens
-		return c, err
-	}
-	if err := f.fill(&c); err != nil {
-		return c, err
-	}
-	if m.Unknown != "" {
-		id, ok := m.Vocab[m.Unknown]
-		if !ok {
-			return c, fmt.Errorf("the unknown token %q is not in the vocabulary",
-				printable.Short(m.Unknown, 40))
-		}
-		c.Unknown = id
-	}
-	err = f.PostProcessor.around(&c)
-	if len(c.Before) == 1 {
-		c.BOS = c.Before[0]
-	}
-	if len(c.After) == 1 {
-		c.EOS = c.After[0]
-	}
-	return c, err
+	return checkSteps(c.Normal) // the steps also rewrite added tokens
 }
 
 // fill stores the tokens by id. If no token has an id, a token of kind Undefined without a text takes its

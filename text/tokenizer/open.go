@@ -56,7 +56,7 @@ func openFile(path string) (*Tokenizer, error) {
 	c := unread(path)
 	if err == nil {
 		var read Config
-		if read, err = readFile(path, head); err == nil {
+		if read, err = readFile(path, head); err == nil || read.Tokens != nil {
 			c = read
 		}
 	}
