@@ -120,11 +120,12 @@ func affix(names string, has func(s, part string) bool) row {
 			parts = l.items
 		}
 		s.spend(len(v) + len(parts))
-		found := false
 		for _, part := range parts {
-			found = has(v, s.string(part)) || found
+			if part := s.string(part); ok && has(v, part) {
+				return true
+			}
 		}
-		return ok && found
+		return false
 	}}
 }
 
@@ -272,10 +273,11 @@ func init() { // an initializer of stringMethods would be a cycle, because some 
 			return int64(n)
 		}},
 		{"join", "self, iterable, /", func(s *state, a []any) any {
-			for _, item := range s.copied(s.items(a[1])).items {
+			items := s.items(a[1]) // an iterator can be read only once
+			for _, item := range items {
 				s.string(item)
 			}
-			return s.joined(a[0].(string), a[1])
+			return s.joined(a[0].(string), newList(items...))
 		}},
 		{"format", "self, /, *args, **kwargs", func(s *state, a []any) any {
 			return s.fill(a[0].(string), a[1].(*list).items, a[2].(*dict))
