@@ -291,8 +291,8 @@ func (s *state) contains(v, part any) bool {
 // calculate evaluates a binary operator.
 func (s *state) calculate(op string, a, b any) any {
 	s.spend(1)
-	if op == "~" {
-		return s.concatenated(a, b)
+	if op == "~" { // the result is never markup, because chat templates run without autoescape
+		return s.join(s.text(a), s.text(b))
 	}
 	if isNumber(a) && isNumber(b) {
 		x, ok := whole(a)
@@ -308,16 +308,11 @@ func (s *state) calculate(op string, a, b any) any {
 	switch {
 	case op == "+" && isString && also:
 		if isA[markup](a) || isA[markup](b) {
-			return s.concatenated(a, b)
+			return markup(s.join(string(s.escaped(a)), string(s.escaped(b))))
 		}
 		return s.join(left, right)
 	case op == "%" && isString:
-		if m, ok := a.(markup); ok {
-			return s.markupMethod(builtin{sign("%", "self, b, /"), func(s *state, a []any) any {
-				return s.printf(a[0].(string), a[1])
-			}}, m).call(s, args{list: []any{b}})
-		}
-		return s.printf(left, b)
+		return s.printf(a, b)
 	case op == "*" && isWhole(a):
 		return s.repeat(b, s.whole(a))
 	case op == "*" && isWhole(b):
@@ -332,19 +327,6 @@ func (s *state) calculate(op string, a, b any) any {
 	}
 	raise.At(s.line, "%s %s %s is not supported", typeName(a), op, typeName(b))
 	return nil
-}
-
-// concatenated joins two values to a string. If one value is markup, the other value is escaped.
-func (s *state) concatenated(a, b any) any {
-	if !isA[markup](a) && !isA[markup](b) {
-		return s.join(s.text(a), s.text(b))
-	}
-	for _, v := range []*any{&a, &b} {
-		if !isA[markup](*v) {
-			*v = s.escaped(s.text(*v))
-		}
-	}
-	return markup(s.join(s.text(a), s.text(b)))
 }
 
 func (s *state) join(a, b string) string {

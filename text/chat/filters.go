@@ -19,22 +19,16 @@ func init() { // an initializer of filters would be a cycle, because some filter
 		{"trim", "value, chars=None", func(s *state, a []any) any {
 			return s.sameKind(a[0], strings.Trim(s.text(a[0]), s.cutset(s.text(a[0]), a[1])))
 		}},
-		changed("upper", pytext.Upper), changed("lower", pytext.Lower), changed("title", headline),
+		changed("upper", pytext.Upper), changed("lower", pytext.Lower),
+		{"title", "s", func(s *state, a []any) any { return headline(s.text(a[0])) }},
 		changed("capitalize", pytext.Capitalize),
 		changed("string", func(v string) string { return v }),
 		{"center", "value, width=80", func(s *state, a []any) any {
 			return s.sameKind(a[0], s.padded(s.text(a[0]), s.whole(a[1]), " ", middle))
 		}},
 		{"safe", "value", func(s *state, a []any) any { return markup(s.text(a[0])) }},
-		{"escape e", "s, /", func(s *state, a []any) any {
-			if isA[markup](a[0]) {
-				return a[0]
-			}
-			return markup(s.escaped(s.text(a[0])).(string))
-		}},
-		{"forceescape", "value", func(s *state, a []any) any {
-			return markup(s.escaped(s.text(a[0])).(string))
-		}},
+		{"escape e", "s, /", func(s *state, a []any) any { return s.escaped(a[0]) }},
+		{"forceescape", "value", func(s *state, a []any) any { return s.escaped(s.text(a[0])) }},
 		{"replace", "s, old, new, count=None", func(s *state, a []any) any {
 			most := int64(-1)
 			if a[3] != nil {
@@ -65,7 +59,7 @@ func init() { // an initializer of filters would be a cycle, because some filter
 			if len(named.keys) > 0 {
 				with = named
 			}
-			return s.sameKind(a[0], s.printf(s.text(a[0]), with))
+			return s.printf(a[0], with)
 		}},
 		{"tojson", "x, ensure_ascii=False, indent=None, separators=None, sort_keys=False", tojson},
 		{"abs", "x, /", func(s *state, a []any) any {
@@ -272,7 +266,7 @@ func truncate(s *state, a []any) any {
 			cut = cut[:i]
 		}
 	}
-	return cut + end
+	return s.calculate("+", s.sameKind(a[0], cut), a[3])
 }
 
 // sizes holds the units of filesizeformat: first the decimal units, then the binary units.

@@ -26,10 +26,10 @@ type spec struct {
 	verb      byte  // type character; 0 if absent
 }
 
-// fill implements Python's str.format.
-func (s *state) fill(v string, list []any, named *dict) string {
-	f := &filler{s: s, list: list, named: named}
-	return f.fill(v, 2)
+// fill implements Python's str.format for a string.
+func (s *state) fill(of any, list []any, named *dict) string {
+	f := &filler{s: s, list: list, named: named, markup: isA[markup](of)}
+	return f.fill(s.text(of), 2)
 }
 
 // filler is the state of one str.format call.
@@ -39,6 +39,7 @@ type filler struct {
 	named  *dict
 	next   int  // index of the argument for the next {}
 	places bool // a numbered field such as {0} was used
+	markup bool // the text is markup, so values are escaped
 }
 
 // fill replaces the fields of a text. The specification of a field may contain fields too. deep limits how
@@ -122,6 +123,14 @@ func (f *filler) field(field string, deep int) string {
 	specification := strings.TrimPrefix(rest, ":")
 	if specification != "" {
 		specification = f.fill(specification, deep-1)
+	}
+	if m, ok := v.(markup); ok && f.markup {
+		if specification != "" {
+			raise.At(s.line, "format: markup allows no format specification, but it has %q", specification)
+		}
+		return string(m)
+	} else if f.markup {
+		return string(s.escaped(s.formatted(v, specification)))
 	}
 	return s.formatted(v, specification)
 }

@@ -37,17 +37,23 @@ func (s *state) method(v any, name string) (*function, bool) {
 	return method(m, v), ok
 }
 
-// markupMethod returns a string method for markup. Its arguments are escaped, and its result is markup.
+// escapedArguments holds the methods of markup that escape an argument, and the index of this argument.
+var escapedArguments = map[string]int{"replace": 2, "ljust": 2, "rjust": 2, "center": 2}
+
+// markupMethod returns a string method for markup. Its result is markup.
 func (s *state) markupMethod(m builtin, v markup) *function {
-	return &function{func(s *state, a args) any {
-		for i := range a.list {
-			a.list[i] = s.escaped(a.list[i])
+	return method(builtin{m.signature, func(s *state, a []any) any {
+		switch at := escapedArguments[m.name]; {
+		case m.name == "format", m.name == "format_map": // these escape each value after formatting it
+			return marked(m.do(s, a))
+		case m.name == "join":
+			a[1] = s.iterator(a[1], func(v any) (any, bool) { return s.escaped(v), true })
+		case at > 0:
+			a[at] = s.escaped(a[at])
 		}
-		for i := range a.named.values {
-			a.named.values[i] = s.escaped(a.named.values[i])
-		}
-		return marked(s.invoke(m, string(v), a))
-	}}
+		a[0] = string(v)
+		return marked(m.do(s, a))
+	}}, v)
 }
 
 // marked converts strings to markup.
@@ -65,13 +71,14 @@ func marked(v any) any {
 	return v
 }
 
-// escaped returns a plain string with HTML escapes. Markup and other types are returned unchanged.
-func (s *state) escaped(v any) any {
-	if text, ok := v.(string); ok {
-		s.spend(5 * len(text))
-		return htmlEscapes.Replace(text)
+// escaped converts a value to markup. Special characters of HTML are escaped unless the value is markup.
+func (s *state) escaped(v any) markup {
+	if m, ok := v.(markup); ok {
+		return m
 	}
-	return v
+	text := s.text(v)
+	s.spend(5 * len(text))
+	return markup(htmlEscapes.Replace(text))
 }
 
 // ofText makes a builtin from a function that takes a string. The builtin has no further arguments.
@@ -280,14 +287,14 @@ func init() { // an initializer of stringMethods would be a cycle, because some 
 			return s.joined(a[0].(string), newList(items...))
 		}},
 		{"format", "self, /, *args, **kwargs", func(s *state, a []any) any {
-			return s.fill(a[0].(string), a[1].(*list).items, a[2].(*dict))
+			return s.fill(a[0], a[1].(*list).items, a[2].(*dict))
 		}},
 		{"format_map", "self, mapping, /", func(s *state, a []any) any {
 			d, ok := a[1].(*dict)
 			if !ok {
 				raise.At(s.line, "format_map: the argument must be a dict, not %s", typeName(a[1]))
 			}
-			return s.fill(a[0].(string), nil, d)
+			return s.fill(a[0], nil, d)
 		}},
 		justified("ljust", leftSide), justified("rjust", rightSide), justified("center", middle),
 		{"zfill", "self, width, /", func(s *state, a []any) any {

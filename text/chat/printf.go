@@ -8,12 +8,14 @@ import (
 	"gpuscope/text/chat/internal/raise"
 )
 
-// printf implements Python's % operator for strings: conversions with flags, width and precision.
-func (s *state) printf(v string, with any) string {
-	p := &printer{s: s, format: v, list: []any{with}}
+// printf implements Python's % operator for strings: conversions with flags, width and precision. Any other
+// value of is converted to text first.
+func (s *state) printf(of, with any) any {
+	v := s.text(of)
+	p := &printer{s: s, format: v, list: []any{with}, markup: isA[markup](of)}
 	if l, ok := with.(*list); ok && sequences[l.Kind].like == aTuple {
 		p.list = l.items
-	} else if _, text := isText(with); !text && (ok || isSequence(with)) {
+	} else if _, text := isText(with); !text && isSequence(with) {
 		p.mapping = with
 	}
 	s.spend(len(v))
@@ -31,7 +33,7 @@ func (s *state) printf(v string, with any) string {
 	if len(p.list) > 0 && p.mapping == nil {
 		raise.At(s.line, "there are more values than conversions in the format %q", v)
 	}
-	return b.String()
+	return s.sameKind(of, b.String())
 }
 
 // printer is the state of one % operation.
@@ -41,6 +43,7 @@ type printer struct {
 	rest    string // unread part of the format
 	list    []any  // remaining values
 	mapping any    // dict with the values for conversions such as %(name)s; nil if none was given
+	markup  bool   // the format is markup, so values are escaped
 }
 
 // next removes the next value from the list and returns it.
@@ -150,6 +153,9 @@ func parenthesized(text string) (name, rest string, ok bool) {
 // converted formats one value.
 func (p *printer) converted(verb byte, v any, f spec) string {
 	s := p.s
+	if p.markup && strings.IndexByte("oxXc", verb) >= 0 {
+		raise.At(s.line, "the conversion %%%c is not allowed in markup", verb)
+	}
 	switch verb {
 	case 's', 'r', 'a', 'c':
 		text := ""
@@ -163,6 +169,9 @@ func (p *printer) converted(verb byte, v any, f spec) string {
 		default:
 			text = p.character(v)
 		}
+		if p.markup && (verb != 's' || !isA[markup](v)) {
+			text = string(s.escaped(text))
+		}
 		if r := []rune(text); f.precision >= 0 && int64(len(r)) > f.precision && verb != 'c' {
 			text = string(r[:f.precision])
 		}
@@ -174,6 +183,8 @@ func (p *printer) converted(verb byte, v any, f spec) string {
 		n, ok := whole(v)
 		if x, isFloat := v.(float64); isFloat && strings.IndexByte("diu", verb) >= 0 {
 			n, ok = s.truncated(x), true
+		} else if text, isString := isText(v); isString && p.markup {
+			n, ok = s.parseWhole(text, 10)
 		}
 		if !ok {
 			raise.At(s.line, "the format %%%c needs a whole number, not %s", verb, typeName(v))
@@ -197,6 +208,9 @@ func (p *printer) converted(verb byte, v any, f spec) string {
 		return s.aligned(sign, text, f)
 	case 'e', 'E', 'f', 'F', 'g', 'G':
 		f.verb = verb
+		if p.markup {
+			return s.formatReal(s.realOrText(v), f)
+		}
 		return s.formatReal(s.real(v), f)
 	}
 	raise.At(s.line, "the format %q has an unknown conversion %%%c", p.format, verb)

@@ -28,6 +28,9 @@ func seriesFilters() []row {
 		}},
 		{"last", "seq", func(s *state, a []any) any {
 			if items := s.sized(a[0]); len(items) > 0 {
+				if isA[markup](a[0]) {
+					return marked(items[len(items)-1])
+				}
 				return items[len(items)-1]
 			}
 			return undefined{"the last item of an empty sequence"}
