@@ -169,13 +169,13 @@ func (s *state) invoke(b builtin, first any, a args) any {
 
 // method returns a function that calls the builtin with the given receiver.
 func method(b builtin, receiver any) *function {
-	return &function{func(s *state, a args) any { return s.invoke(b, receiver, a) }}
+	return &function{call: func(s *state, a args) any { return s.invoke(b, receiver, a) }}
 }
 
 // builtinFunction returns a function with the given parameter list and implementation.
 func builtinFunction(name, parameters string, do func(s *state, a []any) any) *function {
 	sig := sign(name, parameters)
-	return &function{func(s *state, a args) any { return do(s, s.bind(sig, a)) }}
+	return &function{call: func(s *state, a args) any { return do(s, s.bind(sig, a)) }}
 }
 
 func (s *state) call(f any, a args) any {

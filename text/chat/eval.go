@@ -121,6 +121,10 @@ func (s *state) attributeOnly(v any, name string) any {
 			return got
 		}
 		return undefined{name}
+	case *function:
+		if name == "name" && v.macro != "" {
+			return v.macro
+		}
 	case *list:
 		if v.Kind == aGroup && (name == "grouper" || name == "list") {
 			return v.items[slices.Index([]string{"grouper", "list"}, name)]

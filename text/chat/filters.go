@@ -252,8 +252,8 @@ func truncate(s *state, a []any) any {
 		raise.At(s.line, "truncate: the length %d is shorter than the end text, or the leeway %d is negative",
 			most, leeway)
 	}
-	if isA[undefined](a[0]) {
-		return a[0]
+	if _, ok := isText(a[0]); !ok && int64(len(s.sized(a[0])))-leeway <= most {
+		return a[0] // only its length matters
 	}
 	text := []rune(s.string(a[0]))
 	s.spend(4 * len(text))

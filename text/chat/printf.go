@@ -79,6 +79,10 @@ func (p *printer) number() int64 {
 // conversion parses one conversion and formats a value with it. The % has already been consumed.
 func (p *printer) conversion() string {
 	s := p.s
+	if p.byte() == '%' {
+		p.rest = p.rest[1:]
+		return "%"
+	}
 	named := p.byte() == '('
 	if named {
 		name, rest, ok := parenthesized(p.rest)
@@ -125,9 +129,6 @@ func (p *printer) conversion() string {
 		raise.At(s.line, "the format %q ends in the middle of a conversion", p.format)
 	}
 	p.rest = p.rest[1:]
-	if verb == '%' {
-		return "%"
-	}
 	if zero && f.align == '>' {
 		f.align, f.fill = '=', "0"
 	}

@@ -219,7 +219,7 @@ func (s *state) sorted(items []any, reverse any, key func(any) any) *list {
 	for i, item := range items {
 		entries[i] = entry{key(item), item}
 	}
-	backwards := truth(reverse)
+	backwards := s.whole(reverse) != 0
 	slices.SortStableFunc(entries, func(x, y entry) int {
 		s.spend(1)
 		if backwards {

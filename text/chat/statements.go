@@ -162,7 +162,7 @@ func (p *parser) targets(attributes bool) target {
 	list, several := []target{p.target(attributes)}, false
 	for p.skip(scan.OpToken, ",") {
 		several = true
-		if p.peek().Kind != scan.NameToken && !p.is(scan.OpToken, "(") || p.is(scan.NameToken, "in") {
+		if p.is(scan.OpToken, ")") {
 			break
 		}
 		list = append(list, p.target(attributes))
@@ -343,7 +343,7 @@ func (p *parser) macroBody(m *macro, end string) {
 // was defined.
 func (m *macro) function(s *state) *function {
 	home := s.vars
-	return &function{func(s *state, a args) any {
+	return &function{call: func(s *state, a args) any {
 		defer s.nest("macro calls nest")()
 		defer s.scoped(home)()
 		s.spend(len(m.names))
@@ -400,7 +400,8 @@ func (p *parser) macroTag(int) stmt {
 	p.parameters(m)
 	p.macroBody(m, "endmacro")
 	return func(s *state) flow {
-		s.vars.vars[m.name] = m.function(s)
+		f := m.function(s)
+		f.macro, s.vars.vars[m.name] = m.name, f
 		return on
 	}
 }

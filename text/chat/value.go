@@ -33,7 +33,10 @@ type (
 	// namespace is an object whose attributes can be set with the set tag.
 	namespace struct{ dict }
 	// function is a function, a method bound to its receiver, or a macro.
-	function struct{ call func(*state, args) any }
+	function struct {
+		call  func(*state, args) any
+		macro string // name of the macro; empty for other functions
+	}
 	// object is a value with attributes. If call is not nil, the value can be called.
 	object struct {
 		attributes func(s *state, name string) (any, bool)

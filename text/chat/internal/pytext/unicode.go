@@ -82,10 +82,13 @@ func Capitalize(v string) string {
 func SwapCase(v string) string {
 	var b strings.Builder
 	for _, r := range v {
-		if unicode.IsUpper(r) {
-			b.WriteString(Lower(string(r)))
-		} else {
-			b.WriteString(Upper(string(r)))
+		switch text := string(r); {
+		case unicode.IsTitle(r):
+			b.WriteString(text)
+		case Lower(text) != text:
+			b.WriteString(Lower(text))
+		default:
+			b.WriteString(Upper(text))
 		}
 	}
 	return b.String()
