@@ -20,7 +20,7 @@ FILE = pathlib.Path(sys.argv[3] if len(sys.argv) > 3 else pathlib.Path(__file__)
 r = random.Random(SEED)
 
 WORDS = ["a", "Hello", "two words", " padded ", "ÄÖ straße", "你好", "x\\ny", "it's", 'a \\"q\\"', "", "0", "42", "-3.5", "tab\\t",
-         "ǅ ﬁ", "🙂 e\\u0301", "<b>&amp;</b>", "a-b (c)", "A,b,,c", "line1\\nline2\\n\\nline4", "under_score", "\\x41\\101", "100%", "{}"]
+         "ǅ ﬁ", "🙂 e\\u0301", "<b>&amp;</b>", "a-b (c)", "A,b,,c", "line1\\nline2\\n\\nline4", "under_score", "\\x41\\101", "100%", "{}", "<", "&'x'"]
 NAMES = ["a", "b", "c", "d", "items", "name", "role"]
 
 
@@ -109,6 +109,8 @@ def formatted(d):
 def string(d):
     if d <= 0 or r.random() < 0.3:
         return text(r.choice(WORDS))
+    if r.random() < 0.2:
+        return r.choice([marked, joined])(d)
     return pick(
         lambda: f"({string(d-1)} ~ {value(d-1)})", lambda: f"({string(d-1)} + {string(d-1)})", lambda: f"({string(d-1)} * {r.choice('0123')})",
         lambda: f"{string(d-1)}|{r.choice(['upper', 'lower', 'title', 'capitalize', 'trim', 'string', 'reverse', 'safe', 'e', 'escape', 'forceescape', 'urlencode'])}",
@@ -135,6 +137,51 @@ def string(d):
         lambda: f"strftime_now('{r.choice(['%d %b %Y', '%-d/%m/%y', '%H:%M:%S', '%A %j %U', '%I %p', '%c', '%e|%k|%l', '%G-W%V-%u'])}')",
         lambda: SCOPE.name("string") or "bos_token",
         lambda: f"(namespace(a={value(0)}) if false else {string(0)})",
+    )
+
+
+def joined(d):
+    """A string that an operator or a method computes from an iterator or markup."""
+    either = lambda: r.choice([marked, string])(d - 1)
+    return pick(
+        lambda: f"({either()}).join({series(d-1)})", lambda: f"({either()}).join({series(d-1)})", lambda: f"{series(d-1)}|join({either()})",
+        lambda: f"({either()} ~ {either()} ~ {value(d-1)})", lambda: f"({either()} + {either()})",
+        lambda: f"({either()} % {r.choice([either(), value(d-1), f'({either()},)', '()', '{}'])})",
+        lambda: f"('{r.choice(CODES)}<%s>'{r.choice(['', '|safe'])} % ({either()}, {value(d-1)}))",
+        lambda: f"('{r.choice(CODES)}{r.choice(CODES)}'|safe{r.choice([' %', '|format'])} ({value(d-1)}, {either()}))",
+        lambda: f"('%(a){r.choice(['s', 'd', '5s', 'r'])}<'|safe % {{'a': {value(d-1)}}})",
+        lambda: f"('<{{{r.choice(['', '', '!r', '!s'])}{r.choice(['', '', ':>5', ':.2f'])}}}>'|safe).format({r.choice([either(), value(d-1)])})",
+        lambda: f"('{{a}} {{b}}'{r.choice(['', '|safe'])}).format_map({{'a': {either()}, 'b': {value(d-1)}}})",
+    )
+
+
+def marked(d):
+    """Markup. Without autoescape only the filters safe and escape return it."""
+    if d <= 0 or r.random() < 0.4:
+        return f"({string(min(d, 1) - 1)}|{r.choice(['safe', 'e', 'escape', 'forceescape'])})"
+    m, s = f"({marked(d-1)})", string(0)
+    return m + pick(
+        lambda: f".{r.choice(['upper', 'lower', 'title', 'capitalize', 'strip', 'swapcase', 'splitlines', 'split', 'isalpha', 'expandtabs'])}()",
+        lambda: f".{r.choice(['strip', 'split', 'rsplit', 'partition', 'find', 'count', 'index', 'startswith', 'removeprefix', 'removesuffix'])}({s})",
+        lambda: f".replace({s}, {r.choice([string(0), marked(0), scalar()])}{r.choice(['', ', 1'])})",
+        lambda: f".{r.choice(['ljust', 'rjust', 'center'])}({r.choice(['9', '30'])}{r.choice(['', ', `*`', ', `<`', ', 5'])})".replace("`", "'"),
+        lambda: f"[{r.choice(['0', '-1', ':2', '::-1', '1:'])}]", lambda: r.choice([" * 2", "|string", "|list", "|upper", "|title", "|capitalize", "|trim"]),
+        lambda: r.choice(["|first", "|last", "|reverse", "|center(20)", "|indent(2)", "|indent(1, true, true)", "|tojson", "|urlencode", "|e", "|wordcount"]),
+        lambda: f"|truncate({r.choice(['5', '9, true', '4, true, `<`', '6, false, `<`, 0'])})".replace("`", "'"), lambda: f"|replace({s}, {string(0)})",
+    )
+
+
+def series(d):
+    """A value to iterate over. It is often an iterator, which can be read only once."""
+    one = r.choice([lambda d: strings(d), lambda d: strings(d), array])
+    return pick(
+        lambda: one(d), lambda: f"({one(d)}|map('{r.choice(['upper', 'string', 'trim', 'e', 'safe', 'length', 'list'])}'))", lambda: f"({one(d)}|unique)",
+        lambda: f"({one(d)}|{r.choice(['select', 'reject'])}({r.choice(['', '`string`', '`in`, `abc`', '`none`', '`escaped`'])}))".replace("`", "'"),
+        lambda: f"({one(d)}|reverse)", lambda: f"({mapping(d)}|items|map('{r.choice(['first', 'last', 'join'])}'))", lambda: f"({one(d)}|batch(2)|map('join'))",
+        lambda: f"({one(d)}|slice(2)|map('{r.choice(['join', 'list', 'first'])}'))", lambda: f"({mapping(d)}).{r.choice(['keys', 'values', 'items'])}()",
+        lambda: f"(messages|{r.choice(['selectattr', 'rejectattr'])}('role', 'eq', 'user')|map(attribute='content'))", lambda: mapping(d),
+        lambda: f"(messages|map(attribute='{r.choice(['role', 'content', 'nope'])}'))", lambda: string(d), lambda: marked(d),
+        lambda: f"(messages|groupby('role')|map({r.choice(['attribute=`grouper`', '`first`', '`length`'])}))".replace("`", "'"),
     )
 
 
@@ -195,6 +242,7 @@ def boolean(d):
         lambda: f"({string(d-1)} {r.choice(['<', '<=', '>', '>=', 'in', 'not in', '=='])} {string(d-1)})",
         lambda: f"({integer(0)} {r.choice(['<', '<=', '=='])} {integer(0)} {r.choice(['<', '!=', '>'])} {integer(0)})",
         lambda: f"({value(d-1)} {r.choice(['in', 'not in'])} {array(d-1)})", lambda: f"({string(0)} in {mapping(d-1)})",
+        lambda: f"({string(0)} in {series(d-1)})", lambda: f"({r.choice([marked, joined])(d-1)} is escaped)",
         lambda: f"({value(d-1)} is {r.choice(['', 'not '])}{r.choice(TESTS)})", lambda: f"({array(d-1)} {r.choice(['<', '==', '>='])} {array(d-1)})",
         lambda: f"({boolean(d-1)} {r.choice(['and', 'or'])} {boolean(d-1)})", lambda: f"not {boolean(d-1)}", lambda: f"({value(d-1)} {r.choice(['and', 'or'])} {value(d-1)})",
         lambda: f"({string(d-1)}).{r.choice(['isdigit', 'isalpha', 'isspace', 'isupper', 'islower', 'isalnum', 'isnumeric', 'isdecimal', 'istitle', 'isascii', 'isidentifier', 'isprintable'])}()",
@@ -216,6 +264,7 @@ def value(d):
         return r.choice(["none", "nope", "messages[0].nope", "bos_token", "range(3)", "{}.items()"])
     return pick(lambda: integer(d), lambda: real(d), lambda: string(d), lambda: string(d), lambda: array(d), lambda: mapping(d), lambda: boolean(d),
                 lambda: f"({mapping(d-1)}).get({string(0)}{r.choice(['', ', ' + value(0)])})", lambda: f"({array(d-1)})[{integer(0)}]",
+                lambda: marked(d), lambda: f"{series(d-1)}|{r.choice(['list', 'first', 'join', 'length', 'last', 'sort', 'tojson', 'sum', 'max'])}",
                 lambda: f"({mapping(d-1)})[{r.choice([string(0), '`a`'])}]".replace("`", "'"), lambda: f"({mapping(d-1)}).{r.choice(NAMES)}",
                 lambda: f"({array(d-1)}|{r.choice(['first', 'last', 'sum', 'min', 'max'])})")
 
@@ -312,6 +361,7 @@ def loops(d):
         "{% for x in range(3) %}{% for y in range(x) %}{{ x * y }}{% if y == 1 %}{% break %}{% endif %},{% else %}none{% endfor %};{% endfor %}",
         "{% set c = cycler('a', 'b') %}{{ c.next() }}{{ c.current }}{{ c.next() }}{{ c.next() }}{% set j = joiner('|') %}{{ j() }}x{{ j() }}y",
         "{% set g = [1, 2, 3]|select('odd') %}{{ g|first }}{{ g|list }}{{ g|list }}{{ 'yes' if g else 'no' }}",
+        "{% set g = messages|map(attribute='role') %}{{ ','.join(g) }}|{{ ','.join(g) }}|{{ g|first is defined }}",
         "{% for m in messages %}{{ m.role|upper }}{{ m['content']|trim }}{{ '\\n' if not loop.last }}{% endfor %}",
         "{% for (a, (b, c)) in [(1, (2, 3)), 'xy'|batch(1)] %}{{ a }}{{ b }}{{ c }}{% endfor %}",
         "{% for k, v in {'b': 1, 'a': 2}.items() %}{{ loop.index }}{{ k }}={{ v }};{% endfor %}",
