@@ -184,6 +184,7 @@ func TestTemplatesThatDoNotEndAreStopped(t *testing.T) {
 		"a text made upper":                    long("(x | upper)"),
 		"a strip of many":                      long(`x.strip("é" ~ x[1:])`),
 		"joins of nothing":                     `{% set x = [""] * 100000 %}{% for i in range(99999) %}{% set y = x | join %}{% endfor %}`,
+		"joins of nothing by a method":         `{% set x = [""] * 100000 %}{% for i in range(99999) %}{% set y = "".join(x) %}{% endfor %}`,
 		"constants":                            "{% for i in range(99999) %}{% if 0" + strings.Repeat(" or 0", 1<<17) + " %}{% endif %}{% endfor %}",
 		"separators":                           `{% set s = "x" * 1000000 %}{{ ([1] * 100000) | tojson(separators=(s, s)) }}`,
 		"a format":                             long("x % 1"),

@@ -26,10 +26,10 @@ type spec struct {
 	verb      byte  // type character; 0 if absent
 }
 
-// fill implements Python's str.format for a string.
-func (s *state) fill(of any, list []any, named *dict) string {
-	f := &filler{s: s, list: list, named: named, markup: isA[markup](of)}
-	return f.fill(s.text(of), 2)
+// fill implements Python's str.format. If the format is markup, the values are escaped.
+func (s *state) fill(format any, list []any, named *dict) string {
+	f := &filler{s: s, list: list, named: named, markup: isA[markup](format)}
+	return f.fill(s.text(format), 2)
 }
 
 // filler is the state of one str.format call.

@@ -8,11 +8,11 @@ import (
 	"gpuscope/text/chat/internal/raise"
 )
 
-// printf implements Python's % operator for strings: conversions with flags, width and precision. Any other
-// value of is converted to text first.
-func (s *state) printf(of, with any) any {
-	v := s.text(of)
-	p := &printer{s: s, format: v, list: []any{with}, markup: isA[markup](of)}
+// printf implements Python's % operator for strings: conversions with flags, width and precision. If the
+// format is markup, the values are escaped and the result is markup.
+func (s *state) printf(format, with any) any {
+	v := s.text(format)
+	p := &printer{s: s, format: v, list: []any{with}, markup: isA[markup](format)}
 	if l, ok := with.(*list); ok && sequences[l.Kind].like == aTuple {
 		p.list = l.items
 	} else if _, text := isText(with); !text && isSequence(with) {
@@ -33,7 +33,7 @@ func (s *state) printf(of, with any) any {
 	if len(p.list) > 0 && p.mapping == nil {
 		raise.At(s.line, "there are more values than conversions in the format %q", v)
 	}
-	return s.sameKind(of, b.String())
+	return s.sameKind(format, b.String())
 }
 
 // printer is the state of one % operation.

@@ -178,7 +178,7 @@ func (s *state) joined(between string, items any) string {
 			b.WriteString(between)
 		}
 		text := s.text(item)
-		s.spend(len(between))
+		s.spend(1 + len(between))
 		b.WriteString(text)
 	}
 	return b.String()
