@@ -137,7 +137,16 @@ func (s *live) tellVerified(t *run.Turn, v *verification, asked []trace.Dispatch
 	}
 	wrong := func(g trace.DispatchError) bool { return !(g.Gap.Share <= 1) }
 	text := fmt.Sprintf("%d dispatches are within their tolerance", len(v.gaps))
-	if len(v.gaps) == 1 {
+	infinite := 0
+	for i := range v.gaps {
+		if v.gaps[i].Gap.NotFinite > 0 {
+			infinite++
+		}
+	}
+	if infinite > 0 {
+		text = fmt.Sprintf("%d dispatches are within their tolerance; NaN or Inf is in the outputs of %d",
+			len(v.gaps)-infinite, infinite)
+	} else if len(v.gaps) == 1 {
 		id := v.gaps[0].Dispatch
 		text = fmt.Sprintf("dispatch %d (%s) is within its tolerance", id, s.Watch.Name(id))
 	}

@@ -64,12 +64,13 @@ const FewestWithin = 5
 // smallest to the largest number is then too narrow.
 func MedianWithin[N int64 | float64](sorted []N) (low, high N, ok bool) {
 	n, k := len(sorted), 0
-	// A number is below the median of the distribution with probability 1/2. term is the probability that
-	// exactly k numbers are below it. tail is the probability that at most k are.
-	term := math.Pow(0.5, float64(n))
-	for tail := term; 2*tail <= 0.1; tail += term {
+	// A number is below the median of the distribution with probability 1/2. exp(term) is the probability
+	// that exactly k numbers are below it, which may be too small for a float. tail is the probability that
+	// at most k are.
+	term := -float64(n) * math.Ln2
+	for tail := math.Exp(term); 2*tail <= 0.1; tail += math.Exp(term) {
 		k++
-		term *= float64(n-k+1) / float64(k)
+		term += math.Log(float64(n-k+1) / float64(k))
 	}
 	out := max(k-1, 0)
 	return sorted[out], sorted[n-1-out], k > 0

@@ -59,7 +59,9 @@ func TestErrorCoversTheScatterOfFewSamples(t *testing.T) {
 // The range drops so many of the lowest and the highest samples that the median is outside of it less than
 // one time in ten.
 func TestTheMedianLiesBetweenNumbersOfItsRank(t *testing.T) {
-	for n, out := range map[int]int{FewestWithin: 0, 7: 0, 8: 1, 11: 2, 16: 4, 20: 5, 1000: 473} {
+	for n, out := range map[int]int{
+		FewestWithin: 0, 7: 0, 8: 1, 11: 2, 16: 4, 20: 5, 1000: 473, 1075: 510, 2000: 962, 20000: 9883,
+	} {
 		sorted := make([]int64, n)
 		for i := range sorted {
 			sorted[i] = int64(i)

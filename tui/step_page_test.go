@@ -80,7 +80,8 @@ func TestFiguresOfANarrowStepAreWhole(t *testing.T) {
 	f := &view.StepFacts{Tracks: &tracks.Tracks{}, Sum: &analyze.StepSummary{
 		Step: &trace.Step{},
 		Untimed: analyze.Untimed{
-			Wall: ms(2.03), Before: ms(0.52), GPU: ms(1.28), After: ms(0.23), From: "s125 ×31",
+			Wall: ms(2.03), Before: ms(0.52), GPU: ms(1.28), After: ms(0.23), From: "s125 ×31", N: 31,
+			WallOff: ms(0.01), GPUOff: ms(0.01),
 		},
 	}}
 	for w, want := range map[int]string{

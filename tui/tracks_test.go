@@ -27,19 +27,24 @@ func TestTracksOfAnyTimesFit(t *testing.T) {
 				s := &run.Steps[1]
 				c := &s.CPU
 				c.StartNS, c.SubmittedNS = trace.Measured(start), trace.Measured(a)
-				c.ResizeNS, c.WaitNS, c.TotalNS = trace.Measured(a), trace.Measured(b), trace.Measured(a)
+				c.ResizeNS, c.WaitNS, c.TotalNS = trace.Measured(a), trace.Measured(b),
+					trace.Measured(a)
 				s.GPU.StartNS, s.GPU.SpanNS = trace.Measured(b), trace.Measured(a)
-				s.Dispatches[0].StartNS, s.Dispatches[0].GPUNS = trace.Measured(a), trace.Measured(b)
+				s.Dispatches[0].StartNS, s.Dispatches[0].GPUNS = trace.Measured(a),
+					trace.Measured(b)
 				x := analyze.NewIndex(run)
 				r := tracks.Of(x, 1)
 				for _, w := range []int{8, 60, 104} {
 					lines := view.Tracks(dark, x, 1, r, nil, w, true)
 					for i := range r.GPU {
-						lines = append(lines, view.Tracks(dark, x, 1, r, &r.GPU[i], w, true)...)
+						lines = append(lines, view.Tracks(dark, x, 1, r,
+							&r.GPU[i], w, true)...)
 					}
 					for _, l := range lines {
-						if n := ansi.StringWidth(l); n > max(w, len(" GPU - not measured")) {
-							t.Errorf("%d, %d and %d: %d columns of %d: %q", start, a, b, n, w, l)
+						if n := ansi.StringWidth(l); n > max(w,
+							len(" GPU - not measured")) {
+							t.Errorf("%d, %d and %d: %d columns of %d: %q",
+								start, a, b, n, w, l)
 						}
 					}
 				}
@@ -56,7 +61,10 @@ func TestStepNamesPartsAndTheirRun(t *testing.T) {
 	s := &run.Steps[1]
 	s.Timing, s.Cold, run.Observer = trace.TimingDispatch, false, nil
 	s.CPU.ResizeNS, s.CPU.UploadNS, s.CPU.SampleNS = trace.Time{}, trace.Time{}, trace.Time{}
-	s.Whole = &trace.Whole{NS: 8_770_000, WallNS: trace.Measured(9_530_000), N: 31}
+	s.Whole = &trace.Whole{
+		NS: 8_770_000, WallNS: trace.Measured(9_530_000), N: 31,
+		OffNS: trace.Measured(1000), WallOff: trace.Measured(1000),
+	}
 	facts := func() *view.StepFacts {
 		x := analyze.NewIndex(run)
 		return &view.StepFacts{Sum: x.Summary(1), Tracks: tracks.Of(x, 1)}
@@ -83,7 +91,8 @@ func TestTracksNameTheTimedStep(t *testing.T) {
 	t.Parallel()
 	for _, size := range some([][2]int{{80, 24}, {120, 40}, {200, 60}}) {
 		d := drive(t, size[0], size[1], llama, nil, Options{}).press("1")
-		d.sees("step 7.70 ms · untimed", "times below include timing overhead, 8.70", "timed: resize 41").misses("%)")
+		d.sees("step 7.70 ms · untimed", "times below include timing overhead, 8.70",
+			"timed: resize 41").misses("%)")
 		if !strings.Contains(d.line("on the GPU"), " timed: ") {
 			t.Errorf("%v: the GPU's figures are %q", size, d.line("on the GPU"))
 		}

@@ -76,7 +76,8 @@ func TestSpecialTokensThatTheVocabularyLacksAreAdded(t *testing.T) {
 	t.Parallel()
 	dir := folder(t, map[string]string{"tokenizer_config.json": `{"pad_token": "<pad>", "eos_token": "<e>",
 		"mask_token": {"content": "<mask>"}, "additional_special_tokens": ["<turn>", "<pad>", "a"],
-		"added_tokens_decoder": {"9000": {"content": "<far>"}, "7": {"content": "<near>", "special": true}}}`})
+		"added_tokens_decoder": {"9000": {"content": "<far>"},
+			"7": {"content": "<near>", "special": true}}}`})
 	tok, err := tokenizer.Open(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +109,9 @@ func TestVocabularyThatIsRefusedKeepsItsEnds(t *testing.T) {
 				"type": "Replace", "pattern": map[string]any{"Regex": "(?<=a+)b("}, "content": "",
 			}
 		},
-		"a model":     func(f map[string]any) { f["model"] = map[string]any{"type": "Unigram", "vocab": []any{}} },
+		"a model": func(f map[string]any) {
+			f["model"] = map[string]any{"type": "Unigram", "vocab": []any{}}
+		},
 		"dropout":     func(f map[string]any) { f["model"].(map[string]any)["dropout"] = 0.1 },
 		"unknown":     func(f map[string]any) { f["model"].(map[string]any)["unk_token"] = "<none>" },
 		"a processor": func(f map[string]any) { f["post_processor"] = map[string]any{"type": "Whatever"} },

@@ -74,21 +74,24 @@ func inRounds(s *trace.Step) Untimed {
 		GPU: trace.Measured(w.NS), GPUOff: w.OffNS, WallOff: w.WallOff, N: w.N,
 		From: fmt.Sprintf("s%d ×%d", s.Index, w.N),
 	}
-	if ns, ok := w.WallNS.NS(); ok { // w.WallNS excludes the time before the first command and after the wait
+	// w.WallNS excludes the time before the first command and after the wait. It may be of fewer runs than N.
+	if ns, ok := w.WallNS.NS(); ok && (Measured(w.WallOff) || w.N < trace.FewestWithin) {
 		u.Wall = trace.Measured(Add(ns, sum(s.CPU.ResizeNS, s.CPU.UploadNS, s.CPU.SampleNS)))
 	}
 	if s.Timing == trace.TimingDispatch && !s.Cold {
-		u.Cost = added(s.CPU.TotalNS, u.Wall)
+		u.Cost = added(s.CPU.TotalNS, u.Wall, u.WallOff)
 	}
 	u.Rest()
 	return u
 }
 
 // added returns by how many percent the timed wall time exceeds the untimed wall time, such as "+260%". It
-// returns "" if one of the two was not measured.
-func added(timed, untimed trace.Time) string {
+// returns "" if one of the two was not measured, or if the difference is not larger than the error off of the
+// untimed time.
+func added(timed, untimed, off trace.Time) string {
 	more, ok := Minus(timed, untimed).NS()
-	if ns, _ := untimed.NS(); ok && ns > 0 {
+	least, known := off.NS()
+	if ns, _ := untimed.NS(); ok && ns > 0 && known && max(more, -more) > least {
 		return fmt.Sprintf("%+.0f%%", 100*float64(more)/float64(ns))
 	}
 	return ""
@@ -149,7 +152,7 @@ func observed(o *trace.Observer) Untimed {
 	u := Untimed{
 		Wall: o.UntimedNS, Before: o.BeforeNS, GPU: o.SpanNS, WallOff: o.UntimedOff, GPUOff: o.SpanOff,
 		N: o.N, From: from,
-		Cost: added(o.TimedNS, o.UntimedNS),
+		Cost: added(o.TimedNS, o.UntimedNS, o.UntimedOff),
 	}
 	u.Rest()
 	return u

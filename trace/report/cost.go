@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"gpuscope/trace"
@@ -269,8 +270,14 @@ func (t *DispatchTable) Undecided() table.Segment {
 	if t.FewRounds() {
 		yet = " yet"
 	}
-	said := table.Say(0, "no cost exceeds the noise after %s%s", trace.Rounds(t.Costs.Step.Costs), yet)
-	said.Short = "no cost exceeds the noise" + yet
+	no := "no cost exceeds the noise"
+	if slices.ContainsFunc(t.Grouped, func(r analyze.DispatchRow) bool {
+		return r.Cost != nil && r.Cost.Significant() && float64(r.Cost.NS) > r.Cost.ErrorNS
+	}) { // Most does not name rows that stand for several operators
+		no = "only costs of whole groups exceed the noise"
+	}
+	said := table.Say(0, "%s after %s%s", no, trace.Rounds(t.Costs.Step.Costs), yet)
+	said.Short = no + yet
 	return said
 }
 

@@ -125,6 +125,11 @@ func CostLine(x *analyze.Index, selection analyze.Selection) table.Line {
 		return analyze.Measured(busy)
 	})
 	line.Segments = untimedParts(&untimed)
+	if untimed.Known() && untimed.From == "" && untimed.N < len(selection.Steps) {
+		line.Segments = append(line.Segments, table.Segment{
+			Rank: 0, With: true, Text: fmt.Sprintf("(%d of %d steps)", untimed.N, len(selection.Steps)),
+		})
+	}
 	all := ""
 	if untimed.From != "" {
 		all = table.Plural(len(selection.Steps), "step") + ": "

@@ -79,7 +79,9 @@ func TestSummaryOfAStepOnOneLine(t *testing.T) {
 func TestTitleOfManyStepsMarksTimesOfOne(t *testing.T) {
 	tr := tracetest.Run(1, 40, 1, 1, 1)
 	step := 2
-	tr.Observer = &trace.Observer{Step: &step, UntimedNS: us(700), TimedNS: us(900), N: 8}
+	tr.Observer = &trace.Observer{
+		Step: &step, UntimedNS: us(700), TimedNS: us(900), UntimedOff: us(1), N: 8,
+	}
 	x := analyze.NewIndex(tr)
 	for w, want := range map[int][]string{
 		200: {"(s2 ×8) │ 3 steps: Σgpu ", " │ wall "}, 80: {"(s2 ×8) │ 3 steps: Σgpu "},
@@ -285,11 +287,15 @@ func TestUntimedTimesComeFromTheirStep(t *testing.T) {
 		t.Errorf("negative time before the GPU: %+v", u)
 	}
 	tr.Observer = nil
-	tr.Steps[1].Whole = &trace.Whole{NS: 1_290_000, Q1NS: 1_290_000, Q3NS: 1_290_000, N: 31}
+	tr.Steps[1].Whole = &trace.Whole{NS: 1_290_000, Q1NS: 1_290_000, Q3NS: 1_290_000, N: 31, OffNS: us(1)}
 	if u := analyze.NewIndex(tr).Untimed(1); u.GPU != us(1290) || u.Wall != us(-1) || u.N != 31 {
 		t.Errorf("from the whole step measured with its costs: %+v", u)
 	}
-	tr.Steps[1].Whole.WallNS = us(1700) // starts at the first command, after the resize of 1.2 us
+	tr.Steps[1].Whole.WallNS = us(1700) // of too few runs to have an error
+	if u := analyze.NewIndex(tr).Untimed(1); u.Wall != us(-1) {
+		t.Errorf("wall time of an unknown number of runs: %+v", u)
+	}
+	tr.Steps[1].Whole.WallOff = us(1) // the wall time starts at the first command, after 1.2 us
 	if u := analyze.NewIndex(tr).Untimed(1); u.Wall != trace.Measured(1_701_200) {
 		t.Errorf("from the whole step measured with its costs: %+v", u)
 	}
@@ -364,7 +370,8 @@ func TestSumsOfRepeatedStepsUseMedians(t *testing.T) {
 // are those of the last step that has some.
 func TestTheUntimedStepIsTheOneItself(t *testing.T) {
 	whole := func(ms int64) *trace.Whole {
-		return &trace.Whole{NS: ms * 900_000, N: 31, WallNS: trace.Measured(ms * 1_000_000)}
+		wall := trace.Measured(ms * 1_000_000)
+		return &trace.Whole{NS: ms * 900_000, OffNS: us(1), N: 31, WallNS: wall, WallOff: us(1)}
 	}
 	tr := tracetest.Run(1, 40, 7, 1, 1, 1, 1, 1)
 	for i := range tr.Steps {
@@ -597,7 +604,7 @@ func TestPaceHasPromptTimesWarmAndCold(t *testing.T) {
 			s := &tr.Steps[i]
 			s.Timing, s.Cold, s.CPU.TotalNS = c.timing, p.cold, us(p.wall)
 			if s.Whole = nil; p.again >= 0 {
-				s.Whole = &trace.Whole{NS: 1, N: 6, WallNS: us(p.again)}
+				s.Whole = &trace.Whole{NS: 1, N: 6, WallNS: us(p.again), WallOff: us(1)}
 			}
 		}
 		last := &tr.Steps[len(c.pieces)]

@@ -8,6 +8,13 @@ import (
 	"gpuscope/trace/table"
 )
 
+// Divided reports whether the wall time is to be divided into GPU time and the rest. The parts of a single
+// run add up. Medians of repeats are divided only if the rest is larger than its error.
+func Divided(u *analyze.Untimed) bool {
+	wait, off, known := u.Waits()
+	return u.Split() && (u.From == "" || known && wait > off)
+}
+
 // untimedPart returns the title segment with the untimed step time: "step 1.80 ms = 0.52 CPU + 1.28 GPU".
 func untimedPart(u *analyze.Untimed) table.Segment {
 	switch {
@@ -15,7 +22,7 @@ func untimedPart(u *analyze.Untimed) table.Segment {
 		return table.Segment{}
 	case !analyze.Measured(u.Wall):
 		return table.Segment{Text: "untimed step " + Millis(u.GPU) + " GPU"}
-	case !analyze.Measured(u.GPU):
+	case !Divided(u):
 		return table.Segment{Text: "step " + Millis(u.Wall)}
 	}
 	return table.Segment{

@@ -10,7 +10,10 @@ import (
 // A step's GPU time and wall time are medians of different runs. On an unsteady device the GPU time can
 // exceed the wall time. Then the split is unknown, and no part of it may be negative.
 func TestGPUTimeOverWallTimeIsUnknown(t *testing.T) {
-	u := analyze.Untimed{Wall: trace.Measured(11e6), GPU: trace.Measured(20e6), Before: trace.Measured(1e6)}
+	u := analyze.Untimed{
+		Wall: trace.Measured(11e6), GPU: trace.Measured(20e6),
+		Before: trace.Measured(1e6),
+	}
 	u.Rest()
 	if p := untimedPart(&u); p.Text != "step 11.0 ms" || analyze.Measured(u.Before) {
 		t.Errorf("%q, %+v", p.Text, u)
@@ -23,10 +26,17 @@ func TestASplitIsOfOneMeasurement(t *testing.T) {
 	index := 7
 	of := func(span, wall trace.Time) analyze.Untimed {
 		return analyze.NewIndex(&trace.Trace{
-			Observer: &trace.Observer{Step: &index, UntimedNS: trace.Measured(48e6), SpanNS: span, N: 8},
+			Observer: &trace.Observer{
+				Step: &index, UntimedNS: trace.Measured(48e6),
+				SpanNS: span, N: 8, UntimedOff: trace.Measured(1000),
+				SpanOff: trace.Measured(1000),
+			},
 			Steps: []trace.Step{{
 				Index: index, Phase: trace.Decode, Timing: trace.TimingDispatch,
-				Whole: &trace.Whole{NS: 38e6, N: 40, WallNS: wall},
+				Whole: &trace.Whole{
+					NS: 38e6, N: 40, WallNS: wall,
+					OffNS: trace.Measured(1000), WallOff: trace.Measured(1000),
+				},
 			}},
 		}).Untimed(0)
 	}
@@ -40,13 +50,15 @@ func TestASplitIsOfOneMeasurement(t *testing.T) {
 			"48.0 ms = 2.00 CPU + 46.0 GPU", "s7 ×8",
 		},
 		{
-			"the observer's GPU time exceeds its wall time", trace.Measured(49e6), trace.Measured(39e6),
+			"the observer's GPU time exceeds its wall time", trace.Measured(49e6),
+			trace.Measured(39e6),
 			"39.0 ms = 1.00 CPU + 38.0 GPU", "s7 ×40",
 		},
 		{"the rounds have no wall time", trace.Measured(49e6), trace.Time{}, "48.0 ms", "s7 ×8"},
 	} {
 		if u := of(c.span, c.wall); untimedPart(&u).Text != "step "+c.want || u.From != c.from {
-			t.Errorf("%s: %q (%s), want %q (%s)", c.name, untimedPart(&u).Text, u.From, c.want, c.from)
+			t.Errorf("%s: %q (%s), want %q (%s)", c.name, untimedPart(&u).Text, u.From,
+				c.want, c.from)
 		}
 	}
 }
@@ -80,5 +92,33 @@ func TestSplitUsesTheSameSteps(t *testing.T) {
 	x.Trace.Steps[2].Timing, x.Trace.Steps[2].GPU = "off", nil
 	if got, want := said(), "step 5.00 ms"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// The time that the GPU waits and the overhead of timing are differences. They are shown only if they are
+// larger than their error.
+func TestDifferencesWithinTheirErrorAreHidden(t *testing.T) {
+	index := 7
+	for _, c := range []struct {
+		off     int64 // error of the times, in ns
+		divided bool
+		cost    string
+	}{{1e6, true, "+10%"}, {5e6, false, ""}, {-1, false, ""}} {
+		o := &trace.Observer{
+			Step: &index, UntimedNS: trace.Measured(40e6), TimedNS: trace.Measured(44e6),
+			SpanNS: trace.Measured(38e6), N: 8,
+		}
+		if c.off >= 0 {
+			o.UntimedOff, o.SpanOff = trace.Measured(c.off), trace.Measured(c.off)
+		}
+		x := analyze.NewIndex(&trace.Trace{Observer: o, Steps: []trace.Step{{
+			Index: index, Phase: trace.Decode, Timing: trace.TimingDispatch,
+		}}})
+		u := x.Untimed(0)
+		if Divided(&u) != c.divided || u.Cost != c.cost {
+			t.Errorf("error of %d ns: divided %t, overhead %q, want %t and %q", c.off,
+				Divided(&u), u.Cost,
+				c.divided, c.cost)
+		}
 	}
 }

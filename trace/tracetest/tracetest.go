@@ -68,7 +68,8 @@ func Run(layers int, chunks ...int) *trace.Trace {
 		Graph: m.graph(),
 		Observer: &trace.Observer{
 			UntimedNS: trace.Measured(7_700_000), TimedNS: trace.Measured(9_050_000),
-			N: 8,
+			N:          8,
+			UntimedOff: trace.Measured(1000),
 		},
 	}
 	r := runner{

@@ -394,7 +394,7 @@ func (p *Session) cost(ctx context.Context, c session.Command) error {
 		return err
 	}
 	took := map[trace.DispatchID]int64{}
-	whole := trace.Whole{NS: Shared, N: 31}
+	whole := trace.Whole{NS: Shared, N: 31, OffNS: trace.Measured(1000)}
 	for i := range s.Dispatches {
 		ns, _ := s.Dispatches[i].GPUNS.NS()
 		took[p.recorded.Plans[s.Dispatches[i].Plan].Dispatch] = ns / 2

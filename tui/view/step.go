@@ -479,6 +479,9 @@ func (f *StepFacts) Split() table.Line {
 		figure := []string{table.MillisBare(cpu, true) + " CPU"}
 		long, short = append(figure, long...), append(figure, short...)
 	}
+	if !report.Divided(u) {
+		long, short = nil, nil
+	}
 	sum := func(parts []string) string {
 		return widget.Joined(" = ", "step "+table.Millis(u.Wall.NS()), strings.Join(parts, " + "))
 	}

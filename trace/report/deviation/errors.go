@@ -69,7 +69,7 @@ func (g *Errors) columns(x *analyze.Index) []table.Column {
 		return worst.Cell(width, table.Measured, name, title, unit, doc,
 			func(h *accuracy.Comparison) table.Cell {
 				v, ok := n(h.Error)
-				if !ok {
+				if !ok || none(h.Error) {
 					return table.Cell{}
 				}
 				text := fmt.Sprintf("%.3g", v)
@@ -101,7 +101,7 @@ func (g *Errors) columns(x *analyze.Index) []table.Column {
 		worst.Cell(80, table.Measured, "share", "% of tol.", "%",
 			"largest error of an element, as a percentage of the tolerance",
 			func(h *accuracy.Comparison) table.Cell {
-				if h.Error.Tolerance == "" {
+				if h.Error.Tolerance == "" || none(h.Error) {
 					return table.Cell{}
 				}
 				v := 100 * float64(h.Error.Share)
@@ -160,9 +160,13 @@ func said(r *accuracy.Row) string {
 	return "ok"
 }
 
-// farthest describes the worst element of a dispatch: its index, its value and the reference.
+// none reports whether no element could be compared, because none is finite.
+func none(g *trace.NumericError) bool { return g.NotFinite > 0 && g.NotFinite >= g.Compared }
+
+// farthest describes the worst element of a dispatch: its index, its value and the reference. It returns ""
+// if an element is not finite: the title names the first of these.
 func farthest(x *analyze.Index, h *accuracy.Comparison) string {
-	if h.Error.Value == nil || h.Error.Share == 0 && h.Error.MaxAbs == 0 {
+	if h.Error.Value == nil || h.Error.Share == 0 && h.Error.MaxAbs == 0 || h.Error.NotFinite > 0 {
 		return ""
 	}
 	got, want := distinct(float64(h.Error.Got), float64(h.Error.Want))

@@ -60,18 +60,13 @@ func Lines(p *rates.Profile) []string {
 		untimed, ok1 := o.UntimedNS.NS()
 		timed, ok2 := o.TimedNS.NS()
 		if ok1 && ok2 && untimed > 0 {
-			lines = append(
-				lines,
-				fmt.Sprintf(
-					"timing overhead: %s takes %s untimed and %s timed (%+.0f%%, medians of %d)", observed(p),
-					report.Millis(
-						o.UntimedNS,
-					),
-					report.Millis(o.TimedNS),
-					100*float64(timed-untimed)/float64(untimed),
-					o.N,
-				),
-			)
+			more := fmt.Sprintf("%+.0f%%", 100*float64(timed-untimed)/float64(untimed))
+			if off, known := o.UntimedOff.NS(); !known || max(timed-untimed, untimed-timed) <= off {
+				more = "no significant difference"
+			}
+			lines = append(lines, fmt.Sprintf(
+				"timing overhead: %s takes %s untimed and %s timed (%s, medians of %d)", observed(p),
+				report.Millis(o.UntimedNS), report.Millis(o.TimedNS), more, o.N))
 		}
 	}
 	return lines
