@@ -13,15 +13,20 @@ import (
 	"gpuscope/tui/tuitest"
 )
 
-// pictures lists the pictures of the manual. Each shows the program on a session that plays a run back, after
-// the keys of a script. A word of the script is a key, or text to type if it starts with a quote.
+// recording is a run of gpuscope on an H100: decode steps of a model of Llama 1B's shape with random weights
+// and a vocabulary of 4,096 tokens, and the costs of the last one.
+const recording = "testdata/llama-1b-h100.json.gz"
+
+// pictures lists the pictures of the README and the manual. Each shows the program after the keys of a
+// script: that of Dispatches on the recording, the others on a session that plays a run back. A word of the
+// script is a key, or text to type if it starts with a quote.
 var pictures = []struct {
 	name, title string
 	lines       int
 	keys        string
 }{
 	{"step", "Step: 24 steps, the text, and how the time of one was spent", 36, "space v v c 1"},
-	{"dispatches", "Dispatches: what rows cost, what to fix first", 36, "space v v c down down"},
+	{"dispatches", "Dispatches: what rows cost, what to fix first", 36, "down down down down down down down down down down down down down"},
 	{"why", "Why: the grid of a dispatch", 16, "space v v / 'split enter down down w"},
 	{"resize", "Resize: which change re-planned which operator", 32, "s 3 down enter"},
 	{"graph", "Graph: operators by layer, marked by what they cost", 36, "space v v c 4 A"},
@@ -57,8 +62,17 @@ func TestPicturesAreOfThisProgram(t *testing.T) {
 	run := pictured()
 	for _, p := range some(pictures) {
 		t.Run(p.name, func(t *testing.T) {
-			d := drive(t, w, p.lines, run, &tuitest.Script{},
-				Options{Prompt: "Once upon a time", Color: "true"})
+			var d *driver
+			if p.name == "dispatches" {
+				recorded, err := trace.ReadFile(recording)
+				if err != nil {
+					t.Fatal(err)
+				}
+				d = drive(t, w, p.lines, recorded, nil, Options{Color: "true"})
+			} else {
+				d = drive(t, w, p.lines, run, &tuitest.Script{},
+					Options{Prompt: "Once upon a time", Color: "true"})
+			}
 			for _, key := range strings.Fields(p.keys) {
 				if text, ok := strings.CutPrefix(key, "'"); ok {
 					d.typed(text)
