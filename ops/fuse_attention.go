@@ -155,7 +155,7 @@ func (o *sdpa) giveLeft(r *reference.Ref, q reference.Tensor, position, tokens i
 			first, at := s*length, h/(o.qHeads/o.kvHeads)*d
 			scores := make([]float64, min(length, span-first))
 			for c := range scores {
-				scores[c] = reference.Dot(q.Row(h), keys[(start+first+c)*row+at:][:d]) * float64(o.scale)
+				scores[c] = o.score(q.Row(h), keys[(start+first+c)*row+at:][:d])
 			}
 			largest, total := o.tail(splits, s, h)
 			*largest = slices.Max(scores)

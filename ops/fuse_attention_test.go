@@ -193,6 +193,9 @@ func sampleLeftAttention(t *rapid.T) leftAttention {
 		Draw(t, "heads")
 	c.qHeads, c.headDim = c.kvHeads*sizes[0], sizes[1]
 	c.Uses = c.residual && rapid.Bool().Draw(t, "one")
+	if rapid.IntRange(0, 3).Draw(t, "capped") == 0 {
+		c.softCap = 0.5
+	}
 	if rapid.Bool().Draw(t, "windowed") {
 		c.window = draw(t, "window", 1, c.context+1)
 	}

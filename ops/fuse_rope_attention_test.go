@@ -117,7 +117,12 @@ func TestAttentionTakesTheRotationBeforeIt(t *testing.T) {
 
 // partlyTurned lists attentions with various heads. Only some columns of a head are rotated.
 var partlyTurned = []turnedAttention{
-	{attention: attention{qHeads: 4, kvHeads: 2, headDim: 16, tokens: 5, context: 40, window: 9}, turned: 8},
+	{
+		attention: attention{
+			qHeads: 4, kvHeads: 2, headDim: 16, tokens: 5, context: 40, window: 9, softCap: 0.5,
+		},
+		turned: 8,
+	},
 	{
 		attention: attention{qHeads: 8, kvHeads: 2, headDim: 64, tokens: 5, context: 500, half: true},
 		turned:    64,

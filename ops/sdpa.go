@@ -26,9 +26,11 @@ import (
 //	caches  [1, C, Hkv, D], State, f32 or f16
 //	y       dims of q, softmax(scale * q * k' over positions 0 to position + s) * v
 //
-// A scale of 0 means 1 / sqrt(D). The window is the largest number of positions that a token sees: its own
-// position and the positions right before it. A window of 0 means no limit. Position + S must be at most C.
-// The operator never reads the caches at position + S or later, or before the window of the first token.
+// A scale of 0 means 1 / sqrt(D). A softCap above 0 limits the scores: a score s becomes softCap * tanh(s /
+// softCap), before the mask and the softmax. A softCap of 0 means no limit. The window is the largest number
+// of positions that a token sees: its own position and the positions right before it. A window of 0 means no
+// limit. Position + S must be at most C. The operator never reads the caches at position + S or later, or
+// before the window of the first token.
 //
 // Routes for several tokens: On the route streaming, the first dispatch updates the caches. In the second
 // dispatch, each workgroup computes a tile of 64 rows, and iterates over the positions. The rows are the
@@ -55,13 +57,13 @@ import (
 // norm_attention).
 //
 // Sources: ExecuTorch's sdpa_with_kv_cache; Dao and others, FlashAttention-2 and Flash-Decoding (2023); for
-// the window Beltagy and others, Longformer (2020), and Mistral 7B (2023).
+// the window Beltagy and others, Longformer (2020), and Mistral 7B (2023); for the soft cap Gemma 2 (2024).
 func SDPA(b *graph.Builder, name string, q, k, v, kCache, vCache graph.ValueID, position kind.Int,
-	scale float64, window int,
+	scale, softCap float64, window int,
 ) graph.ValueID {
 	return kindSDPA.BuildOne(b, name, kind.Args{
 		"q": q, "k": k, "v": v, "k_cache": kCache, "v_cache": vCache, "input_pos": position, "scale": scale,
-		"window": window,
+		"window": window, "soft_cap": softCap,
 	})
 }
 
@@ -78,6 +80,7 @@ var kindSDPA = kind.Kind{
 		kind.Required("input_pos", kind.SymIntType),
 		kind.Optional("scale", kind.FloatType, 0.0),
 		kind.Optional("window", kind.IntType, 0),
+		kind.Optional("soft_cap", kind.FloatType, 0.0),
 	},
 	Constructors: []string{"SDPA"}, Routes: sdpaRouteNames, Add: addSDPA,
 }
@@ -86,7 +89,7 @@ func addSDPA(c *kind.Call) []graph.ValueID {
 	o := &sdpa{
 		q: c.ArgTensor("q"), k: c.ArgTensor("k"), v: c.ArgTensor("v"), kCache: c.ArgTensor("k_cache"),
 		vCache: c.ArgTensor("v_cache"), position: c.ArgSym("input_pos"), scale: float32(c.ArgFloat("scale")),
-		window: c.ArgInt("window"), splits: graph.None,
+		softCap: float32(c.ArgFloat("soft_cap")), window: c.ArgInt("window"), splits: graph.None,
 	}
 	if !o.readDims(c) {
 		return nil
@@ -114,6 +117,7 @@ type sdpa struct {
 	norms    *rmsNorm // norms of q and k, if the kernels for one token compute them, or nil
 	position kind.Int
 	scale    float32
+	softCap  float32 // of the scores; 0 for none
 
 	qHeads, kvHeads, headDim, context int
 	window                            int    // largest number of positions that a token sees
@@ -191,6 +195,8 @@ func (o *sdpa) readDims(c *kind.Call) bool {
 		c.Fail("number of query heads is %d, want a multiple of the %d KV heads", o.qHeads, o.kvHeads)
 	case b.MinDims(o.k)[1] > o.context:
 		c.Fail("k has at least %d tokens, but the cache has only %d positions", b.MinDims(o.k)[1], o.context)
+	case !(o.softCap >= 0): // also refuses NaN
+		c.Fail("soft cap is %g, want a number above 0, or 0 for none", o.softCap)
 	case o.window < 0:
 		c.Fail("window is %d positions, want at least 1, or 0 for attention without a window", o.window)
 	default:
@@ -339,7 +345,9 @@ func (o *sdpa) makeKernels(b *graph.Builder) {
 		"HalfCache": o.half,
 	})
 	o.qk = kind.NewKernel(b, "sdpa_qk",
-		shaders.Constants{"Tile": sdpaTile, "Quads": 8, "HeadQuads": quads, "HalfCache": o.half})
+		shaders.Constants{
+			"Tile": sdpaTile, "Quads": 8, "HeadQuads": quads, "HalfCache": o.half, "SoftCap": o.softCap,
+		})
 	o.softmax = kind.NewKernel(b, "sdpa_softmax",
 		shaders.Constants{"Lanes": kind.LanesFor(b, o.spanOf(b.MaxDims(o.q)[1]))})
 	o.av = kind.NewKernel(b, "sdpa_av",
@@ -348,7 +356,7 @@ func (o *sdpa) makeKernels(b *graph.Builder) {
 		s := &o.stream
 		c := shaders.Constants{
 			"Across": s.across, "Down": s.down, "Quads": s.quads, "HeadQuads": quads,
-			"Group": o.qHeads / o.kvHeads, "HalfCache": o.half, "Split": false,
+			"Group": o.qHeads / o.kvHeads, "HalfCache": o.half, "Split": false, "SoftCap": o.softCap,
 		}
 		o.streaming = kind.NewKernel(b, "sdpa_streaming", c)
 		if o.Routes.Has(sdpaSplitStreaming) {
@@ -379,6 +387,9 @@ func (o *sdpa) Spec() graph.Spec {
 	}
 	if o.window < o.context {
 		s.Attrs["window"] = o.window
+	}
+	if o.softCap > 0 {
+		s.Attrs["soft_cap"] = o.softCap
 	}
 	for i := range s.Slots {
 		s.Slots[i].Uses = make([]graph.Use, len(sdpaRouteNames))
@@ -612,7 +623,7 @@ func (o *sdpa) planMaterialized(p *graph.Planner, tokens, position int) {
 		U32("start", start).U32("window", o.window).U32("stride", stride).
 		U32("q_heads", o.qHeads).U32("kv_heads", o.kvHeads).F32("scale", o.scale)
 	l.Bytes = o.queryBytes(tokens) + int64(span)*o.cacheBytes() + 4*seen
-	l.FLOPs = 2 * seen * int64(o.headDim)
+	l.FLOPs = seen * (2*int64(o.headDim) + o.capFLOPs())
 
 	rows := o.qHeads * tokens
 	l = p.Dispatch(slotSoftmax, p.Rows(int(o.softmax.WorkgroupSize[0]), span,
@@ -650,7 +661,7 @@ func (o *sdpa) planStreaming(p *graph.Planner, tokens, position, splits, length 
 	l.Params.U32("tokens", tokens).U32("context", context).U32("position", position).
 		U32("window", o.window).U32("kv_heads", o.kvHeads).F32("scale", o.scale)
 	l.Bytes = 2*o.queryBytes(tokens) + 2*int64(span)*o.cacheBytes()
-	l.FLOPs = seen * (4*int64(o.headDim) + 5)
+	l.FLOPs = seen * (4*int64(o.headDim) + 5 + o.capFLOPs())
 	if length > 0 {
 		l.Params.U32("splits", splits).U32("split_len", length)
 		l.Bytes += o.partsBytes(tokens, splits) - o.queryBytes(tokens)
@@ -691,7 +702,7 @@ func (o *sdpa) Reference(r *reference.Ref) {
 			start, largest := o.start(first+s), math.Inf(-1)
 			seen := weights[:first+s+1-start]
 			for c := range seen {
-				seen[c] = reference.Dot(q.Row(i), kCache.Data[(start+c)*row+at:][:d]) * float64(o.scale)
+				seen[c] = o.score(q.Row(i), kCache.Data[(start+c)*row+at:][:d])
 				largest = max(largest, seen[c])
 			}
 			var sum float64
@@ -710,6 +721,23 @@ func (o *sdpa) Reference(r *reference.Ref) {
 		}
 	})
 	r.Set(o.y, y)
+}
+
+// score returns the reference value of a score: the scaled product of a query and a key, with the soft cap.
+func (o *sdpa) score(q, k []float64) float64 {
+	s, limit := reference.Dot(q, k)*float64(o.scale), float64(o.softCap)
+	if limit > 0 {
+		s = limit * math.Tanh(s/limit)
+	}
+	return s
+}
+
+// capFLOPs returns the number of operations that the soft cap takes for a score.
+func (o *sdpa) capFLOPs() int64 {
+	if o.softCap > 0 {
+		return 7
+	}
+	return 0
 }
 
 // Tolerance is derived from the error of the scores. A score is at most the product of three numbers: the
@@ -742,6 +770,8 @@ func (o *sdpa) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance 
 	) + reference.SumRoundings(
 		span,
 	)*reference.Rounding
+	// The slope of a soft cap is at most 1. WGSL allows an error of 1e-5 in tanh.
+	part += 2e-5 * float64(o.softCap)
 	if o.rope != nil {
 		part += 2 * o.turnedWithin(r) * score
 		// RoPE is not exact, so an element of a key can be rounded to a neighboring f16 number. The

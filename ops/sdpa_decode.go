@@ -92,7 +92,7 @@ func (o *sdpa) makeDecodeKernels(b *graph.Builder) {
 			shaders.Constants{
 				"HeadQuads": quads, "HalfCache": o.half, "Heads": d.heads, "HeadGroups": group / d.heads,
 				"Lanes": d.lanes, "Row": d.row, "Whole": whole, "Turn": rope.pairs, "Half": rope.half,
-				"Norms": o.norms != nil, "Leaves": leaves,
+				"Norms": o.norms != nil, "Leaves": leaves, "SoftCap": o.softCap,
 			})
 		return d
 	}
@@ -156,7 +156,7 @@ func (o *sdpa) planDecode(p *graph.Planner, slot int, d *decodeShape, position, 
 	}
 	l.Params.U32("kv_heads", o.kvHeads).F32("scale", o.scale)
 	l.Bytes = o.queryBytes(1) + 8*int64(o.kvHeads)*int64(o.headDim) + 2*int64(span+1)*o.cacheBytes()
-	l.FLOPs = int64(o.qHeads) * int64(span) * (4*int64(o.headDim) + 5)
+	l.FLOPs = int64(o.qHeads) * int64(span) * (4*int64(o.headDim) + 5 + o.capFLOPs())
 	if o.rope == nil {
 		return l
 	}

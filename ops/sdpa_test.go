@@ -18,8 +18,9 @@ import (
 // attention is a sdpa_with_kv_cache in a graph.
 type attention struct {
 	qHeads, kvHeads, headDim int
-	tokens, context          int // the most
-	window                   int // 0 for none
+	tokens, context          int     // the most
+	window                   int     // 0 for none
+	softCap                  float64 // 0 for none
 	half                     bool
 	Last                     bool // q holds the last token only
 	Route                    string
@@ -39,6 +40,9 @@ func (c attention) String() string {
 	}
 	if c.window > 0 {
 		s += fmt.Sprintf(", a window of %d", c.window)
+	}
+	if c.softCap > 0 {
+		s += fmt.Sprintf(", a soft cap of %g", c.softCap)
 	}
 	return s + " " + c.Route
 }
@@ -74,7 +78,7 @@ func (c attention) attend(b *graph.Builder, q, k, v graph.ValueID, position kind
 	}
 	dims := []int{1, c.context, c.kvHeads, c.headDim}
 	return SDPA(b, "sdpa", q, k, v, b.State("k_cache", t, dims), b.State("v_cache", t, dims), position, 0,
-		c.window)
+		c.softCap, c.window)
 }
 
 // queries returns how many of a step's tokens q holds.
@@ -117,6 +121,9 @@ func sampleSDPA(t *rapid.T) *trial {
 	c.tokens = draw(t, "tokens", 1, min(c.context, 70))
 	if rapid.Bool().Draw(t, "windowed") {
 		c.window = draw(t, "window", 1, c.context+1)
+	}
+	if rapid.IntRange(0, 3).Draw(t, "capped") == 0 {
+		c.softCap = float64(draw(t, "soft cap", 1, 50)) / 10
 	}
 	if rapid.Bool().Draw(t, "materialized") {
 		c.Route = "materialized"
@@ -340,6 +347,32 @@ func TestSDPASeesAWindow(t *testing.T) {
 			c.Route = "materialized"
 			trials = append(trials, c.trial())
 		}
+	}
+	hold(t, trials...)
+}
+
+// A gain of 20 makes scores much larger than the cap. The lengths of the steps select all routes.
+func TestSDPACapsScores(t *testing.T) {
+	var trials []*trial
+	for _, c := range attentions([]attention{
+		{
+			qHeads: 8, kvHeads: 2, headDim: 64, tokens: 70, context: 1200, gain: 20, softCap: 2.5,
+			live: [][2]int{{70, 0}, {1, 70}, {2, 600}, {1, 700}},
+		},
+		{
+			qHeads: 2, kvHeads: 1, headDim: 16, tokens: 9, context: 500, gain: 20, softCap: 50, window: 33,
+			half: true, live: replay(9, 1, 9, 9),
+		},
+		{
+			qHeads: 2, kvHeads: 1, headDim: 132, tokens: 5, context: 70, gain: 20, softCap: 1,
+			live: [][2]int{{5, 0}, {1, 5}, {5, 65}},
+		},
+		{
+			qHeads: 4, kvHeads: 2, headDim: 16, tokens: 70, context: 100, gain: 20, softCap: 3,
+			Route: "materialized", live: [][2]int{{70, 0}, {3, 70}},
+		},
+	}) {
+		trials = append(trials, c.trial())
 	}
 	hold(t, trials...)
 }

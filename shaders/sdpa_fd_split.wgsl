@@ -72,6 +72,7 @@ struct Params {
 {{end}}
 {{template "kv_cache" .}}
 {{template "kv_stored" .}}
+{{- template "soft_cap" (set . "T" $T)}}
 {{- if .Turn}}
 {{- template "rotary_vector" .}}
 {{- end}}
@@ -242,8 +243,9 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       let seen{{$t}} = first + place{{$t}} < end
 {{- if gt (mul $turns $parts) $block}} && place{{$t}} < {{$block}}u{{end}};
       let at{{$t}} = turn + min(place{{$t}}, {{sub $block 1}}u) * {{$.Row}}u;
-      let score{{$t}} = select({{$T}}(-1e30), products[at{{$t}}]{{range $r := $.Row}}{{if $r}} +
-        products[at{{$t}} + {{$r}}u]{{end}}{{end}}, seen{{$t}});
+      let score{{$t}} = select({{$T}}(-1e30), {{if $.SoftCap}}soft_cap({{end}}products[at{{$t}}]
+        {{- range $r := $.Row}}{{if $r}} +
+        products[at{{$t}} + {{$r}}u]{{end}}{{end}}{{if $.SoftCap}}){{end}}, seen{{$t}});
       largest = max(largest, score{{$t}});
 {{- end}}
       let shrink = exp(before - largest);
@@ -269,8 +271,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- end}}
   }
   if (appends && part == 0u) {
-    let score = own_products[0]{{range $r := .Row}}{{if $r}} +
-      own_products[{{$r}}]{{end}}{{end}};
+    let score = {{if .SoftCap}}soft_cap({{end}}own_products[0]{{range $r := .Row}}{{if $r}} +
+      own_products[{{$r}}]{{end}}{{end}}{{if .SoftCap}}){{end}};
     let before = largest;
     largest = max(before, score);
     let shrink = exp(before - largest);

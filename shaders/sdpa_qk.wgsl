@@ -21,6 +21,7 @@ struct Params {
 
 {{template "kv_cache" .}}
 {{template "tile_memory" .}}
+{{- template "soft_cap" (set . "T" "f32")}}
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
@@ -68,7 +69,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
 {{- range $j := $n}}
     let c{{$j}} = tile_column + tx + {{mul $j 16}}u;
     if (params.start + c{{$j}} <= last && params.start + c{{$j}} + params.window > last) {
-      scores[at + c{{$j}}] = params.scale * sum{{$i}}_{{$j}};
+      scores[at + c{{$j}}] = {{if $.SoftCap}}soft_cap({{end}}params.scale * sum{{$i}}_{{$j}}
+        {{- if $.SoftCap}}){{end}};
     }
 {{- end}}
   }

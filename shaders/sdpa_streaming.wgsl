@@ -53,6 +53,7 @@ struct Params {
 
 {{template "flat_group" .}}
 {{template "kv_cache" .}}
+{{- template "soft_cap" (set . "T" "vec4<f32>")}}
 
 // Rows that lanes read: q, and later the weights. For 8 rows there are two vectors for each column of q, or
 // for each position of the weights, which are divided into stages of {{$step}} positions. There are 2 unused
@@ -152,7 +153,11 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let last{{$h}} = vec4<u32>(params.position) +
     (vec4<u32>(tile_row + 8u * ty + {{mul 4 $h}}u) + vec4<u32>(0u, 1u, 2u, 3u)) / {{$.Group}}u;
 {{- end}}
+{{- if .SoftCap}}
+  let to_base2 = 1.4426950408889634; // weights are computed as powers of 2
+{{- else}}
   let scale = params.scale * 1.4426950408889634; // weights are computed as powers of 2
+{{- end}}
   var largest = -1e20; // of the row with index lane; masked scores are smaller, so their weight is 0
   var total0 = vec4<f32>(0.0); // sums of weights over the lane's own positions
   var total1 = vec4<f32>(0.0);
@@ -223,8 +228,13 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     var v{{$i}} = v_cache[cache_place(min(tile_column + v_row{{$i}}, end - 1u), kv_head) + v_quad{{$i}}];
 {{- end}}
 {{- range $j := 4}}
+{{- if $.SoftCap}}
+    sum0_{{$j}} = soft_cap(sum0_{{$j}} * params.scale) * to_base2;
+    sum1_{{$j}} = soft_cap(sum1_{{$j}} * params.scale) * to_base2;
+{{- else}}
     sum0_{{$j}} *= scale;
     sum1_{{$j}} *= scale;
+{{- end}}
 {{- end}}
     if (tile_column + {{$positions}}u > first_end || tile_column + params.window < last_end) {
       // At least one row does not see all of these positions.

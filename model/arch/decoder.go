@@ -178,7 +178,8 @@ func (a *attention) forward(m *Decoder, layer int, x graph.ValueID) graph.ValueI
 	q = m.norm("q_norm", q, a.qNorm)
 	k = m.norm("k_norm", k, a.kNorm)
 	q, k = a.rotate("rope", q, k)
-	y := ops.SDPA(b, "sdpa", q, k, v, a.kCache, a.vCache, kind.Sym(m.pos), m.Scale, a.window)
+	y := ops.SDPA(b, "sdpa", q, k, v, a.kCache, a.vCache, kind.Sym(m.pos), m.Scale, 0,
+		a.window)
 	y = basic.View(b, "join", y, kind.Fixed(1), basic.Rest, kind.Fixed(m.Heads*m.HeadDim))
 	y = ops.Linear(b, "o", y, a.o, graph.None)
 	y = m.norm("post_norm", y, a.postNorm)
