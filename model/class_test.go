@@ -330,9 +330,7 @@ func TestNeutralScalingOfTheRotationRuns(t *testing.T) {
 		t.Error("phi3: factors of a wrong number were ignored")
 	}
 	for _, value := range []any{
-		keys{"type": "yarn", "factor": 2},
 		keys{"type": "dynamic", "factor": 2},
-		keys{"type": "yarn", "factor": 1, "attention_factor": 2},
 		keys{"type": "mrope", "factor": 1},
 	} {
 		f := newTinyFolder()

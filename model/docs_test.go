@@ -47,17 +47,25 @@ func TestDocumentedDefaultsMatchTheRows(t *testing.T) {
 	}
 }
 
-// defaultsTable returns a table with a row for each key that a class of a file format computes with, and a
-// column for each class.
+// defaultsTable returns tables with a column for each class of a file format. A table has at most six
+// classes, and a row for each key that one of them computes with.
 func defaultsTable(in func(*arch.Architecture) *arch.Spelling) string {
 	var forms []*arch.Spelling
-	var keys []string
 	for _, a := range arch.Architectures {
-		s := in(a)
-		if s.Names == nil {
-			continue
+		if s := in(a); s.Names != nil {
+			forms = append(forms, s)
 		}
-		forms = append(forms, s)
+	}
+	text := ""
+	for some := range slices.Chunk(forms, 6) {
+		text += defaultsOf(some)
+	}
+	return text
+}
+
+func defaultsOf(forms []*arch.Spelling) string {
+	var keys []string
+	for _, s := range forms {
 		known := s.Keys.List()
 		for _, o := range s.Only {
 			known = append(known, o.Key)

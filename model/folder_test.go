@@ -193,7 +193,12 @@ func TestFolderIsRefusedByWhatIsWrong(t *testing.T) {
 		"new linear scaling": {set("rope_parameters", map[string]any{
 			"rope_type": "linear", "factor": 2, "rope_theta": 5e5,
 		}), true},
-		"an unknown scaling": {set("rope_scaling", map[string]any{"rope_type": "yarn"}), false},
+		"an unknown scaling": {set("rope_scaling", map[string]any{"rope_type": "ntk"}), false},
+		"yarn":               {set("rope_scaling", map[string]any{"type": "yarn", "factor": 2}), true},
+		"yarn of no factor":  {set("rope_scaling", map[string]any{"rope_type": "yarn"}), false},
+		"yarn with a key of Mistral's": {set("rope_scaling", map[string]any{
+			"type": "yarn", "factor": 2, "llama_4_scaling_beta": 0.1,
+		}), false},
 		"an unknown rope key": {
 			rope("rope_type", "linear", "factor", 2, "x", 1), false,
 		},
@@ -400,8 +405,11 @@ func planHollow(c *arch.Config) error {
 	add(n.Norm, c.Dim)
 	for i := range c.Layers {
 		at := n.Of(i)
-		for _, norm := range []string{n.AttnNorm, n.FfnNorm} {
-			add(at+norm, c.Dim)
+		if !c.Arch.NoPreNorms {
+			add(at+n.AttnNorm, c.Dim)
+			if !c.Arch.Parallel {
+				add(at+n.FfnNorm, c.Dim)
+			}
 		}
 		if c.Arch.PostNorms {
 			add(at+n.AttnPostNorm, c.Dim)
@@ -411,7 +419,14 @@ func planHollow(c *arch.Config) error {
 			add(at+n.QNorm, c.HeadDim)
 			add(at+n.KNorm, c.HeadDim)
 		}
-		if c.Arch.Biases {
+		if c.Arch.WideNorms {
+			add(at+n.QNorm, q)
+			add(at+n.KNorm, kv)
+		}
+		if c.OutBias {
+			add(at+n.OBias, c.Dim)
+		}
+		if c.Biases {
 			add(at+n.QBias, q)
 			add(at+n.KBias, kv)
 			add(at+n.VBias, kv)
@@ -423,8 +438,12 @@ func planHollow(c *arch.Config) error {
 			add(at+n.Q, q, c.Dim)
 			add(at+n.K, kv, c.Dim)
 			add(at+n.V, kv, c.Dim)
-			add(at+n.Gate, c.FFN, c.Dim)
-			add(at+n.Up, c.FFN, c.Dim)
+			if c.Arch.FusedMLP {
+				add(at+n.GateUp, 2*c.FFN, c.Dim)
+			} else {
+				add(at+n.Gate, c.FFN, c.Dim)
+				add(at+n.Up, c.FFN, c.Dim)
+			}
 		}
 		add(at+n.O, c.Dim, q)
 		add(at+n.Down, c.Dim, c.FFN)

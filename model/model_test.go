@@ -294,7 +294,7 @@ func TestFileThatCannotBeRunIsRefused(t *testing.T) {
 		},
 		"rope scaling": {
 			change: func(b *gguftest.Builder) {
-				b.Set("llama.rope.scaling.type", "yarn")
+				b.Set("llama.rope.scaling.type", "dynamic")
 				b.Set("llama.rope.scaling.factor", float32(4))
 			},
 		},

@@ -50,10 +50,13 @@ func tinyWide(a *arch.Architecture, ffn int) *gguftest.Builder {
 	for key, value := range map[string]any{
 		"block_count": tinyLayers, "context_length": tinyContext, "embedding_length": tinyDim,
 		"feed_forward_length": ffn, "attention.head_count": tinyHeads,
-		"attention.head_count_kv": tinyKVHeads, "attention.layer_norm_rms_epsilon": float32(1e-5),
+		"attention.head_count_kv": tinyKVHeads, a.Gguf.Keys.Eps: float32(1e-5),
 		"rope.dimension_count": tinyHeadDim, "rope.freq_base": float32(10000), "vocab_size": tinyVocab,
 	} {
 		b.Set(a.Name+"."+key, value)
+	}
+	if a.Name == "cohere2" { // requires a window
+		b.Set(a.Name+".attention.sliding_window", 4096)
 	}
 	for key, value := range map[string]any{
 		"general.architecture": a.Name, "general.name": "tiny",
@@ -87,7 +90,9 @@ func tinyWide(a *arch.Architecture, ffn int) *gguftest.Builder {
 	for layer := range tinyLayers {
 		blk := fmt.Sprintf("blk.%d.", layer)
 		const q, kv = tinyHeads * tinyHeadDim, tinyKVHeads * tinyHeadDim
-		vector(blk + "attn_norm.weight")
+		if !a.NoPreNorms {
+			vector(blk + "attn_norm.weight")
+		}
 		if a.Fused {
 			matrix(blk+"attn_qkv.weight", q+2*kv, tinyDim)
 			matrix(blk+"ffn_up.weight", 2*ffn, tinyDim)
@@ -95,11 +100,17 @@ func tinyWide(a *arch.Architecture, ffn int) *gguftest.Builder {
 			matrix(blk+"attn_q.weight", q, tinyDim)
 			matrix(blk+"attn_k.weight", kv, tinyDim)
 			matrix(blk+"attn_v.weight", kv, tinyDim)
-			matrix(blk+"ffn_gate.weight", ffn, tinyDim)
-			matrix(blk+"ffn_up.weight", ffn, tinyDim)
+			if a.FusedMLP {
+				matrix(blk+"ffn_up.weight", 2*ffn, tinyDim)
+			} else {
+				matrix(blk+"ffn_gate.weight", ffn, tinyDim)
+				matrix(blk+"ffn_up.weight", ffn, tinyDim)
+			}
 		}
 		matrix(blk+"attn_output.weight", tinyDim, q)
-		vector(blk + "ffn_norm.weight")
+		if !a.NoPreNorms && !a.Parallel {
+			vector(blk + a.Gguf.Names.FfnNorm)
+		}
 		matrix(blk+"ffn_down.weight", tinyDim, ffn)
 		if a.Biases {
 			vectorOf(blk+"attn_q.bias", q)
@@ -109,6 +120,10 @@ func tinyWide(a *arch.Architecture, ffn int) *gguftest.Builder {
 		if a.HeadNorms {
 			vectorOf(blk+"attn_q_norm.weight", tinyHeadDim)
 			vectorOf(blk+"attn_k_norm.weight", tinyHeadDim)
+		}
+		if a.WideNorms {
+			vectorOf(blk+"attn_q_norm.weight", q)
+			vectorOf(blk+"attn_k_norm.weight", kv)
 		}
 		if a.PostNorms {
 			vector(blk + "post_attention_norm.weight")

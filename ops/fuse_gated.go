@@ -79,6 +79,8 @@ func rowsOf(b *graph.Builder, v graph.ValueID) graph.ValueID {
 				return v
 			}
 			v = o.x
+		case *basic.LayerNormOp:
+			v = o.X
 		case *basic.ViewOp:
 			if changing(b, o.X) > 1 || changing(b, o.Y) > 1 {
 				return v

@@ -16,9 +16,18 @@ type Architecture struct {
 	Gate            gated
 	Biases          bool // the q, k and v projections have biases
 	HeadNorms       bool // the queries and keys of each head are normalized before RoPE
+	WideNorms       bool // the queries of all heads are normalized together before RoPE, and so are the keys
+	normsAfterRope  bool // the norms of HeadNorms come after RoPE
 	PostNorms       bool // the outputs of attention and MLP are normalized before the residual addition
+	NoPreNorms      bool // attention and MLP read the residual stream without a norm
+	layerNorms      bool // norms subtract the mean: LayerNorm without biases instead of RMSNorm
+	Parallel        bool // attention and MLP read the same norm, and their outputs are added to its input
 	Fused           bool // q, k and v are one matrix, and gate and up are one matrix
+	FusedMLP        bool // gate and up are one matrix
 	scaledEmbedding bool // rows of the embedding are multiplied by sqrt(dim)
+	// fullUnrotated is true if RoPE is left out in layers with full attention. It has no effect in a model
+	// without sliding windows.
+	fullUnrotated bool
 
 	Gguf Spelling // conventions of GGUF files
 	Hf   Spelling // conventions of Hugging Face folders
@@ -41,6 +50,16 @@ type Spelling struct {
 	onePlus bool
 	// implied is a function that sets configuration values that the files do not state directly.
 	implied func(c *Config)
+	// fullEach is n if every n-th layer has full attention and the files have no key for n, otherwise 0.
+	fullEach int
+	// unrotatedEach is n if RoPE is left out in every n-th layer and the files have no key for n, otherwise
+	// 0.
+	unrotatedEach int
+	// storedBiases is true if projections of attention have the biases that are in the files. Otherwise
+	// Architecture.Biases and the configuration say which biases there are.
+	storedBiases bool
+	// ropeKeys lists keys of a RoPE scaling type that only these files have.
+	ropeKeys []string
 }
 
 // gated is the operator that combines the gate and up branches of an MLP.
@@ -64,7 +83,7 @@ type names struct {
 	freqs, freqsShort, freqsLong string // divisors of the RoPE frequencies
 	layer                        string // prefix of a layer's tensors, with %d for the layer number
 	AttnNorm, Q, K, V, O         string
-	QBias, KBias, VBias          string
+	QBias, KBias, VBias, OBias   string
 	QNorm, KNorm, AttnPostNorm   string
 	Qkv                          string // one tensor in place of Q, K and V, if they are fused
 	FfnNorm, Gate, Up, Down      string
@@ -84,6 +103,15 @@ type keys struct {
 	fullEach                  string // n: every n-th layer has full attention
 	kinds                     string // attention type of each layer
 	scale                     string // scale of the attention scores
+	scoreCap                  string // soft cap of the attention scores
+	logitCap                  string // soft cap of the logits
+	embedScale                string // factor of the rows of the embedding
+	residualScale             string // factor of the outputs of attention and MLP
+	logitScale                string // factor of the logits
+	biases                    string // whether the q, k and v projections have biases
+	outBias                   string // whether the output projection of attention has a bias
+	rotated                   string // list with 1 for each layer with RoPE and 0 for each layer without
+	unrotatedEach             string // n: every n-th layer has no RoPE
 	turned                    string // how many dims of a head are rotated
 	localBase                 string // RoPE base in layers with a window
 	Tied                      string // whether the embedding is also the output head
@@ -104,6 +132,8 @@ func (k *keys) List() []string {
 	all := append([]string{
 		k.Layers, k.Dim, k.Ffn, k.Context, k.Heads, k.kvHeads, k.headDim, k.Eps, k.window, k.windowUsed,
 		k.windowFrom, k.fullEach, k.kinds, k.scale, k.turned, k.localBase, k.Tied,
+		k.scoreCap, k.logitCap, k.embedScale, k.residualScale, k.logitScale, k.biases, k.outBias, k.rotated,
+		k.unrotatedEach,
 	}, slices.Concat(k.sameDim, k.rotations)...)
 	return slices.DeleteFunc(all, func(key string) bool { return key == "" })
 }
@@ -119,7 +149,7 @@ var ggufNames = names{
 	layer:    "blk.%d.",
 	AttnNorm: "attn_norm.weight", Q: "attn_q.weight", K: "attn_k.weight", V: "attn_v.weight",
 	O: "attn_output.weight", Qkv: "attn_qkv.weight",
-	QBias: "attn_q.bias", KBias: "attn_k.bias", VBias: "attn_v.bias",
+	QBias: "attn_q.bias", KBias: "attn_k.bias", VBias: "attn_v.bias", OBias: "attn_output.bias",
 	QNorm: "attn_q_norm.weight", KNorm: "attn_k_norm.weight", AttnPostNorm: "post_attention_norm.weight",
 	FfnNorm: "ffn_norm.weight", Gate: "ffn_gate.weight", Up: "ffn_up.weight", Down: "ffn_down.weight",
 	GateUp: "ffn_up.weight", FfnPostNorm: "post_ffw_norm.weight",
@@ -152,6 +182,7 @@ var hfNames = names{
 	AttnNorm: "input_layernorm.weight", Q: "self_attn.q_proj.weight", K: "self_attn.k_proj.weight",
 	V: "self_attn.v_proj.weight", O: "self_attn.o_proj.weight", Qkv: "self_attn.qkv_proj.weight",
 	QBias: "self_attn.q_proj.bias", KBias: "self_attn.k_proj.bias", VBias: "self_attn.v_proj.bias",
+	OBias: "self_attn.o_proj.bias",
 	QNorm: "self_attn.q_norm.weight", KNorm: "self_attn.k_norm.weight",
 	FfnNorm: "post_attention_layernorm.weight", Gate: "mlp.gate_proj.weight", Up: "mlp.up_proj.weight",
 	Down: "mlp.down_proj.weight", GateUp: "mlp.gate_up_proj.weight",
@@ -182,7 +213,9 @@ var (
 )
 
 // Architectures lists the architectures that this version runs.
-var Architectures = []*Architecture{&Llama, &mistral, &Qwen2, &Qwen3, &Gemma3, &Phi3}
+var Architectures = []*Architecture{
+	&Llama, &mistral, &Qwen2, &Qwen3, &Gemma3, &Phi3,
+}
 
 // architectureOf returns the architecture that files of one format call name, and its Spelling for this
 // format. in selects the Spelling of the format.

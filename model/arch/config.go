@@ -2,6 +2,7 @@ package arch
 
 import (
 	"math"
+	"slices"
 
 	"gpuscope/internal/printable"
 	"gpuscope/session"
@@ -21,8 +22,16 @@ type Config struct {
 	Context int // the trained context
 	Eps     float32
 	Scale   float64 // scale of the attention scores; 0 for 1 / sqrt(HeadDim)
-	Windows []int   // by layer: size of the sliding window; 0 for full attention
-	Rope    Rotation
+	// Factors of the rows of the embedding, of the outputs of attention and MLP, and of the logits. A factor
+	// of 0 means 1.
+	EmbedScale, ResidualScale, LogitScale float64
+	// Soft caps of the attention scores and of the logits: x becomes cap * tanh(x / cap). A cap of 0 means
+	// none.
+	ScoreCap, LogitCap float64
+	Biases, OutBias    bool   // which projections of attention have biases: q, k and v; the output
+	Windows            []int  // by layer: size of the sliding window; 0 for full attention
+	Unrotated          []bool // by layer: whether RoPE is left out; nil if all layers have RoPE
+	Rope               Rotation
 	// LocalRope is the rotation in layers with a sliding window. It is nil if these layers use Rope, like the
 	// others.
 	LocalRope *Rotation
@@ -89,6 +98,14 @@ func readConfig(r *configReader, arch *Architecture) (Config, error) {
 	}
 	c.Windows = r.windows()
 	c.Scale = r.floatOr(key.scale, 0, 1e-6, 1e6)
+	c.ScoreCap = r.floatOr(key.scoreCap, 0, 0, 1e6)
+	c.LogitCap = r.floatOr(key.logitCap, 0, 0, 1e6)
+	c.EmbedScale = r.floatOr(key.embedScale, 0, 0, 1e6)
+	c.ResidualScale = r.floatOr(key.residualScale, 0, 0, 1e6)
+	c.LogitScale = r.floatOr(key.logitScale, 0, 0, 1e6)
+	c.Biases = arch.Biases || r.bool(key.biases)
+	c.OutBias = r.bool(key.outBias)
+	c.Unrotated = r.unrotated(arch, c.Windows)
 	if form.implied != nil {
 		form.implied(&c)
 	}
@@ -111,7 +128,7 @@ func (r *configReader) windows() []int {
 	windowed := r.kinds()
 	if windowed == nil {
 		from := r.intOr(key.windowFrom, 0, 0, math.MaxInt32)
-		each := r.intOr(key.fullEach, 0, 0, maxLayers)
+		each := r.intOr(key.fullEach, r.form.fullEach, 0, maxLayers)
 		if window == 0 && (each == 0 || !r.null(key.window)) {
 			return list
 		}
@@ -127,6 +144,35 @@ func (r *configReader) windows() []int {
 		if list[i] = window; window == 0 && key.kinds != "" {
 			r.errorf(key.window, "layer %d has sliding-window attention, but the files set no window size or turn the window off", i)
 		}
+	}
+	return list
+}
+
+// unrotated returns, for each layer, whether RoPE is left out in it. It returns nil if all layers have RoPE.
+func (r *configReader) unrotated(arch *Architecture, windows []int) []bool {
+	key, list := r.form.Keys, make([]bool, r.layers)
+	switch {
+	case arch.fullUnrotated && !r.null(key.window):
+		window := r.int(key.window, 1, math.MaxInt32)
+		for i := range list {
+			list[i] = window > 0 && windows[i] == 0
+		}
+	case r.has(key.rotated):
+		rotated, err := r.f.Ints(r.prefix + key.rotated)
+		if r.fail(err); err != nil || !r.eachLayer(key.rotated, len(rotated)) {
+			return nil
+		}
+		for i, n := range rotated {
+			list[i] = n == 0
+		}
+	default:
+		each := r.intOr(key.unrotatedEach, r.form.unrotatedEach, 0, maxLayers)
+		for i := range list {
+			list[i] = each > 0 && (i+1)%each == 0
+		}
+	}
+	if !slices.Contains(list, true) {
+		return nil
 	}
 	return list
 }

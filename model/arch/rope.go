@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"gpuscope/engine/graph"
 	"gpuscope/internal/printable"
@@ -27,6 +28,16 @@ type Rotation struct {
 	// Divisors.
 	Divisors, LongDivisors []float64
 	Original               int
+	// QueryGrowth says how much queries grow with the position; see queryScale. 0 means that they do not
+	// grow.
+	QueryGrowth float64
+}
+
+// queryScale returns the factor of the queries at a position: 1 + growth * log(1 + floor(position /
+// original)). It keeps attention sharp in long contexts. Source: Llama 4, which scales the queries of its
+// layers without RoPE in this way; Ministral 3 scales those of all layers.
+func (r *Rotation) queryScale(position int) float64 {
+	return 1 + r.QueryGrowth*math.Log(float64(1+position/max(r.Original, 1)))
 }
 
 // ggufRotations lists the metadata keys that configure RoPE, without the architecture's prefix.
@@ -38,7 +49,7 @@ var ggufRotations = []string{
 
 // ggufRotation reads the RoPE settings of a file as llama.cpp does. If the scaling type is missing, the
 // scaling is linear. Old files use another key for the factor. A factor of 0 means no scaling; it is an error
-// only if the file states the type linear. YaRN with a factor of 1 is accepted, because it changes nothing.
+// only if the file states the type linear. YaRN with a factor of 1 changes nothing.
 func ggufRotation(r *configReader, headDim int) Rotation {
 	rot := Rotation{
 		Dims: r.intOr("rope.dimension_count", headDim, 2, headDim),
@@ -56,21 +67,60 @@ func ggufRotation(r *configReader, headDim int) Rotation {
 			1e6)
 	}
 	kind := r.stringOr("rope.scaling.type", "")
+	if rot.QueryGrowth = r.ropeFloat(ggufTemperature, 0); rot.Original == 0 &&
+		(rot.QueryGrowth != 0 || kind == "yarn") {
+		rot.Original = r.int(r.form.Keys.Context, 1, math.MaxInt32)
+	}
 	if kind == "linear" && factor == 0 {
 		r.errorf("rope.scaling.factor", "the value is missing or 0, but rope.scaling.type is linear; want a value from %g to %g", 1e-6,
 			1e6)
 	}
 	switch {
 	case kind == "none", kind == "yarn" && (factor == 0 || factor == 1):
+	case kind == "yarn":
+		rot.ggufYarn(r, factor)
 	case kind == "", kind == "linear", kind == "longrope":
 		if factor != 0 {
 			rot.Scale = 1 / factor
 		}
 	default:
-		r.errorf("rope.scaling.type", "not supported yet: RoPE scaling %q; supported are \"none\", \"linear\" and \"longrope\"",
+		r.errorf("rope.scaling.type", "not supported yet: RoPE scaling %q; supported are \"none\", \"linear\", \"longrope\" and \"yarn\"",
 			printable.Short(kind, 80))
 	}
 	return rot
+}
+
+// Keys of a GGUF file that configure YaRN and that llama.cpp reads only for some architectures.
+const (
+	ggufBetaFast      = "rope.scaling.yarn_beta_fast"
+	ggufBetaSlow      = "rope.scaling.yarn_beta_slow"
+	ggufLogMultiplier = "rope.scaling.yarn_log_multiplier"
+	ggufTemperature   = "attention.temperature_scale"
+)
+
+// ggufYarn applies YaRN as llama.cpp does. A key that the architecture does not have keeps its default.
+func (rot *Rotation) ggufYarn(r *configReader, factor float64) {
+	if factor < 1 {
+		r.errorf("rope.scaling.factor", "the value %g is out of range; want at least 1", factor)
+	}
+	rot.Divisors = yarn{
+		base: rot.Base, factor: factor, original: rot.Original, dims: rot.Dims,
+		fast: r.ropeFloat(ggufBetaFast, 32), slow: r.ropeFloat(ggufBetaSlow, 1), truncate: true,
+	}.divisors()
+	gain := yarnGain(factor, 1)
+	if all := r.ropeFloat(ggufLogMultiplier, 0); all != 0 {
+		gain /= yarnGain(factor, all)
+	}
+	rot.Gain *= gain
+}
+
+// ropeFloat returns the number that a file states for one of the Spelling's ropeKeys. It returns def if the
+// file does not state the key, or if the Spelling does not have it.
+func (r *configReader) ropeFloat(key string, def float64) float64 {
+	if !slices.Contains(r.form.ropeKeys, key) {
+		return def
+	}
+	return r.floatOr(key, def, 0, 1e6)
 }
 
 // turned returns the number of dims of a head that are rotated.
@@ -103,19 +153,28 @@ var halves = pairing{part: true, rotary: func(m *Decoder, prefix string, r *Rota
 	}
 }}
 
+// partOfNeighbours is neighbours for heads of which only the first dims are rotated. The other pairs are
+// rotated by an angle of 0, which does not change them.
+var partOfNeighbours = pairing{part: true, rotary: neighbours.rotary}
+
 // tables adds two tables to the graph: the cosines and the sines of the rotation angles. Each table is f32
 // [context, times*d/2], where d is the number of rotated dims. A row belongs to one position and has an
-// element for each pair of dims. If times is 2, the row contains these elements twice.
+// element for each pair of dims. If times is 2, the row contains these elements twice. If times is 1, the row
+// has elements for all pairs of a head.
 func (m *Decoder) tables(prefix string, r *Rotation, times int) (cos, sin graph.ValueID) {
 	turned, divisors := r.turned(m.HeadDim), m.divisors(r)
+	columns := times * turned / 2
+	if times == 1 {
+		columns = m.HeadDim / 2
+	}
 	table := func(name string, f func(float64) float64) graph.ValueID {
-		dims := []int{m.Context, times * turned / 2}
+		dims := []int{m.Context, columns}
 		return m.Constant(prefix+name, graph.F32, dims, func() ([]byte, error) {
 			d, err := divisors()
 			if err != nil {
 				return nil, err
 			}
-			return r.table(m.Context, turned, times, d, f), nil
+			return r.table(m.Context, turned, columns, times, d, f), nil
 		})
 	}
 	return table("rope_cos", math.Cos), table("rope_sin", math.Sin)
@@ -143,16 +202,23 @@ func (m *Decoder) divisors(r *Rotation) func() ([]float64, error) {
 			continue
 		}
 		if d := m.W.divisors(t.name, r.turned(m.HeadDim)/2); t.here {
-			divisors = d
+			divisors = func() ([]float64, error) {
+				stored, err := d()
+				for i := range min(len(stored), len(list)) {
+					stored[i] *= list[i]
+				}
+				return stored, err
+			}
 		}
 	}
 	return divisors
 }
 
 // table returns the elements of a table of f32: gain*f(angle) for each position and each pair of dims,
-// computed in float64. If times is 2, each row contains its elements twice.
-func (r Rotation) table(context, d, times int, divisors []float64, f func(float64) float64) []byte {
-	out, gain := make([]byte, 0, 4*context*times*d/2), cmp.Or(r.Gain, 1)
+// computed in float64. If times is 2, each row contains its elements twice. The rest of a row's columns has
+// f(0).
+func (r Rotation) table(context, d, columns, times int, divisors []float64, f func(float64) float64) []byte {
+	out, gain := make([]byte, 0, 4*context*columns), cmp.Or(r.Gain, 1)
 	frequency := make([]float64, d/2)
 	for i := range frequency {
 		frequency[i] = r.Scale * math.Pow(r.Base, -2*float64(i)/float64(d))
@@ -167,6 +233,9 @@ func (r Rotation) table(context, d, times int, divisors []float64, f func(float6
 		}
 		for once := out[row:]; len(out)-row < times*len(once); {
 			out = append(out, once...)
+		}
+		for len(out)-row < 4*columns {
+			out = binary.LittleEndian.AppendUint32(out, math.Float32bits(float32(f(0))))
 		}
 	}
 	return out

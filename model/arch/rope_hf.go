@@ -45,7 +45,27 @@ var hfScalings = []hfScaling{
 	},
 	{"longrope", longKeys, longRotation},
 	{"su", longKeys, longRotation}, // the older name of longrope
+	{
+		"yarn",
+		[]string{
+			"factor", "attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim", "truncate",
+			hfOriginal,
+		},
+		yarnRotation,
+	},
 }
+
+// hfAlpha is the RoPE scaling type that Hunyuan's files call dynamic.
+var hfAlpha = hfScaling{
+	alphaScaling,
+	[]string{"alpha", "factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim"},
+	func(r *configReader, path string, headDim int, rot *Rotation) {
+		alpha := r.float(path+"alpha", 1e-6, 1e12)
+		rot.Base *= math.Pow(alpha, float64(headDim)/float64(max(headDim-2, 1)))
+	},
+}
+
+const alphaScaling = "alpha"
 
 var longKeys = []string{
 	"short_factor", "long_factor", "factor", "attention_factor", hfOriginal,
@@ -69,6 +89,73 @@ func longRotation(r *configReader, path string, headDim int, rot *Rotation) {
 	}
 	rot.Gain = r.floatOr(path+"attention_factor", gain, 1e-6, 1e6)
 }
+
+// yarn holds the parameters of Peng and others, YaRN (2023).
+type yarn struct {
+	base, factor float64
+	original     int // positions of the context of training
+	dims         int // rotated dims
+	fast, slow   float64
+	truncate     bool
+}
+
+// divisors returns the numbers by which YaRN divides the RoPE frequencies, one for each pair of dims. A pair
+// that rotates more than fast times within the context of training keeps its frequency. The frequency of a
+// pair that rotates fewer than slow times is divided by the factor. In between, there is a linear ramp. If
+// truncate is true, the ends of the ramp are rounded outwards to whole pairs.
+func (y yarn) divisors() []float64 {
+	end := func(turns float64) float64 {
+		return float64(y.dims) * math.Log(float64(y.original)/(turns*2*math.Pi)) / (2 * math.Log(y.base))
+	}
+	low, high := end(y.fast), end(y.slow)
+	if y.truncate {
+		low, high = math.Floor(low), math.Ceil(high)
+	}
+	low, high = max(low, 0), min(high, float64(y.dims-1))
+	divisors := make([]float64, y.dims/2)
+	for i := range divisors {
+		slowed := min(max((float64(i)-low)/max(high-low, 0.001), 0), 1)
+		divisors[i] = 1 / (1 - slowed + slowed/y.factor)
+	}
+	return divisors
+}
+
+// yarnGain returns YaRN's factor of the cosines and sines. times is usually 1.
+func yarnGain(factor, times float64) float64 {
+	if factor <= 1 {
+		return 1
+	}
+	return 0.1*times*math.Log(factor) + 1
+}
+
+// yarnRotation reads the parameters of YaRN as transformers does.
+func yarnRotation(r *configReader, path string, headDim int, rot *Rotation) {
+	original := hfOriginal
+	if r.has(path + original) {
+		original = path + original
+	} else if !r.has(original) {
+		original = hfContext
+	}
+	rot.Original = r.int(original, 1, math.MaxInt32)
+	y := yarn{
+		base: rot.Base, factor: r.float(path+"factor", 1, 1e6), original: rot.Original, dims: headDim,
+		fast: cmp.Or(r.floatOr(path+"beta_fast", 0, 0, 1e6), 32),
+		slow: cmp.Or(r.floatOr(path+"beta_slow", 0, 0, 1e6), 1), truncate: true,
+	}
+	if r.has(path + "truncate") {
+		y.truncate = r.bool(path + "truncate")
+	}
+	rot.Divisors = y.divisors()
+	gain := yarnGain(y.factor, 1)
+	one, all := r.floatOr(path+"mscale", 0, 0, 1e6), r.floatOr(path+"mscale_all_dim", 0, 0, 1e6)
+	if one != 0 && all != 0 {
+		gain = yarnGain(y.factor, one) / yarnGain(y.factor, all)
+	}
+	rot.Gain = r.floatOr(path+"attention_factor", gain, 1e-6, 1e6)
+}
+
+// hfQueryGrowth is the key of Rotation.QueryGrowth.
+const hfQueryGrowth = "llama_4_scaling_beta"
 
 // divisors returns the list of n frequency divisors that the file states under key.
 func (r *configReader) divisors(key string, n int) []float64 {
@@ -137,7 +224,7 @@ func (r *configReader) neutralScaling(path, kind string) bool {
 		x, err := r.readFloat(path + key)
 		return err == nil && x == 1
 	}
-	return slices.Contains(neutralScalings, kind) && one("factor") &&
+	return slices.Contains(neutralScalings, kind) && r.form.scalings[kind] != alphaScaling && one("factor") &&
 		(one("attention_factor") || !r.has(path+"attention_factor"))
 }
 
@@ -149,6 +236,9 @@ func hfRotation(r *configReader, headDim int) Rotation {
 		if said[i] = at; at == newRotation && r.has(fullRotation) {
 			said[i] = fullRotation
 		}
+	}
+	if len(said) == 0 && len(r.form.ropeKeys) > 0 {
+		r.errorf(newRotation, "the key is missing, and its default is not supported yet")
 	}
 	if len(said) == 0 {
 		return hfRotationAt(r, oldRotation, ropeBase, headDim)
@@ -190,19 +280,28 @@ func hfRotationAt(r *configReader, at, baseKey string, headDim int) Rotation {
 			headDim)
 		rot.Dims = 2
 	}
+	if slices.Contains(r.form.ropeKeys, hfQueryGrowth) {
+		if rot.QueryGrowth = r.floatOr(path+hfQueryGrowth, 0, 0, 1e6); rot.QueryGrowth != 0 {
+			rot.Original = r.int(path+hfOriginal, 1, math.MaxInt32)
+		}
+	}
 	kind := r.stringOr(path+"rope_type", r.stringOr(path+"type", "")) // older files: type
+	list := hfScalings
 	if other, ok := r.form.scalings[kind]; ok {
-		kind = other
+		if kind = other; kind == alphaScaling {
+			list = []hfScaling{hfAlpha}
+		}
 	}
 	if r.neutralScaling(path, kind) {
 		return rot
 	}
 	var known []string
-	for _, s := range hfScalings {
+	for _, s := range list {
 		known = append(known, s.name)
 	}
 	if i := slices.Index(known, cmp.Or(kind, "default")); i >= 0 {
-		s := hfScalings[i]
+		s := list[i]
+		s.keys = slices.Concat(s.keys, r.form.ropeKeys)
 		if other := hfUnknown(r, path, s.keys); other != "" && kind == "" {
 			r.errorf(other, "this key belongs to a type of RoPE scaling, but %srope_type is missing; set rope_type to %s",
 				path, printable.Choice(known))

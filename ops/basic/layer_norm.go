@@ -38,8 +38,8 @@ var kindLayerNorm = kind.Kind{
 
 func addLayerNorm(c *kind.Call) []graph.ValueID {
 	x := c.ArgTensor("x")
-	o := &layerNorm{
-		x: x, weight: c.ArgTensor("weight"), bias: c.ArgTensor("bias"), y: c.Out("", graph.F32),
+	o := &LayerNormOp{
+		X: x, weight: c.ArgTensor("weight"), bias: c.ArgTensor("bias"), y: c.Out("", graph.F32),
 		eps: float32(c.ArgFloat("eps")), Vec: kind.Vec(c.Builder, x, -1),
 	}
 	o.lanes = kind.LanesFor(c.Builder, shape.DivUp(shape.Last(c.MaxDims(x)), o.Vec))
@@ -47,21 +47,22 @@ func addLayerNorm(c *kind.Call) []graph.ValueID {
 	return c.AddOp(o, o.y)
 }
 
-type layerNorm struct {
-	x, weight, bias, y graph.ValueID
+// LayerNormOp is the operator that LayerNorm adds.
+type LayerNormOp struct {
+	X, weight, bias, y graph.ValueID
 	eps                float32
 	NewKernel          *graph.Kernel
 	lanes, Vec         int
 }
 
-func (o *layerNorm) Spec() graph.Spec {
+func (o *LayerNormOp) Spec() graph.Spec {
 	return graph.Spec{
-		Kind: "layer_norm", Inputs: []graph.ValueID{o.x, o.weight, o.bias}, Outputs: []graph.ValueID{o.y},
+		Kind: "layer_norm", Inputs: []graph.ValueID{o.X, o.weight, o.bias}, Outputs: []graph.ValueID{o.y},
 		Slots: []graph.Slot{
 			{
 				Uses: kind.Uses(
 					o.NewKernel,
-					graph.Bind("x", o.x),
+					graph.Bind("x", o.X),
 					graph.Bind("weight", o.weight),
 					graph.Bind("bias", o.bias),
 					graph.Bind("y", o.y),
@@ -72,25 +73,25 @@ func (o *layerNorm) Spec() graph.Spec {
 	}
 }
 
-func (o *layerNorm) Corners(r *graph.Ranges) []graph.Corner { return r.Ends(o.x) }
+func (o *LayerNormOp) Corners(r *graph.Ranges) []graph.Corner { return r.Ends(o.X) }
 
-func (o *layerNorm) Plan(p *graph.Planner) error {
-	width, n := p.Dim(o.x, -1), p.Numel(o.x)
+func (o *LayerNormOp) Plan(p *graph.Planner) error {
+	width, n := p.Dim(o.X, -1), p.Numel(o.X)
 	for _, v := range [2]graph.ValueID{o.weight, o.bias} {
 		if d := p.Dims(v); len(d) != 1 || d[0] != width {
 			return p.Errorf("weight or bias has dims %v, want [%d] because x has dims %v",
-				d, width, p.Dims(o.x))
+				d, width, p.Dims(o.X))
 		}
 	}
-	p.SetDims(o.y, p.Dims(o.x)...)
+	p.SetDims(o.y, p.Dims(o.X)...)
 	l := p.Dispatch(0, p.Rows(o.lanes, shape.DivUp(width, o.Vec), grid.RowsOf(n, width)))
 	l.Params.U32("rows", n/width).U32("width", width).F32("eps", o.eps)
 	l.Bytes, l.FLOPs = 4*int64(2*n+2*width), 8*int64(n)
 	return nil
 }
 
-func (o *layerNorm) Reference(r *reference.Ref) {
-	x, weight, bias := r.Tensor(o.x), r.Tensor(o.weight), r.Tensor(o.bias)
+func (o *LayerNormOp) Reference(r *reference.Ref) {
+	x, weight, bias := r.Tensor(o.X), r.Tensor(o.weight), r.Tensor(o.bias)
 	y := r.Result(o.y, x.Dims...)
 	rows, width := x.Rows()
 	for i := range r.Rows(o.y, rows) {
@@ -110,8 +111,8 @@ func (o *layerNorm) Reference(r *reference.Ref) {
 
 // Tolerance has a term for the largest element of the row. Subtracting the mean can make an element much
 // smaller, but the rounding error stays in proportion to the size before the subtraction.
-func (o *layerNorm) Tolerance(r *reference.Ref, _ graph.ValueID) reference.Tolerance {
-	n := shape.Last(r.Tensor(o.x).Dims)
+func (o *LayerNormOp) Tolerance(r *reference.Ref, _ graph.ValueID) reference.Tolerance {
+	n := shape.Last(r.Tensor(o.X).Dims)
 	return reference.Tolerance{
 		Rel: reference.SumRoundings(n) * reference.Rounding,
 		Row: 4 * reference.SumRoundings(n) * reference.Rounding,

@@ -1,0 +1,174 @@
+//go:build !race
+
+package model
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"testing"
+
+	"gpuscope/engine/gpu"
+	"gpuscope/engine/gpu/gputest"
+	"gpuscope/engine/graph"
+	"gpuscope/session"
+	"gpuscope/trace"
+)
+
+// arch2 lists the tiny models of shared/models/arch2 that this version runs, and whether there is a GGUF file
+// beside the folder.
+var arch2 = []struct {
+	name string
+	gguf bool
+}{
+	{"llama_yarn", true},
+}
+
+// arch2Files returns the paths of a model of shared/models/arch2, and its float64 logits from another
+// implementation.
+func arch2Files(t *testing.T, name string, gguf bool) ([]string, golden) {
+	t.Helper()
+	folder := filepath.Join("..", "..", "shared", "models", "arch2", name)
+	var g golden
+	readJSON(t, filepath.Join(folder, "golden.json"), &g)
+	if !gguf {
+		return []string{folder}, g
+	}
+	return []string{folder, folder + "-f16.gguf"}, g
+}
+
+// The test runs the graphs without a GPU. A failure here is in the wiring of a model, not in a kernel.
+func TestArch2GivesTheGoldenLogitsInFloat64(t *testing.T) {
+	for _, m := range arch2 {
+		paths, g := arch2Files(t, m.name, m.gguf)
+		for _, path := range paths {
+			t.Run(filepath.Base(path), func(t *testing.T) {
+				t.Parallel()
+				worst := 0.0
+				for _, c := range g.Cases {
+					r, tokens := newReference(t, path), c.PromptTokens
+					for i, step := range c.Steps {
+						logits := r.step(t, tokens...)
+						for _, w := range step.Top {
+							worst = max(worst, math.Abs(logits[int(w[0])]-w[1]))
+						}
+						tokens = c.NewTokens[i : i+1]
+					}
+				}
+				if t.Logf("the largest logit error is %.2g", worst); !(worst < 1e-3) {
+					t.Errorf("a logit is off by %v", worst)
+				}
+			})
+		}
+	}
+}
+
+// GGUF files store the weights as f16, so their logits may differ more from those of the folder.
+const (
+	folderTolerance = 0.02
+	ggufTolerance   = 0.05
+	arch2Margin     = 0.05 // if the two highest logits differ by more, the token must be the same
+)
+
+// Prompts in chunks of any size give the golden logits and tokens, fused and not fused, in both orders of
+// propagation, and checked.
+func TestArch2GivesTheGoldenLogits(t *testing.T) {
+	dev := gputest.Open(t)
+	for i, m := range arch2 {
+		paths, g := arch2Files(t, m.name, m.gguf)
+		for j, path := range paths {
+			if testing.Short() && j != i%len(paths) {
+				continue // both have the same graph, except for the pairs that RoPE rotates
+			}
+			tolerance := folderTolerance
+			if j > 0 {
+				tolerance = ggufTolerance
+			}
+			for _, mode := range []struct {
+				name   string
+				o      Options
+				chunks []int // 0 for the whole prompt
+			}{
+				{"fused", Options{}, []int{0, 1, 2, 7, 16, 17, 64}},
+				{"off", Options{Fuse: "off"}, []int{0, 1, 2, 7, 16, 17, 64}},
+				{"fixpoint", Options{Live: graph.LiveOptions{Order: graph.Fixpoint}}, []int{0, 17}},
+				{"checked", Options{Check: true}, []int{0, 7}},
+			} {
+				if mode.o.Path = path; testing.Short() {
+					if mode.chunks = mode.chunks[:2]; mode.name == "off" {
+						continue
+					}
+				}
+				t.Run(filepath.Base(path)+"/"+mode.name, func(t *testing.T) {
+					holdChunks(t, dev, mode.o, g.Cases, mode.chunks, tolerance)
+				})
+			}
+		}
+	}
+}
+
+// holdChunks runs all cases in one session, with prompts in chunks of each size.
+func holdChunks(t *testing.T, dev gpu.Device, o Options, cases []goldenCase, chunks []int,
+	tolerance float64,
+) {
+	t.Helper()
+	o.TopLogits, o.IgnoreEOS = 5, true
+	r := openOn(t, dev, o)
+	for _, size := range chunks {
+		for i := range cases {
+			c := cases[i].given()
+			if c.N = len(cases[i].NewTokens); size > 0 {
+				c.Chunks = []int{size}
+			}
+			r.do(c)
+			r.do(session.Command{Kind: session.Run, N: len(cases[i].NewTokens) - 1})
+		}
+	}
+	var steps []trace.Step
+	for _, s := range r.end().Steps {
+		if s.Token != nil {
+			steps = append(steps, s)
+		}
+	}
+	worst := 0.0
+	for _, size := range chunks {
+		for i := range cases {
+			own := steps[:len(cases[i].NewTokens)]
+			steps = steps[len(own):]
+			off, err := cases[i].worst(own)
+			if worst = max(worst, off); err != nil {
+				t.Errorf("case %d in chunks of %d: %v", i, size, err)
+			}
+		}
+	}
+	if t.Logf("the largest logit error is %.2g", worst); !(worst <= tolerance) {
+		t.Errorf("a logit is off by %v, at most %v", worst, tolerance)
+	}
+}
+
+// worst returns the largest error of a logit among steps that each gave a token. It returns an error if a
+// token is wrong although the margin is clear.
+func (c *goldenCase) worst(steps []trace.Step) (worst float64, err error) {
+	for i, want := range c.Steps {
+		got := map[int]float64{}
+		for _, candidate := range steps[i].Top {
+			got[candidate.ID] = candidate.Logit
+		}
+		least := steps[i].Top[len(steps[i].Top)-1].Logit
+		for _, w := range want.Top {
+			logit, ok := got[int(w[0])]
+			if !ok { // close to another candidate: it is at most the least of the five
+				logit = least
+			}
+			worst = max(worst, math.Abs(logit-w[1]))
+		}
+		if *steps[i].Token == c.NewTokens[i] {
+			continue
+		}
+		if want.Top[0][1]-want.Top[1][1] > arch2Margin {
+			err = fmt.Errorf("step %d: token %d, want %d", i, *steps[i].Token, c.NewTokens[i])
+		}
+		return worst, err // the texts diverge here
+	}
+	return worst, nil
+}
