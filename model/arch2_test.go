@@ -21,6 +21,13 @@ var arch2 = []struct {
 	name string
 	gguf bool
 }{
+	{"granite", true},
+	{"smollm3", true},
+	{"olmo2", true},
+	{"olmo3", true},
+	{"ministral3", true},
+	{"seed_oss", true},
+	{"ernie4_5", true},
 	{"llama_yarn", true},
 }
 

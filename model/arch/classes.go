@@ -49,9 +49,8 @@ var ggufElsewhere = class{Name: "architectures of llama.cpp that are not support
 	"attention.clamp_kqv", "attention.group_norm_epsilon", "attention.group_norm_groups",
 	"attention.kv_lora_rank", "attention.layer_norm_epsilon", "attention.max_alibi_bias",
 	"attention.output_scale", "attention.q_lora_rank", "attention.relative_buckets_count",
-	"attention.scale", "attention.shared_kv_layers", "attention.temperature_length",
-	"attention.temperature_scale", "attn_logit_softcapping", "embedding_scale", "final_logit_softcapping",
-	"logit_scale", "residual_scale", "rope.dimension_sections", "rope.scaling.alpha",
+	"attention.shared_kv_layers", "attention.temperature_length", "rope.dimension_sections",
+	"rope.scaling.alpha", "attn_logit_softcapping",
 }}
 
 // hfInert lists keys that every class of transformers has and that do not affect the logits. They concern

@@ -1,6 +1,10 @@
 package arch
 
-import "gpuscope/ops"
+import (
+	"slices"
+
+	"gpuscope/ops"
+)
 
 // Llama is the architecture of Touvron et al., LLaMA (2023), with grouped-query attention (Ainslie et al.,
 // GQA, 2023). It has no biases, and all layers have the same structure. GGUF files of Llama 1 to 3, Mistral
@@ -46,6 +50,41 @@ var mistral = Architecture{
 		Names: &hfNames, Keys: &windowedHFKeys, pairs: &halves, Only: []only{hfQuantized, hfSiLU},
 	},
 }
+
+// mistral3 is the architecture of Ministral 3 (2025), and in GGUF also of Mistral Small 3. It is a Llama with
+// YaRN whose queries grow with the position.
+var mistral3 = Architecture{
+	Name: "mistral3",
+	Gate: gated{"silu_mul", ops.SiLUMul},
+	Gguf: Spelling{
+		Class: ggufClass("mistral3", nil),
+		Names: &ggufNames, Keys: &mistral3Keys, pairs: &neighbours, Only: ggufOnly, storedBiases: true,
+		ropeKeys: mistral3RopeKeys,
+	},
+	Hf: Spelling{
+		Called: []string{"ministral3"},
+		Class: class{
+			Name: "Ministral3Config",
+			Defaults: map[string]any{
+				"hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 34,
+				"num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128,
+				"max_position_embeddings": 262144, "rms_norm_eps": 1e-5, "rope_theta": 1e6,
+				"tie_word_embeddings": false,
+			},
+		},
+		Names: &hfNames, Keys: &windowedHFKeys, pairs: &halves, Only: []only{hfQuantized, hfSiLU},
+		ropeKeys: []string{hfQueryGrowth, hfContext, hfOriginal},
+	},
+}
+
+var (
+	mistral3RopeKeys = []string{ggufBetaFast, ggufBetaSlow, ggufLogMultiplier, ggufTemperature}
+	mistral3Keys     = func() keys {
+		k := ggufKeys
+		k.rotations = slices.Concat(k.rotations, mistral3RopeKeys)
+		return k
+	}()
+)
 
 // windowedHFKeys is a copy of hfKeys with one more key: the size of the sliding window, which is the same in
 // all layers.

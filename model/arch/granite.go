@@ -1,0 +1,61 @@
+package arch
+
+import "gpuscope/ops"
+
+// granite is the architecture of the dense models of IBM's Granite 3 and 4. It is a Llama with factors for
+// the rows of the embedding, for the outputs of attention and MLP, and for the attention scores. The logits
+// are divided by another factor.
+var granite = Architecture{
+	Name: "granite",
+	Gate: gated{"silu_mul", ops.SiLUMul},
+	Gguf: Spelling{
+		Class: ggufClass("granite", nil),
+		Names: &ggufNames, Keys: &graniteKeys, pairs: &neighbours, storedBiases: true,
+		Only:    append(ggufOnly[:len(ggufOnly):len(ggufOnly)], only{"rope.scaling.finetuned", true, "no RoPE in any layer"}),
+		implied: invertLogitScale,
+	},
+	Hf: Spelling{
+		Class: class{
+			Name: "GraniteConfig",
+			Defaults: map[string]any{
+				"hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
+				"num_attention_heads": 32, "max_position_embeddings": 2048, "rms_norm_eps": 1e-6,
+				"rope_theta": 1e4, "tie_word_embeddings": false, "attention_bias": false,
+				"embedding_multiplier": 1.0, "residual_multiplier": 1.0, "attention_multiplier": 1.0,
+				"logits_scaling": 1.0,
+			},
+		},
+		Names: &hfNames, Keys: &graniteHFKeys, pairs: &halves, Only: []only{hfQuantized, hfSiLU, hfMLPBias},
+		implied: invertLogitScale,
+	},
+}
+
+// invertLogitScale is for files that state a number by which the logits are divided.
+func invertLogitScale(c *Config) {
+	if c.LogitScale != 0 {
+		c.LogitScale = 1 / c.LogitScale
+	}
+}
+
+var (
+	graniteKeys = func() keys {
+		k := ggufKeys
+		k.embedScale, k.residualScale = "embedding_scale", "residual_scale"
+		k.scale, k.logitScale = "attention.scale", "logit_scale"
+		return k
+	}()
+	graniteHFKeys = func() keys {
+		k := biasedHFKeys
+		k.embedScale, k.residualScale = "embedding_multiplier", "residual_multiplier"
+		k.scale, k.logitScale = "attention_multiplier", "logits_scaling"
+		return k
+	}()
+)
+
+// biasedHFKeys is a copy of hfKeys with the key that says whether the four projections of attention have
+// biases.
+var biasedHFKeys = func() keys {
+	k := hfKeys
+	k.biases, k.outBias = "attention_bias", "attention_bias"
+	return k
+}()

@@ -1,0 +1,74 @@
+package arch
+
+import "gpuscope/ops"
+
+// olmo2 is the architecture of: OLMo team, 2 OLMo 2 Furious (2024). Attention and MLP have a norm after them
+// and none before. The queries of all heads are normalized together, and so are the keys. In GGUF it is also
+// the architecture of OLMo 3, whose files have a window.
+var olmo2 = Architecture{
+	Name:      "olmo2",
+	Gate:      gated{"silu_mul", ops.SiLUMul},
+	WideNorms: true, PostNorms: true, NoPreNorms: true,
+	Gguf: Spelling{
+		Class: class{
+			Name: "llama.cpp's olmo2",
+			Defaults: map[string]any{
+				"rope.freq_base": 1e4, "attention.sliding_window_pattern": 4,
+			},
+			// llama.cpp computes the factor of YaRN from the scaling factor.
+			inert: []string{"rope.scaling.yarn_attn_factor"},
+		},
+		Names: &ggufNames, Keys: &olmoKeys, pairs: &halves, Only: ggufOnly[:2], implied: plainLocalRope,
+	},
+	Hf: Spelling{
+		Class: class{Name: "Olmo2Config", Defaults: olmoDefaults},
+		Names: &postNormHFNames, Keys: &biasedHFKeys, pairs: &halves, Only: []only{hfQuantized, hfSiLU},
+	},
+}
+
+// olmo3 is the architecture of Ai2's OLMo 3 (2025), as folders. It is an olmo2 in which three of four layers
+// have a sliding window. These layers rotate without the scaling for long contexts.
+var olmo3 = Architecture{
+	Name:      "olmo3",
+	Gate:      gated{"silu_mul", ops.SiLUMul},
+	WideNorms: true, PostNorms: true, NoPreNorms: true,
+	Hf: Spelling{
+		Class: class{
+			Name:     "Olmo3Config",
+			Defaults: with(map[string]any{"sliding_window": 4096}, olmoDefaults),
+		},
+		Names: &postNormHFNames, Keys: &olmo3HFKeys, pairs: &halves, Only: []only{hfQuantized, hfSiLU},
+		fullEach: 4, implied: plainLocalRope,
+	},
+}
+
+// plainLocalRope makes layers with a sliding window rotate with the same base as the others, but without
+// scaling.
+func plainLocalRope(c *Config) {
+	c.LocalRope = &Rotation{Dims: c.Rope.Dims, Base: c.Rope.Base, Scale: 1}
+}
+
+var (
+	olmoDefaults = map[string]any{
+		"hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
+		"num_attention_heads": 32, "max_position_embeddings": 2048, "rms_norm_eps": 1e-5,
+		"rope_theta": 1e4, "tie_word_embeddings": false, "attention_bias": false,
+	}
+	olmoKeys = func() keys {
+		k := ggufKeys
+		k.window, k.fullEach = "attention.sliding_window", "attention.sliding_window_pattern"
+		return k
+	}()
+	olmo3HFKeys = func() keys {
+		k := biasedHFKeys
+		k.window, k.kinds = "sliding_window", hfKinds
+		return k
+	}()
+)
+
+// postNormHFNames are the names of tensors in models whose layers have only norms after attention and MLP.
+var postNormHFNames = func() names {
+	n := hfNames
+	n.AttnPostNorm, n.FfnPostNorm = "post_attention_layernorm.weight", "post_feedforward_layernorm.weight"
+	return n
+}()
