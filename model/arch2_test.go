@@ -25,9 +25,15 @@ var arch2 = []struct {
 	{"smollm3", true},
 	{"olmo2", true},
 	{"olmo3", true},
+	{"exaone4", false},
+	{"exaone4_full", true},
+	{"gemma2", true},
 	{"ministral3", true},
+	{"cohere2", true},
+	{"glm4", true},
 	{"seed_oss", true},
 	{"ernie4_5", true},
+	{"hunyuan", true},
 	{"llama_yarn", true},
 }
 

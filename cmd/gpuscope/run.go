@@ -28,9 +28,9 @@ func runCommand() *command {
 	return &command{
 		name: "run", operand: "[MODEL]",
 		doc: "run a model without a screen: print the generated text, then the profile",
-		more: `MODEL is a .gguf file, a Hugging Face folder with config.json and *.safetensors (llama, qwen2, qwen3, gemma3, phi3), or an
-ExecuTorch program (.pte, .bpte); without MODEL, the command runs the embedded demo model. A program that is not a language
-model, or any program with --input, --live or --output-dir, is executed -n times (default once): arrays in, arrays out
+		more: `MODEL is a .gguf file, a Hugging Face folder with config.json and *.safetensors (docs/guide/models.md lists the
+architectures), or an ExecuTorch program (.pte, .bpte); without MODEL, the command runs the embedded demo model. A program
+that is not a language model, or any program with --input, --live or --output-dir, is executed -n times (default once): arrays in, arrays out
 (docs/guide/programs.md).
 Each token is the one with the highest logit or, with --temp, a sampled token. Sampling applies, in this order: the repeat
 penalty, top-k, top-p, min-p, temperature. The GPU finds the 64 highest logits; if more are needed (--top-k 0 or above 64,

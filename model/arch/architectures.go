@@ -214,8 +214,8 @@ var (
 
 // Architectures lists the architectures that this version runs.
 var Architectures = []*Architecture{
-	&Llama, &mistral, &Qwen2, &Qwen3, &Gemma3, &Phi3, &granite, &smolLM3, &olmo2, &olmo3,
-	&mistral3, &seedOSS, &ernie45,
+	&Llama, &mistral, &Qwen2, &Qwen3, &Gemma3, &Phi3, &granite, &smolLM3, &olmo2, &olmo3, &exaone4, &gemma2,
+	&mistral3, &cohere2, &glm4, &seedOSS, &ernie45, &hunyuan,
 }
 
 // architectureOf returns the architecture that files of one format call name, and its Spelling for this

@@ -47,10 +47,10 @@ var ggufInert = []string{
 // ggufElsewhere lists keys that llama.cpp reads only for architectures that this version does not run.
 var ggufElsewhere = class{Name: "architectures of llama.cpp that are not supported", inert: []string{
 	"attention.clamp_kqv", "attention.group_norm_epsilon", "attention.group_norm_groups",
-	"attention.kv_lora_rank", "attention.layer_norm_epsilon", "attention.max_alibi_bias",
+	"attention.kv_lora_rank", "attention.max_alibi_bias",
 	"attention.output_scale", "attention.q_lora_rank", "attention.relative_buckets_count",
 	"attention.shared_kv_layers", "attention.temperature_length", "rope.dimension_sections",
-	"rope.scaling.alpha", "attn_logit_softcapping",
+	"rope.scaling.alpha",
 }}
 
 // hfInert lists keys that every class of transformers has and that do not affect the logits. They concern

@@ -55,6 +55,63 @@ var Gemma3 = Architecture{
 	},
 }
 
+// gemma2 is the architecture of: Gemma team, Gemma 2 (2024). Every second layer has a sliding window, and all
+// have the same rotation. Attention scores and logits have soft caps. Attention and MLP each have a norm
+// before and after them.
+var gemma2 = Architecture{
+	Name:      "gemma2",
+	Gate:      gated{"gelu_mul", ops.GELUMul},
+	PostNorms: true, scaledEmbedding: true,
+	Gguf: Spelling{
+		Class: ggufClass("gemma2", map[string]any{
+			"attention.sliding_window": 4096, "attention.sliding_window_pattern": 2,
+			"attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0,
+		}),
+		Names: &ggufNames, Keys: &gemma2Keys, pairs: &halves, Only: ggufOnly,
+		implied: func(c *Config) {
+			// Only the 27B model has 46 layers; see Gemma3.
+			if c.Layers == 46 {
+				c.Scale = 1 / math.Sqrt(float64(c.Dim)/float64(c.Heads))
+			}
+		},
+	},
+	Hf: Spelling{
+		Class: class{
+			Name: "Gemma2Config",
+			Defaults: map[string]any{
+				"hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,
+				"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256,
+				"max_position_embeddings": 8192, "rms_norm_eps": 1e-6, "rope_theta": 1e4,
+				"query_pre_attn_scalar": 256.0, "sliding_window": 4096, "attn_logit_softcapping": 50.0,
+				"final_logit_softcapping": 30.0, "tie_word_embeddings": true,
+			},
+			inert: []string{"cache_implementation"},
+		},
+		Names: &gemmaHFNames, Keys: &gemma2HFKeys, pairs: &halves, onePlus: true, fullEach: 2,
+		Only: []only{
+			hfQuantized, hfAttentionBias,
+			{"hidden_activation", "gelu_pytorch_tanh", "another activation"},
+			{"use_bidirectional_attention", false, "bidirectional attention"},
+		},
+		implied: func(c *Config) { c.Scale = 1 / math.Sqrt(c.Scale) },
+	},
+}
+
+var (
+	gemma2Keys = func() keys {
+		k := ggufKeys
+		k.window, k.fullEach = "attention.sliding_window", "attention.sliding_window_pattern"
+		k.scoreCap, k.logitCap = "attn_logit_softcapping", "final_logit_softcapping"
+		return k
+	}()
+	gemma2HFKeys = func() keys {
+		k := windowedHFKeys
+		k.kinds, k.scale = hfKinds, "query_pre_attn_scalar"
+		k.scoreCap, k.logitCap = "attn_logit_softcapping", "final_logit_softcapping"
+		return k
+	}()
+)
+
 var (
 	gemmaHFNames = func() names {
 		n := hfNames
