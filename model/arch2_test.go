@@ -76,6 +76,17 @@ func TestArch2GivesTheGoldenLogitsInFloat64(t *testing.T) {
 	}
 }
 
+// The models of shared/models/arch2 also have factors, soft caps, windows and queries that grow. The
+// steps are longer than the windows.
+func TestAnyRulesKeepWhatArch2Computes(t *testing.T) {
+	var files []string
+	for _, m := range arch2 {
+		paths, _ := arch2Files(t, m.name, m.gguf)
+		files = append(files, paths...)
+	}
+	anyRulesKeep(t, files, []ruleStep{{20, 0}, {1, 20}, {20, 21}, {1, 41}})
+}
+
 // GGUF files store the weights as f16, so their logits may differ more from those of the folder.
 const (
 	folderTolerance = 0.02

@@ -172,9 +172,18 @@ func TestAnyCommandsLeaveTheSessionWhereReasoningSays(t *testing.T) {
 
 // With any set of fusion rules, every architecture computes the same logits as without fusion.
 func TestAnyRulesKeepWhatAModelComputes(t *testing.T) {
-	steps := []struct{ tokens, pos int }{{5, 0}, {1, 5}, {3, 6}, {1, 9}}
-	rows := ggufArchitectures()
-	files, logits := make([]string, len(rows)), make([][][]float64, len(rows))
+	var files []string
+	for _, a := range ggufArchitectures() {
+		files = append(files, write(t, tinyWide(a, 128).Bytes()))
+	}
+	anyRulesKeep(t, files, []ruleStep{{5, 0}, {1, 5}, {3, 6}, {1, 9}})
+}
+
+type ruleStep struct{ tokens, pos int }
+
+// anyRulesKeep runs steps of models in float64, with random sets of fusion rules and without fusion.
+func anyRulesKeep(t *testing.T, files []string, steps []ruleStep) {
+	logits := make([][][]float64, len(files))
 	run := func(a int, fuse string) (got [][]float64, err error) {
 		m, err := Read(Options{Path: files[a], Fuse: fuse})
 		if err != nil {
@@ -197,8 +206,7 @@ func TestAnyRulesKeepWhatAModelComputes(t *testing.T) {
 		}
 		return got, nil
 	}
-	for i, a := range rows {
-		files[i] = write(t, tinyWide(a, 128).Bytes())
+	for i := range files {
 		var err error
 		if logits[i], err = run(i, "off"); err != nil {
 			t.Fatal(err)
@@ -215,12 +223,12 @@ func TestAnyRulesKeepWhatAModelComputes(t *testing.T) {
 		fuse := strings.Join(some, ",")
 		all, err := run(a, fuse)
 		if err != nil {
-			rt.Fatalf("%s, --fuse %s: %v", rows[a].Name, fuse, err)
+			rt.Fatalf("%s, --fuse %s: %v", files[a], fuse, err)
 		}
 		for i, got := range all {
 			for j, want := range logits[a][i] {
 				if math.Abs(got[j]-want) > 1e-9 {
-					rt.Fatalf("%s, --fuse %s, %+v: logit %d is %v, want %v", rows[a].Name, fuse,
+					rt.Fatalf("%s, --fuse %s, %+v: logit %d is %v, want %v", files[a], fuse,
 						steps[i], j, got[j], want)
 				}
 			}
