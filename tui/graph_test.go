@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,8 @@ import (
 
 	"gpuscope/session"
 	"gpuscope/trace"
+	"gpuscope/trace/report"
+	"gpuscope/trace/report/outline"
 	"gpuscope/tui/tuitest"
 	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
@@ -353,5 +356,37 @@ func TestNoLineEndsWithAMinus(t *testing.T) {
 	want := []string{"numbers from", "-1403.2 to", "+695.4 of up-", "to-date 3-17"}
 	if !slices.Equal(want, got) {
 		t.Errorf("%q", got)
+	}
+}
+
+func TestFilterFindsTheSameInGraphAndDispatches(t *testing.T) {
+	t.Parallel()
+	d := drive(t, 120, 40, llama, nil, Options{})
+	found := func(view, word string) []trace.OpID {
+		d.press(view, "/", "ctrl+u").typed(word).press("enter")
+		l := &d.app.table().Listing
+		of := map[trace.OpID]bool{}
+		for _, r := range l.Rows {
+			if slices.ContainsFunc(l.Rows, func(i int) bool { return l.Table.Rows[i].Parent == r }) {
+				continue
+			}
+			switch from := l.Table.From.(type) {
+			case *report.DispatchTable:
+				for _, id := range from.Operators(r) {
+					of[id] = true
+				}
+			case *outline.GraphTable:
+				for _, id := range slices.Concat(from.Nodes[r].Ops...) {
+					of[id] = true
+				}
+			}
+		}
+		return slices.Sorted(maps.Keys(of))
+	}
+	for _, word := range []string{"L0", "L3", "op:=q", "#4", "re:^q$", "us:>10", "grid:>90", "wg:64", "sum_us:>100"} {
+		in, also := found("2", word), found("4", word)
+		if len(in) == 0 || !slices.Equal(in, also) {
+			t.Errorf("%s finds the operators %v in Dispatches and %v in Graph", word, in, also)
+		}
 	}
 }

@@ -124,7 +124,7 @@ func (s *show) run(ctx context.Context, operands []string) error {
 	if err != nil {
 		return err
 	}
-	if s.choice.Filter, err = made.ParseFilter(s.filter); err != nil {
+	if s.choice.Filter, err = made.ParseFilter(ctx, s.filter); err != nil {
 		return usageError{"--" + err.Error()}
 	}
 	s.choice.Reverse = made.LargestFirst(s.choice.Sort) != s.reverse

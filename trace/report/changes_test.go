@@ -86,7 +86,7 @@ func TestDeltaOfDecodeAgainstPrefill(t *testing.T) {
 		t.Errorf("the last row in it is %s, with %d dispatches", one.Label, one.Count())
 	}
 	// A filter finds removed dispatches by their figures.
-	find, err := tab.ParseFilter(fmt.Sprintf("#:=%d", tab.Launch(&tab.Grouped[last]).ID))
+	find, err := tab.ParseFilter(ctx, fmt.Sprintf("#:=%d", tab.Launch(&tab.Grouped[last]).ID))
 	if err != nil || !find.Match(tab.Table, last) {
 		t.Errorf("a filter does not find the id of a removed dispatch: %v", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"gpuscope/trace"
 	"gpuscope/trace/analyze"
 	"gpuscope/trace/table"
 )
@@ -83,4 +84,16 @@ func (t *DispatchTable) member() string {
 		return "layer"
 	}
 	return "dispatch"
+}
+
+// Operators returns the operators of the dispatches in these rows.
+func (t *DispatchTable) Operators(rows ...int) (ids []trace.OpID) {
+	for _, row := range rows {
+		for _, unit := range t.Grouped[row].Units {
+			for _, i := range unit {
+				ids = append(ids, t.Launches[i].Op.ID)
+			}
+		}
+	}
+	return ids
 }

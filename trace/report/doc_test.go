@@ -28,6 +28,11 @@ var tablesHead = []string{
 		"it is marked `~`). What was not measured is `–`, and is absent from JSON and CSV. A number of " +
 		"which little can be told has a mark before it, `=` or `?`; for filters and programs it is in the column " +
 		"`NAME_mark`, which no screen shows.",
+	"A filter finds the same operators in Graph and in Dispatches. Its words apply to the rows of " +
+		"Dispatches with the same selection and grouping (`#4` is the dispatch 4, `us` the time of one " +
+		"dispatch), and Graph shows the operators of the dispatches found. Words about columns that only " +
+		"Graph has, such as `kind:linear` or `role:constant`, apply to the rows of Graph, and so do all words " +
+		"for an operator without dispatches.",
 	"As text no line is wider than `--width` (without it: than the terminal): columns of words are broken " +
 		"into lines, and where that is not enough columns are left out, those of wide screens first. " +
 		"Markdown, CSV and JSON are never cut.",

@@ -16,7 +16,7 @@ import (
 func shown(t *testing.T, tab *table.Table, filter string, s table.Selection) (list []string) {
 	t.Helper()
 	var err error
-	if s.Filter, err = tab.ParseFilter(filter); err != nil {
+	if s.Filter, err = tab.ParseFilter(ctx, filter); err != nil {
 		t.Fatal(err)
 	}
 	rows, err := tab.Select(ctx, s)
@@ -85,7 +85,7 @@ func TestFilterUnfoldsTheWayToWhatItFinds(t *testing.T) {
 func TestNumberSignFindsARow(t *testing.T) {
 	tab := dispatched(analyze.NewIndex(tracetest.Llama(1, 2)), 1, analyze.Options{}).Table
 	for filter, equal := range map[string]bool{"#3": true, "id:=3": true, "!#3": false, "3": false} {
-		f, err := tab.ParseFilter(filter)
+		f, err := tab.ParseFilter(ctx, filter)
 		if n, got := f.Equal(tab.Column("#")); err != nil || got != equal || got && n != 3 {
 			t.Errorf("%s: %v, %v, %v", filter, n, got, err)
 		}
@@ -100,7 +100,7 @@ func TestFilterThatMeansNothingIsRefused(t *testing.T) {
 		{"grid:>3ms", `the unit of the column is "workgroups", not "ms"`},
 		{"re:(", "missing closing )"},
 	} {
-		if _, err := tab.ParseFilter(c.filter); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := tab.ParseFilter(ctx, c.filter); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.filter, err, c.want)
 		}
 	}
@@ -177,7 +177,7 @@ func TestRowsWithoutANumberComeLastHoweverSorted(t *testing.T) {
 func TestColumnWithEqualCellsIsUniform(t *testing.T) {
 	x, step, _ := decode(t)
 	tab := dispatched(x, step, analyze.Options{}).Table
-	filter, err := tab.ParseFilter("kernel:linear")
+	filter, err := tab.ParseFilter(ctx, "kernel:linear")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"slices"
@@ -11,18 +12,27 @@ import (
 )
 
 // Filter selects rows of a table. The zero Filter selects every row.
-type Filter struct{ terms []term }
+type Filter struct {
+	terms []term // all words
+	// found says, for a table with a Finder, whether the rows are found in the other table. It is nil if no
+	// word applies to the other table. own holds the words that apply only to this table.
+	found []Finding
+	own   []term
+}
 
 // term is one of the words of a filter, parsed.
 type term struct {
 	invert  bool
-	col     int // index of the column to which the word applies; -1 for any
+	col     int // index of the column to which the word applies; -1 for any, noColumn for none
 	text    string
 	whole   bool // the text of a cell must be equal to text; if unset, contain it
 	re      *regexp.Regexp
 	compare string // <, <=, >, >= or =; "" if the term compares no number
 	number  float64
 }
+
+// noColumn is the column of a word that does not match any row.
+const noColumn = -2
 
 // ParseFilter parses a filter. A row must satisfy every word of the filter:
 //
@@ -33,9 +43,15 @@ type term struct {
 //	op:=k        the cell in the text column op is "k" in any case
 //	us:>10       the number in the column us is above 10; also <, >=, <= and =; with a unit: us:>0.1ms
 //	#37          the number in the column # is 37
-func (t *Table) ParseFilter(s string) (Filter, error) {
+//
+// If the table has a Finder, ParseFilter searches the other table and stops when ctx is cancelled.
+func (t *Table) ParseFilter(ctx context.Context, s string) (Filter, error) {
 	var f Filter
-	for _, word := range strings.Fields(s) {
+	words := strings.Fields(s)
+	if t.Finder != nil && len(words) > 0 {
+		return t.find(ctx, words)
+	}
+	for _, word := range words {
 		parsed, err := t.parseTerm(word)
 		if err != nil {
 			return Filter{}, wrongTerm(word, err)
@@ -151,7 +167,11 @@ func parseQuantity(s, unit string) (float64, error) {
 
 // Match reports whether the filter selects this row itself, and not only a row above or below it.
 func (f Filter) Match(t *Table, row int) bool {
-	for _, m := range f.terms {
+	switch of := f.finding(row); {
+	case of == Missed, of == FoundAround && len(f.own) == 0:
+		return false
+	}
+	for _, m := range f.words(row) {
 		if t.Rows[row].Group && (m.compare != "" || m.invert) {
 			return false // a heading does not match a comparison or an exclusion, only its rows do
 		}
@@ -174,10 +194,13 @@ func (f Filter) Equal(col int) (float64, bool) {
 
 // excludes reports whether the filter excludes the row by a word of the form !word.
 func (f Filter) excludes(t *Table, row int) bool {
-	return slices.ContainsFunc(f.terms, func(m term) bool { return m.invert && m.match(t, row) })
+	return slices.ContainsFunc(f.words(row), func(m term) bool { return m.invert && m.match(t, row) })
 }
 
 func (m *term) match(t *Table, row int) bool {
+	if m.col == noColumn {
+		return false
+	}
 	if m.compare != "" {
 		c := t.Cell(row, m.col)
 		if !c.Has || c.Mark == Unknown {
@@ -199,11 +222,11 @@ func (m *term) match(t *Table, row int) bool {
 		if m.col >= 0 && col != m.col {
 			continue
 		}
-		if m.matchText(t.Cell(row, col).Text) {
+		if m.matchText(t.Cell(row, col).found()) {
 			return true
 		}
 		for p := t.Rows[row].Parent; t.Columns[col].Tree && p >= 0; p = t.Rows[p].Parent {
-			if m.matchText(t.Cell(p, col).Text) {
+			if m.matchText(t.Cell(p, col).found()) {
 				return true
 			}
 		}

@@ -20,6 +20,8 @@
 package table
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -42,6 +44,8 @@ type Table struct {
 	// From is the data from which the rows were made. Code that knows the table uses it to show more about a
 	// row than the table contains.
 	From any
+	// Finder, if set, makes filters search another table.
+	Finder *Finder
 
 	empty []bool    // for each row, whether Apart took all rows from this heading; nil without Apart
 	below []int32   // for each row, the number of rows inside it
@@ -97,10 +101,14 @@ type Row = tree.Row
 type Cell struct {
 	Text   string  // displayed text
 	Short  string  // what a narrow column shows instead of Text; "" if Text may be cut
+	Name   string  // text that filters compare instead of Text; "" if they compare Text
 	Number float64 // number in the column's unit
 	Has    bool
 	Mark   string // mark before a number that is not reliable; see Marks
 }
+
+// found returns the text that filters compare.
+func (c Cell) found() string { return cmp.Or(c.Name, c.Text) }
 
 // Unknown is the mark of a number whose error is not known. Sorting and filtering ignore such a number.
 const Unknown = "?"
@@ -167,7 +175,7 @@ func New(name string, columns []Column, rows []Row) *Table {
 func (t *Table) WithColumns(columns []Column) *Table {
 	return &Table{
 		Name: t.Name, Title: t.Title, Columns: columns, Rows: t.Rows, Notes: t.Notes, From: t.From,
-		empty: t.empty, below: t.below, kept: new(sync.Map),
+		Finder: t.Finder, empty: t.empty, below: t.below, kept: new(sync.Map),
 	}
 }
 
@@ -260,13 +268,26 @@ func (t *Table) Column(name string) int {
 	})
 }
 
-func (t *Table) noColumn(name string) error {
+// errNoColumn is wrapped by the error for a column that a table does not have.
+var errNoColumn = errors.New("no such column")
+
+// noColumn returns the error for a name that is not a column of the table. The error lists the columns,
+// followed by more columns that have other names.
+func (t *Table) noColumn(name string, more ...Column) error {
 	var names []string
-	for _, c := range t.Columns {
-		if !strings.HasSuffix(c.Name, markSuffix) { // not the columns of marks, which belong to others
+	for _, c := range slices.Concat(t.Columns, more) {
+		// Leave out the columns of marks, which belong to others.
+		if !strings.HasSuffix(c.Name, markSuffix) && !slices.Contains(names, c.Name) {
 			names = append(names, c.Name)
 		}
 	}
-	return fmt.Errorf("table %s has no column %q; its columns are %s", t.Name, printable.Short(name, 40),
-		strings.Join(names, ", "))
+	return columnError(fmt.Sprintf("table %s has no column %q; its columns are %s", t.Name,
+		printable.Short(name, 40), strings.Join(names, ", ")))
 }
+
+// columnError is an error message that wraps errNoColumn.
+type columnError string
+
+func (e columnError) Error() string { return string(e) }
+
+func (e columnError) Unwrap() error { return errNoColumn }

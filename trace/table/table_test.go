@@ -302,11 +302,12 @@ func TestMarksAreForPrograms(t *testing.T) {
 			t.Errorf("%s: %v: %q, want %q", format, err, out.String(), want)
 		}
 	}
-	f, err := tab.ParseFilter("us_mark:==")
+	f, err := tab.ParseFilter(t.Context(), "us_mark:==")
 	if err != nil || f.Match(tab, 0) || !f.Match(tab, 1) || f.Match(tab, 2) {
 		t.Errorf("the filter does not find the marks: %v", err)
 	}
-	if _, err := tab.ParseFilter("ms:>1"); err == nil || strings.Contains(err.Error(), "us_mark") {
+	_, err = tab.ParseFilter(t.Context(), "ms:>1")
+	if err == nil || strings.Contains(err.Error(), "us_mark") {
 		t.Errorf("%v", err)
 	}
 }

@@ -44,7 +44,7 @@ func newGraphPage(h Host, _ *widget.Log) View {
 	tree := &p.lists[operatorList].Rows
 	tree.SortKeys = []widget.SortKey{{Letter: "c", Column: "cost_us"}, {Letter: "u", Column: "us"}, {Letter: "w", Column: "waste"}}
 	tree.KinOf = firstOperator
-	tree.GiveUp = []string{"role", "source", "id", "parts", "dispatches", "live", "kind"}
+	tree.GiveUp = []string{"role", "source", "node", "parts", "dispatches", "live", "kind"}
 	return p
 }
 

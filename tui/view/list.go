@@ -91,7 +91,7 @@ func (p *ListPage) elsewhere() (id trace.DispatchID, steps, at int, asked bool) 
 	if l.Table == nil || l.Table.Name != "dispatches" {
 		return 0, 0, -1, false
 	}
-	f, err := l.Table.ParseFilter(l.Choice.Typed)
+	f, err := l.Table.ParseFilter(context.Background(), l.Choice.Typed)
 	n, equal := f.Equal(l.Table.Column("id"))
 	id = trace.DispatchID(n)
 	if err != nil || !equal || float64(id) != n || id < 0 || int(id) >= len(s.Trace.Graph.Dispatches) {

@@ -67,9 +67,9 @@ const measuredRows = 2000
 // are measured when they are drawn.
 func Listed(ctx context.Context, t *table.Table, c Choice, good string, plainColumns bool) (Listing, error) {
 	l := Listing{Table: t, Choice: c, good: c.Typed}
-	if l.Choice.Filter, l.Err = t.ParseFilter(c.Typed); l.Err != nil {
+	if l.Choice.Filter, l.Err = t.ParseFilter(ctx, c.Typed); l.Err != nil {
 		l.good = good
-		l.Choice.Filter, _ = t.ParseFilter(good) // if good is invalid for this table, all rows are shown
+		l.Choice.Filter, _ = t.ParseFilter(ctx, good) // if good is invalid for this table, all rows are shown
 	}
 	if !t.Sortable(c.Sort) { // the table lacks this column, or the column is empty
 		l.Choice.Sort, l.Choice.Reverse = "", c.Reverse && c.Sort == ""

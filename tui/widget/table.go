@@ -260,9 +260,12 @@ func (p *TablePane) NextMatch(by int) string {
 	if typed == "" {
 		return "no filter is set; press {filter} to set one"
 	}
-	f, err := p.Table.ParseFilter(typed)
-	if err != nil {
-		return err.Error()
+	f := p.Choice.Filter
+	if typed != p.good {
+		var err error
+		if f, err = p.Table.ParseFilter(context.Background(), typed); err != nil {
+			return err.Error()
+		}
 	}
 	for i, n := p.Cursor+by, 0; i >= 0 && i < len(p.Rows); i, n = i+by, n+1 {
 		if n == measuredRows {

@@ -1,6 +1,7 @@
 package outline
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -93,8 +94,7 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 		})
 	// ran returns a function that computes cells. A cell lists what word returns for the dispatches of the
 	// row's operator, such as their kernels, without duplicates. If a row has several operators and these
-	// differ, the cell is empty. The columns have the same names as in the table of dispatches, so filters
-	// work in both tables.
+	// differ, the cell is empty.
 	ran := func(word func(*analyze.Launch) string) func(*graphtree.GraphNode) table.Cell {
 		return single(func(o *trace.Op) string {
 			var words []string
@@ -111,7 +111,13 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 	return []table.Column{
 		of.Words(80, "op", "operator",
 			"operators by layer and block; under each operator, the values that it reads and writes",
-			func(n *graphtree.GraphNode) table.Cell { return report.RowName(n.Label) }).AsTree(),
+			func(n *graphtree.GraphNode) table.Cell {
+				cell := report.RowName(n.Label)
+				if n.Edge == "" && !n.Group && len(n.Ops) > 1 {
+					cell.Name = strings.TrimSuffix(n.Label, fmt.Sprintf(" ×%d", len(n.Ops)))
+				}
+				return cell
+			}).AsTree(),
 		of.Words(80, "kind", "kind", "kind of an operator; for a value, its role (in, state or out) and type",
 			func(n *graphtree.GraphNode) table.Cell {
 				if n.Edge != "" {
@@ -119,7 +125,7 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 				}
 				return single(func(o *trace.Op) string { return o.Kind })(n)
 			}),
-		of.Cell(140, table.Exact, "id", "#", "id", "id of the operator or value",
+		of.Cell(140, table.Exact, "node", "node", "id", "id of the operator or value",
 			func(n *graphtree.GraphNode) table.Cell {
 				switch {
 				case n.Edge != "":
@@ -215,10 +221,10 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 				}
 				return table.Count(*id)
 			}),
-		of.Words(table.Unseen, "kernel", "kernel", "kernels of the row's dispatches, for filters",
+		of.Words(table.Unseen, "kernel", "kernel", "kernels of the row's dispatches",
 			ran(func(l *analyze.Launch) string { return l.Plan.Kernel })),
 		of.Words(table.Unseen, "reason", "route",
-			"routes of the row's dispatches and why they were chosen, for filters",
+			"routes of the row's dispatches and why they were chosen",
 			ran(func(l *analyze.Launch) string { return report.RouteText(l.Plan) })),
 		of.Words(table.Unseen, "name", "name", "full names of the row's dispatches",
 			ran((*analyze.Launch).Name)),

@@ -3,7 +3,9 @@ package outline
 import (
 	"context"
 	"slices"
+	"sync"
 
+	"gpuscope/trace"
 	"gpuscope/trace/analyze"
 	"gpuscope/trace/analyze/graphtree"
 	"gpuscope/trace/report"
@@ -13,7 +15,8 @@ import (
 // GraphTable is the graph as a tree. It has layers with their blocks and operators, the operators before
 // and after the layers, and the inputs and outputs of each operator. Equal layers are one row, as in the
 // table of dispatches. Grouping by "none" shows each layer separately. Grouping by "op" shows operators by
-// kind, and so does grouping by "kernel", because an operator may have several kernels.
+// kind, and so does grouping by "kernel", because an operator may have several kernels. A filter finds the
+// operators of the dispatches that it finds in the table of dispatches of the same selection and grouping.
 type GraphTable struct {
 	*table.Table
 	*graphtree.GraphTree
@@ -51,7 +54,63 @@ func Graph(ctx context.Context, x *analyze.Index, o analyze.Options) (*GraphTabl
 	t := &GraphTable{GraphTree: g}
 	t.Table = table.New("graph", t.columns(g.W), g.Tree)
 	t.Title, t.From = []table.Line{t.title(g.Grouping, g.W)}, t
+	if len(o.Selection.Steps) > 0 {
+		t.Finder = t.finder(x, o)
+	}
 	return t, nil
+}
+
+// finder makes filters find the operators of the dispatches that the same words find in the table of
+// dispatches.
+func (t *GraphTable) finder(x *analyze.Index, o analyze.Options) *table.Finder {
+	var mu sync.Mutex
+	var dispatches *report.DispatchTable
+	return &table.Finder{
+		Other: func(ctx context.Context) (*table.Table, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if dispatches == nil {
+				d, err := report.Dispatches(ctx, x, o)
+				if err != nil {
+					return nil, err
+				}
+				dispatches = d
+			}
+			return dispatches.Table, nil
+		},
+		Find: func(other *table.Table, kept []int) []table.Finding {
+			found := map[trace.OpID]bool{}
+			for _, id := range other.From.(*report.DispatchTable).Operators(kept...) {
+				found[id] = true
+			}
+			rows := make([]table.Finding, len(t.Nodes))
+			for i := range t.Nodes {
+				rows[i] = t.finding(&t.Nodes[i], found)
+			}
+			return rows
+		},
+	}
+}
+
+// finding returns what the set of found operators means for a node. A node of several operators is found if
+// all of them are. Headings are not found themselves: they are shown above the operators.
+func (t *GraphTable) finding(n *graphtree.GraphNode, found map[trace.OpID]bool) table.Finding {
+	ran, all := false, true
+	for _, unit := range n.Ops {
+		for _, id := range unit {
+			ran = ran || len(t.W.ByOp[id]) > 0
+			all = all && found[id]
+		}
+	}
+	switch {
+	case !ran:
+		return table.Unlisted
+	case n.Group || !all:
+		return table.Missed
+	case n.Edge != "":
+		return table.FoundAround
+	}
+	return table.Found
 }
 
 func (t *GraphTable) title(fold analyze.Grouping, w *graphtree.Weights) table.Line {
