@@ -169,14 +169,31 @@ func unasked(x *analyze.Index, step int) []analyze.Event {
 const beside = 16
 
 // moved describes how much the step time changed at a step: ", step time +0.4 %", or a bound on the change if
-// none is detected. It compares steps of the same kind before and after the change. It returns "" if there
-// are too few steps.
+// none is detected. On each side of the change, it compares steps of the same kind that took the same routes,
+// and no steps from before or after the text was stepped back, edited or reset. It returns "" if there are
+// too few such steps.
 func moved(x *analyze.Index, step int) string {
 	steps := x.Trace.Steps
+	// continues reports whether step i continues the text of the step before it. If the text was stepped
+	// back, edited or reset in between, the position is not larger.
+	continues := func(i int) bool {
+		return x.Trace.Engine != "" || steps[i].Phase == trace.Execute ||
+			steps[i].Position > steps[i-1].Position
+	}
+	rerouted := func(i, from int) bool {
+		return analyze.KindOf(&steps[i]) == analyze.KindOf(&steps[from]) &&
+			x.Routed(analyze.Selection{Steps: []int{i, from}}).Rerouted > 0
+	}
+	if !continues(step) {
+		return ""
+	}
 	times := func(from, by int) []float64 {
 		var ns []float64
 		for i := from; i >= 0 && i < len(steps) && i-from < beside && from-i < beside; i += by {
 			s := &steps[i]
+			if i != from && (!continues(max(i, i-by)) || rerouted(i, from)) {
+				break
+			}
 			time := s.CPU.TotalNS
 			if analyze.Measured(analyze.GPUOf(s).SpanNS) {
 				time = analyze.GPUOf(s).SpanNS

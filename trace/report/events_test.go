@@ -98,6 +98,44 @@ func TestGridEventHasTheTimeOfTheStep(t *testing.T) {
 	}
 }
 
+func TestEventComparesOnlyStepsOfTheSameRoutesAndText(t *testing.T) {
+	chunks := append([]int{60}, slices.Repeat([]int{1}, 24)...)
+	for name, change := range map[string]func(tr *trace.Trace, at int){
+		"unchanged": nil,
+		"set back at the change": func(tr *trace.Trace, at int) {
+			for i := range tr.Steps[:at] {
+				tr.Steps[i].Position += 1000
+			}
+		},
+		"set back two steps before": func(tr *trace.Trace, at int) {
+			for i := range tr.Steps[:at-2] {
+				tr.Steps[i].Position += 1000
+			}
+		},
+		"other routes before": func(tr *trace.Trace, at int) {
+			p := tr.Plans[tr.Steps[at-1].Dispatches[0].Plan]
+			p.ID, p.Route = trace.PlanID(len(tr.Plans)), "other"
+			tr.Plans = append(tr.Plans, p)
+			for i := range tr.Steps[:at-2] {
+				tr.Steps[i].Dispatches[0].Plan = p.ID
+			}
+		},
+	} {
+		tr := run(chunks...)
+		for i := range tr.Steps {
+			tr.Steps[i].GPU = nil
+		}
+		steps, _ := events(t, tr, analyze.GridEvent)
+		if change != nil {
+			change(tr, steps[0])
+		}
+		_, texts := events(t, tr, analyze.GridEvent)
+		if compared := strings.Contains(texts[0], "step time"); compared != (change == nil) {
+			t.Errorf("%s: %q", name, texts[0])
+		}
+	}
+}
+
 func TestSlowStepIsAnOutlierEvent(t *testing.T) {
 	tr := run(7, 1, 1, 1, 1, 1, 1)
 	tr.Steps[4].CPU.TotalNS = trace.Measured(3e6)
