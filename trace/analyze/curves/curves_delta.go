@@ -58,9 +58,14 @@ func (c *Curves) compare(ctx context.Context, b *analyze.Baseline) error {
 				xs, ys = append(xs, float64(p.At)), append(ys, p.NS)
 			}
 		}
-		if r.Baseline = curveBaseline(xs, ys); r.Baseline != nil && r.Fit != nil {
-			r.compare(b.ResolutionNS(c.Index))
+		if r.Baseline = curveBaseline(xs, ys); r.Baseline == nil || r.Fit == nil {
+			continue
 		}
+		if _, known := r.Fit.Time(r.Fit.Last); !known {
+			r.Baseline = nil
+			continue
+		}
+		r.compare(b.ResolutionNS(c.Index))
 	}
 	return nil
 }
@@ -84,7 +89,9 @@ func curveBaseline(xs, ys []float64) *CurveBaseline {
 		return nil
 	}
 	if f := FitLine(xs, ys); f != nil {
-		return &CurveBaseline{At: f.Last, NS: f.At(f.Last), N: f.N, scatter: f.scatter(xs, ys)}
+		if ns, known := f.Time(f.Last); known {
+			return &CurveBaseline{At: f.Last, NS: ns, N: f.N, scatter: f.scatter(xs, ys)}
+		}
 	}
 	s := analyze.StatsOf(ys)
 	b := &CurveBaseline{At: analyze.StatsOf(xs).Median, NS: s.Median, N: len(ys)}

@@ -21,6 +21,13 @@ type Fit struct {
 // At returns the time of the line at a place, in ns.
 func (f *Fit) At(x float64) float64 { return f.A + f.B*x }
 
+// Time returns the time of the line at a place, in ns. The bool is false if the line is not above 0 there, so
+// that it gives no time.
+func (f *Fit) Time(x float64) (float64, bool) {
+	ns := f.At(x)
+	return ns, ns > 0
+}
+
 // Significant reports whether the slope is significant: B exceeds three standard errors, and there are at
 // least MinSlopePoints points.
 func (f *Fit) Significant() bool { return f.N >= MinSlopePoints && math.Abs(f.B) > 3*f.SE }

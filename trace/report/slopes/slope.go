@@ -83,6 +83,16 @@ func slopeColumns(c *curves.Curves) []table.Column {
 			return f(r.Fit)
 		}
 	}
+	// end returns a function that computes cells: the time of the line at an end of it.
+	end := func(at func(*curves.Fit) float64) func(*curves.CurveRow) table.Cell {
+		return fit(func(f *curves.Fit) table.Cell {
+			ns, known := f.Time(at(f))
+			if !known {
+				return table.Missing()
+			}
+			return table.Microseconds(ns/1e3, 1)
+		})
+	}
 	largest := 0.0
 	for i := range c.Rows {
 		if f := c.Rows[i].Fit; f != nil {
@@ -96,11 +106,11 @@ func slopeColumns(c *curves.Curves) []table.Column {
 	}
 	return append(nameColumns(c),
 		of.Cell(80, table.Measured, "first_us", "µs first", "us",
-			"time in a step at the first measured position, from the fitted line",
-			fit(func(f *curves.Fit) table.Cell { return table.Microseconds(f.At(f.First)/1e3, 1) })),
+			"time in a step at the first measured position, from the fitted line; not known if the line is below 0 there",
+			end(func(f *curves.Fit) float64 { return f.First })),
 		of.Cell(80, table.Measured, "last_us", "last", "us",
-			"time in a step at the last measured position, from the fitted line",
-			fit(func(f *curves.Fit) table.Cell { return table.Microseconds(f.At(f.Last)/1e3, 1) })),
+			"time in a step at the last measured position, from the fitted line; not known if the line is below 0 there",
+			end(func(f *curves.Fit) float64 { return f.Last })),
 		of.Cell(80, table.Measured, "delta_us", "Δlast", "us",
 			"time at the last position minus the baseline's time (from its fitted line, otherwise the median of its "+
 				"steps); = means a difference within the noise",
@@ -236,8 +246,11 @@ func Verdict(c *curves.Curves) []table.Segment {
 			parts = append(parts, part)
 		}
 	}
-	parts = append(parts, table.Say(2, "%s → %s from %.0f to %.0f", QuantityText(curves.Time, f.At(f.First)),
-		QuantityText(curves.Time, f.At(f.Last)), f.First, f.Last))
+	first, known := f.Time(f.First)
+	if last, also := f.Time(f.Last); known && also {
+		parts = append(parts, table.Say(2, "%s → %s from %.0f to %.0f", QuantityText(curves.Time, first),
+			QuantityText(curves.Time, last), f.First, f.Last))
+	}
 	parts = append(parts, table.Say(3, "%s, timing %s, n %d", c.Of, c.Level, f.N))
 	if len(f.Out) > 0 {
 		parts = append(parts, table.Segment{
