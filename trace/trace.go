@@ -629,7 +629,7 @@ type Change struct {
 }
 
 // PlanChange is a change of the plan of a dispatch. From is absent if the dispatch did not run before, and To
-// is absent if it does not run after the change.
+// is absent if it does not run after the change. In the first step, From is the plan at the maximum shapes.
 type PlanChange struct {
 	From *PlanID `json:"from,omitempty"`
 	To   *PlanID `json:"to,omitempty"`
