@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"gpuscope/internal/printable"
 	"gpuscope/model"
 	"gpuscope/session"
 	"gpuscope/trace"
@@ -72,6 +73,12 @@ folder's manifest.json lists (docs/guide/verify.md has the format). The exit sta
 				v.given = flags.Changed("prompt") || flags.Changed("ids")
 				if err := v.validate(operands); err != nil {
 					return err
+				}
+				if executes, err := executesMethod(v.model); err != nil {
+					return err
+				} else if executes {
+					return usagef("%s is not a language model. To compare the outputs of programs, use --suite",
+						printable.Short(v.model.path, 200))
 				}
 				return v.run(ctx)
 			}

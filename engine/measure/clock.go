@@ -29,6 +29,9 @@ type Clock struct {
 	quantum uint64 // timer resolution in ticks: the greatest common divisor of all durations
 	samples int    // number of readings
 
+	shortest  uint64 // the shortest duration, in ticks
+	durations int    // number of durations
+
 	period timeRange // bounds for the period of a tick
 	given  bool      // the driver reports the period
 	now    bracket
@@ -270,7 +273,21 @@ func (c *Clock) See(ticks []uint64) {
 			a, b = b, a%b
 		}
 		c.quantum = a
+		if d := ticks[i+1] - ticks[i]; c.durations == 0 || d < c.shortest {
+			c.shortest = d
+		}
+		c.durations++
 	}
+}
+
+// resolution returns the timer resolution in ticks, or 0 if it is not known yet: the divisor of a few
+// durations may be one of these durations.
+func (c *Clock) resolution() uint64 {
+	const enough = 16
+	if c.quantum == c.shortest && c.durations < enough {
+		return 0
+	}
+	return c.quantum
 }
 
 // Describe returns the clock in trace format. It returns the zero Clock if the period is unknown.
@@ -281,6 +298,6 @@ func (c *Clock) Describe() trace.Clock {
 	return trace.Clock{
 		NSPerTick: c.Scale.NsPerTick, OffsetNS: trace.Measured(c.Scale.offset()),
 		ErrorNS:   trace.Measured(int64(math.Ceil(c.Scale.errorNS))),
-		QuantumNS: float64(c.quantum) * c.Scale.NsPerTick, Samples: c.samples,
+		QuantumNS: float64(c.resolution()) * c.Scale.NsPerTick, Samples: c.samples,
 	}
 }

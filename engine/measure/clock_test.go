@@ -127,3 +127,29 @@ func TestClockThatJumpsBeginsAnew(t *testing.T) {
 		}
 	}
 }
+
+// The greatest common divisor of one duration is the duration itself, which says nothing about the timer.
+func TestTimerResolutionNeedsSeveralDurations(t *testing.T) {
+	for _, c := range []struct {
+		ticks []uint64
+		want  uint64
+	}{
+		{nil, 0},
+		{[]uint64{0, 1920}, 0},
+		{[]uint64{0, 1920, 5000, 5640}, 0}, // 640 divides both
+		{[]uint64{0, 1920, 5000, 5640, 0, 672}, 32},
+	} {
+		var clock Clock
+		clock.See(c.ticks)
+		if got := clock.resolution(); got != c.want {
+			t.Errorf("%v: resolution of %d ticks, want %d", c.ticks, got, c.want)
+		}
+	}
+	var clock Clock
+	for range 20 {
+		clock.See([]uint64{0, 1})
+	}
+	if got := clock.resolution(); got != 1 {
+		t.Errorf("20 durations of one tick: resolution of %d ticks, want 1", got)
+	}
+}

@@ -56,7 +56,7 @@ func Events(ctx context.Context, x *analyze.Index) ([]analyze.Event, error) {
 			regridded = regridded[1:]
 		}
 		switch {
-		case i == 0:
+		case i == 0 || t.Engine != "": // the profile of another engine does not have the tokens
 		case len(t.Steps[i-1].Tokens) == len(s.Tokens) && t.Steps[i-1].Phase == s.Phase:
 			if regrids {
 				out = append(out, unasked(x, i)...)
@@ -94,9 +94,6 @@ func outlier(w analyze.Typical, s *trace.Step) (analyze.Event, bool) {
 // changed plans: "decode of 1 token, after prefill of 7 tokens: 61 grids and 42 routes changed".
 func reshaped(x *analyze.Index, step int) string {
 	shape := func(s *trace.Step) string {
-		if x.Trace.Engine != "" { // the profile of another engine does not have the tokens
-			return string(s.Phase)
-		}
 		return string(s.Phase) + " of " + table.Plural(len(s.Tokens), "token")
 	}
 	s := &x.Trace.Steps[step]

@@ -40,7 +40,7 @@ func Pace(x *analyze.Index, step int) table.Line {
 				text = n + ", untimed " + took + " (" + u.From + ")"
 			}
 			parts = append(parts, table.Segment{Rank: 0, Text: text, Short: short},
-				table.Say(1, "%.0f tok/s %s", u.TokensPerS(1), u.Mode()))
+				table.Say(1, "%s tok/s %s", TokensPerS(u.TokensPerS(1)), u.Mode()))
 		} else {
 			parts = append(parts, table.Segment{
 				Rank: 0, Short: n,
@@ -78,6 +78,14 @@ func executionPart(x *analyze.Index, executions analyze.Selection) table.Segment
 		return table.Segment{Rank: 0, Text: n + rangeOf(x, executions), Short: n}
 	}
 	return table.Segment{Rank: 0, Text: n + ", " + Millis(u.Wall)}
+}
+
+// TokensPerS formats a rate. A low rate has a decimal, so that it is not shown as 0.
+func TokensPerS(rate float64) string {
+	if rate < 10 {
+		return fmt.Sprintf("%.1f", rate)
+	}
+	return fmt.Sprintf("%.0f", rate)
 }
 
 // rangeOf returns the shortest and the longest time of the selected steps that ran untimed. It returns ""

@@ -99,7 +99,7 @@ func line(r *rates.Rate) string {
 			rate += " as timed"
 		}
 		if r.Untimed > 0 {
-			rate += fmt.Sprintf(", %.0f untimed", r.Untimed)
+			rate += fmt.Sprintf(", %s untimed", report.TokensPerS(r.Untimed))
 		}
 		parts = append(parts, rate+", "+r.Mode)
 	}

@@ -232,7 +232,10 @@ func Verdict(c *curves.Curves) []table.Segment {
 	}
 	total := &c.Rows[0]
 	f := total.Fit
-	if f == nil {
+	switch {
+	case f == nil && c.Index.Trace.Engine != "":
+		return []table.Segment{table.Say(0, "no line: the profile contains no positions")}
+	case f == nil:
 		return []table.Segment{table.Say(0, "%s measured: too few to fit a line",
 			table.Plural(len(total.Points), "decode step"))}
 	}
