@@ -15,10 +15,12 @@ import (
 	"gpuscope/engine/gpu"
 )
 
-// What gpuscope graph may take for a program of 7 MB: 0.3 s of the CPU and 50 MB. The process is the binary
-// of the tests, which takes 9 MB more than gpuscope.
+// What gpuscope graph may take for a program of 7 MB. On an idle machine it takes 0.15 to 0.27 s of the CPU.
+// Other work makes the same instructions take up to three times as long, so the limit only finds a change by
+// a multiple. The memory does not depend on other work: 50 MB. The process is the binary of the tests, which
+// takes 9 MB more than gpuscope.
 const (
-	mostGraphTime   = 300 * time.Millisecond // in user and kernel mode
+	mostGraphTime   = time.Second // in user and kernel mode
 	mostGraphMemory = 59_000_000
 )
 
