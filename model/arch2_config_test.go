@@ -52,7 +52,14 @@ func TestLayersWithoutRoPEFollowTheClass(t *testing.T) {
 			[]bool{false, true, false, true, false},
 		},
 		"cohere2": {keys{"model_type": "cohere2"}, []bool{false, false, false, true, false}},
-		"llama":   {keys{"model_type": "llama"}, nil},
+		"cohere2, no window": {
+			keys{
+				"model_type": "cohere2", "sliding_window": nil,
+				"layer_types": []string{full, full, full, full, full},
+			},
+			[]bool{true, true, true, true, true},
+		},
+		"llama": {keys{"model_type": "llama"}, nil},
 	} {
 		c.set["num_hidden_layers"] = 5
 		got, err := tinyConfig(t, c.set)

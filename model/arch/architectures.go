@@ -28,6 +28,8 @@ type Architecture struct {
 	// fullUnrotated is true if RoPE is left out in layers with full attention. It has no effect in a model
 	// without sliding windows.
 	fullUnrotated bool
+	// nullUnrotated is true if RoPE is left out in all layers of a model whose window is null.
+	nullUnrotated bool
 
 	Gguf Spelling // conventions of GGUF files
 	Hf   Spelling // conventions of Hugging Face folders
@@ -172,7 +174,6 @@ var ggufKeys = keys{
 var ggufOnly = []only{
 	{"expert_count", 0, "a mixture of experts"},
 	{"attention.causal", true, "bidirectional attention"},
-	{"rope.scaling.yarn_attn_factor", 1.0, "the YaRN factor that scales the attention scores"},
 }
 
 // hfNames are the tensor names in Hugging Face transformers.

@@ -40,8 +40,9 @@ func ggufClass(name string, own map[string]any) class {
 // ggufInert lists keys that do not affect the results of the supported architectures. llama.cpp reads some of
 // them for every architecture; the others only describe the file.
 var ggufInert = []string{
-	"expert_used_count", "rope.scaling.finetuned", "rope.scaling.yarn_beta_fast",
-	"rope.scaling.yarn_beta_slow", "rope.scaling.yarn_log_multiplier", "tensor_data_layout", "vocab_size",
+	"expert_used_count", "rope.scaling.finetuned", "rope.scaling.yarn_attn_factor",
+	"rope.scaling.yarn_beta_fast", "rope.scaling.yarn_beta_slow", "rope.scaling.yarn_ext_factor",
+	"rope.scaling.yarn_log_multiplier", "tensor_data_layout", "vocab_size",
 }
 
 // ggufElsewhere lists keys that llama.cpp reads only for architectures that this version does not run.

@@ -8,7 +8,7 @@ import "gpuscope/ops"
 var cohere2 = Architecture{
 	Name:       "cohere2",
 	Gate:       gated{"silu_mul", ops.SiLUMul},
-	layerNorms: true, Parallel: true, fullUnrotated: true,
+	layerNorms: true, Parallel: true, fullUnrotated: true, nullUnrotated: true,
 	Gguf: Spelling{
 		Class: ggufClass("cohere2", map[string]any{"attention.sliding_window_pattern": 4}),
 		Names: &ggufNames, Keys: &cohereKeys, pairs: &neighbours, Only: ggufOnly, storedBiases: true,

@@ -152,6 +152,10 @@ func (r *configReader) windows() []int {
 func (r *configReader) unrotated(arch *Architecture, windows []int) []bool {
 	key, list := r.form.Keys, make([]bool, r.layers)
 	switch {
+	case arch.nullUnrotated && r.null(key.window):
+		for i := range list {
+			list[i] = true
+		}
 	case arch.fullUnrotated && !r.null(key.window):
 		window := r.int(key.window, 1, math.MaxInt32)
 		for i := range list {

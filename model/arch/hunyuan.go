@@ -25,7 +25,7 @@ var hunyuan = Architecture{
 			inert: []string{"pretraining_tp", "eod_token_id"},
 		},
 		Names: &hunyuanHFNames, Keys: &biasedHFKeys, pairs: &halves,
-		Only:     []only{hfQuantized, hfSiLU, hfMLPBias},
+		Only:     []only{hfQuantized, hfSiLU},
 		scalings: map[string]string{"dynamic": alphaScaling},
 	},
 }

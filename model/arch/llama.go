@@ -68,7 +68,7 @@ var mistral3 = Architecture{
 			Defaults: map[string]any{
 				"hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 34,
 				"num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128,
-				"max_position_embeddings": 262144, "rms_norm_eps": 1e-5, "rope_theta": 1e6,
+				"max_position_embeddings": 262144, "rms_norm_eps": 1e-5, "rope_theta": 1e4,
 				"tie_word_embeddings": false,
 			},
 		},

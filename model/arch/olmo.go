@@ -1,10 +1,6 @@
 package arch
 
-import (
-	"slices"
-
-	"gpuscope/ops"
-)
+import "gpuscope/ops"
 
 // olmo2 is the architecture of: OLMo team, 2 OLMo 2 Furious (2024). Attention and MLP have a norm after them
 // and none before. The queries of all heads are normalized together, and so are the keys. In GGUF it is also
@@ -19,10 +15,8 @@ var olmo2 = Architecture{
 			Defaults: map[string]any{
 				"rope.freq_base": 1e4, "attention.sliding_window_pattern": 4,
 			},
-			// llama.cpp computes the factor of YaRN from the scaling factor.
-			inert: []string{"rope.scaling.yarn_attn_factor"},
 		},
-		Names: &ggufNames, Keys: &olmoKeys, pairs: &halves, Only: olmoOnly, implied: plainLocalRope,
+		Names: &ggufNames, Keys: &olmoKeys, pairs: &halves, Only: ggufOnly, implied: plainLocalRope,
 	},
 	Hf: Spelling{
 		Class: class{Name: "Olmo2Config", Defaults: olmoDefaults},
@@ -53,10 +47,6 @@ func plainLocalRope(c *Config) {
 }
 
 var (
-	// olmoOnly is ggufOnly without the key that llama.cpp does not use for OLMo.
-	olmoOnly = slices.DeleteFunc(slices.Clone(ggufOnly), func(o only) bool {
-		return o.Key == "rope.scaling.yarn_attn_factor"
-	})
 	olmoDefaults = map[string]any{
 		"hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
 		"num_attention_heads": 32, "max_position_embeddings": 2048, "rms_norm_eps": 1e-5,

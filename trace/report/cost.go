@@ -274,7 +274,7 @@ func (t *DispatchTable) Undecided() table.Segment {
 	if slices.ContainsFunc(t.Grouped, func(r analyze.DispatchRow) bool {
 		return r.Cost != nil && r.Cost.Significant() && float64(r.Cost.NS) > r.Cost.ErrorNS
 	}) { // Most does not name rows that stand for several operators
-		no = "only costs of whole groups exceed the noise"
+		no = "only groups exceed the noise"
 	}
 	said := table.Say(0, "%s after %s%s", no, trace.Rounds(t.Costs.Step.Costs), yet)
 	said.Short = no + yet
