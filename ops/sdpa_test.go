@@ -125,7 +125,7 @@ func sampleSDPA(t *rapid.T) *trial {
 	if rapid.IntRange(0, 3).Draw(t, "capped") == 0 {
 		c.softCap = float64(draw(t, "soft cap", 1, 50)) / 10
 	}
-	if rapid.Bool().Draw(t, "materialized") {
+	if rapid.Bool().Draw(t, "materialized") && c.tokens > 1 { // one token has the routes for one token only
 		c.Route = "materialized"
 	}
 	built := c.trial()
