@@ -5,6 +5,7 @@ package model
 import (
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -98,12 +99,12 @@ const (
 // propagation, and checked.
 func TestArch2GivesTheGoldenLogits(t *testing.T) {
 	dev := gputest.Open(t)
+	whole := os.Getenv("GPUSCOPE_LARGE") != "" // all files in all modes and chunks take minutes
 	for i, m := range arch2 {
 		paths, g := arch2Files(t, m.name, m.gguf)
 		for j, path := range paths {
-			// Both have the same graph, except for the pairs that RoPE rotates, so only one runs in full.
-			second := j != i%len(paths)
-			if testing.Short() && second {
+			// Both have the same graph, except for the pairs that RoPE rotates.
+			if !whole && j != i%len(paths) {
 				continue
 			}
 			tolerance := folderTolerance
@@ -115,20 +116,20 @@ func TestArch2GivesTheGoldenLogits(t *testing.T) {
 				o      Options
 				chunks []int // 0 for the whole prompt
 			}{
-				{"fused", Options{}, []int{0, 1, 2, 7, 16, 17, 64}},
-				{"off", Options{Fuse: "off"}, []int{0, 1, 2, 7, 16, 17, 64}},
-				{"fixpoint", Options{Live: graph.LiveOptions{Order: graph.Fixpoint}}, []int{0, 17}},
-				{"checked", Options{Check: true}, []int{0, 7}},
+				{"fused", Options{}, []int{0, 1, 17, 2, 7, 16, 64}},
+				{"off", Options{Fuse: "off"}, []int{17, 0, 1, 2, 7, 16, 64}},
+				{"fixpoint", Options{Live: graph.LiveOptions{Order: graph.Fixpoint}}, []int{17, 0}},
+				{"checked", Options{Check: true}, []int{7, 0}},
 			} {
-				if second {
-					if mode.chunks = []int{0, 1, 17}; mode.name != "fused" {
-						continue
-					}
-				}
-				if mode.o.Path = path; testing.Short() {
-					if mode.chunks = mode.chunks[:2]; mode.name == "off" {
-						continue
-					}
+				mode.o.Path = path
+				switch {
+				case whole:
+				case testing.Short() && mode.name == "off":
+					continue
+				case mode.name == "fused":
+					mode.chunks = mode.chunks[:3]
+				default:
+					mode.chunks = mode.chunks[:1]
 				}
 				t.Run(filepath.Base(path)+"/"+mode.name, func(t *testing.T) {
 					holdChunks(t, dev, mode.o, g.Cases, mode.chunks, tolerance)
