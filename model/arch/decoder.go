@@ -3,7 +3,6 @@ package arch
 import (
 	"cmp"
 	"encoding/binary"
-	"fmt"
 	"math"
 	"slices"
 
@@ -13,7 +12,6 @@ import (
 	"gpuscope/ops"
 	"gpuscope/ops/basic"
 	"gpuscope/ops/kind"
-	"gpuscope/ops/weight"
 )
 
 // Decoder builds the graph of a decoder-only transformer from its configuration. The field Arch describes
@@ -34,35 +32,6 @@ type Decoder struct {
 	zeros       graph.ValueID // f32 [dim]: the bias of norms that subtract the mean
 	// The factors of the queries for the positions of the step, and for the last of them, or None.
 	queryScales, lastQueryScale graph.ValueID
-}
-
-// attention is the attention half of a layer.
-type attention struct {
-	norm           graph.ValueID
-	q, k, v        projection
-	qNorm, kNorm   graph.ValueID // norms of the queries and keys, or None
-	o              projection
-	postNorm       graph.ValueID // or None
-	window         int           // positions in the sliding window; 0 for full attention
-	rotate         rotary        // or nil if the layer has no RoPE
-	kCache, vCache graph.ValueID // f32 or f16 [1, context, KVHeads, HeadDim]
-}
-
-// mlp is the MLP half of a layer.
-type mlp struct {
-	norm           graph.ValueID // or None if the MLP reads the norm of attention, or no norm
-	gate, up, down weight.Matrix
-	postNorm       graph.ValueID // or None
-}
-
-// projection is a matrix with an optional bias.
-type projection struct {
-	weight.Matrix
-	bias graph.ValueID // or None
-}
-
-func (p *projection) forward(b *graph.Builder, name string, x graph.ValueID) graph.ValueID {
-	return ops.Linear(b, name, x, p.Matrix, p.bias)
 }
 
 // Build builds the graph for steps of at most maxChunk tokens. told is the number of candidates for the next
@@ -109,8 +78,7 @@ func (m *Decoder) forward() graph.ValueID {
 		m.rotateLocal = m.Form.pairs.rotary(m, "local_", m.LocalRope)
 	}
 	for i := range m.Layers {
-		y, h := m.attention(i).forward(m, i, x)
-		x = m.mlp(i).forward(m, i, y, h)
+		x = m.layer(i, x)
 	}
 	m.Scope("", -1, "")
 	x = m.norm("norm", x, m.W.norm(name.Norm, m.Dim))
@@ -133,53 +101,11 @@ func (m *Decoder) times(name, factor string, x graph.ValueID, by float64) graph.
 	return basic.Mul(m.Builder, name, x, m.scalar(factor, float32(by)))
 }
 
-func (m *Decoder) attention(layer int) *attention {
-	name, blk := m.Form.Names, m.Form.Names.Of(layer)
-	q, kv := m.Heads*m.HeadDim, m.KVHeads*m.HeadDim
-	cache := []int{1, m.Context, m.KVHeads, m.HeadDim}
-	normed, qNorm, kNorm := m.Arch.HeadNorms, m.HeadDim, m.HeadDim
-	if m.Arch.WideNorms {
-		normed, qNorm, kNorm = true, q, kv
-	}
-	a := &attention{
-		norm:     m.normIf(!m.Arch.NoPreNorms, blk+name.AttnNorm, m.Dim),
-		o:        projection{Matrix: m.W.Matrix(blk+name.O, m.Dim, q)},
-		qNorm:    m.normIf(normed, blk+name.QNorm, qNorm),
-		kNorm:    m.normIf(normed, blk+name.KNorm, kNorm),
-		postNorm: m.normIf(m.Arch.PostNorms, blk+name.AttnPostNorm, m.Dim),
-		window:   m.Windows[layer],
-		rotate:   m.rotate,
-		kCache:   m.State(fmt.Sprintf("layers.%d.k_cache", layer), m.KV, cache),
-		vCache:   m.State(fmt.Sprintf("layers.%d.v_cache", layer), m.KV, cache),
-	}
-	if a.window > 0 {
-		a.rotate = m.rotateLocal
-	}
-	if m.Unrotated != nil && m.Unrotated[layer] {
-		a.rotate = nil
-	}
-	all := m.W.matrices(m.Arch.Fused, blk, name.Qkv, m.Dim,
-		rows{name.Q, q}, rows{name.K, kv}, rows{name.V, kv})
-	a.q = projection{all[0], m.biasIf(m.Biases, blk+name.QBias, q)}
-	a.k = projection{all[1], m.biasIf(m.Biases, blk+name.KBias, kv)}
-	a.v = projection{all[2], m.biasIf(m.Biases, blk+name.VBias, kv)}
-	a.o.bias = m.biasIf(m.OutBias, blk+name.OBias, m.Dim)
-	return a
-}
-
 // scalar adds an f32 constant of shape [1].
 func (m *Decoder) scalar(name string, x float32) graph.ValueID {
 	return m.Constant(name, graph.F32, []int{1}, func() ([]byte, error) {
 		return binary.LittleEndian.AppendUint32(nil, math.Float32bits(x)), nil
 	})
-}
-
-// biasIf returns the bias of a projection of attention, or None if the projection has no bias.
-func (m *Decoder) biasIf(has bool, name string, n int) graph.ValueID {
-	if !has && !(m.Form.storedBiases && m.W.has(name)) {
-		return graph.None
-	}
-	return m.W.vector(name, n)
 }
 
 // normIf returns the weights of a norm, or None if the architecture has no such norm.
@@ -201,76 +127,9 @@ func (m *Decoder) norm(name string, x, weight graph.ValueID) graph.ValueID {
 	return ops.RMSNorm(m.Builder, name, x, weight, m.Eps)
 }
 
-// forward returns x + attention(norm(x)), or x + norm(attention(norm(x))) with post-norms. It also returns
-// h, which is norm(x). Only the last token is needed after the last layer. In this layer, the keys and values
-// are therefore computed for all tokens, and everything else only for the last token.
-func (a *attention) forward(m *Decoder, layer int, x graph.ValueID) (y, h graph.ValueID) {
-	b := m.Builder
-	b.Scope(fmt.Sprintf("layers.%d.attn.", layer), layer, "attn")
-	h = m.norm("norm", x, a.norm)
-	q := a.q.forward(b, "q", m.lastOf("q_last", layer, h))
-	k := a.k.forward(b, "k", h)
-	v := a.v.forward(b, "v", h)
-	if m.Arch.WideNorms {
-		q, k = m.norm("q_norm", q, a.qNorm), m.norm("k_norm", k, a.kNorm)
-	}
-	q = basic.View(b, "q_heads", q, kind.Fixed(1), basic.Rest, kind.Fixed(m.Heads), kind.Fixed(m.HeadDim))
-	k = basic.View(b, "k_heads", k, kind.Fixed(1), basic.Rest, kind.Fixed(m.KVHeads), kind.Fixed(m.HeadDim))
-	v = basic.View(b, "v_heads", v, kind.Fixed(1), basic.Rest, kind.Fixed(m.KVHeads), kind.Fixed(m.HeadDim))
-	norms := func() {
-		q, k = m.norm("q_norm", q, a.qNorm), m.norm("k_norm", k, a.kNorm)
-	}
-	if !m.Arch.WideNorms && !m.Arch.normsAfterRope {
-		norms()
-	}
-	if scales := m.queryScalesOf(layer); scales != graph.None {
-		q = basic.Mul(b, "q_scale", q, scales)
-	}
-	if a.rotate != nil {
-		q, k = a.rotate("rope", q, k)
-	}
-	if m.Arch.normsAfterRope {
-		norms()
-	}
-	y = ops.SDPA(b, "sdpa", q, k, v, a.kCache, a.vCache, kind.Sym(m.pos), m.Scale, m.ScoreCap,
-		a.window)
-	y = basic.View(b, "join", y, kind.Fixed(1), basic.Rest, kind.Fixed(m.Heads*m.HeadDim))
-	y = a.o.forward(b, "o", y)
-	y = m.norm("post_norm", y, a.postNorm)
-	return m.add(m.lastOf("last", layer, x), y), h
-}
-
 // add adds the output y of attention or of the MLP to the residual stream x. Only y is scaled.
 func (m *Decoder) add(x, y graph.ValueID) graph.ValueID {
 	return basic.Add(m.Builder, "add", x, y, float32(cmp.Or(m.ResidualScale, 1)))
-}
-
-// growQueries adds the table of the factors by which queries are multiplied if they grow with the position:
-// f32 [context, 1, 1]. The step uses the rows of its positions.
-func (m *Decoder) growQueries() {
-	m.queryScales, m.lastQueryScale = graph.None, graph.None
-	if m.Rope.QueryGrowth == 0 {
-		return
-	}
-	table := m.Constant("query_scales", graph.F32, []int{m.Context, 1, 1}, func() ([]byte, error) {
-		var data []byte
-		for pos := range m.Context {
-			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(float32(m.Rope.queryScale(pos))))
-		}
-		return data, nil
-	})
-	seq := basic.SymSize(m.Builder, "query_seq", m.tokens, 1)
-	m.queryScales = basic.Slice(m.Builder, "query_scale", table, 0, kind.Sym(m.pos), kind.Sym(seq))
-	m.lastQueryScale = basic.SliceRange(m.Builder, "query_scale_last", m.queryScales, 0, kind.Fixed(-1),
-		kind.Fixed(basic.ToEnd), 1)
-}
-
-// queryScalesOf returns the factors of the queries in a layer, or None if queries have no factors.
-func (m *Decoder) queryScalesOf(layer int) graph.ValueID {
-	if layer < m.Layers-1 {
-		return m.queryScales
-	}
-	return m.lastQueryScale
 }
 
 // lastOf drops the tokens that are not needed: in the last layer it returns only the row of the last token,
@@ -280,37 +139,4 @@ func (m *Decoder) lastOf(name string, layer int, x graph.ValueID) graph.ValueID 
 		return x
 	}
 	return basic.SliceRange(m.Builder, name, x, 1, kind.Fixed(-1), kind.Fixed(basic.ToEnd), 1)
-}
-
-func (m *Decoder) mlp(layer int) *mlp {
-	name, blk := m.Form.Names, m.Form.Names.Of(layer)
-	both := m.W.matrices(m.Arch.Fused || m.Arch.FusedMLP, blk, name.GateUp, m.Dim, rows{name.Gate, m.FFN},
-		rows{name.Up, m.FFN})
-	return &mlp{
-		norm: m.normIf(!m.Arch.NoPreNorms && !m.Arch.Parallel, blk+name.FfnNorm, m.Dim),
-		gate: both[0], up: both[1],
-		down:     m.W.Matrix(blk+name.Down, m.Dim, m.FFN),
-		postNorm: m.normIf(m.Arch.PostNorms, blk+name.FfnPostNorm, m.Dim),
-	}
-}
-
-// forward returns x + down(act(gate(norm(x))) * up(norm(x))), where act is the activation function of the
-// architecture. If the architecture has post-norms, the result of down is normalized before it is added to x.
-// If attention and MLP are parallel, attnNorm is used instead of norm(x). It is the norm that attention read.
-func (f *mlp) forward(m *Decoder, layer int, x, attnNorm graph.ValueID) graph.ValueID {
-	b := m.Builder
-	b.Scope(fmt.Sprintf("layers.%d.mlp.", layer), layer, "mlp")
-	h := m.norm("norm", x, f.norm)
-	if m.Arch.Parallel {
-		h = m.lastOf("norm_last", layer, attnNorm)
-	}
-	gate := ops.Linear(b, "gate", h, f.gate, graph.None)
-	up := ops.Linear(b, "up", h, f.up, graph.None)
-	h = m.Arch.Gate.join(b, m.Arch.Gate.Name, gate, up)
-	h = ops.Linear(b, "down", h, f.down, graph.None)
-	h = m.norm("post_norm", h, f.postNorm)
-	if m.Arch.Parallel && m.ResidualScale == 0 {
-		return m.add(h, x) // the first operand is the linear that adds the other one (fusion rule residual)
-	}
-	return m.add(x, h)
 }

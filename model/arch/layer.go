@@ -1,0 +1,60 @@
+package arch
+
+import (
+	"fmt"
+
+	"gpuscope/engine/graph"
+)
+
+// mixer is the half of a layer that combines tokens at different positions, such as attention. Each kind of
+// mixer has its own file.
+type mixer interface {
+	// part returns the name of the half in the names of its operators, and in traces: "attn".
+	part() string
+	// forward adds the operators of the mixer to the graph. h is the input after the norm, f32 [1, S, dim].
+	// The result has the same dims, but in the last layer only the row of the last token.
+	forward(m *Decoder, layer int, h graph.ValueID) graph.ValueID
+}
+
+// feedForward is the half of a layer that computes each token separately. Each kind has its own file.
+type feedForward interface {
+	// forward adds the operators to the graph. h is the input after the norm, f32 [1, S, dim], and the result
+	// has the same dims.
+	forward(m *Decoder, layer int, h graph.ValueID) graph.ValueID
+}
+
+// mixer adds the weights of a layer's mixer to the graph.
+func (m *Decoder) mixer(layer int) mixer { return m.attention(layer) }
+
+// feedForward adds the weights of a layer's feed-forward half to the graph.
+func (m *Decoder) feedForward(layer int) feedForward { return m.mlp(layer) }
+
+// layer adds layer i to the graph: a mixer and a feed-forward half. Each half has a norm before it, or after
+// it, or both, and adds its output to the residual stream. x is the residual stream before the layer, f32
+// [1, S, dim], and the result is the residual stream after it. Only the last token is needed after the last
+// layer.
+func (m *Decoder) layer(i int, x graph.ValueID) graph.ValueID {
+	name, blk := m.Form.Names, m.Form.Names.Of(i)
+	norm := m.normIf(!m.Arch.NoPreNorms, blk+name.AttnNorm, m.Dim)
+	mix := m.mixer(i)
+	postNorm := m.normIf(m.Arch.PostNorms, blk+name.AttnPostNorm, m.Dim)
+	m.Scope(fmt.Sprintf("layers.%d.%s.", i, mix.part()), i, mix.part())
+	h := m.norm("norm", x, norm)
+	y := m.norm("post_norm", mix.forward(m, i, h), postNorm)
+	x = m.add(m.lastOf("last", i, x), y)
+
+	norm = m.normIf(!m.Arch.NoPreNorms && !m.Arch.Parallel, blk+name.FfnNorm, m.Dim)
+	ffn := m.feedForward(i)
+	postNorm = m.normIf(m.Arch.PostNorms, blk+name.FfnPostNorm, m.Dim)
+	m.Scope(fmt.Sprintf("layers.%d.mlp.", i), i, "mlp")
+	if m.Arch.Parallel {
+		h = m.lastOf("norm_last", i, h)
+	} else {
+		h = m.norm("norm", x, norm)
+	}
+	y = m.norm("post_norm", ffn.forward(m, i, h), postNorm)
+	if m.Arch.Parallel && m.ResidualScale == 0 {
+		return m.add(y, x) // the first operand is the linear that adds the other one (fusion rule residual)
+	}
+	return m.add(x, y)
+}
