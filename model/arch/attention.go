@@ -74,8 +74,8 @@ func (m *Decoder) biasIf(has bool, name string, n int) graph.ValueID {
 
 func (a *attention) part() string { return "attn" }
 
-// forward returns o(attention(h)). Only the last token is needed after the last layer. In this layer, the keys
-// and values are therefore computed for all tokens, and everything else only for the last token.
+// forward returns o(attention(h)). Only the last token is needed after the last layer. In this layer, the
+// keys and values are therefore computed for all tokens, and everything else only for the last token.
 func (a *attention) forward(m *Decoder, layer int, h graph.ValueID) graph.ValueID {
 	b := m.Builder
 	q := a.q.forward(b, "q", m.lastOf("q_last", layer, h))
