@@ -95,6 +95,21 @@ var decoders = map[gguf.Type]func(block []byte, out []float64){
 			out[j] = levels[q] * (float64(int(low)+16*int(high)-32) * halfAt(b))
 		}
 	},
+	gguf.MXFP4: func(b []byte, out []float64) {
+		for j := range 16 {
+			out[j] = fourBits(b[1+j]&15) * math.Pow(2, float64(b[0])-127)
+			out[j+16] = fourBits(b[1+j]>>4) * math.Pow(2, float64(b[0])-127)
+		}
+	},
+	gguf.NVFP4: func(b []byte, out []float64) {
+		for j := range out {
+			scale := floatOf(b[j/16]&127, 4, 3, 7)
+			if b[j/16] == 0x7f { // NaN in E4M3; 0 in ggml
+				scale = 0
+			}
+			out[j] = fourBits(b[4+j/16*8+j%8]>>(j%16/8*4)&15) * scale
+		}
+	},
 	gguf.Q6_K: func(b []byte, out []float64) {
 		for n := range 2 {
 			low, high, scales, y := b[64*n:], b[128+32*n:], b[192+8*n:], out[128*n:]
@@ -115,6 +130,24 @@ var decoders = map[gguf.Type]func(block []byte, out []float64){
 			out[j] = float64(int8(b[2+j])) * halfAt(b)
 		}
 	},
+}
+
+// fourBits returns the value of a float with a sign, 2 bits of exponent and 1 bit of mantissa (E2M1).
+func fourBits(b byte) float64 {
+	if b >= 8 {
+		return -floatOf(b-8, 2, 1, 1)
+	}
+	return floatOf(b, 2, 1, 1)
+}
+
+// floatOf returns the value of a float without a sign, by the general rule for such numbers: with so many
+// bits of exponent and mantissa, a bias, and subnormal numbers at exponent 0.
+func floatOf(b byte, exponent, mantissa, bias int) float64 {
+	e, m := int(b)>>mantissa&(1<<exponent-1), float64(int(b)&(1<<mantissa-1))/float64(int(1)<<mantissa)
+	if e == 0 {
+		return m * math.Pow(2, float64(1-bias))
+	}
+	return (1 + m) * math.Pow(2, float64(e-bias))
 }
 
 // fives decodes Q5_0 and Q5_1: first a word with the high bits of all weights, then bytes with the low 4 bits
@@ -188,6 +221,32 @@ func holdMatrix(t *testing.T, format *weight.Format, typ gguf.Type, decode func(
 		}
 		if got != want[i%n] {
 			t.Fatalf("weight %d is %v, the file's is %v", i, got, want[i%n])
+		}
+	}
+}
+
+// The scales of MXFP4 and NVFP4 are bytes. Each of the 256 bytes is read as ggml reads it.
+func TestEveryScaleByteIsReadAsTheFileSays(t *testing.T) {
+	for typ, scales := range map[gguf.Type]int{gguf.MXFP4: 1, gguf.NVFP4: 4} {
+		n, size := typ.BlockLen(), typ.BlockBytes()
+		data := make([]byte, 256*size)
+		for i := range 256 {
+			for k := range size {
+				data[i*size+k] = byte(i + 16*k)
+			}
+			data[i*size+scales-1] = byte(i)
+		}
+		b := gguftest.New()
+		b.Set("general.architecture", "llama")
+		b.Tensor("m", typ, []int{256, n}, data)
+		want := make([]float64, n)
+		for i, got := range matrixOf(t, b, nil, 256, n) {
+			if i%n == 0 {
+				decoders[typ](data[i/n*size:][:size], want)
+			}
+			if got != want[i%n] {
+				t.Fatalf("%s: weight %d with scale %d is %v, the file's is %v", typ, i%n, i/n, got, want[i%n])
+			}
 		}
 	}
 }

@@ -60,7 +60,7 @@ type Format struct {
 // Formats lists the formats without options, and one example of each format with options.
 var Formats = []Format{
 	F32, F16, BF16, Q4_0, Q4GSW(32, Q4Options{}), QCS4W(64, Q4Options{}), Q4_1, Q5_0, Q5_1,
-	Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, Q8_0, IQ4_NL, IQ4_XS,
+	Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, Q8_0, IQ4_NL, IQ4_XS, MXFP4, NVFP4,
 }
 
 // FormatOf returns the format of a GGUF tensor whose type has the given ggml name. It returns false if the
@@ -437,6 +437,30 @@ func (s rowScales) read(data []byte, row, col, cols int) float64 {
 // constants() returns the template constants that row_scales.wgsl needs.
 func (s rowScales) constants() shaders.Constants {
 	return shaders.Constants{"HalfScales": s.half, "GroupEights": s.group / 8}
+}
+
+// byteScales describes an array with a one-byte scale for each group of columns of a row, in the layout of
+// shaders/include/byte_scales.wgsl.
+type byteScales struct {
+	group int // columns that share a scale
+	size  int // size of a block in the file, in bytes
+	n     int // number of scales at the start of a block
+}
+
+func (s byteScales) Array(rows, cols int) Array {
+	return fourRows("scales", graph.I8, rows, cols/s.group, 1, func(p [][]byte, i int) []byte {
+		return p[0][i/s.n*s.size+i%s.n:][:1]
+	})
+}
+
+// read(...) returns the byte for the weight with the given row and column.
+func (s byteScales) read(data []byte, row, col, cols int) byte {
+	return data[fourthOf(row, col/s.group, cols/s.group)]
+}
+
+// constants() returns the template constant that byte_scales.wgsl needs.
+func (s byteScales) constants() shaders.Constants {
+	return shaders.Constants{"GroupEights": s.group / 8}
 }
 
 // supers describes the super-block scales of a format, in the layout of shaders/include/supers.wgsl. A
