@@ -163,7 +163,11 @@ func (s *live) step(ctx context.Context, r *session.Reply) error {
 	if err != nil {
 		return err
 	}
-	return s.ended(ctx, phase, n, out, s.runner.Snapshot(), r)
+	was := s.runner.Snapshot()
+	if was.Experts, err = s.runner.Experts(); err != nil {
+		return err
+	}
+	return s.ended(ctx, phase, n, out, was, r)
 }
 
 // ended appends a step that has just run to the text, and sends its record to the front end.

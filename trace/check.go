@@ -298,6 +298,44 @@ func (c *checker) graph() {
 	}
 }
 
+// tiles checks the tiles of experts of plan i.
+func (c *checker) tiles(e ExpertTiles, i int) {
+	if e == (ExpertTiles{}) {
+		return
+	}
+	for _, field := range []struct {
+		name      string
+		value, lo int64
+	}{
+		{"rows", int64(e.Rows), 1},
+		{"groups", e.Groups, 1},
+		{"bytes", e.Bytes, 0},
+		{"active", e.Active, 0},
+	} {
+		if field.value < field.lo || field.value > maxBytes {
+			c.refuse(fmt.Sprintf("%d is not between %d and %d", field.value, field.lo, int64(maxBytes)),
+				"plans[%d].experts.%s", i, field.name)
+		}
+	}
+}
+
+// experts checks the choices of routers in step i.
+func (c *checker) experts(list []ExpertCounts, i int) {
+	for j := range list {
+		c.id(int(list[j].Op), len(c.t.Graph.Ops), "steps[%d].experts[%d].op", i, j)
+		last := -1
+		for _, pair := range list[j].Tokens {
+			expert, tokens := pair[0], pair[1]
+			if expert <= last || expert > maxPosition || tokens < 1 || tokens > maxPosition {
+				c.refuse(fmt.Sprintf("the pair %v is invalid: the number of the expert must rise, and the number of tokens must be at least 1", pair),
+					"steps[%d].experts[%d].tokens", i, j)
+				return
+			}
+			last = expert
+		}
+	}
+}
+
 func (c *checker) plans() {
 	for i := range c.t.Plans {
 		p := &c.t.Plans[i]
@@ -320,6 +358,7 @@ func (c *checker) plans() {
 		}
 		c.notNegative(p.Bytes, "plans[%d].bytes", i)
 		c.notNegative(p.FLOPs, "plans[%d].flops", i)
+		c.tiles(p.Experts, i)
 		if len(p.Params) > 2*maxParamsBytes {
 			c.refuse(fmt.Sprintf("the params have %d bytes, but the maximum is %d", len(p.Params)/2,
 				maxParamsBytes),
@@ -361,6 +400,7 @@ func (c *checker) steps() {
 			c.id(int(w.For), len(c.t.Graph.Dispatches), "steps[%d].waits[%d].for", i, j)
 			word(c, w.Kind, Hazards, "steps[%d].waits[%d].kind", i, j)
 		}
+		c.experts(s.Experts, i)
 		c.costs(s, i)
 		c.blocks(s, i)
 		for j := range s.Resize.Passes {

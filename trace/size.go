@@ -20,6 +20,10 @@ func (s *Step) size() int64 {
 		pointerSize(s.GPU) + 64*int64(len(s.SymInts)) + treeSize(s.Sampling) + listSize(s.Tokens) +
 		listSize(s.Dims) + listSize(s.Levels) + listSize(s.Waits) + listSize(s.Top) +
 		listSize(s.Dispatches) + costsSize(s.Costs) + listSize(s.Blocks) + listSize(s.CPU.Compiled)
+	n += listSize(s.Experts)
+	for i := range s.Experts {
+		n += listSize(s.Experts[i].Tokens)
+	}
 	for i := range s.Dims {
 		n += listSize(s.Dims[i].Dims)
 	}

@@ -289,6 +289,8 @@ type Plan struct {
 	Params       string     `json:"params,omitempty"` // params block as hex
 	Bytes        int64      `json:"bytes"`            // modelled bytes moved to and from device memory
 	FLOPs        int64      `json:"flops"`            // modelled floating-point operations
+	// Experts is set if the work of the dispatch depends on the experts that a router chose.
+	Experts ExpertTiles `json:"experts,omitzero"`
 
 	Unknown *Unknown `json:"-"` // unknown fields, which a later minor version wrote
 }
@@ -323,6 +325,26 @@ func (t *Term) Groups() int64 {
 	return n
 }
 
+// ExpertTiles describes a dispatch in which each workgroup multiplies tokens by the weights of one expert. The
+// tokens of an expert are divided into tiles. Workgroups is large enough for any choice of the router, and
+// surplus workgroups exit at once.
+type ExpertTiles struct {
+	Rows   int   `json:"rows"`   // rows of a tile: each row is a token, multiplied by the same expert
+	Groups int64 `json:"groups"` // number of workgroups of one tile
+	Bytes  int64 `json:"bytes"`  // bytes of the weights of one expert
+	// Active is the number of experts whose weights Plan.Bytes includes: the number that is expected if the
+	// router chooses all experts equally often.
+	Active int64 `json:"active"`
+}
+
+// ExpertCounts says how a router divided the tokens of a step among the experts.
+type ExpertCounts struct {
+	Op OpID `json:"op"` // the router
+	// Tokens has a pair for each expert that was chosen: its number, and how many tokens chose it. The
+	// numbers rise.
+	Tokens [][2]int `json:"tokens"`
+}
+
 // Step is one run of the graph by the engine.
 type Step struct {
 	Index    int    `json:"index"`
@@ -344,6 +366,7 @@ type Step struct {
 	Top        []Candidate    `json:"top,omitempty"`
 	Sampling   map[string]any `json:"sampling,omitempty"`
 	Resize     Resize         `json:"resize"`
+	Experts    []ExpertCounts `json:"experts,omitempty"` // choices of the routers
 	Dispatches []StepDispatch `json:"dispatches,omitempty"`
 	Costs      []Cost         `json:"costs,omitempty"`  // measured after the step by skipping dispatches
 	Whole      *Whole         `json:"whole,omitempty"`  // the whole step, measured together with Costs

@@ -257,12 +257,17 @@ func (g *Graph) KernelOf(id trace.DispatchID, route int) *Kernel {
 	return g.Ops[d.Op].Use(d.Slot, route).Kernel
 }
 
-// Beside reports whether a and b can be stored side by side for the host: the same dispatches write both, and
-// no operator reads either.
+// Beside reports whether a and b can be stored side by side for the host. No operator may read them. Either
+// the same dispatches write both, or different operators of one kind write them, for example the routers of
+// all layers. Each of these operators waits for the results of earlier dispatches, so that the shared buffer
+// adds no barrier.
 func (g *Graph) Beside(a, b ValueID) bool {
 	u, v := &g.Values[a], &g.Values[b]
-	if u.Producer < 0 || u.Producer != v.Producer || len(u.Consumers)+len(v.Consumers) > 0 {
+	if u.Producer < 0 || v.Producer < 0 || len(u.Consumers)+len(v.Consumers) > 0 {
 		return false
+	}
+	if u.Producer != v.Producer {
+		return g.Ops[u.Producer].Spec.Kind == g.Ops[v.Producer].Spec.Kind && g.waits(a) && g.waits(b)
 	}
 	binds := func(use Use, v ValueID) bool {
 		return slices.ContainsFunc(use.Bind, func(b Binding) bool { return b.Value == v })
@@ -275,6 +280,13 @@ func (g *Graph) Beside(a, b ValueID) bool {
 		}
 	}
 	return true
+}
+
+// waits reports whether every dispatch of the operator that outputs v depends on computed values.
+func (g *Graph) waits(v ValueID) bool {
+	return !slices.ContainsFunc(g.Dispatches, func(d dispatch) bool {
+		return d.Op == g.Values[v].Producer && d.free
+	})
 }
 
 // BlockNames returns the block of each dispatch, such as "layers.3.attn". For a dispatch outside of layers it

@@ -9,6 +9,7 @@ import (
 
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph/grid"
+	"gpuscope/trace"
 )
 
 // Planner provides the live shapes to an operator's Plan and receives the plan's results. An operator can
@@ -70,8 +71,11 @@ type Launch struct {
 	Params Params
 	Bytes  int64 // modeled memory traffic of the kernel, counting each byte once
 	FLOPs  int64 // modeled number of floating-point operations
-	Active bool
-	Needed [3]uint32 // workgroups needed at the live shape; LiveOptions.Static can make Grid larger
+	// Experts describes the tiles of a kernel whose work depends on the experts that a router chose. The grid
+	// is then large enough for any choice.
+	Experts trace.ExpertTiles
+	Active  bool
+	Needed  [3]uint32 // workgroups needed at the live shape; LiveOptions.Static can make Grid larger
 }
 
 // MaxParams is the largest number of 4-byte fields in a params block.
@@ -276,7 +280,7 @@ func (p *Planner) Dispatch(slot int, g grid.Grid) *Launch {
 	l := &p.plan.Launches[slot]
 	l.Grid, l.Active, l.Needed = g, true, [3]uint32{g.X, g.Y, g.Z}
 	l.Params.of, l.Params.n, l.Params.wrong = p.op.Use(slot, p.plan.Route).Kernel, 0, wrongParam{}
-	l.Bytes, l.FLOPs = 0, 0
+	l.Bytes, l.FLOPs, l.Experts = 0, 0, trace.ExpertTiles{}
 	return l
 }
 

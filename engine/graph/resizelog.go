@@ -55,6 +55,7 @@ type launchRecord struct {
 	grid         grid.Grid
 	needed       [3]uint32
 	bytes, flops int64
+	experts      trace.ExpertTiles
 	paramsEnd    int // index in the list of params at which this launch's params end
 }
 
@@ -128,7 +129,7 @@ func (p *Plan) record(slot int, params []byte) (launchRecord, []byte) {
 	r := launchRecord{active: l.Active}
 	if l.Active {
 		r = launchRecord{
-			true, p.Route, p.Reason, l.Grid, l.Needed, l.Bytes, l.FLOPs,
+			true, p.Route, p.Reason, l.Grid, l.Needed, l.Bytes, l.FLOPs, l.Experts,
 			len(params) + len(l.Params.Bytes()),
 		}
 		params = append(params, l.Params.Bytes()...)

@@ -190,7 +190,10 @@ func (l *launchRecord) content(b []byte, d trace.DispatchID, params []byte) []by
 	for _, n := range [...]uint32{l.grid.X, l.grid.Y, l.grid.Z, l.needed[0], l.needed[1], l.needed[2]} {
 		b = binary.LittleEndian.AppendUint32(b, n)
 	}
-	for _, n := range [...]int64{l.grid.Groups, l.grid.Idle, l.bytes, l.flops} {
+	e := &l.experts
+	for _, n := range [...]int64{
+		l.grid.Groups, l.grid.Idle, l.bytes, l.flops, int64(e.Rows), e.Groups, e.Bytes, e.Active,
+	} {
 		b = binary.LittleEndian.AppendUint64(b, uint64(n))
 	}
 	b = append(append(b, l.grid.Rule...), 0)
@@ -216,7 +219,7 @@ func (g *Graph) tracePlan(id trace.DispatchID, l *launchRecord, params []byte) t
 		Workgroups:   l.grid.Counts(),
 		NeededGrid:   [3]int{int(l.needed[0]), int(l.needed[1]), int(l.needed[2])},
 		NeededGroups: l.grid.Groups, IdleLanes: l.grid.Idle, Params: hex.EncodeToString(params),
-		Bytes: l.bytes, FLOPs: l.flops,
+		Bytes: l.bytes, FLOPs: l.flops, Experts: l.experts,
 	}
 	if l.reason != nil {
 		p.Reason = l.reason.String()

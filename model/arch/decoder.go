@@ -32,6 +32,9 @@ type Decoder struct {
 	zeros       graph.ValueID // f32 [dim]: the bias of norms that subtract the mean
 	// The factors of the queries for the positions of the step, and for the last of them, or None.
 	queryScales, lastQueryScale graph.ValueID
+	// expertCounts has the output counts of the router of each layer: i32 [experts], how many tokens of the
+	// step chose each expert.
+	expertCounts []graph.ValueID
 }
 
 // Build builds the graph for steps of at most maxChunk tokens. told is the number of candidates for the next
@@ -44,6 +47,10 @@ func (m *Decoder) Build(maxChunk, told int, by sample.Sampling) (*network.Networ
 	n.Logits = m.forward()
 	n.Picks = sample.Pick(m.Builder, n.Logits, m.Vocab, told, by)
 	m.Output(n.Logits)
+	for _, counts := range m.expertCounts {
+		m.Output(counts)
+	}
+	n.ExpertCounts = m.expertCounts
 	m.W.refuseUnknown()
 	var err error
 	n.Graph, err = m.Finish()

@@ -21,6 +21,9 @@ type Network struct {
 	// Logits are the logits after the last token, f32 [1, 1, vocab]. They are None if the graph computes only
 	// the next token (sample.Given).
 	Logits graph.ValueID
+	// ExpertCounts has an output for each router, in the order of the layers. It is i32 [experts]: how many
+	// tokens of the step chose each expert.
+	ExpertCounts []graph.ValueID
 	sample.Picks
 }
 

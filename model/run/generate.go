@@ -118,6 +118,7 @@ func (r *Runner) finish(ctx context.Context, g *Generation, more bool) (out Pick
 	if out, err = r.ChooseSample(recent, g.Position+1); err == nil && g.Recorded {
 		was.Times()
 		was.SampleNS = r.SampleNS
+		was.Experts, err = r.Experts()
 	}
 	return out, was, err
 }

@@ -2,6 +2,9 @@ package run
 
 import (
 	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
 	"time"
 
 	"gpuscope/engine"
@@ -9,6 +12,7 @@ import (
 	"gpuscope/engine/graph"
 	"gpuscope/model/network"
 	"gpuscope/model/stepping"
+	"gpuscope/trace"
 )
 
 // Runner runs the steps of a network on a device. A step reads tokens at a position and produces the next
@@ -21,6 +25,7 @@ type Runner struct {
 	// step after it, while this later step is prepared.
 	Input, next *graph.StepInput
 	tokens      [1]int // token of a decode step
+	counts      []byte // buffer for the counts of a router
 }
 
 // NewRunner returns the runner of a network that is loaded onto a device.
@@ -37,7 +42,7 @@ func (r *Runner) Step(ctx context.Context, position int, tokens []int, gives boo
 	timing engine.Timing,
 ) (Picked, error) {
 	network.SetInput(r.Input, position, tokens)
-	r.Input.Read, r.SampleNS = nil, 0
+	r.Input.Read, r.SampleNS = r.Net.ExpertCounts, 0
 	if gives {
 		r.Input.Read = r.read
 	}
@@ -48,6 +53,31 @@ func (r *Runner) Step(ctx context.Context, position int, tokens []int, gives boo
 		return Picked{}, nil
 	}
 	return r.ChooseSample(recent, position+len(tokens))
+}
+
+// Experts returns how the routers divided the tokens of the last step among the experts. It returns nil if the
+// model has no routers or the step has not run.
+func (r *Runner) Experts() ([]trace.ExpertCounts, error) {
+	if len(r.Net.ExpertCounts) == 0 || !r.Exec.Loaded() {
+		return nil, nil
+	}
+	list := make([]trace.ExpertCounts, 0, len(r.Net.ExpertCounts))
+	for _, v := range r.Net.ExpertCounts {
+		counts := &r.Net.Graph.Values[v]
+		n := int(counts.Bytes)
+		r.counts = slices.Grow(r.counts[:0], n)[:n]
+		if _, err := r.Exec.Output(v, r.counts); err != nil {
+			return nil, fmt.Errorf("read the tokens of each expert back: %w", err)
+		}
+		of := trace.ExpertCounts{Op: trace.OpID(counts.Producer)}
+		for expert := range n / 4 {
+			if tokens := int(binary.LittleEndian.Uint32(r.counts[4*expert:])); tokens > 0 {
+				of.Tokens = append(of.Tokens, [2]int{expert, tokens})
+			}
+		}
+		list = append(list, of)
+	}
+	return list, nil
 }
 
 // ChooseSample picks the token for a position from the outputs that the last step read back, and measures how

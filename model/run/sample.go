@@ -58,6 +58,7 @@ func newPicker(exec *engine.Executor, n *network.Network) picker {
 	case n.Candidates > 0:
 		p.read = append(p.read, n.Logits)
 	}
+	p.read = append(p.read, n.ExpertCounts...)
 	return p
 }
 

@@ -68,6 +68,8 @@ type Snapshot struct {
 	SampleNS   int64   // see Device.SampleNS
 	ClockProbe float64 // speed of the GPU clock right after the step; 0 if no probe ran
 	Slow       bool    // at the last clock probe, the GPU clock ran slower than on a warm GPU
+	// Experts has the choices of the routers, or is nil if the graph has no routers.
+	Experts []trace.ExpertCounts
 }
 
 // Record returns the step as the trace contains it, and the plans that did not occur in earlier steps. The
@@ -80,7 +82,7 @@ func (s Snapshot) Record() ([]trace.Plan, trace.Step) {
 		total, _ := step.CPU.TotalNS.NS()
 		step.CPU.TotalNS = trace.Measured(total + s.SampleNS)
 	}
-	step.Canary = s.ClockProbe
+	step.Experts, step.Canary = s.Experts, s.ClockProbe
 	step.Cold = step.Cold || s.Slow
 	return plans, step
 }

@@ -245,6 +245,9 @@ func (f fixer) plan(i int) {
 			p.Grid.Terms[j].Per = max(1, p.Grid.Terms[j].Per)
 		}
 	}
+	if e := &p.Experts; *e != (trace.ExpertTiles{}) {
+		e.Rows, e.Groups, e.Bytes, e.Active = max(1, e.Rows), max(1, e.Groups), e.Bytes%(1<<40), e.Active%(1<<20)
+	}
 	p.Params = rapid.SampledFrom([]string{"", "00", "01000000", "010000000000803f"}).Draw(f.t, "params")
 }
 
@@ -271,6 +274,15 @@ func (f fixer) step(i int) {
 	}
 	for j := range s.Dims {
 		s.Dims[j].Value %= trace.ValueID(len(tr.Graph.Values))
+	}
+	if len(tr.Graph.Ops) == 0 {
+		s.Experts = nil
+	}
+	for j := range s.Experts {
+		s.Experts[j].Op %= trace.OpID(len(tr.Graph.Ops))
+		for k := range s.Experts[j].Tokens {
+			s.Experts[j].Tokens[k] = [2]int{3 * k, 1 + k}
+		}
 	}
 	ran := map[trace.DispatchID]bool{}
 	var kept []trace.StepDispatch
