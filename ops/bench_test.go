@@ -14,6 +14,7 @@ import (
 	"gpuscope/engine/gpu/gputest"
 	"gpuscope/engine/graph"
 	"gpuscope/engine/graph/grid"
+	"gpuscope/ops/basic"
 	"gpuscope/ops/internal/shape"
 	"gpuscope/ops/kind"
 	"gpuscope/ops/weight"
@@ -380,7 +381,7 @@ func modelsLinear(k, n, m int, f weight.Format) func(b *graph.Builder) {
 		gate := Linear(b, "gate", x, noiseMatrix("gate.w", k, 32, weight.Q8_0), graph.None)
 		up := Linear(b, "up", x, noiseMatrix("up.w", k, 32, weight.Q8_0), graph.None)
 		w := noiseMatrix("w", n, k, f)
-		b.Output(Linear(b, "y", SiLUMul(b, "mul", gate, up), w, graph.None))
+		b.Output(Linear(b, "y", basic.SiLUMul(b, "mul", gate, up), w, graph.None))
 	}
 }
 

@@ -68,13 +68,13 @@ func TestUnary(t *testing.T) {
 	hold(t, trials...)
 }
 
-func gatedTrial(r *gatedRow, rows, width int) *trial {
+func gatedTrial(r *basic.GatedRow, rows, width int) *trial {
 	return &trial{
-		name: fmt.Sprintf("%s %dx%d", r.kind, rows, width), abs: 1e-5, rel: 1e-5,
+		name: fmt.Sprintf("%s %dx%d", r.Kind, rows, width), abs: 1e-5, rel: 1e-5,
 		build: func(b *graph.Builder) {
 			gate := b.Input("gate", graph.F32, []int{1, width}, []int{rows, width})
 			up := b.Input("up", graph.F32, []int{1, width}, []int{rows, width})
-			b.Output(New(b, r.kind, "y", kind.Args{"gate": gate, "up": up})[0])
+			b.Output(New(b, r.Kind, "y", kind.Args{"gate": gate, "up": up})[0])
 		},
 		fill: map[string]func(int) float64{"gate": func(i int) float64 {
 			return noise("gate",
@@ -83,7 +83,7 @@ func gatedTrial(r *gatedRow, rows, width int) *trial {
 	}
 }
 
-func sampleGated(t *rapid.T, r *gatedRow) *trial {
+func sampleGated(t *rapid.T, r *basic.GatedRow) *trial {
 	rows, width := draw(t, "rows", 1, 200), draw(t, "width", 1, 300)
 	c := gatedTrial(r, rows, width)
 	c.steps = drawSteps(t, func(int) step {
@@ -95,9 +95,9 @@ func sampleGated(t *rapid.T, r *gatedRow) *trial {
 
 func TestGated(t *testing.T) {
 	var trials []*trial
-	for i := range gatedOps {
+	for i := range basic.Gates {
 		for _, width := range []int{1, 33, 172, 8192} {
-			c := gatedTrial(&gatedOps[i], 65, width)
+			c := gatedTrial(&basic.Gates[i], 65, width)
 			for _, n := range []int{65, 1, 64} {
 				c.steps = append(c.steps, step{"gate": {n, width}, "up": {n, width}})
 			}

@@ -24,30 +24,30 @@ func TestGateAndUpBecomeOneProduct(t *testing.T) {
 		fused bool
 	}{
 		"gate and up": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
-			return SiLUMul(b, "mul", product(b, "gate", x, n, weight.Q8_0), product(b, "up", x, n,
+			return basic.SiLUMul(b, "mul", product(b, "gate", x, n, weight.Q8_0), product(b, "up", x, n,
 				weight.Q8_0))
 		}, true},
 		"two formats": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
-			return SiLUMul(b, "mul", product(b, "gate", x, n, weight.Q8_0), product(b, "up", x, n,
+			return basic.SiLUMul(b, "mul", product(b, "gate", x, n, weight.Q8_0), product(b, "up", x, n,
 				weight.Q4_0))
 		}, false},
 		"products of two tensors": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
 			other := basic.Sigmoid(b, "s", x)
-			return SiLUMul(b, "mul", product(b, "gate", x, n, weight.Q8_0), product(b, "up", other, n,
+			return basic.SiLUMul(b, "mul", product(b, "gate", x, n, weight.Q8_0), product(b, "up", other, n,
 				weight.Q8_0))
 		}, false},
 		"rows that are not whole parts": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
-			return SiLUMul(b, "mul", product(b, "gate", x, 96, weight.Q8_0), product(b, "up", x, 96,
+			return basic.SiLUMul(b, "mul", product(b, "gate", x, 96, weight.Q8_0), product(b, "up", x, 96,
 				weight.Q8_0))
 		}, false},
 		"one of them an output": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
 			gate := product(b, "gate", x, n, weight.Q8_0)
 			b.Output(gate)
-			return SiLUMul(b, "mul", gate, product(b, "up", x, n, weight.Q8_0))
+			return basic.SiLUMul(b, "mul", gate, product(b, "up", x, n, weight.Q8_0))
 		}, false},
 		"one with a bias": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
 			up := Linear(b, "up", x, noiseMatrix("up.w", n, 32, weight.Q8_0), constant(b, "bias", n))
-			return SiLUMul(b, "mul", product(b, "gate", x, n, weight.Q8_0), up)
+			return basic.SiLUMul(b, "mul", product(b, "gate", x, n, weight.Q8_0), up)
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -100,13 +100,13 @@ var gateUpPoints = []step{{"x": {1, 40, 256}}, {"x": {1, 1, 256}}, {"x": {1, 7, 
 // gateUpGraph builds a gated MLP with weights in a random format.
 func gateUpGraph(t *rapid.T) func(b *graph.Builder) {
 	f := drawFormat(t)
-	r := &gatedOps[rapid.IntRange(0, len(gatedOps)-1).Draw(t, "gated")]
+	r := &basic.Gates[rapid.IntRange(0, len(basic.Gates)-1).Draw(t, "gated")]
 	n := 128 * rapid.IntRange(1, 2).Draw(t, "128 rows")
 	return func(b *graph.Builder) {
 		x := b.Input("x", graph.F32, []int{1, 1, 256}, []int{1, 40, 256})
 		gate := Linear(b, "gate", x, noiseMatrix("gate.w", n, 256, f), graph.None)
 		up := Linear(b, "up", x, noiseMatrix("up.w", n, 256, f), graph.None)
-		b.Output(KindOf(r.kind).BuildOne(b, "mul", kind.Args{"gate": gate, "up": up}))
+		b.Output(KindOf(r.Kind).BuildOne(b, "mul", kind.Args{"gate": gate, "up": up}))
 	}
 }
 
@@ -137,7 +137,7 @@ func TestWideGateAndUpOnTheGPU(t *testing.T) {
 			x := b.Input("x", graph.F32, []int{1, k}, []int{2, k})
 			gate := Linear(b, "gate", x, noiseMatrix("gate.w", n, k, f), graph.None)
 			up := Linear(b, "up", x, noiseMatrix("up.w", n, k, f), graph.None)
-			b.Output(SiLUMul(b, "mul", gate, up))
+			b.Output(basic.SiLUMul(b, "mul", gate, up))
 		}, []step{{"x": {1, k}}, {"x": {2, k}}, {"x": {1, k}}})
 	}
 }

@@ -8,19 +8,20 @@ import (
 	"gpuscope/ops/kind"
 )
 
-// fuseGated has one fusion rule for each row of gatedOps. In a gated MLP, act(gate) * up takes two
+// fuseGated has one fusion rule for each row of basic.Gates. In a gated MLP, act(gate) * up takes two
 // dispatches: the activation and the product. A rule replaces them by one dispatch, whose kernel does the
 // same arithmetic in the same order.
 var fuseGated = func() (rules []graph.Fusion) {
-	for i := range gatedOps {
-		rules = append(rules, gatedOps[i].fusion())
+	for i := range basic.Gates {
+		rules = append(rules, fusionOf(&basic.Gates[i]))
 	}
 	return rules
 }()
 
-func (r *gatedRow) fusion() graph.Fusion {
+// fusionOf returns the fusion rule for a row.
+func fusionOf(r *basic.GatedRow) graph.Fusion {
 	return graph.Fusion{
-		Name: r.kind, Doc: "one kernel computes " + r.act.Kind + "(gate) * up for tensors of the same shape",
+		Name: r.Kind, Doc: "one kernel computes " + r.Act.Kind + "(gate) * up for tensors of the same shape",
 		Pattern: graph.Pattern{Kinds: []string{"mul"}, Of: []graph.Pattern{{Kinds: []string{r.UnaryOp}}}},
 		Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 			act, product := m.Ops[0].(*basic.UnaryOp), m.Last().(*basic.BinaryOp)
@@ -28,11 +29,11 @@ func (r *gatedRow) fusion() graph.Fusion {
 			if up == act.Y {
 				up = product.B
 			}
-			if act.UnaryRow != r.act || !sameAlways(b, act.X, up) {
+			if act.UnaryRow != r.Act || !sameAlways(b, act.X, up) {
 				return nil
 			}
 			return b.Remake(m, func(name string) {
-				KindOf(r.kind).Build(b, name, kind.Args{"gate": act.X, "up": up})
+				KindOf(r.Kind).Build(b, name, kind.Args{"gate": act.X, "up": up})
 			})
 		},
 	}
@@ -64,8 +65,8 @@ func rowsOf(b *graph.Builder, v graph.ValueID) graph.ValueID {
 		switch o := b.Producer(v).(type) {
 		case *basic.UnaryOp:
 			v = o.X
-		case *gatedOp:
-			v = o.gate
+		case *basic.GatedOp:
+			v = o.Gate
 		case *rmsNorm:
 			if o.residual != graph.None {
 				return v

@@ -183,7 +183,7 @@ func normSumsGraph(t *rapid.T, sums int) func(b *graph.Builder) {
 				b.Output(linear(string(rune('a'+i))+layer, n, norm))
 			}
 			if h = linear("gate"+layer, k, norm); gated {
-				h = GELUMul(b, "gelu"+layer, h, linear("up"+layer, k, norm))
+				h = basic.GELUMul(b, "gelu"+layer, h, linear("up"+layer, k, norm))
 			}
 		}
 		b.Output(basic.Add(b, "end", s, h, 1))

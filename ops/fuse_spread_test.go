@@ -36,7 +36,7 @@ func (c gatedRows) build(b *graph.Builder) {
 	product := func(name string, x graph.ValueID, n int) graph.ValueID {
 		return Linear(b, name, x, noiseMatrix(name+".w", n, shape.Last(b.MaxDims(x)), c.format), graph.None)
 	}
-	y := SiLUMul(b, "mul", product("gate", x, c.n), product("up", x, c.n))
+	y := basic.SiLUMul(b, "mul", product("gate", x, c.n), product("up", x, c.n))
 	if c.also != nil {
 		c.also(b, y)
 	}

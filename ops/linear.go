@@ -75,7 +75,7 @@ type linear struct {
 	// the rows of up, and y = act(gate) * up. On some routes the linear's own kernel computes y (see the
 	// method joins). On the other routes it writes gate and up to the scratch tensor Product, and the kernel
 	// join computes y from Product.
-	gated   *gatedRow
+	gated   *basic.GatedRow
 	Product graph.ValueID
 	join    *graph.Kernel
 	// beside is the total number of weight rows of all linears that read x, or 0 if no other linear reads x.
@@ -315,7 +315,7 @@ func (o *linear) Spec() graph.Spec {
 		s.Slots, s.Scratch = append(s.Slots, slot), []graph.ValueID{o.sums}
 	}
 	if o.gated != nil {
-		slot := graph.Slot{Label: o.gated.kind, Uses: make([]graph.Use, len(o.kernels))}
+		slot := graph.Slot{Label: o.gated.Kind, Uses: make([]graph.Use, len(o.kernels))}
 		for r := range slot.Uses {
 			if !o.joins(r) {
 				slot.Uses[r] = graph.Use{
@@ -557,7 +557,7 @@ func (o *linear) Plan(p *graph.Planner) error {
 			o.next.addCost(l)
 		}
 		if o.joins(route) {
-			l.FLOPs += int64(o.gated.act.FLOPs+1) * int64(m) * int64(cols)
+			l.FLOPs += int64(o.gated.Act.FLOPs+1) * int64(m) * int64(cols)
 		}
 	}
 	if o.gated != nil && !o.joins(route) {
@@ -565,7 +565,7 @@ func (o *linear) Plan(p *graph.Planner) error {
 		count := m * o.cols()
 		l := p.Dispatch(len(o.parts), p.Vectors(count, 4, kind.ThreadLanes))
 		l.Params.U32("n", count/4)
-		l.Bytes, l.FLOPs = 12*int64(count), int64(o.gated.act.FLOPs+1)*int64(count)
+		l.Bytes, l.FLOPs = 12*int64(count), int64(o.gated.Act.FLOPs+1)*int64(count)
 	}
 	return nil
 }
@@ -650,7 +650,7 @@ func (o *linear) gatedBy(route, vec int) (string, shaders.Text) {
 	if !o.joins(route) {
 		return "", ""
 	}
-	return o.gated.act.Kind, basic.OfElements(o.gated.act.WGSL, vec)
+	return o.gated.Act.Kind, basic.OfElements(o.gated.Act.WGSL, vec)
 }
 
 func (o *linear) NewKernel(b *graph.Builder, route int) *graph.Kernel {

@@ -10,6 +10,7 @@ import (
 
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
 	"gpuscope/ops/internal/shape"
 	"gpuscope/ops/kind"
 	"gpuscope/ops/weight"
@@ -204,7 +205,7 @@ func TestReasonsForTilesAreTrue(t *testing.T) {
 	limits, said := gpu.LimitSets[1].Limits, map[kind.Reason]int{}
 	for _, k := range []int{256, 512, 1016, 1024, 1028, 4096} {
 		for _, n := range []int{64, 1024, 3072, 4096, 4160, 8192, 16384, 128256} {
-			for _, gated := range []*gatedRow{nil, {}} {
+			for _, gated := range []*basic.GatedRow{nil, {}} {
 				o := &linear{w: weight.Matrix{Rows: n, Cols: k, Format: weight.F32}, gated: gated}
 				o.plan(&limits)
 				for m := 1; m < 1300; m++ {

@@ -323,7 +323,7 @@ func TestGEMVParamsHoldWhatItsKernelCannotKnow(t *testing.T) {
 			return Linear(b, name, x, noiseMatrix(name+".w", 256, 256, weight.Q4_0), graph.None)
 		}
 		h := RMSNorm(b, "norm", x, constant(b, "norm.w", 256), 1e-5)
-		down := product("down", SiLUMul(b, "mul", product("gate", h), product("up", h)))
+		down := product("down", basic.SiLUMul(b, "mul", product("gate", h), product("up", h)))
 		b.Output(basic.Add(b, "add", down, x, 1))
 	}
 	whole, halves := gpu.DefaultLimits(), gpu.DefaultLimits()

@@ -48,7 +48,7 @@ func smallLlama(b *graph.Builder) {
 		y = RMSNorm(b, "norm2", x, constant(b, w("norm2.w"), dim), 1e-5)
 		gate := Linear(b, "gate", y, matrix(w("gate.w"), hidden, dim), graph.None)
 		up := Linear(b, "up", y, matrix(w("up.w"), hidden, dim), graph.None)
-		y = Linear(b, "down", SiLUMul(b, "silu_mul", gate, up), matrix(w("down.w"), dim, hidden),
+		y = Linear(b, "down", basic.SiLUMul(b, "silu_mul", gate, up), matrix(w("down.w"), dim, hidden),
 			graph.None)
 		x = basic.Add(b, "add2", x, y, 1)
 	}

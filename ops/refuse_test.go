@@ -37,7 +37,7 @@ func TestBuildRefusesArgumentsThatDoNotFit(t *testing.T) {
 		},
 		{
 			"silu_mul of two shapes",
-			func(b *graph.Builder) { SiLUMul(b, "layer3.it", in(b, "g", 4), in(b, "u", 1, 4)) },
+			func(b *graph.Builder) { basic.SiLUMul(b, "layer3.it", in(b, "g", 4), in(b, "u", 1, 4)) },
 		},
 		{"rope of odd heads", func(b *graph.Builder) {
 			ApplyRotaryEmb(b, "layer3.it", in(b, "q", 2, 1, 3), in(b, "k", 2, 1, 3), in(b, "c", 2, 1),

@@ -61,8 +61,8 @@ func init() {
 			return sampleBinary(t, &basic.BinariesAndCompares[i])
 		}
 	}
-	for i := range gatedOps {
-		samples[gatedOps[i].kind] = func(t *rapid.T) *trial { return sampleGated(t, &gatedOps[i]) }
+	for i := range basic.Gates {
+		samples[basic.Gates[i].Kind] = func(t *rapid.T) *trial { return sampleGated(t, &basic.Gates[i]) }
 	}
 	for i := range basic.Conversions {
 		samples[basic.Conversions[i].Kind] = func(t *rapid.T) *trial {

@@ -12,7 +12,7 @@ import (
 
 // Kinds lists every kind of operator: first the kinds that work on tensors, then the kinds that work on
 // SymInts, each sorted by name.
-var Kinds = slices.Concat(byName(basic.Kinds, vision.Kinds, kindsOfGated, kindsOfLinear,
+var Kinds = slices.Concat(byName(basic.Kinds, vision.Kinds, kindsOfLinear,
 	kindsOfEmbedding, []kind.Kind{
 		kindRotary, kindRotaryHF, kindRotaryInterleaved, kindRMSNorm, kindSDPA,
 	}), byName(basic.SymKinds))

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"gpuscope/ops/basic"
 	"gpuscope/ops/reference"
 	"gpuscope/ops/weight"
 )
@@ -20,7 +21,7 @@ func TestNothingIsNearAnInfinityButItself(t *testing.T) {
 // Some devices multiply by the inverse to divide. For a divisor above 2^126 that inverse is 0.
 func TestSiLUFarBelowZeroMayBeZero(t *testing.T) {
 	const gate, up = -88, 3
-	for _, r := range gatedOps {
+	for _, r := range basic.Gates {
 		c := gatedTrial(&r, 1, 4)
 		c.fill = map[string]func(int) float64{
 			"gate": func(int) float64 { return gate }, "up": func(int) float64 { return up },
@@ -30,11 +31,11 @@ func TestSiLUFarBelowZeroMayBeZero(t *testing.T) {
 		if err := x.Step(c.input(t, g, step{"gate": {1, 4}, "up": {1, 4}}), nil); err != nil {
 			t.Fatal(err)
 		}
-		want := r.act.F(gate) * up
+		want := r.Act.F(gate) * up
 		near := x.Tolerance(0, g.Outputs()[0])
 		if most := near.At(want, want); most < math.Abs(want) {
 			t.Errorf("%s of %d and %d is %v with tolerance %v, want at least its size",
-				r.kind, gate, up, want, most)
+				r.Kind, gate, up, want, most)
 		}
 	}
 }

@@ -1,13 +1,13 @@
 package arch
 
-import "gpuscope/ops"
+import "gpuscope/ops/basic"
 
 // cohere2 is the architecture of Cohere's Command R7B and Command A (2024). Attention and MLP read the same
 // norm, a LayerNorm without bias, and run in parallel. Three of four layers have a sliding window, and only
 // these have RoPE. The logits are multiplied by a factor.
 var cohere2 = Architecture{
 	Name:       "cohere2",
-	Gate:       gated{"silu_mul", ops.SiLUMul},
+	Gate:       gated{"silu_mul", basic.SiLUMul},
 	layerNorms: true, Parallel: true, fullUnrotated: true, nullUnrotated: true,
 	Gguf: Spelling{
 		Class: ggufClass("cohere2", map[string]any{"attention.sliding_window_pattern": 4}),

@@ -1,12 +1,12 @@
 package arch
 
-import "gpuscope/ops"
+import "gpuscope/ops/basic"
 
 // ernie45 is the architecture of the dense models of Baidu's ERNIE 4.5 (2025). It is a Llama whose RoPE
 // rotates pairs of neighbours in folders too.
 var ernie45 = Architecture{
 	Name: "ernie4_5",
-	Gate: gated{"silu_mul", ops.SiLUMul},
+	Gate: gated{"silu_mul", basic.SiLUMul},
 	Gguf: Spelling{
 		Class: ggufClass("ernie4_5", nil),
 		Names: &ggufNames, Keys: &ggufKeys, pairs: &neighbours, Only: ggufOnly, storedBiases: true,

@@ -1,6 +1,6 @@
 package arch
 
-import "gpuscope/ops"
+import "gpuscope/ops/basic"
 
 // exaone4 is the architecture of: LG AI Research, EXAONE 4.0 (2025). Attention and MLP have a norm after them
 // and none before, and the queries and keys of each head are normalized. In the 32B model, three of four
@@ -8,7 +8,7 @@ import "gpuscope/ops"
 // in every layer.
 var exaone4 = Architecture{
 	Name:      "exaone4",
-	Gate:      gated{"silu_mul", ops.SiLUMul},
+	Gate:      gated{"silu_mul", basic.SiLUMul},
 	HeadNorms: true, PostNorms: true, NoPreNorms: true, fullUnrotated: true,
 	Gguf: Spelling{
 		Class: ggufClass("exaone4", map[string]any{

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"gpuscope/ops"
+	"gpuscope/ops/basic"
 )
 
 // Gemma3 is the architecture of: Gemma team, Gemma 3 Technical Report (2025). Five of every six layers have a
@@ -13,7 +13,7 @@ import (
 // the weights minus 1. GGUF files store the weights themselves.
 var Gemma3 = Architecture{
 	Name:      "gemma3",
-	Gate:      gated{"gelu_mul", ops.GELUMul},
+	Gate:      gated{"gelu_mul", basic.GELUMul},
 	HeadNorms: true, PostNorms: true, scaledEmbedding: true,
 	Gguf: Spelling{
 		Class: ggufClass("gemma3", map[string]any{
@@ -60,7 +60,7 @@ var Gemma3 = Architecture{
 // before and after them.
 var gemma2 = Architecture{
 	Name:      "gemma2",
-	Gate:      gated{"gelu_mul", ops.GELUMul},
+	Gate:      gated{"gelu_mul", basic.GELUMul},
 	PostNorms: true, scaledEmbedding: true,
 	Gguf: Spelling{
 		Class: ggufClass("gemma2", map[string]any{

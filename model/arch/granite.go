@@ -1,13 +1,13 @@
 package arch
 
-import "gpuscope/ops"
+import "gpuscope/ops/basic"
 
 // granite is the architecture of the dense models of IBM's Granite 3 and 4. It is a Llama with factors for
 // the rows of the embedding, for the outputs of attention and MLP, and for the attention scores. The logits
 // are divided by another factor.
 var granite = Architecture{
 	Name: "granite",
-	Gate: gated{"silu_mul", ops.SiLUMul},
+	Gate: gated{"silu_mul", basic.SiLUMul},
 	Gguf: Spelling{
 		Class: ggufClass("granite", nil),
 		Names: &ggufNames, Keys: &graniteKeys, pairs: &neighbours, storedBiases: true,

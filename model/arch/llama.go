@@ -3,7 +3,7 @@ package arch
 import (
 	"slices"
 
-	"gpuscope/ops"
+	"gpuscope/ops/basic"
 )
 
 // Llama is the architecture of Touvron et al., LLaMA (2023), with grouped-query attention (Ainslie et al.,
@@ -12,7 +12,7 @@ import (
 // key matrices, so that the two dims of each RoPE pair are adjacent.
 var Llama = Architecture{
 	Name: "llama",
-	Gate: gated{"silu_mul", ops.SiLUMul},
+	Gate: gated{"silu_mul", basic.SiLUMul},
 	Gguf: Spelling{
 		Class: ggufClass("llama", nil),
 		Names: &ggufNames, Keys: &ggufKeys, pairs: &neighbours, Only: ggufOnly,
@@ -36,7 +36,7 @@ var Llama = Architecture{
 // in all layers. If a file states no window size, the default of the class applies.
 var mistral = Architecture{
 	Name: "mistral",
-	Gate: gated{"silu_mul", ops.SiLUMul},
+	Gate: gated{"silu_mul", basic.SiLUMul},
 	Hf: Spelling{
 		Class: class{
 			Name: "MistralConfig",
@@ -55,7 +55,7 @@ var mistral = Architecture{
 // YaRN whose queries grow with the position.
 var mistral3 = Architecture{
 	Name: "mistral3",
-	Gate: gated{"silu_mul", ops.SiLUMul},
+	Gate: gated{"silu_mul", basic.SiLUMul},
 	Gguf: Spelling{
 		Class: ggufClass("mistral3", nil),
 		Names: &ggufNames, Keys: &mistral3Keys, pairs: &neighbours, Only: ggufOnly, storedBiases: true,

@@ -1,13 +1,13 @@
 package arch
 
-import "gpuscope/ops"
+import "gpuscope/ops/basic"
 
 // olmo2 is the architecture of: OLMo team, 2 OLMo 2 Furious (2024). Attention and MLP have a norm after them
 // and none before. The queries of all heads are normalized together, and so are the keys. In GGUF it is also
 // the architecture of OLMo 3, whose files have a window.
 var olmo2 = Architecture{
 	Name:      "olmo2",
-	Gate:      gated{"silu_mul", ops.SiLUMul},
+	Gate:      gated{"silu_mul", basic.SiLUMul},
 	WideNorms: true, PostNorms: true, NoPreNorms: true,
 	Gguf: Spelling{
 		Class: class{
@@ -28,7 +28,7 @@ var olmo2 = Architecture{
 // have a sliding window. These layers rotate without the scaling for long contexts.
 var olmo3 = Architecture{
 	Name:      "olmo3",
-	Gate:      gated{"silu_mul", ops.SiLUMul},
+	Gate:      gated{"silu_mul", basic.SiLUMul},
 	WideNorms: true, PostNorms: true, NoPreNorms: true,
 	Hf: Spelling{
 		Class: class{

@@ -1,6 +1,6 @@
 package arch
 
-import "gpuscope/ops"
+import "gpuscope/ops/basic"
 
 // Phi3 is the architecture of Abdin et al., Phi-3 Technical Report (2024). It is a Llama in which queries,
 // keys and values share one matrix, and gate and up share another. Models with a long context divide each
@@ -9,7 +9,7 @@ import "gpuscope/ops"
 // the window; llama.cpp reads the key but does not apply the window.
 var Phi3 = Architecture{
 	Name:  "phi3",
-	Gate:  gated{"silu_mul", ops.SiLUMul},
+	Gate:  gated{"silu_mul", basic.SiLUMul},
 	Fused: true,
 	Gguf: Spelling{
 		Class: ggufClass("phi3", nil),

@@ -1,12 +1,12 @@
 package arch
 
-import "gpuscope/ops"
+import "gpuscope/ops/basic"
 
 // Qwen2 is the architecture of Yang et al., Qwen2 (2024). It is a Llama whose query, key and value
 // projections have biases.
 var Qwen2 = Architecture{
 	Name:   "qwen2",
-	Gate:   gated{"silu_mul", ops.SiLUMul},
+	Gate:   gated{"silu_mul", basic.SiLUMul},
 	Biases: true,
 	Gguf: Spelling{
 		Class: ggufClass("qwen2", nil),
@@ -22,7 +22,7 @@ var Qwen2 = Architecture{
 // keys of each head.
 var Qwen3 = Architecture{
 	Name:      "qwen3",
-	Gate:      gated{"silu_mul", ops.SiLUMul},
+	Gate:      gated{"silu_mul", basic.SiLUMul},
 	HeadNorms: true,
 	Gguf: Spelling{
 		Class: ggufClass("qwen3", nil),

@@ -1,12 +1,12 @@
 package arch
 
-import "gpuscope/ops"
+import "gpuscope/ops/basic"
 
 // seedOSS is the architecture of ByteDance's Seed-OSS (2025). It is a Llama whose query, key and value
 // projections usually have biases.
 var seedOSS = Architecture{
 	Name: "seed_oss",
-	Gate: gated{"silu_mul", ops.SiLUMul},
+	Gate: gated{"silu_mul", basic.SiLUMul},
 	Gguf: Spelling{
 		Class: ggufClass("seed_oss", nil),
 		Names: &seedNames, Keys: &ggufKeys, pairs: &halves, Only: ggufOnly, storedBiases: true,

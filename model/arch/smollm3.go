@@ -1,12 +1,12 @@
 package arch
 
-import "gpuscope/ops"
+import "gpuscope/ops/basic"
 
 // smolLM3 is the architecture of Hugging Face's SmolLM3 (2025). It is a Llama without RoPE in every fourth
 // layer.
 var smolLM3 = Architecture{
 	Name: "smollm3",
-	Gate: gated{"silu_mul", ops.SiLUMul},
+	Gate: gated{"silu_mul", basic.SiLUMul},
 	Gguf: Spelling{
 		Class: ggufClass("smollm3", nil),
 		Names: &ggufNames, Keys: &ggufKeys, pairs: &neighbours, Only: ggufOnly, storedBiases: true,

@@ -9,7 +9,7 @@ import (
 // Kinds lists the kinds of operators in this package that work on tensors. SymKinds lists the kinds that work
 // on SymInts.
 var (
-	Kinds = slices.Concat(kindsOfUnaries, kindsOfBinaries, kindsOfReductions, kindsOfGathers,
+	Kinds = slices.Concat(kindsOfUnaries, kindsOfBinaries, kindsOfGates, kindsOfReductions, kindsOfGathers,
 		kindsOfConversions, []kind.Kind{
 			kindArgmax, kindBMM, kindCat, kindChooseQParams, kindCumSum, kindGather, kindIndexSelect,
 			kindLayerNorm, kindPad, kindQuantizeAffine, kindScatter, kindSoftmax, kindTopK,
