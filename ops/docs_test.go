@@ -27,7 +27,7 @@ import (
 const operatorsDoc = "../docs/reference/operators.md"
 
 // packagesOfKinds lists the folders of the packages with kinds of operators.
-var packagesOfKinds = []string{".", "basic", "vision"}
+var packagesOfKinds = []string{".", "basic", "recurrent", "vision"}
 
 // docs/reference/operators.md is generated from Kinds, the doc comments of the constructors, and the specs of
 // the samples.

@@ -7,12 +7,13 @@ import (
 	"gpuscope/engine/graph"
 	"gpuscope/ops/basic"
 	"gpuscope/ops/kind"
+	"gpuscope/ops/recurrent"
 	"gpuscope/ops/vision"
 )
 
 // Kinds lists every kind of operator: first the kinds that work on tensors, then the kinds that work on
 // SymInts, each sorted by name.
-var Kinds = slices.Concat(byName(basic.Kinds, vision.Kinds, kindsOfLinear,
+var Kinds = slices.Concat(byName(basic.Kinds, vision.Kinds, recurrent.Kinds, kindsOfLinear,
 	kindsOfEmbedding, []kind.Kind{
 		kindRotary, kindRotaryHF, kindRotaryInterleaved, kindRMSNorm, kindSDPA,
 	}), byName(basic.SymKinds))

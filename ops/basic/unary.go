@@ -124,6 +124,14 @@ var Unaries = []UnaryRow{
 	},
 	{
 		Error: reference.Tolerance{
+			Rel: reference.ULPs(4), Abs: 0x1p-21, Why: "in WGSL the error of log is at most 2^-21 near 1",
+		},
+		Kind: "softplus", doc: "y = ln(1 + e^x)", WGSL: "max(v, $T(0.0)) + log(1.0 + exp(-abs(v)))",
+		F:     func(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) },
+		FLOPs: 5, From: -30, To: 30, Also: []float64{-1000, 0, 1000},
+	},
+	{
+		Error: reference.Tolerance{
 			Rel: reference.ULPs(4.5),
 			Why: "WGSL allows the same error in sqrt(x) as in 1 / inverseSqrt(x)",
 		},

@@ -46,6 +46,7 @@ var (
 	WordTensors  = ArgType{Form: TensorsArg, DTypes: WordTensor.DTypes}
 	CacheState   = ArgType{Form: StateArg, DTypes: []graph.DType{graph.F32, graph.F16}}
 	WordState    = ArgType{Form: StateArg, DTypes: WordTensor.DTypes}
+	F32State     = ArgType{Form: StateArg, DTypes: F32Tensor.DTypes}
 	IntType      = ArgType{Form: IntArg}
 	SymIntType   = ArgType{Form: SymIntArg}
 	IntsType     = ArgType{Form: IntsArg}
