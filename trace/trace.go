@@ -325,9 +325,9 @@ func (t *Term) Groups() int64 {
 	return n
 }
 
-// ExpertTiles describes a dispatch in which each workgroup multiplies tokens by the weights of one expert. The
-// tokens of an expert are divided into tiles. Workgroups is large enough for any choice of the router, and
-// surplus workgroups exit at once.
+// ExpertTiles describes a dispatch in which each workgroup multiplies tokens by the weights of one expert.
+// The tokens of an expert are divided into tiles. Workgroups is large enough for any choice of the router,
+// and surplus workgroups exit at once.
 type ExpertTiles struct {
 	Rows   int   `json:"rows"`   // rows of a tile: each row is a token, multiplied by the same expert
 	Groups int64 `json:"groups"` // number of workgroups of one tile

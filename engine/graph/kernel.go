@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"gpuscope/engine/gpu"
+	"gpuscope/engine/graph/params"
 	"gpuscope/trace"
 )
 
@@ -48,8 +49,8 @@ func (u *Use) bound() error {
 				u.Bind[i].Name, u.Kernel.Name, s.Name, i)
 		}
 	}
-	if n := len(u.Kernel.Params); n > MaxParams {
-		return fmt.Errorf("kernel %s has %d params; the limit is %d", u.Kernel.Name, n, MaxParams)
+	if n := len(u.Kernel.Params); n > params.Max {
+		return fmt.Errorf("kernel %s has %d params; the limit is %d", u.Kernel.Name, n, params.Max)
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package graph
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"math/bits"
@@ -9,6 +8,7 @@ import (
 
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph/grid"
+	"gpuscope/engine/graph/params"
 	"gpuscope/trace"
 )
 
@@ -67,8 +67,9 @@ type outPlan struct {
 
 // Launch is the plan of one dispatch slot.
 type Launch struct {
+	kernel *Kernel
 	Grid   grid.Grid
-	Params Params
+	Params params.Block
 	Bytes  int64 // modeled memory traffic of the kernel, counting each byte once
 	FLOPs  int64 // modeled number of floating-point operations
 	// Experts describes the tiles of a kernel whose work depends on the experts that a router chose. The grid
@@ -77,71 +78,6 @@ type Launch struct {
 	Active  bool
 	Needed  [3]uint32 // workgroups needed at the live shape; LiveOptions.Static can make Grid larger
 }
-
-// MaxParams is the largest number of 4-byte fields in a params block.
-const MaxParams = 64
-
-// Params builds the params block of a kernel. A plan must write all fields of the kernel, in order, and give
-// the name of each. The plan fails if a name or type does not match the kernel's.
-type Params struct {
-	of    *Kernel
-	n     int
-	wrong wrongParam
-	data  [4 * MaxParams]byte
-}
-
-// wrongParam is the first written field that does not match the kernel's field. It is the zero value as long
-// as all fields match.
-type wrongParam struct {
-	at        int
-	name, typ string
-	large     bool // the value needs more than 32 bits
-}
-
-// U32 writes the next field as an unsigned integer. The plan fails if v does not fit into 32 bits.
-func (p *Params) U32(name string, v int) *Params {
-	return p.put(name, "u32", uint32(v), uint64(v) > math.MaxUint32)
-}
-
-// F32 writes the next field as a float.
-func (p *Params) F32(name string, v float32) *Params {
-	return p.put(name, "f32", math.Float32bits(v), false)
-}
-
-func (p *Params) put(name, typ string, v uint32, large bool) *Params {
-	if p.of != nil && p.n < len(p.of.Params) {
-		f := &p.of.Params[p.n]
-		if (f.Name != name || f.Type != typ || large) && p.wrong.name == "" {
-			p.wrong = wrongParam{p.n, name, typ, large}
-		}
-		binary.LittleEndian.PutUint32(p.data[4*p.n:], v)
-	}
-	p.n++
-	return p
-}
-
-// check returns an error if the fields that were written do not match the params of kernel k.
-func (p *Params) check(k *Kernel) error {
-	w := &p.wrong
-	switch {
-	case w.name == "" && p.n == len(k.Params):
-		return nil
-	case w.name == "":
-		return fmt.Errorf("kernel %s has %d params, but the plan writes %d", k.Name, len(k.Params), p.n)
-	case k.Params[w.at].Name != w.name:
-		return fmt.Errorf("param %d of kernel %s is named %s, but the plan writes a param named %s",
-			w.at, k.Name, k.Params[w.at].Name, w.name)
-	case k.Params[w.at].Type != w.typ:
-		return fmt.Errorf("param %s of kernel %s has type %s, but the plan writes type %s", w.name, k.Name,
-			k.Params[w.at].Type, w.typ)
-	default:
-		return fmt.Errorf("the value of param %s of kernel %s does not fit into 32 bits: %w", w.name, k.Name,
-			gpu.ErrUnsupported)
-	}
-}
-
-// Bytes returns the fields that were written so far, as little-endian bytes.
-func (p *Params) Bytes() []byte { return p.data[:4*min(p.n, MaxParams)] }
 
 // Limits returns the device's limits.
 func (p *Planner) Limits() *gpu.Limits { return p.limits }
@@ -279,7 +215,9 @@ func (must requestedRoute) String() string {
 func (p *Planner) Dispatch(slot int, g grid.Grid) *Launch {
 	l := &p.plan.Launches[slot]
 	l.Grid, l.Active, l.Needed = g, true, [3]uint32{g.X, g.Y, g.Z}
-	l.Params.of, l.Params.n, l.Params.wrong = p.op.Use(slot, p.plan.Route).Kernel, 0, wrongParam{}
+	if l.kernel = p.op.Use(slot, p.plan.Route).Kernel; l.kernel != nil {
+		l.Params.Begin(l.kernel.Params)
+	}
 	l.Bytes, l.FLOPs, l.Experts = 0, 0, trace.ExpertTiles{}
 	return l
 }
@@ -345,11 +283,11 @@ func (p *Planner) complete() error {
 		if use.Kernel == nil {
 			return fmt.Errorf("slot %q has no kernel on route %d", p.op.Spec.Slots[i].Label, p.plan.Route)
 		}
-		if l.Params.of != use.Kernel {
+		if l.kernel != use.Kernel {
 			return fmt.Errorf("the plan dispatches slot %q before it chooses a route",
 				p.op.Spec.Slots[i].Label)
 		}
-		if err := l.Params.check(use.Kernel); err != nil {
+		if err := l.Params.Check(use.Kernel.Name, use.Kernel.Params); err != nil {
 			return err
 		}
 		for _, bind := range use.Bind {

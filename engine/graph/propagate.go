@@ -294,7 +294,5 @@ func (a *Launch) equal(b *Launch) bool {
 		return false
 	}
 	return !a.Active || a.Grid == b.Grid && a.Bytes == b.Bytes && a.FLOPs == b.FLOPs &&
-		a.Needed == b.Needed && a.Params.equal(&b.Params)
+		a.Experts == b.Experts && a.Needed == b.Needed && a.Params.Equal(&b.Params)
 }
-
-func (p *Params) equal(q *Params) bool { return p.n == q.n && string(p.Bytes()) == string(q.Bytes()) }

@@ -55,8 +55,8 @@ func (r *Runner) Step(ctx context.Context, position int, tokens []int, gives boo
 	return r.ChooseSample(recent, position+len(tokens))
 }
 
-// Experts returns how the routers divided the tokens of the last step among the experts. It returns nil if the
-// model has no routers or the step has not run.
+// Experts returns how the routers divided the tokens of the last step among the experts. It returns nil if
+// the model has no routers or the step has not run.
 func (r *Runner) Experts() ([]trace.ExpertCounts, error) {
 	if len(r.Net.ExpertCounts) == 0 || !r.Exec.Loaded() {
 		return nil, nil

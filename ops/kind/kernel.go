@@ -9,6 +9,7 @@ import (
 
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
+	"gpuscope/engine/graph/params"
 	"gpuscope/shaders"
 	"gpuscope/trace"
 )
@@ -106,7 +107,7 @@ func PerDim(name string) (list [MaxRank]string) {
 }
 
 // PutDims writes one param for each dim, under the names that PerDim returned.
-func PutDims(p *graph.Params, names *[MaxRank]string, values []int) {
+func PutDims(p *params.Block, names *[MaxRank]string, values []int) {
 	for k, v := range values {
 		p.U32(names[k], v)
 	}

@@ -246,7 +246,8 @@ func (f fixer) plan(i int) {
 		}
 	}
 	if e := &p.Experts; *e != (trace.ExpertTiles{}) {
-		e.Rows, e.Groups, e.Bytes, e.Active = max(1, e.Rows), max(1, e.Groups), e.Bytes%(1<<40), e.Active%(1<<20)
+		e.Rows, e.Groups = max(1, e.Rows), max(1, e.Groups)
+		e.Bytes, e.Active = e.Bytes%(1<<40), e.Active%(1<<20)
 	}
 	p.Params = rapid.SampledFrom([]string{"", "00", "01000000", "010000000000803f"}).Draw(f.t, "params")
 }
