@@ -27,7 +27,7 @@ import (
 const operatorsDoc = "../docs/reference/operators.md"
 
 // packagesOfKinds lists the folders of the packages with kinds of operators.
-var packagesOfKinds = []string{".", "basic", "recurrent", "vision"}
+var packagesOfKinds = []string{".", "basic", "experts", "recurrent", "vision"}
 
 // docs/reference/operators.md is generated from Kinds, the doc comments of the constructors, and the specs of
 // the samples.
@@ -142,6 +142,9 @@ func source(t *testing.T, fset *token.FileSet, dir string) *doc.Package {
 	pkg, err := doc.NewFromFiles(fset, files, "gpuscope/"+path.Join("ops", dir))
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, typ := range pkg.Types { // functions that return a type of the package
+		pkg.Funcs = append(pkg.Funcs, typ.Funcs...)
 	}
 	return pkg
 }

@@ -27,7 +27,7 @@ func Embedding(b *graph.Builder, name string, table weight.Matrix, indices graph
 	}))
 }
 
-var kindsOfEmbedding = eachFormat(kind.Kind{
+var kindsOfEmbedding = kind.EachFormat(kind.Kind{
 	Name: "embedding", Doc: "Looks up rows of a table and converts them to floats.",
 	Args: []kind.Arg{kind.Required("table", kind.MatrixType), kind.Required("indices",
 		kind.I32Tensor)},

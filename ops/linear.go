@@ -45,7 +45,7 @@ func Linear(b *graph.Builder, name string, x graph.ValueID, w weight.Matrix,
 	return kind.First(New(b, w.Format.KindName("linear"), name, kind.Args{"x": x, "weight": w, "bias": bias}))
 }
 
-var kindsOfLinear = eachFormat(kind.Kind{
+var kindsOfLinear = kind.EachFormat(kind.Kind{
 	Name: "linear", Doc: "y = x * weight' + bias, where weight' is the transpose of weight.",
 	Args: []kind.Arg{
 		kind.Required("x", kind.F32Tensor), kind.Required("weight", kind.MatrixType), kind.Optional("bias",
@@ -662,7 +662,7 @@ func (o *linear) NewKernel(b *graph.Builder, route int) *graph.Kernel {
 		c["Tile"], c["Teams"], c["Quads"] = s.tile, s.teams, s.quads
 		c["Even"], c["Partial"] = o.w.Cols%(4*s.quads*s.teams) == 0, !o.w.InGroupsOf8()
 		c["Gated"], c["Expr"] = o.gatedBy(route, 4)
-		c["Split"] = splitRoute(route)
+		c["Split"], c["Experts"] = splitRoute(route), 0
 		return kind.NewKernelAs(b, name, "linear_tiled", c)
 	}
 	c["Last"], c["Shared"], c["N"] = route == linearLast, o.shared(route), o.knownRows(route)

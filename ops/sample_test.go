@@ -26,6 +26,7 @@ var samples = map[string]func(t *rapid.T) *trial{
 	"cat":                          sampleCat,
 	"causal_conv1d":                sampleCausalConv,
 	"choose_qparams_affine":        sampleChooseQParams,
+	"combine_experts":              sampleCombineExperts,
 	"quantize_affine":              sampleQuantizeAffine,
 	"constant_pad_nd":              samplePad,
 	"cumsum":                       sampleCumSum,
@@ -37,6 +38,7 @@ var samples = map[string]func(t *rapid.T) *trial{
 	"layer_norm":                   sampleLayerNorm,
 	"permute":                      samplePermute,
 	"rms_norm":                     sampleRMSNorm,
+	"router":                       sampleRouter,
 	"sdpa_with_kv_cache":           sampleSDPA,
 	"select":                       sampleSelect,
 	"slice":                        sampleSlice,
@@ -87,7 +89,7 @@ func init() {
 	}
 	for i := range weight.Formats {
 		for of, sample := range map[string]func(*rapid.T, string) *trial{
-			"embedding": sampleEmbedding, "linear": sampleLinear,
+			"embedding": sampleEmbedding, "linear": sampleLinear, "linear_experts": sampleLinearExperts,
 		} {
 			kind := weight.Formats[i].KindName(of)
 			samples[kind] = func(t *rapid.T) *trial { return sample(t, kind) }

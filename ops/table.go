@@ -6,6 +6,7 @@ import (
 
 	"gpuscope/engine/graph"
 	"gpuscope/ops/basic"
+	"gpuscope/ops/experts"
 	"gpuscope/ops/kind"
 	"gpuscope/ops/recurrent"
 	"gpuscope/ops/vision"
@@ -13,7 +14,7 @@ import (
 
 // Kinds lists every kind of operator: first the kinds that work on tensors, then the kinds that work on
 // SymInts, each sorted by name.
-var Kinds = slices.Concat(byName(basic.Kinds, vision.Kinds, recurrent.Kinds, kindsOfLinear,
+var Kinds = slices.Concat(byName(basic.Kinds, experts.Kinds, vision.Kinds, recurrent.Kinds, kindsOfLinear,
 	kindsOfEmbedding, []kind.Kind{
 		kindRotary, kindRotaryHF, kindRotaryInterleaved, kindRMSNorm, kindSDPA,
 	}), byName(basic.SymKinds))

@@ -1,13 +1,18 @@
 {{- $step := mul .Quads .Teams}}{{/* in vectors of 4 columns */}}
 {{- if .Gated}}
 // y = {{.Gated}}(x * gate') * (x * up'). A workgroup computes a tile of {{.Tile}} x 32 results. A lane
-// computes 8 x 4 results, from 8 x 8 products. w has the rows of gate, followed by the rows of up.
+// computes 8 x 4 results, from 8 x 8 products. w has the rows of gate, followed by the rows of up
+{{- if .Experts}}, for
+// each of {{.Experts}} experts{{end}}.
 {{- else if .Split}}
 // sums = x * w' for one of several splits of the columns of x. A workgroup computes a tile of {{.Tile}} x 64
 // sums, and a lane computes 8 x 8 of them. linear_sums adds up the splits.
 {{- else}}
 // y = x * w' + bias{{if .Residual}} + residual{{end}}. A workgroup computes a tile of {{.Tile}} x 64 results,
 // and a lane computes 8 x 8 of them.
+{{- end}}
+{{- if .Experts}} A row of y is a pair of a token and an expert, and w is the
+// matrix of this expert. The rows of a tile have the same expert.
 {{- end}}
 {{- if gt .Teams 1}}
 // There are {{.Teams}} teams of lanes, because a GPU has unused lanes if there are few tiles. Each team
@@ -28,10 +33,17 @@
 {{- $weights := div (mul 64 $eights) .Tile}}
 {{- $f := set . "GEMV" false "Wide" false "Columns" "params.k"}}
 struct Params {
+{{- if not .Experts}}
   m: u32, // rows of y{{if not (or .Residual .Split)}} and of x{{end}}
-  n: u32, // rows of {{if .Gated}}gate and of up{{else}}w{{end}}
+{{- end}}
+  n: u32, // rows of {{if .Gated}}gate and of up{{else}}w{{end}}{{if .Experts}}, for each expert{{end}}
+{{- if not .Experts}}
   stride: u32, // number of elements from one row of y to the next
   first: u32, // column of y that row 0 of w computes
+{{- else if .Several}}
+  first: u32, // first expert of this part of the matrices
+  experts: u32, // number of experts of this part
+{{- end}}
   k: u32, // columns of x and of w
 {{- if or .Residual .Split}}
   x_rows: u32, // as many rows as y, or a single row that is used for all rows of y
@@ -48,6 +60,10 @@ struct Params {
 {{- template "format_bindings" $f}}
 {{- if .Bias}}
 {{binding}} var<storage, read> bias: array<f32>;
+{{- end}}
+{{- if .Experts}}
+// For each expert the number of pairs of lower experts, the number of all pairs, and then the sorted pairs.
+{{binding}} var<storage, read> sorted: array<u32>;
 {{- end}}
 {{- if .Residual}}
 {{binding}} var<storage, read> residual: array<f32>;
@@ -67,6 +83,41 @@ var<workgroup> x_tile: array<array<vec4<f32>, {{$row}}>, {{mul .Teams $tall}}>;
 var<workgroup> w_tile: array<array<vec4<f32>, {{$row}}>, {{mul .Teams 8}}>;
 
 {{template "format" $f}}
+
+{{- if .Experts}}
+
+// The tile of this workgroup: the expert plus 1, or 0 if there is no such tile, and the first of its sorted
+// pairs.
+var<workgroup> tile: vec2<u32>;
+var<workgroup> pairs: array<u32, {{.Tile}}>;
+var<private> expert: u32;
+var<private> pairs_in_tile: u32;
+
+// Finds the tile with index at, and its pairs. Tiles of expert e begin where row
+// sorted[e] + {{sub .Tile 1}} e would be, so that there are enough for the pairs of each expert. Some of them
+// have no pairs. Returns false if the tile has no pairs. All lanes must call this function.
+fn find_tile(at: u32, lane: u32) -> bool {
+  for (var e = lane; e < {{.Experts}}u; e += {{mul .Tile .Teams}}u) {
+    let begin = sorted[e];
+    let first = begin + (at - (begin + {{sub .Tile 1}}u * e) / {{.Tile}}u) * {{.Tile}}u;
+    if (at >= (begin + {{sub .Tile 1}}u * e) / {{.Tile}}u && first < sorted[e + 1u]) {
+      tile = vec2<u32>(e + 1u, first);
+    }
+  }
+  let found = workgroupUniformLoad(&tile);
+  if (found.x == 0u) {
+    return false;
+  }
+  expert = found.x - 1u;
+  let end = sorted[found.x];
+  pairs_in_tile = end - found.y;
+  if (lane < {{.Tile}}u) {
+    pairs[lane] = sorted[{{add .Experts 1}}u + min(found.y + lane, end - 1u)];
+  }
+  workgroupBarrier();
+  return true;
+}
+{{- end}}
 
 // Returns columns 4 quad to 4 quad + 3 of a row of x{{if not .Even}}, with zeros past the last column{{end}}.
 fn load_x(row: u32, quad: u32) -> vec4<f32> {
@@ -90,17 +141,27 @@ fn joined(v: vec4<f32>, up: vec4<f32>) -> vec4<f32> {
 
 // Stores four columns of a row of {{if .Split}}a split{{else}}y{{end}}, starting at column.
 fn put({{if .Split}}split: u32, {{end}}row: u32, column: u32, sum: vec4<f32>) {
+{{- if .Experts}}
+  if (row >= pairs_in_tile) {
+    return;
+  }
+  let at = pairs[row] * params.n + column;
+{{- if .Bias}}
+  let bias_at = expert * {{if .Gated}}2u * {{end}}params.n + column;
+{{- end}}
+{{- else}}
   if (row >= params.m) {
     return;
   }
   let at = {{if .Split}}(split * params.m + row){{else}}row{{end}} * params.stride + params.first + column;
+{{- end}}
 {{- if .Residual}}
   let residual_at = min(row, params.residual_rows - 1u) * params.stride + params.first + column;
 {{- end}}
 {{- range $c := 4}}
   if (column + {{$c}}u < params.n) {
     {{if $.Split}}sums{{else}}y{{end}}[at + {{$c}}u] = sum[{{$c}}]
-      {{- if $.Bias}} + bias[params.first + column + {{$c}}u]{{end}}
+      {{- if $.Bias}} + bias[{{if $.Experts}}bias_at{{else}}params.first + column{{end}} + {{$c}}u]{{end}}
       {{- if $.Residual}} + residual[residual_at + {{$c}}u]{{end}};
   }
 {{- end}}
@@ -108,11 +169,29 @@ fn put({{if .Split}}split: u32, {{end}}row: u32, column: u32, sum: vec4<f32>) {
 
 @compute @workgroup_size({{mul .Tile .Teams}})
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+{{- if .Experts}}
+  let row0 = 0u;
+{{- else}}
   let row0 = wid.y * {{.Tile}}u;
+{{- end}}
   let column0 = wid.x * {{if .Gated}}32u{{else}}64u{{end}};
+{{- if .Experts}}
+  if (!find_tile(wid.y, lane)) {
+    return; // the grid is large enough for any distribution of tokens to experts
+  }
+{{- if .Several}}
+  if (expert < params.first || expert - params.first >= params.experts) {
+    return; // another dispatch has the matrix of this expert
+  }
+  let w_row = (expert - params.first) * {{if .Gated}}2u * {{end}}params.n;
+{{- else}}
+  let w_row = expert * {{if .Gated}}2u * {{end}}params.n;
+{{- end}}
+{{- else}}
   if (row0 >= params.m || column0 >= params.n{{if .Split}} || wid.z >= params.splits{{end}}) {
     return; // the grid can be larger than the current shape needs
   }
+{{- end}}
   // Lane (tx, ty) multiplies rows 8 ty to 8 ty + 7 of x by rows 4 tx to 4 tx + 3 of
   {{- if .Gated}} gate and of up{{else}} w, and by the 4 rows that are 32 further{{end}}.
   // 8 x 4 lanes run together. Among them, neighbors read the same weights, and every second of four lanes
@@ -130,7 +209,11 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   let quad = team * {{.Quads}}u + x_quad;
 {{- range $i := $loads}}
   let x_row{{$i}} = mate / {{$.Quads}}u + {{mul $i (div $.Tile $.Quads)}}u;
+{{- if $.Experts}}
+  let x_from{{$i}} = pairs[x_row{{$i}}]{{if $.Slots}} / {{$.Slots}}u{{end}};
+{{- else}}
   let x_from{{$i}} = min(row0 + x_row{{$i}}, params.{{if or $.Residual $.Split}}x_rows{{else}}m{{end}} - 1u);
+{{- end}}
   let x_to{{$i}} = team * {{$tall}}u + x_row{{$i}} / 8u;
   let x_at{{$i}} = x_quad * 10u + ((x_row{{$i}} >> 2u) & 1u);
 {{- end}}
@@ -139,7 +222,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   let eights = {{if .Partial}}(params.k + 7u){{else}}params.k{{end}} / 8u;
 {{- range $i := $weights}}
   let w_row{{$i}} = mate / {{$eights}}u + {{mul $i (div $.Tile $eights)}}u;
-  let w_from{{$i}} = {{if $.Gated}}column0 + w_row{{$i}} % 32u + w_row{{$i}} / 32u * params.n
+  let w_from{{$i}} = {{if $.Experts}}w_row + {{end}}
+    {{- if $.Gated}}column0 + w_row{{$i}} % 32u + w_row{{$i}} / 32u * params.n
     {{- else}}min(column0 + w_row{{$i}}, params.n - 1u){{end}};
   let w_to{{$i}} = team * 8u + ((w_row{{$i}} >> 2u) & 7u);
   let w_at{{$i}} = w_eight * 20u + w_row{{$i}} / 32u;

@@ -128,7 +128,8 @@ type Matrix struct {
 	Data func() ([][]byte, error)
 
 	Dense *graph.ValueID // the matrix as an f32 tensor of the graph, or nil
-	over  *[2]Matrix     // the two joined matrices, upper first, if Above returned this matrix; else nil
+	over  *[2]Matrix     // the two joined matrices, if Above or Interleave returned this matrix; else nil
+	each  int            // rows that are taken at a time from each of the two, if they are interleaved
 	Err   error          // reason why the matrix cannot be used, or nil
 }
 
@@ -179,6 +180,22 @@ func (m Matrix) Above(n Matrix) (Matrix, bool) {
 		over: &[2]Matrix{m, n},
 	}
 	return both, true
+}
+
+// Interleave joins two matrices of the same size: the result has the first each rows of m, then the first
+// each rows of n, then the next each rows of m, and so on. It joins two stacks of matrices with each rows, so
+// that each matrix of n follows the one of m. Interleave returns false if the matrices differ in format or
+// size, or if each is not a multiple of 4 that divides the number of rows.
+func (m Matrix) Interleave(n Matrix, each int) (Matrix, bool) {
+	f, g := &m.Format, &n.Format
+	same := f.Name == g.Name && f.File == g.File && f.Group == g.Group && m.Cols == n.Cols && m.Rows == n.Rows
+	if !same || each < 4 || each%4 != 0 || m.Rows%each != 0 || m.Dense != nil || n.Dense != nil {
+		return Matrix{}, false
+	}
+	return Matrix{
+		Name: m.Name + "+" + n.Name, Rows: 2 * m.Rows, Cols: m.Cols, Format: m.Format, over: &[2]Matrix{m, n},
+		each: each,
+	}, true
 }
 
 // AddConstants adds the template constants of the format's WGSL file to c, and returns c.
@@ -265,10 +282,12 @@ func (m *Matrix) rows(first, n int) ([][]byte, error) {
 	return list, nil
 }
 
-// rowsOfBoth does the same as rows, for a matrix that Above has returned.
+// rowsOfBoth does the same as rows, for a matrix that Above or Interleave has returned.
 func (m *Matrix) rowsOfBoth(first, n int) ([][]byte, error) {
 	top, bottom := &m.over[0], &m.over[1]
 	switch {
+	case m.each > 0:
+		return m.rowsInTurn(first, n)
 	case first+n <= top.Rows:
 		return top.rows(first, n)
 	case first >= top.Rows:
@@ -289,6 +308,29 @@ func (m *Matrix) rowsOfBoth(first, n int) ([][]byte, error) {
 	return list, nil
 }
 
+// rowsInTurn does the same as rows, for a matrix that Interleave has returned.
+func (m *Matrix) rowsInTurn(first, n int) ([][]byte, error) {
+	var sources [2][][]byte
+	for i := range sources {
+		var err error
+		if sources[i], err = m.over[i].rows(0, m.over[i].Rows); err != nil {
+			return nil, err
+		}
+	}
+	list := make([][]byte, len(m.Format.Pieces))
+	for i, p := range m.Format.Pieces {
+		size := p.RowBytes(m.Cols)
+		list[i] = make([]byte, 0, n*size)
+		for row := first; row < first+n; {
+			block, at := row/m.each, row%m.each
+			count := min(m.each-at, first+n-row)
+			list[i] = append(list[i], sources[block%2][i][(block/2*m.each+at)*size:][:count*size]...)
+			row += count
+		}
+	}
+	return list, nil
+}
+
 // Part is a range of rows of a matrix. Each part has its own bindings and its own dispatch. A matrix has more
 // than one part only if it exceeds the device's limit on the size of a binding.
 type Part struct {
@@ -303,7 +345,10 @@ const PartRows = 128
 
 // Declare adds the matrix to a graph as constants, and returns its parts. Operators that use the same matrix
 // share the constants.
-func (m *Matrix) Declare(b *graph.Builder) []Part {
+func (m *Matrix) Declare(b *graph.Builder) []Part { return m.DeclareIn(b, PartRows) }
+
+// DeclareIn does the same as Declare, with parts whose number of rows is a multiple of unit.
+func (m *Matrix) DeclareIn(b *graph.Builder, unit int) []Part {
 	var rowBytes int64
 	for _, p := range m.Format.Pieces {
 		rowBytes += int64(p.RowBytes(m.Cols))
@@ -313,9 +358,9 @@ func (m *Matrix) Declare(b *graph.Builder) []Part {
 	}
 	rows := m.Rows
 	limit := int64(min(b.Limits().MaxStorageBinding, b.Limits().MaxBufferSize))
-	for _, a := range m.Format.Arrays(PartRows, m.Cols) {
-		if most := PartRows * limit / a.bytes(); int64(m.Rows) > most {
-			rows = min(rows, int(max(most/PartRows, 1))*PartRows)
+	for _, a := range m.Format.Arrays(unit, m.Cols) {
+		if most := int64(unit) * limit / a.bytes(); int64(m.Rows) > most {
+			rows = min(rows, int(max(most/int64(unit), 1))*unit)
 		}
 	}
 	var parts []Part

@@ -114,7 +114,7 @@ func taken(size, at, n int) pack {
 // The argument first is the index of the first row, and rows is the number of rows. All processors share the
 // work.
 func (m *Matrix) PackArray(k, first, rows int) ([]byte, error) {
-	if m.over != nil && first == 0 && rows == m.Rows {
+	if m.over != nil && m.each == 0 && first == 0 && rows == m.Rows {
 		upper, err := m.over[0].PackArray(k, 0, m.over[0].Rows)
 		if err != nil {
 			return nil, err

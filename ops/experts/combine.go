@@ -1,0 +1,115 @@
+package experts
+
+import (
+	"fmt"
+	"slices"
+
+	"gpuscope/engine/graph"
+	"gpuscope/ops/kind"
+	"gpuscope/ops/reference"
+	"gpuscope/shaders"
+)
+
+// CombineExperts adds combine_experts: y is the sum of the results of a token's experts, each times its
+// weight.
+//
+//	x        [1, S, k, N]: the results of the experts
+//	weights  [1, S, k]
+//	y        [1, S, N]
+func CombineExperts(b *graph.Builder, name string, x, weights graph.ValueID) graph.ValueID {
+	return kindCombine.BuildOne(b, name, kind.Args{"x": x, "weights": weights})
+}
+
+var kindCombine = kind.Kind{
+	Name: "combine_experts", Doc: "The sum of the results of a token's experts, each times its weight.",
+	Args: []kind.Arg{
+		kind.Required("x", kind.F32Tensor), kind.Required("weights", kind.F32Tensor),
+	},
+	Constructors: []string{"CombineExperts"}, Add: func(c *kind.Call) []graph.ValueID {
+		o := &combine{x: c.ArgTensor("x"), weights: c.ArgTensor("weights")}
+		highest, lowest := c.MaxDims(o.x), c.MinDims(o.x)
+		if len(highest) != 4 || highest[0] != 1 || !slices.Equal(highest[2:], lowest[2:]) {
+			return c.Fail("x %s has dims %v, want [1, S, k, N] with fixed k and N", c.Name(o.x), highest)
+		}
+		o.k, o.width, o.y = highest[2], highest[3], c.Out("", graph.F32)
+		o.makeKernel(c.Builder)
+		return c.AddOp(o, o.y)
+	},
+}
+
+type combine struct {
+	x, weights, y graph.ValueID
+	k, width, vec int
+	kernel        *graph.Kernel
+}
+
+func (o *combine) makeKernel(b *graph.Builder) {
+	if o.vec = 1; o.width%4 == 0 {
+		o.vec = 4
+	}
+	o.kernel = kind.NewKernel(b, "combine_experts", shaders.Constants{
+		"Lanes": kind.ThreadLanes, "Vec": o.vec, "K": o.k, "Width": o.width / o.vec,
+	})
+}
+
+func (o *combine) Spec() graph.Spec {
+	return graph.Spec{
+		Kind: "combine_experts", Inputs: []graph.ValueID{o.x, o.weights}, Outputs: []graph.ValueID{o.y},
+		Slots: []graph.Slot{{Uses: kind.Uses(o.kernel, o.bindings(o.x, o.y)...)}},
+		Attrs: map[string]any{"k": o.k},
+	}
+}
+
+// bindings returns the bindings of the kernel. The argument x has the results of the experts.
+func (o *combine) bindings(x, y graph.ValueID) []graph.Binding {
+	return []graph.Binding{graph.Bind("x", x), graph.Bind("weights", o.weights), graph.Bind("y", y)}
+}
+
+func (o *combine) Corners(r *graph.Ranges) []graph.Corner { return r.Ends(o.x, o.weights) }
+
+func (o *combine) Plan(p *graph.Planner) error {
+	x, w := p.Dims(o.x), p.Dims(o.weights)
+	if len(x) != 4 || len(w) != 3 || !slices.Equal(x[:3], w) || x[2] != o.k || x[3] != o.width {
+		return p.Errorf("x has dims %v and weights has dims %v, want [1, S, %d, %d] and [1, S, %d]", x, w,
+			o.k, o.width, o.k)
+	}
+	p.SetDims(o.y, 1, x[1], o.width)
+	o.dispatch(p, 0, x[1])
+	return nil
+}
+
+// dispatch plans the dispatch in a slot of an operator.
+func (o *combine) dispatch(p *graph.Planner, slot, tokens int) {
+	n := tokens * o.width
+	l := p.Dispatch(slot, p.Vectors(n, o.vec, kind.ThreadLanes))
+	l.Params.U32("n", n/o.vec)
+	l.Bytes = 4 * (int64(n)*int64(o.k+1) + int64(tokens*o.k))
+	l.FLOPs = 2 * int64(n) * int64(o.k)
+}
+
+func (o *combine) Reference(r *reference.Ref) {
+	x, w := r.Tensor(o.x), r.Tensor(o.weights)
+	y := r.Result(o.y, 1, x.Dims[1], o.width)
+	for t := range r.Rows(o.y, x.Dims[1]) {
+		o.row(w.Row(t), func(j int) []float64 { return x.Row(t*o.k + j) }, y.Row(t))
+	}
+	r.Set(o.y, y)
+}
+
+// row adds up the rows of one token. The function at returns the row of a slot.
+func (o *combine) row(weights []float64, at func(slot int) []float64, y []float64) {
+	clear(y)
+	for j, w := range weights {
+		for i, v := range at(j) {
+			y[i] += w * v
+		}
+	}
+}
+
+// Tolerance is relative to the largest product that is added, because products of both signs can cancel out.
+func (o *combine) Tolerance(r *reference.Ref, _ graph.ValueID) reference.Tolerance {
+	return reference.Tolerance{
+		Abs: 2 * float64(o.k+1) * float64(o.k) * reference.Rounding * r.Largest(o.x) * r.Largest(o.weights),
+		Why: fmt.Sprintf("f32 sum of %d products", o.k),
+	}
+}
