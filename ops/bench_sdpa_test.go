@@ -109,7 +109,7 @@ func (c attention) decodeChain(layers int, attends bool) func(b *graph.Builder) 
 			if attends {
 				dims := []int{1, c.context, c.kvHeads, c.headDim}
 				x = SDPA(b, "sdpa", x, k, v, b.State(fmt.Sprintf("k_cache.%d", i), t, dims),
-					b.State(fmt.Sprintf("v_cache.%d", i), t, dims), position, 0, 0, 0)
+					b.State(fmt.Sprintf("v_cache.%d", i), t, dims), position, 0, 0, 0, graph.None)
 			}
 			x = basic.View(b, "join", x, kind.Fixed(1), kind.Fixed(1), kind.Fixed(width))
 			x = Linear(b, "down", Linear(b, "up", x, up, graph.None), down, graph.None)

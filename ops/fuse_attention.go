@@ -159,6 +159,11 @@ func (o *sdpa) giveLeft(r *reference.Ref, q reference.Tensor, position, tokens i
 			}
 			largest, total := o.tail(splits, s, h)
 			*largest = slices.Max(scores)
+			if s == leftSplits-1 {
+				sink := o.sink(r, h)
+				*largest = max(*largest, sink)
+				*total = math.Exp(sink - *largest)
+			}
 			for c, score := range scores {
 				weight := math.Exp(score - *largest)
 				*total += weight

@@ -199,6 +199,9 @@ func sampleLeftAttention(t *rapid.T) leftAttention {
 	if rapid.Bool().Draw(t, "windowed") {
 		c.window = draw(t, "window", 1, c.context+1)
 	}
+	if rapid.IntRange(0, 3).Draw(t, "with sinks") == 0 {
+		c.sinks = 2
+	}
 	c.tokens = draw(t, "tokens", 1, min(c.context, 7))
 	for range 4 {
 		tokens := draw(t, "live tokens", 1, c.tokens)

@@ -52,11 +52,10 @@ func attentionBehind(b *graph.Builder, o *rmsNorm) *sdpa {
 		}
 		attention = reader
 	}
-	const bound = 10 // number of storage buffers that a kernel for norms, RoPE and attention binds
 	if attention.rope == nil || attention.q != o.y || attention.k != o.other.y ||
 		attention.v == o.y || attention.v == o.other.y ||
 		!attention.Routes.Has(sdpaFlashDecoding) || b.RouteAsked(attention.y) || b.RouteAsked(o.y) ||
-		bound > int(b.Limits().MaxStorageBuffers) {
+		!attention.binds(b, 10) {
 		return nil
 	}
 	return attention

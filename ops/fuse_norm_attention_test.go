@@ -11,6 +11,8 @@ import (
 
 func TestAttentionTakesTheNormsBeforeTheRotation(t *testing.T) {
 	small := attention{qHeads: 4, kvHeads: 2, headDim: 16, tokens: 3, context: 20}
+	sinks := small
+	sinks.sinks = 1
 	few := gpu.DefaultLimits()
 	for name, c := range map[string]struct {
 		turnedAttention
@@ -20,6 +22,7 @@ func TestAttentionTakesTheNormsBeforeTheRotation(t *testing.T) {
 	}{
 		"adjacent pairs":   {turnedAttention{attention: small, pairs: neighbourPairs}, large, "", []string{"rope+sdpa"}},
 		"half-split pairs": {turnedAttention{attention: small, turned: 16}, large, "", []string{"rope+sdpa"}},
+		"sinks":            {turnedAttention{attention: sinks, turned: 16}, large, "", []string{"rope+sdpa"}},
 		"only the minimum number of bindings": {
 			turnedAttention{attention: small, turned: 16}, few, "", []string{"q_norm+k_norm", "rope+sdpa"},
 		},

@@ -15,7 +15,7 @@ var fuseRopeAttention = graph.Fusion{
 		attention := *m.Last().(*sdpa)
 		given := m.Ops[0].(rotation).parts()
 		if attention.rope != nil || attention.q != given.yq || attention.k != given.yk ||
-			!attention.Routes.Has(sdpaFlashDecoding) {
+			!attention.Routes.Has(sdpaFlashDecoding) || !attention.binds(b, 8) {
 			return nil
 		}
 		switch o := m.Ops[0].(type) {

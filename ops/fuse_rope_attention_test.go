@@ -67,8 +67,8 @@ func (c turnedAttention) points() (points []step) {
 
 func TestAttentionTakesTheRotationBeforeIt(t *testing.T) {
 	small := attention{qHeads: 4, kvHeads: 2, headDim: 16, tokens: 3, context: 20}
-	wide := small
-	wide.headDim = 260
+	wide, sinks := small, small
+	wide.headDim, sinks.sinks = 260, 1
 	for name, c := range map[string]struct {
 		turnedAttention
 		fused bool
@@ -80,6 +80,7 @@ func TestAttentionTakesTheRotationBeforeIt(t *testing.T) {
 		"different start position": {turnedAttention{attention: small, turned: 16, start: 2}, false},
 		"longer table":             {turnedAttention{attention: small, turned: 16, positions: 40}, true},
 		"heads too wide to decode": {turnedAttention{attention: wide, pairs: neighbourPairs}, false},
+		"more bindings than 8":     {turnedAttention{attention: sinks, turned: 16}, false},
 		"keys are an output": {turnedAttention{
 			attention: small, turned: 16,
 			both: func(b *graph.Builder, _, yk graph.ValueID) { b.Output(yk) },
@@ -129,8 +130,10 @@ var partlyTurned = []turnedAttention{
 	},
 	{attention: attention{qHeads: 3, kvHeads: 1, headDim: 80, tokens: 70, context: 470}, turned: 32},
 	{
-		attention: attention{qHeads: 8, kvHeads: 2, headDim: 32, tokens: 9, context: 500, Last: true},
-		turned:    24,
+		attention: attention{
+			qHeads: 8, kvHeads: 2, headDim: 32, tokens: 9, context: 500, sinks: 2, Last: true,
+		},
+		turned: 24,
 	},
 }
 
@@ -143,7 +146,7 @@ func TestFusingRoPEIntoAttentionKeepsResults(t *testing.T) {
 		for _, c.pairs = range dealt(i/2, []string{neighbourPairs, halfPairs}) {
 			c.live = [][2]int{{5, 0}, {1, 5}, {4, 6}, {1, 10}, {1, c.context - 1}, {2, c.context - 2}, {1, 0}}
 			t.Run(c.String()+c.pairs, func(t *testing.T) {
-				if n := referencesAgree(t, fuseRopeAttention, c.build, c.points()); n != 1 {
+				if n := referencesAgreeOn(t, large, fuseRopeAttention, c.build, c.points()); n != 1 {
 					t.Errorf("fused in %d places, want 1", n)
 				}
 				near := 5e-5

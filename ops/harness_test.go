@@ -122,10 +122,15 @@ func noiseOf(name string) func(i int) float64 {
 
 // constant adds an f32 constant filled with noise.
 func constant(b *graph.Builder, name string, dims ...int) graph.ValueID {
+	return scaledConstant(b, 1, name, dims...)
+}
+
+// scaledConstant adds a constant of noise times a factor.
+func scaledConstant(b *graph.Builder, by float64, name string, dims ...int) graph.ValueID {
 	return b.Constant(name, graph.F32, dims, func() ([]byte, error) {
 		list := make([]float32, shape.Product(dims))
 		for i := range list {
-			list[i] = float32(noise(name, i))
+			list[i] = float32(by * noise(name, i))
 		}
 		return float32Bytes(list), nil
 	})

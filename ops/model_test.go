@@ -41,7 +41,7 @@ func smallLlama(b *graph.Builder) {
 		q, k = ApplyRotaryEmb(b, "rope", q, k, cos, sin)
 		cacheK := b.State(w("cache_k"), graph.F32, []int{1, context, kvHeads, headDim})
 		cacheV := b.State(w("cache_v"), graph.F32, []int{1, context, kvHeads, headDim})
-		y = SDPA(b, "sdpa", q, k, v, cacheK, cacheV, pos, 0, 0, 0)
+		y = SDPA(b, "sdpa", q, k, v, cacheK, cacheV, pos, 0, 0, 0, graph.None)
 		y = basic.View(b, "sdpa.flat", y, kind.Fixed(1), basic.Rest, kind.Fixed(heads*headDim))
 		x = basic.Add(b, "add1", x, Linear(b, "o", y, matrix(w("o.w"), dim, heads*headDim), graph.None), 1)
 		b.Scope(fmt.Sprintf("layers.%d.", i), i, "mlp")

@@ -20,13 +20,16 @@ import (
 //	q       [1, S, Hq, D], D a multiple of 4; or [1, 1, Hq, D] for the last token only
 //	k, v    [1, S, Hkv, D], Hkv divides Hq: query head h uses KV head h / (Hq/Hkv)
 //	caches  [1, C, Hkv, D], State, f32 or f16
+//	sinks   [Hq]
 //	y       dims of q, softmax(scale * q * k' over positions 0 to position + s) * v
 //
 // A scale of 0 means 1 / sqrt(D). A softCap above 0 limits the scores: a score s becomes softCap * tanh(s /
 // softCap), before the mask and the softmax. A softCap of 0 means no limit. The window is the largest number
 // of positions that a token sees: its own position and the positions right before it. A window of 0 means no
-// limit. Position + S must be at most C. The operator never reads the caches at position + S or later, or
-// before the window of the first token.
+// limit. Sinks has a score for each query head, or is None. The softmax of each token includes the score of
+// its head, unscaled, as if it belonged to one more position, whose value is zero. Position + S must be at
+// most C. The operator never reads the caches at position + S or later, or before the window of the first
+// token.
 //
 // Routes for several tokens: On the route streaming, the first dispatch updates the caches. In the second
 // dispatch, each workgroup computes a tile of 64 rows, and iterates over the positions. The rows are the
@@ -53,13 +56,15 @@ import (
 // norm_attention).
 //
 // Sources: ExecuTorch's sdpa_with_kv_cache; Dao and others, FlashAttention-2 and Flash-Decoding (2023); for
-// the window Beltagy and others, Longformer (2020), and Mistral 7B (2023); for the soft cap Gemma 2 (2024).
+// the window Beltagy and others, Longformer (2020), and Mistral 7B (2023); for the soft cap Gemma 2 (2024);
+// for sinks Xiao and others, Efficient Streaming Language Models with Attention Sinks (2023), and gpt-oss
+// (2025).
 func SDPA(b *graph.Builder, name string, q, k, v, kCache, vCache graph.ValueID, position kind.Int,
-	scale, softCap float64, window int,
+	scale, softCap float64, window int, sinks graph.ValueID,
 ) graph.ValueID {
 	return kindSDPA.BuildOne(b, name, kind.Args{
 		"q": q, "k": k, "v": v, "k_cache": kCache, "v_cache": vCache, "input_pos": position, "scale": scale,
-		"window": window, "soft_cap": softCap,
+		"window": window, "soft_cap": softCap, "sinks": sinks,
 	})
 }
 
@@ -77,6 +82,7 @@ var kindSDPA = kind.Kind{
 		kind.Optional("scale", kind.FloatType, 0.0),
 		kind.Optional("window", kind.IntType, 0),
 		kind.Optional("soft_cap", kind.FloatType, 0.0),
+		kind.Optional("sinks", kind.F32Tensor, graph.None),
 	},
 	Constructors: []string{"SDPA"}, Routes: sdpaRouteNames, Add: addSDPA,
 }
@@ -85,7 +91,8 @@ func addSDPA(c *kind.Call) []graph.ValueID {
 	o := &sdpa{
 		q: c.ArgTensor("q"), k: c.ArgTensor("k"), v: c.ArgTensor("v"), kCache: c.ArgTensor("k_cache"),
 		vCache: c.ArgTensor("v_cache"), position: c.ArgSym("input_pos"), scale: float32(c.ArgFloat("scale")),
-		softCap: float32(c.ArgFloat("soft_cap")), window: c.ArgInt("window"), splits: graph.None,
+		softCap: float32(c.ArgFloat("soft_cap")), window: c.ArgInt("window"), sinks: c.ArgTensor("sinks"),
+		splits: graph.None,
 	}
 	if !o.readDims(c) {
 		return nil
@@ -113,7 +120,8 @@ type sdpa struct {
 	norms    *rmsNorm // norms of q and k, if the kernels for one token compute them, or nil
 	position kind.Int
 	scale    float32
-	softCap  float32 // of the scores; 0 for none
+	softCap  float32       // of the scores; 0 for none
+	sinks    graph.ValueID // scores without a value, one for each query head; or None
 
 	qHeads, kvHeads, headDim, context int
 	window                            int    // largest number of positions that a token sees
@@ -193,6 +201,9 @@ func (o *sdpa) readDims(c *kind.Call) bool {
 		c.Fail("k has at least %d tokens, but the cache has only %d positions", b.MinDims(o.k)[1], o.context)
 	case !(o.softCap >= 0): // also refuses NaN
 		c.Fail("soft cap is %g, want a number above 0, or 0 for none", o.softCap)
+	case o.sinks != graph.None && !(slices.Equal(b.MaxDims(o.sinks), []int{o.qHeads}) &&
+		slices.Equal(b.MinDims(o.sinks), []int{o.qHeads})):
+		c.Fail("sinks have dims %v, want [%d]: one number for each query head", b.MaxDims(o.sinks), o.qHeads)
 	case o.window < 0:
 		c.Fail("window is %d positions, want at least 1, or 0 for attention without a window", o.window)
 	default:
@@ -345,7 +356,9 @@ func (o *sdpa) makeKernels(b *graph.Builder) {
 			"Tile": sdpaTile, "Quads": 8, "HeadQuads": quads, "HalfCache": o.half, "SoftCap": o.softCap,
 		})
 	o.softmax = kind.NewKernel(b, "sdpa_softmax",
-		shaders.Constants{"Lanes": kind.LanesFor(b, o.spanOf(b.MaxDims(o.q)[1]))})
+		shaders.Constants{
+			"Lanes": kind.LanesFor(b, o.spanOf(b.MaxDims(o.q)[1])), "Sinks": o.sinks != graph.None,
+		})
 	o.av = kind.NewKernel(b, "sdpa_av",
 		shaders.Constants{"Tile": sdpaTile, "Quads": 8, "HeadQuads": quads, "HalfCache": o.half})
 	if o.Routes.Has(sdpaStreaming) {
@@ -353,6 +366,7 @@ func (o *sdpa) makeKernels(b *graph.Builder) {
 		c := shaders.Constants{
 			"Across": s.across, "Down": s.down, "Quads": s.quads, "HeadQuads": quads,
 			"Group": o.qHeads / o.kvHeads, "HalfCache": o.half, "Split": false, "SoftCap": o.softCap,
+			"Sinks": o.sinks != graph.None,
 		}
 		o.streaming = kind.NewKernel(b, "sdpa_streaming", c)
 		if o.Routes.Has(sdpaSplitStreaming) {
@@ -396,6 +410,15 @@ func (o *sdpa) Spec() graph.Spec {
 	q, k, v, y := graph.Bind("q", o.q), graph.Bind("k", o.k), graph.Bind("v", o.v), graph.Bind("y", o.y)
 	kCache, vCache := graph.Bind("k_cache", o.kCache), graph.Bind("v_cache", o.vCache)
 	parts := graph.Bind("parts", o.parts)
+	var sinks []graph.Binding
+	if o.sinks != graph.None {
+		s.Inputs = append(s.Inputs, o.sinks)
+		sinks = []graph.Binding{graph.Bind("sinks", o.sinks)}
+	}
+	// with returns a list of bindings, with the sinks before the last of them if there are any.
+	with := func(bindings ...graph.Binding) []graph.Binding {
+		return slices.Insert(bindings, len(bindings)-1, sinks...)
+	}
 	if o.Routes.Has(sdpaFlashDecoding) || o.Routes.Has(sdpaSplitStreaming) {
 		s.Scratch = append(s.Scratch, o.parts)
 	}
@@ -411,7 +434,7 @@ func (o *sdpa) Spec() graph.Spec {
 			in = append(in, graph.Bind("q_weight", o.norms.weight), graph.Bind("k_weight",
 				o.norms.other.weight))
 		}
-		in = append(in, kCache, vCache)
+		in = slices.Concat(in, sinks, []graph.Binding{kCache, vCache})
 		row := y
 		if o.spread != nil {
 			s.Outputs = append(s.Outputs, o.spread.value, o.splits)
@@ -445,16 +468,16 @@ func (o *sdpa) Spec() graph.Spec {
 		scores := graph.Bind("scores", o.scores)
 		uses(sdpaMaterialized, slotUpdateCache, o.update, k, v, kCache, vCache)
 		uses(sdpaMaterialized, slotQK, o.qk, q, kCache, scores)
-		uses(sdpaMaterialized, slotSoftmax, o.softmax, scores)
+		uses(sdpaMaterialized, slotSoftmax, o.softmax, with(scores)...)
 		uses(sdpaMaterialized, slotAV, o.av, graph.Bind("weights", o.scores), vCache, y)
 	}
 	if o.Routes.Has(sdpaStreaming) {
 		uses(sdpaStreaming, slotUpdateCache, o.update, k, v, kCache, vCache)
-		uses(sdpaStreaming, slotStreaming, o.streaming, q, kCache, vCache, y)
+		uses(sdpaStreaming, slotStreaming, o.streaming, with(q, kCache, vCache, y)...)
 	}
 	if o.Routes.Has(sdpaSplitStreaming) {
 		uses(sdpaSplitStreaming, slotUpdateCache, o.update, k, v, kCache, vCache)
-		uses(sdpaSplitStreaming, slotStreaming, o.streamingSplit, q, kCache, vCache, parts)
+		uses(sdpaSplitStreaming, slotStreaming, o.streamingSplit, with(q, kCache, vCache, parts)...)
 		uses(sdpaSplitStreaming, slotReduce, o.reduce, parts, y)
 	}
 	return s

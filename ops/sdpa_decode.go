@@ -93,6 +93,7 @@ func (o *sdpa) makeDecodeKernels(b *graph.Builder) {
 				"HeadQuads": quads, "HalfCache": o.half, "Heads": d.heads, "HeadGroups": group / d.heads,
 				"Lanes": d.lanes, "Row": d.row, "Whole": whole, "Turn": rope.pairs, "Half": rope.half,
 				"Norms": o.norms != nil, "Leaves": leaves, "SoftCap": o.softCap,
+				"Sinks": o.sinks != graph.None,
 			})
 		return d
 	}
@@ -102,6 +103,14 @@ func (o *sdpa) makeDecodeKernels(b *graph.Builder) {
 		o.share = shaped(wholeDecode, "sdpa_decode_split", false, chunks)
 	}
 	o.reduceRow = o.makeReduce(b, chunks)
+}
+
+// binds reports whether the kernels for one token can bind n storage buffers, and the sinks if there are any.
+func (o *sdpa) binds(b *graph.Builder, n int) bool {
+	if o.sinks != graph.None {
+		n++
+	}
+	return n <= int(b.Limits().MaxStorageBuffers)
 }
 
 // makeReduce returns the kernel that combines splits. If chunks is 0, the kernel writes y in plain order.

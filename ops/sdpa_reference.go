@@ -47,7 +47,9 @@ func (o *sdpa) Reference(r *reference.Ref) {
 				seen[c] = o.score(q.Row(i), kCache.Data[(start+c)*row+at:][:d])
 				largest = max(largest, seen[c])
 			}
-			var sum float64
+			sink := o.sink(r, h)
+			largest = max(largest, sink)
+			sum := math.Exp(sink - largest)
 			for c := range seen {
 				seen[c] = math.Exp(seen[c] - largest)
 				sum += seen[c]
@@ -72,6 +74,14 @@ func (o *sdpa) score(q, k []float64) float64 {
 		s = limit * math.Tanh(s/limit)
 	}
 	return s
+}
+
+// sink returns the score of a query head that belongs to no position, or minus infinity if there is none.
+func (o *sdpa) sink(r *reference.Ref, head int) float64 {
+	if o.sinks == graph.None {
+		return math.Inf(-1)
+	}
+	return r.Tensor(o.sinks).Data[head]
 }
 
 // capFLOPs returns the number of operations that the soft cap takes for a score.
@@ -114,6 +124,9 @@ func (o *sdpa) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance 
 	)*reference.Rounding
 	// The slope of a soft cap is at most 1. WGSL allows an error of 1e-5 in tanh.
 	part += 2e-5 * float64(o.softCap)
+	if o.sinks != graph.None {
+		part += reference.Rounding * r.Largest(o.sinks)
+	}
 	if o.rope != nil {
 		part += 2 * o.turnedWithin(r) * score
 		// RoPE is not exact, so an element of a key can be rounded to a neighboring f16 number. The

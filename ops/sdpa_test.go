@@ -3,6 +3,7 @@ package ops
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"gpuscope/engine/graph"
 	"gpuscope/internal/wordingtest"
 	"gpuscope/ops/kind"
+	"gpuscope/ops/reference"
 	"gpuscope/trace"
 )
 
@@ -21,6 +23,7 @@ type attention struct {
 	tokens, context          int     // the most
 	window                   int     // 0 for none
 	softCap                  float64 // 0 for none
+	sinks                    float64 // size of the sinks; 0 for none
 	half                     bool
 	Last                     bool // q holds the last token only
 	Route                    string
@@ -43,6 +46,9 @@ func (c attention) String() string {
 	}
 	if c.softCap > 0 {
 		s += fmt.Sprintf(", a soft cap of %g", c.softCap)
+	}
+	if c.sinks > 0 {
+		s += fmt.Sprintf(", sinks of %g", c.sinks)
 	}
 	return s + " " + c.Route
 }
@@ -78,7 +84,15 @@ func (c attention) attend(b *graph.Builder, q, k, v graph.ValueID, position kind
 	}
 	dims := []int{1, c.context, c.kvHeads, c.headDim}
 	return SDPA(b, "sdpa", q, k, v, b.State("k_cache", t, dims), b.State("v_cache", t, dims), position, 0,
-		c.softCap, c.window)
+		c.softCap, c.window, c.sinksOf(b))
+}
+
+// sinksOf adds the sinks as a constant, or returns None.
+func (c attention) sinksOf(b *graph.Builder) graph.ValueID {
+	if c.sinks == 0 {
+		return graph.None
+	}
+	return scaledConstant(b, c.sinks, "sinks", c.qHeads)
 }
 
 // queries returns how many of a step's tokens q holds.
@@ -124,6 +138,9 @@ func sampleSDPA(t *rapid.T) *trial {
 	}
 	if rapid.IntRange(0, 3).Draw(t, "capped") == 0 {
 		c.softCap = float64(draw(t, "soft cap", 1, 50)) / 10
+	}
+	if rapid.IntRange(0, 3).Draw(t, "with sinks") == 0 {
+		c.sinks = float64(draw(t, "sinks", 1, 50)) / 10
 	}
 	if rapid.Bool().Draw(t, "materialized") && c.tokens > 1 { // one token has the routes for one token only
 		c.Route = "materialized"
@@ -377,6 +394,71 @@ func TestSDPACapsScores(t *testing.T) {
 	hold(t, trials...)
 }
 
+// Large sinks take most of the weight. The lengths of the steps select all routes.
+func TestSDPAIncludesSinks(t *testing.T) {
+	var trials []*trial
+	for _, c := range attentions([]attention{
+		{
+			qHeads: 8, kvHeads: 2, headDim: 64, tokens: 70, context: 1200, sinks: 4,
+			live: [][2]int{{70, 0}, {1, 70}, {2, 600}, {1, 700}, {70, 1100}},
+		},
+		{
+			qHeads: 6, kvHeads: 2, headDim: 16, tokens: 9, context: 500, gain: 20, sinks: 60, window: 33,
+			half: true, live: replay(9, 1, 9, 9),
+		},
+		{
+			qHeads: 2, kvHeads: 1, headDim: 132, tokens: 5, context: 70, sinks: 200, softCap: 1,
+			live: [][2]int{{5, 0}, {1, 5}, {5, 65}},
+		},
+		{
+			qHeads: 4, kvHeads: 2, headDim: 16, tokens: 70, context: 100, sinks: 3, window: 20,
+			Route: "materialized", live: [][2]int{{70, 0}, {3, 70}},
+		},
+		{
+			qHeads: 4, kvHeads: 2, headDim: 64, tokens: 64, context: 1200, window: 500, Last: true, sinks: 2,
+			live: [][2]int{{64, 0}, {64, 1136}, {3, 700}},
+		},
+	}) {
+		trials = append(trials, c.trial())
+	}
+	hold(t, trials...)
+}
+
+// Without a sink the weights of the positions add up to 1, so a value of 1 at all positions gives 1. A sink
+// as large as all scores together takes half of the weight.
+func TestSinkTakesItsShareOfTheWeight(t *testing.T) {
+	c := attention{qHeads: 2, kvHeads: 1, headDim: 4, tokens: 3, context: 8}
+	build := func(b *graph.Builder) {
+		q, k, v := c.inputs(b)
+		dims := []int{1, c.context, c.kvHeads, c.headDim}
+		sinks := b.Constant("sinks", graph.F32, []int{2}, func() ([]byte, error) {
+			return float32Bytes([]float32{float32(math.Log(3)), float32(math.Inf(-1))}), nil
+		})
+		b.Output(SDPA(b, "sdpa", q, k, v, b.State("k_cache", graph.F32, dims),
+			b.State("v_cache", graph.F32, dims), c.position(b), 0, 0, 0, sinks))
+	}
+	built := &trial{name: "sinks", build: build, state: true, fill: map[string]func(int) float64{
+		"q": func(int) float64 { return 0 }, // all scores are 0
+		"v": func(int) float64 { return 1 },
+	}, steps: []step{c.step(3, 0)}}
+	hold(t, built)
+	g := finish(t, built)
+	x := reference.NewInterpreter(g)
+	if err := x.Step(built.input(t, g, built.steps[0]), nil); err != nil {
+		t.Fatal(err)
+	}
+	y := x.Tensor(g.Outputs()[0])
+	for token := range 3 {
+		seen := float64(token + 1)
+		if got, want := y.Row(2 * token)[0], seen/(seen+3); math.Abs(got-want) > 1e-6 {
+			t.Errorf("token %d, head with a sink: %g, want %g", token, got, want)
+		}
+		if got := y.Row(2*token + 1)[0]; math.Abs(got-1) > 1e-12 {
+			t.Errorf("token %d, head whose sink is minus infinity: %g, want 1", token, got)
+		}
+	}
+}
+
 // With a window, a step does the same work at every position past the window.
 func TestAWindowBoundsTheWork(t *testing.T) {
 	const window, context = 128, 4096
@@ -523,6 +605,13 @@ func TestSDPARefuses(t *testing.T) {
 	b = graph.NewBuilder(gpu.DefaultLimits())
 	attention{qHeads: 3, kvHeads: 2, headDim: 8, tokens: 2, context: 8}.build(b)
 	golden.Error("3 heads on 2", b.Err())
+	b = graph.NewBuilder(gpu.DefaultLimits())
+	few := attention{qHeads: 2, kvHeads: 1, headDim: 8, tokens: 2, context: 8}
+	q, k, v := few.inputs(b)
+	dims := []int{1, 8, 1, 8}
+	SDPA(b, "sdpa", q, k, v, b.State("k_cache", graph.F32, dims), b.State("v_cache", graph.F32, dims),
+		few.position(b), 0, 0, 0, constant(b, "sinks", 1))
+	golden.Error("one sink for 2 heads", b.Err())
 	c := attention{qHeads: 2, kvHeads: 1, headDim: 8, tokens: 4, context: 8, live: [][2]int{{4, 5}}}
 	g := finish(t, c.trial())
 	live := liveOf(t, g, graph.LiveOptions{})

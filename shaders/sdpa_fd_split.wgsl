@@ -50,6 +50,9 @@ struct Params {
 {{binding}} var<storage, read> q_weight: array<vec4<f32>>; // weights of the norms of heads
 {{binding}} var<storage, read> k_weight: array<vec4<f32>>;
 {{- end}}
+{{- if .Sinks}}
+{{binding}} var<storage, read> sinks: array<f32>; // for each query head, a score without a value
+{{- end}}
 // [positions, kv_heads, {{.HeadQuads}}]
 {{binding}} var<storage, read_write> k_cache: array<{{$C}}>;
 {{binding}} var<storage, read_write> v_cache: array<{{$C}}>;
@@ -275,9 +278,13 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       own_products[{{$r}}]{{end}}{{end}}{{if .SoftCap}}){{end}};
     let before = largest;
     largest = max(before, score);
+{{- if .Sinks}}
+    let sink = {{$T}}({{range $h := .Heads}}{{if $h}}, {{end}}sinks[head0 + {{$h}}u]{{end}});
+    largest = max(largest, sink);
+{{- end}}
     let shrink = exp(before - largest);
     let weight = exp(score - largest);
-    total = fma(total, shrink, weight);
+    total = fma(total, shrink, weight){{if .Sinks}} + exp(sink - largest){{end}};
 {{- range $d := 4}}
     o{{$d}} = fma(o{{$d}}, shrink, weight * own_value.{{slice "xyzw" $d (add $d 1)}});
 {{- end}}

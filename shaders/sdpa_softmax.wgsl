@@ -1,5 +1,6 @@
 // Computes softmax in place, over the positions that a token can see. A workgroup computes a row, which is
 // one token of one head.
+{{- if .Sinks}} The sink of the head is one more score of the row. Its weight is not stored.{{end}}
 struct Params {
   rows: u32,
   tokens: u32, // rows of a head
@@ -9,8 +10,11 @@ struct Params {
   stride: u32, // number of elements from one row of scores to the next
 }
 
-@group(0) @binding(0) var<storage, read_write> scores: array<f32>;
-@group(0) @binding(1) var<uniform> params: Params;
+{{if .Sinks -}}
+{{binding}} var<storage, read> sinks: array<f32>; // for each head, a score without a value
+{{end -}}
+{{binding}} var<storage, read_write> scores: array<f32>;
+{{binding}} var<uniform> params: Params;
 
 {{template "flat_group" .}}
 {{template "partial" .}}
@@ -36,8 +40,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     sum = sum * exp(largest - m) + exp(s - m);
     largest = m;
   }
+{{- if .Sinks}}
+  let sink = sinks[row / params.tokens];
+  let m = max(reduce_max(lane, largest), sink);
+  let total = reduce_sum(lane, sum * exp(largest - m)) + exp(sink - m);
+{{- else}}
   let m = reduce_max(lane, largest);
   let total = reduce_sum(lane, sum * exp(largest - m));
+{{- end}}
   for (var c = begin + lane; c < end; c += {{.Lanes}}u) {
     scores[at + c] = exp(scores[at + c] - m) / total;
   }

@@ -40,16 +40,19 @@ struct Params {
 {{- $C := "vec4<f32>"}}{{if .HalfCache}}{{$C = "vec2<u32>"}}{{end}}
 
 // [tokens, kv_heads, {{.Group}}, {{.HeadQuads}}]
-@group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;
-@group(0) @binding(1) var<storage, read> k_cache: array<{{$C}}>; // [positions, kv_heads, {{.HeadQuads}}]
-@group(0) @binding(2) var<storage, read> v_cache: array<{{$C}}>;
+{{binding}} var<storage, read> q: array<vec4<f32>>;
+{{binding}} var<storage, read> k_cache: array<{{$C}}>; // [positions, kv_heads, {{.HeadQuads}}]
+{{binding}} var<storage, read> v_cache: array<{{$C}}>;
+{{- if .Sinks}}
+{{binding}} var<storage, read> sinks: array<f32>; // [kv_heads, {{.Group}}] scores without a value
+{{- end}}
 {{- if .Split}}
 // [splits, tokens, q_heads, {{.HeadQuads}} sums, then the largest score and the sum of the weights]
-@group(0) @binding(3) var<storage, read_write> parts: array<vec4<f32>>;
+{{binding}} var<storage, read_write> parts: array<vec4<f32>>;
 {{- else}}
-@group(0) @binding(3) var<storage, read_write> y: array<vec4<f32>>; // the same dims as q
+{{binding}} var<storage, read_write> y: array<vec4<f32>>; // the same dims as q
 {{- end}}
-@group(0) @binding(4) var<uniform> params: Params;
+{{binding}} var<uniform> params: Params;
 
 {{template "flat_group" .}}
 {{template "kv_cache" .}}
@@ -158,7 +161,17 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- else}}
   let scale = params.scale * 1.4426950408889634; // weights are computed as powers of 2
 {{- end}}
+{{- if .Sinks}}
+  // The sink of the row with index lane{{if .Split}}. It is a score of the first split{{end}}.
+  let sink_row = min(tile_row + lane, rows - 1u);
+  let sink = {{if .Split}}select(-1e20, {{end}}max(-1e20,
+    sinks[kv_head * {{.Group}}u + sink_row % {{.Group}}u] * 1.4426950408889634)
+    {{- if .Split}}, split == 0u){{end}};
+  // Masked scores are smaller than the largest score, so their weight is 0.
+  var largest = sink;
+{{- else}}
   var largest = -1e20; // of the row with index lane; masked scores are smaller, so their weight is 0
+{{- end}}
   var total0 = vec4<f32>(0.0); // sums of weights over the lane's own positions
   var total1 = vec4<f32>(0.0);
 {{- range $i := 8}}
@@ -309,7 +322,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   column_tile[tx][2u * ty + 1u] = total1;
   workgroupBarrier();
   if (lane < {{$tall}}u) {
-    var total = 0.0;
+    var total = {{if .Sinks}}exp2(sink - largest){{else}}0.0{{end}};
 {{- range $t := .Across}}
     total += column_tile[{{$t}}][lane >> 2u][lane & 3u];
 {{- end}}

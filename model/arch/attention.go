@@ -103,7 +103,7 @@ func (a *attention) forward(m *Decoder, layer int, h graph.ValueID) graph.ValueI
 		norms()
 	}
 	y := ops.SDPA(b, "sdpa", q, k, v, a.kCache, a.vCache, kind.Sym(m.pos), m.Scale, m.ScoreCap,
-		a.window)
+		a.window, graph.None)
 	y = basic.View(b, "join", y, kind.Fixed(1), basic.Rest, kind.Fixed(m.Heads*m.HeadDim))
 	return a.o.forward(b, "o", y)
 }
