@@ -22,8 +22,7 @@ func withViews() []command.Row {
 	return command.Default(rows...)
 }
 
-// actions returns the commands that the App implements, as opposed to its views: all commands that every view
-// offers, and some of the commands that only certain views offer.
+// actions returns the commands that the App itself implements. Its views implement the other commands.
 func (a *App) actions() []command.Action {
 	list := []command.Action{
 		{Name: "token", Off: func() string { return a.cannotNext() }, Run: a.next},

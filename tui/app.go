@@ -64,7 +64,7 @@ type App struct {
 	deeds map[string]command.Action // implementations of the commands, by command name
 	held  []widget.Key              // key presses that wait for the rows or the text that they act on
 
-	lent    atomic.Int64 // until this Unix time in ns, a SIGINT is for the program that has the terminal
+	lent    atomic.Int64 // until this Unix time in ns, a SIGINT is meant for another program
 	shell   *tty.JobControl
 	mouse   bool
 	clicked clicked
@@ -251,7 +251,7 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 	if a.noteHolds != nil && !a.noteHolds() {
 		a.unsay()
 	}
-	if (a.jobs.Open > 0 || a.jobs.Resting) && !a.jobs.Ticking { // for "computing" if a job is slow
+	if (a.jobs.Open > 0 || a.jobs.Resting) && !a.jobs.Ticking { // to show "computing" if a job is slow
 		a.jobs.Ticking = true
 		a.cmds = append(a.cmds, tea.Tick(a.jobs.Patience,
 			func(time.Time) tea.Msg { return widget.LateMsg{} }))
@@ -279,8 +279,8 @@ func (a *App) View() (frame string) {
 	return a.frame()
 }
 
-// awaited reports whether the next key has to wait, because the previous key requested a text or new rows
-// that are not ready yet and the next key acts on them. If the job takes long, keys stop waiting for it.
+// awaited reports whether the next key has to wait, because it acts on rows or a text that the previous key
+// requested and that are not ready yet. Keys do not wait for a job that takes long.
 func (a *App) awaited() bool {
 	if a.question != nil || a.dialog != nil || a.chord != nil {
 		return false
@@ -305,8 +305,8 @@ func (a *App) asks() {
 	a.takeNews()
 }
 
-// answering runs f, which responds to a user action. If the note on the screen is the answer to an earlier
-// action, and f shows no new note, answering removes the old note.
+// answering runs f, which responds to a user action. If f shows no note, answering removes a note that
+// answered an earlier action.
 func (a *App) answering(f func()) {
 	id, ofKey := a.noteID, a.noteOfKey
 	a.changing(f)
@@ -397,8 +397,8 @@ func (a *App) takeMouse() {
 // within this period is still meant for that program.
 const lentOver = time.Second
 
-// handOver lends the terminal to a program until the program ends. It then calls ended and sends the result
-// to the event loop as a message.
+// handOver lends the terminal to a program until the program ends. It then calls the function ended and sends
+// its result to the event loop as a message.
 func (a *App) handOver(cmd *exec.Cmd, ended func(error) any) {
 	a.lent.Store(math.MaxInt64)
 	a.shell.Holder.Store(tty.HeldByEditor)

@@ -157,8 +157,8 @@ func TestWhyWithoutRowsSaysThatNothingIsSelected(t *testing.T) {
 func TestRowsWithoutAFloorStandByTheirCosts(t *testing.T) {
 	t.Parallel()
 	for said, without := range map[string]func(*trace.Device){
-		"no ~save: no ceilings measured": func(d *trace.Device) { d.Ceilings = nil },
-		"no ~save":                       func(d *trace.Device) { d.AdapterType = trace.AdapterCPU },
+		"~save unknown: no ceilings": func(d *trace.Device) { d.Ceilings = nil },
+		"~save unknown":              func(d *trace.Device) { d.AdapterType = trace.AdapterCPU },
 	} {
 		tr := *llama
 		without(&tr.Device)

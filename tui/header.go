@@ -49,7 +49,7 @@ func (m *model) stepParts() []table.Segment {
 	}
 	long, short := fmt.Sprintf("step %d", s.Index), fmt.Sprintf("s%d", s.Index)
 	where := " " + string(s.Phase)
-	if m.mirror.Trace.Engine == "" && s.Phase != trace.Execute { // the others have no positions
+	if m.mirror.Trace.Engine == "" && s.Phase != trace.Execute { // all others have no positions
 		where += fmt.Sprintf(" pos %d", s.Position)
 	}
 	switch newest := m.newestStep(); {

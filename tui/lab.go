@@ -223,8 +223,7 @@ func (l *lab) changedText(kernel, text string) bool {
 	return true
 }
 
-// standsOn reports whether a step can be run again. Only the steps of the current text can, so it reports
-// whether the step is one of them.
+// standsOn reports whether a step can be run again, that is, whether it is a step of the current text.
 func (l *lab) standsOn(step int) bool {
 	is := func(t session.Turn) bool { return t.Step == step }
 	return slices.ContainsFunc(l.mirror.Left().Turns, is)
@@ -334,8 +333,8 @@ func (l *lab) cannotUse() string {
 	return ""
 }
 
-// unused returns the attempt with the newest source of a kernel that ran, or nil if the session already uses
-// this source.
+// unused returns the newest attempt of a kernel whose source ran, or nil if the session already uses this
+// source.
 func (l *lab) unused(kernel string) *attempt {
 	if t := l.tried[kernel].ran(); t != nil && t.tried.Name != l.inPlace(kernel) {
 		return t
@@ -351,7 +350,7 @@ func (l *lab) usedNext() string {
 	return "use the original"
 }
 
-// useText switches between the newest source of a kernel that ran and the original source. The switch applies
+// useText switches a kernel between its original source and the newest source that ran. The switch applies
 // from the next step on. If the result of the new source was wrong, the first call only warns.
 func (l *lab) useText() {
 	kernel := l.labKernel()

@@ -66,7 +66,7 @@ type job struct {
 type spoken struct {
 	version, shown int
 	index          *analyze.Index
-	of             int // index in scopes of the selection in effect; thisStep if the chosen one is empty
+	of             int // index in scopes of the selection in use; thisStep if the chosen one is empty
 	scope          analyze.Selection
 	against        *analyze.Baseline
 }
@@ -75,8 +75,7 @@ func newModel(j *widget.Jobs) *model {
 	return &model{jobs: j, shown: -1, follow: true, chosen: chosen{from: -1, to: -1, base: view.NoBase}}
 }
 
-// tookKey identifies a cost line (the summary of the selected steps): it says for which data and for which
-// use of the steps the line was computed.
+// tookKey identifies the data and the steps for which a summary line was computed.
 type tookKey struct {
 	view.SummaryKey
 	takes report.Takes
@@ -95,8 +94,8 @@ func (m *model) speaks() *spoken {
 	return &m.spoken
 }
 
-// at returns the step for every place of the screen that shows one step, such as the header, as an index into
-// Trace.Steps. It is the last of the selected steps, or -1 before the first step.
+// at returns the index of the last of the selected steps, or -1 before the first step. Parts of the screen
+// that show a single step, such as the header, show this step.
 func (m *model) at() int {
 	if m.shown < 0 || m.shown >= len(m.index.Trace.Steps) {
 		return -1
@@ -128,8 +127,8 @@ func (m *model) snapshot() view.Snapshot {
 	return s
 }
 
-// loadTook starts to compute, if needed, the cost line of the steps that the view uses, and the list of the
-// events of all steps.
+// loadTook starts jobs for the summary line of the steps that the view uses, and for the list of events of
+// all steps, if they are out of date.
 func (a *App) loadTook(s view.Snapshot) {
 	if s.Step < 0 {
 		a.took.Clear(a.jobs)

@@ -22,7 +22,7 @@ func (m *model) needsSession() string {
 	return ""
 }
 
-// nothingRuns is the reason given for an action that needs a GPU when the session has no device.
+// nothingRuns is the reason why actions that need a GPU are not available in a session without a device.
 const nothingRuns = "no device: steps are planned but not run"
 
 // needsDevice requires a session with a device, so that its steps run.

@@ -60,29 +60,28 @@ func (n *notes) fade(after time.Duration) {
 // unsay removes the note.
 func (n *notes) unsay() { n.note, n.noteOfKey, n.noteHolds = "", false, nil }
 
-// fail shows an error until the user dismisses it, or until the thing that failed has succeeded (see mended).
-// The argument of names this thing: a task, a kind of command, or the kind passed to later. If of is nil,
+// fail shows an error until the user dismisses it, or until the same task succeeds (see mended). A task is
+// identified by its *widget.Task, by the kind of a command, or by the kind passed to later. If task is nil,
 // only the user can clear the error.
-func (n *notes) fail(of any, err error) {
-	n.failure, n.failureOf = printable.Short(err.Error(), view.MostShown), of
+func (n *notes) fail(task any, err error) {
+	n.failure, n.failureOf = printable.Short(err.Error(), view.MostShown), task
 	n.log.Add("error", err.Error())
 }
 
-// mended is called when a task or a command has succeeded. If the shown error came from an earlier failure of
-// the same thing, mended clears the error. of is the argument that fail received.
-func (n *notes) mended(of any) {
-	if n.failureOf == of {
+// mended is called when a task has succeeded. It clears the shown error if fail was called with the same
+// task.
+func (n *notes) mended(task any) {
+	if n.failureOf == task {
 		n.failure = ""
 	}
 }
 
 // later runs f in the background and then shows the message that f returned. While f runs, the screen shows
-// the description in what. kind identifies the sort of task, so that the success of a task clears the error
-// of an earlier task of that sort.
-func (n *notes) later(kind, what string, f func(context.Context) (string, error)) {
-	n.doing = append(n.doing, what)
+// the given description. The success of a task clears the error of an earlier task of the same kind.
+func (n *notes) later(kind, description string, f func(context.Context) (string, error)) {
+	n.doing = append(n.doing, description)
 	n.work.Runner.Start(func(ctx context.Context) {
 		text, err := f(ctx)
-		n.work.Runner.Send(noteMsg{kind, what, text, err})
+		n.work.Runner.Send(noteMsg{kind, description, text, err})
 	})
 }

@@ -22,8 +22,8 @@ type again struct {
 	left   *session.Left                   // state of the crashed engine; nil once restored
 	opened bool                            // the engine has reported the model that it runs
 	edited []string                        // edited kernels that the crashed engine used
-	died   string                          // what the engine was doing then; "" if it was idle
-	wished time.Time                       // last restart request while no crash was known
+	died   string                          // what the engine was doing when it crashed; "" if it was idle
+	wished time.Time                       // when the user last asked for a restart while no crash was known
 }
 
 // restarts starts a new engine after a crash.

@@ -25,8 +25,8 @@ type selection struct {
 // scopeRow is one of the selections of steps that the user can choose for tables.
 type scopeRow struct {
 	name string
-	// of returns the steps of this selection in a trace. If there are none, the result is empty. m says which
-	// steps are shown and marked.
+	// of returns the steps of this selection in a trace, or an empty selection if there are none. The model m
+	// says which steps are shown and marked.
 	of func(x *analyze.Index, m *model) analyze.Selection
 }
 
@@ -173,7 +173,7 @@ func (sel *selection) nextScope(by int) {
 	sel.setScope(to)
 	words, _ := sel.scopeWords()
 	if s := sel.tabled(); s.Rerouted > 0 {
-		const others = "; left out: %d more steps, up to %s, that used other routes; to select them, press {mark step} on the first and the last"
+		const others = "; %d more steps (up to %s) used other routes and are not selected; to select them, press {mark step} on the first and the last of them"
 		words += fmt.Sprintf(command.Keyed(others), s.Rerouted, s.Unlike)
 	}
 	sel.say("selection: " + words)
@@ -218,7 +218,7 @@ func (sel *selection) markStep() {
 	default:
 		sel.to = sel.shown
 		from, to, _ := sel.marks()
-		sel.say(fmt.Sprintf(command.Keyed("the marked range is %s; press {selection} until tables show this range"),
+		sel.say(fmt.Sprintf(command.Keyed("marked %s; press {selection} until the selection is this range"),
 			sel.index.Range(from, to).Name))
 	}
 	sel.version++
@@ -233,7 +233,7 @@ func (sel *selection) setBase() {
 	}
 	if b == sel.base {
 		sel.base = view.NoBase
-		sel.say("the baseline is the default again: the previous step or, if several steps are selected, the prefill")
+		sel.say("baseline removed; tables are compared with the previous step or, if several steps are selected, with the prefill")
 	} else {
 		sel.base = b
 		s := sel.speaks().scope

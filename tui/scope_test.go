@@ -34,7 +34,7 @@ func TestDetailNamesItsStepUnderASelection(t *testing.T) {
 func TestMarkedRangeIsASelection(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("1", "g", "right", "right", "m").reads("bottom")
-	d.press("right", "right", "right", "m").sees("the marked range is s2–s5")
+	d.press("right", "right", "right", "m").sees("marked s2–s5")
 	d.press("v", "v", "v").sees("showing s2–s5: 4 steps").press("2").reads("title")
 	// m marks the shown step, which is the last step of the selection, even if another step was shown before.
 	d.press("1", "g", "v", "m").reads("bottom", "tabs").press("v", "v").sees("showing s23")

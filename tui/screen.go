@@ -110,7 +110,7 @@ func (a *App) scopeParts() []table.Segment {
 	if s == nil {
 		return nil
 	}
-	timing, n := "timing "+string(s.Timing), "" // n: repeats of a single step
+	timing, n := "timing "+string(s.Timing), "" // n is the number of repeats of a single step
 	takes := a.view().Takes()
 	if _, one := a.speaks().scope.One(); takes == report.OneStep || takes == report.AnySteps && one {
 		n = samples(s)
@@ -145,7 +145,7 @@ func samples(s *trace.Step) string {
 	return "1 sample"
 }
 
-// about returns the summary line above the table: the view's own line, or the cost line of the selected
+// about returns the summary line above the table: the view's own line, or the summary line of the selected
 // steps. It never returns a line that was computed for other steps. Until the line for the current steps is
 // ready, it returns an ellipsis.
 func (a *App) about(w int) string {
@@ -248,7 +248,7 @@ func (a *App) noticeLines() []string {
 }
 
 // shortened returns the first lines, at most `most` of them, each w cells wide. If it leaves lines out, the
-// last line that it returns ends with the text in more.
+// last line that it returns ends with more.
 func shortened(lines []string, most, w int, more string) []string {
 	if len(lines) <= most || most <= 0 {
 		return lines[:min(len(lines), max(0, most))]

@@ -80,7 +80,7 @@ func (a *App) done(m doneMsg) {
 		a.keepWish()
 		return
 	}
-	mistake := j.command.Kind == session.Lab && errors.Is(m.err, session.ErrUsage) // the lab shows it
+	mistake := j.command.Kind == session.Lab && errors.Is(m.err, session.ErrUsage) // the lab shows this error
 	if m.err != nil && !mistake && !(j.cancelled && errors.Is(m.err, context.Canceled)) {
 		a.refused(j.command, m.err)
 		a.queued = nil

@@ -203,7 +203,7 @@ func TestAStepSaysHowItsTokenWasDrawn(t *testing.T) {
 		t.Errorf("without sampling: %s", got)
 	}
 	s.Sampling = map[string]any{"top_k": 40.0, "temperature": 0.8}
-	if got := strings.Join(f.Drawn(), " · "); got != "drawn by top k 40 · temperature 0.8" {
+	if got := strings.Join(f.Drawn(), " · "); got != "sampled with top k 40 · temperature 0.8" {
 		t.Error(got)
 	}
 }

@@ -69,7 +69,7 @@ func (pi *pilot) askTarget() {
 	}
 	title, none := "run to:", "a position, dispatch N of this step (d N), or a condition:"
 	if pi.mirror.Trace.Device.None() {
-		title, none = "plan to:", "a position, or a step of any shape as TOKENS,POSITION (512,0), or a condition:"
+		title, none = "plan to:", "a position, a step of any shape as TOKENS,POSITION (such as 512,0), or a condition:"
 	}
 	pi.dialog = &widget.Chooser{
 		Title: title, Line: &widget.InputLine{}, Rows: func() []string { return nil }, None: none,
@@ -85,7 +85,7 @@ func (pi *pilot) askTarget() {
 }
 
 func (pi *pilot) askChunk() {
-	q := &question{label: fmt.Sprintf("tokens per step of a prompt, from 1 to %s; 0 for the maximum",
+	q := &question{label: fmt.Sprintf("prompt tokens per step, from 1 to %s; 0 for the maximum",
 		widget.Count(pi.mirror.State.MaxChunk))}
 	q.line.Set(strconv.Itoa(pi.mirror.State.Chunk))
 	q.take = func(s string) {

@@ -26,8 +26,8 @@ func (a *App) suspend() {
 	a.leaveTerminal(a.shell.Stop)
 }
 
-// leaveTerminal restores the terminal, calls meanwhile, and sets the terminal up again. A signal that arrives
-// while the terminal is set up must not be lost, so the screen counts as the holder from then on.
+// leaveTerminal restores the terminal, calls meanwhile, and sets the terminal up again. The screen counts as
+// the holder of the terminal as soon as the setup begins, so that no signal is lost.
 func (a *App) leaveTerminal(meanwhile func()) {
 	a.shell.Holder.Store(tty.HeldByShell)
 	run := func() {

@@ -128,7 +128,7 @@ func (hi *history) undo() {
 
 func (hi *history) cannotUndo() string {
 	if len(hi.undone) == 0 {
-		return "nothing was changed"
+		return "there is no change to undo"
 	}
 	return ""
 }

@@ -11,8 +11,8 @@ import (
 	"gpuscope/trace/report"
 )
 
-// SameKind returns a baseline in another trace for the selection in to: all steps there that have the same
-// phase as the first step of the selection. It returns nil if the other trace has no steps of that phase.
+// SameKind returns a baseline from another trace: all its steps with the same phase as the first step of the
+// selection. It returns nil if the other trace has no such steps.
 func SameKind(file *analyze.Index, path string, x *analyze.Index, to analyze.Selection) *analyze.Baseline {
 	s := file.Phase(x.Trace.Steps[to.Steps[0]].Phase)
 	if len(s.Steps) == 0 {

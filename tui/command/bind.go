@@ -75,7 +75,7 @@ func shared(a, b *Row, places []Where) string {
 	return ""
 }
 
-// meet reports whether there is one of the places in which both commands work.
+// meet reports whether both commands work in at least one of the places.
 func meet(a, b *Row, places []Where) bool {
 	return slices.ContainsFunc(places, func(at Where) bool { return a.Holds(at) && b.Holds(at) })
 }

@@ -25,7 +25,7 @@ func NewPalette(rows []*Row, why func(*Row) string, do func(*Row)) *Palette {
 	return &Palette{why: why, do: do, all: rows, found: rows}
 }
 
-// Typed handles a key press in the palette. closed reports that the palette is no longer needed.
+// Typed handles a key press in the palette. It returns true if the palette is no longer needed.
 func (p *Palette) Typed(k widget.Key) (closed bool) {
 	switch k.Name {
 	case "enter":

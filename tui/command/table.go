@@ -118,7 +118,7 @@ func Default(views ...Row) []Row {
 			Keys: []string{"space"}, Name: "run",
 			Doc: "Runs until the end token or the end of the context. The same key pauses.",
 			In:  []Place{InViews}, Hint: 2,
-			Plain: Line{Word: "r", Takes: "[TO]", Doc: "run to the end, to a position, until a condition is met, or to dispatch N (d N); without a device, plan a step of TOKENS tokens at POSITION (TOKENS,POSITION)"},
+			Plain: Line{Word: "r", Takes: "[TO]", Doc: "run to the end, to a position, to dispatch N (d N), or until a condition is met; without a device: plan a step of any shape (TOKENS,POSITION)"},
 		},
 		{
 			Keys: []string{"R"}, Name: "repeat",
@@ -133,7 +133,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"D"}, Name: "breakpoints",
-			Doc: "Lists the breakpoints at which every run pauses. Type a condition to add one; delete removes the selected one.",
+			Doc: "Lists the breakpoints. A run pauses when it reaches a breakpoint. Type a condition to add a breakpoint; delete removes the selected breakpoint.",
 			In:  []Place{InViews}, Needs: []Needs{Session},
 			Plain: Line{Word: "b", Takes: "[CONDITION]", Doc: "add a breakpoint, or list breakpoints and possible conditions"},
 		},
@@ -157,7 +157,7 @@ func Default(views ...Row) []Row {
 			Keys: []string{"K"}, Name: "chunk",
 			Doc: "Sets how many tokens of a prompt one step processes.",
 			In:  []Place{InViews}, Needs: []Needs{Session},
-			Plain: Line{Word: "k", Takes: "N", Doc: "tokens per step of a prompt; 0 for the maximum"},
+			Plain: Line{Word: "k", Takes: "N", Doc: "set how many tokens of a prompt one step processes; 0 for the maximum"},
 		},
 		{
 			Keys: []string{"X"}, Name: "reset",
@@ -183,7 +183,7 @@ func Default(views ...Row) []Row {
 			In:  []Place{InViews}, Needs: []Needs{Device},
 			Plain: Line{Word: "L", Takes: "", Doc: "measure the ceilings of the device"},
 		},
-		{Name: "value", Plain: Line{Word: "v", Takes: "VALUE [DISPATCH]", Doc: "print statistics of value VALUE (an id from the values table); with DISPATCH, as it was right after that dispatch"}},
+		{Name: "value", Plain: Line{Word: "v", Takes: "VALUE [DISPATCH]", Doc: "print statistics of the value with the id VALUE (see the table values); with DISPATCH: of the value right after that dispatch"}},
 		{
 			Keys: []string{"f"}, Name: "follow",
 			Doc: "Switches between following the newest step and staying on the shown step.",
@@ -201,12 +201,12 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"]"}, Name: "next event",
-			Doc: "Goes to the next step with an event: another phase or number of tokens, a changed grid or route, a cold or slow step. In Resize: the next step in which a grid changed. In Curves: the next change of the row's grid. In an opened value: the next dispatch that writes its memory.",
+			Doc: "Goes to the next step with an event: another phase or number of tokens, a changed grid or route, a cold or slow step. In Resize: goes to the next step in which a grid changed. In Curves: goes to the next change of the row's grid. In an opened value: goes to the next dispatch that writes the value's memory.",
 			In:  []Place{InViews}, Needs: []Needs{Shown}, Hint: 8, With: "previous event", Word: "event",
 		},
 		{
 			Keys: []string{"["}, Name: "previous event",
-			Doc: "Goes to the previous step with an event. In Resize: the previous step in which a grid changed. In Curves: the previous change of the row's grid. In an opened value: the previous dispatch that writes its memory.",
+			Doc: "Goes to the previous step with an event. In Resize: goes to the previous step in which a grid changed. In Curves: goes to the previous change of the row's grid. In an opened value: goes to the previous dispatch that writes the value's memory.",
 			In:  []Place{InViews}, Needs: []Needs{Shown},
 		},
 		{
@@ -225,13 +225,13 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"b"}, Name: "baseline",
-			Doc: "Makes the shown step or selection the baseline that tables are compared with. If it already is the baseline: tables are compared with the previous step again.",
+			Doc: "Makes the shown step or selection the baseline that tables are compared with. If this baseline is set already: removes it, so that tables are compared with the previous step again.",
 			In:  []Place{InViews}, Needs: []Needs{Shown}, Hint: 8,
 			Plain: Line{Word: "base", Takes: "[STEPS or FILE]", Doc: "compare tables with these steps, or with another trace", Recorded: true},
 		},
 		{
 			Keys: []string{"B"}, Name: "baseline trace",
-			Doc: "Compares with steps of the same phase in another trace file. An empty file name compares within this trace again.",
+			Doc: "Compares tables with the steps of the same phase in another trace. Leave the file name empty to compare with steps of this trace again.",
 			In:  []Place{InViews}, Needs: []Needs{Shown},
 		},
 		{
@@ -301,7 +301,7 @@ func Default(views ...Row) []Row {
 		}},
 		{
 			Keys: []string{"c"}, Name: "cost",
-			Doc: "Measures each visible row's cost by re-running the step without it. The same key adds rounds.",
+			Doc: "Measures the cost of each visible row: runs the step again without the row's dispatches. The same key measures more rounds.",
 			In:  []Place{InViews}, Of: Costed, Needs: []Needs{Run, Rows}, Hint: 5,
 			Plain: Line{Word: "c", Takes: "[NAMES]", Doc: "measure the cost of each row, or of the named rows together"},
 		},
@@ -336,7 +336,7 @@ func Default(views ...Row) []Row {
 			Keys: []string{"U"}, Name: "use kernel",
 			Doc: "Switches between the source that was tried last and the original kernel. The switch applies from the next step on.",
 			In:  []Place{InViews}, Of: WithDispatch,
-			Plain: Line{Word: "u", Takes: "FILE or NAME", Doc: "FILE is NAME.wgsl: run kernel NAME from this source. NAME: run the original kernel again"},
+			Plain: Line{Word: "u", Takes: "FILE or NAME", Doc: "with a file NAME.wgsl: run kernel NAME from this source; with a NAME: run the original kernel again"},
 		},
 		{
 			Keys: []string{"a"}, Name: "axis",
@@ -345,9 +345,9 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"t"}, Name: "time",
-			Doc: "Times the operator in isolation on each of its routes, for the number of tokens at the cursor and for those at which the plan changes the route.",
+			Doc: "Times the operator in isolation on each of its routes. The numbers of tokens are the one at the cursor, and those at which the plan changes the route.",
 			In:  []Place{InViews}, Of: WithCurves, Needs: []Needs{Device, View}, Hint: 4,
-			Plain: Line{Word: "o", Takes: "OP [M ...]", Doc: "time operator OP in isolation on each route, for M tokens or, without M, for the numbers of tokens at which the plan changes the route"},
+			Plain: Line{Word: "o", Takes: "OP [M ...]", Doc: "time operator OP in isolation on each route, for M tokens; without M: for each number of tokens at which the plan changes the route"},
 		},
 		{
 			Keys: []string{"d"}, Name: "draw",
@@ -603,12 +603,12 @@ func Here(at Where, hinted bool) []*Row {
 	return out
 }
 
-// Under returns the commands of a place whose headings the function of accepts. Commands that every view has
-// are under the heading "".
-func Under(in Place, of func(heading string) bool) []*Row {
+// Under returns those commands of a place whose heading is accepted. Commands that every view has have the
+// heading "".
+func Under(in Place, accepts func(heading string) bool) []*Row {
 	var out []*Row
 	for i := range Table {
-		if r := &Table[i]; slices.Contains(r.In, in) && of(r.Of) {
+		if r := &Table[i]; slices.Contains(r.In, in) && accepts(r.Of) {
 			out = append(out, r)
 		}
 	}

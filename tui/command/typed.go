@@ -47,11 +47,11 @@ func ParseTarget(text string, t *trace.Trace) (session.Command, error) {
 	return session.Command{Kind: session.Run, Breaks: []session.Break{b}}, b.CheckIn(t)
 }
 
-// ParseCount parses a count of 0 or more. what names the count in the error.
-func ParseCount(what, text string) (int, error) {
+// ParseCount parses a count of 0 or more. The error calls the count by the given name.
+func ParseCount(name, text string) (int, error) {
 	n, err := strconv.Atoi(strings.TrimSpace(text))
 	if err != nil || n < 0 {
-		return 0, session.Refusef("%s %.20q: must be a whole number, 0 or more", what, text)
+		return 0, session.Refusef("%s %.20q: must be a whole number, 0 or more", name, text)
 	}
 	return n, nil
 }
@@ -115,8 +115,8 @@ func Prompt(text string, chat bool) session.Command {
 	return session.Command{Kind: session.Prompt, Text: text, Chat: chat}
 }
 
-// PromptLabel returns the question to which the user types a prompt. program is set for programs that are not
-// language models.
+// PromptLabel returns the question to which the user types a prompt. The parameter program is true for
+// programs that are not language models.
 func PromptLabel(chat, program bool) string {
 	switch {
 	case program:

@@ -222,7 +222,7 @@ type front struct {
 	breaks     command.Breakpoints
 	of         spokenOf
 	inTurns    session.KernelEdit // the edited source that ran last, alternately with the original kernel
-	wrong      string             // what is wrong with its result; "" if nothing is, or after a warning
+	wrong      string             // why the result of inTurns is wrong; "" if right or after a warning
 	failures   int                // commands that failed
 	failure    error              // error of the first failed command
 	err        error              // error of writing the output

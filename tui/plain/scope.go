@@ -68,8 +68,7 @@ func (p *front) setFilter(words string) {
 	p.say("rows shown in tables: %s", cmp.Or(words, "all"))
 }
 
-// compared returns the steps that of selects in the trace, and their baseline, or nil if there is no
-// baseline.
+// compared returns the selected steps of the trace, and their baseline, or nil if there is no baseline.
 func (p *front) compared(of spokenOf) (s analyze.Selection, against *analyze.Baseline, err error) {
 	if s, err = p.index.ParseSelection(cmp.Or(of.scope, "last")); err != nil || of.base == "" {
 		return s, nil, err

@@ -107,16 +107,16 @@ func costCommand(p *front, names string) (session.Command, error) {
 	return c, err
 }
 
-// lastStep returns the index of the current step in the trace. word is the command for which the step is
-// needed.
-func (p *front) lastStep(word string) (int, error) {
+// lastStep returns the index of the current step in the trace. The error names the command that needs the
+// step.
+func (p *front) lastStep(asker string) (int, error) {
 	if p.mirror.Trace == nil || p.mirror.State.Step < 0 {
-		return 0, session.Refusef("%s: no step has run yet; type p TEXT to send a prompt", word)
+		return 0, session.Refusef("%s: no step has run yet; type p TEXT to send a prompt", asker)
 	}
 	last := slices.IndexFunc(p.mirror.Trace.Steps,
 		func(s trace.Step) bool { return s.Index == p.mirror.State.Step })
 	if last < 0 {
-		return 0, session.Refusef("%s: step %d is no longer in the trace", word, p.mirror.State.Step)
+		return 0, session.Refusef("%s: step %d is no longer in the trace", asker, p.mirror.State.Step)
 	}
 	return last, nil
 }

@@ -6,8 +6,8 @@ package tty
 type (
 	// SuspendMsg reports that a signal asks the program to stop.
 	SuspendMsg struct{}
-	// RetakeMsg reports that the program has just been continued after a stop before which it could not
-	// restore the terminal. Another program has used the terminal in the meantime, or is still using it.
+	// RetakeMsg reports that the program was stopped before it could restore the terminal, and was just
+	// continued. Another program has used the terminal in the meantime, or is still using it.
 	RetakeMsg struct{}
 )
 

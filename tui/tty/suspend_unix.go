@@ -12,8 +12,8 @@ import (
 
 // JobControl handles the program's role as a job of a shell.
 type JobControl struct {
-	// Job reports whether the program is the job of a shell, which can continue it after a stop. It is not if
-	// the program is the first of its session. The system then does not let stop signals stop the program.
+	// Job reports whether the program is the job of a shell, which can continue the program after a stop. The
+	// first program of a terminal session is not a job, and stop signals do not stop it.
 	Job       bool
 	Holder    atomic.Int32 // the program that has the terminal
 	tty       int
@@ -40,7 +40,7 @@ func (j *JobControl) Control(tty *os.File) []os.Signal {
 func (j *JobControl) Hear(sig os.Signal) (m any, ours bool) {
 	stops := sig == unix.SIGTSTP || sig == unix.SIGTTIN
 	switch {
-	case stops && j.background(): // it must stop: each read of the terminal would raise SIGTTIN again
+	case stops && j.background(): // stop, because each read of the terminal would raise SIGTTIN again
 		_ = unix.Kill(0, unix.SIGSTOP) // cannot fail: a process may signal its own group
 		j.returned = time.Now()
 		return nil, true

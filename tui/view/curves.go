@@ -40,7 +40,7 @@ func newCurvesPage(h Host, _ *widget.Log) View {
 		Drawn: map[string]AxisRange{},
 		shows: map[string]curves.Quantity{
 			trace.AlongPosition: curves.Time,
-			trace.AlongTokens:   curves.Grid, // known at all lengths, unlike times
+			trace.AlongTokens:   curves.Grid, // grids are known at all lengths, times are not
 		},
 	}
 	p.Rows.GiveUp = []string{"times", "last_us", "n", "error_us"}
@@ -364,8 +364,7 @@ func (p *CurvesPage) why() (Text, bool) {
 }
 
 // timed returns the operator of the selected row and the numbers of tokens at which to time it: on both sides
-// of each change of route, and at the cursor. The result why is the reason that no operator is selected, or
-// "".
+// of each change of route, and at the cursor. If no operator is selected, it returns the reason.
 func (p *CurvesPage) timed() (op trace.OpID, lengths []int, why string) {
 	c, r := p.Current()
 	if c == nil || len(r.Dispatches) == 0 {
@@ -423,8 +422,8 @@ func (p *CurvesPage) Turn(by int) bool {
 	return true
 }
 
-// drawMore multiplies the length of the drawn part of the axis by the argument times. If that is impossible,
-// it tells the user why.
+// drawMore multiplies the length of the drawn part of the axis by a factor. If that is impossible, it tells
+// the user why.
 func (p *CurvesPage) drawMore(times float64) {
 	if why := p.widen(times); why != "" {
 		p.host.Remark(why)

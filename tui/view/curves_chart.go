@@ -63,8 +63,8 @@ func between(c *curves.Curves, xs widget.Scale, lo, hi float64) AxisRange {
 	return AxisRange{place(lo), place(hi)}
 }
 
-// widen multiplies the length of the drawn part of the axis by the argument times and keeps the cursor at its
-// place on the screen. If widening is impossible, widen returns the reason.
+// widen multiplies the length of the drawn part of the axis by a factor and keeps the cursor at its place on
+// the screen. If widening is impossible, widen returns the reason.
 func (p *CurvesPage) widen(times float64) string {
 	c, r := p.Current()
 	if c == nil {
@@ -200,7 +200,7 @@ func (d *chart) drawTimes(plot *widget.Plot, c *curves.Curves) string {
 	}
 	switch {
 	case len(d.row.Trials) > 0:
-		return "isolated times on the planned route, and as dots on other routes"
+		return "isolated times: line for the planned route, dots for other routes"
 	case len(d.row.Points) > 0:
 		return d.measured()
 	case c.Along == trace.AlongTokens:

@@ -67,8 +67,8 @@ func (r *Row) Offers(name string) bool {
 	return ActionOf(r.New(nil, widget.NewLog()).Actions(), name) != nil
 }
 
-// Offering returns the names of the views that offer a command. The argument called is a function that
-// returns the name of a view.
+// Offering returns the names of the views that offer a command. The given function returns the name of a
+// view.
 func Offering(name string, called func(*Row) string) (names []string) {
 	for i := range Views {
 		if Views[i].Offers(name) {
@@ -193,7 +193,7 @@ func (Basics) Restore(any)                       {}
 func (Basics) Scrolls() int                      { return WheelLines }
 
 // Detail is the contents of the detail pane. Lines is a function that a job calls; it is nil if there are no
-// lines. Of identifies what the lines describe, and Title names it for the user.
+// lines. The field Of identifies what the lines describe, and the field Title names it for the user.
 type Detail struct {
 	Of, Title string
 	Lines     func(context.Context) ([]string, error)

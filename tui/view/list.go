@@ -83,9 +83,9 @@ func Complain(t *widget.Theme, w int, what string) []string {
 	return lines
 }
 
-// elsewhere finds the steps that ran the dispatch for which the user filters the table of dispatches. The
-// filter must select one dispatch id and nothing else; for any other filter, asked is false. The result at is
-// the last of these steps, or the shown step if no step ran the dispatch.
+// elsewhere is for a table of dispatches whose filter consists of one dispatch id. It returns this id, the
+// number of steps that ran the dispatch, and the last of these steps, or the shown step if there are none.
+// For any other filter, it returns false.
 func (p *ListPage) elsewhere() (id trace.DispatchID, steps, at int, asked bool) {
 	l, s := &p.Rows.Listing, p.at()
 	if l.Table == nil || l.Table.Name != "dispatches" {
@@ -103,7 +103,7 @@ func (p *ListPage) elsewhere() (id trace.DispatchID, steps, at int, asked bool) 
 	return id, steps, at, true
 }
 
-// draw draws the list, or says why it is empty. none is the text shown for a step without rows.
+// draw draws the list, or says why it is empty. For a step without rows, it shows the text none.
 func (p *ListPage) draw(t *widget.Theme, w, h int, focused bool, none string) []string {
 	l := &p.Rows.Listing
 	switch {

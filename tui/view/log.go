@@ -80,7 +80,7 @@ func wrapLog(ctx context.Context, lines []widget.LogLine, key logKey) (logText, 
 	return t, nil
 }
 
-// lets is the filter: it reports whether the line s passes it.
+// lets reports whether a line passes the filter.
 func lets(filter, s string) bool {
 	want, invert := strings.CutPrefix(filter, "!")
 	return strings.Contains(strings.ToLower(s), strings.ToLower(want)) != invert || filter == ""

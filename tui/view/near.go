@@ -406,8 +406,8 @@ func (s *stand) tail() string {
 	return fmt.Sprintf(" L%d", s.Level)
 }
 
-// drawEdge draws the line from a node to the node it is attached to, in a column of edges. The argument side
-// is negative if the attached node is on the right.
+// drawEdge draws the line from a node to the node it is attached to, in a column of edges. `side` is negative
+// if the attached node is on the right.
 func drawEdge(t *widget.Theme, grid [][]string, s *stand, at, side, w int) {
 	first := s.Line == s.of
 	shape := widget.CutMiddle(s.shape(), w-besideShape)

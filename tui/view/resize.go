@@ -100,7 +100,7 @@ func resizeDetail(l widget.Listing, x *analyze.Index, at int, r *analyze.ResizeR
 		add("re-planned because these values changed: %s", valueNames(g, r.Hook.Triggers))
 		if len(r.Hooks) > 1 {
 			add("re-planned in the same way in %s", widget.Plural(len(r.Hooks), "layer"))
-			at++ // the row of the group's first hook follows
+			at++ // the next row is the group's first operator
 		}
 		for i := range l.Table.Rows {
 			if l.Table.Rows[i].Parent == at || r.Plan != nil && i == at {
@@ -129,8 +129,7 @@ func valueNames(g *trace.Graph, ids []trace.ValueID) string {
 }
 
 // why returns the text that explains the dispatch of the row. For a row without a dispatch, the text lists
-// the operators that may be re-planned when the row's values change. These are the values that changed in the
-// row or in its pass.
+// the operators that can be re-planned by the values that changed in the row or in its pass.
 func (p *resizePage) why() (Text, bool) {
 	r, s := p.current(), p.at()
 	if r == nil {

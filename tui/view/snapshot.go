@@ -45,7 +45,7 @@ type SummaryKey struct{ Version, Step int }
 // Base is the user's choice of a baseline. Without a choice, the baseline is the previous step, or the
 // prefill if several steps are selected.
 type Base struct {
-	Scope int // index of the selection; 0 ("this step") means Step; -1: no choice
+	Scope int // index of the selection; 0: the single step in Step; -1: no choice
 	Step  int
 	File  string // path of another trace; "": this trace
 }

@@ -298,8 +298,8 @@ func (p *StepPage) tracksIn(t *widget.Theme, f *StepFacts, w int, figures bool) 
 // stripColumns returns the width of the strip on a page of w cells, in columns.
 func stripColumns(w int) int { return max(1, w-widget.Axis-2) }
 
-// StepAt returns the first step in the column of the strip at cell x. w is the width of the page in cells. ok
-// is false if no step is drawn there.
+// StepAt returns the first step in the column of the strip at cell x of a page of w cells. It returns false
+// if no step is drawn there.
 func (p *StepPage) StepAt(x, w int) (step int, ok bool) {
 	f := p.Task.Value
 	if f == nil || x < widget.Axis+1 {
@@ -355,8 +355,7 @@ func (p *StepPage) Render(t *widget.Theme, g widget.Glyphs, w, h int, _ bool) []
 	return lines
 }
 
-// facts returns the lines below the text. The argument blank is the number of lines that would otherwise stay
-// empty. On a low page, the facts use these lines too.
+// facts returns the lines below the text. On a low page, the facts also use the given number of blank lines.
 func (p *StepPage) facts(t *widget.Theme, f *StepFacts, w, h, blank int) []string {
 	facts := []string{widget.Cut(" "+f.Candidates(w-2), w)}
 	if drawn := f.Drawn(); h >= 18 && drawn != nil {
@@ -458,7 +457,7 @@ func (f *StepFacts) Split() table.Line {
 		if report.TrackRun(f.Tracks) != "" {
 			run = ", the " + report.TrackRun(f.Tracks)
 		}
-		return table.Title(table.Say(0, "step %s with timing%s; time without timing unknown",
+		return table.Title(table.Say(0, "timed step %s%s; untimed step time unknown",
 			table.Millis(f.Sum.Wall.NS()), run))
 	}
 	var long, short []string

@@ -201,7 +201,7 @@ func (f *StepFacts) Drawn() []string {
 		}
 	}
 	if len(parts) > 0 {
-		parts[0] = "drawn by " + parts[0]
+		parts[0] = "sampled with " + parts[0]
 	}
 	return parts
 }
@@ -241,7 +241,7 @@ func counted(sum *analyze.StepSummary) []string {
 	if sum.Levels > 0 {
 		dispatches += fmt.Sprintf(" in %s", widget.Plural(sum.Levels, "level"))
 	}
-	// The host's work is not known for a planned step, which did not run, nor for one of another engine.
+	// The host's work is unknown for a planned step, which did not run, and for a step of another engine.
 	if sum.Planned || sum.Index.Trace.Engine != "" {
 		return append([]string{dispatches}, memories(sum.Step, " to allocate")...)
 	}

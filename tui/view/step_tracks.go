@@ -27,8 +27,8 @@ func micros(ns int64) string {
 	return fmt.Sprintf("%d µs", (ns+500)/1000)
 }
 
-// Tracks draws what the host and the GPU did in a step, on one time axis of w cells. If the argument in is
-// not nil, only that part of the GPU track is drawn.
+// Tracks draws what the host and the GPU did in a step, on one time axis of w cells. It can draw a single
+// part of the GPU track instead of the whole track.
 func Tracks(t *widget.Theme, x *analyze.Index, step int, r *tracks.Tracks, in *tracks.Span, w int,
 	figures bool,
 ) []string {
@@ -67,8 +67,8 @@ func inTimed(s *trace.Step) bool {
 	return s.Timing == trace.TimingDispatch || s.Timing == trace.TimingBlock
 }
 
-// GPUTexts describes the GPU track in several lengths, longest first. The argument timed is a prefix that
-// says how the step was timed.
+// GPUTexts describes the GPU track in several lengths, longest first. Each text starts with the given prefix,
+// which says how the step was timed.
 func GPUTexts(r *tracks.Tracks, timed string) []string {
 	busy, n, last := int64(0), 0, r.GPU[len(r.GPU)-1].To
 	for i := range r.GPU {
@@ -116,8 +116,8 @@ func inside(t *widget.Theme, x *analyze.Index, step int, in *tracks.Span, room i
 	return lines
 }
 
-// LongestSpans returns names with their times. It leaves out the shortest spans until the text fits into w
-// cells.
+// LongestSpans returns the names and times of spans. It leaves out the shortest spans until the text fits
+// into w cells.
 func LongestSpans(list []tracks.Span, w int) string {
 	text := spans(list, " ")
 	for list = slices.Clone(list); widget.Width(text) > w && len(list) > 1; text = spans(list, " ") + " …" {
@@ -132,7 +132,7 @@ func LongestSpans(list []tracks.Span, w int) string {
 	return text
 }
 
-// spans returns names with their times, all in the same unit.
+// spans returns the names and times of spans, all in the same unit.
 func spans(list []tracks.Span, sep string) string {
 	var parts []string
 	unit := " µs"

@@ -58,8 +58,8 @@ func whyDispatch(s Snapshot, id trace.DispatchID, of string) Text {
 	return whyAt(s.Index, s.Step, id, of, false)
 }
 
-// whyAt returns the text that explains a dispatch in a step. The argument open says whether the chains of
-// changes are shown in full.
+// whyAt returns the text that explains a dispatch in a step. If `open` is set, it shows the chains of changes
+// in full.
 func whyAt(x *analyze.Index, step int, id trace.DispatchID, of string, open bool) Text {
 	make := func(ctx context.Context) (Page, error) {
 		w := why.Of(x, step, id)
@@ -89,7 +89,7 @@ func whyAt(x *analyze.Index, step int, id trace.DispatchID, of string, open bool
 	return Text{Of: make}
 }
 
-// explain shows the text t if explains is set, or tells the user why there is nothing to explain.
+// explain shows a text. If there is nothing to explain, it tells the user why.
 func explain(h Host, rows *widget.TablePane, t Text, explains bool) {
 	switch {
 	case explains:

@@ -133,7 +133,7 @@ type Picker struct {
 }
 
 // Window returns the range of those of n rows that are visible in room lines. It scrolls so that the cursor
-// is visible. line is where the first visible row is drawn.
+// is visible. The first visible row is drawn at the given line.
 func (p *Picker) Window(n, line, room int) (from, to int) {
 	p.line, p.First = line, Clamp(p.Cursor-room+1, 0, max(0, n-room))
 	p.shown = max(0, min(room, n-p.First))

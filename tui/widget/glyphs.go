@@ -72,8 +72,8 @@ func (g Glyphs) Finish(s string, w int) string {
 	return s
 }
 
-// spell replaces characters by longer ASCII spellings. A spelling is longer than its character. To keep the
-// text of other columns in place, spell removes spaces, or a letter of a name that is cut off anyway.
+// spell replaces characters by longer ASCII spellings. To keep the text of other columns in place, it also
+// removes spaces, or a letter of a name that is cut off anyway.
 func spell(s string) string {
 	var line []string // characters and the escape sequences of their colors
 	for state := byte(0); s != ""; {
@@ -128,8 +128,8 @@ func makeRoom(line []string, sign int) {
 }
 
 // gap returns the index of a space in the nearest gap of at least two spaces, or -1 if there is none. It
-// searches from the character at index sign: to the right if by is 1 and to the left if by is -1. far reports
-// that other words are between the gap and the word that contains the character.
+// searches from the character at index sign: to the right if by is 1 and to the left if by is -1. It also
+// reports whether other words are between the gap and the word that contains the character.
 func gap(line []string, sign, by int) (at int, far bool) {
 	blanks, found := 0, -1
 	for i := sign + by; i >= 0 && i < len(line); i += by {

@@ -65,11 +65,11 @@ func (j *Jobs) Late() bool { return j.Open > 0 && Now().Sub(j.since) >= j.Patien
 // computed value of type V never changes.
 type Task[K comparable, V any] struct {
 	Value V
-	Given K    // what Value was computed from
+	Given K    // key of Value
 	Has   bool // the job for Given has ended, and its result is in Value or Err
 	Err   error
 
-	making     K         // what the running job computes from
+	making     K         // key of the value that the running job computes
 	begun      time.Time // when the running job began
 	wished     bool      // the running job was started by an action of the user
 	generation int
@@ -99,8 +99,8 @@ func (j *Jobs) took(d time.Duration) {
 // Want makes the task compute the value for key, unless it already has this value or is computing it. A
 // background job computes the value and passes it to take. The previous value stays until the new one is
 // ready. If the user has acted since the running job began, Want cancels this job and drops its result. Other
-// updates wait for the running job. Otherwise, during a fast run, each update would cancel the job of the
-// previous one, and no result would ever be shown.
+// updates wait for the running job. If they did not wait, each update of a fast run would cancel the job of
+// the previous update, and no result would ever be shown.
 func (t *Task[K, V]) Want(j *Jobs, key K, compute func(context.Context) (V, error), take func(V)) {
 	switch {
 	case t.Has && t.Given == key:

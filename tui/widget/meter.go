@@ -77,8 +77,8 @@ func (m *Meter) rate() float64 {
 	return float64(n) / since.Seconds()
 }
 
-// Lines returns the measurements as lines of text. running is a description of the running jobs. how is a
-// text that tells the user how to hide the meter.
+// Lines returns the measurements as lines of text. The text `running` describes the running jobs. The text
+// `how` tells the user how to hide the meter.
 func (m *Meter) Lines(t *Theme, running, how string, w int) []string {
 	said := []string{
 		fmt.Sprintf("frame %s · view %s", m.frame.said(), m.view.said()),

@@ -73,10 +73,10 @@ type paneKey struct {
 	choice int
 }
 
-// Load starts a background job that calls make and then shows the table that make returned. The argument of
-// identifies the data of the table and must be comparable. The listing stores the argument at, which says
-// what the screen shows. If only the user's choice has changed, the job reuses the existing table. While a
-// model runs, an outdated table is not marked as stale.
+// Load starts a background job that makes a table and then shows it. `of` identifies the data of the table
+// and must be comparable. `at` says what the screen shows; the listing stores it. If only the user's choice
+// has changed, the job reuses the existing table. While a model runs, an outdated table is not marked as
+// stale.
 func (p *TablePane) Load(j *Jobs, of, at any, running bool,
 	make func(context.Context) (*table.Table, error),
 ) {

@@ -24,7 +24,7 @@ const (
 // TextPane shows lines of text in a scrolling window.
 type TextPane struct {
 	Lines []string
-	of    []int     // for each line, index of the text it was wrapped from; nil: none was
+	of    []int     // for each line, index of the text it was wrapped from; nil if no line was wrapped
 	First int       // first line in the window
 	Stays linePlace // line the user scrolled to; stays at the top if rewrapped
 	atEnd bool      // the user scrolled to the end
@@ -42,8 +42,8 @@ type TextPane struct {
 // is.
 type linePlace struct{ text, part int }
 
-// Load sets new lines. of holds, for each line, the index of the text that the line was wrapped from. If Tail
-// is set and the window shows the end, it follows the end of the new lines, as in a log that grows.
+// Load sets new lines. `of` holds, for each line, the index of the text that the line was wrapped from. If
+// Tail is set and the window shows the end, it follows the end of the new lines, as in a log that grows.
 func (p *TextPane) Load(lines []string, of []int) {
 	p.Lines, p.of = lines, of
 	if p.Tail && p.atEnd {
