@@ -70,8 +70,8 @@ func (b *batch[T]) decode() {
 
 // decodeEach decodes a list of values. For each value, in order, it calls take with the JSON of the value,
 // the decoded value and its unknown fields. another reports whether one more value follows after the first n
-// values. The result taken is the number of values that take accepted. If there is an error, the value after
-// these caused it.
+// values. It returns the number of values that take accepted. If it also returns an error, the next value
+// caused it.
 func decodeEach[T any](d *decoder, another func(n int) (bool, error),
 	take func(raw []byte, v *T, unknown *Unknown) error,
 ) (taken int, err error) {

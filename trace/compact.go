@@ -8,8 +8,8 @@ import "slices"
 // texts holds the strings whose memory equal strings share. Each is mapped to itself.
 type texts map[string]string
 
-// mostTexts is the maximum number of strings in a texts. Without a maximum, strings that are different in
-// every record would double the memory.
+// mostTexts is the maximum number of strings in a map of type texts. Without a maximum, strings that are
+// different in every record would double the memory.
 const mostTexts = 1 << 12
 
 // share lets each string use the memory of an equal string in t. If there is none, it adds the string to t.

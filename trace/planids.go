@@ -2,8 +2,8 @@ package trace
 
 import "slices"
 
-// PlanMemory is a number of steps. An Interner remembers the id of a plan that is not in use for at most so
-// many steps. A Recorder keeps a plan that no kept step uses for so many steps.
+// PlanMemory is the number of steps for which an Interner remembers the id of an unused plan, at most. A
+// Recorder keeps a plan that no kept step uses for the same number of steps.
 const PlanMemory = 1024
 
 // Interner gives ids to plans. The ids are 0, 1, 2, ... in the order in which plans are first passed to ID. A

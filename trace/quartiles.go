@@ -41,18 +41,18 @@ func TrimmedMean(ns []int64) int64 {
 	return min(max(int64(math.Round(float64(sum)/float64(len(kept)))), q1), q3)
 }
 
-// OffBy returns the error (±) of a mean or a median of a sorted list that is not empty. The mean or the
-// median is passed as of. The error is the larger of two numbers. The first is half of the interquartile
-// range. The second is the distance from of to the farther end of the confidence interval that MedianWithin
-// returns. It matters for short lists, whose quartiles may be close together by chance. If there are fewer
-// than FewestWithin numbers, the error is not measured.
-func OffBy(sorted []int64, of int64) Time {
+// OffBy returns the error (±) of center, the mean or the median of a sorted list that is not empty. The error
+// is the larger of two numbers. The first is half of the interquartile range. The second is the distance from
+// center to the farther end of the confidence interval that MedianWithin returns. It matters for short lists,
+// whose quartiles may be close together by chance. If there are fewer than FewestWithin numbers, the error is
+// not measured.
+func OffBy(sorted []int64, center int64) Time {
 	low, high, ok := MedianWithin(sorted)
 	if !ok {
 		return Time{}
 	}
 	q1, _, q3 := Quartiles(sorted)
-	return Measured(max((q3-q1+1)/2, of-low, high-of))
+	return Measured(max((q3-q1+1)/2, center-low, high-center))
 }
 
 // FewestWithin is the number of samples that MedianWithin needs for a confidence interval.
@@ -60,7 +60,7 @@ const FewestWithin = 5
 
 // MedianWithin returns a confidence interval for the median of the distribution from which the numbers of a
 // sorted list come. It contains the median with a probability of at least 90%, whatever the distribution is.
-// The result ok is false if there are fewer than FewestWithin numbers, because even the range from the
+// The bool is false if there are fewer than FewestWithin numbers, because even the range from the
 // smallest to the largest number is then too narrow.
 func MedianWithin[N int64 | float64](sorted []N) (low, high N, ok bool) {
 	n, k := len(sorted), 0

@@ -27,7 +27,7 @@ type Recorder struct {
 	used  int64
 	steps int               // number of recorded steps
 	first PlanID            // index in places of the plan with id 0 in the current run
-	known map[string]PlanID // from Continue to the next step: index in t.Plans by plan content
+	known map[string]PlanID // index in t.Plans by plan content; only from Continue to the next step
 	// places holds the index in t.Plans of each recorded plan, or -1 if the plan was dropped. A plan recorded
 	// with the id i is places[first+i].
 	places []PlanID
@@ -221,14 +221,14 @@ func (r *Recorder) drop() {
 	r.t.DroppedSteps += first
 }
 
-// keep adds the memory of a step that is not dropped to used, and calls need for each plan of the step.
+// keep is called for a step that is not dropped. It adds the memory of the step to *used, and calls need for
+// each plan of the step.
 func (r *Recorder) keep(step int, need func(PlanID), used *int64) {
 	*used += r.t.Steps[step].size()
 	r.t.Steps[step].eachPlan(need)
 }
 
-// keepPlans drops the plans that are not needed. The result moved holds the new index of each plan that is
-// left.
+// keepPlans drops the plans that are not needed. It returns the new index of each plan that is left.
 func (r *Recorder) keepPlans(needed []bool) (moved []PlanID) {
 	var plans []Plan
 	var kept []held

@@ -94,8 +94,8 @@ func (s *splitter) value(to []byte) ([]byte, error) {
 	}
 }
 
-// fields reads an object. For each field it calls the function field with the name, and this function must
-// read the value.
+// fields reads an object. For each field it calls a function with the field's name. This function must read
+// the value.
 func (s *splitter) fields(field func(name string) error) error {
 	var raw []byte
 	return s.members('{', '}', func() (err error) {
@@ -116,8 +116,8 @@ func (s *splitter) fields(field func(name string) error) error {
 	})
 }
 
-// members reads the members of an object or a list, and its two brackets. It calls the function member for
-// each of them.
+// members reads the members of an object or a list, and its two brackets. It calls a function for each
+// member.
 func (s *splitter) members(open, shut byte, member func() error) error {
 	if err := s.mark(open); err != nil {
 		return err
@@ -148,7 +148,7 @@ func (s *splitter) another(n int, shut byte) (bool, error) {
 	return true, nil
 }
 
-// extent finds the end of a JSON value of which the bytes arrive piece by piece.
+// extent finds the end of a JSON value whose bytes arrive piece by piece.
 type extent struct {
 	quotes
 	depth int

@@ -30,7 +30,7 @@ type Record struct {
 
 // Samples holds GPU times of the dispatches of a recorded step that was repeated in place.
 type Samples struct {
-	Step    int       `json:"step"`    // Step.Index
+	Step    int       `json:"step"`    // Index of the step
 	Samples [][]int64 `json:"samples"` // in ns; Samples[i] holds the times of dispatch i of the step
 	// Canary is the speed of the canary kernel during the repeats, or 0 if it did not run. If it ran, this
 	// speed replaces that of the step.
@@ -42,7 +42,7 @@ type Samples struct {
 // earlier entry stays if the new one has less than half as many rounds, because the new measurement was then
 // stopped early.
 type Costs struct {
-	Step  int    `json:"step"` // Step.Index
+	Step  int    `json:"step"` // Index of the step
 	Whole Whole  `json:"whole"`
 	Costs []Cost `json:"costs,omitempty"`
 }
@@ -50,7 +50,7 @@ type Costs struct {
 // NumericErrors holds numeric errors that were computed after a step was recorded, by comparison with a
 // reference. They replace earlier errors of the same dispatches.
 type NumericErrors struct {
-	Step int             `json:"step"` // Step.Index
+	Step int             `json:"step"` // Index of the step
 	Gaps []DispatchError `json:"gaps"`
 }
 
@@ -205,8 +205,8 @@ func (t *Trace) addErrors(g NumericErrors) error {
 	return nil
 }
 
-// worse reports whether a new median of n rounds is less reliable than an old median of others rounds. It is
-// if n is less than half of others.
+// worse reports whether a new median of n rounds is less reliable than an old median of `others` rounds:
+// whether n is less than half of `others`.
 func worse(n, others int) bool { return n < others-n }
 
 // step returns the step whose Index is given, or nil if there is none. Steps are sorted by Index.

@@ -218,9 +218,8 @@ type CopyRate struct {
 	PerS  float64 `json:"per_s"`
 }
 
-// ClockMoved is a relative change of the GPU clock. Times are compared only if the clock did not change by
-// more than this. The canary kernel measures the clock. A step is marked cold if the clock was slower by more
-// than this.
+// ClockMoved is the largest relative change of the GPU clock at which times are still compared. The canary
+// kernel measures the clock. A step is marked cold if the clock was slower by more than this.
 const ClockMoved = 0.03
 
 // Clock holds what is needed to convert GPU ticks to ns on the time axis of the host. Before the clock is

@@ -31,7 +31,7 @@ func (x *Index) BlockTimes(selection Selection) *BlockTimes {
 }
 
 // Of returns the time of each set of dispatches in ns, the sum of these times, and the sum's share of the
-// time of all blocks. The result ok is false if a set does not consist of whole blocks.
+// time of all blocks. The bool is false if a set does not consist of whole blocks.
 func (b *BlockTimes) Of(sets [][]int) (each []float64, sum, share float64, ok bool) {
 	if b == nil {
 		return nil, 0, 0, false
@@ -49,7 +49,7 @@ func (b *BlockTimes) Of(sets [][]int) (each []float64, sum, share float64, ok bo
 	return each, sum, share, len(sets) > 0
 }
 
-// sum returns the total time in ns of the blocks that the given dispatches form. The result ok is false if
+// sum returns the total time in ns of the blocks that the given dispatches form. The bool is false if
 // the dispatches do not form whole blocks, or if a block has no time.
 func (b *BlockTimes) sum(dispatches []int) (sum float64, ok bool) {
 	others := map[int]int{} // for each block, how many of its dispatches are not in the set

@@ -12,9 +12,9 @@ import (
 func NoSave(d *trace.Device) string {
 	switch {
 	case d.Software():
-		return "software device: no ~save, compare ratios only"
+		return "software device: ~save unknown; compare ratios only"
 	case d.Ceilings == nil:
-		return "no ~save: no ceilings measured"
+		return "~save unknown: no ceilings"
 	}
 	return ""
 }
@@ -41,9 +41,9 @@ func (c cover) with(d cover) cover {
 }
 
 // Cover selects measured rows so that every dispatch of the step is in exactly one of them. If finest is set,
-// Cover selects the smallest measured rows. Otherwise it selects the lowest headings with a known cost, such
-// as attention, the rest of a layer, the prologue and the epilogue. The result ok is false if some dispatch
-// is only in rows that were not measured or whose error is not known.
+// Cover selects the smallest measured rows. If not, it selects the lowest headings with a known cost, such as
+// attention, the rest of a layer, the prologue and the epilogue. The bool is false if some dispatch is
+// only in rows that were not measured or whose error is not known.
 func (t *DispatchTree) Cover(finest bool) (c cover, ok bool) {
 	children := t.children()
 	var of func(row int) (cover, bool)
@@ -91,15 +91,15 @@ func (t *DispatchTree) children() [][]int {
 	return children
 }
 
-// Shared is the cost of the whole step minus the sum of the costs of rows that cover the step. This remainder
-// is time in which several rows run or wait at once. It depends on the rows that were chosen to cover the
-// step.
+// Shared is the cost of the whole step minus the sum of the costs of rows that cover the step. This
+// difference is time in which several rows run or wait at once. It depends on the rows that were chosen to
+// cover the step.
 type Shared struct {
 	NS, ErrorNS float64
 	Rows        int
 }
 
-// Shared returns the remainder for the finest rows that cover the step. The result ok is false if the
+// Shared returns the difference for the finest rows that cover the step. The bool is false if the
 // measured rows do not cover the step.
 func (t *DispatchTree) Shared() (s Shared, ok bool) {
 	if t.Costs == nil || t.Costs.Step.Whole == nil {
@@ -109,11 +109,10 @@ func (t *DispatchTree) Shared() (s Shared, ok bool) {
 	return Shared{float64(t.Costs.Step.Whole.NS) - c.Ns, c.SpreadNS, len(c.Rows)}, ok
 }
 
-// Nothing reports whether the remainder is not significantly different from zero.
+// Nothing reports whether the difference is not significant.
 func (s Shared) Nothing() bool { return math.Abs(s.NS) <= s.ErrorNS }
 
-// Less reports whether the remainder is significantly below zero. The costs of the rows then add up to more
-// than the cost of the step.
+// Less reports whether the costs of the rows add up to significantly more than the cost of the step.
 func (s Shared) Less() bool { return s.NS < 0 && !s.Nothing() }
 
 // ClockMovedBy returns how much the GPU clock changed during a cost measurement, as a fraction. It compares
@@ -156,9 +155,9 @@ func (t *DispatchTree) judgeCosts() {
 	t.CostOrder = t.AnyCost && known >= all/2
 }
 
-// Most returns the row with the largest potential saving, the saving in ns, and what this number is: a
-// saving, or a cost if savings are not known. The row is -1 if no row has a significant cost and a number
-// above the error.
+// Most returns the row with the largest potential saving, and this saving in ns. If savings are not known, it
+// uses costs instead; the text names what it used. The row is -1 if no row has a significant cost and a
+// number above the error.
 func (t *DispatchTree) Most() (first int, most float64, what string) {
 	first = -1
 	for i := range t.Grouped {

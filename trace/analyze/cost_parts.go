@@ -242,8 +242,8 @@ func (x *Index) ran(step int) []trace.DispatchID {
 	return ids
 }
 
-// dispatches returns the ids of the dispatches of a row, each id once and in ascending order. If the set of
-// is not nil, only ids in this set are returned.
+// dispatches returns the ids of the dispatches of a row, each id once and in ascending order. If the set is
+// not nil, only ids in this set are returned.
 func (t *DispatchTree) dispatches(r *DispatchRow, of map[trace.DispatchID]bool) []trace.DispatchID {
 	var ids []trace.DispatchID
 	for _, u := range r.Units {

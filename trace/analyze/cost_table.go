@@ -21,8 +21,8 @@ type CostRow struct {
 	holds      int // number of child rows
 }
 
-// compare is the sort order of rows by cost. In the same class of costs, rows with child rows come last. If
-// costs are equal or not known, the excess decides, and then the isolated time.
+// compare is the sort order of rows by cost. Rows whose costs are in the same class (see RowCost.class) are
+// sorted in this way: rows with child rows come last, then the cost, the excess and the isolated time decide.
 func (r CostRow) compare(s CostRow) int {
 	holds := func(r CostRow) int { return min(r.holds, 1) }
 	if c := cmp.Compare(r.Cost.class(), s.Cost.class()); c != 0 {
@@ -37,7 +37,7 @@ func (r CostRow) Known() bool { return r.Cost.Known() }
 
 // CostRows returns the rows of the table of costs. These are the rows of the step grouped by layer that have
 // a cost, or all rows under open headings if no costs were measured. Each set of dispatches that was skipped
-// together adds a row. In each class of costs, rows without child rows come first.
+// together adds a row. The rows are sorted by CostRow.compare.
 func (t *DispatchTree) CostRows() []CostRow {
 	var rows []CostRow
 	known := map[string]bool{}

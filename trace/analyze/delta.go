@@ -171,8 +171,8 @@ func (b *Baseline) Compare(ctx context.Context, x *Index, selection Selection,
 	return c, nil
 }
 
-// SameEngine reports whether the same engine ran the baseline. Engines have different kernels, so grids and
-// routes can be compared only if it did. b may be nil.
+// SameEngine reports whether the same engine ran the baseline. Grids and routes of different engines cannot
+// be compared, because their kernels differ. b may be nil.
 func (b *Baseline) SameEngine(x *Index) bool {
 	return b == nil || b.Index.Trace.Engine == x.Trace.Engine
 }

@@ -269,8 +269,8 @@ func (t *DispatchTree) Each() string {
 }
 
 // delta compares the total time of a row with its total time at the baseline. If the graphs differ, a
-// dispatch without a counterpart does work that the baseline does in other dispatches. It then counts with
-// the rest of its row.
+// dispatch without a counterpart does work that the baseline does in other dispatches. Its time then counts
+// with the rest of its row.
 func (t *DispatchTree) delta(r *DispatchRow, baseline [][]*Launch) {
 	var now, then []*Launch
 	known, timed := true, true
@@ -301,9 +301,9 @@ func (t *DispatchTree) delta(r *DispatchRow, baseline [][]*Launch) {
 	r.Delta.Equal = NoDifference(r.Delta.TimeNS, now, then, t.resolutionNS())
 }
 
-// NoDifference reports whether the difference between two total times is within the noise. One is the total
-// time of the launches in now, the other of the launches in then, and ns is the difference. The noise is the
-// largest of three numbers: the timer resolution and the variations of the two totals.
+// NoDifference reports whether the difference ns between the total times of two lists of launches is within
+// the noise. The noise is the largest of three numbers: the timer resolution and the variations of the two
+// totals.
 func NoDifference(ns float64, now, then []*Launch, resolutionNS float64) bool {
 	return math.Abs(ns) <= max(resolutionNS, sumOf(now).Noise(), sumOf(then).Noise())
 }
@@ -442,7 +442,7 @@ func (t *DispatchTree) goneRows() []DispatchRow {
 	return rows
 }
 
-// All reports whether the function holds returns true for all dispatches of a row.
+// All reports whether a condition holds for all dispatches of a row.
 func (t *DispatchTree) All(r *DispatchRow, holds func(*Launch) bool) bool {
 	for _, u := range r.Units {
 		for _, i := range u {
@@ -454,8 +454,8 @@ func (t *DispatchTree) All(r *DispatchRow, holds func(*Launch) bool) bool {
 	return true
 }
 
-// Same returns what the function text returns for the dispatches of a row. The bool is false if this differs
-// between the dispatches.
+// Same returns the text that a function returns for every dispatch of a row. The bool is false if the texts
+// differ.
 func (t *DispatchTree) Same(r *DispatchRow, text func(*Launch) string) (string, bool) {
 	first := text(t.Launch(r))
 	if !t.All(r, func(l *Launch) bool { return text(l) == first }) {

@@ -125,8 +125,8 @@ func (f *grouper) placed(i int) string {
 	return LayerName(*o.Layer) + " " + InLayer(name, *o.Layer)
 }
 
-// several adds one row for several launches, with a child row for each of them. The function name returns the
-// label of a child row. If there is only one launch, it gets a row without children.
+// several adds one row for several launches, with a child row for each of them. The given function returns
+// the label of a child row. If there is only one launch, it gets a row without children.
 func (f *grouper) several(parent int, key, label string, launches []int, name func(i int) string) {
 	if len(launches) == 1 {
 		f.leaf(parent, label, launches[0])
@@ -142,7 +142,7 @@ func (f *grouper) several(parent int, key, label string, launches []int, name fu
 	}
 }
 
-// by adds a group of launches for each different result of the function name, in order of first appearance.
+// by groups the launches by name, as given by a function. The groups are in order of first appearance.
 func (f *grouper) by(prefix string, name func(*Launch) string) {
 	var order []string
 	members := map[string][]int{}

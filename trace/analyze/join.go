@@ -51,7 +51,7 @@ func (c *comparison) join(x, baseline *Index, now, then []Launch) {
 }
 
 // joinParts adds each baseline launch that has no counterpart to the launches of the operator that does its
-// work, as far as there is one. If the operator has several dispatches, that is the one with the most FLOPs.
+// work, if there is one. If the operator has several launches, joinParts uses the one with the most FLOPs.
 func (c *comparison) joinParts(x *Index, now, then []Launch, found map[trace.DispatchID]bool) {
 	most := map[trace.OpID]*Launch{} // the launch with the most FLOPs of each operator that ran
 	for i := range now {
@@ -59,8 +59,8 @@ func (c *comparison) joinParts(x *Index, now, then []Launch, found map[trace.Dis
 			most[now[i].Op.ID] = &now[i]
 		}
 	}
-	// does finds the launch that does the work of an operator: the operator ran, alone or fused into another
-	// one, or it left its outputs to their readers.
+	// does finds the launch that does the work of an operator: a launch of this operator or, if it has none,
+	// a launch of an operator that reads its outputs.
 	does := func(id trace.OpID) *Launch {
 		if l := most[id]; l != nil {
 			return l
@@ -74,7 +74,7 @@ func (c *comparison) joinParts(x *Index, now, then []Launch, found map[trace.Dis
 		}
 		return nil
 	}
-	named := map[string]trace.OpID{} // by the name of an operator or of a part
+	named := map[string]trace.OpID{} // operators by their own name and by the names of their parts
 	for i := range x.Trace.Graph.Ops {
 		o := &x.Trace.Graph.Ops[i]
 		for _, name := range slices.Concat([]string{o.Name}, o.Parts) {
@@ -102,7 +102,7 @@ func (c *comparison) joinParts(x *Index, now, then []Launch, found map[trace.Dis
 	}
 }
 
-// sameDispatches reports whether each dispatch id of two traces is that of the same dispatch.
+// sameDispatches reports whether each dispatch id identifies the same dispatch in both traces.
 func sameDispatches(x, y *Index) bool {
 	if x == y {
 		return true

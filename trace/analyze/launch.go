@@ -129,7 +129,7 @@ func (x *Index) Launches(ctx context.Context, selection Selection) ([]Launch, er
 	return out, nil
 }
 
-// again adds a step to the launch: the dispatch did the same work in it, with the plan p.
+// again adds another step in which the dispatch did the same work, with the plan p.
 func (l *Launch) again(p *trace.Plan, gap *trace.NumericError, step, index, level int) {
 	if p != l.Plan {
 		if Product(p.Workgroups) < Product(l.Least) {

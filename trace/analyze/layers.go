@@ -49,8 +49,8 @@ type inBlock[T any] struct {
 	Places [][]T  // for each place in the block, the elements of all layers
 }
 
-// BlocksOf divides the elements of equal layers into blocks. The function block returns the name of the block
-// of an element.
+// BlocksOf divides the elements of equal layers into blocks. The given function returns the name of an
+// element's block.
 func BlocksOf[T any](layers [][]T, block func(T) string) []inBlock[T] {
 	var list []inBlock[T]
 	for place, first := range layers[0] {

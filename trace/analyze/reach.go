@@ -33,8 +33,8 @@ func (x *Index) Reaches(v trace.ValueID) []trace.OpID {
 
 // OpNamed returns the operator that a user means by a name. The name may be the number or the name of the
 // operator, or a name that a table shows for one of its dispatches ("attn.q", "#45"). If several operators
-// match, OpNamed returns the first one, and said is a message that tells the user so. Dispatches of the given
-// step are searched. step is -1 if there is no step yet.
+// match, OpNamed returns the first one, and a message that tells the user so. Dispatches of the given step
+// are searched. step is -1 if there is no step yet.
 func (x *Index) OpNamed(step int, name string) (op trace.OpID, said string, err error) {
 	g := &x.Trace.Graph
 	for i := range g.Ops {
@@ -61,8 +61,8 @@ func (x *Index) OpNamed(step int, name string) (op trace.OpID, said string, err 
 	return ops[0], FirstCalled(name, g.Ops[ops[0]].Name, len(ops), "operators"), nil
 }
 
-// FirstCalled returns the message that a name matches n things and that only the first of them is used. what
-// is the plural of the things. whole is the full name of the first one.
+// FirstCalled returns the message that a name matches n things and that only the first of them is used.
+// `what` is the plural of the things, and `whole` is the full name of the first one.
 func FirstCalled(name, whole string, n int, what string) string {
 	return fmt.Sprintf("%s matches %d %s; only the first is used: %s", name, n, what, whole)
 }

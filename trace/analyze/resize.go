@@ -46,7 +46,7 @@ type ResizeSummary struct {
 	Passes, Hooks             int
 	Operators                 int // number of different operators that were planned
 	Values                    int // number of changes of values
-	Noops, Glitches, Deferred int // numbers of the hooks that were of each of these kinds
+	Noops, Glitches, Deferred int // numbers of hooks with these outcomes
 	// Grids, Routes, Params, New and Gone are numbers of dispatches: those whose plan differs in this way
 	// from their plan in the previous step. A dispatch is counted once, even if several passes planned it.
 	Grids, Routes, Params, New, Gone int

@@ -59,8 +59,8 @@ func (c *RowCost) judge(w *trace.Whole, t *trace.Trace) {
 }
 
 // SaveNS returns the potential saving in ns: the cost minus the shortest time in which the device could do
-// the row's work, but at least 0. If the cost is not different from 0, the potential saving is 0. The result
-// ok is false if the potential saving is not known.
+// the row's work, but at least 0. If the cost is not different from 0, the potential saving is 0. The bool is
+// false if the potential saving is not known.
 func (c *RowCost) SaveNS() (ns float64, ok bool) {
 	if c.IsZero() {
 		return 0, c.Floor
@@ -107,9 +107,9 @@ func OfRounds(n int) string {
 	return fmt.Sprintf("%d of %d rounds", n, of)
 }
 
-// costError returns the uncertainty (±) of a cost in ns. The result ok is false if it is not known. Traces of
-// older versions do not record the uncertainty. For those, it is half the interquartile range, and ok is true
-// only after manyRounds rounds.
+// costError returns the uncertainty (±) of a cost in ns. The bool is false if it is not known. Traces of
+// older versions do not record the uncertainty. For such a trace, it is half the interquartile range, and
+// only known after manyRounds rounds.
 func costError(c *trace.Cost) (ns float64, ok bool) {
 	if off, ok := c.OffNS.NS(); ok {
 		return float64(off), true
@@ -118,7 +118,7 @@ func costError(c *trace.Cost) (ns float64, ok bool) {
 }
 
 // worth returns the potential saving of a row in ns. If it is not known, worth returns the cost, which is
-// never smaller. what is the name of the number: "~save" or "cost".
+// never smaller. The text names what it returned: "~save" or "cost".
 func (c *RowCost) worth() (ns float64, what string) {
 	if save, ok := c.SaveNS(); ok {
 		return save, "~save"

@@ -33,8 +33,7 @@ type Selection struct {
 // SelectionWords says in a help text what ParseSelection accepts.
 const SelectionWords = "a step (17), a range (3-17), last, prefill, decode, execute or all"
 
-// One returns the only step of the selection. The result one is false if the selection has several steps or
-// none.
+// One returns the only step of the selection. It returns false if the selection has several steps or none.
 func (s Selection) One() (step int, one bool) {
 	if len(s.Steps) != 1 {
 		return -1, false
@@ -244,7 +243,7 @@ func (x *Index) Routed(s Selection) Selection {
 		return s
 	}
 	steps := x.Trace.Steps
-	like, unlike := map[int]int{}, -1 // like: the routes of the last step for each number of tokens
+	like, unlike := map[int]int{}, -1 // like holds, for each number of tokens, the routes of the last step
 	kept := make([]int, 0, len(s.Steps))
 	for _, step := range slices.Backward(s.Steps) {
 		tokens := len(steps[step].Tokens)

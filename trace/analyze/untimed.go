@@ -86,7 +86,7 @@ func inRounds(s *trace.Step) Untimed {
 }
 
 // added returns by how many percent the timed wall time exceeds the untimed wall time, such as "+260%". It
-// returns "" if one of the two was not measured, or if the difference is not larger than the error off of the
+// returns "" if one of the two was not measured, or if the difference is not larger than the error of the
 // untimed time.
 func added(timed, untimed, off trace.Time) string {
 	more, ok := Minus(timed, untimed).NS()
@@ -121,9 +121,9 @@ func untimedItself(s *trace.Step) Untimed {
 	return u
 }
 
-// Rest computes After: the part of the wall time that comes after the GPU's last tick. Two results are
-// impossible, and the times involved are then marked as not measured. GPU can exceed Wall if the two are from
-// different runs on an unsteady device. Before can be negative because of the error between two clocks.
+// Rest computes After: the part of the wall time that comes after the GPU's last tick. It marks impossible
+// times as not measured. GPU can exceed Wall if the two are from different runs on an unsteady device. Before
+// can be negative because of the error between two clocks.
 func (u *Untimed) Rest() {
 	if ns, ok := u.Before.NS(); ok && ns < 0 {
 		u.Before = trace.Time{}

@@ -12,7 +12,7 @@ func NotStored(v *trace.Value) string {
 	case v.Role == trace.RoleFused:
 		return "fused away"
 	case v.Role == trace.RoleScratch && slices.Contains(v.MaxDims, 0):
-		return "no route that is used needs this value"
+		return "the routes in use do not need this value"
 	}
 	return ""
 }

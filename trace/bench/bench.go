@@ -87,8 +87,8 @@ type Range struct {
 
 // Floor is the shortest possible time of a repetition, given one of the ceilings of the device.
 type Floor struct {
-	// Of is "weights" if reading all weights once per step at the copy rate takes longest, or "flops" if
-	// computing at the FLOP rate takes longest.
+	// Of is "weights" if reading all weights once per step at the copy rate takes longer, or "flops" if
+	// computing at the FLOP rate takes longer.
 	Of     string `json:"of"`
 	Amount int64  `json:"amount"` // modelled bytes or FLOPs of a repetition
 	NS     int64  `json:"ns"`

@@ -179,7 +179,8 @@ func along(spans []Span, routes []string, at int) []Span {
 }
 
 // limit returns the ceiling that the kernel would reach first, and the share of this ceiling that it reaches:
-// 1 is at the ceiling. Both are computed from its modelled work. If the ceilings are not known, of is "".
+// 1 is at the ceiling. Both are computed from its modelled work. If the ceilings are not known, it returns
+// "".
 func (r *Result) limit(k *Kernel) (of string, share float64) {
 	c := r.Device.Ceilings
 	if c == nil || k.NS == 0 {
@@ -295,7 +296,7 @@ func (r *Result) kernelTable() *table.Table {
 	}))
 }
 
-// by returns what varies in a crossover: the title of that column in the table of kernels.
+// by returns the title of the column of the table of kernels that holds what varies in a crossover.
 func (c *Crossover) by() string {
 	if c.ByPosition {
 		return "pos"
@@ -332,7 +333,7 @@ func (r *Result) crossoverTable() *table.Table {
 		of.Text(0, "by", "by", "what varies: M is the prompt length, pos is the position of a single token",
 			func(c *Crossover) string { return c.by() }),
 		of.Words(0, "fastest", "fastest route",
-			"routes than which no other is significantly faster, each with its range of M or pos",
+			"fastest routes, each with its range of M or pos; several if their times do not differ significantly",
 			func(c *Crossover) table.Cell { return spans(c.Fastest) }),
 		of.Words(0, "planned", "planned route", "routes that the plan chooses, each with its range of M or pos",
 			func(c *Crossover) table.Cell { return spans(c.Planned) }),

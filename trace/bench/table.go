@@ -204,8 +204,8 @@ func (r *Result) testTable() *table.Table {
 		rate("min", "min", "the slowest repetition", func(s *Range) float64 { return s.Min }),
 		rate("max", "max", "the fastest repetition", func(s *Range) float64 { return s.Max }),
 		of.Words(80, "floor", "floor",
-			"what takes the shortest possible time: weights (to read them once per step at the copy rate) or flops "+
-				"(to compute them at the FLOP rate)",
+			"what determines the shortest possible time: weights (reading them once per step at the copy rate) or "+
+				"flops (computing them at the FLOP rate)",
 			func(t *Test) table.Cell {
 				if t.Floor == nil {
 					return table.Cell{}
@@ -213,7 +213,7 @@ func (r *Result) testTable() *table.Table {
 				return table.Text(t.Floor.Of)
 			}),
 		of.Cell(80, table.Modelled, "share", "~% of it", "%",
-			"the floor's time divided by the median time: 100 is as fast as the ceiling allows; if over 100 (?), "+
+			"shortest possible time divided by the median time: 100 is as fast as the ceiling allows; if over 100 (?), "+
 				"weights were cached or the clock was higher",
 			func(t *Test) table.Cell {
 				if t.Floor == nil {
@@ -240,7 +240,7 @@ func (r *Result) testTable() *table.Table {
 			of.Text(80, "timing", "timing", "timing level at which the steps ran",
 				func(t *Test) string { return string(cmp.Or(t.Timing, r.Timing)) }),
 			of.Cell(80, table.Measured, "cost_percent", "costs %", "%",
-				"median and interval of the extra time, compared with timing level off in the same mode and repetition",
+				"extra time compared with timing level off in the same mode and repetition: median and interval",
 				func(t *Test) table.Cell {
 					e, ok := r.Tracing(t)
 					if !ok {

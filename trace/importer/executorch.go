@@ -31,9 +31,9 @@ var executorch = format{
 const (
 	tableMark = "WebGPUQueryPool" // in the line before a table
 
-	maxKernel = 200     // bytes of a kernel's name
-	maxGroups = 1 << 20 // workgroups in one dim of a grid
-	maxMicros = 1e12    // µs of a dispatch, more than a week
+	maxKernel = 200     // maximum length of a kernel's name in bytes
+	maxGroups = 1 << 20 // maximum number of workgroups in one dim of a grid
+	maxMicros = 1e12    // maximum time of a dispatch in µs, more than a week
 
 	unnamed = "dispatch" // name of a kernel that has no name of its own in the table
 )

@@ -51,7 +51,7 @@ func attention(parts ...part) route {
 }
 
 // routesOf returns the routes of a kind of operators, or nil if operators of this kind have no dispatch.
-// Kinds that are not listed have one dispatch, with a kernel that has the name of the kind or none.
+// Kinds that are not listed have one dispatch, whose kernel has the name of the kind or no name.
 func routesOf(kind string) []route {
 	switch {
 	case strings.HasPrefix(kind, "sym_") || slices.Contains(silent, kind):

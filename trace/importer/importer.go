@@ -40,9 +40,9 @@ var ErrFormat = errors.New("not a profile in a known format")
 var ErrTooLarge = errors.New("the profile is too large")
 
 const (
-	sniffed = 1 << 16 // bytes at the beginning of a file that show its format
-	maxLine = 1 << 16 // bytes of a line
-	maxRows = 1 << 20 // dispatches of all steps together
+	sniffed = 1 << 16 // number of bytes at the beginning of a file that show its format
+	maxLine = 1 << 16 // maximum length of a line in bytes
+	maxRows = 1 << 20 // maximum number of dispatches of all steps together
 )
 
 // Read makes a trace from a profile. The fields Producer, Created and Command of the trace are left to the

@@ -11,7 +11,7 @@ import (
 	"gpuscope/trace/table"
 )
 
-// says returns a text with the shared cost and its error: "22 rows share 137 ± 12 µs".
+// says returns a text with the time that rows share, and its error: "22 rows share 137 ± 12 µs".
 func says(s analyze.Shared) string { return words(s, " ± "+analyze.Short(s.ErrorNS)) }
 
 func words(s analyze.Shared, off string) string {
@@ -23,7 +23,7 @@ func words(s analyze.Shared, off string) string {
 	return fmt.Sprintf("%s share %s%s µs", rows, analyze.Short(s.NS), off)
 }
 
-// SharedLine explains a negative shared cost. It returns "" if the shared cost is not negative.
+// SharedLine explains why the costs of the rows add up to more than the step. It returns "" if they do not.
 func (t *DispatchTable) SharedLine() string {
 	s, ok := t.Shared()
 	if !ok || !s.Less() {
@@ -32,9 +32,9 @@ func (t *DispatchTable) SharedLine() string {
 	return says(s) + ": the rows slow each other down, so a cost includes time of other rows"
 }
 
-// sharedCostParts returns two title segments about costs: the step in which they were measured, and the
-// shared cost. If the shared cost differs significantly from zero, its segment is essential, because the
-// costs of the rows then do not add up to the time of the step.
+// sharedCostParts returns two title segments about costs: the step in which they were measured, and the time
+// that the rows share (see analyze.Shared). If this time differs significantly from zero, its segment is
+// essential, because the costs of the rows then do not add up to the time of the step.
 func sharedCostParts(c *analyze.StepCosts, t *DispatchTable) []table.Segment {
 	at := fmt.Sprintf("cost at s%d", c.Step.Index)
 	of := table.Segment{Rank: 1, Text: at + ", " + trace.Rounds(c.Step.Costs), Short: at}
@@ -146,7 +146,7 @@ func CostColumns[R any](x *analyze.Index, of table.Columns[R],
 				return shortCell(c.ErrorNS)
 			})),
 		of.Cell(save, table.Modelled, "save_us", "~save", "us",
-			"modelled: time that this row could save, which is its cost minus the time that its bytes and FLOPs take at "+
+			"modelled: potential saving, which is the row's cost minus the time that its bytes and FLOPs take at "+
 				"measured rates; = means that the cost is not significant",
 			known(func(c *analyze.RowCost) table.Cell {
 				ns, ok := c.SaveNS()
@@ -164,7 +164,7 @@ func CostColumns[R any](x *analyze.Index, of table.Columns[R],
 // costPart returns the title segment that names what the shares are computed from: costs or isolated times.
 // It also counts the rows without a cost, because these rows take time too.
 func (t *DispatchTable) costPart() table.Segment {
-	part := table.Segment{Rank: 3, Text: "share by cost"} // the cost columns suggest it too
+	part := table.Segment{Rank: 3, Text: "share by cost"} // the cost columns already suggest this
 	switch {
 	case !t.AnyCost && t.Costs != nil && t.OtherWork > 0:
 		return table.Say(0, "costs were measured only on other routes or shapes")
@@ -193,9 +193,9 @@ func (t *DispatchTable) costPart() table.Segment {
 	return table.Segment{Rank: 0, Text: without + " rows have no cost", Short: without + " without cost"}
 }
 
-// costsApart is a limit for the relative difference of two GPU times. One is the time of the runs in which
-// the costs were measured; shares by cost are shares of this time. The other is the time of the selected
-// steps. If the difference exceeds costsApart, the title shows the first time.
+// costsApart is a relative difference. If the GPU time of the runs in which the costs were measured differs
+// from that of the selected steps by more than this, the title shows the former, because shares by cost are
+// shares of it.
 const costsApart = 0.1
 
 // ofStep appends to a title segment the GPU time of the runs in which the costs were measured. Shares by cost

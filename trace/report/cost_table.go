@@ -132,8 +132,8 @@ func costTableColumns(x *analyze.Index, rows []analyze.CostRow) []table.Column {
 	})
 }
 
-// costTitle returns the title, which names the step in which the costs were measured and ends with the
-// segments in more. If no costs were measured, the title says so.
+// costTitle returns the title, which names the step in which the costs were measured and ends with the given
+// segments. If no costs were measured, the title says so.
 func (t *DispatchTable) costTitle(more ...table.Segment) []table.Line {
 	if t.Costs == nil {
 		text := "no costs measured"

@@ -171,7 +171,7 @@ func (t *DispatchTable) columns() []table.Column {
 	}, baseline, []table.Column{
 		ran.Cell(200, table.Exact, "needed", "needed", "workgroups", "number of workgroups that the shape of this step needs",
 			grid(func(l *analyze.Launch) [3]int {
-				if l.Varies || t.Index.Trace.Engine != "" { // another engine's profile does not have it
+				if l.Varies || t.Index.Trace.Engine != "" { // not in a profile of another engine
 					return [3]int{}
 				}
 				return l.Plan.NeededGrid
@@ -187,7 +187,7 @@ func (t *DispatchTable) columns() []table.Column {
 			})),
 	}, idle, []table.Column{
 		ran.Words(140, "live", "live",
-			"shape of the outputs in this step, followed by @ and the position; for several steps, those of the last step",
+			"shape of the outputs in this step, followed by @ and the position; for several steps: shape and position of the last",
 			own(func(l *analyze.Launch) string { return Live(t.Index, l) })),
 		ran.Words(200, "reason", "route", "route, and why it was chosen",
 			own(func(l *analyze.Launch) string {

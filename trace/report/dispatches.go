@@ -46,8 +46,8 @@ func Dispatches(ctx context.Context, x *analyze.Index, o analyze.Options) (*Disp
 const apart = 2
 
 // Stability describes how much the members of a row vary. It names the outlier, or says that there is no
-// outlier. The result more is true if there are too few samples and repeats would help. If the members differ
-// a lot and there is no outlier, Stability reports the ratio of the slowest to the fastest member.
+// outlier. The bool is true if there are too few samples, so that repeats would help. If the members differ a
+// lot and there is no outlier, Stability reports the ratio of the slowest to the fastest member.
 func (t *DispatchTable) Stability(r *analyze.DispatchRow) (said string, more bool) {
 	if r.Group || !r.Equal || len(r.Units) < 2 || !r.Summed {
 		return "", false

@@ -48,7 +48,7 @@ func (t *DispatchTable) title() []table.Line {
 		parts = append(parts, table.Say(6, "no costs measured: ~excess comes from isolated times"))
 	}
 	if why := analyze.NoSave(&t.Index.Trace.Device); why != "" && t.AnyCost {
-		parts = append(parts, table.Segment{Rank: 2, Text: why, Short: "no ~save"})
+		parts = append(parts, table.Segment{Rank: 2, Text: why, Short: "~save unknown"})
 	} else if t.Index.Trace.Device.Software() {
 		parts = append(parts, table.Segment{Rank: 3, Text: "software device: compare ratios only"})
 	}
@@ -142,7 +142,7 @@ func (t *DispatchTable) baseParts() []table.Segment {
 	switch {
 	case t.Joined == analyze.JoinedByOrder:
 		parts = append(parts, table.Segment{
-			Rank: 0, Text: "the baseline has other operators: compared by order", Short: "compared by order",
+			Rank: 0, Text: "the baseline has other operators: compared in dispatch order", Short: "compared by order",
 		})
 	case t.Joined == analyze.JoinedByOperator:
 		parts = append(parts, table.Segment{

@@ -221,7 +221,7 @@ func TestFusedValuesHaveNoMemoryInTables(t *testing.T) {
 	}
 	for id, want := range map[trace.ValueID]string{
 		7: "gone: f32 25, fused\nnever in memory: fused away",
-		8: "never: f32 –, scratch\nnever in memory: no route that is used needs this value",
+		8: "never: f32 –, scratch\nnever in memory: the routes in use do not need this value",
 	} {
 		if got := strings.Join(report.ValueLines(x, -1, id)[1:], "\n"); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -44,7 +44,7 @@ func Pace(x *analyze.Index, step int) table.Line {
 		} else {
 			parts = append(parts, table.Segment{
 				Rank: 0, Short: n,
-				Text: n + ", run only with every " + x.TimedBy(decode) + " timed: untimed tok/s unknown, press c to measure it",
+				Text: n + ", all with every " + x.TimedBy(decode) + " timed; press c to measure the untimed tok/s",
 			})
 		}
 	}
@@ -69,8 +69,8 @@ func executionPart(x *analyze.Index, executions analyze.Selection) table.Segment
 	case x.Trace.Device.None():
 		return table.Segment{Rank: 0, Text: n + " planned"}
 	case !ok || ns <= 0:
-		return table.Segment{Rank: 0, Text: n + ", run only with every " + x.TimedBy(executions) +
-			" timed: time without timing unknown, press c to measure it", Short: n}
+		return table.Segment{Rank: 0, Text: n + ", all with every " + x.TimedBy(executions) +
+			" timed; press c to measure the untimed time", Short: n}
 	case u.From != "":
 		return table.Segment{Rank: 0, Text: n + ", untimed " + Millis(u.Wall) + " (" + u.From + ")"}
 	case u.N > 1:

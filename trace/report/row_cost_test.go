@@ -201,8 +201,8 @@ func TestCostWithUnknownErrorIsNotShown(t *testing.T) {
 // cost, and rows are sorted by cost.
 func TestNoPotentialSavingWithoutAFloor(t *testing.T) {
 	for said, without := range map[string]func(*trace.Device){
-		"no ~save: no ceilings measured": func(d *trace.Device) { d.Ceilings = nil },
-		"software device: no ~save, compare ratios only": func(d *trace.Device) {
+		"~save unknown: no ceilings": func(d *trace.Device) { d.Ceilings = nil },
+		"software device: ~save unknown; compare ratios only": func(d *trace.Device) {
 			d.AdapterType = trace.AdapterCPU
 		},
 	} {

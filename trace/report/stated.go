@@ -12,8 +12,8 @@ import (
 // difference is the part of the step in which no dispatch runs.
 
 // stated returns the wall time that the profile states for a step of a phase, and the part of it outside of
-// the dispatches, whose times add up to busy. The two are of different steps, so busy may be larger; the part
-// is then not measured.
+// the dispatches, whose times add up to busy. The wall time and busy come from different steps. If busy is
+// larger, the part is not measured.
 func stated(x *analyze.Index, phase trace.Phase, busy trace.Time) (wall, outside trace.Time) {
 	s, _ := x.Trace.StatedFor(phase)
 	outside = analyze.Minus(s.WallNS, busy)
@@ -52,7 +52,7 @@ func outsidePart(wall, outside trace.Time) string {
 // imported holds the times of selected steps of an imported profile.
 type imported struct {
 	sums          analyze.Stats // sums of the dispatches of each step
-	wall, outside trace.Time    // as in stated; not measured if the steps have several phases
+	wall, outside trace.Time    // from the function stated; not measured if the steps have several phases
 }
 
 func importedOf(x *analyze.Index, selection analyze.Selection) imported {

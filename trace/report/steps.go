@@ -56,7 +56,8 @@ func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Base
 		return of.Cell(width, table.Measured, name, title, "ms", doc,
 			func(s *stepRow) table.Cell { return msCell(time(s)) })
 	}
-	// count returns a column of what the profile of another engine does not contain.
+	// count returns a column of counts. Its cells are empty for the profile of another engine, which has no
+	// counts.
 	count := func(width int, name, title, unit, doc string, n func(*stepRow) int64) table.Column {
 		return of.Cell(width, table.Exact, name, title, unit, doc, func(s *stepRow) table.Cell {
 			if x.Trace.Engine != "" {
@@ -84,7 +85,7 @@ func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Base
 				return ns
 			}),
 		ms(80, "gaps_ms", "span idle ms",
-			"time during which the GPU is idle between dispatches: span minus Σgpu; not measured for repeats",
+			"idle time of the GPU between its first and its last dispatch: span minus Σgpu; not measured for repeats",
 			func(s *stepRow) trace.Time {
 				if analyze.Repeated(s.Step) {
 					return trace.Time{}
@@ -92,7 +93,7 @@ func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Base
 				return analyze.Minus(analyze.GPUOf(s.Step).SpanNS, analyze.GPUOf(s.Step).BusyNS)
 			}),
 		ms(80, "idle_ms", "idle ms",
-			"time during which the GPU is idle before and after its span: wall minus span",
+			"idle time of the GPU before its first and after its last dispatch: wall minus span",
 			func(s *stepRow) trace.Time {
 				return analyze.Minus(s.CPU.TotalNS, analyze.GPUOf(s.Step).SpanNS)
 			}),

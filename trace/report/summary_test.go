@@ -418,7 +418,7 @@ func TestTheUntimedStepIsTheOneItself(t *testing.T) {
 			tr.Steps[i].Timing = level
 		}
 		pace := report.Pace(analyze.NewIndex(tr), 6).String()
-		if !strings.Contains(pace, " decode steps, run only with every "+string(level)+" timed") {
+		if !strings.Contains(pace, " decode steps, all with every "+string(level)+" timed") {
 			t.Errorf("%q", pace)
 		}
 	}

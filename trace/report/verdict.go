@@ -43,7 +43,7 @@ func verdictOf(x *analyze.Index, step int, u *analyze.Untimed) string {
 	case !u.Known() && analyze.TimedWhole(s):
 		return unknown + "the times of the step were not measured"
 	case !u.Known():
-		return unknown + "the step never ran without timing every " + string(s.Timing)
+		return unknown + "the step was only run with every " + string(s.Timing) + " timed"
 	case !ok1 || wall <= 0:
 		return unknown + "the wall time of the untimed step was not measured"
 	case !ok2 || gpu <= 0:
@@ -100,7 +100,7 @@ func plusMinus(ns, off int64) string {
 
 // idles returns the verdict on a step in which the GPU waits for the CPU. It shows how much of the wait is
 // the CPU's own work, which could overlap with the GPU's previous step. The rest is time in the driver and
-// the system, which reordering cannot remove. The argument off is the error of the wait in ns.
+// the system, which reordering cannot remove. `off` is the error of the wait in ns.
 func idles(s *trace.Step, u *analyze.Untimed, off int64) string {
 	wall, _ := u.Wall.NS()
 	gpu, _ := u.GPU.NS()

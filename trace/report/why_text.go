@@ -14,8 +14,8 @@ import (
 )
 
 // WhyLines explains the grid of a dispatch in words: the grid, its arithmetic, and the chain of changes back
-// to the inputs. If the argument closed is not "", it replaces the links of chains with several operators and
-// tells the user how to see them.
+// to the inputs. If the text `closed` is not empty, it replaces the links of chains with several operators.
+// It tells the user how to see them.
 func WhyLines(w *why.Why, closed string) []string {
 	x := w.Index
 	lines := []string{w.Name + "  " + headline(w)}
@@ -239,7 +239,7 @@ func changesLine(w *why.Why) string {
 }
 
 // through returns the names of the operators between an input and a dispatch. If an operator occurs in
-// several layers, its name appears once. The argument more is a remark that follows the names in parentheses.
+// several layers, its name appears once. A remark follows the names in parentheses.
 func through(x *analyze.Index, links []why.LayersLink, more string) string {
 	var names []string
 	layers := 0

@@ -15,7 +15,7 @@ func ColumnsOf[R any](rows []R) Columns[R] {
 	return ColumnsAt(func(row int) *R { return &rows[row] })
 }
 
-// ColumnsAt is ColumnsOf for rows that are not in a slice. The function at returns a row by its index.
+// ColumnsAt is ColumnsOf for rows that are not in a slice. The given function returns the row with an index.
 func ColumnsAt[R any](at func(row int) *R) Columns[R] { return Columns[R]{at: at} }
 
 // Columns builds the columns of a table whose rows have the type R.
@@ -24,12 +24,12 @@ type Columns[R any] struct {
 	has func(*R) bool // whether a row has a cell; nil if all rows do
 }
 
-// Where returns a builder of columns with cells in some rows only: those for which has returns true. If Where
-// was called before, only the new condition applies.
+// Where returns a builder of columns that only have cells in rows that satisfy a condition. If Where was
+// called before, only the new condition applies.
 func (b Columns[R]) Where(has func(*R) bool) Columns[R] { return Columns[R]{b.at, has} }
 
-// cells returns a function that takes the index of a row and calls of with the row. If the row has no cell in
-// this column, the cell is empty.
+// cells returns a function that computes the cell of the row with an index. If the row has no cell in this
+// column, the cell is empty.
 func (b Columns[R]) cells(of func(*R) Cell) func(int) Cell {
 	return func(row int) Cell {
 		if r := b.at(row); b.has == nil || b.has(r) {
@@ -55,8 +55,8 @@ func (b Columns[R]) Int(width int, name, title, unit, doc string, of func(*R) in
 	}
 }
 
-// Cell returns a column of numbers, aligned to the right. is says where the numbers come from. of returns the
-// cell of a row.
+// Cell returns a column of numbers, aligned to the right. `is` says where the numbers come from, and `of`
+// returns the cell of a row.
 func (b Columns[R]) Cell(width int, is Basis, name, title, unit, doc string, of func(*R) Cell) Column {
 	return Column{
 		Name: name, Title: title, Unit: unit, Doc: doc, Width: width, Is: is, Right: true,

@@ -25,7 +25,7 @@ type term struct {
 	invert  bool
 	col     int // index of the column to which the word applies; -1 for any, noColumn for none
 	text    string
-	whole   bool // the text of a cell must be equal to text; if unset, contain it
+	whole   bool // a cell must be equal to text; if false, it must contain text
 	re      *regexp.Regexp
 	compare string // <, <=, >, >= or =; "" if the term compares no number
 	number  float64

@@ -55,8 +55,8 @@ type Table struct {
 // place identifies a cell by its row and its column.
 type place struct{ row, col int }
 
-// manyRows is a number of rows. If a row has at least so many rows inside it, its cells are cached, because
-// each of them takes as long to compute as the cells of all rows inside.
+// manyRows is the number of inner rows from which on the cells of a row are cached. Each of these cells takes
+// as long to compute as the cells of all inner rows.
 const manyRows = 64
 
 // Column is a column of a table: its description, and the function that computes its cells.
@@ -144,8 +144,8 @@ func Missing() Cell { return Cell{Text: Unmeasured} }
 // markSuffix is the end of the name of a column that Marks returns.
 const markSuffix = "_mark"
 
-// Marks returns a column for filters and programs. It holds the marks that the screen shows before the
-// numbers of the column of.
+// Marks returns a column with the marks that the screen shows before the numbers of the given column. It is
+// for filters and programs.
 func Marks(of Column) Column {
 	return Column{
 		Name: of.Name + markSuffix, Title: of.Title + " mark", Width: Unseen,
@@ -188,8 +188,7 @@ func Flat(n int, key func(row int) string) []Row {
 	return rows
 }
 
-// Tree returns the rows of a table. The function of returns, for each element of the list, its place in the
-// tree.
+// Tree returns the rows of a table. The given function returns the place of an element in the tree.
 func Tree[R any](list []R, of func(*R) Row) []Row {
 	rows := make([]Row, len(list))
 	for i := range list {
@@ -276,7 +275,7 @@ var errNoColumn = errors.New("no such column")
 func (t *Table) noColumn(name string, more ...Column) error {
 	var names []string
 	for _, c := range slices.Concat(t.Columns, more) {
-		// Leave out the columns of marks, which belong to others.
+		// Leave out columns of marks, because each of them belongs to another column.
 		if !strings.HasSuffix(c.Name, markSuffix) && !slices.Contains(names, c.Name) {
 			names = append(names, c.Name)
 		}

@@ -6,8 +6,8 @@ import (
 	"gpuscope/trace"
 )
 
-// Record writes a trace to a recorder as a session does: the new plans of a step, then the step. It calls
-// each after every step.
+// Record writes a trace to a recorder as a session does: the new plans of a step, then the step. It calls the
+// function `each` after every step.
 func Record(t interface{ Fatal(...any) }, r *trace.Recorder, from *trace.Trace, each func()) {
 	var ids trace.Interner
 	for _, s := range from.Steps {

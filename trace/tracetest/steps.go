@@ -280,7 +280,7 @@ func (r *runner) repeat(step, n int) {
 	}
 }
 
-// Renumber returns a step with its plan ids mapped by to.
+// Renumber returns a step in which each plan id is replaced by to(id).
 func Renumber(s trace.Step, to func(trace.PlanID) trace.PlanID) trace.Step {
 	s.Resize.Passes = slices.Clone(s.Resize.Passes)
 	for i := range s.Resize.Passes {

@@ -238,7 +238,7 @@ func (c *Curves) addRows() {
 	})
 }
 
-// place returns the place of a step on the axis. The result ok is false if the axis does not include the
+// place returns the place of a step on the axis. The bool is false if the axis does not include the
 // step.
 func (c *Curves) place(s *trace.Step) (int, bool) {
 	if c.Along == trace.AlongPosition {

@@ -77,7 +77,7 @@ func (r *CurveRow) compare(resolutionNS float64) {
 	now := r.Fit.scatter(xs, ys)
 	then := r.Baseline.scatter
 	if then == 0 {
-		then = now // the variation of a single step is not known; that of this run is used
+		then = now // use the variation of this run, because that of a single step is not known
 	}
 	noise := 2*now/math.Sqrt(float64(r.Fit.N)) + 2*then/math.Sqrt(float64(r.Baseline.N))
 	r.Baseline.By = r.Fit.At(r.Fit.Last) - r.Baseline.NS

@@ -73,21 +73,21 @@ func (r *CurveRow) Fastest() []RouteSpan {
 	return spans
 }
 
-// Faster reports whether the trial t is significantly faster than the trial than. Both trials need enough
-// runs, and the upper quartile of t must be less than the lower quartile of than.
-func Faster(t, than *trace.Trial) bool {
-	return min(t.N, than.N) >= trace.FewestWithin && t.Q3NS < than.Q1NS
+// Faster reports whether trial t is significantly faster than trial u. Both trials need enough runs, and the
+// upper quartile of t must be less than the lower quartile of u.
+func Faster(t, u *trace.Trial) bool {
+	return min(t.N, u.N) >= trace.FewestWithin && t.Q3NS < u.Q1NS
 }
 
 // Crossings returns the prompt lengths between which the route of a dispatch changes: for each change, the
 // last length with the old route and the first with the new route. The result also includes the ends of the
-// line and the lengths in also. Lengths at which the operator launches nothing are left out.
-func Crossings(x *analyze.Index, id trace.DispatchID, also ...int) []int {
+// line and the extra lengths. Lengths at which the operator launches nothing are left out.
+func Crossings(x *analyze.Index, id trace.DispatchID, extra ...int) []int {
 	l := line(x, 1, 0, trace.AlongTokens)
 	if l == nil {
-		return also
+		return extra
 	}
-	lengths := append(slices.Clone(also), l.From, l.To)
+	lengths := append(slices.Clone(extra), l.From, l.To)
 	for _, s := range routesOn(l, id)[1:] {
 		lengths = append(lengths, s.From-1, s.From)
 	}

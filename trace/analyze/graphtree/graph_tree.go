@@ -95,9 +95,9 @@ type Weights struct {
 	Total  float64             // time of a step in ns; 0 if a dispatch was not measured
 	Blocks *analyze.BlockTimes // nil if the step was not timed by blocks
 	costs  *analyze.StepCosts  // nil if no costs were measured
-	// If there is a baseline, baseline maps each launch to the same launch at the baseline, baseSteps is the
-	// number of baseline steps, and resolutionNS is the smallest time difference that the timers can measure.
-	// Without a baseline, these fields are not set.
+	// These fields are set if there is a baseline. baseline maps each launch to the same launch at the
+	// baseline. baseSteps is the number of baseline steps. resolutionNS is the smallest time difference that
+	// the timers can measure.
 	baseline      map[*analyze.Launch][]*analyze.Launch
 	baseSteps     float64
 	resolutionNS  float64
@@ -106,8 +106,8 @@ type Weights struct {
 	BaselineCosts *analyze.BaselineCosts
 }
 
-// weigh computes the weights of all operators in the selection of o. whole is that selection plus the steps
-// that took other routes. These steps are searched for costs if the steps of the selection have none.
+// weigh computes the weights of all operators in a selection. If its steps have no costs, weigh uses the
+// costs of steps that took other routes: `whole` is the selection including those steps.
 func weigh(ctx context.Context, x *analyze.Index, o analyze.Options, whole analyze.Selection) (*Weights,
 	error,
 ) {

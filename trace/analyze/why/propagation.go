@@ -80,8 +80,7 @@ func (p *propagation) change(v trace.ValueID) goal {
 	return goal{from, to}
 }
 
-// moved returns the changes of those of the values that planned operators produced and that are not the same
-// as before.
+// moved returns the changes of those values that planned operators produced and that differ from before.
 func (p *propagation) moved(values []trace.ValueID) []goal {
 	var list []goal
 	for _, v := range values {
@@ -92,10 +91,9 @@ func (p *propagation) moved(values []trace.ValueID) []goal {
 	return list
 }
 
-// explains rates how well the change g of a value that triggered an operator explains the change of. The
-// rating is 3 if g and of have the same number of elements before and after the change. It is 2 if a dim has
-// the same size before and after in both. It is 1 if both numbers of elements change by the same factor.
-// Otherwise it is 0.
+// explains rates how well the change g explains another change. The rating is 3 if both changes have the same
+// numbers of elements, before and after. It is 2 if a dim has the same sizes in both changes, before and
+// after. It is 1 if both numbers of elements change by the same factor. In all other cases it is 0.
 func (g goal) explains(of goal) int {
 	if g.from == nil || g.to == nil || of.from == nil || of.to == nil {
 		return 0
@@ -136,9 +134,9 @@ func (g goal) sharesDim(of goal) bool {
 
 func (g goal) moved() bool { return !slices.Equal(g.from, g.to) }
 
-// best returns, of the values that triggered an operator, those whose change explains the change of best. If
-// several of them explain it equally well, best prefers those that also explain the changes in gives, which
-// are the changes of the operator's outputs.
+// best returns the values that triggered an operator and whose changes explain the given change best. If
+// several of them explain it equally well, best prefers those that also explain the changes of the operator's
+// outputs, which `gives` holds.
 func (p *propagation) best(op trace.OpID, of goal, gives []goal) []trace.ValueID {
 	var best []trace.ValueID
 	most := -1

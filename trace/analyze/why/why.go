@@ -185,8 +185,8 @@ func takers(x *analyze.Index, op trace.OpID, runs map[trace.OpID]bool) map[trace
 	return found
 }
 
-// readsFor reports whether the dispatch of a plan reads what another dispatch, gone, read. For an input that
-// a running operator produced, the plan may read any output of this operator. An input that no operator
+// readsFor reports whether the dispatch of a plan reads what the dispatch `gone` read. For an input that a
+// running operator produced, the plan may read any output of this operator. An input that no operator
 // produces must be read itself, unless it is a constant. Inputs from operators that do not run are not
 // required.
 func readsFor(x *analyze.Index, p *trace.Plan, gone *trace.Dispatch, runs map[trace.OpID]bool) bool {

@@ -164,7 +164,7 @@ func said(r *accuracy.Row) string {
 func none(g *trace.NumericError) bool { return g.NotFinite > 0 && g.NotFinite >= g.Compared }
 
 // farthest describes the worst element of a dispatch: its index, its value and the reference. It returns ""
-// if an element is not finite: the title names the first of these.
+// if an element is not finite, because the title names the first such element.
 func farthest(x *analyze.Index, h *accuracy.Comparison) string {
 	if h.Error.Value == nil || h.Error.Share == 0 && h.Error.MaxAbs == 0 || h.Error.NotFinite > 0 {
 		return ""

@@ -146,7 +146,7 @@ func (t *GraphTable) title(fold analyze.Grouping, w *graphtree.Weights) table.Li
 	case w.Total > 0:
 		took := table.Millis(analyze.Whole(w.Total), true)
 		alone := table.Segment{Rank: 5, Text: "isolated " + took}
-		if _, one := t.Selection.One(); !one { // not Σgpu, the median of the steps' sums
+		if _, one := t.Selection.One(); !one { // unlike Σgpu, which is the median of the steps' sums
 			alone.Text, alone.Short = "medians of isolated times add up to "+took, alone.Text
 		}
 		parts = append(parts, alone)

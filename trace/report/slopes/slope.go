@@ -83,7 +83,7 @@ func slopeColumns(c *curves.Curves) []table.Column {
 			return f(r.Fit)
 		}
 	}
-	// end returns a function that computes cells: the time of the line at an end of it.
+	// end returns a function that computes cells with the time at one end of the fitted line.
 	end := func(at func(*curves.Fit) float64) func(*curves.CurveRow) table.Cell {
 		return fit(func(f *curves.Fit) table.Cell {
 			ns, known := f.Time(at(f))
@@ -112,7 +112,7 @@ func slopeColumns(c *curves.Curves) []table.Column {
 			"time in a step at the last measured position, from the fitted line; not known if the line is below 0 there",
 			end(func(f *curves.Fit) float64 { return f.Last })),
 		of.Cell(80, table.Measured, "delta_us", "Δlast", "us",
-			"time at the last position minus the baseline's time (from its fitted line, otherwise the median of its "+
+			"time at the last position minus the baseline's time (from its fitted line or, without a line, the median of its "+
 				"steps); = means a difference within the noise",
 			delta),
 		of.Cell(80, table.Measured, "slope_us", name+"/1k pos", "us",
@@ -371,9 +371,8 @@ func slope(f *curves.Fit) string {
 // measured positions.
 const little = 0.02
 
-// says returns a text that describes the trend of decode times. The argument drift is the percentage of the
-// slope that is caused by drift. If drift is more than half of the slope, the text names drift instead of the
-// position.
+// says returns a text that describes the trend of decode times. If drift causes more than half of the slope,
+// the text names drift instead of the position. `drift` is a percentage of the slope.
 func says(f *curves.Fit, drift float64) string {
 	moved := (f.Last - f.First) / max(1, math.Abs(f.At(f.First)))
 	by := " with position"
