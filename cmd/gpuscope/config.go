@@ -225,7 +225,7 @@ func (p *program) settle(flags *pflag.FlagSet, check func() error) (*config, err
 	return c, p.blame(check())
 }
 
-// blame adds to an error about a flag the place where this flag was set: a line of the settings file or an
+// If an error is about a flag, blame adds where the flag was set: a line of the settings file or an
 // environment variable. It only changes errors that begin with the name of a flag. If an error names several
 // flags, blame names the place of the first flag that was not set on the command line. If all were set on the
 // command line, it returns the error unchanged.

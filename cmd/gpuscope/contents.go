@@ -58,8 +58,8 @@ type tensorEntry struct {
 	NotYet bool `json:"not_yet,omitempty"`
 }
 
-// printContents prints the content of a model file. If a caller already knows why the model cannot be
-// planned, it passes the reason in cannot. Otherwise cannot is nil.
+// printContents prints the content of a model file. `cannot` is the reason why the model cannot be planned,
+// or nil if the caller knows none.
 func (p *program) printContents(o *modelOptions, format *choice, cannot error) error {
 	if format.value == "dot" {
 		return usagef("--metadata cannot be combined with --format dot: use text or json")
@@ -74,7 +74,7 @@ func (p *program) printContents(o *modelOptions, format *choice, cannot error) e
 	return c.printText(p.stdout)
 }
 
-// contents reads a model file. If cannot is nil, it plans the graph to find out whether the model is
+// contents reads a model file. If `cannot` is nil, it plans the graph to find out whether the model is
 // supported.
 func (p *program) contents(o *modelOptions, cannot error) (c *contents, err error) {
 	options, err := p.forModel(o)

@@ -58,9 +58,9 @@ func engineCommand() *command {
 	}
 }
 
-// endReader is a reader that calls the function ended at the end of the input. The engine process reads its
-// requests through an endReader. When the screen process ends, the requests end, so the engine process ends
-// soon after, even if the engine is stuck.
+// endReader is a reader that calls a function at the end of the input. The engine process reads its requests
+// through an endReader. When the screen process ends, the requests end, so the engine process ends soon
+// after, even if the engine is stuck.
 type endReader struct {
 	io.Reader
 	ended func()

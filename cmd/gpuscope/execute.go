@@ -35,7 +35,7 @@ func declareInputs(flags *pflag.FlagSet) *inputOptions {
 		"execute a method of an ExecuTorch program with the array in the .npy `FILE` as its next input "+
 			"(repeat it for each input; default random inputs, see --seed and --live)")
 	flags.StringArrayVar(&o.live, "live", nil,
-		"without --input, give a dim of an input the size N: `INPUT.DIM=N`, both numbered from 0 "+
+		"if --input is not used: give dim DIM of input INPUT the size N, `INPUT.DIM=N`; both are numbered from 0 "+
 			"(may be repeated; default the upper bounds)")
 	flags.StringVar(&o.outputDir, "output-dir", "",
 		"write the outputs of the last execution to out0.npy, out1.npy, ... in the folder `DIR`, "+
@@ -91,8 +91,8 @@ func executesMethod(o *modelOptions) (bool, error) {
 	return executions.Applies(o.path, o.method, o.dataFiles)
 }
 
-// openExecutions opens a program as a session of executions. own has the options that do not follow from the
-// flags of a model.
+// openExecutions opens a program as a session of executions. `own` has the options that do not follow from
+// the flags of a model.
 func (p *program) openExecutions(ctx context.Context, o *modelOptions, own executions.Options,
 	emit func(session.Event),
 ) (*executions.Session, error) {

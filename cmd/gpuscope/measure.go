@@ -209,7 +209,7 @@ func (o *profiling) commands(ctx context.Context, t *trace.Trace) ([]bounded, er
 	return commands, err
 }
 
-// repeats returns how many times a step can be repeated within the duration in, but at most the count most.
+// repeats returns how many times a step can be repeated within a duration, but at most `most` times.
 func repeats(s *trace.Step, most int, in time.Duration) int {
 	ns, ok := s.CPU.TotalNS.NS()
 	if !ok || ns <= 0 {

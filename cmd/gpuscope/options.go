@@ -43,7 +43,7 @@ type modelOptions struct {
 	quantize    string // "q4", or "" to keep the stored weights
 	groupSize   int    // group size of the quantization
 	ignoreEOS   bool
-	pipelined   bool // a step may begin before the CPU reads the previous one's token
+	pipelined   bool // a step may begin before the CPU reads the token of the previous step
 	static      bool
 	check       bool
 	routes      []string // KIND[@OP]=ROUTE

@@ -387,7 +387,7 @@ func (o *output) upTo(ctx context.Context, step int) (*trace.Trace, error) {
 	})
 }
 
-// await waits until there returns true for the trace, and then returns the trace.
+// await waits until the trace satisfies a condition, and then returns the trace.
 func (o *output) await(ctx context.Context, there func(*trace.Trace) bool) (*trace.Trace, error) {
 	for more := true; ; {
 		o.mu.Lock()

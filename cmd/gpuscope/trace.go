@@ -71,7 +71,7 @@ excluded unless there are no others. --filter and --sort work like the keys / an
 			flags.StringVar(&s.steps, "steps", "",
 				"print the table for these `STEPS`: "+analyze.SelectionWords+" (default the last step, or all steps for a table of the whole run)")
 			flags.StringVar(&s.base, "base", "",
-				"compare with the steps `STEPS`, or with the steps of the same phase in the trace with the file name STEPS")
+				"compare with these `STEPS` of the trace or, if STEPS is the file name of another trace, with its steps of the same phase")
 			fold := choiceFlag(flags, "fold", "group dispatches by `KEY`", analyze.GroupingNames()...)
 			flags.BoolVar(&s.choice.All, "unfold", false, "also print the rows inside every group")
 			flags.StringVar(&s.filter, "filter", "",
