@@ -163,7 +163,7 @@ func (m *Model) behind(was *run.Transcript, all []int, c session.Command) (run.T
 	return m.goesOn(was, ids, c)
 }
 
-// encodeBehind encodes a rendered text and appends its tokens to those in before. It adds no
+// encodeBehind encodes a rendered text and appends its tokens to the given tokens. It adds no
 // beginning-of-sequence token: if the model needs one, the chat template writes it.
 func (m *Model) encodeBehind(before []int, text string) ([]int, error) {
 	ids, err := m.tokens.Encode(text, tokenizer.Options{Special: true, Continues: len(before) > 0})

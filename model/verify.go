@@ -67,8 +67,8 @@ func (s *live) beginVerify(c session.Command) (stepping.Work, error) {
 	}, nil
 }
 
-// verify compares the dispatches of a step with references. If the list only is empty, it compares all
-// dispatches, and makes both comparisons. Otherwise it compares just the dispatches in the list, and leaves
+// verify compares the dispatches of a step with references. If the list of dispatches is empty, it compares
+// all dispatches, and makes both comparisons. If not, it compares just the dispatches in the list, and leaves
 // out the reference run.
 func (s *live) verify(ctx context.Context, t *run.Turn, only []trace.DispatchID, budget float64) error {
 	if s.Ran != t.Index {

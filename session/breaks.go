@@ -131,8 +131,8 @@ func (b Break) CheckIn(t *trace.Trace) error {
 	return nil
 }
 
-// InDispatch reports whether a dispatch matches a pattern. The function has tests a text for the pattern (see
-// Matcher). The text is the kind of the dispatch's operator, or the name of the dispatch, such as
+// InDispatch reports whether a dispatch matches a pattern. `has` reports whether a text matches the pattern
+// (see Matcher). The text is the kind of the dispatch's operator, or the name of the dispatch, such as
 // "layers.3.attn.sdpa.split".
 func InDispatch(has func(text string) bool, g *trace.Graph, d *trace.Dispatch) bool {
 	o := &g.Ops[d.Op]

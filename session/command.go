@@ -53,9 +53,9 @@ type Command struct {
 	// Chunks holds the sizes of the steps that prefill a prompt. The last size repeats until the prompt is
 	// used up. Without Chunks each step reads as many tokens as possible.
 	Chunks []int `json:"chunks,omitempty"`
-	// N has a meaning that depends on the command. For a Prompt it is the number of tokens to generate: a
-	// prompt after which they do not fit in the context is refused. For a Verify it is the maximum work of
-	// each reference in GFLOP. For most other commands it is a number of repetitions.
+	// N has a meaning that depends on the command. For a Prompt it is the number of tokens to generate; if
+	// they do not fit in the context, the prompt is refused. For a Verify it is the maximum work of each
+	// reference in GFLOP. For most other commands it is a number of repetitions.
 	N     int          `json:"n,omitempty"`
 	Level trace.Timing `json:"level,omitempty"`
 	At    *LookAt      `json:"at,omitempty"`    // the value that a Look reads

@@ -11,8 +11,8 @@ import (
 
 // Serve opens a session and serves it to the front end that called Connect at the other end of the pipes. It
 // returns when the requests end, a write to the front end fails, or ctx is cancelled, after closing the
-// session. Progress events are sent to the front end while open runs. If open fails, the error is sent to the
-// front end and also returned.
+// session. Progress events are sent to the front end while the session opens. If opening fails, the error is
+// sent to the front end and also returned.
 func Serve(ctx context.Context, requests io.Reader, messages io.Writer,
 	open func(ctx context.Context, emit func(Event)) (Session, error),
 ) error {

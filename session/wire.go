@@ -192,8 +192,8 @@ func (r *wireReader) flag() bool {
 	return n == 1
 }
 
-// length reads the length of a list and checks that so many elements fit in the rest of the message. Each
-// element has at least least bytes. The check allows one extra element because a list is encoded with its
+// length reads the length of a list and checks that so many elements fit in the rest of the message. An
+// element has a minimum size in bytes. The check allows one extra element because a list is encoded with its
 // length plus 1.
 func (r *wireReader) length(least int) int {
 	n := r.uvarint()

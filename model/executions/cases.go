@@ -15,7 +15,7 @@ const Tolerance = 1e-3
 
 // Cases has the test cases of a method in a .bpte file, and the result of comparing outputs with them.
 type Cases struct {
-	Inputs [][]*npy.Array // of each case
+	Inputs [][]*npy.Array // inputs of each case
 	// Worst is the element with the largest error relative to its tolerance; nil if nothing was compared.
 	Worst    *suite.Worst
 	expected [][]*npy.Array

@@ -190,7 +190,7 @@ func (s *Session) load(dev gpu.Device, method string, progress engine.Progress,
 		log("%s", said)
 	}
 	if s.accumulating = s.method.Accumulating(); len(s.accumulating) > 0 {
-		log("the program updates %d buffers that are not KV caches: stepping back runs all executions since the reset again",
+		log("the program updates %d buffers that are not KV caches: to step back, all executions since the reset are run again",
 			len(s.accumulating))
 	}
 	if s.initial, err = s.save(); err != nil {

@@ -33,7 +33,7 @@ type Session struct {
 	inputs  []*npy.Array // inputs of the next execution, if they are random
 	live    []program.LiveDim
 	runs    []execution  // executions since the reset
-	count   int          // number of new executions, those before a reset included
+	count   int          // number of new executions, including those before a reset
 	outputs []*npy.Array // outputs of the last new execution
 	told    bool         // the live dims have been sent to the front end
 	resumed bool         // the session continues that of a crashed engine

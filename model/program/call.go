@@ -198,8 +198,7 @@ func (c *call) floats(name string) []float64 {
 	return nil
 }
 
-// symOf returns the value id as an integer. The integer is fixed, or it is a SymInt, whose value changes from
-// run to run.
+// symOf returns the integer with a value id. It is fixed, or it is a SymInt, which changes from run to run.
 func (c *call) symOf(name string, id int) kind.Int {
 	if _, is := c.g.Values[id].(vulkan.SymInt); is {
 		v := &c.m.values[id]
@@ -312,8 +311,7 @@ func (c *call) give(outputs ...graph.ValueID) {
 	}
 }
 
-// fits reports whether a tensor with the maximum shape dims fits into the maximum shape most that the file
-// states.
+// fits reports whether a tensor of shape dims fits into most, the maximum shape that the file states.
 func fits(dims, most []int) bool {
 	if len(dims) != len(most) {
 		return false
@@ -331,7 +329,7 @@ func (c *call) giveInt(n kind.Int) {
 	id := c.outputs()[0]
 	if _, is := c.g.Values[id].(vulkan.SymInt); is && c.Err() == nil {
 		c.m.values[id] = value{is: isInt, symInt: n}
-	} // otherwise the file already contains the integer instead of a SymInt
+	} // without a SymInt, the file already contains the integer
 }
 
 // name returns the name for the next operator that the call adds to the graph of the engine: "12.sigmoid" for

@@ -247,8 +247,8 @@ func (l *Language) Build(b *graph.Builder, o Step) (*network.Network, error) {
 	return n, nil
 }
 
-// lastRow returns the last row of the logits as [1, 1, vocabulary]. A method computes those of the last token
-// or of all tokens.
+// lastRow returns the last row of the logits as [1, 1, vocabulary]. A method computes the logits of the last
+// token or of all tokens.
 func (b *builder) lastRow(logits graph.ValueID) graph.ValueID {
 	dims := b.MaxDims(logits)
 	if b.Err() != nil {

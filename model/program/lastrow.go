@@ -12,8 +12,8 @@ import (
 // only with this rule.
 const lastRule = "last"
 
-// rowWise has the operators that compute a row of their outputs from the same row of some arguments, which it
-// lists. The rows of a tensor are the indices of dim 1.
+// rowWise has the operators that compute a row of their outputs from the same row of some arguments. It lists
+// these arguments. The rows of a tensor are the indices of dim 1.
 var rowWise = map[string][]string{
 	"et_vk.rms_norm.default":                {"x"},
 	"aten.native_layer_norm.default":        {"input"},
@@ -30,8 +30,8 @@ var rowWise = map[string][]string{
 	"aten.split_with_sizes_copy.default":    {"self"},
 }
 
-// pointwise has the operators that compute an element of the output from the same element of their
-// arguments, which it lists. Arguments may be broadcast.
+// pointwise has the operators that compute an element of the output from the same element of some arguments.
+// It lists these arguments. Arguments may be broadcast.
 var pointwise = func() map[string][]string {
 	all := map[string][]string{
 		"aten.pow.Tensor_Scalar":                   {"self"},

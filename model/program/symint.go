@@ -177,7 +177,7 @@ func (b *builder) stepSum(op *vulkan.Operator, e *traced) bool {
 	if op.Name == "aten.sub.Tensor" {
 		alpha = -alpha
 	}
-	for k, factor := range []int64{1, alpha} { // the constant operand is other, else self
+	for k, factor := range []int64{1, alpha} { // the constant is the argument other or self
 		other := op.Args[1-k]
 		n, ok := b.constantNumber(other)
 		x, isTensor := b.g.Values[op.Args[k]].(*vulkan.Tensor)

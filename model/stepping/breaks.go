@@ -20,9 +20,9 @@ type Watch struct {
 	breaks []breakpoint
 	Graph  *trace.Graph
 
-	step   int // index of the last step recorded here, which now and shape describe; -1 for none
+	step   int // index of the last recorded step, described by now and shape; -1 for none
 	shape  string
-	before []engine.InForce // dispatches of the step before the one that now describes
+	before []engine.InForce // dispatches of the step before the last recorded one
 	now    []engine.InForce
 	past   map[trace.DispatchID]*history
 }
@@ -207,8 +207,8 @@ func (w *Watch) isOf(f *engine.InForce, b *breakpoint) bool {
 	return session.InDispatch(b.has, w.Graph, &w.Graph.Dispatches[f.Dispatch])
 }
 
-// first finds the dispatches of the step for which the function of() returns true. The hit names the first
-// one and says how many more there are.
+// first finds the dispatches of the step for which a function returns true. The hit names the first one and
+// says how many more there are.
 func (w *Watch) first(upto bool, of func(*engine.InForce) (string, bool)) (hit, bool, error) {
 	h, others := hit{upto: upto}, 0
 	for i := range w.now {
@@ -228,7 +228,7 @@ func (w *Watch) first(upto bool, of func(*engine.InForce) (string, bool)) (hit, 
 	return h, h.dispatch != nil, nil
 }
 
-// changed finds the dispatches that differ from the same dispatch in the previous step. The function how()
+// changed finds the dispatches that differ from the same dispatch in the previous step. The given function
 // returns a text that says how a dispatch differs, or "" if it does not. The hit names the first such
 // dispatch.
 func (w *Watch) changed(b *breakpoint, how func(was, is *engine.InForce) string) (hit, bool, error) {

@@ -71,7 +71,7 @@ func (s *Session) Commands() []Command {
 			Takes: []Field{Count, OfStep}, Begin: s.beginRepeat, Tracked: true,
 		},
 		{
-			Kind: session.Upto, Doc: `Run the current step again, but only up to dispatch n. The command "next" then finishes the step.`,
+			Kind: session.Upto, Doc: `Run the current step again, up to dispatch n. The command "next" then finishes the step.`,
 			Takes: []Field{Count}, Begin: s.beginUpto, Tracked: true,
 		},
 		{

@@ -164,8 +164,7 @@ func (s *Session) sameKernels(t Step) error {
 		t.Index)
 }
 
-// tellEdited records which source the kernel called of has from the next step on: that of an edited kernel,
-// or its own.
+// tellEdited records which source a kernel has from the next step on: that of an edited kernel, or its own.
 func (s *Session) tellEdited(of string) {
 	g := s.Graph
 	at := s.Rec.Next()

@@ -235,8 +235,8 @@ func (s *Session) numbers(v graph.ValueID) numbers {
 }
 
 // inOrder is for a value with one row of count elements that are stored in another order than that of the
-// columns. read returns the elements in the stored order; the returned reader returns them in the order of
-// the columns.
+// columns. The given reader returns the elements in the stored order; the returned reader returns them in the
+// order of the columns.
 func inOrder(read reader, count int, column func(at int) int) reader {
 	return func(first, n int) ([]float64, error) {
 		list, err := read(0, count)

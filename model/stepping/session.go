@@ -204,7 +204,7 @@ func (s *Session) stepIndex() int {
 	return -1
 }
 
-// Send sends the event that of returns, which may be called later, on another goroutine.
+// Send sends the event that a function returns. The function may be called later, on another goroutine.
 func (s *Session) Send(of func() session.Event) { s.sender.Send(of) }
 
 // Record sends a record of the trace.

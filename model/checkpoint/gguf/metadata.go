@@ -168,8 +168,8 @@ func (v Value) String() string {
 // short returns the result of String, shortened for use in an error message.
 func (v Value) short() string { return printable.Short(v.String(), 80) }
 
-// each passes the first n elements of an array to the function do, one at a time. Reading the elements cannot
-// fail, because Parse has already read the same bytes without an error.
+// each calls a function with each of the first n elements of an array. Reading the elements cannot fail,
+// because Parse has already read the same bytes without an error.
 func (v Value) each(n int, do func(Value)) {
 	r := &reader{data: v.raw, size: int64(len(v.raw))}
 	for range n {
@@ -321,8 +321,8 @@ func (f *File) checkLen(key string, v Value) error {
 	return nil
 }
 
-// The function or returns the result of read(key). If the metadata do not contain the key, it returns def
-// instead. A value of the wrong kind is an error.
+// `or` returns the value that `read` returns for a key. If the metadata do not contain the key, it returns
+// def instead. A value of the wrong kind is an error.
 func or[T any](f *File, key string, def T, read func(string) (T, error)) (T, error) {
 	if !f.Has(key) {
 		return def, nil

@@ -265,7 +265,7 @@ type reader struct {
 // rest returns the number of bytes from the current offset to the end of the file.
 func (r *reader) rest() uint64 { return uint64(r.size - int64(r.off)) }
 
-// take returns the next n bytes and advances past them. The argument what names the item in error messages.
+// take returns the next n bytes and advances past them. `what` names the item in error messages.
 func (r *reader) take(n uint64, what string) []byte {
 	if r.err != nil {
 		return nil

@@ -179,8 +179,7 @@ func layoutOf(t *flat.Table, d Data) *Layout {
 	return l
 }
 
-// index reads a field that is an index into a list of n items. The argument what names the items in error
-// messages.
+// index reads a field that is an index into a list of n items. `what` names the items in error messages.
 func index(t *flat.Table, slot, n int, what string) int {
 	i := flat.Number[uint32](t, slot, 0)
 	if int64(i) >= int64(n) {
@@ -190,8 +189,8 @@ func index(t *flat.Table, slot, n int, what string) int {
 	return int(i)
 }
 
-// indices reads a field that is a list of indices into a list of n items. The argument what names the items
-// in error messages.
+// indices reads a field that is a list of indices into a list of n items. `what` names the items in error
+// messages.
 func indices(t *flat.Table, slot, n int, what string) []int {
 	list := flat.Numbers[int32](t, slot)
 	if len(list) == 0 {
@@ -319,7 +318,7 @@ func (m *Method) instruction(t *flat.Table, count int) Instruction {
 	case MoveCall:
 		in.Args = []int{value(moveFrom), value(moveTo)}
 	case JumpFalseCall:
-		// The target of a jump may also be count. This means the end of the chain.
+		// A jump may also have the target count, which means the end of the chain.
 		in.Target = index(args, jumpDestination, count+1, "possible jump targets (the instructions and the end of the chain)")
 		in.Args = []int{value(jumpCondition)}
 	case FreeCall:

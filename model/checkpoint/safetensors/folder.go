@@ -83,7 +83,7 @@ func readIndex(path string) (map[string]string, error) {
 }
 
 // open opens the named files of the folder. It returns an error if two files contain the same tensor, or if a
-// file does not contain a tensor that the index assigns to the file. in maps each tensor to its file, as
+// file does not contain a tensor that the index assigns to the file. `in` maps each tensor to its file, as
 // returned by readIndex. It is nil if there is no index.
 func (f *Folder) open(names []string, in map[string]string) error {
 	have := map[string]string{}

@@ -21,9 +21,9 @@ type DataInfo struct {
 
 // NamedData is a blob in a .ptd file.
 type NamedData struct {
-	Key    string `json:"key"`    // by which programs refer to the blob
+	Key    string `json:"key"`    // key by which programs refer to the blob
 	Offset int64  `json:"offset"` // offset in the file
-	Bytes  int64  `json:"bytes"`  // size
+	Bytes  int64  `json:"bytes"`  // size in bytes
 	// Type is the element type of a tensor. It is empty for other blobs, such as constants of delegates.
 	Type     string `json:"type,omitempty"`
 	Dims     []int  `json:"dims,omitempty"`      // shape of the tensor

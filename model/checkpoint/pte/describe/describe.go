@@ -237,7 +237,7 @@ type sharing map[pte.Data][]place
 // and of the constant.
 type place struct{ method, delegate, constant int }
 
-// from returns the text that names the constant p in the Shared list of the constant other.
+// from returns the entry for constant p in the Shared list of another constant.
 func (p place) from(other place, info *Info) string {
 	if p.method == other.method && p.delegate == other.delegate {
 		return strconv.Itoa(p.constant)
@@ -575,8 +575,8 @@ func floatText(v float64) string {
 	return s
 }
 
-// listText formats a list with the function one. It formats only the first elements of a long list, followed
-// by the length of the list.
+// listText formats a list, each element with the given function. It formats only the first elements of a long
+// list, followed by the length of the list.
 func listText[T any](list []T, one func(T) string) string {
 	const most = 16
 	var parts []string

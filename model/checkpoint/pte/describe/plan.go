@@ -54,7 +54,7 @@ func (p *Plan) tables() (all []*table.Table) {
 		all = append(all, list(p.title(i), index(p.Layouts[i].Slots),
 			number("slot", "", func(r *indexed[Slot]) int64 { return int64(r.i) }),
 			number("bytes", "B", func(r *indexed[Slot]) int64 { return r.row.Bytes }),
-			column("values that use it in turn",
+			column("values, in order of use",
 				func(r *indexed[Slot]) string { return numbers(r.row.Values) }),
 			number("other tensors", "", func(r *indexed[Slot]) int64 { return int64(r.row.Others) })))
 	}

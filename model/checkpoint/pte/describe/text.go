@@ -120,16 +120,16 @@ func (p *Info) head(b *bytes.Buffer) {
 // name makes a name from the file printable and truncates it if it is long.
 func name(s string) string { return printable.Short(s, longest) }
 
-// column returns a function that makes a text column of a table. Its argument of is the function that returns
-// the text for one row.
+// column returns a function that makes a text column of a table. The given function returns the text for one
+// row.
 func column[R any](title string, of func(*R) string) func([]R) table.Column {
 	return func(rows []R) table.Column {
 		return table.ColumnsOf(rows).Text(80, strings.ReplaceAll(title, " ", "_"), title, "", of)
 	}
 }
 
-// number returns a function that makes an integer column of a table. Its argument of is the function that
-// returns the integer for one row.
+// number returns a function that makes an integer column of a table. The given function returns the integer
+// for one row.
 func number[R any](title, unit string, of func(*R) int64) func([]R) table.Column {
 	return func(rows []R) table.Column {
 		return table.ColumnsOf(rows).Int(80, strings.ReplaceAll(title, " ", "_"), title, unit, "", of)
@@ -347,8 +347,8 @@ func optionList(options []Option) string {
 	return strings.Join(texts(options, func(o Option) string { return name(o.Key) + "=" + o.Value }), " ")
 }
 
-// tables returns the tables of a Vulkan delegate. file is the path of the program, of is the name of the
-// delegate in the title, and plan is gpuscope's plan or nil.
+// tables returns the tables of a Vulkan delegate. `file` is the path of the program, `of` is the name of the
+// delegate in the title, and `plan` is gpuscope's plan or nil.
 func (g *Graph) tables(file, of string, plan *Plan) []*table.Table {
 	all := []*table.Table{list(g.title(of), index(g.Operators),
 		number("operator", "", func(r *indexed[Operator]) int64 { return int64(r.i) }),
@@ -396,7 +396,7 @@ func (g *Graph) tables(file, of string, plan *Plan) []*table.Table {
 		all = append(all, list(g.planTitle(), g.Objects,
 			number("object", "", func(o *Object) int64 { return int64(o.ID) }),
 			number("bytes", "B", func(o *Object) int64 { return o.Bytes }),
-			column("values that use it in turn", func(o *Object) string { return numbers(o.Values) })))
+			column("values, in order of use", func(o *Object) string { return numbers(o.Values) })))
 	}
 	all = append(all, plan.tables()...)
 	ours := plan.memory()

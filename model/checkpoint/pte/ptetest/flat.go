@@ -34,7 +34,7 @@ func One(number uint8, value Table) Union { return Union{number, value} }
 
 type writer struct{ data []byte }
 
-// point writes the offset at byte from so that it points to byte to.
+// point writes the offset that is stored at byte `from` and points to byte `to`.
 func (w *writer) point(from, to int) {
 	binary.LittleEndian.PutUint32(w.data[from:], uint32(to-from))
 }
@@ -146,8 +146,8 @@ func (w *writer) field(at int, v any) {
 	}
 }
 
-// list writes padding and the number n of elements of a list, and points the offset at byte from to the list.
-// It returns the offset at which the caller must write the elements.
+// list writes padding and the number n of elements of a list, and makes the offset at byte `from` point to
+// the list. It returns the offset at which the caller must write the elements.
 func (w *writer) list(from, n, width, align int) int {
 	for (len(w.data)+4)%max(align, width, 4) != 0 {
 		w.data = append(w.data, 0)

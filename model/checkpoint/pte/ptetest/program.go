@@ -258,6 +258,6 @@ func GraphSymInt() Table { return Table{0: Union{11, Table{0: int32(0)}}} }
 // ByKey returns the table of a constant of a graph. The n bytes of the constant are named data with the key.
 func ByKey(key string, n uint64) Table { return Table{0: ^uint64(0), 1: n, 2: key} }
 
-// Inline returns the table of a constant of a graph. The n bytes of the constant are stored in the
-// delegate, at offset at of Graph.Data.
+// Inline returns the table of a constant of a graph. The n bytes of the constant are stored in the delegate,
+// at this offset of Graph.Data.
 func Inline(at, n uint64) Table { return Table{0: at, 1: n, 2: ""} }

@@ -174,7 +174,7 @@ func (c *Changes) graph(number int, g *Graph) {
 			}
 		}
 	}
-	fixed := func(id, from int) { // marks the dim with index from, and all dims after it, as fixed
+	fixed := func(id, from int) { // marks one dim and all dims after it as fixed
 		for i := from; i < len(shape(id)); i++ {
 			c.mark(at(id, i), Fixed)
 		}

@@ -140,8 +140,8 @@ type Table struct {
 	index int    // index in the field if the field is a list, otherwise -1
 }
 
-// open opens the table to which the offset at byte from points. It checks that the table and its vtable are
-// inside the buffer, and reports whether the table is valid.
+// open follows the offset at byte `from` and opens the table to which it points. It checks that the table and
+// its vtable are inside the buffer, and reports whether the table is valid.
 func (t *Table) open(from int) bool {
 	b := t.b
 	if b.err != nil {
