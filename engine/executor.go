@@ -257,8 +257,8 @@ func (x *Executor) allocateOutputs() error {
 	})
 }
 
-// allocateTogether creates buffers that each hold several values, one after another. The function fits
-// decides whether a value v can be stored at byte offset at of a buffer whose first value is first.
+// allocateTogether creates buffers that each hold several values, one after another. `fits` decides whether a
+// value can be stored at a byte offset of a buffer with a given first value.
 func (x *Executor) allocateTogether(label string, values []graph.ValueID,
 	fits func(first, v graph.ValueID, at int64) bool,
 ) error {

@@ -49,8 +49,8 @@ func (x *Executor) FirstNonFinite(ctx context.Context) (first NonFinite, found b
 	return first, false, nil
 }
 
-// firstNonFinite searches for floats whose exponent bits are all ones. The function column returns the index
-// in the dims of the element at an index in memory; if column is nil, the two indexes are equal.
+// firstNonFinite searches for floats whose exponent bits are all ones. `column` converts the index of an
+// element in memory to its index in the dims; if it is nil, the two indices are equal.
 func firstNonFinite(
 	t graph.DType,
 	data []byte,

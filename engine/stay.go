@@ -54,8 +54,8 @@ type stepLevel struct {
 	apart  bool // even without a placeholder, a barrier separates this level from the last
 }
 
-// without returns the placeholder dispatches that one submit needs while the dispatches marked in left are
-// skipped. They keep the levels of the submit separate. The slice run holds all dispatches of the submit.
+// without returns the placeholder dispatches that one submit needs while the dispatches marked in `left` are
+// skipped. They keep the levels of the submit separate. `run` holds all dispatches of the submit.
 func (s *stayer) without(left []bool, run []trace.DispatchID) (list []stay, err error) {
 	b := &s.barriers
 	b.Begin()

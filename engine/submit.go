@@ -15,8 +15,8 @@ import (
 // step of n dispatches needs about log2(n / firstPiece) submits.
 const firstPiece = 32
 
-// submit encodes the dispatches in run, submits them piece by piece, and waits for the GPU. from is the
-// position of the first of them in the step, and all is the number of dispatches in the step.
+// submit encodes the dispatches in run, submits them piece by piece, and waits for the GPU. `from` is the
+// position of the first of them in the step, and `all` is the number of dispatches in the step.
 func (x *Executor) submit(s *flight, run []trace.DispatchID, from, all int, in *graph.StepInput) error {
 	var begun time.Time
 	var first int64 // time that the host spent on the first piece
@@ -67,7 +67,7 @@ func (x *Executor) piece(s *flight, run []trace.DispatchID, at int) int {
 	return end - at
 }
 
-// send encodes and submits a piece. from is the position of the piece's first dispatch in the step. send
+// send encodes and submits a piece. `from` is the position of the piece's first dispatch in the step. send
 // returns the moment at which encoding ended.
 func (x *Executor) send(s *flight, piece []trace.DispatchID, from, all int, in *graph.StepInput) (
 	encoded time.Time, err error,

@@ -74,8 +74,8 @@ const (
 // writes reports whether the use changes the buffer.
 func (k useKind) writes() bool { return k == useReadWrite || k == copyTo }
 
-// hazard returns the data hazard between two successive uses of a buffer. The parameter after is the kind of
-// the earlier use, and k is the kind of the later use.
+// hazard returns the data hazard between two successive uses of a buffer. `after` is the kind of the earlier
+// use, and k is the kind of the later use.
 func (k useKind) hazard(after useKind) Hazard {
 	switch {
 	case after.writes() && k.writes():

@@ -161,8 +161,8 @@ func (b *Builder) Tensor(name string, t DType) ValueID {
 	return b.output(Value{Name: b.prefix + name, DType: t, Role: Intermediate})
 }
 
-// Permuted declares that memory stores the elements of each row of a tensor in another order. The function
-// column returns the column of the element that is stored at position at of a row.
+// Permuted declares that memory stores the elements of each row of a tensor in another order. `column`
+// returns the column of the element that is stored at a given position of a row.
 func (b *Builder) Permuted(v ValueID, column func(at int) int) {
 	if b.has(v) {
 		b.values[v].Column = column

@@ -122,7 +122,7 @@ func (b *Builder) output(v Value) ValueID {
 	return id
 }
 
-// forget removes the value with the id first and all values after it. No operator may use these values.
+// forget removes the last values, beginning with the id `first`. No operator may use these values.
 func (b *Builder) forget(first int) {
 	for i := range b.values[first:] {
 		if v := &b.values[first+i]; v.Role == Constant {
@@ -169,8 +169,8 @@ func SelectFusions(rules []Fusion, want string) ([]Fusion, error) {
 	return selected, nil
 }
 
-// Readers returns the operators that read a value, in graph order. all is true if the host cannot read the
-// value too, that is, if the value is an intermediate and not a graph output.
+// Readers returns the operators that read a value, in graph order. The bool is true if the host cannot read
+// the value, that is, if the value is an intermediate and not a graph output.
 func (b *Builder) Readers(v ValueID) (list []Operator, all bool) {
 	if !b.has(v) {
 		return nil, false
@@ -181,7 +181,7 @@ func (b *Builder) Readers(v ValueID) (list []Operator, all bool) {
 	return list, b.values[v].Role == Intermediate
 }
 
-// ReadersAfter returns how many operators read v and come after the producer of other in graph order.
+// ReadersAfter returns how many operators read v and come after the producer of `other` in graph order.
 func (b *Builder) ReadersAfter(v, other ValueID) (n int) {
 	for _, o := range b.values[v].Consumers {
 		if o > b.values[other].Producer {

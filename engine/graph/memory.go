@@ -302,9 +302,9 @@ func (u *usage) peak(p *Layout, values []ValueID) (peak int64) {
 	return peak
 }
 
-// readsFirst reports whether a dispatch on a route is the first reader of a value. The parameter at is this
-// dispatch and route, and before lists the readers of the value in order of submission. A reader that is the
-// same operator on another route does not count, because it does not run in the same step.
+// readsFirst reports whether a dispatch on a route is the first reader of a value. `at` is this dispatch and
+// route, and `before` lists the readers of the value in order of submission. A reader that is the same
+// operator on another route does not count, because it does not run in the same step.
 func (g *Graph) readsFirst(before []launchOn, at launchOn) bool {
 	for _, r := range before {
 		if r.dispatch == at.dispatch {

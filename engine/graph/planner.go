@@ -182,8 +182,8 @@ func (p *Planner) Asked() int {
 	return p.request.route
 }
 
-// Choose sets the route of the plan and returns it. It takes the route preferred, with reason as the reason
-// of the plan, unless the user requested another route. Bit i of allowed is set if route i supports this live
+// Choose sets the route of the plan and returns it. It takes the preferred route, and records the given
+// reason, unless the user requested another route. Bit i of allowed is set if route i supports this live
 // shape. If the shape does not support a route that the user requested, the plan fails.
 func (p *Planner) Choose(preferred int, reason Reason, allowed uint64) int {
 	p.plan.Route, p.plan.Reason = preferred, reason

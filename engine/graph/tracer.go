@@ -32,9 +32,9 @@ type Shapes struct {
 	params []byte
 }
 
-// Take copies the changes of the last resize of l. The variable listed belongs to the caller and holds the
-// value of l.listed at the last Take. Take copies levels and waits only if l.listed has changed since then,
-// and updates the variable.
+// Take copies the changes of the last resize of l. `listed` is a variable of the caller that holds the value
+// of l.listed at the last Take. Take copies levels and waits only if l.listed has changed since then, and
+// updates the variable.
 func (s *Shapes) Take(l *Live, listed *int) {
 	s.log.copyFrom(&l.log)
 	s.inputs.take(l)

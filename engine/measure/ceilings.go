@@ -213,8 +213,8 @@ func (r *ceilingRun) best(k Metered, groups uint32) (float64, error) {
 	return max(least, 1), nil
 }
 
-// long finds a number of rounds with which a dispatch takes at least longEnough ns. It begins with rounds and
-// increases the number up to most. long returns the number and leaves the kernel's params set to it.
+// long finds a number of rounds with which a dispatch takes at least longEnough ns. It begins with the given
+// number and increases it up to `most`. It returns the number and leaves the kernel's params set to it.
 func (r *ceilingRun) long(k Metered, groups uint32, rounds, most int, set func(rounds int) error) (
 	int, error,
 ) {

@@ -76,8 +76,8 @@ const (
 	pastFor   = 64e9
 )
 
-// NewClock creates a clock and calibrates it. The clock allocates timestamp slots on the device: at least as
-// many as stamps says. If the device's timestamps do not increase, the period of a tick stays unknown.
+// NewClock creates a clock and calibrates it. The clock allocates at least `stamps` timestamp slots on the
+// device. If the device's timestamps do not increase, the period of a tick stays unknown.
 func NewClock(dev gpu.Device, stamps int) (*Clock, error) {
 	t, err := dev.NewTimestamps(max(stamps, 2))
 	if err != nil {

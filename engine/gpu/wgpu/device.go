@@ -326,8 +326,8 @@ func (d *device) waited(written, sent uint64) {
 	d.taken, d.over = max(d.taken, written), max(d.over, sent)
 }
 
-// arrive maps to host memory those pending buffers for which the function meant returns true. It calls wait
-// once for all of them.
+// arrive maps some of the pending buffers to host memory: those for which `meant` returns true. It calls
+// `wait` once for all of them.
 func (d *device) arrive(meant func(*hostBuffer) bool, wait func() error) error {
 	for _, h := range d.pending {
 		if !h.freed && meant(h) {

@@ -38,9 +38,9 @@ func remedy(goos string) string {
 	return "install a Vulkan driver"
 }
 
-// installLine returns the command that installs the drivers on a Linux distribution. The text release is the
-// content of the os-release file (man 5 os-release). The command depends on the ID in this file, or else on
-// its ID_LIKE.
+// installLine returns the command that installs the drivers on a Linux distribution. `release` is the content
+// of the os-release file (man 5 os-release). The command depends on the ID in this file, or else on its
+// ID_LIKE.
 func installLine(release string) string {
 	var ids []string
 	for line := range strings.Lines(release) {

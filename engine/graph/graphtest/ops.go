@@ -78,7 +78,7 @@ var ReasonOne, ReasonMany graph.Reason = testReason("rows = 1"), testReason("row
 // UnaryOp adds 1 to each element of a tensor.
 type UnaryOp struct{ In, Out graph.ValueID }
 
-// Shift adds an operator whose kernel param is computed from a SymInt by the function param.
+// Shift adds an operator whose kernel param is computed from a SymInt by a function.
 func Shift(b *graph.Builder, name string, x, pos graph.ValueID, param func(pos int) int) graph.ValueID {
 	out := b.Tensor(name, graph.U32)
 	b.Add(name, &FuncOp{
@@ -366,8 +366,8 @@ func DeferOp(b *graph.Builder, name string, x graph.ValueID) graph.ValueID {
 	return left
 }
 
-// MaterializeOp adds an operator that computes x + 1. For a single row it also materializes left, the output
-// of DeferOp. If forgets is true, the operator does not materialize left, which is an error.
+// MaterializeOp adds an operator that computes x + 1. For a single row it also materializes `left`, the
+// output of DeferOp. If `forgets` is true, the operator does not materialize it, which is an error.
 func MaterializeOp(b *graph.Builder, name string, x, left graph.ValueID, forgets bool) graph.ValueID {
 	out := b.Tensor(name, graph.U32)
 	b.Add(name, &FuncOp{

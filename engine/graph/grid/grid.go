@@ -48,7 +48,7 @@ const (
 // Each returns a term with n items and one workgroup for each.
 func Each(name string, n int) trace.Term { return Split(name, n, 1) }
 
-// Split returns a term with n items. Each workgroup handles as many of them as per says.
+// Split returns a term with n items. Each workgroup handles `per` of them.
 func Split(name string, n, per int) trace.Term {
 	return trace.Term{Name: name, Value: int64(n), Per: int64(per)}
 }
@@ -82,8 +82,8 @@ func (g Grid) Counts() [3]int { return [3]int{int(g.X), int(g.Y), int(g.Z)} }
 // kernel with one thread per item uses gid.x + gid.y*(num_workgroups.x*workgroup_size). A kernel with one
 // workgroup per item uses wid.x + wid.y*num_workgroups.x.
 
-// Vectors returns a grid for n elements. The parameter each is the number of elements for each thread, and
-// lanes is the number of threads in a workgroup. The grid is folded into x and y if x alone is too small.
+// Vectors returns a grid for n elements. `each` is the number of elements for each thread, and `lanes` is the
+// number of threads in a workgroup. The grid is folded into x and y if x alone is too small.
 func Vectors(limit uint32, n, each, lanes int) (Grid, error) {
 	threads := divUp(n, each)
 	groups := divUp(threads, lanes)
@@ -91,14 +91,14 @@ func Vectors(limit uint32, n, each, lanes int) (Grid, error) {
 }
 
 // Rows returns a grid with one workgroup for each item, for example each row of each head. The number of
-// items is the product of the terms. The grid is folded into x and y if x alone is too small. The parameter
-// busy says how many lanes in each workgroup have work.
+// items is the product of the terms. The grid is folded into x and y if x alone is too small. `busy` is the
+// number of lanes in each workgroup that have work.
 func Rows(limit uint32, lanes, busy int, terms ...trace.Term) (Grid, error) {
 	return flat(limit, "rows", GroupsOf(terms)*int64(lanes-min(busy, lanes)), terms...)
 }
 
 // Tiles returns a grid with one workgroup per tile: x counts column tiles, y counts row tiles, and z is the
-// product of rest. The lanes of a workgroup share the outputs of a tile evenly.
+// product of the other terms. The lanes of a workgroup share the outputs of a tile evenly.
 func Tiles(limit uint32, lanes int, cols, rows trace.Term, rest ...trace.Term) (Grid, error) {
 	x, y, z := cols.Groups(), rows.Groups(), GroupsOf(rest)
 	groups := x * y * z

@@ -1,8 +1,8 @@
 // Package linediff compares two lists of lines.
 package linediff
 
-// Of compares the lists before and after. It returns the lines that are in only one of them: with the prefix
-// "- " if only in before, and with "+ " if only in after.
+// Of compares two lists. It returns the lines that are in only one of them: with the prefix "- " if only in
+// the first list, and with "+ " if only in the second.
 func Of(before, after []string) []string {
 	had, has := map[string]int{}, map[string]bool{}
 	for i, l := range before {
