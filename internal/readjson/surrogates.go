@@ -66,7 +66,7 @@ func firstOf(line []byte) int {
 	return 0
 }
 
-// hexRune returns the code of the \uXXXX escape at the start of in, or 0 if there is none.
+// hexRune returns the code of the \uXXXX escape at the start of a text, or 0 if there is none.
 func hexRune(in []byte) rune {
 	if len(in) < 6 || in[0] != '\\' || in[1] != 'u' {
 		return 0

@@ -36,9 +36,8 @@ func (s *state) spend(n int) {
 
 const deepValues = "values nest" // argument of nest
 
-// nest must be called at the start of a recursive call. It raises an error if the recursion is too deep. The
-// argument what is the beginning of the error message. The function that it returns must be called at the
-// end.
+// nest must be called at the start of a recursive call. It raises an error if the recursion is too deep.
+// `what` is the beginning of the error message. The function that it returns must be called at the end.
 func (s *state) nest(what string) func() {
 	if s.depth++; s.depth > mostDepth {
 		raise.At(s.line, "%s more than %d deep", what, mostDepth)
@@ -60,7 +59,7 @@ func (s *state) run(body []stmt) flow {
 	return on
 }
 
-// scoped makes a new scope the current one. around is the scope that encloses it. The returned function
+// scoped makes a new scope the current one. `around` is the scope that encloses it. The returned function
 // restores the previous scope.
 func (s *state) scoped(around *scope) func() {
 	was := s.vars
@@ -68,7 +67,7 @@ func (s *state) scoped(around *scope) func() {
 	return func() { s.vars = was }
 }
 
-// written calls the function do and returns the output that this function writes.
+// written calls a function and returns the output that the function writes.
 func (s *state) written(do func()) string {
 	was := s.out
 	s.out = &strings.Builder{}
@@ -238,7 +237,7 @@ func (s *state) bounds(n int64, from, to, by any) (first, last, step int64) {
 	return bound(from, 0, 0, n), bound(to, n, 0, n), step
 }
 
-// stepped returns every step-th item. It begins at the index first and ends before the index last.
+// stepped returns every step-th item. It begins at index `first` and ends before index `last`.
 func stepped[T any](items []T, first, last, step int64) (out []T) {
 	n := int64(len(items))
 	step = max(-n-1, min(step, n+1)) // n+1 already leads past the end, and i += step does not overflow

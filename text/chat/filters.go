@@ -87,7 +87,7 @@ func changed(names string, do func(string) string) row {
 }
 
 // sameKind converts the result of a filter to the kind of its input: to markup if the input is markup,
-// otherwise to a plain string. The argument of is the input, and text is the result.
+// otherwise to a plain string. `of` is the input, and `text` is the result.
 func (s *state) sameKind(of any, text string) any {
 	s.spend(len(text))
 	if isA[markup](of) {

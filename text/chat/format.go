@@ -440,7 +440,7 @@ func (f *spec) signOf(negative bool) string {
 }
 
 // grouped inserts separators between the groups of digits in the integer part. If the number is padded with
-// zeros, these zeros are grouped too. before is the width of the text before the digits.
+// zeros, these zeros are grouped too. `before` is the width of the text before the digits.
 func (s *state) grouped(whole, rest string, before, each int, f spec) string {
 	if f.group == 0 {
 		return whole + rest

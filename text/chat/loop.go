@@ -11,8 +11,8 @@ type loop struct {
 	recursive bool
 }
 
-// run executes a for tag for the items of a value. over is this value. depth is how deep a recursive loop is
-// in its recursion.
+// run executes a for tag for the items of a value. `over` is this value, and `depth` is the recursion depth
+// of a recursive loop.
 func (l *loop) run(s *state, over any, depth int) flow {
 	items := s.items(over)
 	defer s.scoped(s.vars)()

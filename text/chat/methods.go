@@ -90,8 +90,8 @@ func ofText[T any](do func(string) T) func(*state, []any) any {
 	}
 }
 
-// every returns a builtin for strings. It reports whether the string is not empty and is(c) returns true for
-// each character c.
+// every returns a builtin for strings. The builtin reports whether the string is not empty and is(c) returns
+// true for each character c.
 func every(is func(rune) bool) func(*state, []any) any {
 	return ofText(func(v string) bool {
 		return v != "" && strings.IndexFunc(v, func(r rune) bool { return !is(r) }) < 0

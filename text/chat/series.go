@@ -117,8 +117,8 @@ func seriesFilters() []row {
 	}
 }
 
-// generated returns an iterator over the items that the function generate returns. It calls generate when the
-// first item is requested.
+// generated returns an iterator over the items that a function returns. The function is called when the first
+// item is requested.
 func (s *state) generated(generate func() []any) *iterator {
 	var items []any
 	begun := false
@@ -135,12 +135,12 @@ func (s *state) generated(generate func() []any) *iterator {
 	}}
 }
 
-// The method of returns an attribute of an item. name is the name of the attribute and may contain dots. If
-// name is None, the method returns the item itself.
+// `of` returns an attribute of an item. name is the name of the attribute and may contain dots. If name is
+// None, the method returns the item itself.
 func (s *state) of(item, name any) any { return s.ofOr(item, name, nil) }
 
-// ofOr is like of, but it has a default for an attribute that is undefined. The argument otherwise is this
-// default, or None if there is no default.
+// ofOr is like of, but it has a default for an attribute that is undefined. `otherwise` is this default, or
+// None if there is no default.
 func (s *state) ofOr(item, name, otherwise any) any {
 	for _, part := range s.path(name) {
 		if item = s.item(item, part); isA[undefined](item) && otherwise != nil {

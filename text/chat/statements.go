@@ -10,7 +10,7 @@ import (
 )
 
 // body parses a part of a template. The part ends at the end of the template, or at a tag that begins with
-// one of the words in ends. body consumes this word and returns it.
+// one of the given words. body consumes this word and returns it.
 func (p *parser) body(ends ...string) (list []stmt, end string) {
 	defer p.nest()()
 	for {

@@ -84,9 +84,9 @@ func (f *finder) longest(text string) (best *Added) {
 	return best
 }
 
-// each calls the function token for each token that it finds in the text, and the function rest for each
-// piece of text between tokens. The calls are in text order. A token may include the white space next to it.
-// If another token is found inside of this white space, the next piece of text starts after that token.
+// each calls `token` for each token that it finds in the text, and `rest` for each piece of text between
+// tokens. The calls are in text order. A token may include the white space next to it. If another token is
+// found inside of this white space, the next piece of text starts after that token.
 func (f *finder) each(p piece, special bool, token func(*Added), rest func(piece) error) error {
 	text := p.text
 	done := 0  // end of the text that was passed to token or rest

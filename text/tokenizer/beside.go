@@ -25,7 +25,7 @@ const maxValues = 1 << 12
 // counts as missing.
 type settings struct {
 	c    *Config
-	name string // of the file
+	name string // name of the file
 	keys map[string]json.RawMessage
 }
 
@@ -232,7 +232,7 @@ func (c *Config) otherSpecials() {
 	for _, text := range c.Special.Extra[:min(len(c.Special.Extra), maxValues)] {
 		add(extraKeys[0], text)
 	}
-	for _, key := range slices.Sorted(maps.Keys(c.Special.Named)) { // those that only this model has
+	for _, key := range slices.Sorted(maps.Keys(c.Special.Named)) { // special tokens that only this model has
 		add(key, c.Special.Named[key])
 	}
 }

@@ -31,7 +31,7 @@ func chars(ranges ...charRange) charset {
 	return s
 }
 
-// The function only returns the set that consists of the given characters.
+// `only` returns the set that consists of the given characters.
 func only(list ...rune) charset {
 	ranges := make([]charRange, len(list))
 	for i, r := range list {

@@ -16,34 +16,34 @@ import (
 // fields of all types. The comment of a field names the types that have the field.
 type component struct {
 	Type          string       `json:"type"`
-	Normalizers   []*component `json:"normalizers"`   // of a Sequence
-	PreTokenizers []*component `json:"pretokenizers"` // likewise
-	Processors    []*component `json:"processors"`    // likewise
-	Decoders      []*component `json:"decoders"`      // likewise
+	Normalizers   []*component `json:"normalizers"`   // field of Sequence
+	PreTokenizers []*component `json:"pretokenizers"` // field of Sequence
+	Processors    []*component `json:"processors"`    // field of Sequence
+	Decoders      []*component `json:"decoders"`      // field of Sequence
 
-	Pattern          patternJSON `json:"pattern"`  // of Replace and Split
-	Content          string      `json:"content"`  // of Replace
-	Prepend          string      `json:"prepend"`  // of Prepend
-	Behaviour        Behaviour   `json:"behavior"` // of Split and Punctuation
+	Pattern          patternJSON `json:"pattern"`  // field of Replace and Split
+	Content          string      `json:"content"`  // field of Replace
+	Prepend          string      `json:"prepend"`  // field of Prepend
+	Behaviour        Behaviour   `json:"behavior"` // field of Split and Punctuation
 	Invert           bool        `json:"invert"`
 	IndividualDigits bool        `json:"individual_digits"`
-	Replacement      string      `json:"replacement"` // of Metaspace
+	Replacement      string      `json:"replacement"` // field of Metaspace
 	PrependScheme    string      `json:"prepend_scheme"`
-	AddPrefixSpace   *bool       `json:"add_prefix_space"` // of Metaspace and ByteLevel
-	Split            *bool       `json:"split"`            // of Metaspace
-	UseRegex         *bool       `json:"use_regex"`        // of ByteLevel
-	StripLeft        bool        `json:"strip_left"`       // of Strip
+	AddPrefixSpace   *bool       `json:"add_prefix_space"` // field of Metaspace and ByteLevel
+	Split            *bool       `json:"split"`            // field of Metaspace
+	UseRegex         *bool       `json:"use_regex"`        // field of ByteLevel
+	StripLeft        bool        `json:"strip_left"`       // field of Strip
 	StripRight       bool        `json:"strip_right"`
-	CleanText        bool        `json:"clean_text"` // of BertNormalizer
+	CleanText        bool        `json:"clean_text"` // field of BertNormalizer
 	HandleChinese    bool        `json:"handle_chinese_chars"`
 	StripAccents     *bool       `json:"strip_accents"`
 	Lowercase        bool        `json:"lowercase"`
-	Delimiter        string      `json:"delimiter"` // of CharDelimiterSplit
-	Length           *int        `json:"length"`    // of FixedLength
+	Delimiter        string      `json:"delimiter"` // field of CharDelimiterSplit
+	Length           *int        `json:"length"`    // field of FixedLength
 
-	Single        []templatePiece            `json:"single"`         // of TemplateProcessing
-	SpecialTokens map[string]templateSpecial `json:"special_tokens"` // likewise
-	CLS, SEP      idPair                     // of BertProcessing and RobertaProcessing
+	Single        []templatePiece            `json:"single"`         // field of TemplateProcessing
+	SpecialTokens map[string]templateSpecial `json:"special_tokens"` // field of TemplateProcessing
+	CLS, SEP      idPair                     // field of BertProcessing and RobertaProcessing
 }
 
 // patternJSON is a literal text or a regular expression.

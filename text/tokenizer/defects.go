@@ -50,7 +50,7 @@ func (t *Tokenizer) Warnings() []string {
 }
 
 // within returns id if it is a valid token id, or if the vocabulary is unknown. Otherwise it adds a warning
-// and returns None. In the warning, what names the source of the id.
+// and returns None. `what` names the source of the id in the warning.
 func (c *Config) within(id int, what string) int {
 	if id == None || id >= 0 && id < len(c.Tokens) || len(c.Tokens) == 0 {
 		return id

@@ -34,8 +34,7 @@ var fillIns = []struct {
 	{"tokenizer.ggml.fim_sep_token_id", []string{"<|file_sep|>"}},
 }
 
-// notEnds lists exceptions. Normally, token ends a text. It does not if the vocabulary also contains all
-// tokens that the field with lists.
+// notEnds lists exceptions: `token` does not end a text if the vocabulary also contains all tokens in `with`.
 var notEnds = []struct {
 	token string
 	with  []string

@@ -104,7 +104,7 @@ func (r *reader) specialsOr(bos, eos int) {
 }
 
 // around reads which tokens prompts start and end with. If the file does not state whether prompts start with
-// BOS, the argument bos decides this.
+// BOS, `bos` decides this.
 func (r *reader) around(bos bool) {
 	c := &r.c
 	if orWarn(r, keyAddBOS, bos && c.BOS != None, r.f.BoolOr) {

@@ -22,7 +22,7 @@ const (
 	symbol              // all other characters, and invalid bytes
 )
 
-// The function first returns the class and the length of the first character of a text.
+// `first` returns the class and the length of the first character of a text.
 func first(text string) (class, int) {
 	if text == "" {
 		return end, 0
@@ -53,7 +53,7 @@ var asciiClass = func() (table [utf8.RuneSelf]class) {
 	return table
 }()
 
-// The function run returns how many bytes at the start of text consist of characters of class c.
+// `run` returns how many bytes at the start of text consist of characters of class c.
 func run(text string, c class) int {
 	n := 0
 	for {

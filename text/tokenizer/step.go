@@ -119,10 +119,11 @@ func PrependMissing(prefix string, once bool) Step {
 	}}
 }
 
-// Replace returns the step that replaces each occurrence of the non-empty text from.
+// Replace returns the step that replaces each occurrence of `from`, a text that is not empty.
 func Replace(from, to string) Step { return replaceWhere(literal(from), len(from), to) }
 
-// replaceWhere returns the step that replaces each match of find by to. No match is shorter than least bytes.
+// replaceWhere returns the step that replaces each match of find by to. No match is shorter than `least`
+// bytes.
 func replaceWhere(find matcher, least int, to string) Step {
 	grow := float64(1 + 2*len(to)) // an empty match can occur before each byte and at the end
 	if least > 0 {
@@ -210,7 +211,7 @@ func rewriteAll(steps []Step, p piece) (_ piece, err error) {
 	return p, nil
 }
 
-// walk applies steps to a piece and calls the function word for each word that results.
+// walk applies steps to a piece and calls `word` for each resulting word.
 func walk(steps []Step, p piece, word func(string) error) (err error) {
 	for i, s := range steps {
 		if s.rewrite == nil {
