@@ -2,6 +2,8 @@ package ops
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -76,10 +78,10 @@ func gatedTrial(r *basic.GatedRow, rows, width int) *trial {
 			up := b.Input("up", graph.F32, []int{1, width}, []int{rows, width})
 			b.Output(New(b, r.Kind, "y", kind.Args{"gate": gate, "up": up})[0])
 		},
-		fill: map[string]func(int) float64{"gate": func(i int) float64 {
-			return noise("gate",
-				i) * []float64{1, 4, 60}[i%3]
-		}},
+		fill: map[string]func(int) float64{
+			"gate": func(i int) float64 { return noise("gate", i) * []float64{1, 4, 60}[i%3] },
+			"up":   func(i int) float64 { return noise("up", i) * []float64{1, 10}[i%2] },
+		},
 	}
 }
 
@@ -91,6 +93,26 @@ func sampleGated(t *rapid.T, r *basic.GatedRow) *trial {
 		return step{"gate": {n, width}, "up": {n, width}}
 	})
 	return c
+}
+
+// Source of the numbers: the formula, computed by hand for inputs on both sides of each limit.
+func TestClampedSwiGLULimitsBothBranches(t *testing.T) {
+	r := basic.Gates[slices.IndexFunc(basic.Gates,
+		func(r basic.GatedRow) bool { return r.Kind == "clamped_swiglu" })]
+	for _, c := range []struct{ gate, up, want float64 }{
+		{0, 3, 0},
+		{1, 0, 0.845796},      // sigmoid(1.702)
+		{1, 2, 2.537387},      // times 2 + 1
+		{7, 0, 6.999953},      // 7 sigmoid(11.914)
+		{100, 0, 6.999953},    // gate is limited to 7 ...
+		{100, 9, 55.999625},   // ... and up too, so the factor is 8
+		{100, -9, -41.999719}, // up is limited to -7, so the factor is -6
+		{-8, 0, -9.766e-6},    // gate has no lower limit
+	} {
+		if got := r.F(c.gate, c.up); math.Abs(got-c.want) > 1e-6*max(1, math.Abs(c.want)) {
+			t.Errorf("gate %g, up %g: %g, want %g", c.gate, c.up, got, c.want)
+		}
+	}
 }
 
 func TestGated(t *testing.T) {

@@ -8,12 +8,14 @@ import (
 	"gpuscope/ops/kind"
 )
 
-// fuseGated has one fusion rule for each row of basic.Gates. In a gated MLP, act(gate) * up takes two
-// dispatches: the activation and the product. A rule replaces them by one dispatch, whose kernel does the
-// same arithmetic in the same order.
+// fuseGated has a fusion rule for each row of basic.Gates whose activation is also an operator. In a gated
+// MLP, act(gate) * up takes two dispatches: the activation and the product. A rule replaces them by one
+// dispatch, whose kernel does the same arithmetic in the same order.
 var fuseGated = func() (rules []graph.Fusion) {
 	for i := range basic.Gates {
-		rules = append(rules, fusionOf(&basic.Gates[i]))
+		if basic.Gates[i].UnaryOp != "" {
+			rules = append(rules, fusionOf(&basic.Gates[i]))
+		}
 	}
 	return rules
 }()

@@ -557,7 +557,7 @@ func (o *linear) Plan(p *graph.Planner) error {
 			o.next.addCost(l)
 		}
 		if o.joins(route) {
-			l.FLOPs += int64(o.gated.Act.FLOPs+1) * int64(m) * int64(cols)
+			l.FLOPs += int64(o.gated.FLOPs()) * int64(m) * int64(cols)
 		}
 	}
 	if o.gated != nil && !o.joins(route) {
@@ -565,7 +565,7 @@ func (o *linear) Plan(p *graph.Planner) error {
 		count := m * o.cols()
 		l := p.Dispatch(len(o.parts), p.Vectors(count, 4, kind.ThreadLanes))
 		l.Params.U32("n", count/4)
-		l.Bytes, l.FLOPs = 12*int64(count), int64(o.gated.Act.FLOPs+1)*int64(count)
+		l.Bytes, l.FLOPs = 12*int64(count), int64(o.gated.FLOPs())*int64(count)
 	}
 	return nil
 }
@@ -644,13 +644,13 @@ func (o *linear) doesNext(route int) bool { return o.next != nil && o.shapes[rou
 
 func (o *linear) prepares() *rmsNorm { return o.next }
 
-// gatedBy returns the name of the activation, and its WGSL expression for vec elements at a time, if the
-// kernel of a route computes act(gate) * up. Otherwise both are empty.
+// gatedBy returns the name of the activation, and the WGSL expression of act(gate) * up for vec elements at a
+// time, if the kernel of a route computes it. Otherwise both are empty.
 func (o *linear) gatedBy(route, vec int) (string, shaders.Text) {
 	if !o.joins(route) {
 		return "", ""
 	}
-	return o.gated.Act.Kind, basic.OfElements(o.gated.Act.WGSL, vec)
+	return o.gated.Act.Kind, o.gated.Expr(vec, "up")
 }
 
 func (o *linear) NewKernel(b *graph.Builder, route int) *graph.Kernel {

@@ -96,7 +96,7 @@ func (o *linear) joined(r *reference.Ref, x, y reference.Tensor, cols []int) {
 			read(col, gate)
 			read(n+col, up)
 			for i := range r.Rows(o.y, m) {
-				y.Row(i)[col] = o.gated.Act.F(reference.Dot(x.Row(i), gate)) * reference.Dot(x.Row(i), up)
+				y.Row(i)[col] = o.gated.F(reference.Dot(x.Row(i), gate), reference.Dot(x.Row(i), up))
 			}
 		}
 	})
@@ -133,7 +133,8 @@ func (o *linear) productTolerance(r *reference.Ref) reference.Tolerance {
 	}
 	if o.gated != nil { // the error of gate is multiplied by up, and the error of up by act(gate)
 		large := o.usual(r)
-		t.Abs = (2*t.Row*large + o.gated.Act.Error.Abs + o.gated.Act.ErrorOfX*large) * large
+		t.Abs = (2*t.Row*large + o.gated.Act.Error.Abs + o.gated.Act.ErrorOfX*large) *
+			max(large, o.gated.LargestFactor(large))
 		t.Rel, t.Row = o.gated.Act.Error.Rel+reference.ULPs(1), 0
 		t.Why += "; " + o.gated.Act.Kind + " of one such sum is multiplied by another such sum"
 		return t

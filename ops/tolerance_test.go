@@ -31,7 +31,7 @@ func TestSiLUFarBelowZeroMayBeZero(t *testing.T) {
 		if err := x.Step(c.input(t, g, step{"gate": {1, 4}, "up": {1, 4}}), nil); err != nil {
 			t.Fatal(err)
 		}
-		want := r.Act.F(gate) * up
+		want := r.F(gate, up)
 		near := x.Tolerance(0, g.Outputs()[0])
 		if most := near.At(want, want); most < math.Abs(want) {
 			t.Errorf("%s of %d and %d is %v with tolerance %v, want at least its size",

@@ -217,7 +217,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
 {{- end}}
 {{- if .Gated}}
     let v = result;
-    result = ({{.Expr}}) * up;
+    result = {{.Expr}};
 {{- end}}
     y[pair * n + row] = result;
 {{- end}}

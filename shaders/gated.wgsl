@@ -26,9 +26,9 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
 {{- if .Width}}
   let at = i + i / {{.Width}}u * {{.Width}}u;
   let v = x[at];
-  y[i] = ({{.Expr}}) * x[at + {{.Width}}u];
+  y[i] = {{.Expr}};
 {{- else}}
   let v = gate[i];
-  y[i] = ({{.Expr}}) * up[i];
+  y[i] = {{.Expr}};
 {{- end}}
 }

@@ -362,7 +362,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- end}}
 {{- if .Gated}}
     let v = result;
-    result = ({{.Expr}}) * up;
+    result = {{.Expr}};
 {{- end}}
 {{- if .Leaves}}
     y[4u * spread(column / 4u, {{.Leaves}}u) + column % 4u] = result;

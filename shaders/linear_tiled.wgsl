@@ -135,7 +135,7 @@ fn load_x(row: u32, quad: u32) -> vec4<f32> {
 
 {{- if .Gated}}
 fn joined(v: vec4<f32>, up: vec4<f32>) -> vec4<f32> {
-  return ({{.Expr}}) * up;
+  return {{.Expr}};
 }
 {{- end}}
 

@@ -34,7 +34,7 @@ func marked(k Kernel) string {
 	return b.String()
 }
 
-var silu = Constants{"Lanes": 64, "Vec": 4, "Act": "silu", "Expr": Text("v / (1.0 + exp(-v))"), "Width": 0}
+var silu = Constants{"Lanes": 64, "Vec": 4, "Act": "silu", "Expr": Text("(v / (1.0 + exp(-v))) * up[i]"), "Width": 0}
 
 // A kernel knows which parts of its source come from its constants.
 func TestAnExpansionSaysWhatConstantsMadeOfIt(t *testing.T) {
@@ -64,7 +64,7 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
     return;
   }«
   let v = gate[i];
-  y[i] = (‹v / (1.0 + exp(-v))›) * up[i];»
+  y[i] = ‹(v / (1.0 + exp(-v))) * up[i]›;»
 }
 `
 	if d := cmp.Diff(want, marked(k)); d != "" {
