@@ -36,6 +36,9 @@ var arch2 = []struct {
 	{"ernie4_5", true},
 	{"hunyuan", true},
 	{"llama_yarn", true},
+	{"qwen3_moe", true},
+	{"granitemoe", true},
+	{"olmoe", true},
 }
 
 // arch2Files returns the paths of a model of shared/models/arch2, and its float64 logits from another

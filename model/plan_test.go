@@ -324,6 +324,9 @@ func TestRowsOfEachArchitectureAreInterleaved(t *testing.T) {
 			}
 		}
 		want := map[string]int{"sdpa": tinyLayers, a.Gate.Name: tinyLayers}
+		if a.Experts { // products with the matrices of experts read rows in plain order
+			delete(want, a.Gate.Name)
+		}
 		if a.Parallel { // down adds the sum of attention, whose rows are not known to be those of the norm
 			want[a.Gate.Name] = 1
 		}

@@ -28,6 +28,7 @@ const (
 	tinyFFN, tinyLayers, tinyContext             = 96, 2, 64
 	tinyVocab                                    = 256 + 1 // one token per byte, and the end token
 	tinyEnd                                      = 256
+	tinyExperts                                  = 4
 )
 
 // tiny returns a model file with random weights whose tokens are bytes. Its tokenizer adds the end token
@@ -54,6 +55,10 @@ func tinyWide(a *arch.Architecture, ffn int) *gguftest.Builder {
 		"rope.dimension_count": tinyHeadDim, "rope.freq_base": float32(10000), "vocab_size": tinyVocab,
 	} {
 		b.Set(a.Name+"."+key, value)
+	}
+	if a.Experts {
+		b.Set(a.Name+".expert_count", tinyExperts)
+		b.Set(a.Name+".expert_used_count", 2)
 	}
 	if a.Name == "cohere2" { // requires a window
 		b.Set(a.Name+".attention.sliding_window", 4096)
@@ -82,8 +87,8 @@ func tinyWide(a *arch.Architecture, ffn int) *gguftest.Builder {
 		}
 		return list
 	}
-	matrix := func(name string, rows, cols int) { b.Q4_0(name, []int{rows, cols}, values(rows*cols)) }
-	vectorOf := func(name string, n int) { b.F32(name, []int{n}, values(n)) }
+	matrix := func(name string, dims ...int) { b.Q4_0(name, dims, values(arch.Numel(dims))) }
+	vectorOf := func(name string, dims ...int) { b.F32(name, dims, values(arch.Numel(dims))) }
 	vector := func(name string) { vectorOf(name, tinyDim) }
 	matrix("token_embd.weight", tinyVocab, tinyDim)
 	vector("output_norm.weight")
@@ -100,9 +105,15 @@ func tinyWide(a *arch.Architecture, ffn int) *gguftest.Builder {
 			matrix(blk+"attn_q.weight", q, tinyDim)
 			matrix(blk+"attn_k.weight", kv, tinyDim)
 			matrix(blk+"attn_v.weight", kv, tinyDim)
-			if a.FusedMLP {
+			switch {
+			case a.Experts:
+				vectorOf(blk+"ffn_gate_inp.weight", tinyExperts, tinyDim)
+				matrix(blk+"ffn_gate_exps.weight", tinyExperts, ffn, tinyDim)
+				matrix(blk+"ffn_up_exps.weight", tinyExperts, ffn, tinyDim)
+				matrix(blk+"ffn_down_exps.weight", tinyExperts, tinyDim, ffn)
+			case a.FusedMLP:
 				matrix(blk+"ffn_up.weight", 2*ffn, tinyDim)
-			} else {
+			default:
 				matrix(blk+"ffn_gate.weight", ffn, tinyDim)
 				matrix(blk+"ffn_up.weight", ffn, tinyDim)
 			}
@@ -111,7 +122,9 @@ func tinyWide(a *arch.Architecture, ffn int) *gguftest.Builder {
 		if !a.NoPreNorms && !a.Parallel {
 			vector(blk + a.Gguf.Names.FfnNorm)
 		}
-		matrix(blk+"ffn_down.weight", tinyDim, ffn)
+		if !a.Experts {
+			matrix(blk+"ffn_down.weight", tinyDim, ffn)
+		}
 		if a.Biases {
 			vectorOf(blk+"attn_q.bias", q)
 			vectorOf(blk+"attn_k.bias", kv)

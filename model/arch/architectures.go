@@ -25,6 +25,10 @@ type Architecture struct {
 	Fused           bool // q, k and v are one matrix, and gate and up are one matrix
 	FusedMLP        bool // gate and up are one matrix
 	scaledEmbedding bool // rows of the embedding are multiplied by sqrt(dim)
+	Experts         bool // layers have a mixture of experts instead of a gated MLP
+	// normalized is true if the weights of a token's experts are divided by their sum. A configuration key
+	// can override it.
+	normalized bool
 	// fullUnrotated is true if RoPE is left out in layers with full attention. It has no effect in a model
 	// without sliding windows.
 	fullUnrotated bool
@@ -91,6 +95,12 @@ type names struct {
 	FfnNorm, Gate, Up, Down      string
 	GateUp                       string // one tensor in place of Gate and Up, if they are fused
 	FfnPostNorm                  string
+	Router                       string
+	// Each of these tensors has the matrices of all experts. If the name has a %d for the number of the
+	// expert, there is a tensor for each expert.
+	ExpertGate, ExpertUp, ExpertDown string
+	// Some files have these tensors in place of the three before. The rows of gate and up are in one tensor.
+	ExpertGateUp, ExpertDowns string
 }
 
 // keys holds, for each setting of a decoder, the configuration key that states it in files of one format. It
@@ -117,6 +127,11 @@ type keys struct {
 	turned                    string // how many dims of a head are rotated
 	localBase                 string // RoPE base in layers with a window
 	Tied                      string // whether the embedding is also the output head
+	experts, chosen           string // number of experts of a layer, and of those chosen for a token
+	expertFfn                 string // hidden size of an expert
+	normalize                 string // whether the weights of a token's experts are divided by their sum
+	sparseEach                string // n: only every n-th layer has experts
+	dense                     string // list of layers that have an MLP instead of experts
 	// sameDim lists further keys that state the size of a head. Their values must equal the value of headDim.
 	sameDim []string
 	// rotations lists the keys that configure RoPE. rotation is the function that reads these keys for heads
@@ -135,7 +150,7 @@ func (k *keys) List() []string {
 		k.Layers, k.Dim, k.Ffn, k.Context, k.Heads, k.kvHeads, k.headDim, k.Eps, k.window, k.windowUsed,
 		k.windowFrom, k.fullEach, k.kinds, k.scale, k.turned, k.localBase, k.Tied,
 		k.scoreCap, k.logitCap, k.embedScale, k.residualScale, k.logitScale, k.biases, k.outBias, k.rotated,
-		k.unrotatedEach,
+		k.unrotatedEach, k.experts, k.chosen, k.expertFfn, k.normalize, k.sparseEach, k.dense,
 	}, slices.Concat(k.sameDim, k.rotations)...)
 	return slices.DeleteFunc(all, func(key string) bool { return key == "" })
 }
@@ -155,6 +170,9 @@ var ggufNames = names{
 	QNorm: "attn_q_norm.weight", KNorm: "attn_k_norm.weight", AttnPostNorm: "post_attention_norm.weight",
 	FfnNorm: "ffn_norm.weight", Gate: "ffn_gate.weight", Up: "ffn_up.weight", Down: "ffn_down.weight",
 	GateUp: "ffn_up.weight", FfnPostNorm: "post_ffw_norm.weight",
+	Router: "ffn_gate_inp.weight", ExpertGate: "ffn_gate_exps.weight", ExpertUp: "ffn_up_exps.weight",
+	ExpertDown:   "ffn_down_exps.weight",
+	ExpertGateUp: "ffn_gate_up_exps.weight", ExpertDowns: "ffn_down_exps.weight",
 }
 
 // ggufKeys are the metadata keys of llama.cpp without the architecture's prefix.
@@ -176,6 +194,22 @@ var ggufOnly = []only{
 	{"attention.causal", true, "bidirectional attention"},
 }
 
+// mixtureOnly is ggufOnly for architectures with experts.
+var mixtureOnly = []only{
+	{"attention.causal", true, "bidirectional attention"},
+	{"expert_shared_count", 0, "a shared expert"},
+	{"expert_shared_feed_forward_length", 0, "a shared expert"},
+}
+
+// mixtureKeys is a copy of ggufKeys with the keys of experts.
+var mixtureKeys = withExperts(ggufKeys)
+
+// withExperts returns a copy of the metadata keys of llama.cpp, with the keys of experts.
+func withExperts(k keys) keys {
+	k.experts, k.chosen, k.expertFfn = "expert_count", "expert_used_count", "expert_feed_forward_length"
+	return k
+}
+
 // hfNames are the tensor names in Hugging Face transformers.
 var hfNames = names{
 	Embed: "model.embed_tokens.weight", Norm: "model.norm.weight", Head: "lm_head.weight",
@@ -187,6 +221,9 @@ var hfNames = names{
 	QNorm: "self_attn.q_norm.weight", KNorm: "self_attn.k_norm.weight",
 	FfnNorm: "post_attention_layernorm.weight", Gate: "mlp.gate_proj.weight", Up: "mlp.up_proj.weight",
 	Down: "mlp.down_proj.weight", GateUp: "mlp.gate_up_proj.weight",
+	Router: "mlp.gate.weight", ExpertGate: "mlp.experts.%d.gate_proj.weight",
+	ExpertUp: "mlp.experts.%d.up_proj.weight", ExpertDown: "mlp.experts.%d.down_proj.weight",
+	ExpertGateUp: "mlp.experts.gate_up_proj", ExpertDowns: "mlp.experts.down_proj",
 }
 
 // Three keys of config.json: the trained context, the fraction of the dims of a head that RoPE rotates, and
@@ -216,7 +253,7 @@ var (
 // Architectures lists the architectures that this version runs.
 var Architectures = []*Architecture{
 	&Llama, &mistral, &Qwen2, &Qwen3, &Gemma3, &Phi3, &granite, &smolLM3, &olmo2, &olmo3, &exaone4, &gemma2,
-	&mistral3, &cohere2, &glm4, &seedOSS, &ernie45, &hunyuan,
+	&mistral3, &cohere2, &glm4, &seedOSS, &ernie45, &hunyuan, &qwen3MoE, &graniteMoE, &olmoe,
 }
 
 // architectureOf returns the architecture that files of one format call name, and its Spelling for this

@@ -36,6 +36,11 @@ type Config struct {
 	// others.
 	LocalRope *Rotation
 	Tied      bool // the embedding is also the output head
+	// Experts is the number of experts of a layer, and Chosen the number of those chosen for a token.
+	// ExpertFFN is the hidden size of an expert. All are 0 if layers have no experts.
+	Experts, Chosen, ExpertFFN int
+	Normalize                  bool   // the weights of a token's experts are divided by their sum
+	Dense                      []bool // by layer: has an MLP instead of experts; nil if no layer has both
 	// Ignored lists the keys in the files that have no effect, because the model's class does not have them.
 	Ignored []Ignored
 	// Warnings lists problems in the configuration that did not stop the reader, and how it resolved them.
@@ -110,6 +115,9 @@ func readConfig(r *configReader, arch *Architecture) (Config, error) {
 		form.implied(&c)
 	}
 	c.Tied = r.bool(key.Tied)
+	if arch.Experts {
+		r.experts(&c)
+	}
 	if c.HeadDim%4 != 0 {
 		r.errorf(key.headDim, "a head size of %d is not a multiple of 4", c.HeadDim)
 	}

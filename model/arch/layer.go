@@ -27,7 +27,12 @@ type feedForward interface {
 func (m *Decoder) mixer(layer int) mixer { return m.attention(layer) }
 
 // feedForward adds the weights of a layer's feed-forward half to the graph.
-func (m *Decoder) feedForward(layer int) feedForward { return m.mlp(layer) }
+func (m *Decoder) feedForward(layer int) feedForward {
+	if m.Experts > 0 && !(m.Dense != nil && m.Dense[layer]) {
+		return m.experts(layer)
+	}
+	return m.mlp(layer)
+}
 
 // layer adds layer i to the graph: a mixer and a feed-forward half. Each half has a norm before it, or after
 // it, or both, and adds its output to the residual stream. x is the residual stream before the layer, f32

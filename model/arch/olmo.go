@@ -40,6 +40,32 @@ var olmo3 = Architecture{
 	},
 }
 
+// olmoe is the architecture of: Muennighoff et al., OLMoE (2024). It is a Llama with experts. The queries of
+// all heads are normalized together, and so are the keys.
+var olmoe = Architecture{
+	Name:      "olmoe",
+	Gate:      gated{"silu_mul", basic.SiLUMul},
+	WideNorms: true, Experts: true,
+	Gguf: Spelling{
+		Class: ggufClass("olmoe", nil),
+		Names: &ggufNames, Keys: &mixtureKeys, pairs: &halves, Only: mixtureOnly,
+	},
+	Hf: Spelling{
+		Class: class{
+			Name: "OlmoeConfig",
+			Defaults: map[string]any{
+				"hidden_size": 2048, "intermediate_size": 2048, "num_hidden_layers": 16,
+				"num_attention_heads": 16, "max_position_embeddings": 4096, "rms_norm_eps": 1e-5,
+				"rope_theta": 1e4, "tie_word_embeddings": false, "attention_bias": false,
+				"num_experts": 64, "num_experts_per_tok": 8, "norm_topk_prob": false,
+			},
+			inert: hfRouterInert,
+		},
+		Names: &hfNames, Keys: &olmoeHFKeys, pairs: &halves,
+		Only: []only{hfQuantized, hfSiLU, {"clip_qkv", nil, "limits of queries, keys and values"}},
+	},
+}
+
 // plainLocalRope makes layers with a sliding window rotate with the same base as the others, but without
 // scaling.
 func plainLocalRope(c *Config) {
@@ -55,6 +81,11 @@ var (
 	olmoKeys = func() keys {
 		k := ggufKeys
 		k.window, k.fullEach = "attention.sliding_window", "attention.sliding_window_pattern"
+		return k
+	}()
+	olmoeHFKeys = func() keys {
+		k := biasedHFKeys
+		k.experts, k.chosen, k.normalize = "num_experts", "num_experts_per_tok", "norm_topk_prob"
 		return k
 	}()
 	olmo3HFKeys = func() keys {

@@ -35,6 +35,43 @@ var Qwen3 = Architecture{
 	},
 }
 
+// qwen3MoE is the architecture of the mixtures of experts of Qwen3 (2025), among them Qwen3-Coder 30B-A3B. It
+// is a Qwen3 with experts.
+var qwen3MoE = Architecture{
+	Name:      "qwen3moe",
+	Gate:      gated{"silu_mul", basic.SiLUMul},
+	HeadNorms: true, Experts: true, normalized: true,
+	Gguf: Spelling{
+		Class: ggufClass("qwen3moe", nil),
+		Names: &ggufNames, Keys: &mixtureKeys, pairs: &halves, Only: mixtureOnly,
+	},
+	Hf: Spelling{
+		Called: []string{"qwen3_moe"},
+		Class: class{
+			Name: "Qwen3MoeConfig",
+			Defaults: qwenDefaults(map[string]any{
+				"hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 24,
+				"num_key_value_heads": 4, "decoder_sparse_step": 1, "moe_intermediate_size": 768,
+				"num_experts": 128, "num_experts_per_tok": 8, "norm_topk_prob": false,
+			}),
+			inert: hfRouterInert,
+		},
+		Names: &hfNames, Keys: &qwenMoEHFKeys, pairs: &halves,
+		Only: []only{hfQuantized, hfSiLU, hfAttentionBias},
+	},
+}
+
+// hfRouterInert lists keys of classes with experts that do not affect the logits.
+var hfRouterInert = []string{"output_router_logits", "router_aux_loss_coef", "router_jitter_noise"}
+
+// qwenMoEHFKeys is a copy of qwenHFKeys with the keys of experts.
+var qwenMoEHFKeys = func() keys {
+	k := qwenHFKeys
+	k.experts, k.chosen, k.expertFfn = "num_experts", "num_experts_per_tok", "moe_intermediate_size"
+	k.normalize, k.sparseEach, k.dense = "norm_topk_prob", "decoder_sparse_step", "mlp_only_layers"
+	return k
+}()
+
 // qwenDefaults returns the defaults of a Qwen class: those that both classes share, and those in own.
 func qwenDefaults(own map[string]any) map[string]any {
 	return with(map[string]any{

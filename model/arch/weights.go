@@ -183,6 +183,57 @@ func (w *Weights) Matrix(name string, rows, cols int) weight.Matrix {
 	}})
 }
 
+// floatMatrix returns a matrix like Matrix, but it is not quantized.
+func (w *Weights) floatMatrix(name string, rows, cols int) weight.Matrix {
+	quantizer := w.quantizer
+	w.quantizer = nil
+	defer func() { w.quantizer = quantizer }()
+	return w.Matrix(name, rows, cols)
+}
+
+// stack returns the matrices of all n experts, one on top of the other, as one matrix of n * rows rows. They
+// are one tensor of shape [n, rows, cols], or n tensors if the name has a %d for the number of the expert.
+func (w *Weights) stack(name string, n, rows, cols int) weight.Matrix {
+	m := weight.Matrix{Name: name, Rows: n * rows, Cols: cols}
+	var tensors []*Tensor
+	if prefix, suffix, each := strings.Cut(name, "%d"); each {
+		m.Name = prefix + "all" + suffix
+		for i := range n {
+			tensors = append(tensors, w.tensor(fmt.Sprintf(name, i), rows, cols))
+		}
+	} else {
+		tensors = []*Tensor{w.tensor(name, n, rows, cols)}
+	}
+	if w.b.Err() != nil {
+		return weight.Matrix{}
+	}
+	for _, t := range tensors {
+		if t.Type != tensors[0].Type {
+			w.b.Errorf("%s: tensor %s is stored as %s, but %s is stored as %s; want the same type for all experts",
+				w.file.Name(), t.Name, t.Type, tensors[0].Name, tensors[0].Type)
+		}
+	}
+	if !Runs(tensors[0]) {
+		w.notYet(tensors[0])
+	}
+	m.Data = func() ([][]byte, error) {
+		if len(tensors) == 1 {
+			data, err := tensors[0].Bytes()
+			return [][]byte{data}, err
+		}
+		var all []byte
+		for _, t := range tensors {
+			data, err := t.Bytes()
+			if err != nil {
+				return nil, err
+			}
+			all = append(slices.Grow(all, n*len(data)-len(all)), data...)
+		}
+		return [][]byte{all}, nil
+	}
+	return w.stored(tensors[0].Type, m)
+}
+
 // stored returns m with its format set: the format of the type typ that the tensor has in the file, or, if
 // the user requested quantization, the quantized format.
 func (w *Weights) stored(typ string, m weight.Matrix) weight.Matrix {

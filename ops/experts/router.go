@@ -13,10 +13,10 @@ import (
 	"gpuscope/shaders"
 )
 
-// Limits of a router. A kernel keeps the logits of a token in workgroup memory.
+// Limits of a router. Its kernels keep the logits of a token in workgroup memory.
 const (
-	maxExperts = 2048
-	maxChosen  = 64
+	MaxExperts = 2048
+	MaxChosen  = 64 // largest number of experts that are chosen for a token
 )
 
 // RouterOptions says how a router computes the weights of the chosen experts.
@@ -80,12 +80,12 @@ func addRouter(c *kind.Call) []graph.ValueID {
 		scale: float32(c.ArgFloat("scale")),
 	}
 	highest, lowest := c.MaxDims(o.logits), c.MinDims(o.logits)
-	if len(highest) != 3 || highest[0] != 1 || highest[2] != lowest[2] || highest[2] > maxExperts {
+	if len(highest) != 3 || highest[0] != 1 || highest[2] != lowest[2] || highest[2] > MaxExperts {
 		return c.Fail("logits %s has dims %v, want [1, S, E] with a fixed E of at most %d",
-			c.Name(o.logits), highest, maxExperts)
+			c.Name(o.logits), highest, MaxExperts)
 	}
 	o.n = highest[2]
-	if most := min(maxChosen, o.n); o.k < 1 || o.k > most {
+	if most := min(MaxChosen, o.n); o.k < 1 || o.k > most {
 		return c.Fail("k is %d for %d experts, want 1 to %d", o.k, o.n, most)
 	}
 	if o.bias != graph.None && !o.sigmoid {

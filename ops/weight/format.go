@@ -130,6 +130,7 @@ type Matrix struct {
 	Dense *graph.ValueID // the matrix as an f32 tensor of the graph, or nil
 	over  *[2]Matrix     // the two joined matrices, if Above or Interleave returned this matrix; else nil
 	each  int            // rows that are taken at a time from each of the two, if they are interleaved
+	whole *alternate     // the matrix whose rows this one has, if Alternate returned it; else nil
 	Err   error          // reason why the matrix cannot be used, or nil
 }
 
@@ -192,10 +193,47 @@ func (m Matrix) Interleave(n Matrix, each int) (Matrix, bool) {
 	if !same || each < 4 || each%4 != 0 || m.Rows%each != 0 || m.Dense != nil || n.Dense != nil {
 		return Matrix{}, false
 	}
+	if a, b := m.whole, n.whole; a != nil && b != nil && a.of.Name == b.of.Name && a.each == each &&
+		b.each == each && a.which == 0 && b.which == 1 {
+		return a.of, true
+	}
 	return Matrix{
 		Name: m.Name + "+" + n.Name, Rows: 2 * m.Rows, Cols: m.Cols, Format: m.Format, over: &[2]Matrix{m, n},
 		each: each,
 	}, true
+}
+
+// alternate says which rows of a matrix Alternate has chosen.
+type alternate struct {
+	of          Matrix
+	each, which int
+}
+
+// Alternate divides the rows of a matrix into groups of each rows, and returns every second group. The
+// argument which is 0 for the first, third, ... group, and 1 for the others. It undoes Interleave.
+func (m Matrix) Alternate(each, which int) Matrix {
+	part := m
+	part.Name, part.Rows = fmt.Sprintf("%s.half%d", m.Name, which), m.Rows/2
+	part.whole = &alternate{m, each, which}
+	part.Data = func() ([][]byte, error) {
+		pieces, err := m.rows(0, m.Rows)
+		if err != nil {
+			return nil, err
+		}
+		list := make([][]byte, len(pieces))
+		for i, p := range m.Format.Pieces {
+			group := each * p.RowBytes(m.Cols)
+			list[i] = make([]byte, 0, len(pieces[i])/2)
+			for at := which * group; at < len(pieces[i]); at += 2 * group {
+				list[i] = append(list[i], pieces[i][at:at+group]...)
+			}
+		}
+		return list, nil
+	}
+	if part.Err == nil && (each < 1 || m.Rows%(2*each) != 0 || m.Dense != nil) {
+		part.Err = fmt.Errorf("%s: cannot divide %d rows into pairs of groups of %d", m.Name, m.Rows, each)
+	}
+	return part
 }
 
 // AddConstants adds the template constants of the format's WGSL file to c, and returns c.

@@ -1,0 +1,81 @@
+package arch
+
+import (
+	"slices"
+
+	"gpuscope/engine/graph"
+	"gpuscope/ops"
+	"gpuscope/ops/experts"
+	"gpuscope/ops/weight"
+)
+
+// mixture is the feed-forward half of layers with a mixture of experts. An expert is a gated MLP. A router
+// chooses some experts for each token, and their results are added up with the router's weights.
+type mixture struct {
+	router         weight.Matrix // [experts, dim]
+	gate, up, down weight.Matrix // the matrices of all experts, one on top of the other
+}
+
+// experts adds the weights of a layer's experts to the graph.
+func (m *Decoder) experts(layer int) *mixture {
+	name, blk := m.Form.Names, m.Form.Names.Of(layer)
+	f := &mixture{router: m.W.floatMatrix(blk+name.Router, m.Experts, m.Dim)}
+	if both := blk + name.ExpertGateUp; name.ExpertGateUp != "" && m.W.has(both) {
+		all := m.W.stack(both, m.Experts, 2*m.ExpertFFN, m.Dim)
+		f.gate, f.up = all.Alternate(m.ExpertFFN, 0), all.Alternate(m.ExpertFFN, 1)
+		f.down = m.W.stack(blk+name.ExpertDowns, m.Experts, m.Dim, m.ExpertFFN)
+	} else {
+		f.gate = m.W.stack(blk+name.ExpertGate, m.Experts, m.ExpertFFN, m.Dim)
+		f.up = m.W.stack(blk+name.ExpertUp, m.Experts, m.ExpertFFN, m.Dim)
+		f.down = m.W.stack(blk+name.ExpertDown, m.Experts, m.Dim, m.ExpertFFN)
+	}
+	return f
+}
+
+// forward returns the sum over the chosen experts: weight * down(act(gate(h)) * up(h)).
+func (f *mixture) forward(m *Decoder, _ int, h graph.ValueID) graph.ValueID {
+	b := m.Builder
+	logits := ops.Linear(b, "router", h, f.router, graph.None)
+	r := experts.Router(b, "route", logits, experts.RouterOptions{
+		K: m.Chosen, Normalize: m.Normalize, Scale: 1, Bias: graph.None, Factors: graph.None,
+	})
+	m.expertCounts = append(m.expertCounts, r.Counts)
+	gate := experts.LinearExperts(b, "gate", h, f.gate, graph.None, r)
+	up := experts.LinearExperts(b, "up", h, f.up, graph.None, r)
+	h = m.Arch.Gate.join(b, m.Arch.Gate.Name, gate, up)
+	h = experts.LinearExperts(b, "down", h, f.down, graph.None, r)
+	return experts.CombineExperts(b, "combine", h, r.Weights)
+}
+
+// experts reads the configuration of the experts.
+func (r *configReader) experts(c *Config) {
+	key := r.form.Keys
+	c.Experts = r.int(key.experts, 1, experts.MaxExperts)
+	c.Chosen = r.int(key.chosen, 1, experts.MaxChosen)
+	c.ExpertFFN = r.intOr(key.expertFfn, c.FFN, 1, MaxDim)
+	if c.Normalize = c.Arch.normalized; key.normalize != "" {
+		c.Normalize = r.bool(key.normalize)
+	}
+	if c.Chosen > c.Experts {
+		r.errorf(key.chosen, "a token uses %d experts, but there are only %d", c.Chosen, c.Experts)
+	}
+	c.Dense = make([]bool, c.Layers)
+	each := r.intOr(key.sparseEach, 1, 1, maxLayers)
+	for i := range c.Dense {
+		c.Dense[i] = (i+1)%each != 0
+	}
+	if r.has(key.dense) {
+		layers, err := r.f.Ints(r.prefix + key.dense)
+		r.fail(err)
+		for _, i := range layers {
+			if i < 0 || i >= c.Layers {
+				r.errorf(key.dense, "the list has layer %d, but there are %d layers", i, c.Layers)
+				return
+			}
+			c.Dense[i] = true
+		}
+	}
+	if !slices.Contains(c.Dense, true) {
+		c.Dense = nil
+	}
+}
