@@ -88,7 +88,7 @@ func TestGraphMarksTensorsOfUnsupportedTypes(t *testing.T) {
 		binary.LittleEndian.PutUint32(data[at:], uint32(to))
 	}
 	const tensor, vector = "blk.0.ffn_down.weight", "blk.1.ffn_norm.weight"
-	retype(tensor, 2, gguf.MXFP4)
+	retype(tensor, 2, gguf.IQ2_XXS)
 	retype(vector, 1, gguf.Q4_0) // supported for matrices but not for vectors
 	path := filepath.Join(t.TempDir(), "other.gguf")
 	if err := os.WriteFile(path, data, 0o600); err != nil {
@@ -102,7 +102,7 @@ func TestGraphMarksTensorsOfUnsupportedTypes(t *testing.T) {
 	status, text, stderr := show("graph")
 	for _, want := range []string{
 		notSupported + path + ": ",
-		"MXFP4  256×512    69632  cannot be planned", "blk.1.ffn_down.weight     Q8_0   256×512   139264\n",
+		"IQ2_XXS  256×512    33792  cannot be planned", "blk.1.ffn_down.weight     Q8_0     256×512   139264\n",
 	} {
 		if status != exitDone || !strings.Contains(text, want) {
 			t.Errorf("exit %d: %s: no %q in\n%s", status, stderr, want, text)
@@ -113,7 +113,8 @@ func TestGraphMarksTensorsOfUnsupportedTypes(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &c); err != nil || status != exitDone {
 		t.Fatalf("exit %d: %v", status, err)
 	}
-	if !strings.HasPrefix(c.Refused, path) || !wordingtest.Mentions(errors.New(c.Refused), tensor+" MXFP4") {
+	refused := errors.New(c.Refused)
+	if !strings.HasPrefix(c.Refused, path) || !wordingtest.Mentions(refused, tensor+" IQ2_XXS") {
 		t.Errorf("the reason is %s", c.Refused)
 	}
 	for _, entry := range c.Tensors {
@@ -123,7 +124,7 @@ func TestGraphMarksTensorsOfUnsupportedTypes(t *testing.T) {
 	}
 	for _, args := range [][]string{{"graph", "--passes"}, {"graph", "--format", "dot"}} {
 		if status, text, stderr = show(args...); status != exitFailed || text != "" ||
-			!wordingtest.Mentions(errors.New(stderr), tensor+" MXFP4") {
+			!wordingtest.Mentions(errors.New(stderr), tensor+" IQ2_XXS") {
 			t.Errorf("%v: exit %d: %s%s", args, status, text, stderr)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"regexp"
+	"slices"
 	"testing"
 
 	"gpuscope/trace"
@@ -79,8 +80,8 @@ func TestSumsOfTimesDoNotOverflow(t *testing.T) {
 				}
 			}
 		}
-		timeless := made.Name == "forecast" || made.Name == "gaps"
-		if printed == 0 && !timeless {
+		empty := []string{"experts", "forecast", "gaps"} // the trace has nothing for these
+		if printed == 0 && !slices.Contains(empty, made.Name) {
 			t.Errorf("%s: no row was printed", made.Name)
 		}
 	}

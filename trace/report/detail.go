@@ -6,6 +6,7 @@ import (
 
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
+	"gpuscope/trace/report/expertload"
 	"gpuscope/trace/table"
 )
 
@@ -44,6 +45,11 @@ func DetailLines(d *analyze.Detail) []string {
 	if own {
 		add("work", trafficLine(d))
 		add("waste", strings.TrimPrefix(WasteLine(d.Waste), "waste "))
+	}
+	label := "experts"
+	for _, line := range expertload.Lines(d) {
+		add(label, line)
+		label = ""
 	}
 	if d.Level >= 0 {
 		add("level", fmt.Sprintf("%d of %d", d.Level, d.Levels))

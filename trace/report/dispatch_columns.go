@@ -9,6 +9,7 @@ import (
 
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
+	"gpuscope/trace/report/expertload"
 	"gpuscope/trace/table"
 )
 
@@ -201,6 +202,10 @@ func (t *DispatchTable) columns() []table.Column {
 				}
 				return table.Cell{}
 			}),
+		ran.Words(140, "experts", "experts",
+			"tokens of each expert as a bar, relative to the busiest expert; for several layers, the largest ratio of the "+
+				"busiest expert to the mean, and its layer",
+			t.expertCell),
 		of.Cell(140, table.Exact, "last", "…#", "id", "id of the last dispatch of a group", t.last),
 		ran.Words(table.Unseen, "name", "name", "full name of the dispatch, for filters and scripts",
 			func(r *analyze.DispatchRow) table.Cell {
@@ -371,4 +376,35 @@ func sparkline(v []float64) string {
 		out = append(out, bars[min(len(bars)-1, max(0, int(at*float64(len(bars)))))])
 	}
 	return string(out)
+}
+
+// expertCell returns the load of the experts of a row: a strip with a bar for each expert if the row has one
+// dispatch, otherwise the layer with the largest imbalance.
+func (t *DispatchTable) expertCell(r *analyze.DispatchRow) table.Cell {
+	var first, worst expertload.Load
+	n := 0
+	for _, unit := range r.Units {
+		for _, i := range unit {
+			load, ok := t.loads.Of(&t.Launches[i])
+			if !ok || load.Modelled {
+				return table.Cell{}
+			}
+			if n == 0 {
+				first = load
+			}
+			if n++; worst.Router == nil || load.Largest > worst.Largest {
+				worst = load
+			}
+		}
+	}
+	switch {
+	case n == 0 || r.Group:
+		return table.Cell{}
+	case n == 1:
+		return table.Text(expertload.Strip(first.Tokens, 32))
+	case worst.Op.Layer != nil:
+		return table.Text(fmt.Sprintf("max/mean ≤ %.1f (%s)", worst.Largest,
+			analyze.LayerName(*worst.Op.Layer)))
+	}
+	return table.Text(fmt.Sprintf("max/mean ≤ %.1f", worst.Largest))
 }

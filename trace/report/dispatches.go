@@ -7,6 +7,7 @@ import (
 
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
+	"gpuscope/trace/report/expertload"
 	"gpuscope/trace/table"
 )
 
@@ -14,6 +15,7 @@ import (
 type DispatchTable struct {
 	*table.Table
 	*analyze.DispatchTree
+	loads *expertload.Loads
 }
 
 func init() {
@@ -36,7 +38,7 @@ func Dispatches(ctx context.Context, x *analyze.Index, o analyze.Options) (*Disp
 	if err != nil {
 		return nil, err
 	}
-	t := &DispatchTable{DispatchTree: d}
+	t := &DispatchTable{DispatchTree: d, loads: expertload.New(x, d.Selection)}
 	t.Table = table.New("dispatches", t.columns(), d.Tree)
 	t.Title, t.Notes, t.From = t.title(), t.notes(), t
 	return t, nil

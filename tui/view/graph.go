@@ -8,6 +8,7 @@ import (
 
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/experts"
 	"gpuscope/trace/analyze/graphtree"
 	"gpuscope/trace/report"
 	"gpuscope/trace/report/outline"
@@ -30,11 +31,15 @@ type graphPage struct {
 
 // graphLists lists the tables that the page shows, with their names in the title.
 var graphLists = []struct{ table, name string }{
-	{"graph", "Operators"}, {"values", "Values"}, {"memory", "Memory"}, {"tenants", "Slots"},
+	{"graph", "Operators"},
+	{"values", "Values"},
+	{"memory", "Memory"},
+	{"tenants", "Slots"},
+	{"experts", "Experts"},
 }
 
-// operatorList and slotList are indices in graphLists.
-const operatorList, slotList = 0, 3
+// Indices in graphLists.
+const operatorList, slotList, expertList = 0, 3, 4
 
 func newGraphPage(h Host, _ *widget.Log) View {
 	p := &graphPage{host: h}
@@ -130,7 +135,13 @@ func (p *graphPage) Actions() []command.Action {
 
 func (p *graphPage) Detailed() bool { return true }
 
-func (p *graphPage) nextList() { p.at = (p.at + 1) % len(p.lists) }
+// nextList shows the next list. The list of experts exists only for models with routers.
+func (p *graphPage) nextList() {
+	p.at = (p.at + 1) % len(p.lists)
+	if t := p.list().at().Trace; p.at == expertList && (t == nil || !experts.Has(t)) {
+		p.at = operatorList
+	}
+}
 
 // refold changes the grouping of operators: by layer, by kind or not at all. It omits grouping by kernel,
 // because an operator may have several kernels.

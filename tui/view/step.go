@@ -9,8 +9,10 @@ import (
 	"gpuscope/internal/printable"
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/experts"
 	"gpuscope/trace/analyze/tracks"
 	"gpuscope/trace/report"
+	"gpuscope/trace/report/expertload"
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
@@ -60,6 +62,8 @@ type StepFacts struct {
 	Words  []word  // the text around the step
 	Tracks *tracks.Tracks
 	pace   table.Line // the speed of the run
+
+	routers []*experts.Router // the choices of experts in the step
 }
 
 func newStepPage(h Host, _ *widget.Log) View {
@@ -135,7 +139,9 @@ func gather(ctx context.Context, s Snapshot) (*StepFacts, error) {
 	}
 	f.Words = WordsAround(s)
 	f.pace = report.Pace(s.Index, s.Step)
-	return f, ctx.Err()
+	var err error
+	f.routers, err = experts.Of(ctx, s.Index, s.Index.Step(s.Step))
+	return f, err
 }
 
 // barNS returns the time of a step that the strip shows, or 0 if it was not measured: the wall time, or the
@@ -367,6 +373,9 @@ func (p *StepPage) facts(t *widget.Theme, f *StepFacts, w, h, blank int) []strin
 	facts = append(facts, t.Put(widget.Strong, " "+f.Split().Fit(w-2)))
 	if !f.imported() { // a profile does not say when its dispatches ran
 		facts = append(facts, p.tracksIn(t, f, w, h >= 16)...)
+	}
+	for _, line := range expertload.Strips(f.routers, widget.Clamp((h-20)/4, 1, 6), w-2) {
+		facts = append(facts, t.Put(widget.GraphA, " "+line))
 	}
 	said := p.verdict(f)
 	verdict := widget.WrapIndented(said, w-2)

@@ -4,6 +4,7 @@ package all
 
 import (
 	_ "gpuscope/trace/report/deviation"
+	_ "gpuscope/trace/report/experts"
 	_ "gpuscope/trace/report/kernels"
 	_ "gpuscope/trace/report/outline"
 	_ "gpuscope/trace/report/phases"

@@ -1,0 +1,140 @@
+// Package expertload describes in words and bars how routers divided tokens among experts.
+package expertload
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"gpuscope/internal/cells"
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/experts"
+	"gpuscope/trace/table"
+)
+
+// Strip draws the numbers of tokens of all experts as a row of at most most bars, relative to the
+// busiest expert. If there are more experts than bars, a bar stands for several experts and shows the busiest
+// of them. A dot stands for experts without tokens.
+func Strip(tokens []float64, most int) string {
+	if len(tokens) == 0 {
+		return ""
+	}
+	highest := slices.Max(tokens)
+	bars := []rune("▁▂▃▄▅▆▇█")
+	var out []rune
+	for several := range slices.Chunk(tokens, (len(tokens)+most-1)/most) {
+		n := slices.Max(several)
+		if n <= 0 {
+			out = append(out, '·')
+			continue
+		}
+		out = append(out, bars[min(len(bars)-1, int(n/highest*float64(len(bars))))])
+	}
+	return string(out)
+}
+
+// Loads finds the router and the tile counts of a dispatch. It computes them at the first call, and
+// only if a dispatch depends on a router.
+type Loads struct {
+	once   sync.Once
+	byID   map[trace.DispatchID]Load
+	index  *analyze.Index
+	chosen analyze.Selection
+}
+
+// Load is the load of a dispatch: its router, and the tiles that it needed.
+type Load struct {
+	*experts.Router
+	tiles *experts.Dispatch
+}
+
+// New returns the loads of the dispatches of a selection.
+func New(x *analyze.Index, selection analyze.Selection) *Loads {
+	return &Loads{index: x, chosen: selection}
+}
+
+// Of returns the load of a dispatch. ok is false if its work does not depend on a router.
+func (e *Loads) Of(l *analyze.Launch) (load Load, ok bool) {
+	if l.Plan == nil || l.Plan.Experts.Rows == 0 {
+		return Load{}, false
+	}
+	e.once.Do(func() {
+		e.byID = map[trace.DispatchID]Load{}
+		routers, _ := experts.Of(context.Background(), e.index, e.chosen)
+		for _, r := range routers {
+			for i := range r.Dispatches {
+				e.byID[r.Dispatches[i].ID] = Load{r, &r.Dispatches[i]}
+			}
+		}
+	})
+	load, ok = e.byID[l.ID]
+	return load, ok
+}
+
+// Lines describes how a router divided the work of a dispatch.
+func Lines(d *analyze.Detail) []string {
+	loads := New(d.Index, d.Index.Step(d.Step))
+	load, ok := loads.Of(&d.Launch)
+	if !ok {
+		return nil
+	}
+	r, tiles, about := load.Router, load.tiles, ""
+	if r.Modelled {
+		about = "~"
+	}
+	first := fmt.Sprintf("%s%.0f of %d experts active, chosen by %s", about, r.Active, r.Experts, r.Op.Name)
+	if r.Modelled {
+		first += " (modelled: all experts chosen equally often)"
+	}
+	lines := []string{first}
+	if e, n := r.Busiest(); e >= 0 {
+		lines = append(lines, fmt.Sprintf("busiest #%d with %s, %.1f× the mean", e,
+			table.Plural(int64(n), "token"), r.Largest), Strip(r.Tokens, 64))
+	}
+	all := tiles.Filled + tiles.Padded
+	if tiles.Rows > 1 && all > 0 {
+		pad := fmt.Sprintf("tiles of %d rows of one expert: %s%s of %s rows are padding (%.0f%%)",
+			tiles.Rows, about, table.Integer(int64(tiles.Padded+0.5)), table.Integer(int64(all+0.5)),
+			100*tiles.Padded/all)
+		if tiles.Timed > 0 {
+			pad += fmt.Sprintf(", ~%s of %s µs", table.Micros(tiles.PaddedNS/1e3, 1),
+				table.Micros(tiles.NS/1e3, 1))
+		}
+		lines = append(lines, pad)
+	}
+	return append(lines, fmt.Sprintf("%s%s of %s exit at once: the grid has enough for any choice", about,
+		table.Integer(int64(tiles.Idle+0.5)), table.Plural(tiles.Launched, "workgroup")))
+}
+
+// Strips returns a line of at most width cells for each of the most unbalanced routers, at most most of
+// them, in the order of the layers: the tokens of their experts as bars, and how unbalanced they are.
+func Strips(routers []*experts.Router, most, width int) (lines []string) {
+	chosen := slices.DeleteFunc(slices.Clone(routers), func(r *experts.Router) bool {
+		return r.Modelled || r.Steps == 0
+	})
+	slices.SortStableFunc(chosen, func(a, b *experts.Router) int { return cmp.Compare(b.Largest, a.Largest) })
+	chosen = chosen[:min(most, len(chosen))]
+	slices.SortFunc(chosen, func(a, b *experts.Router) int { return cmp.Compare(a.ID, b.ID) })
+	for _, r := range chosen {
+		name := r.Op.Name
+		if r.Op.Layer != nil {
+			name = analyze.LayerName(*r.Op.Layer)
+		}
+		e, n := r.Busiest()
+		head := fmt.Sprintf("%s experts ", name)
+		text := fmt.Sprintf(" %.0f of %d active, most %s: #%d", r.Active, r.Experts,
+			table.Plural(int64(n), "token"), e)
+		if d := r.Total(); d.Padded > 0 {
+			text += fmt.Sprintf(", padding %.0f%%", 100*d.Padded/(d.Padded+d.Filled))
+		}
+		room := width - cells.Width(head) - cells.Width(text)
+		if room < 8 {
+			text, room = "", width-cells.Width(head)
+		}
+		lines = append(lines, head+Strip(r.Tokens, max(1, min(room, 64)))+text)
+	}
+	return lines
+}
