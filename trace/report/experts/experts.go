@@ -129,7 +129,7 @@ func columns(list []row) []table.Column {
 				}
 				return table.Text(fmt.Sprintf("#%d: %s", e, table.Integer(int64(n))))
 			}),
-		chosen.Cell(80, table.Exact, "imbalance", "max/mean", "",
+		chosen.Cell(80, table.Exact, "imbalance", "max/mean", "ratio",
 			"tokens of the busiest expert in a step, divided by the mean of all experts; for several steps the mean",
 			func(r *row) table.Cell { return table.Number(r.Largest, 1) }),
 		of.Cell(80, table.Exact, "padding", "padding", "rows",
