@@ -4,8 +4,10 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
+	"gpuscope/internal/wordingtest"
 	"gpuscope/model/arch"
 )
 
@@ -15,7 +17,13 @@ func tinyConfig(t *testing.T, set map[string]any) (arch.Config, error) {
 	f := newTinyFolder()
 	delete(f.Config, "sliding_window")
 	maps.Copy(f.Config, set)
-	file, err := arch.OpenFile(f.write(t))
+	return configAt(t, f.write(t))
+}
+
+// configAt returns the configuration of a folder.
+func configAt(t *testing.T, path string) (arch.Config, error) {
+	t.Helper()
+	file, err := arch.OpenFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,5 +185,125 @@ func TestQueriesGrowWithoutRoPEScaling(t *testing.T) {
 	}
 	if _, err := tinyConfig(t, map[string]any{"model_type": "ministral3", "head_dim": 32}); err == nil {
 		t.Error("a folder without rope_parameters was accepted")
+	}
+}
+
+// The layers of Gemma 4 differ in the sizes of attention and MLP, and the last ones share keys and values.
+func TestSizesByLayerFollowTheirKeys(t *testing.T) {
+	t.Parallel()
+	type keys = map[string]any
+	const full, local = "full_attention", "sliding_attention"
+	golden := wordingtest.New(t)
+	for name, c := range map[string]struct {
+		set                   keys
+		headDims              [2]int // with full attention and in windows
+		kvHeads, kvFrom, wide []int
+	}{
+		"heads of full attention": {
+			keys{"global_head_dim": 64, "num_global_key_value_heads": 1, "num_key_value_heads": 2},
+			[2]int{64, 32},
+			[]int{2, 1, 2, 1},
+			[]int{0, 1, 2, 3},
+			[]int{96, 96, 96, 96},
+		},
+		"single layers": {
+			keys{"per_layer_config": keys{
+				"1": keys{"head_dim": 64}, "3": keys{"head_dim": 64, "num_key_value_heads": 2},
+			}},
+			[2]int{64, 32},
+			[]int{1, 1, 1, 2},
+			[]int{0, 1, 2, 3},
+			[]int{96, 96, 96, 96},
+		},
+		"shared keys and values": {
+			keys{"num_kv_shared_layers": 2, "use_double_wide_mlp": true},
+			[2]int{32, 32},
+			[]int{1, 1, 1, 1},
+			[]int{0, 1, 0, 1},
+			[]int{96, 96, 192, 192},
+		},
+		"nothing to share":        {set: keys{"num_kv_shared_layers": 3}},
+		"another setting":         {set: keys{"per_layer_config": keys{"1": keys{"hidden_size": 64}}}},
+		"a layer that is missing": {set: keys{"per_layer_config": keys{"4": keys{"head_dim": 64}}}},
+		"one layer of a kind":     {set: keys{"per_layer_config": keys{"1": keys{"head_dim": 64}}}},
+		"no types of layers":      {set: keys{"layer_types": nil}},
+		"a mixture":               {set: keys{"enable_moe_block": true}},
+	} {
+		set := keys{
+			"model_type": "gemma4_text", "num_hidden_layers": 4, "sliding_window": 16, "head_dim": 32,
+			"layer_types": []string{local, full, local, full},
+			"rope_parameters": keys{
+				full:  keys{"rope_type": "proportional", "partial_rotary_factor": 0.25, "rope_theta": 1e6},
+				local: keys{"rope_type": "default", "rope_theta": 1e4},
+			},
+			"hidden_activation": "gelu_pytorch_tanh",
+		}
+		maps.Copy(set, c.set)
+		f := newTinyFolder()
+		maps.Copy(f.Config, set)
+		dir := f.write(t)
+		got, err := configAt(t, dir)
+		if c.kvHeads == nil {
+			golden.Text(name, inFolder(err, dir))
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if dims := [2]int{got.HeadDim, got.LocalHeadDim}; dims != c.headDims ||
+			!slices.Equal(got.KVHeads, c.kvHeads) || !slices.Equal(got.KVFrom, c.kvFrom) ||
+			!slices.Equal(got.FFN, c.wide) {
+			t.Errorf("%s: heads of %v, KV heads %v from %v, MLP %v", name, dims, got.KVHeads, got.KVFrom,
+				got.FFN)
+		}
+		// A quarter of the pairs is rotated, with the frequencies of whole heads.
+		pairs := got.HeadDim / 2
+		if d := got.Rope.Divisors; len(d) != pairs || d[pairs/4-1] != 1 || d[pairs/4] != 1e30 {
+			t.Errorf("%s: divisors %v", name, d)
+		}
+		if got.LocalRope.Base != 1e4 || got.Rope.Base != 1e6 || got.LocalRope.Dims != got.LocalHeadDim {
+			t.Errorf("%s: rotations %+v and %+v", name, got.Rope, got.LocalRope)
+		}
+	}
+}
+
+// The folder of a larger model has the configuration of its decoder in text_config.
+func TestDecoderOfALargerModelIsFound(t *testing.T) {
+	t.Parallel()
+	type keys = map[string]any
+	for name, c := range map[string]struct {
+		outer, inner keys
+		tied, ok     bool
+	}{
+		"as written":   {nil, nil, false, true},
+		"tied outside": {keys{"tie_word_embeddings": true}, nil, true, true},
+		"tied outside only": {
+			keys{"tie_word_embeddings": true}, keys{"tie_word_embeddings": false}, false, true,
+		},
+		"quantized":           {keys{"quantization_config": keys{"quant_method": "fp8"}}, nil, false, false},
+		"a decoder not known": {nil, keys{"model_type": "mamba"}, false, false},
+		"no model type":       {nil, keys{"model_type": nil}, false, false},
+	} {
+		f := newTinyFolder()
+		f.Config["model_type"] = "mistral"
+		maps.Copy(f.Config, c.inner)
+		f.Config = keys{"model_type": "mistral3", "text_config": f.Config, "vision_config": keys{}}
+		maps.Copy(f.Config, c.outer)
+		f.tensors["vision_tower.x"] = []int{4}
+		f.called = func(name string) string {
+			if own, ok := strings.CutPrefix(name, "model."); ok {
+				return "model.language_model." + own
+			}
+			return name
+		}
+		dir := f.write(t)
+		got, err := configAt(t, dir)
+		if err == nil {
+			err = planFolder(dir, Options{})
+		}
+		if c.ok != (err == nil) || c.ok && got.Tied != c.tied {
+			t.Errorf("%s: %v, tied %v, want %v", name, err, got.Tied, c.tied)
+		}
 	}
 }

@@ -39,6 +39,8 @@ var arch2 = []struct {
 	{"qwen3_moe", true},
 	{"granitemoe", true},
 	{"olmoe", true},
+	{"gemma4_e2b", true},
+	{"gemma4_12b", true},
 }
 
 // arch2Files returns the paths of a model of shared/models/arch2, and its float64 logits from another

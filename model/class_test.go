@@ -277,8 +277,8 @@ func TestConfigOfAFolderFollowsItsClass(t *testing.T) {
 			if c.class == "gemma3_text" && (!got.Tied || got.LocalRope.Base != 1e4 || got.Scale != 1.0/16) {
 				t.Errorf("tied %v, base in windows %v, scale %v", got.Tied, got.LocalRope.Base, got.Scale)
 			}
-			if name == "gemma3" && (got.Heads != 8 || got.KVHeads != 4 || got.HeadDim != 256 ||
-				got.Dim != 2304 || got.FFN != 9216 || got.Context != 131072 || got.Eps != 1e-6) {
+			if name == "gemma3" && (got.Heads != 8 || got.KVHeads[0] != 4 || got.HeadDim != 256 ||
+				got.Dim != 2304 || got.FFN[0] != 9216 || got.Context != 131072 || got.Eps != 1e-6) {
 				t.Errorf("got %+v", got)
 			}
 		})

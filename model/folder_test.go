@@ -396,7 +396,7 @@ func FuzzConfigJSON(f *testing.F) {
 // planHollow plans a decoder with tensors of the sizes that its configuration requires, without data.
 func planHollow(c *arch.Config) error {
 	file := arch.NewCheckpoint(&arch.HfForm{Path: "x"}, nil)
-	n, q, kv := c.Form.Names, c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
+	n, q := c.Form.Names, c.Heads*c.HeadDim
 	add := func(name string, dims ...int) {
 		t := &arch.Tensor{Name: name, Type: "F32", Dims: dims, Size: 4 * arch.Numel(dims)}
 		file.All, file.ByName[name] = append(file.All, t), t
@@ -404,7 +404,7 @@ func planHollow(c *arch.Config) error {
 	add(n.Embed, 10, c.Dim)
 	add(n.Norm, c.Dim)
 	for i := range c.Layers {
-		at := n.Of(i)
+		at, kv, ffn := n.Of(i), c.KVHeads[i]*c.HeadDim, c.FFN[i]
 		if !c.Arch.NoPreNorms {
 			add(at+n.AttnNorm, c.Dim)
 			if !c.Arch.Parallel {
@@ -433,20 +433,20 @@ func planHollow(c *arch.Config) error {
 		}
 		if c.Arch.Fused {
 			add(at+n.Qkv, q+2*kv, c.Dim)
-			add(at+n.GateUp, 2*c.FFN, c.Dim)
+			add(at+n.GateUp, 2*ffn, c.Dim)
 		} else {
 			add(at+n.Q, q, c.Dim)
 			add(at+n.K, kv, c.Dim)
 			add(at+n.V, kv, c.Dim)
 			if c.Arch.FusedMLP {
-				add(at+n.GateUp, 2*c.FFN, c.Dim)
+				add(at+n.GateUp, 2*ffn, c.Dim)
 			} else {
-				add(at+n.Gate, c.FFN, c.Dim)
-				add(at+n.Up, c.FFN, c.Dim)
+				add(at+n.Gate, ffn, c.Dim)
+				add(at+n.Up, ffn, c.Dim)
 			}
 		}
 		add(at+n.O, c.Dim, q)
-		add(at+n.Down, c.Dim, c.FFN)
+		add(at+n.Down, c.Dim, ffn)
 	}
 	c.Vocab, c.Tied = 10, true
 	context, chunk, err := c.Bounds(0, 0)

@@ -142,6 +142,9 @@ func tinyWide(a *arch.Architecture, ffn int) *gguftest.Builder {
 			vector(blk + "post_attention_norm.weight")
 			vector(blk + "post_ffw_norm.weight")
 		}
+		if a.LayerScales {
+			vectorOf(blk+"layer_output_scale.weight", 1)
+		}
 	}
 	return b
 }

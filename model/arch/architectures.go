@@ -28,7 +28,10 @@ type Architecture struct {
 	Experts         bool // layers have a mixture of experts instead of a gated MLP
 	// normalized is true if the weights of a token's experts are divided by their sum. A configuration key
 	// can override it.
-	normalized bool
+	normalized   bool
+	valueNorms   bool // the values of each head are normalized, by a norm without weights
+	keysAsValues bool // a layer without a value matrix uses its keys, before their norm, as values
+	LayerScales  bool // the residual stream after each layer is multiplied by a number of that layer
 	// fullUnrotated is true if RoPE is left out in layers with full attention. It has no effect in a model
 	// without sliding windows.
 	fullUnrotated bool
@@ -58,6 +61,8 @@ type Spelling struct {
 	implied func(c *Config)
 	// fullEach is n if every n-th layer has full attention and the files have no key for n, otherwise 0.
 	fullEach int
+	// listed is true if files that state a window must list the layers that have it.
+	listed bool
 	// unrotatedEach is n if RoPE is left out in every n-th layer and the files have no key for n, otherwise
 	// 0.
 	unrotatedEach int
@@ -77,9 +82,12 @@ type gated struct {
 // only is a configuration key that must be absent or have one specific value.
 type only struct {
 	Key       string
-	Want      any    // an int, a float64, a bool or a string; nil if the key must be absent
+	Want      any    // an int, a float64, a bool, a string or an orNull; nil if the key must be absent
 	otherwise string // the unsupported feature that any other value requests
 }
+
+// orNull is a string in place of which a file may state null.
+type orNull string
 
 // names holds the names that a decoder's tensors have in a file. The full name of a layer's tensor is the
 // layer's prefix plus the name here. Some tensors exist only in some architectures; their names are used only
@@ -101,6 +109,11 @@ type names struct {
 	ExpertGate, ExpertUp, ExpertDown string
 	// Some files have these tensors in place of the three before. The rows of gate and up are in one tensor.
 	ExpertGateUp, ExpertDowns string
+	LayerScale                string // a number by which the residual stream after a layer is multiplied
+	// The matrices and norms of a model whose layers each have an input of their own; see layerInput. The
+	// first three belong to the model and the others to a layer.
+	InputEmbed, InputFromEmbed, InputNorm string
+	InputGate, InputProj, InputPostNorm   string
 }
 
 // keys holds, for each setting of a decoder, the configuration key that states it in files of one format. It
@@ -108,6 +121,13 @@ type names struct {
 type keys struct {
 	Layers, Dim, Ffn, Context string
 	Heads, kvHeads, headDim   string
+	localHeadDim              string // headDim of layers with a window, if it differs
+	fullHeadDim, fullKVHeads  string // headDim and kvHeads of layers with full attention, if they differ
+	unequal                   bool   // lists of numbers by layer may have different numbers
+	byLayer                   string // object with settings of single layers: "2.head_dim"
+	sharedKV                  string // how many layers at the end have no keys and values of their own
+	sharedWide                string // whether the MLP of these layers is twice as wide
+	layerInput                string // elements of the input that each layer has of its own; 0 for none
 	Eps                       string
 	window                    string // size of the sliding window
 	windowUsed                string // whether the window is applied; without this key it always is
@@ -126,14 +146,16 @@ type keys struct {
 	unrotatedEach             string // n: every n-th layer has no RoPE
 	turned                    string // how many dims of a head are rotated
 	localBase                 string // RoPE base in layers with a window
+	localTurned               string // how many dims of a head are rotated in layers with a window
 	Tied                      string // whether the embedding is also the output head
 	experts, chosen           string // number of experts of a layer, and of those chosen for a token
 	expertFfn                 string // hidden size of an expert
 	normalize                 string // whether the weights of a token's experts are divided by their sum
 	sparseEach                string // n: only every n-th layer has experts
 	dense                     string // list of layers that have an MLP instead of experts
-	// sameDim lists further keys that state the size of a head. Their values must equal the value of headDim.
-	sameDim []string
+	// sameDim lists further keys that state the size of a head, and sameLocalDim those that state it for
+	// layers with a window.
+	sameDim, sameLocalDim []string
 	// rotations lists the keys that configure RoPE. rotation is the function that reads these keys for heads
 	// of headDim dims.
 	rotations []string
@@ -147,11 +169,13 @@ type keys struct {
 // List returns all keys that are not empty.
 func (k *keys) List() []string {
 	all := append([]string{
-		k.Layers, k.Dim, k.Ffn, k.Context, k.Heads, k.kvHeads, k.headDim, k.Eps, k.window, k.windowUsed,
+		k.Layers, k.Dim, k.Ffn, k.Context, k.Heads, k.kvHeads, k.headDim, k.localHeadDim, k.fullHeadDim,
+		k.fullKVHeads, k.byLayer, k.sharedKV, k.sharedWide, k.layerInput, k.Eps, k.window, k.windowUsed,
 		k.windowFrom, k.fullEach, k.kinds, k.scale, k.turned, k.localBase, k.Tied,
 		k.scoreCap, k.logitCap, k.embedScale, k.residualScale, k.logitScale, k.biases, k.outBias, k.rotated,
 		k.unrotatedEach, k.experts, k.chosen, k.expertFfn, k.normalize, k.sparseEach, k.dense,
-	}, slices.Concat(k.sameDim, k.rotations)...)
+		k.localTurned,
+	}, slices.Concat(k.sameDim, k.sameLocalDim, k.rotations)...)
 	return slices.DeleteFunc(all, func(key string) bool { return key == "" })
 }
 
@@ -169,21 +193,23 @@ var ggufNames = names{
 	QBias: "attn_q.bias", KBias: "attn_k.bias", VBias: "attn_v.bias", OBias: "attn_output.bias",
 	QNorm: "attn_q_norm.weight", KNorm: "attn_k_norm.weight", AttnPostNorm: "post_attention_norm.weight",
 	FfnNorm: "ffn_norm.weight", Gate: "ffn_gate.weight", Up: "ffn_up.weight", Down: "ffn_down.weight",
-	GateUp: "ffn_up.weight", FfnPostNorm: "post_ffw_norm.weight",
 	Router: "ffn_gate_inp.weight", ExpertGate: "ffn_gate_exps.weight", ExpertUp: "ffn_up_exps.weight",
 	ExpertDown:   "ffn_down_exps.weight",
 	ExpertGateUp: "ffn_gate_up_exps.weight", ExpertDowns: "ffn_down_exps.weight",
+	GateUp: "ffn_up.weight", FfnPostNorm: "post_ffw_norm.weight", LayerScale: "layer_output_scale.weight",
+	InputEmbed: "per_layer_token_embd.weight", InputFromEmbed: "per_layer_model_proj.weight",
+	InputNorm: "per_layer_proj_norm.weight", InputGate: "inp_gate.weight", InputProj: "proj.weight",
+	InputPostNorm: "post_norm.weight",
 }
 
 // ggufKeys are the metadata keys of llama.cpp without the architecture's prefix.
 var ggufKeys = keys{
 	Layers: "block_count", Dim: "embedding_length", Ffn: "feed_forward_length", Context: "context_length",
 	Heads: "attention.head_count", kvHeads: "attention.head_count_kv", headDim: "attention.key_length",
-	Eps: "attention.layer_norm_rms_epsilon",
-	sameDim: []string{
-		"attention.value_length", "attention.key_length_swa", "attention.value_length_swa",
-	},
-	turned: "rope.dimension_count", rotation: ggufRotation, rotations: ggufRotations,
+	Eps:          "attention.layer_norm_rms_epsilon",
+	sameDim:      []string{"attention.value_length"},
+	sameLocalDim: []string{"attention.key_length_swa", "attention.value_length_swa"},
+	turned:       "rope.dimension_count", rotation: ggufRotation, rotations: ggufRotations,
 	inert: ggufInert, elsewhere: &ggufElsewhere,
 }
 
@@ -253,7 +279,7 @@ var (
 // Architectures lists the architectures that this version runs.
 var Architectures = []*Architecture{
 	&Llama, &mistral, &Qwen2, &Qwen3, &Gemma3, &Phi3, &granite, &smolLM3, &olmo2, &olmo3, &exaone4, &gemma2,
-	&mistral3, &cohere2, &glm4, &seedOSS, &ernie45, &hunyuan, &qwen3MoE, &graniteMoE, &olmoe,
+	&mistral3, &cohere2, &glm4, &seedOSS, &ernie45, &hunyuan, &qwen3MoE, &graniteMoE, &olmoe, &gemma4,
 }
 
 // architectureOf returns the architecture that files of one format call name, and its Spelling for this

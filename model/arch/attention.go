@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"gpuscope/engine/graph"
 	"gpuscope/ops"
@@ -14,12 +15,16 @@ import (
 
 // attention is the mixer of layers with attention.
 type attention struct {
-	q, k, v        projection
+	q, o           projection
+	k, v           *projection   // nil if the layer reads the keys and values of another layer
 	qNorm, kNorm   graph.ValueID // norms of the queries and keys, or None
-	o              projection
+	vNorm          graph.ValueID // norm of the values, or None
+	headDim        int
+	kvHeads        int
 	window         int           // positions in the sliding window; 0 for full attention
 	rotate         rotary        // or nil if the layer has no RoPE
-	kCache, vCache graph.ValueID // f32 or f16 [1, context, KVHeads, HeadDim]
+	kCache, vCache graph.ValueID // f32 or f16 [1, context, kvHeads, headDim]
+	keys, values   graph.ValueID
 }
 
 // projection is a matrix with an optional bias.
@@ -34,33 +39,48 @@ func (p *projection) forward(b *graph.Builder, name string, x graph.ValueID) gra
 
 func (m *Decoder) attention(layer int) *attention {
 	name, blk := m.Form.Names, m.Form.Names.Of(layer)
-	q, kv := m.Heads*m.HeadDim, m.KVHeads*m.HeadDim
-	cache := []int{1, m.Context, m.KVHeads, m.HeadDim}
-	normed, qNorm, kNorm := m.Arch.HeadNorms, m.HeadDim, m.HeadDim
+	a := &attention{headDim: m.headDim(layer), kvHeads: m.KVHeads[layer], window: m.Windows[layer]}
+	q, kv := m.Heads*a.headDim, a.kvHeads*a.headDim
+	normed, qNorm, kNorm := m.Arch.HeadNorms, a.headDim, a.headDim
 	if m.Arch.WideNorms {
 		normed, qNorm, kNorm = true, q, kv
 	}
-	a := &attention{
-		o:      projection{Matrix: m.W.Matrix(blk+name.O, m.Dim, q)},
-		qNorm:  m.normIf(normed, blk+name.QNorm, qNorm),
-		kNorm:  m.normIf(normed, blk+name.KNorm, kNorm),
-		window: m.Windows[layer],
-		rotate: m.rotate,
-		kCache: m.State(fmt.Sprintf("layers.%d.k_cache", layer), m.KV, cache),
-		vCache: m.State(fmt.Sprintf("layers.%d.v_cache", layer), m.KV, cache),
-	}
-	if a.window > 0 {
+	own := m.KVFrom[layer] == layer
+	a.o = projection{Matrix: m.W.Matrix(blk+name.O, m.Dim, q)}
+	a.qNorm = m.normIf(normed, blk+name.QNorm, qNorm)
+	a.kNorm = m.normIf(normed && own, blk+name.KNorm, kNorm)
+	if a.rotate = m.rotate; a.window > 0 {
 		a.rotate = m.rotateLocal
 	}
 	if m.Unrotated != nil && m.Unrotated[layer] {
 		a.rotate = nil
 	}
-	all := m.W.matrices(m.Arch.Fused, blk, name.Qkv, m.Dim,
-		rows{name.Q, q}, rows{name.K, kv}, rows{name.V, kv})
+	a.vNorm = graph.None
+	if m.Arch.valueNorms && own {
+		a.vNorm = m.ones(a.headDim)
+	}
+	parts := []rows{{name.Q, q}, {name.K, kv}, {name.V, kv}}
+	if own {
+		cache := []int{1, m.Context, a.kvHeads, a.headDim}
+		a.kCache = m.State(fmt.Sprintf("layers.%d.k_cache", layer), m.KV, cache)
+		a.vCache = m.State(fmt.Sprintf("layers.%d.v_cache", layer), m.KV, cache)
+	} else {
+		from := m.attentions[m.KVFrom[layer]]
+		a.kCache, a.vCache, parts = from.kCache, from.vCache, parts[:1]
+	}
+	if m.Arch.keysAsValues && !m.W.has(blk+name.V) {
+		parts = slices.DeleteFunc(parts, func(r rows) bool { return r.name == name.V })
+	}
+	all := m.W.matrices(m.Arch.Fused, blk, name.Qkv, m.Dim, parts...)
 	a.q = projection{all[0], m.biasIf(m.Biases, blk+name.QBias, q)}
-	a.k = projection{all[1], m.biasIf(m.Biases, blk+name.KBias, kv)}
-	a.v = projection{all[2], m.biasIf(m.Biases, blk+name.VBias, kv)}
+	if len(all) > 1 {
+		a.k = &projection{all[1], m.biasIf(m.Biases, blk+name.KBias, kv)}
+	}
+	if len(all) > 2 {
+		a.v = &projection{all[2], m.biasIf(m.Biases, blk+name.VBias, kv)}
+	}
 	a.o.bias = m.biasIf(m.OutBias, blk+name.OBias, m.Dim)
+	m.attentions = append(m.attentions, a)
 	return a
 }
 
@@ -78,20 +98,30 @@ func (a *attention) part() string { return "attn" }
 // keys and values are therefore computed for all tokens, and everything else only for the last token.
 func (a *attention) forward(m *Decoder, layer int, h graph.ValueID) graph.ValueID {
 	b := m.Builder
-	q := a.q.forward(b, "q", m.lastOf("q_last", layer, h))
-	k := a.k.forward(b, "k", h)
-	v := a.v.forward(b, "v", h)
+	q, k, v := a.q.forward(b, "q", m.lastOf("q_last", layer, h)), graph.None, graph.None
+	if a.k != nil {
+		k = a.k.forward(b, "k", h)
+		v = k
+	}
+	if a.v != nil {
+		v = a.v.forward(b, "v", h)
+	}
 	if m.Arch.WideNorms {
 		q, k = m.norm("q_norm", q, a.qNorm), m.norm("k_norm", k, a.kNorm)
 	}
-	q = basic.View(b, "q_heads", q, kind.Fixed(1), basic.Rest, kind.Fixed(m.Heads), kind.Fixed(m.HeadDim))
-	k = basic.View(b, "k_heads", k, kind.Fixed(1), basic.Rest, kind.Fixed(m.KVHeads), kind.Fixed(m.HeadDim))
-	v = basic.View(b, "v_heads", v, kind.Fixed(1), basic.Rest, kind.Fixed(m.KVHeads), kind.Fixed(m.HeadDim))
+	q, k = a.heads(b, "q_heads", q, m.Heads), a.heads(b, "k_heads", k, a.kvHeads)
+	v = a.heads(b, "v_heads", v, a.kvHeads)
 	norms := func() {
 		q, k = m.norm("q_norm", q, a.qNorm), m.norm("k_norm", k, a.kNorm)
 	}
 	if !m.Arch.WideNorms && !m.Arch.normsAfterRope {
 		norms()
+	}
+	v = m.norm("v_norm", v, a.vNorm)
+	a.keys, a.values = k, v
+	if a.k == nil {
+		from := m.attentions[m.KVFrom[layer]]
+		k, v = from.keys, from.values
 	}
 	if scales := m.queryScalesOf(layer); scales != graph.None {
 		q = basic.Mul(b, "q_scale", q, scales)
@@ -104,8 +134,16 @@ func (a *attention) forward(m *Decoder, layer int, h graph.ValueID) graph.ValueI
 	}
 	y := ops.SDPA(b, "sdpa", q, k, v, a.kCache, a.vCache, kind.Sym(m.pos), m.Scale, m.ScoreCap,
 		a.window, graph.None)
-	y = basic.View(b, "join", y, kind.Fixed(1), basic.Rest, kind.Fixed(m.Heads*m.HeadDim))
+	y = basic.View(b, "join", y, kind.Fixed(1), basic.Rest, kind.Fixed(m.Heads*a.headDim))
 	return a.o.forward(b, "o", y)
+}
+
+// heads divides the rows of x among n heads: f32 [1, S, n, headDim]. It returns None if x is None.
+func (a *attention) heads(b *graph.Builder, name string, x graph.ValueID, n int) graph.ValueID {
+	if x == graph.None {
+		return x
+	}
+	return basic.View(b, name, x, kind.Fixed(1), basic.Rest, kind.Fixed(n), kind.Fixed(a.headDim))
 }
 
 // growQueries adds the table of the factors by which queries are multiplied if they grow with the position:

@@ -114,22 +114,23 @@ func (f *HfForm) Close() error { return f.Weights.Close() }
 func (f *HfForm) Tokenizer() (*tokenizer.Tokenizer, error) { return tokenizer.Open(f.Path) }
 
 func (f *HfForm) Config() (Config, error) {
-	name, err := f.Said.String("model_type")
+	said := f.Said.decoder()
+	name, err := said.String("model_type")
 	if err != nil {
 		return Config{}, err
 	}
 	in := func(a *Architecture) *Spelling { return &a.Hf }
-	arch, form, err := architectureOf(f.Said.name, name, in)
+	arch, form, err := architectureOf(said.name, name, in)
 	if err != nil {
 		return Config{}, err
 	}
-	r := &configReader{f: f.Said, form: form, in: in}
+	r := &configReader{f: said, form: form, in: in}
 	c, err := readConfig(r, arch)
 	if err != nil {
 		return c, err
 	}
 	if c.LocalRope != nil && r.has(localRotation) {
-		local := hfRotationAt(r, localRotation, form.Keys.localBase, c.HeadDim)
+		local := hfRotationAt(r, localRotation, form.Keys.localBase, c.LocalHeadDim)
 		c.LocalRope = &local
 	}
 	c.Warnings = append(c.Warnings, r.warnings...)

@@ -50,7 +50,7 @@ var ggufElsewhere = class{Name: "architectures of llama.cpp that are not support
 	"attention.clamp_kqv", "attention.group_norm_epsilon", "attention.group_norm_groups",
 	"attention.kv_lora_rank", "attention.max_alibi_bias",
 	"attention.output_scale", "attention.q_lora_rank", "attention.relative_buckets_count",
-	"attention.shared_kv_layers", "attention.temperature_length", "rope.dimension_sections",
+	"attention.temperature_length", "rope.dimension_sections",
 	"rope.scaling.alpha",
 }}
 

@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -15,13 +16,17 @@ type Config struct {
 	Layers  int
 	Dim     int
 	Heads   int
-	KVHeads int // a divisor of Heads
+	KVHeads []int // by layer: a divisor of Heads
+	KVFrom  []int // by layer: the layer whose keys and values it reads, which is itself in most models
 	HeadDim int
-	FFN     int
-	Vocab   int
-	Context int // the trained context
-	Eps     float32
-	Scale   float64 // scale of the attention scores; 0 for 1 / sqrt(HeadDim)
+	// LocalHeadDim is the size of a head in layers with a sliding window. In most models it equals HeadDim.
+	LocalHeadDim int
+	FFN          []int // by layer
+	LayerInput   int   // elements of the input that each layer has of its own; 0 for none; see layerInput
+	Vocab        int
+	Context      int // the trained context
+	Eps          float32
+	Scale        float64 // scale of the attention scores; 0 for 1 / sqrt(HeadDim)
 	// Factors of the rows of the embedding, of the outputs of attention and MLP, and of the logits. A factor
 	// of 0 means 1.
 	EmbedScale, ResidualScale, LogitScale float64
@@ -66,26 +71,16 @@ func readConfig(r *configReader, arch *Architecture) (Config, error) {
 	c.Layers = r.int(key.Layers, 1, maxLayers)
 	r.layers = c.Layers
 	c.Dim = r.int(key.Dim, 1, MaxDim)
-	c.FFN = r.int(key.Ffn, 1, MaxDim)
 	c.Context = r.int(key.Context, 1, math.MaxInt32)
 	c.Heads = r.int(key.Heads, 1, MaxDim)
-	c.KVHeads = r.intOr(key.kvHeads, c.Heads, 1, MaxDim)
 	c.Eps = float32(r.float(key.Eps, 0, 1))
 	if r.err != nil {
 		return c, r.err
 	}
-	if c.Heads%c.KVHeads != 0 {
-		r.errorf(key.Heads, "the number of query heads, %d, is not a multiple of the number of key and value heads, %d", c.Heads, c.KVHeads)
-	}
-	if c.HeadDim = r.intOr(key.headDim, 0, 1, MaxDim); c.HeadDim == 0 {
-		if c.Dim%c.Heads != 0 {
-			r.errorf(key.Heads, "the number of heads, %d, does not divide the embedding size, %d",
-				c.Heads, c.Dim)
-		}
-		c.HeadDim = max(c.Dim/c.Heads, 1)
-	}
-	for _, same := range key.sameDim {
-		r.hold(only{same, c.HeadDim, "heads of different sizes"})
+	c.Windows = r.windows()
+	r.readShapes(&c)
+	if r.err != nil {
+		return c, r.err
 	}
 	for _, o := range form.Only {
 		r.hold(o)
@@ -99,9 +94,15 @@ func readConfig(r *configReader, arch *Architecture) (Config, error) {
 			c.HeadDim)
 	}
 	if key.localBase != "" {
-		c.LocalRope = &Rotation{Dims: c.Rope.Dims, Base: r.float(key.localBase, 1, 1e12), Scale: 1}
+		turned := c.Rope.Dims
+		if c.LocalHeadDim != c.HeadDim {
+			turned = c.LocalHeadDim
+		}
+		c.LocalRope = &Rotation{
+			Dims: r.intOr(key.localTurned, turned, 2, c.LocalHeadDim),
+			Base: r.float(key.localBase, 1, 1e12), Scale: 1,
+		}
 	}
-	c.Windows = r.windows()
 	c.Scale = r.floatOr(key.scale, 0, 1e-6, 1e6)
 	c.ScoreCap = r.floatOr(key.scoreCap, 0, 0, 1e6)
 	c.LogitCap = r.floatOr(key.logitCap, 0, 0, 1e6)
@@ -118,9 +119,6 @@ func readConfig(r *configReader, arch *Architecture) (Config, error) {
 	if arch.Experts {
 		r.experts(&c)
 	}
-	if c.HeadDim%4 != 0 {
-		r.errorf(key.headDim, "a head size of %d is not a multiple of 4", c.HeadDim)
-	}
 	c.Ignored, c.Warnings = r.ignored()
 	return c, r.err
 }
@@ -134,6 +132,9 @@ func (r *configReader) windows() []int {
 		window = 0
 	}
 	windowed := r.kinds()
+	if windowed == nil && r.form.listed && window > 0 {
+		r.errorf(cmp.Or(key.kinds, key.fullEach), "the key is missing; want a list with the type of attention of each layer")
+	}
 	if windowed == nil {
 		from := r.intOr(key.windowFrom, 0, 0, math.MaxInt32)
 		each := r.intOr(key.fullEach, r.form.fullEach, 0, maxLayers)

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"gpuscope/internal/mapfile"
 	"gpuscope/internal/printable"
@@ -52,6 +53,34 @@ func ParseConfigJSON(data []byte, name string) (*configJSON, error) {
 	}
 	c := &configJSON{name: name, top: slices.Sorted(maps.Keys(top)), Values: map[string]any{}}
 	return c, c.add("", top, 1)
+}
+
+// decoderKey is the key of the object that holds the configuration of the decoder in the config.json of a
+// larger model, such as one that also reads images.
+const decoderKey = "text_config"
+
+// outerKeys lists keys that concern the decoder even if they are outside its object.
+var outerKeys = []string{"tie_word_embeddings", "quantization_config"}
+
+// decoder returns the configuration of the decoder: c itself, or the object under decoderKey.
+func (c *configJSON) decoder() *configJSON {
+	object, nested := c.Values[decoderKey].(map[string]any)
+	if !nested {
+		return c
+	}
+	inner := &configJSON{name: c.name + ": " + decoderKey, Values: map[string]any{}}
+	for key, value := range c.Values {
+		if own, ok := strings.CutPrefix(key, decoderKey+"."); ok {
+			inner.Values[own] = value
+		}
+	}
+	for _, key := range outerKeys {
+		if _, said := object[key]; !said && c.Has(key) {
+			inner.Values[key], object[key] = c.Values[key], c.Values[key]
+		}
+	}
+	inner.top = slices.Sorted(maps.Keys(object))
+	return inner
 }
 
 func (c *configJSON) add(path string, object map[string]any, depth int) error {

@@ -3,6 +3,7 @@ package arch
 import (
 	"cmp"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"slices"
 
@@ -29,7 +30,10 @@ type Decoder struct {
 	// rotateLocal is used instead of rotate in layers with a sliding window. It equals rotate if all layers
 	// have the same rotation.
 	rotateLocal rotary
-	zeros       graph.ValueID // f32 [dim]: the bias of norms that subtract the mean
+	zeros       graph.ValueID         // f32 [dim]: the bias of norms that subtract the mean
+	unweighted  map[int]graph.ValueID // by number of elements; see ones
+	attentions  []*attention          // of the layers so far
+	inputs      graph.ValueID         // of all layers, or None; see layerInputs
 	// The factors of the queries for the positions of the step, and for the last of them, or None.
 	queryScales, lastQueryScale graph.ValueID
 	// expertCounts has the output counts of the router of each layer: i32 [experts], how many tokens of the
@@ -79,11 +83,12 @@ func (m *Decoder) forward() graph.ValueID {
 		})
 	}
 	m.growQueries()
-	m.rotate = m.Form.pairs.rotary(m, "", &m.Rope)
+	m.rotate = m.Form.pairs.rotary(m, "", &m.Rope, m.HeadDim)
 	m.rotateLocal = m.rotate
 	if m.LocalRope != nil && slices.Max(m.Windows) > 0 {
-		m.rotateLocal = m.Form.pairs.rotary(m, "local_", m.LocalRope)
+		m.rotateLocal = m.Form.pairs.rotary(m, "local_", m.LocalRope, m.LocalHeadDim)
 	}
+	m.inputs = m.layerInputs(x)
 	for i := range m.Layers {
 		x = m.layer(i, x)
 	}
@@ -113,6 +118,25 @@ func (m *Decoder) scalar(name string, x float32) graph.ValueID {
 	return m.Constant(name, graph.F32, []int{1}, func() ([]byte, error) {
 		return binary.LittleEndian.AppendUint32(nil, math.Float32bits(x)), nil
 	})
+}
+
+// ones returns the weights of a norm of n elements that has no weights: f32 [n].
+func (m *Decoder) ones(n int) graph.ValueID {
+	name := fmt.Sprintf("ones_%d", n)
+	if v, ok := m.unweighted[n]; ok {
+		return v
+	}
+	if m.unweighted == nil {
+		m.unweighted = map[int]graph.ValueID{}
+	}
+	m.unweighted[n] = m.Constant(name, graph.F32, []int{n}, func() ([]byte, error) {
+		var data []byte
+		for range n {
+			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(1))
+		}
+		return data, nil
+	})
+	return m.unweighted[n]
 }
 
 // normIf returns the weights of a norm, or None if the architecture has no such norm.

@@ -52,7 +52,7 @@ func (r *configReader) experts(c *Config) {
 	key := r.form.Keys
 	c.Experts = r.int(key.experts, 1, experts.MaxExperts)
 	c.Chosen = r.int(key.chosen, 1, experts.MaxChosen)
-	c.ExpertFFN = r.intOr(key.expertFfn, c.FFN, 1, MaxDim)
+	c.ExpertFFN = r.intOr(key.expertFfn, c.FFN[0], 1, MaxDim)
 	if c.Normalize = c.Arch.normalized; key.normalize != "" {
 		c.Normalize = r.bool(key.normalize)
 	}

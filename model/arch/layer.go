@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
 )
 
 // mixer is the half of a layer that combines tokens at different positions, such as attention. Each kind of
@@ -61,5 +62,12 @@ func (m *Decoder) layer(i int, x graph.ValueID) graph.ValueID {
 	if m.Arch.Parallel && m.ResidualScale == 0 {
 		return m.add(y, x) // the first operand is the linear that adds the other one (fusion rule residual)
 	}
-	return m.add(x, y)
+	x = m.add(x, y)
+	if input := m.layerInput(i); input != nil {
+		x = input.forward(m, i, x)
+	}
+	if m.Arch.LayerScales {
+		x = basic.Mul(m.Builder, "scale", x, m.W.vector(blk+name.LayerScale, 1))
+	}
+	return x
 }

@@ -12,10 +12,10 @@ type mlp struct {
 }
 
 func (m *Decoder) mlp(layer int) *mlp {
-	name, blk := m.Form.Names, m.Form.Names.Of(layer)
-	both := m.W.matrices(m.Arch.Fused || m.Arch.FusedMLP, blk, name.GateUp, m.Dim, rows{name.Gate, m.FFN},
-		rows{name.Up, m.FFN})
-	return &mlp{gate: both[0], up: both[1], down: m.W.Matrix(blk+name.Down, m.Dim, m.FFN)}
+	name, blk, n := m.Form.Names, m.Form.Names.Of(layer), m.FFN[layer]
+	both := m.W.matrices(m.Arch.Fused || m.Arch.FusedMLP, blk, name.GateUp, m.Dim, rows{name.Gate, n},
+		rows{name.Up, n})
+	return &mlp{gate: both[0], up: both[1], down: m.W.Matrix(blk+name.Down, m.Dim, n)}
 }
 
 // forward returns down(act(gate(h)) * up(h)), where act is the activation function of the architecture.

@@ -196,6 +196,13 @@ func (r *configReader) hold(o only) {
 		got = r.bool(o.Key)
 	case string:
 		got, err = r.f.String(r.prefix + o.Key)
+	case orNull:
+		if r.null(o.Key) {
+			return
+		}
+		var s string
+		s, err = r.f.String(r.prefix + o.Key)
+		got = orNull(s)
 	}
 	if r.fail(err); err == nil && got != o.Want {
 		r.errorf(o.Key, "not supported yet: %s (the value is %s; want %v)", o.otherwise,

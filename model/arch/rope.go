@@ -133,12 +133,12 @@ type rotary func(name string, q, k graph.ValueID) (yq, yk graph.ValueID)
 // function rotary adds values to the graph whose names begin with prefix.
 type pairing struct {
 	part   bool // the operator can leave the last dims of a head unrotated
-	rotary func(m *Decoder, prefix string, r *Rotation) rotary
+	rotary func(m *Decoder, prefix string, r *Rotation, headDim int) rotary
 }
 
-var neighbours = pairing{rotary: func(m *Decoder, prefix string, r *Rotation) rotary {
+var neighbours = pairing{rotary: func(m *Decoder, prefix string, r *Rotation, headDim int) rotary {
 	seq := basic.SymSize(m.Builder, prefix+"seq", m.tokens, 1)
-	cos, sin := m.tables(prefix, r, 1)
+	cos, sin := m.tables(prefix, r, headDim, 1)
 	cos = basic.Slice(m.Builder, prefix+"slice cos", cos, 0, kind.Sym(m.pos), kind.Sym(seq))
 	sin = basic.Slice(m.Builder, prefix+"slice sin", sin, 0, kind.Sym(m.pos), kind.Sym(seq))
 	return func(name string, q, k graph.ValueID) (yq, yk graph.ValueID) {
@@ -146,8 +146,8 @@ var neighbours = pairing{rotary: func(m *Decoder, prefix string, r *Rotation) ro
 	}
 }}
 
-var halves = pairing{part: true, rotary: func(m *Decoder, prefix string, r *Rotation) rotary {
-	cos, sin := m.tables(prefix, r, 2)
+var halves = pairing{part: true, rotary: func(m *Decoder, prefix string, r *Rotation, headDim int) rotary {
+	cos, sin := m.tables(prefix, r, headDim, 2)
 	return func(name string, q, k graph.ValueID) (yq, yk graph.ValueID) {
 		return ops.ApplyRotaryEmbHF(m.Builder, name, q, k, cos, sin, kind.Sym(m.pos))
 	}
@@ -161,11 +161,11 @@ var partOfNeighbours = pairing{part: true, rotary: neighbours.rotary}
 // [context, times*d/2], where d is the number of rotated dims. A row belongs to one position and has an
 // element for each pair of dims. If times is 2, the row contains these elements twice. If times is 1, the row
 // has elements for all pairs of a head.
-func (m *Decoder) tables(prefix string, r *Rotation, times int) (cos, sin graph.ValueID) {
-	turned, divisors := r.turned(m.HeadDim), m.divisors(r)
+func (m *Decoder) tables(prefix string, r *Rotation, headDim, times int) (cos, sin graph.ValueID) {
+	turned, divisors := r.turned(headDim), m.divisors(r)
 	columns := times * turned / 2
 	if times == 1 {
-		columns = m.HeadDim / 2
+		columns = headDim / 2
 	}
 	table := func(name string, f func(float64) float64) graph.ValueID {
 		dims := []int{m.Context, columns}
@@ -241,6 +241,9 @@ func (r Rotation) table(context, d, columns, times int, divisors []float64, f fu
 	return out
 }
 
+// unrotated is the frequency divisor that files store for a pair of dims that is not rotated.
+const unrotated = 1e30
+
 // divisors returns a function that reads the frequency divisors from the tensor called name.
 func (w *Weights) divisors(name string, n int) func() ([]float64, error) {
 	t := w.floats(name, n)
@@ -251,9 +254,9 @@ func (w *Weights) divisors(name string, n int) func() ([]float64, error) {
 		}
 		divisors := make([]float64, n)
 		for i, x := range list {
-			if divisors[i] = float64(x); !(x >= 1e-6 && x <= 1e6) { // also refuses NaN
-				return nil, fmt.Errorf("%s: tensor %s: the factor at index %d is %g; want a factor from %g to %g", w.file.Name(), name,
-					i, x, 1e-6, 1e6)
+			if divisors[i] = float64(x); !(x >= 1e-6 && x <= 1e6 || x == unrotated) { // also refuses NaN
+				return nil, fmt.Errorf("%s: tensor %s: the factor at index %d is %g; want a factor from %g to %g, or %g for a pair that is not rotated", w.file.Name(), name,
+					i, x, 1e-6, 1e6, unrotated)
 			}
 		}
 		return divisors, nil

@@ -53,6 +53,19 @@ var hfScalings = []hfScaling{
 		},
 		yarnRotation,
 	},
+	{proportionalScaling, []string{"factor"}, proportionalRotation},
+}
+
+const proportionalScaling = "proportional"
+
+// proportionalRotation rotates only the first pairs of dims, with the frequencies that they have if all pairs
+// are rotated. In contrast, hfPart alone makes the rotated dims a smaller head. Source: Gemma 4.
+func proportionalRotation(r *configReader, path string, headDim int, rot *Rotation) {
+	rotated := int(r.floatOr(path+hfPart, 1, 0, 1) * float64(headDim) / 2)
+	rot.Divisors = slices.Repeat([]float64{r.floatOr(path+"factor", 1, 1e-6, 1e6)}, headDim/2)
+	for i := rotated; i < len(rot.Divisors); i++ {
+		rot.Divisors[i] = unrotated
+	}
 }
 
 // hfAlpha is the RoPE scaling type that Hunyuan's files call dynamic.
@@ -268,10 +281,14 @@ func hfRotationAt(r *configReader, at, baseKey string, headDim int) Rotation {
 		baseKey = own
 	}
 	rot := Rotation{Base: r.float(baseKey, 1, 1e12), Scale: 1}
+	kind := r.stringOr(path+"rope_type", r.stringOr(path+"type", "")) // older files: type
 	partKey := r.form.Keys.turned
-	if partKey == "" {
+	switch {
+	case kind == proportionalScaling:
+		partKey = ""
+	case partKey == "":
 		r.hold(only{path + hfPart, 1.0, "RoPE on only a part of each head"})
-	} else if r.has(path + hfPart) {
+	case r.has(path + hfPart):
 		partKey = path + hfPart
 	}
 	part := r.floatOr(partKey, 1, 0, 1)
@@ -285,7 +302,6 @@ func hfRotationAt(r *configReader, at, baseKey string, headDim int) Rotation {
 			rot.Original = r.int(path+hfOriginal, 1, math.MaxInt32)
 		}
 	}
-	kind := r.stringOr(path+"rope_type", r.stringOr(path+"type", "")) // older files: type
 	list := hfScalings
 	if other, ok := r.form.scalings[kind]; ok {
 		if kind = other; kind == alphaScaling {

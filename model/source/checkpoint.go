@@ -128,11 +128,14 @@ func (c *checkpoint) Describe(info *trace.Model) {
 	is := &c.config
 	info.Architecture, info.Layers = is.Arch.Name, is.Layers
 	info.Dims = map[string]int{
-		"dim": is.Dim, "heads": is.Heads, "kv_heads": is.KVHeads, "head_dim": is.HeadDim, "ffn": is.FFN,
-		"vocab": is.Vocab, "trained_context": is.Context,
+		"dim": is.Dim, "heads": is.Heads, "kv_heads": slices.Max(is.KVHeads),
+		"head_dim": is.HeadDim, "ffn": slices.Max(is.FFN), "vocab": is.Vocab, "trained_context": is.Context,
 	}
 	if w := slices.Max(is.Windows); w > 0 {
 		info.Dims["window"] = w
+	}
+	if is.LocalHeadDim != is.HeadDim {
+		info.Dims["local_head_dim"] = is.LocalHeadDim
 	}
 	elements := map[string]int64{}
 	for _, t := range c.Tensors() {

@@ -52,6 +52,11 @@ func (s *settings) from(key string) string { return s.name + ": " + key }
 // has reports whether the file has a key, even if its value is null.
 func (s *settings) has(key string) bool { return s.keys[key] != nil }
 
+// object returns the settings inside the object under a key. It has no settings if the key is missing.
+func (s *settings) object(key string) *settings {
+	return &settings{s.c, s.from(key), value[map[string]json.RawMessage](s, key)}
+}
+
 // ignored adds a warning about a value that cannot be read.
 func (s *settings) ignored(key string, err error) {
 	s.c.warnf("%s is ignored: %v", s.from(key), printable.Error(err, 200))
@@ -106,7 +111,8 @@ func (c *Config) readBeside(dir string) {
 	c.decoderTokens(own)
 	bos, eos := c.named("bos_token", own, older), c.named("eos_token", own, older)
 	c.otherSpecials()
-	c.ends(eos, c.readSettings(dir, generationFile), c.readSettings(dir, shapeFile))
+	shape := c.readSettings(dir, shapeFile)
+	c.ends(eos, c.readSettings(dir, generationFile), shape, shape.object("text_config"))
 	names := bosNames
 	if own.has("bos_token") { // null means that the model has no BOS token
 		names = nil

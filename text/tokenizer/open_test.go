@@ -73,6 +73,9 @@ func TestFilesBesideAVocabularySayMore(t *testing.T) {
 		"one end": {
 			map[string]string{"generation_config.json": `{"eos_token_id": 4}`}, -1, -1, false, "a", "",
 		},
+		"end of a decoder in a larger model": {
+			map[string]string{"config.json": `{"text_config": {"eos_token_id": 4}}`}, -1, -1, false, "a", "",
+		},
 		"SentencePiece": {
 			map[string]string{
 				"tokenizer.json": "", "tokenizer.model": string(tinyModel(bpe(), nil)),
