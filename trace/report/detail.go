@@ -47,7 +47,7 @@ func DetailLines(d *analyze.Detail) []string {
 		add("waste", strings.TrimPrefix(WasteLine(d.Waste), "waste "))
 	}
 	label := "experts"
-	for _, line := range expertload.Lines(d) {
+	for _, line := range expertload.Lines(d.Index, d.Step, d.Plan) {
 		add(label, line)
 		label = ""
 	}

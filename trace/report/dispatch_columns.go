@@ -385,7 +385,7 @@ func (t *DispatchTable) expertCell(r *analyze.DispatchRow) table.Cell {
 	n := 0
 	for _, unit := range r.Units {
 		for _, i := range unit {
-			load, ok := t.loads.Of(&t.Launches[i])
+			load, ok := t.loads.Of(t.Launches[i].Plan)
 			if !ok || load.Modelled {
 				return table.Cell{}
 			}

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 
+	"gpuscope/trace"
 	"gpuscope/trace/analyze"
 	"gpuscope/trace/table"
 )
@@ -94,7 +95,9 @@ func (t *DispatchTable) wasteParts() []table.Segment {
 	}
 	var all analyze.Waste
 	tails := 0
+	var plans []*trace.Plan
 	for i := range t.Launches {
+		plans = append(plans, t.Launches[i].Plan)
 		if t.Launches[i].Waste.Tail > 0 {
 			tails++
 		}
@@ -110,15 +113,19 @@ func (t *DispatchTable) wasteParts() []table.Segment {
 		over.Text += " (" + percent(n, all.Launched) + ")"
 		over.Short = percent(n, all.Launched) + " not needed"
 	}
+	chosen := table.Say(2, "%s", t.loads.Waste(plans))
+	if n == 0 && chosen.Text != "" {
+		over.Text = "" // the grid fits the shape, but not the choice of the router
+	}
 	if !static {
-		return []table.Segment{over}
+		return []table.Segment{over, chosen}
 	}
 	if n > 0 {
 		over.Rank = 0 // a run with static grids is made to find unnecessary work
 	}
 	parts := []table.Segment{
 		{Rank: 0, Text: analyze.StaticMark + ": largest grids", Short: analyze.StaticMark},
-		over,
+		over, chosen,
 	}
 	if worst, n := t.Worst(); n > 0 {
 		parts = append(parts, table.Say(2, "most: %s %s", worst, table.Integer(n)))

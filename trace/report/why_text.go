@@ -10,6 +10,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
 	"gpuscope/trace/analyze/why"
+	"gpuscope/trace/report/expertload"
 	"gpuscope/trace/table"
 )
 
@@ -25,6 +26,9 @@ func WhyLines(w *why.Why, closed string) []string {
 	}
 	if w.Plan != nil {
 		lines = append(lines, "  "+planText(w.Plan))
+		for _, line := range expertload.Lines(x, w.At, w.Plan) {
+			lines = append(lines, "  "+line)
+		}
 	}
 	if w.Grid != nil {
 		if w.Grid.From != nil {

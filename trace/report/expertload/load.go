@@ -56,9 +56,9 @@ func New(x *analyze.Index, selection analyze.Selection) *Loads {
 	return &Loads{index: x, chosen: selection}
 }
 
-// Of returns the load of a dispatch. ok is false if its work does not depend on a router.
-func (e *Loads) Of(l *analyze.Launch) (load Load, ok bool) {
-	if l.Plan == nil || l.Plan.Experts.Rows == 0 {
+// Of returns the load of the dispatch of a plan. ok is false if its work does not depend on a router.
+func (e *Loads) Of(p *trace.Plan) (load Load, ok bool) {
+	if p == nil || p.Experts.Rows == 0 {
 		return Load{}, false
 	}
 	e.once.Do(func() {
@@ -70,14 +70,13 @@ func (e *Loads) Of(l *analyze.Launch) (load Load, ok bool) {
 			}
 		}
 	})
-	load, ok = e.byID[l.ID]
+	load, ok = e.byID[p.Dispatch]
 	return load, ok
 }
 
-// Lines describes how a router divided the work of a dispatch.
-func Lines(d *analyze.Detail) []string {
-	loads := New(d.Index, d.Index.Step(d.Step))
-	load, ok := loads.Of(&d.Launch)
+// Lines describes how a router divided the work of a dispatch in a step. p is the plan of the dispatch.
+func Lines(x *analyze.Index, step int, p *trace.Plan) []string {
+	load, ok := New(x, x.Step(step)).Of(p)
 	if !ok {
 		return nil
 	}
@@ -137,4 +136,28 @@ func Strips(routers []*experts.Router, most, width int) (lines []string) {
 		lines = append(lines, head+Strip(r.Tokens, max(1, min(room, 64)))+text)
 	}
 	return lines
+}
+
+// Waste sums up the padding and the idle workgroups of the dispatches with these plans, in words. It returns
+// "" if the work of none of them depends on a router.
+func (e *Loads) Waste(plans []*trace.Plan) string {
+	var sum experts.Dispatch
+	about := ""
+	for _, p := range plans {
+		load, ok := e.Of(p)
+		if !ok {
+			continue
+		}
+		sum.Filled, sum.Padded = sum.Filled+load.tiles.Filled, sum.Padded+load.tiles.Padded
+		sum.Launched, sum.Idle = sum.Launched+load.tiles.Launched, sum.Idle+load.tiles.Idle
+		if load.Modelled {
+			about = "~"
+		}
+	}
+	all := sum.Filled + sum.Padded
+	if all == 0 || sum.Padded == 0 && sum.Idle == 0 {
+		return ""
+	}
+	return fmt.Sprintf("experts: %s%.0f%% of the rows of tiles are padding, %s%.0f%% of the workgroups exit at once",
+		about, 100*sum.Padded/all, about, 100*sum.Idle/float64(max(1, sum.Launched)))
 }

@@ -40,7 +40,7 @@ func (r *row) name() string {
 	case r.expert >= 0:
 		return fmt.Sprintf("expert %d", r.expert)
 	case r.Op.Layer != nil:
-		return analyze.InLayer(r.Op.ShortName(), *r.Op.Layer)
+		return analyze.LayerName(*r.Op.Layer) + " " + r.Op.ShortName()
 	}
 	return r.Op.Name
 }
