@@ -65,7 +65,7 @@ func Read(f Metadata) (Config, error) {
 	case model == "none" || model == "no_vocab":
 		err = fmt.Errorf("%s: %w", f.Name(), ErrNoVocabulary)
 	case readers[model] == nil:
-		err = fmt.Errorf("%s: tokenizer model %q is not supported yet; supported: gpt2 (byte-level BPE) and llama (SentencePiece): %w",
+		err = fmt.Errorf("%s: tokenizer model %q is not supported yet; supported: gpt2 (byte-level BPE), llama (SentencePiece) and gemma4 (BPE over characters): %w",
 			f.Name(), printable.Short(model, 80), ErrUnsupported)
 	default:
 		return r.c, r.err
@@ -75,7 +75,9 @@ func Read(f Metadata) (Config, error) {
 }
 
 // readers maps each supported value of keyModel to the function that reads such a vocabulary.
-var readers = map[string]func(*reader){"gpt2": (*reader).byteLevel, "llama": (*reader).sentencePiece}
+var readers = map[string]func(*reader){
+	"gpt2": (*reader).byteLevel, "llama": (*reader).sentencePiece, "gemma4": (*reader).gemma4,
+}
 
 // specials reads what all kinds of vocabularies have: tokens, special tokens and end tokens. specialsOr also
 // takes default ids for BOS and EOS. They apply if the file does not state the ids and the vocabulary is
@@ -157,6 +159,19 @@ func (r *reader) sentencePiece() {
 		r.strip(c.Added)
 	}
 	r.around(true)
+}
+
+// gemma4 reads a vocabulary of Gemma 4: a SentencePiece vocabulary with merges instead of scores. As in
+// llama.cpp, line breaks are never merged with other text, whatever split rule the file names.
+func (r *reader) gemma4() {
+	r.specials()
+	c := &r.c
+	c.Characters, c.Space, c.FuseUnknown, c.Merges = true, spaceSign, true, r.merges()
+	c.Unknown = r.id(keyUnknown, None)
+	c.ByteFallback = slices.Contains(c.Kinds, Byte)
+	c.Normal = spaceSteps(false, orWarn(r, keyPrefix, false, r.f.BoolOr))
+	c.Cut = patternSteps(linesPattern)
+	r.around(false)
 }
 
 // spaceSteps returns the steps that write spaces as SentencePiece does.

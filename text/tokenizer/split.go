@@ -39,6 +39,7 @@ const (
 	cjkKana  = `[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+`
 	deepseek = "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+" +
 		`|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	linesPattern   = `[^\n]+|\n+` // Gemma 4
 	falconSymbols  = "[\\p{P}\\$\\+<=>\\^~\\|`]+"
 	defaultSymbols = `[\p{P}\$\+<=>\^~\|]+`
 )
@@ -140,8 +141,11 @@ func nameCount() (n int) {
 	return n
 }
 
-func (r splitRule) steps() (steps []Step) {
-	for _, p := range r.patterns {
+func (r splitRule) steps() []Step { return patternSteps(r.patterns...) }
+
+// patternSteps returns the steps that split text by patterns of this file.
+func patternSteps(patterns ...string) (steps []Step) {
+	for _, p := range patterns {
 		step, err := Cut(p, Isolated, false)
 		if err != nil {
 			panic(err) // cannot happen, because a test compiles all patterns of this file

@@ -2,6 +2,7 @@ package tokenizer_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -408,6 +409,55 @@ func TestSplitRuleDecidesWhatFilesLeaveOut(t *testing.T) {
 		if err != nil || (len(c.Before) > 0) != want || c.WholeWords != want {
 			t.Errorf("%s: AddBOS %v, WholeWords %v, %v", pre, c.Before, c.WholeWords, err)
 		}
+	}
+}
+
+// A vocabulary of Gemma 4 has merges of characters, spaces as ▁, tokens for bytes, and no prefix. Line breaks
+// are words of their own, although a merge of this vocabulary would join one with a letter.
+func TestGemma4VocabularyMergesCharacters(t *testing.T) {
+	t.Parallel()
+	tokens := []string{"<pad>", "<eos>", "<bos>", "<unk>", "<|turn>", "<|\"|>"}
+	kinds := []int32{3, 3, 3, 2, 3, 4}
+	for _, token := range []string{
+		"▁", "a", "b", "é", "\n", "▁a", "▁▁", "ab", "▁ab", "\n\n", "b\n", "aé",
+	} {
+		tokens, kinds = append(tokens, token), append(kinds, 1)
+	}
+	for b := range 256 {
+		tokens, kinds = append(tokens, fmt.Sprintf("<0x%02X>", b)), append(kinds, 6)
+	}
+	b := gguftest.New()
+	b.Tokenizer("gemma4", tokens, kinds, []string{"▁ ▁", "▁ a", "a b", "▁a b", "\n \n", "b \n", "a é"})
+	b.Set("tokenizer.ggml.model", "gemma4")
+	for key, id := range map[string]int{"bos": 2, "eos": 1, "unknown": 3} {
+		b.Set("tokenizer.ggml."+key+"_token_id", uint32(id))
+	}
+	b.Set("tokenizer.ggml.add_bos_token", true)
+	b.Set("tokenizer.ggml.add_space_prefix", false)
+	tok, err := tokenizer.New(parse(t, b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"ab":                 "ab",
+		" ab  ab":            "▁ab ▁▁ ab",
+		"aé":                 "aé",
+		"ab\n\nab":           "ab \n\n ab",
+		"b\n":                "b \n",
+		"ü":                  "<0xC3> <0xBC>",
+		"<|turn>ab<|\"|> ab": "<|turn> ab <|\"|> ▁ab",
+	} {
+		if got := spelled(t, tok, text, tokenizer.Options{Special: true}); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+		ids, err := tok.Encode(text, tokenizer.Options{Special: true})
+		if back := tok.Decode(ids); err != nil || back != text {
+			t.Errorf("%q: decoded as %q, %v", text, back, err)
+		}
+	}
+	ids, err := tok.Encode("ab", tokenizer.Options{BOS: true})
+	if err != nil || len(ids) != 2 || ids[0] != 2 {
+		t.Errorf("with BOS: %v, %v", ids, err)
 	}
 }
 
