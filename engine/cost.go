@@ -248,8 +248,8 @@ func (m *costRun) release() {
 	}
 }
 
-// leave marks the dispatches of a set as skipped if out is true, and removes the marks if out is false. The
-// following runs skip the marked dispatches.
+// leave marks the dispatches of a set as skipped if `out` is true, and removes the marks if `out` is false.
+// The following runs skip the marked dispatches.
 func (m *costRun) leave(set *absent, out bool) {
 	for _, id := range set.dispatches {
 		m.left[id] = out

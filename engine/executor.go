@@ -76,7 +76,7 @@ type Progress func(phase string, done, total int) error
 // all other phases.
 const UploadPhase = "upload weights"
 
-// Load puts a graph on a device: it allocates memory, uploads weights and compiles kernels. progress may be
+// Load puts a graph on a device: it allocates memory, uploads weights and compiles kernels. `progress` may be
 // nil; it is called before each tensor and each kernel.
 func Load(dev gpu.Device, g *graph.Graph, o graph.LiveOptions, progress Progress) (x *Executor, err error) {
 	if progress == nil {
@@ -388,7 +388,7 @@ func (x *Executor) bindDispatch(id trace.DispatchID, p *graph.Layout) ([]slotGro
 	return groups, nil
 }
 
-// newGroup creates a bind group of dispatch id on a route. params is the dispatch whose params block the
+// newGroup creates a bind group of dispatch id on a route. `params` is the dispatch whose params block the
 // group binds: id itself or the first dispatch that is alike (see paramsArena).
 func (x *Executor) newGroup(id trace.DispatchID, route int, p *graph.Layout, params trace.DispatchID) (
 	gpu.BindGroup, error,

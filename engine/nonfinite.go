@@ -19,8 +19,8 @@ type NonFinite struct {
 }
 
 // FirstNonFinite runs the last step again, as Replay does. It searches the outputs of the operators, in order
-// of submission, for the first NaN or infinity. found is false if all outputs are finite. The scratch memory
-// of operators is not searched, because an operator may leave parts of it unwritten.
+// of submission, for the first NaN or infinity. `found` is false if all outputs are finite. The scratch
+// memory of operators is not searched, because an operator may leave parts of it unwritten.
 func (x *Executor) FirstNonFinite(ctx context.Context) (first NonFinite, found bool, err error) {
 	if !x.Stands() {
 		return first, false, ErrNoStep

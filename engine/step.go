@@ -245,7 +245,7 @@ func (x *Executor) readTicks(f *flight) error {
 	return nil
 }
 
-// learn updates the clock with the GPU timestamps of some work. begun and ended are host times before and
+// learn updates the clock with the GPU timestamps of some work. `begun` and `ended` are host times before and
 // after this work.
 func (x *Executor) learn(ticks []uint64, begun, ended time.Time) {
 	c := x.clock

@@ -17,7 +17,7 @@ import (
 )
 
 // Vocabulary reads the vocabulary from the GGUF file at path, or from a file of another kind that
-// tokenizer.Open can read. If path is empty, it returns the vocabulary of the embedded model.
+// tokenizer.Open can read. If `path` is empty, it returns the vocabulary of the embedded model.
 func Vocabulary(path string) (*tokenizer.Tokenizer, error) {
 	if path != "" {
 		if !gguf.Is(path) {
@@ -192,7 +192,7 @@ func (m *Model) encode(c session.Command, start bool) ([]int, error) {
 	return ids, nil
 }
 
-// typedIDs parses token ids that are separated by commas. ok is false if the text is anything else.
+// typedIDs parses token ids that are separated by commas. `ok` is false if the text is anything else.
 func typedIDs(text string) (ids []int, ok bool) {
 	for word := range strings.SplitSeq(text, ",") {
 		id, err := strconv.Atoi(strings.TrimSpace(word))
@@ -227,7 +227,7 @@ func (m *Model) checkChunk(what string, n, least int) error {
 }
 
 // chunks returns how many tokens each step processes when n tokens are prefilled. The sizes in want are used
-// one after the other; the last of them is used for all further steps. If want is empty, every step is as
+// one after the other; the last of them is used for all further steps. If `want` is empty, every step is as
 // large as possible.
 func (m *Model) chunks(n int, want []int) ([]int, error) {
 	for i, size := range want {

@@ -103,9 +103,8 @@ func (o *turned) launches() int {
 	return 2
 }
 
-// launch plans one dispatch and writes the params that all RoPE kernels have. The argument each is the number
-// of elements that an invocation processes. The argument ofHead is the number of elements of a head that are
-// rotated.
+// launch plans one dispatch and writes the params that all RoPE kernels have. `each` is the number of
+// elements that an invocation processes. `ofHead` is the number of elements of a head that are rotated.
 func (o *turned) launch(p *graph.Planner, slot, each, ofHead int) *graph.Launch {
 	x := o.q
 	if slot > 0 {

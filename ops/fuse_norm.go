@@ -93,8 +93,8 @@ type preparer interface {
 }
 
 // nextNorm returns the norm of y, if the linear's kernel for one row can compute its element-wise part.
-// Otherwise nextNorm returns nil. The argument leaves is a function that reports whether the dispatch of a
-// norm can be removed.
+// Otherwise nextNorm returns nil. `leaves` is a function that reports whether the dispatch of a norm can be
+// removed.
 func (o *linear) nextNorm(b *graph.Builder, leaves func(*graph.Builder, *rmsNorm) bool) *rmsNorm {
 	s := &o.shapes[linearGEMV]
 	if s.batch != 1 || len(o.parts) > 1 || o.gated != nil {
@@ -110,9 +110,8 @@ func (o *linear) nextNorm(b *graph.Builder, leaves func(*graph.Builder, *rmsNorm
 }
 
 // normBehind returns a norm of y whose dispatch can be removed, which is so if leaves(b, norm) is true. It
-// returns nil if there is no such norm. The argument each is the number of columns in each sum of squares
-// that the producer of y computes. The argument bound is the number of storage buffers that the producer's
-// kernel binds already.
+// returns nil if there is no such norm. `each` is the number of columns in each sum of squares that the
+// producer of y computes. `bound` is the number of storage buffers that the producer's kernel binds already.
 func normBehind(b *graph.Builder, y graph.ValueID, each, bound int,
 	leaves func(*graph.Builder, *rmsNorm) bool,
 ) *rmsNorm {
@@ -194,7 +193,7 @@ func (o *rmsNorm) given() []graph.Binding {
 	}
 }
 
-// give(p, gives) sets the dims of the tensors weighted and squares if gives is true, which means that the
+// give(p, gives) sets the dims of the tensors weighted and squares if `gives` is true, which means that the
 // chosen route computes them. Otherwise it defers both.
 func (o *rmsNorm) give(p *graph.Planner, gives bool) {
 	if gives {
@@ -224,8 +223,8 @@ func (o *rmsNorm) giveReference(r *reference.Ref, y reference.Tensor) {
 	r.Set(o.squares, squares)
 }
 
-// givenTolerance returns the tolerance of v, which is the tensor weighted or the tensor squares. The argument
-// row is the tolerance of the row from which both are computed.
+// givenTolerance returns the tolerance of v, which is the tensor weighted or the tensor squares. `row` is the
+// tolerance of the row from which both are computed.
 func (o *rmsNorm) givenTolerance(r *reference.Ref, v graph.ValueID,
 	row reference.Tolerance,
 ) reference.Tolerance {

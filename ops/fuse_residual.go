@@ -56,7 +56,7 @@ func rowsAlike(b *graph.Builder, x, y graph.ValueID) bool {
 	return rows == 1 && lowest[columns] == highest[columns]
 }
 
-// sumDims returns the dims of the sum of x and a residual. ok is true if both have the same number of rows,
+// sumDims returns the dims of the sum of x and a residual. `ok` is true if both have the same number of rows,
 // or if one of them has a single row, which is added to all rows of the other.
 func sumDims(x, residual []int) (dims []int, ok bool) {
 	rows, also := rowsIn(x), rowsIn(residual)

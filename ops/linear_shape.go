@@ -210,9 +210,9 @@ func batch(batch, rows int) func(*linear, *gpu.Limits) linearShape {
 	}
 }
 
-// gemvRows returns how many weight rows a workgroup of a GEMV processes. The argument rows is the total
-// number of weight rows. halves is 2 if the weights are those of gate and up, otherwise 1. If it is 2, the
-// result is the number of rows of gate, which equals that of up.
+// gemvRows returns how many weight rows a workgroup of a GEMV processes. `rows` is the total number of weight
+// rows. `halves` is 2 if the weights are those of gate and up, otherwise 1. If it is 2, the result is the
+// number of rows of gate, which equals that of up.
 func gemvRows(rows, halves int) int {
 	n := tuned.rows / halves
 	for n > 4 && rows/halves/n < tuned.busy {

@@ -113,7 +113,7 @@ func (o *sdpa) binds(b *graph.Builder, n int) bool {
 	return n <= int(b.Limits().MaxStorageBuffers)
 }
 
-// makeReduce returns the kernel that combines splits. If chunks is 0, the kernel writes y in plain order.
+// makeReduce returns the kernel that combines splits. If `chunks` is 0, the kernel writes y in plain order.
 // Otherwise it writes an interleaved row with this number of chunks, for one token.
 func (o *sdpa) makeReduce(b *graph.Builder, chunks int) *graph.Kernel {
 	return kind.NewKernel(b, "sdpa_fd_reduce", shaders.Constants{

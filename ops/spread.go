@@ -130,7 +130,7 @@ func leftTo(b *graph.Builder, y graph.ValueID, width int, of graph.ValueID) bool
 	return true
 }
 
-// give(p, y, leaves, dims) sets the dims of y and of the interleaved row. If leaves is true, the operator
+// give(p, y, leaves, dims) sets the dims of y and of the interleaved row. If `leaves` is true, the operator
 // computes the interleaved row, and y is deferred. Otherwise the operator computes y, and the interleaved row
 // is deferred.
 func (s *spreadRow) give(p *graph.Planner, y graph.ValueID, leaves bool, dims ...int) {
@@ -142,8 +142,8 @@ func (s *spreadRow) give(p *graph.Planner, y graph.ValueID, leaves bool, dims ..
 	s.settle(p, leaves)
 }
 
-// settle(p, gives) sets the dims of the interleaved row if gives is true. Otherwise it defers the interleaved
-// row. s can be nil.
+// settle(p, gives) sets the dims of the interleaved row if `gives` is true. Otherwise it defers the
+// interleaved row. s can be nil.
 func (s *spreadRow) settle(p *graph.Planner, gives bool) {
 	switch {
 	case s == nil:

@@ -113,7 +113,7 @@ func (m *Mirror) stand(s State) error {
 }
 
 // begins records that a new text has replaced the previous text. The two texts share their first positions,
-// and kept is the number of these positions.
+// and `kept` is the number of these positions.
 func (m *Mirror) begins(kept int) {
 	sizes := m.kept
 	for _, t := range m.turns {

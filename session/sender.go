@@ -15,7 +15,7 @@ type Sender struct {
 // next step waits.
 const maxLag = 4
 
-// NewSender returns a Sender that sends to a stream. settled reports whether the GPU times of all completed
+// NewSender returns a Sender that sends to a stream. `settled` reports whether the GPU times of all completed
 // steps are known. It is called only on the goroutine that calls the Sender's methods.
 func NewSender(stream *Stream, settled func() bool) *Sender {
 	t := &Sender{

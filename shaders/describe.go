@@ -198,7 +198,7 @@ func places(src, word string) iter.Seq[int] {
 	}
 }
 
-// pastIndex returns the rest of s after an index in brackets at the start of s. ok is false if s does not
+// pastIndex returns the rest of s after an index in brackets at the start of s. `ok` is false if s does not
 // start with such an index.
 func pastIndex(s string) (rest string, ok bool) {
 	depth := 0

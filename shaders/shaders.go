@@ -218,7 +218,7 @@ var functions = template.FuncMap{
 	"defined": func(string) bool { return false },
 }
 
-// set(c, more) returns a copy of the constants c with additional constants. The list more has the name of a
+// set(c, more) returns a copy of the constants c with additional constants. The list `more` has the name of a
 // constant, then its value, then the next name, and so on. Templates use set to pass additional constants to
 // a shared part.
 func set(c map[string]any, more ...any) (map[string]any, error) {

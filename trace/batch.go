@@ -31,7 +31,7 @@ type pending[T any] struct {
 }
 
 // cut replaces the content of the batch by the JSON of the next values. n is the number of values that
-// earlier batches took from the list. another reports whether one more value follows. cut returns false if
+// earlier batches took from the list. `another` reports whether one more value follows. cut returns false if
 // the batch ends with the last value.
 func (b *batch[T]) cut(d *decoder, n int, another func(n int) (bool, error)) (bool, error) {
 	clear(b.values)
@@ -69,8 +69,8 @@ func (b *batch[T]) decode() {
 }
 
 // decodeEach decodes a list of values. For each value, in order, it calls take with the JSON of the value,
-// the decoded value and its unknown fields. another reports whether one more value follows after the first n
-// values. It returns the number of values that take accepted. If it also returns an error, the next value
+// the decoded value and its unknown fields. `another` reports whether one more value follows after the first
+// n values. It returns the number of values that take accepted. If it also returns an error, the next value
 // caused it.
 func decodeEach[T any](d *decoder, another func(n int) (bool, error),
 	take func(raw []byte, v *T, unknown *Unknown) error,

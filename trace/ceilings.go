@@ -49,9 +49,9 @@ func shorter(a, b Time) Time {
 	return a
 }
 
-// Roofs returns two shortest times in ns. mem is the time to move the bytes at the copy bandwidth. fp is the
-// time to compute the FLOPs at the FLOP rate. Each is 0 if its rate is not known. set is the size of the
-// working set, to which the bytes belong and on which the copy bandwidth depends.
+// Roofs returns two shortest times in ns. `mem` is the time to move the bytes at the copy bandwidth. `fp` is
+// the time to compute the FLOPs at the FLOP rate. Each is 0 if its rate is not known. `set` is the size of
+// the working set, to which the bytes belong and on which the copy bandwidth depends.
 func (c *Ceilings) Roofs(bytes, flops, set float64) (mem, fp float64) {
 	if rate := c.CopyAt(int64(set)); rate > 0 {
 		mem = bytes * 1e9 / rate

@@ -60,7 +60,7 @@ type checker struct {
 }
 
 // refuse records an error, unless there is an earlier one. `at` is a format string for the path of the
-// invalid field, and args are its arguments.
+// invalid field, and `args` are its arguments.
 func (c *checker) refuse(what, at string, args ...any) {
 	if c.err == nil {
 		c.err = fmt.Errorf("%s: %s", fmt.Sprintf(at, args...), what)

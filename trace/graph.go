@@ -103,7 +103,7 @@ func (o *Op) Place() string {
 	return o.Block + "." + o.ShortName()
 }
 
-// Named returns the name of a dispatch. op is the name or the short name of its operator. A dispatch of the
+// Named returns the name of a dispatch. `op` is the name or the short name of its operator. A dispatch of the
 // operator "sdpa" can have the name "sdpa.split".
 func (d *Dispatch) Named(op string) string {
 	if d.Label == "" {

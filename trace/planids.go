@@ -18,8 +18,8 @@ type Interner struct {
 	steps       int
 }
 
-// ID returns the id of a plan that a dispatch begins to use. content is an encoding of the plan without its
-// id; plans that differ must have different content. If fresh is true, the id is new. The caller must then
+// ID returns the id of a plan that a dispatch begins to use. `content` is an encoding of the plan without its
+// id; plans that differ must have different content. If `fresh` is true, the id is new. The caller must then
 // record the plan with this id before the step that uses it.
 func (in *Interner) ID(content []byte) (id PlanID, fresh bool) {
 	if id, ok := in.recent[string(content)]; ok {

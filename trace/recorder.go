@@ -40,8 +40,8 @@ type held struct {
 	lastUse int    // Recorder.steps when the plan was last recorded or used
 }
 
-// NewRecorder returns a Recorder for a trace. head is the trace without plans and steps. A budget of 0 means
-// DefaultBudget.
+// NewRecorder returns a Recorder for a trace. `head` is the trace without plans and steps. A budget of 0
+// means DefaultBudget.
 func NewRecorder(head *Trace, budget int64) *Recorder {
 	if budget <= 0 {
 		budget = DefaultBudget

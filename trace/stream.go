@@ -60,7 +60,7 @@ type DispatchError struct {
 	Gap      NumericError `json:"gap"`
 }
 
-// apply adds a record to the trace. unknown holds the fields of the record that this version does not know.
+// apply adds a record to the trace. `unknown` holds the fields of the record that this version does not know.
 func (t *Trace) apply(r *Record, unknown *Unknown) error {
 	switch {
 	case r.Plan != nil:

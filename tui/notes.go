@@ -61,7 +61,7 @@ func (n *notes) fade(after time.Duration) {
 func (n *notes) unsay() { n.note, n.noteOfKey, n.noteHolds = "", false, nil }
 
 // fail shows an error until the user dismisses it, or until the same task succeeds (see mended). A task is
-// identified by its *widget.Task, by the kind of a command, or by the kind passed to later. If task is nil,
+// identified by its *widget.Task, by the kind of a command, or by the kind passed to later. If `task` is nil,
 // only the user can clear the error.
 func (n *notes) fail(task any, err error) {
 	n.failure, n.failureOf = printable.Short(err.Error(), view.MostShown), task

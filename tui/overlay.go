@@ -70,8 +70,8 @@ func (o *overlays) unfold() {
 	o.look(*o.over.Folded)
 }
 
-// turnOver shows the overlay for another step: the step with the next change, or with the previous one if by
-// is negative.
+// turnOver shows the overlay for another step: the step with the next change, or with the previous one if
+// `by` is negative.
 func (o *overlays) turnOver(by int) {
 	to, why := o.over.Later, o.over.Last
 	if by < 0 {
@@ -99,7 +99,7 @@ func (o *overlays) askFind() {
 	o.ask(q)
 }
 
-// nextFound moves to the next match of the search, or to the previous one if by is negative.
+// nextFound moves to the next match of the search, or to the previous one if `by` is negative.
 func (o *overlays) nextFound(by int) {
 	if why := o.over.text.Next(by); why != "" {
 		o.say(command.Keyed(why))

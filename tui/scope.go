@@ -160,7 +160,7 @@ func (m *model) inFile(to analyze.Selection) *analyze.Baseline {
 	return command.SameKind(m.file, m.base.File, m.index, to)
 }
 
-// nextScope switches to the next selection that has steps, or to the previous one if by is negative.
+// nextScope switches to the next selection that has steps, or to the previous one if `by` is negative.
 func (sel *selection) nextScope(by int) {
 	n := len(scopes)
 	to := sel.scope

@@ -210,7 +210,7 @@ func (pi *pilot) toggleFollow() {
 	}
 }
 
-// nextEvent shows the next step that has an event, or the previous such step if by is negative. It shows a
+// nextEvent shows the next step that has an event, or the previous such step if `by` is negative. It shows a
 // note that describes the event. If the view is a list, it also selects the dispatch that the event is about.
 func (pi *pilot) nextEvent(by int) {
 	events := pi.happened.Value

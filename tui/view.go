@@ -105,7 +105,7 @@ func (a *App) noRows() string {
 	return ""
 }
 
-// nextMatch moves to the next row that matches the filter, or to the previous one if by is negative.
+// nextMatch moves to the next row that matches the filter, or to the previous one if `by` is negative.
 func (a *App) nextMatch(by int) {
 	if why := a.table().NextMatch(by); why != "" {
 		a.remark(command.Keyed(why))

@@ -18,7 +18,7 @@ type recording struct {
 // endOfPipe is how long an interrupted run waits for the process that reads its trace from a pipe.
 const endOfPipe = 2 * time.Second
 
-// record creates the trace file. It returns nil if path is empty.
+// record creates the trace file. It returns nil if `path` is empty.
 func (p *program) record(ctx context.Context, path string) (*recording, error) {
 	if path == "" {
 		return nil, nil

@@ -128,7 +128,7 @@ func (b *Barriers) Dispatch() bool {
 // returned false, Waits can still return the transitions of a barrier before the pass.
 func (b *Barriers) Waits() []Wait { return b.waits }
 
-// Copy records a copy of a buffer between passes. to is negative if the destination is not a device buffer.
+// Copy records a copy of a buffer between passes. `to` is negative if the destination is not a device buffer.
 func (b *Barriers) Copy(from, to int) {
 	b.use(from, copyFrom)
 	if to >= 0 {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Choose picks an adapter. want is the index of the adapter or a part of its name, in upper or lower case. If
-// want is empty, Choose picks the best type available, in the order discrete, integrated, virtual, cpu,
+// Choose picks an adapter. `want` is the index of the adapter or a part of its name, in upper or lower case.
+// If `want` is empty, Choose picks the best type available, in the order discrete, integrated, virtual, cpu,
 // unknown. Among equal adapters Choose picks the first. The reason tells the user why this adapter was
 // chosen, as a phrase that can follow "chosen: ". If no adapter matches want, the error wraps ErrNoAdapter
 // and lists the available adapters.

@@ -7,7 +7,7 @@ import (
 )
 
 // WorkgroupBytes returns the size of the workgroup memory that a WGSL source declares, according to the
-// section "Alignment and Size" of the WGSL specification. ok is false if WorkgroupBytes cannot parse a
+// section "Alignment and Size" of the WGSL specification. `ok` is false if WorkgroupBytes cannot parse a
 // declaration. It cannot parse structs, and it cannot parse array lengths that are not products of numbers
 // and constants. Drivers use WorkgroupBytes to enforce the device's limit, because the native library does
 // not, and a kernel that exceeds the limit has undefined behavior.

@@ -125,7 +125,7 @@ func (b *Builder) Input(name string, t DType, lowest, highest []int) ValueID {
 	return b.tensor(Value{Name: name, DType: t, Role: Input, minDims: lowest, MaxDims: highest})
 }
 
-// Constant declares a constant tensor. The function load returns its bytes when the graph is uploaded to a
+// Constant declares a constant tensor. The function `load` returns its bytes when the graph is uploaded to a
 // device. Declaring the same name again with the same type and dims returns the same value, so operators
 // share weights by name.
 func (b *Builder) Constant(name string, t DType, dims []int, load func() ([]byte, error)) ValueID {
@@ -150,8 +150,8 @@ func (b *Builder) State(name string, t DType, dims []int) ValueID {
 	return b.StateFrom(name, t, dims, nil)
 }
 
-// StateFrom declares a State tensor whose initial content is the bytes that load returns, or zeros if load is
-// nil.
+// StateFrom declares a State tensor whose initial content is the bytes that load returns, or zeros if `load`
+// is nil.
 func (b *Builder) StateFrom(name string, t DType, dims []int, load func() ([]byte, error)) ValueID {
 	return b.tensor(Value{Name: name, DType: t, Role: State, minDims: dims, MaxDims: dims, Load: load})
 }
@@ -327,7 +327,7 @@ func (b *Builder) Add(name string, impl Operator) {
 	b.connect(&b.ops[len(b.ops)-1])
 }
 
-// admit checks the Spec of an operator, finds the requested route and plans the operator's corners. targets
+// admit checks the Spec of an operator, finds the requested route and plans the operator's corners. `targets`
 // are the keys under which the user can have requested a route for this operator.
 func (b *Builder) admit(o *Op, targets []string) (err error) {
 	if err := b.checkSpec(o); err != nil {

@@ -79,7 +79,7 @@ type remade struct {
 }
 
 // Remake builds the replacement of a match with the usual constructors, which add an operator to the builder.
-// Remake calls the function add, which must add one operator with the given name and declare its outputs.
+// Remake calls the function `add`, which must add one operator with the given name and declare its outputs.
 // Remake maps the declared outputs to the outputs of the match, in order. It returns the operator without
 // adding it to the graph. After an error it returns nil, and Err returns the error.
 func (b *Builder) Remake(m *Match, add func(name string)) Operator {
@@ -142,7 +142,7 @@ func (b *Builder) Fuses(rule string) bool {
 	return slices.ContainsFunc(b.fusions, func(f Fusion) bool { return f.Name == rule })
 }
 
-// SelectFusions selects rules by name. want is "on" or "" for all rules, "off" for no rules, or a list of
+// SelectFusions selects rules by name. `want` is "on" or "" for all rules, "off" for no rules, or a list of
 // names separated by commas. The order of names in want has no effect: the result has the order of rules,
 // because earlier rules change what later rules match.
 func SelectFusions(rules []Fusion, want string) ([]Fusion, error) {
@@ -197,8 +197,8 @@ func (b *Builder) RouteAsked(v ValueID) bool {
 	return b.has(v) && b.values[v].Producer >= 0 && b.ops[b.values[v].Producer].request.must
 }
 
-// fuse applies the fusion rules to the recorded operators and renumbers the remaining operators. notes counts
-// the matches of each rule.
+// fuse applies the fusion rules to the recorded operators and renumbers the remaining operators. `notes`
+// counts the matches of each rule.
 func (b *Builder) fuse() (notes []string, err error) {
 	gone, read := make([]bool, len(b.ops)), b.constantsRead()
 	for _, rule := range b.fusions {
@@ -345,7 +345,7 @@ func (b *Builder) match(p *Pattern, o *Op, m *Match) bool {
 	return true
 }
 
-// private reports whether the producer of v can be fused into reader: reader must be the only operator that
+// private reports whether the producer of v can be fused into reader: `reader` must be the only operator that
 // reads the producer's outputs, and each output must be only one of its arguments.
 func (b *Builder) private(v ValueID, reader *Op) bool {
 	if b.values[v].Producer < 0 {

@@ -122,7 +122,7 @@ func (p *Layout) free() bool {
 }
 
 // late reports whether the plan should add a barrier before the first use of a value, so that the value can
-// reuse memory. limit is how much new memory a compute pass may use, in bytes.
+// reuse memory. `limit` is how much new memory a compute pass may use, in bytes.
 func (g *Graph) late(l *lifetime, size, limit int64) bool {
 	return !l.mayFollow && l.last >= 0 && g.Dispatches[l.first].free && size > limit/barriersPerPass
 }
@@ -242,7 +242,7 @@ type usage struct {
 	waits []uint64
 }
 
-// usage computes the lifetimes and barriers of the graph. passes is the compute pass of each dispatch.
+// usage computes the lifetimes and barriers of the graph. `passes` is the compute pass of each dispatch.
 func (g *Graph) usage(passes []int) *usage {
 	u := &usage{make([]lifetime, len(g.Values)), make([]uint64, len(g.Dispatches))}
 	for i := range u.lives {

@@ -85,7 +85,7 @@ type Tracer struct {
 	shadow   *Live // live state that replan uses; nil until replan is called
 }
 
-// NewTracer returns a tracer that starts at the current plans of l. edited is like Shapes.Edited.
+// NewTracer returns a tracer that starts at the current plans of l. `edited` is like Shapes.Edited.
 func NewTracer(l *Live, edited map[*Kernel]string) *Tracer {
 	g := l.G
 	nv := len(g.Values)
@@ -143,14 +143,14 @@ func (r *Tracer) Record(s *Shapes, step *trace.Step) []trace.Plan {
 	return plans
 }
 
-// Ran returns a dispatch of the last recorded step. at is its index in the list of dispatches that ran.
+// Ran returns a dispatch of the last recorded step. `at` is its index in the list of dispatches that ran.
 func (r *Tracer) Ran(at int) trace.DispatchID { return r.ran[at] }
 
 // InForce returns the plan that each dispatch had at the last record. The plan is -1 if the dispatch was not
 // in use.
 func (r *Tracer) InForce() []trace.PlanID { return r.inForce }
 
-// PlanID returns the id of the plan that a dispatch currently has in l. known is true if the trace already
+// PlanID returns the id of the plan that a dispatch currently has in l. `known` is true if the trace already
 // contains this plan.
 func (r *Tracer) PlanID(l *Live, id trace.DispatchID) (plan trace.PlanID, known bool) {
 	d := &l.G.Dispatches[id]
@@ -371,7 +371,7 @@ func (r *Tracer) shape(v ValueID, list *[]int) []int {
 }
 
 // changedDims updates the shapes of the inputs. It returns those live dims that are different in the last
-// recorded step, or all live dims if all is true.
+// recorded step, or all live dims if `all` is true.
 func (r *Tracer) changedDims(l *ResizeLog, inputs *inputState, all bool) []trace.LiveDims {
 	g := r.g
 	n, size := 0, 0

@@ -261,7 +261,7 @@ func (t *TimeScale) offset() int64 {
 	return t.hostNS - ns
 }
 
-// See improves the known timer resolution with the durations in a step. The slice ticks holds pairs: the
+// See improves the known timer resolution with the durations in a step. The slice `ticks` holds pairs: the
 // begin and the end of each duration.
 func (c *Clock) See(ticks []uint64) {
 	for i := 0; i+1 < len(ticks); i += 2 {

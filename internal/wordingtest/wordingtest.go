@@ -42,7 +42,7 @@ func New(t testing.TB) *Golden {
 	return g
 }
 
-// Error adds the message of the error that a case must return. It fails the test if err is nil.
+// Error adds the message of the error that a case must return. It fails the test if `err` is nil.
 func (g *Golden) Error(name string, err error) {
 	g.t.Helper()
 	if err == nil {
@@ -66,7 +66,7 @@ func (g *Golden) Text(name, text string) {
 	g.said = append(g.said, line{name, escape(text)})
 }
 
-// Mentions reports whether an error contains the names and numbers in facts, in the same order. facts is a
+// Mentions reports whether an error contains the names and numbers in facts, in the same order. `facts` is a
 // list separated by spaces. Use Mentions where a golden file does not fit, for example because other parts of
 // the message differ between machines.
 func Mentions(err error, facts string) bool {

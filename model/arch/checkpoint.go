@@ -95,7 +95,7 @@ func (c *Checkpoint) Tensor(name string) (*Tensor, error) {
 	return nil, fmt.Errorf("%s: tensor %q is missing (the model has %d tensors)", c.Name(), name, len(c.All))
 }
 
-// OpenFile opens a GGUF file or a Hugging Face folder, or the embedded model if path is empty. It does not
+// OpenFile opens a GGUF file or a Hugging Face folder, or the embedded model if `path` is empty. It does not
 // check whether this version can run the model.
 func OpenFile(path string) (*Checkpoint, error) {
 	if path == "" {

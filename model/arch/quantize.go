@@ -70,7 +70,7 @@ func (q *Quantizer) takes(typ string) bool {
 	return q != nil && floats
 }
 
-// matrix returns a copy of m that is quantized when its data is loaded. typ is the float type that m has in
+// matrix returns a copy of m that is quantized when its data is loaded. `typ` is the float type that m has in
 // the file.
 func (q *Quantizer) matrix(m weight.Matrix, typ string) (weight.Matrix, error) {
 	if m.Cols%q.group != 0 {

@@ -81,7 +81,7 @@ func (c *call) fileTensor(name string) *vulkan.Tensor {
 	return t
 }
 
-// integer returns v as an integer. ok is false if v is not an integer. A file may store an integer as a
+// integer returns v as an integer. `ok` is false if v is not an integer. A file may store an integer as a
 // float, because it stores equal arguments only once.
 func integer(v vulkan.Value) (n int64, ok bool) {
 	switch v := v.(type) {

@@ -227,8 +227,8 @@ func groupNorm(c *call) {
 	c.give(y, each(middle), each(factor))
 }
 
-// quantized rounds x * factor, adds the zero point, and limits the result to the range from lo to hi. factor
-// is 1 / scale.
+// quantized rounds x * factor, adds the zero point, and limits the result to the range from lo to hi.
+// `factor` is 1 / scale.
 func (c *call) quantized(x graph.ValueID, factor, zero, lo, hi float64) graph.ValueID {
 	q := c.one("round", kind.Args{"x": c.with("mul", x, factor)})
 	return c.limited(c.with("add", q, zero), lo, hi)

@@ -189,8 +189,8 @@ func (m *Method) inputValue(outer int) graph.ValueID {
 	return graph.None
 }
 
-// appendRandom appends a random element. rows is 0, or the number of rows of the table into which the element
-// is an index. If position is set, the element is 0.
+// appendRandom appends a random element. `rows` is 0, or the number of rows of the table into which the
+// element is an index. If `position` is set, the element is 0.
 func appendRandom(data []byte, t npy.Type, rng *rand.Rand, rows int, position bool) []byte {
 	f := 2*rng.Float64() - 1
 	n := rng.IntN(17) - 8

@@ -78,8 +78,8 @@ type narrowing struct {
 // all tokens. In the result, the last token is selected before the queries of the last layer and in its
 // residual, as in the graphs that gpuscope builds itself. The fusion rule last then removes these selections.
 //
-// The result has the values of g, and further ones after them. If onlyLast is true, only the last row of the
-// outputs is needed.
+// The result has the values of g, and further ones after them. If `onlyLast` is true, only the last row of
+// the outputs is needed.
 func lastRows(g *vulkan.Graph, onlyLast bool) *vulkan.Graph {
 	n := &narrowing{
 		selector: addedID,

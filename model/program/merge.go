@@ -27,7 +27,7 @@ type merging struct {
 // times, so without this limit a small file could cause much work.
 const mostMerged = 1 << 20
 
-// merge makes one graph of the delegates that the method calls. graphs has the graph of each delegate. The
+// merge makes one graph of the delegates that the method calls. `graphs` has the graph of each delegate. The
 // numbers of values, constants and operators of a delegate continue after those of the delegate before. A
 // value that one delegate computes and another reads stays on the device.
 func (m *Method) merge(graphs []*vulkan.Graph) error {
@@ -128,7 +128,7 @@ func (g *merging) add(call *pte.Instruction, from *vulkan.Graph) error {
 	return nil
 }
 
-// input finds the value of the graph for an input of a delegate. outer is the value of the method that the
+// input finds the value of the graph for an input of a delegate. `outer` is the value of the method that the
 // call passes.
 func (g *merging) input(from *vulkan.Graph, id, outer int, ids []int) error {
 	t := from.Values[id].(*vulkan.Tensor) // vulkan.Parse has checked that inputs are tensors

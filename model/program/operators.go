@@ -253,8 +253,8 @@ func scaled(kindName string) func(c *call) {
 	}
 }
 
-// clamp returns the builder for an operator that limits its elements to a range. lowest and highest are the
-// names of the arguments with the limits. Each of them may be None.
+// clamp returns the builder for an operator that limits its elements to a range. `lowest` and `highest` are
+// the names of the arguments with the limits. Each of them may be None.
 func clamp(lowest, highest string) func(c *call) {
 	return func(c *call) {
 		y := c.copyOf(c.tensor("self"))
@@ -347,7 +347,7 @@ func reduce(kindName string) func(c *call) {
 	}
 }
 
-// argmax returns the builder for the index of the largest element. If smallest is true, it is the index of
+// argmax returns the builder for the index of the largest element. If `smallest` is true, it is the index of
 // the smallest element, which is the largest element of -x.
 func argmax(smallest bool) func(c *call) {
 	return func(c *call) {

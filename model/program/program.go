@@ -221,8 +221,8 @@ type builder struct {
 	hostOnly  map[*vulkan.Operator]bool // operators that compute only what the host reads; see findHostOnly
 }
 
-// build adds the operators of the delegate to a builder, and finishes the graph. outputs adds the outputs.
-// part is nil if the method is not stepped as a language model.
+// build adds the operators of the delegate to a builder, and finishes the graph. `outputs` adds the outputs.
+// `part` is nil if the method is not stepped as a language model.
 func (m *Method) build(g *graph.Builder, part *language, outputs func(*builder)) error {
 	inputs, _, err := m.source.Split(m.call.Args)
 	if err != nil {
@@ -310,7 +310,7 @@ func producersOf(g *vulkan.Graph) map[int]*vulkan.Operator {
 	return by
 }
 
-// input declares an input of the delegate's graph. outer is the id of the value that the method passes as
+// input declares an input of the delegate's graph. `outer` is the id of the value that the method passes as
 // this input.
 func (b *builder) input(id, outer int) {
 	if b.language != nil && id == b.position {
@@ -360,8 +360,8 @@ func (b *builder) input(id, outer int) {
 	b.set(id, b.State(name, dtype, t.Dims))
 }
 
-// output declares an output of the delegate's graph. outer is the id of the value in the method that receives
-// this output.
+// output declares an output of the delegate's graph. `outer` is the id of the value in the method that
+// receives this output.
 func (b *builder) output(id, outer int) {
 	t := b.g.Values[id].(*vulkan.Tensor) // vulkan.Parse has checked that outputs are tensors
 	host, ok := b.m.method.Values[outer].(*pte.Tensor)
@@ -437,9 +437,9 @@ func (b *builder) constantName(i int) string {
 	return key
 }
 
-// constant declares a constant of the file. dims may be smaller than the dims in the file; the constant then
-// consists of the first elements. Tensors with the same bytes, type and dims share memory. But a tensor that
-// an operator updates has memory of its own.
+// constant declares a constant of the file. `dims` may be smaller than the dims in the file; the constant
+// then consists of the first elements. Tensors with the same bytes, type and dims share memory. But a tensor
+// that an operator updates has memory of its own.
 func (b *builder) constant(id int, t *vulkan.Tensor, dims []int) graph.ValueID {
 	from := &b.g.Constants[t.Constant]
 	if from.Missing != nil {

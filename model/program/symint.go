@@ -103,8 +103,8 @@ var tracedThrough = []string{
 	"dim_order_ops._to_dim_order_copy.default", "et_vk.prepack.default",
 }
 
-// trace follows an element of a tensor back to the input or the constant from which it comes. ok is false if
-// the element is the result of another operator.
+// trace follows an element of a tensor back to the input or the constant from which it comes. `ok` is false
+// if the element is the result of another operator.
 func (b *builder) trace(x int, at []int) (from traced, ok bool) {
 	from = traced{of: x, at: slices.Clone(at)}
 	for range len(b.g.Operators) + 1 {

@@ -185,7 +185,7 @@ func (c *call) bias(name string, n int) graph.ValueID {
 	return c.constant(id, t, []int{n})
 }
 
-// linear adds an operator that multiplies x by a matrix of weights and adds a bias. bias is the name of the
+// linear adds an operator that multiplies x by a matrix of weights and adds a bias. `bias` is the name of the
 // argument with the bias; "" means no bias.
 func (c *call) linear(x graph.ValueID, m weight.Matrix, bias string) graph.ValueID {
 	args := kind.Args{"x": x, "weight": m}

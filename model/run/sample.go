@@ -63,7 +63,7 @@ func newPicker(exec *engine.Executor, n *network.Network) picker {
 }
 
 // Pick picks the token for a position from the outputs that the step read back. It also returns the
-// candidates if they were requested. recent lists the earlier tokens to which the repeat penalty applies.
+// candidates if they were requested. `recent` lists the earlier tokens to which the repeat penalty applies.
 func (p *picker) Pick(recent []int, position int) (Picked, error) {
 	if err := p.output(p.Net.IDs, "the token"); err != nil {
 		return Picked{}, err

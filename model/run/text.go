@@ -193,7 +193,7 @@ func (v *voice) Read(ids []int) []session.Token {
 	return list
 }
 
-// restart sets the incomplete character, so that the next token continues after it. held has the bytes that
+// restart sets the incomplete character, so that the next token continues after it. `held` has the bytes that
 // Held returned earlier.
 func (v *voice) restart(held string) {
 	if v != nil {

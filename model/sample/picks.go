@@ -17,7 +17,7 @@ type Picks struct {
 	Stats graph.ValueID
 }
 
-// Pick adds operators to a graph that compute the outputs for picking the next token. told is the number of
+// Pick adds operators to a graph that compute the outputs for picking the next token. `told` is the number of
 // candidates for the next token that each step reports, or 0 to report only the token that was picked.
 func Pick(b *graph.Builder, logits graph.ValueID, vocab, told int, by Sampling) Picks {
 	p := Picks{
@@ -37,7 +37,7 @@ func Pick(b *graph.Builder, logits graph.ValueID, vocab, told int, by Sampling) 
 	return p
 }
 
-// Given returns the outputs of a graph that computes the next token itself and no logits. token is i32 and
+// Given returns the outputs of a graph that computes the next token itself and no logits. `token` is i32 and
 // has one element.
 func Given(b *graph.Builder, token graph.ValueID) Picks {
 	b.Output(token)

@@ -119,9 +119,9 @@ type Sampler struct {
 	recent  map[int]bool
 }
 
-// Draw picks the token for a position. list has the highest logits in descending order. sum is the sum of
+// Draw picks the token for a position. `list` has the highest logits in descending order. `sum` is the sum of
 // exp(logit - highest) over the whole vocabulary. all means that the list contains every token of the
-// vocabulary. ok is false if a token that is not in the list might have to be drawn; the caller must then
+// vocabulary. `ok` is false if a token that is not in the list might have to be drawn; the caller must then
 // call Draw again with all tokens.
 func (s *Sampler) Draw(list []trace.Candidate, sum float64, all bool, recent []int, position int) (token int,
 	ok bool,

@@ -18,7 +18,7 @@ func (s *Session) Forget() { s.Ran, s.looked = Nowhere, replayed{step: Nowhere} 
 // ForgetLook records that the device may no longer hold the value that the last look command read.
 func (s *Session) ForgetLook() { s.looked = replayed{step: Nowhere} }
 
-// Again runs a step once more. Afterwards the device holds the values of this step. differs is as in
+// Again runs a step once more. Afterwards the device holds the values of this step. `differs` is as in
 // Host.Play.
 func (s *Session) Again(ctx context.Context, t Step, timing engine.Timing) (differs string, err error) {
 	s.Forget()

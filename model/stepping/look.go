@@ -72,7 +72,7 @@ func pageText(at session.LookAt) string {
 	return fmt.Sprintf("%d elements", at.Count)
 }
 
-// stepOf returns the step with the given index, or the current step if step is nil.
+// stepOf returns the step with the given index, or the current step if `step` is nil.
 func (s *Session) stepOf(step *int) (Step, error) {
 	t, ok := s.host.Current()
 	if !ok {

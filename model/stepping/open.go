@@ -46,7 +46,7 @@ func ChooseDevice(adapters []gpu.AdapterInfo, want string) (index int, reason st
 	return index, reason, err
 }
 
-// OpenDevice opens the adapter that want selects, or the best adapter if want is empty.
+// OpenDevice opens the adapter that want selects, or the best adapter if `want` is empty.
 func OpenDevice(d gpu.Driver, want string) (gpu.Device, string, error) {
 	adapters, err := d.Adapters()
 	if errors.Is(err, gpu.ErrNoAdapter) {

@@ -94,7 +94,7 @@ type answer struct {
 	err   error
 }
 
-// New returns a session that has not started. cache is the folder with the measured ceilings of devices; ""
+// New returns a session that has not started. `cache` is the folder with the measured ceilings of devices; ""
 // stores none.
 func New(d *Device, timing engine.Timing, cache string) *Session {
 	s := &Session{
@@ -114,7 +114,7 @@ func New(d *Device, timing engine.Timing, cache string) *Session {
 }
 
 // Start starts the goroutine of the session. The first events are the trace's header and the session's state.
-// own lists the commands of the host; the session adds those that apply to any graph.
+// `own` lists the commands of the host; the session adds those that apply to any graph.
 func (s *Session) Start(host Host, header *trace.Trace, own []Command) {
 	s.host, s.table = host, slices.Concat(own, s.Commands())
 	s.closing, s.close = context.WithCancel(context.Background())

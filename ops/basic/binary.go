@@ -280,7 +280,7 @@ func (o *BinaryOp) Corners(r *graph.Ranges) []graph.Corner {
 }
 
 // widest chooses the sizes of one dim of the two operands, a and b, such that broadcasting produces the
-// largest possible dim. a is in the range from alo to ahi, and b is in the range from blo to bhi.
+// largest possible dim. `a` is in the range from alo to ahi, and b is in the range from blo to bhi.
 func widest(alo, ahi, blo, bhi int) (a, b int) {
 	best := 0
 	for _, c := range [][2]int{{min(ahi, bhi), min(ahi, bhi)}, {ahi, 1}, {1, bhi}} {
@@ -406,7 +406,7 @@ func (o *BinaryOp) Tolerance(r *reference.Ref, _ graph.ValueID) reference.Tolera
 }
 
 // repeated is for broadcasting. It returns the index of the element of an operand from which element i of the
-// result is computed. from holds the dims of the operand, and to holds the dims of the result.
+// result is computed. `from` holds the dims of the operand, and `to` holds the dims of the result.
 func repeated(from, to []int, i int) int {
 	at, stride := 0, 1
 	for k := range to {

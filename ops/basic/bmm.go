@@ -16,7 +16,7 @@ import (
 // bmmTile is the size of a tile of results, in rows and in columns.
 const bmmTile = 16
 
-// BMM adds bmm, a product of two tensors of matrices: y = scale * a * b. If transposed is true, it
+// BMM adds bmm, a product of two tensors of matrices: y = scale * a * b. If `transposed` is true, it
 // multiplies by the transpose of b.
 //
 //	a  [..., M, K]
@@ -71,7 +71,7 @@ func (o *bmm) Spec() graph.Spec {
 
 func (o *bmm) Corners(r *graph.Ranges) []graph.Corner { return r.Ends(o.a, o.b) }
 
-// sizes returns the number of matrices in a batch, and their sizes m, n and k. ok is false if the dims of a
+// sizes returns the number of matrices in a batch, and their sizes m, n and k. `ok` is false if the dims of a
 // and b do not fit each other.
 func (o *bmm) sizes(a, b []int) (batch, m, n, k int, ok bool) {
 	last := len(a) - 1

@@ -19,8 +19,8 @@ var compares = []BinaryRow{
 	compare("ne", "a does not equal b", "u != v", func(a, b float64) bool { return a != b }),
 }
 
-// compare returns the row of a comparison. The argument when is the condition as a WGSL expression. The
-// argument holds is the same condition as a Go function.
+// compare returns the row of a comparison. `when` is the condition as a WGSL expression. `holds` is the same
+// condition as a Go function.
 func compare(kind, doc, when string, holds func(a, b float64) bool) BinaryRow {
 	ofNaN := "0.0"
 	if holds(math.NaN(), math.NaN()) {

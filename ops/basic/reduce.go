@@ -72,8 +72,8 @@ func ofAll(f func(a, b float64) float64, list []float64) float64 {
 	return y
 }
 
-// Sum adds sum, which adds up the elements of x along some dims. axes lists these dims, which must be
-// adjacent. If keepDims is true, the dims stay in y with size 1. Otherwise y does not have them.
+// Sum adds sum, which adds up the elements of x along some dims. `axes` lists these dims, which must be
+// adjacent. If `keepDims` is true, the dims stay in y with size 1. Otherwise y does not have them.
 //
 //	x  any dims
 //	y  dims of x without the axes
@@ -134,8 +134,8 @@ func (r *Reduction) add(c *kind.Call) []graph.ValueID {
 	return c.AddOp(o, o.y)
 }
 
-// NewKernel returns a kernel that reduces rows if the argument what is "rows", or columns if it is "columns".
-// Each invocation loads vec adjacent elements at a time.
+// NewKernel returns a kernel that reduces rows if the argument `what` is "rows", or columns if it is
+// "columns". Each invocation loads vec adjacent elements at a time.
 func (r *Reduction) NewKernel(c *kind.Call, what string, vec int, constants shaders.Constants) *graph.Kernel {
 	constants["Op"], constants["Start"] = r.Kind, shaders.Text(r.start)
 	constants["Join"], constants["Needs"] = OfElements(r.join, vec), OfElements(r.needs, vec)

@@ -53,8 +53,8 @@ func (o *symSize) Plan(p *graph.Planner) error {
 
 func (o *symSize) Reference(r *reference.Ref) { r.SetInt(o.y, int64(r.Tensor(o.x).Dims[o.axis])) }
 
-// SelectAsSymInt adds select_as_symint, which reads an element of a graph input on the host, before the
-// step. The output is a SymInt. at has the index of the element in each dim; a negative index counts from the
+// SelectAsSymInt adds select_as_symint, which reads an element of a graph input on the host, before the step.
+// The output is a SymInt. `at` has the index of the element in each dim; a negative index counts from the
 // end. The graph is built for values from lo to hi; planning fails for any other value.
 //
 //	x  any dims, i32
@@ -132,7 +132,7 @@ func (o *selectAsSymInt) Plan(p *graph.Planner) error {
 	return nil
 }
 
-// place returns the index, in row-major order, of the element that becomes the SymInt. ok is false if x has
+// place returns the index, in row-major order, of the element that becomes the SymInt. `ok` is false if x has
 // no such element.
 func (o *selectAsSymInt) place(dims []int) (at int, ok bool) {
 	for k, i := range o.at {

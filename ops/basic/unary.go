@@ -215,7 +215,7 @@ func SiLU(b *graph.Builder, name string, x graph.ValueID) graph.ValueID {
 }
 
 // GELU adds gelu, element by element: y = x * Phi(x), where Phi is the cumulative distribution function of
-// the normal distribution. If tanh is true, it uses the approximation y = x/2 * (1 + tanh(sqrt(2/pi) * (x +
+// the normal distribution. If `tanh` is true, it uses the approximation y = x/2 * (1 + tanh(sqrt(2/pi) * (x +
 // 0.044715 x^3))). y has the dims of x.
 //
 // Phi is computed with an approximation of erf, whose error is at most 1.5e-7. Source: Hendrycks and Gimpel,
@@ -260,7 +260,7 @@ func OfElements(wgsl string, vec int) shaders.Text {
 	return shaders.Text(types.Replace(wgsl))
 }
 
-// Constructors returns the list of Go constructors for a row of a table: name, or nothing if name is empty.
+// Constructors returns the list of Go constructors for a row of a table: name, or nothing if `name` is empty.
 func Constructors(name string) []string {
 	if name == "" {
 		return nil

@@ -96,7 +96,7 @@ func (o *combine) Reference(r *reference.Ref) {
 	r.Set(o.y, y)
 }
 
-// row adds up the rows of one token. The function at returns the row of a slot.
+// row adds up the rows of one token. The function `at` returns the row of a slot.
 func (o *combine) row(weights []float64, at func(slot int) []float64, y []float64) {
 	clear(y)
 	for j, w := range weights {

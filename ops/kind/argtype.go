@@ -119,8 +119,8 @@ func takeTensor(b *graph.Builder, t ArgType, v any) (any, error) {
 	return id, nil
 }
 
-// takeEach returns a conversion function for a list. It converts every element with the function take, as an
-// argument of the given form.
+// takeEach returns a conversion function for a list. It converts every element with the function `take`, as
+// an argument of the given form.
 func takeEach[T any](form ArgForm, take func(b *graph.Builder, t ArgType, v any) (any, error)) func(
 	b *graph.Builder, t ArgType, v any) (any, error) {
 	return func(b *graph.Builder, t ArgType, v any) (any, error) {

@@ -50,7 +50,7 @@ func (t Routes) Preferred(work int) int {
 func (t Routes) Has(i int) bool { return t[i].UpTo > 0 }
 
 // Choose sets the route of a plan and returns its index. This is the route that the user requested, or else
-// the preferred route for an amount of work. The argument of names the unit of work in error messages.
+// the preferred route for an amount of work. `of` names the unit of work in error messages.
 func (t Routes) Choose(p *graph.Planner, of string, work int) int {
 	return t.Settle(p, t.Preferred(work), t.Allowed(work), of, work)
 }
@@ -76,8 +76,7 @@ func (t Routes) Allowed(work int) (allowed uint64) {
 }
 
 // Most returns a list of amounts of work: for each route, the largest amount for which this route is
-// preferred. Routes that are never preferred have no entry. The argument all is an upper limit for these
-// amounts.
+// preferred. Routes that are never preferred have no entry. `all` is an upper limit for these amounts.
 func (t Routes) Most(all int) []int {
 	var list []int
 	for i := range t {

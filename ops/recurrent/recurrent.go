@@ -72,7 +72,7 @@ type planned struct {
 	fresh    int // 1 if the state before the step is zero, else 0
 }
 
-// at returns the slots in the step that p plans. state is a State tensor of the operator.
+// at returns the slots in the step that p plans. `state` is a State tensor of the operator.
 func (s Slots) at(p *graph.Planner, state graph.ValueID) (planned, error) {
 	n, at, from, to := p.Dim(state, 0), s.Position.At(p), s.From.At(p), s.To.At(p)
 	fresh := 0

@@ -104,8 +104,8 @@ type operator struct {
 }
 
 // Step runs all operators of the graph for one step with the inputs in. An input of the graph that is missing
-// in in keeps its value. Step calls visit after each operator, unless visit is nil. An error from visit ends
-// the step.
+// in in keeps its value. Step calls visit after each operator, unless `visit` is nil. An error from visit
+// ends the step.
 func (x *Interpreter) Step(in *graph.StepInput, visit func(graph.OpID) error) error {
 	if err := x.Begin(in); err != nil {
 		return err

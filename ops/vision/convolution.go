@@ -193,7 +193,7 @@ func (o *convolution) Plan(p *graph.Planner) error {
 }
 
 // source returns the index of the element of x that element k of the kernel multiplies at position at of y.
-// ok is false if there is no such element.
+// `ok` is false if there is no such element.
 func (o *convolution) source(at, k, in, axis int) (i int, ok bool) {
 	if !o.transposed {
 		i = at*o.stride[axis] + k*o.dilation[axis] - o.padding[axis]

@@ -26,7 +26,7 @@ type window struct {
 }
 
 // sizes reads a list of sizes with one number for each of the last dims, or one number for all of them.
-// dims is 1 or 2. The sizes of missing dims and of an empty list are those of byDefault.
+// `dims` is 1 or 2. The sizes of missing dims and of an empty list are those of byDefault.
 func sizes(c *kind.Call, name string, dims, least int, byDefault [2]int) (out [2]int, ok bool) {
 	list := c.ArgInts(name)
 	out = byDefault
@@ -70,8 +70,8 @@ func (w *window) least(lo, hi, axis int) int {
 	return lo + sort.Search(hi-lo, func(i int) bool { return w.out(lo+i, axis) > 0 })
 }
 
-// corners returns the largest x, and the smallest x for which no output is empty. dims is the number of
-// dims over which the window moves. channels is the number of channels that x must have, or 0 if it may
+// corners returns the largest x, and the smallest x for which no output is empty. `dims` is the number of
+// dims over which the window moves. `channels` is the number of channels that x must have, or 0 if it may
 // have any.
 func (w *window) corners(r *graph.Ranges, x graph.ValueID, dims, channels int) []graph.Corner {
 	largest, smallest := slices.Clone(r.Max(x)), slices.Clone(r.Min(x))
@@ -94,8 +94,8 @@ func (w *window) constants(c shaders.Constants) shaders.Constants {
 	return c
 }
 
-// planes returns the number of planes of a tensor, and their height and width. The plane of a tensor with
-// one dim after the channels has height 1. flat is true for such a tensor.
+// planes returns the number of planes of a tensor, and their height and width. The plane of a tensor with one
+// dim after the channels has height 1. `flat` is true for such a tensor.
 func planes(dims []int, flat bool) (n, h, w int) {
 	rank := len(dims)
 	h, w, n = 1, dims[rank-1], 1

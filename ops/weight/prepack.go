@@ -111,8 +111,7 @@ func taken(size, at, n int) pack {
 }
 
 // PackArray returns the bytes of the array with index k, in the layout of the device, for a range of rows.
-// The argument first is the index of the first row, and rows is the number of rows. All processors share the
-// work.
+// `first` is the index of the first row, and `rows` is the number of rows. All processors share the work.
 func (m *Matrix) PackArray(k, first, rows int) ([]byte, error) {
 	if m.over != nil && m.each == 0 && first == 0 && rows == m.Rows {
 		upper, err := m.over[0].PackArray(k, 0, m.over[0].Rows)

@@ -56,8 +56,8 @@ var q3kSixes = sixes{16, q3kBytes, func(block []byte, i int) byte {
 var q3kSupers = supers{q3kBytes, []int{q3kSuper}}
 
 // threes returns a pack for 3-bit weights, in the layout of shaders/include/format/q3_k.wgsl. In this layout
-// 32 columns have three words. The argument words lists the words that the pack writes: 0 and 1 for the array
-// weights, or 2 for the array thirds.
+// 32 columns have three words. `words` lists the words that the pack writes: 0 and 1 for the array weights,
+// or 2 for the array thirds.
 func threes(words ...int) pack {
 	return func(pieces [][]byte, into []byte) {
 		n := len(pieces[0]) / q3kBytes

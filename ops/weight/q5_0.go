@@ -41,8 +41,8 @@ func fives(rows, cols int, lows, highs pack) []Array {
 	}
 }
 
-// fiveWords returns a pack for 5-bit weights, of which 32 columns have five words. The argument words lists
-// the words that the pack writes: 0 to 3 for the array weights, or 4 for the array fifths.
+// fiveWords returns a pack for 5-bit weights, of which 32 columns have five words. `words` lists the words
+// that the pack writes: 0 to 3 for the array weights, or 4 for the array fifths.
 func fiveWords(lows, highs pack, words ...int) pack {
 	return func(pieces [][]byte, into []byte) {
 		n := len(into) / (4 * len(words))

@@ -62,7 +62,7 @@ type Context struct {
 	Now      time.Time         // the current time for strftime_now
 }
 
-// Parse parses a template. name is the template's file, for error messages.
+// Parse parses a template. `name` is the template's file, for error messages.
 func Parse(name, source string) (t *Template, err error) {
 	defer raise.Guard(name, &err)
 	if len(source) > mostSource {

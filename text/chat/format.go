@@ -42,7 +42,7 @@ type filler struct {
 	markup bool // the text is markup, so values are escaped
 }
 
-// fill replaces the fields of a text. The specification of a field may contain fields too. deep limits how
+// fill replaces the fields of a text. The specification of a field may contain fields too. `deep` limits how
 // many levels of such fields are allowed.
 func (f *filler) fill(v string, deep int) string {
 	s := f.s
@@ -208,7 +208,7 @@ func (f *filler) value(name string) any {
 	return v
 }
 
-// parseSpec parses a format specification. align is the default alignment.
+// parseSpec parses a format specification. `align` is the default alignment.
 func (s *state) parseSpec(text string, align byte) spec {
 	f := spec{fill: " ", align: align, precision: -1}
 	rest := text
@@ -388,7 +388,7 @@ func (s *state) realDigits(x float64, f spec) string {
 }
 
 // general formats a float as Python's type g: with as many digits as the precision, and with an exponent for
-// very large or small numbers. If keep is set, at least one digit follows the decimal point, as in Python's
+// very large or small numbers. If `keep` is set, at least one digit follows the decimal point, as in Python's
 // str.
 func general(x float64, precision int64, alternate, keep bool) string {
 	precision = max(1, precision)
@@ -463,7 +463,7 @@ func (s *state) grouped(whole, rest string, before, each int, f spec) string {
 	return b.String() + rest
 }
 
-// aligned pads a text to its width. sign is written before the text.
+// aligned pads a text to its width. `sign` is written before the text.
 func (s *state) aligned(sign, text string, f spec) string {
 	fill := f.width - int64(pytext.Runes(sign)+pytext.Runes(text))
 	if fill <= 0 {

@@ -164,7 +164,7 @@ func (s *state) window(v string, start, end any) (string, int, bool) {
 	return string(all[from:to]), from, true
 }
 
-// located returns the table row of find or index. A missing substring is an error if must is set, else the
+// located returns the table row of find or index. A missing substring is an error if `must` is set, else the
 // result is -1.
 func located(names string, index func(s, part string) int, must bool) row {
 	return row{names, "self, sub, start=None, end=None, /", func(s *state, a []any) any {
@@ -412,7 +412,7 @@ func (s *state) replace(v, from, to string, most int64) string {
 }
 
 // split splits a string at a separator, or at white space if there is no separator. It returns at most
-// maxsplit+1 parts. If right is set, it splits from the right.
+// maxsplit+1 parts. If `right` is set, it splits from the right.
 func (s *state) split(a []any, right bool) any {
 	v, most := a[0].(string), s.whole(a[2])
 	parts := []any{}

@@ -207,7 +207,7 @@ func (s *state) truncated(x float64) int64 {
 	return int64(x)
 }
 
-// parseWhole parses an integer as Python's int does. A base prefix such as 0x is accepted if base is 0 or
+// parseWhole parses an integer as Python's int does. A base prefix such as 0x is accepted if `base` is 0 or
 // matches the prefix. An integer that does not fit into 64 bits is an error.
 func (s *state) parseWhole(text string, base int) (int64, bool) {
 	digits, negative := strings.Trim(text, pytext.Space), false

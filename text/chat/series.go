@@ -135,7 +135,7 @@ func (s *state) generated(generate func() []any) *iterator {
 	}}
 }
 
-// `of` returns an attribute of an item. name is the name of the attribute and may contain dots. If name is
+// `of` returns an attribute of an item. `name` is the name of the attribute and may contain dots. If name is
 // None, the method returns the item itself.
 func (s *state) of(item, name any) any { return s.ofOr(item, name, nil) }
 

@@ -157,7 +157,7 @@ func (p *parser) withoutIf() expr {
 type target func(s *state, v any)
 
 // targets parses one or more comma-separated targets. If there are several targets, each gets one item of the
-// value. If attributes is set, a target can also be an attribute of a namespace.
+// value. If `attributes` is set, a target can also be an attribute of a namespace.
 func (p *parser) targets(attributes bool) target {
 	list, several := []target{p.target(attributes)}, false
 	for p.skip(scan.OpToken, ",") {

@@ -26,7 +26,7 @@ const (
 	Contiguous         Behaviour = "Contiguous"         // adjacent matches become one piece
 )
 
-// Cut returns the step that splits a text by a regular expression in Oniguruma's syntax. If invert is set,
+// Cut returns the step that splits a text by a regular expression in Oniguruma's syntax. If `invert` is set,
 // the text between the matches counts as the matches. Known patterns run in a hand-written scanner. Other
 // patterns run in a regular-expression engine that is about 20 times slower.
 func Cut(pattern string, b Behaviour, invert bool) (Step, error) {

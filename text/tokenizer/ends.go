@@ -60,7 +60,7 @@ func (c *Config) endAt(id int, from string) {
 	c.Ends = append(c.Ends, e)
 }
 
-// endByName adds the tokens that end a text according to their names. has reports whether the file has a
+// endByName adds the tokens that end a text according to their names. `has` reports whether the file has a
 // GGUF key.
 func (c *Config) endByName(has func(key string) bool) {
 	names, found := map[string]bool{}, map[string]bool{}

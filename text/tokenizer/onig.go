@@ -177,7 +177,7 @@ func (p *onigPattern) skipComment() bool {
 	return false
 }
 
-// atom reads the part of a pattern to which a quantifier applies. last is true if the atom ends the
+// atom reads the part of a pattern to which a quantifier applies. `last` is true if the atom ends the
 // sequence.
 func (p *onigPattern) atom(o options) (f fragment, last bool) {
 	from := p.at

@@ -46,7 +46,7 @@ func (p *onigPattern) class(from int, o options) fragment {
 }
 
 // classSet reads a character class. Most intersections can also be written as a difference of two classes.
-// without is then the class in this syntax, and empty otherwise.
+// `without` is then the class in this syntax, and empty otherwise.
 func (p *onigPattern) classSet(from int, o options) (set charset, without string) {
 	negated := p.take("^")
 	operands := []charset{nil}

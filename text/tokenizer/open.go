@@ -68,7 +68,7 @@ func openFile(path string) (*Tokenizer, error) {
 	return newTokenizer(c, err)
 }
 
-// readFile reads a tokenizer.json or a SentencePiece model. head is the beginning of the file.
+// readFile reads a tokenizer.json or a SentencePiece model. `head` is the beginning of the file.
 func readFile(path string, head []byte) (Config, error) {
 	parse := ParseModel
 	if bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n"), []byte("{")) {

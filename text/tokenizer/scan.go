@@ -165,7 +165,7 @@ func spaces(white string, following class) int {
 }
 
 // contraction returns the length of an English contraction ('s 't 're 've 'm 'll 'd) at the start of text, or
-// 0. If fold is set, case is ignored. The long s (ſ) then counts as s, because Unicode folds it to s.
+// 0. If `fold` is set, case is ignored. The long s (ſ) then counts as s, because Unicode folds it to s.
 func contraction(text string, fold bool) int {
 	if text[0] != '\'' {
 		return 0

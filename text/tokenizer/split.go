@@ -115,8 +115,7 @@ var known = func() map[string]bool {
 	return set
 }()
 
-// SplitRule returns the steps of a split rule, for Config.Cut. The argument name is a value of
-// tokenizer.ggml.pre.
+// SplitRule returns the steps of a split rule, for Config.Cut. `name` is a value of tokenizer.ggml.pre.
 func SplitRule(name string) ([]Step, error) {
 	rule, err := findSplit(name)
 	return rule.steps(), err

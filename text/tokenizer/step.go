@@ -104,7 +104,7 @@ func Prepend(prefix string) Step {
 	}}
 }
 
-// PrependMissing returns the step that inserts a prefix before texts that do not start with it. If once is
+// PrependMissing returns the step that inserts a prefix before texts that do not start with it. If `once` is
 // set, it does so only at the beginning of the whole text.
 func PrependMissing(prefix string, once bool) Step {
 	return Step{grow: float64(1 + len(prefix)), rewrite: func(p piece) (piece, error) {

@@ -132,7 +132,7 @@ func NewBPE(c Config) (*Tokenizer, error) {
 	return newTokenizer(c, nil)
 }
 
-// newTokenizer returns the tokenizer of a vocabulary. err is the error of reading the vocabulary, or nil.
+// newTokenizer returns the tokenizer of a vocabulary. `err` is the error of reading the vocabulary, or nil.
 func newTokenizer(c Config, err error) (*Tokenizer, error) {
 	t := &Tokenizer{config: c}
 	if made := t.make(); err == nil && made != nil {
@@ -358,7 +358,7 @@ func (t *Tokenizer) Decode(ids []int) string {
 
 // Text returns the text from which Encode produced the ids. Unlike Decode, it leaves out the space that
 // Config.Normal or Config.Cut inserts at the beginning of a text and after an added token. Control tokens
-// decode to their names if special is set, and to nothing otherwise.
+// decode to their names if `special` is set, and to nothing otherwise.
 func (t *Tokenizer) Text(ids []int, special bool) string {
 	var b strings.Builder
 	prefixed, begin := t.prefixed(), true

@@ -40,10 +40,10 @@ func (c cover) with(d cover) cover {
 	return cover{c.Ns + d.Ns, math.Hypot(c.SpreadNS, d.SpreadNS), append(c.Rows, d.Rows...)}
 }
 
-// Cover selects measured rows so that every dispatch of the step is in exactly one of them. If finest is set,
-// Cover selects the smallest measured rows. If not, it selects the lowest headings with a known cost, such as
-// attention, the rest of a layer, the prologue and the epilogue. The bool is false if some dispatch is
-// only in rows that were not measured or whose error is not known.
+// Cover selects measured rows so that every dispatch of the step is in exactly one of them. If `finest` is
+// set, Cover selects the smallest measured rows. If not, it selects the lowest headings with a known cost,
+// such as attention, the rest of a layer, the prologue and the epilogue. The bool is false if some dispatch
+// is only in rows that were not measured or whose error is not known.
 func (t *DispatchTree) Cover(finest bool) (c cover, ok bool) {
 	children := t.children()
 	var of func(row int) (cover, bool)

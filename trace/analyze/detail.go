@@ -33,8 +33,8 @@ type ValueDetail struct {
 	Live []int // live dims; nil if the step does not compute the value
 }
 
-// Detail returns what is known about a dispatch in a step, or nil if the dispatch did not run there. step is
-// an index into Trace.Steps. baseline may be nil.
+// Detail returns what is known about a dispatch in a step, or nil if the dispatch did not run there. `step`
+// is an index into Trace.Steps. `baseline` may be nil.
 func (x *Index) Detail(ctx context.Context, step int, id trace.DispatchID, baseline *Baseline) (*Detail,
 	error,
 ) {

@@ -147,7 +147,7 @@ func (x *Index) with(t *trace.Trace) *Index {
 }
 
 // routed returns the first step that took the same routes as the given step, or the step itself if no earlier
-// step did. before holds the results for all earlier steps. The step before the given one usually took the
+// step did. `before` holds the results for all earlier steps. The step before the given one usually took the
 // same routes, and is therefore tried first.
 func routed(t *trace.Trace, before []int, step int) int {
 	for k := step - 1; k >= 0; k-- {
@@ -236,8 +236,8 @@ func Largest(v *trace.Value) []int {
 	return v.MaxDims
 }
 
-// Dims returns the dims that a value had at a step, or nil if the step does not compute the value. step is an
-// index into Trace.Steps. If neither this step nor an earlier one changed the dims, they are the maximum
+// Dims returns the dims that a value had at a step, or nil if the step does not compute the value. `step` is
+// an index into Trace.Steps. If neither this step nor an earlier one changed the dims, they are the maximum
 // dims. The caller must not change the slice.
 func (x *Index) Dims(step int, v trace.ValueID) []int {
 	history := x.dims.Of(int(v))

@@ -19,7 +19,7 @@ type ParamValue struct {
 }
 
 // Params decodes the params block of a plan. The list of fields comes from the plan's kernel. If other is a
-// plan of the same kernel, its fields are compared with those of p. other may be nil.
+// plan of the same kernel, its fields are compared with those of p. `other` may be nil.
 func (x *Index) Params(p, other *trace.Plan) []ParamValue {
 	k := x.Graph.Kernels[p.Kernel]
 	if k == nil {

@@ -81,7 +81,7 @@ func TimeOf(d *trace.StepDispatch) Stats {
 }
 
 // MedianOf returns the median time of a dispatch in a step, in ns. It is TimeOf without the other statistics.
-// measured is false if there is no time.
+// `measured` is false if there is no time.
 func MedianOf(d *trace.StepDispatch) (ns float64, measured bool) {
 	if len(d.Samples) > 0 {
 		return TimeOf(d).Median, true
@@ -98,7 +98,7 @@ const judging = 8
 // outlier returns the index of the dispatch that is an outlier among equal dispatches, or -1 if there is
 // none. samples[i] holds the times of dispatch i, one for each repeat. In more than half of the repeats, the
 // time of an outlier differs from the median of all dispatches by more than 3 MAD and by more than the
-// resolution of the clock. judged is false if there are too few dispatches or repeats to decide.
+// resolution of the clock. `judged` is false if there are too few dispatches or repeats to decide.
 func outlier(samples [][]int64, resolution float64) (worst int, judged bool) {
 	if len(samples) < 4 {
 		return -1, false

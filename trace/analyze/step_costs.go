@@ -58,7 +58,7 @@ func (x *Index) Costs(selections ...Selection) *StepCosts {
 	return nil
 }
 
-// CostsOf returns the costs that were measured at a step. The argument step is an index into Trace.Steps.
+// CostsOf returns the costs that were measured at a step. `step` is an index into Trace.Steps.
 func (x *Index) CostsOf(step int) *StepCosts {
 	s := &x.Trace.Steps[step]
 	ran := make(map[trace.DispatchID]*trace.Plan, len(s.Dispatches))

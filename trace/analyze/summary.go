@@ -82,7 +82,7 @@ func (x *Index) Summary(step int) *StepSummary {
 }
 
 // BusyOf returns the sum of the isolated times of a step's dispatches. If the dispatches were repeated, it is
-// the sum of their medians, and repeats is the smallest number of repeats of a dispatch. The header, the
+// the sum of their medians, and `repeats` is the smallest number of repeats of a dispatch. The header, the
 // tables and the views all show this sum.
 func (x *Index) BusyOf(s *trace.Step) (busy trace.Time, repeats int) {
 	if !Repeated(s) {

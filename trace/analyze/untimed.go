@@ -221,7 +221,7 @@ func medianOff(ns []int64) (median, off trace.Time) {
 }
 
 // Waits returns, in ns, the wall time in which the GPU does no work for the step, and the uncertainty (±) of
-// this time. ok is false if there are too few runs to know the uncertainty.
+// this time. `ok` is false if there are too few runs to know the uncertainty.
 func (u *Untimed) Waits() (ns, off int64, ok bool) {
 	wait, split := u.CPU().NS()
 	wall, ok1 := u.WallOff.NS()

@@ -61,7 +61,7 @@ func (x *Index) streamed(s *trace.Step) float64 {
 }
 
 // roofNS returns the shortest time in ns for moving bytes and computing FLOPs at the ceilings at the same
-// time. set is the size of the working set in bytes, on which the copy rate depends.
+// time. `set` is the size of the working set in bytes, on which the copy rate depends.
 func roofNS(c *trace.Ceilings, bytes, flops, set float64) float64 {
 	mem, fp := c.Roofs(bytes, flops, set)
 	return max(mem, fp)

@@ -173,7 +173,7 @@ type Overhead struct {
 func (e *Overhead) Significant() bool { return e.Known && (e.Low > 0 || e.High < 0) }
 
 // Tracing returns the overhead of timing: how much longer a test takes than the same test at timing level
-// off. ok is false if that test was not run.
+// off. `ok` is false if that test was not run.
 func (r *Result) Tracing(t *Test) (e Overhead, ok bool) {
 	if t.Timing == "" || t.Timing == trace.TimingOff {
 		return e, false

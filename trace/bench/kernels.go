@@ -119,7 +119,7 @@ func (r *Result) FindCrossovers() []Crossover {
 	return append(r.crossovers(false), r.crossovers(true)...)
 }
 
-// crossovers returns the crossovers by position if byPosition is set, or else those by prompt length.
+// crossovers returns the crossovers by position if `byPosition` is set, or else those by prompt length.
 func (r *Result) crossovers(byPosition bool) []Crossover {
 	var list []Crossover
 	subject, best := "", r.fastest()
@@ -158,7 +158,7 @@ func (r *Result) crossovers(byPosition bool) []Crossover {
 	})
 }
 
-// along adds a measured length or position to the spans. routes are its fastest or planned routes. If it
+// along adds a measured length or position to the spans. `routes` are its fastest or planned routes. If it
 // shares routes with the last span, the span is extended, and only the shared routes are kept. Otherwise a
 // new span begins.
 func along(spans []Span, routes []string, at int) []Span {

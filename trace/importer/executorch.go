@@ -204,7 +204,7 @@ func microseconds(text string) (trace.Time, error) {
 	return trace.Measured(int64(math.Round(us * 1e3))), nil
 }
 
-// step adds the collected rows as a step. line is the line after the last row.
+// step adds the collected rows as a step. `line` is the line after the last row.
 func (r *executorchReader) step(line int) error {
 	if len(r.rows) == 0 {
 		return nil

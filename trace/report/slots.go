@@ -24,7 +24,7 @@ func init() {
 	})
 }
 
-// Slots returns the table of the graph's dispatch slots. The map levels holds the level of each slot that
+// Slots returns the table of the graph's dispatch slots. The map `levels` holds the level of each slot that
 // runs; -1 means that the level is not known.
 func Slots(x *analyze.Index, levels map[trace.DispatchID]int) *table.Table {
 	g := &x.Trace.Graph

@@ -57,8 +57,8 @@ func FormatOf(path string) (string, error) {
 		strings.Join(Suffixes(), ", "))
 }
 
-// Print writes the given rows in one of Formats. The text format has the columns for a screen of this width,
-// and its lines are not wider; a width of 0 means no limit. The Markdown format has the columns of all
+// Print writes the given rows in one of Formats. The text `format` has the columns for a screen of this
+// width, and its lines are not wider; a width of 0 means no limit. The Markdown format has the columns of all
 // screens and lines of any length. CSV and JSON are for programs: they have all columns, and numbers are not
 // rounded.
 func (t *Table) Print(ctx context.Context, w io.Writer, format string, rows []int, width int) error {

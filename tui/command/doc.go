@@ -2,9 +2,9 @@ package command
 
 import "strings"
 
-// KeysDoc returns the text of docs/reference/keys.md, built from the table of commands. The function offering
-// returns the names of the views that offer a command. The list mouse holds the mouse actions and their
-// meanings.
+// KeysDoc returns the text of docs/reference/keys.md, built from the table of commands. The function
+// `offering` returns the names of the views that offer a command. The list `mouse` holds the mouse actions
+// and their meanings.
 func KeysDoc(offering func(name string) []string, mouse [][2]string) string {
 	var b strings.Builder
 	b.WriteString("# Keys\n\nMade from the table in `tui/command/table.go` by " +

@@ -99,7 +99,7 @@ var Table = Default()
 // Again is the time within which a second cancel quits the program.
 const Again = 2 * time.Second
 
-// Default returns the table with the default keys. views are the commands that switch to a view.
+// Default returns the table with the default keys. `views` are the commands that switch to a view.
 func Default(views ...Row) []Row {
 	list := []Row{
 		{
@@ -588,7 +588,7 @@ func Find(key string, at Where) *Row {
 	return nil
 }
 
-// Here returns the commands that can be used in the given context. If hinted is set, it returns only those
+// Here returns the commands that can be used in the given context. If `hinted` is set, it returns only those
 // that the hint line shows, in the order of the hint line.
 func Here(at Where, hinted bool) []*Row {
 	var out []*Row

@@ -115,8 +115,8 @@ func Prompt(text string, chat bool) session.Command {
 	return session.Command{Kind: session.Prompt, Text: text, Chat: chat}
 }
 
-// PromptLabel returns the question to which the user types a prompt. The parameter program is true for
-// programs that are not language models.
+// PromptLabel returns the question to which the user types a prompt. `program` is true for programs that are
+// not language models.
 func PromptLabel(chat, program bool) string {
 	switch {
 	case program:

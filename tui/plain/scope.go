@@ -83,7 +83,7 @@ func (p *front) compared(of spokenOf) (s analyze.Selection, against *analyze.Bas
 	return s, against, err
 }
 
-// print prints the named table, or the table of dispatches if name is empty.
+// print prints the named table, or the table of dispatches if `name` is empty.
 func (p *front) print(name string) { p.printOf(name, p.of) }
 
 func (p *front) printOf(name string, of spokenOf) {

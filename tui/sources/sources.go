@@ -44,7 +44,7 @@ func Write(dir, kernel, text string) (path string, err error) {
 }
 
 // RemoveUnchanged removes the source files that the user has not edited, and then the folder if it is empty.
-// made maps the path of each file to the source that was first written to it. A file that still holds this
+// `made` maps the path of each file to the source that was first written to it. A file that still holds this
 // source is unchanged.
 func RemoveUnchanged(dir string, made map[string]string) {
 	for path, text := range made {

@@ -367,7 +367,7 @@ func (p *Session) look(breaks []session.Break) {
 	}
 }
 
-// stepOf returns the step of the path with the given index, or the current step if index is nil.
+// stepOf returns the step of the path with the given index, or the current step if `index` is nil.
 func (p *Session) stepOf(index *int) (*trace.Step, error) {
 	if len(p.path) == 0 {
 		return nil, session.Refusef("no step to run again")
@@ -479,7 +479,7 @@ func (p *Session) verify(c session.Command) error {
 	return nil
 }
 
-// repeat adds n samples to a step, or to the current step if step is nil. The samples are the recorded
+// repeat adds n samples to a step, or to the current step if `step` is nil. The samples are the recorded
 // times with a small variation.
 func (p *Session) repeat(n int, step *int) error {
 	s, err := p.stepOf(step)

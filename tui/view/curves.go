@@ -414,7 +414,7 @@ func (p *CurvesPage) Actions() []command.Action {
 
 func (p *CurvesPage) Detailed() bool { return true }
 
-// Turn moves the cursor to the next change of the row's grid, or to the previous one if by is negative.
+// Turn moves the cursor to the next change of the row's grid, or to the previous one if `by` is negative.
 func (p *CurvesPage) Turn(by int) bool {
 	if !p.Jump(by) {
 		p.host.Remark("this row has no further change in that direction")

@@ -63,7 +63,7 @@ func (p *DispatchPage) ask(kind session.CommandKind, step *trace.Step, parts ...
 	p.host.Do(c)
 }
 
-// Parts returns the visible rows and the step they belong to. If marked is set, it returns only the marked
+// Parts returns the visible rows and the step they belong to. If `marked` is set, it returns only the marked
 // rows, or the selected row if none is marked.
 func (p *DispatchPage) Parts(marked bool) ([]trace.Part, *trace.Step) {
 	t := p.Table()

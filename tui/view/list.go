@@ -103,7 +103,7 @@ func (p *ListPage) elsewhere() (id trace.DispatchID, steps, at int, asked bool) 
 	return id, steps, at, true
 }
 
-// draw draws the list, or says why it is empty. For a step without rows, it shows the text none.
+// draw draws the list, or says why it is empty. For a step without rows, it shows the text `none`.
 func (p *ListPage) draw(t *widget.Theme, w, h int, focused bool, none string) []string {
 	l := &p.Rows.Listing
 	switch {

@@ -53,7 +53,7 @@ func signOf(kind string) int {
 	return len(eventSigns) - 1
 }
 
-// NewStrip fits the steps of a run into the given number of columns. The function bar returns the time of a
+// NewStrip fits the steps of a run into the given number of columns. The function `bar` returns the time of a
 // step in ns.
 func NewStrip(steps []trace.Step, bar func(*trace.Step) float64, events []analyze.Event, scale float64,
 	columns int,

@@ -291,7 +291,7 @@ func (p *ValuePage) Move(m widget.Motion) {
 	p.column = widget.Clamp(p.column, 0, max(0, width-columns))
 }
 
-// Turn moves to the next dispatch of the step that writes this memory, or to the previous one if by is
+// Turn moves to the next dispatch of the step that writes this memory, or to the previous one if `by` is
 // negative.
 func (p *ValuePage) Turn(by int) bool {
 	if len(p.writes) == 0 {

@@ -128,7 +128,7 @@ func makeRoom(line []string, sign int) {
 }
 
 // gap returns the index of a space in the nearest gap of at least two spaces, or -1 if there is none. It
-// searches from the character at index sign: to the right if by is 1 and to the left if by is -1. It also
+// searches from the character at index sign: to the right if `by` is 1 and to the left if by is -1. It also
 // reports whether other words are between the gap and the word that contains the character.
 func gap(line []string, sign, by int) (at int, far bool) {
 	blanks, found := 0, -1
@@ -150,8 +150,8 @@ func gap(line []string, sign, by int) (at int, far bool) {
 
 // ColumnChart draws one column per value in h rows, starting with the top row. The height of a column is its
 // value relative to the largest value. A value of zero or less has no column. Any positive value has a
-// visible column. The function second reports whether a column belongs to the second series, which is filled
-// with another character.
+// visible column. The function `second` reports whether a column belongs to the second series, which is
+// filled with another character.
 func (g Glyphs) ColumnChart(values []float64, h int, second func(i int) bool) []string {
 	steps := []string{" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}
 	fill, other := "█", "▒"

@@ -63,8 +63,8 @@ func (c Choice) with(key string, open bool) Choice {
 const measuredRows = 2000
 
 // Listed returns the listing of a table for a choice of the user. If the filter of the choice is invalid, it
-// applies the last valid filter, good. If plainColumns is set, it does not measure the columns, because they
-// are measured when they are drawn.
+// applies the last valid filter, good. If `plainColumns` is set, it does not measure the columns, because
+// they are measured when they are drawn.
 func Listed(ctx context.Context, t *table.Table, c Choice, good string, plainColumns bool) (Listing, error) {
 	l := Listing{Table: t, Choice: c, good: c.Typed}
 	if l.Choice.Filter, l.Err = t.ParseFilter(ctx, c.Typed); l.Err != nil {

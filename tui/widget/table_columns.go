@@ -114,7 +114,7 @@ func (p *TablePane) heading(col int) string {
 }
 
 // squeeze makes columns narrower until they fit: again and again, it takes one cell from the widest text
-// column. A column keeps at least the width that the function least returns, and the room for its essential
+// column. A column keeps at least the width that the function `least` returns, and the room for its essential
 // content. squeeze returns by how many cells the columns are still too wide.
 func (p *TablePane) squeeze(over int, least func(*table.Column) int) int {
 	for over > 0 {

@@ -114,7 +114,7 @@ type Theme struct {
 	end   string
 }
 
-// NewTheme returns the named theme for a terminal with the given color support. isDark reports whether the
+// NewTheme returns the named theme for a terminal with the given color support. `isDark` reports whether the
 // background is dark, for themes that depend on it. A nil isDark means a dark background.
 func NewTheme(name, color string, out io.Writer, isDark func() bool) (*Theme, error) {
 	colors, ok := palettes[orAuto(name)]

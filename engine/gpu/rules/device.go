@@ -150,8 +150,8 @@ type Object struct {
 }
 
 // Made counts the object as live after the driver has created it. When the object or the device is released,
-// the function free is called once to free the native memory. Call Made only when the object is stored at its
-// final address.
+// the function `free` is called once to free the native memory. Call Made only when the object is stored at
+// its final address.
 func (o *Object) Made(free func()) {
 	if o.dev.live[o.kind] == nil {
 		o.dev.live[o.kind] = map[*Object]func(){}

@@ -31,7 +31,7 @@ type mismatch struct {
 	large     bool // the value needs more than 32 bits
 }
 
-// Begin makes the block empty. fields are the fields that the kernel declares.
+// Begin makes the block empty. `fields` are the fields that the kernel declares.
 func (b *Block) Begin(fields []trace.Param) { b.fields, b.n, b.mismatch = fields, 0, mismatch{} }
 
 // U32 writes the next field as an unsigned integer. The value must fit into 32 bits.

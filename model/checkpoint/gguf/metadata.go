@@ -263,7 +263,7 @@ func (f *File) errorf(format string, args ...any) error {
 	return fmt.Errorf("%s: %w", f.name, fmt.Errorf(format, args...))
 }
 
-// scalar converts the value of a key with the function conv. It returns an error if the key is missing, if
+// scalar converts the value of a key with the function `conv`. It returns an error if the key is missing, if
 // the value is an array, or if conv rejects the value. In the error, want describes the accepted values.
 func scalar[T any](f *File, key, want string, conv func(Value) (T, bool)) (T, error) {
 	var zero T
@@ -283,7 +283,7 @@ func scalar[T any](f *File, key, want string, conv func(Value) (T, bool)) (T, er
 // maxList is the maximum length of an array that is decoded. It is larger than any known vocabulary.
 const maxList = 1 << 22
 
-// list converts each element of an array with the function conv. The array is the value of a key. list
+// list converts each element of an array with the function `conv`. The array is the value of a key. list
 // returns an error if the key is missing, if the value is not an array of scalars, or if conv rejects an
 // element. In the error, want describes the accepted elements.
 func list[T any](f *File, key, want string, conv func(Value) (T, bool)) ([]T, error) {

@@ -52,7 +52,7 @@ const (
 // end within it.
 var errHead = fmt.Errorf("the metadata and the tensor list take more than %d MiB, more than any known model needs: the file is damaged", maxHead>>20)
 
-// parse reads the metadata and the tensor list. data holds the first bytes of the file, and size is the
+// parse reads the metadata and the tensor list. `data` holds the first bytes of the file, and `size` is the
 // number of bytes of the whole file.
 func parse(data []byte, size int64) (*File, error) {
 	if len(data) < len(magic) || string(data[:len(magic)]) != magic {
@@ -213,7 +213,7 @@ func readShape(r *reader) (info, error) {
 }
 
 // place sets the file offset and the size of every tensor. It returns an error if a tensor lies outside the
-// file or overlaps another tensor. end is the file offset at which the tensor list ends.
+// file or overlaps another tensor. `end` is the file offset at which the tensor list ends.
 func (f *File) place(infos []info, fileSize int64, end int) error {
 	if len(infos) == 0 {
 		return nil // a file without tensors may end without padding
@@ -331,7 +331,7 @@ func (r *reader) count(what string, minBytes uint64) uint64 {
 	return n
 }
 
-// value reads a value of the given kind without decoding it. depth is the number of arrays that contain the
+// value reads a value of the given kind without decoding it. `depth` is the number of arrays that contain the
 // value.
 func (r *reader) value(kind Kind, depth int) (Value, error) {
 	if r.err != nil {

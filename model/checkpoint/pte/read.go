@@ -107,7 +107,7 @@ func (r *reader) program(t *flat.Table, segments Data) {
 }
 
 // segmentIn returns a function that reads an entry of the segment table and returns the bytes of this
-// segment. segments holds the bytes of all segments.
+// segment. `segments` holds the bytes of all segments.
 func segmentIn(segments Data) func(*flat.Table) Data {
 	return func(t *flat.Table) Data {
 		at, n := flat.Number[uint64](t, segmentOffset, 0), flat.Number[uint64](t, segmentSize, 0)

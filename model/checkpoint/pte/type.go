@@ -72,8 +72,8 @@ func (t Type) String() string {
 	return types[t].name
 }
 
-// Bytes returns the size in bytes of a contiguous tensor of the type with the given shape. ok is false if the
-// type is unknown, if a size is negative or if the result is larger than any file.
+// Bytes returns the size in bytes of a contiguous tensor of the type with the given shape. `ok` is false if
+// the type is unknown, if a size is negative or if the result is larger than any file.
 func (t Type) Bytes(sizes []int) (n int64, ok bool) {
 	if !t.known() {
 		return 0, false

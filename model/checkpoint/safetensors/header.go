@@ -56,8 +56,8 @@ func (n *numbers) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*[]uint64)(n))
 }
 
-// parse reads the tensors and the metadata from the header. rest is the number of bytes after the header. The
-// offsets that it stores in the tensors still count from the end of the header.
+// parse reads the tensors and the metadata from the header. `rest` is the number of bytes after the header.
+// The offsets that it stores in the tensors still count from the end of the header.
 func (f *File) parse(header []byte, rest int64) error {
 	if len(header) == 0 || header[0] != '{' {
 		return fmt.Errorf("the header starts with %+.8q instead of {: the file is damaged or not a safetensors file",
@@ -140,7 +140,7 @@ func (f *File) readEntry(d *json.Decoder, name string, rest int64) error {
 }
 
 // tensor checks an entry and converts it to a Tensor. The tensor must fit into the bytes after the header.
-// rest is the number of these bytes.
+// `rest` is the number of these bytes.
 func (e *entry) tensor(rest uint64) (*Tensor, error) {
 	size, ok := dtypes[e.DType]
 	switch {

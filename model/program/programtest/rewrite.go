@@ -125,8 +125,8 @@ func Language(path, method string, output ptetest.Table, change func(from *vulka
 	return p.Bytes(), nil
 }
 
-// Greedy returns a program that computes only the token with the highest logit, int64 [1, 1]. path is a
-// program whose method forward computes logits. method is the name of the method in the result.
+// Greedy returns a program that computes only the token with the highest logit, int64 [1, 1]. `path` is a
+// program whose method forward computes logits. `method` is the name of the method in the result.
 func Greedy(path, method string) ([]byte, error) {
 	return Language(path, method, ptetest.Tensor(Int64, 1, 1), func(_ *vulkan.Graph, g *ptetest.Graph) {
 		n := int32(len(g.Values))

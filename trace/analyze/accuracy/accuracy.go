@@ -76,8 +76,8 @@ func Of(ctx context.Context, x *analyze.Index, selection analyze.Selection) (*Tr
 	return g, nil
 }
 
-// compare returns the comparisons of a step in order of submission. The set odd holds the values that depend
-// on a dispatch that diverged; compare updates it for the values that each dispatch writes.
+// compare returns the comparisons of a step in order of submission. The set `odd` holds the values that
+// depend on a dispatch that diverged; compare updates it for the values that each dispatch writes.
 func (g *Tree) compare(x *analyze.Index, step int, odd map[trace.ValueID]bool) (list []*Comparison) {
 	s := &x.Trace.Steps[step]
 	for i := range s.Dispatches {

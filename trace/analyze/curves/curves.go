@@ -147,7 +147,7 @@ func (c *Curves) Exact(r *CurveRow, q Quantity, at int) (float64, bool) {
 	return sum, runs
 }
 
-// Of computes the curves along an axis, compared with a baseline. baseline may be nil.
+// Of computes the curves along an axis, compared with a baseline. `baseline` may be nil.
 func Of(ctx context.Context, x *analyze.Index, along string, baseline *analyze.Baseline) (*Curves, error) {
 	c := &Curves{Index: x, Along: along, First: math.MaxInt, Last: -1}
 	if f := x.Trace.Forecast; f != nil {

@@ -282,7 +282,7 @@ func (b *treeBuilder) byKind() {
 	}
 }
 
-// byLayer adds the prologue, the layers and the epilogue. If folded is set, equal layers share one node.
+// byLayer adds the prologue, the layers and the epilogue. If `folded` is set, equal layers share one node.
 func (b *treeBuilder) byLayer(folded bool) {
 	g := &b.t.Index.Trace.Graph
 	parts := map[string][]trace.OpID{}

@@ -144,7 +144,7 @@ type Holding struct {
 	Peak       *Tenant      // the Tenant of the value Largest
 }
 
-// Add adds a value to the holding. The size of the holding is the sum of the sizes of its values. If shared
+// Add adds a value to the holding. The size of the holding is the sum of the sizes of its values. If `shared`
 // is set, the values share memory, and the size of the holding is the largest of their sizes.
 func (h *Holding) Add(n *Tenant, shared bool) {
 	h.Values++

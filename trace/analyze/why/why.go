@@ -109,8 +109,8 @@ func GridChanges(x *analyze.Index, id trace.DispatchID) []int {
 }
 
 // origin returns the last change of the plan of a dispatch, up to and including a step. Only changes for
-// which kind returns true are considered. If runs is true, the dispatch must run after the change, and if
-// runs is false, it must not run after the change.
+// which kind returns true are considered. If `runs` is true, the dispatch must run after the change, and if
+// `runs` is false, it must not run after the change.
 func origin(x *analyze.Index, step int, id trace.DispatchID, runs bool,
 	kind func(analyze.PlanDiff) bool,
 ) *Origin {

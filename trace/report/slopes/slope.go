@@ -61,7 +61,7 @@ func Table(c *curves.Curves) *table.Table {
 // places is the number of positions to which displayed slopes refer. They are times per 1,000 positions.
 const places = 1000
 
-// slopeUnit returns the time unit for displayed slopes. largest is the largest slope in ns per 1,000
+// slopeUnit returns the time unit for displayed slopes. `largest` is the largest slope in ns per 1,000
 // positions. On a software device a step takes thousands of times as long, so a larger unit is needed.
 func slopeUnit(largest float64) (ns float64, name string) {
 	switch {

@@ -23,8 +23,8 @@ func (s *Shapes) Set(v int, dims []int, absent bool) {
 	}
 }
 
-// Is reports whether a tensor has the given state: absent if absent is true, or else computed, with the given
-// dims.
+// Is reports whether a tensor has the given state: absent if `absent` is true, or else computed, with the
+// given dims.
 func (s *Shapes) Is(v int, dims []int, absent bool) bool {
 	return s.Absent[v] == absent && (absent || slices.Equal(s.Dims[v], dims))
 }

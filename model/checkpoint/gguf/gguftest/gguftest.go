@@ -97,7 +97,7 @@ func (b *Builder) Add(key string, value any) {
 	b.pairs = append(b.pairs, pair{key, value})
 }
 
-// Tensor adds a tensor of any type. data holds the encoded bytes of the tensor. dims are row-major:
+// Tensor adds a tensor of any type. `data` holds the encoded bytes of the tensor. `dims` are row-major:
 // [rows, cols].
 func (b *Builder) Tensor(name string, typ gguf.Type, dims []int, data []byte) {
 	b.tensors = append(b.tensors, tensor{name: name, typ: typ, dims: slices.Clone(dims), data: data})
@@ -123,8 +123,8 @@ func (b *Builder) WriteSparse(path string) error {
 	return os.Truncate(path, int64(align(len(out), b.Alignment)+size))
 }
 
-// Split splits the model into parts in the same way as llama-gguf-split. tensors lists the number of tensors
-// of each part. The first part has all metadata. SplitName returns the file names of the parts.
+// Split splits the model into parts in the same way as llama-gguf-split. `tensors` lists the number of
+// tensors of each part. The first part has all metadata. SplitName returns the file names of the parts.
 func (b *Builder) Split(tensors ...int) []*Builder {
 	parts := make([]*Builder, len(tensors))
 	left := b.tensors
@@ -211,8 +211,8 @@ func (b *Builder) Q4_0(name string, dims []int, values []float32) {
 	b.Tensor(name, gguf.Q4_0, dims, data)
 }
 
-// Q4_0Block encodes one block of Q4_0. Weight k is q[k] times the scale. Each q[k] is in -8..7. scaleBits are
-// the bits of the scale as an IEEE 754 half-precision number.
+// Q4_0Block encodes one block of Q4_0. Weight k is q[k] times the scale. Each q[k] is in -8..7. `scaleBits`
+// are the bits of the scale as an IEEE 754 half-precision number.
 func Q4_0Block(scaleBits uint16, q [gguf.Q4_0BlockLen]int8) []byte {
 	block := binary.LittleEndian.AppendUint16(nil, scaleBits)
 	for j := range gguf.Q4_0BlockLen / 2 {
@@ -233,7 +233,7 @@ func mustHold(name string, dims []int, n int) {
 	}
 }
 
-// ByteTokenizer sets a vocabulary of size tokens without merges. size must be at least 257. Token 0 is
+// ByteTokenizer sets a vocabulary of size tokens without merges. `size` must be at least 257. Token 0 is
 // <|endoftext|>, which is both BOS and EOS and is added before prompts. Token 1 + b is the byte b. All other
 // tokens are unused.
 func (b *Builder) ByteTokenizer(size int) {
@@ -252,9 +252,9 @@ func (b *Builder) ByteTokenizer(size int) {
 	b.Set("tokenizer.ggml.add_bos_token", true)
 }
 
-// Tokenizer sets a byte-level BPE vocabulary. pre is the name of the rule that splits text before BPE. tokens
-// and kinds hold the token texts and the token kinds, indexed by token id. merges lists the merges, such as
-// "Ġ t", from the highest to the lowest priority.
+// Tokenizer sets a byte-level BPE vocabulary. `pre` is the name of the rule that splits text before BPE.
+// `tokens` and `kinds` hold the token texts and the token kinds, indexed by token id. `merges` lists the
+// merges, such as "Ġ t", from the highest to the lowest priority.
 func (b *Builder) Tokenizer(pre string, tokens []string, kinds []int32, merges []string) {
 	b.Set("tokenizer.ggml.model", "gpt2")
 	b.Set("tokenizer.ggml.pre", pre)

@@ -9,7 +9,7 @@ import (
 	"gpuscope/model/checkpoint/pte/vulkan"
 )
 
-// port returns the description of an input or an output of a method. id is the index of the value.
+// port returns the description of an input or an output of a method. `id` is the index of the value.
 func port(m *pte.Method, changes *vulkan.Changes, id int) Port {
 	p := Port{Value: id}
 	switch v := m.Values[id].(type) {

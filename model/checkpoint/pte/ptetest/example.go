@@ -1,9 +1,9 @@
 package ptetest
 
-// Example returns a program that covers most features of the format. It has a method with a Vulkan
-// delegate, a method with a delegate of another backend and portable operators, and a method that returns a
-// constant. If weightInProgram is true, the program contains the first weight of the Vulkan graph as named
-// data with the key "weight". Otherwise a data file must contain that key.
+// Example returns a program that covers most features of the format. It has a method with a Vulkan delegate,
+// a method with a delegate of another backend and portable operators, and a method that returns a constant.
+// If `weightInProgram` is true, the program contains the first weight of the Vulkan graph as named data with
+// the key "weight". Otherwise a data file must contain that key.
 func Example(weightInProgram bool) *Program {
 	const f32, int64Type = 6, 4
 	graph := ExampleGraph()

@@ -240,7 +240,7 @@ func (g *Graph) Bytes() []byte {
 // Operator returns the table of an operator of a graph.
 func Operator(id uint32, name string, args ...int32) Table { return Table{0: id, 1: name, 2: args} }
 
-// GraphTensor returns the table of a tensor of a graph. constant and object are -1 if the tensor has no
+// GraphTensor returns the table of a tensor of a graph. `constant` and `object` are -1 if the tensor has no
 // constant or no memory object.
 func GraphTensor(dtype int8, constant, object int32, dims ...uint32) Table {
 	return Table{0: Union{5, Table{0: dtype, 1: dims, 2: constant, 3: object}}}

@@ -38,8 +38,8 @@ func Recaller() *Program {
 	return runnable(g, []Table{Tensor(6, 1, 1, 1, 2), Tensor(6, 1, 1, 1, 2)}, []int32{0}, []int32{1})
 }
 
-// runnable returns a program whose method forward calls a delegate with the graph. values are the tensors of
-// the method: the inputs of the delegate, then its outputs.
+// runnable returns a program whose method forward calls a delegate with the graph. `values` are the tensors
+// of the method: the inputs of the delegate, then its outputs.
 func runnable(g *Graph, values []Table, inputs, outputs []int32) *Program {
 	all := make([]Table, len(values))
 	for i, v := range values {

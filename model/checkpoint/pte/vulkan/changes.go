@@ -40,8 +40,8 @@ type Changes struct {
 // dim identifies a dim of a value. graph is the index of a delegate's graph, or -1 for a value of the method.
 type dim struct{ graph, value, dim int }
 
-// ChangesOf determines the changes of a method. graphs holds the graph of each delegate of the method, or nil
-// for a delegate of another backend.
+// ChangesOf determines the changes of a method. `graphs` holds the graph of each delegate of the method, or
+// nil for a delegate of another backend.
 func ChangesOf(m *pte.Method, graphs []*Graph) *Changes {
 	c := &Changes{m: m, equal: map[dim]dim{}, known: map[dim]Change{}, left: 1 << 18}
 	for i, g := range graphs {
@@ -267,7 +267,7 @@ func (c *Changes) graph(number int, g *Graph) {
 	}
 }
 
-// Of returns the change of each dim of a tensor of the method. id is the index of the tensor in
+// Of returns the change of each dim of a tensor of the method. `id` is the index of the tensor in
 // Method.Values.
 func (c *Changes) Of(id int, t *pte.Tensor) []Change {
 	out := make([]Change, len(t.Sizes))

@@ -133,7 +133,7 @@ func IsIdentifier(v string) bool {
 	return v != ""
 }
 
-// Lines splits a string into lines. If ends is set, each line includes the line end after it.
+// Lines splits a string into lines. If `ends` is set, each line includes the line end after it.
 func Lines(v string, ends bool) (out []any) {
 	for v != "" {
 		i := strings.IndexAny(v, lineEnds)

@@ -132,8 +132,8 @@ func (l *lexer) text(text, next string) {
 	l.strips, l.begins = false, false
 }
 
-// leave moves past the last n bytes of a tag. sign is the byte in front of the end of the tag. If it is + or
-// -, it controls the white space after the tag.
+// leave moves past the last n bytes of a tag. `sign` is the byte in front of the end of the tag. If it is +
+// or -, it controls the white space after the tag.
 func (l *lexer) leave(sign byte, n int) {
 	variable := strings.HasSuffix(l.source[:l.at+n], "}}")
 	l.move(n)

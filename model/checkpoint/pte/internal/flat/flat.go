@@ -304,7 +304,7 @@ func Number[T number](t *Table, slot int, otherwise T) T {
 // Bool returns the value of a bool field. It returns false if the field is absent.
 func (t *Table) Bool(slot int) bool { return Number[uint8](t, slot, 0) != 0 }
 
-// vector returns the offset of the first element of a list and the number of elements. width is the size of
+// vector returns the offset of the first element of a list and the number of elements. `width` is the size of
 // an element in bytes.
 func (t *Table) vector(slot, width int) (at, n int) {
 	from := t.value(slot, 4)
