@@ -6,9 +6,9 @@ import (
 )
 
 // Planning has no side effects, so every plan can be computed a second time to check it. Executor.Check plans
-// every operator again at the current shapes, compares grids, params and dims with the plans that are about
-// to run, and reads the params arena back from the device. A difference means that the plan in use is stale:
-// either a resize failed to re-plan the operator, or a write of params did not reach the device.
+// every operator again at the current shapes. It compares grids, params and dims with the plans that are
+// about to run, and reads the params arena back from the device. A difference means that the plan in use is
+// stale: either a resize failed to re-plan the operator, or a write of params did not reach the device.
 
 // Check returns a *StaleError if a plan in use, or its params on the device, differs from a fresh plan.
 // Check reads from the device and therefore waits for it.

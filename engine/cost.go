@@ -67,11 +67,11 @@ type Costs struct {
 // second set, and so on. One pass over all sets is a round. Because every round visits all sets, a slow
 // change of the clocks affects all sets equally. Each round visits the sets in a different order, so that a
 // periodic disturbance does not always hit the same sets. On a GPU each set is skipped inARow times in a row.
-// If the time runs out in the first round, the remaining sets have no samples, and the next call with the
-// same Samples measures them first. Without sets, Costs runs the whole step once per round. Each run is timed
-// by only two timestamps. A sample is the difference between two durations: that of a run without a set, and
-// the mean of the whole runs around it (up to eight before the run and as many after it). On a software
-// device a sample uses the median of the whole runs.
+// If the time runs out in the first round, the remaining sets have no samples. The next call with the same
+// Samples measures them first. Without sets, Costs runs the whole step once per round. Each run is timed by
+// only two timestamps. A sample is the difference between two durations: that of a run without a set, and the
+// mean of the whole runs around it (up to eight before the run and as many after it). On a software device a
+// sample uses the median of the whole runs.
 //
 // A run that skips a set computes wrong results. The whole runs after it write all results of the step again:
 // all values, and the rows that were appended to State. When Costs returns, memory therefore has its original

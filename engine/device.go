@@ -25,9 +25,9 @@ func (x *Executor) DispatchNS() ([]int64, bool) {
 }
 
 // SpanNS returns how long the GPU worked on the last step, in ns, from the first GPU timestamp of the step to
-// the last. It also returns the time in ns from the start of the step to its first GPU timestamp, which can
-// be 0 if the step was sent to the GPU while the previous step still ran. `ok` is false if the step was not
-// timed, its timestamps have not been read yet, or the clock period is unknown.
+// the last. It also returns the time in ns from the start of the step to its first GPU timestamp. This time
+// can be 0 if the step was sent to the GPU while the previous step still ran. `ok` is false if the step was
+// not timed, its timestamps have not been read yet, or the clock period is unknown.
 func (x *Executor) SpanNS() (span, before int64, ok bool) {
 	s := x.last
 	if !s.ran || len(s.ticks) == 0 || !x.clock.Scale.Known() {

@@ -53,8 +53,8 @@ func (t *Turns) Gains() []int64 {
 
 // TryEdit compares an edit with its kernel in the last step. First TryEdit runs the step again up to the
 // dispatch id, so that the dispatch has the same inputs as in the step. TryEdit then runs the isolated
-// dispatch once with the kernel and once with the edit to compare the outputs, and alternates between the
-// two to compare the times. Finally TryEdit alternates between whole steps with the kernel and with the
+// dispatch once with the kernel and once with the edit to compare the outputs. To compare the times, it
+// alternates between the two. Finally TryEdit alternates between whole steps with the kernel and with the
 // edit.
 //
 // In a step with the edit, the edit and all dispatches that depend on it may compute wrong results. Therefore
@@ -175,8 +175,8 @@ func (r *editRun) upto(ctx context.Context, n int) error {
 	return r.x.replay(ctx, []placedLook{{Look: Look{After: last}}}, 0)
 }
 
-// alone compares the outputs and the times of the kernel and the edit in isolated runs of the dispatch, which
-// have the same inputs as the dispatch has in the step.
+// alone compares the outputs and the times of the kernel and the edit in isolated runs of the dispatch. These
+// runs have the same inputs as the dispatch has in the step.
 func (r *editRun) alone(ctx context.Context) (err error) {
 	if err := r.capture(ctx); err != nil {
 		return err
@@ -359,8 +359,9 @@ func (r *editRun) run() (ns int64, err error) {
 // turns alternates between the kernel and the edit, and calls run for each. It stores the times in t. turns
 // stops after the requested number of rounds or at the time limit. The first run of each variant does not
 // count. The comparison of the isolated dispatch may use half of the time limit, and the comparison of whole
-// steps may use the rest. spent is the time that an earlier comparison took: 0 for the isolated dispatch, and
-// the time of the comparison of the isolated dispatch for whole steps.
+// steps may use the rest. `spent` is the time that an earlier comparison took. It is 0 when the isolated
+// dispatch is compared. When whole steps are compared, it is the time that the comparison of the isolated
+// dispatch took.
 func (r *editRun) turns(ctx context.Context, t *Turns, spent time.Duration, phase string,
 	run func() (int64, error),
 ) error {

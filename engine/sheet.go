@@ -9,7 +9,7 @@ import (
 
 // The GPU resolves timestamps to host memory after a step. Resolving takes about 7 us on an H200, while
 // writing the timestamps takes less than 1 us. Prepared steps therefore write their timestamps to a shared
-// list of timestamps, called a sheet, and a step resolves the whole sheet if the last resolve is at least
+// list of timestamps, called a sheet. A step resolves the whole sheet if the last resolve is at least
 // resolveEvery ago. The GPU time of a step becomes known when the step that resolves its sheet has ended, or
 // in Abandon. Settled reports whether all GPU times are known.
 //

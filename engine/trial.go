@@ -36,10 +36,10 @@ const MostTrials = 1000
 // enclose the dispatches of all operators. Runs of the routes alternate, so that a drift of the clocks
 // affects all routes equally.
 //
-// The inputs of the operators are whatever their memory holds. If ops holds a single operator, its data may
-// stay in the device's caches, so a GEMV with few weights is faster here than in a step. To avoid this, pass
-// several operators that do the same work (see Live.Work). They run one after another, so that each reads its
-// weights from the same kind of memory as in a step.
+// The inputs of the operators are whatever their memory holds. If `ops` holds a single operator, its data may
+// stay in the device's caches. A GEMV with few weights is then faster here than in a step. To avoid this,
+// pass several operators that do the same work (see Live.Work). They run one after another, so that each
+// reads its weights from the same kind of memory as in a step.
 //
 // The live shapes do not change. TimeRoutes restores the State that the operators write before it returns.
 // TimeRoutes may overwrite other values in memory, but a Replay computes these again.

@@ -13,11 +13,10 @@ import (
 )
 
 // A conversation is a text together with its list of messages. At each turn of the user the chat template
-// renders all messages again, because a new message may change how the template renders the earlier messages.
-// Some templates move the system message to the last turn. Others remove the reasoning from complete answers.
-// The start of the new rendering usually equals the start of the existing text. The tokens of this common
-// part are kept, and only the rest is encoded. Then goesOn keeps the cache positions whose tokens did not
-// change.
+// renders all messages again. A new message may change how the template renders the earlier messages. Some
+// templates move the system message to the last turn. Others remove the reasoning from complete answers. The
+// start of the new rendering usually equals the start of the existing text. The tokens of this common part
+// are kept, and only the rest is encoded. Then goesOn keeps the cache positions whose tokens did not change.
 
 // said returns the transcript after the user has sent another message, c.Text. This may be the first message
 // of a conversation.

@@ -124,8 +124,8 @@ func (m *Model) left(l *session.Left) (run.Transcript, error) {
 }
 
 // resume runs the steps of a text again. If it is cancelled, the text ends at the position that was reached.
-// Before that, resume runs the last step of the trace once, because the recorder describes each new step by
-// how its shapes differ from those of the step recorded last. This run also writes to the cache, but only at
+// Before that, resume runs the last step of the trace once: the recorder describes each new step by how its
+// shapes differ from those of the last recorded step. This run also writes to the cache, but only at
 // positions that are written again later or are after the end of the text.
 func (s *live) resume(ctx context.Context, t run.Transcript, l *session.Left) error {
 	if last := l.Last; last != nil {

@@ -18,10 +18,10 @@ import (
 
 // The command verify compares the values of a step with float64 references of its operators. The step runs
 // again, and the output of each operator is read from the device before its memory is reused. There are two
-// comparisons. In the first, the reference of an operator runs on the inputs that the device computed, so
-// that the difference is the error of this one operator. In the second, the reference run, the references
-// compute the whole text from its token ids and keep their own State. The difference from this run is the
-// error that has accumulated up to the operator.
+// comparisons. In the first, the reference of an operator runs on the inputs that the device computed. The
+// difference is then the error of this one operator. In the second, the reference run, the references compute
+// the whole text from its token ids and keep their own State. The difference from this run is the error that
+// has accumulated up to the operator.
 
 // verifyGFLOP is the default limit for the work of each of the two comparisons, in 10^9 floating-point
 // operations. A CPU core of a laptop executes one to two times 10^9 of them per second.

@@ -5,10 +5,10 @@ import (
 	"gpuscope/ops/basic"
 )
 
-// fuseGateUp replaces the linears gate and up of a gated MLP by one linear, whose weights are the rows of
-// gate followed by the rows of up. The kernels for one row and the tiled kernels also compute act(gate) * up.
-// A single dispatch is then enough, and each lane loads its part of x only once for both branches. For 2 to
-// 16 rows the linear computes both branches, and a second dispatch computes act(gate) * up.
+// fuseGateUp replaces the linears gate and up of a gated MLP by one linear. Its weights are the rows of gate,
+// followed by the rows of up. The kernels for one row and the tiled kernels also compute act(gate) * up. A
+// single dispatch is then enough, and each lane loads its part of x only once for both branches. For 2 to 16
+// rows the linear computes both branches, and a second dispatch computes act(gate) * up.
 var fuseGateUp = graph.Fusion{
 	Name: "gate_up", Doc: "one linear replaces the linears gate and up of a gated MLP; it also computes " +
 		"act(gate) * up, except for 2 to 16 rows",

@@ -134,7 +134,7 @@ func normBehind(b *graph.Builder, y graph.ValueID, each, bound int,
 }
 
 // eachOfStream returns the number of columns in each sum of squares, if an embedding computes the row y. This
-// number equals the number for the last linear of the first layer, so that the linears of the first layer can
+// number equals the number for the last linear of the first layer. The linears of the first layer can then
 // use the same kernels as the linears of all other layers.
 func eachOfStream(b *graph.Builder, y graph.ValueID) int {
 	each := gemvRows(shape.Last(b.MaxDims(y)), 1)

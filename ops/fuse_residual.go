@@ -56,8 +56,8 @@ func rowsAlike(b *graph.Builder, x, y graph.ValueID) bool {
 	return rows == 1 && lowest[columns] == highest[columns]
 }
 
-// sumDims returns the dims of the sum of x and a residual. `ok` is true if both have the same number of rows,
-// or if one of them has a single row, which is added to all rows of the other.
+// sumDims returns the dims of the sum of x and a residual. `ok` is true if both have the same number of rows.
+// It is also true if one of them has a single row, which is then added to all rows of the other.
 func sumDims(x, residual []int) (dims []int, ok bool) {
 	rows, also := rowsIn(x), rowsIn(residual)
 	if dims = x; also > rows {

@@ -26,8 +26,8 @@ import (
 // dispatch.
 //
 // The route depends on the number of rows of x. For one row the route is gemv: a lane holds its columns of x
-// while it processes up to 16 rows of w. The route last does the same for the last of several rows of x, if
-// no operator reads the other rows of y (fusion rule last). The route gemv_splits is for a row that attention
+// while it processes up to 16 rows of w. If no operator reads the rows of y except the last, the route last
+// does the same for the last row of x (fusion rule last). The route gemv_splits is for a row that attention
 // writes as partial results (splits): a lane first computes the weighted sum of the splits in its columns. A
 // row that only linears read is stored in the order in which their lanes load it (fusion rules norm,
 // attention and spread).
@@ -37,8 +37,9 @@ import (
 // 128 x 64 if there are enough tiles to fill a GPU. If there are few tiles, the columns of x are divided. In
 // tile64 four teams of lanes in a workgroup share the columns, or two teams if workgroup memory is small or N
 // is large. In split64 and split128 several workgroups share the columns, and another dispatch adds up their
-// partial sums. split64 is used for 17 or more rows, if K is at least 1,024 and the sum of N over all linears
-// that run in parallel is at most 4,096. If K is not a multiple of 8, tiles are used for any number of rows.
+// partial sums. split64 is used for 17 or more rows if two conditions hold: K is at least 1,024, and the sum
+// of N over all linears that run in parallel is at most 4,096. If K is not a multiple of 8, tiles are used
+// for any number of rows.
 func Linear(b *graph.Builder, name string, x graph.ValueID, w weight.Matrix,
 	bias graph.ValueID,
 ) graph.ValueID {
@@ -69,7 +70,7 @@ type linear struct {
 	w    weight.Matrix
 	bias graph.ValueID // or None
 	// residual is a tensor that is added to the product, or None. x and residual have the same number of
-	// rows, or one of them has a single row, which is combined with every row of the other.
+	// rows. Or one of them has a single row, which is combined with every row of the other.
 	residual graph.ValueID
 	// gated is set if the linear computes both branches of a gated MLP: w has the rows of gate, followed by
 	// the rows of up, and y = act(gate) * up. On some routes the linear's own kernel computes y (see the
@@ -106,8 +107,8 @@ type linear struct {
 }
 
 // leaver is an operator that can defer its output if the output has a single row. The linears that read this
-// row then compute it themselves, in their kernels for one row, from the values that the methods left and
-// besides return.
+// row then compute it themselves, in their kernels for one row. They compute it from the values that the
+// methods left and besides return.
 type leaver interface {
 	// left(route) returns the value that a linear's kernel for this route reads instead of x. It returns None
 	// if this kernel reads x.
@@ -644,8 +645,8 @@ func (o *linear) doesNext(route int) bool { return o.next != nil && o.shapes[rou
 
 func (o *linear) prepares() *rmsNorm { return o.next }
 
-// gatedBy returns the name of the activation, and the WGSL expression of act(gate) * up for vec elements at a
-// time, if the kernel of a route computes it. Otherwise both are empty.
+// gatedBy returns the activation if the kernel of a route computes act(gate) * up: its name, and the WGSL
+// expression of act(gate) * up for vec elements at a time. Otherwise both are empty.
 func (o *linear) gatedBy(route, vec int) (string, shaders.Text) {
 	if !o.joins(route) {
 		return "", ""

@@ -119,7 +119,7 @@ func (o *linear) splittable() bool {
 
 // manySplits() reports whether a linear should use many splits: it has enough columns for them, and its tiles
 // fill at most half of a device. The device runs about a hundred tiles in parallel, in the same time as a
-// single tile, so dividing the work into more splits is faster.
+// single tile. So it is faster to divide the work into more splits.
 func (o *linear) manySplits() bool {
 	return o.splittable() && o.w.Cols >= manySplits*splitColumns && o.tilesAcross() <= tuned.fill/2
 }
@@ -261,16 +261,17 @@ func (o *linear) gemv(limits *gpu.Limits) linearShape {
 	fit := memory * sums / (4 * (sums*(sums+1) + 1))
 	chunks, most := o.w.Cols/s.chunk(), min(lanes, fit, tuned.lanes)
 	steps := shape.DivUp(chunks, most)
-	// If the device cannot run all workgroups at once, the number of lanes in each is halved (if it is at
-	// least 64), so that more workgroups run at once. If the device could run twice as many workgroups as
-	// there are, the number of rows for each workgroup is halved, which keeps more loads in flight. Formats
-	// with a lookup table are excluded: with so few lanes, waiting for loads from the table would take time.
+	// If the device cannot run all workgroups at once, the number of lanes in each is halved, so that more
+	// workgroups run at once. A number below 64 is not halved. If the device could run twice as many
+	// workgroups as there are, the number of rows for each workgroup is halved. More loads are then in
+	// flight. Formats with a lookup table are excluded: with so few lanes, waiting for loads from the table
+	// would take time.
 	all := func() int { return shape.DivUp(rows/halves, s.rows) * shape.DivUp(chunks, steps) }
 	if s.eights > 1 && o.w.Format.WorkgroupBytes == 0 {
 		room := tuned.once
-		// If a lane needs only one scale for its columns of a row, it is faster to use more lanes than can
-		// run at once, up to a quarter more. If a lane needs several scales, starting each chunk takes more
-		// time than additional lanes would save.
+		// If a lane needs only one scale for its columns of a row, more lanes are used than can run at once,
+		// up to a quarter more. This is faster. If a lane needs several scales, starting each chunk takes
+		// more time than additional lanes would save.
 		if o.w.Format.Pieces[0].Cols <= 32 {
 			if all() > tuned.once && chunks/steps >= 64 {
 				steps *= 2

@@ -1,7 +1,8 @@
 // Package ops has the operators of decoder layers, one in each file, and the list of all kinds of operators
 // (Kinds). The operators have ExecuTorch's names. The file of an operator has its kind.Kind with the
-// arguments, the constructor, the plan that maps the shapes of a step to dispatches, and the float64
-// reference. The kernels are in shaders/<operator>*.wgsl. The files fuse_*.go have the fusion rules.
+// arguments, and its constructor. It also has the plan, which maps the shapes of a step to dispatches, and
+// the float64 reference. The kernels are in shaders/<operator>*.wgsl. The files fuse_*.go have the fusion
+// rules.
 //
 // Operators on plain tensors are in ops/basic, and weight formats are in ops/weight. ops/kind has the parts
 // that all operators are built from.

@@ -66,18 +66,18 @@ type rmsNorm struct {
 	// readers are linears (fusion rule norm). It is the number of heads if the reader is attention, which
 	// computes the norm for one token (rule norm_attention). It is 0 if the norm always has a dispatch.
 	folds int
-	// weighted and squares are the element-wise part of the norm, if the operator that computes x also
-	// computes this part for a single row (fusion rule norm). Otherwise they are None. The tensor weighted is
+	// If the operator that computes x also computes the element-wise part of the norm for a single row,
+	// weighted and squares hold this part (fusion rule norm). Otherwise they are None. The tensor weighted is
 	// the row multiplied by the norm's weights, in interleaved order. The tensor squares has sums of squares
 	// of the row. Each of these sums covers as many elements as the field each says.
 	weighted, squares graph.ValueID
 	width, each       int // number of elements of a row, and of each sum in squares
-	// sum is set by the fusion rule norm_sum, if the readers of this norm compute not only the norm but also
-	// x, for a single row. It is then the operator that computes x, which is a norm with a residual.
+	// The fusion rule norm_sum sets `sum` if, for a single row, the readers of this norm compute both the
+	// norm and x. It is then the operator that computes x, which is a norm with a residual.
 	sum          *rmsNorm
 	spreadWeight graph.ValueID // interleaved copy of weight, which the kernels that compute sum read
 	// residual is a tensor that is added to the norm (fusion rule norm_add), or None. x and residual have the
-	// same number of rows, or one of them has a single row, which is combined with every row of the other.
+	// same number of rows. Or one of them has a single row, which is combined with every row of the other.
 	residual graph.ValueID
 	stream   *spreadRow // interleaved row that replaces residual (fusion rule spread_sum), or nil
 	Last     bool       // y has only the last row of a norm with a residual (fusion rule last)

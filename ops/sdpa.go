@@ -51,9 +51,9 @@ import (
 // route is then decoding for up to 128 positions, and split_decoding for 129 to 2,048 positions. If D > 64,
 // split_decoding is used for 257 to 768 positions instead. On the route split_decoding each query head has
 // four workgroups, and the linears combine their partial results. If an operator applies RoPE to q and k
-// right before the attention, the routes for one token apply RoPE themselves, as they load q and k (fusion
-// rule rope_attention). If the heads are normalized before RoPE, these routes also compute the norms (rule
-// norm_attention).
+// right before the attention, the routes for one token apply RoPE themselves as they load q and k. This is
+// fusion rule rope_attention. If the heads are normalized before RoPE, these routes also compute the norms
+// (rule norm_attention).
 //
 // Sources: ExecuTorch's sdpa_with_kv_cache; Dao and others, FlashAttention-2 and Flash-Decoding (2023); for
 // the window Beltagy and others, Longformer (2020), and Mistral 7B (2023); for the soft cap Gemma 2 (2024);

@@ -39,8 +39,8 @@ func inOrder(row []float64) []float64 {
 	return list
 }
 
-// spreadCols returns which columns of a row are requested, if v is the interleaved copy of the row and
-// Ref.Cols lists the requested elements of v.
+// v is the interleaved copy of a row, and Ref.Cols lists the requested elements of v. spreadCols returns
+// which columns of the row these elements are.
 func spreadCols(r *reference.Ref, v graph.ValueID, width int) (cols []int) {
 	for at := range r.Cols(v, width) {
 		cols = append(cols, spreadFrom(at, width))
@@ -49,8 +49,8 @@ func spreadCols(r *reference.Ref, v graph.ValueID, width int) (cols []int) {
 	return cols
 }
 
-// spreadRow is an interleaved row, which an operator computes instead of its plain output if this output has
-// a single row and only linears read it.
+// spreadRow is an interleaved row. An operator computes it instead of its plain output if this output has a
+// single row and only linears read it.
 type spreadRow struct {
 	value graph.ValueID
 	width int
@@ -101,8 +101,8 @@ func spreadConstant(b *graph.Builder, v graph.ValueID) graph.ValueID {
 }
 
 // leftTo(b, y, width, of) reports whether y and its views are read only by suitable linears. A linear is
-// suitable if it has a kernel for a single row of width columns, and outputs a single row in every step in
-// which the tensor of has a single row.
+// suitable if it has a kernel for a single row of `width` columns. Its output must have a single row in every
+// step in which the tensor `of` has a single row.
 func leftTo(b *graph.Builder, y graph.ValueID, width int, of graph.ValueID) bool {
 	readers, all := b.Readers(y)
 	if !all || len(readers) == 0 {

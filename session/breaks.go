@@ -103,7 +103,8 @@ func (b Break) Check() error {
 }
 
 // CheckIn checks the breakpoint against the model of a trace. It returns an error if the graph has no kernel
-// or operator that matches the pattern, or if the position is beyond the end of the context.
+// or operator that matches the pattern. It also returns an error if the position is beyond the end of the
+// context.
 func (b Break) CheckIn(t *trace.Trace) error {
 	has, err := b.Matcher()
 	if err != nil {

@@ -147,9 +147,9 @@ func (c *client) run() {
 	c.stream.End()
 }
 
-// errReason wraps an error that is known to be the reason why the session ended, such as the engine's error
-// about a model that cannot be opened. The user sees this error instead of the pipe error that follows from
-// it.
+// errReason wraps an error that is known to be the reason why the session ended. An example is the engine's
+// error about a model that cannot be opened. The user sees this error instead of the pipe error that follows
+// from it.
 type errReason struct{ err error }
 
 func (e errReason) Error() string { return e.err.Error() }
@@ -207,8 +207,8 @@ const (
 )
 
 // gathering is a reader that collects more data per read by delaying reads. The next read starts when the
-// duration gather has passed since the previous read, but at once after a new request or after a read that
-// returned much data. The steps of the engine do not wait for this reader.
+// duration `gather` has passed since the previous read. It starts at once after a new request, or after a
+// read that returned much data. The steps of the engine do not wait for this reader.
 type gathering struct {
 	r      io.Reader
 	gather time.Duration

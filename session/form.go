@@ -254,9 +254,9 @@ func (f *form) plan(of *form) {
 	}
 }
 
-// ran encodes the dispatches of a step. If nothing but the plan of each dispatch is known, which is usual in
-// a step without timing of dispatches, it writes a 1, the length and the plan IDs. Otherwise it writes a 0
-// and an ordinary list.
+// ran encodes the dispatches of a step. If only the plan of each dispatch is known, it writes a 1, the length
+// and the plan IDs. This is usual in a step whose dispatches are not timed. Otherwise it writes a 0 and an
+// ordinary list.
 func (f *form) ran(list form) {
 	f.least++
 	f.put = func(w *wireWriter, v reflect.Value) {

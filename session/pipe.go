@@ -85,7 +85,7 @@ func (e *remoteError) asError() error {
 }
 
 // protocol returns a fingerprint of the message types of this program. It is computed from the Go types, so
-// it changes whenever a type changes, even in package trace. Both ends of the pipe are the same program and
+// it changes whenever a type changes, even in package trace. Both ends of the pipe are the same program. They
 // have the same fingerprint, unless the program file was replaced while the front end was running.
 var protocol = sync.OnceValue(func() string {
 	sum := fnv.New64a()

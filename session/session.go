@@ -11,9 +11,9 @@
 // Mirror rebuilds the trace.Trace from the events, so a front end uses the same code for a live run and for
 // an opened file.
 //
-// Every error is one line. With errors.Is, callers can distinguish ErrUsage (the request was refused before
-// anything ran), ErrClosed (the session was already closed) and ErrLost (the engine process ended by
-// itself).
+// Every error is one line. Callers can test for three errors with errors.Is. ErrUsage means that the request
+// was refused before anything ran, ErrClosed that the session was already closed, and ErrLost that the engine
+// process ended by itself.
 package session
 
 import (
@@ -32,9 +32,10 @@ type Session interface {
 	// number.
 	Do(ctx context.Context, c Command) (Reply, error)
 	// Events returns the channel of events, from which the caller must receive all the time. The channel is
-	// closed after Close, or when the session cannot continue because the model could not be opened or the
-	// device or the engine process was lost. In this second case, Close returns the reason. If the session is
-	// closing and nobody receives, an event may be dropped, but then all later events are dropped too.
+	// closed after Close. It is also closed when the session cannot continue: the model could not be opened,
+	// or the device or the engine process was lost. In this second case, Close returns the reason. If the
+	// session is closing and nobody receives, an event may be dropped, but then all later events are dropped
+	// too.
 	Events() <-chan Event
 	// Close ends the session and frees the device. The events of commands that have returned can still be
 	// read from Events afterwards.
@@ -114,7 +115,7 @@ type State struct {
 	// Edited holds the names of the edited kernels that currently replace kernels of the graph.
 	Edited []string `json:"edited,omitempty"`
 	// Program is set if each step executes a program that is not a language model. The Text of a Prompt then
-	// has live dims ("0.1=7"), the tokens of Text.Prompt are the live dims, and Position is the number of
+	// has live dims ("0.1=7"), and the tokens of Text.Prompt are the live dims. Position is the number of
 	// executions since the reset.
 	Program bool `json:"program,omitempty"`
 	// Begins is set only if a new text has just replaced the previous one, and is then the new text. After a

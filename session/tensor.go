@@ -20,7 +20,7 @@ type LookAt struct {
 	// writes the value.
 	After *trace.DispatchID `json:"after,omitempty"`
 	// Offset and Count select a page: Count elements from the element Offset, in row-major order. A page may
-	// extend beyond the end of the value. To read a window of a matrix, Rows is the number of such pages, and
+	// extend beyond the end of the value. To read a window of a matrix, set Rows to the number of such pages.
 	// Stride is the distance in elements from the start of a page to the start of the next page. If Rows is
 	// 0, there is one page.
 	Offset int `json:"offset,omitempty"`

@@ -6,9 +6,9 @@ import (
 	"io"
 )
 
-// bounds limits the resources that reading one file may use. The limits are needed because a few kilobytes of
-// gzip can expand to gigabytes of white space, and because three bytes of JSON can become a record of
-// hundreds of bytes. Each limit is checked before the resource is used. There are four limits:
+// bounds limits the resources that reading one file may use. The limits are needed: a few kilobytes of gzip
+// can expand to gigabytes of white space, and three bytes of JSON can become a record of hundreds of bytes.
+// Each limit is checked before the resource is used. There are four limits:
 //
 //   - White space between values is removed during reading, and it may be only a few times as long as the
 //     rest of the file.

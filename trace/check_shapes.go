@@ -8,8 +8,8 @@ import (
 )
 
 // TellsAbsent reports whether this trace marks a value that a step does not compute by absent dims. This is
-// so from version 1.1 of the format. In version 1.0, a dim of 0 marked such a value, absent dims marked a
-// scalar, and a change did not always start from the current shape.
+// so from version 1.1 of the format. In version 1.0, a dim of 0 marked such a value, and absent dims marked a
+// scalar. A change did not always start from the current shape.
 func (t *Trace) TellsAbsent() bool {
 	_, _, minor := versionOf(t.Schema)
 	n, _ := strconv.Atoi(minor)

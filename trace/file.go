@@ -103,8 +103,8 @@ func (to place) create(zipped bool) (p *pendingFile, err error) {
 }
 
 // isPipe reports whether a path must be written directly: it is a pipe, a device or a file descriptor of a
-// process. A descriptor of an ordinary file must not be replaced by a new file either, because the process
-// that opened it would still have the old file.
+// process. A descriptor of an ordinary file must not be replaced by a new file either: the process that
+// opened it would still have the old file.
 func isPipe(path string, info fs.FileInfo) bool {
 	descriptor := func(prefix string) bool { return strings.HasPrefix(path, prefix) }
 	return !info.IsDir() && (!info.Mode().IsRegular() ||

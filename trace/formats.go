@@ -32,7 +32,7 @@ type Format struct {
 }
 
 // Formats returns the storage formats. If the name of a file does not show its format, the reader uses the
-// first of these formats whose sniff accepts the beginning of the file.
+// first of these formats whose `sniff` accepts the beginning of the file.
 func Formats() []Format {
 	return []Format{
 		{

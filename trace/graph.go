@@ -112,8 +112,8 @@ func (d *Dispatch) Named(op string) string {
 	return op + "." + d.Label
 }
 
-// OwnKernel returns the name of a kernel as it is in the graph. The name of an edited kernel is that of the
-// kernel that it replaces, followed by "+" and the first digits of the hash of its source. OwnKernel removes
+// OwnKernel returns the name of a kernel as it is in the graph. The name of an edited kernel consists of the
+// name of the kernel that it replaces, "+", and the first digits of the hash of its source. OwnKernel removes
 // the "+" and these digits. Other names stay the same.
 func OwnKernel(name string) string {
 	own, _, _ := strings.Cut(name, "+")

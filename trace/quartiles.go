@@ -60,8 +60,8 @@ const FewestWithin = 5
 
 // MedianWithin returns a confidence interval for the median of the distribution from which the numbers of a
 // sorted list come. It contains the median with a probability of at least 90%, whatever the distribution is.
-// The bool is false if there are fewer than FewestWithin numbers, because even the range from the
-// smallest to the largest number is then too narrow.
+// The bool is false if there are fewer than FewestWithin numbers. Even the range from the smallest to the
+// largest number is then too narrow.
 func MedianWithin[N int64 | float64](sorted []N) (low, high N, ok bool) {
 	n, k := len(sorted), 0
 	// A number is below the median of the distribution with probability 1/2. exp(term) is the probability

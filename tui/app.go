@@ -279,8 +279,8 @@ func (a *App) View() (frame string) {
 	return a.frame()
 }
 
-// awaited reports whether the next key has to wait, because it acts on rows or a text that the previous key
-// requested and that are not ready yet. Keys do not wait for a job that takes long.
+// awaited reports whether the next key has to wait for rows or a text. The previous key requested them, the
+// next key acts on them, and they are not ready yet. Keys do not wait for a job that takes long.
 func (a *App) awaited() bool {
 	if a.question != nil || a.dialog != nil || a.chord != nil {
 		return false

@@ -21,9 +21,9 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// The kernel lab lets a user edit a kernel while the model runs. The kernel's source is written to a file
-// and edited. Whenever the file changes, in this program's editor or in another one, the new source is run
-// alternately with the original kernel, and the result is shown over the view.
+// The kernel lab lets a user edit a kernel while the model runs. The kernel's source is written to a file and
+// edited. Whenever the file changes, in this program's editor or in another one, the new source runs
+// alternately with the original kernel. The result is shown over the view.
 
 // These are endings of notes. Tests also use them to find the notes on the screen.
 const (

@@ -127,8 +127,8 @@ func (m *model) snapshot() view.Snapshot {
 	return s
 }
 
-// loadTook starts jobs for the summary line of the steps that the view uses, and for the list of events of
-// all steps, if they are out of date.
+// If the summary line of the view's steps is out of date, loadTook starts a job for it. It does the same for
+// the list of events of all steps.
 func (a *App) loadTook(s view.Snapshot) {
 	if s.Step < 0 {
 		a.took.Clear(a.jobs)

@@ -17,8 +17,8 @@ const frameTime = time.Second / 10
 // a frame, even if the frame has not changed.
 const writes = 30
 
-// answering is the period after a user action in which every change is drawn at once, because the change may
-// be the response to the action.
+// answering is the period after a user action in which every change is drawn at once. Such a change may be
+// the response to the action.
 const answering = time.Second
 
 // paced wraps App to limit the frame rate, because Bubble Tea draws after every message. A running model

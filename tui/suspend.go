@@ -11,8 +11,8 @@ import (
 // A shell stops and continues its jobs with signals. It expects that a job restores the terminal before it
 // stops. When the user presses the suspend key, or when a signal asks the program to stop, the program
 // restores the terminal and stops. When it is continued, it sets the terminal up again. A program cannot
-// react to SIGSTOP before it stops. After SIGSTOP, the program therefore goes through the same sequence as
-// soon as it runs again, because the shell has used the terminal in the meantime.
+// react to SIGSTOP before it stops. The shell uses the terminal while the program is stopped. After SIGSTOP,
+// the program therefore goes through the same sequence as soon as it runs again.
 
 // resumedMsg reports that the program has the terminal again.
 type resumedMsg struct{}

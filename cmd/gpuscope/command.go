@@ -259,8 +259,8 @@ func flagName(f *pflag.Flag) string {
 }
 
 // suggest returns "; did you mean X?" if a name is close to the word. A name is close if it starts with the
-// word, if it is the word with the prefix "no-", or if its edit distance is at most 2 and at most half the
-// length of the word.
+// word, or is the word with the prefix "no-". A name is also close if its edit distance is at most 2 and at
+// most half the length of the word.
 func suggest(word string, names []string, prefix string) string {
 	best, least := "", 3
 	for _, n := range names {

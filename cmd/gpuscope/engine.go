@@ -79,8 +79,8 @@ func (r *endReader) Read(b []byte) (int, error) {
 func (p *program) engineArgs() []string { return append([]string{engineCommand().name}, p.args...) }
 
 // screenProcessors is the maximum number of CPU cores that the screen process uses while a model runs in the
-// engine. With more cores, the Go runtime would wake all of them at each wake-up and each garbage collection
-// to look for work, which takes CPU time from the engine.
+// engine. With more cores, the Go runtime would wake all of them to look for work, at each wake-up and each
+// garbage collection. This would take CPU time from the engine.
 const screenProcessors = 2
 
 // screenGarbage is the GOGC percentage of the screen process. It is higher than the default because the

@@ -261,9 +261,9 @@ func (o *profiling) parts(ctx context.Context, x *analyze.Index, step int) (aske
 	return asked, others, nil
 }
 
-// promptParts returns the parts of a prefill step, the most useful ones first, because a prefill step takes
-// so long that there may only be time for a few parts. Parts that contain no other part come before the
-// others. Among them, the parts with the most work come first.
+// promptParts returns the parts of a prefill step, the most useful ones first. A prefill step takes so long
+// that there may only be time for a few parts. Parts that contain no other part come before the others. Among
+// them, the parts with the most work come first.
 func promptParts(ctx context.Context, x *analyze.Index, step int) ([]trace.Part, error) {
 	rows, err := x.CostParts(ctx, step)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"gpuscope/trace"
 )
 
-// An operator's plan is a pure function of live shapes, so the plan of a dispatch at any shape can be
+// An operator's plan is a pure function of live shapes. So the plan of a dispatch at any shape can be
 // computed without running the dispatch. Line plans the graph at every point of a range, such as every
 // position. It stores the result as stretches: parts of the range in which each number of the plan follows
 // one formula. For example, a grid that grows by one workgroup per token is a single stretch, however long

@@ -68,8 +68,8 @@ func typeSize(t string, constants map[string]uint64) (size, align uint64, ok boo
 	return n * roundUp(size, align), align, true
 }
 
-// vectorAlign returns the alignment in bytes of a vector of n 4-byte numbers: 8 if n is 2, and 16 if n is 3
-// or 4.
+// vectorAlign returns the alignment in bytes of a vector of n 4-byte numbers. It is 8 if n is 2, and 16 if n
+// is 3 or 4.
 func vectorAlign(n uint64) uint64 { return 8 << min(n-2, 1) }
 
 func roundUp(n, align uint64) uint64 { return (n + align - 1) / align * align }

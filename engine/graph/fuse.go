@@ -24,7 +24,7 @@ type Fusion struct {
 	// Pattern describes the operators to match: the last one and those that feed it.
 	Pattern Pattern
 	// Beside, if not nil, lists operator kinds. The rule then also fuses a sibling of one of these kinds with
-	// the last operator. A sibling is an earlier operator that feeds the same reader and can move to the
+	// the last operator. A sibling is an earlier operator that feeds the same reader. It can move to the
 	// position of the last operator, because only later operators read its outputs. The sibling's outputs
 	// become the first outputs of the replacement.
 	Beside []string
@@ -366,9 +366,9 @@ func (b *Builder) private(v ValueID, reader *Op) bool {
 	return !b.stays(spec)
 }
 
-// replace puts the rule's operator in the position of the match's last operator. It returns false if the
-// rule does not apply, or if the replacement does not have the route that the user requested for a matched
-// operator.
+// replace puts the rule's operator in the position of the match's last operator. It returns false if the rule
+// does not apply. It also returns false if the user requested a route for a matched operator that the
+// replacement does not have.
 func (b *Builder) replace(rule *Fusion, m *Match) (bool, error) {
 	impl := rule.Replace(b, m)
 	if b.err != nil || impl == nil {

@@ -64,8 +64,8 @@ func (g *Graph) symOnly(o *Op) bool {
 // settleAliases decides, for each operator with Spec.Alias, whether its output shares the memory of its
 // input.
 //
-// If the input or the output is a graph input, a graph output or State, the operator copies instead, because
-// such a value has its own memory. In all other cases sharing is safe, because only its producer writes an
+// If the input or the output is a graph input, a graph output or State, the operator copies instead: such a
+// value has its own memory. In all other cases sharing is safe, because only its producer writes an
 // intermediate.
 func (g *Graph) settleAliases() {
 	for i := range g.Ops {

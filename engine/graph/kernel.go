@@ -128,8 +128,8 @@ func DescribeKernel(name string, k *Kernel) trace.Kernel {
 }
 
 // CeilingKernels are the kernels that measure the peak rates of a device. In each round, an invocation of
-// Copy copies a 16-byte element from its first binding to its second, and an invocation of FMA does
-// FlopsPerRound operations in registers. Empty does nothing. Fill runs once, before Copy: it fills the memory
+// Copy copies a 16-byte element from its first binding to its second. An invocation of FMA does FlopsPerRound
+// operations in registers in each round. Empty does nothing. Fill runs once, before Copy: it fills the memory
 // that Copy reads with data that resembles model weights.
 type CeilingKernels struct {
 	Fill, Copy, FMA, Empty *Kernel

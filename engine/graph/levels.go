@@ -9,9 +9,10 @@ import (
 	"gpuscope/trace"
 )
 
-// A level is the dispatches between two barriers, which the native WebGPU library inserts before a dispatch
-// that uses a buffer differently from its last use. The graph knows the buffers of each dispatch, so levels
-// are computed without a device. "Levels" in docs/internals/engine.md explains what they are used for.
+// A level consists of the dispatches between two barriers. The native WebGPU library inserts a barrier before
+// a dispatch that uses a buffer differently from its last use. The graph knows the buffers of each dispatch,
+// so levels are computed without a device. "Levels" in docs/internals/engine.md explains what they are used
+// for.
 
 // findLevels appends the dispatch slots of all operators to g.Dispatches and computes the level of each.
 func (g *Graph) findLevels() {

@@ -42,9 +42,9 @@ type Spec struct {
 	State   []ValueID // tensors updated in place, such as KV caches; they never cause a re-plan
 	Outputs []ValueID // tensors or SymInts that the operator computes
 	Scratch []ValueID // tensors with temporary data of the operator
-	// Materializes lists outputs of earlier operators. At shapes at which the producer of such an output
-	// defers it (does not compute it), this operator computes the output instead, so that later readers find
-	// it in memory. The kernels of this operator must bind and write the listed outputs.
+	// Materializes lists outputs of earlier operators. At some shapes the producer of such an output defers
+	// it, which means that it does not compute it. This operator then computes the output instead, so that
+	// later readers find it in memory. The kernels of this operator must bind and write the listed outputs.
 	Materializes []ValueID
 	// Routes holds the names of the operator's implementations, of which Plan chooses one by live shape.
 	// Routes is empty if there is only one implementation.

@@ -223,8 +223,8 @@ func (p *Planner) Dispatch(slot int, g grid.Grid) *Launch {
 }
 
 // Errorf makes the plan fail. It returns the error with which the plan fails: the first one that was
-// recorded. The caller of the plan adds the operator's name to the error, so the message only needs to name
-// the argument, its shape and the supported shapes.
+// recorded. The caller of the plan adds the operator's name to the error. The message only needs to name the
+// argument, its shape and the supported shapes.
 func (p *Planner) Errorf(format string, args ...any) error {
 	if p.err == nil {
 		p.err = fmt.Errorf(format, args...)

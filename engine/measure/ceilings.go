@@ -43,8 +43,8 @@ const (
 	smallestSet = 1 << 18 // bytes of the smallest working set
 	largestSet  = 1 << 30 // bytes of the largest working set
 	mostGroups  = 4096    // maximum number of workgroups in the search of fill
-	// If a dispatch takes more than slower times as long as a dispatch with one workgroup, its workgroups do
-	// not all run at the same time.
+	// If a dispatch takes more than `slower` times as long as a dispatch with one workgroup, its workgroups
+	// do not all run at the same time.
 	slower = 1.25
 	// chain is the number of empty dispatches that are timed together, one after another.
 	chain = 64

@@ -58,9 +58,9 @@ type bracket struct {
 	timeRange
 }
 
-// calibrationGap is the time between the first two readings of a clock. If readings take so long that they
-// yield no good range for the period, for example on a loaded software device, the gap is doubled up to
-// longestGap.
+// calibrationGap is the time between the first two readings of a clock. On a loaded software device, for
+// example, readings may take so long that they yield no good range for the period. The gap is then doubled,
+// up to longestGap.
 const (
 	calibrationGap = 5 * time.Millisecond
 	longestGap     = 80 * time.Millisecond

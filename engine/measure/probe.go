@@ -106,7 +106,7 @@ func (c *Probe) Submitted() bool { return c.sent != nil }
 
 // Speed waits for the submitted run and returns the speed of the device relative to the warm device: 1 means
 // equally fast. If the run is clearly faster than the reference, the device was not warm when the reference
-// was measured, so the run becomes the new reference.
+// was measured. The run then becomes the new reference.
 func (c *Probe) Speed() (float64, error) {
 	ns, err := c.heard()
 	if err != nil || ns <= 0 {

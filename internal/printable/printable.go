@@ -22,10 +22,9 @@ import (
 	"unicode/utf8"
 )
 
-// Clean returns s as one line. Visible symbols replace characters that are not printable: ⏎ for a line
-// break, ⇥ for a tab, U+FFFD for a byte that is not UTF-8, and · for all others. If s begins with a
-// combining mark, Clean puts a dotted circle before it, because a terminal would draw the mark over the
-// preceding text.
+// Clean returns s as one line. Visible symbols replace characters that are not printable. ⏎ stands for a line
+// break, ⇥ for a tab, U+FFFD for a byte that is not UTF-8, and · for all others. If s begins with a combining
+// mark, Clean puts a dotted circle before it, because a terminal would draw the mark over the preceding text.
 func Clean(s string) string {
 	s = clean(s, line)
 	if r, _ := utf8.DecodeRuneInString(s); r >= utf8.RuneSelf && joins(r) {

@@ -49,8 +49,8 @@ func (n *Network) PlanAhead(ctx context.Context, o graph.LiveOptions) <-chan Pla
 }
 
 // Forecast plans steps that the model has not run yet, and returns how each dispatch would be launched in
-// them. It plans a decode step at every position, a prefill step of every length at position 0, and a prefill
-// step of the maximum length at every position.
+// them. It plans a decode step at every position. It also plans a prefill step of every length at position 0,
+// and one of the maximum length at every position.
 func (n *Network) Forecast(ctx context.Context, o graph.LiveOptions) (*trace.Forecast, error) {
 	chunk := n.Graph.Value(n.Tokens).MaxDims[1]
 	last := int(n.Graph.Value(n.Pos).Range[1])

@@ -332,8 +332,8 @@ func (c *call) giveInt(n kind.Int) {
 	} // without a SymInt, the file already contains the integer
 }
 
-// name returns the name for the next operator that the call adds to the graph of the engine: "12.sigmoid" for
-// the first, "12.sigmoid.2" for the second.
+// name returns the name for the next operator that the call adds to the graph of the engine. The first is
+// named "12.sigmoid", for example, and the second "12.sigmoid.2".
 func (c *call) name() string {
 	name := "added." + shortName(c.op.Name)
 	if file := c.named[c.op.ID]; file != "" {

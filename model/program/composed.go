@@ -146,8 +146,8 @@ func repeat(c *call) {
 	c.give(c.view(c.copyOf(y), whole...))
 }
 
-// pixelShuffled turns each group of r*r channels of images [..., C, H, W] into one channel that is r times as
-// high and r times as wide.
+// pixelShuffled turns each group of r*r channels of images [..., C, H, W] into one channel. This channel is r
+// times as high and r times as wide.
 func (c *call) pixelShuffled(x graph.ValueID, r int) graph.ValueID {
 	d := c.dimsOf(x)
 	if c.Err() != nil {

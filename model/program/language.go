@@ -21,8 +21,8 @@ import (
 var ErrNotLanguage = errors.New("not a language model")
 
 // Language is a method that computes the logits of the next token, or only the next token itself. Its inputs
-// are the token ids int64 [1, S], for any S from 1 to MaxChunk, and the position of the first of them, int64
-// [1]. Earlier tokens are in caches, which are mutable buffers of the method.
+// are the token ids int64 [1, S], and the position of the first token, int64 [1]. S is from 1 to MaxChunk.
+// Earlier tokens are in caches, which are mutable buffers of the method.
 type Language struct {
 	Method   string
 	MaxChunk int // largest number of tokens in a step

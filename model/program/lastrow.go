@@ -75,8 +75,9 @@ type narrowing struct {
 
 // lastRows returns a graph in which operators compute only the last token as soon as no later operator reads
 // another one. Exporters select the last token just before the logits, so in a file the last layer computes
-// all tokens. In the result, the last token is selected before the queries of the last layer and in its
-// residual, as in the graphs that gpuscope builds itself. The fusion rule last then removes these selections.
+// all tokens. In the result, the last token is selected before the queries of the last layer, and in its
+// residual. The graphs that gpuscope builds itself do the same. The fusion rule last then removes these
+// selections.
 //
 // The result has the values of g, and further ones after them. If `onlyLast` is true, only the last row of
 // the outputs is needed.

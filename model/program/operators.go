@@ -523,8 +523,8 @@ func (c *call) without(x graph.ValueID, axes ...int) graph.ValueID {
 }
 
 // shapeOf returns the shape of a view of x that has the dims of x with the given indices. An index of -1 adds
-// a dim of size 1. If only one of the dims can change from run to run, its size is given as basic.Rest, so
-// that the view computes it from the others.
+// a dim of size 1. If only one of the dims can change from run to run, its size is given as basic.Rest. The
+// view then computes this size from the other dims.
 func (c *call) shapeOf(x graph.ValueID, axes []int) []kind.Int {
 	changing := 0
 	for _, k := range axes {

@@ -78,8 +78,8 @@ type hostCopy struct{ from, to, calls int }
 const copyOperator = "aten::copy_"
 
 // Build builds the graph of a method for a device with these limits. The error wraps an *UnknownOperators if
-// gpuscope does not implement some of the operators, a *HostError if gpuscope cannot run other parts of the
-// method, and an *OperatorError if an operator has arguments that are not supported.
+// gpuscope does not implement some of the operators. It wraps a *HostError if gpuscope cannot run other parts
+// of the method, and an *OperatorError if an operator has arguments that are not supported.
 func Build(f *pte.File, method string, limits gpu.Limits, o Options) (*Method, error) {
 	m, err := f.Method(method)
 	if err != nil {

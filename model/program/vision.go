@@ -219,7 +219,7 @@ func (c *call) scaled(name string, n, part int, factor float64) graph.ValueID {
 }
 
 // int8Kernels returns the weights of a convolution in the layout of the engine. The file stores a row for
-// each channel of the result, which has the kernel's positions, and for each position the channels of x in
+// each channel of the result. A row has the kernel's positions and, for each position, the channels of x in
 // the group. The rows can be padded. The weights of a depthwise convolution are stored by position, then by
 // channel.
 func (c *call) int8Kernels(x graph.ValueID, out, groups int, depthwise, transposed bool) graph.ValueID {

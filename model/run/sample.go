@@ -15,11 +15,11 @@ import (
 	"gpuscope/trace"
 )
 
-// The GPU finds the highest logits. For a vocabulary of 128,256 tokens the host would need 2 ms for this,
-// which is more than for the rest of its work in a step. A step reads back the highest logits with their
-// token ids, in descending order. Among equal logits the lower id is first. A NaN sorts before every number,
-// so if any logit is NaN, the first result is NaN. The host searches all logits only if more candidates are
-// requested than the operator on the GPU can find.
+// The GPU finds the highest logits. For a vocabulary of 128,256 tokens the host would need 2 ms for this. All
+// its other work in a step takes less time. A step reads back the highest logits with their token ids, in
+// descending order. Among equal logits the lower id is first. A NaN sorts before every number, so if any
+// logit is NaN, the first result is NaN. The host searches all logits only if more candidates are requested
+// than the operator on the GPU can find.
 
 // picker picks the token from the outputs that a step read back. It reuses its buffers for every step.
 type picker struct {

@@ -14,8 +14,8 @@ import (
 type Transcript struct {
 	Prompt []session.Token
 	IDs    []int // token ids of the prompt
-	// Kept is the number of tokens at the start of the prompt that no step need process, because an earlier
-	// text has already filled their cache positions.
+	// Kept is the number of tokens at the start of the prompt that no step need process. An earlier text has
+	// already filled their cache positions.
 	Kept int
 	// Chunks has the number of tokens of each prefill step. Their sum is the length of the prompt minus Kept.
 	Chunks []int

@@ -136,7 +136,7 @@ func (s *Sampler) Draw(list []trace.Candidate, sum float64, all bool, recent []i
 	left := s.options
 	if k := s.keeps(); k > 0 && (all || k <= len(left)) {
 		left = left[:min(k, len(left))]
-		// A logit that is not in the list is at most as high as the lowest logit in it, and the penalty can
+		// A logit that is not in the list is at most as high as the lowest logit in the list. The penalty can
 		// only make it lower.
 		if last := left[len(left)-1]; !all && last.penalised && last.logit <= list[len(list)-1].Logit {
 			return 0, false

@@ -29,9 +29,9 @@ func (s *Session) Again(ctx context.Context, t Step, timing engine.Timing) (diff
 	return differs, err
 }
 
-// Hold makes sure that the device holds the values of the current step. If it holds the values of another
-// step, for example because the user stepped back or looked at a value of an older step, Hold runs the
-// current step again.
+// Hold makes sure that the device holds the values of the current step. The device may hold the values of
+// another step, for example because the user stepped back or looked at a value of an older step. Hold then
+// runs the current step again.
 func (s *Session) Hold(ctx context.Context) error {
 	t, ok := s.host.Current()
 	if !ok || s.Ran == t.Index {

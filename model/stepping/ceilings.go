@@ -38,8 +38,8 @@ type cachedCeilings struct {
 // are much smaller.
 const maxCeilingsFile = 1 << 16
 
-// of returns the path of the file for a device in the cache, and the fields of the file that identify the
-// device and the method of measurement.
+// of returns the path of a device's file in the cache. It also returns the fields of the file that identify
+// the device and the method of measurement.
 func (c CeilingCache) of(d *trace.Device) (head cachedCeilings, path string, err error) {
 	version, err := ceilingsVersion()
 	head = cachedCeilings{Version: version, Device: d.Name, Backend: d.Backend, Driver: d.Driver}

@@ -28,8 +28,8 @@ type Host interface {
 	// how the result differs from that of the first time: "produced token 5, but produces token 7 when run
 	// again". It is "" if the results are the same.
 	Play(ctx context.Context, s Step, timing engine.Timing) (differs string, err error)
-	// Rewind gives the device the State that it had before the step that it ran last, if the step would read
-	// other State when dispatches of it run again.
+	// Rewind gives the device the State that it had before the last step. It does so only if the step would
+	// read other State when its dispatches run again.
 	Rewind() error
 	// State returns the state of the session as the front end shows it. The Session sets the fields Running,
 	// Step, Timing, Upto and Edited.

@@ -11,9 +11,9 @@ import (
 	"gpuscope/shaders"
 )
 
-// ChooseQParamsAffine adds choose_qparams_affine, which computes for each row of x the scale and the zero
-// point with which the row fits the integers from lo to hi. The range of a row always includes 0. The scale
-// is at least eps.
+// ChooseQParamsAffine adds choose_qparams_affine, which computes a scale and a zero point for each row of x.
+// With them, the row fits the integers from lo to hi. The range of a row always includes 0. The scale is at
+// least eps.
 //
 //	x            [..., N]
 //	scale, zero  dims of x without the last

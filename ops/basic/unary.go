@@ -173,8 +173,8 @@ type UnaryRow struct {
 	When string
 }
 
-// isNaNWGSL is the WGSL source of is_nan. It tests the bits of a number, because a WGSL compiler may assume
-// that no number is NaN, and remove a test such as v != v.
+// isNaNWGSL is the WGSL source of is_nan. It tests the bits of a number. A WGSL compiler may assume that no
+// number is NaN, and then it would remove a test such as v != v.
 const isNaNWGSL = `
 fn is_nan(v: $T) -> $B {
   return (bitcast<$U>(v) & $U(0x7fffffffu)) > $U(0x7f800000u);
@@ -185,8 +185,8 @@ fn is_nan(v: $T) -> $B {
 var sineTolerance = reference.Tolerance{Abs: 0x1p-11, Why: "WGSL allows an error of 2^-11 in sin and cos"}
 
 // turnsWGSL is the WGSL source of a function that brings an argument of sin or cos into the range from -pi to
-// pi, because WGSL limits the error of sin and cos only there. The function subtracts a multiple of 2 pi in
-// two parts, 6.28125 and 2 pi - 6.28125. The product with 6.28125 is exact for up to 2^16 turns.
+// pi. WGSL limits the error of sin and cos only there. The function subtracts a multiple of 2 pi in two
+// parts, 6.28125 and 2 pi - 6.28125. The product with 6.28125 is exact for up to 2^16 turns.
 const turnsWGSL = `
 fn subtract_whole_turns(v: $T) -> $T {
   let turns = round(v * 0.15915494309189535);

@@ -8,7 +8,7 @@ import (
 	"gpuscope/shaders"
 )
 
-// EditedKernel returns the kernel for edited WGSL source. Its name is the name of the original kernel (of), a
+// EditedKernel returns the kernel for edited WGSL source. Its name consists of the original kernel's name, a
 // plus sign, and the first 4 bytes of the SHA-256 hash of the edited source. Equal sources therefore have the
 // same name in every run.
 func EditedKernel(of, wgsl string) (*graph.Kernel, error) {

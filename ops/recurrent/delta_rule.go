@@ -28,9 +28,8 @@ type Delta struct {
 }
 
 // DeltaRule adds gated_delta_rule. The state of a value head is a matrix that maps keys to values. A token
-// first lets the state decay. It then compares the value that the state has for its key with its own value,
-// and corrects the state by a part of the difference. The result is the value that the state has for the
-// query:
+// first lets the state decay. It then compares the state's value for its key with its own value, and corrects
+// the state by a part of the difference. The result is the value that the state has for the query:
 //
 //	q, k = q / |q| / sqrt(D), k / |k|
 //	g    = exp(a * softplus(alpha + dt))
@@ -313,9 +312,9 @@ func (o *deltaRule) Reference(r *reference.Ref) {
 }
 
 // Tolerance follows the error of a column of the state from token to token. The correction of a token cannot
-// enlarge an error, because keys have a length of at most 1 and at most the whole difference is written. So
-// the errors of earlier tokens decay with the state, and each token adds errors in proportion to the length
-// of the column and to the difference that it writes.
+// enlarge an error: keys have a length of at most 1, and at most the whole difference is written. So the
+// errors of earlier tokens decay with the state. Each token adds errors in proportion to the length of the
+// column, and to the difference that it writes.
 func (o *deltaRule) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance {
 	tokens := r.Tensor(o.QKV).Dims[1]
 	sums := reference.SumRoundings(o.keyDim) * reference.Rounding

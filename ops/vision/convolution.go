@@ -24,8 +24,8 @@ import (
 // kernel, multiplied by the element, to y. The stride is then the distance in y, and output_padding is the
 // number of elements that y has in addition at the end.
 //
-// An invocation computes 4 channels of y at one position, or one channel if the number of channels in a
-// group is not a multiple of 4.
+// An invocation computes 4 channels of y at one position. If the number of channels in a group is not a
+// multiple of 4, it computes one channel.
 func Convolution(b *graph.Builder, name string, args kind.Args) graph.ValueID {
 	return kindConvolution.BuildOne(b, name, args)
 }
@@ -249,8 +249,8 @@ func (o *convolution) Reference(r *reference.Ref) {
 	r.Set(o.y, y)
 }
 
-// each calls f for each product of an element of y, with the channel of x, the index in the plane of x, and
-// the index of the weight.
+// each calls f for each product of which an element of y is the sum. f gets the channel of x, the index in
+// the plane of x, and the index of the weight.
 func (o *convolution) each(k, oy, ox, inH, inW int, f func(c, at, weightAt int)) {
 	perIn, first := o.in/o.groups, k/(o.out/o.groups)*(o.in/o.groups)
 	for ky := range o.kernel[0] {

@@ -16,10 +16,10 @@ import (
 )
 
 // Format describes how the weights of a matrix are stored, in a model file and on the device. Each format has
-// two source files. NAME.go in this package has the sizes of blocks, the code that rearranges weights from
-// file order to device order (which changes no bit), and the code that reads rearranged weights as float64.
-// shaders/include/format/NAME.wgsl has the code with which kernels read the weights. Formats lists all
-// formats.
+// two source files. NAME.go in this package has the sizes of blocks. It also has the code that rearranges
+// weights from file order to device order, which changes no bit, and the code that reads rearranged weights
+// as float64. shaders/include/format/NAME.wgsl has the code with which kernels read the weights. Formats
+// lists all formats.
 type Format struct {
 	// Name is the suffix of the kinds of operators that use the format: linear_q8_0, embedding_q8_0. It is
 	// empty for f32.
@@ -45,8 +45,9 @@ type Format struct {
 	// constant offset. To save time, kernels subtract the offset from a sum of many products, not from each
 	// weight. Until then, a weight can be up to twice as large as its true value.
 	AsHalves bool
-	// MaxGroupsOf8 is the number of 8-column groups that a lane of a GEMV processes at a time, if the number
-	// of columns of the matrix is a multiple of theirs. Otherwise the lane processes one group at a time.
+	// MaxGroupsOf8 is the number of 8-column groups that a lane of a GEMV processes at a time. It processes
+	// fewer if the columns of the matrix cannot be divided into so many. Otherwise the lane processes one
+	// group at a time.
 	MaxGroupsOf8 int
 	// WorkgroupBytes is the size of a lookup table that a GEMV needs in workgroup memory to convert weights
 	// to floats.
@@ -167,8 +168,8 @@ func (m Matrix) Part(first, n int) Matrix {
 }
 
 // Above joins two matrices: the result has the rows of m, followed by the rows of n. Above returns false if
-// the matrices differ in format or in number of columns, or if one of them has a number of rows that is not a
-// multiple of PartRows.
+// the matrices differ in format or in number of columns. It also returns false if the number of rows of one
+// of them is not a multiple of PartRows.
 func (m Matrix) Above(n Matrix) (Matrix, bool) {
 	f, g := &m.Format, &n.Format
 	same := f.Name == g.Name && f.File == g.File && f.Group == g.Group && m.Cols == n.Cols
@@ -183,10 +184,10 @@ func (m Matrix) Above(n Matrix) (Matrix, bool) {
 	return both, true
 }
 
-// Interleave joins two matrices of the same size: the result has the first each rows of m, then the first
-// each rows of n, then the next each rows of m, and so on. It joins two stacks of matrices with each rows, so
-// that each matrix of n follows the one of m. Interleave returns false if the matrices differ in format or
-// size, or if each is not a multiple of 4 that divides the number of rows.
+// Interleave joins two matrices of the same size: the result has the first `each` rows of m, then the first
+// `each` rows of n, then the next `each` rows of m, and so on. It joins two stacks of matrices with each
+// rows, so that each matrix of n follows the one of m. Interleave returns false if the matrices differ in
+// format or size. It also returns false if `each` is not a multiple of 4 that divides the number of rows.
 func (m Matrix) Interleave(n Matrix, each int) (Matrix, bool) {
 	f, g := &m.Format, &n.Format
 	same := f.Name == g.Name && f.File == g.File && f.Group == g.Group && m.Cols == n.Cols && m.Rows == n.Rows
@@ -483,7 +484,7 @@ func fourRows(name string, t graph.DType, rows, groups, size int,
 }
 
 // fours(rows) returns the number of groups of 4 rows. It first rounds the number of rows up to a multiple of
-// 16, which is the largest number of rows that a workgroup of a GEMV processes.
+// 16: a workgroup of a GEMV processes at most 16 rows.
 func fours(rows int) int { return shape.DivUp(rows, 16) * 4 }
 
 // fourthOf returns the index of a number in an array that fourRows describes. The number belongs to group g

@@ -5,9 +5,10 @@ import "gpuscope/engine/graph"
 // IQ4_XS is ggml's IQ4_XS: level[q] * (scale - 32) * super, with the levels of IQ4_NL. A 6-bit scale covers
 // 32 columns, and the f16 super-block scale (super) covers the 256 columns of a block.
 //
-// A block (block_iq4_xs in ggml-common.h) stores super, then two bytes with the high two bits of the scales,
-// then four bytes with their low four bits, then the nibbles. Within each 32 columns, the nibbles have the
-// order of Q4_0. On the device super-block scales, scales and nibbles are in separate arrays.
+// A block (block_iq4_xs in ggml-common.h) stores `super`, then two bytes with the high two bits of the
+// scales. Then follow four bytes with the low four bits of the scales, and then the nibbles. Within each 32
+// columns, the nibbles have the order of Q4_0. On the device super-block scales, scales and nibbles are in
+// separate arrays.
 var IQ4_XS = Format{
 	Name: "iq4_xs", File: "IQ4_XS", Group: 32,
 	Doc: "Each weight is level[q] * (scale - 32) * super. q has 4 bits and selects one of 16 unevenly " +

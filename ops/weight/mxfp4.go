@@ -11,8 +11,8 @@ import (
 // of two: a byte e stands for 2^(e - 127).
 //
 // A block (block_mxfp4 in ggml-common.h) has the byte e, followed by the nibbles in the order of Q4_0. As in
-// ggml, the levels are twice the values of e2m1, so that they are whole numbers, and the scale is half of
-// 2^(e - 127). On the device scales and nibbles are in separate arrays.
+// ggml, the levels are twice the values of e2m1, so that they are whole numbers. The scale is therefore half
+// of 2^(e - 127). On the device scales and nibbles are in separate arrays.
 var MXFP4 = Format{
 	Name: "mxfp4", File: "MXFP4", Group: 32,
 	Doc: "Each weight is e2m1 * 2^(e - 127). e2m1 is a float of 4 bits: 0, 0.5, 1, 1.5, 2, 3, 4 or 6, with " +

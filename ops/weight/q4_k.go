@@ -32,14 +32,14 @@ var Q4_K = Format{
 const q4kBytes = sixesBytes + 128
 
 // sixesBytes is the size of the header of a block of Q4_K and Q5_K, in bytes. The header has two f16
-// super-block scales, and 12 bytes with a 6-bit scale and a 6-bit zero point for each of 8 groups of 32
-// columns.
+// super-block scales and 12 bytes. The bytes hold a 6-bit scale and a 6-bit zero point for each of 8 groups
+// of 32 columns.
 const sixesBytes = 2 + 2 + 12
 
 // scalesAndZeros describes the 6-bit scales and zero points of blocks of size bytes: number 2g is the scale
-// of group g, and number 2g+1 is its zero point. Groups 0 to 3 have the scale in the low bits of bytes 0 to
-// 3, and the zero point in the low bits of bytes 4 to 7. Groups 4 to 7 have the low four bits of scale and
-// zero point in bytes 8 to 11, and the high two bits in the high bits of bytes 0 to 7.
+// of group g, and number 2g+1 is its zero point. For groups 0 to 3, the scale is in the low bits of bytes 0
+// to 3. The zero point is in the low bits of bytes 4 to 7. For groups 4 to 7, the low four bits of scale and
+// zero point are in bytes 8 to 11. Their high two bits are in the high bits of bytes 0 to 7.
 func scalesAndZeros(size int) sixes {
 	return sixes{16, size, func(block []byte, i int) byte {
 		block = block[4:]

@@ -1,9 +1,9 @@
 package weight
 
-// Q5_K is ggml's Q5_K. It is like Q4_K, but q has 5 bits. A block (block_q5_K in ggml-common.h) has super and
-// superZero, then 12 bytes of scales and zero points, then the fifth bits of the weights, then the nibbles. A
-// byte of fifth bits has those of eight columns that are 32 apart. On the device the five bits of a weight
-// are stored together. Scales and super-block scales are in separate arrays.
+// Q5_K is ggml's Q5_K. It is like Q4_K, but q has 5 bits. A block (block_q5_K in ggml-common.h) has `super`
+// and `superZero`, then 12 bytes of scales and zero points. Then follow the fifth bits of the weights, and
+// then the nibbles. A byte of fifth bits has those of eight columns that are 32 apart. On the device the five
+// bits of a weight are stored together. Scales and super-block scales are in separate arrays.
 var Q5_K = Format{
 	Name: "q5_k", File: "Q5_K", Group: 32,
 	Doc: "Each weight is q * scale * super - zero * super_zero. q has 5 bits. 32 columns share a 6-bit " +

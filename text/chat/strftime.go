@@ -9,8 +9,9 @@ import (
 	"gpuscope/text/chat/internal/strftime"
 )
 
-// strftime formats a time as Python does on Linux. It supports a width and the flags of the GNU C library:
-// _ pads with spaces, 0 pads with zeros, - does not pad, ^ converts to upper case, and # swaps the case.
+// strftime formats a time as Python does on Linux. It supports a width and the flags of the GNU C library.
+// The flag _ pads with spaces, 0 pads with zeros, - does not pad, ^ converts to upper case, and # swaps the
+// case.
 func (s *state) strftime(at time.Time, format string) string {
 	s.spend(len(format))
 	var b strings.Builder

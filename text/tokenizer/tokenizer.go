@@ -75,8 +75,8 @@ type Config struct {
 	// bytes, and Tokens are written in the byte alphabet.
 	Characters bool
 	// Merges lists the pairs of tokens that are merged, in order of decreasing priority. If Scores is set
-	// instead, any two neighbors are merged if their joined text is a token, and the token with the
-	// highest score is merged first.
+	// instead, any two neighbors are merged if their joined text is a token. The token with the highest score
+	// is merged first.
 	Merges [][2]string
 	Scores []float32 // score of each token by id; nil if Merges is used
 	// ByteFallback means that a character without a token is encoded as the tokens of its bytes, such as

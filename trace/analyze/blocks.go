@@ -30,8 +30,8 @@ func (x *Index) BlockTimes(selection Selection) *BlockTimes {
 	return b
 }
 
-// Of returns the time of each set of dispatches in ns, the sum of these times, and the sum's share of the
-// time of all blocks. The bool is false if a set does not consist of whole blocks.
+// Of returns the time of each set of dispatches in ns, and the sum of these times. It also returns the sum's
+// share of the time of all blocks. The bool is false if a set does not consist of whole blocks.
 func (b *BlockTimes) Of(sets [][]int) (each []float64, sum, share float64, ok bool) {
 	if b == nil {
 		return nil, 0, 0, false

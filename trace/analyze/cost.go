@@ -188,8 +188,8 @@ func (t *DispatchTree) Uncosted() int {
 	return t.RowsUncosted
 }
 
-// CostKnown reports whether a cost with a known error was measured for the row, or for the parent row of
-// which the row is a member.
+// CostKnown reports whether a cost with a known error was measured for the row. If the row is a member of a
+// parent row, the parent's cost counts too.
 func (t *DispatchTree) CostKnown(r *DispatchRow) bool {
 	if r.Cost != nil && r.Cost.ErrorKnown {
 		return true

@@ -12,8 +12,8 @@ import (
 )
 
 // Index looks up state that a step inherits from earlier steps: the current shapes of values, levels, and
-// plans. A trace records only changes of this state. The index has a list of changes for each value, so the
-// time of a lookup grows only with the logarithm of the number of changes.
+// plans. A trace records only changes of this state. The index has a list of changes for each value. The time
+// of a lookup therefore grows only with the logarithm of the number of changes.
 //
 // An Index belongs to one version of a trace and never changes, so any goroutine may read it. Next returns
 // the index of a longer version of the trace.

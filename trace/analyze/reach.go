@@ -32,9 +32,9 @@ func (x *Index) Reaches(v trace.ValueID) []trace.OpID {
 }
 
 // OpNamed returns the operator that a user means by a name. The name may be the number or the name of the
-// operator, or a name that a table shows for one of its dispatches ("attn.q", "#45"). If several operators
-// match, OpNamed returns the first one, and a message that tells the user so. Dispatches of the given step
-// are searched. `step` is -1 if there is no step yet.
+// operator. It may also be a name that a table shows for one of its dispatches ("attn.q", "#45"). If several
+// operators match, OpNamed returns the first one, and a message that tells the user so. Dispatches of the
+// given step are searched. `step` is -1 if there is no step yet.
 func (x *Index) OpNamed(step int, name string) (op trace.OpID, said string, err error) {
 	g := &x.Trace.Graph
 	for i := range g.Ops {

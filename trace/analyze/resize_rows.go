@@ -9,8 +9,8 @@ import (
 	"gpuscope/trace/tree"
 )
 
-// ResizeRow is a row of the table of shape propagation. It shows a pass, a hook of the pass, hooks of equal
-// layers that did the same, or a value or a plan that a hook changed.
+// ResizeRow is a row of the table of shape propagation. It shows a pass, a hook of the pass, or hooks of
+// equal layers that did the same. Or it shows a value or a plan that a hook changed.
 type ResizeRow struct {
 	tree.Row
 	Pass *trace.Pass
@@ -25,8 +25,9 @@ type ResizeRow struct {
 }
 
 // Dispatch returns the dispatch that the row is about. For a row that shows a change of a plan, it is the
-// dispatch of this plan. For a row of hooks, it is the first dispatch that got a plan, or if the hooks only
-// removed plans, the first dispatch that lost its plan. The bool is false if the row is about no dispatch.
+// dispatch of this plan. For a row of hooks, it is the first dispatch that got a plan. If the hooks only
+// removed plans, it is the first dispatch that lost its plan. The bool is false if the row is about no
+// dispatch.
 func (r *ResizeRow) Dispatch(t *trace.Trace) (id trace.DispatchID, ok bool) {
 	if r.Plan != nil {
 		return Changed(t, *r.Plan), true

@@ -42,9 +42,8 @@ func (c *RowCost) Few() bool { _, known := costError(c.Cost); return !known }
 // IsZero reports whether the cost is not significantly different from 0.
 func (c *RowCost) IsZero() bool { return c.Mark == MarkNone }
 
-// judge decides whether a cost is significant and sets the mark. No other code decides this. A cost that is
-// larger than the time of the whole step is impossible, so it means that the run was disturbed and that the
-// cost is not known.
+// judge decides whether a cost is significant and sets the mark. No other code decides this. A cost cannot be
+// larger than the time of the whole step. If it is, the run was disturbed, and the cost is not known.
 func (c *RowCost) judge(w *trace.Whole, t *trace.Trace) {
 	c.ErrorNS, c.ErrorKnown = costError(c.Cost)
 	switch ns := math.Abs(float64(c.NS)); {

@@ -97,8 +97,9 @@ const judging = 8
 
 // outlier returns the index of the dispatch that is an outlier among equal dispatches, or -1 if there is
 // none. samples[i] holds the times of dispatch i, one for each repeat. In more than half of the repeats, the
-// time of an outlier differs from the median of all dispatches by more than 3 MAD and by more than the
-// resolution of the clock. `judged` is false if there are too few dispatches or repeats to decide.
+// time of an outlier differs from the median of all dispatches by more than 3 MAD. It must also differ by
+// more than the resolution of the clock. `judged` is false if there are too few dispatches or repeats to
+// decide.
 func outlier(samples [][]int64, resolution float64) (worst int, judged bool) {
 	if len(samples) < 4 {
 		return -1, false

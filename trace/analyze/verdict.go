@@ -35,8 +35,8 @@ func (x *Index) Wasted(s *trace.Step) Waste {
 }
 
 // RoofNS returns the shortest time in ns in which the device could do the work of a step, according to the
-// model. A dispatch then takes as long as moving its bytes at the copy rate, or as computing its FLOPs at the
-// FLOP rate, whichever takes longer. RoofNS returns 0 if no ceilings were measured.
+// model. The time of a dispatch is then the larger of two times: the time to move its bytes at the copy rate,
+// and the time to compute its FLOPs at the FLOP rate. RoofNS returns 0 if no ceilings were measured.
 func (x *Index) RoofNS(s *trace.Step) float64 {
 	c := x.Trace.Device.Ceilings
 	if c == nil {
@@ -51,7 +51,7 @@ func (x *Index) RoofNS(s *trace.Step) float64 {
 }
 
 // streamed returns the modelled bytes that all dispatches of a step move. The same bytes are used again only
-// in the next step, so this number is the size of the working set, on which the copy rate depends.
+// in the next step. This number is therefore the size of the working set, on which the copy rate depends.
 func (x *Index) streamed(s *trace.Step) float64 {
 	all := 0.0
 	for _, d := range s.Dispatches {

@@ -87,8 +87,8 @@ type Range struct {
 
 // Floor is the shortest possible time of a repetition, given one of the ceilings of the device.
 type Floor struct {
-	// Of is "weights" if reading all weights once per step at the copy rate takes longer, or "flops" if
-	// computing at the FLOP rate takes longer.
+	// Of names the slower of two parts. It is "weights" if the part is reading all weights once per step at
+	// the copy rate, or "flops" if it is computing at the FLOP rate.
 	Of     string `json:"of"`
 	Amount int64  `json:"amount"` // modelled bytes or FLOPs of a repetition
 	NS     int64  `json:"ns"`
@@ -161,9 +161,9 @@ func TestName(phase trace.Phase, tokens, depth int) string {
 }
 
 // Overhead is the extra time of a test, as a fraction of the time of another test that ran in the same
-// rounds: 0.02 is 2%. Share is the median over the rounds. Low and High are the ends of its error interval,
-// and Known is true. With fewer than five rounds the error is not known: Known is false, and Low and High are
-// the minimum and the maximum.
+// rounds. 0.02 means 2%. Share is the median over the rounds. Low and High are the ends of its error
+// interval, and Known is true. With fewer than five rounds the error is not known: Known is false, and Low
+// and High are the minimum and the maximum.
 type Overhead struct {
 	Share, Low, High float64
 	Known            bool

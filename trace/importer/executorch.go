@@ -18,10 +18,10 @@ import (
 
 // executorch is the table that the WebGPU runtime of ExecuTorch prints after each run, with a row for each
 // dispatch: its index, its kernel, its grid and its GPU time in µs. The benchmark that calls it prints the
-// time of whole steps: "pp512 404.1 tok/s" for prefill, "tg128 130.0 tok/s mean, median step 7.7 ms" for
-// decode. Other lines of the output are skipped.
-// The runtime runs the operators of a program in order and does not fuse them, so a row belongs to the next
-// operator that has dispatches.
+// time of whole steps. An example for prefill is "pp512 404.1 tok/s", and an example for decode is "tg128
+// 130.0 tok/s mean, median step 7.7 ms". Other lines of the output are skipped. The runtime runs the
+// operators of a program in order and does not fuse them. So a row belongs to the next operator that has
+// dispatches.
 var executorch = format{
 	name: "executorch", doc: "the table of dispatches that ExecuTorch's WebGPU runtime prints",
 	sniff: func(start []byte) bool { return bytes.Contains(start, []byte(tableMark)) },

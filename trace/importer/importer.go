@@ -1,6 +1,6 @@
-// Package importer makes traces from the profiles of other engines, so that the times of another engine can
-// be compared with those of a run of gpuscope. The caller provides the operators of the model that was
-// profiled. A format joins the rows of a profile with these operators.
+// Package importer makes traces from the profiles of other engines. Their times can then be compared with
+// those of a run of gpuscope. The caller provides the operators of the model that was profiled. A format
+// joins the rows of a profile with these operators.
 //
 // To add a format, add a row to formats, and a file with its reader.
 package importer

@@ -34,7 +34,7 @@ func (t *DispatchTable) SharedLine() string {
 
 // sharedCostParts returns two title segments about costs: the step in which they were measured, and the time
 // that the rows share (see analyze.Shared). If this time differs significantly from zero, its segment is
-// essential, because the costs of the rows then do not add up to the time of the step.
+// essential: the costs of the rows then do not add up to the time of the step.
 func sharedCostParts(c *analyze.StepCosts, t *DispatchTable) []table.Segment {
 	at := fmt.Sprintf("cost at s%d", c.Step.Index)
 	of := table.Segment{Rank: 1, Text: at + ", " + trace.Rounds(c.Step.Costs), Short: at}
@@ -193,9 +193,9 @@ func (t *DispatchTable) costPart() table.Segment {
 	return table.Segment{Rank: 0, Text: without + " rows have no cost", Short: without + " without cost"}
 }
 
-// costsApart is a relative difference. If the GPU time of the runs in which the costs were measured differs
-// from that of the selected steps by more than this, the title shows the former, because shares by cost are
-// shares of it.
+// costsApart is a relative difference. Shares by cost are shares of the GPU time of the runs in which the
+// costs were measured. The title shows this time if it differs from that of the selected steps by more than
+// this fraction.
 const costsApart = 0.1
 
 // ofStep appends to a title segment the GPU time of the runs in which the costs were measured. Shares by cost

@@ -91,7 +91,8 @@ func outlier(w analyze.Typical, s *trace.Step) (analyze.Event, bool) {
 }
 
 // reshaped describes a step with a different phase or token count than the previous step, and counts the
-// changed plans: "decode of 1 token, after prefill of 7 tokens: 61 grids and 42 routes changed".
+// changed plans. An example is "decode of 1 token, after prefill of 7 tokens: 61 grids and 42 routes
+// changed".
 func reshaped(x *analyze.Index, step int) string {
 	shape := func(s *trace.Step) string {
 		return string(s.Phase) + " of " + table.Plural(len(s.Tokens), "token")
@@ -165,10 +166,10 @@ func unasked(x *analyze.Index, step int) []analyze.Event {
 // beside is the maximum number of steps on each side of a change that are compared.
 const beside = 16
 
-// moved describes how much the step time changed at a step: ", step time +0.4 %", or a bound on the change if
-// none is detected. On each side of the change, it compares steps of the same kind that took the same routes,
-// and no steps from before or after the text was stepped back, edited or reset. It returns "" if there are
-// too few such steps.
+// moved describes how much the step time changed at a step, such as ", step time +0.4 %". If it detects no
+// change, it states a bound on the change. On each side of the change, it compares steps of the same kind
+// that took the same routes. It does not look beyond a point where the text was stepped back, edited or
+// reset. It returns "" if there are too few such steps.
 func moved(x *analyze.Index, step int) string {
 	steps := x.Trace.Steps
 	// continues reports whether step i continues the text of the step before it. If the text was stepped

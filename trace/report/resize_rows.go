@@ -14,8 +14,8 @@ import (
 )
 
 // ResizeRows returns the rows of a step's shape propagation: passes, hooks (calls that re-plan an operator)
-// and changes. A pass is unfolded if it is the only one, if one of its hooks changed a grid or a route, or if
-// one of its hooks made other changes than in the previous step.
+// and changes. A pass is unfolded if it is the only one, or if one of its hooks changed a grid or a route. It
+// is also unfolded if one of its hooks made other changes than in the previous step.
 func ResizeRows(ctx context.Context, x *analyze.Index, step int) []analyze.ResizeRow {
 	t := x.Trace
 	before := map[string]bool{}

@@ -11,9 +11,9 @@ import (
 // An imported profile has the time of each dispatch, and it may state the time of a whole step. The
 // difference is the part of the step in which no dispatch runs.
 
-// stated returns the wall time that the profile states for a step of a phase, and the part of it outside of
-// the dispatches, whose times add up to busy. The wall time and busy come from different steps. If busy is
-// larger, the part is not measured.
+// stated returns the wall time that the profile states for a step of a phase. It also returns the part of
+// this time outside of the dispatches. The times of the dispatches add up to `busy`. The wall time and busy
+// come from different steps. If busy is larger, the part is not measured.
 func stated(x *analyze.Index, phase trace.Phase, busy trace.Time) (wall, outside trace.Time) {
 	s, _ := x.Trace.StatedFor(phase)
 	outside = analyze.Minus(s.WallNS, busy)

@@ -206,8 +206,7 @@ const Roomy = 200
 // spare reports whether to hide a column on a screen without room for all columns. The hidden columns repeat
 // what the detail shows. Without costs, spare hides the sum of isolated times. With costs, it hides the
 // number of steps, because costs are more useful. In a run with static grids, it hides the time of a single
-// dispatch and keeps the sum of isolated times, because the waste in the table covers all dispatches of a row
-// too.
+// dispatch and keeps the sum of isolated times. The waste in the table covers all dispatches of a row too.
 func (p *DispatchPage) spare(name string, screen int) bool {
 	t := p.Table()
 	if t == nil || screen >= Roomy {

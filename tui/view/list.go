@@ -84,8 +84,8 @@ func Complain(t *widget.Theme, w int, what string) []string {
 }
 
 // elsewhere is for a table of dispatches whose filter consists of one dispatch id. It returns this id, the
-// number of steps that ran the dispatch, and the last of these steps, or the shown step if there are none.
-// For any other filter, it returns false.
+// number of steps that ran the dispatch, and the last of these steps. If no step ran the dispatch, it returns
+// the shown step. For any other filter, it returns false.
 func (p *ListPage) elsewhere() (id trace.DispatchID, steps, at int, asked bool) {
 	l, s := &p.Rows.Listing, p.at()
 	if l.Table == nil || l.Table.Name != "dispatches" {

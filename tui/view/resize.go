@@ -129,7 +129,7 @@ func valueNames(g *trace.Graph, ids []trace.ValueID) string {
 }
 
 // why returns the text that explains the dispatch of the row. For a row without a dispatch, the text lists
-// the operators that can be re-planned by the values that changed in the row or in its pass.
+// the operators that depend on the values that changed in the row or in its pass.
 func (p *resizePage) why() (Text, bool) {
 	r, s := p.current(), p.at()
 	if r == nil {

@@ -449,8 +449,8 @@ func (p *StepPage) run(t *widget.Theme, g widget.Glyphs, f *StepFacts, s *strip,
 	return lines
 }
 
-// Split returns the line that divides the time of the untimed step into CPU time before the GPU, GPU time,
-// and CPU time after the GPU.
+// Split returns the line that divides the time of the untimed step into three parts: CPU time before the GPU,
+// GPU time, and CPU time after the GPU.
 func (f *StepFacts) Split() table.Line {
 	u := &f.Sum.Untimed
 	if f.imported() {

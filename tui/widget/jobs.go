@@ -100,7 +100,7 @@ func (j *Jobs) took(d time.Duration) {
 // background job computes the value and passes it to take. The previous value stays until the new one is
 // ready. If the user has acted since the running job began, Want cancels this job and drops its result. Other
 // updates wait for the running job. If they did not wait, each update of a fast run would cancel the job of
-// the previous update, and no result would ever be shown.
+// the previous update. No result would ever be shown.
 func (t *Task[K, V]) Want(j *Jobs, key K, compute func(context.Context) (V, error), take func(V)) {
 	switch {
 	case t.Has && t.Given == key:

@@ -136,9 +136,9 @@ func (p *Plot) cell(row, col int) string {
 	case bits == 0:
 		return ""
 	case p.set == "braille":
-		// Bits 0 to 2 of a Braille character are the upper three dots of its left column, bits 3 to 5 those
-		// of its right column, and bits 6 and 7 the two dots of its lowest row. order lists these bits row by
-		// row, each row from left to right.
+		// Bits 0 to 2 of a Braille character are the upper three dots of its left column, and bits 3 to 5 are
+		// those of its right column. Bits 6 and 7 are the two dots of its lowest row. order lists these bits
+		// row by row, each row from left to right.
 		order := [...]int{0, 3, 1, 4, 2, 5, 6, 7}
 		sign := rune(0x2800)
 		for k, at := range order {

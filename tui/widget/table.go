@@ -31,8 +31,8 @@ type TablePane struct {
 	searched string          // the last filter; a search uses it after the filter was cleared
 	Marked   map[string]bool // marked rows by key
 	letters  map[int]string  // letter of each column while a sort chord waits for one
-	// KinOf returns a second identity of a row besides its key, or nil. If the key of the selected row no
-	// longer exists, for example because the rows are grouped differently, the row with the same second
+	// KinOf returns a second identity of a row besides its key, or nil. The key of the selected row may no
+	// longer exist, for example because the rows are grouped differently. Then the row with the same second
 	// identity is selected. Identities must be comparable.
 	KinOf    func(t *table.Table, row int) any
 	SortKeys []SortKey // columns that users sort by most

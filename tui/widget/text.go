@@ -38,9 +38,9 @@ func CutMiddle(s string, w int) string {
 var listSeparators = []string{", ", " · ", " → "}
 
 // cutList shortens a text to at most w cells. If the text is a list, cutList removes whole parts from the end
-// and appends `more`, because a part that is cut in the middle could be misread. If the text is not a list,
-// or if its first part does not fit, cutList removes the middle of the text. A text with an arrow (old → new)
-// is cut at the end instead.
+// and appends `more`. A part that is cut in the middle could be misread. If the text is not a list, or if its
+// first part does not fit, cutList removes the middle of the text. A text with an arrow (old → new) is cut at
+// the end instead.
 func cutList(s string, w int, more string) string {
 	for part := s; Width(s) > w; {
 		i := -1

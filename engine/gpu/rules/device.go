@@ -16,8 +16,8 @@
 //   - A readback is read only after Submit and Wait.
 //   - A kernel does not exceed the workgroup memory of the device.
 //
-// The package cannot detect errors that only the compiler knows about, such as a params block that is
-// smaller than the kernel's struct, or running out of memory.
+// The package cannot detect errors that only the compiler knows about, such as a params block that is smaller
+// than the kernel's struct. It cannot detect that memory runs out either.
 package rules
 
 import (

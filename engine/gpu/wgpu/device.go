@@ -185,9 +185,9 @@ func (d *device) NewPipeline(desc gpu.PipelineDesc) (gpu.Pipeline, error) {
 	return p, nil
 }
 
-// layout returns the bind group layout shared by all kernels with these bindings. The layout is explicit
-// because a layout that the library derives from a kernel belongs to this kernel alone and omits bindings
-// that the kernel does not use.
+// layout returns the bind group layout shared by all kernels with these bindings. The layout is explicit,
+// because a layout that the library derives from a kernel belongs to this kernel alone. Such a layout also
+// omits bindings that the kernel does not use.
 func (d *device) layout(o *rules.Object, bindings []gpu.Access) (*binding.BindGroupLayout, error) {
 	key := string(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(bindings))), len(bindings)))
 	if l, ok := d.layouts[key]; ok {

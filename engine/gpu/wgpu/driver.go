@@ -57,9 +57,8 @@ func (d Driver) Open(index int) (gpu.Device, error) {
 }
 
 // foundAdapters holds native adapters with their descriptions, in order of preference. Every device needs its
-// own instance of the library. If two devices shared an instance and were released in a different order than
-// they were created, the library would mistake the command buffers of a third device for those of another
-// device and abort.
+// own instance of the library. If two devices shared an instance and were not released in the order of their
+// creation, the library would mix up the command buffers of further devices, and abort.
 type foundAdapters struct {
 	instance *binding.Instance
 	adapters []*binding.Adapter
@@ -101,8 +100,8 @@ func find() (*foundAdapters, error) {
 }
 
 // stayLoaded creates an instance that is never released, so that the loader keeps the drivers loaded. A
-// process can load NVIDIA's driver only about a dozen times, because each load takes a part of the static TLS
-// block that unloading does not free.
+// process can load NVIDIA's driver only about a dozen times: each load takes a part of the static TLS block,
+// and unloading does not free it.
 var stayLoaded = sync.OnceValue(func() error {
 	_, err := newInstance(binding.InstanceBackendPrimary)
 	return err
@@ -125,9 +124,9 @@ func sorted(adapters []*binding.Adapter) *foundAdapters {
 
 // quiet stops native code from writing to file descriptor 2 where possible. quiet turns off the library's
 // warnings; the library's errors are returned from calls. If no Wayland server can be running
-// (XDG_RUNTIME_DIR is not set), quiet also disables Mesa's device-select layer, which would ask the server
-// for the preferred GPU and print a complaint. gpu.Choose orders the adapters, so the layer is not needed. If
-// the user has set the layer's own variable, the layer stays enabled.
+// (XDG_RUNTIME_DIR is not set), quiet also disables Mesa's device-select layer. This layer would ask the
+// server for the preferred GPU and print a complaint. gpu.Choose orders the adapters, so the layer is not
+// needed. If the user has set the layer's own variable, the layer stays enabled.
 func quiet() {
 	binding.SetLogLevel(binding.LogLevelOff)
 	if os.Getenv("XDG_RUNTIME_DIR") == "" && os.Getenv("MESA_VK_DEVICE_SELECT") == "" {

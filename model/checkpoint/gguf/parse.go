@@ -42,8 +42,8 @@ const (
 	maxElements = math.MaxInt64 / 8
 
 	// maxPairs and maxTensors limit the memory that a File needs. The size of the file alone does not limit
-	// it enough, because a key or a tensor takes more bytes in memory than in the file. No known model has
-	// nearly as many keys or tensors.
+	// it enough: a key or a tensor takes more bytes in memory than in the file. No known model has nearly as
+	// many keys or tensors.
 	maxPairs   = 1 << 16
 	maxTensors = 1 << 17
 )

@@ -1,6 +1,6 @@
-// Package pte reads ExecuTorch programs. It reads .pte files, which contain a program, .ptd files, which
-// contain weights stored outside a program, and .bpte files, which contain a program and test cases.
-// Subpackage vulkan reads the graph of a Vulkan delegate.
+// Package pte reads ExecuTorch programs. A .pte file contains a program, a .ptd file contains weights stored
+// outside a program, and a .bpte file contains a program and test cases. Subpackage vulkan reads the graph of
+// a Vulkan delegate.
 //
 //	f, err := pte.Open("model.pte", "model.ptd")
 //	m, err := f.Method("forward")

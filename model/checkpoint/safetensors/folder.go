@@ -82,9 +82,9 @@ func readIndex(path string) (map[string]string, error) {
 	return index.WeightMap, nil
 }
 
-// open opens the named files of the folder. It returns an error if two files contain the same tensor, or if a
-// file does not contain a tensor that the index assigns to the file. `in` maps each tensor to its file, as
-// returned by readIndex. It is nil if there is no index.
+// open opens the named files of the folder. It returns an error if two files contain the same tensor. It also
+// returns an error if a file does not contain a tensor that the index assigns to the file. `in` maps each
+// tensor to its file, as returned by readIndex. It is nil if there is no index.
 func (f *Folder) open(names []string, in map[string]string) error {
 	have := map[string]string{}
 	for i, name := range names {

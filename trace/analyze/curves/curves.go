@@ -403,9 +403,9 @@ func (c *Curves) steady(r *CurveRow) bool {
 }
 
 // share divides the slope of the whole step among the rows. If dispatches were timed, a row's share is its
-// slope divided by the slope of the whole step, or by the sum of all rows' slopes if this sum is larger. If
-// dispatches were not timed, a row's share is its part of the growth of planned bytes along the line. The
-// result is stored in Share, or in Drift if the row is steady.
+// slope divided by the slope of the whole step. If the sum of all rows' slopes is larger, the share is the
+// slope divided by this sum. If dispatches were not timed, a row's share is its part of the growth of planned
+// bytes along the line. The result is stored in Share, or in Drift if the row is steady.
 func (c *Curves) share() {
 	whole, way := c.Slope(), 1.0
 	if whole != nil && whole.B < 0 {

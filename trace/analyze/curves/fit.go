@@ -7,9 +7,9 @@ import (
 	"gpuscope/trace/analyze"
 )
 
-// Fit is the least-squares line through measured times. A is the time in ns at x = 0, B is the slope in ns
-// per place, and SE is the standard error of B. The line does not use points that are more than 3 MAD away
-// from a first fit.
+// Fit is the least-squares line through measured times. A is the time in ns at x = 0. B is the slope in ns
+// per place, and SE is its standard error. The line does not use points that are more than 3 MAD away from a
+// first fit.
 type Fit struct {
 	A, B, SE float64
 	N        int     // number of fitted points
@@ -101,7 +101,7 @@ type Shift struct {
 const leastPart = 8
 
 // Shifts finds the places where times change level. The points must be sorted by place. Shifts divides the
-// points where the means of the two parts differ most relative to their variation, and then divides each part
+// points where the means of the two parts differ most relative to their variation. It then divides each part
 // again in the same way.
 func Shifts(xs, ys []float64) []Shift {
 	f := FitLine(xs, ys)

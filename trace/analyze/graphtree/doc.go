@@ -1,3 +1,3 @@
-// Package graphtree computes the graph as a tree of layers, blocks, operators and values, with the time,
-// cost and waste of each in a selection of steps.
+// Package graphtree computes the graph as a tree of layers, blocks, operators and values. Each node has its
+// time, cost and waste in a selection of steps.
 package graphtree

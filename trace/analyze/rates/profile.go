@@ -186,9 +186,9 @@ func (y *Tally) profile(x *analyze.Index, steps []int, decode analyze.Selection)
 	return p
 }
 
-// cost sets the costs of the kernels of a phase, and the order of these kernels if kernels with a known cost
-// have at least half of the time. In this case, kernels with a known cost come first, in order of potential
-// saving. The other kernels follow in order of time.
+// cost sets the costs of the kernels of a phase. If kernels with a known cost have at least half of the time,
+// it also orders the kernels by cost. In this case, kernels with a known cost come first, in order of
+// potential saving. The other kernels follow in order of time.
 func (p *Profile) cost(phase trace.Phase, list []KernelProfile) {
 	step := -1
 	for _, i := range p.Steps {

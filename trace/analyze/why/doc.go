@@ -1,3 +1,4 @@
-// Package why explains why a dispatch has its grid. It finds the step in which the grid was planned, the
-// shapes that changed in this step, and the chain of operators from the inputs of the graph to the dispatch.
+// Package why explains why a dispatch has its grid. It finds the step in which the grid was planned, and the
+// shapes that changed in this step. It also finds the chain of operators from the inputs of the graph to the
+// dispatch.
 package why

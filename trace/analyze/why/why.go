@@ -44,8 +44,8 @@ type Origin struct {
 	Others []Other
 }
 
-// Cause is an input of the graph that caused counts in the arithmetic of a grid to change, with the shortest
-// chain that leads back to it.
+// Cause is an input of the graph that changed counts in the arithmetic of a grid. It comes with the shortest
+// chain that leads back to the input.
 type Cause struct {
 	Terms []string // terms of the grid that changed; nil if no term did
 	Chain

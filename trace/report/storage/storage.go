@@ -180,8 +180,8 @@ func HoldingLines(x *analyze.Index, step int, key string) []string {
 	return lines
 }
 
-// memoryTitle returns a title with the total allocated memory, the memory used by a step, and the dispatch
-// at which intermediate values need the most memory.
+// memoryTitle returns a title with the total allocated memory and the memory used by a step. The title also
+// names the dispatch at which intermediate values need the most memory.
 func memoryTitle(x *analyze.Index, t *memory.Tenancy, step int, total int64) table.Line {
 	parts := []table.Segment{table.Say(1, "values %s", table.Memory(total))}
 	if step >= 0 {

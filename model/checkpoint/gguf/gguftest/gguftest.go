@@ -9,8 +9,8 @@
 //	b.ByteTokenizer(288)
 //	f, err := gguf.Parse(b.Bytes(), "tiny.gguf")
 //
-// The functions panic if the test misuses them, for example with a slice of the wrong length or with a value
-// that GGUF has no type for.
+// The functions panic if a test misuses them. Examples are a slice of the wrong length, and a value that GGUF
+// has no type for.
 package gguftest
 
 import (

@@ -1,9 +1,9 @@
 package ptetest
 
-// Example returns a program that covers most features of the format. It has a method with a Vulkan delegate,
-// a method with a delegate of another backend and portable operators, and a method that returns a constant.
-// If `weightInProgram` is true, the program contains the first weight of the Vulkan graph as named data with
-// the key "weight". Otherwise a data file must contain that key.
+// Example returns a program that covers most features of the format. It has three methods. One has a Vulkan
+// delegate, one has portable operators and a delegate of another backend, and one returns a constant. If
+// `weightInProgram` is true, the program contains the first weight of the Vulkan graph as named data with the
+// key "weight". Otherwise a data file must contain that key.
 func Example(weightInProgram bool) *Program {
 	const f32, int64Type = 6, 4
 	graph := ExampleGraph()
@@ -44,8 +44,8 @@ func Example(weightInProgram bool) *Program {
 	return p
 }
 
-// ExampleGraph returns a graph that applies a linear layer to its first input and stores the result in a
-// state tensor, at the position given by the second input. The first dim of the first input is dynamic. The
+// ExampleGraph returns a graph that applies a linear layer to its first input. The graph stores the result in
+// a state tensor, at the position given by the second input. The first dim of the first input is dynamic. The
 // weight of the layer is stored under a key, and the bias is stored inline.
 func ExampleGraph() *Graph {
 	const f32, int32Type = 5, 3

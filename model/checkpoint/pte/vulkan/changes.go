@@ -97,8 +97,8 @@ func (c *Changes) mark(d dim, change Change) {
 	}
 }
 
-// call records that each argument of a delegate call has the same dims as the input or the output of the
-// graph that it stands for.
+// An argument of a delegate call stands for an input or an output of the graph. call records that both have
+// the same dims.
 func (c *Changes) call(in *pte.Instruction, g *Graph) {
 	if _, _, err := g.Split(in.Args); err != nil {
 		return
@@ -116,7 +116,8 @@ func (c *Changes) call(in *pte.Instruction, g *Graph) {
 }
 
 // tensor looks for a tensor of which only one dim can be dynamic, and marks this dim. It does nothing if the
-// shape of the tensor is fixed, if a dim is already known to be dynamic, or if several dims could be dynamic.
+// shape of the tensor is fixed, or if a dim is already known to be dynamic. It also does nothing if several
+// dims could be dynamic.
 func (c *Changes) tensor(id int, t *pte.Tensor) {
 	var open []dim
 	dynamic := false
