@@ -79,7 +79,9 @@ func writeDoc(t *testing.T) []byte {
 			if err := printer.Fprint(&decl, fset, f.Decl); err != nil {
 				t.Fatal(err)
 			}
-			fmt.Fprintf(&b, "\n```go\n%s\n```\n\n%s", decl.Bytes(), pkg.Markdown(f.Doc))
+			// Markdown escapes the backticks around the name of a parameter.
+			doc := bytes.ReplaceAll(pkg.Markdown(f.Doc), []byte("\\`"), []byte("`"))
+			fmt.Fprintf(&b, "\n```go\n%s\n```\n\n%s", decl.Bytes(), doc)
 		}
 	}
 	return b.Bytes()
