@@ -227,7 +227,7 @@ func TestSizesByLayerFollowTheirKeys(t *testing.T) {
 		"a layer that is missing": {set: keys{"per_layer_config": keys{"4": keys{"head_dim": 64}}}},
 		"one layer of a kind":     {set: keys{"per_layer_config": keys{"1": keys{"head_dim": 64}}}},
 		"no types of layers":      {set: keys{"layer_types": nil}},
-		"a mixture":               {set: keys{"enable_moe_block": true}},
+		"experts without number":  {set: keys{"enable_moe_block": true}},
 	} {
 		set := keys{
 			"model_type": "gemma4_text", "num_hidden_layers": 4, "sliding_window": 16, "head_dim": 32,

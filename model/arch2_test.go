@@ -41,6 +41,7 @@ var arch2 = []struct {
 	{"olmoe", true},
 	{"gemma4_e2b", true},
 	{"gemma4_12b", true},
+	{"gemma4_moe", true},
 }
 
 // arch2Files returns the paths of a model of shared/models/arch2, and its float64 logits from another

@@ -26,6 +26,7 @@ type Architecture struct {
 	FusedMLP        bool // gate and up are one matrix
 	scaledEmbedding bool // rows of the embedding are multiplied by sqrt(dim)
 	Experts         bool // layers have a mixture of experts instead of a gated MLP
+	expertsBeside   bool // an MLP and, in some models, a mixture of experts beside it; see twoBranches
 	// normalized is true if the weights of a token's experts are divided by their sum. A configuration key
 	// can override it.
 	normalized   bool
@@ -109,7 +110,12 @@ type names struct {
 	ExpertGate, ExpertUp, ExpertDown string
 	// Some files have these tensors in place of the three before. The rows of gate and up are in one tensor.
 	ExpertGateUp, ExpertDowns string
-	LayerScale                string // a number by which the residual stream after a layer is multiplied
+	ExpertFactors             string // by which the weight of each expert is multiplied
+	// The norms of an MLP beside experts; see twoBranches. RouterScale has the weights of the router's norm,
+	// times sqrt(dim).
+	MlpPostNorm, ExpertNorm, ExpertPostNorm, RouterScale string
+	// LayerScale is a number by which the residual stream after a layer is multiplied.
+	LayerScale string
 	// The matrices and norms of a model whose layers each have an input of their own; see layerInput. The
 	// first three belong to the model and the others to a layer.
 	InputEmbed, InputFromEmbed, InputNorm string
@@ -148,6 +154,7 @@ type keys struct {
 	localBase                 string // RoPE base in layers with a window
 	localTurned               string // how many dims of a head are rotated in layers with a window
 	Tied                      string // whether the embedding is also the output head
+	mixed                     string // whether layers have experts; without it they do if experts is not 0
 	experts, chosen           string // number of experts of a layer, and of those chosen for a token
 	expertFfn                 string // hidden size of an expert
 	normalize                 string // whether the weights of a token's experts are divided by their sum
@@ -173,7 +180,7 @@ func (k *keys) List() []string {
 		k.fullKVHeads, k.byLayer, k.sharedKV, k.sharedWide, k.layerInput, k.Eps, k.window, k.windowUsed,
 		k.windowFrom, k.fullEach, k.kinds, k.scale, k.turned, k.localBase, k.Tied,
 		k.scoreCap, k.logitCap, k.embedScale, k.residualScale, k.logitScale, k.biases, k.outBias, k.rotated,
-		k.unrotatedEach, k.experts, k.chosen, k.expertFfn, k.normalize, k.sparseEach, k.dense,
+		k.unrotatedEach, k.mixed, k.experts, k.chosen, k.expertFfn, k.normalize, k.sparseEach, k.dense,
 		k.localTurned,
 	}, slices.Concat(k.sameDim, k.sameLocalDim, k.rotations)...)
 	return slices.DeleteFunc(all, func(key string) bool { return key == "" })
@@ -196,7 +203,10 @@ var ggufNames = names{
 	Router: "ffn_gate_inp.weight", ExpertGate: "ffn_gate_exps.weight", ExpertUp: "ffn_up_exps.weight",
 	ExpertDown:   "ffn_down_exps.weight",
 	ExpertGateUp: "ffn_gate_up_exps.weight", ExpertDowns: "ffn_down_exps.weight",
-	GateUp: "ffn_up.weight", FfnPostNorm: "post_ffw_norm.weight", LayerScale: "layer_output_scale.weight",
+	ExpertFactors: "ffn_down_exps.scale", RouterScale: "ffn_gate_inp.scale",
+	MlpPostNorm: "post_ffw_norm_1.weight", ExpertNorm: "pre_ffw_norm_2.weight",
+	ExpertPostNorm: "post_ffw_norm_2.weight",
+	GateUp:         "ffn_up.weight", FfnPostNorm: "post_ffw_norm.weight", LayerScale: "layer_output_scale.weight",
 	InputEmbed: "per_layer_token_embd.weight", InputFromEmbed: "per_layer_model_proj.weight",
 	InputNorm: "per_layer_proj_norm.weight", InputGate: "inp_gate.weight", InputProj: "proj.weight",
 	InputPostNorm: "post_norm.weight",

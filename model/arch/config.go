@@ -116,7 +116,7 @@ func readConfig(r *configReader, arch *Architecture) (Config, error) {
 		form.implied(&c)
 	}
 	c.Tied = r.bool(key.Tied)
-	if arch.Experts {
+	if r.mixed(arch) {
 		r.experts(&c)
 	}
 	c.Ignored, c.Warnings = r.ignored()

@@ -13,13 +13,17 @@ import (
 // chooses some experts for each token, and their results are added up with the router's weights.
 type mixture struct {
 	router         weight.Matrix // [experts, dim]
+	factors        graph.ValueID // f32 [experts] or None: the weight of an expert is multiplied by its factor
 	gate, up, down weight.Matrix // the matrices of all experts, one on top of the other
 }
 
 // experts adds the weights of a layer's experts to the graph.
 func (m *Decoder) experts(layer int) *mixture {
 	name, blk := m.Form.Names, m.Form.Names.Of(layer)
-	f := &mixture{router: m.W.floatMatrix(blk+name.Router, m.Experts, m.Dim)}
+	f := &mixture{router: m.W.floatMatrix(blk+name.Router, m.Experts, m.Dim), factors: graph.None}
+	if m.Arch.expertsBeside {
+		f.factors = m.W.vector(blk+name.ExpertFactors, m.Experts)
+	}
 	if both := blk + name.ExpertGateUp; name.ExpertGateUp != "" && m.W.has(both) {
 		all := m.W.stack(both, m.Experts, 2*m.ExpertFFN, m.Dim)
 		f.gate, f.up = all.Alternate(m.ExpertFFN, 0), all.Alternate(m.ExpertFFN, 1)
@@ -32,12 +36,17 @@ func (m *Decoder) experts(layer int) *mixture {
 	return f
 }
 
-// forward returns the sum over the chosen experts: weight * down(act(gate(h)) * up(h)).
-func (f *mixture) forward(m *Decoder, _ int, h graph.ValueID) graph.ValueID {
+func (f *mixture) forward(m *Decoder, _ int, _, h graph.ValueID) graph.ValueID {
+	return f.apply(m, h, h)
+}
+
+// apply returns the sum over the chosen experts: weight * down(act(gate(h)) * up(h)). The experts are chosen
+// by routed, f32 [1, S, dim].
+func (f *mixture) apply(m *Decoder, routed, h graph.ValueID) graph.ValueID {
 	b := m.Builder
-	logits := ops.Linear(b, "router", h, f.router, graph.None)
+	logits := ops.Linear(b, "router", routed, f.router, graph.None)
 	r := experts.Router(b, "route", logits, experts.RouterOptions{
-		K: m.Chosen, Normalize: m.Normalize, Scale: 1, Bias: graph.None, Factors: graph.None,
+		K: m.Chosen, Normalize: m.Normalize, Scale: 1, Bias: graph.None, Factors: f.factors,
 	})
 	m.expertCounts = append(m.expertCounts, r.Counts)
 	gate := experts.LinearExperts(b, "gate", h, f.gate, graph.None, r)
@@ -45,6 +54,18 @@ func (f *mixture) forward(m *Decoder, _ int, h graph.ValueID) graph.ValueID {
 	h = m.Arch.Gate.join(b, m.Arch.Gate.Name, gate, up)
 	h = experts.LinearExperts(b, "down", h, f.down, graph.None, r)
 	return experts.CombineExperts(b, "combine", h, r.Weights)
+}
+
+// mixed reports whether the layers have experts.
+func (r *configReader) mixed(arch *Architecture) bool {
+	switch key := r.form.Keys; {
+	case !arch.expertsBeside:
+		return arch.Experts
+	case key.mixed != "":
+		return r.bool(key.mixed)
+	default:
+		return r.intOr(key.experts, 0, 0, experts.MaxExperts) > 0
+	}
 }
 
 // experts reads the configuration of the experts.

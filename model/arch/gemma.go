@@ -123,6 +123,12 @@ var (
 		n.InputNorm = "model.per_layer_projection_norm.weight"
 		n.InputGate, n.InputProj = "per_layer_input_gate.weight", "per_layer_projection.weight"
 		n.InputPostNorm = "post_per_layer_input_norm.weight"
+		n.Router, n.RouterScale = "router.proj.weight", "router.scale"
+		n.ExpertFactors = "router.per_expert_scale"
+		n.ExpertGateUp, n.ExpertDowns = "experts.gate_up_proj", "experts.down_proj"
+		n.MlpPostNorm = "post_feedforward_layernorm_1.weight"
+		n.ExpertNorm = "pre_feedforward_layernorm_2.weight"
+		n.ExpertPostNorm = "post_feedforward_layernorm_2.weight"
 		return n
 	}()
 	gemmaHFKeys = func() keys {
@@ -139,19 +145,19 @@ var (
 	}()
 )
 
-// gemma4 is the architecture of Google's Gemma 4 (2026), without mixtures of experts. It differs from Gemma 3
-// in these points: layers with full attention have wider heads and fewer of them for keys and values, and
-// rotate only some pairs of dims; the values of each head are normalized; layers with full attention can use
-// the keys as values; the last layers can read the keys and values of earlier layers; each layer can have an
-// input of its own; attention scores have no scale, and logits have a soft cap.
+// gemma4 is the architecture of Google's Gemma 4 (2026). It is a Gemma 3 with the following differences.
+// Layers with full attention have wider heads and fewer of them for keys and values, and rotate only some
+// pairs of dims. They can use the keys as values. The values of each head are normalized. The last layers can
+// read the keys and values of earlier layers. Each layer can have an input of its own, or a mixture of
+// experts beside its MLP. Attention scores have no scale, and logits have a soft cap.
 var gemma4 = Architecture{
 	Name:      "gemma4",
 	Gate:      gated{"gelu_mul", basic.GELUMul},
 	HeadNorms: true, PostNorms: true, scaledEmbedding: true, valueNorms: true, keysAsValues: true,
-	LayerScales: true,
+	LayerScales: true, expertsBeside: true, normalized: true,
 	Gguf: Spelling{
 		Class: ggufClass("gemma4", map[string]any{"rope.freq_base_swa": 1e4}),
-		Names: &ggufNames, Keys: &gemma4Keys, pairs: &halves, Only: ggufOnly, implied: unscaled,
+		Names: &ggufNames, Keys: &gemma4Keys, pairs: &halves, Only: mixtureOnly, implied: unscaled,
 		listed: true,
 	},
 	Hf: Spelling{
@@ -159,16 +165,12 @@ var gemma4 = Architecture{
 		Class: class{
 			Name: "Gemma4TextConfig", Defaults: map[string]any{"tie_word_embeddings": true},
 			// The tensors show attention_k_eq_v and the number of rows of the table of inputs.
-			inert: []string{
-				"attention_k_eq_v", "vocab_size_per_layer_input", "moe_intermediate_size",
-				"num_experts", "top_k_experts",
-			},
+			inert: []string{"attention_k_eq_v", "vocab_size_per_layer_input"},
 		},
 		Names: &gemmaHFNames, Keys: &gemma4HFKeys, pairs: &halves, implied: unscaled, listed: true,
 		Only: []only{
 			hfQuantized, hfAttentionBias,
 			{"hidden_activation", "gelu_pytorch_tanh", "another activation"},
-			{"enable_moe_block", false, "a mixture of experts"},
 			{"use_bidirectional_attention", orNull("vision"), "bidirectional attention"},
 		},
 	},
@@ -179,7 +181,7 @@ func unscaled(c *Config) { c.Scale = 1 }
 
 var (
 	gemma4Keys = func() keys {
-		k := gemmaKeys
+		k := withExperts(gemmaKeys)
 		k.localHeadDim, k.sameLocalDim = "attention.key_length_swa", []string{"attention.value_length_swa"}
 		k.unequal = true
 		k.localTurned, k.sharedKV = "rope.dimension_count_swa", "attention.shared_kv_layers"
@@ -192,6 +194,8 @@ var (
 		k.fullHeadDim, k.fullKVHeads = "global_head_dim", "num_global_key_value_heads"
 		k.byLayer, k.sharedKV, k.sharedWide = "per_layer_config", "num_kv_shared_layers", "use_double_wide_mlp"
 		k.layerInput, k.logitCap = "hidden_size_per_layer_input", "final_logit_softcapping"
+		k.mixed, k.experts, k.chosen = "enable_moe_block", "num_experts", "top_k_experts"
+		k.expertFfn = "moe_intermediate_size"
 		return k
 	}()
 )

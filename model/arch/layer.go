@@ -19,9 +19,9 @@ type mixer interface {
 
 // feedForward is the half of a layer that computes each token separately. Each kind has its own file.
 type feedForward interface {
-	// forward adds the operators to the graph. h is the input after the norm, f32 [1, S, dim], and the result
-	// has the same dims.
-	forward(m *Decoder, layer int, h graph.ValueID) graph.ValueID
+	// forward adds the operators to the graph. h is the input x after the norm, f32 [1, S, dim], and the
+	// result has the same dims.
+	forward(m *Decoder, layer int, x, h graph.ValueID) graph.ValueID
 }
 
 // mixer adds the weights of a layer's mixer to the graph.
@@ -29,6 +29,9 @@ func (m *Decoder) mixer(layer int) mixer { return m.attention(layer) }
 
 // feedForward adds the weights of a layer's feed-forward half to the graph.
 func (m *Decoder) feedForward(layer int) feedForward {
+	if m.Experts > 0 && m.Arch.expertsBeside {
+		return m.twoBranches(layer)
+	}
 	if m.Experts > 0 && !(m.Dense != nil && m.Dense[layer]) {
 		return m.experts(layer)
 	}
@@ -58,7 +61,7 @@ func (m *Decoder) layer(i int, x graph.ValueID) graph.ValueID {
 	} else {
 		h = m.norm("norm", x, norm)
 	}
-	y = m.norm("post_norm", ffn.forward(m, i, h), postNorm)
+	y = m.norm("post_norm", ffn.forward(m, i, x, h), postNorm)
 	if m.Arch.Parallel && m.ResidualScale == 0 {
 		return m.add(y, x) // the first operand is the linear that adds the other one (fusion rule residual)
 	}

@@ -19,7 +19,7 @@ func (m *Decoder) mlp(layer int) *mlp {
 }
 
 // forward returns down(act(gate(h)) * up(h)), where act is the activation function of the architecture.
-func (f *mlp) forward(m *Decoder, _ int, h graph.ValueID) graph.ValueID {
+func (f *mlp) forward(m *Decoder, _ int, _, h graph.ValueID) graph.ValueID {
 	b := m.Builder
 	gate := ops.Linear(b, "gate", h, f.gate, graph.None)
 	up := ops.Linear(b, "up", h, f.up, graph.None)

@@ -141,18 +141,19 @@ func (w *Weights) floats(name string, n int) *Tensor {
 }
 
 // vector adds an f32 constant of shape [n] to the graph.
-func (w *Weights) vector(name string, n int) graph.ValueID { return w.shifted(name, n, 0) }
+func (w *Weights) vector(name string, n int) graph.ValueID { return w.changed(name, n, nil) }
 
 // norm adds the weights of a norm to the graph, as an f32 constant of shape [n].
 func (w *Weights) norm(name string, n int) graph.ValueID {
 	if w.form.onePlus {
-		return w.shifted(name, n, 1)
+		return w.changed(name, n, func(x float32) float32 { return x + 1 })
 	}
-	return w.shifted(name, n, 0)
+	return w.vector(name, n)
 }
 
-// shifted adds an f32 constant of shape [n] to the graph. Each element is the element in the file plus by.
-func (w *Weights) shifted(name string, n int, by float32) graph.ValueID {
+// changed adds an f32 constant of shape [n] to the graph. Each element is the result of change for the
+// element in the file, or that element if change is nil.
+func (w *Weights) changed(name string, n int, change func(float32) float32) graph.ValueID {
 	t := w.floats(name, n)
 	return w.b.Constant(name, graph.F32, []int{n}, func() ([]byte, error) {
 		list, err := t.Floats()
@@ -161,7 +162,10 @@ func (w *Weights) shifted(name string, n int, by float32) graph.ValueID {
 		}
 		data := make([]byte, 0, 4*n)
 		for _, x := range list {
-			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(x+by))
+			if change != nil {
+				x = change(x)
+			}
+			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(x))
 		}
 		return data, nil
 	})
