@@ -65,9 +65,10 @@ func quoted(cell string) []string {
 	return words
 }
 
-// support reports whether a package is test support. Any test may import it, but other code may not.
+// support reports whether a package is test support or a program for developers. Any test may import it, but
+// other code may not.
 func support(name string) bool {
-	return name == "engine/gpu/fake" || strings.HasSuffix(name, "test")
+	return name == "engine/gpu/fake" || name == "internal/randommodel" || strings.HasSuffix(name, "test")
 }
 
 // outside lists external modules and the only packages that may import them, tests included.
