@@ -98,6 +98,8 @@ func rowsOf(b *graph.Builder, v graph.ValueID) graph.ValueID {
 			}
 		case *sdpa:
 			v = o.q
+		case interface{ RowsOf() graph.ValueID }:
+			v = o.RowsOf()
 		default:
 			return v
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"gpuscope/engine/graph"
+	"gpuscope/ops/experts"
 )
 
 // Fusions lists all fusion rules, in the order in which the engine tries them. The rule NAME is in the file
@@ -11,6 +12,7 @@ import (
 var Fusions = slices.Concat(
 	[]graph.Fusion{fuseSiLU, fuseScaled, fuseResidual, fuseNormAdd, fuseLast},
 	[]graph.Fusion{fuseRopeAttention, fuseRope, fuseQKNorm, fuseNormAttention},
-	fuseGated, []graph.Fusion{fuseGateUp, fuseBeside, fuseAttention, fuseSpread},
+	fuseGated, experts.Fusions, []graph.Fusion{fuseExpertsResidual},
+	[]graph.Fusion{fuseGateUp, fuseBeside, fuseAttention, fuseSpread},
 	[]graph.Fusion{fuseNormSum, fuseNorm, fuseSpreadSum},
 )

@@ -1,4 +1,5 @@
-// y = the sum of the {{.K}} rows of x of a token, each times its weight. An invocation computes {{.Vec}}
+// y = {{if .Residual}}residual + {{end}}the sum of the {{.K}} rows of x of a token, each times its weight.
+// An invocation computes {{.Vec}}
 // {{- if eq .Vec 1}} element{{else}} elements{{end}} of y.
 {{- $T := "f32"}}{{if eq .Vec 4}}{{$T = "vec4<f32>"}}{{end}}
 struct Params {
@@ -7,6 +8,9 @@ struct Params {
 
 {{binding}} var<storage, read> x: array<{{$T}}>; // [tokens, {{.K}}, width]
 {{binding}} var<storage, read> weights: array<f32>; // [tokens, {{.K}}]
+{{- if .Residual}}
+{{binding}} var<storage, read> residual: array<{{$T}}>;
+{{- end}}
 {{binding}} var<storage, read_write> y: array<{{$T}}>; // [tokens, width]
 {{binding}} var<uniform> params: Params;
 
@@ -17,6 +21,6 @@ fn element(i: u32) {
   for (var j = 1u; j < {{.K}}u; j++) {
     sum = fma(x[at + j * {{.Width}}u], {{$T}}(weights[slot + j]), sum);
   }
-  y[i] = sum;
+  y[i] = {{if .Residual}}residual[i] + {{if ne .Alpha 1.0}}{{.Alpha}}f * {{end}}{{end}}sum;
 }
 {{template "each_element" .}}

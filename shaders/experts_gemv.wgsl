@@ -1,7 +1,9 @@
 {{- if .Combine}}
-// y = x * w[expert]'{{if .Bias}} + bias[expert]{{end}}, times the weight of the expert,
-// summed over the {{.K}} chosen experts of a token. Each slot of a token has its row of x. A workgroup
-// processes {{.Rows}} rows of the matrix of each of these experts. A lane processes chunks of any slot.
+// y =
+{{- if .Residual}} residual +{{end}} x * w[expert]'{{if .Bias}} + bias[expert]{{end}}, times the expert's
+// weight, summed over the {{.K}} chosen experts of a token. Each slot of a token has its row of x. A
+// workgroup processes {{.Rows}} rows of the matrix of each of these experts. A lane processes chunks of any
+// slot.
 {{- else}}
 // y =
 {{- if .Gated}} {{.Gated}}(x * gate[expert]') * (x * up[expert]')
@@ -20,6 +22,7 @@
 {{- $rows := .Rows}}{{$halves := 1}}{{if .Gated}}{{$rows = mul 2 .Rows}}{{$halves = 2}}{{end}}
 {{- $sums := $rows}}
 {{- $parts := div .Lanes $sums}}
+{{- $shares := div (add .Given (sub .Lanes 1)) .Lanes}}{{/* number of given squares for each lane */}}
 {{- $all := .Chunks}}{{if .Combine}}{{$all = mul .K .Chunks}}{{end}}{{/* chunks that the lanes share */}}
 {{- $at := "chunk"}}{{if .Combine}}{{$at = "column"}}{{end}}{{/* chunk of a row of w */}}
 {{- $stack := printf "%du" (mul .Stack (mul $halves .N))}}
@@ -42,6 +45,9 @@ struct Params {
 {{- end}}
 
 const n = {{.N}}u; // {{if .Gated}}rows of gate and of up{{else}}rows of w{{end}} of an expert
+{{- if .Norm}}
+const eps = {{.Eps}}f; // of the norm whose result is x
+{{- end}}
 
 {{binding}} var<storage, read> x: array<vec4<f32>>;
 {{- template "format_bindings" $f}}
@@ -52,12 +58,23 @@ const n = {{.N}}u; // {{if .Gated}}rows of gate and of up{{else}}rows of w{{end}
 {{- if .Combine}}
 {{binding}} var<storage, read> shares: array<f32>; // [tokens, {{.K}}]: the weights of the experts
 {{- end}}
+{{- if .Residual}}
+{{binding}} var<storage, read> residual: array<f32>;
+{{- end}}
+{{- if .Given}}
+{{binding}} var<storage, read> squares: array<f32>; // sums of squares of the row that is normalized
+{{- else if .Norm}}
+{{binding}} var<storage, read> norm: array<vec4<f32>>; // weights of the norm
+{{- end}}
 {{binding}} var<storage, read_write> y: array<f32>;
 {{- if or .Tokens .Several}}
 {{binding}} var<uniform> params: Params;
 {{- end}}
 
 
+{{- if .Spread}}
+{{- template "spread" .}}
+{{- end}}
 {{template "format" $f}}
 {{- template "gemv" $f}}
 
@@ -75,9 +92,25 @@ fn place(lane: u32, sum: u32) -> u32 {
 var<private> share: f32; // weight of the expert whose columns the lane processes
 {{- end}}
 
+{{- if .Norm}}
+
+// The squares are added up in the same loop as the products. The scale of the norm is applied after the loop.
+var<private> squared_sum: f32;
+var<workgroup> squared: array<f32, {{.Lanes}}>;
+var<workgroup> part_squared: array<f32, {{$parts}}>;
+{{- end}}
+
 // Returns four columns of the row of x that starts at index row.
 fn columns(row: u32, at: u32) -> vec4<f32> {
+{{- if and .Norm (not .Given)}}
+  let v = x[row + at];
+  squared_sum += dot(v, v);
+  return v * norm[at];
+{{- else if .Spread}}
+  return x[row + spread(at, {{div (mul .Chunks .Eights) 4}}u)];
+{{- else}}
   return x[row + at]{{if .Combine}} * share{{end}};
+{{- end}}
 }
 
 @compute @workgroup_size({{.Lanes}})
@@ -111,6 +144,9 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   }
 {{- end}}
   let first = expert * {{if .Gated}}(2u * n){{else}}n{{end}} + group_row; // first row of w that is processed
+{{- end}}
+{{- range $i := $shares}}
+  let square{{$i}} = squares[lane + {{mul $i $.Lanes}}u];
 {{- end}}
 {{- template "gemv_begin" $f}}
 {{- range $r := 4}}
@@ -175,22 +211,45 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
     share = shares[next_slot];
 {{- end}}
   }
+{{- range $i := $shares}}
+  squared_sum +=
+    {{- if le (mul (add $i 1) $.Lanes) $.Given}} square{{$i}};
+    {{- else}} select(0.0, square{{$i}}, lane + {{mul $i $.Lanes}}u < {{$.Given}}u);
+    {{- end}}
+{{- end}}
+{{- if .Norm}}
+  squared[lane] = squared_sum;
+{{- end}}
   workgroupBarrier();
   // {{$parts}} lanes add up each of the {{$sums}} sums.
   let part = lane / {{$sums}}u;
   var result = 0.0;
+{{- if .Norm}}
+  squared_sum = 0.0;
+{{- end}}
   for (var i = 0u; i < {{$sums}}u; i++) {
     result += partial[place(i * {{$parts}}u + part, sum)];
+{{- if .Norm}}
+    squared_sum += squared[i * {{$parts}}u + part];
+{{- end}}
   }
 {{- if or (gt $parts 1) .Gated}}
   // Store the result at an index that no other lane has read.
   partial[place(part, sum)] = result;
+{{- if .Norm}}
+  if (sum == 0u) {
+    part_squared[part] = squared_sum;
+  }
+{{- end}}
   workgroupBarrier();
   if (part > 0u{{if .Gated}} || sum >= {{.Rows}}u{{end}}) {
     return;
   }
   for (var i = 1u; i < {{$parts}}u; i++) {
     result += partial[place(i, sum)];
+{{- if .Norm}}
+    squared_sum += part_squared[i];
+{{- end}}
   }
 {{- end}}
 {{- if .Gated}}
@@ -200,13 +259,21 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   }
 {{- end}}
   if (row < n) {
+{{- if .Norm}}
+    let scale = inverseSqrt(squared_sum / {{mul .Chunks (mul 8 .Eights)}}.0 + eps);
+    result *= scale;
+{{- if .Gated}}
+    up *= scale;
+{{- end}}
+{{- end}}
 {{- if .Combine}}
 {{- if .Bias}}
     for (var j = 0u; j < {{.K}}u; j++) {
       result += shares[pair + j] * bias[experts[pair + j] * n + row];
     }
 {{- end}}
-    y[{{if .Tokens}}token * n + {{end}}row] = result;
+    let to = {{if .Tokens}}token * n + {{end}}row;
+    y[to] = {{if .Residual}}residual[to] + {{if ne .Alpha 1.0}}{{.Alpha}}f * {{end}}{{end}}result;
 {{- else}}
 {{- if .Bias}}
     let bias_at = experts[pair] * {{if .Gated}}(2u * n){{else}}n{{end}} + row;

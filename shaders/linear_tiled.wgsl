@@ -133,6 +133,14 @@ fn load_x(row: u32, quad: u32) -> vec4<f32> {
 {{- end}}
 }
 
+{{- if and .Gated .Bias}}
+
+// Returns four biases of the expert, starting with a row of gate or up.
+fn biases(row: u32) -> vec4<f32> {
+  let at = expert * 2u * params.n + row;
+  return vec4<f32>(bias[at], bias[at + 1u], bias[at + 2u], bias[at + 3u]);
+}
+{{end}}
 {{- if .Gated}}
 fn joined(v: vec4<f32>, up: vec4<f32>) -> vec4<f32> {
   return {{.Expr}};
@@ -146,8 +154,8 @@ fn put({{if .Split}}split: u32, {{end}}row: u32, column: u32, sum: vec4<f32>) {
     return;
   }
   let at = pairs[row] * params.n + column;
-{{- if .Bias}}
-  let bias_at = expert * {{if .Gated}}2u * {{end}}params.n + column;
+{{- if and .Bias (not .Gated)}}
+  let bias_at = expert * params.n + column;
 {{- end}}
 {{- else}}
   if (row >= params.m) {
@@ -161,7 +169,8 @@ fn put({{if .Split}}split: u32, {{end}}row: u32, column: u32, sum: vec4<f32>) {
 {{- range $c := 4}}
   if (column + {{$c}}u < params.n) {
     {{if $.Split}}sums{{else}}y{{end}}[at + {{$c}}u] = sum[{{$c}}]
-      {{- if $.Bias}} + bias[{{if $.Experts}}bias_at{{else}}params.first + column{{end}} + {{$c}}u]{{end}}
+      {{- if and $.Bias (not $.Gated)}} +
+        {{- /* */}} bias[{{if $.Experts}}bias_at{{else}}params.first + column{{end}} + {{$c}}u]{{end}}
       {{- if $.Residual}} + residual[residual_at + {{$c}}u]{{end}};
   }
 {{- end}}
@@ -319,8 +328,10 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   let column = column0 + 4u * tx;
 {{- range $i := div 8 .Teams}}
 {{- if $.Gated}}
-  put(row + {{$i}}u, column, joined({{template "row_sums" (set $ "Row" $i "Half" 0)}},
-    {{- ""}} {{template "row_sums" (set $ "Row" $i "Half" 1)}}));
+  put(row + {{$i}}u, column, joined({{template "row_sums" (set $ "Row" $i "Half" 0)}}
+    {{- if $.Bias}} + biases(column){{end}},
+    {{- ""}} {{template "row_sums" (set $ "Row" $i "Half" 1)}}
+    {{- if $.Bias}} + biases(params.n + column){{end}}));
 {{- else}}
 {{- range $g := 2}}
   put({{if $.Split}}wid.z, {{end}}row + {{$i}}u, column + {{mul 32 $g}}u,

@@ -26,7 +26,9 @@ var kindCombine = kind.Kind{
 		kind.Required("x", kind.F32Tensor), kind.Required("weights", kind.F32Tensor),
 	},
 	Constructors: []string{"CombineExperts"}, Add: func(c *kind.Call) []graph.ValueID {
-		o := &combine{x: c.ArgTensor("x"), weights: c.ArgTensor("weights")}
+		o := &combine{
+			x: c.ArgTensor("x"), weights: c.ArgTensor("weights"), residual: graph.None, alpha: 1,
+		}
 		highest, lowest := c.MaxDims(o.x), c.MinDims(o.x)
 		if len(highest) != 4 || highest[0] != 1 || !slices.Equal(highest[2:], lowest[2:]) {
 			return c.Fail("x %s has dims %v, want [1, S, k, N] with fixed k and N", c.Name(o.x), highest)
@@ -39,6 +41,10 @@ var kindCombine = kind.Kind{
 
 type combine struct {
 	x, weights, y graph.ValueID
+	// residual is a tensor with the dims of y (fusion rule experts_residual), or None. Then y = residual +
+	// alpha * the sum.
+	residual      graph.ValueID
+	alpha         float32
 	k, width, vec int
 	kernel        *graph.Kernel
 }
@@ -49,6 +55,7 @@ func (o *combine) makeKernel(b *graph.Builder) {
 	}
 	o.kernel = kind.NewKernel(b, "combine_experts", shaders.Constants{
 		"Lanes": kind.ThreadLanes, "Vec": o.vec, "K": o.k, "Width": o.width / o.vec,
+		"Residual": o.residual != graph.None, "Alpha": o.alpha,
 	})
 }
 
@@ -62,7 +69,22 @@ func (o *combine) Spec() graph.Spec {
 
 // bindings returns the bindings of the kernel. The argument x has the results of the experts.
 func (o *combine) bindings(x, y graph.ValueID) []graph.Binding {
-	return []graph.Binding{graph.Bind("x", x), graph.Bind("weights", o.weights), graph.Bind("y", y)}
+	list := []graph.Binding{graph.Bind("x", x), graph.Bind("weights", o.weights)}
+	if o.residual != graph.None {
+		list = append(list, graph.Bind("residual", o.residual))
+	}
+	return append(list, graph.Bind("y", y))
+}
+
+// cost adds the cost of the sums for a number of tokens to a dispatch.
+func (o *combine) cost(l *graph.Launch, tokens int) {
+	n := int64(tokens) * int64(o.width)
+	l.Bytes += 4 * (n + int64(tokens*o.k))
+	l.FLOPs += 2 * n * int64(o.k)
+	if o.residual != graph.None {
+		l.Bytes += 4 * n
+		l.FLOPs += 2 * n
+	}
 }
 
 func (o *combine) Corners(r *graph.Ranges) []graph.Corner { return r.Ends(o.x, o.weights) }
@@ -83,28 +105,26 @@ func (o *combine) dispatch(p *graph.Planner, slot, tokens int) {
 	n := tokens * o.width
 	l := p.Dispatch(slot, p.Vectors(n, o.vec, kind.ThreadLanes))
 	l.Params.U32("n", n/o.vec)
-	l.Bytes = 4 * (int64(n)*int64(o.k+1) + int64(tokens*o.k))
-	l.FLOPs = 2 * int64(n) * int64(o.k)
+	l.Bytes = 4 * int64(n) * int64(o.k)
+	o.cost(l, tokens)
 }
 
 func (o *combine) Reference(r *reference.Ref) {
 	x, w := r.Tensor(o.x), r.Tensor(o.weights)
 	y := r.Result(o.y, 1, x.Dims[1], o.width)
 	for t := range r.Rows(o.y, x.Dims[1]) {
-		o.row(w.Row(t), func(j int) []float64 { return x.Row(t*o.k + j) }, y.Row(t))
+		clear(y.Row(t))
+		for j, weight := range w.Row(t) {
+			for i, v := range x.Row(t*o.k + j) {
+				y.Row(t)[i] += weight * v
+			}
+		}
 	}
 	r.Set(o.y, y)
 }
 
-// row adds up the rows of one token. The function `at` returns the row of a slot.
-func (o *combine) row(weights []float64, at func(slot int) []float64, y []float64) {
-	clear(y)
-	for j, w := range weights {
-		for i, v := range at(j) {
-			y[i] += w * v
-		}
-	}
-}
+// RowsOf returns the tensor that has as many rows as y.
+func (o *combine) RowsOf() graph.ValueID { return o.x }
 
 // Tolerance is relative to the largest product that is added, because products of both signs can cancel out.
 func (o *combine) Tolerance(r *reference.Ref, _ graph.ValueID) reference.Tolerance {

@@ -10,8 +10,8 @@ import (
 // Kinds lists the kinds of operators in this package.
 var Kinds = slices.Concat([]kind.Kind{kindRouter, kindCombine}, kindsOfLinear)
 
-// Fusions lists the fusion rules of this package.
-var Fusions = []graph.Fusion{}
+// Fusions lists the fusion rules of this package, in the order in which the engine tries them.
+var Fusions = []graph.Fusion{fuseGateUp, fuseCombine}
 
 // Routing is what a router computes: which experts process each token.
 type Routing struct {

@@ -5,6 +5,7 @@ import (
 
 	"gpuscope/engine/graph"
 	"gpuscope/engine/graph/grid"
+	"gpuscope/ops/basic"
 	"gpuscope/ops/internal/shape"
 	"gpuscope/ops/kind"
 	"gpuscope/ops/weight"
@@ -99,6 +100,14 @@ type linear struct {
 	experts, sorted graph.ValueID
 	n, k            int  // number of experts, and of those chosen for a token
 	eachSlot        bool // each slot of a token has its own row of x
+	// gated is set by the fusion rule experts_gate_up. The matrix of an expert then has the rows of gate,
+	// then those of up, and y = act(gate) * up.
+	gated *basic.GatedRow
+	// combine is set by the fusion rule experts_combine. Then y is the sum over the experts of a token. The
+	// kernels of the routes gemv and pairs compute it. On the other routes, the products are in the scratch
+	// tensor products, and a second dispatch adds them up.
+	combine  *combine
+	products graph.ValueID
 
 	parts   []weight.Part
 	routes  kind.Routes
@@ -109,8 +118,19 @@ type linear struct {
 // rows returns the number of rows of the matrix of an expert.
 func (o *linear) rows() int { return o.w.Rows / o.n }
 
-// cols returns the number of columns of y.
-func (o *linear) cols() int { return o.rows() }
+// cols returns the number of columns of the result of an expert.
+func (o *linear) cols() int {
+	if o.gated != nil {
+		return o.rows() / 2
+	}
+	return o.rows()
+}
+
+// combines reports whether the kernel of a route adds up the results of the experts.
+func (o *linear) combines(route int) bool { return o.combine != nil && o.shapes[route].tile == 0 }
+
+// RowsOf returns a tensor that has as many tokens as y.
+func (o *linear) RowsOf() graph.ValueID { return o.x }
 
 // expertsIn returns the first expert of a part of the stack, and the number of experts in the part.
 func (o *linear) expertsIn(p *weight.Part) (first, n int) {
@@ -140,6 +160,22 @@ func (o *linear) Spec() graph.Spec {
 		}
 		s.Slots = append(s.Slots, slot)
 	}
+	if c := o.combine; c != nil {
+		s.Inputs, s.Scratch = append(s.Inputs, c.weights), []graph.ValueID{o.products}
+		if c.residual != graph.None {
+			s.Inputs = append(s.Inputs, c.residual)
+		}
+		if len(o.parts) == 1 {
+			s.Slots[0].Label = "product"
+		}
+		slot := graph.Slot{Label: "combine", Uses: make([]graph.Use, len(o.kernels))}
+		for r := range o.kernels {
+			if !o.combines(r) {
+				slot.Uses[r] = graph.Use{Kernel: c.kernel, Bind: c.bindings(o.products, o.y)}
+			}
+		}
+		s.Slots = append(s.Slots, slot)
+	}
 	return s
 }
 
@@ -153,6 +189,16 @@ func (o *linear) bindings(route int, p *weight.Part) []graph.Binding {
 		list = append(list, graph.Bind("sorted", o.sorted))
 	} else {
 		list = append(list, graph.Bind("experts", o.experts))
+	}
+	switch {
+	case o.combine == nil:
+		return append(list, graph.Bind("y", o.y))
+	case !o.combines(route):
+		return append(list, graph.Bind("y", o.products))
+	}
+	list = append(list, graph.Bind("shares", o.combine.weights))
+	if o.combine.residual != graph.None {
+		list = append(list, graph.Bind("residual", o.combine.residual))
 	}
 	return append(list, graph.Bind("y", o.y))
 }
@@ -173,11 +219,18 @@ func (o *linear) Corners(r *graph.Ranges) []graph.Corner {
 func (o *linear) at(r *graph.Ranges, tokens int) graph.Corner {
 	x := append([]int{}, r.Max(o.x)...)
 	x[1] = tokens
-	return graph.Corner{
+	corner := graph.Corner{
 		{Value: o.x, Dims: x},
 		{Value: o.experts, Dims: []int{1, tokens, o.k}},
 		{Value: o.sorted, Dims: []int{o.n + 1 + tokens*o.k}},
 	}
+	if c := o.combine; c != nil {
+		corner = append(corner, graph.At{Value: c.weights, Dims: []int{1, tokens, o.k}})
+		if c.residual != graph.None {
+			corner = append(corner, graph.At{Value: c.residual, Dims: []int{1, tokens, c.width}})
+		}
+	}
+	return corner
 }
 
 func (o *linear) Plan(p *graph.Planner) error {
@@ -188,10 +241,21 @@ func (o *linear) Plan(p *graph.Planner) error {
 			x, chosen, sorted, o.n, o.rows(), o.w.Cols)
 	}
 	tokens := x[1]
-	p.SetDims(o.y, 1, tokens, o.k, o.cols())
 	route := o.routes.Choose(p, "S", tokens)
+	switch c := o.combine; {
+	case c == nil:
+		p.SetDims(o.y, 1, tokens, o.k, o.cols())
+	case c.residual != graph.None && p.Numel(c.residual) != tokens*c.width:
+		return p.Errorf("the residual has dims %v, want [1, %d, %d]", p.Dims(c.residual), tokens, c.width)
+	default:
+		p.SetDims(o.y, 1, tokens, o.cols())
+	}
 	for i := range o.parts {
 		o.dispatch(p, i, route, tokens)
+	}
+	if o.combine != nil && !o.combines(route) {
+		p.SetDims(o.products, tokens*o.k, o.cols())
+		o.combine.dispatch(p, len(o.parts), tokens)
 	}
 	return nil
 }
@@ -210,8 +274,12 @@ func (o *linear) dispatch(p *graph.Planner, i, route, tokens int) {
 		}
 		l.Params.U32("k", o.w.Cols)
 	} else {
-		l = p.Dispatch(i, p.Tiles(s.lanes, grid.Split("cols", o.cols(), s.rows), grid.Each("slots", o.k),
-			grid.Each("tokens", tokens)))
+		cols := grid.Split("cols", o.cols(), s.rows)
+		if o.combines(route) {
+			l = p.Dispatch(i, p.Tiles(s.lanes, cols, grid.Each("tokens", tokens)))
+		} else {
+			l = p.Dispatch(i, p.Tiles(s.lanes, cols, grid.Each("slots", o.k), grid.Each("tokens", tokens)))
+		}
 		if route != routeGEMV {
 			l.Params.U32("tokens", tokens)
 		}
@@ -230,7 +298,17 @@ func (o *linear) dispatch(p *graph.Planner, i, route, tokens int) {
 	if o.eachSlot {
 		xRows = pairs
 	}
-	l.Bytes = int64(used*float64(part.Bytes)) +
-		4*share(int64(xRows)*int64(o.w.Cols)+int64(pairs)*int64(o.cols()))
+	l.Bytes = int64(used*float64(part.Bytes)) + 4*share(int64(xRows)*int64(o.w.Cols))
 	l.FLOPs = 2 * share(int64(pairs)*int64(o.w.Cols)*int64(o.rows()))
+	if o.bias != graph.None {
+		l.Bytes += 4 * share(int64(pairs)*int64(o.rows()))
+	}
+	if o.combines(route) {
+		o.combine.cost(l, tokens)
+	} else {
+		l.Bytes += 4 * share(int64(pairs)*int64(o.cols()))
+	}
+	if o.gated != nil {
+		l.FLOPs += int64(o.gated.FLOPs()) * share(int64(pairs)*int64(o.cols()))
+	}
 }

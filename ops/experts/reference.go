@@ -11,14 +11,62 @@ import (
 
 func (o *linear) Reference(r *reference.Ref) {
 	x := r.Tensor(o.x)
-	y := r.Result(o.y, 1, x.Dims[1], o.k, o.cols())
-	o.product(r, x, slices.Collect(r.Rows(o.y, x.Dims[1]*o.k)), slices.Collect(r.Cols(o.y, o.cols())),
-		func(pair, col int, sum float64) { y.Row(pair)[col] = sum })
+	tokens, cols := x.Dims[1], slices.Collect(r.Cols(o.y, o.cols()))
+	if o.combine != nil {
+		o.combined(r, x, cols)
+		return
+	}
+	y := r.Result(o.y, 1, tokens, o.k, o.cols())
+	pairs := slices.Collect(r.Rows(o.y, tokens*o.k))
+	if o.gated == nil {
+		o.product(r, x, pairs, cols, func(pair, col int, sum float64) { y.Row(pair)[col] = sum })
+		r.Set(o.y, y)
+		return
+	}
+	var both []int // rows of gate, and those of up
+	for _, col := range cols {
+		both = append(both, col, o.cols()+col)
+	}
+	sums := reference.Zeros(tokens*o.k, o.rows())
+	o.product(r, x, pairs, both, func(pair, row int, sum float64) { sums.Row(pair)[row] = sum })
+	for _, p := range pairs {
+		for _, col := range cols {
+			y.Row(p)[col] = o.gated.F(sums.Row(p)[col], sums.Row(p)[o.cols()+col])
+		}
+	}
 	r.Set(o.y, y)
 }
 
-// product computes the given columns of the products of the given pairs. It calls put for each of them, from
-// several goroutines.
+// combined computes the given columns of y, if y is the sum over the experts of a token.
+func (o *linear) combined(r *reference.Ref, x reference.Tensor, cols []int) {
+	tokens, weights := x.Dims[1], r.Tensor(o.combine.weights)
+	y := r.Result(o.y, 1, tokens, o.cols())
+	var pairs []int
+	rows := slices.Collect(r.Rows(o.y, tokens))
+	for _, t := range rows {
+		for j := range o.k {
+			pairs = append(pairs, t*o.k+j)
+		}
+	}
+	sums := reference.Zeros(tokens*o.k, o.cols())
+	o.product(r, x, pairs, cols, func(pair, col int, sum float64) { sums.Row(pair)[col] = sum })
+	for _, t := range rows {
+		for _, col := range cols {
+			sum := 0.0
+			for j, w := range weights.Row(t) {
+				sum += w * sums.Row(t*o.k + j)[col]
+			}
+			if o.combine.residual != graph.None {
+				sum = r.Tensor(o.combine.residual).Row(t)[col] + float64(o.combine.alpha)*sum
+			}
+			y.Row(t)[col] = sum
+		}
+	}
+	r.Set(o.y, y)
+}
+
+// product computes the products of the given pairs with the given rows of the matrices of their experts. It
+// calls put for each of them, from several goroutines.
 func (o *linear) product(r *reference.Ref, x reference.Tensor, pairs, cols []int,
 	put func(pair, col int, sum float64),
 ) {
@@ -74,7 +122,22 @@ func (o *linear) Tolerance(r *reference.Ref, _ graph.ValueID) reference.Toleranc
 		t.Row += 8 * 2 * reference.Rounding
 		t.Why += "; until kernels subtract an offset, weights are up to twice their true size"
 	}
-	if o.cols() < shortRow {
+	switch c := o.combine; {
+	case o.gated != nil: // the error of gate is multiplied by up, and the error of up by act(gate)
+		large := o.usual(r)
+		t.Abs = (2*t.Row*large + o.gated.Act.Error.Abs + o.gated.Act.ErrorOfX*large) *
+			o.gated.LargestFactor(large)
+		t.Rel, t.Row = o.gated.Act.Error.Rel+reference.ULPs(1), 0
+		t.Why += "; " + o.gated.Act.Kind + " of one such sum is multiplied by another such sum"
+	case c != nil: // the results of the experts and the residual can cancel each other out
+		scale := r.Largest(c.weights) * float64(o.k) * max(1, math.Abs(float64(c.alpha)))
+		t.Abs = t.Row * o.usual(r) * scale
+		t.Rel, t.Row = reference.ULPs(2), 0
+		t.Why += fmt.Sprintf("; %d such sums are multiplied by weights and added up", o.k)
+		if c.residual != graph.None {
+			t.Abs += 2 * reference.Rounding * r.Largest(c.residual)
+		}
+	case o.cols() < shortRow:
 		t.Abs = t.Row * o.usual(r)
 	}
 	return t

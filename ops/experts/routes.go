@@ -110,12 +110,15 @@ const (
 func (o *linear) gemv(limits *gpu.Limits) tiling {
 	halves := o.rows() / o.cols()
 	rows, cols := o.k*o.rows(), o.w.Cols
+	if o.combine != nil { // the columns of all slots are one row
+		rows, cols = o.rows(), o.k*o.w.Cols
+	}
 	s := tiling{rows: mostRows / halves, eights: 1}
 	for s.rows > 4 && rows/halves/s.rows < busy {
 		s.rows /= 2
 	}
 	sums := s.rows * halves
-	if e := o.w.Format.MaxGroupsOf8; cols%(8*e) == 0 && cols/(8*e) >= sums {
+	if e := o.w.Format.MaxGroupsOf8; o.w.Cols%(8*e) == 0 && cols/(8*e) >= sums {
 		s.eights = e
 	}
 	memory := int(limits.MaxWorkgroupStorage) - o.w.Format.WorkgroupBytes
@@ -148,6 +151,13 @@ func (o *linear) newKernel(b *graph.Builder, route int) *graph.Kernel {
 	c := o.w.Format.AddConstants(b, shaders.Constants{
 		"Bias": o.bias != graph.None, "Several": len(o.parts) > 1, "Gated": "", "Expr": shaders.Text(""),
 	})
+	if o.gated != nil {
+		vec := 1
+		if s.tile > 0 {
+			vec = 4
+		}
+		c["Gated"], c["Expr"] = o.gated.Act.Kind, o.gated.Expr(vec, "up")
+	}
 	if s.tile > 0 {
 		c["Experts"], c["Slots"] = o.n, 0
 		if !o.eachSlot {
@@ -159,7 +169,12 @@ func (o *linear) newKernel(b *graph.Builder, route int) *graph.Kernel {
 	}
 	c["Lanes"], c["Rows"], c["Eights"], c["Chunks"] = s.lanes, s.rows, s.eights, o.w.Cols/s.chunk()
 	c["N"], c["K"], c["Stack"], c["Ragged"] = o.cols(), o.k, o.n, o.cols()%s.rows != 0
-	c["Combine"], c["EachSlot"], c["Tokens"] = false, o.eachSlot, route != routeGEMV
+	c["Combine"], c["EachSlot"], c["Tokens"] = o.combines(route), o.eachSlot, route != routeGEMV
+	c["Residual"], c["Alpha"] = false, float32(1)
+	if o.combines(route) {
+		c["Residual"], c["Alpha"] = o.combine.residual != graph.None, o.combine.alpha
+	}
+	c["Norm"], c["Eps"], c["Given"], c["Spread"] = false, float32(0), 0, false
 	c["Groups"] = 1
 	if g := o.w.Format.Group; g > 0 {
 		c["Groups"] = max(1, s.chunk()/g)
