@@ -16,7 +16,7 @@ import (
 	"gpuscope/trace"
 )
 
-// arch2 lists the tiny models of shared/models/arch2 that this version runs, and whether there is a GGUF file
+// arch2 lists the tiny models of shared/models/arch2 that this version runs, and whether there are GGUF files
 // beside the folder.
 var arch2 = []struct {
 	name string
@@ -42,6 +42,8 @@ var arch2 = []struct {
 	{"gemma4_e2b", true},
 	{"gemma4_12b", true},
 	{"gemma4_moe", true},
+	{"gpt_oss", true},
+	{"gpt_oss_mxfp4", false},
 }
 
 // arch2Files returns the paths of a model of shared/models/arch2, and its float64 logits from another
@@ -54,7 +56,11 @@ func arch2Files(t *testing.T, name string, gguf bool) ([]string, golden) {
 	if !gguf {
 		return []string{folder}, g
 	}
-	return []string{folder, folder + "-f16.gguf"}, g
+	files, err := filepath.Glob(folder + "-*.gguf")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no GGUF files of %s: %v", name, err)
+	}
+	return append([]string{folder}, files...), g
 }
 
 // The test runs the graphs without a GPU. A failure here is in the wiring of a model, not in a kernel.

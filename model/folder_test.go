@@ -139,6 +139,13 @@ func TestFolderIsRefusedByWhatIsWrong(t *testing.T) {
 	mistype := func(key string, value any) func(*tinyFolder) { // in a class that knows the key
 		return func(f *tinyFolder) { f.Config["model_type"], f.Config[key] = "qwen3", value }
 	}
+	gptOSS := func(key string, value any) func(*tinyFolder) {
+		return func(f *tinyFolder) {
+			f.Config["model_type"], f.Config["sliding_window"] = "gpt_oss", 4
+			f.Config["rope_scaling"] = map[string]any{"rope_type": "yarn", "factor": 8.0}
+			f.Config[key] = value
+		}
+	}
 	tensor := func(name string, dims ...int) func(*tinyFolder) {
 		return func(f *tinyFolder) { f.tensors[name] = dims }
 	}
@@ -146,15 +153,20 @@ func TestFolderIsRefusedByWhatIsWrong(t *testing.T) {
 		change func(*tinyFolder)
 		runs   bool
 	}{
-		"as it is":           {func(*tinyFolder) {}, true},
-		"tied":               {set("tie_word_embeddings", true), true},
-		"no head":            {func(f *tinyFolder) { delete(f.tensors, "lm_head.weight") }, true},
-		"an unknown model":   {set("model_type", "mamba"), false},
-		"no model":           {func(f *tinyFolder) { delete(f.Config, "model_type") }, false},
-		"null for a model":   {set("model_type", nil), false},
-		"another activation": {set("hidden_act", "gelu"), false},
-		"biases":             {set("attention_bias", true), false},
-		"a window":           {set("sliding_window", 4), true},
+		"as it is":                  {func(*tinyFolder) {}, true},
+		"tied":                      {set("tie_word_embeddings", true), true},
+		"no head":                   {func(f *tinyFolder) { delete(f.tensors, "lm_head.weight") }, true},
+		"an unknown model":          {set("model_type", "mamba"), false},
+		"no model":                  {func(f *tinyFolder) { delete(f.Config, "model_type") }, false},
+		"null for a model":          {set("model_type", nil), false},
+		"another activation":        {set("hidden_act", "gelu"), false},
+		"gpt-oss with other limits": {gptOSS("swiglu_limit", 5.0), false},
+		"gpt-oss in another format": {
+			gptOSS("quantization_config", map[string]any{"quant_method": "awq"}), false,
+		},
+		"gpt-oss without YaRN": {gptOSS("rope_scaling", nil), false},
+		"biases":               {set("attention_bias", true), false},
+		"a window":             {set("sliding_window", 4), true},
 		"no window for a layer": {
 			mistype("layer_types", []string{"sliding_attention"}), false,
 		},

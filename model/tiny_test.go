@@ -60,7 +60,7 @@ func tinyWide(a *arch.Architecture, ffn int) *gguftest.Builder {
 		b.Set(a.Name+".expert_count", tinyExperts)
 		b.Set(a.Name+".expert_used_count", 2)
 	}
-	if a.Name == "cohere2" { // requires a window
+	if a.Name == "cohere2" || a.Name == "gpt-oss" { // these require a window
 		b.Set(a.Name+".attention.sliding_window", 4096)
 	}
 	for key, value := range map[string]any{
@@ -111,6 +111,12 @@ func tinyWide(a *arch.Architecture, ffn int) *gguftest.Builder {
 				matrix(blk+"ffn_gate_exps.weight", tinyExperts, ffn, tinyDim)
 				matrix(blk+"ffn_up_exps.weight", tinyExperts, ffn, tinyDim)
 				matrix(blk+"ffn_down_exps.weight", tinyExperts, tinyDim, ffn)
+				if a.ExpertBiases {
+					vectorOf(blk+"ffn_gate_inp.bias", tinyExperts)
+					vectorOf(blk+"ffn_gate_exps.bias", tinyExperts, ffn)
+					vectorOf(blk+"ffn_up_exps.bias", tinyExperts, ffn)
+					vectorOf(blk+"ffn_down_exps.bias", tinyExperts, tinyDim)
+				}
 			case a.FusedMLP:
 				matrix(blk+"ffn_up.weight", 2*ffn, tinyDim)
 			default:
@@ -129,6 +135,9 @@ func tinyWide(a *arch.Architecture, ffn int) *gguftest.Builder {
 			vectorOf(blk+"attn_q.bias", q)
 			vectorOf(blk+"attn_k.bias", kv)
 			vectorOf(blk+"attn_v.bias", kv)
+		}
+		if a.Sinks {
+			vectorOf(blk+"attn_sinks.weight", tinyHeads)
 		}
 		if a.HeadNorms {
 			vectorOf(blk+"attn_q_norm.weight", tinyHeadDim)

@@ -30,6 +30,8 @@ type Architecture struct {
 	// normalized is true if the weights of a token's experts are divided by their sum. A configuration key
 	// can override it.
 	normalized   bool
+	ExpertBiases bool // the router and the matrices of the experts have biases
+	Sinks        bool // attention has a sink for each head: a score without a value
 	valueNorms   bool // the values of each head are normalized, by a norm without weights
 	keysAsValues bool // a layer without a value matrix uses its keys, before their norm, as values
 	LayerScales  bool // the residual stream after each layer is multiplied by a number of that layer
@@ -70,6 +72,11 @@ type Spelling struct {
 	// storedBiases is true if projections of attention have the biases that are in the files. Otherwise
 	// Architecture.Biases and the configuration say which biases there are.
 	storedBiases bool
+	// transposed is true if stacks of float matrices have the dims [experts, columns, rows].
+	transposed bool
+	// alternating is true if the rows of gate and up alternate in the tensor that has both. Otherwise all
+	// rows of gate of an expert come first.
+	alternating bool
 	// ropeKeys lists keys of a RoPE scaling type that only these files have.
 	ropeKeys []string
 }
@@ -104,13 +111,17 @@ type names struct {
 	FfnNorm, Gate, Up, Down      string
 	GateUp                       string // one tensor in place of Gate and Up, if they are fused
 	FfnPostNorm                  string
-	Router                       string
+	Router, RouterBias           string
+	sinks                        string
 	// Each of these tensors has the matrices of all experts. If the name has a %d for the number of the
 	// expert, there is a tensor for each expert.
 	ExpertGate, ExpertUp, ExpertDown string
 	// Some files have these tensors in place of the three before. The rows of gate and up are in one tensor.
 	ExpertGateUp, ExpertDowns string
-	ExpertFactors             string // by which the weight of each expert is multiplied
+	// The biases of these matrices.
+	ExpertGateBias, ExpertUpBias     string
+	ExpertGateUpBias, ExpertDownBias string
+	ExpertFactors                    string // by which the weight of each expert is multiplied
 	// The norms of an MLP beside experts; see twoBranches. RouterScale has the weights of the router's norm,
 	// times sqrt(dim).
 	MlpPostNorm, ExpertNorm, ExpertPostNorm, RouterScale string
@@ -200,7 +211,9 @@ var ggufNames = names{
 	QBias: "attn_q.bias", KBias: "attn_k.bias", VBias: "attn_v.bias", OBias: "attn_output.bias",
 	QNorm: "attn_q_norm.weight", KNorm: "attn_k_norm.weight", AttnPostNorm: "post_attention_norm.weight",
 	FfnNorm: "ffn_norm.weight", Gate: "ffn_gate.weight", Up: "ffn_up.weight", Down: "ffn_down.weight",
-	Router: "ffn_gate_inp.weight", ExpertGate: "ffn_gate_exps.weight", ExpertUp: "ffn_up_exps.weight",
+	Router: "ffn_gate_inp.weight", RouterBias: "ffn_gate_inp.bias", sinks: "attn_sinks.weight",
+	ExpertGateBias: "ffn_gate_exps.bias", ExpertUpBias: "ffn_up_exps.bias",
+	ExpertDownBias: "ffn_down_exps.bias", ExpertGate: "ffn_gate_exps.weight", ExpertUp: "ffn_up_exps.weight",
 	ExpertDown:   "ffn_down_exps.weight",
 	ExpertGateUp: "ffn_gate_up_exps.weight", ExpertDowns: "ffn_down_exps.weight",
 	ExpertFactors: "ffn_down_exps.scale", RouterScale: "ffn_gate_inp.scale",
@@ -260,6 +273,8 @@ var hfNames = names{
 	Router: "mlp.gate.weight", ExpertGate: "mlp.experts.%d.gate_proj.weight",
 	ExpertUp: "mlp.experts.%d.up_proj.weight", ExpertDown: "mlp.experts.%d.down_proj.weight",
 	ExpertGateUp: "mlp.experts.gate_up_proj", ExpertDowns: "mlp.experts.down_proj",
+	ExpertGateUpBias: "mlp.experts.gate_up_proj_bias", ExpertDownBias: "mlp.experts.down_proj_bias",
+	sinks: "self_attn.sinks",
 }
 
 // Three keys of config.json: the trained context, the fraction of the dims of a head that RoPE rotates, and
@@ -290,6 +305,7 @@ var (
 var Architectures = []*Architecture{
 	&Llama, &mistral, &Qwen2, &Qwen3, &Gemma3, &Phi3, &granite, &smolLM3, &olmo2, &olmo3, &exaone4, &gemma2,
 	&mistral3, &cohere2, &glm4, &seedOSS, &ernie45, &hunyuan, &qwen3MoE, &graniteMoE, &olmoe, &gemma4,
+	&gptOSS,
 }
 
 // architectureOf returns the architecture that files of one format call name, and its Spelling for this

@@ -19,6 +19,7 @@ type attention struct {
 	k, v           *projection   // nil if the layer reads the keys and values of another layer
 	qNorm, kNorm   graph.ValueID // norms of the queries and keys, or None
 	vNorm          graph.ValueID // norm of the values, or None
+	sinks          graph.ValueID // scores without a value, or None
 	headDim        int
 	kvHeads        int
 	window         int           // positions in the sliding window; 0 for full attention
@@ -55,7 +56,10 @@ func (m *Decoder) attention(layer int) *attention {
 	if m.Unrotated != nil && m.Unrotated[layer] {
 		a.rotate = nil
 	}
-	a.vNorm = graph.None
+	a.vNorm, a.sinks = graph.None, graph.None
+	if m.Arch.Sinks {
+		a.sinks = m.W.vector(blk+name.sinks, m.Heads)
+	}
 	if m.Arch.valueNorms && own {
 		a.vNorm = m.ones(a.headDim)
 	}
@@ -133,7 +137,7 @@ func (a *attention) forward(m *Decoder, layer int, h graph.ValueID) graph.ValueI
 		norms()
 	}
 	y := ops.SDPA(b, "sdpa", q, k, v, a.kCache, a.vCache, kind.Sym(m.pos), m.Scale, m.ScoreCap,
-		a.window, graph.None)
+		a.window, a.sinks)
 	y = basic.View(b, "join", y, kind.Fixed(1), basic.Rest, kind.Fixed(m.Heads*a.headDim))
 	return a.o.forward(b, "o", y)
 }

@@ -34,6 +34,9 @@ func openHF(path string) (*Checkpoint, error) {
 			Name: t.Name, Type: t.DType, Dims: t.Dims, Size: t.Size(), Bytes: t.Bytes,
 		})
 	}
+	if tensors, err = joinMXFP4(path, tensors); err != nil {
+		return nil, err
+	}
 	checkpoint := NewCheckpoint(&HfForm{path, c, weights}, tensors)
 	checkpoint.findPrefix(&hfNames)
 	return checkpoint, nil

@@ -15,20 +15,40 @@ type mixture struct {
 	router         weight.Matrix // [experts, dim]
 	factors        graph.ValueID // f32 [experts] or None: the weight of an expert is multiplied by its factor
 	gate, up, down weight.Matrix // the matrices of all experts, one on top of the other
+	// The biases of the router and of these matrices, or None.
+	routerBias, gateBias, upBias, downBias graph.ValueID
 }
 
 // experts adds the weights of a layer's experts to the graph.
 func (m *Decoder) experts(layer int) *mixture {
 	name, blk := m.Form.Names, m.Form.Names.Of(layer)
 	f := &mixture{router: m.W.floatMatrix(blk+name.Router, m.Experts, m.Dim), factors: graph.None}
+	f.routerBias, f.gateBias, f.upBias, f.downBias = graph.None, graph.None, graph.None, graph.None
 	if m.Arch.expertsBeside {
 		f.factors = m.W.vector(blk+name.ExpertFactors, m.Experts)
 	}
+	if m.Arch.ExpertBiases {
+		f.routerBias = m.W.vector(blk+name.RouterBias, m.Experts)
+		f.downBias = m.W.table(blk+name.ExpertDownBias, m.Experts, m.Dim)
+	}
 	if both := blk + name.ExpertGateUp; name.ExpertGateUp != "" && m.W.has(both) {
+		each := m.ExpertFFN
+		if m.Form.alternating {
+			each = 1
+		}
 		all := m.W.stack(both, m.Experts, 2*m.ExpertFFN, m.Dim)
-		f.gate, f.up = all.Alternate(m.ExpertFFN, 0), all.Alternate(m.ExpertFFN, 1)
+		f.gate, f.up = all.Alternate(each, 0), all.Alternate(each, 1)
+		if m.Arch.ExpertBiases {
+			bias := m.W.floats(blk+name.ExpertGateUpBias, m.Experts, 2*m.ExpertFFN)
+			f.gateBias = m.W.alternate("gate", bias, each, 0)
+			f.upBias = m.W.alternate("up", bias, each, 1)
+		}
 		f.down = m.W.stack(blk+name.ExpertDowns, m.Experts, m.Dim, m.ExpertFFN)
 	} else {
+		if m.Arch.ExpertBiases {
+			f.gateBias = m.W.table(blk+name.ExpertGateBias, m.Experts, m.ExpertFFN)
+			f.upBias = m.W.table(blk+name.ExpertUpBias, m.Experts, m.ExpertFFN)
+		}
 		f.gate = m.W.stack(blk+name.ExpertGate, m.Experts, m.ExpertFFN, m.Dim)
 		f.up = m.W.stack(blk+name.ExpertUp, m.Experts, m.ExpertFFN, m.Dim)
 		f.down = m.W.stack(blk+name.ExpertDown, m.Experts, m.Dim, m.ExpertFFN)
@@ -44,15 +64,15 @@ func (f *mixture) forward(m *Decoder, _ int, _, h graph.ValueID) graph.ValueID {
 // by routed, f32 [1, S, dim].
 func (f *mixture) apply(m *Decoder, routed, h graph.ValueID) graph.ValueID {
 	b := m.Builder
-	logits := ops.Linear(b, "router", routed, f.router, graph.None)
+	logits := ops.Linear(b, "router", routed, f.router, f.routerBias)
 	r := experts.Router(b, "route", logits, experts.RouterOptions{
 		K: m.Chosen, Normalize: m.Normalize, Scale: 1, Bias: graph.None, Factors: f.factors,
 	})
 	m.expertCounts = append(m.expertCounts, r.Counts)
-	gate := experts.LinearExperts(b, "gate", h, f.gate, graph.None, r)
-	up := experts.LinearExperts(b, "up", h, f.up, graph.None, r)
+	gate := experts.LinearExperts(b, "gate", h, f.gate, f.gateBias, r)
+	up := experts.LinearExperts(b, "up", h, f.up, f.upBias, r)
 	h = m.Arch.Gate.join(b, m.Arch.Gate.Name, gate, up)
-	h = experts.LinearExperts(b, "down", h, f.down, graph.None, r)
+	h = experts.LinearExperts(b, "down", h, f.down, f.downBias, r)
 	return experts.CombineExperts(b, "combine", h, r.Weights)
 }
 

@@ -130,10 +130,10 @@ func (t *Tensor) Floats() ([]float32, error) {
 	return list, nil
 }
 
-// floats returns a float tensor of shape [n], or nil after an error.
-func (w *Weights) floats(name string, n int) *Tensor {
-	t := w.tensor(name, n)
-	if t != nil && !Runs(t) {
+// floats returns a float tensor of a shape, or nil after an error.
+func (w *Weights) floats(name string, dims ...int) *Tensor {
+	t := w.tensor(name, dims...)
+	if t != nil && vectors[t.Type].size == 0 {
 		w.notYet(t)
 		return nil
 	}
@@ -154,17 +154,46 @@ func (w *Weights) norm(name string, n int) graph.ValueID {
 // changed adds an f32 constant of shape [n] to the graph. Each element is the result of change for the
 // element in the file, or that element if change is nil.
 func (w *Weights) changed(name string, n int, change func(float32) float32) graph.ValueID {
-	t := w.floats(name, n)
-	return w.b.Constant(name, graph.F32, []int{n}, func() ([]byte, error) {
+	return w.constant(name, w.floats(name, n), func(list []float32) []float32 {
+		if change != nil {
+			for i, x := range list {
+				list[i] = change(x)
+			}
+		}
+		return list
+	}, n)
+}
+
+// table adds an f32 constant of a shape to the graph.
+func (w *Weights) table(name string, dims ...int) graph.ValueID {
+	return w.constant(name, w.floats(name, dims...), func(list []float32) []float32 { return list }, dims...)
+}
+
+// alternate adds an f32 constant with every second group of elements in the rows of tensor t. A group has
+// each elements. The argument which is 0 for the first group of a row, or 1 for the second. The name of the
+// constant is that of the tensor, with suffix.
+func (w *Weights) alternate(suffix string, t *Tensor, each, which int) graph.ValueID {
+	if t == nil {
+		return graph.None
+	}
+	return w.constant(t.Name+"."+suffix, t, func(list []float32) (some []float32) {
+		for at := which * each; at < len(list); at += 2 * each {
+			some = append(some, list[at:at+each]...)
+		}
+		return some
+	}, t.Dims[0], t.Dims[1]/2)
+}
+
+// constant adds an f32 constant to the graph. Its elements are those that the function of returns for the
+// elements of tensor t.
+func (w *Weights) constant(name string, t *Tensor, of func([]float32) []float32, dims ...int) graph.ValueID {
+	return w.b.Constant(name, graph.F32, dims, func() ([]byte, error) {
 		list, err := t.Floats()
 		if err != nil {
 			return nil, err
 		}
-		data := make([]byte, 0, 4*n)
-		for _, x := range list {
-			if change != nil {
-				x = change(x)
-			}
+		data := make([]byte, 0, 4*Numel(dims))
+		for _, x := range of(list) {
 			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(x))
 		}
 		return data, nil
@@ -196,7 +225,8 @@ func (w *Weights) floatMatrix(name string, rows, cols int) weight.Matrix {
 }
 
 // stack returns the matrices of all n experts, one on top of the other, as one matrix of n * rows rows. They
-// are one tensor of shape [n, rows, cols], or n tensors if the name has a %d for the number of the expert.
+// are one tensor of shape [n, rows, cols], or n tensors if the name has a %d for the number of the expert. In
+// some folders a tensor of floats has the shape [n, cols, rows].
 func (w *Weights) stack(name string, n, rows, cols int) weight.Matrix {
 	m := weight.Matrix{Name: name, Rows: n * rows, Cols: cols}
 	var tensors []*Tensor
@@ -205,6 +235,8 @@ func (w *Weights) stack(name string, n, rows, cols int) weight.Matrix {
 		for i := range n {
 			tensors = append(tensors, w.tensor(fmt.Sprintf(name, i), rows, cols))
 		}
+	} else if w.transposes(name) {
+		return w.transposedStack(name, n, rows, cols)
 	} else {
 		tensors = []*Tensor{w.tensor(name, n, rows, cols)}
 	}
@@ -236,6 +268,39 @@ func (w *Weights) stack(name string, n, rows, cols int) weight.Matrix {
 		return [][]byte{all}, nil
 	}
 	return w.stored(tensors[0].Type, m)
+}
+
+// transposes reports whether the matrices of a stack are transposed in the files.
+func (w *Weights) transposes(name string) bool {
+	t := w.file.ByName[name]
+	return w.form.transposed && t != nil && vectors[t.Type].size > 0
+}
+
+// transposedStack is stack for a float tensor of shape [n, cols, rows].
+func (w *Weights) transposedStack(name string, n, rows, cols int) weight.Matrix {
+	t := w.tensor(name, n, cols, rows)
+	if t == nil {
+		return weight.Matrix{}
+	}
+	size := vectors[t.Type].size
+	m := weight.Matrix{Name: name, Rows: n * rows, Cols: cols}
+	m.Data = func() ([][]byte, error) {
+		data, err := t.Bytes()
+		if err != nil {
+			return nil, err
+		}
+		turned := make([]byte, len(data))
+		for i := range n {
+			from, to := data[i*rows*cols*size:], turned[i*rows*cols*size:]
+			for row := range rows {
+				for col := range cols {
+					copy(to[(row*cols+col)*size:][:size], from[(col*rows+row)*size:])
+				}
+			}
+		}
+		return [][]byte{turned}, nil
+	}
+	return w.stored(t.Type, m)
 }
 
 // stored returns m with its format set: the format of the type typ that the tensor has in the file, or, if

@@ -1,0 +1,66 @@
+package arch
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gpuscope/internal/printable"
+)
+
+// joinMXFP4 replaces pairs of tensors NAME_blocks and NAME_scales by one tensor NAME in ggml's MXFP4. Folders
+// of gpt-oss have such pairs. NAME_blocks, [..., n, 16], has the nibbles of 32 columns in each 16 bytes, and
+// the nibbles of neighbouring columns share a byte. NAME_scales, [..., n], has their scales. The result has
+// dims [..., 32*n].
+func joinMXFP4(folder string, tensors []*Tensor) ([]*Tensor, error) {
+	scales := map[string]*Tensor{}
+	for _, t := range tensors {
+		if name, ok := strings.CutSuffix(t.Name, "_scales"); ok && t.Type == "U8" {
+			scales[name] = t
+		}
+	}
+	var joined []*Tensor
+	paired := map[*Tensor]bool{}
+	for _, t := range tensors {
+		name, ok := strings.CutSuffix(t.Name, "_blocks")
+		if !ok || t.Type != "U8" || scales[name] == nil {
+			joined = append(joined, t)
+			continue
+		}
+		s := scales[name]
+		if !slices.Equal(t.Dims, append(slices.Clone(s.Dims), 16)) {
+			return nil, fmt.Errorf("%s: tensor %s has shape %s and tensor %s has shape %s; want the shape of the scales with 16 bytes for each",
+				folder, t.Name, printable.Dims(t.Dims), s.Name, printable.Dims(s.Dims))
+		}
+		paired[s] = true
+		dims := slices.Clone(s.Dims)
+		dims[len(dims)-1] *= 32
+		joined = append(joined, &Tensor{
+			Name: name, Type: "MXFP4", Dims: dims, Size: t.Size + s.Size,
+			Bytes: func() ([]byte, error) {
+				blocks, err := t.Bytes()
+				if err != nil {
+					return nil, err
+				}
+				scales, err := s.Bytes()
+				return packMXFP4(blocks, scales), err
+			},
+		})
+	}
+	return slices.DeleteFunc(joined, func(t *Tensor) bool { return paired[t] }), nil
+}
+
+// packMXFP4 returns blocks of ggml's MXFP4: a scale, and then 16 bytes. Byte j has the nibble of column j,
+// and above it that of column j + 16.
+func packMXFP4(blocks, scales []byte) []byte {
+	out := make([]byte, 0, len(blocks)+len(scales))
+	for i, scale := range scales {
+		out = append(out, scale)
+		columns := blocks[16*i:][:16]
+		for j := range 16 {
+			low, high := columns[j/2]>>(j%2*4)&15, columns[8+j/2]>>(j%2*4)&15
+			out = append(out, low|high<<4)
+		}
+	}
+	return out
+}
