@@ -65,11 +65,22 @@ func (b *Builder) WriteRandom(path string, seed uint64) (err error) {
 	return w.Flush()
 }
 
+// outputs are parts of the names of matrices whose results are added to the residual stream. Their weights
+// are smaller, so that tokens stay different from layer to layer, and routers choose different experts for
+// them.
+var outputs = []string{"attn_output", "ffn_down", "ssm_out"}
+
 // randomBlocks returns whole blocks of random weights for a tensor. The tensor repeats them.
 func randomBlocks(random *rand.Rand, t *tensor) ([]byte, error) {
 	const blocks = 1<<14 + 1 // no divisor of the number of blocks of a row, so that rows differ
 	cols := t.dims[len(t.dims)-1]
 	scale := 1 / math.Sqrt(float64(cols))
+	switch {
+	case strings.Contains(t.name, "token_embd"):
+		scale = 1
+	case slices.ContainsFunc(outputs, func(part string) bool { return strings.Contains(t.name, part) }):
+		scale /= 10
+	}
 	data := make([]byte, 0, blocks*t.typ.BlockBytes())
 	half := func(x float64) []byte {
 		return binary.LittleEndian.AppendUint16(nil, half(float32(x*(0.5+random.Float64()))))
