@@ -31,7 +31,7 @@ type paramsArena struct {
 // paramsBlock is the position of a dispatch's params in the arena, in bytes.
 type paramsBlock struct {
 	begin, size int
-	first       trace.DispatchID // first dispatch that is alike; may be this one
+	first       trace.DispatchID // first of the dispatches that are alike; may be this one
 }
 
 // likeness holds what dispatches must share to be alike. Equal keys mean that the dispatches are alike.

@@ -14,7 +14,7 @@ import (
 type NonFinite struct {
 	Dispatch trace.DispatchID // dispatch that wrote the NaN or infinity
 	Value    graph.ValueID
-	Index    int // its index in the live dims, even if memory has another element order
+	Index    int // index of the element in the live dims, even if memory has another element order
 	Number   float64
 }
 

@@ -34,7 +34,7 @@ type sheets struct {
 type sheet struct {
 	stamps gpu.Timestamps
 	lines  []line
-	closed bool // complete: the step of its last line resolves it
+	closed bool // no further steps use the sheet; the step of its last line resolves it
 }
 
 // line is the entry of one step on a sheet. The line with index n has the timestamps 2n and 2n + 1.

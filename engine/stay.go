@@ -51,7 +51,7 @@ func (x *Executor) newStayer(empty *graph.Kernel) (*stayer, error) {
 type stepLevel struct {
 	first  trace.DispatchID
 	before int  // buffer that the previous dispatch wrote; -1 at the start of a submit
-	apart  bool // even without a placeholder, a barrier separates this level from the last
+	apart  bool // even without a placeholder, a barrier separates this level from the previous one
 }
 
 // without returns the placeholder dispatches that one submit needs while the dispatches marked in `left` are

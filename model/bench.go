@@ -179,7 +179,7 @@ func (b *Benchmark) hows(phase trace.Phase) []how {
 }
 
 // Bench opens a model and runs the benchmark b on it. It starts no session and records no trace. Like Open,
-// it passes progress and log lines to emit. If Bench stops early, it returns both the error and the results
+// it passes progress and log lines to `emit`. If Bench stops early, it returns both the error and the results
 // measured so far; the result is nil if there are none.
 func Bench(ctx context.Context, o Options, b Benchmark, emit func(session.Event)) (*bench.Result, error) {
 	if err := cmp.Or(b.Check(), b.check(&o)); err != nil {

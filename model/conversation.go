@@ -116,7 +116,7 @@ func (m *Model) checkHistory(talk []session.Exchange, user string) error {
 	return err
 }
 
-// afterAnswer renders the messages and returns the part after the last answer. The last answer in talk must
+// afterAnswer renders the messages and returns the part after the last answer. The last answer in `talk` must
 // be the placeholder answered.
 func (m *Model) afterAnswer(talk []session.Exchange, user string) (string, error) {
 	text, err := m.render(m.messages(talk, user))

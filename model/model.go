@@ -86,7 +86,7 @@ type Options struct {
 	// candidates are found on the GPU. For more candidates, each step reads all logits back, and the host
 	// finds them.
 	TopLogits    int
-	TopLogitsAny bool // report none if the model computes no logits; otherwise that is an error
+	TopLogitsAny bool // if the model computes no logits, report no candidates instead of an error
 	Sampling     sample.Sampling
 	// Pipelined lets the next decode step start before the host has read the token of the previous step.
 	// This requires that the token is picked on the device.

@@ -16,7 +16,7 @@ import (
 	"gpuscope/trace"
 )
 
-// Open reads a model and loads it onto a device. Open reports its progress to emit, which may be nil. After
+// Open reads a model and loads it onto a device. Open reports its progress to `emit`, which may be nil. After
 // Open has returned, the session reports everything through its own events. The first of them is the trace's
 // header. If ctx is cancelled, Open stops at the next progress report: between two phases, two tensors, or
 // two kernels.
@@ -144,7 +144,7 @@ func (m *Model) load(dev gpu.Device, n *network.Network, progress engine.Progres
 	return r, nil
 }
 
-// took records how long a phase of opening the model took, from begin until now.
+// took records how long a phase of opening the model took, from `begin` until now.
 func (m *Model) took(phase string, begin time.Time) {
 	m.opening = append(m.opening,
 		trace.Opening{Phase: phase, NS: trace.Measured(time.Since(begin).Nanoseconds())})

@@ -204,8 +204,8 @@ func typedIDs(text string) (ids []int, ok bool) {
 	return ids, true
 }
 
-// checkChunk returns an error if a step cannot process n tokens, or if n is less than least. The error
-// message begins with what.
+// checkChunk returns an error if a step cannot process n tokens, or if n is less than `least`. The error
+// message begins with `what`.
 func (m *Model) checkChunk(what string, n, least int) error {
 	want := table.Integer(m.maxChunk)
 	if least < m.maxChunk {
@@ -226,9 +226,9 @@ func (m *Model) checkChunk(what string, n, least int) error {
 	return nil
 }
 
-// chunks returns how many tokens each step processes when n tokens are prefilled. The sizes in want are used
-// one after the other; the last of them is used for all further steps. If `want` is empty, every step is as
-// large as possible.
+// chunks returns how many tokens each step processes when n tokens are prefilled. The sizes in `want` are
+// used one after the other; the last of them is used for all further steps. If `want` is empty, every step is
+// as large as possible.
 func (m *Model) chunks(n int, want []int) ([]int, error) {
 	for i, size := range want {
 		what := fmt.Sprintf("chunk %d is %s", i, table.Plural(size, "token"))

@@ -203,7 +203,7 @@ func (o *rotary) Reference(r *reference.Ref) {
 }
 
 // heads computes the reference values of yq and yk. For each requested head of q and of k, heads calls
-// turn(x, y, position). turn rotates the head x by the angles of the position, and stores the result in y.
+// turn(x, y, position). `turn` rotates the head x by the angles of the position, and stores the result in y.
 func (o *turned) heads(r *reference.Ref, turn func(x, y []float64, position int)) {
 	k := r.Tensor(o.k).Dims
 	positions := k[len(k)-3]

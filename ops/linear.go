@@ -572,8 +572,8 @@ func (o *linear) Plan(p *graph.Planner) error {
 }
 
 // planSums plans the dispatch that adds up partial sums. In the tensor of partial sums, one dim has the
-// product of the number of splits and the number of rows. With more rows there are fewer splits, so two
-// separate dims could never both be at their maximum, and the tensor would be too large.
+// product of the number of splits and the number of rows. With more rows there are fewer splits. Two separate
+// dims would never both be at their maximum, so the tensor would be larger than necessary.
 func (o *linear) planSums(p *graph.Planner, m, splits, residualRows int) {
 	n, vec := o.w.Rows, o.sumVec()
 	p.SetDims(o.sums, splits*m, n)

@@ -120,7 +120,7 @@ type sdpa struct {
 	norms    *rmsNorm // norms of q and k, if the kernels for one token compute them, or nil
 	position kind.Int
 	scale    float32
-	softCap  float32       // of the scores; 0 for none
+	softCap  float32       // soft cap of the scores; 0 for none
 	sinks    graph.ValueID // scores without a value, one for each query head; or None
 
 	qHeads, kvHeads, headDim, context int
@@ -134,7 +134,7 @@ type sdpa struct {
 
 	whole, share, split decodeShape
 	stream              streamShape
-	streamParts         int // most rows of partial results of a head in split_streaming
+	streamParts         int // largest number of rows of a head's partial results in split_streaming
 }
 
 // The routes and the dispatch slots of attention.

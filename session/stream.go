@@ -18,7 +18,7 @@ type Stream struct {
 }
 
 // NewStream returns a stream with a buffer for the given number of events. If the buffer is full, a sender
-// waits for the reader. After the channel closing has been closed, there may be no reader: if the buffer is
+// waits for the reader. After the channel `closing` has been closed, there may be no reader: if the buffer is
 // full then, the stream ends.
 func NewStream(closing <-chan struct{}, buffer int) *Stream {
 	return &Stream{events: make(chan Event, buffer), closing: closing}

@@ -68,7 +68,7 @@ func (b *batch[T]) decode() {
 	}
 }
 
-// decodeEach decodes a list of values. For each value, in order, it calls take with the JSON of the value,
+// decodeEach decodes a list of values. For each value, in order, it calls `take` with the JSON of the value,
 // the decoded value and its unknown fields. `another` reports whether one more value follows after the first
 // n values. It returns the number of values that take accepted. If it also returns an error, the next value
 // caused it.

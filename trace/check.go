@@ -21,7 +21,7 @@ const (
 // MaxCosts is the maximum number of costs of a step.
 const MaxCosts = 1 << 12
 
-// These lists hold the allowed values of those text fields that have type string.
+// These lists hold the allowed values of text fields whose Go type is string.
 var (
 	Orders     = []string{"", "topological", "fixpoint"}
 	Hazards    = []string{"raw", "war", "waw"}

@@ -36,7 +36,7 @@ type Line struct {
 
 // Course holds the plans of a dispatch at all points of a line. It divides the line into stretches.
 type Course struct {
-	Stretches []Stretch `json:"stretches"` // in order of From; the first one has From of the line
+	Stretches []Stretch `json:"stretches"` // in order of From; the first stretch begins where the line begins
 }
 
 // Stretch is a range of points of a line, from From to the point before the next stretch. In this range, a

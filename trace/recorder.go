@@ -221,8 +221,8 @@ func (r *Recorder) drop() {
 	r.t.DroppedSteps += first
 }
 
-// keep is called for a step that is not dropped. It adds the memory of the step to *used, and calls need for
-// each plan of the step.
+// keep is called for a step that is not dropped. It adds the memory of the step to *used, and calls `need`
+// for each plan of the step.
 func (r *Recorder) keep(step int, need func(PlanID), used *int64) {
 	*used += r.t.Steps[step].size()
 	r.t.Steps[step].eachPlan(need)

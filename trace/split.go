@@ -49,7 +49,7 @@ func (s *splitter) fill() error {
 	return err
 }
 
-// mark skips one byte. It returns an error if this byte is not want.
+// mark skips one byte. It returns an error if this byte is not `want`.
 func (s *splitter) mark(want byte) error {
 	c, err := s.peek()
 	switch {

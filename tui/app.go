@@ -60,7 +60,7 @@ type App struct {
 	*history   // undo
 	lab        *lab
 
-	jobs  *widget.Jobs              // compute what the screen shows
+	jobs  *widget.Jobs              // jobs that compute what the screen shows
 	deeds map[string]command.Action // implementations of the commands, by command name
 	held  []widget.Key              // key presses that wait for the rows or the text that they act on
 
@@ -397,8 +397,8 @@ func (a *App) takeMouse() {
 // within this period is still meant for that program.
 const lentOver = time.Second
 
-// handOver lends the terminal to a program until the program ends. It then calls the function ended and sends
-// its result to the event loop as a message.
+// handOver lends the terminal to a program until the program ends. It then calls the function `ended` and
+// sends its result to the event loop as a message.
 func (a *App) handOver(cmd *exec.Cmd, ended func(error) any) {
 	a.lent.Store(math.MaxInt64)
 	a.shell.Holder.Store(tty.HeldByEditor)

@@ -66,7 +66,7 @@ type job struct {
 type spoken struct {
 	version, shown int
 	index          *analyze.Index
-	of             int // index in scopes of the selection in use; thisStep if the chosen one is empty
+	of             int // index in scopes of the used selection; thisStep if the user's selection is empty
 	scope          analyze.Selection
 	against        *analyze.Baseline
 }

@@ -19,7 +19,7 @@ type notes struct {
 	doing     []string    // background tasks that the method later has started
 	note      string      // the note; it fades after a few seconds
 	noteOfKey bool        // the next key removes the note, because it answers the previous key
-	noteHolds func() bool // the note is removed when this returns false; nil: when it fades
+	noteHolds func() bool // the note is removed when noteHolds returns false; nil: when it fades
 	noteID    int
 	failure   string // the error; it stays until dismissed
 	failureOf any    // what failed; its success clears the error; nil: only the user can clear it

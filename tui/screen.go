@@ -248,7 +248,7 @@ func (a *App) noticeLines() []string {
 }
 
 // shortened returns the first lines, at most `most` of them, each w cells wide. If it leaves lines out, the
-// last line that it returns ends with more.
+// last line that it returns ends with `more`.
 func shortened(lines []string, most, w int, more string) []string {
 	if len(lines) <= most || most <= 0 {
 		return lines[:min(len(lines), max(0, most))]

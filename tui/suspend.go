@@ -26,8 +26,8 @@ func (a *App) suspend() {
 	a.leaveTerminal(a.shell.Stop)
 }
 
-// leaveTerminal restores the terminal, calls meanwhile, and sets the terminal up again. The screen counts as
-// the holder of the terminal as soon as the setup begins, so that no signal is lost.
+// leaveTerminal restores the terminal, calls `meanwhile`, and sets the terminal up again. The screen counts
+// as the holder of the terminal as soon as the setup begins, so that no signal is lost.
 func (a *App) leaveTerminal(meanwhile func()) {
 	a.shell.Holder.Store(tty.HeldByShell)
 	run := func() {

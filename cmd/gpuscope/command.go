@@ -65,7 +65,7 @@ type saidError struct{ error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Sprintf(format, args...)} }
 
-// main runs the command in args and returns the exit status.
+// main runs the command in `args` and returns the exit status.
 func (p *program) main(ctx context.Context, args []string) int {
 	p.args = args
 	defer p.cleanOutput()()

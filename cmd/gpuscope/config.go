@@ -195,7 +195,7 @@ func variable(flag string) string {
 
 // settle sets the flags that are not on the command line to their values from the environment or the settings
 // file. It also appends these flags to the program's arguments. The engine process then gets the same flags,
-// and a trace records them. settle calls check to validate the flags.
+// and a trace records them. settle calls `check` to validate the flags.
 func (p *program) settle(flags *pflag.FlagSet, check func() error) (*config, error) {
 	c, err := readConfig(p.config, flags)
 	if err != nil {

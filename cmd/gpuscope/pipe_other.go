@@ -7,5 +7,5 @@ import "io"
 // widen returns 0, which means unknown: only Linux tells a program the capacity of a pipe.
 func widen(io.Reader) (room int) { return 0 }
 
-// unwatched returns the pipe unchanged. It is only known for Linux that polling a pipe is costly.
+// unwatched returns the pipe unchanged. Polling a pipe is known to be costly only on Linux.
 func unwatched(pipe io.ReadCloser) io.ReadCloser { return pipe }

@@ -553,7 +553,7 @@ type resultStep struct {
 	// logit that is not finite is written as a word, as in a trace.
 	Top []trace.Candidate `json:"top,omitempty"`
 
-	execution executionStep // for the result of a program
+	execution executionStep // fields of a step that executes a program
 }
 
 // timings holds the measured rates of a run. They cover the warm steps or, if no step was warm, all steps. A

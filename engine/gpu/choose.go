@@ -9,7 +9,7 @@ import (
 // Choose picks an adapter. `want` is the index of the adapter or a part of its name, in upper or lower case.
 // If `want` is empty, Choose picks the best type available, in the order discrete, integrated, virtual, cpu,
 // unknown. Among equal adapters Choose picks the first. The reason tells the user why this adapter was
-// chosen, as a phrase that can follow "chosen: ". If no adapter matches want, the error wraps ErrNoAdapter
+// chosen, as a phrase that can follow "chosen: ". If no adapter matches `want`, the error wraps ErrNoAdapter
 // and lists the available adapters.
 func Choose(adapters []AdapterInfo, want string) (index int, reason string, err error) {
 	if len(adapters) == 0 {

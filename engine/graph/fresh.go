@@ -29,7 +29,7 @@ func (l *Live) Fresh(id OpID) (*Plan, error) {
 	return fresh, l.stale(o, fresh)
 }
 
-// planAfresh plans an operator at the current shapes and stores the result in into.
+// planAfresh plans an operator at the current shapes and stores the result in `into`.
 func (l *Live) planAfresh(o *Op, into *Plan) error {
 	was := l.planner.env
 	l.planner.env = l.now
@@ -81,7 +81,7 @@ func (l *Live) stale(o *Op, fresh *Plan) error {
 }
 
 // Stale returns a *StaleError for a dispatch slot of an operator, or for the operator itself if slot is -1.
-// The string what describes how the current plan differs from the newly computed plan.
+// The string `what` describes how the current plan differs from the newly computed plan.
 func (l *Live) Stale(o *Op, slot int, what string) error {
 	e := &StaleError{Op: o.Name, Kind: o.Spec.Kind, Dispatch: o.Name, What: what}
 	if slot >= 0 && o.Dispatches[slot] >= 0 {

@@ -143,7 +143,7 @@ func (b *Builder) Fuses(rule string) bool {
 }
 
 // SelectFusions selects rules by name. `want` is "on" or "" for all rules, "off" for no rules, or a list of
-// names separated by commas. The order of names in want has no effect: the result has the order of rules,
+// names separated by commas. The order of names in `want` has no effect: the result has the order of rules,
 // because earlier rules change what later rules match.
 func SelectFusions(rules []Fusion, want string) ([]Fusion, error) {
 	switch want {
@@ -468,7 +468,7 @@ func (b *Builder) fusedName(ids []OpID) string {
 	return name
 }
 
-// renumber removes the operators that are marked in gone. It gives the remaining operators consecutive ids.
+// renumber removes the operators that are marked in `gone`. It gives the remaining operators consecutive ids.
 func (b *Builder) renumber(gone []bool) {
 	b.ops = slices.DeleteFunc(b.ops, func(o Op) bool { return gone[o.ID] })
 	for i := range b.values {

@@ -118,7 +118,7 @@ func (g *Graph) NumOps() int { return len(g.Ops) }
 // NumDispatches returns the number of dispatch slots.
 func (g *Graph) NumDispatches() int { return len(g.Dispatches) }
 
-// Operators calls yield for every operator in execution order, with its id and name.
+// Operators calls `yield` for every operator in execution order, with its id and name.
 func (g *Graph) Operators(yield func(OpID, string, Operator) bool) {
 	for i := range g.Ops {
 		if !yield(g.Ops[i].ID, g.Ops[i].Name, g.Ops[i].impl) {

@@ -60,7 +60,7 @@ type Live struct {
 	isPlanned []bool    // by operator: whether nextPlans has its plan
 
 	lastRun  []int      // by operator: index in log.hooks of the latest run of its plan, or -1
-	newFrom  []int      // by operator: index in log.hooks from which changes are new to it; -1 if all are
+	newFrom  []int      // by operator: index in log.hooks from which changes are new to it; -1: all are new
 	changeAt []int      // by value: index in log.hooks of the latest run that changed it, or -1
 	wake     bitset.Set // operators to re-plan; with Fixpoint, those to re-plan in the next pass
 	passWake bitset.Set // Fixpoint only: operators to re-plan in this pass

@@ -117,7 +117,7 @@ func (l *Live) stillDirty() string {
 }
 
 // run re-plans one operator at the new shapes of the transaction. It adds the operators that read changed
-// outputs to wake.
+// outputs to `wake`.
 func (l *Live) run(o int, wake *bitset.Set) error {
 	start := time.Now()
 	op := &l.G.Ops[o]

@@ -70,7 +70,7 @@ func (l *ResizeLog) begin(o Order) {
 	}
 }
 
-// pass begins the log of a pass. The values in dirty triggered the pass.
+// pass begins the log of a pass. The values in `dirty` triggered the pass.
 func (l *ResizeLog) pass(dirty []ValueID) {
 	l.dirty = append(l.dirty, dirty...)
 	l.passes = append(l.passes,

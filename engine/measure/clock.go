@@ -234,7 +234,7 @@ func (c *Clock) learnPeriod() {
 func (t *TimeScale) Known() bool { return t.NsPerTick > 0 }
 
 // Duration returns the time between two ticks. The result is an unmeasured time if the period is unknown or
-// end is before begin.
+// `end` is before `begin`.
 func (t *TimeScale) Duration(begin, end uint64) trace.Time {
 	if !t.Known() || end < begin {
 		return trace.Time{}

@@ -42,7 +42,7 @@ func Width(s string) int {
 	return n
 }
 
-// Cut returns the first w columns of s. If text is removed, tail replaces the end of the result. Cut never
+// Cut returns the first w columns of s. If text is removed, `tail` replaces the end of the result. Cut never
 // splits a cluster, and it keeps all escape sequences, including those after the cut.
 func Cut(s string, w int, tail string) string {
 	if Width(s) <= w {

@@ -28,7 +28,7 @@ func main() {
 	}
 }
 
-// groups splits args at "--".
+// groups splits `args` at "--".
 func groups(args []string) func(yield func([]string) bool) {
 	return func(yield func([]string) bool) {
 		for {

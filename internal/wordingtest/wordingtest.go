@@ -66,9 +66,9 @@ func (g *Golden) Text(name, text string) {
 	g.said = append(g.said, line{name, escape(text)})
 }
 
-// Mentions reports whether an error contains the names and numbers in facts, in the same order. `facts` is a
-// list separated by spaces. Use Mentions where a golden file does not fit, for example because other parts of
-// the message differ between machines.
+// Mentions reports whether an error contains the names and numbers in `facts`, in the same order. `facts` is
+// a list separated by spaces. Use Mentions where a golden file does not fit, for example because other parts
+// of the message differ between machines.
 func Mentions(err error, facts string) bool {
 	if err == nil {
 		return false

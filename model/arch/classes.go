@@ -29,7 +29,7 @@ func with(m, other map[string]any) map[string]any {
 }
 
 // ggufClass returns the class for a GGUF architecture. Its defaults are those that all architectures of
-// llama.cpp share, and those in own.
+// llama.cpp share, and those in `own`.
 func ggufClass(name string, own map[string]any) class {
 	return class{
 		Name:     "llama.cpp's " + name,

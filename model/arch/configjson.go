@@ -127,8 +127,8 @@ func (c *configJSON) List(key string) bool {
 	return ok
 }
 
-// scalarJSON returns the value of a key after converting it with conv. The string want describes the values
-// that conv accepts; it is used in the error message.
+// scalarJSON returns the value of a key after converting it with `conv`. The string `want` describes the
+// values that conv accepts; it is used in the error message.
 func scalarJSON[T any](c *configJSON, key, want string, conv func(any) (T, bool)) (T, error) {
 	var zero T
 	v, ok := c.Values[key]

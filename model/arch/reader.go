@@ -86,7 +86,7 @@ func (r *configReader) int(key string, lo, hi int) int {
 	return r.checkInt(key, n, lo, hi)
 }
 
-// intOr returns an integer. It returns def if the key is null, or if the key is missing and has no default.
+// intOr returns an integer. It returns `def` if the key is null, or if the key is missing and has no default.
 func (r *configReader) intOr(key string, def, lo, hi int) int {
 	n, ok := value(r, key, r.readInt)
 	if !ok {
@@ -141,7 +141,7 @@ func (r *configReader) float(key string, lo, hi float64) float64 {
 	return r.checkFloat(key, x, lo, hi)
 }
 
-// floatOr returns a number. It returns def if the key is null, or if the key is missing and has no default.
+// floatOr returns a number. It returns `def` if the key is null, or if the key is missing and has no default.
 func (r *configReader) floatOr(key string, def, lo, hi float64) float64 {
 	x, ok := value(r, key, r.readFloat)
 	if !ok {
@@ -165,7 +165,7 @@ func (r *configReader) bool(key string) bool {
 	return b
 }
 
-// stringOr returns a string. It returns def if the key is null, or if the key is missing and has no
+// stringOr returns a string. It returns `def` if the key is null, or if the key is missing and has no
 // default.
 func (r *configReader) stringOr(key, def string) string {
 	s, ok := value(r, key, func(key string) (string, error) { return r.f.String(r.prefix + key) })

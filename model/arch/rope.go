@@ -114,7 +114,7 @@ func (rot *Rotation) ggufYarn(r *configReader, factor float64) {
 	rot.Gain *= gain
 }
 
-// ropeFloat returns the number that a file states for one of the Spelling's ropeKeys. It returns def if the
+// ropeFloat returns the number that a file states for one of the Spelling's ropeKeys. It returns `def` if the
 // file does not state the key, or if the Spelling does not have it.
 func (r *configReader) ropeFloat(key string, def float64) float64 {
 	if !slices.Contains(r.form.ropeKeys, key) {

@@ -193,8 +193,8 @@ func (r *configReader) divisors(key string, n int) []float64 {
 
 // Llama3Divisors returns the numbers by which Llama 3.1 divides the RoPE frequencies, one for each pair of
 // dims. A divisor depends on how often its pair rotates fully within the training context. If it rotates more
-// than high times, the divisor is 1. If it rotates fewer than low times, the divisor is factor. In between,
-// the frequency is interpolated.
+// than `high` times, the divisor is 1. If it rotates fewer than `low` times, the divisor is factor. In
+// between, the frequency is interpolated.
 func Llama3Divisors(base float64, headDim int, factor, low, high float64, context int) []float64 {
 	divisors := make([]float64, headDim/2)
 	for i := range divisors {
@@ -267,7 +267,7 @@ func hfRotation(r *configReader, headDim int) Rotation {
 
 // hfRotationAt reads the RoPE settings from the object under the key named by at. If there is no such object,
 // it returns the default settings. If the object has no RoPE base, the base is read from the key named by
-// baseKey.
+// `baseKey`.
 func hfRotationAt(r *configReader, at, baseKey string, headDim int) Rotation {
 	if r.has(at) {
 		r.object(at)

@@ -48,7 +48,7 @@ func (r *configReader) readShapes(c *Config) {
 
 // eachInt returns the integer of each layer. A file states one integer for all layers or a list, whose
 // integers must be equal in most architectures. If the key is missing and has no default, all integers are
-// def; a def of 0 makes this an error.
+// `def`; a def of 0 makes this an error.
 func (r *configReader) eachInt(key string, def int) []int {
 	if r.form.Keys.unequal && r.has(key) && r.f.List(r.prefix+key) {
 		list, err := r.f.Ints(r.prefix + key)
@@ -67,7 +67,7 @@ func (r *configReader) eachInt(key string, def int) []int {
 }
 
 // ofSingleLayers replaces the settings of the layers for which the file states other values in an object with
-// an entry for each such layer. settings has the values of all layers by key.
+// an entry for each such layer. `settings` has the values of all layers by key.
 func (r *configReader) ofSingleLayers(settings map[string][]int) {
 	at := r.form.Keys.byLayer
 	if !r.has(at) {

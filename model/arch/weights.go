@@ -23,7 +23,7 @@ type Weights struct {
 	used      map[*Tensor]bool
 }
 
-// NewWeights returns the Weights of a checkpoint for a graph. quantizer is nil if all weights keep their
+// NewWeights returns the Weights of a checkpoint for a graph. `quantizer` is nil if all weights keep their
 // stored format.
 func NewWeights(b *graph.Builder, file *Checkpoint, form *Spelling, quantizer *Quantizer) *Weights {
 	return &Weights{b, file, form, quantizer, map[*Tensor]bool{}}
@@ -303,7 +303,7 @@ func (w *Weights) transposedStack(name string, n, rows, cols int) weight.Matrix 
 	return w.stored(t.Type, m)
 }
 
-// stored returns m with its format set: the format of the type typ that the tensor has in the file, or, if
+// stored returns m with its format set: the format of the type `typ` that the tensor has in the file, or, if
 // the user requested quantization, the quantized format.
 func (w *Weights) stored(typ string, m weight.Matrix) weight.Matrix {
 	m.Format, _ = weight.FormatOf(typ)
@@ -324,9 +324,9 @@ type rows struct {
 	n    int
 }
 
-// matrices returns several matrices that multiply the same vector. If fused is true, a single tensor contains
-// the rows of all matrices, and the parameter all is its name. Otherwise each matrix has its own tensor. The
-// prefix is put before each tensor name.
+// matrices returns several matrices that multiply the same vector. If `fused` is true, a single tensor
+// contains the rows of all matrices, and the parameter all is its name. Otherwise each matrix has its own
+// tensor. The prefix is put before each tensor name.
 func (w *Weights) matrices(fused bool, prefix, all string, cols int, parts ...rows) []weight.Matrix {
 	list := make([]weight.Matrix, len(parts))
 	if !fused {

@@ -88,7 +88,7 @@ func MethodOf(f *pte.File, name string) (string, error) {
 	return "", err
 }
 
-// Open loads a method onto a device. It reports its progress to emit, which may be nil. After Open has
+// Open loads a method onto a device. It reports its progress to `emit`, which may be nil. After Open has
 // returned, the session reports everything through its own events, beginning with the trace's header. The
 // error wraps session.ErrUsage if the inputs do not fit the method.
 func Open(ctx context.Context, o Options, emit func(session.Event)) (*Session, error) {
@@ -118,7 +118,7 @@ func Open(ctx context.Context, o Options, emit func(session.Event)) (*Session, e
 	return s, nil
 }
 
-// took records how long a phase of opening the program took, from begin until now.
+// took records how long a phase of opening the program took, from `begin` until now.
 func (s *Session) took(phase string, begin time.Time) {
 	s.opening = append(s.opening,
 		trace.Opening{Phase: phase, NS: trace.Measured(time.Since(begin).Nanoseconds())})

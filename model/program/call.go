@@ -127,7 +127,7 @@ func (c *call) float(name string) float64 {
 	return 0
 }
 
-// floatOr returns a number, or byDefault if the argument is None.
+// floatOr returns a number, or `byDefault` if the argument is None.
 func (c *call) floatOr(name string, byDefault float64) float64 {
 	if c.none(name) {
 		return byDefault
@@ -222,7 +222,7 @@ func (c *call) sym(name string) kind.Int {
 	return c.symOf(name, id)
 }
 
-// symOr returns an integer argument, or byDefault if the argument is None.
+// symOr returns an integer argument, or `byDefault` if the argument is None.
 func (c *call) symOr(name string, byDefault int) kind.Int {
 	if c.none(name) {
 		return kind.Fixed(byDefault)

@@ -10,7 +10,8 @@ import (
 	"gpuscope/ops/kind"
 )
 
-// This file has operators of the file that select elements, fill tensors, or work along a dim.
+// This source file implements the operators of ExecuTorch files that select elements, fill tensors, or work
+// along a dim.
 
 // number returns a number or a bool as a number.
 func (c *call) number(name string) float64 {

@@ -153,8 +153,8 @@ func (n *narrowing) outputs(op *vulkan.Operator) []int {
 	return list
 }
 
-// selects reports whether the operator selects the last row of its first argument. If it does, keeps reports
-// whether the output has the dim of the row.
+// selects reports whether the operator selects the last row of its first argument. If it does, `keeps`
+// reports whether the output has the dim of the row.
 func (n *narrowing) selects(op *vulkan.Operator) (is, keeps bool) {
 	keeps = op.Name == "aten.slice_copy.Tensor"
 	if !keeps && op.Name != "aten.select_copy.int" || !op.Known() || n.rows(op.Args[0]) < 1 {

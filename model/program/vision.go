@@ -12,7 +12,7 @@ import (
 	"gpuscope/ops/kind"
 )
 
-// This file has the operators of the file on images.
+// This source file implements the operators of ExecuTorch files that work on images.
 
 // windowArgs adds the arguments of a convolution that describe how the kernel moves.
 func (c *call) windowArgs(args kind.Args, names ...string) kind.Args {

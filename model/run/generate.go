@@ -79,8 +79,8 @@ func (r *Runner) prepare(ctx context.Context, in *graph.StepInput, timing engine
 	return r.Exec.Prepare(ctx, in, timing)
 }
 
-// finish waits for the submitted step and picks its token. If more is true, it prepares the next step before
-// it waits. In pipelined mode it also submits the next step.
+// finish waits for the submitted step and picks its token. If `more` is true, it prepares the next step
+// before it waits. In pipelined mode it also submits the next step.
 func (r *Runner) finish(ctx context.Context, g *Generation, more bool) (out Picked,
 	was stepping.Snapshot, err error,
 ) {

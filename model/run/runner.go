@@ -36,8 +36,8 @@ func NewRunner(dev gpu.Device, exec *engine.Executor, n *network.Network) *Runne
 	}
 }
 
-// Step runs one step, which processes the given tokens at the given position. If gives is true, it picks and
-// returns the next token. recent lists the tokens to which the repeat penalty applies.
+// Step runs one step, which processes the given tokens at the given position. If `gives` is true, it picks
+// and returns the next token. `recent` lists the tokens to which the repeat penalty applies.
 func (r *Runner) Step(ctx context.Context, position int, tokens []int, gives bool, recent []int,
 	timing engine.Timing,
 ) (Picked, error) {

@@ -169,7 +169,7 @@ func (s *Sampler) Draw(list []trace.Candidate, sum float64, all bool, recent []i
 	return s.Pick(left, position), true
 }
 
-// penalise applies the repeat penalty to the tokens in recent.
+// penalise applies the repeat penalty to the tokens in `recent`.
 func (s *Sampler) penalise(recent []int) {
 	if s.recent == nil {
 		s.recent = map[int]bool{}

@@ -135,7 +135,7 @@ func (c CeilingCache) store(d *trace.Device, found *trace.Ceilings) (err error) 
 
 // MeasureOn measures the ceilings of a device and stores them in the cache. If `known` is not nil, the result
 // has, for each ceiling, the better of the measured and the known value. If the result cannot be stored,
-// MeasureOn passes the error to warn and succeeds, because the caller has the ceilings nevertheless.
+// MeasureOn passes the error to `warn` and succeeds, because the caller has the ceilings nevertheless.
 func MeasureOn(ctx context.Context, dev gpu.Device, cache CeilingCache, known *trace.Ceilings,
 	progress engine.Progress, warn func(error),
 ) (*trace.Ceilings, error) {

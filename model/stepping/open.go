@@ -37,7 +37,7 @@ func Opening(ctx context.Context, emit func(session.Event)) engine.Progress {
 }
 
 // ChooseDevice does the same as gpu.Choose, except that the error wraps session.ErrUsage if there are devices
-// but none of them matches want.
+// but none of them matches `want`.
 func ChooseDevice(adapters []gpu.AdapterInfo, want string) (index int, reason string, err error) {
 	index, reason, err = gpu.Choose(adapters, want)
 	if err != nil && len(adapters) > 0 {

@@ -86,8 +86,8 @@ type BinaryRow struct {
 	Scaled bool // the operator has an argument alpha
 	flops  int  // floating-point operations for each element; 0 means 1
 	Error  reference.Tolerance
-	// Tests draw random values for the operand a from the range From to To. If both are 0, tests use a
-	// default range. Tests also use the pairs of operands in Also.
+	// Tests draw random values for the operand a, between From and To. If both are 0, tests use a default
+	// range. Tests also use the pairs of operands in Also.
 	From, To float64
 	Also     [][2]float64
 }

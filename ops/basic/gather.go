@@ -442,7 +442,7 @@ type GatherOp struct {
 	X, Y      graph.ValueID
 	Axis      int         // dim of X along which the operator selects
 	Ends      [2]kind.Int // for select: the index; for slice: start and end, or start and length
-	Exact     bool        // Ends are start and length, and must fit; false: start and end, clamped
+	Exact     bool        // true: Ends are start and length, and must fit; false: start and end, clamped
 	Step      int         // step of a slice
 	list      []int       // argument of expand, flip or permute: sizes or dims
 	wholeRows bool        // the last dim of Y is the last dim of X, unchanged

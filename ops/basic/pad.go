@@ -67,7 +67,7 @@ type pad struct {
 	before, after [kind.MaxRank]int
 	rank          int
 	value         float64
-	bits          uint32 // of value
+	bits          uint32 // the bits of value
 	kernel        *graph.Kernel
 }
 
@@ -135,6 +135,5 @@ func (o *pad) Reference(r *reference.Ref) {
 	r.Set(o.y, y)
 }
 
-// The names of the params that kernels have once for each dim: the sizes of x, and the first index of x in
-// y.
+// Names of the params of which kernels have one for each dim: the sizes of x, and the first index of x in y.
 var inNames, firstNames = kind.PerDim("in"), kind.PerDim("first")

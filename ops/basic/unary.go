@@ -163,7 +163,7 @@ type UnaryRow struct {
 	// Error is the tolerance of y. ErrorOfX is an additional tolerance, relative to the largest |x|.
 	Error    reference.Tolerance
 	ErrorOfX float64
-	// Tests draw random values of x from the range From to To. Tests also use the values in Also.
+	// Tests draw random values of x, between From and To. Tests also use the values in Also.
 	From, To float64
 	Also     []float64
 	// Or is a second function that this kind of operator can compute, or nil. When is set in Or, and names a

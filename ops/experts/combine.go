@@ -67,7 +67,7 @@ func (o *combine) Spec() graph.Spec {
 	}
 }
 
-// bindings returns the bindings of the kernel. The argument x has the results of the experts.
+// bindings returns the bindings of the kernel. x has the results of the experts.
 func (o *combine) bindings(x, y graph.ValueID) []graph.Binding {
 	list := []graph.Binding{graph.Bind("x", x), graph.Bind("weights", o.weights)}
 	if o.residual != graph.None {

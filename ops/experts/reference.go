@@ -66,7 +66,7 @@ func (o *linear) combined(r *reference.Ref, x reference.Tensor, cols []int) {
 }
 
 // product computes the products of the given pairs with the given rows of the matrices of their experts. It
-// calls put for each of them, from several goroutines.
+// calls `put` for each of them, from several goroutines.
 func (o *linear) product(r *reference.Ref, x reference.Tensor, pairs, cols []int,
 	put func(pair, col int, sum float64),
 ) {

@@ -55,7 +55,7 @@ func (a Int) Set(n int) graph.Corner {
 	return graph.Corner{{Value: a.sym, Int: int64(n)}}
 }
 
-// Operands returns the ids of an operator's inputs: first the tensors, then the SymInts from which ints are
+// Operands returns the ids of an operator's inputs: first the tensors, then the SymInts from which `ints` are
 // read. It lists each SymInt once.
 func Operands(tensors []graph.ValueID, ints ...Int) []graph.ValueID {
 	for _, a := range ints {

@@ -56,7 +56,7 @@ func (t Routes) Choose(p *graph.Planner, of string, work int) int {
 }
 
 // Settle sets the route of a plan and returns its index. The route is r, unless the user requested another
-// route whose bit is set in able. If the requested route cannot do the work, Settle records a
+// route whose bit is set in `able`. If the requested route cannot do the work, Settle records a
 // graph.RouteLimit error.
 func (t Routes) Settle(p *graph.Planner, r int, able uint64, of string, work int) int {
 	if asked := p.Asked(); asked >= 0 && t[asked].Only && work > t[asked].UpTo {

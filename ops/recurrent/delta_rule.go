@@ -16,12 +16,12 @@ import (
 // size V.
 type Delta struct {
 	QKV   graph.ValueID // [1, S, 2*Hk*D + Hv*V]: for each token all queries, then all keys, then all values
-	Alpha graph.ValueID // [1, S, Hv], which the decay follows from
-	Beta  graph.ValueID // [1, S, Hv], whose sigmoid is the strength of a write
+	Alpha graph.ValueID // [1, S, Hv], determines the decay
+	Beta  graph.ValueID // [1, S, Hv]; its sigmoid is the strength of a write
 	A     graph.ValueID // [Hv], factor of the decay, at most 0
 	DT    graph.ValueID // [Hv], added to alpha
 	State graph.ValueID // State [slots, Hv, D, V]
-	Eps   float32       // of the norms of queries and keys
+	Eps   float32       // epsilon of the norms of queries and keys
 	// Tiled selects the key head of value head h. It is h % Hk if Tiled is true, as in GGUF files, else
 	// h / (Hv/Hk).
 	Tiled bool

@@ -103,9 +103,9 @@ type operator struct {
 	impl graph.Operator
 }
 
-// Step runs all operators of the graph for one step with the inputs in. An input of the graph that is missing
-// in in keeps its value. Step calls visit after each operator, unless `visit` is nil. An error from visit
-// ends the step.
+// Step runs all operators of the graph for one step. If an input of the graph is missing in the step's
+// inputs, it keeps its value. Step calls `visit` after each operator, unless `visit` is nil. An error from
+// `visit` ends the step.
 func (x *Interpreter) Step(in *graph.StepInput, visit func(graph.OpID) error) error {
 	if err := x.Begin(in); err != nil {
 		return err

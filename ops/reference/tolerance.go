@@ -27,8 +27,8 @@ const Rounding = 0x1p-24
 // about this size do not have the full precision of f32.
 const vanishing = 0x1p-120
 
-// At returns the tolerance of an element with the reference value want. `row` is the largest absolute value
-// in the element's row. If want is infinite, the tolerance is 0.
+// At returns the tolerance of an element with the reference value `want`. `row` is the largest absolute value
+// in the element's row. If `want` is infinite, the tolerance is 0.
 func (t *Tolerance) At(want, row float64) float64 {
 	if t.Rel == 0 && t.Row == 0 && t.Abs == 0 || math.IsInf(want, 0) {
 		return 0

@@ -210,8 +210,8 @@ type alternate struct {
 	each, which int
 }
 
-// Alternate divides the rows of a matrix into groups of each rows, and returns every second group. The
-// argument which is 0 for the first, third, ... group, and 1 for the others. It undoes Interleave.
+// Alternate divides the rows of a matrix into groups of each rows, and returns every second group. `which` is
+// 0 for the first, third, ... group, and 1 for the others. It undoes Interleave.
 func (m Matrix) Alternate(each, which int) Matrix {
 	part := m
 	part.Name, part.Rows = fmt.Sprintf("%s.half%d", m.Name, which), m.Rows/2
@@ -460,8 +460,8 @@ func PartLabel(i, parts int) string {
 	return fmt.Sprintf("part%d", i)
 }
 
-// weightsArray describes the array of weights on the device. If pack is nil, the array has the order of the
-// file. Otherwise the function pack rearranges the weights.
+// weightsArray describes the array of weights on the device. If `pack` is nil, the array has the order of the
+// file. Otherwise the function `pack` rearranges the weights.
 func weightsArray(t graph.DType, rows, cols int, pack pack) Array {
 	return Array{"weights", t, []int{rows, cols}, pack}
 }
@@ -562,9 +562,9 @@ func (s supers) Array(rows, cols int) Array {
 	})
 }
 
-// read(...) returns the super-block scale for a weight. If which is 0, this is the f16 number that multiplies
-// the weight's integer scale. If which is 1, it is the f16 number that multiplies the weight's integer zero
-// point.
+// read(...) returns the super-block scale for a weight. If `which` is 0, this is the f16 number that
+// multiplies the weight's integer scale. If `which` is 1, it is the f16 number that multiplies the weight's
+// integer zero point.
 func (s supers) read(data []byte, row, col, cols, which int) float64 {
 	n := len(s.at)
 	return float64(half(data[2*fourthOf(row, col/256*n+which, cols/256*n):]))
@@ -624,9 +624,9 @@ func (s sixes) read(data []byte, row, i, cols int) byte {
 	return data[at]>>four&15 | data[high]>>two&3<<4
 }
 
-// sixAt returns where the array stores the 6-bit scale with index i in a row. The argument per is the number
-// of scales in a row. The low four bits of the scale are in the byte with index low, starting at bit four.
-// The high two bits are in the byte with index high, starting at bit two.
+// sixAt returns where the array stores the 6-bit scale with index i in a row. `per` is the number of scales
+// in a row. The low four bits of the scale are in the byte with index `low`, starting at bit four. The high
+// two bits are in the byte with index high, starting at bit two.
 func sixAt(row, i, per int) (low, four, high, two int) {
 	words, odd, r := (row/4*per+i/4*4)*3, i/2%2, row%4
 	return words + 4*odd + r, i % 2 * 4, words + 8 + r/2*2 + odd, r%2*4 + i%2*2

@@ -31,9 +31,9 @@ var Q5_0 = Format{
 
 const q50Bytes = 2 + 4 + 16
 
-// fives returns the arrays of a 5-bit format, in the layout of shaders/include/fives.wgsl. The function lows
-// packs the low four bits of the weights in the order of the columns, and the function highs packs the fifth
-// bits.
+// fives returns the arrays of a 5-bit format, in the layout of shaders/include/fives.wgsl. The function
+// `lows` packs the low four bits of the weights in the order of the columns, and the function `highs` packs
+// the fifth bits.
 func fives(rows, cols int, lows, highs pack) []Array {
 	return []Array{
 		weightsArray(graph.U32, rows, cols/8, fiveWords(lows, highs, 0, 1, 2, 3)),

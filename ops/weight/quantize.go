@@ -8,8 +8,8 @@ import (
 // MaxQuantizeGroup is the largest group size that QuantizeQ4GSW supports.
 const MaxQuantizeGroup = 128
 
-// QuantizeQ4GSW quantizes a row of weights to the format Q4GSW(group, Q4Options{}). It fills nibbles, which
-// has len(row)/2 bytes, and scales, which has 4*len(row)/group bytes. It returns the largest absolute
+// QuantizeQ4GSW quantizes a row of weights to the format Q4GSW(group, Q4Options{}). It fills `nibbles`, which
+// has len(row)/2 bytes, and `scales`, which has 4*len(row)/group bytes. It returns the largest absolute
 // quantization error and the sum of the squared errors. The sum is not finite if a weight is not finite.
 func QuantizeQ4GSW(row []float32, group int, nibbles, scales []byte) (worst, squares float64) {
 	var buffer [2][MaxQuantizeGroup]int8
@@ -30,7 +30,7 @@ func QuantizeQ4GSW(row []float32, group int, nibbles, scales []byte) (worst, squ
 	return worst, squares
 }
 
-// nearestGrid quantizes weights to the integers -8 to 7. It stores the integers in best, and returns the
+// nearestGrid quantizes weights to the integers -8 to 7. It stores the integers in `best`, and returns the
 // scale. First it rounds the weights with two candidate scales: one maps the weight of largest magnitude to
 // -8, the other maps the same weight to 7. For each of the two lists of integers it then computes the scale
 // with the smallest squared error. It chooses the list whose error is smaller.

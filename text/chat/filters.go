@@ -324,7 +324,7 @@ func urlEncode(s *state, a []any) any {
 	return strings.Join(parts, "&")
 }
 
-// urlQuoted returns a value with URL escapes. If keep is "/", slashes are not escaped. If keep is "+", a
+// urlQuoted returns a value with URL escapes. If `keep` is "/", slashes are not escaped. If `keep` is "+", a
 // space is written as +.
 func (s *state) urlQuoted(v any, keep string) string {
 	var b strings.Builder

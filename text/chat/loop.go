@@ -7,7 +7,7 @@ type loop struct {
 	target    target
 	test      expr // selects the items; nil selects all items
 	body      []stmt
-	otherwise []stmt // else branch; runs if every iteration ended with break or continue, or none ran
+	otherwise []stmt // else branch: runs if no iteration reached the end of the body
 	recursive bool
 }
 

@@ -336,7 +336,7 @@ func mapped(s *state, a []any) any {
 }
 
 // chosen implements select, reject, selectattr and rejectattr. These filters apply a test to each item, or to
-// an attribute of the item. They keep the items for which the test returns want.
+// an attribute of the item. They keep the items for which the test returns `want`.
 func chosen(byAttribute, want bool) func(*state, []any) any {
 	return func(s *state, a []any) any {
 		if !truth(a[0]) {

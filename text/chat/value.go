@@ -332,7 +332,7 @@ func (s *state) sized(v any) []any {
 }
 
 // iterator returns an iterator over the items of a value. When an item is requested, it is converted with the
-// function `convert`. The item is skipped if convert returns false.
+// function `convert`. The item is skipped if `convert` returns false.
 func (s *state) iterator(v any, convert func(any) (any, bool)) *iterator {
 	var next func() (any, bool)
 	return &iterator{func() (any, bool) {

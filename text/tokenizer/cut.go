@@ -80,7 +80,8 @@ func (next scanner) cut(text string, yield func(from, to int) error) error {
 	return nil
 }
 
-// behave combines the parts of a text into pieces as b requires, and passes the range of each piece to yield.
+// behave combines the parts of a text into pieces as b requires, and passes the range of each piece to
+// `yield`.
 func behave(parts []part, b Behaviour, yield func(from, to int) error) error {
 	for i := 0; i < len(parts); {
 		p := parts[i]

@@ -259,8 +259,8 @@ func (r *reader) scores() []float32 {
 	return scores
 }
 
-// orWarn returns the value of a key, or def if the key is missing. If the value has another type, it also
-// returns def and adds a warning.
+// orWarn returns the value of a key, or `def` if the key is missing. If the value has another type, it also
+// returns `def` and adds a warning.
 func orWarn[T any](r *reader, key string, def T, read func(string, T) (T, error)) T {
 	v, err := read(key, def)
 	if err != nil {
@@ -270,7 +270,7 @@ func orWarn[T any](r *reader, key string, def T, read func(string, T) (T, error)
 	return v
 }
 
-// id returns the token id of a key, or def if the key is missing or its id is not in the vocabulary.
+// id returns the token id of a key, or `def` if the key is missing or its id is not in the vocabulary.
 func (r *reader) id(key string, def int) int {
 	if def >= len(r.c.Tokens) {
 		def = None

@@ -203,7 +203,7 @@ func (e *encoder) add(id int32, from, to int) {
 	e.symbols = append(e.symbols, symbolNode{id, int32(from), int32(to), n - 1, n + 1})
 }
 
-// spell encodes a character that has no token of its own. It calls give for the tokens of its bytes, or for
+// spell encodes a character that has no token of its own. It calls `give` for the tokens of its bytes, or for
 // the unknown token. If the vocabulary has neither, spell counts the character as lost.
 func (e *encoder) spell(c string, give func(id int32, bytes int)) {
 	t := e.t

@@ -53,7 +53,7 @@ type fragment struct {
 	text  string
 	empty bool   // the fragment may match an empty text
 	word  []rune // the case-folded characters, if the part is case-insensitive plain text
-	folds bool   // word is valid
+	folds bool   // the field word is valid
 }
 
 // options are the options of a group (?imx).

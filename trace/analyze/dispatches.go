@@ -62,12 +62,12 @@ type DispatchRow struct {
 	Equal  bool      // all dispatches have the same kernel, grid, bytes and FLOPs
 	Bound  Bound
 	Cost   *RowCost // nil if the cost was not measured
-	// Other is set if the cost was measured but a dispatch of the row ran differently then. Other is this
+	// Other is set if a dispatch of the row ran differently when the cost was measured. Other is this
 	// dispatch, and Cost is nil.
 	Other    *Launch
 	ExcessNS float64   // total excess of the dispatches of the row
-	Floors   int       // number of rows at the floor below this heading
-	Waste    Waste     // total waste of the dispatches; the mean over several steps
+	Floors   int       // number of rows below this heading whose time is at the floor
+	Waste    Waste     // total waste of the dispatches in a step; for several steps, the mean
 	Delta    Delta     // Delta.TimeNS is SumNS minus the sum at the baseline
 	Joins    []int     // indices of the rows that a joint row joins
 	Missing  []*Launch // launches that ran only at the baseline; Units is empty then

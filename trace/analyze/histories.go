@@ -30,7 +30,7 @@ type longer[T any] struct {
 }
 
 // extend starts a longer version of h. h can be extended more than once, but only one of the new versions may
-// use the capacity beyond the ends of the lists. For all others, taken must be true.
+// use the capacity beyond the ends of the lists. For all others, `taken` must be true.
 func (h histories[T]) extend(taken bool) *longer[T] {
 	return &longer[T]{histories[T]{slices.Clone(h.pages)}, make([]bool, len(h.pages)), taken}
 }

@@ -23,7 +23,7 @@ func TimedWhole(s *trace.Step) bool { return !s.Timing.InDetail() }
 
 // Prompt holds the times of one prompt. Several consecutive steps may have read it.
 type Prompt struct {
-	Tokens, next int // tokens of the prompt; position after the last token
+	Tokens, next int // number of tokens of the prompt; position after the last of them
 	// Ran is the wall time of the recorded run. Warm is the wall time on a warm device: that of the repeats,
 	// or that of the recorded run if this run was not cold.
 	Ran, Warm trace.Time

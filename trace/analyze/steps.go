@@ -15,7 +15,7 @@ func CompileTime(s *trace.Step) trace.Time {
 }
 
 // Replaced reports whether a later step has undone a step: one at the same or an earlier position. Later
-// steps with an Index above newest do not count.
+// steps with an Index above `newest` do not count.
 func (x *Index) Replaced(step, newest int) bool {
 	steps := x.Trace.Steps
 	for i := step + 1; i < len(steps) && steps[i].Index <= newest; i++ {

@@ -28,7 +28,7 @@ func TypeOf(v *trace.Value) string {
 
 // LiveRows returns how many rows of a KV cache hold data of the current text after a step. The other rows
 // hold old data. A KV cache is a state with the dims [1, positions, heads, numbers per head], and a row is
-// one head at one position. For any other value, ok is false.
+// one head at one position. For any other value, `ok` is false.
 func (x *Index) LiveRows(step int, id trace.ValueID) (rows int, ok bool) {
 	v := &x.Trace.Graph.Values[id]
 	if d := v.MaxDims; step >= 0 && v.Role == trace.RoleState && len(d) == 4 && d[0] == 1 {

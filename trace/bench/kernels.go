@@ -17,7 +17,7 @@ type Kernel struct {
 	Layers   []int    `json:"layers,omitempty"` // layers of these operators; nil if they are in no layer
 	Count    int      `json:"count"`            // number of operators in each sequence
 	Kind     string   `json:"kind"`
-	In       int      `json:"in,omitempty"` // In: columns of the weights of a matrix product; Out: rows
+	In       int      `json:"in,omitempty"` // matrix product: columns (In) and rows (Out) of the weights
 	Out      int      `json:"out,omitempty"`
 	Tokens   int      `json:"tokens"`
 	Position int      `json:"position"`

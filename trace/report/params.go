@@ -7,7 +7,7 @@ import (
 	"gpuscope/trace/analyze"
 )
 
-// paramsText formats params: "s=1, ctx 58→59". A changed field shows both values. With onlyChanged it omits
+// paramsText formats params: "s=1, ctx 58→59". A changed field shows both values. With `onlyChanged` it omits
 // the other fields.
 func paramsText(list []analyze.ParamValue, onlyChanged bool) string {
 	var parts []string

@@ -12,8 +12,8 @@ import (
 // difference is the part of the step in which no dispatch runs.
 
 // stated returns the wall time that the profile states for a step of a phase. It also returns the part of
-// this time outside of the dispatches. The times of the dispatches add up to `busy`. The wall time and busy
-// come from different steps. If busy is larger, the part is not measured.
+// this time outside of the dispatches. The times of the dispatches add up to `busy`. The wall time and `busy`
+// come from different steps. If `busy` is larger, the part is not measured.
 func stated(x *analyze.Index, phase trace.Phase, busy trace.Time) (wall, outside trace.Time) {
 	s, _ := x.Trace.StatedFor(phase)
 	outside = analyze.Minus(s.WallNS, busy)

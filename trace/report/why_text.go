@@ -87,7 +87,7 @@ func headline(w *why.Why) string {
 		at(g.Step))
 }
 
-// ran returns the name of the last steps, before the step with index until, in which a dispatch ran: "s0",
+// ran returns the name of the last steps, before the step with index `until`, in which a dispatch ran: "s0",
 // "s3–s5".
 func ran(w *why.Why, until int) string {
 	t := w.Index.Trace

@@ -25,7 +25,7 @@ type term struct {
 	invert  bool
 	col     int // index of the column to which the word applies; -1 for any, noColumn for none
 	text    string
-	whole   bool // a cell must be equal to text; if false, it must contain text
+	whole   bool // a cell must be equal to `text`; if false, it must contain `text`
 	re      *regexp.Regexp
 	compare string // <, <=, >, >= or =; "" if the term compares no number
 	number  float64
@@ -126,8 +126,8 @@ func (t *Table) parseTerm(word string) (term, error) {
 	return r, err
 }
 
-// comparison returns the operator at the beginning of s and the value after it. If there is no operator, op
-// is "" and value is s.
+// comparison returns the operator at the beginning of s and the value after it. If there is no operator, `op`
+// is "" and `value` is s.
 func comparison(s string) (op, value string) {
 	for _, op := range []string{">=", "<=", ">", "<", "="} {
 		if value, ok := strings.CutPrefix(s, op); ok {
@@ -182,7 +182,7 @@ func (f Filter) Match(t *Table, row int) bool {
 	return true
 }
 
-// Equal returns the number that the column col must have. The bool is false unless the filter is one
+// Equal returns the number that the column `col` must have. The bool is false unless the filter is one
 // comparison of this column with "=".
 func (f Filter) Equal(col int) (float64, bool) {
 	if len(f.terms) != 1 {

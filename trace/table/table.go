@@ -39,7 +39,7 @@ type Table struct {
 	Title   []Line // lines of text above the columns
 	Columns []Column
 	Rows    []Row    // in pre-order if the rows form a tree
-	Flat    bool     // no tree, whatever the rows: CSV has no column for the depth
+	Flat    bool     // the rows are not a tree; CSV then has no column for the depth
 	Notes   []string // lines below the rows
 	// From is the data from which the rows were made. Code that knows the table uses it to show more about a
 	// row than the table contains.

@@ -20,6 +20,6 @@ type Row struct {
 	// Joint is set if the row represents several concurrent rows. A table shows such a row only if it lists
 	// rows without their headings.
 	Joint bool
-	// Quiet is set if the row says little. The screen dims it.
+	// Quiet is set if the row has little information. The screen dims it.
 	Quiet bool
 }

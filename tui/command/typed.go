@@ -137,7 +137,7 @@ func ResetNote(program bool) string {
 
 // First returns the first command of a new session. With a prompt, this is the prompt. Without a prompt and
 // without a device, it plans a prefill step of max_chunk tokens, or of half the context if that is less.
-// Without a prompt but with a device, it is nil.
+// First returns nil if there is a device but no prompt.
 func First(prompt string, chat bool, t *trace.Trace) *session.Command {
 	switch {
 	case prompt != "":

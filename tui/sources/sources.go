@@ -29,9 +29,9 @@ func NewFolder(cache string) (dir string, err error) {
 	return dir, err
 }
 
-// Write writes the source of a kernel to its file in dir and returns the path. It keeps an existing
-// file, because the user may have edited it. It creates the folder again if someone has emptied the cache
-// in the meantime.
+// Write writes the source of a kernel to its file in `dir` and returns the path. It keeps an existing file,
+// because the user may have edited it. It creates the folder again if someone has emptied the cache in the
+// meantime.
 func Write(dir, kernel, text string) (path string, err error) {
 	path = filepath.Join(dir, kernel+session.KernelSuffix)
 	if _, err := os.Stat(path); err == nil || !errors.Is(err, fs.ErrNotExist) {
@@ -65,8 +65,8 @@ type stamp struct {
 }
 
 // Watch watches the kernel sources in a folder for changes until ctx ends. It checks the files twice a
-// second, and at once when wake receives a value. For each source that has changed since Watch started, it
-// calls tell with the new text or with the error of reading it.
+// second, and at once when `wake` receives a value. For each source that has changed since Watch started, it
+// calls `tell` with the new text or with the error of reading it.
 func Watch(
 	ctx context.Context, dir string, wake <-chan struct{}, tell func(kernel, text string, err error),
 ) {

@@ -67,8 +67,7 @@ type Input struct {
 	late func(dark bool)
 }
 
-// NewInput returns the input of a terminal. It calls late when an answer about the background arrives
-// late.
+// NewInput returns the input of a terminal. It calls `late` when an answer about the background arrives late.
 func NewInput(f *os.File, late func(dark bool)) Input { return Input{f, late} }
 
 func (t Input) Read(p []byte) (int, error) {

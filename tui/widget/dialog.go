@@ -132,7 +132,7 @@ type Picker struct {
 	shown  int // number of visible rows
 }
 
-// Window returns the range of those of n rows that are visible in room lines. It scrolls so that the cursor
+// Window returns the range of those of n rows that are visible in `room` lines. It scrolls so that the cursor
 // is visible. The first visible row is drawn at the given line.
 func (p *Picker) Window(n, line, room int) (from, to int) {
 	p.line, p.First = line, Clamp(p.Cursor-room+1, 0, max(0, n-room))

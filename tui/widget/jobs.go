@@ -97,7 +97,7 @@ func (j *Jobs) took(d time.Duration) {
 }
 
 // Want makes the task compute the value for key, unless it already has this value or is computing it. A
-// background job computes the value and passes it to take. The previous value stays until the new one is
+// background job computes the value and passes it to `take`. The previous value stays until the new one is
 // ready. If the user has acted since the running job began, Want cancels this job and drops its result. Other
 // updates wait for the running job. If they did not wait, each update of a fast run would cancel the job of
 // the previous update. No result would ever be shown.

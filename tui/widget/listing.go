@@ -18,7 +18,7 @@ type Listing struct {
 	Table  *table.Table
 	Choice Choice
 	Rows   []int // indices into Table.Rows of the rows in the listing
-	Err    error // error in the filter; if it is set, Rows was computed with the last valid filter, good
+	Err    error // error in the filter; if Err is set, Rows was computed with the last valid filter
 	good   string
 	Found  string
 	First  int // index into Rows of the first row that matches the filter; -1 if none does
@@ -31,14 +31,14 @@ type Listing struct {
 	unfolded      []bool   // whether each row has visible children; nil without a filter
 	Notes         []string // notes of the table about the visible rows
 	// uniform lists the columns in which all rows of the table have the same value, including hidden rows.
-	// The title shows these values once, instead of the columns.
+	// The columns are hidden, and the title shows their values.
 	uniform []int
 	most    []float64 // largest number of each column that is drawn as bars
 	// least is, for each column, the width that must not be cut. It is 0 if any part of the cells may be cut.
 	least []int
 	// widths is, for each column, the width of its widest cell among all rows of the table. narrow is the
-	// same among the rows of the listing only. Both are nil if columns are measured on the visible rows
-	// instead.
+	// width of the widest cell among the rows of the listing. Both are nil if columns are measured on the
+	// visible rows instead.
 	widths, narrow []int
 }
 

@@ -43,7 +43,7 @@ func (s Scale) Share(v float64) float64 {
 	return (v - lo) / (hi - lo)
 }
 
-// At returns the value at the relative place share. It is the inverse of Share.
+// At returns the value at the relative place `share`, which is from 0 to 1. It is the inverse of Share.
 func (s Scale) At(share float64) float64 {
 	if s.Log {
 		lo, hi := math.Log(max(s.Lo, 1)), math.Log(max(s.Hi, 1))

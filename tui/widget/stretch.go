@@ -14,7 +14,7 @@ type Stretch struct {
 	Quoted   bool
 }
 
-// Stretches returns a stretch for each of the byte ranges. Their other fields are copied from like.
+// Stretches returns a stretch for each of the byte ranges. Their other fields are copied from `like`.
 func Stretches(ranges [][2]int, like Stretch) []Stretch {
 	list := make([]Stretch, len(ranges))
 	for i, r := range ranges {

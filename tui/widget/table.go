@@ -230,7 +230,7 @@ func (p *TablePane) TurnTo(key string) {
 	}
 }
 
-// Seek selects the row with the identity kin (see KinOf) in the next listing.
+// Seek selects the row with the identity `kin` (see KinOf) in the next listing.
 func (p *TablePane) Seek(kin any) {
 	if p.KinOf != nil {
 		p.Key, p.chosen, p.touched = "", rowName{kin: kin}, true

@@ -119,7 +119,7 @@ func FirstThatFits(w int, texts ...string) string {
 	return Cut(texts[len(texts)-1], w)
 }
 
-// Spread places left and right at the two ends of a line of w cells with at least one space between them.
+// Spread places `left` and `right` at the two ends of a line of w cells with at least one space between them.
 // The left text is cut if there is too little room.
 func Spread(left, right string, w int) string {
 	if right != "" {
@@ -219,8 +219,8 @@ func WrapIndented(l string, w int) []string {
 	return WrapUnder(l, w, deep, deep+2)
 }
 
-// WrapUnder breaks a line into lines of w cells. The continuation lines are indented by deep cells. The line
-// is never broken within its first head bytes, which are spaces or a label.
+// WrapUnder breaks a line into lines of w cells. The continuation lines are indented by `deep` cells. The
+// line is never broken within its first head bytes, which are spaces or a label.
 func WrapUnder(l string, w, head, deep int) []string {
 	if Width(l) <= w || w < 4*deep {
 		return WrapText(l, w)

@@ -82,7 +82,7 @@ type Device struct {
 // Err returns the reason why the device cannot be used, or nil if it can be used.
 func (d *Device) Err() error { return d.gone }
 
-// Lose marks the device as lost. Every later call returns an error that wraps gpu.ErrDeviceLost and cause.
+// Lose marks the device as lost. Every later call returns an error that wraps gpu.ErrDeviceLost and `cause`.
 func (d *Device) Lose(cause error) {
 	if d.gone == nil {
 		d.gone = fmt.Errorf("%w: %w", gpu.ErrDeviceLost, cause)

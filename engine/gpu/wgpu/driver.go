@@ -246,7 +246,7 @@ func required(l gpu.Limits) *binding.RequiredLimits {
 	return &binding.RequiredLimits{Limits: r}
 }
 
-// open creates a device, which takes over the adapter and the instance from found.
+// open creates a device, which takes over the adapter and the instance from `found`.
 func open(found *foundAdapters, index int) (*device, error) {
 	adapter, info := found.adapters[index], found.infos[index]
 	// No DeviceLostCallback is set, because the binding's callback panics in cgo.

@@ -264,7 +264,7 @@ func (f *File) errorf(format string, args ...any) error {
 }
 
 // scalar converts the value of a key with the function `conv`. It returns an error if the key is missing, if
-// the value is an array, or if conv rejects the value. In the error, want describes the accepted values.
+// the value is an array, or if `conv` rejects the value. In the error, `want` describes the accepted values.
 func scalar[T any](f *File, key, want string, conv func(Value) (T, bool)) (T, error) {
 	var zero T
 	v, err := f.value(key)
@@ -284,8 +284,8 @@ func scalar[T any](f *File, key, want string, conv func(Value) (T, bool)) (T, er
 const maxList = 1 << 22
 
 // list converts each element of an array with the function `conv`. The array is the value of a key. list
-// returns an error if the key is missing, if the value is not an array of scalars, or if conv rejects an
-// element. In the error, want describes the accepted elements.
+// returns an error if the key is missing, if the value is not an array of scalars, or if `conv` rejects an
+// element. In the error, `want` describes the accepted elements.
 func list[T any](f *File, key, want string, conv func(Value) (T, bool)) ([]T, error) {
 	v, err := f.value(key)
 	if err != nil {
@@ -322,7 +322,7 @@ func (f *File) checkLen(key string, v Value) error {
 }
 
 // `or` returns the value that `read` returns for a key. If the metadata do not contain the key, it returns
-// def instead. A value of the wrong kind is an error.
+// `def` instead. A value of the wrong kind is an error.
 func or[T any](f *File, key string, def T, read func(string) (T, error)) (T, error) {
 	if !f.Has(key) {
 		return def, nil
@@ -336,7 +336,7 @@ func (f *File) Uint(key string) (uint64, error) {
 	return scalar(f, key, "an integer of at least 0", Value.uint)
 }
 
-// UintOr is like Uint, but returns def if the key is missing.
+// UintOr is like Uint, but returns `def` if the key is missing.
 func (f *File) UintOr(key string, def uint64) (uint64, error) { return or(f, key, def, f.Uint) }
 
 // Int returns the value of a key, which must be an integer of any width that fits an int. A missing key is an
@@ -345,7 +345,7 @@ func (f *File) Int(key string) (int, error) {
 	return scalar(f, key, "an integer", Value.int)
 }
 
-// IntOr is like Int, but returns def if the key is missing.
+// IntOr is like Int, but returns `def` if the key is missing.
 func (f *File) IntOr(key string, def int) (int, error) { return or(f, key, def, f.Int) }
 
 // Ints returns the value of a key, which must be an array of integers of any width. A missing key is an
@@ -366,7 +366,7 @@ func (f *File) Bool(key string) (bool, error) {
 // Bools returns the value of a key, which must be an array of bools. A missing key is an error.
 func (f *File) Bools(key string) ([]bool, error) { return list(f, key, "bools", Value.bool) }
 
-// BoolOr is like Bool, but returns def if the key is missing.
+// BoolOr is like Bool, but returns `def` if the key is missing.
 func (f *File) BoolOr(key string, def bool) (bool, error) { return or(f, key, def, f.Bool) }
 
 // String returns the value of a key, which must be a string. The string may contain invalid UTF-8. A missing
@@ -376,7 +376,7 @@ func (f *File) String(key string) (string, error) {
 		func(v Value) (string, bool) { return string(v.raw), v.Kind == KindString })
 }
 
-// StringOr is like String, but returns def if the key is missing.
+// StringOr is like String, but returns `def` if the key is missing.
 func (f *File) StringOr(key, def string) (string, error) { return or(f, key, def, f.String) }
 
 // Strings returns the value of a key, which must be an array of strings. All returned strings share one copy

@@ -320,7 +320,7 @@ func (r *reader) name(what string) string {
 }
 
 // count reads how many items follow (a u64). It returns an error if the rest of the file is too short for
-// that many items of minBytes bytes each.
+// that many items of `minBytes` bytes each.
 func (r *reader) count(what string, minBytes uint64) uint64 {
 	at := r.off
 	n := r.u64(what)

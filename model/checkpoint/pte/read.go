@@ -72,8 +72,8 @@ func (f *File) readProgram(d Data) error {
 	return b.Err()
 }
 
-// tables reads a field that is a list of tables. It calls read for each table and returns the results, or nil
-// if the buffer has an error.
+// tables reads a field that is a list of tables. It calls `read` for each table and returns the results, or
+// nil if the buffer has an error.
 func tables[T any](t *flat.Table, slot int, kind *flat.Kind, read func(*flat.Table) T) []T {
 	list := make([]T, 0, t.Len(slot))
 	for _, item := range t.Tables(slot, kind) {

@@ -70,7 +70,7 @@ func ChangesOn(l *trace.Line, id trace.DispatchID) []Change {
 	return list
 }
 
-// line returns the line of the forecast that contains a step, or nil if there is none. If along is
+// line returns the line of the forecast that contains a step, or nil if there is none. If `along` is
 // AlongTokens, this is the line of the prompts that begin at position 0, even if the step begins at another
 // position.
 func line(x *analyze.Index, tokens, position int, along string) *trace.Line {
@@ -104,7 +104,7 @@ type Changes struct {
 }
 
 // Around finds the changes of a dispatch before and after a step. The bool is false if the forecast does not
-// contain the step. If along is AlongTokens, the changes are those of prompts that begin at position 0.
+// contain the step. If `along` is AlongTokens, the changes are those of prompts that begin at position 0.
 func Around(x *analyze.Index, step int, id trace.DispatchID, along string) (Changes, bool) {
 	s := &x.Trace.Steps[step]
 	l := line(x, len(s.Tokens), s.Position, along)

@@ -50,10 +50,10 @@ type GraphNode struct {
 	ErrorDB  float64 // lowest signal-to-noise ratio of the dispatches in dB
 	HasError bool
 	Cost     *analyze.RowCost // time saved by skipping exactly these dispatches; nil if not measured
-	// Other is set if the cost was measured but a launch of the node ran differently then. Other is this
-	// launch, and Cost is nil.
+	// Other is set if a launch of the node ran differently when the cost was measured. Other is this launch,
+	// and Cost is nil.
 	Other *analyze.Launch
-	Costs *analyze.StepCosts // the measured costs that do not apply to Other
+	Costs *analyze.StepCosts // if Other is set: the measured costs
 	// Delta compares the time with the baseline. The plan differences in Delta are not set.
 	Delta analyze.Delta
 }
@@ -102,7 +102,7 @@ type Weights struct {
 	baseSteps     float64
 	resolutionNS  float64
 	ClockMoved    bool
-	Single        bool // a dispatch has only one time, in the selection or at the baseline
+	Single        bool // a dispatch has only one measured time in the selection, or only one at the baseline
 	BaselineCosts *analyze.BaselineCosts
 }
 

@@ -31,7 +31,7 @@ func (n *Tenant) Shares() bool {
 type Tenancy struct {
 	X       *analyze.Index
 	Step    int
-	Order   []trace.DispatchID // the step's dispatches in order of submission; if Step is -1, all
+	Order   []trace.DispatchID // dispatches of the step, or of the graph if Step is -1, in order
 	Tenants []Tenant           // indexed by value
 	Slots   map[int][]*Tenant  // for each slot number, the values of the slot in order of first use
 	Numbers []int              // slot numbers, ascending

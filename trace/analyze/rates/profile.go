@@ -155,7 +155,7 @@ func (y *Tally) Profile(x *analyze.Index) *Profile {
 }
 
 // profile is like Profile, but costs come only from the given steps of the trace, and untimed rates only from
-// the steps in decode.
+// the steps in `decode`.
 func (y *Tally) profile(x *analyze.Index, steps []int, decode analyze.Selection) *Profile {
 	p, u := &Profile{Trace: x.Trace, Index: x, Steps: steps}, x.UntimedOf(decode)
 	var phases []trace.Phase

@@ -56,7 +56,7 @@ func New(x *analyze.Index, selection analyze.Selection) *Loads {
 	return &Loads{index: x, chosen: selection}
 }
 
-// Of returns the load of the dispatch of a plan. ok is false if its work does not depend on a router.
+// Of returns the load of the dispatch of a plan. `ok` is false if its work does not depend on a router.
 func (e *Loads) Of(p *trace.Plan) (load Load, ok bool) {
 	if p == nil || p.Experts.Rows == 0 {
 		return Load{}, false

@@ -245,7 +245,7 @@ func (p place) from(other place, info *Info) string {
 	return fmt.Sprintf("%s/%d/%d", info.Methods[p.method].Name, p.delegate, p.constant)
 }
 
-// mark fills the field Shared of each constant in info.
+// mark fills the field Shared of each constant in `info`.
 func (s sharing) mark(info *Info) {
 	for _, places := range s {
 		for i, p := range places {

@@ -35,7 +35,7 @@ const (
 	headerLength = 32
 )
 
-// segments concatenates blobs with padding. It returns the rows of the segment table and the concatenated
+// segments concatenates `blobs` with padding. It returns the rows of the segment table and the concatenated
 // bytes.
 func segments(blobs [][]byte) (rows []Table, data []byte) {
 	for _, b := range blobs {

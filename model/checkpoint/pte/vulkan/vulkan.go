@@ -93,8 +93,8 @@ type Operator struct {
 	Args []int  // indices into Graph.Values: all arguments of the schema including defaults, then the output
 }
 
-// Parse reads the graph of a delegate. It calls lookup to find the constants that are stored under a key. Use
-// pte.File.Lookup as lookup.
+// Parse reads the graph of a delegate. It calls `lookup` to find the constants that are stored under a key.
+// Use pte.File.Lookup as `lookup`.
 func Parse(d pte.Data, lookup func(key string) (pte.Data, error)) (*Graph, error) {
 	g, err := parse(d, lookup)
 	if err != nil {
@@ -326,7 +326,7 @@ func (r *reader) graph(t *flat.Table) {
 	g.Outputs = r.tensors(t, graphOutputs)
 }
 
-// list reads a field that is a list of tables. It calls read for each table and returns the results, or nil
+// list reads a field that is a list of tables. It calls `read` for each table and returns the results, or nil
 // if the buffer has an error.
 func list[T any](t *flat.Table, slot int, kind *flat.Kind, read func(*flat.Table) T) []T {
 	all := make([]T, 0, t.Len(slot))
