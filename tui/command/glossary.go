@@ -60,7 +60,7 @@ var Terms = [][2]string{
 	{"step", "one run of the graph: a chunk of the prompt, or one decoded token"},
 	{"SymInt", "an integer in the graph that changes between steps, such as the position"},
 	{"tokens", "number of tokens that a step processes; M in a kernel's formula"},
-	{"untimed", "a step is untimed if its blocks and dispatches are not timed one by one, because this makes the step slower"},
+	{"untimed", "an untimed step runs at full speed: timing blocks or dispatches one by one would make the step slower"},
 	{"value", "a tensor or a SymInt of the graph"},
 	{"warm", "a step is cold if it is the first after idle time, compiles a kernel, or uses a route for the first time; otherwise it is warm"},
 }

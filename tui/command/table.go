@@ -345,7 +345,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"t"}, Name: "time",
-			Doc: "Times the operator in isolation on each of its routes. The numbers of tokens are the one at the cursor, and those at which the plan changes the route.",
+			Doc: "Times the operator in isolation on each of its routes: for the number of tokens at the cursor, and for each number at which the plan changes the route.",
 			In:  []Place{InViews}, Of: WithCurves, Needs: []Needs{Device, View}, Hint: 4,
 			Plain: Line{Word: "o", Takes: "OP [M ...]", Doc: "time operator OP in isolation on each route, for M tokens; without M: for each number of tokens at which the plan changes the route"},
 		},

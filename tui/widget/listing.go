@@ -342,7 +342,7 @@ func (l *Listing) Exported() *table.Table {
 		of := table.ColumnsAt(func(row int) *int { return &row }).
 			Where(func(row *int) bool { return l.Shown[*row] != l.Leaves[*row] })
 		columns = append(columns, of.Text(0, "sums_of", "sums of",
-			"if a filter hides rows inside this row: number of rows in its sums, and number of these rows in this table",
+			"if a filter hides rows inside this row: number of rows that its sums include, and how many of them this table shows",
 			func(row *int) string {
 				all, here := Plural(l.Leaves[*row], "row"), Count(l.Shown[*row])
 				return fmt.Sprintf("all %s, %s here", all, here)

@@ -151,7 +151,7 @@ func columns(list []row) []table.Column {
 			"isolated time of the dispatches that multiply by the weights of experts, in one step",
 			time(func(r *row) float64 { return r.total.NS })),
 		timed.Cell(80, table.Modelled, "padding_us", "~padding µs", "µs",
-			"part of this time that padding takes if each row of a tile takes equally long",
+			"part of the time µs that padding takes, if all rows of a tile take equally long",
 			time(func(r *row) float64 { return r.total.PaddedNS })),
 		chosen.Words(110, "load", "load",
 			"tokens of the experts in order, relative to the busiest expert; a dot is an expert without tokens",
