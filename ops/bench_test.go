@@ -124,6 +124,14 @@ func planned(b testing.TB, limits gpu.Limits, build func(b *graph.Builder)) (*gr
 // newBench prepares a bench of the last operator of a graph. If apart is true, each copy has its own output.
 // Otherwise the copies share an output, so a barrier separates them.
 func newBench(b testing.TB, dev gpu.Device, build func(b *graph.Builder), apart bool) *bench {
+	return newBenchOf(b, dev, build, apart, nil)
+}
+
+// newBenchOf is newBench with the content of some inputs of the operator, by name. Other inputs have random
+// bits.
+func newBenchOf(b testing.TB, dev gpu.Device, build func(b *graph.Builder), apart bool,
+	content map[string][]byte,
+) *bench {
 	g, live := planned(b, dev.Info().Limits, build)
 	x := &bench{dev: dev}
 	x.readyStamps(b)
@@ -161,7 +169,11 @@ func newBench(b testing.TB, dev gpu.Device, build func(b *graph.Builder), apart 
 				buffer, read := shared[v], d.k.Storage[i].Access == gpu.Read
 				if buffer == nil {
 					buffer = x.buffer(b, int(info.DType.Bytes(shape.Product(info.MaxDims))), gpu.Storage)
-					if read {
+					if data := content[info.Name]; data != nil {
+						if err := dev.Write(buffer, 0, data); err != nil {
+							b.Fatal(err)
+						}
+					} else if read {
 						x.fill(b, buffer, info.DType)
 					}
 					if read && info.Role != graph.Constant || !read && !apart {
