@@ -14,7 +14,7 @@ import (
 )
 
 // expertRules are the fusion rules for mixtures of experts, in order.
-var expertRules = append(slices.Clone(experts.Fusions), fuseExpertsResidual)
+var expertRules = append(slices.Clone(experts.Fusions), fuseExpertsResidual, fuseNorm)
 
 // mixtureCase is a mixture of experts with a residual: x + alpha * sum of weight * down(act(gate) * up).
 type mixtureCase struct {
@@ -23,6 +23,7 @@ type mixtureCase struct {
 	n, k, most   int // experts, chosen ones, and the largest number of tokens
 	bias         bool
 	alpha        float32
+	norm         string // "" if the experts read x itself, "plain" or "prepared" by another product
 	// up returns what the product up reads, and residual returns the residual. If they are nil, it is x.
 	up, residual func(b *graph.Builder, x graph.ValueID) graph.ValueID
 	also         func(b *graph.Builder, gate, down graph.ValueID) // adds readers
@@ -39,20 +40,28 @@ func (c mixtureCase) build(b *graph.Builder) {
 		}
 		return experts.LinearExperts(b, name, x, noiseMatrix(name+".w", c.n*rows, cols, f), bias, r)
 	}
-	other := func(f func(*graph.Builder, graph.ValueID) graph.ValueID) graph.ValueID {
+	h := x
+	if c.norm != "" {
+		if c.norm == "prepared" {
+			x = Linear(b, "o", x, noiseMatrix("o.w", c.dim, c.dim, c.format), graph.None)
+		}
+		h = RMSNorm(b, "norm", x, constant(b, "norm.weight", c.dim), 1e-5)
+		b.Output(Linear(b, "router", h, noiseMatrix("router.w", 8, c.dim, weight.F32), graph.None))
+	}
+	other := func(x graph.ValueID, f func(*graph.Builder, graph.ValueID) graph.ValueID) graph.ValueID {
 		if f == nil {
 			return x
 		}
 		return f(b, x)
 	}
-	gate := of("gate", x, c.ffn, c.dim, c.format)
-	up := of("up", other(c.up), c.ffn, c.dim, c.format)
+	gate := of("gate", h, c.ffn, c.dim, c.format)
+	up := of("up", other(h, c.up), c.ffn, c.dim, c.format)
 	down := of("down", basic.SiLUMul(b, "mul", gate, up), c.dim, c.ffn, c.down)
 	if c.also != nil {
 		c.also(b, gate, down)
 	}
 	y := experts.CombineExperts(b, "combine", down, r.Weights)
-	b.Output(basic.Add(b, "add", other(c.residual), y, c.alpha))
+	b.Output(basic.Add(b, "add", other(x, c.residual), y, c.alpha))
 }
 
 // at returns the live point with a number of tokens.
@@ -70,8 +79,10 @@ func TestMixturesOfExpertsAreFused(t *testing.T) {
 		change func(c *mixtureCase)
 		want   []string
 	}{
-		"all rules": {func(*mixtureCase) {}, []string{gateUp, combined}},
-		"biases":    {func(c *mixtureCase) { c.bias = true }, []string{gateUp, combined}},
+		"all rules":              {func(*mixtureCase) {}, []string{gateUp, combined}},
+		"biases":                 {func(c *mixtureCase) { c.bias = true }, []string{gateUp, combined}},
+		"a norm":                 {func(c *mixtureCase) { c.norm = "plain" }, []string{gateUp, combined}},
+		"a norm after a product": {func(c *mixtureCase) { c.norm = "prepared" }, []string{gateUp, combined}},
 		"up reads another tensor": {func(c *mixtureCase) {
 			c.up = func(b *graph.Builder, x graph.ValueID) graph.ValueID { return basic.Sigmoid(b, "s", x) }
 		}, []string{combined}},
@@ -97,6 +108,12 @@ func TestMixturesOfExpertsAreFused(t *testing.T) {
 			if len(c.want) < 2 || m.residual != nil {
 				return
 			}
+			live, d := liveAt(t, fused, (&trial{}).input(t, fused, m.at(1))), fused.Describe()
+			for _, id := range live.Active() {
+				if d.Ops[d.Dispatches[id].Op].Kind == "rms_norm" {
+					t.Errorf("one token runs a norm")
+				}
+			}
 			plain := fusedBy(t, m.build, gpu.DefaultLimits())
 			if a, b := fused.AllocatedBytes()["constant"], plain.AllocatedBytes()["constant"]; a != b {
 				t.Errorf("weights take %d bytes, unfused %d", a, b)
@@ -110,10 +127,13 @@ func TestMixturesOfExpertsAreFused(t *testing.T) {
 func TestFusedMixturesAgreeOnTheGPU(t *testing.T) {
 	dev := gputest.Open(t)
 	cases := []mixtureCase{
-		{format: weight.Q4_0, down: weight.Q8_0, dim: 256, ffn: 96, n: 6, k: 3, most: 40, alpha: 1},
+		{
+			format: weight.Q4_0, down: weight.Q8_0, dim: 256, ffn: 96, n: 6, k: 3, most: 40, alpha: 1,
+			norm: "prepared",
+		},
 		{
 			format: weight.Q8_0, down: weight.Q4_0, dim: 64, ffn: 160, n: 5, k: 4, most: 40, alpha: 0.5,
-			bias: true,
+			bias: true, norm: "plain",
 		},
 		{format: weight.F32, down: weight.F16, dim: 72, ffn: 40, n: 4, k: 2, most: 300, alpha: 1},
 		{format: weight.Q6_K, down: weight.Q4_K, dim: 512, ffn: 256, n: 12, k: 8, most: 30, alpha: 1},

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"gpuscope/engine/graph"
+	"gpuscope/ops/experts"
 	"gpuscope/ops/internal/shape"
 	"gpuscope/ops/reference"
 )
@@ -23,7 +24,9 @@ import (
 // The rule replaces the norm and the operators before and after it separately, in the order of the graph.
 var fuseNorm = graph.Fusion{
 	Name: "norm", Doc: "for one row, a norm has no dispatch: the operator before it and the linears after it compute it",
-	Pattern: graph.Pattern{Kinds: slices.Concat(linearKinds, embeddingKinds, []string{kindRMSNorm.Name})},
+	Pattern: graph.Pattern{
+		Kinds: slices.Concat(linearKinds, embeddingKinds, []string{kindRMSNorm.Name}, experts.LinearKinds),
+	},
 	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		switch o := m.Last().(type) {
 		case *rmsNorm:
@@ -69,6 +72,18 @@ var fuseNorm = graph.Fusion{
 			}
 			fused.makeKernels(b)
 			return &fused
+		case normReader:
+			norm, ok := b.Producer(o.Reads()).(*rmsNorm)
+			if !ok || norm.folds == 0 || norm.sum != nil {
+				return nil
+			}
+			n := &experts.Norm{
+				X: norm.x, Weight: norm.weight, Eps: norm.eps, Weighted: norm.weighted, Squares: norm.squares,
+			}
+			if norm.prepared() {
+				n.Sums = norm.sums()
+			}
+			return o.ReadNorm(b, n)
 		case *embedding:
 			if len(o.parts) > 1 {
 				return nil
@@ -166,14 +181,30 @@ func rowsBehind(b *graph.Builder, o *rmsNorm) (rows int) {
 		return 0
 	}
 	for _, r := range readers {
-		product, ok := r.(*linear)
-		if !ok || product.residual != graph.None || product.shapes[linearGEMV].batch != 1 ||
-			b.RouteAsked(product.y) {
+		n := 0
+		switch product := r.(type) {
+		case *linear:
+			if product.residual == graph.None && product.shapes[linearGEMV].batch == 1 &&
+				!b.RouteAsked(product.y) {
+				n = product.w.Rows
+			}
+		case normReader:
+			n = product.NormRows(b)
+		}
+		if n == 0 {
 			return 0
 		}
-		rows += product.w.Rows
+		rows += n
 	}
 	return rows
+}
+
+// normReader is a product with the matrices of experts. For one token, its kernel can compute the norm that
+// the product reads.
+type normReader interface {
+	NormRows(b *graph.Builder) int
+	Reads() graph.ValueID
+	ReadNorm(b *graph.Builder, n *experts.Norm) graph.Operator
 }
 
 // sums() returns how many sums the tensor squares has.

@@ -93,6 +93,9 @@ func leavesSum(b *graph.Builder, o *rmsNorm) bool {
 		return false
 	}
 	products, _ := b.Readers(norm.y)
+	if slices.ContainsFunc(products, func(r graph.Operator) bool { _, ok := r.(*linear); return !ok }) {
+		return false
+	}
 	first := products[0].(*linear)
 	return b.ReadersAfter(o.y, first.y) == len(readers)-1 && !slices.ContainsFunc(products,
 		func(r graph.Operator) bool { return !r.(*linear).takesSum(b, norm, o) })

@@ -11,7 +11,7 @@ var fuseGateUp = graph.Fusion{
 	Name: "experts_gate_up",
 	Doc:  "one product with the matrices of the experts replaces gate, up and act(gate) * up",
 	Pattern: graph.Pattern{
-		Kinds: basic.GatedKinds, Of: []graph.Pattern{{Kinds: linearKinds}, {Kinds: linearKinds}},
+		Kinds: basic.GatedKinds, Of: []graph.Pattern{{Kinds: LinearKinds}, {Kinds: LinearKinds}},
 	},
 	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		gate, up, joined := m.Ops[0].(*linear), m.Ops[1].(*linear), m.Last().(*basic.GatedOp)
@@ -72,7 +72,7 @@ var fuseCombine = graph.Fusion{
 	Name: "experts_combine",
 	Doc:  "for a few tokens, the product down also computes the weighted sum over the experts",
 	Pattern: graph.Pattern{
-		Kinds: []string{kindCombine.Name}, Of: []graph.Pattern{{Kinds: linearKinds}},
+		Kinds: []string{kindCombine.Name}, Of: []graph.Pattern{{Kinds: LinearKinds}},
 	},
 	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		product, sum := m.Ops[0].(*linear), m.Last().(*combine)

@@ -2,6 +2,7 @@ package experts
 
 import (
 	"math"
+	"math/bits"
 
 	"gpuscope/engine/graph"
 	"gpuscope/engine/graph/grid"
@@ -55,7 +56,8 @@ var kindsOfLinear = kind.EachFormat(kind.Kind{
 	Constructors: []string{"LinearExperts"}, Routes: routeNames, Add: addLinear,
 })
 
-var linearKinds = kind.Names(kindsOfLinear)
+// LinearKinds lists the names of the kinds of products.
+var LinearKinds = kind.Names(kindsOfLinear)
 
 func addLinear(c *kind.Call) []graph.ValueID {
 	o := &linear{
@@ -108,6 +110,7 @@ type linear struct {
 	// tensor products, and a second dispatch adds them up.
 	combine  *combine
 	products graph.ValueID
+	norm     *Norm // x, if the kernel for one token computes this norm (fusion rule norm), or nil
 
 	parts   []weight.Part
 	routes  kind.Routes
@@ -160,6 +163,9 @@ func (o *linear) Spec() graph.Spec {
 		}
 		s.Slots = append(s.Slots, slot)
 	}
+	if o.norm != nil {
+		s.Inputs = append(s.Inputs, o.norm.row(), o.norm.beside().Value)
+	}
 	if c := o.combine; c != nil {
 		s.Inputs, s.Scratch = append(s.Inputs, c.weights), []graph.ValueID{o.products}
 		if c.residual != graph.None {
@@ -181,7 +187,11 @@ func (o *linear) Spec() graph.Spec {
 
 // bindings returns the bindings of the kernel of a route, for one part of the weights.
 func (o *linear) bindings(route int, p *weight.Part) []graph.Binding {
-	list := append([]graph.Binding{graph.Bind("x", o.x)}, o.w.Bindings(p)...)
+	x := o.x
+	if o.takesNorm(route) {
+		x = o.norm.row()
+	}
+	list := append([]graph.Binding{graph.Bind("x", x)}, o.w.Bindings(p)...)
 	if o.bias != graph.None {
 		list = append(list, graph.Bind("bias", o.bias))
 	}
@@ -189,6 +199,9 @@ func (o *linear) bindings(route int, p *weight.Part) []graph.Binding {
 		list = append(list, graph.Bind("sorted", o.sorted))
 	} else {
 		list = append(list, graph.Bind("experts", o.experts))
+	}
+	if o.takesNorm(route) {
+		list = append(list, o.norm.beside())
 	}
 	switch {
 	case o.combine == nil:
@@ -220,7 +233,7 @@ func (o *linear) at(r *graph.Ranges, tokens int) graph.Corner {
 	x := append([]int{}, r.Max(o.x)...)
 	x[1] = tokens
 	corner := graph.Corner{
-		{Value: o.x, Dims: x},
+		{Value: o.x, Dims: x, Deferred: o.norm != nil && tokens == 1},
 		{Value: o.experts, Dims: []int{1, tokens, o.k}},
 		{Value: o.sorted, Dims: []int{o.n + 1 + tokens*o.k}},
 	}
@@ -241,7 +254,14 @@ func (o *linear) Plan(p *graph.Planner) error {
 			x, chosen, sorted, o.n, o.rows(), o.w.Cols)
 	}
 	tokens := x[1]
-	route := o.routes.Choose(p, "S", tokens)
+	r, able := o.routes.Preferred(tokens), o.readable(p, o.routes.Allowed(tokens))
+	switch {
+	case able == 0:
+		return p.Errorf("no allowed kernel can read x (dims %v, deferred: %t)", x, p.Deferred(o.x))
+	case able>>r&1 == 0:
+		r = bits.TrailingZeros64(able)
+	}
+	route := o.routes.Settle(p, r, able, "S", tokens)
 	switch c := o.combine; {
 	case c == nil:
 		p.SetDims(o.y, 1, tokens, o.k, o.cols())
@@ -307,6 +327,10 @@ func (o *linear) dispatch(p *graph.Planner, i, route, tokens int) {
 		o.combine.cost(l, tokens)
 	} else {
 		l.Bytes += 4 * share(int64(pairs)*int64(o.cols()))
+	}
+	if o.takesNorm(route) {
+		l.Bytes += 4 * int64(max(o.norm.Sums, o.w.Cols))
+		l.FLOPs += 4 * int64(o.w.Cols)
 	}
 	if o.gated != nil {
 		l.FLOPs += int64(o.gated.FLOPs()) * share(int64(pairs)*int64(o.cols()))

@@ -115,7 +115,7 @@ func (o *linear) xRow(pair int) int {
 // Tolerance is relative to the largest element of the row, as in a linear.
 func (o *linear) Tolerance(r *reference.Ref, _ graph.ValueID) reference.Tolerance {
 	t := reference.Tolerance{
-		Row: reference.SumRoundings(o.w.Cols) * reference.Rounding,
+		Row: reference.SumRoundings(o.w.Cols)*reference.Rounding + o.normError(),
 		Why: fmt.Sprintf("%d products summed in f32", o.w.Cols),
 	}
 	if o.w.Format.AsHalves {

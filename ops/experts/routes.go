@@ -105,7 +105,7 @@ const (
 	once      = 132 * 768 // number of lanes that a large GPU runs at once
 )
 
-// gemv returns the shape of a GEMV. It chooses as a linear does whose matrix has the rows of the experts of a
+// gemv returns the shape of a GEMV. It chooses as a linear does whose matrix has the rows of all experts of a
 // token.
 func (o *linear) gemv(limits *gpu.Limits) tiling {
 	halves := o.rows() / o.cols()
@@ -122,8 +122,11 @@ func (o *linear) gemv(limits *gpu.Limits) tiling {
 		s.eights = e
 	}
 	memory := int(limits.MaxWorkgroupStorage) - o.w.Format.WorkgroupBytes
+	// Each lane has a partial result of every sum, and of a norm's sum of squares. Each group of as many
+	// lanes as there are sums needs one more number.
+	fit := memory * sums / (4 * (sums*(sums+1) + 1))
 	chunks := cols / s.chunk()
-	most := min(int(min(limits.MaxInvocations, limits.MaxWorkgroupX)), memory/(4*(sums+1)), mostLanes)
+	most := min(int(min(limits.MaxInvocations, limits.MaxWorkgroupX)), fit, mostLanes)
 	steps := shape.DivUp(chunks, most)
 	all := func() int { return shape.DivUp(rows/halves, s.rows) * shape.DivUp(chunks, steps) }
 	if s.eights > 1 && o.w.Format.WorkgroupBytes == 0 {
@@ -175,6 +178,9 @@ func (o *linear) newKernel(b *graph.Builder, route int) *graph.Kernel {
 		c["Residual"], c["Alpha"] = o.combine.residual != graph.None, o.combine.alpha
 	}
 	c["Norm"], c["Eps"], c["Given"], c["Spread"] = false, float32(0), 0, false
+	if o.takesNorm(route) {
+		c["Norm"], c["Eps"], c["Given"], c["Spread"] = true, o.norm.Eps, o.norm.Sums, o.norm.prepared()
+	}
 	c["Groups"] = 1
 	if g := o.w.Format.Group; g > 0 {
 		c["Groups"] = max(1, s.chunk()/g)
