@@ -26,7 +26,7 @@ type Architecture struct {
 	FusedMLP        bool // gate and up are one matrix
 	scaledEmbedding bool // rows of the embedding are multiplied by sqrt(dim)
 	Experts         bool // layers have a mixture of experts instead of a gated MLP
-	expertsBeside   bool // an MLP and, in some models, a mixture of experts beside it; see twoBranches
+	expertsBeside   bool // layers have an MLP, some with a mixture of experts beside it; see twoBranches
 	// normalized is true if the weights of a token's experts are divided by their sum. A configuration key
 	// can override it.
 	normalized   bool
@@ -34,7 +34,7 @@ type Architecture struct {
 	Sinks        bool // attention has a sink for each head: a score without a value
 	valueNorms   bool // the values of each head are normalized, by a norm without weights
 	keysAsValues bool // a layer without a value matrix uses its keys, before their norm, as values
-	LayerScales  bool // the residual stream after each layer is multiplied by a number of that layer
+	LayerScales  bool // after each layer, the residual stream is multiplied by a number of that layer
 	// fullUnrotated is true if RoPE is left out in layers with full attention. It has no effect in a model
 	// without sliding windows.
 	fullUnrotated bool
@@ -48,14 +48,14 @@ type Architecture struct {
 // Spelling describes how files of one format (GGUF or Hugging Face) represent an architecture: which names
 // the files use, and how the weights in them differ from those that the graph needs.
 type Spelling struct {
-	Called []string // what these files call the architecture; nil if only Architecture.Name
+	Called []string // names of the architecture in these files; nil if Architecture.Name is the only one
 	Class  class
 	Names  *names
 	Keys   *keys
 	pairs  *pairing
 	// Only is the list of configuration keys for which the builder supports only one value.
 	Only []only
-	// scalings maps the names that only these files use for a RoPE scaling type to the usual names.
+	// scalings maps a name of a RoPE scaling type that only these files use to the usual name of the type.
 	scalings map[string]string
 	// onePlus is true if the files store the weights of a norm minus 1. The norm then multiplies by 1 + the
 	// stored weight.
@@ -91,7 +91,7 @@ type gated struct {
 type only struct {
 	Key       string
 	Want      any    // an int, a float64, a bool, a string or an orNull; nil if the key must be absent
-	otherwise string // the unsupported feature that any other value requests
+	otherwise string // the unsupported feature that every other value requests
 }
 
 // orNull is a string in place of which a file may state null.
@@ -121,7 +121,7 @@ type names struct {
 	// The biases of these matrices.
 	ExpertGateBias, ExpertUpBias     string
 	ExpertGateUpBias, ExpertDownBias string
-	ExpertFactors                    string // by which the weight of each expert is multiplied
+	ExpertFactors                    string // factors by which the weights of the experts are multiplied
 	// The norms of an MLP beside experts; see twoBranches. RouterScale has the weights of the router's norm,
 	// times sqrt(dim).
 	MlpPostNorm, ExpertNorm, ExpertPostNorm, RouterScale string
@@ -140,7 +140,7 @@ type keys struct {
 	Heads, kvHeads, headDim   string
 	localHeadDim              string // headDim of layers with a window, if it differs
 	fullHeadDim, fullKVHeads  string // headDim and kvHeads of layers with full attention, if they differ
-	unequal                   bool   // lists of numbers by layer may have different numbers
+	unequal                   bool   // a list with a number for each layer may have different numbers
 	byLayer                   string // object with settings of single layers: "2.head_dim"
 	sharedKV                  string // how many layers at the end have no keys and values of their own
 	sharedWide                string // whether the MLP of these layers is twice as wide
@@ -165,8 +165,8 @@ type keys struct {
 	localBase                 string // RoPE base in layers with a window
 	localTurned               string // how many dims of a head are rotated in layers with a window
 	Tied                      string // whether the embedding is also the output head
-	mixed                     string // whether layers have experts; without it they do if experts is not 0
-	experts, chosen           string // number of experts of a layer, and of those chosen for a token
+	mixed                     string // whether layers have experts; without it: if their number is not 0
+	experts, chosen           string // number of experts of a layer, and of chosen experts for each token
 	expertFfn                 string // hidden size of an expert
 	normalize                 string // whether the weights of a token's experts are divided by their sum
 	sparseEach                string // n: only every n-th layer has experts
@@ -308,8 +308,8 @@ var Architectures = []*Architecture{
 	&gptOSS,
 }
 
-// architectureOf returns the architecture that files of one format call name, and its Spelling for this
-// format. in selects the Spelling of the format.
+// architectureOf returns the architecture with the given name in files of one format, and its Spelling for
+// this format. The function `in` selects the Spelling of the format.
 func architectureOf(file, name string, in func(*Architecture) *Spelling) (*Architecture, *Spelling, error) {
 	var known []string
 	for _, a := range Architectures {

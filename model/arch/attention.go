@@ -23,7 +23,7 @@ type attention struct {
 	headDim        int
 	kvHeads        int
 	window         int           // positions in the sliding window; 0 for full attention
-	rotate         rotary        // or nil if the layer has no RoPE
+	rotate         rotary        // applies RoPE; nil if the layer has no RoPE
 	kCache, vCache graph.ValueID // f32 or f16 [1, context, kvHeads, headDim]
 	keys, values   graph.ValueID
 }

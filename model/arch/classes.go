@@ -28,8 +28,8 @@ func with(m, other map[string]any) map[string]any {
 	return m
 }
 
-// ggufClass returns the class for a GGUF architecture. Its defaults are those that all architectures of
-// llama.cpp share, and those in `own`.
+// ggufClass returns the class for a GGUF architecture. It has the defaults that all architectures of
+// llama.cpp share, and the defaults in `own`.
 func ggufClass(name string, own map[string]any) class {
 	return class{
 		Name:     "llama.cpp's " + name,

@@ -17,14 +17,14 @@ type Config struct {
 	Dim     int
 	Heads   int
 	KVHeads []int // by layer: a divisor of Heads
-	KVFrom  []int // by layer: the layer whose keys and values it reads, which is itself in most models
+	KVFrom  []int // by layer: index of the layer whose keys and values it reads; in most models its own index
 	HeadDim int
 	// LocalHeadDim is the size of a head in layers with a sliding window. In most models it equals HeadDim.
 	LocalHeadDim int
 	FFN          []int // by layer
 	LayerInput   int   // elements of the input that each layer has of its own; 0 for none; see layerInput
 	Vocab        int
-	Context      int // the trained context
+	Context      int // number of positions of the trained context
 	Eps          float32
 	Scale        float64 // scale of the attention scores; 0 for 1 / sqrt(HeadDim)
 	// Factors of the rows of the embedding, of the outputs of attention and MLP, and of the logits. A factor
@@ -45,7 +45,7 @@ type Config struct {
 	// ExpertFFN is the hidden size of an expert. All are 0 if layers have no experts.
 	Experts, Chosen, ExpertFFN int
 	Normalize                  bool   // the weights of a token's experts are divided by their sum
-	Dense                      []bool // by layer: has an MLP instead of experts; nil if no layer has both
+	Dense                      []bool // by layer: has an MLP instead of experts; nil if all layers are alike
 	// Ignored lists the keys in the files that have no effect, because the model's class does not have them.
 	Ignored []Ignored
 	// Warnings lists problems in the configuration that did not stop the reader, and how it resolved them.

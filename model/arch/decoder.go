@@ -31,9 +31,9 @@ type Decoder struct {
 	// have the same rotation.
 	rotateLocal rotary
 	zeros       graph.ValueID         // f32 [dim]: the bias of norms that subtract the mean
-	unweighted  map[int]graph.ValueID // by number of elements; see ones
-	attentions  []*attention          // of the layers so far
-	inputs      graph.ValueID         // of all layers, or None; see layerInputs
+	unweighted  map[int]graph.ValueID // results of ones, by number of elements
+	attentions  []*attention          // attention of each layer that was added so far
+	inputs      graph.ValueID         // inputs of all layers, or None; see layerInputs
 	// The factors of the queries for the positions of the step, and for the last of them, or None.
 	queryScales, lastQueryScale graph.ValueID
 	// expertCounts has the output counts of the router of each layer: i32 [experts], how many tokens of the
@@ -104,8 +104,8 @@ func (m *Decoder) forward() graph.ValueID {
 	return x
 }
 
-// times multiplies x by a number, which becomes the constant called factor. It returns x if the number is 0
-// or 1.
+// times multiplies x by a number. The number becomes a constant with the name `factor`. It returns x if the
+// number is 0 or 1.
 func (m *Decoder) times(name, factor string, x graph.ValueID, by float64) graph.ValueID {
 	if by == 0 || by == 1 {
 		return x

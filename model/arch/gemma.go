@@ -50,7 +50,7 @@ var Gemma3 = Architecture{
 			{"final_logit_softcapping", nil, "soft capping of logits"},
 			{"use_bidirectional_attention", false, "bidirectional attention"},
 		},
-		// The file states the number by whose square root the attention scores are divided.
+		// The file states a number. The attention scores are divided by its square root.
 		implied: func(c *Config) { c.Scale = 1 / math.Sqrt(c.Scale) },
 	},
 }
@@ -164,7 +164,7 @@ var gemma4 = Architecture{
 		Called: []string{"gemma4_text"},
 		Class: class{
 			Name: "Gemma4TextConfig", Defaults: map[string]any{"tie_word_embeddings": true},
-			// The tensors show attention_k_eq_v and the number of rows of the table of inputs.
+			// The tensors show whether attention_k_eq_v is set, and how many rows the table of inputs has.
 			inert: []string{"attention_k_eq_v", "vocab_size_per_layer_input"},
 		},
 		Names: &gemmaHFNames, Keys: &gemma4HFKeys, pairs: &halves, implied: unscaled, listed: true,

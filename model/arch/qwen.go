@@ -72,7 +72,8 @@ var qwenMoEHFKeys = func() keys {
 	return k
 }()
 
-// qwenDefaults returns the defaults of a Qwen class: those that both classes share, and those in `own`.
+// qwenDefaults returns the defaults of a Qwen class: the defaults that both classes share, and the defaults
+// in `own`.
 func qwenDefaults(own map[string]any) map[string]any {
 	return with(map[string]any{
 		"hidden_size": 4096, "intermediate_size": 22016, "num_hidden_layers": 32,

@@ -38,7 +38,7 @@ type configReader struct {
 	in     func(*Architecture) *Spelling // returns the Spelling of any architecture for the file format of f
 	layers int                           // number of layers; 0 until it is known
 	err    error
-	// warnings has an entry for each value that the file states twice, differently.
+	// warnings has an entry for each value for which the file states two different values.
 	warnings []string
 }
 

@@ -159,8 +159,8 @@ var partOfNeighbours = pairing{part: true, rotary: neighbours.rotary}
 
 // tables adds two tables to the graph: the cosines and the sines of the rotation angles. Each table is f32
 // [context, times*d/2], where d is the number of rotated dims. A row belongs to one position and has an
-// element for each pair of dims. If times is 2, the row contains these elements twice. If times is 1, the row
-// has elements for all pairs of a head.
+// element for each pair of dims. If `times` is 2, the row contains these elements twice. If `times` is 1, the
+// row has elements for all pairs of a head.
 func (m *Decoder) tables(prefix string, r *Rotation, headDim, times int) (cos, sin graph.ValueID) {
 	turned, divisors := r.turned(headDim), m.divisors(r)
 	columns := times * turned / 2
@@ -215,7 +215,7 @@ func (m *Decoder) divisors(r *Rotation) func() ([]float64, error) {
 }
 
 // table returns the elements of a table of f32: gain*f(angle) for each position and each pair of dims,
-// computed in float64. If times is 2, each row contains its elements twice. The rest of a row's columns has
+// computed in float64. If `times` is 2, each row contains its elements twice. The rest of a row's columns has
 // f(0).
 func (r Rotation) table(context, d, columns, times int, divisors []float64, f func(float64) float64) []byte {
 	out, gain := make([]byte, 0, 4*context*columns), cmp.Or(r.Gain, 1)
@@ -244,7 +244,7 @@ func (r Rotation) table(context, d, columns, times int, divisors []float64, f fu
 // unrotated is the frequency divisor that files store for a pair of dims that is not rotated.
 const unrotated = 1e30
 
-// divisors returns a function that reads the frequency divisors from the tensor called name.
+// divisors returns a function that reads the frequency divisors from the tensor with the given name.
 func (w *Weights) divisors(name string, n int) func() ([]float64, error) {
 	t := w.floats(name, n)
 	return func() ([]float64, error) {

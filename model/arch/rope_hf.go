@@ -11,9 +11,9 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// hfScaling is a RoPE scaling type of transformers. apply is the function that changes rot, a rotation of
-// headDim dims, as the scaling requires. keys lists the configuration keys that apply reads; each follows the
-// prefix path.
+// hfScaling is a RoPE scaling type of transformers. The function `apply` changes the rotation `rot` of
+// headDim dims as the scaling requires. `keys` lists the configuration keys that `apply` reads; in the file,
+// the prefix `path` comes before each of them.
 type hfScaling struct {
 	name  string
 	keys  []string
@@ -106,16 +106,16 @@ func longRotation(r *configReader, path string, headDim int, rot *Rotation) {
 // yarn holds the parameters of Peng and others, YaRN (2023).
 type yarn struct {
 	base, factor float64
-	original     int // positions of the context of training
-	dims         int // rotated dims
+	original     int // number of positions of the context of training
+	dims         int // number of rotated dims
 	fast, slow   float64
 	truncate     bool
 }
 
 // divisors returns the numbers by which YaRN divides the RoPE frequencies, one for each pair of dims. A pair
-// that rotates more than fast times within the context of training keeps its frequency. The frequency of a
-// pair that rotates fewer than slow times is divided by the factor. In between, there is a linear ramp. If
-// truncate is true, the ends of the ramp are rounded outwards to whole pairs.
+// that rotates more than `fast` times within the context of training keeps its frequency. The frequency of a
+// pair that rotates fewer than `slow` times is divided by the factor. In between, there is a linear ramp. If
+// `truncate` is true, the ends of the ramp are rounded outwards to whole pairs.
 func (y yarn) divisors() []float64 {
 	end := func(turns float64) float64 {
 		return float64(y.dims) * math.Log(float64(y.original)/(turns*2*math.Pi)) / (2 * math.Log(y.base))
@@ -133,7 +133,7 @@ func (y yarn) divisors() []float64 {
 	return divisors
 }
 
-// yarnGain returns YaRN's factor of the cosines and sines. times is usually 1.
+// yarnGain returns YaRN's factor of the cosines and sines. `times` is usually 1.
 func yarnGain(factor, times float64) float64 {
 	if factor <= 1 {
 		return 1
@@ -193,7 +193,7 @@ func (r *configReader) divisors(key string, n int) []float64 {
 
 // Llama3Divisors returns the numbers by which Llama 3.1 divides the RoPE frequencies, one for each pair of
 // dims. A divisor depends on how often its pair rotates fully within the training context. If it rotates more
-// than `high` times, the divisor is 1. If it rotates fewer than `low` times, the divisor is factor. In
+// than `high` times, the divisor is 1. If it rotates fewer than `low` times, the divisor is `factor`. In
 // between, the frequency is interpolated.
 func Llama3Divisors(base float64, headDim int, factor, low, high float64, context int) []float64 {
 	divisors := make([]float64, headDim/2)
@@ -220,7 +220,7 @@ const (
 	fullRotation  = newRotation + "." + fullAttention
 	localRotation = newRotation + ".sliding_attention"
 	ropeBase      = "rope_theta"
-	hfOriginal    = "original_max_position_embeddings" // the trained context
+	hfOriginal    = "original_max_position_embeddings" // number of positions of the trained context
 )
 
 // hfRotations lists the top-level keys of a config.json that configure RoPE.
@@ -265,9 +265,8 @@ func hfRotation(r *configReader, headDim int) Rotation {
 	return rot
 }
 
-// hfRotationAt reads the RoPE settings from the object under the key named by at. If there is no such object,
-// it returns the default settings. If the object has no RoPE base, the base is read from the key named by
-// `baseKey`.
+// hfRotationAt reads the RoPE settings from the object under the key `at`. If there is no such object, it
+// returns the default settings. If the object has no RoPE base, the base is read from the key `baseKey`.
 func hfRotationAt(r *configReader, at, baseKey string, headDim int) Rotation {
 	if r.has(at) {
 		r.object(at)
@@ -344,8 +343,8 @@ func (r *configReader) object(key string) {
 	}
 }
 
-// hfUnknown returns the first key in the object at path that is neither in known nor a key that every scaling
-// type has. It returns "" if there is no such key.
+// hfUnknown returns the first key in the object at path that is neither in `known` nor a key that every
+// scaling type has. It returns "" if there is no such key.
 func hfUnknown(r *configReader, path string, known []string) string {
 	always := []string{ropeBase, "rope_type", "type", hfPart}
 	for _, key := range r.f.Keys() {

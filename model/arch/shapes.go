@@ -66,8 +66,8 @@ func (r *configReader) eachInt(key string, def int) []int {
 	return slices.Repeat([]int{r.intOr(key, def, 1, MaxDim)}, r.layers)
 }
 
-// ofSingleLayers replaces the settings of the layers for which the file states other values in an object with
-// an entry for each such layer. `settings` has the values of all layers by key.
+// The file may have an object that states other values for single layers. ofSingleLayers replaces the
+// settings of these layers. `settings` has the values of all layers by key.
 func (r *configReader) ofSingleLayers(settings map[string][]int) {
 	at := r.form.Keys.byLayer
 	if !r.has(at) {
@@ -89,8 +89,8 @@ func (r *configReader) ofSingleLayers(settings map[string][]int) {
 	}
 }
 
-// headDims sets the sizes of heads from those of the layers. All layers with a window must have the same
-// size, and so must all others, because they share tables for RoPE.
+// headDims sets the sizes of heads from those of the layers. All layers with a window must have heads of the
+// same size, because they share tables for RoPE. The same holds for all layers without a window.
 func (r *configReader) headDims(c *Config, dims []int) {
 	key := r.form.Keys
 	for i, dim := range dims {
@@ -119,8 +119,9 @@ func (r *configReader) headDims(c *Config, dims []int) {
 	}
 }
 
-// shareKV sets the layer whose keys and values each layer reads. In some models the last layers have none of
-// their own. Such a layer reads those of the last layer before these that has the same type of attention.
+// shareKV sets the layer whose keys and values each layer reads. In some models the last layers have no keys
+// and values of their own. Such a layer reads the keys and values of an earlier layer: the last one with the
+// same type of attention that has its own.
 func (r *configReader) shareKV(c *Config) {
 	key := r.form.Keys
 	first := r.layers - r.intOr(key.sharedKV, 0, 0, r.layers)

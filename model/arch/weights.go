@@ -73,8 +73,8 @@ func (w *Weights) notYet(t *Tensor) {
 		w.file.Name(), t.Name, t.Type, has, strings.Join(runs, ", "))
 }
 
-// use marks the tensor called name as used, so that refuseUnknown does not refuse it. The file need not have
-// the tensor.
+// use marks a tensor as used, so that refuseUnknown does not refuse it. The tensor may be missing in the
+// file.
 func (w *Weights) use(name string) {
 	if t := w.file.ByName[name]; t != nil {
 		w.used[t] = true
@@ -95,8 +95,8 @@ func (w *Weights) refuseUnknown() {
 	}
 }
 
-// vectors has an entry for each type that a vector may have. size is the size of an element in bytes. float
-// converts an element to float32; the conversion is exact.
+// vectors has an entry for each type that a vector may have. `size` is the size of an element in bytes.
+// `float` converts an element to float32; the conversion is exact.
 var vectors = map[string]struct {
 	size  int
 	float func(element []byte) float32
@@ -151,8 +151,8 @@ func (w *Weights) norm(name string, n int) graph.ValueID {
 	return w.vector(name, n)
 }
 
-// changed adds an f32 constant of shape [n] to the graph. Each element is the result of change for the
-// element in the file, or that element if change is nil.
+// changed adds an f32 constant of shape [n] to the graph. Each element is the result of the function `change`
+// for the element in the file. If `change` is nil, the element is not changed.
 func (w *Weights) changed(name string, n int, change func(float32) float32) graph.ValueID {
 	return w.constant(name, w.floats(name, n), func(list []float32) []float32 {
 		if change != nil {
@@ -170,8 +170,8 @@ func (w *Weights) table(name string, dims ...int) graph.ValueID {
 }
 
 // alternate adds an f32 constant with every second group of elements in the rows of tensor t. A group has
-// each elements. The argument which is 0 for the first group of a row, or 1 for the second. The name of the
-// constant is that of the tensor, with suffix.
+// `each` elements. `which` is 0 if the first group of a row is included, or 1 if the second is. The name of
+// the constant is the tensor's name plus `suffix`.
 func (w *Weights) alternate(suffix string, t *Tensor, each, which int) graph.ValueID {
 	if t == nil {
 		return graph.None
@@ -184,8 +184,8 @@ func (w *Weights) alternate(suffix string, t *Tensor, each, which int) graph.Val
 	}, t.Dims[0], t.Dims[1]/2)
 }
 
-// constant adds an f32 constant to the graph. Its elements are those that the function of returns for the
-// elements of tensor t.
+// constant adds an f32 constant to the graph. The function `of` computes its elements from the elements of
+// tensor t.
 func (w *Weights) constant(name string, t *Tensor, of func([]float32) []float32, dims ...int) graph.ValueID {
 	return w.b.Constant(name, graph.F32, dims, func() ([]byte, error) {
 		list, err := t.Floats()
@@ -200,8 +200,8 @@ func (w *Weights) constant(name string, t *Tensor, of func([]float32) []float32,
 	})
 }
 
-// Matrix returns a matrix whose data is the tensor called name. The matrix multiplies a vector of cols
-// elements and gives a vector of rows elements.
+// Matrix returns a matrix whose data is a tensor. The product of the matrix with a vector of `cols` elements
+// is a vector of `rows` elements.
 func (w *Weights) Matrix(name string, rows, cols int) weight.Matrix {
 	t := w.tensor(name, rows, cols)
 	if t == nil {
@@ -317,7 +317,7 @@ func (w *Weights) stored(typ string, m weight.Matrix) weight.Matrix {
 	return m
 }
 
-// rows describes the n output rows of one matrix. name is the tensor that contains them if the matrices are
+// rows describes the n output rows of one matrix. `name` is the tensor that contains them if the matrices are
 // not fused.
 type rows struct {
 	name string
@@ -325,8 +325,8 @@ type rows struct {
 }
 
 // matrices returns several matrices that multiply the same vector. If `fused` is true, a single tensor
-// contains the rows of all matrices, and the parameter all is its name. Otherwise each matrix has its own
-// tensor. The prefix is put before each tensor name.
+// contains the rows of all matrices, and `all` is its name. Otherwise each matrix has its own tensor. The
+// prefix is put before each tensor name.
 func (w *Weights) matrices(fused bool, prefix, all string, cols int, parts ...rows) []weight.Matrix {
 	list := make([]weight.Matrix, len(parts))
 	if !fused {

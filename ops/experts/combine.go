@@ -10,8 +10,8 @@ import (
 	"gpuscope/shaders"
 )
 
-// CombineExperts adds combine_experts: y is the sum of the results of a token's experts, each times its
-// weight.
+// CombineExperts adds combine_experts: y is the sum of the results of a token's experts, each multiplied by
+// its weight.
 //
 //	x        [1, S, k, N]: the results of the experts
 //	weights  [1, S, k]

@@ -37,8 +37,8 @@ var fuseGateUp = graph.Fusion{
 	},
 }
 
-// interleaved declares a constant with a row of the constant gate, then one of up, for each of n rows of the
-// given width. It returns false if gate and up are not constants.
+// interleaved declares a constant in which the n rows of gate and of up alternate. Each row has the given
+// width. It returns false if gate and up are not constants.
 func interleaved(b *graph.Builder, gate, up graph.ValueID, n, width int) (graph.ValueID, bool) {
 	var both [2]graph.ValueInfo
 	for i, v := range []graph.ValueID{gate, up} {
@@ -99,8 +99,8 @@ func (o *linear) combining(b *graph.Builder) graph.Operator {
 	return o
 }
 
-// AddResidual returns an operator that computes y = residual + alpha * o, or nil if o is no product that adds
-// up the results of experts. y and residual must have the dims of the output of o.
+// AddResidual returns an operator that computes y = residual + alpha * o, or nil if o is not a product that
+// adds up the results of experts. y and residual must have the dims of the output of o.
 func (o *linear) AddResidual(b *graph.Builder, residual graph.ValueID, alpha float32,
 	y graph.ValueID,
 ) graph.Operator {

@@ -98,16 +98,16 @@ func addLinear(c *kind.Call) []graph.ValueID {
 type linear struct {
 	x, y            graph.ValueID
 	w               weight.Matrix
-	bias            graph.ValueID // or None
+	bias            graph.ValueID // a tensor or None
 	experts, sorted graph.ValueID
-	n, k            int  // number of experts, and of those chosen for a token
+	n, k            int  // number of experts, and of chosen experts for each token
 	eachSlot        bool // each slot of a token has its own row of x
 	// gated is set by the fusion rule experts_gate_up. The matrix of an expert then has the rows of gate,
 	// then those of up, and y = act(gate) * up.
 	gated *basic.GatedRow
 	// combine is set by the fusion rule experts_combine. Then y is the sum over the experts of a token. The
-	// kernels of the routes gemv and pairs compute it. On the other routes, the products are in the scratch
-	// tensor products, and a second dispatch adds them up.
+	// kernels of the routes gemv and pairs compute this sum. On the other routes, a second dispatch adds up
+	// the products, which are in the scratch tensor `products`.
 	combine  *combine
 	products graph.ValueID
 	norm     *Norm // x, if the kernel for one token computes this norm (fusion rule norm), or nil

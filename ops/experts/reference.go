@@ -23,7 +23,7 @@ func (o *linear) Reference(r *reference.Ref) {
 		r.Set(o.y, y)
 		return
 	}
-	var both []int // rows of gate, and those of up
+	var both []int // rows of gate and of up, alternately
 	for _, col := range cols {
 		both = append(both, col, o.cols()+col)
 	}

@@ -27,7 +27,7 @@ type RouterOptions struct {
 	// Normalize is true if the weights of a token are divided by their sum. With softmax, this is the softmax
 	// over the chosen logits only.
 	Normalize bool
-	Scale     float64       // all weights are multiplied by this number
+	Scale     float64       // every weight is multiplied by Scale
 	Bias      graph.ValueID // f32 [E] or None: added to sigmoid scores for the choice
 	Factors   graph.ValueID // f32 [E] or None: an expert's weight is multiplied by its factor
 }
@@ -115,7 +115,7 @@ func addRouter(c *kind.Call) []graph.ValueID {
 type router struct {
 	logits, bias, factors graph.ValueID
 	Routing
-	n, k               int // number of experts, and of chosen ones
+	n, k               int // number of experts, and of chosen experts for each token
 	sigmoid, normalize bool
 	scale              float32
 	lanes, sortLanes   int
@@ -200,7 +200,7 @@ func (o *router) Reference(r *reference.Ref) {
 	experts, weights := reference.Zeros(1, tokens, o.k), reference.Zeros(1, tokens, o.k)
 	counts, sorted := reference.Zeros(n), reference.Zeros(n+1+tokens*o.k)
 	sigmoid := func(v float64) float64 { return 1 / (1 + math.Exp(-v)) }
-	var pairs [][2]int // expert and pair
+	var pairs [][2]int // each element: an expert and a pair
 	order := make([]int, n)
 	for t := range tokens {
 		row, scores := logits.Row(t), slices.Clone(logits.Row(t))
@@ -249,7 +249,8 @@ func (o *router) Reference(r *reference.Ref) {
 }
 
 // Tolerance is zero for the integers. The order of two experts is the same as in float64, because logits are
-// compared without rounding. Only with a bias it can differ, for sums that are equal up to a rounding.
+// compared without rounding. It can differ only with a bias, for two sums whose difference is not larger than
+// a rounding error.
 func (o *router) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance {
 	if v != o.Weights {
 		return reference.Exact

@@ -13,7 +13,7 @@ type tiling struct {
 	lanes int // lanes of a workgroup
 	rows  int // weight rows that a workgroup processes; in a gated kernel, rows of gate
 
-	// A tiled kernel has the next fields. See linear_tiled.wgsl.
+	// The next fields are set for a tiled kernel. See linear_tiled.wgsl.
 	tile, teams, quads int
 
 	eights int // for a GEMV: groups of 8 columns that a lane processes at a time
@@ -32,7 +32,7 @@ const (
 var routes = []struct {
 	name  string
 	why   kind.Reason
-	upTo  float64 // largest number of pairs for each expert, on average, for which the route is preferred
+	upTo  float64 // the route is preferred up to this number of pairs for each expert, on average
 	tile  int     // rows of a tile, or 0
 	teams int
 }{
@@ -97,7 +97,7 @@ func (o *linear) tiles(limits *gpu.Limits, tile, teams int) tiling {
 	return tiling{}
 }
 
-// The numbers of linearTuning in package ops that a GEMV needs.
+// The numbers that a GEMV needs, as in linearTuning of package ops.
 const (
 	mostRows  = 16        // largest number of weight rows of a workgroup
 	mostLanes = 256       // largest number of lanes of a workgroup
@@ -105,8 +105,8 @@ const (
 	once      = 132 * 768 // number of lanes that a large GPU runs at once
 )
 
-// gemv returns the shape of a GEMV. It chooses as a linear does whose matrix has the rows of all experts of a
-// token.
+// gemv returns the shape of a GEMV. It is the shape that a linear would use if its matrix had the rows of all
+// experts of a token.
 func (o *linear) gemv(limits *gpu.Limits) tiling {
 	halves := o.rows() / o.cols()
 	rows, cols := o.k*o.rows(), o.w.Cols

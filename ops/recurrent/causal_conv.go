@@ -16,8 +16,8 @@ type Conv struct {
 	X       graph.ValueID // [1, S, C]
 	Weight  graph.ValueID // [C, K], K at least 2
 	State   graph.ValueID // State [slots, K-1, C]: the K-1 columns before the step
-	InGate  graph.ValueID // dims of x: x is multiplied by it before the convolution; or graph.None
-	OutGate graph.ValueID // dims of x: y is multiplied by it; or graph.None
+	InGate  graph.ValueID // factor of x before the convolution, with the dims of x; or graph.None
+	OutGate graph.ValueID // factor of y, with the dims of x; or graph.None
 	SiLU    bool          // y is silu of the convolution
 }
 

@@ -102,9 +102,9 @@ type deltaRule struct {
 	kernel                                 *graph.Kernel
 }
 
-// deltaShape describes how a workgroup divides its part of a head's state, which has cols columns. Each lane
-// holds a part of one column: the rows of the state are divided among down lanes. A workgroup loads the given
-// number of tokens at a time.
+// deltaShape describes how a workgroup divides its part of a head's state, which has `cols` columns. Each
+// lane holds a part of one column: the rows of the state are divided among `down` lanes. A workgroup loads
+// `tokens` tokens at a time.
 type deltaShape struct{ cols, down, tokens int }
 
 // mostRows is the largest number of elements of the state that a lane holds in registers, and mostLanes is
@@ -251,8 +251,8 @@ func (o *deltaRule) token(r *reference.Ref, s, h int) deltaToken {
 	}
 }
 
-// run computes all tokens of one head. It changes state, which has keyDim rows of valueDim columns. After
-// each token it calls each with the differences that the token wrote and with its result.
+// run computes all tokens of one head. It changes `state`, which has keyDim rows of valueDim columns. After
+// each token it calls `each` with the differences that the token wrote, and with the result of the token.
 func (o *deltaRule) run(r *reference.Ref, h, tokens int, state []float64,
 	each func(s int, t *deltaToken, d, y []float64),
 ) {
@@ -289,7 +289,7 @@ func (o *deltaRule) heads(r *reference.Ref, f func(h int, state []float64)) {
 	}
 	size := o.keyDim * o.valueDim
 	for _, v := range [...]graph.ValueID{o.QKV, o.Alpha, o.Beta, o.A, o.DT} {
-		r.Tensor(v) // decode constants once, before the goroutines read them
+		r.Tensor(v) // decodes the constants once, before the goroutines read them
 	}
 	reference.InParallel(list, func(piece []int) {
 		for _, h := range piece {
@@ -336,7 +336,7 @@ func (o *deltaRule) Tolerance(r *reference.Ref, v graph.ValueID) reference.Toler
 			now := longest()
 			// WGSL allows log an absolute error of 2^-21 near 1, and exp an error of 3 + 2 |x| ulp.
 			decay := a*0x1p-21 + reference.ULPs(6+4*math.Abs(t.log))
-			part := reference.ExpTolerance.Rel // of the strength of the write
+			part := reference.ExpTolerance.Rel // relative error of the strength of the write
 			off = t.decay*off + (decay+2*sums+2*norms)*(before+now) + (part+norms)*reference.Largest(d) +
 				sums*reference.Largest(t.v)
 			before = now

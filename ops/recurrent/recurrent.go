@@ -32,7 +32,7 @@ func slotsOf(c *kind.Call) Slots {
 	return Slots{Position: c.ArgSym("input_pos"), From: c.ArgSym("state_from"), To: c.ArgSym("state_to")}
 }
 
-// corner returns corner entries for two slots that differ.
+// corner returns corner entries for two different slots.
 func (s Slots) corner(r *graph.Ranges) graph.Corner {
 	from, last := s.From.Span(r)
 	to, lastTo := s.To.Span(r)
@@ -66,7 +66,7 @@ func (s Slots) attrs(attrs map[string]any) map[string]any {
 	return attrs
 }
 
-// planned is what the plan of a step has to know about the slots.
+// planned has the facts about the slots that the plan of a step needs.
 type planned struct {
 	from, to int
 	fresh    int // 1 if the state before the step is zero, else 0
@@ -92,8 +92,8 @@ func (s Slots) at(p *graph.Planner, state graph.ValueID) (planned, error) {
 	return planned{from, to, fresh}, nil
 }
 
-// in returns the state before the step and the memory of the state after the step, in the float64 reference.
-// Both have size elements.
+// In the float64 reference, in returns the state before the step and the memory for the state after the step.
+// Both have `size` elements.
 func (s Slots) in(r *reference.Ref, state graph.ValueID, size int) (before, after []float64) {
 	data, from, to := r.Tensor(state).Data, s.From.In(r), s.To.In(r)
 	if before = data[from*size:][:size]; s.Position.In(r) == 0 {

@@ -24,7 +24,8 @@ type Router struct {
 	Modelled bool
 	// Tokens has the number of tokens of each expert. Tokens and Padded are sums over the steps.
 	Tokens []float64
-	// Padded has, for each expert, the rows of tiles that hold no token, summed over the dispatches.
+	// Padded has, for each expert, the number of rows of tiles that hold no token, summed over the
+	// dispatches.
 	Padded []float64
 	// Active is the number of experts with tokens, and Largest is the largest number of tokens of an expert
 	// divided by the mean of all experts. Both are means over the steps.
@@ -36,13 +37,13 @@ type Router struct {
 // over the selected steps.
 type Dispatch struct {
 	ID       trace.DispatchID
-	Rows     int     // rows of a tile in the last of the steps
-	Filled   float64 // rows of tiles that hold a token
-	Padded   float64 // rows of tiles that hold no token
+	Rows     int     // number of rows of a tile in the last step
+	Filled   float64 // number of rows of tiles that hold a token
+	Padded   float64 // number of rows of tiles that hold no token
 	Launched int64   // workgroups
 	Idle     float64 // workgroups that exit at once, because there is no tile for them
-	NS       float64 // isolated time, of the steps in which it was measured
-	Timed    int     // number of these steps
+	NS       float64 // isolated time in ns, summed over the steps in which it was measured
+	Timed    int     // number of steps in which NS was measured
 	// PaddedNS is the part of NS that padding takes if all rows of a tile take equally long. It is modelled.
 	PaddedNS float64
 }
@@ -100,8 +101,8 @@ func attr(o *trace.Op, name string) int {
 	return 0
 }
 
-// Busiest returns the expert with the most tokens, and its tokens. The expert is -1 if no expert has tokens,
-// and if the numbers are modelled: then all experts are equal.
+// Busiest returns the expert with the most tokens, and its tokens. The expert is -1 if no expert has tokens.
+// It is also -1 if the numbers are modelled, because then all experts are equal.
 func (r *Router) Busiest() (expert int, tokens float64) {
 	expert = -1
 	for e, n := range r.Tokens {
@@ -147,7 +148,7 @@ type steps struct {
 // place is where the numbers of a dispatch are added up.
 type place struct {
 	router *Router
-	index  int // in router.Dispatches
+	index  int // index in router.Dispatches
 }
 
 // findDispatches finds the router of each dispatch whose work depends on a choice: the router whose output
@@ -224,7 +225,7 @@ type load struct {
 	// These fields are used if counts is nil.
 	tokens int             // number of tokens of the step
 	chance []float64       // chance[n] is the probability that an expert has n tokens
-	byRows map[int]float64 // by rows of a tile: expected number of tiles of an expert
+	byRows map[int]float64 // for each number of rows in a tile: expected number of tiles of an expert
 }
 
 func recorded(r *Router, pairs [][2]int) *load {
