@@ -96,8 +96,8 @@ func (a *paramsArena) set(at int, l *graph.Launch) {
 	a.lo, a.hi = min(a.lo, at), max(a.hi, at+(len(data)+15)/16*16)
 }
 
-// read returns the dispatch whose params block is used for dispatch id: the first dispatch that is alike if
-// both still have equal params, or else id itself.
+// read returns the dispatch whose params block dispatch `id` uses. This is the first dispatch that is alike,
+// if both still have equal params. Otherwise it is dispatch `id` itself.
 func (a *paramsArena) read(id trace.DispatchID) trace.DispatchID {
 	first := a.blocks[id].first
 	if bytes.Equal(a.bytes(first), a.bytes(id)) {

@@ -69,9 +69,9 @@ type Costs struct {
 // periodic disturbance does not always hit the same sets. On a GPU each set is skipped inARow times in a row.
 // If the time runs out in the first round, the remaining sets have no samples. The next call with the same
 // Samples measures them first. Without sets, Costs runs the whole step once per round. Each run is timed by
-// only two timestamps. A sample is the difference between two durations: that of a run without a set, and the
-// mean of the whole runs around it (up to eight before the run and as many after it). On a software device a
-// sample uses the median of the whole runs.
+// only two timestamps. A sample is the difference between two durations: the duration of a run without a set,
+// and the mean duration of the whole runs around it. These are up to eight runs before it and as many after
+// it. On a software device a sample uses the median of the whole runs.
 //
 // A run that skips a set computes wrong results. The whole runs after it write all results of the step again:
 // all values, and the rows that were appended to State. When Costs returns, memory therefore has its original
@@ -338,7 +338,7 @@ func (m *costRun) round(ctx context.Context, times int) error {
 	return nil
 }
 
-// late reports whether work that starts now and takes the given time would end after the time limit.
+// late reports whether work that takes the given time would end after the time limit if it started now.
 func (m *costRun) late(takes time.Duration) bool {
 	return m.o.For > 0 && time.Since(m.started)+takes >= m.within
 }

@@ -269,8 +269,8 @@ func unwritten(n int) []byte {
 }
 
 // findPlaces finds the words of State that the kernel writes. findPlaces fills the State with Unwritten and
-// runs the kernel. It fills because the kernel would otherwise write the results that the State already
-// holds, so that the written words could not be recognized.
+// runs the kernel. Without this, the kernel would write the results that the State already holds, and nobody
+// could tell which words were written.
 func (r *editRun) findPlaces() error {
 	some := false
 	for i := range r.writes {

@@ -9,7 +9,7 @@ import "gpuscope/engine/gpu"
 type rates struct {
 	perByte, perFLOP float64 // 0 if unknown
 	// balance is an assumed ratio of the two rates: how many FLOPs a device computes in the time in which it
-	// moves one byte. A step that needs more FLOPs per byte is taken as compute-bound, and any other step as
+	// moves one byte. A step that needs more FLOPs per byte counts as compute-bound. Any other step counts as
 	// memory-bound. If only one rate has been measured, the other is derived from it with this ratio.
 	balance float64
 }

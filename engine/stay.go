@@ -19,8 +19,8 @@ import (
 // binds, as writable, the buffer that the previous dispatch wrote. The placeholder runs in parallel with the
 // first dispatches of the level, so it adds no level.
 
-// stay is a placeholder dispatch that restores a barrier. The field before names the dispatch right before
-// which the placeholder runs: the first dispatch of its level.
+// stay is a placeholder dispatch that restores a barrier. The placeholder runs right before the first
+// dispatch of its level. The field `before` names this dispatch.
 type stay struct {
 	before trace.DispatchID
 	empty  measure.Metered

@@ -11,7 +11,7 @@ import (
 
 // firstPiece is the number of dispatches in the first submit of a step. While the GPU runs this submit, the
 // host encodes the next one, with the same number of dispatches. From then on, each submit has twice as many
-// as the one before. The GPU stays busy as long as a dispatch takes the GPU at least as long as the host. A
+// as the one before. The GPU stays busy if the GPU needs at least as much time for a dispatch as the host. A
 // step of n dispatches needs about log2(n / firstPiece) submits.
 const firstPiece = 32
 

@@ -52,8 +52,8 @@ func (m *Model) said(was *run.Transcript, c session.Command) (run.Transcript, er
 	return t, err
 }
 
-// finished returns a copy of the exchanges in which the last exchange has its answer: the text that the model
-// generated after the last message of the user.
+// finished returns a copy of the exchanges, with the answer of the last exchange filled in. The answer is the
+// text that the model generated after the user's last message.
 func (m *Model) finished(talk []session.Exchange, all []int) []session.Exchange {
 	talk = slices.Clone(talk)
 	if n := len(talk); n > 0 {
@@ -78,8 +78,8 @@ func within(talk []session.Exchange, n int) []session.Exchange {
 	return talk
 }
 
-// upTo returns the exchanges that remain after an edit that kept only the first n tokens of the text. The
-// last of them is the exchange whose answer was edited.
+// upTo returns the exchanges that remain if an edit keeps only the first n tokens of the text. The last of
+// them is the exchange whose answer was edited.
 func upTo(talk []session.Exchange, n int) []session.Exchange {
 	for i, e := range slices.Backward(talk) {
 		if e.From >= 0 && e.From <= n {

@@ -75,7 +75,7 @@ type Options struct {
 	// means no folder.
 	Shaders string
 	// DumpPass is the name of a planning pass. The report of this pass then contains the graph before and
-	// after it. "" means that no report does.
+	// after it. If DumpPass is "", no report contains the graph.
 	DumpPass string
 	// passBytes is passed to graph.Builder.PassBytes. Tests set it so that small models are treated as
 	// large ones.

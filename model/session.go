@@ -110,8 +110,8 @@ func (s *live) canStep() error {
 	return nil
 }
 
-// prefill returns the slow part of a command that sets a prompt: it processes the prompt until the first
-// token is produced, or until a step meets a breakpoint.
+// prefill returns the slow part of a command that sets a prompt. This part processes the prompt until the
+// first token is produced, or until a step meets a breakpoint.
 func (s *live) prefill(breaks []session.Break) stepping.Work {
 	return func(ctx context.Context, r *session.Reply) error {
 		return s.run(ctx, session.Command{Until: len(s.text.IDs), Breaks: breaks}, r)
@@ -203,9 +203,9 @@ func (s *live) play(ctx context.Context, n *run.Turn, timing engine.Timing) (run
 	return s.runner.Step(ctx, n.Position, n.Tokens, n.Gives, recent, timing)
 }
 
-// generates reports whether run.Runner.Generate can run the next steps, that is, whether nothing need be read
-// from the device between two of them. The current step must be a decode step. It must also be the last step
-// that the executor ran, and it must have run completely.
+// generates reports whether run.Runner.Generate can run the next steps. It can if nothing has to be read from
+// the device between two of them. The current step must be a decode step. It must also be the last step that
+// the executor ran, and it must have run completely.
 func (s *live) generates(c *session.Command) bool {
 	last := s.text.Last()
 	return len(c.Breaks) == 0 && last != nil && last.Position >= len(s.text.IDs) && s.Ran == last.Index &&

@@ -48,8 +48,8 @@ type opWork struct {
 }
 
 // verifyWindow is the maximum number of bytes that are read from the device at a time. keepConstants is the
-// maximum number of bytes that constants may take in host memory; if all constants together are larger, each
-// is released after use.
+// maximum number of bytes that constants may take in host memory. If all constants together are larger, each
+// one is released after use.
 const (
 	verifyWindow  = 64 << 20
 	keepConstants = 1 << 30
@@ -79,10 +79,10 @@ func newVerification(s *live, t *run.Turn, only []trace.DispatchID) *verificatio
 	return v
 }
 
-// plan decides which references run and which values are read from the device. The values that are read are
-// the outputs and the State that are compared, and the inputs that references need. The reference of an
-// operator runs if the operator is compared or computes a SymInt. It also runs if another reference needs an
-// output of the operator that no dispatch wrote.
+// plan decides which references run and which values are read from the device. These are the outputs and the
+// State that are compared, and the inputs that references need. The reference of an operator runs if the
+// operator is compared or computes a SymInt. It also runs if another reference needs an output of the
+// operator that no dispatch wrote.
 func (v *verification) plan(slots []trace.Dispatch) {
 	after := map[graph.ValueID]trace.DispatchID{}
 	for _, l := range v.exec.OutputLooks() {

@@ -124,8 +124,8 @@ func (o *linear) nextNorm(b *graph.Builder, leaves func(*graph.Builder, *rmsNorm
 	return nil
 }
 
-// normBehind returns a norm of y whose dispatch can be removed, which is so if leaves(b, norm) is true. It
-// returns nil if there is no such norm. `each` is the number of columns in each sum of squares that the
+// normBehind returns a norm of y whose dispatch can be removed. It can be removed if leaves(b, norm) is true.
+// It returns nil if there is no such norm. `each` is the number of columns in each sum of squares that the
 // producer of y computes. `bound` is the number of storage buffers that the producer's kernel binds already.
 func normBehind(b *graph.Builder, y graph.ValueID, each, bound int,
 	leaves func(*graph.Builder, *rmsNorm) bool,
@@ -168,13 +168,13 @@ func eachOfStream(b *graph.Builder, y graph.ValueID) int {
 	return each
 }
 
-// leavesNorm(b, o) reports whether the linears that read the norm o can compute it, so that it needs no
+// leavesNorm(b, o) reports whether the linears that read the norm o can compute it. The norm then needs no
 // dispatch.
 func leavesNorm(b *graph.Builder, o *rmsNorm) bool { return rowsBehind(b, o) > 0 }
 
 // rowsBehind returns the total number of weight rows of the linears that read a norm. It returns 0 if these
-// linears cannot compute the norm: if the user requested a route, if an operator that is not a linear reads
-// the norm, or if a linear has no suitable kernel for one row.
+// linears cannot compute the norm. There are three such cases: the user requested a route, an operator that
+// is not a linear reads the norm, or a linear has no suitable kernel for one row.
 func rowsBehind(b *graph.Builder, o *rmsNorm) (rows int) {
 	readers, all := b.Readers(o.y)
 	if !all || o.other != nil || o.residual != graph.None || b.RouteAsked(o.y) {

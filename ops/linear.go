@@ -590,10 +590,10 @@ func (o *linear) planSums(p *graph.Planner, m, splits, residualRows int) {
 	l.Bytes, l.FLOPs = 4*int64(read+m)*int64(n), int64(terms)*int64(m)*int64(n)
 }
 
-// knownRows returns the number of rows of w (or of gate, which equals that of up), if it is a constant of a
-// route's kernel. With fewer params, a GEMV waits less for them. knownRows returns 0 if the number is a param
-// instead. This is so for several rows of x, and for weights in several parts, because the parts can differ
-// in their number of rows.
+// knownRows returns the number of rows of w if it is a constant of a route's kernel. If the linear computes
+// gate and up, it returns the number of rows of gate, which equals that of up. With fewer params, a GEMV
+// waits less for them. knownRows returns 0 if the number is a param instead. This is so for several rows of
+// x, and for weights in several parts, because the parts can differ in their number of rows.
 func (o *linear) knownRows(route int) int {
 	if o.shapes[route].batch != 1 || len(o.parts) > 1 {
 		return 0

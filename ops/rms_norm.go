@@ -254,8 +254,8 @@ func (o *rmsNorm) besides() []graph.Binding {
 	return []graph.Binding{graph.Bind("norm", o.weight)}
 }
 
-// addedTo() returns the value from which linears read the residual when they compute the sum: the interleaved
-// row if there is one, otherwise the residual itself.
+// When linears compute the sum, they read the residual from the value that addedTo() returns. It is the
+// interleaved row if there is one, otherwise the residual itself.
 func (o *rmsNorm) addedTo() graph.ValueID {
 	if o.stream != nil {
 		return o.stream.value

@@ -26,10 +26,10 @@ import (
 // A scale of 0 means 1 / sqrt(D). A softCap above 0 limits the scores: a score s becomes softCap * tanh(s /
 // softCap), before the mask and the softmax. A softCap of 0 means no limit. The window is the largest number
 // of positions that a token sees: its own position and the positions right before it. A window of 0 means no
-// limit. Sinks has a score for each query head, or is None. The softmax of each token includes the score of
-// its head, unscaled, as if it belonged to one more position, whose value is zero. Position + S must be at
-// most C. The operator never reads the caches at position + S or later, or before the window of the first
-// token.
+// limit. Sinks has a score for each query head, or is None. The softmax of each token includes the sink of
+// the head as an unscaled score, as if there were one more position, whose value is zero. Position + S must
+// be at most C. The operator never reads the caches at position + S or later, or before the window of the
+// first token.
 //
 // Routes for several tokens: On the route streaming, the first dispatch updates the caches. In the second
 // dispatch, each workgroup computes a tile of 64 rows, and iterates over the positions. The rows are the

@@ -127,8 +127,8 @@ type Reply struct {
 	Hit *trace.Event `json:"hit,omitempty"`
 	// Tried is the result of a Lab.
 	Tried *Tried `json:"tried,omitempty"`
-	// Note is an event of the trace that the front end shows as the outcome of the command: how many tokens
-	// of a conversation stay in the KV cache if the chat template rendered earlier messages differently, or
-	// that executions ran again.
+	// Note is an event of the trace that the front end shows as the outcome of the command. It may say that
+	// executions ran again. If the chat template rendered earlier messages differently, it says how many
+	// tokens of the conversation stay in the KV cache.
 	Note *trace.Event `json:"note,omitempty"`
 }

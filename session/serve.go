@@ -23,8 +23,8 @@ func Serve(ctx context.Context, requests io.Reader, messages io.Writer,
 		worked: make(chan struct{}),
 	}
 
-	// The reader starts first, so that opening is cancelled if the front end disconnects while the model
-	// loads.
+	// The reader starts first. If the front end disconnects while the model loads, the reader can then cancel
+	// the loading.
 	go s.read(ctx, requests)
 	s.write([]byte(helloWords + protocol() + "\n"))
 	sess, err := open(ctx, s.event)

@@ -190,9 +190,9 @@ func fileError(do, path string, err error) error {
 	return fmt.Errorf("%s trace %s: %w", do, printable.Short(path, 160), err)
 }
 
-// closedPipe writes to w and reports a closed pipe as a failure. It replaces EPIPE, the system's error,
-// because the rest of the program does not treat EPIPE as a failure: a reader that closes standard output
-// early has seen enough.
+// closedPipe writes to w and reports a closed pipe as a failure. It replaces the system's error, EPIPE. The
+// rest of the program does not treat EPIPE as a failure, because a reader that closes standard output early
+// has seen enough.
 type closedPipe struct{ w io.Writer }
 
 func (r closedPipe) Write(b []byte) (int, error) {

@@ -148,8 +148,8 @@ func doubled[T any](list []T) []T {
 }
 
 // Continue announces that the next records come from another run of the same graph. That run numbers its
-// plans from 0 again. Its steps follow the steps of the earlier runs. A plan that is recorded before its
-// first step and that equals an existing plan is not stored again.
+// plans from 0 again. Its steps follow the steps of the earlier runs. If a plan is recorded before its first
+// step and equals an existing plan, it is not stored again.
 func (r *Recorder) Continue() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -38,9 +38,9 @@ type Samples struct {
 }
 
 // Costs holds costs that were measured after a step was recorded. They are added to the costs of the step. A
-// cost of the same dispatches as an earlier cost replaces that cost, and Whole replaces the earlier Whole. An
-// earlier entry stays if the new one has less than half as many rounds, because the new measurement was then
-// stopped early.
+// cost of the same dispatches as an earlier cost replaces that cost, and Whole replaces the earlier Whole. If
+// the new entry has less than half as many rounds as an earlier one, the new measurement was stopped early.
+// The earlier entry then stays.
 type Costs struct {
 	Step  int    `json:"step"` // Index of the step
 	Whole Whole  `json:"whole"`
@@ -264,8 +264,8 @@ func (w *StreamWriter) Begin(head *Trace) error {
 // written to a pipe.
 func (w *StreamWriter) Partial() string { return w.partial }
 
-// Expire sets a deadline for writes to a pipe. A write that still waits for the reader then fails, so that a
-// run that must end does not wait.
+// Expire sets a deadline for writes to a pipe. A write that still waits for the reader then fails. So a run
+// that must end does not wait.
 func (w *StreamWriter) Expire(t time.Time) { w.lines.expire(t) }
 
 // WriteStream writes a complete trace as a stream of lines: first the head, then plans and steps. A plan

@@ -34,7 +34,7 @@ func (ex *exporter) askExport() {
 }
 
 // askExportTable asks for the file to write the current table to. The table is chosen when the question is
-// asked: if a click on a tab shows another view while the user types the file name, the original table is
+// asked. If a click on a tab shows another view while the user types the file name, the original table is
 // still exported.
 func (ex *exporter) askExportTable() {
 	pane := ex.table()

@@ -223,7 +223,7 @@ func (l *lab) changedText(kernel, text string) bool {
 	return true
 }
 
-// standsOn reports whether a step can be run again, that is, whether it is a step of the current text.
+// standsOn reports whether a step belongs to the current text. Only such a step can run again.
 func (l *lab) standsOn(step int) bool {
 	is := func(t session.Turn) bool { return t.Step == step }
 	return slices.ContainsFunc(l.mirror.Left().Turns, is)

@@ -62,8 +62,8 @@ var executionFlags = []string{
 	"route", "shaders", "static", "check", "fuse", "profile", "cost", "break", "trace", "format",
 }
 
-// executes reports whether the run executes a method instead of generating text: if a flag requests it, or if
-// the program is not a language model.
+// executes reports whether the run executes a method instead of generating text. It does if a flag requests
+// this, or if the program is not a language model.
 func (r *run) executes(operands []string) (bool, error) {
 	asked := r.inputs.given()
 	path, err := findModel(operands)

@@ -154,7 +154,7 @@ type bounded struct {
 	until time.Duration
 }
 
-// itsEnd is the value of bounded.until for a command that may run until its own end, without a deadline.
+// itsEnd is the value of bounded.until for a command without a deadline.
 const itsEnd = time.Duration(math.MaxInt64)
 
 // commands returns the measurements to make after the text: first the requested measurements, then all

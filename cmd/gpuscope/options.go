@@ -298,7 +298,7 @@ func findModel(operands []string) (string, error) {
 	return "", usagef("%q is neither a command nor a file%s", path, cmp.Or(elsewhere[path], suggest(path, names, "")))
 }
 
-// elsewhere has a hint for each command that does not exist but that users may expect: which feature to use
+// elsewhere has a hint for each missing command that users may expect. The hint says which feature to use
 // instead.
 var elsewhere = map[string]string{"compare": comparing, "diff": comparing}
 

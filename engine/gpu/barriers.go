@@ -36,7 +36,8 @@ type Barriers struct {
 type Wait struct {
 	Buffer int
 	Hazard Hazard
-	// For is the dispatch that used the buffer before, counted from 0 in the recording, or -1 if a copy did.
+	// For is the dispatch that used the buffer before, counted from 0 in the recording. It is -1 if a copy
+	// used the buffer before.
 	For int
 }
 
@@ -59,8 +60,8 @@ type bufferUse struct {
 	kind                      useKind
 }
 
-// useKind is the way in which a buffer is used, as far as wgpu's tracker distinguishes it. Two consecutive
-// uses of the same kind need a barrier between them only if the kind is readWrite or copyTo.
+// useKind is the way in which a buffer is used. Its values are the uses that wgpu's tracker distinguishes.
+// Two consecutive uses of the same kind need a barrier between them only if the kind is readWrite or copyTo.
 type useKind uint8
 
 const (

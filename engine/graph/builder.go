@@ -150,8 +150,8 @@ func (b *Builder) State(name string, t DType, dims []int) ValueID {
 	return b.StateFrom(name, t, dims, nil)
 }
 
-// StateFrom declares a State tensor whose initial content is the bytes that load returns, or zeros if `load`
-// is nil.
+// StateFrom declares a State tensor. The function `load` returns its initial bytes; if `load` is nil, they
+// are zeros.
 func (b *Builder) StateFrom(name string, t DType, dims []int, load func() ([]byte, error)) ValueID {
 	return b.tensor(Value{Name: name, DType: t, Role: State, minDims: dims, MaxDims: dims, Load: load})
 }

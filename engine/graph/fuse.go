@@ -169,8 +169,8 @@ func SelectFusions(rules []Fusion, want string) ([]Fusion, error) {
 	return selected, nil
 }
 
-// Readers returns the operators that read a value, in graph order. The bool is true if the host cannot read
-// the value, that is, if the value is an intermediate and not a graph output.
+// Readers returns the operators that read a value, in graph order. The bool is true if the value is an
+// intermediate and not a graph output. The host cannot read such a value.
 func (b *Builder) Readers(v ValueID) (list []Operator, all bool) {
 	if !b.has(v) {
 		return nil, false

@@ -422,8 +422,8 @@ func (r *Tracer) changedDims(l *ResizeLog, inputs *inputState, all bool) []trace
 	return part(list, new(int), len(list))
 }
 
-// replan replaces the log of s, which starts at shapes that were not recorded, by a log that starts at the
-// last record. For this it repeats the resize on a Live of the tracer. The new log has no times, because they
+// The log of s starts at shapes that were not recorded. replan replaces it by a log that starts at the last
+// record. For this it repeats the resize on a Live of the tracer. The new log has no times, because they
 // would not be the times of the step.
 func (r *Tracer) replan(s *Shapes) error {
 	if r.shadow == nil {

@@ -15,7 +15,7 @@ import (
 // No WebGPU call returns the period of a tick, and the GPU clock and the host clock drift apart. A Clock
 // therefore learns from readings. A reading consists of two GPU ticks, and of two host times between which
 // both ticks came. The first two readings yield a first range for the period of a tick. After that, every
-// timed step yields a reading: its first tick came after the host submitted the step, and its last tick came
+// timed step yields a reading. Its first tick came after the host submitted the step, and its last tick came
 // before the host's wait for the step ended.
 //
 // The clock keeps a bracket: the range of host times in which the latest tick came. For each step, the clock

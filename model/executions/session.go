@@ -38,7 +38,7 @@ type Session struct {
 	told    bool         // the live dims have been sent to the front end
 	resumed bool         // the session continues that of a crashed engine
 
-	// Accumulating buffers keep what executions add to them, so an execution that runs again needs the
+	// Accumulating buffers keep what executions add to them. To run an execution again, they need the
 	// contents that they had before it.
 	accumulating []graph.ValueID
 	initial      buffers

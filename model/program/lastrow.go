@@ -73,8 +73,8 @@ type narrowing struct {
 	flat     map[int]int  // tensor in keeps -> tensor with the same elements and the shape of the file
 }
 
-// lastRows returns a graph in which operators compute only the last token as soon as no later operator reads
-// another one. Exporters select the last token just before the logits, so in a file the last layer computes
+// lastRows returns a graph in which an operator computes only the last token if no later operator reads
+// another token. Exporters select the last token just before the logits, so in a file the last layer computes
 // all tokens. In the result, the last token is selected before the queries of the last layer, and in its
 // residual. The graphs that gpuscope builds itself do the same. The fusion rule last then removes these
 // selections.
@@ -125,8 +125,8 @@ func (n *narrowing) tensor(id int) *vulkan.Tensor {
 	return t
 }
 
-// rows returns the maximum number of rows of a tensor. It returns 0 if the tensor has no rows: if it is a
-// constant or mutable, or if its dim 0 is not 1.
+// rows returns the maximum number of rows of a tensor. It returns 0 if the tensor has no rows. This is the
+// case if it is a constant or mutable, or if its dim 0 is not 1.
 func (n *narrowing) rows(id int) int {
 	t := n.tensor(id)
 	if t == nil || len(t.Dims) < 2 || t.Dims[0] != 1 {

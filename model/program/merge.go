@@ -8,7 +8,7 @@ import (
 	"gpuscope/model/checkpoint/pte/vulkan"
 )
 
-// merging is used while the delegates that a method calls one after the other become one graph.
+// merging is used to make one graph of the delegates that a method calls one after the other.
 type merging struct {
 	m   *Method
 	all *vulkan.Graph

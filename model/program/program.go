@@ -8,10 +8,10 @@
 //
 // Each operator of the delegate becomes one or more operators of package ops. Their names start with the
 // number of the operator in the file: "12.linear_q4gsw". Inputs and mutable buffers are named after the value
-// in the file: "%3". Constants are named after their key or, if the key is a hash, after their number:
-// "constant5". Method.Value returns the value in the engine's graph for a number in the file. If a method
-// calls several delegates, all become one graph, in which the numbers of a delegate continue after those of
-// the delegate before.
+// in the file: "%3". A constant's name is its key. If the key is a hash, the name is made of the constant's
+// number, for example "constant5". Method.Value returns the value in the engine's graph for a number in the
+// file. If a method calls several delegates, all become one graph. In this graph, the numbers of a delegate
+// continue after the numbers of the previous delegate.
 //
 // The engine computes in f32 and i32. 64-bit integers are converted to 32 bits when they are copied to the
 // device; a number that does not fit is an error. Bools, int8 and uint8 are f32 numbers on the device. Run

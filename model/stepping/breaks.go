@@ -14,7 +14,7 @@ import (
 	"gpuscope/trace"
 )
 
-// Watch checks, after each step of a run, whether the step meets a breakpoint, so that the run must pause.
+// Watch checks after each step of a run whether the step meets a breakpoint. If it does, the run must pause.
 // Only the goroutine that runs the steps uses it. It takes no time in a run without breakpoints.
 type Watch struct {
 	breaks []breakpoint

@@ -22,9 +22,9 @@ import (
 // Nowhere is used as a step index to mean no step.
 const Nowhere = -1
 
-// replayed records the last replay: which step was run again, up to which dispatch, and for which value. The
-// memory on the device is as this dispatch left it. Only this value is certain to be intact; to read another
-// value, the step must run again.
+// replayed describes the last replay: the step that ran again, the dispatch up to which it ran, and the value
+// for which it ran. The memory on the device is as this dispatch left it. Only this value is certain to be
+// intact; to read another value, the step must run again.
 type replayed struct {
 	step  int
 	after trace.DispatchID
@@ -127,8 +127,8 @@ func (s *Session) look(ctx context.Context, at session.LookAt, t *Step, r *sessi
 	return nil
 }
 
-// replayTo runs step t again, up to a dispatch after which the value can be read: at.After, or else the last
-// dispatch that writes the value. It stores this dispatch in out.After.
+// replayTo runs step t again, up to a dispatch after which the value can be read. This is at.After or, if
+// that is nil, the last dispatch that writes the value. It stores this dispatch in out.After.
 func (s *Session) replayTo(ctx context.Context, at session.LookAt, t Step, out *session.Tensor) error {
 	out.Step = &t.Index
 	if s.Ran != t.Index {

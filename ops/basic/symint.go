@@ -100,8 +100,8 @@ func (o *selectAsSymInt) Spec() graph.Spec {
 	}
 }
 
-// Corners returns a corner in which the element that becomes the SymInt is lo, and a corner in which it is
-// hi.
+// Corners returns two corners. The element that becomes the SymInt is lo in the first corner, and hi in the
+// second.
 func (o *selectAsSymInt) Corners(r *graph.Ranges) []graph.Corner {
 	dims := r.Max(o.x)
 	at, ok := o.place(dims)

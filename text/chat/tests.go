@@ -96,8 +96,8 @@ func (s *state) same(a, b any) bool {
 	return a == b
 }
 
-// cased reports whether a string contains letters that have a case, and whether `fold` leaves all of them as
-// they are.
+// cased reports whether a string contains letters that have a case, and all of them stay the same under
+// `fold`.
 func cased(v string, fold func(string) string) bool {
 	return v == fold(v) && pytext.Lower(v) != pytext.Upper(v)
 }

@@ -60,8 +60,8 @@ func (c *Config) within(id int, what string) int {
 	return None
 }
 
-// ask sets the tokens that are added before or after a text to the token id. If id is None, ask searches for
-// the token by its usual names. If it finds none, it adds a warning and leaves `side` unchanged.
+// ask sets the tokens that are added before or after a text to a single token, `id`. If id is None, ask
+// searches for the token by its usual names. If it finds none, it adds a warning and leaves `side` unchanged.
 func (c *Config) ask(side *[]int, id *int, what string, names []string) {
 	if *id == None {
 		for _, name := range names {

@@ -21,8 +21,8 @@ var endNames = []string{
 	"<|call|>", "<|calls|>", "<|flush|>", "<|tool_response>",
 }
 
-// fillIns lists the tokens of fill-in-the-middle prompts that end a text, also as in llama.cpp: the GGUF
-// key of each token, and the names that apply if a file does not have the key.
+// fillIns lists the tokens of fill-in-the-middle prompts that end a text, also as in llama.cpp. It has the
+// GGUF key of each token, and the names of the token in files without the key.
 var fillIns = []struct {
 	key   string
 	names []string

@@ -59,8 +59,8 @@ func (c *comparison) joinParts(x *Index, now, then []Launch, found map[trace.Dis
 			most[now[i].Op.ID] = &now[i]
 		}
 	}
-	// does finds the launch that does the work of an operator: a launch of this operator or, if it has none,
-	// a launch of an operator that reads its outputs.
+	// does finds the launch that does the work of an operator. This is a launch of the operator or, if it has
+	// none, a launch of an operator that reads its outputs.
 	does := func(id trace.OpID) *Launch {
 		if l := most[id]; l != nil {
 			return l

@@ -271,8 +271,8 @@ func (f *planning) launch(i int) Launch {
 	}
 }
 
-// Appended returns the input that an operator appends to a KV cache. This is the last input whose rows have
-// as many elements as a row of the cache. The last one is taken because queries, which come earlier, may have
+// Appended returns the input that an operator appends to a KV cache. It is the last input whose rows have as
+// many elements as a row of the cache. The last one is taken because queries, which come earlier, may have
 // rows of the same size. If there is no such input, Appended returns the cache itself.
 func (x *Index) Appended(o *trace.Op, cache trace.ValueID) trace.ValueID {
 	row := func(v trace.ValueID) float64 {

@@ -166,8 +166,8 @@ func (t *DispatchTable) notes() []string {
 	return t.NotesOf(all...)
 }
 
-// NotesOf returns the notes about the given rows and the rows inside them: how many of their dispatches are
-// as short as an empty timed pass, and which of their members are outliers.
+// NotesOf returns the notes about the given rows and the rows inside them. The notes say how many dispatches
+// are as short as an empty timed pass, and which members are outliers.
 func (t *DispatchTable) NotesOf(rows ...int) []string {
 	about := make([]bool, len(t.Grouped)) // rows come after their parents
 	for _, r := range rows {

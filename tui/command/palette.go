@@ -48,9 +48,9 @@ func (p *Palette) Typed(k widget.Key) (closed bool) {
 	return false
 }
 
-// search ranks the commands by how well the name and the description match the typed text. The order is: a
-// name that equals the text, a name that starts with the text, a word that starts with the text, and the
-// letters of the text scattered over the name or description.
+// search ranks the commands by how well the name and the description match the typed text. The best match is
+// a name that equals the text. Next come a name that starts with the text, a word that starts with the text,
+// and the letters of the text scattered over the name or description.
 func (p *Palette) search() {
 	p.Cursor = 0
 	if p.line.Text() == "" {

@@ -8,9 +8,9 @@ import (
 )
 
 // The program asks the terminal itself whether its background is dark. It asks once, before it starts, and
-// waits only briefly, because the first frame must not wait for a terminal that never answers. Over a slow
-// line the answer may arrive later. A late answer is not treated as key presses; it makes the program
-// redraw the screen in the right colors.
+// waits only briefly: the first frame must not wait for a terminal that never answers. Over a slow line the
+// answer may arrive later. A late answer is not treated as key presses; it makes the program redraw the
+// screen in the right colors.
 
 const (
 	// askColor asks for the background color (xterm control sequence OSC 11). The answer is ESC ] 11 ;

@@ -52,8 +52,8 @@ type nearness struct {
 	full   []int // widths of the columns in cells, alternating between names and the edges between them
 }
 
-// stand is a node of the neighbourhood and its place on the screen: its line, the line of the node that it is
-// attached to, and whether it is the last node attached to that node.
+// stand is a node of the neighbourhood and its place on the screen. It has the line of the node and the line
+// of the node that it is attached to. It also says whether it is the last node attached to that node.
 type stand struct {
 	analyze.Neighbour
 	Line, of int

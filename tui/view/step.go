@@ -144,8 +144,8 @@ func gather(ctx context.Context, s Snapshot) (*StepFacts, error) {
 	return f, err
 }
 
-// barNS returns the time of a step that the strip shows, or 0 if it was not measured: the wall time, or the
-// sum of the dispatches if another engine ran them.
+// barNS returns the time of a step that the strip shows: the wall time, or the sum of the dispatches if
+// another engine ran them. It returns 0 if this time was not measured.
 func (f *StepFacts) barNS(s *trace.Step) float64 {
 	ns, _ := s.CPU.TotalNS.NS()
 	if f.imported() {

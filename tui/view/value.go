@@ -82,7 +82,7 @@ func OpenValue(h Host, v trace.ValueID, s Snapshot) {
 	h.Push(&valueRow, p)
 }
 
-// why returns the text that lists the operators that may be re-planned when the shown value changes.
+// why returns a text with the operators that may be re-planned when the shown value changes.
 func (p *ValuePage) why() (Text, bool) {
 	return whatWakes(p.at, p.shownValue()), p.info() != nil
 }

@@ -40,7 +40,7 @@ func whyOperator(s Snapshot, op trace.OpID, of string) (Text, bool) {
 	return whatWakes(s, values...), len(values) > 0
 }
 
-// whatWakes returns the text that lists the operators that may be re-planned when the values change.
+// whatWakes returns a text with the operators that may be re-planned when the values change.
 func whatWakes(s Snapshot, ids ...trace.ValueID) Text {
 	return Text{Of: func(ctx context.Context) (Page, error) {
 		p := Page{Title: "Why " + valueNames(&s.Trace.Graph, ids)}

@@ -80,7 +80,8 @@ func (p *propagation) change(v trace.ValueID) goal {
 	return goal{from, to}
 }
 
-// moved returns the changes of those values that planned operators produced and that differ from before.
+// moved returns the changes of values that planned operators produced. It leaves out values that are the same
+// as before.
 func (p *propagation) moved(values []trace.ValueID) []goal {
 	var list []goal
 	for _, v := range values {

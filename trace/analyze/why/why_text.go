@@ -10,8 +10,8 @@ func (w *Why) Groups() bool {
 // Groups reports whether the chain of the cause has several operators.
 func (c *Cause) Groups() bool { return len(c.Links) > 1 }
 
-// Around returns the last grid change before, and the first grid change after, the change that set the
-// current grid. Both are indices into Trace.Steps, or -1 if there is no such change.
+// The current grid was set by a change. Around returns the last grid change before this change, and the first
+// one after it. Both are indices into Trace.Steps, or -1 if there is no such change.
 func (w *Why) Around() (earlier, later int) {
 	earlier, later = -1, -1
 	for _, i := range w.Changes {
