@@ -54,7 +54,11 @@ const eps = {{.Eps}}f; // of the norm whose result is x
 {{- if .Bias}}
 {{binding}} var<storage, read> bias: array<f32>; // [experts, {{if .Gated}}2, {{end}}n]
 {{- end}}
+{{- if .Choose}}
+{{binding}} var<storage, read> logits: array<u32>; // bits of f32, one for each of {{.Choose}} experts
+{{- else}}
 {{binding}} var<storage, read> experts: array<u32>; // [tokens, {{.K}}]
+{{- end}}
 {{- if .Combine}}
 {{binding}} var<storage, read> shares: array<f32>; // [tokens, {{.K}}]: the weights of the experts
 {{- end}}
@@ -77,6 +81,14 @@ const eps = {{.Eps}}f; // of the norm whose result is x
 {{- end}}
 {{template "format" $f}}
 {{- template "gemv" $f}}
+
+{{- if .Choose}}
+
+{{template "key_of" .}}
+{{template "rank" (set . "Experts" .Choose)}}
+
+var<workgroup> chosen: u32; // the expert of this workgroup's slot
+{{- end}}
 
 var<workgroup> partial: array<f32, {{mul .Lanes $sums}}>;
 
@@ -137,16 +149,30 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   var first = experts[slot] * n + group_row; // first row of w that is processed
   share = shares[slot];
 {{- else}}
+{{- range $i := $shares}}
+  let square{{$i}} = squares[lane + {{mul $i $.Lanes}}u];
+{{- end}}
+{{- if .Choose}}
+  // The same choice as that of the router, which runs at the same time.
+  for (var e = lane; e < {{mul 4 (div (add .Choose 3) 4)}}u; e += {{.Lanes}}u) {
+    keys[e / 4u][e % 4u] = select(0u, key_of(logits[min(e, {{sub .Choose 1}}u)]), e < {{.Choose}}u);
+  }
+  workgroupBarrier();
+  for (var e = lane; e < {{.Choose}}u; e += {{.Lanes}}u) {
+    if (rank(e) == wid.y) {
+      chosen = e;
+    }
+  }
+  let expert = workgroupUniformLoad(&chosen);
+{{- else}}
   let expert = experts[pair]{{if .Several}} - params.first{{end}};
+{{- end}}
 {{- if .Several}}
   if (expert >= params.experts) {
     return; // another dispatch has the matrix of this expert
   }
 {{- end}}
   let first = expert * {{if .Gated}}(2u * n){{else}}n{{end}} + group_row; // first row of w that is processed
-{{- end}}
-{{- range $i := $shares}}
-  let square{{$i}} = squares[lane + {{mul $i $.Lanes}}u];
 {{- end}}
 {{- template "gemv_begin" $f}}
 {{- range $r := 4}}
@@ -276,7 +302,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
     y[to] = {{if .Residual}}residual[to] + {{if ne .Alpha 1.0}}{{.Alpha}}f * {{end}}{{end}}result;
 {{- else}}
 {{- if .Bias}}
-    let bias_at = experts[pair] * {{if .Gated}}(2u * n){{else}}n{{end}} + row;
+    let bias_at = {{if .Several}}experts[pair]{{else}}expert{{end}} *
+      {{- if .Gated}} (2u * n){{else}} n{{end}} + row;
     result += bias[bias_at];
 {{- if .Gated}}
     up += bias[bias_at + n];

@@ -36,7 +36,7 @@ struct Params {
 {{template "reduce_sum" .}}
 {{template "reduce_max" .}}
 {{- end}}
-var<workgroup> keys: array<vec4<u32>, {{$fours}}>;
+{{- template "rank" .}}
 var<workgroup> chosen: array<u32, {{.K}}>;
 {{- if .Normalize}}
 var<workgroup> shares: array<f32, {{.K}}>; // the weights before they are normalized
@@ -47,19 +47,6 @@ fn sigmoid(v: f32) -> f32 {
   return 1.0 / (1.0 + exp(-v));
 }
 {{- end}}
-
-// Returns the number of experts that come before an expert.
-fn rank(expert: u32) -> u32 {
-  let key = vec4<u32>(keys[expert / 4u][expert % 4u]);
-  var before = vec4<u32>(0u);
-  for (var i = 0u; i < {{$fours}}u; i++) {
-    let other = keys[i];
-    let index = vec4<u32>(0u, 1u, 2u, 3u) + vec4<u32>(4u * i);
-    let first = (other > key) | ((other == key) & (index < vec4<u32>(expert)));
-    before += select(vec4<u32>(0u), vec4<u32>(1u), first);
-  }
-  return before.x + before.y + before.z + before.w;
-}
 
 @compute @workgroup_size({{.Lanes}})
 fn main({{if not .Single}}@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,

@@ -11,7 +11,7 @@ import (
 var Kinds = slices.Concat([]kind.Kind{kindRouter, kindCombine}, kindsOfLinear)
 
 // Fusions lists the fusion rules of this package, in the order in which the engine tries them.
-var Fusions = []graph.Fusion{fuseGateUp, fuseCombine}
+var Fusions = []graph.Fusion{fuseGateUp, fuseRoute, fuseCombine}
 
 // Routing is what a router computes: which experts process each token.
 type Routing struct {

@@ -87,6 +87,30 @@ var fuseCombine = graph.Fusion{
 	},
 }
 
+// mostChoices is the largest number of experts for which a product chooses the experts itself. Each of its
+// workgroups compares all logits with each other.
+const mostChoices = 256
+
+// fuseRoute makes a product choose the experts of one token itself, from the logits. It then runs at the same
+// time as the router, whose results are still needed later.
+var fuseRoute = graph.Fusion{
+	Name:    "experts_route",
+	Doc:     "for one token, the product gate and up chooses the experts itself and does not wait for the router",
+	Pattern: graph.Pattern{Kinds: LinearKinds},
+	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
+		product := m.Last().(*linear)
+		r, ok := b.Producer(product.experts).(*router)
+		if !ok || product.router != nil || product.eachSlot || len(product.parts) != 1 ||
+			r.bias != graph.None || r.n > mostChoices || !product.routes.Has(routeGEMV) {
+			return nil
+		}
+		fused := *product
+		fused.router = r
+		fused.makeKernels(b)
+		return &fused
+	},
+}
+
 // combining makes the kernels of a product that also adds up the results. It returns nil if a kernel needs
 // more bindings than the device has.
 func (o *linear) combining(b *graph.Builder) graph.Operator {

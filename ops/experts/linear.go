@@ -111,6 +111,9 @@ type linear struct {
 	combine  *combine
 	products graph.ValueID
 	norm     *Norm // x, if the kernel for one token computes this norm (fusion rule norm), or nil
+	// router is set by the fusion rule experts_route. The kernel for one token then chooses the experts
+	// itself, and need not wait for this router.
+	router *router
 
 	parts   []weight.Part
 	routes  kind.Routes
@@ -131,6 +134,9 @@ func (o *linear) cols() int {
 
 // combines reports whether the kernel of a route adds up the results of the experts.
 func (o *linear) combines(route int) bool { return o.combine != nil && o.shapes[route].tile == 0 }
+
+// chooses reports whether the kernel of a route chooses the experts itself.
+func (o *linear) chooses(route int) bool { return o.router != nil && route == routeGEMV }
 
 // RowsOf returns a tensor that has as many tokens as y.
 func (o *linear) RowsOf() graph.ValueID { return o.x }
@@ -166,6 +172,9 @@ func (o *linear) Spec() graph.Spec {
 	if o.norm != nil {
 		s.Inputs = append(s.Inputs, o.norm.row(), o.norm.beside().Value)
 	}
+	if o.router != nil {
+		s.Inputs = append(s.Inputs, o.router.logits)
+	}
 	if c := o.combine; c != nil {
 		s.Inputs, s.Scratch = append(s.Inputs, c.weights), []graph.ValueID{o.products}
 		if c.residual != graph.None {
@@ -195,9 +204,12 @@ func (o *linear) bindings(route int, p *weight.Part) []graph.Binding {
 	if o.bias != graph.None {
 		list = append(list, graph.Bind("bias", o.bias))
 	}
-	if o.shapes[route].tile > 0 {
+	switch {
+	case o.shapes[route].tile > 0:
 		list = append(list, graph.Bind("sorted", o.sorted))
-	} else {
+	case o.chooses(route):
+		list = append(list, graph.Bind("logits", o.router.logits))
+	default:
 		list = append(list, graph.Bind("experts", o.experts))
 	}
 	if o.takesNorm(route) {
@@ -236,6 +248,9 @@ func (o *linear) at(r *graph.Ranges, tokens int) graph.Corner {
 		{Value: o.x, Dims: x, Deferred: o.norm != nil && tokens == 1},
 		{Value: o.experts, Dims: []int{1, tokens, o.k}},
 		{Value: o.sorted, Dims: []int{o.n + 1 + tokens*o.k}},
+	}
+	if o.router != nil {
+		corner = append(corner, graph.At{Value: o.router.logits, Dims: []int{1, tokens, o.n}})
 	}
 	if c := o.combine; c != nil {
 		corner = append(corner, graph.At{Value: c.weights, Dims: []int{1, tokens, o.k}})
@@ -327,6 +342,9 @@ func (o *linear) dispatch(p *graph.Planner, i, route, tokens int) {
 		o.combine.cost(l, tokens)
 	} else {
 		l.Bytes += 4 * share(int64(pairs)*int64(o.cols()))
+	}
+	if o.chooses(route) {
+		l.Bytes += 4 * int64(o.n)
 	}
 	if o.takesNorm(route) {
 		l.Bytes += 4 * int64(max(o.norm.Sums, o.w.Cols))

@@ -122,6 +122,9 @@ func (o *linear) gemv(limits *gpu.Limits) tiling {
 		s.eights = e
 	}
 	memory := int(limits.MaxWorkgroupStorage) - o.w.Format.WorkgroupBytes
+	if o.router != nil {
+		memory -= 4*o.n + 16
+	}
 	// Each lane has a partial result of every sum, and of a norm's sum of squares. Each group of as many
 	// lanes as there are sums needs one more number.
 	fit := memory * sums / (4 * (sums*(sums+1) + 1))
@@ -172,6 +175,10 @@ func (o *linear) newKernel(b *graph.Builder, route int) *graph.Kernel {
 	}
 	c["Lanes"], c["Rows"], c["Eights"], c["Chunks"] = s.lanes, s.rows, s.eights, o.w.Cols/s.chunk()
 	c["N"], c["K"], c["Stack"], c["Ragged"] = o.cols(), o.k, o.n, o.cols()%s.rows != 0
+	c["Choose"] = 0
+	if o.chooses(route) {
+		c["Choose"] = o.n
+	}
 	c["Combine"], c["EachSlot"], c["Tokens"] = o.combines(route), o.eachSlot, route != routeGEMV
 	c["Residual"], c["Alpha"] = false, float32(1)
 	if o.combines(route) {
