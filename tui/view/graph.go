@@ -11,6 +11,7 @@ import (
 	"gpuscope/trace/analyze/experts"
 	"gpuscope/trace/analyze/graphtree"
 	"gpuscope/trace/report"
+	choices "gpuscope/trace/report/experts"
 	"gpuscope/trace/report/outline"
 	"gpuscope/trace/report/storage"
 	"gpuscope/trace/table"
@@ -137,8 +138,9 @@ func (p *graphPage) Detailed() bool { return true }
 
 // nextList shows the next list. The list of experts exists only for models with routers.
 func (p *graphPage) nextList() {
+	shown := p.list().at().Trace
 	p.at = (p.at + 1) % len(p.lists)
-	if t := p.list().at().Trace; p.at == expertList && (t == nil || !experts.Has(t)) {
+	if p.at == expertList && (shown == nil || !experts.Has(shown)) {
 		p.at = operatorList
 	}
 }
@@ -273,6 +275,11 @@ func (p *graphPage) Detail() *Detail {
 		return &Detail{key, got.op.Name, func(ctx context.Context) ([]string, error) {
 			lines := standsFor(got.node)
 			return append(lines, report.OperatorLines(s.Index, s.Step, got.op.ID)...), ctx.Err()
+		}}
+	case p.at == expertList && key != "":
+		t, row := l.Rows.Table.From.(*choices.Routers), l.Rows.Current()
+		return &Detail{key, t.Label(row), func(ctx context.Context) ([]string, error) {
+			return t.Lines(s.Index, row), ctx.Err()
 		}}
 	case graphLists[p.at].table == "memory" && key != "":
 		return &Detail{key, key, func(ctx context.Context) ([]string, error) {

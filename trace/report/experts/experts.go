@@ -54,6 +54,12 @@ func (r *row) number(n float64, decimals int) table.Cell {
 	return c
 }
 
+// Routers is the table of the experts of routers.
+type Routers struct {
+	*table.Table
+	rows []row
+}
+
 // Of returns the table of the experts of routers.
 func Of(routers []*experts.Router) *table.Table {
 	var list []row
@@ -73,7 +79,7 @@ func Of(routers []*experts.Router) *table.Table {
 		}
 		return tree.Row{Key: fmt.Sprintf("op%d", r.ID), Parent: -1}
 	}))
-	t.Title = []table.Line{title(routers)}
+	t.Title, t.From = []table.Line{title(routers)}, &Routers{t, list}
 	if len(routers) > 0 {
 		t.Notes = []string{
 			"Padding is the rows of tiles without a token: each tile holds tokens of one expert. " +
@@ -207,4 +213,34 @@ func title(routers []*experts.Router) table.Line {
 		parts = append(parts, table.Say(1, "%s", text))
 	}
 	return table.Title(parts...)
+}
+
+// Label returns the name of a row.
+func (t *Routers) Label(at int) string { return t.rows[at].name() }
+
+// Lines describes the dispatches of the router in a row: their tiles, and what the padding costs.
+func (t *Routers) Lines(x *analyze.Index, at int) []string {
+	r := &t.rows[at]
+	chosen := fmt.Sprintf("%s: %d of %d experts for each token", r.Op.Name, r.Chosen, r.Experts)
+	lines := []string{chosen}
+	if r.expert >= 0 {
+		return append(lines, fmt.Sprintf("expert %d: %s of %s", r.expert,
+			table.Integer(int64(r.Tokens[r.expert])), table.Plural(int64(r.Pairs()), "pair")))
+	}
+	for i := range r.Dispatches {
+		d := &r.Dispatches[i]
+		lines = append(lines, x.Name(d.ID))
+		if all := d.Filled + d.Padded; d.Rows > 1 && all > 0 {
+			lines = append(lines, fmt.Sprintf("  tiles of %d rows: padding %s of %s rows (%.0f%%)", d.Rows,
+				r.number(d.Padded, 0).Text, r.number(all, 0).Text, 100*d.Padded/all))
+		}
+		lines = append(lines, fmt.Sprintf("  %s of %s exit at once", r.number(d.Idle, 0).Text,
+			table.Plural(d.Launched, "workgroup")))
+		if d.Timed > 0 {
+			us, padded := d.NS/1e3/float64(d.Timed), d.PaddedNS/1e3/float64(d.Timed)
+			lines = append(lines, fmt.Sprintf("  %s µs a step, ~%s of them for padding", table.Micros(us, 1),
+				table.Micros(padded, 1)))
+		}
+	}
+	return lines
 }
