@@ -1,6 +1,8 @@
 package ops
 
 import (
+	"slices"
+
 	"gpuscope/engine/graph"
 	"gpuscope/ops/internal/shape"
 	"gpuscope/ops/kind"
@@ -14,7 +16,7 @@ import (
 //	y[2j] = x[2j] cos - x[2j+1] sin,  y[2j+1] = x[2j] sin + x[2j+1] cos
 //
 //	q           [..., S, heads, D], D even; or [1, heads, D] for the last position only
-//	k           [..., S, kv heads, D]
+//	k           [..., S, kv heads, D]; or None, to rotate q only
 //	cos, sin    [S, D/2], one row for each position
 //	yq, yk      dims of q and k
 //
@@ -29,24 +31,24 @@ func ApplyRotaryEmb(b *graph.Builder, name string, q, k, cos, sin graph.ValueID)
 var kindRotary = kind.Kind{
 	Name: "apply_rotary_emb", Doc: "Applies RoPE to neighboring elements in each head of q and k.",
 	Args: []kind.Arg{
-		kind.Required("q", kind.F32Tensor), kind.Required("k", kind.F32Tensor), kind.Required("cos", kind.F32Tensor), kind.Required("sin", kind.F32Tensor),
+		kind.Required("q", kind.F32Tensor), kind.Optional("k", kind.F32Tensor, graph.None), kind.Required("cos", kind.F32Tensor), kind.Required("sin", kind.F32Tensor),
 	},
 	Constructors: []string{"ApplyRotaryEmb"}, Add: addRotary,
 }
 
 func addRotary(c *kind.Call) []graph.ValueID {
 	o := &rotary{turned: turnedOf(c)}
-	o.Vec = max(2, min(kind.Vec(c.Builder, o.q, -1), kind.Vec(c.Builder, o.k, -1)))
+	o.Vec = max(2, min(kind.Vec(c.Builder, o.q, -1), kind.Vec(c.Builder, o.all(), -1)))
 	o.makeKernel(c.Builder)
-	return c.AddOp(o, o.yq, o.yk)
+	return c.AddOp(o, o.outputs()...)
 }
 
 type rotary struct{ turned }
 
 // turned holds the fields and methods that all RoPE operators share.
 type turned struct {
-	q, k, cos, sin, yq, yk graph.ValueID
-	template               string // name of the WGSL template
+	q, k, cos, sin, yq, yk graph.ValueID // k and yk can be None
+	template               string        // name of the WGSL template
 	NewKernel              *graph.Kernel
 	Vec                    int  // elements of q (or k) that an invocation reads at a time
 	both                   bool // a single dispatch rotates both q and k
@@ -65,16 +67,37 @@ type rotation interface {
 func (o *turned) parts() *turned { return o }
 
 func turnedOf(c *kind.Call) turned {
-	return turned{
+	o := turned{
 		template: c.Kind.Name,
 		q:        c.ArgTensor("q"), k: c.ArgTensor("k"), cos: c.ArgTensor("cos"), sin: c.ArgTensor("sin"),
-		yq: c.Out(".q", graph.F32), yk: c.Out(".k", graph.F32),
+		yq: c.Out(".q", graph.F32), yk: graph.None,
 	}
+	if o.k != graph.None {
+		o.yk = c.Out(".k", graph.F32)
+	}
+	return o
 }
 
-// turnBoth makes one dispatch rotate both q and k.
+// all returns the argument that has all tokens of the step: k, or q if there is no k.
+func (o *turned) all() graph.ValueID {
+	if o.k == graph.None {
+		return o.q
+	}
+	return o.k
+}
+
+func (o *turned) inputs() []graph.ValueID { return present(o.q, o.k, o.cos, o.sin) }
+
+func (o *turned) outputs() []graph.ValueID { return present(o.yq, o.yk) }
+
+// present returns the values that are not None.
+func present(values ...graph.ValueID) []graph.ValueID {
+	return slices.DeleteFunc(values, func(v graph.ValueID) bool { return v == graph.None })
+}
+
+// turnBoth makes one dispatch rotate both q and k, if there is a k.
 func (o *turned) turnBoth(b *graph.Builder) {
-	o.both = true
+	o.both = o.k != graph.None
 	o.makeKernel(b)
 }
 
@@ -89,15 +112,16 @@ func (o *turned) slots() []graph.Slot {
 			Uses: kind.Uses(o.NewKernel, graph.Bind("q", o.q), graph.Bind("k", o.k), cos, sin, graph.Bind("yq", o.yq), graph.Bind("yk", o.yk)),
 		}}
 	}
-	return []graph.Slot{
+	slots := []graph.Slot{
 		{Label: "q", Uses: kind.Uses(o.NewKernel, graph.Bind("x", o.q), cos, sin, graph.Bind("y", o.yq))},
 		{Label: "k", Uses: kind.Uses(o.NewKernel, graph.Bind("x", o.k), cos, sin, graph.Bind("y", o.yk))},
 	}
+	return slots[:o.launches()]
 }
 
 // launches returns the number of dispatches.
 func (o *turned) launches() int {
-	if o.both {
+	if o.both || o.k == graph.None {
 		return 1
 	}
 	return 2
@@ -110,7 +134,7 @@ func (o *turned) launch(p *graph.Planner, slot, each, ofHead int) *graph.Launch 
 	if slot > 0 {
 		x = o.k
 	}
-	n, positions, d := p.Numel(x), p.Dim(o.k, -3), p.Dim(x, -1)
+	n, positions, d := p.Numel(x), p.Dim(o.all(), -3), p.Dim(x, -1)
 	rows := p.Dim(x, -3) // rows of cos and sin that the kernel reads
 	if o.both {
 		n, rows = n+p.Numel(o.k), positions
@@ -129,13 +153,11 @@ func (o *turned) launch(p *graph.Planner, slot, each, ofHead int) *graph.Launch 
 
 func (o *rotary) Spec() graph.Spec {
 	return graph.Spec{
-		Kind: "apply_rotary_emb", Inputs: []graph.ValueID{o.q, o.k, o.cos, o.sin},
-		Outputs: []graph.ValueID{o.yq, o.yk},
-		Slots:   o.slots(),
+		Kind: "apply_rotary_emb", Inputs: o.inputs(), Outputs: o.outputs(), Slots: o.slots(),
 	}
 }
 
-func (o *rotary) Corners(r *graph.Ranges) []graph.Corner { return r.Ends(o.q, o.k, o.cos, o.sin) }
+func (o *rotary) Corners(r *graph.Ranges) []graph.Corner { return r.Ends(o.inputs()...) }
 
 func (o *rotary) Plan(p *graph.Planner) error {
 	if err := o.check(p); err != nil {
@@ -146,7 +168,7 @@ func (o *rotary) Plan(p *graph.Planner) error {
 }
 
 func (o *rotary) check(p *graph.Planner) error {
-	positions, d, err := rotaryDims(p, o.q, o.k)
+	positions, d, err := rotaryDims(p, o.q, o.all())
 	if err != nil {
 		return err
 	}
@@ -168,7 +190,9 @@ func (o *rotary) turn(p *graph.Planner) {
 // give(p) sets the dims of the outputs yq and yk for a step.
 func (o *turned) give(p *graph.Planner) {
 	p.SetDims(o.yq, p.Dims(o.q)...)
-	p.SetDims(o.yk, p.Dims(o.k)...)
+	if o.k != graph.None {
+		p.SetDims(o.yk, p.Dims(o.k)...)
+	}
 }
 
 // rotaryDims returns the number of positions in k, and the head dim of q and k. It returns an error if q
@@ -205,9 +229,12 @@ func (o *rotary) Reference(r *reference.Ref) {
 // heads computes the reference values of yq and yk. For each requested head of q and of k, heads calls
 // turn(x, y, position). `turn` rotates the head x by the angles of the position, and stores the result in y.
 func (o *turned) heads(r *reference.Ref, turn func(x, y []float64, position int)) {
-	k := r.Tensor(o.k).Dims
-	positions := k[len(k)-3]
+	all := r.Tensor(o.all()).Dims
+	positions := all[len(all)-3]
 	for _, side := range [][2]graph.ValueID{{o.q, o.yq}, {o.k, o.yk}} {
+		if side[0] == graph.None {
+			continue
+		}
 		x := r.Tensor(side[0])
 		y := r.Result(side[1], x.Dims...)
 		rows, _ := x.Rows()

@@ -14,7 +14,7 @@ import (
 //	y[j] = x[j] cos[j] - x[j+h] sin[j],  y[j+h] = x[j+h] cos[j+h] + x[j] sin[j+h],  h = R/2
 //
 //	q           [..., S, heads, D], D even; or [1, heads, D] for the last position only
-//	k           [..., S, kv heads, D]
+//	k           [..., S, kv heads, D]; or None, to rotate q only
 //	cos, sin    [positions, R], start + S <= positions, R even and at most D
 //	yq, yk      dims of q and k; the elements from R on are copied from q and k
 //
@@ -34,7 +34,7 @@ var kindRotaryHF = kind.Kind{
 	Doc:  "Applies RoPE to elements that are half a head apart, in each head of q and k.",
 	Args: []kind.Arg{
 		kind.Required("q", kind.F32Tensor),
-		kind.Required("k", kind.F32Tensor),
+		kind.Optional("k", kind.F32Tensor, graph.None),
 		kind.Required("cos", kind.F32Tensor),
 		kind.Required("sin", kind.F32Tensor),
 		kind.Required("start_pos", kind.SymIntType),
@@ -47,10 +47,10 @@ func addRotaryHF(c *kind.Call) []graph.ValueID {
 	o.Vec = 1
 	heads, turned := shape.Last(c.MaxDims(o.q)), shape.Last(c.MaxDims(o.cos))
 	if heads%8 == 0 && turned%8 == 0 && kind.Vec(c.Builder, o.cos, -1) == 4 {
-		o.Vec = min(kind.Vec(c.Builder, o.q, -1), kind.Vec(c.Builder, o.k, -1))
+		o.Vec = min(kind.Vec(c.Builder, o.q, -1), kind.Vec(c.Builder, o.all(), -1))
 	}
 	o.makeKernel(c.Builder)
-	return c.AddOp(o, o.yq, o.yk)
+	return c.AddOp(o, o.outputs()...)
 }
 
 type rotaryHF struct {
@@ -60,8 +60,8 @@ type rotaryHF struct {
 
 func (o *rotaryHF) Spec() graph.Spec {
 	return graph.Spec{
-		Kind: "apply_rotary_emb_hf", Inputs: kind.Operands([]graph.ValueID{o.q, o.k, o.cos, o.sin}, o.start),
-		Outputs: []graph.ValueID{o.yq, o.yk},
+		Kind: "apply_rotary_emb_hf", Inputs: kind.Operands(o.inputs(), o.start),
+		Outputs: o.outputs(),
 		Slots:   o.slots(),
 		Attrs:   map[string]any{"start_pos": o.start.Attr()},
 	}
@@ -72,7 +72,7 @@ func (o *rotaryHF) Spec() graph.Spec {
 // k are legal at any start.
 func (o *rotaryHF) Corners(r *graph.Ranges) []graph.Corner {
 	first, _ := o.start.Span(r)
-	list := r.Ends(o.q, o.k, o.cos, o.sin)
+	list := r.Ends(o.inputs()...)
 	for i := range list {
 		list[i] = append(list[i], o.start.Set(first)...)
 	}
@@ -88,7 +88,7 @@ func (o *rotaryHF) Plan(p *graph.Planner) error {
 }
 
 func (o *rotaryHF) check(p *graph.Planner) error {
-	positions, d, err := rotaryDims(p, o.q, o.k)
+	positions, d, err := rotaryDims(p, o.q, o.all())
 	if err != nil {
 		return err
 	}

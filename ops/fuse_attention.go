@@ -33,8 +33,11 @@ var fuseAttention = graph.Fusion{
 			if !o.Routes.Has(sdpaFlashDecoding) {
 				return nil
 			}
-			fused := *o
-			if fused.spread = spreadBehind(b, o.y, o.qHeads*o.headDim, o.k); fused.spread == nil {
+			fused, of := *o, o.k
+			if o.reads() {
+				of = o.q
+			}
+			if fused.spread = spreadBehind(b, o.y, o.qHeads*o.headDim, of); fused.spread == nil {
 				return nil
 			}
 			fused.splits = b.Tensor(b.Name(o.y)+".splits", graph.F32)

@@ -18,7 +18,7 @@ var fuseNormAttention = graph.Fusion{
 				return nil
 			}
 			fused := *o
-			fused.folds = attention.qHeads + attention.kvHeads
+			fused.folds = attention.qHeads + attention.ownHeads()
 			return &fused
 		case *sdpa:
 			norms, ok := b.Producer(o.q).(*rmsNorm)
@@ -37,9 +37,6 @@ var fuseNormAttention = graph.Fusion{
 // attentionBehind returns the attention operator that can compute the norms of q and k. It returns nil if
 // there is none.
 func attentionBehind(b *graph.Builder, o *rmsNorm) *sdpa {
-	if o.other == nil {
-		return nil
-	}
 	var attention *sdpa
 	for _, norm := range o.norms() {
 		readers, all := b.Readers(norm.y)
@@ -52,10 +49,14 @@ func attentionBehind(b *graph.Builder, o *rmsNorm) *sdpa {
 		}
 		attention = reader
 	}
-	if attention.rope == nil || attention.q != o.y || attention.k != o.other.y ||
-		attention.v == o.y || attention.v == o.other.y ||
+	k, bound := graph.None, 7 // storage buffers that the kernels for one token bind
+	if o.other != nil {
+		k, bound = o.other.y, 10
+	}
+	if attention.rope == nil || attention.q != o.y || attention.k != k ||
+		k != graph.None && (attention.v == o.y || attention.v == k) ||
 		!attention.Routes.Has(sdpaFlashDecoding) || b.RouteAsked(attention.y) || b.RouteAsked(o.y) ||
-		!attention.binds(b, 10) {
+		!attention.binds(b, bound) {
 		return nil
 	}
 	return attention

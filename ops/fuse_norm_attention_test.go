@@ -11,8 +11,8 @@ import (
 
 func TestAttentionTakesTheNormsBeforeTheRotation(t *testing.T) {
 	small := attention{qHeads: 4, kvHeads: 2, headDim: 16, tokens: 3, context: 20}
-	sinks := small
-	sinks.sinks = 1
+	sinks, shared := small, small
+	sinks.sinks, shared.shared = 1, true
 	few := gpu.DefaultLimits()
 	for name, c := range map[string]struct {
 		turnedAttention
@@ -23,6 +23,16 @@ func TestAttentionTakesTheNormsBeforeTheRotation(t *testing.T) {
 		"adjacent pairs":   {turnedAttention{attention: small, pairs: neighbourPairs}, large, "", []string{"rope+sdpa"}},
 		"half-split pairs": {turnedAttention{attention: small, turned: 16}, large, "", []string{"rope+sdpa"}},
 		"sinks":            {turnedAttention{attention: sinks, turned: 16}, large, "", []string{"rope+sdpa"}},
+		"shared caches": {
+			turnedAttention{attention: shared, turned: 16},
+			large, "",
+			[]string{"rope+sdpa", "other_rope+other_sdpa"},
+		},
+		"shared caches, few bindings": {
+			turnedAttention{attention: shared, turned: 16},
+			few, "",
+			[]string{"q_norm+k_norm", "rope+sdpa", "other_rope+other_sdpa"},
+		},
 		"only the minimum number of bindings": {
 			turnedAttention{attention: small, turned: 16}, few, "", []string{"q_norm+k_norm", "rope+sdpa"},
 		},
@@ -91,6 +101,25 @@ func TestAttentionWithNormsKeepsWhatAGraphComputes(t *testing.T) {
 				kernelsAgreeWithin(t, dev, fuseNormAttention, c.build, c.points(), near)
 			})
 		}
+	}
+}
+
+// Attention that only reads the caches of another one normalizes and rotates q alone.
+func TestAttentionOnSharedCachesKeepsWhatAGraphComputes(t *testing.T) {
+	dev := gputest.Open(t)
+	for _, pairs := range []string{neighbourPairs, halfPairs} {
+		c := turnedAttention{
+			attention: attention{
+				qHeads: 4, kvHeads: 2, headDim: 16, tokens: 5, context: 500, window: 450, shared: true,
+				live: [][2]int{{5, 0}, {1, 5}, {4, 6}, {1, 10}, {1, 499}, {2, 498}, {1, 0}},
+			},
+			pairs: pairs, turned: 16, norms: true,
+		}
+		// The norms and the attention of each, and the prerequisite rules: qk_norm once, rope_attention twice.
+		if n := referencesAgreeOn(t, large, fuseNormAttention, c.build, c.points()); n != 7 {
+			t.Errorf("fused in %d places, want 7", n)
+		}
+		kernelsAgreeWithin(t, dev, fuseNormAttention, c.build, c.points(), 5e-5)
 	}
 }
 

@@ -9,6 +9,9 @@ var fuseRope = graph.Fusion{
 	Name: "rope", Doc: "one dispatch applies RoPE to q and k",
 	Pattern: graph.Pattern{Kinds: []string{kindRotary.Name, kindRotaryHF.Name}},
 	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
+		if m.Last().(rotation).parts().k == graph.None {
+			return nil // there is only one dispatch
+		}
 		switch o := m.Last().(type) {
 		case *rotary:
 			fused := *o

@@ -32,7 +32,9 @@ var fuseRopeAttention = graph.Fusion{
 		}
 		rope := attention.rope.parts()
 		rope.yq = b.Scratch(b.Name(given.yq)+".turned", graph.F32)
-		rope.yk = b.Scratch(b.Name(given.yk)+".turned", graph.F32)
+		if given.yk != graph.None {
+			rope.yk = b.Scratch(b.Name(given.yk)+".turned", graph.F32)
+		}
 		rope.turnBoth(b)
 		attention.q, attention.k = rope.q, rope.k
 		attention.makeDecodeKernels(b)

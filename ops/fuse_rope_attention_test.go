@@ -40,18 +40,33 @@ func (c turnedAttention) build(b *graph.Builder) {
 	if c.positions > 0 {
 		positions = c.positions
 	}
-	if c.pairs == neighbourPairs {
-		cos := b.Input("cos", graph.F32, []int{1, c.headDim / 2}, []int{c.tokens, c.headDim / 2})
-		sin := b.Input("sin", graph.F32, []int{1, c.headDim / 2}, []int{c.tokens, c.headDim / 2})
-		q, k = ApplyRotaryEmb(b, "rope", q, k, cos, sin)
-	} else {
-		q, k = ApplyRotaryEmbHF(b, "rope", q, k, constant(b, "cos", positions, c.turned),
-			constant(b, "sin", positions, c.turned), start)
+	var cos, sin graph.ValueID
+	rotate := func(name string, q, k graph.ValueID) (yq, yk graph.ValueID) {
+		if c.pairs == neighbourPairs {
+			return ApplyRotaryEmb(b, name, q, k, cos, sin)
+		}
+		return ApplyRotaryEmbHF(b, name, q, k, cos, sin, start)
 	}
+	if c.pairs == neighbourPairs {
+		cos = b.Input("cos", graph.F32, []int{1, c.headDim / 2}, []int{c.tokens, c.headDim / 2})
+		sin = b.Input("sin", graph.F32, []int{1, c.headDim / 2}, []int{c.tokens, c.headDim / 2})
+	} else {
+		cos, sin = constant(b, "cos", positions, c.turned), constant(b, "sin", positions, c.turned)
+	}
+	q, k = rotate("rope", q, k)
 	if c.both != nil {
 		c.both(b, q, k)
 	}
-	b.Output(c.attend(b, q, k, v, position))
+	kCache, vCache := c.caches(b)
+	b.Output(c.attendTo(b, "sdpa", q, k, v, kCache, vCache, position))
+	if c.shared {
+		q = c.input(b, "other", c.qHeads, c.tokens)
+		if c.norms {
+			q = RMSNorm(b, "other_q_norm", q, constant(b, "other_q_norm.w", c.headDim), 1e-5)
+		}
+		q, _ = rotate("other_rope", q, graph.None)
+		b.Output(c.attendTo(b, "other_sdpa", q, graph.None, graph.None, kCache, vCache, position))
+	}
 }
 
 func (c turnedAttention) points() (points []step) {

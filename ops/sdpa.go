@@ -15,10 +15,11 @@ import (
 )
 
 // SDPA adds sdpa_with_kv_cache, which is causal attention with a KV cache. It appends k and v to their
-// caches, starting at a position. Each token attends to all positions up to its own.
+// caches, starting at a position. Each token attends to all positions up to its own. If k and v are None,
+// another operator has appended the keys and values of these positions to the caches in the same step.
 //
 //	q       [1, S, Hq, D], D a multiple of 4; or [1, 1, Hq, D] for the last token only
-//	k, v    [1, S, Hkv, D], Hkv divides Hq: query head h uses KV head h / (Hq/Hkv)
+//	k, v    [1, S, Hkv, D], or None; Hkv divides Hq: query head h uses KV head h / (Hq/Hkv)
 //	caches  [1, C, Hkv, D], State, f32 or f16
 //	sinks   [Hq]
 //	y       dims of q, softmax(scale * q * k' over positions 0 to position + s) * v
@@ -74,8 +75,8 @@ var kindSDPA = kind.Kind{
 		"positions up to its own.",
 	Args: []kind.Arg{
 		kind.Required("q", kind.F32Tensor),
-		kind.Required("k", kind.F32Tensor),
-		kind.Required("v", kind.F32Tensor),
+		kind.Optional("k", kind.F32Tensor, graph.None),
+		kind.Optional("v", kind.F32Tensor, graph.None),
 		kind.Required("k_cache", kind.CacheState),
 		kind.Required("v_cache", kind.CacheState),
 		kind.Required("input_pos", kind.SymIntType),
@@ -109,7 +110,7 @@ func addSDPA(c *kind.Call) []graph.ValueID {
 }
 
 type sdpa struct {
-	q, k, v, kCache, vCache, y graph.ValueID
+	q, k, v, kCache, vCache, y graph.ValueID // k and v can be None; see reads
 	scores, parts              graph.ValueID // scratch
 	// spread and splits replace y in a step with one token, if only linears read y (fusion rule attention).
 	// spread is an interleaved row. splits is a tensor with the partial results of all splits, which is used
@@ -176,7 +177,15 @@ const (
 // fit each other, readDims records an error and returns false.
 func (o *sdpa) readDims(c *kind.Call) bool {
 	b := c.Builder
-	q, k, cache := b.MaxDims(o.q), b.MaxDims(o.k), b.MaxDims(o.kCache)
+	if (o.k == graph.None) != (o.v == graph.None) {
+		c.Fail("k or v is missing; want both, or none of them")
+		return false
+	}
+	q, cache := b.MaxDims(o.q), b.MaxDims(o.kCache)
+	all, k, v := o.q, cache, cache
+	if !o.reads() {
+		all, k, v = o.k, b.MaxDims(o.k), b.MaxDims(o.v)
+	}
 	if len(q) != 4 || len(k) != 4 || len(cache) != 4 || q[0] != 1 || k[0] != 1 || cache[0] != 1 {
 		c.Fail("q has dims %v, k has dims %v and the cache has dims %v; each needs dims [1, S, H, D]",
 			q, k, cache)
@@ -185,8 +194,8 @@ func (o *sdpa) readDims(c *kind.Call) bool {
 	o.qHeads, o.kvHeads, o.headDim, o.context = q[2], k[2], q[3], cache[1]
 	half := b.DType(o.kCache)
 	switch {
-	case !slices.Equal(k, b.MaxDims(o.v)):
-		c.Fail("k has dims %v and v has dims %v, want the same dims", k, b.MaxDims(o.v))
+	case !slices.Equal(k, v):
+		c.Fail("k has dims %v and v has dims %v, want the same dims", k, v)
 	case !slices.Equal(cache, b.MaxDims(o.vCache)) || half != b.DType(o.vCache):
 		c.Fail("one cache has dims %v and type %s, the other has dims %v and type %s; want the same dims and type", cache, half,
 			b.MaxDims(o.vCache), b.DType(o.vCache))
@@ -197,8 +206,9 @@ func (o *sdpa) readDims(c *kind.Call) bool {
 		c.Fail("head dim is %d, want a multiple of 4", o.headDim)
 	case o.qHeads%o.kvHeads != 0:
 		c.Fail("number of query heads is %d, want a multiple of the %d KV heads", o.qHeads, o.kvHeads)
-	case b.MinDims(o.k)[1] > o.context:
-		c.Fail("k has at least %d tokens, but the cache has only %d positions", b.MinDims(o.k)[1], o.context)
+	case b.MinDims(all)[1] > o.context:
+		c.Fail("a step has at least %d tokens, but the cache has only %d positions", b.MinDims(all)[1],
+			o.context)
 	case !(o.softCap >= 0): // also refuses NaN
 		c.Fail("soft cap is %g, want a number above 0, or 0 for none", o.softCap)
 	case o.sinks != graph.None && !(slices.Equal(b.MaxDims(o.sinks), []int{o.qHeads}) &&
@@ -210,7 +220,7 @@ func (o *sdpa) readDims(c *kind.Call) bool {
 		if o.span = "window"; o.window == 0 || o.window >= o.context {
 			o.window, o.span = o.context, "context"
 		}
-		o.half, o.Last = half == graph.F16, q[1] == 1 && k[1] > 1
+		o.half, o.Last = half == graph.F16, !o.reads() && q[1] == 1 && k[1] > 1
 		if o.scale == 0 {
 			o.scale = float32(1 / math.Sqrt(float64(o.headDim)))
 		}
@@ -330,6 +340,18 @@ func (o *sdpa) ofAll() graph.ValueID {
 	return o.q
 }
 
+// reads reports whether the operator only reads the caches, because another operator has appended the keys
+// and values of the step.
+func (o *sdpa) reads() bool { return o.k == graph.None }
+
+// ownHeads returns the number of heads of the keys and values that the operator appends to the caches.
+func (o *sdpa) ownHeads() int {
+	if o.reads() {
+		return 0
+	}
+	return o.kvHeads
+}
+
 // queries returns the number of tokens in q for a number of tokens in k.
 func (o *sdpa) queries(tokens int) int {
 	if o.Last {
@@ -383,7 +405,7 @@ func (o *sdpa) makeKernels(b *graph.Builder) {
 func (o *sdpa) Spec() graph.Spec {
 	s := graph.Spec{
 		Kind: "sdpa_with_kv_cache", Routes: sdpaRouteNames,
-		Inputs: kind.Operands([]graph.ValueID{o.q, o.k, o.v}, o.position),
+		Inputs: kind.Operands(present(o.q, o.k, o.v), o.position),
 		State:  []graph.ValueID{o.kCache, o.vCache}, Outputs: []graph.ValueID{o.y},
 		Slots: []graph.Slot{
 			slotRope: {Label: "rope"}, slotUpdateCache: {Label: "update_cache"}, slotQK: {Label: "qk"},
@@ -425,14 +447,20 @@ func (o *sdpa) Spec() graph.Spec {
 	if o.Routes.Has(sdpaFlashDecoding) {
 		in := []graph.Binding{q, k, v}
 		if o.norms != nil {
-			in[0], in[1] = graph.Bind("q", o.norms.x), graph.Bind("k", o.norms.other.x)
+			for i, n := range o.norms.norms() {
+				in[i].Value = n.x
+			}
+		}
+		if o.reads() {
+			in = in[:1]
 		}
 		if o.rope != nil {
 			in = append(in, graph.Bind("cosine", o.rope.parts().cos), graph.Bind("sine", o.rope.parts().sin))
 		}
 		if o.norms != nil {
-			in = append(in, graph.Bind("q_weight", o.norms.weight), graph.Bind("k_weight",
-				o.norms.other.weight))
+			for i, n := range o.norms.norms() {
+				in = append(in, graph.Bind([]string{"q_weight", "k_weight"}[i], n.weight))
+			}
 		}
 		in = slices.Concat(in, sinks, []graph.Binding{kCache, vCache})
 		row := y
@@ -449,7 +477,7 @@ func (o *sdpa) Spec() graph.Spec {
 	if o.rope != nil {
 		rope := o.rope.parts()
 		s.Inputs = append(s.Inputs, rope.cos, rope.sin)
-		s.Scratch = append(s.Scratch, rope.yq, rope.yk)
+		s.Scratch = append(s.Scratch, rope.outputs()...)
 		q, k = graph.Bind("q", rope.yq), graph.Bind("k", rope.yk)
 		turn := rope.slots()[0].Uses[0]
 		for _, route := range []int{sdpaMaterialized, sdpaStreaming, sdpaSplitStreaming} {
@@ -463,20 +491,22 @@ func (o *sdpa) Spec() graph.Spec {
 			s.Inputs = append(s.Inputs, n.x, n.weight)
 		}
 	}
+	for _, route := range []int{sdpaMaterialized, sdpaStreaming, sdpaSplitStreaming} {
+		if o.Routes.Has(route) && !o.reads() {
+			uses(route, slotUpdateCache, o.update, k, v, kCache, vCache)
+		}
+	}
 	if o.Routes.Has(sdpaMaterialized) {
 		s.Scratch = append(s.Scratch, o.scores)
 		scores := graph.Bind("scores", o.scores)
-		uses(sdpaMaterialized, slotUpdateCache, o.update, k, v, kCache, vCache)
 		uses(sdpaMaterialized, slotQK, o.qk, q, kCache, scores)
 		uses(sdpaMaterialized, slotSoftmax, o.softmax, with(scores)...)
 		uses(sdpaMaterialized, slotAV, o.av, graph.Bind("weights", o.scores), vCache, y)
 	}
 	if o.Routes.Has(sdpaStreaming) {
-		uses(sdpaStreaming, slotUpdateCache, o.update, k, v, kCache, vCache)
 		uses(sdpaStreaming, slotStreaming, o.streaming, with(q, kCache, vCache, y)...)
 	}
 	if o.Routes.Has(sdpaSplitStreaming) {
-		uses(sdpaSplitStreaming, slotUpdateCache, o.update, k, v, kCache, vCache)
 		uses(sdpaSplitStreaming, slotStreaming, o.streamingSplit, with(q, kCache, vCache, parts)...)
 		uses(sdpaSplitStreaming, slotReduce, o.reduce, parts, y)
 	}
@@ -499,7 +529,7 @@ func (o *sdpa) Corners(r *graph.Ranges) []graph.Corner {
 			}
 		}
 		set(1, o.queries(tokens), o.q)
-		set(1, tokens, o.k, o.v)
+		set(1, tokens, present(o.k, o.v)...)
 		if o.rope != nil && o.rope.pairs == neighbourPairs {
 			set(0, tokens, o.rope.parts().cos, o.rope.parts().sin)
 		}
@@ -548,13 +578,12 @@ func (o *sdpa) Corners(r *graph.Ranges) []graph.Corner {
 }
 
 func (o *sdpa) Plan(p *graph.Planner) error {
-	q, tokens, position := p.Dims(o.q), p.Dim(o.k, 1), o.position.At(p)
+	q, tokens, position := p.Dims(o.q), p.Dim(o.ofAll(), 1), o.position.At(p)
 	context, queries := position+tokens, o.queries(tokens)
 	switch {
-	case p.Dim(o.q, 1) != queries || p.Dim(o.v, 1) != tokens:
+	case !o.reads() && (q[1] != queries || p.Dim(o.k, 1) != tokens || p.Dim(o.v, 1) != tokens):
 		return p.Errorf("q has %d tokens, k has %d tokens and v has %d tokens, want the same number in each",
-			p.Dim(o.q, 1),
-			tokens, p.Dim(o.v, 1))
+			q[1], p.Dim(o.k, 1), p.Dim(o.v, 1))
 	case q[2] != o.qHeads || q[3] != o.headDim:
 		return p.Errorf("q has dims %v, want %d heads of %d elements each", q, o.qHeads, o.headDim)
 	case position < 0:
@@ -623,6 +652,9 @@ func (o *sdpa) queryBytes(tokens int) int64 {
 func (o *sdpa) planUpdate(p *graph.Planner, tokens, position int) {
 	if o.rope != nil {
 		o.rope.turn(p)
+	}
+	if o.reads() {
+		return
 	}
 	row := o.kvHeads * o.headDim
 	l := p.Dispatch(slotUpdateCache, p.Vectors(tokens*row, 4, kind.ThreadLanes))

@@ -93,7 +93,7 @@ func (o *sdpa) makeDecodeKernels(b *graph.Builder) {
 				"HeadQuads": quads, "HalfCache": o.half, "Heads": d.heads, "HeadGroups": group / d.heads,
 				"Lanes": d.lanes, "Row": d.row, "Whole": whole, "Turn": rope.pairs, "Half": rope.half,
 				"Norms": o.norms != nil, "Leaves": leaves, "SoftCap": o.softCap,
-				"Sinks": o.sinks != graph.None,
+				"Sinks": o.sinks != graph.None, "Cached": o.reads(),
 			})
 		return d
 	}
@@ -164,7 +164,10 @@ func (o *sdpa) planDecode(p *graph.Planner, slot int, d *decodeShape, position, 
 		l.Params.U32("splits", splits).U32("split_len", length)
 	}
 	l.Params.U32("kv_heads", o.kvHeads).F32("scale", o.scale)
-	l.Bytes = o.queryBytes(1) + 8*int64(o.kvHeads)*int64(o.headDim) + 2*int64(span+1)*o.cacheBytes()
+	l.Bytes = o.queryBytes(1) + 2*int64(span)*o.cacheBytes()
+	if !o.reads() { // k and v are loaded and stored
+		l.Bytes += 8*int64(o.kvHeads)*int64(o.headDim) + 2*o.cacheBytes()
+	}
 	l.FLOPs = int64(o.qHeads) * int64(span) * (4*int64(o.headDim) + 5 + o.capFLOPs())
 	if o.rope == nil {
 		return l
@@ -173,11 +176,11 @@ func (o *sdpa) planDecode(p *graph.Planner, slot int, d *decodeShape, position, 
 		l.Params.U32("angle", 2*o.rope.half*position)
 	}
 	l.Bytes += 8 * int64(shape.Last(p.Dims(o.rope.parts().cos)))
-	l.FLOPs += 3 * int64(o.qHeads+o.kvHeads) * int64(o.headDim)
+	l.FLOPs += 3 * int64(o.qHeads+o.ownHeads()) * int64(o.headDim)
 	if o.norms != nil {
 		l.Params.F32("eps", o.norms.eps)
-		l.Bytes += 8 * int64(o.headDim)
-		l.FLOPs += 4 * int64(o.qHeads+o.kvHeads) * int64(o.headDim)
+		l.Bytes += 4 * int64(len(o.norms.norms())*o.headDim)
+		l.FLOPs += 4 * int64(o.qHeads+o.ownHeads()) * int64(o.headDim)
 	}
 	return l
 }

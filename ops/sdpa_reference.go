@@ -12,23 +12,27 @@ import (
 )
 
 // turned(r) returns the reference values of q and k. If the attention applies RoPE, they are the values after
-// RoPE.
+// RoPE. If the attention only reads the caches, k is empty.
 func (o *sdpa) turned(r *reference.Ref) (q, k reference.Tensor) {
-	if o.rope == nil {
-		return r.Tensor(o.q), r.Tensor(o.k)
+	of := []graph.ValueID{o.q, o.k}
+	if o.rope != nil {
+		o.rope.Reference(r)
+		of = []graph.ValueID{o.rope.parts().yq, o.rope.parts().yk}
 	}
-	o.rope.Reference(r)
-	return r.Tensor(o.rope.parts().yq), r.Tensor(o.rope.parts().yk)
+	if q = r.Tensor(of[0]); !o.reads() {
+		k = r.Tensor(of[1])
+	}
+	return q, k
 }
 
 func (o *sdpa) Reference(r *reference.Ref) {
 	q, k := o.turned(r)
-	v := r.Tensor(o.v)
 	kCache, vCache := r.Tensor(o.kCache), r.Tensor(o.vCache)
-	tokens, position, d := k.Dims[1], o.position.In(r), o.headDim
+	tokens, position, d := r.Tensor(o.ofAll()).Dims[1], o.position.In(r), o.headDim
 	row := o.kvHeads * d
 	for i := range k.Data {
-		kCache.Data[position*row+i], vCache.Data[position*row+i] = o.stored(k.Data[i]), o.stored(v.Data[i])
+		kCache.Data[position*row+i] = o.stored(k.Data[i])
+		vCache.Data[position*row+i] = o.stored(r.Tensor(o.v).Data[i])
 	}
 	if o.spread != nil {
 		defer o.giveLeft(r, q, position, tokens)
@@ -107,9 +111,9 @@ func (o *sdpa) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance 
 		}
 		return t
 	}
-	q, k := o.turned(r)
+	q, _ := o.turned(r)
 	d := o.headDim
-	context, row := o.position.In(r)+k.Dims[1], o.kvHeads*d
+	context, row := o.position.In(r)+r.Tensor(o.ofAll()).Dims[1], o.kvHeads*d
 	span := o.spanAt(context, q.Dims[1])
 	start := context - span
 	keys := reference.Tensor{Dims: []int{d}, Data: r.Tensor(o.kCache).Data[start*row : context*row]}

@@ -26,6 +26,7 @@ type attention struct {
 	sinks                    float64 // size of the sinks; 0 for none
 	half                     bool
 	Last                     bool // q holds the last token only
+	shared                   bool // another attention reads the caches after this one
 	Route                    string
 	gain                     float64     // factor on q; 0 means 1
 	stream                   streamShape // shape of the streaming kernel; zero means the best one
@@ -40,6 +41,9 @@ func (c attention) String() string {
 	}
 	if c.Last {
 		s += ", q of the last"
+	}
+	if c.shared {
+		s += ", shared caches"
 	}
 	if c.window > 0 {
 		s += fmt.Sprintf(", a window of %d", c.window)
@@ -60,16 +64,23 @@ func (c attention) build(b *graph.Builder) {
 		streamShapes = []streamShape{c.stream}
 	}
 	q, k, v := c.inputs(b)
-	b.Output(c.attend(b, q, k, v, c.position(b)))
+	kCache, vCache := c.caches(b)
+	position := c.position(b)
+	b.Output(c.attendTo(b, "sdpa", q, k, v, kCache, vCache, position))
+	if c.shared {
+		q := c.input(b, "other", c.qHeads, c.tokens)
+		b.Output(c.attendTo(b, "other_sdpa", q, graph.None, graph.None, kCache, vCache, position))
+	}
 }
 
 // inputs adds the graph inputs q, k and v.
 func (c attention) inputs(b *graph.Builder) (q, k, v graph.ValueID) {
-	input := func(name string, heads, tokens int) graph.ValueID {
-		return b.Input(name, graph.F32, []int{1, 1, heads, c.headDim}, []int{1, tokens, heads, c.headDim})
-	}
-	return input("q", c.qHeads, c.queries(c.tokens)), input("k", c.kvHeads, c.tokens),
-		input("v", c.kvHeads, c.tokens)
+	return c.input(b, "q", c.qHeads, c.queries(c.tokens)), c.input(b, "k", c.kvHeads, c.tokens),
+		c.input(b, "v", c.kvHeads, c.tokens)
+}
+
+func (c attention) input(b *graph.Builder, name string, heads, tokens int) graph.ValueID {
+	return b.Input(name, graph.F32, []int{1, 1, heads, c.headDim}, []int{1, tokens, heads, c.headDim})
 }
 
 func (c attention) position(b *graph.Builder) kind.Int {
@@ -78,13 +89,23 @@ func (c attention) position(b *graph.Builder) kind.Int {
 
 // attend adds the attention, with its own caches.
 func (c attention) attend(b *graph.Builder, q, k, v graph.ValueID, position kind.Int) graph.ValueID {
+	kCache, vCache := c.caches(b)
+	return c.attendTo(b, "sdpa", q, k, v, kCache, vCache, position)
+}
+
+func (c attention) caches(b *graph.Builder) (k, v graph.ValueID) {
 	t := graph.F32
 	if c.half {
 		t = graph.F16
 	}
 	dims := []int{1, c.context, c.kvHeads, c.headDim}
-	return SDPA(b, "sdpa", q, k, v, b.State("k_cache", t, dims), b.State("v_cache", t, dims), position, 0,
-		c.softCap, c.window, c.sinksOf(b))
+	return b.State("k_cache", t, dims), b.State("v_cache", t, dims)
+}
+
+func (c attention) attendTo(b *graph.Builder, name string, q, k, v, kCache, vCache graph.ValueID,
+	position kind.Int,
+) graph.ValueID {
+	return SDPA(b, name, q, k, v, kCache, vCache, position, 0, c.softCap, c.window, c.sinksOf(b))
 }
 
 // sinksOf adds the sinks as a constant, or returns None.
@@ -122,7 +143,11 @@ func (c attention) trial() *trial {
 
 func (c attention) step(tokens, position int) step {
 	kv := []int{1, tokens, c.kvHeads, c.headDim}
-	return step{"q": {1, c.queries(tokens), c.qHeads, c.headDim}, "k": kv, "v": kv, "position": {position}}
+	s := step{"q": {1, c.queries(tokens), c.qHeads, c.headDim}, "k": kv, "v": kv, "position": {position}}
+	if c.shared {
+		s["other"] = s["q"]
+	}
+	return s
 }
 
 func sampleSDPA(t *rapid.T) *trial {
@@ -142,6 +167,7 @@ func sampleSDPA(t *rapid.T) *trial {
 	if rapid.IntRange(0, 3).Draw(t, "with sinks") == 0 {
 		c.sinks = float64(draw(t, "sinks", 1, 50)) / 10
 	}
+	c.shared = !c.Last && c.sinks == 0 && rapid.IntRange(0, 3).Draw(t, "shared") == 0
 	if rapid.Bool().Draw(t, "materialized") && c.tokens > 1 { // one token has the routes for one token only
 		c.Route = "materialized"
 	}
@@ -220,6 +246,15 @@ func TestSDPA(t *testing.T) {
 		// Heads with more columns than a split has lanes.
 		{qHeads: 4, kvHeads: 1, headDim: 132, tokens: 2, context: 500, live: [][2]int{{1, 450}, {1, 499}}},
 		{qHeads: 4, kvHeads: 1, headDim: 256, tokens: 2, context: 500, live: [][2]int{{1, 450}, {1, 499}}},
+		// Another attention reads the caches. In the steps of one token it takes each of its routes.
+		{
+			qHeads: 8, kvHeads: 2, headDim: 16, tokens: 64, context: 1200, shared: true, half: true,
+			live: [][2]int{{64, 0}, {1, 64}, {1, 0}, {5, 65}, {1, 1199}},
+		},
+		{
+			qHeads: 4, kvHeads: 1, headDim: 64, tokens: 3, context: 700, window: 500, shared: true,
+			live: [][2]int{{3, 697}, {1, 660}, {1, 3}},
+		},
 		// One cache, filled over several calls.
 		{qHeads: 8, kvHeads: 2, headDim: 16, tokens: 5, context: 16, live: replay(3, 1, 1, 5, 1, 1, 2)},
 		{qHeads: 9, kvHeads: 3, headDim: 64, tokens: 111, context: 180, live: replay(111, 1, 1, 1, 57, 1, 1)},
@@ -612,6 +647,10 @@ func TestSDPARefuses(t *testing.T) {
 	SDPA(b, "sdpa", q, k, v, b.State("k_cache", graph.F32, dims), b.State("v_cache", graph.F32, dims),
 		few.position(b), 0, 0, 0, constant(b, "sinks", 1))
 	golden.Error("one sink for 2 heads", b.Err())
+	b = graph.NewBuilder(gpu.DefaultLimits())
+	q, k, _ = few.inputs(b)
+	few.attend(b, q, k, graph.None, few.position(b))
+	golden.Error("k without v", b.Err())
 	c := attention{qHeads: 2, kvHeads: 1, headDim: 8, tokens: 4, context: 8, live: [][2]int{{4, 5}}}
 	g := finish(t, c.trial())
 	live := liveOf(t, g, graph.LiveOptions{})

@@ -2,12 +2,14 @@
 {{- if .Whole}} over all positions that the token sees.{{else}} over one split of the positions. The output
 // is the sum of v weighted by exp(score - max), before the division by the sum of weights. The sum of weights
 // and max are written too.{{end}}
+{{- if not .Cached}}
 // The last split also appends the token's k and v to the caches.
+{{- end}}
 {{- if .Leaves}}
 // The output is stored in the order in which the lanes of a GEMV load it.
 {{- end}}
 {{- if .Turn}}
-// q and k are {{if .Norms}}normalized and {{end}}rotated as they are loaded.
+// {{if .Cached}}q is{{else}}q and k are{{end}} {{if .Norms}}normalized and {{end}}rotated as {{if .Cached}}it is{{else}}they are{{end}} loaded.
 {{- end}}
 //
 // A workgroup processes its positions in blocks, and loads the next block while it processes the current one.
@@ -19,6 +21,7 @@
 {{- $C := "vec4<f32>"}}{{if .HalfCache}}{{$C = "vec2<u32>"}}{{end}}
 {{- $quads := div (add .HeadQuads (sub .Row 1)) .Row}}{{/* vectors of a key that a lane processes */}}
 {{- $block := div .Lanes .Row}}
+{{- $own := 1}}{{if .Cached}}{{$own = 0}}{{end}}{{/* keys of the token itself */}}
 {{- $parts := div .Lanes .HeadQuads}}
 {{- $turns := div (add $block (sub $parts 1)) $parts}}{{/* positions of a block that a part processes */}}
 struct Params {
@@ -39,8 +42,10 @@ struct Params {
 }
 
 {{binding}} var<storage, read> q: array<vec4<f32>>; // [q_heads, {{.HeadQuads}}]
+{{- if not .Cached}}
 {{binding}} var<storage, read> k: array<vec4<f32>>; // [kv_heads, {{.HeadQuads}}]
 {{binding}} var<storage, read> v: array<vec4<f32>>;
+{{- end}}
 {{- if .Turn}}
 {{- $A := "vec2<f32>"}}{{if eq .Turn "halves"}}{{$A = "vec4<f32>"}}{{end}}
 {{binding}} var<storage, read> cosine: array<{{$A}}>;
@@ -48,14 +53,17 @@ struct Params {
 {{- end}}
 {{- if .Norms}}
 {{binding}} var<storage, read> q_weight: array<vec4<f32>>; // weights of the norms of heads
+{{- if not .Cached}}
 {{binding}} var<storage, read> k_weight: array<vec4<f32>>;
+{{- end}}
 {{- end}}
 {{- if .Sinks}}
 {{binding}} var<storage, read> sinks: array<f32>; // for each query head, a score without a value
 {{- end}}
 // [positions, kv_heads, {{.HeadQuads}}]
-{{binding}} var<storage, read_write> k_cache: array<{{$C}}>;
-{{binding}} var<storage, read_write> v_cache: array<{{$C}}>;
+{{- $access := "read_write"}}{{if .Cached}}{{$access = "read"}}{{end}}
+{{binding}} var<storage, {{$access}}> k_cache: array<{{$C}}>;
+{{binding}} var<storage, {{$access}}> v_cache: array<{{$C}}>;
 {{- if .Whole}}
 {{binding}} var<storage, read_write> y: array<f32>; // [q_heads, {{mul 4 .HeadQuads}}]
 {{- if .Leaves}}, interleaved{{end}}
@@ -74,7 +82,9 @@ struct Params {
 {{- template "spread" .}}
 {{end}}
 {{template "kv_cache" .}}
+{{- if not .Cached}}
 {{template "kv_stored" .}}
+{{- end}}
 {{- template "soft_cap" (set . "T" $T)}}
 {{- if .Turn}}
 {{- template "rotary_vector" .}}
@@ -85,23 +95,28 @@ fn query_of(head: u32, quad: u32) -> vec4<f32> {
   return {{template "rotary_turn" (set . "X" "q")}};
 }
 
+{{- if not .Cached}}
+
 // Returns vector quad of the token's key.
 fn key_of(head: u32, quad: u32) -> vec4<f32> {
   let at = head * {{.HeadQuads}}u;
   return {{template "rotary_turn" (set . "X" "k")}};
 }
+{{- end}}
 
 // A {{$T}} has a value for each query head. The array products has one product for each lane, for two blocks,
 // which alternate.
 var<workgroup> products: array<{{$T}}, {{mul 2 .Lanes}}>;
+{{- if not .Cached}}
 var<workgroup> own_products: array<{{$T}}, {{.Row}}>; // products with the token's own key
+{{- end}}
 // The results of the parts.
 var<workgroup> sums: array<{{$T}}, {{mul 4 .Lanes}}>;
 var<workgroup> largests: array<{{$T}}, {{$parts}}>;
 var<workgroup> totals: array<{{$T}}, {{$parts}}>;
 {{- if .Norms}}
-// Sums of squares: first for each query head, then for the key. Each of {{.Row}} lanes has a sum of its own.
-var<workgroup> squares: array<f32, {{mul .Row (add .Heads 1)}}>;
+// Sums of squares: first for each query head{{if not .Cached}}, then for the key{{end}}. Each of {{.Row}} lanes has a sum of its own.
+var<workgroup> squares: array<f32, {{mul .Row (add .Heads $own)}}>;
 
 fn square(x: vec4<f32>) -> f32 {
   return dot(x, x);
@@ -132,12 +147,12 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   // The caches are read from position begin to position end.
 {{- if .Whole}}
   let begin = params.start;
-  let end = params.context - 1u;
-  let appends = true;
+  let end = params.context{{if not .Cached}} - 1u;
+  let appends = true{{end}};
 {{- else}}
   let begin = params.start + split * params.split_len;
-  let end = min(begin + params.split_len, params.context - 1u);
-  let appends = begin + params.split_len >= params.context;
+  let end = min(begin + params.split_len, params.context{{if not .Cached}} - 1u);
+  let appends = begin + params.split_len >= params.context{{else}}){{end}};
 {{- end}}
   let last = max(end, 1u) - 1u;
   let place = lane / {{.Row}}u;
@@ -146,10 +161,12 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- range $i := $quads}}
   let quad{{$i}} = min(lane % {{$.Row}}u + {{mul $i $.Row}}u, {{sub $.HeadQuads 1}}u);
 {{- end}}
+{{- if not .Cached}}
 {{- range $i := $quads}}
   let new_key{{$i}} = key_of(kv_head, quad{{$i}});
 {{- end}}
   let new_value = v[kv_head * {{.HeadQuads}}u + column];
+{{- end}}
   var row = (min(begin + place, last) * params.kv_heads + kv_head) * {{.HeadQuads}}u;
 {{- range $i := $quads}}
   var k{{$i}} = k_cache[row + quad{{$i}}];
@@ -160,7 +177,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- end}}
 {{- if .Norms}}
   if (place == 0u) {
-{{- range $h := add .Heads 1}}
+{{- range $h := add .Heads $own}}
 {{- $x := printf "q[(head0 + %du) * %du" $h $.HeadQuads}}
 {{- if eq $h $.Heads}}{{$x = printf "k[kv_head * %du" $.HeadQuads}}{{end}}
     squares[lane + {{mul $h $.Row}}u] =
@@ -175,7 +192,9 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- range $h := .Heads}}
   let scale{{$h}} = params.scale * norm_of({{mul $h $.Row}}u);
 {{- end}}
+{{- if not .Cached}}
   let key_scale = norm_of({{mul .Heads .Row}}u);
+{{- end}}
 {{- end}}
 {{- range $i := $quads}}
 {{- range $h := $.Heads}}
@@ -191,6 +210,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- range $h := $.Heads}}{{if $h}}, q{{$h}}_{{$i}}.{{$x}}{{end}}{{end}});
 {{- end}}
 {{- end}}
+{{- if not .Cached}}
   // The workgroups for other query heads of the same KV head append the same k and v.
   var own_value = vec4<f32>(0.0);
   if (appends) {
@@ -214,6 +234,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     }
   }
   workgroupBarrier();
+{{- end}}
   var largest = {{$T}}(-1e30);
   var total = {{$T}}(0.0);
 {{- range $d := 4}}
@@ -273,6 +294,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     v{{$t}} = next_v{{$t}};
 {{- end}}
   }
+{{- if not .Cached}}
   if (appends && part == 0u) {
     let score = {{if .SoftCap}}soft_cap({{end}}own_products[0]{{range $r := .Row}}{{if $r}} +
       own_products[{{$r}}]{{end}}{{end}}{{if .SoftCap}}){{end}};
@@ -289,6 +311,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     o{{$d}} = fma(o{{$d}}, shrink, weight * own_value.{{slice "xyzw" $d (add $d 1)}});
 {{- end}}
   }
+{{- end}}
   if (part < {{$parts}}u && column == 0u) {
     largests[part] = largest;
     totals[part] = total;

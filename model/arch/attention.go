@@ -25,7 +25,6 @@ type attention struct {
 	window         int           // positions in the sliding window; 0 for full attention
 	rotate         rotary        // applies RoPE; nil if the layer has no RoPE
 	kCache, vCache graph.ValueID // f32 or f16 [1, context, kvHeads, headDim]
-	keys, values   graph.ValueID
 }
 
 // projection is a matrix with an optional bias.
@@ -101,7 +100,10 @@ func (a *attention) part() string { return "attn" }
 // forward returns o(attention(h)). Only the last token is needed after the last layer. In this layer, the
 // keys and values are therefore computed for all tokens, and everything else only for the last token.
 func (a *attention) forward(m *Decoder, layer int, h graph.ValueID) graph.ValueID {
-	b := m.Builder
+	b, pos := m.Builder, kind.Sym(m.pos)
+	if a.k == nil && layer == m.Layers-1 {
+		pos = kind.Sym(m.lastPos()) // without keys, the operators see the last token only
+	}
 	q, k, v := a.q.forward(b, "q", m.lastOf("q_last", layer, h)), graph.None, graph.None
 	if a.k != nil {
 		k = a.k.forward(b, "k", h)
@@ -122,22 +124,16 @@ func (a *attention) forward(m *Decoder, layer int, h graph.ValueID) graph.ValueI
 		norms()
 	}
 	v = m.norm("v_norm", v, a.vNorm)
-	a.keys, a.values = k, v
-	if a.k == nil {
-		from := m.attentions[m.KVFrom[layer]]
-		k, v = from.keys, from.values
-	}
 	if scales := m.queryScalesOf(layer); scales != graph.None {
 		q = basic.Mul(b, "q_scale", q, scales)
 	}
 	if a.rotate != nil {
-		q, k = a.rotate("rope", q, k)
+		q, k = a.rotate("rope", q, k, pos)
 	}
 	if m.Arch.normsAfterRope {
 		norms()
 	}
-	y := ops.SDPA(b, "sdpa", q, k, v, a.kCache, a.vCache, kind.Sym(m.pos), m.Scale, m.ScoreCap,
-		a.window, a.sinks)
+	y := ops.SDPA(b, "sdpa", q, k, v, a.kCache, a.vCache, pos, m.Scale, m.ScoreCap, a.window, a.sinks)
 	y = basic.View(b, "join", y, kind.Fixed(1), basic.Rest, kind.Fixed(m.Heads*a.headDim))
 	return a.o.forward(b, "o", y)
 }

@@ -139,6 +139,13 @@ func (m *Decoder) ones(n int) graph.ValueID {
 	return m.unweighted[n]
 }
 
+// lastPos adds the position of the last token of the step to the graph.
+func (m *Decoder) lastPos() graph.ValueID {
+	seq := basic.SymSize(m.Builder, "last_seq", m.tokens, 1)
+	end := basic.SymAdd(m.Builder, "end", kind.Sym(m.pos), kind.Sym(seq))
+	return basic.SymSub(m.Builder, "last_pos", kind.Sym(end), kind.Fixed(1))
+}
+
 // normIf returns the weights of a norm, or None if the architecture has no such norm.
 func (m *Decoder) normIf(has bool, name string, n int) graph.ValueID {
 	if !has {

@@ -126,8 +126,9 @@ func (r *configReader) ropeFloat(key string, def float64) float64 {
 // turned returns the number of dims of a head that are rotated.
 func (r *Rotation) turned(headDim int) int { return cmp.Or(r.Dims, headDim) }
 
-// rotary adds the operator that rotates queries and keys by their positions.
-type rotary func(name string, q, k graph.ValueID) (yq, yk graph.ValueID)
+// rotary adds the operator that rotates queries and keys by their positions. The first position of k, or of q
+// if k is None, is pos.
+type rotary func(name string, q, k graph.ValueID, pos kind.Int) (yq, yk graph.ValueID)
 
 // pairing is a way to group the dims of a head into the pairs that RoPE rotates: neighbours or halves. The
 // function rotary adds values to the graph whose names begin with prefix.
@@ -141,15 +142,18 @@ var neighbours = pairing{rotary: func(m *Decoder, prefix string, r *Rotation, he
 	cos, sin := m.tables(prefix, r, headDim, 1)
 	cos = basic.Slice(m.Builder, prefix+"slice cos", cos, 0, kind.Sym(m.pos), kind.Sym(seq))
 	sin = basic.Slice(m.Builder, prefix+"slice sin", sin, 0, kind.Sym(m.pos), kind.Sym(seq))
-	return func(name string, q, k graph.ValueID) (yq, yk graph.ValueID) {
+	return func(name string, q, k graph.ValueID, pos kind.Int) (yq, yk graph.ValueID) {
+		if pos != kind.Sym(m.pos) {
+			m.Errorf("%s: not supported yet: RoPE of neighbouring elements at another position than that of the step", name)
+		}
 		return ops.ApplyRotaryEmb(m.Builder, name, q, k, cos, sin)
 	}
 }}
 
 var halves = pairing{part: true, rotary: func(m *Decoder, prefix string, r *Rotation, headDim int) rotary {
 	cos, sin := m.tables(prefix, r, headDim, 2)
-	return func(name string, q, k graph.ValueID) (yq, yk graph.ValueID) {
-		return ops.ApplyRotaryEmbHF(m.Builder, name, q, k, cos, sin, kind.Sym(m.pos))
+	return func(name string, q, k graph.ValueID, pos kind.Int) (yq, yk graph.ValueID) {
+		return ops.ApplyRotaryEmbHF(m.Builder, name, q, k, cos, sin, pos)
 	}
 }}
 

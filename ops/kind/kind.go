@@ -100,12 +100,11 @@ func First(outputs []graph.ValueID) graph.ValueID {
 	return graph.None
 }
 
-// BuildTwo is Build for a kind with two outputs. It returns graph.None twice after an error.
+// BuildTwo is Build for a kind with two outputs. It returns graph.None for an output that the operator does
+// not have, and twice after an error.
 func (k *Kind) BuildTwo(b *graph.Builder, name string, args Args) (first, second graph.ValueID) {
-	if out := k.Build(b, name, args); len(out) > 1 {
-		return out[0], out[1]
-	}
-	return graph.None, graph.None
+	out := append(k.Build(b, name, args), graph.None, graph.None)
+	return out[0], out[1]
 }
 
 func (k *Kind) argNames() string {
