@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
 	"gpuscope/ops/internal/shape"
 	"gpuscope/ops/kind"
 	"gpuscope/ops/reference"
@@ -246,9 +247,6 @@ func (o *turned) heads(r *reference.Ref, turn func(x, y []float64, position int)
 	}
 }
 
-// turnedPairs is the tolerance of RoPE, relative to the largest element of the row. A rotation does not
-// change the length of a pair of elements. If one rotated element is close to zero, because its two products
-// cancel out, the other element of the pair is therefore large.
-var turnedPairs = reference.Tolerance{Row: 8 * reference.Rounding, Why: "two products and their sum are rounded to f32"}
-
-func (o *rotary) Tolerance(*reference.Ref, graph.ValueID) reference.Tolerance { return turnedPairs }
+func (o *rotary) Tolerance(*reference.Ref, graph.ValueID) reference.Tolerance {
+	return basic.TurnedPairs
+}

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
 	"gpuscope/ops/internal/shape"
 	"gpuscope/ops/kind"
 	"gpuscope/ops/reference"
@@ -125,4 +126,6 @@ func (o *rotaryHF) Reference(r *reference.Ref) {
 	})
 }
 
-func (o *rotaryHF) Tolerance(*reference.Ref, graph.ValueID) reference.Tolerance { return turnedPairs }
+func (o *rotaryHF) Tolerance(*reference.Ref, graph.ValueID) reference.Tolerance {
+	return basic.TurnedPairs
+}

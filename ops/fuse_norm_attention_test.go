@@ -115,7 +115,7 @@ func TestAttentionOnSharedCachesKeepsWhatAGraphComputes(t *testing.T) {
 			},
 			pairs: pairs, turned: 16, norms: true,
 		}
-		// The norms and the attention of each, and the prerequisite rules: qk_norm once, rope_attention twice.
+		// The norms and the attention of each, qk_norm once and rope_attention twice.
 		if n := referencesAgreeOn(t, large, fuseNormAttention, c.build, c.points()); n != 7 {
 			t.Errorf("fused in %d places, want 7", n)
 		}

@@ -62,7 +62,7 @@ func TestBuildRefusesArgumentsThatDoNotFit(t *testing.T) {
 		{
 			"rope_interleaved of another shape",
 			func(b *graph.Builder) {
-				ApplyRotaryEmbInterleaved(b, "layer3.it", in(b, "x", 2, 4),
+				basic.ApplyRotaryEmbInterleaved(b, "layer3.it", in(b, "x", 2, 4),
 					in(b, "f", 3, 4))
 			},
 		},

@@ -8,6 +8,7 @@ import (
 
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
 	"gpuscope/ops/kind"
 	"gpuscope/trace"
 )
@@ -145,7 +146,7 @@ func rotaryInterleavedTrial(batch, n, c int) *trial {
 		name: fmt.Sprintf("%dx%dx%d", batch, n, c), abs: 1e-5, rel: 1e-5,
 		build: func(b *graph.Builder) {
 			x := b.Input("x", graph.F32, []int{1, 1, c}, []int{batch, n, c})
-			b.Output(ApplyRotaryEmbInterleaved(b, "rope", x,
+			b.Output(basic.ApplyRotaryEmbInterleaved(b, "rope", x,
 				b.Input("freqs", graph.F32, []int{1, c}, []int{n, c})))
 		},
 	}

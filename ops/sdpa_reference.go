@@ -8,6 +8,7 @@ import (
 	"github.com/x448/float16"
 
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
 	"gpuscope/ops/reference"
 )
 
@@ -107,7 +108,7 @@ func (o *sdpa) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance 
 			t = reference.Tolerance{Rel: 0x1p-10, Abs: 0x1p-24, Why: "elements are rounded to f16"}
 		}
 		if v == o.kCache && o.rope != nil {
-			t.Row, t.Why = o.turnedWithin(r), turnedPairs.Why+"; "+t.Why
+			t.Row, t.Why = o.turnedWithin(r), basic.TurnedPairs.Why+"; "+t.Why
 		}
 		return t
 	}
@@ -167,9 +168,9 @@ func (o *sdpa) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance 
 // attention that applies RoPE itself.
 func (o *sdpa) turnedWithin(r *reference.Ref) float64 {
 	if o.norms == nil {
-		return turnedPairs.Row
+		return basic.TurnedPairs.Row
 	}
-	return turnedPairs.Row + o.norms.Tolerance(r, o.norms.y).Rel
+	return basic.TurnedPairs.Row + o.norms.Tolerance(r, o.norms.y).Rel
 }
 
 // stored(x) returns the value that a cache has after x is stored in it: x, or x rounded to f16.

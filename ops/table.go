@@ -16,7 +16,7 @@ import (
 // SymInts, each sorted by name.
 var Kinds = slices.Concat(byName(basic.Kinds, experts.Kinds, vision.Kinds, recurrent.Kinds, kindsOfLinear,
 	kindsOfEmbedding, []kind.Kind{
-		kindRotary, kindRotaryHF, kindRotaryInterleaved, kindRMSNorm, kindSDPA,
+		kindRotary, kindRotaryHF, kindRMSNorm, kindSDPA,
 	}), byName(basic.SymKinds))
 
 // New adds an operator of a kind to the graph under a name, and returns its outputs. If an argument does

@@ -9,7 +9,8 @@
 // The output is stored in the order in which the lanes of a GEMV load it.
 {{- end}}
 {{- if .Turn}}
-// {{if .Cached}}q is{{else}}q and k are{{end}} {{if .Norms}}normalized and {{end}}rotated as {{if .Cached}}it is{{else}}they are{{end}} loaded.
+// The kernel {{if .Norms}}normalizes and {{end}}rotates q
+{{- if .Cached}} as it loads it{{else}} and k as it loads them{{end}}.
 {{- end}}
 //
 // A workgroup processes its positions in blocks, and loads the next block while it processes the current one.
@@ -115,7 +116,8 @@ var<workgroup> sums: array<{{$T}}, {{mul 4 .Lanes}}>;
 var<workgroup> largests: array<{{$T}}, {{$parts}}>;
 var<workgroup> totals: array<{{$T}}, {{$parts}}>;
 {{- if .Norms}}
-// Sums of squares: first for each query head{{if not .Cached}}, then for the key{{end}}. Each of {{.Row}} lanes has a sum of its own.
+// Sums of squares: for each query head
+{{- if not .Cached}}, then for the key{{end}}. Each of {{.Row}} lanes has its own.
 var<workgroup> squares: array<f32, {{mul .Row (add .Heads $own)}}>;
 
 fn square(x: vec4<f32>) -> f32 {

@@ -12,8 +12,8 @@ var (
 	Kinds = slices.Concat(kindsOfUnaries, kindsOfBinaries, kindsOfGates, kindsOfReductions, kindsOfGathers,
 		kindsOfConversions, []kind.Kind{
 			kindArgmax, kindBMM, kindCat, kindChooseQParams, kindCumSum, kindGather, kindIndexSelect,
-			kindLayerNorm, kindPad, kindQuantizeAffine, kindScatter, kindSoftmax, kindTopK,
-			kindUpdateCache, kindView, kindWhere,
+			kindLayerNorm, kindPad, kindQuantizeAffine, kindRotaryInterleaved, kindScatter, kindSoftmax,
+			kindTopK, kindUpdateCache, kindView, kindWhere,
 		})
 	SymKinds = slices.Concat(kindsOfSymBinaries, []kind.Kind{kindSymSize, kindSelectAsSymInt})
 )

@@ -5,7 +5,7 @@
 
 // Attention of one token for 1 query head of a KV head, over all positions that the token sees.
 // The last split also appends the token's k and v to the caches.
-// q and k are rotated as they are loaded.
+// The kernel rotates q and k as it loads them.
 //
 // A workgroup processes its positions in blocks, and loads the next block while it processes the current one.
 // 4 lanes share the key of a position. 5 lanes share its value, and each of them has four

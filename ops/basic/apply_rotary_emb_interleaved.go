@@ -1,4 +1,4 @@
-package ops
+package basic
 
 import (
 	"gpuscope/engine/graph"
@@ -76,5 +76,10 @@ func (o *rotaryInterleaved) Reference(r *reference.Ref) {
 }
 
 func (o *rotaryInterleaved) Tolerance(*reference.Ref, graph.ValueID) reference.Tolerance {
-	return turnedPairs
+	return TurnedPairs
 }
+
+// TurnedPairs is the tolerance of RoPE, relative to the largest element of the row. A rotation does not
+// change the length of a pair of elements. If one rotated element is close to zero, because its two products
+// cancel out, the other element of the pair is therefore large.
+var TurnedPairs = reference.Tolerance{Row: 8 * reference.Rounding, Why: "two products and their sum are rounded to f32"}
