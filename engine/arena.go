@@ -25,7 +25,7 @@ type paramsArena struct {
 	buffer gpu.Buffer
 	shadow []byte
 	blocks []paramsBlock // indexed by dispatch
-	lo, hi int           // range of bytes in shadow that is not uploaded yet; empty if lo >= hi
+	lo, hi int           // range of bytes in `shadow` that is not uploaded yet; empty if lo >= hi
 }
 
 // paramsBlock is the position of a dispatch's params in the arena, in bytes.
@@ -112,7 +112,7 @@ func (a *paramsArena) bytes(id trace.DispatchID) []byte {
 	return a.shadow[b.begin : b.begin+b.size]
 }
 
-// upload writes the changed range of shadow to the device and returns the number of bytes written. If the
+// upload writes the changed range of `shadow` to the device and returns the number of bytes written. If the
 // upload fails, the range stays marked as changed.
 func (a *paramsArena) upload(dev gpu.Device) (int, error) {
 	if a.lo >= a.hi {

@@ -99,7 +99,7 @@ type costRun struct {
 	o      *CostOptions
 	sets   []absent
 	active []trace.DispatchID
-	// cuts holds one index into active for each submit: the index after the last dispatch of the submit.
+	// cuts holds one index into `active` for each submit: the index after the last dispatch of the submit.
 	cuts  []int
 	left  []bool
 	kept  []trace.DispatchID
@@ -122,7 +122,7 @@ type costRun struct {
 
 	done    int           // finished runs: those that skip a set, or whole runs if there are no sets
 	started time.Time     // start of the first round
-	within  time.Duration // time limit, counted from started; used only if o.For is set
+	within  time.Duration // time limit, counted from `started`; used only if o.For is set
 }
 
 // absent is a set of dispatches to skip, and the placeholder dispatches that keep barriers while the set is
@@ -139,8 +139,8 @@ type partRun struct {
 }
 
 // around is the maximum number of whole runs, on each side of a run that skips a set, with which this run is
-// compared. A single whole run on each side would add as much noise as the run itself has. All whole runs
-// would add the effect of every clock change during the measurement.
+// compared. A single whole run on each side would add as much noise as the run itself has. A comparison with
+// all whole runs would add the effect of every clock change during the measurement.
 const around = 8
 
 // inARow is the number of consecutive times that a set is skipped. On an H200 a step takes one of two
@@ -310,7 +310,7 @@ func (m *costRun) next() int {
 	return min(inARow, left)
 }
 
-// perRound returns how much a round adds to done: the number of sets, or 1 if there are no sets.
+// perRound returns how much a round adds to `done`: the number of sets, or 1 if there are no sets.
 func (m *costRun) perRound() int { return max(1, len(m.sets)) }
 
 // round skips each set the given number of times in a row.

@@ -55,7 +55,7 @@ func (e *Edit) Describe(g *graph.Graph) trace.Kernel {
 type edits struct {
 	own     map[*graph.Kernel]gpu.Pipeline // original pipelines of all kernels that an edit has ever replaced
 	inForce map[*graph.Kernel]*Edit
-	// names holds the names of the edits in inForce. It is replaced, never modified, because records of
+	// names holds the names of the edits in `inForce`. It is replaced, never modified, because records of
 	// earlier steps keep the old map.
 	names   map[*graph.Kernel]string
 	changes int

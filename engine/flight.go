@@ -30,7 +30,7 @@ type flight struct {
 	ahead    bool           // the step was prepared while another step ran
 	readback gpu.Readback   // receives the outputs; nil if the graph has no outputs
 	stamps   gpu.Timestamps // timestamp slots of the sheet; without a sheet, those of the executor's clock
-	stampsAt int            // index of the step's first timestamp in stamps
+	stampsAt int            // index of the step's first timestamp in `stamps`
 	resolves bool           // the step's commands copy the timestamps to the host
 	sheet    *sheet         // see sheet.go; nil if the step was not prepared
 	commands gpu.Recording  // commands of a prepared step

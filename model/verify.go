@@ -172,7 +172,7 @@ type referenceRun struct {
 // missing returns how many tokens of a text the reference run has not processed yet.
 func (r *referenceRun) missing(ids []int) int { return len(ids) - r.common(ids) }
 
-// common returns how many tokens at the start of ids are the same as the tokens that the reference run has
+// common returns how many tokens at the start of `ids` are the same as the tokens that the reference run has
 // processed.
 func (r *referenceRun) common(ids []int) int {
 	n := 0

@@ -75,13 +75,13 @@ func viewed(b *graph.Builder, x graph.ValueID) graph.Operator {
 }
 
 // leaves(span) reports whether the linears combine the splits, and not attention, when one token attends to
-// span positions.
+// `span` positions.
 func (o *sdpa) leaves(span int) bool {
 	above, upTo := o.leftSpan()
 	return span > above && span <= upTo
 }
 
-// splittable(span) reports whether leftSplits splits of span positions all have at least one position.
+// splittable(span) reports whether leftSplits splits of `span` positions all have at least one position.
 func (o *sdpa) splittable(span int) bool { return span >= leftSplits*leftSplits }
 
 // leftSize returns the total number of floats in the partial results of one token.
@@ -191,7 +191,7 @@ func (o *sdpa) splitsFrom(at int) int {
 	return at - at%width + spreadFrom(at%width, width)
 }
 
-// tail returns pointers into splits: to the largest score, and to the sum of weights, of one head in one
+// tail returns pointers into `splits`: to the largest score, and to the sum of weights, of one head in one
 // split.
 func (o *sdpa) tail(splits reference.Tensor, split, head int) (largest, total *float64) {
 	tail := splits.Data[leftSplits*(o.qHeads*o.headDim+2*head):]

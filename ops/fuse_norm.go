@@ -210,13 +210,13 @@ type normReader interface {
 // sums() returns how many sums the tensor squares has.
 func (o *rmsNorm) sums() int { return shape.DivUp(o.width, o.each) }
 
-// declare(s) adds the tensors weighted and squares to s, the spec of the operator that computes them.
+// declare(s) adds the tensors `weighted` and `squares` to s, the spec of the operator that computes them.
 func (o *rmsNorm) declare(s *graph.Spec) {
 	s.Inputs = append(s.Inputs, o.weight)
 	s.Outputs = append(s.Outputs, o.weighted, o.squares)
 }
 
-// given() returns the additional bindings of a kernel that computes the tensors weighted and squares.
+// given() returns the additional bindings of a kernel that computes the tensors `weighted` and `squares`.
 func (o *rmsNorm) given() []graph.Binding {
 	return []graph.Binding{
 		graph.Bind("next_weight", o.weight), graph.Bind("weighted", o.weighted), graph.Bind("next_squares",
@@ -224,8 +224,8 @@ func (o *rmsNorm) given() []graph.Binding {
 	}
 }
 
-// give(p, gives) sets the dims of the tensors weighted and squares if `gives` is true, which means that the
-// chosen route computes them. Otherwise it defers both.
+// give(p, gives) sets the dims of the tensors `weighted` and `squares` if `gives` is true, which means that
+// the chosen route computes them. Otherwise it defers both.
 func (o *rmsNorm) give(p *graph.Planner, gives bool) {
 	if gives {
 		p.SetDims(o.weighted, 1, o.width)
@@ -236,13 +236,13 @@ func (o *rmsNorm) give(p *graph.Planner, gives bool) {
 	p.Defer(o.squares, o.sums())
 }
 
-// addCost adds the cost of computing the tensors weighted and squares to the cost of a dispatch.
+// addCost adds the cost of computing the tensors `weighted` and `squares` to the cost of a dispatch.
 func (o *rmsNorm) addCost(l *graph.Launch) {
 	l.Bytes += 4 * int64(2*o.width+o.sums())
 	l.FLOPs += 3 * int64(o.width)
 }
 
-// giveReference computes the reference values of the tensors weighted and squares from the row y.
+// giveReference computes the reference values of the tensors `weighted` and `squares` from the row y.
 func (o *rmsNorm) giveReference(r *reference.Ref, y reference.Tensor) {
 	weight := r.Tensor(o.weight)
 	weighted, squares := make([]float64, o.width), reference.Zeros(o.sums())

@@ -74,7 +74,7 @@ func (o *linear) Reference(r *reference.Ref) {
 }
 
 // colsOfNext returns all columns of y that the reference must compute. These are the requested columns
-// (cols), and the columns that are needed for the requested elements of the tensors weighted and squares.
+// (cols), and the columns that are needed for the requested elements of the tensors `weighted` and `squares`.
 func (o *linear) colsOfNext(r *reference.Ref, cols []int) []int {
 	cols = append(cols, spreadCols(r, o.next.weighted, o.w.Rows)...)
 	for i := range r.Cols(o.next.squares, o.next.sums()) {

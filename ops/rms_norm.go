@@ -71,11 +71,11 @@ type rmsNorm struct {
 	// the row multiplied by the norm's weights, in interleaved order. The tensor squares has sums of squares
 	// of the row. Each of these sums covers as many elements as the field each says.
 	weighted, squares graph.ValueID
-	width, each       int // number of elements of a row, and of each sum in squares
+	width, each       int // number of elements of a row, and of each sum in `squares`
 	// The fusion rule norm_sum sets `sum` if, for a single row, the readers of this norm compute both the
 	// norm and x. It is then the operator that computes x, which is a norm with a residual.
 	sum          *rmsNorm
-	spreadWeight graph.ValueID // interleaved copy of weight, which the kernels that compute sum read
+	spreadWeight graph.ValueID // interleaved copy of weight, which the kernels that compute `sum` read
 	// residual is a tensor that is added to the norm (fusion rule norm_add), or None. x and residual have the
 	// same number of rows. Or one of them has a single row, which is combined with every row of the other.
 	residual graph.ValueID

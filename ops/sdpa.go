@@ -308,9 +308,9 @@ func (o *sdpa) streamTiles(tokens int) int {
 	return shape.DivUp(tokens*o.qHeads/o.kvHeads, 8*o.stream.down) * o.kvHeads
 }
 
-// mostStreamSplits returns the largest number of splits into which span positions can be divided. Each split
-// must have at least two tiles of positions, and all splits together can use at most streamGroups workgroups.
-// The result is 1 (no splitting) if this number would be less than fewestSplits.
+// mostStreamSplits returns the largest number of splits into which `span` positions can be divided. Each
+// split must have at least two tiles of positions, and all splits together can use at most streamGroups
+// workgroups. The result is 1 (no splitting) if this number would be less than fewestSplits.
 func (o *sdpa) mostStreamSplits(tokens, span int) int {
 	if n := min(streamGroups/o.streamTiles(tokens), span/(8*o.stream.across)); n >= fewestSplits {
 		return n
@@ -318,7 +318,7 @@ func (o *sdpa) mostStreamSplits(tokens, span int) int {
 	return 1
 }
 
-// streamSplits returns the number of splits into which span positions are divided, and the number of
+// streamSplits returns the number of splits into which `span` positions are divided, and the number of
 // positions in each split. This is a whole number of tiles. The last split can have fewer positions.
 func (o *sdpa) streamSplits(tokens, span int) (n, length int) {
 	tile := 4 * o.stream.across

@@ -214,7 +214,7 @@ type gathering struct {
 	gather time.Duration
 	asked  <-chan struct{} // signals that a request was sent
 	next   time.Time       // earliest time of the next read
-	soon   time.Time       // until this time, the delay is gatherSoon instead of gather
+	soon   time.Time       // until this time, the delay is `gatherSoon` instead of `gather`
 }
 
 func newGathering(r io.Reader, room int, asked <-chan struct{}) *gathering {

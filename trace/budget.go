@@ -64,7 +64,7 @@ type source struct {
 // next begins a new value, for which the full size limit applies.
 func (s *source) next() { s.left = s.bounds.value }
 
-// ignored counts the last value, which has n bytes, as ignored. Its bytes move from text to idle. Another
+// ignored counts the last value, which has n bytes, as ignored. Its bytes move from `text` to `idle`. Another
 // recordBytes bytes are added to idle, because even a small value takes time to read.
 func (s *source) ignored(n int) {
 	s.text -= int64(n)

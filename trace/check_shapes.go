@@ -25,7 +25,7 @@ type shapeChecker struct {
 	// first step. After dropped steps, no shape is known.
 	known   []bool
 	changes int   // 1 plus the number of shape changes so far
-	checked []int // for each plan, the value of changes when the plan was checked
+	checked []int // for each plan, the value of `changes` when the plan was checked
 }
 
 func (c *checker) newShapes() *shapeChecker {

@@ -431,8 +431,8 @@ type Whole struct {
 	CanaryQ3 float64 `json:"canary_q3,omitempty"`
 }
 
-// Wait is a data dependency because of which a barrier before a dispatch is necessary. The dispatch is the
-// first of a level. The barrier waits for all earlier dispatches, not only for this one.
+// Wait is a data dependency that makes a barrier before a dispatch necessary. The dispatch is the first of a
+// level. The barrier waits for all earlier dispatches, not only for the one that Wait names.
 type Wait struct {
 	Dispatch DispatchID `json:"dispatch"`
 	Value    ValueID    `json:"value"` // used by Dispatch, or by a later dispatch of the same compute pass

@@ -84,7 +84,7 @@ func (g *Graph) newDispatch(o *Op, slot int) dispatch {
 type hazards struct {
 	g                *Graph
 	placed           []*dispatch
-	writers, readers [][]int // by root value: indices in placed
+	writers, readers [][]int // by root value: indices in `placed`
 	before           [][]int // by dispatch: other dispatches that must run before it
 }
 

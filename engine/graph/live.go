@@ -50,12 +50,12 @@ type Live struct {
 
 	now, next    env    // now: current state; next: with the changes of the transaction
 	Plans        []Plan // current plans, by operator
-	nextPlans    []Plan // new plans of this transaction, for operators in isPlanned
+	nextPlans    []Plan // new plans of this transaction, for operators in `isPlanned`
 	scratchPlans []Plan // memory for the next plan of each operator
 	planner      Planner
 
-	changed   []ValueID // values whose shape or integer may differ in next and now
-	isChanged []bool    // by value: whether it is in changed
+	changed   []ValueID // values whose shape or integer may differ in `next` and `now`
+	isChanged []bool    // by value: whether it is in `changed`
 	planned   []OpID    // operators that were re-planned in this transaction
 	isPlanned []bool    // by operator: whether nextPlans has its plan
 
@@ -76,7 +76,7 @@ type Live struct {
 	needs    []int64 // by buffer number: bytes in use, computed by LiveBytes
 	Layout   int     // the current layout, as an index in Graph.Layouts
 	large    []bool  // by value: whether the value is too large for the last of Graph.Layouts
-	larges   int     // number of true elements of large
+	larges   int     // number of true elements of `large`
 }
 
 // NewLive returns the live state of a graph with all inputs at their maximum shapes and every SymInt at its

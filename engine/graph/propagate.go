@@ -91,7 +91,7 @@ func (l *Live) deferRun(o int) {
 	l.log.hooks[l.lastRun[o]].deferred = true
 }
 
-// nextSymOp removes the next operator of fixpoint's first sweep from passWake and returns it. It returns -1
+// nextSymOp removes the next operator of fixpoint's first sweep from `passWake` and returns it. It returns -1
 // if there is none.
 func (l *Live) nextSymOp(from int) int {
 	for o := from; o < len(l.G.Ops); o++ {

@@ -18,7 +18,7 @@ type ResizeLog struct {
 	dirty    []ValueID
 	triggers []ValueID
 	changes  []loggedChange
-	ints     []int // new live shapes of the values in changes
+	ints     []int // new live shapes of the values in `changes`
 	plans    []loggedPlan
 	params   []byte // params of the plans
 }

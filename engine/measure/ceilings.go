@@ -91,7 +91,7 @@ type ceilingRun struct {
 	fma      Metered
 	copying  Metered
 	empty    Metered
-	rounds   int // rounds with which one workgroup of fma takes longEnough
+	rounds   int // number of rounds with which a workgroup of the kernel fma takes longEnough
 }
 
 func (r *ceilingRun) measure() error {

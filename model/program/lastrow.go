@@ -70,7 +70,7 @@ type narrowing struct {
 	cut      map[int]bool // tensors of which only the last row is computed
 	last     map[int]int  // tensor -> tensor with its last row
 	keeps    map[int]bool // tensors that have a dim of size 1 for the row, which they do not have in the file
-	flat     map[int]int  // tensor in keeps -> tensor with the same elements and the shape of the file
+	flat     map[int]int  // tensor in `keeps` -> tensor with the same elements and the shape of the file
 }
 
 // lastRows returns a graph in which an operator computes only the last token if no later operator reads

@@ -54,7 +54,7 @@ type Method struct {
 	source  *vulkan.Graph // the graph of the delegate, or of all delegates (see merge)
 	changes *vulkan.Changes
 	calls   []*pte.Instruction // the calls of delegates
-	call    *pte.Instruction   // the call of the delegate; if there are several, a call of source
+	call    *pte.Instruction   // the call of the delegate; if there are several, a call of `source`
 	copies  []hostCopy         // host instructions after the calls
 	values  []value            // indexed by the value id in the delegate's graph
 	// indices has an entry for each input whose elements are row indices into a table: the number of rows of
@@ -272,8 +272,8 @@ func (b *builder) outputs() {
 	}
 }
 
-// survey looks at all operators and constants before the first operator is added, and fills in mutable,
-// limits and shared.
+// survey looks at all operators and constants before the first operator is added, and fills in the fields
+// `mutable`, `limits` and `shared`.
 func (b *builder) survey() {
 	for i := range b.g.Operators {
 		op := &b.g.Operators[i]

@@ -20,7 +20,7 @@ type Watch struct {
 	breaks []breakpoint
 	Graph  *trace.Graph
 
-	step   int // index of the last recorded step, described by now and shape; -1 for none
+	step   int // index of the last recorded step, described by `now` and `shape`; -1 for none
 	shape  string
 	before []engine.InForce // dispatches of the step before the last recorded one
 	now    []engine.InForce

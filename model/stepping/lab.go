@@ -142,7 +142,7 @@ func otherHead(names ...string) string {
 	if !slices.ContainsFunc(names, finds) {
 		return ""
 	}
-	return "; which kernels pick the token depends on --top-logits (default: 0 in gpuscope graph and gpuscope run, 5 on the screen)"
+	return "; --top-logits decides which kernels pick the token (default: 0 in gpuscope graph and gpuscope run, 5 on the screen)"
 }
 
 // Edited returns the names of the edited kernels in use.

@@ -185,7 +185,7 @@ func (m Matrix) Above(n Matrix) (Matrix, bool) {
 }
 
 // Interleave joins two matrices of the same size: the result has the first `each` rows of m, then the first
-// `each` rows of n, then the next `each` rows of m, and so on. It joins two stacks of matrices with each
+// `each` rows of n, then the next `each` rows of m, and so on. It joins two stacks of matrices with `each`
 // rows, so that each matrix of n follows the one of m. Interleave returns false if the matrices differ in
 // format or size. It also returns false if `each` is not a multiple of 4 that divides the number of rows.
 func (m Matrix) Interleave(n Matrix, each int) (Matrix, bool) {
@@ -210,8 +210,8 @@ type alternate struct {
 	each, which int
 }
 
-// Alternate divides the rows of a matrix into groups of each rows, and returns every second group. `which` is
-// 0 for the first, third, ... group, and 1 for the others. It undoes Interleave.
+// Alternate divides the rows of a matrix into groups of `each` rows, and returns every second group. `which`
+// is 0 for the first, third, ... group, and 1 for the others. It undoes Interleave.
 func (m Matrix) Alternate(each, which int) Matrix {
 	part := m
 	part.Name, part.Rows = fmt.Sprintf("%s.half%d", m.Name, which), m.Rows/2

@@ -16,9 +16,9 @@ type pack func(pieces [][]byte, into []byte)
 
 // packed describes how the blocks of a file store numbers that have only a few bits each. A block has size
 // bytes. The numbers are in n of these bytes, starting at offset at. Each byte has 8/bits numbers. The n
-// bytes form groups of run bytes, and run is a multiple of 8. The lowest bits of the bytes of a group hold
-// the columns 0, 1, ..., run-1. The next higher bits hold the next run columns, and so on. The method inOrder
-// puts the numbers into the order of the columns.
+// bytes form groups of `run` bytes, and `run` is a multiple of 8. The lowest bits of the bytes of a group
+// hold the columns 0, 1, ..., run-1. The next higher bits hold the next run columns, and so on. The method
+// inOrder puts the numbers into the order of the columns.
 type packed struct{ size, at, n, bits, run int }
 
 // inOrder is a pack that puts the numbers into the order of the columns. It fills each byte of into from the

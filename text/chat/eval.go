@@ -14,7 +14,7 @@ type state struct {
 	vars  *scope
 	line  int // line of the tag or operator that is being evaluated
 	spent int
-	most  int // maximum value of spent
+	most  int // maximum value of `spent`
 	depth int // current depth of recursion; nest changes it
 }
 

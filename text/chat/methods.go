@@ -402,7 +402,7 @@ func sequenceMethods(l *list) map[string]builtin {
 	return nil
 }
 
-// replace replaces up to most occurrences of from. A negative most replaces all occurrences.
+// replace replaces up to `most` occurrences of `from`. A negative `most` replaces all occurrences.
 func (s *state) replace(v, from, to string, most int64) string {
 	if most < 0 || most > int64(len(v))+1 {
 		most = int64(len(v)) + 1

@@ -108,8 +108,8 @@ func (p *onigPattern) nested(from int, run func() fragment) fragment {
 	return run()
 }
 
-// written returns the text of a rewritten part. It also adds the length to size, and fails if size becomes
-// too large.
+// written returns the text of a rewritten part. It also adds the length to `size`, and fails if `size`
+// becomes too large.
 func (p *onigPattern) written(text string) string {
 	if p.size += len(text); p.size > maxPatternRewrite {
 		p.fail(0, fmt.Sprintf("with its character classes expanded, the pattern is longer than %d bytes",

@@ -109,14 +109,14 @@ type Config struct {
 type Tokenizer struct {
 	config  Config
 	refused error            // reason why text cannot be encoded; nil if it can be
-	ids     map[string]int32 // token ids by text as in Config.Tokens; without those in outside
+	ids     map[string]int32 // token ids by text as in Config.Tokens; without those in `outside`
 	outside map[string]int32 // ids of added tokens outside of the vocabulary, by text
 	pieces  []string         // the bytes that each token represents
 	words   map[string]int32 // token ids by whole word; only if config.WholeWords is set
 	bytes   [256]int32       // token id of each byte, or None
 	merges  map[pair]joint
 	scored  map[string]joint // merges by the joined text; only if Config.Scores is set
-	longest int              // length in bytes of the longest text in scored
+	longest int              // length in bytes of the longest text in `scored`
 	// found has two finders for added tokens. found[0] searches the original text. found[1] searches the text
 	// to which Config.Normal has been applied.
 	found [2]*finder

@@ -15,8 +15,8 @@ import (
 	"gpuscope/trace"
 )
 
-// Run is what a profile does not contain: the model that was profiled, and its operators in the order of the
-// model file.
+// Run has the facts that a profile does not contain: the model that was profiled, and its operators in the
+// order of the model file.
 type Run struct {
 	Model trace.Model
 	Ops   []trace.Op

@@ -96,7 +96,7 @@ type launch struct {
 	kernel, route string
 	reason        string
 	grid          [3]int
-	groups        int64 // workgroups of grid that have work
+	groups        int64 // workgroups of `grid` that have work
 	idle          int64
 	params        []uint32
 	bytes, flops  int64

@@ -356,8 +356,8 @@ func costText(s *analyze.StepSummary) string {
 	return line.String()
 }
 
-// deed is the implementation of a command in plain mode. Either of is set and returns a command for the
-// session, or do is set and does the work itself.
+// deed is the implementation of a command in plain mode. One of two functions is set: `of` returns a command
+// for the session, and `do` does the work itself.
 type deed struct {
 	of func(p *front, rest string) (session.Command, error)
 	do func(p *front, rest string)

@@ -60,8 +60,8 @@ func isDark(answer string) bool {
 	return luma < 0.5
 }
 
-// Input is the terminal's input with the terminal's late answers removed. It calls late when a late answer
-// reports the background.
+// Input is the terminal's input with the terminal's late answers removed. It calls the function `late` when a
+// late answer reports the background.
 type Input struct {
 	*os.File
 	late func(dark bool)

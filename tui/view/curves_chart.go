@@ -20,7 +20,7 @@ type chart struct {
 	part   AxisRange // drawn part of the axis
 	xs, ys []float64 // points of the line of exact values
 	lo, hi float64   // range of all values
-	higher int       // number of measured times above hi; these are not drawn
+	higher int       // number of measured times above `hi`; these are not drawn
 }
 
 // AxisRange is the drawn part of an axis, including both ends.

@@ -27,7 +27,7 @@ type Jobs struct {
 	Resting  bool      // a redraw is scheduled for the time Rest
 }
 
-// ReadyMsg reports the end of a job. The event loop calls place to display the result.
+// ReadyMsg reports the end of a job. The event loop calls `place` to display the result.
 type ReadyMsg struct{ place func() }
 
 // LateMsg makes the screen check again for jobs that are late.

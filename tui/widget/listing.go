@@ -137,7 +137,7 @@ func (l *Listing) measure(ctx context.Context, rows []int, measured map[int][]in
 }
 
 // measureRow returns the width of each cell of a row. If a cell needs more room for its essential content, it
-// also increases the width in least.
+// also increases the width in `least`.
 func (l *Listing) measureRow(r int) []int {
 	cells := make([]int, len(l.Table.Columns))
 	for c := range cells {

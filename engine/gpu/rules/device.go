@@ -70,7 +70,7 @@ type Device struct {
 	open    *Encoder
 	// recorded holds the recordings that were finished but not submitted.
 	recorded []*Recording
-	// pending holds the readbacks, and stamped the timestamps, that submitted recordings use and that no wait
+	// pending and stamped hold the readbacks and timestamps that submitted recordings use and that no wait
 	// has made readable yet.
 	pending []*Readback
 	stamped []*Timestamps

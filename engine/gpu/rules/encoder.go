@@ -209,7 +209,7 @@ func (e *Encoder) useTimestamps(t *Timestamps) error {
 	return nil
 }
 
-// touch records that the recording uses t, and returns the index of t in stamps.
+// touch records that the recording uses t, and returns the index of t in `stamps`.
 func (e *Encoder) touch(t *Timestamps) int {
 	if len(e.stamps) == 0 || e.stamps[len(e.stamps)-1].of != t {
 		e.stamps = append(e.stamps, stamped{of: t})

@@ -64,10 +64,10 @@ type File struct {
 	// does not search.
 	dir      string
 	looking  sync.Mutex  // must be locked to use the fields below
-	external []*DataFile // data files in use: attached ones, and those that Lookup found in dir
-	beside   []*DataFile // the other data files in dir
-	looked   bool        // the list of files in dir has been read
-	broken   error       // errors of the .ptd files in dir that could not be read, joined
+	external []*DataFile // data files in use: attached ones, and those that Lookup found in `dir`
+	beside   []*DataFile // the other data files in `dir`
+	looked   bool        // the list of files in `dir` has been read
+	broken   error       // errors of the .ptd files in `dir` that could not be read, joined
 }
 
 // Named is a blob of bytes with the key that names it.
@@ -243,8 +243,8 @@ func because(err error) string {
 	return "; some data files could not be read: " + printable.Short(err.Error(), 200)
 }
 
-// lookBeside searches the .ptd files in dir for a key. If a file contains the key, lookBeside appends the
-// file to external and returns it. Otherwise it returns nil.
+// lookBeside searches the .ptd files in `dir` for a key. If a file contains the key, lookBeside appends the
+// file to `external` and returns it. Otherwise it returns nil.
 func (f *File) lookBeside(key string) (*DataFile, error) {
 	if f.dir == "" {
 		return nil, nil

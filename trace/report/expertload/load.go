@@ -108,8 +108,9 @@ func Lines(x *analyze.Index, step int, p *trace.Plan) []string {
 		table.Integer(int64(tiles.Idle+0.5)), table.Plural(tiles.Launched, "workgroup")))
 }
 
-// Strips returns a line of at most width cells for each of the most unbalanced routers, at most most of
-// them, in the order of the layers: the tokens of their experts as bars, and how unbalanced they are.
+// Strips returns a line for each of the most unbalanced routers, but at most `most` lines, in the order of
+// the layers. A line has at most `width` cells. It shows the tokens of the experts as bars, and how
+// unbalanced the router is.
 func Strips(routers []*experts.Router, most, width int) (lines []string) {
 	chosen := slices.DeleteFunc(slices.Clone(routers), func(r *experts.Router) bool {
 		return r.Modelled || r.Steps == 0

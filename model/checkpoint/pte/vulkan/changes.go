@@ -31,7 +31,7 @@ type Changes struct {
 	m *pte.Method
 	// equal is a union-find structure of dims with equal sizes. It maps a dim to its parent.
 	equal map[dim]dim
-	known map[dim]Change // maps a root of equal to its change, if it is known
+	known map[dim]Change // maps a root of `equal` to its change, if the change is known
 	// left is how many more operators may be examined. Without this limit, a small file could cause much
 	// work, because many of its delegates can have the same bytes.
 	left int
