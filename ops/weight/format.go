@@ -41,9 +41,9 @@ type Format struct {
 	// constants() returns the template constants that the WGSL file needs. The field is nil if the file needs
 	// none.
 	constants func() shaders.Constants
-	// AsHalves is true if kernels use the stored bits as part of an f16 number, which is the weight plus a
-	// constant offset. To save time, kernels subtract the offset from a sum of many products, not from each
-	// weight. Until then, a weight can be up to twice as large as its true value.
+	// AsHalves is true if kernels use the stored bits as part of an f16 number, which is the weight or
+	// the weight plus a constant offset. To save time, kernels subtract the offset from a sum of many
+	// products, not from each weight. Until then, a weight can be up to twice as large as its true value.
 	AsHalves bool
 	// MaxGroupsOf8 is the number of 8-column groups that a lane of a GEMV processes at a time. It processes
 	// fewer if the columns of the matrix cannot be divided into so many. Otherwise the lane processes one

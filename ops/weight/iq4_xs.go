@@ -14,7 +14,7 @@ var IQ4_XS = Format{
 	Doc: "Each weight is level[q] * (scale - 32) * super. q has 4 bits and selects one of 16 unevenly " +
 		"spaced levels. 32 columns share a 6-bit scale. 256 columns share super, which is f16.",
 	Pieces: []Block{{Cols: 256, Bytes: iq4xsBytes, Floats: halves(0)}},
-	shader: "iq4_xs", constants: iq4Levels.constants, MaxGroupsOf8: 4, WorkgroupBytes: levelTable,
+	shader: "iq4_xs", MaxGroupsOf8: 4, WorkgroupBytes: levelTable,
 	Arrays: func(rows, cols int) []Array {
 		return []Array{
 			weightsArray(graph.Q4, rows, cols, packed{iq4xsBytes, iq4xsScales, 128, 4, 16}.inOrder),
@@ -27,7 +27,7 @@ var IQ4_XS = Format{
 			at := row*len(into) + c
 			scale := float64(iq4xsSixes.read(arrays[1], row, c/32, len(into))) - 32
 			scale *= iq4xsSupers.read(arrays[2], row, c, len(into), 0)
-			into[c] = iq4Levels[number(arrays[0], 4, at)] * scale
+			into[c] = levels[number(arrays[0], 4, at)] * scale
 		}
 	},
 }

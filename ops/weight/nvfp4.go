@@ -1,19 +1,14 @@
 package weight
 
-import (
-	"math"
-
-	"gpuscope/engine/graph"
-)
+import "math"
 
 // NVFP4 is ggml's NVFP4. A weight is e2m1 * scale, with the 4-bit floats of MXFP4. 16 columns share the
 // scale, which is a float of 7 bits: four bits of exponent and three of mantissa (UE4M3). The highest bit of
 // its byte has no meaning. The byte 127, which is NaN in other formats, means 0.
 //
 // A block (block_nvfp4 in ggml-common.h) has 64 columns: four scales, then the nibbles. 8 bytes have the
-// nibbles of 16 columns: the low nibbles come first, then the high ones. As for MXFP4, the levels are twice
-// the values of e2m1, and scales are half of their values. On the device scales and nibbles are in separate
-// arrays.
+// nibbles of 16 columns: the low nibbles come first, then the high ones. As for MXFP4, kernels compute twice
+// the value of e2m1 and half of the scale. On the device scales and nibbles are in separate arrays.
 var NVFP4 = Format{
 	Name: "nvfp4", File: "NVFP4", Group: 16,
 	Doc: "Each weight is e2m1 * scale. e2m1 is a float of 4 bits: 0, 0.5, 1, 1.5, 2, 3, 4 or 6, with a " +
@@ -21,23 +16,22 @@ var NVFP4 = Format{
 	Pieces: []Block{{Cols: 64, Bytes: 4 + 32, Floats: []Float{
 		{0, 1, putUE4M3}, {1, 1, putUE4M3}, {2, 1, putUE4M3}, {3, 1, putUE4M3},
 	}}},
-	shader: "nvfp4", constants: withLevels(&e2m1Levels, nvfp4Scales.constants), MaxGroupsOf8: 4,
-	WorkgroupBytes: levelTable,
+	AsHalves: true, shader: "nvfp4", constants: nvfp4Scales.constants, MaxGroupsOf8: 4,
 	Arrays: func(rows, cols int) []Array {
-		return []Array{
-			weightsArray(graph.Q4, rows, cols, packed{36, 4, 32, 4, 8}.inOrder),
-			nvfp4Scales.Array(rows, cols),
-		}
+		return []Array{nvfp4Weights.Array(rows, cols), nvfp4Scales.Array(rows, cols)}
 	},
 	ReadRow: func(arrays [][]byte, row int, into []float64) {
 		for c := range into {
 			scale := halfOfUE4M3(nvfp4Scales.read(arrays[1], row, c, len(into)))
-			into[c] = e2m1Levels[number(arrays[0], 4, row*len(into)+c)] * scale
+			into[c] = nvfp4Weights.read(arrays[0], row, c, len(into)) * scale
 		}
 	},
 }
 
-var nvfp4Scales = byteScales{group: 16, size: 36, n: 4}
+var (
+	nvfp4Weights = e2m1{packed{36, 4, 32, 4, 8}}
+	nvfp4Scales  = byteScales{group: 16, size: 36, n: 4}
+)
 
 // halfOfUE4M3 returns half of the value of a UE4M3 number.
 func halfOfUE4M3(b byte) float64 {

@@ -60,22 +60,29 @@ func number(data []byte, bits, i int) byte { return data[i*bits/8] >> (i * bits 
 
 // places describes a layout of the numbers in a 32-bit word that differs from the order of the columns.
 type places struct {
-	bits int             // bits of a number
-	of   func(i int) int // returns the bit position at which number i starts
+	bits int                  // bits of a number
+	at   func(i, bit int) int // returns the position of a bit of number i
 	// bytes() returns four tables, one for each byte of a word whose numbers are in the order of the columns.
 	// Each table maps the value of this byte to a word that has the byte's numbers in the new layout, and is
 	// otherwise 0.
 	bytes func() *[4][256]uint32
 }
 
+// placesOf returns a layout in which the bits of each number are neighbours. The function of returns the bit
+// position at which number i starts.
 func placesOf(bits int, of func(i int) int) places {
-	return places{bits, of, sync.OnceValue(func() *[4][256]uint32 {
+	return placesOfBits(bits, func(i, bit int) int { return of(i) + bit })
+}
+
+func placesOfBits(bits int, place func(i, bit int) int) places {
+	return places{bits, place, sync.OnceValue(func() *[4][256]uint32 {
 		var words [4][256]uint32
 		for i := range 32 / bits {
 			for b := range 256 {
 				at := i * bits
-				q := uint32(b) >> (at % 8) & (1<<bits - 1)
-				words[at/8][b] |= q << of(i)
+				for bit := range bits {
+					words[at/8][b] |= uint32(b) >> (at%8 + bit) & 1 << place(i, bit)
+				}
 			}
 		}
 		return &words
@@ -95,9 +102,13 @@ func (p places) pack(inOrder pack) pack {
 
 // number(data, i) returns the number with index i, counted in the order of the columns. data consists of
 // words with the layout p.
-func (p places) number(data []byte, i int) byte {
+func (p places) number(data []byte, i int) (q byte) {
 	per := 32 / p.bits
-	return byte(binary.LittleEndian.Uint32(data[i/per*4:]) >> p.of(i%per) & (1<<p.bits - 1))
+	word := binary.LittleEndian.Uint32(data[i/per*4:])
+	for bit := range p.bits {
+		q |= byte(word>>p.at(i%per, bit)&1) << bit
+	}
+	return q
 }
 
 // taken(size, at, n) returns a pack that copies n bytes from each block, starting at offset at. A block has

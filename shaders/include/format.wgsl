@@ -7,9 +7,10 @@
 //                     8 * eight + 7
 //   format_floats     floats(bits) -> Eight: the floats, in the order of the columns; or else
 //   format_halves     halves(bits) -> vec4<u32>: the floats as f16 numbers, two in a word: columns 0 and 4 in
-//                     the first word, 1 and 5 in the second, ... Only bits of the mantissa are set: bit k has
-//                     the value 2^(k - 24). The constant turn has a factor for each word; the product is the
-//                     float.
+//                     the first word, 1 and 5 in the second, ... The constant turn has a factor for each
+//                     word; the product is the float. Only bits of the mantissa may be set: bit k has the
+//                     value 2^(k - 24). If other bits are set too, the file also defines:
+//   format_small      small(word) -> vec2<f32>: the two f16 numbers in a word, also on devices that flush
 //   format_middle     a number to subtract from these products, if there is one
 //   format_scale      scale(row, eight) -> f32: the scale of the group, if the format has scales
 //   format_zero       zero(row, eight) -> f32: the zero of the group, if the format has zeros
@@ -51,6 +52,10 @@ struct Eight {
 
 {{template "format_halves" .}}
 {{- end}}
+{{- if defined "format_small"}}
+
+{{template "format_small" .}}
+{{- else}}
 
 // Converts the two f16 numbers in a word to floats. They are subnormal.
 {{- if .Flushes}} The device flushes them to 0, so they get the exponent of 1 first.{{end}}
@@ -61,6 +66,7 @@ fn small(h: u32) -> vec2<f32> {
   return unpack2x16float(h);
 {{- end}}
 }
+{{- end}}
 {{- if not .GEMV}}
 
 fn floats(b: Bits) -> Eight {

@@ -1,15 +1,14 @@
-// The parts that formats share whose 4-bit weights select one of 16 levels. The constant Levels is a list
-// of four words with the levels. Each byte is a level plus 128, and the lowest byte of a word comes first.
+// The 4 bits of a weight of IQ4_NL or IQ4_XS select one of 16 levels: -127, -104, -83, -65, -49, -35, -22,
+// -10, 1, 13, 25, 38, 53, 69, 89 and 113.
 {{define "levels_floats"}}
-const level_words = vec4<u32>({{.Levels}});
-
-// Returns the levels that the low four bits of each q select. The byte of a level becomes the mantissa of a
-// float with the exponent of 2^23, where the lowest mantissa bit counts 1.
+// Returns the levels that the low four bits of each q select. The constants below have a level plus 128 in
+// each byte. The byte becomes the mantissa of a float with the exponent of 2^23, where the lowest mantissa
+// bit counts 1.
 fn levels(q: vec4<u32>) -> vec4<f32> {
   let second = (q & vec4<u32>(4u)) != vec4<u32>(0u);
   let words = select(
-    select(level_words.xxxx, level_words.yyyy, second),
-    select(level_words.zzzz, level_words.wwww, second),
+    select(vec4<u32>(0x3f2d1801u), vec4<u32>(0x766a5d4fu), second),
+    select(vec4<u32>(0xa6998d81u), vec4<u32>(0xf1d9c5b5u), second),
     (q & vec4<u32>(8u)) != vec4<u32>(0u));
   let bytes = (words >> ((q & vec4<u32>(3u)) << vec4<u32>(3u))) & vec4<u32>(255u);
   return bitcast<vec4<f32>>(bytes | vec4<u32>(0x4b000000u)) - 8388736.0;

@@ -1,5 +1,5 @@
-// A weight is level[q] * scale. q has 4 bits. A word has 8 columns, and column k starts at bit 4k. 32 columns
-// share a scale, which is 2^(e - 128) for a byte e.
+// A weight is float * scale. The float has 4 bits, and a word has the floats of 8 columns (e2m1.wgsl). 32
+// columns share a scale, which is 2^(e - 128) for a byte e.
 {{define "format_bindings"}}
 {{- template "nibbles_binding" .}}
 {{- template "byte_scales_binding" .}}
@@ -9,12 +9,12 @@
 {{- template "nibbles_load" .}}
 {{- end}}
 
-{{define "format_floats"}}
-{{- template "levels_floats" .}}
+{{define "format_halves"}}
+{{- template "e2m1_halves" .}}
 {{- end}}
 
-{{define "gemv_begin"}}
-{{- template "levels_begin" .}}
+{{define "format_small"}}
+{{- template "e2m1_small" .}}
 {{- end}}
 
 {{define "byte_scales_floats"}}

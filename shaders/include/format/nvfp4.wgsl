@@ -1,5 +1,5 @@
-// A weight is level[q] * scale. q has 4 bits. A word has 8 columns, and column k starts at bit 4k. 16 columns
-// share a scale. Its byte has 4 bits of exponent and 3 bits of mantissa, and 127 means 0.
+// A weight is float * scale. The float has 4 bits, and a word has the floats of 8 columns (e2m1.wgsl). 16
+// columns share a scale. Its byte has 4 bits of exponent and 3 bits of mantissa, and 127 means 0.
 {{define "format_bindings"}}
 {{- template "nibbles_binding" .}}
 {{- template "byte_scales_binding" .}}
@@ -9,17 +9,17 @@
 {{- template "nibbles_load" .}}
 {{- end}}
 
-{{define "format_floats"}}
-{{- template "levels_floats" .}}
+{{define "format_halves"}}
+{{- template "e2m1_halves" .}}
 {{- end}}
 
-{{define "gemv_begin"}}
-{{- template "levels_begin" .}}
+{{define "format_small"}}
+{{- template "e2m1_small" .}}
 {{- end}}
 
 {{define "byte_scales_floats"}}
 // The bits of a byte become the lowest bits of a float's exponent and the highest bits of its mantissa. The
-// result is half of the number, because the levels are twice the values of the 4-bit floats.
+// result is half of the number, because kernels compute twice the 4-bit floats.
 fn scales_of(bytes: vec4<u32>) -> vec4<f32> {
   let b = bytes & vec4<u32>(127u);
   let normal = bitcast<vec4<f32>>((b << vec4<u32>(20u)) + vec4<u32>(119u << 23u));
