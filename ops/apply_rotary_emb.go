@@ -21,7 +21,7 @@ import (
 //	cos, sin    [S, D/2], one row for each position
 //	yq, yk      dims of q and k
 //
-// By default q and k each have a dispatch, and both run in parallel. With the fusion rule rope one dispatch
+// By default q and k each have a dispatch, and both run in parallel. With the fusion rule `rope` one dispatch
 // rotates both. With the fusion rule rope_attention a step of one token needs no RoPE dispatch, because
 // attention rotates q and k as it loads them. Source: Su et al., RoFormer (2021), in the variant of Meta's
 // Llama code, which rotates neighboring elements.

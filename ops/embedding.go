@@ -34,8 +34,8 @@ var kindsOfEmbedding = kind.EachFormat(kind.Kind{
 	Constructors: []string{"Embedding"}, Routes: embeddingRouteNames, Add: addEmbedding,
 })
 
-// embeddingRouteNames are the names of the routes of an embedding. The kernel of the route row looks up a
-// single row, and also computes the element-wise part of the next norm (fusion rule norm).
+// embeddingRouteNames are the names of the routes of an embedding. The kernel of the route `row` looks up a
+// single row, and also computes the element-wise part of the next norm (fusion rule `norm`).
 var embeddingRouteNames = []string{embeddingRow: "row", embeddingRows: "rows"}
 
 const (
@@ -62,7 +62,7 @@ type embedding struct {
 	table      weight.Matrix
 	parts      []weight.Part
 	indices, y graph.ValueID
-	factor     graph.ValueID // scalar that multiplies all elements (fusion rule scaled), or None
+	factor     graph.ValueID // scalar that multiplies all elements (fusion rule `scaled`), or None
 	next       *rmsNorm      // norm whose element-wise part the kernel for one row computes, or nil
 	row, rows  *graph.Kernel
 }

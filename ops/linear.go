@@ -26,8 +26,8 @@ import (
 // dispatch.
 //
 // The route depends on the number of rows of x. For one row the route is gemv: a lane holds its columns of x
-// while it processes up to 16 rows of w. If no operator reads the rows of y except the last, the route last
-// does the same for the last row of x (fusion rule last). The route gemv_splits is for a row that attention
+// while it processes up to 16 rows of w. If no operator reads the rows of y except the last, the route `last`
+// does the same for the last row of x (fusion rule `last`). The route gemv_splits is for a row that attention
 // writes as partial results (splits): a lane first computes the weighted sum of the splits in its columns. A
 // row that only linears read is stored in the order in which their lanes load it (fusion rules norm,
 // attention and spread).
@@ -87,7 +87,7 @@ type linear struct {
 	// before is the operator that produces x, if it can defer a single row of x. The linear's kernel for one
 	// row then computes this row. Otherwise before is nil.
 	before leaver
-	// spread is set by the fusion rule spread, if only linears read y. It is an interleaved row, which
+	// spread is set by the fusion rule `spread`, if only linears read y. It is an interleaved row, which
 	// replaces y if y has a single row. The kernel for one row then also computes act(gate) * up.
 	spread *spreadRow
 	// makes is set by the fusion rule norm_sum. It is a norm with a residual, whose result is a sum. The

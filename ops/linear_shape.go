@@ -48,8 +48,8 @@ type linearTuning struct {
 	// if there would otherwise be too few workgroups.
 	rows  int
 	lanes int // largest number of lanes of a workgroup of a GEMV
-	// norm is a limit for the fusion rule norm: the linears after a norm compute the norm of one row only if
-	// they have at most this many weights in total. A separate dispatch for the norm costs the time of one
+	// norm is a limit for the fusion rule `norm`: the linears after a norm compute the norm of one row only
+	// if they have at most this many weights in total. A separate dispatch for the norm costs the time of one
 	// level. Computing the norm in the linears costs time in proportion to the number of their workgroups. On
 	// an H200 both costs are equal at about 70 million weights.
 	norm int

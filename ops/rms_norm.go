@@ -32,8 +32,8 @@ var kindRMSNorm = kind.Kind{
 	Constructors: []string{"RMSNorm"}, Routes: rmsNormRouteNames, Add: addRMSNorm,
 }
 
-// rmsNormRouteNames are the names of the routes of a norm. On the route folded the norm has no dispatch,
-// because its readers compute it (fuseNorm, fuseNormAttention). On the route row, the norm's dispatch also
+// rmsNormRouteNames are the names of the routes of a norm. On the route `folded` the norm has no dispatch,
+// because its readers compute it (fuseNorm, fuseNormAttention). On the route `row`, the norm's dispatch also
 // computes the element-wise part of the next norm (fuseNorm).
 var rmsNormRouteNames = []string{normFolded: "folded", normRow: "row", normRows: "rows"}
 
@@ -63,13 +63,13 @@ type rmsNorm struct {
 	lanes, Vec     int
 	next           *rmsNorm // norm whose element-wise part the kernel for one row computes, or nil
 	// folds is the largest number of rows for which the readers of the norm compute it. It is 1 if the
-	// readers are linears (fusion rule norm). It is the number of heads if the reader is attention, which
+	// readers are linears (fusion rule `norm`). It is the number of heads if the reader is attention, which
 	// computes the norm for one token (rule norm_attention). It is 0 if the norm always has a dispatch.
 	folds int
 	// If the operator that computes x also computes the element-wise part of the norm for a single row,
-	// weighted and squares hold this part (fusion rule norm). Otherwise they are None. The tensor weighted is
-	// the row multiplied by the norm's weights, in interleaved order. The tensor squares has sums of squares
-	// of the row. Each of these sums covers as many elements as the field each says.
+	// weighted and squares hold this part (fusion rule `norm`). Otherwise they are None. The tensor weighted
+	// is the row multiplied by the norm's weights, in interleaved order. The tensor squares has sums of
+	// squares of the row. Each of these sums covers as many elements as the field each says.
 	weighted, squares graph.ValueID
 	width, each       int // number of elements of a row, and of each sum in `squares`
 	// The fusion rule norm_sum sets `sum` if, for a single row, the readers of this norm compute both the
@@ -80,7 +80,7 @@ type rmsNorm struct {
 	// same number of rows. Or one of them has a single row, which is combined with every row of the other.
 	residual graph.ValueID
 	stream   *spreadRow // interleaved row that replaces residual (fusion rule spread_sum), or nil
-	Last     bool       // y has only the last row of a norm with a residual (fusion rule last)
+	Last     bool       // y has only the last row of a norm with a residual (fusion rule `last`)
 	// other is a second norm with the same width, which the same dispatch computes (fusion rule qk_norm), or
 	// nil.
 	other *rmsNorm

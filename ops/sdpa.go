@@ -32,26 +32,26 @@ import (
 // be at most C. The operator never reads the caches at position + S or later, or before the window of the
 // first token.
 //
-// Routes for several tokens: On the route streaming, the first dispatch updates the caches. In the second
-// dispatch, each workgroup computes a tile of 64 rows, and iterates over the positions. The rows are the
-// tokens of the query heads that share a KV head. The scores are never written to memory. If there are too
-// few tiles to fill the device, the route is split_streaming: the positions are divided into enough splits to
-// fill it, and another dispatch combines the splits.
+// A step with several tokens has three routes. On the route `streaming`, the first dispatch updates the
+// caches. In the second dispatch, each workgroup computes a tile of 64 rows, and iterates over the positions.
+// The rows are the tokens of the query heads that share a KV head. The scores are never written to memory. If
+// there are too few tiles to fill the device, the route is split_streaming: the positions are divided into
+// enough splits to fill it, and another dispatch combines the splits.
 //
-// The route materialized is used if D is above 128 and the device can bind the scores, and always if D is
+// The route `materialized` is used if D is above 128 and the device can bind the scores, and always if D is
 // above 256. It computes scores, softmax and weighted sum in separate dispatches, in tiles of 64 tokens. The
 // scores of all heads are stored in memory, but only scores that the mask allows are computed or read.
 //
-// Routes for one token, with a D of at most 256: On the route flash_decoding the positions are divided into
-// enough splits to fill the device. One workgroup processes one split, for several query heads that share a
-// KV head. The workgroup of the last split also appends to the caches. Then another dispatch combines the
-// splits. For up to 384 positions the route is decoding: each query head has one workgroup, which processes
-// all positions.
+// A step with one token has other routes if D is at most 256. On the route flash_decoding the positions are
+// divided into enough splits to fill the device. One workgroup processes one split, for several query heads
+// that share a KV head. The workgroup of the last split also appends to the caches. Then another dispatch
+// combines the splits. For up to 384 positions the route is decoding: each query head has one workgroup,
+// which processes all positions.
 //
-// If only linears read y (fusion rule attention), y is written in the order in which their lanes load it. The
-// route is then decoding for up to 128 positions, and split_decoding for 129 to 2,048 positions. If D > 64,
-// split_decoding is used for 257 to 768 positions instead. On the route split_decoding each query head has
-// four workgroups, and the linears combine their partial results. If an operator applies RoPE to q and k
+// If only linears read y (fusion rule `attention`), y is written in the order in which their lanes load it.
+// The route is then decoding for up to 128 positions, and split_decoding for 129 to 2,048 positions. If D >
+// 64, split_decoding is used for 257 to 768 positions instead. On the route split_decoding each query head
+// has four workgroups, and the linears combine their partial results. If an operator applies RoPE to q and k
 // right before the attention, the routes for one token apply RoPE themselves as they load q and k. This is
 // fusion rule rope_attention. If the heads are normalized before RoPE, these routes also compute the norms
 // (rule norm_attention).
@@ -112,7 +112,7 @@ func addSDPA(c *kind.Call) []graph.ValueID {
 type sdpa struct {
 	q, k, v, kCache, vCache, y graph.ValueID // k and v can be None; see reads
 	scores, parts              graph.ValueID // scratch
-	// spread and splits replace y in a step with one token, if only linears read y (fusion rule attention).
+	// spread and splits replace y in a step with one token, if only linears read y (fusion rule `attention`).
 	// spread is an interleaved row. splits is a tensor with the partial results of all splits, which is used
 	// at some context lengths. Without the rule, spread is nil and splits is None.
 	spread   *spreadRow

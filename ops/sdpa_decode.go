@@ -38,7 +38,7 @@ const (
 )
 
 // leftSplits is the number of splits into which attention divides the positions if the linears combine the
-// splits (fusion rule attention). With 32 query heads, there is then about one workgroup for each
+// splits (fusion rule `attention`). With 32 query heads, there is then about one workgroup for each
 // multiprocessor.
 const leftSplits = 4
 

@@ -88,8 +88,8 @@ func (s *Spelling) knows(key string) bool {
 // have the key. Why gives the reason for the user.
 type Ignored struct{ Key, Why string }
 
-// ignored returns the keys that have a value in the file but that the model's class does not have. For each
-// of them that would change the results of another class, it also returns a warning.
+// ignored returns the keys that have a value in the file but that the model's class does not have. For a key
+// that would change the results of another class, it also returns a warning.
 func (r *configReader) ignored() (list []Ignored, warnings []string) {
 	for _, key := range r.f.Top() {
 		key, ours := strings.CutPrefix(key, r.prefix)

@@ -63,7 +63,7 @@ func (m *Decoder) layer(i int, x graph.ValueID) graph.ValueID {
 	}
 	y = m.norm("post_norm", ffn.forward(m, i, x, h), postNorm)
 	if m.Arch.Parallel && m.ResidualScale == 0 {
-		return m.add(y, x) // the first operand is the linear that adds the other one (fusion rule residual)
+		return m.add(y, x) // the first operand is the linear that adds the other one (fusion rule `residual`)
 	}
 	x = m.add(x, y)
 	if input := m.layerInput(i); input != nil {

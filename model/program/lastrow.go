@@ -76,7 +76,7 @@ type narrowing struct {
 // lastRows returns a graph in which an operator computes only the last token if no later operator reads
 // another token. Exporters select the last token just before the logits, so in a file the last layer computes
 // all tokens. In the result, the last token is selected before the queries of the last layer, and in its
-// residual. The graphs that gpuscope builds itself do the same. The fusion rule last then removes these
+// residual. The graphs that gpuscope builds itself do the same. The fusion rule `last` then removes these
 // selections.
 //
 // The result has the values of g, and further ones after them. If `onlyLast` is true, only the last row of

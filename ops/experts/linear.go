@@ -110,7 +110,7 @@ type linear struct {
 	// the products, which are in the scratch tensor `products`.
 	combine  *combine
 	products graph.ValueID
-	norm     *Norm // x, if the kernel for one token computes this norm (fusion rule norm), or nil
+	norm     *Norm // x, if the kernel for one token computes this norm (fusion rule `norm`), or nil
 	// router is set by the fusion rule experts_route. The kernel for one token then chooses the experts
 	// itself, and need not wait for this router.
 	router *router

@@ -5,8 +5,8 @@ import (
 	"gpuscope/ops/reference"
 )
 
-// Norm is an RMSNorm of a single row that has no dispatch (fusion rule norm). The products that read the norm
-// compute it. They multiply their sums by its scale.
+// Norm is an RMSNorm of a single row that has no dispatch (fusion rule `norm`). The products that read the
+// norm compute it. They multiply their sums by its scale.
 type Norm struct {
 	X, Weight graph.ValueID // the row, and the weights of the norm
 	Eps       float32

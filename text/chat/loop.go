@@ -50,7 +50,7 @@ func (l *loop) run(s *state, over any, depth int) flow {
 	return on
 }
 
-// turns is the value of the variable loop of a template. It has attributes. If the loop is recursive, a call
+// turns is the value of the template variable `loop`, which has attributes. If the loop is recursive, a call
 // of the variable runs the loop for other items.
 type turns struct {
 	*object
@@ -111,8 +111,8 @@ func (t *turns) attribute(s *state, name string) (any, bool) {
 	return nil, false
 }
 
-// again implements a call of the variable loop: it runs the recursive loop for other items and returns the
-// output.
+// again implements a call of the template variable `loop`. It runs the recursive loop for other items and
+// returns the output.
 func (t *turns) again(s *state, a args) any {
 	over := s.bind(recursionSignature, a)[0]
 	if !t.loop.recursive {

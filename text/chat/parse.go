@@ -299,7 +299,7 @@ func (p *parser) filters() (list steps) {
 	return list
 }
 
-// test parses a test after the word is.
+// test parses a test, which follows the word `is`.
 func (p *parser) test() func(*state, any) any {
 	not := p.skip(scan.NameToken, "not")
 	line := p.peek().Line

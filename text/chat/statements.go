@@ -374,7 +374,7 @@ func (m *macro) function(s *state) *function {
 	}}
 }
 
-// extra sets the variables caller, varargs and kwargs of a macro from the surplus arguments of a call.
+// extra sets the variables `caller`, `varargs` and `kwargs` of a macro from the surplus arguments of a call.
 func (m *macro) extra(s *state, a *args) {
 	if m.caller && !slices.Contains(m.names, "caller") {
 		caller, ok := a.take("caller")
