@@ -27,6 +27,7 @@ type Architecture struct {
 	scaledEmbedding bool // rows of the embedding are multiplied by sqrt(dim)
 	Experts         bool // layers have a mixture of experts instead of a gated MLP
 	expertsBeside   bool // layers have an MLP, some with a mixture of experts beside it; see twoBranches
+	sharedExpert    bool // layers also have an expert that processes every token
 	// normalized is true if the weights of a token's experts are divided by their sum. A configuration key
 	// can override it.
 	normalized   bool
@@ -118,6 +119,8 @@ type names struct {
 	ExpertGate, ExpertUp, ExpertDown string
 	// Some files have these tensors in place of the three before. The rows of gate and up are in one tensor.
 	ExpertGateUp, ExpertDowns string
+	// The matrices of the shared expert, and the row whose product is the logit of its weight.
+	SharedGate, SharedUp, SharedDown, SharedWeight string
 	// The biases of these matrices.
 	ExpertGateBias, ExpertUpBias     string
 	ExpertGateUpBias, ExpertDownBias string
@@ -168,6 +171,7 @@ type keys struct {
 	mixed                     string // whether layers have experts; without it: if their number is not 0
 	experts, chosen           string // number of experts of a layer, and of chosen experts for each token
 	expertFfn                 string // hidden size of an expert
+	sharedFfn                 string // hidden size of the shared expert
 	normalize                 string // whether the weights of a token's experts are divided by their sum
 	sparseEach                string // n: only every n-th layer has experts
 	dense                     string // list of layers that have an MLP instead of experts
@@ -192,6 +196,7 @@ func (k *keys) List() []string {
 		k.windowFrom, k.fullEach, k.kinds, k.scale, k.turned, k.localBase, k.Tied,
 		k.scoreCap, k.logitCap, k.embedScale, k.residualScale, k.logitScale, k.biases, k.outBias, k.rotated,
 		k.unrotatedEach, k.mixed, k.experts, k.chosen, k.expertFfn, k.normalize, k.sparseEach, k.dense,
+		k.sharedFfn,
 		k.localTurned,
 	}, slices.Concat(k.sameDim, k.sameLocalDim, k.rotations)...)
 	return slices.DeleteFunc(all, func(key string) bool { return key == "" })
@@ -216,6 +221,8 @@ var ggufNames = names{
 	ExpertDownBias: "ffn_down_exps.bias", ExpertGate: "ffn_gate_exps.weight", ExpertUp: "ffn_up_exps.weight",
 	ExpertDown:   "ffn_down_exps.weight",
 	ExpertGateUp: "ffn_gate_up_exps.weight", ExpertDowns: "ffn_down_exps.weight",
+	SharedGate: "ffn_gate_shexp.weight", SharedUp: "ffn_up_shexp.weight",
+	SharedDown: "ffn_down_shexp.weight", SharedWeight: "ffn_gate_inp_shexp.weight",
 	ExpertFactors: "ffn_down_exps.scale", RouterScale: "ffn_gate_inp.scale",
 	MlpPostNorm: "post_ffw_norm_1.weight", ExpertNorm: "pre_ffw_norm_2.weight",
 	ExpertPostNorm: "post_ffw_norm_2.weight",
@@ -273,6 +280,9 @@ var hfNames = names{
 	Router: "mlp.gate.weight", ExpertGate: "mlp.experts.%d.gate_proj.weight",
 	ExpertUp: "mlp.experts.%d.up_proj.weight", ExpertDown: "mlp.experts.%d.down_proj.weight",
 	ExpertGateUp: "mlp.experts.gate_up_proj", ExpertDowns: "mlp.experts.down_proj",
+	SharedGate: "mlp.shared_expert.gate_proj.weight", SharedUp: "mlp.shared_expert.up_proj.weight",
+	SharedDown:       "mlp.shared_expert.down_proj.weight",
+	SharedWeight:     "mlp.shared_expert_gate.weight",
 	ExpertGateUpBias: "mlp.experts.gate_up_proj_bias", ExpertDownBias: "mlp.experts.down_proj_bias",
 	sinks: "self_attn.sinks",
 }

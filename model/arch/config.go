@@ -44,6 +44,7 @@ type Config struct {
 	// Experts is the number of experts of a layer, and Chosen the number of those chosen for a token.
 	// ExpertFFN is the hidden size of an expert. All are 0 if layers have no experts.
 	Experts, Chosen, ExpertFFN int
+	SharedFFN                  int    // hidden size of the expert that processes every token; 0 without it
 	Normalize                  bool   // the weights of a token's experts are divided by their sum
 	Dense                      []bool // by layer: has an MLP instead of experts; nil if all layers are alike
 	// Ignored lists the keys in the files that have no effect, because the model's class does not have them.

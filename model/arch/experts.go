@@ -97,6 +97,9 @@ func (r *configReader) experts(c *Config) {
 	if c.Normalize = c.Arch.normalized; key.normalize != "" {
 		c.Normalize = r.bool(key.normalize)
 	}
+	if c.Arch.sharedExpert {
+		c.SharedFFN = r.int(key.sharedFfn, 1, MaxDim)
+	}
 	if c.Chosen > c.Experts {
 		r.errorf(key.chosen, "a token uses %d experts, but there are only %d", c.Chosen, c.Experts)
 	}

@@ -33,6 +33,9 @@ func (m *Decoder) feedForward(layer int) feedForward {
 		return m.twoBranches(layer)
 	}
 	if m.Experts > 0 && !(m.Dense != nil && m.Dense[layer]) {
+		if m.SharedFFN > 0 {
+			return m.sharedExpert(layer)
+		}
 		return m.experts(layer)
 	}
 	return m.mlp(layer)

@@ -224,6 +224,24 @@ func (w *Weights) floatMatrix(name string, rows, cols int) weight.Matrix {
 	return w.Matrix(name, rows, cols)
 }
 
+// rowMatrix returns a matrix with a single row. The tensor is a row, or a matrix of one row.
+func (w *Weights) rowMatrix(name string, cols int) weight.Matrix {
+	dims := []int{1, cols}
+	if t := w.file.ByName[name]; t != nil && len(t.Dims) == 1 {
+		dims = dims[1:]
+	}
+	t := w.floats(name, dims...)
+	if t == nil {
+		return weight.Matrix{}
+	}
+	m := weight.Matrix{Name: name, Rows: 1, Cols: cols, Data: func() ([][]byte, error) {
+		data, err := t.Bytes()
+		return [][]byte{data}, err
+	}}
+	m.Format, _ = weight.FormatOf(t.Type)
+	return m
+}
+
 // stack returns the matrices of all n experts, one on top of the other, as one matrix of n * rows rows. They
 // are one tensor of shape [n, rows, cols], or n tensors if the name has a %d for the number of the expert. In
 // some folders a tensor of floats has the shape [n, cols, rows].
