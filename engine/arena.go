@@ -12,14 +12,14 @@ import (
 // paramsArena is the uniform buffer that holds the params of all dispatch slots. Each slot has a block at the
 // device's uniform alignment, and the host keeps a shadow copy of the buffer. A step uploads the changed
 // params with at most one write, which covers the range from the first changed block to the last. SymInts
-// change with every token, so the blocks of operators that read SymInts are placed together at the front,
-// which keeps the written range short.
+// change with every token. The blocks of operators that read SymInts are therefore placed together at the
+// front, which keeps the written range short.
 //
 // Dispatches are called alike if they run the same kernels and have the same initial params. For example,
 // corresponding dispatches in different layers of a model are alike. In a group of dispatches that are alike,
 // a dispatch reads the params block of the first one if both have equal params. Otherwise it reads its own
-// block. Because blocks are shared in this way, a step reads only a few of them. Sharing blocks saves time
-// because a GPU fetches each block from memory when a submit first reads it, and the dispatch waits for the
+// block. Because blocks are shared in this way, a step reads only a few of them. Sharing blocks saves time:
+// when a submit first reads a block, the GPU fetches the block from memory, and the dispatch waits for the
 // fetch.
 type paramsArena struct {
 	buffer gpu.Buffer

@@ -135,8 +135,8 @@ func (x *Executor) runs(id trace.DispatchID) *graph.Kernel {
 	return x.g.KernelOf(id, x.live.Plans[x.g.Dispatches[id].Op].Route)
 }
 
-// Serves returns the dispatches of the last step that belong to the named kernel, whether the kernel itself
-// runs or an edit in its place.
+// Serves returns the dispatches of the last step that belong to the named kernel. An edit may run in place of
+// the kernel.
 func (x *Executor) Serves(of string) (list []trace.DispatchID) {
 	k := x.g.Kernel(of)
 	for _, id := range x.live.Active() {

@@ -84,9 +84,9 @@ func (s *Snapshot) Drop() {
 // Next returns the index that the next recorded step will have.
 func (r *Recorder) Next() int { return r.before + r.taken }
 
-// Continue makes this recorder continue the trace of another recorder, whose last record is the executor's
-// last step, with the index n - 1. The next step gets the index n, and its record holds the differences from
-// step n - 1. Continue returns the plans now in use.
+// Continue makes this recorder continue the trace of another recorder. The last record of that trace is the
+// executor's last step, which has the index n - 1. The next step gets the index n, and its record holds the
+// differences from step n - 1. Continue returns the plans now in use.
 func (r *Recorder) Continue(n int) []trace.Plan {
 	plans, _ := r.Snapshot().Record()
 	r.before = n - r.taken

@@ -12,9 +12,9 @@ import (
 	"gpuscope/trace/table"
 )
 
-// At plans one step without running it, and returns a trace that contains only this step. The trace shows
-// what the model would launch for the given number of tokens at the given position, on a device with these
-// limits.
+// At plans one step without running it, and returns a trace that contains only this step. The trace shows the
+// step that the model would run on a device with these limits, for the given number of tokens at the given
+// position.
 func (m *Model) At(limits gpu.Limits, tokens, position int) (*trace.Trace, error) {
 	if err := m.checkShape(tokens, position); err != nil {
 		return nil, err

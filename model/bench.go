@@ -542,7 +542,7 @@ func (r *benchRun) floor(t *bench.Test) (*bench.Floor, error) {
 
 // benchWork returns the work of the steps according to the model of each kernel: how many bytes of constants
 // they read, and how many FLOPs they execute. A constant counts once for each dispatch that reads it. A
-// dispatch may read only a few rows of a constant, so its constants never count as more bytes than the
+// dispatch may read only a few rows of a constant. Its constants therefore never count as more bytes than the
 // dispatch reads and writes in all.
 func benchWork(n *network.Network, steps []benchStep) (weights, flops int64, err error) {
 	l, err := graph.NewLive(n.Graph, graph.LiveOptions{})

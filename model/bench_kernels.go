@@ -45,8 +45,8 @@ func (r *benchRun) kernels(ctx context.Context) error {
 }
 
 // kernelSteps returns the shapes at which operators are measured: first prompts at position 0 in order of
-// length, then a single token at each depth in order of depth. The lengths are 1, the requested lengths, and
-// all powers of two and 1.5 times these powers that are below the longest requested length.
+// length, then a single token at each depth in order of depth. The lengths are 1, the requested lengths, all
+// powers of two, and 1.5 times these powers. None is above the longest requested length.
 func (r *benchRun) kernelSteps() []benchStep {
 	lengths := []int{1}
 	for _, n := range r.b.Prompts {

@@ -10,8 +10,8 @@
 // and, through Plan, a graph.
 //
 // An error message names the file, and says what is wrong and what the user can do. An error that wraps
-// session.ErrUsage means that a request is invalid, for example because a prompt is longer than the context
-// or a token id is not in the vocabulary. If such an error is returned, no step has run.
+// session.ErrUsage means that a request is invalid. For example, a prompt is longer than the context, or a
+// token id is not in the vocabulary. If such an error is returned, no step has run.
 package model
 
 import (
@@ -115,9 +115,9 @@ type Model struct {
 	warnings []string
 }
 
-// Warnings returns what a user should know before trusting the results of this model, for example that a file
-// is defective, and how gpuscope worked around the defect. Each warning is one line. The list is complete
-// once Read has returned.
+// Warnings returns what a user should know before trusting the results of this model. An example is that a
+// file is defective, and how gpuscope worked around the defect. Each warning is one line. The list is
+// complete once Read has returned.
 func (m *Model) Warnings() []string { return m.warnings }
 
 // Ignored returns the configuration keys in the model's files that have no effect, because the class of the

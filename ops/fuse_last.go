@@ -8,8 +8,8 @@ import (
 	"gpuscope/ops/kind"
 )
 
-// fuseLast removes the slice that selects the last row for a linear or for a norm with a residual. The linear
-// reads the last row of the complete x or residual instead, and the norm reads the last row of the complete
+// fuseLast removes the slice that selects the last row for a linear or for a norm with a residual. Instead,
+// the linear reads the last row of the complete x or residual. The norm reads the last row of the complete
 // residual. If there is only one row, the operators run as without the rule, and keep their names. For a
 // single row, the last layer therefore runs the same kernels as all other layers, unless linears also compute
 // the norm (fuseNormSum).

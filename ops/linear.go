@@ -35,11 +35,11 @@ import (
 // The route for up to 4 rows is batch4, and the route for 5 to 16 rows is batch8. These kernels load the
 // weights once for 4 and for 8 rows of x. For more rows the kernels are tiled: a tile has 64 x 64 results, or
 // 128 x 64 if there are enough tiles to fill a GPU. If there are few tiles, the columns of x are divided. In
-// tile64 four teams of lanes in a workgroup share the columns, or two teams if workgroup memory is small or N
-// is large. In split64 and split128 several workgroups share the columns, and another dispatch adds up their
-// partial sums. split64 is used for 17 or more rows if two conditions hold: K is at least 1,024, and the sum
-// of N over all linears that run in parallel is at most 4,096. If K is not a multiple of 8, tiles are used
-// for any number of rows.
+// tile64, four teams of lanes in a workgroup share the columns. If workgroup memory is small or N is large,
+// there are only two teams. In split64 and split128 several workgroups share the columns, and another
+// dispatch adds up their partial sums. split64 is used for 17 or more rows if two conditions hold: K is at
+// least 1,024, and the sum of N over all linears that run in parallel is at most 4,096. If K is not a
+// multiple of 8, tiles are used for any number of rows.
 func Linear(b *graph.Builder, name string, x graph.ValueID, w weight.Matrix,
 	bias graph.ValueID,
 ) graph.ValueID {
@@ -381,9 +381,9 @@ func (o *linear) added(list []graph.Binding, residual graph.ValueID) []graph.Bin
 }
 
 // Corners includes the shapes at which each route has its largest grid. Such a shape has the largest number
-// of rows for the route, or the largest number of rows for one of its numbers of splits. If x has a single
-// row in a corner, and the operator that computes x can defer it, then x is deferred in this corner. If
-// attention can write partial results (splits), there is also a corner in which they replace x.
+// of rows for the route, or for one of its numbers of splits. If x has a single row in a corner, and the
+// operator that computes x can defer it, then x is deferred in this corner. If attention can write partial
+// results (splits), there is also a corner in which they replace x.
 func (o *linear) Corners(r *graph.Ranges) []graph.Corner {
 	args := []graph.ValueID{o.x}
 	if o.residual != graph.None {

@@ -269,9 +269,9 @@ func (o *linear) gemv(limits *gpu.Limits) linearShape {
 	all := func() int { return shape.DivUp(rows/halves, s.rows) * shape.DivUp(chunks, steps) }
 	if s.eights > 1 && o.w.Format.WorkgroupBytes == 0 {
 		room := tuned.once
-		// If a lane needs only one scale for its columns of a row, more lanes are used than can run at once,
-		// up to a quarter more. This is faster. If a lane needs several scales, starting each chunk takes
-		// more time than additional lanes would save.
+		// If a lane needs only one scale for its columns of a row, it is faster to use up to a quarter more
+		// lanes than can run at once. If a lane needs several scales, starting each chunk takes more time
+		// than additional lanes would save.
 		if o.w.Format.Pieces[0].Cols <= 32 {
 			if all() > tuned.once && chunks/steps >= 64 {
 				steps *= 2

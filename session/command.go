@@ -116,8 +116,8 @@ type Reply struct {
 	Position int `json:"position"`        // number of positions in use after the command
 	Steps    int `json:"steps,omitempty"` // number of steps that the command recorded
 	// Repeats is the number of repetitions. For a Repeat or an Observe, this is the number of runs at each
-	// timing level. For a Cost, it is the number of runs without each part, or the number of runs of the
-	// whole step if Parts is empty. For a TimeOp, it is the number of recorded trials.
+	// timing level. For a Cost, it is the number of runs without each part. If Parts is empty, it is the
+	// number of runs of the whole step. For a TimeOp, it is the number of recorded trials.
 	Repeats int `json:"repeats,omitempty"`
 	// Tokens is the result of a Tokenize.
 	Tokens []Token `json:"tokens,omitempty"`

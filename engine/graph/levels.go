@@ -145,9 +145,9 @@ func (g *Graph) delay(h *hazards) {
 			d.free = d.free && g.Dispatches[b].free
 		}
 		made, shared := 0, false
-		// held is the number of bytes of computed inputs that the dispatch needs, where an input with n
-		// readers counts with 1/n of its size. gives is the size of the outputs in bytes. A delay keeps the
-		// inputs in memory longer, so it pays only if held does not exceed gives.
+		// held is the number of bytes of computed inputs that the dispatch needs. An input with n readers
+		// counts with 1/n of its size. gives is the size of the outputs in bytes. A delay keeps the inputs in
+		// memory longer, so it pays only if held does not exceed gives.
 		var held, gives int64
 		for _, v := range d.reads {
 			val, n := &g.Values[g.Root(v)], readers[g.Root(v)]

@@ -337,8 +337,8 @@ func (r *Tracer) changedInts(l *ResizeLog) int {
 	return n
 }
 
-// isLive reports whether a value already has the new shape of a change. The log contains a change without a
-// new shape if an output becomes deferred or is no longer deferred, because this re-plans its readers too.
+// isLive reports whether a value already has the new shape of a change. If an output becomes deferred or is
+// no longer deferred, the log contains a change without a new shape, because this re-plans its readers too.
 func (r *Tracer) isLive(c *loggedChange, to []int) bool {
 	if r.g.Values[c.value].Kind == SymInt {
 		return r.ints[c.value] == int64(to[0])

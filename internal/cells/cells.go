@@ -206,8 +206,8 @@ func lone(r rune) bool {
 	return false
 }
 
-// agreed reports whether all terminals give a cluster the same width, because it is one letter, digit or
-// punctuation mark of the Basic Multilingual Plane. Symbols do not count, because each version of Unicode
+// agreed reports whether a cluster is one letter, digit or punctuation mark of the Basic Multilingual Plane.
+// All terminals give such a cluster the same width. Symbols do not count, because each version of Unicode
 // makes some of them wide. Hangul vowels and final consonants do not count, because they join the preceding
 // character.
 func agreed(cluster string) bool {

@@ -61,8 +61,8 @@ func (f ggufForm) List(key string) bool {
 	return ok && v.Kind == gguf.KindArray
 }
 
-// refuseUnknownKeys records an error for each attention key or RoPE key in the file that is not on this
-// version's lists of the keys that llama.cpp reads. Such a key may change the results.
+// This version has lists of the attention keys and RoPE keys that llama.cpp reads. refuseUnknownKeys records
+// an error for each such key in the file that is not on a list. Such a key may change the results.
 func (r *configReader) refuseUnknownKeys() {
 	for _, key := range r.f.Keys() {
 		own, ours := strings.CutPrefix(key, r.prefix)

@@ -46,10 +46,10 @@ func openHF(path string) (*Checkpoint, error) {
 // decoder and the output head use it, but the name of the head's own tensor does not begin with it.
 const hfBase = "model."
 
-// findPrefix makes tensors available under their usual names if the file does not use the prefix hfBase. The
-// names have no prefix in the file of a decoder without its head, and a longer prefix if the decoder is part
-// of a larger model. findPrefix finds the prefix in the name of the embedding tensor. If several tensors
-// could be the embedding, it prefers a prefix that layers have too, and then the shortest prefix.
+// findPrefix makes tensors available under their usual names if the file does not use the prefix hfBase. In
+// the file of a decoder without its head, the names have no prefix. If the decoder is part of a larger model,
+// they have a longer prefix. findPrefix finds the prefix in the name of the embedding tensor. If several
+// tensors could be the embedding, it prefers a prefix that layers have too, and then the shortest prefix.
 func (c *Checkpoint) findPrefix(n *names) {
 	if c.ByName[n.Embed] != nil {
 		return

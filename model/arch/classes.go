@@ -84,8 +84,8 @@ func (s *Spelling) knows(key string) bool {
 	return s.Computes(key) || slices.Contains(s.Class.inert, key) || slices.Contains(s.Keys.inert, key)
 }
 
-// Ignored is a key that has a value in a model's files but has no effect, because the model's class does not
-// have the key. Why gives the reason for the user.
+// Ignored is a key that has a value in a model's files but no effect. The model's class does not have the
+// key. Why gives the reason for the user.
 type Ignored struct{ Key, Why string }
 
 // ignored returns the keys that have a value in the file but that the model's class does not have. For a key

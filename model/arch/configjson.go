@@ -55,8 +55,8 @@ func ParseConfigJSON(data []byte, name string) (*configJSON, error) {
 	return c, c.add("", top, 1)
 }
 
-// decoderKey is the key of the object that holds the configuration of the decoder in the config.json of a
-// larger model, such as one that also reads images.
+// The config.json of a larger model, such as one that also reads images, has an object with the configuration
+// of the decoder. decoderKey is the key of this object.
 const decoderKey = "text_config"
 
 // outerKeys lists keys that concern the decoder even if they are outside its object.

@@ -42,7 +42,7 @@ type Decoder struct {
 }
 
 // Build builds the graph for steps of at most `maxChunk` tokens. `told` is the number of candidates for the
-// next token that each step reports; 0 means that a step reports only the token that was picked.
+// next token that each step reports; 0 means that a step reports only the picked token.
 func (m *Decoder) Build(maxChunk, told int, by sample.Sampling) (*network.Network, error) {
 	n := &network.Network{PosTensor: graph.None, Vocab: m.Vocab}
 	n.Tokens = m.Input("tokens", graph.I32, []int{1, 1}, []int{1, maxChunk})

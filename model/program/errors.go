@@ -56,8 +56,8 @@ func (e *UnknownOperators) Error() string {
 		". gpuscope graph shows the program without running it"
 }
 
-// HostError is the error for a method that gpuscope cannot run, because it does not consist of calls of
-// Vulkan delegates and copies after them. Instructions lists the instructions that are not supported. It is
+// HostError is the error for a method that does not consist of calls of Vulkan delegates and copies after
+// them. gpuscope cannot run such a method. Instructions lists the instructions that are not supported. It is
 // empty if the method calls no delegate.
 type HostError struct{ Instructions []Count }
 

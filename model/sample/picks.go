@@ -18,7 +18,7 @@ type Picks struct {
 }
 
 // Pick adds operators to a graph that compute the outputs for picking the next token. `told` is the number of
-// candidates for the next token that each step reports, or 0 to report only the token that was picked.
+// candidates for the next token that each step reports, or 0 to report only the picked token.
 func Pick(b *graph.Builder, logits graph.ValueID, vocab, told int, by Sampling) Picks {
 	p := Picks{
 		Told: min(told, vocab), Sampling: by, Candidates: min(max(told, by.Candidates()), vocab),

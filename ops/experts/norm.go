@@ -11,7 +11,8 @@ type Norm struct {
 	X, Weight graph.ValueID // the row, and the weights of the norm
 	Eps       float32
 	// Weighted and Squares are set if the operator that computes X also computes the row multiplied by the
-	// weights, in interleaved order, and Sums sums of squares of the row. Otherwise they are None.
+	// weights, in interleaved order. It then also computes Sums sums of squares of the row. Otherwise they
+	// are None.
 	Weighted, Squares graph.ValueID
 	Sums              int
 }

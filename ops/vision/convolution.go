@@ -270,8 +270,8 @@ func (o *convolution) each(k, oy, ox, inH, inW int, f func(c, at, weightAt int))
 	}
 }
 
-// Tolerance is relative to the longest kernel times the longest list of elements of x that a kernel can
-// multiply, because a sum can cancel.
+// Tolerance is relative to the product of two lengths: of the longest kernel, and of the longest list of
+// elements of x that a kernel can multiply. A sum of products can cancel.
 func (o *convolution) Tolerance(r *reference.Ref, _ graph.ValueID) reference.Tolerance {
 	size, perIn := o.kernel[0]*o.kernel[1], o.in/o.groups
 	weight, products := r.Tensor(o.weight).Data, size*perIn

@@ -11,7 +11,7 @@ import (
 
 // GridSampler2D adds grid_sampler_2d: the pixels of x at the points that grid lists. A point has the position
 // in the width and in the height of x, both from -1 to 1. If `align` is true, -1 and 1 are the middles of the
-// first and the last pixel, otherwise the outer edges of these pixels.
+// first and the last pixel. Otherwise they are the outer edges of these pixels.
 //
 //	x        [N, C, H, W]
 //	grid     [N, P, Q, 2]

@@ -99,8 +99,8 @@ var (
 		0xfeff, 0xfeff, 0xfffd, 0xfffd)
 )
 
-// bertSteps returns the steps of BERT's normalizer. If the file does not say whether to strip accents, they
-// are stripped if and only if the text is converted to lower case.
+// bertSteps returns the steps of BERT's normalizer. If the file does not say whether to strip accents, it
+// depends on the case: accents are stripped only if the text is converted to lower case.
 func bertSteps(clean, spaced bool, accents *bool, lower bool) (steps []Step) {
 	if clean {
 		steps = append(steps, eachRune(0, func(r rune) rune {

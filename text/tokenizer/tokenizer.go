@@ -1,6 +1,7 @@
-// Package tokenizer converts text to token ids and back. It implements byte-level BPE, as in GPT-2, Llama
-// 3, Qwen and SmolLM, and SentencePiece BPE over characters, as in Llama 2, Mistral and Gemma. A vocabulary
-// is read from the metadata of a GGUF file, from a tokenizer.json, or from a SentencePiece model.
+// Package tokenizer converts text to token ids and back. It implements byte-level BPE, which GPT-2, Llama 3,
+// Qwen and SmolLM use. It also implements SentencePiece BPE over characters, which Llama 2, Mistral and Gemma
+// use. A vocabulary is read from the metadata of a GGUF file, from a tokenizer.json, or from a SentencePiece
+// model.
 //
 //	t, err := tokenizer.Open("tokenizer.json")
 //	ids, err := t.Encode("Once upon a time", tokenizer.Options{Special: true, BOS: true})

@@ -112,9 +112,9 @@ func Together(parts []trace.Part) trace.Part {
 	return all
 }
 
-// Named returns the part of a step that a comma-separated list of names selects. A name is the name of a row
-// of the step grouped by layer ("attn.norm", without its block "norm", or the block alone "attn"), of a kind
-// of operator, or of a kernel. A * in a name matches any characters.
+// Named returns the part of a step that a comma-separated list of names selects. A name is the name of a kind
+// of operator, of a kernel, or of a row of the step grouped by layer. The row may be "attn.norm", "norm"
+// without its block, or the block "attn" alone. A * in a name matches any characters.
 func (x *Index) Named(ctx context.Context, step int, names string) (trace.Part, error) {
 	t, err := x.DispatchTree(ctx, Options{Selection: x.Step(step), Grouping: GroupLayer})
 	if err != nil {
@@ -186,8 +186,8 @@ func (x *Index) Nameable(names string) error {
 	return nil
 }
 
-// answers reports whether a name matches the name of a row, or a name that all dispatches of the row share,
-// such as the kernel.
+// answers reports whether a name matches a row. It may be the name of the row, or a name that all dispatches
+// of the row share, such as the kernel.
 func (t *DispatchTree) answers(row int, name string) (is bool, err error) {
 	r, first := &t.Grouped[row], t.Launch(&t.Grouped[row])
 	if r.Joint {

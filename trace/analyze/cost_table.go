@@ -67,8 +67,8 @@ func (t *DispatchTree) CostRows() []CostRow {
 	return rows
 }
 
-// together returns a row for each measured cost that belongs to no row of the tree, because the dispatches of
-// several rows were skipped together.
+// If the dispatches of several rows were skipped together, the measured cost belongs to no row of the tree.
+// together returns a row for each such cost.
 func (t *DispatchTree) together(known map[string]bool) (rows []CostRow) {
 	alone := make(map[trace.DispatchID]Stats, len(t.Launches))
 	for i := range t.Launches {

@@ -66,8 +66,8 @@ func (x *Index) Phase(phase trace.Phase) Selection {
 	return s
 }
 
-// chunk returns the number of the chunk of the prompt that a step read, counted from 1, and the number of
-// chunks of this prompt.
+// A prompt may be read in several chunks, one for each step. chunk returns the number of a step's chunk,
+// counted from 1, and the number of chunks of the prompt.
 func (x *Index) chunk(step int) (k, of int) {
 	steps := x.Trace.Steps
 	goesOn := func(i int) bool { // whether step i reads the next chunk of the prompt that step i-1 read

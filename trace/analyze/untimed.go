@@ -86,8 +86,8 @@ func inRounds(s *trace.Step) Untimed {
 }
 
 // added returns by how many percent the timed wall time exceeds the untimed wall time, such as "+260%". It
-// returns "" if one of the two was not measured, or if the difference is not larger than the error of the
-// untimed time.
+// returns "" if one of the two was not measured. It also returns "" if the difference is not larger than the
+// error of the untimed time.
 func added(timed, untimed, off trace.Time) string {
 	more, ok := Minus(timed, untimed).NS()
 	least, known := off.NS()

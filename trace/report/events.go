@@ -111,9 +111,9 @@ func reshaped(x *analyze.Index, step int) string {
 		table.Plural(grids, "grid"), table.Plural(routes, "route"))
 }
 
-// unasked returns events for the grid and route changes in a step with the same phase and number of tokens as
-// the previous step. There is one event for each kind of change. The event refers to the first changed
-// dispatch, and its text describes the changes of all dispatches.
+// If a step has the same phase and number of tokens as the previous step, unasked returns events for the
+// changes of grids and routes in the step. There is one event for each kind of change. The event refers to
+// the first changed dispatch, and its text describes the changes of all dispatches.
 func unasked(x *analyze.Index, step int) []analyze.Event {
 	events := map[string]*analyze.Event{}
 	said := map[string][]string{}

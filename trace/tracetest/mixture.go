@@ -2,8 +2,9 @@ package tracetest
 
 import "gpuscope/trace"
 
-// Mixture returns a trace with a router of 4 experts, of which each token uses 2, and a dispatch with tiles
-// of 4 rows and 3 workgroups each. The steps have the given choices; nil means that they were not recorded.
+// Mixture returns a trace with a router and a dispatch. The router has 4 experts, and each token uses 2 of
+// them. The dispatch has tiles of 4 rows and 3 workgroups each. The steps have the given choices; nil means
+// that they were not recorded.
 func Mixture(tokens int, choices ...[][2]int) *trace.Trace {
 	layer := 3
 	t := &trace.Trace{

@@ -80,7 +80,7 @@ func (p *Session) writer(s *trace.Step, v trace.ValueID) *trace.DispatchID {
 	return last
 }
 
-// most is the maximum number of elements used for statistics, so that a test does not wait for a value as
+// most is the maximum number of elements used for statistics. Without it, a test would wait for a value as
 // large as the vocabulary.
 const most = 1 << 16
 

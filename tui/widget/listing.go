@@ -214,8 +214,8 @@ func (l *Listing) count() string {
 	return fmt.Sprintf("filter %s: %s of %s rows", l.good, Count(passed), Count(l.all))
 }
 
-// noted returns the notes of the table. If a filter hides rows and the table knows which rows each note is
-// about, noted only returns the notes about rows without hidden leaves.
+// noted returns the notes of the table. The table may know which rows each note is about. If a filter hides
+// rows, noted then returns only the notes about rows without hidden leaves.
 func (l *Listing) noted() []string {
 	of, ok := l.Table.From.(interface{ NotesOf(rows ...int) []string })
 	if !ok || l.good == "" {

@@ -90,9 +90,9 @@ func value(v vulkan.Value) ptetest.Table {
 	panic(fmt.Sprintf("programtest: a graph cannot have the Go type %T", v))
 }
 
-// Language returns a program with one method, which has the name method and the inputs of the method forward
-// of the program at a path: tokens int64 [1, S] and a position int64 [1]. The function `change` changes the
-// graph of the delegate. `output` is the output of the method.
+// Language returns a program with one method, whose name is `method`. The method has the inputs of the method
+// forward of the program at a path: tokens int64 [1, S] and a position int64 [1]. The function `change`
+// changes the graph of the delegate. `output` is the output of the method.
 func Language(path, method string, output ptetest.Table, change func(from *vulkan.Graph, g *ptetest.Graph),
 ) ([]byte, error) {
 	f, err := pte.Open(path)

@@ -1,3 +1,3 @@
-// Package experts computes how the routers of a mixture of experts divided tokens among the experts, and how
-// much of the work of the expert dispatches was padding.
+// Package experts computes how the routers of a mixture of experts divided tokens among the experts. It also
+// computes how much of the work of the expert dispatches was padding.
 package experts

@@ -27,7 +27,7 @@ type Router struct {
 	// Padded has, for each expert, the number of rows of tiles that hold no token, summed over the
 	// dispatches.
 	Padded []float64
-	// Active is the number of experts with tokens, and Largest is the largest number of tokens of an expert
+	// Active is the number of experts with tokens. Largest is the number of tokens of the busiest expert,
 	// divided by the mean of all experts. Both are means over the steps.
 	Active, Largest float64
 	Dispatches      []Dispatch // the dispatches whose work depends on the choice, in order of the graph
@@ -296,8 +296,8 @@ func (l *load) addTo(r *Router) {
 	}
 }
 
-// tiles returns how many tiles of a number of rows the experts need together, and how many rows of these
-// tiles hold no token. It adds the latter to the numbers by expert.
+// tiles returns how many tiles the experts need together if a tile has the given number of rows. It also
+// returns how many rows of these tiles hold no token. It adds the latter to the numbers by expert.
 func (l *load) tiles(rows int, byExpert []float64) (tiles, padded float64) {
 	if l.counts == nil {
 		each, ok := l.byRows[rows]

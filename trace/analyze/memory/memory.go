@@ -111,8 +111,8 @@ func (t *Tenancy) findFusedAway() {
 	}
 }
 
-// FusedAway is the text of a table cell that stands for a value that was fused away, so the step does not
-// compute it.
+// FusedAway is the text of a table cell for a value that was fused away. The step does not compute such a
+// value.
 const FusedAway = "fused away"
 
 // liveBytes returns the number of bytes that a value needs in a step. The number is a multiple of 4.

@@ -139,8 +139,8 @@ func originAt(x *analyze.Index, step int, id trace.DispatchID, c analyze.Planned
 
 // instead returns the plans of the dispatches that took over the work of a dispatch that stopped running in a
 // step. They are other dispatches of the same operator that started running in this step or changed their
-// route. If there are none, they are such dispatches of the operators that takers returns, provided that they
-// read what the stopped dispatch read (see readsFor).
+// route. If there are none, they are such dispatches of the operators that takers returns. They must read
+// what the stopped dispatch read (see readsFor).
 func instead(x *analyze.Index, step int, id trace.DispatchID) []*trace.Plan {
 	t := x.Trace
 	gone := &t.Graph.Dispatches[id]
