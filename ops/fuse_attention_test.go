@@ -155,7 +155,7 @@ func TestAttentionThatOthersReadIsNotLeft(t *testing.T) {
 		"the product has a row per head":  func(c *leftAttention) { c.perHead = true },
 		"its route is set":                asks("sdpa_with_kv_cache", "streaming"),
 		"the route of the product is set": asks("linear", "tile64"),
-		"heads are wider than lanes":      func(c *leftAttention) { c.headDim = 260 },
+		"heads are wider than lanes":      func(c *leftAttention) { c.headDim = 516 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := c
@@ -189,8 +189,9 @@ func sampleLeftAttention(t *rapid.T) leftAttention {
 	}
 	// The columns are a whole number of blocks. Heads are as wide as a chunk, narrower, wider, or not a
 	// multiple of it.
-	sizes := rapid.SampledFrom([][2]int{{8, 32}, {4, 64}, {2, 128}, {16, 16}, {64, 4}, {32, 24}, {32, 40}}).
-		Draw(t, "heads")
+	sizes := rapid.SampledFrom([][2]int{
+		{8, 32}, {4, 64}, {2, 128}, {16, 16}, {64, 4}, {32, 24}, {32, 40}, {1, 512},
+	}).Draw(t, "heads")
 	c.qHeads, c.headDim = c.kvHeads*sizes[0], sizes[1]
 	c.Uses = c.residual && rapid.Bool().Draw(t, "one")
 	if rapid.IntRange(0, 3).Draw(t, "capped") == 0 {

@@ -83,7 +83,7 @@ func (c turnedAttention) points() (points []step) {
 func TestAttentionTakesTheRotationBeforeIt(t *testing.T) {
 	small := attention{qHeads: 4, kvHeads: 2, headDim: 16, tokens: 3, context: 20}
 	wide, sinks := small, small
-	wide.headDim, sinks.sinks = 260, 1
+	wide.headDim, sinks.sinks = 516, 1
 	for name, c := range map[string]struct {
 		turnedAttention
 		fused bool
@@ -150,6 +150,7 @@ var partlyTurned = []turnedAttention{
 		},
 		turned: 24,
 	},
+	{attention: attention{qHeads: 4, kvHeads: 1, headDim: 512, tokens: 5, context: 450}, turned: 512},
 }
 
 func TestFusingRoPEIntoAttentionKeepsResults(t *testing.T) {

@@ -42,7 +42,7 @@ import (
 // above 256. It computes scores, softmax and weighted sum in separate dispatches, in tiles of 64 tokens. The
 // scores of all heads are stored in memory, but only scores that the mask allows are computed or read.
 //
-// A step with one token has other routes if D is at most 256. On the route flash_decoding the positions are
+// A step with one token has other routes if D is at most 512. On the route flash_decoding the positions are
 // divided into enough splits to fill the device. One workgroup processes one split, for several query heads
 // that share a KV head. The workgroup of the last split also appends to the caches. Then another dispatch
 // combines the splits. For up to 384 positions the route is decoding: each query head has one workgroup,
@@ -167,9 +167,9 @@ var sdpaRouteNames = []string{
 
 const (
 	sdpaTile = 64 // size of a tile of scores, in tokens and in positions
-	// sdpaWidest is the largest head dim for which a workgroup of the streaming and flash_decoding kernels
-	// has enough lanes. If the head dim is above sdpaRoomy, the streaming kernel needs many registers. It is
-	// then used only if the device cannot bind the scores.
+	// sdpaWidest is the largest head dim for which a workgroup of the streaming kernel has enough lanes. For
+	// the kernels for one token this is decodeWidest. If the head dim is above sdpaRoomy, the streaming
+	// kernel needs many registers. It is then used only if the device cannot bind the scores.
 	sdpaWidest, sdpaRoomy = 256, 128
 )
 
@@ -243,7 +243,7 @@ func (o *sdpa) chooseRoutes(b *graph.Builder) {
 		sdpaSplitStreaming: {Name: "split_streaming", Only: true, Aside: true, Why: kind.FewTokens},
 		sdpaSplitDecoding:  {Name: "split_decoding", Only: true, Aside: true, Why: kind.SomePositions},
 	}
-	if fewest == 1 && o.headDim <= sdpaWidest {
+	if fewest == 1 && o.headDim <= decodeWidest {
 		o.Routes[sdpaDecoding].UpTo, o.Routes[sdpaFlashDecoding].UpTo, fewest = 1, 1, 2
 	}
 	limit, wide := int64(b.Limits().MaxStorageBinding), o.headDim > sdpaRoomy

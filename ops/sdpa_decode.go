@@ -24,6 +24,9 @@ type decodeShape struct {
 	NewKernel *graph.Kernel
 }
 
+// decodeWidest is the largest head dim of the kernels for one token: each 4 columns of a value need a lane.
+const decodeWidest = 512
+
 // The fastest shapes on an H200, measured with BenchmarkDecodeAttention and with steps of whole models.
 var (
 	// wholeDecode has one workgroup for each query head, which processes all positions.
@@ -45,7 +48,7 @@ const leftSplits = 4
 // leftSpans lists the conditions under which linears combine the splits: the head dim is at most headDim, and
 // the number of visible positions is greater than above and at most upTo. Combining costs the linears more
 // time if their rows are wider, so the range is smaller for wider heads.
-var leftSpans = [...]struct{ headDim, above, upTo int }{{64, 128, 2048}, {sdpaWidest, 256, 768}}
+var leftSpans = [...]struct{ headDim, above, upTo int }{{64, 128, 2048}, {decodeWidest, 256, 768}}
 
 // leftSpan() returns the limits in leftSpans that apply to the operator's head dim.
 func (o *sdpa) leftSpan() (above, upTo int) {

@@ -193,7 +193,7 @@ func replay(tokens ...int) (live [][2]int) {
 // -short, heads have 16 or 64 columns, or more than a split has lanes.
 func attentions(list []attention) (some []attention) {
 	for _, c := range list {
-		if !testing.Short() || slices.Contains([]int{16, 64, 132, 260}, c.headDim) {
+		if !testing.Short() || slices.Contains([]int{16, 64, 132, 516}, c.headDim) {
 			some = append(some, c)
 		}
 	}
@@ -246,6 +246,7 @@ func TestSDPA(t *testing.T) {
 		// Heads with more columns than a split has lanes.
 		{qHeads: 4, kvHeads: 1, headDim: 132, tokens: 2, context: 500, live: [][2]int{{1, 450}, {1, 499}}},
 		{qHeads: 4, kvHeads: 1, headDim: 256, tokens: 2, context: 500, live: [][2]int{{1, 450}, {1, 499}}},
+		{qHeads: 8, kvHeads: 1, headDim: 512, tokens: 2, context: 500, live: [][2]int{{1, 300}, {1, 499}}},
 		// Another attention reads the caches. In the steps of one token it takes each of its routes.
 		{
 			qHeads: 8, kvHeads: 2, headDim: 16, tokens: 64, context: 1200, shared: true, half: true,
@@ -388,7 +389,7 @@ func TestSDPASeesAWindow(t *testing.T) {
 		{qHeads: 4, kvHeads: 1, headDim: 8, tokens: 70, context: 200, window: 1, live: replay(70, 1, 70, 3)},
 		{qHeads: 2, kvHeads: 2, headDim: 64, tokens: 1, context: 900, window: 300, live: [][2]int{{1, 899}}},
 		{qHeads: 4, kvHeads: 2, headDim: 256, tokens: 9, context: 90, window: 33, live: replay(9, 1, 9, 9)},
-		{qHeads: 2, kvHeads: 1, headDim: 260, tokens: 3, context: 30, window: 4, live: replay(3, 3, 1, 1)},
+		{qHeads: 2, kvHeads: 1, headDim: 516, tokens: 3, context: 30, window: 4, live: replay(3, 3, 1, 1)},
 		{
 			qHeads: 3, kvHeads: 1, headDim: 64, tokens: 100, context: 300, window: 50, half: true,
 			live: replay(100, 1, 99, 1, 2, 1),
@@ -754,7 +755,7 @@ func TestAttentionHasRoomAtEveryPosition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := attention{
 			kvHeads: rapid.SampledFrom([]int{1, 2, 3, 8}).Draw(t, "kv heads"),
-			headDim: rapid.SampledFrom([]int{16, 64, 128, 256}).Draw(t, "head dim"),
+			headDim: rapid.SampledFrom([]int{16, 64, 128, 256, 512}).Draw(t, "head dim"),
 			context: 100*draw(t, "hundreds", 0, 15) + draw(t, "context", 1, 100),
 		}
 		c.qHeads = c.kvHeads * rapid.SampledFrom([]int{1, 3, 4, 8, 16}).Draw(t, "queries of a head")

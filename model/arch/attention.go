@@ -68,6 +68,9 @@ func (m *Decoder) attention(layer int) *attention {
 		a.kCache = m.State(fmt.Sprintf("layers.%d.k_cache", layer), m.KV, cache)
 		a.vCache = m.State(fmt.Sprintf("layers.%d.v_cache", layer), m.KV, cache)
 	} else {
+		for _, unused := range []string{name.K, name.V, name.KNorm} {
+			m.W.use(blk + unused) // some files have them
+		}
 		from := m.attentions[m.KVFrom[layer]]
 		a.kCache, a.vCache, parts = from.kCache, from.vCache, parts[:1]
 	}
