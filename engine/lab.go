@@ -60,9 +60,9 @@ func (t *Turns) Gains() []int64 {
 // In a step with the edit, the edit and all dispatches that depend on it may compute wrong results. Therefore
 // TryEdit finally runs the whole step with the kernel, which writes all results of the step again, including
 // rows of State. It does so even after a cancellation, for which TryEdit checks between runs. There is one
-// exception, as in Replay: if an operator computes State from its previous content, the repeated runs change
-// it. TryEdit restores the State that the isolated dispatch wrote. An edit that writes other words of State
-// never runs in a whole step. The outputs and the record of the last step do not change.
+// exception, as in Replay: if an operator computes State from its previous content in place, the repeated
+// runs change it. TryEdit restores the State that the isolated dispatch wrote. An edit that writes other
+// words of State never runs in a whole step. The outputs and the record of the last step do not change.
 func (x *Executor) TryEdit(ctx context.Context, e *Edit, id trace.DispatchID, o CostOptions) (
 	EditTrial, error,
 ) {
@@ -268,14 +268,25 @@ func unwritten(n int) []byte {
 	return data
 }
 
-// findPlaces finds the words of State that the kernel writes. findPlaces fills the State with Unwritten and
+// marker returns the word with which findPlaces marks word i of a State. Like Unwritten, it is NaN as f32 and
+// as two f16. Words differ, so that a word that the kernel copies to another place is recognized there.
+func marker(i int) uint32 {
+	k := uint32(i % 32749) // a prime, so that words at the same place of two slots differ
+	return 0x7f807f00 | k>>8<<16 | k&0xff
+}
+
+// findPlaces finds the words of State that the kernel writes. findPlaces fills the State with markers and
 // runs the kernel. Without this, the kernel would write the results that the State already holds, and nobody
 // could tell which words were written.
 func (r *editRun) findPlaces() error {
 	some := false
 	for i := range r.writes {
 		if w := &r.writes[i]; w.state {
-			if err := r.put(w, unwritten(len(w.found))); err != nil {
+			marked := make([]byte, len(w.found))
+			for k := range len(marked) / 4 {
+				binary.LittleEndian.PutUint32(marked[4*k:], marker(k))
+			}
+			if err := r.put(w, marked); err != nil {
 				return err
 			}
 			some = true
@@ -299,7 +310,7 @@ func (r *editRun) findPlaces() error {
 		}
 		w.places = make([]bool, len(got)/4)
 		for k := range w.places {
-			w.places[k] = binary.LittleEndian.Uint32(got[4*k:]) != Unwritten
+			w.places[k] = binary.LittleEndian.Uint32(got[4*k:]) != marker(k)
 		}
 	}
 	return nil

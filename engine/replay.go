@@ -31,8 +31,9 @@ const replayBytes = 64 << 20
 //
 // The replay uses the current shapes, plans and params, and the graph inputs that the step uploaded. Only
 // State differs from the original run, because the step has already changed it. Rows appended at a position
-// are written again with the same content. If an operator computes State from its previous content, the
-// replay changes this State a second time. The outputs and the record of the last step can still be read.
+// are written again with the same content, and so are slots of State that the step does not read. If an
+// operator computes State from its previous content in place, the replay changes it a second time. The
+// outputs and the record of the last step can still be read.
 //
 // Until something else runs, memory has the content that the last dispatch of the replay left. To read a
 // value that is too large for one run, request a look with an empty Into and then call ReadPart piece by

@@ -44,6 +44,8 @@ var arch2 = []struct {
 	{"gemma4_moe", true},
 	{"gpt_oss", true},
 	{"gpt_oss_mxfp4", false},
+	{"lfm2", true},
+	{"qwen3_5", true},
 }
 
 // arch2Files returns the paths of a model of shared/models/arch2, and its float64 logits from another

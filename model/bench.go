@@ -342,6 +342,8 @@ func (r *benchRun) turns(ctx context.Context, tests []bench.Test) error {
 		return err
 	}
 	r.filled = first.Depth // the tests overwrite the later positions
+	r.runner.ForgetStates(first.Depth)
+	r.runner.PinState(first.Depth)
 	splits, steps := make([]bench.Split, len(tests)), make([]int, len(tests))
 	begin, counted := time.Now(), 0
 	for warm := true; counted < r.b.Repetitions; {
@@ -396,7 +398,7 @@ func (r *benchRun) possible(tests []bench.Test) []bench.Test {
 
 // fill runs prefill steps until the cache is filled up to a depth.
 func (r *benchRun) fill(ctx context.Context, depth int) error {
-	for at := min(r.filled, depth); at < depth; {
+	for at := r.runner.NearestState(min(r.filled, depth)); at < depth; {
 		if err := r.progress("fill the cache", at, depth); err != nil {
 			return err
 		}

@@ -49,11 +49,7 @@ func (s *live) commands() []stepping.Command {
 				if s.text.Last() == nil {
 					return nil, session.Refusef("cannot step back: the text has no steps")
 				}
-				was := *s.text.Last()
-				s.text.Pop()
-				s.Upto = nil
-				s.Event(was.Index, "set_back", "stepped back to position %d", was.Position)
-				return nil, nil
+				return s.stepBack()
 			},
 			Tracked: true, Planned: true,
 		},
@@ -85,6 +81,7 @@ func (s *live) commands() []stepping.Command {
 			Begin: func(session.Command) (stepping.Work, error) {
 				was := s.text.Step()
 				s.text, s.Upto = run.Transcript{}, nil
+				s.runner.ForgetStates(0)
 				s.Event(max(was, 0), "reset", session.ResetText)
 				return nil, nil
 			},
@@ -149,6 +146,7 @@ func (s *live) beginPrompt(c session.Command) (stepping.Work, error) {
 // begins replaces the text of the session by t and records an event of the given kind.
 func (s *live) begins(t run.Transcript, kind string) {
 	s.text, s.Upto = t, nil
+	s.runner.ForgetStates(t.Kept)
 	kept := ""
 	if t.Kept > 0 {
 		kept = fmt.Sprintf("; the first %d tokens are already in the cache", t.Kept)

@@ -21,6 +21,7 @@ import (
 	"gpuscope/engine/graph"
 	"gpuscope/internal/wordingtest"
 	"gpuscope/model/arch"
+	"gpuscope/model/checkpoint/configjson"
 	"gpuscope/model/checkpoint/safetensors"
 	"gpuscope/model/sample"
 	"gpuscope/session"
@@ -290,7 +291,7 @@ func TestRoPEBaseIsFoundInEveryPlace(t *testing.T) {
 func TestConfigJSONNamesInvalidValues(t *testing.T) {
 	t.Parallel()
 	golden := wordingtest.New(t)
-	_, err := arch.ParseConfigJSON([]byte("{\"rope_scaling\": {\n  \"factor\": nan\n}}"), "config.json")
+	_, err := configjson.Parse([]byte("{\"rope_scaling\": {\n  \"factor\": nan\n}}"), "config.json")
 	golden.Error("nan", err)
 }
 
@@ -324,7 +325,7 @@ func TestInvalidConfigJSONIsRefused(t *testing.T) {
 		"", "[]", "{", "{}{}", `{"a":`, strings.Repeat(`{"a":`, 20) + "1" + strings.Repeat("}", 20),
 		strings.Repeat("[", 1<<20), `{"a` + "\x1b" + `":1}`,
 	} {
-		if _, err := arch.ParseConfigJSON([]byte(text), "config.json"); err == nil ||
+		if _, err := configjson.Parse([]byte(text), "config.json"); err == nil ||
 			len(err.Error()) > 300 ||
 			strings.ContainsFunc(err.Error(), unicode.IsControl) {
 			t.Errorf("%.40q: %v", text, err)
@@ -379,7 +380,7 @@ func FuzzConfigJSON(f *testing.F) {
 				t.Errorf("%q", text)
 			}
 		}
-		said, err := arch.ParseConfigJSON(data, "config.json")
+		said, err := configjson.Parse(data, "config.json")
 		check(err)
 		if err != nil {
 			return
@@ -476,6 +477,6 @@ func planHollow(c *arch.Config) error {
 // Each key is stored with its path, so a long key above many others could take all memory.
 func TestKeysOfAConfigAreBounded(t *testing.T) {
 	golden := wordingtest.New(t)
-	_, err := arch.ParseConfigJSON([]byte(`{"`+strings.Repeat("k", arch.MaxConfigPath)+`": {"a": 1}}`), "config.json")
+	_, err := configjson.Parse([]byte(`{"`+strings.Repeat("k", configjson.MaxPath)+`": {"a": 1}}`), "config.json")
 	golden.Error("a long key", err)
 }

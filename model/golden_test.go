@@ -302,9 +302,9 @@ func (c *goldenCase) hold(t *testing.T, steps []trace.Step, tolerance float64) {
 
 // referenceModel runs steps through the graph with the operators' float64 references.
 type referenceModel struct {
-	net  *network.Network
-	exec *reference.Interpreter
-	pos  int
+	net        *network.Network
+	exec       *reference.Interpreter
+	pos, steps int
 }
 
 func newReference(t *testing.T, path string) *referenceModel {
@@ -324,10 +324,14 @@ func newReference(t *testing.T, path string) *referenceModel {
 // step runs one step and returns the logits of the last token.
 func (r *referenceModel) step(t *testing.T, tokens ...int) []float64 {
 	t.Helper()
-	if err := r.exec.Step(r.net.Input(r.pos, tokens), nil); err != nil {
+	in := r.net.Input(r.pos, tokens)
+	if r.net.Recurrent != nil { // each step reads the slot that the previous one wrote
+		network.SetSlots(in, r.steps%2, 1-r.steps%2)
+	}
+	if err := r.exec.Step(in, nil); err != nil {
 		t.Fatal(err)
 	}
-	r.pos += len(tokens)
+	r.pos, r.steps = r.pos+len(tokens), r.steps+1
 	return r.exec.Tensor(r.net.Logits).Data
 }
 

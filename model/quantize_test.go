@@ -10,8 +10,8 @@ import (
 
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/internal/wordingtest"
-	"gpuscope/model/arch"
 	"gpuscope/model/checkpoint/gguf/gguftest"
+	"gpuscope/model/quantize"
 	"gpuscope/session"
 )
 
@@ -32,7 +32,7 @@ func TestQuantizedMatrixHasTheReportedError(t *testing.T) {
 		b := gguftest.New()
 		b.Set("general.architecture", "llama")
 		put(b)
-		q, err := arch.NewQuantizer("q4", 64)
+		q, err := quantize.New("q4", 64)
 		if err != nil {
 			t.Fatal(err)
 		}

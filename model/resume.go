@@ -137,6 +137,7 @@ func (s *live) resume(ctx context.Context, t run.Transcript, l *session.Left) er
 			s.Record(trace.Record{Plan: &p})
 		}
 	}
+	s.runner.ForgetStates(0) // that step had other tokens
 	var end int
 	for _, n := range l.Kept {
 		end += n

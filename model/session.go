@@ -62,7 +62,8 @@ func (s host) Find(index int) (stepping.Step, bool) {
 
 // Play implements stepping.Host. Any step of the text can run again, at the position where it ran first. It
 // writes the same values to its cache positions as the first time, and it neither reads nor writes the
-// positions after them. The cache therefore stays valid for the later steps.
+// positions after them. The cache therefore stays valid for the later steps. If the model no longer has the
+// recurrent state before the step, earlier steps run again too.
 func (s host) Play(ctx context.Context, of stepping.Step, timing engine.Timing) (differs string, err error) {
 	t := s.text.Find(of.Index)
 	out, err := s.play(ctx, t, timing)
@@ -72,7 +73,8 @@ func (s host) Play(ctx context.Context, of stepping.Step, timing engine.Timing) 
 	return differs, err
 }
 
-// Rewind implements stepping.Host. A step reads no cache positions that it writes.
+// Rewind implements stepping.Host. A step reads no cache positions and no slots of recurrent State that it
+// writes.
 func (s host) Rewind() error { return nil }
 
 func (s host) Position() int { return s.text.Position() }
@@ -159,6 +161,7 @@ func (s *live) step(ctx context.Context, r *session.Reply) error {
 	n.Gives = n.Gives && s.runner.Exec.Loaded()
 	s.Forget()
 	s.Upto = nil
+	s.runner.ForgetStates(n.Position)
 	out, err := s.play(ctx, &n, s.Timing)
 	if err != nil {
 		return err
@@ -196,6 +199,9 @@ func (s *live) ended(ctx context.Context, phase trace.Phase, n run.Turn, out run
 }
 
 func (s *live) play(ctx context.Context, n *run.Turn, timing engine.Timing) (run.Picked, error) {
+	if _, err := s.stateFor(ctx, n.Position); err != nil {
+		return run.Picked{}, err
+	}
 	var recent []int
 	if by := &s.m.options.Sampling; n.Gives && by.Penalises() {
 		recent = s.text.Recent(n.Position+len(n.Tokens), by.RepeatLastN)
@@ -241,7 +247,11 @@ func (s *live) generate(ctx context.Context, c *session.Command, n int, r *sessi
 		return err == nil && s.canStep() == nil, err
 	}
 	s.Forget()
-	err := s.runner.Generate(ctx, &g)
+	s.runner.ForgetStates(next.Position)
+	_, err := s.stateFor(ctx, next.Position)
+	if err == nil {
+		err = s.runner.Generate(ctx, &g)
+	}
 	if !s.runner.Exec.Stands() {
 		s.Forget()
 	}

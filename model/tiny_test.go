@@ -60,8 +60,20 @@ func tinyWide(a *arch.Architecture, ffn int) *gguftest.Builder {
 		b.Set(a.Name+".expert_count", tinyExperts)
 		b.Set(a.Name+".expert_used_count", 2)
 	}
-	if a.Name == "cohere2" || a.Name == "gpt-oss" { // these require a window
+	switch a.Name {
+	case "cohere2", "gpt-oss": // require a window
 		b.Set(a.Name+".attention.sliding_window", 4096)
+	case "lfm2":
+		b.Set("lfm2.shortconv.l_cache", 3)
+		b.Set("lfm2.attention.head_count_kv", []int32{0, tinyKVHeads})
+	case "qwen35":
+		for key, value := range map[string]any{
+			"conv_kernel": 4, "group_count": 1, "time_step_rank": 2, "state_size": tinyHeadDim,
+			"inner_size": 2 * tinyHeadDim,
+		} {
+			b.Set("qwen35.ssm."+key, value)
+		}
+		b.Set("qwen35.full_attention_interval", 2)
 	}
 	for key, value := range map[string]any{
 		"general.architecture": a.Name, "general.name": "tiny",
@@ -91,10 +103,41 @@ func tinyWide(a *arch.Architecture, ffn int) *gguftest.Builder {
 	vectorOf := func(name string, dims ...int) { b.F32(name, dims, values(arch.Numel(dims))) }
 	vector := func(name string) { vectorOf(name, tinyDim) }
 	matrix("token_embd.weight", tinyVocab, tinyDim)
-	vector("output_norm.weight")
+	vector(a.Gguf.Names.Norm)
+	// recurrent adds the tensors of the mixer of layer 0 and returns whether this layer has no attention.
+	recurrent := func(blk string) bool {
+		switch a.Name {
+		case "lfm2":
+			matrix(blk+"shortconv.in_proj.weight", 3*tinyDim, tinyDim)
+			matrix(blk+"shortconv.out_proj.weight", tinyDim, tinyDim)
+			b.F32(blk+"shortconv.conv.weight", []int{tinyDim, 3}, values(3*tinyDim))
+		case "qwen35":
+			const channels, inner, heads = 4 * tinyHeadDim, 2 * tinyHeadDim, 2
+			matrix(blk+"attn_qkv.weight", channels, tinyDim)
+			matrix(blk+"attn_gate.weight", inner, tinyDim)
+			matrix(blk+"ssm_alpha.weight", heads, tinyDim)
+			matrix(blk+"ssm_beta.weight", heads, tinyDim)
+			matrix(blk+"ssm_out.weight", tinyDim, inner)
+			b.F32(blk+"ssm_conv1d.weight", []int{channels, 4}, values(4*channels))
+			b.F32(blk+"ssm_a", []int{heads}, []float32{-0.5, -2})
+			vectorOf(blk+"ssm_dt.bias", heads)
+			vectorOf(blk+"ssm_norm.weight", tinyHeadDim)
+		default:
+			return false
+		}
+		return true
+	}
 	for layer := range tinyLayers {
 		blk := fmt.Sprintf("blk.%d.", layer)
 		const q, kv = tinyHeads * tinyHeadDim, tinyKVHeads * tinyHeadDim
+		if layer == 0 && recurrent(blk) {
+			vector(blk + "attn_norm.weight")
+			vector(blk + a.Gguf.Names.FfnNorm)
+			matrix(blk+"ffn_gate.weight", ffn, tinyDim)
+			matrix(blk+"ffn_up.weight", ffn, tinyDim)
+			matrix(blk+"ffn_down.weight", tinyDim, ffn)
+			continue
+		}
 		if !a.NoPreNorms {
 			vector(blk + "attn_norm.weight")
 		}
@@ -102,7 +145,11 @@ func tinyWide(a *arch.Architecture, ffn int) *gguftest.Builder {
 			matrix(blk+"attn_qkv.weight", q+2*kv, tinyDim)
 			matrix(blk+"ffn_up.weight", 2*ffn, tinyDim)
 		} else {
-			matrix(blk+"attn_q.weight", q, tinyDim)
+			rows := q
+			if a.Name == "qwen35" { // queries and gates
+				rows *= 2
+			}
+			matrix(blk+"attn_q.weight", rows, tinyDim)
 			matrix(blk+"attn_k.weight", kv, tinyDim)
 			matrix(blk+"attn_v.weight", kv, tinyDim)
 			switch {

@@ -9,6 +9,7 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/graph"
 	"gpuscope/model/arch"
+	"gpuscope/model/network"
 	"gpuscope/model/run"
 	"gpuscope/model/stepping"
 	"gpuscope/model/verify"
@@ -20,6 +21,7 @@ import (
 // those of the operator's reference, in the order of the graph.
 type verification struct {
 	graph    *graph.Graph
+	net      *network.Network
 	exec     *engine.Executor
 	ops      []trace.Op
 	step     *graph.StepInput
@@ -58,9 +60,14 @@ const (
 func newVerification(s *live, t *run.Turn, only []trace.DispatchID) *verification {
 	net := s.runner.Net
 	v := &verification{
-		graph: net.Graph, exec: s.runner.Exec, ops: s.Watch.Graph.Ops, step: net.Input(t.Position, t.Tokens),
-		position: t.Position, tokens: len(t.Tokens), own: s.reference.x.Beside(), part: 1,
+		graph: net.Graph, net: net, exec: s.runner.Exec, ops: s.Watch.Graph.Ops,
+		step: net.Input(t.Position, t.Tokens), position: t.Position, tokens: len(t.Tokens),
+		own: s.reference.x.Beside(), part: 1,
 		byOp: make([]opWork, net.Graph.NumOps()),
+	}
+	if net.Recurrent != nil {
+		from, to := network.Slots(s.runner.Input)
+		network.SetSlots(v.step, from, to)
 	}
 	for i := range v.byOp {
 		v.byOp[i].last = -1
@@ -304,7 +311,7 @@ func (v *verification) compare(o *trace.Op, w *opWork, l engine.Look, got []floa
 	if v.full != nil && info.DType != graph.I32 && info.DType != graph.U32 {
 		all = v.full.Tensor(l.Value).Data
 	}
-	id, from := l.After, 0
+	id, from, to := l.After, 0, len(got) // the elements to compare
 	dims := v.exec.LiveDims(l.Value)
 	part := verify.Sample{Width: lastDim(dims), Float: info.DType == graph.F32, Column: info.Column}
 	if info.Role == graph.State {
@@ -314,8 +321,11 @@ func (v *verification) compare(o *trace.Op, w *opWork, l engine.Look, got []floa
 			return
 		}
 		id = writers[len(writers)-1]
-		// Skip the positions that earlier steps wrote: this step did not cause their errors.
-		if n := v.held(l.Value, v.position); n < len(got) {
+		// Skip the positions and slots that earlier steps wrote: this step did not cause their errors.
+		if v.net.IsRecurrent(l.Value) {
+			_, slot := network.Slots(v.step)
+			from, to = v.net.Elements(l.Value, slot)
+		} else if n := v.held(l.Value, v.position); n < len(got) {
 			from = n
 		}
 	} else if c := v.partOf(w); c < 1 {
@@ -324,10 +334,10 @@ func (v *verification) compare(o *trace.Op, w *opWork, l engine.Look, got []floa
 	}
 	part.From = from
 	t := v.own.Tolerance(o.ID, l.Value)
-	g := part.Error(got[from:], want.Data[from:len(got)], &t)
+	g := part.Error(got[from:to], want.Data[from:to], &t)
 	g.Value = &l.Value
 	if len(all) >= len(got) {
-		g.Run = part.Drift(got[from:], all[from:len(got)])
+		g.Run = part.Drift(got[from:to], all[from:to])
 	}
 	for k := range v.gaps {
 		if old := &v.gaps[k]; old.Dispatch == id {
@@ -370,7 +380,7 @@ func (s host) Error(ctx context.Context, of stepping.Step, id trace.DispatchID,
 	outputs []engine.EditOutput,
 ) (*trace.NumericError, error) {
 	if s.reference == nil {
-		s.reference = &referenceRun{x: reference.NewInterpreter(s.runner.Net.Graph)}
+		s.reference = newReferenceRun(s.runner.Net)
 	}
 	v := newVerification(s.live, s.text.Find(of.Index), []trace.DispatchID{id})
 	v.part = min(1, labFLOPs/max(v.byOp[s.Watch.Graph.Dispatches[id].Op].flops, 1))

@@ -9,6 +9,7 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
+	"gpuscope/model/network"
 	"gpuscope/model/run"
 	"gpuscope/model/stepping"
 	"gpuscope/ops/reference"
@@ -78,7 +79,7 @@ func (s *live) verify(ctx context.Context, t *run.Turn, only []trace.DispatchID,
 	}
 	s.ForgetLook()
 	if s.reference == nil {
-		s.reference = &referenceRun{x: reference.NewInterpreter(s.runner.Net.Graph)}
+		s.reference = newReferenceRun(s.runner.Net)
 	}
 	v := newVerification(s, t, only)
 	note := ""
@@ -100,6 +101,7 @@ func (s *live) verify(ctx context.Context, t *run.Turn, only []trace.DispatchID,
 	}
 	if v.full != nil {
 		s.reference.ids = nil // unknown until v.run has advanced the reference run by this step
+		s.reference.use(v.net, v.step)
 	}
 	err := v.run(ctx, s.Progress())
 	if err == nil && v.full != nil {
@@ -165,21 +167,49 @@ func (s *live) tellVerified(t *run.Turn, v *verification, asked []trace.Dispatch
 // referenceRun computes the text with the references instead of the device, step by step, and keeps its own
 // State.
 type referenceRun struct {
-	x   *reference.Interpreter
-	ids []int // tokens that x has processed
+	x    *reference.Interpreter
+	ids  []int // tokens that x has processed
+	slot int   // slot of the recurrent State with the state after these tokens
+	// recurrent is true if the State has only the state after the last token. The run then begins at position
+	// 0 again, unless the text continues after this token.
+	recurrent bool
+}
+
+func newReferenceRun(n *network.Network) *referenceRun {
+	return &referenceRun{x: reference.NewInterpreter(n.Graph), recurrent: n.Recurrent != nil}
 }
 
 // missing returns how many tokens of a text the reference run has not processed yet.
 func (r *referenceRun) missing(ids []int) int { return len(ids) - r.common(ids) }
 
-// common returns how many tokens at the start of `ids` are the same as the tokens that the reference run has
-// processed.
+// common returns how many tokens at the start of `ids` the reference run need not process again, because they
+// are the same as the tokens that it has processed.
 func (r *referenceRun) common(ids []int) int {
 	n := 0
 	for n < min(len(ids), len(r.ids)) && ids[n] == r.ids[n] {
 		n++
 	}
+	if r.recurrent && n < len(r.ids) {
+		return 0
+	}
 	return n
+}
+
+// use moves the recurrent state to the slot that a step reads. The reference run of the step then uses the
+// same slots as the device.
+func (r *referenceRun) use(n *network.Network, step *graph.StepInput) {
+	if n.Recurrent == nil {
+		return
+	}
+	from, to := network.Slots(step)
+	for _, state := range n.Recurrent.State {
+		if data := r.x.Tensor(state).Data; data != nil { // else no step has run
+			at, end := n.Elements(state, r.slot)
+			first, _ := n.Elements(state, from)
+			copy(data[first:], data[at:end])
+		}
+	}
+	r.slot = to
 }
 
 // catchUp processes the tokens of a text that the reference run has not processed yet. State positions after
@@ -191,7 +221,12 @@ func (r *referenceRun) catchUp(ctx context.Context, s *live, ids []int, progress
 		n := min(s.m.maxChunk, len(ids)-from)
 		all := s.runner.Net.Graph.NumOps()
 		done := 0
-		err := r.x.Step(s.runner.Net.Input(from, ids[from:from+n]), func(graph.OpID) error {
+		in := s.runner.Net.Input(from, ids[from:from+n])
+		if r.recurrent {
+			network.SetSlots(in, r.slot, (r.slot+1)%s.runner.Net.Recurrent.Slots)
+			_, r.slot = network.Slots(in)
+		}
+		err := r.x.Step(in, func(graph.OpID) error {
 			done++
 			return errors.Join(progress("reference run", done, all), ctx.Err())
 		})

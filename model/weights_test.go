@@ -11,6 +11,7 @@ import (
 	"gpuscope/model/arch"
 	"gpuscope/model/checkpoint/gguf"
 	"gpuscope/model/checkpoint/gguf/gguftest"
+	"gpuscope/model/quantize"
 	"gpuscope/ops"
 	"gpuscope/ops/reference"
 	"gpuscope/ops/weight"
@@ -252,7 +253,7 @@ func TestEveryScaleByteIsReadAsTheFileSays(t *testing.T) {
 }
 
 // matrixOf returns the elements of matrix m of a file as a graph reads them, quantized if q is not nil.
-func matrixOf(t *testing.T, b *gguftest.Builder, q *arch.Quantizer, rows, cols int) []float64 {
+func matrixOf(t *testing.T, b *gguftest.Builder, q *quantize.Quantizer, rows, cols int) []float64 {
 	t.Helper()
 	f, err := arch.ParseGGUF(b.Bytes(), "")
 	if err != nil {

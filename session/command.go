@@ -128,7 +128,8 @@ type Reply struct {
 	// Tried is the result of a Lab.
 	Tried *Tried `json:"tried,omitempty"`
 	// Note is an event of the trace that the front end shows as the outcome of the command. It may say that
-	// executions ran again. If the chat template rendered earlier messages differently, it says how many
-	// tokens of the conversation stay in the KV cache.
+	// executions ran again, or what it took to restore the recurrent state after a step back. If the chat
+	// template rendered earlier messages differently, it says how many tokens of the conversation stay in the
+	// KV cache.
 	Note *trace.Event `json:"note,omitempty"`
 }

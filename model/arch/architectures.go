@@ -24,6 +24,7 @@ type Architecture struct {
 	Parallel        bool // attention and MLP read the same norm, and their outputs are added to its input
 	Fused           bool // q, k and v are one matrix, and gate and up are one matrix
 	FusedMLP        bool // gate and up are one matrix
+	gatedAttention  bool // q also gives gates, and the sigmoids of these multiply the result of attention
 	scaledEmbedding bool // rows of the embedding are multiplied by sqrt(dim)
 	Experts         bool // layers have a mixture of experts instead of a gated MLP
 	expertsBeside   bool // layers have an MLP, some with a mixture of experts beside it; see twoBranches
@@ -39,6 +40,10 @@ type Architecture struct {
 	// fullUnrotated is true if RoPE is left out in layers with full attention. It has no effect in a model
 	// without sliding windows.
 	fullUnrotated bool
+	// recurrent adds the weights of a recurrent mixer to the graph, and stateSize returns the number of
+	// elements of its state. Both are nil if all layers have attention.
+	recurrent func(m *Decoder, layer int) mixer
+	stateSize func(c *Config) int64
 	// nullUnrotated is true if RoPE is left out in all layers of a model whose window is null.
 	nullUnrotated bool
 
@@ -63,6 +68,13 @@ type Spelling struct {
 	onePlus bool
 	// implied is a function that sets configuration values that the files do not state directly.
 	implied func(c *Config)
+	// recurrent is a function that reads which layers are recurrent and the sizes of their states.
+	// recurrentKind is the type of these layers in files that list the types of layers.
+	recurrent     func(r *configReader, c *Config)
+	recurrentKind string
+	// logDecay is true if the files store the logarithm of a decay factor. tiledHeads is true if value head h
+	// uses key head h % keys; otherwise consecutive value heads share a key head.
+	logDecay, tiledHeads bool
 	// fullEach is n if every n-th layer has full attention and the files have no key for n, otherwise 0.
 	fullEach int
 	// listed is true if files that state a window must list the layers that have it.
@@ -134,6 +146,10 @@ type names struct {
 	// first three belong to the model and the others to a layer.
 	InputEmbed, InputFromEmbed, InputNorm string
 	InputGate, InputProj, InputPostNorm   string
+	convIn, convTaps, convOut             string // short convolutions
+	// Linear attention: the queries, keys and values; the gate; the decay and the strength of writes.
+	deltaQKV, deltaZ, deltaAlpha, deltaBeta string
+	deltaA, deltaDT, deltaNorm, deltaOut    string
 }
 
 // keys holds, for each setting of a decoder, the configuration key that states it in files of one format. It
@@ -182,6 +198,10 @@ type keys struct {
 	// of headDim dims.
 	rotations []string
 	rotation  func(r *configReader, headDim int) Rotation
+	// recurrent lists the keys that configure recurrent layers. zeroKV is true if the number of KV heads is a
+	// list with 0 for each recurrent layer.
+	recurrent []string
+	zeroKV    bool
 	// inert lists keys that every class of the format has and that do not affect the results.
 	inert []string
 	// elsewhere has the keys that are read only for architectures that this version does not run.
@@ -198,7 +218,7 @@ func (k *keys) List() []string {
 		k.unrotatedEach, k.mixed, k.experts, k.chosen, k.expertFfn, k.normalize, k.sparseEach, k.dense,
 		k.sharedFfn,
 		k.localTurned,
-	}, slices.Concat(k.sameDim, k.sameLocalDim, k.rotations)...)
+	}, slices.Concat(k.sameDim, k.sameLocalDim, k.rotations, k.recurrent)...)
 	return slices.DeleteFunc(all, func(key string) bool { return key == "" })
 }
 
@@ -315,7 +335,7 @@ var (
 var Architectures = []*Architecture{
 	&Llama, &mistral, &Qwen2, &Qwen3, &Gemma3, &Phi3, &granite, &smolLM3, &olmo2, &olmo3, &exaone4, &gemma2,
 	&mistral3, &cohere2, &glm4, &seedOSS, &ernie45, &hunyuan, &qwen3MoE, &graniteMoE, &olmoe, &gemma4,
-	&gptOSS,
+	&gptOSS, &lfm2, &qwen35,
 }
 
 // architectureOf returns the architecture with the given name in files of one format, and its Spelling for

@@ -17,6 +17,7 @@ import (
 type attention struct {
 	q, o           projection
 	k, v           *projection   // nil if the layer reads the keys and values of another layer
+	gate           weight.Matrix // of the outputs of the heads, if the architecture has gated attention
 	qNorm, kNorm   graph.ValueID // norms of the queries and keys, or None
 	vNorm          graph.ValueID // norm of the values, or None
 	sinks          graph.ValueID // scores without a value, or None
@@ -77,7 +78,14 @@ func (m *Decoder) attention(layer int) *attention {
 	if m.Arch.keysAsValues && !m.W.has(blk+name.V) {
 		parts = slices.DeleteFunc(parts, func(r rows) bool { return r.name == name.V })
 	}
-	all := m.W.matrices(m.Arch.Fused, blk, name.Qkv, m.Dim, parts...)
+	var all []weight.Matrix
+	if m.Arch.gatedAttention {
+		all = make([]weight.Matrix, 1, 3)
+		all[0], a.gate = m.W.alternating(blk+name.Q, m.Heads, m.HeadDim, m.Dim)
+		all = append(all, m.W.matrices(false, blk, "", m.Dim, parts[1:]...)...)
+	} else {
+		all = m.W.matrices(m.Arch.Fused, blk, name.Qkv, m.Dim, parts...)
+	}
 	a.q = projection{all[0], m.biasIf(m.Biases, blk+name.QBias, q)}
 	if len(all) > 1 {
 		a.k = &projection{all[1], m.biasIf(m.Biases, blk+name.KBias, kv)}
@@ -107,7 +115,8 @@ func (a *attention) forward(m *Decoder, layer int, h graph.ValueID) graph.ValueI
 	if a.k == nil && layer == m.Layers-1 {
 		pos = kind.Sym(m.lastPos()) // without keys, the operators see the last token only
 	}
-	q, k, v := a.q.forward(b, "q", m.lastOf("q_last", layer, h)), graph.None, graph.None
+	last := m.lastOf("q_last", layer, h)
+	q, k, v := a.q.forward(b, "q", last), graph.None, graph.None
 	if a.k != nil {
 		k = a.k.forward(b, "k", h)
 		v = k
@@ -138,6 +147,9 @@ func (a *attention) forward(m *Decoder, layer int, h graph.ValueID) graph.ValueI
 	}
 	y := ops.SDPA(b, "sdpa", q, k, v, a.kCache, a.vCache, pos, m.Scale, m.ScoreCap, a.window, a.sinks)
 	y = basic.View(b, "join", y, kind.Fixed(1), basic.Rest, kind.Fixed(m.Heads*a.headDim))
+	if m.Arch.gatedAttention {
+		y = basic.SigmoidMul(b, "gate_mul", ops.Linear(b, "gate", last, a.gate, graph.None), y)
+	}
 	return a.o.forward(b, "o", y)
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"gpuscope/model/checkpoint/configjson"
 	"gpuscope/model/checkpoint/safetensors"
 	"gpuscope/text/tokenizer"
 )
@@ -15,12 +16,12 @@ import (
 // files of the tokenizer.
 type HfForm struct {
 	Path    string
-	Said    *configJSON
+	Said    *configjson.File
 	Weights *safetensors.Folder
 }
 
 func openHF(path string) (*Checkpoint, error) {
-	c, err := openConfigJSON(filepath.Join(path, "config.json"))
+	c, err := configjson.Open(filepath.Join(path, "config.json"))
 	if err != nil {
 		return nil, err
 	}
@@ -102,11 +103,14 @@ func (f *HfForm) Title() string {
 
 // Metadata returns the values of config.json and the metadata of the safetensors files.
 func (f *HfForm) Metadata() []Pair {
-	pairs := f.Said.Pairs()
+	var pairs []Pair
+	for _, p := range f.Said.Pairs() {
+		pairs = append(pairs, Pair(p))
+	}
 	for _, file := range f.Weights.Files() {
 		for _, p := range file.Metadata() {
 			key := filepath.Base(file.Name()) + ": " + p.Key
-			pairs = append(pairs, Pair{key, "string", shortJSON(p.Value, 200)})
+			pairs = append(pairs, Pair{key, "string", configjson.Short(p.Value, 200)})
 		}
 	}
 	return pairs
@@ -117,13 +121,13 @@ func (f *HfForm) Close() error { return f.Weights.Close() }
 func (f *HfForm) Tokenizer() (*tokenizer.Tokenizer, error) { return tokenizer.Open(f.Path) }
 
 func (f *HfForm) Config() (Config, error) {
-	said := f.Said.decoder()
+	said := f.Said.Decoder()
 	name, err := said.String("model_type")
 	if err != nil {
 		return Config{}, err
 	}
 	in := func(a *Architecture) *Spelling { return &a.Hf }
-	arch, form, err := architectureOf(said.name, name, in)
+	arch, form, err := architectureOf(said.Name(), name, in)
 	if err != nil {
 		return Config{}, err
 	}

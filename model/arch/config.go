@@ -47,6 +47,11 @@ type Config struct {
 	SharedFFN                  int    // hidden size of the expert that processes every token; 0 without it
 	Normalize                  bool   // the weights of a token's experts are divided by their sum
 	Dense                      []bool // by layer: has an MLP instead of experts; nil if all layers are alike
+	// Recurrent says for each layer whether it is recurrent instead of attention. It is nil if all layers
+	// have attention.
+	Recurrent []bool
+	ConvTaps  int        // weights of a channel of a short convolution
+	Delta     deltaHeads // of layers with linear attention
 	// Ignored lists the keys in the files that have no effect, because the model's class does not have them.
 	Ignored []Ignored
 	// Warnings lists problems in the configuration that did not stop the reader, and how it resolved them.
@@ -115,6 +120,9 @@ func readConfig(r *configReader, arch *Architecture) (Config, error) {
 	c.Unrotated = r.unrotated(arch, c.Windows)
 	if form.implied != nil {
 		form.implied(&c)
+	}
+	if form.recurrent != nil {
+		form.recurrent(r, &c)
 	}
 	c.Tied = r.bool(key.Tied)
 	if r.mixed(arch) {
@@ -218,7 +226,7 @@ func (r *configReader) kinds() []bool {
 	windowed := make([]bool, r.layers)
 	for i, kind := range kinds {
 		switch kind {
-		case fullAttention:
+		case fullAttention, r.form.recurrentKind:
 		case "sliding_attention":
 			windowed[i] = true
 		default:

@@ -24,9 +24,12 @@ type Decoder struct {
 	Context int
 	KV      graph.DType // element type of the KV cache
 	W       *Weights
-	pos     graph.ValueID
-	tokens  graph.ValueID
-	rotate  rotary // applies RoPE to queries and keys, for the positions of the step
+	// recurrentState is the State of recurrent layers, or nil if all layers have attention.
+	recurrentState *network.Recurrent
+
+	pos    graph.ValueID
+	tokens graph.ValueID
+	rotate rotary // applies RoPE to queries and keys, for the positions of the step
 	// rotateLocal is used instead of rotate in layers with a sliding window. It equals rotate if all layers
 	// have the same rotation.
 	rotateLocal rotary
@@ -48,13 +51,14 @@ func (m *Decoder) Build(maxChunk, told int, by sample.Sampling) (*network.Networ
 	n.Tokens = m.Input("tokens", graph.I32, []int{1, 1}, []int{1, maxChunk})
 	n.Pos = m.SymInt("pos", 0, int64(m.Context-1), 0)
 	m.pos, m.tokens = n.Pos, n.Tokens
+	m.addSlots()
 	n.Logits = m.forward()
 	n.Picks = sample.Pick(m.Builder, n.Logits, m.Vocab, told, by)
 	m.Output(n.Logits)
 	for _, counts := range m.expertCounts {
 		m.Output(counts)
 	}
-	n.ExpertCounts = m.expertCounts
+	n.ExpertCounts, n.Recurrent = m.expertCounts, m.recurrentState
 	m.W.refuseUnknown()
 	var err error
 	n.Graph, err = m.Finish()

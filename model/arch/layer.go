@@ -25,7 +25,12 @@ type feedForward interface {
 }
 
 // mixer adds the weights of a layer's mixer to the graph.
-func (m *Decoder) mixer(layer int) mixer { return m.attention(layer) }
+func (m *Decoder) mixer(layer int) mixer {
+	if m.Recurrent != nil && m.Recurrent[layer] {
+		return m.Arch.recurrent(m, layer)
+	}
+	return m.attention(layer)
+}
 
 // feedForward adds the weights of a layer's feed-forward half to the graph.
 func (m *Decoder) feedForward(layer int) feedForward {

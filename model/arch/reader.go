@@ -2,6 +2,7 @@ package arch
 
 import (
 	"fmt"
+	"slices"
 
 	"gpuscope/internal/printable"
 )
@@ -104,6 +105,12 @@ func (r *configReader) readInt(key string) (int, error) {
 	list, err := r.f.Ints(r.prefix + key)
 	if err != nil || !r.eachLayer(key, len(list)) {
 		return 0, err
+	}
+	if r.form.Keys.zeroKV && key == r.form.Keys.kvHeads {
+		if list = slices.DeleteFunc(list, func(n int) bool { return n == 0 }); len(list) == 0 {
+			r.errorf(key, "not supported yet: a model without attention")
+			return 1, nil
+		}
 	}
 	for i, n := range list {
 		if n != list[0] {

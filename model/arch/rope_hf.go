@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"gpuscope/internal/printable"
+	"gpuscope/model/checkpoint/configjson"
 )
 
 // hfScaling is a RoPE scaling type of transformers. The function `apply` changes the rotation `rot` of
@@ -334,7 +335,7 @@ func hfRotationAt(r *configReader, at, baseKey string, headDim int) Rotation {
 
 // object records an error if the value of a key is not an object.
 func (r *configReader) object(key string) {
-	c, ok := r.f.(*configJSON)
+	c, ok := r.f.(*configjson.File)
 	if !ok {
 		return
 	}

@@ -9,7 +9,7 @@ import (
 
 	"gpuscope/engine/graph"
 	"gpuscope/internal/printable"
-	"gpuscope/model/checkpoint/gguf"
+	"gpuscope/model/quantize"
 	"gpuscope/ops/weight"
 )
 
@@ -19,13 +19,13 @@ type Weights struct {
 	b         *graph.Builder
 	file      *Checkpoint
 	form      *Spelling
-	quantizer *Quantizer // nil if all weights keep their stored format
+	quantizer *quantize.Quantizer // nil if all weights keep their stored format
 	used      map[*Tensor]bool
 }
 
 // NewWeights returns the Weights of a checkpoint for a graph. `quantizer` is nil if all weights keep their
 // stored format.
-func NewWeights(b *graph.Builder, file *Checkpoint, form *Spelling, quantizer *Quantizer) *Weights {
+func NewWeights(b *graph.Builder, file *Checkpoint, form *Spelling, quantizer *quantize.Quantizer) *Weights {
 	return &Weights{b, file, form, quantizer, map[*Tensor]bool{}}
 }
 
@@ -95,21 +95,10 @@ func (w *Weights) refuseUnknown() {
 	}
 }
 
-// vectors has an entry for each type that a vector may have. `size` is the size of an element in bytes.
-// `float` converts an element to float32; the conversion is exact.
-var vectors = map[string]struct {
-	size  int
-	float func(element []byte) float32
-}{
-	"F32":  {4, func(b []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b)) }},
-	"F16":  {2, func(b []byte) float32 { return gguf.Float16(binary.LittleEndian.Uint16(b)) }},
-	"BF16": {2, func(b []byte) float32 { return gguf.BFloat16(binary.LittleEndian.Uint16(b)) }},
-}
-
 // Runs reports whether this version supports the type of a tensor. The type of a vector must be F32, F16 or
 // BF16. A matrix may also have a type that weight.Formats lists.
 func Runs(t *Tensor) bool {
-	if _, ok := vectors[t.Type]; ok {
+	if _, ok := quantize.Floats[t.Type]; ok {
 		return true
 	}
 	_, ok := weight.FormatOf(t.Type)
@@ -122,10 +111,10 @@ func (t *Tensor) Floats() ([]float32, error) {
 	if err != nil {
 		return nil, err
 	}
-	of := vectors[t.Type]
+	of := quantize.Floats[t.Type]
 	list := make([]float32, t.Elements())
 	for i := range list {
-		list[i] = of.float(data[i*of.size:])
+		list[i] = of.Float(data[i*of.Size:])
 	}
 	return list, nil
 }
@@ -133,7 +122,7 @@ func (t *Tensor) Floats() ([]float32, error) {
 // floats returns a float tensor of a shape, or nil after an error.
 func (w *Weights) floats(name string, dims ...int) *Tensor {
 	t := w.tensor(name, dims...)
-	if t != nil && vectors[t.Type].size == 0 {
+	if t != nil && quantize.Floats[t.Type].Size == 0 {
 		w.notYet(t)
 		return nil
 	}
@@ -167,6 +156,17 @@ func (w *Weights) changed(name string, n int, change func(float32) float32) grap
 // table adds an f32 constant of a shape to the graph.
 func (w *Weights) table(name string, dims ...int) graph.ValueID {
 	return w.constant(name, w.floats(name, dims...), func(list []float32) []float32 { return list }, dims...)
+}
+
+// taps adds the weights of a short convolution to the graph, as an f32 constant of shape [channels, taps]. In
+// a Hugging Face folder, the tensor has another dim of 1 between these.
+func (w *Weights) taps(name string, channels, taps int) graph.ValueID {
+	stored := []int{channels, taps}
+	if t := w.file.ByName[name]; t != nil && len(t.Dims) == 3 {
+		stored = []int{channels, 1, taps}
+	}
+	same := func(list []float32) []float32 { return list }
+	return w.constant(name, w.floats(name, stored...), same, channels, taps)
 }
 
 // alternate adds an f32 constant with every second group of elements in the rows of tensor t. A group has
@@ -288,10 +288,20 @@ func (w *Weights) stack(name string, n, rows, cols int) weight.Matrix {
 	return w.stored(tensors[0].Type, m)
 }
 
+// alternating returns the two matrices that share a tensor: for each head its rows of the first, then its
+// rows of the second.
+func (w *Weights) alternating(name string, heads, size, cols int) (first, second weight.Matrix) {
+	both := w.Matrix(name, 2*heads*size, cols)
+	if w.b.Err() != nil {
+		return first, second
+	}
+	return both.Alternate(size, 0), both.Alternate(size, 1)
+}
+
 // transposes reports whether the matrices of a stack are transposed in the files.
 func (w *Weights) transposes(name string) bool {
 	t := w.file.ByName[name]
-	return w.form.transposed && t != nil && vectors[t.Type].size > 0
+	return w.form.transposed && t != nil && quantize.Floats[t.Type].Size > 0
 }
 
 // transposedStack is stack for a float tensor of shape [n, cols, rows].
@@ -300,7 +310,7 @@ func (w *Weights) transposedStack(name string, n, rows, cols int) weight.Matrix 
 	if t == nil {
 		return weight.Matrix{}
 	}
-	size := vectors[t.Type].size
+	size := quantize.Floats[t.Type].Size
 	m := weight.Matrix{Name: name, Rows: n * rows, Cols: cols}
 	m.Data = func() ([][]byte, error) {
 		data, err := t.Bytes()
@@ -325,10 +335,10 @@ func (w *Weights) transposedStack(name string, n, rows, cols int) weight.Matrix 
 // the user requested quantization, the quantized format.
 func (w *Weights) stored(typ string, m weight.Matrix) weight.Matrix {
 	m.Format, _ = weight.FormatOf(typ)
-	if !w.quantizer.takes(typ) {
+	if !w.quantizer.Takes(typ) {
 		return m
 	}
-	m, err := w.quantizer.matrix(m, typ)
+	m, err := w.quantizer.Matrix(m, typ)
 	if err != nil {
 		w.b.Errorf("%w", err)
 	}

@@ -5,6 +5,7 @@ package network
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"gpuscope/engine/graph"
 	"gpuscope/model/sample"
@@ -24,10 +25,46 @@ type Network struct {
 	// ExpertCounts has an output for each router, in the order of the layers. It is i32 [experts]: how many
 	// tokens of the step chose each expert.
 	ExpertCounts []graph.ValueID
+	// Recurrent describes the State of layers that overwrite their state in each step. It is nil if the graph
+	// has no such layers.
+	Recurrent *Recurrent
 	sample.Picks
 }
 
-// Input returns the input of a step: tokens at a position.
+// Recurrent is the State of layers that compute a state of fixed size from the previous state, such as linear
+// attention. Each State tensor has several slots with a state each (see package recurrent). A step reads the
+// state before the step from one slot, and writes the state after the step to another.
+type Recurrent struct {
+	From, To graph.ValueID   // SymInts: the slots that the step reads and writes
+	State    []graph.ValueID // State tensors, f32 [slots, ...]
+	Slots    int
+	Bytes    int64 // size of one slot of all State tensors
+}
+
+// SetSlots sets the slots that a step reads and writes in an existing input.
+func SetSlots(in *graph.StepInput, from, to int) {
+	in.SymInts[1].Int, in.SymInts[2].Int = int64(from), int64(to)
+}
+
+// Slots returns the slots that a step with this input reads and writes.
+func Slots(in *graph.StepInput) (from, to int) { return int(in.SymInts[1].Int), int(in.SymInts[2].Int) }
+
+// IsRecurrent reports whether a value is State of recurrent layers.
+func (n *Network) IsRecurrent(v graph.ValueID) bool {
+	return n.Recurrent != nil && slices.Contains(n.Recurrent.State, v)
+}
+
+// Elements returns the range of the elements that a slot of a State tensor of recurrent layers has.
+func (n *Network) Elements(state graph.ValueID, slot int) (from, to int) {
+	size := 1
+	for _, d := range n.Graph.Value(state).MaxDims[1:] {
+		size *= d
+	}
+	return slot * size, (slot + 1) * size
+}
+
+// Input returns the input of a step: tokens at a position. A step of a graph with recurrent State reads slot
+// 0 and writes slot 1, unless SetSlots says otherwise.
 func (n *Network) Input(position int, tokens []int) *graph.StepInput {
 	in := &graph.StepInput{
 		Inputs:  []graph.InputData{{Value: n.Tokens, Dims: []int{1, 0}}},
@@ -35,6 +72,10 @@ func (n *Network) Input(position int, tokens []int) *graph.StepInput {
 	}
 	if n.PosTensor != graph.None {
 		in.Inputs = append(in.Inputs, graph.InputData{Value: n.PosTensor, Dims: []int{1}})
+	}
+	if n.Recurrent != nil {
+		in.SymInts = append(in.SymInts, graph.SymIntValue{Value: n.Recurrent.From, Int: 0},
+			graph.SymIntValue{Value: n.Recurrent.To, Int: 1})
 	}
 	SetInput(in, position, tokens)
 	return in

@@ -30,6 +30,8 @@ type Generation struct {
 	Recent func(position int) []int
 	// Gave is called with the result of each step. It returns whether to run another step.
 	Gave func(out Picked, was stepping.Snapshot) (more bool, err error)
+
+	at, next place // of the step that runs, and of the step that is prepared after it
 }
 
 // Pipelines reports whether steps can run in pipelined mode. Sampling must be greedy and no candidates may be
@@ -42,6 +44,7 @@ func (r *Runner) Pipelines() bool { return r.Greedy() && r.Net.Told == 0 }
 func (r *Runner) Generate(ctx context.Context, g *Generation) (err error) {
 	defer func() { err = gpu.Join(err, r.Exec.Abandon()) }()
 	network.SetInput(r.Input, g.Position, []int{g.Token})
+	g.at = r.place(r.Input, g.Position, 1)
 	if err := r.prepare(ctx, r.Input, g.Timing); err != nil {
 		return err
 	}
@@ -61,7 +64,7 @@ func (r *Runner) Generate(ctx context.Context, g *Generation) (err error) {
 			return err
 		}
 		g.Position, g.Token = g.Position+1, out.Token
-		r.Input, r.next = r.next, r.Input
+		r.Input, r.next, g.at = r.next, r.Input, g.next
 		r.tokens[0] = out.Token
 		network.SetTokens(r.Input, r.tokens[:])
 		if g.Pipelined {
@@ -94,6 +97,7 @@ func (r *Runner) finish(ctx context.Context, g *Generation, more bool) (out Pick
 	}
 	if more {
 		network.SetInput(r.next, g.Position+1, r.tokens[:])
+		g.next = r.placeFrom(r.next, g.at, 1)
 		if r.Greedy() {
 			r.next.Inputs[0].From = &r.Net.IDs
 		}
@@ -111,6 +115,7 @@ func (r *Runner) finish(ctx context.Context, g *Generation, more bool) (out Pick
 	if err := r.Exec.Finish(); err != nil {
 		return out, was, err
 	}
+	r.ended(g.at)
 	var recent []int
 	if g.Recent != nil {
 		recent = g.Recent(g.Position + 1)

@@ -25,19 +25,26 @@ type Runner struct {
 	// step after it, while this later step is prepared.
 	Input, next *graph.StepInput
 	tokens      [1]int // token of a decode step
+	slots       *slots // nil if the graph has no recurrent State
 	counts      []byte // buffer for the counts of a router
 }
 
 // NewRunner returns the runner of a network that is loaded onto a device.
 func NewRunner(dev gpu.Device, exec *engine.Executor, n *network.Network) *Runner {
-	return &Runner{
+	r := &Runner{
 		Device: stepping.NewDevice(dev, exec), picker: newPicker(exec, n), Input: n.Input(0, nil),
 		next: n.Input(0, nil),
 	}
+	if n.Recurrent != nil {
+		r.slots = newSlots(n.Recurrent.Slots)
+	}
+	return r
 }
 
 // Step runs one step, which processes the given tokens at the given position. If `gives` is true, it picks
-// and returns the next token. `recent` lists the tokens to which the repeat penalty applies.
+// and returns the next token. `recent` lists the tokens to which the repeat penalty applies. If the model has
+// recurrent State, the caller must know that the state of the position is there (HasState). Otherwise the
+// step has the right shapes but computes from another state.
 func (r *Runner) Step(ctx context.Context, position int, tokens []int, gives bool, recent []int,
 	timing engine.Timing,
 ) (Picked, error) {
@@ -46,9 +53,11 @@ func (r *Runner) Step(ctx context.Context, position int, tokens []int, gives boo
 	if gives {
 		r.Input.Read = r.read
 	}
+	at := r.place(r.Input, position, len(tokens))
 	if err := r.Exec.Step(ctx, r.Input, timing); err != nil {
 		return Picked{}, err
 	}
+	r.ended(at)
 	if !gives || !r.Exec.Loaded() {
 		return Picked{}, nil
 	}

@@ -10,6 +10,7 @@ import (
 	"gpuscope/internal/printable"
 	"gpuscope/model/arch"
 	"gpuscope/model/network"
+	"gpuscope/model/quantize"
 	"gpuscope/session"
 	"gpuscope/trace"
 )
@@ -19,11 +20,11 @@ type checkpoint struct {
 	*arch.Checkpoint
 	config arch.Config
 	// quantizer quantizes the weights while they are loaded; nil if all weights keep their stored format.
-	quantizer *arch.Quantizer
+	quantizer *quantize.Quantizer
 	warnings  []string
 }
 
-func openCheckpoint(o Options, q *arch.Quantizer) (Source, error) {
+func openCheckpoint(o Options, q *quantize.Quantizer) (Source, error) {
 	if o.Method != "" || len(o.Data) > 0 {
 		return nil, session.Refusef("--method and --data are for ExecuTorch programs")
 	}
@@ -36,7 +37,7 @@ func openCheckpoint(o Options, q *arch.Quantizer) (Source, error) {
 
 // OfCheckpoint returns the source that an open checkpoint is. A nil quantizer keeps the stored format of all
 // weights.
-func OfCheckpoint(file *arch.Checkpoint, q *arch.Quantizer) Source {
+func OfCheckpoint(file *arch.Checkpoint, q *quantize.Quantizer) Source {
 	return &checkpoint{Checkpoint: file, quantizer: q}
 }
 

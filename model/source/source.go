@@ -10,6 +10,7 @@ import (
 	"gpuscope/model/arch"
 	"gpuscope/model/checkpoint/pte"
 	"gpuscope/model/network"
+	"gpuscope/model/quantize"
 	"gpuscope/model/sample"
 	"gpuscope/session"
 	"gpuscope/text/tokenizer"
@@ -84,7 +85,7 @@ var ErrNoOperators = errors.New("the file contains no operators, only weights")
 
 // Open opens a model file. It does not check whether this version can run the model: Sizes and Build do.
 func Open(o Options) (Source, error) {
-	q, err := arch.NewQuantizer(o.Quantize, o.GroupSize)
+	q, err := quantize.New(o.Quantize, o.GroupSize)
 	if err != nil {
 		return nil, err
 	}

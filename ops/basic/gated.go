@@ -42,6 +42,10 @@ var Gates = []GatedRow{
 		doc: "y = gate/2 * (1 + tanh(sqrt(2/pi) * (gate + 0.044715 gate^3))) * up",
 	},
 	{
+		Kind: "sigmoid_mul", of: "SigmoidMul", UnaryOp: "sigmoid", Act: unaryNamed("sigmoid"), Up: same,
+		doc: "y = up / (1 + exp(-gate))",
+	},
+	{
 		Kind: "silu_mul", of: "SiLUMul", UnaryOp: "silu", Act: unaryNamed("silu"), Up: same,
 		doc: "y = gate / (1 + exp(-gate)) * up",
 	},
@@ -99,6 +103,16 @@ func unaryNamed(kind string) *UnaryRow {
 // Source: Shazeer, GLU Variants Improve Transformer (2020), SwiGLU.
 func SiLUMul(b *graph.Builder, name string, gate, up graph.ValueID) graph.ValueID {
 	return member("silu_mul").BuildOne(b, name, kind.Args{"gate": gate, "up": up})
+}
+
+// SigmoidMul adds sigmoid_mul: y = up / (1 + exp(-gate)), element by element.
+//
+//	gate, up  same dims
+//	y         their dims
+//
+// Source: Qiu and others, Gated Attention for Large Language Models (2025).
+func SigmoidMul(b *graph.Builder, name string, gate, up graph.ValueID) graph.ValueID {
+	return member("sigmoid_mul").BuildOne(b, name, kind.Args{"gate": gate, "up": up})
 }
 
 // GELUMul adds gelu_mul: y = gelu(gate) * up, element by element, with the tanh approximation of gelu.

@@ -1,7 +1,9 @@
-package arch
+// Package quantize quantizes the float matrices of model files to 4 bits while they are loaded.
+package quantize
 
 import (
 	"cmp"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"runtime"
@@ -10,6 +12,7 @@ import (
 	"sync"
 
 	"gpuscope/internal/printable"
+	"gpuscope/model/checkpoint/gguf"
 	"gpuscope/ops/weight"
 	"gpuscope/session"
 	"gpuscope/trace"
@@ -29,6 +32,17 @@ type Quantizer struct {
 	Losses []loss
 }
 
+// Floats has an entry for each type of floats in model files. Size is the size of an element in bytes. Float
+// converts an element to float32; the conversion is exact.
+var Floats = map[string]struct {
+	Size  int
+	Float func(element []byte) float32
+}{
+	"F32":  {4, func(b []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b)) }},
+	"F16":  {2, func(b []byte) float32 { return gguf.Float16(binary.LittleEndian.Uint16(b)) }},
+	"BF16": {2, func(b []byte) float32 { return gguf.BFloat16(binary.LittleEndian.Uint16(b)) }},
+}
+
 // quantized is the format of quantized matrices.
 const quantized = "q4gsw"
 
@@ -45,9 +59,9 @@ type loss struct {
 // groupSizes lists the valid values of Options.GroupSize.
 var groupSizes = []int{32, 64, 128}
 
-// NewQuantizer returns the quantizer for the options --quantize and --group-size, or nil if nothing is to
+// New returns the quantizer for the options --quantize and --group-size, or nil if nothing is to
 // be quantized.
-func NewQuantizer(to string, group int) (*Quantizer, error) {
+func New(to string, group int) (*Quantizer, error) {
 	switch {
 	case to == "" && group != 0:
 		return nil, session.Refusef("--group-size %d: only valid with --quantize q4", group)
@@ -63,16 +77,16 @@ func NewQuantizer(to string, group int) (*Quantizer, error) {
 	return &Quantizer{group: group}, nil
 }
 
-// takes reports whether the Quantizer quantizes matrices of a type. It quantizes float matrices; matrices of
+// Takes reports whether the Quantizer quantizes matrices of a type. It quantizes float matrices; matrices of
 // all other types are quantized already.
-func (q *Quantizer) takes(typ string) bool {
-	_, floats := vectors[typ]
+func (q *Quantizer) Takes(typ string) bool {
+	_, floats := Floats[typ]
 	return q != nil && floats
 }
 
-// matrix returns a copy of m that is quantized when its data is loaded. `typ` is the float type that m has in
+// Matrix returns a copy of m that is quantized when its data is loaded. `typ` is the float type that m has in
 // the file.
-func (q *Quantizer) matrix(m weight.Matrix, typ string) (weight.Matrix, error) {
+func (q *Quantizer) Matrix(m weight.Matrix, typ string) (weight.Matrix, error) {
 	if m.Cols%q.group != 0 {
 		fits := slices.DeleteFunc(slices.Clone(groupSizes), func(n int) bool { return m.Cols%n != 0 })
 		return m, session.Refusef("--group-size %d: the groups do not fit tensor %s, whose rows have %d elements; use a group size of %s",
@@ -125,7 +139,7 @@ func (q *Quantizer) Loaded() {
 // quantize converts a matrix of floats to q4gsw and returns its packed arrays: the 4-bit values and the
 // scales. It uses all processors.
 func quantize(data []byte, typ string, rows, cols, group int) ([][]byte, loss) {
-	element := vectors[typ]
+	element := Floats[typ]
 	pieces := [][]byte{make([]byte, rows*cols/2), make([]byte, 4*rows*cols/group)}
 	workers := min(runtime.GOMAXPROCS(0), rows)
 	lost := make([]loss, workers)
@@ -136,7 +150,7 @@ func quantize(data []byte, typ string, rows, cols, group int) ([][]byte, loss) {
 			l, row := &lost[i], make([]float32, cols)
 			for r := first; r < end; r++ {
 				for c := range row {
-					row[c] = element.float(data[(r*cols+c)*element.size:])
+					row[c] = element.Float(data[(r*cols+c)*element.Size:])
 					l.signal += float64(row[c]) * float64(row[c])
 				}
 				worst, noise := weight.QuantizeQ4GSW(row, group, pieces[0][r*cols/2:][:cols/2],

@@ -1,4 +1,6 @@
-package arch
+// Package configjson reads the config.json of a Hugging Face folder. It knows the form of the file, but not
+// what its keys mean.
+package configjson
 
 import (
 	"bytes"
@@ -14,9 +16,9 @@ import (
 	"gpuscope/internal/readjson"
 )
 
-// configJSON holds the values of a config.json. A key is the path of a value: the names of the objects that
+// File holds the values of a config.json. A key is the path of a value: the names of the objects that
 // contain the value and its own name, joined by dots, for example "rope_scaling.factor".
-type configJSON struct {
+type File struct {
 	name string
 	top  []string // sorted keys of the outermost object
 	// Values maps each path to its value: nil, a json.Number, a string, a bool, a []any, or the
@@ -26,20 +28,22 @@ type configJSON struct {
 
 // Limits that protect against a damaged config.json. The config.json of a large model has only about 5 kB.
 const (
-	maxConfigBytes = 1 << 20
-	maxConfigDepth = 8
-	MaxConfigPath  = 1 << 8
+	maxBytes = 1 << 20
+	maxDepth = 8
+	MaxPath  = 1 << 8
 )
 
-func openConfigJSON(path string) (*configJSON, error) {
-	data, err := mapfile.Read(path, maxConfigBytes)
+// Open reads the file at a path.
+func Open(path string) (*File, error) {
+	data, err := mapfile.Read(path, maxBytes)
 	if err != nil {
 		return nil, err
 	}
-	return ParseConfigJSON(data, path)
+	return Parse(data, path)
 }
 
-func ParseConfigJSON(data []byte, name string) (*configJSON, error) {
+// Parse reads the content of a file. The name is for error messages.
+func Parse(data []byte, name string) (*File, error) {
 	var top map[string]any
 	data = readjson.Python(data)
 	err := readjson.Check(data)
@@ -51,7 +55,7 @@ func ParseConfigJSON(data []byte, name string) (*configJSON, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w. Correct the file or download it again", name, err)
 	}
-	c := &configJSON{name: name, top: slices.Sorted(maps.Keys(top)), Values: map[string]any{}}
+	c := &File{name: name, top: slices.Sorted(maps.Keys(top)), Values: map[string]any{}}
 	return c, c.add("", top, 1)
 }
 
@@ -62,13 +66,13 @@ const decoderKey = "text_config"
 // outerKeys lists keys that concern the decoder even if they are outside its object.
 var outerKeys = []string{"tie_word_embeddings", "quantization_config"}
 
-// decoder returns the configuration of the decoder: c itself, or the object under decoderKey.
-func (c *configJSON) decoder() *configJSON {
+// Decoder returns the configuration of the decoder: c itself, or the object under decoderKey.
+func (c *File) Decoder() *File {
 	object, nested := c.Values[decoderKey].(map[string]any)
 	if !nested {
 		return c
 	}
-	inner := &configJSON{name: c.name + ": " + decoderKey, Values: map[string]any{}}
+	inner := &File{name: c.name + ": " + decoderKey, Values: map[string]any{}}
 	for key, value := range c.Values {
 		if own, ok := strings.CutPrefix(key, decoderKey+"."); ok {
 			inner.Values[own] = value
@@ -83,15 +87,15 @@ func (c *configJSON) decoder() *configJSON {
 	return inner
 }
 
-func (c *configJSON) add(path string, object map[string]any, depth int) error {
-	if depth > maxConfigDepth {
+func (c *File) add(path string, object map[string]any, depth int) error {
+	if depth > maxDepth {
 		return fmt.Errorf("%s: %s: objects are nested more than %d levels deep",
-			c.name, printable.Short(path, 80), maxConfigDepth)
+			c.name, printable.Short(path, 80), maxDepth)
 	}
 	for key, value := range object {
-		if n := len(path) + len(key); n > MaxConfigPath {
+		if n := len(path) + len(key); n > MaxPath {
 			return fmt.Errorf("%s: the dotted path of the key %s has %d bytes; the maximum is %d", c.name,
-				printable.Short(key, 40), n, MaxConfigPath)
+				printable.Short(key, 40), n, MaxPath)
 		}
 		c.Values[path+key] = value
 		if inner, ok := value.(map[string]any); ok {
@@ -104,32 +108,32 @@ func (c *configJSON) add(path string, object map[string]any, depth int) error {
 }
 
 // Name returns the path of the file.
-func (c *configJSON) Name() string { return c.name }
+func (c *File) Name() string { return c.name }
 
 // Keys returns all dotted paths, sorted.
-func (c *configJSON) Keys() []string { return slices.Sorted(maps.Keys(c.Values)) }
+func (c *File) Keys() []string { return slices.Sorted(maps.Keys(c.Values)) }
 
 // Top returns the keys of the outermost object, sorted.
-func (c *configJSON) Top() []string { return c.top }
+func (c *File) Top() []string { return c.top }
 
 // Has reports whether a key has a value other than null.
-func (c *configJSON) Has(key string) bool { return c.Values[key] != nil }
+func (c *File) Has(key string) bool { return c.Values[key] != nil }
 
 // Null reports whether the value of a key is null.
-func (c *configJSON) Null(key string) bool {
+func (c *File) Null(key string) bool {
 	v, ok := c.Values[key]
 	return ok && v == nil
 }
 
 // List reports whether the value of a key is a list.
-func (c *configJSON) List(key string) bool {
+func (c *File) List(key string) bool {
 	_, ok := c.Values[key].([]any)
 	return ok
 }
 
-// scalarJSON returns the value of a key after converting it with `conv`. The string `want` describes the
+// scalar returns the value of a key after converting it with `conv`. The string `want` describes the
 // values that conv accepts; it is used in the error message.
-func scalarJSON[T any](c *configJSON, key, want string, conv func(any) (T, bool)) (T, error) {
+func scalar[T any](c *File, key, want string, conv func(any) (T, bool)) (T, error) {
 	var zero T
 	v, ok := c.Values[key]
 	if !ok {
@@ -138,80 +142,80 @@ func scalarJSON[T any](c *configJSON, key, want string, conv func(any) (T, bool)
 	if x, ok := conv(v); ok {
 		return x, nil
 	}
-	return zero, fmt.Errorf("%s: %q is %s; want %s", c.name, printable.Short(key, 80), shortJSON(v, 80), want)
+	return zero, fmt.Errorf("%s: %q is %s; want %s", c.name, printable.Short(key, 80), Short(v, 80), want)
 }
 
 // Int returns an integer that fits in an int.
-func (c *configJSON) Int(key string) (int, error) {
-	return scalarJSON(c, key, "an integer", intJSON)
+func (c *File) Int(key string) (int, error) {
+	return scalar(c, key, "an integer", integer)
 }
 
-func intJSON(v any) (int, bool) {
+func integer(v any) (int, bool) {
 	n, _ := v.(json.Number)
 	i, err := strconv.Atoi(string(n))
 	return i, err == nil
 }
 
 // Float returns a number.
-func (c *configJSON) Float(key string) (float64, error) {
-	return scalarJSON(c, key, "a number", floatJSON)
+func (c *File) Float(key string) (float64, error) {
+	return scalar(c, key, "a number", number)
 }
 
-func floatJSON(v any) (float64, bool) {
+func number(v any) (float64, bool) {
 	n, _ := v.(json.Number)
 	x, err := n.Float64()
 	return x, err == nil
 }
 
 // Bool returns a boolean.
-func (c *configJSON) Bool(key string) (bool, error) {
-	return scalarJSON(c, key, "true or false", boolJSON)
+func (c *File) Bool(key string) (bool, error) {
+	return scalar(c, key, "true or false", boolean)
 }
 
-func boolJSON(v any) (bool, bool) {
+func boolean(v any) (bool, bool) {
 	b, ok := v.(bool)
 	return b, ok
 }
 
 // String returns a string.
-func (c *configJSON) String(key string) (string, error) {
-	return scalarJSON(c, key, "a string", func(v any) (string, bool) { s, ok := v.(string); return s, ok })
+func (c *File) String(key string) (string, error) {
+	return scalar(c, key, "a string", func(v any) (string, bool) { s, ok := v.(string); return s, ok })
 }
 
 // Object returns an error if the value of a key is not an object.
-func (c *configJSON) Object(key string) error {
-	_, err := scalarJSON(c, key, "an object",
+func (c *File) Object(key string) error {
+	_, err := scalar(c, key, "an object",
 		func(v any) (map[string]any, bool) { m, ok := v.(map[string]any); return m, ok })
 	return err
 }
 
 // Ints returns a list of integers.
-func (c *configJSON) Ints(key string) ([]int, error) {
-	return scalarJSON(c, key, "a list of integers", func(v any) ([]int, bool) { return listJSON(v, intJSON) })
+func (c *File) Ints(key string) ([]int, error) {
+	return scalar(c, key, "a list of integers", func(v any) ([]int, bool) { return list(v, integer) })
 }
 
 // Bools returns a list of booleans.
-func (c *configJSON) Bools(key string) ([]bool, error) {
-	return scalarJSON(c, key, "a list whose values are true or false", func(v any) ([]bool, bool) {
-		return listJSON(v, boolJSON)
+func (c *File) Bools(key string) ([]bool, error) {
+	return scalar(c, key, "a list whose values are true or false", func(v any) ([]bool, bool) {
+		return list(v, boolean)
 	})
 }
 
 // Floats returns a list of numbers.
-func (c *configJSON) Floats(key string) ([]float64, error) {
-	return scalarJSON(c, key, "a list of numbers", func(v any) ([]float64, bool) {
-		return listJSON(v, floatJSON)
+func (c *File) Floats(key string) ([]float64, error) {
+	return scalar(c, key, "a list of numbers", func(v any) ([]float64, bool) {
+		return list(v, number)
 	})
 }
 
 // Strings returns a list of strings.
-func (c *configJSON) Strings(key string) ([]string, error) {
-	return scalarJSON(c, key, "a list of strings", func(v any) ([]string, bool) {
-		return listJSON(v, func(v any) (string, bool) { s, ok := v.(string); return s, ok })
+func (c *File) Strings(key string) ([]string, error) {
+	return scalar(c, key, "a list of strings", func(v any) ([]string, bool) {
+		return list(v, func(v any) (string, bool) { s, ok := v.(string); return s, ok })
 	})
 }
 
-func listJSON[T any](v any, conv func(any) (T, bool)) ([]T, bool) {
+func list[T any](v any, conv func(any) (T, bool)) ([]T, bool) {
 	list, ok := v.([]any)
 	out := make([]T, len(list))
 	for i, e := range list {
@@ -221,8 +225,11 @@ func listJSON[T any](v any, conv func(any) (T, bool)) ([]T, bool) {
 	return out, ok
 }
 
+// Pair is a key, the type of its value, and the value formatted for display. Long values are shortened.
+type Pair struct{ Key, Type, Value string }
+
 // Pairs returns all values that are not objects, formatted for display.
-func (c *configJSON) Pairs() []Pair {
+func (c *File) Pairs() []Pair {
 	var pairs []Pair
 	for _, key := range c.Keys() {
 		kind := ""
@@ -238,13 +245,13 @@ func (c *configJSON) Pairs() []Pair {
 		case bool:
 			kind = "bool"
 		}
-		pairs = append(pairs, Pair{key, kind, shortJSON(c.Values[key], 200)})
+		pairs = append(pairs, Pair{key, kind, Short(c.Values[key], 200)})
 	}
 	return pairs
 }
 
-// shortJSON formats a value as JSON and shortens it if it is long.
-func shortJSON(v any, most int) string {
+// Short formats a value as JSON and shortens it if it is long.
+func Short(v any, most int) string {
 	text, _ := json.Marshal(v) // cannot fail, because the value was decoded from JSON
 	return printable.Short(string(text), most)
 }
