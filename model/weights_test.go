@@ -226,6 +226,30 @@ func holdMatrix(t *testing.T, format *weight.Format, typ gguf.Type, decode func(
 	}
 }
 
+// Files made from NVIDIA's checkpoints have a number by which all weights of a matrix are multiplied.
+func TestWeightsOfNVFP4AreMultipliedByTheirFactor(t *testing.T) {
+	const rows, cols, factor = 21, 128, 0.37
+	random := rand.New(rand.NewPCG(5, 6))
+	n, size := gguf.NVFP4.BlockLen(), gguf.NVFP4.BlockBytes()
+	data := make([]byte, rows*cols/n*size)
+	for i := range data {
+		data[i] = byte(random.Uint32())
+	}
+	b := gguftest.New()
+	b.Set("general.architecture", "llama")
+	b.Tensor("m.weight", gguf.NVFP4, []int{rows, cols}, data)
+	b.F32("m.scale", []int{1}, []float32{factor})
+	want := make([]float64, n)
+	for i, got := range matrixNamed(t, b, "m.weight", nil, rows, cols) {
+		if i%n == 0 {
+			decoders[gguf.NVFP4](data[i/n*size:][:size], want)
+		}
+		if near := want[i%n] * float64(float32(factor)); math.Abs(got-near) > 1e-12*math.Abs(near) {
+			t.Fatalf("weight %d is %v, want %v", i, got, near)
+		}
+	}
+}
+
 // The scales of MXFP4 and NVFP4 are bytes. Each of the 256 bytes is read as ggml reads it.
 func TestEveryScaleByteIsReadAsTheFileSays(t *testing.T) {
 	for typ, scales := range map[gguf.Type]int{gguf.MXFP4: 1, gguf.NVFP4: 4} {
@@ -255,6 +279,13 @@ func TestEveryScaleByteIsReadAsTheFileSays(t *testing.T) {
 // matrixOf returns the elements of matrix m of a file as a graph reads them, quantized if q is not nil.
 func matrixOf(t *testing.T, b *gguftest.Builder, q *quantize.Quantizer, rows, cols int) []float64 {
 	t.Helper()
+	return matrixNamed(t, b, "m", q, rows, cols)
+}
+
+func matrixNamed(t *testing.T, b *gguftest.Builder, name string, q *arch.Quantizer,
+	rows, cols int,
+) []float64 {
+	t.Helper()
 	f, err := arch.ParseGGUF(b.Bytes(), "")
 	if err != nil {
 		t.Fatal(err)
@@ -262,7 +293,7 @@ func matrixOf(t *testing.T, b *gguftest.Builder, q *quantize.Quantizer, rows, co
 	build := graph.NewBuilder(gpu.DefaultLimits())
 	w := arch.NewWeights(build, f, &arch.Llama.Gguf, q)
 	ids := build.Input("ids", graph.I32, []int{rows}, []int{rows})
-	y := ops.Embedding(build, "y", w.Matrix("m", rows, cols), ids)
+	y := ops.Embedding(build, "y", w.Matrix(name, rows, cols), ids)
 	build.Output(y)
 	g, err := build.Finish()
 	if err != nil {

@@ -142,6 +142,26 @@ func TestWideGateAndUpOnTheGPU(t *testing.T) {
 	}
 }
 
+// Each matrix of NVFP4 has a factor of its own, also in a merged matrix.
+func TestMergedMatricesKeepTheirFactors(t *testing.T) {
+	dev := gputest.Open(t)
+	build := func(b *graph.Builder) {
+		x := b.Input("x", graph.F32, []int{1, 256}, []int{20, 256})
+		matrix := func(name string, factor float32) weight.Matrix {
+			w := noiseMatrix(name, 128, 256, weight.NVFP4)
+			w.Factor = func() (float32, error) { return factor, nil }
+			return w
+		}
+		gate := Linear(b, "gate", x, matrix("gate.w", 0.25), graph.None)
+		b.Output(basic.SiLUMul(b, "mul", gate, Linear(b, "up", x, matrix("up.w", 3), graph.None)))
+	}
+	points := []step{{"x": {20, 256}}, {"x": {1, 256}}}
+	if n := referencesAgree(t, fuseGateUp, build, points); n != 1 {
+		t.Errorf("fused in %d places, want 1", n)
+	}
+	kernelsAgree(t, dev, fuseGateUp, build, points)
+}
+
 // Products of only the last row are not merged, because a merged product would compute all rows.
 func TestLastRowGateAndUpStaySeparate(t *testing.T) {
 	build := func(b *graph.Builder) {

@@ -40,6 +40,7 @@ var orphans = []orphan{
 		what: "a quantized KV cache", fate: leftOut,
 		ends: []string{".k_scale", ".v_scale", ".kv_scale", ".q_scale", ".prob_output_scale"},
 	},
+	{what: "scales of quantized activations", ends: []string{".input_scale"}, fate: leftOut},
 	{
 		what: "a quantizer", fate: refused,
 		parts: []string{"qweight", "qzeros", "scales", "g_idx", "SCB", "absmax", "quant_map", "quant_state"},

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 
 	"gpuscope/engine/graph"
 	"gpuscope/internal/printable"
@@ -210,10 +211,26 @@ func (w *Weights) Matrix(name string, rows, cols int) weight.Matrix {
 	if !Runs(t) {
 		w.notYet(t)
 	}
-	return w.stored(t.Type, weight.Matrix{Name: name, Rows: rows, Cols: cols, Data: func() ([][]byte, error) {
+	m := weight.Matrix{Name: name, Rows: rows, Cols: cols, Data: func() ([][]byte, error) {
 		blocks, err := t.Bytes()
 		return [][]byte{blocks}, err
-	}})
+	}}
+	if factor := strings.TrimSuffix(name, ".weight") + ".scale"; t.Type == "NVFP4" && w.has(factor) {
+		m.Factor = w.number(factor)
+	}
+	return w.stored(t.Type, m)
+}
+
+// number returns a function that reads the only element of a tensor.
+func (w *Weights) number(name string) func() (float32, error) {
+	t := w.floats(name, 1)
+	return sync.OnceValues(func() (float32, error) {
+		list, err := t.Floats()
+		if err != nil {
+			return 0, err
+		}
+		return list[0], nil
+	})
 }
 
 // floatMatrix returns a matrix like Matrix, but it is not quantized.

@@ -54,6 +54,8 @@ type Format struct {
 	WorkgroupBytes int
 	// Arrays returns the constants that hold a matrix on the device. Each array has its own binding.
 	Arrays func(rows, cols int) []Array
+	// factors is the index of the array that factorsArray describes, or 0 if there is none.
+	factors int
 	// ReadRow returns a row of weights. It reads them from the bytes of the constants that Arrays describes.
 	ReadRow func(arrays [][]byte, row int, into []float64)
 }
@@ -127,6 +129,9 @@ type Matrix struct {
 	// Data returns the byte arrays that Format.Pieces describes. Each array has the rows of the matrix one
 	// after another.
 	Data func() ([][]byte, error)
+	// Factor returns a number by which all weights are multiplied. It is nil if there is none. Only NVFP4 has
+	// such numbers.
+	Factor func() (float32, error)
 
 	Dense *graph.ValueID // the matrix as an f32 tensor of the graph, or nil
 	over  *[2]Matrix     // the two joined matrices, if Above or Interleave returned this matrix; else nil
@@ -460,6 +465,19 @@ func PartLabel(i, parts int) string {
 	return fmt.Sprintf("part%d", i)
 }
 
+// factor returns the number by which the weights of a row are multiplied.
+func (m *Matrix) factor(row int) (float32, error) {
+	switch {
+	case m.over != nil && row >= m.over[0].Rows:
+		return m.over[1].factor(row - m.over[0].Rows)
+	case m.over != nil:
+		return m.over[0].factor(row)
+	case m.Factor == nil:
+		return 1, nil
+	}
+	return m.Factor()
+}
+
 // weightsArray describes the array of weights on the device. If `pack` is nil, the array has the order of the
 // file. Otherwise the function `pack` rearranges the weights.
 func weightsArray(t graph.DType, rows, cols int, pack pack) Array {
@@ -526,9 +544,10 @@ func (s rowScales) constants() shaders.Constants {
 // byteScales describes an array with a one-byte scale for each group of columns of a row, in the layout of
 // shaders/include/byte_scales.wgsl.
 type byteScales struct {
-	group int // columns that share a scale
-	size  int // size of a block in the file, in bytes
-	n     int // number of scales at the start of a block
+	group   int  // columns that share a scale
+	size    int  // size of a block in the file, in bytes
+	n       int  // number of scales at the start of a block
+	factors bool // whether a matrix can have a factor; see factorsArray
 }
 
 func (s byteScales) Array(rows, cols int) Array {
@@ -544,7 +563,13 @@ func (s byteScales) read(data []byte, row, col, cols int) byte {
 
 // constants() returns the template constant that byte_scales.wgsl needs.
 func (s byteScales) constants() shaders.Constants {
-	return shaders.Constants{"GroupEights": s.group / 8}
+	return shaders.Constants{"GroupEights": s.group / 8, "Factors": s.factors}
+}
+
+// factorsArray describes an array with the factor of a matrix for each four rows. Kernels of all matrices
+// are then the same, and joined matrices can have two factors.
+func factorsArray(rows int) Array {
+	return Array{"factors", graph.F32, []int{fours(rows)}, nil}
 }
 
 // supers describes the super-block scales of a format, in the layout of shaders/include/supers.wgsl. A

@@ -1,6 +1,9 @@
 package weight
 
-import "math"
+import (
+	"encoding/binary"
+	"math"
+)
 
 // NVFP4 is ggml's NVFP4. A weight is e2m1 * scale, with the 4-bit floats of MXFP4. 16 columns share the
 // scale, which is a float of 7 bits: four bits of exponent and three of mantissa (UE4M3). The highest bit of
@@ -9,20 +12,26 @@ import "math"
 // A block (block_nvfp4 in ggml-common.h) has 64 columns: four scales, then the nibbles. 8 bytes have the
 // nibbles of 16 columns: the low nibbles come first, then the high ones. As for MXFP4, kernels compute twice
 // the value of e2m1 and half of the scale. On the device scales and nibbles are in separate arrays.
+//
+// Files made from NVIDIA's checkpoints also have a number by which all weights of a matrix are multiplied
+// (Matrix.Factor).
 var NVFP4 = Format{
 	Name: "nvfp4", File: "NVFP4", Group: 16,
 	Doc: "Each weight is e2m1 * scale. e2m1 is a float of 4 bits: 0, 0.5, 1, 1.5, 2, 3, 4 or 6, with a " +
-		"sign. 16 columns share the scale, which is a float with 4 bits of exponent and 3 of mantissa.",
+		"sign. 16 columns share the scale, which is a float with 4 bits of exponent and 3 of mantissa. All weights " +
+		"of a matrix can be multiplied by a further number.",
 	Pieces: []Block{{Cols: 64, Bytes: 4 + 32, Floats: []Float{
 		{0, 1, putUE4M3}, {1, 1, putUE4M3}, {2, 1, putUE4M3}, {3, 1, putUE4M3},
 	}}},
 	AsHalves: true, shader: "nvfp4", constants: nvfp4Scales.constants, MaxGroupsOf8: 4,
 	Arrays: func(rows, cols int) []Array {
-		return []Array{nvfp4Weights.Array(rows, cols), nvfp4Scales.Array(rows, cols)}
+		return []Array{nvfp4Weights.Array(rows, cols), nvfp4Scales.Array(rows, cols), factorsArray(rows)}
 	},
+	factors: 2,
 	ReadRow: func(arrays [][]byte, row int, into []float64) {
+		factor := float64(math.Float32frombits(binary.LittleEndian.Uint32(arrays[2][row/4*4:])))
 		for c := range into {
-			scale := halfOfUE4M3(nvfp4Scales.read(arrays[1], row, c, len(into)))
+			scale := halfOfUE4M3(nvfp4Scales.read(arrays[1], row, c, len(into))) * factor
 			into[c] = nvfp4Weights.read(arrays[0], row, c, len(into)) * scale
 		}
 	},
@@ -30,7 +39,7 @@ var NVFP4 = Format{
 
 var (
 	nvfp4Weights = e2m1{packed{36, 4, 32, 4, 8}}
-	nvfp4Scales  = byteScales{group: 16, size: 36, n: 4}
+	nvfp4Scales  = byteScales{group: 16, size: 36, n: 4, factors: true}
 )
 
 // halfOfUE4M3 returns half of the value of a UE4M3 number.

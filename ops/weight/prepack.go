@@ -2,6 +2,7 @@ package weight
 
 import (
 	"encoding/binary"
+	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -132,6 +133,9 @@ func (m *Matrix) PackArray(k, first, rows int) ([]byte, error) {
 		lower, err := m.over[1].PackArray(k, 0, m.over[1].Rows)
 		return slices.Concat(upper, lower), err
 	}
+	if k > 0 && k == m.Format.factors {
+		return m.packFactors(first, rows)
+	}
 	pieces, err := m.rows(first, rows)
 	if err != nil {
 		return nil, err
@@ -157,5 +161,18 @@ func (m *Matrix) PackArray(k, first, rows int) ([]byte, error) {
 		wait.Go(func() { a.pack(some, into) })
 	}
 	wait.Wait()
+	return data, nil
+}
+
+// packFactors returns the bytes of the array that factorsArray describes, for a range of rows.
+func (m *Matrix) packFactors(first, rows int) ([]byte, error) {
+	data := make([]byte, 0, 4*fours(rows))
+	for i := range fours(rows) {
+		factor, err := m.factor(first + min(4*i, rows-1))
+		if err != nil {
+			return nil, err
+		}
+		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(factor))
+	}
 	return data, nil
 }

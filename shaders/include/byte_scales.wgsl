@@ -4,6 +4,9 @@
 {{define "byte_scales_binding"}}
 // [n / 4, {{if .Wide}}{{.Chunks}}{{else}}columns / {{mul 8 .GroupEights}}{{end}}]
 {{binding}} var<storage, read> scales: array<{{template "byte_scales_type" .}}>;
+{{- if .Factors}}
+{{binding}} var<storage, read> factors: array<f32>; // [n / 4] by which the scales of four rows are multiplied
+{{- end}}
 {{- end}}
 
 {{define "byte_scales_type"}}
@@ -16,7 +19,8 @@
 
 fn scale(row: u32, eight: u32) -> f32 {
   let word = scales[(row >> 2u) * ({{.Columns}} / {{mul 8 .GroupEights}}u) + eight / {{.GroupEights}}u];
-  return scales_of(vec4<u32>((word >> ((row & 3u) * 8u)) & 255u)).x;
+  return scales_of(vec4<u32>((word >> ((row & 3u) * 8u)) & 255u)).x
+    {{- if .Factors}} * factors[row >> 2u]{{end}};
 }
 {{- end}}
 
@@ -24,10 +28,15 @@ fn scale(row: u32, eight: u32) -> f32 {
 {{define "byte_scales_wide"}}
 {{template "byte_scales_floats" .}}
 
-alias Scales = {{template "byte_scales_type" .}};
+struct Scales {
+  words: {{template "byte_scales_type" .}},
+{{- if .Factors}}
+  factor: f32,
+{{- end}}
+}
 
 fn load_scales(row: u32, chunk: u32) -> Scales {
-  return scales[row / 4u * {{.Chunks}}u + chunk];
+  return Scales(scales[row / 4u * {{.Chunks}}u + chunk]{{if .Factors}}, factors[row / 4u]{{end}});
 }
 
 fn scales_of_word(word: u32) -> vec4<f32> {
@@ -37,9 +46,9 @@ fn scales_of_word(word: u32) -> vec4<f32> {
 
 {{define "byte_scales_factors"}}
 {{- if eq .GroupEights 2}}
-      let scale0 = scales_of_word(scale_bits.x);
-      let scale1 = scales_of_word(scale_bits.y);
+      let scale0 = scales_of_word(scale_bits.words.x){{if .Factors}} * scale_bits.factor{{end}};
+      let scale1 = scales_of_word(scale_bits.words.y){{if .Factors}} * scale_bits.factor{{end}};
 {{- else}}
-      let scale0 = scales_of_word(scale_bits);
+      let scale0 = scales_of_word(scale_bits.words){{if .Factors}} * scale_bits.factor{{end}};
 {{- end}}
 {{- end}}
