@@ -77,7 +77,7 @@ func randomBlocks(random *rand.Rand, t *tensor) ([]byte, error) {
 	scale := 1 / math.Sqrt(float64(cols))
 	switch {
 	case strings.Contains(t.name, "token_embd"):
-		scale = 1
+		scale = 10
 	case slices.ContainsFunc(outputs, func(part string) bool { return strings.Contains(t.name, part) }):
 		scale /= 10
 	}
@@ -110,7 +110,13 @@ func randomBlocks(random *rand.Rand, t *tensor) ([]byte, error) {
 			return nil, fmt.Errorf("tensor %s: no random weights of type %s", t.name, t.typ)
 		}
 		for len(data)%t.typ.BlockBytes() != 0 {
-			data = append(data, byte(random.Uint32()))
+			x := byte(random.Uint32())
+			if t.typ == gguf.Q4_0 {
+				// The levels are -8 to 7. Without -8 their mean is 0, so that no direction of the residual
+				// stream grows from layer to layer.
+				x = max(x&15, 1) | max(x>>4, 1)<<4
+			}
+			data = append(data, x)
 		}
 	}
 	return data, nil
