@@ -282,7 +282,7 @@ func matrixOf(t *testing.T, b *gguftest.Builder, q *quantize.Quantizer, rows, co
 	return matrixNamed(t, b, "m", q, rows, cols)
 }
 
-func matrixNamed(t *testing.T, b *gguftest.Builder, name string, q *arch.Quantizer,
+func matrixNamed(t *testing.T, b *gguftest.Builder, name string, q *quantize.Quantizer,
 	rows, cols int,
 ) []float64 {
 	t.Helper()
