@@ -85,9 +85,10 @@ const eps = {{.Eps}}f; // of the norm whose result is x
 {{- if .Choose}}
 
 {{template "key_of" .}}
-{{template "rank" (set . "Experts" .Choose)}}
-
-var<workgroup> chosen: u32; // the expert of this workgroup's slot
+fn key_at(e: u32) -> u32 {
+  return key_of(logits[e]);
+}
+{{template "choose" (set . "Experts" .Choose)}}
 {{- end}}
 
 var<workgroup> partial: array<f32, {{mul .Lanes $sums}}>;
@@ -153,17 +154,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   let square{{$i}} = squares[lane + {{mul $i $.Lanes}}u];
 {{- end}}
 {{- if .Choose}}
-  // The same choice as that of the router, which runs at the same time.
-  for (var e = lane; e < {{mul 4 (div (add .Choose 3) 4)}}u; e += {{.Lanes}}u) {
-    keys[e / 4u][e % 4u] = select(0u, key_of(logits[min(e, {{sub .Choose 1}}u)]), e < {{.Choose}}u);
-  }
-  workgroupBarrier();
-  for (var e = lane; e < {{.Choose}}u; e += {{.Lanes}}u) {
-    if (rank(e) == wid.y) {
-      chosen = e;
-    }
-  }
-  let expert = workgroupUniformLoad(&chosen);
+  choose(lane); // as the router does, which runs at the same time
+  let expert = chosen[wid.y];
 {{- else}}
   let expert = experts[pair]{{if .Several}} - params.first{{end}};
 {{- end}}

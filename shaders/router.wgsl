@@ -7,7 +7,7 @@
 {{- else}} A workgroup processes a token.
 {{- end}}
 {{- $all := and (not .Sigmoid) (not .Normalize)}}{{/* softmax over all logits */}}
-{{- $fours := div (add .Experts 3) 4}}
+{{- $row := "row + "}}{{if .Single}}{{$row = ""}}{{end}}
 {{- if not .Single}}
 struct Params {
   tokens: u32,
@@ -34,10 +34,10 @@ struct Params {
 {{- if $all}}
 {{template "partial" .}}
 {{template "reduce_sum" .}}
-{{template "reduce_max" .}}
 {{- end}}
-{{- template "rank" .}}
-var<workgroup> chosen: array<u32, {{.K}}>;
+{{- if not .Single}}
+var<private> row: u32; // index of the token's first logit
+{{- end}}
 {{- if .Normalize}}
 var<workgroup> shares: array<f32, {{.K}}>; // the weights before they are normalized
 {{- end}}
@@ -48,63 +48,46 @@ fn sigmoid(v: f32) -> f32 {
 }
 {{- end}}
 
+fn key_at(e: u32) -> u32 {
+{{- if .Bias}}
+  return key_of(bitcast<u32>(sigmoid(bitcast<f32>(logits[{{$row}}e])) + bias[e]));
+{{- else}}
+  return key_of(logits[{{$row}}e]);
+{{- end}}
+}
+{{template "choose" .}}
+
 @compute @workgroup_size({{.Lanes}})
 fn main({{if not .Single}}@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   {{end}}@builtin(local_invocation_index) lane: u32) {
 {{- if .Single}}
-  let row = 0u;
   let to = 0u;
 {{- else}}
   let token = flat_group(wid, groups);
   if (token >= params.tokens) {
     return; // the grid can be larger than the current shape needs
   }
-  let row = token * {{.Experts}}u;
+  row = token * {{.Experts}}u;
   let to = token * {{.K}}u;
 {{- end}}
+  choose(lane);
 {{- if $all}}
-  var largest = -3.4028234e38;
-{{- end}}
-  for (var e = lane; e < {{mul 4 $fours}}u; e += {{.Lanes}}u) {
-    var key = 0u; // no logit has this key
-    if (e < {{.Experts}}u) {
-{{- if .Bias}}
-      key = key_of(bitcast<u32>(sigmoid(bitcast<f32>(logits[row + e])) + bias[e]));
-{{- else}}
-      key = key_of(logits[row + e]);
-{{- end}}
-{{- if $all}}
-      largest = max(largest, bitcast<f32>(logits[row + e]));
-{{- end}}
-    }
-    keys[e / 4u][e % 4u] = key;
-  }
-{{- if $all}}
-  largest = reduce_max(lane, largest);
+  let largest = bitcast<f32>(logits[{{$row}}chosen[0]]);
   var total = 0.0;
   for (var e = lane; e < {{.Experts}}u; e += {{.Lanes}}u) {
-    total += exp(bitcast<f32>(logits[row + e]) - largest);
+    total += exp(bitcast<f32>(logits[{{$row}}e]) - largest);
   }
   total = reduce_sum(lane, total);
-{{- else}}
-  workgroupBarrier();
 {{- end}}
-  for (var e = lane; e < {{.Experts}}u; e += {{.Lanes}}u) {
-    let place = rank(e);
-    if (place < {{.K}}u) {
-      chosen[place] = e;
-    }
-  }
-  workgroupBarrier();
   // {{.K}} lanes compute the weights.
   let slot = min(lane, {{sub .K 1}}u);
   let expert = chosen[slot];
-  let logit = bitcast<f32>(logits[row + expert]);
+  let logit = bitcast<f32>(logits[{{$row}}expert]);
 {{- if .Sigmoid}}
   var weight = sigmoid(logit);
 {{- else if .Normalize}}
   // The softmax over the chosen logits equals the softmax over all logits, divided by the sum of the chosen.
-  var weight = exp(logit - bitcast<f32>(logits[row + chosen[0]]));
+  var weight = exp(logit - bitcast<f32>(logits[{{$row}}chosen[0]]));
 {{- else}}
   var weight = exp(logit - largest) / total;
 {{- end}}

@@ -88,8 +88,8 @@ var fuseCombine = graph.Fusion{
 }
 
 // mostChoices is the largest number of experts for which a product chooses the experts itself. Each of its
-// workgroups compares all logits with each other.
-const mostChoices = 256
+// workgroups does all of the work.
+const mostChoices = 512
 
 // fuseRoute makes a product choose the experts of one token itself, from the logits. It then runs at the same
 // time as the router, whose results are still needed later.

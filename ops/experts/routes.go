@@ -123,7 +123,7 @@ func (o *linear) gemv(limits *gpu.Limits) tiling {
 	}
 	memory := int(limits.MaxWorkgroupStorage) - o.w.Format.WorkgroupBytes
 	if o.router != nil {
-		memory -= 4*o.n + 16
+		memory -= 8*(o.n+o.k) + 64
 	}
 	// Each lane has a partial result of every sum, and of a norm's sum of squares. Each group of as many
 	// lanes as there are sums needs one more number.
