@@ -46,6 +46,7 @@ var arch2 = []struct {
 	{"gpt_oss_mxfp4", false},
 	{"lfm2", true},
 	{"qwen3_5", true},
+	{"qwen3_5_moe", true},
 }
 
 // arch2Files returns the paths of a model of shared/models/arch2, and its float64 logits from another

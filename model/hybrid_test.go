@@ -14,8 +14,14 @@ import (
 	"gpuscope/trace"
 )
 
-// hybrids are the tiny models with recurrent layers.
-var hybrids = []string{"lfm2", "qwen3_5"}
+// hybrids returns the names of the tiny models with recurrent layers: all of them, or with -short those
+// without experts.
+func hybrids() []string {
+	if testing.Short() {
+		return []string{"lfm2", "qwen3_5"}
+	}
+	return []string{"lfm2", "qwen3_5", "qwen3_5_moe"}
+}
 
 func hybrid(name string) Options {
 	return Options{
@@ -27,7 +33,7 @@ func hybrid(name string) Options {
 // same bits as when it first ran.
 func TestBackAndForthOverAHybridModelGivesTheSameTokens(t *testing.T) {
 	dev := gputest.Open(t)
-	for _, name := range hybrids {
+	for _, name := range hybrids() {
 		t.Run(name, func(t *testing.T) {
 			moves := 1000
 			if testing.Short() {
@@ -85,7 +91,7 @@ func TestBackAndForthOverAHybridModelGivesTheSameTokens(t *testing.T) {
 // nothing else happened to.
 func TestCommandsLeaveTheStateOfAHybridModel(t *testing.T) {
 	dev := gputest.Open(t)
-	for _, name := range hybrids {
+	for _, name := range hybrids() {
 		t.Run(name, func(t *testing.T) {
 			prompt := session.Command{Kind: session.Prompt, Tokens: ids(20), Chunks: []int{9, 1}}
 			run := session.Command{Kind: session.Run, N: 6}
@@ -172,7 +178,7 @@ func TestCommandsLeaveTheStateOfAHybridModel(t *testing.T) {
 // there.
 func TestEditOfAHybridModelContinuesFromTheKeptTokens(t *testing.T) {
 	dev := gputest.Open(t)
-	for _, name := range hybrids {
+	for _, name := range hybrids() {
 		t.Run(name, func(t *testing.T) {
 			const kept = 13
 			added := []int{5, 77, 301}

@@ -66,14 +66,16 @@ func tinyWide(a *arch.Architecture, ffn int) *gguftest.Builder {
 	case "lfm2":
 		b.Set("lfm2.shortconv.l_cache", 3)
 		b.Set("lfm2.attention.head_count_kv", []int32{0, tinyKVHeads})
-	case "qwen35":
+	case "qwen35", "qwen35moe":
 		for key, value := range map[string]any{
-			"conv_kernel": 4, "group_count": 1, "time_step_rank": 2, "state_size": tinyHeadDim,
-			"inner_size": 2 * tinyHeadDim,
+			"ssm.conv_kernel": 4, "ssm.group_count": 1, "ssm.time_step_rank": 2,
+			"ssm.state_size": tinyHeadDim, "ssm.inner_size": 2 * tinyHeadDim, "full_attention_interval": 2,
+			"expert_feed_forward_length": ffn, "expert_shared_feed_forward_length": ffn,
 		} {
-			b.Set("qwen35.ssm."+key, value)
+			if a.Experts || !strings.HasPrefix(key, "expert") {
+				b.Set(a.Name+"."+key, value)
+			}
 		}
-		b.Set("qwen35.full_attention_interval", 2)
 	}
 	for key, value := range map[string]any{
 		"general.architecture": a.Name, "general.name": "tiny",
@@ -111,7 +113,7 @@ func tinyWide(a *arch.Architecture, ffn int) *gguftest.Builder {
 			matrix(blk+"shortconv.in_proj.weight", 3*tinyDim, tinyDim)
 			matrix(blk+"shortconv.out_proj.weight", tinyDim, tinyDim)
 			b.F32(blk+"shortconv.conv.weight", []int{tinyDim, 3}, values(3*tinyDim))
-		case "qwen35":
+		case "qwen35", "qwen35moe":
 			const channels, inner, heads = 4 * tinyHeadDim, 2 * tinyHeadDim, 2
 			matrix(blk+"attn_qkv.weight", channels, tinyDim)
 			matrix(blk+"attn_gate.weight", inner, tinyDim)
@@ -127,15 +129,38 @@ func tinyWide(a *arch.Architecture, ffn int) *gguftest.Builder {
 		}
 		return true
 	}
+	mlp := func(blk, suffix string) {
+		matrix(blk+"ffn_gate"+suffix, ffn, tinyDim)
+		matrix(blk+"ffn_up"+suffix, ffn, tinyDim)
+		matrix(blk+"ffn_down"+suffix, tinyDim, ffn)
+	}
+	experts := func(blk string) {
+		vectorOf(blk+"ffn_gate_inp.weight", tinyExperts, tinyDim)
+		matrix(blk+"ffn_gate_exps.weight", tinyExperts, ffn, tinyDim)
+		matrix(blk+"ffn_up_exps.weight", tinyExperts, ffn, tinyDim)
+		matrix(blk+"ffn_down_exps.weight", tinyExperts, tinyDim, ffn)
+		if a.ExpertBiases {
+			vectorOf(blk+"ffn_gate_inp.bias", tinyExperts)
+			vectorOf(blk+"ffn_gate_exps.bias", tinyExperts, ffn)
+			vectorOf(blk+"ffn_up_exps.bias", tinyExperts, ffn)
+			vectorOf(blk+"ffn_down_exps.bias", tinyExperts, tinyDim)
+		}
+		if a.Name == "qwen35moe" {
+			mlp(blk, "_shexp.weight")
+			vector(blk + "ffn_gate_inp_shexp.weight")
+		}
+	}
 	for layer := range tinyLayers {
 		blk := fmt.Sprintf("blk.%d.", layer)
 		const q, kv = tinyHeads * tinyHeadDim, tinyKVHeads * tinyHeadDim
 		if layer == 0 && recurrent(blk) {
 			vector(blk + "attn_norm.weight")
 			vector(blk + a.Gguf.Names.FfnNorm)
-			matrix(blk+"ffn_gate.weight", ffn, tinyDim)
-			matrix(blk+"ffn_up.weight", ffn, tinyDim)
-			matrix(blk+"ffn_down.weight", tinyDim, ffn)
+			if a.Experts {
+				experts(blk)
+			} else {
+				mlp(blk, ".weight")
+			}
 			continue
 		}
 		if !a.NoPreNorms {
@@ -146,7 +171,7 @@ func tinyWide(a *arch.Architecture, ffn int) *gguftest.Builder {
 			matrix(blk+"ffn_up.weight", 2*ffn, tinyDim)
 		} else {
 			rows := q
-			if a.Name == "qwen35" { // queries and gates
+			if strings.HasPrefix(a.Name, "qwen35") { // queries and gates
 				rows *= 2
 			}
 			matrix(blk+"attn_q.weight", rows, tinyDim)
@@ -154,16 +179,7 @@ func tinyWide(a *arch.Architecture, ffn int) *gguftest.Builder {
 			matrix(blk+"attn_v.weight", kv, tinyDim)
 			switch {
 			case a.Experts:
-				vectorOf(blk+"ffn_gate_inp.weight", tinyExperts, tinyDim)
-				matrix(blk+"ffn_gate_exps.weight", tinyExperts, ffn, tinyDim)
-				matrix(blk+"ffn_up_exps.weight", tinyExperts, ffn, tinyDim)
-				matrix(blk+"ffn_down_exps.weight", tinyExperts, tinyDim, ffn)
-				if a.ExpertBiases {
-					vectorOf(blk+"ffn_gate_inp.bias", tinyExperts)
-					vectorOf(blk+"ffn_gate_exps.bias", tinyExperts, ffn)
-					vectorOf(blk+"ffn_up_exps.bias", tinyExperts, ffn)
-					vectorOf(blk+"ffn_down_exps.bias", tinyExperts, tinyDim)
-				}
+				experts(blk)
 			case a.FusedMLP:
 				matrix(blk+"ffn_up.weight", 2*ffn, tinyDim)
 			default:

@@ -335,7 +335,7 @@ var (
 var Architectures = []*Architecture{
 	&Llama, &mistral, &Qwen2, &Qwen3, &Gemma3, &Phi3, &granite, &smolLM3, &olmo2, &olmo3, &exaone4, &gemma2,
 	&mistral3, &cohere2, &glm4, &seedOSS, &ernie45, &hunyuan, &qwen3MoE, &graniteMoE, &olmoe, &gemma4,
-	&gptOSS, &lfm2, &qwen35,
+	&gptOSS, &lfm2, &qwen35, &qwen35MoE,
 }
 
 // architectureOf returns the architecture with the given name in files of one format, and its Spelling for
