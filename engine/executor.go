@@ -481,14 +481,14 @@ func (x *Executor) Output(v graph.ValueID, dst []byte) (int, error) {
 // and constants is never shared in this way.
 func (x *Executor) ReadValue(v graph.ValueID, dst []byte) error { return x.ReadPart(v, 0, dst) }
 
-// ReadPart copies part of a value's memory to dst, like ReadValue. The start offset and the length of dst
+// ReadPart copies part of a value's memory to `dst`, like ReadValue. The start offset and the length of `dst`
 // must be multiples of 4 bytes.
 func (x *Executor) ReadPart(v graph.ValueID, from uint64, dst []byte) error {
 	b, begin := x.place(v)
 	return x.read(b, begin+from, dst)
 }
 
-// read copies part of a buffer to dst and waits for the copy.
+// read copies part of a buffer to `dst` and waits for the copy.
 func (x *Executor) read(b gpu.Buffer, from uint64, dst []byte) error {
 	r, err := x.dev.NewReadback("read", uint64(len(dst)))
 	if err != nil {

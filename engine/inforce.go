@@ -10,7 +10,7 @@ type InForce struct {
 	Workgroups [3]int
 }
 
-// InForce appends to list, in order of submission, the dispatches that run at the current shapes.
+// InForce appends to `list`, in order of submission, the dispatches that run at the current shapes.
 func (x *Executor) InForce(list []InForce) []InForce {
 	for _, id := range x.live.Active() {
 		d := &x.g.Dispatches[id]

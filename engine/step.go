@@ -255,7 +255,7 @@ func (x *Executor) learn(ticks []uint64, begun, ended time.Time) {
 	})
 }
 
-// shortRun returns how many of the dispatches in run, from the first on, should be in one submit, according
+// shortRun returns how many of the dispatches in `run`, from the first on, should be in one submit, according
 // to the expected times.
 func (x *Executor) shortRun(run []trace.DispatchID) int {
 	spent := 0.0
@@ -298,10 +298,10 @@ func (x *Executor) ranOn(id trace.DispatchID) *bool {
 	return &x.hasRun[int(id)*graph.MaxRoutes+x.live.Plans[x.g.Dispatches[id].Op].Route]
 }
 
-// encode encodes the dispatches in run. `from` is the position of the first of them in the step, and `all` is
-// the number of dispatches in the step. Before the first dispatch of the step, encode copies the inputs that
-// are already on the device. After the last dispatch of the step, it copies the outputs that are to be read
-// back.
+// encode encodes the dispatches in `run`. `from` is the position of the first of them in the step, and `all`
+// is the number of dispatches in the step. Before the first dispatch of the step, encode copies the inputs
+// that are already on the device. After the last dispatch of the step, it copies the outputs that are to be
+// read back.
 func (x *Executor) encode(enc gpu.Encoder, s *flight, run []trace.DispatchID, from, all int,
 	in *graph.StepInput,
 ) error {

@@ -15,7 +15,7 @@ import (
 // step of n dispatches needs about log2(n / firstPiece) submits.
 const firstPiece = 32
 
-// submit encodes the dispatches in run, submits them piece by piece, and waits for the GPU. `from` is the
+// submit encodes the dispatches in `run`, submits them piece by piece, and waits for the GPU. `from` is the
 // position of the first of them in the step, and `all` is the number of dispatches in the step.
 func (x *Executor) submit(s *flight, run []trace.DispatchID, from, all int, in *graph.StepInput) error {
 	var begun time.Time

@@ -421,7 +421,7 @@ func (r *benchRun) timing(t *bench.Test) engine.Timing {
 	return level
 }
 
-// repetition runs a test once and adds the host time of its steps to split. It returns the number of steps.
+// repetition runs a test once and adds the host time of its steps to `split`. It returns the number of steps.
 func (r *benchRun) repetition(ctx context.Context, t *bench.Test, split *bench.Split) (steps int, err error) {
 	all := r.m.steps(t)
 	if t.Phase == trace.Decode && r.runner.Exec.CanPrepare(r.timing(t)) {
@@ -465,7 +465,7 @@ func noToken(position int, out run.Picked, where string) error {
 		out.Highest, where)
 }
 
-// count adds the host time of the last step to split.
+// count adds the host time of the last step to `split`.
 func (r *benchRun) count(split *bench.Split) {
 	if split != nil {
 		split.Add(bench.SplitOf(r.runner.Exec.CPU()))
@@ -473,7 +473,7 @@ func (r *benchRun) count(split *bench.Split) {
 	}
 }
 
-// step runs one step. If split is not nil, it adds the host time of the step to split.
+// step runs one step. If `split` is not nil, it adds the host time of the step to `split`.
 func (r *benchRun) step(ctx context.Context, position int, tokens []int, gives bool, timing engine.Timing,
 	split *bench.Split,
 ) (token int, err error) {

@@ -16,7 +16,7 @@ import (
 	"gpuscope/trace/table"
 )
 
-// Vocabulary reads the vocabulary from the GGUF file at path, or from a file of another kind that
+// Vocabulary reads the vocabulary from the GGUF file at `path`, or from a file of another kind that
 // tokenizer.Open can read. If `path` is empty, it returns the vocabulary of the embedded model.
 func Vocabulary(path string) (*tokenizer.Tokenizer, error) {
 	if path != "" {

@@ -431,8 +431,8 @@ func (o *linear) Corners(r *graph.Ranges) []graph.Corner {
 	return corners
 }
 
-// rowsAtMost returns the dims between lowest and highest that have the most rows, but not more than m. It
-// returns nil if even lowest has more than m rows.
+// rowsAtMost returns the dims between `lowest` and `highest` that have the most rows, but not more than m. It
+// returns nil if even `lowest` has more than m rows.
 func rowsAtMost(lowest, highest []int, m int) []int {
 	if len(lowest) == 0 || m < 1 || shape.Product(lowest[:len(lowest)-1]) > m {
 		return nil

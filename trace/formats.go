@@ -20,8 +20,8 @@ type Format struct {
 	Name   string // name shown to the user
 	Doc    string
 	Suffix string // suffix of the file name; .gz follows if the file is gzipped
-	// sniff reports whether a file may have this format. start is the beginning of the decompressed data
-	// without white space. Exports have no sniff and no read.
+	// sniff reports whether a file may have this format. `start` is the beginning of the decompressed data
+	// without white space. Exports have neither `sniff` nor `read`.
 	sniff func(start []byte) bool
 	// read reads decompressed data. raw counts the bytes that were read from the file before decompression,
 	// because the memory limit grows with this number.

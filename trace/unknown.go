@@ -206,7 +206,7 @@ func (u *Unknown) under(path string) *Unknown {
 	return &out
 }
 
-// add adds the fields in other at a path, and returns the result.
+// add adds the fields in `other` at a path, and returns the result.
 func (u *Unknown) add(path string, other *Unknown) *Unknown {
 	if other == nil {
 		return u

@@ -87,9 +87,9 @@ const leaveWithin = 2 * time.Second
 
 func init() { quiet.Restore() } // Bubble Tea is initialized by now
 
-// Run opens a session concurrently with the first frame and runs the program until the user quits. It
-// returns the error of open if open failed, *Panic after a bug, and *Interrupted after SIGTERM or SIGHUP.
-// It always restores the terminal.
+// Run opens a session concurrently with the first frame and runs the program until the user quits. It returns
+// the error of `open` if `open` failed, *Panic after a bug, and *Interrupted after SIGTERM or SIGHUP. It
+// always restores the terminal.
 func Run(ctx context.Context, open func(context.Context) (session.Session, error), o Options) error {
 	return run(ctx, o, func(ctx context.Context) openedMsg {
 		s, err := open(ctx)

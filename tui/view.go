@@ -171,8 +171,8 @@ func (st *stage) goTo(view int) {
 	st.onLeave()
 }
 
-// turn moves to the next or the previous item, depending on by. A view that shows one item at a time moves to
-// another item. In other views, turn moves to the next or previous event of the run.
+// turn moves to the next or the previous item, depending on `by`. A view that shows one item at a time moves
+// to another item. In other views, turn moves to the next or previous event of the run.
 func (a *App) turn(by int) {
 	if !a.view().Turn(by) {
 		a.nextEvent(by)

@@ -15,11 +15,11 @@ func traceWhyCommand() *command {
 	return &command{
 		name: "trace why", operand: "FILE DISPATCH",
 		doc: "explain the grid of a dispatch",
-		more: `DISPATCH is an id or a name from the tables; if several dispatches have the name, such as q of all layers, DISPATCH
-is the first of them that ran. Prints what the key w shows in the full-screen program: how the grid is computed, what caused
-its last change, the shortest path to the inputs, and the steps in which the grid changed. If the dispatch does not run in
-the step, prints since which step it has not been launched, and which dispatches replace it. For a value, lists the operators
-that a change of the value can re-plan.`,
+		more: `DISPATCH is an id or a name from the tables. If several dispatches have this name, such as q in each layer, the command
+takes the first of them that ran. It prints what the key w shows on the screen: how the grid is computed, what caused its
+last change, the shortest path to the inputs, and the steps in which the grid changed. If the dispatch does not run in the
+step, it prints since which step, and which dispatches run instead. For a value, it lists the operators that a change of
+the value can re-plan.`,
 		examples: []example{
 			{"gpuscope trace why run.json 37", "the grid of dispatch 37 in the last step"},
 			{"gpuscope trace why run.json attn.q --steps 1", "the grid of attn.q in the first layer, step 1"},

@@ -120,7 +120,7 @@ func (b *Builder) Scope(prefix string, layer int, block string) {
 	b.prefix, b.layer, b.block = prefix, layer, block
 }
 
-// Input declares a graph input with live dims between lowest and highest.
+// Input declares a graph input with live dims between `lowest` and `highest`.
 func (b *Builder) Input(name string, t DType, lowest, highest []int) ValueID {
 	return b.tensor(Value{Name: name, DType: t, Role: Input, minDims: lowest, MaxDims: highest})
 }
@@ -618,7 +618,7 @@ func (p *Plan) work() int64 {
 	return w
 }
 
-// checkDims returns an error if no tensor can have dims from lowest to highest.
+// checkDims returns an error if no tensor can have dims from `lowest` to `highest`.
 func checkDims(lowest, highest []int) error {
 	if len(lowest) != len(highest) {
 		return fmt.Errorf("the smallest dims have rank %d, but the largest dims have rank %d", len(lowest),

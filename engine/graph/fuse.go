@@ -345,8 +345,8 @@ func (b *Builder) match(p *Pattern, o *Op, m *Match) bool {
 	return true
 }
 
-// private reports whether the producer of v can be fused into reader: `reader` must be the only operator that
-// reads the producer's outputs, and each output must be only one of its arguments.
+// private reports whether the producer of v can be fused into `reader`: `reader` must be the only operator
+// that reads the producer's outputs, and each output must be only one of its arguments.
 func (b *Builder) private(v ValueID, reader *Op) bool {
 	if b.values[v].Producer < 0 {
 		return false

@@ -55,9 +55,9 @@ func (u *Use) bound() error {
 	return nil
 }
 
-// CanReplace returns nil if k can run in place of other with the bindings, params and grids that were planned
-// for other. Otherwise it returns an error with the reason. The names of bindings and params must match too,
-// because otherwise a swap of two fields of the same type would go unnoticed.
+// CanReplace returns nil if k can run in place of `other` with the bindings, params and grids that were
+// planned for `other`. Otherwise it returns an error with the reason. The names of bindings and params must
+// match too, because otherwise a swap of two fields of the same type would go unnoticed.
 func (k *Kernel) CanReplace(other *Kernel) error {
 	if len(k.Storage) != len(other.Storage) {
 		return fmt.Errorf("kernel %s has %d storage bindings, but kernel %s has %d",

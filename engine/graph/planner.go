@@ -183,7 +183,7 @@ func (p *Planner) Asked() int {
 }
 
 // Choose sets the route of the plan and returns it. It takes the preferred route, and records the given
-// reason, unless the user requested another route. Bit i of allowed is set if route i supports this live
+// reason, unless the user requested another route. Bit i of `allowed` is set if route i supports this live
 // shape. If the shape does not support a route that the user requested, the plan fails.
 func (p *Planner) Choose(preferred int, reason Reason, allowed uint64) int {
 	p.plan.Route, p.plan.Reason = preferred, reason

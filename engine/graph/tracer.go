@@ -110,7 +110,7 @@ func NewTracer(l *Live, edited map[*Kernel]string) *Tracer {
 	return r
 }
 
-// Record sets those fields of step that depend on the shapes, and returns the plans that the trace does not
+// Record sets those fields of `step` that depend on the shapes, and returns the plans that the trace does not
 // contain yet. The record of a step has hundreds of short lists, so Record allocates them together.
 func (r *Tracer) Record(s *Shapes, step *trace.Step) []trace.Plan {
 	if s.Missed {
@@ -311,7 +311,7 @@ func (r *Tracer) resize(l *ResizeLog) trace.Resize {
 	return resize
 }
 
-// part returns list[*at:end] and then sets *at to end. If the range is empty, part returns nil.
+// part returns list[*at:end] and then sets *at to `end`. If the range is empty, part returns nil.
 func part[T any](list []T, at *int, end int) []T {
 	from := *at
 	if *at = end; from == end {
@@ -356,7 +356,7 @@ func (r *Tracer) change(c *loggedChange, to []int) {
 }
 
 // shape returns the live shape of a value in trace format, and nil if the value is not computed. The result
-// is stored at the end of list.
+// is stored at the end of `list`.
 func (r *Tracer) shape(v ValueID, list *[]int) []int {
 	at := len(*list)
 	switch {

@@ -61,7 +61,7 @@ func (f *mixture) forward(m *Decoder, _ int, _, h graph.ValueID) graph.ValueID {
 }
 
 // apply returns the sum over the chosen experts: weight * down(act(gate(h)) * up(h)). The experts are chosen
-// by routed, f32 [1, S, dim].
+// by `routed`, f32 [1, S, dim].
 func (f *mixture) apply(m *Decoder, routed, h graph.ValueID) graph.ValueID {
 	b := m.Builder
 	logits := ops.Linear(b, "router", routed, f.router, f.routerBias)

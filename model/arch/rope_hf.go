@@ -171,7 +171,7 @@ func yarnRotation(r *configReader, path string, headDim int, rot *Rotation) {
 // hfQueryGrowth is the key of Rotation.QueryGrowth.
 const hfQueryGrowth = "llama_4_scaling_beta"
 
-// divisors returns the list of n frequency divisors that the file states under key.
+// divisors returns the list of n frequency divisors that the file states under `key`.
 func (r *configReader) divisors(key string, n int) []float64 {
 	list, err := r.f.Floats(r.prefix + key)
 	if err != nil {
@@ -231,7 +231,7 @@ var hfRotations = []string{ropeBase, oldRotation, newRotation, hfOriginal}
 // files that state no type.
 var neutralScalings = []string{"", "default", "linear", "dynamic", "yarn"}
 
-// neutralScaling reports whether the RoPE scaling in the object at path has no effect. It looks only at the
+// neutralScaling reports whether the RoPE scaling in the object at `path` has no effect. It looks only at the
 // type and at the factors, because the other keys do not matter if the factors are 1.
 func (r *configReader) neutralScaling(path, kind string) bool {
 	one := func(key string) bool {
@@ -344,7 +344,7 @@ func (r *configReader) object(key string) {
 	}
 }
 
-// hfUnknown returns the first key in the object at path that is neither in `known` nor a key that every
+// hfUnknown returns the first key in the object at `path` that is neither in `known` nor a key that every
 // scaling type has. It returns "" if there is no such key.
 func hfUnknown(r *configReader, path string, known []string) string {
 	always := []string{ropeBase, "rope_type", "type", hfPart}

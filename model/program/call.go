@@ -311,7 +311,7 @@ func (c *call) give(outputs ...graph.ValueID) {
 	}
 }
 
-// fits reports whether a tensor of shape dims fits into most, the maximum shape that the file states.
+// fits reports whether a tensor of shape dims fits into `most`, the maximum shape that the file states.
 func fits(dims, most []int) bool {
 	if len(dims) != len(most) {
 		return false

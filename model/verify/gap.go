@@ -165,7 +165,7 @@ func ChooseSample(name string, rows, cols int, part float64) reference.Choice {
 
 // Spread chooses k of the indices from 0 to n-1 and returns them in ascending order. If k is at least n, it
 // returns nil, which means all indices. It divides the range into k sections of equal size and takes one
-// index from each; which one depends on a hash of name and of the number of the section. The first and the
+// index from each; which one depends on a hash of `name` and of the number of the section. The first and the
 // last index are always included.
 func Spread(name string, n, k int) []int {
 	if k >= n {

@@ -72,7 +72,7 @@ type UpRow struct {
 var same = UpRow{"$up", func(x float64) float64 { return x }, 0}
 
 // Expr returns the WGSL expression that joins the branches, for vec elements at a time. It reads gate from
-// the variable v. The argument up is the WGSL expression for up.
+// the variable v. The argument `up` is a WGSL expression, whose value is the element of the branch up.
 func (r *GatedRow) Expr(vec int, up string) shaders.Text {
 	return OfElements("("+r.Act.WGSL+") * "+strings.ReplaceAll(r.Up.WGSL, "$up", up), vec)
 }

@@ -137,7 +137,7 @@ func (c *Call) AddOp(o reference.Referencer, outputs ...graph.ValueID) []graph.V
 	return outputs
 }
 
-// Out declares an output tensor. The tensor's name is the operator's name followed by suffix.
+// Out declares an output tensor. The tensor's name is the operator's name followed by `suffix`.
 func (c *Call) Out(suffix string, t graph.DType) graph.ValueID {
 	return c.Builder.Tensor(c.OpName+suffix, t)
 }

@@ -26,7 +26,7 @@ type window struct {
 }
 
 // sizes reads a list of sizes with one number for each of the last dims, or one number for all of them.
-// `dims` is 1 or 2. The sizes of missing dims and of an empty list are those of byDefault.
+// `dims` is 1 or 2. The sizes of missing dims and of an empty list are those of `byDefault`.
 func sizes(c *kind.Call, name string, dims, least int, byDefault [2]int) (out [2]int, ok bool) {
 	list := c.ArgInts(name)
 	out = byDefault

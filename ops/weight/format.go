@@ -391,7 +391,7 @@ const PartRows = 128
 // share the constants.
 func (m *Matrix) Declare(b *graph.Builder) []Part { return m.DeclareIn(b, PartRows) }
 
-// DeclareIn does the same as Declare, with parts whose number of rows is a multiple of unit.
+// DeclareIn does the same as Declare, with parts whose number of rows is a multiple of `unit`.
 func (m *Matrix) DeclareIn(b *graph.Builder, unit int) []Part {
 	var rowBytes int64
 	for _, p := range m.Format.Pieces {

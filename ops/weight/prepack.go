@@ -22,8 +22,8 @@ type pack func(pieces [][]byte, into []byte)
 // inOrder puts the numbers into the order of the columns.
 type packed struct{ size, at, n, bits, run int }
 
-// inOrder is a pack that puts the numbers into the order of the columns. It fills each byte of into from the
-// lowest bits up.
+// inOrder is a pack that puts the numbers into the order of the columns. It fills each byte of `into` from
+// the lowest bits up.
 func (p packed) inOrder(pieces [][]byte, into []byte) {
 	// Each step reads eight bytes and keeps the number at one bit position of each byte. It then moves these
 	// eight numbers next to each other: first to pairs, then to groups of four, then to one group of eight.

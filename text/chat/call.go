@@ -161,7 +161,7 @@ func (s *state) bind(sig signature, a args) []any {
 	return out
 }
 
-// invoke calls a builtin with first as its first argument. This is the input of a filter or a test, or the
+// invoke calls a builtin. `first` becomes its first argument: the input of a filter or a test, or the
 // receiver of a method.
 func (s *state) invoke(b builtin, first any, a args) any {
 	return b.do(s, s.bind(b.signature, args{append([]any{first}, a.list...), a.named}))

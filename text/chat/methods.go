@@ -471,7 +471,7 @@ func (s *state) split(a []any, right bool) any {
 	return newList(parts...)
 }
 
-// expandTabs replaces tabs with spaces up to the next multiple of size.
+// expandTabs replaces tabs with spaces up to the next multiple of `size`.
 func (s *state) expandTabs(v string, size int64) string {
 	var b strings.Builder
 	column := int64(0)

@@ -93,7 +93,7 @@ func isA[T any](v any) bool {
 	return ok
 }
 
-// find returns the index of item in items, or -1. A search of a short list, such as the attributes of loop,
+// find returns the index of `item` in items, or -1. A search of a short list, such as the attributes of loop,
 // does not count as work.
 func (s *state) find(items []any, item any) int {
 	s.spend(len(items) / 16)

@@ -147,7 +147,7 @@ func (c *Config) around(s *settings, key string, side *[]int, id *int, names []s
 	}
 }
 
-// named returns the tokens that are listed under key in the first file that lists any. Usually there is
+// named returns the tokens that are listed under `key` in the first file that lists any. Usually there is
 // one. If there are several, all of them are returned, because each EOS token ends a text. Tokens that the
 // vocabulary lacks are added to it, as transformers does.
 func (c *Config) named(key string, files ...*settings) (named []End) {

@@ -49,7 +49,7 @@ type part struct {
 	match    bool
 }
 
-// cutWhere returns the step that splits a text at the matches of find.
+// cutWhere returns the step that splits a text at the matches of `find`.
 func cutWhere(find matcher, b Behaviour, invert bool) (Step, error) {
 	if !slices.Contains([]Behaviour{Isolated, Removed, MergedWithPrevious, MergedWithNext, Contiguous}, b) {
 		return Step{}, fmt.Errorf("unknown split behavior %q: %w", printable.Short(string(b), 80),

@@ -122,7 +122,7 @@ func PrependMissing(prefix string, once bool) Step {
 // Replace returns the step that replaces each occurrence of `from`, a text that is not empty.
 func Replace(from, to string) Step { return replaceWhere(literal(from), len(from), to) }
 
-// replaceWhere returns the step that replaces each match of find by to. No match is shorter than `least`
+// replaceWhere returns the step that replaces each match of `find` by `to`. No match is shorter than `least`
 // bytes.
 func replaceWhere(find matcher, least int, to string) Step {
 	grow := float64(1 + 2*len(to)) // an empty match can occur before each byte and at the end

@@ -68,9 +68,8 @@ func newNearPage(h Host, op trace.OpID, consumers bool) *NearPage {
 	return p
 }
 
-// Widths in cells: an edge with a shape, the narrowest edge, and a column of short names. besideShape is the
-// number of cells of an edge besides its shape, and besideName is the number of cells of a name besides its
-// text.
+// Widths in cells: an edge with a shape, the narrowest edge, and a column of short names. An edge has
+// besideShape more cells than its shape, and a name has besideName more cells than its text.
 const edgeCells, leastEdge, leastName, besideShape, besideName = 14, 9, 15, 6, 2
 
 // nearFar returns how many columns fit on each side.

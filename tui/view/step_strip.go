@@ -139,7 +139,7 @@ func (p *strip) Chart(t *widget.Theme, g widget.Glyphs, h int) []string {
 	return lines
 }
 
-// over returns a row in which the characters of top, except blanks, replace those of the row. Both have the
+// over returns a row in which the characters of `top`, except blanks, replace those of the row. Both have the
 // same width.
 func over(row, top string) string {
 	under, signs := []rune(row), []rune(top)

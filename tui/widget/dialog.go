@@ -28,7 +28,7 @@ type Chooser struct {
 	None  string          // shown if there are no rows
 	More  [][2]string     // explanations below the rows: labels and their meanings
 	Picker
-	Take   func(row int, typed string) error // handles enter; row -1: no rows; an error keeps the dialog open
+	Take   func(row int, typed string) error // called on enter; row -1: no rows; an error keeps it open
 	Remove func(row int)                     // nil if rows cannot be removed
 	Keep   bool                              // also stay open if Take returns nil
 	wrong  string                            // error message about the input

@@ -125,7 +125,7 @@ func (p *TextPane) Find(s string) {
 	p.reveal()
 }
 
-// Next goes to the next or the previous match, depending on by. If it fails, it returns the reason.
+// Next goes to the next or the previous match, depending on `by`. If it fails, it returns the reason.
 func (p *TextPane) Next(by int) string {
 	switch {
 	case p.Sought == "":
@@ -193,7 +193,7 @@ func (p *TextPane) Paint(t *Theme, w, h int) []string {
 	return out
 }
 
-// places returns the stretches of line that are equal to s, without regard to case.
+// places returns the stretches of `line` that are equal to s, without regard to case.
 func places(line, s string) []Stretch {
 	lower, want := strings.ToLower(line), strings.ToLower(s)
 	if len(lower) != len(line) || want == "" { // lower case has other byte offsets

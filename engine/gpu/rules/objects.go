@@ -52,7 +52,7 @@ func (o *Object) checkSize(size uint64) error {
 	return nil
 }
 
-// span returns an error if an object of total bytes has no valid range of size bytes at offset.
+// span returns an error if an object of total bytes has no valid range of size bytes at `offset`.
 func (o *Object) span(what string, offset, size, total uint64) error {
 	if offset%copyAlignment != 0 || size%copyAlignment != 0 {
 		return o.wrong("%s %d bytes at offset %d: size and offset must be multiples of %d",
@@ -98,7 +98,7 @@ func (d *Device) Readback(label string, size uint64) (Readback, error) {
 	return r, r.checkSize(size)
 }
 
-// Read validates a read of n bytes at offset by the host.
+// Read validates a read of n bytes at `offset` by the host.
 func (r *Readback) Read(n int, offset uint64) error {
 	if err := r.usable(r.dev); err != nil {
 		return err
@@ -179,8 +179,8 @@ type BindGroup struct {
 	bound []Bound
 }
 
-// BindGroup checks bindings against a pipeline, and sets the access and the size of each element of bound. If
-// the size is 0, the binding gets the rest of the buffer.
+// BindGroup checks bindings against a pipeline, and sets the access and the size of each element of `bound`.
+// If the size is 0, the binding gets the rest of the buffer.
 func (d *Device) BindGroup(label string, p *Pipeline, bound []Bound) (BindGroup, error) {
 	g := BindGroup{Object: d.object(BindGroupKind, label), bound: bound}
 	if p == nil {

@@ -25,7 +25,7 @@ type Data struct {
 func all(s *source) Data { return Data{s, 0, s.from.Size()} }
 
 // Of makes a Data from bytes that are already in memory. The caller must not modify data. Error messages
-// start with name.
+// start with `name`.
 func Of(data []byte, name string) Data { return all(&source{name, mapfile.Of(data)}) }
 
 // Size returns the number of bytes.

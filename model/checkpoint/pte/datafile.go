@@ -24,7 +24,7 @@ func OpenData(path string) (*DataFile, error) {
 }
 
 // ParseData reads a .ptd file whose bytes are already in memory. The caller must not modify data. Error
-// messages start with name.
+// messages start with `name`.
 func ParseData(data []byte, name string) (*DataFile, error) { return readData(Of(data, name)) }
 
 func readData(d Data) (*DataFile, error) {

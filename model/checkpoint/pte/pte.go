@@ -112,7 +112,7 @@ func Open(path string, dataFiles ...string) (*File, error) {
 }
 
 // Parse reads a program whose bytes are already in memory. The returned File keeps a reference to data, so
-// the caller must not modify data. Error messages start with name.
+// the caller must not modify data. Error messages start with `name`.
 func Parse(data []byte, name string) (*File, error) {
 	return read(mapfile.Of(data), cmp.Or(name, "program"))
 }

@@ -67,7 +67,7 @@ func Open(path string) (*File, error) {
 }
 
 // Parse reads a safetensors file whose bytes are already in memory. The returned File keeps a reference to
-// data, so the caller must not modify data. Error messages start with name.
+// data, so the caller must not modify data. Error messages start with `name`.
 func Parse(data []byte, name string) (*File, error) { return read(mapfile.Of(data), name) }
 
 // read takes ownership of the file and closes it if an error occurs.

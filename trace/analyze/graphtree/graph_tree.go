@@ -150,7 +150,7 @@ func weigh(ctx context.Context, x *analyze.Index, o analyze.Options, whole analy
 	return w, nil
 }
 
-// sum sets the numbers of a node. It computes them from the numbers of its operators.
+// sum computes the numbers of a node from the numbers of the node's operators.
 func (w *Weights) sum(n *GraphNode) {
 	n.Measured, n.ErrorDB = true, math.Inf(1)
 	var launches, now, then []*analyze.Launch

@@ -11,7 +11,7 @@ func (s Set) Add(i int)      { s[i/64] |= 1 << (i % 64) }
 func (s Set) Remove(i int)   { s[i/64] &^= 1 << (i % 64) }
 func (s Set) Has(i int) bool { return s[i/64]>>(i%64)&1 != 0 }
 
-// Union adds all members of other to the set. Both sets must have the same size n.
+// Union adds all members of `other` to the set. Both sets must have the same size n.
 func (s Set) Union(other Set) {
 	for i, w := range other {
 		s[i] |= w

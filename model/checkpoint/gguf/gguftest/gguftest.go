@@ -114,7 +114,7 @@ func (b *Builder) Hollow(name string, typ gguf.Type, dims []int) {
 		tensor{name: name, typ: typ, dims: slices.Clone(dims), size: size / typ.BlockLen()})
 }
 
-// WriteSparse writes the file to path with a hole in place of the tensor data.
+// WriteSparse writes the file to `path` with a hole in place of the tensor data.
 func (b *Builder) WriteSparse(path string) error {
 	out, size := b.head()
 	if err := os.WriteFile(path, out, 0o600); err != nil {

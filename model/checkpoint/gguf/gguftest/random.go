@@ -14,7 +14,7 @@ import (
 	"gpuscope/model/checkpoint/gguf"
 )
 
-// WriteRandom writes the file to path with random weights in place of the data of hollow tensors. The types
+// WriteRandom writes the file to `path` with random weights in place of the data of hollow tensors. The types
 // of hollow tensors must be F32, Q4_0, Q8_0 or MXFP4. The same seed always gives the same file. The weights
 // are small enough that the logits of a deep model stay finite.
 func (b *Builder) WriteRandom(path string, seed uint64) (err error) {

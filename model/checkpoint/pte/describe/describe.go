@@ -276,7 +276,7 @@ type parsed struct {
 	err   error
 }
 
-// graph fills one field of out, which describes a Vulkan delegate: Graph, Same or Unread. It returns the
+// graph fills one field of `out`, which describes a Vulkan delegate: Graph, Same or Unread. It returns the
 // graph of the delegate, or nil if the graph could not be read.
 func (d *describer) graph(method, delegate int, out *Delegate) *vulkan.Graph {
 	m := d.file.Methods[method]

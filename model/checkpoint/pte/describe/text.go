@@ -521,7 +521,7 @@ func tensors(ids []int, values map[int]*Value) string {
 }
 
 // stored returns a text that states where the bytes of a constant are stored. If they are in the program
-// file, whose path is program, the text does not name the file.
+// file, whose path is `program`, the text does not name the file.
 func (c *Constant) stored(program string) string {
 	key := " as " + printable.Short(c.Key, 16)
 	switch {

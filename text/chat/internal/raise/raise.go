@@ -19,7 +19,8 @@ func At(line int, format string, args ...any) {
 	panic(failure{line, fmt.Sprintf(format, args...)})
 }
 
-// Guard must be deferred. It recovers from a panic of At and stores the error in err. Other panics continue.
+// Guard must be deferred. It recovers from a panic of At and stores the error in `err`. Other panics
+// continue.
 func Guard(name string, err *error) {
 	switch f := recover().(type) {
 	case nil:

@@ -167,7 +167,7 @@ func (l *lexer) raw() bool {
 	}
 }
 
-// tagOf returns the length of the tag at the start of source if the tag contains only the given word, else
+// tagOf returns the length of the tag at the start of `source` if the tag contains only the given word, else
 // 0.
 func tagOf(word, source string) int {
 	const around = " \t\n\v\f-+"
@@ -211,7 +211,7 @@ func (l *lexer) inside(end string) {
 	}
 }
 
-// word adds the token at the start of rest and returns its length.
+// word adds the token at the start of `rest` and returns its length.
 func (l *lexer) word(rest string) int {
 	c, _ := utf8.DecodeRuneInString(rest)
 	switch {
