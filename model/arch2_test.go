@@ -3,10 +3,12 @@
 package model
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"gpuscope/engine/gpu"
@@ -150,6 +152,38 @@ func TestArch2GivesTheGoldenLogits(t *testing.T) {
 					holdChunks(t, dev, mode.o, g.Cases, mode.chunks, tolerance)
 				})
 			}
+		}
+	}
+}
+
+// The reference of a layer that reads the KV cache of another layer sees what that layer has appended in the
+// same step.
+func TestLayersOnSharedCachesAreVerified(t *testing.T) {
+	paths, _ := arch2Files(t, "gemma4_e2b", false)
+	s, end := deviceSession(t, Options{Path: paths[0], IgnoreEOS: true, HalfKV: true})
+	for _, c := range []session.Command{
+		{Kind: session.Prompt, Tokens: ids(20)},
+		{Kind: session.Verify},
+		{Kind: session.Run, N: 1},
+		{Kind: session.Verify},
+	} {
+		if _, err := s.Do(context.Background(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tr := end()
+	for i := range tr.Steps {
+		shared := 0
+		for name, g := range gapsOf(s, tr, i) {
+			if strings.HasPrefix(name, "layers.5.attn.") || strings.HasPrefix(name, "layers.4.attn.") {
+				shared++
+			}
+			if !(g.Share <= 1) || g.NotFinite > 0 {
+				t.Errorf("step %d: %s has error %+v", i, name, *g)
+			}
+		}
+		if shared < 6 {
+			t.Errorf("step %d: %d dispatches of the attention of layers 4 and 5 were compared", i, shared)
 		}
 	}
 }

@@ -70,7 +70,7 @@ func (m *Decoder) attention(layer int) *attention {
 		a.vCache = m.State(fmt.Sprintf("layers.%d.v_cache", layer), m.KV, cache)
 	} else {
 		for _, unused := range []string{name.K, name.V, name.KNorm} {
-			m.W.use(blk + unused) // some files have them
+			m.W.use(blk + unused) // a file may have them, although no program reads them
 		}
 		from := m.attentions[m.KVFrom[layer]]
 		a.kCache, a.vCache, parts = from.kCache, from.vCache, parts[:1]
@@ -94,7 +94,7 @@ func (m *Decoder) attention(layer int) *attention {
 		a.v = &projection{all[2], m.biasIf(m.Biases, blk+name.VBias, kv)}
 	}
 	a.o.bias = m.biasIf(m.OutBias, blk+name.OBias, m.Dim)
-	m.attentions = append(m.attentions, a)
+	m.attentions[layer] = a
 	return a
 }
 

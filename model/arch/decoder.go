@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"fmt"
@@ -35,7 +36,7 @@ type Decoder struct {
 	rotateLocal rotary
 	zeros       graph.ValueID         // f32 [dim]: the bias of norms that subtract the mean
 	unweighted  map[int]graph.ValueID // results of ones, by number of elements
-	attentions  []*attention          // attention of each layer that was added so far
+	attentions  map[int]*attention    // by layer
 	inputs      graph.ValueID         // inputs of all layers, or None; see layerInputs
 	// The factors of the queries for the positions of the step, and for the last of them, or None.
 	queryScales, lastQueryScale graph.ValueID
@@ -92,6 +93,7 @@ func (m *Decoder) forward() graph.ValueID {
 	if m.LocalRope != nil && slices.Max(m.Windows) > 0 {
 		m.rotateLocal = m.Form.pairs.rotary(m, "local_", m.LocalRope, m.LocalHeadDim)
 	}
+	m.attentions, m.unweighted = map[int]*attention{}, map[int]graph.ValueID{}
 	m.inputs = m.layerInputs(x)
 	for i := range m.Layers {
 		x = m.layer(i, x)
@@ -126,21 +128,15 @@ func (m *Decoder) scalar(name string, x float32) graph.ValueID {
 
 // ones returns the weights of a norm of n elements that has no weights: f32 [n].
 func (m *Decoder) ones(n int) graph.ValueID {
-	name := fmt.Sprintf("ones_%d", n)
-	if v, ok := m.unweighted[n]; ok {
-		return v
+	v, ok := m.unweighted[n]
+	if !ok {
+		v = m.Constant(fmt.Sprintf("ones_%d", n), graph.F32, []int{n}, func() ([]byte, error) {
+			one := binary.LittleEndian.AppendUint32(nil, math.Float32bits(1))
+			return bytes.Repeat(one, n), nil
+		})
+		m.unweighted[n] = v
 	}
-	if m.unweighted == nil {
-		m.unweighted = map[int]graph.ValueID{}
-	}
-	m.unweighted[n] = m.Constant(name, graph.F32, []int{n}, func() ([]byte, error) {
-		var data []byte
-		for range n {
-			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(1))
-		}
-		return data, nil
-	})
-	return m.unweighted[n]
+	return v
 }
 
 // lastPos adds the position of the last token of the step to the graph.
