@@ -38,7 +38,11 @@ func (c mixtureCase) build(b *graph.Builder) {
 		if c.bias {
 			bias = constant(b, name+".bias", c.n, rows)
 		}
-		return experts.LinearExperts(b, name, x, noiseMatrix(name+".w", c.n*rows, cols, f), bias, r)
+		w := noiseMatrix(name+".w", c.n*rows, cols, f)
+		if f.Name == weight.NVFP4.Name { // each expert has a factor
+			w.Factor = func(row int) (float32, error) { return 0.5 + float32(row/rows), nil }
+		}
+		return experts.LinearExperts(b, name, x, w, bias, r)
 	}
 	h := x
 	if c.norm != "" {
@@ -83,6 +87,12 @@ func TestMixturesOfExpertsAreFused(t *testing.T) {
 		"biases":                 {func(c *mixtureCase) { c.bias = true }, []string{gateUp, combined}},
 		"a norm":                 {func(c *mixtureCase) { c.norm = "plain" }, []string{gateUp, combined}},
 		"a norm after a product": {func(c *mixtureCase) { c.norm = "prepared" }, []string{gateUp, combined}},
+		"factors of the experts": {func(c *mixtureCase) {
+			c.ffn, c.format, c.down = 128, weight.NVFP4, weight.NVFP4
+		}, []string{
+			"gate+up+mul (linear_experts_nvfp4) = [gate up mul]",
+			"down+combine+add (linear_experts_nvfp4) = [down combine add]",
+		}},
 		"up reads another tensor": {func(c *mixtureCase) {
 			c.up = func(b *graph.Builder, x graph.ValueID) graph.ValueID { return basic.Sigmoid(b, "s", x) }
 		}, []string{combined}},

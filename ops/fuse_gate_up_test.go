@@ -149,7 +149,7 @@ func TestMergedMatricesKeepTheirFactors(t *testing.T) {
 		x := b.Input("x", graph.F32, []int{1, 256}, []int{20, 256})
 		matrix := func(name string, factor float32) weight.Matrix {
 			w := noiseMatrix(name, 128, 256, weight.NVFP4)
-			w.Factor = func() (float32, error) { return factor, nil }
+			w.Factor = func(int) (float32, error) { return factor, nil }
 			return w
 		}
 		gate := Linear(b, "gate", x, matrix("gate.w", 0.25), graph.None)

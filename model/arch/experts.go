@@ -24,9 +24,6 @@ func (m *Decoder) experts(layer int) *mixture {
 	name, blk := m.Form.Names, m.Form.Names.Of(layer)
 	f := &mixture{router: m.W.floatMatrix(blk+name.Router, m.Experts, m.Dim), factors: graph.None}
 	f.routerBias, f.gateBias, f.upBias, f.downBias = graph.None, graph.None, graph.None, graph.None
-	if m.Arch.expertsBeside {
-		f.factors = m.W.vector(blk+name.ExpertFactors, m.Experts)
-	}
 	if m.Arch.ExpertBiases {
 		f.routerBias = m.W.vector(blk+name.RouterBias, m.Experts)
 		f.downBias = m.W.table(blk+name.ExpertDownBias, m.Experts, m.Dim)
@@ -52,6 +49,10 @@ func (m *Decoder) experts(layer int) *mixture {
 		f.gate = m.W.stack(blk+name.ExpertGate, m.Experts, m.ExpertFFN, m.Dim)
 		f.up = m.W.stack(blk+name.ExpertUp, m.Experts, m.ExpertFFN, m.Dim)
 		f.down = m.W.stack(blk+name.ExpertDown, m.Experts, m.Dim, m.ExpertFFN)
+	}
+	// In GGUF files of NVFP4, these factors are those of the matrices down.
+	if m.Arch.expertsBeside && f.down.Factor == nil {
+		f.factors = m.W.vector(blk+name.ExpertFactors, m.Experts)
 	}
 	return f
 }

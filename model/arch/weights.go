@@ -216,21 +216,23 @@ func (w *Weights) Matrix(name string, rows, cols int) weight.Matrix {
 		return [][]byte{blocks}, err
 	}}
 	if factor := strings.TrimSuffix(name, ".weight") + ".scale"; t.Type == "NVFP4" && w.has(factor) {
-		m.Factor = w.number(factor)
+		m.Factor = w.factors(factor, 1, rows)
 	}
 	return w.stored(t.Type, m)
 }
 
-// number returns a function that reads the only element of a tensor.
-func (w *Weights) number(name string) func() (float32, error) {
-	t := w.floats(name, 1)
-	return sync.OnceValues(func() (float32, error) {
-		list, err := t.Floats()
+// factors returns a function for Matrix.Factor. The tensor called name has a number for each of n matrices,
+// which have `rows` rows.
+func (w *Weights) factors(name string, n, rows int) func(row int) (float32, error) {
+	t := w.floats(name, n)
+	load := sync.OnceValues(func() ([]float32, error) { return t.Floats() })
+	return func(row int) (float32, error) {
+		list, err := load()
 		if err != nil {
 			return 0, err
 		}
-		return list[0], nil
-	})
+		return list[row/rows], nil
+	}
 }
 
 // floatMatrix returns a matrix like Matrix, but it is not quantized.
@@ -286,6 +288,9 @@ func (w *Weights) stack(name string, n, rows, cols int) weight.Matrix {
 	}
 	if !Runs(tensors[0]) {
 		w.notYet(tensors[0])
+	}
+	if factor := strings.TrimSuffix(name, ".weight") + ".scale"; tensors[0].Type == "NVFP4" && w.has(factor) {
+		m.Factor = w.factors(factor, n, rows)
 	}
 	m.Data = func() ([][]byte, error) {
 		if len(tensors) == 1 {

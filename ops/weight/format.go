@@ -129,9 +129,9 @@ type Matrix struct {
 	// Data returns the byte arrays that Format.Pieces describes. Each array has the rows of the matrix one
 	// after another.
 	Data func() ([][]byte, error)
-	// Factor returns a number by which all weights are multiplied. It is nil if there is none. Only NVFP4 has
-	// such numbers.
-	Factor func() (float32, error)
+	// Factor returns a number by which the weights of a row are multiplied. It is the same for four rows that
+	// are stored together. Factor is nil if there is none. Only NVFP4 has such numbers.
+	Factor func(row int) (float32, error)
 
 	Dense *graph.ValueID // the matrix as an f32 tensor of the graph, or nil
 	over  *[2]Matrix     // the two joined matrices, if Above or Interleave returned this matrix; else nil
@@ -164,6 +164,9 @@ func (m Matrix) Part(first, n int) Matrix {
 	part := m
 	part.Name, part.Rows = fmt.Sprintf("%s.rows%d", m.Name, first), n
 	part.Data = func() ([][]byte, error) { return m.rows(first, n) }
+	if m.Factor != nil {
+		part.Factor = func(row int) (float32, error) { return m.Factor(first + row) }
+	}
 	if first < 0 || n < 1 || first+n > m.Rows || m.Dense != nil {
 		part.Err = fmt.Errorf("%s: cannot use rows %d to %d as a matrix: the whole matrix is %d x %d",
 			m.Name, first, first+n-1,
@@ -221,6 +224,9 @@ func (m Matrix) Alternate(each, which int) Matrix {
 	part := m
 	part.Name, part.Rows = fmt.Sprintf("%s.half%d", m.Name, which), m.Rows/2
 	part.whole = &alternate{m, each, which}
+	if m.Factor != nil {
+		part.Factor = func(row int) (float32, error) { return m.Factor((2*(row/each)+which)*each + row%each) }
+	}
 	part.Data = func() ([][]byte, error) {
 		pieces, err := m.rows(0, m.Rows)
 		if err != nil {
@@ -468,6 +474,9 @@ func PartLabel(i, parts int) string {
 // factor returns the number by which the weights of a row are multiplied.
 func (m *Matrix) factor(row int) (float32, error) {
 	switch {
+	case m.over != nil && m.each > 0:
+		block, at := row/m.each, row%m.each
+		return m.over[block%2].factor(block/2*m.each + at)
 	case m.over != nil && row >= m.over[0].Rows:
 		return m.over[1].factor(row - m.over[0].Rows)
 	case m.over != nil:
@@ -475,7 +484,7 @@ func (m *Matrix) factor(row int) (float32, error) {
 	case m.Factor == nil:
 		return 1, nil
 	}
-	return m.Factor()
+	return m.Factor(row)
 }
 
 // weightsArray describes the array of weights on the device. If `pack` is nil, the array has the order of the
