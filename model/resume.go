@@ -180,7 +180,7 @@ func (s *live) resume(ctx context.Context, t run.Transcript, l *session.Left) er
 	}
 	note := ""
 	if others > 0 {
-		note = fmt.Sprintf("; %d of these steps produced a different token this time, and the first token was kept", others)
+		note = fmt.Sprintf("; %d of these steps produced a different token this time; the original token was kept", others)
 	}
 	s.Event(max(s.text.Step(), 0), "engine_restarted",
 		"the engine was restarted and is at position %d; steps of the text that ran again: %d%s",

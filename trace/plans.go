@@ -38,8 +38,8 @@ func (g *Grid) same(h *Grid) bool {
 	return g == h || g != nil && h != nil && g.Rule == h.Rule && slices.Equal(g.Terms, h.Terms)
 }
 
-// SameKernel reports whether two plans have the same kernel and the same route. Here an edited kernel is not
-// the same as the original, although it is in Reroutes.
+// SameKernel reports whether two plans have the same kernel and the same route. SameKernel distinguishes an
+// edited kernel from the original. Reroutes does not.
 func (p *Plan) SameKernel(q *Plan) bool { return p.Kernel == q.Kernel && p.Route == q.Route }
 
 // SameWork reports whether two plans have the same kernel, the same grid and the same modelled work. Their

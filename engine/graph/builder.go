@@ -501,8 +501,8 @@ func (b *Builder) planCorners(o *Op) error {
 	return nil
 }
 
-// planCorner plans one corner and extends the ranges of the output shapes by this plan's. It returns the plan
-// and the number of elements in the operator's inputs at this corner.
+// planCorner plans one corner and extends the ranges of the output shapes so that they include the shapes of
+// this plan. It returns the plan and the number of elements in the operator's inputs at this corner.
 func (b *Builder) planCorner(p *Planner, o *Op, c Corner, r routeRequest) (made Plan, elements int64,
 	err error,
 ) {

@@ -88,8 +88,8 @@ func (r *Device) Phases() []trace.Opening {
 	}
 }
 
-// Header returns the part of a trace that describes the host, the device with its measured ceilings in the
-// folder cache, and the graph. The caller adds the rest.
+// Header returns a trace with the descriptions of the host, the device and the graph. The folder `cache` has
+// the measured ceilings of the device. The caller adds all other parts of the trace.
 func (r *Device) Header(cache string) *trace.Trace {
 	device := r.Exec.Device()
 	device.Ceilings = CachedCeilings(&device, cache)

@@ -181,7 +181,7 @@ fn is_nan(v: $T) -> $B {
 }
 `
 
-// sineTolerance is the error that WGSL allows sin and cos for arguments from -pi to pi.
+// sineTolerance is the tolerance of sin and cos. WGSL allows this error for arguments from -pi to pi.
 var sineTolerance = reference.Tolerance{Abs: 0x1p-11, Why: "WGSL allows an error of 2^-11 in sin and cos"}
 
 // turnsWGSL is the WGSL source of a function that brings an argument of sin or cos into the range from -pi to

@@ -97,8 +97,8 @@ func (t *DispatchTable) timingPart() table.Segment {
 	return table.Segment{}
 }
 
-// most is the maximum number of counts, such as "3 grid", in the essential title segment about differences.
-// The other counts are in an optional segment.
+// most is the maximum number of counts in the essential title segment about differences. A count is a text
+// such as "3 grid". The other counts are in an optional segment.
 const most = 2
 
 // baseParts returns the title segments that count the differences from the baseline.

@@ -102,7 +102,7 @@ type Weights struct {
 	baseSteps     float64
 	resolutionNS  float64
 	ClockMoved    bool
-	Single        bool // a dispatch has only one measured time in the selection, or only one at the baseline
+	Single        bool // some dispatch has only one time in the selection or at the baseline
 	BaselineCosts *analyze.BaselineCosts
 }
 

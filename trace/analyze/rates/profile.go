@@ -259,8 +259,9 @@ func Of(ctx context.Context, x *analyze.Index, selection analyze.Selection) (*Pr
 }
 
 // Rate returns the rate of a phase, or nil if no step belongs to it. A phase has several rates if its steps
-// have several timing levels or modes. Rate then returns the one with the most steps, and of equal ones the
-// last. Excluded cold steps count as well, because their number differs from run to run.
+// have several timing levels or modes. Rate then returns the rate with the most steps, or the last of several
+// with equally many. Excluded cold steps are counted too. Their number differs from run to run, and the
+// choice should not.
 func (p *Profile) Rate(phase trace.Phase) *Rate {
 	var best *Rate
 	for i := range p.Rates {

@@ -104,7 +104,7 @@ func Lines(x *analyze.Index, step int, p *trace.Plan) []string {
 		}
 		lines = append(lines, pad)
 	}
-	return append(lines, fmt.Sprintf("%s%s of %s exit at once: the grid has enough for any choice", about,
+	return append(lines, fmt.Sprintf("%s%s of %s exit at once: the grid is large enough for any choice of experts", about,
 		table.Integer(int64(tiles.Idle+0.5)), table.Plural(tiles.Launched, "workgroup")))
 }
 

@@ -151,7 +151,7 @@ func columns(list []row) []table.Column {
 				return c
 			}),
 		timed.Cell(110, table.Exact, "idle_wg", "idle wg", "workgroups",
-			"workgroups that exit at once: the grid has enough for any choice of the router",
+			"workgroups that exit at once: the grid is large enough for any choice of the router",
 			func(r *row) table.Cell { return r.number(r.total.Idle, 0) }),
 		timed.Cell(110, table.Measured, "us", "µs", "µs",
 			"isolated time of the dispatches that multiply by the weights of experts, in one step",
