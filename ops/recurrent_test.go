@@ -139,6 +139,34 @@ func TestDeltaRule(t *testing.T) {
 		deltaHeads{keys: 2, values: 4, keyDim: 64, valueDim: 48, tiled: true}.trial(17, 1, 8))
 }
 
+// gatedNormOf returns a trial of gated_rms_norm with rows of the given width.
+func gatedNormOf(width int, rows ...int) *trial {
+	most := slices.Max(rows)
+	c := &trial{
+		name: fmt.Sprintf("width %d", width), abs: 1e-5, rel: 1e-5,
+		build: func(b *graph.Builder) {
+			input := func(name string) graph.ValueID {
+				return b.Input(name, graph.F32, []int{1, 1, width}, []int{1, most, width})
+			}
+			x, gate, weight := input("x"), input("gate"), constant(b, "weight", width)
+			b.Output(recurrent.GatedNorm(b, "y", x, gate, weight, 1e-6))
+		},
+	}
+	for _, n := range rows {
+		c.steps = append(c.steps, step{"x": {1, n, width}, "gate": {1, n, width}})
+	}
+	return c
+}
+
+func sampleGatedNorm(t *rapid.T) *trial {
+	rows := rapid.SliceOfN(rapid.IntRange(1, 70), 1, 4).Draw(t, "rows")
+	return gatedNormOf(draw(t, "width", 1, 130), rows...)
+}
+
+func TestGatedNorm(t *testing.T) {
+	hold(t, gatedNormOf(7, 1, 3, 130), gatedNormOf(128, 1, 33))
+}
+
 // The operators give the same bits however a prompt is divided into steps, and however often a step runs.
 func TestRecurrentResultsDoNotDependOnChunks(t *testing.T) {
 	dev := gputest.Open(t)

@@ -31,6 +31,7 @@ var samples = map[string]func(t *rapid.T) *trial{
 	"constant_pad_nd":              samplePad,
 	"cumsum":                       sampleCumSum,
 	"gated_delta_rule":             sampleDeltaRule,
+	"gated_rms_norm":               sampleGatedNorm,
 	"gather":                       func(t *rapid.T) *trial { return sampleAlong(t, false) },
 	"scatter":                      func(t *rapid.T) *trial { return sampleAlong(t, true) },
 	"where":                        sampleWhere,

@@ -69,9 +69,8 @@ func (n *deltaNet) forward(m *Decoder, layer int, h graph.ValueID) graph.ValueID
 		QKV: qkv, Alpha: alpha, Beta: beta, A: n.a, DT: n.dt, State: n.state, Eps: 1e-6,
 		Tiled: m.Form.tiledHeads,
 	}, m.slots())
-	y = ops.RMSNorm(b, "gated_norm", m.lastOf("delta_last", layer, y), n.norm, m.Eps)
 	z = basic.View(b, "z_heads", z, kind.Fixed(1), basic.Rest, kind.Fixed(d.values), kind.Fixed(d.valueDim))
-	y = basic.SiLUMul(b, "gate", z, y)
+	y = recurrent.GatedNorm(b, "gated_norm", m.lastOf("delta_last", layer, y), z, n.norm, m.Eps)
 	y = basic.View(b, "join", y, kind.Fixed(1), basic.Rest, kind.Fixed(d.values*d.valueDim))
 	return ops.Linear(b, "out", y, n.out, graph.None)
 }

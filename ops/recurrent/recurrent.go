@@ -7,7 +7,7 @@ import (
 )
 
 // Kinds lists the kinds of operators in this package.
-var Kinds = []kind.Kind{kindCausalConv, kindDeltaRule}
+var Kinds = []kind.Kind{kindCausalConv, kindDeltaRule, kindGatedNorm}
 
 // Slots tells an operator which slot of its State holds the state before the step, and which slot the step
 // writes.
