@@ -212,7 +212,7 @@ func TestEveryLevelSaysWhatItsBarrierWaitsFor(t *testing.T) {
 		uses := func(d trace.DispatchID, memory int, access gpu.Access) bool {
 			use := g.Ops[g.Dispatches[d].Op].Use(g.Dispatches[d].Slot, l.Plans[g.Dispatches[d].Op].Route)
 			for i, b := range use.Bind {
-				if l.Memory(b.Value) == memory && use.Kernel.Storage[i].Access == access {
+				if l.Buffer(b.Value) == memory && use.Kernel.Storage[i].Access == access {
 					return true
 				}
 			}
@@ -221,7 +221,7 @@ func TestEveryLevelSaysWhatItsBarrierWaitsFor(t *testing.T) {
 		begins := map[trace.DispatchID]bool{}
 		for _, w := range l.Waits() {
 			begins[w.Dispatch] = true
-			m := l.Memory(w.Value)
+			m := l.Buffer(w.Value)
 			after, before := gpu.Read, gpu.ReadWrite // raw
 			switch w.Kind {
 			case "war":

@@ -77,7 +77,7 @@ func (s *stayer) without(left []bool, run []trace.DispatchID) (list []stay, err 
 		d, n := &s.live.G.Dispatches[id], b.Levels()
 		use := s.live.G.Ops[d.Op].Use(d.Slot, s.live.Plans[d.Op].Route)
 		for i, bind := range use.Bind {
-			buffer, access := s.live.Memory(bind.Value), use.Kernel.Storage[i].Access
+			buffer, access := s.live.Buffer(bind.Value), use.Kernel.Storage[i].Access
 			if b.Touch(buffer, access); access == gpu.ReadWrite {
 				wrote = buffer
 			}

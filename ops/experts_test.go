@@ -7,7 +7,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
 	"gpuscope/ops/experts"
 	"gpuscope/ops/weight"
 )
@@ -237,4 +239,34 @@ func TestLinearExperts(t *testing.T) {
 			format: weight.F32, cols: 72, rows: 40, n: 3, k: 3, live: []int{130, 65, 1}, route: "tile128",
 		}.trial(),
 	)
+}
+
+// The counts of all routers are read back with one copy, and the graph predicts barriers as if they were one
+// buffer.
+func TestCountsOfRoutersShareABuffer(t *testing.T) {
+	b := graph.NewBuilder(gpu.DefaultLimits())
+	var counts []graph.ValueID
+	for i := range 2 {
+		logits := b.Input(fmt.Sprintf("logits %d", i), graph.F32, []int{1, 1, 8}, []int{1, 4, 8})
+		scaled := basic.Mul(b, fmt.Sprintf("scaled %d", i), logits, logits)
+		r := experts.Router(b, fmt.Sprintf("route %d", i), scaled, experts.RouterOptions{
+			K: 2, Bias: graph.None, Factors: graph.None,
+		})
+		b.Output(r.Weights)
+		counts = append(counts, r.Counts)
+	}
+	for _, v := range counts {
+		b.Output(v)
+	}
+	g, err := b.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := graph.NewLive(g, graph.LiveOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !g.Beside(counts[0], counts[1]) || l.Buffer(counts[0]) != l.Buffer(counts[1]) {
+		t.Errorf("the counts are in buffers %d and %d", l.Buffer(counts[0]), l.Buffer(counts[1]))
+	}
 }

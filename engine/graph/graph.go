@@ -24,7 +24,9 @@ type Graph struct {
 	KernelNames map[*Kernel]string
 	// Layouts assign memory to values. The first layout fits every shape. If there is a second layout, it
 	// only fits small shapes.
-	Layouts  []Layout
+	Layouts []Layout
+	// joined maps an output to the first output in its buffer, if other operators also write this buffer.
+	joined   map[ValueID]ValueID
 	FirstOwn int    // values with their own buffer have buffer numbers from here on
 	symOps   []bool // by operator: result of symOnly
 	passes   []PassReport
@@ -258,16 +260,15 @@ func (g *Graph) KernelOf(id trace.DispatchID, route int) *Kernel {
 }
 
 // Beside reports whether a and b can be stored side by side for the host. No operator may read them. Either
-// the same dispatches write both, or different operators of one kind write them, for example the routers of
-// all layers. Each of these operators waits for the results of earlier dispatches, so that the shared buffer
-// adds no barrier.
+// the same dispatches write both, or both are in the lists Spec.Readback of their operators.
 func (g *Graph) Beside(a, b ValueID) bool {
 	u, v := &g.Values[a], &g.Values[b]
 	if u.Producer < 0 || v.Producer < 0 || len(u.Consumers)+len(v.Consumers) > 0 {
 		return false
 	}
 	if u.Producer != v.Producer {
-		return g.Ops[u.Producer].Spec.Kind == g.Ops[v.Producer].Spec.Kind && g.waits(a) && g.waits(b)
+		return slices.Contains(g.Ops[u.Producer].Spec.Readback, a) &&
+			slices.Contains(g.Ops[v.Producer].Spec.Readback, b)
 	}
 	binds := func(use Use, v ValueID) bool {
 		return slices.ContainsFunc(use.Bind, func(b Binding) bool { return b.Value == v })
@@ -282,11 +283,21 @@ func (g *Graph) Beside(a, b ValueID) bool {
 	return true
 }
 
-// waits reports whether every dispatch of the operator that outputs v depends on computed values.
-func (g *Graph) waits(v ValueID) bool {
-	return !slices.ContainsFunc(g.Dispatches, func(d dispatch) bool {
-		return d.Op == g.Values[v].Producer && d.free
-	})
+// joinOutputs finds the outputs that share a buffer with an output of another operator.
+func (g *Graph) joinOutputs() {
+	g.joined = map[ValueID]ValueID{}
+	first := None
+	for _, v := range g.Outputs() {
+		switch val := &g.Values[v]; {
+		case val.Role != Output || !g.HasOwn(v) || v == first:
+		case first != None && g.Beside(first, v):
+			if val.Producer != g.Values[first].Producer {
+				g.joined[v] = first
+			}
+		default:
+			first = v
+		}
+	}
 }
 
 // BlockNames returns the block of each dispatch, such as "layers.3.attn". For a dispatch outside of layers it

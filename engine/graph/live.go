@@ -313,6 +313,15 @@ func (l *Live) eachLive(f func(v ValueID, bytes int64)) {
 // Memory returns the number of the buffer that holds a value in the current layout.
 func (l *Live) Memory(v ValueID) int { return l.G.Memory(&l.G.Layouts[l.Layout], v) }
 
+// Buffer returns the number of the device buffer that holds a value, as barriers see it. It differs from
+// Memory for an output that shares a buffer with outputs of other operators.
+func (l *Live) Buffer(v ValueID) int {
+	if first, ok := l.G.joined[l.G.Root(v)]; ok {
+		return l.G.FirstOwn + int(first)
+	}
+	return l.Memory(v)
+}
+
 // Pass returns the index of the compute pass that contains a dispatch in the current layout.
 func (l *Live) Pass(d trace.DispatchID) int { return l.G.Layouts[l.Layout].passes[d] }
 
@@ -428,7 +437,7 @@ func (l *Live) listDispatches() {
 		use := l.G.Ops[d.Op].Use(d.Slot, p.Route)
 		n := l.barriers.Levels()
 		for b, bind := range use.Bind {
-			l.barriers.Touch(l.Memory(bind.Value), use.Kernel.Storage[b].Access)
+			l.barriers.Touch(l.Buffer(bind.Value), use.Kernel.Storage[b].Access)
 		}
 		if l.barriers.Levels() > n { // a barrier before the pass begins a new level
 			n++
@@ -455,7 +464,7 @@ func (l *Live) listDispatches() {
 // wait returns, in trace format, one hazard of a barrier before the last active dispatch. If both dispatches
 // write the value and the later one also reads it, the hazard is reported as read-after-write.
 func (l *Live) wait(d *dispatch, use Use, w gpu.Wait) trace.Wait {
-	bound := slices.IndexFunc(use.Bind, func(b Binding) bool { return l.Memory(b.Value) == w.Buffer })
+	bound := slices.IndexFunc(use.Bind, func(b Binding) bool { return l.Buffer(b.Value) == w.Buffer })
 	t := trace.Wait{
 		Dispatch: l.active[len(l.active)-1], For: l.active[w.For], Kind: w.Hazard.String(),
 		Value: use.Bind[bound].Value,

@@ -41,7 +41,10 @@ type Spec struct {
 	Inputs  []ValueID
 	State   []ValueID // tensors updated in place, such as KV caches; they never cause a re-plan
 	Outputs []ValueID // tensors or SymInts that the operator computes
-	Scratch []ValueID // tensors with temporary data of the operator
+	// Readback lists outputs that only the host reads. If they are outputs of the graph, those of all
+	// operators share a buffer, so that one copy reads them back.
+	Readback []ValueID
+	Scratch  []ValueID // tensors with temporary data of the operator
 	// Materializes lists outputs of earlier operators. At some shapes the producer of such an output defers
 	// it, which means that it does not compute it. This operator then computes the output instead, so that
 	// later readers find it in memory. The kernels of this operator must bind and write the listed outputs.

@@ -63,7 +63,11 @@ var passes = []pass{
 	{
 		"memory", "let intermediates share memory where this adds no barrier",
 		[]string{"order"},
-		func(b *Builder, g *Graph) ([]string, error) { return nil, g.planMemory(b.passBytes) },
+		func(b *Builder, g *Graph) ([]string, error) {
+			err := g.planMemory(b.passBytes)
+			g.joinOutputs()
+			return nil, err
+		},
 	},
 	{
 		"names", "give each kernel in use a unique name",

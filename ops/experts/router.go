@@ -142,8 +142,8 @@ func (o *router) Spec() graph.Spec {
 	chosen := graph.Bind("experts", o.Experts)
 	return graph.Spec{
 		Kind: "router", Inputs: inputs,
-		Outputs: []graph.ValueID{o.Experts, o.Weights, o.Counts, o.Sorted},
-		Routes:  kindRouter.Routes,
+		Outputs:  []graph.ValueID{o.Experts, o.Weights, o.Counts, o.Sorted},
+		Readback: []graph.ValueID{o.Counts}, Routes: kindRouter.Routes,
 		Slots: []graph.Slot{
 			{Label: "top", Uses: []graph.Use{
 				{Kernel: o.one, Bind: slices.Concat(top, sorted)}, {Kernel: o.many, Bind: top},
