@@ -114,6 +114,9 @@ func (o *linear) gemv(limits *gpu.Limits) tiling {
 		rows, cols = o.rows(), o.k*o.w.Cols
 	}
 	s := tiling{rows: mostRows / halves, eights: 1}
+	if o.router != nil {
+		s.rows *= 2 // each workgroup repeats the choice of the experts
+	}
 	for s.rows > 4 && rows/halves/s.rows < busy {
 		s.rows /= 2
 	}
@@ -140,7 +143,9 @@ func (o *linear) gemv(limits *gpu.Limits) tiling {
 			}
 			room = room * 5 / 4
 		}
-		if s.rows > 4 && 2*all() <= room {
+		// On an H100, fewer rows make these two slower: every workgroup of the first repeats the choice, and
+		// every workgroup of the second loads the rows of all slots.
+		if o.router == nil && o.combine == nil && s.rows > 4 && 2*all() <= room {
 			s.rows, sums = s.rows/2, sums/2
 		}
 	}
