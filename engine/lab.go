@@ -93,12 +93,14 @@ type editRun struct {
 	out    EditTrial
 }
 
-// written is a value that the dispatch writes. found is the value's content before the dispatch in the step.
+// written is a value that the dispatch writes.
 type written struct {
-	value  graph.ValueID
-	found  []byte
-	before []byte // content just before one of the compared runs
-	places []bool // for State: whether the kernel writes each word
+	value graph.ValueID
+	found []byte // content just before the dispatch in the step
+	// before is the content that mark wrote before the latest run. After the run of the edit, strays compares
+	// the memory with it.
+	before []byte
+	places []bool // if the value is a State: for each word, whether the kernel writes it
 	reads  bool   // the kernel or the edit reads the value
 	state  bool
 }
@@ -276,8 +278,8 @@ func marker(i int) uint32 {
 }
 
 // findPlaces finds the words of State that the kernel writes. findPlaces fills the State with markers and
-// runs the kernel. Without this, the kernel would write the results that the State already holds, and nobody
-// could tell which words were written.
+// runs the kernel. Without markers, the kernel would write the results that the State already holds, and
+// nobody could tell which words were written.
 func (r *editRun) findPlaces() error {
 	some := false
 	for i := range r.writes {

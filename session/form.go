@@ -246,7 +246,7 @@ func (f *form) plan(of *form) {
 			takeInt[trace.PlanID](r, unsafe.Pointer(&p.ID))
 			takeInt[trace.DispatchID](r, unsafe.Pointer(&p.Dispatch))
 		} else {
-			r.fail(fmt.Errorf("%w: the plan is %d places before the last one, but only %d plans were read",
+			r.fail(fmt.Errorf("%w: it counts back %d plans from the last one, but only %d plans were read",
 				errPlanRef, n, len(r.plans)))
 		}
 		r.plans = append(r.plans, p)
@@ -325,8 +325,7 @@ func (s *stock) take(r *wireReader, n int) unsafe.Pointer {
 	return unsafe.Add(b.first, uintptr(s.block-b.left-n)*s.size)
 }
 
-// block is memory for several values of one type. The last values of the block, left in number, are still
-// free.
+// block is memory for several values of one type. The last `left` values of the block are still free.
 type block struct {
 	first unsafe.Pointer
 	left  int

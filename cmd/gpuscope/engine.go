@@ -29,7 +29,7 @@ const endWithin = 5 * time.Second
 func engineCommand() *command {
 	return &command{
 		name: "engine", operand: "[MODEL]", hidden: true,
-		doc: "run the model in a separate process, for the gpuscope process that started this one",
+		doc: "serve as the engine process: run the model for the gpuscope process that started this one",
 		setup: func(p *program, flags *pflag.FlagSet) action {
 			r := declareRoot(flags)
 			return func(ctx context.Context, operands []string) error {

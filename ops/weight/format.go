@@ -605,8 +605,8 @@ func (s supers) read(data []byte, row, col, cols, which int) float64 {
 }
 
 // sixteens describes an array with a one-byte scale for each 16 columns, in the layout of
-// shaders/include/sixteens.wgsl. The argument size is the size of a block in the file, and at is the offset
-// of the scales in a block. Both are in bytes.
+// shaders/include/sixteens.wgsl. `size` is the size of a block in the file, and `at` is the offset of the
+// scales in a block. Both are in bytes.
 type sixteens struct{ size, at int }
 
 func (s sixteens) Array(rows, cols int) Array {
@@ -642,9 +642,9 @@ func (s sixes) Array(rows, cols int) Array {
 			for first := 0; first < per; first += s.n {
 				for i := range s.n {
 					q := s.number(blocks, i)
-					at, four, high, two := sixAt(row, first+i, per)
-					into[at] |= q & 15 << four
-					into[high] |= q >> 4 << two
+					low, lowBit, high, highBit := sixAt(row, first+i, per)
+					into[low] |= q & 15 << lowBit
+					into[high] |= q >> 4 << highBit
 				}
 				blocks = blocks[s.size:]
 			}
@@ -654,14 +654,14 @@ func (s sixes) Array(rows, cols int) Array {
 
 // read(...) returns the 6-bit scale with index i in a row.
 func (s sixes) read(data []byte, row, i, cols int) byte {
-	at, four, high, two := sixAt(row, i, cols/256*s.n)
-	return data[at]>>four&15 | data[high]>>two&3<<4
+	low, lowBit, high, highBit := sixAt(row, i, cols/256*s.n)
+	return data[low]>>lowBit&15 | data[high]>>highBit&3<<4
 }
 
 // sixAt returns where the array stores the 6-bit scale with index i in a row. `per` is the number of scales
-// in a row. The low four bits of the scale are in the byte with index `low`, starting at bit four. The high
-// two bits are in the byte with index high, starting at bit two.
-func sixAt(row, i, per int) (low, four, high, two int) {
+// in a row. The low 4 bits of the scale start at bit `lowBit` of the byte with index `low`. The high 2 bits
+// start at bit `highBit` of the byte with index `high`.
+func sixAt(row, i, per int) (low, lowBit, high, highBit int) {
 	words, odd, r := (row/4*per+i/4*4)*3, i/2%2, row%4
 	return words + 4*odd + r, i % 2 * 4, words + 8 + r/2*2 + odd, r%2*4 + i%2*2
 }

@@ -52,9 +52,9 @@ func (x *Index) Launches(ctx context.Context, selection Selection) ([]Launch, er
 	if step, one := selection.One(); one {
 		return x.LaunchesOf(step), ctx.Err()
 	}
-	// work is the key of a launch: times with the same key are added to the same launch. Most plans are also
-	// the plans of the previous step. Therefore the map uses finds most launches by plan, without comparing
-	// the names of kernels and routes.
+	// work is the key of a launch: times with the same key are added to the same launch. Most steps use
+	// plans of earlier steps. The map `uses` therefore finds most launches by plan, without comparing the
+	// names of kernels and routes.
 	type work struct {
 		id            trace.DispatchID
 		kernel, route string
@@ -64,8 +64,8 @@ func (x *Index) Launches(ctx context.Context, selection Selection) ([]Launch, er
 		plan   trace.PlanID
 		tokens int
 	}
-	// place is a dispatch of a step. launch is the index of its Launch in out. Most steps have the same
-	// places as the previous step.
+	// place is a dispatch of a step. `launch` is the index of its Launch in `out`. Most steps run the same
+	// dispatches in the same order as the previous step, so they are compared with it first.
 	type place struct {
 		use
 		id            trace.DispatchID

@@ -282,7 +282,7 @@ func (r *Result) kernelTable() *table.Table {
 				return name
 			}),
 		of.Cell(0, table.Modelled, "share", "~% of it", "%",
-			"reached share of this ceiling; if over 100 (?), data was cached or the clock was higher",
+			"percentage of the ceiling in column limit that the operator reached; ? marks a value over 100: data was cached or the clock was higher",
 			func(k *Kernel) table.Cell {
 				name, share := r.limit(k)
 				if name == "" {

@@ -234,8 +234,8 @@ func (t *DispatchTable) fixFirst() []table.Segment {
 	brief, off := said+name, analyze.Short(t.Grouped[first].Cost.ErrorNS)
 	untimed := t.Index.UntimedOf(t.Selection)
 	if idle, idleOff, ok := untimed.Waits(); ok && idle > idleOff && float64(idle) > most {
-		said = "fix first GPU idle " + plusMinus(idle, idleOff) + " ms (see Step), then "
-		brief = "fix first GPU idle, then " + name
+		said = "fix GPU idle first (" + plusMinus(idle, idleOff) + " ms, see Step), then "
+		brief = "fix GPU idle first, then " + name
 	}
 	parts := []table.Segment{{
 		Text:  fmt.Sprintf("%s%s: %s %s ± %s µs", said, name, what, analyze.Short(most), off),

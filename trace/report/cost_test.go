@@ -226,7 +226,7 @@ func TestFixFirstNamesIdleGPU(t *testing.T) {
 		c.ResizeNS, c.UploadNS, c.SampleNS = trace.Time{}, trace.Time{}, trace.Time{}
 		w.WallNS, w.WallOff, w.OffNS = trace.Measured(w.NS+idle), trace.Measured(900), trace.Measured(900)
 		got := title().String()
-		if strings.Contains(got, " ms (see Step), then q + k + v: ~save ") != is {
+		if strings.Contains(got, " ms, see Step), then q + k + v: ~save ") != is {
 			t.Errorf("%d ns idle: %s", idle, got)
 		}
 	}

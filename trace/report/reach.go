@@ -46,9 +46,9 @@ func ReachLines(x *analyze.Index, v trace.ValueID) []string {
 	return lines
 }
 
-// Explain explains the grid of a dispatch, or which operators a change of a value can re-plan. The name is
-// a dispatch number, a name as in the tables, or a value. If several dispatches have the name, Explain uses
-// the first one.
+// Explain explains the grid of a dispatch, or which operators a change of a value can re-plan. `name` is a
+// dispatch number, a name that a table shows, or the name of a value. If several dispatches have the name,
+// Explain uses the first one.
 func Explain(x *analyze.Index, step int, name string) ([]string, error) {
 	g := &x.Trace.Graph
 	if ids := x.Meant(step, name); len(ids) > 0 {
@@ -68,6 +68,6 @@ func Explain(x *analyze.Index, step int, name string) ([]string, error) {
 		}
 	}
 	return nil, fmt.Errorf(
-		"no dispatch, operator or value %q; the tables dispatches and resize list them",
+		`no dispatch, operator or value %q; names are listed in the tables "dispatches" and "resize"`,
 		printable.Short(name, 60))
 }

@@ -12,10 +12,12 @@ import (
 // Profile summarizes a run or some of its steps: tokens per second of each phase, and times, shares and costs
 // of each kernel.
 type Profile struct {
-	Trace   *trace.Trace
-	Rates   []Rate
-	Kernels []KernelProfile      // in order of phase, then potential saving or total time, largest first
-	Costs   []*analyze.StepCosts // for each phase with measured costs, these costs
+	Trace *trace.Trace
+	Rates []Rate
+	// Kernels lists the kernels grouped by phase. In each phase, the kernels with the largest potential
+	// saving come first. If too few costs were measured, those with the longest total time come first.
+	Kernels []KernelProfile
+	Costs   []*analyze.StepCosts // measured costs: one element for each phase that has costs
 	Index   *analyze.Index
 	Steps   []int // indices of the steps that are searched for costs and repeats
 }
@@ -260,8 +262,8 @@ func Of(ctx context.Context, x *analyze.Index, selection analyze.Selection) (*Pr
 
 // Rate returns the rate of a phase, or nil if no step belongs to it. A phase has several rates if its steps
 // have several timing levels or modes. Rate then returns the rate with the most steps, or the last of several
-// with equally many. Excluded cold steps are counted too. Their number differs from run to run, and the
-// choice should not.
+// with equally many. Excluded cold steps are counted too: their number differs from run to run, and the
+// choice should not depend on it.
 func (p *Profile) Rate(phase trace.Phase) *Rate {
 	var best *Rate
 	for i := range p.Rates {
