@@ -37,7 +37,7 @@ var routes = []struct {
 	teams int
 }{
 	routeGEMV:  {"gemv", kind.OneToken, 0, 0, 0},
-	routePairs: {"pairs", kind.FewPairs, 2, 0, 0},
+	routePairs: {"pairs", kind.FewPairs, 11, 0, 0},
 	{"tile32", kind.Pairs32, 32, 32, 4},
 	{"tile64", kind.Pairs64, 192, 64, 2},
 	{"tile128", kind.PairsMany, 0, 128, 1},

@@ -54,7 +54,7 @@ func (r Reason) String() string {
 		FewTiles64:      "M <= 64, or tiles of 64 rows fill the device at most once",
 		FewTiles128:     "tiles of 128 rows fill at most half of the device, and K can be split",
 		ManyTiles128:    "tiles of 128 rows fill more than half of the device, or K cannot be split",
-		FewPairs:        "S > 1, and an expert has at most 2 tokens on average",
+		FewPairs:        "S > 1, and an expert has at most 11 tokens on average",
 		Pairs32:         "an expert has at most 32 tokens on average",
 		Pairs64:         "an expert has at most 192 tokens on average",
 		PairsMany:       "an expert has more than 192 tokens on average",
