@@ -146,7 +146,7 @@ func (s *live) tellVerified(t *run.Turn, v *verification, asked []trace.Dispatch
 		}
 	}
 	if infinite > 0 {
-		text = fmt.Sprintf("%d dispatches are within their tolerance; NaN or Inf is in the outputs of %d",
+		text = fmt.Sprintf("%d dispatches are within their tolerance; %d others have NaN or Inf in their outputs",
 			len(v.gaps)-infinite, infinite)
 	} else if len(v.gaps) == 1 {
 		id := v.gaps[0].Dispatch

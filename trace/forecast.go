@@ -136,7 +136,7 @@ func (c *checker) forecast() {
 
 func (c *checker) course(l *Line, stretches []Stretch, line, course int) {
 	if len(stretches) == 0 || stretches[0].From != l.From {
-		c.refuse("the first element of \"stretches\" does not begin at the \"from\" of its line",
+		c.refuse("the first element of \"stretches\" does not begin at \"from\", the start of its line of shapes",
 			"forecast.lines[%d].courses[%d]", line, course)
 		return
 	}

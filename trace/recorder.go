@@ -27,7 +27,7 @@ type Recorder struct {
 	used  int64
 	steps int               // number of recorded steps
 	first PlanID            // index in `places` of the plan with id 0 in the current run
-	known map[string]PlanID // index in t.Plans by plan content; only from Continue to the next step
+	known map[string]PlanID // index in t.Plans by plan content; set by Continue, nil after the next step
 	// places holds the index in t.Plans of each recorded plan, or -1 if the plan was dropped. A plan recorded
 	// with the id i is places[first+i].
 	places []PlanID

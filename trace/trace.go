@@ -92,7 +92,7 @@ func (t *Tick) UnmarshalJSON(b []byte) error {
 	text, err := strconv.Unquote(string(b))
 	n, wrong := strconv.ParseUint(text, 10, 64)
 	if err != nil || wrong != nil {
-		return fmt.Errorf("tick: %s is not a whole number below 2^64 in quotes", b)
+		return fmt.Errorf("tick: %s is not a quoted whole number below 2^64", b)
 	}
 	*t = Tick(n)
 	return nil

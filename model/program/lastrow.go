@@ -154,7 +154,7 @@ func (n *narrowing) outputs(op *vulkan.Operator) []int {
 }
 
 // selects reports whether the operator selects the last row of its first argument. If it does, `keeps`
-// reports whether the output has the dim of the row.
+// reports whether the output keeps the axis of the rows, with size 1.
 func (n *narrowing) selects(op *vulkan.Operator) (is, keeps bool) {
 	keeps = op.Name == "aten.slice_copy.Tensor"
 	if !keeps && op.Name != "aten.select_copy.int" || !op.Known() || n.rows(op.Args[0]) < 1 {

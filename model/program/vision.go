@@ -147,8 +147,8 @@ func gridPriors(c *call) {
 	}))
 }
 
-// int8Convolution is a convolution of int8 elements. x minus its zero point and the weights are integers,
-// and the sum of their products is exact below 2^24. Scales and bias follow.
+// int8Convolution is a convolution of int8 elements. Both factors, x minus its zero point and the weight, are
+// integers, and the sum of their products is exact below 2^24. Scales and bias follow.
 func int8Convolution(depthwise, transposed bool) func(c *call) {
 	return func(c *call) {
 		x := c.with("sub", c.tensor("x"), c.float("input_zero_point"))

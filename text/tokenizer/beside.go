@@ -173,8 +173,9 @@ func (c *Config) named(key string, files ...*settings) (named []End) {
 	return nil
 }
 
-// special returns the id of a token that a file next to the vocabulary names. From then on, the token is
-// found in a text before the text is split into words. A token that the vocabulary lacks gets the next id.
+// special adds a token that is named in a file next to the vocabulary, and returns its id. From then on, the
+// token is found in a text before the text is split into words. A token that the vocabulary lacks gets the
+// next id.
 func (c *Config) special(from string, a addedJSON) (id int) {
 	if c.Added == nil {
 		c.Added = addedByKind(c.Tokens, c.Kinds)

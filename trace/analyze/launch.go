@@ -195,7 +195,7 @@ func (x *Index) launchesAt(step int, places ...int) []Launch {
 	return out
 }
 
-// time sets the time of a launch that covers a single step.
+// time sets l.Time from the only step that l covers.
 func (x *Index) time(l *Launch) {
 	s := &x.Trace.Steps[l.Step]
 	d := &s.Dispatches[l.Index]

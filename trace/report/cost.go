@@ -186,11 +186,12 @@ func (t *DispatchTable) costPart() table.Segment {
 	}
 	without := fmt.Sprintf("%s: %d of %d", part.Text, t.RowsUncosted, t.LeafRows)
 	if t.OtherWork > 0 {
-		without += fmt.Sprintf(" rows have no cost (%d were measured on another route or shape)", t.OtherWork)
+		without += fmt.Sprintf(" rows have no measured cost (%d have one on another route or shape)",
+			t.OtherWork)
 		return table.Segment{Rank: 0, Text: without, Short: fmt.Sprintf("%s: %d without cost", part.Text,
 			t.RowsUncosted)}
 	}
-	return table.Segment{Rank: 0, Text: without + " rows have no cost", Short: without + " without cost"}
+	return table.Segment{Rank: 0, Text: without + " rows have no measured cost", Short: without + " without cost"}
 }
 
 // costsApart is a relative difference. Shares by cost are shares of the GPU time of the runs in which the

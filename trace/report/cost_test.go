@@ -638,7 +638,7 @@ func TestTitleSaysWhatSharesAreOf(t *testing.T) {
 			}
 		}
 	}
-	want := fmt.Sprintf("share of Σgpu: %d of %d rows have no cost", without, rows)
+	want := fmt.Sprintf("share of Σgpu: %d of %d rows have no measured cost", without, rows)
 	if got := said(analyze.GroupKernel); without == 0 || !strings.Contains(got, want) {
 		t.Errorf("grouped by kernel: title %q, want %q", got, want)
 	}

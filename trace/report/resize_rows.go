@@ -149,7 +149,7 @@ func Resized(ctx context.Context, x *analyze.Index, step int) (*ResizeTable, err
 		of.Text(80, "what", "operator", "pass, operator, value or dispatch",
 			func(r *analyze.ResizeRow) string { return resizeLabel(x, r) }).AsTree(),
 		of.Words(80, "triggers", "triggers",
-			"values whose change re-planned the operator; for a pass, values that had changed before it",
+			"values whose change re-planned the operator; in the row of a pass, values whose changes the pass propagates",
 			func(r *analyze.ResizeRow) table.Cell {
 				switch {
 				case r.Change != nil || r.Plan != nil:

@@ -44,7 +44,7 @@ const noColumn = -2
 //	us:>10       the number in the column us is above 10; also <, >=, <= and =; with a unit: us:>0.1ms
 //	#37          the number in the column # is 37
 //
-// If the table has a Finder, ParseFilter searches the other table and stops when ctx is cancelled.
+// If the table has a Finder, the Finder searches another table, and stops when ctx is cancelled.
 func (t *Table) ParseFilter(ctx context.Context, s string) (Filter, error) {
 	var f Filter
 	words := strings.Fields(s)
