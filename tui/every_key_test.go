@@ -126,7 +126,7 @@ func TestEveryKeyOverAView(t *testing.T) {
 		{"D", "add a breakpoint", false},
 		{"P", "run to", false},
 		{"T", "timing of the next steps", false},
-		{"K", "tokens per step of a prompt", false},
+		{"K", "prompt tokens per step", false},
 		{"2 o", "sort by", false},
 		{"2 /", "filter:", false},
 		{"2 E", "table to", false},

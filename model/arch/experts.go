@@ -105,7 +105,7 @@ func (r *configReader) experts(c *Config) {
 		r.errorf(key.chosen, "a token uses %d experts, but there are only %d", c.Chosen, c.Experts)
 	}
 	c.Dense = make([]bool, c.Layers)
-	each := r.intOr(key.sparseEach, 1, 1, maxLayers)
+	each := max(1, r.intOr(key.sparseEach, 1, 1, maxLayers))
 	for i := range c.Dense {
 		c.Dense[i] = (i+1)%each != 0
 	}

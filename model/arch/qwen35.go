@@ -42,6 +42,9 @@ func ggufDeltaLayers(r *configReader, c *Config) {
 		keyDim: r.int("ssm.state_size", 4, MaxDim),
 	}
 	inner := r.int("ssm.inner_size", 1, MaxDim)
+	if r.err != nil {
+		return
+	}
 	if inner%c.Delta.values != 0 {
 		r.errorf("ssm.inner_size", "the value %d is not a multiple of the number of value heads, %d", inner,
 			c.Delta.values)
@@ -64,6 +67,9 @@ func hfDeltaLayers(r *configReader, c *Config) {
 	c.Delta = deltaHeads{
 		keys: r.int("linear_num_key_heads", 1, MaxDim), values: r.int("linear_num_value_heads", 1, MaxDim),
 		keyDim: r.int("linear_key_head_dim", 4, MaxDim), valueDim: r.int("linear_value_head_dim", 1, MaxDim),
+	}
+	if r.err != nil {
+		return
 	}
 	checkDelta(r, "linear_num_value_heads", c)
 	c.Recurrent = r.recurrentLayers(r.int("full_attention_interval", 1, maxLayers))

@@ -65,10 +65,14 @@ func (s *slots) forget(after int) {
 // position end. The slot does not hold a known state until the caller says so.
 func (s *slots) take(from, position, end int) int {
 	best, least := -1, math.Inf(1)
+	pinned := -1 // one slot with the pinned state; a second one may be overwritten
+	if s.pinned != unknown {
+		pinned = slices.Index(s.at, s.pinned)
+	}
 	for i, at := range s.at {
 		loss := -1.0 // the slot has the state that the step computes again
 		switch {
-		case i == from || at == s.pinned && at != unknown && at != end:
+		case i == from || i == pinned && at != end:
 			continue
 		case at == unknown:
 			loss = 0
