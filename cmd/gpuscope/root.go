@@ -22,9 +22,9 @@ func rootCommand() *command {
 		doc:     "gpuscope profiles language models on WebGPU and inspects their graphs.",
 		more: `Without a command, opens MODEL in the terminal, where it runs token by token. MODEL is a .gguf file or the folder of a
 Hugging Face model (llama, qwen2, qwen3, gemma2, gemma3, phi3, granite, smollm3, olmo2, olmo3, exaone4, mistral3, cohere2,
-glm4, seed_oss, ernie4_5, hunyuan-dense, gemma4, lfm2, qwen35); without MODEL, opens the embedded demo model. An
-ExecuTorch program (.pte) runs token by token if it is a language model. Otherwise it runs execution by execution, and the
-prompt sets live dims: -p 0.1=7 sets dim 1 of input 0 to 7.
+glm4, seed_oss, ernie4_5, hunyuan-dense, gemma4, qwen3moe, granitemoe, olmoe, gpt-oss, lfm2, qwen35, qwen35moe);
+without MODEL, opens the embedded demo model. An ExecuTorch program (.pte) runs token by token if it is a language model.
+Otherwise it runs execution by execution, and the prompt sets live dims: -p 0.1=7 sets dim 1 of input 0 to 7.
 A TRACE (.json, .jsonl, or either with .gz) opens without a GPU.
 With --device none, steps are planned but not run: no GPU is needed and no weights are read.
 Press ? in the program for its keys. With --plain, the program reads commands as lines, typed or piped; if a piped command

@@ -44,9 +44,11 @@ func DetailLines(d *analyze.Detail) []string {
 	add("time", timeLine(d))
 	if own {
 		add("work", trafficLine(d))
-		add("waste", strings.TrimPrefix(WasteLine(d.Waste), "waste "))
+		if d.Plan.Experts.Rows == 0 || !d.Waste.None() { // the router decides what experts waste
+			add("waste", strings.TrimPrefix(WasteLine(d.Waste), "waste "))
+		}
 	}
-	label := "experts"
+	label := "router"
 	for _, line := range expertload.Lines(d.Index, d.Step, d.Plan) {
 		add(label, line)
 		label = ""

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"gpuscope/internal/cells"
@@ -108,33 +109,44 @@ func Lines(x *analyze.Index, step int, p *trace.Plan) []string {
 		table.Integer(int64(tiles.Idle+0.5)), table.Plural(tiles.Launched, "workgroup")))
 }
 
-// Strips returns a line for each of the most unbalanced routers, but at most `most` lines, in the order of
-// the layers. A line has at most `width` cells. It shows the tokens of the experts as bars, and how
-// unbalanced the router is.
+// Strips returns a line of at most `width` cells for each of the most unbalanced routers, at most `most` of
+// them, in the order of the layers: the tokens of their experts as bars, and how unbalanced they are. It
+// leaves out routers that saw only a part of the tokens, as in the last layer, which computes only the last
+// token.
 func Strips(routers []*experts.Router, most, width int) (lines []string) {
+	all := 0.0
+	for _, r := range routers {
+		all = max(all, r.Pairs())
+	}
 	chosen := slices.DeleteFunc(slices.Clone(routers), func(r *experts.Router) bool {
-		return r.Modelled || r.Steps == 0
+		return r.Modelled || r.Steps == 0 || r.Pairs() < all
 	})
 	slices.SortStableFunc(chosen, func(a, b *experts.Router) int { return cmp.Compare(b.Largest, a.Largest) })
 	chosen = chosen[:min(most, len(chosen))]
 	slices.SortFunc(chosen, func(a, b *experts.Router) int { return cmp.Compare(a.ID, b.ID) })
-	for _, r := range chosen {
+	heads, texts := make([]string, len(chosen)), make([]string, len(chosen))
+	head, text := 0, 0 // widths
+	for i, r := range chosen {
 		name := r.Op.Name
 		if r.Op.Layer != nil {
 			name = analyze.LayerName(*r.Op.Layer)
 		}
 		e, n := r.Busiest()
-		head := fmt.Sprintf("%s experts ", name)
-		text := fmt.Sprintf(" %.0f of %d active, most %s: #%d", r.Active, r.Experts,
+		heads[i] = name + " experts "
+		texts[i] = fmt.Sprintf(" %.0f of %d active, most %s: #%d", r.Active, r.Experts,
 			table.Plural(int64(n), "token"), e)
 		if d := r.Total(); d.Padded > 0 {
-			text += fmt.Sprintf(", padding %.0f%%", 100*d.Padded/(d.Padded+d.Filled))
+			texts[i] += fmt.Sprintf(", padding %.0f%%", 100*d.Padded/(d.Padded+d.Filled))
 		}
-		room := width - cells.Width(head) - cells.Width(text)
-		if room < 8 {
-			text, room = "", width-cells.Width(head)
-		}
-		lines = append(lines, head+Strip(r.Tokens, max(1, min(room, 64)))+text)
+		head, text = max(head, cells.Width(heads[i])), max(text, cells.Width(texts[i]))
+	}
+	room := width - head - text
+	if room < 8 {
+		room, texts = width-head, make([]string, len(chosen))
+	}
+	for i, r := range chosen {
+		pad := strings.Repeat(" ", head-cells.Width(heads[i]))
+		lines = append(lines, heads[i]+pad+Strip(r.Tokens, max(1, min(room, 64)))+texts[i])
 	}
 	return lines
 }
