@@ -91,14 +91,7 @@ fn key_at(e: u32) -> u32 {
 {{template "choose" (set . "Experts" .Choose)}}
 {{- end}}
 
-var<workgroup> partial: array<f32, {{mul .Lanes $sums}}>;
-
-// Returns the index in partial of a lane's partial result for a sum. Lanes that write the same sum, or read
-// neighboring sums, use different memory banks.
-fn place(lane: u32, sum: u32) -> u32 {
-  return lane * {{$sums}}u +
-    (sum ^ {{if ge $sums 32}}(lane & 31u){{else}}((lane / {{div 32 $sums}}u) & {{sub $sums 1}}u){{end}});
-}
+{{template "gemv_partial" (set . "Sums" $sums)}}
 
 {{- if .Combine}}
 
@@ -235,47 +228,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
     {{- else}} select(0.0, square{{$i}}, lane + {{mul $i $.Lanes}}u < {{$.Given}}u);
     {{- end}}
 {{- end}}
-{{- if .Norm}}
-  squared[lane] = squared_sum;
-{{- end}}
-  workgroupBarrier();
-  // {{$parts}} lanes add up each of the {{$sums}} sums.
-  let part = lane / {{$sums}}u;
-  var result = 0.0;
-{{- if .Norm}}
-  squared_sum = 0.0;
-{{- end}}
-  for (var i = 0u; i < {{$sums}}u; i++) {
-    result += partial[place(i * {{$parts}}u + part, sum)];
-{{- if .Norm}}
-    squared_sum += squared[i * {{$parts}}u + part];
-{{- end}}
-  }
-{{- if or (gt $parts 1) .Gated}}
-  // Store the result at an index that no other lane has read.
-  partial[place(part, sum)] = result;
-{{- if .Norm}}
-  if (sum == 0u) {
-    part_squared[part] = squared_sum;
-  }
-{{- end}}
-  workgroupBarrier();
-  if (part > 0u{{if .Gated}} || sum >= {{.Rows}}u{{end}}) {
-    return;
-  }
-  for (var i = 1u; i < {{$parts}}u; i++) {
-    result += partial[place(i, sum)];
-{{- if .Norm}}
-    squared_sum += part_squared[i];
-{{- end}}
-  }
-{{- end}}
-{{- if .Gated}}
-  var up = 0.0;
-  for (var i = 0u; i < {{$parts}}u; i++) {
-    up += partial[place(i, sum + {{.Rows}}u)];
-  }
-{{- end}}
+{{- template "gemv_add_up" (set . "Sums" $sums "Parts" $parts "Next" 0)}}
   if (row < n) {
 {{- if .Norm}}
     let scale = inverseSqrt(squared_sum / {{mul .Chunks (mul 8 .Eights)}}.0 + eps);
