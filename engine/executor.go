@@ -243,18 +243,16 @@ func (x *Executor) allocateConstants() error {
 	})
 }
 
-// allocateOutputs creates the buffers of outputs. Outputs that are written by the same dispatches and read
-// only by the host share a buffer, so that one copy reads them all back.
+// allocateOutputs creates the buffers of outputs. The outputs of a group (see graph.OutputGroups) share a
+// buffer, so that one copy reads them all back.
 func (x *Executor) allocateOutputs() error {
-	var outputs []graph.ValueID
-	for _, v := range x.g.Outputs() {
-		if x.g.Values[v].Role == graph.Output && x.g.HasOwn(v) && !slices.Contains(outputs, v) {
-			outputs = append(outputs, v)
+	for _, group := range x.g.OutputGroups() {
+		all := func(_, _ graph.ValueID, _ int64) bool { return true }
+		if err := x.allocateTogether("", group, all); err != nil {
+			return err
 		}
 	}
-	return x.allocateTogether("", outputs, func(first, v graph.ValueID, _ int64) bool {
-		return x.g.Beside(first, v)
-	})
+	return nil
 }
 
 // allocateTogether creates buffers that each hold several values, one after another. `fits` decides whether a

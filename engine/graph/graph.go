@@ -283,19 +283,32 @@ func (g *Graph) Beside(a, b ValueID) bool {
 	return true
 }
 
+// OutputGroups returns the outputs that have their own memory. The outputs of a group share a buffer (see
+// Beside).
+func (g *Graph) OutputGroups() (groups [][]ValueID) {
+	seen := map[ValueID]bool{}
+	for _, v := range g.Outputs() {
+		if g.Values[v].Role != Output || !g.HasOwn(v) || seen[v] {
+			continue
+		}
+		seen[v] = true
+		if n := len(groups); n > 0 && g.Beside(groups[n-1][0], v) {
+			groups[n-1] = append(groups[n-1], v)
+		} else {
+			groups = append(groups, []ValueID{v})
+		}
+	}
+	return groups
+}
+
 // joinOutputs finds the outputs that share a buffer with an output of another operator.
 func (g *Graph) joinOutputs() {
 	g.joined = map[ValueID]ValueID{}
-	first := None
-	for _, v := range g.Outputs() {
-		switch val := &g.Values[v]; {
-		case val.Role != Output || !g.HasOwn(v) || v == first:
-		case first != None && g.Beside(first, v):
-			if val.Producer != g.Values[first].Producer {
-				g.joined[v] = first
+	for _, group := range g.OutputGroups() {
+		for _, v := range group {
+			if g.Values[v].Producer != g.Values[group[0]].Producer {
+				g.joined[v] = group[0]
 			}
-		default:
-			first = v
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"gpuscope/trace/table"
 )
 
-// Strip draws the numbers of tokens of all experts as a row of at most most bars, relative to the
+// Strip draws the numbers of tokens of all experts as a row of at most `most` bars, relative to the
 // busiest expert. If there are more experts than bars, a bar stands for several experts and shows the busiest
 // of them. A dot stands for experts without tokens.
 func Strip(tokens []float64, most int) string {
