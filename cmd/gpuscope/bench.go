@@ -8,23 +8,24 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"gpuscope/cmd/gpuscope/cli"
 	"gpuscope/model"
 	"gpuscope/trace"
 	"gpuscope/trace/bench"
 )
 
-func benchCommand() *command {
-	return &command{
-		name: "bench", operand: "[MODEL]",
-		doc: "measure tokens per second, and compare them with the device's ceilings",
-		more: `Tests are named as in llama-bench: pp512 reads a prompt of 512 tokens, tg128 generates 128 tokens, and "@ d4096" means
+func benchCommand(p *program) *cli.Command {
+	return &cli.Command{
+		Name: "bench", Operand: "[MODEL]",
+		Doc: "measure tokens per second, and compare them with the device's ceilings",
+		More: `Tests are named as in llama-bench: pp512 reads a prompt of 512 tokens, tg128 generates 128 tokens, and "@ d4096" means
 that the test starts with 4,096 positions in the cache. Each test runs once to warm up and then -r times. The results are
 the median, minimum and maximum, and how the CPU time of a step was spent. The time of a decode step is compared with the
 time to read all weights once, and the time of a prefill with the time for its FLOPs. Both of these times are computed from
 ceilings that are measured in the same run. Steps run at timing level off. Decode is measured in two alternating modes:
 stepped reads each token back before the next step begins; pipelined begins the next step before it reads the token back.
 Token ids are random, so no vocabulary is needed. docs/guide/bench.md describes --format json.`,
-		examples: []example{
+		Examples: []cli.Example{
 			{"gpuscope bench", "pp512 and tg128 of the embedded model"},
 			{
 				"gpuscope bench model.gguf --pp 128,512,2048 --tg 128 --depth 0,4096 -r 5",
@@ -37,7 +38,7 @@ Token ids are random, so no vocabulary is needed. docs/guide/bench.md describes 
 			},
 			{"gpuscope bench model.gguf --format json", "all measurements as JSON, for a program"},
 		},
-		setup: func(p *program, flags *pflag.FlagSet) action {
+		Setup: func(flags *pflag.FlagSet) cli.Action {
 			b := benchmark{p: p}
 			flags.IntSliceVar(&b.Prompts, "pp", []int{512}, "measure prefill with prompts of `128,512` tokens; 0 to skip prefill")
 			flags.IntSliceVar(&b.Decodes, "tg", []int{128}, "measure decode of `128,256` tokens, one per step; 0 to skip decode")
@@ -46,18 +47,18 @@ Token ids are random, so no vocabulary is needed. docs/guide/bench.md describes 
 			flags.BoolVar(&b.Kernels, "kernels", false,
 				"instead of whole steps, measure each operator on each of its routes, at prompt lengths up to the largest --pp")
 			flags.Uint64Var(&b.Seed, "seed", 1, "generate the random token ids from seed `N`")
-			b.mode = choiceFlag(flags, "mode", "decode in `MODE`", "both", bench.Stepped,
+			b.mode = cli.ChoiceFlag(flags, "mode", "decode in `MODE`", "both", bench.Stepped,
 				bench.Pipelined)
 			flags.BoolVar(&b.Tracing, "tracing", false,
 				"also measure how much timing slows decode down: decode at each timing level, alternating between the levels")
-			b.format = formatFlag(flags, bench.Formats...)
+			b.format = cli.FormatFlag(flags, bench.Formats...)
 			b.model = declareModelFlags(flags, "off", "step", "block", "dispatch")
 			flags.Lookup("context").Usage = "allocate `N` positions in the KV cache (default: as many as the tests need)"
 			return func(ctx context.Context, operands []string) error {
 				why, idle := b.idle()
 				for _, name := range idle {
 					if flags.Changed(name) {
-						return usagef("%s: --%s has no effect", why, name)
+						return cli.Usagef("%s: --%s has no effect", why, name)
 					}
 				}
 				if err := b.validate(operands); err != nil {
@@ -73,8 +74,8 @@ Token ids are random, so no vocabulary is needed. docs/guide/bench.md describes 
 type benchmark struct {
 	model.Benchmark
 	p      *program
-	format *choice
-	mode   *choice
+	format *cli.Choice
+	mode   *cli.Choice
 	model  *modelOptions
 }
 
@@ -93,13 +94,13 @@ func (b *benchmark) idle() (why string, flags []string) {
 
 func (b *benchmark) validate(operands []string) error {
 	if b.model.device == trace.NoDevice {
-		return usagef("--device none: bench needs a device")
+		return cli.Usagef("--device none: bench needs a device")
 	}
-	b.Modes = []string{b.mode.value}
-	if b.mode.value == "both" {
+	b.Modes = []string{b.mode.Value}
+	if b.mode.Value == "both" {
 		b.Modes = []string{bench.Stepped, bench.Pipelined}
 	}
-	return cmp.Or(b.format.check(), b.mode.check(), asUsage(b.Check()), b.model.validate(operands))
+	return cmp.Or(b.format.Check(), b.mode.Check(), asUsage(b.Check()), b.model.validate(operands))
 }
 
 // run measures and prints the results. A benchmark that is stopped still prints the results so far.
@@ -114,5 +115,5 @@ func (b *benchmark) run(ctx context.Context) error {
 	if result == nil {
 		return asUsage(err)
 	}
-	return errors.Join(err, result.Print(context.WithoutCancel(ctx), b.p.stdout, b.format.value))
+	return errors.Join(err, result.Print(context.WithoutCancel(ctx), b.p.Stdout, b.format.Value))
 }

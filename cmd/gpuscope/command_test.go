@@ -14,46 +14,26 @@ import (
 	"github.com/spf13/pflag"
 )
 
-func TestDistanceCountsEdits(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{
-		{"", "", 0},
-		{"run", "run", 0},
-		{"rnu", "run", 1},
-		{"devces", "devices", 1},
-		{"", "ab", 2},
-		{"graph", "gaph", 1},
-		{"x", "version", 7},
-	} {
-		if got := distance(c.a, c.b); got != c.want {
-			t.Errorf("distance(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
-		}
-	}
-}
-
 // Every visible command has examples, and the examples use only flags that the command has.
 func TestExamplesNameFlagsThatExist(t *testing.T) {
 	t.Parallel()
-	for _, c := range commands() {
-		if c.hidden {
+	for _, c := range new(program).commands() {
+		if c.Hidden {
 			continue
 		}
-		if len(c.examples) == 0 {
-			t.Errorf("%s has no examples", usageLine(c))
+		if len(c.Examples) == 0 {
+			t.Errorf("%s has no examples", c.UsageLine())
 		}
-		flags := pflag.NewFlagSet(c.name, pflag.ContinueOnError)
-		c.setup(testProgram(nil, nil), flags)
-		for _, e := range c.examples {
-			for _, word := range strings.Fields(strings.Split(e.line, " | ")[0]) {
+		flags := pflag.NewFlagSet(c.Name, pflag.ContinueOnError)
+		c.Setup(flags)
+		for _, e := range c.Examples {
+			for _, word := range strings.Fields(strings.Split(e[0], " | ")[0]) {
 				long, isLong := strings.CutPrefix(word, "--")
 				short, isShort := strings.CutPrefix(word, "-")
 				if isLong && flags.Lookup(long) == nil || !isLong && isShort &&
 					flags.ShorthandLookup(short) == nil {
-					t.Errorf("%s: the example %q uses %s, which is not one of its flags", usageLine(c),
-						e.line, word)
+					t.Errorf("%s: the example %q uses %s, which is not one of its flags", c.UsageLine(),
+						e[0], word)
 				}
 			}
 		}
@@ -69,7 +49,7 @@ func TestClosedOutputEndsQuietly(t *testing.T) {
 	var stderr bytes.Buffer
 	for _, args := range []string{"devices", "devices --format json", "version", "-h"} {
 		p := testProgram(nil, &stderr)
-		p.stdout = brokenPipe{}
+		p.Stdout = brokenPipe{}
 		if status := p.main(t.Context(), strings.Fields(args)); status != exitDone || stderr.Len() > 0 {
 			t.Errorf("gpuscope %s: exit %d, stderr %q", args, status, &stderr)
 		}
@@ -87,7 +67,7 @@ func TestASignalIsNamedOnce(t *testing.T) {
 	ctx, stop := context.WithCancelCause(t.Context())
 	stop(interrupted{os.Interrupt})
 	var stdout, stderr bytes.Buffer
-	testProgram(&stdout, &stderr).report(ctx, benchCommand(), ctx.Err())
+	testProgram(&stdout, &stderr).report(ctx, new(program).commands().Named("bench"), ctx.Err())
 	if got := stderr.String(); got != "gpuscope bench: stopped by signal: interrupt\n" ||
 		context.Cause(ctx).Error() != "signal: interrupt" {
 		t.Errorf("%q of %v", got, context.Cause(ctx))
@@ -98,7 +78,7 @@ func TestOutputThatCannotBeWrittenIsAFailure(t *testing.T) {
 	t.Parallel()
 	var stderr bytes.Buffer
 	p := testProgram(nil, &stderr)
-	p.stdout = fullDisk{}
+	p.Stdout = fullDisk{}
 	if status := p.main(t.Context(), []string{"version"}); status != exitFailed ||
 		!strings.Contains(stderr.String(), "no space left") {
 		t.Errorf("exit %d, stderr %q", status, &stderr)

@@ -15,6 +15,7 @@ import (
 	"github.com/BurntSushi/toml"
 	"github.com/spf13/pflag"
 
+	"gpuscope/cmd/gpuscope/cli"
 	"gpuscope/internal/printable"
 	"gpuscope/tui"
 )
@@ -100,9 +101,9 @@ func readConfig(path string, flags *pflag.FlagSet) (*config, error) {
 	var file map[string]any
 	if err := toml.Unmarshal(raw, &file); err != nil {
 		if e, ok := errors.AsType[toml.ParseError](err); ok {
-			return nil, usagef("%s:%d: %s", path, e.Position.Line, e.Message)
+			return nil, cli.Usagef("%s:%d: %s", path, e.Position.Line, e.Message)
 		}
-		return nil, usagef("%s: %v", path, err)
+		return nil, cli.Usagef("%s: %v", path, err)
 	}
 	names := settable(flags)
 	for _, name := range slices.Sorted(maps.Keys(file)) {
@@ -111,12 +112,12 @@ func readConfig(path string, flags *pflag.FlagSet) (*config, error) {
 		}
 		if !slices.Contains(names, name) {
 			c.warnings = append(c.warnings, fmt.Sprintf("%s: unknown setting %q%s", c.at("", name),
-				printable.Short(name, 40), suggest(name, names, "")))
+				printable.Short(name, 40), cli.Suggest(name, names, "")))
 			continue
 		}
 		values, ok := words(file[name])
 		if !ok {
-			return nil, usagef("%s: %s: want a string, a number, true, false, or a list of strings",
+			return nil, cli.Usagef("%s: %s: want a string, a number, true, false, or a list of strings",
 				c.at("", name), name)
 		}
 		c.settings = append(c.settings, setting{name, values, c.at("", name)})
@@ -131,17 +132,17 @@ func (c *config) readKeys(v any) error {
 	}
 	list, ok := v.(map[string]any)
 	if !ok {
-		return usagef("%s: keys: want a table [keys] with lines such as  token = \"n\"", c.path)
+		return cli.Usagef("%s: keys: want a table [keys] with lines such as  token = \"n\"", c.path)
 	}
 	c.keys = map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(list)) {
 		keys, ok := words(list[name])
 		switch {
 		case !ok:
-			return usagef("%s: the value of %q must be a key or a list of keys", c.at("keys", name), name)
+			return cli.Usagef("%s: the value of %q must be a key or a list of keys", c.at("keys", name), name)
 		case !slices.Contains(tui.ActionNames(), name):
 			c.warnings = append(c.warnings, fmt.Sprintf("%s: unknown action %q%s", c.at("keys", name),
-				printable.Short(name, 40), suggest(name, tui.ActionNames(), "")))
+				printable.Short(name, 40), cli.Suggest(name, tui.ActionNames(), "")))
 		default:
 			c.keys[name] = keys
 		}
@@ -151,7 +152,7 @@ func (c *config) readKeys(v any) error {
 		if e, ok := errors.AsType[*tui.KeyError](err); ok {
 			where = c.at("keys", e.Action)
 		}
-		return usagef("%s: %v", where, err)
+		return cli.Usagef("%s: %v", where, err)
 	}
 	return nil
 }
@@ -215,13 +216,13 @@ func (p *program) settle(flags *pflag.FlagSet, check func() error) (*config, err
 		}
 		for _, v := range s.values {
 			if err := flags.Set(s.flag, v); err != nil {
-				return nil, usagef("%s: --%s %q: want %s", s.from, s.flag, v, cmp.Or(wanted[f.Value.Type()], "text"))
+				return nil, cli.Usagef("%s: --%s %q: want %s", s.from, s.flag, v, cmp.Or(cli.Wanted[f.Value.Type()], "text"))
 			}
 			args = append(args, "--"+s.flag+"="+v)
 		}
 		p.settled = append(p.settled, s)
 	}
-	p.args = append(args, p.args...)
+	p.Args = append(args, p.Args...)
 	return c, p.blame(check())
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
+	"gpuscope/cmd/gpuscope/cli"
 	"gpuscope/internal/wordingtest"
 	"gpuscope/tui"
 )
@@ -23,14 +24,14 @@ func settled(t *testing.T, file string, typed ...string) (*root, *config, []stri
 	if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := &program{args: typed, config: path}
+	p := &program{Env: cli.Env{Args: typed}, config: path}
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	r := declareRoot(flags)
 	if err := flags.Parse(typed); err != nil {
 		t.Fatal(err)
 	}
 	c, err := p.settle(flags, r.checkFlags)
-	return r, c, p.args, err
+	return r, c, p.Args, err
 }
 
 func TestFlagsOverrideEnvironmentOverridesFile(t *testing.T) {
@@ -51,10 +52,10 @@ token = "f12"
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.theme.value != "dark" || r.glyphs.value != "ascii" || r.model.timing.value != "step" ||
+	if r.theme.Value != "dark" || r.glyphs.Value != "ascii" || r.model.timing.Value != "step" ||
 		!r.screen.NoMouse || r.model.context != 256 || len(r.model.routes) != 2 {
 		t.Errorf("theme %s glyphs %s timing %s no-mouse %v context %d routes %q",
-			r.theme.value, r.glyphs.value, r.model.timing.value,
+			r.theme.Value, r.glyphs.Value, r.model.timing.Value,
 			r.screen.NoMouse, r.model.context, r.model.routes)
 	}
 	keys := map[string][]string{"token": {"f12"}, "last view": {"f2", "f3"}}
@@ -84,7 +85,7 @@ func TestWrongSettingsAreReportedWithTheirLine(t *testing.T) {
 		"[keys]\nquit = [\"x\", 3]",
 	} {
 		_, _, _, err := settled(t, file)
-		if _, usage := errors.AsType[usageError](err); !usage {
+		if _, usage := errors.AsType[cli.UsageError](err); !usage {
 			t.Errorf("%q: %v, want a usage error", file, err)
 			continue
 		}
@@ -161,7 +162,7 @@ func TestSettingsOfAnotherVersionAreWarnedOf(t *testing.T) {
 
 func TestTheExampleOfTheDocumentationIsRight(t *testing.T) {
 	r, c, _, err := settled(t, tui.SettingsExample)
-	if err != nil || len(c.warnings) > 0 || len(c.keys) == 0 || r.theme.value != "high-contrast" {
+	if err != nil || len(c.warnings) > 0 || len(c.keys) == 0 || r.theme.Value != "high-contrast" {
 		t.Errorf("%v, %q, %v", err, c.warnings, c.keys)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strconv"
 
+	"gpuscope/cmd/gpuscope/cli"
 	"gpuscope/engine/gpu"
 	"gpuscope/internal/printable"
 	"gpuscope/model"
@@ -60,18 +61,18 @@ type tensorEntry struct {
 
 // printContents prints the content of a model file. `cannot` is the reason why the model cannot be planned,
 // or nil if the caller knows none.
-func (p *program) printContents(o *modelOptions, format *choice, cannot error) error {
-	if format.value == "dot" {
-		return usagef("--metadata cannot be combined with --format dot: use text or json")
+func (p *program) printContents(o *modelOptions, format *cli.Choice, cannot error) error {
+	if format.Value == "dot" {
+		return cli.Usagef("--metadata cannot be combined with --format dot: use text or json")
 	}
 	c, err := p.contents(o, cannot)
 	if err != nil {
 		return err
 	}
-	if format.value == "json" {
-		return writeJSON(p.stdout, c)
+	if format.Value == "json" {
+		return cli.WriteJSON(p.Stdout, c)
 	}
-	return c.printText(p.stdout)
+	return c.printText(p.Stdout)
 }
 
 // contents reads a model file. If `cannot` is nil, it plans the graph to find out whether the model is
@@ -152,7 +153,7 @@ func (c *contents) printText(w io.Writer) error {
 	ctx := context.Background()
 	for _, t := range []*table.Table{c.metadataTable(), c.endTable(), c.tensorTable()} {
 		b.WriteByte('\n')
-		if err := printTable(ctx, &b, t); err != nil {
+		if err := cli.PrintTable(ctx, &b, t); err != nil {
 			return err
 		}
 	}

@@ -1,18 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"strconv"
 
 	"github.com/spf13/pflag"
 
+	"gpuscope/cmd/gpuscope/cli"
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
-	"gpuscope/internal/printable"
 	"gpuscope/model/stepping"
 	"gpuscope/session"
 	"gpuscope/trace"
@@ -20,23 +17,23 @@ import (
 	"gpuscope/trace/table"
 )
 
-func devicesCommand() *command {
-	return &command{
-		name: "devices",
-		doc:  "list the adapters and their limits, and show which adapter is chosen and why",
-		examples: []example{
+func devicesCommand(p *program) *cli.Command {
+	return &cli.Command{
+		Name: "devices",
+		Doc:  "list the adapters and their limits, and show which adapter is chosen and why",
+		Examples: []cli.Example{
 			{"gpuscope devices", "all adapters"},
 			{"gpuscope devices --device nvidia", "show which adapter this name chooses"},
 			{"gpuscope devices --measure", "also measure the ceilings of the chosen adapter"},
 			{"gpuscope devices --format json", "the same list as JSON, for a program"},
 		},
-		setup: func(p *program, flags *pflag.FlagSet) action {
+		Setup: func(flags *pflag.FlagSet) cli.Action {
 			device := flags.String("device", "", "choose adapter `N|NAME`, its number or a part of its name")
 			measure := flags.Bool("measure", false,
 				"measure the ceilings of the chosen adapter, and store them for later runs")
-			format := formatFlag(flags, "text", "json")
+			format := cli.FormatFlag(flags, "text", "json")
 			return func(ctx context.Context, _ []string) error {
-				if err := format.check(); err != nil {
+				if err := format.Check(); err != nil {
 					return err
 				}
 				found, err := p.listDevices(*device)
@@ -48,10 +45,10 @@ func devicesCommand() *command {
 						return err
 					}
 				}
-				if format.value == "json" {
-					return writeJSON(p.stdout, found)
+				if format.Value == "json" {
+					return cli.WriteJSON(p.Stdout, found)
 				}
-				return printTable(ctx, p.stdout, found.table())
+				return cli.PrintTable(ctx, p.Stdout, found.table())
 			}
 		},
 	}
@@ -81,7 +78,7 @@ func (p *program) measure(ctx context.Context, device string, found *deviceList)
 			progress.show(session.Event{Progress: &session.Progress{Phase: phase, Done: done, Total: total}})
 			return ctx.Err()
 		},
-		func(err error) { fmt.Fprintf(p.stderr, "gpuscope devices: %s\n", oneLine(err)) })
+		func(err error) { fmt.Fprintf(p.Stderr, "gpuscope devices: %s\n", cli.OneLine(err)) })
 	if err != nil {
 		return err
 	}
@@ -181,42 +178,4 @@ func prefixed(prefix, s string) string {
 		return ""
 	}
 	return prefix + s
-}
-
-// choice is a flag that accepts one of several words.
-type choice struct {
-	name, value string
-	words       []string
-}
-
-func formatFlag(flags *pflag.FlagSet, words ...string) *choice {
-	return choiceFlag(flags, "format", "output format `FORMAT`", words...)
-}
-
-// choiceFlag declares a flag that accepts one of words. The first word is the default.
-func choiceFlag(flags *pflag.FlagSet, name, doc string, words ...string) *choice {
-	c := &choice{name: name, words: words}
-	flags.StringVar(&c.value, name, words[0], doc+": "+printable.Choice(words))
-	return c
-}
-
-func (c *choice) check() error {
-	for _, w := range c.words {
-		if c.value == w {
-			return nil
-		}
-	}
-	return usagef("--%s %q: want %s", c.name, c.value, printable.Choice(c.words))
-}
-
-func writeJSON(w io.Writer, v any) error {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return err
-	}
-	_, err := w.Write(b.Bytes())
-	return err
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"gpuscope/cmd/gpuscope/cli"
 	"gpuscope/session"
 )
 
@@ -26,11 +27,14 @@ import (
 // endWithin is how long an engine may take to end after it was asked to end. It may be waiting for the GPU.
 const endWithin = 5 * time.Second
 
-func engineCommand() *command {
-	return &command{
-		name: "engine", operand: "[MODEL]", hidden: true,
-		doc: "serve as the engine process: run the model for the gpuscope process that started this one",
-		setup: func(p *program, flags *pflag.FlagSet) action {
+// engineName is the name of the command that serves as the engine process.
+const engineName = "engine"
+
+func engineCommand(p *program) *cli.Command {
+	return &cli.Command{
+		Name: engineName, Operand: "[MODEL]", Hidden: true,
+		Doc: "serve as the engine process: run the model for the gpuscope process that started this one",
+		Setup: func(flags *pflag.FlagSet) cli.Action {
 			r := declareRoot(flags)
 			return func(ctx context.Context, operands []string) error {
 				if err := r.validate(operands); err != nil {
@@ -40,17 +44,17 @@ func engineCommand() *command {
 				// end.
 				signal.Ignore(os.Interrupt, syscall.SIGQUIT)
 				requests := &endReader{
-					p.stdin,
+					p.Stdin,
 					func() { time.AfterFunc(endWithin, func() { os.Exit(exitFailed) }) },
 				}
 				var refused error
-				err := session.Serve(ctx, requests, p.stdout,
+				err := session.Serve(ctx, requests, p.Stdout,
 					func(ctx context.Context, emit func(session.Event)) (s session.Session, err error) {
 						s, refused = p.open(ctx, r.model, emit)
 						return s, refused
 					})
 				if err != nil && err == refused {
-					return saidError{err} // the screen has already shown this error
+					return cli.Reported(err) // the screen has already shown this error
 				}
 				return err
 			}
@@ -76,7 +80,7 @@ func (r *endReader) Read(b []byte) (int, error) {
 
 // engineArgs returns the arguments of the engine process: the engine command and the arguments of this
 // program.
-func (p *program) engineArgs() []string { return append([]string{engineCommand().name}, p.args...) }
+func (p *program) engineArgs() []string { return append([]string{engineName}, p.Args...) }
 
 // screenProcessors is the maximum number of CPU cores that the screen process uses while a model runs in the
 // engine. With more cores, the Go runtime would wake all of them to look for work, at each wake-up and each

@@ -10,17 +10,18 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"gpuscope/cmd/gpuscope/cli"
 	"gpuscope/tui"
 )
 
 // flagsOf parses a command's arguments and returns its flags and operands.
-func flagsOf(t *testing.T, c *command, args []string) (flags *pflag.FlagSet, operands []string) {
+func flagsOf(t *testing.T, c *cli.Command, args []string) (flags *pflag.FlagSet, operands []string) {
 	t.Helper()
-	flags = pflag.NewFlagSet(c.name, pflag.ContinueOnError)
+	flags = pflag.NewFlagSet(c.Name, pflag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	c.setup(testProgram(nil, nil), flags)
+	c.Setup(flags)
 	if err := flags.Parse(args); err != nil {
-		t.Fatalf("gpuscope %s %q: %v", c.name, args, err)
+		t.Fatalf("gpuscope %s %q: %v", c.Name, args, err)
 	}
 	return flags, flags.Args()
 }
@@ -29,7 +30,7 @@ func flagsOf(t *testing.T, c *command, args []string) (flags *pflag.FlagSet, ope
 func TestEveryFlagOfTheScreenReachesTheEngine(t *testing.T) {
 	t.Parallel()
 	var args []string
-	known, _ := flagsOf(t, rootCommand(), nil)
+	known, _ := flagsOf(t, rootCommand(new(program)), nil)
 	known.VisitAll(func(f *pflag.Flag) {
 		value := map[string]string{
 			"bool": "true", "int": "7", "positive": "7", "uint32": "7", "float64": "0.25", "string": "some text",
@@ -44,12 +45,12 @@ func TestEveryFlagOfTheScreenReachesTheEngine(t *testing.T) {
 		}
 	})
 	args = append(args, "--", "-model.gguf")
-	p := &program{args: args}
-	c, rest, _ := pick(p.engineArgs())
-	if !c.hidden {
-		t.Fatalf("the arguments %q start gpuscope %s, which is not hidden", p.engineArgs(), c.name)
+	p := &program{Env: cli.Env{Args: args}}
+	c, rest, _ := new(program).commands().Pick(p.engineArgs())
+	if !c.Hidden {
+		t.Fatalf("the arguments %q start gpuscope %s, which is not hidden", p.engineArgs(), c.Name)
 	}
-	want, wantModel := flagsOf(t, rootCommand(), args)
+	want, wantModel := flagsOf(t, rootCommand(new(program)), args)
 	got, model := flagsOf(t, c, rest)
 	want.VisitAll(func(f *pflag.Flag) {
 		if !f.Changed {
@@ -65,7 +66,7 @@ func TestEveryFlagOfTheScreenReachesTheEngine(t *testing.T) {
 	if fmt.Sprint(model) != fmt.Sprint(wantModel) {
 		t.Errorf("the engine opens %q, want %q", model, wantModel)
 	}
-	p.args = p.engineArgs()
+	p.Args = p.engineArgs()
 	if got := p.asTyped(); fmt.Sprint(got) != fmt.Sprint(args) {
 		t.Errorf("the trace records the arguments %q, the user typed %q", got, args)
 	}
@@ -78,7 +79,7 @@ func TestABugIsReportedWithItsStack(t *testing.T) {
 	err := fmt.Errorf("terminal: %w", &tui.Panic{
 		Value: errors.New("index out of range"), Stack: []byte("goroutine 7 [running]:\nmain.main()\n\tmain.go:1\n"),
 	})
-	if status := p.report(t.Context(), rootCommand(), err); status != exitBug {
+	if status := p.report(t.Context(), rootCommand(new(program)), err); status != exitBug {
 		t.Errorf("exit %d", status)
 	}
 	lines := strings.Split(strings.TrimSuffix(stderr.String(), "\n"), "\n")

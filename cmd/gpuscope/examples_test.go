@@ -67,18 +67,18 @@ func TestExamplesOfTheHelpRun(t *testing.T) {
 	if status != exitDone {
 		t.Fatal(out)
 	}
-	for _, c := range commands() {
-		for _, e := range c.examples {
-			line := e.line
+	for _, c := range new(program).commands() {
+		for _, e := range c.Examples {
+			line := e[0]
 			switch {
-			case beyondTests.MatchString(line), c.name == "bench":
+			case beyondTests.MatchString(line), c.Name == "bench":
 				continue
-			case c.screen && !strings.Contains(line, "--plain"):
+			case c.Screen && !strings.Contains(line, "--plain"):
 				line += " --plain < /dev/null"
 			}
 			out, status := sh("cp a.json run.json && cp a.jsonl run.jsonl.partial && " + line)
 			// The device computes nothing, so its errors exceed the tolerance.
-			over := c.name == "verify" && status == exitFailed && strings.Contains(out, "tolerance")
+			over := c.Name == "verify" && status == exitFailed && strings.Contains(out, "tolerance")
 			if status != exitDone && !over {
 				t.Errorf("%s: exit %d: %.400s", line, status, out)
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"gpuscope/cmd/gpuscope/cli"
 	"gpuscope/internal/npy"
 	"gpuscope/internal/printable"
 	"gpuscope/model/checkpoint/pte"
@@ -72,7 +73,7 @@ func (r *run) executes(operands []string) (bool, error) {
 		return false, err
 	case path == "" || !pte.IsProgram(path):
 		if asked != "" {
-			return false, usagef("%s is for ExecuTorch programs, but %s is not one", asked,
+			return false, cli.Usagef("%s is for ExecuTorch programs, but %s is not one", asked,
 				printable.Short(cmp.Or(path, "the embedded model"), 200))
 		}
 		return false, nil
@@ -123,18 +124,18 @@ func (r *run) execute(ctx context.Context, p *program, flags *pflag.FlagSet, ope
 	var other string
 	flags.Visit(func(f *pflag.Flag) {
 		if !slices.Contains(executionFlags, f.Name) && other == "" {
-			other = flagName(f)
+			other = cli.FlagName(f)
 		}
 	})
 	if other != "" {
 		if asked := r.inputs.given(); asked != "" {
-			return usagef("%s and %s cannot be combined: %[1]s is for language models", other, asked)
+			return cli.Usagef("%s and %s cannot be combined: %[1]s is for language models", other, asked)
 		}
-		return usagef("%s is for language models, but %s is not one", other,
+		return cli.Usagef("%s is for language models, but %s is not one", other,
 			printable.Short(operands[0], 200))
 	}
 	if r.model.device == trace.NoDevice {
-		return usagef("run needs a device, so --device none cannot be used. To show the program, " +
+		return cli.Usagef("run needs a device, so --device none cannot be used. To show the program, " +
 			"use gpuscope graph")
 	}
 	x := &programRun{run: r, files: r.inputs.files, cases: &executions.Cases{}}
@@ -145,7 +146,7 @@ func (r *run) execute(ctx context.Context, p *program, flags *pflag.FlagSet, ope
 		r.tokens = max(1, len(x.cases.Inputs))
 	}
 	if r.tokens < 1 {
-		return usagef("-n %d: want 1 execution or more", r.tokens)
+		return cli.Usagef("-n %d: want 1 execution or more", r.tokens)
 	}
 	r.prompt, r.byText, r.program = "", true, x
 	r.profiling.asked = flags.Changed("profile") || flags.Changed("cost")
@@ -163,10 +164,10 @@ func (x *programRun) prepare(path string) error {
 	o := x.run.inputs
 	var err error
 	if x.options.Live, err = runner.ParseLiveDims(strings.Join(o.live, ",")); err != nil {
-		return usagef("--live: %v", err)
+		return cli.Usagef("--live: %v", err)
 	}
 	if len(o.files) > 0 && len(o.live) > 0 {
-		return usagef("--live and --input cannot be combined: the arrays determine the shapes")
+		return cli.Usagef("--live and --input cannot be combined: the arrays determine the shapes")
 	}
 	if len(o.files) > 0 {
 		var inputs []*npy.Array

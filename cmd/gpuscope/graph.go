@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"gpuscope/cmd/gpuscope/cli"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
 	"gpuscope/internal/printable"
@@ -29,17 +30,17 @@ import (
 	"gpuscope/trace/table"
 )
 
-func graphCommand() *command {
-	return &command{
-		name: "graph", operand: "[MODEL]…",
-		doc: "print a model's graph: operators, values, dispatches, memory",
-		more: `The graph is planned, not run. By default, shapes and grids are the largest that the context and the chunk allow.
+func graphCommand(p *program) *cli.Command {
+	return &cli.Command{
+		Name: "graph", Operand: "[MODEL]…",
+		Doc: "print a model's graph: operators, values, dispatches, memory",
+		More: `The graph is planned, not run. By default, shapes and grids are the largest that the context and the chunk allow.
 With --at M,POS, they are those of a step of M tokens at position POS. Without a device, or with --device none, planning
 uses the limits that every WebGPU device grants. For a file that cannot be planned, the command prints the reason and the
 output of --metadata. For ExecuTorch programs (.pte, .bpte), it prints the methods, the delegates, and the contents of
 Vulkan delegates with the exporter's memory plan and ours. Constants outside a program are looked up in the .ptd files
 given with --data, otherwise in the program's folder. For a .ptd file, it prints the keys with their sizes and layouts.`,
-		examples: []example{
+		Examples: []cli.Example{
 			{"gpuscope graph", "the embedded model"},
 			{"gpuscope graph --device none --max-chunk 128", "plan without a device, with shorter prefill steps"},
 			{"gpuscope graph --at 1,638", "the dispatches of a decode step at position 638"},
@@ -52,14 +53,14 @@ given with --data, otherwise in the program's folder. For a .ptd file, it prints
 			{"gpuscope graph --kernel sdpa_decode > sdpa_decode.wgsl", "save the source of a kernel, to edit it and run it with --shaders ."},
 			{"gpuscope graph --format json", "the graph in the trace format, for a program"},
 		},
-		setup: func(p *program, flags *pflag.FlagSet) action {
+		Setup: func(flags *pflag.FlagSet) cli.Action {
 			var o modelOptions
 			o.declareShape(flags,
 				"plan for the adapter with number N or with NAME in its name, or without a device: `N|NAME|none` (default the best adapter)")
 			o.declareLimits(flags)
 			o.declareTop(flags, 0)
 			flags.Lookup("top-logits").Usage = "plan steps that report their `K` highest logits (the full-screen program plans with K = 5)"
-			format := formatFlag(flags, "text", "dot", "json")
+			format := cli.FormatFlag(flags, "text", "dot", "json")
 			passes := flags.Bool("passes", false, "print what each planning pass changed, and how long the pass took")
 			pass := flags.String("pass", "",
 				"print the lines that planning pass `NAME` changed in the graph, as they were before and after the pass")
@@ -70,7 +71,7 @@ given with --data, otherwise in the program's folder. For a .ptd file, it prints
 			inside := flags.Bool("metadata", false,
 				"print the file's metadata, end tokens and tensors, even if the model is not supported")
 			return func(ctx context.Context, operands []string) error {
-				if err := format.check(); err != nil {
+				if err := format.Check(); err != nil {
 					return err
 				}
 				files, err := executorchFiles(operands)
@@ -79,12 +80,13 @@ given with --data, otherwise in the program's folder. For a .ptd file, it prints
 					return err
 				case len(files.programs)+len(files.data) == 0:
 				case *pass == "" && !*passes && *at == "" && *kernel == "":
-					return files.print(ctx, p, &o, format.value)
+					return files.print(ctx, p, &o, format.Value)
 				case len(files.data) > 0:
-					return usagef("--passes, --pass, --at and --kernel plan a program, but %s is a data file",
+					return cli.Usagef("--passes, --pass, --at and --kernel plan a program, but %s is a data file",
 						files.data[0])
 				case len(files.programs) > 1:
-					return usagef("--passes, --pass, --at and --kernel plan one program, but %d are given",
+					return cli.Usagef(
+						"--passes, --pass, --at and --kernel plan one program, but %d are given",
 						len(files.programs))
 				}
 				if err := o.validate(operands); err != nil {
@@ -93,12 +95,12 @@ given with --data, otherwise in the program's folder. For a .ptd file, it prints
 				text := *pass != "" || *passes
 				switch {
 				case *inside && text, *pass != "" && *passes, *at != "" && (*inside || text):
-					return usagef("--metadata, --passes, --pass and --at cannot be combined: give only one of them")
-				case *kernel != "" && (text || *inside || *at != "" || format.value != format.words[0]):
-					return usagef("--kernel prints only the kernel: remove --metadata, --passes, --pass and --at")
-				case format.value == "dot" && text, format.value == "json" && *pass != "":
-					return usagef("--format %s cannot show passes: use --format text, or --passes with --format json",
-						format.value)
+					return cli.Usagef("--metadata, --passes, --pass and --at cannot be combined: give only one of them")
+				case *kernel != "" && (text || *inside || *at != "" || format.Value != format.Words[0]):
+					return cli.Usagef("--kernel prints only the kernel: remove --metadata, --passes, --pass and --at")
+				case format.Value == "dot" && text, format.Value == "json" && *pass != "":
+					return cli.Usagef("--format %s cannot show passes: use --format text, or --passes with --format json",
+						format.Value)
 				case *inside:
 					return p.printContents(&o, format, nil)
 				}
@@ -107,28 +109,28 @@ given with --data, otherwise in the program's folder. For a .ptd file, it prints
 				}
 				planned, err := p.planGraph(&o, *pass)
 				var cannot model.Unplannable
-				if errors.As(err, &cannot) && !text && format.value != "dot" {
+				if errors.As(err, &cannot) && !text && format.Value != "dot" {
 					return p.printContents(&o, format, cannot)
 				}
 				if err != nil {
 					return asUsage(err)
 				}
 				if *kernel != "" {
-					return planned.printKernel(p.stdout, *kernel)
+					return planned.printKernel(p.Stdout, *kernel)
 				}
-				switch format.value {
+				switch format.Value {
 				case "dot":
-					return drawing.DOT(p.stdout, &planned.Graph)
+					return drawing.DOT(p.Stdout, &planned.Graph)
 				case "json":
-					return writeJSON(p.stdout, planned)
+					return cli.WriteJSON(p.Stdout, planned)
 				}
 				if *pass != "" {
-					return planned.printPass(p.stdout, *pass)
+					return planned.printPass(p.Stdout, *pass)
 				}
 				if *passes {
-					return planned.printPasses(ctx, p.stdout)
+					return planned.printPasses(ctx, p.Stdout)
 				}
-				return planned.printText(p.stdout)
+				return planned.printText(p.Stdout)
 			}
 		},
 	}
@@ -145,7 +147,7 @@ func (g *plannedGraph) printKernel(out io.Writer, name string) error {
 		}
 		names = append(names, k.Name)
 	}
-	return usagef("--kernel %q: the graph has no such kernel; want %s",
+	return cli.Usagef("--kernel %q: the graph has no such kernel; want %s",
 		printable.Short(name, 80), printable.Choice(names))
 }
 
@@ -224,7 +226,7 @@ func plannedOf(g *graph.Graph, info trace.Model, words string) (*plannedGraph, e
 
 func (p *program) warn(m *model.Model) {
 	for _, w := range m.Warnings() {
-		fmt.Fprintf(p.stderr, "warn: %s\n", w)
+		fmt.Fprintf(p.Stderr, "warn: %s\n", w)
 	}
 }
 
@@ -272,7 +274,7 @@ func (g *plannedGraph) printText(w io.Writer) error {
 	for _, t := range []*table.Table{report.Operators(x), report.Slots(x, g.levels()), report.Values(x,
 		analyze.Selection{})} {
 		b.WriteByte('\n')
-		if err := printTable(ctx, &b, t); err != nil {
+		if err := cli.PrintTable(ctx, &b, t); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 
+	"gpuscope/cmd/gpuscope/cli"
 	"gpuscope/model"
 	"gpuscope/session"
 	"gpuscope/trace/analyze"
@@ -12,13 +13,13 @@ import (
 )
 
 // printAt plans a step without running it and prints its dispatches.
-func (p *program) printAt(ctx context.Context, o *modelOptions, at string, format *choice) (err error) {
+func (p *program) printAt(ctx context.Context, o *modelOptions, at string, format *cli.Choice) (err error) {
 	tokens, position, ok := session.ParseShape(at)
 	if !ok {
-		return usagef("--at %q: want M,POS, such as 1,638: number of tokens and position", at)
+		return cli.Usagef("--at %q: want M,POS, such as 1,638: number of tokens and position", at)
 	}
-	if format.value == "dot" {
-		return usagef("--at cannot be combined with --format dot: use text or json")
+	if format.Value == "dot" {
+		return cli.Usagef("--at cannot be combined with --format dot: use text or json")
 	}
 	limits, _, err := p.limits(o)
 	if err != nil {
@@ -39,6 +40,6 @@ func (p *program) printAt(ctx context.Context, o *modelOptions, at string, forma
 		return asUsage(err)
 	}
 	x := analyze.NewIndex(t)
-	return report.Print(ctx, x, p.stdout, "dispatches", format.value, cmp.Or(p.columns, 200),
+	return report.Print(ctx, x, p.Stdout, "dispatches", format.Value, cmp.Or(p.Columns, 200),
 		analyze.Options{Selection: x.Step(0)})
 }

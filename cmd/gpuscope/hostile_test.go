@@ -88,7 +88,7 @@ func TestRunTextIsSanitizedForPeopleOnly(t *testing.T) {
 	t.Parallel()
 	for _, watched := range []bool{true, false} {
 		p, stdout, stderr := playBack(t, tuitest.Script{})
-		p.watched = watched
+		p.Watched = watched
 		p.open = func(context.Context, *modelOptions, func(session.Event)) (session.Session, error) {
 			return tuitest.Play(tracetest.Hostile(tracetest.Llama(2, 3)), tuitest.Script{}), nil
 		}

@@ -9,7 +9,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"sync/atomic"
@@ -17,6 +16,7 @@ import (
 
 	"golang.org/x/term"
 
+	"gpuscope/cmd/gpuscope/cli"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/wgpu"
 	"gpuscope/internal/printable"
@@ -33,21 +33,23 @@ func newProgram() *program {
 	signal.Ignore(syscall.SIGQUIT)
 	watched := term.IsTerminal(int(os.Stdout.Fd()))
 	p := &program{
-		stdin:      os.Stdin,
-		stdout:     os.Stdout,
-		stderr:     os.Stderr,
-		terminal:   term.IsTerminal(int(os.Stdin.Fd())) && watched,
-		watched:    watched,
+		Env: cli.Env{
+			Stdin:    os.Stdin,
+			Stdout:   os.Stdout,
+			Stderr:   os.Stderr,
+			Terminal: term.IsTerminal(int(os.Stdin.Fd())) && watched,
+			Watched:  watched,
+		},
 		config:     configFile(),
 		cache:      cacheFolder(),
 		driver:     wgpu.New(),
 		executable: os.Executable,
 	}
 	if w, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
-		p.columns = w
+		p.Columns = w
 	}
 	if term.IsTerminal(int(os.Stderr.Fd())) {
-		p.status = os.Stderr
+		p.Status = os.Stderr
 	}
 	p.open, p.heed = p.openModel, p.heedSignals
 	return p
@@ -55,21 +57,15 @@ func newProgram() *program {
 
 // program holds the parts of the environment that commands use, so that tests can replace them.
 type program struct {
-	args           []string
-	stdin          io.Reader
-	stdout, stderr io.Writer
-	status         io.Writer // for a progress line: standard error if it is a terminal, else nil
-	terminal       bool      // standard input and standard output are both terminals
-	watched        bool      // standard output is a terminal, so a person reads it
-	columns        int       // width of the terminal of standard output
-	cache          string    // folder for cached device measurements; "" disables the cache
-	config         string    // path of the user's settings file
-	settled        []setting // settings that set a flag in this run
-	driver         gpu.Driver
-	open           opener
-	executable     func() (string, error)                // path of this program, for starting the engine
-	heed           func(context.Context) context.Context // starts handling signals
-	unfinished     atomic.Pointer[string]                // name of the recording that is not complete yet
+	cli.Env
+	cache      string    // folder for cached device measurements; "" disables the cache
+	config     string    // path of the user's settings file
+	settled    []setting // settings that set a flag in this run
+	driver     gpu.Driver
+	open       opener
+	executable func() (string, error)                // path of this program, for starting the engine
+	heed       func(context.Context) context.Context // starts handling signals
+	unfinished atomic.Pointer[string]                // name of the recording that is not complete yet
 }
 
 // heedSignals returns a context that the first signal cancels. A second signal ends the process, and the
@@ -84,7 +80,7 @@ func (p *program) heedSignals(ctx context.Context) context.Context {
 		stop(interrupted{<-signals})
 		again := <-signals
 		if name := p.unfinished.Load(); name != nil {
-			fmt.Fprintf(p.stderr, "gpuscope: ended by %v; the recording so far is in %s, which can be opened\n",
+			fmt.Fprintf(p.Stderr, "gpuscope: ended by %v; the recording so far is in %s, which can be opened\n",
 				interrupted{again}, printable.Clean(*name))
 		}
 		os.Exit(exitFailed)

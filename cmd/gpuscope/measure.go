@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"gpuscope/cmd/gpuscope/cli"
 	"gpuscope/engine"
 	"gpuscope/session"
 	"gpuscope/trace"
@@ -21,7 +22,7 @@ import (
 
 // profiling holds the flags that say what a run measures after its text is generated.
 type profiling struct {
-	kind     *choice
+	kind     *cli.Choice
 	together []string // groups of rows to skip together; each element is a list of names
 	asked    bool     // the user requested a measurement explicitly
 	late     bool     // the time limit ended before all measurements were made
@@ -45,7 +46,7 @@ const (
 
 func declareProfiling(flags *pflag.FlagSet) *profiling {
 	o := &profiling{}
-	o.kind = choiceFlag(flags, "profile", "after the run, repeat the last step and the prompt for at most 3 s, to measure "+
+	o.kind = cli.ChoiceFlag(flags, "profile", "after the run, repeat the last step and the prompt for at most 3 s, to measure "+
 		"costs, isolated times (alone) or both; `KIND`",
 		"both", "cost", "alone", "off")
 	flags.StringArrayVar(&o.together, "cost", nil,
@@ -57,13 +58,13 @@ func declareProfiling(flags *pflag.FlagSet) *profiling {
 func (o *profiling) check() error {
 	for _, names := range o.together {
 		if slices.Contains(strings.Split(names, ","), "") {
-			return usagef("--cost %q: want names of rows separated by commas", names)
+			return cli.Usagef("--cost %q: want names of rows separated by commas", names)
 		}
 	}
 	if len(o.together) > 0 && !o.costs() {
-		return usagef("--cost: --profile %s does not measure costs", o.kind.value)
+		return cli.Usagef("--cost: --profile %s does not measure costs", o.kind.Value)
 	}
-	return o.kind.check()
+	return o.kind.Check()
 }
 
 // nameable checks row names before any step runs. A name that no step of the model can have is an error.
@@ -78,14 +79,14 @@ func (o *profiling) nameable(ctx context.Context, out *output) error {
 	x := analyze.NewIndex(t)
 	for _, names := range o.together {
 		if err := x.Nameable(names); err != nil {
-			return usagef("--cost: %v", err)
+			return cli.Usagef("--cost: %v", err)
 		}
 	}
 	return nil
 }
 
-func (o *profiling) costs() bool { return o.kind.value == "both" || o.kind.value == "cost" }
-func (o *profiling) alone() bool { return o.kind.value == "both" || o.kind.value == "alone" }
+func (o *profiling) costs() bool { return o.kind.Value == "both" || o.kind.Value == "cost" }
+func (o *profiling) alone() bool { return o.kind.Value == "both" || o.kind.Value == "alone" }
 
 // measure runs the last step and the last chunk of the prompt again. First it measures the costs requested
 // with --cost, without a time limit. Then it measures isolated times of the dispatches and the cost of each

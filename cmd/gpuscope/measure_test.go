@@ -360,7 +360,7 @@ func TestRunShowsHowFarItsMeasuringHasCome(t *testing.T) {
 	t.Parallel()
 	p, stdout, _ := playBack(t, tuitest.Script{})
 	var status bytes.Buffer
-	p.status = &status
+	p.Status = &status
 	if code := p.main(t.Context(), strings.Fields("run -n 4")); code != exitDone {
 		t.Fatal(stdout)
 	}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"gpuscope/cmd/gpuscope/cli"
+	"gpuscope/cmd/gpuscope/traces"
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
@@ -48,10 +50,10 @@ type modelOptions struct {
 	check       bool
 	routes      []string // KIND[@OP]=ROUTE
 	shaders     string   // folder with kernel sources, or ""
-	timing      *choice
-	propagation *choice
-	kv          *choice
-	limits      *choice // device limits to assume without a device; nil if a device is needed
+	timing      *cli.Choice
+	propagation *cli.Choice
+	kv          *cli.Choice
+	limits      *cli.Choice // device limits to assume without a device; nil if a device is needed
 }
 
 // declareModelFlags declares the flags of every command that runs a model. The first timing level is the
@@ -60,8 +62,8 @@ func declareModelFlags(flags *pflag.FlagSet, levels ...string) *modelOptions {
 	o := &modelOptions{}
 	o.declareShape(flags,
 		"run on adapter `N|NAME`, its number or a part of its name (default the best adapter, see gpuscope devices)")
-	o.timing = choiceFlag(flags, "timing", "measure GPU times at timing `LEVEL`", levels...)
-	o.propagation = choiceFlag(flags, "propagation", "after a resize, re-plan operators in `ORDER`",
+	o.timing = cli.ChoiceFlag(flags, "timing", "measure GPU times at timing `LEVEL`", levels...)
+	o.propagation = cli.ChoiceFlag(flags, "propagation", "after a resize, re-plan operators in `ORDER`",
 		graph.Topological.String(), graph.Fixpoint.String())
 	flags.StringArrayVar(&o.routes, "route", nil,
 		"run all operators of a kind, or only those named OP (attn.q, layers.0.attn.q), on this route or kernel: "+
@@ -112,14 +114,14 @@ func (o *modelOptions) declareShape(flags *pflag.FlagSet, device string) {
 		"use method `NAME` of an ExecuTorch program (default forward, or the only method that reads tokens or has instructions)")
 	flags.StringArrayVar(&o.dataFiles, "data", nil,
 		"read weights of an ExecuTorch program from the .ptd `FILE` (may be repeated)")
-	flags.Var((*positive)(&o.context), "context", "allocate `N` positions in the KV cache "+
+	flags.Var((*cli.Positive)(&o.context), "context", "allocate `N` positions in the KV cache "+
 		fmt.Sprintf("(default the context of the model, at most %s)", table.Integer(arch.DefaultContext)))
-	flags.Var((*positive)(&o.maxChunk), "max-chunk",
+	flags.Var((*cli.Positive)(&o.maxChunk), "max-chunk",
 		"split prompts into steps of at most `N` tokens (default 512 or, if that is smaller, the context)")
-	o.kv = choiceFlag(flags, "kv", "store the KV cache as `TYPE`", "f32", "f16")
+	o.kv = cli.ChoiceFlag(flags, "kv", "store the KV cache as `TYPE`", "f32", "f16")
 	flags.StringVar(&o.quantize, "quantize", "",
 		"quantize F32, F16 and BF16 matrices to `q4` (4 bits, one scale per group) when they are loaded")
-	flags.Var((*positive)(&o.groupSize), "group-size", "with --quantize, use one scale for each group of `32|64|128` columns (default 32)")
+	flags.Var((*cli.Positive)(&o.groupSize), "group-size", "with --quantize, use one scale for each group of `32|64|128` columns (default 32)")
 	flags.StringVar(&o.fuse, "fuse", "on", "fuse operators with `RULES`: on, off, or names separated by commas"+
 		fusionNames()+"; some rules only match operators that another rule has fused (docs/internals/engine.md)")
 }
@@ -130,7 +132,7 @@ func (o *modelOptions) declareLimits(flags *pflag.FlagSet) {
 	for _, set := range gpu.LimitSets {
 		names, docs = append(names, set.Name), append(docs, "those "+set.Doc)
 	}
-	o.limits = choiceFlag(flags, "limits",
+	o.limits = cli.ChoiceFlag(flags, "limits",
 		"with --device none, plan for `LIMITS`, "+printable.Choice(docs), names...)
 }
 
@@ -138,7 +140,7 @@ func (o *modelOptions) declareLimits(flags *pflag.FlagSet) {
 func (o *modelOptions) limitSet() gpu.LimitSet {
 	i := 0
 	if o.limits != nil {
-		i = slices.Index(o.limits.words, o.limits.value)
+		i = slices.Index(o.limits.Words, o.limits.Value)
 	}
 	return gpu.LimitSets[i]
 }
@@ -167,39 +169,39 @@ func (o *modelOptions) validate(operands []string) (err error) {
 // checkFlags returns an error if a flag is invalid.
 func (o *modelOptions) checkFlags() error {
 	if o.topLogits < 0 {
-		return usagef("--top-logits %d: want 0 or more", o.topLogits)
+		return cli.Usagef("--top-logits %d: want 0 or more", o.topLogits)
 	}
 	if o.system != "" && !o.chat {
-		return usagef("--system: needs --chat")
+		return cli.Usagef("--system: needs --chat")
 	}
 	if err := o.sampling.Check(); err != nil {
 		return asUsage(err)
 	}
 	if o.limits != nil {
-		if err := o.limits.check(); err != nil {
+		if err := o.limits.Check(); err != nil {
 			return err
 		}
-		if set := o.limits.value; set != gpu.LimitSets[0].Name && o.device != trace.NoDevice {
-			return usagef("--limits %s: needs --device none", set)
+		if set := o.limits.Value; set != gpu.LimitSets[0].Name && o.device != trace.NoDevice {
+			return cli.Usagef("--limits %s: needs --device none", set)
 		}
 	}
 	if _, err := graph.SelectFusions(ops.Fusions, o.fuse); err != nil {
-		return usagef("--fuse: %v", err)
+		return cli.Usagef("--fuse: %v", err)
 	}
 	for _, r := range o.routes {
 		if kind, route, ok := strings.Cut(r, "="); !ok || kind == "" || route == "" {
-			return usagef("--route %q: want KIND=ROUTE or KIND@OP=ROUTE; docs/reference/operators.md lists kinds and routes", r)
+			return cli.Usagef("--route %q: want KIND=ROUTE or KIND@OP=ROUTE; docs/reference/operators.md lists kinds and routes", r)
 		}
 	}
 	if o.shaders != "" && o.device == trace.NoDevice {
-		return usagef("--shaders: has no effect with --device none, because no kernel runs")
+		return cli.Usagef("--shaders: has no effect with --device none, because no kernel runs")
 	}
 	if o.timing != nil { // the command runs the model
-		if err := cmp.Or(o.timing.check(), o.propagation.check()); err != nil {
+		if err := cmp.Or(o.timing.Check(), o.propagation.Check()); err != nil {
 			return err
 		}
 	}
-	return o.kv.check()
+	return o.kv.Check()
 }
 
 // forModel converts the flags to the options of package model.
@@ -218,7 +220,7 @@ func (p *program) forModel(o *modelOptions) (model.Options, error) {
 		Command: append([]string{"gpuscope"}, p.asTyped()...),
 	}
 	out.Live.Static = o.static
-	out.HalfKV = o.kv != nil && o.kv.value == "f16"
+	out.HalfKV = o.kv != nil && o.kv.Value == "f16"
 	for _, r := range o.routes {
 		kind, route, _ := strings.Cut(r, "=")
 		if out.Routes == nil {
@@ -226,11 +228,11 @@ func (p *program) forModel(o *modelOptions) (model.Options, error) {
 		}
 		out.Routes[kind] = route
 	}
-	if o.propagation != nil && o.propagation.value == graph.Fixpoint.String() {
+	if o.propagation != nil && o.propagation.Value == graph.Fixpoint.String() {
 		out.Live.Order = graph.Fixpoint
 	}
 	if o.timing != nil {
-		level, err := engine.ParseTiming(o.timing.value)
+		level, err := engine.ParseTiming(o.timing.Value)
 		if err != nil {
 			return out, err
 		}
@@ -242,10 +244,10 @@ func (p *program) forModel(o *modelOptions) (model.Options, error) {
 // asTyped returns the arguments as the user typed them. The engine process has the engine command before
 // them.
 func (p *program) asTyped() []string {
-	if len(p.args) > 0 && p.args[0] == engineCommand().name {
-		return p.args[1:]
+	if len(p.Args) > 0 && p.Args[0] == engineName {
+		return p.Args[1:]
 	}
-	return p.args
+	return p.Args
 }
 
 // opener opens a model on a device.
@@ -288,18 +290,13 @@ func findModel(operands []string) (string, error) {
 	case strings.ContainsAny(path, `./\`):
 		return "", fmt.Errorf("%s: no such file", path)
 	}
-	names := commandNames()
+	all := new(program).commands()
+	names := all.Names()
 	if slices.Contains(names, path) {
-		return "", usagef("%q is a command, not a file: write the command before the flags", path)
+		return "", cli.Usagef("%q is a command, not a file: write the command before the flags", path)
 	}
-	if slices.Contains(subcommands("trace"), path) {
-		return "", usagef("%q is neither a command nor a file; did you mean trace %[1]s?", path)
+	if slices.Contains(all.Subcommands("trace"), path) {
+		return "", cli.Usagef("%q is neither a command nor a file; did you mean trace %[1]s?", path)
 	}
-	return "", usagef("%q is neither a command nor a file%s", path, cmp.Or(elsewhere[path], suggest(path, names, "")))
+	return "", cli.Usagef("%q is neither a command nor a file%s", path, cmp.Or(traces.Elsewhere[path], cli.Suggest(path, names, "")))
 }
-
-// elsewhere has a hint for each missing command that users may expect. The hint says which feature to use
-// instead.
-var elsewhere = map[string]string{"compare": comparing, "diff": comparing}
-
-const comparing = "; to compare two traces, open one of them and press B; to compare steps of one trace, use trace show --base"

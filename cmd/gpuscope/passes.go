@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"gpuscope/cmd/gpuscope/cli"
 	"gpuscope/engine/graph"
 	"gpuscope/internal/printable"
 	"gpuscope/trace/table"
@@ -42,7 +43,7 @@ func (g *plannedGraph) printPasses(ctx context.Context, w io.Writer) error {
 	var b bytes.Buffer
 	g.printHead(&b)
 	b.WriteByte('\n')
-	if err := printTable(ctx, &b, passTable(g.Passes)); err != nil {
+	if err := cli.PrintTable(ctx, &b, passTable(g.Passes)); err != nil {
 		return err
 	}
 	_, err := w.Write(b.Bytes())

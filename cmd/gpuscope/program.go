@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 
+	"gpuscope/cmd/gpuscope/cli"
 	"gpuscope/internal/printable"
 	"gpuscope/model/checkpoint/pte"
 	"gpuscope/model/checkpoint/pte/describe"
@@ -27,11 +28,11 @@ func executorchFiles(operands []string) (files executorch, err error) {
 	switch {
 	case len(others) > 0 && len(others) < len(operands):
 		return executorch{},
-			usagef("%s is not an ExecuTorch program: only ExecuTorch programs can be listed together",
+			cli.Usagef("%s is not an ExecuTorch program: only ExecuTorch programs can be listed together",
 				others[0])
 	case len(others) > 1:
 		return executorch{},
-			usagef("unexpected argument %q: only ExecuTorch programs can be listed together",
+			cli.Usagef("unexpected argument %q: only ExecuTorch programs can be listed together",
 				operands[1])
 	}
 	return files, nil
@@ -41,9 +42,9 @@ func executorchFiles(operands []string) (files executorch, err error) {
 func (e executorch) print(ctx context.Context, p *program, o *modelOptions, format string) error {
 	switch {
 	case len(e.programs) == 0 && len(o.dataFiles) > 0:
-		return usagef("--data %s: no program is given that reads the data file", o.dataFiles[0])
+		return cli.Usagef("--data %s: no program is given that reads the data file", o.dataFiles[0])
 	case o.method != "":
-		return usagef("--method %s: graph lists all methods of a program; give --passes, --pass, --at or --kernel to plan one",
+		return cli.Usagef("--method %s: graph lists all methods of a program; give --passes, --pass, --at or --kernel to plan one",
 			printable.Short(o.method, 80))
 	}
 	infos, data := []*describe.Info{}, []*describe.DataInfo{}
@@ -73,25 +74,25 @@ func (e executorch) print(ctx context.Context, p *program, o *modelOptions, form
 	}
 	switch format {
 	case "json":
-		return writeJSON(p.stdout, struct {
+		return cli.WriteJSON(p.Stdout, struct {
 			Programs  []*describe.Info     `json:"programs"`
 			DataFiles []*describe.DataInfo `json:"data_files,omitempty"`
 		}{infos, data})
 	case "dot":
 		if len(data) > 0 {
-			return usagef("%s is a data file: --format dot draws programs. Use text or json", e.data[0])
+			return cli.Usagef("%s is a data file: --format dot draws programs. Use text or json", e.data[0])
 		}
-		return describe.DOT(p.stdout, infos...)
+		return describe.DOT(p.Stdout, infos...)
 	}
 	if len(infos) > 0 {
-		if err := describe.Text(ctx, p.stdout, infos...); err != nil {
+		if err := describe.Text(ctx, p.Stdout, infos...); err != nil {
 			return err
 		}
 	}
 	if len(infos) > 0 && len(data) > 0 {
-		if _, err := p.stdout.Write([]byte("\n")); err != nil {
+		if _, err := p.Stdout.Write([]byte("\n")); err != nil {
 			return err
 		}
 	}
-	return describe.DataText(ctx, p.stdout, data...)
+	return describe.DataText(ctx, p.Stdout, data...)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"gpuscope/cmd/gpuscope/cli"
 	"gpuscope/session"
 	"gpuscope/trace"
 )
@@ -26,7 +27,7 @@ func (p *program) record(ctx context.Context, path string) (*recording, error) {
 	file, err := trace.CreateStream(path)
 	switch {
 	case errors.Is(err, trace.ErrForm):
-		return nil, usageError{err.Error()}
+		return nil, cli.Usage(err.Error())
 	case err != nil:
 		return nil, err
 	}

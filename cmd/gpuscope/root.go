@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"gpuscope/cmd/gpuscope/cli"
+	"gpuscope/cmd/gpuscope/traces"
 	runner "gpuscope/model/program"
 	"gpuscope/model/source"
 	"gpuscope/session"
@@ -16,11 +18,11 @@ import (
 	"gpuscope/tui"
 )
 
-func rootCommand() *command {
-	return &command{
-		operand: "[MODEL|TRACE]",
-		doc:     "gpuscope profiles language models on WebGPU and inspects their graphs.",
-		more: `Without a command, opens MODEL in the terminal, where it runs token by token. MODEL is a .gguf file or the folder of a
+func rootCommand(p *program) *cli.Command {
+	return &cli.Command{
+		Operand: "[MODEL|TRACE]",
+		Doc:     "gpuscope profiles language models on WebGPU and inspects their graphs.",
+		More: `Without a command, opens MODEL in the terminal, where it runs token by token. MODEL is a .gguf file or the folder of a
 Hugging Face model (llama, qwen2, qwen3, gemma2, gemma3, phi3, granite, smollm3, olmo2, olmo3, exaone4, mistral3, cohere2,
 glm4, seed_oss, ernie4_5, hunyuan-dense, gemma4, qwen3moe, granitemoe, olmoe, gpt-oss, lfm2, qwen35, qwen35moe);
 without MODEL, opens the embedded demo model. An ExecuTorch program (.pte) runs token by token if it is a language model.
@@ -33,7 +35,7 @@ fails, the exit status is 1.
 Defaults for these flags and for the keys are read from gpuscope/config.toml in the settings folder (on Linux
 $XDG_CONFIG_HOME or ~/.config). A flag on the command line overrides the environment variable GPUSCOPE_FLAG (GPUSCOPE_THEME
 for --theme), which overrides the file. docs/reference/keys.md has an example.`,
-		examples: []example{
+		Examples: []cli.Example{
 			{"gpuscope", "the embedded model"},
 			{`gpuscope model.gguf -p "The"`, "open a model file and start with this prompt"},
 			{"gpuscope model.gguf --chat", "have a conversation: press i to type your turn, space to generate the answer"},
@@ -41,8 +43,17 @@ for --theme), which overrides the file. docs/reference/keys.md has an example.`,
 			{"gpuscope --device none 70b.gguf", "show the plan of a large model on a laptop"},
 			{`printf 's\nd\nx run.json\n' | gpuscope --plain`, "run one step, print the dispatches, export the trace"},
 		},
-		screen: true,
-		setup: func(p *program, flags *pflag.FlagSet) action {
+		Screen: true,
+		Surplus: func(operands []string) error {
+			switch path, err := findModel(operands); {
+			case err != nil:
+				return err // the first word may be a misspelled command
+			case trace.IsTrace(path):
+				return cli.Usagef("unexpected argument %q%s", operands[1], traces.Comparing)
+			}
+			return nil
+		},
+		Setup: func(flags *pflag.FlagSet) cli.Action {
 			r := declareRoot(flags)
 			return func(ctx context.Context, operands []string) error {
 				// A prompt from the settings is only meant for models, not for traces.
@@ -61,7 +72,7 @@ for --theme), which overrides the file. docs/reference/keys.md has an example.`,
 				}
 				recorded := trace.IsTrace(path)
 				if prompted && recorded {
-					return usagef("-p and the trace %s cannot be combined: give only one of them", path)
+					return cli.Usagef("-p and the trace %s cannot be combined: give only one of them", path)
 				}
 				executes, _ := executesMethod(r.model) // the session reports what is wrong with the file
 				if (r.model.device == trace.NoDevice || executes) && !prompted {
@@ -70,12 +81,12 @@ for --theme), which overrides the file. docs/reference/keys.md has an example.`,
 				r.screen.DefaultPrompt = !prompted
 				r.screen.Keys, r.screen.Log = settings.keys, tui.NewLog()
 				for _, w := range settings.warnings {
-					fmt.Fprintf(p.stderr, "gpuscope: %s\n", w)
+					fmt.Fprintf(p.Stderr, "gpuscope: %s\n", w)
 					r.screen.Log.Add("warn", w)
 				}
 				r.screen.Plain = r.screen.Plain || os.Getenv("TERM") == "dumb"
-				if !p.terminal && !r.screen.Plain {
-					return cmp.Or(readable(path), usagef("stdout is not a terminal: use gpuscope run, or --plain"))
+				if !p.Terminal && !r.screen.Plain {
+					return cmp.Or(readable(path), cli.Usagef("stdout is not a terminal: use gpuscope run, or --plain"))
 				}
 				if recorded {
 					return tui.ShowTrace(ctx, func(context.Context) (*trace.Trace, error) {
@@ -124,7 +135,7 @@ func readable(path string) error {
 // engine process gets the same flags.
 type root struct {
 	screen               tui.Options
-	theme, color, glyphs *choice
+	theme, color, glyphs *cli.Choice
 	model                *modelOptions
 }
 
@@ -132,9 +143,9 @@ func declareRoot(flags *pflag.FlagSet) *root {
 	r := &root{}
 	flags.StringVarP(&r.screen.Prompt, "prompt", "p", defaultPrompt,
 		"start with the prompt `TEXT`; empty for no prompt")
-	r.theme = choiceFlag(flags, "theme", "color theme `THEME`", tui.ThemeNames...)
-	r.color = choiceFlag(flags, "color", "color depth `DEPTH`", tui.ColorNames...)
-	r.glyphs = choiceFlag(flags, "glyphs", "draw charts with the characters of `SET`", tui.GlyphNames...)
+	r.theme = cli.ChoiceFlag(flags, "theme", "color theme `THEME`", tui.ThemeNames...)
+	r.color = cli.ChoiceFlag(flags, "color", "color depth `DEPTH`", tui.ColorNames...)
+	r.glyphs = cli.ChoiceFlag(flags, "glyphs", "draw charts with the characters of `SET`", tui.GlyphNames...)
 	flags.BoolVar(&r.screen.NoMouse, "no-mouse", false, "do not use the mouse")
 	flags.BoolVar(&r.screen.Plain, "plain", false,
 		"do not use the full screen: print one line per event, and read one command per line (automatic if TERM=dumb)")
@@ -149,8 +160,8 @@ func declareRoot(flags *pflag.FlagSet) *root {
 
 // checkFlags returns an error if a flag is invalid.
 func (r *root) checkFlags() error {
-	for _, c := range []*choice{r.theme, r.color, r.glyphs} {
-		if err := c.check(); err != nil {
+	for _, c := range []*cli.Choice{r.theme, r.color, r.glyphs} {
+		if err := c.Check(); err != nil {
 			return err
 		}
 	}
@@ -161,6 +172,6 @@ func (r *root) validate(operands []string) error {
 	if err := r.checkFlags(); err != nil {
 		return err
 	}
-	r.screen.Theme, r.screen.Color, r.screen.Glyphs = r.theme.value, r.color.value, r.glyphs.value
+	r.screen.Theme, r.screen.Color, r.screen.Glyphs = r.theme.Value, r.color.Value, r.glyphs.Value
 	return r.model.validate(operands)
 }

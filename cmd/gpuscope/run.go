@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"gpuscope/cmd/gpuscope/cli"
 	"gpuscope/internal/printable"
 	"gpuscope/session"
 	"gpuscope/trace"
@@ -24,11 +25,11 @@ import (
 // defaultPrompt is the prompt of a run if none was given.
 const defaultPrompt = "Once upon a time"
 
-func runCommand() *command {
-	return &command{
-		name: "run", operand: "[MODEL]",
-		doc: "run a model without a screen: print the generated text, then the profile",
-		more: `MODEL is a .gguf file, a Hugging Face folder with config.json and *.safetensors (docs/guide/models.md lists the
+func runCommand(p *program) *cli.Command {
+	return &cli.Command{
+		Name: "run", Operand: "[MODEL]",
+		Doc: "run a model without a screen: print the generated text, then the profile",
+		More: `MODEL is a .gguf file, a Hugging Face folder with config.json and *.safetensors (docs/guide/models.md lists the
 architectures), or an ExecuTorch program (.pte, .bpte); without MODEL, the command runs the embedded demo model. A program
 that is not a language model, or any program with --input, --live or --output-dir, is executed -n times (default once): arrays in, arrays out
 (docs/guide/programs.md).
@@ -41,7 +42,7 @@ the steps were pipelined or stepped.
 Text and profile go to standard output, progress and warnings to standard error. A pipe gets every byte of the text,
 including an incomplete last character. A terminal gets no control characters. A terminal and JSON get U+FFFD for each
 byte that is not UTF-8.`,
-		examples: []example{
+		Examples: []cli.Example{
 			{
 				`gpuscope run -p "Once upon a time" -n 48`,
 				"generate 48 tokens with the embedded model, then print the cost of each part of the last step",
@@ -77,7 +78,7 @@ byte that is not UTF-8.`,
 				"execute a program five times with random inputs, where dim 0 of input 0 has the size 7",
 			},
 		},
-		setup: func(p *program, flags *pflag.FlagSet) action {
+		Setup: func(flags *pflag.FlagSet) cli.Action {
 			var r run
 			flags.StringVarP(&r.prompt, "prompt", "p", defaultPrompt,
 				"prompt `TEXT`; starts with the BOS token if the model's file requires BOS")
@@ -91,7 +92,7 @@ byte that is not UTF-8.`,
 					" (may be repeated)")
 			flags.StringVar(&r.tracePath, "trace", "",
 				"record the run to `FILE`: "+trace.FileNames())
-			r.format = formatFlag(flags, "text", "json")
+			r.format = cli.FormatFlag(flags, "text", "json")
 			r.model = declareModelFlags(flags, "step", "block", "dispatch", "off")
 			r.model.pipelined = true
 			r.profiling = declareProfiling(flags)
@@ -108,13 +109,13 @@ byte that is not UTF-8.`,
 				r.byText = !flags.Changed("ids")
 				r.profiling.asked = flags.Changed("profile") || flags.Changed("cost")
 				if flags.Changed("prompt") && flags.Changed("ids") {
-					return usagef("-p and --ids cannot be combined: give only one of them")
+					return cli.Usagef("-p and --ids cannot be combined: give only one of them")
 				}
 				if r.model.chat && (!flags.Changed("prompt") || r.prompt == "") {
-					return usagef("--chat needs a message: give it with -p TEXT")
+					return cli.Usagef("--chat needs a message: give it with -p TEXT")
 				}
 				if flags.Changed("trace") && r.tracePath == "" {
-					return usagef(`--trace "": want the name of a file`)
+					return cli.Usagef(`--trace "": want the name of a file`)
 				}
 				if err := r.validate(operands); err != nil {
 					return err
@@ -134,7 +135,7 @@ type run struct {
 	conditions  []string // breakpoints as typed
 	breaks      []session.Break
 	tracePath   string
-	format      *choice
+	format      *cli.Choice
 	model       *modelOptions
 	profiling   *profiling
 	inputs      *inputOptions
@@ -143,39 +144,39 @@ type run struct {
 
 func (r *run) validate(operands []string) error {
 	if r.tokens < 0 {
-		return usagef("-n %d: want 0 or more", r.tokens)
+		return cli.Usagef("-n %d: want 0 or more", r.tokens)
 	}
 	for _, id := range r.ids {
 		if id < 0 {
-			return usagef("--ids %d: want token ids of 0 or more", id)
+			return cli.Usagef("--ids %d: want token ids of 0 or more", id)
 		}
 	}
 	if !r.byText && len(r.ids) == 0 {
-		return usagef("--ids: want at least one token id")
+		return cli.Usagef("--ids: want at least one token id")
 	}
 	for _, n := range r.chunks {
 		if n < 1 {
-			return usagef("--chunks %d: want 1 token or more", n)
+			return cli.Usagef("--chunks %d: want 1 token or more", n)
 		}
 		if limit := r.model.maxChunk; limit > 0 && n > limit {
-			return usagef("--chunks %d: want at most %d, the value of --max-chunk", n, limit)
+			return cli.Usagef("--chunks %d: want at most %d, the value of --max-chunk", n, limit)
 		}
 	}
 	for _, text := range r.conditions {
 		b, err := session.ParseBreak(text)
 		if err != nil {
-			return usagef("--break: %v", err)
+			return cli.Usagef("--break: %v", err)
 		}
 		r.breaks = append(r.breaks, b)
 	}
-	if err := cmp.Or(r.format.check(), r.profiling.check()); err != nil {
+	if err := cmp.Or(r.format.Check(), r.profiling.check()); err != nil {
 		return err
 	}
 	if err := r.model.validate(operands); err != nil {
 		return err
 	}
 	if r.model.device == trace.NoDevice {
-		return usagef("run needs a device, so --device none cannot be used. To step through the plan, use gpuscope --device none; to print the plan at any shape, use gpuscope graph --at M,POS")
+		return cli.Usagef("run needs a device, so --device none cannot be used. To step through the plan, use gpuscope --device none; to print the plan at any shape, use gpuscope graph --at M,POS")
 	}
 	return nil
 }
@@ -221,7 +222,7 @@ func (r *run) run(ctx context.Context, p *program) error {
 	err = errors.Join(err, s.Close())
 	draining.Wait()
 	out.progress.done()
-	if _, wrong := errors.AsType[usageError](err); wrong || errors.Is(err, session.ErrUsage) {
+	if _, wrong := errors.AsType[cli.UsageError](err); wrong || errors.Is(err, session.ErrUsage) {
 		recorder.cancel()
 		return asUsage(err)
 	}
@@ -251,7 +252,7 @@ func (r *run) meetable(ctx context.Context, out *output) error {
 	}
 	for _, b := range r.breaks {
 		if err := b.CheckIn(t); err != nil {
-			return usagef("--break: %v", err)
+			return cli.Usagef("--break: %v", err)
 		}
 	}
 	return nil
@@ -260,8 +261,8 @@ func (r *run) meetable(ctx context.Context, out *output) error {
 // measures reports whether the run measures anything after the text. With JSON output it only measures if the
 // user requested it with a flag.
 func (r *run) measures() bool {
-	return r.profiling.kind.value != "off" &&
-		(r.format.value == "text" || r.tracePath != "" || r.profiling.asked)
+	return r.profiling.kind.Value != "off" &&
+		(r.format.Value == "text" || r.tracePath != "" || r.profiling.asked)
 }
 
 // generate generates the text: it sends the prompt and then a run command to the session. It returns the
@@ -284,7 +285,7 @@ func (r *run) generate(ctx context.Context, s session.Session) (session.Reply, e
 			return reply, err
 		}
 	}
-	if r.model.timing.value == string(trace.TimingDispatch) && (r.format.value == "text" ||
+	if r.model.timing.Value == string(trace.TimingDispatch) && (r.format.Value == "text" ||
 		r.tracePath != "") {
 		// Measure the overhead of timing. A device without timestamps refuses this command. That is no error,
 		// because timing without timestamps has no overhead.
@@ -296,10 +297,10 @@ func (r *run) generate(ctx context.Context, s session.Session) (session.Reply, e
 	return reply, nil
 }
 
-// asUsage converts an error about an invalid request to a usageError, so that the exit status is 2.
+// asUsage converts an error about an invalid request to a cli.UsageError, so that the exit status is 2.
 func asUsage(err error) error {
 	if errors.Is(err, session.ErrUsage) {
-		return usageError{err.Error()}
+		return cli.Usage(err.Error())
 	}
 	return err
 }
@@ -352,7 +353,7 @@ func (o *output) take(e session.Event) {
 		if s := e.Records[i].Step; s != nil && o.err == nil {
 			t := o.mirror.Trace
 			o.tally.Add(t, &t.Steps[len(t.Steps)-1]) // this is the event's step: an event has at most one
-			if o.run.format.value == "json" {
+			if o.run.format.Value == "json" {
 				o.steps = append(o.steps, o.run.resultStep(s))
 			}
 			o.write(s.Text)
@@ -410,10 +411,10 @@ func (o *output) await(ctx context.Context, there func(*trace.Trace) bool) (*tra
 
 // write prints text as it arrives.
 func (o *output) write(text string) {
-	if o.run.format.value != "text" || o.run.tokens == 0 || o.err != nil {
+	if o.run.format.Value != "text" || o.run.tokens == 0 || o.err != nil {
 		return
 	}
-	if _, o.err = io.WriteString(o.p.stdout, text); o.err != nil {
+	if _, o.err = io.WriteString(o.p.Stdout, text); o.err != nil {
 		o.stop()
 	}
 	o.wrote = o.wrote || text != ""
@@ -441,14 +442,14 @@ func (o *output) print() error {
 			return err
 		}
 	}
-	if o.run.format.value == "json" {
+	if o.run.format.Value == "json" {
 		if why := o.run.profiling.uncosted(o.mirror.Trace); why != "" {
-			fmt.Fprintf(o.p.stderr, "warn: no costs were measured: %s\n", why)
+			fmt.Fprintf(o.p.Stderr, "warn: no costs were measured: %s\n", why)
 		}
 		if o.run.program != nil {
-			return writeJSON(o.p.stdout, o.run.program.result(o))
+			return cli.WriteJSON(o.p.Stdout, o.run.program.result(o))
 		}
-		return writeJSON(o.p.stdout, o.result())
+		return cli.WriteJSON(o.p.Stdout, o.result())
 	}
 	var b strings.Builder
 	if o.endText(); o.err != nil {
@@ -490,7 +491,7 @@ func (o *output) print() error {
 			return err
 		}
 	}
-	_, err := io.WriteString(o.p.stdout, b.String())
+	_, err := io.WriteString(o.p.Stdout, b.String())
 	return err
 }
 
@@ -635,7 +636,7 @@ type progress struct {
 }
 
 func newProgress(p *program) *progress {
-	return &progress{w: cmp.Or[io.Writer](p.status, io.Discard), stderr: p.stderr}
+	return &progress{w: cmp.Or[io.Writer](p.Status, io.Discard), stderr: p.Stderr}
 }
 
 // opening shows progress and warnings while a model is opened.

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"gpuscope/cmd/gpuscope/cli"
 	"gpuscope/internal/wordingtest"
 	"gpuscope/session"
 	"gpuscope/trace"
@@ -281,7 +282,7 @@ func TestRunStopsWhenItsOutputIsClosed(t *testing.T) {
 		}
 		return nil
 	}})
-	p.stdout = brokenPipe{}
+	p.Stdout = brokenPipe{}
 	if status := p.main(t.Context(), strings.Fields("run -n 5 --timing off")); status != exitDone ||
 		stderr.Len() > 0 || steps > 2 {
 		t.Errorf("exit %d, stderr %q, %d steps", status, stderr, steps)
@@ -291,7 +292,7 @@ func TestRunStopsWhenItsOutputIsClosed(t *testing.T) {
 func TestRunSaysThatItsTextCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	p, _, stderr := playBack(t, tuitest.Script{})
-	p.stdout = fullDisk{}
+	p.Stdout = fullDisk{}
 	if status := p.main(t.Context(), strings.Fields("run -n 5 --timing off")); status != exitFailed ||
 		stderr.String() != "gpuscope run: no space left on device\n" {
 		t.Errorf("exit %d, stderr %q", status, stderr)
@@ -484,7 +485,7 @@ func TestLongRunTakesBoundedMemory(t *testing.T) {
 	recorded := tracetest.Llama(16, 3)
 	head := *recorded
 	head.Plans, head.Steps = nil, nil
-	r := &run{tokens: 1, format: &choice{value: "text"}, model: &modelOptions{}}
+	r := &run{tokens: 1, format: &cli.Choice{Value: "text"}, model: &modelOptions{}}
 	o := &output{p: p, run: r, stop: func() {}, mirror: session.Mirror{Budget: keptBytes}}
 	o.take(session.Event{Opened: &head})
 	var records []trace.Record

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"gpuscope/cmd/gpuscope/cli"
 	"gpuscope/internal/printable"
 	runner "gpuscope/model/program"
 	"gpuscope/model/program/suite"
@@ -19,7 +20,7 @@ import (
 // suiteRun holds the arguments of verify --suite.
 type suiteRun struct {
 	dir, filter string
-	format      *choice
+	format      *cli.Choice
 	model       *modelOptions
 }
 
@@ -42,22 +43,22 @@ func (p *program) verifySuite(ctx context.Context, flags *pflag.FlagSet, operand
 	r *suiteRun,
 ) error {
 	if len(operands) > 0 {
-		return usagef("unexpected argument %q: --suite runs no model, only the programs of the folder",
+		return cli.Usagef("unexpected argument %q: --suite runs no model, only the programs of the folder",
 			operands[0])
 	}
 	var other string
 	flags.Visit(func(f *pflag.Flag) {
 		if !slices.Contains(suiteFlags, f.Name) && other == "" {
-			other = flagName(f)
+			other = cli.FlagName(f)
 		}
 	})
 	switch {
 	case other != "":
-		return usagef("%s and --suite cannot be combined", other)
+		return cli.Usagef("%s and --suite cannot be combined", other)
 	case r.model.device == trace.NoDevice:
-		return usagef("--device none: verify needs a device")
+		return cli.Usagef("--device none: verify needs a device")
 	}
-	if err := r.format.check(); err != nil {
+	if err := r.format.Check(); err != nil {
 		return err
 	}
 	if err := r.model.checkFlags(); err != nil {
@@ -73,7 +74,7 @@ func (p *program) verifySuite(ctx context.Context, flags *pflag.FlagSet, operand
 	}
 	cases := s.Filter(r.filter)
 	if len(cases) == 0 {
-		return usagef("--filter %s: this text is not in the name, operator or tier of any case (the suite has %s)",
+		return cli.Usagef("--filter %s: this text is not in the name, operator or tier of any case (the suite has %s)",
 			printable.Short(r.filter, 80), table.Plural(len(s.Cases), "case"))
 	}
 	dev, _, err := stepping.OpenDevice(p.driver, r.model.device)
@@ -96,16 +97,16 @@ func (p *program) verifySuite(ctx context.Context, flags *pflag.FlagSet, operand
 		} else {
 			report.Failed++
 		}
-		if r.format.value == "text" {
-			if err := printCase(p.stdout, &result, width); err != nil {
+		if r.format.Value == "text" {
+			if err := printCase(p.Stdout, &result, width); err != nil {
 				return err
 			}
 		}
 	}
-	if r.format.value == "json" {
-		err = writeJSON(p.stdout, report)
+	if r.format.Value == "json" {
+		err = cli.WriteJSON(p.Stdout, report)
 	} else {
-		_, err = fmt.Fprintf(p.stdout, "%d of %s passed\n", report.Passed,
+		_, err = fmt.Fprintf(p.Stdout, "%d of %s passed\n", report.Passed,
 			table.Plural(len(report.Cases), "case"))
 	}
 	switch {
@@ -128,7 +129,7 @@ func printCase(w io.Writer, r *suite.Result, width int) error {
 	}
 	switch e := r.Worst; {
 	case r.Err != nil:
-		worst = printable.Short(oneLine(r.Err), maxErrorLine)
+		worst = printable.Short(cli.OneLine(r.Err), cli.MaxErrorLine)
 	case e == nil:
 		worst = "no outputs to compare"
 	default:

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"gpuscope/cmd/gpuscope/cli"
 	"gpuscope/internal/printable"
 	"gpuscope/internal/readjson"
 	"gpuscope/model"
@@ -19,11 +20,11 @@ import (
 	"gpuscope/trace/table"
 )
 
-func tokenizeCommand() *command {
-	return &command{
-		name: "tokenize", operand: "[MODEL]",
-		doc: "convert text to token ids, or ids to text",
-		more: `MODEL is anything with a vocabulary: a model, a GGUF file without tensors, a tokenizer.json, a SentencePiece
+func tokenizeCommand(p *program) *cli.Command {
+	return &cli.Command{
+		Name: "tokenize", Operand: "[MODEL]",
+		Doc: "convert text to token ids, or ids to text",
+		More: `MODEL is anything with a vocabulary: a model, a GGUF file without tensors, a tokenizer.json, a SentencePiece
 tokenizer.model, or a folder with one of them; without MODEL, the command uses the vocabulary of the embedded model.
 The text comes from -p or standard input. The ids are the same as with gpuscope run -p, except that the BOS token is added
 only with --bos.
@@ -31,12 +32,12 @@ only with --bos.
 With --jsonl, each input line is a JSON string and each output line a JSON list of ids. With --decode, each input
 line is a list of ids and each output line a string. In JSON, a byte XX that is not UTF-8 is written as the lone
 surrogate \udcXX, like Python's surrogateescape; the input may also contain the byte itself. An empty line is an error.`,
-		examples: []example{
+		Examples: []cli.Example{
 			{`gpuscope tokenize -p "Once upon a time"`, "print the token ids of a text, with the embedded model's vocabulary"},
 			{"gpuscope tokenize tokenizer.json --jsonl < corpus.jsonl", "convert many texts, one per line, for a program"},
 			{"gpuscope tokenize model.gguf --decode -p 504,3649,253", "print the text of these token ids"},
 		},
-		setup: func(p *program, flags *pflag.FlagSet) action {
+		Setup: func(flags *pflag.FlagSet) cli.Action {
 			t := tokenize{p: p}
 			flags.StringVarP(&t.text, "prompt", "p", "", "convert `TEXT` (with --decode, a list of ids) instead of standard input")
 			flags.BoolVar(&t.jsonl, "jsonl", false, "read and write one line of JSON per text")
@@ -44,15 +45,15 @@ surrogate \udcXX, like Python's surrogateescape; the input may also contain the 
 			flags.BoolVar(&t.special, "special", true,
 				"convert special tokens that are written in the text to their ids, and print them when decoding; with =false, treat them as plain text and do not print them")
 			flags.BoolVar(&t.bos, "bos", false, "add the tokens that, according to the model's file, start and end a prompt")
-			format := formatFlag(flags, table.Formats...)
+			format := cli.FormatFlag(flags, table.Formats...)
 			return func(ctx context.Context, operands []string) error {
-				if err := format.check(); err != nil {
+				if err := format.Check(); err != nil {
 					return err
 				}
 				if flags.Changed("format") && (t.jsonl || t.decode) {
-					return usagef("--format applies only to the table of token ids: --jsonl always prints JSON, and --decode always prints text")
+					return cli.Usagef("--format applies only to the table of token ids: --jsonl always prints JSON, and --decode always prints text")
 				}
-				t.format, t.given = format.value, flags.Changed("prompt")
+				t.format, t.given = format.Value, flags.Changed("prompt")
 				return t.run(ctx, operands)
 			}
 		},
@@ -76,12 +77,12 @@ func (t *tokenize) run(ctx context.Context, operands []string) error {
 	var err error
 	t.tokens, err = model.Vocabulary(path)
 	for _, w := range t.tokens.Warnings() {
-		fmt.Fprintf(t.p.stderr, "warn: %s\n", w)
+		fmt.Fprintf(t.p.Stderr, "warn: %s\n", w)
 	}
 	if err != nil && (!t.decode || t.tokens.VocabSize() == 0) { // ids may be decodable anyway
 		return err
 	}
-	in := t.p.stdin
+	in := t.p.Stdin
 	if t.given {
 		in = strings.NewReader(t.text)
 	}
@@ -105,7 +106,7 @@ func (t *tokenize) run(ctx context.Context, operands []string) error {
 		if err != nil {
 			return err
 		}
-		return rows.Print(ctx, t.p.stdout, t.format, all, 0)
+		return rows.Print(ctx, t.p.Stdout, t.format, all, 0)
 	}
 	ids, err := t.ids(string(data))
 	if err != nil {
@@ -115,7 +116,7 @@ func (t *tokenize) run(ctx context.Context, operands []string) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(t.p.stdout, text)
+	_, err = fmt.Fprintln(t.p.Stdout, text)
 	return err
 }
 
@@ -126,7 +127,7 @@ const maxTokenized = 256 << 20
 func (t *tokenize) encode(text string) ([]int, error) {
 	ids, err := t.tokens.Encode(text, tokenizer.Options{Special: t.special, BOS: t.bos})
 	if lost, ok := errors.AsType[*tokenizer.LostError](err); ok {
-		fmt.Fprintf(t.p.stderr, "gpuscope tokenize: the vocabulary has no token for %s of a text; the first has offset %d and value %#02x\n",
+		fmt.Fprintf(t.p.Stderr, "gpuscope tokenize: the vocabulary has no token for %s of a text; the first has offset %d and value %#02x\n",
 			table.Plural(lost.Count, "byte"), lost.At, lost.Byte)
 		err = nil
 	}
@@ -135,7 +136,7 @@ func (t *tokenize) encode(text string) ([]int, error) {
 
 // lines converts one JSON value per line.
 func (t *tokenize) lines(ctx context.Context, from io.Reader) error {
-	in, out := bufio.NewReaderSize(from, 1<<16), bufio.NewWriter(t.p.stdout)
+	in, out := bufio.NewReaderSize(from, 1<<16), bufio.NewWriter(t.p.Stdout)
 	for n := 1; ; n++ {
 		line, err := readLine(in)
 		if err == io.EOF && len(line) == 0 {
@@ -228,7 +229,7 @@ func (t *tokenize) ids(text string) (ids []int, err error) {
 			return nil, t.outside(word)
 		case err != nil:
 			return nil,
-				usagef("--decode: %q is not a token id: want ids separated by commas, such as 0,47", word)
+				cli.Usagef("--decode: %q is not a token id: want ids separated by commas, such as 0,47", word)
 		}
 		ids = append(ids, id)
 	}

@@ -23,7 +23,7 @@ func tokenized(t *testing.T, stdin string, args ...string) (status int, stdout, 
 	t.Helper()
 	var out, err bytes.Buffer
 	p := testProgram(&out, &err)
-	p.stdin = strings.NewReader(stdin)
+	p.Stdin = strings.NewReader(stdin)
 	status = p.main(t.Context(), append([]string{"tokenize"}, args...))
 	return status, out.String(), err.String()
 }

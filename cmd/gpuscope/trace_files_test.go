@@ -101,7 +101,7 @@ func TestTraceShowFitsTheTerminal(t *testing.T) {
 	width := func(columns int) (longest int) {
 		var stdout, stderr bytes.Buffer
 		p := testProgram(&stdout, &stderr)
-		p.watched, p.columns = columns > 0, columns
+		p.Watched, p.Columns = columns > 0, columns
 		if status := p.main(t.Context(), strings.Fields(
 			"trace show testdata/llama.json.gz --table dispatches --steps last")); status != exitDone {
 			t.Fatalf("exit %d: %s", status, &stderr)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gpuscope/cmd/gpuscope/cli"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/internal/wordingtest"
@@ -79,7 +80,7 @@ var errNoAdapterTest = fmt.Errorf("%w: install one", gpu.ErrNoAdapter)
 // testProgram returns a program with two fake devices and no terminal.
 func testProgram(stdout, stderr *bytes.Buffer) *program {
 	return &program{
-		stdin: strings.NewReader(""), stdout: stdout, stderr: stderr,
+		Env: cli.Env{Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr},
 		driver: &fake.Driver{All: []fake.Options{
 			{Info: gpu.AdapterInfo{Name: "Big GPU", Vendor: "ACME", Driver: "acme 1.2", Type: gpu.Discrete}},
 			{Info: gpu.AdapterInfo{Name: "softpipe", Type: gpu.CPU}, NoTimestamps: true},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"gpuscope/cmd/gpuscope/cli"
 	"gpuscope/internal/printable"
 	"gpuscope/model"
 	"gpuscope/session"
@@ -19,25 +20,25 @@ import (
 	"gpuscope/trace/table"
 )
 
-func verifyCommand() *command {
-	return &command{
-		name: "verify", operand: "[MODEL]",
-		doc: "compare every dispatch of some steps with float64 references, or run test cases",
-		more: `Reads a prompt and decodes some tokens, then runs each step again and compares the output of every dispatch with two
+func verifyCommand(p *program) *cli.Command {
+	return &cli.Command{
+		Name: "verify", Operand: "[MODEL]",
+		Doc: "compare every dispatch of some steps with float64 references, or run test cases",
+		More: `Reads a prompt and decodes some tokens, then runs each step again and compares the output of every dispatch with two
 float64 references. The first reference starts from the inputs that the dispatch had on the device, so it shows the kernel's
 own error. The second one computes the whole text in float64, so it also shows the error of the inputs. The tolerance of
 each operator follows from the arithmetic of its kernels. Equal layers share a row. The exit status is 1 if a dispatch
 exceeds its tolerance, or produces NaN or Inf. docs/guide/verify.md explains the numbers, and when they are misleading.
 With --suite, runs the ExecuTorch programs of a folder and compares their outputs with the expected ones, which the
 folder's manifest.json lists (docs/guide/verify.md has the format). The exit status is 1 if a case fails.`,
-		examples: []example{
+		Examples: []cli.Example{
 			{"gpuscope verify", "verify a prompt and one decode step of the embedded model"},
 			{`gpuscope verify model.gguf -p "The" -n 8 --all`, "verify eight decode steps, and print one row per dispatch"},
 			{"gpuscope verify --route linear_q4gsw=tile64 --ids 0,47,11", "verify another route, on these token ids"},
 			{"gpuscope verify model.gguf --trace gaps.json --format json", "print the errors as JSON, and record a trace to open with gpuscope"},
 			{"gpuscope verify --suite cases --filter rms_norm", "run the test cases of a folder that have rms_norm in their name"},
 		},
-		setup: func(p *program, flags *pflag.FlagSet) action {
+		Setup: func(flags *pflag.FlagSet) cli.Action {
 			v := verification{p: p}
 			flags.StringVarP(&v.prompt, "prompt", "p", defaultPrompt,
 				"prompt `TEXT`; starts with the BOS token if the model's file requires BOS")
@@ -45,7 +46,7 @@ folder's manifest.json lists (docs/guide/verify.md has the format). The exit sta
 			flags.IntSliceVar(&v.chunks, "chunks", nil,
 				"read the prompt in steps of `40,1,7` tokens, and repeat the last number (default: steps as large as possible)")
 			flags.IntVarP(&v.steps, "steps", "n", 1, "verify `N` decode steps after the prompt")
-			flags.Var((*positive)(&v.budget), "budget",
+			flags.Var((*cli.Positive)(&v.budget), "budget",
 				"spend at most `N` GFLOP on each of the two references of a step; if a step needs more, skip the reference "+
 					"run, and compare only samples of large operators (default 100)")
 			flags.BoolVar(&v.all, "all", false, "also print one row per dispatch")
@@ -55,20 +56,20 @@ folder's manifest.json lists (docs/guide/verify.md has the format). The exit sta
 				"run the test cases of the folder `DIR` instead of a model: programs with inputs and expected outputs")
 			filter := flags.String("filter", "",
 				"with --suite, run only the cases whose name, operator or tier contains `TEXT`")
-			v.format = formatFlag(flags, "text", "json")
+			v.format = cli.FormatFlag(flags, "text", "json")
 			v.model = declareModelFlags(flags, "off", "step", "block", "dispatch")
 			return func(ctx context.Context, operands []string) error {
 				switch {
 				case flags.Changed("suite"):
 					return p.verifySuite(ctx, flags, operands, &suiteRun{*folder, *filter, v.format, v.model})
 				case flags.Changed("filter"):
-					return usagef("--filter: needs --suite")
+					return cli.Usagef("--filter: needs --suite")
 				}
 				if flags.Changed("prompt") && flags.Changed("ids") {
-					return usagef("-p and --ids cannot be combined: give only one of them")
+					return cli.Usagef("-p and --ids cannot be combined: give only one of them")
 				}
 				if flags.Changed("trace") && v.tracePath == "" {
-					return usagef(`--trace "": want the name of a file`)
+					return cli.Usagef(`--trace "": want the name of a file`)
 				}
 				v.given = flags.Changed("prompt") || flags.Changed("ids")
 				if err := v.validate(operands); err != nil {
@@ -77,7 +78,7 @@ folder's manifest.json lists (docs/guide/verify.md has the format). The exit sta
 				if executes, err := executesMethod(v.model); err != nil {
 					return err
 				} else if executes {
-					return usagef("%s is not a language model. To compare the outputs of programs, use --suite",
+					return cli.Usagef("%s is not a language model. To compare the outputs of programs, use --suite",
 						printable.Short(v.model.path, 200))
 				}
 				return v.run(ctx)
@@ -95,20 +96,20 @@ type verification struct {
 	steps, budget int
 	all           bool
 	tracePath     string
-	format        *choice
+	format        *cli.Choice
 	model         *modelOptions
 }
 
 func (v *verification) validate(operands []string) error {
 	switch {
 	case v.steps < 0:
-		return usagef("-n %d: want 0 or more", v.steps)
+		return cli.Usagef("-n %d: want 0 or more", v.steps)
 	case v.model.device == trace.NoDevice:
-		return usagef("--device none: verify needs a device")
+		return cli.Usagef("--device none: verify needs a device")
 	case v.budget > model.MostVerifyGFLOP:
-		return usagef("--budget %d: want at most %d GFLOP", v.budget, model.MostVerifyGFLOP)
+		return cli.Usagef("--budget %d: want at most %d GFLOP", v.budget, model.MostVerifyGFLOP)
 	}
-	if err := v.format.check(); err != nil {
+	if err := v.format.Check(); err != nil {
 		return err
 	}
 	v.model.ignoreEOS = true // the user requested a number of steps
@@ -177,8 +178,8 @@ func (v *verification) verify(ctx context.Context, s session.Session) error {
 	if !v.given && errors.Is(failed, session.ErrUsage) { // the vocabulary is broken or lacks these letters
 		prompt.Text, prompt.Tokens = "", defaultIDs
 		if ids, err := s.Do(ctx, prompt); err == nil {
-			fmt.Fprintf(v.p.stderr, "warn: using token ids %s, because the default prompt failed: %s\n",
-				strings.Trim(fmt.Sprint(defaultIDs), "[]"), oneLine(failed))
+			fmt.Fprintf(v.p.Stderr, "warn: using token ids %s, because the default prompt failed: %s\n",
+				strings.Trim(fmt.Sprint(defaultIDs), "[]"), cli.OneLine(failed))
 			reply, failed = ids, nil
 		}
 	}
@@ -204,11 +205,11 @@ func (v *verification) print(ctx context.Context, t *trace.Trace) error {
 	if err != nil {
 		return err
 	}
-	rows, err := gaps.Select(ctx, table.Selection{All: v.all || v.format.value == "json"})
+	rows, err := gaps.Select(ctx, table.Selection{All: v.all || v.format.Value == "json"})
 	if err != nil {
 		return err
 	}
-	if err := gaps.Print(ctx, v.p.stdout, v.format.value, rows, cmp.Or(v.p.columns, 140)); err != nil {
+	if err := gaps.Print(ctx, v.p.Stdout, v.format.Value, rows, cmp.Or(v.p.Columns, 140)); err != nil {
 		return err
 	}
 	switch {

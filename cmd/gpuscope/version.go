@@ -7,23 +7,24 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"gpuscope/cmd/gpuscope/cli"
 	"gpuscope/trace"
 )
 
 // version is the version of the program. CHANGELOG.md lists the changes.
 const version = "0.2.0"
 
-func versionCommand() *command {
-	return &command{
-		name: "version",
-		doc:  "print the versions of gpuscope, Go and the WebGPU binding",
-		examples: []example{
+func versionCommand(p *program) *cli.Command {
+	return &cli.Command{
+		Name: "version",
+		Doc:  "print the versions of gpuscope, Go and the WebGPU binding",
+		Examples: []cli.Example{
 			{"gpuscope version", "for a bug report"},
 		},
-		setup: func(p *program, _ *pflag.FlagSet) action {
+		Setup: func(_ *pflag.FlagSet) cli.Action {
 			return func(context.Context, []string) error {
 				info, _ := debug.ReadBuildInfo()
-				_, err := fmt.Fprint(p.stdout, versionText(info))
+				_, err := fmt.Fprint(p.Stdout, versionText(info))
 				return err
 			}
 		},

@@ -80,7 +80,7 @@ var outside = []struct {
 	{"github.com/charmbracelet/lipgloss", []string{"tui/..."}},
 	{"github.com/charmbracelet/bubbles", []string{"tui/..."}},
 	{"github.com/cogentcore/webgpu", []string{"engine/gpu/wgpu"}},
-	{"github.com/spf13/pflag", []string{"cmd/gpuscope"}},
+	{"github.com/spf13/pflag", []string{"cmd/gpuscope/..."}},
 }
 
 // testsOnly lists modules that the program must not contain.

@@ -1,15 +1,13 @@
-package main
+package traces
 
 import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
-	"strings"
 
 	"github.com/spf13/pflag"
 
-	"gpuscope/internal/printable"
+	"gpuscope/cmd/gpuscope/cli"
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
 	"gpuscope/trace/report"
@@ -18,42 +16,14 @@ import (
 	screen "gpuscope/tui/command"
 )
 
-// traceCommand reports the available commands if "trace" is used without a valid second word.
-func traceCommand() *command {
-	return &command{
-		name: "trace", operand: "COMMAND …", hidden: true,
-		doc: "inspect a recorded trace without a screen",
-		setup: func(*program, *pflag.FlagSet) action {
-			return func(_ context.Context, operands []string) error {
-				if len(operands) == 0 {
-					return usagef("trace: want a command: %s", printable.Choice(subcommands("trace")))
-				}
-				return usagef("trace has no command %q: want %s%s", operands[0], printable.Choice(subcommands("trace")),
-					elsewhere[operands[0]])
-			}
-		},
-	}
-}
-
-// subcommands returns the second words of the commands with this first word.
-func subcommands(first string) []string {
-	var words []string
-	for _, c := range commands() {
-		if rest, ok := strings.CutPrefix(c.name, first+" "); ok {
-			words = append(words, rest)
-		}
-	}
-	return words
-}
-
-func traceShowCommand() *command {
-	return &command{
-		name: "trace show", operand: "FILE",
-		doc: "print a table of a recorded trace",
-		more: `FILE is a trace (.json, .jsonl, or either with .gz); no GPU is needed. Without --table, lists the tables.
+func showCommand(e *cli.Env) *cli.Command {
+	return &cli.Command{
+		Name: "trace show", Operand: "FILE",
+		Doc: "print a table of a recorded trace",
+		More: `FILE is a trace (.json, .jsonl, or either with .gz); no GPU is needed. Without --table, lists the tables.
 A table of several steps shows medians. A median only covers steps with the same work and the same routes. Cold steps are
 excluded unless there are no others. --filter and --sort work like the keys / and o of the full-screen program.`,
-		examples: []example{
+		Examples: []cli.Example{
 			{"gpuscope trace show run.json", "list the tables of the trace"},
 			{"gpuscope trace show run.json --table dispatches", "the dispatches of the last step"},
 			{
@@ -65,29 +35,29 @@ excluded unless there are no others. --filter and --sort work like the keys / an
 				"the matching rows as CSV, for a spreadsheet",
 			},
 		},
-		setup: func(p *program, flags *pflag.FlagSet) action {
-			s := show{p: p}
+		Setup: func(flags *pflag.FlagSet) cli.Action {
+			s := show{e: e}
 			flags.StringVar(&s.table, "table", "", "print the table `NAME` (default: list the tables)")
 			flags.StringVar(&s.steps, "steps", "",
 				"print the table for these `STEPS`: "+analyze.SelectionWords+" (default the last step, or all steps for a table of the whole run)")
 			flags.StringVar(&s.base, "base", "",
 				"compare with these `STEPS` of the trace or, if STEPS is the file name of another trace, with its steps of the same phase")
-			fold := choiceFlag(flags, "fold", "group dispatches by `KEY`", analyze.GroupingNames()...)
+			fold := cli.ChoiceFlag(flags, "fold", "group dispatches by `KEY`", analyze.GroupingNames()...)
 			flags.BoolVar(&s.choice.All, "unfold", false, "also print the rows inside every group")
 			flags.StringVar(&s.filter, "filter", "",
 				"print only the rows that match the filter `WORDS`, such as norm, !norm, re:^fd_, kernel:mul, op:=k, us:>10, #37")
 			flags.StringVar(&s.choice.Sort, "sort", "", "sort by `COLUMN`, with the largest number first")
 			flags.BoolVar(&s.reverse, "reverse", false, "reverse the order")
-			flags.Var((*positive)(&s.width), "width",
+			flags.Var((*cli.Positive)(&s.width), "width",
 				"leave out columns that do not fit in a width of `N` characters (default: the width of the terminal; without a terminal, all columns are printed)")
-			format := formatFlag(flags, table.Formats...)
+			format := cli.FormatFlag(flags, table.Formats...)
 			return func(ctx context.Context, operands []string) error {
-				for _, c := range []*choice{fold, format} {
-					if err := c.check(); err != nil {
+				for _, c := range []*cli.Choice{fold, format} {
+					if err := c.Check(); err != nil {
 						return err
 					}
 				}
-				s.fold, s.foldGiven, s.format = fold.value, flags.Changed("fold"), format.value
+				s.fold, s.foldGiven, s.format = fold.Value, flags.Changed("fold"), format.Value
 				return s.run(ctx, operands)
 			}
 		},
@@ -96,7 +66,7 @@ excluded unless there are no others. --filter and --sort work like the keys / an
 
 // show holds the arguments of one trace show command.
 type show struct {
-	p                                        *program
+	e                                        *cli.Env
 	table, steps, base, fold, filter, format string
 	foldGiven, reverse                       bool
 	width                                    int
@@ -108,7 +78,7 @@ func (s *show) run(ctx context.Context, operands []string) error {
 	if s.table != "" {
 		var err error
 		if kind, err = report.TableNamed(s.table); err != nil {
-			return usageError{"--table: " + err.Error()}
+			return cli.Usage("--table: " + err.Error())
 		}
 	}
 	t, err := readTrace(operands)
@@ -125,14 +95,14 @@ func (s *show) run(ctx context.Context, operands []string) error {
 		return err
 	}
 	if s.choice.Filter, err = made.ParseFilter(ctx, s.filter); err != nil {
-		return usageError{"--" + err.Error()}
+		return cli.Usage("--" + err.Error())
 	}
 	s.choice.Reverse = made.LargestFirst(s.choice.Sort) != s.reverse
 	rows, err := made.Select(ctx, s.choice)
 	if err != nil {
-		return usageError{"--sort: " + err.Error()}
+		return cli.Usage("--sort: " + err.Error())
 	}
-	return made.Print(ctx, s.p.stdout, s.format, rows, s.screen())
+	return made.Print(ctx, s.e.Stdout, s.format, rows, s.screen())
 }
 
 // options returns the options for computing a table.
@@ -143,23 +113,23 @@ func (s *show) options(ctx context.Context, x *analyze.Index,
 	case err != nil && s.steps == "": // the command is correct, but the trace has no such steps
 		return o, err
 	case err != nil:
-		return o, usagef("--steps: %v", err)
+		return o, cli.Usagef("--steps: %v", err)
 	}
 	if o.Grouping, err = analyze.ParseGrouping(s.fold); err != nil {
-		return o, usageError{err.Error()}
+		return o, cli.Usage(err.Error())
 	}
 	what := "the list of tables"
 	if s.table != "" {
 		what = "table " + kind.Name
 	}
 	if s.foldGiven && !kind.Folds {
-		return o, usagef("--fold: the rows of %s cannot be grouped", what)
+		return o, cli.Usagef("--fold: the rows of %s cannot be grouped", what)
 	}
 	if s.base == "" {
 		return o, nil
 	}
 	if !kind.Compares {
-		return o, usagef("--base: %s cannot be compared with other steps", what)
+		return o, cli.Usagef("--base: %s cannot be compared with other steps", what)
 	}
 	o.Baseline, err = s.baseline(ctx, x, o.Selection)
 	return o, err
@@ -175,7 +145,7 @@ func (s *show) baseline(ctx context.Context, x *analyze.Index,
 	case err == nil:
 		return &analyze.Baseline{Index: x, Selection: base}, nil
 	case !trace.IsTrace(s.base):
-		return nil, usagef("--base: %v", err)
+		return nil, cli.Usagef("--base: %v", err)
 	}
 	if len(selection.Steps) == 0 { // a table of the whole run
 		if selection, err = x.ParseSelection("last"); err != nil {
@@ -195,13 +165,4 @@ func (s *show) baseline(ctx context.Context, x *analyze.Index,
 }
 
 // screen returns the width, in characters, of the screen for which table columns are chosen.
-func (s *show) screen() int { return cmp.Or(s.width, s.p.columns) }
-
-// printTable prints a table as text with all columns and the rows that are initially open.
-func printTable(ctx context.Context, w io.Writer, t *table.Table) error {
-	rows, err := t.Select(ctx, table.Selection{})
-	if err != nil {
-		return err
-	}
-	return t.Print(ctx, w, "text", rows, 0)
-}
+func (s *show) screen() int { return cmp.Or(s.width, s.e.Columns) }

@@ -1,4 +1,4 @@
-package main
+package traces
 
 import (
 	"context"
@@ -9,28 +9,29 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"gpuscope/cmd/gpuscope/cli"
 	"gpuscope/internal/printable"
 	"gpuscope/trace"
 	_ "gpuscope/trace/export" // registers the formats that can only be written
 	"gpuscope/trace/table"
 )
 
-func traceCheckCommand() *command {
-	return &command{
-		name: "trace check", operand: "FILE",
-		doc: "check that a file is a valid trace",
-		more: `Checks that every id, size and keyword is valid. A recording that was cut short is valid if all its complete
+func checkCommand(e *cli.Env) *cli.Command {
+	return &cli.Command{
+		Name: "trace check", Operand: "FILE",
+		Doc: "check that a file is a valid trace",
+		More: `Checks that every id, size and keyword is valid. A recording that was cut short is valid if all its complete
 records are valid. The exit status is 1 for an invalid trace and for a file that is not a trace.`,
-		examples: []example{
+		Examples: []cli.Example{
 			{"gpuscope trace check run.jsonl.partial", "check the recording of a run that was killed"},
 		},
-		setup: func(p *program, _ *pflag.FlagSet) action {
+		Setup: func(_ *pflag.FlagSet) cli.Action {
 			return func(_ context.Context, operands []string) error {
 				t, err := readTrace(operands)
 				if err != nil {
 					return err
 				}
-				_, err = io.WriteString(p.stdout, printable.Clean(operands[0])+": ok, "+holds(t))
+				_, err = io.WriteString(e.Stdout, printable.Clean(operands[0])+": ok, "+holds(t))
 				return err
 			}
 		},
@@ -40,7 +41,7 @@ records are valid. The exit status is 1 for an invalid trace and for a file that
 // readTrace reads the trace file that is the first operand.
 func readTrace(operands []string) (*trace.Trace, error) {
 	if len(operands) == 0 || operands[0] == "" {
-		return nil, usagef("no trace file was given")
+		return nil, cli.Usagef("no trace file was given")
 	}
 	return trace.ReadFile(operands[0])
 }
@@ -62,19 +63,19 @@ func holds(t *trace.Trace) string {
 	return b.String()
 }
 
-func traceConvertCommand() *command {
-	return &command{
-		name: "trace convert", operand: "FILE NEW",
-		doc: "write a recorded trace in another format",
-		more: `The suffix of NEW chooses the format: ` + trace.FileNames() + `. If NEW
+func convertCommand(e *cli.Env) *cli.Command {
+	return &cli.Command{
+		Name: "trace convert", Operand: "FILE NEW",
+		Doc: "write a recorded trace in another format",
+		More: `The suffix of NEW chooses the format: ` + trace.FileNames() + `. If NEW
 exists, it is replaced when the new file is complete.`,
-		examples: []example{
+		Examples: []cli.Example{
 			{"gpuscope trace convert run.jsonl.partial run.json.gz", "convert a recording that was cut short to a complete, compressed trace"},
 		},
-		setup: func(p *program, _ *pflag.FlagSet) action {
+		Setup: func(_ *pflag.FlagSet) cli.Action {
 			return func(_ context.Context, operands []string) error {
 				if len(operands) < 2 {
-					return usagef("want two arguments: a trace and the name of the new file")
+					return cli.Usagef("want two arguments: a trace and the name of the new file")
 				}
 				t, err := readTrace(operands)
 				if err != nil {
@@ -82,7 +83,7 @@ exists, it is replaced when the new file is complete.`,
 				}
 				err = trace.WriteFile(operands[1], t)
 				if errors.Is(err, trace.ErrForm) {
-					return usageError{err.Error()}
+					return cli.Usage(err.Error())
 				}
 				return err
 			}

@@ -1,4 +1,4 @@
-package main
+package traces
 
 import (
 	"context"
@@ -11,25 +11,26 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"gpuscope/cmd/gpuscope/cli"
 	"gpuscope/internal/printable"
 	"gpuscope/model/source"
 	"gpuscope/trace"
 	"gpuscope/trace/importer"
 )
 
-func traceImportCommand() *command {
-	return &command{
-		name: "trace import", operand: "FILE",
-		doc: "make a trace from the profile of another engine",
-		more: `FILE is ` + importer.Formats() + `. MODEL is the
+func importCommand(e *cli.Env, by trace.Producer) *cli.Command {
+	return &cli.Command{
+		Name: "trace import", Operand: "FILE",
+		Doc: "make a trace from the profile of another engine",
+		More: `FILE is ` + importer.Formats() + `. MODEL is the
 model that was profiled. The rows of FILE are joined with the operators of MODEL, in order. The trace has the times of the
 other engine, and the operators as they are in MODEL. Compare it with a run of gpuscope as a baseline: with the key B in the
 full-screen program, or with trace show --base (docs/guide/import.md).`,
-		examples: []example{
+		Examples: []cli.Example{
 			{"gpuscope trace import executorch.txt --model llama.pte -o executorch.json", "the times of ExecuTorch's own runtime, as a trace"},
 			{"gpuscope executorch.json", "open them in the full-screen program"},
 		},
-		setup: func(p *program, flags *pflag.FlagSet) action {
+		Setup: func(flags *pflag.FlagSet) cli.Action {
 			var o source.Options
 			var out string
 			flags.StringVar(&o.Path, "model", "", "join the profile with the operators of model `FILE`, an ExecuTorch program (.pte)")
@@ -41,26 +42,26 @@ full-screen program, or with trace show --base (docs/guide/import.md).`,
 			return func(_ context.Context, operands []string) error {
 				switch {
 				case len(operands) == 0 || operands[0] == "":
-					return usagef("no profile was given")
+					return cli.Usagef("no profile was given")
 				case o.Path == "":
-					return usagef("--model: give the program that was profiled")
+					return cli.Usagef("--model: give the program that was profiled")
 				}
 				t, err := importProfile(operands[0], o)
 				if err != nil {
 					return err
 				}
-				t.Producer, t.Created = producer(), time.Now().UTC().Format(time.RFC3339)
-				t.Command = append([]string{"gpuscope"}, p.asTyped()...)
+				t.Producer, t.Created = by, time.Now().UTC().Format(time.RFC3339)
+				t.Command = append([]string{"gpuscope"}, e.Args...)
 				if out == "" {
-					return trace.Write(p.stdout, t)
+					return trace.Write(e.Stdout, t)
 				}
 				if err := trace.WriteFile(out, t); err != nil {
 					if errors.Is(err, trace.ErrForm) {
-						return usageError{err.Error()}
+						return cli.Usage(err.Error())
 					}
 					return err
 				}
-				_, err = io.WriteString(p.stdout, printable.Clean(out)+": "+holds(t))
+				_, err = io.WriteString(e.Stdout, printable.Clean(out)+": "+holds(t))
 				return err
 			}
 		},
