@@ -5,6 +5,7 @@ import (
 
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/timeline"
 )
 
 // Span is a part of the time of a step. From and To are in ns from the start of the step.
@@ -44,50 +45,26 @@ func Of(x *analyze.Index, step int) *Tracks {
 		r.Runs = repeats + 1
 	}
 	at := int64(0)
-	submitted := int64(0) // time at which the submit ended, in ns
-	for _, part := range []struct {
-		name string
-		time trace.Time
-	}{
-		{"resize", s.CPU.ResizeNS},
-		{"upload", s.CPU.UploadNS},
-		{"encode", s.CPU.EncodeNS},
-		{"submit", s.CPU.SubmitNS},
-		{"wait", s.CPU.WaitNS},
-		{"sample", s.CPU.SampleNS},
-	} {
-		if ns, ok := part.time.NS(); ok && ns > 0 {
-			r.CPU = append(r.CPU, Span{Name: part.name, From: at, To: analyze.Add(at, ns)})
-			at = analyze.Add(at, ns)
-		}
-		if part.name == "submit" {
-			submitted = at
-		}
+	for p := range timeline.Phases(&s.CPU) {
+		at = analyze.Add(p.At, p.NS)
+		r.CPU = append(r.CPU, Span{Name: p.Name, From: p.At, To: at})
 	}
 	total, _ := s.CPU.TotalNS.NS()
 	r.End = max(at, total)
-	gpuTrack(x, r, s, submitted)
+	gpuTrack(x, r, s)
 	return r
 }
 
 // gpuTrack adds the GPU spans to the tracks. They start at the GPU's first tick. If it is not known, they
 // start after the submit.
-func gpuTrack(x *analyze.Index, r *Tracks, s *trace.Step, submitted int64) {
+func gpuTrack(x *analyze.Index, r *Tracks, s *trace.Step) {
 	gpu := analyze.GPUOf(s)
 	span, ok := gpu.SpanNS.NS()
 	if !ok {
 		return
 	}
-	from, placed := analyze.Minus(gpu.StartNS, s.CPU.StartNS).NS()
-	if submitted, ok := analyze.Minus(s.CPU.SubmittedNS, s.CPU.StartNS).NS(); ok {
-		// The GPU cannot start before the submit. If the first tick is earlier, this is an error of the
-		// clocks, and the submit's time is used.
-		from = max(from, submitted)
-	}
-	if r.Placed = placed; !placed {
-		from = submitted
-	}
-	from = max(0, from)
+	from, _, placed := timeline.GPUStart(s)
+	from, r.Placed = max(0, from), placed
 	r.End = max(r.End, analyze.Add(from, span))
 	start, _ := gpu.StartNS.NS()
 	place := func(t trace.Time, ns trace.Time) (Span, bool) {
