@@ -4,10 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
+	"gpuscope/internal/folder"
 	"gpuscope/trace"
 	"gpuscope/trace/tracetest"
 )
@@ -18,6 +22,21 @@ func init() {
 		Write: func(w io.Writer, t *trace.Trace) error {
 			for i := range t.Graph.Ops {
 				if _, err := fmt.Fprintln(w, t.Graph.Ops[i].Name); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	})
+	trace.RegisterExport(trace.Export{
+		Name: "name-files", Doc: "a file for each operator", Suffix: ".namefiles",
+		WriteFolder: func(dir string, t *trace.Trace) error {
+			for i := range t.Graph.Ops {
+				in := filepath.Join(dir, t.Graph.Ops[i].Kind)
+				if err := os.MkdirAll(in, 0o755); err != nil {
+					return err
+				}
+				if err := os.WriteFile(filepath.Join(in, fmt.Sprint(i)), nil, 0o644); err != nil {
 					return err
 				}
 			}
@@ -61,5 +80,110 @@ func TestARecordingEndsAsAnExport(t *testing.T) {
 	}
 	if _, err := trace.ReadFile(path); !errors.Is(err, trace.ErrWriteOnly) {
 		t.Errorf("reading it: %v, want ErrWriteOnly", err)
+	}
+}
+
+// record records a run to a path.
+func record(path string) error {
+	w, err := trace.CreateStream(path)
+	if err != nil {
+		return err
+	}
+	if err := w.Begin(tracetest.Llama(1, 3)); err != nil {
+		return err
+	}
+	return w.Close()
+}
+
+func TestAFolderIsWrittenAndReplaced(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "x.namefiles")
+	link := filepath.Join(dir, "link.namefiles")
+	if err := os.Symlink("x.namefiles", link); err != nil {
+		t.Fatal(err)
+	}
+	write := func(path string) error { return trace.WriteFile(path, tracetest.Llama(1, 3)) }
+	for _, write := range []func() error{
+		func() error { return write(path) },
+		func() error { return write(path + "/") },
+		func() error { return record(path) },
+		func() error { return record(link) },
+	} {
+		if err := write(); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := filepath.Glob(filepath.Join(path, "sdpa*", "*")); err != nil || len(got) == 0 {
+			t.Errorf("no file of an operator: %v", err)
+		}
+		if left := files(t, dir); !slices.Equal(left, []string{"link.namefiles", "x.namefiles"}) {
+			t.Errorf("files: %q", left)
+		}
+	}
+	if trace.IsTrace(path) {
+		t.Error("the folder is taken for a trace")
+	}
+	if _, err := trace.ReadFile(path); !errors.Is(err, trace.ErrWriteOnly) {
+		t.Errorf("reading it: %v, want ErrWriteOnly", err)
+	}
+	if err := os.WriteFile(filepath.Join(path, "foreign"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{write(path), record(link)} {
+		if !errors.Is(err, folder.ErrForeign) {
+			t.Errorf("with a foreign file in it: %v, want folder.ErrForeign", err)
+		}
+	}
+}
+
+func TestAFolderIsRefusedWhereAFileIsMeant(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	if err := os.WriteFile(at("file.namefiles"), []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(at("pipe.namefiles"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(at("folder.json"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]error{
+		"file.namefiles": trace.ErrNotFolder, "pipe.namefiles": trace.ErrNotFolder,
+		"new.namefiles.gz": trace.ErrZippedFolder, "folder.json": trace.ErrFolder, "": trace.ErrFolder,
+	} {
+		for _, err := range []error{record(at(name)), trace.WriteFile(at(name), tracetest.Tiny())} {
+			if !errors.Is(err, want) {
+				t.Errorf("%q: %v, want %v", name, err, want)
+			}
+		}
+	}
+	if left := files(t, dir); len(left) != 3 {
+		t.Errorf("files: %q", left)
+	}
+}
+
+func TestAFormatGivenByNameNeedsNoSuffix(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, f := range trace.Written() {
+		named, err := trace.FormatNamed(f.Name)
+		if err != nil || named.Suffix != f.Suffix {
+			t.Fatalf("%s: %v", f.Name, err)
+		}
+		path := filepath.Join(dir, f.Name+".other")
+		if err := trace.WriteFileAs(path, named, tracetest.Llama(1, 3)); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(path); err != nil || info.IsDir() != f.Folder() {
+			t.Errorf("%s is a folder: %t, %v", f.Name, !f.Folder(), err)
+		}
+		if f.Opens() {
+			opens(t, path)
+		}
+	}
+	if _, err := trace.FormatNamed("xyz"); !errors.Is(err, trace.ErrForm) {
+		t.Errorf("an unknown name: %v, want ErrForm", err)
 	}
 }

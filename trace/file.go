@@ -16,6 +16,7 @@ import (
 
 	"github.com/natefinch/atomic"
 
+	"gpuscope/internal/folder"
 	"gpuscope/internal/printable"
 )
 
@@ -44,40 +45,74 @@ type place struct {
 	form   Format
 	zipped bool
 	pipe   bool        // the path is a pipe, a device or a file descriptor
-	old    fs.FileInfo // the file that exists at the path; nil if there is none
+	old    fs.FileInfo // the file or folder that exists at the path; nil if there is none
 }
 
 // ErrFolder is the error if the path for a file is that of a folder.
 var ErrFolder = errors.New("is a folder, not a file: give the name of a file in it")
 
+var (
+	// ErrNotFolder is the error if the path for a folder is that of a file or of a pipe.
+	ErrNotFolder = errors.New("the format is a folder, but a file or a pipe has this name: choose another name")
+	// ErrZippedFolder is the error if the name for a folder ends in .gz. It comes with ErrForm.
+	ErrZippedFolder = errors.New("the format is a folder, which cannot be gzipped: remove .gz from the name")
+)
+
 // ErrNoReader is the error if no process reads the named pipe to be written.
 var ErrNoReader = errors.New("no process reads this pipe: start its reader first")
 
-// placeOf returns the place for a path, or an error if a trace cannot be written there. The name of a pipe
-// needs no suffix, because a trace is always written to a pipe as lines.
-func placeOf(path string) (place, error) {
+// placeOf returns the place for a path, or an error if a trace cannot be written there. If form is nil, the
+// suffix of the path selects the format. The name of a pipe needs no suffix: without one, the trace is
+// written as lines.
+func placeOf(path string, form *Format) (place, error) {
 	to := place{path: path}
 	old, err := os.Stat(path)
 	switch {
 	case path == "":
 		return to, errors.New(`write trace: the file name is empty. Give the name of a file`)
-	case err == nil && old.IsDir():
-		return to, writeError(path, ErrFolder)
 	case err == nil:
 		to.old, to.pipe = old, isPipe(path, old)
 	case !errors.Is(err, fs.ErrNotExist):
 		return to, writeError(path, err)
 	}
 	to.form, to.zipped, err = FormatOf(path)
-	if to.pipe && filepath.Ext(path) != to.form.Suffix {
+	switch {
+	case form != nil:
+		to.form, err = *form, nil
+	case to.pipe && filepath.Ext(path) != to.form.Suffix:
 		to.form = lineFormat()
 		return to, nil
+	case err != nil && to.old != nil && to.old.IsDir():
+		return to, writeError(path, ErrFolder)
+	case err != nil:
+		return to, fmt.Errorf("write trace %w", err)
+	}
+	if to.form.Folder() {
+		err = to.checkFolder()
+	} else if to.old != nil && to.old.IsDir() {
+		err = ErrFolder
 	}
 	if err != nil {
-		return to, fmt.Errorf("write trace %w", err)
+		return to, writeError(path, err)
 	}
 	return to, nil
 }
+
+// checkFolder returns an error if the folder cannot be written, or if it exists and must not be replaced.
+func (to place) checkFolder() error {
+	switch {
+	case to.zipped:
+		return fmt.Errorf("%w: %w", ErrForm, ErrZippedFolder)
+	case to.old == nil:
+		return nil
+	case !to.old.IsDir():
+		return ErrNotFolder
+	}
+	return folder.Check(to.folder())
+}
+
+// folder returns the path of the folder after following all symbolic links, without a separator at its end.
+func (to place) folder() string { return followLinks(filepath.Clean(to.path)) }
 
 // create opens the file for writing. It is called before the run, so that a path that cannot be written is
 // reported early.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"gpuscope/internal/folder"
 	"gpuscope/internal/printable"
 )
 
@@ -27,6 +28,8 @@ type Format struct {
 	// because the memory limit grows with this number.
 	read  func(in io.Reader, raw *file) (*Trace, error)
 	write func(io.Writer, *Trace) error
+	// writeFolder is set instead of write if the format is a folder of files.
+	writeFolder func(dir string, t *Trace) error
 	// lines reports whether a file of this format consists of lines, which can be written during the run.
 	lines bool
 }
@@ -60,7 +63,11 @@ type Export struct {
 	Name   string
 	Doc    string // in one line: what the format is for and what it keeps
 	Suffix string // suffix of the file name; .gz follows if the file is gzipped
-	Write  func(io.Writer, *Trace) error
+	// Write writes the file. It is nil if the format is a folder.
+	Write func(io.Writer, *Trace) error
+	// WriteFolder writes the files of a format that is a folder. dir is an empty folder, which is renamed
+	// when WriteFolder is done. The names of the files in it must not begin with a dot.
+	WriteFolder func(dir string, t *Trace) error
 }
 
 var exports []Export
@@ -75,14 +82,32 @@ func Exports() []Export { return slices.Clone(exports) }
 // Opens reports whether a file of the format can be opened again.
 func (f Format) Opens() bool { return f.read != nil }
 
-// written returns all formats in which a trace can be written: first the storage formats, then the write-only
+// Folder reports whether the format is a folder of files.
+func (f Format) Folder() bool { return f.writeFolder != nil }
+
+// Written returns all formats in which a trace can be written: first the storage formats, then the write-only
 // ones.
-func written() []Format {
+func Written() []Format {
 	list := Formats()
 	for _, e := range exports {
-		list = append(list, Format{Name: e.Name, Doc: e.Doc, Suffix: e.Suffix, write: e.Write})
+		list = append(list, Format{
+			Name: e.Name, Doc: e.Doc, Suffix: e.Suffix, write: e.Write, writeFolder: e.WriteFolder,
+		})
 	}
 	return list
+}
+
+// FormatNamed returns the format with a name, which may be a write-only format.
+func FormatNamed(name string) (Format, error) {
+	var names []string
+	for _, f := range Written() {
+		if f.Name == name {
+			return f, nil
+		}
+		names = append(names, f.Name)
+	}
+	return Format{}, fmt.Errorf("%q: %w; known: %s", printable.Short(name, 80), ErrForm,
+		strings.Join(names, ", "))
 }
 
 // FileNames returns, for a message, the suffixes that the name of an output file may have. It says which of
@@ -112,7 +137,7 @@ func Suffixes() []string {
 // is gzipped. If the name has no suffix, it returns the first of Formats.
 func FormatOf(path string) (f Format, zipped bool, err error) {
 	name, zipped := strings.CutSuffix(strings.ToLower(filepath.Base(path)), gzSuffix)
-	for _, row := range written() {
+	for _, row := range Written() {
 		if strings.HasSuffix(name, row.Suffix) && len(row.Suffix) > len(f.Suffix) {
 			f = row
 		}
@@ -190,12 +215,35 @@ func sniffed(start []byte) *Format {
 
 func beginsObject(start []byte) bool { return len(start) > 0 && start[0] == '{' }
 
-// WriteFile writes a trace to a file. The suffix of the file name selects the format. If WriteFile fails,
-// it removes the partly written file.
+// WriteFile writes a trace to a file, or to a folder if the format is one. The suffix of the name selects the
+// format. If WriteFile fails, it removes the partly written file.
 func WriteFile(path string, t *Trace) error {
-	to, err := placeOf(path)
+	to, err := placeOf(path, nil)
 	if err != nil {
 		return err
+	}
+	return to.write(t)
+}
+
+// WriteFileAs writes a trace like WriteFile, but in a given format. Of the file name, only a final .gz
+// matters: it compresses the file.
+func WriteFileAs(path string, f Format, t *Trace) error {
+	to, err := placeOf(path, &f)
+	if err != nil {
+		return err
+	}
+	return to.write(t)
+}
+
+func (to place) write(t *Trace) error {
+	if to.form.Folder() {
+		err := folder.Write(to.folder(), to.form.Name, func(dir string) error {
+			return to.form.writeFolder(dir, t)
+		})
+		if err != nil {
+			return writeError(to.path, err)
+		}
+		return nil
 	}
 	f, err := to.create(to.zipped)
 	if err != nil {
@@ -203,7 +251,7 @@ func WriteFile(path string, t *Trace) error {
 	}
 	defer f.cancel()
 	if err := to.form.write(f, t); err != nil {
-		return writeError(path, err)
+		return writeError(to.path, err)
 	}
 	return f.commit()
 }

@@ -25,16 +25,25 @@ func ReadFile(path string) (*Trace, error) {
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err == nil && info.IsDir() {
-		return nil, fileError("read", path, ErrFolder)
+		err = ErrFolder
+		if form, _, unknown := FormatOf(path); unknown == nil && form.Folder() {
+			err = writeOnly(form)
+		}
+		return nil, fileError("read", path, err)
 	}
 	t, err := Read(f)
 	if form, _, unknown := FormatOf(path); err != nil && unknown == nil && !form.Opens() {
-		err = fmt.Errorf("%s: %w. Open the original trace instead", form.Name, ErrWriteOnly)
+		err = writeOnly(form)
 	}
 	if err != nil {
 		return nil, fileError("read", path, err)
 	}
 	return t, nil
+}
+
+// writeOnly returns the error for opening a file or a folder in a write-only format.
+func writeOnly(f Format) error {
+	return fmt.Errorf("%s: %w. Open the original trace instead", f.Name, ErrWriteOnly)
 }
 
 // Read reads a trace in any of Formats, gzipped or not. It detects the format from the first bytes. The

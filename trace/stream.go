@@ -235,12 +235,16 @@ type StreamWriter struct {
 // CreateStream creates the file to which a run is recorded. It returns an error if the path cannot be
 // written.
 func CreateStream(path string) (*StreamWriter, error) {
-	to, err := placeOf(path)
+	to, err := placeOf(path, nil)
 	if err != nil {
 		return nil, err
 	}
 	w := &StreamWriter{to: to}
-	if w.lines, err = to.create(to.zipped && (to.form.lines || to.pipe)); err != nil {
+	lines := to
+	if to.form.Folder() {
+		lines.old = nil // a folder is replaced when the recording is complete
+	}
+	if w.lines, err = lines.create(to.zipped && (to.form.lines || to.pipe)); err != nil {
 		return nil, err
 	}
 	if !to.pipe {
@@ -379,15 +383,7 @@ func (w *StreamWriter) convert() error {
 	if err != nil {
 		return writeError(w.to.path, err)
 	}
-	out, err := w.to.create(w.to.zipped)
-	if err != nil {
-		return err
-	}
-	defer out.cancel()
-	if err := w.to.form.write(out, t); err != nil {
-		return writeError(w.to.path, err)
-	}
-	return out.commit()
+	return w.to.write(t)
 }
 
 // Cancel removes the partial file. After Close, Cancel does nothing.
