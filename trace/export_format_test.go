@@ -1,6 +1,7 @@
 package trace_test
 
 import (
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,13 @@ import (
 )
 
 func init() {
+	trace.RegisterExport(trace.Export{
+		Name: "zipped", Doc: "nothing, gzipped", Suffix: ".zipped.gz",
+		Write: func(w io.Writer, _ *trace.Trace) error {
+			_, err := io.WriteString(w, "plain")
+			return err
+		},
+	})
 	trace.RegisterExport(trace.Export{
 		Name: "names", Doc: "the name of each operator", Suffix: ".names",
 		Write: func(w io.Writer, t *trace.Trace) error {
@@ -185,5 +193,40 @@ func TestAFormatGivenByNameNeedsNoSuffix(t *testing.T) {
 	}
 	if _, err := trace.FormatNamed("xyz"); !errors.Is(err, trace.ErrForm) {
 		t.Errorf("an unknown name: %v, want ErrForm", err)
+	}
+}
+
+func TestAnExportMayAlwaysBeGzipped(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	suffixed, named := filepath.Join(dir, "x.Zipped.gz"), filepath.Join(dir, "x")
+	form, err := trace.FormatNamed("zipped")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := trace.WriteFile(suffixed, tracetest.Tiny()); err != nil {
+		t.Fatal(err)
+	}
+	if err := trace.WriteFileAs(named, form, tracetest.Tiny()); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{suffixed, named} {
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		z, err := gzip.NewReader(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := io.ReadAll(z); string(text) != "plain" || err != nil {
+			t.Errorf("%s holds %q, %v", path, text, err)
+		}
+	}
+	for _, name := range []string{"x.zipped", "x.zipped.gz.gz"} {
+		if _, _, err := trace.FormatOf(name); !errors.Is(err, trace.ErrForm) {
+			t.Errorf("%s: %v, want ErrForm", name, err)
+		}
 	}
 }

@@ -79,7 +79,8 @@ func placeOf(path string, form *Format) (place, error) {
 	switch {
 	case form != nil:
 		to.form, err = *form, nil
-	case to.pipe && filepath.Ext(path) != to.form.Suffix:
+		to.zipped = to.zipped || form.gzipped()
+	case to.pipe && (err != nil || !strings.HasSuffix(strings.ToLower(path), to.form.Suffix)):
 		to.form = lineFormat()
 		return to, nil
 	case err != nil && to.old != nil && to.old.IsDir():

@@ -63,7 +63,8 @@ type Export struct {
 	Name   string
 	Doc    string // in one line: what the format is for and what it keeps
 	Suffix string // suffix of the file name; .gz follows if the file is gzipped
-	// Write writes the file. It is nil if the format is a folder.
+	// Write writes the file. It is nil if the format is a folder. If Suffix ends in .gz, files of the format
+	// are always gzipped: what Write writes is compressed later, as for any other format.
 	Write func(io.Writer, *Trace) error
 	// WriteFolder writes the files of a format that is a folder. dir is an empty folder, which is renamed
 	// when WriteFolder is done. The names of the files in it must not begin with a dot.
@@ -81,6 +82,9 @@ func Exports() []Export { return slices.Clone(exports) }
 
 // Opens reports whether a file of the format can be opened again.
 func (f Format) Opens() bool { return f.read != nil }
+
+// gzipped reports whether files of the format are always gzipped.
+func (f Format) gzipped() bool { return strings.HasSuffix(f.Suffix, gzSuffix) }
 
 // Folder reports whether the format is a folder of files.
 func (f Format) Folder() bool { return f.writeFolder != nil }
@@ -136,9 +140,14 @@ func Suffixes() []string {
 // FormatOf returns the format for the name of a file, which may be a write-only format, and whether the file
 // is gzipped. If the name has no suffix, it returns the first of Formats.
 func FormatOf(path string) (f Format, zipped bool, err error) {
-	name, zipped := strings.CutSuffix(strings.ToLower(filepath.Base(path)), gzSuffix)
+	base := strings.ToLower(filepath.Base(path))
+	name, zipped := strings.CutSuffix(base, gzSuffix)
 	for _, row := range Written() {
-		if strings.HasSuffix(name, row.Suffix) && len(row.Suffix) > len(f.Suffix) {
+		in := name
+		if row.gzipped() {
+			in = base
+		}
+		if strings.HasSuffix(in, row.Suffix) && len(row.Suffix) > len(f.Suffix) {
 			f = row
 		}
 	}

@@ -5,10 +5,18 @@
 // To add a format, add a row to rows and a file with its writer.
 package export
 
-import "gpuscope/trace"
+import (
+	"gpuscope/trace"
+	"gpuscope/trace/export/pprof"
+)
 
 // rows lists the export formats.
-var rows = []trace.Export{}
+var rows = []trace.Export{
+	{
+		Name: "pprof", Doc: "profile for go tool pprof: dispatches, workgroups, GPU time",
+		Suffix: ".pb.gz", Write: pprof.Write,
+	},
+}
 
 func init() {
 	for _, r := range rows {

@@ -63,12 +63,26 @@ func holds(t *trace.Trace) string {
 	return b.String()
 }
 
+// formatList returns the formats in which a trace can be written, one line for each: suffix and purpose.
+func formatList() string {
+	var b strings.Builder
+	line := func(suffix, doc string) { fmt.Fprintf(&b, "  %-21s %s\n", suffix, doc) }
+	for _, f := range trace.Formats() {
+		line(f.Suffix, f.Doc)
+	}
+	b.WriteString("\nThese formats are for other programs. gpuscope cannot open them again:\n\n")
+	for _, e := range trace.Exports() {
+		line(e.Suffix, e.Doc)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
 func convertCommand(e *cli.Env) *cli.Command {
 	return &cli.Command{
 		Name: "trace convert", Operand: "FILE NEW",
 		Doc: "write a recorded trace in another format",
-		More: `The suffix of NEW chooses the format: ` + trace.FileNames() + `. If NEW
-exists, it is replaced when the new file is complete.`,
+		More: "If NEW exists, it is replaced when the new file is complete. The suffix of NEW chooses the\n" +
+			"format. With .gz at the end, the file is compressed.\n\n" + formatList(),
 		Examples: []cli.Example{
 			{"gpuscope trace convert run.jsonl.partial run.json.gz", "convert a recording that was cut short to a complete, compressed trace"},
 		},
