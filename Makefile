@@ -29,11 +29,11 @@ ifneq ($(shell git rev-parse --is-inside-work-tree 2>/dev/null),true)
 export GOFLAGS += -buildvcs=false
 endif
 
-.PHONY: help demo build vulkan test test-all quick systems vet lint unit race fuzz bench bench-ui test-large \
-	fmt
+.PHONY: help demo build vulkan test test-all test-formats quick systems vet lint unit race fuzz bench bench-ui \
+	test-large fmt
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: vulkan build ## open the embedded model in the TUI; without a terminal, run it and print its profile
 	@if [ -t 0 ] && [ -t 1 ]; then exec $(BINARY); else exec $(BINARY) run -p "$(PROMPT)" -n $(TOKENS); fi
@@ -49,6 +49,9 @@ test: vulkan vet ## format, go vet and the tests, GPU tests included
 
 test-all: vulkan lint systems ## what test leaves out: staticcheck, other systems, all cases, races
 	$(GO) run ./internal/testsum $(TESTFLAGS) $(PKGS) -- $(RACEFLAGS) $(RACEPKGS)
+
+test-formats: ## open exported traces in the programs that they are for; installs these programs
+	scripts/test-formats.sh
 
 quick: ## the tests without GPU arithmetic, of changed packages
 	@GPUSCOPE_TEST_GPU=off $(GO) run ./internal/testsum $(QUICKFLAGS) $(PKGS)
