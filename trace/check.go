@@ -178,7 +178,7 @@ func (c *checker) texts() {
 	}
 	for i := range g.Ops {
 		o := &g.Ops[i]
-		c.text("graph.ops", o.Name, o.Kind, o.Block)
+		c.text("graph.ops", o.Name, o.Kind, o.Block, o.Class)
 		c.text("graph.ops", o.Parts...)
 	}
 	for i := range g.Kernels {
@@ -284,6 +284,9 @@ func (c *checker) graph() {
 		d := &g.Dispatches[i]
 		c.place(int(d.ID), i, "graph.dispatches")
 		c.id(int(d.Op), len(g.Ops), "graph.dispatches[%d].op", i)
+		if d.Joined != "" {
+			word(c, d.Joined, Joins, "graph.dispatches[%d].joined", i)
+		}
 		if n := len(d.Bound); n > 0 && n != len(d.Kernels) {
 			c.refuse(fmt.Sprintf("there are %d lists of values for %d kernels; each kernel needs one",
 				n, len(d.Kernels)),

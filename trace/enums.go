@@ -51,11 +51,24 @@ const (
 	AdapterUnknown    AdapterType = "unknown"
 )
 
-// These lists hold the allowed values of Phase, Timing and Role. Check rejects all other values. There is no
-// such list for AdapterType, which may have any value.
+// Joined says how a row of another engine's profile was joined with an operator of the model.
+type Joined string
+
+// The ways of joining a row.
+const (
+	JoinedByTensor Joined = "tensor name"         // the name of the tensor names the layer and the role
+	JoinedByID     Joined = "operator id"         // the profile has the ids of the model file
+	JoinedByShape  Joined = "operation and shape" // no other operators do this operation at this shape
+	JoinedInOrder  Joined = "order"               // the profile has the operators in the order of the model
+	JoinedNot      Joined = "none"                // the operator has a name of the profile
+)
+
+// These lists hold the allowed values of Phase, Timing, Joined and Role. Check rejects all other values.
+// There is no such list for AdapterType, which may have any value.
 var (
 	Phases       = []Phase{Prefill, Decode, Execute}
 	TimingLevels = []Timing{TimingOff, TimingStep, TimingBlock, TimingDispatch}
+	Joins        = []Joined{JoinedByTensor, JoinedByID, JoinedByShape, JoinedInOrder, JoinedNot}
 	Roles        = []Role{
 		RoleInput, RoleOutput, RoleConstant, RoleState, RoleIntermediate, RoleScratch, RoleFused, RoleSymInt,
 	}

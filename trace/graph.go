@@ -76,6 +76,9 @@ type Op struct {
 	Block    string         `json:"block,omitempty"` // such as attn or mlp
 	Parts    []string       `json:"parts,omitempty"` // names of the operators that were fused into this one
 	SourceID *int           `json:"source_id,omitempty"`
+	// Class is the class of work (package trace/analyze/workclass) of an operator of another engine whose
+	// name does not show it. Other operators have none.
+	Class string `json:"class,omitempty"`
 }
 
 // ShortName returns the name of the operator without its layer and its block, such as "q" for
@@ -159,4 +162,6 @@ type Dispatch struct {
 	Reads         []ValueID   `json:"reads,omitempty"`
 	Writes        []ValueID   `json:"writes,omitempty"`
 	MaxWorkgroups [3]int      `json:"max_workgroups"`
+	// Joined is set in an imported trace. It says how the rows of the profile were joined with the operator.
+	Joined Joined `json:"joined,omitempty"`
 }

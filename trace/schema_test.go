@@ -94,7 +94,8 @@ func texts[S ~string](list []S) []string {
 var words = map[string][]string{
 	"Value.kind": trace.ValueKinds, "Value.role": texts(trace.Roles), "Step.phase": texts(trace.Phases),
 	"Step.timing": texts(trace.TimingLevels), "Resize.order": trace.Orders,
-	"Line.along": trace.Axes, "Wait.kind": trace.Hazards, "Grid.rule": trace.GridRules,
+	"Dispatch.joined": texts(trace.Joins),
+	"Line.along":      trace.Axes, "Wait.kind": trace.Hazards, "Grid.rule": trace.GridRules,
 }
 
 func TestSchemaHasExactlyTheFieldsOfGoTypes(t *testing.T) {

@@ -158,6 +158,7 @@ func (f fixer) graph() {
 		d := &g.Dispatches[i]
 		d.ID = trace.DispatchID(i)
 		d.Op %= trace.OpID(len(g.Ops))
+		pick(f, &d.Joined, trace.Joins)
 		for j := range d.Kernels {
 			d.Kernels[j] = kernelName(j)
 		}
