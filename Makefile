@@ -29,8 +29,8 @@ ifneq ($(shell git rev-parse --is-inside-work-tree 2>/dev/null),true)
 export GOFLAGS += -buildvcs=false
 endif
 
-.PHONY: help demo build vulkan test test-all test-formats quick systems vet lint unit race fuzz bench bench-ui \
-	test-large fmt
+.PHONY: help demo build vulkan test test-all test-formats quick systems vet lint unit race fuzz bench \
+	bench-ui test-large fmt
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

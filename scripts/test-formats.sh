@@ -1,7 +1,7 @@
 #!/bin/sh
 # Opens exported traces in the programs that the formats are for, and compares what these programs show with
-# the trace. It installs the programs: from Debian with apt-get, and from npm into scripts/formats. It fails if
-# a program is missing and cannot be installed. Arguments are passed to go test.
+# the trace. It installs the programs: from Debian with apt-get, and from npm into scripts/formats. It fails
+# if a program is missing and cannot be installed. Arguments are passed to go test.
 #
 # The tests are Go tests with the build tag "formats". They start the scripts in scripts/formats with node.
 set -eu

@@ -8,14 +8,13 @@ package export
 import (
 	"gpuscope/trace"
 	"gpuscope/trace/export/pprof"
+	"gpuscope/trace/export/speedscope"
 )
 
 // rows lists the export formats.
 var rows = []trace.Export{
-	{
-		Name: "pprof", Doc: "profile for go tool pprof: dispatches, workgroups, GPU time",
-		Suffix: ".pb.gz", Write: pprof.Write,
-	},
+	pprof.Format,
+	speedscope.Format,
 }
 
 func init() {

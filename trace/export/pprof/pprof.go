@@ -13,13 +13,19 @@ import (
 	"gpuscope/trace/export/samples"
 )
 
+// Format is the export "pprof".
+var Format = trace.Export{
+	Name: "pprof", Doc: "profile for go tool pprof: dispatches, workgroups, GPU time",
+	Suffix: ".pb.gz", Write: write,
+}
+
 // Untimed is the value of the label "gpu_time" of samples without a measured GPU time. Their gpu_time is 0,
 // which pprof shows nowhere.
 const Untimed = "not measured"
 
-// Write writes the profile of a trace, not compressed. It has a sample for each dispatch of each step, and
+// write writes the profile of a trace, not compressed. It has a sample for each dispatch of each step, and
 // for each block that was timed. A profile of a trace without GPU times has no sample type gpu_time.
-func Write(w io.Writer, t *trace.Trace) error {
+func write(w io.Writer, t *trace.Trace) error {
 	p := profileOf(t)
 	if err := p.CheckValid(); err != nil {
 		return fmt.Errorf("pprof: %w", err)

@@ -27,7 +27,7 @@ func parsed(t interface {
 ) *profile.Profile {
 	t.Helper()
 	var b bytes.Buffer
-	if err := pprof.Write(&b, tr); err != nil {
+	if err := pprof.Format.Write(&b, tr); err != nil {
 		t.Fatal(err)
 	}
 	p, err := profile.ParseData(b.Bytes())
@@ -176,7 +176,7 @@ func write(t *testing.T, tr *trace.Trace) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "run.pb")
 	var b bytes.Buffer
-	if err := pprof.Write(&b, tr); err != nil {
+	if err := pprof.Format.Write(&b, tr); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {

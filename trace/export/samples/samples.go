@@ -156,15 +156,15 @@ func (p *Profile) stack(k key) int {
 	}
 	var list []int
 	if k.block {
-		list = append(list, p.function(Function{Name: named(k.leaf)}))
+		list = append(list, p.function(Named(k.leaf)))
 	} else {
 		list = append(list, p.function(KernelFunction(k.leaf, p.index.Kernel(k.leaf))),
-			p.function(Function{Name: named(p.trace.Graph.Ops[k.op].Name)}))
+			p.function(Named(p.trace.Graph.Ops[k.op].Name)))
 	}
 	if layer := p.layerOf(k.op); layer != "" {
-		list = append(list, p.function(Function{Name: layer}))
+		list = append(list, p.function(Named(layer)))
 	}
-	list = append(list, p.function(Function{Name: string(k.phase)}))
+	list = append(list, p.function(Named(string(k.phase))))
 	n := len(p.Stacks)
 	p.Stacks = append(p.Stacks, list)
 	p.stacks[k] = n
@@ -193,6 +193,9 @@ func (p *Profile) function(f Function) int {
 	}
 	return n
 }
+
+// Named returns the function of that name, which is not a kernel.
+func Named(name string) Function { return Function{Name: named(name)} }
 
 // named returns a name, or a placeholder if the name is empty: profilers drop functions without a name.
 func named(name string) string {
