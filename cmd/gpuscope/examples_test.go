@@ -63,7 +63,8 @@ func TestExamplesOfTheHelpRun(t *testing.T) {
 		return string(out), exitDone
 	}
 	out, status := sh("gpuscope run -n 20 --timing dispatch --trace a.json && " +
-		"gpuscope trace convert a.json run.json.gz && gpuscope trace convert a.json a.jsonl")
+		"gpuscope trace convert a.json run.json.gz && gpuscope trace convert a.json a.jsonl && " +
+		"gpuscope trace convert a.json other.ct.json")
 	if status != exitDone {
 		t.Fatal(out)
 	}

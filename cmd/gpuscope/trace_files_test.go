@@ -156,3 +156,31 @@ func TestTraceShowOfATraceWithoutSteps(t *testing.T) {
 		golden.Text(c.args, line)
 	}
 }
+
+func TestTraceCheckValidatesChromeJSON(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "run.ct.json")
+	if err := trace.WriteFile(path, tracetest.Llama(1, 3)); err != nil {
+		t.Fatal(err)
+	}
+	check := func() (status int, lines []string) {
+		var stdout, stderr bytes.Buffer
+		status = testProgram(&stdout, &stderr).main(t.Context(), []string{"trace", "check", path})
+		return status, strings.Split(strings.TrimSpace(stdout.String()), "\n")
+	}
+	if status, lines := check(); status != exitDone || len(lines) != 1 {
+		t.Errorf("exit %d, %q", status, lines)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = bytes.Replace(text, []byte(`"tid":7,"ts"`), []byte(`"tid":"x","ts"`), 2)
+	if err := os.WriteFile(path, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	// The arrow to the first dispatch ends outside of any slice too.
+	if status, lines := check(); status != exitFailed || len(lines) != 3 {
+		t.Errorf("exit %d, %q", status, lines)
+	}
+}

@@ -7,12 +7,14 @@ package export
 
 import (
 	"gpuscope/trace"
+	"gpuscope/trace/export/chrome"
 	"gpuscope/trace/export/pprof"
 	"gpuscope/trace/export/speedscope"
 )
 
 // rows lists the export formats.
 var rows = []trace.Export{
+	chrome.Format,
 	pprof.Format,
 	speedscope.Format,
 }

@@ -1,10 +1,12 @@
 package traces
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -13,6 +15,7 @@ import (
 	"gpuscope/internal/printable"
 	"gpuscope/trace"
 	_ "gpuscope/trace/export" // registers the formats that can only be written
+	"gpuscope/trace/export/chromecheck"
 	"gpuscope/trace/table"
 )
 
@@ -21,12 +24,19 @@ func checkCommand(e *cli.Env) *cli.Command {
 		Name: "trace check", Operand: "FILE",
 		Doc: "check that a file is a valid trace",
 		More: `Checks that every id, size and keyword is valid. A recording that was cut short is valid if all its complete
-records are valid. The exit status is 1 for an invalid trace and for a file that is not a trace.`,
+records are valid. The exit status is 1 for an invalid trace and for a file that is not a trace.
+
+A file in Chrome JSON, from any program, is checked for what trace viewers need: exact times, slices that are
+nested or 1 ns apart, complete arrows, positive ids, escaped names. Each violation is one line.`,
 		Examples: []cli.Example{
 			{"gpuscope trace check run.jsonl.partial", "check the recording of a run that was killed"},
+			{"gpuscope trace check other.ct.json", "check that trace viewers show a Chrome JSON file as it was meant"},
 		},
 		Setup: func(_ *pflag.FlagSet) cli.Action {
 			return func(_ context.Context, operands []string) error {
+				if len(operands) > 0 && chromecheck.IsChrome(operands[0]) {
+					return checkChrome(e.Stdout, operands[0])
+				}
 				t, err := readTrace(operands)
 				if err != nil {
 					return err
@@ -36,6 +46,47 @@ records are valid. The exit status is 1 for an invalid trace and for a file that
 			}
 		},
 	}
+}
+
+// maxViolations is the number of violations that are printed.
+const maxViolations = 1000
+
+// errViolations is the error for a file in Chrome JSON that violates a rule.
+var errViolations = errors.New("trace viewers would not show the whole file as it was meant")
+
+// checkChrome checks a file in Chrome JSON, and prints each violation on a line.
+func checkChrome(out io.Writer, path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	w := bufio.NewWriter(out)
+	printed := 0
+	sum, err := chromecheck.Check(f, func(v chromecheck.Violation) {
+		if printed++; printed <= maxViolations {
+			fmt.Fprintln(w, printable.Clean(v.String()))
+		}
+	})
+	name := printable.Clean(path)
+	if err == nil && sum.Violations == 0 {
+		fmt.Fprintf(w, "%s: ok, Chrome JSON: %s, %s on %s, %s\n", name, table.Plural(sum.Events, "event"),
+			table.Plural(sum.Slices, "slice"), table.Plural(sum.Threads, "thread"),
+			table.Plural(sum.Flows, "arrow"))
+	}
+	if more := printed - maxViolations; more > 0 {
+		fmt.Fprintf(w, "and %d more\n", more)
+	}
+	if failed := w.Flush(); err == nil {
+		err = failed
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", name, err)
+	case sum.Violations > 0:
+		return fmt.Errorf("%s: %s: %w", name, table.Plural(sum.Violations, "violation"), errViolations)
+	}
+	return nil
 }
 
 // readTrace reads the trace file that is the first operand.
@@ -85,6 +136,7 @@ func convertCommand(e *cli.Env) *cli.Command {
 			"format. With .gz at the end, the file is compressed.\n\n" + formatList(),
 		Examples: []cli.Example{
 			{"gpuscope trace convert run.jsonl.partial run.json.gz", "convert a recording that was cut short to a complete, compressed trace"},
+			{"gpuscope trace convert run.json run.ct.json", "show the run in Perfetto: open run.ct.json at https://ui.perfetto.dev"},
 		},
 		Setup: func(_ *pflag.FlagSet) cli.Action {
 			return func(_ context.Context, operands []string) error {

@@ -42,17 +42,16 @@ func (t *Timeline) step(s *Step, i int, d *drawer) {
 	p := &t.places[i]
 	rec := &t.x.Trace.Steps[i]
 	*s = Step{
-		Step: rec, At: i, From: p.host, To: p.hostEnd, Placed: p.placed, GPUPlaced: p.gpuPlaced,
-		ShiftNS: p.moved, Host: s.Host[:0], GPU: s.GPU[:0],
+		Step: rec, At: i, From: p.host, To: p.hostEnd, Start: p.host, Next: AxisEnd, Placed: p.placed,
+		GPUPlaced: p.gpuPlaced, ShiftNS: p.moved, Host: s.Host[:0], GPU: s.GPU[:0],
+	}
+	if i+1 < len(t.places) {
+		s.Next = t.places[i+1].host
 	}
 	if p.onGPU {
 		s.From, s.To = min(s.From, p.gpu), max(s.To, p.gpuEnd)
 	}
-	limit := int64(AxisEnd)
-	if i+1 < len(t.places) {
-		limit = t.places[i+1].host - 1
-	}
-	s.Host = hostSlices(s.Host, rec, p.host, limit)
+	s.Host = hostSlices(s.Host, rec, s.Start, s.Next-1)
 	if ns, ok := analyze.GPUOf(rec).SpanNS.NS(); ok {
 		s.GPU = append(s.GPU, Slice{Kind: SpanSlice, Name: string(rec.Phase), From: p.after, NS: ns})
 		startStep(d.spans)

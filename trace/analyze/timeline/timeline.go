@@ -47,6 +47,9 @@ type Step struct {
 	*trace.Step
 	At       int   // index of the step in Trace.Steps
 	From, To int64 // the first and the last instant of the step, on the host or on the GPU
+	// Start is the start of the step on the host. Next is that of the next step; after the last step, it is
+	// AxisEnd.
+	Start, Next int64
 	// Placed reports that the start of the step on the host was measured. If it is false, the start was
 	// computed from that of the GPU, or the step follows the previous one.
 	Placed bool
@@ -100,7 +103,7 @@ type place struct {
 func New(x *analyze.Index) *Timeline {
 	t := &Timeline{x: x, places: make([]place, len(x.Trace.Steps)), Placed: true}
 	base := int64(0) // what to add to measured instants of the host
-	cursor, hostCursor, last := int64(0), int64(0), int64(-math.MaxInt64)
+	cursor, hostCursor, last := int64(0), int64(-math.MaxInt64), int64(-math.MaxInt64)
 	origin := int64(math.MaxInt64)
 	for i := range t.places {
 		s, p := &x.Trace.Steps[i], &t.places[i]
@@ -190,7 +193,7 @@ func Phases(c *trace.CPU) iter.Seq[Phase] {
 			{"resize", c.ResizeNS},
 			{"upload", c.UploadNS},
 			{"encode", c.EncodeNS},
-			{submit, c.SubmitNS},
+			{Submit, c.SubmitNS},
 			{"wait", c.WaitNS},
 			{"sample", c.SampleNS},
 		} {
@@ -206,7 +209,8 @@ func Phases(c *trace.CPU) iter.Seq[Phase] {
 	}
 }
 
-const submit = "submit"
+// Submit is the name of the phase in which the host submits commands to the GPU.
+const Submit = "submit"
 
 // Submitted returns the time from the start of a step until its submit has ended, in ns: the sum of the
 // phases up to the submit.

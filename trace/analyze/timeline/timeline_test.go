@@ -273,6 +273,16 @@ func TestStepsWithoutStartsFollowEachOther(t *testing.T) {
 	}
 }
 
+func TestHostStartsBeforeTheGPUIfOnlyThatWasMeasured(t *testing.T) {
+	t.Parallel()
+	s := step(0, 0, [2]int64{5, 50})
+	s.CPU.StartNS = trace.Time{}
+	got := all(of(tiny(s)))[0]
+	if got.Placed || !got.GPUPlaced || got.Start != 0 || got.GPU[0].From != 10 {
+		t.Errorf("the host starts at %d, the GPU at %d, with a submit of 10 ns", got.Start, got.GPU[0].From)
+	}
+}
+
 func TestGPUNeverStartsBeforeTheSubmit(t *testing.T) {
 	t.Parallel()
 	s := step(0, 100, [2]int64{90, 50})
