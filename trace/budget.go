@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// bounds limits the resources that reading one file may use. The limits are needed: a few kilobytes of gzip
+// bounds limits the resources that reading one file may use. The limits are needed: a few compressed bytes
 // can expand to gigabytes of white space, and three bytes of JSON can become a record of hundreds of bytes.
 // Each limit is checked before the resource is used. There are four limits:
 //
@@ -36,7 +36,7 @@ var usualBounds = bounds{memory: 384 << 20, value: 128 << 20, idle: 64 << 20}
 type file struct {
 	r      io.Reader
 	size   int64 // bytes read so far
-	zipped bool
+	packed bool  // the file is compressed
 }
 
 func (f *file) Read(p []byte) (int, error) {
@@ -78,10 +78,10 @@ func (s *source) memory() int64 { return s.bounds.memory + memoryRate*s.file.siz
 // offset returns the approximate offset in the file for an offset in the text without removed white space.
 func (s *source) offset(of int64) int64 { return of + s.space }
 
-// place returns a byte offset as text for an error message. In a gzipped file, it is the offset in the
+// place returns a byte offset as text for an error message. In a compressed file, it is the offset in the
 // decompressed data.
 func (s *source) place(near string, at int64) string {
-	if s.file.zipped {
+	if s.file.packed {
 		return fmt.Sprintf("%s byte %d of the decompressed data", near, at)
 	}
 	return fmt.Sprintf("%s byte %d", near, at)

@@ -60,9 +60,9 @@ func TestAnExportIsWrittenAndNotOpened(t *testing.T) {
 		if err := trace.WriteFile(path, tracetest.Llama(1, 3)); err != nil {
 			t.Fatal(err)
 		}
-		f, zipped, err := trace.FormatOf(path)
-		if err != nil || f.Name != "names" || f.Opens() || zipped != strings.HasSuffix(suffix, ".gz") {
-			t.Errorf("%s is of the format %q, opens %t, gzipped %t: %v", path, f.Name, f.Opens(), zipped, err)
+		f, by, err := trace.FormatOf(path)
+		if err != nil || f.Name != "names" || f.Opens() || (by != nil) != strings.HasSuffix(suffix, ".gz") {
+			t.Errorf("%s is of the format %q, opens %t, compressed %v: %v", path, f.Name, f.Opens(), by, err)
 		}
 		if trace.IsTrace(path) {
 			t.Errorf("%s is taken for a trace", path)
@@ -159,7 +159,7 @@ func TestAFolderIsRefusedWhereAFileIsMeant(t *testing.T) {
 	}
 	for name, want := range map[string]error{
 		"file.namefiles": trace.ErrNotFolder, "pipe.namefiles": trace.ErrNotFolder,
-		"new.namefiles.gz": trace.ErrZippedFolder, "folder.json": trace.ErrFolder, "": trace.ErrFolder,
+		"new.namefiles.gz": trace.ErrPackedFolder, "folder.json": trace.ErrFolder, "": trace.ErrFolder,
 	} {
 		for _, err := range []error{record(at(name)), trace.WriteFile(at(name), tracetest.Tiny())} {
 			if !errors.Is(err, want) {

@@ -1,7 +1,6 @@
 package trace
 
 import (
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -35,17 +34,17 @@ type pendingFile struct {
 	target string   // file to be replaced, after following all links
 	file   *os.File // NAME.partial, or directly the pipe or the device
 	direct bool
-	kept   bool         // cancel must not remove the file any more
-	zip    *gzip.Writer // nil if the file is not compressed
+	kept   bool       // cancel must not remove the file any more
+	zip    compressor // nil if the file is not compressed
 }
 
 // place says where a trace is written and in which format.
 type place struct {
-	path   string // path as the user wrote it
-	form   Format
-	zipped bool
-	pipe   bool        // the path is a pipe, a device or a file descriptor
-	old    fs.FileInfo // the file or folder that exists at the path; nil if there is none
+	path string // path as the user wrote it
+	form Format
+	by   *Compression // nil if the file is not compressed
+	pipe bool         // the path is a pipe, a device or a file descriptor
+	old  fs.FileInfo  // the file or folder that exists at the path; nil if there is none
 }
 
 // ErrFolder is the error if the path for a file is that of a folder.
@@ -54,8 +53,9 @@ var ErrFolder = errors.New("is a folder, not a file: give the name of a file in 
 var (
 	// ErrNotFolder is the error if the path for a folder is that of a file or of a pipe.
 	ErrNotFolder = errors.New("the format is a folder, but a file or a pipe has this name: choose another name")
-	// ErrZippedFolder is the error if the name for a folder ends in .gz. It comes with ErrForm.
-	ErrZippedFolder = errors.New("the format is a folder, which cannot be gzipped: remove .gz from the name")
+	// ErrPackedFolder is the error if the name for a folder ends in the suffix of a compression. It comes
+	// with ErrForm.
+	ErrPackedFolder = errors.New("the format is a folder, which cannot be compressed: remove .gz or .zst")
 )
 
 // ErrNoReader is the error if no process reads the named pipe to be written.
@@ -75,11 +75,13 @@ func placeOf(path string, form *Format) (place, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return to, writeError(path, err)
 	}
-	to.form, to.zipped, err = FormatOf(path)
+	to.form, to.by, err = FormatOf(path)
 	switch {
 	case form != nil:
 		to.form, err = *form, nil
-		to.zipped = to.zipped || form.gzipped()
+		if form.gzipped() {
+			to.by = gzipped
+		}
 	case to.pipe && (err != nil || !strings.HasSuffix(strings.ToLower(path), to.form.Suffix)):
 		to.form = lineFormat()
 		return to, nil
@@ -102,8 +104,8 @@ func placeOf(path string, form *Format) (place, error) {
 // checkFolder returns an error if the folder cannot be written, or if it exists and must not be replaced.
 func (to place) checkFolder() error {
 	switch {
-	case to.zipped:
-		return fmt.Errorf("%w: %w", ErrForm, ErrZippedFolder)
+	case to.by != nil:
+		return fmt.Errorf("%w: %w", ErrForm, ErrPackedFolder)
 	case to.old == nil:
 		return nil
 	case !to.old.IsDir():
@@ -117,7 +119,7 @@ func (to place) folder() string { return followLinks(filepath.Clean(to.path)) }
 
 // create opens the file for writing. It is called before the run, so that a path that cannot be written is
 // reported early.
-func (to place) create(zipped bool) (p *pendingFile, err error) {
+func (to place) create(by *Compression) (p *pendingFile, err error) {
 	p = &pendingFile{path: to.path, direct: to.pipe}
 	if to.pipe {
 		err = p.openDirect(to.old.Mode())
@@ -131,8 +133,11 @@ func (to place) create(zipped bool) (p *pendingFile, err error) {
 	if p.direct {
 		p.Writer = closedPipe{p.file}
 	}
-	if zipped {
-		p.zip = gzip.NewWriter(p.Writer)
+	if by != nil {
+		if p.zip, err = by.writer(p.Writer); err != nil {
+			p.cancel()
+			return nil, writeError(to.path, err)
+		}
 		p.Writer = p.zip
 	}
 	return p, nil

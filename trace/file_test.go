@@ -54,15 +54,16 @@ func files(t *testing.T, dir string) (names []string) {
 func TestEveryFormIsReadAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	for _, f := range trace.Formats() {
-		for _, suffix := range []string{f.Suffix, f.Suffix + ".gz", strings.ToUpper(f.Suffix)} {
+		upper := strings.ToUpper(f.Suffix)
+		for _, suffix := range []string{f.Suffix, f.Suffix + ".gz", f.Suffix + ".zst", upper} {
 			path := filepath.Join(t.TempDir(), "x"+suffix)
 			if err := trace.WriteFile(path, tracetest.Llama(1, 3)); err != nil {
 				t.Fatal(err)
 			}
 			opens(t, path)
-			if got, zipped, err := trace.FormatOf(path); err != nil || got.Name != f.Name ||
-				zipped != strings.HasSuffix(path, ".gz") {
-				t.Errorf("%s is %s, gzipped %t: %v", path, got.Name, zipped, err)
+			if got, by, err := trace.FormatOf(path); err != nil || got.Name != f.Name ||
+				(by != nil) != (strings.HasSuffix(path, ".gz") || strings.HasSuffix(path, ".zst")) {
+				t.Errorf("%s is %s, compressed %v: %v", path, got.Name, by, err)
 			}
 			other := filepath.Join(t.TempDir(), "without a name")
 			if err := os.Rename(path, other); err != nil {

@@ -20,7 +20,7 @@ import (
 type Format struct {
 	Name   string // name shown to the user
 	Doc    string
-	Suffix string // suffix of the file name; .gz follows if the file is gzipped
+	Suffix string // suffix of the file name; that of a compression may follow
 	// sniff reports whether a file may have this format. `start` is the beginning of the decompressed data
 	// without white space. Exports have neither `sniff` nor `read`.
 	sniff func(start []byte) bool
@@ -49,8 +49,6 @@ func Formats() []Format {
 	}
 }
 
-const gzSuffix = ".gz"
-
 var (
 	// ErrForm is wrapped by the error for a file name whose suffix is not known.
 	ErrForm = errors.New("unknown trace format")
@@ -62,7 +60,7 @@ var (
 type Export struct {
 	Name   string
 	Doc    string // in one line: what the format is for and what it keeps
-	Suffix string // suffix of the file name; .gz follows if the file is gzipped
+	Suffix string // suffix of the file name; that of a compression may follow
 	// Write writes the file. It is nil if the format is a folder. If Suffix ends in .gz, files of the format
 	// are always gzipped: what Write writes is compressed later, as for any other format.
 	Write func(io.Writer, *Trace) error
@@ -84,7 +82,7 @@ func Exports() []Export { return slices.Clone(exports) }
 func (f Format) Opens() bool { return f.read != nil }
 
 // gzipped reports whether files of the format are always gzipped.
-func (f Format) gzipped() bool { return strings.HasSuffix(f.Suffix, gzSuffix) }
+func (f Format) gzipped() bool { return strings.HasSuffix(f.Suffix, gzipped.Suffix) }
 
 // Folder reports whether the format is a folder of files.
 func (f Format) Folder() bool { return f.writeFolder != nil }
@@ -114,10 +112,22 @@ func FormatNamed(name string) (Format, error) {
 		strings.Join(names, ", "))
 }
 
+// Storable returns, for a message, the suffixes of the formats that can be opened again.
+func Storable() string {
+	var formats, packed []string
+	for _, f := range Formats() {
+		formats = append(formats, f.Suffix)
+	}
+	for _, c := range compressions {
+		packed = append(packed, c.Suffix)
+	}
+	return printable.Choice(formats) + ", or either followed by " + printable.Choice(packed)
+}
+
 // FileNames returns, for a message, the suffixes that the name of an output file may have. It says which of
 // them are those of write-only formats.
 func FileNames() string {
-	text := printable.Choice(Suffixes())
+	text := Storable()
 	var only []string
 	for _, e := range exports {
 		only = append(only, e.Suffix)
@@ -132,16 +142,20 @@ func FileNames() string {
 func Suffixes() []string {
 	var list []string
 	for _, f := range Formats() {
-		list = append(list, f.Suffix, f.Suffix+gzSuffix)
+		list = append(list, f.Suffix)
+		for _, c := range compressions {
+			list = append(list, f.Suffix+c.Suffix)
+		}
 	}
 	return list
 }
 
-// FormatOf returns the format for the name of a file, which may be a write-only format, and whether the file
-// is gzipped. If the name has no suffix, it returns the first of Formats.
-func FormatOf(path string) (f Format, zipped bool, err error) {
+// FormatOf returns the format for the name of a file, which may be a write-only format, and the compression,
+// which is nil if the name does not end in the suffix of one. If the name has no suffix, it returns the first
+// of Formats.
+func FormatOf(path string) (f Format, by *Compression, err error) {
 	base := strings.ToLower(filepath.Base(path))
-	name, zipped := strings.CutSuffix(base, gzSuffix)
+	name, by := cutCompression(base)
 	for _, row := range Written() {
 		in := name
 		if row.gzipped() {
@@ -153,11 +167,11 @@ func FormatOf(path string) (f Format, zipped bool, err error) {
 	}
 	switch {
 	case f.Suffix != "":
-		return f, zipped, nil
+		return f, by, nil
 	case filepath.Ext(name) == "" && name != "-": // "-" is not a name: it is standard output elsewhere
-		return Formats()[0], zipped, nil
+		return Formats()[0], by, nil
 	}
-	return f, zipped, fmt.Errorf("%s: %w; known: %s", printable.Short(path, 120), ErrForm,
+	return f, by, fmt.Errorf("%s: %w; known: %s", printable.Short(path, 120), ErrForm,
 		strings.Join(Suffixes(), ", "))
 }
 
@@ -254,7 +268,7 @@ func (to place) write(t *Trace) error {
 		}
 		return nil
 	}
-	f, err := to.create(to.zipped)
+	f, err := to.create(to.by)
 	if err != nil {
 		return err
 	}

@@ -315,7 +315,7 @@ func TestGzipErrorsGiveUnpackedOffsets(t *testing.T) {
 func TestStreamWriterLeavesTheSameTrace(t *testing.T) {
 	want := tracetest.Llama(2, 5)
 	want.Events = []trace.Event{{Step: 2, Kind: "note", Text: "here"}}
-	for _, name := range []string{"run.json", "run.jsonl", "run.json.gz", "run.jsonl.gz"} {
+	for _, name := range []string{"run.json", "run.jsonl", "run.json.gz", "run.jsonl.gz", "run.jsonl.zst"} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			head := *want

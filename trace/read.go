@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -46,7 +45,7 @@ func writeOnly(f Format) error {
 	return fmt.Errorf("%s: %w. Open the original trace instead", f.Name, ErrWriteOnly)
 }
 
-// Read reads a trace in any of Formats, gzipped or not. It detects the format from the first bytes. The
+// Read reads a trace in any of Formats, compressed or not. It detects the format from the first bytes. The
 // returned trace has passed Check. Fields that this version does not define are kept for Write.
 func Read(r io.Reader) (*Trace, error) {
 	t, err := read(r)
@@ -58,8 +57,8 @@ func Read(r io.Reader) (*Trace, error) {
 
 func read(r io.Reader) (*Trace, error) {
 	raw := &file{r: r}
-	in, zipped, err := decompressed(raw)
-	raw.zipped = zipped
+	in, by, err := decompressed(raw)
+	raw.packed = by != nil
 	if err != nil {
 		return nil, err
 	}
@@ -88,25 +87,13 @@ func read(r io.Reader) (*Trace, error) {
 	return t, nil
 }
 
-// decompressed returns a reader of the decompressed data and reports whether the data was gzipped.
-func decompressed(r io.Reader) (in *bufio.Reader, zipped bool, err error) {
-	in = bufio.NewReaderSize(r, 1<<16)
-	if magic, _ := in.Peek(2); string(magic) != "\x1f\x8b" {
-		return in, false, nil
-	}
-	z, err := gzip.NewReader(in)
-	if err != nil {
-		return nil, true, fmt.Errorf("gzip: %w", err)
-	}
-	return bufio.NewReaderSize(z, 1<<16), true, nil
-}
-
 // beginning returns the first bytes of a file, without the white space before them.
 func beginning(in *bufio.Reader) ([]byte, error) {
 	start, err := in.Peek(256)
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF) && len(start) == 0:
-		return nil, fmt.Errorf("gzip: %w: it ends before any data could be decompressed", ErrTruncated)
+		return nil, fmt.Errorf("compressed file: %w: it ends before any data could be decompressed",
+			ErrTruncated)
 	case err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, err
 	}
@@ -276,7 +263,7 @@ const EventCut = "cut"
 
 // records reads the records after the first object. It stops at the end of the file, which may be truncated.
 func (d *decoder) records() error {
-	between := false // the file ends between two records but its gzip data is incomplete
+	between := false // the file ends between two records but its compressed data is incomplete
 	another := func(int) (bool, error) {
 		_, err := d.json.peek()
 		if errors.Is(err, io.EOF) {
@@ -306,7 +293,7 @@ func (d *decoder) records() error {
 				line),
 		}
 		if between {
-			e.Text = "truncated gzip file: its end is missing. All records before that point are complete"
+			e.Text = "truncated compressed file: its end is missing. All records before that point are complete"
 		}
 		if k := len(d.t.Steps); k > 0 {
 			e.Step = d.t.Steps[k-1].Index

@@ -216,7 +216,7 @@ func (r *Recorder) drop() {
 	for i := first; i < len(r.t.Steps); i++ {
 		steps = append(steps, r.t.Steps[i].renumber(func(id PlanID) PlanID { return moved[id] }))
 	}
-	steps[0].Dims, steps[0].Levels, steps[0].Waits = inherited(r.t.Steps[:first+1])
+	steps[0].Dims, steps[0].Levels, steps[0].Waits = Inherited(r.t.Steps[:first+1])
 	r.t.Steps, r.used = steps, used
 	r.t.DroppedSteps += first
 }
@@ -247,9 +247,9 @@ func (r *Recorder) keepPlans(needed []bool) (moved []PlanID) {
 	return moved
 }
 
-// inherited returns the dims, levels and waits that apply after several steps. They are stored in the last of
+// Inherited returns the dims, levels and waits that apply after several steps. They are stored in the last of
 // these steps when the other steps are dropped.
-func inherited(steps []Step) (dims []LiveDims, levels []DispatchID, waits []Wait) {
+func Inherited(steps []Step) (dims []LiveDims, levels []DispatchID, waits []Wait) {
 	latest := map[ValueID]int{} // index in dims
 	for i := range steps {
 		for _, d := range steps[i].Dims {

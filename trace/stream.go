@@ -244,7 +244,11 @@ func CreateStream(path string) (*StreamWriter, error) {
 	if to.form.Folder() {
 		lines.old = nil // a folder is replaced when the recording is complete
 	}
-	if w.lines, err = lines.create(to.zipped && (to.form.lines || to.pipe)); err != nil {
+	by := to.by
+	if !to.form.lines && !to.pipe {
+		by = nil // the lines are converted at the end, and only the result is compressed
+	}
+	if w.lines, err = lines.create(by); err != nil {
 		return nil, err
 	}
 	if !to.pipe {
@@ -332,7 +336,7 @@ func (w *StreamWriter) Write(r Record) error {
 		return w.err
 	}
 	if w.err = writeLine(w.lines, r); w.err == nil && r.Plan == nil {
-		w.err = w.lines.flush() // flushed together with its step: gzip compresses small pieces badly
+		w.err = w.lines.flush() // flushed together with its step: small pieces compress badly
 	}
 	if w.err != nil {
 		w.err = writeError(w.to.path, w.err)

@@ -124,8 +124,8 @@ type Trace struct {
 	Observer *Observer `json:"observer,omitempty"`
 	Trials   []Trial   `json:"trials,omitempty"`
 	Events   []Event   `json:"events,omitempty"`
-	// DroppedSteps is the number of steps at the beginning that were dropped because the recorder's budget in
-	// bytes was exceeded.
+	// DroppedSteps is the number of steps at the beginning of the run that are not in the trace: the recorder
+	// dropped them to stay within its memory budget, or the user recorded a range of steps.
 	DroppedSteps int `json:"dropped_steps,omitempty"`
 
 	Unknown *Unknown `json:"-"` // unknown fields; those of plans and steps are in the plans and steps

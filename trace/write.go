@@ -3,7 +3,6 @@ package trace
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 )
@@ -73,13 +72,19 @@ func writeElement(out *bufio.Writer, i int, b []byte) {
 // encodeRecord returns v as one line of JSON, without the newline at the end. The unknown fields are added at
 // their places.
 func encodeRecord(v any, unknown *Unknown) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false) // WGSL source contains many < and > characters
-	if err := e.Encode(v); err != nil {
+	step, marked := withoutDispatches(v)
+	if step != nil {
+		v = marked
+	}
+	line, err := encodeJSON(v)
+	if err != nil {
 		return nil, err
 	}
-	line := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	if step != nil {
+		if line, err = putDispatches(line, step); err != nil {
+			return nil, err
+		}
+	}
 	if unknown == nil {
 		return line, nil
 	}

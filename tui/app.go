@@ -142,6 +142,7 @@ func (a *App) assemble() {
 	a.jobs = widget.NewJobs(a.fail, a.mended)
 	a.notes.work = a.jobs
 	a.model = newModel(a.jobs)
+	a.model.mirror.Budget = a.opts.Budget
 	a.stage = newStage()
 	a.inputs = &inputs{notes: a.notes}
 	a.overlays = &overlays{notes: a.notes, inputs: a.inputs, work: a.jobs}

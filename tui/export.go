@@ -28,7 +28,7 @@ type exporter struct {
 
 // askExport asks for the file to write the trace to.
 func (ex *exporter) askExport() {
-	q := &question{label: "export to", take: ex.export}
+	q := &question{label: command.ExportTo(ex.index.Trace), take: ex.export}
 	q.line.Suggest("gpuscope-" + widget.Now().Format("20060102-150405") + ".json.gz")
 	ex.ask(q)
 }

@@ -64,6 +64,9 @@ type Options struct {
 	// a folder in Cache, or in the system's folder for temporary files if Cache is empty too.
 	Shaders, Cache string
 
+	// Budget is the memory limit in bytes for the steps that are kept; 0 means trace.DefaultBudget.
+	Budget int64
+
 	Log *Log // receives messages of other packages while the screen is in use; nil: a new log
 
 	Input  io.Reader // nil: os.Stdin
@@ -118,7 +121,7 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 	if o.Plain {
 		return plain.Run(ctx, plain.Options{
 			Prompt: o.Prompt, DefaultPrompt: o.DefaultPrompt, Chat: o.Chat, Input: o.Input,
-			Output: o.output(),
+			Output: o.output(), Budget: o.Budget,
 		},
 			func(ctx context.Context) plain.Opened {
 				m := open(ctx)

@@ -60,7 +60,8 @@ func (o *inputOptions) given() string {
 // executionFlags lists the flags of run that apply to the execution of a method.
 var executionFlags = []string{
 	"input", "live", "output-dir", "seed", "tokens", "method", "data", "device", "timing", "propagation",
-	"route", "shaders", "static", "check", "fuse", "profile", "cost", "break", "trace", "format",
+	"route", "shaders", "static", "check", "fuse", "profile", "cost", "break", "trace", "steps",
+	"trace-limit", "format",
 }
 
 // executes reports whether the run executes a method instead of generating text. It does if a flag requests
@@ -150,7 +151,7 @@ func (r *run) execute(ctx context.Context, p *program, flags *pflag.FlagSet, ope
 	}
 	r.prompt, r.byText, r.program = "", true, x
 	r.profiling.asked = flags.Changed("profile") || flags.Changed("cost")
-	if err := r.validate(operands); err != nil {
+	if err := cmp.Or(r.trace.check(flags), r.validate(operands)); err != nil {
 		return err
 	}
 	if err := r.run(ctx, p); err != nil {

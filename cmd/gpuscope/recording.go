@@ -5,26 +5,66 @@ import (
 	"errors"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"gpuscope/cmd/gpuscope/cli"
 	"gpuscope/session"
 	"gpuscope/trace"
+	"gpuscope/trace/record"
 )
 
 // recording is the trace file of a run. A nil recording records nothing.
 type recording struct {
 	p    *program
-	file *trace.StreamWriter
+	file *record.File
 }
 
 // endOfPipe is how long an interrupted run waits for the process that reads its trace from a pipe.
 const endOfPipe = 2 * time.Second
 
+// traceNames says how the name of a recording chooses its format.
+var traceNames = trace.Storable() + "; or a write-only format, which gpuscope trace convert -h lists"
+
+// recordingFlags say what is recorded and where.
+type recordingFlags struct {
+	path, steps, limit string
+	options            record.Options
+}
+
+func (f *recordingFlags) declare(flags *pflag.FlagSet) {
+	flags.StringVar(&f.path, "trace", "", "record the run to `FILE`: "+traceNames)
+	flags.StringVar(&f.steps, "steps", "",
+		"with --trace, record only the steps in the range `FROM:TO`, such as 10:50, 10: or :50")
+	flags.StringVar(&f.limit, "trace-limit", "",
+		"with --trace, keep the newest steps within `SIZE` of memory, such as 64MB, and write them when the run ends "+
+			"(default: write each step when it ends)")
+}
+
+// check reads the values of the flags. It returns an error if one is invalid.
+func (f *recordingFlags) check(flags *pflag.FlagSet) (err error) {
+	if flags.Changed("trace") && f.path == "" {
+		return cli.Usagef(`--trace "": want the name of a file`)
+	}
+	if f.path == "" && (f.steps != "" || f.limit != "") {
+		return cli.Usagef("--steps and --trace-limit limit a recording: give the name of its file with --trace")
+	}
+	if f.options.Steps, err = record.ParseRange(f.steps); err != nil {
+		return cli.Usagef("--steps %v", err)
+	}
+	if f.limit != "" {
+		if f.options.Limit, err = record.ParseSize(f.limit); err != nil {
+			return cli.Usagef("--trace-limit %v", err)
+		}
+	}
+	return nil
+}
+
 // record creates the trace file. It returns nil if `path` is empty.
-func (p *program) record(ctx context.Context, path string) (*recording, error) {
+func (p *program) record(ctx context.Context, path string, o record.Options) (*recording, error) {
 	if path == "" {
 		return nil, nil
 	}
-	file, err := trace.CreateStream(path)
+	file, err := record.Create(path, o)
 	switch {
 	case errors.Is(err, trace.ErrForm):
 		return nil, cli.Usage(err.Error())

@@ -15,6 +15,7 @@ import (
 	"gpuscope/model/source"
 	"gpuscope/session"
 	"gpuscope/trace"
+	"gpuscope/trace/record"
 	"gpuscope/tui"
 )
 
@@ -135,6 +136,7 @@ func readable(path string) error {
 // engine process gets the same flags.
 type root struct {
 	screen               tui.Options
+	limit                string // memory limit of the recording
 	theme, color, glyphs *cli.Choice
 	model                *modelOptions
 }
@@ -149,6 +151,8 @@ func declareRoot(flags *pflag.FlagSet) *root {
 	flags.BoolVar(&r.screen.NoMouse, "no-mouse", false, "do not use the mouse")
 	flags.BoolVar(&r.screen.Plain, "plain", false,
 		"do not use the full screen: print one line per event, and read one command per line (automatic if TERM=dumb)")
+	flags.StringVar(&r.limit, "trace-limit", "",
+		"keep the newest steps within `SIZE` of memory, such as 64MB (default 256MiB)")
 	r.model = declareModelFlags(flags, "dispatch", "block", "step", "off")
 	flags.Lookup("device").Usage += "; with --device none, steps are planned but not run"
 	r.model.declareLimits(flags)
@@ -164,6 +168,13 @@ func (r *root) checkFlags() error {
 		if err := c.Check(); err != nil {
 			return err
 		}
+	}
+	if r.limit != "" {
+		limit, err := record.ParseSize(r.limit)
+		if err != nil {
+			return cli.Usagef("--trace-limit %v", err)
+		}
+		r.screen.Budget = limit
 	}
 	return r.model.checkFlags()
 }

@@ -90,8 +90,7 @@ byte that is not UTF-8.`,
 			flags.StringArrayVar(&r.conditions, "break", nil,
 				"stop after the first step, prefill or decode, that meets `CONDITION`: "+session.BreakWords()+
 					" (may be repeated)")
-			flags.StringVar(&r.tracePath, "trace", "",
-				"record the run to `FILE`: "+trace.FileNames())
+			r.trace.declare(flags)
 			r.format = cli.FormatFlag(flags, "text", "json")
 			r.model = declareModelFlags(flags, "step", "block", "dispatch", "off")
 			r.model.pipelined = true
@@ -114,10 +113,7 @@ byte that is not UTF-8.`,
 				if r.model.chat && (!flags.Changed("prompt") || r.prompt == "") {
 					return cli.Usagef("--chat needs a message: give it with -p TEXT")
 				}
-				if flags.Changed("trace") && r.tracePath == "" {
-					return cli.Usagef(`--trace "": want the name of a file`)
-				}
-				if err := r.validate(operands); err != nil {
+				if err := cmp.Or(r.trace.check(flags), r.validate(operands)); err != nil {
 					return err
 				}
 				return r.run(ctx, p)
@@ -134,7 +130,7 @@ type run struct {
 	tokens      int
 	conditions  []string // breakpoints as typed
 	breaks      []session.Break
-	tracePath   string
+	trace       recordingFlags
 	format      *cli.Choice
 	model       *modelOptions
 	profiling   *profiling
@@ -184,7 +180,7 @@ func (r *run) validate(operands []string) error {
 // run opens the model, generates the tokens and prints the results. A run that fails or is stopped still
 // prints and records its results so far.
 func (r *run) run(ctx context.Context, p *program) error {
-	recorder, err := p.record(ctx, r.tracePath)
+	recorder, err := p.record(ctx, r.trace.path, r.trace.options)
 	if err != nil {
 		return err
 	}
@@ -262,7 +258,7 @@ func (r *run) meetable(ctx context.Context, out *output) error {
 // user requested it with a flag.
 func (r *run) measures() bool {
 	return r.profiling.kind.Value != "off" &&
-		(r.format.Value == "text" || r.tracePath != "" || r.profiling.asked)
+		(r.format.Value == "text" || r.trace.path != "" || r.profiling.asked)
 }
 
 // generate generates the text: it sends the prompt and then a run command to the session. It returns the
@@ -286,7 +282,7 @@ func (r *run) generate(ctx context.Context, s session.Session) (session.Reply, e
 		}
 	}
 	if r.model.timing.Value == string(trace.TimingDispatch) && (r.format.Value == "text" ||
-		r.tracePath != "") {
+		r.trace.path != "") {
 		// Measure the overhead of timing. A device without timestamps refuses this command. That is no error,
 		// because timing without timestamps has no overhead.
 		if _, err := s.Do(ctx, session.Command{Kind: session.Observe}); err != nil &&

@@ -16,6 +16,7 @@ import (
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
+	"gpuscope/trace/record"
 	"gpuscope/trace/report/deviation"
 	"gpuscope/trace/table"
 )
@@ -51,7 +52,7 @@ folder's manifest.json lists (docs/guide/verify.md has the format). The exit sta
 					"run, and compare only samples of large operators (default 100)")
 			flags.BoolVar(&v.all, "all", false, "also print one row per dispatch")
 			flags.StringVar(&v.tracePath, "trace", "",
-				"record the steps with their errors to `FILE`: "+trace.FileNames())
+				"record the steps with their errors to `FILE`: "+traceNames)
 			folder := flags.String("suite", "",
 				"run the test cases of the folder `DIR` instead of a model: programs with inputs and expected outputs")
 			filter := flags.String("filter", "",
@@ -119,7 +120,7 @@ func (v *verification) validate(operands []string) error {
 // run opens the model, runs the steps, compares them with the references and prints the result. A command
 // that is stopped still prints and records its results so far.
 func (v *verification) run(ctx context.Context) error {
-	recorder, err := v.p.record(ctx, v.tracePath)
+	recorder, err := v.p.record(ctx, v.tracePath, record.Options{})
 	if err != nil {
 		return err
 	}

@@ -195,14 +195,13 @@ func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Base
 	return t
 }
 
-// DroppedNotes returns the notes for a table of a run: how many old steps were dropped from the recording. It
-// returns nil if none were dropped.
+// DroppedNotes returns the notes for a table of a run: how many steps at the beginning the trace lacks. It
+// returns nil if it lacks none.
 func DroppedNotes(x *analyze.Index) []string {
 	var notes []string
 	if n := x.Trace.DroppedSteps; n > 0 {
 		notes = append(notes,
-			fmt.Sprintf("the %d oldest steps were dropped because the recording reached its memory "+
-				"budget", n))
+			fmt.Sprintf("the recording lacks the first %s of the run", table.Plural(n, "step")))
 	}
 	return notes
 }

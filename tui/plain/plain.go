@@ -33,6 +33,7 @@ type Options struct {
 	Prompt        string    // prompt to send when the model is open
 	DefaultPrompt bool      // the user did not choose the prompt; it may be rejected
 	Chat          bool      // each prompt is the user's turn in a conversation
+	Budget        int64     // memory limit in bytes for the steps that are kept; 0 means trace.DefaultBudget
 	Input         io.Reader // nil: os.Stdin
 	Output        io.Writer
 }
@@ -51,6 +52,7 @@ func Run(ctx context.Context, o Options, open func(context.Context) Opened) erro
 		in = os.Stdin
 	}
 	p := &front{ctx: ctx, out: o.Output, opts: o}
+	p.mirror.Budget = o.Budget
 	m := open(ctx)
 	switch {
 	case m.Err != nil:

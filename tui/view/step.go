@@ -161,8 +161,8 @@ func (p *StepPage) Title(int) []table.Segment {
 	}
 	t := f.s.Trace
 	steps := widget.Plural(len(t.Steps), "step")
-	if n := t.DroppedSteps; n > 0 { // dropped to stay within the recorder's memory budget
-		steps += fmt.Sprintf(" (%s older dropped)", widget.Count(n))
+	if n := t.DroppedSteps; n > 0 {
+		steps += fmt.Sprintf(" (%s earlier not recorded)", widget.Count(n))
 	}
 	parts := []table.Segment{table.Say(0, "%s: %d prefill ▒, %d decode █", steps, f.prefill, f.decode)}
 	if f.execute > 0 {
