@@ -8,6 +8,7 @@ package export
 import (
 	"gpuscope/trace"
 	"gpuscope/trace/export/chrome"
+	"gpuscope/trace/export/otlp"
 	"gpuscope/trace/export/pprof"
 	"gpuscope/trace/export/speedscope"
 )
@@ -17,6 +18,8 @@ var rows = []trace.Export{
 	chrome.Format,
 	pprof.Format,
 	speedscope.Format,
+	otlp.Traces,
+	otlp.Profiles,
 }
 
 func init() {
