@@ -313,7 +313,8 @@ func (m *costRun) next() int {
 // perRound returns how much a round adds to `done`: the number of sets, or 1 if there are no sets.
 func (m *costRun) perRound() int { return max(1, len(m.sets)) }
 
-// round skips each set the given number of times in a row.
+// round runs the step without each set in turn, `times` times in a row. If there are no sets, it runs the
+// whole step `times` times.
 func (m *costRun) round(ctx context.Context, times int) error {
 	if len(m.sets) == 0 {
 		for range times {

@@ -170,9 +170,9 @@ func (c *checker) course(l *Line, stretches []Stretch, line, course int) {
 	}
 }
 
-// within reports whether a number is from 0 to `bound` at each point from From to From + places. It checks
-// that the numbers at the two ends are not negative, and that an upper limit of all numbers is not above
-// `bound`.
+// within reports whether the first and the last of the numbers that the rule yields for 0 to `places` are not
+// negative, and none of the numbers exceeds `bound`. It compares `bound` with an estimate that no number can
+// exceed. It does not check whether a number between the first and the last is negative.
 func (r Rule) within(places int, bound float64) bool {
 	n := float64(places)
 	size := abs(r[0]) + abs(r[1])*n + abs(r[2])*n*n

@@ -66,7 +66,7 @@ type job struct {
 type spoken struct {
 	version, shown int
 	index          *analyze.Index
-	of             int // index in scopes of the used selection; thisStep if the user's selection is empty
+	of             int // index of the selection in the list `scopes`; thisStep if the user selected nothing
 	scope          analyze.Selection
 	against        *analyze.Baseline
 }

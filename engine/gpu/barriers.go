@@ -1,8 +1,8 @@
 package gpu
 
 // Barriers predicts where the native library (wgpu 0.20) inserts barriers into a recording, from the buffers
-// that each dispatch uses. The usage tracker of wgpu records how each buffer's use changes (its transitions),
-// and wgpu inserts one barrier for the transitions of a dispatch before this dispatch. Dispatches between two
+// that each dispatch uses. The usage tracker of wgpu records how each buffer's use changes (its transitions).
+// Before each dispatch that has transitions, wgpu inserts one barrier for all of them. Dispatches between two
 // barriers may overlap; such a group of dispatches is a level. The time of a step depends more on the number
 // of levels than on the number of dispatches.
 //

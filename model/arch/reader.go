@@ -87,7 +87,8 @@ func (r *configReader) int(key string, lo, hi int) int {
 	return r.checkInt(key, n, lo, hi)
 }
 
-// intOr returns an integer. It returns `def` if the key is null, or if the key is missing and has no default.
+// intOr returns the integer value of a key. It returns `def` if the key is null, or if the file lacks the
+// key and its class has no default for it.
 func (r *configReader) intOr(key string, def, lo, hi int) int {
 	n, ok := value(r, key, r.readInt)
 	if !ok {
@@ -148,7 +149,8 @@ func (r *configReader) float(key string, lo, hi float64) float64 {
 	return r.checkFloat(key, x, lo, hi)
 }
 
-// floatOr returns a number. It returns `def` if the key is null, or if the key is missing and has no default.
+// floatOr returns the number value of a key. It returns `def` if the key is null, or if the file lacks the
+// key and its class has no default for it.
 func (r *configReader) floatOr(key string, def, lo, hi float64) float64 {
 	x, ok := value(r, key, r.readFloat)
 	if !ok {
@@ -166,14 +168,15 @@ func (r *configReader) checkFloat(key string, x, lo, hi float64) float64 {
 	return x
 }
 
-// bool returns a boolean. It returns false if the key is null, or if the key is missing and has no default.
+// bool returns the boolean value of a key. It returns false if the key is null, or if the file lacks the key
+// and its class has no default for it.
 func (r *configReader) bool(key string) bool {
 	b, _ := value(r, key, func(key string) (bool, error) { return r.f.Bool(r.prefix + key) })
 	return b
 }
 
-// stringOr returns a string. It returns `def` if the key is null, or if the key is missing and has no
-// default.
+// stringOr returns the string value of a key. It returns `def` if the key is null, or if the file lacks the
+// key and its class has no default for it.
 func (r *configReader) stringOr(key, def string) string {
 	s, ok := value(r, key, func(key string) (string, error) { return r.f.String(r.prefix + key) })
 	if !ok {

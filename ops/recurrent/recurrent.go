@@ -92,8 +92,8 @@ func (s Slots) at(p *graph.Planner, state graph.ValueID) (planned, error) {
 	return planned{from, to, fresh}, nil
 }
 
-// In the float64 reference, in returns the state before the step and the memory for the state after the step.
-// Both have `size` elements.
+// in is used by the float64 reference. It returns the state before the step, and the memory for the state
+// after the step. Both have `size` elements.
 func (s Slots) in(r *reference.Ref, state graph.ValueID, size int) (before, after []float64) {
 	data, from, to := r.Tensor(state).Data, s.From.In(r), s.To.In(r)
 	if before = data[from*size:][:size]; s.Position.In(r) == 0 {

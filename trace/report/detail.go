@@ -64,7 +64,8 @@ func DetailLines(d *analyze.Detail) []string {
 		add("error", fmt.Sprintf("against %s: max abs error %.3g, MSE %.3g, SNR %s dB", g.Reference, g.MaxAbs,
 			g.MSE, Decibels(float64(g.SNRdB))))
 		if g.Tolerance != "" {
-			add("", fmt.Sprintf("%.3g %% of the tolerance, %s", 100*float64(g.Share), g.Tolerance))
+			add("", fmt.Sprintf("the largest error is %.3g %% of its tolerance (%s)", 100*float64(g.Share),
+				g.Tolerance))
 		}
 		if g.Run != nil {
 			add("", fmt.Sprintf("against the reference run: max abs error %.3g, MSE %.3g, SNR %s dB",

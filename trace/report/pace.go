@@ -9,8 +9,8 @@ import (
 )
 
 // Pace returns a line about the speed of the run that contains a step: its decode steps, its warm and cold
-// prefill, and the position of the step. The line shows the times of steps that ran untimed, or reports
-// that no step ran untimed.
+// prefill, and the position of the step. The line shows the wall times of the steps whose dispatches were
+// not timed, or reports that there is no such step.
 func Pace(x *analyze.Index, step int) table.Line {
 	if x.Trace.Engine != "" {
 		return importedPace(x)

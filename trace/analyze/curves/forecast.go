@@ -144,9 +144,9 @@ func LineName(l *trace.Line) string {
 	case l.Along == trace.AlongTokens:
 		return fmt.Sprintf("tokens from pos %d", l.At)
 	case l.At == 1:
-		return "position, decode"
+		return "position, at 1 token per step"
 	}
-	return fmt.Sprintf("position, %d tokens", l.At)
+	return fmt.Sprintf("position, at %d tokens per step", l.At)
 }
 
 // ForecastRows returns the changes along a line, in order of place.

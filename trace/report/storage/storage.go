@@ -97,7 +97,7 @@ func Memory(x *analyze.Index, selection analyze.Selection) *table.Table {
 	}
 	made := table.New("memory", []table.Column{
 		of.Text(80, "what", "memory",
-			"role of values that have their own memory, or a slot that intermediate and scratch values share",
+			"for values with memory of their own: their role; for memory that intermediate and scratch values share: its slot",
 			func(h *memory.Holding) string { return h.Label }).AsTree(),
 		of.Int(80, "values", "values", "values", "number of values in this memory",
 			func(h *memory.Holding) int64 { return int64(h.Values) }),
