@@ -8,7 +8,7 @@ package export
 import (
 	"gpuscope/trace"
 	"gpuscope/trace/export/chrome"
-	"gpuscope/trace/export/otlp"
+	"gpuscope/trace/export/perfetto"
 	"gpuscope/trace/export/pprof"
 	"gpuscope/trace/export/speedscope"
 )
@@ -16,10 +16,11 @@ import (
 // rows lists the export formats.
 var rows = []trace.Export{
 	chrome.Format,
+	chrome.Kineto,
+	chrome.HTA,
+	perfetto.Format,
 	pprof.Format,
 	speedscope.Format,
-	otlp.Traces,
-	otlp.Profiles,
 }
 
 func init() {

@@ -194,7 +194,7 @@ func Phases(c *trace.CPU) iter.Seq[Phase] {
 			{"upload", c.UploadNS},
 			{"encode", c.EncodeNS},
 			{Submit, c.SubmitNS},
-			{"wait", c.WaitNS},
+			{Wait, c.WaitNS},
 			{"sample", c.SampleNS},
 		} {
 			ns, ok := part.time.NS()
@@ -209,14 +209,28 @@ func Phases(c *trace.CPU) iter.Seq[Phase] {
 	}
 }
 
-// Submit is the name of the phase in which the host submits commands to the GPU.
-const Submit = "submit"
+// Names of phases.
+const (
+	Submit = "submit" // the host submits commands to the GPU
+	Wait   = "wait"   // the host waits for the results
+)
 
 // Submitted returns the time from the start of a step until its submit has ended, in ns: the sum of the
 // phases up to the submit.
 func Submitted(c *trace.CPU) int64 {
 	c = &trace.CPU{ResizeNS: c.ResizeNS, UploadNS: c.UploadNS, EncodeNS: c.EncodeNS, SubmitNS: c.SubmitNS}
 	return hostNS(c)
+}
+
+// Workgroups returns the sums over the dispatches of a step: the workgroups that its shapes need, and the
+// launched ones.
+func (t *Timeline) Workgroups(s *Step) (needed, launched int64) {
+	for i := range s.Dispatches {
+		p := &t.x.Trace.Plans[s.Dispatches[i].Plan]
+		needed = analyze.Add(needed, p.NeededGroups)
+		launched = analyze.Add(launched, analyze.Product(p.Workgroups))
+	}
+	return needed, launched
 }
 
 // Launch returns what a dispatch slice of a step refers to.

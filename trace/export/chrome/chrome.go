@@ -159,12 +159,7 @@ var counterNames = [3]struct {
 func (c *counters) step(s *timeline.Step) {
 	memory := s.Memory
 	c.sample(0, s.Start, memory.LiveBytes, max(0, analyze.Add(memory.AllocatedBytes, -memory.LiveBytes)))
-	var needed, launched int64
-	for i := range s.Dispatches {
-		p := &c.t.Plans[s.Dispatches[i].Plan]
-		needed = analyze.Add(needed, p.NeededGroups)
-		launched = analyze.Add(launched, analyze.Product(p.Workgroups))
-	}
+	needed, launched := c.line.Workgroups(s)
 	if len(s.Dispatches) > 0 {
 		c.sample(1, s.Start, needed, max(0, analyze.Add(launched, -needed)))
 	}

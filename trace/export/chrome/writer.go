@@ -13,6 +13,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
 	"gpuscope/trace/analyze/timeline"
+	"gpuscope/trace/export/facts"
 	"gpuscope/trace/export/jsonstream"
 )
 
@@ -178,45 +179,17 @@ func writeLaunch(w *jsonstream.Writer, l *timeline.Launch) {
 
 // metadata writes the facts about the run and its clocks, as members of an object.
 func (w *writer) metadata() {
-	t := w.t
-	text := func(key, value string) {
-		if value != "" {
-			w.StringMember(key, value)
+	for _, f := range facts.Of(w.t, w.line) {
+		w.Key(f.Key)
+		switch v := f.Value.(type) {
+		case string:
+			w.String(v)
+		case int64:
+			w.Int(v)
+		case float64:
+			w.Float(v)
+		case bool:
+			w.Bool(v)
 		}
-	}
-	text("producer", t.Producer.Name+" "+t.Producer.Version)
-	text("created", t.Created)
-	text("engine", t.Engine)
-	text("model", t.Model.Name)
-	text("quantization", t.Model.Quantization)
-	text("device", t.Device.Name)
-	text("backend", t.Device.Backend)
-	text("driver", t.Device.Driver)
-	w.StringMember("time_unit_of_dur_ns", "ns")
-	w.Key("steps_placed")
-	w.Bool(w.line.Placed)
-	c := &t.Clock
-	if c.NSPerTick > 0 {
-		w.Key("clock.gpu_ns_per_tick")
-		w.Float(c.NSPerTick)
-	}
-	for _, m := range []struct {
-		key  string
-		time trace.Time
-	}{{"clock.gpu_offset_ns", c.OffsetNS}, {"clock.uncertainty_ns", c.ErrorNS}} {
-		if ns, ok := m.time.NS(); ok {
-			w.IntMember(m.key, ns)
-		}
-	}
-	if c.QuantumNS > 0 {
-		w.Key("clock.quantum_ns")
-		w.Float(c.QuantumNS)
-	}
-	if c.Samples > 0 {
-		w.IntMember("clock.samples", int64(c.Samples))
-	}
-	w.IntMember("clock.clamped_steps", int64(w.line.Shifted))
-	if t.DroppedSteps > 0 {
-		w.IntMember("dropped_steps", int64(t.DroppedSteps))
 	}
 }
