@@ -10,6 +10,7 @@ import (
 
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/internal/wordingtest"
+	"gpuscope/model/checkpoint/gguf/gguftest"
 	"gpuscope/trace"
 )
 
@@ -146,5 +147,50 @@ func TestImportIsRefused(t *testing.T) {
 		if _, err := os.Stat(out); err == nil {
 			t.Errorf("%s: a file was written", c.name)
 		}
+	}
+}
+
+// The log is of llama.cpp on a GGUF file of this shape: two prefills of 512 tokens and four decode steps. In
+// a decode step, all matrices and norms have as many rows as operators.
+func TestLlamaCppLogIsJoinedWithAGGUFModel(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path, theirs := filepath.Join(dir, "1b.gguf"), filepath.Join(dir, "theirs.json")
+	if err := gguftest.HollowLlama(gguftest.Llama1B).WriteSparse(path); err != nil {
+		t.Fatal(err)
+	}
+	must(t, "trace", "import", shared(t, "bench", "profiles", "llama-vulkan-perf-1b.txt"), "--model", path,
+		"-o", theirs)
+	var of struct {
+		Rows []struct {
+			Class  string  `json:"class"`
+			US     float64 `json:"us"`
+			Rows   int     `json:"rows"`
+			Joined string  `json:"joined"`
+		}
+	}
+	text := must(t, "trace", "show", theirs, "--table", "classes", "--steps", "s2", "--format", "json")
+	if err := json.Unmarshal([]byte(text), &of); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]struct {
+		us   float64
+		rows int
+	}{
+		"q and o": {202.8, 32}, "k and v": {179.8, 32}, "gate and up": {385.9, 32}, "down": {189.9, 16},
+		"head": {94.8, 1}, "norms": {197.7, 33}, "attention": {375.5, 64},
+	}
+	for _, row := range of.Rows {
+		w, ok := want[row.Class]
+		if !ok {
+			continue
+		}
+		delete(want, row.Class)
+		if math.Abs(row.US-w.us) > 0.2 || row.Rows != w.rows || row.Joined != string(trace.JoinedByShape) {
+			t.Errorf("%+v, want %+v", row, w)
+		}
+	}
+	if len(want) > 0 {
+		t.Errorf("classes without a row: %v", want)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
 	"gpuscope/internal/printable"
 	"gpuscope/model/arch"
@@ -95,10 +96,30 @@ func (c *checkpoint) settleHead(table *arch.Tensor) error {
 	return nil
 }
 
-// Operators implements Source.
-func (c *checkpoint) Operators() ([]trace.Op, error) {
-	return nil, fmt.Errorf("%s: %w", c.Name(), ErrNoOperators)
+// Operators implements Source. It builds the graph of a short step without fusion, and reads no weights.
+func (c *checkpoint) Operators() ([]trace.Op, []trace.Value, error) {
+	if _, err := c.Sizes(); err != nil {
+		return nil, nil, err
+	}
+	context, chunk, err := c.Bounds(0, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	large := gpu.LimitSets[len(gpu.LimitSets)-1].Limits // so that no matrix is split
+	n, err := c.Build(graph.NewBuilder(large), Step{
+		Context: min(context, shortContext), MaxChunk: min(chunk, shortContext),
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	g := n.Graph.Describe()
+	for i := range g.Values {
+		g.Values[i].Slot = nil // the memory plan is that of another engine
+	}
+	return g.Ops, g.Values, nil
 }
+
+const shortContext = 64 // positions of a graph that only lists operators
 
 // Build implements Source. The error is a refusal if there is nothing to quantize.
 func (c *checkpoint) Build(b *graph.Builder, o Step) (*network.Network, error) {

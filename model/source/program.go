@@ -77,8 +77,9 @@ func (e *executorch) Tokenizer() (*tokenizer.Tokenizer, error) {
 	return nil, fmt.Errorf("%s: %w", e.file.Name(), tokenizer.ErrNoVocabulary)
 }
 
-func (e *executorch) Operators() ([]trace.Op, error) {
-	return program.Operators(e.file, e.language.Method)
+func (e *executorch) Operators() ([]trace.Op, []trace.Value, error) {
+	ops, err := program.Operators(e.file, e.language.Method)
+	return ops, nil, err
 }
 
 func (e *executorch) Build(b *graph.Builder, o Step) (*network.Network, error) {

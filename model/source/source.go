@@ -4,8 +4,6 @@
 package source
 
 import (
-	"errors"
-
 	"gpuscope/engine/graph"
 	"gpuscope/model/arch"
 	"gpuscope/model/checkpoint/pte"
@@ -66,9 +64,10 @@ type Source interface {
 	Bounds(context, maxChunk int) (positions, tokens int, err error)
 	// Tokenizer returns the vocabulary of the file, with the errors of tokenizer.New.
 	Tokenizer() (*tokenizer.Tokenizer, error)
-	// Operators returns the operators in the file, in order, to join them with the profile of another
-	// engine. The error wraps ErrNoOperators if files of this kind contain none.
-	Operators() ([]trace.Op, error)
+	// Operators returns the operators of the model before fusion, in order, to join them with the profile of
+	// another engine. Those of a checkpoint, whose graph gpuscope builds, have their values. Operators of a
+	// program are listed as the file has them, without values.
+	Operators() ([]trace.Op, []trace.Value, error)
 	// Build builds the graph. If the model computes no logits, the error for a step that needs them wraps
 	// session.ErrUsage.
 	Build(b *graph.Builder, o Step) (*network.Network, error)
@@ -79,9 +78,6 @@ type Source interface {
 	// Describe sets the fields of a trace's model that depend on the file.
 	Describe(info *trace.Model)
 }
-
-// ErrNoOperators is wrapped by the error of Source.Operators for a checkpoint, which contains only weights.
-var ErrNoOperators = errors.New("the file contains no operators, only weights")
 
 // Open opens a model file. It does not check whether this version can run the model: Sizes and Build do.
 func Open(o Options) (Source, error) {

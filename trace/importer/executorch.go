@@ -287,7 +287,7 @@ func (r *executorchReader) join(line int) ([]launch, error) {
 		for k, part := range route {
 			row := &r.rows[at+k]
 			launches = append(launches, launch{
-				slot{i, part.place, part.label}, row.kernel, row.grid, row.time,
+				slot{i, part.place, part.label}, row.kernel, row.grid, row.time, trace.JoinedInOrder,
 			})
 		}
 	}

@@ -7,6 +7,8 @@ package importer
 
 import (
 	"bufio"
+	"bytes"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +22,9 @@ import (
 type Run struct {
 	Model trace.Model
 	Ops   []trace.Op
+	// Values are the inputs and outputs of Ops. Formats that join rows by their shape need them. Without
+	// values, the ids in Ops must be absent too.
+	Values []trace.Value
 }
 
 // format is a format of profiles.
@@ -31,7 +36,7 @@ type format struct {
 	read func(in io.Reader, t *trace.Trace) error
 }
 
-var formats = []format{executorch}
+var formats = []format{executorch, llamacppVulkan}
 
 // ErrFormat is wrapped by the error for a file that is not a profile in a known format.
 var ErrFormat = errors.New("not a profile in a known format")
@@ -43,12 +48,21 @@ const (
 	sniffed = 1 << 16 // number of bytes at the beginning of a file that show its format
 	maxLine = 1 << 16 // maximum length of a line in bytes
 	maxRows = 1 << 20 // maximum number of dispatches of all steps together
+
+	maxNames = 32 << 20 // maximum size of all names of a profile in bytes
+	maxFile  = 1 << 30  // maximum size of a profile in bytes, after decompression
+	maxValue = 16 << 20 // maximum size in bytes of an element of a list in a JSON profile
 )
 
-// Read makes a trace from a profile. The fields Producer, Created and Command of the trace are left to the
-// caller. What the profile does not contain is absent in the trace.
+// Read makes a trace from a profile. A profile that is compressed with gzip is decompressed. The fields
+// Producer, Created and Command of the trace are left to the caller. What the profile does not contain is
+// absent in the trace. The error wraps ErrFormat for a file of no known format, and ErrTooLarge for one that
+// exceeds a limit.
 func Read(in io.Reader, run Run) (*trace.Trace, error) {
-	buffered := bufio.NewReaderSize(in, sniffed)
+	buffered, err := uncompressed(in)
+	if err != nil {
+		return nil, err
+	}
 	start, err := buffered.Peek(sniffed)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
@@ -58,7 +72,7 @@ func Read(in io.Reader, run Run) (*trace.Trace, error) {
 			continue
 		}
 		t := &trace.Trace{
-			Schema: trace.Schema, Model: run.Model, Graph: trace.Graph{Ops: run.Ops},
+			Schema: trace.Schema, Model: run.Model, Graph: trace.Graph{Ops: run.Ops, Values: run.Values},
 			Device: trace.Device{Name: trace.ImportedDevice, AdapterType: trace.AdapterUnknown},
 		}
 		if err := f.read(buffered, t); err != nil {
@@ -67,6 +81,36 @@ func Read(in io.Reader, run Run) (*trace.Trace, error) {
 		return t, t.Check()
 	}
 	return nil, fmt.Errorf("%w; known: %s", ErrFormat, Formats())
+}
+
+// uncompressed returns a reader of a profile that may be compressed with gzip. It fails with ErrTooLarge
+// after maxFile bytes.
+func uncompressed(in io.Reader) (*bufio.Reader, error) {
+	plain := bufio.NewReaderSize(in, sniffed)
+	if start, _ := plain.Peek(2); !bytes.Equal(start, []byte{0x1f, 0x8b}) {
+		return bufio.NewReaderSize(&limited{in: plain, left: maxFile}, sniffed), nil
+	}
+	z, err := gzip.NewReader(plain)
+	if err != nil {
+		return nil, err
+	}
+	return bufio.NewReaderSize(&limited{in: z, left: maxFile}, sniffed), nil
+}
+
+// limited reads at most `left` bytes, and then fails with ErrTooLarge.
+type limited struct {
+	in   io.Reader
+	left int64
+}
+
+func (l *limited) Read(p []byte) (int, error) {
+	if l.left <= 0 {
+		return 0, fmt.Errorf("%w: it has more than %d MiB, or a part of it more than %d MiB", ErrTooLarge,
+			maxFile>>20, maxValue>>20)
+	}
+	n, err := l.in.Read(p[:min(int64(len(p)), l.left)])
+	l.left -= int64(n)
+	return n, err
 }
 
 // Formats describes the known formats in one line.

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
+	"gpuscope/internal/printable"
 	"gpuscope/trace"
 )
 
@@ -20,8 +22,9 @@ type slot struct {
 type launch struct {
 	slot
 	kernel string
-	grid   [3]int
+	grid   [3]int // zero if the profile does not have it
 	time   trace.Time
+	joined trace.Joined
 }
 
 // recorder adds the steps of a profile to a trace. A format calls add for each step and then finish.
@@ -29,9 +32,25 @@ type recorder struct {
 	t     *trace.Trace
 	slots []slot
 	ids   map[slot]trace.DispatchID // indices into slots; finish sorts them
+	joins []trace.Joined            // by index into slots
 	plans map[plan]trace.PlanID
 	rows  int
+
+	names map[string]string // each name of the profile, stored once
+	bytes int               // size of all names
+	own   map[ownName]int   // operators that only the profile has, as indices into Graph.Ops
+
+	places map[slotName]int // place of each dispatch among those of its operator
+	next   map[int]int      // next place of each operator
 }
+
+// ownName identifies an operator that only the profile has.
+type ownName struct{ name, kind string }
+
+const (
+	nsPerYear = 365 * 24 * 3600 * 1_000_000_000
+	maxBusy   = 30 * nsPerYear // maximum GPU time of a step in ns
+)
 
 type plan struct {
 	id     trace.DispatchID
@@ -40,26 +59,132 @@ type plan struct {
 }
 
 func newRecorder(t *trace.Trace) *recorder {
-	return &recorder{t: t, ids: map[slot]trace.DispatchID{}, plans: map[plan]trace.PlanID{}}
+	t.Graph.Ops = slices.Clip(t.Graph.Ops) // so that adding operators does not change the caller's list
+	return &recorder{
+		t: t, ids: map[slot]trace.DispatchID{}, plans: map[plan]trace.PlanID{}, names: map[string]string{},
+		own: map[ownName]int{}, places: map[slotName]int{}, next: map[int]int{},
+	}
+}
+
+// name returns a name of the profile, shortened if it is long. Equal names share their memory.
+func (r *recorder) name(text string) (string, error) {
+	if len(text) > maxKernel {
+		text = printable.Short(text, maxKernel)
+	}
+	if known, ok := r.names[text]; ok {
+		return known, nil
+	}
+	if r.bytes += len(text); r.bytes > maxNames {
+		return "", fmt.Errorf("%w: its names have more than %d bytes in all. Import fewer steps", ErrTooLarge,
+			maxNames)
+	}
+	text = strings.Clone(text)
+	r.names[text] = text
+	return text, nil
+}
+
+// operator returns the index of an operator that only the profile has. It adds the operator to the graph if
+// it is new.
+func (r *recorder) operator(o trace.Op) int {
+	key := ownName{o.Name, o.Kind}
+	i, ok := r.own[key]
+	if !ok {
+		i = len(r.t.Graph.Ops)
+		o.ID = trace.OpID(i)
+		r.t.Graph.Ops, r.own[key] = append(r.t.Graph.Ops, o), i
+	}
+	return i
+}
+
+// room returns an error if n more rows exceed the limit.
+func (r *recorder) room(n int) error {
+	if n > maxRows-r.rows {
+		return fmt.Errorf("%w: it has more than %d rows. Import fewer steps", ErrTooLarge, maxRows)
+	}
+	return nil
+}
+
+// stepRows collects the launches of a step.
+type stepRows struct {
+	launches []launch
+	counts   map[slotName]int // number of launches in this step
+}
+
+// slotName is a name for a dispatch of an operator. A step may have several launches of one name.
+type slotName struct {
+	op    int
+	label string
+}
+
+// put adds a launch to a step. In all steps, launches of an operator with the same label have the same place.
+// If a step has several, the others get a number.
+func (r *recorder) put(s *stepRows, op int, label string, l launch) {
+	if s.counts == nil {
+		s.counts = map[slotName]int{}
+	}
+	name := slotName{op, label}
+	if s.counts[name]++; s.counts[name] > 1 {
+		name.label = fmt.Sprintf("%s%d", label, s.counts[name])
+	}
+	place, ok := r.places[name]
+	if !ok {
+		place = r.next[op]
+		r.next[op]++
+		r.places[name] = place
+	}
+	l.slot = slot{op, place, name.label}
+	s.launches = append(s.launches, l)
+}
+
+// ofTokens returns the phase of a step of a language model that reads so many tokens. Without a count the
+// step is not one of a language model.
+func ofTokens(n int) trace.Phase {
+	switch {
+	case n == 1:
+		return trace.Decode
+	case n > 1:
+		return trace.Prefill
+	}
+	return trace.Execute
+}
+
+// addTokens adds a step that reads a known number of tokens; 0 if the profile does not state it.
+func (r *recorder) addTokens(tokens int, rows *stepRows) error {
+	if err := r.add(ofTokens(tokens), rows.launches); err != nil {
+		return err
+	}
+	if tokens > 0 {
+		r.t.Steps[len(r.t.Steps)-1].SymInts = map[string]int64{"seq": int64(tokens)}
+	}
+	*rows = stepRows{}
+	return nil
 }
 
 // add adds a step. No operator may have two launches in the same place.
 func (r *recorder) add(phase trace.Phase, launches []launch) error {
-	if r.rows += len(launches); r.rows > maxRows {
-		return fmt.Errorf("%w: it has more than %d rows. Import fewer steps", ErrTooLarge, maxRows)
+	if err := r.room(len(launches)); err != nil {
+		return err
 	}
+	r.rows += len(launches)
 	s := trace.Step{
 		Index: len(r.t.Steps), Phase: phase, Timing: trace.TimingDispatch,
 		Dispatches: make([]trace.StepDispatch, len(launches)),
 	}
-	busy := int64(0)
+	busy, timed := int64(0), false
 	for i := range launches {
 		l := &launches[i]
-		ns, _ := l.time.NS()
-		busy += ns
+		ns, ok := l.time.NS()
+		if busy, timed = busy+ns, timed || ok; busy > maxBusy {
+			return fmt.Errorf("%w: the times of step %d add up to more than %d years", ErrTooLarge, s.Index,
+				maxBusy/nsPerYear)
+		}
 		s.Dispatches[i] = trace.StepDispatch{Plan: r.plan(l), GPUNS: l.time}
 	}
-	s.GPU = &trace.GPU{BusyNS: trace.Measured(busy)}
+	if timed {
+		s.GPU = &trace.GPU{BusyNS: trace.Measured(busy)}
+	} else {
+		s.Timing = trace.TimingOff
+	}
 	r.t.Steps = append(r.t.Steps, s)
 	return nil
 }
@@ -70,6 +195,7 @@ func (r *recorder) plan(l *launch) trace.PlanID {
 	if !ok {
 		id = trace.DispatchID(len(r.slots))
 		r.slots, r.ids[l.slot] = append(r.slots, l.slot), id
+		r.joins = append(r.joins, l.joined)
 	}
 	key := plan{id, l.kernel, l.grid}
 	p, ok := r.plans[key]
@@ -92,9 +218,10 @@ func (r *recorder) finish() {
 	for id, s := range order {
 		to[r.ids[s]] = trace.DispatchID(id)
 		g.Dispatches = append(g.Dispatches, trace.Dispatch{
-			ID: trace.DispatchID(id), Op: trace.OpID(s.op), Label: s.label,
+			ID: trace.DispatchID(id), Op: trace.OpID(s.op), Label: s.label, Joined: r.joins[r.ids[s]],
 		})
 	}
+	nameSlots(g.Dispatches)
 	for i := range r.t.Plans {
 		p := &r.t.Plans[i]
 		p.Dispatch = to[p.Dispatch]
@@ -104,6 +231,16 @@ func (r *recorder) finish() {
 		}
 		for k, n := range p.Workgroups {
 			d.MaxWorkgroups[k] = max(d.MaxWorkgroups[k], n)
+		}
+	}
+}
+
+// nameSlots removes the label of every dispatch that is the only one of its operator.
+func nameSlots(list []trace.Dispatch) {
+	for i := range list {
+		before := i > 0 && list[i-1].Op == list[i].Op
+		if !before && (i+1 == len(list) || list[i+1].Op != list[i].Op) {
+			list[i].Label = ""
 		}
 	}
 }

@@ -295,15 +295,25 @@ func (t *DispatchTable) grid(r *analyze.DispatchRow) table.Cell {
 	case r.Group, r.Joint:
 		return table.Cell{}
 	case r.Gone():
-		g := r.Missing[0].Most
-		return table.Cell{Text: table.Grid(g), Number: float64(analyze.Product(g)), Has: true}
+		return gridCell(r.Missing[0].Most)
 	}
 	least, most := t.Grids(r)
 	first := t.Launch(r).Most
+	if most == 0 {
+		return gridCell(first)
+	}
 	if t.All(r, func(l *analyze.Launch) bool { return l.Least == first && l.Most == first }) {
 		return table.Cell{Text: table.Grid(first), Number: float64(most), Has: true}
 	}
 	return table.Cell{Text: fmt.Sprintf("%d–%d", least, most), Number: float64(most), Has: true}
+}
+
+// gridCell returns a cell with a grid. It is empty for the grid of a profile that does not contain grids.
+func gridCell(g [3]int) table.Cell {
+	if g == [3]int{} {
+		return table.Cell{}
+	}
+	return table.Cell{Text: table.Grid(g), Number: float64(analyze.Product(g)), Has: true}
 }
 
 func (t *DispatchTable) gap(r *analyze.DispatchRow) table.Cell {

@@ -431,7 +431,7 @@ func TestTablesTakeOrRefuseNoSteps(t *testing.T) {
 				t.Errorf("%s: %v", kind.Name, err)
 			}
 		}
-		want := []string{"blocks", "dispatches", "experts", "resize", "slots"}
+		want := []string{"blocks", "classes", "dispatches", "experts", "resize", "slots"}
 		if !slices.Equal(refuse, want) {
 			t.Errorf("trace of %d steps: an empty selection is refused by %q, want %q",
 				len(tr.Steps), refuse, want)

@@ -120,9 +120,12 @@ func Shape(dims []int) string {
 	return string(b)
 }
 
-// Grid formats a workgroup count without trailing ones: 32 or 32×8.
+// Grid formats a workgroup count without trailing ones: 32 or 32×8. The zero grid is unknown: it is that of a
+// launch in the profile of another engine that does not contain grids.
 func Grid(g [3]int) string {
 	switch {
+	case g == [3]int{}:
+		return "unknown"
 	case g[2] != 1:
 		return Shape(g[:])
 	case g[1] != 1:

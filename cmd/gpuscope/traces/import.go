@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -16,24 +17,34 @@ import (
 	"gpuscope/model/source"
 	"gpuscope/trace"
 	"gpuscope/trace/importer"
+	"gpuscope/trace/table"
 )
 
 func importCommand(e *cli.Env, by trace.Producer) *cli.Command {
 	return &cli.Command{
 		Name: "trace import", Operand: "FILE",
 		Doc: "make a trace from the profile of another engine",
-		More: `FILE is ` + importer.Formats() + `. MODEL is the
-model that was profiled. The rows of FILE are joined with the operators of MODEL, in order. The trace has the times of the
-other engine, and the operators as they are in MODEL. Compare it with a run of gpuscope as a baseline: with the key B in the
-full-screen program, or with trace show --base (docs/guide/import.md).`,
+		More: `FILE is ` + importer.Formats() + `. FILE may be compressed
+with gzip. MODEL is the model that was profiled. Rows of FILE are joined with the operators of MODEL by tensor name, by
+operator id, by operation and shape, or in order; the output says how. Rows that cannot be joined, and all rows without
+--model, keep the names of FILE. Compare the trace with a run of gpuscope as a baseline: with the key B in the full-screen
+program, or with trace show --base (docs/guide/import.md).`,
 		Examples: []cli.Example{
 			{"gpuscope trace import executorch.txt --model llama.pte -o executorch.json", "the times of ExecuTorch's own runtime, as a trace"},
 			{"gpuscope executorch.json", "open them in the full-screen program"},
+			{
+				"gpuscope trace import llama.log --model model.gguf -o llama.json",
+				"the times of llama.cpp on the same GGUF file",
+			},
+			{
+				"gpuscope trace show run.json --table classes --steps decode --base llama.json",
+				"where the other engine is faster, and by how much",
+			},
 		},
 		Setup: func(flags *pflag.FlagSet) cli.Action {
 			var o source.Options
 			var out string
-			flags.StringVar(&o.Path, "model", "", "join the profile with the operators of model `FILE`, an ExecuTorch program (.pte)")
+			flags.StringVar(&o.Path, "model", "", "join the profile with the operators of model `FILE`: a GGUF file, a Hugging Face folder or an ExecuTorch program (.pte)")
 			flags.StringVar(&o.Method, "method", "",
 				"use method `NAME` of the program (default forward, or the only method that reads tokens)")
 			flags.StringArrayVar(&o.Data, "data", nil,
@@ -43,8 +54,8 @@ full-screen program, or with trace show --base (docs/guide/import.md).`,
 				switch {
 				case len(operands) == 0 || operands[0] == "":
 					return cli.Usagef("no profile was given")
-				case o.Path == "":
-					return cli.Usagef("--model: give the program that was profiled")
+				case o.Path == "" && (o.Method != "" || len(o.Data) > 0):
+					return cli.Usagef("--method and --data need --model")
 				}
 				t, err := importProfile(operands[0], o)
 				if err != nil {
@@ -61,27 +72,42 @@ full-screen program, or with trace show --base (docs/guide/import.md).`,
 					}
 					return err
 				}
-				_, err = io.WriteString(e.Stdout, printable.Clean(out)+": "+holds(t))
+				_, err = io.WriteString(e.Stdout, printable.Clean(out)+": "+holds(t)+joins(t))
 				return err
 			}
 		},
 	}
 }
 
-// importProfile reads the profile of a model.
+// joins says in one line for each way of joining how many rows of the profile were joined in this way.
+func joins(t *trace.Trace) string {
+	rows := map[trace.Joined]int{}
+	for i := range t.Steps {
+		for _, d := range t.Steps[i].Dispatches {
+			rows[t.Graph.Dispatches[t.Plans[d.Plan].Dispatch].Joined]++
+		}
+	}
+	var b strings.Builder
+	for _, by := range trace.Joins {
+		switch n := rows[by]; {
+		case n == 0:
+		case by == trace.JoinedNot:
+			fmt.Fprintf(&b, "%s of the profile not joined with an operator of a model\n", table.Plural(n, "row"))
+		default:
+			fmt.Fprintf(&b, "%s joined by %s\n", table.Plural(n, "row"), by)
+		}
+	}
+	return b.String()
+}
+
+// importProfile reads a profile. Without a model, the trace has the names of the profile only.
 func importProfile(path string, o source.Options) (*trace.Trace, error) {
-	m, err := source.Open(o)
-	if err != nil {
-		return nil, err
-	}
-	defer m.Close()
 	var run importer.Run
-	if run.Ops, err = m.Operators(); err != nil {
-		return nil, err
+	if o.Path != "" {
+		if err := readOperators(&run, o); err != nil {
+			return nil, err
+		}
 	}
-	m.Describe(&run.Model)
-	run.Model.Source = filepath.Base(o.Path)
-	run.Model.Name = run.Model.Source
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -89,7 +115,28 @@ func importProfile(path string, o source.Options) (*trace.Trace, error) {
 	defer f.Close()
 	t, err := importer.Read(f, run)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		err = fmt.Errorf("%s: %w", path, err)
+		if _, ok := errors.AsType[*importer.Mismatch](err); ok && o.Path == "" {
+			return nil, cli.Usagef("--model: the format of %s joins rows in the order of the operators. "+
+				"Give the program that was profiled", path)
+		}
+		return nil, err
 	}
 	return t, nil
+}
+
+// readOperators reads the operators of the model that was profiled.
+func readOperators(run *importer.Run, o source.Options) error {
+	m, err := source.Open(o)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	if run.Ops, run.Values, err = m.Operators(); err != nil {
+		return err
+	}
+	m.Describe(&run.Model)
+	run.Model.Source = filepath.Base(o.Path)
+	run.Model.Name = run.Model.Source
+	return nil
 }

@@ -55,7 +55,7 @@ func OfOp(o *trace.Op) Class {
 	}
 	kind := strings.ToLower(o.Kind)
 	switch {
-	case strings.HasPrefix(kind, "linear_experts"), kind == "combine_experts", kind == "mul_mat_id":
+	case strings.HasPrefix(kind, "linear_experts"), kind == "combine_experts", strings.HasPrefix(kind, "mul_mat_id"):
 		return Experts
 	case strings.HasPrefix(kind, "linear"), strings.HasPrefix(kind, "mul_mat"):
 		return ofMatrix(o)
@@ -136,6 +136,7 @@ var kindClasses = []struct {
 	{"set_rows", Attention},
 	{"attention", Attention},
 	{"embedding", Embedding},
+	{"get_rows", Embedding}, // ggml also selects the last row with this operation
 }
 
 func ofKind(kind string) Class {

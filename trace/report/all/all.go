@@ -3,6 +3,7 @@
 package all
 
 import (
+	_ "gpuscope/trace/report/classes"
 	_ "gpuscope/trace/report/deviation"
 	_ "gpuscope/trace/report/experts"
 	_ "gpuscope/trace/report/kernels"

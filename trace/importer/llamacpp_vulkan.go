@@ -1,0 +1,139 @@
+package importer
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"gpuscope/internal/printable"
+	"gpuscope/trace"
+)
+
+// llamacppVulkan is the log that llama.cpp's Vulkan backend prints if the environment variable
+// GGML_VK_PERF_LOGGER is 1. A step is a block after the line "Vulkan Timings:", with a line for each
+// operation and shape:
+//
+//	MUL_MAT_VEC q4_0 m=512 n=1 k=2048: 32 x 5.619 us = 179.808 us (373.134 GFLOPS/s)
+//
+// The number after x is the mean of all launches of the line. The log has no names of tensors.
+var llamacppVulkan = format{
+	name: "llamacpp-vulkan", doc: "the log of llama.cpp's Vulkan backend with GGML_VK_PERF_LOGGER=1",
+	sniff: func(start []byte) bool { return bytes.Contains(start, []byte(vulkanMark)) },
+	read:  readVulkanLog,
+}
+
+const (
+	vulkanMark = "Vulkan Timings:"
+	maxDim     = 1 << 31 // maximum size of a dim of a tensor
+)
+
+var (
+	vulkanLine = regexp.MustCompile(`^(.+): ([0-9]{1,12}) x ([^ ]+) us( |$)`)
+	vulkanDim  = regexp.MustCompile(`\b([mnk])=([0-9]{1,12})\b`)
+	vulkanDims = regexp.MustCompile(`\(([0-9]{1,12}),([0-9]{1,12}),`)
+)
+
+func readVulkanLog(in io.Reader, t *trace.Trace) error {
+	t.Engine, t.Device.Backend = "llama.cpp", "llama.cpp Vulkan"
+	r, m := newRecorder(t), newModel(t)
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, maxLine)
+	var rows []shapeRow
+	tokens, inside, n := 0, false, 0
+	finish := func() error {
+		if len(rows) == 0 {
+			return nil
+		}
+		step, err := r.joinShapes(m, rows)
+		if err != nil {
+			return err
+		}
+		err = r.addTokens(max(tokens, 1), step)
+		rows, tokens = rows[:0], 0
+		return err
+	}
+	for lines.Scan() {
+		n++
+		text := strings.TrimSpace(lines.Text())
+		switch {
+		case strings.HasSuffix(text, vulkanMark):
+			inside = true
+			if err := finish(); err != nil {
+				return err
+			}
+		case strings.HasPrefix(text, "Total time:"), strings.HasPrefix(text, "-----"):
+			inside = false
+			if err := finish(); err != nil {
+				return err
+			}
+		case inside && text != "":
+			row, of, err := vulkanRow(text)
+			if err != nil {
+				return &LineError{n, err}
+			}
+			tokens = max(tokens, of)
+			if rows = append(rows, row); len(rows) > maxRows {
+				return r.room(len(rows))
+			}
+		}
+	}
+	switch err := lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return &LineError{n + 1, fmt.Errorf("%w: the line has more than %d bytes", ErrTooLarge, maxLine)}
+	case err != nil:
+		return err
+	}
+	if err := finish(); err != nil {
+		return err
+	}
+	if len(t.Steps) == 0 {
+		return fmt.Errorf("%w: the blocks have no lines", ErrFormat)
+	}
+	r.finish()
+	return nil
+}
+
+// vulkanRow reads a line of a block. It also returns the number of tokens that the line states, or 0.
+func vulkanRow(text string) (row shapeRow, tokens int, err error) {
+	parts := vulkanLine.FindStringSubmatch(text)
+	if parts == nil {
+		return row, 0, fmt.Errorf("%s: want OPERATION: COUNT x MEAN us", printable.Short(text, 60))
+	}
+	row.text = parts[1]
+	if row.count, err = strconv.Atoi(parts[2]); err != nil || row.count < 1 {
+		return row, 0, fmt.Errorf("count %s: want at least 1", printable.Short(parts[2], 40))
+	}
+	if row.time, err = microseconds(parts[3]); err != nil {
+		return row, 0, err
+	}
+	row.op, _, _ = strings.Cut(row.text, " ")
+	n := 0
+	for _, d := range vulkanDim.FindAllStringSubmatch(row.text, -1) {
+		size, err := strconv.Atoi(d[2])
+		if err != nil || size > maxDim {
+			return row, 0, fmt.Errorf("%s=%s: want at most %d", d[1], d[2], maxDim)
+		}
+		switch d[1] {
+		case "m":
+			row.m = size
+		case "n":
+			n = size
+		case "k":
+			row.k = size
+		}
+	}
+	if row.matrix() {
+		return row, n, nil
+	}
+	if strings.Contains(row.op, "NORM") {
+		if d := vulkanDims.FindStringSubmatch(row.text); d != nil {
+			row.width, _ = strconv.Atoi(d[1]) // cannot fail: at most 12 digits
+		}
+	}
+	return row, 0, nil
+}
