@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"gpuscope/trace"
+	"gpuscope/trace/analyze/join"
+	"gpuscope/trace/analyze/noise"
 )
 
 // PlanDiff lists the differences between two plans of a dispatch.
@@ -75,8 +77,7 @@ type Delta struct {
 	BaselineNS  float64
 	// Timed reports that both the selection and the baseline have enough repeats for a comparison. TimeNS is
 	// set only if Timed is true. It is the time in the selection minus BaselineNS. Equal reports that this
-	// difference is not larger than the IQR or twice the timer resolution. If there are too few samples for
-	// an IQR, their range is used instead.
+	// difference is not significant (package noise).
 	Timed  bool
 	TimeNS float64
 	Equal  bool
@@ -85,7 +86,7 @@ type Delta struct {
 // deltaOf compares a launch with its counterparts at the baseline. It compares plans only if there is one
 // counterpart, from the same engine. It compares times only if all launches have several samples, because the
 // variation of a single sample is not known.
-func deltaOf(now *Launch, baseline []*Launch, resolutionNS float64, sameEngine, sameClock bool) Delta {
+func (c *comparison) deltaOf(now *Launch, baseline []*Launch, sameEngine bool) Delta {
 	if len(baseline) == 0 {
 		return Delta{PlanDiff: PlanDiff{New: true}}
 	}
@@ -93,7 +94,7 @@ func deltaOf(now *Launch, baseline []*Launch, resolutionNS float64, sameEngine, 
 	if len(baseline) == 1 && sameEngine {
 		d.PlanDiff, d.From = DiffPlans(baseline[0].Plan, now.Plan), baseline[0].Plan
 	}
-	if !sameClock {
+	if c.ClockMoved {
 		return d
 	}
 	d.HasBaseline, d.Timed = true, now.Time.N > 1
@@ -103,17 +104,42 @@ func deltaOf(now *Launch, baseline []*Launch, resolutionNS float64, sameEngine, 
 	}
 	if d.Timed {
 		d.TimeNS = now.Time.Median - d.BaselineNS
-		d.Equal = math.Abs(d.TimeNS) <= max(resolutionNS, now.Time.Noise(), noiseOf(baseline))
+		d.Equal = !c.Differ(now.Time.Median, d.BaselineNS, []*Launch{now}, baseline)
 	}
 	return d
 }
 
-// noiseOf returns the variation of the total time of launches that have several samples.
-func noiseOf(launches []*Launch) float64 {
-	if len(launches) == 1 {
-		return launches[0].Time.Noise()
+// Differ reports whether the times of two lists of launches differ significantly.
+func (c *comparison) Differ(nowNS, baselineNS float64, now, baseline []*Launch) bool {
+	p := c.Pair(nowNS, baselineNS, now, baseline)
+	return c.Noise.Judge(&p).Significant
+}
+
+// Pair returns the times of two lists of launches in the form in which package noise compares them.
+func (c *comparison) Pair(nowNS, baselineNS float64, now, baseline []*Launch) noise.Pair {
+	return noise.Pair{
+		NowNS: nowNS, BaseNS: baselineNS, Now: c.x.series(now), Base: c.baseline.series(baseline),
+		Members: max(len(now), len(baseline)),
 	}
-	return sumOf(launches).Noise()
+}
+
+// series returns the times of each launch. The key of a time is the position of its step.
+func (x *Index) series(launches []*Launch) []noise.Series {
+	list := make([]noise.Series, len(launches))
+	for i, l := range launches {
+		s := &list[i]
+		s.NS = make([]float64, len(l.Samples))
+		for k, ns := range l.Samples {
+			s.NS[k] = float64(ns)
+		}
+		if l.at != nil {
+			s.Keys = make([]int64, len(l.at))
+		}
+		for k, step := range l.at {
+			s.Keys[k] = noise.Key(&x.Trace.Steps[step])
+		}
+	}
+	return list
 }
 
 // Baseline is the selection that tables compare with. The baseline may be in another trace.
@@ -135,24 +161,52 @@ func (b *Baseline) ClockMoved(x *Index, s Selection) bool {
 	return b.SpeedMoved(x, x.canary(s), b.Index.canary(b.Selection))
 }
 
-// SpeedMoved reports whether the GPU clock differed between a run and the baseline. The arguments are canary
-// speeds relative to the warm device: now for the run, before for the baseline. They must differ by more than
-// trace.ClockMoved. A speed of 0 means that no canary ran, and SpeedMoved then returns false.
+// SpeedMoved reports whether the GPU clock differed between a run and the baseline by more than
+// trace.ClockMoved. The arguments are canary speeds relative to the warm device: now for the run, before for
+// the baseline. A speed of 0 means that no canary ran, and SpeedMoved then returns false.
 func (b *Baseline) SpeedMoved(x *Index, now, before float64) bool {
+	return math.Abs(math.Expm1(-b.clockShift(x, now, before))) > trace.ClockMoved
+}
+
+// clockShift returns the logarithm of the factor by which times are longer because of the GPU clock.
+func (b *Baseline) clockShift(x *Index, now, before float64) float64 {
 	ns, ok := x.Trace.Clock.CanaryNS.NS()
 	if baseline, both := b.Index.Trace.Clock.CanaryNS.NS(); ok && both && ns > 0 && baseline > 0 {
 		now, before = now/float64(ns), before/float64(baseline)
 	}
-	return now > 0 && before > 0 && math.Abs(now/before-1) > trace.ClockMoved
+	return noise.ClockShift(before, now)
+}
+
+// SameRun reports whether the baseline is of the same run.
+func (b *Baseline) SameRun(x *Index) bool {
+	return b.Index == x || sameGraph(&b.Index.Trace.Graph, &x.Trace.Graph)
+}
+
+// noise returns what is known about the noise before the rows are compared.
+func (b *Baseline) noise(x *Index, s Selection) *noise.Model {
+	m := &noise.Model{
+		Band: noise.OtherRun, ResolutionNS: b.ResolutionNS(x),
+		Clock: b.clockShift(x, x.canary(s), b.Index.canary(b.Selection)),
+	}
+	switch {
+	case x.Trace.Device.Software() || b.Index.Trace.Device.Software():
+		m.Band = noise.Software
+	case b.SameRun(x):
+		m.Band = noise.SameRun
+	}
+	return m
 }
 
 // comparison is the result of pairing the launches of a selection with those of a baseline.
 type comparison struct {
 	Of         [][]*Launch // for each launch, its counterparts at the baseline
-	gone       []*Launch   // baseline launches without a counterpart, each dispatch once
-	joined     Joining
+	Gone       []*Launch   // baseline launches without a counterpart, each dispatch once
+	Joined     join.How
 	ClockMoved bool
+	Noise      *noise.Model
 	total      float64 // total time of the baseline launches in ns
+
+	x, baseline *Index
 }
 
 // Compare pairs the launches of a selection with the baseline, and sets Delta of each launch.
@@ -163,10 +217,23 @@ func (b *Baseline) Compare(ctx context.Context, x *Index, selection Selection,
 	if err != nil {
 		return comparison{}, err
 	}
-	c := comparison{ClockMoved: b.ClockMoved(x, selection), total: total(then)}
-	c.join(x, b.Index, launches, then)
+	c := comparison{
+		ClockMoved: b.ClockMoved(x, selection), total: total(then), x: x, baseline: b.Index,
+		Noise: b.noise(x, selection),
+	}
+	c.join(launches, then)
+	c.Noise.Tests = 2 * (len(launches) + len(c.Gone)) // rows, and as many groups and totals at most
+	var rows []noise.Pair
 	for i := range launches {
-		launches[i].Delta = deltaOf(&launches[i], c.Of[i], b.ResolutionNS(x), b.SameEngine(x), !c.ClockMoved)
+		if now, then := &launches[i], c.Of[i]; len(then) == 1 && now.Time.N > 1 && then[0].Time.N > 1 {
+			p := c.Pair(now.Time.Median, then[0].Time.Median, []*Launch{now}, then)
+			p.Kernel = now.Plan.Kernel + then[0].Plan.Kernel
+			rows = append(rows, p)
+		}
+	}
+	c.Noise.Learn(rows)
+	for i := range launches {
+		launches[i].Delta = c.deltaOf(&launches[i], c.Of[i], b.SameEngine(x))
 	}
 	return c, nil
 }

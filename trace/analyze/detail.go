@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"gpuscope/trace"
+	"gpuscope/trace/analyze/join"
 )
 
 // Detail holds everything known about one dispatch in a step.
@@ -53,9 +54,10 @@ func (x *Index) Detail(ctx context.Context, step int, id trace.DispatchID, basel
 		if err != nil {
 			return nil, err
 		}
-		if of := newBaselineLaunches(then).find(&d.Launch); of != nil {
-			d.Baseline = of.Plan
-			d.Delta = deltaOf(&d.Launch, []*Launch{of}, resolutionNS(x.Trace), true, true)
+		now, base := joinSide(x, []Launch{d.Launch}), joinSide(baseline.Index, then)
+		if k := join.Find(&now, &base); k >= 0 {
+			d.Baseline = then[k].Plan
+			d.Delta = Delta{PlanDiff: DiffPlans(d.Baseline, d.Plan), From: d.Baseline}
 		}
 	}
 	d.Params = x.Params(d.Plan, d.Baseline)

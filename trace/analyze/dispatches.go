@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"gpuscope/trace/analyze/join"
 	"gpuscope/trace/tree"
 )
 
@@ -23,7 +24,7 @@ type DispatchTree struct {
 	Gone      []*Launch // dispatches that ran only at the baseline
 	// Joined says how the dispatches were paired with those of the baseline. ClockMoved reports that times
 	// were not compared, because the GPU clock (measured by the canary kernel) differed.
-	Joined     Joining
+	Joined     join.How
 	ClockMoved bool
 	// Costs are the costs measured at a step of the selection, and nil if no costs were measured.
 	Costs *StepCosts
@@ -39,6 +40,7 @@ type DispatchTree struct {
 	// total is the time in ns of all dispatches in all steps of the selection. baseTotal is the same for the
 	// baseline. Each of the two is 0 if one of its dispatches was not measured.
 	total, baseTotal float64
+	comparison       *comparison
 	blocks           *BlockTimes // nil if the step was not timed by blocks
 }
 
@@ -188,7 +190,7 @@ func (r *DispatchRow) heading() bool { return r.Group || !r.Equal }
 // compare sets the Delta of each launch and returns, for each launch, its counterparts at the baseline.
 func (t *DispatchTree) compare(ctx context.Context) ([][]*Launch, error) {
 	c, err := t.Baseline.Compare(ctx, t.Index, t.Selection, t.Launches)
-	t.Gone, t.Joined, t.ClockMoved, t.baseTotal = c.gone, c.joined, c.ClockMoved, c.total
+	t.Gone, t.Joined, t.ClockMoved, t.baseTotal, t.comparison = c.Gone, c.Joined, c.ClockMoved, c.total, &c
 	return c.Of, err
 }
 
@@ -279,7 +281,7 @@ func (t *DispatchTree) delta(r *DispatchRow, baseline [][]*Launch) {
 			l := &t.Launches[i]
 			r.Delta.PlanDiff = r.Delta.PlanDiff.Or(l.Delta.PlanDiff)
 			now, then = append(now, l), append(then, baseline[i]...)
-			if len(baseline[i]) == 0 && t.Joined == JoinedByOperator {
+			if len(baseline[i]) == 0 && t.Joined == join.ByOperator {
 				timed = timed && l.Time.N > 1
 				continue
 			}
@@ -298,54 +300,7 @@ func (t *DispatchTree) delta(r *DispatchRow, baseline [][]*Launch) {
 	}
 	// TimeNS is a difference of sums of medians, because the table shows sums of medians.
 	r.Delta.Timed, r.Delta.TimeNS = true, r.SumNS-r.Delta.BaselineNS
-	r.Delta.Equal = NoDifference(r.Delta.TimeNS, now, then, t.resolutionNS())
-}
-
-// NoDifference reports whether the difference ns between the total times of two lists of launches is within
-// the noise. The noise is the largest of three numbers: the timer resolution and the variations of the two
-// totals.
-func NoDifference(ns float64, now, then []*Launch, resolutionNS float64) bool {
-	return math.Abs(ns) <= max(resolutionNS, sumOf(now).Noise(), sumOf(then).Noise())
-}
-
-// sumOf returns the statistics of the total time of several dispatches. Each repeat or step in which all of
-// these dispatches were timed gives one total.
-func sumOf(launches []*Launch) Stats {
-	repeats, steps := math.MaxInt, false
-	for _, l := range launches {
-		repeats, steps = min(repeats, len(l.Samples)), steps || l.at != nil
-	}
-	if steps {
-		return sumOverSteps(launches)
-	}
-	sums := make([]int64, repeats)
-	for _, l := range launches {
-		for r := range sums {
-			sums[r] = Add(sums[r], l.Samples[r])
-		}
-	}
-	return StatsOf(sums)
-}
-
-func sumOverSteps(launches []*Launch) Stats {
-	type sum struct {
-		ns int64
-		n  int
-	}
-	sums := map[int32]sum{}
-	for _, l := range launches {
-		for i, step := range l.at {
-			s := sums[step]
-			sums[step] = sum{Add(s.ns, l.Samples[i]), s.n + 1}
-		}
-	}
-	var whole []int64
-	for _, s := range sums {
-		if s.n == len(launches) {
-			whole = append(whole, s.ns)
-		}
-	}
-	return StatsOf(whole)
+	r.Delta.Equal = !t.comparison.Differ(r.SumNS, r.Delta.BaselineNS, now, then)
 }
 
 // Timed reports whether every step of the selection has dispatches that were timed in isolation.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/join"
 	"gpuscope/trace/table"
 )
 
@@ -140,11 +141,11 @@ func (t *DispatchTable) baseParts() []table.Segment {
 	}
 	parts = append(parts, OtherTrace(t.Index, t.Baseline.Index), t.baselineStep())
 	switch {
-	case t.Joined == analyze.JoinedByOrder:
+	case t.Joined == join.ByOrder:
 		parts = append(parts, table.Segment{
 			Rank: 0, Text: "the baseline has other operators: compared in dispatch order", Short: "compared by order",
 		})
-	case t.Joined == analyze.JoinedByOperator:
+	case t.Joined == join.ByOperator:
 		parts = append(parts, table.Segment{
 			Rank: 0, Text: "compared by operator: a fused dispatch with the sum of its parts",
 			Short: "compared by operator",

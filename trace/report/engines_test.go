@@ -7,6 +7,7 @@ import (
 
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/join"
 	"gpuscope/trace/report"
 )
 
@@ -91,7 +92,7 @@ func besideTheirs(t *testing.T, steps string) *report.DispatchTable {
 
 func TestFusedDispatchesAreComparedWithTheirParts(t *testing.T) {
 	d := besideTheirs(t, "decode")
-	if d.Joined != analyze.JoinedByOperator {
+	if d.Joined != join.ByOperator {
 		t.Errorf("joined %v", d.Joined)
 	}
 	type row struct {

@@ -96,11 +96,11 @@ type Weights struct {
 	Blocks *analyze.BlockTimes // nil if the step was not timed by blocks
 	costs  *analyze.StepCosts  // nil if no costs were measured
 	// These fields are set if there is a baseline. baseline maps each launch to the same launch at the
-	// baseline. baseSteps is the number of baseline steps. resolutionNS is the smallest time difference that
-	// the timers can measure.
+	// baseline. baseSteps is the number of baseline steps. judge reports whether
+	// two times differ significantly.
 	baseline      map[*analyze.Launch][]*analyze.Launch
 	baseSteps     float64
-	resolutionNS  float64
+	judge         func(nowNS, baselineNS float64, now, then []*analyze.Launch) bool
 	ClockMoved    bool
 	Single        bool // some dispatch has only one time in the selection or at the baseline
 	BaselineCosts *analyze.BaselineCosts
@@ -134,7 +134,7 @@ func weigh(ctx context.Context, x *analyze.Index, o analyze.Options, whole analy
 			w.Single = w.Single || launches[i].Time.N == 1 || slices.ContainsFunc(c.Of[i],
 				func(l *analyze.Launch) bool { return l.Time.N == 1 })
 		}
-		w.resolutionNS, w.ClockMoved = o.Baseline.ResolutionNS(x), c.ClockMoved
+		w.judge, w.ClockMoved = c.Differ, c.ClockMoved
 		w.BaselineCosts = o.Baseline.CostsBeside(w.costs)
 	}
 	measured := true
@@ -194,7 +194,7 @@ func (w *Weights) sum(n *GraphNode) {
 	n.Cost, n.Other, n.Costs = cost, other, w.costs
 	if timed && len(now) > 0 {
 		n.Delta.Timed, n.Delta.TimeNS = true, n.NS-n.Delta.BaselineNS
-		n.Delta.Equal = analyze.NoDifference(n.Delta.TimeNS, now, then, w.resolutionNS)
+		n.Delta.Equal = !w.judge(n.NS, n.Delta.BaselineNS, now, then)
 	}
 }
 
