@@ -16,7 +16,8 @@ import (
 // their producer.
 func Commands(e *cli.Env, by trace.Producer) cli.Commands {
 	all := cli.Commands{
-		showCommand(e), whyCommand(e), checkCommand(e), importCommand(e, by), convertCommand(e),
+		showCommand(e), diffCommand(e), whyCommand(e), checkCommand(e), importCommand(e, by),
+		convertCommand(e),
 	}
 	return append(all, missingCommand(all.Subcommands("trace")))
 }
@@ -43,4 +44,4 @@ func missingCommand(known []string) *cli.Command {
 var Elsewhere = map[string]string{"compare": Comparing, "diff": Comparing}
 
 // Comparing says how to compare two traces.
-const Comparing = "; to compare two traces, open one of them and press B; to compare steps of one trace, use trace show --base"
+const Comparing = "; to compare two traces, use trace diff, or open one of them and press B"

@@ -1,0 +1,435 @@
+// Package diff compares two selections of steps: of one run, of two runs or builds, or of two engines. It
+// says which dispatches were added, are gone or run differently, and which times differ significantly.
+//
+//	d, err := diff.Of(ctx, diff.Side{Index: before, Selection: s}, diff.Side{Index: after, Selection: t})
+//
+// The first side is the baseline. A difference is the second side minus the first. Package join pairs the
+// dispatches, and package noise decides what is significant. All times are in ns, and per step: a dispatch
+// that ran in half of the selected steps counts half.
+package diff
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/join"
+	"gpuscope/trace/analyze/noise"
+	"gpuscope/trace/analyze/workclass"
+)
+
+// Side is one of the two selections.
+type Side struct {
+	Index     *analyze.Index
+	Selection analyze.Selection
+	Name      string // such as the name of the file
+}
+
+// ErrNoSteps is returned for a selection without steps.
+var ErrNoSteps = errors.New("the selection has no steps")
+
+// Status says whether something exists on both sides.
+type Status string
+
+// The states of a row or a group.
+const (
+	Same    Status = "same"    // the same plan, and no significant difference in time
+	Changed Status = "changed" // another plan, or a significant difference in time
+	Added   Status = "added"   // only on the second side
+	Gone    Status = "gone"    // only at the baseline
+)
+
+// Time is a time on one side. NS is the median of N times or, for a group, the sum of such medians.
+type Time struct {
+	NS       float64
+	N        int
+	Measured bool
+	ErrorNS  float64 // ± of NS, as trace.MedianWithin defines it
+	HasError bool    // there are enough times for ErrorNS
+}
+
+// Times is a comparison of two times. If one side does not exist, its time is 0 and not measured, and the
+// difference is the time of the other side.
+type Times struct {
+	Base, Now Time
+	noise.Verdict
+}
+
+// Both reports whether both times were measured.
+func (t *Times) Both() bool { return t.Base.Measured && t.Now.Measured }
+
+// Relative returns the difference as a fraction of the baseline, and false if it is not known.
+func (t *Times) Relative() (float64, bool) {
+	if !t.Both() || t.Base.NS <= 0 {
+		return 0, false
+	}
+	return t.DeltaNS / t.Base.NS, true
+}
+
+// Row is a dispatch that ran on at least one side.
+type Row struct {
+	Name   string // full name, of the second side if the dispatch ran there
+	Place  string // name without the layer
+	Kind   string // kind of operator
+	Class  workclass.Class
+	Layer  string // "layer 3", "prologue", "epilogue", or "" for a graph without layers
+	Status Status
+	// Plan says how the plans differ. It is empty for different engines, whose plans cannot be compared.
+	Plan  analyze.PlanDiff
+	Base  []*analyze.Launch // nil if Status is Added; several if they were fused
+	Now   *analyze.Launch   // nil if Status is Gone
+	Times Times
+}
+
+// By says what the rows of a group have in common.
+type By string
+
+// The groupings. A dispatch is in one group of each.
+const (
+	ByKernel By = "kernel"
+	ByOp     By = "op"    // the operator's place in its layer: "mlp.down"
+	ByKind   By = "kind"  // the kind of operator: "linear_q4gsw"
+	ByClass  By = "class" // the class of work, which all engines share: "gate and up"
+	ByLayer  By = "layer" // "layer 3"
+)
+
+// Group is a set of dispatches.
+type Group struct {
+	By        By
+	Name      string
+	Base, Now int // number of dispatches on each side
+	Status    Status
+	Times     Times
+	Rows      []int // indices into Diff.Rows
+}
+
+// Diff is the result of a comparison.
+type Diff struct {
+	Base, Now Side
+	// BaseRows and NowRows are the steps whose dispatches are compared: those of the selections in which
+	// every dispatch was timed, or else the last step that was repeated.
+	BaseRows, NowRows analyze.Selection
+	Joined            join.How
+	SameEngine        bool
+	Noise             *noise.Model
+	Rows              []Row   // in order of submission, then those that are gone
+	Groups            []Group // significant ones first, by size
+	Isolated          Times   // sum of the times of all dispatches
+	Totals            []Total
+
+	classes map[*analyze.Index][]workclass.Class // of the operators of each trace
+}
+
+// Of compares two selections. It returns ErrNoSteps if one of them is empty.
+func Of(ctx context.Context, base, now Side) (*Diff, error) {
+	if len(base.Selection.Steps) == 0 || len(now.Selection.Steps) == 0 {
+		return nil, ErrNoSteps
+	}
+	d := &Diff{
+		Base: base, Now: now, BaseRows: timedSteps(base), NowRows: timedSteps(now),
+		SameEngine: base.Index.Trace.Engine == now.Index.Trace.Engine,
+	}
+	launches, err := now.Index.Launches(ctx, d.NowRows)
+	if err != nil {
+		return nil, err
+	}
+	b := &analyze.Baseline{Index: base.Index, Selection: d.BaseRows}
+	c, err := b.Compare(ctx, now.Index, d.NowRows, launches)
+	if err != nil {
+		return nil, err
+	}
+	d.Joined = c.Joined
+	d.addRows(launches, c.Of, c.Gone)
+	d.group()
+	d.addTotals()
+	d.Noise = c.Noise.For(len(d.Rows) + len(d.Groups) + len(d.Totals) + 1)
+	d.judge(c.Pair)
+	slices.SortStableFunc(d.Groups, func(a, b Group) int {
+		return noise.BySize(a.Times.Verdict, b.Times.Verdict)
+	})
+	return d, nil
+}
+
+// timedSteps returns the steps of a side whose dispatches are compared.
+func timedSteps(s Side) analyze.Selection {
+	of, t := s.Selection, s.Index.Trace
+	var timed []int
+	repeated := -1
+	for _, step := range of.Steps {
+		if analyze.EachTimed(&t.Steps[step]) {
+			timed = append(timed, step)
+		}
+		if analyze.Repeated(&t.Steps[step]) {
+			repeated = step
+		}
+	}
+	switch {
+	case len(timed) >= trace.FewestWithin:
+		of.Steps = timed
+	case repeated >= 0:
+		return s.Index.Step(repeated)
+	case len(timed) > 0:
+		of.Steps = timed
+	}
+	return s.Index.Routed(of)
+}
+
+func (d *Diff) addRows(launches []analyze.Launch, of [][]*analyze.Launch, gone []*analyze.Launch) {
+	for i := range launches {
+		l := &launches[i]
+		r := Row{Now: l, Base: of[i], Status: Same}
+		if len(r.Base) == 0 {
+			r.Status = Added
+		}
+		if r.Plan = l.Delta.PlanDiff; r.Status == Same && r.Plan.Any() {
+			r.Status = Changed
+		}
+		d.describe(&r, d.Now.Index, l)
+		d.Rows = append(d.Rows, r)
+	}
+	for _, l := range gone {
+		r := Row{Base: []*analyze.Launch{l}, Status: Gone, Plan: analyze.PlanDiff{Gone: true}}
+		d.describe(&r, d.Base.Index, l)
+		d.Rows = append(d.Rows, r)
+	}
+	for i := range d.Rows {
+		r := &d.Rows[i]
+		r.Times.Base, r.Times.Now = d.time(r.Base, false), d.time(r.now(), true)
+		r.Times.DeltaNS = r.Times.Now.NS - r.Times.Base.NS
+	}
+}
+
+func (d *Diff) describe(r *Row, x *analyze.Index, l *analyze.Launch) {
+	r.Name, r.Place, r.Kind = x.Name(l.ID), l.Dispatch.Named(l.Op.Place()), l.Op.Kind
+	r.Class = d.class(x, l)
+	if l.Op.Layer != nil {
+		r.Layer = "layer " + analyze.LayerName(*l.Op.Layer)[1:]
+	} else {
+		r.Layer = x.Graph.Layers.Part(l.Op)
+	}
+}
+
+// class returns the class of work of a dispatch of one of the two traces.
+func (d *Diff) class(x *analyze.Index, l *analyze.Launch) workclass.Class {
+	if d.classes == nil {
+		d.classes = map[*analyze.Index][]workclass.Class{}
+	}
+	if d.classes[x] == nil {
+		d.classes[x] = workclass.Of(&x.Trace.Graph)
+	}
+	return d.classes[x][l.Op.ID]
+}
+
+func (r *Row) now() []*analyze.Launch {
+	if r.Now == nil {
+		return nil
+	}
+	return []*analyze.Launch{r.Now}
+}
+
+// weight returns the part of the selected steps in which a launch ran.
+func (d *Diff) weight(l *analyze.Launch, now bool) float64 {
+	steps := len(d.BaseRows.Steps)
+	if now {
+		steps = len(d.NowRows.Steps)
+	}
+	return float64(l.Runs) / float64(steps)
+}
+
+// time returns the total time of several launches of one side.
+func (d *Diff) time(launches []*analyze.Launch, now bool) Time {
+	t := Time{Measured: len(launches) > 0}
+	for i, l := range launches {
+		t.Measured = t.Measured && l.Time.Measured()
+		t.NS += l.Time.Median * d.weight(l, now)
+		if i == 0 || l.Time.N < t.N {
+			t.N = l.Time.N
+		}
+	}
+	if !t.Measured {
+		return Time{}
+	}
+	if len(launches) == 1 {
+		t.withError(slices.Sorted(slices.Values(launches[0].Samples)), d.weight(launches[0], now))
+	}
+	return t
+}
+
+// withError sets the error from a sorted list of times.
+func (t *Time) withError(sorted []int64, weight float64) {
+	if len(sorted) == 0 {
+		return
+	}
+	if low, high, ok := trace.MedianWithin(sorted); ok {
+		t.ErrorNS, t.HasError = max(t.NS-float64(low)*weight, float64(high)*weight-t.NS), true
+	}
+}
+
+// members holds the dispatches of a group on both sides.
+type members struct{ base, now []*analyze.Launch }
+
+// group divides the rows into groups. A row belongs to the groups of its dispatch on the second side. The
+// exception are kernels: each side counts for the kernel that ran there.
+func (d *Diff) group() {
+	type key struct {
+		by   By
+		name string
+	}
+	index := map[key]int{}
+	at := func(by By, name string, row int) *Group {
+		k := key{by, name}
+		i, ok := index[k]
+		if !ok {
+			i = len(d.Groups)
+			index[k] = i
+			d.Groups = append(d.Groups, Group{By: by, Name: name})
+		}
+		g := &d.Groups[i]
+		if n := len(g.Rows); n == 0 || g.Rows[n-1] != row {
+			g.Rows = append(g.Rows, row)
+		}
+		return g
+	}
+	for i := range d.Rows {
+		r := &d.Rows[i]
+		if r.Now != nil {
+			at(ByKernel, trace.OwnKernel(r.Now.Plan.Kernel), i).Now++
+		}
+		for _, l := range r.Base {
+			at(ByKernel, trace.OwnKernel(l.Plan.Kernel), i).Base++
+		}
+		for _, in := range []struct {
+			by   By
+			name string
+		}{{ByOp, r.Place}, {ByKind, r.Kind}, {ByClass, string(r.Class)}, {ByLayer, r.Layer}} {
+			if in.name != "" {
+				g := at(in.by, in.name, i)
+				g.Now, g.Base = g.Now+len(r.now()), g.Base+len(r.Base)
+			}
+		}
+	}
+	slices.SortStableFunc(d.Groups, func(a, b Group) int { return cmp.Compare(a.By, b.By) })
+}
+
+// members returns the dispatches of a group.
+func (d *Diff) members(g *Group) (m members) {
+	is := func(l *analyze.Launch) bool {
+		return g.By != ByKernel || trace.OwnKernel(l.Plan.Kernel) == g.Name
+	}
+	for _, i := range g.Rows {
+		r := &d.Rows[i]
+		if r.Now != nil && is(r.Now) {
+			m.now = append(m.now, r.Now)
+		}
+		for _, l := range r.Base {
+			if is(l) {
+				m.base = append(m.base, l)
+			}
+		}
+	}
+	return m
+}
+
+// pairing is the type of the function that returns the times of launches for package noise.
+type pairing func(nowNS, baseNS float64, now, base []*analyze.Launch) noise.Pair
+
+// judge decides which rows, groups and totals differ significantly.
+func (d *Diff) judge(pair pairing) {
+	test := func(t *Times, m members) {
+		t.DeltaNS = t.Now.NS - t.Base.NS
+		if t.Both() {
+			p := pair(t.Now.NS, t.Base.NS, m.now, m.base)
+			t.Verdict = d.Noise.Judge(&p)
+		}
+	}
+	var all members
+	for i := range d.Rows {
+		r := &d.Rows[i]
+		m := members{r.Base, r.now()}
+		all.base, all.now = append(all.base, m.base...), append(all.now, m.now...)
+		if test(&r.Times, m); r.Times.Significant && r.Status == Same {
+			r.Status = Changed
+		}
+	}
+	for i := range d.Groups {
+		g := &d.Groups[i]
+		m := d.members(g)
+		g.Times.Base, g.Times.Now = d.time(m.base, false), d.time(m.now, true)
+		test(&g.Times, m)
+		switch {
+		case g.Base == 0:
+			g.Status = Added
+		case g.Now == 0:
+			g.Status = Gone
+		case g.Times.Significant,
+			slices.ContainsFunc(g.Rows, func(i int) bool { return d.Rows[i].Status != Same }):
+			g.Status = Changed
+		default:
+			g.Status = Same
+		}
+	}
+	d.Isolated.Base, d.Isolated.Now = d.time(all.base, false), d.time(all.now, true)
+	test(&d.Isolated, all)
+	for i := range d.Totals {
+		t := &d.Totals[i]
+		if p := &t.pair; t.Why == "" {
+			t.Times.Verdict = d.Noise.Within(p, d.Noise.WholeBand(t.band))
+		}
+	}
+}
+
+// Count returns the number of rows for which a condition holds.
+func (d *Diff) Count(is func(*Row) bool) int {
+	n := 0
+	for i := range d.Rows {
+		if is(&d.Rows[i]) {
+			n++
+		}
+	}
+	return n
+}
+
+// GroupsBy returns the groups of one grouping, significant ones first.
+func (d *Diff) GroupsBy(by By) (list []*Group) {
+	for i := range d.Groups {
+		if d.Groups[i].By == by {
+			list = append(list, &d.Groups[i])
+		}
+	}
+	return list
+}
+
+// First returns the kernel whose change of time is the largest significant one, or nil.
+func (d *Diff) First() *Group {
+	if list := d.GroupsBy(ByKernel); len(list) > 0 && list[0].Times.Significant {
+		return list[0]
+	}
+	return nil
+}
+
+// Within returns the group of another grouping that has most of the difference of a group, if it has more
+// than half of it and its rows are only a part of those of the group. Else it returns nil.
+func (d *Diff) Within(g *Group, by By) *Group {
+	for _, o := range d.GroupsBy(by) {
+		if len(o.Rows) >= len(g.Rows) || !o.Times.Significant || o.Times.DeltaNS*g.Times.DeltaNS <= 0 ||
+			math.Abs(o.Times.DeltaNS) < math.Abs(g.Times.DeltaNS)/2 {
+			continue
+		}
+		if !slices.ContainsFunc(o.Rows, func(i int) bool { return !slices.Contains(g.Rows, i) }) {
+			return o
+		}
+	}
+	return nil
+}
+
+// Significant reports whether any time differs significantly.
+func (d *Diff) Significant() bool {
+	return d.Isolated.Significant ||
+		slices.ContainsFunc(d.Rows, func(r Row) bool { return r.Times.Significant }) ||
+		slices.ContainsFunc(d.Groups, func(g Group) bool { return g.Times.Significant }) ||
+		slices.ContainsFunc(d.Totals, func(t Total) bool { return t.Times.Significant })
+}

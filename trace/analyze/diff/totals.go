@@ -1,0 +1,173 @@
+package diff
+
+import (
+	"fmt"
+	"slices"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/noise"
+)
+
+// Measure is what a total measures.
+type Measure string
+
+// The measures of a step.
+const (
+	Wall Measure = "wall" // wall time of a step, on the clock of the host
+	Span Measure = "gpu"  // from the first to the last GPU timestamp of a step
+)
+
+// Total is a time of whole steps: the median of several steps.
+type Total struct {
+	// Scope is "step" for the selected steps, or a phase for all warm steps of this phase.
+	Scope   string
+	Measure Measure
+	Times   Times
+	// Tokens is the number of tokens that each of the steps read, if it is the same for all. Otherwise 0.
+	Tokens int
+	// Why is set if the times cannot be compared. It is the reason.
+	Why string
+
+	band float64
+	pair noise.Pair
+}
+
+// Selected is the scope of the selected steps.
+const Selected = "step"
+
+// TokensPerS returns the rates of both sides in tokens per second, and false if they are not known. Only wall
+// times have rates.
+func (t *Total) TokensPerS() (base, now float64, ok bool) {
+	if t.Measure != Wall || t.Tokens == 0 || !t.Times.Both() || t.Times.Base.NS <= 0 || t.Times.Now.NS <= 0 {
+		return 0, 0, false
+	}
+	n := float64(t.Tokens) * 1e9
+	return n / t.Times.Base.NS, n / t.Times.Now.NS, true
+}
+
+// Total returns the total of a scope and a measure, or nil.
+func (d *Diff) Total(scope string, of Measure) *Total {
+	i := slices.IndexFunc(d.Totals, func(t Total) bool { return t.Scope == scope && t.Measure == of })
+	if i < 0 {
+		return nil
+	}
+	return &d.Totals[i]
+}
+
+func (d *Diff) addTotals() {
+	add := func(scope string, base, now analyze.Selection) {
+		if len(base.Steps) == 0 || len(now.Steps) == 0 {
+			return
+		}
+		for _, m := range []Measure{Wall, Span} {
+			if t, ok := d.total(scope, m, base, now); ok {
+				d.Totals = append(d.Totals, t)
+			}
+		}
+	}
+	add(Selected, d.Base.Selection, d.Now.Selection)
+	for _, phase := range trace.Phases {
+		add(string(phase), d.Base.Index.Phase(phase), d.Now.Index.Phase(phase))
+	}
+}
+
+// mode is how a step ran. Times of steps that ran differently are not compared: timing makes a step longer,
+// and pipelined steps overlap.
+type mode struct {
+	timing    trace.Timing
+	pipelined bool
+}
+
+// total computes one total. It compares the steps of the mode that most steps of both sides have. The bool is
+// false if one side has no such time.
+func (d *Diff) total(scope string, of Measure, base, now analyze.Selection) (Total, bool) {
+	a, b := modes(d.Base.Index, base, of), modes(d.Now.Index, now, of)
+	if len(a) == 0 || len(b) == 0 {
+		return Total{}, false
+	}
+	t := Total{Scope: scope, Measure: of, band: noise.SpanBand}
+	if of == Wall {
+		t.band = noise.WallBand
+	}
+	var best *mode
+	most := 0
+	for _, timing := range []trace.Timing{
+		trace.TimingOff, trace.TimingStep, trace.TimingBlock, trace.TimingDispatch,
+	} {
+		for _, pipelined := range []bool{true, false} {
+			m := mode{timing, pipelined}
+			if n := min(len(a[m]), len(b[m])); n > most {
+				best, most = &m, n
+			}
+		}
+	}
+	if best == nil {
+		t.Why = "the steps ran at different timing levels, or one side was pipelined"
+		return t, true
+	}
+	left, right := a[*best], b[*best]
+	t.Tokens = tokensOf(d.Base.Index, left)
+	if n := tokensOf(d.Now.Index, right); n != t.Tokens || n == 0 {
+		if n != t.Tokens {
+			t.Why = fmt.Sprintf("the steps read different numbers of tokens: %d and %d", t.Tokens, n)
+		}
+		t.Tokens = 0
+	}
+	var before, after noise.Series
+	t.Times.Base, before = timesOf(d.Base.Index, left, of)
+	t.Times.Now, after = timesOf(d.Now.Index, right, of)
+	t.pair.Base, t.pair.Now = []noise.Series{before}, []noise.Series{after}
+	t.pair.BaseNS, t.pair.NowNS = t.Times.Base.NS, t.Times.Now.NS
+	t.Times.DeltaNS = t.Times.Now.NS - t.Times.Base.NS
+	return t, true
+}
+
+// modes divides the steps of a selection that have a time by how they ran.
+func modes(x *analyze.Index, s analyze.Selection, of Measure) map[mode][]int {
+	list := map[mode][]int{}
+	for _, step := range s.Steps {
+		at := &x.Trace.Steps[step]
+		if _, ok := timeOf(at, of); ok {
+			m := mode{at.Timing, at.Pipelined}
+			list[m] = append(list[m], step)
+		}
+	}
+	return list
+}
+
+func timeOf(s *trace.Step, of Measure) (int64, bool) {
+	ns, ok := s.CPU.TotalNS.NS()
+	if of == Span {
+		if s.GPU == nil {
+			return 0, false
+		}
+		ns, ok = s.GPU.SpanNS.NS()
+	}
+	return ns, ok && ns > 0
+}
+
+func timesOf(x *analyze.Index, steps []int, of Measure) (t Time, s noise.Series) {
+	var all []int64
+	for _, step := range steps {
+		at := &x.Trace.Steps[step]
+		ns, _ := timeOf(at, of)
+		all = append(all, ns)
+		s.NS, s.Keys = append(s.NS, float64(ns)), append(s.Keys, noise.Key(at))
+	}
+	slices.Sort(all)
+	t = Time{NS: trace.Quantile(all, 0.5), N: len(all), Measured: true}
+	t.withError(all, 1)
+	return t, s
+}
+
+// tokensOf returns the number of tokens that each of the steps read, or 0 if it is not the same for all.
+func tokensOf(x *analyze.Index, steps []int) int {
+	n := len(x.Trace.Steps[steps[0]].Tokens)
+	for _, step := range steps {
+		if len(x.Trace.Steps[step].Tokens) != n {
+			return 0
+		}
+	}
+	return n
+}

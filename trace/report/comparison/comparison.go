@@ -1,0 +1,423 @@
+// Package comparison shows the difference of two runs: as a table, as sentences, as Markdown for a pull
+// request, and as JSON for programs.
+package comparison
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strings"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/diff"
+	"gpuscope/trace/analyze/join"
+	"gpuscope/trace/report"
+	"gpuscope/trace/table"
+	"gpuscope/trace/tree"
+)
+
+// Verdict says in one word how two times differ.
+func Verdict(t *diff.Times) string {
+	switch {
+	case !t.Both():
+		return ""
+	case !t.Known:
+		return "too few times"
+	case !t.Significant:
+		return "not significant"
+	case t.DeltaNS > 0:
+		return "slower"
+	}
+	return "faster"
+}
+
+// line is a row of the table.
+type line struct {
+	tree.Row
+	name, status, change string
+	times                *diff.Times
+	dispatches           string
+}
+
+// Of returns the table of a comparison. Without `all`, dispatches and groups that are the same on both sides
+// are left out.
+func Of(d *diff.Diff, all bool) *table.Table {
+	var lines []line
+	add := func(parent int, l line) int {
+		l.Parent = parent
+		if parent >= 0 {
+			l.Depth = lines[parent].Depth + 1
+			l.Key = lines[parent].Key + "/" + l.Key
+		}
+		lines = append(lines, l)
+		return len(lines) - 1
+	}
+	head := func(name, text string) int {
+		return add(-1, line{Row: tree.Row{Key: name, Group: true, Open: true}, name: text})
+	}
+	at := head("steps", "whole steps")
+	phase := d.Now.Selection.Name
+	if phase != d.Base.Selection.Name || d.Total(phase, diff.Wall) == nil {
+		phase = ""
+	}
+	for i := range d.Totals {
+		t := &d.Totals[i]
+		if t.Scope == diff.Selected && phase != "" { // the totals of the phase are the same
+			continue
+		}
+		add(at, line{
+			Row: tree.Row{Key: t.Scope + "." + string(t.Measure)}, name: TotalName(t),
+			status: cmp.Or(t.Why, Verdict(&t.Times)), times: &t.Times,
+		})
+	}
+	if d.Isolated.Both() {
+		add(at, line{
+			Row: tree.Row{Key: "isolated"}, name: "sum of isolated times", status: Verdict(&d.Isolated),
+			times: &d.Isolated,
+		})
+	}
+	for _, by := range []diff.By{diff.ByKernel, diff.ByOp, diff.ByKind, diff.ByClass, diff.ByLayer} {
+		at := -1
+		for _, g := range d.GroupsBy(by) {
+			if g.Status == diff.Same && !all {
+				continue
+			}
+			if at < 0 {
+				at = head(string(by), groupings[by])
+			}
+			add(at, line{
+				Row: tree.Row{Key: g.Name}, name: g.Name, status: status(g.Status, &g.Times), times: &g.Times,
+				dispatches: fromTo(fmt.Sprint(g.Base), fmt.Sprint(g.Now)),
+			})
+		}
+	}
+	at = -1
+	for i := range d.Rows {
+		r := &d.Rows[i]
+		if r.Status == diff.Same && !all {
+			continue
+		}
+		if at < 0 {
+			at = head("dispatches", "dispatches")
+		}
+		add(at, line{
+			Row: tree.Row{Key: fmt.Sprintf("%d %s", i, r.Name)}, name: r.Name,
+			status: status(r.Status, &r.Times), change: Change(r), times: &r.Times,
+		})
+	}
+	rows := make([]tree.Row, len(lines))
+	for i := range lines {
+		rows[i] = lines[i].Row
+	}
+	t := table.New("diff", columns(d, lines), rows)
+	t.From = d
+	for _, s := range Sentences(d) {
+		t.Title = append(t.Title, table.Title(table.Segment{Text: s}))
+	}
+	if same := d.Count(func(r *diff.Row) bool { return r.Status == diff.Same }); same > 0 && !all {
+		t.Notes = append(t.Notes, table.Plural(same, "dispatch")+" without a difference not shown")
+	}
+	return t
+}
+
+var groupings = map[diff.By]string{
+	diff.ByKernel: "kernels", diff.ByOp: "operators of a layer", diff.ByKind: "kinds of operators",
+	diff.ByClass: "classes of work", diff.ByLayer: "layers",
+}
+
+// status returns the status of a row. If the plan is the same or only the time matters, it is the verdict
+// about the time.
+func status(s diff.Status, t *diff.Times) string {
+	verdict := Verdict(t)
+	switch {
+	case s == diff.Added || s == diff.Gone || verdict == "":
+		return string(s)
+	case s == diff.Changed && !t.Significant:
+		return "changed, " + verdict
+	}
+	return verdict
+}
+
+// TotalName returns the name of a total: "decode step, GPU time".
+func TotalName(t *diff.Total) string {
+	name := t.Scope + " step"
+	if t.Scope == diff.Selected {
+		name = "selected step"
+	}
+	if t.Measure == diff.Span {
+		return name + ", GPU time"
+	}
+	return name + ", wall time"
+}
+
+// Change says how the plans of a dispatch differ: "grid 48 → 96, route gemv → batch8".
+func Change(r *diff.Row) string {
+	if r.Now == nil || len(r.Base) == 0 {
+		return ""
+	}
+	if len(r.Base) > 1 {
+		return fmt.Sprintf("fused from %s", table.Plural(len(r.Base), "dispatch"))
+	}
+	var parts []string
+	from, to := r.Base[0].Plan, r.Now.Plan
+	if r.Plan.Grid {
+		parts = append(parts, "grid "+fromTo(table.Grid(from.Workgroups), table.Grid(to.Workgroups)))
+	}
+	if r.Plan.Route {
+		if from.Route != to.Route {
+			parts = append(parts, "route "+fromTo(cmp.Or(from.Route, "–"), cmp.Or(to.Route, "–")))
+		}
+		if from.Kernel != to.Kernel {
+			parts = append(parts, "kernel "+fromTo(from.Kernel, to.Kernel))
+		}
+	}
+	if r.Plan.Text {
+		parts = append(parts, "source of "+trace.OwnKernel(to.Kernel))
+	}
+	if r.Plan.Params {
+		parts = append(parts, "params")
+	}
+	return strings.Join(parts, ", ")
+}
+
+func fromTo(a, b string) string {
+	if a == b {
+		return a
+	}
+	return a + " → " + b
+}
+
+func columns(d *diff.Diff, lines []line) []table.Column {
+	decimals := table.DecimalsOfUS(max(d.Base.Index.Trace.Clock.QuantumNS, d.Now.Index.Trace.Clock.QuantumNS))
+	all := table.ColumnsOf(lines)
+	of := all.Where(func(l *line) bool { return l.times != nil })
+	us := func(time func(*diff.Times) *diff.Time) func(*line) table.Cell {
+		return func(l *line) table.Cell {
+			t := time(l.times)
+			if !t.Measured {
+				return table.Cell{}
+			}
+			return table.Microseconds(t.NS/1e3, table.MicrosDecimals(t.NS/1e3, decimals))
+		}
+	}
+	base := func(t *diff.Times) *diff.Time { return &t.Base }
+	now := func(t *diff.Times) *diff.Time { return &t.Now }
+	count := func(time func(*diff.Times) *diff.Time) func(*line) table.Cell {
+		return func(l *line) table.Cell {
+			if t := time(l.times); t.Measured {
+				return table.Count(t.N)
+			}
+			return table.Cell{}
+		}
+	}
+	delta := of.Cell(80, table.Measured, "delta_us", "Δµs", "us", "B µs minus A µs; = before a number means that "+
+		"the difference is not significant, ? that there are too few times to know",
+		func(l *line) table.Cell {
+			t := l.times
+			if !t.Both() {
+				return table.Cell{}
+			}
+			ns := max(t.Base.NS, t.Now.NS)
+			c := table.Cell{
+				Text:   fmt.Sprintf("%+.*f", table.MicrosDecimals(ns/1e3, decimals), t.DeltaNS/1e3),
+				Number: t.DeltaNS / 1e3, Has: true,
+			}
+			switch {
+			case !t.Known:
+				c.Mark = analyze.MarkUnknown
+			case !t.Significant:
+				c.Mark = analyze.MarkNone
+			}
+			c.Text = strings.TrimSpace(c.Mark + " " + c.Text)
+			return c
+		})
+	return []table.Column{
+		all.Text(80, "name", "what", "a whole step, a group of dispatches, or a dispatch",
+			func(l *line) string { return l.name }).AsTree(),
+		all.Text(80, "status", "result", "added, gone, changed (only the plan), slower, faster, or not significant",
+			func(l *line) string { return l.status }),
+		of.Cell(80, table.Measured, "a_us", "A µs", "us", "time in the baseline; of a group, the sum",
+			us(base)),
+		of.Cell(80, table.Measured, "b_us", "B µs", "us", "time in the second run; of a group, the sum",
+			us(now)),
+		delta, table.Marks(delta),
+		of.Cell(80, table.Measured, "delta_percent", "Δ%", "%", "difference relative to A",
+			func(l *line) table.Cell {
+				f, ok := l.times.Relative()
+				if !ok {
+					return table.Cell{}
+				}
+				return table.Cell{Text: Percent(f), Number: 100 * f, Has: true}
+			}),
+		of.Cell(110, table.Measured, "noise_us", "noise µs", "us",
+			"largest difference that is not significant",
+			func(l *line) table.Cell {
+				if !l.times.Known {
+					return table.Cell{}
+				}
+				return table.Number(l.times.NoiseNS/1e3, table.MicrosDecimals(l.times.NoiseNS/1e3, decimals))
+			}),
+		all.Text(110, "change", "plan", "how the plan differs: grid, route, kernel, source of the kernel, params",
+			func(l *line) string { return l.change }),
+		all.Text(140, "dispatches", "disp", "number of dispatches of a group, in A and in B",
+			func(l *line) string { return l.dispatches }),
+		of.Cell(140, table.Exact, "a_n", "A n", "times", "number of times of which A µs is the median",
+			count(base)),
+		of.Cell(140, table.Exact, "b_n", "B n", "times", "number of times of which B µs is the median",
+			count(now)),
+	}
+}
+
+// Percent formats a relative difference: "+5.2 %".
+func Percent(f float64) string {
+	if math.Abs(f) < 0.0995 {
+		return fmt.Sprintf("%+.1f %%", 100*f)
+	}
+	return fmt.Sprintf("%+.0f %%", 100*f)
+}
+
+// Sentences returns what a reader should know first: the sides, the verdict, what changed in the plans, and
+// what limits the comparison.
+func Sentences(d *diff.Diff) []string {
+	list := []string{
+		fmt.Sprintf("A: %s", sideName(&d.Base)),
+		fmt.Sprintf("B: %s, %s", sideName(&d.Now), joined[d.Joined]),
+		Headline(d),
+	}
+	if s := stepSentence(d); s != "" {
+		list = append(list, s)
+	}
+	list = append(list, planSentence(d))
+	if other := report.OtherTrace(d.Now.Index, d.Base.Index).Text; other != "" {
+		list = append(list, "A is of "+other)
+	}
+	if c := d.Noise.Clock; math.Abs(c) >= 0.005 {
+		how := "slower"
+		if c < 0 {
+			how = "faster"
+		}
+		list = append(list, fmt.Sprintf("The GPU clock was %.1f %% %s in B. Changes that the clock explains are "+
+			"not significant", 100*math.Abs(math.Expm1(-c)), how))
+	}
+	if d.Base.Index.Trace.Device.Software() || d.Now.Index.Trace.Device.Software() {
+		list = append(list, "A software device: only large differences of time are significant")
+	}
+	if !d.Isolated.Both() {
+		list = append(list, "Dispatches were not timed on both sides: to compare their times, record with "+
+			"--timing dispatch or --profile both")
+	}
+	return list
+}
+
+var joined = map[join.How]string{
+	join.ByID:       "joined by dispatch id",
+	join.ByOperator: "joined by operator and kernel, because the graphs differ",
+	join.ByOrder:    "joined in order, because the graphs have no operator in common",
+}
+
+func sideName(s *diff.Side) string {
+	return cmp.Or(s.Name, s.Index.Trace.Model.Name) + ", " + report.SelectionText(s.Selection)
+}
+
+// Headline returns the most important result in one sentence.
+func Headline(d *diff.Diff) string {
+	g := d.First()
+	if g == nil {
+		for _, by := range []diff.By{diff.ByOp, diff.ByKind, diff.ByClass, diff.ByLayer} {
+			if list := d.GroupsBy(by); g == nil && len(list) > 0 && list[0].Times.Significant {
+				g = list[0]
+			}
+		}
+	}
+	if g == nil {
+		for i := range d.Totals {
+			if t := &d.Totals[i]; t.Times.Significant {
+				return fmt.Sprintf("%s: %s, %s", title(Verdict(&t.Times)), TotalName(t), Difference(&t.Times))
+			}
+		}
+		for i := range d.Rows {
+			if r := &d.Rows[i]; r.Times.Significant {
+				return fmt.Sprintf("%s: %s, %s", title(Verdict(&r.Times)), r.Name, Difference(&r.Times))
+			}
+		}
+		return "No significant difference in time"
+	}
+	text := fmt.Sprintf("%s: %s %s, %s", title(Verdict(&g.Times)), g.By, g.Name, Difference(&g.Times))
+	if d.Isolated.Base.NS > 0 {
+		share := math.Abs(g.Times.DeltaNS) / d.Isolated.Base.NS
+		text += fmt.Sprintf(", %.1f %% of all isolated times", 100*share)
+	}
+	if in := d.Within(g, diff.ByOp); in != nil && g.By == diff.ByKernel {
+		text += fmt.Sprintf("; most of it in %s, %s", in.Name, Difference(&in.Times))
+	}
+	return text
+}
+
+func title(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+// Difference returns the difference of two times in a few words: "+35.2 µs (+20 %)".
+func Difference(t *diff.Times) string {
+	us := t.DeltaNS / 1e3
+	text := fmt.Sprintf("%+.1f µs", us)
+	if math.Abs(us) >= 10_000 {
+		text = fmt.Sprintf("%+.1f ms", us/1e3)
+	}
+	if f, ok := t.Relative(); ok {
+		text += " (" + Percent(f) + ")"
+	}
+	return text
+}
+
+// stepSentence compares the wall times of the selected steps.
+func stepSentence(d *diff.Diff) string {
+	t := d.Total(diff.Selected, diff.Wall)
+	switch {
+	case t == nil:
+		return ""
+	case t.Why != "":
+		return "Step times not compared: " + t.Why
+	}
+	text := fmt.Sprintf("Step %.3g → %.3g ms (%s)", t.Times.Base.NS/1e6, t.Times.Now.NS/1e6,
+		relative(&t.Times))
+	if base, now, ok := t.TokensPerS(); ok {
+		text += fmt.Sprintf(", %s → %s tokens/s", table.Digits(base), table.Digits(now))
+	}
+	return text
+}
+
+func relative(t *diff.Times) string {
+	f, _ := t.Relative()
+	if t.Significant {
+		return Percent(f)
+	}
+	return Percent(f) + ", " + Verdict(t)
+}
+
+// planSentence counts the differences between the plans.
+func planSentence(d *diff.Diff) string {
+	if !d.SameEngine {
+		return "Grids and routes not compared, because the engines differ"
+	}
+	var parts []string
+	for _, c := range []struct {
+		what string
+		is   func(*diff.Row) bool
+	}{
+		{"added", func(r *diff.Row) bool { return r.Status == diff.Added }},
+		{"gone", func(r *diff.Row) bool { return r.Status == diff.Gone }},
+		{"with another grid", func(r *diff.Row) bool { return r.Plan.Grid }},
+		{"with another route", func(r *diff.Row) bool { return r.Plan.Route }},
+		{"with another kernel source", func(r *diff.Row) bool { return r.Plan.Text }},
+		{"with other params", func(r *diff.Row) bool { return r.Plan.Params }},
+	} {
+		if n := d.Count(c.is); n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, c.what))
+		}
+	}
+	all := table.Plural(len(d.Rows), "dispatch")
+	if parts == nil {
+		return all + ", all with the same plan"
+	}
+	return all + ": " + strings.Join(parts, ", ")
+}
