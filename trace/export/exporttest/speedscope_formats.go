@@ -15,14 +15,17 @@ import (
 type Shown struct {
 	Profiles []struct {
 		Name, Unit string
-		Total      int64
+		Total      float64 // in the Unit
 		Frames     map[string]Frame
 	}
 }
 
 // Frame is what speedscope shows of a frame: how often it was opened, how long it was open, and how long no
 // other frame was open in it.
-type Frame struct{ Count, Total, Self int64 }
+type Frame struct {
+	Count       int64
+	Total, Self float64 // in the unit of the profile
+}
 
 // Speedscope opens files in speedscope. The test fails if speedscope warns of something in a file.
 func Speedscope(t *testing.T, files ...string) []Shown {

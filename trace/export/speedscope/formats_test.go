@@ -67,8 +67,8 @@ func TestSpeedscopeShowsEveryDispatch(t *testing.T) {
 				for _, s := range exporttest.TotalsOf(traces[i]).Steps {
 					launched.Add(launched, s.Workgroups)
 				}
-				if p.Total != launched.Int64() || p.Unit != "none" {
-					t.Errorf("%s: speedscope shows %d workgroups, want %d", files[i], p.Total, launched)
+				if p.Total != float64(launched.Int64()) || p.Unit != "none" {
+					t.Errorf("%s: speedscope shows %v workgroups, want %d", files[i], p.Total, launched)
 				}
 			}
 		}
@@ -79,7 +79,7 @@ func TestSpeedscopeShowsEveryDispatch(t *testing.T) {
 					kernel := traces[i].Plans[d.Plan].Kernel
 					sum := want[kernel]
 					want[kernel] = exporttest.Frame{
-						Count: sum.Count + 1, Total: sum.Total + ns, Self: sum.Self + ns,
+						Count: sum.Count + 1, Total: sum.Total + float64(ns), Self: sum.Self + float64(ns),
 					}
 				}
 			}
