@@ -52,7 +52,10 @@ func profileOf(t *trace.Trace) *profile.Profile {
 	}
 	for _, typ := range samples.Types[:out.types] {
 		out.SampleType = append(out.SampleType, &profile.ValueType{Type: typ.Name, Unit: typ.Unit})
-		out.DefaultSampleType = typ.Name
+	}
+	out.DefaultSampleType = samples.Types[samples.GPUTime].Name
+	if !from.Timed {
+		out.DefaultSampleType = samples.Types[samples.Workgroups].Name
 	}
 	if created, err := time.Parse(time.RFC3339, t.Created); err == nil {
 		out.TimeNanos = created.UnixNano()

@@ -133,8 +133,8 @@ func TestStackIsKernelOperatorLayerPhase(t *testing.T) {
 func TestUnmeasuredTraceHasNoTimes(t *testing.T) {
 	t.Parallel()
 	p := parsed(t, exporttest.Untimed(tracetest.Llama(1, 3)))
-	if typeIndex(p, "gpu_time") >= 0 || len(p.SampleType) != 3 {
-		t.Errorf("sample types %v", p.SampleType)
+	if typeIndex(p, "gpu_time") >= 0 || len(p.SampleType) != 3 || p.DefaultSampleType != "workgroups" {
+		t.Errorf("sample types %v, by default %s", p.SampleType, p.DefaultSampleType)
 	}
 	if len(p.Sample) == 0 {
 		t.Error("no samples")

@@ -25,8 +25,11 @@ var Types = [4]Type{
 	{"gpu_time", "nanoseconds"},
 }
 
-// GPUTime is the index of the measured time in Types.
-const GPUTime = len(Types) - 1
+// Indices in Types.
+const (
+	Workgroups = 1              // the launched workgroups
+	GPUTime    = len(Types) - 1 // the measured time
+)
 
 // Function is an element of a stack. File and Line are those of the entry point in the WGSL source of a
 // kernel. Functions that are not kernels have no file. Line is 0 if the trace has no source.
