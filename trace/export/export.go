@@ -8,6 +8,7 @@ package export
 import (
 	"gpuscope/trace"
 	"gpuscope/trace/export/chrome"
+	"gpuscope/trace/export/otlp"
 	"gpuscope/trace/export/perfetto"
 	"gpuscope/trace/export/pprof"
 	"gpuscope/trace/export/speedscope"
@@ -21,6 +22,8 @@ var rows = []trace.Export{
 	perfetto.Format,
 	pprof.Format,
 	speedscope.Format,
+	otlp.Traces,
+	otlp.Profiles,
 }
 
 func init() {

@@ -112,6 +112,14 @@ func appendString(b []byte, s string) []byte {
 // Int writes an integer.
 func (w *Writer) Int(n int64) { w.begin(); w.b = strconv.AppendInt(w.b, n, 10) }
 
+// IntString writes an integer as a string: some formats do so because many readers of JSON lose the precision
+// of large integers.
+func (w *Writer) IntString(n int64) {
+	w.begin()
+	w.b = append(w.b, '"')
+	w.b = append(strconv.AppendInt(w.b, n, 10), '"')
+}
+
 // Float writes a number. JSON has no way to write NaN and infinities; Float writes null for them.
 func (w *Writer) Float(v float64) {
 	w.begin()
