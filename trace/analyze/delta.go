@@ -177,6 +177,12 @@ func (b *Baseline) clockShift(x *Index, now, before float64) float64 {
 	return noise.ClockShift(before, now)
 }
 
+// ClockShift returns the logarithm of the factor by which times of a selection are longer than at the
+// baseline because of the GPU clock. It is 0 if the canary did not run on both sides.
+func (b *Baseline) ClockShift(x *Index, s Selection) float64 {
+	return b.clockShift(x, x.canary(s), b.Index.canary(b.Selection))
+}
+
 // SameRun reports whether the baseline is of the same run.
 func (b *Baseline) SameRun(x *Index) bool {
 	return b.Index == x || sameGraph(&b.Index.Trace.Graph, &x.Trace.Graph)
@@ -186,7 +192,7 @@ func (b *Baseline) SameRun(x *Index) bool {
 func (b *Baseline) noise(x *Index, s Selection) *noise.Model {
 	m := &noise.Model{
 		Band: noise.OtherRun, ResolutionNS: b.ResolutionNS(x),
-		Clock: b.clockShift(x, x.canary(s), b.Index.canary(b.Selection)),
+		Clock: b.ClockShift(x, s),
 	}
 	switch {
 	case x.Trace.Device.Software() || b.Index.Trace.Device.Software():

@@ -121,6 +121,7 @@ type Diff struct {
 	Isolated          Times   // sum of the times of all dispatches
 	Totals            []Total
 
+	clock   float64                              // of all selected steps, as Noise.Clock
 	classes map[*analyze.Index][]workclass.Class // of the operators of each trace
 }
 
@@ -147,6 +148,11 @@ func Of(ctx context.Context, base, now Side) (*Diff, error) {
 	d.group()
 	d.addTotals()
 	d.Noise = c.Noise.For(len(d.Rows) + len(d.Groups) + len(d.Totals) + 1)
+	all := &analyze.Baseline{Index: base.Index, Selection: base.Selection}
+	d.clock = all.ClockShift(now.Index, now.Selection)
+	if d.Noise.Clock == 0 { // the canary ran in other steps than those whose dispatches were timed
+		d.Noise.Clock = d.clock
+	}
 	d.judge(c.Pair)
 	slices.SortStableFunc(d.Groups, func(a, b Group) int {
 		return noise.BySize(a.Times.Verdict, b.Times.Verdict)
@@ -374,10 +380,16 @@ func (d *Diff) judge(pair pairing) {
 	}
 	d.Isolated.Base, d.Isolated.Now = d.time(all.base, false), d.time(all.now, true)
 	test(&d.Isolated, all)
+	whole := d.Noise.For(d.Noise.Tests)
+	whole.Clock = d.clock
 	for i := range d.Totals {
-		t := &d.Totals[i]
-		if p := &t.pair; t.Why == "" {
-			t.Times.Verdict = d.Noise.Within(p, d.Noise.WholeBand(t.band))
+		switch t := &d.Totals[i]; {
+		case t.Why != "":
+		case t.Repeats:
+			t.Times.Verdict = whole.Medians(t.Times.Base.estimate(), t.Times.Now.estimate(),
+				whole.WholeBand(t.band))
+		default:
+			t.Times.Verdict = whole.Within(&t.pair, whole.WholeBand(t.band))
 		}
 	}
 }

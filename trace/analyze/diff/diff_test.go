@@ -315,3 +315,37 @@ func TestNoStepsIsAnError(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// One step of the prompt is too few, so its untimed repeats are compared.
+func TestRepeatsOfOneStepAreCompared(t *testing.T) {
+	repeated := func(ns int64, n int) diff.Side {
+		tr := noisy{seed: 1, steps: 8}.trace()
+		tr.Steps[0].Whole = &trace.Whole{
+			NS: ns, N: n, OffNS: trace.Measured(ns / 200), WallNS: trace.Measured(2 * ns),
+			WallOff: trace.Measured(ns / 100),
+		}
+		return side(tr)
+	}
+	for _, c := range []struct {
+		ns          int64
+		n           int
+		repeats     bool
+		significant bool
+	}{
+		{1_000_000, 20, true, false},
+		{1_030_000, 20, true, false},
+		{1_300_000, 20, true, true},
+		{1_300_000, 3, false, false},
+	} {
+		d := compare(t, repeated(1_000_000, c.n), repeated(c.ns, c.n))
+		for _, m := range []diff.Measure{diff.Wall, diff.Span} {
+			tot := d.Total("prefill", m)
+			if tot == nil || tot.Repeats != c.repeats || tot.Times.Significant != c.significant {
+				t.Errorf("%s %d ns, %d repeats: %+v", m, c.ns, c.n, tot)
+			}
+		}
+		if tot := d.Total("decode", diff.Wall); tot.Repeats {
+			t.Error("repeats were compared although there are enough steps")
+		}
+	}
+}

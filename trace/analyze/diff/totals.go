@@ -26,6 +26,9 @@ type Total struct {
 	Times   Times
 	// Tokens is the number of tokens that each of the steps read, if it is the same for all. Otherwise 0.
 	Tokens int
+	// Repeats reports that the times are not those of the recorded steps, because there are too few. They are
+	// the times of untimed repeats of one step on each side (trace.Whole).
+	Repeats bool
 	// Why is set if the times cannot be compared. It is the reason.
 	Why string
 
@@ -61,7 +64,13 @@ func (d *Diff) addTotals() {
 			return
 		}
 		for _, m := range []Measure{Wall, Span} {
-			if t, ok := d.total(scope, m, base, now); ok {
+			t, ok := d.total(scope, m, base, now)
+			if !ok || t.Why != "" || min(t.Times.Base.N, t.Times.Now.N) < trace.FewestWithin {
+				if again, known := d.repeats(scope, m, base, now); known {
+					t, ok = again, true
+				}
+			}
+			if ok {
 				d.Totals = append(d.Totals, t)
 			}
 		}
@@ -122,6 +131,45 @@ func (d *Diff) total(scope string, of Measure, base, now analyze.Selection) (Tot
 	t.Times.DeltaNS = t.Times.Now.NS - t.Times.Base.NS
 	return t, true
 }
+
+// repeats returns the comparison of untimed repeats of the last step of each side that has some. The bool is
+// false if a side has no repeats, or if the two steps read different numbers of tokens.
+func (d *Diff) repeats(scope string, of Measure, base, now analyze.Selection) (Total, bool) {
+	t := Total{Scope: scope, Measure: of, Repeats: true, band: noise.SpanBand}
+	if of == Wall {
+		t.band = noise.WallBand
+	}
+	var tokens [2]int
+	var ok [2]bool
+	t.Times.Base, tokens[0], ok[0] = wholeOf(d.Base.Index, base, of)
+	t.Times.Now, tokens[1], ok[1] = wholeOf(d.Now.Index, now, of)
+	t.Tokens, t.Times.DeltaNS = tokens[1], t.Times.Now.NS-t.Times.Base.NS
+	return t, ok[0] && ok[1] && tokens[0] == tokens[1]
+}
+
+// wholeOf returns the time of the untimed repeats of the last step that has some, and its number of tokens.
+func wholeOf(x *analyze.Index, s analyze.Selection, of Measure) (t Time, tokens int, ok bool) {
+	for _, step := range slices.Backward(s.Steps) {
+		at := &x.Trace.Steps[step]
+		w := at.Whole
+		if w == nil || w.N < trace.FewestWithin {
+			continue
+		}
+		ns, off := trace.Measured(w.NS), w.OffNS
+		if of == Wall {
+			ns, off = w.WallNS, w.WallOff
+		}
+		value, measured := ns.NS()
+		e, known := off.NS()
+		if measured && known && value > 0 {
+			return Time{float64(value), w.N, true, float64(e), true}, len(at.Tokens), true
+		}
+	}
+	return Time{}, 0, false
+}
+
+// estimate returns the time in the form in which package noise compares it.
+func (t *Time) estimate() noise.Estimate { return noise.Estimate{NS: t.NS, ErrorNS: t.ErrorNS, N: t.N} }
 
 // modes divides the steps of a selection that have a time by how they ran.
 func modes(x *analyze.Index, s analyze.Selection, of Measure) map[mode][]int {

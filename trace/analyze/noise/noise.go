@@ -183,15 +183,18 @@ func (m *Model) Judge(p *Pair) Verdict { return m.Within(p, m.RowBand(p.Members)
 // Within decides whether a time differs from the baseline, for two runs that differ at most by this relative
 // band.
 func (m *Model) Within(p *Pair, band float64) Verdict {
-	v := Verdict{DeltaNS: p.NowNS - p.BaseNS}
 	if p.BaseNS <= 0 || p.NowNS <= 0 {
-		return v
+		return Verdict{DeltaNS: p.NowNS - p.BaseNS}
 	}
-	e := m.errorOf(p)
+	return m.verdict(p.BaseNS, p.NowNS, m.errorOf(p), band)
+}
+
+// verdict decides whether two times differ, given their error.
+func (m *Model) verdict(base, now float64, e medianError, band float64) Verdict {
+	v := Verdict{DeltaNS: now - base, Known: e.known}
 	if !e.known {
 		return v
 	}
-	v.Known = true
 	// The difference of the clocks explains changes in one direction only.
 	clock := 0.0
 	if m.Clock*v.DeltaNS > 0 {
@@ -200,9 +203,30 @@ func (m *Model) Within(p *Pair, band float64) Verdict {
 	relative := m.quantile(e.df)*e.relative + band + clock
 	// The noise is a factor. It is applied to the shorter of the two times, so that it is the same for both
 	// directions and remains meaningful if it is large.
-	v.NoiseNS = max(m.ResolutionNS, min(p.BaseNS, p.NowNS)*math.Expm1(min(relative, 20)))
+	v.NoiseNS = max(m.ResolutionNS, min(base, now)*math.Expm1(min(relative, 20)))
 	v.Significant = math.Abs(v.DeltaNS) > v.NoiseNS
 	return v
+}
+
+// Estimate is a median of N times with its error as trace.OffBy defines it: at least half of a 90 %
+// confidence interval.
+type Estimate struct {
+	NS, ErrorNS float64
+	N           int
+}
+
+// intervalToSD is half of the 90 % confidence interval of a normal distribution, in standard deviations.
+const intervalToSD = 1.645
+
+// Medians decides whether two medians differ, whose times are not known, for two runs that differ at most by
+// this relative band.
+func (m *Model) Medians(base, now Estimate, band float64) Verdict {
+	if base.NS <= 0 || now.NS <= 0 || min(base.N, now.N) < trace.FewestWithin {
+		return Verdict{DeltaNS: now.NS - base.NS}
+	}
+	e := medianError{known: true, df: min(base.N, maxBlocks) + min(now.N, maxBlocks) - 2}
+	e.relative = math.Hypot(base.ErrorNS/base.NS, now.ErrorNS/now.NS) / intervalToSD
+	return m.verdict(base.NS, now.NS, e, band)
 }
 
 // medianError is the error of one block median or of the difference of two lists of them.

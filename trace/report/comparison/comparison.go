@@ -146,9 +146,14 @@ func TotalName(t *diff.Total) string {
 		name = "selected step"
 	}
 	if t.Measure == diff.Span {
-		return name + ", GPU time"
+		name += ", GPU time"
+	} else {
+		name += ", wall time"
 	}
-	return name + ", wall time"
+	if t.Repeats {
+		name += ", repeats"
+	}
+	return name
 }
 
 // Change says how the plans of a dispatch differ: "grid 48 → 96, route gemv → batch8".

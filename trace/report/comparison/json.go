@@ -64,7 +64,8 @@ type TotalJSON struct {
 	TimesJSON
 	ATokensPerS float64 `json:"a_tokens_per_s,omitempty"`
 	BTokensPerS float64 `json:"b_tokens_per_s,omitempty"`
-	Why         string  `json:"why,omitempty"` // why the times were not compared
+	Repeats     bool    `json:"repeats,omitempty"` // the times are those of untimed repeats of one step
+	Why         string  `json:"why,omitempty"`     // why the times were not compared
 }
 
 // GroupJSON is a group of dispatches.
@@ -124,6 +125,7 @@ func JSONOf(d *diff.Diff, conditions []expr.Result) *JSON {
 	for i := range d.Totals {
 		t := &d.Totals[i]
 		of := TotalJSON{Scope: t.Scope, Measure: t.Measure, TimesJSON: timesJSON(&t.Times), Why: t.Why}
+		of.Repeats = t.Repeats
 		of.ATokensPerS, of.BTokensPerS, _ = t.TokensPerS()
 		j.Totals = append(j.Totals, of)
 	}
