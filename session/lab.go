@@ -87,6 +87,24 @@ type Rewritten struct {
 	New       trace.Number  `json:"new"`
 }
 
+// SourceError is the error of a kernel source that does not compile, or does not fit the kernel that it
+// should replace. errors.Is(err, ErrUsage) is true for it.
+type SourceError struct {
+	File         string // name of the file
+	Line, Column int    // where the error is, counted from 1; 0 if the compiler does not say
+	Text         string // what is wrong
+}
+
+func (e *SourceError) Error() string {
+	if e.Line > 0 {
+		return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Text)
+	}
+	return e.File + ": " + e.Text
+}
+
+// Is reports whether target is ErrUsage.
+func (e *SourceError) Is(target error) bool { return target == ErrUsage }
+
 // KernelSuffix is the extension of kernel source files: NAME.wgsl.
 const KernelSuffix = ".wgsl"
 
@@ -106,6 +124,17 @@ const maxKernelText = 1 << 20
 func ReadKernelText(path string) (string, error) {
 	text, err := mapfile.Read(path, maxKernelText)
 	return string(text), err
+}
+
+// KernelOf returns the name of the kernel that the first line of a source names, or "" if it names none.
+func KernelOf(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	rest, ok := strings.CutPrefix(line, kernelLine)
+	if !ok {
+		return ""
+	}
+	name, _, _ := strings.Cut(strings.TrimRight(rest, " \t\r"), ":")
+	return name
 }
 
 // CheckKernelText returns an error if the first line of text does not name this kernel and these constants.

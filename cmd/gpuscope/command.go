@@ -25,6 +25,7 @@ const (
 func (p *program) commands() cli.Commands {
 	all := cli.Commands{
 		rootCommand(p), runCommand(p), verifyCommand(p), benchCommand(p), graphCommand(p), tokenizeCommand(p),
+		labTryCommand(p),
 	}
 	all = append(all, traces.Commands(&p.Env, producer())...)
 	return append(all, devicesCommand(p), versionCommand(p), engineCommand(p))

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"gpuscope/engine"
@@ -37,11 +38,11 @@ func (r *Device) compile(e *session.KernelEdit) (*engine.Edit, error) {
 		return nil, session.Refusef("the model has no kernel %.80q%s", e.Kernel, otherHead(e.Kernel))
 	}
 	if err := session.CheckKernelText(e.Text, e.Kernel, k.Constants); err != nil {
-		return nil, session.Refusef("%s: %w", file, err)
+		return nil, &session.SourceError{File: file, Text: err.Error()}
 	}
 	by, err := kind.EditedKernel(e.Kernel, e.Text)
 	if err != nil {
-		return nil, session.Refusef("%s: %w", file, err)
+		return nil, &session.SourceError{File: file, Text: err.Error()}
 	}
 	if edit := r.Edits[by.Name]; edit != nil {
 		return edit, nil
@@ -51,7 +52,7 @@ func (r *Device) compile(e *session.KernelEdit) (*engine.Edit, error) {
 	case errors.Is(err, gpu.ErrDeviceLost):
 		return nil, err
 	case err != nil:
-		return nil, session.Refusef("%s%s", file, said(by.Name, err))
+		return nil, said(file, by.Name, err)
 	}
 	if r.Edits == nil {
 		r.Edits = map[string]*engine.Edit{}
@@ -64,23 +65,27 @@ func (r *Device) compile(e *session.KernelEdit) (*engine.Edit, error) {
 // gives the position in the source. pictureLine matches a line that quotes the source, or a line with a mark
 // below the quote.
 var (
-	placeLine   = regexp.MustCompile(`^┌─.*?(:\d+:\d+)$`)
+	placeLine   = regexp.MustCompile(`^┌─.*?:(\d+):(\d+)$`)
 	pictureLine = regexp.MustCompile(`^(\d*) *│ *(.*)$`)
 )
 
-// said condenses a compiler's error message into one line that begins with the position: ":12:5: expected
-// ...; in "x = ;"". From the compiler's drawing it keeps only the first line of source.
-func said(name string, err error) string {
+// said condenses a compiler's error message into a position and one line, such as: expected ...; in "x = ;".
+// From the compiler's drawing it keeps only the first line of source.
+func said(file, name string, err error) *session.SourceError {
+	e := &session.SourceError{File: file}
 	text := err.Error()
 	for _, who := range []string{"compile kernel " + name + ": ", "pipeline " + name + ": ", "Shader '" + name + "' "} {
 		text = strings.TrimPrefix(text, who)
 	}
-	place, in := "", ""
+	in := ""
 	var parts []string
 	for line := range strings.SplitSeq(text, "\n") {
 		line = strings.TrimSpace(line)
 		if m := placeLine.FindStringSubmatch(line); m != nil {
-			place = cmp.Or(place, m[1])
+			if e.Line == 0 {
+				e.Line, _ = strconv.Atoi(m[1]) // no error: the expression matches digits
+				e.Column, _ = strconv.Atoi(m[2])
+			}
 		} else if m := pictureLine.FindStringSubmatch(line); m != nil {
 			if m[1] != "" {
 				in = cmp.Or(in, m[2])
@@ -92,7 +97,8 @@ func said(name string, err error) string {
 	if in != "" {
 		parts = append(parts, fmt.Sprintf("in %q", in))
 	}
-	return place + ": " + strings.ReplaceAll(strings.Join(parts, "; "), ":; ", ": ")
+	e.Text = strings.ReplaceAll(strings.Join(parts, "; "), ":; ", ": ")
+	return e
 }
 
 // UseShaders loads the kernel sources of a folder and returns a line of text that lists the replaced kernels.
