@@ -3,6 +3,7 @@ package ops
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -11,8 +12,10 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu/gputest"
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
 	"gpuscope/ops/kind"
 	"gpuscope/ops/recurrent"
+	"gpuscope/trace"
 )
 
 // slotsIn adds the SymInts of the slots of a State.
@@ -213,6 +216,35 @@ func TestRecurrentResultsDoNotDependOnChunks(t *testing.T) {
 		if !bytes.Equal(run(chunk), want) {
 			t.Errorf("in chunks of %d tokens, the results differ", chunk)
 		}
+	}
+}
+
+// Traces mark the State of recurrent operators, but not a KV cache.
+func TestRecurrentStateIsMarked(t *testing.T) {
+	b := graph.NewBuilder(gputest.Open(t).Info().Limits)
+	x, at := b.Input("x", graph.F32, []int{1, 1, 8}, []int{1, 4, 8}), slotsIn(b, 3)
+	conv := recurrent.CausalConv(b, "conv", recurrent.Conv{
+		X: x, Weight: constant(b, "weight", 8, 4), State: b.State("conv_state", graph.F32, []int{3, 3, 8}),
+		InGate: graph.None, OutGate: graph.None,
+	}, at)
+	b.Output(conv)
+	b.Output(deltaHeads{keys: 1, values: 2, keyDim: 32, valueDim: 32}.add(b, 1, 4, at))
+	cache := b.State("cache", graph.F32, []int{1, 16, 2, 4})
+	k := b.Input("k", graph.F32, []int{1, 1, 2, 4}, []int{1, 4, 2, 4})
+	basic.UpdateCache(b, "update", k, cache, at.Position)
+	g, err := b.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	marked := map[string]bool{}
+	for _, v := range g.Describe().Values {
+		if v.Recurrent || v.Role == trace.RoleState {
+			marked[v.Name] = v.Recurrent
+		}
+	}
+	want := map[string]bool{"conv_state": true, "state": true, "cache": false}
+	if !maps.Equal(marked, want) {
+		t.Errorf("marked: %v, want %v", marked, want)
 	}
 }
 

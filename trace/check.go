@@ -242,6 +242,9 @@ func (c *checker) graph() {
 		word(c, v.Kind, ValueKinds, "graph.values[%d].kind", i)
 		word(c, v.Role, Roles, "graph.values[%d].role", i)
 		c.dims(v.MaxDims, "graph.values[%d].max_dims", i)
+		if v.Recurrent && (v.Role != RoleState || len(v.MaxDims) == 0) {
+			c.refuse("only a value of the role state that has dims may be recurrent", "graph.values[%d].recurrent", i)
+		}
 		if v.Bytes < 0 || v.Bytes > maxBytes {
 			c.refuse(fmt.Sprintf("%d is not between 0 and %d", v.Bytes, int64(maxBytes)),
 				"graph.values[%d].bytes", i)

@@ -29,15 +29,19 @@ func (g *Graph) OnlyToken() bool {
 
 // Value is a tensor, a SymInt or a scratch buffer of the graph.
 type Value struct {
-	ID      ValueID  `json:"id"`
-	Name    string   `json:"name"`
-	Kind    string   `json:"kind"`            // tensor or symint
-	DType   string   `json:"dtype,omitempty"` // f32, i32, u32 or q4
-	MaxDims []int    `json:"max_dims,omitempty"`
-	Bytes   int64    `json:"bytes,omitempty"`
-	Role    Role     `json:"role"`
-	Slot    *int     `json:"slot,omitempty"`
-	AliasOf *ValueID `json:"alias_of,omitempty"`
+	ID      ValueID `json:"id"`
+	Name    string  `json:"name"`
+	Kind    string  `json:"kind"`            // tensor or symint
+	DType   string  `json:"dtype,omitempty"` // f32, i32, u32 or q4
+	MaxDims []int   `json:"max_dims,omitempty"`
+	Bytes   int64   `json:"bytes,omitempty"`
+	Role    Role    `json:"role"`
+	// Recurrent is set for state of fixed size that each step computes from the previous state, such as the
+	// state of a convolution. Its first dim is the number of slots. Each slot holds the state at one
+	// position. A step reads one slot and writes another.
+	Recurrent bool     `json:"recurrent,omitempty"`
+	Slot      *int     `json:"slot,omitempty"`
+	AliasOf   *ValueID `json:"alias_of,omitempty"`
 	// Matrix is set for a constant in a weight format. It holds the logical shape of the weights.
 	Matrix   *Matrix `json:"matrix,omitempty"`
 	SourceID *int    `json:"source_id,omitempty"`

@@ -137,6 +137,14 @@ func TestWhatIsNoTraceIsRefusedByName(t *testing.T) {
 		{"id not its place", `{"schema":"gpuscope.trace/1","graph":{"ops":[{"id":1}]}}`},
 		{"bytes", `{"schema":"gpuscope.trace/1","graph":{"values":[{"id":0,"kind":"tensor","role":"state","bytes":4611686018427387904}]}}`},
 		{
+			"recurrent value that is no state",
+			`{"schema":"gpuscope.trace/1","graph":{"values":[{"id":0,"kind":"tensor","role":"input","recurrent":true,"max_dims":[2]}]}}`,
+		},
+		{
+			"recurrent state without slots",
+			`{"schema":"gpuscope.trace/1","graph":{"values":[{"id":0,"kind":"tensor","role":"state","recurrent":true}]}}`,
+		},
+		{
 			"kernels and what they are bound to",
 			`{"schema":"gpuscope.trace/1","graph":{"ops":[{"id":0}],"dispatches":[{"id":0,"op":0,"kernels":["a"],"bound":[[],[]]}]}}`,
 		},

@@ -183,6 +183,9 @@ func (g *Graph) Describe() trace.Graph {
 	}
 	for i := range g.Ops {
 		d.Ops = append(d.Ops, g.Ops[i].describe())
+		for _, v := range d.Ops[i].State {
+			d.Values[v].Recurrent = d.Values[v].Recurrent || g.Ops[i].Spec.Recurrent
+		}
 	}
 	for _, k := range g.Kernels {
 		d.Kernels = append(d.Kernels, DescribeKernel(g.KernelNames[k], k))

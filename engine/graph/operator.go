@@ -41,6 +41,8 @@ type Spec struct {
 	Inputs  []ValueID
 	State   []ValueID // tensors updated in place, such as KV caches; they never cause a re-plan
 	Outputs []ValueID // tensors or SymInts that the operator computes
+	// Recurrent marks State of fixed size (see trace.Value.Recurrent).
+	Recurrent bool
 	// Readback lists outputs that only the host reads. If they are outputs of the graph, those of all
 	// operators share a buffer, so that one copy reads them back.
 	Readback []ValueID

@@ -119,7 +119,7 @@ func (o *causalConv) Spec() graph.Spec {
 	bind = append(bind, graph.Bind("state", o.State), graph.Bind("y", o.y))
 	return graph.Spec{
 		Kind: "causal_conv1d", Inputs: o.at.operands(append(o.tensors(), o.Weight)...),
-		State: []graph.ValueID{o.State}, Outputs: []graph.ValueID{o.y},
+		State: []graph.ValueID{o.State}, Recurrent: true, Outputs: []graph.ValueID{o.y},
 		Slots: []graph.Slot{{Uses: kind.Uses(o.kernel, bind...)}},
 		Attrs: o.at.attrs(map[string]any{"taps": o.taps, "silu": o.SiLU}),
 	}

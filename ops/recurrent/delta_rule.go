@@ -178,7 +178,7 @@ func (o *deltaRule) readDims(c *kind.Call) bool {
 func (o *deltaRule) Spec() graph.Spec {
 	return graph.Spec{
 		Kind: "gated_delta_rule", Inputs: o.at.operands(o.QKV, o.Alpha, o.Beta, o.A, o.DT),
-		State: []graph.ValueID{o.State}, Outputs: []graph.ValueID{o.y},
+		State: []graph.ValueID{o.State}, Recurrent: true, Outputs: []graph.ValueID{o.y},
 		Slots: []graph.Slot{{Uses: kind.Uses(o.kernel, graph.Bind("qkv", o.QKV),
 			graph.Bind("alpha", o.Alpha), graph.Bind("beta", o.Beta), graph.Bind("a", o.A),
 			graph.Bind("dt", o.DT), graph.Bind("state", o.State), graph.Bind("y", o.y))}},

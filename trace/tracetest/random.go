@@ -124,6 +124,7 @@ func (f fixer) graph() {
 		v.ID = trace.ValueID(i)
 		pick(f, &v.Kind, trace.ValueKinds)
 		pick(f, &v.Role, trace.Roles)
+		v.Recurrent = v.Recurrent && v.Role == trace.RoleState && len(v.MaxDims) > 0
 		if v.AliasOf != nil {
 			*v.AliasOf %= trace.ValueID(n)
 		}
