@@ -1,12 +1,14 @@
 package tui
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"gpuscope/trace"
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/tuitest"
 	"gpuscope/tui/view"
@@ -33,6 +35,21 @@ func TestCurvesWaitForADecodeStep(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 200, 50, llama, &tuitest.Script{}, Options{Prompt: "Once"}).press("5", "j")
 	d.reads("list").press("s").reads("list")
+}
+
+// In a hybrid model, d shows the state after the other four quantities. In other models, it goes back to the
+// time instead.
+func TestStateIsDrawnForHybridModels(t *testing.T) {
+	t.Parallel()
+	const name = "recurrent state 3.1 MB"
+	drive(t, 120, 40, llama, nil, Options{}).press("5", "d", "d", "d").misses(name).press("d").misses(name)
+	hybrid := *llama
+	hybrid.Graph.Values = append(slices.Clone(llama.Graph.Values), trace.Value{
+		ID: trace.ValueID(len(llama.Graph.Values)), Name: "state", Kind: "tensor", DType: "f32",
+		MaxDims: []int{4, 768, 1024}, Bytes: 4 * 768 * 1024 * 4, Role: trace.RoleState, Recurrent: true,
+	})
+	d := drive(t, 120, 40, &hybrid, nil, Options{}).press("5", "d", "d", "d").misses(name)
+	d.press("d").sees(name, "KV cache in use").press("d").misses(name).press("u").sees(name)
 }
 
 // The cursor moves along the axis column by column and stops at both ends. Jump moves it to the next change.

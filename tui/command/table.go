@@ -351,7 +351,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"d"}, Name: "draw",
-			Doc: "Chooses what the curves show: time, grid, bytes or waste.",
+			Doc: "Chooses what the curves show: time, grid, bytes or waste. In models with recurrent layers also: state, which compares the recurrent state with the part of the KV cache that is in use.",
 			In:  []Place{InViews}, Of: WithCurves, Needs: []Needs{View}, Hint: 4,
 		},
 		{

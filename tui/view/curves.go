@@ -151,8 +151,10 @@ func (p *CurvesPage) nextAxis() {
 }
 
 func (p *CurvesPage) redraw() {
-	all := curves.Quantities()
-	p.shows[p.Along] = all[(slices.Index(all, p.shows[p.Along])+1)%len(all)]
+	if c, _ := p.Current(); c != nil {
+		all := c.Quantities()
+		p.shows[p.Along] = all[(slices.Index(all, p.shows[p.Along])+1)%len(all)]
+	}
 }
 
 func (p *CurvesPage) Title(w int) []table.Segment {
@@ -274,10 +276,14 @@ func (p *CurvesPage) drawChart(t *widget.Theme, g widget.Glyphs, c *curves.Curve
 	if col, in := widget.Spot(xs.Share(float64(at)), p.W); in { // the chart may not include the cursor yet
 		plot.Column, plot.At = col, float64(at)
 	}
-	said := "exact values, computed from the plans"
-	if d.shows == curves.Time {
-		said = d.drawTimes(plot, c)
-	} else {
+	said := []table.Segment{{Rank: 2, Text: "exact values, computed from the plans"}}
+	switch d.shows {
+	case curves.Time:
+		said[0].Text = d.drawTimes(plot, c)
+	case curves.Stored:
+		said = []table.Segment{slopes.CrossingPart(c, r)}
+		d.drawState(plot)
+	default:
 		plot.Line(d.xs, d.ys)
 	}
 	routes := false
@@ -294,14 +300,10 @@ func (p *CurvesPage) drawChart(t *widget.Theme, g widget.Glyphs, c *curves.Curve
 	what := map[string]string{
 		trace.AlongPosition: "position of a decode step", trace.AlongTokens: "tokens of a prompt",
 	}
-	parts := []table.Segment{
-		{
-			Rank: 0, Text: fmt.Sprintf("%s: %s over %s", r.Name, d.shows, what[c.Along]),
-			Short: fmt.Sprintf("%s: %s", r.Name, d.shows),
-		},
-		{Rank: 2, Text: said},
-		{Rank: 0, Text: d.atCursor(at)},
-	}
+	parts := append([]table.Segment{{
+		Rank: 0, Text: fmt.Sprintf("%s: %s over %s", r.Name, d.shows, what[c.Along]),
+		Short: fmt.Sprintf("%s: %s", r.Name, d.shows),
+	}}, append(said, table.Segment{Rank: 0, Text: d.atCursor(at)})...)
 	if d.shows == curves.Time && r.Dispatches == nil {
 		parts = append(parts, table.Segment{Rank: 1, Text: c.Of})
 	}
@@ -315,6 +317,9 @@ func (p *CurvesPage) drawChart(t *widget.Theme, g widget.Glyphs, c *curves.Curve
 // atCursor returns a text with the place of the cursor and the value of the row there: "at 57: 1.20 ms".
 func (d *chart) atCursor(at int) string {
 	r := d.row
+	if d.shows == curves.Stored {
+		return fmt.Sprintf("at %s: %s", widget.Count(at), slopes.StateAt(d.curves, r, at))
+	}
 	if d.shows != curves.Time {
 		if v, ok := d.curves.Exact(r, d.shows, at); ok {
 			return fmt.Sprintf("at %s: %s", widget.Count(at), slopes.QuantityText(d.shows, v))

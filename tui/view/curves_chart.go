@@ -8,6 +8,7 @@ import (
 
 	"gpuscope/trace"
 	"gpuscope/trace/analyze/curves"
+	"gpuscope/trace/table"
 	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
@@ -122,6 +123,9 @@ func (d *chart) filled(ctx context.Context) (*chart, error) {
 		}
 		return d, ctx.Err()
 	}
+	if s := r.State; d.shows == curves.Stored && s != nil && s.Recurrent > 0 {
+		take(float64(s.Recurrent))
+	}
 	xs, last := d.axis(), -1
 	for i := range chartPlaces {
 		at := int(math.Round(xs.At(float64(i) / (chartPlaces - 1))))
@@ -172,6 +176,25 @@ func (d *chart) place(column, n int) int {
 	xs := d.axis()
 	at := int(math.Round(xs.At(float64(column) / float64(max(2, n)-1))))
 	return widget.Clamp(at, d.curves.From, d.curves.To)
+}
+
+// drawState draws the part of the KV caches that is in use as a line, and the size of the recurrent state as
+// dots. It marks the place where the two cross.
+func (d *chart) drawState(plot *widget.Plot) {
+	plot.Line(d.xs, d.ys)
+	s := d.row.State
+	if len(d.ys) > 0 {
+		plot.Name(d.ys[len(d.ys)-1], "KV cache in use")
+	}
+	if s != nil && s.Recurrent > 0 {
+		for i := range plot.W {
+			plot.Back(plot.Xs.At(float64(i)/float64(max(1, plot.W-1))), float64(s.Recurrent))
+		}
+		plot.Name(float64(s.Recurrent), "recurrent state "+table.Bytes(s.Recurrent))
+	}
+	if at, crosses := d.curves.Crossing(s); crosses {
+		plot.Mark(float64(at), '×')
+	}
 }
 
 // drawTimes draws the measured times and the line fitted to them. It returns a description of what is

@@ -16,6 +16,7 @@ type Plot struct {
 	nx, ny   int // number of dots in a cell, horizontally and vertically
 	dots     []bool
 	backdrop []bool // cells with a point of the second series
+	names    []rune // cells with a character of a name; 0 if there is none
 	Xs, ys   Scale
 	marks    []rune // marks below the axis, one per column
 	Column   int    // column of the cursor; -1 if there is none
@@ -60,7 +61,7 @@ func NewPlot(g Glyphs, w, h int, xs, ys Scale) *Plot {
 	case "ascii":
 		p.ny = 1
 	}
-	p.dots, p.backdrop = make([]bool, w*p.nx*h*p.ny), make([]bool, w*h)
+	p.dots, p.backdrop, p.names = make([]bool, w*p.nx*h*p.ny), make([]bool, w*h), make([]rune, w*h)
 	p.marks = []rune(Blank(w))
 	return p
 }
@@ -112,6 +113,23 @@ func (p *Plot) Back(x, y float64) {
 	j, ok2 := Spot(p.ys.Share(y), p.h)
 	if ok1 && ok2 {
 		p.backdrop[(p.h-1-j)*p.W+i] = true
+	}
+}
+
+// Name writes the name of a series, in ASCII, at the height y: as far to the right as possible without
+// covering the first series. It must be called after all points are drawn. If there is no room, it writes
+// nothing.
+func (p *Plot) Name(y float64, name string) {
+	j, ok := Spot(p.ys.Share(y), p.h)
+	text, row := []rune(" "+name+" "), p.h-1-j
+	for end, free := p.W, p.W; ok && end > 0; end-- {
+		if at := row*p.W + end - 1; p.names[at] != 0 || p.cell(row, end-1) != "" {
+			free = end - 1
+		}
+		if free-end+1 == len(text) {
+			copy(p.names[row*p.W+end-1:], text)
+			return
+		}
 	}
 }
 
@@ -173,7 +191,9 @@ func (p *Plot) Render(t *Theme) []string {
 		var b strings.Builder
 		b.WriteString(t.Put(Dim, FitLeft(label, Axis-1)+" "+MarkBar))
 		for col := range p.W {
-			switch sign := p.cell(row, col); {
+			switch sign, name := p.cell(row, col), p.names[row*p.W+col]; {
+			case name != 0:
+				b.WriteRune(name)
 			case sign != "":
 				b.WriteString(t.Put(GraphA, sign))
 			case p.backdrop[row*p.W+col]:

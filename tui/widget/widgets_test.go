@@ -327,3 +327,27 @@ func TestCanvasKeepsColoursAlone(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// The name of a series is as far right as possible, without covering the first series or another name.
+func TestNamesInAPlotCoverNoPoints(t *testing.T) {
+	p := NewPlot(Glyphs{"ascii"}, 12, 2, Scale{Lo: 0, Hi: 11}, Scale{Lo: 0, Hi: 1})
+	p.Label = func(float64) string { return "" }
+	p.Position = p.Label
+	p.Dot(8, 1)
+	p.Back(11, 1)
+	p.Name(1, "ab")
+	p.Name(1, "cd")
+	p.Name(1, "no room")
+	p.Name(0, "ef")
+	th, err := NewTheme("dark", "never", io.Discard, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := p.Render(th)
+	for row, want := range []string{" cd  ab o  ·", "         ef"} {
+		_, got, _ := strings.Cut(ansi.Strip(lines[row]), MarkBar)
+		if got != want {
+			t.Errorf("row %d: %q, want %q", row, got, want)
+		}
+	}
+}

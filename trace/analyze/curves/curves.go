@@ -56,7 +56,10 @@ type CurveRow struct {
 	// is empty unless the axis is the number of tokens.
 	Trials   []trace.Trial
 	Baseline *CurveBaseline // time at the baseline; nil if not known
-	courses  map[int]int    // number of dispatches for each index in Line.Courses
+	// State is the memory in which the row keeps data between steps. It is nil if there is none, or if the
+	// graph has no recurrent state.
+	State   *State
+	courses map[int]int // number of dispatches for each index in Line.Courses
 }
 
 // CurvePoint is the measured time of a step at a place on the axis.
@@ -76,20 +79,27 @@ type RouteSpan struct {
 // Quantity is a property of a row that is drawn along the axis.
 type Quantity int
 
-// The quantities. All quantities except Time are computed exactly from plans.
+// The quantities. All quantities except Time are computed exactly from plans or from the sizes of values.
 const (
-	Time  Quantity = iota // in ns
-	Grid                  // number of workgroups
-	Bytes                 // modelled bytes
-	Idle                  // percentage of launched lanes without work
-	quantities
+	Time   Quantity = iota // in ns
+	Grid                   // number of workgroups
+	Bytes                  // modelled bytes
+	Idle                   // percentage of launched lanes without work
+	Stored                 // bytes of KV caches in use, compared with the recurrent state
 )
 
-// Quantities returns all quantities.
-func Quantities() []Quantity { return []Quantity{Time, Grid, Bytes, Idle} }
+// Quantities returns all quantities that the curves have. They have Stored only if the graph has recurrent
+// state.
+func (c *Curves) Quantities() []Quantity {
+	list := []Quantity{Time, Grid, Bytes, Idle}
+	if c.Rows[0].State != nil {
+		list = append(list, Stored)
+	}
+	return list
+}
 
 // String returns the name of the quantity.
-func (q Quantity) String() string { return [...]string{"time", "grid", "bytes", "waste"}[q] }
+func (q Quantity) String() string { return [...]string{"time", "grid", "bytes", "waste", "state"}[q] }
 
 // OfInterest returns the range of the axis that is shown first. For planned quantities this is the whole
 // axis, because they are exact everywhere. For times it is the range of measured steps plus some margin. If
@@ -111,9 +121,16 @@ func (c *Curves) OfInterest(r *CurveRow, q Quantity) (from, to int) {
 	return max(from, c.From), min(to, c.To)
 }
 
-// Exact returns a planned quantity of a row at a place. Exact returns false if there are no plans for the
-// place, or if no dispatch of the row runs.
+// Exact returns an exact quantity of a row at a place. For Stored, this is the number of bytes of KV caches
+// that are in use after the step, and false means that the row has no KV cache. For all other quantities,
+// false means that there are no plans for the place, or that no dispatch of the row runs.
 func (c *Curves) Exact(r *CurveRow, q Quantity, at int) (float64, bool) {
+	if q == Stored {
+		if r.State == nil || !r.State.HasCache() {
+			return 0, false
+		}
+		return float64(r.State.Cache(c.Text(at))), true
+	}
 	if c.Line == nil || at < c.Line.From || at > c.Line.To || q == Time {
 		return 0, false
 	}
@@ -176,6 +193,7 @@ func Of(ctx context.Context, x *analyze.Index, along string, baseline *analyze.B
 		}
 	}
 	c.addTrials()
+	c.addState()
 	c.share()
 	if baseline != nil && along == trace.AlongPosition {
 		if err := c.compare(ctx, baseline); err != nil {

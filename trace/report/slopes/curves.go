@@ -20,7 +20,7 @@ func QuantityText(q curves.Quantity, v float64) string {
 		return fmt.Sprintf("%.1f µs", v/1e3)
 	case curves.Grid:
 		return table.Integer(int64(v)) + " wg"
-	case curves.Bytes:
+	case curves.Bytes, curves.Stored:
 		return table.Bytes(int64(v))
 	}
 	return fmt.Sprintf("%.1f %%", v)

@@ -38,6 +38,7 @@ func Lines(c *curves.Curves, r *curves.CurveRow, at int) []string {
 		add("%s at %s", r.Name, what)
 	}
 	exactLines(c, r, at, add)
+	stateLines(c, r, at, add)
 	for _, p := range r.Points {
 		if p.At == at {
 			all := ""
