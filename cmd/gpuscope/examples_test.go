@@ -41,7 +41,8 @@ func TestExamplesOfTheHelpRun(t *testing.T) {
 	}
 	for name, data := range map[string][]byte{
 		"model.pte": ptetest.Example(true).Bytes(), "program.pte": ptetest.Adder().Bytes(),
-		"a.npy": floatArray(1, 2).Bytes(), "b.npy": floatArray(3, 4).Bytes(),
+		"llama.log": []byte("Vulkan Timings:\nMUL_MAT_VEC q4_0 m=64 n=1 k=64: 2 x 2 us\n"),
+		"a.npy":     floatArray(1, 2).Bytes(), "b.npy": floatArray(3, 4).Bytes(),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
 			t.Fatal(err)

@@ -48,14 +48,7 @@ type row struct {
 
 func readExecuTorch(in io.Reader, t *trace.Trace) error {
 	t.Engine, t.Device.Backend = "ExecuTorch", "ExecuTorch WebGPU"
-	r := executorchReader{recorder: newRecorder(t), kernels: map[string]string{}}
-	for i := range t.Graph.Ops {
-		routes, longest := routesOf(t.Graph.Ops[i].Kind), 0
-		for _, route := range routes {
-			longest = max(longest, len(route))
-		}
-		r.routes, r.most = append(r.routes, routes), r.most+longest
-	}
+	r := newExecutorchReader(t)
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxLine)
 	for n, inside := 1, false; lines.Scan(); n++ {
@@ -147,6 +140,18 @@ type executorchReader struct {
 	rows    []row
 	lines   int               // lines read
 	kernels map[string]string // names of kernels, so that each is stored once
+}
+
+func newExecutorchReader(t *trace.Trace) *executorchReader {
+	r := &executorchReader{recorder: newRecorder(t), kernels: map[string]string{}}
+	for i := range t.Graph.Ops {
+		routes, longest := routesOf(t.Graph.Ops[i].Kind), 0
+		for _, route := range routes {
+			longest = max(longest, len(route))
+		}
+		r.routes, r.most = append(r.routes, routes), r.most+longest
+	}
+	return r
 }
 
 // row reads a row of the table.

@@ -36,7 +36,7 @@ type format struct {
 	read func(in io.Reader, t *trace.Trace) error
 }
 
-var formats = []format{executorch, llamacppVulkan}
+var formats = []format{executorch, attestation, llamacpp, llamacppVulkan, onnxruntime, kineto}
 
 // ErrFormat is wrapped by the error for a file that is not a profile in a known format.
 var ErrFormat = errors.New("not a profile in a known format")
@@ -51,7 +51,7 @@ const (
 
 	maxNames = 32 << 20 // maximum size of all names of a profile in bytes
 	maxFile  = 1 << 30  // maximum size of a profile in bytes, after decompression
-	maxValue = 16 << 20 // maximum size in bytes of an element of a list in a JSON profile
+	maxValue = 4 << 20  // maximum size in bytes of an element of a list in a JSON profile
 )
 
 // Read makes a trace from a profile. A profile that is compressed with gzip is decompressed. The fields

@@ -49,11 +49,11 @@ func readVulkanLog(in io.Reader, t *trace.Trace) error {
 		if len(rows) == 0 {
 			return nil
 		}
-		step, err := r.joinShapes(m, rows)
-		if err != nil {
+		step := &stepRows{}
+		if err := r.joinShapes(m, step, rows); err != nil {
 			return err
 		}
-		err = r.addTokens(max(tokens, 1), step)
+		err := r.addTokens(max(tokens, 1), step)
 		rows, tokens = rows[:0], 0
 		return err
 	}

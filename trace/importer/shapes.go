@@ -82,27 +82,26 @@ func (r *shapeRow) group() string {
 // joinShapes adds the launches of a step whose rows have only operations and shapes. All operators that do an
 // operation at a shape are joined with the rows of this shape, if there are as many, or a small multiple.
 // Otherwise the rows stay rows of the profile, with the class of work that all candidates share.
-func (r *recorder) joinShapes(m *model, rows []shapeRow) (*stepRows, error) {
+func (r *recorder) joinShapes(m *model, step *stepRows, rows []shapeRow) error {
 	total := map[string]int{}
 	for i := range rows {
 		if err := r.room(rows[i].count); err != nil {
-			return nil, err
+			return err
 		}
 		if total[rows[i].group()] += rows[i].count; total[rows[i].group()] > maxRows {
-			return nil, r.room(maxRows + 1)
+			return r.room(maxRows + 1)
 		}
 	}
 	// taken has the candidates of each group that have no row yet: those whose result is added to another
 	// value, and the others.
 	type pool struct{ adds, others []int }
 	pools := map[string]*pool{}
-	step := &stepRows{}
 	for i := range rows {
 		row, group := &rows[i], rows[i].group()
 		list := m.candidates(row)
 		kernel, err := r.name(row.text)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		l, label := launch{kernel: kernel, time: row.time}, ""
 		parts := 0
@@ -143,7 +142,7 @@ func (r *recorder) joinShapes(m *model, rows []shapeRow) (*stepRows, error) {
 			*from = (*from)[1:]
 		}
 	}
-	return step, nil
+	return nil
 }
 
 // shared returns the class of work of a row that is not joined: the class of its operation or, for a matrix,

@@ -24,11 +24,14 @@ func importCommand(e *cli.Env, by trace.Producer) *cli.Command {
 	return &cli.Command{
 		Name: "trace import", Operand: "FILE",
 		Doc: "make a trace from the profile of another engine",
-		More: `FILE is ` + importer.Formats() + `. FILE may be compressed
-with gzip. MODEL is the model that was profiled. Rows of FILE are joined with the operators of MODEL by tensor name, by
-operator id, by operation and shape, or in order; the output says how. Rows that cannot be joined, and all rows without
---model, keep the names of FILE. Compare the trace with a run of gpuscope as a baseline: with the key B in the full-screen
-program, or with trace show --base (docs/guide/import.md).`,
+		More: `FILE is one of these, possibly compressed with gzip:
+
+  ` + strings.ReplaceAll(importer.Formats(), "; ", "\n  ") + `
+
+MODEL is the model that was profiled. Rows of FILE are joined with the operators of MODEL by tensor name, by operator id, by
+operation and shape, or in order; the output says how. Rows that cannot be joined, and all rows without --model, keep the
+names of FILE. Compare the trace with a run of gpuscope as a baseline: with the key B in the full-screen program, or with
+trace show --base (docs/guide/import.md).`,
 		Examples: []cli.Example{
 			{"gpuscope trace import executorch.txt --model llama.pte -o executorch.json", "the times of ExecuTorch's own runtime, as a trace"},
 			{"gpuscope executorch.json", "open them in the full-screen program"},
@@ -44,7 +47,7 @@ program, or with trace show --base (docs/guide/import.md).`,
 		Setup: func(flags *pflag.FlagSet) cli.Action {
 			var o source.Options
 			var out string
-			flags.StringVar(&o.Path, "model", "", "join the profile with the operators of model `FILE`: a GGUF file, a Hugging Face folder or an ExecuTorch program (.pte)")
+			flags.StringVar(&o.Path, "model", "", "join the profile with the operators of model `FILE` (GGUF, Hugging Face folder or .pte)")
 			flags.StringVar(&o.Method, "method", "",
 				"use method `NAME` of the program (default forward, or the only method that reads tokens)")
 			flags.StringArrayVar(&o.Data, "data", nil,
