@@ -125,7 +125,7 @@ func TestCommandsLeaveTheStateOfAHybridModel(t *testing.T) {
 				{Kind: session.Previous},
 				{Kind: session.Next},
 				{Kind: session.Lab, N: 1, Edit: &session.KernelEdit{Kernel: "causal_conv1d"}},
-				{Kind: session.Lab, N: 1, Edit: &session.KernelEdit{Kernel: "gated_delta_rule"}},
+				{Kind: session.Lab, N: 1, Edit: &session.KernelEdit{Kernel: "gated_delta_rule_decode"}},
 				{Kind: session.TimeOp, Op: conv, Lengths: []int{5}, N: 1},
 				run,
 			} {
@@ -139,8 +139,8 @@ func TestCommandsLeaveTheStateOfAHybridModel(t *testing.T) {
 				}
 				// The edit of the delta rule gives other last digits.
 				before, after := "\n", "\n// the same\n"
-				if c.Edit.Kernel == "gated_delta_rule" {
-					before, after = "exp(-beta[at])", "exp(-beta[at]) * 1.0000002"
+				if c.Edit.Kernel == "gated_delta_rule_decode" {
+					before, after = "exp(-gate)", "exp(-gate) * 1.0000002"
 				}
 				c.Edit.Text = kernelText(t, g, c.Edit.Kernel, before, after)
 				reply, err := r.s.Do(t.Context(), c)

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"gpuscope/engine"
+	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
 	"gpuscope/engine/graph"
 	"gpuscope/ops/basic"
@@ -139,7 +140,9 @@ func sampleDeltaRule(t *rapid.T) *trial {
 
 func TestDeltaRule(t *testing.T) {
 	hold(t, deltaHeads{keys: 2, values: 4, keyDim: 32, valueDim: 32}.trial(1, 9, 1, 1),
-		deltaHeads{keys: 2, values: 4, keyDim: 64, valueDim: 48, tiled: true}.trial(17, 1, 8))
+		deltaHeads{keys: 2, values: 4, keyDim: 64, valueDim: 48, tiled: true}.trial(17, 1, 8),
+		deltaHeads{keys: 1, values: 2, keyDim: 128, valueDim: 20}.trial(1, 5, 1),
+		deltaHeads{keys: 1, values: 2, keyDim: 12, valueDim: 7}.trial(5, 1, 1))
 }
 
 // gatedNormOf returns a trial of gated_rms_norm with rows of the given width.
@@ -173,8 +176,17 @@ func TestGatedNorm(t *testing.T) {
 // The operators give the same bits however a prompt is divided into steps, and however often a step runs.
 func TestRecurrentResultsDoNotDependOnChunks(t *testing.T) {
 	dev := gputest.Open(t)
+	for _, d := range []deltaHeads{
+		{keys: 1, values: 2, keyDim: 32, valueDim: 32}, {keys: 1, values: 2, keyDim: 128, valueDim: 24},
+	} {
+		t.Run(fmt.Sprintf("%+v", d), func(t *testing.T) { holdChunks(t, dev, d) })
+	}
+}
+
+// holdChunks checks that a delta rule gives the same bits for any division of a prompt into steps. A step of
+// one token runs a kernel of its own.
+func holdChunks(t *testing.T, dev gpu.Device, d deltaHeads) {
 	const all, slots = 23, 3
-	d := deltaHeads{keys: 1, values: 2, keyDim: 32, valueDim: 32}
 	b := graph.NewBuilder(dev.Info().Limits)
 	b.Output(d.add(b, 1, all, slotsIn(b, slots)))
 	g, err := b.Finish()
@@ -258,7 +270,7 @@ func (s step) with(name string, n int) step {
 // prompts. Another copy of the state is used each time, as in the layers of a model.
 func BenchmarkDeltaRule(b *testing.B) {
 	dev := benchDevice(b)
-	for _, heads := range [][2]int{{16, 32}, {16, 48}} {
+	for _, heads := range [][2]int{{16, 32}, {16, 48}, {16, 64}} {
 		for _, tokens := range []int{1, 16, 64, 512} {
 			b.Run(fmt.Sprintf("heads%d/%d/S%d", heads[0], heads[1], tokens), func(b *testing.B) {
 				d := deltaHeads{keys: heads[0], values: heads[1], keyDim: 128, valueDim: 128}

@@ -4,11 +4,11 @@
 {{- $lanes := mul .Cols .Down}}
 {{- $quads := div .Rows 4}}
 {{- $vectors := div .KeyDim 4}}
-{{- $shares := div $lanes .Tokens}}{{/* lanes that share a token while it is loaded */}}
 {{- $keys := mul .KeyHeads .KeyDim}}
 {{- $width := add (mul 2 $keys) (mul .ValueHeads .ValueDim)}}
 {{- $down := .Down}}
 {{- $valueDim := .ValueDim}}
+{{- $stride := mul (mul 4 .Down) .ValueDim}}{{/* from one group of four rows of a lane to the next */}}
 struct Params {
   tokens: u32,
   state_from: u32, // index of the first element that the state before the step has in state
@@ -38,17 +38,15 @@ var<workgroup> both: array<f32, {{.Tokens}}>; // product of the normalized query
 var<workgroup> sums: array<vec2<f32>, {{mul 2 $lanes}}>; // of two tokens in turn
 {{- end}}
 
-// Returns ln(1 + exp(x)).
-fn softplus(x: f32) -> f32 {
-  return max(x, 0.0) + log(1.0 + exp(-abs(x)));
-}
+{{- template "delta_rule" .}}
 
 @compute @workgroup_size({{$lanes}})
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let head = wid.y;
   let key_head = {{if .Tiled}}head % {{.KeyHeads}}u{{else}}head / {{div .ValueHeads .KeyHeads}}u{{end}};
   let column = wid.x * {{.Cols}}u + lane % {{.Cols}}u;
-  let first = head * {{mul .KeyDim .ValueDim}}u + lane / {{.Cols}}u * {{mul .Rows .ValueDim}}u + column;
+  let down = lane / {{.Cols}}u; // the lane holds groups of four rows down, down + {{.Down}}, ...
+  let first = (head * {{.KeyDim}}u + down * 4u) * {{.ValueDim}}u + column;
   let here = column < {{.ValueDim}}u; // the last workgroup of a head may have fewer columns
 {{- range $i := $quads}}
   var s{{$i}} = vec4<f32>(0.0);
@@ -57,10 +55,10 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
     let at = params.state_from + first;
 {{- range $i := $quads}}
     s{{$i}} = vec4<f32>(
-      state[at + {{mul $i (mul 4 $valueDim)}}u],
-      state[at + {{mul (add (mul $i 4) 1) $valueDim}}u],
-      state[at + {{mul (add (mul $i 4) 2) $valueDim}}u],
-      state[at + {{mul (add (mul $i 4) 3) $valueDim}}u]);
+      state[at + {{mul $i $stride}}u],
+      state[at + {{add (mul $i $stride) $valueDim}}u],
+      state[at + {{add (mul $i $stride) (mul 2 $valueDim)}}u],
+      state[at + {{add (mul $i $stride) (mul 3 $valueDim)}}u]);
 {{- end}}
   }
   for (var begin = 0u; begin < params.tokens; begin += {{.Tokens}}u) {
@@ -81,21 +79,21 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       }
     }
     workgroupBarrier();
-    let mine = lane / {{$shares}}u; // the token of which this lane adds up a part
+    let mine = lane / {{.Down}}u; // the token of which this lane adds up a part
     var part = vec4<f32>(0.0);
     if (mine < count) {
-      for (var i = lane % {{$shares}}u; i < {{$vectors}}u; i += {{$shares}}u) {
+      for (var i = lane % {{.Down}}u; i < {{$vectors}}u; i += {{.Down}}u) {
         let q = queries[mine * {{$vectors}}u + i];
         let k = keys[mine * {{$vectors}}u + i];
-        part += vec4<f32>(dot(q, q), dot(k, k), dot(q, k), 0.0);
+        part += vec4<f32>(product(q, q), product(k, k), product(q, k), 0.0);
       }
     }
     parts[lane] = part;
     workgroupBarrier();
     if (lane < count) {
       var sum = vec4<f32>(0.0);
-      for (var i = 0u; i < {{$shares}}u; i++) {
-        sum += parts[lane * {{$shares}}u + i];
+      for (var i = 0u; i < {{.Down}}u; i++) {
+        sum += parts[lane * {{.Down}}u + i];
       }
       let at = (begin + lane) * {{.ValueHeads}}u + head;
       let of_query = inverseSqrt(sum.x + eps) * inverseSqrt({{.KeyDim}}.0);
@@ -107,11 +105,11 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
     workgroupBarrier();
     for (var t = 0u; t < count; t++) {
       let f = factors[t];
-      let at = t * {{$vectors}}u + lane / {{.Cols}}u * {{$quads}}u;
+      let at = t * {{$vectors}}u + down;
       var sum = vec2<f32>(0.0); // products of the column with the key and with the query
 {{- range $i := $quads}}
-      let k{{$i}} = keys[at + {{$i}}u];
-      sum += vec2<f32>(dot(s{{$i}}, k{{$i}}), dot(s{{$i}}, queries[at + {{$i}}u]));
+      let k{{$i}} = keys[at + {{mul $i $down}}u];
+      sum += vec2<f32>(product(s{{$i}}, k{{$i}}), product(s{{$i}}, queries[at + {{mul $i $down}}u]));
 {{- end}}
 {{- if gt .Down 1}}
       let turn = (t & 1u) * {{$lanes}}u;
@@ -120,24 +118,24 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       sum = sums[turn + lane % {{.Cols}}u]
 {{- range $i := $down}}{{if $i}} + sums[turn + lane % {{$.Cols}}u + {{mul $i $.Cols}}u]{{end}}{{end}};
 {{- end}}
-      let d = (values[t * {{.Cols}}u + lane % {{.Cols}}u] - f.x * f.z * sum.x) * f.y;
+      let d = fma(-(f.x * f.z), sum.x, values[t * {{.Cols}}u + lane % {{.Cols}}u]) * f.y;
       let write = f.z * d;
 {{- range $i := $quads}}
-      s{{$i}} = f.x * s{{$i}} + write * k{{$i}};
+      s{{$i}} = fma(vec4<f32>(write), k{{$i}}, f.x * s{{$i}});
 {{- end}}
       if (here && lane < {{.Cols}}u) {
         y[((begin + t) * {{.ValueHeads}}u + head) * {{.ValueDim}}u + column] =
-          f.x * f.w * sum.y + both[t] * d;
+          fma(f.x * f.w, sum.y, both[t] * d);
       }
     }
   }
   if (here) {
     let at = params.state_to + first;
 {{- range $i := $quads}}
-    state[at + {{mul $i (mul 4 $valueDim)}}u] = s{{$i}}.x;
-    state[at + {{mul (add (mul $i 4) 1) $valueDim}}u] = s{{$i}}.y;
-    state[at + {{mul (add (mul $i 4) 2) $valueDim}}u] = s{{$i}}.z;
-    state[at + {{mul (add (mul $i 4) 3) $valueDim}}u] = s{{$i}}.w;
+    state[at + {{mul $i $stride}}u] = s{{$i}}.x;
+    state[at + {{add (mul $i $stride) $valueDim}}u] = s{{$i}}.y;
+    state[at + {{add (mul $i $stride) (mul 2 $valueDim)}}u] = s{{$i}}.z;
+    state[at + {{add (mul $i $stride) (mul 3 $valueDim)}}u] = s{{$i}}.w;
 {{- end}}
   }
 }

@@ -42,8 +42,10 @@ type Delta struct {
 // |x| is sqrt(sum of x^2 + eps). D is a multiple of 4.
 //
 // A workgroup keeps some columns of the state of one head in registers, and processes all tokens of the step
-// one after the other. It loads and normalizes several tokens at a time in workgroup memory. So the result
-// does not depend on how a prompt is divided into steps, and each step reads and writes the state once.
+// one after the other. It loads and normalizes several tokens at a time in workgroup memory. Each step reads
+// and writes the state once. A step of one token has a kernel of its own (route `decode`), which has more
+// workgroups and fewer barriers. Both kernels add up in the same order, so the result does not depend on how
+// a prompt is divided into steps.
 //
 // Source: Yang and others, Gated Delta Networks (2024).
 func DeltaRule(b *graph.Builder, name string, d Delta, at Slots) graph.ValueID {
@@ -64,8 +66,16 @@ var kindDeltaRule = kind.Kind{
 	}, slotArgs, []kind.Arg{
 		kind.Required("eps", kind.FloatType), kind.Optional("tiled", kind.BoolType, false),
 	}),
-	Constructors: []string{"DeltaRule"}, Add: addDeltaRule,
+	Constructors: []string{"DeltaRule"}, Routes: deltaRoutes, Add: addDeltaRule,
 }
+
+// deltaDecode and deltaChunk are the routes of the delta rule: for one token, and for any number of tokens.
+const (
+	deltaDecode = iota
+	deltaChunk
+)
+
+var deltaRoutes = []string{deltaDecode: "decode", deltaChunk: "chunk"}
 
 func addDeltaRule(c *kind.Call) []graph.ValueID {
 	o := &deltaRule{
@@ -85,12 +95,25 @@ func addDeltaRule(c *kind.Call) []graph.ValueID {
 	}
 	o.y = c.Out("", graph.F32)
 	s := &o.shape
-	o.kernel = c.NewKernel("gated_delta_rule", shaders.Constants{
+	o.chunk = c.NewKernel("gated_delta_rule", shaders.Constants{
 		"KeyHeads": o.keyHeads, "ValueHeads": o.valueHeads, "KeyDim": o.keyDim, "ValueDim": o.valueDim,
 		"Cols": s.cols, "Down": s.down, "Rows": o.keyDim / s.down, "Tokens": s.tokens, "Tiled": o.Tiled,
 		"Eps": o.Eps,
 	})
+	if o.decodes() {
+		o.decode = c.NewKernel("gated_delta_rule_decode", shaders.Constants{
+			"KeyHeads": o.keyHeads, "ValueHeads": o.valueHeads, "KeyDim": o.keyDim, "ValueDim": o.valueDim,
+			"Cols": s.decodeCols, "Down": s.down, "Tiled": o.Tiled, "Eps": o.Eps,
+		})
+	}
 	return c.AddOp(o, o.y)
+}
+
+// decodes reports whether the kernel for one token can compute the operator. The kernel loads four columns at
+// a time. In the first of its two steps of adding up, each lane computes one sum. There are enough lanes for
+// these sums if a lane of the other kernel holds at least 16 rows.
+func (o *deltaRule) decodes() bool {
+	return o.valueDim%4 == 0 && o.keyDim/o.shape.down >= 16
 }
 
 type deltaRule struct {
@@ -99,13 +122,14 @@ type deltaRule struct {
 	y                                      graph.ValueID
 	keyHeads, valueHeads, keyDim, valueDim int
 	shape                                  deltaShape
-	kernel                                 *graph.Kernel
+	chunk                                  *graph.Kernel
+	decode                                 *graph.Kernel // kernel for one token, or nil (see decodes)
 }
 
 // deltaShape describes how a workgroup divides its part of a head's state, which has `cols` columns. Each
 // lane holds a part of one column: the rows of the state are divided among `down` lanes. A workgroup loads
-// `tokens` tokens at a time.
-type deltaShape struct{ cols, down, tokens int }
+// `tokens` tokens at a time. In the kernel for one token, a workgroup has `decodeCols` columns.
+type deltaShape struct{ cols, down, tokens, decodeCols int }
 
 // mostRows is the largest number of elements of the state that a lane holds in registers, and mostLanes is
 // the largest size of a workgroup.
@@ -126,14 +150,21 @@ func (s *deltaShape) choose(keyDim, valueDim int) bool {
 	for s.cols > 4 && (s.cols >= 2*valueDim || s.lanes() > mostLanes) {
 		s.cols /= 2
 	}
+	s.decodeCols = 16
+	for s.decodeCols > 4 && (s.decodeCols >= 2*valueDim || s.decodeLanes(keyDim) > mostLanes) {
+		s.decodeCols /= 2
+	}
 	s.tokens = 1
-	for s.tokens < 8 && 2*s.tokens*keyDim <= 1024 && 2*s.tokens <= s.lanes() {
+	for s.tokens < 8 && 2*s.tokens*keyDim <= 1024 && 2*s.tokens <= s.cols {
 		s.tokens *= 2
 	}
 	return true
 }
 
 func (s *deltaShape) lanes() int { return s.cols * s.down }
+
+// decodeLanes returns the number of lanes of the kernel for one token. Each holds four rows of four columns.
+func (s *deltaShape) decodeLanes(keyDim int) int { return s.decodeCols / 4 * (keyDim / 4) }
 
 // readDims sets the numbers and sizes of the heads. If the dims of the arguments do not fit each other, it
 // records an error and returns false.
@@ -176,12 +207,19 @@ func (o *deltaRule) readDims(c *kind.Call) bool {
 }
 
 func (o *deltaRule) Spec() graph.Spec {
+	bind := []graph.Binding{
+		graph.Bind("qkv", o.QKV), graph.Bind("alpha", o.Alpha), graph.Bind("beta", o.Beta),
+		graph.Bind("a", o.A), graph.Bind("dt", o.DT), graph.Bind("state", o.State), graph.Bind("y", o.y),
+	}
+	uses := []graph.Use{deltaDecode: {}, deltaChunk: {Kernel: o.chunk, Bind: bind}}
+	if o.decode != nil {
+		uses[deltaDecode] = graph.Use{Kernel: o.decode, Bind: bind}
+	}
 	return graph.Spec{
-		Kind: "gated_delta_rule", Inputs: o.at.operands(o.QKV, o.Alpha, o.Beta, o.A, o.DT),
-		State: []graph.ValueID{o.State}, Recurrent: true, Outputs: []graph.ValueID{o.y},
-		Slots: []graph.Slot{{Uses: kind.Uses(o.kernel, graph.Bind("qkv", o.QKV),
-			graph.Bind("alpha", o.Alpha), graph.Bind("beta", o.Beta), graph.Bind("a", o.A),
-			graph.Bind("dt", o.DT), graph.Bind("state", o.State), graph.Bind("y", o.y))}},
+		Kind: "gated_delta_rule", Routes: deltaRoutes,
+		Inputs: o.at.operands(o.QKV, o.Alpha, o.Beta, o.A, o.DT),
+		State:  []graph.ValueID{o.State}, Recurrent: true, Outputs: []graph.ValueID{o.y},
+		Slots: []graph.Slot{{Uses: uses}},
 		Attrs: o.at.attrs(map[string]any{
 			"key_heads": o.keyHeads, "value_heads": o.valueHeads, "key_dim": o.keyDim,
 			"value_dim": o.valueDim, "eps": o.Eps,
@@ -207,11 +245,26 @@ func (o *deltaRule) Plan(p *graph.Planner) error {
 		return err
 	}
 	p.SetDims(o.y, 1, tokens, o.valueHeads, o.valueDim)
-	l := p.Dispatch(0, p.Tiles(o.shape.lanes(), grid.Split("value dim", o.valueDim, o.shape.cols),
-		grid.Each("value heads", o.valueHeads)))
+	routes := [...]kind.Route{
+		deltaDecode: {Name: "decode", Why: kind.OneToken, Only: true},
+		deltaChunk:  {Name: "chunk", Why: kind.ManyTokens, UpTo: kind.Always},
+	}
+	if o.decode != nil {
+		routes[deltaDecode].UpTo = 1
+	}
 	size := o.stateSize()
-	l.Params.U32("tokens", tokens).U32("state_from", at.from*size).U32("state_to", at.to*size).
-		U32("fresh", at.fresh)
+	heads := grid.Each("value heads", o.valueHeads)
+	var l *graph.Launch
+	if kind.Routes(routes[:]).Choose(p, "M", tokens) == deltaDecode {
+		l = p.Dispatch(0, p.Tiles(o.shape.decodeLanes(o.keyDim),
+			grid.Split("value dim", o.valueDim, o.shape.decodeCols), heads))
+		l.Params.U32("state_from", at.from*size/4).U32("state_to", at.to*size/4).U32("fresh", at.fresh)
+	} else {
+		l = p.Dispatch(0, p.Tiles(o.shape.lanes(), grid.Split("value dim", o.valueDim, o.shape.cols),
+			heads))
+		l.Params.U32("tokens", tokens).U32("state_from", at.from*size).U32("state_to", at.to*size).
+			U32("fresh", at.fresh)
+	}
 	l.Bytes = 4 * (int64(2-at.fresh)*int64(size) +
 		int64(tokens)*int64(2*o.keyHeads*o.keyDim+2*o.valueHeads*(o.valueDim+1)) + 2*int64(o.valueHeads))
 	l.FLOPs = int64(tokens) * (7*int64(size) + int64(o.valueHeads)*int64(6*o.keyDim+20))
