@@ -80,6 +80,7 @@ var outside = []struct {
 	{"github.com/charmbracelet/lipgloss", []string{"tui/..."}},
 	{"github.com/charmbracelet/bubbles", []string{"tui/..."}},
 	{"github.com/cogentcore/webgpu", []string{"engine/gpu/wgpu"}},
+	{"github.com/parquet-go/parquet-go", []string{"trace/export/fleet"}},
 	{"github.com/spf13/pflag", []string{"cmd/gpuscope/..."}},
 }
 

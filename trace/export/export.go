@@ -8,6 +8,7 @@ package export
 import (
 	"gpuscope/trace"
 	"gpuscope/trace/export/chrome"
+	"gpuscope/trace/export/fleet"
 	"gpuscope/trace/export/otlp"
 	"gpuscope/trace/export/perfetto"
 	"gpuscope/trace/export/pprof"
@@ -24,6 +25,8 @@ var rows = []trace.Export{
 	speedscope.Format,
 	otlp.Traces,
 	otlp.Profiles,
+	fleet.Tables,
+	fleet.Dispatches,
 }
 
 func init() {
