@@ -8,6 +8,7 @@ import (
 
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/headline"
 	"gpuscope/trace/table"
 )
 
@@ -226,16 +227,16 @@ func (t *DispatchTable) fixFirst() []table.Segment {
 	if !t.MostCosted {
 		return nil
 	}
-	first, most, what := t.Most()
+	first, most, idle := headline.First(t.DispatchTree)
 	if first < 0 {
 		return []table.Segment{t.Undecided()}
 	}
+	_, _, what := t.Most()
 	// The row itself shows that its cost is joint, so the name omits this.
 	said, name := "fix first ", strings.TrimSuffix(t.Called(first), analyze.AtOnce)
 	brief, off := said+name, analyze.Short(t.Grouped[first].Cost.ErrorNS)
-	untimed := t.Index.UntimedOf(t.Selection)
-	if idle, idleOff, ok := untimed.Waits(); ok && idle > idleOff && float64(idle) > most {
-		said = "fix GPU idle first (" + plusMinus(idle, idleOff) + " ms, see Step), then "
+	if idle != nil {
+		said = "fix GPU idle first (" + plusMinus(idle.NS, idle.ErrorNS) + " ms, see Step), then "
 		brief = "fix GPU idle first, then " + name
 	}
 	parts := []table.Segment{{

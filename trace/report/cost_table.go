@@ -8,6 +8,7 @@ import (
 
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/headline"
 	"gpuscope/trace/table"
 )
 
@@ -55,7 +56,7 @@ func CostTable(ctx context.Context, x *analyze.Index, selection analyze.Selectio
 		}
 		rows = t.CostRows()
 	}
-	made := table.New("cost", costTableColumns(x, rows), table.Flat(len(rows), func(i int) string {
+	made := table.New("cost", costTableColumns(x, rows, step), table.Flat(len(rows), func(i int) string {
 		return rows[i].Key
 	}))
 	switch {
@@ -84,10 +85,16 @@ func (t *DispatchTable) unknown(rows []analyze.CostRow) table.Segment {
 	return table.Say(0, "%s: %s", said, strings.Join(doubts(rows, analyze.MarkUnknown), "; or "))
 }
 
-func costTableColumns(x *analyze.Index, rows []analyze.CostRow) []table.Column {
+// costTableColumns returns the columns of the table of costs. `step` is the index of the step of the rows, or
+// -1.
+func costTableColumns(x *analyze.Index, rows []analyze.CostRow, step int) []table.Column {
 	of := table.ColumnsOf(rows)
 	decimals := table.DecimalsOfUS(x.Trace.Clock.QuantumNS)
 	cost := func(r *analyze.CostRow) *analyze.RowCost { return r.Cost }
+	var pace headline.Pace
+	if step >= 0 {
+		pace = headline.PaceAt(x, step)
+	}
 	return slices.Concat([]table.Column{
 		of.Int(80, "id", "#", "id", "id of the first dispatch",
 			func(r *analyze.CostRow) int64 { return int64(r.Dispatches[0]) }),
@@ -105,6 +112,15 @@ func costTableColumns(x *analyze.Index, rows []analyze.CostRow) []table.Column {
 				return shareCell(r.Cost)
 			}),
 	}, CostColumns(x, of, cost), []table.Column{
+		of.Cell(110, table.Modelled, "twice_per_s", "~"+pace.Unit()+" if 2×", pace.Unit(),
+			"modelled: speed of untimed steps if this part were twice as fast",
+			func(r *analyze.CostRow) table.Cell {
+				rate, ok := pace.Twice(r.Cost, x.Trace.Steps[step].Whole)
+				if !ok {
+					return table.Missing()
+				}
+				return table.Cell{Text: table.Digits(rate), Number: rate, Has: true}
+			}),
 		of.Cell(80, table.Modelled, "lost_us", "~excess", "us",
 			"modelled: isolated time minus the time that the device needs for the part's bytes and FLOPs; shown only if no cost was measured",
 			func(r *analyze.CostRow) table.Cell {

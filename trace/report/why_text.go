@@ -19,7 +19,7 @@ import (
 // It tells the user how to see them.
 func WhyLines(w *why.Why, closed string) []string {
 	x := w.Index
-	lines := []string{w.Name + "  " + headline(w)}
+	lines := []string{w.Name + "  " + heading(w)}
 	if x.Trace.Engine != "" {
 		lines[0] += ", as the profile of " + printable.Clean(x.Trace.Engine) + " has it"
 		return append(lines, "  the profile contains neither shapes nor what changed, so the reason is unknown")
@@ -59,9 +59,9 @@ func WhyLines(w *why.Why, closed string) []string {
 	return lines
 }
 
-// headline describes the grid and names the step in which the dispatch got it, or the step since which the
+// heading describes the grid and names the step in which the dispatch got it, or the step since which the
 // dispatch has not run.
-func headline(w *why.Why) string {
+func heading(w *why.Why) string {
 	t := w.Index.Trace
 	start := "the graph was built"
 	if t.DroppedSteps > 0 {

@@ -1,0 +1,179 @@
+package headline_test
+
+import (
+	"context"
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/analyzetest"
+	"gpuscope/trace/analyze/headline"
+	"gpuscope/trace/tracetest"
+)
+
+func of(t *testing.T, tr *trace.Trace) *headline.Headline {
+	t.Helper()
+	x := analyze.NewIndex(tr)
+	h, err := headline.Of(context.Background(), x, headline.Steps(x))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// costed returns a trace whose last step has costs. Each decode step takes 4 ms, of which 3 ms are GPU time.
+func costed(t *testing.T) *trace.Trace {
+	t.Helper()
+	tr := tracetest.Llama(2, 6)
+	if err := analyzetest.Cost(tr, len(tr.Steps)-1); err != nil {
+		t.Fatal(err)
+	}
+	tr.Observer = nil
+	for i := range tr.Steps[1:5] {
+		s := &tr.Steps[1+i]
+		s.Timing = trace.TimingStep
+		for k := range s.Dispatches {
+			s.Dispatches[k].GPUNS, s.Dispatches[k].StartNS = trace.Time{}, trace.Time{}
+		}
+		s.CPU.TotalNS, s.GPU.SpanNS = trace.Measured(4e6), trace.Measured(3e6)
+		s.CPU.EncodeNS = trace.Measured(1e6)
+	}
+	return tr
+}
+
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(b) }
+
+func TestCostsDecideWhatToFixFirst(t *testing.T) {
+	t.Parallel()
+	tr := costed(t)
+	h := of(t, tr)
+	x := analyze.NewIndex(tr)
+	tree, err := x.DispatchTree(context.Background(), analyze.Options{Selection: headline.Steps(x)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, most, what := tree.Most()
+	if h.Basis != headline.Costs || h.First == nil || h.First.At != first || what != "~save" ||
+		h.First.SaveNS != most {
+		t.Fatalf("headline %+v, want row %d with the saving %g (%s)", h, first, most, what)
+	}
+	c := tree.Grouped[first].Cost
+	if h.First.NS != float64(c.NS) || h.First.ErrorNS != 600 || h.First.Share != c.Share || h.CostStep != 5 ||
+		h.Rounds != analyzetest.Rounds {
+		t.Errorf("first %+v of step %d in %d rounds, want the cost %+v", h.First, h.CostStep, h.Rounds, c)
+	}
+	if h.Rate != 250 || h.Pace.Unit() != "tokens/s" {
+		t.Errorf("rate %g %s, want 250 tokens/s", h.Rate, h.Pace.Unit())
+	}
+	if want := 1e9 / (4e6 - c.Share/2*3e6); !near(h.First.Twice, want) {
+		t.Errorf("twice as fast: %g tokens/s, want %g", h.First.Twice, want)
+	}
+	whole := float64(tree.Costs.Step.Whole.NS)
+	if want := 1e9 / (4e6 - most/whole*3e6); !near(h.First.AtLimit, want) {
+		t.Errorf("at the ceilings: %g tokens/s, want %g", h.First.AtLimit, want)
+	}
+}
+
+func TestIdleTimeIsFixedFirstIfLonger(t *testing.T) {
+	t.Parallel()
+	tr := costed(t)
+	for range 20 { // enough steps to know the error of the wall time
+		s := tr.Steps[4]
+		s.Index = 4
+		tr.Steps = slices.Insert(tr.Steps, 4, s)
+	}
+	for i := range tr.Steps {
+		tr.Steps[i].Index = i
+	}
+	h := of(t, tr)
+	if h.Idle == nil || h.Idle.NS != 1e6 || !near(h.Idle.Rate, 1e9/3e6) {
+		t.Errorf("idle %+v, want 1 ms, without which the rate is 333 tokens/s", h.Idle)
+	}
+	for i := range tr.Steps {
+		if s := &tr.Steps[i]; s.Timing == trace.TimingStep {
+			s.GPU.SpanNS = trace.Measured(3_999_000)
+		}
+	}
+	if h := of(t, tr); h.Idle != nil {
+		t.Errorf("an idle time of 1 µs is fixed first: %+v", h.Idle)
+	}
+}
+
+func TestReasonSaysWhyCostsAreNotUsed(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		why    headline.Reason
+		basis  headline.Basis
+		change func(*trace.Trace)
+	}{
+		{"no costs", headline.NoCosts, headline.Isolated, func(t *trace.Trace) { t.Steps[5].Costs = nil }},
+		{"few rounds", headline.FewRounds, headline.Isolated, func(t *trace.Trace) {
+			for i := range t.Steps[5].Costs {
+				t.Steps[5].Costs[i].N, t.Steps[5].Costs[i].OffNS = 1, trace.Time{}
+			}
+		}},
+		{"not significant", headline.NotSignificant, headline.Isolated, func(t *trace.Trace) {
+			for i := range t.Steps[5].Costs {
+				t.Steps[5].Costs[i].OffNS = trace.Measured(1e6)
+			}
+		}},
+		{"no times", headline.NoCosts, headline.Nothing, func(t *trace.Trace) {
+			t.Steps[5].Costs = nil
+			for k := range t.Steps[5].Dispatches {
+				d := &t.Steps[5].Dispatches[k]
+				d.GPUNS, d.StartNS, d.Samples = trace.Time{}, trace.Time{}, nil
+			}
+		}},
+	} {
+		tr := costed(t)
+		c.change(tr)
+		h := of(t, tr)
+		if h.Why != c.why || h.Basis != c.basis || (h.First != nil) != (c.basis != headline.Nothing) {
+			t.Errorf("%s: reason %d, basis %d, first %+v", c.name, h.Why, h.Basis, h.First)
+		}
+	}
+}
+
+func TestPipelinedStepsAreNotFasterThanTheCPU(t *testing.T) {
+	t.Parallel()
+	tr := costed(t)
+	for i := 1; i < 5; i++ {
+		s := &tr.Steps[i]
+		s.Pipelined = true
+		s.CPU.ResizeNS, s.CPU.UploadNS, s.CPU.SubmitNS, s.CPU.SampleNS = trace.Time{}, trace.Time{},
+			trace.Time{}, trace.Time{}
+		s.CPU.EncodeNS, s.CPU.OverlappedNS = trace.Measured(2.5e6), trace.Time{}
+	}
+	x := analyze.NewIndex(tr)
+	p := headline.PaceOf(x, x.Range(1, 4))
+	if rate, ok := p.Faster(3e6); !ok || !near(rate, 400) {
+		t.Errorf("rate %g, want that of 2.5 ms of the CPU, 400 tokens/s", rate)
+	}
+}
+
+func TestAnyTraceHasAHeadline(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(r *rapid.T) {
+		x := analyze.NewIndex(tracetest.Random(r))
+		steps := headline.Steps(x)
+		if len(steps.Steps) == 0 {
+			return
+		}
+		h, err := headline.Of(context.Background(), x, steps)
+		if err != nil {
+			r.Fatal(err)
+		}
+		if (h.First == nil) != (h.Basis == headline.Nothing) || (h.Why == 0) != (h.Basis == headline.Costs) {
+			r.Fatalf("headline %+v", h)
+		}
+		if f := h.First; f != nil && (f.Twice < 0 || math.IsNaN(f.Twice) || math.IsInf(f.Twice, 0) ||
+			f.Twice > 0 && f.Twice < h.Rate) {
+			r.Fatalf("first %+v at %g", f, h.Rate)
+		}
+	})
+}

@@ -1,0 +1,103 @@
+package headline
+
+import (
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+)
+
+// Pace is the speed of the steps of a selection without detailed timing, as measured. Its methods model how
+// the speed changes if the GPU needs less time for a step.
+type Pace struct {
+	Phase trace.Phase
+	// Tokens is the number of tokens by which a step makes the text longer. It is 0 for a program that is not
+	// a language model. Rates are then steps per second.
+	Tokens int
+	analyze.Untimed
+
+	own int64 // time in ns that the CPU needs for a step; 0 if not known
+}
+
+// PaceOf returns the pace of the steps of a selection. Unlike decode steps, steps of other phases can have
+// different numbers of tokens. If they do, the pace is that of the last step.
+func PaceOf(x *analyze.Index, selection analyze.Selection) Pace {
+	if len(selection.Steps) == 0 {
+		return Pace{}
+	}
+	last := &x.Trace.Steps[selection.Last()]
+	for _, step := range selection.Steps {
+		if s := &x.Trace.Steps[step]; s.Phase != last.Phase || len(s.Tokens) != len(last.Tokens) {
+			selection = x.Step(selection.Last())
+			break
+		}
+	}
+	p := Pace{Phase: last.Phase, Tokens: analyze.Progress(last), Untimed: x.UntimedOf(selection)}
+	if own, ok := analyze.OwnNS(last); ok {
+		p.own = own
+	}
+	return p
+}
+
+// PaceAt returns the pace to which the costs of a step are compared: that of all steps of its phase if it is
+// a warm step, otherwise its own.
+func PaceAt(x *analyze.Index, step int) Pace {
+	selection := x.Phase(x.Trace.Steps[step].Phase)
+	for _, s := range selection.Steps {
+		if s == step {
+			return PaceOf(x, selection)
+		}
+	}
+	return PaceOf(x, x.Step(step))
+}
+
+// Unit is the unit of rates: "tokens/s", or "steps/s" for a program that is not a language model.
+func (p *Pace) Unit() string {
+	if p.Tokens == 0 {
+		return "steps/s"
+	}
+	return "tokens/s"
+}
+
+// Rate returns the measured rate. The bool is false if the wall time of a step without detailed timing is not
+// known.
+func (p *Pace) Rate() (perS float64, ok bool) { return p.Faster(0) }
+
+// Faster returns the modelled rate if the GPU needed less time for each step. `saved` is the saved time in
+// ns. If steps are pipelined, they do not become faster than the CPU. The bool is false if the rate is not
+// known.
+func (p *Pace) Faster(saved float64) (perS float64, ok bool) {
+	wall, known := p.Wall.NS()
+	if !known || wall <= 0 {
+		return 0, false
+	}
+	ns := float64(wall) - saved
+	if p.Pipelined {
+		ns = min(max(ns, float64(p.own)), float64(wall))
+	}
+	if ns <= 0 {
+		return 0, false
+	}
+	return float64(max(1, p.Tokens)) * 1e9 / ns, true
+}
+
+// Saved converts a share of the GPU time of a step to ns. If the GPU time of the steps is not known, `whole`
+// is used instead: the GPU time, in ns, of the step whose share it is. The wall time is the upper limit,
+// because the two can be from different steps.
+func (p *Pace) Saved(share, whole float64) float64 {
+	if gpu, ok := p.GPU.NS(); ok {
+		whole = float64(gpu)
+	}
+	if wall, ok := p.Wall.NS(); ok {
+		whole = min(whole, float64(wall))
+	}
+	return share * whole
+}
+
+// Twice returns the modelled rate if the dispatches of a measured cost were twice as fast. The step then
+// saves half of the cost. The bool is false if the rate is not known, or if the cost is not significantly
+// larger than 0.
+func (p *Pace) Twice(c *analyze.RowCost, whole *trace.Whole) (perS float64, ok bool) {
+	if !c.Known() || !c.Significant() || c.NS <= 0 || c.Share <= 0 || whole == nil {
+		return 0, false
+	}
+	return p.Faster(p.Saved(c.Share/2, float64(whole.NS)))
+}

@@ -1,0 +1,120 @@
+// Package advice says in sentences what to fix first in a run, and how much faster the model would then be.
+// Package analyze/headline computes the numbers.
+package advice
+
+import (
+	"fmt"
+	"strings"
+
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/headline"
+	"gpuscope/trace/table"
+)
+
+// Advice holds the sentences of a headline.
+type Advice struct {
+	// First says what to fix first: "Fix first: mlp.gate+up, 26 % of the GPU time of a step."
+	First string
+	// Gain says what this gives: "Twice as fast there: ~46 to 53 tokens/s." It is "" if this is not known.
+	Gain string
+	// Basis says how the numbers were obtained, and what would make unknown numbers known.
+	Basis string
+}
+
+// Of returns the sentences of a headline.
+func Of(h *headline.Headline) Advice {
+	a := Advice{Basis: basis(h)}
+	switch {
+	case h.First == nil:
+		a.First = "What to fix first is not known: no dispatch was timed."
+	case h.Idle != nil:
+		a.First = fmt.Sprintf("Fix the GPU's idle time first: %s ± %s of a step of %s. Then fix %s.",
+			millis(h.Idle.NS), millis(h.Idle.ErrorNS), table.Millis(h.Pace.Wall.NS()), share(h))
+		a.Gain = gain("Without idle time", h, h.Idle.Rate)
+	default:
+		a.First = "Fix first: " + share(h) + "."
+	}
+	if h.Idle == nil && h.First != nil {
+		a.Gain = joined(gain("Twice as fast there", h, h.First.Twice),
+			gain("At the device's ceilings there", h, h.First.AtLimit))
+	}
+	return a
+}
+
+// millis formats a time in ms, or in µs if it is shorter than 10 µs.
+func millis(ns int64) string {
+	if ns < 10_000 && ns > -10_000 {
+		return fmt.Sprintf("%.1f µs", float64(ns)/1e3)
+	}
+	return table.Millis(ns, true)
+}
+
+// share names the row to fix first and its share of the step.
+func share(h *headline.Headline) string {
+	of := "of the GPU time of a step"
+	if h.Basis == headline.Isolated {
+		of = "of the isolated times of a step"
+	}
+	return fmt.Sprintf("%s, %.0f %% %s", h.First.Name, 100*h.First.Share, of)
+}
+
+// gain compares the measured rate with a modelled one. It returns "" if one of them is not known, or if both
+// are the same in three digits.
+func gain(what string, h *headline.Headline, rate float64) string {
+	now, then := table.Digits(h.Rate), table.Digits(rate)
+	if h.Rate <= 0 || rate <= 0 || now == then {
+		return ""
+	}
+	return fmt.Sprintf("%s: %s to ~%s %s.", what, now, then, h.Pace.Unit())
+}
+
+func joined(sentences ...string) string { return strings.TrimSpace(strings.Join(sentences, " ")) }
+
+// Measure says how to measure costs.
+const Measure = "Press c on the screen, or record with gpuscope run --profile cost."
+
+// basis says how the numbers of a headline were obtained.
+func basis(h *headline.Headline) string {
+	said := ""
+	switch h.Why {
+	case headline.NoReason:
+		said = fmt.Sprintf("Cost %s ± %s µs, measured at s%d in %s", analyze.Short(h.First.NS),
+			analyze.Short(h.First.ErrorNS), h.CostStep, table.Plural(h.Rounds, "round"))
+		if h.First.SaveKnown {
+			said += fmt.Sprintf("; ~%s µs of it are above the time that the device's ceilings allow",
+				analyze.Short(h.First.SaveNS))
+		}
+		return joined(said+".", pace(h))
+	case headline.NoCosts:
+		said = "No costs were measured."
+	case headline.OtherWork:
+		said = "Costs were measured only on other routes or shapes."
+	case headline.FewRounds:
+		said = "The errors of the costs are not known yet: " + analyze.OfRounds(h.Rounds) + "."
+	case headline.NotSignificant:
+		said = fmt.Sprintf("No cost exceeds the noise after %s.", table.Plural(h.Rounds, "round"))
+	case headline.FewRows:
+		said = "Costs were measured for less than half of the step."
+	}
+	if h.Basis == headline.Isolated {
+		said += fmt.Sprintf(" These are isolated times, which leave out that dispatches overlap: %s µs of %s µs.",
+			analyze.Short(h.First.NS), analyze.Short(h.WholeNS))
+	}
+	return joined(said, Measure, pace(h))
+}
+
+// pace says which steps the measured rate is from.
+func pace(h *headline.Headline) string {
+	if h.Rate <= 0 {
+		return "The speed of untimed steps is not known."
+	}
+	of := "one untimed step"
+	if h.Pace.N > 1 {
+		of = fmt.Sprintf("the median of %d untimed steps", h.Pace.N)
+	}
+	if h.Pace.From != "" {
+		of = "the median of untimed repeats (" + h.Pace.From + ")"
+	}
+	return fmt.Sprintf("%s %s is measured: %s, %s. Rates with ~ are modelled.", table.Digits(h.Rate),
+		h.Pace.Unit(), of, h.Pace.Mode())
+}
