@@ -121,22 +121,53 @@ func (t *Table) widths(ctx context.Context, rows, cols []int) ([]int, error) {
 	return widths, nil
 }
 
-func (t *Table) printText(ctx context.Context, w *bufio.Writer, rows []int, width int) error {
+// Layout says which columns of a table are worth showing for some of its rows.
+type Layout struct {
+	// Columns holds the indices of the columns that differ between the rows and have a measured cell.
+	Columns []int
+	// Same lists the columns that have the same text in all rows: "all rows: kernel add · wg 64". It is ""
+	// if there are none.
+	Same string
+
+	widths []int // width of each of Columns in print
+}
+
+// Layout returns the columns that a screen of this width shows for the given rows. If the width is 0, it
+// returns the columns of all screens.
+func (t *Table) Layout(ctx context.Context, rows []int, width int) (l Layout, err error) {
 	shown := t.Shown(width)
 	uniform, err := t.Uniform(ctx, rows)
 	if err != nil {
-		return err
+		return l, err
 	}
 	all, err := t.widths(ctx, rows, shown)
 	if err != nil {
-		return err
+		return l, err
 	}
-	var cols, widths []int
 	for k, c := range shown {
 		if !slices.Contains(uniform, c) && all[k] > 0 {
-			cols, widths = append(cols, c), append(widths, max(all[k], Width(t.Columns[c].heading())))
+			l.Columns = append(l.Columns, c)
+			l.widths = append(l.widths, max(all[k], Width(t.Columns[c].heading())))
 		}
 	}
+	var same []string
+	for _, c := range uniform {
+		if text := t.Cell(rows[0], c).Text; slices.Contains(shown, c) && text != Unmeasured {
+			same = append(same, t.Columns[c].heading()+" "+text)
+		}
+	}
+	if len(same) > 0 {
+		l.Same = "all rows: " + strings.Join(same, " · ")
+	}
+	return l, nil
+}
+
+func (t *Table) printText(ctx context.Context, w *bufio.Writer, rows []int, width int) error {
+	shown, err := t.Layout(ctx, rows, width)
+	if err != nil {
+		return err
+	}
+	cols, widths := shown.Columns, shown.widths
 	if width > 0 {
 		cols, widths = t.fitted(cols, widths, width)
 	}
@@ -150,14 +181,8 @@ func (t *Table) printText(ctx context.Context, w *bufio.Writer, rows []int, widt
 			say(said)
 		}
 	}
-	var same []string
-	for _, c := range uniform {
-		if text := t.Cell(rows[0], c).Text; slices.Contains(shown, c) && text != Unmeasured {
-			same = append(same, t.Columns[c].heading()+" "+text)
-		}
-	}
-	if len(same) > 0 {
-		say("all rows: " + strings.Join(same, " · "))
+	if shown.Same != "" {
+		say(shown.Same)
 	}
 	t.printRow(w, cols, widths, func(c int) string { return t.Columns[c].heading() })
 	for i, r := range rows {
