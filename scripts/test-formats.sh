@@ -1,7 +1,7 @@
 #!/bin/sh
-# Opens exported traces in the programs that the formats are for, and compares what these programs show with
-# the trace. It installs the programs: from Debian with apt-get, and from npm into scripts/formats. It fails
-# if a program is missing and cannot be installed. Arguments are passed to go test.
+# Opens exported traces in the programs that the formats are for, and reports in a browser, and compares what
+# they show with the trace. It installs the programs: from Debian with apt-get, and from npm into
+# scripts/formats. It fails if a program is missing and cannot be installed. Arguments are passed to go test.
 #
 # The tests are Go tests with the build tag "formats". They start the scripts in scripts/formats with node.
 set -eu
@@ -48,5 +48,5 @@ if [ "$major" -lt 18 ]; then
 fi
 
 (cd scripts/formats && npm ci --silent --no-audit --no-fund)
-go vet -tags formats ./trace/export/...
-exec go test -tags formats -timeout 10m "$@" ./trace/export/...
+go vet -tags formats ./trace/export/... ./trace/report/html
+exec go test -tags formats -timeout 10m "$@" ./trace/export/... ./trace/report/html

@@ -63,7 +63,7 @@ func TestExamplesOfTheHelpRun(t *testing.T) {
 		}
 		return string(out), exitDone
 	}
-	out, status := sh("gpuscope run -n 20 --timing dispatch --trace a.json && " +
+	out, status := sh("gpuscope run -n 30 --timing dispatch --trace a.json && " +
 		"gpuscope trace convert a.json run.json.gz && gpuscope trace convert a.json a.jsonl && " +
 		"gpuscope trace convert a.json other.ct.json")
 	if status != exitDone {
@@ -78,7 +78,8 @@ func TestExamplesOfTheHelpRun(t *testing.T) {
 			case c.Screen && !strings.Contains(line, "--plain"):
 				line += " --plain < /dev/null"
 			}
-			out, status := sh("cp a.json run.json && cp a.jsonl run.jsonl.partial && " + line)
+			out, status := sh("cp a.json run.json && cp a.json before.json && cp a.json after.json && " +
+				"cp a.jsonl run.jsonl.partial && " + line)
 			// The device computes nothing, so its errors exceed the tolerance.
 			over := c.Name == "verify" && status == exitFailed && strings.Contains(out, "tolerance")
 			if status != exitDone && !over {

@@ -124,7 +124,7 @@ func (c *comparing) run(ctx context.Context, operands []string) error {
 	return nil
 }
 
-// compare reads the traces and compares the selected steps.
+// compare reads two traces and compares the selected steps.
 func (c *comparing) compare(ctx context.Context, base, now string) (*diff.Diff, error) {
 	var sides [2]diff.Side
 	for i, path := range []string{base, now} {
@@ -141,6 +141,11 @@ func (c *comparing) compare(ctx context.Context, base, now string) (*diff.Diff, 
 			break
 		}
 	}
+	return c.compareSides(ctx, sides)
+}
+
+// compareSides compares the selected steps of two traces. It sets the selections of the sides.
+func (c *comparing) compareSides(ctx context.Context, sides [2]diff.Side) (*diff.Diff, error) {
 	words := []string{c.baseSteps, c.steps}
 	if words[1] == "" {
 		words[1] = defaultSteps(sides[0].Index, sides[1].Index)

@@ -16,8 +16,8 @@ import (
 // their producer.
 func Commands(e *cli.Env, by trace.Producer) cli.Commands {
 	all := cli.Commands{
-		showCommand(e), diffCommand(e), whyCommand(e), checkCommand(e), importCommand(e, by),
-		convertCommand(e),
+		showCommand(e), diffCommand(e), whyCommand(e), reportCommand(e), checkCommand(e),
+		importCommand(e, by), convertCommand(e),
 	}
 	return append(all, missingCommand(all.Subcommands("trace")))
 }

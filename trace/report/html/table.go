@@ -1,0 +1,186 @@
+package html
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"gpuscope/internal/printable"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/report"
+	"gpuscope/trace/table"
+)
+
+// mostRows is the maximum number of rows of a table on the page. It bounds the size of the page.
+const mostRows = 1000
+
+// columnsFor is the width in characters of the screen whose columns the page shows.
+const columnsFor = 140
+
+// tableView is a table of the page.
+type tableView struct {
+	Name, Doc string
+	Lines     []string // title
+	Columns   []columnView
+	Rows      []rowView
+	Notes     []string
+	Tree      bool // rows are in a tree
+	Open      bool // not folded at first
+}
+
+// columnView is a column of a table. Class is "n" for a column of numbers.
+type columnView struct{ Name, Title, Unit, Doc, Class string }
+
+// rowView is a row of a table. Class holds its depth, and whether it is a heading or dimmed.
+type rowView struct {
+	Class string
+	Cells []cellView
+}
+
+// cellView is a cell. Value is the number to sort by if Text is not this number. Bar is the class of the
+// length of a bar.
+type cellView struct{ Class, Text, Value, Bar string }
+
+// view returns the table with a name for a selection. It returns nil if the table does not apply to the
+// selection, or if it has no rows.
+func (p *Page) view(ctx context.Context, x *analyze.Index, name string,
+	o analyze.Options,
+) (*tableView, error) {
+	kind, err := report.TableNamed(name)
+	if err != nil {
+		return nil, err
+	}
+	made, err := kind.Of(ctx, x, o)
+	if errors.Is(err, report.ErrSelection) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p.viewOf(ctx, made, kind.Doc)
+}
+
+// viewOf returns a table as the page shows it: with the rows that are initially unfolded. It returns nil if
+// the table has no rows.
+func (p *Page) viewOf(ctx context.Context, t *table.Table, doc string) (*tableView, error) {
+	rows, err := t.Select(ctx, table.Selection{})
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	v := &tableView{Name: t.Name, Doc: doc, Notes: cleaned(t.Notes)}
+	if n := len(rows); n > mostRows {
+		v.Notes = append(v.Notes, fmt.Sprintf(
+			"only the first %s of %s rows; gpuscope trace show --table %s prints all",
+			table.Integer(mostRows), table.Integer(n), t.Name))
+		rows = rows[:mostRows]
+	}
+	layout, err := t.Layout(ctx, rows, columnsFor)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range t.Title {
+		if said := l.String(); said != "" {
+			v.Lines = append(v.Lines, said)
+		}
+	}
+	if layout.Same != "" {
+		v.Lines = append(v.Lines, printable.Clean(layout.Same))
+	}
+	most := make([]float64, len(layout.Columns)) // largest number of each column with bars
+	for k, c := range layout.Columns {
+		col := &t.Columns[c]
+		class := ""
+		if col.Right {
+			class = "n"
+		}
+		v.Columns = append(v.Columns, columnView{col.Name, col.Title, unitOf(col), col.Doc, class})
+		for _, r := range rows {
+			if cell := t.Cell(r, c); hasBar(col) && cell.Has && !t.Rows[r].Group {
+				most[k] = max(most[k], cell.Number)
+			}
+		}
+	}
+	for _, r := range rows {
+		v.Rows = append(v.Rows, p.row(t, r, layout.Columns, most))
+		v.Tree = v.Tree || t.Rows[r].Depth > 0
+	}
+	return v, nil
+}
+
+// unitOf returns the unit that the heading of a column shows: that of measured and modelled numbers, unless
+// the title has it.
+func unitOf(c *table.Column) string {
+	unit := strings.Replace(c.Unit, "us", "µs", 1)
+	if c.Is != table.Measured && c.Is != table.Modelled || strings.Contains(c.Title, unit) {
+		return ""
+	}
+	return unit
+}
+
+// hasBar reports whether the numbers of a column have bars: shares of a step, and columns that have bars on
+// the screen.
+func hasBar(c *table.Column) bool { return c.Bar || c.Name == "share" && c.Unit == "%" }
+
+func (p *Page) row(t *table.Table, r int, cols []int, most []float64) rowView {
+	place := &t.Rows[r]
+	class := "d" + strconv.Itoa(min(place.Depth, 6))
+	if place.Group {
+		class += " g"
+	}
+	if place.Quiet {
+		class += " q"
+	}
+	row := rowView{Class: class, Cells: make([]cellView, len(cols))}
+	for k, c := range cols {
+		col, cell := &t.Columns[c], t.Cell(r, c)
+		v := cellView{Text: cell.Text}
+		if col.Right {
+			v.Class = "n"
+		} else if col.Tree {
+			v.Class = "t"
+		}
+		if col.Unit != "" && cell.Has && cell.Mark != table.Unknown {
+			plain, err := strconv.ParseFloat(cell.Text, 64)
+			if err != nil || plain != plain {
+				v.Value = strconv.FormatFloat(cell.Number, 'g', 6, 64)
+			}
+			if hasBar(col) && most[k] > 0 && cell.Mark == "" && cell.Number > 0 && !place.Group {
+				v.Bar = p.places.width(cell.Number / most[k])
+			}
+		}
+		row.Cells[k] = v
+	}
+	return row
+}
+
+// tableList lists the tables at the end of the page that no section shows.
+var tableList = []struct {
+	name string
+	open bool
+}{
+	{"profile", true},
+	{"dispatches", true},
+	{"steps", false},
+	{"events", false},
+	{"blocks", false},
+	{"experts", false},
+	{"gaps", false},
+	{"kernels", false},
+	{"memory", false},
+	{"trials", false},
+	{"lengths", false},
+	{"candidates", false},
+}
+
+// selectionFor returns the steps that the page shows in a table of one or more steps.
+func selectionFor(kind *report.Table, main analyze.Selection) analyze.Selection {
+	switch {
+	case kind.Takes == report.AnySteps:
+		return main
+	case kind.Takes == report.OneStep && len(main.Steps) > 0:
+		return analyze.Selection{Steps: main.Steps[len(main.Steps)-1:], Name: main.Name}
+	}
+	return analyze.Selection{}
+}
