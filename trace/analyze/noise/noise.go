@@ -71,8 +71,8 @@ var (
 // values that depend on where the commands of the step are in memory.
 const SpanBand = 0.04
 
-// hostBand is the relative band of the time of the host in a step: of the wall time without the GPU span. With
-// nothing changed, one process needs up to 1.7 times as long as another to encode and submit the same step.
+// hostBand is the relative band of the time of the host in a step: of the wall time without the GPU span.
+// With nothing changed, one process needs up to 1.7 times as long as another to encode and submit a step.
 // Bands are logarithmic, and log 1.7 is 0.53.
 const hostBand = 0.55
 
