@@ -77,7 +77,8 @@ func summarize(ctx context.Context, w io.Writer, path string) error {
 	for i := range p.Kernels {
 		k := &p.Kernels[i]
 		if printed[k.Phase]++; printed[k.Phase] <= 5 {
-			fmt.Fprintf(w, "  %s %s: %d dispatches, mean %.1f µs\n", k.Phase, k.Kernel, k.Count, k.MeanNS()/1e3)
+			fmt.Fprintf(w, "  %s %s: %d dispatches, mean %.1f µs\n", k.Phase, k.Kernel, k.Count,
+				k.MeanNS()/1e3)
 		}
 	}
 	return nil
