@@ -84,7 +84,7 @@ func TestAnUnknownFormIsRefusedByName(t *testing.T) {
 		_, err := trace.CreateStream(path)
 		for _, err := range []error{err, trace.WriteFile(path, tracetest.Tiny())} {
 			if err == nil || !strings.Contains(err.Error(), name) ||
-				!strings.HasSuffix(err.Error(), "known: "+strings.Join(trace.Suffixes(), ", ")) {
+				!strings.HasSuffix(err.Error(), "known: "+trace.FileNames()) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

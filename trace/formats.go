@@ -171,8 +171,7 @@ func FormatOf(path string) (f Format, by *Compression, err error) {
 	case filepath.Ext(name) == "" && name != "-": // "-" is not a name: it is standard output elsewhere
 		return Formats()[0], by, nil
 	}
-	return f, by, fmt.Errorf("%s: %w; known: %s", printable.Short(path, 120), ErrForm,
-		strings.Join(Suffixes(), ", "))
+	return f, by, fmt.Errorf("%s: %w; known: %s", printable.Short(path, 120), ErrForm, FileNames())
 }
 
 // lineFormat returns the format that is written line by line during a run.

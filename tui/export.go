@@ -26,9 +26,11 @@ type exporter struct {
 	width func() int // width of the screen, in cells
 }
 
-// askExport asks for the file to write the trace to.
+// askExport asks for the file to write the trace to. As long as nothing is typed, the hint lists the formats.
 func (ex *exporter) askExport() {
-	q := &question{label: command.ExportTo(ex.index.Trace), take: ex.export}
+	t := ex.index.Trace
+	q := &question{label: command.ExportTo(t, ""), hint: trace.FileNames(), take: ex.export}
+	q.live = func(path string) { q.label = command.ExportTo(t, path) }
 	q.line.Suggest("gpuscope-" + widget.Now().Format("20060102-150405") + ".json.gz")
 	ex.ask(q)
 }
@@ -97,8 +99,8 @@ func (ex *exporter) export(path string) {
 		if err != nil {
 			return "", fmt.Errorf("export: %w", err)
 		}
-		return fmt.Sprintf("wrote %s: %s, %s", whole(path), widget.Plural(len(t.Steps), "step"),
-			widget.Plural(len(t.Plans), "plan")), nil
+		return fmt.Sprintf("wrote%s %s: %s, %s", command.WriteOnly(path), whole(path),
+			widget.Plural(len(t.Steps), "step"), widget.Plural(len(t.Plans), "plan")), nil
 	})
 }
 

@@ -10,6 +10,8 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"gpuscope/trace"
+	_ "gpuscope/trace/export" // registers the formats that can only be written
 	"gpuscope/tui/tuitest"
 	"gpuscope/tui/widget"
 )
@@ -74,6 +76,28 @@ func TestExportNameDescribesItsContent(t *testing.T) {
 		d := drive(t, 120, 40, llama, nil, Options{}).press("v").sees("showing all 23 warm decode steps")
 		d.press(strings.Split(view, "")...).settle()
 		d.press("E").sees(" .txt: " + want)
+	}
+}
+
+// The question lists the formats, and it says which of them cannot be opened again. An export may be a
+// folder.
+func TestExportOffersEveryFormat(t *testing.T) {
+	dir := t.TempDir()
+	d := drive(t, 300, 40, llama, nil, Options{}).press("x", "ctrl+w")
+	for _, e := range trace.Exports() {
+		d.sees(e.Suffix)
+	}
+	path := filepath.Join(dir, "x.parquet")
+	d.typed(path).sees("parquet (cannot be opened again)").press("enter").sees("wrote parquet (cannot be opened again) ")
+	for _, table := range []string{"dispatches", "steps"} {
+		if files, err := filepath.Glob(filepath.Join(path, table, "run=*", "*.parquet")); len(files) != 1 {
+			t.Errorf("table %s has the files %q: %v", table, files, err)
+		}
+	}
+	d.press("x").typed(path).press("enter").sees("exists")
+	d.press("x").typed(filepath.Join(dir, "y.parquet.gz")).press("enter").sees("y.parquet.gz")
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("files %v, %v", left, err)
 	}
 }
 

@@ -39,6 +39,48 @@ func TestTraceConvertKeepsTheTraceInEveryFormat(t *testing.T) {
 	}
 }
 
+func TestTraceConvertWritesEveryFormatByName(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	from := filepath.Join(dir, "from.json")
+	if err := trace.WriteFile(from, tracetest.Llama(1, 3)); err != nil {
+		t.Fatal(err)
+	}
+	convert := func(args ...string) int {
+		var stdout, stderr bytes.Buffer
+		return testProgram(&stdout, &stderr).main(t.Context(), append([]string{"trace", "convert"}, args...))
+	}
+	for _, f := range trace.Written() {
+		to := filepath.Join(dir, f.Name+".by-name")
+		for range 2 { // the second time, the file or folder is replaced
+			if status := convert(from, "--to", f.Name, "-o", to); status != exitDone {
+				t.Errorf("%s: exit %d", f.Name, status)
+			}
+		}
+		if info, err := os.Stat(to); err != nil || info.IsDir() != f.Folder() {
+			t.Errorf("%s: %v", f.Name, err)
+		}
+	}
+	new := filepath.Join(dir, "new.json")
+	for _, args := range [][]string{
+		{from}, {from, new, "-o", new}, {from, new, "--to", "xyz"}, {from, new + ".parquet.gz"},
+	} {
+		if status := convert(args...); status != exitUsage {
+			t.Errorf("%q: exit %d", args, status)
+		}
+	}
+	foreign := filepath.Join(dir, "foreign.parquet")
+	if err := os.CopyFS(foreign, os.DirFS(filepath.Join(dir, "parquet.by-name"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(foreign, "notes"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if status := convert(from, foreign); status != exitFailed {
+		t.Errorf("a folder with a foreign file: exit %d", status)
+	}
+}
+
 // If a trace is given instead of a model, the error says that it is a trace, even if a part of it is missing.
 func TestATraceIsNotTakenForAModel(t *testing.T) {
 	t.Parallel()

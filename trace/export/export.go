@@ -8,6 +8,7 @@ package export
 import (
 	"gpuscope/trace"
 	"gpuscope/trace/export/chrome"
+	"gpuscope/trace/export/dot"
 	"gpuscope/trace/export/fleet"
 	"gpuscope/trace/export/otlp"
 	"gpuscope/trace/export/perfetto"
@@ -27,6 +28,7 @@ var rows = []trace.Export{
 	otlp.Profiles,
 	fleet.Tables,
 	fleet.Dispatches,
+	dot.Format,
 }
 
 func init() {

@@ -11,8 +11,8 @@ import (
 func TestALargeExportStatesItsSize(t *testing.T) {
 	t.Parallel()
 	small, large := tracetest.Llama(1, 3), tracetest.Llama(15, 400)
-	if ExportTo(small) == ExportTo(large) {
-		t.Errorf("both questions are %q", ExportTo(small))
+	if ExportTo(small, "") == ExportTo(large, "") {
+		t.Errorf("both questions are %q", ExportTo(small, ""))
 	}
 	var file bytes.Buffer
 	if err := trace.Write(&file, large); err != nil {

@@ -386,7 +386,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"x"}, Name: "export",
-			Doc: "Writes the trace to a file: .json, .json.gz or .jsonl.",
+			Doc: "Writes the trace to a file, also for other programs.",
 			In:  []Place{InViews, Overlays}, Needs: []Needs{Steps}, Hint: 11,
 			Plain: Line{Word: "x", Takes: "FILE", Doc: "export", Recorded: true},
 		},

@@ -490,7 +490,7 @@ func (p *front) export(path string) {
 		p.fail(err)
 		return
 	}
-	p.say("%s %s", done, path)
+	p.say("%s%s %s", done, command.WriteOnly(path), path)
 }
 
 // Interrupted is the error that Run returns when a signal ended the program.

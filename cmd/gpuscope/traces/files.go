@@ -114,45 +114,75 @@ func holds(t *trace.Trace) string {
 	return b.String()
 }
 
-// formatList returns the formats in which a trace can be written, one line for each: suffix and purpose.
+// formatList returns the formats in which a trace can be written, one line for each: suffix, name and
+// purpose.
 func formatList() string {
 	var b strings.Builder
-	line := func(suffix, doc string) { fmt.Fprintf(&b, "  %-21s %s\n", suffix, doc) }
+	line := func(suffix, name, doc string) {
+		fmt.Fprintln(&b, strings.TrimRight(fmt.Sprintf("  %-21s %-14s %s", suffix, name, doc), " "))
+	}
+	b.WriteString("These formats keep the whole trace, and gpuscope can open them again:\n\n")
+	line("suffix", "name for --to", "")
 	for _, f := range trace.Formats() {
-		line(f.Suffix, f.Doc)
+		line(f.Suffix, f.Name, f.Doc)
 	}
 	b.WriteString("\nThese formats are for other programs. gpuscope cannot open them again:\n\n")
 	for _, e := range trace.Exports() {
-		line(e.Suffix, e.Doc)
+		line(e.Suffix, e.Name, e.Doc)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
 func convertCommand(e *cli.Env) *cli.Command {
 	return &cli.Command{
-		Name: "trace convert", Operand: "FILE NEW",
+		Name: "trace convert", Operand: "FILE [NEW]",
 		Doc: "write a recorded trace in another format",
-		More: "If NEW exists, it is replaced when the new file is complete. The suffix of NEW chooses the\n" +
-			"format. With .gz at the end, the file is compressed.\n\n" + formatList(),
+		More: "If NEW exists, it is replaced when the new file is complete. A folder is replaced only if\n" +
+			"gpuscope wrote all that is in it. The suffix of NEW chooses the format, or --to does. With\n" +
+			".gz or .zst at the end, the file is compressed. docs/reference/exports.md says what each\n" +
+			"format keeps.\n\n" + formatList(),
 		Examples: []cli.Example{
 			{"gpuscope trace convert run.jsonl.partial run.json.gz", "convert a recording that was cut short to a complete, compressed trace"},
 			{"gpuscope trace convert run.json run.ct.json", "show the run in Perfetto: open run.ct.json at https://ui.perfetto.dev"},
+			{"gpuscope trace convert run.json --to parquet -o runs/17", "write a folder of tables with a name of your own"},
 		},
-		Setup: func(_ *pflag.FlagSet) cli.Action {
+		Setup: func(flags *pflag.FlagSet) cli.Action {
+			var out, format string
+			flags.StringVarP(&out, "output", "o", "", "write to `FILE`, as if it were NEW")
+			flags.StringVar(&format, "to", "", "write the format `NAME` (default: the format of the suffix)")
 			return func(_ context.Context, operands []string) error {
-				if len(operands) < 2 {
+				switch {
+				case len(operands) == 2 && out == "":
+					out = operands[1]
+				case len(operands) == 2:
+					return cli.Usagef("the new file is named twice: by -o and as an argument")
+				case out == "":
 					return cli.Usagef("want two arguments: a trace and the name of the new file")
 				}
-				t, err := readTrace(operands)
-				if err != nil {
-					return err
-				}
-				err = trace.WriteFile(operands[1], t)
-				if errors.Is(err, trace.ErrForm) {
-					return cli.Usage(err.Error())
-				}
-				return err
+				return convert(operands, out, format)
 			}
 		},
 	}
+}
+
+// convert writes a trace to a file. The format is that with the given name or, if this is "", that of the
+// suffix.
+func convert(operands []string, out, format string) error {
+	write := trace.WriteFile
+	if format != "" {
+		f, err := trace.FormatNamed(format)
+		if err != nil {
+			return cli.Usage(err.Error())
+		}
+		write = func(path string, t *trace.Trace) error { return trace.WriteFileAs(path, f, t) }
+	}
+	t, err := readTrace(operands)
+	if err != nil {
+		return err
+	}
+	err = write(out, t)
+	if errors.Is(err, trace.ErrForm) {
+		return cli.Usage(err.Error())
+	}
+	return err
 }

@@ -7,7 +7,9 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 
+	"gpuscope/internal/printable"
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
 	"gpuscope/trace/report"
@@ -38,7 +40,7 @@ func DOT(w io.Writer, g *trace.Graph) error {
 			}
 			layer = next
 		}
-		fmt.Fprintf(&b, "    op%d [label=%s];\n", op.ID, strconv.Quote(box(g, op)))
+		fmt.Fprintf(&b, "    op%d [label=%s];\n", op.ID, quote(box(g, op)...))
 	}
 	if layer >= 0 {
 		b.WriteString("  }\n")
@@ -53,14 +55,14 @@ func DOT(w io.Writer, g *trace.Graph) error {
 		v := &g.Values[i]
 		if _, made := producer[v.ID]; !made && !slices.Contains(undrawn, v.Role) {
 			fmt.Fprintf(&b, "  v%d [label=%s, shape=ellipse];\n", v.ID,
-				strconv.Quote(v.Name+"\n"+report.Bounds(x, v)))
+				quote(v.Name, report.Bounds(x, v)))
 		}
 	}
 	for i := range g.Ops {
 		op := &g.Ops[i]
 		for _, id := range op.Inputs {
 			v := &g.Values[id]
-			label := strconv.Quote(v.Name + " " + report.Bounds(x, v))
+			label := quote(v.Name + " " + report.Bounds(x, v))
 			if from, ok := producer[id]; ok {
 				fmt.Fprintf(&b, "  op%d -> op%d [label=%s];\n", from, op.ID, label)
 			} else if v.Role != trace.RoleConstant {
@@ -88,13 +90,35 @@ func layerOf(op *trace.Op) int {
 	return *op.Layer
 }
 
-// box returns the text in an operator's box: its name, its kind and the constants that it reads.
-func box(g *trace.Graph, op *trace.Op) string {
-	text := op.Name + "\n" + op.Kind
+// The largest size of a label. Names come from files and have any length.
+const (
+	maxWidth     = 120 // characters of a line
+	maxConstants = 16  // lines of constants
+)
+
+// quote returns the lines of a label as a quoted string. Each line is shortened to maxWidth characters.
+func quote(lines ...string) string {
+	for i := range lines {
+		lines[i] = printable.Short(lines[i], maxWidth)
+	}
+	return strconv.Quote(strings.Join(lines, "\n"))
+}
+
+// box returns the lines in an operator's box: its name, its kind and the constants that it reads.
+func box(g *trace.Graph, op *trace.Op) []string {
+	lines := []string{op.Name, op.Kind}
+	more := 0
 	for _, id := range op.Inputs {
-		if v := &g.Values[id]; v.Role == trace.RoleConstant {
-			text += "\n" + v.Name + " " + table.Shape(v.MaxDims)
+		switch v := &g.Values[id]; {
+		case v.Role != trace.RoleConstant:
+		case len(lines) == 2+maxConstants:
+			more++
+		default:
+			lines = append(lines, v.Name+" "+table.Shape(v.MaxDims))
 		}
 	}
-	return text
+	if more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
+	}
+	return lines
 }
