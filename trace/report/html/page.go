@@ -11,6 +11,7 @@ import (
 	"html/template"
 	"io"
 	"strings"
+	"sync"
 
 	"gpuscope/internal/printable"
 	"gpuscope/trace"
@@ -32,7 +33,10 @@ var css string
 //go:embed page.js
 var script string
 
-var page = template.Must(template.New("page").Parse(pageText))
+// page returns the template of the page. It is parsed when first needed, because most commands write no page.
+var page = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("page").Parse(pageText))
+})
 
 // Page is the content of a report.
 type Page struct {
@@ -122,7 +126,7 @@ func (p *Page) write(w io.Writer) error {
 	p.Policy = "default-src 'none'; base-uri 'none'; form-action 'none'; style-src " + hash(style) +
 		"; script-src " + hash(script)
 	var b bytes.Buffer
-	if err := page.Execute(&b, p); err != nil {
+	if err := page().Execute(&b, p); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	_, err := b.WriteTo(w)
