@@ -23,13 +23,16 @@ import (
 // The number after x is the mean of all launches of the line. The log has no names of tensors.
 var llamacppVulkan = format{
 	name: "llamacpp-vulkan", doc: "the log of llama.cpp's Vulkan backend with GGML_VK_PERF_LOGGER=1",
-	sniff: func(start []byte) bool { return bytes.Contains(start, []byte(vulkanMark)) },
-	read:  readVulkanLog,
+	sniff: func(start []byte) bool {
+		return bytes.Contains(start, []byte(vulkanMark)) || bytes.Contains(start, []byte(vulkanLog))
+	},
+	read: readVulkanLog,
 }
 
 const (
 	vulkanMark = "Vulkan Timings:"
-	maxDim     = 1 << 31 // maximum size of a dim of a tensor
+	vulkanLog  = "ggml_vulkan: " // begins lines of the log before the first times, which can be long
+	maxDim     = 1 << 31         // maximum size of a dim of a tensor
 )
 
 var (

@@ -321,7 +321,7 @@ func TestRepeatsOfOneStepAreCompared(t *testing.T) {
 	repeated := func(ns int64, n int) diff.Side {
 		tr := noisy{seed: 1, steps: 8}.trace()
 		tr.Steps[0].Whole = &trace.Whole{
-			NS: ns, N: n, OffNS: trace.Measured(ns / 200), WallNS: trace.Measured(2 * ns),
+			NS: ns, N: n, OffNS: trace.Measured(ns / 200), WallNS: trace.Measured(ns + ns/10),
 			WallOff: trace.Measured(ns / 100),
 		}
 		return side(tr)

@@ -95,10 +95,7 @@ func (d *Diff) total(scope string, of Measure, base, now analyze.Selection) (Tot
 	if len(a) == 0 || len(b) == 0 {
 		return Total{}, false
 	}
-	t := Total{Scope: scope, Measure: of, band: noise.SpanBand}
-	if of == Wall {
-		t.band = noise.WallBand
-	}
+	t := Total{Scope: scope, Measure: of}
 	var best *mode
 	most := 0
 	for _, timing := range []trace.Timing{
@@ -129,21 +126,42 @@ func (d *Diff) total(scope string, of Measure, base, now analyze.Selection) (Tot
 	t.pair.Base, t.pair.Now = []noise.Series{before}, []noise.Series{after}
 	t.pair.BaseNS, t.pair.NowNS = t.Times.Base.NS, t.Times.Now.NS
 	t.Times.DeltaNS = t.Times.Now.NS - t.Times.Base.NS
+	t.setBand(spanOf(d.Base.Index, left), spanOf(d.Now.Index, right))
 	return t, true
+}
+
+// setBand chooses the band of a total. The arguments are the GPU spans of the steps of both sides in ns, or 0
+// if they are not known.
+func (t *Total) setBand(base, now float64) {
+	t.band = noise.SpanBand
+	if t.Measure == Wall {
+		t.band = max(noise.WallBand(t.Times.Base.NS, base), noise.WallBand(t.Times.Now.NS, now))
+	}
+}
+
+// spanOf returns the median GPU span of steps in ns, or 0 if the span of a step is not known.
+func spanOf(x *analyze.Index, steps []int) float64 {
+	for _, step := range steps {
+		if _, ok := timeOf(&x.Trace.Steps[step], Span); !ok {
+			return 0
+		}
+	}
+	t, _ := timesOf(x, steps, Span)
+	return t.NS
 }
 
 // repeats returns the comparison of untimed repeats of the last step of each side that has some. The bool is
 // false if a side has no repeats, or if the two steps read different numbers of tokens.
 func (d *Diff) repeats(scope string, of Measure, base, now analyze.Selection) (Total, bool) {
-	t := Total{Scope: scope, Measure: of, Repeats: true, band: noise.SpanBand}
-	if of == Wall {
-		t.band = noise.WallBand
-	}
+	t := Total{Scope: scope, Measure: of, Repeats: true}
 	var tokens [2]int
 	var ok [2]bool
 	t.Times.Base, tokens[0], ok[0] = wholeOf(d.Base.Index, base, of)
 	t.Times.Now, tokens[1], ok[1] = wholeOf(d.Now.Index, now, of)
 	t.Tokens, t.Times.DeltaNS = tokens[1], t.Times.Now.NS-t.Times.Base.NS
+	before, _, _ := wholeOf(d.Base.Index, base, Span)
+	after, _, _ := wholeOf(d.Now.Index, now, Span)
+	t.setBand(before.NS, after.NS)
 	return t, ok[0] && ok[1] && tokens[0] == tokens[1]
 }
 

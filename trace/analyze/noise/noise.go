@@ -67,12 +67,27 @@ var (
 	Software = Band{1, 0.25}    // a CPU that emulates a GPU, whichever run
 )
 
-// These are the relative bands of times of whole steps, for two runs on a GPU. A GPU span takes one of a few
-// values that depend on where the commands of the step are in memory. A wall time also depends on the host.
-const (
-	SpanBand = 0.04
-	WallBand = 0.06
-)
+// SpanBand is the relative band of the GPU span of a step, for two runs on a GPU. A span takes one of a few
+// values that depend on where the commands of the step are in memory.
+const SpanBand = 0.04
+
+// hostBand is the relative band of the time of the host in a step: of the wall time without the GPU span.
+// With nothing changed, one process needs up to 1.7 times as long as another to encode and submit a step.
+// Bands are logarithmic, and log 1.7 is 0.53.
+const hostBand = 0.55
+
+// unknownWallBand is the relative band of a wall time whose GPU span is not known.
+const unknownWallBand = 0.15
+
+// WallBand returns the relative band of a wall time, for two runs on a GPU. The GPU span is 0 if it is not
+// known.
+func WallBand(wall, span float64) float64 {
+	if span <= 0 || wall <= 0 {
+		return unknownWallBand
+	}
+	span = min(span, wall)
+	return (SpanBand*span + hostBand*(wall-span)) / wall
+}
 
 // For returns a copy of the model that corrects for this number of tests.
 func (m *Model) For(tests int) *Model {
@@ -81,7 +96,7 @@ func (m *Model) For(tests int) *Model {
 	return &c
 }
 
-// WholeBand returns the band of a time of whole steps. The argument is SpanBand or WallBand.
+// WholeBand returns the band of a time of whole steps. The argument is the band for two runs on a GPU.
 func (m *Model) WholeBand(band float64) float64 {
 	switch m.Band {
 	case Software:

@@ -9,12 +9,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
 	"gpuscope/trace/analyze/analyzetest"
+	"gpuscope/trace/analyze/diff"
 	"gpuscope/trace/report/html"
 	"gpuscope/trace/tracetest"
 )
@@ -28,15 +30,25 @@ type shown struct {
 	Injected bool
 }
 
-// browse opens pages in Chromium. The test fails if a page fails one of the script's checks.
-func browse(t *testing.T, traces map[string]*trace.Trace, names ...string) []shown {
+// browse opens pages in Chromium. The test fails if a page fails a check of the script. Each page compares
+// its trace with the baseline, if both have decode steps.
+func browse(t *testing.T, traces map[string]*trace.Trace, baseline *trace.Trace, names ...string) []shown {
 	t.Helper()
 	dir := t.TempDir()
 	args := []string{filepath.Join("..", "..", "..", "scripts", "formats", "report.mjs")}
 	for _, name := range names {
 		var page bytes.Buffer
-		x := analyze.NewIndex(traces[name])
-		if err := html.Write(context.Background(), &page, x, html.Options{Name: name}); err != nil {
+		x, o := analyze.NewIndex(traces[name]), html.Options{Name: name}
+		base := diff.Side{Index: analyze.NewIndex(baseline), Name: "baseline"}
+		now := diff.Side{Index: x, Selection: x.Phase(trace.Decode), Name: name}
+		base.Selection = base.Index.Phase(trace.Decode)
+		if len(now.Selection.Steps) > 0 {
+			var err error
+			if o.Diff, err = diff.Of(context.Background(), base, now); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := html.Write(context.Background(), &page, x, o); err != nil {
 			t.Fatal(err)
 		}
 		args = append(args, filepath.Join(dir, name+".html"))
@@ -93,7 +105,7 @@ func TestReportWorksInChromium(t *testing.T) {
 		"run": run, "hostile": hostile, "software": software, "empty": empty, "tiny": tracetest.Tiny(),
 	}
 	names := []string{"run", "hostile", "software", "empty", "tiny"}
-	for i, s := range browse(t, traces, names...) {
+	for i, s := range browse(t, traces, tracetest.Llama(2, 12), names...) {
 		if s.Injected {
 			t.Errorf("%s: text of the trace became markup", names[i])
 		}
@@ -102,6 +114,9 @@ func TestReportWorksInChromium(t *testing.T) {
 		}
 		if want := len(traces[names[i]].Steps); s.Rows["steps"] != want {
 			t.Errorf("%s: the table of steps has %d rows, want %d", names[i], s.Rows["steps"], want)
+		}
+		if compared := slices.Contains(s.Sections, "diff"); compared != (names[i] != "empty") {
+			t.Errorf("%s: the page compares two traces: %t", names[i], compared)
 		}
 		if !strings.Contains(s.First, "ix first") && names[i] != "empty" && names[i] != "tiny" {
 			t.Errorf("%s: the headline is %q", names[i], s.First)

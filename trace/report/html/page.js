@@ -216,6 +216,7 @@
 		}
 
 		const name = (slice) => data.names[slice.name].split("\n");
+		const short = (slice) => name(slice)[0].replace(/^layers\.\d+\./, "");
 		const label = (step) => `s${step.index} ${data.names[step.phase]}`;
 
 		// firstStep returns the index of the first step that ends at or after a time.
@@ -315,7 +316,7 @@
 				const x = margin + (slice.from - from) * scale, w = (slice.to - slice.from) * scale;
 				if (w < 34) return;
 				c.fillStyle = row > 0 && data.tones[slice.name] === 0 ? colors.on : colors.text;
-				if (row > 0) text(c, name(slice)[0], Math.max(x, margin), rowTop(row), Math.min(w, w + x - margin));
+				if (row > 0) text(c, short(slice), Math.max(x, margin), rowTop(row), Math.min(w, w + x - margin));
 				else if (slice.whole) text(c, label(step), Math.max(x, margin), rowTop(0) - 6, Math.min(w, w + x - margin));
 				else text(c, name(slice)[0], Math.max(x, margin), rowTop(0) + 5, Math.min(w, w + x - margin));
 			});
@@ -458,6 +459,7 @@
 		box.hidden = false;
 		readColors();
 		new ResizeObserver(redraw).observe(box);
+		matchMedia("print").addEventListener("change", () => { readColors(); draw(); }); // paper is light
 		matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { readColors(); redraw(); });
 		// The overview shows the whole run, so the view begins with the last two steps.
 		const last = steps.slice(-2);

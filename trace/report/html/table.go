@@ -30,7 +30,8 @@ type tableView struct {
 	Open      bool // not folded at first
 }
 
-// columnView is a column of a table. Class is "n" for a column of numbers.
+// columnView is a column of a table. Class is "n" for a column of numbers, and "t" for
+// the column with the tree of rows.
 type columnView struct{ Name, Title, Unit, Doc, Class string }
 
 // rowView is a row of a table. Class holds its depth, and whether it is a heading or dimmed.
@@ -94,6 +95,8 @@ func (p *Page) viewOf(ctx context.Context, t *table.Table, doc string) (*tableVi
 		class := ""
 		if col.Right {
 			class = "n"
+		} else if col.Tree {
+			class = "t"
 		}
 		v.Columns = append(v.Columns, columnView{col.Name, col.Title, unitOf(col), col.Doc, class})
 		for _, r := range rows {
