@@ -170,8 +170,7 @@ func (x *Executor) OutputLooks() []Look {
 	return looks
 }
 
-// replay runs the dispatches up to the last look, split into short submits, and then reads the requested
-// values.
+// replay runs the dispatches up to the last look, and then reads the requested values.
 func (x *Executor) replay(ctx context.Context, looks []placedLook, size uint64) error {
 	r, err := x.dev.NewReadback("replay", max(size, 16))
 	if err != nil {
@@ -180,8 +179,25 @@ func (x *Executor) replay(ctx context.Context, looks []placedLook, size uint64) 
 	defer r.Release()
 	run := x.live.Active()
 	end, _ := slices.BinarySearch(run, looks[len(looks)-1].After)
-	run = run[:end+1]
-	for left := looks; len(run) > 0; {
+	if err := x.replayRun(ctx, run[:end+1], looks, r); err != nil {
+		return err
+	}
+	for i := range looks {
+		if l := &looks[i]; len(l.Into) > 0 {
+			if err := r.Read(l.Into, l.at); err != nil {
+				return fmt.Errorf("read %s: %w", x.g.Values[l.Value].Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// replayRun runs dispatches of the last step, split into short submits, and copies the values of the looks to
+// a readback. Without looks, the readback may be nil.
+func (x *Executor) replayRun(ctx context.Context, run []trace.DispatchID, looks []placedLook,
+	r gpu.Readback,
+) error {
+	for len(run) > 0 {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -190,7 +206,7 @@ func (x *Executor) replay(ctx context.Context, looks []placedLook, size uint64) 
 		if err != nil {
 			return err
 		}
-		if left, err = x.encodeReplay(enc, run[:n], left, r); err != nil {
+		if looks, err = x.encodeReplay(enc, run[:n], looks, r); err != nil {
 			enc.Discard()
 			return err
 		}
@@ -201,13 +217,6 @@ func (x *Executor) replay(ctx context.Context, looks []placedLook, size uint64) 
 			return err
 		}
 		run = run[n:]
-	}
-	for i := range looks {
-		if l := &looks[i]; len(l.Into) > 0 {
-			if err := r.Read(l.Into, l.at); err != nil {
-				return fmt.Errorf("read %s: %w", x.g.Values[l.Value].Name, err)
-			}
-		}
 	}
 	return nil
 }
