@@ -62,6 +62,23 @@ func TestWrongUseIsRefusedBeforeAnythingRuns(t *testing.T) {
 		},
 		{"too much to verify", session.Command{Kind: session.Verify, N: MostVerifyGFLOP + 1}},
 		{"no such command", session.Command{Kind: "jump"}},
+		{"capture without a folder", session.Command{Kind: session.Capture}},
+		{
+			"capture of no dispatch", session.Command{
+				Kind:    session.Capture,
+				Capture: &session.CaptureTo{Dispatch: 1 << 20, Dir: "capture", MaxBytes: 1},
+			},
+		},
+		{
+			"capture over other files", session.Command{
+				Kind: session.Capture, Capture: &session.CaptureTo{Dir: "testdata", MaxBytes: 1 << 20},
+			},
+		},
+		{
+			"capture without a limit", session.Command{
+				Kind: session.Capture, Capture: &session.CaptureTo{Dir: "capture"},
+			},
+		},
 		{"next with a count", session.Command{Kind: session.Next, N: 3}},
 		{"run with a text", session.Command{Kind: session.Run, Text: "x"}},
 		{"timing with chunks", session.Command{Kind: session.Timing, Level: "off", Chunks: []int{1}}},
@@ -153,6 +170,15 @@ func TestReplySaysWhatTheCommandDid(t *testing.T) {
 	do(all, session.Command{Kind: session.Cost, N: 7, Parts: two},
 		session.Reply{Step: 6, Position: 14, Repeats: 7})
 	do(all, session.Command{Kind: session.Verify, Parts: two}, session.Reply{Step: 6, Position: 14})
+	dir := filepath.Join(t.TempDir(), "capture")
+	do(all, session.Command{
+		Kind: session.Capture, Capture: &session.CaptureTo{Dispatch: 1, Dir: dir, MaxBytes: 1 << 20},
+	}, session.Reply{Step: 6, Position: 14, Captured: &session.Captured{
+		Dir: dir, Dispatch: "layers.0.attn.norm", Kernel: "rms_norm", Bindings: 3, Bytes: 768,
+	}})
+	do(all, session.Command{
+		Kind: session.Capture, Capture: &session.CaptureTo{Dispatch: 1, Dir: dir, MaxBytes: 1},
+	}, session.Reply{Step: 6, Position: 14})
 	do(all, session.Command{Kind: "jump"}, session.Reply{Step: 6, Position: 14})
 	ctx, cancel := context.WithCancel(all)
 	r.token = func(position int, tokens []int) int {

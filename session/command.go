@@ -32,6 +32,7 @@ const (
 	Verify   CommandKind = "verify"   // compare a step of the text with float64 references
 	Lab      CommandKind = "lab"      // compare a kernel with the edited source in Edit by N interleaved runs
 	Kernel   CommandKind = "kernel"   // use the source in Edit for its kernel in all later steps
+	Capture  CommandKind = "capture"  // write a dispatch of a step to a folder, as Command.Capture says
 	Resume   CommandKind = "resume"   // continue from Left, the state of a crashed engine
 )
 
@@ -71,6 +72,7 @@ type Command struct {
 	Op      *trace.OpID `json:"op,omitempty"`
 	Lengths []int       `json:"lengths,omitempty"`
 	Edit    *KernelEdit `json:"edit,omitempty"` // the source of a Lab or a Kernel
+	Capture *CaptureTo  `json:"capture,omitempty"`
 }
 
 // Left is the state that a crashed engine left. Another engine needs only this state to continue from the
@@ -127,6 +129,8 @@ type Reply struct {
 	Hit *trace.Event `json:"hit,omitempty"`
 	// Tried is the result of a Lab.
 	Tried *Tried `json:"tried,omitempty"`
+	// Captured is the result of a Capture.
+	Captured *Captured `json:"captured,omitempty"`
 	// Note is an event of the trace that the front end shows as the outcome of the command. It may say that
 	// executions ran again, or what it took to restore the recurrent state after a step back. If the chat
 	// template rendered earlier messages differently, it says how many tokens of the conversation stay in the

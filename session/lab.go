@@ -1,7 +1,10 @@
 package session
 
 import (
+	"cmp"
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"gpuscope/internal/mapfile"
@@ -104,6 +107,47 @@ func (e *SourceError) Error() string {
 
 // Is reports whether target is ErrUsage.
 func (e *SourceError) Is(target error) bool { return target == ErrUsage }
+
+// A compiler shows where an error is by a small drawing of several lines. placeLine matches the line that
+// gives the position in the source. pictureLine matches a line that quotes the source, or a line with a mark
+// below the quote.
+var (
+	placeLine   = regexp.MustCompile(`^┌─.*?:(\d+):(\d+)$`)
+	pictureLine = regexp.MustCompile(`^(\d*) *│ *(.*)$`)
+)
+
+// CompilerError condenses a compiler's error message about the source of a kernel into a position and one
+// line, such as: expected ...; in "x = ;". From the compiler's drawing it keeps only the first line of
+// source. file is the name of the file with the source, and name the label of the kernel's pipeline.
+func CompilerError(file, name string, err error) *SourceError {
+	e := &SourceError{File: file}
+	text := err.Error()
+	for _, who := range []string{"compile kernel " + name + ": ", "pipeline " + name + ": ", "Shader '" + name + "' "} {
+		text = strings.TrimPrefix(text, who)
+	}
+	in := ""
+	var parts []string
+	for line := range strings.SplitSeq(text, "\n") {
+		line = strings.TrimSpace(line)
+		if m := placeLine.FindStringSubmatch(line); m != nil {
+			if e.Line == 0 {
+				e.Line, _ = strconv.Atoi(m[1]) // no error: the expression matches digits
+				e.Column, _ = strconv.Atoi(m[2])
+			}
+		} else if m := pictureLine.FindStringSubmatch(line); m != nil {
+			if m[1] != "" {
+				in = cmp.Or(in, m[2])
+			}
+		} else if line != "" {
+			parts = append(parts, line)
+		}
+	}
+	if in != "" {
+		parts = append(parts, fmt.Sprintf("in %q", in))
+	}
+	e.Text = strings.ReplaceAll(strings.Join(parts, "; "), ":; ", ": ")
+	return e
+}
 
 // KernelSuffix is the extension of kernel source files: NAME.wgsl.
 const KernelSuffix = ".wgsl"

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"gpuscope/cmd/gpuscope/cli"
+	"gpuscope/cmd/gpuscope/replays"
 	"gpuscope/cmd/gpuscope/traces"
 	"gpuscope/internal/printable"
 	"gpuscope/tui"
@@ -25,7 +26,7 @@ const (
 func (p *program) commands() cli.Commands {
 	all := cli.Commands{
 		rootCommand(p), runCommand(p), verifyCommand(p), benchCommand(p), graphCommand(p), tokenizeCommand(p),
-		labTryCommand(p),
+		labTryCommand(p), captureCommand(p), replays.Command(&p.Env, p.driver),
 	}
 	all = append(all, traces.Commands(&p.Env, producer())...)
 	return append(all, devicesCommand(p), versionCommand(p), engineCommand(p))

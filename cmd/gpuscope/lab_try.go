@@ -171,15 +171,7 @@ func (l *labTry) run(ctx context.Context) error {
 func (l *labTry) try(ctx context.Context, s session.Session, edit *session.KernelEdit) (*session.Tried,
 	error,
 ) {
-	prompt := make([]int, int(l.depth)+int(l.tokens))
-	for i := range prompt {
-		prompt[i] = i % 61 // any ids do: the work of a step does not depend on them
-	}
-	c := session.Command{Kind: session.Prompt, Tokens: prompt, N: 2}
-	if l.depth > 0 {
-		c.Chunks = []int{int(l.depth), int(l.tokens)}
-	}
-	reply, err := s.Do(ctx, c)
+	reply, err := s.Do(ctx, promptCommand(int(l.depth), int(l.tokens)))
 	if err != nil {
 		return nil, err
 	}

@@ -32,13 +32,14 @@ const (
 	Int8    Type = "i1"
 	Uint8   Type = "u1"
 	Int32   Type = "i4"
+	Uint32  Type = "u4"
 	Int64   Type = "i8"
 	Float16 Type = "f2"
 	Float32 Type = "f4"
 	Float64 Type = "f8"
 )
 
-var types = []Type{Bool, Int8, Uint8, Int32, Int64, Float16, Float32, Float64}
+var types = []Type{Bool, Int8, Uint8, Int32, Uint32, Int64, Float16, Float32, Float64}
 
 // Size returns the size of an element in bytes.
 func (t Type) Size() int { return int(t[1] - '0') }

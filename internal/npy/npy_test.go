@@ -15,6 +15,7 @@ func TestArraysAreReadAsWritten(t *testing.T) {
 	for _, a := range []npy.Array{
 		{Type: npy.Float32, Dims: []int{2, 3}, Data: make([]byte, 24)},
 		{Type: npy.Int64, Dims: []int{2}, Data: []byte("0123456789abcdef")},
+		{Type: npy.Uint32, Dims: []int{1, 1}, Data: []byte("0123")},
 		{Type: npy.Bool, Dims: []int{}, Data: []byte{1}},
 		{Type: npy.Int8, Dims: []int{0, 4}, Data: nil},
 	} {

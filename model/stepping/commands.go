@@ -56,9 +56,11 @@ var (
 	OfOp   = Field{"op", func(c session.Command) bool { return c.Op != nil }}
 	Sizes  = Field{"lengths", func(c session.Command) bool { return len(c.Lengths) > 0 }}
 	edit   = Field{"edit", func(c session.Command) bool { return c.Edit != nil }}
+	toDir  = Field{"capture", func(c session.Command) bool { return c.Capture != nil }}
 	// Fields lists all of them.
 	Fields = []Field{
 		Text, Tokens, AsTurn, Chunks, Count, level, at, Parts, OfStep, Until, Breaks, Left, OfOp, Sizes, edit,
+		toDir,
 	}
 )
 
@@ -110,6 +112,11 @@ func (s *Session) Commands() []Command {
 			Kind:  session.Lab,
 			Doc:   "Compile the edited source of a kernel and compare the edited kernel with the original. In each of n rounds, run a step with both kernels. If n is 0, run up to 30 rounds within 3 s.",
 			Takes: []Field{Count, OfStep, edit}, Begin: s.beginLab, Tracked: true,
+		},
+		{
+			Kind:  session.Capture,
+			Doc:   "Write a dispatch of a step to a folder: its kernel, params, inputs and outputs. The step runs again.",
+			Takes: []Field{OfStep, toDir}, Begin: s.beginCapture, Tracked: true,
 		},
 		{
 			Kind:  session.Kernel,

@@ -10,9 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"gpuscope/engine"
@@ -52,53 +50,13 @@ func (r *Device) compile(e *session.KernelEdit) (*engine.Edit, error) {
 	case errors.Is(err, gpu.ErrDeviceLost):
 		return nil, err
 	case err != nil:
-		return nil, said(file, by.Name, err)
+		return nil, session.CompilerError(file, by.Name, err)
 	}
 	if r.Edits == nil {
 		r.Edits = map[string]*engine.Edit{}
 	}
 	r.Edits[by.Name] = edit
 	return edit, nil
-}
-
-// A compiler shows where an error is by a small drawing of several lines. placeLine matches the line that
-// gives the position in the source. pictureLine matches a line that quotes the source, or a line with a mark
-// below the quote.
-var (
-	placeLine   = regexp.MustCompile(`^┌─.*?:(\d+):(\d+)$`)
-	pictureLine = regexp.MustCompile(`^(\d*) *│ *(.*)$`)
-)
-
-// said condenses a compiler's error message into a position and one line, such as: expected ...; in "x = ;".
-// From the compiler's drawing it keeps only the first line of source.
-func said(file, name string, err error) *session.SourceError {
-	e := &session.SourceError{File: file}
-	text := err.Error()
-	for _, who := range []string{"compile kernel " + name + ": ", "pipeline " + name + ": ", "Shader '" + name + "' "} {
-		text = strings.TrimPrefix(text, who)
-	}
-	in := ""
-	var parts []string
-	for line := range strings.SplitSeq(text, "\n") {
-		line = strings.TrimSpace(line)
-		if m := placeLine.FindStringSubmatch(line); m != nil {
-			if e.Line == 0 {
-				e.Line, _ = strconv.Atoi(m[1]) // no error: the expression matches digits
-				e.Column, _ = strconv.Atoi(m[2])
-			}
-		} else if m := pictureLine.FindStringSubmatch(line); m != nil {
-			if m[1] != "" {
-				in = cmp.Or(in, m[2])
-			}
-		} else if line != "" {
-			parts = append(parts, line)
-		}
-	}
-	if in != "" {
-		parts = append(parts, fmt.Sprintf("in %q", in))
-	}
-	e.Text = strings.ReplaceAll(strings.Join(parts, "; "), ":; ", ": ")
-	return e
 }
 
 // UseShaders loads the kernel sources of a folder and returns a line of text that lists the replaced kernels.

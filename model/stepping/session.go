@@ -14,6 +14,7 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
+	"gpuscope/model/capture"
 	"gpuscope/session"
 	"gpuscope/trace"
 )
@@ -66,6 +67,7 @@ type Session struct {
 	Watch *Watch
 
 	host   Host
+	origin capture.Origin // what captures state about the run
 	table  []Command
 	cache  string        // folder with the measured ceilings of devices
 	clock  trace.Clock   // the clock that was last recorded
@@ -117,6 +119,7 @@ func New(d *Device, timing engine.Timing, cache string) *Session {
 // `own` lists the commands of the host; the session adds those that apply to any graph.
 func (s *Session) Start(host Host, header *trace.Trace, own []Command) {
 	s.host, s.table = host, slices.Concat(own, s.Commands())
+	s.origin = originOf(header)
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.stream = session.NewStream(s.closing.Done(), session.EventBuffer)
 	s.sender = session.NewSender(s.stream, s.Exec.Settled)

@@ -298,11 +298,12 @@ func Compare(got, want *npy.Array, o *Output) (worst Worst, err error) {
 
 // numbers has, for each element type, a function that reads an element from the start of data.
 var numbers = map[npy.Type]func(data []byte) float64{
-	npy.Bool:  func(data []byte) float64 { return float64(data[0]) },
-	npy.Int8:  func(data []byte) float64 { return float64(int8(data[0])) },
-	npy.Uint8: func(data []byte) float64 { return float64(data[0]) },
-	npy.Int32: func(data []byte) float64 { return float64(int32(binary.LittleEndian.Uint32(data))) },
-	npy.Int64: func(data []byte) float64 { return float64(int64(binary.LittleEndian.Uint64(data))) },
+	npy.Bool:   func(data []byte) float64 { return float64(data[0]) },
+	npy.Int8:   func(data []byte) float64 { return float64(int8(data[0])) },
+	npy.Uint8:  func(data []byte) float64 { return float64(data[0]) },
+	npy.Int32:  func(data []byte) float64 { return float64(int32(binary.LittleEndian.Uint32(data))) },
+	npy.Uint32: func(data []byte) float64 { return float64(binary.LittleEndian.Uint32(data)) },
+	npy.Int64:  func(data []byte) float64 { return float64(int64(binary.LittleEndian.Uint64(data))) },
 	npy.Float16: func(data []byte) float64 {
 		return float64(float16.Frombits(binary.LittleEndian.Uint16(data)).Float32())
 	},
