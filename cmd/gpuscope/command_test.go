@@ -24,9 +24,13 @@ func TestExamplesNameFlagsThatExist(t *testing.T) {
 		if len(c.Examples) == 0 {
 			t.Errorf("%s has no examples", c.UsageLine())
 		}
-		flags := pflag.NewFlagSet(c.Name, pflag.ContinueOnError)
-		c.Setup(flags)
 		for _, e := range c.Examples {
+			of := c // an example may also show the command to run next
+			if words := strings.Fields(e[0]); words[0] == "gpuscope" {
+				of, _, _ = new(program).commands().Pick(words[1:])
+			}
+			flags := pflag.NewFlagSet(of.Name, pflag.ContinueOnError)
+			of.Setup(flags)
 			for _, word := range strings.Fields(strings.Split(e[0], " | ")[0]) {
 				long, isLong := strings.CutPrefix(word, "--")
 				short, isShort := strings.CutPrefix(word, "-")

@@ -16,7 +16,7 @@ import (
 
 // beyondTests matches examples that need something that tests do not have: a GPU of a certain vendor, other
 // files, or another program.
-var beyondTests = regexp.MustCompile(`--device nvidia|tokenizer\.json|Llama-3|--chat|dot -Tsvg|--suite|executorch\.json`)
+var beyondTests = regexp.MustCompile(`--device nvidia|tokenizer\.json|Llama-3|--chat|dot -Tsvg|--suite|executorch\.json|lab try|gpuscope (capture|replay)`)
 
 // Runs the examples of the help on a fake device that computes nothing. Examples that open the screen run in
 // plain mode.

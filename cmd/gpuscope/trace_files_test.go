@@ -95,7 +95,11 @@ func TestATraceIsNotTakenForAModel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, content := range [][]byte{whole, whole[:len(whole)/2]} {
+		contents := [][]byte{whole, whole[:len(whole)/2]}
+		if strings.HasSuffix(suffix, ".zst") {
+			contents = contents[:1] // so little of a zstd file cannot be decompressed
+		}
+		for _, content := range contents {
 			if err := os.WriteFile(path, content, 0o644); err != nil {
 				t.Fatal(err)
 			}

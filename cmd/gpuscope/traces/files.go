@@ -144,7 +144,7 @@ func convertCommand(e *cli.Env) *cli.Command {
 		Examples: []cli.Example{
 			{"gpuscope trace convert run.jsonl.partial run.json.gz", "convert a recording that was cut short to a complete, compressed trace"},
 			{"gpuscope trace convert run.json run.ct.json", "show the run in Perfetto: open run.ct.json at https://ui.perfetto.dev"},
-			{"gpuscope trace convert run.json --to parquet -o runs/17", "write a folder of tables with a name of your own"},
+			{"gpuscope trace convert run.json --to parquet -o run17", "write a folder of tables with a name of your own"},
 		},
 		Setup: func(flags *pflag.FlagSet) cli.Action {
 			var out, format string

@@ -294,23 +294,23 @@ func ownerPart(c *curves.Curves) table.Segment {
 	case len(list) > few:
 		return table.Segment{
 			Text:  fmt.Sprintf("%d operators with similar slopes cause %.0f %% of the slope", len(list), all),
-			Short: fmt.Sprintf("%d operators: %.0f %% of slope", len(list), all),
+			Short: fmt.Sprintf("%d operators: %.0f %% of it", len(list), all),
 		}
 	case list[0].Modelled:
 		return table.Segment{
 			Text: fmt.Sprintf("%s: ~%.0f %% of the slope, estimated from bytes (not timed in isolation)",
 				first, all),
-			Short: fmt.Sprintf("%s: ~%.0f %% of slope, by bytes", first, all),
+			Short: fmt.Sprintf("%s: ~%.0f %% of it, by bytes", first, all),
 		}
 	case len(list) > 1:
 		return table.Segment{
 			Text:  fmt.Sprintf("%s have similar slopes, together %.0f %% of the total", first, all),
-			Short: fmt.Sprintf("%s: %.0f %% of slope", first, all),
+			Short: fmt.Sprintf("%s: %.0f %% of it", first, all),
 		}
 	}
 	return table.Segment{
 		Text:  fmt.Sprintf("%s has %.0f %% of the slope", first, all),
-		Short: fmt.Sprintf("%s: %.0f %% of slope", first, all),
+		Short: fmt.Sprintf("%s: %.0f %% of it", first, all),
 	}
 }
 
