@@ -8,6 +8,7 @@ set -eu
 cd "$(dirname "$0")/.."
 
 say() { echo "test-formats: $*" >&2; }
+. scripts/apt.sh
 
 # A command on each line, and the Debian package that contains it.
 missing=
@@ -21,24 +22,13 @@ protoc protobuf-compiler
 END
 
 if [ -n "$missing" ]; then
-	sudo=
-	[ "$(id -u)" = 0 ] || sudo="sudo -n"
-	if ! command -v apt-get >/dev/null 2>&1 || ! $sudo true 2>/dev/null; then
+	if ! root_command >/dev/null; then
 		say "install the packages$missing (their names in Debian), then try again"
 		exit 1
 	fi
 	say "installing$missing with apt-get"
-	log=$(mktemp)
-	trap 'rm -f "$log"' EXIT
-	# shellcheck disable=SC2086 # $sudo and $missing are word lists
-	if ! {
-		$sudo apt-get -q update &&
-			$sudo env DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends $missing
-	} >"$log" 2>&1 </dev/null; then
-		cat "$log" >&2
-		say "apt-get failed (its output is above)"
-		exit 1
-	fi
+	# shellcheck disable=SC2086 # $missing is a word list
+	apt_install $missing
 fi
 
 major=$(node -p 'process.versions.node.split(".")[0]')

@@ -5,6 +5,7 @@
 set -eu
 
 say() { echo "vulkan: $*" >&2; }
+. "$(dirname "$0")/apt.sh"
 
 if [ "$(uname -s)" != Linux ]; then
 	say "$(uname -s) is untested; macOS and Windows bring their own (Metal, Direct3D 12), nothing to install"
@@ -66,27 +67,14 @@ has_driver || missing="${missing:+$missing, no }Vulkan driver"
 
 packages="libvulkan1 mesa-vulkan-drivers"
 if command -v apt-get >/dev/null 2>&1; then
-	sudo=
-	if [ "$(id -u)" != 0 ]; then
-		if ! sudo -n true 2>/dev/null; then
-			say "no $missing, and this user may not install it. Type this, then try again:"
-			say "  sudo apt-get update && sudo apt-get install -y --no-install-recommends $packages"
-			exit 1
-		fi
-		sudo="sudo -n"
-	fi
-	say "no $missing; installing $packages (Mesa, with a software device) with apt-get"
-	log=$(mktemp)
-	trap 'rm -f "$log"' EXIT
-	# shellcheck disable=SC2086 # $sudo and $packages are word lists
-	if ! {
-		$sudo apt-get -q update &&
-			$sudo env DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends $packages
-	} >"$log" 2>&1 </dev/null; then
-		cat "$log" >&2
-		say "apt-get failed (its words are above); gpuscope needs $packages"
+	if ! root_command >/dev/null; then
+		say "no $missing, and this user may not install it. Type this, then try again:"
+		say "  sudo apt-get update && sudo apt-get install -y --no-install-recommends $packages"
 		exit 1
 	fi
+	say "no $missing; installing $packages (Mesa, with a software device) with apt-get"
+	# shellcheck disable=SC2086 # $packages is a word list
+	apt_install $packages
 	say "installed"
 	libraries=$(known)
 	if [ -n "$only" ] && ! has_driver; then

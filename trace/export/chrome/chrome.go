@@ -126,9 +126,17 @@ func (w *writer) gpuSlice(s *timeline.Step, slice *timeline.Slice) {
 	tid := w.lane(slice)
 	if slice.Kind == timeline.BlockSlice {
 		w.slice("block", slice.Name, gpuPID, tid, slice)
-		w.IntMember("dispatches", int64(s.Blocks[slice.At].Dispatches))
 	} else {
 		w.slice("kernel", slice.Name, gpuPID, tid, slice)
+	}
+	w.endGPUSlice(s, slice)
+}
+
+// endGPUSlice writes the last arguments of a block or a dispatch, and ends the event.
+func (w *writer) endGPUSlice(s *timeline.Step, slice *timeline.Slice) {
+	if slice.Kind == timeline.BlockSlice {
+		w.IntMember("dispatches", int64(s.Blocks[slice.At].Dispatches))
+	} else {
 		w.Raw(w.launchArgs(s, slice))
 	}
 	w.IntMember("seq", int64(slice.At))

@@ -189,14 +189,5 @@ func (w *kineto) kernel(s *timeline.Step, slice *timeline.Slice) {
 	w.IntMember("device", 0)
 	w.IntMember("context", 0)
 	w.IntMember("stream", int64(laneOf(slice.Lane)))
-	if slice.Kind == timeline.BlockSlice {
-		w.IntMember("dispatches", int64(s.Blocks[slice.At].Dispatches))
-	} else {
-		w.Raw(w.launchArgs(s, slice))
-	}
-	w.IntMember("seq", int64(slice.At))
-	w.IntMember("step", int64(s.Index))
-	w.StringMember("phase", string(s.Phase))
-	w.StringMember("provenance", "measured")
-	w.endArgs()
+	w.endGPUSlice(s, slice)
 }
