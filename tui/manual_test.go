@@ -19,7 +19,7 @@ var answers = [][]string{
 	{"together"},
 	{"µs isolated · median of", "in 30 repeats"},
 	{"pass 0: 308 operators", "attn.norm ×16"},
-	{"decode slows down", "attn.sdpa.split 100 %"},
+	{"decode slows down", "attn.sdpa.split: 100 %"},
 	{"the route first changes at 2 tokens: bicol 1 · steel 2"},
 	{"s23 pos 64: sdpa.split 32 → 64"},
 	{"first divergence: dispatch "},

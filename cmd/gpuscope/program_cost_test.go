@@ -15,13 +15,13 @@ import (
 	"gpuscope/engine/gpu"
 )
 
-// What gpuscope graph may take for a program of 7 MB. On an idle machine it takes 0.15 to 0.27 s of the CPU.
+// What gpuscope graph may take for a program of 7 MB. On an idle machine it takes 0.1 to 0.27 s of the CPU.
 // Other work makes the same instructions take up to three times as long, so the limit only finds a change by
-// a multiple. The memory does not depend on other work: 50 MB. The process is the binary of the tests, which
-// takes 9 MB more than gpuscope.
+// a multiple. The memory is what the process allocates, 20 MB: how many pages of the binary (60 MB, more in
+// tests) are in memory is the system's choice.
 const (
 	mostGraphTime   = time.Second // in user and kernel mode
-	mostGraphMemory = 59_000_000
+	mostGraphMemory = 40_000_000
 )
 
 func TestGraphOfAProgramIsCheap(t *testing.T) {
@@ -48,8 +48,8 @@ func TestGraphOfAProgramIsCheap(t *testing.T) {
 	}
 }
 
-// costOfGraph returns the CPU time of a gpuscope graph and its largest amount of memory in bytes. The memory
-// is read while the process waits for somebody to read its output, which is longer than a pipe.
+// costOfGraph returns the CPU time of a gpuscope graph and the memory that it has allocated, in bytes. The
+// memory is read while the process waits for somebody to read its output, which is longer than a pipe.
 func costOfGraph(t *testing.T, args ...string) (took time.Duration, memory int) {
 	t.Helper()
 	cmd := headless(t, "real", append([]string{"graph"}, args...)...)
@@ -71,7 +71,7 @@ func costOfGraph(t *testing.T, args ...string) (took time.Duration, memory int) 
 	}
 	defer status.Close()
 	for lines := bufio.NewScanner(status); lines.Scan(); {
-		if _, err := fmt.Sscanf(lines.Text(), "VmHWM: %d kB", &memory); err == nil {
+		if _, err := fmt.Sscanf(lines.Text(), "RssAnon: %d kB", &memory); err == nil {
 			break
 		}
 	}
