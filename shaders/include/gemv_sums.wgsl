@@ -11,6 +11,9 @@ fn place(lane: u32, sum: u32) -> u32 {
 }
 {{- end}}
 {{define "gemv_add_up"}}
+{{- $parts := .Parts}}{{$squares := "part_squared"}}
+{{- $middle := and (ge .Parts 32) (eq .Parts (mul 8 (div .Parts 8)))}}
+{{- if $middle}}{{$parts = 8}}{{$squares = "squared"}}{{end}}
 {{- if .Norm}}
   squared[lane] = squared_sum;
 {{- end}}
@@ -36,21 +39,39 @@ fn place(lane: u32, sum: u32) -> u32 {
   }
 {{- end}}
   workgroupBarrier();
+{{- if $middle}}
+  // 8 lanes add up the {{.Parts}} results of each sum.
+  if (part < 8u) {
+    for (var i = 1u; i < {{div .Parts 8}}u; i++) {
+      result += partial[place(i * 8u + part, sum)];
+{{- if .Norm}}
+      squared_sum += part_squared[i * 8u + part];
+{{- end}}
+    }
+    partial[place(part, sum)] = result;
+{{- if .Norm}}
+    if (sum == 0u) {
+      squared[part] = squared_sum;
+    }
+{{- end}}
+  }
+  workgroupBarrier();
+{{- end}}
 {{- if not .Next}}
   if (part > 0u{{if .Gated}} || sum >= {{.Rows}}u{{end}}) {
     return;
   }
 {{- end}}
-  for (var i = 1u; i < {{.Parts}}u; i++) {
+  for (var i = 1u; i < {{$parts}}u; i++) {
     result += partial[place(i, sum)];
 {{- if .Norm}}
-    squared_sum += part_squared[i];
+    squared_sum += {{$squares}}[i];
 {{- end}}
   }
 {{- end}}
 {{- if .Gated}}
   var up = 0.0;
-  for (var i = 0u; i < {{.Parts}}u; i++) {
+  for (var i = 0u; i < {{$parts}}u; i++) {
     up += partial[place(i, sum + {{.Rows}}u)];
   }
 {{- end}}
