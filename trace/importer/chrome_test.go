@@ -201,6 +201,7 @@ func TestGzipBombIsRefused(t *testing.T) {
 }
 
 func FuzzONNXRuntime(f *testing.F) {
+	fewRows(f)
 	f.Add(`{"cat":"Node","pid":5,"dur":9,"ts":2,"name":"a_kernel_time","args":{"op_name":"MatMul"}}`)
 	f.Add(`{"cat":"Api","pid":-1,"dur":4,"ts":21,"ph":"X","name":"layers.0.mlp.up"}`)
 	f.Fuzz(func(t *testing.T, events string) {
@@ -209,6 +210,7 @@ func FuzzONNXRuntime(f *testing.F) {
 }
 
 func FuzzKineto(f *testing.F) {
+	fewRows(f)
 	f.Add(`{"ph":"X","cat":"kernel","name":"k","ts":90,"dur":3.5,"args":{"External id":7,"grid":[8,1,1]}}`)
 	f.Add(`{"ph":"X","cat":"cpu_op","name":"aten::mm","args":{"External id":7,"Input Dims":[[1,8],[8,64]]}}`)
 	f.Add(`{"ph":"X","cat":"user_annotation","name":"ProfilerStep#3","ts":0,"dur":50}`)
@@ -216,6 +218,7 @@ func FuzzKineto(f *testing.F) {
 }
 
 func FuzzAttestation(f *testing.F) {
+	fewRows(f)
 	f.Add(`{"op_id": 12, "kernel": "embedding_q4gsw", "grid": [1,1,1], "state": "enabled"}`)
 	f.Fuzz(func(t *testing.T, commands string) {
 		text := `{"executions": [{"commands": [` + commands + `], "grid": 0}]}`

@@ -47,12 +47,15 @@ var ErrTooLarge = errors.New("the profile is too large")
 const (
 	sniffed = 1 << 16 // number of bytes at the beginning of a file that show its format
 	maxLine = 1 << 16 // maximum length of a line in bytes
-	maxRows = 1 << 20 // maximum number of dispatches of all steps together
 
 	maxNames = 32 << 20 // maximum size of all names of a profile in bytes
 	maxFile  = 1 << 30  // maximum size of a profile in bytes, after decompression
 	maxValue = 4 << 20  // maximum size in bytes of an element of a list in a JSON profile
 )
+
+// maxRows is the maximum number of dispatches of all steps together. It is a variable because fuzz tests
+// lower it: an import of so many dispatches takes seconds.
+var maxRows = 1 << 20
 
 // Read makes a trace from a profile. A profile that is compressed with gzip is decompressed. The fields
 // Producer, Created and Command of the trace are left to the caller. What the profile does not contain is

@@ -277,6 +277,7 @@ func TestProgramWithoutDispatchesFitsNoProfile(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
+	fewRows(f)
 	f.Add(head + prefill + tail + head + decode + tail)
 	f.Add(head + decode + decode)
 	f.Add(strings.ReplaceAll(head+decode, "  ", "\t"))

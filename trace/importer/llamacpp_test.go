@@ -164,6 +164,7 @@ func TestHostileLlamaCppProfilesAreRefused(t *testing.T) {
 }
 
 func FuzzLlamaCpp(f *testing.F) {
+	fewRows(f)
 	f.Add(strings.Join(llamaStep(1, true), ","))
 	f.Add(strings.Join(llamaStep(3, false), ","))
 	f.Fuzz(func(t *testing.T, records string) { checkImport(t, llamaJSON(records)) })

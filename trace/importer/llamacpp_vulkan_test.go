@@ -126,9 +126,17 @@ func TestDamagedVulkanLogsAreRefusedByLine(t *testing.T) {
 }
 
 func FuzzVulkanLog(f *testing.F) {
+	fewRows(f)
 	f.Add(vulkanDecode)
 	f.Add(vulkanMark + "\nMUL_MAT q4_0 m=64 n=7 k=64: 4 x 6 us = 24 us\n" + vulkanMark + "\nADD: 3 x 2 us\n")
 	f.Fuzz(func(t *testing.T, text string) { checkImport(t, vulkanMark+"\n"+text) })
+}
+
+// fewRows lowers the limit of rows during a fuzz test. With the usual limit, an input can take seconds.
+func fewRows(f *testing.F) {
+	most := maxRows
+	maxRows = 1 << 12
+	f.Cleanup(func() { maxRows = most })
 }
 
 // checkImport imports a profile with and without a model. It must fail or give a valid trace.
