@@ -86,6 +86,7 @@ func (a *App) actions() []command.Action {
 		{Name: "less list", Off: func() string { return a.cannotSplit() }, Run: func() { a.moveSplit(-1) }},
 		{Name: "more list", Off: func() string { return a.cannotSplit() }, Run: func() { a.moveSplit(1) }},
 		{Name: "palette", Run: a.openPalette},
+		{Name: "how do I", Run: a.askQuestion},
 		{Name: "mouse", Run: a.toggleMouse},
 		{Name: "help", Run: a.showHelp},
 		{Name: "back out", Run: a.backOut},

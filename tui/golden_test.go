@@ -122,6 +122,21 @@ func TestKeysDocIsFresh(t *testing.T) { fresh(t, "reference/keys.md", KeysDoc())
 
 func TestGlossaryIsFresh(t *testing.T) { fresh(t, "guide/glossary.md", command.GlossaryDoc()) }
 
+// The manual's table of questions is that of the dialog.
+func TestQuestionsOfTheManualAreFresh(t *testing.T) {
+	b, err := os.ReadFile("../docs/guide/manual.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, _ := strings.Cut(string(b), "<!-- questions -->\n")
+	_, after, ok := strings.Cut(rest, "<!-- end of questions -->\n")
+	if !ok {
+		t.Fatal("the manual has no questions")
+	}
+	fresh(t, "guide/manual.md", before+"<!-- questions -->\n"+command.QuestionsDoc()+
+		"<!-- end of questions -->\n"+after)
+}
+
 // fresh compares a generated page of the docs with want. With -update it rewrites the page.
 func fresh(t *testing.T, page, want string) {
 	t.Helper()
@@ -136,6 +151,6 @@ func fresh(t *testing.T, page, want string) {
 		t.Fatal(err)
 	}
 	if string(have) != want {
-		t.Errorf("%s is outdated: go test ./tui -run IsFresh -update", path)
+		t.Errorf("%s is outdated: go test ./tui -run Fresh -update", path)
 	}
 }

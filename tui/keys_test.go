@@ -5,12 +5,14 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"unicode"
 
 	tea "github.com/charmbracelet/bubbletea"
 
@@ -33,7 +35,7 @@ func rebind(t *testing.T, key func(name string) string) {
 func TestSentencesNameTheKeysOfTheTable(t *testing.T) {
 	rebind(t, func(name string) string { return "<" + name + ">" })
 	recorded := drive(t, 80, 24, llama, nil, Options{})
-	recorded.sees("<token> token", "<quit> quit").app.fail(nil, errors.New("odd"))
+	recorded.sees("<token> token", "<help> help").app.fail(nil, errors.New("odd"))
 	recorded.update(widget.LateMsg{})
 	recorded.reads("notice")
 	recorded.app.cancel()
@@ -117,10 +119,65 @@ func TestPaletteRanksExactNamesFirst(t *testing.T) {
 	for _, word := range []string{"time", "prefill", "grid"} {
 		p, others := d.press(":").typed(word).app.dialog.(*command.Palette), false
 		for i, act := range p.Found() {
-			has := strings.Contains(" "+strings.ToLower(act.Name+" "+act.Doc), " "+word)
+			has := strings.Contains(" "+strings.ToLower(act.Name+" "+act.Doc+" "+act.Also), " "+word)
 			if others = others || !has; i == 0 && others || others && has {
 				t.Errorf("%s: %s, %q is ranked wrongly", word, act.Name, act.Doc)
 			}
+		}
+		d.press("esc")
+	}
+}
+
+// The help explains every sign that the views draw.
+func TestEverySignOfTheViewsIsExplained(t *testing.T) {
+	t.Parallel()
+	var known strings.Builder
+	for _, s := range command.Signs {
+		known.WriteString(s[0])
+	}
+	const plain = "│─µ" // lines, and the prefix of a unit
+	pictures, err := filepath.Glob("testdata/TestViews/*.golden")
+	if err != nil || len(pictures) < 20 {
+		t.Fatalf("%d pictures, %v", len(pictures), err)
+	}
+	missing := map[rune]string{}
+	for _, path := range pictures {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range string(text) {
+			if r > unicode.MaxASCII && !unicode.IsLetter(r) &&
+				!strings.ContainsRune(known.String()+plain, r) {
+				missing[r] = path
+			}
+		}
+	}
+	for r, path := range missing {
+		t.Errorf("%c in %s is not explained", r, path)
+	}
+}
+
+// The palette finds a command by what users of other tools call it, and says if there is none.
+func TestPaletteKnowsOtherWords(t *testing.T) {
+	t.Parallel()
+	d := drive(t, 120, 40, llama, nil, Options{}).press("2")
+	for _, test := range []struct {
+		typed string
+		want  []string
+	}{
+		{"diff", []string{"baseline", "baseline trace"}},
+		{"NaN", []string{"breakpoints", "verify step"}},
+		{"perfetto", []string{"export"}},
+		{"zoom out", nil},
+		{"qqq", nil},
+	} {
+		var got []string
+		for _, r := range d.press(":").typed(test.typed).app.dialog.(*command.Palette).Found() {
+			got = append(got, r.Name)
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v, want %v", test.typed, got, test.want)
 		}
 		d.press("esc")
 	}

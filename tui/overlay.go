@@ -109,48 +109,19 @@ func (o *overlays) nextFound(by int) {
 // showHelp shows what the keys do in this view.
 func (a *App) showHelp() {
 	name := a.row().Name
-	var lines []string
-	add := func(sign, text string) {
-		lines = append(lines,
-			fmt.Sprintf("  %s  %s", widget.Fit(sign, 12), text))
-	}
-	section := func(name string, list []*command.Row) {
-		if len(list) == 0 {
-			return
-		}
-		lines = append(lines, "", name)
-		for _, act := range list {
-			text := act.Doc
-			if why := a.why(act); why != "" {
-				text += " (not now: " + why + ")"
-			}
-			add(act.KeyNames(), text)
-		}
-	}
-	here := a.inView()
-	section("In "+name, slices.DeleteFunc(command.Under(command.InViews, func(of string) bool { return of != "" }),
-		func(r *command.Row) bool { return !here.Offers(r.Name) }))
-	for _, p := range []command.Place{command.InViews, command.Moving, command.Overlays, command.Anywhere} {
-		section(p.String(), command.Under(p, command.General))
-	}
-	for _, part := range []struct {
-		name string
-		list [][2]string
-	}{{"Mouse", mouseDoc}, {"Signs", command.Signs}, {"Terms", command.Terms}} {
-		lines = append(lines, "", part.name)
-		for _, s := range part.list {
-			add(s[0], command.Keyed(s[1]))
-		}
-	}
+	list := command.Help(name, a.inView().Offers, a.why, mouseDoc, a.frame())
 	if t := a.shownTable(); t != nil {
-		lines = append(lines, "", "Columns")
+		columns := command.Section{Name: "Columns"}
 		for _, c := range t.Columns {
 			if c.Title != "" && c.Width != table.Unseen {
-				add(c.Title, c.Doc)
+				columns.Rows = append(columns.Rows, [2]string{c.Title, c.Doc})
 			}
 		}
+		list = append(list, columns)
 	}
-	a.over = overlayOf(view.Page{Title: "Help: " + name, Lines: lines[1:], Broken: wrapSigned})
+	a.over = overlayOf(view.Page{
+		Title: "Help: " + name, Lines: command.HelpLines(list), Broken: command.WrapSigned,
+	})
 }
 
 // shownTable returns the table of the current view, or nil if it has none.
@@ -188,26 +159,6 @@ func (o *overlays) stopLooking() bool {
 	waits := o.overTask.Cancel != nil
 	o.overTask.Drop(o.work)
 	return waits
-}
-
-// signed is the column, in a line of the help, at which the explanation of a key or sign begins.
-const signed = 16
-
-// wrapSigned wraps a line of the help to w cells. Continuation lines are aligned with the text after the
-// sign.
-func wrapSigned(l string, w int) []string {
-	if widget.Width(l) <= w || !strings.HasPrefix(l, " ") {
-		return []string{widget.Cut(l, w)}
-	}
-	lines := widget.WrapText(widget.CutLeft(l, signed), w-signed)
-	for i := range lines {
-		head := widget.Blank(signed)
-		if i == 0 {
-			head = widget.CutRight(l, signed)
-		}
-		lines[i] = head + lines[i]
-	}
-	return lines
 }
 
 // inputs holds what the user is typing into. At most one of the fields is set at a time.
@@ -312,4 +263,22 @@ func (a *App) openPalette() {
 		a.dialog = nil // the command may open another dialog
 		a.do(r)
 	})
+}
+
+// askQuestion lists the questions of the help. It presses the keys that answer the chosen question, as if the
+// user had pressed them.
+func (a *App) askQuestion() {
+	a.closeOverlay()
+	rows := make([]string, len(command.Questions))
+	for i := range rows {
+		rows[i] = command.Questions[i].Line()
+	}
+	a.dialog = &widget.Chooser{
+		Title: "How do I ...? " + widget.Sign("enter") + " presses the keys of the question",
+		Rows:  func() []string { return rows },
+		Take: func(row int, _ string) error {
+			a.held = append(a.held, command.Questions[row].Presses()...)
+			return nil
+		},
+	}
 }

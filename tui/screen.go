@@ -327,7 +327,7 @@ func (a *App) hints(w int) string {
 		}
 	}
 	list := command.Here(a.place(), true)
-	// help and quit, the last two commands, are always shown
+	// the palette and the help, the last two commands, are always shown
 	var said, kept [][2]string
 	used := widget.Width(right) + 1
 	for _, act := range list[len(list)-2:] {

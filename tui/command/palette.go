@@ -10,7 +10,7 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// Palette is the dialog that finds a command by its name.
+// Palette is the dialog that finds a command by its name, by its description or by another word for it.
 type Palette struct {
 	why   func(*Row) string // returns why a command is not available now
 	do    func(*Row)        // runs a command and closes the palette
@@ -48,36 +48,53 @@ func (p *Palette) Typed(k widget.Key) (closed bool) {
 	return false
 }
 
-// search ranks the commands by how well the name and the description match the typed text. The best match is
-// a name that equals the text. Next come a name that starts with the text, a word that starts with the text,
-// and the letters of the text scattered over the name or description.
+// search finds the commands that match the typed text. The best match is a name that equals the text. Next
+// come a name that starts with the text, another word for the command (Row.Also) that starts with it, a word
+// of the name or the description, and the letters of the text scattered over the name.
 func (p *Palette) search() {
-	p.Cursor = 0
-	if p.line.Text() == "" {
-		p.found = p.all
-		return
-	}
-	texts := make([]string, len(p.all))
-	for i, act := range p.all {
-		texts[i] = act.Name + " " + act.Doc
-	}
-	p.found = nil
-	for _, m := range fuzzy.Find(p.line.Text(), texts) {
-		p.found = append(p.found, p.all[m.Index])
-	}
-	rank := func(act *Row) int {
-		name, doc := strings.ToLower(act.Name), strings.ToLower(act.Doc)
-		switch typed := strings.ToLower(p.line.Text()); {
-		case name == typed:
-			return 0
-		case strings.HasPrefix(name, typed):
-			return 1
-		case strings.Contains(" "+name+" "+doc, " "+typed):
-			return 2
+	p.Cursor, p.found = 0, nil
+	typed := strings.ToLower(strings.TrimSpace(p.line.Text()))
+	ranks := map[*Row]int{}
+	for _, r := range p.all {
+		if rank := r.matches(typed); rank < scattered {
+			ranks[r] = rank
+			p.found = append(p.found, r)
 		}
+	}
+	slices.SortStableFunc(p.found, func(a, b *Row) int { return ranks[a] - ranks[b] })
+	names := make([]string, len(p.all))
+	for i, r := range p.all {
+		names[i] = r.Name
+	}
+	for _, m := range fuzzy.Find(typed, names) {
+		if r := p.all[m.Index]; !slices.Contains(p.found, r) {
+			p.found = append(p.found, r)
+		}
+	}
+}
+
+// scattered is the rank of a command of which no word starts with the typed text.
+const scattered = 4
+
+// matches returns how well the command matches a text in lower case; 0 is best.
+func (r *Row) matches(typed string) int {
+	name := strings.ToLower(r.Name)
+	switch {
+	case name == typed:
+		return 0
+	case strings.HasPrefix(name, typed):
+		return 1
+	case hasWord(r.Also, typed):
+		return 2
+	case hasWord(name+" "+r.Doc, typed):
 		return 3
 	}
-	slices.SortStableFunc(p.found, func(a, b *Row) int { return rank(a) - rank(b) })
+	return scattered
+}
+
+// hasWord reports whether a word of text starts with a text in lower case.
+func hasWord(text, typed string) bool {
+	return strings.Contains(" "+strings.ToLower(text), " "+typed)
 }
 
 func (p *Palette) Hints() [][2]string {
@@ -105,7 +122,7 @@ func (p *Palette) Render(t *widget.Theme, w, h int) []string {
 		}
 	}
 	if len(p.found) == 0 {
-		lines = append(lines, t.Put(widget.Dim, "   no command matches the typed text"))
+		lines = append(lines, t.Put(widget.Dim, "   no match"))
 	}
 	return lines
 }

@@ -25,7 +25,7 @@ type DispatchPage struct {
 func newDispatchPage(h Host, _ *widget.Log) View {
 	p := &DispatchPage{ListPage: listOf("dispatches"), host: h}
 	p.Rows.SortKeys = []widget.SortKey{
-		{Letter: "s", Column: "save_us"}, {Letter: "c", Column: "cost_us"}, {Letter: "l", Column: "lost_us"}, {Letter: "u", Column: "us"}, {Letter: "m", Column: "sum_us"}, {Letter: "d", Column: "delta"},
+		{Letter: "s", Column: "save_us"}, {Letter: "c", Column: "cost_us"}, {Letter: "l", Column: "lost_us"}, {Letter: "u", Column: "us"}, {Letter: "m", Column: "sum_us"}, {Letter: "d", Column: "delta"}, {Letter: "h", Column: "share"},
 	}
 	p.Rows.GiveUp, p.Rows.Soft = []string{"sum_us", "id", "grid"}, "kernel"
 	p.Rows.Keep = []string{"spark", "limit", "layers", "sum_us", "gap_db"}
