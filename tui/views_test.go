@@ -78,7 +78,7 @@ func TestSortingIsByTheLetterOfAColumn(t *testing.T) {
 	d.press("l").sees("~excess↓").reads("bottom")
 	lost := regexp.MustCompile(`(\d+)( +\w*)?$`)
 	last := 1 << 30
-	for _, l := range strings.Split(d.screen(), "\n")[5:15] {
+	for _, l := range strings.Split(d.screen(), "\n")[6:15] {
 		var n int
 		fmt.Sscan(lost.FindStringSubmatch(strings.TrimSpace(l))[1], &n)
 		if n > last {
@@ -399,8 +399,8 @@ func TestThePaletteFindsAndRuns(t *testing.T) {
 func TestZoomGivesAPaneTheScreen(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "z").reads("title")
-	if rows := d.app.table().Page; rows != 18 {
-		t.Errorf("the zoomed list has %d rows, want 18", rows)
+	if rows := d.app.table().Page; rows != 17 {
+		t.Errorf("the zoomed list has %d rows, want 17", rows)
 	}
 	d.press("tab").reads("detailTitle").misses("epilogue").press("esc").reads("title").sees("▾ layers")
 }
@@ -408,7 +408,7 @@ func TestZoomGivesAPaneTheScreen(t *testing.T) {
 func TestTheMouseSelectsSortsAndScrolls(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2")
-	d.at(10, 8, tea.MouseButtonLeft)
+	d.at(10, 9, tea.MouseButtonLeft)
 	if !strings.Contains(d.row(), "slice sin") {
 		t.Errorf("a click selected %q", d.row())
 	}
@@ -418,7 +418,7 @@ func TestTheMouseSelectsSortsAndScrolls(t *testing.T) {
 		t.Errorf("the wheel moved the cursor to %d, want 6", d.app.table().Cursor)
 	}
 	x := strings.Index(d.line("# op"), "~excess") - 2 // Σ and µ are two cells but four bytes
-	d.at(x, 4, tea.MouseButtonLeft).sees("~excess↓").at(x, 4, tea.MouseButtonLeft).sees("~excess↑")
+	d.at(x, 5, tea.MouseButtonLeft).sees("~excess↓").at(x, 5, tea.MouseButtonLeft).sees("~excess↑")
 }
 
 // The last line shows the available keys and the position of the cursor. A dialog shows its own keys.
@@ -528,8 +528,8 @@ func TestCommandDuringRunStopsTheRun(t *testing.T) {
 	}
 }
 
-// A live run and its opened trace show the same prompt, tokens and rows. Only the title of a live run says
-// what can be measured.
+// A live run and its opened trace show the same prompt, tokens and rows. Only the title and the headline
+// of a live run say what can be measured.
 func TestAnOpenedTraceShowsWhatTheRunShowed(t *testing.T) {
 	t.Parallel()
 	d := live(t, 120, 40).press("2")
@@ -537,7 +537,7 @@ func TestAnOpenedTraceShowsWhatTheRunShowed(t *testing.T) {
 	opened := drive(t, 120, 40, &recorded, nil, Options{}).press("2")
 	list := func(d *driver) string {
 		lines := strings.Split(d.screen(), "\n")
-		return strings.Join(append(lines[2:3:3], lines[4:38]...), "\n")
+		return strings.Join(append(lines[2:3:3], lines[5:38]...), "\n")
 	}
 	if list(d) != list(opened) {
 		t.Errorf("live:\n%s\nopened:\n%s", list(d), list(opened))

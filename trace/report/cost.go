@@ -88,8 +88,13 @@ func (t *DispatchTable) costColumns() (cost []table.Column, lost table.Column) {
 	ran := t.ran()
 	// Screens of every width show ~excess if no costs were measured.
 	width := 80
-	columns := CostColumns(t.Index, ran, func(r *analyze.DispatchRow) *analyze.RowCost { return r.Cost })
+	of := func(r *analyze.DispatchRow) *analyze.RowCost { return r.Cost }
+	columns := CostColumns(t.Index, ran, of)
 	if t.AnyCost {
+		pace := headline.PaceOf(t.Index, t.Selection)
+		twice := twiceColumn(ran, 110, pace, t.Costs.Step.Whole, of)
+		twice.Title = "~if 2×" // the headline above the table has the unit
+		columns = append(columns, twice)
 		width = 200
 	} else {
 		for i := range columns {
@@ -162,6 +167,21 @@ func CostColumns[R any](x *analyze.Index, of table.Columns[R],
 	}
 }
 
+// twiceColumn returns the column with the modelled speed if a row were twice as fast, for screens of at least
+// w cells. `whole` is the time of the whole step when the costs were measured, or nil.
+func twiceColumn[R any](of table.Columns[R], w int, pace headline.Pace, whole *trace.Whole,
+	cost func(*R) *analyze.RowCost,
+) table.Column {
+	return of.Cell(w, table.Modelled, "twice_per_s", "~"+pace.Unit()+" if 2×", pace.Unit(),
+		"modelled: speed of untimed steps if this row were twice as fast",
+		func(r *R) table.Cell {
+			if rate, ok := pace.Twice(cost(r), whole); ok {
+				return table.Cell{Text: table.Digits(rate), Number: rate, Has: true}
+			}
+			return table.Missing()
+		})
+}
+
 // costPart returns the title segment that names what the shares are computed from: costs or isolated times.
 // It also counts the rows without a cost, because these rows take time too.
 func (t *DispatchTable) costPart() table.Segment {
@@ -219,11 +239,11 @@ func (t *DispatchTable) ofStep(part table.Segment) table.Segment {
 	}
 }
 
-// fixFirst names the row with the largest potential saving, or with the largest cost if savings are not
+// FixFirst names the row with the largest potential saving, or with the largest cost if savings are not
 // known. The title also shows the row's share of the whole runs in which the costs were measured. A row whose
 // saving is within its error is not named, because the next measurement would name a different row. If the
 // GPU idles longer in the untimed step than the row could save, the idle time is named first.
-func (t *DispatchTable) fixFirst() []table.Segment {
+func (t *DispatchTable) FixFirst() []table.Segment {
 	if !t.MostCosted {
 		return nil
 	}

@@ -92,8 +92,9 @@ func costTableColumns(x *analyze.Index, rows []analyze.CostRow, step int) []tabl
 	decimals := table.DecimalsOfUS(x.Trace.Clock.QuantumNS)
 	cost := func(r *analyze.CostRow) *analyze.RowCost { return r.Cost }
 	var pace headline.Pace
+	var whole *trace.Whole
 	if step >= 0 {
-		pace = headline.PaceAt(x, step)
+		pace, whole = headline.PaceAt(x, step), x.Trace.Steps[step].Whole
 	}
 	return slices.Concat([]table.Column{
 		of.Int(80, "id", "#", "id", "id of the first dispatch",
@@ -112,15 +113,7 @@ func costTableColumns(x *analyze.Index, rows []analyze.CostRow, step int) []tabl
 				return shareCell(r.Cost)
 			}),
 	}, CostColumns(x, of, cost), []table.Column{
-		of.Cell(110, table.Modelled, "twice_per_s", "~"+pace.Unit()+" if 2×", pace.Unit(),
-			"modelled: speed of untimed steps if this part were twice as fast",
-			func(r *analyze.CostRow) table.Cell {
-				rate, ok := pace.Twice(r.Cost, x.Trace.Steps[step].Whole)
-				if !ok {
-					return table.Missing()
-				}
-				return table.Cell{Text: table.Digits(rate), Number: rate, Has: true}
-			}),
+		twiceColumn(of, 110, pace, whole, cost),
 		of.Cell(80, table.Modelled, "lost_us", "~excess", "us",
 			"modelled: isolated time minus the time that the device needs for the part's bytes and FLOPs; shown only if no cost was measured",
 			func(r *analyze.CostRow) table.Cell {

@@ -40,7 +40,7 @@ func (t *DispatchTable) title() []table.Line {
 		}
 		parts = append(parts, part)
 	}
-	parts = append(append(parts, t.costPart(), t.timingPart()), t.fixFirst()...)
+	parts = append(append(parts, t.costPart(), t.timingPart()), t.FixFirst()...)
 	if t.Timed() && levels < in {
 		parts = append(parts, table.Say(5, "dispatches that can overlap when untimed: %d", in-levels))
 	}

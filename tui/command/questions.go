@@ -18,7 +18,7 @@ type Question struct {
 
 // Questions lists the questions of the dialog "How do I ...?", of the help and of docs/guide/manual.md.
 var Questions = []Question{
-	{"What should I fix first, and what would it give?", "{Dispatches} {cost}", "the first rows; ~save is the gain"},
+	{"What should I fix first, and what would it give?", "{Dispatches} {cost}", "the line above the table; each row has its gain in ~save and ~if 2×"},
 	{
 		"Which kernel of decode takes longest, over all steps?",
 		"{Dispatches} {selection} {group by} {group by} {sort} h", "the first row",

@@ -17,9 +17,10 @@ import (
 // changed, and what to fix first.
 type DispatchPage struct {
 	ListPage
-	host Host
-	fold analyze.Grouping
-	now  Snapshot
+	host  Host
+	fold  analyze.Grouping
+	now   Snapshot
+	first answerTask
 }
 
 func newDispatchPage(h Host, _ *widget.Log) View {
@@ -67,6 +68,7 @@ func (p *DispatchPage) joined(i int) string {
 func (p *DispatchPage) Load(j *widget.Jobs, s Snapshot, _ int) {
 	p.now = s
 	p.want(j, s, p.fold)
+	wantAnswer(&p.first, j, s, p.Takes())
 }
 
 // firstDispatch identifies a row by the first dispatch that it stands for, so that the same row is found
@@ -120,13 +122,21 @@ func (p *DispatchPage) Title(w int) []table.Segment {
 	}
 	// About shows the first title line, which is the cost of the step. Title shows the second title line.
 	said := t.Title[len(t.Title)-1].Segments
+	if p.first.Value.costed() {
+		said = withoutFirst(p.Table(), said)
+	}
 	first := min(2, len(said))
 	own := append([]table.Segment{p.edited(), p.uncosted()}, p.Rows.Own(w)...)
 	return p.measureOn(slices.Concat(said[:first], p.together(), own, said[first:], p.Rows.Alike(w)))
 }
 
 func (p *DispatchPage) Render(t *widget.Theme, _ widget.Glyphs, w, h int, focused bool) []string {
-	lines := p.draw(t, w, h, focused, "The step has no dispatches.")
+	var lines []string
+	if first := p.first.Value.draw(t, p.now, w); first != "" && h > 8 {
+		lines = append(lines, first)
+	}
+	p.Rows.Line = len(lines)
+	lines = append(lines, p.draw(t, w, h-len(lines), focused, "The step has no dispatches.")...)
 	for _, n := range p.Rows.Notes {
 		broken := widget.WrapUnder("   "+n, w, 3, 5)
 		if len(lines)+len(broken) > h {

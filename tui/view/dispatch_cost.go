@@ -172,18 +172,12 @@ func (p *DispatchPage) measureOn(title []table.Segment) []table.Segment {
 	return title
 }
 
-// uncosted returns a hint on how to measure the rows that have no cost yet, if they can be measured now.
+// uncosted returns a hint on how to measure the rows that have no cost yet, if they can be measured now. If
+// no row has a cost, the headline has this hint.
 func (p *DispatchPage) uncosted() table.Segment {
 	t := p.Table()
 	switch {
-	case !p.canCost():
-		return table.Segment{}
-	case t.Costs == nil:
-		return table.Segment{
-			Rank: 1,
-			Text: command.Keyed("{cost} measures the cost of each row"), Short: command.Keyed("{cost} measures costs"),
-		}
-	case t.Uncosted() == 0:
+	case !p.canCost(), t.Costs == nil, t.Uncosted() == 0:
 		return table.Segment{}
 	case t.Costed():
 		return table.Segment{Rank: 1, Text: fmt.Sprintf(command.Keyed("{cost} measures the remaining %s"),

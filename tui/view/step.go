@@ -64,6 +64,7 @@ type StepFacts struct {
 	pace   table.Line // the speed of the run
 
 	routers []*experts.Router // the choices of experts in the step
+	first   *answer
 }
 
 func newStepPage(h Host, _ *widget.Log) View {
@@ -140,6 +141,9 @@ func gather(ctx context.Context, s Snapshot) (*StepFacts, error) {
 	f.Words = WordsAround(s)
 	f.pace = report.Pace(s.Index, s.Step)
 	var err error
+	if f.first, err = answerOf(ctx, s, report.OneStep); err != nil {
+		return nil, err
+	}
 	f.routers, err = experts.Of(ctx, s.Index, s.Index.Step(s.Step))
 	return f, err
 }
@@ -396,6 +400,9 @@ func (p *StepPage) facts(t *widget.Theme, f *StepFacts, w, h, blank int) []strin
 	}
 	for _, l := range verdict {
 		facts = append(facts, t.Put(widget.Strong, " "+l))
+	}
+	if f.first.costed() {
+		facts = append(facts, f.first.draw(t, p.now, w))
 	}
 	return facts
 }

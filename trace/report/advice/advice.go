@@ -41,6 +41,32 @@ func Of(h *headline.Headline) Advice {
 	return a
 }
 
+// Lines returns the headline in one line, in several lengths, the longest first: what to fix first, and what
+// this gives.
+func Lines(h *headline.Headline) []string {
+	a := Of(h)
+	if h.First == nil {
+		return []string{a.First}
+	}
+	all := joined(a.First, a.Gain)
+	if h.Idle != nil {
+		short := fmt.Sprintf("Fix the GPU's idle time first: %s. Then %s, %.0f %%.", millis(h.Idle.NS),
+			h.First.Name, 100*h.First.Share)
+		return []string{all, a.First, short}
+	}
+	first := fmt.Sprintf("Fix first: %s, %.0f %%.", h.First.Name, 100*h.First.Share)
+	if h.Basis == headline.Isolated {
+		first = fmt.Sprintf("Fix first, by isolated times: %s, %.0f %%.", h.First.Name, 100*h.First.Share)
+	}
+	twice := gain("Twice as fast there", h, h.First.Twice)
+	list := []string{all, joined(a.First, twice), joined(first, twice)}
+	if twice != "" {
+		list = append(list, fmt.Sprintf("%s 2×: %s → ~%s %s", first, table.Digits(h.Rate),
+			table.Digits(h.First.Twice), h.Pace.Unit()))
+	}
+	return append(list, first)
+}
+
 // millis formats a time in ms, or in µs if it is shorter than 10 µs.
 func millis(ns int64) string {
 	if ns < 10_000 && ns > -10_000 {

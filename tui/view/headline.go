@@ -1,0 +1,94 @@
+package view
+
+import (
+	"context"
+	"slices"
+
+	"gpuscope/internal/printable"
+
+	"gpuscope/trace/analyze/headline"
+	"gpuscope/trace/report"
+	"gpuscope/trace/report/advice"
+	"gpuscope/trace/table"
+	"gpuscope/tui/command"
+	"gpuscope/tui/widget"
+)
+
+// answer is what the user should fix first in the steps that a view covers, and what this gives.
+type answer struct {
+	headline *headline.Headline
+	lines    []string // the headline in one line, in several lengths
+}
+
+// answerOf computes the answer for the steps that a view with the given Takes shows.
+func answerOf(ctx context.Context, s Snapshot, takes report.Takes) (*answer, error) {
+	selection := s.Of(takes)
+	if len(selection.Steps) == 0 {
+		return nil, nil
+	}
+	h, err := headline.Of(ctx, s.Index, selection)
+	if err != nil {
+		return nil, err
+	}
+	a := &answer{headline: h}
+	for _, line := range advice.Lines(h) {
+		a.lines = append(a.lines, printable.Clean(line)) // names come from the model
+	}
+	return a, nil
+}
+
+// costed reports whether the answer is based on measured costs.
+func (a *answer) costed() bool { return a != nil && a.headline.Basis == headline.Costs }
+
+// draw returns the line above a table, at most w cells wide. Without costs, it says how to measure them. It
+// returns "" if there is nothing to say.
+func (a *answer) draw(t *widget.Theme, s Snapshot, w int) string {
+	switch {
+	case a == nil || s.Running && !a.costed():
+		return ""
+	case a.costed():
+		return t.Put(widget.Strong, " "+widget.FirstThatFits(w-2, a.lines...))
+	case s.Live && !s.Index.Trace.Device.None():
+		return t.Put(widget.Accent, " "+widget.Cut(command.Keyed(a.ask()), w-2))
+	case a.headline.First == nil || s.Index.Trace.Device.None():
+		return ""
+	}
+	return t.Put(widget.Dim, " "+widget.FirstThatFits(w-2, a.lines...))
+}
+
+// ask says how to find out what to fix first.
+func (a *answer) ask() string {
+	switch a.headline.Why {
+	case headline.FewRounds:
+		return "What to fix first is not known yet: {cost} measures more rounds."
+	case headline.NotSignificant:
+		return "No row costs more than the noise yet: {cost} measures more rounds."
+	}
+	return "What to fix first is not known yet: {cost} measures what each row costs."
+}
+
+// answerKey identifies an answer: a version of the data, and the covered steps.
+type answerKey struct {
+	version int
+	name    string
+}
+
+// answerTask computes the answer in a job.
+type answerTask = widget.Task[answerKey, *answer]
+
+// wantAnswer requests the answer for a view with the given Takes.
+func wantAnswer(a *answerTask, j *widget.Jobs, s Snapshot, takes report.Takes) {
+	if s.Step < 0 || s.Trace == nil {
+		a.Clear(j)
+		return
+	}
+	a.Want(j, answerKey{s.Version, s.Named(takes)},
+		func(ctx context.Context) (*answer, error) { return answerOf(ctx, s, takes) }, nil)
+}
+
+// withoutFirst removes from a title what the headline says.
+func withoutFirst(t *report.DispatchTable, title []table.Segment) []table.Segment {
+	first := t.FixFirst()
+	said := func(s table.Segment) bool { return slices.Contains(first, s) }
+	return slices.DeleteFunc(slices.Clone(title), said)
+}
