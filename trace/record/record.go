@@ -29,7 +29,7 @@ type Options struct {
 // Range is a range of step numbers. The zero Range contains all steps.
 type Range struct {
 	From int
-	To   int // the last step; math.MaxInt if the range has no end
+	End  int // number after that of the last step; 0 if the range has no end
 }
 
 // ErrRange is wrapped by the error of ParseRange.
@@ -45,35 +45,38 @@ func ParseRange(text string) (r Range, err error) {
 	if !both {
 		to = from
 	}
-	number := func(s string, missing int) int {
-		n, wrong := missing, error(nil)
+	number := func(s string) int {
+		n, wrong := 0, error(nil)
 		if s != "" {
 			n, wrong = strconv.Atoi(s)
 		}
-		if wrong != nil || n < 0 {
+		if wrong != nil || n < 0 || n == math.MaxInt {
 			err = fmt.Errorf("%q: %w: want FROM:TO, such as 10:50, 10: or :50", printable.Short(text, 40),
 				ErrRange)
 		}
 		return n
 	}
-	r = Range{number(from, 0), number(to, math.MaxInt)}
+	r.From = number(from)
+	if last := number(to); to != "" {
+		r.End = last + 1
+	}
 	switch {
 	case err != nil:
 		return Range{}, err
-	case r.To < r.From:
+	case r.End != 0 && r.End <= r.From:
 		return Range{}, fmt.Errorf("%q: %w: its end is before its start", printable.Short(text, 40), ErrRange)
 	}
 	return r, nil
 }
 
 func (r Range) String() string {
-	if r.To == math.MaxInt {
+	if r.End == 0 {
 		return fmt.Sprintf("%d:", r.From)
 	}
-	return fmt.Sprintf("%d:%d", r.From, r.To)
+	return fmt.Sprintf("%d:%d", r.From, r.End-1)
 }
 
-func (r Range) has(step int) bool { return step >= r.From && (step <= r.To || r == Range{}) }
+func (r Range) has(step int) bool { return step >= r.From && (step < r.End || r.End == 0) }
 
 // ErrSize is wrapped by the error of ParseSize.
 var ErrSize = errors.New("not a size")
