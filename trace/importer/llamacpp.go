@@ -135,15 +135,21 @@ func (r *llamaReader) record(raw json.RawMessage) error {
 		return err
 	}
 	r.split = rec.Split
-	op := rec.op()
-	if op == "" {
+	op, err := r.name(rec.op())
+	switch {
+	case err != nil:
+		return err
+	case op == "":
 		return fmt.Errorf("name: want the name of an operation")
 	}
 	time := trace.Measured(rec.Duration)
 	row := shapeRow{op: op, text: op, count: 1, time: time}
 	switch {
 	case rec.Type == 1:
-		row.op, row.text = "copy", "copy "+op
+		row.op = "copy"
+		if row.text, err = r.name("copy " + op); err != nil {
+			return err
+		}
 	case row.matrix():
 		row.m, row.k = dim(rec.Src0, 1), dim(rec.Src0, 0)
 		r.tokens = max(r.tokens, dim(rec.Src1, 1))

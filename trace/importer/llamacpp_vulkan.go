@@ -79,6 +79,10 @@ func readVulkanLog(in io.Reader, t *trace.Trace) error {
 			if err != nil {
 				return &LineError{n, err}
 			}
+			if row.text, err = r.name(row.text); err != nil { // the line may be long
+				return err
+			}
+			row.op, _, _ = strings.Cut(row.text, " ")
 			tokens = max(tokens, of)
 			if rows = append(rows, row); len(rows) > maxRows {
 				return r.room(len(rows))

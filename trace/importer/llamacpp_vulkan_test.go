@@ -2,6 +2,8 @@ package importer
 
 import (
 	"errors"
+	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -119,6 +121,17 @@ func TestDamagedVulkanLogsAreRefusedByLine(t *testing.T) {
 	_, err := Read(strings.NewReader(vulkanMark+"\nADD: 999999999999 x 2 us\n"), decoder(1))
 	if !errors.Is(err, ErrTooLarge) {
 		t.Errorf("huge count: %v", err)
+	}
+	var many strings.Builder // each row is within the limit, but not their sum
+	for i := range 40 {
+		fmt.Fprintf(&many, "OP%d: %d x 2 us\n", i, maxRows/2)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err = Read(strings.NewReader(vulkanMark+"\n"+many.String()), Run{})
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; !errors.Is(err, ErrTooLarge) || used > 64<<20 {
+		t.Errorf("many counts: %v, after %d bytes were allocated", err, used)
 	}
 	if _, err := Read(strings.NewReader(vulkanMark+"\n"), decoder(1)); !errors.Is(err, ErrFormat) {
 		t.Errorf("no rows: %v", err)

@@ -83,14 +83,15 @@ func (r *shapeRow) group() string {
 // operation at a shape are joined with the rows of this shape, if there are as many, or a small multiple.
 // Otherwise the rows stay rows of the profile, with the class of work that all candidates share.
 func (r *recorder) joinShapes(m *model, step *stepRows, rows []shapeRow) error {
-	total := map[string]int{}
+	total, launches := map[string]int{}, len(step.launches)
 	for i := range rows {
 		if err := r.room(rows[i].count); err != nil {
 			return err
 		}
-		if total[rows[i].group()] += rows[i].count; total[rows[i].group()] > maxRows {
-			return r.room(maxRows + 1)
+		if launches += rows[i].count; launches > maxRows {
+			return r.room(launches)
 		}
+		total[rows[i].group()] += rows[i].count
 	}
 	// taken has the candidates of each group that have no row yet: those whose result is added to another
 	// value, and the others.
