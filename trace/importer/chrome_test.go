@@ -102,6 +102,28 @@ func TestKinetoProductsAreJoinedByShape(t *testing.T) {
 	}
 }
 
+// Launches and operators without an id say nothing about kernels without an id.
+func TestKinetoEventsWithoutIDsAreNotJoined(t *testing.T) {
+	got, err := Read(strings.NewReader(`{"traceEvents": [
+{"ph":"X","cat":"user_annotation","name":"ProfilerStep#1","pid":1,"tid":1,"ts":0,"dur":50},
+{"ph":"X","cat":"user_annotation","name":"ProfilerStep#2","pid":1,"tid":1,"ts":60,"dur":50},
+{"ph":"X","cat":"cpu_op","name":"aten::add","pid":1,"tid":1,"ts":2,"dur":5},
+{"ph":"X","cat":"cuda_runtime","name":"synchronize","pid":1,"tid":1,"ts":2,"dur":1},
+{"ph":"X","cat":"kernel","name":"a","pid":0,"tid":7,"ts":9,"dur":1},
+{"ph":"X","cat":"kernel","name":"b","pid":0,"tid":7,"ts":90,"dur":2}]}`), Run{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Steps) != 2 {
+		t.Fatalf("%d steps, want 2", len(got.Steps))
+	}
+	for i, want := range []string{"a 1 none", "b 2 none"} {
+		if have := rows(got, i); !slices.Equal(have, []string{want}) {
+			t.Errorf("step %d has the rows %q, want %q", i, have, want)
+		}
+	}
+}
+
 func TestChromeTracesOfOtherProgramsHaveOneStep(t *testing.T) {
 	got, err := Read(strings.NewReader(`[{"ph":"X","cat":"gpu","name":"outer","pid":1,"tid":1,"ts":0,"dur":9},
 {"ph":"X","cat":"gpu","name":"a","pid":1,"tid":1,"ts":1,"dur":2},

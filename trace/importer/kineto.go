@@ -134,9 +134,13 @@ func (r *kinetoReader) event(raw json.RawMessage) error {
 		}
 		r.kernels = append(r.kernels, at)
 	case "cuda_runtime", "cuda_driver":
-		r.launched[at.launch] = at.ts
+		if at.launch != 0 {
+			r.launched[at.launch] = at.ts
+		}
 	case "cpu_op":
-		r.ops[at.op] = torchOp(at.name, args.Dims)
+		if at.op != 0 {
+			r.ops[at.op] = torchOp(at.name, args.Dims)
+		}
 	case "user_annotation":
 		if strings.HasPrefix(at.name, "ProfilerStep#") {
 			r.profiled = append(r.profiled, at)
