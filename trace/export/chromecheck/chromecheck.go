@@ -66,7 +66,9 @@ type Summary struct {
 // These are limits of what is read. They keep the memory of a check within about 1 GB.
 const (
 	maxEvent  = 16 << 20 // bytes of one event
-	maxSlices = 32 << 20 // slices and ends of arrows
+	maxSlices = 32 << 20 // slices and ends of arrows; a thread counts as threadSlices slices
+
+	threadSlices = 8
 )
 
 // ErrTooLarge is wrapped by the error for a file that exceeds a limit of this package.
@@ -149,6 +151,7 @@ type checker struct {
 	threads map[thread]*track
 	flows   []flow
 	names   map[flowName]int32
+	begun   int  // number of beginnings (ph B) without an end so far
 	stopped bool // a syntax error ended the check
 }
 
@@ -241,7 +244,7 @@ func (c *checker) events(whole bool) error {
 			c.event(&e)
 		}
 		c.Events++
-		if c.Slices+len(c.flows) > maxSlices {
+		if c.Slices+c.begun+len(c.flows)+threadSlices*len(c.threads) > maxSlices {
 			return fmt.Errorf("%w: more than %d slices", ErrTooLarge, maxSlices)
 		}
 	}

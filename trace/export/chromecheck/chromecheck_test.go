@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -165,6 +166,38 @@ func TestHugeEventsAreRefused(t *testing.T) {
 	if !errors.Is(err, chromecheck.ErrTooLarge) {
 		t.Errorf("error %v, want ErrTooLarge", err)
 	}
+}
+
+// The names of arrows are not kept, however long they are.
+func TestLongNamesOfArrowsNeedNoMemory(t *testing.T) {
+	var parts []io.Reader
+	for i := range 64 {
+		event := fmt.Sprintf(`,{"ph":"s","pid":1,"tid":1,"ts":1,"id":%d,"cat":"c","name":"`, i)
+		if i == 0 {
+			event = "[" + event[1:]
+		}
+		parts = append(parts, strings.NewReader(event), io.LimitReader(zeros{}, 2<<20),
+			strings.NewReader(`"}`))
+	}
+	var end heapSize
+	_, err := chromecheck.Check(io.MultiReader(append(parts, &end)...), func(chromecheck.Violation) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if end > 64<<20 {
+		t.Errorf("%d bytes are in use at the end of the file", end)
+	}
+}
+
+// heapSize is a reader without content. It sets itself to the number of bytes in use when it is read.
+type heapSize uint64
+
+func (h *heapSize) Read([]byte) (int, error) {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	*h = heapSize(m.HeapAlloc)
+	return 0, io.EOF
 }
 
 type zeros struct{}

@@ -81,6 +81,7 @@ func (c *checker) half(e *event, pid, tid, ts int64) {
 	t := c.track(pid, tid)
 	if e.Ph == "B" {
 		t.open = append(t.open, slice{from: ts, event: c.Events})
+		c.begun++
 		return
 	}
 	n := len(t.open)
@@ -90,6 +91,7 @@ func (c *checker) half(e *event, pid, tid, ts int64) {
 	}
 	b := t.open[n-1]
 	t.open = t.open[:n-1]
+	c.begun--
 	if ts <= b.from {
 		c.violate(RuleLength, c.Events, "the slice lasts %d ns", ts-b.from)
 		return

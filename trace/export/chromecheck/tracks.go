@@ -2,6 +2,7 @@ package chromecheck
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -32,10 +33,11 @@ func (c *checker) track(pid, tid int64) *track {
 	return t
 }
 
-// flowName is what the two ends of an arrow must have in common.
+// flowName is what the two ends of an arrow must have in common. The category and the name may be long, so
+// only their hash is kept.
 type flowName struct {
 	id        int64
-	cat, name string
+	cat, name [sha256.Size]byte
 }
 
 // flow is one end of an arrow, or a point in between.
@@ -60,9 +62,7 @@ func (c *checker) flow(e *event, at thread, ts int64, ok bool) {
 	if !ok {
 		return
 	}
-	n := flowName{id: id}
-	_ = json.Unmarshal(e.Cat, &n.cat)
-	_ = json.Unmarshal(e.Name, &n.name)
+	n := flowName{id, hashOf(e.Cat), hashOf(e.Name)}
 	if c.names == nil {
 		c.names = map[flowName]int32{}
 	}
@@ -72,6 +72,13 @@ func (c *checker) flow(e *event, at thread, ts int64, ok bool) {
 		c.names[n] = number
 	}
 	c.flows = append(c.flows, flow{ts, at, number, int32(c.Events), e.Ph[0]})
+}
+
+// hashOf returns a hash of a JSON string. If the value is not a string, it is that of "".
+func hashOf(value json.RawMessage) [sha256.Size]byte {
+	var s string
+	_ = json.Unmarshal(value, &s)
+	return sha256.Sum256([]byte(s))
 }
 
 // tracks checks the rules for several events together.
