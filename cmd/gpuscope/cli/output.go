@@ -4,7 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/natefinch/atomic"
 
 	"gpuscope/trace/table"
 )
@@ -29,4 +36,33 @@ func PrintTable(ctx context.Context, w io.Writer, t *table.Table) error {
 		return err
 	}
 	return t.Print(ctx, w, "text", rows, 0)
+}
+
+// WriteFile writes a file. An existing file is replaced when the new one is complete, so an error leaves it
+// unchanged. Pipes and devices are written directly.
+func WriteFile(path string, data []byte) error {
+	mode := os.FileMode(0o644)
+	switch old, err := os.Stat(path); {
+	case err == nil && (!old.Mode().IsRegular() || strings.HasPrefix(path, "/dev/") ||
+		strings.HasPrefix(path, "/proc/")):
+		return os.WriteFile(path, data, mode)
+	case err == nil:
+		mode = old.Mode().Perm()
+		if path, err = filepath.EvalSymlinks(path); err != nil {
+			return err
+		}
+	}
+	partial := path + ".partial-" + strconv.Itoa(os.Getpid())
+	err := os.WriteFile(partial, data, mode)
+	if err == nil {
+		err = atomic.ReplaceFile(partial, path)
+	}
+	if err == nil {
+		return nil
+	}
+	_ = os.Remove(partial) // it may not exist
+	if failed, ok := errors.AsType[*os.PathError](err); ok {
+		failed.Path = path
+	}
+	return err
 }

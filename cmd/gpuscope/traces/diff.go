@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -113,7 +112,7 @@ func (c *comparing) run(ctx context.Context, operands []string) error {
 	if c.out == "" {
 		_, err = c.e.Stdout.Write(b.Bytes())
 	} else {
-		err = os.WriteFile(c.out, b.Bytes(), 0o644)
+		err = cli.WriteFile(c.out, b.Bytes())
 	}
 	if err != nil {
 		return err
@@ -156,8 +155,11 @@ func (c *comparing) compareSides(ctx context.Context, sides [2]diff.Side) (*diff
 	for i, flag := range []string{"--base-steps", "--steps"} {
 		var err error
 		if sides[i].Selection, err = sides[i].Index.ParseSelection(words[i]); err != nil {
-			if c.baseSteps == "" && c.steps == "" {
+			switch {
+			case c.baseSteps == "" && c.steps == "":
 				return nil, err
+			case c.baseSteps == "":
+				flag = "--steps"
 			}
 			return nil, cli.Usagef("%s: %s: %v", flag, sides[i].Name, err)
 		}

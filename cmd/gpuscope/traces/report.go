@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/pflag"
@@ -49,7 +48,7 @@ archived. With the trace BASE, the page also compares FILE with BASE.`,
 					_, err = page.WriteTo(e.Stdout)
 					return err
 				}
-				return os.WriteFile(*out, page.Bytes(), 0o644)
+				return cli.WriteFile(*out, page.Bytes())
 			}
 		},
 	}

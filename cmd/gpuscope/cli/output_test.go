@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestWriteFileReplacesOnlyWhenComplete(t *testing.T) {
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "page.html"), filepath.Join(dir, "link.html")
+	for _, text := range []string{"old", "new"} {
+		if err := WriteFile(file, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(file, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteFile(link, []byte("linked")); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(file)
+	if got, _ := os.ReadFile(file); string(got) != "linked" || err != nil || info.Mode() != 0o600 {
+		t.Errorf("the file has %q and the mode %v: %v", got, info.Mode(), err)
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) != 2 {
+		t.Errorf("%d files, want 2", len(entries))
+	}
+	missing := filepath.Join(dir, "none", "page.html")
+	var at *fs.PathError
+	if err := WriteFile(missing, nil); !errors.As(err, &at) || at.Path != missing {
+		t.Errorf("a missing folder: %v", err)
+	}
+	if err := WriteFile(dir, nil); err == nil {
+		t.Error("a folder was replaced")
+	}
+	if err := WriteFile(os.DevNull, []byte("x")); err != nil {
+		t.Errorf("a device: %v", err)
+	}
+}
