@@ -416,6 +416,32 @@ func TestLongRunsAreMerged(t *testing.T) {
 	}
 }
 
+// Blocks that are merged have the color of other work, not that of what to fix first.
+func TestMergedBlocksHaveNoColorOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	tr := tracetest.Llama(10, 5)
+	s := tr.Steps[3]
+	s.Timing, s.Blocks = trace.TimingBlock, nil
+	s.Dispatches = slices.Clone(s.Dispatches)
+	for i := range s.Dispatches {
+		s.Dispatches[i].GPUNS, s.Dispatches[i].StartNS = trace.Time{}, trace.Time{}
+		block := trace.Block{Name: "block", Dispatches: 1, GPUNS: trace.Measured(1000)}
+		s.Blocks = append(s.Blocks, block)
+	}
+	for tr.Steps = tr.Steps[:0]; len(tr.Steps) < 1000; {
+		s.Index = len(tr.Steps)
+		tr.Steps = append(tr.Steps, s)
+	}
+	d := timelineOf(t, write(t, tr, html.Options{}))
+	_, _, _, gpu := d.next(t)
+	if len(gpu) == 0 || gpu[0].count < 2 {
+		t.Fatalf("%d slices, want merged blocks", len(gpu))
+	}
+	if at := slices.Index(d.Names, "block"); at < 0 || d.Tones[at] != 3 {
+		t.Errorf("the tones are %v of %q", d.Tones, d.Names)
+	}
+}
+
 func TestTextOfATraceIsNeverMarkup(t *testing.T) {
 	t.Parallel()
 	const attack = `</script><script>alert(1)</script><img src=x onerror=alert(1)>"'&` + "\x1b[31m\u2028"

@@ -238,6 +238,7 @@ func (e *encoder) queue(line *timeline.Timeline, s *timeline.Step, most int) {
 		merged := timeline.Merge(list, most)
 		kernels := map[string]int{}
 		for i := range list {
+			kernels[list[i].Name] = 3 // a block
 			if list[i].Kind == timeline.DispatchSlice {
 				op := line.Launch(s, &list[i]).Op.ID
 				kernels[list[i].Name] = e.tones[op]
