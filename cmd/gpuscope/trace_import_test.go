@@ -2,9 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -192,5 +194,82 @@ func TestLlamaCppLogIsJoinedWithAGGUFModel(t *testing.T) {
 	}
 	if len(want) > 0 {
 		t.Errorf("classes without a row: %v", want)
+	}
+}
+
+// llamaRecords returns a profile of llama.cpp with a decode step of a model with this number of layers. With
+// names, each record has the name of the tensor that it computes.
+func llamaRecords(layers, hidden, kv, ffn, vocabulary int, names bool) []byte {
+	var list []map[string]any
+	add := func(op, tensor string, rows, cols int) {
+		r := map[string]any{
+			"type": 0, "name": op, "split_id": 0, "duration_ns": 1000 * (len(list) + 1),
+			"ne_src0": []int{cols, rows}, "ne_src1": []int{cols, 1},
+		}
+		if names {
+			r["tensor_name"] = tensor
+		}
+		list = append(list, r)
+	}
+	for l := range layers {
+		at := func(tensor string) string { return fmt.Sprintf("%s-%d", tensor, l) }
+		add("RMS_NORM", at("norm"), 1, hidden)
+		add("MUL_MAT", at("Qcur"), hidden, hidden)
+		add("MUL_MAT", at("Kcur"), kv, hidden)
+		add("MUL_MAT", at("Vcur"), kv, hidden)
+		add("FLASH_ATTN_EXT", at("__fattn__"), 1, hidden)
+		add("MUL_MAT", at("attn_out"), hidden, hidden)
+		add("RMS_NORM", at("norm"), 1, hidden)
+		add("MUL_MAT", at("ffn_gate"), ffn, hidden)
+		add("MUL_MAT", at("ffn_up"), ffn, hidden)
+		add("MUL_MAT", at("ffn_out"), hidden, ffn)
+	}
+	add("RMS_NORM", "result_norm", 1, hidden)
+	add("MUL_MAT", "result_output", vocabulary, hidden)
+	text, err := json.Marshal(map[string]any{"version": 2, "backends": []int{}, "records": list})
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+// The rows are joined with the operators of a folder as with those of a GGUF file with the same tensors.
+func TestProfilesAreJoinedWithAHuggingFaceFolder(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	folder, file := shared(t, "models", "arch", "llama3"), shared(t, "models", "arch", "llama3-f16.gguf")
+	for _, names := range []bool{true, false} {
+		profile, by := filepath.Join(dir, "llama.json"), trace.JoinedByShape
+		if names {
+			by = trace.JoinedByTensor
+		}
+		if err := os.WriteFile(profile, llamaRecords(3, 192, 64, 416, 3000, names), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var rows [2][]string
+		for i, model := range []string{folder, file} {
+			out := filepath.Join(dir, "theirs.json")
+			must(t, "trace", "import", profile, "--model", model, "-o", out)
+			got, err := trace.ReadFile(out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Model.Name != filepath.Base(model) || len(got.Steps) != 1 {
+				t.Fatalf("%d steps of %s", len(got.Steps), got.Model.Name)
+			}
+			for _, s := range got.Steps[0].Dispatches {
+				d := &got.Graph.Dispatches[got.Plans[s.Plan].Dispatch]
+				name := got.Graph.Ops[d.Op].Name
+				ns, _ := s.GPUNS.NS()
+				rows[i] = append(rows[i], fmt.Sprint(name, " ", ns))
+				if d.Joined != by {
+					t.Errorf("%s in %s is joined by %q, want %q", name, model, d.Joined, by)
+				}
+			}
+		}
+		if !slices.Equal(rows[0], rows[1]) || len(rows[0]) != 32 ||
+			!slices.Contains(rows[0], "layers.2.mlp.down 30000") {
+			t.Errorf("rows of the folder: %q, of the file: %q", rows[0], rows[1])
+		}
 	}
 }
