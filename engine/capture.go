@@ -14,30 +14,30 @@ import (
 // Captured is everything that a dispatch of a step depends on, and what it wrote.
 type Captured struct {
 	Dispatch trace.DispatchID
-	// Kernel is the kernel that ran: the graph's kernel, or the edit that runs in its place. Name is its name
-	// in traces.
+	// Kernel is the kernel that ran: the graph's kernel, or the edit that runs in its place. Name is the
+	// name of this kernel in traces.
 	Kernel   *graph.Kernel
 	Name     string
-	Params   []byte // params block: ParamsBytes of the kernel; empty if it has no params
+	Params   []byte // params block of the kernel; empty if it has no params
 	Grid     [3]uint32
 	Bytes    int64 // modelled memory traffic of the dispatch in bytes
 	Bindings []CapturedBinding
 }
 
-// CapturedBinding is a storage binding of a captured dispatch. Its contents are the bytes of the live shape
-// or, for State and constants, of the whole value.
+// CapturedBinding is a storage binding of a captured dispatch. Before and After hold the bytes of the live
+// shape. For State and constants they hold the whole value.
 type CapturedBinding struct {
 	graph.Storage
 	Value graph.ValueID
 	DType graph.DType
 	Dims  []int // live dims; those of the whole value for State and constants
-	// Before is the content just before the dispatch. It is nil if the kernel does not read the binding,
-	// unless the value is a State. All words were then Unwritten, so that After shows which words the kernel
-	// writes.
+	// Before is the content just before the dispatch. It is nil if the kernel does not read the binding and
+	// the value is not State. In that case Capture fills the memory with the word Unwritten before the
+	// dispatch, so that After shows which words the kernel writes.
 	Before []byte
 	After  []byte // content after the dispatch, if the kernel can write the binding; otherwise nil
 
-	size  int64 // of the content, in bytes
+	size  int64 // size of the content in bytes
 	state bool
 }
 
@@ -52,10 +52,10 @@ func (e *CaptureTooLargeError) Error() string {
 }
 
 // Capture returns the kernel, the params and the memory of a dispatch of the last step. It runs the step
-// again up to the dispatch, reads the values that the dispatch is bound to, and runs the dispatch. Then it
-// restores what the dispatch wrote, and runs the rest of the step, beginning with the dispatch. Memory is
-// then as after Replay. As for Replay, the caller must first restore State that an operator computes from its
-// previous content.
+// again up to the dispatch, reads the bound values, and runs the dispatch. Then it restores what the
+// dispatch wrote, and runs the rest of the step, beginning with the dispatch. Afterwards, memory has the
+// same content as after Replay. If an operator computes State from its previous content, the caller must
+// first restore this State, as for Replay.
 //
 // If the arrays need more than `most` bytes, Capture runs nothing and returns a *CaptureTooLargeError. It
 // checks for a cancellation between reads.
@@ -80,7 +80,8 @@ func (x *Executor) Capture(ctx context.Context, id trace.DispatchID, most int64)
 	if size > most {
 		return nil, &CaptureTooLargeError{size, most}
 	}
-	// A step that has begun to run again must end, because it has already written State.
+	// Once the step has begun to run again, it must run to its end even after a cancellation, because it has
+	// already written State.
 	whole := context.WithoutCancel(ctx)
 	err := x.replayRun(whole, active[:at], nil, nil)
 	if err == nil {

@@ -51,8 +51,8 @@ type CostOptions struct {
 // and others skip a set of dispatches. The zero value holds no samples. The order of the samples has no
 // meaning.
 type CostSamples struct {
-	whole, walls []int64 // GPU times (whole) and wall times (walls) of whole runs, ns
-	clock        []float64
+	whole, walls []int64            // GPU times (whole) and wall times (walls) of whole runs, ns
+	clock        []float64          // speeds of the GPU clock, see costRun.clock
 	gains        map[string][]int64 // ns saved by skipping a set; the key is trace.SetKey of the set
 }
 
@@ -132,7 +132,8 @@ type absent struct {
 	stays      []stay
 }
 
-// partRun is a run that skips a set: ns is its duration, and after is the number of whole runs before it.
+// partRun is a run that skips a set: ns is its duration, and after is the number of whole runs measured
+// before it.
 type partRun struct {
 	ns    int64
 	after int

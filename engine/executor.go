@@ -255,8 +255,8 @@ func (x *Executor) allocateOutputs() error {
 	return nil
 }
 
-// allocateTogether creates buffers that each hold several values, one after another. `fits` decides whether a
-// value can be stored at a byte offset of a buffer with a given first value.
+// allocateTogether creates buffers that each hold several values, one after another. `fits` decides whether
+// value v can be stored at byte offset `at` of the buffer whose first value is `first`.
 func (x *Executor) allocateTogether(label string, values []graph.ValueID,
 	fits func(first, v graph.ValueID, at int64) bool,
 ) error {

@@ -97,8 +97,8 @@ type editRun struct {
 type written struct {
 	value graph.ValueID
 	found []byte // content just before the dispatch in the step
-	// before is the content that mark wrote before the latest run. After the run of the edit, strays compares
-	// the memory with it.
+	// before is the content that mark wrote before the latest run. After the run of the edit, strays
+	// compares the memory with `before`.
 	before []byte
 	places []bool // if the value is a State: for each word, whether the kernel writes it
 	reads  bool   // the kernel or the edit reads the value
@@ -270,10 +270,11 @@ func unwritten(n int) []byte {
 	return data
 }
 
-// marker returns the word with which findPlaces marks word i of a State. Like Unwritten, it is NaN as f32 and
-// as two f16. Words differ, so that a word that the kernel copies to another place is recognized there.
+// marker returns the word with which findPlaces marks word i of a State. Like Unwritten, it is NaN as f32
+// and as two f16. Markers of different words differ, so that findPlaces also detects a word that the kernel
+// overwrites with a copy of another word.
 func marker(i int) uint32 {
-	k := uint32(i % 32749) // a prime, so that words at the same place of two slots differ
+	k := uint32(i % 32749) // a prime: words at a power-of-two distance get different markers
 	return 0x7f807f00 | k>>8<<16 | k&0xff
 }
 

@@ -4,8 +4,8 @@ import "gpuscope/engine/gpu"
 
 // rates holds the estimated wall time in ns for each byte and each FLOP of modeled work. The estimates
 // predict how long a step will keep the GPU busy, so that a long step is submitted in parts. A decode step
-// mainly moves bytes, and a prefill step mainly computes. Each of them mainly updates the rate that dominates
-// its time. Only the last step of each kind counts, because clocks change.
+// mainly moves bytes, so it mainly updates perByte. A prefill step mainly computes, so it mainly updates
+// perFLOP. Older steps do not count, because clocks change.
 type rates struct {
 	perByte, perFLOP float64 // 0 if unknown
 	// balance is an assumed ratio of the two rates: how many FLOPs a device computes in the time in which it

@@ -11,8 +11,8 @@ import (
 // The record of a step contains the differences from the previously recorded step, even if unrecorded steps
 // ran in between. The memory of a Recorder does not grow with the number of steps.
 //
-// Take snapshots on the goroutine that runs the steps. Record may run on another goroutine. The state that
-// Record keeps between records must be used only by that goroutine.
+// Take snapshots on the goroutine that runs the steps. Record may run on another goroutine, but only one
+// goroutine at a time may call Record.
 type Recorder struct {
 	x *Executor
 

@@ -35,7 +35,7 @@ var kindsOfEmbedding = kind.EachFormat(kind.Kind{
 })
 
 // embeddingRouteNames are the names of the routes of an embedding. The kernel of the route `row` looks up a
-// single row, and also computes the element-wise part of the next norm (fusion rule `norm`).
+// single row, and also computes the element-wise part of the next norm (see fuseNorm).
 var embeddingRouteNames = []string{embeddingRow: "row", embeddingRows: "rows"}
 
 const (

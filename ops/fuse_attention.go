@@ -74,14 +74,15 @@ func viewed(b *graph.Builder, x graph.ValueID) graph.Operator {
 	}
 }
 
-// leaves(span) reports whether the linears combine the splits, and not attention, when one token attends to
+// leaves(span) reports whether linears combine the splits instead of attention, when one token attends to
 // `span` positions.
 func (o *sdpa) leaves(span int) bool {
 	above, upTo := o.leftSpan()
 	return span > above && span <= upTo
 }
 
-// splittable(span) reports whether leftSplits splits of `span` positions all have at least one position.
+// splittable(span) reports whether `span` positions can be divided into leftSplits splits that are not
+// empty.
 func (o *sdpa) splittable(span int) bool { return span >= leftSplits*leftSplits }
 
 // leftSize returns the total number of floats in the partial results of one token.
@@ -109,8 +110,8 @@ func (o *sdpa) left(route int) graph.ValueID {
 	return o.spread.left(route)
 }
 
-// leavesAll reports whether attention defers y in every step in which y has a single row. This is not so if y
-// has only the last token of a prompt: y then has a single row, but routes for several tokens compute it.
+// leavesAll() reports whether attention defers y in every step in which y has a single row. It is false if y
+// has only the last token of a prompt: that single row is computed by routes for several tokens.
 func (o *sdpa) leavesAll() bool { return !o.Last }
 
 func (o *sdpa) besides() []graph.Binding { return nil }

@@ -36,9 +36,9 @@ func otherOperand(o *basic.BinaryOp, v graph.ValueID) graph.ValueID {
 }
 
 // rowsAlike reports whether the sum of two tensors is simple in every step: both have the same dims, or one
-// of them has a single row, which is added to all rows of the other. Both tensors must have the same smallest
-// and largest dims. If these differ, at most one dim before the last may exceed 1. Otherwise broadcasting
-// could repeat a group of rows instead of a single row.
+// of them has a single row, which is added to all rows of the other. Both tensors must have the same range
+// of dims. If any dim can change, at most one dim before the last may exceed 1. Otherwise broadcasting could
+// repeat a group of rows instead of a single row.
 func rowsAlike(b *graph.Builder, x, y graph.ValueID) bool {
 	lowest, highest := b.MinDims(x), b.MaxDims(x)
 	if !slices.Equal(lowest, b.MinDims(y)) || !slices.Equal(highest, b.MaxDims(y)) {

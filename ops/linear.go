@@ -247,8 +247,8 @@ func (o *linear) plan(limits *gpu.Limits) {
 	for i, r := range linearRoutes {
 		o.shapes[i] = r.shape(o, limits)
 		o.Routes[i] = kind.Route{Name: r.name, Why: r.why, Aside: i == linearSplits}
-		// For more rows than its UpTo, split64 would need more scratch memory than any other route, so it is
-		// ruled out.
+		// split64 is ruled out above its UpTo rows, because it would then need more scratch memory than any
+		// other route.
 		o.Routes[i].Only = o.shapes[i].batch == 1 || i == linearSplit64
 		if o.shapes[i].lanes > 0 {
 			o.Routes[i].UpTo = r.upTo(o)
@@ -368,8 +368,8 @@ func (o *linear) bindings(route int, p *weight.Part) []graph.Binding {
 	return list
 }
 
-// added(list, residual) appends the bindings of the tensors that are added to the product, bias and residual,
-// to a list.
+// added(list, residual) appends the bindings of the tensors that are added to the product: bias and
+// residual.
 func (o *linear) added(list []graph.Binding, residual graph.ValueID) []graph.Binding {
 	if o.bias != graph.None {
 		list = append(list, graph.Bind("bias", o.bias))
@@ -381,9 +381,9 @@ func (o *linear) added(list []graph.Binding, residual graph.ValueID) []graph.Bin
 }
 
 // Corners includes the shapes at which each route has its largest grid. Such a shape has the largest number
-// of rows for the route, or for one of its numbers of splits. If x has a single row in a corner, and the
-// operator that computes x can defer it, then x is deferred in this corner. If attention can write partial
-// results (splits), there is also a corner in which they replace x.
+// of rows that the route processes, or that it processes with a certain number of splits. If x has a single
+// row in a corner, and the operator that computes x can defer it, then x is deferred in this corner. If
+// attention can write partial results (splits), there is also a corner in which they replace x.
 func (o *linear) Corners(r *graph.Ranges) []graph.Corner {
 	args := []graph.ValueID{o.x}
 	if o.residual != graph.None {
@@ -590,10 +590,10 @@ func (o *linear) planSums(p *graph.Planner, m, splits, residualRows int) {
 	l.Bytes, l.FLOPs = 4*int64(read+m)*int64(n), int64(terms)*int64(m)*int64(n)
 }
 
-// knownRows returns the number of rows of w if it is a constant of a route's kernel. If the linear computes
-// gate and up, it returns the number of rows of gate, which equals that of up. With fewer params, a GEMV
-// waits less for them. knownRows returns 0 if the number is a param instead. This is so for several rows of
-// x, and for weights in several parts, because the parts can differ in their number of rows.
+// knownRows returns the number of rows of w if a route's kernel has it as a constant, or 0 if the number is
+// a param. A GEMV waits less for its params if there are fewer. The number is a param for several rows of x,
+// and for weights in several parts, which can differ in their number of rows. For gate and up, knownRows
+// returns the number of rows of gate, which equals that of up.
 func (o *linear) knownRows(route int) int {
 	if o.shapes[route].batch != 1 || len(o.parts) > 1 {
 		return 0

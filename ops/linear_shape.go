@@ -81,8 +81,8 @@ const tileColumns = 64
 // with it.
 func (o *linear) rowsBeside() int { return max(o.w.Rows, o.beside) }
 
-// tilesAcross returns the number of tiles that cover all columns of y, for one tile height of rows. It
-// includes the tiles of linears that run in parallel.
+// tilesAcross returns the number of tiles next to each other that cover all columns of y. It includes the
+// tiles of linears that run in parallel.
 func (o *linear) tilesAcross() int { return shape.DivUp(max(o.w.Rows, o.tiled), tileColumns) }
 
 // tile64Rows returns the largest number of rows of x for which tile64 is preferred. With this number of rows,

@@ -69,11 +69,11 @@ type rmsNorm struct {
 	// If the operator that computes x also computes the element-wise part of the norm for a single row,
 	// weighted and squares hold this part (fusion rule `norm`). Otherwise they are None. The tensor weighted
 	// is the row multiplied by the norm's weights, in interleaved order. The tensor squares has sums of
-	// squares of the row. Each of these sums covers as many elements as the field each says.
+	// squares of the row, one for every `each` elements.
 	weighted, squares graph.ValueID
 	width, each       int // number of elements of a row, and of each sum in `squares`
 	// The fusion rule norm_sum sets `sum` if, for a single row, the readers of this norm compute both the
-	// norm and x. It is then the operator that computes x, which is a norm with a residual.
+	// norm and its input x. `sum` is then the operator that computes x: a norm with a residual.
 	sum          *rmsNorm
 	spreadWeight graph.ValueID // interleaved copy of weight, which the kernels that compute `sum` read
 	// residual is a tensor that is added to the norm (fusion rule norm_add), or None. x and residual have the
@@ -254,7 +254,7 @@ func (o *rmsNorm) besides() []graph.Binding {
 	return []graph.Binding{graph.Bind("norm", o.weight)}
 }
 
-// When linears compute the sum, they read the residual from the value that addedTo() returns. It is the
+// addedTo() returns the value from which linears read the residual when they compute the sum: the
 // interleaved row if there is one, otherwise the residual itself.
 func (o *rmsNorm) addedTo() graph.ValueID {
 	if o.stream != nil {

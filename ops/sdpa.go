@@ -277,8 +277,8 @@ func (o *sdpa) scoresBytes(tokens int) int64 {
 	return 4 * int64(o.qHeads) * int64(tokens) * int64(stride(o.spanOf(tokens)))
 }
 
-// ofAll() returns the argument of which the dims show the number of tokens in the step: q, or k if q has only
-// the last token.
+// ofAll() returns the argument whose dims show the number of tokens in the step: q, or k if q has only the
+// last token.
 func (o *sdpa) ofAll() graph.ValueID {
 	if o.Last {
 		return o.k
@@ -580,7 +580,7 @@ func (o *sdpa) cacheBytes() int64 {
 // start returns the first position that a token at a position sees.
 func (o *sdpa) start(position int) int { return max(0, position+1-o.window) }
 
-// spanAt returns the number of positions that the last tokens of a context see in total, together.
+// spanAt returns the total number of positions that the last tokens of a context see.
 func (o *sdpa) spanAt(context, tokens int) int { return context - o.start(context-tokens) }
 
 // seen(...) returns the number of scores that the mask allows, summed over all heads.

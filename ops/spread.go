@@ -39,8 +39,8 @@ func inOrder(row []float64) []float64 {
 	return list
 }
 
-// v is the interleaved copy of a row, and Ref.Cols lists the requested elements of v. spreadCols returns
-// which columns of the row these elements are.
+// spreadCols returns the columns of a row that are requested through v, the interleaved copy of the row.
+// Ref.Cols lists the requested elements of v.
 func spreadCols(r *reference.Ref, v graph.ValueID, width int) (cols []int) {
 	for at := range r.Cols(v, width) {
 		cols = append(cols, spreadFrom(at, width))
@@ -56,8 +56,8 @@ type spreadRow struct {
 	width int
 }
 
-// spreadBehind declares an interleaved row. It replaces y in every step in which the tensor of has a single
-// row. spreadBehind returns nil if the readers of y cannot use an interleaved row.
+// spreadBehind declares an interleaved row. It replaces y in every step in which the tensor `of` has a
+// single row. spreadBehind returns nil if the readers of y cannot use an interleaved row.
 func spreadBehind(b *graph.Builder, y graph.ValueID, width int, of graph.ValueID) *spreadRow {
 	if width%spreadColumns != 0 || b.RouteAsked(y) || !leftTo(b, y, width, of) {
 		return nil

@@ -100,7 +100,7 @@ func DefaultLimits() Limits {
 
 // LimitSet is a named set of limits for planning without a device.
 type LimitSet struct {
-	Name, Doc string
+	Name, Doc string // Doc continues the phrase "the limits"
 	Limits    Limits
 }
 

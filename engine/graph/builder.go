@@ -34,14 +34,14 @@ type Op struct {
 	// Aliased is true if the first output shares memory with the first input. The operator then needs no
 	// dispatch.
 	Aliased   bool
-	readsHost bool // the plan depends on integers in an input from the host
+	readsHost bool // the plan reads the integers of a graph input (Planner.HostInts)
 	// Dispatches holds the dispatch id of each of the operator's slots, or -1 if no plan can use the
 	// slot.
 	Dispatches []trace.DispatchID
 	request    routeRequest // route that the user requested
-	// largest is the index of the corner with the most input elements. If several corners have equally many,
-	// it is the one with the most work. LiveOptions.Static makes the operator use the route of this corner
-	// wherever the route supports the shape.
+	// largest is the index of the corner with the most input elements, or among equals of the corner with
+	// the most work. LiveOptions.Static makes the operator use the route of this corner wherever the route
+	// supports the shape.
 	largest int
 	parts   []string // names of the operators that were fused into this one; nil if none
 }
@@ -85,7 +85,7 @@ type Builder struct {
 	block     string
 	prefix    string
 	routes    map[string]string // requested routes; the key is an operator kind or kind@name
-	asked     map[string]bool   // keys of routes for which an operator was added
+	asked     map[string]bool   // keys of `routes` that selected an operator
 	fusions   []Fusion
 	passBytes int64
 	remade    *remade // operator that a fusion rule is building, or nil
@@ -100,8 +100,8 @@ func NewBuilder(limits gpu.Limits) *Builder {
 	}
 }
 
-// PassBytes sets how much new memory a compute pass may use without being split, in bytes. Only if a pass
-// would need more does the memory plan split the step into more compute passes.
+// PassBytes limits the new memory of a compute pass, in bytes: memory for values that cannot reuse the
+// memory of other values of the pass. The memory plan splits a pass that would need more.
 func (b *Builder) PassBytes(n int64) { b.passBytes = n }
 
 // Err returns the builder's first error, or nil.
@@ -131,7 +131,7 @@ func (b *Builder) Input(name string, t DType, lowest, highest []int) ValueID {
 func (b *Builder) Constant(name string, t DType, dims []int, load func() ([]byte, error)) ValueID {
 	if v, ok := b.constants[name]; ok && b.err == nil {
 		if val := &b.values[v]; val.DType != t || !slices.Equal(val.MaxDims, dims) {
-			b.Errorf("constant %s is declared twice, but differently: first as %s %v and then as %s %v",
+			b.Errorf("constant %s is declared twice with different types or dims: first as %s %v, then as %s %v",
 				name, val.DType, val.MaxDims, t, dims)
 			return None
 		}
@@ -161,8 +161,8 @@ func (b *Builder) Tensor(name string, t DType) ValueID {
 	return b.output(Value{Name: b.prefix + name, DType: t, Role: Intermediate})
 }
 
-// Permuted declares that memory stores the elements of each row of a tensor in another order. `column`
-// returns the column of the element that is stored at a given position of a row.
+// Permuted declares that each row of a tensor is stored with its elements in another order. `column` maps a
+// position in the stored row to the element's column in the tensor.
 func (b *Builder) Permuted(v ValueID, column func(at int) int) {
 	if b.has(v) {
 		b.values[v].Column = column
@@ -196,9 +196,9 @@ func (b *Builder) SymIntOut(name string) ValueID {
 	return b.output(Value{Name: b.prefix + name, Kind: SymInt, Role: Intermediate})
 }
 
-// Output makes a tensor a graph output, whose live bytes can be read after a step. If an operator computes
-// the tensor, the tensor gets a buffer of its own. Inputs, constants and State already have one. The same
-// tensor may be made an output several times.
+// Output makes a tensor a graph output: the host can read its live bytes after a step. A tensor that an
+// operator computes gets its own buffer, so that no later dispatch overwrites it. The same tensor may be
+// made an output several times.
 func (b *Builder) Output(v ValueID) {
 	if b.err != nil {
 		return
@@ -210,7 +210,7 @@ func (b *Builder) Output(v ValueID) {
 	val := &b.values[v]
 	switch {
 	case val.Kind != Tensor || val.Role == Scratch:
-		b.Errorf("output %s: a %s %s cannot be an output, because only a tensor that exists after a step can",
+		b.Errorf("output %s: a %s %s cannot be a graph output; only a tensor that is not scratch can",
 			val.Name, val.Role, val.Kind)
 		return
 	case val.Role == Intermediate && val.Producer < 0:
@@ -327,8 +327,8 @@ func (b *Builder) Add(name string, impl Operator) {
 	b.connect(&b.ops[len(b.ops)-1])
 }
 
-// admit checks the Spec of an operator, finds the requested route and plans the operator's corners. `targets`
-// are the keys under which the user can have requested a route for this operator.
+// admit checks the Spec of an operator, finds the requested route and plans the operator's corners.
+// `targets` lists the keys with which the user may have requested a route for the operator.
 func (b *Builder) admit(o *Op, targets []string) (err error) {
 	if err := b.checkSpec(o); err != nil {
 		return fmt.Errorf("%s (%s): %w", o.Name, o.Spec.Kind, err)
@@ -383,7 +383,7 @@ func (b *Builder) checkSpec(o *Op) error {
 	for _, v := range slices.Concat(s.Outputs, s.Scratch) {
 		if val := &b.values[v]; val.Producer >= 0 || val.Role != Intermediate && val.Role != Scratch {
 			return fmt.Errorf(
-				"the operator writes %s (role %s), but this value is not an output of the operator",
+				"the operator lists %s (role %s) as an output, but outputs must be new: declare one with Tensor, SymIntOut or Scratch",
 				val.Name, val.Role)
 		}
 	}
@@ -391,7 +391,7 @@ func (b *Builder) checkSpec(o *Op) error {
 		if val := &b.values[v]; val.Kind != Tensor || val.Role != Intermediate || val.Producer < 0 ||
 			val.Producer >= o.ID || val.materializer >= 0 && val.materializer != o.ID {
 			return fmt.Errorf(
-				"the operator materializes %s, but this is not the output of an earlier operator", val.Name)
+				"the operator materializes %s, which must be a tensor that an earlier operator outputs and no other operator materializes", val.Name)
 		}
 	}
 	for _, slot := range s.Slots {
@@ -444,8 +444,8 @@ func invocations(k *Kernel) int64 {
 	return int64(k.WorkgroupSize[0]) * int64(k.WorkgroupSize[1]) * int64(k.WorkgroupSize[2])
 }
 
-// planCorners plans the operator at every corner. These plans determine the ranges of the output shapes, and
-// so the sizes of the outputs.
+// planCorners plans the operator at every corner. The plans determine the range of each output's shape, and
+// thus the memory for the output.
 func (b *Builder) planCorners(o *Op) error {
 	corners := o.impl.Corners(&Ranges{b})
 	if len(corners) == 0 {
@@ -467,8 +467,8 @@ func (b *Builder) planCorners(o *Op) error {
 			o.largest, largest = i, size
 		}
 	}
-	// With LiveOptions.Static, the operator uses one route wherever this route supports the shape: that of
-	// its largest corner. Therefore each corner is planned on this route too.
+	// With LiveOptions.Static, the operator keeps the route of its largest corner wherever this route
+	// supports the shape. Therefore the other corners are planned on this route too.
 	static := routeRequest{route: o.corner[o.largest].Route}
 	for i, corner := range corners {
 		if o.corner[i].Route == static.route {
@@ -520,8 +520,8 @@ func (b *Builder) planCorner(p *Planner, o *Op, c Corner, r routeRequest) (made 
 	return made, elements, nil
 }
 
-// startHost sets the initial host integers of the graph's inputs to those of an operator's first corner. It
-// copies only nonzero integers.
+// startHost sets the initial integers of the graph inputs that plans read. They come from a corner of an
+// operator. Only nonzero integers are copied.
 func (b *Builder) startHost(c Corner) {
 	for _, a := range c {
 		val := &b.values[a.Value]

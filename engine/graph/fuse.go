@@ -23,24 +23,24 @@ type Fusion struct {
 	Doc  string // one line of help
 	// Pattern describes the operators to match: the last one and those that feed it.
 	Pattern Pattern
-	// Beside, if not nil, lists operator kinds. The rule then also fuses a sibling of one of these kinds with
-	// the last operator. A sibling is an earlier operator that feeds the same reader. It can move to the
-	// position of the last operator, because only later operators read its outputs. The sibling's outputs
-	// become the first outputs of the replacement.
+	// Beside, if not nil, makes the rule also fuse a sibling of the last matched operator. A sibling has one
+	// of these kinds, comes earlier, and feeds the same reader. It can move to the position of the last
+	// operator if only later operators read its outputs. The sibling's outputs become the first outputs of
+	// the replacement.
 	Beside []string
-	// Unnamed makes the builder give the replacement the name of the last matched operator alone. A rule sets
-	// Unnamed if at some shapes the replacement does only the work of that operator.
+	// Unnamed gives the replacement the name of the last matched operator instead of the joined names. A
+	// rule sets Unnamed if at some shapes the replacement does only the work of that operator.
 	Unnamed bool
-	// Replace returns the operator that does the work of the match, or nil if the rule does not apply. The
-	// operator outputs the values that the last matched operator outputs, with the same shapes. After these
-	// outputs it may have more, which Replace declares with b.Tensor. It may reuse scratch tensors of the
-	// matched operators or declare its own with b.Scratch. Replace can call b.Remake to build the operator
-	// with the usual constructors, such as those of package ops.
+	// Replace returns the operator that does the work of the match, or nil if the rule does not apply. Its
+	// first outputs must be those of the last matched operator, with the same shapes. Replace declares
+	// further outputs with b.Tensor. The operator may reuse scratch tensors of the matched operators, or use
+	// new ones from b.Scratch. Replace can call b.Remake to build the operator with the usual constructors,
+	// such as those of package ops.
 	Replace func(b *Builder, m *Match) Operator
 }
 
-// Pattern matches an operator whose kind is in Kinds. For each pattern in Of, the operator must have an input
-// whose producer matches it. The inputs must be different, in any order.
+// Pattern matches an operator whose kind is in Kinds. Each pattern in Of must match the producer of one of
+// the operator's inputs. Different patterns must match different inputs, in any order.
 type Pattern struct {
 	Kinds []string
 	Of    []Pattern
@@ -169,8 +169,8 @@ func SelectFusions(rules []Fusion, want string) ([]Fusion, error) {
 	return selected, nil
 }
 
-// Readers returns the operators that read a value, in graph order. The bool is true if the value is an
-// intermediate and not a graph output. The host cannot read such a value.
+// Readers returns the operators that read a value, in graph order. `all` is true if there is no other
+// reader: the value is an intermediate, which the host cannot read.
 func (b *Builder) Readers(v ValueID) (list []Operator, all bool) {
 	if !b.has(v) {
 		return nil, false
@@ -345,8 +345,8 @@ func (b *Builder) match(p *Pattern, o *Op, m *Match) bool {
 	return true
 }
 
-// private reports whether the producer of v can be fused into `reader`: `reader` must be the only operator
-// that reads the producer's outputs, and each output must be only one of its arguments.
+// private reports whether the producer of v can be fused into `reader`: only `reader` reads the producer's
+// outputs, and it reads each of them through a single argument.
 func (b *Builder) private(v ValueID, reader *Op) bool {
 	if b.values[v].Producer < 0 {
 		return false
@@ -366,9 +366,8 @@ func (b *Builder) private(v ValueID, reader *Op) bool {
 	return !b.stays(spec)
 }
 
-// replace puts the rule's operator in the position of the match's last operator. It returns false if the rule
-// does not apply. It also returns false if the user requested a route for a matched operator that the
-// replacement does not have.
+// replace puts the rule's operator in the position of the match's last operator. It returns false if the
+// rule does not apply, or if the replacement lacks a route that the user requested for a matched operator.
 func (b *Builder) replace(rule *Fusion, m *Match) (bool, error) {
 	impl := rule.Replace(b, m)
 	if b.err != nil || impl == nil {
@@ -392,7 +391,7 @@ func (b *Builder) replace(rule *Fusion, m *Match) (bool, error) {
 		o.parts = last.parts // a rule that matches one operator only replaces its implementation
 	}
 	targets = append(targets, o.targets()...)
-	if _, err := b.request(&o, o.targets()[1:]); err != nil { // must have a route requested by this name
+	if _, err := b.request(&o, o.targets()[1:]); err != nil { // a route requested by this name must exist
 		return false, err
 	}
 	if _, err := b.request(&o, targets); err != nil {
@@ -439,8 +438,8 @@ func (o *Op) partNames() []string {
 	return []string{o.Name}
 }
 
-// dissolve removes the links from values to an operator that was fused into another one, as their producer or
-// consumer.
+// dissolve unlinks an operator that was fused into another one: values no longer name it as their producer
+// or consumer.
 func (b *Builder) dissolve(part, fused *Op) {
 	for _, v := range part.Spec.Inputs {
 		val := &b.values[v]

@@ -25,9 +25,10 @@ type Graph struct {
 	// Layouts assign memory to values. The first layout fits every shape. If there is a second layout, it
 	// only fits small shapes.
 	Layouts []Layout
-	// joined maps an output to the first output in its buffer, if other operators also write this buffer.
+	// joined maps an output to the first output of its buffer. It holds only outputs that share a buffer
+	// with an output of another operator.
 	joined   map[ValueID]ValueID
-	FirstOwn int    // values with their own buffer have buffer numbers from here on
+	FirstOwn int    // first buffer number of values with their own buffer
 	symOps   []bool // by operator: result of symOnly
 	passes   []PassReport
 }
@@ -42,8 +43,7 @@ type dispatch struct {
 	routes uint64 // bit set of the routes that use the slot
 	// SymInts is true if the operator reads SymInts. Its params may then change in every step.
 	SymInts bool
-	// free is true if the dispatch depends on no computed value. Such a dispatch runs as late as possible:
-	// just before its result is needed.
+	// free is true if Graph.delay may move the dispatch to a later level, just before its result is needed.
 	free bool
 }
 
@@ -66,9 +66,9 @@ func (g *Graph) symOnly(o *Op) bool {
 // settleAliases decides, for each operator with Spec.Alias, whether its output shares the memory of its
 // input.
 //
-// If the input or the output is a graph input, a graph output or State, the operator copies instead: such a
-// value has its own memory. In all other cases sharing is safe, because only its producer writes an
-// intermediate.
+// If the input or the output is a graph input, a graph output or State, it has its own memory, so the
+// operator copies. In all other cases sharing is safe, because an intermediate is written only by its
+// producer.
 func (g *Graph) settleAliases() {
 	for i := range g.Ops {
 		o := &g.Ops[i]
@@ -141,7 +141,7 @@ type ValueInfo struct {
 	MaxDims []int                  // largest dims of a tensor
 	Range   [2]int64               // range of a SymInt
 	Load    func() ([]byte, error) // returns the bytes of a constant or initial State; nil means zeros
-	Column  func(at int) int       // set by Builder.Permuted; nil if rows are not permuted
+	Column  func(at int) int       // see Builder.Permuted; nil if rows are not permuted
 }
 
 // Value returns the description of a value.
@@ -262,8 +262,9 @@ func (g *Graph) KernelOf(id trace.DispatchID, route int) *Kernel {
 	return g.Ops[d.Op].Use(d.Slot, route).Kernel
 }
 
-// Beside reports whether a and b can be stored side by side for the host. No operator may read them. Either
-// the same dispatches write both, or both are in the lists Spec.Readback of their operators.
+// Beside reports whether the outputs a and b may share a buffer, so that the host reads both with one copy.
+// No operator may read them. The same dispatches must write both, or both must be in Spec.Readback of their
+// operators.
 func (g *Graph) Beside(a, b ValueID) bool {
 	u, v := &g.Values[a], &g.Values[b]
 	if u.Producer < 0 || v.Producer < 0 || len(u.Consumers)+len(v.Consumers) > 0 {
@@ -286,8 +287,8 @@ func (g *Graph) Beside(a, b ValueID) bool {
 	return true
 }
 
-// OutputGroups returns the outputs that have their own memory. The outputs of a group share a buffer (see
-// Beside).
+// OutputGroups returns the graph outputs that have their own memory, in groups. The outputs of a group share
+// a buffer (see Beside).
 func (g *Graph) OutputGroups() (groups [][]ValueID) {
 	seen := map[ValueID]bool{}
 	for _, v := range g.Outputs() {

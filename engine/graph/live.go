@@ -60,7 +60,7 @@ type Live struct {
 	isPlanned []bool    // by operator: whether nextPlans has its plan
 
 	lastRun  []int      // by operator: index in log.hooks of the latest run of its plan, or -1
-	newFrom  []int      // by operator: index in log.hooks from which changes are new to it; -1: all are new
+	newFrom  []int      // by operator: changes from this index in log.hooks on are new to it; -1: all
 	changeAt []int      // by value: index in log.hooks of the latest run that changed it, or -1
 	wake     bitset.Set // operators to re-plan; with Fixpoint, those to re-plan in the next pass
 	passWake bitset.Set // Fixpoint only: operators to re-plan in this pass
@@ -189,8 +189,8 @@ func (l *Live) SetInt(v ValueID, n int64) error {
 	return nil
 }
 
-// SetHost sets the integers of a graph input that the host is about to write, because the plans of some
-// operators depend on them. It must be called after SetDims. It triggers a re-plan only of these operators.
+// SetHost sets the integers that the step will write to a graph input. It must be called after SetDims. Only
+// the operators whose plans read these integers are re-planned.
 func (l *Live) SetHost(v ValueID, ints []int64) error {
 	val, err := l.input(v, Tensor)
 	if err != nil || !val.HostRead {
@@ -461,8 +461,9 @@ func (l *Live) listDispatches() {
 	l.barriers.EndPass()
 }
 
-// wait returns, in trace format, one hazard of a barrier before the last active dispatch. If both dispatches
-// write the value and the later one also reads it, the hazard is reported as read-after-write.
+// wait converts w, a hazard that requires a barrier before the last active dispatch, to trace format. If
+// both dispatches write the value and the later one also reads it, the hazard is reported as
+// read-after-write.
 func (l *Live) wait(d *dispatch, use Use, w gpu.Wait) trace.Wait {
 	bound := slices.IndexFunc(use.Bind, func(b Binding) bool { return l.Buffer(b.Value) == w.Buffer })
 	t := trace.Wait{

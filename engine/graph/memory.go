@@ -16,11 +16,10 @@ import (
 // adds no barrier to a step. Each slot is a buffer. "Memory" in docs/internals/engine.md explains the rules,
 // the compute passes and the two layouts.
 
-// defaultPassBytes is how much new memory a compute pass may use without being split, in bytes.
+// defaultPassBytes is the default limit of Builder.PassBytes, in bytes.
 const defaultPassBytes = 16 << 20
 
-// barriersPerPass is how many barriers take as long as the beginning of a compute pass. One barrier takes 2
-// to 5 µs.
+// barriersPerPass is the time to begin a compute pass, in barriers. One barrier takes 2 to 5 µs.
 const barriersPerPass = 6
 
 // Layout is an assignment of memory to values.
@@ -30,7 +29,7 @@ type Layout struct {
 	passes []int   // by dispatch: its compute pass
 	fits   []int64 // by value: largest size that this layout has room for, in bytes
 	Base   int     // buffer number of slot 0
-	late   int     // number of values that cost a barrier because they reuse a slot
+	late   int     // number of values that reuse a slot although this adds a barrier
 }
 
 // planMemory computes the graph's layouts. It returns an error if a value is too large for the device. A
@@ -122,7 +121,7 @@ func (p *Layout) free() bool {
 }
 
 // late reports whether the plan should add a barrier before the first use of a value, so that the value can
-// reuse memory. `limit` is how much new memory a compute pass may use, in bytes.
+// reuse memory. `limit` is the limit of Builder.PassBytes, in bytes.
 func (g *Graph) late(l *lifetime, size, limit int64) bool {
 	return !l.mayFollow && l.last >= 0 && g.Dispatches[l.first].free && size > limit/barriersPerPass
 }
@@ -155,8 +154,8 @@ func (g *Graph) smallest() []int64 {
 	return sizes
 }
 
-// divide splits the dispatches into compute passes with about limit bytes of new memory each. It reports
-// whether there is more than one pass.
+// divide splits the dispatches into compute passes with about `limit` bytes of new memory each (see
+// Builder.PassBytes). It reports whether there is more than one pass.
 func (g *Graph) divide(p *Layout, u *usage, byFirst []ValueID, limit int64) bool {
 	starts := g.passStarts(u)
 	var fresh, atBest int64
@@ -183,8 +182,8 @@ func (g *Graph) divide(p *Layout, u *usage, byFirst []ValueID, limit int64) bool
 	return pass > 0
 }
 
-// passStarts returns a number for each dispatch: how many barriers would be merged if a compute pass began at
-// this dispatch. The number is 0 if there is a route on which the dispatch has no barrier of its own.
+// passStarts returns for each dispatch how many barriers would be merged into one if a compute pass began
+// there. The number is 0 for a dispatch that has no barrier of its own on some route.
 func (g *Graph) passStarts(u *usage) []int {
 	always := func(i int) bool {
 		routes := uint64(0)

@@ -43,13 +43,13 @@ type Spec struct {
 	Outputs []ValueID // tensors or SymInts that the operator computes
 	// Recurrent marks State of fixed size (see trace.Value.Recurrent).
 	Recurrent bool
-	// Readback lists outputs that only the host reads. If they are outputs of the graph, those of all
-	// operators share a buffer, so that one copy reads them back.
+	// Readback lists outputs that only the host reads. Those that are graph outputs share one buffer, across
+	// all operators, so that one copy reads them all back.
 	Readback []ValueID
 	Scratch  []ValueID // tensors with temporary data of the operator
-	// Materializes lists outputs of earlier operators. At some shapes the producer of such an output defers
-	// it, which means that it does not compute it. This operator then computes the output instead, so that
-	// later readers find it in memory. The kernels of this operator must bind and write the listed outputs.
+	// Materializes lists outputs of earlier operators that their producers defer (do not compute) at some
+	// shapes. This operator then computes them instead, so that later readers find them in memory. Its
+	// kernels must bind and write the listed outputs.
 	Materializes []ValueID
 	// Routes holds the names of the operator's implementations, of which Plan chooses one by live shape.
 	// Routes is empty if there is only one implementation.
@@ -73,8 +73,8 @@ type Slot struct {
 // Use is a kernel and the values bound to the kernel.
 type Use struct {
 	Kernel *Kernel
-	// Bind lists the values of the kernel's storage bindings, in binding order and with the names of the WGSL
-	// variables. After them comes the binding of the params.
+	// Bind lists the values of the kernel's storage bindings, in binding order and with the names of the
+	// WGSL variables. The params block is not listed: it is bound after them.
 	Bind []Binding
 }
 
@@ -95,11 +95,12 @@ type Kernel struct {
 	Name      string
 	Constants string // the template's constants, in readable form
 	Source    string // WGSL with entry point main
-	// Filled and Taken tell how Source differs from its template, as in trace.Kernel.
+	// Filled and Taken are the parts of Source that come from constants and from chosen branches, as in
+	// trace.Kernel.
 	Filled, Taken [][2]int
 	WorkgroupSize [3]uint32
 	Storage       []Storage
-	Params        []trace.Param // at most MaxParams
+	Params        []trace.Param // at most params.Max
 	// WorkgroupBytes is the size of the kernel's workgroup memory in bytes; 0 if it has none or the size is
 	// unknown.
 	WorkgroupBytes int

@@ -182,9 +182,9 @@ func (p *Planner) Asked() int {
 	return p.request.route
 }
 
-// Choose sets the route of the plan and returns it. It takes the preferred route, and records the given
-// reason, unless the user requested another route. Bit i of `allowed` is set if route i supports this live
-// shape. If the shape does not support a route that the user requested, the plan fails.
+// Choose sets the route of the plan and returns its index: the route that the user requested, if the shape
+// supports it, or else `preferred`, with the reason for it. Bit i of `allowed` is set if route i supports
+// the live shape. If the user requested a route with --route and it is not allowed, the plan fails.
 func (p *Planner) Choose(preferred int, reason Reason, allowed uint64) int {
 	p.plan.Route, p.plan.Reason = preferred, reason
 	r := p.request

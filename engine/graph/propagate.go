@@ -32,9 +32,8 @@ func (l *Live) Propagate() error {
 	return err
 }
 
-// sweep re-plans the triggered operators in graph order. If a value changes, it triggers only operators that
-// come later in this order. Therefore each operator is planned at most once, and all its inputs then have
-// their final shapes.
+// sweep re-plans the operators in l.wake, in graph order. A value that changes adds only later operators to
+// l.wake. So each operator is planned at most once, when all its inputs have their final shapes.
 func (l *Live) sweep() error {
 	for o := l.wake.Pop(0); o >= 0; o = l.wake.Pop(o) {
 		if err := l.run(o, &l.wake); err != nil {
@@ -48,8 +47,9 @@ func (l *Live) sweep() error {
 // of operators that compute SymInts from nothing but inputs and SymInts. Each later pass runs the plans of
 // the operators that the previous pass triggered.
 //
-// A plan may therefore run before all inputs of its operator have their final shapes. If it fails, it is
-// retried in the next pass. If it fails and no other operator is triggered, fixpoint returns the error.
+// A plan may therefore run before all inputs of its operator have their final shapes. A plan that fails is
+// retried in the next pass. If plans fail in a pass that triggers no other operator, fixpoint returns the
+// error.
 func (l *Live) fixpoint() error {
 	l.passWake, l.wake = l.wake, l.passWake
 	for o := l.nextSymOp(0); o >= 0; o = l.nextSymOp(o) {
@@ -91,8 +91,8 @@ func (l *Live) deferRun(o int) {
 	l.log.hooks[l.lastRun[o]].deferred = true
 }
 
-// nextSymOp removes the next operator of fixpoint's first sweep from `passWake` and returns it. It returns -1
-// if there is none.
+// nextSymOp removes the next operator that computes only SymInts (see Graph.symOnly) from `passWake` and
+// returns it. It returns -1 if there is none.
 func (l *Live) nextSymOp(from int) int {
 	for o := from; o < len(l.G.Ops); o++ {
 		if l.G.symOps[o] && l.passWake.Has(o) {
@@ -144,9 +144,8 @@ func (l *Live) run(o int, wake *bitset.Set) error {
 		l.log.end(hook, start)
 		return err
 	}
-	// This run has used all changes of earlier passes. Therefore the log of the operator's next run will list
-	// as triggers only changes since the start of this pass. This run may have used some of these changes
-	// too, but even these trigger the operator again in the next pass.
+	// This run used all changes of earlier passes, so the next run lists as triggers only changes since the
+	// start of this pass. Some of these were used already, but they still trigger the operator again.
 	l.newFrom[o] = l.log.passes[len(l.log.passes)-1].hookStart
 	if l.static {
 		l.pin(op, into)
@@ -175,7 +174,7 @@ func (l *Live) run(o int, wake *bitset.Set) error {
 		for _, c := range l.G.Values[v].Consumers {
 			wake.Add(int(c))
 			if r := l.lastRun[c]; r >= 0 {
-				l.log.hooks[r].glitch = true // a consumer ran before this input of it changed
+				l.log.hooks[r].glitch = true // the consumer was planned before this input changed
 			}
 		}
 	}
@@ -236,7 +235,7 @@ func (l *Live) check(o *Op, p *Plan) error {
 	return nil
 }
 
-// Compiled reports whether the kernel of a slot on a route is compiled. It is if a corner uses it.
+// Compiled reports whether the kernel of a slot on a route is compiled. It is compiled if a corner uses it.
 func (g *Graph) Compiled(o *Op, slot, route int) bool {
 	d := o.Dispatches[slot]
 	return d >= 0 && g.Dispatches[d].routes>>route&1 != 0

@@ -12,7 +12,7 @@ import (
 type ResizeLog struct {
 	Order    Order
 	NS       int64 // duration of the Propagate in ns
-	untimed  bool  // the log was repeated later (replan), so it has no times
+	untimed  bool  // the log comes from Tracer.replan, so it has no times
 	passes   []loggedPass
 	hooks    []loggedHook // runs of operators' plans
 	dirty    []ValueID

@@ -10,8 +10,8 @@ import (
 )
 
 // A route is one of an operator's implementations. The operator's plan chooses the route by live shape
-// (Planner.Choose). The user can request a route by name, for a kind or for one operator. If the requested
-// route does not support a shape, it is an error: a route that silently applies only to some shapes would
+// (Planner.Choose). The user can request a route by name, for a kind or for one operator. A shape that the
+// requested route does not support is an error: a request that silently applied only to some shapes would
 // falsify measurements.
 
 // ErrRoute is wrapped by the errors that report that a requested route cannot be used.
@@ -31,10 +31,10 @@ func (e *RouteLimit) Error() string {
 
 func (e *RouteLimit) Unwrap() error { return ErrRoute }
 
-// AskRoutes requests routes or kernels by name. The keys of routes select operators: by kind
-// ("linear_q4gsw"), by its place in every layer ("linear_q4gsw@attn.q"), or by full name
+// AskRoutes requests routes by name, or by the name of a kernel of the route. The keys of `routes` select
+// operators by kind ("linear_q4gsw"), by place in every layer ("linear_q4gsw@attn.q") or by full name
 // ("linear_q4gsw@layers.0.attn.q"). AskRoutes must be called before operators are added. Adding an operator
-// that does not support the requested route at all its corners is an error.
+// fails if it does not support the requested route at all its corners.
 func (b *Builder) AskRoutes(routes map[string]string) {
 	b.routes = routes
 	b.asked = map[string]bool{}

@@ -9,20 +9,20 @@ import (
 	"gpuscope/trace"
 )
 
-// Shapes is a copy of what a resize changed. Making the copy is cheap, and the next resize can begin as soon
-// as it is made. A Tracer later converts the copy to trace records, on any goroutine.
+// Shapes is a copy of the changes of a resize. The next resize can begin as soon as the copy is made. A
+// Tracer later converts the copy to trace records, on any goroutine.
 type Shapes struct {
 	First bool // the tracer has no earlier record
 	// Missed is true if other resizes happened after the last record and were not recorded. In that case, the
 	// log does not start at the shapes of the last record.
 	Missed bool
-	// Edited holds the name of the replacement for each kernel of the graph that an edit replaces. It is nil
-	// if no kernel is replaced.
+	// Edited maps each kernel that was replaced by an edit to the name of its replacement. It is nil if no
+	// kernel is replaced.
 	Edited map[*Kernel]string
 
 	log    ResizeLog
 	inputs inputState
-	// levels and waits are set only if relisted is true. If it is false, they have not changed.
+	// levels and waits are set only if relisted is true. Otherwise they are the same as at the last Take.
 	levels   []trace.DispatchID
 	waits    []trace.Wait
 	relisted bool
@@ -337,8 +337,8 @@ func (r *Tracer) changedInts(l *ResizeLog) int {
 	return n
 }
 
-// isLive reports whether a value already has the new shape of a change. If an output becomes deferred or is
-// no longer deferred, the log contains a change without a new shape, because this re-plans its readers too.
+// isLive reports whether a value already has the shape that a logged change gives it. Such a change is
+// logged if an output becomes deferred or is no longer deferred, because this re-plans the output's readers.
 func (r *Tracer) isLive(c *loggedChange, to []int) bool {
 	if r.g.Values[c.value].Kind == SymInt {
 		return r.ints[c.value] == int64(to[0])
@@ -422,9 +422,9 @@ func (r *Tracer) changedDims(l *ResizeLog, inputs *inputState, all bool) []trace
 	return part(list, new(int), len(list))
 }
 
-// The log of s starts at shapes that were not recorded. replan replaces it by a log that starts at the last
-// record. For this it repeats the resize on a Live of the tracer. The new log has no times, because they
-// would not be the times of the step.
+// replan replaces the log of s, which starts at shapes that were not recorded, by a log that starts at the
+// last record. For this it repeats the resize on a Live of the tracer. The new log has no times, because
+// they would not be the times of the step.
 func (r *Tracer) replan(s *Shapes) error {
 	if r.shadow == nil {
 		var err error
@@ -450,8 +450,8 @@ func (r *Tracer) replan(s *Shapes) error {
 	return err
 }
 
-// Step returns the current plans and shapes in trace format, as those of a step that has not run. As the id
-// of a plan it uses the plan's index in the returned list. The caller sets the other fields of the step.
+// Step returns the current plans and shapes in trace format, as those of a step that has not run. The id of
+// a plan is its index in the returned list. The caller sets the other fields of the step.
 func (l *Live) Step() ([]trace.Plan, trace.Step) {
 	var plans []trace.Plan
 	var step trace.Step

@@ -80,7 +80,7 @@ type Value struct {
 	HostRead         bool                   // a plan reads the host integers of the value
 	firstHost        []int64                // host integers before the first step; nil means zeros
 	matrix           *trace.Matrix          // weight matrix in the constant, or nil
-	Column           func(at int) int       // set by Builder.Permuted; nil if rows are not permuted
+	Column           func(at int) int       // see ValueInfo.Column
 }
 
 // OpError is the error of an operator that does not support the shapes of its arguments.

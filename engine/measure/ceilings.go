@@ -12,8 +12,9 @@ import (
 )
 
 // A ceiling is the best rate that a device reaches with the kernels of this program. It is the best of
-// several runs, because reports show the rate of a dispatch as a percentage of its ceiling. Two durations are
-// measured too, that of an empty dispatch and that of a timed pass. They are medians, because reports add
+// several runs, because reports show the rate of a dispatch as a percentage of its ceiling. The durations of
+// an empty dispatch and of a timed pass are measured too. They are medians, because reports add them to
+// other times.
 // them to other times.
 //
 // If the GPU clock rose after the measurement, dispatches could be faster than their ceilings, at more than

@@ -280,8 +280,8 @@ func (c *Clock) See(ticks []uint64) {
 	}
 }
 
-// resolution returns the timer resolution in ticks, or 0 if it is not known yet: the divisor of a few
-// durations may be one of these durations.
+// resolution returns the timer resolution in ticks. It returns 0 as long as too few durations are known,
+// because their greatest common divisor may then be a multiple of the resolution.
 func (c *Clock) resolution() uint64 {
 	const enough = 16
 	if c.quantum == c.shortest && c.durations < enough {

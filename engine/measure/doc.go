@@ -1,3 +1,3 @@
-// Package measure measures a GPU: Clock converts its timestamps to host time. Meter times single kernels.
-// Ceilings measures its peak copy and arithmetic rates. Probe detects changes of its clock frequency.
+// Package measure measures a GPU. Clock converts GPU timestamps to host time. Meter times single kernels.
+// Ceilings measures the peak copy and arithmetic rates. Probe detects changes of the GPU's clock frequency.
 package measure

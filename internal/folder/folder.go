@@ -25,7 +25,7 @@ import (
 // underscore.
 const List = "_gpuscope_export"
 
-// firstLine is the beginning of the first line of the list. What the folder contains follows.
+// firstLine is the beginning of the first line of the list. A word for the contents of the folder follows.
 const firstLine = "gpuscope export: "
 
 // maxList is the largest size in bytes of a list that is read.

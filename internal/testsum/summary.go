@@ -204,7 +204,7 @@ func (s *summary) close() {
 		devices = []string{"none ran"}
 	}
 	fmt.Fprintf(s.out,
-		"GPU tests: %s; %d skipped for want of an adapter or of test data, %d because they are large (make test-large)\n",
+		"GPU tests: %s; %d skipped because an adapter or test data is missing, %d because they are large (make test-large)\n",
 		strings.Join(devices, ", "), s.missing, s.large)
 	fmt.Fprintf(s.out, "%d passed, %d failed, %d skipped\n", s.passed, s.failed, s.skipped)
 }

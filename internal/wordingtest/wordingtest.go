@@ -15,7 +15,7 @@ import (
 	_ "github.com/charmbracelet/x/exp/golden" // defines the flag -update
 )
 
-// Updating reports whether the tests run with -update and shall rewrite their golden files.
+// Updating reports whether the tests run with -update, and so rewrite their golden files.
 func Updating() bool { return flag.Lookup("update").Value.String() == "true" }
 
 // Golden holds the messages of one test, by the name of the case in which each appears. When the test ends,

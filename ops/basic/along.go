@@ -143,7 +143,7 @@ func (o *along) Plan(p *graph.Planner) error {
 	x, index := p.Dims(o.x), p.Dims(o.index)
 	for k, n := range index {
 		if k != o.axis && n > x[k] || o.scatters() && n > p.Dims(o.src)[k] {
-			return p.Errorf("index has dims %v, want at most the dims of x %v, and of src", index, x)
+			return p.Errorf("index has dims %v, which exceed the dims of x (%v) or of src", index, x)
 		}
 	}
 	dims := index
@@ -168,7 +168,8 @@ func (o *along) Plan(p *graph.Planner) error {
 	return nil
 }
 
-// putStrides writes the distance of two elements of a dense tensor for each dim.
+// putStrides writes one param for each dim of a dense tensor: the distance, in elements, between neighbors
+// along the dim.
 func putStrides(l *graph.Launch, names *[kind.MaxRank]string, dims []int) {
 	var stride [kind.MaxRank]int
 	n := 1
@@ -179,7 +180,7 @@ func putStrides(l *graph.Launch, names *[kind.MaxRank]string, dims []int) {
 	kind.PutDims(&l.Params, names, stride[:len(dims)])
 }
 
-// placeOf returns the indices of an element in each dim.
+// placeOf returns the index in each dim of the element with row-major index i.
 func placeOf(dims []int, i int) []int {
 	at := make([]int, len(dims))
 	for k := len(dims) - 1; k >= 0; k-- {
@@ -189,7 +190,7 @@ func placeOf(dims []int, i int) []int {
 	return at
 }
 
-// indexOf returns the index of the element at a place.
+// indexOf returns the row-major index of the element with the index at[k] in each dim k.
 func indexOf(dims, at []int) (i int) {
 	for k, d := range dims {
 		i = i*d + at[k]

@@ -32,9 +32,8 @@ func (c BlockCopy) Plan(p *graph.Planner, slot, vec int) {
 	l.Bytes = 8 * int64(n)
 }
 
-// If each copied row consists of the dims of v after `axis`, InnerVec returns how many elements a copy can
-// move at a time. The result is 4 if the number of elements of a row is a multiple of 4 in every step, else
-// 1.
+// InnerVec returns how many elements a copy can move at a time if each copied row consists of the dims of v
+// after `axis`. The result is 4 if the number of elements of a row is a multiple of 4 in every step, else 1.
 func InnerVec(b *graph.Builder, v graph.ValueID, axis int) int {
 	lowest, highest := b.MinDims(v), b.MaxDims(v)
 	n := 1

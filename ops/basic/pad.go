@@ -46,7 +46,7 @@ func addPad(c *kind.Call) []graph.ValueID {
 	}
 	const most = 1 << 24
 	if len(list) > 0 && (slices.Min(list) < -most || slices.Max(list) > most) {
-		return c.Fail("pad is %v, want numbers up to %d", list, most)
+		return c.Fail("pad is %v, want numbers from %d to %d", list, -most, most)
 	}
 	switch c.DType(x) {
 	case graph.F32:

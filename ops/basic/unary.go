@@ -184,9 +184,9 @@ fn is_nan(v: $T) -> $B {
 // sineTolerance is the tolerance of sin and cos. WGSL allows this error for arguments from -pi to pi.
 var sineTolerance = reference.Tolerance{Abs: 0x1p-11, Why: "WGSL allows an error of 2^-11 in sin and cos"}
 
-// turnsWGSL is the WGSL source of a function that brings an argument of sin or cos into the range from -pi to
-// pi. WGSL limits the error of sin and cos only there. The function subtracts a multiple of 2 pi in two
-// parts, 6.28125 and 2 pi - 6.28125. The product with 6.28125 is exact for up to 2^16 turns.
+// turnsWGSL is the WGSL source of a function that brings an argument of sin or cos into the range from -pi
+// to pi. Only in this range does WGSL limit the error of sin and cos. The function subtracts a multiple of 2
+// pi in two parts, 6.28125 and 2 pi - 6.28125. The product with 6.28125 is exact for up to 2^16 turns.
 const turnsWGSL = `
 fn subtract_whole_turns(v: $T) -> $T {
   let turns = round(v * 0.15915494309189535);

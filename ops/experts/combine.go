@@ -123,7 +123,7 @@ func (o *combine) Reference(r *reference.Ref) {
 	r.Set(o.y, y)
 }
 
-// RowsOf returns the tensor that has as many rows as y.
+// RowsOf returns a tensor that has as many tokens as y.
 func (o *combine) RowsOf() graph.ValueID { return o.x }
 
 // Tolerance is relative to the largest product that is added, because products of both signs can cancel out.

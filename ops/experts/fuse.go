@@ -66,8 +66,8 @@ func interleaved(b *graph.Builder, gate, up graph.ValueID, n, width int) (graph.
 	}), true
 }
 
-// fuseCombine makes the product down of the experts also add up the results of a token's experts. For one
-// token or a few, its kernel does so. For more tokens, a second dispatch does.
+// fuseCombine makes the product down of the experts also add up the results of a token's experts. For a few
+// tokens, the kernel of the product adds them up. For more tokens, a second dispatch does.
 var fuseCombine = graph.Fusion{
 	Name: "experts_combine",
 	Doc:  "for a few tokens, the product down also computes the weighted sum over the experts",
@@ -87,12 +87,12 @@ var fuseCombine = graph.Fusion{
 	},
 }
 
-// mostChoices is the largest number of experts for which a product chooses the experts itself. Each of its
-// workgroups does all of the work.
+// mostChoices is the largest number of experts from which a product chooses itself. There is a limit because
+// each workgroup of the product repeats the whole choice.
 const mostChoices = 512
 
-// fuseRoute makes a product choose the experts of one token itself, from the logits. It then runs at the same
-// time as the router, whose results are still needed later.
+// fuseRoute makes a product choose the experts of one token itself, from the logits. The product then runs
+// in parallel with the router. Later operators still need the results of the router.
 var fuseRoute = graph.Fusion{
 	Name:    "experts_route",
 	Doc:     "for one token, the product gate and up chooses the experts itself and does not wait for the router",

@@ -101,7 +101,7 @@ type linear struct {
 	bias            graph.ValueID // a tensor or None
 	experts, sorted graph.ValueID
 	n, k            int  // number of experts, and of chosen experts for each token
-	eachSlot        bool // each slot of a token has its own row of x
+	eachSlot        bool // x has a row for each slot (chosen expert) of a token
 	// gated is set by the fusion rule experts_gate_up. The matrix of an expert then has the rows of gate,
 	// then those of up, and y = act(gate) * up.
 	gated *basic.GatedRow
@@ -110,7 +110,7 @@ type linear struct {
 	// the products, which are in the scratch tensor `products`.
 	combine  *combine
 	products graph.ValueID
-	norm     *Norm // x, if the kernel for one token computes this norm (fusion rule `norm`), or nil
+	norm     *Norm // the norm x, if the kernel for one token computes it (fusion rule `norm`), or nil
 	// router is set by the fusion rule experts_route. The kernel for one token then chooses the experts
 	// itself, and need not wait for this router.
 	router *router

@@ -6,13 +6,13 @@ import (
 )
 
 // Norm is an RMSNorm of a single row that has no dispatch (fusion rule `norm`). The products that read the
-// norm compute it. They multiply their sums by its scale.
+// norm compute it: they multiply their sums by the scale of the norm.
 type Norm struct {
 	X, Weight graph.ValueID // the row, and the weights of the norm
 	Eps       float32
-	// Weighted and Squares are set if the operator that computes X also computes the row multiplied by the
-	// weights, in interleaved order. It then also computes Sums sums of squares of the row. Otherwise they
-	// are None.
+	// Weighted and Squares are set if the operator that computes X also computes the element-wise part of
+	// the norm. Weighted is the row multiplied by the weights, in interleaved order. Squares has `Sums` sums
+	// of squares of the row. Otherwise they are None.
 	Weighted, Squares graph.ValueID
 	Sums              int
 }
@@ -51,7 +51,8 @@ func (o *linear) NormRows(b *graph.Builder) int {
 // Reads returns the input of the product.
 func (o *linear) Reads() graph.ValueID { return o.x }
 
-// ReadNorm returns a product that computes the norm of a single row itself. It returns nil if o already does.
+// ReadNorm returns a product that computes the norm of a single row itself. It returns nil if o already
+// computes a norm.
 func (o *linear) ReadNorm(b *graph.Builder, n *Norm) graph.Operator {
 	if o.norm != nil {
 		return nil
@@ -79,7 +80,8 @@ func (o *linear) readable(p *graph.Planner, routes uint64) uint64 {
 	return routes
 }
 
-// normError returns the error that computing the norm adds to the results, relative to the largest of a row.
+// normError returns the error that computing the norm adds to the results, relative to the largest result in
+// a row.
 func (o *linear) normError() float64 {
 	if o.norm == nil {
 		return 0

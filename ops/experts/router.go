@@ -44,7 +44,8 @@ type RouterOptions struct {
 //	sorted   [E+1 + S*k], i32: for each expert the number of pairs of lower experts, then the number of all
 //	         pairs, then all pairs of a token and a slot, sorted by expert: pair p is slot p%k of token p/k
 //
-// Softmax over all logits and normalize equal softmax over the chosen logits. One token needs one dispatch.
+// Softmax over all logits, followed by normalize, equals softmax over the chosen logits. One token needs one
+// dispatch.
 // For more tokens, a second dispatch counts and sorts the pairs. The same input always produces the same
 // bytes.
 //

@@ -143,8 +143,9 @@ func (o *linear) gemv(limits *gpu.Limits) tiling {
 			}
 			room = room * 5 / 4
 		}
-		// On an H100, fewer rows make these two slower: every workgroup of the first repeats the choice, and
-		// every workgroup of the second loads the rows of all slots.
+		// On an H100, fewer rows for each workgroup make two kinds of products slower. With `router`, every
+		// workgroup repeats the choice of the experts. With `combine`, every workgroup loads the rows of all
+		// slots.
 		if o.router == nil && o.combine == nil && s.rows > 4 && 2*all() <= room {
 			s.rows, sums = s.rows/2, sums/2
 		}

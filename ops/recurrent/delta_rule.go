@@ -109,9 +109,9 @@ func addDeltaRule(c *kind.Call) []graph.ValueID {
 	return c.AddOp(o, o.y)
 }
 
-// decodes reports whether the kernel for one token can compute the operator. The kernel loads four columns at
-// a time. In the first of its two steps of adding up, each lane computes one sum. There are enough lanes for
-// these sums if a lane of the other kernel holds at least 16 rows.
+// decodes reports whether the kernel for one token can compute the operator. The kernel loads four columns
+// at a time. In the first of its two steps of adding up, each lane computes one sum. There are enough lanes
+// for these sums if a lane of the kernel for several tokens holds at least 16 rows.
 func (o *deltaRule) decodes() bool {
 	return o.valueDim%4 == 0 && o.keyDim/o.shape.down >= 16
 }
@@ -183,8 +183,8 @@ func (o *deltaRule) readDims(c *kind.Call) bool {
 	keys := qkv[2] - o.valueHeads*o.valueDim
 	o.keyHeads = keys / (2 * o.keyDim)
 	if keys <= 0 || keys%(2*o.keyDim) != 0 || o.valueHeads%o.keyHeads != 0 {
-		c.Fail("qkv has %d channels, want %d for values and 2 * %d for each key head, of which there must be a "+
-			"divisor of %d", qkv[2], o.valueHeads*o.valueDim, o.keyDim, o.valueHeads)
+		c.Fail("qkv has %d channels, want %d for values and 2 * %d for each key head; the number of key heads "+
+			"must divide %d", qkv[2], o.valueHeads*o.valueDim, o.keyDim, o.valueHeads)
 		return false
 	}
 	for _, v := range [2]graph.ValueID{o.Alpha, o.Beta} {

@@ -32,7 +32,7 @@ func slotsOf(c *kind.Call) Slots {
 	return Slots{Position: c.ArgSym("input_pos"), From: c.ArgSym("state_from"), To: c.ArgSym("state_to")}
 }
 
-// corner returns corner entries for two different slots.
+// corner returns corner entries that set the slots From and To to different values.
 func (s Slots) corner(r *graph.Ranges) graph.Corner {
 	from, last := s.From.Span(r)
 	to, lastTo := s.To.Span(r)

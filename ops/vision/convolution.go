@@ -12,7 +12,8 @@ import (
 )
 
 // Convolution adds convolution in one or two dims. Each element of y is the sum of the products of a kernel
-// with the elements of x below it, plus a bias. Elements outside of x are 0. min and max limit the result.
+// with the elements of x that it covers, plus a bias. Elements outside of x are 0. min and max limit the
+// result.
 //
 //	x       [N, C, W] or [N, C, H, W]
 //	weight  [K, C/groups, ...], with the size of the kernel; fixed dims. [C, K/groups, ...] if transposed
@@ -21,8 +22,8 @@ import (
 //
 // The lists have one number for each dim of the kernel, or one number for all of them. An empty list stands
 // for a stride or dilation of 1, and for a padding of 0. If transposed is true, each element of x adds the
-// kernel, multiplied by the element, to y. The stride is then the distance in y, and output_padding is the
-// number of elements that y has in addition at the end.
+// kernel, multiplied by the element, to y. The stride is then the distance in y between two such additions,
+// and y has output_padding more elements at the end.
 //
 // An invocation computes 4 channels of y at one position. If the number of channels in a group is not a
 // multiple of 4, it computes one channel.

@@ -180,8 +180,8 @@ func (o *sampler) place(v float64, size int) float64 {
 	return v
 }
 
-// Tolerance depends on the rounding of a position, which moves a point by a part of a pixel. A nearest
-// pixel near the middle of two can be either.
+// Tolerance depends on the rounding of a position, which moves a point by a part of a pixel. A point near
+// the middle between two pixels can get either of them.
 func (o *sampler) Tolerance(r *reference.Ref, _ graph.ValueID) reference.Tolerance {
 	x := r.Tensor(o.x)
 	if o.mode == sampleNearest {

@@ -19,8 +19,8 @@ type window struct {
 	kernel, stride, padding, dilation [2]int
 	// ceil rounds the number of positions up: the kernel may end after the padding.
 	ceil bool
-	// transposed computes each position of the input from the output of a window, with outputPadding more
-	// elements at the end.
+	// transposed is true for a transposed convolution: the window moves over the output. The output has
+	// outputPadding more elements at the end.
 	transposed    bool
 	outputPadding [2]int
 }
@@ -40,7 +40,7 @@ func sizes(c *kind.Call, name string, dims, least int, byDefault [2]int) (out [2
 	return out, true
 }
 
-// span returns the number of input elements from the first to the last that a kernel reads.
+// span returns how many elements a kernel covers, from the first that it reads to the last.
 func (w *window) span(axis int) int { return w.dilation[axis]*(w.kernel[axis]-1) + 1 }
 
 // out returns the size of an axis of the output for a size of the input. It can be less than 1 if the input

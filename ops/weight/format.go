@@ -45,9 +45,9 @@ type Format struct {
 	// the weight plus a constant offset. To save time, kernels subtract the offset from a sum of many
 	// products, not from each weight. Until then, a weight can be up to twice as large as its true value.
 	AsHalves bool
-	// MaxGroupsOf8 is the number of 8-column groups that a lane of a GEMV processes at a time. It processes
-	// fewer if the columns of the matrix cannot be divided into so many. Otherwise the lane processes one
-	// group at a time.
+	// MaxGroupsOf8 is the number of 8-column groups that a lane of a GEMV processes at a time, if the number
+	// of columns is large enough and a multiple of 8 * MaxGroupsOf8. Otherwise the lane processes one group
+	// at a time.
 	MaxGroupsOf8 int
 	// WorkgroupBytes is the size of a lookup table that a GEMV needs in workgroup memory to convert weights
 	// to floats.
@@ -389,8 +389,8 @@ type Part struct {
 	Bytes       int64 // size of the weights, in bytes
 }
 
-// If a matrix has several parts, the number of rows of each part except the last is a multiple of PartRows.
-// Tiles of results therefore never cross the border of a part.
+// PartRows divides the number of rows of each part of a matrix, except the last part. Tiles of results
+// therefore never cross the border of a part.
 const PartRows = 128
 
 // Declare adds the matrix to a graph as constants, and returns its parts. Operators that use the same matrix

@@ -31,7 +31,7 @@ var (
 	mxfp4Scales  = byteScales{group: 32, size: 17, n: 1}
 )
 
-// putE8M0 writes the power of two nearest to the size of v. E8M0 has no sign.
+// putE8M0 writes the power of two nearest to |v|. E8M0 has no sign.
 func putE8M0(data []byte, v float32) {
 	e := math.Round(math.Log2(math.Abs(float64(v)))) + 127
 	data[0] = byte(min(max(e, 0), 254))

@@ -54,7 +54,7 @@ func halfOfUE4M3(b byte) float64 {
 	return math.Ldexp(8+m, e-11)
 }
 
-// putUE4M3 writes the UE4M3 number nearest to the size of v. UE4M3 has no sign.
+// putUE4M3 writes the UE4M3 number nearest to |v|. UE4M3 has no sign.
 func putUE4M3(data []byte, v float32) {
 	size, best := math.Abs(float64(v))/2, math.Inf(1)
 	for b := range byte(127) {

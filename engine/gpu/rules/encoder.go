@@ -170,7 +170,7 @@ func (e *Encoder) Timestamp(t *Timestamps, i int) error {
 		return err
 	}
 	if i < 0 || i >= len(t.written) {
-		return e.Fail(t.wrong("timestamp slot %d does not exist", i))
+		return e.Fail(t.wrong("timestamp slot %d does not exist: there are %d slots", i, len(t.written)))
 	}
 	t.written[i] = e.serial
 	e.touch(t)
@@ -187,7 +187,7 @@ func (e *Encoder) Resolve(t *Timestamps, n int) error {
 		return err
 	}
 	if n < 1 || n > len(t.written) {
-		return e.Fail(t.wrong("cannot resolve %d timestamp slots: this number is out of range", n))
+		return e.Fail(t.wrong("cannot resolve %d timestamp slots: want 1 to %d", n, len(t.written)))
 	}
 	for i, serial := range t.written[:n] {
 		if serial == 0 || serial != e.serial && e.dev.waiting(serial) {

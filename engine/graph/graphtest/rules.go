@@ -45,8 +45,8 @@ var SumRule = graph.Fusion{
 	},
 }
 
-// MapRule fuses a unary operator into the routed operator that reads it. For this test it is sufficient that
-// the fused operator reads the unary operator's input in place of its output.
+// MapRule fuses a unary operator into the routed operator that reads it. The fused operator does not add 1:
+// it only reads the unary operator's input in place of its output.
 var MapRule = graph.Fusion{
 	Name: "map", Doc: "drop a unary before a routed",
 	Pattern: graph.Pattern{Kinds: []string{"routed"}, Of: []graph.Pattern{{Kinds: []string{"unary"}}}},
