@@ -5,6 +5,7 @@ import (
 
 	"gpuscope/tui/command"
 	"gpuscope/tui/view"
+	_ "gpuscope/tui/view/roof" // the roofline of Curves
 	"gpuscope/tui/widget"
 )
 

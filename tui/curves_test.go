@@ -37,8 +37,8 @@ func TestCurvesWaitForADecodeStep(t *testing.T) {
 	d.reads("list").press("s").reads("list")
 }
 
-// In a hybrid model, d shows the state after the other four quantities. In other models, it goes back to the
-// time instead.
+// In a hybrid model, d shows the state after the other four quantities. In other models, it shows the
+// roofline instead.
 func TestStateIsDrawnForHybridModels(t *testing.T) {
 	t.Parallel()
 	const name = "recurrent state 3.1 MB"
@@ -49,7 +49,7 @@ func TestStateIsDrawnForHybridModels(t *testing.T) {
 		MaxDims: []int{4, 768, 1024}, Bytes: 4 * 768 * 1024 * 4, Role: trace.RoleState, Recurrent: true,
 	})
 	d := drive(t, 120, 40, &hybrid, nil, Options{}).press("5", "d", "d", "d").misses(name)
-	d.press("d").sees(name, "KV cache in use").press("d").misses(name).press("u").sees(name)
+	d.press("d").sees(name, "KV cache in use").press("d", "d").misses(name).press("u").sees(name)
 }
 
 // The cursor moves along the axis column by column and stops at both ends. Jump moves it to the next change.

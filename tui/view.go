@@ -301,5 +301,6 @@ func (h hosting) ShowStep(by int) {
 }
 func (h hosting) LookAt(step int)                 { h.a.lookAt(step) }
 func (h hosting) Push(row *view.Row, v view.View) { h.a.push(row, v) }
+func (h hosting) Pop()                            { h.a.pop() }
 func (h hosting) Show(t view.Text)                { h.a.look(t) }
 func (h hosting) Do(c session.Command)            { h.a.command(c) }

@@ -381,8 +381,8 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"d"}, Name: "draw",
-			Doc:  "Chooses what the curves show: time, grid, bytes or waste. In models with recurrent layers also: state, which compares the recurrent state with the part of the KV cache that is in use.",
-			Also: "plot chart",
+			Doc:  "Chooses what the curves show: time, grid, bytes, waste or a roofline of the kernels. In models with recurrent layers also: state, which compares the recurrent state with the part of the KV cache that is in use.",
+			Also: "plot chart roofline",
 			In:   []Place{InViews}, Of: WithCurves, Needs: []Needs{View}, Hint: 4,
 		},
 		{

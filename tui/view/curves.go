@@ -153,7 +153,11 @@ func (p *CurvesPage) nextAxis() {
 func (p *CurvesPage) redraw() {
 	if c, _ := p.Current(); c != nil {
 		all := c.Quantities()
-		p.shows[p.Along] = all[(slices.Index(all, p.shows[p.Along])+1)%len(all)]
+		next := (slices.Index(all, p.shows[p.Along]) + 1) % len(all)
+		if next == 0 && roofline != nil {
+			p.host.Push(roofline, roofline.New(p.host, nil))
+		}
+		p.shows[p.Along] = all[next]
 	}
 }
 

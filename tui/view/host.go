@@ -44,6 +44,15 @@ var Views = []Row{
 // inner lists the screens that commands open on top of a view. They stay until they are closed.
 var inner = []*Row{&nearRow, &valueRow}
 
+// roofline describes the screen of the roofline. It is nil if the program was built without that screen.
+var roofline *Row
+
+// AddRoofline makes a screen the one that Curves opens as the last of its charts.
+func AddRoofline(row *Row) {
+	roofline = row
+	inner = append(inner, row)
+}
+
 // Row describes one view.
 type Row struct {
 	Key   string
@@ -100,6 +109,7 @@ type Host interface {
 	ShowStep(by int)       // moves by a number of recorded steps
 	LookAt(step int)       // shows the recorded step with this index
 	Push(row *Row, v View) // opens a view on top of this one
+	Pop()                  // closes the view that was opened last
 	Show(t Text)           // builds a text in a job and shows it over the view
 	Do(c session.Command)  // sends a command to the session
 }

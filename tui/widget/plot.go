@@ -133,6 +133,25 @@ func (p *Plot) Name(y float64, name string) {
 	}
 }
 
+// Put writes a short text at a point, over everything that was drawn there before. The first letter of the
+// text is at the point; a text in brackets is centred on it.
+func (p *Plot) Put(x, y float64, text string) {
+	i, ok1 := Spot(p.Xs.Share(x), p.W)
+	j, ok2 := Spot(p.ys.Share(y), p.h)
+	if !ok1 || !ok2 {
+		return
+	}
+	if strings.HasPrefix(text, "(") {
+		i--
+	}
+	for _, r := range text {
+		if i >= 0 && i < p.W {
+			p.names[(p.h-1-j)*p.W+i] = r
+		}
+		i++
+	}
+}
+
 // Mark puts a character below the axis at x. It replaces an earlier mark in the same column.
 func (p *Plot) Mark(x float64, sign rune) {
 	if i, ok := Spot(p.Xs.Share(x), p.W); ok {

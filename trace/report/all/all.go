@@ -9,6 +9,7 @@ import (
 	_ "gpuscope/trace/report/kernels"
 	_ "gpuscope/trace/report/outline"
 	_ "gpuscope/trace/report/phases"
+	_ "gpuscope/trace/report/roofs"
 	_ "gpuscope/trace/report/slopes"
 	_ "gpuscope/trace/report/storage"
 )

@@ -18,6 +18,7 @@ import (
 	"gpuscope/trace/analyze/why"
 	"gpuscope/trace/report"
 	"gpuscope/trace/report/phases"
+	"gpuscope/trace/report/roofs"
 	"gpuscope/trace/report/slopes"
 	"gpuscope/trace/table"
 )
@@ -107,7 +108,7 @@ func (p *Page) roofs(r *roofline.Roofline, phase *roofline.Phase) *chart {
 		points = append(points, [2]float64{ax.at(v), ay.at(r.Roof(phase, v))})
 	}
 	c.line("roof", points...)
-	c.Legend = append(c.Legend, legend{"roof", ceilings(r, phase)})
+	c.Legend = append(c.Legend, legend{"roof", roofs.Ceilings(r, phase)})
 	var labels [][2]float64
 	for i := range phase.Points {
 		q := &phase.Points[i]
@@ -117,8 +118,8 @@ func (p *Page) roofs(r *roofline.Roofline, phase *roofline.Phase) *chart {
 		}
 		share := q.NS / total
 		title := fmt.Sprintf("%s: %s FLOP/byte, %s, %s, %s, %.0f %% of the time", clean(q.Kernel),
-			intensity(in), table.Scaled(q.FlopsPerS, "FLOP/s"), table.Scaled(q.BytesPerS, "B/s"), bound(q),
-			100*share)
+			roofs.Intensity(in), table.Scaled(q.FlopsPerS, "FLOP/s"), table.Scaled(q.BytesPerS, "B/s"),
+			bound(q), 100*share)
 		x, y := ax.at(in), ay.at(q.FlopsPerS)
 		c.dot("dot "+size(share), title, x, y)
 		if room := func(l [2]float64) bool { // whether a text at (x, y) leaves the text at l readable
@@ -130,7 +131,7 @@ func (p *Page) roofs(r *roofline.Roofline, phase *roofline.Phase) *chart {
 	}
 	c.Legend = append(c.Legend, legend{"dot", "a kernel; larger dots take more of the time"})
 	c.Label = fmt.Sprintf("Roofline of %s: %s drawn, %s", phase.Phase, table.Plural(len(c.Dots), "kernel"),
-		ceilings(r, phase))
+		roofs.Ceilings(r, phase))
 	if n := len(phase.Points) - len(c.Dots); n > 0 {
 		c.Legend = append(c.Legend, legend{"", fmt.Sprintf(
 			"%s not drawn: they compute nothing, or take no longer than an empty timed pass",
@@ -149,26 +150,9 @@ func labelClass(p places, x, y float64) string {
 	return side + " " + p.left(x) + " " + p.bottom(y)
 }
 
-// ceilings states the ceilings of a phase.
-func ceilings(r *roofline.Roofline, p *roofline.Phase) string {
-	return fmt.Sprintf("measured ceilings: %s and %s", table.Scaled(p.BytesPerS, "B/s"),
-		table.Scaled(r.FlopsPerS, "FLOP/s"))
-}
-
 // bound says which ceiling limits a kernel, and how close the kernel comes to it.
 func bound(q *roofline.Point) string {
 	return analyze.Bound{Kind: q.Bound, Share: q.Share}.String()
-}
-
-// intensity formats an arithmetic intensity.
-func intensity(v float64) string {
-	if v > 0 && v < 0.01 {
-		return fmt.Sprintf("%.1g", v)
-	}
-	if v < 1 {
-		return fmt.Sprintf("%.2g", v)
-	}
-	return table.Digits(v)
 }
 
 // power formats a power of ten, such as "0.01", "10" or "10 G".
