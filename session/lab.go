@@ -67,8 +67,13 @@ type InTurns struct {
 	N    int    `json:"n"`
 }
 
-// Told reports whether the gain is significant, which means that both of its quartiles have the same sign.
-func (t *InTurns) Told() bool { return t.Gain.Q1NS > 0 || t.Gain.Q3NS < 0 }
+// FewestTurns is the number of runs that a significant gain needs. Both quartiles of noise have the same sign
+// in 37 % of all cases with 5 runs, in 9 % with 12, and in 1 % with 30.
+const FewestTurns = 12
+
+// Told reports whether the gain is significant, which means that both of its quartiles have the same sign and
+// that there are at least FewestTurns runs.
+func (t *InTurns) Told() bool { return t.N >= FewestTurns && (t.Gain.Q1NS > 0 || t.Gain.Q3NS < 0) }
 
 // Spread is a median time and its quartiles. In a gain that was measured on a GPU, NS is a trimmed mean
 // instead of the median.

@@ -94,7 +94,7 @@ type labResult struct {
 	File    string `json:"file"`
 	Kernel  string `json:"kernel"`           // name of the original kernel
 	Verdict string `json:"verdict"`          // faster, slower, equal, wrong, not-measured or refused
-	Reason  string `json:"reason,omitempty"` // why the source is wrong, refused or not measured
+	Reason  string `json:"reason,omitempty"` // why it is wrong, refused, not measured, or equal in few rounds
 	// Line and Column are where the source does not compile, counted from 1.
 	Line   int `json:"line,omitempty"`
 	Column int `json:"column,omitempty"`
@@ -244,6 +244,9 @@ func verdictOf(t *session.Tried) (verdict, reason string) {
 		return labUntimed, "the step does not run the kernel"
 	case t.Whole == nil:
 		return labUntimed, "the device has no timestamps"
+	case t.Whole.N < session.FewestTurns:
+		return labEqual, fmt.Sprintf("too few rounds to know a difference: %d. Use -r %d or more",
+			t.Whole.N, session.FewestTurns)
 	case !t.Whole.Told():
 		return labEqual, ""
 	case t.Whole.Gain.NS > 0:

@@ -20,7 +20,7 @@ func TestLabTryJudgesSources(t *testing.T) {
 		name, from, to, verdict string
 		status                  int
 	}{
-		{"same", "", "", "", exitDone},
+		{"same", "", "", labEqual, exitDone}, // one round tells no difference
 		{"wrong", "exp(score0 - largest)", "(1.0 + exp(score0 - largest))", labWrong, exitFailed},
 		{"broken", "let shrink =", "lett shrink =", labRefused, exitFailed},
 		{"foreign", "HeadQuads 16", "HeadQuads 17", labRefused, exitFailed},
@@ -38,10 +38,13 @@ func TestLabTryJudgesSources(t *testing.T) {
 		if err := json.Unmarshal([]byte(stdout), &got); err != nil {
 			t.Fatalf("%s: %v: %s%s", c.name, err, stdout, stderr)
 		}
-		if status != c.status || c.verdict != "" && got.Verdict != c.verdict || got.Schema != labSchema ||
+		if status != c.status || got.Verdict != c.verdict || got.Schema != labSchema ||
 			got.Kernel != "sdpa_decode" || stderr != "" {
 			t.Errorf("%s: exit %d, verdict %q (%s), stderr %q", c.name, status, got.Verdict, got.Reason,
 				stderr)
+		}
+		if c.verdict == labEqual && got.Reason == "" {
+			t.Errorf("%s: no reason why one round gives the verdict equal", c.name)
 		}
 		if c.name == "broken" != (got.Line > 0 && got.Column > 0) {
 			t.Errorf("%s: the error is at %d:%d", c.name, got.Line, got.Column)

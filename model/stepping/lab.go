@@ -348,7 +348,7 @@ func triedText(t *session.Tried) string {
 func us(ns int64) float64 { return float64(ns) / 1e3 }
 
 // gained formats a gain as the change of the duration: a negative change means that the edited kernel is
-// faster. The change is shown as "=" if one quartile of the gain is below zero and the other is above.
+// faster. The change is shown as "=" if the gain is not significant.
 func gained(t *session.InTurns) string {
 	g := &t.Gain
 	change := fmt.Sprintf("%+.1f µs", -us(g.NS))

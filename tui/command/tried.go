@@ -83,8 +83,7 @@ func WhichRun(x *analyze.Index, kernel string) string {
 }
 
 // TurnsText describes the measured times of a kernel and of its edited version, and the difference between
-// them with its quartiles. If one quartile is below zero and the other above, it writes "=" for the
-// difference.
+// them with its quartiles. If the difference is not significant, it writes "=" for the difference.
 func TurnsText(t *session.InTurns) string {
 	us := func(ns int64) string { return table.Micros(float64(ns)/1e3, 2) }
 	g := &t.Gain
