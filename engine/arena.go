@@ -24,7 +24,7 @@ import (
 type paramsArena struct {
 	buffer gpu.Buffer
 	shadow []byte
-	blocks []paramsBlock // indexed by dispatch
+	blocks []paramsBlock // params block of each dispatch, by dispatch id
 	lo, hi int           // range of bytes in `shadow` that is not uploaded yet; empty if lo >= hi
 }
 
@@ -36,7 +36,7 @@ type paramsBlock struct {
 
 // likeness holds what dispatches must share to be alike. Equal keys mean that the dispatches are alike.
 type likeness struct {
-	kernels [graph.MaxRoutes]*graph.Kernel // indexed by route
+	kernels [graph.MaxRoutes]*graph.Kernel // kernel of each route
 	params  string                         // initial params
 }
 

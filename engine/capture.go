@@ -30,7 +30,7 @@ type CapturedBinding struct {
 	graph.Storage
 	Value graph.ValueID
 	DType graph.DType
-	Dims  []int // live dims; those of the whole value for State and constants
+	Dims  []int // live dims; for State and constants, the dims of the whole value
 	// Before is the content just before the dispatch. It is nil if the kernel does not read the binding and
 	// the value is not State. In that case Capture fills the memory with the word Unwritten before the
 	// dispatch, so that After shows which words the kernel writes.
@@ -123,8 +123,8 @@ func (x *Executor) describeCapture(id trace.DispatchID) *Captured {
 	return c
 }
 
-// capture fills in the contents of the bindings. The step has run up to the dispatch. Afterwards, memory has
-// the same content as at the beginning.
+// capture fills in the contents of the bindings, and then restores memory. The caller has run the step up to
+// the dispatch.
 func (x *Executor) capture(ctx context.Context, c *Captured) (err error) {
 	found := make([][]byte, len(c.Bindings)) // content before the dispatch, of bindings that it can write
 	defer func() {

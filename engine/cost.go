@@ -66,12 +66,12 @@ type Costs struct {
 // between runs of the whole step and runs that skip a set: whole, without the first set, whole, without the
 // second set, and so on. One pass over all sets is a round. Because every round visits all sets, a slow
 // change of the clocks affects all sets equally. Each round visits the sets in a different order, so that a
-// periodic disturbance does not always hit the same sets. On a GPU each set is skipped inARow times in a row.
-// If the time runs out in the first round, the remaining sets have no samples. The next call with the same
-// Samples measures them first. Without sets, Costs runs the whole step once per round. Each run is timed by
-// only two timestamps. A sample is the difference between two durations: the duration of a run without a set,
-// and the mean duration of the whole runs around it. These are up to eight runs before it and as many after
-// it. On a software device a sample uses the median of the whole runs.
+// periodic disturbance does not always hit the same sets. On a GPU each set is skipped inARow times in a
+// row. If the time runs out in the first round, the remaining sets have no samples. The next call with the
+// same Samples measures them first. Without sets, Costs runs the whole step once per round. Each run is
+// timed by only two timestamps. A sample is the difference between two durations: the duration of a run
+// without a set, and the mean duration of the nearest whole runs: up to eight before the run, and as many
+// after it. On a software device a sample uses the median of the whole runs.
 //
 // A run that skips a set computes wrong results. The whole runs after it write all results of the step again:
 // all values, and the rows that were appended to State. When Costs returns, memory therefore has its original
@@ -104,8 +104,8 @@ type costRun struct {
 	left  []bool
 	kept  []trace.DispatchID
 	whole []int64     // GPU times of whole runs, ns
-	walls []int64     // wall times, ns
-	parts [][]partRun // indexed by set
+	walls []int64     // wall times of whole runs, ns
+	parts [][]partRun // runs that skipped a set, by set
 	// order is the order in which a round visits the sets. In the first round, sets with fewer earlier
 	// samples come first; sets with equally many stay in the requested order.
 	order  []int
@@ -314,8 +314,8 @@ func (m *costRun) next() int {
 // perRound returns how much a round adds to `done`: the number of sets, or 1 if there are no sets.
 func (m *costRun) perRound() int { return max(1, len(m.sets)) }
 
-// round runs the step without each set in turn, `times` times in a row. If there are no sets, it runs the
-// whole step `times` times.
+// round skips one set after the other, each `times` times in a row. If there are no sets, it runs the whole
+// step `times` times.
 func (m *costRun) round(ctx context.Context, times int) error {
 	if len(m.sets) == 0 {
 		for range times {

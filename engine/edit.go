@@ -9,8 +9,8 @@ import (
 	"gpuscope/trace"
 )
 
-// Edit is edited source code for a kernel of the graph. It is compiled and can run in place of that kernel.
-// The bindings, params and workgroup sizes are the same, so plans, grids and bind groups do not change.
+// Edit is edited source code that is compiled and can run in place of a kernel of the graph. An edit has the
+// same bindings, params and workgroup size as the kernel, so plans, grids and bind groups do not change.
 type Edit struct {
 	of, by *graph.Kernel
 	pipe   gpu.Pipeline
@@ -55,8 +55,8 @@ func (e *Edit) Describe(g *graph.Graph) trace.Kernel {
 type edits struct {
 	own     map[*graph.Kernel]gpu.Pipeline // original pipelines of all kernels that an edit has ever replaced
 	inForce map[*graph.Kernel]*Edit
-	// names holds the names of the edits in `inForce`. It is replaced, never modified, because records of
-	// earlier steps keep the old map.
+	// names holds the names of the edits in `inForce`. The map is replaced, never modified, because records
+	// of earlier steps keep the old map.
 	names   map[*graph.Kernel]string
 	changes int
 }

@@ -31,7 +31,7 @@ type Executor struct {
 	flights  [2]flight
 	last     *flight // the last finished step; if no step has finished, last.ran is false
 	number   int     // number of steps so far whose shapes were committed to live
-	hasRun   []bool  // indexed by dispatch*graph.MaxRoutes + route
+	hasRun   []bool  // whether a dispatch ran on a route; index: dispatch*graph.MaxRoutes + route
 	rates    rates
 	pauses   pauses
 	canary   *measure.Probe // clock probe; nil if there is none

@@ -29,9 +29,9 @@ type EditTrial struct {
 }
 
 // EditOutput is a value that a dispatch writes. Own is the content that the kernel leaves in memory, and New
-// is the content that the edit leaves. Before both runs the memory has the same content: if the kernel or the
-// edit reads the value, its content just before the dispatch in the step, and otherwise the word Unwritten
-// everywhere.
+// is the content that the edit leaves. Before both runs the memory has the same content. If the kernel or
+// the edit reads the value, this is the content just before the dispatch in the step. Otherwise every word
+// is Unwritten.
 type EditOutput struct {
 	Value    graph.ValueID
 	Own, New []byte
@@ -236,7 +236,7 @@ func (r *editRun) capture(ctx context.Context) error {
 			n = x.g.Values[bind.Value].Bytes
 		}
 		if n == 0 {
-			continue // unused scratch
+			continue // scratch that the step does not use
 		}
 		r.writes = append(r.writes, written{
 			value: bind.Value, found: make([]byte, (n+3)/4*4),

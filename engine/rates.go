@@ -47,7 +47,7 @@ func (r *rates) learn(bytes, flops int64, ns float64) {
 	if f > b*r.balance {
 		r.perFLOP = rest(ns, b*r.perByte) / f
 		if b > 0 {
-			r.perByte = min(r.perByte, ns/b) // all the bytes were moved within this step
+			r.perByte = min(r.perByte, ns/b) // the step moved all bytes within ns, so this is an upper bound
 		}
 	} else if b > 0 {
 		r.perByte = rest(ns, f*r.perFLOP) / b

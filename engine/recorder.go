@@ -19,9 +19,9 @@ type Recorder struct {
 	// The fields up to liveBytes hold the values from the last snapshot.
 	before    int // number of steps that an earlier recorder recorded (see Continue)
 	taken     int
-	resizes   int // Executor.resizes at that snapshot
-	listed    int // Live.listed at that snapshot
-	edits     int // edits.changes of the executor at that snapshot
+	resizes   int // Executor.resizes at the last snapshot
+	listed    int // Live.listed at the last snapshot
+	edits     int // edits.changes of the executor at the last snapshot
 	liveBytes int64
 
 	mu   sync.Mutex

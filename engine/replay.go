@@ -147,7 +147,7 @@ func (x *Executor) Writers(v graph.ValueID) []trace.DispatchID {
 // An operator whose output is an alias of its input has no look, because it has no dispatch.
 func (x *Executor) OutputLooks() []Look {
 	var looks []Look
-	at := map[graph.ValueID]int{} // index in looks
+	at := map[graph.ValueID]int{} // index of the value's look in `looks`
 	for _, id := range x.live.Active() {
 		d := &x.g.Dispatches[id]
 		o := &x.g.Ops[d.Op]

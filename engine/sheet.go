@@ -80,8 +80,8 @@ func (s *sheets) enter(f *flight) {
 	}
 }
 
-// strike removes a step from its sheet, because the step will not run. It must be the step that was entered
-// last.
+// strike removes a step from its sheet, because the step will not run. The step must be the one that was
+// entered last.
 func (f *flight) strike() {
 	if f.sheet != nil {
 		f.sheet.lines, f.sheet.closed = f.sheet.lines[:f.stampsAt/2], false
@@ -121,7 +121,7 @@ func (x *Executor) Settled() bool {
 // flight.
 func (x *Executor) settle() (err error) {
 	for range x.sheets.both {
-		x.sheets.turn ^= 1 // the older sheet comes first
+		x.sheets.turn ^= 1 // begin with the older sheet
 		if s := &x.sheets.both[x.sheets.turn]; len(s.lines) > 0 {
 			err = gpu.Join(err, x.resolve(s))
 		}

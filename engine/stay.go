@@ -82,7 +82,7 @@ func (s *stayer) without(left []bool, run []trace.DispatchID) (list []stay, err 
 				wrote = buffer
 			}
 		}
-		if b.Levels() > n { // the GPU library moves such a barrier to the start of the pass
+		if b.Levels() > n { // the GPU library inserts this barrier before the pass
 			levels[opens].apart = true
 			n++
 		}

@@ -20,11 +20,11 @@ const submitNS = 100e6
 type stepLog struct {
 	timing                               Timing
 	cold, pipelined                      bool
-	resize, upload, encode, submit, wait int64 // ns
-	// overlapped is the part of resize, upload, encode and submit during which the GPU still had work from an
-	// earlier submit. running is the time during which the host knows the GPU to be busy: from the first
-	// submit to the end of the wait for it. All times except wait may include work of the host for the next
-	// step.
+	resize, upload, encode, submit, wait int64 // durations in ns
+	// overlapped is the part of resize, upload, encode and submit during which the GPU still had work from
+	// an earlier submit. running is the time during which the host knows the GPU to be busy: from the first
+	// submit to the end of the wait for the last one. All times except wait may include work of the host for
+	// the next step.
 	overlapped, running int64
 	total               int64
 	// pieces is true if the step is submitted in pieces, so that the GPU starts the first dispatches while
@@ -90,7 +90,7 @@ func (x *Executor) level(t Timing) Timing {
 	return t
 }
 
-// resize makes the shapes of the step's inputs the live ones. If it returns an error, nothing has changed.
+// resize applies the shapes of the step's inputs to the graph. If it returns an error, nothing has changed.
 func (x *Executor) resize(ctx context.Context, in *graph.StepInput) error {
 	for i := range in.Inputs {
 		a := &in.Inputs[i]

@@ -50,8 +50,8 @@ func (x *Executor) submit(s *flight, run []trace.DispatchID, from, all int, in *
 }
 
 // piece returns how many dispatches to submit next, starting with run[at]. A piece, except the last, has at
-// least as many dispatches as all earlier pieces together. It ends at the end of a level, where a barrier is
-// needed anyway. Dispatches that share a pair of timestamps stay in one piece.
+// least as many dispatches as all earlier pieces together. A piece ends at the end of a level, where a
+// barrier is needed anyway. Dispatches that share a pair of timestamps stay in one piece.
 func (x *Executor) piece(s *flight, run []trace.DispatchID, at int) int {
 	end := max(x.firstPiece, 2*at)
 	if !s.pieces || end > len(run)-x.firstPiece {

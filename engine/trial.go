@@ -31,10 +31,10 @@ type RouteTime struct {
 // MostTrials is the maximum number of runs of each route in TimeRoutes.
 const MostTrials = 1000
 
-// TimeRoutes times operators, isolated from the step, on their routes. The caller's function set chooses the
-// live shape. TimeRoutes runs the operators n times on each route that supports this shape. Two timestamps
-// enclose the dispatches of all operators. Runs of the routes alternate, so that a drift of the clocks
-// affects all routes equally.
+// TimeRoutes times operators, isolated from the step, on their routes. The caller's function `set` chooses
+// the live shape. TimeRoutes runs the operators n times on each route that supports this shape. Two
+// timestamps enclose the dispatches of all operators. Runs of the routes alternate, so that a drift of the
+// clocks affects all routes equally.
 //
 // The inputs of the operators are whatever their memory holds. If `ops` holds a single operator, its data may
 // stay in the device's caches. A GEMV with few weights is then faster here than in a step. To avoid this,

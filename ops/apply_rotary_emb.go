@@ -51,7 +51,7 @@ type turned struct {
 	q, k, cos, sin, yq, yk graph.ValueID // k and yk can be None
 	template               string        // name of the WGSL template
 	NewKernel              *graph.Kernel
-	Vec                    int  // elements of q (or k) that an invocation reads at a time
+	Vec                    int  // number of elements of q or k that an invocation reads at a time
 	both                   bool // a single dispatch rotates both q and k
 }
 

@@ -89,7 +89,7 @@ func (o *sdpa) splittable(span int) bool { return span >= leftSplits*leftSplits 
 func (o *sdpa) leftSize() int { return leftSplits * o.qHeads * (o.headDim + 2) }
 
 // give(p, route, dims) sets the dims of the only output that the route computes: y, the interleaved row, or
-// the partial results (splits). It defers the other outputs.
+// the partial results (splits). give defers the other outputs.
 func (o *sdpa) give(p *graph.Planner, route int, dims []int) {
 	if route == sdpaSplitDecoding {
 		p.Defer(o.y, dims...)
@@ -181,7 +181,7 @@ func (o *sdpa) giveLeft(r *reference.Ref, q reference.Tensor, position, tokens i
 	r.Set(o.splits, splits)
 }
 
-// splitsFrom maps an index in the output splits to an index in plain order. The output starts with the
+// splitsFrom maps an index in the output `splits` to an index in plain order. The output starts with the
 // weighted sums of all splits, which are interleaved. After them come the largest score and the sum of
 // weights of each split, in plain order.
 func (o *sdpa) splitsFrom(at int) int {

@@ -16,10 +16,10 @@ import (
 // If a linear, an embedding or a norm with a residual computes the row y, its kernel also computes the
 // element-wise part of the norm. This part consists of y * weight and of several sums of squares of y. Each
 // sum covers some of the columns. If another operator computes the row, each linear after the norm computes
-// this part itself, because the linear loads the whole row anyway. It multiplies the row by the norm's
-// weights, and adds up the squares in the same loop as its products. Each workgroup of the linears then does
-// additional work, so the rule applies only if the linears have few enough weights (linearTuning). With more
-// than one row all operators work as without the rule.
+// this part itself, because the linear loads the whole row anyway. The linear multiplies the row by the
+// norm's weights, and adds up the squares in the same loop as its products. Each workgroup of the linears
+// then does additional work, so the rule applies only if the linears have few enough weights (linearTuning).
+// With more than one row all operators work as without the rule.
 //
 // The rule replaces the norm and the operators before and after it separately, in the order of the graph.
 var fuseNorm = graph.Fusion{
@@ -107,9 +107,9 @@ type preparer interface {
 	prepares() *rmsNorm // returns this next norm, or nil
 }
 
-// nextNorm returns the norm of y, if the linear's kernel for one row can compute its element-wise part.
-// Otherwise nextNorm returns nil. `leaves` is a function that reports whether the dispatch of a norm can be
-// removed.
+// nextNorm returns the norm of y, if the linear's kernel for one row can compute the norm's element-wise
+// part. Otherwise nextNorm returns nil. `leaves` is a function that reports whether the dispatch of a norm
+// can be removed.
 func (o *linear) nextNorm(b *graph.Builder, leaves func(*graph.Builder, *rmsNorm) bool) *rmsNorm {
 	s := &o.shapes[linearGEMV]
 	if s.batch != 1 || len(o.parts) > 1 || o.gated != nil {
@@ -124,9 +124,10 @@ func (o *linear) nextNorm(b *graph.Builder, leaves func(*graph.Builder, *rmsNorm
 	return nil
 }
 
-// normBehind returns a norm of y whose dispatch can be removed. It can be removed if leaves(b, norm) is true.
-// It returns nil if there is no such norm. `each` is the number of columns in each sum of squares that the
-// producer of y computes. `bound` is the number of storage buffers that the producer's kernel binds already.
+// normBehind returns a norm of y whose dispatch can be removed. The dispatch can be removed if leaves(b,
+// norm) is true. normBehind returns nil if there is no such norm. `each` is the number of columns in each
+// sum of squares that the producer of y computes. `bound` is the number of storage buffers that the
+// producer's kernel binds already.
 func normBehind(b *graph.Builder, y graph.ValueID, each, bound int,
 	leaves func(*graph.Builder, *rmsNorm) bool,
 ) *rmsNorm {
@@ -254,8 +255,8 @@ func (o *rmsNorm) giveReference(r *reference.Ref, y reference.Tensor) {
 	r.Set(o.squares, squares)
 }
 
-// givenTolerance returns the tolerance of v, which is the tensor weighted or the tensor squares. `row` is the
-// tolerance of the row from which both are computed.
+// givenTolerance returns the tolerance of v, which is the tensor `weighted` or the tensor `squares`. `row`
+// is the tolerance of the row from which both are computed.
 func (o *rmsNorm) givenTolerance(r *reference.Ref, v graph.ValueID,
 	row reference.Tolerance,
 ) reference.Tolerance {

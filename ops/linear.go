@@ -92,7 +92,7 @@ type linear struct {
 	spread *spreadRow
 	// makes is set by the fusion rule norm_sum. It is a norm with a residual, whose result is a sum. The
 	// linear's kernel for one row computes this sum, and stores it for the other readers of the sum. The
-	// field before is then the norm of this sum.
+	// field `before` is then the norm of this sum.
 	makes *rmsNorm
 	made  *spreadRow // interleaved row that replaces the sum (fusion rule spread_sum), or nil
 	// next is the norm of y, if the kernel for one row computes the norm's element-wise part. Otherwise next
@@ -116,15 +116,15 @@ type leaver interface {
 	// leavesAll() reports whether the operator always defers an output with a single row, unless the user
 	// requests a route that computes it.
 	leavesAll() bool
-	// besides() returns the bindings that a kernel needs in addition to left, to compute the deferred row.
+	// besides() returns further bindings that a kernel needs to compute the deferred row, in addition to the
+	// value that left returns.
 	besides() []graph.Binding
 	// specialize(route, c, chunk) sets the template constants c of a kernel that computes the deferred row.
 	// chunk is the number of columns that a lane processes at a time.
 	specialize(route int, c shaders.Constants, chunk int)
 	// planLeft adds params and costs to a dispatch whose kernel computes the deferred row.
 	planLeft(route int, p *graph.Planner, l *graph.Launch)
-	// leftRow returns the reference value of the deferred row x. It is computed from the values that replace
-	// x.
+	// leftRow computes the reference value of the deferred row x, from the values that replace x.
 	leftRow(r *reference.Ref, x reference.Tensor) reference.Tensor
 	// leftTolerance returns the tolerance that computing the deferred row adds to the linear's result, and
 	// the reason for it. This tolerance is relative to the largest element in a row of the result.
@@ -679,7 +679,9 @@ func (o *linear) NewKernel(b *graph.Builder, route int) *graph.Kernel {
 	if o.takesLeft(route) {
 		o.before.specialize(route, c, s.chunk())
 	}
-	c["Next"], c["Leaves"] = 0, 0 // 0, or the number of chunks of y
+	// Number of chunks of y if the kernel computes a part of the next norm (Next) or an interleaved row
+	// (Leaves), else 0.
+	c["Next"], c["Leaves"] = 0, 0
 	if o.doesNext(route) {
 		c["Next"] = o.cols() / spreadColumns
 	}

@@ -67,9 +67,9 @@ type rmsNorm struct {
 	// computes the norm for one token (rule norm_attention). It is 0 if the norm always has a dispatch.
 	folds int
 	// If the operator that computes x also computes the element-wise part of the norm for a single row,
-	// weighted and squares hold this part (fusion rule `norm`). Otherwise they are None. The tensor weighted
-	// is the row multiplied by the norm's weights, in interleaved order. The tensor squares has sums of
-	// squares of the row, one for every `each` elements.
+	// `weighted` and `squares` hold this part (fusion rule `norm`). Otherwise they are None. The tensor
+	// `weighted` is the row multiplied by the norm's weights, in interleaved order. The tensor `squares` has
+	// sums of squares of the row, one for every `each` elements.
 	weighted, squares graph.ValueID
 	width, each       int // number of elements of a row, and of each sum in `squares`
 	// The fusion rule norm_sum sets `sum` if, for a single row, the readers of this norm compute both the

@@ -43,12 +43,12 @@ import (
 // A step with one token has other routes if D is at most 512. On the route flash_decoding the positions are
 // divided into enough splits to fill the device. One workgroup processes one split, for several query heads
 // that share a KV head. The workgroup of the last split also appends to the caches. Then another dispatch
-// combines the splits. For up to 384 positions the route is decoding: each query head has one workgroup,
+// combines the splits. For up to 384 positions the route is `decoding`: each query head has one workgroup,
 // which processes all positions.
 //
 // If only linears read y (fusion rule `attention`), y is written in the order in which their lanes load it.
-// The route is then decoding for up to 128 positions, and split_decoding for 129 to 2,048 positions. If D >
-// 64, split_decoding is used for 257 to 768 positions instead. On the route split_decoding each query head
+// The route is then `decoding` for up to 128 positions, and split_decoding for 129 to 2,048 positions. If D
+// > 64, split_decoding is used for 257 to 768 positions instead. On the route split_decoding each query head
 // has four workgroups, and the linears combine their partial results. If an operator applies RoPE to q and k
 // right before the attention, the routes for one token apply RoPE themselves as they load q and k. This is
 // fusion rule rope_attention. If the heads are normalized before RoPE, these routes also compute the norms
@@ -383,7 +383,7 @@ func (o *sdpa) Spec() graph.Spec {
 		s.Inputs = append(s.Inputs, o.sinks)
 		sinks = []graph.Binding{graph.Bind("sinks", o.sinks)}
 	}
-	// with returns a list of bindings, with the sinks before the last of them if there are any.
+	// with inserts the binding of the sinks, if there are any, before the last of the given bindings.
 	with := func(bindings ...graph.Binding) []graph.Binding {
 		return slices.Insert(bindings, len(bindings)-1, sinks...)
 	}

@@ -156,7 +156,7 @@ func (o *sdpa) decodeSplits(span int) (n, length int) {
 	return shape.DivUp(span, length), length
 }
 
-// planDecode plans the dispatch of an attention kernel for one token. Each split has length positions.
+// planDecode plans the dispatch of an attention kernel for one token. Each split has `length` positions.
 func (o *sdpa) planDecode(p *graph.Planner, slot int, d *decodeShape, position, splits, length int,
 	grid ...trace.Term,
 ) *graph.Launch {

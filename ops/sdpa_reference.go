@@ -146,7 +146,7 @@ func (o *sdpa) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance 
 			) * 0x1p-11
 		}
 	}
-	// The output splits has sums of weighted values, before the division by the sum of weights, and these
+	// The output `splits` has sums of weighted values, before the division by the sum of weights, and these
 	// sums of weights.
 	if v == o.splits {
 		part *= 2 * float64(span) * max(1, 1/reference.Largest(values))

@@ -10,10 +10,10 @@ import (
 
 // This file plans attention for steps with several tokens, in one pass over the positions.
 
-// streamShape describes how a workgroup of the streaming kernel divides its work. The field down is the
-// number of groups of lanes, and the field across is the number of lanes in a group. A group processes 8
-// rows, and each of its lanes processes 4 positions and some columns. The field quads says how much of q, k
-// and v is in workgroup memory at a time: 4 * quads columns or positions.
+// streamShape describes how a workgroup of the streaming kernel divides its work. The field `down` is the
+// number of groups of lanes, and the field `across` is the number of lanes in a group. A group processes 8
+// rows, and each of its lanes processes 4 positions and some columns. The field `quads` determines how much
+// of q, k and v is in workgroup memory at a time: 4 * quads columns or positions.
 type streamShape struct{ across, down, quads int }
 
 // streamShapes lists the shapes in order of speed on an H200, fastest first.
@@ -68,7 +68,7 @@ func (o *sdpa) planStreaming(p *graph.Planner, tokens, position, splits, length 
 	s := &o.stream
 	lanes, tile := s.across*s.down, 8*s.down
 	rows := grid.Split("tokens", tokens, tile)
-	rows.Times = int64(o.qHeads / o.kvHeads) // heads that share a KV head
+	rows.Times = int64(o.qHeads / o.kvHeads) // number of query heads that share a KV head
 	terms := [...]trace.Term{rows, grid.Each("kv heads", o.kvHeads), {}}
 	used := terms[:2]
 	if length > 0 {

@@ -48,7 +48,7 @@ func StoredMatrices(g *graph.Graph) iter.Seq[Stored] {
 	}
 }
 
-// Read returns the weights of n rows, starting at row first of the part. It reads only these rows from the
+// Read returns the weights of n rows, starting at row `first` of the part. It reads only these rows from the
 // file, and packs them in the same way as the whole matrix is packed for the device. Packing does not change
 // the bits of a weight, so Read returns exactly the numbers that kernels use.
 func (s *Stored) Read(first, n int) ([]float64, error) {

@@ -19,9 +19,9 @@ import (
 // the range is.
 
 // Line plans a graph at each point of the range [from, to] and returns the plans of every dispatch along the
-// range. The caller's function set applies the live shapes of a point to a Live. Line leaves the fields Along
-// and At of the result to the caller. Line uses a Live of its own, so a running graph is not affected. If the
-// deadline of ctx passes, the returned line ends at the last planned point.
+// range. The caller's function `set` applies the live shapes of a point to a Live. Line leaves the fields
+// Along and At of the result to the caller. Line uses a Live of its own, so a running graph is not affected.
+// If the deadline of ctx passes, the returned line ends at the last planned point.
 func Line(g *graph.Graph, ctx context.Context, o graph.LiveOptions, from, to int,
 	set func(l *graph.Live, at int) error,
 ) (trace.Line, error) {
@@ -164,8 +164,8 @@ func (t *track) goesOn(numbers *[onAll]int64) bool {
 	return true
 }
 
-// repeat extends the track to the given number of points, with the numbers of the last point. It covers the
-// points at which the operator was not re-planned, because its plan stayed the same.
+// repeat extends the track to the given number of points, with the numbers of the last point. At these
+// points the operator was not re-planned, because its plan stayed the same.
 func (t *track) repeat(places int) {
 	for t.places < places {
 		if t.steady() {

@@ -124,7 +124,7 @@ func (b *Barriers) Dispatch() bool {
 	return forced
 }
 
-// Waits returns the transitions of the barriers between the last dispatch and the one before it, in the
+// Waits returns the transitions of the barriers between the last dispatch and the dispatch before it, in the
 // order of the Touch and Copy calls. The result is valid until the next Dispatch or Begin. If Dispatch
 // returned false, Waits can still return the transitions of a barrier before the pass.
 func (b *Barriers) Waits() []Wait { return b.waits }

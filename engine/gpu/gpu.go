@@ -58,7 +58,7 @@ type AdapterInfo struct {
 	Name    string // name reported by the driver
 	Vendor  string
 	Driver  string // name and version of the driver
-	Backend string // "vulkan", "metal", "dx12", "fake"
+	Backend string // "vulkan", "metal", "dx12" or "fake"
 	Type    AdapterType
 	// Timestamps reports whether Encoder.Timestamp works.
 	Timestamps bool

@@ -182,8 +182,8 @@ func (b *Builder) Scratch(name string, t DType) ValueID {
 	return b.add(Value{Name: b.prefix + name, DType: t, Role: Scratch})
 }
 
-// SymInt declares an integer that the host sets before a step. Its value is from lo to hi, and initially
-// first.
+// SymInt declares an integer that the host sets before a step. Its value is from `lo` to `hi`. Its initial
+// value is `first`.
 func (b *Builder) SymInt(name string, lo, hi, first int64) ValueID {
 	if b.err == nil && (lo > hi || first < lo || first > hi) {
 		b.Errorf("symint %s: invalid range %d to %d with initial value %d", name, lo, hi, first)
@@ -520,7 +520,7 @@ func (b *Builder) planCorner(p *Planner, o *Op, c Corner, r routeRequest) (made 
 	return made, elements, nil
 }
 
-// startHost sets the initial integers of the graph inputs that plans read. They come from a corner of an
+// startHost sets the initial integers of the graph inputs whose integers plans read, from a corner of an
 // operator. Only nonzero integers are copied.
 func (b *Builder) startHost(c Corner) {
 	for _, a := range c {

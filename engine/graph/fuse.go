@@ -391,7 +391,7 @@ func (b *Builder) replace(rule *Fusion, m *Match) (bool, error) {
 		o.parts = last.parts // a rule that matches one operator only replaces its implementation
 	}
 	targets = append(targets, o.targets()...)
-	if _, err := b.request(&o, o.targets()[1:]); err != nil { // a route requested by this name must exist
+	if _, err := b.request(&o, o.targets()[1:]); err != nil { // fails on an unknown route
 		return false, err
 	}
 	if _, err := b.request(&o, targets); err != nil {

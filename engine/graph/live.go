@@ -46,7 +46,7 @@ type Live struct {
 	order     Order
 	static    bool
 	maxPasses int
-	requested []routeRequest // by operator
+	requested []routeRequest // route that the user requested, by operator
 
 	now, next    env    // now: current state; next: with the changes of the transaction
 	Plans        []Plan // current plans, by operator

@@ -100,7 +100,7 @@ type Kernel struct {
 	Filled, Taken [][2]int
 	WorkgroupSize [3]uint32
 	Storage       []Storage
-	Params        []trace.Param // at most params.Max
+	Params        []trace.Param // fields of the params block, at most params.Max
 	// WorkgroupBytes is the size of the kernel's workgroup memory in bytes; 0 if it has none or the size is
 	// unknown.
 	WorkgroupBytes int
@@ -127,7 +127,7 @@ type Corner []At
 type At struct {
 	Value    ValueID
 	Dims     []int   // live dims of a tensor
-	Int      int64   // value of a SymInt
+	Int      int64   // integers of a graph input, for operators whose plans read them
 	Host     []int64 // host integers of a graph input, for operators that read them
 	Deferred bool    // the tensor is deferred: its producer does not compute it
 }

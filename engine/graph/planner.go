@@ -54,7 +54,7 @@ type Plan struct {
 	Route    int
 	Reason   Reason
 	outs     []outPlan // results for Spec.Outputs, then those for Spec.Scratch
-	Launches []Launch  // by slot
+	Launches []Launch  // launch of each slot
 }
 
 // outPlan holds the live dims of an output or scratch tensor, or the value of an output SymInt.

@@ -122,8 +122,8 @@ func (l *ResizeLog) plan(d trace.DispatchID, after *Plan, slot int) {
 	l.plans = append(l.plans, loggedPlan{d, to})
 }
 
-// record returns the record of a slot's launch. It also appends the launch's params to params and returns the
-// result.
+// record returns the record of a slot's launch. It also appends the launch's params to `params` and returns
+// the result.
 func (p *Plan) record(slot int, params []byte) (launchRecord, []byte) {
 	l := &p.Launches[slot]
 	r := launchRecord{active: l.Active}

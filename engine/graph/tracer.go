@@ -73,7 +73,7 @@ type Tracer struct {
 	grids    []*trace.Grid      // by dispatch: grid of the latest new plan
 	now      liveshapes.Shapes  // shapes after the last logged change; initially the largest shapes
 	recorded liveshapes.Shapes  // shapes of the last recorded step; initially those at NewTracer
-	ints     []int64            // by value: SymInts
+	ints     []int64            // value of each SymInt, by value id
 	inputs   inputState
 	levels   []trace.DispatchID
 	waits    []trace.Wait

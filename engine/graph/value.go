@@ -71,15 +71,15 @@ type Value struct {
 	Role             Role
 	minDims, MaxDims []int // range of the dims of a tensor; nil until its producer is added
 	Lo, Hi, first    int64 // range and initial value of a SymInt
-	Bytes            int64 // size at MaxDims
+	Bytes            int64 // size in bytes at MaxDims
 	Alias            ValueID
 	Producer         OpID // operator that outputs the value, or -1
 	materializer     OpID // operator that computes the value if it is deferred, or -1
 	Consumers        []OpID
 	Load             func() ([]byte, error) // bytes of a constant or initial State; nil means zeros
-	HostRead         bool                   // a plan reads the host integers of the value
-	firstHost        []int64                // host integers before the first step; nil means zeros
-	matrix           *trace.Matrix          // weight matrix in the constant, or nil
+	HostRead         bool                   // a plan reads the integers of this input (Planner.HostInts)
+	firstHost        []int64                // integers of this input before the first step; nil means zeros
+	matrix           *trace.Matrix          // weight matrix that the constant holds, or nil
 	Column           func(at int) int       // see ValueInfo.Column
 }
 

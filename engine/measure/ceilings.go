@@ -18,8 +18,8 @@ import (
 // them to other times.
 //
 // If the GPU clock rose after the measurement, dispatches could be faster than their ceilings, at more than
-// 100 %. Therefore the measurement first keeps the GPU busy until its kernels no longer get faster. It starts
-// again if the FLOP rates at its beginning and at its end differ.
+// 100 %. Therefore the measurement first keeps the GPU busy until the measured kernels no longer get faster.
+// The measurement is repeated if the FLOP rates at its beginning and at its end differ.
 
 // CeilingsVersion is the version of the measurement method. It is increased whenever the method changes, so
 // that ceilings of different methods are not compared.
@@ -31,8 +31,8 @@ const (
 	// longEnough is the minimum duration of a run in ns. The two timestamps around a run take some µs; in a
 	// run of this length that does not matter.
 	longEnough = 300e3
-	// mostCeilings is how many times all ceilings are measured at most. They are measured again if the GPU
-	// clock changed meanwhile.
+	// mostCeilings is the maximum number of times that all ceilings are measured. A measurement is repeated
+	// if the GPU clock changed during it.
 	mostCeilings = 4
 
 	// A dispatch of the copy kernel has one lane per element, in at least leastCopyGroups and at most
@@ -43,7 +43,7 @@ const (
 	mostRounds  = 1 << 12 // maximum number of rounds of the copy kernel, which uses 32-bit counters
 	smallestSet = 1 << 18 // bytes of the smallest working set
 	largestSet  = 1 << 30 // bytes of the largest working set
-	mostGroups  = 4096    // maximum number of workgroups in the search of fill
+	mostGroups  = 4096    // maximum number of workgroups that fill tries
 	// If a dispatch takes more than `slower` times as long as a dispatch with one workgroup, its workgroups
 	// do not all run at the same time.
 	slower = 1.25
@@ -186,8 +186,8 @@ func (r *ceilingRun) allocate() error {
 	return nil
 }
 
-// sets lists the sizes of the working sets in bytes. The size of a working set is that of the source and the
-// destination together.
+// sets lists the sizes of the working sets in bytes. The size of a working set is the sum of the sizes of
+// source and destination.
 func (r *ceilingRun) sets() []int64 {
 	var list []int64
 	for n := int64(smallestSet); n <= 2*int64(r.dst.Size()); n *= 4 {

@@ -15,8 +15,8 @@ import (
 // No WebGPU call returns the period of a tick, and the GPU clock and the host clock drift apart. A Clock
 // therefore learns from readings. A reading consists of two GPU ticks, and of two host times between which
 // both ticks came. The first two readings yield a first range for the period of a tick. After that, every
-// timed step yields a reading. Its first tick came after the host submitted the step, and its last tick came
-// before the host's wait for the step ended.
+// timed step yields a reading. The first tick of the reading came after the host submitted the step, and the
+// last tick came before the host's wait for the step ended.
 //
 // The clock keeps a bracket: the range of host times in which the latest tick came. For each step, the clock
 // extrapolates the bracket to the step's last tick. Then it narrows the bracket to the times that the step's
@@ -99,7 +99,7 @@ func (c *Clock) SinceStart(t time.Time) int64 { return t.Sub(c.started).Nanoseco
 
 // Reading consists of two GPU ticks, and two host times between which both ticks came.
 type Reading struct {
-	First, Last   uint64 // the same tick twice if only one was read
+	First, Last   uint64 // equal if only one tick was read
 	Before, After int64  // host times in ns since the start of the clock
 }
 

@@ -30,7 +30,7 @@ var ErrNoPeriod = errors.New("the GPU's clock has no known period")
 // Meter times single kernels on a device outside of steps. Free releases the GPU objects that it creates.
 type Meter struct {
 	Dev    gpu.Device
-	clock  *Clock // its timestamps are used for the measurements
+	clock  *Clock // clock whose timestamp slots the measurements use
 	params gpu.Buffer
 	owned  []interface{ Release() }
 	ticks  []uint64

@@ -44,9 +44,10 @@ func Check(target string) error {
 	return err
 }
 
-// Write calls write, which puts files into an empty folder, and then moves the folder to target. The parent
-// of target must exist. The list says in one word what the folder contains. If target exists, it is replaced
-// when the new folder is complete. If Write fails, it removes what it has written.
+// Write calls the function `write`, which puts files into an empty folder, and then moves the folder to
+// `target`. The parent of `target` must exist. The list contains `what`, a word for the contents of the
+// folder. If `target` exists, it is replaced when the new folder is complete. If Write fails, it removes
+// what it has written.
 func Write(target, what string, write func(dir string) error) error {
 	above := filepath.Dir(target)
 	if d, err := os.Stat(above); err != nil || !d.IsDir() {
@@ -59,7 +60,7 @@ func Write(target, what string, write func(dir string) error) error {
 	complete := false
 	defer func() {
 		if !complete {
-			os.RemoveAll(partial) // this call created it
+			os.RemoveAll(partial) // this call created the folder
 		}
 	}()
 	if err := write(partial); err != nil {
@@ -85,8 +86,8 @@ func Write(target, what string, write func(dir string) error) error {
 	return remove(old, entries)
 }
 
-// unused calls create with the names NAME, NAME-2, NAME-3 and so on, until the name is not in use. It returns
-// the name for which create succeeded.
+// unused calls `create` with the names NAME, NAME-2, NAME-3 and so on, until the name is not in use. It
+// returns the name for which `create` succeeded.
 func unused(name string, create func(name string) error) (string, error) {
 	for n := 1; ; n++ {
 		try := name
@@ -118,11 +119,11 @@ func setAside(target string) (old string, entries []entry, err error) {
 	return old, entries, err
 }
 
-// remove removes a folder with the given contents. It removes them one by one, so that a file that appeared
-// in the folder meanwhile is kept.
+// remove removes a folder with the given contents. The contents are removed one by one, so that a file that
+// appeared in the folder meanwhile is kept.
 func remove(old string, entries []entry) error {
 	var err error
-	for _, e := range slices.Backward(entries) { // the contents of a folder before the folder
+	for _, e := range slices.Backward(entries) { // delete the contents of a folder before the folder itself
 		err = errors.Join(err, os.Remove(filepath.Join(old, filepath.FromSlash(e.path))))
 	}
 	if err = errors.Join(err, os.Remove(old)); err != nil {

@@ -17,7 +17,7 @@ import (
 type File struct {
 	size int64
 	// data holds the mapped bytes. If the file could not be mapped, data is nil and the bytes are read from
-	// file.
+	// `file`.
 	data   []byte
 	file   *os.File
 	mapped bool // data is a mapping that Close must unmap
@@ -48,7 +48,7 @@ func open(path string, mapFile func(*os.File, int) ([]byte, error)) (*File, erro
 		f.data = nil
 		return f, nil
 	}
-	file.Close() // the mapping stays valid
+	file.Close() // the mapping stays valid without the open file
 	f.file, f.mapped = nil, true
 	return f, nil
 }

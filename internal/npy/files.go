@@ -16,7 +16,7 @@ func WriteFiles(dir, name string, arrays []*Array) (paths []string, err error) {
 	var partial []string
 	defer func() {
 		for _, path := range partial[len(paths):] {
-			_ = os.Remove(path) // the first error says more
+			_ = os.Remove(path) // ignore this error: the first one is more informative
 		}
 	}()
 	for i, a := range arrays {

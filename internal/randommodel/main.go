@@ -1,5 +1,5 @@
-// Randommodel writes a GGUF file with the shape of a published model and random weights. It serves to measure
-// speed, and to try what the shape does, without the published weights:
+// Randommodel writes a GGUF file with the shape of a published model and random weights. It serves to
+// measure the speed of the model, and to try out the shape, without the published weights:
 //
 //	go run ./internal/randommodel -layers 12 qwen3-30b-a3b model.gguf
 //	gpuscope bench model.gguf

@@ -27,9 +27,9 @@ const (
 //	y  [...], or [..., 1] with keepDim; i32
 //
 // One workgroup searches each row. If rows have more than 8192 elements, each workgroup searches a part of
-// 2048 elements. A second dispatch, named final, then finds the largest element among the results of a row's
-// parts. A greedy decoder that uses this operator reads back only the index of the next token, instead of all
-// logits.
+// 2048 elements. A second dispatch, `final`, then finds the largest element among the results of a row's
+// parts. A greedy decoder that uses this operator reads back only the index of the next token, instead of
+// all logits.
 func Argmax(b *graph.Builder, name string, x graph.ValueID, keepDim bool) graph.ValueID {
 	return kindArgmax.BuildOne(b, name, kind.Args{"x": x, "keepdim": keepDim})
 }

@@ -138,7 +138,7 @@ fn power(u: $T, v: $T) -> $T {
 //	z     the larger of the two sizes in each dim
 //
 // The operands are both f32 or both i32, and z has their type. Integers wrap. If both operands have the same
-// dims in a step, the route is same, which needs no index arithmetic. Otherwise the route is broadcast.
+// dims in a step, the route is `same`, which needs no index arithmetic. Otherwise the route is `broadcast`.
 func Add(b *graph.Builder, name string, x, y graph.ValueID, alpha float32) graph.ValueID {
 	return member("add").BuildOne(b, name, kind.Args{"a": x, "b": y, "alpha": alpha})
 }

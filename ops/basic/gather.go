@@ -258,14 +258,15 @@ func pickSelect(o *GatherOp, dims []int, ends [2]int) (picked, error) {
 //	x  any dims, any 32-bit type
 //	y  dims of x; the size of dim axis is length
 //
-// An invocation copies 4 elements if the size of the dims after axis allows it.
+// An invocation copies 4 elements if the size of the dims after `axis` allows it.
 func Slice(b *graph.Builder, name string, x graph.ValueID, axis int, start, length kind.Int) graph.ValueID {
 	return member("slice").BuildOne(b, name, kind.Args{"x": x, "dim": axis, "start": start, "length": length})
 }
 
 // SliceRange adds slice with the arguments of ExecuTorch's slice_copy: y = x[..., from : to : step, ...]
-// along a dim. A negative from or to counts from the end of the dim. Both are then clamped to the range from
-// 0 to the size that the dim has in a step. A to after the end, such as ToEnd, therefore means the end.
+// along a dim. A negative `from` or `to` counts from the end of the dim. Both are then clamped to the range
+// from 0 to the size that the dim has in a step. If `to` is after the end, like ToEnd, it therefore means
+// the end.
 //
 //	x  any dims, any 32-bit type
 //	y  dims of x; the size of dim axis is ceil((to - from) / step), an empty range is an error
@@ -442,7 +443,7 @@ type GatherOp struct {
 	X, Y      graph.ValueID
 	Axis      int         // dim of X along which the operator selects
 	Ends      [2]kind.Int // for select: the index; for slice: start and end, or start and length
-	Exact     bool        // true: Ends are start and length, and must fit; false: start and end, clamped
+	Exact     bool        // Ends are start and length, which must fit; else start and end, which are clamped
 	Step      int         // step of a slice
 	list      []int       // argument of expand, flip or permute: sizes or dims
 	wholeRows bool        // the last dim of Y is the last dim of X, unchanged

@@ -67,7 +67,7 @@ type pad struct {
 	before, after [kind.MaxRank]int
 	rank          int
 	value         float64
-	bits          uint32 // the bits of value
+	bits          uint32 // value as stored in an element
 	kernel        *graph.Kernel
 }
 

@@ -12,7 +12,7 @@ import (
 // The operators on SymInts have no dispatches: their plans compute integers. The ranges of their outputs are
 // derived from their corners.
 
-// SymSize adds sym_size, which returns the size of dim axis of x in the current step, as a SymInt.
+// SymSize adds sym_size, which returns the size of dim `axis` of x in the current step, as a SymInt.
 func SymSize(b *graph.Builder, name string, x graph.ValueID, axis int) graph.ValueID {
 	return kindSymSize.BuildOne(b, name, kind.Args{"x": x, "dim": axis})
 }

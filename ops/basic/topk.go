@@ -31,9 +31,9 @@ const (
 //	        two are 0.
 //
 // The probability of a value is exp(value - largest) / sum, so a decoder reads back k pairs instead of all
-// logits. There are always two dispatches. In the dispatch named parts each workgroup sorts 1024 elements,
-// and the dispatch named final merges the largest elements of a row's parts. The same input always produces
-// the same bytes.
+// logits. There are always two dispatches. In the dispatch `parts` each workgroup sorts 1024 elements, and
+// the dispatch `final` merges the largest elements of a row's parts. The same input always produces the same
+// bytes.
 func TopK(b *graph.Builder, name string, x graph.ValueID, k int) (values, ids, stats graph.ValueID) {
 	out := kindTopK.Build(b, name, kind.Args{"x": x, "k": k})
 	if out == nil {
@@ -167,8 +167,8 @@ func (o *topK) Reference(r *reference.Ref) {
 	r.Set(o.stats, stats)
 }
 
-// Tolerance is zero for the outputs values and ids, because they are copied exactly. Only the output stats is
-// rounded.
+// Tolerance is zero for the outputs `values` and `ids`, because they are copied exactly. Only the output
+// `stats` is rounded.
 func (o *topK) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance {
 	if v != o.stats {
 		return reference.Moves{}.Tolerance(r, v)

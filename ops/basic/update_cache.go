@@ -7,8 +7,8 @@ import (
 	"gpuscope/ops/reference"
 )
 
-// UpdateCache adds update_cache, which writes the rows of value to a cache. The first row is written at index
-// position. The operator has no output, because the cache is State.
+// UpdateCache adds update_cache, which writes the rows of `value` to a cache. The first row is written at
+// the index `position`. The operator has no output, because the cache is State.
 //
 //	value     [1, S, H, D], any 32-bit type
 //	cache     [1, C, H, D], State of the same type

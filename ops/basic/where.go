@@ -68,7 +68,7 @@ func (o *where) Spec() graph.Spec {
 
 // Corners returns the corners at which each dim of y has its largest and its smallest size.
 func (o *where) Corners(r *graph.Ranges) []graph.Corner {
-	var dims [2][3][]int // by corner, then by operand, from the last dim
+	var dims [2][3][]int // index: corner, operand, dim counted from the last
 	for k := range o.rank {
 		var lo, hi [3]int
 		candidates := []int{1}
@@ -77,7 +77,7 @@ func (o *where) Corners(r *graph.Ranges) []graph.Corner {
 			candidates = append(candidates, lo[i], hi[i])
 		}
 		slices.Sort(candidates)
-		legal := func(n int) bool { // each operand has size n or 1
+		legal := func(n int) bool { // reports whether each operand can have size n or 1
 			for i := range o.of {
 				if lo[i] > 1 && (n < lo[i] || n > hi[i]) {
 					return false

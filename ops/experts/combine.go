@@ -41,8 +41,8 @@ var kindCombine = kind.Kind{
 
 type combine struct {
 	x, weights, y graph.ValueID
-	// residual is a tensor with the dims of y (fusion rule experts_residual), or None. Then y = residual +
-	// alpha * the sum.
+	// residual is a tensor with the dims of y (fusion rule experts_residual), or None. With a residual, y =
+	// residual + alpha * the sum.
 	residual      graph.ValueID
 	alpha         float32
 	k, width, vec int

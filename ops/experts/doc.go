@@ -9,5 +9,6 @@
 //
 // A router named NAME outputs NAME.counts, the number of tokens of each expert in the step, besides
 // NAME.experts, NAME.weights and NAME.sorted. The plan of a product states its tiles (graph.Launch.Experts).
-// Both together show how many workgroups have work, and how many rows of their tiles have no pair.
+// The counts and the tiles together show how many workgroups have work, and how many rows of their tiles
+// have no pair.
 package experts

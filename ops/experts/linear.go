@@ -26,11 +26,11 @@ import (
 // Weights above the device's limit on the size of a binding are split into parts of whole experts, and each
 // part has its own dispatch.
 //
-// On the routes gemv (one token) and pairs (a few tokens), each pair of a token and an expert is a product of
-// one row. The dispatch reads only the matrices of the chosen experts. On the routes tile32, tile64 and
-// tile128 each expert processes its pairs in tiles of 32, 64 or 128 rows. The grid is large enough for any
-// distribution of the pairs to the experts: sorted tells a workgroup which tile it processes, and workgroups
-// without a tile return at once.
+// On the routes `gemv` (one token) and `pairs` (a few tokens), each pair of a token and an expert is a
+// product of one row. The dispatch reads only the matrices of the chosen experts. On the routes tile32,
+// tile64 and tile128 each expert processes its pairs in tiles of 32, 64 or 128 rows. The grid is large
+// enough for any distribution of the pairs to the experts: `sorted` tells a workgroup which tile it
+// processes, and workgroups without a tile return at once.
 func LinearExperts(b *graph.Builder, name string, x graph.ValueID, w weight.Matrix, bias graph.ValueID,
 	r Routing,
 ) graph.ValueID {
@@ -105,9 +105,9 @@ type linear struct {
 	// gated is set by the fusion rule experts_gate_up. The matrix of an expert then has the rows of gate,
 	// then those of up, and y = act(gate) * up.
 	gated *basic.GatedRow
-	// combine is set by the fusion rule experts_combine. Then y is the sum over the experts of a token. The
-	// kernels of the routes gemv and pairs compute this sum. On the other routes, a second dispatch adds up
-	// the products, which are in the scratch tensor `products`.
+	// combine is set by the fusion rule experts_combine. If it is set, y is the sum over the experts of a
+	// token. The kernels of the routes `gemv` and `pairs` compute this sum. On the other routes, a second
+	// dispatch adds up the products, which are in the scratch tensor `products`.
 	combine  *combine
 	products graph.ValueID
 	norm     *Norm // the norm x, if the kernel for one token computes it (fusion rule `norm`), or nil
@@ -322,7 +322,7 @@ func (o *linear) dispatch(p *graph.Planner, i, route, tokens int) {
 			l.Params.U32("first", first).U32("experts", n)
 		}
 	}
-	// The modelled bytes are those for tokens that choose their experts at random.
+	// The modelled bytes assume that tokens choose their experts at random.
 	used := 1 - math.Pow(1-float64(o.k)/float64(o.n), float64(tokens))
 	share := func(n int64) int64 { return n * int64(part.Rows) / int64(o.w.Rows) }
 	l.Experts = trace.ExpertTiles{

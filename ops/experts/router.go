@@ -45,9 +45,8 @@ type RouterOptions struct {
 //	         pairs, then all pairs of a token and a slot, sorted by expert: pair p is slot p%k of token p/k
 //
 // Softmax over all logits, followed by normalize, equals softmax over the chosen logits. One token needs one
-// dispatch.
-// For more tokens, a second dispatch counts and sorts the pairs. The same input always produces the same
-// bytes.
+// dispatch. For more tokens, a second dispatch counts and sorts the pairs. The same input always produces
+// the same bytes.
 //
 // Source: Shazeer et al., Outrageously Large Neural Networks (2017); Muennighoff et al., OLMoE (2024).
 func Router(b *graph.Builder, name string, logits graph.ValueID, o RouterOptions) Routing {
@@ -250,8 +249,8 @@ func (o *router) Reference(r *reference.Ref) {
 }
 
 // Tolerance is zero for the integers. The order of two experts is the same as in float64, because logits are
-// compared without rounding. It can differ only with a bias, for two sums whose difference is not larger than
-// a rounding error.
+// compared without rounding. The order can differ only with a bias, for two sums whose difference is not
+// larger than a rounding error.
 func (o *router) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance {
 	if v != o.Weights {
 		return reference.Exact

@@ -33,7 +33,7 @@ var routes = []struct {
 	name  string
 	why   kind.Reason
 	upTo  float64 // the route is preferred up to this number of pairs for each expert, on average
-	tile  int     // rows of a tile, or 0
+	tile  int     // rows of a tile; 0 if the route is not tiled
 	teams int
 }{
 	routeGEMV:  {"gemv", kind.OneToken, 0, 0, 0},

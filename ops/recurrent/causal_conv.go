@@ -22,8 +22,8 @@ type Conv struct {
 }
 
 // CausalConv adds causal_conv1d, a short convolution along the tokens, separately for each channel. The
-// element of y at a token is a sum of K products. Their factors are the channel's K weights and its elements
-// at the token and at the K-1 tokens before it. State has these elements of the tokens before the step.
+// element of y at a token is a sum of K products: of the channel's K weights, and the channel's elements at
+// the token and at the K-1 tokens before it. State has the elements of the tokens before the step.
 //
 //	y[s] = silu(sum over k of weight[k] * (x * in_gate)[s - (K-1) + k]) * out_gate[s]
 //

@@ -162,7 +162,7 @@ func (x *Interpreter) run(o *operator) error {
 }
 
 // Tolerance returns how far a kernel's result for v can be from the reference value. v is an output of the
-// operator id, or State that it wrote. This operator must be the last one that ran.
+// operator `id`, or State that this operator wrote. The operator must be the last one that ran.
 func (x *Interpreter) Tolerance(id graph.OpID, v graph.ValueID) Tolerance {
 	for i := range x.ops {
 		if impl, ok := x.ops[i].impl.(Referencer); ok && x.ops[i].id == id {

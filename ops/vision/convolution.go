@@ -193,8 +193,8 @@ func (o *convolution) Plan(p *graph.Planner) error {
 	return nil
 }
 
-// source returns the index of the element of x that element k of the kernel multiplies at position at of y.
-// `ok` is false if there is no such element.
+// source returns the index of the element of x that element k of the kernel multiplies at position `at` of
+// y. `ok` is false if there is no such element.
 func (o *convolution) source(at, k, in, axis int) (i int, ok bool) {
 	if !o.transposed {
 		i = at*o.stride[axis] + k*o.dilation[axis] - o.padding[axis]
@@ -272,7 +272,8 @@ func (o *convolution) each(k, oy, ox, inH, inW int, f func(c, at, weightAt int))
 }
 
 // Tolerance is relative to the product of two lengths: of the longest kernel, and of the longest list of
-// elements of x that a kernel can multiply. A sum of products can cancel.
+// elements of x that a kernel can multiply. It is not relative to the result, because the terms of a sum can
+// cancel out.
 func (o *convolution) Tolerance(r *reference.Ref, _ graph.ValueID) reference.Tolerance {
 	size, perIn := o.kernel[0]*o.kernel[1], o.in/o.groups
 	weight, products := r.Tensor(o.weight).Data, size*perIn

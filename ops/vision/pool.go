@@ -228,7 +228,7 @@ func (o *pool) mean(plane []float64, at [2]int, inH, inW int) float64 {
 	for k := range 2 {
 		from[k] = at[k]*o.stride[k] - o.padding[k]
 		to[k] = min(from[k]+o.kernel[k], in[k]+o.padding[k])
-		with *= to[k] - from[k] // elements of the window with the padding
+		with *= to[k] - from[k] // number of elements of the window, padding included
 		from[k], to[k] = max(from[k], 0), min(to[k], in[k])
 		n *= to[k] - from[k]
 	}

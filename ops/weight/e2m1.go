@@ -3,7 +3,7 @@ package weight
 import "gpuscope/engine/graph"
 
 // e2m1 describes an array of 4-bit floats, in the layout of shaders/include/e2m1.wgsl. A float has a bit of
-// mantissa, then two bits of exponent, then the sign. MXFP4 and NVFP4 have such weights. The field nibbles
+// mantissa, then two bits of exponent, then the sign. MXFP4 and NVFP4 have such weights. The field `nibbles`
 // describes where the blocks of a file store them.
 type e2m1 struct{ nibbles packed }
 

@@ -129,14 +129,14 @@ type Matrix struct {
 	// Data returns the byte arrays that Format.Pieces describes. Each array has the rows of the matrix one
 	// after another.
 	Data func() ([][]byte, error)
-	// Factor returns a number by which the weights of a row are multiplied. It is the same for four rows that
-	// are stored together. Factor is nil if there is none. Only NVFP4 has such numbers.
+	// Factor returns a number by which the weights of a row are multiplied. Four rows that are stored
+	// together have the same factor. Factor is nil if the matrix has no factors. Only NVFP4 has them.
 	Factor func(row int) (float32, error)
 
 	Dense *graph.ValueID // the matrix as an f32 tensor of the graph, or nil
 	over  *[2]Matrix     // the two joined matrices, if Above or Interleave returned this matrix; else nil
-	each  int            // rows that are taken at a time from each of the two, if they are interleaved
-	whole *alternate     // the matrix whose rows this one has, if Alternate returned it; else nil
+	each  int            // if interleaved: number of rows taken at a time from each of these
+	whole *alternate     // how Alternate selected these rows from another matrix; nil if it did not
 	Err   error          // reason why the matrix cannot be used, or nil
 }
 
@@ -158,8 +158,8 @@ func Dense(b *graph.Builder, v graph.ValueID) Matrix {
 	return m
 }
 
-// Part returns n rows of the matrix, starting at row first, as a separate Matrix. If the matrix does not have
-// these rows, the field Err of the result is set.
+// Part returns n rows of the matrix, starting at row `first`, as a separate Matrix. If the matrix does not
+// have these rows, the field Err of the result is set.
 func (m Matrix) Part(first, n int) Matrix {
 	part := m
 	part.Name, part.Rows = fmt.Sprintf("%s.rows%d", m.Name, first), n
@@ -193,9 +193,10 @@ func (m Matrix) Above(n Matrix) (Matrix, bool) {
 }
 
 // Interleave joins two matrices of the same size: the result has the first `each` rows of m, then the first
-// `each` rows of n, then the next `each` rows of m, and so on. It joins two stacks of matrices with `each`
-// rows, so that each matrix of n follows the one of m. Interleave returns false if the matrices differ in
-// format or size. It also returns false if `each` is not a multiple of 4 that divides the number of rows.
+// `each` rows of n, then the next `each` rows of m, and so on. If m and n are stacks of matrices with `each`
+// rows, each matrix of n follows the corresponding matrix of m. Interleave returns false if the matrices
+// differ in format or size. It also returns false if `each` is not a multiple of 4 that divides the number
+// of rows.
 func (m Matrix) Interleave(n Matrix, each int) (Matrix, bool) {
 	f, g := &m.Format, &n.Format
 	same := f.Name == g.Name && f.File == g.File && f.Group == g.Group && m.Cols == n.Cols && m.Rows == n.Rows
@@ -219,7 +220,7 @@ type alternate struct {
 }
 
 // Alternate divides the rows of a matrix into groups of `each` rows, and returns every second group. `which`
-// is 0 for the first, third, ... group, and 1 for the others. It undoes Interleave.
+// is 0 for the first, third, ... group, and 1 for the others. Alternate undoes Interleave.
 func (m Matrix) Alternate(each, which int) Matrix {
 	part := m
 	part.Name, part.Rows = fmt.Sprintf("%s.half%d", m.Name, which), m.Rows/2
@@ -307,7 +308,7 @@ func (m *Matrix) CheckSize() error {
 }
 
 // rows(first, n) returns a byte array for each piece of the matrix. The array has n rows, starting at row
-// first.
+// `first`.
 func (m *Matrix) rows(first, n int) ([][]byte, error) {
 	if m.over != nil {
 		return m.rowsOfBoth(first, n)
@@ -494,9 +495,9 @@ func weightsArray(t graph.DType, rows, cols int, pack pack) Array {
 }
 
 // fourRows describes an array that has one number, such as a scale, for each group of columns in each row. A
-// number has size bytes. The numbers of 4 rows for the same group are stored together, so that a lane of a
-// GEMV can load them at once. The function at returns the bytes of number i, counted in row-major order, low
-// byte first.
+// number has `size` bytes. The numbers of 4 rows for the same group are stored together, so that a lane of a
+// GEMV can load them at once. The function `at` returns the bytes of number i, counted in row-major order,
+// low byte first.
 func fourRows(name string, t graph.DType, rows, groups, size int,
 	at func(pieces [][]byte, i int) []byte,
 ) Array {
@@ -575,8 +576,9 @@ func (s byteScales) constants() shaders.Constants {
 	return shaders.Constants{"GroupEights": s.group / 8, "Factors": s.factors}
 }
 
-// factorsArray describes an array with the factor of a matrix for each four rows. Kernels of all matrices
-// are then the same, and joined matrices can have two factors.
+// factorsArray describes an array that has a factor for each four rows. Even if the whole matrix has one
+// factor, the array repeats it: then all matrices use the same kernels, and joined matrices can have two
+// factors.
 func factorsArray(rows int) Array {
 	return Array{"factors", graph.F32, []int{fours(rows)}, nil}
 }

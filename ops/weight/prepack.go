@@ -10,13 +10,13 @@ import (
 	"gpuscope/ops/internal/shape"
 )
 
-// A pack is a function that rearranges some rows of a matrix: from the pieces of a file into the layout of an
-// array on the device. It does not change the bits of any number. All bytes of into must be zero before the
-// call. An array without a pack is a copy of the only piece of the file.
+// A pack is a function that rearranges some rows of a matrix: from the pieces of a file into the layout of
+// an array on the device. It does not change the bits of any number. All bytes of `into` must be zero before
+// the call. An array without a pack is a copy of the only piece of the file.
 type pack func(pieces [][]byte, into []byte)
 
-// packed describes how the blocks of a file store numbers that have only a few bits each. A block has size
-// bytes. The numbers are in n of these bytes, starting at offset at. Each byte has 8/bits numbers. The n
+// packed describes how the blocks of a file store numbers that have only a few bits each. A block has `size`
+// bytes. The numbers are in n of these bytes, starting at offset `at`. Each byte has 8/bits numbers. The n
 // bytes form groups of `run` bytes, and `run` is a multiple of 8. The lowest bits of the bytes of a group
 // hold the columns 0, 1, ..., run-1. The next higher bits hold the next run columns, and so on. The method
 // inOrder puts the numbers into the order of the columns.
@@ -69,8 +69,8 @@ type places struct {
 	bytes func() *[4][256]uint32
 }
 
-// placesOf returns a layout in which the bits of each number are neighbours. The function of returns the bit
-// position at which number i starts.
+// placesOf returns a layout in which the bits of each number are neighbours. The function `of` returns the
+// bit position at which number i starts.
 func placesOf(bits int, of func(i int) int) places {
 	return placesOfBits(bits, func(i, bit int) int { return of(i) + bit })
 }
@@ -112,8 +112,8 @@ func (p places) number(data []byte, i int) (q byte) {
 	return q
 }
 
-// taken(size, at, n) returns a pack that copies n bytes from each block, starting at offset at. A block has
-// size bytes.
+// taken(size, at, n) returns a pack that copies n bytes from each block, starting at offset `at`. A block
+// has `size` bytes.
 func taken(size, at, n int) pack {
 	return func(pieces [][]byte, into []byte) {
 		for blocks := pieces[0]; len(blocks) > 0; blocks = blocks[size:] {

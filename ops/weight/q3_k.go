@@ -94,9 +94,9 @@ var spread = func() (tables [2][256]uint32) {
 	return tables
 }()
 
-// three returns the 3-bit weight at index at, in row-major order.
+// three returns the 3-bit weight at index `at`, in row-major order.
 func three(arrays [][]byte, at int) byte {
-	half := func(w int) uint16 { // the half of word w that holds the column
+	half := func(w int) uint16 { // returns the 16-bit half of word w that holds the weight
 		array, word := arrays[0], at/32*2+w
 		if w == 2 {
 			array, word = arrays[1], at/32

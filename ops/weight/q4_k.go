@@ -36,10 +36,10 @@ const q4kBytes = sixesBytes + 128
 // of 32 columns.
 const sixesBytes = 2 + 2 + 12
 
-// scalesAndZeros describes the 6-bit scales and zero points of blocks of size bytes: number 2g is the scale
-// of group g, and number 2g+1 is its zero point. For groups 0 to 3, the scale is in the low bits of bytes 0
-// to 3. The zero point is in the low bits of bytes 4 to 7. For groups 4 to 7, the low four bits of scale and
-// zero point are in bytes 8 to 11. Their high two bits are in the high bits of bytes 0 to 7.
+// scalesAndZeros describes the 6-bit scales and zero points of blocks with `size` bytes: number 2g is the
+// scale of group g, and number 2g+1 is its zero point. For groups 0 to 3, the scale is in the low bits of
+// bytes 0 to 3. The zero point is in the low bits of bytes 4 to 7. For groups 4 to 7, the low four bits of
+// scale and zero point are in bytes 8 to 11. Their high two bits are in the high bits of bytes 0 to 7.
 func scalesAndZeros(size int) sixes {
 	return sixes{16, size, func(block []byte, i int) byte {
 		block = block[4:]
@@ -51,11 +51,11 @@ func scalesAndZeros(size int) sixes {
 	}}
 }
 
-// supersOfBoth(size) describes the two super-block scales, super and superZero, of blocks that have size
+// supersOfBoth(size) describes the two super-block scales, super and superZero, of blocks that have `size`
 // bytes.
 func supersOfBoth(size int) supers { return supers{size, []int{0, 2}} }
 
-// scaleAndZero returns two numbers for a weight q, which is q * scale - zero. The slice arrays starts with
+// scaleAndZero returns two numbers for a weight q, which is q * scale - zero. The slice `arrays` starts with
 // the array of scales and zero points, followed by the array of super-block scales.
 func scaleAndZero(arrays [][]byte, row, col, cols int) (scale, zero float64) {
 	both, super := scalesAndZeros(0), supersOfBoth(0)

@@ -61,8 +61,8 @@ var Q4_0 = q4(Format{Name: "q4gsw", File: "Q4_0"}, rowScales{32, true},
 	packed{18, 2, 16, 4, 16}.inOrder, func(p [][]byte, i int) []byte { return p[0][18*i:][:2] })
 
 // q4 adds to the format f all fields that the formats with weights (q - 8) * scale have in common. The
-// function nibbles packs the weights in the order of the columns, with even columns in the low nibbles. The
-// function `scaleAt` returns the bytes of scale i.
+// function `nibbles` packs the weights in the order of the columns, with even columns in the low nibbles.
+// The function `scaleAt` returns the bytes of scale i.
 func q4(f Format, scales rowScales, pieces []Block, nibbles pack,
 	scaleAt func(p [][]byte, i int) []byte,
 ) Format {

@@ -86,9 +86,10 @@ var spreadFives, spreadFifths = func() (fives [256]uint32, fifths [16]uint32) {
 	return fives, fifths
 }()
 
-// five returns the 5-bit weight at index at, in row-major order. arrays starts with the arrays of fives.
+// five returns the 5-bit weight at index `at`, in row-major order. `arrays` starts with the arrays that the
+// function fives describes.
 func five(arrays [][]byte, at int) byte {
-	half := func(w int) uint16 { // the half of word w that holds the column
+	half := func(w int) uint16 { // returns the 16-bit half of word w that holds the weight
 		array, word := arrays[0], at/32*4+w
 		if w == 4 {
 			array, word = arrays[1], at/32

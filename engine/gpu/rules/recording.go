@@ -21,7 +21,7 @@ type Recording struct {
 type state uint8
 
 const (
-	ended state = iota // also: not begun yet
+	ended state = iota // ended, or not begun yet
 	recorded
 	submitted
 )

@@ -56,9 +56,10 @@ func (r *recording) Submit() error {
 	return nil
 }
 
-// Wait implements gpu.Recording. Wait maps the host buffers that the recording copied to; a mapping is
-// complete only when the commands are done. If there is no such buffer, Wait waits for all submitted work,
-// including later submits. It does not do so if an earlier wait has shown that this recording is done.
+// Wait implements gpu.Recording. Wait maps the host buffers that the recording copied to, because a mapping
+// is complete only when the commands are done. If there is no such buffer, Wait waits for all submitted
+// work, including later submits. If an earlier wait has shown that this recording is done, Wait returns at
+// once.
 func (r *recording) Wait() error {
 	if err := r.Waiting(); err != nil {
 		return err

@@ -27,7 +27,7 @@ func remedy(goos string) string {
 		}
 		release, err := os.ReadFile("/etc/os-release")
 		if err != nil {
-			release = nil // an unknown distribution
+			release = nil // treat the distribution as unknown
 		}
 		return hides + "install a Vulkan driver: " + installLine(string(release))
 	case "darwin":

@@ -30,7 +30,7 @@ func (g Grid) Workgroups() int64 { return int64(g.X) * int64(g.Y) * int64(g.Z) }
 
 // Cover enlarges g so that it has at least the workgroups of `other`. If the grids are tiled, each dimension
 // of g grows to at least that of `other`. Other grids may be folded (see Fold), so that their dimensions
-// cannot be compared. Then g becomes the grid with more workgroups.
+// cannot be compared. In that case g becomes the grid that has more workgroups.
 func (g *Grid) Cover(other Grid) {
 	switch {
 	case other.Rule == Tiled:
@@ -56,8 +56,8 @@ func Split(name string, n, per int) trace.Term {
 // RowsOf returns a term with n elements in rows of the given width, and one workgroup per row.
 func RowsOf(n, width int) trace.Term { return Split("elements", n, width) }
 
-// Describe returns the grid's rule and terms in trace format. If last has the same rule and terms, Describe
-// returns last itself instead of a copy, so the caller must not change the result.
+// Describe returns the grid's rule and terms in trace format. If `last` has the same rule and terms,
+// Describe returns `last` itself instead of a copy, so the caller must not change the result.
 func (g *Grid) Describe(last *trace.Grid) *trace.Grid {
 	if g.Rule == "" {
 		return nil
@@ -148,9 +148,9 @@ func GroupsOf(terms []trace.Term) int64 {
 	return n
 }
 
-// Fold distributes n workgroups over two dimensions of nearly equal size if n exceeds limit. The folded grid
-// has fewer than 2*sqrt(n) idle workgroups. With x at the limit instead, almost 2n workgroups could be
-// launched.
+// Fold distributes n workgroups over two dimensions of nearly equal size if n exceeds `limit`. The folded
+// grid has fewer than 2*sqrt(n) idle workgroups. If x were set to the limit instead, almost 2n workgroups
+// could be launched.
 func Fold(n, limit int64) (x, y int64) {
 	if n <= limit {
 		return n, 1

@@ -17,7 +17,7 @@ const Max = 64
 // Block is the params block of one launch of a kernel. A plan must write all fields that the kernel declares,
 // in order, and give the name of each. Otherwise Check returns an error.
 type Block struct {
-	fields   []trace.Param // declared by the kernel
+	fields   []trace.Param // fields that the kernel declares
 	n        int           // number of fields that were written
 	mismatch mismatch
 	data     [4 * Max]byte

@@ -18,7 +18,7 @@ func (s Set) Union(other Set) {
 	}
 }
 
-// Pop removes the smallest member that is at least from, and returns it. It returns -1 if there is none.
+// Pop removes the smallest member that is at least `from`, and returns it. It returns -1 if there is none.
 func (s Set) Pop(from int) int {
 	for w := from / 64; w < len(s); w++ {
 		word := s[w]
