@@ -62,8 +62,8 @@ func (m *Model) checkShape(tokens, position int) error {
 	return nil
 }
 
-// await waits for a forecast and reports progress while it waits. To stop waiting, cancel the context of the
-// forecast: the forecast then ends soon, and await returns.
+// await waits for a forecast and reports progress meanwhile. To end the wait early, cancel the context of the
+// forecast.
 func await(ahead <-chan network.PlannedAhead, progress engine.Progress) network.PlannedAhead {
 	for {
 		select {

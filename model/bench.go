@@ -44,9 +44,8 @@ const (
 	mostBenchTokens = 1 << 30 // tokens of a test, or positions that are filled before the test
 )
 
-// warmTestFor is the minimum time of the warm-up of a test: repetitions that end within this time are not
-// counted. At least one repetition is not counted. An idle GPU needs about 100 ms to reach its full clock
-// speed.
+// warmTestFor is the minimum warm-up time of a test. The result discards the first repetition, and all others
+// that end within this time. An idle GPU needs about 100 ms to reach its full clock speed.
 const warmTestFor = 150 * time.Millisecond
 
 // Check returns an error if a setting is out of range. The error names the flag of the setting.
@@ -82,9 +81,9 @@ func (b *Benchmark) Check() error {
 	return nil
 }
 
-// tests returns the tests in order of depth, with prefill before decode. If Kernels is set, there are no
-// tests of whole steps; tests then returns only the largest shapes, from which the caller computes the size
-// of the cache.
+// tests returns the tests in order of depth, with prefill before decode. If Kernels is set, no whole steps
+// are measured. tests then returns only the largest shapes, from which the caller computes the size of the KV
+// cache.
 func (b *Benchmark) tests() []bench.Test {
 	var list []bench.Test
 	if b.Kernels {
@@ -149,8 +148,8 @@ func (o *Options) oneByOne(timing engine.Timing) string {
 	return ""
 }
 
-// how is a combination of a mode and a timing level in which a test runs. If the timing level is empty, the
-// level in the options applies.
+// how is the mode and the timing level of a test. If the timing level is empty, the test runs at the level in
+// the options.
 type how struct {
 	mode   string
 	timing trace.Timing
@@ -292,8 +291,8 @@ type benchRun struct {
 }
 
 // ceilings measures the ceilings of the device. It is called before and after the tests, and the better of
-// the two values counts. Before the tests the GPU clock may not have reached its full speed. The first
-// ceilings alone might therefore be too low, and the tests would look better than they are.
+// the two values counts. Before the tests, the GPU clock may not have reached its full speed. The ceilings
+// measured then may be too low, so that the tests would seem to be closer to the ceilings than they are.
 func (r *benchRun) ceilings(ctx context.Context) error {
 	d := &r.result.Device
 	if !r.runner.Timed() || d.Software() {
@@ -383,8 +382,8 @@ func (r *benchRun) turns(ctx context.Context, tests []bench.Test) error {
 	return r.progress(first.Name, counted*len(tests), counted*len(tests))
 }
 
-// possible returns the tests without those that are pipelined but whose steps cannot overlap. Whether steps
-// can overlap is known only after a step has run.
+// possible removes the pipelined tests whose steps cannot overlap, and logs why. Call it after the first
+// step: only then is it known whether steps can overlap.
 func (r *benchRun) possible(tests []bench.Test) []bench.Test {
 	return slices.DeleteFunc(tests, func(t bench.Test) bool {
 		no := t.Mode == bench.Pipelined && !r.runner.Exec.CanPrepare(r.timing(&t))
@@ -396,7 +395,7 @@ func (r *benchRun) possible(tests []bench.Test) []bench.Test {
 	})
 }
 
-// fill runs prefill steps until the cache is filled up to a depth.
+// fill runs prefill steps until the first `depth` positions of the cache are filled.
 func (r *benchRun) fill(ctx context.Context, depth int) error {
 	for at := r.runner.NearestState(min(r.filled, depth)); at < depth; {
 		if err := r.progress("fill the cache", at, depth); err != nil {
@@ -542,10 +541,10 @@ func (r *benchRun) floor(t *bench.Test) (*bench.Floor, error) {
 	return f, nil
 }
 
-// benchWork returns the work of the steps according to the model of each kernel: how many bytes of constants
-// they read, and how many FLOPs they execute. A constant counts once for each dispatch that reads it. A
-// dispatch may read only a few rows of a constant. Its constants therefore never count as more bytes than the
-// dispatch reads and writes in all.
+// benchWork returns how many bytes of constants the steps read and how many FLOPs they execute, both as
+// modelled by the kernels. A constant counts once for each dispatch that reads it. Some dispatches read only
+// a few rows of a constant. The bytes of constants of a dispatch are therefore limited to all bytes that the
+// dispatch reads and writes.
 func benchWork(n *network.Network, steps []benchStep) (weights, flops int64, err error) {
 	l, err := graph.NewLive(n.Graph, graph.LiveOptions{})
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"gpuscope/trace/bench"
 )
 
-// subject is what one kernel measurement covers: a group of operators that do the same work at every shape.
+// subject is a group of operators that do the same work at every shape. They are measured together.
 type subject struct {
 	ops    []graph.OpID
 	names  []string    // operator names without their layer numbers
@@ -72,8 +72,8 @@ func (r *benchRun) kernelSteps() []benchStep {
 }
 
 // subjects returns the groups of operators that launch at least one dispatch, in the order of the graph. If
-// each operator of a group has its own State, only the first operator is measured: saving the State of all of
-// them would take longer than the measurement.
+// each operator of a group has its own State, only the first operator is measured, because saving the State
+// of all operators would take longer than the measurement.
 func subjects(n *network.Network, steps []benchStep) ([]subject, error) {
 	l, err := graph.NewLive(n.Graph, graph.LiveOptions{})
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"gpuscope/trace/table"
 )
 
-// commands returns the commands of a text. Package stepping has the others.
+// commands returns the session commands that only a language model has, such as prompt. Package stepping
+// defines the commands that any graph has.
 func (s *live) commands() []stepping.Command {
 	return []stepping.Command{
 		{

@@ -110,7 +110,7 @@ type Model struct {
 	maxChunk int
 	tokens   *tokenizer.Tokenizer // nil if the file has no vocabulary
 	noText   error                // why the model accepts only token ids and no text; nil if it accepts text
-	sampling map[string]any       // the sampling options as each step in the trace has them; never modified
+	sampling map[string]any       // the sampling options, in the format of trace steps; never modified
 	opening  []trace.Opening      // the finished phases of opening the model, with their durations
 	warnings []string
 }
@@ -120,8 +120,8 @@ type Model struct {
 // complete once Read has returned.
 func (m *Model) Warnings() []string { return m.warnings }
 
-// Ignored returns the configuration keys in the model's files that have no effect, because the class of the
-// model does not have them.
+// Ignored returns the configuration keys in the model's files that have no effect, because the model's class
+// does not define them.
 func (m *Model) Ignored() []arch.Ignored { return m.file.Ignored() }
 
 func (m *Model) warnf(format string, args ...any) {
@@ -178,7 +178,7 @@ func (m *Model) read() error {
 	return m.readTokenizer()
 }
 
-// Close closes the model file. Everything that was loaded from the file stays valid.
+// Close closes the model file. Data that was loaded from the file stays valid.
 func (m *Model) Close() error { return m.file.Close() }
 
 // Plan builds the model's graph for a device with these limits. It allocates no device memory and does not

@@ -63,7 +63,7 @@ func (m *Model) open(ctx context.Context, progress engine.Progress, log func(str
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	ahead := n.PlanAhead(ctx, m.options.Live) // computed during the upload, which takes longer
+	ahead := n.PlanAhead(ctx, m.options.Live) // runs during the upload of the weights, which takes longer
 	r, err := m.load(dev, n, progress, log)
 	if err != nil {
 		stop()
@@ -150,7 +150,7 @@ func (m *Model) took(phase string, begin time.Time) {
 		trace.Opening{Phase: phase, NS: trace.Measured(time.Since(begin).Nanoseconds())})
 }
 
-// header returns the trace as it is before the first step.
+// header returns the trace without steps: the model, the device and the settings.
 func (m *Model) header(r *run.Runner) *trace.Trace {
 	t := r.Header(m.options.Cache)
 	t.Producer, t.Command, t.Static = m.options.Producer, m.options.Command, m.options.Live.Static

@@ -44,12 +44,12 @@ func (m *Model) openPlanned(ctx context.Context, progress engine.Progress, log f
 }
 
 // aheadWithin is the time limit for the forecast in a session without a device. With a device, the forecast
-// is computed while the weights are uploaded; without one, the user would have to wait for it. For the
-// largest models the forecast therefore covers only the positions that were planned within this time.
+// is computed while the weights are uploaded. Without a device, the user has to wait for the forecast. For
+// the largest models it therefore covers only the positions that were planned within this time.
 const aheadWithin = 400 * time.Millisecond
 
-// beginPlan makes a step with the requested number of tokens and position the next step, and plans it. The
-// token ids of the step are unknown. All earlier positions of the cache count as filled.
+// beginPlan plans a step with the requested number of tokens at the requested position, and makes it the next
+// step. The token ids of the step are unknown. All earlier positions of the cache count as filled.
 func (s *live) beginPlan(c session.Command) (stepping.Work, error) {
 	if s.runner.Exec.Loaded() {
 		return nil, session.Refusef("plan: this session runs steps on a device. To plan steps of any shape, start gpuscope --device none; to print a planned step, use gpuscope graph --at")

@@ -38,10 +38,9 @@ func Vocabulary(path string) (*tokenizer.Tokenizer, error) {
 	return t, errors.Join(err, file.Close())
 }
 
-// readTokenizer reads the vocabulary from the model's files, or from the file given with --tokenizer. If
-// package tokenizer finds that the model has no vocabulary, or a broken or unsupported one, the model accepts
-// prompts only as token ids. A vocabulary may have more tokens than the embedding has rows; that of Gemma 3
-// does.
+// readTokenizer reads the vocabulary from the model's files, or from the file given with --tokenizer. If the
+// model's vocabulary is missing, broken or unsupported, the model accepts prompts only as token ids. A
+// vocabulary may have more tokens than the embedding has rows, as in Gemma 3.
 func (m *Model) readTokenizer() error {
 	if named := m.options.Tokenizer; named != "" {
 		var err error
@@ -85,7 +84,8 @@ func (m *Model) prompt(c session.Command) (run.Transcript, error) {
 	return m.promptOf(ids, c)
 }
 
-// orRaise ends a sentence about a context that is too small, with the way to get a larger one.
+// orRaise returns the end of an error message about a context that is too small: how to get a larger context,
+// or that the model allows none.
 func (m *Model) orRaise() string {
 	if m.context >= m.sizes.Context {
 		return " (the model allows no larger context)"
@@ -103,7 +103,7 @@ func (m *Model) promptOf(ids []int, c session.Command) (run.Transcript, error) {
 		return t,
 			session.Refusef("the prompt has %s, but the context holds %d. Shorten the prompt%s",
 				table.Plural(n, "token"), m.context, m.orRaise())
-	case c.N > m.context-n+1: // the last generated token occupies no position, because no step reads it
+	case c.N > m.context-n+1: // the last generated token needs no position, because no step processes it
 		return t,
 			session.Refusef("the prompt has %s, and %d more were requested, but the context holds only %d "+
 				"(the last generated token needs no position). Request fewer tokens%s",
@@ -144,9 +144,9 @@ func (m *Model) edited(was *run.Transcript, c session.Command, chunk int) (run.T
 	return t, err
 }
 
-// goesOn returns a transcript with ids as its prompt. The cache positions of the tokens at the start that are
-// the same as in the old text are kept. But the last token always runs again, because only a step produces
-// the next token.
+// goesOn returns a transcript with ids as its prompt. Tokens at the start that are the same as in the old
+// text keep their cache positions. The last token always runs again, because only a step produces the next
+// token.
 func (m *Model) goesOn(was *run.Transcript, ids []int, c session.Command) (run.Transcript, error) {
 	t, err := m.promptOf(ids, c)
 	if err != nil {
@@ -170,9 +170,9 @@ func (m *Model) told(ids []int) []session.Token {
 }
 
 // encode returns the token ids of a command. If the command has token ids, they are returned unchanged. If it
-// has a text, encode tokenizes the text. Without a vocabulary the text can be token ids, separated by commas,
-// so that they can be typed at a prompt. start means that the tokens begin a new text; encode then adds the
-// beginning-of-sequence token if the model's file asks for it.
+// has a text, encode tokenizes the text. Without a vocabulary, the text may consist of token ids, separated
+// by commas. If start is true, the tokens begin a new text, and encode adds the beginning-of-sequence token
+// if the model's file requires this token.
 func (m *Model) encode(c session.Command, start bool) ([]int, error) {
 	switch {
 	case c.Text == "":

@@ -14,8 +14,8 @@ import (
 
 // beginResume restores the text of a crashed engine in this engine. All steps of the text run again, with the
 // same numbers of tokens, so that the cache has the same contents as before the crash. The text keeps the
-// tokens that the steps produced before the crash. The event at the end reports how many steps now produce
-// another token.
+// tokens that the steps produced before the crash. An event at the end reports how many steps produced a
+// different token this time.
 func (s *live) beginResume(c session.Command) (stepping.Work, error) {
 	l := c.Left
 	switch {
@@ -124,9 +124,9 @@ func (m *Model) left(l *session.Left) (run.Transcript, error) {
 }
 
 // resume runs the steps of a text again. If it is cancelled, the text ends at the position that was reached.
-// Before that, resume runs the last step of the trace once: the recorder describes each new step by how its
-// shapes differ from those of the last recorded step. This run also writes to the cache, but only at
-// positions that are written again later or are after the end of the text.
+// First, resume runs the last step of the trace with other tokens, because the recorder describes the next
+// step by how its shapes differ from those of the last recorded step. Cache positions that this first run
+// writes are overwritten later, or are after the end of the text.
 func (s *live) resume(ctx context.Context, t run.Transcript, l *session.Left) error {
 	if last := l.Last; last != nil {
 		tokens := make([]int, last.Tokens)
@@ -137,7 +137,7 @@ func (s *live) resume(ctx context.Context, t run.Transcript, l *session.Left) er
 			s.Record(trace.Record{Plan: &p})
 		}
 	}
-	s.runner.ForgetStates(0) // that step had other tokens
+	s.runner.ForgetStates(0) // the recurrent states after this run do not belong to the text
 	var end int
 	for _, n := range l.Kept {
 		end += n

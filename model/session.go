@@ -22,7 +22,7 @@ type live struct {
 	runner  *run.Runner
 	text    run.Transcript
 	chunk   int  // tokens per prefill step; 0 for the maximum
-	resumed bool // the text was taken over from a crashed engine
+	resumed bool // the text was started by an engine that crashed
 	// reference is the reference run of the text; nil until it is first needed.
 	reference *referenceRun
 }
@@ -60,10 +60,10 @@ func (s host) Find(index int) (stepping.Step, bool) {
 	return stepOf(t), true
 }
 
-// Play implements stepping.Host. Any step of the text can run again, at the position where it ran first. It
-// writes the same values to its cache positions as the first time, and it neither reads nor writes the
-// positions after them. The cache therefore stays valid for the later steps. If the model no longer has the
-// recurrent state before the step, earlier steps run again too.
+// Play implements stepping.Host. Any step of the text can run again, at the position where it ran first. The
+// step writes the same values to its cache positions as the first time. It neither reads nor writes later
+// positions, so the cache stays valid for later steps. If the recurrent state before the step is no longer in
+// memory, earlier steps run again too.
 func (s host) Play(ctx context.Context, of stepping.Step, timing engine.Timing) (differs string, err error) {
 	t := s.text.Find(of.Index)
 	out, err := s.play(ctx, t, timing)
@@ -73,16 +73,16 @@ func (s host) Play(ctx context.Context, of stepping.Step, timing engine.Timing) 
 	return differs, err
 }
 
-// Rewind implements stepping.Host. A step reads no cache positions and no slots of recurrent State that it
-// writes.
+// Rewind implements stepping.Host. It does nothing, because a step never reads a cache position or a slot of
+// recurrent State that the same step writes.
 func (s host) Rewind() error { return nil }
 
 func (s host) Position() int { return s.text.Position() }
 
 func (s host) Close() error { return s.m.Close() }
 
-// State implements stepping.Host. The state contains the text only if another text has begun since the state
-// was sent last.
+// State implements stepping.Host. The result includes the text only if another text has begun since the last
+// call.
 func (s host) State() session.State {
 	st := session.State{
 		Context: s.m.context, MaxChunk: s.m.maxChunk, Position: s.text.Position(), Given: s.text.Given,
@@ -209,9 +209,9 @@ func (s *live) play(ctx context.Context, n *run.Turn, timing engine.Timing) (run
 	return s.runner.Step(ctx, n.Position, n.Tokens, n.Gives, recent, timing)
 }
 
-// generates reports whether run.Runner.Generate can run the next steps. It can if nothing has to be read from
-// the device between two of them. The current step must be a decode step. It must also be the last step that
-// the executor ran, and it must have run completely.
+// generates reports whether run.Runner.Generate can run the next steps, which requires that the host reads
+// only tokens between two steps. The current step must be a decode step, the last step that the executor ran,
+// and complete.
 func (s *live) generates(c *session.Command) bool {
 	last := s.text.Last()
 	return len(c.Breaks) == 0 && last != nil && last.Position >= len(s.text.IDs) && s.Ran == last.Index &&
@@ -263,7 +263,8 @@ func (s *live) ends(token int) bool {
 	return s.text.Position() >= s.m.context || !s.m.options.IgnoreEOS && s.m.tokens.IsEnd(token)
 }
 
-// stepEvent returns the event with the record of a step and the records of plans that did not occur earlier.
+// stepEvent returns the event that contains the record of a step and the records of its plans that are new in
+// the trace.
 func (m *Model) stepEvent(s stepping.Snapshot, phase trace.Phase, n run.Turn, top []trace.Candidate,
 	text string,
 ) session.Event {

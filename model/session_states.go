@@ -12,19 +12,19 @@ import (
 	"gpuscope/trace/table"
 )
 
-// A model with recurrent layers can run a step only if it has the state of the step's position. It keeps the
-// states of some earlier positions (see run.Runner.HasState). To get another one, it runs the text again from
-// the nearest earlier position whose state it has.
+// A model with recurrent layers can run a step only if the recurrent state at the step's position is in
+// memory. The states of some earlier positions are kept (see run.Runner.HasState). To restore the state of
+// any other position, the text runs again from the nearest earlier position whose state is kept.
 
-// restored says what it took to get the state of a position.
+// restored describes the work that restored the recurrent state of a position.
 type restored struct {
 	from  int // position from which the text ran again
-	steps int // 0 if the state was there
+	steps int // steps that ran again; 0 if the state was in memory
 	took  time.Duration
 }
 
-// restore makes sure that the model has the state of a position of the text. The steps that run again are
-// those of the text, with the same numbers of tokens, so that the state has the same bits as before.
+// restore makes sure that the recurrent state of a position of the text is in memory. Steps that run again
+// have the same numbers of tokens as the first time, so that the state has the same bits.
 func (s *live) restore(ctx context.Context, position int) (restored, error) {
 	r := restored{from: position}
 	if s.runner.HasState(position) {
@@ -51,9 +51,9 @@ func (s *live) restore(ctx context.Context, position int) (restored, error) {
 	return r, nil
 }
 
-// stepAt returns how many tokens the step at a position of the text has. Positions that an earlier text
-// filled have no steps in this text; from there the next step ends at the first step of this text or at the
-// position to, whatever comes first.
+// stepAt returns how many tokens a step at a position of the text processes. If the text has a step at this
+// position, it is the number of tokens of that step. If an earlier text filled the position, the step ends
+// where the next step of this text begins, or at the position `to` if this is earlier.
 func (s *live) stepAt(at, to int) int {
 	for i := range s.text.Turns {
 		turn := &s.text.Turns[i]
@@ -68,7 +68,7 @@ func (s *live) stepAt(at, to int) int {
 	return min(s.m.maxChunk, to-at)
 }
 
-// stateFor does the same as restore. If steps had to run again, it records an event that says what this took,
+// stateFor calls restore. If steps had to run again, stateFor records an event with their number and time,
 // and returns the event.
 func (s *live) stateFor(ctx context.Context, position int) (*trace.Event, error) {
 	r, err := s.restore(ctx, position)
@@ -81,8 +81,8 @@ func (s *live) stateFor(ctx context.Context, position int) (*trace.Event, error)
 		table.Bytes(s.runner.Net.Recurrent.Bytes)), nil
 }
 
-// stepBack removes the current step from the text. A model with recurrent layers also gets the state of the
-// position before the step.
+// stepBack removes the current step from the text. In a model with recurrent layers, it also restores the
+// recurrent state before this step.
 func (s *live) stepBack() (stepping.Work, error) {
 	was := *s.text.Last()
 	s.text.Pop()

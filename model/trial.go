@@ -12,8 +12,8 @@ import (
 	"gpuscope/trace/table"
 )
 
-// usualTrials is how often each route is measured if the command gives no number. maxLengths is the maximum
-// number of prompt lengths in a command.
+// usualTrials is the default number of runs of each route. maxLengths is the maximum number of prompt lengths
+// in a command.
 const (
 	usualTrials = 10
 	maxLengths  = 64
@@ -45,8 +45,8 @@ func (s *live) beginTimeOp(c session.Command) (stepping.Work, error) {
 	return func(ctx context.Context, r *session.Reply) error { return s.timeOp(ctx, c, r) }, nil
 }
 
-// timeOp measures an operator in isolation at each of the prompt lengths. If it is cancelled, the
-// measurements that are already complete are kept.
+// timeOp measures an operator in isolation at each of the prompt lengths. If timeOp is cancelled, completed
+// measurements are kept.
 func (s *live) timeOp(ctx context.Context, c session.Command, r *session.Reply) error {
 	progress := s.Progress()
 	for i, m := range c.Lengths {

@@ -28,11 +28,11 @@ type verification struct {
 	position int
 	tokens   int
 	own      *reference.Interpreter // runs each reference on the inputs that the device computed
-	full     *reference.Interpreter // the reference run: uses results of earlier references; may be nil
+	full     *reference.Interpreter // runs each reference on the results of earlier references; may be nil
 	part     float64                // fraction of the elements of large operators to compare
 	flops    float64                // floating-point operations of the step
 	byOp     []opWork
-	bounded  bool // constants are too large to keep all of them in memory
+	bounded  bool // release each constant after use, because all constants together are too large for memory
 	gaps     []trace.DispatchError
 	// instead has outputs that an edited kernel wrote. These are compared instead of the values on the
 	// device.
@@ -41,7 +41,7 @@ type verification struct {
 
 // opWork describes what a verification has to do for one operator.
 type opWork struct {
-	runs    bool // run the reference of the operator
+	runs    bool // whether the reference of the operator runs
 	looks   []engine.Look
 	compare bool
 	flops   float64
@@ -51,7 +51,7 @@ type opWork struct {
 
 // verifyWindow is the maximum number of bytes that are read from the device at a time. keepConstants is the
 // maximum number of bytes that constants may take in host memory. If all constants together are larger, each
-// one is released after use.
+// constant is released after use.
 const (
 	verifyWindow  = 64 << 20
 	keepConstants = 1 << 30
@@ -97,7 +97,7 @@ func (v *verification) plan(slots []trace.Dispatch) {
 	}
 	for i := range v.ops {
 		for _, out := range v.ops[i].Outputs {
-			// The operator launched nothing, because it was fused into another operator, which computed its
+			// The operator launched nothing, because it was fused into another operator, which wrote this
 			// output.
 			if id, looked := after[out]; looked && v.byOp[i].last < 0 {
 				v.byOp[i].compare, v.byOp[i].last = v.byOp[slots[id].Op].compare, id
@@ -178,8 +178,9 @@ func (v *verification) run(ctx context.Context, progress engine.Progress) error 
 	return progress("verify", len(v.byOp), len(v.byOp))
 }
 
-// read reads the outputs of operators from the device. It starts with operator number from and continues as
-// long as the outputs fit in verifyWindow. It returns the index of the first operator that was not read.
+// read reads the outputs of operators from the device. It starts with the operator of index `from` and
+// continues as long as the outputs fit in verifyWindow. It returns the index of the first operator that was
+// not read.
 func (v *verification) read(ctx context.Context, from int) (to int, err error) {
 	var looks []engine.Look
 	size := int64(0)
@@ -209,8 +210,8 @@ func (v *verification) bytes(id graph.ValueID) int64 {
 	return v.graph.Value(id).DType.Bytes(v.elements(id))
 }
 
-// elements returns how many elements of a value are read from the device. Of State, only the elements that
-// may be in use after the step are read.
+// elements returns how many elements of a value are read from the device. For State, these are the elements
+// that may be in use after the step.
 func (v *verification) elements(id graph.ValueID) int {
 	if v.graph.Value(id).Role == graph.State {
 		return v.held(id, v.position+v.tokens)
@@ -243,7 +244,7 @@ func (v *verification) operator(i int) error {
 			return err
 		}
 		// Give the reference the State that is on the device. The reference overwrites the positions that the
-		// operator writes. All other positions are right, because the operator did not change them.
+		// operator writes. All other positions are correct, because the operator did not change them.
 		if info.Role == graph.State {
 			held := reference.Tensor{Dims: info.MaxDims, Data: make([]float64, arch.Numel(info.MaxDims))}
 			copy(held.Data, got[k])
@@ -370,8 +371,8 @@ func (v *verification) drop(o *trace.Op, w *opWork) {
 	}
 }
 
-// labFLOPs is the maximum number of floating-point operations that the reference of a tested dispatch may
-// need. If it would need more, only some of the elements are compared.
+// labFLOPs is the maximum number of floating-point operations of the reference for one tested dispatch. If
+// the whole reference needs more, only some elements are compared.
 const labFLOPs = 2e8
 
 // Error implements stepping.Host: it compares the outputs with the reference of the operator. It returns nil

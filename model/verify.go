@@ -25,7 +25,7 @@ import (
 // has accumulated up to the operator.
 
 // verifyGFLOP is the default limit for the work of each of the two comparisons, in 10^9 floating-point
-// operations. A CPU core of a laptop executes one to two times 10^9 of them per second.
+// operations. A CPU core of a laptop executes 1 to 2 GFLOP of references per second.
 const verifyGFLOP = 100
 
 // MostVerifyGFLOP is the largest limit that a command can request, in 10^9 floating-point operations.
@@ -68,9 +68,9 @@ func (s *live) beginVerify(c session.Command) (stepping.Work, error) {
 	}, nil
 }
 
-// verify compares the dispatches of a step with references. If the list of dispatches is empty, it compares
-// all dispatches, and makes both comparisons. If not, it compares just the dispatches in the list, and leaves
-// out the reference run.
+// verify compares the dispatches of a step with references. If `only` is empty, verify compares all
+// dispatches and makes both comparisons. Otherwise verify compares only the dispatches in the list, without
+// the reference run.
 func (s *live) verify(ctx context.Context, t *run.Turn, only []trace.DispatchID, budget float64) error {
 	if s.Ran != t.Index {
 		if _, err := s.Again(ctx, stepOf(t), engine.TimingOff); err != nil {
@@ -125,8 +125,8 @@ func (s *live) verify(ctx context.Context, t *run.Turn, only []trace.DispatchID,
 	return err
 }
 
-// tellVerified records an event with the result, which also says how many of the requested dispatches were
-// not compared. Those write only an intermediate value, which the next dispatch of the same operator reads.
+// tellVerified records an event with the result. The event also reports how many requested dispatches were
+// not compared. Such a dispatch writes only an intermediate value for the next dispatch of the same operator.
 func (s *live) tellVerified(t *run.Turn, v *verification, asked []trace.DispatchID, note string) {
 	held := func(id trace.DispatchID) bool {
 		return slices.ContainsFunc(v.gaps, func(g trace.DispatchError) bool { return g.Dispatch == id })
@@ -169,9 +169,9 @@ func (s *live) tellVerified(t *run.Turn, v *verification, asked []trace.Dispatch
 type referenceRun struct {
 	x    *reference.Interpreter
 	ids  []int // tokens that x has processed
-	slot int   // slot of the recurrent State with the state after these tokens
-	// recurrent is true if the State has only the state after the last token. The run then begins at position
-	// 0 again, unless the text continues after this token.
+	slot int   // slot of the recurrent State that holds the state after ids
+	// recurrent is true for a model with recurrent layers, whose State holds only the state after the last
+	// token of ids. A text that does not begin with all of ids is then processed from position 0.
 	recurrent bool
 }
 
@@ -212,8 +212,8 @@ func (r *referenceRun) use(n *network.Network, step *graph.StepInput) {
 	r.slot = to
 }
 
-// catchUp processes the tokens of a text that the reference run has not processed yet. State positions after
-// the end of the text may still have values of another text, but no step reads them.
+// catchUp processes the tokens of a text that the reference run has not processed yet. Cache positions after
+// the end of the text may still hold values of another text, but no step reads these positions.
 func (r *referenceRun) catchUp(ctx context.Context, s *live, ids []int, progress engine.Progress) error {
 	from := r.common(ids)
 	r.ids = nil
