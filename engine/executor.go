@@ -461,7 +461,7 @@ func (x *Executor) Release() {
 }
 
 // ErrNotRead reports that the last step did not read an output back.
-var ErrNotRead = errors.New("the last step did not read this output back")
+var ErrNotRead = errors.New("the last step did not read this output back: list it in StepInput.Read")
 
 // Output copies to dst an output that was read back by the last step, and returns the number of bytes copied.
 // Output copies at most the live bytes of the output.

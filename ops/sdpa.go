@@ -528,8 +528,8 @@ func (o *sdpa) Plan(p *graph.Planner) error {
 	context, queries := position+tokens, o.queries(tokens)
 	switch {
 	case !o.reads() && (q[1] != queries || p.Dim(o.k, 1) != tokens || p.Dim(o.v, 1) != tokens):
-		return p.Errorf("q has %d tokens, k has %d tokens and v has %d tokens, want the same number in each",
-			q[1], p.Dim(o.k, 1), p.Dim(o.v, 1))
+		return p.Errorf("q has %d tokens, k has %d and v has %d, want %d in q and %d in k and v",
+			q[1], p.Dim(o.k, 1), p.Dim(o.v, 1), queries, tokens)
 	case q[2] != o.qHeads || q[3] != o.headDim:
 		return p.Errorf("q has dims %v, want %d heads of %d elements each", q, o.qHeads, o.headDim)
 	case position < 0:

@@ -186,7 +186,8 @@ func (b *Builder) Scratch(name string, t DType) ValueID {
 // value is `first`.
 func (b *Builder) SymInt(name string, lo, hi, first int64) ValueID {
 	if b.err == nil && (lo > hi || first < lo || first > hi) {
-		b.Errorf("symint %s: invalid range %d to %d with initial value %d", name, lo, hi, first)
+		b.Errorf("symint %s: the range is %d to %d and the initial value is %d; want a range with it",
+			name, lo, hi, first)
 	}
 	return b.add(Value{Name: name, Kind: SymInt, Role: Input, Lo: lo, Hi: hi, first: first})
 }
@@ -573,8 +574,7 @@ func (b *Builder) atCorner(o *Op, c Corner, err error) error {
 	return fmt.Errorf("%s (%s), %s: %w", o.Name, o.Spec.Kind, where, err)
 }
 
-// widen extends the ranges of the operator's outputs so that they contain the outputs of a plan at one
-// corner.
+// widen extends the ranges of the operator's outputs so that they contain the outputs of a plan.
 func (b *Builder) widen(o *Op, made *Plan) error {
 	for i, v := range slices.Concat(o.Spec.Outputs, o.Spec.Scratch) {
 		out, val := &made.outs[i], &b.values[v]

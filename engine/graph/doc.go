@@ -1,5 +1,4 @@
-// Package graph builds graphs of operators with dynamic shapes and plans their dispatches. It does not need a
-// GPU.
+// Package graph builds graphs of operators with dynamic shapes and plans their dispatches, without a GPU.
 //
 // An operator is defined by a pure function, its plan. The plan gets the live shapes of the operator's
 // arguments. It computes the shapes of the outputs and the dispatches, each with its kernel, workgroup count

@@ -19,8 +19,7 @@ func (e *StaleError) Error() string {
 	return fmt.Sprintf("check: %s (%s): %s", e.Dispatch, e.Kind, e.What)
 }
 
-// Fresh plans an operator again at the current shapes. It returns a *StaleError if the current plan
-// differs.
+// Fresh plans an operator again at the current shapes, and returns a *StaleError if the plan differs.
 func (l *Live) Fresh(id OpID) (*Plan, error) {
 	o, fresh := &l.G.Ops[id], &l.scratchPlans[id]
 	if err := l.planAfresh(o, fresh); err != nil {

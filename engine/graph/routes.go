@@ -66,8 +66,8 @@ func (b *Builder) request(o *Op, targets []string) (routeRequest, error) {
 		b.asked[target] = true
 		if w = (routeRequest{o.routeOf(want), true, target + "=" + want}); w.route < 0 {
 			return w,
-				fmt.Errorf("%w %s=%s: %s has %s", ErrRoute, target, want, o.Name,
-					cmp.Or(strings.Join(o.ownRoutes(), ", "), "no routes"))
+				fmt.Errorf("%w %s=%s: %s has no such route; its routes: %s", ErrRoute, target, want, o.Name,
+					cmp.Or(strings.Join(o.ownRoutes(), ", "), "none"))
 		}
 	}
 	return w, nil

@@ -25,7 +25,7 @@ const (
 )
 
 // ErrNoPeriod reports that a device cannot be measured, because the period of its ticks is unknown.
-var ErrNoPeriod = errors.New("the GPU's clock has no known period")
+var ErrNoPeriod = errors.New("the period of the GPU clock is unknown, so GPU times cannot be measured")
 
 // Meter times single kernels on a device outside of steps. Free releases the GPU objects that it creates.
 type Meter struct {

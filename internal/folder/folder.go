@@ -51,7 +51,7 @@ func Check(target string) error {
 func Write(target, what string, write func(dir string) error) error {
 	above := filepath.Dir(target)
 	if d, err := os.Stat(above); err != nil || !d.IsDir() {
-		return fmt.Errorf("no folder %s: %w", above, fs.ErrNotExist)
+		return fmt.Errorf("the folder %s does not exist: %w", above, fs.ErrNotExist)
 	}
 	partial, err := unused(target+".partial", func(name string) error { return os.Mkdir(name, 0o755) })
 	if err != nil {

@@ -78,7 +78,7 @@ func addSelectAsSymInt(c *kind.Call) []graph.ValueID {
 	at := slices.Clone(c.ArgInts("at"))
 	switch dims := c.MaxDims(x); {
 	case len(at) != len(dims):
-		return c.Fail("x has dims %v, but there are %d indices", dims, len(at))
+		return c.Fail("x has dims %v, but there are %d indices; want one for each dim", dims, len(at))
 	case lo > hi || lo < -1<<31 || hi >= 1<<31:
 		return c.Fail("the range from %d to %d is empty or exceeds the 32-bit integers", lo, hi)
 	}

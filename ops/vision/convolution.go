@@ -68,9 +68,11 @@ func addConvolution(c *kind.Call) []graph.ValueID {
 	}
 	switch {
 	case o.in < c.MinDims(o.x)[1] || o.in > x[1]:
-		return c.Fail("x has dims %v, but weights of %v in %d groups need %d channels", x, w, o.groups, o.in)
+		return c.Fail("x has dims %v, want %d channels because weight has dims %v and there are %d groups",
+			x, o.in, w, o.groups)
 	case w[0]%o.groups != 0:
-		return c.Fail("weight has dims %v, want a multiple of %d groups in the first dim", w, o.groups)
+		return c.Fail("weight has dims %v, want a multiple of %d, the number of groups, in the first dim",
+			w, o.groups)
 	case o.bias != graph.None && !slices.Equal(c.MinDims(o.bias), []int{o.out}):
 		return c.Fail("bias has dims %v, want [%d]", c.MaxDims(o.bias), o.out)
 	}

@@ -33,7 +33,7 @@ func addPriors(c *kind.Call) []graph.ValueID {
 		return c.Fail("x has rank %d, want at least 2", rank)
 	}
 	if o.step < -largestStep || o.step > largestStep {
-		return c.Fail("stride is %d, want at most %d", o.step, largestStep)
+		return c.Fail("stride is %d, want %d to %d", o.step, -largestStep, largestStep)
 	}
 	o.kernel = c.NewKernel("grid_priors", shaders.Constants{"Lanes": kind.ThreadLanes})
 	return c.AddOp(o, o.y)

@@ -7,6 +7,9 @@ import (
 	"gpuscope/engine/gpu"
 )
 
+// usageNames are the names of usages in errors.
+var usageNames = [...]string{gpu.Storage: "storage", gpu.Uniform: "uniform"}
+
 // copyAlignment is the required alignment of offsets and lengths of writes and copies (WebGPU
 // specification, "buffer copies").
 const copyAlignment = 4
@@ -105,7 +108,7 @@ func (r *Readback) Read(n int, offset uint64) error {
 	}
 	switch {
 	case r.inFlight != 0:
-		return r.wrong("read before Wait")
+		return r.wrong("cannot be read before Wait")
 	case !r.filled:
 		return r.wrong("cannot be read yet, because nothing was copied to it: call CopyOut, Submit and Wait first")
 	case offset > r.size || uint64(n) > r.size-offset:
@@ -222,7 +225,8 @@ func (d *Device) checkBound(b *Bound) error {
 		usage, alignment, limit = gpu.Uniform, uint64(d.Limits.UniformAlignment), d.Limits.MaxUniformBinding
 	}
 	if b.Buffer.usage != usage {
-		return b.Buffer.wrong("this binding does not match the usage that the buffer was created for")
+		return b.Buffer.wrong("the buffer was created with usage %s, but the binding needs usage %s",
+			usageNames[b.Buffer.usage], usageNames[usage])
 	}
 	if b.Offset > b.Buffer.size || b.Size > b.Buffer.size-b.Offset {
 		return b.Buffer.wrong("a binding of %d bytes at offset %d goes past the end: the buffer has %d bytes",
@@ -294,7 +298,7 @@ func (t *Timestamps) Read(n int) error {
 		return err
 	}
 	if t.inFlight != 0 {
-		return t.wrong("read before Wait")
+		return t.wrong("cannot be read before Wait")
 	}
 	if n > t.readable {
 		return t.wrong(

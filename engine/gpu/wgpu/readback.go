@@ -42,7 +42,7 @@ func (h *hostBuffer) free() {
 // bytes returns the data that the device copied.
 func (h *hostBuffer) bytes() ([]byte, error) {
 	if h.mapping.bytes == nil {
-		return nil, fmt.Errorf("%s: read before Wait", h.owner)
+		return nil, fmt.Errorf("%s: cannot be read before Wait", h.owner)
 	}
 	return h.mapping.bytes, nil
 }
