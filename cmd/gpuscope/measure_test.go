@@ -157,9 +157,9 @@ func TestRunMeasuresForAWhileOnly(t *testing.T) {
 	if took := time.Since(begin); took < profileFor/2 {
 		t.Errorf("the run ended after %v", took)
 	}
-	if got := stdout.String(); !strings.Contains(got, "cost at s3, 30 rounds ·") ||
-		strings.Contains(got, "shared") || !strings.Contains(got, "\nattn ") ||
-		strings.Contains(got, "\nmlp ") {
+	if got := stdout.String(); !strings.Contains(got, "\ncost at s3, 30 rounds\n") ||
+		strings.Contains(got, "shared") || !strings.Contains(got, " attn ") ||
+		strings.Contains(got, " mlp ") {
 		t.Errorf("the profile:\n%s", got)
 	}
 }

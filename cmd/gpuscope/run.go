@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 
@@ -16,8 +17,10 @@ import (
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/headline"
 	"gpuscope/trace/analyze/rates"
 	"gpuscope/trace/report"
+	"gpuscope/trace/report/advice"
 	"gpuscope/trace/report/phases"
 	"gpuscope/trace/table"
 )
@@ -508,7 +511,16 @@ func (o *output) printProfile(w io.Writer, x *analyze.Index) error {
 			costs.Title = append(kernels.Title, costs.Title...)
 			tables = nil
 		}
-		tables = append(tables, costs)
+		if tables = append(tables, costs); hasCosts(x.Trace) {
+			groups, err := report.CostGroups(ctx, x, analyze.Selection{})
+			if err != nil {
+				return err
+			}
+			tables = append(tables, groups)
+		}
+		if err := o.printAnswer(ctx, w, x); err != nil {
+			return err
+		}
 	}
 	for i, t := range tables {
 		if i > 0 {
@@ -525,6 +537,30 @@ func (o *output) printProfile(w io.Writer, x *analyze.Index) error {
 		}
 	}
 	return nil
+}
+
+// hasCosts reports whether the costs of a step were measured.
+func hasCosts(t *trace.Trace) bool {
+	return slices.ContainsFunc(t.Steps, func(s trace.Step) bool { return len(s.Costs) > 0 })
+}
+
+// printAnswer prints what to fix first, what this gives, and how the numbers were obtained.
+func (o *output) printAnswer(ctx context.Context, w io.Writer, x *analyze.Index) error {
+	selection := headline.Steps(x)
+	if len(selection.Steps) == 0 {
+		return nil
+	}
+	h, err := headline.Of(ctx, x, selection)
+	if err != nil {
+		return err
+	}
+	said := advice.Of(h)
+	line := said.First
+	if said.Gain != "" {
+		line += " " + said.Gain
+	}
+	_, err = fmt.Fprintf(w, "%s\n%s\n\n", printable.Clean(line), printable.Clean(said.Basis))
+	return err
 }
 
 // result is the JSON object that --format json prints.

@@ -18,7 +18,10 @@ type CostRow struct {
 	IsolatedNS float64
 	Isolated   bool // IsolatedNS was measured
 	ExcessNS   float64
-	holds      int // number of child rows
+	// Overlaps is true if the dispatches of the row also belong to a smaller row of the table. No dispatch is
+	// in two of the other rows, so their costs can be added up.
+	Overlaps bool
+	holds    int // number of child rows
 }
 
 // compare is the sort order of rows by cost. Rows whose costs are in the same class (see RowCost.class) are
@@ -63,8 +66,27 @@ func (t *DispatchTree) CostRows() []CostRow {
 	if t.Costs != nil {
 		rows = append(rows, t.together(known)...)
 	}
+	divide(rows)
 	slices.SortStableFunc(rows, CostRow.compare)
 	return rows
+}
+
+// divide sets CostRow.Overlaps, for smaller rows first.
+func divide(rows []CostRow) {
+	order := make([]*CostRow, len(rows))
+	for i := range rows {
+		order[i] = &rows[i]
+	}
+	slices.SortStableFunc(order, func(a, b *CostRow) int {
+		return cmp.Compare(len(a.Dispatches), len(b.Dispatches))
+	})
+	taken := map[trace.DispatchID]bool{}
+	for _, r := range order {
+		r.Overlaps = slices.ContainsFunc(r.Dispatches, func(id trace.DispatchID) bool { return taken[id] })
+		for _, id := range r.Dispatches {
+			taken[id] = taken[id] || !r.Overlaps
+		}
+	}
 }
 
 // If the dispatches of several rows were skipped together, the measured cost belongs to no row of the tree.

@@ -15,16 +15,37 @@ import (
 func init() {
 	Register(Table{
 		Name: "cost", Takes: WholeRun,
-		Doc: "cost of each part of a step, as last measured, sorted by potential saving",
+		Doc: "cost of each part of a step, as last measured, sorted by potential saving; no dispatch is in two parts",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			return CostTable(ctx, x, o.Selection)
 		},
 	})
+	Register(Table{
+		Name: "cost-groups", Takes: WholeRun,
+		Doc: "cost of groups of parts, as last measured: layers, blocks, kernels and dispatches that run at once, which overlap each other",
+		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
+			return CostGroups(ctx, x, o.Selection)
+		},
+	})
 }
 
-// CostTable returns the costs of the last selected step that has costs. An empty selection means the whole
-// run. If no step has costs, the table shows isolated times of the last step that has these.
+// CostTable returns the costs of the last selected step that has costs. No dispatch is in two of its rows. An
+// empty selection means the whole run. If no step has costs, the table shows isolated times of the last step
+// that has these.
 func CostTable(ctx context.Context, x *analyze.Index, selection analyze.Selection) (*table.Table, error) {
+	return costs(ctx, x, selection, false)
+}
+
+// CostGroups returns the costs of all rows that overlap the rows of CostTable: layers, blocks, kernels, and
+// dispatches that were skipped together.
+func CostGroups(ctx context.Context, x *analyze.Index, selection analyze.Selection) (*table.Table, error) {
+	return costs(ctx, x, selection, true)
+}
+
+// costs returns the table of costs: the rows that overlap others, or the other rows.
+func costs(ctx context.Context, x *analyze.Index, selection analyze.Selection, overlap bool) (
+	*table.Table, error,
+) {
 	steps := selection.Steps
 	if steps == nil {
 		steps = x.EveryStep()
@@ -54,15 +75,21 @@ func CostTable(ctx context.Context, x *analyze.Index, selection analyze.Selectio
 		}); err != nil {
 			return nil, err
 		}
-		rows = t.CostRows()
+		rows = slices.DeleteFunc(t.CostRows(), func(r analyze.CostRow) bool { return r.Overlaps != overlap })
 	}
-	made := table.New("cost", costTableColumns(x, rows, step), table.Flat(len(rows), func(i int) string {
+	name := "cost"
+	if overlap {
+		name = "cost-groups"
+	}
+	made := table.New(name, costTableColumns(x, rows, step), table.Flat(len(rows), func(i int) string {
 		return rows[i].Key
 	}))
 	switch {
 	case t == nil:
 	case t.Costs != nil && !slices.ContainsFunc(rows, analyze.CostRow.Known):
-		made.Title = t.costTitle(t.unknown(rows))
+		if made.Title = groupsTitle; !overlap {
+			made.Title = t.costTitle(t.unknown(rows))
+		}
 		quiet := &made.Columns[made.Column("cost_us")]
 		of := quiet.Of
 		quiet.Of = func(row int) table.Cell { // the title already states that no cost is known
@@ -70,11 +97,17 @@ func CostTable(ctx context.Context, x *analyze.Index, selection analyze.Selectio
 			cell.Text = table.Unmeasured
 			return cell
 		}
+	case overlap:
+		made.Title = groupsTitle
+		made.Notes = append(t.costNotes(), markNotes(rows)...)
 	default:
-		made.Title, made.Notes = t.costTitle(), append(t.costNotes(), markNotes(rows)...)
+		made.Title, made.Notes = t.costTitle(), markNotes(rows)
 	}
 	return made, nil
 }
+
+// groupsTitle is the title of the table of groups.
+var groupsTitle = []table.Line{table.Title(table.Say(0, "groups and kernels, which overlap each other"))}
 
 // unknown returns the title segment that explains why the cost of no row is known.
 func (t *DispatchTable) unknown(rows []analyze.CostRow) table.Segment {
@@ -164,7 +197,13 @@ func (t *DispatchTable) costTitle(more ...table.Segment) []table.Line {
 	if why := analyze.NoSave(&t.Index.Trace.Device); why != "" {
 		parts = append(parts, table.Say(2, "%s", why))
 	}
-	return []table.Line{table.Title(parts...)}
+	lines := make([]table.Line, 0, len(parts))
+	for _, part := range parts { // one fact for each line
+		if part.Text != "" {
+			lines = append(lines, table.Title(part))
+		}
+	}
+	return lines
 }
 
 // markNotes explains the marks that appear in the rows.

@@ -1,11 +1,14 @@
 package report_test
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
@@ -232,4 +235,39 @@ func TestNoPotentialSavingWithoutAFloor(t *testing.T) {
 			t.Errorf("%s: order %s", said, got)
 		}
 	}
+}
+
+// No dispatch is in two rows of the table of costs, and each other row overlaps one of them.
+func TestCostRowsDoNotOverlap(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(r *rapid.T) {
+		x := analyze.NewIndex(tracetest.Random(r))
+		for i := range x.Trace.Steps {
+			tree, err := x.DispatchTree(context.Background(), analyze.Options{
+				Selection: x.Step(i), Grouping: analyze.GroupLayer,
+			})
+			if err != nil {
+				r.Fatal(err)
+			}
+			rows, in := tree.CostRows(), map[trace.DispatchID]int{}
+			for _, row := range rows {
+				for _, id := range row.Dispatches {
+					if !row.Overlaps {
+						in[id]++
+					}
+				}
+			}
+			for id, n := range in {
+				if n > 1 {
+					r.Errorf("s%d: dispatch %d is in %d rows", i, id, n)
+				}
+			}
+			for _, row := range rows {
+				inRow := func(id trace.DispatchID) bool { return in[id] > 0 }
+				if row.Overlaps && !slices.ContainsFunc(row.Dispatches, inRow) {
+					r.Errorf("s%d: %s overlaps no row", i, row.Name)
+				}
+			}
+		}
+	})
 }
