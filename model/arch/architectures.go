@@ -24,24 +24,24 @@ type Architecture struct {
 	Parallel        bool // attention and MLP read the same norm, and their outputs are added to its input
 	Fused           bool // q, k and v are one matrix, and gate and up are one matrix
 	FusedMLP        bool // gate and up are one matrix
-	gatedAttention  bool // q also gives gates, and the sigmoids of these multiply the result of attention
-	scaledEmbedding bool // rows of the embedding are multiplied by sqrt(dim)
+	gatedAttention  bool // q also computes gates; the result of attention is multiplied by their sigmoids
+	scaledEmbedding bool // embedding rows are multiplied by sqrt(dim)
 	Experts         bool // layers have a mixture of experts instead of a gated MLP
-	expertsBeside   bool // layers have an MLP, some with a mixture of experts beside it; see twoBranches
+	expertsBeside   bool // layers have an MLP, some also a mixture of experts in parallel; see twoBranches
 	sharedExpert    bool // layers also have an expert that processes every token
 	// normalized is true if the weights of a token's experts are divided by their sum. A configuration key
-	// can override it.
+	// can override this value.
 	normalized   bool
 	ExpertBiases bool // the router and the matrices of the experts have biases
-	Sinks        bool // attention has a sink for each head: a score without a value
+	Sinks        bool // each head has an attention sink: one more score in the softmax, without a value
 	valueNorms   bool // the values of each head are normalized, by a norm without weights
-	keysAsValues bool // a layer without a value matrix uses its keys, before their norm, as values
+	keysAsValues bool // a layer without a value matrix uses its keys before normalization as values
 	LayerScales  bool // after each layer, the residual stream is multiplied by a number of that layer
 	// fullUnrotated is true if RoPE is left out in layers with full attention. It has no effect in a model
 	// without sliding windows.
 	fullUnrotated bool
-	// recurrent adds the weights of a recurrent mixer to the graph, and stateSize returns the number of
-	// elements of its state. Both are nil if all layers have attention.
+	// recurrent adds the weights of a recurrent mixer to the graph. stateSize returns the number of state
+	// elements of such a layer. Both are nil if all layers have attention.
 	recurrent func(m *Decoder, layer int) mixer
 	stateSize func(c *Config) int64
 	// nullUnrotated is true if RoPE is left out in all layers of a model whose window is null.
@@ -52,7 +52,7 @@ type Architecture struct {
 }
 
 // Spelling describes how files of one format (GGUF or Hugging Face) represent an architecture: which names
-// the files use, and how the weights in them differ from those that the graph needs.
+// the files use, and how the stored weights differ from the weights that the graph needs.
 type Spelling struct {
 	Called []string // names of the architecture in these files; nil if Architecture.Name is the only one
 	Class  class
@@ -68,29 +68,31 @@ type Spelling struct {
 	onePlus bool
 	// implied is a function that sets configuration values that the files do not state directly.
 	implied func(c *Config)
-	// recurrent is a function that reads which layers are recurrent and the sizes of their states.
-	// recurrentKind is the type of these layers in files that list the types of layers.
+	// recurrent is a function that reads which layers are recurrent and how large their states are.
+	// recurrentKind is the name of the recurrent layer type in files that list the type of each layer.
 	recurrent     func(r *configReader, c *Config)
 	recurrentKind string
-	// logDecay is true if the files store the logarithm of a decay factor. tiledHeads is true if value head h
-	// uses key head h % keys; otherwise consecutive value heads share a key head.
+	// For linear attention: logDecay is true if the files store the logarithm of a decay factor. tiledHeads
+	// is true if value head h uses key head h modulo the number of key heads. Otherwise consecutive value
+	// heads share a key head.
 	logDecay, tiledHeads bool
-	// fullEach is n if every n-th layer has full attention and the files have no key for n, otherwise 0.
-	fullEach int
-	// listed is true if files that state a window must list the layers that have it.
-	listed bool
-	// unrotatedEach is n if RoPE is left out in every n-th layer and the files have no key for n, otherwise
+	// fullEach is n if every n-th layer has full attention and no configuration key states n. Otherwise it is
 	// 0.
+	fullEach int
+	// listed is true if files with a sliding window must list the layers to which the window applies.
+	listed bool
+	// unrotatedEach is n if RoPE is left out in every n-th layer and no configuration key states n. Otherwise
+	// it is 0.
 	unrotatedEach int
-	// storedBiases is true if projections of attention have the biases that are in the files. Otherwise
-	// Architecture.Biases and the configuration say which biases there are.
+	// storedBiases is true if a projection of attention has a bias whenever the files contain one. Otherwise
+	// Architecture.Biases and the configuration determine which projections have biases.
 	storedBiases bool
 	// transposed is true if stacks of float matrices have the dims [experts, columns, rows].
 	transposed bool
-	// alternating is true if the rows of gate and up alternate in the tensor that has both. Otherwise all
-	// rows of gate of an expert come first.
+	// alternating is true if rows of gate and of up alternate in the tensor that contains both. Otherwise all
+	// gate rows of an expert come first.
 	alternating bool
-	// ropeKeys lists keys of a RoPE scaling type that only these files have.
+	// ropeKeys lists keys of RoPE scaling that are read only for some architectures, among them this one.
 	ropeKeys []string
 }
 
@@ -107,12 +109,12 @@ type only struct {
 	otherwise string // the unsupported feature that every other value requests
 }
 
-// orNull is a string in place of which a file may state null.
+// orNull is a string value for only.Want. The value null is accepted too.
 type orNull string
 
 // names holds the names that a decoder's tensors have in a file. The full name of a layer's tensor is the
-// layer's prefix plus the name here. Some tensors exist only in some architectures; their names are used only
-// if the Architecture says that it has them.
+// layer's prefix plus the name here. The name of a tensor that exists only in some architectures is ignored
+// for all other architectures.
 type names struct {
 	Embed, Norm, Head            string
 	freqs, freqsShort, freqsLong string // divisors of the RoPE frequencies
@@ -129,44 +131,46 @@ type names struct {
 	// Each of these tensors has the matrices of all experts. If the name has a %d for the number of the
 	// expert, there is a tensor for each expert.
 	ExpertGate, ExpertUp, ExpertDown string
-	// Some files have these tensors in place of the three before. The rows of gate and up are in one tensor.
+	// Some files have these two tensors instead of the three above: gate and up are one tensor.
 	ExpertGateUp, ExpertDowns string
-	// The matrices of the shared expert, and the row whose product is the logit of its weight.
+	// The matrices of the shared expert. The product of SharedWeight with a token is the logit of the
+	// expert's weight for this token.
 	SharedGate, SharedUp, SharedDown, SharedWeight string
-	// The biases of these matrices.
+	// The biases of the experts' matrices.
 	ExpertGateBias, ExpertUpBias     string
 	ExpertGateUpBias, ExpertDownBias string
 	ExpertFactors                    string // factors by which the weights of the experts are multiplied
-	// The norms of an MLP beside experts; see twoBranches. RouterScale has the weights of the router's norm,
-	// times sqrt(dim).
+	// The norms of layers with an MLP and experts in parallel; see twoBranches. RouterScale contains the
+	// weights of the router's norm, multiplied by sqrt(dim).
 	MlpPostNorm, ExpertNorm, ExpertPostNorm, RouterScale string
 	// LayerScale is a number by which the residual stream after a layer is multiplied.
 	LayerScale string
-	// The matrices and norms of a model whose layers each have an input of their own; see layerInput. The
-	// first three belong to the model and the others to a layer.
+	// The matrices and norms of a model in which each layer has an input of its own; see layerInput. The
+	// first three tensors exist once per model, the others once per layer.
 	InputEmbed, InputFromEmbed, InputNorm string
 	InputGate, InputProj, InputPostNorm   string
 	convIn, convTaps, convOut             string // short convolutions
-	// Linear attention: the queries, keys and values; the gate; the decay and the strength of writes.
+	// Linear attention: the matrices of queries, keys and values; of the gate; of the decay; of the strength
+	// of writes.
 	deltaQKV, deltaZ, deltaAlpha, deltaBeta string
 	deltaA, deltaDT, deltaNorm, deltaOut    string
 }
 
-// keys holds, for each setting of a decoder, the configuration key that states it in files of one format. It
-// is "" for settings that have no key in this format.
+// keys holds, for each setting of a decoder, its configuration key in files of one format. The key is "" if
+// the format has none for the setting.
 type keys struct {
 	Layers, Dim, Ffn, Context string
 	Heads, kvHeads, headDim   string
-	localHeadDim              string // headDim of layers with a window, if it differs
-	fullHeadDim, fullKVHeads  string // headDim and kvHeads of layers with full attention, if they differ
-	unequal                   bool   // a list with a number for each layer may have different numbers
-	byLayer                   string // object with settings of single layers: "2.head_dim"
-	sharedKV                  string // how many layers at the end have no keys and values of their own
+	localHeadDim              string // headDim of layers with a window, if different
+	fullHeadDim, fullKVHeads  string // headDim and kvHeads of layers with full attention, if different
+	unequal                   bool   // whether the numbers in a list with one per layer may differ
+	byLayer                   string // object with settings of single layers, such as "2.head_dim"
+	sharedKV                  string // how many of the last layers have no keys and values of their own
 	sharedWide                string // whether the MLP of these layers is twice as wide
-	layerInput                string // elements of the input that each layer has of its own; 0 for none
+	layerInput                string // number of elements of the per-layer input; 0 for none; see layerInput
 	Eps                       string
 	window                    string // size of the sliding window
-	windowUsed                string // whether the window is applied; without this key it always is
+	windowUsed                string // whether the window is applied; "" if always
 	windowFrom                string // index of the first layer with a window
 	fullEach                  string // n: every n-th layer has full attention
 	kinds                     string // attention type of each layer
@@ -184,15 +188,15 @@ type keys struct {
 	localBase                 string // RoPE base in layers with a window
 	localTurned               string // how many dims of a head are rotated in layers with a window
 	Tied                      string // whether the embedding is also the output head
-	mixed                     string // whether layers have experts; without it: if their number is not 0
-	experts, chosen           string // number of experts of a layer, and of chosen experts for each token
+	mixed                     string // whether layers have experts; "" if the number of experts shows this
+	experts, chosen           string // number of experts of a layer, and how many of them each token uses
 	expertFfn                 string // hidden size of an expert
 	sharedFfn                 string // hidden size of the shared expert
 	normalize                 string // whether the weights of a token's experts are divided by their sum
 	sparseEach                string // n: only every n-th layer has experts
 	dense                     string // list of layers that have an MLP instead of experts
-	// sameDim lists further keys that state the size of a head, and sameLocalDim those that state it for
-	// layers with a window.
+	// sameDim lists further keys that state the size of a head. sameLocalDim lists such keys for layers with
+	// a window.
 	sameDim, sameLocalDim []string
 	// rotations lists the keys that configure RoPE. rotation is the function that reads these keys for heads
 	// of headDim dims.
@@ -202,9 +206,9 @@ type keys struct {
 	// list with 0 for each recurrent layer.
 	recurrent []string
 	zeroKV    bool
-	// inert lists keys that every class of the format has and that do not affect the results.
+	// inert lists keys that all models of the format may have and that do not affect the results.
 	inert []string
-	// elsewhere has the keys that are read only for architectures that this version does not run.
+	// elsewhere lists the keys that are read only for architectures that this version does not run.
 	elsewhere *class
 }
 
@@ -270,7 +274,7 @@ var ggufOnly = []only{
 	{"attention.causal", true, "bidirectional attention"},
 }
 
-// mixtureOnly is ggufOnly for architectures with experts.
+// mixtureOnly is the counterpart of ggufOnly for architectures with experts.
 var mixtureOnly = []only{
 	{"attention.causal", true, "bidirectional attention"},
 	{"expert_shared_count", 0, "a shared expert"},
@@ -338,8 +342,8 @@ var Architectures = []*Architecture{
 	&gptOSS, &lfm2, &qwen35, &qwen35MoE,
 }
 
-// architectureOf returns the architecture with the given name in files of one format, and its Spelling for
-// this format. The function `in` selects the Spelling of the format.
+// architectureOf returns the architecture that has the given name in files of one format, and its Spelling in
+// this format. The function `in` returns the Spelling of an architecture in the format.
 func architectureOf(file, name string, in func(*Architecture) *Spelling) (*Architecture, *Spelling, error) {
 	var known []string
 	for _, a := range Architectures {

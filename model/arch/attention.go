@@ -17,10 +17,10 @@ import (
 type attention struct {
 	q, o           projection
 	k, v           *projection   // nil if the layer reads the keys and values of another layer
-	gate           weight.Matrix // of the outputs of the heads, if the architecture has gated attention
+	gate           weight.Matrix // computes gates for the outputs of the heads, in gated attention only
 	qNorm, kNorm   graph.ValueID // norms of the queries and keys, or None
 	vNorm          graph.ValueID // norm of the values, or None
-	sinks          graph.ValueID // scores without a value, or None
+	sinks          graph.ValueID // scores of the attention sinks, or None
 	headDim        int
 	kvHeads        int
 	window         int           // positions in the sliding window; 0 for full attention
@@ -70,7 +70,7 @@ func (m *Decoder) attention(layer int) *attention {
 		a.vCache = m.State(fmt.Sprintf("layers.%d.v_cache", layer), m.KV, cache)
 	} else {
 		for _, unused := range []string{name.K, name.V, name.KNorm} {
-			m.W.use(blk + unused) // a file may have them, although no program reads them
+			m.W.use(blk + unused) // files may contain these tensors, but no program reads them
 		}
 		from := m.attentions[m.KVFrom[layer]]
 		a.kCache, a.vCache, parts = from.kCache, from.vCache, parts[:1]
@@ -108,12 +108,12 @@ func (m *Decoder) biasIf(has bool, name string, n int) graph.ValueID {
 
 func (a *attention) part() string { return "attn" }
 
-// forward returns o(attention(h)). Only the last token is needed after the last layer. In this layer, the
-// keys and values are therefore computed for all tokens, and everything else only for the last token.
+// forward returns o(attention(h)). Only the last token is needed after the last layer. This layer therefore
+// computes keys and values for all tokens, but everything else only for the last token.
 func (a *attention) forward(m *Decoder, layer int, h graph.ValueID) graph.ValueID {
 	b, pos := m.Builder, kind.Sym(m.pos)
 	if a.k == nil && layer == m.Layers-1 {
-		pos = kind.Sym(m.lastPos()) // without keys, the operators see the last token only
+		pos = kind.Sym(m.lastPos()) // a layer without keys processes only the last token
 	}
 	last := m.lastOf("q_last", layer, h)
 	q, k, v := a.q.forward(b, "q", last), graph.None, graph.None
@@ -161,8 +161,9 @@ func (a *attention) heads(b *graph.Builder, name string, x graph.ValueID, n int)
 	return basic.View(b, name, x, kind.Fixed(1), basic.Rest, kind.Fixed(n), kind.Fixed(a.headDim))
 }
 
-// growQueries adds the table of the factors by which queries are multiplied if they grow with the position:
-// f32 [context, 1, 1]. The step uses the rows of its positions.
+// growQueries adds a table with a factor for the queries of each position, f32 [context, 1, 1]. A step
+// multiplies its queries by the factors of its positions. growQueries adds nothing if queries do not grow
+// with the position.
 func (m *Decoder) growQueries() {
 	m.queryScales, m.lastQueryScale = graph.None, graph.None
 	if m.Rope.QueryGrowth == 0 {

@@ -61,8 +61,8 @@ func (f ggufForm) List(key string) bool {
 	return ok && v.Kind == gguf.KindArray
 }
 
-// This version has lists of the attention keys and RoPE keys that llama.cpp reads. refuseUnknownKeys records
-// an error for each such key in the file that is not on a list. Such a key may change the results.
+// refuseUnknownKeys records an error for each key of attention or RoPE that is in the file but unknown to
+// this version. Such a key may change the results.
 func (r *configReader) refuseUnknownKeys() {
 	for _, key := range r.f.Keys() {
 		own, ours := strings.CutPrefix(key, r.prefix)

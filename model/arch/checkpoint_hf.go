@@ -43,14 +43,15 @@ func openHF(path string) (*Checkpoint, error) {
 	return checkpoint, nil
 }
 
-// hfBase is the usual prefix of the names of a decoder's tensors in transformers. Files that contain both the
-// decoder and the output head use it, but the name of the head's own tensor does not begin with it.
+// hfBase is the usual prefix of the names of a decoder's tensors in transformers. Files that contain the
+// decoder and the output head use this prefix for all tensors except the head.
 const hfBase = "model."
 
-// findPrefix makes tensors available under their usual names if the file does not use the prefix hfBase. In
-// the file of a decoder without its head, the names have no prefix. If the decoder is part of a larger model,
-// they have a longer prefix. findPrefix finds the prefix in the name of the embedding tensor. If several
-// tensors could be the embedding, it prefers a prefix that layers have too, and then the shortest prefix.
+// findPrefix makes tensors available under their usual names if the file does not use the prefix hfBase. The
+// names have no prefix in the file of a decoder without its head, and a longer prefix if the decoder is part
+// of a larger model. findPrefix takes the prefix from the name of the embedding tensor. If several tensors
+// could be the embedding, findPrefix prefers a prefix that tensors of layers have too, and then the shortest
+// prefix.
 func (c *Checkpoint) findPrefix(n *names) {
 	if c.ByName[n.Embed] != nil {
 		return
@@ -80,8 +81,8 @@ func (c *Checkpoint) findPrefix(n *names) {
 			c.ByName[hfBase+own] = t
 		}
 	}
-	// Find the output head. It has the prefix of the decoder, or a part of this prefix: one or more of its
-	// dot-separated parts are missing at the end.
+	// Find the output head. The prefix of its name is the decoder's prefix, possibly without one or more of
+	// the last dot-separated parts.
 	for at := prefix; at != "" && c.ByName[n.Head] == nil; {
 		if t := c.ByName[at+n.Head]; t != nil {
 			c.ByName[n.Head] = t

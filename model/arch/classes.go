@@ -28,8 +28,8 @@ func with(m, other map[string]any) map[string]any {
 	return m
 }
 
-// ggufClass returns the class for a GGUF architecture. It has the defaults that all architectures of
-// llama.cpp share, and the defaults in `own`.
+// ggufClass returns the class for a GGUF architecture. Its defaults are those of all llama.cpp architectures
+// plus those in `own`.
 func ggufClass(name string, own map[string]any) class {
 	return class{
 		Name:     "llama.cpp's " + name,
@@ -79,17 +79,17 @@ func (s *Spelling) Computes(key string) bool {
 		slices.ContainsFunc(s.Only, func(o only) bool { return o.Key == key })
 }
 
-// knows reports whether the class has a key.
+// knows reports whether models of this architecture and format have the key.
 func (s *Spelling) knows(key string) bool {
 	return s.Computes(key) || slices.Contains(s.Class.inert, key) || slices.Contains(s.Keys.inert, key)
 }
 
-// Ignored is a key that has a value in a model's files but no effect. The model's class does not have the
-// key. Why gives the reason for the user.
+// Ignored is a key in a model's files that has no effect, because the model's class does not define the key.
+// Why tells the user the reason.
 type Ignored struct{ Key, Why string }
 
-// ignored returns the keys that have a value in the file but that the model's class does not have. For a key
-// that would change the results of another class, it also returns a warning.
+// ignored returns the keys that have a value in the file although the model's class does not define them. If
+// such a key would change the results of another class, ignored also returns a warning.
 func (r *configReader) ignored() (list []Ignored, warnings []string) {
 	for _, key := range r.f.Top() {
 		key, ours := strings.CutPrefix(key, r.prefix)
@@ -109,9 +109,9 @@ func (r *configReader) ignored() (list []Ignored, warnings []string) {
 	return list, warnings
 }
 
-// neutral reports whether a key of another class has a value that would have no effect even there: false, 0,
-// a factor of 1, or full attention in all layers. It also returns true for a key that only says which layers
-// have the window. Such a key has no effect on its own, because another key states the size of the window.
+// neutral reports whether a key of another class has a value that would have no effect even in that class:
+// false, 0, a factor of 1, or full attention in all layers. neutral also returns true for a key that only
+// selects the layers with a sliding window, because another key states the size of the window.
 func (r *configReader) neutral(key string) bool {
 	for _, a := range Architectures {
 		k := r.in(a).Keys

@@ -4,7 +4,7 @@ import "gpuscope/ops/basic"
 
 // cohere2 is the architecture of Cohere's Command R7B and Command A (2024). Attention and MLP read the same
 // norm, a LayerNorm without bias, and run in parallel. Three of four layers have a sliding window, and only
-// these have RoPE. The logits are multiplied by a factor.
+// these layers have RoPE. The logits are multiplied by a factor.
 var cohere2 = Architecture{
 	Name:       "cohere2",
 	Gate:       gated{"silu_mul", basic.SiLUMul},

@@ -17,12 +17,12 @@ type Config struct {
 	Dim     int
 	Heads   int
 	KVHeads []int // by layer: a divisor of Heads
-	KVFrom  []int // by layer: index of the layer whose keys and values it reads; in most models its own index
+	KVFrom  []int // by layer: index of the layer whose keys and values are read; usually the layer itself
 	HeadDim int
 	// LocalHeadDim is the size of a head in layers with a sliding window. In most models it equals HeadDim.
 	LocalHeadDim int
 	FFN          []int // by layer
-	LayerInput   int   // elements of the input that each layer has of its own; 0 for none; see layerInput
+	LayerInput   int   // number of elements of the per-layer input; 0 for none; see layerInput
 	Vocab        int
 	Context      int // number of positions of the trained context
 	Eps          float32
@@ -30,31 +30,29 @@ type Config struct {
 	// Factors of the rows of the embedding, of the outputs of attention and MLP, and of the logits. A factor
 	// of 0 means 1.
 	EmbedScale, ResidualScale, LogitScale float64
-	// Soft caps of the attention scores and of the logits: x becomes cap * tanh(x / cap). A cap of 0 means
-	// none.
+	// Soft caps of the attention scores and of the logits: x becomes cap * tanh(x / cap). 0 means no cap.
 	ScoreCap, LogitCap float64
 	Biases, OutBias    bool   // which projections of attention have biases: q, k and v; the output
 	Windows            []int  // by layer: size of the sliding window; 0 for full attention
 	Unrotated          []bool // by layer: whether RoPE is left out; nil if all layers have RoPE
 	Rope               Rotation
-	// LocalRope is the rotation in layers with a sliding window. It is nil if these layers use Rope, like the
-	// others.
+	// LocalRope is the rotation in layers with a sliding window. It is nil if all layers use Rope.
 	LocalRope *Rotation
 	Tied      bool // the embedding is also the output head
-	// Experts is the number of experts of a layer, and Chosen the number of those chosen for a token.
-	// ExpertFFN is the hidden size of an expert. All are 0 if layers have no experts.
+	// Experts is the number of experts of a layer. Chosen is how many of them process each token. ExpertFFN
+	// is the hidden size of an expert. All three are 0 if layers have no experts.
 	Experts, Chosen, ExpertFFN int
 	SharedFFN                  int    // hidden size of the expert that processes every token; 0 without it
 	Normalize                  bool   // the weights of a token's experts are divided by their sum
 	Dense                      []bool // by layer: has an MLP instead of experts; nil if all layers are alike
-	// Recurrent says for each layer whether it is recurrent instead of attention. It is nil if all layers
-	// have attention.
+	// Recurrent has true for each recurrent layer and false for each layer with attention. It is nil if all
+	// layers have attention.
 	Recurrent []bool
-	ConvTaps  int        // weights of a channel of a short convolution
-	Delta     deltaHeads // of layers with linear attention
+	ConvTaps  int        // number of weights per channel of a short convolution
+	Delta     deltaHeads // sizes of linear attention
 	// Ignored lists the keys in the files that have no effect, because the model's class does not have them.
 	Ignored []Ignored
-	// Warnings lists problems in the configuration that did not stop the reader, and how it resolved them.
+	// Warnings lists problems in the configuration that the reader worked around, and how.
 	Warnings []string
 }
 
@@ -64,8 +62,8 @@ const (
 	MaxDim    = 1 << 20
 	maxLayers = 1 << 10
 	MaxVocab  = 1 << 24
-	// A matrix that is larger than the device's limit for one binding is bound in parts. This limit keeps the
-	// number of parts below thousands.
+	// A matrix that exceeds the device's limit for one binding is bound in parts. maxTensorBytes keeps the
+	// number of parts below a few thousand.
 	maxTensorBytes = 64 << 30
 )
 
@@ -132,8 +130,8 @@ func readConfig(r *configReader, arch *Architecture) (Config, error) {
 	return c, r.err
 }
 
-// windows returns, for each layer, the size of its sliding window, or 0 if the layer has full attention. Some
-// files list the layers that have the window; others give a rule.
+// windows returns the size of each layer's sliding window in positions, or 0 for full attention. Some files
+// list the layers that have the window. Others state a rule.
 func (r *configReader) windows() []int {
 	key, list := r.form.Keys, make([]int, r.layers)
 	window := r.intOr(key.window, 0, 0, math.MaxInt32)

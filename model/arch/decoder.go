@@ -35,13 +35,13 @@ type Decoder struct {
 	// have the same rotation.
 	rotateLocal rotary
 	zeros       graph.ValueID         // f32 [dim]: the bias of norms that subtract the mean
-	unweighted  map[int]graph.ValueID // results of ones, by number of elements
+	unweighted  map[int]graph.ValueID // results of the method ones, by number of elements
 	attentions  map[int]*attention    // by layer
 	inputs      graph.ValueID         // inputs of all layers, or None; see layerInputs
-	// The factors of the queries for the positions of the step, and for the last of them, or None.
+	// The factors of the queries at the positions of the step, and at the last of these positions; or None.
 	queryScales, lastQueryScale graph.ValueID
-	// expertCounts has the output counts of the router of each layer: i32 [experts], how many tokens of the
-	// step chose each expert.
+	// expertCounts has one i32 [experts] for each layer with experts: how many tokens of the step were routed
+	// to each expert.
 	expertCounts []graph.ValueID
 }
 
@@ -110,8 +110,8 @@ func (m *Decoder) forward() graph.ValueID {
 	return x
 }
 
-// times multiplies x by a number. The number becomes a constant with the name `factor`. It returns x if the
-// number is 0 or 1.
+// times multiplies x by the number `by`, which becomes a constant with the name `factor`. times returns x
+// unchanged if the number is 0 or 1.
 func (m *Decoder) times(name, factor string, x graph.ValueID, by float64) graph.ValueID {
 	if by == 0 || by == 1 {
 		return x
@@ -126,7 +126,8 @@ func (m *Decoder) scalar(name string, x float32) graph.ValueID {
 	})
 }
 
-// ones returns the weights of a norm of n elements that has no weights: f32 [n].
+// ones returns a constant f32 [n] of ones. It serves as the weights of a norm that has no weights in the
+// file.
 func (m *Decoder) ones(n int) graph.ValueID {
 	v, ok := m.unweighted[n]
 	if !ok {
@@ -154,7 +155,8 @@ func (m *Decoder) normIf(has bool, name string, n int) graph.ValueID {
 	return m.W.norm(name, n)
 }
 
-// norm applies RMSNorm, or LayerNorm if the architecture has it. It returns x if there are no weights.
+// norm applies the architecture's norm to x: RMSNorm or LayerNorm. norm returns x unchanged if weight is
+// None.
 func (m *Decoder) norm(name string, x, weight graph.ValueID) graph.ValueID {
 	switch {
 	case weight == graph.None:

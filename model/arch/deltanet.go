@@ -17,13 +17,13 @@ type deltaHeads struct {
 	keyDim, valueDim int
 }
 
-// width returns the number of channels of the convolution: those of the queries, keys and values.
+// width returns the number of channels of the convolution, which processes the queries, keys and values.
 func (d *deltaHeads) width() int { return 2*d.keys*d.keyDim + d.values*d.valueDim }
 
 // deltaNet is the mixer of layers with linear attention: Yang and others, Gated Delta Networks (2024).
 type deltaNet struct {
 	qkv, z, alpha, beta weight.Matrix
-	taps                graph.ValueID // f32 [channels, K] of the convolution
+	taps                graph.ValueID // f32 [channels, K]: weights of the convolution
 	a, dt               graph.ValueID // f32 [value heads]: factor of the decay, and bias of alpha
 	norm                graph.ValueID // f32 [valueDim]
 	convState, state    graph.ValueID // f32 [slots, K-1, channels] and [slots, value heads, keyDim, valueDim]

@@ -2,10 +2,10 @@ package arch
 
 import "gpuscope/ops/basic"
 
-// exaone4 is the architecture of: LG AI Research, EXAONE 4.0 (2025). Attention and MLP have a norm after them
-// and none before, and the queries and keys of each head are normalized. In the 32B model, three of four
-// layers have a sliding window, and only these layers have RoPE. The small model has full attention and RoPE
-// in every layer.
+// exaone4 is the architecture of: LG AI Research, EXAONE 4.0 (2025). The outputs of attention and MLP are
+// normalized, but not their inputs. The queries and keys of each head are normalized. In the 32B model, three
+// of four layers have a sliding window, and only these layers have RoPE. The small model has full attention
+// and RoPE in every layer.
 var exaone4 = Architecture{
 	Name:      "exaone4",
 	Gate:      gated{"silu_mul", basic.SiLUMul},
@@ -38,7 +38,7 @@ var exaone4 = Architecture{
 	},
 }
 
-// patternHFKeys is a copy of windowedHFKeys with the keys that say which layers have the window.
+// patternHFKeys is a copy of windowedHFKeys with the keys that select the layers with a window.
 var patternHFKeys = func() keys {
 	k := windowedHFKeys
 	k.fullEach, k.kinds = "sliding_window_pattern", hfKinds

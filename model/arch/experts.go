@@ -14,8 +14,8 @@ import (
 type mixture struct {
 	router         weight.Matrix // [experts, dim]
 	factors        graph.ValueID // f32 [experts] or None: the weight of an expert is multiplied by its factor
-	gate, up, down weight.Matrix // the matrices of all experts, one on top of the other
-	// The biases of the router and of these matrices, or None.
+	gate, up, down weight.Matrix // each contains the matrices of all experts, one after the other
+	// The biases of router, gate, up and down, or None.
 	routerBias, gateBias, upBias, downBias graph.ValueID
 }
 
@@ -50,7 +50,7 @@ func (m *Decoder) experts(layer int) *mixture {
 		f.up = m.W.stack(blk+name.ExpertUp, m.Experts, m.ExpertFFN, m.Dim)
 		f.down = m.W.stack(blk+name.ExpertDown, m.Experts, m.Dim, m.ExpertFFN)
 	}
-	// In GGUF files of NVFP4, these factors are those of the matrices down.
+	// In GGUF files with NVFP4 weights, this tensor contains factors of the matrices down instead.
 	if m.Arch.expertsBeside && f.down.Factor == nil {
 		f.factors = m.W.vector(blk+name.ExpertFactors, m.Experts)
 	}
@@ -61,8 +61,8 @@ func (f *mixture) forward(m *Decoder, _ int, _, h graph.ValueID) graph.ValueID {
 	return f.apply(m, h, h)
 }
 
-// apply returns the sum over the chosen experts: weight * down(act(gate(h)) * up(h)). The experts are chosen
-// by `routed`, f32 [1, S, dim].
+// apply returns the sum of weight * down(act(gate(h)) * up(h)) over the chosen experts of each token.
+// `routed`, f32 [1, S, dim], is the input of the router, which chooses the experts.
 func (f *mixture) apply(m *Decoder, routed, h graph.ValueID) graph.ValueID {
 	b := m.Builder
 	logits := ops.Linear(b, "router", routed, f.router, f.routerBias)

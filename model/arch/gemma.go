@@ -50,7 +50,7 @@ var Gemma3 = Architecture{
 			{"final_logit_softcapping", nil, "soft capping of logits"},
 			{"use_bidirectional_attention", false, "bidirectional attention"},
 		},
-		// The file states a number. The attention scores are divided by its square root.
+		// Until here, c.Scale is the number in the file. The attention scores are divided by its square root.
 		implied: func(c *Config) { c.Scale = 1 / math.Sqrt(c.Scale) },
 	},
 }
@@ -146,10 +146,10 @@ var (
 )
 
 // gemma4 is the architecture of Google's Gemma 4 (2026). It is a Gemma 3 with the following differences.
-// Layers with full attention have wider heads and fewer of them for keys and values, and rotate only some
-// pairs of dims. They can use the keys as values. The values of each head are normalized. The last layers can
-// read the keys and values of earlier layers. Each layer can have an input of its own, or a mixture of
-// experts beside its MLP. Attention scores have no scale, and logits have a soft cap.
+// Layers with full attention have wider heads and fewer key and value heads, rotate only some pairs of dims,
+// and may use their keys as values. The values of each head are normalized. The last layers may read the keys
+// and values of earlier layers. Each layer may have an input of its own, or a mixture of experts in parallel
+// with its MLP. Attention scores have no scale, and logits have a soft cap.
 var gemma4 = Architecture{
 	Name:      "gemma4",
 	Gate:      gated{"gelu_mul", basic.GELUMul},
@@ -164,7 +164,7 @@ var gemma4 = Architecture{
 		Called: []string{"gemma4_text"},
 		Class: class{
 			Name: "Gemma4TextConfig", Defaults: map[string]any{"tie_word_embeddings": true},
-			// The tensors show whether attention_k_eq_v is set, and how many rows the table of inputs has.
+			// The tensors show the values of these two settings.
 			inert: []string{"attention_k_eq_v", "vocab_size_per_layer_input"},
 		},
 		Names: &gemmaHFNames, Keys: &gemma4HFKeys, pairs: &halves, implied: unscaled, listed: true,

@@ -29,7 +29,8 @@ var gptOSS = Architecture{
 		},
 		Names: &gptOSSHFNames, Keys: &gptOSSHFKeys, pairs: &halves, fullEach: 2,
 		transposed: true, alternating: true,
-		// The default of rope_parameters is a YaRN, so the reader refuses files without RoPE settings.
+		// The default of rope_parameters is a YaRN scaling, which the reader does not support. The reader
+		// therefore refuses files without RoPE settings.
 		ropeKeys: []string{hfOriginal},
 		Only: []only{
 			{"quantization_config.quant_method", orNull("mxfp4"), "weights already quantized by another program"},

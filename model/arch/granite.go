@@ -59,7 +59,7 @@ var graniteMoE = Architecture{
 	},
 }
 
-// invertLogitScale is for files that state a number by which the logits are divided.
+// invertLogitScale replaces c.LogitScale by its inverse, for files that state a divisor of the logits.
 func invertLogitScale(c *Config) {
 	if c.LogitScale != 0 {
 		c.LogitScale = 1 / c.LogitScale
@@ -94,8 +94,7 @@ var (
 	}()
 )
 
-// biasedHFKeys is a copy of hfKeys with the key that says whether the four projections of attention have
-// biases.
+// biasedHFKeys is a copy of hfKeys with the key that gives all four projections of attention biases.
 var biasedHFKeys = func() keys {
 	k := hfKeys
 	k.biases, k.outBias = "attention_bias", "attention_bias"

@@ -4,7 +4,7 @@ import "gpuscope/ops/basic"
 
 // hunyuan is the architecture of the dense models of Tencent's Hunyuan V1 (2025). The queries and keys of
 // each head are normalized after RoPE. The base of RoPE grows with a number called alpha. GGUF files state
-// the base that results.
+// the resulting base.
 var hunyuan = Architecture{
 	Name:      "hunyuan-dense",
 	Gate:      gated{"silu_mul", basic.SiLUMul},

@@ -7,20 +7,21 @@ import (
 	"gpuscope/ops/basic"
 )
 
-// mixer is the half of a layer that combines tokens at different positions, such as attention. Each kind of
-// mixer has its own file.
+// mixer is the half of a layer that combines tokens at different positions, such as attention. Each
+// implementation has its own file.
 type mixer interface {
 	// part returns the name of the half in the names of its operators, and in traces: "attn".
 	part() string
-	// forward adds the operators of the mixer to the graph. h is the input after the norm, f32 [1, S, dim].
-	// The result has the same dims, but in the last layer only the row of the last token.
+	// forward adds the operators of the mixer to the graph. h is the normalized input, f32 [1, S, dim]. The
+	// result has the same dims, except that the last layer returns only the row of the last token.
 	forward(m *Decoder, layer int, h graph.ValueID) graph.ValueID
 }
 
-// feedForward is the half of a layer that computes each token separately. Each kind has its own file.
+// feedForward is the half of a layer that processes each token separately. Each implementation has its own
+// file.
 type feedForward interface {
-	// forward adds the operators to the graph. h is the input x after the norm, f32 [1, S, dim], and the
-	// result has the same dims.
+	// forward adds the operators to the graph. x is the input, f32 [1, S, dim], and h is the normalized
+	// input. The result has the same dims.
 	forward(m *Decoder, layer int, x, h graph.ValueID) graph.ValueID
 }
 
@@ -46,10 +47,10 @@ func (m *Decoder) feedForward(layer int) feedForward {
 	return m.mlp(layer)
 }
 
-// layer adds layer i to the graph: a mixer and a feed-forward half. Each half has a norm before it, or after
-// it, or both, and adds its output to the residual stream. x is the residual stream before the layer, f32
-// [1, S, dim], and the result is the residual stream after it. Only the last token is needed after the last
-// layer.
+// layer adds layer i to the graph: a mixer and a feed-forward half. Each half normalizes its input, its
+// output, or both, and adds its output to the residual stream. x is the residual stream before the layer, f32
+// [1, S, dim]. The result is the residual stream after the layer. Only the last token is needed after the
+// last layer.
 func (m *Decoder) layer(i int, x graph.ValueID) graph.ValueID {
 	name, blk := m.Form.Names, m.Form.Names.Of(i)
 	norm := m.normIf(!m.Arch.NoPreNorms, blk+name.AttnNorm, m.Dim)
@@ -71,7 +72,7 @@ func (m *Decoder) layer(i int, x graph.ValueID) graph.ValueID {
 	}
 	y = m.norm("post_norm", ffn.forward(m, i, x, h), postNorm)
 	if m.Arch.Parallel && m.ResidualScale == 0 {
-		return m.add(y, x) // the first operand is the linear that adds the other one (fusion rule `residual`)
+		return m.add(y, x) // linear y comes first, so that the fusion rule `residual` lets y add x
 	}
 	x = m.add(x, y)
 	if input := m.layerInput(i); input != nil {

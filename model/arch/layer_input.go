@@ -11,8 +11,8 @@ import (
 	"gpuscope/ops/weight"
 )
 
-// layerInput adds an input to the residual stream after a layer that depends on the token and on the layer.
-// Source: Gemma 3n (2025), which calls it per-layer embedding.
+// layerInput adds an input of its own to the residual stream after each layer. The input depends on the token
+// and on the layer. Source: Gemma 3n (2025), where it is called per-layer embedding.
 type layerInput struct {
 	gate, proj weight.Matrix
 	norm       graph.ValueID
@@ -22,8 +22,8 @@ type layerInput struct {
 //
 //	(norm(project(x) / sqrt(dim)) + embed(tokens) * sqrt(n)) / sqrt(2)
 //
-// where n is the number of elements of an input, over which norm computes. The result is f32 [1, S, layers,
-// n]. It is None if the model has no such inputs.
+// where n is the number of elements of an input. norm normalizes each input separately. The result is f32 [1,
+// S, layers, n], or None if the model has no such inputs.
 func (m *Decoder) layerInputs(x graph.ValueID) graph.ValueID {
 	n, name := m.LayerInput, m.Form.Names
 	if n == 0 {
@@ -58,7 +58,7 @@ func (m *Decoder) layerInput(layer int) *layerInput {
 	}
 }
 
-// forward returns x + norm(proj(act(gate(x)) * input)), where input is that of the layer and act is the
+// forward returns x + norm(proj(act(gate(x)) * input)), where input is the layer's input and act is the
 // activation function of the architecture.
 func (f *layerInput) forward(m *Decoder, layer int, x graph.ValueID) graph.ValueID {
 	b := m.Builder

@@ -61,7 +61,7 @@ var lfm2 = Architecture{
 	},
 }
 
-// mostTaps is the largest number of weights of a channel of a short convolution.
+// mostTaps is the maximum number of weights per channel of a short convolution.
 const mostTaps = 64
 
 var (

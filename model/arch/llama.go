@@ -52,7 +52,7 @@ var mistral = Architecture{
 }
 
 // mistral3 is the architecture of Ministral 3 (2025), and in GGUF also of Mistral Small 3. It is a Llama with
-// YaRN whose queries grow with the position.
+// YaRN. Queries are multiplied by a factor that grows with the position.
 var mistral3 = Architecture{
 	Name: "mistral3",
 	Gate: gated{"silu_mul", basic.SiLUMul},

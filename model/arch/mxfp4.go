@@ -8,10 +8,10 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// joinMXFP4 replaces pairs of tensors NAME_blocks and NAME_scales by one tensor NAME in ggml's MXFP4. Folders
-// of gpt-oss have such pairs. NAME_blocks, [..., n, 16], has the nibbles of 32 columns in each 16 bytes, and
-// the nibbles of neighbouring columns share a byte. NAME_scales, [..., n], has their scales. The result has
-// dims [..., 32*n].
+// joinMXFP4 replaces each pair of tensors NAME_blocks and NAME_scales by one tensor NAME in ggml's MXFP4
+// layout. Folders of gpt-oss contain such pairs. NAME_blocks, [..., n, 16], contains blocks of 16 bytes for
+// 32 columns. Each byte contains the 4-bit values of two adjacent columns. NAME_scales, [..., n], contains
+// the scale of each block. The result has dims [..., 32*n].
 func joinMXFP4(folder string, tensors []*Tensor) ([]*Tensor, error) {
 	scales := map[string]*Tensor{}
 	for _, t := range tensors {
@@ -50,8 +50,8 @@ func joinMXFP4(folder string, tensors []*Tensor) ([]*Tensor, error) {
 	return slices.DeleteFunc(joined, func(t *Tensor) bool { return paired[t] }), nil
 }
 
-// packMXFP4 returns blocks of ggml's MXFP4: a scale, and then 16 bytes. Byte j has the nibble of column j,
-// and above it that of column j + 16.
+// packMXFP4 returns blocks in ggml's MXFP4 layout: a scale, and then 16 bytes. The low 4 bits of byte j are
+// the value of column j. The high 4 bits are the value of column j + 16.
 func packMXFP4(blocks, scales []byte) []byte {
 	out := make([]byte, 0, len(blocks)+len(scales))
 	for i, scale := range scales {

@@ -2,9 +2,9 @@ package arch
 
 import "gpuscope/ops/basic"
 
-// olmo2 is the architecture of: OLMo team, 2 OLMo 2 Furious (2024). Attention and MLP have a norm after them
-// and none before. The queries of all heads are normalized together, and so are the keys. In GGUF it is also
-// the architecture of OLMo 3, whose files have a window.
+// olmo2 is the architecture of: OLMo team, 2 OLMo 2 Furious (2024). The outputs of attention and MLP are
+// normalized, but not their inputs. The queries of all heads are normalized together, and so are the keys.
+// GGUF files of OLMo 3 have the same architecture, with a sliding window.
 var olmo2 = Architecture{
 	Name:      "olmo2",
 	Gate:      gated{"silu_mul", basic.SiLUMul},
@@ -24,8 +24,8 @@ var olmo2 = Architecture{
 	},
 }
 
-// olmo3 is the architecture of Ai2's OLMo 3 (2025), as folders. It is an olmo2 in which three of four layers
-// have a sliding window. These layers rotate without the scaling for long contexts.
+// olmo3 is the architecture of Hugging Face folders of Ai2's OLMo 3 (2025). It is an olmo2 in which three of
+// four layers have a sliding window. The RoPE of these layers is not scaled for long contexts.
 var olmo3 = Architecture{
 	Name:      "olmo3",
 	Gate:      gated{"silu_mul", basic.SiLUMul},
@@ -66,7 +66,7 @@ var olmoe = Architecture{
 	},
 }
 
-// plainLocalRope makes layers with a sliding window rotate with the same base as the others, but without
+// plainLocalRope gives layers with a sliding window a RoPE with the same base as in other layers, but without
 // scaling.
 func plainLocalRope(c *Config) {
 	c.LocalRope = &Rotation{Dims: c.Rope.Dims, Base: c.Rope.Base, Scale: 1}
@@ -95,7 +95,8 @@ var (
 	}()
 )
 
-// postNormHFNames are the names of tensors in models whose layers have only norms after attention and MLP.
+// postNormHFNames are the names of tensors in models that normalize the outputs of attention and MLP, but not
+// their inputs.
 var postNormHFNames = func() names {
 	n := hfNames
 	n.AttnPostNorm, n.FfnPostNorm = "post_attention_layernorm.weight", "post_feedforward_layernorm.weight"

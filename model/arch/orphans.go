@@ -8,8 +8,8 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// orphan is a known kind of tensor that the graph of a decoder does not use. Its fate says what happens to a
-// file that contains such a tensor. A file with an unused tensor of any other kind is refused, because the
+// orphan is a known kind of tensor that the graph of a decoder does not use. Its fate is what happens to a
+// file with such a tensor. A file that contains an unused tensor of an unknown kind is refused, because the
 // results might be wrong without the tensor.
 type orphan struct {
 	what  string
@@ -18,7 +18,7 @@ type orphan struct {
 	fate  fate
 }
 
-// fate says how a file with an unused tensor is handled.
+// fate is how a file with an unused tensor is handled.
 type fate int
 
 const (

@@ -72,8 +72,7 @@ var qwenMoEHFKeys = func() keys {
 	return k
 }()
 
-// qwenDefaults returns the defaults of a Qwen class: the defaults that both classes share, and the defaults
-// in `own`.
+// qwenDefaults returns the defaults that the classes of Qwen2 and Qwen3 share, plus the defaults in `own`.
 func qwenDefaults(own map[string]any) map[string]any {
 	return with(map[string]any{
 		"hidden_size": 4096, "intermediate_size": 22016, "num_hidden_layers": 32,
@@ -83,8 +82,8 @@ func qwenDefaults(own map[string]any) map[string]any {
 	}, own)
 }
 
-// qwenHFKeys is a copy of windowedHFKeys with further keys for Qwen's sliding window. Layers have the window
-// only if use_sliding_window is true. In this case layer max_window_layers and all later layers have it.
+// qwenHFKeys is a copy of windowedHFKeys with further keys for Qwen's sliding window. If use_sliding_window
+// is true, the window applies to layer max_window_layers and all later layers.
 var qwenHFKeys = func() keys {
 	k := windowedHFKeys
 	k.windowUsed, k.windowFrom, k.kinds = "use_sliding_window", "max_window_layers", hfKinds

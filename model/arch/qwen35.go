@@ -4,9 +4,9 @@ import (
 	"gpuscope/ops/basic"
 )
 
-// qwen35 is the architecture of Qwen3.5 (2026), and of the text part of models with images. Three of four
-// layers have linear attention with a gated delta rule. The others have attention with a gate, whose queries
-// and keys are normalized for each head, and RoPE on a part of each head.
+// qwen35 is the architecture of Qwen3.5 (2026), and of the text part of its models with images. Three of four
+// layers have linear attention with a gated delta rule. The other layers have gated attention, in which the
+// queries and keys of each head are normalized and RoPE rotates a part of each head.
 var qwen35 = Architecture{
 	Name:      "qwen35",
 	Gate:      gated{"silu_mul", basic.SiLUMul},
@@ -27,8 +27,8 @@ var qwen35 = Architecture{
 	},
 }
 
-// deltaStateSize returns the number of elements of the states of a layer: those of its convolution and of its
-// heads.
+// deltaStateSize returns the number of elements of a layer's recurrent state: the state of its convolution
+// and the states of its heads.
 func deltaStateSize(c *Config) int64 {
 	d := &c.Delta
 	return int64(c.ConvTaps-1)*int64(d.width()) + int64(d.values)*int64(d.keyDim)*int64(d.valueDim)
@@ -75,7 +75,7 @@ func hfDeltaLayers(r *configReader, c *Config) {
 	c.Recurrent = r.recurrentLayers(r.int("full_attention_interval", 1, maxLayers))
 }
 
-// checkDelta records an error if the sizes of linear attention do not fit each other.
+// checkDelta records an error if the sizes of linear attention are inconsistent or unsupported.
 func checkDelta(r *configReader, key string, c *Config) {
 	d := &c.Delta
 	switch {

@@ -7,7 +7,7 @@ import (
 )
 
 // qwen35MoE is the architecture of the mixtures of experts of Qwen3.5 (2026), such as 35B-A3B. It is a
-// Qwen3.5 whose MLPs are a mixture of experts and one more expert for every token.
+// Qwen3.5 with a mixture of experts instead of each MLP, plus a shared expert that processes every token.
 var qwen35MoE = Architecture{
 	Name:      "qwen35moe",
 	Gate:      gated{"silu_mul", basic.SiLUMul},
@@ -16,7 +16,7 @@ var qwen35MoE = Architecture{
 	Gguf: Spelling{
 		Class: class{
 			Name: "llama.cpp's qwen35moe", Defaults: qwen35.Gguf.Class.Defaults,
-			inert: []string{"feed_forward_length"}, // of layers without experts, of which there are none
+			inert: []string{"feed_forward_length"}, // for layers without experts: there are none
 		},
 		Names: &qwen35Names, Keys: &qwen35MoEKeys, pairs: &halves, tiledHeads: true,
 		Only: []only{

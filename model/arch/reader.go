@@ -7,14 +7,14 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// keyed gives access to the configuration values of a file by key. The file is a GGUF file, which has
-// metadata, or a config.json. Errors name the file and the key.
+// keyed gives access to the configuration values of a file by key: the metadata of a GGUF file, or a
+// config.json. Errors name the file and the key.
 type keyed interface {
 	Name() string
 	// Keys returns all keys. Top returns the top-level keys.
 	Keys() []string
 	Top() []string
-	// Has reports whether a key has a value other than null. Null reports whether the value is null.
+	// Has reports whether a key has a value other than null. Null reports whether a key has the value null.
 	Has(key string) bool
 	Null(key string) bool
 	// List reports whether the value of a key is a list.
@@ -29,9 +29,9 @@ type keyed interface {
 	Strings(key string) ([]string, error)
 }
 
-// configReader reads configuration values and checks that they are in range. It puts the prefix of the
-// architecture before each key. If a key is missing, it returns the default of the class. It keeps only the
-// first error.
+// configReader reads configuration values and checks that they are in range. Its methods add the prefix of
+// the architecture to each key. If a key is missing, they return the default of the class. Only the first
+// error is kept.
 type configReader struct {
 	f      keyed
 	prefix string
@@ -39,7 +39,7 @@ type configReader struct {
 	in     func(*Architecture) *Spelling // returns the Spelling of any architecture for the file format of f
 	layers int                           // number of layers; 0 until it is known
 	err    error
-	// warnings has an entry for each value for which the file states two different values.
+	// warnings has an entry for each setting for which the file states two different values.
 	warnings []string
 }
 
@@ -97,8 +97,8 @@ func (r *configReader) intOr(key string, def, lo, hi int) int {
 	return r.checkInt(key, n, lo, hi)
 }
 
-// readInt reads an integer. A file may instead contain a list with the integer of each layer; the integers
-// must then be equal.
+// readInt reads an integer. If the file instead has a list with an integer for each layer, all integers must
+// be equal.
 func (r *configReader) readInt(key string) (int, error) {
 	if r.layers == 0 || !r.f.List(r.prefix+key) {
 		return r.f.Int(r.prefix + key)
@@ -185,7 +185,8 @@ func (r *configReader) stringOr(key, def string) string {
 	return s
 }
 
-// hold records an error if the key o.Key has another value than the only one that the builder supports.
+// hold records an error if the value of the key o.Key is not o.Want, the only value that the builder
+// supports.
 func (r *configReader) hold(o only) {
 	if !r.has(o.Key) && !r.null(o.Key) {
 		return

@@ -9,9 +9,9 @@ import (
 	"gpuscope/ops/recurrent"
 )
 
-// slotBytes is the memory that the slots of all recurrent State may take together, in bytes. Each slot can
-// keep the state of one position, to which a session can return without running the text again. The number of
-// slots is at least fewestSlots and at most mostSlots, whatever a slot takes.
+// slotBytes limits the memory of all slots of recurrent State together, in bytes. Each slot keeps the state
+// of one position. A session can return to this position without running the text again. The number of slots
+// is always between fewestSlots and mostSlots, even if slotBytes is exceeded.
 const (
 	slotBytes   = 512 << 20
 	fewestSlots = 3
@@ -37,7 +37,7 @@ func (m *Decoder) addSlots() {
 	}
 }
 
-// slots returns the arguments of a recurrent operator that select the slots.
+// slots returns the arguments of a recurrent operator that select the slots to read and to write.
 func (m *Decoder) slots() recurrent.Slots {
 	s := m.recurrentState
 	return recurrent.Slots{Position: kind.Sym(m.pos), From: kind.Sym(s.From), To: kind.Sym(s.To)}
@@ -51,8 +51,9 @@ func (m *Decoder) state(layer int, name string, dims ...int) graph.ValueID {
 	return v
 }
 
-// recurrentLayers returns, for each layer, whether the layer is recurrent. If the file has no list with the
-// types of layers, each n-th layer has attention, where n is each, and the others are recurrent.
+// recurrentLayers returns, for each layer, whether the layer is recurrent. If the file does not list the
+// types of layers, every layer number that is a multiple of `each`, counted from 1, has attention, and all
+// other layers are recurrent.
 func (r *configReader) recurrentLayers(each int) []bool {
 	key, list := r.form.Keys.kinds, make([]bool, r.layers)
 	if !r.has(key) {

@@ -15,7 +15,7 @@ import (
 )
 
 // Rotation describes the rotary position embedding (RoPE) of queries and keys: Su et al., RoFormer (2021),
-// equation 15, with later extensions that allow longer texts than those in the training.
+// equation 15, with later extensions for texts that are longer than those of the training.
 type Rotation struct {
 	Dims  int // number of leading dims of a head that are rotated; 0 for all
 	Base  float64
@@ -28,14 +28,14 @@ type Rotation struct {
 	// Divisors.
 	Divisors, LongDivisors []float64
 	Original               int
-	// QueryGrowth says how much queries grow with the position; see queryScale. 0 means that they do not
-	// grow.
+	// QueryGrowth determines how the factor of the queries grows with the position; see queryScale. 0 means a
+	// factor of 1 everywhere.
 	QueryGrowth float64
 }
 
 // queryScale returns the factor of the queries at a position: 1 + growth * log(1 + floor(position /
-// original)). It keeps attention sharp in long contexts. Source: Llama 4, which scales the queries of its
-// layers without RoPE in this way; Ministral 3 scales those of all layers.
+// original)). The factor keeps attention sharp in long contexts. Source: Llama 4, which scales queries in
+// layers without RoPE. Ministral 3 scales queries in all layers.
 func (r *Rotation) queryScale(position int) float64 {
 	return 1 + r.QueryGrowth*math.Log(float64(1+position/max(r.Original, 1)))
 }
@@ -98,7 +98,8 @@ const (
 	ggufTemperature   = "attention.temperature_scale"
 )
 
-// ggufYarn applies YaRN as llama.cpp does. A key that the architecture does not have keeps its default.
+// ggufYarn applies YaRN as llama.cpp does. Keys that the architecture does not have are ignored: their
+// defaults apply.
 func (rot *Rotation) ggufYarn(r *configReader, factor float64) {
 	if factor < 1 {
 		r.errorf("rope.scaling.factor", "the value %g is out of range; want at least 1", factor)
@@ -114,8 +115,8 @@ func (rot *Rotation) ggufYarn(r *configReader, factor float64) {
 	rot.Gain *= gain
 }
 
-// ropeFloat returns the number that a file states for one of the Spelling's ropeKeys. It returns `def` if the
-// file does not state the key, or if the Spelling does not have it.
+// ropeFloat returns the number that a file states for a key. It returns `def` if the file does not state the
+// key, or if the Spelling's ropeKeys do not contain the key.
 func (r *configReader) ropeFloat(key string, def float64) float64 {
 	if !slices.Contains(r.form.ropeKeys, key) {
 		return def
@@ -157,14 +158,14 @@ var halves = pairing{part: true, rotary: func(m *Decoder, prefix string, r *Rota
 	}
 }}
 
-// partOfNeighbours is neighbours for heads of which only the first dims are rotated. The other pairs are
-// rotated by an angle of 0, which does not change them.
+// partOfNeighbours is a copy of neighbours for heads of which only the first dims are rotated. The remaining
+// pairs are rotated by an angle of 0, which does not change their values.
 var partOfNeighbours = pairing{part: true, rotary: neighbours.rotary}
 
 // tables adds two tables to the graph: the cosines and the sines of the rotation angles. Each table is f32
 // [context, times*d/2], where d is the number of rotated dims. A row belongs to one position and has an
 // element for each pair of dims. If `times` is 2, the row contains these elements twice. If `times` is 1, the
-// row has elements for all pairs of a head.
+// row has further elements for the pairs of a head that are not rotated.
 func (m *Decoder) tables(prefix string, r *Rotation, headDim, times int) (cos, sin graph.ValueID) {
 	turned, divisors := r.turned(headDim), m.divisors(r)
 	columns := times * turned / 2
@@ -218,9 +219,8 @@ func (m *Decoder) divisors(r *Rotation) func() ([]float64, error) {
 	return divisors
 }
 
-// table returns the elements of a table of f32: gain*f(angle) for each position and each pair of dims,
-// computed in float64. If `times` is 2, each row contains its elements twice. The rest of a row's columns has
-// f(0).
+// table returns a table of f32: gain*f(angle) for each position and each pair of dims, computed in float64.
+// Each row contains its elements `times` times. Remaining columns are filled with f(0).
 func (r Rotation) table(context, d, columns, times int, divisors []float64, f func(float64) float64) []byte {
 	out, gain := make([]byte, 0, 4*context*columns), cmp.Or(r.Gain, 1)
 	frequency := make([]float64, d/2)

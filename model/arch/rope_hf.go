@@ -13,8 +13,8 @@ import (
 )
 
 // hfScaling is a RoPE scaling type of transformers. The function `apply` changes the rotation `rot` of
-// headDim dims as the scaling requires. `keys` lists the configuration keys that `apply` reads; in the file,
-// the prefix `path` comes before each of them.
+// headDim dims as the scaling requires. `keys` lists the configuration keys that `apply` reads, without the
+// prefix `path`.
 type hfScaling struct {
 	name  string
 	keys  []string
@@ -59,8 +59,9 @@ var hfScalings = []hfScaling{
 
 const proportionalScaling = "proportional"
 
-// proportionalRotation rotates only the first pairs of dims, with the frequencies that they have if all pairs
-// are rotated. In contrast, hfPart alone makes the rotated dims a smaller head. Source: Gemma 4.
+// proportionalRotation rotates only the first pairs of dims. Their frequencies are the same as if all pairs
+// were rotated. Without this scaling type, hfPart gives the rotated dims the frequencies of a smaller head.
+// Source: Gemma 4.
 func proportionalRotation(r *configReader, path string, headDim int, rot *Rotation) {
 	rotated := int(r.floatOr(path+hfPart, 1, 0, 1) * float64(headDim) / 2)
 	rot.Divisors = slices.Repeat([]float64{r.floatOr(path+"factor", 1, 1e-6, 1e6)}, headDim/2)
@@ -86,8 +87,8 @@ var longKeys = []string{
 }
 
 // longRotation implements Ding et al., LongRoPE (2024). Each pair of dims has two frequency divisors: one for
-// contexts up to the trained length, and one for longer contexts. If the context was extended, Gain is
-// greater than 1 and grows with the factor of the extension.
+// contexts up to the trained length, and one for longer contexts. Gain is greater than 1 if the context is
+// longer than the original one, and grows with the ratio of both.
 func longRotation(r *configReader, path string, headDim int, rot *Rotation) {
 	rot.Divisors = r.divisors(path+"short_factor", headDim/2)
 	rot.LongDivisors = r.divisors(path+"long_factor", headDim/2)
@@ -107,7 +108,7 @@ func longRotation(r *configReader, path string, headDim int, rot *Rotation) {
 // yarn holds the parameters of Peng and others, YaRN (2023).
 type yarn struct {
 	base, factor float64
-	original     int // number of positions of the context of training
+	original     int // positions of the context in training
 	dims         int // number of rotated dims
 	fast, slow   float64
 	truncate     bool
@@ -134,7 +135,8 @@ func (y yarn) divisors() []float64 {
 	return divisors
 }
 
-// yarnGain returns YaRN's factor of the cosines and sines. `times` is usually 1.
+// yarnGain returns the factor by which YaRN multiplies the cosines and sines: 0.1 * times * ln(factor) + 1.
+// `times` is usually 1.
 func yarnGain(factor, times float64) float64 {
 	if factor <= 1 {
 		return 1
@@ -168,7 +170,7 @@ func yarnRotation(r *configReader, path string, headDim int, rot *Rotation) {
 	rot.Gain = r.floatOr(path+"attention_factor", gain, 1e-6, 1e6)
 }
 
-// hfQueryGrowth is the key of Rotation.QueryGrowth.
+// hfQueryGrowth is the key that states Rotation.QueryGrowth.
 const hfQueryGrowth = "llama_4_scaling_beta"
 
 // divisors returns the list of n frequency divisors that the file states under `key`.
@@ -201,7 +203,7 @@ func Llama3Divisors(base float64, headDim int, factor, low, high float64, contex
 	for i := range divisors {
 		turns := float64(context) * math.Pow(base, -2*float64(i)/float64(headDim)) / (2 * math.Pi)
 		kept := min(max((turns-low)/(high-low), 0), 1)
-		if high == low { // there is nothing between low and high to interpolate
+		if high == low { // low and high are equal, so no pair is between them
 			kept = 0
 			if turns > low {
 				kept = 1
@@ -227,12 +229,12 @@ const (
 // hfRotations lists the top-level keys of a config.json that configure RoPE.
 var hfRotations = []string{ropeBase, oldRotation, newRotation, hfOriginal}
 
-// neutralScalings lists the RoPE scaling types that change nothing if their factor is 1. The entry "" is for
+// neutralScalings lists the RoPE scaling types that have no effect if their factor is 1. The entry "" is for
 // files that state no type.
 var neutralScalings = []string{"", "default", "linear", "dynamic", "yarn"}
 
-// neutralScaling reports whether the RoPE scaling in the object at `path` has no effect. It looks only at the
-// type and at the factors, because the other keys do not matter if the factors are 1.
+// neutralScaling reports whether the RoPE scaling in the object at `path` has no effect. It reads only the
+// type and the factors, because the other keys have no effect if the factors are 1.
 func (r *configReader) neutralScaling(path, kind string) bool {
 	one := func(key string) bool {
 		x, err := r.readFloat(path + key)
@@ -242,8 +244,8 @@ func (r *configReader) neutralScaling(path, kind string) bool {
 		(one("attention_factor") || !r.has(path+"attention_factor"))
 }
 
-// hfRotation reads the RoPE settings of a config.json. If the file states them both under the old and under
-// the new key, the settings must be the same.
+// hfRotation reads the RoPE settings of a config.json. If the file states settings both under the old key and
+// under the new key, they must be the same.
 func hfRotation(r *configReader, headDim int) Rotation {
 	said := slices.DeleteFunc([]string{oldRotation, newRotation}, func(at string) bool { return !r.has(at) })
 	for i, at := range said {
@@ -344,8 +346,8 @@ func (r *configReader) object(key string) {
 	}
 }
 
-// hfUnknown returns the first key in the object at `path` that is neither in `known` nor a key that every
-// scaling type has. It returns "" if there is no such key.
+// hfUnknown returns the first unknown key in the object at `path`, or "". Known are the keys in `known` and
+// the keys that every scaling type has.
 func hfUnknown(r *configReader, path string, known []string) string {
 	always := []string{ropeBase, "rope_type", "type", hfPart}
 	for _, key := range r.f.Keys() {

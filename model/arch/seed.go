@@ -27,7 +27,7 @@ var seedOSS = Architecture{
 }
 
 var (
-	// seedNames differ from those of a Llama in the norm before the MLP.
+	// seedNames are the tensor names of a Llama, except the name of the norm before the MLP.
 	seedNames = func() names {
 		n := ggufNames
 		n.FfnNorm = n.AttnPostNorm

@@ -9,8 +9,8 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// readShapes reads the sizes of attention and MLP, which may differ from layer to layer. It needs the windows
-// of the layers.
+// readShapes reads the sizes of attention and MLP, which may differ from layer to layer. c.Windows must be
+// set.
 func (r *configReader) readShapes(c *Config) {
 	key := r.form.Keys
 	c.FFN = r.eachInt(key.Ffn, 0)
@@ -46,9 +46,9 @@ func (r *configReader) readShapes(c *Config) {
 	c.LayerInput = r.intOr(key.layerInput, 0, 0, MaxDim)
 }
 
-// eachInt returns the integer of each layer. A file states one integer for all layers or a list, whose
-// integers must be equal in most architectures. If the key is missing and has no default, all integers are
-// `def`; a def of 0 makes this an error.
+// eachInt returns the value of a key for each layer. A file states one integer for all layers, or a list. In
+// most architectures the integers of a list must be equal. If the key is missing and has no default, all
+// values are `def`, or an error is recorded if `def` is 0.
 func (r *configReader) eachInt(key string, def int) []int {
 	if r.form.Keys.unequal && r.has(key) && r.f.List(r.prefix+key) {
 		list, err := r.f.Ints(r.prefix + key)
@@ -66,8 +66,8 @@ func (r *configReader) eachInt(key string, def int) []int {
 	return slices.Repeat([]int{r.intOr(key, def, 1, MaxDim)}, r.layers)
 }
 
-// The file may have an object that states other values for single layers. ofSingleLayers replaces the
-// settings of these layers. `settings` has the values of all layers by key.
+// ofSingleLayers applies the object of the file that states different values for single layers, if it exists.
+// `settings` has the values of all layers, by key.
 func (r *configReader) ofSingleLayers(settings map[string][]int) {
 	at := r.form.Keys.byLayer
 	if !r.has(at) {
@@ -89,8 +89,9 @@ func (r *configReader) ofSingleLayers(settings map[string][]int) {
 	}
 }
 
-// headDims sets the sizes of heads from those of the layers. All layers with a window must have heads of the
-// same size, because they share tables for RoPE. The same holds for all layers without a window.
+// headDims sets c.HeadDim and c.LocalHeadDim from `dims`, the size of the heads in each layer. All layers
+// with a window must have heads of the same size, because these layers share tables for RoPE. The same holds
+// for all layers without a window.
 func (r *configReader) headDims(c *Config, dims []int) {
 	key := r.form.Keys
 	for i, dim := range dims {
@@ -119,9 +120,9 @@ func (r *configReader) headDims(c *Config, dims []int) {
 	}
 }
 
-// shareKV sets the layer whose keys and values each layer reads. In some models the last layers have no keys
-// and values of their own. Such a layer reads the keys and values of an earlier layer: the last one with the
-// same type of attention that has its own.
+// shareKV sets the layer whose keys and values each layer reads. In some models the last layers compute no
+// keys and values. Such a layer reads the keys and values of the last layer that computes its own and has the
+// same type of attention.
 func (r *configReader) shareKV(c *Config) {
 	key := r.form.Keys
 	first := r.layers - r.intOr(key.sharedKV, 0, 0, r.layers)

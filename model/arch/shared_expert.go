@@ -9,15 +9,15 @@ import (
 	"gpuscope/ops/weight"
 )
 
-// sharedExpert is the feed-forward half of layers with a mixture of experts and one more expert, which
-// processes every token. The output of this expert is multiplied by a weight that depends on the token.
+// sharedExpert is the feed-forward half of layers with a mixture of experts and a shared expert, which
+// processes every token. The output of the shared expert is multiplied by a weight that depends on the token.
 type sharedExpert struct {
 	experts *mixture
-	gate    weight.Matrix // [1, dim]: the sigmoid of its product is the weight
+	gate    weight.Matrix // [1, dim]: the expert's weight is the sigmoid of the product with the token
 	mlp     mlp
 }
 
-// sharedExpert adds the weights of a layer's experts to the graph.
+// sharedExpert adds the weights of a layer's experts, including the shared expert, to the graph.
 func (m *Decoder) sharedExpert(layer int) *sharedExpert {
 	name, blk := m.Form.Names, m.Form.Names.Of(layer)
 	return &sharedExpert{

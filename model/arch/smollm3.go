@@ -21,7 +21,7 @@ var smolLM3 = Architecture{
 				"rms_norm_eps": 1e-6, "rope_theta": 2e6, "tie_word_embeddings": true,
 				"attention_bias": false, "no_rope_layer_interval": 4,
 			},
-			// The window and its layers have no effect, because use_sliding_window must be false.
+			// The keys of the sliding window have no effect, because use_sliding_window must be false.
 			inert: []string{"sliding_window", hfKinds, "max_window_layers", "pretraining_tp"},
 		},
 		Names: &hfNames, Keys: &smolLM3HFKeys, pairs: &halves,

@@ -141,8 +141,8 @@ func (w *Weights) norm(name string, n int) graph.ValueID {
 	return w.vector(name, n)
 }
 
-// changed adds an f32 constant of shape [n] to the graph. Each element is the result of the function `change`
-// for the element in the file. If `change` is nil, the element is not changed.
+// changed adds an f32 constant of shape [n] to the graph. The function `change` is applied to each element of
+// the file, unless it is nil.
 func (w *Weights) changed(name string, n int, change func(float32) float32) graph.ValueID {
 	return w.constant(name, w.floats(name, n), func(list []float32) []float32 {
 		if change != nil {
@@ -159,8 +159,8 @@ func (w *Weights) table(name string, dims ...int) graph.ValueID {
 	return w.constant(name, w.floats(name, dims...), func(list []float32) []float32 { return list }, dims...)
 }
 
-// taps adds the weights of a short convolution to the graph, as an f32 constant of shape [channels, taps]. In
-// a Hugging Face folder, the tensor has another dim of 1 between these.
+// taps adds the weights of a short convolution to the graph, as an f32 constant of shape [channels, taps].
+// The tensor may also have the shape [channels, 1, taps], as in Hugging Face folders.
 func (w *Weights) taps(name string, channels, taps int) graph.ValueID {
 	stored := []int{channels, taps}
 	if t := w.file.ByName[name]; t != nil && len(t.Dims) == 3 {
@@ -170,9 +170,9 @@ func (w *Weights) taps(name string, channels, taps int) graph.ValueID {
 	return w.constant(name, w.floats(name, stored...), same, channels, taps)
 }
 
-// alternate adds an f32 constant with every second group of elements in the rows of tensor t. A group has
-// `each` elements. `which` is 0 if the first group of a row is included, or 1 if the second is. The name of
-// the constant is the tensor's name plus `suffix`.
+// alternate adds an f32 constant that contains every second group of `each` elements of tensor t. It begins
+// with the first group if `which` is 0, and with the second group if `which` is 1. The name of the constant
+// is the tensor's name plus `suffix`.
 func (w *Weights) alternate(suffix string, t *Tensor, each, which int) graph.ValueID {
 	if t == nil {
 		return graph.None
@@ -201,8 +201,7 @@ func (w *Weights) constant(name string, t *Tensor, of func([]float32) []float32,
 	})
 }
 
-// Matrix returns a matrix whose data is a tensor. The product of the matrix with a vector of `cols` elements
-// is a vector of `rows` elements.
+// Matrix returns the tensor called `name` as a matrix of `rows` rows and `cols` columns.
 func (w *Weights) Matrix(name string, rows, cols int) weight.Matrix {
 	t := w.tensor(name, rows, cols)
 	if t == nil {
@@ -221,8 +220,8 @@ func (w *Weights) Matrix(name string, rows, cols int) weight.Matrix {
 	return w.stored(t.Type, m)
 }
 
-// factors returns a function for Matrix.Factor. The tensor called name has a number for each of n matrices,
-// which have `rows` rows.
+// factors returns a function for Matrix.Factor of n stacked matrices of `rows` rows each. The tensor called
+// `name` has one factor for each matrix.
 func (w *Weights) factors(name string, n, rows int) func(row int) (float32, error) {
 	t := w.floats(name, n)
 	load := sync.OnceValues(func() ([]float32, error) { return t.Floats() })
@@ -235,7 +234,7 @@ func (w *Weights) factors(name string, n, rows int) func(row int) (float32, erro
 	}
 }
 
-// floatMatrix returns a matrix like Matrix, but it is not quantized.
+// floatMatrix does the same as Matrix, but never quantizes.
 func (w *Weights) floatMatrix(name string, rows, cols int) weight.Matrix {
 	quantizer := w.quantizer
 	w.quantizer = nil
@@ -243,7 +242,7 @@ func (w *Weights) floatMatrix(name string, rows, cols int) weight.Matrix {
 	return w.Matrix(name, rows, cols)
 }
 
-// rowMatrix returns a matrix with a single row. The tensor is a row, or a matrix of one row.
+// rowMatrix returns a matrix with a single row. The tensor may be a vector or a matrix of one row.
 func (w *Weights) rowMatrix(name string, cols int) weight.Matrix {
 	dims := []int{1, cols}
 	if t := w.file.ByName[name]; t != nil && len(t.Dims) == 1 {
@@ -261,9 +260,9 @@ func (w *Weights) rowMatrix(name string, cols int) weight.Matrix {
 	return m
 }
 
-// stack returns the matrices of all n experts, one on top of the other, as one matrix of n * rows rows. They
-// are one tensor of shape [n, rows, cols], or n tensors if the name has a %d for the number of the expert. In
-// some folders a tensor of floats has the shape [n, cols, rows].
+// stack returns the matrices of all n experts, one after the other, as one matrix of n * rows rows. The files
+// contain one tensor of shape [n, rows, cols], or n tensors if the name has a %d for the number of the
+// expert. In some folders a tensor of floats has the shape [n, cols, rows].
 func (w *Weights) stack(name string, n, rows, cols int) weight.Matrix {
 	m := weight.Matrix{Name: name, Rows: n * rows, Cols: cols}
 	var tensors []*Tensor
@@ -310,8 +309,8 @@ func (w *Weights) stack(name string, n, rows, cols int) weight.Matrix {
 	return w.stored(tensors[0].Type, m)
 }
 
-// alternating returns the two matrices that share a tensor: for each head its rows of the first, then its
-// rows of the second.
+// alternating returns the two matrices that share a tensor. For each head, the tensor contains `size` rows of
+// the first matrix and then `size` rows of the second.
 func (w *Weights) alternating(name string, heads, size, cols int) (first, second weight.Matrix) {
 	both := w.Matrix(name, 2*heads*size, cols)
 	if w.b.Err() != nil {
@@ -320,13 +319,13 @@ func (w *Weights) alternating(name string, heads, size, cols int) (first, second
 	return both.Alternate(size, 0), both.Alternate(size, 1)
 }
 
-// transposes reports whether the matrices of a stack are transposed in the files.
+// transposes reports whether the matrices of a stack of experts are stored transposed, as [columns, rows].
 func (w *Weights) transposes(name string) bool {
 	t := w.file.ByName[name]
 	return w.form.transposed && t != nil && quantize.Floats[t.Type].Size > 0
 }
 
-// transposedStack is stack for a float tensor of shape [n, cols, rows].
+// transposedStack does the same as stack, for a float tensor of shape [n, cols, rows].
 func (w *Weights) transposedStack(name string, n, rows, cols int) weight.Matrix {
 	t := w.tensor(name, n, cols, rows)
 	if t == nil {
@@ -353,8 +352,8 @@ func (w *Weights) transposedStack(name string, n, rows, cols int) weight.Matrix 
 	return w.stored(t.Type, m)
 }
 
-// stored returns m with its format set: the format of the type `typ` that the tensor has in the file, or, if
-// the user requested quantization, the quantized format.
+// stored sets the format of m: the format of the stored type `typ`, or the quantized format if the user
+// requested quantization.
 func (w *Weights) stored(typ string, m weight.Matrix) weight.Matrix {
 	m.Format, _ = weight.FormatOf(typ)
 	if !w.quantizer.Takes(typ) {
@@ -367,8 +366,8 @@ func (w *Weights) stored(typ string, m weight.Matrix) weight.Matrix {
 	return m
 }
 
-// rows describes the n output rows of one matrix. `name` is the tensor that contains them if the matrices are
-// not fused.
+// rows describes the n rows of one matrix. `name` is the tensor that contains the matrix if it is not fused
+// with others.
 type rows struct {
 	name string
 	n    int
