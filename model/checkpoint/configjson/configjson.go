@@ -1,5 +1,5 @@
-// Package configjson reads the config.json of a Hugging Face folder. It knows the form of the file, but not
-// what its keys mean.
+// Package configjson reads the config.json of a Hugging Face folder. It parses the file, but does not
+// interpret the keys.
 package configjson
 
 import (

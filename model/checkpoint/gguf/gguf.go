@@ -77,7 +77,7 @@ const (
 func read(from *mapfile.File, name string) (*File, error) {
 	f, err := readHead(from)
 	if err != nil {
-		_ = from.Close() // return the parse error: it tells more than an error of Close
+		_ = from.Close() // return only the parse error, which tells the user more
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	f.name, f.from = name, from

@@ -48,8 +48,8 @@ const (
 	maxTensors = 1 << 17
 )
 
-// errHead means that only the start of the file was read, and that the metadata or the tensor list does not
-// end within it.
+// errHead means that the metadata and the tensor list do not end within the bytes that were read from the
+// file. readHead then reads more bytes, up to maxHead.
 var errHead = fmt.Errorf("the metadata and the tensor list take more than %d MiB, more than any known model needs: the file is damaged", maxHead>>20)
 
 // parse reads the metadata and the tensor list. `data` holds the first bytes of the file, and `size` is the

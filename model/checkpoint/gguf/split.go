@@ -65,7 +65,7 @@ func (f *File) join() (*File, error) {
 	}
 	if err != nil {
 		for _, part := range append(parts, f) {
-			_ = part.Close() // return the first error: it tells more than an error of Close
+			_ = part.Close() // return only the first error, which tells the user more
 		}
 		return nil, err
 	}

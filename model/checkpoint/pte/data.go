@@ -99,7 +99,7 @@ const (
 
 // Offsets in a data file's header, from the start of the file.
 const (
-	dataHeaderOffset   = 16 // u64: where the FlatBuffer continues; its root offset is at byte 0 of the file
+	dataHeaderOffset   = 16 // u64: where the FlatBuffer continues; its first 8 bytes are at the file's start
 	dataHeaderSize     = 24 // u64: number of bytes from that offset to the end of the FlatBuffer
 	dataHeaderSegments = 32 // u64: offset of the segments
 	dataHeaderBytes    = 40 // u64: size of the segments in bytes

@@ -30,7 +30,7 @@ func ParseData(data []byte, name string) (*DataFile, error) { return readData(Of
 func readData(d Data) (*DataFile, error) {
 	f := &DataFile{source: d.source}
 	if err := f.read(d); err != nil {
-		_ = d.source.from.Close() // return the parse error: it tells more than an error of Close
+		_ = d.source.from.Close() // return only the parse error, which tells the user more
 		return nil, called(err, d.source.name)
 	}
 	return f, nil

@@ -124,7 +124,7 @@ func read(from *mapfile.File, name string) (*File, error) {
 	if err == nil {
 		return f, nil
 	}
-	_ = from.Close() // return the parse error: it tells more than an error of Close
+	_ = from.Close() // return only the parse error, which tells the user more
 	return nil, called(err, name)
 }
 

@@ -74,7 +74,7 @@ func Parse(data []byte, name string) (*File, error) { return read(mapfile.Of(dat
 func read(from *mapfile.File, name string) (*File, error) {
 	f := &File{name: name, from: from}
 	if err := f.read(); err != nil {
-		_ = from.Close() // return the parse error: it tells more than an error of Close
+		_ = from.Close() // return only the parse error, which tells the user more
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return f, nil

@@ -40,9 +40,9 @@ func PublishedShape(name string) (Published, error) {
 }
 
 // Hollow returns a model of the shape without weight data and without a vocabulary. Write it with WriteSparse
-// or WriteRandom. Matrices have the type typ, unless the published files store them in another one. layers is
-// the number of layers, or 0 for that of the published model. A mixture of layer kinds needs a multiple of
-// its period.
+// or WriteRandom. Matrices have the type typ, except those that the published files always store in another
+// type. layers is the number of layers, or 0 for the number in the published model. If kinds of layers
+// alternate, layers must be a multiple of the period.
 func (p *Published) Hollow(typ gguf.Type, layers int) *Builder {
 	if layers == 0 {
 		layers = p.Layers
@@ -101,7 +101,7 @@ func (m *shaped) mlp(blk string, ffn int) {
 	m.matrix(blk+"ffn_down.weight", m.dim, ffn)
 }
 
-// experts adds a router and the stacks of n experts.
+// experts adds a router and the matrices of n experts.
 func (m *shaped) experts(blk string, n, ffn int, typ gguf.Type) {
 	m.Hollow(blk+"ffn_gate_inp.weight", gguf.F32, []int{n, m.dim})
 	m.Hollow(blk+"ffn_gate_exps.weight", typ, []int{n, ffn, m.dim})
@@ -115,7 +115,7 @@ func (m *shaped) eachLayer(add func(layer int, blk string)) {
 	}
 }
 
-// llama8B has the sizes of meta-llama/Llama-3.1-8B.
+// llama8B builds the shape of meta-llama/Llama-3.1-8B.
 func llama8B(m *shaped) {
 	m.begin("llama", 4096, 128256, false, map[string]any{
 		"context_length": 131072, "feed_forward_length": 14336, "attention.head_count": 32,
@@ -130,14 +130,15 @@ func llama8B(m *shaped) {
 	})
 }
 
-// qwen3MoE has the sizes of Qwen/Qwen3-30B-A3B.
+// qwen3MoE builds the shape of Qwen/Qwen3-30B-A3B.
 func qwen3MoE(m *shaped) {
 	m.qwen3("qwen3moe", map[string]any{
 		"expert_count": 128, "expert_used_count": 8, "expert_feed_forward_length": 768,
 	}, func(blk string) { m.experts(blk, 128, 768, m.typ) })
 }
 
-// qwen3Dense is qwen3MoE with one MLP that is as wide as the 8 experts of a token.
+// qwen3Dense builds the same shape as qwen3MoE, but with an MLP that is as wide as the 8 experts of a token
+// together.
 func qwen3Dense(m *shaped) { m.qwen3("qwen3", nil, func(blk string) { m.mlp(blk, 8*768) }) }
 
 // qwen3 adds the layers of Qwen3-30B-A3B with the given feed-forward halves.
@@ -159,8 +160,9 @@ func (m *shaped) qwen3(architecture string, settings map[string]any, feedForward
 	})
 }
 
-// gptOSS has the sizes of openai/gpt-oss-20b. As in the published files, the experts are MXFP4 and the other
-// matrices, whose rows no K-quant divides, are Q8_0.
+// gptOSS builds the shape of openai/gpt-oss-20b. As in the published files, the experts are MXFP4 and all
+// other matrices are Q8_0. K-quants are impossible, because the row length is not a multiple of their block
+// length.
 func gptOSS(m *shaped) {
 	m.typ = gguf.Q8_0
 	m.begin("gpt-oss", 2880, 201088, false, map[string]any{
@@ -188,7 +190,7 @@ func gptOSS(m *shaped) {
 	})
 }
 
-// qwen35 has the sizes of the language model of Qwen/Qwen3.5-9B.
+// qwen35 builds the shape of the language model of Qwen/Qwen3.5-9B.
 func qwen35(m *shaped) {
 	const keyHeads, valueHeads, head = 16, 32, 128
 	const inner, mixed = valueHeads * head, (2*keyHeads + valueHeads) * head
@@ -203,7 +205,7 @@ func qwen35(m *shaped) {
 	m.eachLayer(func(layer int, blk string) {
 		m.vector(blk+"attn_norm.weight", m.dim)
 		if (layer+1)%4 == 0 {
-			m.matrix(blk+"attn_q.weight", 2*16*256, m.dim) // queries and their gates
+			m.matrix(blk+"attn_q.weight", 2*16*256, m.dim) // queries and gates
 			m.matrix(blk+"attn_k.weight", 4*256, m.dim)
 			m.matrix(blk+"attn_v.weight", 4*256, m.dim)
 			m.matrix(blk+"attn_output.weight", m.dim, 16*256)
@@ -225,7 +227,7 @@ func qwen35(m *shaped) {
 	})
 }
 
-// gemma4 has the sizes of the language model of google/gemma-4-12B.
+// gemma4 builds the shape of the language model of google/gemma-4-12B.
 func gemma4(m *shaped) {
 	kv, window := make([]int32, m.layers), make([]bool, m.layers)
 	for i := range kv {

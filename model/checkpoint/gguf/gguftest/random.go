@@ -66,13 +66,14 @@ func (b *Builder) WriteRandom(path string, seed uint64) (err error) {
 }
 
 // outputs are parts of the names of matrices whose results are added to the residual stream. Their weights
-// are smaller, so that tokens stay different from layer to layer, and routers choose different experts for
-// them.
+// are smaller, so that different tokens stay different through all layers, and routers choose different
+// experts for them.
 var outputs = []string{"attn_output", "ffn_down", "ssm_out"}
 
-// randomBlocks returns whole blocks of random weights for a tensor. The tensor repeats them.
+// randomBlocks returns blocks of random weights. WriteRandom fills the tensor with repetitions of these
+// blocks.
 func randomBlocks(random *rand.Rand, t *tensor) ([]byte, error) {
-	const blocks = 1<<14 + 1 // no divisor of the number of blocks of a row, so that rows differ
+	const blocks = 1<<14 + 1 // not a multiple of the number of blocks per row, so that rows differ
 	cols := t.dims[len(t.dims)-1]
 	scale := 1 / math.Sqrt(float64(cols))
 	switch {
@@ -95,16 +96,16 @@ func randomBlocks(random *rand.Rand, t *tensor) ([]byte, error) {
 			case t.name == "rope_freqs.weight":
 				x = 1
 			case strings.HasSuffix(t.name, "ssm_a"):
-				x = -float32(0.1 + random.Float64()) // a decay
+				x = -float32(0.1 + random.Float64()) // negative, because it is a decay
 			}
 			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(x))
 			continue
 		case gguf.Q4_0:
-			data = append(data, half(scale/5)...) // the 16 levels have a standard deviation of about 5
+			data = append(data, half(scale/5)...) // standard deviation of the 16 levels: about 5
 		case gguf.Q8_0:
-			data = append(data, half(scale/74)...) // the 256 levels have one of about 74
+			data = append(data, half(scale/74)...) // standard deviation of the 256 levels: about 74
 		case gguf.MXFP4:
-			exponent := math.Round(math.Log2(scale / 3)) // the levels have one of about 3
+			exponent := math.Round(math.Log2(scale / 3)) // standard deviation of the levels: about 3
 			data = append(data, byte(127+exponent)-byte(random.IntN(2)))
 		default:
 			return nil, fmt.Errorf("tensor %s: no random weights of type %s", t.name, t.typ)

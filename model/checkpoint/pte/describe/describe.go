@@ -86,7 +86,7 @@ type Instruction struct {
 	Args   []int  `json:"args"`             // indices of values in the method
 }
 
-// Portable is a portable operator. It also tells how many instructions of a method call the operator.
+// Portable is a portable operator, with the number of instructions that call it.
 type Portable struct {
 	Name  string `json:"name"`  // such as "aten::copy_"
 	Calls int    `json:"calls"` // number of instructions
@@ -98,7 +98,7 @@ type Delegate struct {
 	Bytes   int64    `json:"bytes"`   // size of the compiled part
 	Inline  bool     `json:"inline"`  // the compiled part is stored in the FlatBuffer, not in a segment
 	Options []Option `json:"options"` // compile options
-	// Parts are the parts of a delegate for another backend, if its header is known.
+	// Parts describes a delegate for a backend other than Vulkan, if the format of its header is known.
 	Parts *Parts `json:"parts,omitempty"`
 	// Graph is the graph of a Vulkan delegate. If several delegates have the same bytes, only the first one
 	// has a graph.
@@ -108,7 +108,7 @@ type Delegate struct {
 	Unread string `json:"unread,omitempty"` // why the graph could not be read
 }
 
-// Parts are the parts of a delegate. Its contents have a format of the backend.
+// Parts describes the parts of a delegate for a backend other than Vulkan.
 type Parts struct {
 	Header        string `json:"header"`         // identifier of the header, such as "XH00" for XNNPACK
 	GraphBytes    int64  `json:"graph_bytes"`    // size of the FlatBuffer with the graph
@@ -178,8 +178,7 @@ type SymInt struct {
 	Source  string `json:"source"`     // call that computes the integer: an operator and its arguments
 	Writer  int    `json:"written_by"` // index of an operator, or -1 if no operator writes the integer
 	Readers []int  `json:"read_by"`    // indices of operators
-	// Inputs lists the inputs that the integer depends on, as indices into the inputs of the
-	// graph.
+	// Inputs lists the inputs on which the integer depends, as indices into the inputs of the graph.
 	Inputs []int `json:"inputs"`
 }
 
@@ -482,8 +481,7 @@ func describeGraph(g *vulkan.Graph) *Graph {
 	return out
 }
 
-// originsOfSymInts finds out, for each SymInt, which inputs of the graph it depends on. It stores them in
-// SymInt.Inputs.
+// originsOfSymInts sets SymInt.Inputs: the inputs of the graph on which each SymInt depends.
 func originsOfSymInts(g *vulkan.Graph, out *Graph) {
 	const most = 64 // maximum length of SymInt.Inputs
 	depends := map[int][]int{}
@@ -494,7 +492,7 @@ func originsOfSymInts(g *vulkan.Graph, out *Graph) {
 	for i := range out.SymInts {
 		at[out.SymInts[i].ID] = &out.SymInts[i]
 	}
-	for i := range g.Operators { // in execution order, so the operators that compute inputs come first
+	for i := range g.Operators { // in execution order, so that SymInts are computed before they are read
 		op := &g.Operators[i]
 		for _, id := range g.Writes(op) {
 			s := at[id]
@@ -566,7 +564,7 @@ func text(g *vulkan.Graph, id int) string {
 
 func floatText(v float64) string {
 	s := strconv.FormatFloat(v, 'g', -1, 64)
-	if f := float64(float32(v)); f == v { // most values were float32, and need fewer digits as such
+	if f := float64(float32(v)); f == v { // most values come from float32 numbers, which need fewer digits
 		s = strconv.FormatFloat(v, 'g', -1, 32)
 	}
 	if !strings.ContainsAny(s, ".eIN") {

@@ -10,16 +10,16 @@ import (
 // Plan is gpuscope's own plan for a method, as a counterpart of the exporter's memory plan.
 type Plan struct {
 	Device string `json:"device"` // device for whose limits the plan is
-	// Refused says why gpuscope cannot run the method. All fields below it are then empty.
+	// Refused is the reason why gpuscope cannot run the method. All fields below are then empty.
 	Refused    string `json:"refused,omitempty"`
 	Operators  int    `json:"operators"`  // number of operators after fusion
 	Dispatches int    `json:"dispatches"` // largest number of dispatches in a run
 	// Bytes is the device memory by role: "shared" for the slots, "constant", "state", "input", "output".
 	Bytes map[string]int64 `json:"bytes"`
-	// Layouts has an entry for each assignment of memory. The first one fits every shape. A second one, if
-	// there is one, is used at small shapes.
+	// Layouts has an entry for each assignment of memory. The first fits every shape. The second, if any, is
+	// used at small shapes.
 	Layouts []Layout `json:"layouts"`
-	// Fused lists the tensors of the delegate that fusion does not store.
+	// Fused lists the tensors of the delegate that need no memory, because fusion removed them.
 	Fused []int `json:"fused_away"`
 	// Own lists the tensors of the delegate that have a buffer of their own: inputs, outputs and mutable
 	// buffers.
@@ -35,7 +35,7 @@ type Layout struct {
 type Slot struct {
 	Bytes  int64 `json:"bytes"`  // size
 	Values []int `json:"values"` // ids of the delegate's tensors that use the slot
-	Others int   `json:"others"` // number of tensors in the slot that only gpuscope has
+	Others int   `json:"others"` // number of further tensors in the slot, which gpuscope added
 }
 
 func (l *Layout) bytes() (n int64) {

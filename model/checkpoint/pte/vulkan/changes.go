@@ -32,8 +32,8 @@ type Changes struct {
 	// equal is a union-find structure of dims with equal sizes. It maps a dim to its parent.
 	equal map[dim]dim
 	known map[dim]Change // maps a root of `equal` to its change, if the change is known
-	// left is how many more operators may be examined. Without this limit, a small file could cause much
-	// work, because many of its delegates can have the same bytes.
+	// left is how many more operators may be examined. Without this limit, a small file could cause a lot of
+	// work, because it can have many delegates that share the same bytes.
 	left int
 }
 
@@ -149,8 +149,9 @@ var sameShape = func() map[string]bool {
 	return names
 }()
 
-// onImages lists operators that read and write images [batch, channels, ...]. If the value is Fixed,
-// weights or other arguments determine the number of channels. Otherwise it is the same in both images.
+// onImages lists operators that read and write images [batch, channels, ...]. If the value is Fixed, weights
+// or other arguments determine the number of channels. Otherwise the input and the output have the same
+// number of channels.
 var onImages = map[string]Change{
 	"convolution": Fixed, "conv_with_clamp": Fixed, "q8ta_conv2d": Fixed, "q8ta_conv2d_pw": Fixed,
 	"q8ta_conv2d_dw": Fixed, "q8ta_conv2d_transposed": Fixed, "pixel_shuffle": Fixed,

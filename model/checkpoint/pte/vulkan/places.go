@@ -27,7 +27,8 @@ func (g *Graph) Places() []Place {
 			}
 		}
 	}
-	// norm returns the norm that comes before a value, or -1. It follows the first tensor of each operator.
+	// norm returns the index of the norm that precedes a value, or -1. It goes back from operator to operator
+	// along the first tensor argument.
 	norm := func(id int, residual bool) int {
 		for range g.Operators {
 			i, ok := by[id]

@@ -66,8 +66,8 @@ type Tensor struct {
 	// Object is the number of a memory object. The exporter gives tensors that share memory the same Object.
 	// It is -1 if the tensor does not share memory.
 	Object int
-	// Storage and Layout say how a texture should store the tensor. They are the numbers in the file, 255 by
-	// default.
+	// Storage and Layout are the numbers in the file that tell a texture-based runtime how to store the
+	// tensor. The default is 255.
 	Storage, Layout uint8
 }
 
