@@ -14,16 +14,16 @@ import (
 	"gpuscope/ops/kind"
 )
 
-// call is used while an operator of the file is added to the graph. Its methods return the arguments of the
-// operator, by the names that package vulkan gives them. If an argument is not of the expected kind, the
-// method records an error in the builder.
+// call converts one operator of the file to operators of the engine. Its methods return the operator's
+// arguments by their names in package vulkan. If an argument is not of the expected kind, the method records
+// an error in the builder.
 type call struct {
 	*builder
 	op    *vulkan.Operator
 	names []string
 }
 
-// describeValue returns the words with which an error message describes a value of the file.
+// describeValue describes a value of the file in an error message.
 func describeValue(v vulkan.Value) string {
 	switch v := v.(type) {
 	case nil:
@@ -102,8 +102,7 @@ func (c *call) int(name string) int {
 	return clampInt(n)
 }
 
-// clampInt limits an integer to the range of 32 bits. Files contain the largest int64 where they mean "to the
-// end".
+// clampInt limits an integer to the range of 32 bits. In files, the largest int64 means "to the end".
 func clampInt(n int64) int { return int(min(max(n, math.MinInt32), math.MaxInt32)) }
 
 // intList returns an argument that is a list of integers, or one integer.
@@ -187,7 +186,7 @@ func (c *call) floats(name string) []float64 {
 	switch list := v.(type) {
 	case []float64:
 		return list
-	case []int64, vulkan.ValueList, int64: // equal numbers share one value, which may be an integer
+	case []int64, vulkan.ValueList, int64: // a float may be stored as an equal integer
 		var out []float64
 		for _, n := range c.ints(name) {
 			out = append(out, float64(n))
@@ -198,7 +197,7 @@ func (c *call) floats(name string) []float64 {
 	return nil
 }
 
-// symOf returns the integer with a value id. It is fixed, or it is a SymInt, which changes from run to run.
+// symOf returns the integer with a value id: a fixed number, or a SymInt, which changes from run to run.
 func (c *call) symOf(name string, id int) kind.Int {
 	if _, is := c.g.Values[id].(vulkan.SymInt); is {
 		v := &c.m.values[id]
@@ -277,9 +276,8 @@ func (c *call) outDims(i int) []int {
 	return nil
 }
 
-// give sets the tensors that the engine computes for the outputs of the operator, in the order of the
-// outputs. The engine may compute fewer outputs than the operator has in the file. A later operator that
-// reads a missing output is an error.
+// give sets the tensors of the engine that correspond to the outputs of the operator, in order. There may be
+// fewer tensors than outputs, unless a later operator reads a missing output.
 func (c *call) give(outputs ...graph.ValueID) {
 	ids := c.outputs()
 	for i, v := range outputs {
@@ -324,12 +322,12 @@ func fits(dims, most []int) bool {
 	return true
 }
 
-// giveInt sets the integer that the engine computes for the output of the operator.
+// giveInt sets the integer of the engine that corresponds to the output of the operator.
 func (c *call) giveInt(n kind.Int) {
 	id := c.outputs()[0]
 	if _, is := c.g.Values[id].(vulkan.SymInt); is && c.Err() == nil {
 		c.m.values[id] = value{is: isInt, symInt: n}
-	} // without a SymInt, the file already contains the integer
+	} // otherwise the file already contains the integer
 }
 
 // name returns the name for the next operator that the call adds to the graph of the engine. The first is
@@ -358,15 +356,15 @@ func (c *call) one(kindName string, args kind.Args) graph.ValueID {
 	return kind.First(c.all(kindName, args))
 }
 
-// view returns the elements of x with other dims. It returns x itself if the dims are those of x. A view has
-// as many elements as x, so one dim follows from the others.
+// view returns the elements of x with other dims, or x itself if x has these dims. One of the dims may be
+// basic.Rest, because a view has as many elements as x.
 func (c *call) view(x graph.ValueID, dims ...kind.Int) graph.ValueID {
 	if c.Err() != nil {
 		return graph.None
 	}
 	info, ok := c.Value(x)
 	if ok && info.Role != graph.State && len(dims) == len(info.MaxDims) {
-		open := 0 // dims that can change, or that the view does not state
+		open := 0 // number of dims that can change or are basic.Rest
 		for k, d := range dims {
 			if d != kind.Fixed(info.MaxDims[k]) || c.MinDims(x)[k] != info.MaxDims[k] {
 				open++
@@ -425,7 +423,7 @@ func (c *call) dimsOf(x graph.ValueID) []kind.Int {
 	return dims
 }
 
-// axis returns the index of a dim of x. k is this index, or a negative number that counts from the end.
+// axis returns the index of a dim of x. A negative k counts from the end.
 func (c *call) axis(x graph.ValueID, k int) int {
 	rank := len(c.MaxDims(x))
 	if k < 0 {
@@ -440,18 +438,17 @@ func (c *call) axis(x graph.ValueID, k int) int {
 	return k
 }
 
-// scalar returns a constant with one element.
 func (c *call) scalar(v float64) graph.ValueID { return c.filled(v, 1) }
 
 // filled returns a constant of f32 whose elements are all v.
 func (c *call) filled(v float64, dims ...int) graph.ValueID { return c.filledAs(pte.Float32, v, dims) }
 
-// filledAs returns a constant whose elements are all v, for a tensor of type t of the file.
+// filledAs returns a constant whose elements are all v. t is its element type in the file.
 func (c *call) filledAs(t pte.Type, v float64, dims []int) graph.ValueID {
 	return c.computed(t, dims, v, 0)
 }
 
-// computed returns a constant with the elements first, first + step, and so on, for a tensor of type t of the
+// computed returns a constant with the elements first, first + step, and so on. t is its element type in the
 // file.
 func (c *call) computed(t pte.Type, dims []int, first, step float64) graph.ValueID {
 	dtype, ok := deviceType(t)

@@ -12,9 +12,9 @@ import (
 	"gpuscope/ops/weight"
 )
 
-// This source file contains the operators of ExecuTorch files that become several operators of the engine.
+// This file implements the operators of ExecuTorch files that become several operators of the engine.
 
-// with adds an operator that takes two tensors, and applies it to x and the number v.
+// with adds an operator with two operands: the tensor x and the number v.
 func (c *call) with(kindName string, x graph.ValueID, v float64) graph.ValueID {
 	if c.DType(x) == graph.I32 {
 		if v == math.Trunc(v) && math.Abs(v) <= math.MaxInt32 {
@@ -25,7 +25,7 @@ func (c *call) with(kindName string, x graph.ValueID, v float64) graph.ValueID {
 	return c.two(kindName, x, c.scalar(v))
 }
 
-// two adds an operator that takes two tensors, and applies it to a and b.
+// two adds an operator with two operands, a and b.
 func (c *call) two(kindName string, a, b graph.ValueID) graph.ValueID {
 	return c.one(kindName, kind.Args{"a": a, "b": b})
 }
@@ -35,7 +35,7 @@ func (c *call) limited(x graph.ValueID, lo, hi float64) graph.ValueID {
 	return c.with("minimum", c.with("maximum", x, lo), hi)
 }
 
-// leakyReLU is x where x is positive, and slope * x elsewhere.
+// leakyReLU computes x where x is positive, and slope * x elsewhere.
 func leakyReLU(c *call) {
 	x, slope := c.tensor("self"), c.float("negative_slope")
 	if slope < 0 || slope > 1 {
@@ -44,7 +44,7 @@ func leakyReLU(c *call) {
 	c.give(c.two("maximum", x, c.with("mul", x, slope)))
 }
 
-// hardSigmoid is x + 3, limited to the range from 0 to 6, divided by 6.
+// hardSigmoid returns x + 3, limited to the range from 0 to 6, and divided by 6.
 func (c *call) hardSigmoid(x graph.ValueID) graph.ValueID {
 	return c.with("div", c.limited(c.with("add", x, 3), 0, 6), 6)
 }
@@ -67,8 +67,8 @@ func logical(kindName string) func(c *call) {
 	return func(c *call) { c.give(c.two(kindName, c.condition("self"), c.condition("other"))) }
 }
 
-// bitwise returns the builder for a bitwise operator. It is supported only for bools, for which the logical
-// operator gives the same result.
+// bitwise returns the builder for a bitwise operator on bools, which `of`, the logical operator, computes.
+// Other types are not supported.
 func bitwise(of func(c *call)) func(c *call) {
 	return func(c *call) {
 		if t := c.fileTensor("self"); t.Type != pte.Bool {
@@ -94,7 +94,7 @@ func (c *call) fixedDims(x graph.ValueID, rank int) []int {
 	return dims
 }
 
-// shaped returns a view of x with the given dims.
+// shaped returns a view of x with the given fixed dims.
 func (c *call) shaped(x graph.ValueID, dims ...int) graph.ValueID {
 	list := make([]kind.Int, len(dims))
 	for k, d := range dims {
@@ -123,7 +123,7 @@ func repeat(c *call) {
 		return
 	}
 	var split, whole []kind.Int // split has a dim of size 1 before each dim that is repeated
-	var sizes []int             // of expand
+	var sizes []int             // argument of expand
 	ahead, repeats := len(times)-len(dims), false
 	for k, n := range times {
 		d := kind.Fixed(1)
@@ -172,8 +172,8 @@ func (c *call) pixelShuffled(x graph.ValueID, r int) graph.ValueID {
 
 func pixelShuffle(c *call) { c.give(c.pixelShuffled(c.tensor("self"), c.int("upscale_factor"))) }
 
-// perChannel returns a vector with an element for each channel, as a view of shape [C, 1, ...]. The vector is
-// then broadcast over all dims of a tensor with this rank that come after the channels.
+// perChannel returns a view of shape [C, 1, ...] of a vector with an element for each channel. Operators
+// broadcast this view over all dims after the channels of a tensor with the given rank.
 func (c *call) perChannel(v graph.ValueID, rank int) graph.ValueID {
 	dims := c.fixedDims(v, 1)
 	for range rank - 2 {
@@ -182,7 +182,7 @@ func (c *call) perChannel(v graph.ValueID, rank int) graph.ValueID {
 	return c.shaped(v, dims...)
 }
 
-// batchNorm normalizes each channel with the mean and the variance that the file contains.
+// batchNorm normalizes each channel with the mean and the variance stored in the file.
 func batchNorm(c *call) {
 	x := c.tensor("input")
 	rank := len(c.MaxDims(x))
@@ -198,8 +198,8 @@ func batchNorm(c *call) {
 	c.give(y)
 }
 
-// groupNorm normalizes groups of channels. It also returns the mean of each group, and 1 divided by its
-// standard deviation.
+// groupNorm normalizes groups of channels. Its further outputs are the mean and the inverse standard
+// deviation of each group.
 func groupNorm(c *call) {
 	x, groups := c.tensor("input"), c.int("group")
 	dims := c.dimsOf(x)
@@ -239,7 +239,7 @@ func (c *call) dequantized(q graph.ValueID, scale, zero float64) graph.ValueID {
 	return c.with("mul", c.with("sub", q, zero), scale)
 }
 
-// inverse returns 1 divided by the scale that an argument gives.
+// inverse returns 1 / scale, where scale is an argument of the operator.
 func (c *call) inverse(name string) float64 {
 	scale := c.float(name)
 	if !(scale > 0) {
@@ -280,8 +280,8 @@ func int8PixelShuffle(c *call) {
 	c.give(c.quantized(y, c.float("output_inv_scale"), c.float("output_zero_point"), -128, 127))
 }
 
-// int8Product multiplies int8 activations by int8 weights, and multiplies each sum by the scales of the
-// activations and of the row of weights. It also adds the bias.
+// int8Product multiplies int8 activations by a matrix of int8 weights. It multiplies each sum by the scale of
+// the activations and the scale of the weight row, and adds the bias.
 func (c *call) int8Product() graph.ValueID {
 	x := c.with("sub", c.tensor("x"), c.float("input_zero_point"))
 	t, rows, cols := c.constantTensor("weights", pte.Int8, 2), c.outWidth(), c.lastDim(x)
@@ -310,7 +310,7 @@ func (c *call) int8Product() graph.ValueID {
 
 func linearInt8(c *call) { c.give(c.int8Product()) }
 
-// linearInt8Output is linearInt8 with an optional activation and an int8 result.
+// linearInt8Output does the same as linearInt8, with an optional activation and an int8 result.
 func linearInt8Output(c *call) {
 	y := c.int8Product()
 	switch c.text("activation") {

@@ -13,8 +13,8 @@ import (
 	"gpuscope/model/checkpoint/pte"
 )
 
-// element describes, for one element type of a file, how its elements are stored on the device, which has
-// only 32-bit numbers.
+// element describes how the elements of one type of the file are stored on the device, which has only 32-bit
+// numbers.
 type element struct {
 	numpy  npy.Type
 	device graph.DType
@@ -86,7 +86,7 @@ var elements = map[pte.Type]element{
 	},
 }
 
-// whole converts an f32, given as bits, to an integer, and limits the integer to the range from lo to hi.
+// whole converts the bits of an f32 to an integer and limits it to the range from lo to hi.
 func whole(bits uint32, lo, hi float64) int {
 	v := float64(math.Float32frombits(bits))
 	if math.IsNaN(v) {

@@ -18,7 +18,6 @@ type Count struct {
 	N    int    `json:"count"`
 }
 
-// counts counts names.
 type counts map[string]int
 
 func (c *counts) add(name string) {
@@ -56,9 +55,9 @@ func (e *UnknownOperators) Error() string {
 		". gpuscope graph shows the program without running it"
 }
 
-// HostError is the error for a method that does not consist of calls of Vulkan delegates and copies after
-// them. gpuscope cannot run such a method. Instructions lists the instructions that are not supported. It is
-// empty if the method calls no delegate.
+// HostError is the error for a method that gpuscope cannot run because it contains instructions other than
+// calls of Vulkan delegates and copies after these calls. Instructions lists the unsupported instructions.
+// The list is empty if the method calls no delegate.
 type HostError struct{ Instructions []Count }
 
 func (e *HostError) Error() string {
@@ -71,7 +70,7 @@ func (e *HostError) Error() string {
 	return fmt.Sprintf(format, countsText(e.Instructions), copyOperator)
 }
 
-// OperatorError is an error that concerns one operator of the file.
+// OperatorError is an error about one operator of the file.
 type OperatorError struct {
 	ID   uint32 // number of the operator in the file
 	Name string // such as "aten.add.Tensor"

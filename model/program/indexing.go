@@ -10,10 +10,10 @@ import (
 	"gpuscope/ops/kind"
 )
 
-// This source file implements the operators of ExecuTorch files that select elements, fill tensors, or work
-// along a dim.
+// This file implements the operators of ExecuTorch files that select elements, fill tensors, or work along a
+// dim.
 
-// number returns a number or a bool as a number.
+// number returns an argument that is a number or a bool. true becomes 1 and false becomes 0.
 func (c *call) number(name string) float64 {
 	if _, v := c.arg(name); v == true {
 		return 1
@@ -36,8 +36,8 @@ func where(c *call) {
 	c.give(c.one("where", kind.Args{"condition": c.condition("condition"), "a": a, "b": b}))
 }
 
-// indices returns a tensor of indices of a dim of x. Indices that the caller of the method passes must be
-// less than the largest size of the dim.
+// indices returns a tensor argument whose elements are indices into a dim of x. If the tensor is an input of
+// the method, indices must be less than the maximum size of the dim.
 func (c *call) indices(name string, x graph.ValueID, axis int) graph.ValueID {
 	return c.indexing(c.tensor(name), x, axis)
 }
@@ -63,8 +63,8 @@ func scatterAlong(c *call) {
 	}))
 }
 
-// index is x[:, ..., index], with one tensor of indices. The dims of the tensor replace the dim that it
-// indexes.
+// index computes x[:, ..., index] for one tensor of indices. In the result, the dims of this tensor replace
+// the indexed dim.
 func index(c *call) {
 	x := c.tensor("self")
 	_, v := c.arg("indices")
@@ -111,7 +111,7 @@ func (c *call) asType(x graph.ValueID) graph.ValueID {
 	return c.one("to_i32", kind.Args{"x": x})
 }
 
-// logSoftmax is x minus its largest element, minus the log of the sum of the exponentials of these numbers.
+// logSoftmax computes y - log(sum(exp(y))) along a dim, where y is x minus its largest element.
 func logSoftmax(c *call) {
 	x := c.tensor("self")
 	over := func(kindName string, x graph.ValueID) graph.ValueID {
@@ -130,7 +130,7 @@ func cumSum(c *call) {
 	}))
 }
 
-// topK is the largest elements along a dim, or the smallest ones, which are the largest of -x.
+// topK computes the largest elements along a dim, or the smallest elements, which are the largest of -x.
 func topK(c *call) {
 	x, k, largest := c.tensor("self"), c.int("k"), c.bool("largest")
 	axis := c.axis(x, c.int("dim"))
@@ -158,7 +158,7 @@ func topK(c *call) {
 	c.give(values, places)
 }
 
-// full is a tensor with elements of one value. Its shape must not change from run to run.
+// full creates a tensor whose elements are all equal. Its shape must not change from run to run.
 func full(value func(c *call) float64) func(c *call) {
 	return func(c *call) {
 		dims := c.outDims(0)
@@ -171,7 +171,7 @@ func full(value func(c *call) float64) func(c *call) {
 	}
 }
 
-// fullLike is a tensor with the shape of another one and elements of one value.
+// fullLike creates a tensor with the shape of x whose elements are all equal.
 func fullLike(value func(c *call) float64) func(c *call) {
 	return func(c *call) {
 		x := c.tensor("self")
@@ -183,7 +183,7 @@ func fullLike(value func(c *call) float64) func(c *call) {
 			return
 		}
 		x = c.asType(x)
-		// A condition that is nowhere true selects the value for each element of x.
+		// The condition 0 (false) selects b, the value, in place of each element of x.
 		c.give(c.one("where", kind.Args{
 			"condition": c.scalar(0), "a": x, "b": c.filledAs(c.outType(), value(c), []int{1}),
 		}))
@@ -198,7 +198,7 @@ func scalarTensor(c *call) {
 	c.give(c.filledAs(c.outType(), c.number("s"), c.outDims(0)))
 }
 
-// arange is the numbers from start in steps, up to but without end.
+// arange creates the numbers start, start + step, and so on, up to but excluding end.
 func arange(c *call) {
 	start, step := 0.0, 1.0
 	if !c.none("start") {

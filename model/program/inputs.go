@@ -24,8 +24,8 @@ import (
 type Argument struct {
 	Type pte.Type
 	Dims []int // upper bounds
-	// Changes has, for each dim, whether its size can change from run to run. Other dims have the size of
-	// Dims in every run.
+	// Changes is true for each dim whose size can change from run to run. All other dims always have the size
+	// in Dims.
 	Changes []bool
 }
 
@@ -41,7 +41,8 @@ func (a Argument) String() string {
 	return fmt.Sprintf("%s [%s]", a.Type, strings.Join(sizes, ", "))
 }
 
-// differs names the first dim that is not as in the argument. It returns "" if the argument accepts the dims.
+// differs describes the first difference between `dims` and the argument, or returns "" if the argument
+// accepts `dims`.
 func (a Argument) differs(dims []int) string {
 	if len(dims) != len(a.Dims) {
 		return fmt.Sprintf("it has %d dims, want %d", len(dims), len(a.Dims))
@@ -111,9 +112,9 @@ func ParseLiveDims(text string) ([]LiveDim, error) {
 	return list, nil
 }
 
-// LiveShapes returns the shape of each input in a run for which the user has chosen the sizes of some dims.
-// A dim that the file states to be equal to a chosen dim gets the same size. All other dims have their upper
-// bound. The error wraps ErrInput.
+// LiveShapes returns the shape of each input of a run in which the user has chosen the sizes of some dims.
+// Dims that are equal to a chosen dim in every run get the same size. All other dims get their upper bound.
+// The error wraps ErrInput.
 func (m *Method) LiveShapes(chosen []LiveDim) ([][]int, error) {
 	inputs := m.Inputs()
 	shapes := make([][]int, len(inputs))
@@ -148,14 +149,15 @@ func (m *Method) LiveShapes(chosen []LiveDim) ([][]int, error) {
 			}
 		}
 	}
-	for _, c := range chosen { // what the user has chosen for a dim takes precedence over equal dims
+	for _, c := range chosen { // the size chosen for a dim takes precedence over that of an equal dim
 		shapes[c.Input][c.Dim] = c.Size
 	}
 	return shapes, nil
 }
 
-// RandomInputs returns inputs with these shapes. The same seed gives the same inputs. Floats are between -1
-// and 1. Indices are within their table. Integers that the method uses as positions or sizes are 0.
+// RandomInputs returns random inputs with these shapes. The same seed gives the same inputs. Floats are
+// between -1 and 1. Indices are valid for their table. Integers that the method uses as positions or sizes
+// are 0.
 func (m *Method) RandomInputs(seed uint64, shapes [][]int) ([]*npy.Array, error) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	var inputs []*npy.Array
@@ -189,8 +191,8 @@ func (m *Method) inputValue(outer int) graph.ValueID {
 	return graph.None
 }
 
-// appendRandom appends a random element. `rows` is 0, or the number of rows of the table into which the
-// element is an index. If `position` is set, the element is 0.
+// appendRandom appends a random element. If `rows` is not 0, the element is an index into a table with this
+// many rows. If `position` is true, the element is 0.
 func appendRandom(data []byte, t npy.Type, rng *rand.Rand, rows int, position bool) []byte {
 	f := 2*rng.Float64() - 1
 	n := rng.IntN(17) - 8

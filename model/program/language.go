@@ -22,12 +22,12 @@ var ErrNotLanguage = errors.New("not a language model")
 
 // Language is a method that computes the logits of the next token, or only the next token itself. Its inputs
 // are the token ids int64 [1, S], and the position of the first token, int64 [1]. S is from 1 to MaxChunk.
-// Earlier tokens are in caches, which are mutable buffers of the method.
+// The keys and values of earlier tokens are in caches, which are mutable buffers of the method.
 type Language struct {
 	Method   string
 	MaxChunk int // largest number of tokens in a step
 	Context  int // number of positions of the smallest cache or table; 0 if the method has neither
-	Vocab    int // number of logits or, if the method computes only the token, of rows of the embedding
+	Vocab    int // number of logits; number of embedding rows if the method computes only the token
 	// OnlyToken reports whether the output is the next token, int64 [1, 1], and not its logits.
 	OnlyToken bool
 	Warnings  []string // what a user should know before running the method; one line each
@@ -41,7 +41,7 @@ type Language struct {
 
 // OpenLanguage finds the sizes of a method. An empty name selects the method forward or, if there is no such
 // method, the only method that has the inputs of a language model. The error wraps ErrNotLanguage if the
-// inputs or outputs are others, and is one of Build's errors if gpuscope cannot run the method.
+// method has other inputs or outputs. If gpuscope cannot run the method, it is one of Build's errors.
 func OpenLanguage(f *pte.File, name string) (*Language, error) {
 	m, err := methodOf(f, name)
 	if err != nil {
@@ -165,8 +165,8 @@ func (l *Language) read() error {
 	return nil
 }
 
-// embeddingRows returns the number of rows of the table in which an operator looks up tokens. It returns 0 if
-// there is no such operator.
+// embeddingRows returns the number of rows of the embedding from which an operator reads the rows of the
+// tokens. It returns 0 if there is no such operator.
 func (b *builder) embeddingRows() int {
 	for i := range b.g.Operators {
 		op := &b.g.Operators[i]
@@ -193,20 +193,20 @@ type Step struct {
 	Sampling sample.Sampling
 }
 
-// language is the part of a builder that only language models have.
+// language is the part of a builder that is used only for language models.
 type language struct {
 	*Language
 	tokens, position int            // values of the delegate's graph
 	chunk            int            // largest number of tokens in a step
 	pos              graph.ValueID  // SymInt: the position
-	posTensor        graph.ValueID  // the position as a tensor; None unless an operator reads it as one
+	posTensor        graph.ValueID  // the position as a tensor; None if no operator reads this tensor
 	halfKV           map[int]bool   // caches that are stored in f16
 	places           []vulkan.Place // by operator of the file
 }
 
 // Build adds the operators of the method to b, finishes it, and returns the graph.
 func (l *Language) Build(b *graph.Builder, o Step) (*network.Network, error) {
-	m := l.method // Build adds what it finds to a copy
+	m := l.method // a copy, because Build sets fields
 	in, _, err := m.source.Split(m.call.Args)
 	if err != nil {
 		return nil, err
@@ -247,8 +247,8 @@ func (l *Language) Build(b *graph.Builder, o Step) (*network.Network, error) {
 	return n, nil
 }
 
-// lastRow returns the last row of the logits as [1, 1, vocabulary]. A method computes the logits of the last
-// token or of all tokens.
+// lastRow returns the logits of the last token as [1, 1, vocabulary]. Some methods compute the logits of all
+// tokens.
 func (b *builder) lastRow(logits graph.ValueID) graph.ValueID {
 	dims := b.MaxDims(logits)
 	if b.Err() != nil {
@@ -266,7 +266,7 @@ func (b *builder) lastRow(logits graph.ValueID) graph.ValueID {
 	return logits
 }
 
-// cachesOf returns the tensors that only attention uses, as caches of keys and values.
+// cachesOf returns the caches of keys and values: the tensors that only attention uses.
 func cachesOf(g *vulkan.Graph) map[int]bool {
 	caches := map[int]bool{}
 	for i := range g.Operators {

@@ -8,12 +8,12 @@ import (
 	"gpuscope/model/checkpoint/pte/vulkan"
 )
 
-// lastRule is the fusion rule that removes the selections of a row which lastRows adds. Graphs are rewritten
-// only with this rule.
+// lastRule is the fusion rule that removes the row selections added by lastRows. Without this rule, lastRows
+// is not called.
 const lastRule = "last"
 
-// rowWise has the operators that compute a row of their outputs from the same row of some arguments. It lists
-// these arguments. The rows of a tensor are the indices of dim 1.
+// rowWise lists the operators that compute each row of their outputs from the same row of some arguments, and
+// these arguments. Dim 1 of a tensor counts its rows, one for each token.
 var rowWise = map[string][]string{
 	"et_vk.rms_norm.default":                {"x"},
 	"aten.native_layer_norm.default":        {"input"},
@@ -30,8 +30,8 @@ var rowWise = map[string][]string{
 	"aten.split_with_sizes_copy.default":    {"self"},
 }
 
-// pointwise has the operators that compute an element of the output from the same element of some arguments.
-// It lists these arguments. Arguments may be broadcast.
+// pointwise lists the operators that compute each element of the output from the same element of some
+// arguments, and these arguments. Arguments may be broadcast.
 var pointwise = func() map[string][]string {
 	all := map[string][]string{
 		"aten.pow.Tensor_Scalar":                   {"self"},
@@ -49,7 +49,7 @@ var pointwise = func() map[string][]string {
 	return all
 }()
 
-// needed states which rows of a tensor the later operators read.
+// needed states which rows of a tensor later operators read.
 type needed uint8
 
 const (
@@ -58,29 +58,29 @@ const (
 	allRows
 )
 
-// addedID is the id of operators that the file does not have.
+// addedID is the id of operators that are not in the file.
 const addedID = math.MaxUint32
 
-// narrowing is used while lastRows rewrites a graph.
+// narrowing is the state of lastRows.
 type narrowing struct {
 	from, to *vulkan.Graph
-	selector uint32       // id of the file's operator that selects the last row; addedID if there is none
+	selector uint32       // id of the file's operator that selects the last row, or addedID
 	needs    []needed     // by value
 	updated  map[int]bool // tensors that operators update in place
 	cut      map[int]bool // tensors of which only the last row is computed
 	last     map[int]int  // tensor -> tensor with its last row
-	keeps    map[int]bool // tensors that have a dim of size 1 for the row, which they do not have in the file
-	flat     map[int]int  // tensor in `keeps` -> tensor with the same elements and the shape of the file
+	keeps    map[int]bool // tensors that have a row dim of size 1 in the result but no row dim in the file
+	flat     map[int]int  // tensor in `keeps` -> tensor with the same elements and without the row dim
 }
 
-// lastRows returns a graph in which an operator computes only the last token if no later operator reads
-// another token. Exporters select the last token just before the logits, so in a file the last layer computes
-// all tokens. In the result, the last token is selected before the queries of the last layer, and in its
-// residual. The graphs that gpuscope builds itself do the same. The fusion rule `last` then removes these
+// lastRows returns a copy of the graph in which an operator computes only the last token if later operators
+// read no other token. In files, the last layer computes all tokens, because exporters select the last token
+// just before the logits. In the copy, the last token is selected before the queries of the last layer and in
+// the residual, as in the graphs that package arch builds. The fusion rule `last` then removes these
 // selections.
 //
-// The result has the values of g, and further ones after them. If `onlyLast` is true, only the last row of
-// the outputs is needed.
+// The values of g keep their ids, and new values follow. If `onlyLast` is true, only the last row of the
+// outputs is needed.
 func lastRows(g *vulkan.Graph, onlyLast bool) *vulkan.Graph {
 	n := &narrowing{
 		selector: addedID,
@@ -125,8 +125,8 @@ func (n *narrowing) tensor(id int) *vulkan.Tensor {
 	return t
 }
 
-// rows returns the maximum number of rows of a tensor. It returns 0 if the tensor has no rows. This is the
-// case if it is a constant or mutable, or if its dim 0 is not 1.
+// rows returns the maximum number of rows of a tensor. It returns 0 if the tensor has no rows: constants,
+// mutable tensors, and tensors whose dim 0 is not 1.
 func (n *narrowing) rows(id int) int {
 	t := n.tensor(id)
 	if t == nil || len(t.Dims) < 2 || t.Dims[0] != 1 {
@@ -140,7 +140,7 @@ func (n *narrowing) arg(op *vulkan.Operator, name string) (at int, v vulkan.Valu
 	return at, n.from.Values[op.Args[at]]
 }
 
-// outputs returns the outputs whose rows depend on the arguments that rowWise lists.
+// outputs returns the outputs that are computed from the arguments in rowWise.
 func (n *narrowing) outputs(op *vulkan.Operator) []int {
 	out := op.Args[len(op.Args)-1]
 	list, ok := n.from.Values[out].(vulkan.ValueList)
@@ -148,13 +148,13 @@ func (n *narrowing) outputs(op *vulkan.Operator) []int {
 	case !ok:
 		return []int{out}
 	case strings.HasPrefix(op.Name, "et_vk.apply_rotary_emb"):
-		return list[:min(len(list), 1)] // the second output has the rows of xk
+		return list[:min(len(list), 1)] // the second output is computed from xk
 	}
 	return list
 }
 
-// selects reports whether the operator selects the last row of its first argument. If it does, `keeps`
-// reports whether the output keeps the axis of the rows, with size 1.
+// selects reports whether the operator selects the last row of its first argument. If so, `keeps` reports
+// whether the output still has the row dim, with size 1.
 func (n *narrowing) selects(op *vulkan.Operator) (is, keeps bool) {
 	keeps = op.Name == "aten.slice_copy.Tensor"
 	if !keeps && op.Name != "aten.select_copy.int" || !op.Known() || n.rows(op.Args[0]) < 1 {
@@ -179,7 +179,8 @@ func (n *narrowing) selects(op *vulkan.Operator) (is, keeps bool) {
 	return is && toEnd && isInt("start", isLast) && isInt("step", func(i int64) bool { return i == 1 }), true
 }
 
-// look finds out which rows of its arguments an operator needs. All later operators have been looked at.
+// look records which rows of its arguments an operator needs. It must be called for all later operators
+// first.
 func (n *narrowing) look(op *vulkan.Operator) {
 	need := func(id int, by needed) { n.needs[id] = max(n.needs[id], by) }
 	if is, _ := n.selects(op); is {
@@ -246,7 +247,7 @@ func (n *narrowing) narrows(op *vulkan.Operator) (at []int) {
 		return at
 	}
 	_, x := n.arg(op, names[0])
-	if rank = len(x.(*vulkan.Tensor).Dims); rank < 3 { // dim 1 has the elements of a row
+	if rank = len(x.(*vulkan.Tensor).Dims); rank < 3 { // there is no row dim: dim 1 has the elements
 		return nil
 	}
 	switch op.Name {
@@ -267,7 +268,8 @@ func (n *narrowing) narrows(op *vulkan.Operator) (at []int) {
 	return at
 }
 
-// keepsRows reports whether a view has the rows of its argument, with other dims after the row.
+// keepsRows reports whether a view has the same row dim as its argument and changes only the dims after the
+// row dim.
 func (n *narrowing) keepsRows(op *vulkan.Operator) bool {
 	_, v := n.arg(op, "size")
 	var size []int64
@@ -354,8 +356,8 @@ func (n *narrowing) reshape(id int, change func(dims []int) []int) {
 	n.to.Values[id] = &t
 }
 
-// slice adds an operator that selects the last row of x. It has the id of the operator of the file that
-// selects this row.
+// slice adds an operator that selects the last row of x. Its id is that of the operator that selects the row
+// in the file.
 func (n *narrowing) slice(x, out int) {
 	dim, start, end := n.value(int64(1)), n.value(int64(-1)), n.value(int64(math.MaxInt64))
 	n.to.Operators = append(n.to.Operators, vulkan.Operator{
@@ -364,7 +366,6 @@ func (n *narrowing) slice(x, out int) {
 	})
 }
 
-// lastOf returns the last row of a tensor.
 func (n *narrowing) lastOf(x int) int {
 	out, ok := n.last[x]
 	if !ok {
@@ -376,8 +377,8 @@ func (n *narrowing) lastOf(x int) int {
 	return out
 }
 
-// keepsDim reports whether the output of an operator has the dim of the row if its arguments have it. The
-// operator must work on single elements or along the last dim.
+// keepsDim reports whether the operator still works if its arguments have a row dim, so that the output has
+// one too. This is so for operators on single elements or along the last dim.
 func (n *narrowing) keepsDim(op *vulkan.Operator) bool {
 	names := pointwise[op.Name]
 	switch op.Name {
@@ -405,13 +406,13 @@ func (n *narrowing) keepsDim(op *vulkan.Operator) bool {
 	return some
 }
 
-// widen adds the dim of the row to a tensor.
+// widen adds a row dim of size 1 to a tensor.
 func (n *narrowing) widen(id int) {
 	n.keeps[id] = true
 	n.reshape(id, func(dims []int) []int { return slices.Insert(dims, 1, 1) })
 }
 
-// flatten replaces the arguments that have the dim of the row by tensors with the shape in the file.
+// flatten replaces the arguments with an added row dim by tensors of the shape in the file.
 func (n *narrowing) flatten(args []int) {
 	for k, id := range args {
 		if list, ok := n.from.Values[id].(vulkan.ValueList); ok {
@@ -426,7 +427,7 @@ func (n *narrowing) flatten(args []int) {
 	}
 }
 
-// flatOf returns a tensor that has the dim of the row with the shape that it has in the file.
+// flatOf returns a view, in the shape of the file, of a tensor with an added row dim.
 func (n *narrowing) flatOf(x int) int {
 	out, ok := n.flat[x]
 	if !ok {

@@ -10,10 +10,10 @@ import (
 	"gpuscope/trace"
 )
 
-// Operators returns the operators of a method's delegate as the file has them, in the order in which
-// ExecuTorch runs them. Their names are those in the engine's graph before fusion. Their kinds are the short
-// names of the file: "linear_q4gsw". Kinds that compute a SymInt begin with "sym_". The operators need not be
-// among those that gpuscope can run.
+// Operators returns the operators of a method's delegate in the file, in the order in which ExecuTorch runs
+// them. Their names are those in the engine's graph before fusion. Their kinds are the short names in the
+// file: "linear_q4gsw". Kinds that compute a SymInt begin with "sym_". gpuscope need not support the
+// operators.
 func Operators(f *pte.File, method string) ([]trace.Op, error) {
 	found, err := methodOf(f, method)
 	if err != nil {

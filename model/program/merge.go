@@ -8,28 +8,28 @@ import (
 	"gpuscope/model/checkpoint/pte/vulkan"
 )
 
-// merging is used to make one graph of the delegates that a method calls one after the other.
+// merging is the state of merge, which joins the delegates that a method calls into one graph.
 type merging struct {
 	m   *Method
 	all *vulkan.Graph
-	// args has the values of the method that the inputs of the graph receive.
+	// args lists the values of the method that are passed to the inputs of the graph.
 	args     []int
-	computed map[int]int         // value of the method -> value of the graph that was computed for it last
+	computed map[int]int         // value of the method -> value of the graph that contains its last result
 	inputs   map[int]int         // value of the method -> input of the graph
 	origin   map[int]int         // value of the method -> value of the method that was copied to it
 	keys     map[string]int      // key of a constant -> index in all.Constants
 	states   map[int]map[int]int // delegate -> mutable value of the delegate -> value of the graph
 	first    map[int]int         // delegate -> index of its first constant in all.Constants
-	next     uint32              // number of the next delegate's operator 0
+	next     uint32              // id in the graph for operator 0 of the next delegate
 }
 
-// mostMerged is the largest number of values of all delegates together. A method can call a delegate many
-// times, so without this limit a small file could cause much work.
+// mostMerged is the maximum number of values of all called delegates. A method can call a delegate many
+// times, so without this limit a small file could cause a lot of work.
 const mostMerged = 1 << 20
 
-// merge makes one graph of the delegates that the method calls. `graphs` has the graph of each delegate. The
-// numbers of values, constants and operators of a delegate continue after those of the delegate before. A
-// value that one delegate computes and another reads stays on the device.
+// merge joins the delegates that the method calls into one graph. `graphs` has the graph of each delegate.
+// The ids of values, constants and operators continue from delegate to delegate. A value that one delegate
+// computes and another reads stays on the device.
 func (m *Method) merge(graphs []*vulkan.Graph) error {
 	g := &merging{
 		m: m, all: &vulkan.Graph{}, computed: map[int]int{}, inputs: map[int]int{}, origin: map[int]int{},
@@ -65,7 +65,7 @@ func (m *Method) merge(graphs []*vulkan.Graph) error {
 	return nil
 }
 
-// copy does a host copy, so that later calls read the copied value.
+// copy applies a copy on the host, so that later calls read the copied value.
 func (g *merging) copy(c hostCopy) {
 	if id, ok := g.computed[c.from]; ok {
 		g.computed[c.to] = id
@@ -103,7 +103,7 @@ func (g *merging) add(call *pte.Instruction, from *vulkan.Graph) error {
 		}
 	}
 	for id, state := range again {
-		ids[id] = state // both calls change the same buffer
+		ids[id] = state // all calls of a delegate change the same buffer
 	}
 	for i, id := range from.Inputs {
 		if err := g.input(from, id, args[i], ids); err != nil {
@@ -128,8 +128,8 @@ func (g *merging) add(call *pte.Instruction, from *vulkan.Graph) error {
 	return nil
 }
 
-// input finds the value of the graph for an input of a delegate. `outer` is the value of the method that the
-// call passes.
+// input determines the value of the merged graph that a delegate reads as an input. `outer` is the value of
+// the method that the call passes.
 func (g *merging) input(from *vulkan.Graph, id, outer int, ids []int) error {
 	t := from.Values[id].(*vulkan.Tensor) // vulkan.Parse has checked that inputs are tensors
 	if at, ok := g.computed[outer]; ok {
@@ -156,8 +156,8 @@ func (g *merging) input(from *vulkan.Graph, id, outer int, ids []int) error {
 	return nil
 }
 
-// constants adds the constants of a delegate and returns their indices in the graph. Equal keys, and calls of
-// the same delegate, share constants.
+// constants adds the constants of a delegate and returns their indices in the graph. Constants with equal
+// keys are shared, and so are those of several calls of a delegate.
 func (g *merging) constants(delegate int, from *vulkan.Graph) []int {
 	first, again := g.first[delegate]
 	if !again {
@@ -178,7 +178,7 @@ func (g *merging) constants(delegate int, from *vulkan.Graph) []int {
 	return list
 }
 
-// moved returns a value with the ids of the graph.
+// moved returns a delegate's value with ids of the merged graph instead of ids of the delegate.
 func moved(v vulkan.Value, ids, constants []int) vulkan.Value {
 	switch v := v.(type) {
 	case vulkan.ValueList:

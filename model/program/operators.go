@@ -10,11 +10,11 @@ import (
 	"gpuscope/ops/kind"
 )
 
-// operators has an entry for each operator of ExecuTorch files that gpuscope supports. The function adds the
-// corresponding operators of the engine to the graph.
+// operators maps the name of each supported operator of ExecuTorch files to its builder: a function that adds
+// the corresponding operators of the engine to the graph.
 var operators map[string]func(c *call)
 
-func init() { // not a literal, because the functions refer to this table through builder
+func init() { // not in the declaration: the functions use this table through builder
 	operators = map[string]func(c *call){
 		// Integer arithmetic on sizes and positions.
 		"sym_size.int":                   symSize,
@@ -177,8 +177,8 @@ func init() { // not a literal, because the functions refer to this table throug
 	}
 }
 
-// ofOne returns the builder for an elementwise operator on a tensor. Operators that give integers for
-// integers are computed with other operators. The others convert integers to floats, as PyTorch does.
+// ofOne returns the builder for an elementwise operator on one tensor. neg, abs, relu and round of integers
+// yield integers. All other operators convert integers to floats, as PyTorch does.
 func ofOne(kindName string) func(c *call) {
 	return func(c *call) {
 		x := c.tensor("self")
@@ -228,8 +228,9 @@ func (c *call) asFloat(x graph.ValueID) graph.ValueID {
 	return x
 }
 
-// promoted returns two tensors in the type in which PyTorch combines them: floats if one of them has floats,
-// else integers. Bools and small integers are f32 on the device, which can stay so if both tensors are.
+// promoted returns two arguments in the type to which PyTorch promotes them: floats if one of them has
+// floats, otherwise integers. Bools and 8-bit integers are f32 on the device. They are converted only if the
+// other argument is i32 on the device.
 func (c *call) promoted(first, second string) (a, b graph.ValueID) {
 	a, b = c.tensor(first), c.tensor(second)
 	if c.Err() != nil || c.DType(a) == c.DType(b) {
@@ -245,7 +246,7 @@ func (c *call) promoted(first, second string) (a, b graph.ValueID) {
 	return c.asFloat(a), c.asFloat(b)
 }
 
-// scaled returns the builder for add and sub. Both multiply the second operand by alpha first.
+// scaled returns the builder for add or sub, which first multiply the second operand by alpha.
 func scaled(kindName string) func(c *call) {
 	return func(c *call) {
 		a, b := c.promoted("self", "other")
@@ -277,7 +278,7 @@ func powScalar(c *call) {
 	c.give(c.one("pow", kind.Args{"a": c.tensor("self"), "b": c.scalar(c.float("exponent"))}))
 }
 
-// divMode is division with rounding to minus infinity ("floor") or without rounding (None).
+// divMode divides and rounds towards minus infinity ("floor") or does not round (None).
 func divMode(c *call) {
 	y := c.one("div", kind.Args{"a": c.tensor("self"), "b": c.tensor("other")})
 	if !c.none("rounding_mode") {
@@ -290,7 +291,7 @@ func divMode(c *call) {
 }
 
 func rmsNorm(c *call) {
-	const byDefault = 0x1p-23 // the smallest f32 that changes 1
+	const byDefault = 0x1p-23 // the machine epsilon of f32
 	c.give(c.one("rms_norm",
 		kind.Args{"x": c.tensor("x"), "weight": c.tensor("weight"), "eps": c.floatOr("eps", byDefault)}))
 }
@@ -311,8 +312,8 @@ func layerNorm(c *call) {
 	c.give(c.one("layer_norm", kind.Args{"x": x, "weight": weight, "bias": bias, "eps": c.float("eps")}))
 }
 
-// alongLast applies an operator that works along the last dim to another dim of x: it exchanges the two dims
-// before the operator, and exchanges them back after it.
+// alongLast applies an operator that works along the last dim to another dim of x. It swaps the two dims
+// before the operator, and swaps them back afterwards.
 func (c *call) alongLast(x graph.ValueID, axis int, apply func(x graph.ValueID) graph.ValueID) graph.ValueID {
 	last := len(c.MaxDims(x)) - 1
 	if axis == last || c.Err() != nil {
@@ -323,7 +324,7 @@ func (c *call) alongLast(x graph.ValueID, axis int, apply func(x graph.ValueID) 
 	return c.one("permute", kind.Args{"x": y, "dims": order})
 }
 
-// swapped returns the order of dims for a permute that exchanges a dim and the last one.
+// swapped returns the order of dims for a permute that swaps a dim and the last dim.
 func swapped(axis, last int) []int {
 	order := make([]int, last+1)
 	for k := range order {
@@ -347,8 +348,8 @@ func reduce(kindName string) func(c *call) {
 	}
 }
 
-// argmax returns the builder for the index of the largest element. If `smallest` is true, it is the index of
-// the smallest element, which is the largest element of -x.
+// argmax returns the builder for argmax, or for argmin if `smallest` is true. argmin(x) is computed as
+// argmax(-x).
 func argmax(smallest bool) func(c *call) {
 	return func(c *call) {
 		x := c.tensor("self")
@@ -390,8 +391,8 @@ func rotaryInterleaved(c *call) {
 	}))
 }
 
-// sdpaWithCache is causal attention with a cache. The argument seq_len is not used, because the exporter
-// always writes a constant. The number of tokens comes from the shape of the query.
+// sdpaWithCache computes causal attention with a cache. It ignores the argument seq_len, for which exporters
+// write a constant, and takes the number of tokens from the shape of the query.
 func sdpaWithCache(c *call) {
 	scale := 0.0 // 1/sqrt(head dim)
 	switch {
@@ -413,7 +414,7 @@ func sdpaWithCache(c *call) {
 	}))
 }
 
-// sdpa is attention without a cache: softmax(scale * q * k' + mask) * v.
+// sdpa computes attention without a cache: softmax(scale * q * k' + mask) * v, where k' is k transposed.
 func sdpa(c *call) {
 	q := c.tensor("q")
 	scale := c.floatOr("scale", 1/math.Sqrt(float64(max(c.lastDim(q), 1))))
@@ -428,7 +429,7 @@ func matrixProduct(c *call) {
 	c.give(c.one("bmm", kind.Args{"a": c.tensor("self"), "b": c.tensor("mat2")}))
 }
 
-// addmm is beta * self + alpha * mat1 * mat2.
+// addmm computes beta * self + alpha * mat1 * mat2, where mat1 * mat2 is a matrix product.
 func addmm(c *call) {
 	product := c.one("bmm", kind.Args{
 		"a": c.tensor("mat1"), "b": c.tensor("mat2"),
@@ -449,12 +450,12 @@ func updateCache(c *call) {
 		kind.Args{"value": c.tensor("value"), "cache": cache, "input_pos": c.sym("start_pos")})
 }
 
-// same is for operators that only copy a tensor. They need no operator of the engine.
+// same implements operators that only copy a tensor. Usually they need no operator of the engine.
 func same(c *call) { c.give(c.copyOf(c.tensor("self"))) }
 
-// prepack is the operator with which a file uploads a constant. There is nothing to do, because the engine
-// uploads all constants when it loads a graph. But if operators update the tensor, it gets its own memory,
-// which first contains the bytes of the constant.
+// prepack implements the upload of a constant. Usually there is nothing to do, because the engine uploads all
+// constants when it loads a graph. But a tensor that operators update gets separate memory, which first
+// contains the bytes of the constant.
 func prepack(c *call) {
 	out := c.outputs()[0]
 	if !c.mutable[out] {
@@ -469,8 +470,8 @@ func prepack(c *call) {
 	c.give(c.constant(out, from, from.Dims))
 }
 
-// convert changes the element type. Bools and small integers are f32 numbers on the device, so most
-// conversions change nothing there.
+// convert changes the element type. Many conversions do nothing on the device, where bools and 8-bit integers
+// are f32 numbers.
 func convert(c *call) {
 	x := c.copyOf(c.tensor("self"))
 	from, to := c.fileTensor("self").Type, c.outType()
@@ -503,8 +504,8 @@ func (c *call) outType() pte.Type {
 	return pte.Float32
 }
 
-// narrow reports whether a type is a small integer type, which the device stores as f32. An f32 can hold
-// numbers that such a type cannot.
+// narrow reports whether a type is an 8-bit integer type. The device stores these as f32, which also has
+// other values.
 func narrow(t pte.Type) bool { return t == pte.Int8 || t == pte.Uint8 }
 
 // without returns a view of x without the given dims, which have size 1.
@@ -522,9 +523,9 @@ func (c *call) without(x graph.ValueID, axes ...int) graph.ValueID {
 	return c.view(x, c.shapeOf(x, keep)...)
 }
 
-// shapeOf returns the shape of a view of x that has the dims of x with the given indices. An index of -1 adds
-// a dim of size 1. If only one of the dims can change from run to run, its size is given as basic.Rest. The
-// view then computes this size from the other dims.
+// shapeOf returns the shape of a view that consists of the dims of x with the given indices. An index of -1
+// adds a dim of size 1. If only one dim can change from run to run, its size is basic.Rest, which the view
+// computes from the other dims.
 func (c *call) shapeOf(x graph.ValueID, axes []int) []kind.Int {
 	changing := 0
 	for _, k := range axes {
@@ -581,8 +582,9 @@ func unsqueeze(c *call) {
 	c.give(c.view(x, c.shapeOf(x, axes)...))
 }
 
-// viewCopy is a view with other dims. The shape of x may change from run to run while the file states only
-// the maximum sizes of the view. Then the first dim of the view that can change in the same proportion does.
+// viewCopy returns a view with other dims. If the shape of x can change but the file states only the maximum
+// sizes of the view, the first dim of the view that can change in the same proportion as x gets the size
+// basic.Rest.
 func viewCopy(c *call) {
 	x, dims := c.tensor("self"), c.syms("size")
 	if c.Err() != nil {
@@ -609,7 +611,7 @@ func selectCopy(c *call) {
 }
 
 // sliceCopy selects a range of a dim. If the file computes the end of the range as start + length, the engine
-// is given the length instead of the end. It then knows the size of the result.
+// gets the length instead of the end, so that the size of the result is known.
 func sliceCopy(c *call) {
 	args := kind.Args{
 		"x": c.tensor("self"), "dim": c.int("dim"), "start": c.symOr("start", 0),

@@ -10,8 +10,8 @@
 // number of the operator in the file: "12.linear_q4gsw". Inputs and mutable buffers are named after the value
 // in the file: "%3". A constant's name is its key. If the key is a hash, the name is made of the constant's
 // number, for example "constant5". Method.Value returns the value in the engine's graph for a number in the
-// file. If a method calls several delegates, all become one graph. In this graph, the numbers of a delegate
-// continue after the numbers of the previous delegate.
+// file. If a method calls several delegates, they become one graph, in which the numbers continue from
+// delegate to delegate.
 //
 // The engine computes in f32 and i32. 64-bit integers are converted to 32 bits when they are copied to the
 // device; a number that does not fit is an error. Bools, int8 and uint8 are f32 numbers on the device. Run
@@ -54,13 +54,14 @@ type Method struct {
 	source  *vulkan.Graph // the graph of the delegate, or of all delegates (see merge)
 	changes *vulkan.Changes
 	calls   []*pte.Instruction // the calls of delegates
-	call    *pte.Instruction   // the call of the delegate; if there are several, a call of `source`
+	call    *pte.Instruction   // a call of `source`, with the arguments of the calls of all delegates
 	copies  []hostCopy         // host instructions after the calls
 	values  []value            // indexed by the value id in the delegate's graph
 	// indices has an entry for each input whose elements are row indices into a table: the number of rows of
 	// the table.
 	indices map[graph.ValueID]int
-	// sizes has the inputs whose elements are positions or sizes, which the host reads, with their ranges.
+	// sizes has an entry for each input whose elements are positions or sizes: the allowed range of each
+	// element. The host reads these elements.
 	sizes map[graph.ValueID][]elementRange
 }
 
@@ -70,7 +71,8 @@ type elementRange struct {
 	lo, hi int64
 }
 
-// hostCopy is a host instruction that copies a value of the method. calls is the number of calls before it.
+// hostCopy is an instruction on the host that copies a value of the method. calls is the number of delegate
+// calls before the copy.
 type hostCopy struct{ from, to, calls int }
 
 // copyOperator is the only portable operator that gpuscope runs. Exporters put it after the calls of
@@ -188,8 +190,8 @@ func (m *Method) readInstructions() error {
 	return nil
 }
 
-// value is the counterpart of a value of the file in the engine's graph: a tensor or an integer. It is
-// nothing as long as the operator that computes it has not been added.
+// value is the counterpart of a value of the file in the engine's graph: a tensor or an integer. The field
+// `is` is the zero value until the operator that computes the value has been added.
 type value struct {
 	is     valueIs
 	tensor graph.ValueID
@@ -210,7 +212,7 @@ type builder struct {
 	*graph.Builder
 	m         *Method
 	g         *vulkan.Graph
-	*language                 // nil if the method is not stepped as a language model
+	*language                 // nil if the method does not run as a language model
 	mutable   map[int]bool    // tensors that an operator updates in place
 	shared    map[string]bool // names of constants that tensors of different types or shapes use
 	limits    map[int]int     // for each SymInt that is a position: the number of possible positions
@@ -218,11 +220,11 @@ type builder struct {
 	named     map[uint32]string         // for each operator of the file: its name
 	added     map[string]int            // for each name: number of operators of the engine that have it
 	producers map[int]*vulkan.Operator  // for each value: the operator that computes it
-	hostOnly  map[*vulkan.Operator]bool // operators that compute only what the host reads; see findHostOnly
+	hostOnly  map[*vulkan.Operator]bool // operators whose results only the host reads; see findHostOnly
 }
 
 // build adds the operators of the delegate to a builder, and finishes the graph. `outputs` adds the outputs.
-// `part` is nil if the method is not stepped as a language model.
+// `part` is nil if the method does not run as a language model.
 func (m *Method) build(g *graph.Builder, part *language, outputs func(*builder)) error {
 	inputs, _, err := m.source.Split(m.call.Args)
 	if err != nil {
@@ -272,8 +274,7 @@ func (b *builder) outputs() {
 	}
 }
 
-// survey looks at all operators and constants before the first operator is added, and fills in the fields
-// `mutable`, `limits` and `shared`.
+// survey sets the fields `mutable`, `limits` and `shared`, before the first operator is added.
 func (b *builder) survey() {
 	for i := range b.g.Operators {
 		op := &b.g.Operators[i]
@@ -422,8 +423,8 @@ func (b *builder) tensorOf(id int) graph.ValueID {
 	return graph.None
 }
 
-// constantName returns the name of a constant: the key under which a file stores it, if a person has chosen
-// it, or else its number. Exporters use the SHA-256 of the bytes as key.
+// constantName returns the name of a constant: its key in the file, or "constant" and its number if it has no
+// readable key. Exporters often use the SHA-256 of the bytes as key.
 func (b *builder) constantName(i int) string {
 	if i < 0 {
 		return "" // after an error
@@ -437,9 +438,9 @@ func (b *builder) constantName(i int) string {
 	return key
 }
 
-// constant declares a constant of the file. `dims` may be smaller than the dims in the file; the constant
-// then consists of the first elements. Tensors with the same bytes, type and dims share memory. But a tensor
-// that an operator updates has memory of its own.
+// constant declares a constant of the file. If `dims` is smaller than the dims in the file, the constant
+// consists of the first elements. Tensors with the same bytes, type and dims share memory, except tensors
+// that an operator updates.
 func (b *builder) constant(id int, t *vulkan.Tensor, dims []int) graph.ValueID {
 	from := &b.g.Constants[t.Constant]
 	if from.Missing != nil {
@@ -489,7 +490,7 @@ func (b *builder) operator(op *vulkan.Operator) error {
 	return nil
 }
 
-// limitIndices records that the elements of tensor v are row indices, so that they must be less than n.
+// limitIndices records that the elements of tensor v are row indices, which must be less than n.
 func (m *Method) limitIndices(v graph.ValueID, n int) {
 	if m.indices == nil {
 		m.indices = map[graph.ValueID]int{}

@@ -46,7 +46,7 @@ func (p *Program) Run(ctx context.Context, inputs []*npy.Array) ([]*npy.Array, e
 	return p.RunTimed(ctx, inputs, engine.TimingStep)
 }
 
-// RunTimed is like Run, with GPU times at this timing level.
+// RunTimed does the same as Run, and measures GPU times at the given timing level.
 func (p *Program) RunTimed(ctx context.Context, inputs []*npy.Array, timing engine.Timing) ([]*npy.Array,
 	error,
 ) {
@@ -68,7 +68,7 @@ func (p *Program) RunTimed(ctx context.Context, inputs []*npy.Array, timing engi
 	return p.outputs(host)
 }
 
-// Rewind gives the inputs that operators update in place the contents that they had before the last run.
+// Rewind restores the inputs that operators update in place to their contents before the last run.
 func (p *Program) Rewind() error {
 	for _, s := range p.state {
 		if err := p.exec.WriteValue(s.Value, s.Data); err != nil {
@@ -78,9 +78,8 @@ func (p *Program) Rewind() error {
 	return nil
 }
 
-// Accumulating returns the buffers of the method that a run may change in another way if it runs again: all
-// mutable buffers, except caches of keys and values. A run of attention writes the rows of its cache that
-// belong to its position, and does not read later rows.
+// Accumulating returns the buffers that would get other contents if a run were repeated: all mutable buffers
+// except caches of keys and values. A repeated run writes the same values to the cache rows of its position.
 func (m *Method) Accumulating() []graph.ValueID {
 	caches := cachesOf(m.source)
 	var list []graph.ValueID

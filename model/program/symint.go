@@ -17,9 +17,8 @@ func symSize(c *call) {
 	c.giveInt(c.dim(x, c.axis(x, c.int("dim"))))
 }
 
-// selectAsSymInt implements et_vk.select_as_symint, which returns an element of a tensor as an integer. The
-// host reads the element from an input of the method. If the element is one of a constant, the integer is
-// known.
+// selectAsSymInt implements et_vk.select_as_symint, which returns an element of a tensor as an integer. For
+// an input of the method, the host reads the element in each run. For a constant, the integer is known.
 func selectAsSymInt(c *call) {
 	id, _ := c.arg("x")
 	at := make([]int, len(c.fileTensor("x").Dims))
@@ -44,8 +43,8 @@ func selectAsSymInt(c *call) {
 	case c.Err() != nil:
 		return
 	case !ok:
-		c.refuse("x", "an input or a constant, or what select, slice, view or the addition of a constant makes of "+
-			"one")
+		c.refuse("x", "an input or a constant, possibly after select, slice, view or the addition of a "+
+			"constant")
 	case c.language != nil && from.of == c.position:
 		if slices.ContainsFunc(from.at, func(i int) bool { return i != 0 && i != -1 }) {
 			c.refuse("index", "0 or -1, because the position has one element")
@@ -60,7 +59,7 @@ func selectAsSymInt(c *call) {
 		c.refuse("x", "a constant of integers with such an element")
 	default:
 		lo, hi := int64(math.MinInt32), int64(math.MaxInt32)
-		if n, ok := c.limits[c.outputs()[0]]; ok { // limitPositions set a limit; the file has none
+		if n, ok := c.limits[c.outputs()[0]]; ok { // limitPositions has set a limit; the file states none
 			lo, hi = max(-from.add, lo), min(int64(n)-1-from.add, hi)
 		}
 		x := c.tensorOf(from.of)
@@ -75,7 +74,6 @@ func selectAsSymInt(c *call) {
 	}
 }
 
-// plus returns a + n.
 func (c *call) plus(a kind.Int, n int64) kind.Int {
 	if n == 0 {
 		return a
@@ -87,15 +85,15 @@ func (c *call) plus(a kind.Int, n int64) kind.Int {
 	return kind.Sym(v)
 }
 
-// traced is an element of an input or of a constant, plus a number.
+// traced is an element of a tensor, plus a number.
 type traced struct {
 	of  int   // value of the file
 	at  []int // index of the element in each dim; a negative index counts from the end
 	add int64
 }
 
-// tracedThrough lists the operators that trace follows: those that copy elements of integer tensors, and sums
-// with a constant.
+// tracedThrough lists the operators through which trace can go back: copies of elements, and sums with a
+// constant.
 var tracedThrough = []string{
 	"aten.select_copy.int", "aten.slice_copy.Tensor", "aten.view_copy.default", "aten.squeeze_copy.dims",
 	"aten.unsqueeze_copy.default", "aten.add.Tensor", "aten.sub.Tensor", "aten.clone.default",
@@ -177,7 +175,7 @@ func (b *builder) stepSum(op *vulkan.Operator, e *traced) bool {
 	if op.Name == "aten.sub.Tensor" {
 		alpha = -alpha
 	}
-	for k, factor := range []int64{1, alpha} { // the constant is the argument other or self
+	for k, factor := range []int64{1, alpha} { // the constant may be the argument other or self
 		other := op.Args[1-k]
 		n, ok := b.constantNumber(other)
 		x, isTensor := b.g.Values[op.Args[k]].(*vulkan.Tensor)
@@ -233,8 +231,8 @@ func (b *builder) constantElement(e traced) (n int64, ok bool) {
 	return int64(int32(bits)), ok
 }
 
-// offset returns the number that select_as_symint adds to an element to get a SymInt. It returns 0 for other
-// SymInts.
+// offset returns the constant that the file adds to an input's element to get a SymInt. It returns 0 for
+// SymInts that do not come from select_as_symint.
 func (b *builder) offset(id int) int {
 	op := b.producers[id]
 	if op == nil || op.Name != "et_vk.select_as_symint.default" || !op.Known() {
@@ -251,11 +249,11 @@ func (b *builder) offset(id int) int {
 	return int(from.add)
 }
 
-// findHostOnly finds the operators whose results only the host reads, as elements that become SymInts. They
-// need no operator of the engine.
+// findHostOnly finds the operators whose results are used only for SymInts. The host computes these, so the
+// operators need no operator of the engine.
 func (b *builder) findHostOnly() {
-	reads := map[int]bool{} // whether a value is read by something else
-	some := map[int]bool{}
+	reads := map[int]bool{} // values that the device reads
+	some := map[int]bool{}  // values that an operator reads
 	for _, id := range b.g.Outputs {
 		reads[id] = true
 	}
@@ -276,8 +274,8 @@ func (b *builder) findHostOnly() {
 	}
 }
 
-// limitPositions finds the SymInts that an operator uses as an index into a cache, a table or a dim. It
-// records for each how many positions it can take.
+// limitPositions finds the SymInts that an operator uses as an index into a cache, a table or a dim, and
+// records the number of valid indices for each.
 func (b *builder) limitPositions(op *vulkan.Operator) {
 	of, axis, by := "", 0, "start_pos"
 	switch op.Name {

@@ -12,9 +12,10 @@ import (
 	"gpuscope/ops/kind"
 )
 
-// This source file implements the operators of ExecuTorch files that work on images.
+// This file implements the operators of ExecuTorch files that work on images.
 
-// windowArgs adds the arguments of a convolution that describe how the kernel moves.
+// windowArgs adds the arguments that describe the window of a convolution or a pool, such as stride and
+// padding.
 func (c *call) windowArgs(args kind.Args, names ...string) kind.Args {
 	for _, name := range names {
 		args[name] = c.ints(name)
@@ -22,7 +23,7 @@ func (c *call) windowArgs(args kind.Args, names ...string) kind.Args {
 	return args
 }
 
-// limitsOf adds the lowest and the highest result, unless they are None or infinite.
+// limitsOf adds the limits of the result to args, except limits that are None or infinite.
 func (c *call) limitsOf(args kind.Args, lowest, highest string) {
 	for name, from := range map[string]string{"min": lowest, "max": highest} {
 		if c.none(from) {
@@ -50,7 +51,7 @@ func (c *call) convolutionArgs() kind.Args {
 	return args
 }
 
-// channels returns a tensor with one element for each channel of the result of a convolution. It returns
+// channels returns a tensor argument with one element for each output channel of a convolution. It returns
 // graph.None if the argument is None.
 func (c *call) channels(name string, weight graph.ValueID, args kind.Args) graph.ValueID {
 	if c.none(name) || c.Err() != nil {
@@ -74,7 +75,7 @@ func convolutionWithClamp(c *call) {
 	c.give(c.one("convolution", args))
 }
 
-// poolArgs returns the arguments that both pools have.
+// poolArgs returns the arguments that avgPool and maxPool have in common.
 func (c *call) poolArgs(names ...string) kind.Args {
 	args := kind.Args{"x": c.tensor("self"), "ceil_mode": c.bool("ceil_mode")}
 	return c.windowArgs(args, append(names, "kernel_size", "stride", "padding")...)
@@ -147,8 +148,9 @@ func gridPriors(c *call) {
 	}))
 }
 
-// int8Convolution is a convolution of int8 elements. Both factors, x minus its zero point and the weight, are
-// integers, and the sum of their products is exact below 2^24. Scales and bias follow.
+// int8Convolution returns the builder for a convolution of int8 elements. It convolves x minus its zero point
+// with the weights. Both are integers, so their sums are exact in f32 below 2^24. Then it applies scales and
+// bias.
 func int8Convolution(depthwise, transposed bool) func(c *call) {
 	return func(c *call) {
 		x := c.with("sub", c.tensor("x"), c.float("input_zero_point"))
@@ -161,7 +163,7 @@ func int8Convolution(depthwise, transposed bool) func(c *call) {
 		args["weight"] = c.int8Kernels(x, out, args["groups"].(int), depthwise, transposed)
 		y := c.one("convolution", args)
 		rank := len(c.MaxDims(x))
-		part := out // the kernels of a transposed convolution have the same scales in each group
+		part := out // number of scales in the file; all groups of a transposed convolution share them
 		if transposed {
 			part /= max(args["groups"].(int), 1)
 		}
@@ -173,7 +175,7 @@ func int8Convolution(depthwise, transposed bool) func(c *call) {
 		zero, lowest := c.float("output_zero_point"), -128.0
 		switch c.text("activation") {
 		case "none":
-		case "relu": // 0 becomes the zero point
+		case "relu": // the zero point represents 0
 			lowest = max(lowest, zero)
 		default:
 			c.refuse("activation", `"none" or "relu"`)
@@ -192,8 +194,8 @@ func (c *call) outChannels() int {
 	return dims[1]
 }
 
-// scaled returns a constant with n elements: the first part elements of a constant of the file, again and
-// again, multiplied by a factor.
+// scaled returns a constant with n elements: the first `part` elements of a constant of the file, repeated
+// and multiplied by a factor.
 func (c *call) scaled(name string, n, part int, factor float64) graph.ValueID {
 	t := c.constantTensor(name, pte.Float32, 1)
 	if c.Err() == nil && (part < 1 || t.Dims[0] < part) {
@@ -218,10 +220,9 @@ func (c *call) scaled(name string, n, part int, factor float64) graph.ValueID {
 	})
 }
 
-// int8Kernels returns the weights of a convolution in the layout of the engine. The file stores a row for
-// each channel of the result. A row has the kernel's positions and, for each position, the channels of x in
-// the group. The rows can be padded. The weights of a depthwise convolution are stored by position, then by
-// channel.
+// int8Kernels returns the weights of a convolution in the layout of the engine. The file stores one row,
+// possibly padded, for each output channel. A row contains the group's input channels for each position of
+// the kernel. The weights of a depthwise convolution are stored by position, then by channel.
 func (c *call) int8Kernels(x graph.ValueID, out, groups int, depthwise, transposed bool) graph.ValueID {
 	size, rank, dims := c.ints("kernel_size"), 2, c.MaxDims(x)
 	if depthwise {

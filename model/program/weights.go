@@ -46,22 +46,22 @@ func (c *call) bytesOf(t *vulkan.Tensor) func() ([]byte, error) {
 	}
 }
 
-// q4 describes a matrix of 4-bit weights in a file.
+// q4 describes a matrix of 4-bit weights in a file. `group` is the number of columns that share a scale.
 type q4 struct {
 	rows, cols, group int
 	high              bool // the even columns are in the high 4 bits of each byte
 	weights, scales   *vulkan.Tensor
-	// scaleAt returns where the scale of a group in a row is: its index in the tensor scales.
+	// scaleAt returns the index of a group's scale in the tensor scales.
 	scaleAt func(row, group int) int
 }
 
-// fourBits reports whether the engine has a format of 4 bits for a matrix: the number of columns and the
-// group size must be multiples of 8, and the groups must fill each row.
+// fourBits reports whether the engine has a 4-bit format for a matrix. The number of columns and the group
+// size must be multiples of 8, and the groups must fill each row.
 func fourBits(cols, group int) bool {
 	return group > 0 && cols%8 == 0 && group%8 == 0 && cols%group == 0
 }
 
-// asF32 returns a warning about matrices of 4 bits that are converted to f32, or "" if there are none.
+// asF32 returns a warning about 4-bit matrices that are converted to f32, or "" if there are none.
 func (b *builder) asF32() string {
 	n := 0
 	for i := range b.g.Operators {
@@ -88,8 +88,8 @@ func (b *builder) asF32() string {
 		"not full", n)
 }
 
-// matrix returns the weights in a format that the engine supports. If it has none of 4 bits (see fourBits),
-// matrix converts the weights to f32 when they are loaded.
+// matrix returns the weights in a format of the engine: 4 bits if possible (see fourBits), otherwise f32. The
+// conversion to f32 happens when the weights are loaded.
 func (c *call) matrix(q q4) weight.Matrix {
 	if c.Err() != nil {
 		return weight.Matrix{}
@@ -112,7 +112,7 @@ func (c *call) matrix(q q4) weight.Matrix {
 	weights, scales := c.bytesOf(q.weights), c.bytesOf(q.scales)
 	name := c.constantName(q.weights.Constant)
 	if q.rows != q.weights.Dims[0] {
-		name += fmt.Sprintf("[:%d]", q.rows) // another operator may use all rows
+		name += fmt.Sprintf("[:%d]", q.rows) // a distinct name, because another operator may use all rows
 	}
 	stride := q.weights.Dims[1]
 	load := func() (nibbles, inRows []byte, err error) {
@@ -168,7 +168,7 @@ func (c *call) matrix(q q4) weight.Matrix {
 	return m
 }
 
-// bias returns the first n elements of a constant; the exporter may have added padding after them. It returns
+// bias returns the first n elements of a constant. The exporter may have added padding. bias returns
 // graph.None if the argument is None.
 func (c *call) bias(name string, n int) graph.ValueID {
 	if c.none(name) || c.Err() != nil {
@@ -250,7 +250,7 @@ func linearQuantized(c *call) {
 	y := c.linear(rounded, m, "")
 	var axes []int
 	for k := range c.MaxDims(scale) {
-		if k+1 < len(c.MaxDims(x)) { // the file may keep the last dim
+		if k+1 < len(c.MaxDims(x)) { // in some files, scale has another last dim of size 1
 			axes = append(axes, k)
 		}
 	}
@@ -261,8 +261,8 @@ func linearQuantized(c *call) {
 	c.give(y)
 }
 
-// chooseQParams computes the scale and the zero point of each row. It supports only files whose blocks are
-// whole rows.
+// chooseQParams computes the scale and the zero point of each row. Other blocks than whole rows are not
+// supported.
 func chooseQParams(c *call) {
 	x, block := c.tensor("input"), c.ints("block_size")
 	for k, n := range block {
@@ -280,7 +280,7 @@ func chooseQParams(c *call) {
 		args["eps"] = c.float("eps")
 	}
 	out := c.all("choose_qparams_affine", args)
-	for i := range out { // the file may keep the last dim
+	for i := range out { // in some files, the outputs have another last dim of size 1
 		if dims := c.outDims(i); len(dims) == len(c.MaxDims(x)) && c.Err() == nil {
 			axes := make([]int, len(dims))
 			for k := range axes {
@@ -323,7 +323,7 @@ func (c *call) embedding(m weight.Matrix) graph.ValueID {
 	return c.one(m.Format.KindName("embedding"), kind.Args{"table": m, "indices": indices})
 }
 
-// denseMatrix returns an argument that is an f32 constant as a matrix.
+// denseMatrix returns an f32 constant as a matrix.
 func (c *call) denseMatrix(name string) weight.Matrix {
 	t := c.constantTensor(name, pte.Float32, 2)
 	load := c.bytesOf(t)
