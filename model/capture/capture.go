@@ -1,6 +1,7 @@
 // Package capture stores one dispatch of a step in a folder, and runs such a folder on any device. A folder
-// has all that the dispatch depends on, and what it wrote, so that a driver or kernel bug can be shown
-// without the model. docs/reference/capture-format.md describes the format.
+// contains everything that the dispatch depends on, and what the dispatch wrote. A bug in a driver or a
+// kernel can therefore be reproduced without the model. docs/reference/capture-format.md describes the
+// format.
 //
 //	c, err := capture.Read("capture-layers.0.attn.q", capture.DefaultMaxBytes)
 //	r, err := c.Replay(ctx, dev, capture.ReplayOptions{Runs: 30, Tolerance: capture.DefaultTolerance})
@@ -42,7 +43,7 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrFormat, fmt.Errorf(format, args...))
 }
 
-// Origin says where a dispatch was captured.
+// Origin describes the run in which a dispatch was captured.
 type Origin struct {
 	Producer trace.Producer `json:"producer"`
 	Created  string         `json:"created"` // RFC 3339
@@ -75,7 +76,7 @@ type Capture struct {
 	Bindings      []Binding `json:"bindings"`
 
 	source string        // content of the file kernel.wgsl
-	kernel *graph.Kernel // made from source
+	kernel *graph.Kernel // parsed from source
 }
 
 // Dispatch names the captured dispatch.
@@ -88,7 +89,7 @@ type Dispatch struct {
 // Kernel describes the kernel. Its source is in the file File.
 type Kernel struct {
 	Name          string    `json:"name"`
-	Constants     string    `json:"constants,omitempty"` // constants that the source was made for
+	Constants     string    `json:"constants,omitempty"` // constants for which the source was generated
 	WorkgroupSize [3]uint32 `json:"workgroup_size"`
 	File          string    `json:"file"`
 }
@@ -125,7 +126,8 @@ func (b *Binding) writes() bool { return b.Access == gpu.ReadWrite.String() }
 func beforeFile(binding string) string { return "in-" + binding + ".npy" }
 func afterFile(binding string) string  { return "expected-" + binding + ".npy" }
 
-// variable matches the names of bindings. Other names, which WGSL permits, could not be names of files.
+// variable matches the allowed names of bindings. WGSL permits other names too, but they might not be valid
+// in file names.
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 
 // New returns the capture of a dispatch of a graph.
@@ -140,7 +142,7 @@ func New(g *trace.Graph, from *engine.Captured, o Origin) *Capture {
 		Kernel:     Kernel{from.Name, k.Constants, k.WorkgroupSize, kernelFile},
 		Workgroups: from.Grid, ModelledBytes: from.Bytes, UnwrittenWord: engine.Unwritten,
 	}
-	if session.KernelOf(k.Source) == "" { // the source of an edit already has the line
+	if session.KernelOf(k.Source) == "" { // otherwise the source already has the line that KernelText adds
 		c.source = session.KernelText(from.Name, k.Constants, k.Source)
 	}
 	for i, p := range k.Params {
@@ -168,7 +170,7 @@ func New(g *trace.Graph, from *engine.Captured, o Origin) *Capture {
 	return c
 }
 
-// valueOf returns the value of a param that is stored as this word.
+// valueOf returns the value of a param, given its type and the 32-bit word that stores it.
 func valueOf(typ string, word uint32) trace.Number {
 	switch typ {
 	case "f32":
@@ -179,7 +181,7 @@ func valueOf(typ string, word uint32) trace.Number {
 	return trace.Number(word)
 }
 
-// Bytes returns the total size of the arrays in bytes.
+// Bytes returns the total size of the array files in bytes.
 func (c *Capture) Bytes() (n int64) {
 	for i := range c.Bindings {
 		b := &c.Bindings[i]
@@ -200,8 +202,8 @@ func (c *Capture) BindingBytes() (n int64) {
 	return n
 }
 
-// shape returns the element type and the dims with which the content of a binding is stored. The content of
-// types of less than 32 bits is stored as words.
+// shape returns the element type and the dims of a binding's .npy file. Elements of less than 32 bits are
+// stored as 32-bit words.
 func (b *Binding) shape() (npy.Type, []int) {
 	switch b.dtype {
 	case graph.F32:

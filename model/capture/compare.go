@@ -19,11 +19,11 @@ type Output struct {
 	Differ   int    `json:"differ"` // elements that are not equal
 	// Exceed is the number of elements that differ by more than the tolerance, or are NaN on one side only.
 	Exceed int `json:"exceed"`
-	NaN    int `json:"nan"` // elements that are NaN, but should not be
+	NaN    int `json:"nan"` // elements that are NaN, although the expected element is not
 	// MaxAbs is the largest difference, and Element the index of the element that differs most.
 	MaxAbs  trace.Number `json:"max_abs"`
 	Element int          `json:"element"`
-	// Largest is the largest absolute value of an expected element that is finite.
+	// Largest is the largest absolute value among the finite expected elements.
 	Largest trace.Number `json:"largest"`
 }
 
@@ -62,13 +62,14 @@ func (r *replay) compare(ctx context.Context, i int, tolerance float64) (Output,
 	return b.compare(got, tolerance)
 }
 
-// decoded is the number of elements that are compared at a time. It is a multiple of the elements of a word.
+// decoded is the number of elements that are compared at a time. It is a multiple of the number of elements
+// in a 32-bit word.
 const decoded = 1 << 16
 
-// compare compares a content of the binding with the expected one.
+// compare compares the content that a replay wrote to the binding with the expected content.
 func (b *Binding) compare(got []byte, tolerance float64) (Output, error) {
 	out := Output{Binding: b.Name, Value: b.Value, Elements: graph.Numel(b.Dims)}
-	// each calls f for each element whose bits differ or, in the first pass, for each expected element.
+	// each calls f for each element if `all` is true, otherwise at least for each element whose bits differ.
 	each := func(all bool, f func(i int, got, want float64)) error {
 		for first := 0; first < out.Elements; first += decoded {
 			n := min(decoded, out.Elements-first)

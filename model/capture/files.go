@@ -74,8 +74,8 @@ func (c *Capture) files(put func(name string, data []byte) error) error {
 }
 
 // Read reads the folder of a capture. The errors for a folder that is not a valid capture wrap ErrFormat.
-// Read checks the sizes that the file capture.json states before it reads an array. The arrays may have
-// `most` bytes in all.
+// Read checks the sizes in capture.json before it reads an array. `most` is the limit for the total size of
+// the arrays in bytes.
 func Read(dir string, most int64) (*Capture, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -180,7 +180,7 @@ func (b *Binding) load(files fs.FS, name string) ([]byte, error) {
 }
 
 // check returns an error if the description of the capture is invalid or contradicts the source of the
-// kernel. It computes the sizes of the bindings, and makes the kernel from its source.
+// kernel. It also computes the sizes of the bindings, and parses the source of the kernel.
 func (c *Capture) check() error {
 	if n := len(c.Bindings); n == 0 || n > maxBindings {
 		return invalid("it has %d bindings, want 1 to %d", n, maxBindings)
@@ -203,7 +203,7 @@ func (c *Capture) check() error {
 		if err := b.check(); err != nil {
 			return err
 		}
-		// A folder on some systems cannot have two files whose names differ only in case.
+		// On some systems, a folder cannot contain two files whose names differ only in case.
 		lower := strings.ToLower(b.Name)
 		if known[lower] {
 			return invalid("two bindings have the name %s", b.Name)
@@ -224,7 +224,7 @@ func (c *Capture) check() error {
 	return nil
 }
 
-// parseKernel makes a kernel from its source.
+// parseKernel parses the source of a kernel.
 func parseKernel(name, source string) (*graph.Kernel, error) {
 	parsed, err := shaders.Read(source)
 	if err != nil {

@@ -21,17 +21,17 @@ const (
 )
 
 // warmFor is how long a dispatch runs before it is timed, because an idle GPU needs some time to raise its
-// clock. A software device runs it once.
+// clock. A software device runs the dispatch only once before timing.
 const warmFor = 150 * time.Millisecond
 
-// ReplayOptions says how to replay a capture.
+// ReplayOptions selects how a capture is replayed.
 type ReplayOptions struct {
-	// Source is the WGSL of a kernel that runs in place of the captured one, or "". It must have the same
-	// bindings, params and workgroup size. File is its name, for errors.
+	// Source is the WGSL of a kernel that replaces the captured kernel, or "". It must have the same
+	// bindings, params and workgroup size. File is its name in errors.
 	Source, File string
 	Runs         int // number of timed runs; 0 times nothing
-	// Tolerance is how much an element may differ from the expected one, as a share of the largest expected
-	// element of its binding. Integers (i32 and u32) must be equal.
+	// Tolerance is the allowed difference of an element, as a fraction of the largest expected element of its
+	// binding. Integers (i32 and u32) must be equal.
 	Tolerance float64
 }
 
@@ -60,8 +60,8 @@ func (r *Result) Differ() (n int) {
 	return n
 }
 
-// Replay runs the captured dispatch on a device, compares what it writes with the expected contents, and
-// times it. The error for a kernel that does not compile, or does not fit the capture, is a
+// Replay runs the captured dispatch on a device, compares the results with the expected contents, and times
+// the dispatch. The error for a kernel that does not compile, or does not fit the capture, is a
 // *session.SourceError.
 func (c *Capture) Replay(ctx context.Context, dev gpu.Device, o ReplayOptions) (*Result, error) {
 	r := &replay{c: c, dev: dev, kernel: c.kernel, file: kernelFile}
@@ -180,7 +180,7 @@ func (r *replay) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// fill writes the content that binding i has before the dispatch.
+// fill sets binding i to its content before the dispatch.
 func (r *replay) fill(i int) error {
 	b := &r.c.Bindings[i]
 	if b.Before != "" {
@@ -241,8 +241,8 @@ func (r *replay) encode(enc gpu.Encoder, stamps gpu.Timestamps) error {
 	return enc.Resolve(stamps, 2)
 }
 
-// times runs the dispatch n times and returns the GPU time of each run in ns. Before each run it restores
-// what the kernel reads and writes.
+// times runs the dispatch n times and returns the GPU time of each run in ns. Before each run it restores the
+// bindings that the kernel both reads and writes.
 func (r *replay) times(ctx context.Context, n int) ([]int64, error) {
 	clock, err := measure.NewClock(r.dev, 2)
 	if err != nil {

@@ -10,10 +10,12 @@ import (
 	"gpuscope/model/program/suite"
 )
 
-// Tolerance is the absolute and relative tolerance for the expected outputs of a .bpte file, which has none.
+// Tolerance is the absolute and relative tolerance for expected outputs of a .bpte file. The file states no
+// tolerance.
 const Tolerance = 1e-3
 
-// Cases has the test cases of a method in a .bpte file, and the result of comparing outputs with them.
+// Cases contains the test cases of a method in a .bpte file, and the result of comparing outputs with the
+// expected outputs.
 type Cases struct {
 	Inputs [][]*npy.Array // inputs of each case
 	// Worst is the element with the largest error relative to its tolerance; nil if nothing was compared.
@@ -43,7 +45,7 @@ func ReadCases(f *pte.File, method string) (*Cases, error) {
 	return c, nil
 }
 
-// Compare compares the outputs of execution n with those that its test case expects.
+// Compare compares the outputs of execution n with the expected outputs of the test case whose inputs it had.
 func (c *Cases) Compare(n int, outputs []*npy.Array) error {
 	n %= len(c.expected)
 	for k, want := range c.expected[n] {

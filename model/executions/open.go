@@ -40,11 +40,11 @@ type Options struct {
 	Build  program.Options
 	// Shaders is a folder with files called NAME.wgsl. Each file replaces the source of the kernel NAME.
 	Shaders string
-	// Inputs has the inputs of each execution. After the last of them, the first follows. If Inputs is empty,
-	// the inputs are random, and Seed selects them.
+	// Inputs lists the inputs of each execution. After the end of the list, it starts again from the
+	// beginning. If Inputs is empty, the inputs are random numbers from Seed.
 	Inputs [][]*npy.Array
 	Seed   uint64
-	Live   []program.LiveDim // dims of random inputs; other dims have their upper bounds
+	Live   []program.LiveDim // sizes of dims of random inputs; all other dims have their upper bounds
 	// Ran is called with the outputs of each new execution. It may be nil. n is the number of the execution,
 	// from 0.
 	Ran   func(n int, outputs []*npy.Array) error
@@ -54,8 +54,8 @@ type Options struct {
 	Command  []string
 }
 
-// Applies reports whether a program must run as executions, because it is not a language model. An empty
-// method is the one that OpenLanguage chooses.
+// Applies reports whether a program must run as executions, because it is not a language model. If `method`
+// is empty, OpenLanguage chooses the method.
 func Applies(path, method string, data []string) (bool, error) {
 	f, err := pte.Open(path, data...)
 	if err != nil {
@@ -89,8 +89,8 @@ func MethodOf(f *pte.File, name string) (string, error) {
 }
 
 // Open loads a method onto a device. It reports its progress to `emit`, which may be nil. After Open has
-// returned, the session reports everything through its own events, beginning with the trace's header. The
-// error wraps session.ErrUsage if the inputs do not fit the method.
+// returned, the session reports everything through its own events, beginning with the trace's header. If the
+// inputs do not fit the method, the error wraps session.ErrUsage.
 func Open(ctx context.Context, o Options, emit func(session.Event)) (*Session, error) {
 	if emit == nil {
 		emit = func(session.Event) {}

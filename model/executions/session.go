@@ -32,14 +32,14 @@ type Session struct {
 
 	inputs  []*npy.Array // inputs of the next execution, if they are random
 	live    []program.LiveDim
-	runs    []execution  // executions since the reset
-	count   int          // number of new executions, including those before a reset
+	runs    []execution  // executions since the last reset
+	count   int          // number of new executions, including those before the last reset
 	outputs []*npy.Array // outputs of the last new execution
-	told    bool         // the live dims have been sent to the front end
-	resumed bool         // the session continues that of a crashed engine
+	told    bool         // whether the live dims have been sent to the front end
+	resumed bool         // whether the session continues the session of a crashed engine
 
-	// Accumulating buffers keep what executions add to them. To run an execution again, they need the
-	// contents that they had before it.
+	// accumulating lists the buffers that would get other contents if an execution were repeated. To repeat
+	// an execution, these buffers need their contents from before this execution.
 	accumulating []graph.ValueID
 	initial      buffers
 	after        buffers // contents after the current execution
@@ -71,7 +71,7 @@ func (s *Session) Inputs(n int) []*npy.Array {
 	return s.inputs
 }
 
-// choose sets the dims of the random inputs, and checks the inputs that the options have.
+// choose checks the inputs in the options, or sets the dims of the random inputs.
 func (s *Session) choose(live []program.LiveDim) error {
 	for _, inputs := range s.options.Inputs {
 		if err := s.method.Check(inputs); err != nil {
@@ -93,7 +93,7 @@ func (s *Session) choose(live []program.LiveDim) error {
 	return nil
 }
 
-// dims returns the size of each dim of the inputs that can change, with its name: "0.1=7".
+// dims returns the name and the size of each input dim that can change: "0.1=7".
 func (s *Session) dims() []session.Token {
 	var list []session.Token
 	inputs := s.Inputs(s.count)
@@ -153,8 +153,8 @@ func (s host) Play(ctx context.Context, of stepping.Step, timing engine.Timing) 
 	return differs, err
 }
 
-// replay gives the accumulating buffers the contents that they have before execution i: it runs all
-// executions since the reset again.
+// replay restores the contents that the accumulating buffers had before execution i. It runs the executions
+// since the last reset again.
 func (s *Session) replay(ctx context.Context, i int) error {
 	if err := s.restore(s.initial); err != nil {
 		return err
@@ -167,7 +167,7 @@ func (s *Session) replay(ctx context.Context, i int) error {
 	return nil
 }
 
-// run runs the method with the present contents of the accumulating buffers.
+// run runs the method with the current contents of the accumulating buffers.
 func (s *Session) run(ctx context.Context, inputs []*npy.Array, timing engine.Timing) ([]*npy.Array, error) {
 	var err error
 	if s.before, err = s.save(); err != nil {
@@ -237,7 +237,7 @@ func (s *Session) step(ctx context.Context, r *session.Reply) error {
 	}
 	outputs, err := s.run(ctx, inputs, s.Timing)
 	if err != nil {
-		_, unplanned := errors.AsType[*graph.OpError](err) // operators refuse the shapes
+		_, unplanned := errors.AsType[*graph.OpError](err) // an operator does not support the shapes
 		if unplanned || errors.Is(err, program.ErrInput) || errors.Is(err, graph.ErrShape) {
 			err = session.Refusef("%w", err)
 		}
@@ -373,7 +373,7 @@ func (s *Session) beginRun(c session.Command) (stepping.Work, error) {
 	return func(ctx context.Context, r *session.Reply) error { return s.execute(ctx, c, r) }, nil
 }
 
-// usualRuns is the number of executions of a run command that gives no number.
+// usualRuns is the default number of executions of a run command.
 const usualRuns = 100
 
 // execute executes the method c.N times. It stops early after an execution that meets a breakpoint.
@@ -399,7 +399,7 @@ func (s *Session) execute(ctx context.Context, c session.Command, r *session.Rep
 	return nil
 }
 
-// beginPrevious steps back. If executions accumulate, their contents before the step come from a replay.
+// beginPrevious steps back. If the program has accumulating buffers, a replay restores their contents.
 func (s *Session) beginPrevious(session.Command) (stepping.Work, error) {
 	if len(s.runs) == 0 {
 		return nil, session.Refusef("cannot step back: nothing was executed since the reset")
@@ -423,8 +423,8 @@ func (s *Session) beginPrevious(session.Command) (stepping.Work, error) {
 	}, nil
 }
 
-// beginResume continues the session of a crashed engine. The prompt in c.Left has the size of each dim that
-// can change, as dims returned them.
+// beginResume continues the session of a crashed engine. The prompt in c.Left contains the result of dims in
+// the crashed engine.
 func (s *Session) beginResume(c session.Command) (stepping.Work, error) {
 	l := c.Left
 	if l == nil || s.Rec.Next() > 0 {

@@ -28,8 +28,8 @@ func (n *Network) SetShape(l *graph.Live, tokens, position int) error {
 	return l.SetInt(n.Pos, int64(position))
 }
 
-// farthest is the highest position that a forecast covers. A forecast of an 8B model up to this position
-// takes about 6 s on one core, and half as long on two cores.
+// farthest is the last position that a forecast covers. A forecast of an 8B model up to this position takes
+// about 6 s on one core, and half as long on two cores.
 const farthest = 1<<17 - 1
 
 // PlannedAhead is the result of PlanAhead: a forecast, or the error that prevented it.
@@ -48,9 +48,9 @@ func (n *Network) PlanAhead(ctx context.Context, o graph.LiveOptions) <-chan Pla
 	return done
 }
 
-// Forecast plans steps that the model has not run yet, and returns how each dispatch would be launched in
-// them. It plans a decode step at every position. It also plans a prefill step of every length at position 0,
-// and one of the maximum length at every position.
+// Forecast plans steps without running them, and returns how each dispatch would be launched in these steps.
+// The steps are a decode step at every position, a prefill step of every length at position 0, and a prefill
+// step of the maximum length at every position. Positions are at most `farthest`.
 func (n *Network) Forecast(ctx context.Context, o graph.LiveOptions) (*trace.Forecast, error) {
 	chunk := n.Graph.Value(n.Tokens).MaxDims[1]
 	last := int(n.Graph.Value(n.Pos).Range[1])

@@ -14,16 +14,17 @@ import (
 // Network is the graph of a model, with the inputs and outputs of a step.
 type Network struct {
 	Graph  *graph.Graph
-	Tokens graph.ValueID // i32 [1, S], S up to the largest chunk
+	Tokens graph.ValueID // i32 [1, S], where S is the number of tokens in the step
 	Pos    graph.ValueID // SymInt: position of the first token
-	// PosTensor is the position as i32 [1], which some programs also read as a tensor; otherwise graph.None.
+	// PosTensor is the position as a tensor, i32 [1], for programs that read such a tensor; otherwise
+	// graph.None.
 	PosTensor graph.ValueID
 	Vocab     int // token ids are less than Vocab
 	// Logits are the logits after the last token, f32 [1, 1, vocab]. They are None if the graph computes only
 	// the next token (sample.Given).
 	Logits graph.ValueID
-	// ExpertCounts has an output for each router, in the order of the layers. It is i32 [experts]: how many
-	// tokens of the step chose each expert.
+	// ExpertCounts has an output i32 [experts] for each router, in the order of the layers: how many tokens
+	// of the step were routed to each expert.
 	ExpertCounts []graph.ValueID
 	// Recurrent describes the State of layers that overwrite their state in each step. It is nil if the graph
 	// has no such layers.
@@ -32,8 +33,8 @@ type Network struct {
 }
 
 // Recurrent is the State of layers that compute a state of fixed size from the previous state, such as linear
-// attention. Each State tensor has several slots with a state each (see package recurrent). A step reads the
-// state before the step from one slot, and writes the state after the step to another.
+// attention. Each State tensor has several slots, and each slot holds one state (see package recurrent). A
+// step reads the old state from one slot and writes the new state to another slot.
 type Recurrent struct {
 	From, To graph.ValueID   // SymInts: the slots that the step reads and writes
 	State    []graph.ValueID // State tensors, f32 [slots, ...]
@@ -54,7 +55,7 @@ func (n *Network) IsRecurrent(v graph.ValueID) bool {
 	return n.Recurrent != nil && slices.Contains(n.Recurrent.State, v)
 }
 
-// Elements returns the range of the elements that a slot of a State tensor of recurrent layers has.
+// Elements returns the range of elements that belong to a slot of a recurrent State tensor.
 func (n *Network) Elements(state graph.ValueID, slot int) (from, to int) {
 	size := 1
 	for _, d := range n.Graph.Value(state).MaxDims[1:] {
@@ -63,8 +64,8 @@ func (n *Network) Elements(state graph.ValueID, slot int) (from, to int) {
 	return slot * size, (slot + 1) * size
 }
 
-// Input returns the input of a step: tokens at a position. A step of a graph with recurrent State reads slot
-// 0 and writes slot 1, unless SetSlots says otherwise.
+// Input returns the input of a step: tokens at a position. In a graph with recurrent State, the step reads
+// slot 0 and writes slot 1, unless SetSlots changes this.
 func (n *Network) Input(position int, tokens []int) *graph.StepInput {
 	in := &graph.StepInput{
 		Inputs:  []graph.InputData{{Value: n.Tokens, Dims: []int{1, 0}}},

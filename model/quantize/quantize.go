@@ -25,8 +25,8 @@ type Quantizer struct {
 	planned bool // at least one matrix is to be quantized
 	mu      sync.Mutex
 	// pieces caches the packed arrays of the matrix that was quantized last, and name is the name of this
-	// matrix. It is enough to cache one matrix, because all its arrays are requested before those of the next
-	// matrix.
+	// matrix. It is enough to cache one matrix, because all arrays of a matrix are requested before those of
+	// the next matrix.
 	name   string
 	pieces [][]byte
 	Losses []loss
@@ -77,15 +77,15 @@ func New(to string, group int) (*Quantizer, error) {
 	return &Quantizer{group: group}, nil
 }
 
-// Takes reports whether the Quantizer quantizes matrices of a type. It quantizes float matrices; matrices of
-// all other types are quantized already.
+// Takes reports whether the Quantizer quantizes matrices of a stored type. These are the float types.
+// Matrices of other types are already quantized in the file.
 func (q *Quantizer) Takes(typ string) bool {
 	_, floats := Floats[typ]
 	return q != nil && floats
 }
 
-// Matrix returns a copy of m that is quantized when its data is loaded. `typ` is the float type that m has in
-// the file.
+// Matrix returns a copy of m that is quantized when its data is loaded. `typ` is the float type of m in the
+// file.
 func (q *Quantizer) Matrix(m weight.Matrix, typ string) (weight.Matrix, error) {
 	if m.Cols%q.group != 0 {
 		fits := slices.DeleteFunc(slices.Clone(groupSizes), func(n int) bool { return m.Cols%n != 0 })

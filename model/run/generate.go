@@ -10,13 +10,13 @@ import (
 	"gpuscope/model/stepping"
 )
 
-// When several tokens are generated, the GPU need not wait while the host prepares the next step. The shapes
-// and dispatches of the next step follow from its position alone, so the host prepares it while the GPU runs
-// the current step. In stepped mode the next step is submitted as soon as the host has read the token of the
-// current step. In pipelined mode it is submitted before that: the GPU itself copies the token with the
-// highest logit from the output of the current step to the input of the next step. The host then notices the
-// end of the text one step too late, and discards the extra step. This step wrote to a cache position after
-// the end of the text, which the next step at this position overwrites.
+// When several tokens are generated, the GPU should not have to wait while the host prepares the next step.
+// The shapes and dispatches of the next step follow from its position alone, so the host prepares it while
+// the GPU runs the current step. In stepped mode the next step is submitted as soon as the host has read the
+// token of the current step. In pipelined mode the next step is submitted earlier: the GPU copies the token
+// with the highest logit from the output of the current step to the input of the next step. The host then
+// notices the end of the text one step too late, and discards the extra step. The extra step wrote to a cache
+// position after the end of the text. A later step at this position will overwrite it.
 
 // Generation describes a run of decode steps.
 type Generation struct {
@@ -25,17 +25,17 @@ type Generation struct {
 	Timing          engine.Timing
 	Pipelined       bool
 	Recorded        bool // pass a snapshot of each step to Gave
-	// Recent is a function that returns the tokens before a position to which the repeat penalty applies. It
-	// is nil if there is no penalty.
+	// Recent returns the tokens before a position to which the repeat penalty applies. Recent is nil if there
+	// is no penalty.
 	Recent func(position int) []int
 	// Gave is called with the result of each step. It returns whether to run another step.
 	Gave func(out Picked, was stepping.Snapshot) (more bool, err error)
 
-	at, next place // of the step that runs, and of the step that is prepared after it
+	at, next place // recurrent slots of the running step, and of the step prepared after it
 }
 
 // Pipelines reports whether steps can run in pipelined mode. Sampling must be greedy and no candidates may be
-// reported; the next step then needs nothing but the token, which is already on the device.
+// reported. The next step then needs only the token, which is already on the device.
 func (r *Runner) Pipelines() bool { return r.Greedy() && r.Net.Told == 0 }
 
 // Generate runs the decode steps. The engine must be able to prepare the steps (see

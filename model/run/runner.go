@@ -21,8 +21,8 @@ type Runner struct {
 	*stepping.Device
 	picker
 
-	// Input is the input of the step that was submitted last, or is submitted next. next is the input of the
-	// step after it, while this later step is prepared.
+	// Input is the input of the step that was submitted last or is about to be submitted. next is the input
+	// of the following step, while the host prepares it.
 	Input, next *graph.StepInput
 	tokens      [1]int // token of a decode step
 	slots       *slots // nil if the graph has no recurrent State
@@ -43,8 +43,8 @@ func NewRunner(dev gpu.Device, exec *engine.Executor, n *network.Network) *Runne
 
 // Step runs one step, which processes the given tokens at the given position. If `gives` is true, it picks
 // and returns the next token. `recent` lists the tokens to which the repeat penalty applies. If the model has
-// recurrent State, the caller must know that the state of the position is there (HasState). Otherwise the
-// step has the right shapes but computes from another state.
+// recurrent State, HasState(position) must be true. Otherwise the step has the right shapes but computes from
+// another state.
 func (r *Runner) Step(ctx context.Context, position int, tokens []int, gives bool, recent []int,
 	timing engine.Timing,
 ) (Picked, error) {
@@ -89,8 +89,8 @@ func (r *Runner) Experts() ([]trace.ExpertCounts, error) {
 	return list, nil
 }
 
-// ChooseSample picks the token for a position from the outputs that the last step read back, and measures how
-// long this takes.
+// ChooseSample picks the token for a position from the outputs that the last step read back, and stores the
+// time that this took in SampleNS.
 func (r *Runner) ChooseSample(recent []int, position int) (Picked, error) {
 	start := time.Now()
 	out, err := r.Pick(recent, position)

@@ -15,8 +15,8 @@ import (
 	"gpuscope/trace"
 )
 
-// The GPU finds the highest logits. For a vocabulary of 128,256 tokens the host would need 2 ms for this. All
-// its other work in a step takes less time. A step reads back the highest logits with their token ids, in
+// The GPU finds the highest logits. For a vocabulary of 128,256 tokens the host would need 2 ms for this,
+// longer than for all its other work in a step. A step reads back the highest logits with their token ids, in
 // descending order. Among equal logits the lower id is first. A NaN sorts before every number, so if any
 // logit is NaN, the first result is NaN. The host searches all logits only if more candidates are requested
 // than the operator on the GPU can find.
@@ -161,7 +161,7 @@ func (p *picker) found() ([]trace.Candidate, float64, error) {
 	return list, sum, nil
 }
 
-// ranking is used instead of found if the GPU did not find the candidates: the host finds them among all
+// ranking returns the same as found, if the GPU did not find the candidates. The host finds them among all
 // logits.
 func (p *picker) ranking() ([]trace.Candidate, float64, error) {
 	if err := p.floats(p.Net.Logits, "the logits"); err != nil {
@@ -171,8 +171,7 @@ func (p *picker) ranking() ([]trace.Candidate, float64, error) {
 	return list, sum, nil
 }
 
-// rank returns the n highest of the logits in p.values, and the sum of exp(logit - highest) over all of
-// them.
+// rank returns the n highest logits in p.values, and the sum of exp(logit - highest) over all logits.
 func (p *picker) rank(n int) ([]trace.Candidate, float64) {
 	logits := p.values
 	higher := func(a, b int) int {

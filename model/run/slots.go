@@ -8,16 +8,16 @@ import (
 	"gpuscope/model/network"
 )
 
-// slots records which slots of the recurrent State hold the state of which position. The state of a position
-// is what the layers have computed from the tokens before it. A step reads the slot of its position and
-// writes another slot, so the states of earlier positions remain until their slots are needed. A session
-// returns to an earlier position by reading its slot again; no state is ever copied.
+// slots records which slot of the recurrent State holds the state of which position. The state of a position
+// is what the layers have computed from all tokens before the position. A step reads the slot of its position
+// and writes another slot, so the states of earlier positions remain until their slots are needed. To return
+// to an earlier position, a step reads the slot of that position. No state is ever copied.
 //
-// Which slot a step overwrites decides how far apart the kept states are. They are close together near the
-// current position and farther apart before it, so that from any position few tokens must run again to return
-// to any earlier one.
+// The choice of the slots that steps overwrite determines which states are kept: many near the current
+// position, and fewer at earlier positions. Returning to a nearby position therefore requires few tokens to
+// run again.
 type slots struct {
-	at     []int // by slot: position of the state; unknown if it is not the state of the current text
+	at     []int // by slot: position of its state; unknown if the slot has no state of the current text
 	pinned int   // position whose state is never overwritten
 }
 
@@ -61,16 +61,16 @@ func (s *slots) forget(after int) {
 	}
 }
 
-// take returns the slot that a step writes, if it reads slot from, and processes tokens at a position up to
-// position end. The slot does not hold a known state until the caller says so.
+// take chooses the slot that a step will write. The step reads slot `from` and processes the tokens from
+// `position` up to `end`. take marks the slot as unknown. The caller records the new state after the step.
 func (s *slots) take(from, position, end int) int {
 	best, least := -1, math.Inf(1)
-	pinned := -1 // one slot with the pinned state; a second one may be overwritten
+	pinned := -1 // first slot with the pinned state; other slots with this state may be overwritten
 	if s.pinned != unknown {
 		pinned = slices.Index(s.at, s.pinned)
 	}
 	for i, at := range s.at {
-		loss := -1.0 // the slot has the state that the step computes again
+		loss := -1.0 // best choice: the slot already has the state that the step computes
 		switch {
 		case i == from || i == pinned && at != end:
 			continue
@@ -87,9 +87,9 @@ func (s *slots) take(from, position, end int) int {
 	return best
 }
 
-// loss says how much is lost if a step at a position overwrites slot i: the largest number of tokens that
-// must then run again to return to a position for which the slot would serve, divided by how far back this
-// is.
+// loss rates how much is lost if a step at `position` overwrites slot i. It considers the farthest position
+// that is restored from this slot. The loss is the number of tokens that would have to run again to reach
+// that position without the slot, divided by the distance of that position from `position`.
 func (s *slots) loss(i, position int) float64 {
 	at, next := s.at[i], max(position, s.at[i])+1
 	for _, other := range s.at {
@@ -97,19 +97,19 @@ func (s *slots) loss(i, position int) float64 {
 			next = min(next, other)
 		}
 	}
-	far := next - 1 // the farthest position for which the slot serves
+	far := next - 1 // the farthest position that is restored from this slot
 	return float64(far-s.nearest(at-1)) / float64(max(position-far, far-position)+1)
 }
 
-// place is where a step finds the recurrent State and where it leaves it.
+// place describes what a step writes to the recurrent State.
 type place struct {
 	to    int  // slot that the step writes
 	end   int  // position after the step
-	known bool // the step reads the state of its position, so that its result is the state of end
+	known bool // whether the step reads the right state, so that it writes the state of position end
 }
 
 // place sets the slots of a step in its input. If no slot holds the state of the position, the step reads an
-// arbitrary one.
+// arbitrary slot.
 func (r *Runner) place(in *graph.StepInput, position, tokens int) (p place) {
 	if r.slots == nil {
 		return p
@@ -118,7 +118,7 @@ func (r *Runner) place(in *graph.StepInput, position, tokens int) (p place) {
 	return r.placeFrom(in, place{max(from, 0), position, known}, tokens)
 }
 
-// placeFrom does the same as place, for a step that reads what the previous step leaves.
+// placeFrom does the same as place, for a step that reads the slot that the previous step writes.
 func (r *Runner) placeFrom(in *graph.StepInput, previous place, tokens int) place {
 	if r.slots == nil {
 		return place{}
@@ -129,7 +129,7 @@ func (r *Runner) placeFrom(in *graph.StepInput, previous place, tokens int) plac
 	return p
 }
 
-// ended records the state that a step has left, after the step has ended without an error.
+// ended records the state that a step has written. Call it after the step has ended without an error.
 func (r *Runner) ended(p place) {
 	if r.slots != nil && p.known {
 		r.slots.at[p.to] = p.end
@@ -137,7 +137,8 @@ func (r *Runner) ended(p place) {
 }
 
 // HasState reports whether a step at a position can run: whether a slot of the recurrent State holds the
-// state of this position. It is always true for a model without such State, and without a device.
+// state of this position. HasState is always true for a model without recurrent State, and in a session
+// without a device.
 func (r *Runner) HasState(position int) bool {
 	if r.slots == nil || !r.Exec.Loaded() {
 		return true
@@ -154,15 +155,14 @@ func (r *Runner) NearestState(position int) int {
 	return r.slots.nearest(position)
 }
 
-// ForgetStates says that the text has changed after a position, so that the states of later positions are no
-// longer valid.
+// ForgetStates discards the states of all positions after the given one, because the text has changed there.
 func (r *Runner) ForgetStates(after int) {
 	if r.slots != nil {
 		r.slots.forget(after)
 	}
 }
 
-// PinState keeps the state of a position until another one is pinned.
+// PinState keeps the state of a position until another position is pinned.
 func (r *Runner) PinState(position int) {
 	if r.slots != nil {
 		r.slots.pinned = position

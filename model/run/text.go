@@ -9,13 +9,13 @@ import (
 )
 
 // Transcript is the state of a text: the prompt, the steps that have run, and the tokens that they produced.
-// The next step follows from it: as long as a part of the prompt has not been processed, the next step
-// processes the next chunk of the prompt. After that, it processes the token that was produced last.
+// The transcript determines the next step: until the whole prompt has been processed, it is the next chunk of
+// the prompt. Later it is the token that was produced last.
 type Transcript struct {
 	Prompt []session.Token
 	IDs    []int // token ids of the prompt
-	// Kept is the number of tokens at the start of the prompt that no step need process. An earlier text has
-	// already filled their cache positions.
+	// Kept is the number of tokens at the start of the prompt that no step processes, because an earlier text
+	// has already filled their cache positions.
 	Kept int
 	// Chunks has the number of tokens of each prefill step. Their sum is the length of the prompt minus Kept.
 	Chunks []int
@@ -23,8 +23,8 @@ type Transcript struct {
 	Given  int             // number of turns that produced a token
 	Before []session.Token // tokens that were produced before the text was sent to the front end
 	Ended  bool
-	Fault  error // why the current step produced no token although it should; nil if nothing is wrong
-	Told   bool  // the text has been sent to the front end
+	Fault  error // why the current step produced no token, although it should have; nil if it did
+	Told   bool  // whether the text has been sent to the front end
 	Voice  *voice
 	Talk   []session.Exchange // exchanges of a conversation; the Answer of the last one is not filled in yet
 }
@@ -34,7 +34,7 @@ type Turn struct {
 	Index    int      // index of its trace.Step
 	Position int      // position before the step
 	Tokens   []int    // input tokens
-	Gives    bool     // the step produces a token, which a prefill step does only at the end of the prompt
+	Gives    bool     // whether the step produces a token; false for prefill steps before the last chunk
 	Token    int      // the produced token
 	held     string   // bytes of a character that was still incomplete before the step
 	Edited   []string // names of the edited kernels that were in use
@@ -85,7 +85,7 @@ func (t *Transcript) All() []int {
 	return ids
 }
 
-// Recent returns the last n token ids before a position of the text, or all of them if n is -1.
+// Recent returns the last n token ids before a position of the text, or all earlier token ids if n is -1.
 func (t *Transcript) Recent(position, n int) []int {
 	from := 0
 	if n >= 0 {
@@ -144,8 +144,8 @@ func (t *Transcript) Pop() {
 	t.Ended, t.Fault = false, nil
 }
 
-// voice decodes tokens to text. It holds a character back until all bytes of the character are known. A model
-// without a vocabulary has a nil voice, which returns no text.
+// voice decodes tokens to text. It holds back the bytes of a character until the character is complete. A
+// model without a vocabulary has a nil voice, which returns no text.
 type voice struct {
 	tokens *tokenizer.Tokenizer
 	stream *tokenizer.Stream
@@ -175,9 +175,8 @@ func (v *voice) Held() string {
 	return v.stream.Held()
 }
 
-// Read decodes the tokens of a prompt. The text that it returns for a token contains the characters that the
-// token completes; for a control token it is the name of the token. Later calls of say continue after the
-// prompt.
+// Read decodes the tokens of a prompt. The text of a token consists of the characters that the token
+// completes. The text of a control token is its name. Later calls of say continue after the prompt.
 func (v *voice) Read(ids []int) []session.Token {
 	list := make([]session.Token, len(ids))
 	for i, id := range ids {
@@ -193,8 +192,8 @@ func (v *voice) Read(ids []int) []session.Token {
 	return list
 }
 
-// restart sets the incomplete character, so that the next token continues after it. `held` has the bytes that
-// Held returned earlier.
+// restart sets the bytes of the incomplete character, which the next token continues. `held` is an earlier
+// result of Held.
 func (v *voice) restart(held string) {
 	if v != nil {
 		v.stream.Restart(held)

@@ -13,11 +13,11 @@ import (
 
 // Sampling selects how a step picks its token. The zero value picks the token with the highest logit.
 //
-// The order of the stages is that of llama.cpp's default sampler chain. First the repeat penalty is applied
-// to the tokens that occurred recently: a logit above 0 is divided by the penalty, and any other logit is
-// multiplied by it. Then top-k keeps the TopK highest logits. Top-p keeps the most likely tokens whose
-// probabilities together reach TopP. Min-p keeps the tokens that are at least MinP times as likely as the
-// first token. The probabilities at each stage are those of the tokens that the previous stage kept, at
+// The stages have the same order as in llama.cpp's default sampler chain. First the repeat penalty is applied
+// to the tokens that occurred recently: positive logits are divided by the penalty, and all others are
+// multiplied by the penalty. Then top-k keeps the TopK highest logits. Top-p keeps the most likely tokens
+// whose probabilities together reach TopP. Min-p keeps the tokens that are at least MinP times as likely as
+// the first token. The probabilities at each stage are those of the tokens that the previous stage kept, at
 // temperature 1. Finally the remaining logits are divided by the temperature, and one token is drawn at
 // random.
 type Sampling struct {
@@ -60,15 +60,14 @@ func (s *Sampling) Check() error {
 	return nil
 }
 
-// Penalises reports whether the repeat penalty changes logits. They then depend on the tokens that occurred
-// recently.
+// Penalises reports whether the repeat penalty changes logits, so that they depend on the tokens that
+// occurred recently.
 func (s *Sampling) Penalises() bool { return s.RepeatPenalty > 1 && s.RepeatLastN != 0 }
 
 // Greedy reports whether the token is always the one with the highest logit.
 func (s *Sampling) Greedy() bool { return s.Temperature == 0 && !s.Penalises() }
 
-// keeps returns the maximum number of tokens from which one is drawn. It returns 0 if there is no fixed
-// maximum.
+// keeps returns the maximum number of tokens among which the next token is drawn, or 0 for no maximum.
 func (s *Sampling) keeps() int {
 	if s.Temperature == 0 {
 		return 1
@@ -77,8 +76,8 @@ func (s *Sampling) keeps() int {
 }
 
 // Candidates returns how many of the highest logits a step reads back for sampling. If there is a repeat
-// penalty or TopK sets no small limit, the step reads basic.MaxTopK logits. The token to draw is usually
-// among them; if it may not be, all logits are read.
+// penalty or TopK is 0 or large, the step reads basic.MaxTopK logits. In the rare case that the drawn token
+// might not be among these, the step reads all logits.
 func (s *Sampling) Candidates() int {
 	switch k := s.keeps(); {
 	case s.Greedy():
@@ -89,8 +88,7 @@ func (s *Sampling) Candidates() int {
 	return basic.MaxTopK
 }
 
-// Record returns the options in the form in which the steps of a trace contain them. It returns nil for
-// greedy sampling.
+// Record returns the options in the format of a trace's steps. It returns nil for greedy sampling.
 func (s *Sampling) Record() map[string]any {
 	if s.Greedy() {
 		return nil
@@ -120,9 +118,9 @@ type Sampler struct {
 }
 
 // Draw picks the token for a position. `list` has the highest logits in descending order. `sum` is the sum of
-// exp(logit - highest) over the whole vocabulary. all means that the list contains every token of the
-// vocabulary. `ok` is false if a token that is not in the list might have to be drawn; the caller must then
-// call Draw again with all tokens.
+// exp(logit - highest) over the whole vocabulary. `all` is true if the list contains every token of the
+// vocabulary. If `ok` is false, a token outside the list might be drawn, and the caller must call Draw again
+// with all tokens.
 func (s *Sampler) Draw(list []trace.Candidate, sum float64, all bool, recent []int, position int) (token int,
 	ok bool,
 ) {
@@ -142,7 +140,7 @@ func (s *Sampler) Draw(list []trace.Candidate, sum float64, all bool, recent []i
 			return 0, false
 		}
 		all, sum = true, weigh(left, 1)
-	} else if s.Penalises() || k > 0 && s.TopP < 1 { // the new sum needs every token
+	} else if s.Penalises() || k > 0 && s.TopP < 1 { // computing the sum requires all tokens
 		if !all {
 			return 0, false
 		}
@@ -195,8 +193,8 @@ func (s *Sampler) penalise(recent []int) {
 	})
 }
 
-// weigh returns the sum of the weights with which the options are drawn at a temperature. The weight of the
-// first option is 1.
+// weigh returns the sum of the options' weights, which are proportional to their probabilities at a
+// temperature. The weight of the first option is 1.
 func weigh(list []option, temperature float64) (sum float64) {
 	for _, o := range list {
 		sum += math.Exp((o.logit - list[0].logit) / temperature)

@@ -36,8 +36,8 @@ func openCheckpoint(o Options, q *quantize.Quantizer) (Source, error) {
 	return OfCheckpoint(file, q), nil
 }
 
-// OfCheckpoint returns the source that an open checkpoint is. A nil quantizer keeps the stored format of all
-// weights.
+// OfCheckpoint returns an open checkpoint as a Source. If the quantizer is nil, all weights keep their stored
+// format.
 func OfCheckpoint(file *arch.Checkpoint, q *quantize.Quantizer) Source {
 	return &checkpoint{Checkpoint: file, quantizer: q}
 }
@@ -48,7 +48,8 @@ func (c *checkpoint) warnf(format string, args ...any) {
 	c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
 }
 
-// Sizes implements Source. Some settings are not in the configuration: they follow from the tensors.
+// Sizes implements Source. It determines some settings from the tensors, because the configuration does not
+// contain them.
 func (c *checkpoint) Sizes() (Sizes, error) {
 	var err error
 	if c.config, err = c.Config(); err != nil {
@@ -75,8 +76,8 @@ func (c *checkpoint) Bounds(context, maxChunk int) (positions, tokens int, err e
 	return c.config.Bounds(context, maxChunk)
 }
 
-// settleHead decides which matrix computes the logits if the configuration contradicts the tensors. If the
-// files have a head matrix that differs from the embedding, it is used. Otherwise the embedding is used.
+// settleHead decides which matrix computes the logits if the configuration contradicts the tensors: the head
+// matrix if the files have one that differs from the embedding, otherwise the embedding.
 func (c *checkpoint) settleHead(table *arch.Tensor) error {
 	head := c.ByName[c.config.Form.Names.Head]
 	switch {
@@ -114,7 +115,7 @@ func (c *checkpoint) Operators() ([]trace.Op, []trace.Value, error) {
 	}
 	g := n.Graph.Describe()
 	for i := range g.Values {
-		g.Values[i].Slot = nil // the memory plan is that of another engine
+		g.Values[i].Slot = nil // gpuscope's memory plan does not apply to another engine's profile
 	}
 	return g.Ops, g.Values, nil
 }

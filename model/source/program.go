@@ -14,8 +14,8 @@ import (
 	"gpuscope/trace"
 )
 
-// executorch is a method of an ExecuTorch program that is stepped as a language model. Its sizes are fixed by
-// the exporter.
+// executorch is a method of an ExecuTorch program that runs as a language model. The exporter has fixed its
+// sizes.
 type executorch struct {
 	file     *pte.File
 	language *program.Language

@@ -1,6 +1,6 @@
-// Package source opens model files. A Source has what depends on the kind of file: the sizes of the model,
-// its vocabulary and its graph. A checkpoint contains only weights, so gpuscope builds the graph of its
-// architecture. An ExecuTorch program contains weights and a graph.
+// Package source opens model files. A Source provides what depends on the kind of file: the sizes of the
+// model, its vocabulary and its graph. A checkpoint contains only weights, so gpuscope builds the graph from
+// the architecture. An ExecuTorch program contains weights and a graph.
 package source
 
 import (
@@ -29,7 +29,7 @@ type Options struct {
 	GroupSize int
 }
 
-// Sizes are the sizes of a model, and what was found out on the way.
+// Sizes contains the sizes of a model, and warnings about its files.
 type Sizes struct {
 	Vocab    int // token ids are less than Vocab
 	Context  int // largest number of positions
@@ -42,7 +42,8 @@ type Step struct {
 	MaxChunk int // largest number of tokens in a step
 	HalfKV   bool
 	Told     int // number of candidate tokens that each step reports; 0 to report only the next token
-	// ToldIfAny lets a model without logits report no candidates. Without it, Told is then an error.
+	// ToldIfAny lets a model without logits ignore Told. If ToldIfAny is false, Told is an error for such a
+	// model.
 	ToldIfAny bool
 	Sampling  sample.Sampling
 }
@@ -53,7 +54,7 @@ type Source interface {
 	Name() string
 	// Title returns the name of the model as stated in the file, or "".
 	Title() string
-	// Close closes the file. Everything that was loaded from the file stays valid.
+	// Close closes the file. Data that was loaded from the file stays valid.
 	Close() error
 	// Sizes checks the configuration of the model and returns the sizes.
 	Sizes() (Sizes, error)
@@ -64,14 +65,14 @@ type Source interface {
 	Bounds(context, maxChunk int) (positions, tokens int, err error)
 	// Tokenizer returns the vocabulary of the file, with the errors of tokenizer.New.
 	Tokenizer() (*tokenizer.Tokenizer, error)
-	// Operators returns the operators of the model before fusion, in order, to join them with the profile of
-	// another engine. Those of a checkpoint, whose graph gpuscope builds, have their values. Operators of a
-	// program are listed as the file has them, without values.
+	// Operators returns the operators of the model before fusion, in order. They are matched with the profile
+	// of another engine. For a checkpoint, Operators also returns the values. For a program, it returns the
+	// operators in the file, without values.
 	Operators() ([]trace.Op, []trace.Value, error)
 	// Build builds the graph. If the model computes no logits, the error for a step that needs them wraps
 	// session.ErrUsage.
 	Build(b *graph.Builder, o Step) (*network.Network, error)
-	// Loaded releases the memory that only loading needs.
+	// Loaded releases memory that is needed only during loading.
 	Loaded()
 	// Changed describes how weights were changed while they were loaded, or "".
 	Changed() string

@@ -1,3 +1,3 @@
-// Package verify compares the results of the device with a float64 reference. It chooses the elements that
-// are compared and computes their errors.
+// Package verify compares the results of the device with a float64 reference. It chooses the elements to
+// compare and computes their errors.
 package verify

@@ -15,7 +15,7 @@ type Difference struct {
 	noise, signal float64 // sums of the squared differences and of the squared reference values
 }
 
-// Add adds the difference of one number and returns its absolute value. The difference of two equal
+// Add adds the difference of one pair of numbers and returns its absolute value. The difference of two equal
 // infinities is 0, and so is the difference of two NaNs.
 func (d *Difference) Add(got, want float64) (off float64) {
 	if got != want && !(math.IsNaN(got) && math.IsNaN(want)) {
@@ -32,8 +32,7 @@ func (d *Difference) Add(got, want float64) (off float64) {
 	return off
 }
 
-// drift returns a summary of the differences: the largest, their mean square, and the signal-to-noise ratio
-// in dB.
+// drift summarizes the differences: the largest, their mean square, and the signal-to-noise ratio in dB.
 func (d *Difference) drift() trace.Drift {
 	snr := math.Inf(1)
 	if d.noise != 0 {
@@ -49,12 +48,12 @@ func (d *Difference) drift() trace.Drift {
 type Sample struct {
 	Width      int
 	Rows, Cols []int            // indices of the chosen rows and columns; nil selects all
-	Float      bool             // f32 elements: larger numbers are infinite on the device
-	From       int              // index of the first compared element in the value
+	Float      bool             // whether elements are f32, so that larger numbers are infinite
+	From       int              // index in the value of the first element that is compared
 	Column     func(at int) int // see graph.ValueInfo
 }
 
-// element converts an index in the slices that are compared to the index of the same element in the value.
+// element converts an index in the compared slices to the index of the same element in the value.
 func (v *Sample) element(i int) int {
 	if v.Column != nil {
 		return v.Column(v.From + i)
@@ -88,8 +87,8 @@ func (v *Sample) each(n int, f func(row []int)) {
 	}
 }
 
-// expect returns the number that a device would store for a number of the reference: an infinity if the
-// number is too large for an f32.
+// expect returns what a device would store for a reference number: infinity if the number is too large for an
+// f32.
 func (v *Sample) expect(want float64) float64 {
 	if v.Float && math.Abs(want) > math.MaxFloat32 {
 		return float64(float32(want))
@@ -97,8 +96,8 @@ func (v *Sample) expect(want float64) float64 {
 	return want
 }
 
-// Error compares the numbers of the device with those of a reference that had the same inputs. It gives each
-// difference as a share of the operator's tolerance.
+// Error compares the device's results with those of a reference that had the same inputs. Each difference is
+// expressed as a fraction of the operator's tolerance.
 func (v *Sample) Error(got, want []float64, t *reference.Tolerance) trace.NumericError {
 	g := trace.NumericError{Reference: "float64", Tolerance: t.String(), Elements: len(got)}
 	var d Difference
@@ -137,7 +136,8 @@ func (v *Sample) Error(got, want []float64, t *reference.Tolerance) trace.Numeri
 	return g
 }
 
-// Drift returns the differences between the numbers of the device and those of the reference run.
+// Drift compares the device's results with those of the reference run, whose inputs came from earlier
+// references.
 func (v *Sample) Drift(got, want []float64) *trace.Drift {
 	var d Difference
 	v.each(len(got), func(row []int) {
@@ -149,10 +149,10 @@ func (v *Sample) Drift(got, want []float64) *trace.Drift {
 	return &all
 }
 
-// ChooseSample chooses which elements of a large output are compared. An element is chosen if its row and its
-// column are chosen. The fraction of chosen rows is about the same as that of chosen columns, but at least a
-// few of each are chosen. The choice is the same for the same name, covers the whole output evenly, and
-// includes the first and the last row and column.
+// ChooseSample chooses rows and columns of a large output. The elements in both a chosen row and a chosen
+// column are compared. `part` is the approximate fraction of elements to compare. About the same fraction of
+// rows and of columns is chosen, but at least a few of each. The choice depends only on the arguments, covers
+// the whole output evenly, and includes the first and the last row and column.
 func ChooseSample(name string, rows, cols int, part float64) reference.Choice {
 	const fewRows, fewCols = 4, 64
 	if part >= 1 {
@@ -165,7 +165,7 @@ func ChooseSample(name string, rows, cols int, part float64) reference.Choice {
 
 // Spread chooses k of the indices from 0 to n-1 and returns them in ascending order. If k is at least n, it
 // returns nil, which means all indices. It divides the range into k sections of equal size and takes one
-// index from each; which one depends on a hash of `name` and of the number of the section. The first and the
+// index from each section, selected by a hash of `name` and of the number of the section. The first and the
 // last index are always included.
 func Spread(name string, n, k int) []int {
 	if k >= n {

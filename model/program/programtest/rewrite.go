@@ -1,5 +1,5 @@
-// Package programtest makes programs for tests from other programs: it writes the method of a program again,
-// after a test has changed its delegate.
+// Package programtest makes programs for tests: it copies a method of a program after a test has changed the
+// graph of the method's delegate.
 package programtest
 
 import (
@@ -11,7 +11,7 @@ import (
 	"gpuscope/model/checkpoint/pte/vulkan"
 )
 
-// types are the element types of a delegate's tensors, by their number in a file.
+// types lists the element types of a delegate's tensors, indexed by their number in files.
 var types = []pte.Type{
 	pte.Bool, pte.Uint8, pte.Int8, pte.Int32, pte.Float16, pte.Float32, pte.Float64, pte.Int64,
 }
@@ -90,9 +90,9 @@ func value(v vulkan.Value) ptetest.Table {
 	panic(fmt.Sprintf("programtest: a graph cannot have the Go type %T", v))
 }
 
-// Language returns a program with one method, whose name is `method`. The method has the inputs of the method
-// forward of the program at a path: tokens int64 [1, S] and a position int64 [1]. The function `change`
-// changes the graph of the delegate. `output` is the output of the method.
+// Language returns a program with one method called `method`, a copy of the method forward of the program at
+// `path`. Its inputs are tokens int64 [1, S] and a position int64 [1]. The function `change` modifies the
+// graph g of the delegate, which was copied from `from`. `output` is the output of the method.
 func Language(path, method string, output ptetest.Table, change func(from *vulkan.Graph, g *ptetest.Graph),
 ) ([]byte, error) {
 	f, err := pte.Open(path)
@@ -125,8 +125,9 @@ func Language(path, method string, output ptetest.Table, change func(from *vulka
 	return p.Bytes(), nil
 }
 
-// Greedy returns a program that computes only the token with the highest logit, int64 [1, 1]. `path` is a
-// program whose method forward computes logits. `method` is the name of the method in the result.
+// Greedy returns a program whose method computes only the token with the highest logit, int64 [1, 1]. It
+// changes a copy of the program at `path`, whose method forward computes logits. `method` is the name of the
+// method in the copy.
 func Greedy(path, method string) ([]byte, error) {
 	return Language(path, method, ptetest.Tensor(Int64, 1, 1), func(_ *vulkan.Graph, g *ptetest.Graph) {
 		n := int32(len(g.Values))

@@ -55,8 +55,8 @@ type Run struct {
 	Outputs []Output `json:"outputs"`
 }
 
-// Output describes an expected output. File has the expected elements. An element of type float passes if
-// |got - want| <= atol + rtol * |want|. Integers and bools must be equal.
+// Output describes an expected output. File contains the expected elements. A float element passes if |got -
+// want| <= Atol + Rtol * |want|. Integers and bools must be equal.
 type Output struct {
 	Index int     `json:"index"` // index among the outputs of the method
 	File  string  `json:"file"`
@@ -135,7 +135,7 @@ type Result struct {
 	Op     string `json:"op,omitempty"`
 	Tier   string `json:"tier,omitempty"`
 	Passed bool   `json:"passed"`
-	// Runs is the number of completed runs. It counts the runs in order and those in reverse order.
+	// Runs is the number of completed runs, in order and in reverse order together.
 	Runs int `json:"runs"`
 	// Worst is the output element with the largest error relative to its tolerance; nil if nothing was
 	// compared.
@@ -172,7 +172,7 @@ func (n Number) MarshalJSON() ([]byte, error) {
 }
 
 // Run runs cases on a device, one after the other. The program of a case is loaded once. Its runs are
-// executed in order. If there is more than one, they are then executed again in reverse order.
+// executed in order. If a case has several runs, they are then executed again in reverse order.
 func (s *Suite) Run(ctx context.Context, dev gpu.Device, cases []Case, o program.Options) iter.Seq[Result] {
 	return func(yield func(Result) bool) {
 		for i := range cases {
