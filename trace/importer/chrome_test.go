@@ -102,6 +102,31 @@ func TestKinetoProductsAreJoinedByShape(t *testing.T) {
 	}
 }
 
+// The products of PyTorch have their matrix at different places, and linear has it as [m, k].
+func TestTorchProductsHaveTheirMatrix(t *testing.T) {
+	x, bias := []int{5, 128}, []int{64}
+	for _, c := range []struct {
+		name string
+		dims [][]int
+		want kinetoOp
+	}{
+		{"aten::mm", [][]int{x, {128, 64}}, kinetoOp{tokens: 5, shapeRow: shapeRow{op: "MUL_MAT"}}},
+		{"aten::addmm", [][]int{bias, x, {128, 64}}, kinetoOp{tokens: 5, shapeRow: shapeRow{op: "MUL_MAT"}}},
+		{"aten::linear", [][]int{x, {64, 128}}, kinetoOp{tokens: 5, shapeRow: shapeRow{op: "MUL_MAT"}}},
+		{"aten::mm", [][]int{x}, kinetoOp{}},
+		{"aten::mm", [][]int{{2, 5, 128}, {128, 64}}, kinetoOp{}},
+		{"aten::add", [][]int{x, x}, kinetoOp{}},
+	} {
+		want := c.want
+		if want.name = c.name; want.op != "" {
+			want.m, want.k = 64, 128
+		}
+		if got := torchOp(c.name, c.dims); got != want {
+			t.Errorf("%s of %v is %+v, want %+v", c.name, c.dims, got, want)
+		}
+	}
+}
+
 // Launches and operators without an id say nothing about kernels without an id.
 func TestKinetoEventsWithoutIDsAreNotJoined(t *testing.T) {
 	got, err := Read(strings.NewReader(`{"traceEvents": [

@@ -178,6 +178,33 @@ func TestGroupsAddUpToTheTotal(t *testing.T) {
 	}
 }
 
+// Times are per step: a dispatch that ran in a part of the steps counts in proportion.
+func TestTimesOfRowsAddUpToTheMeanStep(t *testing.T) {
+	tr := tracetest.Llama(2, 9)
+	ran := 0
+	for i := range tr.Steps {
+		s := &tr.Steps[i]
+		ran += len(s.Dispatches)
+		for k := range s.Dispatches {
+			s.Dispatches[k].GPUNS = trace.Measured(1000)
+		}
+	}
+	x := analyze.NewIndex(tr)
+	of := diff.Side{Index: x, Selection: analyze.Selection{Steps: x.EveryStep()}}
+	d := compare(t, of, of)
+	sum, partial := 0.0, 0
+	for i := range d.Rows {
+		if sum += d.Rows[i].Times.Now.NS; d.Rows[i].Times.Now.NS < 1000 {
+			partial++
+		}
+	}
+	steps := float64(len(d.NowRows.Steps))
+	if int(steps) != len(tr.Steps) || partial == 0 || math.Abs(sum*steps-1000*float64(ran)) > 1 {
+		t.Errorf("%d partial rows; %g ns in each of %g steps, want %d dispatches of 1000 ns",
+			partial, sum, steps, ran)
+	}
+}
+
 func TestSlowedKernelIsNamedFirst(t *testing.T) {
 	t.Parallel()
 	seeds := 40

@@ -207,6 +207,27 @@ func TestTimesAgreeWithTheTraceToTheNanosecond(t *testing.T) {
 	})
 }
 
+// A cost of several dispatches together is the cost of none of them.
+func TestOnlyCostsOfOneDispatchAreInItsRow(t *testing.T) {
+	t.Parallel()
+	tr := tracetest.Llama(1, 3)
+	last := &tr.Steps[2]
+	id := func(place int) trace.DispatchID { return tr.Plans[last.Dispatches[place].Plan].Dispatch }
+	last.Costs = []trace.Cost{
+		{Dispatches: []trace.DispatchID{id(4)}, NS: 700, N: 9, OffNS: trace.Measured(50)},
+		{Dispatches: []trace.DispatchID{id(5), id(6)}, NS: 900, N: 9, OffNS: trace.Measured(60)},
+	}
+	dispatches, _, _ := tables(t, tr)
+	first := len(dispatches.cells) - len(last.Dispatches) // rows are in the order of the steps
+	for name, want := range map[string]string{"cost_ns": "700", "cost_error_ns": "50", "cost_rounds": "9"} {
+		for i, c := range dispatches.column(name) {
+			if known := i == first+4; c.null == known || known && c.text != want {
+				t.Errorf("%s of row %d is %q (NULL %v)", name, i, c.text, c.null)
+			}
+		}
+	}
+}
+
 // The two formats have the same columns and the same values.
 func TestCSVHasTheRowsOfTheParquetTable(t *testing.T) {
 	t.Parallel()

@@ -148,6 +148,33 @@ func TestSpansAreNestedByOperatorAndStep(t *testing.T) {
 	}
 }
 
+// The span of an operator has the sum of the times of its dispatches.
+func TestOperatorsHaveTheSumOfTheirDispatches(t *testing.T) {
+	t.Parallel()
+	spans := spansOf(t, tracetest.Llama(2, 4))
+	sums, counts := map[pcommon.SpanID]int64{}, map[pcommon.SpanID]int64{}
+	for _, s := range spans {
+		if ns, ok := number(s, "gpuscope.dur_ns"); ok {
+			sums[s.ParentSpanID()] += ns
+			counts[s.ParentSpanID()]++
+		}
+	}
+	operators := 0
+	for id, s := range spans {
+		ns, ok := number(s, "gpuscope.operator_ns")
+		if !ok {
+			continue
+		}
+		operators++
+		if n, _ := number(s, "gpuscope.dispatches"); n != counts[id] || ns != sums[id] || n < 2 {
+			t.Errorf("%s has %d dispatches of %d ns, want %d of %d ns", s.Name(), n, ns, counts[id], sums[id])
+		}
+	}
+	if operators == 0 {
+		t.Error("no operator has a span")
+	}
+}
+
 // profilesOf returns the profiles of a trace, as a collector reads them.
 func profilesOf(t fataler, tr *trace.Trace) (pprofile.ProfilesDictionary, pprofile.ProfilesSlice) {
 	t.Helper()

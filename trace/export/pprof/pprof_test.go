@@ -2,6 +2,7 @@ package pprof_test
 
 import (
 	"bytes"
+	"fmt"
 	"math/big"
 	"os"
 	"os/exec"
@@ -127,6 +128,46 @@ func TestStackIsKernelOperatorLayerPhase(t *testing.T) {
 	}
 	if p.TimeNanos == 0 || p.DurationNanos == 0 {
 		t.Errorf("time %d, duration %d", p.TimeNanos, p.DurationNanos)
+	}
+}
+
+// The stack of a block has the layer of the block's first dispatch.
+func TestBlocksAreInTheirLayers(t *testing.T) {
+	t.Parallel()
+	tr := tracetest.Llama(2, 3)
+	s := &tr.Steps[2]
+	s.Timing = trace.TimingBlock
+	want := map[string]int64{}
+	for i := range s.Dispatches {
+		op := &tr.Graph.Ops[tr.Graph.Dispatches[tr.Plans[s.Dispatches[i].Plan].Dispatch].Op]
+		if op.Layer == nil {
+			continue
+		}
+		name := fmt.Sprintf("block %d", *op.Layer)
+		if len(s.Blocks) == 0 { // the prologue
+			s.Blocks = append(s.Blocks, trace.Block{Name: "before", Dispatches: i, GPUNS: trace.Measured(5)})
+		}
+		if last := &s.Blocks[len(s.Blocks)-1]; last.Name == name {
+			last.Dispatches++
+			continue
+		}
+		s.Blocks = append(s.Blocks, trace.Block{Name: name, Dispatches: 1, GPUNS: trace.Measured(100)})
+		want[fmt.Sprintf("%s < layer %d < decode", name, *op.Layer)] = 100
+	}
+	for _, sample := range parsed(t, tr).Sample {
+		var names []string
+		for _, l := range sample.Location {
+			names = append(names, l.Line[0].Function.Name)
+		}
+		if stack := strings.Join(names, " < "); strings.HasPrefix(stack, "block ") {
+			if got := sample.Value[len(sample.Value)-1]; got != want[stack] {
+				t.Errorf("%s has %d ns", stack, got)
+			}
+			delete(want, stack)
+		}
+	}
+	if len(want) > 0 {
+		t.Errorf("no samples of %v", want)
 	}
 }
 

@@ -132,6 +132,8 @@ func TestOnlySignificantChangesFail(t *testing.T) {
 		{"rows.faster>0", false, false},
 		{"grid.changed>0", false, false},
 		{"grid.changed>=0", true, true},
+		{"grid.changed<=0", true, true},
+		{"grid.changed<0", false, false},
 	} {
 		e, err := expr.Parse(c.text)
 		if err != nil {
