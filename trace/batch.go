@@ -21,7 +21,7 @@ type batch[T any] struct {
 	done   sync.WaitGroup
 }
 
-// pending is a value of a batch: its place in the JSON of the batch, and the decoded value when it is known.
+// pending is one value of a batch: where its JSON is in batch.text, and the value after it was decoded.
 type pending[T any] struct {
 	from, to int   // range of bytes in batch.text
 	at       int64 // approximate offset in the file
@@ -70,8 +70,8 @@ func (b *batch[T]) decode() {
 
 // decodeEach decodes a list of values. For each value, in order, it calls `take` with the JSON of the value,
 // the decoded value and its unknown fields. `another` reports whether one more value follows after the first
-// n values. It returns the number of values that take accepted. If it also returns an error, the next value
-// caused it.
+// n values. decodeEach returns the number of values that take accepted. If it also returns an error, the next
+// value caused the error.
 func decodeEach[T any](d *decoder, another func(n int) (bool, error),
 	take func(raw []byte, v *T, unknown *Unknown) error,
 ) (taken int, err error) {

@@ -19,9 +19,9 @@ import (
 // The limits grow with the size of the file, and every real trace is within them. While a trace is read, the
 // program uses about three times the memory that the trace itself needs.
 type bounds struct {
-	memory int64 // memory limit of a trace in bytes, to which memoryRate * file size is added
+	memory int64 // constant part of the memory limit of a trace in bytes; memoryRate * file size is added
 	value  int64 // size limit of the JSON of one value: a step, a plan, or a field of the head
-	idle   int64 // size limit of ignored bytes, to which idleRate * the other bytes is added
+	idle   int64 // constant part of the limit of ignored bytes; idleRate * other bytes is added
 }
 
 const (
@@ -52,11 +52,11 @@ type source struct {
 	bounds bounds
 	quotes
 	spaced bool // the last byte was white space
-	// read is the number of bytes that were read. text is how many of them are text, and space is how many
-	// are white space that was removed.
+	// read is the number of bytes that were read. Of these, `text` bytes belong to JSON values, and `space`
+	// bytes are white space that was removed.
 	read        int64
 	text, space int64
-	idle        int64 // bytes of ignored values, and recordBytes more for each of them
+	idle        int64 // bytes of ignored values, plus recordBytes for each ignored value
 	left        int64 // number of bytes that the current value may still have
 	err         error
 }
@@ -75,11 +75,12 @@ func (s *source) ignored(n int) {
 // from the file.
 func (s *source) memory() int64 { return s.bounds.memory + memoryRate*s.file.size }
 
-// offset returns the approximate offset in the file for an offset in the text without removed white space.
+// offset converts an offset in the text, from which white space was removed, to an approximate offset in the
+// file.
 func (s *source) offset(of int64) int64 { return of + s.space }
 
-// place returns a byte offset as text for an error message. In a compressed file, it is the offset in the
-// decompressed data.
+// place returns a byte offset as text for an error message, after the word `near`, such as "at byte 10". In a
+// compressed file, it is the offset in the decompressed data.
 func (s *source) place(near string, at int64) string {
 	if s.file.packed {
 		return fmt.Sprintf("%s byte %d of the decompressed data", near, at)

@@ -2,9 +2,9 @@ package trace
 
 import "slices"
 
-// CopyAt returns the copy bandwidth for a working set of this size, in bytes per second. It uses the
-// measurement with the smallest working set that is not smaller. If there is none, it uses the measurement
-// with the largest working set. If no bandwidth was measured, it returns 0.
+// CopyAt returns the copy bandwidth for a working set of this size, in bytes per second. It uses the smallest
+// measured working set that has at least this size. If all measured working sets are smaller, it uses the
+// largest. If no bandwidth was measured, it returns 0.
 func (c *Ceilings) CopyAt(bytes int64) float64 {
 	var best CopyRate
 	for _, r := range c.CopyBytesPerS {
@@ -18,8 +18,8 @@ func (c *Ceilings) CopyAt(bytes int64) float64 {
 	return best.PerS
 }
 
-// Best combines two measurements of the same device. Of each number it takes the better one: the higher rate
-// or the shorter time. FillWorkgroups is taken from the measurement with the higher FLOP rate.
+// Best combines two measurements of the same device. For each number, it uses the better measurement: the
+// higher rate or the shorter time. FillWorkgroups comes from the measurement with the higher FLOP rate.
 func (c *Ceilings) Best(o *Ceilings) *Ceilings {
 	best := *c
 	best.CopyBytesPerS = slices.Clone(c.CopyBytesPerS)
@@ -49,9 +49,9 @@ func shorter(a, b Time) Time {
 	return a
 }
 
-// Roofs returns two shortest times in ns. `mem` is the time to move the bytes at the copy bandwidth. `fp` is
-// the time to compute the FLOPs at the FLOP rate. Each is 0 if its rate is not known. `set` is the size of
-// the working set, to which the bytes belong and on which the copy bandwidth depends.
+// Roofs returns two lower limits of a dispatch's time, in ns. `mem` is the time to move `bytes` bytes at the
+// copy bandwidth. `fp` is the time to compute `flops` FLOPs at the FLOP rate. Each is 0 if its rate is not
+// known. `set` is the size of the working set in bytes, on which the copy bandwidth depends.
 func (c *Ceilings) Roofs(bytes, flops, set float64) (mem, fp float64) {
 	if rate := c.CopyAt(int64(set)); rate > 0 {
 		mem = bytes * 1e9 / rate

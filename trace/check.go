@@ -59,8 +59,8 @@ type checker struct {
 	err error
 }
 
-// refuse records an error, unless there is an earlier one. `at` is a format string for the path of the
-// invalid field, and `args` are its arguments.
+// refuse records the first error of a check and ignores later ones. `at` is a format string for the path of
+// the invalid field, and `args` are its arguments.
 func (c *checker) refuse(what, at string, args ...any) {
 	if c.err == nil {
 		c.err = fmt.Errorf("%s: %s", fmt.Sprintf(at, args...), what)

@@ -7,9 +7,9 @@ import (
 	"strconv"
 )
 
-// TellsAbsent reports whether this trace marks a value that a step does not compute by absent dims. This is
-// so from version 1.1 of the format. In version 1.0, a dim of 0 marked such a value, and absent dims marked a
-// scalar. A change did not always start from the current shape.
+// TellsAbsent reports whether absent dims in this trace mean that a step does not compute the value. This is
+// the case from version 1.1 of the format on. In version 1.0, absent dims meant a scalar, and a dim of 0
+// meant that the value is not computed. Also in version 1.0, Change.From was not always the current shape.
 func (t *Trace) TellsAbsent() bool {
 	_, _, minor := versionOf(t.Schema)
 	n, _ := strconv.Atoi(minor)
@@ -132,8 +132,8 @@ func (t *Trace) BoundTo(p *Plan) []ValueID {
 	return d.Bound[k]
 }
 
-// sameShape reports whether two shapes are equal. An empty shape is that of a scalar. A nil shape means that
-// the value is absent, so the two are not equal.
+// sameShape reports whether two shapes are equal. An empty shape is a scalar, and a nil shape means that the
+// value is absent. An empty and a nil shape are therefore not equal.
 func sameShape(a, b []int) bool { return (a == nil) == (b == nil) && slices.Equal(a, b) }
 
 func shapeText(dims []int) string {

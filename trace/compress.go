@@ -20,8 +20,8 @@ type Compression struct {
 	writer func(io.Writer) (compressor, error)
 }
 
-// compressor compresses what is written to it. Flush passes on all data so far, so that a file that ends
-// there can be decompressed up to this point.
+// compressor compresses what is written to it. Flush writes out all data so far. If the file is truncated
+// after this point, the data up to there can still be decompressed.
 type compressor interface {
 	io.WriteCloser
 	Flush() error

@@ -16,8 +16,9 @@ const dispatchMark = `"dispatches":[{"plan":-1}]`
 
 var markedDispatches = []StepDispatch{{Plan: -1}}
 
-// withoutDispatches returns the step of a value that encodeRecord writes, and the value with a mark in place
-// of the dispatches. It returns nil if the value holds no step with dispatches.
+// withoutDispatches takes a value that encodeRecord writes. It returns the step in this value, and a copy of
+// the value in which markedDispatches replaces the dispatches of the step. Both are nil if the value holds no
+// step with dispatches.
 func withoutDispatches(v any) (*Step, any) {
 	marked := func(s *Step) *Step {
 		m := *s

@@ -60,7 +60,7 @@ const (
 	JoinedByID     Joined = "operator id"         // the profile has the ids of the model file
 	JoinedByShape  Joined = "operation and shape" // no other operators do this operation at this shape
 	JoinedInOrder  Joined = "order"               // the profile has the operators in the order of the model
-	JoinedNot      Joined = "none"                // the operator has a name of the profile
+	JoinedNot      Joined = "none"                // not joined: the profile names the operator
 )
 
 // These lists hold the allowed values of Phase, Timing, Joined and Role. Check rejects all other values.

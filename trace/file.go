@@ -47,18 +47,18 @@ type place struct {
 	old  fs.FileInfo  // the file or folder that exists at the path; nil if there is none
 }
 
-// ErrFolder is the error if the path for a file is that of a folder.
+// ErrFolder is the error for a file to be written if the path is that of an existing folder.
 var ErrFolder = errors.New("is a folder, not a file: give the name of a file in it")
 
 var (
-	// ErrNotFolder is the error if the path for a folder is that of a file or of a pipe.
+	// ErrNotFolder is the error for a folder to be written if the path is that of a file or of a pipe.
 	ErrNotFolder = errors.New("the format is a folder, but a file or a pipe has this name: choose another name")
-	// ErrPackedFolder is the error if the name for a folder ends in the suffix of a compression. It comes
-	// with ErrForm.
+	// ErrPackedFolder is the error for a folder to be written if its name ends in the suffix of a
+	// compression. It is returned together with ErrForm.
 	ErrPackedFolder = errors.New("the format is a folder, which cannot be compressed: remove .gz or .zst")
 )
 
-// ErrNoReader is the error if no process reads the named pipe to be written.
+// ErrNoReader is the error for a named pipe to be written if no process has opened the pipe to read.
 var ErrNoReader = errors.New("no process reads this pipe: start its reader first")
 
 // placeOf returns the place for a path, or an error if a trace cannot be written there. If form is nil, the
@@ -143,9 +143,9 @@ func (to place) create(by *Compression) (p *pendingFile, err error) {
 	return p, nil
 }
 
-// isPipe reports whether a path must be written directly: it is a pipe, a device or a file descriptor of a
-// process. A descriptor of an ordinary file must not be replaced by a new file either: the process that
-// opened it would still have the old file.
+// isPipe reports whether a path must be written directly, not by replacing a file: it is a pipe, a device or
+// a file descriptor of a process. A file descriptor can also stand for an ordinary file. If that file were
+// replaced, the process that opened it would still see the old file.
 func isPipe(path string, info fs.FileInfo) bool {
 	descriptor := func(prefix string) bool { return strings.HasPrefix(path, prefix) }
 	return !info.IsDir() && (!info.Mode().IsRegular() ||

@@ -124,8 +124,8 @@ func Storable() string {
 	return printable.Choice(formats) + ", or either followed by " + printable.Choice(packed)
 }
 
-// FileNames returns, for a message, the suffixes that the name of an output file may have. It says which of
-// them are those of write-only formats.
+// FileNames returns, for a message, the suffixes that the name of an output file may have. The suffixes of
+// write-only formats are marked as such.
 func FileNames() string {
 	text := Storable()
 	var only []string
@@ -168,7 +168,7 @@ func FormatOf(path string) (f Format, by *Compression, err error) {
 	switch {
 	case f.Suffix != "":
 		return f, by, nil
-	case filepath.Ext(name) == "" && name != "-": // "-" is not a name: it is standard output elsewhere
+	case filepath.Ext(name) == "" && name != "-": // "-" is standard output, not a file name
 		return Formats()[0], by, nil
 	}
 	return f, by, fmt.Errorf("%s: %w; known: %s", printable.Short(path, 120), ErrForm, FileNames())
@@ -247,8 +247,8 @@ func WriteFile(path string, t *Trace) error {
 	return to.write(t)
 }
 
-// WriteFileAs writes a trace like WriteFile, but in a given format. Of the file name, only a final .gz
-// matters: it compresses the file.
+// WriteFileAs writes a trace like WriteFile, but in a given format. The suffix of the file name then selects
+// only the compression, if any.
 func WriteFileAs(path string, f Format, t *Trace) error {
 	to, err := placeOf(path, &f)
 	if err != nil {

@@ -14,7 +14,7 @@ type Graph struct {
 	Dispatches []Dispatch `json:"dispatches,omitempty"`
 }
 
-// OnlyToken reports whether the model computes the next token itself, and no logits.
+// OnlyToken reports whether the graph outputs token ids only, and no logits.
 func (g *Graph) OnlyToken() bool {
 	outputs := 0
 	for i := range g.Values {
@@ -49,7 +49,7 @@ type Value struct {
 
 // Matrix is the format and the logical shape of the weight matrix that is stored in a constant.
 type Matrix struct {
-	Format string `json:"format"` // such as q4_k; operator kinds that read it have it as their suffix
+	Format string `json:"format"` // such as q4_k; kinds of operators that read the matrix end in it
 	Rows   int    `json:"rows"`
 	Cols   int    `json:"cols"`
 }
@@ -160,8 +160,7 @@ type Dispatch struct {
 	// Label is the name of the slot in its operator, or "" if the operator has no other slot.
 	Label   string   `json:"label"`
 	Kernels []string `json:"kernels,omitempty"` // one kernel for each route
-	// Bound holds one list for each kernel: those of the values in Reads and Writes to which the kernel is
-	// bound.
+	// Bound has a list for each kernel: the values, from Reads and Writes, to which this kernel is bound.
 	Bound         [][]ValueID `json:"bound,omitempty"`
 	Reads         []ValueID   `json:"reads,omitempty"`
 	Writes        []ValueID   `json:"writes,omitempty"`

@@ -2,8 +2,8 @@ package trace
 
 import "slices"
 
-// PlanMemory is the number of steps for which an Interner remembers the id of an unused plan, at most. A
-// Recorder keeps a plan that no kept step uses for the same number of steps.
+// PlanMemory is the largest number of steps for which an Interner remembers the id of an unused plan. A
+// Recorder keeps unused plans for the same number of steps.
 const PlanMemory = 1024
 
 // Interner gives ids to plans. The ids are 0, 1, 2, ... in the order in which plans are first passed to ID. A
@@ -12,8 +12,8 @@ const PlanMemory = 1024
 // use.
 type Interner struct {
 	next PlanID
-	// These maps hold the id for the content of each plan. After every PlanMemory/2 steps, recent becomes
-	// old, and a new recent begins.
+	// These maps hold the ids of plans. The key is the content of a plan. After every PlanMemory/2 steps,
+	// recent becomes old, and a new recent begins.
 	recent, old map[string]PlanID
 	steps       int
 }

@@ -42,10 +42,10 @@ func TrimmedMean(ns []int64) int64 {
 }
 
 // OffBy returns the error (±) of `center`, the mean or the median of a sorted list that is not empty. The
-// error is the larger of two numbers. The first is half of the interquartile range. The second is the
-// distance from `center` to the farther end of the confidence interval that MedianWithin returns. It matters
-// for short lists, whose quartiles may be close together by chance. If there are fewer than FewestWithin
-// numbers, the error is not measured.
+// error is the larger of two numbers: half of the interquartile range, and the distance from `center` to the
+// farther end of the confidence interval that MedianWithin returns. The confidence interval matters for short
+// lists, whose quartiles may be close together by chance. If there are fewer than FewestWithin numbers, the
+// error is not measured.
 func OffBy(sorted []int64, center int64) Time {
 	low, high, ok := MedianWithin(sorted)
 	if !ok {

@@ -245,7 +245,7 @@ func decodeList[T any, P listed[T]](d *decoder, list *[]T) error {
 		p := P(e)
 		p.keepUnknown(unknown)
 		p.compact(d.texts)
-		// counted twice: while append grows the list, both copies need memory
+		// counted twice: while append grows the list, the old and the new list need memory
 		if err := d.spend(p.size() + int64(unsafe.Sizeof(*e)) + unknown.size()); err != nil {
 			return err
 		}

@@ -28,7 +28,8 @@ type Record struct {
 	Clock    *Clock    `json:"clock,omitempty"`
 }
 
-// Samples holds GPU times of the dispatches of a recorded step that was repeated in place.
+// Samples holds GPU times of the dispatches of a recorded step. They were measured when the step was repeated
+// in place, with the same inputs and position.
 type Samples struct {
 	Step    int       `json:"step"`    // Index of the step
 	Samples [][]int64 `json:"samples"` // in ns; Samples[i] holds the times of dispatch i of the step
@@ -93,7 +94,7 @@ func (t *Trace) apply(r *Record, unknown *Unknown) error {
 		t.Unknown = t.Unknown.add("/clock", unknown.under("/clock"))
 		t.Clock = *r.Clock
 	}
-	return nil // a later minor version wrote a record without fields that are known
+	return nil // this version knows none of the record's fields: a later minor version wrote it
 }
 
 // maxKernels is the maximum number of kernels in a graph. Edited kernels, which replace others, count too.

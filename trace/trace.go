@@ -103,8 +103,8 @@ type Trace struct {
 	Schema   string   `json:"schema"`
 	Producer Producer `json:"producer"`
 	Created  string   `json:"created"` // RFC 3339
-	// Engine is set if the steps were not run by the producer: the profile of another engine was imported.
-	// It is the name of that engine.
+	// Engine is the name of another engine if the trace is an imported profile of that engine. It is "" if
+	// the producer itself ran the steps.
 	Engine string `json:"engine,omitempty"`
 	// Stated lists the times of whole steps that an imported profile states.
 	Stated  []Stated `json:"stated,omitempty"`
@@ -138,8 +138,8 @@ type Producer struct {
 	Commit  string `json:"commit,omitempty"`
 }
 
-// Stated is the time of a whole step that the profile of another engine states: the median of the steps of
-// one phase that the engine ran. The profile does not say which of them are in the trace.
+// Stated is a time of whole steps that the profile of another engine states: the median of all steps of one
+// phase. The profile does not say which of these steps are in the trace.
 type Stated struct {
 	Phase  Phase `json:"phase"`
 	Tokens int   `json:"tokens"`           // tokens that each of these steps read
@@ -188,8 +188,9 @@ const NoDevice = "none"
 // times.
 func (d *Device) None() bool { return d.Name == NoDevice }
 
-// TimingNS returns the modelled overhead of timing one dispatch, in ns. It is the time of an empty pass with
-// timestamps minus the time of an empty dispatch. If one of these two was not measured, it is 0.
+// TimingNS returns the modelled overhead of timing one dispatch, in ns. This is the time of an empty pass
+// with timestamps minus the time of an empty dispatch. TimingNS returns 0 if one of these times was not
+// measured.
 func (d *Device) TimingNS() float64 {
 	if d.Ceilings == nil {
 		return 0
@@ -219,7 +220,7 @@ type CopyRate struct {
 }
 
 // ClockMoved is the largest relative change of the GPU clock at which times are still compared. The canary
-// kernel measures the clock. A step is marked cold if the clock was slower by more than this.
+// kernel measures the clock. A step whose clock was slower by more than this is marked cold.
 const ClockMoved = 0.03
 
 // Clock holds what is needed to convert GPU ticks to ns on the time axis of the host. Before the clock is
@@ -378,9 +379,10 @@ type Step struct {
 	Unknown *Unknown `json:"-"` // unknown fields, which a later minor version wrote
 }
 
-// Cost is the time that a step saves if some of its dispatches are skipped. The step is not timed in detail,
-// and its levels keep their barriers. NS is the trimmed mean of N differences, or their median on a software
-// device. Q1NS and Q3NS are the quartiles of the differences. A cost can be 0 or negative.
+// Cost is the time that a step saves if some of its dispatches are skipped. During the measurement, the step
+// is not timed in detail, and its levels keep their barriers. NS is the trimmed mean of N differences, or
+// their median on a software device. Q1NS and Q3NS are the quartiles of the differences. A cost can be 0 or
+// negative.
 type Cost struct {
 	Name       string       `json:"name"` // name of the skipped dispatches for people
 	Dispatches []DispatchID `json:"dispatches"`
