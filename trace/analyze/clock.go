@@ -6,9 +6,9 @@ import (
 	"gpuscope/trace"
 )
 
-// ClockAt returns the speed of the GPU clock at a step as text, such as "clk 1.00 ok (s120)". The speed was
-// measured by the canary kernel in this step, or in the last earlier step in which the canary ran. The text
-// names that step. If there is none, ClockAt returns "".
+// ClockAt returns the speed of the GPU clock at a step as text, such as "clk 1.00 ok (s120)". The canary
+// kernel measured the speed in this step, or in the last earlier step in which the canary ran. The text names
+// that step. If the canary never ran up to this step, ClockAt returns "".
 func (x *Index) ClockAt(step int) string {
 	if x.Trace.Device.Software() {
 		return ""

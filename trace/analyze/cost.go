@@ -155,9 +155,9 @@ func (t *DispatchTree) judgeCosts() {
 	t.CostOrder = t.AnyCost && known >= all/2
 }
 
-// Most returns the row with the largest potential saving, and this saving in ns. If savings are not known, it
-// uses costs instead; the text names what it used. The row is -1 if no row has a significant cost and a
-// number above the error.
+// Most returns the row with the largest potential saving, and this saving in ns. If savings are not known,
+// Most uses costs instead. `what` names which of the two it used. Most considers only rows whose cost is
+// significant and whose saving (or cost) is larger than the error. If there are none, the row is -1.
 func (t *DispatchTree) Most() (first int, most float64, what string) {
 	first = -1
 	for i := range t.Grouped {

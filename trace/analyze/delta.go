@@ -188,7 +188,7 @@ func (b *Baseline) SameRun(x *Index) bool {
 	return b.Index == x || sameGraph(&b.Index.Trace.Graph, &x.Trace.Graph)
 }
 
-// noise returns what is known about the noise before the rows are compared.
+// noise returns the model of the noise between a selection and the baseline, before any rows are compared.
 func (b *Baseline) noise(x *Index, s Selection) *noise.Model {
 	m := &noise.Model{
 		Band: noise.OtherRun, ResolutionNS: b.ResolutionNS(x),
@@ -228,7 +228,7 @@ func (b *Baseline) Compare(ctx context.Context, x *Index, selection Selection,
 		Noise: b.noise(x, selection),
 	}
 	c.join(launches, then)
-	c.Noise.Tests = 2 * (len(launches) + len(c.Gone)) // rows, and as many groups and totals at most
+	c.Noise.Tests = 2 * (len(launches) + len(c.Gone)) // all rows, and at most as many groups and totals
 	var rows []noise.Pair
 	for i := range launches {
 		if now, then := &launches[i], c.Of[i]; len(then) == 1 && now.Time.N > 1 && then[0].Time.N > 1 {

@@ -84,7 +84,8 @@ func (x *Index) Next(t *trace.Trace) *Index {
 	return x.with(t)
 }
 
-// with returns an index of t that takes the steps of x from x and adds the other steps of t.
+// with returns an index of t. It copies the results for the steps that x has, and adds those for the other
+// steps of t.
 func (x *Index) with(t *trace.Trace) *Index {
 	if len(t.Steps) == len(x.Rows) {
 		same := *x

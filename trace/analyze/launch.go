@@ -12,8 +12,7 @@ import (
 // Launch is a dispatch with its numbers in one step, or in several steps of a selection. It covers several
 // steps only if the dispatch did the same work by the same route in all of them.
 type Launch struct {
-	// Index is the index of the dispatch in order of submission. It refers to Step, the last step that the
-	// launch covers.
+	// Index is the index of the dispatch in the dispatches of Step, the last step that the launch covers.
 	Index    int
 	ID       trace.DispatchID
 	Dispatch *trace.Dispatch

@@ -9,8 +9,8 @@ import (
 	"gpuscope/trace"
 )
 
-// ParamValue is a field of a params block. It has the current value and the value in the plan to compare
-// with.
+// ParamValue is a field of a params block: its value, and its value in another plan with which it is
+// compared.
 type ParamValue struct {
 	trace.Param
 	Value   string // "–" if the block ends before this field

@@ -137,7 +137,7 @@ func CompareCosts(a, b *RowCost) int {
 	return cmp.Compare(y, x)
 }
 
-// class returns the place of a kind of cost in the order of CompareCosts. Costs of the same class may have
+// class returns the rank of a kind of cost in the order of CompareCosts. Costs of the same kind may have
 // different sizes.
 func (c *RowCost) class() int {
 	switch {

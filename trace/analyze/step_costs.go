@@ -19,8 +19,8 @@ type StepCosts struct {
 func (c *StepCosts) Of(ids []trace.DispatchID) *RowCost { return c.sets[trace.SetKey(ids)] }
 
 // Beside returns the cost of skipping the given launches together, or nil. The cost is nil if one of the
-// launches ran differently when it was measured: by another route, with another kernel or number of tokens,
-// or not at all. In this case other is that launch.
+// launches ran differently when the cost was measured: by another route, with another kernel or number of
+// tokens, or not at all. In this case other is that launch.
 func (c *StepCosts) Beside(launches []*Launch) (cost *RowCost, other *Launch) {
 	if c == nil {
 		return nil, nil

@@ -74,7 +74,8 @@ func inRounds(s *trace.Step) Untimed {
 		GPU: trace.Measured(w.NS), GPUOff: w.OffNS, WallOff: w.WallOff, N: w.N,
 		From: fmt.Sprintf("s%d ×%d", s.Index, w.N),
 	}
-	// w.WallNS excludes the time before the first command and after the wait. It may be of fewer runs than N.
+	// w.WallNS excludes the time before the first command and after the wait. It can be a median of fewer
+	// than N runs.
 	if ns, ok := w.WallNS.NS(); ok && (Measured(w.WallOff) || w.N < trace.FewestWithin) {
 		u.Wall = trace.Measured(Add(ns, sum(s.CPU.ResizeNS, s.CPU.UploadNS, s.CPU.SampleNS)))
 	}

@@ -47,9 +47,9 @@ func (w Waste) scaled(a, b int) Waste {
 	return Waste{s(w.Shape), s(w.Fold), s(w.Launched), s(w.Tail), s(w.Lanes)}
 }
 
-// StaticTimes returns the GPU times of a step with dynamic grids, which the baseline has, and with static
-// grids. Both are sums of isolated times, or both are GPU spans of untimed steps; the name says which. Both
-// are 0 if neither was measured in both runs, or if the GPU clock differed.
+// StaticTimes returns the GPU times of a step with dynamic grids (`then`, at the baseline) and with static
+// grids (`now`). `name` says what both are: sums of isolated times, or GPU spans of untimed steps. Both are 0
+// if neither kind was measured in both runs, or if the GPU clock differed.
 func (t *DispatchTree) StaticTimes() (name string, then, now float64) {
 	if t.Baseline == nil || t.Baseline.Index.Static() || t.ClockMoved {
 		return "", 0, 0

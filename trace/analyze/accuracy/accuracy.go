@@ -117,8 +117,8 @@ func (g *Tree) count(h *Comparison) bool {
 	return h.Diverges()
 }
 
-// addStep adds the rows of a step. If several equal layers have the same dispatch, one row represents it in
-// all of them, and this row can be opened.
+// addStep adds the rows of a step. Equal layers share one row for each dispatch, which has a child row for
+// each layer.
 func (g *Tree) addStep(x *analyze.Index, step int, list []*Comparison) {
 	if len(list) == 0 {
 		return

@@ -12,7 +12,8 @@ import (
 const Rounds = 30
 
 // Cost adds a cost for each part of a step, and times of the whole step. The cost of a part is half of the
-// sum of its isolated times. `step` is an index into Trace.Steps. Each of its dispatches must have a time.
+// sum of the isolated times of its dispatches. `step` is an index into Trace.Steps. Each dispatch of the step
+// must have a time.
 func Cost(t *trace.Trace, step int) error {
 	parts, err := analyze.NewIndex(t).CostParts(context.Background(), step)
 	if err != nil {

@@ -11,9 +11,10 @@ import (
 	"gpuscope/trace/analyze/workclass"
 )
 
-// Side is what a class of work takes in the steps of one run.
+// Side holds the dispatches and the time of a class of work in the steps of one run.
 type Side struct {
-	// Rows is the number of dispatches of the class in the last step of the selection that has any.
+	// Rows is the number of dispatches of the class in the last selected step that has dispatches of this
+	// class.
 	Rows int
 	// Time has the statistics of the GPU time of the class in ns: one sample for each step in which all
 	// dispatches of the class were timed.
@@ -30,14 +31,14 @@ type Row struct {
 }
 
 // DifferenceNS returns the time at the selection minus the time at the baseline, in ns. known is false if one
-// of the two was not measured. A class without dispatches takes no time.
+// of the two was not measured. The time of a class without dispatches is 0.
 func (r *Row) DifferenceNS() (ns float64, known bool) {
 	now, known1 := r.Now.median()
 	base, known2 := r.Base.median()
 	return now - base, known1 && known2
 }
 
-// Ratio returns the time at the selection as a multiple of the time at the baseline.
+// Ratio returns the time at the selection divided by the time at the baseline.
 func (r *Row) Ratio() (ratio float64, known bool) {
 	now, known1 := r.Now.median()
 	base, known2 := r.Base.median()
@@ -98,7 +99,7 @@ func Of(ctx context.Context, x *analyze.Index, o analyze.Options) (*Comparison, 
 // whole stands for all classes of a step.
 const whole workclass.Class = ""
 
-// sides returns what each class takes in the steps of a selection.
+// sides returns the Side of each class in the steps of a selection.
 func sides(ctx context.Context, x *analyze.Index, s analyze.Selection) (map[workclass.Class]*Side, error) {
 	t := x.Trace
 	of, all := workclass.Of(&t.Graph), map[workclass.Class]*Side{}

@@ -17,8 +17,8 @@ type State struct {
 	caches    []*trace.Value
 }
 
-// addState sets the State of all rows. If the graph has no recurrent state, all rows have none: the picture
-// compares the two kinds of state.
+// addState sets the State of all rows. If the graph has no recurrent state, it sets none, because the chart
+// compares recurrent state with KV caches.
 func (c *Curves) addState() {
 	g := &c.Index.Trace.Graph
 	recurrent := false
@@ -48,7 +48,8 @@ func (c *Curves) addState() {
 	}
 }
 
-// stateOf returns the state in values, each of which counts once. It returns nil if there is none.
+// stateOf returns the State of a list of values. A value that occurs several times counts once. The State is
+// nil if no value is state.
 func stateOf(g *trace.Graph, ids []trace.ValueID) *State {
 	s, done := &State{}, map[trace.ValueID]bool{}
 	for _, id := range ids {

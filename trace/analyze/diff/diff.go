@@ -121,7 +121,7 @@ type Diff struct {
 	Isolated          Times   // sum of the times of all dispatches
 	Totals            []Total
 
-	clock   float64                              // of all selected steps, as Noise.Clock
+	clock   float64                              // like Noise.Clock, but for all selected steps
 	classes map[*analyze.Index][]workclass.Class // of the operators of each trace
 }
 
@@ -278,8 +278,8 @@ func (t *Time) withError(sorted []int64, weight float64) {
 // members holds the dispatches of a group on both sides.
 type members struct{ base, now []*analyze.Launch }
 
-// group divides the rows into groups. A row belongs to the groups of its dispatch on the second side. The
-// exception are kernels: each side counts for the kernel that ran there.
+// group divides the rows into groups. A row belongs to the groups of its dispatch on the second side. Groups
+// of kernels are different: the time on each side belongs to the kernel that ran on that side.
 func (d *Diff) group() {
 	type key struct {
 		by   By
@@ -423,8 +423,9 @@ func (d *Diff) First() *Group {
 	return nil
 }
 
-// Within returns the group of another grouping that has most of the difference of a group, if it has more
-// than half of it and its rows are only a part of those of the group. Else it returns nil.
+// Within narrows down where a difference is. It returns a group of another grouping that contains at least
+// half of the difference of g, and whose rows are a part of the rows of g. It returns nil if there is no such
+// group.
 func (d *Diff) Within(g *Group, by By) *Group {
 	for _, o := range d.GroupsBy(by) {
 		if len(o.Rows) >= len(g.Rows) || !o.Times.Significant || o.Times.DeltaNS*g.Times.DeltaNS <= 0 ||

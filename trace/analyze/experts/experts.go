@@ -113,7 +113,7 @@ func (r *Router) Busiest() (expert int, tokens float64) {
 	return expert, tokens
 }
 
-// Pairs returns the number of pairs of a token and an expert that it uses.
+// Pairs returns the number of pairs of a token and one of the experts that this token uses.
 func (r *Router) Pairs() (sum float64) {
 	for _, n := range r.Tokens {
 		sum += n

@@ -222,7 +222,7 @@ func (h *Headline) isolatedRow(t *analyze.DispatchTree) *Row {
 	return row
 }
 
-// name returns the name of a row. It omits that the dispatches of the row run at once.
+// name returns the name of a row. For concurrent rows, it removes the suffix analyze.AtOnce.
 func name(t *analyze.DispatchTree, at int) string {
 	return strings.TrimSuffix(t.Called(at), analyze.AtOnce)
 }

@@ -79,9 +79,9 @@ func (p *Pace) Faster(saved float64) (perS float64, ok bool) {
 	return float64(max(1, p.Tokens)) * 1e9 / ns, true
 }
 
-// Saved converts a share of the GPU time of a step to ns. If the GPU time of the steps is not known, `whole`
-// is used instead: the GPU time, in ns, of the step whose share it is. The wall time is the upper limit,
-// because the two can be from different steps.
+// Saved converts a share of the GPU time of a step to ns. If the GPU time of the steps of this pace is not
+// known, `whole` is used instead: the GPU time, in ns, of the step in which the share was measured. The
+// result is at most the wall time, because the GPU time and the wall time can be from different steps.
 func (p *Pace) Saved(share, whole float64) float64 {
 	if gpu, ok := p.GPU.NS(); ok {
 		whole = float64(gpu)

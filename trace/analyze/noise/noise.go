@@ -67,16 +67,17 @@ var (
 	Software = Band{1, 0.25}    // a CPU that emulates a GPU, whichever run
 )
 
-// SpanBand is the relative band of the GPU span of a step, for two runs on a GPU. A span takes one of a few
-// values that depend on where the commands of the step are in memory.
+// SpanBand is the assumed relative difference of the GPU span of a step between two runs on a GPU. A span
+// takes one of a few values, which depend on where the commands of the step are in memory.
 const SpanBand = 0.04
 
-// hostBand is the relative band of the time of the host in a step: of the wall time without the GPU span.
-// With nothing changed, one process needs up to 1.7 times as long as another to encode and submit a step.
-// Bands are logarithmic, and log 1.7 is 0.53.
+// hostBand is the assumed relative difference, between two runs, of the time of the host in a step: the wall
+// time without the GPU span. With nothing changed, one process needs up to 1.7 times as long as another to
+// encode and submit a step. Bands are logarithmic, and log 1.7 is 0.53.
 const hostBand = 0.55
 
-// unknownWallBand is the relative band of a wall time whose GPU span is not known.
+// unknownWallBand is the assumed relative difference between two runs of a wall time whose GPU span is not
+// known.
 const unknownWallBand = 0.15
 
 // WallBand returns the relative band of a wall time, for two runs on a GPU. The GPU span is 0 if it is not
@@ -123,10 +124,11 @@ type Model struct {
 	quants [maxDF + 1]float64
 }
 
-// fewRows is the number of rows that the usual variation and the excess are computed from at least.
+// fewRows is the smallest number of rows from which the usual variation and the excess are computed.
 const fewRows = 8
 
-// priorDF is the weight of the usual variation against that of the row, in degrees of freedom.
+// priorDF is the weight, in degrees of freedom, that the usual variation has when it is averaged with that of
+// a row.
 const priorDF = 4
 
 // maxDF is the largest number of degrees of freedom that occurs: two sides with maxBlocks blocks each.
@@ -195,8 +197,8 @@ type Verdict struct {
 // Judge decides whether a row or a group differs from the baseline.
 func (m *Model) Judge(p *Pair) Verdict { return m.Within(p, m.RowBand(p.Members)) }
 
-// Within decides whether a time differs from the baseline, for two runs that differ at most by this relative
-// band.
+// Within decides whether a time differs from the baseline. `band` is the largest relative difference that is
+// expected between two equal runs.
 func (m *Model) Within(p *Pair, band float64) Verdict {
 	if p.BaseNS <= 0 || p.NowNS <= 0 {
 		return Verdict{DeltaNS: p.NowNS - p.BaseNS}
@@ -233,8 +235,8 @@ type Estimate struct {
 // intervalToSD is half of the 90 % confidence interval of a normal distribution, in standard deviations.
 const intervalToSD = 1.645
 
-// Medians decides whether two medians differ, whose times are not known, for two runs that differ at most by
-// this relative band.
+// Medians decides whether two medians differ, from their errors. It does not need the times from which the
+// medians were computed. `band` is the largest relative difference that is expected between two equal runs.
 func (m *Model) Medians(base, now Estimate, band float64) Verdict {
 	if base.NS <= 0 || now.NS <= 0 || min(base.N, now.N) < trace.FewestWithin {
 		return Verdict{DeltaNS: now.NS - base.NS}
@@ -244,7 +246,7 @@ func (m *Model) Medians(base, now Estimate, band float64) Verdict {
 	return m.verdict(base.NS, now.NS, e, band)
 }
 
-// medianError is the error of one block median or of the difference of two lists of them.
+// medianError is the error of one block median, or of the difference between two lists of block medians.
 type medianError struct {
 	sd       float64 // relative standard deviation of a block median
 	relative float64 // relative standard error of the difference
@@ -252,7 +254,7 @@ type medianError struct {
 	known    bool
 }
 
-// fewPairs is the number of common keys from which on times are compared key by key.
+// fewPairs is the smallest number of common keys with which times are compared key by key.
 const fewPairs = 5
 
 // errorOf returns the relative error of the difference between the two times of a row.
@@ -305,7 +307,7 @@ type times struct {
 	keys []int64     // nil for repeats
 }
 
-// aligned returns the times that all series have.
+// aligned returns the times of those steps or repeats that all series have.
 func aligned(list []Series) times {
 	if len(list) == 0 {
 		return times{}
@@ -399,18 +401,18 @@ func (t times) blocks() []float64 {
 	return out
 }
 
-// These factors hold for normally distributed numbers: the standard deviation divided by the median distance
-// from the median, the same divided by the interquartile range, and the error of a median divided by the
-// error of a mean.
+// These factors hold for normally distributed numbers. madToSD is the standard deviation divided by the
+// median absolute deviation (MAD). iqrToSD is the standard deviation divided by the interquartile range.
+// medianToMean is the error of a median divided by the error of a mean.
 const (
 	madToSD      = 1.4826
 	iqrToSD      = 0.7413
 	medianToMean = 1.2533
 )
 
-// deviation returns a robust estimate of the standard deviation. It is the larger of two estimates, because
-// each of them may be too small: from the median distance, and from the interquartile range. For numbers that
-// form two groups the median distance can be 0.
+// deviation returns a robust estimate of the standard deviation. It is the larger of two estimates, from the
+// MAD and from the interquartile range, because each of them may be too small. For numbers that form two
+// groups, for example, the MAD can be 0.
 func deviation(list []float64) float64 {
 	if len(list) < 2 {
 		return 0
@@ -421,7 +423,7 @@ func deviation(list []float64) float64 {
 	for i, v := range sorted {
 		away[i] = math.Abs(v - center)
 	}
-	if len(list) < 4 { // too few for quartiles: half the range is at least the median distance
+	if len(list) < 4 { // too few for quartiles: half the range is at least the MAD
 		return (sorted[len(sorted)-1] - sorted[0]) / math.Sqrt2
 	}
 	return max(madToSD*median(away), iqrToSD*(trace.Quantile(sorted, 0.75)-trace.Quantile(sorted, 0.25)))
@@ -494,7 +496,8 @@ func ClockShift(base, now float64) float64 {
 	return math.Log(base / now)
 }
 
-// BySize orders verdicts: significant ones first, by the size of the difference, the others by it too.
+// BySize is a sort order of verdicts. Significant ones come before all others. Within both groups, the
+// largest difference comes first.
 func BySize(a, b Verdict) int {
 	if a.Significant != b.Significant {
 		if a.Significant {

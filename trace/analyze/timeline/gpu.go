@@ -25,9 +25,9 @@ func gpuBegin(s *trace.Step) (at int64, known bool) {
 }
 
 // GPUStart returns when the GPU starts a step, in ns from the start of the step on the host. If either start
-// was not measured, placed is false, and the GPU starts after the submit. The GPU cannot start before the
-// submit. If the measured times say so, this is an error of the clocks. GPUStart then returns the time of the
-// submit, and by how much it moved the start in ns.
+// was not measured, placed is false, and the GPU is assumed to start after the submit. The GPU cannot start
+// before the submit. If the measured times show this, the clocks have an error. GPUStart then returns the
+// time of the submit, and by how many ns it moved the start.
 func GPUStart(s *trace.Step) (from, moved int64, placed bool) {
 	start, ok := s.CPU.StartNS.NS()
 	begin, known := gpuBegin(s)
@@ -58,8 +58,8 @@ func eachTime(s *trace.Step, f func(i int, start trace.Time, ns int64)) {
 	}
 }
 
-// eachPlace calls f for each block or dispatch of a step with its start on the axis. If the start was not
-// measured, it is the end of the previous one.
+// eachPlace calls f for each block or dispatch of a step with its start on the axis. A block or dispatch
+// whose start was not measured starts where the previous one ends.
 func (p *place) eachPlace(s *trace.Step, f func(i int, from, ns int64)) {
 	next := p.after
 	eachTime(s, func(i int, start trace.Time, ns int64) {

@@ -109,7 +109,7 @@ func (t *Timeline) queueSlices(list []Slice, rec *trace.Step, p *place, d *drawe
 	return list
 }
 
-// startStep makes the slices of earlier steps final.
+// startStep begins a new step: put does not change the slices of earlier steps any more.
 func startStep(lanes []lane) {
 	for k := range lanes {
 		lanes[k].last = -1

@@ -71,7 +71,7 @@ type Chain struct {
 	To    []int
 }
 
-// Link is an operator that was planned. Value is the value whose change triggered this.
+// Link is an operator that was planned because Value changed.
 type Link struct {
 	Op       *trace.Op
 	Value    trace.ValueID
@@ -185,10 +185,10 @@ func takers(x *analyze.Index, op trace.OpID, runs map[trace.OpID]bool) map[trace
 	return found
 }
 
-// readsFor reports whether the dispatch of a plan reads what the dispatch `gone` read. For an input that a
-// running operator produced, the plan may read any output of this operator. An input that no operator
-// produces must be read itself, unless it is a constant. Inputs from operators that do not run are not
-// required.
+// readsFor reports whether the dispatch of a plan reads what the dispatch `gone` read. If a running operator
+// produced an input of `gone`, the plan may read any output of this operator instead. If no operator produces
+// the input, the plan must read this input itself, unless it is a constant. Inputs from operators that do not
+// run are not required.
 func readsFor(x *analyze.Index, p *trace.Plan, gone *trace.Dispatch, runs map[trace.OpID]bool) bool {
 	reads, _ := x.Touches(p)
 	for _, v := range gone.Reads {

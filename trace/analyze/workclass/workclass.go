@@ -10,7 +10,7 @@ import (
 	"gpuscope/trace"
 )
 
-// Class is a class of work. It is its own name.
+// Class is a class of work: the name that tables show.
 type Class string
 
 // The classes of work. Query and output projections have the same shape in many models, as do key and value,
@@ -47,8 +47,8 @@ func Of(g *trace.Graph) []Class {
 	return classes
 }
 
-// OfOp returns the class of an operator as far as its name and its kind tell it. It is Other for a matrix
-// whose name does not say what the matrix does.
+// OfOp returns the class of an operator, judged by its name and its kind. It is Other for a matrix whose name
+// does not say what the matrix does.
 func OfOp(o *trace.Op) Class {
 	if c := Class(o.Class); o.Class != "" && slices.Contains(Classes, c) {
 		return c

@@ -194,7 +194,8 @@ var units = []struct {
 	ns   float64
 }{{"ns", 1}, {"us", 1e3}, {"µs", 1e3}, {"μs", 1e3}, {"ms", 1e6}, {"s", 1e9}}
 
-// parseValue sets the value. It returns what it expected, or "" if the value is right.
+// parseValue sets the value and the unit. It returns a description of what it expected, or "" if the value is
+// valid.
 func (c *Condition) parseValue(s string) (want string) {
 	signed := strings.HasPrefix(s, "+") || strings.HasPrefix(s, "-")
 	number, scale := s, 1.0
@@ -235,8 +236,8 @@ type Result struct {
 	Condition Condition
 	Value     float64 // in the unit of the condition
 	Holds     bool    // the value satisfies the comparison
-	// Counts reports whether the condition is about a change that is significant, or about something that is
-	// not a change. Only such a condition can fail.
+	// Counts is false if the condition is about a change that is not significant. Such a condition cannot
+	// fail.
 	Counts bool
 	Times  *diff.Times // the compared times; nil for a count
 }
