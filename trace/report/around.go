@@ -13,8 +13,8 @@ import (
 )
 
 // Around returns the producers of an operator, the producers of these, and so on, up to a distance of `far`
-// operators. Or it returns the consumers in the same way. The shapes and levels in the result are from the
-// given step. A step of -1 means the graph at its largest shapes.
+// operators. If `consumers` is set, it returns the consumers instead. The shapes and levels in the result are
+// from the given step. A step of -1 means the graph at its largest shapes.
 func Around(x *analyze.Index, step int, op trace.OpID, far int, consumers bool) []analyze.Neighbour {
 	return neighbours(memory.Of(x, step), op, far, consumers)
 }

@@ -44,7 +44,8 @@ func DetailLines(d *analyze.Detail) []string {
 	add("time", timeLine(d))
 	if own {
 		add("work", trafficLine(d))
-		if d.Plan.Experts.Rows == 0 || !d.Waste.None() { // the router decides what experts waste
+		// The plan does not show the waste of experts, which depends on the choice of the router.
+		if d.Plan.Experts.Rows == 0 || !d.Waste.None() {
 			add("waste", strings.TrimPrefix(WasteLine(d.Waste), "waste "))
 		}
 	}

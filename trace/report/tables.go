@@ -15,7 +15,7 @@ import (
 )
 
 // Table is a kind of table about a trace. The screen, the commands and the exports find all tables here and
-// therefore show the same. A new table is a file that registers it.
+// therefore show the same. To add a table, add a file that calls Register.
 type Table struct {
 	Name  string
 	Doc   string // one-line description

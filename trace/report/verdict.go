@@ -9,8 +9,8 @@ import (
 	"gpuscope/trace/table"
 )
 
-// waits is a share of a step's wall time. If the GPU waits for the CPU for at least this share, the verdict
-// says so.
+// waits is a share of a step's wall time. The verdict is that the GPU waits for the CPU only if the wait
+// takes at least this share.
 const waits = 0.1
 
 // Verdict says what limits the speed of a step. For a cold step with a warm repeat, Verdict describes the

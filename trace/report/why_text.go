@@ -15,8 +15,8 @@ import (
 )
 
 // WhyLines explains the grid of a dispatch in words: the grid, its arithmetic, and the chain of changes back
-// to the inputs. If the text `closed` is not empty, it replaces the links of chains with several operators.
-// It tells the user how to see them.
+// to the inputs. If `closed` is not empty, it is shown in place of the links of chains with several
+// operators, and tells the user how to show these links.
 func WhyLines(w *why.Why, closed string) []string {
 	x := w.Index
 	lines := []string{w.Name + "  " + heading(w)}

@@ -15,7 +15,8 @@ import (
 type Advice struct {
 	// First says what to fix first: "Fix first: mlp.gate+up, 26 % of the GPU time of a step."
 	First string
-	// Gain says what this gives: "Twice as fast there: ~46 to 53 tokens/s." It is "" if this is not known.
+	// Gain says how much faster this makes the model: "Twice as fast there: ~46 to 53 tokens/s." It is "" if
+	// this is not known.
 	Gain string
 	// Basis says how the numbers were obtained, and what would make unknown numbers known.
 	Basis string
@@ -41,8 +42,8 @@ func Of(h *headline.Headline) Advice {
 	return a
 }
 
-// Lines returns the headline in one line, in several lengths, the longest first: what to fix first, and what
-// this gives.
+// Lines returns the headline in several lengths, the longest first. Each element is one line with what to fix
+// first, and how much faster this makes the model.
 func Lines(h *headline.Headline) []string {
 	a := Of(h)
 	if h.First == nil {

@@ -109,10 +109,10 @@ func Lines(x *analyze.Index, step int, p *trace.Plan) []string {
 		table.Integer(int64(tiles.Idle+0.5)), table.Plural(tiles.Launched, "workgroup")))
 }
 
-// Strips returns a line of at most `width` cells for each of the most unbalanced routers, at most `most` of
-// them, in the order of the layers: the tokens of their experts as bars, and how unbalanced they are. It
-// leaves out routers that saw only a part of the tokens, as in the last layer, which computes only the last
-// token.
+// Strips draws how the most unbalanced routers divided their tokens, with at most `most` lines in the order
+// of the layers. A line has at most `width` cells: the tokens of the router's experts as bars, and how
+// unbalanced they are. Strips leaves out routers that saw only a part of the tokens, as in the last layer,
+// which computes only the last token.
 func Strips(routers []*experts.Router, most, width int) (lines []string) {
 	all := 0.0
 	for _, r := range routers {

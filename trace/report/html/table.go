@@ -27,7 +27,7 @@ type tableView struct {
 	Rows      []rowView
 	Notes     []string
 	Tree      bool // rows are in a tree
-	Open      bool // not folded at first
+	Open      bool // initially unfolded
 }
 
 // columnView is a column of a table. Class is "n" for a column of numbers, and "t" for

@@ -38,13 +38,13 @@ type timelineView struct {
 // start of the previous step, signed), and the length.
 //
 // Host has for each step: the number of slices, then for each slice the start (from the end of the previous
-// slice, signed), the length, by how much the measured time is longer, and the index of the name. The first
-// slice of a step is the step itself if its wall time was measured; its name is that of the phase.
+// slice, signed), the drawn length, the measured length minus the drawn length, and the index of the name.
+// The first slice of a step is the step itself if its wall time was measured; its name is that of the phase.
 //
 // GPU has for each step: the number of slices, the index of the list of names in Patterns plus 1, then for
-// each slice the start and the length as in Host, the difference to the measured time times MaxLanes, plus
-// the lane. The difference is signed and stored as the zigzag code. If the step is merged, the pattern is 0,
-// and each slice also has the index of its name and the number of its dispatches.
+// each slice the start and the drawn length as in Host, and a number that combines two: (measured length -
+// drawn length) * MaxLanes + lane. The difference is signed and stored as the zigzag code. If the step is
+// merged, the pattern is 0, and each slice also has the index of its name and the number of its dispatches.
 type timelineData struct {
 	End      int64    `json:"end"`
 	Names    []string `json:"names"`
@@ -111,7 +111,7 @@ func (p *Page) timeline(ctx context.Context, x *analyze.Index, h *headline.Headl
 }
 
 // mostOff limits the stored difference between the measured length of a slice and its drawn length, in ns.
-// Scripts compute in double precision, and the difference is stored times MaxLanes.
+// The difference is stored multiplied by MaxLanes, and scripts compute in double precision.
 const mostOff = 1 << 46
 
 // encoder builds the data of a timeline.

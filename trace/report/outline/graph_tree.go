@@ -12,11 +12,11 @@ import (
 	"gpuscope/trace/table"
 )
 
-// GraphTable is the graph as a tree. It has layers with their blocks and operators, the operators before
-// and after the layers, and the inputs and outputs of each operator. Equal layers are one row, as in the
-// table of dispatches. Grouping by "none" shows each layer separately. Grouping by "op" shows operators by
-// kind, and so does grouping by "kernel", because an operator may have several kernels. A filter finds the
-// operators of the dispatches that it finds in the table of dispatches of the same selection and grouping.
+// GraphTable is the graph as a tree. It has layers with their blocks and operators, the operators before and
+// after the layers, and the inputs and outputs of each operator. Equal layers are one row, as in the table of
+// dispatches. Grouping by "none" shows each layer separately. Grouping by "op" shows operators by kind, and
+// so does grouping by "kernel", because an operator may have several kernels. A filter finds an operator if
+// the same filter finds one of its dispatches in the table of dispatches.
 type GraphTable struct {
 	*table.Table
 	*graphtree.GraphTree
@@ -60,8 +60,8 @@ func Graph(ctx context.Context, x *analyze.Index, o analyze.Options) (*GraphTabl
 	return t, nil
 }
 
-// finder makes filters find the operators of the dispatches that the same words find in the table of
-// dispatches.
+// finder returns the filter of the graph: it applies the words of a filter to the table of dispatches, and
+// finds the operators of the dispatches that match there.
 func (t *GraphTable) finder(x *analyze.Index, o analyze.Options) *table.Finder {
 	var mu sync.Mutex
 	var dispatches *report.DispatchTable
@@ -92,8 +92,9 @@ func (t *GraphTable) finder(x *analyze.Index, o analyze.Options) *table.Finder {
 	}
 }
 
-// finding returns what the set of found operators means for a node. A node of several operators is found if
-// all of them are. Headings are not found themselves: they are shown above the operators.
+// finding returns whether a filter found a node, given the operators that it found. A node of several
+// operators is found if all of its operators are. A heading is never found itself: it is shown above the
+// operators that are.
 func (t *GraphTable) finding(n *graphtree.GraphNode, found map[trace.OpID]bool) table.Finding {
 	ran, all := false, true
 	for _, unit := range n.Ops {

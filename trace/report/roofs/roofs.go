@@ -37,7 +37,8 @@ type Row struct {
 	*roofline.Point
 	Phase *roofline.Phase
 	// Sign is the letter of the point in a chart: a capital letter for a prefill, a small one for other
-	// phases. The longest kernel of a phase has the first letter. Kernels after the 26th have the sign +.
+	// phases. The kernel with the longest time in a phase has the first letter. Kernels after the 26th have
+	// the sign +.
 	Sign string
 	// Share is the kernel's fraction of the time of all kernels of the phase.
 	Share float64
