@@ -59,7 +59,7 @@ func writeKineto(out io.Writer, t *trace.Trace, launches string) error {
 			break
 		}
 	}
-	// HTA ignores the last step. This one is not a step of the trace.
+	// HTA ignores the last step of a file. So an extra step is written, which the trace does not have.
 	end := timeline.Slice{From: w.line.End + 2, To: w.line.End + 1002}
 	if n := len(t.Steps); n > 0 && end.To < timeline.AxisEnd {
 		name := fmt.Sprintf("ProfilerStep#%d", t.Steps[n-1].Index+1)

@@ -85,7 +85,7 @@ func (w *writer) endArgs() {
 	w.EndObject()
 }
 
-// name writes the name and the place of a process or a thread. thread is 0 for a process.
+// name writes the name and the place of a process or a thread. tid is 0 for a process.
 func (w *writer) name(pid, tid int, name string, order int) {
 	kind := "thread_"
 	if tid == 0 {
@@ -142,7 +142,8 @@ func (w *writer) stepArgs(s *timeline.Step) {
 	}
 }
 
-// launchArgs returns the arguments that describe a launch. The slice is shared by all dispatches of the plan.
+// launchArgs returns the arguments that describe a launch. All dispatches of the plan share the returned
+// bytes.
 func (w *writer) launchArgs(s *timeline.Step, slice *timeline.Slice) []byte {
 	id := s.Dispatches[slice.At].Plan
 	if w.plans[id] == nil {

@@ -30,7 +30,8 @@ const (
 	RuleLength Rule = "length"
 	// RuleID is broken by a process or thread id that is not an integer from 1 to 2^32 - 1.
 	RuleID Rule = "id"
-	// RuleMember is broken by a missing or unknown member that events of this kind need.
+	// RuleMember is broken by an event in which a member is missing or has a value that viewers do not
+	// support.
 	RuleMember Rule = "member"
 	// RuleFlow is broken by an arrow without one of its ends, or by an end outside of any slice.
 	RuleFlow Rule = "flow"
@@ -212,7 +213,7 @@ func (c *checker) file() error {
 	return c.end()
 }
 
-// end checks that nothing follows.
+// end checks that nothing follows after the JSON value.
 func (c *checker) end() error {
 	if _, err := c.dec.Token(); !errors.Is(err, io.EOF) {
 		c.violate(RuleFile, -1, "there is more text after the end of the JSON value")
@@ -235,7 +236,7 @@ func (c *checker) events(whole bool) error {
 		var kind *json.UnmarshalTypeError
 		switch {
 		case errors.As(err, &kind):
-			c.violate(RuleFile, c.Events, "this is not an object")
+			c.violate(RuleFile, c.Events, "the event is not an object")
 		case whole && errors.Is(err, io.EOF):
 			return nil
 		case err != nil:

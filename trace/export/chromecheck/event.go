@@ -93,7 +93,7 @@ func (c *checker) half(e *event, pid, tid, ts int64) {
 	t.open = t.open[:n-1]
 	c.begun--
 	if ts <= b.from {
-		c.violate(RuleLength, c.Events, "the slice lasts %d ns", ts-b.from)
+		c.violate(RuleLength, c.Events, "the slice lasts %d ns; want more than 0", ts-b.from)
 		return
 	}
 	c.Slices++

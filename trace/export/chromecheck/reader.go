@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// reader passes on the bytes of a file, checks that they are UTF-8, and ends with ErrTooLarge after `left`
-// bytes, which the checker raises for each event.
+// reader passes on the bytes of a file and checks that they are UTF-8. It returns ErrTooLarge when `left`
+// bytes were read. The checker resets `left` before each event.
 type reader struct {
 	in        io.Reader
 	left      int64

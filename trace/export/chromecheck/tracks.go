@@ -118,10 +118,10 @@ func (c *checker) nesting(t *track) {
 		if n := len(open); n > 0 {
 			switch outer := open[n-1]; {
 			case outer.to == s.from:
-				c.violate(RuleNesting, s.event, "it starts when event %d ends; they must be 1 ns apart",
+				c.violate(RuleNesting, s.event, "it starts when event %d ends; leave 1 ns between the two",
 					outer.event)
 			case outer.to == s.to:
-				c.violate(RuleNesting, s.event, "it ends together with event %d; it must end 1 ns earlier",
+				c.violate(RuleNesting, s.event, "it ends together with event %d; end the inner one 1 ns earlier",
 					outer.event)
 			case outer.to < s.to:
 				c.violate(RuleNesting, s.event, "it overlaps event %d by %d ns; use another thread",
@@ -155,7 +155,7 @@ func (c *checker) arrows() {
 		case f.ph == 's':
 			state[f.name], start[f.name] = started, f.event
 		case state[f.name] != started:
-			c.violate(RuleFlow, int(f.event), "the arrow has no start (ph s) before this")
+			c.violate(RuleFlow, int(f.event), "the arrow has no earlier start (ph s)")
 		case f.ph == 'f':
 			state[f.name] = ended
 			c.Flows++

@@ -20,7 +20,7 @@ const (
 )
 
 // value is a value of a column. known is false for NULL. The field that is set depends on the column's kind.
-// Whether something is true is in n.
+// For the kind truth, n is 1 or 0.
 type value struct {
 	known bool
 	n     int64
@@ -99,7 +99,7 @@ var ofRun = []column{
 	},
 	{"device", text, false, "name of the GPU", func(r *row) value { return str(r.trace.Device.Name) }},
 	{
-		"driver", text, true, "version of its driver",
+		"driver", text, true, "version of the GPU's driver",
 		func(r *row) value { return given(r.trace.Device.Driver) },
 	},
 	{
@@ -308,11 +308,11 @@ var stepColumns = joined(ofRun, ofStep, []column{
 		func(r *row) value { return ns(r.untimed.Wall) },
 	},
 	{
-		"untimed_gpu_ns", integer, true, "GPU time of the same runs, ns",
+		"untimed_gpu_ns", integer, true, "GPU time of the runs that `untimed_ns` is from, ns",
 		func(r *row) value { return ns(r.untimed.GPU) },
 	},
 	{
-		"untimed_runs", integer, false, "number of these runs",
+		"untimed_runs", integer, false, "number of runs that `untimed_ns` is from",
 		func(r *row) value { return num(r.untimed.N) },
 	},
 	{
@@ -365,9 +365,10 @@ var stepColumns = joined(ofRun, ofStep, []column{
 		"allocated_bytes", integer, false, "allocated device memory",
 		func(r *row) value { return num(r.step.Memory.AllocatedBytes) },
 	},
-	{"live_bytes", integer, false, "part of it that the shapes of the step need", func(r *row) value {
-		return num(r.step.Memory.LiveBytes)
-	}},
+	{
+		"live_bytes", integer, false, "part of `allocated_bytes` that the shapes of the step need",
+		func(r *row) value { return num(r.step.Memory.LiveBytes) },
+	},
 })
 
 func joined(lists ...[]column) []column {

@@ -85,7 +85,7 @@ func writeParquet(w io.Writer, table, version string, columns []column, rows ite
 	return out.Close()
 }
 
-// parquet returns the column with a number of a row as a value.
+// parquet returns the value of the column in a row. number is the index of the column in the table.
 func (c *column) parquet(r *row, number int) parquet.Value {
 	v := c.of(r)
 	var to parquet.Value

@@ -87,13 +87,13 @@ func (w *Writer) Array() { w.begin(); w.b = append(w.b, '[') }
 // EndArray ends an array.
 func (w *Writer) EndArray() { w.b = append(w.b, ']') }
 
-// Key writes the key of a member. It must need no escapes.
+// Key writes the key of a member. The key must not contain characters that JSON escapes.
 func (w *Writer) Key(key string) {
 	w.begin()
 	w.b = append(append(append(w.b, '"'), key...), '"', ':')
 }
 
-// Raw writes JSON text as it is: a value, or the result of Members. It must not be empty.
+// Raw writes JSON text as it is: a value, or the result of Members. The text must not be empty.
 func (w *Writer) Raw(text []byte) { w.begin(); w.b = append(w.b, text...) }
 
 // String writes a string.

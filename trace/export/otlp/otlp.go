@@ -72,7 +72,7 @@ type writer struct {
 	t    *trace.Trace
 	line *timeline.Timeline
 	ids  ids
-	id   string // of the run's trace
+	id   string // OpenTelemetry's trace id of the run, in hexadecimal
 	base int64  // time of the start of the axis, in ns since 1970
 }
 

@@ -9,9 +9,9 @@ import (
 )
 
 // writeProfiles writes a profile for each type of value: numbers of dispatches, of workgroups, and of
-// workgroups without work, and GPU time. A value has a sample if it was measured and, if it is a count, if it
-// is not 0. A trace without GPU times has no profile of them. Each sample is linked to the span of its step
-// in the export "otlp".
+// workgroups without work, and GPU time. A profile has a sample for each dispatch whose value was measured
+// and, for counts, is not 0. A trace without GPU times has no profile of GPU times. Each sample is linked to
+// the span of its step in the export "otlp".
 func writeProfiles(out io.Writer, t *trace.Trace) error {
 	w := &profiles{
 		writer: newWriter(out, t), from: samples.Of(t), strings: map[string]int{"": 0}, texts: []string{""},

@@ -197,7 +197,7 @@ func (p *Profile) function(f Function) int {
 	return n
 }
 
-// Named returns the function of that name, which is not a kernel.
+// Named returns a function with this name that is not a kernel.
 func Named(name string) Function { return Function{Name: named(name)} }
 
 // named returns a name, or a placeholder if the name is empty: profilers drop functions without a name.

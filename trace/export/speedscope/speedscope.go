@@ -4,8 +4,9 @@
 // workgroups without work, and all workgroups. A profile without content is left out. The first three show
 // when a frame opened and closed, in ns. Layout: https://www.speedscope.app/file-format-schema.json.
 //
-// speedscope ignores the member "gpuscope" of the file. It has the measured time of each dispatch, because a
-// frame is drawn shorter than it was where another one starts before its end.
+// speedscope ignores the member "gpuscope" of the file. This member has the measured time of each dispatch.
+// The frames do not: if another dispatch starts before the end of a dispatch, the frame of the first one is
+// drawn shorter than its time.
 package speedscope
 
 import (
@@ -143,8 +144,8 @@ func (w *writer) kernel(name string) int {
 	return n
 }
 
-// evented writes an evented profile, whose events `events` writes. begin must be called before the first
-// event. If it is not called, the profile is left out.
+// evented writes a profile of the type evented. The function `events` writes its events, and must call begin
+// before the first one. If it never calls begin, the profile is left out.
 func (w *writer) evented(name string, events func(begin func())) {
 	begun := false
 	events(func() {
@@ -198,7 +199,7 @@ func (t *track) add(frame int, s *timeline.Slice) {
 	t.frame, t.from, t.end, t.pending = frame, s.From, analyze.Add(s.From, s.NS), true
 }
 
-// close draws the last slice. It ends at the limit, or before.
+// close draws the last slice. The drawing ends at the limit at the latest.
 func (t *track) close(limit int64) {
 	if t.pending {
 		t.w.event("O", t.frame, t.from)
