@@ -49,8 +49,8 @@ type Result struct {
 }
 
 // These are the modes in which steps run. In stepped mode each token is read back before the next step
-// begins. In pipelined mode the next step begins before the token is read back. It reads the token on the
-// device.
+// begins. In pipelined mode the next step takes the token from the device's memory and begins before the
+// token is read back.
 const (
 	Stepped   = "stepped"
 	Pipelined = "pipelined"
@@ -87,8 +87,8 @@ type Range struct {
 
 // Floor is the shortest possible time of a repetition, given one of the ceilings of the device.
 type Floor struct {
-	// Of names the slower of two parts. It is "weights" if the part is reading all weights once per step at
-	// the copy rate, or "flops" if it is computing at the FLOP rate.
+	// Of names the ceiling that gives the longer time. "weights" is the time to read all weights once per
+	// step at the copy rate, and "flops" is the time to compute at the FLOP rate.
 	Of     string `json:"of"`
 	Amount int64  `json:"amount"` // modelled bytes or FLOPs of a repetition
 	NS     int64  `json:"ns"`

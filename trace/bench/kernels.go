@@ -56,7 +56,7 @@ type Span struct {
 // check validates the numbers of a kernel.
 func (k *Kernel) check() error {
 	if k.Tokens < 1 || k.Position < 0 || k.N < 1 || k.NS < 0 || k.Count < 1 || k.Bytes < 0 || k.FLOPs < 0 {
-		return fmt.Errorf("%s: a count, the position or the time is out of range",
+		return fmt.Errorf("%s: want tokens, n and count of at least 1, and no other number below 0",
 			printable.Short(k.Kind, 40))
 	}
 	return nil
@@ -158,9 +158,9 @@ func (r *Result) crossovers(byPosition bool) []Crossover {
 	})
 }
 
-// along adds a measured length or position to the spans. `routes` are its fastest or planned routes. If it
-// shares routes with the last span, the span is extended, and only the shared routes are kept. Otherwise a
-// new span begins.
+// along adds a measured length or position `at` to the spans. `routes` are the fastest or planned routes
+// there. If the last span has some of these routes, along extends the span to `at` and keeps only the shared
+// routes. Otherwise a new span begins.
 func along(spans []Span, routes []string, at int) []Span {
 	if n := len(spans); n > 0 {
 		last := &spans[n-1]
@@ -178,9 +178,9 @@ func along(spans []Span, routes []string, at int) []Span {
 	return append(spans, Span{routes, at, at})
 }
 
-// limit returns the ceiling that the kernel would reach first, and the share of this ceiling that it reaches:
-// 1 is at the ceiling. Both are computed from its modelled work. If the ceilings are not known, it returns
-// "".
+// limit returns the ceiling that the kernel would reach first, and the achieved share of this ceiling (1 is
+// at the ceiling). Both are computed from the modelled work of the kernel. If the ceilings are not known,
+// `of` is "".
 func (r *Result) limit(k *Kernel) (of string, share float64) {
 	c := r.Device.Ceilings
 	if c == nil || k.NS == 0 {

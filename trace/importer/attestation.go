@@ -11,8 +11,8 @@ import (
 )
 
 // attestation is the execution attestation of ExecuTorch's WebGPU runtime: JSON with the commands of each
-// execution, their grids, and whether each ran. It has no times. Commands that all name their operator by the
-// id in the program are joined by these ids, and others in order. The content is that of
+// execution, their grids, and whether each ran. It has no times. If all commands name their operator by its
+// id in the program, they are joined by these ids, otherwise in order. The content is that of
 // pytorch/executorch#21677, which is not merged; the names of the fields may still change.
 var attestation = format{
 	name: "executorch-attestation", doc: "the execution attestation of ExecuTorch's WebGPU runtime",

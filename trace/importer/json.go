@@ -35,7 +35,7 @@ type document struct {
 	each func(raw json.RawMessage) error
 	// other receives the other members of the object. nil skips them.
 	other func(name string, raw json.RawMessage) error
-	// openEnd accepts a list that ends without a bracket, as a program leaves it that was killed.
+	// openEnd accepts a list without a closing bracket, which a killed program leaves.
 	openEnd bool
 	found   bool // the list was found
 	n       int  // number of elements read

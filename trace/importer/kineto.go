@@ -11,11 +11,11 @@ import (
 	"gpuscope/trace"
 )
 
-// kineto is the Chrome JSON of PyTorch's profiler, or of any other program. Events of category kernel are
-// the rows. The step of a kernel is the annotation in which the host launched it: "ProfilerStep#3" or,
-// without such, any annotation of the user. The correlation id of the kernel leads to the launch. The id
-// "External id" leads to the PyTorch operator. In a file without kernels, the complete events that contain no
-// other event are the rows of one step.
+// kineto is the Chrome JSON of PyTorch's profiler, or of any other program. Events of category kernel are the
+// rows. The step of a kernel is the annotation in which the host launched it: "ProfilerStep#3" or, if there
+// are no such annotations, any annotation of the user. The correlation id of the kernel leads to the launch.
+// The id "External id" leads to the PyTorch operator. In a file without kernels, the complete events that
+// contain no other event are the rows of one step.
 var kineto = format{
 	name: "kineto", doc: "the Chrome JSON of PyTorch's profiler or of another program",
 	sniff: func(start []byte) bool {

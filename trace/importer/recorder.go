@@ -117,7 +117,7 @@ type slotName struct {
 }
 
 // put adds a launch to a step. In all steps, launches of an operator with the same label have the same place.
-// If a step has several, the others get a number.
+// If a step has several launches with one label, all but the first get a number.
 func (r *recorder) put(s *stepRows, op int, label string, l launch) {
 	if s.counts == nil {
 		s.counts = map[slotName]int{}
@@ -136,8 +136,8 @@ func (r *recorder) put(s *stepRows, op int, label string, l launch) {
 	s.launches = append(s.launches, l)
 }
 
-// ofTokens returns the phase of a step of a language model that reads so many tokens. Without a count the
-// step is not one of a language model.
+// ofTokens returns the phase of a step that reads n tokens. If n is 0, the step is not a step of a language
+// model.
 func ofTokens(n int) trace.Phase {
 	switch {
 	case n == 1:

@@ -63,7 +63,7 @@ func (m *model) candidates(r *shapeRow) []int {
 	return nil
 }
 
-// group names the rows that share their candidates.
+// group returns a text that is the same for all rows with the same candidates.
 func (r *shapeRow) group() string {
 	switch {
 	case r.matrix():
@@ -80,8 +80,9 @@ func (r *shapeRow) group() string {
 }
 
 // joinShapes adds the launches of a step whose rows have only operations and shapes. All operators that do an
-// operation at a shape are joined with the rows of this shape, if there are as many, or a small multiple.
-// Otherwise the rows stay rows of the profile, with the class of work that all candidates share.
+// operation at a shape are joined with the rows of this shape, if the number of rows is the number of
+// operators or a small multiple of it. Otherwise the rows become operators that only the profile has, with
+// the class of work that all candidates share.
 func (r *recorder) joinShapes(m *model, step *stepRows, rows []shapeRow) error {
 	total, launches := map[string]int{}, len(step.launches)
 	for i := range rows {

@@ -61,7 +61,7 @@ func (t *Table) ParseFilter(ctx context.Context, s string) (Filter, error) {
 	return f, nil
 }
 
-// CheckFilter returns an error if a filter is wrong for any table: because of an invalid regular expression
+// CheckFilter returns an error for a filter that no table accepts, because of an invalid regular expression
 // or an invalid number.
 func CheckFilter(s string) error {
 	for _, word := range strings.Fields(s) {

@@ -25,7 +25,7 @@ const (
 	Unlisted    Finding = iota // the other table does not contain the row: all words apply to the row itself
 	Missed                     // the other table contains the row, and the filter rejects it
 	Found                      // the filter keeps the row
-	FoundAround                // the filter keeps the parent: the row matches only by words for this table
+	FoundAround                // the filter keeps a row around this one; words about this table decide
 )
 
 func (f *Filter) finding(row int) Finding {

@@ -113,7 +113,7 @@ func (c Cell) found() string { return cmp.Or(c.Name, c.Text) }
 // Unknown is the mark of a number whose error is not known. Sorting and filtering ignore such a number.
 const Unknown = "?"
 
-// Zero is the mark of a number that is not significantly different from 0. For sorting, it is 0, but comes
+// Zero is the mark of a number that is not significantly different from 0. Such a number is sorted as 0,
 // after a 0 without a mark.
 const Zero = "="
 
