@@ -32,9 +32,9 @@ type profiling struct {
 const profileFor = 3 * time.Second
 
 // These constants limit how often and for how long a run repeats the last step and the prompt's last chunk.
-// The costs of the last step are the most informative, so they get most of the time. The chunk gets the rest:
-// promptFrom, at the end of profileFor. If one run of the chunk takes longer than warmFor, the chunk is not
-// measured, and the costs get all of profileFor.
+// The costs of the last step are the most informative, so they get most of the time: all of profileFor but
+// its last part, promptFrom, which the chunk gets. If one run of the chunk takes longer than warmFor, the
+// chunk is not measured, and the costs get all of profileFor.
 const (
 	warmRounds  = 5
 	warmFor     = time.Second

@@ -77,7 +77,7 @@ for --theme), which overrides the file. docs/reference/keys.md has an example.`,
 				}
 				executes, _ := executesMethod(r.model) // the session reports what is wrong with the file
 				if (r.model.device == trace.NoDevice || executes) && !prompted {
-					r.screen.Prompt = "" // a default prompt would not change the plan, and is no live dim
+					r.screen.Prompt = "" // neither a plan nor a program reads the default prompt
 				}
 				r.screen.DefaultPrompt = !prompted
 				r.screen.Keys, r.screen.Log = settings.keys, tui.NewLog()

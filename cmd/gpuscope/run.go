@@ -226,7 +226,7 @@ func (r *run) run(ctx context.Context, p *program) error {
 		return asUsage(err)
 	}
 	if out.err != nil {
-		err = nil // o.err is the reason why the run was stopped
+		err = nil // out.finish returns out.err, the reason why the run stopped
 	}
 	return errors.Join(err, out.finish())
 }

@@ -94,7 +94,7 @@ func (t *tokenize) run(ctx context.Context, operands []string) error {
 		return err
 	}
 	if len(data) > maxTokenized {
-		return fmt.Errorf("the text is larger than %d MB: split it", maxTokenized>>20)
+		return fmt.Errorf("the text is larger than %d MiB: split it", maxTokenized>>20)
 	}
 	if !t.decode {
 		ids, err := t.encode(string(data))
@@ -166,7 +166,7 @@ func readLine(in *bufio.Reader) (line []byte, err error) {
 	for {
 		part, err := in.ReadSlice('\n')
 		if len(line)+len(part) > maxTokenized {
-			return nil, fmt.Errorf("the line is larger than %d MB", maxTokenized>>20)
+			return nil, fmt.Errorf("the line is larger than %d MiB: split the text", maxTokenized>>20)
 		}
 		line = append(line, part...)
 		if err != bufio.ErrBufferFull {

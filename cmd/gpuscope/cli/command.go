@@ -38,8 +38,8 @@ type Command struct {
 	Screen   bool // handles signals itself, to restore the terminal
 	// Setup declares the flags and returns the action, which runs after the flags are parsed.
 	Setup func(flags *pflag.FlagSet) Action
-	// Surplus returns a better error for operands of which there are too many. It may be nil, and it may
-	// return nil.
+	// Surplus returns a specific error if there are too many operands. Surplus may be nil or return nil,
+	// which means that there is none.
 	Surplus func(operands []string) error
 }
 

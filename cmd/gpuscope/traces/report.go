@@ -20,9 +20,9 @@ func reportCommand(e *cli.Env) *cli.Command {
 	return &cli.Command{
 		Name: "trace report", Operand: "FILE [BASE]",
 		Doc: "write a report of a recorded trace as one HTML page",
-		More: `The page shows what to fix first and what this gives, a timeline with zoom, the roofline, costs, growth with the
-position, waste, and tables that sort and filter. It is one file that loads nothing from the network, so it can be sent and
-archived. With the trace BASE, the page also compares FILE with BASE.`,
+		More: `The page shows what to fix first and how much faster the model would then be, a timeline with zoom, the roofline, costs,
+growth with the position, waste, and tables that sort and filter. It is one file that loads nothing from the network, so it
+can be sent and archived. With the trace BASE, the page also compares FILE with BASE.`,
 		Examples: []cli.Example{
 			{"gpuscope trace report run.json -o run.html", "write the page to run.html"},
 			{"gpuscope trace report after.json before.json -o after.html", "also show what changed since before.json"},
