@@ -38,7 +38,7 @@ var Breaks = []BreakKind{
 		"time", "TIMES", "a step or a timed dispatch takes over TIMES × its median",
 		func(of string) error {
 			if k, err := strconv.ParseFloat(of, 64); err != nil || !(k > 1) || k > 1e9 {
-				return Refusef("breakpoint time %.20q: want a factor above 1, by which the median is multiplied", of)
+				return Refusef("breakpoint time %.20q: want a factor above 1; the limit is this factor times the median", of)
 			}
 			return nil
 		},
@@ -102,9 +102,8 @@ func (b Break) Check() error {
 	return err
 }
 
-// CheckIn checks the breakpoint against the model of a trace. It returns an error if the graph has no kernel
-// or operator that matches the pattern. It also returns an error if the position is beyond the end of the
-// context.
+// CheckIn checks the breakpoint against the model of a trace. It returns an error if no kernel or operator of
+// the graph matches the pattern, or if the position is after the end of the context.
 func (b Break) CheckIn(t *trace.Trace) error {
 	has, err := b.Matcher()
 	if err != nil {

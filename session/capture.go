@@ -2,14 +2,14 @@ package session
 
 import "gpuscope/trace"
 
-// CaptureTo says which dispatch a Capture writes, and to which folder.
+// CaptureTo selects the dispatch that a Capture writes, and the folder.
 type CaptureTo struct {
 	Dispatch trace.DispatchID `json:"dispatch"`
-	// Phase is the phase of the step. The folder states it.
+	// Phase is the phase of the step, for the description in the folder.
 	Phase trace.Phase `json:"phase,omitempty"`
 	// Dir is the path of the folder. A folder that an earlier Capture wrote is replaced.
 	Dir      string `json:"dir"`
-	MaxBytes int64  `json:"max_bytes"` // largest total size of the arrays
+	MaxBytes int64  `json:"max_bytes"` // maximum total size of the arrays
 }
 
 // Captured describes the folder that a Capture wrote.

@@ -27,19 +27,19 @@ const (
 	Ceilings CommandKind = "ceilings" // measure the peak rates of the device
 	Reset    CommandKind = "reset"    // clear the text and return to position 0
 	Timing   CommandKind = "timing"   // set the timing level to Level
-	Tokenize CommandKind = "tokenize" // return the tokens of Text as a prompt would have them; no step runs
+	Tokenize CommandKind = "tokenize" // return the tokens that Text has as a prompt; no step runs
 	Look     CommandKind = "look"     // return the elements or statistics of the value that At selects
 	Verify   CommandKind = "verify"   // compare a step of the text with float64 references
 	Lab      CommandKind = "lab"      // compare a kernel with the edited source in Edit by N interleaved runs
 	Kernel   CommandKind = "kernel"   // use the source in Edit for its kernel in all later steps
-	Capture  CommandKind = "capture"  // write a dispatch of a step to a folder, as Command.Capture says
+	Capture  CommandKind = "capture"  // write a dispatch of a step to a folder; see Command.Capture
 	Resume   CommandKind = "resume"   // continue from Left, the state of a crashed engine
 )
 
-// ResetText is the sentence with which the log and the screen report a Reset.
+// ResetText is the message of the log and the screen about a Reset.
 const ResetText = "reset: the text is empty and the position is 0"
 
-// ExecutionsResetText is ResetText for programs that are not language models.
+// ExecutionsResetText is the same message for programs that are not language models.
 const ExecutionsResetText = "reset: the buffers of the program have their initial contents"
 
 // Command is a request from a front end.
@@ -47,15 +47,15 @@ type Command struct {
 	Kind   CommandKind `json:"kind"`
 	Text   string      `json:"text,omitempty"`
 	Tokens []int       `json:"tokens,omitempty"` // token IDs that are used instead of Text
-	// Chat is set if the Text of a Prompt is a message that the user sends in a conversation. The model's
-	// chat template appends the message to the text so far, which stays in the KV cache. If there is no text
+	// Chat is true if the Text of a Prompt is the user's next message in a conversation. The model's chat
+	// template appends the message to the existing text, which stays in the KV cache. If there is no text
 	// yet, a new conversation begins.
 	Chat bool `json:"chat,omitempty"`
 	// Chunks holds the sizes of the steps that prefill a prompt. The last size repeats until the prompt is
 	// used up. Without Chunks each step reads as many tokens as possible.
 	Chunks []int `json:"chunks,omitempty"`
-	// N has a meaning that depends on the command. For a Prompt it is the number of tokens to generate; if
-	// they do not fit in the context, the prompt is refused. For a Verify it is the maximum work of each
+	// The meaning of N depends on the command. For a Prompt it is the number of tokens to generate. A prompt
+	// is refused if these tokens do not fit in the context. For a Verify it is the maximum work of each
 	// reference in GFLOP. For most other commands it is a number of repetitions.
 	N     int          `json:"n,omitempty"`
 	Level trace.Timing `json:"level,omitempty"`
@@ -75,14 +75,13 @@ type Command struct {
 	Capture *CaptureTo  `json:"capture,omitempty"`
 }
 
-// Left is the state that a crashed engine left. Another engine needs only this state to continue from the
-// same place.
+// Left is the state of a crashed engine that another engine needs to continue from the same place.
 type Left struct {
 	Last   *Shape `json:"last,omitempty"`   // shape of the last step in the trace
 	Prompt []int  `json:"prompt,omitempty"` // token IDs
-	Kept   []int  `json:"kept,omitempty"`   // token counts of earlier steps whose positions are kept
+	Kept   []int  `json:"kept,omitempty"`   // token counts of steps of earlier texts whose positions are kept
 	Turns  []Turn `json:"turns,omitempty"`  // steps of the current text
-	// Talk is the conversation as in Text.Talk: up to the latest prompt, without the answer to it.
+	// Talk is the conversation up to the latest prompt, without its answer: see Text.Talk.
 	Talk   []Exchange   `json:"talk,omitempty"`
 	Timing trace.Timing `json:"timing,omitempty"`
 	Chunk  int          `json:"chunk,omitempty"`
@@ -111,8 +110,8 @@ type Turn struct {
 	Token  *int `json:"token,omitempty"` // output token
 }
 
-// Reply is the result of a command. If the command failed or was cancelled, the reply reports what the
-// command had done until then.
+// Reply is the result of a command. If the command failed or was cancelled, the reply describes the part that
+// was done.
 type Reply struct {
 	Step     int `json:"step"`            // index of the current step after the command, -1 before the first
 	Position int `json:"position"`        // number of positions in use after the command
@@ -131,9 +130,8 @@ type Reply struct {
 	Tried *Tried `json:"tried,omitempty"`
 	// Captured is the result of a Capture.
 	Captured *Captured `json:"captured,omitempty"`
-	// Note is an event of the trace that the front end shows as the outcome of the command. It may say that
-	// executions ran again, or what it took to restore the recurrent state after a step back. If the chat
-	// template rendered earlier messages differently, it says how many tokens of the conversation stay in the
-	// KV cache.
+	// Note is an event of the trace that the front end shows as the outcome of the command. Examples:
+	// executions or steps ran again to restore a state after a step back; the chat template rendered earlier
+	// messages differently, so that only some tokens stay in the KV cache.
 	Note *trace.Event `json:"note,omitempty"`
 }

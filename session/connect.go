@@ -30,7 +30,7 @@ type Peer struct {
 const lastWords = 8
 
 // Connect returns the session that Serve provides at the other end of the pipes. It returns at once, while
-// the engine is still opening the model; events report the progress. If the engine cannot open the model or
+// the engine still opens the model. Events report the progress. If the engine cannot open the model or
 // crashes, Events is closed, and both commands and Close return the reason.
 func Connect(p Peer) Session {
 	c := &client{
@@ -64,7 +64,7 @@ type client struct {
 // Events returns the channel of events.
 func (c *client) Events() <-chan Event { return c.stream.Events() }
 
-// Do sends a command and waits for its answer. A cancelled command is also answered.
+// Do sends a command and waits for its answer. The engine also answers a cancelled command.
 func (c *client) Do(ctx context.Context, cmd Command) (Reply, error) {
 	if err := ctx.Err(); err != nil {
 		return Reply{}, err
@@ -76,7 +76,7 @@ func (c *client) Do(ctx context.Context, cmd Command) (Reply, error) {
 	c.awaiting[id] = done
 	c.mu.Unlock()
 	if err := c.send(request{ID: id, Do: &cmd}); err != nil {
-		// The engine stopped reading. The reason is known when the engine's output has ended.
+		// The engine has stopped reading. Its output must end before the reason is known.
 		<-c.ended
 		return Reply{}, c.gone()
 	}
@@ -147,9 +147,8 @@ func (c *client) run() {
 	c.stream.End()
 }
 
-// errReason wraps an error that is known to be the reason why the session ended. An example is the engine's
-// error about a model that cannot be opened. The user sees this error instead of the pipe error that follows
-// from it.
+// errReason wraps an error that is the known reason why the session ended, such as the engine's error about a
+// model that cannot be opened. The user sees this error instead of the resulting pipe error.
 type errReason struct{ err error }
 
 func (e errReason) Error() string { return e.err.Error() }
@@ -176,7 +175,7 @@ func (c *client) reason(err, waitErr error, last []string) error {
 	return fmt.Errorf("%w: %s", ErrLost, how)
 }
 
-// readMessages processes messages. It returns nil when they end.
+// readMessages processes messages until the engine's output ends, and then returns nil.
 func (c *client) readMessages() error {
 	in := newWireReader(newGathering(c.peer.Messages, c.peer.Room, c.asked))
 	err := in.greeted()
@@ -195,10 +194,10 @@ func (c *client) readMessages() error {
 	return err
 }
 
-// These constants set how long the reader waits between reads, so that one read returns many messages.
-// Without a delay, the process would wake up for each of hundreds of messages per second, and waking up takes
-// as long as reading. The delay is gatherSoon, or proportionally more if the capacity of the pipe is larger.
-// No data is lost if the engine ends during a delay, because the pipe keeps its content.
+// These constants set the delay between two reads, so that one read returns many messages. Without a delay,
+// the process would wake up for each of hundreds of messages per second, and waking up takes as long as
+// reading. The delay is gatherSoon for a pipe of the capacity leastRoom, and proportionally longer for a
+// larger pipe. If the engine ends during a delay, no data is lost, because the pipe keeps its content.
 const (
 	gatherSoon = 8 * time.Millisecond
 	gatherMost = 100 * time.Millisecond // maximum delay when no request was sent recently
@@ -206,9 +205,9 @@ const (
 	answering  = time.Second            // time after a request during which the delay is gatherSoon
 )
 
-// gathering is a reader that collects more data per read by delaying reads. The next read starts when the
+// gathering is a reader that delays reads so that each read returns more data. The next read starts when the
 // duration `gather` has passed since the previous read. It starts at once after a new request, or after a
-// read that returned much data. The steps of the engine do not wait for this reader.
+// read that returned a lot of data. The steps of the engine do not wait for this reader.
 type gathering struct {
 	r      io.Reader
 	gather time.Duration
@@ -241,8 +240,8 @@ func (g *gathering) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// takeMessages processes messages until receiving fails. It then returns the error, which is io.EOF after the
-// last message.
+// takeMessages processes messages until receiving fails, and returns that error. The error is io.EOF after
+// the last message.
 func (c *client) takeMessages(in *wireReader) error {
 	for {
 		var m message
@@ -288,8 +287,8 @@ func (c *client) readStderr() []string {
 	}
 }
 
-// words collects the stderr lines that an error message quotes if the engine crashes. These are the last
-// lines, or after a panic the first lines of the panic, because a long stack trace follows them.
+// words collects the stderr lines that an error message quotes if the engine crashes: the last lines, or the
+// first lines of a panic, because a long stack trace follows these.
 type words struct {
 	lines  []string
 	panics bool

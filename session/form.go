@@ -57,7 +57,7 @@ func makeForm(of formKey) *form {
 		return f
 	}
 	f := &form{least: 1}
-	forms[of] = f // stored before its parts are built, so that a part can have the same type
+	forms[of] = f // stored before its parts are built, so that recursive types work
 	switch of.Kind() {
 	case reflect.Bool:
 		f.put = func(w *wireWriter, v reflect.Value) { w.length(flag(v.Bool())) }
@@ -209,8 +209,8 @@ func (f *form) alike(t reflect.Type, of *form) {
 const lookBack = 16
 
 // plan encodes a pointer to a plan. It writes 0 for nil, and 1 before a complete plan. Many plans of a layer
-// equal those of the previous layer except for the ID and the dispatch. If such an equal plan is n places
-// before the last plan of the message, it writes n+2, the ID and the dispatch.
+// equal plans of the previous layer except for the ID and the dispatch. If the equal plan is n places before
+// the last plan of the message, plan writes n+2, the ID and the dispatch.
 func (f *form) plan(of *form) {
 	f.put = func(w *wireWriter, v reflect.Value) {
 		p := v.Interface().(*trace.Plan)
@@ -254,8 +254,8 @@ func (f *form) plan(of *form) {
 	}
 }
 
-// ran encodes the dispatches of a step. If only the plan of each dispatch is known, it writes a 1, the length
-// and the plan IDs. This is usual in a step whose dispatches are not timed. Otherwise it writes a 0 and an
+// ran encodes the dispatches of a step. If each dispatch has a plan but nothing else, as in most steps
+// without timing of dispatches, it writes a 1, the length and the plan IDs. Otherwise it writes a 0 and an
 // ordinary list.
 func (f *form) ran(list form) {
 	f.least++
@@ -290,8 +290,8 @@ func (f *form) ran(list form) {
 	}
 }
 
-// stock allocates memory for decoded values of one type. A message has hundreds of small values, so they are
-// parts of larger blocks. A block stays in memory as long as any value in it is referenced.
+// stock allocates memory for decoded values of one type. It takes the hundreds of small values of a message
+// from larger blocks. A block stays in memory as long as any value in it is referenced.
 type stock struct {
 	list  reflect.Type // type of a slice of these values
 	size  uintptr
@@ -438,7 +438,7 @@ func (f *form) record(of formKey) {
 		for i, x := range fields {
 			begin := len(w.b)
 			x.put(w, v.Field(x.at))
-			// only zero values are encoded as nothing but zero bytes
+			// exactly the zero values are encoded as zero bytes only
 			if slices.ContainsFunc(w.b[begin:], func(b byte) bool { return b != 0 }) {
 				w.b[from], end = byte(i+1), len(w.b)
 			}

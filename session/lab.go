@@ -11,12 +11,12 @@ import (
 	"gpuscope/trace"
 )
 
-// KernelEdit is an edited source of a kernel.
+// KernelEdit is the edited source of a kernel.
 type KernelEdit struct {
 	Kernel string `json:"kernel"`         // name of the kernel in the graph
 	Text   string `json:"text,omitempty"` // source in the format of KernelText; "" restores the original
-	// Dispatch is the dispatch on whose inputs the source is tried. If nil, the first dispatch that runs the
-	// kernel in the step is used.
+	// Dispatch is the dispatch that provides the inputs for the comparison of both kernels. If it is nil, the
+	// first dispatch of the step that runs the kernel is used.
 	Dispatch *trace.DispatchID `json:"dispatch,omitempty"`
 }
 
@@ -35,8 +35,8 @@ type Tried struct {
 	// Stray reports that the edited kernel writes to state (such as the KV cache) where the original does
 	// not. In this case the step was not run with the edited kernel.
 	Stray bool `json:"stray,omitempty"`
-	// Gap is the numeric error of the edited kernel's outputs: their difference from a float64 reference that
-	// has the same inputs. It is nil if no output of the dispatch has a reference.
+	// Gap is the numeric error of the edited kernel's outputs, compared with a float64 reference on the same
+	// inputs. It is nil if no output of the dispatch has a reference.
 	Gap *trace.NumericError `json:"gap,omitempty"`
 }
 
@@ -67,8 +67,8 @@ type InTurns struct {
 	N    int    `json:"n"`
 }
 
-// FewestTurns is the number of runs that a significant gain needs. Both quartiles of noise have the same sign
-// in 37 % of all cases with 5 runs, in 9 % with 12, and in 1 % with 30.
+// FewestTurns is the minimum number of runs for a significant gain. If there is no real gain, both quartiles
+// have the same sign by chance in 37 % of all cases with 5 runs, in 9 % with 12, and in 1 % with 30.
 const FewestTurns = 12
 
 // Told reports whether the gain is significant, which means that both of its quartiles have the same sign and
@@ -88,19 +88,19 @@ type Rewritten struct {
 	Value     trace.ValueID `json:"value"`
 	Elements  int           `json:"elements"`
 	Differ    int           `json:"differ"`    // number of elements that differ
-	Unwritten int           `json:"unwritten"` // how many of these the edited kernel does not write
+	Unwritten int           `json:"unwritten"` // number of these that the edited kernel does not write
 	MaxAbs    trace.Number  `json:"max_abs"`   // largest absolute difference
 	Element   int           `json:"element"`   // index of the element that differs most
 	Own       trace.Number  `json:"own"`       // what the original kernel writes to this element
 	New       trace.Number  `json:"new"`
 }
 
-// SourceError is the error of a kernel source that does not compile, or does not fit the kernel that it
-// should replace. errors.Is(err, ErrUsage) is true for it.
+// SourceError is the error for a kernel source that does not compile, or that does not fit the kernel to be
+// replaced. errors.Is(err, ErrUsage) is true for a SourceError.
 type SourceError struct {
 	File         string // name of the file
-	Line, Column int    // where the error is, counted from 1; 0 if the compiler does not say
-	Text         string // what is wrong
+	Line, Column int    // position of the error, counted from 1; 0 if not known
+	Text         string // description of the error
 }
 
 func (e *SourceError) Error() string {
@@ -113,17 +113,17 @@ func (e *SourceError) Error() string {
 // Is reports whether target is ErrUsage.
 func (e *SourceError) Is(target error) bool { return target == ErrUsage }
 
-// A compiler shows where an error is by a small drawing of several lines. placeLine matches the line that
-// gives the position in the source. pictureLine matches a line that quotes the source, or a line with a mark
-// below the quote.
+// In a compiler's error message, several lines show the position of the error. placeLine matches the line
+// with the line and column numbers. pictureLine matches a line that quotes the source, or a line that marks
+// the position below the quote.
 var (
 	placeLine   = regexp.MustCompile(`^┌─.*?:(\d+):(\d+)$`)
 	pictureLine = regexp.MustCompile(`^(\d*) *│ *(.*)$`)
 )
 
 // CompilerError condenses a compiler's error message about the source of a kernel into a position and one
-// line, such as: expected ...; in "x = ;". From the compiler's drawing it keeps only the first line of
-// source. file is the name of the file with the source, and name the label of the kernel's pipeline.
+// line, such as: expected ...; in "x = ;". Of the quoted source it keeps only the first line. `file` is the
+// name of the file with the source. `name` is the label of the kernel's pipeline.
 func CompilerError(file, name string, err error) *SourceError {
 	e := &SourceError{File: file}
 	text := err.Error()
@@ -186,7 +186,8 @@ func KernelOf(text string) string {
 	return name
 }
 
-// CheckKernelText returns an error if the first line of text does not name this kernel and these constants.
+// CheckKernelText returns an error if the first line of `text` is not the line that KernelText writes for the
+// kernel `name` and the constants.
 func CheckKernelText(text, name, constants string) error {
 	want, _, _ := strings.Cut(KernelText(name, constants, ""), "\n")
 	line, _, _ := strings.Cut(text, "\n")
@@ -196,6 +197,6 @@ func CheckKernelText(text, name, constants string) error {
 	if !strings.HasPrefix(line, kernelLine) {
 		return fmt.Errorf("the first line must be %q", want)
 	}
-	return fmt.Errorf("the source was made for %q, but this model has %q",
+	return fmt.Errorf("the source was generated for %q, but this model has %q",
 		strings.TrimPrefix(line, kernelLine), strings.TrimPrefix(want, kernelLine))
 }

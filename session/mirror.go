@@ -20,12 +20,12 @@ type Mirror struct {
 	Budget   int64 // memory limit in bytes for steps and plans in Trace; 0 means trace.DefaultBudget
 
 	recorder *trace.Recorder
-	resuming bool   // the engine crashed, and its successor is restoring the state
-	kept     []int  // token counts of earlier steps whose positions are kept
+	resuming bool   // a new engine is restoring the state of a crashed engine
+	kept     []int  // token counts of steps of earlier texts whose positions are kept
 	turns    []Turn // steps of the current text
 	// given holds the generated tokens and shares its array with Text.Given. After the session has stepped
-	// back, given is longer than Text.Given. The next token then goes into a copy, because earlier versions
-	// of Text still use the array.
+	// back, given is longer than Text.Given. The next token is then written to a copy of the array, because
+	// earlier versions of Text still use the array itself.
 	given []Token
 }
 
@@ -41,7 +41,7 @@ func (m *Mirror) Apply(e Event) error {
 	case e.Log != nil:
 		return nil
 	case e.Opened != nil && m.resuming:
-		was := m.Trace.Graph // the graph as it was when opened, without edited kernels
+		was := m.Trace.Graph // the original graph, without edited kernels
 		was.Kernels = slices.DeleteFunc(slices.Clone(was.Kernels), func(k trace.Kernel) bool { return k.Of != "" })
 		if !reflect.DeepEqual(&e.Opened.Graph, &was) {
 			return errors.New("the restarted engine opened a different graph than the recorded one")
@@ -65,7 +65,7 @@ func (m *Mirror) Apply(e Event) error {
 	return nil
 }
 
-// Left returns the state that another engine needs to continue from the same place after this one has
+// Left returns the state that another engine needs to continue from the same place after this engine has
 // crashed.
 func (m *Mirror) Left() *Left {
 	l := &Left{
@@ -82,9 +82,9 @@ func (m *Mirror) Left() *Left {
 	return l
 }
 
-// Continue announces that all later events come from another engine, which replaces a crashed engine for the
-// same model. The trace and the text are kept. The Mirror ignores the states that the new engine sends before
-// this engine has restored Left.
+// Continue announces that all later events come from a new engine, which replaces a crashed engine. The trace
+// and the text are kept. The Mirror ignores State events of the new engine until this engine has restored
+// Left.
 func (m *Mirror) Continue() { m.resuming = true }
 
 // stand applies a State event to the mirror.
@@ -112,8 +112,8 @@ func (m *Mirror) stand(s State) error {
 	return nil
 }
 
-// begins records that a new text has replaced the previous text. The two texts share their first positions,
-// and `kept` is the number of these positions.
+// begins records that a new text has replaced the previous text. `kept` is the number of positions at the
+// start that both texts share.
 func (m *Mirror) begins(kept int) {
 	sizes := m.kept
 	for _, t := range m.turns {

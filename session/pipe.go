@@ -19,8 +19,7 @@ import (
 	"sync"
 )
 
-// helloWords is the prefix of the engine's first line. After this prefix, the line has the fingerprint of the
-// protocol.
+// helloWords is the prefix of the engine's first line. The fingerprint of the protocol follows.
 const helloWords = "gpuscope session "
 
 // request is sent to the engine: a command, or the cancellation of the command with this ID.
@@ -43,14 +42,14 @@ type answer struct {
 	Error *remoteError `json:"error,omitempty"`
 }
 
-// remoteError is an error that was sent over the pipe. Text is the message. Kind is the key of the sentinel
-// error in kinds that the original error wraps, or "".
+// remoteError is an error that was sent over the pipe. Text is the message. If the original error wraps a
+// sentinel error in the map kinds, Kind is its key. Otherwise Kind is "".
 type remoteError struct {
 	Kind string `json:"kind,omitempty"`
 	Text string `json:"text"`
 }
 
-// kinds holds the sentinel errors that errors.Is also recognizes on the receiving side of the pipe.
+// kinds lists the sentinel errors for which errors.Is also works on the receiving side of the pipe.
 var kinds = map[string]error{
 	"canceled": context.Canceled,
 	"deadline": context.DeadlineExceeded,
@@ -117,10 +116,10 @@ func describe(w io.Writer, t reflect.Type, seen map[reflect.Type]bool) {
 	}
 }
 
-// ErrNotEngine is the error if the started process did not send the first line of a gpuscope engine.
+// ErrNotEngine means that the started process did not send the first line of a gpuscope engine.
 var ErrNotEngine = errors.New("the process that was started is not a gpuscope engine")
 
-// ProtocolError is the error of a session whose engine is another version of this program.
+// ProtocolError is the error of a session whose engine comes from another version of this program.
 type ProtocolError struct{ Engine, Own string }
 
 func (e *ProtocolError) Error() string {

@@ -1,8 +1,8 @@
 package session
 
-// Sender creates the events of a session and sends them in order. It does this on its own goroutine, so the
-// trace records of one step are created while the next step runs. A Sender holds events back until the GPU
-// times of all completed steps have been read.
+// Sender creates the events of a session and sends them in order, on its own goroutine. The trace records of
+// a step are therefore created while the next step runs. A Sender holds events back until the GPU times of
+// all completed steps have been read.
 type Sender struct {
 	stream  *Stream
 	settled func() bool    // reports whether the GPU times of all completed steps are known

@@ -9,9 +9,9 @@ import (
 	"sync"
 )
 
-// Serve opens a session and serves it to the front end that called Connect at the other end of the pipes. It
-// returns when the requests end, a write to the front end fails, or ctx is cancelled, after closing the
-// session. Progress events are sent to the front end while the session opens. If opening fails, the error is
+// Serve opens a session and serves it to the front end that called Connect at the other end of the pipes.
+// When the requests end, a write to the front end fails, or ctx is cancelled, Serve closes the session and
+// returns. While the session opens, the front end receives progress events. If opening fails, the error is
 // sent to the front end and also returned.
 func Serve(ctx context.Context, requests io.Reader, messages io.Writer,
 	open func(ctx context.Context, emit func(Event)) (Session, error),
@@ -35,12 +35,12 @@ func Serve(ctx context.Context, requests io.Reader, messages io.Writer,
 	return s.serve(ctx, sess)
 }
 
-// errFrontEndGone ends Serve without an error: the front end closed the connection.
+// errFrontEndGone means that the front end closed the connection. Serve then returns no error.
 var errFrontEndGone = errors.New("the connection was closed by the front end")
 
-// server has three goroutines. The goroutine read receives requests. It never waits for anything else, so it
-// always notices a cancellation and the end of the requests. The goroutine work runs the commands one at a
-// time. After opening, the goroutine serve sends all messages.
+// server has three goroutines, named after their methods. read receives requests. It never waits for anything
+// else, so it always notices a cancellation and the end of the requests. work runs the commands one at a
+// time. serve sends all messages once the session is open.
 type server struct {
 	writing sync.Mutex
 	out     io.Writer
@@ -164,7 +164,7 @@ func (s *server) serve(ctx context.Context, sess Session) error {
 	}
 }
 
-// drain sends the events that are waiting in the channel now.
+// drain sends the events that are already waiting in the channel.
 func (s *server) drain(events <-chan Event) {
 	for {
 		select {
@@ -179,8 +179,8 @@ func (s *server) drain(events <-chan Event) {
 	}
 }
 
-// shut ends a session when ctx has been cancelled, which also cancels the commands. It waits for the commands
-// and then closes the session. It sends no messages.
+// shut ends a session after ctx, and with it every command, has been cancelled. It waits for the commands to
+// end and then closes the session. It sends no messages.
 func (s *server) shut(ctx context.Context, sess Session, events <-chan Event) error {
 	closed := make(chan error, 1)
 	go func() {
@@ -204,7 +204,7 @@ func (s *server) shut(ctx context.Context, sess Session, events <-chan Event) er
 }
 
 // event sends an event to the front end. If a record of the event cannot be encoded, for example because of a
-// NaN, a line in the log replaces the record. The other records are sent, and the session continues.
+// NaN, a log line is sent instead of this record. All other records are sent, and the session continues.
 func (s *server) event(e Event) {
 	err := s.send(message{Event: &e})
 	if err == nil {

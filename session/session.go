@@ -12,8 +12,8 @@
 // an opened file.
 //
 // Every error is one line. Callers can test for three errors with errors.Is. ErrUsage means that the request
-// was refused before anything ran, ErrClosed that the session was already closed, and ErrLost that the engine
-// process ended by itself.
+// was refused before anything ran. ErrClosed means that the session was already closed. ErrLost means that
+// the engine process ended unexpectedly.
 package session
 
 import (
@@ -27,14 +27,13 @@ import (
 // Session is a running model. Its methods may be called from any goroutine.
 type Session interface {
 	// Do runs one command and returns when the command has finished, failed or been cancelled through ctx.
-	// Commands run one at a time, in the order in which they arrive. The events of a command are in Events
-	// before Do returns. A cancelled Run keeps the tokens generated so far, and the reply reports their
-	// number.
+	// Commands run one at a time, in the order in which they arrive. All events of a command are sent before
+	// Do returns. A cancelled Run keeps the tokens generated so far, and the reply reports their number.
 	Do(ctx context.Context, c Command) (Reply, error)
 	// Events returns the channel of events, from which the caller must receive all the time. The channel is
-	// closed after Close. It is also closed when the session cannot continue: the model could not be opened,
-	// or the device or the engine process was lost. In this second case, Close returns the reason. If the
-	// session is closing and nobody receives, an event may be dropped, but then all later events are dropped
+	// closed after Close. It is also closed if the session cannot continue, because the model could not be
+	// opened, or the device or the engine process was lost. Close then returns the reason. While the session
+	// closes, events may be dropped if nobody receives. After a dropped event, all later events are dropped
 	// too.
 	Events() <-chan Event
 	// Close ends the session and frees the device. The events of commands that have returned can still be
@@ -45,7 +44,7 @@ type Session interface {
 // ErrUsage marks an invalid request, which was refused before anything ran. Test for it with errors.Is.
 var ErrUsage = errors.New("invalid request")
 
-// Refusef returns a formatted error for an invalid request. errors.Is(err, ErrUsage) is true for it.
+// Refusef returns a formatted error for an invalid request. errors.Is(err, ErrUsage) is true for this error.
 func Refusef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 type usageError struct{ error }
@@ -106,20 +105,20 @@ type State struct {
 	Running  bool         `json:"running,omitempty"`
 	Timing   trace.Timing `json:"timing"`
 	Chunk    int          `json:"chunk,omitempty"` // maximum prompt tokens per step; 0 means MaxChunk
-	// Upto is nil if the current step is complete. Otherwise the step was run again only up to the dispatch
-	// Upto, and the outputs of later dispatches do not exist.
+	// Upto is nil if the current step is complete. Otherwise the step was run again only up to this dispatch,
+	// and the outputs of later dispatches are not available.
 	Upto *trace.DispatchID `json:"upto,omitempty"`
-	// Unfinished holds the first bytes of a character that is not complete after the last token. The Text of
-	// a token never contains these bytes.
+	// Unfinished holds the first bytes of a character that the last token has not completed. The Text of a
+	// token never contains these bytes.
 	Unfinished string `json:"unfinished,omitempty"`
 	// Edited holds the names of the edited kernels that currently replace kernels of the graph.
 	Edited []string `json:"edited,omitempty"`
-	// Program is set if each step executes a program that is not a language model. The Text of a Prompt then
-	// has live dims ("0.1=7"), and the tokens of Text.Prompt are the live dims. Position is the number of
-	// executions since the reset.
+	// Program is true if each step executes a program that is not a language model. The Text of a Prompt then
+	// consists of live dims ("0.1=7"), and so do the tokens of Text.Prompt. Position is the number of
+	// executions since the last reset.
 	Program bool `json:"program,omitempty"`
-	// Begins is set only if a new text has just replaced the previous one, and is then the new text. After a
-	// Reset the new text is empty.
+	// Begins is the new text if it has just replaced the previous text, otherwise nil. After a Reset the new
+	// text is empty.
 	Begins *Text `json:"begins,omitempty"`
 	// Resumed reports that another engine has restored the text in Begins after a crash.
 	Resumed bool `json:"resumed,omitempty"`

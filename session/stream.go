@@ -2,13 +2,13 @@ package session
 
 import "sync"
 
-// EventBuffer is the number of events that can wait for a front end that is busy. If more events come, the
-// steps wait too. EventBuffer is many times the number of events that arrive during one frame of the screen.
+// EventBuffer is the number of events that can wait for a busy front end. If the buffer is full, the steps
+// wait too. The buffer is much larger than the number of events during one frame of the screen.
 const EventBuffer = 1 << 10
 
-// Stream sends the events that a front end receives from Events, in the order of the calls of Send. After
-// dropping one event it drops all later events too, because without a dropped plan every later step would be
-// wrong. Any goroutine may call Send.
+// Stream sends events to a front end, in the order of the calls of Send. After it has dropped one event, it
+// drops all later events too, because a dropped plan would make every later step wrong. Any goroutine may
+// call Send.
 type Stream struct {
 	events  chan Event
 	closing <-chan struct{}
@@ -18,8 +18,8 @@ type Stream struct {
 }
 
 // NewStream returns a stream with a buffer for the given number of events. If the buffer is full, a sender
-// waits for the reader. After the channel `closing` has been closed, there may be no reader: if the buffer is
-// full then, the stream ends.
+// waits for the reader. After the channel `closing` has been closed, there may be no reader, so the stream
+// ends if the buffer is full.
 func NewStream(closing <-chan struct{}, buffer int) *Stream {
 	return &Stream{events: make(chan Event, buffer), closing: closing}
 }

@@ -9,9 +9,9 @@ const MostNumbers = 1 << 14
 // HistogramBins is the number of bins of a histogram.
 const HistogramBins = 64
 
-// LookAt says which value a Look reads, when in a step the value is read, and what is returned. The engine
-// runs the step again up to the dispatch After and then reads back the requested data. If the previous Look
-// had the same step and dispatch, the step does not run again.
+// LookAt selects the value that a Look reads, the step and the dispatch after which the value is read, and
+// what is returned. The engine runs the step again up to the dispatch After and then reads the requested data
+// back. If the previous Look read the same value after the same dispatch, the step does not run again.
 type LookAt struct {
 	Value trace.ValueID `json:"value"`
 	// Step is the index of a step of the current text; nil means the current step. Constants need no step.
@@ -19,10 +19,9 @@ type LookAt struct {
 	// After is the dispatch after which the value is read; nil means the last dispatch of the step that
 	// writes the value.
 	After *trace.DispatchID `json:"after,omitempty"`
-	// Offset and Count select a page: Count elements from the element Offset, in row-major order. A page may
-	// extend beyond the end of the value. To read a window of a matrix, set Rows to the number of such pages.
-	// Stride is the distance in elements from the start of a page to the start of the next page. If Rows is
-	// 0, there is one page.
+	// Offset and Count select a page: Count elements, starting at element Offset, in row-major order. A page
+	// may extend beyond the end of the value. To read a window of a matrix, set Rows to the number of pages,
+	// and Stride to the number of elements between the starts of two pages. If Rows is 0, there is one page.
 	Offset int `json:"offset,omitempty"`
 	Count  int `json:"count,omitempty"`
 	Rows   int `json:"rows,omitempty"`
@@ -38,8 +37,8 @@ type Tensor struct {
 	Step *int `json:"step,omitempty"`
 	// After is the dispatch after which the value was read; nil if no dispatch writes the value.
 	After *trace.DispatchID `json:"after,omitempty"`
-	// DType is the type of the elements. For a weight matrix it is the format from which the numbers were
-	// decoded.
+	// DType is the type of the elements. For a weight matrix it is the storage format, from which Numbers
+	// were decoded.
 	DType      string         `json:"dtype"`
 	Dims       []int          `json:"dims,omitempty"` // live shape
 	Offset     int            `json:"offset,omitempty"`
@@ -47,8 +46,8 @@ type Tensor struct {
 	Statistics *Statistics    `json:"statistics,omitempty"`
 }
 
-// Statistics describes all elements of a value. If no element is finite, the statistics of the finite
-// elements are 0.
+// Statistics describes all elements of a value. Min, Max, Mean and Std cover the finite elements, and are 0
+// if there are none.
 type Statistics struct {
 	Elements int `json:"elements"`
 	NaN      int `json:"nan,omitempty"`

@@ -22,10 +22,9 @@ import (
 // Zero fields at the end are left out. Names are unnecessary because both ends are the same program: the
 // engine starts by sending a protocol fingerprint, which is computed from the message types. Integers and
 // lengths are varints. Floats have 8 bytes. Strings and lists start with their length. A value that can be
-// nil starts with a byte or a length that marks nil. Values that repeat often start with their size in
-// bytes, so that a receiver can reuse an earlier copy. Two types have special encodings: plans, which often
-// repeat, and lists of dispatches for which nothing but the plan is known. Interface values are
-// encoded as JSON.
+// nil starts with a byte or a length that marks nil. Values that repeat often start with their size in bytes,
+// so that a receiver can recognize and reuse an earlier copy. Two types have special encodings: plans, which
+// often repeat, and lists of dispatches that have only a plan. Interface values are encoded as JSON.
 //
 // The encoding carries only what JSON can carry, so everything received over a pipe can be written to a
 // file. Fields without a JSON name are not sent. A float must be finite unless its type has its own JSON
@@ -106,7 +105,7 @@ type wireReader struct {
 	in   *bufio.Reader
 	body bytes.Buffer
 	all  []byte // bytes of the message body
-	// at is the offset in all of the next byte to read. An offset costs less than a slice of the unread
+	// at is the offset in `all` of the next byte to read. An offset is faster than a slice of the unread
 	// bytes, because each update of a slice pointer needs a GC write barrier.
 	at    int
 	err   error // first error of the current message
@@ -192,9 +191,9 @@ func (r *wireReader) flag() bool {
 	return n == 1
 }
 
-// length reads the length of a list and checks that so many elements fit in the rest of the message. An
-// element has a minimum size in bytes. The check allows one extra element because a list is encoded with its
-// length plus 1.
+// length reads the length of a list and checks that this many elements fit in the rest of the message.
+// `least` is the minimum size of an element in bytes. The check allows one extra element because a list is
+// encoded with its length plus 1.
 func (r *wireReader) length(least int) int {
 	n := r.uvarint()
 	if n > uint64(r.left()/max(1, least))+1 {

@@ -18,8 +18,8 @@ func (s *Session) Forget() { s.Ran, s.looked = Nowhere, replayed{step: Nowhere} 
 // ForgetLook records that the device may no longer hold the value that the last look command read.
 func (s *Session) ForgetLook() { s.looked = replayed{step: Nowhere} }
 
-// Again runs a step once more. Afterwards the device holds the values of this step. `differs` is as in
-// Host.Play.
+// Again runs a step once more. Afterwards the device holds the values of this step. `differs` describes how
+// the result differs from the first time: see Host.Play.
 func (s *Session) Again(ctx context.Context, t Step, timing engine.Timing) (differs string, err error) {
 	s.Forget()
 	differs, err = s.host.Play(ctx, t, timing)
@@ -29,9 +29,8 @@ func (s *Session) Again(ctx context.Context, t Step, timing engine.Timing) (diff
 	return differs, err
 }
 
-// Hold makes sure that the device holds the values of the current step. The device may hold the values of
-// another step, for example because the user stepped back or looked at a value of an older step. Hold then
-// runs the current step again.
+// Hold makes sure that the device holds the values of the current step. If the device holds the values of
+// another step, for example after the user stepped back, Hold runs the current step again.
 func (s *Session) Hold(ctx context.Context) error {
 	t, ok := s.host.Current()
 	if !ok || s.Ran == t.Index {
@@ -53,8 +52,8 @@ func (s *Session) canRepeat() error {
 	return nil
 }
 
-// StepAgain returns a step that is to be measured again: the step with this index, or the current step
-// if it is nil. It returns an error if the step ran with other kernels than those now in use.
+// StepAgain returns the step with the given index, or the current step if `step` is nil, so that the caller
+// can run it again. It returns an error if the step ran with other kernels than the kernels now in use.
 func (s *Session) StepAgain(step *int) (Step, error) {
 	t, err := s.stepOf(step)
 	if err == nil {
@@ -74,8 +73,7 @@ func (s *Session) beginRepeat(c session.Command) (Work, error) {
 	return func(ctx context.Context, r *session.Reply) error {
 		s.Upto = nil
 		err := s.repeat(ctx, t, max(c.N, 1), r)
-		// If repeat was cancelled, there is no need to restore the values of the current step here: the next
-		// command that needs them does it.
+		// After a cancellation, the next command that needs the values of the current step restores them.
 		if ctx.Err() == nil {
 			err = gpu.Join(err, s.Hold(ctx))
 		}
@@ -133,8 +131,8 @@ func (s *Session) beginUpto(c session.Command) (Work, error) {
 	return func(ctx context.Context, _ *session.Reply) error { return s.RunUpto(ctx, id) }, nil
 }
 
-// RunUpto runs the current step again, but stops after dispatch id. The later dispatches do not run and
-// overwrite nothing, so the memory of every value is as it was right after dispatch id.
+// RunUpto runs the current step again, but stops after dispatch id. Later dispatches do not overwrite
+// anything, so the memory has the same contents as right after dispatch id.
 func (s *Session) RunUpto(ctx context.Context, id trace.DispatchID) error {
 	if err := s.Hold(ctx); err != nil {
 		return err
@@ -164,15 +162,14 @@ func (s *Session) Finish(ctx context.Context, _ *session.Reply) error {
 	return err
 }
 
-// replay runs the dispatches of the last step again, from the first up to and including the dispatch to. The
+// replay runs the dispatches of the last step again, from the first dispatch up to and including `to`. The
 // device must hold the values of this step.
 func (s *Session) replay(ctx context.Context, to trace.DispatchID) error {
 	s.ForgetLook()
 	return s.replayLook(ctx, engine.Look{After: to, Value: s.input})
 }
 
-// replayLook runs the dispatches of the last step again, from the first up to the one after which the value
-// is read.
+// replayLook runs the dispatches of the last step again, from the first dispatch up to look.After.
 func (s *Session) replayLook(ctx context.Context, look engine.Look) error {
 	if err := s.host.Rewind(); err != nil {
 		return err

@@ -14,13 +14,13 @@ import (
 	"gpuscope/trace"
 )
 
-// Watch checks after each step of a run whether the step meets a breakpoint. If it does, the run must pause.
-// Only the goroutine that runs the steps uses it. It takes no time in a run without breakpoints.
+// Watch checks after each step of a run whether the step meets a breakpoint, at which the run must pause.
+// Only the goroutine that runs the steps uses a Watch. Runs without breakpoints skip the check.
 type Watch struct {
 	breaks []breakpoint
 	Graph  *trace.Graph
 
-	step   int // index of the last recorded step, described by `now` and `shape`; -1 for none
+	step   int // index of the last recorded step, or -1; `now` and `shape` describe this step
 	shape  string
 	before []engine.InForce // dispatches of the step before the last recorded one
 	now    []engine.InForce
@@ -40,9 +40,9 @@ type moment struct {
 	Session *Session
 	Step    Step
 	NS      int64 // duration in ns on the GPU, or on the host if the GPU time is not known
-	follows bool  // the watch has recorded the previous step
-	// alike is true if the inputs of the previous step had the same shapes as those of this one. Only then
-	// are the grids and durations of the two steps compared, because they depend on the shapes.
+	follows bool  // whether the Watch has recorded the previous step
+	// alike is true if the inputs of this step have the same shapes as the inputs of the previous step. Grids
+	// and durations depend on the shapes, so they are compared only if alike is true.
 	alike bool
 }
 
@@ -50,10 +50,10 @@ type moment struct {
 type hit struct {
 	dispatch *trace.DispatchID // nil if the step as a whole meets the condition
 	text     string
-	upto     bool // run the step again only up to the dispatch
+	upto     bool // whether to run the step again, but only up to the dispatch
 }
 
-// condition reports whether a step meets a breakpoint, and where.
+// condition reports whether a step meets a breakpoint, and at which dispatch.
 type condition func(context.Context, *Watch, *breakpoint, *moment) (hit, bool, error)
 
 // conditions maps the name of each condition in session.Breaks to the function that checks the condition.
@@ -109,7 +109,7 @@ var conditions = map[string]condition{
 	},
 	"position": func(_ context.Context, _ *Watch, b *breakpoint, m *moment) (hit, bool, error) {
 		from, to := m.Step.Position, m.Step.Position+m.Step.Tokens
-		met := float64(from) < b.limit && float64(to) >= b.limit // met only by the step that reaches it
+		met := float64(from) < b.limit && float64(to) >= b.limit // only the step that reaches it
 		return hit{text: fmt.Sprintf("position %d", to)}, met, nil
 	},
 }
@@ -118,7 +118,7 @@ func NewWatch(g trace.Graph) *Watch {
 	return &Watch{Graph: &g, step: -1, past: map[trace.DispatchID]*history{}}
 }
 
-// Set replaces the breakpoints. If one of them is invalid, none is replaced.
+// Set replaces all breakpoints by the list. If a breakpoint in the list is invalid, Set changes nothing.
 func (w *Watch) Set(list []session.Break) error {
 	breaks := make([]breakpoint, len(list))
 	for i, b := range list {
@@ -134,8 +134,8 @@ func (w *Watch) Set(list []session.Break) error {
 	return nil
 }
 
-// From records the current step, so that the next step can be compared with it. The current step must be the
-// last one that the executor ran.
+// From records the current step, so that the next step can be compared with the current one. The executor
+// must have run the current step last.
 func (w *Watch) From(s *Session) {
 	switch t, ok := s.host.Current(); {
 	case !ok:
@@ -151,9 +151,9 @@ func (w *Watch) take(s *Session, t *Step) {
 	w.step, w.shape = t.Index, t.Shape
 }
 
-// look checks whether a step that has just ended meets a breakpoint. It returns the event for the first
-// breakpoint that is met, or nil if none is. The boolean result is true if the step must run again, but only
-// up to the dispatch in the event.
+// look checks whether a step that has just ended meets a breakpoint. It returns the event for the first such
+// breakpoint, or nil. The boolean result is true if the step must run again, but only up to the dispatch in
+// the event.
 func (w *Watch) look(ctx context.Context, m *moment) (*trace.Event, bool, error) {
 	m.follows = w.step >= 0
 	m.alike = m.follows && w.shape == m.Step.Shape
@@ -176,8 +176,9 @@ func (w *Watch) look(ctx context.Context, m *moment) (*trace.Event, bool, error)
 	return nil, false, nil
 }
 
-// Pauses checks whether a step that has just ended, and began at this time, meets a breakpoint. It then
-// records the event and, if the breakpoint asks for it, runs the step again up to the dispatch.
+// Pauses reports whether a step that has just ended meets a breakpoint. If so, it records an event. Some
+// breakpoints pause in the middle of a step: Pauses then runs the step again up to the dispatch. `begin` is
+// the time at which the step began.
 func (s *Session) Pauses(ctx context.Context, of Step, begin time.Time, r *session.Reply) (bool, error) {
 	m := &moment{Session: s, Step: of, NS: time.Since(begin).Nanoseconds()}
 	if ns, _, ok := s.Exec.SpanNS(); ok {
@@ -207,8 +208,8 @@ func (w *Watch) isOf(f *engine.InForce, b *breakpoint) bool {
 	return session.InDispatch(b.has, w.Graph, &w.Graph.Dispatches[f.Dispatch])
 }
 
-// first finds the dispatches of the step for which a function returns true. The hit names the first one and
-// says how many more there are.
+// first finds the dispatches of the step for which the function `of` returns true. The hit contains the name
+// of the first dispatch and the number of further dispatches.
 func (w *Watch) first(upto bool, of func(*engine.InForce) (string, bool)) (hit, bool, error) {
 	h, others := hit{upto: upto}, 0
 	for i := range w.now {
@@ -228,9 +229,8 @@ func (w *Watch) first(upto bool, of func(*engine.InForce) (string, bool)) (hit, 
 	return h, h.dispatch != nil, nil
 }
 
-// changed finds the dispatches that differ from the same dispatch in the previous step. The given function
-// returns a text that says how a dispatch differs, or "" if it does not. The hit names the first such
-// dispatch.
+// changed finds the dispatches that changed since the previous step. The function `how` describes the change
+// of a dispatch, or returns "" if there is none. The hit contains the name of the first changed dispatch.
 func (w *Watch) changed(b *breakpoint, how func(was, is *engine.InForce) string) (hit, bool, error) {
 	at := 0
 	return w.first(false, func(is *engine.InForce) (string, bool) {
@@ -247,7 +247,7 @@ func (w *Watch) changed(b *breakpoint, how func(was, is *engine.InForce) string)
 
 // history holds the most recent durations of one dispatch, or of the whole step.
 type history struct {
-	ns   []int64 // the last durations in ns, at most memory of them, in no particular order
+	ns   []int64 // the last durations in ns, at most `memory` elements, in no particular order
 	next int
 }
 
@@ -264,8 +264,7 @@ func (h *history) add(ns int64) {
 	h.next = (h.next + 1) % memory
 }
 
-// median returns the median of the durations in ns. It returns 0 if the history has fewer durations than the
-// constant fewest.
+// median returns the median of the durations in ns, or 0 if there are fewer durations than `fewest`.
 func (h *history) median() int64 {
 	if h == nil || len(h.ns) < fewest {
 		return 0
@@ -277,9 +276,8 @@ func (h *history) median() int64 {
 // whole is the key in watch.past under which the durations of whole steps are kept.
 const whole trace.DispatchID = -1
 
-// late finds a dispatch that took more than the given number of times its median duration. If there are
-// several, it returns the one with the largest ratio. If there is none, it checks the whole step in the same
-// way.
+// late finds the dispatch whose duration has the largest ratio to its median duration, if this ratio exceeds
+// `times`. If there is no such dispatch, late checks the duration of the whole step in the same way.
 func (w *Watch) late(times float64, m *moment) (hit, bool) {
 	if !m.alike {
 		return hit{}, false

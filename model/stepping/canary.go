@@ -28,9 +28,9 @@ func (r *Device) UseClockProbe() error {
 
 // HeedClockProbe runs the clock probe after a timed step if ProbeEvery has passed since the last probe. It
 // returns the speed of the GPU clock as a fraction of its speed when the GPU is warm, or 0 if no probe ran.
-// The bool is true if the last known speed is low. If the next step is already submitted, the probe runs
-// after this step, and a later call returns the speed. The times of a step never include the probe. If the
-// probe fails, the error is ignored, because the next step fails with the same error.
+// The bool is true if the last known speed is low. If the next step has already been submitted, the probe
+// runs after that step, and a later call returns the speed. The times of steps never include the probe. If
+// the probe fails, the error is ignored, because the next step fails with the same error.
 func (r *Device) HeedClockProbe(timing engine.Timing) (speed float64, slow bool) {
 	if timing == engine.TimingOff {
 		return 0, false

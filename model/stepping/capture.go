@@ -14,8 +14,9 @@ import (
 	"gpuscope/trace"
 )
 
-// The command capture writes one dispatch of a step to a folder, which can be run without the model. The
-// session writes the folder itself, so that the arrays do not cross the pipe to the front end.
+// The command capture writes one dispatch of a step to a folder. The dispatch can then run without the model.
+// The session writes the folder itself, so that the arrays do not have to pass through the pipe to the front
+// end.
 
 // beginCapture checks a capture command before any step is run.
 func (s *Session) beginCapture(c session.Command) (Work, error) {
@@ -62,7 +63,7 @@ func (s *Session) capture(ctx context.Context, t Step, to *session.CaptureTo, r 
 	from, err := s.Exec.Capture(ctx, to.Dispatch, to.MaxBytes)
 	if err != nil {
 		if large, ok := errors.AsType[*engine.CaptureTooLargeError](err); ok {
-			// Capture has run nothing, but the State is that before the step.
+			// Nothing has run, but the State on the device is now the State before the step.
 			s.Forget()
 			return session.Refusef("capture: %w; --max-bytes %d allows it", err, large.Bytes)
 		}
@@ -85,7 +86,7 @@ func (s *Session) capture(ctx context.Context, t Step, to *session.CaptureTo, r 
 	return nil
 }
 
-// originOf returns what the captures of a session state about the run.
+// originOf returns the description of the run that the session's captures contain.
 func originOf(header *trace.Trace) capture.Origin {
 	return capture.Origin{
 		Producer: header.Producer, Created: header.Created, Device: header.Device, Model: header.Model.Name,

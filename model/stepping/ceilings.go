@@ -38,8 +38,8 @@ type cachedCeilings struct {
 // are much smaller.
 const maxCeilingsFile = 1 << 16
 
-// of returns the path of a device's file in the cache. It also returns the fields of the file that identify
-// the device and the method of measurement.
+// of returns the path of a device's file in the cache, and the fields of this file that identify the device
+// and the method of measurement.
 func (c CeilingCache) of(d *trace.Device) (head cachedCeilings, path string, err error) {
 	version, err := ceilingsVersion()
 	head = cachedCeilings{Version: version, Device: d.Name, Backend: d.Backend, Driver: d.Driver}
@@ -133,9 +133,9 @@ func (c CeilingCache) store(d *trace.Device, found *trace.Ceilings) (err error) 
 	return atomic.ReplaceFile(temp.Name(), path)
 }
 
-// MeasureOn measures the ceilings of a device and stores them in the cache. If `known` is not nil, the result
-// has, for each ceiling, the better of the measured and the known value. If the result cannot be stored,
-// MeasureOn passes the error to `warn` and succeeds, because the caller has the ceilings nevertheless.
+// MeasureOn measures the ceilings of a device and stores them in the cache. If `known` is not nil, each
+// ceiling in the result is the better of the measured and the known value. If the result cannot be stored,
+// MeasureOn passes the error to `warn` and still returns the ceilings.
 func MeasureOn(ctx context.Context, dev gpu.Device, cache CeilingCache, known *trace.Ceilings,
 	progress engine.Progress, warn func(error),
 ) (*trace.Ceilings, error) {
@@ -157,9 +157,9 @@ func MeasureOn(ctx context.Context, dev gpu.Device, cache CeilingCache, known *t
 	return found, nil
 }
 
-// MeasureCeilings opens the device that is selected by its number or a part of its name. It measures the
-// ceilings of the device: the best rates and times that the device can reach. It stores them in the folder
-// cache; if cache is "", they are not stored.
+// MeasureCeilings opens the device that `device` selects by its number or a part of its name. It measures the
+// ceilings of the device: the best rates and times that the device can reach. It stores the ceilings in the
+// folder `cache`, unless `cache` is "".
 func MeasureCeilings(ctx context.Context, d gpu.Driver, device, cache string, progress engine.Progress,
 	warn func(error),
 ) (*trace.Ceilings, error) {
@@ -171,8 +171,7 @@ func MeasureCeilings(ctx context.Context, d gpu.Driver, device, cache string, pr
 	return MeasureOn(ctx, dev, CeilingCache(cache), nil, progress, warn)
 }
 
-// CachedCeilings returns the ceilings of a device that are stored in the folder cache, or nil if there are
-// none.
+// CachedCeilings returns the ceilings of a device that are stored in the folder `cache`, or nil.
 func CachedCeilings(device *trace.Device, cache string) *trace.Ceilings {
 	return CeilingCache(cache).load(device)
 }

@@ -21,17 +21,17 @@ type Command struct {
 	// returns an error and changes nothing. Otherwise Begin does the fast part of the command and returns the
 	// slow part as a function, or nil if there is no slow part.
 	Begin func(session.Command) (Work, error)
-	// Tracked is set if the command keeps Session.Ran up to date itself. After any other command, the session
-	// assumes that the device no longer holds the values of a known step.
+	// Tracked is true if the command itself keeps Session.Ran up to date. After any other command, the
+	// session assumes that the values on the device do not belong to a known step.
 	Tracked bool
-	// Planned is set if the command works without a device.
+	// Planned is true if the command works without a device.
 	Planned bool
 }
 
 // Work is the slow part of a command. It fills in the reply.
 type Work func(context.Context, *session.Reply) error
 
-// ErrNothingRuns is the error of a command that needs a device in a session without one.
+// ErrNothingRuns is the error of a command that needs a device, in a session without a device.
 var ErrNothingRuns = errors.New("not available with --device none: steps are planned but not run")
 
 // Field is a field of session.Command other than Kind.
@@ -57,7 +57,7 @@ var (
 	Sizes  = Field{"lengths", func(c session.Command) bool { return len(c.Lengths) > 0 }}
 	edit   = Field{"edit", func(c session.Command) bool { return c.Edit != nil }}
 	toDir  = Field{"capture", func(c session.Command) bool { return c.Capture != nil }}
-	// Fields lists all of them.
+	// Fields lists all fields.
 	Fields = []Field{
 		Text, Tokens, AsTurn, Chunks, Count, level, at, Parts, OfStep, Until, Breaks, Left, OfOp, Sizes, edit,
 		toDir,
@@ -126,8 +126,8 @@ func (s *Session) Commands() []Command {
 	}
 }
 
-// commandOf returns the entry for a command in the table. It returns an error if the command has
-// fields that it must not have.
+// commandOf returns the entry for a command in the table. It returns an error if the command sets fields that
+// it does not accept.
 func (s *Session) commandOf(c session.Command) (*Command, error) {
 	i := slices.IndexFunc(s.table, func(row Command) bool { return row.Kind == c.Kind })
 	if i < 0 {

@@ -12,8 +12,8 @@ import (
 	"gpuscope/trace"
 )
 
-// costed holds the step whose costs were measured last, and all samples of that step. New measurements of
-// the same step are added to the samples, so repeating the command makes the costs more precise.
+// costed holds all samples of the step whose costs were measured last. Repeating the command for the same
+// step adds samples, which makes the costs more precise.
 type costed struct {
 	step    int
 	samples *engine.CostSamples
@@ -54,8 +54,7 @@ func (s *Session) beginCost(c session.Command) (Work, error) {
 	return func(ctx context.Context, r *session.Reply) error {
 		s.Upto = nil
 		err := s.cost(ctx, t, c, r)
-		// If the command was cancelled, there is no need to restore the values of the current step here: the
-		// next command that needs them does it.
+		// After a cancellation, the next command that needs the values of the current step restores them.
 		if ctx.Err() == nil {
 			err = gpu.Join(err, s.Hold(ctx))
 		}

@@ -22,7 +22,7 @@ type Device struct {
 
 	Probed   time.Time // time of the last clock probe
 	Slow     bool      // at the last clock probe, the GPU clock ran slower than on a warm GPU
-	SampleNS int64     // host time in ns for picking the last step's token; 0 if it produced none
+	SampleNS int64     // host time in ns for picking the last step's token; 0 if there is no token
 }
 
 // NewDevice returns the Device of an executor.
@@ -68,13 +68,12 @@ type Snapshot struct {
 	SampleNS   int64   // see Device.SampleNS
 	ClockProbe float64 // speed of the GPU clock right after the step; 0 if no probe ran
 	Slow       bool    // at the last clock probe, the GPU clock ran slower than on a warm GPU
-	// Experts has the choices of the routers, or is nil if the graph has no routers.
+	// Experts has how each router divided the tokens among the experts; nil if the graph has no routers.
 	Experts []trace.ExpertCounts
 }
 
-// Record returns the step as the trace contains it, and the plans that did not occur in earlier steps. The
-// host time of the step includes the time for picking the token, because the next step cannot begin before
-// that.
+// Record returns the trace records of the step and of its new plans. The host time of the step includes the
+// time for picking the token, because the next step cannot begin before the token is known.
 func (s Snapshot) Record() ([]trace.Plan, trace.Step) {
 	plans, step := s.Snapshot.Record()
 	if s.SampleNS > 0 {
@@ -87,8 +86,8 @@ func (s Snapshot) Record() ([]trace.Plan, trace.Step) {
 	return plans, step
 }
 
-// StepEvent returns the event for a step that has ended: the plans that did not occur in earlier steps, and
-// the step. describe completes the step.
+// StepEvent returns the event with the records of a step and of its new plans. The function `describe` sets
+// the remaining fields of the step.
 func (s Snapshot) StepEvent(describe func(*trace.Step)) session.Event {
 	plans, step := s.Record()
 	describe(&step)

@@ -27,8 +27,8 @@ import (
 // The kernel lab. The user edits the source of a kernel. The edited kernel is compiled and runs alternately
 // with the original on the inputs of one dispatch of a step. It can then replace the original.
 
-// compile compiles an edited kernel. If the source has an error, the returned error wraps session.ErrUsage.
-// It gives the line of the source if the compiler reports the line.
+// compile compiles an edited kernel. An error in the source wraps session.ErrUsage, and contains the line in
+// the source if the compiler reports it.
 func (r *Device) compile(e *session.KernelEdit) (*engine.Edit, error) {
 	file := e.Kernel + session.KernelSuffix
 	k := r.Graph.Kernel(e.Kernel)
@@ -99,8 +99,8 @@ func (r *Device) UseShaders(dir string) (text string, err error) {
 	return text, nil
 }
 
-// otherHead returns a hint for an error message if one of the missing kernels picks the token: the model may
-// use this kernel at another value of --top-logits.
+// otherHead returns a hint for an error message about missing kernels. If one of these kernels picks the
+// token, the model may use this kernel at another value of --top-logits.
 func otherHead(names ...string) string {
 	finds := func(name string) bool { return strings.HasPrefix(name, "argmax") || strings.HasPrefix(name, "topk") }
 	if !slices.ContainsFunc(names, finds) {
@@ -128,7 +128,7 @@ func (s *Session) sameKernels(t Step) error {
 		t.Index)
 }
 
-// tellEdited records which source a kernel has from the next step on: that of an edited kernel, or its own.
+// tellEdited records which source a kernel has from the next step on: an edited source, or the original.
 func (s *Session) tellEdited(of string) {
 	g := s.Graph
 	at := s.Rec.Next()
@@ -211,7 +211,7 @@ func (s *Session) lab(ctx context.Context, t Step, e *engine.Edit, c session.Com
 	switch id := c.Edit.Dispatch; {
 	case id == nil && len(serves) == 0:
 		r.Tried = out
-		return nil // no dispatch of the step runs the kernel, so it was only compiled
+		return nil // no dispatch of the step runs the kernel, so there is nothing to compare
 	case id == nil:
 		out.Dispatch = &serves[0]
 	case !slices.Contains(serves, *id):
@@ -249,8 +249,8 @@ func (s *Session) lab(ctx context.Context, t Step, e *engine.Edit, c session.Com
 }
 
 // inTurns summarizes the durations of the original and the edited kernel, which were measured alternately. It
-// returns nil if nothing could be timed. Like a cost, the gain is a trimmed mean on a GPU. On a software
-// device it is a median, because other programs delay some of the runs.
+// returns nil if nothing could be timed. On a GPU, the gain is a trimmed mean, like a cost. On a software
+// device, the gain is a median, because other programs on the machine delay some of the runs.
 func inTurns(t *engine.Turns, software bool) *session.InTurns {
 	if len(t.New) == 0 {
 		return nil
@@ -267,8 +267,7 @@ func inTurns(t *engine.Turns, software bool) *session.InTurns {
 	return out
 }
 
-// rewritten compares the elements that the original kernel wrote to a value with those that the edited kernel
-// wrote.
+// rewritten compares the results of the original kernel and of the edited kernel in one output value.
 func (s *Session) rewritten(o *engine.EditOutput) (session.Rewritten, error) {
 	w := session.Rewritten{Value: o.Value}
 	info := s.Graph.Value(o.Value)

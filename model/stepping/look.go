@@ -13,18 +13,17 @@ import (
 	"gpuscope/trace"
 )
 
-// The command look reads the elements of a value. After a step, the memory of the value may already hold
-// another value. The step therefore runs again up to the requested dispatch, and the value is read at that
-// point. The elements are the same as in the first run, because the KV cache still contains everything that
-// the step read from it. If a value is read several times after the same dispatch, the step runs again only
-// once.
+// The command look reads the elements of a value. After a step, other values may have overwritten the memory
+// of the requested value. The step therefore runs again up to the requested dispatch, after which the value
+// is read. The elements are the same as in the first run, because the KV cache still contains everything that
+// the step read. If a value is read several times after the same dispatch, the step runs again only once.
 
 // Nowhere is used as a step index to mean no step.
 const Nowhere = -1
 
-// replayed describes the last replay: the step that ran again, the dispatch up to which it ran, and the value
-// for which it ran. The memory on the device is as this dispatch left it. Only this value is certain to be
-// intact; to read another value, the step must run again.
+// replayed describes the last replay: the step that ran again, the last dispatch that ran, and the value for
+// which it ran. Only this value is certain to be intact in memory. To read another value, the step must run
+// again.
 type replayed struct {
 	step  int
 	after trace.DispatchID
@@ -82,7 +81,7 @@ func (s *Session) stepOf(step *int) (Step, error) {
 		return t, nil
 	}
 	if t, ok = s.host.Find(*step); !ok {
-		return t, session.Refusef("step %d cannot be run again: it was taken back, or another text has begun",
+		return t, session.Refusef("step %d cannot run again: the text was stepped back before it, or another text has begun",
 			*step)
 	}
 	return t, nil
@@ -127,8 +126,8 @@ func (s *Session) look(ctx context.Context, at session.LookAt, t *Step, r *sessi
 	return nil
 }
 
-// replayTo runs step t again, up to a dispatch after which the value can be read. This is at.After or, if
-// that is nil, the last dispatch that writes the value. It stores this dispatch in out.After.
+// replayTo runs step t again up to at.After, or up to the last dispatch that writes the value if at.After is
+// nil. It stores the id of this last dispatch in out.After.
 func (s *Session) replayTo(ctx context.Context, at session.LookAt, t Step, out *session.Tensor) error {
 	out.Step = &t.Index
 	if s.Ran != t.Index {
@@ -182,8 +181,8 @@ type numbers struct {
 // reader is a function that returns n consecutive elements, starting with the element at index first.
 type reader func(first, n int) ([]float64, error)
 
-// numbers returns access to the elements that are in the memory of a value now. If the value is a matrix in a
-// storage format such as Q4_0, the elements are the decoded weights.
+// numbers gives access to the current elements of a value. If the value is a matrix in a storage format such
+// as Q4_0, the elements are the decoded weights.
 func (s *Session) numbers(v graph.ValueID) numbers {
 	for m := range ops.StoredMatrices(s.Graph) {
 		if m.Arrays[0] != v {
@@ -234,9 +233,8 @@ func (s *Session) numbers(v graph.ValueID) numbers {
 	return numbers{info.DType.String(), dims, count, read}
 }
 
-// inOrder is for a value with one row of count elements that are stored in another order than that of the
-// columns. The given reader returns the elements in the stored order; the returned reader returns them in the
-// order of the columns.
+// inOrder converts a reader of elements in stored order to a reader of elements in column order. The value
+// has one row of `count` elements. `column` returns the column of the element that is stored at an index.
 func inOrder(read reader, count int, column func(at int) int) reader {
 	return func(first, n int) ([]float64, error) {
 		list, err := read(0, count)
@@ -252,11 +250,11 @@ func inOrder(read reader, count int, column func(at int) int) reader {
 }
 
 // statisticsPiece is the number of elements that statistics reads at a time. A cancellation takes effect
-// between two such pieces.
+// after the current piece.
 const statisticsPiece = 1 << 20
 
 // statistics computes the statistics of all elements in two passes. The first pass finds the range and the
-// mean; the second uses them to compute the standard deviation and the histogram.
+// mean. The second pass uses these to compute the standard deviation and the histogram.
 func statistics(ctx context.Context, n numbers, progress func(done, total int) error) (
 	*session.Statistics, error,
 ) {

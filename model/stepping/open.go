@@ -36,8 +36,8 @@ func Opening(ctx context.Context, emit func(session.Event)) engine.Progress {
 	}
 }
 
-// ChooseDevice does the same as gpu.Choose, except that the error wraps session.ErrUsage if there are devices
-// but none of them matches `want`.
+// ChooseDevice does the same as gpu.Choose. If there are devices but none matches `want`, the error wraps
+// session.ErrUsage.
 func ChooseDevice(adapters []gpu.AdapterInfo, want string) (index int, reason string, err error) {
 	index, reason, err = gpu.Choose(adapters, want)
 	if err != nil && len(adapters) > 0 {
@@ -88,8 +88,8 @@ func (r *Device) Phases() []trace.Opening {
 	}
 }
 
-// Header returns a trace with the descriptions of the host, the device and the graph. The folder `cache` has
-// the measured ceilings of the device. The caller adds all other parts of the trace.
+// Header returns a trace that describes only the host, the device and the graph. The caller adds all other
+// parts. `cache` is the folder with the measured ceilings of the device.
 func (r *Device) Header(cache string) *trace.Trace {
 	device := r.Exec.Device()
 	device.Ceilings = CachedCeilings(&device, cache)

@@ -1,6 +1,6 @@
 // Package stepping runs the commands of a session that apply to any graph: it repeats steps, measures costs,
-// reads values, compares kernels and stops at breakpoints. A Host adds what a step is. Package model has the
-// host whose steps read tokens, and package model/executions the host whose steps execute a method.
+// reads values, compares kernels and stops at breakpoints. A Host defines what a step is. In package model a
+// step reads tokens. In package model/executions a step executes a method.
 package stepping
 
 import (
@@ -19,26 +19,26 @@ import (
 	"gpuscope/trace"
 )
 
-// Host is the part of a session that knows what a step is. Only the goroutine of the session calls it.
+// Host is the part of a session that defines what a step is. Only the goroutine of the session calls it.
 type Host interface {
 	// Current returns the current step. ok is false before the first step.
 	Current() (s Step, ok bool)
 	// Find returns the step with this index. ok is false if the step cannot run again.
 	Find(index int) (s Step, ok bool)
 	// Play runs a step again, with the same inputs and the same State as the first time. differs describes
-	// how the result differs from that of the first time: "produced token 5, but produces token 7 when run
-	// again". It is "" if the results are the same.
+	// how the new result differs from the first: "produced token 5, but produces token 7 when run again".
+	// differs is "" if the results are the same.
 	Play(ctx context.Context, s Step, timing engine.Timing) (differs string, err error)
-	// Rewind gives the device the State that it had before the last step. It does so only if the step would
-	// read other State when its dispatches run again.
+	// Rewind restores the State on the device to the State before the last step, so that the dispatches of
+	// the step can run again. It does nothing if they would read the same State anyway.
 	Rewind() error
-	// State returns the state of the session as the front end shows it. The Session sets the fields Running,
-	// Step, Timing, Upto and Edited.
+	// State returns the state of the session for the front end, without the fields Running, Step, Timing,
+	// Upto and Edited, which the Session sets.
 	State() session.State
 	// Position returns the number of positions in use.
 	Position() int
 	// Error returns the numeric error of an edited kernel, given the outputs that the kernel wrote in a
-	// dispatch of a step. It returns nil if it is not known.
+	// dispatch of a step. It returns nil if the error is not known.
 	Error(ctx context.Context, s Step, id trace.DispatchID, outputs []engine.EditOutput) (*trace.NumericError,
 		error)
 	// Close releases what the host holds.
@@ -61,18 +61,18 @@ type Session struct {
 	Timing engine.Timing
 	// Ran is the index of the step that the executor ran last, or Nowhere if it is unknown.
 	Ran int
-	// Upto is set if the current step last ran only up to a dispatch, and names this dispatch; nil if the
-	// step ran completely.
+	// Upto is the last dispatch that ran if the current step was run again only up to a dispatch. It is nil
+	// if the step ran completely.
 	Upto  *trace.DispatchID
 	Watch *Watch
 
 	host   Host
-	origin capture.Origin // what captures state about the run
+	origin capture.Origin // description of the run in captures
 	table  []Command
 	cache  string        // folder with the measured ceilings of devices
 	clock  trace.Clock   // the clock that was last recorded
 	input  graph.ValueID // an input of the graph: no dispatch overwrites it
-	looked replayed      // the last run of the executor, if it was a replay for the command look
+	looked replayed      // the last replay for the command look, if no other step ran after it
 	costed costed
 
 	requests chan request
@@ -116,7 +116,7 @@ func New(d *Device, timing engine.Timing, cache string) *Session {
 }
 
 // Start starts the goroutine of the session. The first events are the trace's header and the session's state.
-// `own` lists the commands of the host; the session adds those that apply to any graph.
+// `own` lists the commands of the host. The session adds the commands that apply to any graph.
 func (s *Session) Start(host Host, header *trace.Trace, own []Command) {
 	s.host, s.table = host, slices.Concat(own, s.Commands())
 	s.origin = originOf(header)
@@ -210,20 +210,20 @@ func (s *Session) stepIndex() int {
 // Send sends the event that a function returns. The function may be called later, on another goroutine.
 func (s *Session) Send(of func() session.Event) { s.sender.Send(of) }
 
-// Record sends a record of the trace.
+// Record sends a record that the front end adds to the trace.
 func (s *Session) Record(r trace.Record) {
 	s.Send(func() session.Event { return session.Event{Records: []trace.Record{r}} })
 }
 
-// Event records an event of a step.
+// Event records an event that belongs to a step.
 func (s *Session) Event(step int, kind, format string, args ...any) *trace.Event {
 	e := &trace.Event{Step: step, Kind: kind, Text: fmt.Sprintf(format, args...)}
 	s.Record(trace.Record{Event: e})
 	return e
 }
 
-// Limits for observe: ObserveRuns is the maximum number of times that it runs the step at each timing level.
-// After observeFor it starts no further round.
+// Limits for observe: ObserveRuns is the maximum number of runs of the step at each timing level. After
+// observeFor, no further round starts.
 const (
 	ObserveRuns = 8
 	observeFor  = 2 * time.Second
@@ -281,7 +281,7 @@ func offBy(list []int64) trace.Time {
 	return trace.OffBy(list, ns)
 }
 
-// tellClock records what is known about the GPU clock, if this has changed since the last record.
+// tellClock records the known properties of the GPU clock if they have changed since the last record.
 func (s *Session) tellClock() {
 	if c := s.Exec.Clock(); c != s.clock {
 		s.clock = c
