@@ -142,8 +142,8 @@ func (s *spreadRow) give(p *graph.Planner, y graph.ValueID, leaves bool, dims ..
 	s.settle(p, leaves)
 }
 
-// settle(p, gives) sets the dims of the interleaved row if `gives` is true. Otherwise it defers the
-// interleaved row. s can be nil.
+// settle plans the interleaved row for a step. If gives is true, a dispatch of the step writes the row, and
+// settle sets its dims. Otherwise settle marks the row as not written. If s is nil, it does nothing.
 func (s *spreadRow) settle(p *graph.Planner, gives bool) {
 	switch {
 	case s == nil:

@@ -106,8 +106,8 @@ func (sel *selection) scopeWords() (words, short string) {
 	return report.SelectionText(s), s.Short()
 }
 
-// tabled returns the selected steps that the current view uses. A view that sums times over steps only
-// uses the steps with the same routes as the last step.
+// tabled returns the selected steps that the current view uses. If the view sums times over several steps,
+// it uses those selected steps whose routes are the same as in the last selected step.
 func (sel *selection) tabled() analyze.Selection {
 	s := sel.speaks().scope
 	if sel.view().Takes() == report.AnySteps {

@@ -32,8 +32,10 @@ type RouterOptions struct {
 	Factors   graph.ValueID // f32 [E] or None: an expert's weight is multiplied by its factor
 }
 
-// Router adds router: it chooses the k experts with the largest logits of each token, and computes the
-// weights of their results. Among equal logits, the expert with the lowest index is the better one.
+// Router adds the operator router. It chooses the k experts with the largest logits of each token, and
+// computes the weights of their results. Among equal logits, the expert with the lowest index is the better
+// one. Each token has k slots, one for each of its experts. A pair is a token and one of its slots: pair p is
+// slot p%k of token p/k.
 //
 //	logits   [1, S, E]
 //	bias     [E] or none: is added to sigmoid scores for the choice, not for the weights
@@ -41,8 +43,8 @@ type RouterOptions struct {
 //	experts  [1, S, k], i32: the chosen experts, the best first
 //	weights  [1, S, k]: softmax or sigmoid of their logits, divided by their sum (normalize), times scale
 //	counts   [E], i32: number of tokens of each expert
-//	sorted   [E+1 + S*k], i32: for each expert the number of pairs of lower experts, then the number of all
-//	         pairs, then all pairs of a token and a slot, sorted by expert: pair p is slot p%k of token p/k
+//	sorted   [E+1 + S*k], i32: for each expert e the number of pairs with an expert below e, then the number
+//	         of all pairs, then the numbers p of all pairs, sorted by their expert
 //
 // Softmax over all logits, followed by normalize, equals softmax over the chosen logits. One token needs one
 // dispatch. For more tokens, a second dispatch counts and sorts the pairs. The same input always produces

@@ -392,7 +392,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"+", "="}, Name: "closer",
-			Doc: "Zooms in on the axis around the cursor.",
+			Doc: "Zooms in along the x axis. The cursor stays in its place.",
 			In:  []Place{InViews}, Of: WithCurves, Needs: []Needs{View}, Hint: 6,
 		},
 		{

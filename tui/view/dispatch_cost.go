@@ -124,7 +124,8 @@ func (p *DispatchPage) markedRows() (rows []int) {
 	return rows
 }
 
-// together returns the cost of skipping all marked rows together, and what that cost means.
+// together returns a title segment with the time that the step saves if all marked rows are skipped at once,
+// and a segment that says what this bounds. It returns nil if fewer than two rows are marked.
 func (p *DispatchPage) together() []table.Segment {
 	t := p.Table()
 	if t == nil || t.Costs == nil {

@@ -141,7 +141,8 @@ func (t *GraphTable) title(fold analyze.Grouping, w *graphtree.Weights) table.Li
 		},
 			report.OtherTrace(t.Index, t.Baseline.Index))
 	case w.Single:
-		parts = append(parts, table.Say(6, "no Δ against %s: only 1 sample", t.Baseline.Selection.Called()))
+		parts = append(parts, table.Say(6, "no Δ against %s: the noise of a single sample is unknown",
+			t.Baseline.Selection.Called()))
 	}
 	switch {
 	case w.Total > 0:
