@@ -23,7 +23,7 @@ func withViews() []command.Row {
 	return command.Default(rows...)
 }
 
-// actions returns the commands that the App itself implements. Its views implement the other commands.
+// actions returns the commands that App implements. The views implement the others.
 func (a *App) actions() []command.Action {
 	list := []command.Action{
 		{Name: "token", Off: func() string { return a.cannotNext() }, Run: a.next},
@@ -114,8 +114,7 @@ func (a *App) actions() []command.Action {
 	return list
 }
 
-// action returns the implementation of a command: that of the current view if it has one, else that of the
-// program.
+// action returns the current view's implementation of a command or, if the view has none, that of App.
 func (a *App) action(r *command.Row) command.Action {
 	own := a.deeds[r.Name]
 	if r.Of == "" {

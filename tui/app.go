@@ -5,14 +5,14 @@
 // frame. App embeds one part for each concern, and each part has its own file: notes, stage (the views),
 // inputs, selection, pilot (sends commands to the session), restarts, overlays, exporter, history and lab.
 //
-// App uses these packages. tui/command holds the table of commands, from which the keys, the palette, the
-// help and plain mode are built. tui/view holds the screens. tui/plain runs the program without a screen.
-// tui/tty handles the terminal. tui/widget holds the drawing code and the background jobs. The figures on
-// the screens are computed in trace/analyze, which the command line uses as well.
+// tui/command holds the table of commands, from which the keys, the palette, the help and plain mode are
+// built. tui/view holds the screens. tui/plain runs the program without a screen. tui/tty handles the
+// terminal. tui/widget holds the drawing code and the background jobs. trace/analyze computes the numbers on
+// the screens.
 //
-// App.Update never computes and never waits, and App.View only places what is already computed. Background
-// jobs build tables, orders, filters, details and summaries, and a newer request cancels an older job.
-// Commands to the session run in goroutines owned by the runner. Events arrive in batches.
+// App.Update and App.View never compute for long and never wait. Background jobs build tables, orders,
+// filters, details and summaries; a newer request cancels an older job. Commands to the session run in
+// goroutines of the runner. Events arrive in batches.
 //
 // Only this file, keys.go, pacing.go, suspend.go and run.go use Bubble Tea, and only tui/widget/theme.go
 // uses Lip Gloss.
@@ -39,8 +39,7 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// App is the Bubble Tea model of the program. It receives messages, decides what each key press means and
-// draws the frame; its embedded parts hold the state and do the rest. Only the event loop may use App.
+// App is the Bubble Tea model of the program. Only the event loop may use an App.
 type App struct {
 	opts   Options
 	theme  *widget.Theme
@@ -62,9 +61,9 @@ type App struct {
 
 	jobs  *widget.Jobs              // jobs that compute what the screen shows
 	deeds map[string]command.Action // implementations of the commands, by command name
-	held  []widget.Key              // key presses that wait for the rows or the text that they act on
+	held  []widget.Key              // key presses whose rows or text are not ready yet
 
-	lent    atomic.Int64 // until this Unix time in ns, a SIGINT is meant for another program
+	lent    atomic.Int64 // until this Unix time in ns, a SIGINT is for the program that has the terminal
 	shell   *tty.JobControl
 	mouse   bool
 	clicked clicked
@@ -96,8 +95,7 @@ type (
 	}
 	fadeMsg struct{ id int }
 	logMsg  struct{}
-	// backgroundMsg reports the terminal's background color when the terminal answers after the first
-	// frame.
+	// backgroundMsg reports the background color of a terminal that answers only after the first frame.
 	backgroundMsg struct{ dark bool }
 	leaveMsg      struct{}
 )
@@ -157,11 +155,10 @@ func (a *App) assemble() {
 	a.history = &history{selection: a.selection}
 }
 
-// runs sets the runner, which starts the App's goroutines. It must be called before the first message
-// arrives.
+// runs sets the runner of the App's goroutines. Call runs before the first message arrives.
 func (a *App) runs(r *widget.Runner) { a.runner, a.jobs.Runner = r, r }
 
-// Init returns nil because Run opens the session concurrently with the first frame.
+// Init returns no command: Run opens the session.
 func (a *App) Init() tea.Cmd { return nil }
 
 // Update handles one message.
@@ -280,8 +277,8 @@ func (a *App) View() (frame string) {
 	return a.frame()
 }
 
-// awaited reports whether the next key has to wait for rows or a text. The previous key requested them, the
-// next key acts on them, and they are not ready yet. Keys do not wait for a job that takes long.
+// awaited reports whether the next key has to wait for the rows or the text that the previous key requested.
+// Keys do not wait for a job that takes longer than Jobs.Patience.
 func (a *App) awaited() bool {
 	if a.question != nil || a.dialog != nil || a.chord != nil {
 		return false
@@ -290,7 +287,7 @@ func (a *App) awaited() bool {
 	return a.overTask.Awaited(a.jobs) || rows != nil && rows.Job.Awaited(a.jobs)
 }
 
-// strike is called for each key press and does what the key means now.
+// strike handles one key press.
 func (a *App) strike(k widget.Key) {
 	if !k.Urgent() {
 		a.disarm()
@@ -299,15 +296,15 @@ func (a *App) strike(k widget.Key) {
 	a.answering(func() { a.press(k) })
 }
 
-// asks is called at the start of each user action. It counts the action and loads the newest data, because
-// the action refers to the newest data.
+// asks is called at the start of each user action. It counts the action and shows the newest data, so that
+// the action applies to the newest data.
 func (a *App) asks() {
 	a.jobs.Asked++
 	a.takeNews()
 }
 
-// answering runs f, which responds to a user action. If f shows no note, answering removes a note that
-// answered an earlier action.
+// answering runs f, which responds to a user action. If f shows no note, answering removes the note of the
+// previous action.
 func (a *App) answering(f func()) {
 	id, ofKey := a.noteID, a.noteOfKey
 	a.changing(f)
@@ -339,7 +336,8 @@ func (a *App) press(k widget.Key) {
 	a.do(row)
 }
 
-// elsewhere tells the user which views use a key that has no effect in the current view.
+// elsewhere is called for a key without effect in the current view. It tells the user which views use the
+// key.
 func (a *App) elsewhere(key string) {
 	var means []string
 	for i := range command.Table {
@@ -366,8 +364,8 @@ func (a *App) do(r *command.Row) {
 	act.Run()
 }
 
-// place returns the context in which a key is looked up now: the open overlay or, if there is none, the
-// current view.
+// place returns where a key press takes effect: in the open overlay or, without an overlay, in the current
+// view.
 func (a *App) place() command.Where {
 	if a.over != nil {
 		return overText
@@ -375,7 +373,7 @@ func (a *App) place() command.Where {
 	return a.inView(command.Moving, command.InViews, command.Anywhere)
 }
 
-// inView returns the context of a key in the current view, limited to the given kinds of place.
+// inView returns the context for keys in the current view. Only commands of the given places are found in it.
 func (a *App) inView(in ...command.Place) command.Where {
 	list := a.view().Actions()
 	return command.Where{In: in, Offers: func(name string) bool { return view.ActionOf(list, name) != nil }}
@@ -386,20 +384,19 @@ func (a *App) quit() {
 	a.cmds = append(a.cmds, tea.Quit)
 }
 
-// takeMouse makes the terminal report the mouse again after the terminal was lent to a program. Bubble Tea
-// does not do this itself.
+// takeMouse turns mouse reports on again after another program had the terminal. Bubble Tea does not do this.
 func (a *App) takeMouse() {
 	if a.mouse {
 		a.cmds = append(a.cmds, tea.EnableMouseCellMotion)
 	}
 }
 
-// lentOver is a grace period that begins when another program gives the terminal back. A SIGINT that arrives
-// within this period is still meant for that program.
+// lentOver is a grace period after an editor gives the terminal back. A SIGINT in this period was meant for
+// the editor, so it does not end the program.
 const lentOver = time.Second
 
-// handOver lends the terminal to a program until the program ends. It then calls the function `ended` and
-// sends its result to the event loop as a message.
+// handOver gives the terminal to another program until that program ends. It then calls `ended` and sends the
+// result of `ended` to the event loop.
 func (a *App) handOver(cmd *exec.Cmd, ended func(error) any) {
 	a.lent.Store(math.MaxInt64)
 	a.shell.Holder.Store(tty.HeldByEditor)
@@ -421,8 +418,8 @@ func (a *App) toggleMouse() {
 	}
 }
 
-// cancel stops whatever is running. A second cancel within the time command.Again, with no other key in
-// between, quits the program.
+// cancel stops the running command or job. Pressed again within command.Again, without another key in
+// between, cancel quits the program.
 func (a *App) cancel() {
 	if a.armed() {
 		a.quit()

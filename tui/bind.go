@@ -16,14 +16,14 @@ func ActionNames() []string {
 	return names
 }
 
-// KeyError reports a command whose requested keys are not valid.
+// KeyError reports invalid keys of a command in the user's settings.
 type KeyError = command.KeyError
 
 // SettingsExample is an example settings file. docs/reference/keys.md shows it.
 const SettingsExample = command.SettingsExample
 
-// CheckKeys checks replacement key bindings, a map from action name to keys. It returns a *KeyError if an
-// action name or a key is unknown, or if two actions would share a key in the same place.
+// CheckKeys checks key bindings that replace the defaults: a map from action names to keys. It returns a
+// *KeyError if an action or a key is unknown, or if two actions have the same key in the same place.
 func CheckKeys(keys map[string][]string) error {
 	_, err := bound(keys)
 	return err

@@ -26,7 +26,7 @@ type exporter struct {
 	width func() int // width of the screen, in cells
 }
 
-// askExport asks for the file to write the trace to. As long as nothing is typed, the hint lists the formats.
+// askExport asks for the file to write the trace to.
 func (ex *exporter) askExport() {
 	t := ex.index.Trace
 	q := &question{label: command.ExportTo(t, ""), hint: trace.FileNames(), take: ex.export}
@@ -35,9 +35,8 @@ func (ex *exporter) askExport() {
 	ex.ask(q)
 }
 
-// askExportTable asks for the file to write the current table to. The table is chosen when the question is
-// asked. If a click on a tab shows another view while the user types the file name, the original table is
-// still exported.
+// askExportTable asks for the file to write the current table to. It exports this table even if the user
+// switches to another view while typing the file name.
 func (ex *exporter) askExportTable() {
 	pane := ex.table()
 	q := &question{
@@ -48,7 +47,7 @@ func (ex *exporter) askExportTable() {
 	ex.ask(q)
 }
 
-// fileName returns the suggested file name of a table. For a table about selected steps, the name includes
+// fileName suggests the name of the file for a table. If the table covers selected steps, the name includes
 // the step number or the name of the selection.
 func fileName(p *widget.TablePane, takes report.Takes) string {
 	name, s := p.Table.Name, view.MadeAt(p)
@@ -58,7 +57,7 @@ func fileName(p *widget.TablePane, takes report.Takes) string {
 	return name + ".csv"
 }
 
-// absent returns an error if path exists, so that a typing mistake cannot overwrite a file such as a
+// absent returns an error if the path exists. It prevents a typing mistake from overwriting a file, such as a
 // model.
 func absent(path string) error {
 	if _, err := os.Lstat(path); err == nil {
@@ -67,7 +66,7 @@ func absent(path string) error {
 	return nil
 }
 
-// free returns a name that no file has yet, derived from name: "a.csv", then "a-2.csv".
+// free returns the first name without a file among "a.csv", "a-2.csv", "a-3.csv" and so on.
 func free(name string) string {
 	suffix := filepath.Ext(name)
 	bare, found := strings.TrimSuffix(name, suffix), name
@@ -77,7 +76,7 @@ func free(name string) string {
 	return found
 }
 
-// whole returns the path as an absolute path. If that is impossible, it returns path unchanged.
+// whole returns the absolute path, or the path unchanged if its absolute path is unknown.
 func whole(path string) string {
 	if full, err := filepath.Abs(path); err == nil {
 		return full
@@ -85,7 +84,7 @@ func whole(path string) string {
 	return path
 }
 
-// export writes the trace recorded so far to a file.
+// export writes the trace to a file.
 func (ex *exporter) export(path string) {
 	if path = command.Expand(path); path == "" {
 		return

@@ -15,7 +15,7 @@ import (
 )
 
 // header returns the first line of the screen: the model, the device, the shown step and the state of the
-// session. The name of the program is left out if the screen is too narrow for it.
+// session. A narrow screen does not show the name of the program.
 func (a *App) header(w int) string {
 	const name = "gpuscope"
 	state := a.stateWord()
@@ -37,8 +37,8 @@ func (a *App) header(w int) string {
 	return left + a.theme.Put(a.statePaint(), state)
 }
 
-// stepParts returns the segments that describe the shown step. The step number has rank 0, so it is never
-// dropped, and even a narrow screen shows that the user looks at an older step.
+// stepParts returns the segments that describe the shown step. The step number has rank 0, so a narrow screen
+// keeps the number.
 func (m *model) stepParts() []table.Segment {
 	s := m.step()
 	if s == nil {
@@ -49,7 +49,7 @@ func (m *model) stepParts() []table.Segment {
 	}
 	long, short := fmt.Sprintf("step %d", s.Index), fmt.Sprintf("s%d", s.Index)
 	where := " " + string(s.Phase)
-	if m.mirror.Trace.Engine == "" && s.Phase != trace.Execute { // all others have no positions
+	if m.mirror.Trace.Engine == "" && s.Phase != trace.Execute { // other steps have no position
 		where += fmt.Sprintf(" pos %d", s.Position)
 	}
 	switch newest := m.newestStep(); {
@@ -77,8 +77,7 @@ func (m *model) stepParts() []table.Segment {
 	return parts
 }
 
-// newestStep returns the number of the session's current step. For a trace it is the number of the last
-// step.
+// newestStep returns the number of the session's current step, or of the last step of a recorded trace.
 func (m *model) newestStep() int {
 	if m.session != nil {
 		return m.mirror.State.Step
@@ -137,8 +136,7 @@ func (m *model) step() *trace.Step {
 	return &m.index.Trace.Steps[at]
 }
 
-// tabsNamed reports whether every tab can show the name of its view. If the screen is too narrow for these
-// names, the selection and the timing, only the current tab shows its name.
+// tabsNamed reports whether the screen is wide enough for the names of all views in the tabs.
 func (a *App) tabsNamed() bool {
 	used := 2
 	for i := range view.Views {
@@ -155,8 +153,7 @@ func (a *App) tabLabel(at int) string {
 	return command.KeyOf(view.Views[at].Name)
 }
 
-// tabText returns the text of a tab with the space around it. The current tab has brackets around it. A space
-// precedes every other tab.
+// tabText returns the text of a tab. Brackets enclose the current tab, and a space precedes every other tab.
 func (a *App) tabText(at int) string {
 	switch label := a.tabLabel(at); {
 	case at != a.current:
@@ -168,8 +165,8 @@ func (a *App) tabText(at int) string {
 	}
 }
 
-// tabs returns the second line of the screen: the views, and on the right the selected steps and how they
-// were timed.
+// tabs returns the second line of the screen: the views on the left, the selected steps and their timing
+// level on the right.
 func (a *App) tabs(w int) string {
 	var b strings.Builder
 	used := 0

@@ -9,9 +9,8 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// keysOf converts one message into key presses. When the user types fast or holds a key, the terminal
-// delivers several letters in one read, and each letter becomes its own key. Pasted text becomes text only
-// and never triggers a command.
+// keysOf converts one message into key presses. A message may hold several letters if the user types fast or
+// holds a key down. Pasted text becomes a single key, which never triggers a command.
 func keysOf(m tea.KeyMsg) []widget.Key {
 	switch {
 	case m.Paste:

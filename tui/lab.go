@@ -21,9 +21,9 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// The kernel lab lets a user edit a kernel while the model runs. The kernel's source is written to a file and
-// edited. Whenever the file changes, in this program's editor or in another one, the new source runs
-// alternately with the original kernel. The result is shown over the view.
+// The kernel lab lets a user edit a kernel while the model runs. It writes the kernel's source to a file.
+// Whenever the file changes, the lab runs the new source alternately with the original kernel, and shows the
+// comparison over the view.
 
 // These are endings of notes. Tests also use them to find the notes on the screen.
 const (
@@ -38,15 +38,15 @@ type lab struct {
 	handOver func(cmd *exec.Cmd, ended func(error) any) // lends the terminal to a program
 
 	dir    string            // folder of the source files; "" until it exists
-	own    map[string]string // original source of each file, by path
-	wake   chan struct{}     // makes the watcher check the files at once
-	on     map[string]labStand
+	own    map[string]string // source that was first written to each file, by path
+	wake   chan struct{}     // a value sent here makes the watcher check the files at once
+	on     map[string]labStand // dispatch on which to try each kernel, by kernel name
 	tried  map[string]*attempt // newest attempt of each kernel, by kernel name
 	newest string              // name of the kernel that was tried last
 	shown  *overlay            // overlay that shows the result of the newest attempt
 }
 
-// labStand identifies a dispatch in a step. An edited kernel is tried on the inputs of this dispatch.
+// labStand identifies the dispatch in a step whose inputs an edited kernel is tried on.
 type labStand struct {
 	dispatch trace.DispatchID
 	step     int // step index as recorded in the trace
@@ -62,7 +62,8 @@ type attempt struct {
 	before *attempt // newest earlier attempt that ran, or nil
 }
 
-// ran returns t if its source ran, else the newest earlier attempt whose source ran, else nil.
+// ran returns the newest attempt whose source ran: t itself or an earlier attempt. It returns nil if no
+// source ran.
 func (t *attempt) ran() *attempt {
 	if t == nil || t.tried != nil {
 		return t
@@ -82,8 +83,8 @@ type (
 	}
 )
 
-// begins starts to watch the folder given with --shaders, if there is one, for changes. The session itself
-// has already loaded the sources in that folder.
+// begins starts to watch the folder of --shaders for changes, if the user gave one. The session has already
+// loaded the sources in this folder.
 func (l *lab) begins() {
 	if l.dir == "" && l.opts.Shaders != "" && !l.isTrace {
 		l.watch(l.opts.Shaders)
@@ -146,8 +147,8 @@ func (l *lab) editKernel() {
 	})
 }
 
-// openEditor lends the terminal to the editor until the editor ends. It stops a run first, because nobody
-// would see its steps.
+// openEditor gives the terminal to the editor until the editor ends. It stops a run first, because nobody
+// would see the steps of the run.
 func (l *lab) openEditor(kernel, path string) {
 	cmd, err := editorOf(path, l.opts.editor, l.opts.Input, l.opts.output())
 	if err != nil {
@@ -160,9 +161,9 @@ func (l *lab) openEditor(kernel, path string) {
 	l.handOver(cmd, func(err error) any { return editedMsg{kernel, path, err} })
 }
 
-// closedEditor reads the file that the editor saved and tries the source if it changed.
+// closedEditor reads the file that the editor saved, and tries the source if the user has changed it.
 func (l *lab) closedEditor(m editedMsg) {
-	if m.err != nil { // the editor failed, so the file may or may not have been edited
+	if m.err != nil { // the editor may have saved the file before it failed
 		l.fail(nil, fmt.Errorf("editor: %w", m.err))
 	} else {
 		l.say("source saved in " + m.path)
@@ -185,10 +186,10 @@ func (l *lab) closedEditor(m editedMsg) {
 	})
 }
 
-// changedText is called when the source of a kernel may have changed. If the source is new, it tries the
-// source on a dispatch, and returns true. If the source equals the original, the original kernel is put back
-// into use. Before the first step there is no dispatch to try a source on. In that case, a source from the
-// --shaders folder is put into use without a trial, and any other source is ignored.
+// changedText is called when the source of a kernel may have changed. It tries a new source on a dispatch. If
+// the source equals the original, it restores the original kernel. Before the first step there is no dispatch
+// to try a source on: changedText then uses a source of the --shaders folder without a trial, and ignores any
+// other source. It returns true if it sent the session a command.
 func (l *lab) changedText(kernel, text string) bool {
 	if l.needsDevice() != "" {
 		return false
@@ -223,14 +224,14 @@ func (l *lab) changedText(kernel, text string) bool {
 	return true
 }
 
-// standsOn reports whether a step belongs to the current text. Only such a step can run again.
+// standsOn reports whether a step belongs to the current text. Only steps of the current text can run again.
 func (l *lab) standsOn(step int) bool {
 	is := func(t session.Turn) bool { return t.Step == step }
 	return slices.ContainsFunc(l.mirror.Left().Turns, is)
 }
 
-// triedText stores the result of running a source. If the source is from the --shaders folder and its result
-// is correct, the session uses the source from now on.
+// triedText stores the result of running a source. The session uses a source of the --shaders folder from now
+// on if its result is correct.
 func (l *lab) triedText(c session.Command, m doneMsg) {
 	t := l.tried[c.Edit.Kernel]
 	if t == nil || t.text != c.Edit.Text {
@@ -275,9 +276,8 @@ func (l *lab) showTried(kernel string) {
 	l.newest, l.shown = kernel, l.over
 }
 
-// keepText saves the source of attempt t for the user, because the kernel's own file holds a newer source by
-// now. The new file is in the same folder and ends in .last. keepText returns lines that tell the user the
-// path, or nil if t is nil.
+// keepText saves the source of attempt t in a file that ends in .last, because the kernel's file holds a
+// newer source. It returns lines that tell the user the path, or nil if t is nil.
 func (l *lab) keepText(kernel string, t *attempt) []string {
 	if t == nil {
 		return nil
@@ -294,8 +294,8 @@ func (l *lab) keepText(kernel string, t *attempt) []string {
 	return []string{"", said + ", in the file " + path}
 }
 
-// labKernel returns the name of the kernel that a lab command applies to: the kernel of the shown result,
-// or else the kernel of the selected dispatch.
+// labKernel returns the name of the kernel that lab commands apply to: the kernel of the shown result or, if
+// no result is shown, the kernel of the selected dispatch.
 func (l *lab) labKernel() string {
 	if l.over != nil && l.over == l.shown {
 		return l.newest
@@ -342,7 +342,7 @@ func (l *lab) unused(kernel string) *attempt {
 	return nil
 }
 
-// usedNext returns the label of the command useText, which says what the command would do now.
+// usedNext returns the hint-line label of the command useText: which source the command would put into use.
 func (l *lab) usedNext() string {
 	if l.unused(l.labKernel()) != nil {
 		return "use it"
@@ -395,7 +395,7 @@ func editorOf(path, editor string, in io.Reader, out io.Writer) (*exec.Cmd, erro
 	switch f := in.(type) {
 	case nil:
 		cmd.Stdin = os.Stdin
-	case tty.Input: // the editor reads the terminal itself, not through the wrapper
+	case tty.Input: // give the editor the terminal itself, not the wrapper
 		cmd.Stdin = f.File
 	}
 	return cmd, nil

@@ -54,8 +54,7 @@ type arrangement struct {
 // side by side.
 const leastList, leastSide = 60, 30
 
-// layout computes the rectangle of each region. It is the only place that computes sizes; panes only
-// receive rectangles. The rectangles tile the screen.
+// layout computes the rectangle of each region. The rectangles cover the whole screen and do not overlap.
 func layout(w, h int, a arrangement) map[region]widget.Rect {
 	m := map[region]widget.Rect{
 		regionHeader: widget.Area(0, 0, w, 1),
@@ -84,8 +83,8 @@ func layout(w, h int, a arrangement) map[region]widget.Rect {
 		m[regionDetailTitle] = widget.Area(list+1, top-1, side, 1)
 		m[regionDetail] = widget.Area(list+1, top, side, rows)
 	default:
-		// The list needs its header and a few rows. The detail gets a fifth of the rows, or a third on a
-		// tall screen, and never fewer than its first lines need.
+		// The detail gets a fifth of the rows, or a third on a tall screen, but at least enough for
+		// its first lines. The list keeps its header and a few rows.
 		part := 5
 		if h >= 46 {
 			part = 3

@@ -28,8 +28,8 @@ type model struct {
 	mirror  session.Mirror
 	opening error // error of opening the session or trace
 
-	// The fields below are what the screen shows. takeNews copies all of them at once from the mirror. While
-	// the model runs, the mirror is ahead of these fields, because it follows the session's events.
+	// The screen shows the fields below. takeNews copies all of them at once from the mirror. While the
+	// model runs, the mirror is newer than these fields.
 	index *analyze.Index // index of the mirror's trace
 	state session.State
 	text  session.Text
@@ -37,7 +37,7 @@ type model struct {
 
 	newsAsked int // number of user actions (jobs.Asked) at the last takeNews
 
-	shown   int // index of "this step" in Trace.Steps; -1 before the first step; see at
+	shown   int // index in Trace.Steps of the shown step; -1 before the first step
 	follow  bool
 	version int // version of the shown data: rises with every change
 
@@ -62,7 +62,7 @@ type job struct {
 	cancelled bool
 }
 
-// spoken is a cache: it holds the selected steps and their baseline for one version of the data.
+// spoken caches the selected steps and their baseline for one version of the data.
 type spoken struct {
 	version, shown int
 	index          *analyze.Index
@@ -75,14 +75,14 @@ func newModel(j *widget.Jobs) *model {
 	return &model{jobs: j, shown: -1, follow: true, chosen: chosen{from: -1, to: -1, base: view.NoBase}}
 }
 
-// tookKey identifies the data and the steps for which a summary line was computed.
+// tookKey identifies a summary line: the data and the steps that the line describes.
 type tookKey struct {
 	view.SummaryKey
 	takes report.Takes
 	of    string // name of the selected steps
 }
 
-// speaks returns the cached selection of steps and its baseline, computed again if the data changed. At least
+// speaks returns the selected steps and their baseline. It computes them again if the data changed. At least
 // one step must be recorded.
 func (m *model) speaks() *spoken {
 	now := spoken{version: m.version, shown: m.shown, index: m.index}
@@ -94,8 +94,8 @@ func (m *model) speaks() *spoken {
 	return &m.spoken
 }
 
-// at returns the index of the last of the selected steps, or -1 before the first step. Parts of the screen
-// that show a single step, such as the header, show this step.
+// at returns the index in Trace.Steps of the step that the header and other parts for a single step show: the
+// last selected step. It returns -1 before the first step.
 func (m *model) at() int {
 	if m.shown < 0 || m.shown >= len(m.index.Trace.Steps) {
 		return -1
@@ -127,8 +127,8 @@ func (m *model) snapshot() view.Snapshot {
 	return s
 }
 
-// If the summary line of the view's steps is out of date, loadTook starts a job for it. It does the same for
-// the list of events of all steps.
+// loadTook starts jobs that update the summary line of the view's steps and the list of events of all steps,
+// if these are out of date.
 func (a *App) loadTook(s view.Snapshot) {
 	if s.Step < 0 {
 		a.took.Clear(a.jobs)
@@ -208,9 +208,9 @@ func (a *App) events(list eventsMsg) {
 	}
 }
 
-// takeNews copies the mirror's state to the fields that the screen shows. The header and the views therefore
-// always show the same state of the run. After a user action or the end of a command, takeNews copies at
-// once. At other times it waits until all jobs have ended and a rest period has passed.
+// takeNews copies the mirror's state to the fields that the screen shows, so that the header and the views
+// show the same state of the run. It copies at once after a user action or the end of a command. Otherwise it
+// waits until all jobs have ended and a rest period has passed.
 func (m *model) takeNews() {
 	asked := m.newsAsked != m.jobs.Asked
 	switch {
@@ -244,8 +244,8 @@ func logCompiled(s *trace.Step, tell func(text string)) {
 	}
 }
 
-// dropped is called after the oldest n steps were dropped from the trace. It adjusts the indices of the shown
-// step and of the chosen steps.
+// dropped adjusts the indices of the shown step and of the chosen steps after the trace has dropped its
+// oldest n steps.
 func (m *model) dropped(n int) {
 	if m.shown >= 0 {
 		m.shown = max(0, m.shown-n)

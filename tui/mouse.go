@@ -39,8 +39,8 @@ type clicked struct {
 	at   time.Time
 }
 
-// again records a click and reports whether it is the second click of a double click. A third click starts
-// a new pair.
+// again records a click and reports whether this is the second click of a double click. A third click begins
+// a new double click.
 func (c *clicked) again(p pointer) bool {
 	last := *c
 	*c = clicked{p.x, p.y, widget.Now()}
@@ -53,7 +53,7 @@ func (c *clicked) again(p pointer) bool {
 
 // point handles a mouse action on whatever is drawn at its cell.
 func (a *App) point(p pointer) {
-	if p.wheel == 0 && a.chord != nil { // a chord waits for a second key, so a click cancels the chord
+	if p.wheel == 0 && a.chord != nil { // a click cancels a command that waits for a second key
 		a.struck(widget.Key{Name: "esc"})
 	}
 	if a.dialog != nil {
@@ -64,7 +64,7 @@ func (a *App) point(p pointer) {
 		a.wheel(p)
 		return
 	}
-	if a.question != nil { // what is typed refers to the screen, so a click must not change the screen
+	if a.question != nil { // the typed answer refers to the screen, so a click must not change the screen
 		return
 	}
 	second := a.clicked.again(p)

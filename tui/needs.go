@@ -7,8 +7,8 @@ import (
 	"gpuscope/tui/command"
 )
 
-// Each function below returns the reason why a view or an action is not available now, or "" if it is
-// available.
+// Each function below returns why a view or an action is not available now, or "" if the view or the action
+// is available.
 
 func (m *model) needsSession() string {
 	switch {
@@ -36,7 +36,7 @@ func (m *model) needsDevice() string {
 	return ""
 }
 
-// needsRun requires a device and a current step, or a command in progress that will run a step.
+// needsRun requires a device, and either a current step or a running command that will create one.
 func (m *model) needsRun() string { return cmp.Or(m.needsDevice(), m.needsStep()) }
 
 // needsGraph requires a loaded model. It does not require a step.
@@ -84,7 +84,7 @@ func (sel *selection) cannotScope() string {
 	return sel.row().Name + " always shows the whole run"
 }
 
-// needsStep requires a session with a current step, or a command in progress that will run a step.
+// needsStep requires a session with a current step, or with a running command that will create one.
 func (m *model) needsStep() string {
 	if why := m.needsSession(); why != "" {
 		return why
@@ -111,8 +111,8 @@ func (m *model) cannotNext() string {
 	return ""
 }
 
-// cannotRun returns the reason that a run cannot be started or paused. While a command is in progress only
-// a session is required.
+// cannotRun returns the reason that a run cannot be started or paused. While a command is running, only a
+// session is required.
 func (m *model) cannotRun() string {
 	if m.job != nil {
 		return m.needsSession()
@@ -136,7 +136,7 @@ func (m *model) cannotTarget() string {
 	if m.isTrace {
 		return m.needsTrace()
 	}
-	if m.mirror.Trace != nil && m.mirror.Trace.Device.None() { // any step can be planned, even the first
+	if m.mirror.Trace != nil && m.mirror.Trace.Device.None() { // planning needs no text
 		return m.needsSession()
 	}
 	return m.cannotRun()
@@ -153,7 +153,7 @@ func (m *model) needsText() string {
 	return ""
 }
 
-// lacks returns the reason that a requirement of a command or a view is not met, or "" if it is met.
+// lacks returns the reason that a requirement is not met, or "" if the requirement is met.
 func (a *App) lacks(n command.Needs) string {
 	switch n {
 	case command.Opened:

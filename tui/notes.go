@@ -19,10 +19,10 @@ type notes struct {
 	doing     []string    // background tasks that the method later has started
 	note      string      // the note; it fades after a few seconds
 	noteOfKey bool        // the next key removes the note, because it answers the previous key
-	noteHolds func() bool // the note is removed when noteHolds returns false; nil: when it fades
+	noteHolds func() bool // the note is removed when noteHolds returns false; nil: when the note fades
 	noteID    int
-	failure   string // the error; it stays until dismissed
-	failureOf any    // what failed; its success clears the error; nil: only the user can clear it
+	failure   string // the shown error; stays until dismissed
+	failureOf any    // the failed task, whose later success clears the error; nil: only the user clears it
 }
 
 // remark tells the user, in response to a key, why something cannot be done.
@@ -34,8 +34,7 @@ func (n *notes) remark(text string) {
 // say shows a note and adds it to the log.
 func (n *notes) say(text string) { n.tell("info", text) }
 
-// tell shows a note and adds it to the log. If the same note is already on the screen, it does not log the
-// note again.
+// tell shows a note and adds the note to the log, unless the same note is already on the screen.
 func (n *notes) tell(level, text string) {
 	if text != n.note {
 		n.log.Add(level, text)
@@ -60,16 +59,15 @@ func (n *notes) fade(after time.Duration) {
 // unsay removes the note.
 func (n *notes) unsay() { n.note, n.noteOfKey, n.noteHolds = "", false, nil }
 
-// fail shows an error until the user dismisses it, or until the same task succeeds (see mended). A task is
-// identified by its *widget.Task, by the kind of a command, or by the kind passed to later. If `task` is nil,
-// only the user can clear the error.
+// fail shows an error until the user dismisses the error or the task succeeds. `task` is a *widget.Task, the
+// kind of a command, or the kind passed to the method later. If `task` is nil, only the user can clear the
+// error.
 func (n *notes) fail(task any, err error) {
 	n.failure, n.failureOf = printable.Short(err.Error(), view.MostShown), task
 	n.log.Add("error", err.Error())
 }
 
-// mended is called when a task has succeeded. It clears the shown error if fail was called with the same
-// task.
+// mended clears the shown error if it came from the given task, which has now succeeded.
 func (n *notes) mended(task any) {
 	if n.failureOf == task {
 		n.failure = ""
@@ -77,7 +75,7 @@ func (n *notes) mended(task any) {
 }
 
 // later runs f in the background and then shows the message that f returned. While f runs, the screen shows
-// the given description. The success of a task clears the error of an earlier task of the same kind.
+// the description. If f succeeds, later clears the error of an earlier task of the same kind.
 func (n *notes) later(kind, description string, f func(context.Context) (string, error)) {
 	n.doing = append(n.doing, description)
 	n.work.Runner.Start(func(ctx context.Context) {

@@ -17,7 +17,7 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// overlays holds the text shown over a view, and the job that is building such a text.
+// overlays holds the text that is shown over a view, and the job that builds such a text.
 type overlays struct {
 	*notes
 	*inputs
@@ -40,8 +40,8 @@ func overlayOf(p view.Page) *overlay {
 	return &overlay{Page: p, text: widget.TextPane{Lines: p.Lines, Marks: p.Marks}}
 }
 
-// lay wraps the lines for a screen of w cells and repeats the current search, because the line numbers
-// change.
+// lay wraps the lines for a screen of w cells. It then repeats the current search, because the lines have
+// changed.
 func (o *overlay) lay(w int) {
 	if o.width == w || o.Broken == nil {
 		return
@@ -60,8 +60,8 @@ func (o *overlay) lay(w int) {
 
 func (o *overlays) closeOverlay() { o.over = nil }
 
-// unfold replaces the overlay with its other version, which shows more or fewer lines of the same text. If
-// there is no other version, unfold closes the overlay.
+// unfold replaces the overlay with its longer or shorter version. If the text has only one version, unfold
+// closes the overlay.
 func (o *overlays) unfold() {
 	if o.over.Folded == nil {
 		o.closeOverlay()
@@ -90,7 +90,7 @@ func (o *overlays) askFind() {
 	sought, at, stays := p.Sought, p.At, p.Stays
 	q := &question{
 		label: "find", live: p.Find, take: p.Find,
-		leave: func() { // search again, because the lines may be wrapped differently by now
+		leave: func() { // repeat the earlier search: the lines may have been wrapped again
 			p.Find(sought)
 			p.At, p.Stays = min(at, max(0, len(p.Found)-1)), stays
 		},
@@ -99,7 +99,7 @@ func (o *overlays) askFind() {
 	o.ask(q)
 }
 
-// nextFound moves to the next match of the search, or to the previous one if `by` is negative.
+// nextFound moves to the next match of the search, or to the previous match if `by` is negative.
 func (o *overlays) nextFound(by int) {
 	if why := o.over.text.Next(by); why != "" {
 		o.say(command.Keyed(why))
@@ -191,7 +191,7 @@ func (in *inputs) closeInput() {
 	in.question, in.dialog = nil, nil
 }
 
-// typedInDialog passes a key to the dialog and closes the dialog if the key finished it.
+// typedInDialog passes a key to the dialog. It closes the dialog if the dialog reports that it is finished.
 func (in *inputs) typedInDialog(k widget.Key) {
 	d := in.dialog
 	if d.Typed(k) && in.dialog == d {
@@ -219,7 +219,8 @@ func (in *inputs) typed(k widget.Key) {
 	}
 }
 
-// copy copies text to the terminal's clipboard: the overlay, the detail, or the selected row.
+// copy copies to the terminal's clipboard: the text of the overlay, else of the focused detail, else the
+// selected row.
 func (ex *exporter) copy() {
 	var text string
 	switch {
@@ -247,7 +248,7 @@ func (ex *exporter) copy() {
 	})
 }
 
-// struck is called with the second key of a chord, and runs the chord.
+// struck runs the chord with its second key.
 func (in *inputs) struck(k widget.Key) {
 	c := in.chord
 	in.chord = nil
@@ -265,8 +266,7 @@ func (a *App) openPalette() {
 	})
 }
 
-// askQuestion lists the questions of the help. It presses the keys that answer the chosen question, as if the
-// user had pressed them.
+// askQuestion lists the questions of the help. It then presses the keys that answer the chosen question.
 func (a *App) askQuestion() {
 	a.closeOverlay()
 	rows := make([]string, len(command.Questions))

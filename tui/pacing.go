@@ -9,21 +9,20 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// frameTime is the minimum time between two frames, except after a user action. Nobody can read figures that
-// change more often. It is also the minimum time between two batches of events.
+// frameTime is the minimum time between two frames, except after a user action, and between two batches of
+// events. Nobody can read numbers that change more often.
 const frameTime = time.Second / 10
 
 // writes is how many times a second Bubble Tea checks for a frame to write. Each check copies and compares
 // a frame, even if the frame has not changed.
 const writes = 30
 
-// answering is the period after a user action in which every change is drawn at once. Such a change may be
-// the response to the action.
+// answering is the period after a user action in which every change is drawn at once, because the change may
+// be the response to the action.
 const answering = time.Second
 
-// paced wraps App to limit the frame rate, because Bubble Tea draws after every message. A running model
-// causes many messages: its events, and the results of the jobs that the events start. If messages arrive
-// close together, paced draws only one frame for all of them.
+// paced wraps App to limit the frame rate. Bubble Tea draws after every message, and a running model causes
+// many messages. For messages that arrive within frameTime, paced draws only one frame.
 type paced struct {
 	*App
 	frame   string

@@ -12,9 +12,8 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// When the engine crashes, the screen stays open: the recorded steps can be read and exported. The user
-// can start a new engine, which resumes at the state of the crashed one. If no model was open yet, the new
-// engine opens the model.
+// When the engine crashes, the screen stays open: the recorded steps can be read and exported. The user can
+// start a new engine, which opens the model and resumes at the crashed engine's position.
 
 // again holds the state needed to replace a crashed engine.
 type again struct {
@@ -32,18 +31,17 @@ type restarts struct {
 	last lastOpened
 }
 
-// engineHadCrashed is the note shown if the user asked for a restart before the program had detected the
-// crash.
+// engineHadCrashed is the note after a restart that the user requested before the program detected the crash.
 const engineHadCrashed = "the engine had crashed; a new one is starting"
 
-// wishFor is how long the program remembers that the user asked for a restart. The user may notice a crash
+// wishFor is how long the program remembers a request for a restart, because the user may notice a crash
 // before the program does.
 const wishFor = 5 * time.Second
 
 func (re *restarts) wishRestart() { re.wished = widget.Now() }
 
-// keepWish is called when a crash is detected. If the user asked for a restart at most wishFor ago, keepWish
-// restarts the engine.
+// keepWish is called when a crash is detected. It restarts the engine if the user requested a restart within
+// the last wishFor.
 func (re *restarts) keepWish() {
 	if re.lost && re.job == nil && widget.Now().Sub(re.wished) < wishFor && re.cannotRestart() == "" {
 		re.restart()
@@ -52,8 +50,7 @@ func (re *restarts) keepWish() {
 }
 
 // start opens the session or trace in the background. It sends openedMsg before it reads the session's
-// events. If the order were reversed, App could mistake the end of the previous, crashed session for the end
-// of the new one.
+// events, so that App cannot mistake the end of the crashed session for the end of the new session.
 func (re *restarts) start() {
 	re.jobs.Runner.Start(func(ctx context.Context) {
 		m := re.starts(ctx)
@@ -66,7 +63,7 @@ func (re *restarts) start() {
 	})
 }
 
-// restart starts a new engine. It drops the command that was running and the command that was waiting.
+// restart starts a new engine. It drops the running and the waiting command.
 func (re *restarts) restart() {
 	re.job, re.queued = nil, nil
 	re.lost, re.again.opened, re.session, re.failure, re.wished = false, false, nil, "", time.Time{}
@@ -93,9 +90,8 @@ func (m *model) cannotRestart() string {
 // restarting reports whether, after a crash, a new engine is starting or is running the text again.
 func (m *model) restarting() bool { return m.left != nil && !m.lost }
 
-// begin sends the first command of a session once the session is open and has reported its model. It
-// resumes the state of a crashed engine if there is one, else it sends the prompt that the program was
-// started with.
+// begin sends the first command of a session, once the session is open and has reported its model. After a
+// crash, this command resumes the text of the crashed engine; otherwise it is the user's first prompt.
 func (re *restarts) begin() {
 	switch {
 	case re.session == nil || !re.again.opened:
@@ -125,7 +121,8 @@ func (a *App) ended(reason error) {
 	}
 }
 
-// failed shows the error of an engine that crashed, or that failed to restart, with the last step it ran.
+// failed shows the error of an engine that crashed or failed to restart, and the last step that the engine
+// ran.
 func (re *restarts) failed(reason error) {
 	if re.job != nil {
 		re.died = busyWith[re.job.command.Kind]

@@ -47,21 +47,20 @@ func NewLog() *Log { return widget.NewLog() }
 
 // Options control how the program looks and where it draws. The zero value suits a user at a terminal.
 type Options struct {
-	Theme   string // one of ThemeNames
-	Color   string // one of ColorNames
-	Glyphs  string // one of GlyphNames
-	NoMouse bool
-	// Keys replaces the default keys of actions. The map keys are names from ActionNames.
+	Theme, Color, Glyphs string // one each of ThemeNames, ColorNames and GlyphNames
+	NoMouse              bool
+	// Keys replaces the default keys of actions. It maps names from ActionNames to keys.
 	Keys map[string][]string
 
-	Plain  bool   // no screen: prints a line of text for each event and never overwrites one
+	Plain  bool   // plain mode, without a screen: prints a line of text for each event
 	Prompt string // prompt to send when the model is open
-	// DefaultPrompt reports that Prompt is a default that the user did not choose. If a session rejects a
-	// default prompt, it starts without one.
+	// DefaultPrompt reports that the user did not choose Prompt. If the session rejects a default prompt,
+	// the program starts without a prompt.
 	DefaultPrompt bool
 	Chat          bool // each prompt is the user's turn in a conversation
-	// Shaders is the folder of kernel sources that the session uses. If it is empty, edited sources go to
-	// a folder in Cache, or in the system's folder for temporary files if Cache is empty too.
+	// Shaders is the folder of kernel sources that the session uses; "": edited sources go to a new
+	// folder in Cache. If Cache is empty too, the new folder is in the system's folder for temporary
+	// files.
 	Shaders, Cache string
 
 	// Budget is the memory limit in bytes for the steps that are kept; 0 means trace.DefaultBudget.
@@ -75,7 +74,7 @@ type Options struct {
 	Width, Height int
 
 	editor string      // replaces the user's editor; used by tests
-	isDark func() bool // reports whether the terminal's background is dark; if nil, it is dark
+	isDark func() bool // reports whether the terminal's background is dark; nil: always dark
 }
 
 func (o Options) output() io.Writer {
@@ -90,9 +89,9 @@ const leaveWithin = 2 * time.Second
 
 func init() { quiet.Restore() } // Bubble Tea is initialized by now
 
-// Run opens a session concurrently with the first frame and runs the program until the user quits. It returns
-// the error of `open` if `open` failed, *Panic after a bug, and *Interrupted after SIGTERM or SIGHUP. It
-// always restores the terminal.
+// Run opens a session in the background and runs the program until the user quits. It returns the error of
+// `open` if `open` failed, *Panic after a bug, and *Interrupted after SIGTERM or SIGHUP. It always restores
+// the terminal.
 func Run(ctx context.Context, open func(context.Context) (session.Session, error), o Options) error {
 	return run(ctx, o, func(ctx context.Context) openedMsg {
 		s, err := open(ctx)
@@ -145,8 +144,8 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 	if terminal && o.Input == nil && term.IsTerminal(int(os.Stdin.Fd())) {
 		o.Input = tty.NewInput(os.Stdin, func(dark bool) { program.Send(backgroundMsg{dark}) })
 		o.isDark = func() bool { return tty.DarkBackground(os.Stdin, out.(*os.File)) }
-		// If an editor has run, Bubble Tea restores the terminal mode that the editor left behind, not the
-		// original mode. The original mode is therefore saved and restored here.
+		// Bubble Tea may restore the terminal mode that an editor has left, not the original mode.
+		// Therefore restore the original mode here.
 		if before, err := term.GetState(int(os.Stdin.Fd())); err == nil {
 			defer func() { _ = term.Restore(int(os.Stdin.Fd()), before) }()
 		}
@@ -228,7 +227,7 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 	}
 	stop()
 	<-heard
-	once.Do(func() {}) // a panic from here on is not reported
+	once.Do(func() {}) // do not report a panic from here on
 	switch {
 	case fault != nil:
 		return fault

@@ -25,8 +25,8 @@ type selection struct {
 // scopeRow is one of the selections of steps that the user can choose for tables.
 type scopeRow struct {
 	name string
-	// of returns the steps of this selection in a trace, or an empty selection if there are none. The model m
-	// says which steps are shown and marked.
+	// of returns the steps of this selection in a trace; the selection may be empty. m holds the shown
+	// and the marked steps.
 	of func(x *analyze.Index, m *model) analyze.Selection
 }
 
@@ -62,10 +62,10 @@ const (
 // chosen is the user's choice of steps for tables and of their baseline.
 type chosen struct {
 	scope int // index in scopes
-	// settling reports that a run chose the scope automatically, not the user.
+	// settling reports that a run chose the selection automatically, not the user.
 	settling bool
-	// from and to are the indices of the first and the last marked step. If from is negative, no step is
-	// marked. If only to is negative, the range ends at the shown step.
+	// from and to are the indices of the first and the last marked step. A negative from means that no
+	// step is marked. If only to is negative, the range ends at the shown step.
 	from, to int
 	base     view.Base
 	file     *analyze.Index // the trace named by base.File
@@ -84,9 +84,8 @@ func (m *model) marks() (from, to int, ok bool) {
 	return min(from, to), max(from, to), true
 }
 
-// inScope returns the selected steps, and the index in scopes of the selection that they come from. If the
-// chosen selection has no steps, it returns the shown step instead. During a run, the default selection is
-// all warm decode steps so far, so that the figures change less and less.
+// inScope returns the selected steps and the index of their selection in scopes. If the chosen selection has
+// no steps, inScope returns the shown step.
 func (m *model) inScope() (of int, s analyze.Selection) {
 	if s = scopes[m.scope].of(m.index, m); len(s.Steps) == 0 {
 		return thisStep, scopes[thisStep].of(m.index, m)
@@ -140,7 +139,7 @@ func (m *model) compared(to analyze.Selection) *analyze.Baseline {
 	return &analyze.Baseline{Index: m.index, Selection: s}
 }
 
-// before returns the default baseline: the previous step, or the prefill if several steps are selected.
+// before returns the default baseline: for one step the previous step, for several steps the prefill.
 func (m *model) before(to analyze.Selection) analyze.Selection {
 	step, one := to.One()
 	switch {
@@ -184,8 +183,8 @@ func (sel *selection) setScope(to int) {
 	sel.version++
 }
 
-// settle is called while the model runs. It selects all warm decode steps, unless the user chose another
-// selection that grows with the run.
+// settle is called while the model runs. It selects all warm decode steps, unless the user chose a range of
+// marked steps that grows with the run.
 func (sel *selection) settle() {
 	if sel.scope == warmDecode || sel.scope == markedSteps && sel.to < 0 {
 		return
@@ -194,8 +193,8 @@ func (sel *selection) settle() {
 	sel.settling = true
 }
 
-// leaveScope selects only the shown step, because the user asked to see one step. If this replaces a
-// selection that the user chose, it returns a note that says so, else "".
+// leaveScope selects only the shown step, because the user asked to see one step. It returns a note for the
+// user if this replaces a selection that the user chose, else "".
 func (sel *selection) leaveScope() string {
 	chosen := sel.scope != thisStep && !sel.settling
 	if sel.scope != thisStep {
@@ -224,8 +223,8 @@ func (sel *selection) markStep() {
 	sel.version++
 }
 
-// setBase makes the selected steps the baseline. If they are the baseline already, it restores the default
-// baseline.
+// setBase makes the selected steps the baseline. If these steps are the baseline already, it restores the
+// default baseline.
 func (sel *selection) setBase() {
 	b := view.Base{Scope: sel.speaks().of, Step: -1}
 	if b.Scope == thisStep {
@@ -276,7 +275,7 @@ func (sel *selection) openBase(path string) {
 	})
 }
 
-// dropped adjusts the marked steps and the baseline after the oldest n steps were dropped from the trace.
+// dropped adjusts the marked steps and the baseline after the trace has dropped its oldest n steps.
 func (c *chosen) dropped(n int) {
 	if c.from >= 0 {
 		c.from = max(0, c.from-n)

@@ -65,7 +65,7 @@ func (a *App) frame() string {
 		}
 		if r, ok := m[regionDetail]; ok {
 			lines := a.detail.Render(r.W-2, r.H)
-			if err := a.detailTask.Err; err != nil { // the old lines describe another row
+			if err := a.detailTask.Err; err != nil { // do not show the lines of another row
 				lines = view.Complain(a.theme, r.W-2, "Could not compute this view: "+err.Error())[1:]
 			}
 			f.Draw(m[regionDetailTitle], []string{a.detailLine(r.W, side)})
@@ -145,9 +145,8 @@ func samples(s *trace.Step) string {
 	return "1 sample"
 }
 
-// about returns the summary line above the table: the view's own line, or the summary line of the selected
-// steps. It never returns a line that was computed for other steps. Until the line for the current steps is
-// ready, it returns an ellipsis.
+// about returns the summary line above the table: the view's own line or, if the view has none, the summary
+// of the selected steps. It returns an ellipsis until the summary is ready.
 func (a *App) about(w int) string {
 	if a.empty() != "" {
 		return ""
@@ -184,8 +183,7 @@ func (a *App) title(v view.View, w int) string {
 	return a.theme.Put(widget.Strong, " "+table.Title(parts...).Fit(w-2))
 }
 
-// border returns one cell of the line between list and detail. The line is heavy if the detail has the
-// focus.
+// border returns one cell of the line between list and detail. The line is thick if the detail has the focus.
 func (a *App) border() string {
 	if a.inDetail {
 		return a.theme.Put(widget.Accent, widget.MarkHeavyBar)
@@ -193,8 +191,8 @@ func (a *App) border() string {
 	return a.theme.Put(widget.Dim, widget.MarkBar)
 }
 
-// detailLine returns the title line of the detail. The line is a rule if the detail is below the list. A
-// mark shows that the detail has the focus.
+// detailLine returns the title line of the detail. If the detail is below the list, a horizontal rule fills
+// the rest of the line. A mark shows that the detail has the focus.
 func (a *App) detailLine(w int, side bool) string {
 	name, more, fill, p := printable.Clean(a.detailTitle), a.detail.Where(), " ", widget.Strong
 	if name != "" {
@@ -220,8 +218,8 @@ func (a *App) detailLine(w int, side bool) string {
 	return a.theme.Put(p, strings.TrimRight(name+rule+more, " "))
 }
 
-// footLines returns the lines below the view: the error that waits to be dismissed and, if the user asked
-// for it, the costs of drawing the screen.
+// footLines returns the lines below the view: the shown error and, if the user turned them on, the screen's
+// own timings.
 func (a *App) footLines() []string {
 	lines := a.noticeLines()
 	if a.meter.Shown {
@@ -230,7 +228,7 @@ func (a *App) footLines() []string {
 	return lines
 }
 
-// noticeLines returns the error that waits to be dismissed, or else the error in the filter.
+// noticeLines returns the shown error or, if there is none, the error in the filter.
 func (a *App) noticeLines() []string {
 	if a.failure == "" {
 		return a.filterError()
@@ -247,8 +245,8 @@ func (a *App) noticeLines() []string {
 	return lines
 }
 
-// shortened returns the first lines, at most `most` of them, each w cells wide. If it leaves lines out, the
-// last line that it returns ends with `more`.
+// shortened returns at most `most` of the lines, each w cells wide. If it leaves lines out, the last returned
+// line ends with `more`.
 func shortened(lines []string, most, w int, more string) []string {
 	if len(lines) <= most || most <= 0 {
 		return lines[:min(len(lines), max(0, most))]
@@ -271,8 +269,8 @@ func (a *App) filterError() []string {
 	return lines
 }
 
-// noteLines returns the wrapped lines of the note. The note fades, so it may cover the hint line and the
-// lines above it. It never covers an error or the text being typed.
+// noteLines returns the wrapped lines of the note. A note fades, so it may cover the hint line and the lines
+// above the hint line, but never an error or the text being typed.
 func (a *App) noteLines(w int) []string {
 	if a.note == "" || a.question != nil || len(a.doing) > 0 {
 		return nil
@@ -327,7 +325,7 @@ func (a *App) hints(w int) string {
 		}
 	}
 	list := command.Here(a.place(), true)
-	// the palette and the help, the last two commands, are always shown
+	// The last two commands, the palette and the help, are always shown.
 	var said, kept [][2]string
 	used := widget.Width(right) + 1
 	for _, act := range list[len(list)-2:] {
@@ -351,7 +349,7 @@ func (a *App) hints(w int) string {
 	return left + widget.Blank(w-1-widget.Width(left)-widget.Width(right)) + a.theme.Put(widget.Dim, right)
 }
 
-// busyWith describes each command while it runs.
+// busyWith describes each command while the command runs.
 var busyWith = map[session.CommandKind]string{
 	session.Prompt: "reading the prompt", session.Next: "decoding", session.Run: "running",
 	session.Previous: "stepping back",
@@ -364,7 +362,7 @@ var busyWith = map[session.CommandKind]string{
 
 func (a *App) toggleMeter() { a.meter.Shown = !a.meter.Shown }
 
-// meterLines returns the costs of drawing the screen itself.
+// meterLines returns how long the program takes to handle messages and to draw frames.
 func (a *App) meterLines() []string {
 	running := widget.Plural(a.jobs.Busy, "job")
 	if a.job != nil {

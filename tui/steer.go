@@ -23,7 +23,7 @@ type pilot struct {
 	interrupted time.Time // time of the last cancel
 }
 
-// still lists the commands that change neither the text nor the position.
+// still lists the commands that keep the text and the position.
 var still = []session.CommandKind{
 	session.Timing, session.Ceilings, session.Chunk, session.Repeat, session.Tokenize, session.Look,
 	session.Cost, session.Observe, session.TimeOp, session.Verify, session.Lab, session.Kernel,
@@ -33,9 +33,9 @@ var still = []session.CommandKind{
 var yielding = []session.CommandKind{session.Run, session.Observe, session.Cost, session.Verify, session.Lab}
 
 // command sends a command to the session. If another command is running, the new command waits until the
-// running one ends. A running command that is listed in yielding is stopped. Only one command waits: a newer
-// one replaces it. If the user holds down a key, the model therefore steps as fast as it can, and stops when
-// the key is released.
+// running command ends; a running command of the list `yielding` is stopped. Only one command can wait: a
+// newer command replaces the waiting one. A key that is held down therefore steps the model as fast as
+// possible, and the model stops when the key is released.
 func (pi *pilot) command(c session.Command) {
 	if pi.job != nil {
 		pi.queued = &c
@@ -92,7 +92,6 @@ func (a *App) done(m doneMsg) {
 	case j.command.Kind == session.Verify && m.err == nil:
 		a.verified()
 	case j.command.Kind == session.Reset && m.err == nil:
-		// The session logs the event already.
 		a.show(command.Keyed(command.ResetNote(a.mirror.State.Program)))
 	case j.command.Kind == session.Lab:
 		a.lab.triedText(j.command, m)
@@ -100,7 +99,7 @@ func (a *App) done(m doneMsg) {
 		a.lab.usedText(j.command)
 	}
 	if m.reply.Note != nil {
-		a.show(m.reply.Note.Text) // the session logs the event already
+		a.show(m.reply.Note.Text) // not say: the session has logged the event
 	}
 	if m.reply.Hit != nil {
 		a.paused(m.reply.Hit)
@@ -114,12 +113,11 @@ func (a *App) done(m doneMsg) {
 	}
 }
 
-// observedFor is for how many steps the program relies on one measurement of the timing overhead.
+// observedFor is the number of steps after which the timing overhead is measured again.
 const observedFor = 64
 
-// unobserved reports whether the timing overhead of the current step should be measured. It is measured for
-// decode steps that ran with timing level dispatch, but only if it was not measured within the last
-// observedFor steps.
+// unobserved reports whether to measure the timing overhead of the current step: the step must be a decode
+// step at timing level dispatch, without a measurement in the last observedFor steps.
 func (pi *pilot) unobserved() bool {
 	t := pi.mirror.Trace
 	if t == nil || len(t.Steps) == 0 || pi.lost || pi.mirror.State.Upto != nil {
@@ -151,8 +149,7 @@ func (pi *pilot) stop() bool {
 // ceilings measures the highest rates of the device.
 func (pi *pilot) ceilings() { pi.command(session.Command{Kind: session.Ceilings}) }
 
-// goOn sends a command that runs another step. It also makes tables show a single step, which will be the
-// new one.
+// goOn sends a command that runs another step, and selects a single step, which will be the new step.
 func (pi *pilot) goOn(c session.Command) {
 	if left := pi.leaveScope(); left != "" {
 		pi.say(left)
@@ -210,8 +207,8 @@ func (pi *pilot) toggleFollow() {
 	}
 }
 
-// nextEvent shows the next step that has an event, or the previous such step if `by` is negative. It shows a
-// note that describes the event. If the view is a list, it also selects the dispatch that the event is about.
+// nextEvent shows the next step with an event, or the previous such step if `by` is negative, and a note that
+// describes the event. In a list, it also selects the dispatch of the event.
 func (pi *pilot) nextEvent(by int) {
 	events := pi.happened.Value
 	if !pi.happened.Has {
@@ -247,8 +244,7 @@ func (pi *pilot) nextEvent(by int) {
 	pi.lookAt(at, fmt.Sprintf("s%d pos %d: %s", s.Index, s.Position, strings.Join(said, " · ")))
 }
 
-// lookAt shows one recorded step, and makes tables show only this step. It then shows a note with the given
-// words.
+// lookAt shows one recorded step and selects only this step. It then shows a note with the given words.
 func (sel *selection) lookAt(step int, words ...string) {
 	sel.follow = false
 	said := widget.Joined(" · ", append([]string{sel.leaveScope()}, words...)...)
@@ -318,10 +314,10 @@ func (pi *pilot) verified() {
 	}
 }
 
-// armed reports whether the next cancel quits the program.
+// armed reports whether another cancel now quits the program.
 func (pi *pilot) armed() bool {
 	return !pi.interrupted.IsZero() && widget.Now().Sub(pi.interrupted) < command.Again
 }
 
-// disarm forgets the last cancel. The next cancel then stops a command and does not quit the program.
+// disarm forgets the last cancel, so that the next cancel does not quit the program.
 func (pi *pilot) disarm() { pi.interrupted = time.Time{} }

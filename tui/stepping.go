@@ -38,8 +38,8 @@ func (pi *pilot) askBreaks() {
 	}
 }
 
-// showPosition shows the recorded step that processed the token at a position. If the position is the end of
-// the text, it shows the last step before it.
+// showPosition shows the recorded step that processed the token at a position. For the position after the
+// last token, it shows the last step.
 func (sel *selection) showPosition(to int) error {
 	steps := sel.index.Trace.Steps
 	end := func(i int) int { return steps[i].Position + len(steps[i].Tokens) }
@@ -177,14 +177,14 @@ func (pi *pilot) repeat() {
 	pi.command(c)
 }
 
-// steers lists the commands that move through the text. Such a command fails at the start or the end of the
-// text, but this is not treated as an error.
+// steers lists the commands that move through the text. At the start or the end of the text, the session
+// rejects such a command; the screen shows this as a note, not as an error.
 var steers = []session.CommandKind{
 	session.Next, session.Previous, session.Run, session.Repeat, session.Upto,
 }
 
-// refused tells the user why the session rejected a command. If holding down a key can cause the rejection,
-// refused shows it as a note. Any other rejection is shown as an error, which stays on the screen.
+// refused tells the user why the session rejected a command. The reason is a note that fades if a key that is
+// held down can cause the rejection, and otherwise an error that stays on the screen.
 func (pi *pilot) refused(c session.Command, err error) {
 	if errors.Is(err, session.ErrUsage) && slices.Contains(steers, c.Kind) {
 		pi.log.Add("warn", err.Error())
@@ -198,12 +198,12 @@ func (pi *pilot) refused(c session.Command, err error) {
 func (pi *pilot) paused(hit *trace.Event) {
 	if pi.hit = hit; hit != nil {
 		pi.leaveScope()   // the user wants to see this step
-		pi.show(hit.Text) // the session logs the event already
+		pi.show(hit.Text) // not say: the session has logged the event
 	}
 }
 
-// standing returns the label that says where the model has stopped: at a dispatch inside a step, or at a
-// breakpoint. Otherwise it returns "".
+// standing returns the label of a model that is paused at a dispatch inside a step or at a breakpoint, else
+// "".
 func (m *model) standing() string {
 	switch upto := m.mirror.State.Upto; {
 	case upto != nil:

@@ -11,13 +11,12 @@ import (
 )
 
 // pump reads events until the stream ends and forwards them in batches, at most 10 a second. The first batch
-// after a pause is sent at once. The session never waits for the screen. Between batches, pump does not read
-// the events. They stay in the stream, which has room for many more. This saves wake-ups, which cost more
-// than most events are worth.
+// after a pause is sent at once. Between batches, the events stay in the stream, which has room for many
+// more, so that the program wakes up less often.
 func pump(ctx context.Context, r *widget.Runner, s session.Session) {
 	events := s.Events()
 	batches := make(chan eventsMsg)
-	r.Start(func(ctx context.Context) { // Send may block, but events must be read
+	r.Start(func(ctx context.Context) { // a separate goroutine, because Send may block
 		for b := range batches {
 			r.Send(b)
 		}

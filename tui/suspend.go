@@ -8,11 +8,10 @@ import (
 	"gpuscope/tui/tty"
 )
 
-// A shell stops and continues its jobs with signals. It expects that a job restores the terminal before it
-// stops. When the user presses the suspend key, or when a signal asks the program to stop, the program
-// restores the terminal and stops. When it is continued, it sets the terminal up again. A program cannot
-// react to SIGSTOP before it stops. The shell uses the terminal while the program is stopped. After SIGSTOP,
-// the program therefore goes through the same sequence as soon as it runs again.
+// A shell stops and continues its jobs with signals, and expects a job to restore the terminal before the job
+// stops. After the suspend key or a stop signal, the program restores the terminal and stops; when it is
+// continued, it sets the terminal up again. SIGSTOP stops the program before it can restore the terminal.
+// When the program continues after SIGSTOP, it therefore restores the terminal and sets it up again.
 
 // resumedMsg reports that the program has the terminal again.
 type resumedMsg struct{}
@@ -26,8 +25,8 @@ func (a *App) suspend() {
 	a.leaveTerminal(a.shell.Stop)
 }
 
-// leaveTerminal restores the terminal, calls `meanwhile`, and sets the terminal up again. The screen counts
-// as the holder of the terminal as soon as the setup begins, so that no signal is lost.
+// leaveTerminal restores the terminal, calls `meanwhile`, and sets the terminal up again. The screen becomes
+// the holder of the terminal before the setup begins, so that no signal is lost.
 func (a *App) leaveTerminal(meanwhile func()) {
 	a.shell.Holder.Store(tty.HeldByShell)
 	run := func() {
@@ -42,8 +41,7 @@ func (a *App) leaveTerminal(meanwhile func()) {
 	}))
 }
 
-// meantime is a function in the form that Bubble Tea's Exec needs. Bubble Tea restores the terminal while the
-// function runs.
+// meantime adapts a function to Bubble Tea's Exec, which restores the terminal while the function runs.
 type meantime func()
 
 func (f meantime) Run() error { f(); return nil }

@@ -15,20 +15,19 @@ type history struct {
 	undoing bool
 }
 
-// memento is the state of the display that undo restores: views, panes and choices. It holds no data and
-// no step.
+// memento is the state of the display that undo restores: views, panes and the user's choices.
 type memento struct {
 	current int
 	zooms   map[int]zoom
 	split   map[int]split
 	scope   int
-	settled bool // a run set the scope automatically
+	settled bool // a run chose the selection automatically
 	base    view.Base
 	views   []viewState
 }
 
-// chosen returns the scope that the user chose. A scope that a run set automatically does not count. In that
-// case, chosen returns thisStep, the default.
+// chosen returns the index of the selection that the user chose. If a run chose the selection automatically,
+// chosen returns thisStep, the default.
 func (m *memento) chosen() int {
 	if m.settled {
 		return thisStep
@@ -43,7 +42,7 @@ type viewState struct {
 	own     any // the view's own state; must be comparable with ==
 }
 
-// mostUndo is the number of changes that can be undone. Users do not remember changes further back.
+// mostUndo is the number of changes that can be undone.
 const mostUndo = 100
 
 func (hi *history) memento() memento {
@@ -62,8 +61,8 @@ func (hi *history) memento() memento {
 	return m
 }
 
-// same reports whether two mementos describe the same display. Baselines in other traces are compared by
-// file name.
+// same reports whether two mementos describe the same display. It compares baselines in other traces by file
+// name.
 func (m *memento) same(o *memento) bool {
 	if m.current != o.current || m.chosen() != o.chosen() || m.base != o.base ||
 		!maps.Equal(m.zooms, o.zooms) || !maps.Equal(m.split, o.split) {

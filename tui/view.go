@@ -14,7 +14,7 @@ import (
 // stage holds the views, which view is on the screen, and how the screen is split.
 type stage struct {
 	views []view.View // in the order of view.Views
-	// pushes holds, for each view by its index, the views that were opened on top of it.
+	// pushes holds, by the index of a view, the views that were opened on top of that view.
 	pushes            map[int][]pushed
 	current, previous int    // indices of views
 	onLeave           func() // called when the user switches to another view
@@ -52,7 +52,7 @@ func (st *stage) row() *view.Row {
 	return &view.Views[st.current]
 }
 
-// top returns the topmost view opened over the current view, or nil if there is none.
+// top returns the topmost view on top of the current view, or nil if no view is on top of it.
 func (st *stage) top() *pushed {
 	if list := st.pushes[st.current]; len(list) > 0 {
 		return &list[len(list)-1]
@@ -66,7 +66,7 @@ func (st *stage) push(row *view.Row, v view.View) {
 	st.inDetail = false
 }
 
-// pop closes the topmost pushed view and reports whether there was one.
+// pop closes the topmost pushed view and reports whether a view was closed.
 func (st *stage) pop() bool {
 	list := st.pushes[st.current]
 	if len(list) == 0 {
@@ -89,7 +89,7 @@ func (st *stage) crumbs() string {
 	return strings.Join(names, " › ")
 }
 
-// empty returns the reason that the current view has nothing to show yet, or "" if it has something.
+// empty returns the reason that the current view has nothing to show yet, or "" if it has content.
 func (a *App) empty() string {
 	return a.lacks(a.row().Needs)
 }
@@ -105,7 +105,7 @@ func (a *App) noRows() string {
 	return ""
 }
 
-// nextMatch moves to the next row that matches the filter, or to the previous one if `by` is negative.
+// nextMatch moves to the next row that matches the filter, or to the previous match if `by` is negative.
 func (a *App) nextMatch(by int) {
 	if why := a.table().NextMatch(by); why != "" {
 		a.remark(command.Keyed(why))
@@ -154,7 +154,7 @@ func (a *App) reload() {
 	})
 }
 
-// detailKey identifies the data and the width from which the lines of the detail pane are computed.
+// detailKey identifies the lines of the detail pane: their data and their width.
 type detailKey struct {
 	view, listing, width int
 	of                   string
@@ -171,8 +171,8 @@ func (st *stage) goTo(view int) {
 	st.onLeave()
 }
 
-// turn moves to the next or the previous item, depending on `by`. A view that shows one item at a time moves
-// to another item. In other views, turn moves to the next or previous event of the run.
+// turn moves to the next item of a view that shows one item at a time. In other views, it moves to the next
+// event of the run. If `by` is negative, turn moves to the previous item or event.
 func (a *App) turn(by int) {
 	if !a.view().Turn(by) {
 		a.nextEvent(by)
@@ -190,7 +190,7 @@ func (a *App) move(m widget.Motion) {
 	}
 }
 
-// moveView moves the selection of the view, whichever pane has the focus.
+// moveView moves the cursor of the view, even if the detail pane has the focus.
 func (a *App) moveView(m widget.Motion) { a.view().Move(m) }
 
 func (a *App) open() {
@@ -229,9 +229,8 @@ func (st *stage) toggleZoom() {
 	st.zooms[st.current] = zoomOf(st.inDetail)
 }
 
-// moveSplit moves the border between list and detail, if there is room, and stores its position for this
-// view. It never stores a position that the screen cannot show. Moving the border back therefore takes as
-// many key presses as moving it there.
+// moveSplit moves the border between list and detail, if there is room, and stores the position for this
+// view.
 func (a *App) moveSplit(by int) {
 	before, was := a.rects(), a.split[a.current]
 	s := was
@@ -246,7 +245,7 @@ func (a *App) moveSplit(by int) {
 	}
 }
 
-// cannotSplit returns the reason that there is no split to move, or "" if there is one.
+// cannotSplit returns the reason that the border between the panes cannot be moved, or "" if it can.
 func (a *App) cannotSplit() string {
 	if why := a.onePane(); why != "" || a.zooms[a.current] == zoomNone {
 		return why
@@ -286,7 +285,7 @@ func (a *App) backOut() {
 	}
 }
 
-// hosting implements view.Host: views call its methods to use the program.
+// hosting implements view.Host, through which views use App.
 type hosting struct{ a *App }
 
 func (h hosting) Size() (cols, rows int) {

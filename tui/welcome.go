@@ -67,8 +67,8 @@ func (a *App) welcome(w, h int) []string {
 	return lines
 }
 
-// lastSaid returns the last messages of the log, in at most h lines of w cells. Only the newest message
-// may be shortened. Messages that answer a key are left out.
+// lastSaid returns the last messages of the log, in at most h lines of w cells. It may shorten only the
+// newest message. It leaves out messages that explain why a key had no effect.
 func (a *App) lastSaid(w, h int) []string {
 	if h <= 0 {
 		return nil

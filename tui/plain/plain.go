@@ -386,6 +386,7 @@ var deeds = map[string]deed{
 		_ session.Reply,
 	) {
 		p.printOf("cost", spokenOf{})
+		p.printOf("cost-groups", spokenOf{})
 	}},
 	"verify": {of: verifyCommand, said: func(p *front,
 		_ session.Reply,
