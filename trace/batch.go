@@ -8,7 +8,7 @@ import (
 
 // Reading a long trace takes most of its time for decoding steps, so the reader decodes values on all
 // processors. It works in batches: it reads the JSON of one batch of values and starts to decode them.
-// Meanwhile it reads the JSON of the next batch. When the values are decoded, it adds them to the trace in
+// Meanwhile it reads the JSON of the next batch. The reader then adds the decoded values to the trace in
 // their original order.
 
 // A batch is complete when it has batchBytes bytes or more, or batchValues values.

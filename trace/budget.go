@@ -57,7 +57,7 @@ type source struct {
 	read        int64
 	text, space int64
 	idle        int64 // bytes of ignored values, plus recordBytes for each ignored value
-	left        int64 // number of bytes that the current value may still have
+	left        int64 // number of bytes that the current value may still use
 	err         error
 }
 
@@ -105,8 +105,8 @@ func (s *source) Read(p []byte) (int, error) {
 			s.err = fmt.Errorf("the trace has more than %s of JSON, which is the limit: %s",
 				mib(jsonRate*s.memory()), s.remedy())
 		case s.space+s.idle > s.bounds.idle+idleRate*s.text:
-			s.err = fmt.Errorf("white space and unknown records fill %s, which is too much beside %s of other data",
-				mib(s.space+s.idle), mib(s.text))
+			s.err = fmt.Errorf("white space and unknown records fill %s, but with %s of other data the maximum is %s",
+				mib(s.space+s.idle), mib(s.text), mib(s.bounds.idle+idleRate*s.text))
 		}
 		if n > 0 {
 			return n, nil

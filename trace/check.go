@@ -30,8 +30,8 @@ var (
 )
 
 // Check returns an error if a trace is not consistent. It checks that every id is in range and equal to its
-// index, that sizes are plausible, and that every word is known. Code that uses a checked trace need not
-// check this again. The error names the invalid field.
+// index, that sizes are plausible, and that fields with a fixed set of values have one of them. Code that
+// uses a checked trace need not check this again. The error names the invalid field.
 func (t *Trace) Check() error {
 	c := checker{t: t}
 	c.texts()
@@ -376,7 +376,7 @@ func (c *checker) plans() {
 }
 
 func (c *checker) steps() {
-	// ran holds for each dispatch the last step that ran it, as an index plus 1.
+	// ran holds for each dispatch the index of the last step that ran it, plus 1. It is 0 if no step ran it.
 	ran := make([]int, len(c.t.Graph.Dispatches))
 	shapes := c.newShapes()
 	for i := range c.t.Steps {

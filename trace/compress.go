@@ -51,8 +51,8 @@ var compressions = []*Compression{
 	},
 }
 
-// cutCompression returns the name of a file without the suffix of a compression, and the compression, or nil
-// if there is none.
+// cutCompression removes the suffix of a compression from the name of a file. It also returns the
+// compression, or nil if the name has no such suffix.
 func cutCompression(name string) (string, *Compression) {
 	for _, c := range compressions {
 		if bare, ok := strings.CutSuffix(name, c.Suffix); ok {
@@ -62,7 +62,8 @@ func cutCompression(name string) (string, *Compression) {
 	return name, nil
 }
 
-// decompressed returns a reader of the decompressed data, and the compression, or nil if there is none.
+// decompressed returns a reader of the decompressed data. It also returns the compression, or nil if the data
+// is not compressed.
 func decompressed(r io.Reader) (in *bufio.Reader, by *Compression, err error) {
 	in = bufio.NewReaderSize(r, 1<<16)
 	start, _ := in.Peek(4)

@@ -56,10 +56,10 @@ type Joined string
 
 // The ways of joining a row.
 const (
-	JoinedByTensor Joined = "tensor name"         // the name of the tensor names the layer and the role
-	JoinedByID     Joined = "operator id"         // the profile has the ids of the model file
+	JoinedByTensor Joined = "tensor name"         // the profile's tensor names show layer and role
+	JoinedByID     Joined = "operator id"         // the profile has the operator ids of the model
 	JoinedByShape  Joined = "operation and shape" // no other operators do this operation at this shape
-	JoinedInOrder  Joined = "order"               // the profile has the operators in the order of the model
+	JoinedInOrder  Joined = "order"               // the profile lists the operators in model order
 	JoinedNot      Joined = "none"                // not joined: the profile names the operator
 )
 

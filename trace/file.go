@@ -21,9 +21,8 @@ import (
 
 // A trace is first written to a file named NAME.partial, next to its target. The complete file then replaces
 // the target. The package natefinch/atomic makes this step atomic, on Windows too. If the program is killed,
-// NAME.partial remains and can be opened; its name shows what it is. (google/renameio creates a temporary
-// file too, but does not let the caller choose the name.) Pipes, devices and other special files are written
-// directly.
+// NAME.partial remains and can be opened. (google/renameio creates a temporary file too, but does not let the
+// caller choose the name.) Pipes, devices and other special files are written directly.
 
 const partialSuffix = ".partial"
 
@@ -231,9 +230,9 @@ func fileError(do, path string, err error) error {
 	return fmt.Errorf("%s trace %s: %w", do, printable.Short(path, 160), err)
 }
 
-// closedPipe writes to w and reports a closed pipe as a failure. It replaces the system's error, EPIPE. The
-// rest of the program does not treat EPIPE as a failure, because a reader that closes standard output early
-// has seen enough.
+// closedPipe writes to w and reports a closed pipe as a failure. It replaces the system's error, EPIPE,
+// because the rest of the program does not treat EPIPE as a failure: a reader that closes standard output
+// early has seen enough.
 type closedPipe struct{ w io.Writer }
 
 func (r closedPipe) Write(b []byte) (int, error) {
@@ -285,7 +284,7 @@ func (p *pendingFile) settle() error {
 // keep closes the file and leaves it under its current name.
 func (p *pendingFile) keep() {
 	if p.zip != nil {
-		_ = p.zip.Close() // completes the file as far as the disk has room
+		_ = p.zip.Close() // writes the remaining compressed data, unless the disk is full
 	}
 	_ = p.file.Close()
 	p.kept = true

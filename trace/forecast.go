@@ -186,7 +186,7 @@ func abs(n int64) float64 {
 	return float64(n)
 }
 
-// Trial is the measured time of one operator by one route at one shape. The operator's dispatches were
+// Trial is the measured time of one operator on one route at one shape. The operator's dispatches were
 // repeated in place, so the device's caches may have held their inputs.
 type Trial struct {
 	Op       OpID   `json:"op"`

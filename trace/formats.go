@@ -15,8 +15,8 @@ import (
 )
 
 // Format is a file format for traces. A storage format (see Formats) can be written and read. An export
-// format can only be written. To add a format, add a row to the list of formats. The code that records,
-// exports and opens traces finds it there.
+// format can only be written. To add a format, add a row to the list of formats: the code that records,
+// exports and opens traces uses this list.
 type Format struct {
 	Name   string // name shown to the user
 	Doc    string
@@ -150,9 +150,8 @@ func Suffixes() []string {
 	return list
 }
 
-// FormatOf returns the format for the name of a file, which may be a write-only format, and the compression,
-// which is nil if the name does not end in the suffix of one. If the name has no suffix, it returns the first
-// of Formats.
+// FormatOf returns the format that the name of a file selects, which may be a write-only format. A name
+// without a suffix selects the first of Formats. `by` is the compression that the name selects, or nil.
 func FormatOf(path string) (f Format, by *Compression, err error) {
 	base := strings.ToLower(filepath.Base(path))
 	name, by := cutCompression(base)

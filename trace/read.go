@@ -101,7 +101,7 @@ func beginning(in *bufio.Reader) ([]byte, error) {
 }
 
 // readObjects reads either a trace in one JSON object, or a stream of lines (see StreamWriter), which is an
-// object followed by records. The stream may be truncated after its first line. Its trace then has an event
+// object followed by records. The stream may be truncated after its first line. The trace then has an event
 // of kind EventCut.
 func readObjects(in io.Reader, raw *file) (*Trace, error) { return readWithin(in, raw, usualBounds) }
 

@@ -247,8 +247,8 @@ func (r *Recorder) keepPlans(needed []bool) (moved []PlanID) {
 	return moved
 }
 
-// Inherited returns the dims, levels and waits that apply after several steps. They are stored in the last of
-// these steps when the other steps are dropped.
+// Inherited returns the dims, levels and waits that apply after the last of several steps. When a recorder
+// drops the other steps, it stores these three in the last step.
 func Inherited(steps []Step) (dims []LiveDims, levels []DispatchID, waits []Wait) {
 	latest := map[ValueID]int{} // index in dims
 	for i := range steps {

@@ -11,8 +11,9 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// Record is a line of a stream, except the first line, which is the trace without plans and steps. Exactly
-// one field is set. The record of a plan comes before the first step that uses the plan.
+// Record is a line of a stream. Only the first line of a stream is not a Record: it is the trace without
+// plans and steps. Exactly one field is set. The record of a plan comes before the first step that uses the
+// plan.
 type Record struct {
 	Plan    *Plan          `json:"plan,omitempty"`
 	Step    *Step          `json:"step,omitempty"`

@@ -340,8 +340,8 @@ type ExpertTiles struct {
 // ExpertCounts says how a router divided the tokens of a step among the experts.
 type ExpertCounts struct {
 	Op OpID `json:"op"` // the router
-	// Tokens has a pair for each expert that was chosen: its number, and how many tokens chose it. The
-	// numbers rise.
+	// Tokens has a pair for each expert that was chosen: the expert's number, and how many tokens chose this
+	// expert. The pairs are in ascending order of the expert's number.
 	Tokens [][2]int `json:"tokens"`
 }
 
@@ -384,7 +384,7 @@ type Step struct {
 // their median on a software device. Q1NS and Q3NS are the quartiles of the differences. A cost can be 0 or
 // negative.
 type Cost struct {
-	Name       string       `json:"name"` // name of the skipped dispatches for people
+	Name       string       `json:"name"` // name of the skipped dispatches, for users
 	Dispatches []DispatchID `json:"dispatches"`
 	NS         int64        `json:"ns"`
 	Q1NS       int64        `json:"q1_ns"`
@@ -507,7 +507,7 @@ type StepDispatch struct {
 	Plan    PlanID        `json:"plan"`
 	StartNS Time          `json:"start_ns,omitzero"`
 	GPUNS   Time          `json:"gpu_ns,omitzero"`
-	Samples []int64       `json:"samples,omitempty"` // times of repeats in place, in ns; excludes GPUNS
+	Samples []int64       `json:"samples,omitempty"` // GPU times of repeats in place, in ns; without GPUNS
 	Raw     [2]Tick       `json:"raw,omitzero"`      // begin and end, in ticks
 	Error   *NumericError `json:"gap,omitempty"`
 }

@@ -40,8 +40,8 @@ func engineCommand(p *program) *cli.Command {
 				if err := r.validate(operands); err != nil {
 					return err
 				}
-				// Keys such as Ctrl+C are meant for the screen process. It tells the engine process when to
-				// end.
+				// Keys such as Ctrl+C are meant for the screen process. That process tells the engine process
+				// when to end.
 				signal.Ignore(os.Interrupt, syscall.SIGQUIT)
 				requests := &endReader{
 					p.Stdin,

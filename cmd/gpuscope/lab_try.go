@@ -88,7 +88,7 @@ const (
 // labSchema is the name and version of the JSON of lab try.
 const labSchema = "gpuscope.lab/1"
 
-// labResult is what lab try prints as JSON. docs/guide/lab.md documents it; its fields are a promise.
+// labResult is what lab try prints as JSON. docs/guide/lab.md documents it, and scripts rely on its fields.
 type labResult struct {
 	Schema  string `json:"schema"`
 	File    string `json:"file"`

@@ -35,8 +35,8 @@ func (x *Index) Holders(v trace.ValueID) []trace.OpID {
 	return list
 }
 
-// Within returns a name without its layer prefix if this is the operator's own layer. The prefix of another
-// layer is kept.
+// Within removes the layer prefix from a name if it is the layer of the operator. The prefix of another layer
+// is kept.
 func Within(name string, o *trace.Op) string {
 	if o.Layer == nil {
 		return name

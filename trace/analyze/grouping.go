@@ -142,7 +142,7 @@ func (f *grouper) several(parent int, key, label string, launches []int, name fu
 	}
 }
 
-// by groups the launches by name, as given by a function. The groups are in order of first appearance.
+// by groups the launches by the name that a function returns. The groups are in order of first appearance.
 func (f *grouper) by(prefix string, name func(*Launch) string) {
 	var order []string
 	members := map[string][]int{}

@@ -58,8 +58,8 @@ type ResizeSummary struct {
 // Resize returns the summary of the shape propagation of a step.
 func (x *Index) Resize(step int) *ResizeSummary { return x.Summed(context.Background(), step) }
 
-// Summed is Resize with a context. If the context ends, Summed does not compare the step with the previous
-// step.
+// Summed is Resize with a context. If the context is cancelled, Summed does not compare the step with the
+// previous step.
 func (x *Index) Summed(ctx context.Context, step int) *ResizeSummary {
 	t := x.Trace
 	s := &t.Steps[step]

@@ -10,7 +10,7 @@ import (
 	"gpuscope/trace/table"
 )
 
-// Kernel is the measured time of equal operators by one route at one shape. The operators of the group ran in
+// Kernel is the measured time of equal operators on one route at one shape. The operators of the group ran in
 // sequence.
 type Kernel struct {
 	Ops      []string `json:"ops"`              // names of the operators without the layer

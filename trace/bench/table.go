@@ -23,7 +23,7 @@ func (r *Result) Print(ctx context.Context, w io.Writer, format string) error {
 		return r.Write(w)
 	case "csv":
 		t := r.Table()
-		t.Flat = true // without a column "depth", which looks like n_depth, the depth of a test
+		t.Flat = true // without the tree's column depth, which looks like n_depth
 		t.Columns = append(t.Columns, r.more()...)
 		for _, a := range r.about() {
 			t.Columns = append(t.Columns, table.ColumnsAt(func(int) *fact { return &a }).

@@ -15,7 +15,7 @@ type part struct {
 	place  int
 	label  string
 	kernel string // beginning of the kernel's name
-	// nameless is set if the runtime may not have a name for the kernel.
+	// nameless is set if the runtime may print no name for the kernel.
 	nameless bool
 }
 
@@ -44,7 +44,7 @@ var several = map[string][]route{
 
 var rotary = route{{0, "q", "apply_rotary_emb", true}, {1, "k", "apply_rotary_emb", true}}
 
-// attention returns a route of attention. It first adds the new keys and values to the cache.
+// attention returns a route of attention, which first adds the new keys and values to the cache.
 func attention(parts ...part) route {
 	update := route{{0, "update_k", "update_cache", false}, {1, "update_v", "update_cache", false}}
 	return append(update, parts...)

@@ -70,8 +70,8 @@ var tensorRoles = []tensorRole{
 	{"embd", "", "", workclass.Embedding, []string{"embed"}},
 }
 
-// tensorOf returns the name of a tensor without its layer, and the layer or -1: "ffn_out-3", "cache_k_l3
-// (view)".
+// tensorOf divides the name of a tensor, such as "ffn_out-3" or "cache_k_l3 (view)". It returns the name
+// without the layer, and the layer, which is -1 if the name has none.
 func tensorOf(name string) (tensor string, layer int) {
 	name, _, _ = strings.Cut(name, " (")
 	at := strings.LastIndexByte(name, '-')

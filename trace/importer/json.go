@@ -118,7 +118,7 @@ func (d *document) elements(top bool) error {
 	return d.ended(top, err)
 }
 
-// ended returns nil for an error that only says that the file ends inside a list, if this is accepted.
+// ended returns nil for an error that only says that the file ends inside a list, if openEnd accepts this.
 func (d *document) ended(top bool, err error) error {
 	if top && d.openEnd && d.n > 0 && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) {
 		return nil

@@ -10,8 +10,8 @@ import (
 )
 
 // llamacpp is the JSON that llama.cpp's profiler writes with --profile-output: an object with the version 2,
-// a list of backends, and a list of records in the order in which they ran. The first form of a record has
-// the operation and the shapes of its inputs. A later form adds the name of the tensor that the operation
+// a list of backends, and a list of records in the order in which they ran. Records of older files have only
+// the operation and the shapes of its inputs. Newer files add the name of the tensor that the operation
 // computes. The layout is that of ggml-org/llama.cpp#21160.
 var llamacpp = format{
 	name: "llamacpp", doc: "the JSON of llama.cpp's --profile-output",
@@ -36,7 +36,7 @@ type llamaRecord struct {
 	Tensor   string  `json:"tensor_name"`
 }
 
-// op returns the operation: that of the fusion, if operations were fused.
+// op returns the operation, or the fused operation if several operations were fused.
 func (r *llamaRecord) op() string {
 	if r.Extra != nil && *r.Extra != "" {
 		return *r.Extra

@@ -148,7 +148,7 @@ func ofTokens(n int) trace.Phase {
 	return trace.Execute
 }
 
-// addTokens adds a step that reads a known number of tokens; 0 if the profile does not state it.
+// addTokens adds a step that reads this number of tokens. The number is 0 if the profile does not state it.
 func (r *recorder) addTokens(tokens int, rows *stepRows) error {
 	if err := r.add(ofTokens(tokens), rows.launches); err != nil {
 		return err

@@ -94,7 +94,7 @@ func (r *recorder) joinShapes(m *model, step *stepRows, rows []shapeRow) error {
 		}
 		total[rows[i].group()] += rows[i].count
 	}
-	// taken has the candidates of each group that have no row yet: those whose result is added to another
+	// A pool has the candidates of a group that have no row yet: those whose result is added to another
 	// value, and the others.
 	type pool struct{ adds, others []int }
 	pools := map[string]*pool{}

@@ -88,7 +88,7 @@ func cutWords(s string, w int) string {
 // ones are kept.
 func (l Line) Fit(w int) string {
 	l = l.clean()
-	ranks := make([]int, len(l.Segments)) // with With set: at least the rank of the previous segment
+	ranks := make([]int, len(l.Segments)) // if With is set, at least the rank of the previous segment
 	order := make([]int, len(l.Segments))
 	for i, p := range l.Segments {
 		order[i], ranks[i] = i, p.Rank

@@ -81,7 +81,7 @@ const (
 // schema is the name and version of the JSON of replay.
 const schema = "gpuscope.replay/1"
 
-// result is what replay prints as JSON. docs/guide/capture.md documents it; its fields are a promise.
+// result is what replay prints as JSON. docs/guide/capture.md documents it, and scripts rely on its fields.
 type result struct {
 	Schema  string `json:"schema"`
 	Capture string `json:"capture"` // the folder

@@ -64,7 +64,7 @@ type Comparison struct {
 	Compared bool
 }
 
-// Of compares the classes of work of a selection with those of the baseline of o, which may be nil.
+// Of compares the classes of work of o.Selection with those of o.Baseline. o.Baseline may be nil.
 func Of(ctx context.Context, x *analyze.Index, o analyze.Options) (*Comparison, error) {
 	now, err := sides(ctx, x, o.Selection)
 	if err != nil {

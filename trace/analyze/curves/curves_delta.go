@@ -70,8 +70,8 @@ func (c *Curves) compare(ctx context.Context, b *analyze.Baseline) error {
 	return nil
 }
 
-// compare sets By and Equal of the row's baseline. It reads all points of the row, so it must not be called
-// in each frame.
+// compare sets By and Equal of the row's baseline. It reads all points of the row, so it is too slow to be
+// called in each frame.
 func (r *CurveRow) compare(resolutionNS float64) {
 	xs, ys := r.places()
 	now := r.Fit.scatter(xs, ys)

@@ -21,8 +21,7 @@ type Fit struct {
 // At returns the time of the line at a place, in ns.
 func (f *Fit) At(x float64) float64 { return f.A + f.B*x }
 
-// Time returns the time of the line at a place, in ns. The bool is false if the line is not above 0 there, so
-// that it gives no time.
+// Time returns the time of the line at a place, in ns. The bool is false if the line is at or below 0 there.
 func (f *Fit) Time(x float64) (float64, bool) {
 	ns := f.At(x)
 	return ns, ns > 0

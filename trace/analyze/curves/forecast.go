@@ -151,7 +151,7 @@ func LineName(l *trace.Line) string {
 
 // ForecastRows returns the changes along a line, in order of place.
 func ForecastRows(x *analyze.Index, l *trace.Line) []ForecastRow {
-	first := make([]int, len(l.Courses)) // for each course, 1 plus its index in groups; 0 if it has none yet
+	first := make([]int, len(l.Courses)) // for each course, 1 plus the index of its group; 0 if none yet
 	var groups []ForecastRow
 	for i, course := range l.Dispatches {
 		if k := first[course]; k > 0 {

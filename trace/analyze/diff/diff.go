@@ -110,8 +110,8 @@ type Group struct {
 // Diff is the result of a comparison.
 type Diff struct {
 	Base, Now Side
-	// BaseRows and NowRows are the steps whose dispatches are compared: those of the selections in which
-	// every dispatch was timed, or else the last step that was repeated.
+	// BaseRows and NowRows are the steps whose dispatches are compared: the selected steps in which every
+	// dispatch was timed or, if these are too few, the last step that was repeated.
 	BaseRows, NowRows analyze.Selection
 	Joined            join.How
 	SameEngine        bool

@@ -130,8 +130,8 @@ func (d *Diff) total(scope string, of Measure, base, now analyze.Selection) (Tot
 	return t, true
 }
 
-// setBand chooses the band of a total. The arguments are the GPU spans of the steps of both sides in ns, or 0
-// if they are not known.
+// setBand sets the band of a total: the relative difference that is expected between two equal runs. The
+// arguments are the GPU spans of the steps of both sides in ns, or 0 if they are not known.
 func (t *Total) setBand(base, now float64) {
 	t.band = noise.SpanBand
 	if t.Measure == Wall {
@@ -150,8 +150,8 @@ func spanOf(x *analyze.Index, steps []int) float64 {
 	return t.NS
 }
 
-// repeats returns the comparison of untimed repeats of the last step of each side that has some. The bool is
-// false if a side has no repeats, or if the two steps read different numbers of tokens.
+// repeats compares, for each side, the untimed repeats of the last step that has repeats. The bool is false
+// if a side has none, or if the two steps read different numbers of tokens.
 func (d *Diff) repeats(scope string, of Measure, base, now analyze.Selection) (Total, bool) {
 	t := Total{Scope: scope, Measure: of, Repeats: true}
 	var tokens [2]int
@@ -165,7 +165,8 @@ func (d *Diff) repeats(scope string, of Measure, base, now analyze.Selection) (T
 	return t, ok[0] && ok[1] && tokens[0] == tokens[1]
 }
 
-// wholeOf returns the time of the untimed repeats of the last step that has some, and its number of tokens.
+// wholeOf returns the time of the untimed repeats of the last step that has repeats, and the step's number of
+// tokens.
 func wholeOf(x *analyze.Index, s analyze.Selection, of Measure) (t Time, tokens int, ok bool) {
 	for _, step := range slices.Backward(s.Steps) {
 		at := &x.Trace.Steps[step]
@@ -189,7 +190,7 @@ func wholeOf(x *analyze.Index, s analyze.Selection, of Measure) (t Time, tokens 
 // estimate returns the time in the form in which package noise compares it.
 func (t *Time) estimate() noise.Estimate { return noise.Estimate{NS: t.NS, ErrorNS: t.ErrorNS, N: t.N} }
 
-// modes divides the steps of a selection that have a time by how they ran.
+// modes groups the steps of a selection by the mode in which they ran. Steps without a time are left out.
 func modes(x *analyze.Index, s analyze.Selection, of Measure) map[mode][]int {
 	list := map[mode][]int{}
 	for _, step := range s.Steps {

@@ -151,8 +151,8 @@ type place struct {
 	index  int // index in router.Dispatches
 }
 
-// findDispatches finds the router of each dispatch whose work depends on a choice: the router whose output
-// the operator reads.
+// findDispatches finds the router of each dispatch whose work depends on the choice of experts: the router
+// whose output the operator reads.
 func (s *steps) findDispatches() {
 	g := &s.x.Trace.Graph
 	follows := make([]bool, len(g.Dispatches))
@@ -297,7 +297,7 @@ func (l *load) addTo(r *Router) {
 }
 
 // tiles returns how many tiles the experts need together if a tile has the given number of rows. It also
-// returns how many rows of these tiles hold no token. It adds the latter to the numbers by expert.
+// returns how many rows of these tiles hold no token, and adds these rows of each expert to byExpert.
 func (l *load) tiles(rows int, byExpert []float64) (tiles, padded float64) {
 	if l.counts == nil {
 		each, ok := l.byRows[rows]

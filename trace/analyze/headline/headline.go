@@ -67,8 +67,8 @@ type Headline struct {
 	Why       Reason
 	// First is the row to fix first. It is nil if no row has a time.
 	First *Row
-	// Idle is set if the GPU waits for the CPU longer than First could save. It is then to be fixed before
-	// First.
+	// Idle is set if the GPU waits for the CPU longer than First could save. Then the idle time is to be
+	// fixed before First.
 	Idle *Idle
 	// CostStep is the index (Step.Index) of the step in which costs were measured, and Rounds the largest
 	// number of rounds. Both are only set if costs were measured.

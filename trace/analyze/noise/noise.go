@@ -80,8 +80,8 @@ const hostBand = 0.55
 // known.
 const unknownWallBand = 0.15
 
-// WallBand returns the relative band of a wall time, for two runs on a GPU. The GPU span is 0 if it is not
-// known.
+// WallBand returns the assumed relative difference of a wall time between two runs on a GPU. The GPU span is
+// 0 if it is not known.
 func WallBand(wall, span float64) float64 {
 	if span <= 0 || wall <= 0 {
 		return unknownWallBand
@@ -423,7 +423,7 @@ func deviation(list []float64) float64 {
 	for i, v := range sorted {
 		away[i] = math.Abs(v - center)
 	}
-	if len(list) < 4 { // too few for quartiles: half the range is at least the MAD
+	if len(list) < 4 { // too few for quartiles: the deviation of the smallest and the largest
 		return (sorted[len(sorted)-1] - sorted[0]) / math.Sqrt2
 	}
 	return max(madToSD*median(away), iqrToSD*(trace.Quantile(sorted, 0.75)-trace.Quantile(sorted, 0.25)))

@@ -190,8 +190,8 @@ func phaseOf(ctx context.Context, x *analyze.Index, phase trace.Phase) (*Phase, 
 	return p, nil
 }
 
-// rate sets the rates and the bound of a point, and subtracts the overhead of timing, in ns for a dispatch,
-// from its time.
+// rate sets the rates and the bound of a point, and subtracts the overhead of timing from its time. `timing`
+// is the overhead for one dispatch in ns.
 func (q *Point) rate(c *trace.Ceilings, timing float64, p *Phase) {
 	floor, known := c.TimedPassNS.NS()
 	q.AtFloor = known && q.NS <= analyze.FloorFactor*float64(floor)*float64(q.Dispatches)

@@ -26,7 +26,7 @@ const (
 
 // Slice is a measured time and its place on the axis. NS is always the time that was measured. The drawn
 // length is up to 2 ns shorter if another slice starts where this one ends, because trace viewers need a gap
-// between slices. It is still shorter if times contradict each other.
+// between slices. If measured times contradict each other, the drawn length can be much shorter.
 type Slice struct {
 	Kind     Kind
 	Name     string // phase of the step, phase of the host, name of the block, or kernel
@@ -91,7 +91,7 @@ type Timeline struct {
 type place struct {
 	host, hostEnd     int64
 	gpu, gpuEnd       int64 // the first and the last instant on the GPU, if onGPU is true
-	after             int64 // where GPU times begin that have no measured start
+	after             int64 // where GPU times without a measured start begin
 	shift             int64 // what to add to measured instants of the GPU
 	moved             int64 // the part of shift that is Step.ShiftNS
 	gpuLimit          int64 // the first instant of a later step on the GPU

@@ -55,8 +55,8 @@ func Of(x *analyze.Index, step int) *Tracks {
 	return r
 }
 
-// gpuTrack adds the GPU spans to the tracks. They start at the GPU's first tick. If it is not known, they
-// start after the submit.
+// gpuTrack adds the GPU spans to the tracks. They start at the GPU's first tick or, if that tick is not
+// known, after the submit.
 func gpuTrack(x *analyze.Index, r *Tracks, s *trace.Step) {
 	gpu := analyze.GPUOf(s)
 	span, ok := gpu.SpanNS.NS()

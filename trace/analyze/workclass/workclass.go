@@ -113,8 +113,8 @@ func ofRole(block, role string, inLayer bool) Class {
 	return Other
 }
 
-// kindClasses has the classes of operators that are no products with a matrix, by a part of the kind. The
-// first row that matches counts. Kinds of gpuscope, of ExecuTorch and of ggml are listed alike.
+// kindClasses maps a part of a kind to a class, for operators that do not multiply with a matrix. The first
+// row that matches applies. The kinds are those of gpuscope, of ExecuTorch and of ggml.
 var kindClasses = []struct {
 	part  string
 	class Class

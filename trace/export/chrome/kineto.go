@@ -23,7 +23,7 @@ var HTA = trace.Export{
 	Write:  func(out io.Writer, t *trace.Trace) error { return writeKineto(out, t, "cudaLaunchKernel") },
 }
 
-// kineto writes the dialect. launches is the name of the host's event for a dispatch.
+// kineto writes a trace in this dialect. launches is the name of the host's event for a dispatch.
 type kineto struct {
 	*writer
 	launches    string

@@ -13,7 +13,7 @@ import (
 	"gpuscope/trace"
 )
 
-// The keys of the metadata of each Parquet file, and of the name of its table.
+// The keys of the metadata of each Parquet file.
 const (
 	schemaKey = "gpuscope.schema" // has the value Schema
 	tableKey  = "gpuscope.table"  // dispatches or steps

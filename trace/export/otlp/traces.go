@@ -61,7 +61,7 @@ func (w *spans) span(id, parent, name string, from, to int64) {
 		w.StringMember("parentSpanId", parent)
 	}
 	w.StringMember("name", name)
-	w.IntMember("kind", 1) // internal
+	w.IntMember("kind", 1) // span kind INTERNAL
 	w.instant("startTimeUnixNano", from)
 	w.instant("endTimeUnixNano", to)
 }
@@ -170,7 +170,8 @@ func (w *spans) operators(s *timeline.Step) {
 	}
 }
 
-// gpu writes the span of a dispatch or of a block, and before it the span of the operator if need be.
+// gpu writes the span of a dispatch or of a block. Before the first dispatch of an operator with several
+// dispatches, it writes the span of this operator.
 func (w *spans) gpu(s *timeline.Step, g *timeline.Slice, parent string) {
 	to := analyze.Add(g.From, g.NS)
 	switch g.Kind {

@@ -63,7 +63,7 @@ func Of(d *diff.Diff, all bool) *table.Table {
 	}
 	for i := range d.Totals {
 		t := &d.Totals[i]
-		if t.Scope == diff.Selected && phase != "" { // the totals of the phase are the same
+		if t.Scope == diff.Selected && phase != "" { // the totals of the phase show the same times
 			continue
 		}
 		add(at, line{
@@ -126,8 +126,8 @@ var groupings = map[diff.By]string{
 	diff.ByClass: "classes of work", diff.ByLayer: "layers",
 }
 
-// status returns the status of a row. If the plan is the same or only the time matters, it is the verdict
-// about the time.
+// status returns the text of the column "result": the status of an added or removed dispatch, and otherwise
+// the verdict about the time, which follows "changed" if the plan changed but the time did not.
 func status(s diff.Status, t *diff.Times) string {
 	verdict := Verdict(t)
 	switch {

@@ -271,8 +271,8 @@ func (p *Page) waste(ctx context.Context, x *analyze.Index, _ *headline.Headline
 	return nil
 }
 
-// wasted returns the rows of a step that have waste, with the columns about it. It returns nil if no row has
-// waste.
+// wasted returns the rows of a step that have waste, with the columns about waste. It returns nil if no row
+// has waste.
 func (p *Page) wasted(ctx context.Context, t *report.DispatchTable) (*tableView, error) {
 	var columns []table.Column
 	for _, name := range []string{"op", "kernel", "grid", "needed", "over_wg", "fold_wg", "tail_lanes"} {

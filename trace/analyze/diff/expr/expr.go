@@ -188,7 +188,7 @@ func phases() []string {
 	return names
 }
 
-// units has the units of times, in ns. A longer unit comes before its suffix.
+// units has the units of times, in ns. A unit comes before the units that are its suffixes: "ms" before "s".
 var units = []struct {
 	name string
 	ns   float64
