@@ -25,8 +25,8 @@ func (a *args) take(name string) (any, bool) {
 	return v, true
 }
 
-// builtin is a filter, a test, a method or a function. It is called with one value per parameter of its
-// signature. The value of a parameter *args is a tuple, and the value of **kwargs is a dict.
+// builtin is a filter, a test, a method or a function. `do` gets one value per parameter of the signature.
+// The value of a parameter *args is a tuple, and the value of **kwargs is a dict.
 type builtin struct {
 	signature
 	do func(s *state, a []any) any
@@ -36,10 +36,10 @@ type builtin struct {
 type signature struct {
 	name       string
 	parameters []parameter
-	positional int  // number of parameters that only accept positional arguments; they come first
+	positional int  // number of parameters at the start that only accept positional arguments
 	places     int  // number of parameters that positional arguments can set
-	variadic   bool // *args follows the positional parameters
-	keywords   bool // the last parameter is **kwargs
+	variadic   bool // whether *args follows the positional parameters
+	keywords   bool // whether the last parameter is **kwargs
 }
 
 type parameter struct {
@@ -48,7 +48,7 @@ type parameter struct {
 	required bool
 }
 
-// builtins makes a map of builtins by name from a list of rows. A row can have several names, separated by
+// builtins converts table rows to a map of builtins by name. A row can have several names, separated by
 // spaces.
 func builtins(rows []row) map[string]builtin {
 	table := map[string]builtin{}
@@ -194,8 +194,8 @@ func (s *state) call(f any, a args) any {
 	return nil
 }
 
-// filter returns the filter with the given name. It is called at run time and not when a template is parsed,
-// because a branch that is never executed may use an unknown filter.
+// filter returns the filter with the given name. It is called at run time and not during parsing, because a
+// branch that never runs may use an unknown filter.
 func (s *state) filter(name string) builtin {
 	f, ok := filters[name]
 	if !ok {

@@ -28,9 +28,9 @@ import (
 )
 
 // Limits of a template. Rendering counts units of work: evaluated parts and output bytes. A rendering may use
-// mostSpent units, plus mostTimes units for each byte of the messages. It may use at most mostInAll units,
-// which suffice for a context of millions of tokens. mostSource limits the bytes of the source, mostDepth
-// limits how deep parts and macros nest, and mostInRange limits the length of a range.
+// mostSpent units plus mostTimes units for each byte of the messages, but at most mostInAll units. This
+// suffices for a context of millions of tokens. mostSource limits the bytes of the source, mostDepth the
+// nesting of parts and macros, and mostInRange the length of a range.
 const (
 	mostSource  = 1 << 20
 	mostDepth   = 100

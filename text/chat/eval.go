@@ -8,7 +8,7 @@ import (
 	"gpuscope/text/chat/internal/raise"
 )
 
-// state holds what changes while a template is rendered.
+// state is the state of one rendering of a template.
 type state struct {
 	out   *strings.Builder
 	vars  *scope
@@ -25,8 +25,8 @@ type scope struct {
 	around *scope
 }
 
-// spend adds n to the work counter, which counts evaluated parts and bytes. It is an error if the counter
-// exceeds the limit.
+// spend adds n to the work counter, which counts evaluated parts and bytes. It raises an error if the counter
+// exceeds s.most.
 func (s *state) spend(n int) {
 	if s.spent += n; s.spent > s.most || n < 0 {
 		raise.At(s.line, "the template takes too long: more than %d units of work, where an expression or a byte takes about one unit",
@@ -34,10 +34,10 @@ func (s *state) spend(n int) {
 	}
 }
 
-const deepValues = "values nest" // argument of nest
+const deepValues = "values nest" // start of an error message; see nest
 
-// nest must be called at the start of a recursive call. It raises an error if the recursion is too deep.
-// `what` is the beginning of the error message. The function that it returns must be called at the end.
+// nest must be called at the start of a recursive call. It raises an error, which begins with `what`, if the
+// recursion is too deep. The returned function must be called at the end of the recursive call.
 func (s *state) nest(what string) func() {
 	if s.depth++; s.depth > mostDepth {
 		raise.At(s.line, "%s more than %d deep", what, mostDepth)
@@ -59,15 +59,15 @@ func (s *state) run(body []stmt) flow {
 	return on
 }
 
-// scoped makes a new scope the current one. `around` is the scope that encloses it. The returned function
-// restores the previous scope.
+// scoped sets s.vars to a new scope inside the scope `around`. The returned function restores the previous
+// scope.
 func (s *state) scoped(around *scope) func() {
 	was := s.vars
 	s.vars = &scope{map[string]any{}, around}
 	return func() { s.vars = was }
 }
 
-// written calls a function and returns the output that the function writes.
+// written returns the output that the function `do` writes.
 func (s *state) written(do func()) string {
 	was := s.out
 	s.out = &strings.Builder{}
@@ -76,8 +76,8 @@ func (s *state) written(do func()) string {
 	return s.out.String()
 }
 
-// capture runs a body in a new scope and returns its output. If f breaks off or continues the surrounding
-// loop, the caller must ignore the output.
+// capture runs a body in a new scope and returns its output. If f is not `on`, that is, after a break or
+// continue, the caller must ignore the output.
 func (s *state) capture(body []stmt) (text string, f flow) {
 	defer s.scoped(s.vars)()
 	text = s.written(func() { f = s.run(body) })
@@ -104,7 +104,7 @@ func (s *state) list(exprs []expr, kind sequence) any {
 	return l
 }
 
-// attributeOnly returns an attribute of a value. Unlike attribute, it does not look for an item of a dict.
+// attributeOnly returns an attribute of a value. Unlike the method attribute, it ignores the items of a dict.
 func (s *state) attributeOnly(v any, name string) any {
 	s.spend(1)
 	switch v := v.(type) {
@@ -213,8 +213,8 @@ func (s *state) slice(v, from, to, by any) any {
 	}}
 }
 
-// bounds returns which of n items a slice selects: the index of the first item, the index at which the slice
-// ends (exclusive), and the step.
+// bounds returns the index of the first of n items that a slice selects, the index at which the slice ends
+// (exclusive), and the step.
 func (s *state) bounds(n int64, from, to, by any) (first, last, step int64) {
 	if step = 1; by != nil {
 		if step = s.whole(by); step == 0 {

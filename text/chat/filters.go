@@ -14,7 +14,7 @@ import (
 // sequences are in series.go.
 var filters map[string]builtin
 
-func init() { // an initializer of filters would be a cycle, because some filters use it
+func init() { // not in the declaration, because some filters refer to this variable
 	filters = builtins(append(seriesFilters(), []row{
 		{"trim", "value, chars=None", func(s *state, a []any) any {
 			return s.sameKind(a[0], strings.Trim(s.text(a[0]), s.cutset(s.text(a[0]), a[1])))
@@ -80,8 +80,8 @@ func init() { // an initializer of filters would be a cycle, because some filter
 	}...))
 }
 
-// changed returns the table row of a filter that converts a string. The result is markup if the input is
-// markup.
+// changed returns the table row of a filter that converts a string with the function `do`. The result is
+// markup if the input is markup.
 func changed(names string, do func(string) string) row {
 	return row{names, "s", func(s *state, a []any) any { return s.sameKind(a[0], do(s.text(a[0]))) }}
 }
@@ -186,7 +186,7 @@ func round(s *state, a []any) any {
 }
 
 // roundWhole rounds to tens, hundreds and so on. A number halfway between two multiples is rounded to the
-// even one.
+// even multiple.
 func (s *state) roundWhole(n, digits int64) any {
 	unit, fits := power(10, max(0, -digits))
 	switch {
@@ -253,7 +253,7 @@ func truncate(s *state, a []any) any {
 			most, leeway)
 	}
 	if _, ok := isText(a[0]); !ok && int64(len(s.sized(a[0])))-leeway <= most {
-		return a[0] // only its length matters
+		return a[0] // only the length of a[0] matters
 	}
 	text := []rune(s.string(a[0]))
 	s.spend(4 * len(text))

@@ -10,8 +10,8 @@ import (
 	"gpuscope/text/chat/internal/raise"
 )
 
-// This file implements the format specifications of Python's str.format. The code of printf uses this file to
-// format numbers.
+// This file implements the format specifications of Python's str.format. printf formats numbers with the same
+// functions.
 
 // spec is a format specification such as ">8,.2f".
 type spec struct {
@@ -37,13 +37,13 @@ type filler struct {
 	s      *state
 	list   []any
 	named  *dict
-	next   int  // index of the argument for the next {}
-	places bool // a numbered field such as {0} was used
-	markup bool // the text is markup, so values are escaped
+	next   int  // index of the argument for the next empty field {}
+	places bool // whether a numbered field such as {0} was used
+	markup bool // whether the text is markup, so that values are escaped
 }
 
-// fill replaces the fields of a text. The specification of a field may contain fields too. `deep` limits how
-// many levels of such fields are allowed.
+// fill replaces the fields of a text. The specification of a field may contain fields too. `deep` is the
+// number of further levels that are allowed.
 func (f *filler) fill(v string, deep int) string {
 	s := f.s
 	if deep < 0 {
@@ -149,8 +149,7 @@ func (f *filler) converted(conversion byte, v any) any {
 	return nil
 }
 
-// value returns the value of a field. This is the argument that the field names, or an attribute or item of
-// this argument.
+// value returns the value of a field: an argument, or an attribute or item of an argument.
 func (f *filler) value(name string) any {
 	s := f.s
 	first := name
@@ -345,7 +344,7 @@ func (s *state) formatReal(x float64, f spec) string {
 	if n < 0 {
 		n = len(text)
 	}
-	if n > 0 { // the number is neither NaN nor infinite
+	if n > 0 { // true unless the number is NaN or infinite
 		text = s.grouped(text[:n], text[n:], len(sign), 3, f)
 	}
 	return s.aligned(sign, text, f)
@@ -387,7 +386,7 @@ func (s *state) realDigits(x float64, f spec) string {
 	return text + percent
 }
 
-// general formats a float as Python's type g: with as many digits as the precision, and with an exponent for
+// general formats a float as Python's type g: with `precision` significant digits, and with an exponent for
 // very large or small numbers. If `keep` is set, at least one digit follows the decimal point, as in Python's
 // str.
 func general(x float64, precision int64, alternate, keep bool) string {

@@ -7,12 +7,12 @@ type loop struct {
 	target    target
 	test      expr // selects the items; nil selects all items
 	body      []stmt
-	otherwise []stmt // else branch: runs if no iteration reached the end of the body
+	otherwise []stmt // else branch: runs if every iteration, if any, ended with break or continue
 	recursive bool
 }
 
-// run executes a for tag for the items of a value. `over` is this value, and `depth` is the recursion depth
-// of a recursive loop.
+// run executes a for tag for the items of the value `over`. `depth` is the recursion depth of a recursive
+// loop.
 func (l *loop) run(s *state, over any, depth int) flow {
 	items := s.items(over)
 	defer s.scoped(s.vars)()
@@ -30,7 +30,7 @@ func (l *loop) run(s *state, over any, depth int) flow {
 	t := &turns{loop: l, items: items, depth: depth}
 	t.object = &object{t.attribute, t.again}
 	home := s.vars
-	ended := false // at least one iteration ended without break or continue
+	ended := false // whether an iteration ended without break or continue
 	for i, item := range items {
 		t.at = i
 		clear(home.vars) // an iteration does not see variables that the previous one set
@@ -50,8 +50,8 @@ func (l *loop) run(s *state, over any, depth int) flow {
 	return on
 }
 
-// turns is the value of the template variable `loop`, which has attributes. If the loop is recursive, a call
-// of the variable runs the loop for other items.
+// turns is the value of the template variable `loop`. It has attributes such as loop.index. In a recursive
+// loop it can be called to run the loop for other items.
 type turns struct {
 	*object
 	loop    *loop

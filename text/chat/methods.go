@@ -12,8 +12,8 @@ import (
 	"gpuscope/text/chat/internal/raise"
 )
 
-// This file implements the methods of Python's types. Methods that modify a value do not exist, as in
-// Jinja's sandbox.
+// This file implements the methods of Python's types, except methods that modify a value. Jinja's sandbox
+// forbids those methods too.
 
 // method returns a function that calls a method of v.
 func (s *state) method(v any, name string) (*function, bool) {
@@ -37,10 +37,10 @@ func (s *state) method(v any, name string) (*function, bool) {
 	return method(m, v), ok
 }
 
-// escapedArguments holds the methods of markup that escape an argument, and the index of this argument.
+// escapedArguments maps each method of markup that escapes one argument to the index of this argument.
 var escapedArguments = map[string]int{"replace": 2, "ljust": 2, "rjust": 2, "center": 2}
 
-// markupMethod returns a string method for markup. Its result is markup.
+// markupMethod returns a string method for the receiver v. Its result is markup.
 func (s *state) markupMethod(m builtin, v markup) *function {
 	return method(builtin{m.signature, func(s *state, a []any) any {
 		switch at := escapedArguments[m.name]; {
@@ -81,7 +81,7 @@ func (s *state) escaped(v any) markup {
 	return markup(htmlEscapes.Replace(text))
 }
 
-// ofText makes a builtin from a function that takes a string. The builtin has no further arguments.
+// ofText converts a function of a string to the implementation of a builtin without further arguments.
 func ofText[T any](do func(string) T) func(*state, []any) any {
 	return func(s *state, a []any) any {
 		text := a[0].(string)
@@ -117,8 +117,7 @@ func stripped(names string, trim func(v, cutset string) string) row {
 	}}
 }
 
-// affix returns the table row of startswith or endswith. The argument may be a tuple of alternative prefixes
-// or suffixes.
+// affix returns the table row of startswith or endswith. Their argument may be a tuple of alternatives.
 func affix(names string, has func(s, part string) bool) row {
 	return row{names, "self, prefix, start=None, end=None, /", func(s *state, a []any) any {
 		v, _, ok := s.window(a[0].(string), a[2], a[3])
@@ -136,9 +135,9 @@ func affix(names string, has func(s, part string) bool) row {
 	}}
 }
 
-// window returns the part of a string from the character position start to end, and the number of characters
-// before this part. If a position is nil, the part begins or ends where the string does. The bool is false if
-// start is after end.
+// window returns the part of a string between two character positions, and the number of characters before
+// this part. A position of nil means the start or the end of the string. The bool is false if start is after
+// end.
 func (s *state) window(v string, start, end any) (string, int, bool) {
 	s.spend(len(v) / 16)
 	if start == nil && end == nil {
@@ -164,8 +163,8 @@ func (s *state) window(v string, start, end any) (string, int, bool) {
 	return string(all[from:to]), from, true
 }
 
-// located returns the table row of find or index. A missing substring is an error if `must` is set, else the
-// result is -1.
+// located returns the table row of a method like find or index. For a missing substring, the method raises an
+// error if `must` is true, or returns -1.
 func located(names string, index func(s, part string) int, must bool) row {
 	return row{names, "self, sub, start=None, end=None, /", func(s *state, a []any) any {
 		v, before, ok := s.window(a[0].(string), a[2], a[3])
@@ -193,7 +192,7 @@ func affixed(names string, trim func(s, part string) string) row {
 }
 
 // divided returns the table row of partition or rpartition. These methods return the text before the
-// separator, the separator, and the text after it.
+// separator, the separator, and the text after the separator.
 func divided(names string, index func(s, part string) int, missing func(v string) *list) row {
 	return row{names, "self, sep, /", func(s *state, a []any) any {
 		v, sep := a[0].(string), s.string(a[1])
@@ -230,7 +229,7 @@ func (s *state) padded(v string, width int64, fill string, sides func(string, in
 	return strings.Repeat(fill, left) + v + strings.Repeat(fill, right)
 }
 
-// spendWidth counts n characters as work. It does not overflow, however large n is.
+// spendWidth counts n characters as work. It cannot overflow.
 func (s *state) spendWidth(n int64) { s.spend(int(max(0, min(n, int64(s.most)+1))) * utf8.UTFMax) }
 
 func leftSide(_ string, n int) (int, int)  { return 0, n }
@@ -245,7 +244,7 @@ func middle(v string, n int) (int, int) { // if n is odd, Python decides which s
 
 var stringMethods map[string]builtin
 
-func init() { // an initializer of stringMethods would be a cycle, because some methods use it
+func init() { // not in the declaration, because some methods refer to this variable
 	stringMethods = builtins([]row{
 		stripped("strip", strings.Trim), stripped("lstrip", strings.TrimLeft),
 		stripped("rstrip", strings.TrimRight),

@@ -59,7 +59,7 @@ func (s *state) real(v any) float64 {
 	return x
 }
 
-// unordered is what compareNumbers returns if one of the numbers is NaN.
+// unordered is the result of compareNumbers if one of the numbers is NaN.
 const unordered = 2
 
 func compareNumbers(a, b any) int {
@@ -144,7 +144,7 @@ func magnitude(x int64) uint64 {
 }
 
 func power(x, y int64) (v int64, fits bool) {
-	if x == 0 || x == 1 || x == -1 { // reduce y: the result depends only on its parity and on y == 0
+	if x == 0 || x == 1 || x == -1 { // the result depends only on whether y is odd or 0
 		y = min(y, 2+y%2)
 	}
 	for v, fits = 1, true; y > 0 && fits; y-- {
@@ -251,8 +251,8 @@ func parseReal(text string) (float64, bool) {
 	return x, err == nil
 }
 
-// withoutUnderscores removes the underscores between digits. It returns false if the text has other
-// underscores.
+// withoutUnderscores removes the underscores between digits. The bool is false if there are underscores
+// elsewhere.
 func withoutUnderscores(text string) (string, bool) {
 	if strings.HasPrefix(text, "_") || strings.HasSuffix(text, "_") || strings.Contains(text, "__") ||
 		strings.HasPrefix(text, "-") && strings.HasPrefix(text[1:], "_") || text == "" {

@@ -10,9 +10,9 @@ import (
 )
 
 // The results of parsing are closures. An expr evaluates an expression. A stmt executes a part of a
-// template's body: it writes output and returns how the surrounding loop continues. Steps transform a value
-// in turn. A chain of operators can have any length, so it is a list of steps and not a nest of closures.
-// Otherwise a long chain could overflow the stack.
+// template's body: it writes output and returns how the surrounding loop continues. steps is a chain of
+// operators, such as filters. It is a list and not a nest of closures, because a long chain could otherwise
+// overflow the stack.
 type (
 	expr  func(*state) any
 	stmt  func(*state) flow
@@ -39,7 +39,7 @@ type parser struct {
 	tokens []scan.Token
 	at     int
 	depth  int
-	inLoop bool            // break and continue are allowed
+	inLoop bool            // whether break and continue are allowed
 	used   map[string]bool // variables that the body of the enclosing macro reads
 }
 
@@ -91,8 +91,8 @@ func (p *parser) name() string {
 	return t.Text
 }
 
-// nest must be called at the start of a nested part. It raises an error if parts nest too deep. The function
-// that it returns must be called at the end of the part.
+// nest must be called at the start of a nested part. It raises an error if parts nest too deep. The returned
+// function must be called at the end of the part.
 func (p *parser) nest() func() {
 	if p.depth++; p.depth > mostDepth {
 		raise.At(p.peek().Line, "the template nests more than %d levels deep", mostDepth)
@@ -135,7 +135,7 @@ func (p *parser) condition() expr {
 		return then
 	}
 	return func(s *state) any {
-		for _, b := range slices.Backward(branches) { // the last if is the outermost
+		for _, b := range slices.Backward(branches) { // the last inline if is evaluated first
 			if !truth(b.test(s)) {
 				return b.other(s)
 			}
@@ -261,7 +261,7 @@ func (p *parser) unary(filters bool) expr {
 			filters = false
 		}
 	}
-	return func(s *state) any { // every operand is evaluated here, so this counts all evaluated parts
+	return func(s *state) any { // every operand is evaluated here, so all evaluated parts are counted
 		s.spend(1)
 		return trailing.take(s, e(s))
 	}

@@ -42,8 +42,8 @@ type printer struct {
 	format  string
 	rest    string // unread part of the format
 	list    []any  // remaining values
-	mapping any    // dict with the values for conversions such as %(name)s; nil if none was given
-	markup  bool   // the format is markup, so values are escaped
+	mapping any    // dict with the values for conversions such as %(name)s; nil if there is no dict
+	markup  bool   // whether the format is markup, so that values are escaped
 }
 
 // next removes the next value from the list and returns it.
@@ -64,8 +64,7 @@ func (p *printer) byte() byte {
 	return p.rest[0]
 }
 
-// number parses a width or a precision. If it finds a *, it takes the next value instead, which may be
-// negative.
+// number parses a width or a precision. A * stands for the next value, which may be negative.
 func (p *printer) number() int64 {
 	if p.byte() == '*' {
 		p.rest = p.rest[1:]
@@ -76,7 +75,7 @@ func (p *printer) number() int64 {
 	return max(0, n)
 }
 
-// conversion parses one conversion and formats a value with it. The % has already been consumed.
+// conversion parses one conversion, after its %, and formats a value with it.
 func (p *printer) conversion() string {
 	s := p.s
 	if p.byte() == '%' {

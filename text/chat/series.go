@@ -117,7 +117,7 @@ func seriesFilters() []row {
 	}
 }
 
-// generated returns an iterator over the items that a function returns. The function is called when the first
+// generated returns an iterator over the items that `generate` returns. It calls `generate` when the first
 // item is requested.
 func (s *state) generated(generate func() []any) *iterator {
 	var items []any
@@ -139,8 +139,8 @@ func (s *state) generated(generate func() []any) *iterator {
 // None, the method returns the item itself.
 func (s *state) of(item, name any) any { return s.ofOr(item, name, nil) }
 
-// ofOr is like of, but it has a default for an attribute that is undefined. `otherwise` is this default, or
-// None if there is no default.
+// ofOr does the same as of, with the default `otherwise` for undefined attributes. If `otherwise` is None,
+// there is no default.
 func (s *state) ofOr(item, name, otherwise any) any {
 	for _, part := range s.path(name) {
 		if item = s.item(item, part); isA[undefined](item) && otherwise != nil {
@@ -184,8 +184,7 @@ func (s *state) joined(between string, items any) string {
 	return b.String()
 }
 
-// folded returns the value to use in comparisons. If a comparison ignores case, folded converts strings to
-// lower case.
+// folded returns the value to use in comparisons: strings in lower case if the comparison ignores case.
 func (s *state) folded(v, caseSensitive any) any {
 	if text, ok := isText(v); ok && !truth(caseSensitive) {
 		s.spend(len(text))
@@ -194,8 +193,7 @@ func (s *state) folded(v, caseSensitive any) any {
 	return v
 }
 
-// keys returns the value by which v is sorted: the attributes that names lists, separated by commas, or v
-// itself.
+// keys returns the sort key of v: its attributes with the comma-separated names in `names`, or v itself.
 func (s *state) keys(v, names, caseSensitive any) any {
 	split := []any{names}
 	if text, ok := isText(names); ok {
@@ -252,8 +250,8 @@ func groupBy(s *state, a []any) any {
 	return out
 }
 
-// extreme returns the implementation of the filter min or max. If there are no items, the filter returns an
-// undefined value.
+// extreme returns the implementation of the filter min or max, which returns an undefined value if there are
+// no items.
 func extreme(sign int) func(*state, []any) any {
 	return func(s *state, a []any) any {
 		var best, bestKey any = undefined{"the min or max of an empty sequence"}, nil

@@ -57,7 +57,7 @@ func (p *parser) body(ends ...string) (list []stmt, end string) {
 // been consumed.
 var statements map[string]func(p *parser, line int) stmt
 
-func init() { // an initializer of statements would be a cycle, because the parsers of tags use it
+func init() { // not in the declaration, because the parsers refer to this variable
 	statements = map[string]func(*parser, int) stmt{
 		"if": (*parser).ifTag, "for": (*parser).forTag, "set": (*parser).setTag,
 		"macro": (*parser).macroTag, "call": (*parser).callTag, "filter": (*parser).filterTag,
@@ -68,7 +68,7 @@ func init() { // an initializer of statements would be a cycle, because the pars
 
 func (p *parser) closed() { p.want(scan.CloseToken, "%}") }
 
-// begun parses the end of the tag that opens a block. A colon may precede the end.
+// begun parses the end of the tag that opens a block, and an optional colon before the end.
 func (p *parser) begun() {
 	p.skip(scan.OpToken, ":")
 	p.closed()
@@ -92,7 +92,7 @@ func flowTag(f flow) func(*parser, int) stmt {
 	}
 }
 
-// generationTag parses a tag that marks the model's output for training. Rendering only writes its body.
+// generationTag parses a block that marks the model's output for training. Rendering just writes the body.
 func (p *parser) generationTag(int) stmt {
 	body := p.block("endgeneration")
 	return func(s *state) flow { return s.run(body) }
@@ -128,7 +128,7 @@ func (p *parser) ifTag(int) stmt {
 	}
 }
 
-// printTag parses a print tag. It writes values, like {{ }}.
+// printTag parses a print tag, which writes values like {{ }}.
 func (p *parser) printTag(int) stmt {
 	var list []expr
 	for !p.is(scan.CloseToken, "%}") {
@@ -156,8 +156,8 @@ func (p *parser) withoutIf() expr {
 // target assigns a value to a variable or an attribute.
 type target func(s *state, v any)
 
-// targets parses one or more comma-separated targets. If there are several targets, each gets one item of the
-// value. If `attributes` is set, a target can also be an attribute of a namespace.
+// targets parses one or more comma-separated targets. Several targets get one item of the value each. If
+// `attributes` is set, a target can also be an attribute of a namespace.
 func (p *parser) targets(attributes bool) target {
 	list, several := []target{p.target(attributes)}, false
 	for p.skip(scan.OpToken, ",") {
@@ -296,15 +296,15 @@ func (p *parser) withTag(int) stmt {
 	}
 }
 
-// macro is a callable part of a template. A macro tag defines it. A call tag also defines a macro and passes
-// it to another macro, where its name is caller.
+// macro is a callable part of a template, defined by a macro tag. A call tag also defines a macro and passes
+// it to another macro under the name caller.
 type macro struct {
 	name     string
 	names    []string // parameter names
 	defaults []expr   // default values; nil for a parameter that is undefined if not given
 	body     []stmt
-	// These fields report whether the body reads the implicit variable of that name. If so, a call may have
-	// extra arguments for the variable.
+	// Whether the body reads the implicit variable with the name of the field. If so, a call may have extra
+	// arguments for this variable.
 	caller, varargs, kwargs bool
 }
 

@@ -19,7 +19,7 @@ func compared(names, op string) row {
 	return row{names, "a, b, /", func(s *state, a []any) any { return s.compare(op, a[0], a[1]) }}
 }
 
-func init() { // an initializer of tests would be a cycle, because some tests use it
+func init() { // not in the declaration, because some tests refer to this variable
 	tests = builtins([]row{
 		kindTest("defined", func(v any) bool { return !isA[undefined](v) }),
 		kindTest("undefined", isA[undefined]),
@@ -80,8 +80,8 @@ func isCallable(v any) bool {
 	return ok && o.call != nil || isA[*function](v) || isA[undefined](v)
 }
 
-// same reports whether two values are the same object, as far as Python defines this. Small values are the
-// same object if they are equal.
+// same reports whether two values are the same object in Python's sense. Equal integers and equal strings
+// count as the same object.
 func (s *state) same(a, b any) bool {
 	switch a.(type) {
 	case undefined, float64:
@@ -96,8 +96,7 @@ func (s *state) same(a, b any) bool {
 	return a == b
 }
 
-// cased reports whether a string contains letters that have a case, and all of them stay the same under
-// `fold`.
+// cased reports whether a string contains letters with a case and `fold` does not change the string.
 func cased(v string, fold func(string) string) bool {
 	return v == fold(v) && pytext.Lower(v) != pytext.Upper(v)
 }

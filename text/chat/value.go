@@ -12,10 +12,9 @@ import (
 // themselves. All other types are defined here. A list or a dict never changes after it was made.
 type (
 	// undefined is the value of a name that was never set. It is false and empty, and reading an attribute
-	// of it is an error.
+	// raises an error.
 	undefined struct{ name string }
-	// markup is a string that the filter safe or escape returned. Strings that are joined to markup are
-	// escaped.
+	// markup is the result of the filter safe or escape. Strings that are joined to markup are escaped.
 	markup string
 	// list is a list or another Python sequence type.
 	list struct {
@@ -93,8 +92,7 @@ func isA[T any](v any) bool {
 	return ok
 }
 
-// find returns the index of `item` in items, or -1. A search of a short list, such as the attributes of loop,
-// does not count as work.
+// find returns the index of `item` in items, or -1. A search in a short list does not count as work.
 func (s *state) find(items []any, item any) int {
 	s.spend(len(items) / 16)
 	return slices.IndexFunc(items, func(v any) bool { return s.equal(v, item) })
@@ -216,7 +214,7 @@ func (s *state) equal(a, b any) bool {
 	return !isA[undefined](b) && a == b
 }
 
-// order compares two values whose types have an order. It counts work like equal.
+// order compares two values whose types have an order. Like equal, it counts work.
 func (s *state) order(a, b any) int {
 	if isNumber(a) && isNumber(b) {
 		return compareNumbers(a, b)
@@ -331,8 +329,8 @@ func (s *state) sized(v any) []any {
 	return s.items(v)
 }
 
-// iterator returns an iterator over the items of a value. When an item is requested, it is converted with the
-// function `convert`. The item is skipped if `convert` returns false.
+// iterator returns an iterator over the items of a value. It converts each requested item with the function
+// `convert`, and skips the item if `convert` returns false.
 func (s *state) iterator(v any, convert func(any) (any, bool)) *iterator {
 	var next func() (any, bool)
 	return &iterator{func() (any, bool) {

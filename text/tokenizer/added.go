@@ -11,22 +11,22 @@ import (
 // Added is a token that is found by its text before the text is split into words.
 type Added struct {
 	ID int
-	// Text is the text to find. If Normalized is true, the text is searched after Config.Normal has been
-	// applied to it. Otherwise the original text is searched.
+	// Text is the text of the token. If Normalized is true, the token is searched for in the prompt after
+	// Config.Normal has been applied. Otherwise it is searched for in the original prompt.
 	Text       string
 	Normalized bool
 	// Special marks control tokens, which are found only if Options.Special is set.
 	Special bool
-	// StripLeft and StripRight mean that the token includes the white space on its left or on its right.
+	// StripLeft and StripRight mean that the token includes adjacent white space on its left or on its right.
 	StripLeft, StripRight bool
-	// Word means that the token is only found where no letter, mark, digit or underscore is next to it.
+	// Word means that the token is not found next to a letter, mark, digit or underscore.
 	Word bool
-	// Outside means that the token is not in the vocabulary that the merges use.
+	// Outside means that the token is not part of the vocabulary from which merges produce tokens.
 	Outside bool
 }
 
-// addedByKind returns the added tokens that follow from the kinds of a vocabulary. It is used if the file
-// has no list of added tokens.
+// addedByKind returns the control, unknown and user-defined tokens as added tokens, for files without a list
+// of added tokens.
 func addedByKind(tokens []string, kinds []Kind) (list []Added) {
 	for id, kind := range kinds {
 		if kind == Control || kind == Unknown || kind == UserDefined {
@@ -56,8 +56,8 @@ func newFinder(tokens []Added) *finder {
 	return f
 }
 
-// longest returns the longest token that text starts with, or nil if there is none. It narrows the range of
-// tokens that share the first n bytes of text while n grows.
+// longest returns the longest token with which text starts, or nil. While n grows, it narrows the range of
+// tokens that share the first n bytes of text.
 func (f *finder) longest(text string) (best *Added) {
 	low, high := f.from[text[0]], f.from[int(text[0])+1]
 	for n := 1; low < high; n++ {
@@ -84,9 +84,9 @@ func (f *finder) longest(text string) (best *Added) {
 	return best
 }
 
-// each calls `token` for each token that it finds in the text, and `rest` for each piece of text between
-// tokens. The calls are in text order. A token may include the white space next to it. If another token is
-// found inside of this white space, the next piece of text starts after that token.
+// each calls `token` for each token in the text, and `rest` for each piece of text between tokens, in text
+// order. A token may include the white space next to it. If this white space contains another token, the next
+// piece of text starts after that token.
 func (f *finder) each(p piece, special bool, token func(*Added), rest func(piece) error) error {
 	text := p.text
 	done := 0  // end of the text that was passed to token or rest

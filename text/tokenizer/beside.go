@@ -46,13 +46,13 @@ func (c *Config) readSettings(dir, name string) *settings {
 	return s
 }
 
-// from returns where a value comes from, for messages: the file and the key.
+// from returns the file and the key of a value, for messages.
 func (s *settings) from(key string) string { return s.name + ": " + key }
 
 // has reports whether the file has a key, even if its value is null.
 func (s *settings) has(key string) bool { return s.keys[key] != nil }
 
-// object returns the settings inside the object under a key. It has no settings if the key is missing.
+// object returns the settings inside the object under a key, or empty settings if the key is missing.
 func (s *settings) object(key string) *settings {
 	return &settings{s.c, s.from(key), value[map[string]json.RawMessage](s, key)}
 }
@@ -74,8 +74,8 @@ func value[T any](s *settings, key string) (v T) {
 	return v
 }
 
-// list returns the values of a key, which may hold a single value or a list. It leaves out nulls and values
-// of another type.
+// list returns the values of a key, which may hold a single value or a list. It omits nulls and values of
+// another type.
 func list[T any](s *settings, key string) (values []T) {
 	raw := s.keys[key]
 	if !s.has(key) {
@@ -103,8 +103,7 @@ func list[T any](s *settings, key string) (values []T) {
 	return values
 }
 
-// readBeside adds the information in the files next to a vocabulary. Values that these files do not state
-// are kept.
+// readBeside reads the files next to a vocabulary and overwrites the values in c that they state.
 func (c *Config) readBeside(dir string) {
 	own, older := c.readSettings(dir, configFile), c.readSettings(dir, mapFile)
 	c.Special = specialTokens(older, own)
@@ -135,8 +134,8 @@ func (c *Config) readBeside(dir string) {
 	}
 }
 
-// around reads a key that states whether a token is added before or after a text, and sets this token. If the
-// key is false, around removes the token.
+// around reads a key that states whether a token is added at one side of a text. If the key is true, around
+// adds the token to `side`. If the key is false, it clears `side`.
 func (c *Config) around(s *settings, key string, side *[]int, id *int, names []string) {
 	switch add := value[*bool](s, key); {
 	case add == nil:
@@ -147,9 +146,9 @@ func (c *Config) around(s *settings, key string, side *[]int, id *int, names []s
 	}
 }
 
-// named returns the tokens that are listed under `key` in the first file that lists any. Usually there is
-// one. If there are several, all of them are returned, because each EOS token ends a text. Tokens that the
-// vocabulary lacks are added to it, as transformers does.
+// named returns the tokens under `key` in the first file that has any. Usually there is one token. If there
+// are several, all of them are returned, because each EOS token ends a text. Tokens that the vocabulary lacks
+// are added to the vocabulary, as in transformers.
 func (c *Config) named(key string, files ...*settings) (named []End) {
 	if len(c.Tokens) == 0 {
 		return nil
@@ -173,9 +172,8 @@ func (c *Config) named(key string, files ...*settings) (named []End) {
 	return nil
 }
 
-// special adds a token that is named in a file next to the vocabulary, and returns its id. From then on, the
-// token is found in a text before the text is split into words. A token that the vocabulary lacks gets the
-// next id.
+// special makes a token that a file next to the vocabulary names an added token, and returns its id. If the
+// vocabulary lacks the token, it gets the next free id.
 func (c *Config) special(from string, a addedJSON) (id int) {
 	if c.Added == nil {
 		c.Added = addedByKind(c.Tokens, c.Kinds)
@@ -204,7 +202,7 @@ func (c *Config) special(from string, a addedJSON) (id int) {
 }
 
 // decoderTokens adds the tokens of added_tokens_decoder that the vocabulary lacks, in the order of their ids.
-// transformers ignores these ids and gives each of the tokens the next id.
+// As in transformers, each token gets the next free id instead of its id in the file.
 func (c *Config) decoderTokens(s *settings) {
 	if len(c.Tokens) == 0 {
 		return
@@ -239,14 +237,14 @@ func (c *Config) otherSpecials() {
 	for _, text := range c.Special.Extra[:min(len(c.Special.Extra), maxValues)] {
 		add(extraKeys[0], text)
 	}
-	for _, key := range slices.Sorted(maps.Keys(c.Special.Named)) { // special tokens that only this model has
+	for _, key := range slices.Sorted(maps.Keys(c.Special.Named)) { // specific to this model
 		add(key, c.Special.Named[key])
 	}
 }
 
-// ends finds the tokens that end a text. Its sources are generation_config.json, config.json, and the files
-// of the tokenizer, in this order. It uses the first source that names such tokens. If that is the last
-// source, it also adds the tokens that are known by name.
+// ends sets the tokens that end a text. It uses the first source that names such tokens:
+// generation_config.json, config.json, or the files of the tokenizer. If it uses the files of the tokenizer,
+// it also adds the tokens that are known by name.
 func (c *Config) ends(named []End, files ...*settings) {
 	for _, s := range files {
 		const key = "eos_token_id"

@@ -2,10 +2,9 @@ package tokenizer
 
 import "fmt"
 
-// Byte-level vocabularies write each byte as a printable character, as GPT-2 does. A byte that is a
-// printable character of Latin-1 is written as this character. The other bytes are written as the
-// characters from U+0100 on, in the order of their values. A space is therefore written as Ġ (U+0120), and
-// a newline as Ċ (U+010A).
+// Byte-level vocabularies write each byte as a printable character, as GPT-2 does. A byte that is a printable
+// character of Latin-1 is written as this character. All other bytes are written as the characters from
+// U+0100 on, in ascending order. A space is therefore written as Ġ (U+0120), and a newline as Ċ (U+010A).
 var (
 	byteRunes [256]rune
 	runeBytes = map[rune]byte{}
@@ -26,8 +25,8 @@ func init() {
 // ByteText returns the character that represents a byte in a byte-level vocabulary.
 func ByteText(b byte) string { return string(byteRunes[b]) }
 
-// fromByteText returns the bytes that the text of a token represents. If the text contains a character that
-// represents no byte, it returns the text itself and false.
+// fromByteText returns the bytes that the text of a token represents. If a character of the text represents
+// no byte, fromByteText returns the text itself and false.
 func fromByteText(text string) (bytes string, ok bool) {
 	out := make([]byte, 0, len(text))
 	for _, r := range text {
@@ -43,8 +42,8 @@ func fromByteText(text string) (bytes string, ok bool) {
 // byteName returns the text of the token for a byte in SentencePiece vocabularies, such as <0x0A>.
 func byteName(b byte) string { return fmt.Sprintf("<0x%02X>", b) }
 
-// fromByteName returns the byte that a token with this name represents. If the name does not have the form of
-// byteName, fromByteName returns it unchanged.
+// fromByteName returns the byte that a token with this name represents. A name that is not a result of
+// byteName is returned unchanged.
 func fromByteName(name string) string {
 	const like = "<0x00>"
 	if len(name) != len(like) || name[:3] != like[:3] {

@@ -63,8 +63,8 @@ func inTables(tables ...*unicode.RangeTable) charset {
 	return chars(ranges...)
 }
 
-// search finds the range that begins with r and returns its index. If there is none, it returns the index at
-// which such a range would be inserted.
+// search returns the index of the range that begins with r, or the index at which such a range would be
+// inserted.
 func (s charset) search(r rune) (i int, found bool) {
 	return slices.BinarySearchFunc(s, r, func(c charRange, r rune) int { return cmp.Compare(c.first, r) })
 }
@@ -107,7 +107,7 @@ func (s charset) holds(other charset) bool {
 	return true
 }
 
-// folding returns all characters that exist in more than one case.
+// folding returns all characters that have other cases.
 var folding = sync.OnceValue(func() (list []rune) {
 	for r := rune(0); r <= 0x1ffff; r++ {
 		if unicode.SimpleFold(r) != r {
@@ -136,7 +136,7 @@ type namedSet struct {
 	set  charset
 }
 
-// engineSets returns the named sets that a class may use. Whole categories come first, then their parts, then
+// engineSets returns the named sets that a class may use: first whole categories, then their parts, then
 // scripts.
 var engineSets = sync.OnceValue(func() (list []namedSet) {
 	add := func(tables map[string]*unicode.RangeTable, want func(string) bool) {
@@ -153,8 +153,8 @@ var engineSets = sync.OnceValue(func() (list []namedSet) {
 	return list
 })
 
-// class returns the set as a class of the regular-expression engine. It uses as few items as possible,
-// because the engine compares a character with each item in turn.
+// class returns the set as a character class for the regular-expression engine. The class has as few items as
+// possible, because the engine compares a character with one item after the other.
 func (s charset) class() string {
 	plain, n := s.items()
 	negated, m := s.not().items()
@@ -167,7 +167,7 @@ func (s charset) class() string {
 	return "[^" + negated + "]"
 }
 
-// items writes the set as named sets and ranges. It returns this text and the number of sets and ranges.
+// items returns the set as a text of named sets and ranges, and the number of these sets and ranges.
 func (s charset) items() (text string, count int) {
 	const few = 6 // write a set with at most this many ranges without named sets
 	var b strings.Builder
@@ -254,8 +254,8 @@ var brackets = map[string]func() charset{
 	"word": wordChars, "xdigit": hexDigits,
 }
 
-// properties maps names to the sets \p{name} that are neither categories nor scripts. The names are
-// normalized by propertyName.
+// properties maps names to the sets \p{name}, except categories and scripts. The names are normalized by
+// propertyName.
 var properties = map[string]func() charset{
 	"alnum": alphanumeric, "alpha": alphabetic, "alphabetic": alphabetic, "any": anything, "ascii": ascii,
 	"assigned": assigned, "blank": blank, "cntrl": control, "digit": digits, "graph": graph, "lower": lower,

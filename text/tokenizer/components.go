@@ -62,7 +62,8 @@ type templateSpecial struct {
 	IDs []int `json:"ids"`
 }
 
-// idPair is a token in the post-processors of BERT. It consists of the text and the id of the token.
+// idPair is a token in the post-processors of BERT. The file contains the text and the id of the token. Has
+// is true if the file contains the pair.
 type idPair struct {
 	ID  int
 	Has bool
@@ -80,7 +81,7 @@ func (c *component) parts() []*component {
 	return slices.Concat(c.Normalizers, c.PreTokenizers, c.Processors)
 }
 
-// has reports whether the component, or one inside of it, has a type.
+// has reports whether the component, or a component inside of it, has the type `kind`.
 func (c *component) has(kind string) bool {
 	if c == nil {
 		return false
@@ -109,7 +110,8 @@ func (p patternJSON) find() (_ matcher, least int, err error) {
 	return e.find, least, nil
 }
 
-// components maps each type that one place of the file supports to the function that makes its steps.
+// components maps each component type that is supported in one place of the file to the function that returns
+// the steps of such a component.
 type components map[string]func(*component) ([]Step, error)
 
 // steps returns the steps of a component, or nil if there is no component.
@@ -136,8 +138,8 @@ func (known components) steps(c *component) (steps []Step, err error) {
 	return known[c.Type](c)
 }
 
-// always returns the function that makes the steps of a component without fields. These steps are always the
-// same.
+// always returns a function for the map components: for a component without fields, whose steps are always
+// the same.
 func always(steps ...Step) func(*component) ([]Step, error) {
 	return func(*component) ([]Step, error) { return steps, nil }
 }
@@ -287,9 +289,9 @@ func fixedLength(length int) Step {
 	}}
 }
 
-// runsOfKinds splits a text into runs of characters of one kind. The kinds are white space, letters with
-// marks, digits and underscores, and all other characters. The runs of white space are the matches, which are
-// then removed.
+// runsOfKinds splits a text into runs of characters of one kind. The kinds are white space; letters, marks,
+// digits and underscores; and all other characters. Runs of white space are the matches, which the caller
+// removes.
 func runsOfKinds(text string) (parts []part, err error) {
 	kindOf := func(r rune) int {
 		switch {
@@ -312,9 +314,8 @@ func runsOfKinds(text string) (parts []part, err error) {
 	return parts, nil
 }
 
-// cutScripts splits a text where the script changes, as SentencePiece does. Kana counts as Han. A space or
-// a character without a script joins the previous piece. At the start of the text such characters are
-// dropped.
+// cutScripts splits a text where the script changes, as SentencePiece does. Kana counts as Han. Spaces and
+// characters without a script join the previous piece. At the start of the text they are dropped.
 var cutScripts = Step{cut: func(text string, yield func(from, to int) error) error {
 	from, last := -1, ""
 	for at, r := range text {

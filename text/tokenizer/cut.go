@@ -27,8 +27,8 @@ const (
 )
 
 // Cut returns the step that splits a text by a regular expression in Oniguruma's syntax. If `invert` is set,
-// the text between the matches counts as the matches. Known patterns run in a hand-written scanner. Other
-// patterns run in a regular-expression engine that is about 20 times slower.
+// the text between the matches is treated as the matches. Some known patterns run in hand-written scanners.
+// All other patterns run in a regular-expression engine, which is about 20 times slower.
 func Cut(pattern string, b Behaviour, invert bool) (Step, error) {
 	if scan := scanners[pattern]; scan != nil && b == Isolated {
 		return Step{cut: scan.cut}, nil
@@ -114,8 +114,8 @@ func behave(parts []part, b Behaviour, yield func(from, to int) error) error {
 	return nil
 }
 
-// single returns a matcher. Its matches are the single characters c for which is(c) returns true. An invalid
-// byte never matches.
+// single returns a matcher for single characters c for which is(c) returns true. An invalid byte never
+// matches.
 func single(is func(rune) bool) matcher {
 	return func(text string) (parts []part, err error) {
 		done := 0
@@ -169,8 +169,8 @@ type expression struct {
 }
 
 const (
-	// maxMatchTime limits the time of one match, because a file can contain a pattern that practically never
-	// ends.
+	// maxMatchTime limits the time of one match, because a file can contain a pattern whose match takes
+	// practically forever.
 	maxMatchTime = 2 * time.Second
 	// maxPattern is the maximum length of a pattern in bytes. The longest published patterns have about 500
 	// bytes.
@@ -198,17 +198,18 @@ func compile(pattern string) (*expression, error) {
 	}
 	engine.MatchTimeout = maxMatchTime
 	e := &expression{source: pattern, engine: engine, empty: empty}
-	if known[pattern] { // do not cache patterns of files, because their number is unlimited
+	if known[pattern] { // cache only built-in patterns, because the number of patterns in files is unlimited
 		compiledPatterns.Store(pattern, e)
 	}
 	return e, nil
 }
 
-// find is the matcher of the pattern. The engine returns positions in characters, where an invalid byte
-// counts as one character. find ignores an empty match directly after another match.
+// find is the matcher of the pattern. It converts the engine's positions, which count characters, to byte
+// positions. An invalid byte counts as one character. find ignores an empty match directly after another
+// match.
 func (e *expression) find(text string) (parts []part, err error) {
 	runes := []rune(text)
-	at, passed := 0, 0 // one position: at counts bytes, passed counts characters
+	at, passed := 0, 0 // the same position: at in bytes, passed in characters
 	forward := func(n int) int {
 		for ; passed < n; passed++ {
 			_, width := utf8.DecodeRuneInString(text[at:])
@@ -216,7 +217,7 @@ func (e *expression) find(text string) (parts []part, err error) {
 		}
 		return at
 	}
-	done, last := 0, -1 // end of the last match: done counts bytes, last counts characters
+	done, last := 0, -1 // end of the last match: done in bytes, last in characters
 	for search := 0; search <= len(runes); {
 		m, err := e.match(runes, search)
 		// A match can only fail because it takes too long. The engine's own message would contain the whole
@@ -245,8 +246,8 @@ func (e *expression) find(text string) (parts []part, err error) {
 	return appendRest(parts, done, text), nil
 }
 
-// match finds the next match. On a busy machine the engine's clock may stop and then jump, so match
-// measures the time itself too.
+// match finds the next match. On a busy machine the engine's clock may stop and then jump, so match also
+// measures the time itself.
 func (e *expression) match(runes []rune, from int) (m *regexp2.Match, err error) {
 	for began := time.Now(); ; {
 		m, err = e.engine.FindRunesMatchStartingAt(runes, from)

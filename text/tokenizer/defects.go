@@ -8,16 +8,16 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// Defects of a vocabulary are handled by one rule, so that no defect stops a command that needs no text:
+// Defects of a vocabulary are handled by these rules, so that no defect stops a command that needs no text:
 //
 //   - The defect has a default: the default is used, and Config.Warnings reports it. A special token that is
 //     not in the vocabulary is added, as transformers does. A special token with an invalid or missing id is
 //     found by its name, or left out. A file next to the vocabulary or a key that cannot be read is ignored.
 //     If a list is stored in place of a single token, its first token is used, and all of its tokens end a
 //     text.
-//   - The defect has no default, and text would become wrong ids: a RefusedError says why text cannot be
-//     encoded. The Tokenizer still exists. The model runs on token ids, with the end tokens and token texts
-//     as far as they are known.
+//   - The defect has no default, and text would become wrong ids: a RefusedError states why text cannot be
+//     encoded. The Tokenizer still exists. The model runs on token ids. End tokens and token texts work as
+//     far as they are known.
 //   - The defect affects only some texts, because a byte has no token or a token has no row in the model's
 //     embedding: a command with such a text fails. There is no earlier warning.
 //
@@ -27,7 +27,7 @@ import (
 type RefusedError struct{ Err error }
 
 func (e *RefusedError) Error() string {
-	// These errors already say what to do.
+	// These errors already tell the user what to do.
 	if errors.Is(e.Err, ErrUnsupported) || errors.Is(e.Err, ErrNoVocabulary) {
 		return e.Err.Error()
 	}
@@ -60,8 +60,9 @@ func (c *Config) within(id int, what string) int {
 	return None
 }
 
-// ask sets the tokens that are added before or after a text to a single token, `id`. If id is None, ask
-// searches for the token by its usual names. If it finds none, it adds a warning and leaves `side` unchanged.
+// ask sets `side`, the tokens that are added at one side of a text, to the token `id`. If `id` is None, ask
+// searches the vocabulary for the usual names of the token. If there is no such token, ask adds a warning and
+// leaves `side` unchanged.
 func (c *Config) ask(side *[]int, id *int, what string, names []string) {
 	if *id == None {
 		for _, name := range names {

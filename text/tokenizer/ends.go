@@ -21,8 +21,8 @@ var endNames = []string{
 	"<|call|>", "<|calls|>", "<|flush|>", "<|tool_response>",
 }
 
-// fillIns lists the tokens of fill-in-the-middle prompts that end a text, also as in llama.cpp. It has the
-// GGUF key of each token, and the names of the token in files without the key.
+// fillIns lists the tokens of fill-in-the-middle prompts that end a text, as in llama.cpp. Each token has a
+// GGUF key, and names for files without this key.
 var fillIns = []struct {
 	key   string
 	names []string
@@ -39,7 +39,7 @@ var notEnds = []struct {
 	token string
 	with  []string
 }{
-	{"<|end|>", []string{"<|return|>", "<|call|>"}}, // in gpt-oss it ends a message, but not the turn
+	{"<|end|>", []string{"<|return|>", "<|call|>"}}, // in gpt-oss, <|end|> ends a message, but not the turn
 	{"<|end|>", []string{"<|call|>", "<|flush|>"}},
 	{"<|end|>", []string{"<|calls|>", "<|flush|>"}},
 	{"</s>", []string{"<|tool_response>"}},
@@ -48,7 +48,8 @@ var notEnds = []struct {
 // bosNames lists the names that are tried if a file requires a BOS token without naming it.
 var bosNames = []string{"<s>", "<bos>", "<|begin_of_text|>", "<|startoftext|>", "<|bos|>", "[BOS]"}
 
-// endAt adds a token that ends a text. If several places name the same token, the first one counts.
+// endAt adds a token that ends a text, unless it has already been added. `from` is the key or file that names
+// the token.
 func (c *Config) endAt(id int, from string) {
 	if id == None || slices.ContainsFunc(c.Ends, func(e End) bool { return e.ID == id }) {
 		return
@@ -60,8 +61,8 @@ func (c *Config) endAt(id int, from string) {
 	c.Ends = append(c.Ends, e)
 }
 
-// endByName adds the tokens that end a text according to their names. `has` reports whether the file has a
-// GGUF key.
+// endByName adds the tokens whose names show that they end a text. `has` reports whether the file has a GGUF
+// key.
 func (c *Config) endByName(has func(key string) bool) {
 	names, found := map[string]bool{}, map[string]bool{}
 	for _, name := range endNames {
@@ -85,7 +86,7 @@ func (c *Config) endByName(has func(key string) bool) {
 	}
 }
 
-// Ends returns the tokens that end a text, each with the place that declares it.
+// Ends returns the tokens that end a text.
 func (t *Tokenizer) Ends() []End {
 	if t == nil {
 		return nil

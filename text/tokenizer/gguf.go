@@ -70,7 +70,7 @@ func Read(f Metadata) (Config, error) {
 	default:
 		return r.c, r.err
 	}
-	r.c.Tokens = nil // how these tokens are written is unknown
+	r.c.Tokens = nil // the encoding of these tokens is unknown
 	return r.c, err
 }
 
@@ -79,8 +79,8 @@ var readers = map[string]func(*reader){
 	"gpt2": (*reader).byteLevel, "llama": (*reader).sentencePiece, "gemma4": (*reader).gemma4,
 }
 
-// specials reads what all kinds of vocabularies have: tokens, special tokens and end tokens. specialsOr also
-// takes default ids for BOS and EOS. They apply if the file does not state the ids and the vocabulary is
+// specials reads the tokens, special tokens and end tokens, which all kinds of vocabularies have. specialsOr
+// does the same with default ids for BOS and EOS, which apply if the file states no ids and the vocabulary is
 // large enough.
 func (r *reader) specials() { r.specialsOr(None, None) }
 
@@ -105,8 +105,8 @@ func (r *reader) specialsOr(bos, eos int) {
 	c.Special = specialTokensOf(r.f, c.Tokens)
 }
 
-// around reads which tokens prompts start and end with. If the file does not state whether prompts start with
-// BOS, `bos` decides this.
+// around reads which tokens are added before and after prompts. `bos` is the default for whether prompts
+// start with BOS.
 func (r *reader) around(bos bool) {
 	c := &r.c
 	if orWarn(r, keyAddBOS, bos && c.BOS != None, r.f.BoolOr) {
@@ -162,7 +162,7 @@ func (r *reader) sentencePiece() {
 }
 
 // gemma4 reads a vocabulary of Gemma 4: a SentencePiece vocabulary with merges instead of scores. As in
-// llama.cpp, line breaks are never merged with other text, whatever split rule the file names.
+// llama.cpp, the split rule in the file is ignored, and line breaks are never merged with other text.
 func (r *reader) gemma4() {
 	r.specials()
 	c := &r.c
@@ -174,7 +174,8 @@ func (r *reader) gemma4() {
 	r.around(false)
 }
 
-// spaceSteps returns the steps that write spaces as SentencePiece does.
+// spaceSteps returns the steps that treat spaces as SentencePiece does. `squeeze` removes extra spaces.
+// `prefix` inserts a space before the text.
 func spaceSteps(squeeze, prefix bool) (steps []Step) {
 	if squeeze {
 		steps = append(steps, Squeeze())
@@ -189,10 +190,11 @@ func spaceSteps(squeeze, prefix bool) (steps []Step) {
 	return steps
 }
 
-// strip marks the tokens that include the white space after them. GGUF has no key for this, so llama.cpp
-// decides by the model's name: in Phi 3, all special tokens are marked except those that every Llama has.
+// strip sets StripRight of the tokens that include the white space after them. GGUF has no key for this, so
+// strip goes by the model's name, as llama.cpp does: in Phi 3 these are all special tokens except those that
+// every Llama has.
 func (r *reader) strip(added []Added) {
-	name, _ := r.f.StringOr(keyName, "") // a name that is not a string is not a defect of the vocabulary
+	name, _ := r.f.StringOr(keyName, "") // ignore the error, because the name is not a part of the vocabulary
 	name = strings.ToLower(name)
 	if !strings.Contains(name, "phi-3") && !strings.Contains(name, "phi3") {
 		return

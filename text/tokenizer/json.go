@@ -12,9 +12,9 @@ import (
 	"gpuscope/internal/readjson"
 )
 
-// ParseJSON parses a tokenizer.json, the format of Hugging Face's tokenizers library. If the file requires
-// an unknown operation, the error names the operation and wraps ErrUnsupported. If it returns an error, the
-// Config still contains the tokens, as far as they could be read.
+// ParseJSON parses a tokenizer.json, the format of Hugging Face's tokenizers library. If the file requires an
+// unknown operation, the error names the operation and wraps ErrUnsupported. Even with an error, the Config
+// contains the tokens that could be read.
 func ParseJSON(data []byte, name string) (Config, error) {
 	if err := checkCounts(data); err != nil {
 		return Config{}, fmt.Errorf("%s: %w", name, err)
@@ -92,8 +92,8 @@ type modelJSON struct {
 	Suffix       string         `json:"end_of_word_suffix"`
 }
 
-// UnmarshalJSON checks the type first, because other types of models have vocabularies of another
-// structure.
+// UnmarshalJSON reads the vocabulary only if the type is BPE, because the vocabularies of other types have
+// another structure.
 func (m *modelJSON) UnmarshalJSON(data []byte) error {
 	type plain modelJSON
 	if err := json.Unmarshal(data, (*plain)(m)); err != nil {
@@ -161,7 +161,7 @@ func (f *tokenizerJSON) config() (Config, error) {
 	err := f.rules(&c)
 	if err != nil {
 		c.Normal, c.Cut = nil, nil
-		_ = f.spelling(&c) // how tokens are written; the first error is the reason
+		_ = f.spelling(&c) // sets the encoding of tokens; only the first error is returned
 	}
 	if wrong := f.fill(&c); wrong != nil {
 		c.Tokens, c.Kinds, c.Added = nil, nil, nil
@@ -185,7 +185,7 @@ func (f *tokenizerJSON) config() (Config, error) {
 	return c, cmp.Or(err, around)
 }
 
-// rules reads how text is turned into tokens.
+// rules reads the settings that determine how text is encoded.
 func (f *tokenizerJSON) rules(c *Config) (err error) {
 	m := &f.Model
 	switch {
@@ -206,9 +206,9 @@ func (f *tokenizerJSON) rules(c *Config) (err error) {
 	if c.Cut, err = preTokenizers.steps(f.PreTokenizer); err != nil {
 		return err
 	}
-	// If the last step writes bytes in the byte alphabet, it is dropped, because the initial symbols can be
-	// the bytes themselves. A vocabulary with byte fallback represents bytes in another way, so its initial
-	// symbols are characters.
+	// If the last step writes bytes in the byte alphabet, it is dropped, and the initial symbols are the
+	// bytes themselves. A vocabulary with byte fallback has separate tokens for bytes, so its initial symbols
+	// are characters.
 	if n := len(c.Cut); n > 0 && c.Cut[n-1].alphabet && !c.ByteFallback {
 		c.Cut = c.Cut[:n-1]
 	} else {
@@ -217,11 +217,10 @@ func (f *tokenizerJSON) rules(c *Config) (err error) {
 	if err := f.spelling(c); err != nil {
 		return err
 	}
-	return checkSteps(c.Normal) // the steps also rewrite added tokens
+	return checkSteps(c.Normal) // check the steps again, because they are also applied to added tokens
 }
 
-// fill stores the tokens by id. If no token has an id, a token of kind Undefined without a text takes its
-// place.
+// fill stores the tokens by id. An id that belongs to no token gets a token of kind Undefined without a text.
 func (f *tokenizerJSON) fill(c *Config) error {
 	const spare = 1 << 16
 	n := len(f.Model.Vocab) + len(f.Added)
@@ -282,7 +281,7 @@ func (f *tokenizerJSON) fill(c *Config) error {
 	return nil
 }
 
-// around reads from a post_processor which tokens are added before and after a text.
+// around reads the tokens that a post_processor adds before and after a text.
 func (c *component) around(to *Config) error {
 	if c == nil {
 		return nil
@@ -320,8 +319,8 @@ func (c *component) around(to *Config) error {
 	return nil
 }
 
-// spelling reads from the decoder how tokens represent bytes and spaces. Operations at the ends of a text are
-// ignored, because they do not concern single tokens.
+// spelling determines from the decoder how tokens represent bytes and spaces. It ignores operations at the
+// ends of a text, because they do not affect single tokens.
 func (f *tokenizerJSON) spelling(to *Config) error {
 	to.Alphabet, to.Space = f.PreTokenizer.has("ByteLevel") || f.Normalizer.has("ByteLevel"), spaceSign
 	if f.Decoder == nil {

@@ -13,8 +13,8 @@ type pair uint64
 
 func pairOf(left, right int32) pair { return pair(uint64(uint32(left))<<32 | uint64(uint32(right))) }
 
-// joint is the result of a merge: the token that two adjacent tokens become. order is the priority of the
-// merge. The merge with the lowest order comes first.
+// joint is the result of a merge: the id of the token that replaces two adjacent tokens. The merge with the
+// lowest order is applied first.
 type joint struct {
 	order uint32
 	id    int32
@@ -39,7 +39,7 @@ func (t *Tokenizer) readMerges() error {
 }
 
 // readScores builds the table of texts that a merge of adjacent tokens may produce. The merge with the
-// highest score comes first.
+// highest score is applied first.
 func (t *Tokenizer) readScores() {
 	t.scored = make(map[string]joint, len(t.config.Tokens))
 	for id, text := range t.config.Tokens {
@@ -54,7 +54,7 @@ func (t *Tokenizer) readScores() {
 	}
 }
 
-// fallingOrder maps scores to orders such that a higher score has a lower order. Both zeros have the same
+// fallingOrder maps scores to orders such that a higher score has a lower order. 0 and -0 have the same
 // order.
 func fallingOrder(score float32) uint32 {
 	bits := math.Float32bits(score + 0)
@@ -64,9 +64,9 @@ func fallingOrder(score float32) uint32 {
 	return bits
 }
 
-// encoder is the state of one Encode call. It stores a word as a linked list of symbols, at first one for
-// each byte or character. A heap holds the possible merges. Encoding a word of n symbols takes O(n log n)
-// time.
+// encoder is the state of one Encode call. It stores a word as a linked list of symbols. Initially there is
+// one symbol for each byte or character. A heap holds the possible merges. Encoding a word of n symbols takes
+// O(n log n) time.
 type encoder struct {
 	t       *Tokenizer
 	ids     []int
@@ -75,8 +75,8 @@ type encoder struct {
 	heap    []candidate
 	lost    LostError
 	missing string // the first character or byte without a token
-	// unknown is true if the last id represents text that has no token. While a word is being split into
-	// symbols, unknown describes the last symbol instead.
+	// unknown is true if the last id represents text without a token. While a word is split into symbols,
+	// unknown refers to the last symbol instead.
 	unknown bool
 }
 
@@ -97,7 +97,7 @@ const (
 // symbols now ends at another position.
 type candidate struct {
 	// order holds the priority of the merge in its upper half and the index of the left symbol in its lower
-	// half. Among merges with the same priority, the leftmost therefore comes first.
+	// half. Among merges with the same priority, the leftmost is therefore applied first.
 	order uint64
 	id    int32
 	to    int32 // position at which the right symbol ends
@@ -169,9 +169,9 @@ func (e *encoder) bytes(word string) {
 	}
 }
 
-// The method characters makes the initial symbols of a word, one for each character. In a vocabulary with
-// scores, a character that is not a token may still become part of a token. In a vocabulary with merges,
-// spell replaces such a character at once.
+// The method characters makes the initial symbols of a word, one for each character. A character that is not
+// a token may still become part of a token in a vocabulary with scores. In a vocabulary with merges, spell
+// replaces such a character at once.
 func (e *encoder) characters(word string) {
 	for i := 0; i < len(word); {
 		_, n := utf8.DecodeRuneInString(word[i:])
@@ -203,8 +203,8 @@ func (e *encoder) add(id int32, from, to int) {
 	e.symbols = append(e.symbols, symbolNode{id, int32(from), int32(to), n - 1, n + 1})
 }
 
-// spell encodes a character that has no token of its own. It calls `give` for the tokens of its bytes, or for
-// the unknown token. If the vocabulary has neither, spell counts the character as lost.
+// spell encodes a character that is not a token. It calls `give` for the tokens of the character's bytes, or
+// for the unknown token. If the vocabulary has neither, spell counts the character as lost.
 func (e *encoder) spell(c string, give func(id int32, bytes int)) {
 	t := e.t
 	spelled := t.config.ByteFallback
@@ -231,7 +231,7 @@ func (e *encoder) spell(c string, give func(id int32, bytes int)) {
 	}
 }
 
-// consider pushes the merge of a symbol with its right neighbor onto the heap, if these two can be merged.
+// consider pushes the merge of a symbol with its right neighbor onto the heap, if there is such a merge.
 func (e *encoder) consider(word string, place int32) {
 	if place < 0 {
 		return

@@ -22,7 +22,7 @@ func normalize(f norm.Form) Step {
 	return rewriting(most, f.String)
 }
 
-// drop is what a function returns instead of a character to have the character removed.
+// drop is the result of a function that maps characters if the character is to be removed.
 const drop = -1
 
 // firstLength returns the length in bytes of the first character of a text.
@@ -60,8 +60,8 @@ func without(is func(rune) bool) Step {
 	})
 }
 
-// lowercase converts each character to lower case independently, so a sigma at the end of a word gets no
-// special form.
+// lowercase converts each character to lower case independently of its neighbors. A sigma at the end of a
+// word therefore gets no special form.
 var lowercase = rewriting(1.5, func(text string) string {
 	const dotted = "İ" // no other character has a lower case of two characters
 	return mapRunes(strings.ReplaceAll(text, dotted, "i\u0307"), unicode.ToLower)
@@ -81,8 +81,8 @@ func trimSpace(left, right bool) Step {
 	}}
 }
 
-// nmt is the normalizer Nmt: it removes control characters and replaces further kinds of white space by a
-// space.
+// nmt is the normalizer Nmt: it removes control characters and replaces special white space, such as tabs and
+// zero-width spaces, by a space.
 var nmt = eachRune(0, func(r rune) rune {
 	switch {
 	case nmtControl.has(r):
@@ -99,8 +99,8 @@ var (
 		0xfeff, 0xfeff, 0xfffd, 0xfffd)
 )
 
-// bertSteps returns the steps of BERT's normalizer. If the file does not say whether to strip accents, it
-// depends on the case: accents are stripped only if the text is converted to lower case.
+// bertSteps returns the steps of BERT's normalizer. If the file does not state whether to strip accents, they
+// are stripped only if the text is converted to lower case.
 func bertSteps(clean, spaced bool, accents *bool, lower bool) (steps []Step) {
 	if clean {
 		steps = append(steps, eachRune(0, func(r rune) rune {

@@ -39,20 +39,20 @@ const (
 )
 
 // onigPattern rewrites a pattern for regexp2. Patterns in tokenizer.json use Oniguruma's Ruby syntax.
-// Character classes are computed here, so that the engine need not support case folding, unions,
-// intersections and POSIX classes. All other constructs have an equivalent in the engine.
+// Character classes are expanded here, because the engine does not support all case folding, unions,
+// intersections and POSIX classes. All other supported constructs have an equivalent in the engine.
 type onigPattern struct {
 	source string
 	at     int
 	depth  int
-	size   int // bytes written so far; a nested part counts again on each level
+	size   int // bytes written so far; a nested part is counted once per level
 }
 
 // fragment is a rewritten part of a pattern.
 type fragment struct {
 	text  string
 	empty bool   // the fragment may match an empty text
-	word  []rune // the case-folded characters, if the part is case-insensitive plain text
+	word  []rune // the case-folded characters, if the fragment is case-insensitive plain text
 	folds bool   // the field word is valid
 }
 
@@ -81,7 +81,7 @@ func (p *onigPattern) fail(from int, problem string) {
 	panic(&PatternError{Pattern: p.source, Construct: p.source[from:to], At: from, Problem: problem})
 }
 
-// take skips a text if the pattern continues with it, and reports whether it did.
+// take skips the given text if the pattern continues with this text, and reports whether it did.
 func (p *onigPattern) take(text string) bool {
 	if !strings.HasPrefix(p.source[p.at:], text) {
 		return false
@@ -99,7 +99,7 @@ func (p *onigPattern) next() rune {
 	return r
 }
 
-// nested calls a function that reads a nested part, and limits how deep parts nest.
+// nested calls a function that reads a nested part, and limits the nesting depth.
 func (p *onigPattern) nested(from int, run func() fragment) fragment {
 	if p.depth++; p.depth > maxPatternDepth {
 		p.fail(from, fmt.Sprintf("more than %d nested groups", maxPatternDepth))
@@ -108,8 +108,8 @@ func (p *onigPattern) nested(from int, run func() fragment) fragment {
 	return run()
 }
 
-// written returns the text of a rewritten part. It also adds the length to `size`, and fails if `size`
-// becomes too large.
+// written adds the length of a rewritten part to `size`, and fails if `size` becomes too large. It returns
+// the part unchanged.
 func (p *onigPattern) written(text string) string {
 	if p.size += len(text); p.size > maxPatternRewrite {
 		p.fail(0, fmt.Sprintf("with its character classes expanded, the pattern is longer than %d bytes",
@@ -118,8 +118,7 @@ func (p *onigPattern) written(text string) string {
 	return text
 }
 
-// alternatives reads up to the end of the pattern, or up to the closing parenthesis of a group without
-// reading the parenthesis.
+// alternatives reads up to the end of the pattern, or up to but excluding the closing parenthesis of a group.
 func (p *onigPattern) alternatives(o options) fragment {
 	all := p.sequence(o)
 	for p.take("|") {
@@ -133,7 +132,7 @@ func (p *onigPattern) alternatives(o options) fragment {
 func (p *onigPattern) sequence(o options) fragment {
 	all := fragment{empty: true, folds: true}
 	var b strings.Builder
-	var word []rune // the last characters, as far as they are plain text that ignores case
+	var word []rune // the preceding characters that are case-insensitive plain text
 	for p.more() && p.source[p.at] != '|' && p.source[p.at] != ')' {
 		if o.extended && p.skipComment() {
 			continue
@@ -366,8 +365,8 @@ var anchors = map[rune]string{
 	'A': `\A`, 'z': `\z`, 'Z': `(?=\n?\z)`, 'G': `\G`,
 }
 
-// escapedSets maps the lower-case letter of an escape to a set of characters. The same letter in upper case
-// stands for the complement of the set.
+// escapedSets maps the lower-case letter of an escape to a set of characters. The upper-case letter means the
+// complement of the set.
 var escapedSets = map[rune]func() charset{'d': digits, 'h': hexDigits, 's': whiteSpace, 'w': escapeW}
 
 // escape reads the rest of an escape outside of classes.
@@ -411,7 +410,7 @@ func (p *onigPattern) escape(from int, o options) fragment {
 // controls maps escapes to single control characters.
 var controls = map[rune]rune{'a': 7, 'b': 8, 't': '\t', 'n': '\n', 'v': '\v', 'f': '\f', 'r': '\r', 'e': 0x1b}
 
-// member reads the rest of an escape. The escape represents a character or a set of characters.
+// member reads the rest of an escape that represents a character or a set of characters.
 func (p *onigPattern) member(from int) (set charset, c rune, isSet bool) {
 	c = p.next()
 	if control, ok := controls[c]; ok {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/text/cases"
 )
 
-// foldsTogether looks for a single character that equals the last characters of a text if case is ignored.
-// For example, ß equals ss.
+// foldsTogether finds a single character that equals the last two or three characters of a text if case is
+// ignored. For example, ß equals ss.
 func foldsTogether(word []rune) (other string, found bool) {
 	for n := 2; n <= min(3, len(word)); n++ {
 		if other, found = longFolds()[string(word[len(word)-n:])]; found {
@@ -45,8 +45,9 @@ func (p *onigPattern) class(from int, o options) fragment {
 	return fragment{text: text}
 }
 
-// classSet reads a character class. Most intersections can also be written as a difference of two classes.
-// `without` is then the class in this syntax, and empty otherwise.
+// classSet reads a character class. If the class can be written as a difference of two classes, as most
+// intersections can, `without` is the class in the engine's syntax for differences. Otherwise `without` is
+// empty.
 func (p *onigPattern) classSet(from int, o options) (set charset, without string) {
 	negated := p.take("^")
 	operands := []charset{nil}
@@ -117,7 +118,8 @@ func (p *onigPattern) closeClass(from int, operands []charset, negated bool, o o
 	return set, without
 }
 
-// rangeEnd reads the end of a character range that begins with c. It returns c if there is no range.
+// rangeEnd reads the end of a character range that begins with c. If c does not begin a range, rangeEnd
+// returns c.
 func (p *onigPattern) rangeEnd(from int, c rune) rune {
 	rest := p.source[p.at:]
 	if !strings.HasPrefix(rest, "-") || strings.HasPrefix(rest, "-]") || strings.HasPrefix(rest, "-&&") {
@@ -135,7 +137,7 @@ func (p *onigPattern) rangeEnd(from int, c rune) rune {
 	return to
 }
 
-// noRange fails if the text goes on with a range that would start with a set.
+// noRange fails if a range follows a set, because a range cannot begin with a set.
 func (p *onigPattern) noRange(from int) {
 	rest := p.source[p.at:]
 	if strings.HasPrefix(rest, "-") && !strings.HasPrefix(rest, "-]") && !strings.HasPrefix(rest, "-&&") {
@@ -144,7 +146,8 @@ func (p *onigPattern) noRange(from int) {
 	}
 }
 
-// bracket reads what follows an opening bracket inside a class: [:name:], or else a nested class.
+// bracket reads the rest of [:name:] after its opening bracket inside a class. The bool is false if the
+// bracket opens a nested class instead.
 func (p *onigPattern) bracket(from int) (charset, bool) {
 	inside, closed := strings.CutPrefix(p.source[p.at:], ":")
 	name, _, ended := strings.Cut(inside, ":]")

@@ -27,10 +27,10 @@ const (
 const maxFile = 64 << 20
 
 // Open reads a vocabulary from a tokenizer.json, a SentencePiece model (tokenizer.model), or a folder with
-// one of these files. If the file has exactly one of these names, Open also reads the files next to it.
-// Special tokens and the chat template come from tokenizer_config.json, special_tokens_map.json and
-// chat_template.jinja. End tokens come from generation_config.json and config.json. The errors are those of
-// New. The Tokenizer is nil only if the path does not exist.
+// one of these files. If the name of the file is exactly one of these two names, Open also reads the files
+// next to it. Special tokens and the chat template come from tokenizer_config.json, special_tokens_map.json
+// and chat_template.jinja. End tokens come from generation_config.json and config.json. The errors are those
+// of New. The Tokenizer is nil only if the path does not exist.
 func Open(path string) (*Tokenizer, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -84,10 +84,10 @@ func readFile(path string, head []byte) (Config, error) {
 	return parse(data, path)
 }
 
-// unread returns an empty vocabulary.
+// unread returns a Config without a vocabulary.
 func unread(name string) Config { return Config{Name: name, BOS: None, EOS: None, Unknown: None} }
 
-// readHead returns the beginning of a file, from which its format is recognized.
+// readHead returns the beginning of a file, which shows the format.
 func readHead(path string) ([]byte, error) {
 	f, _, err := mapfile.Regular(path)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// scanner is a function that returns the length of the first word of a text, which must not be empty. The
-// length is at least 1. A scanner does by hand what a pattern in splits does. It reads each character once or
+// scanner is a function that returns the length in bytes of the first word of a text. The text must not be
+// empty. A scanner is a hand-written equivalent of a pattern in splits. It reads each character once or
 // twice.
 type scanner func(text string) int
 
@@ -22,7 +22,7 @@ const (
 	symbol              // all other characters, and invalid bytes
 )
 
-// `first` returns the class and the length of the first character of a text.
+// first returns the class and the length in bytes of the first character of a text.
 func first(text string) (class, int) {
 	if text == "" {
 		return end, 0
@@ -53,7 +53,7 @@ var asciiClass = func() (table [utf8.RuneSelf]class) {
 	return table
 }()
 
-// `run` returns how many bytes at the start of text consist of characters of class c.
+// run returns the length in bytes of the characters of class c at the start of text.
 func run(text string, c class) int {
 	n := 0
 	for {
@@ -85,7 +85,7 @@ func gpt2Word(text string) int {
 	return spaces(text[:n], following)
 }
 
-// digit implements the rule that makes each digit a separate word. The text between digits is one word.
+// digit implements the rule in which each digit is a word, and so is each text between digits.
 func digit(text string) int {
 	if c, width := first(text); c == number {
 		return width
@@ -100,8 +100,8 @@ func digit(text string) int {
 	}
 }
 
-// llama3Word implements the rule of Llama 3 and Qwen 2. The two differ only in the maximum number of digits
-// of a word.
+// llama3Word implements the rules of Llama 3 and Qwen 2, which differ only in `digits`, the maximum number of
+// digits in a word.
 func llama3Word(text string, digits int) int {
 	if n := contraction(text, true); n > 0 {
 		return n
@@ -150,9 +150,9 @@ func newlines(text string) int {
 	return n
 }
 
-// spaces returns the length of the word at the start of a run of white space. The word is the run without its
-// last character, which belongs to the next word. If nothing follows, or if the run has a single character,
-// the word is the whole run.
+// spaces returns the length in bytes of the word at the start of a run of white space. The word is the run
+// without its last character, which belongs to the next word. At the end of the text, or if the run has a
+// single character, the word is the whole run.
 func spaces(white string, following class) int {
 	if following == end {
 		return len(white)

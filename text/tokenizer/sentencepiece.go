@@ -48,7 +48,7 @@ var spKinds = map[int]string{spUnigram: "unigram", spBPE: "BPE", 3: "word", 4: "
 // spKindOf maps the values of SentencePiece.Type to kinds of tokens.
 var spKindOf = map[uint64]Kind{1: Normal, 2: Unknown, 3: Control, 4: UserDefined, 5: Unused, 6: Byte}
 
-// spModel holds the parts of a model that are read.
+// spModel holds the parts of a SentencePiece model that this package uses.
 type spModel struct {
 	tokens            []string
 	scores            []float32
@@ -145,7 +145,7 @@ func (m *spModel) config(name string) (Config, error) {
 	for i := range c.Added { // the texts of pieces are already normalized
 		c.Added[i].Normalized = !c.Added[i].Special
 	}
-	if c.BOS != None { // no field requires BOS, but Llama 2, Mistral and Gemma need it
+	if c.BOS != None { // the file does not state this, but Llama 2, Mistral and Gemma need BOS
 		c.Before = []int{c.BOS}
 	}
 	return c, nil
@@ -158,7 +158,7 @@ type field struct {
 	bytes  []byte // content of a length-delimited field
 }
 
-// id returns the field as a token id, or None if it is negative.
+// id returns the field as a token id, or None if the value is negative.
 func (f field) id() int {
 	if f.value > math.MaxInt32 {
 		return None

@@ -19,7 +19,7 @@ var extraKeys = []string{
 	"additional_special_tokens", "extra_special_tokens", "model_specific_special_tokens",
 }
 
-// specialTokens collects the special tokens of several files. A later file overrides an earlier one.
+// specialTokens collects the special tokens of several files. Later files override earlier files.
 func specialTokens(files ...*settings) SpecialTokens {
 	s := SpecialTokens{Named: map[string]string{}}
 	for _, f := range files {
@@ -96,8 +96,8 @@ func specialTokensOf(f Metadata, tokens []string) SpecialTokens {
 	return s
 }
 
-// SpecialTokens returns the special tokens for chat templates. BOS and EOS are those that this vocabulary
-// uses, wherever they were found.
+// SpecialTokens returns the special tokens for chat templates. BOS and EOS are the tokens that the Tokenizer
+// uses, even if files name other tokens.
 func (t *Tokenizer) SpecialTokens() SpecialTokens {
 	if t == nil {
 		return SpecialTokens{}

@@ -9,11 +9,9 @@ import (
 type Step struct {
 	// rewrite returns the rewritten piece.
 	rewrite func(piece) (piece, error)
-	// cut calls yield with the range of each piece. If yield returns an error, cut stops and returns this
-	// error.
+	// cut calls yield with the range of each piece. If yield fails, cut stops and returns the error.
 	cut func(text string, yield func(from, to int) error) error
-	// grow is the maximum factor by which the step can make a text longer. It is 0 if the step never makes a
-	// text longer.
+	// grow is the maximum factor by which the step can lengthen a text, or 0 if it never does.
 	grow float64
 	// alphabet marks the step that writes bytes as characters of the byte alphabet.
 	alphabet bool
@@ -23,10 +21,9 @@ type Step struct {
 type piece struct {
 	text string
 	// head is the number of bytes at the start of the piece that represent the first character of the whole
-	// text. If a prefix is inserted before this character, its bytes are included.
+	// text, including an inserted prefix. It is 0 in later pieces.
 	head int
-	// continues means that the piece follows text that is already encoded, so no prefix is inserted before
-	// it.
+	// continues means that the piece follows text that is already encoded, so that no prefix is inserted.
 	continues bool
 }
 
@@ -104,8 +101,8 @@ func Prepend(prefix string) Step {
 	}}
 }
 
-// PrependMissing returns the step that inserts a prefix before texts that do not start with it. If `once` is
-// set, it does so only at the beginning of the whole text.
+// PrependMissing returns the step that inserts a prefix before texts that do not start with the prefix. If
+// `once` is set, the step does so only at the beginning of the whole text.
 func PrependMissing(prefix string, once bool) Step {
 	return Step{grow: float64(1 + len(prefix)), rewrite: func(p piece) (piece, error) {
 		if p.text == "" || p.continues || strings.HasPrefix(p.text, prefix) || once && p.head == 0 {
@@ -146,7 +143,7 @@ func replaceWhere(find matcher, least int, to string) Step {
 				continue
 			}
 			b.WriteString(to)
-			if p.head > 0 && at.to <= p.head { // the new text belongs to the last character of the match
+			if p.head > 0 && at.to <= p.head { // the replacement counts as the match's last character
 				head += len(to)
 			}
 		}
@@ -154,7 +151,8 @@ func replaceWhere(find matcher, least int, to string) Step {
 	}}
 }
 
-// Squeeze returns the step that removes the spaces at both ends and shortens every run of spaces to one.
+// Squeeze returns the step that removes the spaces at both ends and replaces every run of spaces by one
+// space.
 func Squeeze() Step {
 	return rewriting(0, func(text string) string {
 		words := strings.Split(text, " ")
@@ -201,7 +199,7 @@ func (s Step) apply(p piece) (piece, error) {
 	return p, err
 }
 
-// rewriteAll applies steps to a piece. None of these steps may split it.
+// rewriteAll applies steps to a piece. None of these steps may split the piece.
 func rewriteAll(steps []Step, p piece) (_ piece, err error) {
 	for _, s := range steps {
 		if p, err = s.apply(p); err != nil {

@@ -13,7 +13,7 @@ type Stream struct {
 // Stream returns a new Stream.
 func (t *Tokenizer) Stream() *Stream { return &Stream{t: t} }
 
-// Push adds a token and returns the text that it completes.
+// Push adds a token and returns the characters that the token completes.
 func (s *Stream) Push(id int) string {
 	s.held = append(s.held, s.t.piece(id)...)
 	whole := len(s.held) - unfinished(s.held)
@@ -32,7 +32,7 @@ func (s *Stream) Flush() string {
 	return text
 }
 
-// Restart sets the bytes of the incomplete character to those that Held returned earlier.
+// Restart sets the bytes of the incomplete character to an earlier result of Held.
 func (s *Stream) Restart(held string) { s.held = append(s.held[:0], held...) }
 
 // unfinished returns how many bytes at the end of b belong to an incomplete character. It returns 0 if the

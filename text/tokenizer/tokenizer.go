@@ -58,7 +58,7 @@ func (k Kind) String() string {
 	return kindNames[k]
 }
 
-// None is used instead of an id if there is no token. BOS and EOS are None if the file does not name them.
+// None means that there is no token. BOS and EOS are None if the file does not name them.
 const None = -1
 
 // Config is a BPE vocabulary from any source.
@@ -67,7 +67,7 @@ type Config struct {
 	// Tokens lists the texts of the tokens by id, as the vocabulary writes them. Added tokens are listed
 	// with their literal text.
 	Tokens []string
-	// Alphabet means that tokens are written in the byte alphabet (see ByteText). Otherwise tokens are
+	// Alphabet means that Tokens are written in the byte alphabet (see ByteText). Otherwise Tokens are
 	// written literally, except that a space is written as Space.
 	Alphabet bool
 	Space    string
@@ -91,13 +91,13 @@ type Config struct {
 	// Normal holds the steps that normalize a text without splitting it. Cut holds the steps that then split
 	// the text into words.
 	Normal, Cut []Step
-	// WholeWords means that a word whose text is a token becomes this token, whatever the merges are. The
-	// name in tokenizer.json is ignore_merges.
+	// WholeWords means that a word whose text is a token becomes this token without merges. In tokenizer.json
+	// the key is ignore_merges.
 	WholeWords bool
 	BOS, EOS   int // token ids or None
 	Ends       []End
 	// Before holds the tokens that the file requires at the start of a prompt, usually BOS. After holds the
-	// tokens for the end, usually EOS.
+	// tokens at the end, usually EOS.
 	Before, After []int
 	// Template is the chat template in Jinja, or empty.
 	Template string
@@ -110,7 +110,7 @@ type Config struct {
 type Tokenizer struct {
 	config  Config
 	refused error            // reason why text cannot be encoded; nil if it can be
-	ids     map[string]int32 // token ids by text as in Config.Tokens; without those in `outside`
+	ids     map[string]int32 // token ids by text as in Config.Tokens, except the tokens in `outside`
 	outside map[string]int32 // ids of added tokens outside of the vocabulary, by text
 	pieces  []string         // the bytes that each token represents
 	words   map[string]int32 // token ids by whole word; only if config.WholeWords is set
@@ -276,11 +276,11 @@ func (t *Tokenizer) decodePieces() {
 
 // Options selects how text is encoded.
 type Options struct {
-	Special bool // encode control tokens in the text, such as "<|im_end|>", as tokens and not as letters
+	Special bool // encode control tokens in the text, such as "<|im_end|>", as tokens and not as plain text
 	// BOS adds the tokens that the model's file requires at the start and the end of a prompt.
 	BOS bool
-	// Continues means that the text follows text that is already encoded. A prefix that the vocabulary adds
-	// to a text, such as the first space of SentencePiece, is left out.
+	// Continues means that the text follows text that is already encoded. The prefix that some vocabularies
+	// insert before a text, such as the space of SentencePiece, is then omitted.
 	Continues bool
 }
 
@@ -299,8 +299,8 @@ func (e *LostError) Error() string {
 // maxText is the maximum length of a text in bytes, because positions are stored in 32 bits.
 const maxText = 1 << 29
 
-// Encode returns the token ids of a text. If the error is a *LostError, the ids cover the rest of the text.
-// Reference tokenizers leave out the lost bytes without an error.
+// Encode returns the token ids of a text. If the error is a *LostError, the ids cover all other parts of the
+// text. Reference tokenizers drop the lost bytes without an error.
 func (t *Tokenizer) Encode(text string, o Options) ([]int, error) {
 	if t == nil {
 		return nil, ErrNoVocabulary
@@ -357,9 +357,9 @@ func (t *Tokenizer) Decode(ids []int) string {
 	return b.String()
 }
 
-// Text returns the text from which Encode produced the ids. Unlike Decode, it leaves out the space that
+// Text returns the text from which Encode produced the ids. Unlike Decode, Text omits the space that
 // Config.Normal or Config.Cut inserts at the beginning of a text and after an added token. Control tokens
-// decode to their names if `special` is set, and to nothing otherwise.
+// decode to their names if `special` is set, otherwise to nothing.
 func (t *Tokenizer) Text(ids []int, special bool) string {
 	var b strings.Builder
 	prefixed, begin := t.prefixed(), true

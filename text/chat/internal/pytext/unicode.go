@@ -10,8 +10,7 @@ import (
 	"golang.org/x/text/language"
 )
 
-// Python and Go classify some characters differently: white space, digits and numbers. Changing the case of
-// one character may produce several characters.
+// Python and Go classify some characters differently as white space, digits or numbers.
 
 const Space = " \t\n\r\v\f\x1c\x1d\x1e\x1f\u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006" +
 	"\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"

@@ -47,8 +47,8 @@ type lexer struct {
 	at     int
 	line   int
 	tokens []Token
-	begins bool // the next text starts at the beginning of a line
-	strips bool // the previous tag removes the white space between it and the next text
+	begins bool // whether the next text starts at the beginning of a line
+	strips bool // whether the previous tag removes the white space that follows
 }
 
 func Split(source string) []Token {
@@ -99,7 +99,7 @@ func (l *lexer) outside() {
 			raise.At(l.line, "a comment is not closed")
 		}
 		sign := byte(0)
-		if text != "" { // in {#-#}, the sign belongs to the start of the tag
+		if text != "" { // in {#-#}, the sign is part of the opening {#-
 			sign = text[len(text)-1]
 		}
 		l.leave(sign, n+len(text)+2)
@@ -132,8 +132,8 @@ func (l *lexer) text(text, next string) {
 	l.strips, l.begins = false, false
 }
 
-// leave moves past the last n bytes of a tag. `sign` is the byte in front of the end of the tag. If it is +
-// or -, it controls the white space after the tag.
+// leave moves past the last n bytes of a tag. `sign` is the last byte before the closing bracket. A sign of +
+// or - controls the white space after the tag.
 func (l *lexer) leave(sign byte, n int) {
 	variable := strings.HasSuffix(l.source[:l.at+n], "}}")
 	l.move(n)
@@ -144,14 +144,14 @@ func (l *lexer) leave(sign byte, n int) {
 	}
 }
 
-// raw reads the raw block that starts here. It returns false if no raw block starts here.
+// raw reads a raw block if one starts at the current position, and reports whether it did.
 func (l *lexer) raw() bool {
 	n := tagOf("raw", l.source[l.at:])
 	if n == 0 {
 		return false
 	}
 	l.move(n)
-	l.strips = l.source[l.at-3] == '-' // unlike other tags, raw keeps the line end after it
+	l.strips = l.source[l.at-3] == '-' // unlike other tags, raw keeps the following line end
 	for i := l.at; ; i += 2 {
 		j := strings.Index(l.source[i:], "{%")
 		if j < 0 {
@@ -167,8 +167,8 @@ func (l *lexer) raw() bool {
 	}
 }
 
-// tagOf returns the length of the tag at the start of `source` if the tag contains only the given word, else
-// 0.
+// tagOf returns the length of the tag at the start of `source` if the tag contains only the given word.
+// Otherwise it returns 0.
 func tagOf(word, source string) int {
 	const around = " \t\n\v\f-+"
 	rest, ok := strings.CutPrefix(strings.TrimLeft(source[len("{%"):], around), word)

@@ -1,4 +1,4 @@
-// Package strftime has the codes of Python's strftime and what each produces for a time.
+// Package strftime implements the codes of Python's strftime.
 package strftime
 
 import "time"
@@ -25,7 +25,7 @@ func counted(width int, fill byte, number func(t time.Time) int64) Code {
 func hour12(t time.Time) int64 { return int64((t.Hour()+11)%12 + 1) }
 
 // weekOf returns a function that computes the week of the year. Weeks begin on the given weekday. The days
-// before the first such day are in week 0.
+// before the first such weekday are in week 0.
 func weekOf(begins time.Weekday) func(t time.Time) int64 {
 	return func(t time.Time) int64 { return int64(t.YearDay()+6-int(t.Weekday()-begins+7)%7) / 7 }
 }
