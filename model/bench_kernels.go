@@ -121,7 +121,7 @@ func subjects(n *network.Network, steps []benchStep) ([]subject, error) {
 	return list, nil
 }
 
-// setShape sets the shapes of l to those of a step and commits them.
+// setShape sets the shapes in l for a step, and commits them.
 func setShape(n *network.Network, l *graph.Live, s benchStep) error {
 	if err := errors.Join(n.SetShape(l, s.tokens, s.position), l.Propagate()); err != nil {
 		return err

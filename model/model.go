@@ -77,8 +77,8 @@ type Options struct {
 	// DumpPass is the name of a planning pass. The report of this pass then contains the graph before and
 	// after it. If DumpPass is "", no report contains the graph.
 	DumpPass string
-	// passBytes is passed to graph.Builder.PassBytes. Tests set it so that small models are treated as
-	// large ones.
+	// passBytes is passed to graph.Builder.PassBytes. Tests set it so that small models are treated like
+	// large models.
 	passBytes int64
 	// IgnoreEOS lets a text continue after the model's end-of-sequence token.
 	IgnoreEOS bool
@@ -241,8 +241,8 @@ func (m *Model) Info() trace.Model {
 	return info
 }
 
-// source returns the name of the model's file for the trace. It leaves out the folders, because the user may
-// not want to share them with the trace.
+// source returns the name of the model's file for the trace. It omits the folders, which the user may not
+// want to share with the trace.
 func (m *Model) source() string {
 	if m.options.Path == "" {
 		return demo.Name

@@ -63,7 +63,7 @@ func (m *Model) open(ctx context.Context, progress engine.Progress, log func(str
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	ahead := n.PlanAhead(ctx, m.options.Live) // runs during the upload of the weights, which takes longer
+	ahead := n.PlanAhead(ctx, m.options.Live) // runs in the background while the weights are uploaded
 	r, err := m.load(dev, n, progress, log)
 	if err != nil {
 		stop()

@@ -182,8 +182,7 @@ func newReferenceRun(n *network.Network) *referenceRun {
 // missing returns how many tokens of a text the reference run has not processed yet.
 func (r *referenceRun) missing(ids []int) int { return len(ids) - r.common(ids) }
 
-// common returns how many tokens at the start of `ids` the reference run need not process again, because they
-// are the same as the tokens that it has processed.
+// common returns how many tokens at the start of `ids` the reference run has already processed.
 func (r *referenceRun) common(ids []int) int {
 	n := 0
 	for n < min(len(ids), len(r.ids)) && ids[n] == r.ids[n] {

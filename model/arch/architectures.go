@@ -21,7 +21,7 @@ type Architecture struct {
 	PostNorms       bool // the outputs of attention and MLP are normalized before the residual addition
 	NoPreNorms      bool // attention and MLP read the residual stream without a norm
 	layerNorms      bool // norms subtract the mean: LayerNorm without biases instead of RMSNorm
-	Parallel        bool // attention and MLP read the same norm, and their outputs are added to its input
+	Parallel        bool // attention and MLP read the same normalized input, and their outputs are added
 	Fused           bool // q, k and v are one matrix, and gate and up are one matrix
 	FusedMLP        bool // gate and up are one matrix
 	gatedAttention  bool // q also computes gates; the result of attention is multiplied by their sigmoids
@@ -37,14 +37,14 @@ type Architecture struct {
 	valueNorms   bool // the values of each head are normalized, by a norm without weights
 	keysAsValues bool // a layer without a value matrix uses its keys before normalization as values
 	LayerScales  bool // after each layer, the residual stream is multiplied by a number of that layer
-	// fullUnrotated is true if RoPE is left out in layers with full attention. It has no effect in a model
-	// without sliding windows.
+	// fullUnrotated is true if layers with full attention have no RoPE. It has no effect in a model without
+	// sliding windows.
 	fullUnrotated bool
 	// recurrent adds the weights of a recurrent mixer to the graph. stateSize returns the number of state
 	// elements of such a layer. Both are nil if all layers have attention.
 	recurrent func(m *Decoder, layer int) mixer
 	stateSize func(c *Config) int64
-	// nullUnrotated is true if RoPE is left out in all layers of a model whose window is null.
+	// nullUnrotated is true if a model has no RoPE in any layer when the window in its configuration is null.
 	nullUnrotated bool
 
 	Gguf Spelling // conventions of GGUF files
@@ -81,8 +81,8 @@ type Spelling struct {
 	fullEach int
 	// listed is true if files with a sliding window must list the layers to which the window applies.
 	listed bool
-	// unrotatedEach is n if RoPE is left out in every n-th layer and no configuration key states n. Otherwise
-	// it is 0.
+	// unrotatedEach is n if every n-th layer has no RoPE and no configuration key states n. Otherwise it is
+	// 0.
 	unrotatedEach int
 	// storedBiases is true if a projection of attention has a bias whenever the files contain one. Otherwise
 	// Architecture.Biases and the configuration determine which projections have biases.
@@ -145,8 +145,8 @@ type names struct {
 	MlpPostNorm, ExpertNorm, ExpertPostNorm, RouterScale string
 	// LayerScale is a number by which the residual stream after a layer is multiplied.
 	LayerScale string
-	// The matrices and norms of a model in which each layer has an input of its own; see layerInput. The
-	// first three tensors exist once per model, the others once per layer.
+	// The matrices and norms of per-layer inputs; see layerInput. The first three tensors exist once per
+	// model, the others once per layer.
 	InputEmbed, InputFromEmbed, InputNorm string
 	InputGate, InputProj, InputPostNorm   string
 	convIn, convTaps, convOut             string // short convolutions

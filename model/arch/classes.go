@@ -38,7 +38,7 @@ func ggufClass(name string, own map[string]any) class {
 }
 
 // ggufInert lists keys that do not affect the results of the supported architectures. llama.cpp reads some of
-// them for every architecture; the others only describe the file.
+// these keys for every architecture. The remaining keys only describe the file.
 var ggufInert = []string{
 	"expert_used_count", "rope.scaling.finetuned", "rope.scaling.yarn_attn_factor",
 	"rope.scaling.yarn_beta_fast", "rope.scaling.yarn_beta_slow", "rope.scaling.yarn_ext_factor",

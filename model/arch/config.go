@@ -34,7 +34,7 @@ type Config struct {
 	ScoreCap, LogitCap float64
 	Biases, OutBias    bool   // which projections of attention have biases: q, k and v; the output
 	Windows            []int  // by layer: size of the sliding window; 0 for full attention
-	Unrotated          []bool // by layer: whether RoPE is left out; nil if all layers have RoPE
+	Unrotated          []bool // by layer: whether the layer has no RoPE; nil if all layers have RoPE
 	Rope               Rotation
 	// LocalRope is the rotation in layers with a sliding window. It is nil if all layers use Rope.
 	LocalRope *Rotation
@@ -42,15 +42,16 @@ type Config struct {
 	// Experts is the number of experts of a layer. Chosen is how many of them process each token. ExpertFFN
 	// is the hidden size of an expert. All three are 0 if layers have no experts.
 	Experts, Chosen, ExpertFFN int
-	SharedFFN                  int    // hidden size of the expert that processes every token; 0 without it
-	Normalize                  bool   // the weights of a token's experts are divided by their sum
-	Dense                      []bool // by layer: has an MLP instead of experts; nil if all layers are alike
+	SharedFFN                  int    // hidden size of the shared expert; 0 if there is none
+	Normalize                  bool   // whether the weights of a token's experts are divided by their sum
+	Dense                      []bool // by layer: whether it has an MLP instead of experts; nil if none has
 	// Recurrent has true for each recurrent layer and false for each layer with attention. It is nil if all
 	// layers have attention.
 	Recurrent []bool
 	ConvTaps  int        // number of weights per channel of a short convolution
 	Delta     deltaHeads // sizes of linear attention
-	// Ignored lists the keys in the files that have no effect, because the model's class does not have them.
+	// Ignored lists the keys in the files that have no effect, because the model's class does not define
+	// them.
 	Ignored []Ignored
 	// Warnings lists problems in the configuration that the reader worked around, and how.
 	Warnings []string
@@ -164,7 +165,7 @@ func (r *configReader) windows() []int {
 	return list
 }
 
-// unrotated returns, for each layer, whether RoPE is left out in it. It returns nil if all layers have RoPE.
+// unrotated returns true for each layer without RoPE, or nil if all layers have RoPE.
 func (r *configReader) unrotated(arch *Architecture, windows []int) []bool {
 	key, list := r.form.Keys, make([]bool, r.layers)
 	switch {

@@ -20,7 +20,7 @@ type deltaHeads struct {
 // width returns the number of channels of the convolution, which processes the queries, keys and values.
 func (d *deltaHeads) width() int { return 2*d.keys*d.keyDim + d.values*d.valueDim }
 
-// deltaNet is the mixer of layers with linear attention: Yang and others, Gated Delta Networks (2024).
+// deltaNet is the mixer of layers with linear attention: Yang et al., Gated Delta Networks (2024).
 type deltaNet struct {
 	qkv, z, alpha, beta weight.Matrix
 	taps                graph.ValueID // f32 [channels, K]: weights of the convolution

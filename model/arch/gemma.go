@@ -50,14 +50,15 @@ var Gemma3 = Architecture{
 			{"final_logit_softcapping", nil, "soft capping of logits"},
 			{"use_bidirectional_attention", false, "bidirectional attention"},
 		},
-		// Until here, c.Scale is the number in the file. The attention scores are divided by its square root.
+		// Until here, c.Scale is the number in the file. The attention scores are divided by the square root
+		// of this number.
 		implied: func(c *Config) { c.Scale = 1 / math.Sqrt(c.Scale) },
 	},
 }
 
 // gemma2 is the architecture of: Gemma team, Gemma 2 (2024). Every second layer has a sliding window, and all
-// have the same rotation. Attention scores and logits have soft caps. Attention and MLP each have a norm
-// before and after them.
+// layers have the same rotation. Attention scores and logits have soft caps. Attention and MLP each have a
+// norm before and after them.
 var gemma2 = Architecture{
 	Name:      "gemma2",
 	Gate:      gated{"gelu_mul", basic.GELUMul},

@@ -11,7 +11,7 @@ import (
 	"gpuscope/ops/weight"
 )
 
-// layerInput adds an input of its own to the residual stream after each layer. The input depends on the token
+// layerInput adds a separate input to the residual stream after each layer. The input depends on the token
 // and on the layer. Source: Gemma 3n (2025), where it is called per-layer embedding.
 type layerInput struct {
 	gate, proj weight.Matrix

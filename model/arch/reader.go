@@ -75,8 +75,8 @@ func value[T any](r *configReader, key string, read func(string) (T, error)) (v 
 	return v, ok
 }
 
-// int returns an integer. It records an error if the file does not state the key and the class has no default
-// for it.
+// int returns the integer value of a key. It records an error if the file does not state the key and the
+// class has no default for it.
 func (r *configReader) int(key string, lo, hi int) int {
 	n, ok := value(r, key, r.readInt)
 	if !ok {
@@ -137,8 +137,8 @@ func (r *configReader) checkInt(key string, n, lo, hi int) int {
 	return n
 }
 
-// float returns a number. It records an error if the file does not state the key and the class has no default
-// for it.
+// float returns the number value of a key. It records an error if the file does not state the key and the
+// class has no default for it.
 func (r *configReader) float(key string, lo, hi float64) float64 {
 	x, ok := value(r, key, r.readFloat)
 	if !ok {

@@ -105,7 +105,7 @@ func longRotation(r *configReader, path string, headDim int, rot *Rotation) {
 	rot.Gain = r.floatOr(path+"attention_factor", gain, 1e-6, 1e6)
 }
 
-// yarn holds the parameters of Peng and others, YaRN (2023).
+// yarn holds the parameters of YaRN: Peng et al., YaRN (2023).
 type yarn struct {
 	base, factor float64
 	original     int // positions of the context in training

@@ -9,7 +9,7 @@ import (
 
 // shortConv is the mixer of layers with a short convolution between two gates.
 type shortConv struct {
-	b, c, x weight.Matrix // compute the gate before the convolution, the gate after it, and its input
+	b, c, x weight.Matrix // compute the gate before and the gate after the convolution, and its input
 	taps    graph.ValueID // f32 [dim, K]
 	state   graph.ValueID // f32 [slots, K-1, dim]
 	out     weight.Matrix

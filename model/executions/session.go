@@ -43,7 +43,7 @@ type Session struct {
 	accumulating []graph.ValueID
 	initial      buffers
 	after        buffers // contents after the current execution
-	before       buffers // contents before the execution that ran last
+	before       buffers // contents before the last run
 }
 
 // buffers holds the contents of the accumulating buffers.

@@ -11,8 +11,7 @@ import (
 	"gpuscope/trace"
 )
 
-// SetShape sets the shapes of l to those of a step that processes the given number of tokens at the given
-// position.
+// SetShape sets the shapes in l for a step with the given number of tokens at the given position.
 func (n *Network) SetShape(l *graph.Live, tokens, position int) error {
 	if err := l.SetDims(n.Tokens, 1, tokens); err != nil {
 		return err

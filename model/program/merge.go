@@ -16,7 +16,7 @@ type merging struct {
 	args     []int
 	computed map[int]int         // value of the method -> value of the graph that contains its last result
 	inputs   map[int]int         // value of the method -> input of the graph
-	origin   map[int]int         // value of the method -> value of the method that was copied to it
+	origin   map[int]int         // value of the method -> value that the host copied to it
 	keys     map[string]int      // key of a constant -> index in all.Constants
 	states   map[int]map[int]int // delegate -> mutable value of the delegate -> value of the graph
 	first    map[int]int         // delegate -> index of its first constant in all.Constants

@@ -504,8 +504,8 @@ func (c *call) outType() pte.Type {
 	return pte.Float32
 }
 
-// narrow reports whether a type is an 8-bit integer type. The device stores these as f32, which also has
-// other values.
+// narrow reports whether a type is an 8-bit integer type. The device stores these types as f32, which also
+// holds numbers outside their range.
 func narrow(t pte.Type) bool { return t == pte.Int8 || t == pte.Uint8 }
 
 // without returns a view of x without the given dims, which have size 1.

@@ -74,7 +74,7 @@ func (t *Transcript) Position() int {
 	return t.Kept
 }
 
-// All returns the token ids of the text: those of the prompt and those that were produced.
+// All returns the token ids of the text: the prompt, and the tokens that steps produced.
 func (t *Transcript) All() []int {
 	ids := slices.Clone(t.IDs)
 	for i := range t.Turns {

@@ -32,7 +32,7 @@ func openProgram(o Options) (Source, error) {
 	}
 	l, err := program.OpenLanguage(f, o.Method)
 	if err != nil {
-		_ = f.Close() // the first error says more
+		_ = f.Close() // return only the first error, which tells the user more
 		return nil, err
 	}
 	return &executorch{f, l}, nil

@@ -19,8 +19,8 @@ import (
 // means its default.
 type Options struct {
 	Path string // empty for the embedded model
-	// Method is the method of an ExecuTorch program. An empty Method selects forward, or else the only method
-	// that reads tokens.
+	// Method is the method of an ExecuTorch program. An empty Method selects forward or, if there is no
+	// forward, the only method that reads tokens.
 	Method string
 	Data   []string // files with further constants of an ExecuTorch program
 	// Quantize is "q4" to quantize float matrices to q4gsw. GroupSize is the number of columns that share a

@@ -31,7 +31,7 @@ type Watch struct {
 type breakpoint struct {
 	session.Break
 	has   func(text string) bool // reports whether a text matches the pattern; always true without a pattern
-	limit float64                // numeric argument of the condition; 0 if it has none
+	limit float64                // numeric argument of the condition, or 0
 	meets condition
 }
 
@@ -40,7 +40,7 @@ type moment struct {
 	Session *Session
 	Step    Step
 	NS      int64 // duration in ns on the GPU, or on the host if the GPU time is not known
-	follows bool  // whether the Watch has recorded the previous step
+	follows bool  // whether the Watch knows the previous step
 	// alike is true if the inputs of this step have the same shapes as the inputs of the previous step. Grids
 	// and durations depend on the shapes, so they are compared only if alike is true.
 	alike bool

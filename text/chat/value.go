@@ -9,7 +9,7 @@ import (
 )
 
 // Values represent Python values. nil is None. The Go types bool, int64, float64 and string represent
-// themselves. All other types are defined here. A list or a dict never changes after it was made.
+// themselves. All other types are defined here. Lists and dicts are immutable.
 type (
 	// undefined is the value of a name that was never set. It is false and empty, and reading an attribute
 	// raises an error.

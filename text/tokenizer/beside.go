@@ -172,8 +172,8 @@ func (c *Config) named(key string, files ...*settings) (named []End) {
 	return nil
 }
 
-// special makes a token that a file next to the vocabulary names an added token, and returns its id. If the
-// vocabulary lacks the token, it gets the next free id.
+// special adds a token that is named in a file next to the vocabulary to c.Added, and returns the token's id.
+// If the vocabulary lacks the token, the token gets the next free id.
 func (c *Config) special(from string, a addedJSON) (id int) {
 	if c.Added == nil {
 		c.Added = addedByKind(c.Tokens, c.Kinds)

@@ -218,7 +218,7 @@ func escapeRune(r rune) string {
 	return string(r)
 }
 
-// The characters in Oniguruma's classes. Go's tables are those of Unicode 15.
+// The characters in Oniguruma's classes, from Go's tables for Unicode 15.
 var (
 	alphabetic = sync.OnceValue(func() charset {
 		return inTables(unicode.L, unicode.Nl, unicode.Other_Alphabetic)

@@ -21,8 +21,8 @@ type Behaviour string
 const (
 	Isolated           Behaviour = "Isolated"           // each match becomes a separate piece
 	Removed            Behaviour = "Removed"            // matches are dropped
-	MergedWithPrevious Behaviour = "MergedWithPrevious" // a match is joined to the text before it
-	MergedWithNext     Behaviour = "MergedWithNext"     // a match is joined to the text after it
+	MergedWithPrevious Behaviour = "MergedWithPrevious" // a match is joined to the preceding text
+	MergedWithNext     Behaviour = "MergedWithNext"     // a match is joined to the following text
 	Contiguous         Behaviour = "Contiguous"         // adjacent matches become one piece
 )
 
@@ -169,8 +169,8 @@ type expression struct {
 }
 
 const (
-	// maxMatchTime limits the time of one match, because a file can contain a pattern whose match takes
-	// practically forever.
+	// maxMatchTime limits the time of one match, because a file can contain a pattern that takes practically
+	// forever.
 	maxMatchTime = 2 * time.Second
 	// maxPattern is the maximum length of a pattern in bytes. The longest published patterns have about 500
 	// bytes.

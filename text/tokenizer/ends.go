@@ -12,9 +12,9 @@ type End struct {
 // byName is the value of End.From for a token that is recognized by its text.
 const byName = "its name"
 
-// endNames lists the texts of tokens that end a text in every vocabulary, whatever their type. The list is
-// llama.cpp's. If a file does not name its EOS token, the first token of the list that is in the vocabulary
-// is used.
+// endNames lists the names of tokens that end a text in every vocabulary, whatever their kind. The list comes
+// from llama.cpp. If a file does not name its EOS token, the first token of the list that is in the
+// vocabulary is used.
 var endNames = []string{
 	"</s>", "<eos>", "[EOS]", "<|endoftext|>", "<|end_of_text|>", "<|im_end|>", "<|eot_id|>", "<|eom_id|>",
 	"<|end|>", "<end_of_turn>", "<turn|>", "<end_of_utterance>", "<EOT>", "_<EOT>", "[EOT]", "<|return|>",

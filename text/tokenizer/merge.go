@@ -157,7 +157,7 @@ func (e *encoder) word(word string) error {
 	return nil
 }
 
-// The method bytes makes the initial symbols of a word, one for each byte.
+// The method bytes creates the initial symbols of a word, one for each byte.
 func (e *encoder) bytes(word string) {
 	for i := range len(word) {
 		if id := e.t.bytes[word[i]]; id != None {
@@ -169,9 +169,9 @@ func (e *encoder) bytes(word string) {
 	}
 }
 
-// The method characters makes the initial symbols of a word, one for each character. A character that is not
-// a token may still become part of a token in a vocabulary with scores. In a vocabulary with merges, spell
-// replaces such a character at once.
+// The method characters creates the initial symbols of a word, one for each character. A character that is
+// not a token may still become part of a token in a vocabulary with scores. In a vocabulary with merges,
+// spell replaces such a character at once.
 func (e *encoder) characters(word string) {
 	for i := 0; i < len(word); {
 		_, n := utf8.DecodeRuneInString(word[i:])

@@ -10,7 +10,7 @@ import (
 // SpecialTokens holds the texts of a vocabulary's special tokens under their names in chat templates.
 type SpecialTokens struct {
 	Named map[string]string // by variable name in a template, such as "pad_token"
-	Extra []string          // unnamed tokens, such as those in additional_special_tokens
+	Extra []string          // tokens without a name, such as additional_special_tokens
 }
 
 // extraKeys lists the keys of special tokens that have no fixed role. The value of such a key is a list of

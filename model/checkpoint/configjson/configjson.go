@@ -145,7 +145,7 @@ func scalar[T any](c *File, key, want string, conv func(any) (T, bool)) (T, erro
 	return zero, fmt.Errorf("%s: %q is %s; want %s", c.name, printable.Short(key, 80), Short(v, 80), want)
 }
 
-// Int returns an integer that fits in an int.
+// Int returns the value of a key, which must be an integer that fits in an int.
 func (c *File) Int(key string) (int, error) {
 	return scalar(c, key, "an integer", integer)
 }
@@ -156,7 +156,7 @@ func integer(v any) (int, bool) {
 	return i, err == nil
 }
 
-// Float returns a number.
+// Float returns the value of a key, which must be a number.
 func (c *File) Float(key string) (float64, error) {
 	return scalar(c, key, "a number", number)
 }
@@ -167,7 +167,7 @@ func number(v any) (float64, bool) {
 	return x, err == nil
 }
 
-// Bool returns a boolean.
+// Bool returns the value of a key, which must be true or false.
 func (c *File) Bool(key string) (bool, error) {
 	return scalar(c, key, "true or false", boolean)
 }
@@ -177,7 +177,7 @@ func boolean(v any) (bool, bool) {
 	return b, ok
 }
 
-// String returns a string.
+// String returns the value of a key, which must be a string.
 func (c *File) String(key string) (string, error) {
 	return scalar(c, key, "a string", func(v any) (string, bool) { s, ok := v.(string); return s, ok })
 }
@@ -189,26 +189,26 @@ func (c *File) Object(key string) error {
 	return err
 }
 
-// Ints returns a list of integers.
+// Ints returns the value of a key, which must be a list of integers.
 func (c *File) Ints(key string) ([]int, error) {
 	return scalar(c, key, "a list of integers", func(v any) ([]int, bool) { return list(v, integer) })
 }
 
-// Bools returns a list of booleans.
+// Bools returns the value of a key, which must be a list of booleans.
 func (c *File) Bools(key string) ([]bool, error) {
 	return scalar(c, key, "a list whose values are true or false", func(v any) ([]bool, bool) {
 		return list(v, boolean)
 	})
 }
 
-// Floats returns a list of numbers.
+// Floats returns the value of a key, which must be a list of numbers.
 func (c *File) Floats(key string) ([]float64, error) {
 	return scalar(c, key, "a list of numbers", func(v any) ([]float64, bool) {
 		return list(v, number)
 	})
 }
 
-// Strings returns a list of strings.
+// Strings returns the value of a key, which must be a list of strings.
 func (c *File) Strings(key string) ([]string, error) {
 	return scalar(c, key, "a list of strings", func(v any) ([]string, bool) {
 		return list(v, func(v any) (string, bool) { s, ok := v.(string); return s, ok })

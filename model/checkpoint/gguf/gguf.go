@@ -60,7 +60,7 @@ func openOne(path string) (*File, error) {
 }
 
 // Parse reads a GGUF file whose bytes are already in memory. The returned File keeps a reference to data, so
-// the caller must not modify data. `name` stands for the path of the file in error messages.
+// the caller must not modify data. Error messages start with `name`.
 func Parse(data []byte, name string) (*File, error) {
 	return read(mapfile.Of(data), cmp.Or(name, "GGUF data"))
 }

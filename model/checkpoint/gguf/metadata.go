@@ -45,7 +45,7 @@ var kinds = [...]struct {
 
 func (k Kind) known() bool { return int64(k) < int64(len(kinds)) }
 
-// size returns how many bytes a value of the kind takes. It returns 0 if the kind has no fixed size or is
+// size returns the size in bytes of a value of the kind. It returns 0 if the kind has no fixed size or is
 // unknown.
 func (k Kind) size() int {
 	if !k.known() {
@@ -54,7 +54,7 @@ func (k Kind) size() int {
 	return kinds[k].size
 }
 
-// minSize returns how many bytes of a file a value of the kind takes at least.
+// minSize returns the minimum size in bytes of a value of the kind in a file.
 func (k Kind) minSize() int {
 	switch k {
 	case KindString:

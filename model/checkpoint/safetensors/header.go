@@ -47,8 +47,8 @@ type entry struct {
 // numbers is a list of at most maxRank numbers.
 type numbers []uint64
 
-// UnmarshalJSON decodes the list. It first counts the elements, so that a list that is too long takes no
-// memory.
+// UnmarshalJSON decodes the list. It first counts the elements, so that no memory is allocated for a list
+// that is too long.
 func (n *numbers) UnmarshalJSON(data []byte) error {
 	if count := bytes.Count(data, []byte(",")) + 1; count > maxRank {
 		return fmt.Errorf("a list has %d numbers, but the maximum is %d", count, maxRank)

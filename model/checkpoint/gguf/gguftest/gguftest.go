@@ -147,7 +147,7 @@ func SplitName(base string, i, count int) string {
 	return fmt.Sprintf("%s-%05d-of-%05d.gguf", base, i+1, count)
 }
 
-// Change calls change with the bytes of an existing tensor, which change modifies in place.
+// Change calls the function `change` to modify the bytes of an existing tensor in place.
 func (b *Builder) Change(name string, change func(data []byte)) {
 	i := slices.IndexFunc(b.tensors, func(t tensor) bool { return t.name == name })
 	if i < 0 {

@@ -8,7 +8,7 @@ import (
 	"gpuscope/model/checkpoint/gguf"
 )
 
-// Published is the shape of a published model. Its sizes are those of the model's configuration.
+// Published is the shape of a published model: the sizes in its configuration.
 type Published struct {
 	Name   string // "qwen3-30b-a3b"
 	Doc    string // what is special about the layers

@@ -19,7 +19,7 @@ type Program struct {
 type Named struct {
 	Key    string
 	Data   []byte
-	Layout Table // type and shape of a tensor in a data file; nil if it has no type and shape
+	Layout Table // type and shape of a tensor in a data file; nil for other blobs
 }
 
 // Packed is a segment that contains several tensors.

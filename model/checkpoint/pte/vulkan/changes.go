@@ -285,8 +285,8 @@ func (c *Changes) Of(id int, t *pte.Tensor) []Change {
 	return out
 }
 
-// Equal reports whether two dims of values of the method have equal sizes in every run, as far as the file
-// shows. Each dim is given by the index of its value in Method.Values and its number.
+// Equal reports whether the file shows that dim k of a value and dim otherK of another value have equal sizes
+// in every run. Values are indices into Method.Values.
 func (c *Changes) Equal(value, k, otherValue, otherK int) bool {
 	return c.find(dim{-1, value, k}) == c.find(dim{-1, otherValue, otherK})
 }

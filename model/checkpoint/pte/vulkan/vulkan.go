@@ -63,8 +63,8 @@ type Tensor struct {
 	Dims     []int    // maximum shape
 	Staging  pte.Type // element type of the copy that the caller passes or receives
 	Constant int      // index into Graph.Constants, or -1
-	// Object is the number of a memory object. The exporter gives tensors that share memory the same Object.
-	// It is -1 if the tensor does not share memory.
+	// Object is the number of a memory object. Tensors that share memory have the same Object. Object is -1
+	// if the tensor does not share memory.
 	Object int
 	// Storage and Layout are the numbers in the file that tell a texture-based runtime how to store the
 	// tensor. The default is 255.
@@ -146,9 +146,8 @@ type Container struct {
 	Graph, Constants pte.Data
 }
 
-// OpenContainer reads the header of a delegate. XNNPACK's delegates ("XH00") and those for Apple's MPS
-// ("MP00") have headers of the same structure. A delegate without a header is an error that wraps
-// pte.ErrFormat.
+// OpenContainer reads the header of a delegate. Delegates of XNNPACK ("XH00") and of Apple's MPS ("MP00")
+// have headers of the same structure. For a delegate without a header, the error wraps pte.ErrFormat.
 func OpenContainer(d pte.Data) (*Container, error) {
 	head, err := d.Slice(0, uint64(min(d.Size(), headerSize)))
 	if err != nil {

@@ -132,7 +132,7 @@ func IsIdentifier(v string) bool {
 	return v != ""
 }
 
-// Lines splits a string into lines. If `ends` is set, each line includes the line end after it.
+// Lines splits a string into lines. If `ends` is true, each line includes its line end.
 func Lines(v string, ends bool) (out []any) {
 	for v != "" {
 		i := strings.IndexAny(v, lineEnds)

@@ -265,7 +265,7 @@ func (l *lexer) number(rest string) int {
 	return len(whole)
 }
 
-// escapes maps the character after a backslash to the text that it stands for.
+// escapes maps the character after a backslash to the text that the escape represents.
 var escapes = map[byte]string{
 	'n': "\n", 't': "\t", 'r': "\r", 'b': "\b", 'f': "\f", 'v': "\v", 'a': "\a", '\\': "\\", '\'': "'",
 	'"': `"`, '\n': "",
