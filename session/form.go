@@ -246,7 +246,7 @@ func (f *form) plan(of *form) {
 			takeInt[trace.PlanID](r, unsafe.Pointer(&p.ID))
 			takeInt[trace.DispatchID](r, unsafe.Pointer(&p.Dispatch))
 		} else {
-			r.fail(fmt.Errorf("%w: it counts back %d plans from the last one, but only %d plans were read",
+			r.fail(fmt.Errorf("%w: the reference counts back %d plans, but only %d plans were read",
 				errPlanRef, n, len(r.plans)))
 		}
 		r.plans = append(r.plans, p)

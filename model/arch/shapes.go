@@ -85,7 +85,7 @@ func (r *configReader) ofSingleLayers(settings map[string][]int) {
 			list[i] = r.int(at+"."+own, 1, MaxDim)
 			continue
 		}
-		r.errorf(at+"."+printable.Short(own, 80), "not supported yet: this setting of a single layer")
+		r.errorf(at+"."+printable.Short(own, 80), "not supported yet: a separate value of this setting for one layer")
 	}
 }
 

@@ -183,10 +183,10 @@ func (b *Binding) load(files fs.FS, name string) ([]byte, error) {
 // kernel. It also computes the sizes of the bindings, and parses the source of the kernel.
 func (c *Capture) check() error {
 	if n := len(c.Bindings); n == 0 || n > maxBindings {
-		return invalid("it has %d bindings, want 1 to %d", n, maxBindings)
+		return invalid("the capture has %d bindings, want 1 to %d", n, maxBindings)
 	}
 	if n := len(c.Params); n > maxParams {
-		return invalid("it has %d params; the limit is %d", n, maxParams)
+		return invalid("the capture has %d params; the limit is %d", n, maxParams)
 	}
 	for _, n := range c.Workgroups {
 		if n == 0 {

@@ -116,8 +116,8 @@ func (l *Language) read() error {
 		return err
 	}
 	if len(m.method.Outputs) != 1 || len(results) != 1 || results[0] != m.method.Outputs[0] {
-		return fmt.Errorf("%w: it has %d outputs, want one, which the delegate computes", ErrNotLanguage,
-			len(m.method.Outputs))
+		return fmt.Errorf("%w: the method has %d outputs, want one output that the delegate computes",
+			ErrNotLanguage, len(m.method.Outputs))
 	}
 	t := m.source.Values[m.source.Outputs[0]].(*vulkan.Tensor) // vulkan.Parse has checked that it is a tensor
 	b := &builder{m: m, g: m.source, limits: map[int]int{}, producers: producersOf(m.source)}

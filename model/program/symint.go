@@ -56,7 +56,7 @@ func selectAsSymInt(c *call) {
 			c.giveInt(kind.Fixed(clampInt(n + from.add)))
 			return
 		}
-		c.refuse("x", "a constant of integers with such an element")
+		c.refuse("x", "a constant of integers that contains the selected element")
 	default:
 		lo, hi := int64(math.MinInt32), int64(math.MaxInt32)
 		if n, ok := c.limits[c.outputs()[0]]; ok { // limitPositions has set a limit; the file states none

@@ -65,7 +65,7 @@ func (s *Session) capture(ctx context.Context, t Step, to *session.CaptureTo, r 
 		if large, ok := errors.AsType[*engine.CaptureTooLargeError](err); ok {
 			// Nothing has run, but the State on the device is now the State before the step.
 			s.Forget()
-			return session.Refusef("capture: %w; --max-bytes %d allows it", err, large.Bytes)
+			return session.Refusef("capture: %w; to write it, use --max-bytes %d", err, large.Bytes)
 		}
 		return err
 	}

@@ -151,7 +151,7 @@ func (e *entry) tensor(rest uint64) (*Tensor, error) {
 		return nil, fmt.Errorf("data_offsets %s must be [start, end] with start at most end",
 			printable.Short(printable.Dims(e.DataOffsets), 40))
 	case e.DataOffsets[1] > rest:
-		return nil, fmt.Errorf("the tensor ends at byte %d of the tensor data, but the file has only %d bytes of it: the file is truncated or damaged. Download it again",
+		return nil, fmt.Errorf("the tensor ends at byte %d of the tensor data, but the file has only %d bytes of tensor data: the file is truncated or damaged. Download it again",
 			e.DataOffsets[1], rest)
 	}
 	t := &Tensor{DType: e.DType, Dims: make([]int, len(e.Shape))}
