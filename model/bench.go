@@ -44,8 +44,8 @@ const (
 	mostBenchTokens = 1 << 30 // tokens of a test, or positions that are filled before the test
 )
 
-// warmTestFor is the minimum warm-up time of a test. The result discards the first repetition, and all others
-// that end within this time. An idle GPU needs about 100 ms to reach its full clock speed.
+// warmTestFor is the minimum warm-up time of a test. The result omits the first repetition, and all later
+// repetitions that end within this time. An idle GPU needs about 100 ms to reach its full clock speed.
 const warmTestFor = 150 * time.Millisecond
 
 // Check returns an error if a setting is out of range. The error names the flag of the setting.

@@ -224,7 +224,7 @@ func (m *Model) build(limits gpu.Limits) (*network.Network, error) {
 	return n, unplannable(err)
 }
 
-// bounded shortens a string from a file if it is longer than a string in a trace may be.
+// bounded shortens a string from a file if it exceeds the maximum length of strings in a trace.
 func bounded(s string) string {
 	if len(s) > 1<<10 {
 		return printable.Short(s, 1<<8)

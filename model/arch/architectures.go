@@ -44,7 +44,7 @@ type Architecture struct {
 	// elements of such a layer. Both are nil if all layers have attention.
 	recurrent func(m *Decoder, layer int) mixer
 	stateSize func(c *Config) int64
-	// nullUnrotated is true if a model has no RoPE in any layer when the window in its configuration is null.
+	// nullUnrotated is true if a model has no RoPE in any layer if its configuration states a window of null.
 	nullUnrotated bool
 
 	Gguf Spelling // conventions of GGUF files
@@ -163,10 +163,10 @@ type keys struct {
 	Heads, kvHeads, headDim   string
 	localHeadDim              string // headDim of layers with a window, if different
 	fullHeadDim, fullKVHeads  string // headDim and kvHeads of layers with full attention, if different
-	unequal                   bool   // whether the numbers in a list with one per layer may differ
+	unequal                   bool   // whether the numbers of a per-layer list may differ
 	byLayer                   string // object with settings of single layers, such as "2.head_dim"
 	sharedKV                  string // how many of the last layers have no keys and values of their own
-	sharedWide                string // whether the MLP of these layers is twice as wide
+	sharedWide                string // whether the MLPs of the layers in sharedKV are twice as wide
 	layerInput                string // number of elements of the per-layer input; 0 for none; see layerInput
 	Eps                       string
 	window                    string // size of the sliding window

@@ -167,7 +167,7 @@ func (m *Decoder) norm(name string, x, weight graph.ValueID) graph.ValueID {
 	return ops.RMSNorm(m.Builder, name, x, weight, m.Eps)
 }
 
-// add adds the output y of attention or of the MLP to the residual stream x. Only y is scaled.
+// add adds the output y of attention or of the MLP, times ResidualScale, to the residual stream x.
 func (m *Decoder) add(x, y graph.ValueID) graph.ValueID {
 	return basic.Add(m.Builder, "add", x, y, float32(cmp.Or(m.ResidualScale, 1)))
 }

@@ -141,8 +141,8 @@ func (w *Weights) norm(name string, n int) graph.ValueID {
 	return w.vector(name, n)
 }
 
-// changed adds an f32 constant of shape [n] to the graph. The function `change` is applied to each element of
-// the file, unless it is nil.
+// changed adds an f32 constant of shape [n] to the graph. If the function `change` is not nil, it is applied
+// to each element of the file.
 func (w *Weights) changed(name string, n int, change func(float32) float32) graph.ValueID {
 	return w.constant(name, w.floats(name, n), func(list []float32) []float32 {
 		if change != nil {

@@ -126,7 +126,7 @@ func (known components) steps(c *component) (steps []Step, err error) {
 				return nil, err
 			}
 			steps = append(steps, more...)
-			if err := countSteps(steps); err != nil { // check before the next component compiles patterns
+			if err := countSteps(steps); err != nil { // before more patterns are compiled
 				return nil, err
 			}
 		}

@@ -7,7 +7,7 @@ import (
 )
 
 // schema lists the names of an operator's arguments, separated by spaces. The name of an argument that the
-// operator updates in place ends with !. The list does not contain the output.
+// operator updates in place ends with !. The output is not in the list.
 type schema string
 
 // updated returns the indices of the arguments that the operator updates in place.
