@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"sync"
 
@@ -21,6 +20,7 @@ import (
 	"gpuscope/trace/analyze/rates"
 	"gpuscope/trace/report"
 	"gpuscope/trace/report/advice"
+	"gpuscope/trace/report/costtable"
 	"gpuscope/trace/report/phases"
 	"gpuscope/trace/table"
 )
@@ -494,42 +494,40 @@ func (o *output) print() error {
 	return err
 }
 
-// printProfile prints how fast the run was, how long each kernel took if kernels were timed, and what each
-// part of the last step costs. If no costs were measured, it prints isolated times instead.
+// printProfile prints what to fix first, how fast the run was, how long each kernel took if kernels were
+// timed, and what each part of the last step costs. If no costs were measured, it prints isolated times
+// instead. The last table has the groups of these parts.
 func (o *output) printProfile(w io.Writer, x *analyze.Index) error {
 	ctx, profile := context.Background(), o.tally.Profile(x)
-	kernels := phases.Table(profile)
-	tables := []*table.Table{kernels}
+	if err := o.printHeadline(ctx, w, x); err != nil {
+		return err
+	}
+	tables := []*table.Table{phases.Speed(profile)}
+	if profile.Timed() {
+		tables = append(tables, phases.Kernels(profile))
+	}
 	if o.measured {
-		costs, err := report.CostTable(ctx, x, analyze.Selection{})
+		costs, err := costtable.Parts(ctx, x, analyze.Selection{})
 		if err != nil {
 			return err
 		}
 		more := cmp.Or(o.run.profiling.uncosted(x.Trace), fewRounds(x.Trace))
 		costs.Title = append(costs.Title, table.Title(table.Say(0, "%s", more)))
-		if !profile.Timed() {
-			costs.Title = append(kernels.Title, costs.Title...)
-			tables = nil
-		}
-		if tables = append(tables, costs); hasCosts(x.Trace) {
-			groups, err := report.CostGroups(ctx, x, analyze.Selection{})
-			if err != nil {
-				return err
-			}
-			tables = append(tables, groups)
-		}
-		if err := o.printAnswer(ctx, w, x); err != nil {
+		groups, err := costtable.Groups(ctx, x, analyze.Selection{})
+		if err != nil {
 			return err
 		}
+		tables = append(tables, costs, groups)
 	}
-	for i, t := range tables {
-		if i > 0 {
-			if _, err := io.WriteString(w, "\n"); err != nil {
-				return err
-			}
+	for _, t := range tables {
+		if len(t.Rows) == 0 {
+			continue
 		}
 		rows, err := t.Select(ctx, table.Selection{})
 		if err != nil {
+			return err
+		}
+		if _, err := io.WriteString(w, "\n"); err != nil {
 			return err
 		}
 		if err := t.Print(ctx, w, "text", rows, 0); err != nil {
@@ -539,28 +537,27 @@ func (o *output) printProfile(w io.Writer, x *analyze.Index) error {
 	return nil
 }
 
-// hasCosts reports whether the costs of a step were measured.
-func hasCosts(t *trace.Trace) bool {
-	return slices.ContainsFunc(t.Steps, func(s trace.Step) bool { return len(s.Costs) > 0 })
-}
-
-// printAnswer prints what to fix first, what this gives, and how the numbers were obtained.
-func (o *output) printAnswer(ctx context.Context, w io.Writer, x *analyze.Index) error {
+// printHeadline prints what to fix first, what this gives, and how the numbers were obtained. It prints
+// nothing if no dispatch was timed and nothing was measured.
+func (o *output) printHeadline(ctx context.Context, w io.Writer, x *analyze.Index) error {
 	selection := headline.Steps(x)
 	if len(selection.Steps) == 0 {
 		return nil
 	}
 	h, err := headline.Of(ctx, x, selection)
-	if err != nil {
+	if err != nil || h.First == nil && !o.measured {
 		return err
 	}
 	said := advice.Of(h)
-	line := said.First
-	if said.Gain != "" {
-		line += " " + said.Gain
+	for _, line := range append([]string{said.First, said.Gain}, said.Basis...) {
+		if line == "" {
+			continue
+		}
+		if _, err := fmt.Fprintln(w, printable.Clean(line)); err != nil {
+			return err
+		}
 	}
-	_, err = fmt.Fprintf(w, "%s\n%s\n\n", printable.Clean(line), printable.Clean(said.Basis))
-	return err
+	return nil
 }
 
 // result is the JSON object that --format json prints.

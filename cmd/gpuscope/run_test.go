@@ -51,12 +51,14 @@ func TestRunPrintsTheTextAndThenTheProfile(t *testing.T) {
 	}
 	for _, line := range []string{
 		"Llama-3.2-1B-Q4_0.gguf on NVIDIA H200 (vulkan, discrete",
-		"prefill: 42 tokens in 1 step", "decode: 3 tokens in 3 steps",
 		"a decode step takes 7.70 ms untimed and 9.05 ms timed", "rms_norm",
 	} {
 		if !strings.Contains(profile, line) {
 			t.Errorf("the profile does not contain %q:\n%s", line, profile)
 		}
+	}
+	if got := speedRows(profile); !slices.Equal(got, []speedRow{{"prefill", 1, 42}, {"decode", 3, 3}}) {
+		t.Errorf("the speeds are %v:\n%s", got, profile)
 	}
 	if stderr.Len() > 0 || strings.Contains(stdout.String(), "\x1b") {
 		t.Errorf("stderr %q, stdout %q", stderr, stdout)
@@ -182,10 +184,11 @@ func TestRunEndsAtABreakpointAndNamesIt(t *testing.T) {
 	if status := p.main(t.Context(), args); status != exitDone || stderr.Len() > 0 {
 		t.Fatalf("exit %d: %s", status, stderr)
 	}
-	for _, line := range []string{"\nended after step 2: breakpoint position 44\n", "decode: 2 tokens in 2 steps"} {
-		if !strings.Contains(stdout.String(), line) {
-			t.Errorf("the output does not contain %q:\n%s", line, stdout)
-		}
+	if line := "\nended after step 2: breakpoint position 44\n"; !strings.Contains(stdout.String(), line) {
+		t.Errorf("the output does not contain %q:\n%s", line, stdout)
+	}
+	if got := speedRows(stdout.String()); !slices.Contains(got, speedRow{"decode", 2, 2}) {
+		t.Errorf("the speeds are %v:\n%s", got, stdout)
 	}
 	got, err := trace.ReadFile(path)
 	if err != nil {
@@ -264,7 +267,7 @@ func TestFailedRunKeepsWhatItHas(t *testing.T) {
 		t.Errorf("the output of a failed run is:\n%s", stdout)
 	}
 	if status != exitFailed || stderr.String() != "gpuscope run: device lost\n" ||
-		!strings.Contains(stdout.String(), "decode: 2 tokens in 2 steps") {
+		!slices.Contains(speedRows(stdout.String()), speedRow{"decode", 2, 2}) {
 		t.Errorf("exit %d, stderr %q, stdout:\n%s", status, stderr, stdout)
 	}
 	if got, err := trace.ReadFile(path); err != nil || len(got.Steps) != 3 {
@@ -420,7 +423,7 @@ func TestRunWithNaNLogitsKeepsItsOutput(t *testing.T) {
 			t.Errorf("%s: exit %d: %s", format, status, stderr)
 		}
 		if format == "text" {
-			if !strings.Contains(stdout.String(), "prefill: 42 tokens in 1 step") {
+			if !slices.Contains(speedRows(stdout.String()), speedRow{"prefill", 1, 42}) {
 				t.Errorf("no profile in %s", stdout)
 			}
 			continue
@@ -504,11 +507,10 @@ func TestLongRunTakesBoundedMemory(t *testing.T) {
 	if kept := len(o.mirror.Trace.Steps); kept >= steps/2 {
 		t.Errorf("%d of %d steps are kept", kept, steps)
 	}
-	for _, want := range []string{"prefill: 42 tokens in 1 step", "decode: 4,000 tokens in 4,000 steps"} {
-		if !strings.Contains(stdout.String(), want) {
-			_, profile, _ := strings.Cut(stdout.String(), "\n\n")
-			t.Errorf("the profile does not contain %q:\n%s", want, profile)
-		}
+	if got := speedRows(stdout.String()); !slices.Equal(got, []speedRow{
+		{"prefill", 1, 42}, {"decode", 4000, 4000},
+	}) {
+		t.Errorf("the speeds are %v", got)
 	}
 }
 
@@ -576,7 +578,7 @@ func TestRunSaysWhetherItIsPipelined(t *testing.T) {
 		if status := p.main(t.Context(), strings.Fields(run)); status != exitDone {
 			t.Fatalf("%s: exit %d: %s", run, status, stderr)
 		}
-		if got := strings.Contains(stdout.String(), "tokens/s, pipelined"); got != pipelined {
+		if got := strings.Contains(stdout.String(), "\ndecode   pipelined "); got != pipelined {
 			t.Errorf("%s: pipelined %t: %s", run, got, stdout)
 		}
 		p, stdout, stderr = onFake(t, nil)

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -481,7 +482,7 @@ func interruptsRun(t *testing.T, sig syscall.Signal) {
 		stderr.String() != "gpuscope run: stopped by signal: "+sig.String()+"\n" {
 		t.Errorf("exit %d, stderr %q", status, &stderr)
 	}
-	if !strings.Contains(string(rest), "prefill: 42 tokens in 1 step") {
+	if !slices.Contains(speedRows(string(rest)), speedRow{"prefill", 1, 42}) {
 		t.Errorf("no profile: %q", rest)
 	}
 	if recorded, err := trace.ReadFile(path); err != nil || len(recorded.Steps) != 1 {

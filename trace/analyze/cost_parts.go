@@ -242,6 +242,11 @@ func (x *Index) ran(step int) []trace.DispatchID {
 	return ids
 }
 
+// DispatchesOf returns the ids of the dispatches of a row, each id once and in ascending order.
+func (t *DispatchTree) DispatchesOf(row int) []trace.DispatchID {
+	return t.dispatches(&t.Grouped[row], nil)
+}
+
 // dispatches returns the ids of the dispatches of a row, each id once and in ascending order. If the set is
 // not nil, only ids in this set are returned.
 func (t *DispatchTree) dispatches(r *DispatchRow, of map[trace.DispatchID]bool) []trace.DispatchID {

@@ -92,7 +92,7 @@ func (t *DispatchTable) costColumns() (cost []table.Column, lost table.Column) {
 	columns := CostColumns(t.Index, ran, of)
 	if t.AnyCost {
 		pace := headline.PaceOf(t.Index, t.Selection)
-		twice := twiceColumn(ran, 110, pace, t.Costs.Step.Whole, of)
+		twice := TwiceColumn(ran, 110, pace, t.Costs.Step.Whole, of)
 		twice.Title = "~if 2×" // the headline above the table has the unit
 		columns = append(columns, twice)
 		width = 200
@@ -149,7 +149,7 @@ func CostColumns[R any](x *analyze.Index, of table.Columns[R],
 				if !c.ErrorKnown {
 					return table.Missing()
 				}
-				return shortCell(c.ErrorNS)
+				return ShortCell(c.ErrorNS)
 			})),
 		of.Cell(save, table.Modelled, "save_us", "~save", "us",
 			"modelled: potential saving, which is the row's cost minus the time that its bytes and FLOPs take at "+
@@ -162,14 +162,14 @@ func CostColumns[R any](x *analyze.Index, of table.Columns[R],
 				case c.IsZero():
 					return noneCell()
 				}
-				return shortCell(ns)
+				return ShortCell(ns)
 			})),
 	}
 }
 
-// twiceColumn returns the column with the modelled speed if a row were twice as fast, for screens of at least
+// TwiceColumn returns the column with the modelled speed if a row were twice as fast, for screens of at least
 // w cells. `whole` is the time of the whole step when the costs were measured, or nil.
-func twiceColumn[R any](of table.Columns[R], w int, pace headline.Pace, whole *trace.Whole,
+func TwiceColumn[R any](of table.Columns[R], w int, pace headline.Pace, whole *trace.Whole,
 	cost func(*R) *analyze.RowCost,
 ) table.Column {
 	return of.Cell(w, table.Modelled, "twice_per_s", "~"+pace.Unit()+" if 2×", pace.Unit(),
@@ -309,7 +309,7 @@ func (t *DispatchTable) share(r *analyze.DispatchRow) table.Cell {
 	case t.CostOrder && r.Cost == nil:
 		return table.Missing()
 	case t.CostOrder:
-		return shareCell(r.Cost)
+		return ShareCell(r.Cost)
 	case r.Share == 0:
 		return table.Cell{}
 	}

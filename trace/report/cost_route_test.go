@@ -8,6 +8,7 @@ import (
 	"gpuscope/trace/analyze"
 	"gpuscope/trace/analyze/rates"
 	"gpuscope/trace/report"
+	"gpuscope/trace/report/costtable"
 	"gpuscope/trace/report/outline"
 	"gpuscope/trace/table"
 	"gpuscope/trace/tracetest"
@@ -154,7 +155,7 @@ func TestCostsWithinNoiseRankBelowSignificantOnes(t *testing.T) {
 				}
 			}
 		}
-		made, err := report.CostTable(ctx, x, analyze.Selection{})
+		made, err := costtable.Parts(ctx, x, analyze.Selection{})
 		if err != nil {
 			t.Fatal(err)
 		}

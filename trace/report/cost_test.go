@@ -13,6 +13,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
 	"gpuscope/trace/report"
+	"gpuscope/trace/report/costtable"
 	"gpuscope/trace/table"
 	"gpuscope/trace/tracetest"
 )
@@ -317,11 +318,16 @@ func TestCostTableIsSortedByPotentialSaving(t *testing.T) {
 		t.Fatal(err)
 	}
 	x := costedBy(tr, 2, append(parts, both)...)
-	made, err := report.CostTable(ctx, x, analyze.Selection{})
+	made, err := costtable.Parts(ctx, x, analyze.Selection{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden.RequireEqual(t, printed(t, made, table.Selection{}, 110))
+	groups, err := costtable.Groups(ctx, x, analyze.Selection{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.RequireEqual(t, slices.Concat(printed(t, made, table.Selection{}, 110), []byte("\n"),
+		printed(t, groups, table.Selection{}, 110)))
 }
 
 // Every kernel has a cost, summed over all its rows, and the slowest kernel comes first.
@@ -482,7 +488,7 @@ func TestWhatIsSharedSaysByWhichRows(t *testing.T) {
 	}
 	x.Trace.Device.AdapterType = trace.AdapterCPU
 	coarse := func() string {
-		made, err := report.CostGroups(ctx, x, analyze.Selection{})
+		made, err := costtable.Groups(ctx, x, analyze.Selection{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -520,25 +526,31 @@ func TestCostTableExplainsItsMarks(t *testing.T) {
 			c.NS = 100
 		}
 	}
-	smallest := slices.IndexFunc(s.Costs, func(c trace.Cost) bool { return len(c.Dispatches) == 1 })
-	s.Costs[smallest].N, s.Costs[smallest].NS = 30, 2*s.Whole.NS
-	made, err := report.CostTable(ctx, x, analyze.Selection{})
+	s.Costs[0].N, s.Costs[0].NS = 30, 2*s.Whole.NS // of all layers
+	made, err := costtable.Parts(ctx, x, analyze.Selection{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
+		"18 of 26 rows have a known cost; they add up to 87 ± 2.1 µs, 38.9 % of the step",
 		"= not significant",
-		"? 3 of 5 rounds: error not known yet; or larger than the whole step: the run was disturbed",
+		"? 3 of 5 rounds: error not known yet",
 	}
 	if d := cmp.Diff(want, made.Notes); d != "" {
 		t.Error(d)
+	}
+	groups, err := costtable.Groups(ctx, x, analyze.Selection{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	disturbed := "? 3 of 5 rounds: error not known yet; or larger than the whole step: the run was disturbed"
+	if last := groups.Notes[len(groups.Notes)-1]; last != disturbed {
+		t.Errorf("groups: %q, want %q", last, disturbed)
 	}
 	alone := 1e18
 	for row := range made.Rows {
 		cell := func(column string) table.Cell { return made.Cell(row, made.Column(column)) }
 		switch unknown := cell("cost_us_mark").Text == "?"; {
-		case cell("dispatches").Number > 2: // this row contains other rows
-			return
 		case !unknown && alone < 1e18:
 			t.Fatalf("row %d has a known cost but comes after an unknown one", row)
 		case unknown && cell("alone_us").Number > alone:
@@ -557,7 +569,7 @@ func TestCostTableWithoutKnownCosts(t *testing.T) {
 	for i := range x.Trace.Steps[1].Costs {
 		x.Trace.Steps[1].Costs[i].N = 3
 	}
-	made, err := report.CostTable(ctx, x, analyze.Selection{})
+	made, err := costtable.Parts(ctx, x, analyze.Selection{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -598,12 +610,17 @@ func TestCostsSayThatTheClockMoved(t *testing.T) {
 		x := costed(t, tracetest.Run(2, 40, 1), 1)
 		w := x.Trace.Steps[1].Whole
 		w.CanaryQ1, w.Canary, w.CanaryQ3 = c.q1, c.q1, c.q3
-		made, err := report.CostTable(ctx, x, analyze.Selection{})
+		made, err := costtable.Parts(ctx, x, analyze.Selection{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, line := range []table.Line{made.Title[0], dispatched(x, 1, analyze.Options{}).Title[0]} {
-			got := line.Fit(200)
+		lines := make([]string, len(made.Title))
+		for i, line := range made.Title {
+			lines[i] = line.Fit(200)
+		}
+		for _, got := range []string{
+			strings.Join(lines, "\n"), dispatched(x, 1, analyze.Options{}).Title[0].Fit(200),
+		} {
 			if moved := strings.Contains(got, "clock moved"); moved != (c.said != "") ||
 				!strings.Contains(got, c.said) {
 				t.Errorf("from %v to %v: %q", c.q1, c.q3, got)
@@ -653,16 +670,15 @@ func TestTimesAloneStandInForCosts(t *testing.T) {
 	software := tracetest.Run(2, 40, 1, 1)
 	software.Device.AdapterType = trace.AdapterCPU
 	for name, tr := range map[string]*trace.Trace{
-		"s2, no costs measured: sorted by ~excess, which comes from isolated times": tracetest.Run(
-			2, 40, 1, 1),
-		"s2, no costs measured: showing isolated times": software,
-		"s1, no costs measured":                         TimedWhole(tracetest.Run(2, 40, 1)),
+		"parts of step s2, largest ~excess of the isolated time first": tracetest.Run(2, 40, 1, 1),
+		"parts of step s2, longest isolated time first":                software,
+		"parts of step s1": TimedWhole(tracetest.Run(2, 40, 1)),
 	} {
-		made, err := report.CostTable(ctx, analyze.NewIndex(tr), analyze.Selection{})
+		made, err := costtable.Parts(ctx, analyze.NewIndex(tr), analyze.Selection{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.ReplaceAll(made.Title[0].Fit(200), " · ", ", "); got != name {
+		if got := made.Title[0].Fit(200); got != name || made.Title[1].Fit(200) != "no costs measured" {
 			t.Errorf("title %q, want %q", got, name)
 		}
 		by, last := "lost_us", 1e18

@@ -11,9 +11,9 @@ func noneCell() table.Cell {
 	return table.Cell{Text: analyze.MarkNone, Mark: analyze.MarkNone, Has: true}
 }
 
-// shareCell returns the cell of a cost's share of the step. It shows "=" if the cost does not differ
+// ShareCell returns the cell of a cost's share of the step. It shows "=" if the cost does not differ
 // significantly from 0. The cell is empty for a negative cost, and "–" for a cost that is not known.
-func shareCell(c *analyze.RowCost) table.Cell {
+func ShareCell(c *analyze.RowCost) table.Cell {
 	switch {
 	case c.IsZero():
 		return noneCell()
@@ -25,6 +25,7 @@ func shareCell(c *analyze.RowCost) table.Cell {
 	return table.Number(100*c.Share, 1)
 }
 
-func shortCell(ns float64) table.Cell {
+// ShortCell returns the cell of a time in ns, in µs with few digits (see analyze.Short).
+func ShortCell(ns float64) table.Cell {
 	return table.Cell{Text: analyze.Short(ns), Number: ns / 1e3, Has: true}
 }

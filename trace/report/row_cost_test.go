@@ -1,8 +1,8 @@
 package report_test
 
 import (
-	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -12,7 +12,8 @@ import (
 
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
-	"gpuscope/trace/report"
+	"gpuscope/trace/analyze/costs"
+	"gpuscope/trace/report/costtable"
 	"gpuscope/trace/table"
 	"gpuscope/trace/tracetest"
 )
@@ -213,7 +214,7 @@ func TestNoPotentialSavingWithoutAFloor(t *testing.T) {
 		without(&tr.Device)
 		x := costed(t, tr, 2)
 		d := dispatched(x, 2, analyze.Options{})
-		made, err := report.CostTable(ctx, x, analyze.Selection{})
+		made, err := costtable.Parts(ctx, x, analyze.Selection{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -237,37 +238,80 @@ func TestNoPotentialSavingWithoutAFloor(t *testing.T) {
 	}
 }
 
-// No dispatch is in two rows of the table of costs, and each other row overlaps one of them.
-func TestCostRowsDoNotOverlap(t *testing.T) {
+// Each dispatch of a step is in one row of the table of costs, so shares of isolated times add up to 100 %.
+// Every row of the table of groups has a kind and overlaps rows of the table of costs.
+func TestCostRowsPartitionTheStep(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		x := analyze.NewIndex(tracetest.Random(r))
 		for i := range x.Trace.Steps {
-			tree, err := x.DispatchTree(context.Background(), analyze.Options{
+			tree, err := x.DispatchTree(ctx, analyze.Options{
 				Selection: x.Step(i), Grouping: analyze.GroupLayer,
 			})
 			if err != nil {
 				r.Fatal(err)
 			}
-			rows, in := tree.CostRows(), map[trace.DispatchID]int{}
-			for _, row := range rows {
+			in, share := map[trace.DispatchID]int{}, 0.0
+			for _, row := range costs.Parts(tree) {
+				if row.Kind != costs.Dispatches {
+					r.Errorf("s%d: %s is of the kind %q", i, row.Name, row.Kind)
+				}
+				share += row.Share
 				for _, id := range row.Dispatches {
-					if !row.Overlaps {
-						in[id]++
-					}
+					in[id]++
 				}
 			}
-			for id, n := range in {
-				if n > 1 {
-					r.Errorf("s%d: dispatch %d is in %d rows", i, id, n)
+			for _, d := range x.Trace.Steps[i].Dispatches {
+				if id := x.Trace.Plans[d.Plan].Dispatch; in[id] != 1 {
+					r.Errorf("s%d: dispatch %d is in %d rows", i, id, in[id])
 				}
 			}
-			for _, row := range rows {
-				inRow := func(id trace.DispatchID) bool { return in[id] > 0 }
-				if row.Overlaps && !slices.ContainsFunc(row.Dispatches, inRow) {
-					r.Errorf("s%d: %s overlaps no row", i, row.Name)
+			if share != 0 && math.Abs(share-1) > 1e-9 {
+				r.Errorf("s%d: shares add up to %g", i, share)
+			}
+			for _, row := range costs.Groups(tree) {
+				if row.Kind == "" || row.Kind == costs.Dispatches || len(row.Dispatches) == 0 {
+					r.Errorf("s%d: group %q of the kind %q has %d dispatches", i, row.Name, row.Kind,
+						len(row.Dispatches))
 				}
 			}
 		}
 	})
+}
+
+// The kinds of groups follow from their dispatches, and equal names in different layers are told apart.
+func TestGroupsHaveKinds(t *testing.T) {
+	t.Parallel()
+	tr := tracetest.Run(2, 40, 1, 1)
+	parts, err := analyze.NewIndex(tr).CostParts(ctx, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	both, err := analyze.NewIndex(tr).Named(ctx, 2, "*.norm,add*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := costedBy(tr, 2, append(parts, both)...)
+	tree, err := x.DispatchTree(ctx, analyze.Options{Selection: x.Step(2), Grouping: analyze.GroupLayer})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[costs.Kind][]string{}
+	for _, row := range costs.Groups(tree) {
+		kinds[row.Kind] = append(kinds[row.Kind], row.Name)
+	}
+	for _, list := range kinds {
+		slices.Sort(list)
+	}
+	want := map[costs.Kind][]string{
+		costs.Layers:    {"layers 0–1"},
+		costs.Block:     {"attn", "epilogue", "mlp", "prologue"},
+		costs.AtOnce:    {"cache_k + cache_v", "mul_silu + up", "q + k + v", "rope_q + rope_k"},
+		costs.Kernel:    {"add", "linear_q4gsw_coop4_bicol", "mul", "rms_norm", "slice"},
+		costs.Operators: {"sdpa_with_kv_cache"},
+		costs.Together:  {"*.norm + add*"},
+	}
+	if d := cmp.Diff(want, kinds); d != "" {
+		t.Error(d)
+	}
 }

@@ -18,8 +18,9 @@ type Advice struct {
 	// Gain says how much faster this makes the model: "Twice as fast there: ~46 to 53 tokens/s." It is "" if
 	// this is not known.
 	Gain string
-	// Basis says how the numbers were obtained, and what would make unknown numbers known.
-	Basis string
+	// Basis says how the numbers were obtained, and what would make unknown numbers known: one sentence, or
+	// a few about one fact, in each element.
+	Basis []string
 }
 
 // Of returns the sentences of a headline.
@@ -97,37 +98,41 @@ func gain(what string, h *headline.Headline, rate float64) string {
 
 func joined(sentences ...string) string { return strings.TrimSpace(strings.Join(sentences, " ")) }
 
+// Paragraph returns Basis as one text.
+func (a *Advice) Paragraph() string { return joined(a.Basis...) }
+
 // Measure says how to measure costs.
 const Measure = "Press c on the screen, or record with gpuscope run --profile cost."
 
 // basis says how the numbers of a headline were obtained.
-func basis(h *headline.Headline) string {
-	said := ""
+func basis(h *headline.Headline) (facts []string) {
+	say := func(format string, args ...any) { facts = append(facts, fmt.Sprintf(format, args...)) }
 	switch h.Why {
 	case headline.NoReason:
-		said = fmt.Sprintf("Cost %s ± %s µs, measured at s%d in %s", analyze.Short(h.First.NS),
+		said := fmt.Sprintf("Cost %s ± %s µs, measured at s%d in %s", analyze.Short(h.First.NS),
 			analyze.Short(h.First.ErrorNS), h.CostStep, table.Plural(h.Rounds, "round"))
 		if h.First.SaveKnown {
 			said += fmt.Sprintf("; ~%s µs of it are above the time that the device's ceilings allow",
 				analyze.Short(h.First.SaveNS))
 		}
-		return joined(said+".", pace(h))
+		say("%s.", said)
+		return append(facts, pace(h))
 	case headline.NoCosts:
-		said = "No costs were measured."
+		say("No costs were measured.")
 	case headline.OtherWork:
-		said = "Costs were measured only on other routes or shapes."
+		say("Costs were measured only on other routes or shapes.")
 	case headline.FewRounds:
-		said = "The errors of the costs are not known yet: " + analyze.OfRounds(h.Rounds) + "."
+		say("The errors of the costs are not known yet: %s.", analyze.OfRounds(h.Rounds))
 	case headline.NotSignificant:
-		said = fmt.Sprintf("No cost exceeds the noise after %s.", table.Plural(h.Rounds, "round"))
+		say("No cost exceeds the noise after %s.", table.Plural(h.Rounds, "round"))
 	case headline.FewRows:
-		said = "Costs were measured for less than half of the step."
+		say("Costs were measured for less than half of the step.")
 	}
 	if h.Basis == headline.Isolated {
-		said += fmt.Sprintf(" These are isolated times, which leave out that dispatches overlap: %s µs of %s µs.",
+		say("These are isolated times, which leave out that dispatches overlap: %s µs of %s µs.",
 			analyze.Short(h.First.NS), analyze.Short(h.WholeNS))
 	}
-	return joined(said, Measure, pace(h))
+	return append(facts, Measure, pace(h))
 }
 
 // pace says which steps the measured rate is from.

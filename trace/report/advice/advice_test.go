@@ -2,6 +2,7 @@ package advice_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,7 +51,7 @@ func TestUnknownCostsSayHowToMeasureThem(t *testing.T) {
 			r.Fatal(err)
 		}
 		a := advice.Of(h)
-		if a.First == "" || strings.Contains(a.Basis, advice.Measure) != (h.Why != headline.NoReason) {
+		if a.First == "" || slices.Contains(a.Basis, advice.Measure) != (h.Why != headline.NoReason) {
 			r.Fatalf("reason %d: %+v", h.Why, a)
 		}
 	})

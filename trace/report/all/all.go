@@ -4,6 +4,7 @@ package all
 
 import (
 	_ "gpuscope/trace/report/classes"
+	_ "gpuscope/trace/report/costtable"
 	_ "gpuscope/trace/report/deviation"
 	_ "gpuscope/trace/report/experts"
 	_ "gpuscope/trace/report/kernels"

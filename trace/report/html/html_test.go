@@ -132,7 +132,7 @@ func TestTablesAreThoseOfTheCommands(t *testing.T) {
 	t.Parallel()
 	tr := costed(t, 2, 6)
 	x, body := analyze.NewIndex(tr), parse(t, write(t, tr, html.Options{}))
-	for _, name := range []string{"cost", "steps", "profile", "memory"} {
+	for _, name := range []string{"cost", "cost-groups", "steps", "profile", "memory"} {
 		kind, err := report.TableNamed(name)
 		if err != nil {
 			t.Fatal(err)

@@ -214,7 +214,7 @@ func (p *Page) headline(h *headline.Headline) {
 	}
 	v := &p.Headline
 	v.Advice = advice.Of(h)
-	v.First, v.Basis = printable.Clean(v.First), printable.Clean(v.Basis)
+	v.First, v.Basis = printable.Clean(v.First), cleaned(v.Basis)
 	v.Steps = h.Selection.Called()
 	if n := len(h.Selection.Steps); n > 1 {
 		v.Steps += ", " + table.Plural(n, "warm step")

@@ -164,6 +164,7 @@ var tableList = []struct {
 	open bool
 }{
 	{"profile", true},
+	{"cost-groups", false},
 	{"dispatches", true},
 	{"steps", false},
 	{"events", false},

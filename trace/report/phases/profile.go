@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"gpuscope/trace"
@@ -34,42 +35,7 @@ func Lines(p *rates.Profile) []string {
 	for i := range p.Rates {
 		lines = append(lines, line(&p.Rates[i]))
 	}
-	if w, ok := p.Warm(); ok {
-		cold := map[bool]string{true: " cold"}[w.Cold]
-		lines = append(
-			lines,
-			fmt.Sprintf(
-				"prefill repeated: %s in %s when warm (%.1f tokens/s, median of %d); the recorded prefill took %s%s",
-				table.Plural(
-					w.Tokens,
-					"token",
-				),
-				report.Millis(w.WallNS),
-				w.TokensPerS(),
-				w.N,
-				report.Millis(w.Was),
-				cold,
-			),
-		)
-	}
-	for _, c := range p.Costs {
-		lines = append(lines, fmt.Sprintf("%s: the costs of the kernels come from step s%d, %s",
-			c.Step.Phase, c.Step.Index, trace.Rounds(c.Step.Costs)))
-	}
-	if o := p.Trace.Observer; o != nil && p.Index.Observes(o, p.Steps) {
-		untimed, ok1 := o.UntimedNS.NS()
-		timed, ok2 := o.TimedNS.NS()
-		if ok1 && ok2 && untimed > 0 {
-			more := fmt.Sprintf("%+.0f%%", 100*float64(timed-untimed)/float64(untimed))
-			if off, known := o.UntimedOff.NS(); !known || max(timed-untimed, untimed-timed) <= off {
-				more = "no significant difference"
-			}
-			lines = append(lines, fmt.Sprintf(
-				"timing overhead: %s takes %s untimed and %s timed (%s, medians of %d)", observed(p),
-				report.Millis(o.UntimedNS), report.Millis(o.TimedNS), more, o.N))
-		}
-	}
-	return lines
+	return slices.Concat(lines, notes(p), costSteps(p))
 }
 
 // observed names the steps whose overhead of timing was measured.
@@ -192,6 +158,17 @@ func Table(p *rates.Profile) *table.Table {
 	columns = append(columns, costColumns(p, of)...)
 	t := table.New("profile", columns, table.Tree(rows, func(r *profileRow) tree.Row { return r.Row }))
 	for _, l := range Lines(p) {
+		t.Title = append(t.Title, table.Title(table.Segment{Text: l}))
+	}
+	return t
+}
+
+// Kernels returns the table of the kernels of each phase with a title that leaves out the rates, for readers
+// who also see Speed.
+func Kernels(p *rates.Profile) *table.Table {
+	t := Table(p)
+	t.Title = nil
+	for _, l := range append([]string{"kernels of each phase, by isolated time"}, costSteps(p)...) {
 		t.Title = append(t.Title, table.Title(table.Segment{Text: l}))
 	}
 	return t
