@@ -37,9 +37,9 @@ type lab struct {
 	*overlays
 	handOver func(cmd *exec.Cmd, ended func(error) any) // lends the terminal to a program
 
-	dir    string            // folder of the source files; "" until it exists
-	own    map[string]string // source that was first written to each file, by path
-	wake   chan struct{}     // a value sent here makes the watcher check the files at once
+	dir    string              // folder of the source files; "" until it exists
+	own    map[string]string   // source that was first written to each file, by path
+	wake   chan struct{}       // a value sent here makes the watcher check the files at once
 	on     map[string]labStand // dispatch on which to try each kernel, by kernel name
 	tried  map[string]*attempt // newest attempt of each kernel, by kernel name
 	newest string              // name of the kernel that was tried last

@@ -28,17 +28,16 @@ func DeviceParts(d *trace.Device) []table.Segment {
 // ErrEnded is the error of a session that ended without giving a reason.
 var ErrEnded = errors.New("the session ended without giving a reason")
 
-// ReasonOf returns the reason why a session ended. It is called after the event stream has ended, and closes
-// the session.
+// ReasonOf closes a session whose event stream has ended, and returns the reason why the session ended.
 func ReasonOf(s session.Session) error {
 	return cmp.Or(s.Close(), ErrEnded)
 }
 
-// IsRecorded is the message for a command that needs a session, if the user only opened a recorded trace.
+// IsRecorded is the message for a command that needs a session, but is used with a recorded trace.
 const IsRecorded = "this is a recorded trace; start gpuscope with a model"
 
-// Own returns the kernel with the given name. If the name is that of an edited kernel, Own returns the
-// original kernel, which the edited one replaces.
+// Own returns the kernel with the given name or, if this kernel is an edited version, the original kernel
+// that it replaces.
 func Own(x *analyze.Index, name string) *trace.Kernel {
 	k := x.Kernel(name)
 	if k != nil && k.Of != "" {

@@ -11,8 +11,8 @@ import (
 	"gpuscope/trace/report"
 )
 
-// SameKind returns a baseline from another trace: all its steps with the same phase as the first step of the
-// selection. It returns nil if the other trace has no such steps.
+// SameKind returns a baseline from another trace, `file`: all steps of `file` with the same phase as the
+// first selected step. It returns nil if `file` has no such steps.
 func SameKind(file *analyze.Index, path string, x *analyze.Index, to analyze.Selection) *analyze.Baseline {
 	s := file.Phase(x.Trace.Steps[to.Steps[0]].Phase)
 	if len(s.Steps) == 0 {
@@ -22,7 +22,7 @@ func SameKind(file *analyze.Index, path string, x *analyze.Index, to analyze.Sel
 	return &analyze.Baseline{Index: file, Selection: s}
 }
 
-// ReadBase reads a trace that tables will be compared with. It returns an error if the trace has no steps.
+// ReadBase reads a baseline trace. It returns an error if the trace has no steps.
 func ReadBase(ctx context.Context, path string) (*analyze.Index, error) {
 	t, err := trace.ReadFile(path)
 	if err != nil {

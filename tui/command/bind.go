@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// KeyError reports an action whose requested keys are not valid.
+// KeyError reports invalid keys of an action in the user's settings.
 type KeyError struct {
 	Action string
 	Reason string
@@ -16,14 +16,13 @@ type KeyError struct {
 
 func (e *KeyError) Error() string { return fmt.Sprintf("keys of %q: %s", e.Action, e.Reason) }
 
-// sentAs maps a key, such as ctrl+i, to the key that terminals report for it, such as tab. A program cannot
-// distinguish the two.
+// sentAs maps a key, such as ctrl+i, to the key that terminals report instead, such as tab.
 var sentAs = map[string]string{
 	"ctrl+i": "tab", "ctrl+m": "enter", "ctrl+[": "esc", "ctrl+h": "backspace", " ": "space",
 }
 
-// Bind returns a copy of the table with the given keys, a map from command name to keys. It returns a
-// *KeyError if a command or a key is unknown, or if two commands would share a key in one of the places.
+// Bind returns a copy of the table with other keys: `keys` maps command names to keys. It returns a *KeyError
+// if a command or a key is unknown, or if two commands have the same key in one of the places.
 func Bind(table []Row, places []Where, keys map[string][]string) ([]Row, error) {
 	list := slices.Clone(table)
 	for _, name := range slices.Sorted(maps.Keys(keys)) {
@@ -64,8 +63,7 @@ func Bind(table []Row, places []Where, keys map[string][]string) ([]Row, error) 
 	return list, nil
 }
 
-// shared returns a key that both commands have and that would run both of them in one of the places. It
-// returns "" if there is none.
+// shared returns a key that both commands have in one of the places, or "" if there is none.
 func shared(a, b *Row, places []Where) string {
 	for _, key := range a.Keys {
 		if slices.Contains(b.Keys, key) && meet(a, b, places) {
@@ -100,8 +98,7 @@ func isKey(name string) bool {
 	return slices.Contains(namedKeys, name)
 }
 
-// renamed maps the former names of commands to their current names. Settings files may still use the
-// former names.
+// renamed maps former names of commands, which settings files may still use, to the current names.
 var renamed = map[string]string{
 	"scope": "selection", "scope back": "previous selection", "base": "baseline", "base trace": "baseline trace",
 	"fold": "group by", "step before": "previous step", "step after": "next step",

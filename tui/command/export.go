@@ -7,12 +7,12 @@ import (
 	"gpuscope/trace/table"
 )
 
-// largeExport is the size of a trace as JSON, in bytes, from which the question for the file name shows it.
+// largeExport is the minimum size in bytes, as JSON, of a trace whose size is shown when the user exports it.
 const largeExport = 10 << 20
 
-// ExportTo returns the question for the file to which a trace is exported, when path has been typed as its
-// name. If the file will be large, the question says how large. If the suffix chooses a format that cannot be
-// opened again, the question names the format.
+// ExportTo returns the question for the name of the file to export a trace to. `path` is the name typed so
+// far. The question shows the size of a large trace. It warns if the suffix of `path` chooses a format that
+// gpuscope cannot open again.
 func ExportTo(t *trace.Trace, path string) string {
 	label := "export to"
 	if n := t.EstimateJSON(); n >= largeExport {
@@ -21,8 +21,8 @@ func ExportTo(t *trace.Trace, path string) string {
 	return label + WriteOnly(path)
 }
 
-// WriteOnly returns " parquet (cannot be opened again)" if the suffix of a path chooses the format parquet.
-// It returns "" if the suffix chooses a format that can be opened again.
+// WriteOnly returns a warning, such as " parquet (cannot be opened again)", if gpuscope cannot open the
+// format that the suffix of the path chooses. Otherwise it returns "".
 func WriteOnly(path string) string {
 	if f, _, err := trace.FormatOf(path); err == nil && !f.Opens() {
 		return " " + f.Name + " (cannot be opened again)"

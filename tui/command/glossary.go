@@ -2,8 +2,7 @@ package command
 
 import "strings"
 
-// Signs lists the signs used on the screens and in tables, with their meanings. The help and the glossary
-// show this list.
+// Signs lists the signs on the screens and in tables, with their meanings, for the help and the glossary.
 var Signs = [][2]string{
 	{"┌ ├ └", "these dispatches form one level: no barrier separates them"},
 	{"▸ ▾", "a closed row or an opened row: {open} opens and closes it; in Step, ▸ begins the verdict about the step"},

@@ -14,8 +14,8 @@ type Section struct {
 }
 
 // Help returns the sections of the help for a view: its keys, the questions, the mouse, the signs and the
-// terms. offers reports whether the view offers a command, and why returns the reason that a command is not
-// available now, or "". The signs that occur in the text of the screen come first.
+// terms. offers reports whether the view offers a command. why returns the reason that a command is not
+// available now, or "". `screen` is the text of the screen; the signs that occur in it come first.
 func Help(
 	view string, offers func(name string) bool, why func(*Row) string, mouse [][2]string, screen string,
 ) []Section {
@@ -81,8 +81,7 @@ func HelpLines(sections []Section) (lines []string) {
 	return lines[1:]
 }
 
-// WrapSigned wraps a line of the help to w cells. Continuation lines are aligned with the text after the
-// sign.
+// WrapSigned wraps a line of the help to w cells. It indents continuation lines to the column Signed.
 func WrapSigned(l string, w int) []string {
 	if widget.Width(l) <= w || !strings.HasPrefix(l, " ") {
 		return []string{widget.Cut(l, w)}

@@ -48,9 +48,9 @@ func (p *Palette) Typed(k widget.Key) (closed bool) {
 	return false
 }
 
-// search finds the commands that match the typed text. The best match is a name that equals the text. Next
-// come a name that starts with the text, another word for the command (Row.Also) that starts with it, a word
-// of the name or the description, and the letters of the text scattered over the name.
+// search finds the commands that match the typed text. A name that equals the text is the best match. Next,
+// in this order: a name that starts with the text, a word of Row.Also that starts with the text, any such
+// word of the name or the description, a name that contains the letters of the text in order.
 func (p *Palette) search() {
 	p.Cursor, p.found = 0, nil
 	typed := strings.ToLower(strings.TrimSpace(p.line.Text()))
@@ -73,7 +73,7 @@ func (p *Palette) search() {
 	}
 }
 
-// scattered is the rank of a command of which no word starts with the typed text.
+// scattered is the rank of a command without any word that starts with the typed text.
 const scattered = 4
 
 // matches returns how well the command matches a text in lower case; 0 is best.

@@ -12,7 +12,7 @@ type Question struct {
 	// Do lists the key presses, separated by spaces: {name} is the key of a command, *text* is typed, and
 	// any other word is a key.
 	Do string
-	// Answer says where the screen then has the answer.
+	// Answer says where on the screen the answer is then shown.
 	Answer string
 }
 

@@ -72,7 +72,7 @@ type Row struct {
 	Of    string // "" if every view has the command; otherwise one of Headings
 	Needs []Needs
 	Hint  int    // rank in the hint line, lowest first; 0: not in the hint line
-	With  string // name of a command whose key the hint line shows before the key of this one
+	With  string // name of a command whose key the hint line shows before the key of this command
 	Word  string // label in the hint line; if empty, Name is the label
 	Also  string // other words by which the palette finds the command, separated by spaces
 	Plain Line   // the command in plain mode
@@ -89,9 +89,9 @@ type Line struct {
 type Action struct {
 	Name string        // name of the command's Row
 	Off  func() string // returns why the command is not available now, or ""; may be nil
-	Now  func() string // returns the label for what the command would do now, or ""; may be nil
+	Now  func() string // returns the hint-line label that replaces Row.Word now, or ""; may be nil
 	Miss func()        // called instead of Run if the command is not available; may be nil
-	Run  func()        // may be nil in the Action of a view: the Action of the program then runs
+	Run  func()        // nil in the Action of a view: the program's own Action runs
 }
 
 // Table lists all commands in the order of the help.
@@ -616,7 +616,7 @@ func Default(views ...Row) []Row {
 // Where is the context in which a key is pressed.
 type Where struct {
 	In     []Place
-	Offers func(name string) bool // reports whether the view offers the named command; if nil, it offers none
+	Offers func(name string) bool // reports whether the view offers the named command; nil: it offers none
 }
 
 // Holds reports whether the command can be used in the given context.
@@ -637,8 +637,8 @@ func Find(key string, at Where) *Row {
 	return nil
 }
 
-// Here returns the commands that can be used in the given context. If `hinted` is set, it returns only those
-// that the hint line shows, in the order of the hint line.
+// Here returns the commands that can be used in the given context. If `hinted` is set, it returns only the
+// commands of the hint line, in their order there.
 func Here(at Where, hinted bool) []*Row {
 	var out []*Row
 	for i := range Table {
@@ -652,8 +652,8 @@ func Here(at Where, hinted bool) []*Row {
 	return out
 }
 
-// Under returns those commands of a place whose heading is accepted. Commands that every view has have the
-// heading "".
+// Under returns the commands of a place whose heading `accepts` accepts. The heading of commands that every
+// view has is "".
 func Under(in Place, accepts func(heading string) bool) []*Row {
 	var out []*Row
 	for i := range Table {
@@ -664,8 +664,7 @@ func Under(in Place, accepts func(heading string) bool) []*Row {
 	return out
 }
 
-// General reports whether heading is "", the heading of the commands that every view has. It is an argument
-// for Under.
+// General is an argument for Under. It accepts the commands that every view has.
 func General(heading string) bool { return heading == "" }
 
 // Key returns the first key of a command. If the command has no key, it returns ":" and the name of the
@@ -680,8 +679,7 @@ func (r *Row) Key() string {
 // KeyNames returns the keys of a command as the help shows them.
 func (r *Row) KeyNames() string { return strings.Join(r.Keys, " ") }
 
-// Named returns the command with the given name. It panics if there is none, so that a misspelled name in
-// a sentence is noticed.
+// Named returns the command with the given name. It panics if no command has this name.
 func Named(name string) *Row {
 	for i := range Table {
 		if Table[i].Name == name {
@@ -694,9 +692,8 @@ func Named(name string) *Row {
 // KeyOf returns the first key of the command with the given name.
 func KeyOf(name string) string { return Named(name).Key() }
 
-// Keyed replaces each {name} in a sentence with the key of the command of that name: "{prompt}" becomes
-// the key of the prompt command. Sentences never contain keys directly, because the user can change the
-// keys.
+// Keyed replaces each {name} in a sentence with the key of the named command: "{prompt}" becomes "i", or the
+// key that the user chose instead.
 func Keyed(s string) string {
 	return braced.ReplaceAllStringFunc(s, func(name string) string { return KeyOf(name[1 : len(name)-1]) })
 }

@@ -12,8 +12,7 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// TriedLines returns lines that tell the user the result of running an edited kernel. Both the screen and
-// plain mode show these lines.
+// TriedLines returns lines that tell the user the result of running an edited kernel.
 func TriedLines(x *analyze.Index, t *session.Tried) []string {
 	if t.Dispatch == nil {
 		return []string{
@@ -59,8 +58,7 @@ func TriedLines(x *analyze.Index, t *session.Tried) []string {
 	return lines
 }
 
-// WhichRun returns a text that tells which steps of the trace ran a kernel or an edited version of this
-// kernel.
+// WhichRun returns a text that names the steps of the trace that ran a kernel or an edited version of it.
 func WhichRun(x *analyze.Index, kernel string) string {
 	var steps []int
 	for i := range x.Trace.Steps {
@@ -82,13 +80,12 @@ func WhichRun(x *analyze.Index, kernel string) string {
 	}
 }
 
-// TurnsText describes the measured times of a kernel and of its edited version, and the difference between
-// them with its quartiles. If the difference is not significant, it writes "=" for the difference.
+// TurnsText describes the measured times of a kernel and of its edited version, and their difference with its
+// quartiles. It shows "=" for a difference that is not significant.
 func TurnsText(t *session.InTurns) string {
 	us := func(ns int64) string { return table.Micros(float64(ns)/1e3, 2) }
 	g := &t.Gain
 	largest := max(math.Abs(float64(g.Q1NS)), math.Abs(float64(g.Q3NS)))
-	// A large difference is shown with fewer decimals.
 	decimals := max(1, table.MicrosDecimals(float64(t.Own.NS)/1e3, 2))
 	decimals = min(decimals, table.MicrosDecimals(largest/1e3, 2))
 	less := func(ns int64) string { return fmt.Sprintf("%+.*f", decimals, -float64(ns)/1e3) }

@@ -16,7 +16,7 @@ import (
 )
 
 // ParseTarget parses the target of a run: a position, a dispatch of the current step ("d 37") or a condition.
-// To plan a step without a device, the target is the number of tokens and the position of the step ("512,0").
+// Without a device, the target can also be the tokens and the position of a step to plan ("512,0").
 // ParseTarget returns an error if the model of the trace can never meet the condition.
 func ParseTarget(text string, t *trace.Trace) (session.Command, error) {
 	text = strings.TrimSpace(text)
@@ -39,15 +39,15 @@ func ParseTarget(text string, t *trace.Trace) (session.Command, error) {
 		return session.Command{},
 			fmt.Errorf("run to: %w; you can also type a position, or d and a dispatch id", err)
 	}
-	// Treat the condition "position N" like the plain number N. ParseTarget then rejects a position before
-	// the end of the text, which no run would ever reach.
+	// Parse the condition "position N" like the number N, so that the session rejects a position that the
+	// text has already passed.
 	if b.On == "position" {
 		return ParseTarget(b.Of, t)
 	}
 	return session.Command{Kind: session.Run, Breaks: []session.Break{b}}, b.CheckIn(t)
 }
 
-// ParseCount parses a count of 0 or more. The error calls the count by the given name.
+// ParseCount parses a count of 0 or more. `name` names the count in the error.
 func ParseCount(name, text string) (int, error) {
 	n, err := strconv.Atoi(strings.TrimSpace(text))
 	if err != nil || n < 0 {
@@ -59,8 +59,8 @@ func ParseCount(name, text string) (int, error) {
 // Breakpoints are the conditions at which every run pauses.
 type Breakpoints []session.Break
 
-// Add parses a condition and adds it. It returns an error if the model of the trace can never meet the
-// condition.
+// Add parses a condition and adds it as a breakpoint. It returns an error if the model of the trace can
+// never meet the condition.
 func (b *Breakpoints) Add(text string, t *trace.Trace) error {
 	one, err := session.ParseBreak(text)
 	if err == nil {
@@ -115,8 +115,7 @@ func Prompt(text string, chat bool) session.Command {
 	return session.Command{Kind: session.Prompt, Text: text, Chat: chat}
 }
 
-// PromptLabel returns the question to which the user types a prompt. `program` is true for programs that are
-// not language models.
+// PromptLabel returns the question for a prompt. `program` is true for programs that are not language models.
 func PromptLabel(chat, program bool) string {
 	switch {
 	case program:
@@ -135,9 +134,9 @@ func ResetNote(program bool) string {
 	return session.ResetText + "; press {prompt} to type a prompt"
 }
 
-// First returns the first command of a new session. With a prompt, this is the prompt. Without a prompt and
-// without a device, it plans a prefill step of max_chunk tokens, or of half the context if that is less.
-// First returns nil if there is a device but no prompt.
+// First returns the first command of a new session. With a prompt, the command sends the prompt. Without a
+// prompt and without a device, the command plans a prefill step of max_chunk tokens, or of half the context
+// if half the context is less. With a device but no prompt, First returns nil.
 func First(prompt string, chat bool, t *trace.Trace) *session.Command {
 	switch {
 	case prompt != "":

@@ -40,9 +40,9 @@ func (p *front) tried(r session.Reply) {
 	}
 }
 
-// useCommand parses the u command. It makes the following steps use the source in a file, or restores the
-// original source of a named kernel. If the source in the file has already run with a wrong result, the first
-// call only returns a warning.
+// useCommand parses the u command, which makes the following steps use the source in a file, or restores the
+// original source of a named kernel. If the source has already run with a wrong result, the first call
+// returns a warning instead of a command.
 func useCommand(p *front, what string) (session.Command, error) {
 	e, err := &session.KernelEdit{Kernel: what}, error(nil)
 	if what == "" {

@@ -11,11 +11,11 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// numbersShown is the number of elements of a value that are printed, starting with the first.
+// numbersShown is the number of elements of a value that are printed.
 const numbersShown = 16
 
-// lookCommand parses the command that reads a value: the id of the value and, optionally, the dispatch
-// after which to read it.
+// lookCommand parses the command that reads a value: the id of the value and, optionally, the dispatch after
+// which to read the value.
 func lookCommand(_ *front, rest string) (session.Command, error) {
 	words := strings.Fields(rest)
 	if len(words) == 0 || len(words) > 2 {

@@ -73,16 +73,14 @@ func Run(ctx context.Context, o Options, open func(context.Context) Opened) erro
 	return p.run(ctx, m.Session, in)
 }
 
-// run reads commands until the input ends. It reads a command only when the model is open and the previous
-// command has ended. If the session ends by itself, run returns the reason. If the session rejects the first
-// prompt and the user chose this prompt, run returns the error. If commands failed that did not come from a
-// terminal, run returns a Failure. The argument s is nil for a recorded trace.
+// run executes commands, one after the other, until the input ends. s is nil for a recorded trace. run
+// returns the reason if the session ends by itself, and the error if the session rejects a first prompt that
+// the user chose. If commands of a script failed, run returns a Failure.
 func (p *front) run(ctx context.Context, s session.Session, in io.Reader) error {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT)
-	// The next two calls run after Close. Some senders signal a process and then its group, so the program
-	// may receive a second signal during Close. This signal must not end the program. A second SIGQUIT would
-	// also print all goroutines.
+	// The next two calls run after Close, so that a second signal does not end the program during Close:
+	// some senders signal a process and then its group.
 	defer signal.Stop(signals)
 	defer signal.Ignore(syscall.SIGQUIT)
 	var events <-chan session.Event // nil for a trace, which has no events
@@ -94,7 +92,7 @@ func (p *front) run(ctx context.Context, s session.Session, in io.Reader) error 
 	defer cancel()
 	lines := make(chan string)
 	var unread error
-	go func() { // never ends before the process, because nothing can interrupt a read of the terminal
+	go func() { // may run until the process ends, because nothing can interrupt a read of the terminal
 		defer close(lines)
 		unread = readLines(ctx, in, lines)
 	}()
@@ -188,8 +186,8 @@ func (p *front) run(ctx context.Context, s session.Session, in io.Reader) error 
 	return p.err
 }
 
-// LongestLine is the maximum length of a typed line in bytes. It exceeds any prompt that fits into a
-// context.
+// LongestLine is the maximum length of a typed line in bytes. Every prompt that fits into a context is
+// shorter.
 const LongestLine = 4 << 20
 
 // readLines sends lines to the channel until the input ends. It returns the error of reading the input.
@@ -253,9 +251,8 @@ func (p *front) failed(in io.Reader) error {
 	return &Failure{p.failures, p.failure}
 }
 
-// Failure is the error that Run returns when commands of a script failed. It does not wrap their errors,
-// because these could change the exit status. The program itself was called correctly, so the exit status is
-// always 1.
+// Failure is the error that Run returns when commands of a script failed. It does not wrap the errors of the
+// commands, so that the exit status is always 1.
 type Failure struct {
 	Commands int // number of commands that failed
 	First    error
@@ -304,8 +301,8 @@ func (p *front) event(e session.Event) {
 	}
 }
 
-// progress prints the progress of a phase: when the phase begins, at most once a second, and at the end if
-// more than one line was printed. It prints few lines because a screen reader reads every one.
+// progress prints the progress of a phase: when the phase begins, then at most once a second, and at the end
+// if more than one line was printed. It prints few lines because a screen reader reads every line.
 func (p *front) progress(to *session.Progress) {
 	at, ends := time.Now(), to.Done == to.Total
 	if to.Phase != p.phase {
@@ -320,7 +317,7 @@ func (p *front) progress(to *session.Progress) {
 		}
 		p.say("%s %s", what, strings.Replace(to.Amount(), "/", " of ", 1))
 	}
-	if ends { // the next progress event begins a new phase, even if the phase has the same name
+	if ends { // the next progress event begins a new phase, even one of the same name
 		p.phase = ""
 	}
 }
@@ -351,15 +348,15 @@ func (p *front) step(i int) {
 	p.say("step %d: %s%s%s. %s", s.Index, s.Phase, what, token, costText(p.index.Summary(i)))
 }
 
-// costText returns where the time of a step went, in one line suited to a screen reader.
+// costText returns how the time of a step was spent, in one line for a screen reader.
 func costText(s *analyze.StepSummary) string {
 	line := report.SummaryTitle(s)
 	line.Separator = ", "
 	return line.String()
 }
 
-// deed is the implementation of a command in plain mode. One of two functions is set: `of` returns a command
-// for the session, and `do` does the work itself.
+// deed is the implementation of a command in plain mode: either `of`, which returns a command for the
+// session, or `do`, which does the work itself.
 type deed struct {
 	of func(p *front, rest string) (session.Command, error)
 	do func(p *front, rest string)

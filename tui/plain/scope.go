@@ -14,8 +14,8 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// spokenOf says which steps and rows the tables of plain mode show, as the user chose them: the selection of
-// steps, the baseline and the row filter.
+// spokenOf holds the user's choices for the tables of plain mode: the selected steps, the baseline and the
+// row filter.
 type spokenOf struct {
 	scope  string         // selection of steps, as typed; "" means the last step
 	base   string         // baseline: a selection of steps, or the path of a trace; "" for no baseline

@@ -11,8 +11,7 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// asked lists kinds of events that plain mode does not print, because they only repeat what the user has just
-// typed.
+// asked lists kinds of events that plain mode does not print: they only repeat what the user has just typed.
 var asked = []string{"prompt", "edit", "reset", "set_back", "repeat", "plan"}
 
 func runCommand(p *front, to string) (session.Command, error) {
@@ -26,8 +25,8 @@ func runCommand(p *front, to string) (session.Command, error) {
 	return p.breaks.Runs(c), nil
 }
 
-// upto is called after a run. If the run paused inside a step, upto prints the dispatch at which it paused.
-// Events have already reported any other outcome.
+// upto is called after a run. If the run is paused inside a step, upto prints the dispatch after which it is
+// paused. Events have already reported any other outcome.
 func (p *front) upto(session.Reply) {
 	if id := p.mirror.State.Upto; id != nil {
 		p.say("step %d is paused after dispatch %d: type s to finish the step", p.mirror.State.Step, *id)

@@ -15,9 +15,9 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// timeOpCommand parses the command that times an operator. `rest` begins with the name of the operator, as in
-// tables, or its number. The numbers of tokens for which to time the operator may follow. By default, these
-// are the numbers of tokens at which the operator's route changes.
+// timeOpCommand parses the command that times an operator. `rest` begins with the operator's name, as in
+// tables, or id. The numbers of tokens for which to time the operator may follow; by default, these are the
+// numbers of tokens at which the operator's route changes.
 func timeOpCommand(p *front, rest string) (session.Command, error) {
 	c := session.Command{Kind: session.TimeOp}
 	words := strings.Fields(rest)

@@ -16,8 +16,8 @@ import (
 	"gpuscope/session"
 )
 
-// NewFolder creates a folder for kernel sources in the cache folder, or in the folder for temporary files if
-// cache is "". It returns the path of the new folder.
+// NewFolder creates a new folder for kernel sources in the folder `cache`, or in the folder for temporary
+// files if cache is "". It returns the path of the new folder.
 func NewFolder(cache string) (dir string, err error) {
 	base := filepath.Join(cmp.Or(cache, filepath.Join(os.TempDir(), "gpuscope")), "shaders")
 	if err = os.MkdirAll(base, 0o700); err == nil {
@@ -30,8 +30,7 @@ func NewFolder(cache string) (dir string, err error) {
 }
 
 // Write writes the source of a kernel to its file in `dir` and returns the path. It keeps an existing file,
-// because the user may have edited it. It creates the folder again if someone has emptied the cache in the
-// meantime.
+// because the user may have edited this file. It creates `dir` if necessary.
 func Write(dir, kernel, text string) (path string, err error) {
 	path = filepath.Join(dir, kernel+session.KernelSuffix)
 	if _, err := os.Stat(path); err == nil || !errors.Is(err, fs.ErrNotExist) {
@@ -44,8 +43,7 @@ func Write(dir, kernel, text string) (path string, err error) {
 }
 
 // RemoveUnchanged removes the source files that the user has not edited, and then the folder if it is empty.
-// `made` maps the path of each file to the source that was first written to it. A file that still holds this
-// source is unchanged.
+// `made` maps the path of each file to the source that was first written to the file.
 func RemoveUnchanged(dir string, made map[string]string) {
 	for path, text := range made {
 		if now, err := os.ReadFile(path); err == nil && string(now) == text {
@@ -55,7 +53,7 @@ func RemoveUnchanged(dir string, made map[string]string) {
 	_ = os.Remove(dir)
 }
 
-// WatchEvery is the interval at which the files are checked for changes. Tests use a shorter one.
+// WatchEvery is the interval at which files are checked for changes. Tests use a shorter interval.
 var WatchEvery = 500 * time.Millisecond
 
 // stamp identifies one version of a file by its modification time and its size.
@@ -64,9 +62,9 @@ type stamp struct {
 	size int64
 }
 
-// Watch watches the kernel sources in a folder for changes until ctx ends. It checks the files twice a
-// second, and at once when `wake` receives a value. For each source that has changed since Watch started, it
-// calls `tell` with the new text or with the error of reading it.
+// Watch watches the kernel sources in a folder for changes until ctx ends. It checks the files every
+// WatchEvery, and at once when `wake` receives a value. After each change of a source, it calls `tell` with
+// the new text or with the error of reading the file.
 func Watch(
 	ctx context.Context, dir string, wake <-chan struct{}, tell func(kernel, text string, err error),
 ) {

@@ -7,18 +7,16 @@ import (
 	"strings"
 )
 
-// The program asks the terminal itself whether its background is dark. It asks once, before it starts, and
-// waits only briefly: the first frame must not wait for a terminal that never answers. Over a slow line the
-// answer may arrive later. A late answer is not treated as key presses; it makes the program redraw the
-// screen in the right colors.
+// The program asks the terminal once, at the start, whether the background is dark. It waits only briefly, so
+// that the first frame does not wait for a terminal that never answers. If the answer arrives later, the
+// program redraws the screen in the right colors.
 
 const (
 	// askColor asks for the background color (xterm control sequence OSC 11). The answer is ESC ] 11 ;
 	// rgb:RRRR/GGGG/BBBB followed by BEL or ESC \.
 	askColor = "\x1b]11;?\x1b\\"
-	// askDevice asks for the type of the terminal (DA1). Every terminal answers it, and answers arrive in
-	// order. A terminal that answers askDevice without having answered askColor will therefore not answer
-	// askColor anymore.
+	// askDevice asks for the type of the terminal (DA1). Every terminal answers askDevice, and answers
+	// arrive in order: after this answer, the answer to askColor cannot follow anymore.
 	askDevice = "\x1b[c"
 )
 
@@ -42,8 +40,7 @@ func DarkBackground(in, out *os.File) bool {
 	return isDark(ask(in, out, askColor+askDevice))
 }
 
-// isDark reports whether the color in an answer is dark, by its luma. It returns true if the answer has
-// no color.
+// isDark reports whether the color in an answer is dark, by luma. It returns true if the answer has no color.
 func isDark(answer string) bool {
 	m := colorAnswer.FindStringSubmatch(answer)
 	if m == nil {
@@ -60,14 +57,14 @@ func isDark(answer string) bool {
 	return luma < 0.5
 }
 
-// Input is the terminal's input with the terminal's late answers removed. It calls the function `late` when a
-// late answer reports the background.
+// Input reads the terminal's input and removes late answers about the background. It calls `late` for each of
+// these answers.
 type Input struct {
 	*os.File
 	late func(dark bool)
 }
 
-// NewInput returns the input of a terminal. It calls `late` when an answer about the background arrives late.
+// NewInput returns the input of a terminal. It calls `late` for each late answer about the background.
 func NewInput(f *os.File, late func(dark bool)) Input { return Input{f, late} }
 
 func (t Input) Read(p []byte) (int, error) {

@@ -4,5 +4,5 @@ package tty
 
 import "os"
 
-// ask returns "" because this system offers no way to wait for an answer with a time limit.
+// ask returns "": on this system, a read of the terminal cannot have a time limit.
 func ask(*os.File, *os.File, string) string { return "" }

@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// BeginFrame and EndFrame enclose each frame. They tell the terminal to show the whole frame at once,
-// which prevents tearing over ssh and in tmux. Bubble Tea writes each frame in one call.
+// BeginFrame and EndFrame enclose each frame. They tell the terminal to show the whole frame at once, which
+// prevents partly drawn frames over ssh and in tmux. Bubble Tea writes each frame in one call.
 const BeginFrame, EndFrame = "\x1b[?2026h", "\x1b[?2026l"
 
 // Synchronized wraps a writer so that every write is enclosed in BeginFrame and EndFrame.
@@ -22,8 +22,8 @@ type syncFile struct{ *os.File }
 
 func (f *syncFile) Write(p []byte) (int, error) { return writeFrame(f.File, p) }
 
-// WriteString encloses a string in BeginFrame and EndFrame. io.WriteString calls it. If it were missing,
-// io.WriteString would call the method of the embedded file, which writes without them.
+// WriteString encloses a string in BeginFrame and EndFrame. It overrides the method of the embedded file,
+// which io.WriteString would call otherwise.
 func (f *syncFile) WriteString(s string) (int, error) { return writeFrame(f.File, []byte(s)) }
 
 type syncWriter struct{ w io.Writer }

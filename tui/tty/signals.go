@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// Notify returns a channel of the listed signals, and a function that stops the delivery. The function may be
-// called several times. If a signal arrives again before it was received, it is delivered once. Signals of
-// one kind never displace a signal of another kind, however many arrive: each terminal read of a background
-// job raises SIGTTIN, and the SIGCONT that ends this must not be lost.
+// Notify returns a channel of the listed signals, and a function that stops the delivery and may be called
+// several times. A signal that arrives again before it was received is delivered once. Signals of one kind
+// never displace a signal of another kind: many SIGTTIN, one for each terminal read of a background job, do
+// not displace the SIGCONT.
 func Notify(signals ...os.Signal) (<-chan os.Signal, func()) {
 	received, done := make(chan os.Signal), make(chan struct{})
 	own := make([]chan os.Signal, len(signals))

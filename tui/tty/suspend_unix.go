@@ -12,19 +12,20 @@ import (
 
 // JobControl handles the program's role as a job of a shell.
 type JobControl struct {
-	// Job reports whether the program is the job of a shell, which can continue the program after a stop. The
-	// first program of a terminal session is not a job, and stop signals do not stop it.
+	// Job reports whether the program is the job of a shell, which can continue the program after a stop.
+	// The first program of a terminal session is not a job, and stop signals have no effect on this
+	// program.
 	Job       bool
 	Holder    atomic.Int32 // the program that has the terminal
 	tty       int
-	returned  time.Time       // when the program was last continued after a stop in the background; for Hear
+	returned  time.Time       // when the program was last continued after a stop in the background
 	continued chan struct{}   // receives a value when SIGCONT arrives while a shell has the terminal
 	Ended     <-chan struct{} // closed when the program has to quit
 }
 
-// Control takes the terminal of the job and returns the job-control signals to listen for. The receiver must
-// pass each of them to Hear. SIGTTOU is not one of them: a program in the background that catches SIGTTOU and
-// sets the terminal mode would receive it again and again.
+// Control sets the terminal of the job and returns the job-control signals to listen for. The receiver must
+// pass each of these signals to Hear. The list does not include SIGTTOU: a background program that catches
+// SIGTTOU and sets the terminal mode receives SIGTTOU again and again.
 func (j *JobControl) Control(tty *os.File) []os.Signal {
 	session, err := unix.Getsid(0)
 	j.Job = err == nil && session != unix.Getpgrp()
@@ -35,8 +36,8 @@ func (j *JobControl) Control(tty *os.File) []os.Signal {
 	return []os.Signal{unix.SIGCONT}
 }
 
-// Hear reports whether a signal is a job-control signal. It also returns the message for the event loop,
-// or nil if there is none.
+// Hear handles a job-control signal and returns the message for the event loop, or nil if there is none.
+// `ours` is false for any other signal.
 func (j *JobControl) Hear(sig os.Signal) (m any, ours bool) {
 	stops := sig == unix.SIGTSTP || sig == unix.SIGTTIN
 	switch {
@@ -57,7 +58,7 @@ func (j *JobControl) Hear(sig os.Signal) (m any, ours bool) {
 		return m, true
 	}
 	switch {
-	case stops && j.Holder.Load() == HeldByEditor: // the editor stops, too, and has restored the terminal
+	case stops && j.Holder.Load() == HeldByEditor: // the editor restores the terminal and stops, too
 		_ = unix.Kill(unix.Getpid(), unix.SIGSTOP) // cannot fail: a process may signal itself
 	case !stops && j.Holder.Load() == HeldByShell:
 		select {
@@ -68,16 +69,16 @@ func (j *JobControl) Hear(sig os.Signal) (m any, ours bool) {
 	return nil, true
 }
 
-// Stop stops the whole process group, including the engine, as ctrl+z does when the terminal turns it into
-// a signal. It returns when the program has been continued in the foreground.
+// Stop stops the whole process group, including the engine. It returns when the program has been continued in
+// the foreground.
 func (j *JobControl) Stop() {
 	j.send(unix.SIGSTOP)
 	j.AwaitForeground()
 }
 
 // AwaitForeground stops the program again and again until the terminal belongs to the program's process
-// group. It then continues the whole process group, because the shell may have continued only some of its
-// processes.
+// group. It then continues the whole process group, because the shell may have continued only some processes
+// of the group.
 func (j *JobControl) AwaitForeground() {
 	defer j.send(unix.SIGCONT)
 	for j.background() {

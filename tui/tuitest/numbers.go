@@ -7,8 +7,8 @@ import (
 	"gpuscope/trace"
 )
 
-// numbers returns invented elements of a value: a sine wave that is the same in every call. The element
-// with index Script.NaN is NaN.
+// numbers returns simulated elements of a value: a sine wave, the same in every call. The element with index
+// Script.NaN is NaN.
 func (p *Session) numbers(at *session.LookAt) (*session.Tensor, error) {
 	g := &p.recorded.Graph
 	if at == nil || at.Value < 0 || int(at.Value) >= len(g.Values) {
@@ -80,8 +80,8 @@ func (p *Session) writer(s *trace.Step, v trace.ValueID) *trace.DispatchID {
 	return last
 }
 
-// most is the maximum number of elements used for statistics. Without it, a test would wait for a value as
-// large as the vocabulary.
+// most is the maximum number of elements used for statistics, so that tests do not wait for a value as large
+// as the vocabulary.
 const most = 1 << 16
 
 func statistics(n int, number func(int) float64) *session.Statistics {

@@ -16,8 +16,7 @@ import (
 	"gpuscope/trace"
 )
 
-// Script controls how a Session behaves. With the zero Script, the session plays the trace back as fast as
-// it is asked to.
+// Script controls how a Session behaves. The zero Script plays the trace back without delay.
 type Script struct {
 	// Progress is sent before the trace's header.
 	Progress []session.Progress
@@ -25,17 +24,17 @@ type Script struct {
 	// returns is the error of the command. Before may wait or panic.
 	Before func(context.Context, session.Command) error
 	// Rounds is the number of rounds in one measurement of costs; 0 means 30. Scatter is the difference
-	// between the quartiles of the run times, in ns.
+	// between the quartiles of the simulated run times, in ns.
 	Rounds  int
 	Scatter int64
-	// NaN is the index of the element of every value that is NaN; 0 for none.
+	// NaN is the index of the element that is NaN in every value; 0 for none.
 	NaN int
 	// Lost is the error with which the engine crashes while it opens the model; nil if it does not crash.
 	Lost error
 }
 
-// Session plays a trace back. Each step is the recorded step at the current position, with an index that
-// counts the steps played so far.
+// Session plays a trace back. Each step is the recorded step at the current position, with a new index: the
+// number of steps played so far.
 type Session struct {
 	script   Script
 	recorded *trace.Trace
@@ -307,7 +306,7 @@ func (p *Session) rewind(n int) {
 	}
 }
 
-// at moves the state to the end of a step.
+// at sets the state to that after a step.
 func (p *Session) at(s trace.Step) {
 	p.state.Position, p.state.Step = s.Position+len(s.Tokens), s.Index
 	if s.Token != nil {
@@ -355,7 +354,7 @@ func (p *Session) event(step int, kind string) {
 	p.record(trace.Record{Event: &trace.Event{Step: step, Kind: kind, Text: kind}})
 }
 
-// look checks for breakpoints. It supports only conditions on the position.
+// look checks breakpoints. It supports only conditions on the position.
 func (p *Session) look(breaks []session.Break) {
 	from, to := p.path[len(p.path)-1].Position, p.state.Position
 	for _, b := range breaks {
@@ -382,11 +381,11 @@ func (p *Session) stepOf(index *int) (*trace.Step, error) {
 	return &p.path[i], nil
 }
 
-// Shared is the time in ns that remains of a step when all its dispatches are skipped. It applies to a
-// measurement of costs in which every part is a single dispatch.
+// Shared is the simulated time in ns of a step whose dispatches are all skipped, in a measurement of the
+// costs of single dispatches.
 const Shared = 7000
 
-// cost reports for each part half the time of its dispatches. It sends the progress and calls
+// cost reports half the time of its dispatches as the cost of each part. It sends the progress, and calls
 // Script.Before before each part.
 func (p *Session) cost(ctx context.Context, c session.Command) error {
 	s, err := p.stepOf(c.Step)
@@ -441,8 +440,8 @@ func (p *Session) cost(ctx context.Context, c session.Command) error {
 	return err
 }
 
-// verify reports errors for the named dispatches, or for all dispatches of a step. Each error is a tenth
-// of the tolerance, except for the seventh dispatch, whose error is three times the tolerance.
+// verify reports errors for the named dispatches, or for all dispatches of a step. Each error is a tenth of
+// the tolerance, but that of the seventh dispatch is three times the tolerance.
 func (p *Session) verify(c session.Command) error {
 	s, err := p.stepOf(c.Step)
 	if err != nil {

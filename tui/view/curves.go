@@ -21,14 +21,14 @@ import (
 
 // CurvesPage is view 5. It shows how times, grids and routes depend on the position of decode steps, or on
 // the length of a prompt. The list holds the whole step and its operators, and the chart above the list shows
-// the selected row. When the user switches the axis, the whole page keeps the previous axis until the curves
-// of the new one are ready.
+// the selected row. After the user has switched the axis, the page shows the previous axis until the curves
+// of the new axis are ready.
 type CurvesPage struct {
 	ListPage
 	host  Host
 	Along string // axis that the user chose
 	shows map[string]curves.Quantity
-	at    map[string]int       // cursor of each axis; by default it is at the shown step
+	at    map[string]int       // cursor of each axis; by default at the shown step
 	Drawn map[string]AxisRange // part of each axis that the user chose to draw
 	chart widget.Task[chartKey, *chart]
 	W     int // width of the chart as last drawn, in columns
@@ -40,14 +40,14 @@ func newCurvesPage(h Host, _ *widget.Log) View {
 		Drawn: map[string]AxisRange{},
 		shows: map[string]curves.Quantity{
 			trace.AlongPosition: curves.Time,
-			trace.AlongTokens:   curves.Grid, // grids are known at all lengths, times are not
+			trace.AlongTokens:   curves.Grid, // grids are known at all lengths, times at few
 		},
 	}
 	p.Rows.GiveUp = []string{"times", "last_us", "n", "error_us"}
 	return p
 }
 
-// Takes returns WholeRun, because curves cover all steps whatever the selection is.
+// Takes returns WholeRun: curves cover all steps, not only the selected steps.
 func (p *CurvesPage) Takes() report.Takes { return report.WholeRun }
 
 // curvesKey identifies the table of the curves; chartKey identifies a chart.
@@ -76,7 +76,7 @@ type axisLook struct {
 	drawn AxisRange
 }
 
-// Look returns the axis, the quantities and the drawn parts, which undo restores.
+// Look returns what undo restores: the axis, the quantities and the drawn parts of the axes.
 func (p *CurvesPage) Look() any {
 	of := func(along string) axisLook { return axisLook{p.shows[along], p.Drawn[along]} }
 	return curvesLook{p.Along, of(trace.AlongPosition), of(trace.AlongTokens)}
@@ -99,7 +99,7 @@ func (p *CurvesPage) Load(j *widget.Jobs, s Snapshot, _ int) {
 	}
 	along := p.Along
 	against := s.Against
-	if s.Chosen == NoBase { // the default, the previous step, is too short for a line
+	if s.Chosen == NoBase { // the default baseline is a single step, which gives no line
 		against = nil
 	}
 	key := curvesKey{curvesVersion(s), along, s.Chosen}
@@ -119,9 +119,8 @@ func (p *CurvesPage) Load(j *widget.Jobs, s Snapshot, _ int) {
 	p.chart.Want(j, chartKey{p.Rows.Listings, r.Name, d.shows, d.part}, d.filled, nil)
 }
 
-// curvesVersion returns the version of the data that the curves depend on. While nothing runs, every
-// change of the data changes the version. While a model runs, the version changes only after several more
-// steps, because curves cover all steps and are expensive to rebuild.
+// curvesVersion returns the version of the data for which to compute curves. While a model runs, this version
+// changes only after several steps, because curves cover all steps and take long to compute.
 func curvesVersion(s Snapshot) int {
 	if !s.State.Running {
 		return s.Version
@@ -169,7 +168,8 @@ func (p *CurvesPage) Title(w int) []table.Segment {
 	return slices.Concat(t.Title[0].Segments, p.Rows.Own(w))
 }
 
-// Cursor returns the position of the cursor on the axis: where the user put it, or else at the shown step.
+// Cursor returns the position of the cursor on the axis: the position that the user chose, else that of the
+// shown step.
 func (p *CurvesPage) Cursor(c *curves.Curves) int {
 	at, chosen := p.at[c.Along]
 	if s := p.ListPage.at(); !chosen && s.Step >= 0 && s.Step < len(s.Trace.Steps) {
@@ -199,8 +199,8 @@ func (p *CurvesPage) Move(m widget.Motion) {
 	p.at[c.Along] = widget.Clamp(next, c.From, c.To)
 }
 
-// Jump moves the cursor to the next or previous change of the selected row's grid, and reports whether
-// there is one.
+// Jump moves the cursor to the next change of the selected row's grid, or to the previous change if `by` is
+// negative. It returns false if there is no such change.
 func (p *CurvesPage) Jump(by int) bool {
 	c, r := p.Current()
 	if c == nil {
@@ -277,7 +277,7 @@ func (p *CurvesPage) drawChart(t *widget.Theme, g widget.Glyphs, c *curves.Curve
 	if d.part.To < c.To {
 		plot.Beyond = " of " + widget.Count(c.To)
 	}
-	if col, in := widget.Spot(xs.Share(float64(at)), p.W); in { // the chart may not include the cursor yet
+	if col, in := widget.Spot(xs.Share(float64(at)), p.W); in { // the chart may be older than the cursor
 		plot.Column, plot.At = col, float64(at)
 	}
 	said := []table.Segment{{Rank: 2, Text: "exact values, computed from the plans"}}
@@ -293,7 +293,7 @@ func (p *CurvesPage) drawChart(t *widget.Theme, g widget.Glyphs, c *curves.Curve
 	routes := false
 	for _, change := range c.ChangesOf(r) {
 		if change.Until-change.At > p.W || change.Until > change.At {
-			continue // do not mark ranges in which every place is a change
+			continue // do not mark a range with a change at every place
 		}
 		sign := '·'
 		if change.Rerouted() {
@@ -318,7 +318,7 @@ func (p *CurvesPage) drawChart(t *widget.Theme, g widget.Glyphs, c *curves.Curve
 	return append([]string{head}, plot.Render(t)...)
 }
 
-// atCursor returns a text with the place of the cursor and the value of the row there: "at 57: 1.20 ms".
+// atCursor returns a text with the place of the cursor and the row's value at this place: "at 57: 1.20 ms".
 func (d *chart) atCursor(at int) string {
 	r := d.row
 	if d.shows == curves.Stored {
@@ -339,7 +339,7 @@ func (d *chart) atCursor(at int) string {
 		if point.At == at && len(r.Trials) == 0 {
 			said := slopes.QuantityText(d.shows, point.NS)
 			if r.Dispatches == nil && d.curves.Level == trace.TimingDispatch {
-				said = "Σ " + said // a sum of isolated times; no step takes that long
+				said = "Σ " + said // a sum of isolated times, not the time of a step
 			}
 			return fmt.Sprintf("at %s: %s", widget.Count(at), said)
 		}
@@ -359,7 +359,7 @@ func (p *CurvesPage) Detail() *Detail {
 	return &Detail{of, r.Name, lines}
 }
 
-// why returns the text that explains the first dispatch of the selected row in the shown step.
+// why returns the text that explains the grid of the selected row's first dispatch in the shown step.
 func (p *CurvesPage) why() (Text, bool) {
 	_, r := p.Current()
 	switch {
@@ -372,8 +372,9 @@ func (p *CurvesPage) why() (Text, bool) {
 	return whyDispatch(p.ListPage.at(), r.Dispatches[0], firstOf(len(r.Dispatches))), true
 }
 
-// timed returns the operator of the selected row and the numbers of tokens at which to time it: on both sides
-// of each change of route, and at the cursor. If no operator is selected, it returns the reason.
+// timed returns the operator of the selected row and the numbers of tokens for which to time the operator:
+// those on both sides of each change of route, and that at the cursor. If the row has no operator, timed
+// returns the reason in why.
 func (p *CurvesPage) timed() (op trace.OpID, lengths []int, why string) {
 	c, r := p.Current()
 	if c == nil || len(r.Dispatches) == 0 {
@@ -386,7 +387,7 @@ func (p *CurvesPage) timed() (op trace.OpID, lengths []int, why string) {
 	return p.ListPage.at().Trace.Graph.Dispatches[r.Dispatches[0]].Op, lengths, ""
 }
 
-// cannotTime returns the reason that no operator can be timed, or "".
+// cannotTime returns the reason that no operator can be timed, or "" if one can.
 func (p *CurvesPage) cannotTime() string {
 	_, lengths, why := p.timed()
 	if why == "" && len(lengths) == 0 {
@@ -423,7 +424,7 @@ func (p *CurvesPage) Actions() []command.Action {
 
 func (p *CurvesPage) Detailed() bool { return true }
 
-// Turn moves the cursor to the next change of the row's grid, or to the previous one if `by` is negative.
+// Turn moves the cursor to the next change of the row's grid, or to the previous change if `by` is negative.
 func (p *CurvesPage) Turn(by int) bool {
 	if !p.Jump(by) {
 		p.host.Remark("this row has no further change in that direction")
@@ -431,8 +432,8 @@ func (p *CurvesPage) Turn(by int) bool {
 	return true
 }
 
-// drawMore multiplies the length of the drawn part of the axis by a factor. If that is impossible, it tells
-// the user why.
+// drawMore multiplies the length of the drawn part of the axis by a factor, or tells the user why this is
+// impossible.
 func (p *CurvesPage) drawMore(times float64) {
 	if why := p.widen(times); why != "" {
 		p.host.Remark(why)

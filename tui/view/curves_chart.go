@@ -13,7 +13,7 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// chart holds the drawn data of one row of the curves.
+// chart is the chart of one row of the curves.
 type chart struct {
 	curves *curves.Curves
 	row    *curves.CurveRow
@@ -36,8 +36,8 @@ func axisOf(c *curves.Curves, p AxisRange) widget.Scale {
 	return widget.Scale{Lo: float64(p.From), Hi: float64(p.To), Log: c.Along == trace.AlongTokens}
 }
 
-// Part returns the part of the axis to draw for a row: the part that the user chose, else the part of
-// interest. It always includes the cursor.
+// Part returns the part of the axis to draw for a row: the part that the user chose, else the result of
+// curves.OfInterest, always with the cursor.
 func (p *CurvesPage) Part(c *curves.Curves, r *curves.CurveRow) AxisRange {
 	at := p.Cursor(c)
 	chosen, ok := p.Drawn[c.Along]
@@ -50,8 +50,8 @@ func (p *CurvesPage) Part(c *curves.Curves, r *curves.CurveRow) AxisRange {
 	return between(c, xs, min(0, share)+max(0, share-1), 1+min(0, share)+max(0, share-1))
 }
 
-// between converts lo and hi, which are fractions of the drawn part xs, to a part of the axis. Fractions
-// below 0 and above 1 lie outside the drawn part. The result is shifted so that it stays within the axis.
+// between returns the part of the axis from lo to hi, which are fractions of the scale xs. A fraction below 0
+// or above 1 is outside xs. If the part would extend beyond an end of the axis, between shifts the part.
 func between(c *curves.Curves, xs widget.Scale, lo, hi float64) AxisRange {
 	first, last := xs.Share(float64(c.From)), xs.Share(float64(c.To))
 	switch {
@@ -85,8 +85,8 @@ func (p *CurvesPage) widen(times float64) string {
 	return ""
 }
 
-// chartPlaces is the number of places at which exact values are computed for a chart. It is larger than the
-// number of columns of any usual screen.
+// chartPlaces is the number of places at which exact values are computed for a chart: more than the columns
+// of any usual screen.
 const chartPlaces = 1024
 
 // emptyChart returns the chart of a row without data.
@@ -105,11 +105,11 @@ func (d *chart) filled(ctx context.Context) (*chart, error) {
 			d.ys = append(d.ys, float64(m.NS))
 		}
 		for _, point := range r.Points {
-			if len(r.Trials) == 0 { // not comparable: a trial times one operator, a point sums all layers
+			if len(r.Trials) == 0 { // trials are not comparable: one operator, where a point sums all layers
 				d.ys = append(d.ys, point.NS)
 			}
 		}
-		// Leave out outliers: one delayed step would squash all other points.
+		// Do not draw outliers: one delayed step would compress all other points into one line.
 		slices.Sort(d.ys)
 		if n := len(d.ys); n > 0 && len(r.Trials) == 0 {
 			limit := d.ys[3*n/4] + 4*(d.ys[3*n/4]-d.ys[n/4])

@@ -71,8 +71,8 @@ func (p *DispatchPage) Load(j *widget.Jobs, s Snapshot, _ int) {
 	wantAnswer(&p.first, j, s, p.Takes())
 }
 
-// firstDispatch identifies a row by the first dispatch that it stands for, so that the same row is found
-// again after the grouping changes.
+// firstDispatch identifies a row by its first dispatch, so that the row is found again after the grouping has
+// changed.
 func firstDispatch(t *table.Table, row int) any {
 	d, ok := t.From.(*report.DispatchTable)
 	if !ok {
@@ -106,8 +106,7 @@ func (p *DispatchPage) Restore(s any) { p.fold = s.(analyze.Grouping) }
 
 func (p *DispatchPage) refold() { p.fold = (p.fold + 1) % (analyze.GroupNone + 1) }
 
-// About returns the cost of the steps that the table covers. If the table covers other steps than the
-// selected ones, the line is empty.
+// About returns the summary line of the selected steps. It returns false while the table covers other steps.
 func (p *DispatchPage) About(s Snapshot) (table.Line, bool) {
 	if t := p.Rows.Table; t != nil && len(t.Title) > 1 && p.at().Named(p.Takes()) == s.Named(p.Takes()) {
 		return t.Title[0], true
@@ -120,7 +119,6 @@ func (p *DispatchPage) Title(w int) []table.Segment {
 	if t == nil || len(t.Title) == 0 {
 		return []table.Segment{{Rank: 0, Text: "Dispatches"}}
 	}
-	// About shows the first title line, which is the cost of the step. Title shows the second title line.
 	said := t.Title[len(t.Title)-1].Segments
 	if p.first.Value.costed() {
 		said = withoutFirst(p.Table(), said)
@@ -149,7 +147,7 @@ func (p *DispatchPage) Render(t *widget.Theme, _ widget.Glyphs, w, h int, focuse
 	return lines
 }
 
-// Launch returns the launch of the selected row, or the first launch if the row groups several.
+// Launch returns the first launch of the selected row.
 func (p *DispatchPage) Launch() *analyze.Launch {
 	t, r := p.Table(), p.Rows.Current()
 	if t == nil || r < 0 {
@@ -158,8 +156,7 @@ func (p *DispatchPage) Launch() *analyze.Launch {
 	return t.Launch(&t.Grouped[r])
 }
 
-// Detail returns the facts about all dispatches of the row, followed by the facts about the first
-// dispatch.
+// Detail describes all dispatches of the row, and then its first dispatch.
 func (p *DispatchPage) Detail() *Detail {
 	t, r, s := p.Table(), p.Rows.Current(), p.at()
 	if t == nil || r < 0 {
@@ -220,15 +217,15 @@ func (p *DispatchPage) Detail() *Detail {
 	}}
 }
 
-// ofSteps reports whether a row covers several steps. A row that ran only in the baseline covers one step.
+// ofSteps reports whether a row covers several steps. A row that ran only in the baseline covers one.
 func ofSteps(t *report.DispatchTable, row *analyze.DispatchRow) bool {
 	_, one := t.Selection.One()
 	return !one && !row.Gone()
 }
 
-// firstOfAll returns the heading of the detail lines that describe a single dispatch. The heading names the
-// dispatch if the row stands for several dispatches, and the step if the table covers several steps. It
-// returns "" if the row stands for a single dispatch in a single step.
+// firstOfAll returns the heading of the detail lines about a row's first dispatch. The heading names the
+// dispatch if the row has several dispatches, and the step if the table covers several steps. It is "" for a
+// single dispatch in a single step.
 func firstOfAll(t *report.DispatchTable, row *analyze.DispatchRow) string {
 	l, steps := t.Launch(row), ofSteps(t, row)
 	if row.Gone() || row.Count() == 1 && !steps {
@@ -244,8 +241,7 @@ func firstOfAll(t *report.DispatchTable, row *analyze.DispatchRow) string {
 	return said + ":"
 }
 
-// timesOf returns a name, followed by the number n of things that it stands for if n is above 1: "attn.q
-// ×16".
+// timesOf returns the name of a group of n things: "attn.q ×16", or "attn.q" if n is 1.
 func timesOf(name string, n int) string {
 	if n > 1 {
 		name = fmt.Sprintf("%s ×%d", name, n)
@@ -253,8 +249,8 @@ func timesOf(name string, n int) string {
 	return name
 }
 
-// firstOf returns a note for a title: the text below describes only the first of n things. It returns "" if n
-// is 1.
+// firstOf returns the end of a title above a text that describes only the first of n things. It returns "" if
+// n is 1.
 func firstOf(n int) string {
 	if n < 2 {
 		return ""
@@ -338,8 +334,8 @@ func (p *DispatchPage) why() (Text, bool) {
 	if !row.Gone() {
 		return whyAt(s.Index, l.Step, l.ID, of, false), true
 	}
-	// The dispatch did not run in this step. Explain why with the trace of this run. If only the model of the
-	// baseline has the dispatch, use the baseline's trace.
+	// Explain with the trace of this run why the dispatch did not run in this step. If only the model of
+	// the baseline has the dispatch, use the baseline's trace.
 	id, here := s.Index.Called(t.Baseline.Index.Name(l.ID))
 	if !here {
 		return whyAt(t.Baseline.Index, l.Step, l.ID, of+", in the baseline", false), true

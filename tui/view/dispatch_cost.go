@@ -45,8 +45,8 @@ func (p *DispatchPage) verifyStep() {
 	p.ask(session.Verify, step)
 }
 
-// markedParts returns the marked rows, or else the selected row. If the table has none of the marked rows,
-// it tells the user and returns false.
+// markedParts returns the marked rows or, if no row is marked, the selected row. If the marked rows are not
+// in the table, it tells the user and returns false.
 func (p *DispatchPage) markedParts() (parts []trace.Part, step *trace.Step, ok bool) {
 	if parts, step = p.Parts(true); len(parts) == 0 {
 		p.host.Remark("the marked rows are not in this table")
@@ -79,9 +79,9 @@ func (p *DispatchPage) Parts(marked bool) ([]trace.Part, *trace.Step) {
 	return t.Parts(rows), step
 }
 
-// withHeadings adds to rows the group headings above them, in the order of the graph. A table that is sorted
-// by a column shows no headings, so the costs of headings would not be measured without withHeadings. If a
-// filter is active, withHeadings adds nothing, because a heading then no longer stands for all its rows.
+// withHeadings adds to rows the headings of their groups, in the order of the graph, so that the costs of
+// headings are measured even if the sorted table shows no headings. It adds nothing if a filter is active,
+// because a filter hides some rows of a group.
 func (p *DispatchPage) withHeadings(t *report.DispatchTable, rows []int) []int {
 	all := slices.Clone(rows)
 	if p.Rows.Shown == nil {
@@ -95,9 +95,9 @@ func (p *DispatchPage) withHeadings(t *report.DispatchTable, rows []int) []int {
 	return slices.Compact(all)
 }
 
-// member reports whether a row belongs to a parent row that is measured as a whole. The cost of a single
-// member is usually too small to distinguish from noise. A member that a filter selected is measured,
-// because the user asked for it.
+// member reports whether a row is not measured on its own, because its parent row is measured as a whole. The
+// cost of a single member is usually too small to distinguish from noise. A row that a filter selected is
+// measured, because the user asked for this row.
 func (p *DispatchPage) member(t *report.DispatchTable, row int) bool {
 	up := t.Grouped[row].Parent
 	return up >= 0 && !t.Grouped[up].Group && (p.Rows.Shown == nil || p.Rows.Shown[up] == p.Rows.Leaves[up])
@@ -160,7 +160,7 @@ func (p *DispatchPage) canCost() bool {
 	return t != nil && p.now.Live && !p.now.Running && !t.Index.Trace.Device.None()
 }
 
-// measureOn adds to the title a hint to measure more rounds, if no cost exceeds the noise yet.
+// measureOn adds a hint to the title if no cost exceeds the noise yet: more rounds are needed.
 func (p *DispatchPage) measureOn(title []table.Segment) []table.Segment {
 	t := p.Table()
 	if !p.canCost() || t.Costs == nil || t.Uncosted() > 0 || !t.FewRounds() {
@@ -173,8 +173,7 @@ func (p *DispatchPage) measureOn(title []table.Segment) []table.Segment {
 	return title
 }
 
-// uncosted returns a hint on how to measure the rows that have no cost yet, if they can be measured now. If
-// no row has a cost, the headline has this hint.
+// uncosted returns a hint on how to measure the rows without a cost, if costs can be measured now.
 func (p *DispatchPage) uncosted() table.Segment {
 	t := p.Table()
 	switch {
@@ -187,7 +186,7 @@ func (p *DispatchPage) uncosted() table.Segment {
 	return table.Segment{Rank: 3, Text: command.Keyed("{cost} measures costs")}
 }
 
-// cannotCost returns the reason that rows cannot be measured now, or "".
+// cannotCost returns the reason that the costs of rows cannot be measured now, or "" if they can.
 func (p *DispatchPage) cannotCost() string {
 	if p.at().Step != p.now.Step {
 		return "the rows of the step are still being computed"
@@ -198,10 +197,9 @@ func (p *DispatchPage) cannotCost() string {
 // Roomy is the screen width, in cells, from which every column fits.
 const Roomy = 200
 
-// spare reports whether to hide a column on a screen without room for all columns. The hidden columns repeat
-// what the detail shows. Without costs, spare hides the sum of isolated times. With costs, it hides the
-// number of steps, because costs are more useful. In a run with static grids, it hides the time of a single
-// dispatch and keeps the sum of isolated times. The waste in the table covers all dispatches of a row too.
+// spare reports whether to hide a column on a screen without room for all columns. The detail shows what is
+// hidden. Without costs, spare hides the sum of isolated times. With costs, it hides the number of steps. In
+// a run with static grids, it hides the time of a single dispatch instead of the sum of isolated times.
 func (p *DispatchPage) spare(name string, screen int) bool {
 	t := p.Table()
 	if t == nil || screen >= Roomy {
@@ -217,14 +215,14 @@ func (p *DispatchPage) spare(name string, screen int) bool {
 	return name == "sum_us" && beside && !static && !t.Costed()
 }
 
-// guest reports whether a column is optional, so that it is shown only if there is room for it. On a wide
-// screen, the error of the costs is such a column, because the detail shows this error too.
+// guest reports whether to show a column only if all other columns fit, too. On a wide screen, this applies
+// to the error of the costs, which the detail shows too.
 func (p *DispatchPage) guest(name string, screen int) bool {
 	return name == "cost_spread_us" && screen >= widget.SideWidth && screen < Roomy
 }
 
-// stays reports whether to keep a column as long as possible. It keeps the sum of isolated times beside the
-// costs, because both cover all dispatches of a row. On a wide screen the detail shows the sum instead.
+// stays reports whether to keep a column as long as possible: on a narrow screen, the sum of isolated times
+// beside the costs, because both cover all dispatches of a row. On a wide screen the detail shows this sum.
 func (p *DispatchPage) stays(name string) bool {
 	t := p.Table()
 	return t != nil && name == "sum_us" && t.Costed() && p.Rows.Screen < widget.SideWidth

@@ -19,8 +19,8 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// graphPage is view 4. It shows the operators, the values or the memory, one list at a time.
-// Neighbourhoods and values open on top of it.
+// graphPage is view 4. It shows one list at a time: the operators, the values or the memory. The
+// Neighbourhood and Value screens open on top of this page.
 type graphPage struct {
 	Basics
 	host  Host
@@ -54,8 +54,8 @@ func newGraphPage(h Host, _ *widget.Log) View {
 	return p
 }
 
-// kinship identifies a row of the tree, so that the row is found again after the grouping changes. It holds
-// the first operator of the row and, for the row of a value, also the value.
+// kinship identifies a row of the tree, so that the row is found again after the grouping has changed: by the
+// first operator of the row and, in the row of a value, the value.
 type kinship struct {
 	op    trace.OpID
 	edge  string
@@ -76,7 +76,7 @@ type graphLook struct {
 	fold     analyze.Grouping
 }
 
-// Look returns the list, the grouping and the marked quantity, which undo restores.
+// Look returns what undo restores: the list, the grouping and the marked quantity.
 func (p *graphPage) Look() any { return graphLook{p.at, p.mark, p.fold} }
 
 func (p *graphPage) Restore(s any) {
@@ -145,7 +145,7 @@ func (p *graphPage) nextList() {
 	}
 }
 
-// refold changes the grouping of operators: by layer, by kind or not at all. It omits grouping by kernel,
+// refold changes the grouping of operators: by layer, by kind or not at all. There is no grouping by kernel,
 // because an operator may have several kernels.
 func (p *graphPage) refold() {
 	if p.at != operatorList {
@@ -195,7 +195,7 @@ func (p *graphPage) Render(t *widget.Theme, _ widget.Glyphs, w, h int, focused b
 	return p.list().draw(t, w, h, focused, none)
 }
 
-// picked is the operator or the value that a row stands for. Some rows stand for neither.
+// picked is the operator or the value of a row. Some rows have neither.
 type picked struct {
 	op    *trace.Op
 	value trace.ValueID // -1: none
@@ -293,8 +293,8 @@ func (p *graphPage) Detail() *Detail {
 	return &Detail{}
 }
 
-// standsFor returns the lines about a row: its cost and, if it has several operators, the numbers of its
-// operators and dispatches.
+// standsFor returns detail lines about a row: its cost and, for several operators, the numbers of operators
+// and dispatches.
 func standsFor(n *graphtree.GraphNode) (lines []string) {
 	ops := 0
 	for _, unit := range n.Ops {
@@ -318,7 +318,7 @@ func standsFor(n *graphtree.GraphNode) (lines []string) {
 // noNumbers is the message in place of a value's numbers if steps are only planned.
 const noNumbers = "No numbers: without a device, steps are only planned."
 
-// numbersWhere says how to see the contents of a value.
+// numbersWhere tells the user how to see the elements of a value.
 func numbersWhere(t *trace.Trace, isTrace bool) string {
 	switch {
 	case t.Device.None():
@@ -329,8 +329,8 @@ func numbersWhere(t *trace.Trace, isTrace bool) string {
 	return command.Keyed("Press {open} to show the numbers of this value.")
 }
 
-// why returns the text that explains the selected operator, or the first operator of the row. For a value,
-// the text lists the operators that may be re-planned when the value changes.
+// why returns the text that explains the grid of the selected operator, or of the first operator in the row.
+// For a value, the text lists the operators that may be re-planned when the value changes.
 func (p *graphPage) why() (Text, bool) {
 	got, s := p.picked(), p.list().at()
 	switch {

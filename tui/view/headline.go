@@ -14,10 +14,10 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// answer is what the user should fix first in the steps that a view covers, and what this gives.
+// answer says what the user should fix first in the steps that a view covers, and how much time this saves.
 type answer struct {
 	headline *headline.Headline
-	lines    []string // the headline in one line, in several lengths
+	lines    []string // the headline in several lengths, longest first
 }
 
 // answerOf computes the answer for the steps that a view with the given Takes shows.
@@ -40,8 +40,8 @@ func answerOf(ctx context.Context, s Snapshot, takes report.Takes) (*answer, err
 // costed reports whether the answer is based on measured costs.
 func (a *answer) costed() bool { return a != nil && a.headline.Basis == headline.Costs }
 
-// draw returns the line above a table, at most w cells wide. Without costs, it says how to measure them. It
-// returns "" if there is nothing to say.
+// draw returns the line above a table, at most w cells wide. Without costs, the line says how to measure
+// costs. draw returns "" if there is no answer.
 func (a *answer) draw(t *widget.Theme, s Snapshot, w int) string {
 	switch {
 	case a == nil || s.Running && !a.costed():
@@ -56,7 +56,7 @@ func (a *answer) draw(t *widget.Theme, s Snapshot, w int) string {
 	return t.Put(widget.Dim, " "+widget.FirstThatFits(w-2, a.lines...))
 }
 
-// ask says how to find out what to fix first.
+// ask tells the user how to find out what to fix first.
 func (a *answer) ask() string {
 	switch a.headline.Why {
 	case headline.FewRounds:
@@ -67,7 +67,7 @@ func (a *answer) ask() string {
 	return "What to fix first is not known yet: {cost} measures what each row costs."
 }
 
-// answerKey identifies an answer: a version of the data, and the covered steps.
+// answerKey identifies an answer by a version of the data and the covered steps.
 type answerKey struct {
 	version int
 	name    string
@@ -86,7 +86,7 @@ func wantAnswer(a *answerTask, j *widget.Jobs, s Snapshot, takes report.Takes) {
 		func(ctx context.Context) (*answer, error) { return answerOf(ctx, s, takes) }, nil)
 }
 
-// withoutFirst removes from a title what the headline says.
+// withoutFirst removes from a title the segments that repeat the headline.
 func withoutFirst(t *report.DispatchTable, title []table.Segment) []table.Segment {
 	first := t.FixFirst()
 	said := func(s table.Segment) bool { return slices.Contains(first, s) }

@@ -1,6 +1,6 @@
 // Package view holds the screens of the terminal program, one in each file. A view keeps its own display
-// state and draws the data of a Snapshot. It uses the program only through Host, and it returns the
-// actions that implement its commands.
+// state and draws the data of a Snapshot. Views use the program only through Host. The method Actions of a
+// view returns the implementations of its commands.
 package view
 
 import (
@@ -41,13 +41,13 @@ var Views = []Row{
 	{Key: "0", Name: "Log", New: newLogPage, Doc: "All messages: notes, compiled kernels, warnings and errors."},
 }
 
-// inner lists the screens that commands open on top of a view. They stay until they are closed.
+// inner lists the screens that commands open on top of a view.
 var inner = []*Row{&nearRow, &valueRow}
 
-// roofline describes the screen of the roofline. It is nil if the program was built without that screen.
+// roofline describes the screen of the roofline; nil if the program was built without that screen.
 var roofline *Row
 
-// AddRoofline makes a screen the one that Curves opens as the last of its charts.
+// AddRoofline registers the screen of the roofline, which Curves opens as its last chart.
 func AddRoofline(row *Row) {
 	roofline = row
 	inner = append(inner, row)
@@ -76,8 +76,7 @@ func (r *Row) Offers(name string) bool {
 	return ActionOf(r.New(nil, widget.NewLog()).Actions(), name) != nil
 }
 
-// Offering returns the names of the views that offer a command. The given function returns the name of a
-// view.
+// Offering returns the names, as `called` returns them, of the views that offer a command.
 func Offering(name string, called func(*Row) string) (names []string) {
 	for i := range Views {
 		if Views[i].Offers(name) {
@@ -114,12 +113,12 @@ type Host interface {
 	Do(c session.Command)  // sends a command to the session
 }
 
-// View is one of the screens. A view keeps its display state: cursor, grouping, order and filter. The data
-// that it shows comes from the snapshot and is computed by jobs. Only the event loop calls its methods. A
-// view embeds Basics and overrides the methods it supports.
+// View is one of the screens. A view keeps its display state: cursor, grouping, order and filter. Jobs
+// compute the shown data from the snapshot. Only the event loop calls the methods of a view. A view embeds
+// Basics and overrides the methods that it supports.
 type View interface {
-	// Load requests the data to show from a snapshot, for a screen of w cells. Load is called after every
-	// message, so it must be cheap if nothing has changed.
+	// Load starts the jobs that compute the data to show from a snapshot, for a screen of w cells. Load
+	// is called after every message, so it must be fast if nothing has changed.
 	Load(j *widget.Jobs, s Snapshot, w int)
 	// Title returns the title line of the list, for a screen of w cells.
 	Title(w int) []table.Segment
@@ -129,41 +128,41 @@ type View interface {
 	Actions() []command.Action
 	// Move moves the cursor.
 	Move(m widget.Motion)
-	// Takes returns which steps the view shows: the selected steps, only the last of them, or the whole
-	// run.
+	// Takes returns which steps the view shows: the selected steps, only the last selected step, or the
+	// whole run.
 	Takes() report.Takes
 	// Pane returns the rows of the view with their cursor, or nil if the view has no rows.
 	Pane() *widget.TablePane
-	// Detailed reports whether the view has a detail pane for the selected row; Detail returns its
-	// contents.
+	// Detailed reports whether the view has a detail pane for the selected row. Detail returns the
+	// contents of the pane.
 	Detailed() bool
 	Detail() *Detail
-	// About returns the line below the tabs. It returns false if that line should show the cost of the
-	// steps. About must be cheap.
+	// About returns the line below the tabs, or false if that line should show the summary of the
+	// selected steps. About must be fast.
 	About(s Snapshot) (table.Line, bool)
 	// Filter returns the filter of the view, or nil if the view has none.
 	Filter() *filter
 	// Copied returns the selected row as text.
 	Copied() string
-	// Open opens the selected row. Back leaves one level inside the view. Open returns false if no row can
-	// be opened, and Back returns false if there is no level to leave.
+	// Open opens the selected row, and returns false if the row cannot be opened. Back closes what was
+	// opened last inside the view, and returns false if nothing is open.
 	Open() bool
 	Back() bool
-	// Turn moves to the next or previous item of a view that shows one item at a time. It returns false if
-	// the view has no such items; the caller then moves to the next or previous event of the run.
+	// Turn moves to the next item of a view that shows one item at a time, or to the previous item if
+	// `by` is negative. It returns false if the view has no such items; the caller then moves to an event
+	// of the run.
 	Turn(by int) bool
 	// PointAt handles a click on a cell of the view as drawn w cells wide. It returns false if nothing is
 	// drawn at that cell.
 	PointAt(x, y, w int) bool
-	// Has returns the function that decides whether an event is relevant in this view. If Has returns nil,
-	// all events are relevant.
+	// Has returns a function that reports whether an event is relevant in this view; nil: all events are.
 	Has() func(analyze.Event) bool
-	// Stop cancels what the view requested from the model, and reports whether there was a request.
+	// Stop cancels the view's request to the model, and reports whether there was one.
 	Stop() bool
 	// Launch returns the launch of the dispatch under the cursor, or nil if there is none.
 	Launch() *analyze.Launch
-	// Look returns the state that undo saves in addition to the state of the rows. The state must be
-	// comparable with ==. Restore sets it.
+	// Look returns the state that undo saves in addition to the state of the rows, and Restore sets this
+	// state. The state must be comparable with ==.
 	Look() any
 	Restore(look any)
 	// Scrolls returns how many lines one turn of the wheel moves.
@@ -202,37 +201,36 @@ func (Basics) Look() any                         { return nil }
 func (Basics) Restore(any)                       {}
 func (Basics) Scrolls() int                      { return WheelLines }
 
-// Detail is the contents of the detail pane. Lines is a function that a job calls; it is nil if there are no
-// lines. The field Of identifies what the lines describe, and the field Title names it for the user.
+// Detail is the contents of the detail pane. A job calls Lines, which is nil if there are no lines. Of
+// identifies the described object, and Title is the object's name for the user.
 type Detail struct {
 	Of, Title string
 	Lines     func(context.Context) ([]string, error)
 }
 
-// Text is a text that a job builds and that is shown over a view. The field None holds the message that is
-// shown if the text has no lines.
+// Text is a text that a job builds and that is shown over a view. If the text has no lines, the message None
+// is shown.
 type Text struct {
 	Of   func(context.Context) (Page, error)
 	None string
 	Code bool // the lines are not wrapped
 }
 
-// Page is a built text, together with the texts that keys can open from it.
+// Page is a finished text, together with related texts that keys open.
 type Page struct {
 	Title string
 	Lines []string
 	Marks [][]widget.Stretch // marks of each line, or nil
-	// Broken is the function that wraps a line to w cells. If it is nil, the lines are not wrapped and may
-	// have Marks.
+	// Broken wraps a line to w cells. If Broken is nil, the lines are not wrapped and may have Marks.
 	Broken func(line string, w int) []string
-	Whole  string // what the copy command copies; if "", it copies the lines
-	// Earlier and Later are the same text for an earlier and a later step, or nil if there is no such step.
-	// Folded is the other version of the text, which has more or fewer lines; it is nil if there is none.
+	Whole  string // text that the copy command copies; "": the lines
+	// Earlier and Later are the same text for an earlier and a later step, or nil if there is no such
+	// step. Folded is a longer or shorter version of the text, or nil if there is none.
 	Earlier, Later, Folded *Text
 	First, Last            string // messages if there is no earlier or no later text
 }
 
-// WrapHanging wraps a line of a detail to w cells. Continuation lines are aligned with the text after the
+// WrapHanging wraps a line of a detail to w cells. It aligns continuation lines with the text after the
 // label.
 func WrapHanging(l string, w int) []string {
 	const deep = analyze.DetailLabel

@@ -13,15 +13,14 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// ListPage is the common part of the views that show one table of the registry.
+// ListPage is the common part of the views that show one table of package report.
 type ListPage struct {
 	Basics
 	Rows widget.TablePane
 	From report.Table
 }
 
-// listOf returns the page of a table. It panics if no table has that name. This would be a bug, because
-// tables are registered before the program starts.
+// listOf returns the page of a table. It panics if no table has the name, which would be a bug.
 func listOf(name string) ListPage {
 	t, err := report.TableNamed(name)
 	if err != nil {
@@ -32,8 +31,8 @@ func listOf(name string) ListPage {
 
 func (p *ListPage) Takes() report.Takes { return p.From.Takes }
 
-// listKey identifies the contents of a table. The version is the snapshot's, which also increases with every
-// change of the selection or the baseline.
+// listKey identifies the contents of a table. The snapshot's version also increases with every change of the
+// selection or the baseline.
 type listKey struct {
 	version int
 	fold    analyze.Grouping
@@ -56,7 +55,7 @@ func (p *ListPage) Move(m widget.Motion) { p.Rows.Move(m) }
 
 func (p *ListPage) Filter() *filter { return &filter{p.Rows.Wanted.Typed, p.Rows.SetFilter} }
 
-// Actions returns the commands that work on any list of rows. The program implements them.
+// Actions returns the commands that work on any list of rows. App implements these commands.
 func (p *ListPage) Actions() []command.Action {
 	return []command.Action{
 		{Name: "open"},
@@ -83,9 +82,9 @@ func Complain(t *widget.Theme, w int, what string) []string {
 	return lines
 }
 
-// elsewhere is for a table of dispatches whose filter consists of one dispatch id. It returns this id, the
-// number of steps that ran the dispatch, and the last of these steps. If no step ran the dispatch, it returns
-// the shown step. For any other filter, it returns false.
+// elsewhere finds the steps that ran a dispatch, if the filter of a dispatch table is a dispatch id. It
+// returns this id, the number of steps that ran the dispatch, and the index of the last such step, or of the
+// shown step if no step ran the dispatch. For any other filter, asked is false.
 func (p *ListPage) elsewhere() (id trace.DispatchID, steps, at int, asked bool) {
 	l, s := &p.Rows.Listing, p.at()
 	if l.Table == nil || l.Table.Name != "dispatches" {
@@ -103,11 +102,11 @@ func (p *ListPage) elsewhere() (id trace.DispatchID, steps, at int, asked bool) 
 	return id, steps, at, true
 }
 
-// draw draws the list, or says why it is empty. For a step without rows, it shows the text `none`.
+// draw draws the list or, if it has no rows, a text that says why. `none` is this text if there is no filter.
 func (p *ListPage) draw(t *widget.Theme, w, h int, focused bool, none string) []string {
 	l := &p.Rows.Listing
 	switch {
-	case p.Rows.Job.Err != nil: // the old rows are of other steps, so do not show them
+	case p.Rows.Job.Err != nil: // do not show the rows of other steps
 		return Complain(t, w, "Could not compute this table: "+p.Rows.Job.Err.Error())
 	case l.Table == nil:
 		none = "Computing …"

@@ -31,7 +31,7 @@ type logKey struct {
 type logText struct {
 	lines  []string
 	of     []int // index of the log entry of each line
-	nth    []int // position of each line's entry among the found entries, from 1
+	nth    []int // for each line, the number of its entry among the found entries, from 1
 	all    int   // number of log entries
 	filter string
 	found  int // number of entries that match the filter
@@ -48,7 +48,7 @@ func (p *logPage) Load(j *widget.Jobs, _ Snapshot, w int) {
 		func(t logText) { p.text.Load(t.lines, t.of) })
 }
 
-// wrapLog filters the log and wraps the entries to the width of the screen. It never cuts text off.
+// wrapLog filters the log and wraps the entries to the width of the screen.
 func wrapLog(ctx context.Context, lines []widget.LogLine, key logKey) (logText, error) {
 	t := logText{all: len(lines), filter: key.filter}
 	for i, l := range lines {
@@ -80,7 +80,7 @@ func wrapLog(ctx context.Context, lines []widget.LogLine, key logKey) (logText, 
 	return t, nil
 }
 
-// lets reports whether a line passes the filter.
+// lets reports whether the line s passes the filter.
 func lets(filter, s string) bool {
 	want, invert := strings.CutPrefix(filter, "!")
 	return strings.Contains(strings.ToLower(s), strings.ToLower(want)) != invert || filter == ""

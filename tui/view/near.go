@@ -22,8 +22,9 @@ var nearRow = Row{
 	New: func(h Host, _ *widget.Log) View { return newNearPage(h, 0, false) },
 }
 
-// NearPage is the neighbourhood of an operator. The operators that write its inputs are on the left, and
-// the operators that read its outputs are on the right. The edges show the live shapes.
+// NearPage shows the neighbourhood of an operator. The operators that write its inputs are on the left, and
+// the operators that read its outputs are on the right. The lines between them show the live shapes of the
+// values.
 type NearPage struct {
 	Basics
 	host   Host
@@ -49,11 +50,11 @@ type nearness struct {
 	far    int // number of columns on each side
 	Spots  map[int][]stand
 	height int
-	full   []int // widths of the columns in cells, alternating between names and the edges between them
+	full   []int // widths of the columns in cells: a column of names, a column of edges, and so on
 }
 
-// stand is a node of the neighbourhood and its place on the screen. It has the line of the node and the line
-// of the node that it is attached to. It also says whether it is the last node attached to that node.
+// stand is a node of the neighbourhood and its place on the screen: its Line, the line `of` of the node that
+// it is attached to, and whether it is the last node attached to that node.
 type stand struct {
 	analyze.Neighbour
 	Line, of int
@@ -68,11 +69,12 @@ func newNearPage(h Host, op trace.OpID, consumers bool) *NearPage {
 	return p
 }
 
-// Widths in cells: an edge with a shape, the narrowest edge, and a column of short names. An edge has
-// besideShape more cells than its shape, and a name has besideName more cells than its text.
+// Widths in cells: edgeCells of an edge with a shape, leastEdge of the narrowest edge, leastName of the
+// narrowest column of names. An edge has besideShape more cells than its shape, and a name has besideName
+// more cells than its text.
 const edgeCells, leastEdge, leastName, besideShape, besideName = 14, 9, 15, 6, 2
 
-// nearFar returns how many columns fit on each side.
+// nearFar returns how many columns of names fit on each side of the centre.
 func nearFar(w int) int {
 	if w >= 5*leastName+4*edgeCells {
 		return 2
@@ -271,7 +273,7 @@ func (n *nearness) edgeAt(column int) int {
 	return n.nameAt(column) - 1
 }
 
-// measure computes the width that each column needs.
+// measure computes the full width of each column.
 func (n *nearness) measure() {
 	n.full = make([]int, 4*n.far+1)
 	for column, list := range n.Spots {
@@ -285,9 +287,8 @@ func (n *nearness) measure() {
 	}
 }
 
-// widths returns the widths of the columns on a page of w cells. If the page is too narrow, the columns
-// that exceed their minimum width the most shrink first. Spare cells are handed out to the columns in
-// turn.
+// widths returns the widths of the columns on a page of w cells. If the page is too narrow, the columns that
+// exceed their minimum width the most shrink first. If the page is too wide, all columns grow equally.
 func (n *nearness) widths(w int) []int {
 	widths := slices.Clone(n.full)
 	left := w
@@ -405,8 +406,8 @@ func (s *stand) tail() string {
 	return fmt.Sprintf(" L%d", s.Level)
 }
 
-// drawEdge draws the line from a node to the node it is attached to, in a column of edges. `side` is negative
-// if the attached node is on the right.
+// drawEdge draws the line between a node and the node that it is attached to, in a column of edges. `side` is
+// negative on the left of the centre.
 func drawEdge(t *widget.Theme, grid [][]string, s *stand, at, side, w int) {
 	first := s.Line == s.of
 	shape := widget.CutMiddle(s.shape(), w-besideShape)
@@ -466,8 +467,8 @@ func (p *NearPage) Detail() *Detail {
 	}}
 }
 
-// why returns the text that explains the operator under the cursor. For a value, the text lists the operators
-// that may be re-planned when the value changes.
+// why returns the text that explains the grid of the operator under the cursor. For a value, the text lists
+// the operators that may be re-planned when the value changes.
 func (p *NearPage) why() (Text, bool) {
 	s := p.spot()
 	switch {

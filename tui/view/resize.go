@@ -40,7 +40,7 @@ func (p *resizePage) Title(w int) []table.Segment {
 		return []table.Segment{{Rank: 0, Text: "Resize"}}
 	}
 	parts := slices.Concat(p.Rows.Own(w), t.Title[0].Segments)
-	if s := p.at(); s.Stands(p).Text != "" { // several steps are selected: say in which of them grids changed
+	if s := p.at(); s.Stands(p).Text != "" { // of several selected steps, name those with changed grids
 		parts = append(parts, table.Say(0, "%s", s.Index.Regrids(s.Scope)))
 	}
 	return append(parts, p.Rows.Alike(w)...)
@@ -54,8 +54,7 @@ func (p *resizePage) Render(t *widget.Theme, _ widget.Glyphs, w, h int, focused 
 	return p.draw(t, w, h, focused, none)
 }
 
-// Has returns the filter that selects the events of steps in which a grid changed. Other events do not
-// concern the resize.
+// Has returns a function that accepts the events of steps in which a grid changed.
 func (p *resizePage) Has() func(analyze.Event) bool {
 	return func(e analyze.Event) bool { return p.at().Index != nil && p.at().Index.Regridded(e.Step) }
 }
@@ -72,7 +71,7 @@ func (p *resizePage) current() *analyze.ResizeRow {
 	return nil
 }
 
-// Detail shows in full what the table shortens.
+// Detail shows the cells of the row in full.
 func (p *resizePage) Detail() *Detail {
 	r, l, s := p.current(), p.Rows.Listing, p.at()
 	if r == nil {
@@ -128,8 +127,8 @@ func valueNames(g *trace.Graph, ids []trace.ValueID) string {
 	return strings.Join(names, ", ")
 }
 
-// why returns the text that explains the dispatch of the row. For a row without a dispatch, the text lists
-// the operators that depend on the values that changed in the row or in its pass.
+// why returns the text that explains the grid of the row's dispatch. For a row without a dispatch, the text
+// lists the operators that depend on the changed values of the row or of its pass.
 func (p *resizePage) why() (Text, bool) {
 	r, s := p.current(), p.at()
 	if r == nil {

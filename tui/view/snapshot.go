@@ -19,8 +19,8 @@ type Snapshot struct {
 	Trace *trace.Trace
 	Step  int // the shown step, which is the last of Scope; -1: none
 	// Scope holds the selected steps. Against is their baseline, or nil if there is none. Scope and
-	// Against are only set if a step is shown. Base is the step of the baseline if the baseline is a
-	// single step of this trace, else -1.
+	// Against are only set if a step is shown. If the baseline is a single step of this trace, Base is
+	// the index of this step, else -1.
 	Scope   analyze.Selection
 	Against *analyze.Baseline
 	Base    int
@@ -57,8 +57,8 @@ func (s Snapshot) Of(takes report.Takes) analyze.Selection {
 	return command.Part(s.Index, s.Scope, takes)
 }
 
-// Named returns the name of the steps that a view with the given Takes shows, or "" if there are none. Data
-// that was computed under another name belongs to other steps.
+// Named returns the name of the steps that a view with the given Takes shows, or "" if there are none.
+// Different steps have different names.
 func (s Snapshot) Named(takes report.Takes) string {
 	if s.Step < 0 || s.Trace == nil {
 		return ""
@@ -71,8 +71,8 @@ func (s Snapshot) options(takes report.Takes, fold analyze.Grouping) analyze.Opt
 	return analyze.Options{Selection: s.Of(takes), Baseline: s.Against, Grouping: fold}
 }
 
-// Stands returns a note saying which of several selected steps a view of one step shows. It is empty if
-// only one step is selected.
+// Stands returns a note that says which of several selected steps a view of one step shows. The note is empty
+// if only one step is selected.
 func (s Snapshot) Stands(v View) table.Segment {
 	if _, one := s.Scope.One(); s.Step < 0 || one || v.Takes() != report.OneStep {
 		return table.Segment{}
@@ -84,8 +84,8 @@ func (s Snapshot) Stands(v View) table.Segment {
 	}
 }
 
-// lastOfBase returns a baseline that consists of the last step of the current baseline. Plans are compared
-// with the plans of that step.
+// lastOfBase returns a baseline that consists of the last step of the current baseline, for the comparison of
+// plans.
 func (s Snapshot) lastOfBase() *analyze.Baseline {
 	b := s.Against
 	if b == nil {

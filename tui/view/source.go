@@ -13,9 +13,9 @@ import (
 // markTemplated is the sign before a source line that was generated from constants.
 const markTemplated = "▎"
 
-// SourceOf returns a kernel's source with line numbers. It highlights the text that constants filled in,
-// the included files, and the branches that constants selected. The rest is the same in all kernels of the
-// template.
+// SourceOf returns a kernel's source with line numbers. It highlights the parts that differ between kernels
+// of one template: the text that constants filled in, the included files, and the branches that constants
+// selected.
 func SourceOf(name string, k *trace.Kernel) Text {
 	none := "the trace does not contain the source of " + name
 	return Text{Code: true, None: none, Of: func(ctx context.Context) (Page, error) {

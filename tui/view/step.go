@@ -18,21 +18,20 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// StepPage is view 1. It shows the generated text, the cost of a step and where its wall time went, and
-// the events of the run.
+// StepPage is view 1. It shows the generated text, how a step spent its wall time, and the events of the run.
 type StepPage struct {
 	Basics
 	Steps ListPage
 	Task  widget.Task[summaryBase, *StepFacts]
 	host  Host
-	part  int      // index of the part of the GPU track that is shown on its own; -1: the whole track
+	part  int      // index of the opened part of the GPU track; -1: the whole track is shown
 	now   Snapshot // snapshot of the last Load, for its events and marks
 
 	strip   *strip
 	stripOf stripKey
 	High    int // height of the strip with its lanes as last drawn, in lines
 
-	// These fields cache the drawn lines of parts that are slow to draw.
+	// These fields cache drawn lines.
 	tracks drawn[tracksKey]
 	text   drawn[textKey]
 }
@@ -49,8 +48,7 @@ type stepsKey struct {
 	against *analyze.Baseline
 }
 
-// StepFacts holds those facts about a step that are slow to compute in a long run. A job computes the facts,
-// and they never change afterwards.
+// StepFacts holds facts about a step that take long to compute in a long run. A job computes these facts.
 type StepFacts struct {
 	s   Snapshot
 	Sum *analyze.StepSummary
@@ -130,8 +128,8 @@ func gather(ctx context.Context, s Snapshot) (*StepFacts, error) {
 			decodes = append(decodes, took)
 		}
 	}
-	// The scale is the longest warm decode step, but at most three times the median. With a prefill or a
-	// delayed step as the scale, the other steps would be too small to see.
+	// The scale is the longest warm decode step, but at most three times the median: one long step must
+	// not make the others too small to see.
 	if slices.Sort(decodes); len(decodes) > 0 {
 		f.scale = min(decodes[len(decodes)-1], 3*decodes[len(decodes)/2])
 	}
@@ -148,8 +146,8 @@ func gather(ctx context.Context, s Snapshot) (*StepFacts, error) {
 	return f, err
 }
 
-// barNS returns the time of a step that the strip shows: the wall time, or the sum of the dispatches if
-// another engine ran them. It returns 0 if this time was not measured.
+// barNS returns the time in ns of a step in the strip: the wall time or, in the profile of another engine,
+// the sum of the dispatches. It returns 0 if this time was not measured.
 func (f *StepFacts) barNS(s *trace.Step) float64 {
 	ns, _ := s.CPU.TotalNS.NS()
 	if f.imported() {
@@ -202,8 +200,8 @@ var steps = map[widget.Motion]int{
 	widget.Bottom: 1 << 30,
 }
 
-// stepsBy returns the number of steps that a motion moves. While a part of the GPU track is open, up and
-// down move through the parts and the result is 0.
+// stepsBy returns the number of steps that a motion moves. If a part of the GPU track is open, up and down
+// move through the parts, and stepsBy returns 0.
 func (p *StepPage) stepsBy(m widget.Motion) int {
 	if p.part >= 0 && (m == widget.Up || m == widget.Down) {
 		if f := p.Task.Value; f != nil {
@@ -253,8 +251,7 @@ type stripKey struct {
 	columns int
 }
 
-// stripIn returns the strip for a page of w cells. It rebuilds the strip only if the data or the width has
-// changed.
+// stripIn returns the strip for a page of w cells, rebuilt if the data or the width has changed.
 func (p *StepPage) stripIn(f *StepFacts, w int) *strip {
 	key := stripKey{facts: f, n: len(p.now.Events), columns: stripColumns(w)}
 	if key.n > 0 {
@@ -281,7 +278,7 @@ type textKey struct {
 	w, h  int
 }
 
-// drawn is a cache of drawn lines. The lines are drawn again only if their key has changed.
+// drawn caches drawn lines. The lines are drawn again only if their key has changed.
 type drawn[K comparable] struct {
 	of    K
 	lines []string
@@ -308,8 +305,8 @@ func (p *StepPage) tracksIn(t *widget.Theme, f *StepFacts, w int, figures bool) 
 // stripColumns returns the width of the strip on a page of w cells, in columns.
 func stripColumns(w int) int { return max(1, w-widget.Axis-2) }
 
-// StepAt returns the first step in the column of the strip at cell x of a page of w cells. It returns false
-// if no step is drawn there.
+// StepAt returns the first step in the strip's column at cell x, on a page of w cells. It returns false if no
+// step is drawn at x.
 func (p *StepPage) StepAt(x, w int) (step int, ok bool) {
 	f := p.Task.Value
 	if f == nil || x < widget.Axis+1 {
@@ -365,7 +362,7 @@ func (p *StepPage) Render(t *widget.Theme, g widget.Glyphs, w, h int, _ bool) []
 	return lines
 }
 
-// facts returns the lines below the text. On a low page, the facts also use the given number of blank lines.
+// facts returns the lines below the text. A low page also uses `blank` blank lines for facts.
 func (p *StepPage) facts(t *widget.Theme, f *StepFacts, w, h, blank int) []string {
 	facts := []string{widget.Cut(" "+f.Candidates(w-2), w)}
 	if drawn := f.Drawn(); h >= 18 && drawn != nil {
@@ -375,7 +372,7 @@ func (p *StepPage) facts(t *widget.Theme, f *StepFacts, w, h, blank int) []strin
 		facts = append(facts, "")
 	}
 	facts = append(facts, t.Put(widget.Strong, " "+f.Split().Fit(w-2)))
-	if !f.imported() { // a profile does not say when its dispatches ran
+	if !f.imported() { // a profile does not record when its dispatches ran
 		facts = append(facts, p.tracksIn(t, f, w, h >= 16)...)
 	}
 	for _, line := range expertload.Strips(f.routers, widget.Clamp((h-20)/4, 1, 6), w-2) {
@@ -407,8 +404,8 @@ func (p *StepPage) facts(t *widget.Theme, f *StepFacts, w, h, blank int) []strin
 	return facts
 }
 
-// verdict returns the text that says what limits the step. If no costs were measured yet, the text also says
-// how to measure them.
+// verdict returns the text that says what limits the step. Without costs, the text also says how to measure
+// costs.
 func (p *StepPage) verdict(f *StepFacts) string {
 	said := widget.MarkClosed + " " + report.Verdict(f.Sum)
 	switch {
@@ -456,8 +453,8 @@ func (p *StepPage) run(t *widget.Theme, g widget.Glyphs, f *StepFacts, s *strip,
 	return lines
 }
 
-// Split returns the line that divides the time of the untimed step into three parts: CPU time before the GPU,
-// GPU time, and CPU time after the GPU.
+// Split returns the line that splits the time of the untimed step into CPU time before the GPU starts, GPU
+// time, and CPU time after the GPU has ended.
 func (f *StepFacts) Split() table.Line {
 	u := &f.Sum.Untimed
 	if f.imported() {
@@ -514,7 +511,7 @@ func (f *StepFacts) Split() table.Line {
 	return table.Title(parts...)
 }
 
-// coldStart returns where the time before the first token went, or nil if the trace does not contain it.
+// coldStart returns how the time before the first token was spent, or nil if the trace does not contain this.
 func (f *StepFacts) coldStart() []string {
 	list := tracks.ColdStart(f.s.Index)
 	if len(list) == 0 {

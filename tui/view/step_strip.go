@@ -11,17 +11,17 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// strip draws the run as columns, one for each step, or one for several steps if there are more steps than
-// columns. The columns show how long the steps took. The lanes below show events and marks.
+// strip draws the times of a run's steps as columns. If there are more steps than columns, a column covers
+// several steps. The lanes below the columns show events and marks.
 type strip struct {
 	steps  []trace.Step
-	Per    int // number of steps that a column stands for
+	Per    int // number of steps in a column
 	Median []float64
 	Most   []float64
 	scale  float64         // time at the top, in ns
 	events []analyze.Event // sorted by step
 	Signs  []string
-	first  []analyze.Event // for each column, the event that its sign stands for
+	first  []analyze.Event // for each column, the event that its sign shows
 }
 
 // eventSigns maps kinds of events to the signs in their lane. If a column has several events, the first
@@ -53,8 +53,7 @@ func signOf(kind string) int {
 	return len(eventSigns) - 1
 }
 
-// NewStrip fits the steps of a run into the given number of columns. The function `bar` returns the time of a
-// step in ns.
+// NewStrip fits the steps of a run into the given number of columns. `bar` returns the time of a step in ns.
 func NewStrip(steps []trace.Step, bar func(*trace.Step) float64, events []analyze.Event, scale float64,
 	columns int,
 ) *strip {
@@ -139,8 +138,8 @@ func (p *strip) Chart(t *widget.Theme, g widget.Glyphs, h int) []string {
 	return lines
 }
 
-// over returns a row in which the characters of `top`, except blanks, replace those of the row. Both have the
-// same width.
+// over draws `top` over a row of the same width: characters of `top` other than blanks replace those of the
+// row.
 func over(row, top string) string {
 	under, signs := []rune(row), []rune(top)
 	for i := range signs {
@@ -211,8 +210,8 @@ func (p *strip) Marked(from, to int) string {
 	return strings.Join(row, "")
 }
 
-// Said describes the event of the shown step, else an event in the column of that step, else the next
-// event.
+// Said describes the event of the shown step, else an event in the column of the shown step, else the next
+// event of the run.
 func (p *strip) Said(shown int) string {
 	from := p.Column(shown)
 	for c := from; c < len(p.first); c++ {
@@ -236,7 +235,7 @@ func (p *strip) Said(shown int) string {
 	return ""
 }
 
-// at returns the most important event of a step, or e if e is more important or the step has no event.
+// at returns the most important event among e and the events of a step.
 func (p *strip) at(step int, e analyze.Event) analyze.Event {
 	i, _ := slices.BinarySearchFunc(p.events, step,
 		func(e analyze.Event, step int) int { return e.Step - step })

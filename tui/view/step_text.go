@@ -24,8 +24,8 @@ type word struct {
 // around is the minimum number of tokens shown before the current one, if the text has that many.
 const around = 4096
 
-// WordsAround returns the tokens of the text around the shown step. In a long text, the first token stays
-// the same for thousands of steps, so that the lines do not move while the run continues.
+// WordsAround returns the tokens of the text around the shown step. In a long text, the first returned token
+// stays the same for thousands of steps, so that the lines do not move during a run.
 func WordsAround(s Snapshot) []word {
 	var out []word
 	step := &s.Trace.Steps[s.Step]
@@ -47,7 +47,7 @@ func WordsAround(s Snapshot) []word {
 		}
 		return out
 	}
-	// A trace holds only the generated text. Collect the tokens on the way to the shown step, by position.
+	// A trace holds only the generated text: collect the tokens of the steps up to this step, by position.
 	texts := map[int]string{}
 	for i := range s.Trace.Steps[:s.Step+1] {
 		if s := &s.Trace.Steps[i]; s.Token != nil {
@@ -162,7 +162,7 @@ func (f *StepFacts) Candidates(w int) string {
 	used := 0
 	told := func(c trace.Candidate) bool { return s.Token != nil && c.ID == *s.Token }
 	if s.Token != nil && !slices.ContainsFunc(s.Top, told) {
-		parts = append(parts, fmt.Sprintf("%s %q", widget.MarkOK, s.Text)) // not a top candidate
+		parts = append(parts, fmt.Sprintf("%s %q", widget.MarkOK, s.Text)) // the token is not among s.Top
 		used = widget.Width(parts[0]) + 3
 	}
 	for _, c := range s.Top {
@@ -186,13 +186,13 @@ func (f *StepFacts) Candidates(w int) string {
 	return strings.Join(parts, " · ")
 }
 
-// samplingNames lists the sampling parameters in a trace, in the order in which their filters are applied.
+// samplingNames lists the sampling parameters in the order in which the sampler applies them.
 var samplingNames = []string{
 	"repeat_penalty", "repeat_last_n", "top_k", "top_p", "min_p", "temperature", "seed",
 }
 
-// Drawn returns the parameters with which the token was sampled, or nil if the token simply has the highest
-// logit.
+// Drawn returns the parameters with which the token was sampled, or nil if the step took the token with the
+// highest logit without sampling.
 func (f *StepFacts) Drawn() []string {
 	var parts []string
 	for _, name := range samplingNames {
@@ -206,8 +206,8 @@ func (f *StepFacts) Drawn() []string {
 	return parts
 }
 
-// Packed arranges parts into at most `most` lines of w cells. Parts are never cut, because half a part
-// could be misread as a different fact. If parts are left out, the last line ends with an ellipsis.
+// Packed arranges parts into at most `most` lines of w cells. It never cuts a part, because half a part could
+// be misread. If parts are left out, the last line ends with an ellipsis.
 func Packed(parts []string, w, most int) []string {
 	const more = " …"
 	var lines []string
@@ -230,18 +230,17 @@ func Packed(parts []string, w, most int) []string {
 	return lines
 }
 
-// Clauses returns as much of a sentence as fits into w cells, cut between clauses if at least one clause
-// fits.
+// Clauses returns as many clauses of a sentence as fit into w cells. If no clause fits, it cuts the first.
 func Clauses(s string, w int) string { return cmp.Or(table.Clauses(s, w), widget.Cut(s, w)) }
 
-// counted returns the counts of what a step did, most useful first.
+// counted returns how many dispatches, passes, writes and so on a step had, most useful first.
 func counted(sum *analyze.StepSummary) []string {
 	c := &sum.Step.CPU
 	dispatches := widget.Plural(sum.Dispatches, "dispatch")
 	if sum.Levels > 0 {
 		dispatches += fmt.Sprintf(" in %s", widget.Plural(sum.Levels, "level"))
 	}
-	// The host's work is unknown for a planned step, which did not run, and for a step of another engine.
+	// The host's work is unknown for a planned step and for a step of another engine.
 	if sum.Planned || sum.Index.Trace.Engine != "" {
 		return append([]string{dispatches}, memories(sum.Step, " to allocate")...)
 	}

@@ -16,10 +16,10 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// longTime is the limit in ns from which on times are written in ms instead of µs.
+// longTime is the time in ns from which on times are written in ms instead of µs.
 const longTime = 100e6
 
-// micros formats a time in µs, or in ms if it is long.
+// micros formats a time given in ns: in µs, or in ms from longTime on.
 func micros(ns int64) string {
 	if ns >= longTime {
 		return table.Millis(ns, true)
@@ -27,8 +27,8 @@ func micros(ns int64) string {
 	return fmt.Sprintf("%d µs", (ns+500)/1000)
 }
 
-// Tracks draws what the host and the GPU did in a step, on one time axis of w cells. It can draw a single
-// part of the GPU track instead of the whole track.
+// Tracks draws what the host and the GPU did in a step, on one time axis of w cells. If `in` is not nil, it
+// draws only this part of the GPU track.
 func Tracks(t *widget.Theme, x *analyze.Index, step int, r *tracks.Tracks, in *tracks.Span, w int,
 	figures bool,
 ) []string {
@@ -61,14 +61,13 @@ func Tracks(t *widget.Theme, x *analyze.Index, step int, r *tracks.Tracks, in *t
 	return lines
 }
 
-// inTimed reports whether times inside the step were measured, which makes the whole step longer than an
-// untimed one.
+// inTimed reports whether blocks or dispatches inside the step were timed, which makes the step slower.
 func inTimed(s *trace.Step) bool {
 	return s.Timing == trace.TimingDispatch || s.Timing == trace.TimingBlock
 }
 
-// GPUTexts describes the GPU track in several lengths, longest first. Each text starts with the given prefix,
-// which says how the step was timed.
+// GPUTexts describes the GPU track in several lengths, longest first. The prefix `timed` says how the step
+// was timed.
 func GPUTexts(r *tracks.Tracks, timed string) []string {
 	busy, n, last := int64(0), 0, r.GPU[len(r.GPU)-1].To
 	for i := range r.GPU {
@@ -146,9 +145,9 @@ func spans(list []tracks.Span, sep string) string {
 	return printable.Clean(strings.Join(parts, sep) + unit)
 }
 
-// lay draws the spans between two times in w cells. Each span starts with an edge, followed by its name
-// and time if they fit. A cell of a span is drawn busy if the GPU worked for at least half of it. If the
-// busy times are unknown, all its cells are drawn busy.
+// lay draws the spans between two times in w cells. Each span starts with an edge, followed by the span's
+// name and time if they fit. A cell is drawn busy if the GPU worked for at least half of the cell's time, or
+// if the busy times of the span are unknown.
 func lay(list []tracks.Span, from, to int64, w int, busy, waits string) string {
 	if to <= from || w < 2 || len(list) == 0 {
 		return ""
@@ -194,8 +193,7 @@ func lay(list []tracks.Span, from, to int64, w int, busy, waits string) string {
 	return strings.Join(row, "")
 }
 
-// cover adds to each cell the fraction of the cell that lies between from and to. Cell c extends from c to
-// c+1.
+// cover adds to each cell the fraction of the cell that is between from and to. Cell c is from c to c+1.
 func cover(cells []float64, from, to float64) {
 	from, to = min(max(0, from), float64(len(cells))), min(float64(len(cells)), to)
 	for c := int(from); c < len(cells) && float64(c) < to; c++ {

@@ -25,9 +25,9 @@ var valueRow = Row{
 	New: func(h Host, _ *widget.Log) View { return newValuePage(h, 0) },
 }
 
-// ValuePage shows an opened value: its statistics, its histogram and a window of its elements. It asks the
-// model for the elements in the window first, and for the statistics afterwards. To read a value, the
-// model re-runs a step up to a dispatch.
+// ValuePage shows an opened value: its statistics, its histogram and a window of its elements. It first
+// requests the elements in the window from the model, then the statistics. To read a value, the model re-runs
+// a step up to a dispatch.
 type ValuePage struct {
 	Basics
 	host   Host
@@ -40,7 +40,7 @@ type ValuePage struct {
 	column int // column of the grid at the left of the window
 	at     Snapshot
 
-	stopped *valueKey // the user stopped the reading of this value's statistics
+	stopped *valueKey // value whose statistics the user chose not to read
 	stats   widget.Task[valueKey, seen]
 	page    widget.Task[windowKey, seen]
 }
@@ -52,7 +52,7 @@ type valueKey struct {
 	after trace.DispatchID // -1: after the last dispatch that writes the value
 }
 
-// writesKey identifies a list of writes by the value and the number of the step.
+// writesKey identifies the writes of a value in a step.
 type writesKey struct {
 	step  int
 	value trace.ValueID
@@ -64,7 +64,7 @@ type windowKey struct {
 	row, column, rows, columns int
 }
 
-// seen is the model's answer to a request for a value, or the error of the request.
+// seen is the model's answer to a request for a value.
 type seen struct {
 	key valueKey
 	t   *session.Tensor
@@ -75,7 +75,7 @@ func newValuePage(h Host, v trace.ValueID) *ValuePage {
 	return &ValuePage{host: h, value: v, write: -1}
 }
 
-// OpenValue opens a value on top of the view, at the step of a snapshot.
+// OpenValue opens a value on top of the current view, at the step of a snapshot.
 func OpenValue(h Host, v trace.ValueID, s Snapshot) {
 	p := newValuePage(h, v)
 	p.at = s
@@ -98,7 +98,7 @@ func (p *ValuePage) Detailed() bool { return true }
 
 func (p *ValuePage) Takes() report.Takes { return report.OneStep }
 
-// info returns the value as recorded in the trace, or nil if there is none.
+// info returns the value's entry in the trace, or nil if there is none.
 func (p *ValuePage) info() *trace.Value {
 	if p.at.Trace == nil || int(p.value) >= len(p.at.Trace.Graph.Values) {
 		return nil
@@ -106,7 +106,7 @@ func (p *ValuePage) info() *trace.Value {
 	return &p.at.Trace.Graph.Values[p.value]
 }
 
-// key returns the key of the contents to show, or the reason that nothing can be shown.
+// key returns the key of the contents to show, or in why the reason that nothing can be shown.
 func (p *ValuePage) key() (k valueKey, why string) {
 	v := p.info()
 	switch {
@@ -161,15 +161,14 @@ func (p *ValuePage) Load(j *widget.Jobs, s Snapshot, _ int) {
 	p.page.Want(j, windowKey{key, p.Row, p.column, rows, columns}, p.ask(key, session.LookAt{
 		Offset: p.Row*width + p.column, Count: min(columns, width-p.column), Rows: rows, Stride: width,
 	}), nil)
-	// Read the visible window first. Reading all of a large value takes long, and commands run one after
-	// the other.
+	// Read the visible window before the statistics, which take long for a large value.
 	stopped := p.stopped != nil && *p.stopped == key
 	if got := p.page.Value; !stopped && got.t != nil && got.key == key {
 		p.stats.Want(j, key, p.ask(key, session.LookAt{Statistics: true}), nil)
 	}
 }
 
-// Stop stops the reading of the whole value. The visible window stays.
+// Stop stops the reading of the statistics. The window of elements stays on the screen.
 func (p *ValuePage) Stop() bool {
 	if p.stats.Cancel == nil {
 		return false
@@ -180,8 +179,8 @@ func (p *ValuePage) Stop() bool {
 	return true
 }
 
-// ask returns a job that reads a value. If the value cannot be read, the page shows the reason; the job
-// itself does not fail.
+// ask returns a job that reads a value. If the value cannot be read, the result of the job holds the error,
+// which the page shows.
 func (p *ValuePage) ask(key valueKey, at session.LookAt) func(context.Context) (seen, error) {
 	s := p.at.Session
 	at.Value = key.value
@@ -200,7 +199,8 @@ func (p *ValuePage) ask(key valueKey, at session.LookAt) func(context.Context) (
 	}
 }
 
-// dims returns the live dimensions: as reported by the model, or else as recorded in the trace.
+// dims returns the live dimensions that the model reported or, before the model has answered, those in the
+// trace.
 func (p *ValuePage) dims() []int {
 	if t := p.page.Value.t; t != nil && t.Value == p.shownValue() {
 		return t.Dims
@@ -214,8 +214,8 @@ func (p *ValuePage) dims() []int {
 	return p.at.Index.Dims(p.at.Step, p.shownValue())
 }
 
-// shownValue returns the value whose contents are shown. It is another value in the same memory if the
-// user chose one.
+// shownValue returns the value whose contents are shown: the opened value, or another value in the same
+// memory that the user chose.
 func (p *ValuePage) shownValue() trace.ValueID {
 	if p.write >= 0 && p.write < len(p.writes) {
 		return p.writes[p.write].Value
@@ -223,8 +223,8 @@ func (p *ValuePage) shownValue() trace.ValueID {
 	return p.value
 }
 
-// shape returns the size of the grid. The columns of the grid are the last dimension of the value. A value
-// with a single row is wrapped into rows that fit the width of the screen.
+// shape returns the size of the grid of elements. The columns of the grid are the last dimension of the
+// value. A value with a single row is wrapped into rows that fit the width of the screen.
 func (p *ValuePage) shape() (rows, columns int) { return gridOf(p.dims(), p.fits()) }
 
 func gridOf(dims []int, fits int) (rows, columns int) {
@@ -242,7 +242,8 @@ func gridOf(dims []int, fits int) (rows, columns int) {
 	return (n + columns - 1) / columns, columns
 }
 
-// Width in cells of a number and of the name of a row, and the number of lines above the histogram.
+// numberCells and rowCells are the widths in cells of an element and of the name of a row. statLines is the
+// number of lines above the histogram.
 const numberCells, rowCells, statLines = 11, 14, 3
 
 // chartLines returns the height of the histogram in a pane of h lines.
@@ -291,8 +292,8 @@ func (p *ValuePage) Move(m widget.Motion) {
 	p.column = widget.Clamp(p.column, 0, max(0, width-columns))
 }
 
-// Turn moves to the next dispatch of the step that writes this memory, or to the previous one if `by` is
-// negative.
+// Turn moves to the next dispatch of the step that writes the memory of the value, or to the previous such
+// dispatch if `by` is negative.
 func (p *ValuePage) Turn(by int) bool {
 	if len(p.writes) == 0 {
 		p.host.Remark("no dispatch of the step writes this value")
@@ -337,7 +338,7 @@ func (p *ValuePage) Title(int) []table.Segment {
 	return append(parts, table.Segment{Rank: 3, Text: string(v.Role)})
 }
 
-// source says where the shown contents come from, and reports whether they are out of date.
+// source describes where the shown contents come from, and reports whether they are out of date.
 func (p *ValuePage) source() (from table.Line, stale bool) {
 	from.Separator = ", "
 	t := p.page.Value.t
@@ -455,8 +456,7 @@ func (p *ValuePage) reading() string {
 	return "reading the whole value …"
 }
 
-// odd returns the line that says how many elements are NaN or infinite, and how much the value differs from
-// its reference.
+// odd returns the line with the number of NaN and infinite elements and the error against the reference.
 func (p *ValuePage) odd(t *widget.Theme, s *session.Statistics, w int) string {
 	gap := "not verified"
 	got := p.page.Value.t
@@ -524,7 +524,7 @@ func (p *ValuePage) grid(t *widget.Theme, w, h int) []string {
 		b.Reset()
 		at := indices((k.row+row)*across, dims)
 		if n := len(at); n > 0 && dims[n-1] == across && height > 1 {
-			at = at[:n-1] // label the rows of a matrix without the column index
+			at = at[:n-1] // the label of a matrix row has no column index
 		}
 		name := "[" + strings.Join(at, ",") + "]"
 		b.WriteString(t.Put(widget.Dim, widget.Fit(" "+widget.CutMiddle(name, rowCells-2), rowCells)))
@@ -573,7 +573,7 @@ func (p *ValuePage) Copied() string {
 	return b.String()
 }
 
-// Detail returns what the trace holds about the value.
+// Detail describes the value as recorded in the trace.
 func (p *ValuePage) Detail() *Detail {
 	v, s := p.info(), p.at
 	if v == nil {

@@ -13,8 +13,7 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// The functions below build the texts of the why command. A text explains why a dispatch has its grid or did
-// not run, or which operators can be re-planned when a value changes.
+// The functions below build the texts of the why command.
 
 // whyOperator explains the operator's first dispatch that runs in the shown step. If none runs, it explains
 // the operator's first dispatch. For an operator without dispatches, it lists the operators that may be
@@ -51,15 +50,15 @@ func whatWakes(s Snapshot, ids ...trace.ValueID) Text {
 	}}
 }
 
-// whyDispatch returns the text that explains the grid of a dispatch by the changes that lead from the graph's
-// inputs to the grid. The last argument is added to the title, for example ", first of ×3" if the dispatch is
-// the first of three.
+// whyDispatch returns the text that explains the grid of a dispatch: the chain of changes from the graph's
+// inputs to the grid. `of` is the end of the title, such as ", first of ×3" for the first of three
+// dispatches.
 func whyDispatch(s Snapshot, id trace.DispatchID, of string) Text {
 	return whyAt(s.Index, s.Step, id, of, false)
 }
 
-// whyAt returns the text that explains a dispatch in a step. If `open` is set, it shows the chains of changes
-// in full.
+// whyAt returns the text that explains the grid of a dispatch in a step. If `open` is set, the text shows the
+// chains of changes in full.
 func whyAt(x *analyze.Index, step int, id trace.DispatchID, of string, open bool) Text {
 	make := func(ctx context.Context) (Page, error) {
 		w := why.Of(x, step, id)
@@ -89,7 +88,7 @@ func whyAt(x *analyze.Index, step int, id trace.DispatchID, of string, open bool
 	return Text{Of: make}
 }
 
-// explain shows a text. If there is nothing to explain, it tells the user why.
+// explain shows the text t if `explains` is true, and otherwise tells the user why there is no text.
 func explain(h Host, rows *widget.TablePane, t Text, explains bool) {
 	switch {
 	case explains:

@@ -1,6 +1,5 @@
 // Package widget draws user interface elements: tables, texts, charts, input lines, dialogs and themes. It
-// also runs the background jobs that compute their content. The package does not depend on any view of the
-// program.
+// also runs the background jobs that compute the content of the screen.
 package widget
 
 import (
@@ -16,8 +15,7 @@ type canvas struct {
 	glyphs Glyphs
 }
 
-// Draw draws lines into a rectangle. Lines of the canvas are filled from left to right, so everything to the
-// left of the rectangle must already be drawn.
+// Draw draws lines into a rectangle. Everything to the left of the rectangle must already be drawn.
 func (c *canvas) Draw(r Rect, lines []string) {
 	for i, l := range lines[:min(len(lines), max(0, r.H))] {
 		y := r.Y + i
@@ -28,8 +26,8 @@ func (c *canvas) Draw(r Rect, lines []string) {
 			c.lines[y].WriteString(Blank(gap))
 			c.used[y] += gap
 		}
-		// Text from outside was already cleaned where it entered the program. In case a place was forgotten,
-		// printable.Styled cleans it again.
+		// Remove control characters again, in case they were not removed where the text entered the
+		// program.
 		if l = printable.Styled(l); Width(l) > r.W {
 			l = Cut(l, r.W)
 		}

@@ -11,8 +11,8 @@ import (
 type Dialog interface {
 	Typed(k Key) (closed bool)
 	Hints() [][2]string // keys with their meanings
-	// Lines returns two line counts for a dialog that is w cells wide: all is how many lines it can use, and
-	// least is how many it needs to show everything essential.
+	// Lines returns the number of lines of a dialog that is w cells wide: `all` with everything shown,
+	// `least` with only the essential lines.
 	Lines(w int) (all, least int)
 	// Render draws the dialog in at most h lines of w cells.
 	Render(t *Theme, w, h int) []string
@@ -25,10 +25,10 @@ type Chooser struct {
 	Title string
 	Line  *InputLine      // nil if the dialog has no input line
 	Rows  func() []string // returns the current rows
-	None  string          // shown if there are no rows
+	None  string          // text shown if there are no rows
 	More  [][2]string     // explanations below the rows: labels and their meanings
 	Picker
-	Take   func(row int, typed string) error // called on enter; row -1: no rows; an error keeps it open
+	Take   func(row int, typed string) error // called on enter; row -1: no rows; error: stay open
 	Remove func(row int)                     // nil if rows cannot be removed
 	Keep   bool                              // also stay open if Take returns nil
 	wrong  string                            // error message about the input
@@ -124,7 +124,7 @@ func (c *Chooser) Render(t *Theme, w, h int) []string {
 	return lines[:min(len(lines), max(1, h))]
 }
 
-// Picker is the cursor of a dialog's rows. It remembers the lines where the rows were drawn.
+// Picker is the cursor of a dialog's rows. It stores the lines where the rows were drawn.
 type Picker struct {
 	Cursor int
 	line   int // line of the first visible row
@@ -132,8 +132,8 @@ type Picker struct {
 	shown  int // number of visible rows
 }
 
-// Window returns the range of those of n rows that are visible in `room` lines. It scrolls so that the cursor
-// is visible. The first visible row is drawn at the given line.
+// Window scrolls n rows so that the cursor is visible in `room` lines, and returns the range of the visible
+// rows. `line` is the line at which the first visible row is drawn.
 func (p *Picker) Window(n, line, room int) (from, to int) {
 	p.line, p.First = line, Clamp(p.Cursor-room+1, 0, max(0, n-room))
 	p.shown = max(0, min(room, n-p.First))

@@ -28,8 +28,7 @@ const (
 	MarkHeavyBar = "┃"
 )
 
-// Glyphs draws charts with the characters of a glyph set. If the user chose the set "ascii", it also converts
-// lines to ASCII.
+// Glyphs draws charts with the characters of a glyph set. The set "ascii" also converts all lines to ASCII.
 type Glyphs struct{ set string }
 
 func NewGlyphs(set string) (Glyphs, error) {
@@ -43,9 +42,9 @@ func NewGlyphs(set string) (Glyphs, error) {
 	return Glyphs{set}, nil
 }
 
-// toASCII replaces each non-ASCII character that the screens use by one ASCII character. Characters that need
-// more than one are in spelled instead. A test checks that no character is missing, and that characters with
-// different meanings get different replacements.
+// toASCII replaces each non-ASCII character of the screens with one ASCII character. The list `spelled` has
+// the characters that need several. A test checks that no character is missing, and that characters with
+// different meanings have different replacements.
 var toASCII = strings.NewReplacer(
 	"↑", "^", "↓", "V", "▌", "*", "›", ")", "•", "o", "◆", "@", "▾", "v", "▸", ">", "✓", "y", "✗", "X",
 	"×", "x", "‹", "(", "⏎", "\\", "⇥", "\\", "←", "<", "→", ">", "·", ".", "–", "-", "—", "-", "µ", "u", "Σ", "S", "Δ", "D",
@@ -55,7 +54,7 @@ var toASCII = strings.NewReplacer(
 	"▏", "|", "▎", ":", "▍", ":", "▋", "#", "▊", "#", "▉", "#", "⌈", "[", "⌉", "]", "∞", "I",
 )
 
-// spelled lists the characters that ASCII writes with more than one character.
+// spelled lists the characters that are replaced with several ASCII characters.
 var spelled = map[string]string{
 	"…": "..", "⋯": "..", "→": "->", "±": "+/-", "≈": "~=", "≥": ">=", "≤": "<=",
 }
@@ -72,8 +71,8 @@ func (g Glyphs) Finish(s string, w int) string {
 	return s
 }
 
-// spell replaces characters by longer ASCII spellings. To keep the text of other columns in place, it also
-// removes spaces, or a letter of a name that is cut off anyway.
+// spell replaces characters with several ASCII characters, and removes as many spaces, so that other columns
+// stay in place. Without a space to remove, it removes a letter of a name that is already cut.
 func spell(s string) string {
 	var line []string // characters and the escape sequences of their colors
 	for state := byte(0); s != ""; {
@@ -100,8 +99,7 @@ func spell(s string) string {
 	return strings.Join(line, "")
 }
 
-// beside returns the index of a neighbor of the character at index sign that is a letter or digit. It returns
-// -1 if neither neighbor is one.
+// beside returns the index of a letter or digit next to the character at index sign, or -1 if there is none.
 func beside(line []string, sign int) int {
 	for _, at := range []int{sign - 1, sign + 1} {
 		if at < 0 || at >= len(line) {
@@ -114,8 +112,8 @@ func beside(line []string, sign int) int {
 	return -1
 }
 
-// makeRoom removes one space from a gap between columns, because the spelling of a character needs room. It
-// uses the gap after the character or, if the text is right-aligned in its column, the gap before it. A line
+// makeRoom removes one space from a gap between columns, to make room for a longer spelling of the character
+// at index sign. It uses the gap after the character or, in a right-aligned column, the gap before. A line
 // without gaps becomes longer.
 func makeRoom(line []string, sign int) {
 	before, far := gap(line, sign, -1)
@@ -128,8 +126,8 @@ func makeRoom(line []string, sign int) {
 }
 
 // gap returns the index of a space in the nearest gap of at least two spaces, or -1 if there is none. It
-// searches from the character at index sign: to the right if `by` is 1 and to the left if by is -1. It also
-// reports whether other words are between the gap and the word that contains the character.
+// searches from the character at index sign: to the right if `by` is 1 and to the left if by is -1. `far`
+// reports that other words are between this gap and the word of the character.
 func gap(line []string, sign, by int) (at int, far bool) {
 	blanks, found := 0, -1
 	for i := sign + by; i >= 0 && i < len(line); i += by {
@@ -148,10 +146,9 @@ func gap(line []string, sign, by int) (at int, far bool) {
 	return -1, far
 }
 
-// ColumnChart draws one column per value in h rows, starting with the top row. The height of a column is its
-// value relative to the largest value. A value of zero or less has no column. Any positive value has a
-// visible column. The function `second` reports whether a column belongs to the second series, which is
-// filled with another character.
+// ColumnChart draws one column per value and returns the h rows, top row first. The height of a column is the
+// value relative to the largest value; every positive value has a visible column. `second` reports whether a
+// column belongs to the second series, which is drawn with another character.
 func (g Glyphs) ColumnChart(values []float64, h int, second func(i int) bool) []string {
 	steps := []string{" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}
 	fill, other := "█", "▒"

@@ -8,22 +8,21 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// InputLine is a single-line text input. While it is open, it receives every printable key. We do not use a
-// ready-made input because its cursor is only reverse video, which is invisible on a terminal without
-// colors.
+// InputLine is a single-line text input. While the input is open, it receives every printable key. Its cursor
+// is a character, so that terminals without colors show the cursor.
 type InputLine struct {
 	before, after string // text on either side of the cursor
-	suggested     bool   // text is a suggestion: typing replaces it, moving the cursor keeps it
+	suggested     bool   // the text is a suggestion: typing replaces the text, moving the cursor keeps it
 }
 
 func (l *InputLine) Text() string { return l.before + l.after }
 
 func (l *InputLine) Set(s string) { *l = InputLine{before: s} }
 
-// Suggest sets a suggested text. Enter accepts the suggestion, and typing a letter replaces it.
+// Suggest sets a suggested text. Enter accepts the suggestion, and typing a letter replaces the suggestion.
 func (l *InputLine) Suggest(s string) { *l = InputLine{before: s, suggested: true} }
 
-// Handle processes a key. It reports whether the input line uses this key.
+// Handle processes a key and reports whether the input line uses this key.
 func (l *InputLine) Handle(k Key) bool {
 	if l.suggested {
 		l.suggested = false
@@ -71,7 +70,7 @@ func (l *InputLine) Handle(k Key) bool {
 }
 
 // nonJoiner and joiner are invisible characters that control how letters and emoji join. Typed text keeps
-// them, because a text without them has different tokens.
+// these characters, because they change the tokens.
 const nonJoiner, joiner rune = 0x200c, 0x200d
 
 // firstLen and lastLen return the number of bytes of the first and the last visible character (grapheme
@@ -92,7 +91,7 @@ func lastLen(s string) int {
 	return n
 }
 
-// Render draws the line in w cells. It shows the cursor as a bar and scrolls so that the cursor is visible.
+// Render draws the line in w cells, with the cursor as a bar, and scrolls so that the cursor is visible.
 func (l *InputLine) Render(w int) string {
 	before, after := printable.Clean(l.before), printable.Clean(l.after)
 	if room := w - 1 - min(Width(after), w/4); Width(before) > room {

@@ -9,22 +9,21 @@ import (
 var Now = time.Now
 
 // Jobs computes the content of the screen in the background: tables, sort orders, filters and details. The
-// event loop only displays finished results, so that keys respond fast even with a very large or unusual
-// trace.
+// event loop only displays finished results, so that keys respond fast even if a trace is very large.
 //
-// The computation for one place on the screen is a Task. Only the event loop may call the methods of Jobs.
+// Each part of the screen that jobs compute is a Task. Only the event loop may call the methods of Jobs.
 type Jobs struct {
 	Runner   *Runner
 	fail     func(task any, err error)
 	mended   func(task any)
 	Asked    int // incremented on every action of the user
-	Busy     int // jobs whose end the event loop has not handled yet; includes canceled jobs; 0 means idle
-	Open     int // how many of the Busy jobs compute a result that is still needed
+	Busy     int // number of jobs, including cancelled jobs, whose end the event loop has not handled yet
+	Open     int // number of the Busy jobs whose result is still needed
 	since    time.Time
 	Patience time.Duration // how long a job may take before the screen mentions it
 	Ticking  bool
 	Rest     time.Time // updates from a running model wait until this time
-	Resting  bool      // a redraw is scheduled for the time Rest
+	Resting  bool      // an update waits for the time Rest
 }
 
 // ReadyMsg reports the end of a job. The event loop calls `place` to display the result.
@@ -51,18 +50,18 @@ func (j *Jobs) Start(f func(context.Context) func()) context.CancelFunc {
 	return cancel
 }
 
-// Ended is called by the event loop when a job has ended. It displays the result.
+// Ended displays the result of a job that has ended.
 func (j *Jobs) Ended(m ReadyMsg) {
 	j.Busy--
 	m.place()
 }
 
-// Late reports whether a job whose result is needed has taken longer than Patience.
+// Late reports whether a job whose result is needed has been running for longer than Patience.
 func (j *Jobs) Late() bool { return j.Open > 0 && Now().Sub(j.since) >= j.Patience }
 
-// Task holds one piece of screen content, which jobs compute: the latest value, and the job that computes the
-// next value, if one is running. A key of type K identifies the data that a value is computed from. A
-// computed value of type V never changes.
+// Task holds one part of the screen's content: the latest value, of type V, and the running job that computes
+// the next value, if any. A key of type K identifies the data from which a value is computed. A value never
+// changes after it has been computed.
 type Task[K comparable, V any] struct {
 	Value V
 	Given K    // key of Value
@@ -84,8 +83,8 @@ const (
 	longest = 5 * time.Second
 )
 
-// took is called after a job that took the time d. It sets how long the next update from a running model has
-// to wait.
+// took is called after a job that took the time d. It sets how long the next update from a running model
+// waits.
 func (j *Jobs) took(d time.Duration) {
 	t := Now()
 	if j.Rest.Before(t) {
@@ -96,11 +95,10 @@ func (j *Jobs) took(d time.Duration) {
 	}
 }
 
-// Want makes the task compute the value for key, unless it already has this value or is computing it. A
-// background job computes the value and passes it to `take`. The previous value stays until the new one is
-// ready. If the user has acted since the running job began, Want cancels this job and drops its result. Other
-// updates wait for the running job. If they did not wait, each update of a fast run would cancel the job of
-// the previous update. No result would ever be shown.
+// Want starts a job that computes the value for key and passes the value to `take`, unless the task has this
+// value or is computing it. The previous value stays until the new value is ready. If the user has acted
+// since the running job began, Want cancels the running job. Other updates wait for the running job: if each
+// update of a fast run cancelled the previous job, no result would ever be shown.
 func (t *Task[K, V]) Want(j *Jobs, key K, compute func(context.Context) (V, error), take func(V)) {
 	switch {
 	case t.Has && t.Given == key:
@@ -138,7 +136,7 @@ func (t *Task[K, V]) Want(j *Jobs, key K, compute func(context.Context) (V, erro
 	})
 }
 
-// Awaited reports whether a job started by the user is running and has not exceeded Patience.
+// Awaited reports whether a job that the user started is running, for at most Patience so far.
 func (t *Task[K, V]) Awaited(j *Jobs) bool {
 	return t.Cancel != nil && t.wished && Now().Sub(t.begun) < j.Patience
 }

@@ -9,36 +9,35 @@ import (
 	"gpuscope/trace/table"
 )
 
-// Listing is a table to which the user's choice of rows, order and filter has been applied. It holds all
-// results that take longer to compute for a larger table. Background jobs compute listings. A finished
-// listing never changes.
+// Listing is a table with the user's choice of rows, order and filter applied. A background job computes a
+// listing, which never changes afterwards.
 type Listing struct {
 	of     any // identifies the data of the table
 	At     any // identifies what the screen showed when the listing was requested
 	Table  *table.Table
 	Choice Choice
 	Rows   []int // indices into Table.Rows of the rows in the listing
-	Err    error // error in the filter; if Err is set, Rows was computed with the last valid filter
+	Err    error // error in the filter; Rows was then computed with the last valid filter
 	good   string
 	Found  string
 	First  int // index into Rows of the first row that matches the filter; -1 if none does
-	// For each row, Leaves is the number of leaf rows below it, and Shown is how many of them pass the
-	// filter. Both are nil without a filter. partial reports that the filter hides some leaves of a row of
-	// the listing.
+	// Leaves is, for each row, the number of leaf rows below the row, and Shown the number of these
+	// leaves that pass the filter. Both are nil without a filter. partial reports that the filter hides
+	// some leaves of a row of the listing.
 	Shown, Leaves []int
 	partial       bool
 	all           int      // number of leaf rows in the table
-	unfolded      []bool   // whether each row has visible children; nil without a filter
+	unfolded      []bool   // for each row, whether it has visible children; nil without a filter
 	Notes         []string // notes of the table about the visible rows
-	// uniform lists the columns in which all rows of the table have the same value, including hidden rows.
-	// The columns are hidden, and the title shows their values.
+	// uniform lists the columns in which all rows of the table, also hidden rows, have the same value.
+	// The list hides these columns, and the title shows their values.
 	uniform []int
 	most    []float64 // largest number of each column that is drawn as bars
-	// least is, for each column, the width that must not be cut. It is 0 if any part of the cells may be cut.
+	// least is, for each column, the minimum width in cells; 0 if the cells may be cut to any width.
 	least []int
-	// widths is, for each column, the width of its widest cell among all rows of the table. narrow is the
-	// width of the widest cell among the rows of the listing. Both are nil if columns are measured on the
-	// visible rows instead.
+	// widths is, for each column, the width of the widest cell among all rows of the table. narrow is the
+	// same among the rows of the listing. Both are nil if columns are measured on the visible rows
+	// instead.
 	widths, narrow []int
 }
 
@@ -48,8 +47,8 @@ type Choice struct {
 	Typed string // filter as the user typed it
 }
 
-// with returns a copy of the choice in which a row is open or closed. It leaves the original unchanged
-// because a job may be reading it.
+// with returns a copy of the choice in which a row is open or closed. The original stays unchanged because a
+// job may be reading it.
 func (c Choice) with(key string, open bool) Choice {
 	if c.Open = maps.Clone(c.Open); c.Open == nil {
 		c.Open = map[string]bool{}
@@ -58,13 +57,13 @@ func (c Choice) with(key string, open bool) Choice {
 	return c
 }
 
-// measuredRows limits on how many rows, from the top, the widths of columns are measured. A table may have a
-// million rows.
+// measuredRows is the maximum number of rows, from the top, on which the widths of columns are measured. A
+// table may have a million rows.
 const measuredRows = 2000
 
-// Listed returns the listing of a table for a choice of the user. If the filter of the choice is invalid, it
-// applies the last valid filter, good. If `plainColumns` is set, it does not measure the columns, because
-// they are measured when they are drawn.
+// Listed returns the listing of a table for a choice of the user. If the filter of the choice is invalid,
+// Listed applies the last valid filter, `good`. If `plainColumns` is set, the widths of columns are not
+// measured here, but when the rows are drawn.
 func Listed(ctx context.Context, t *table.Table, c Choice, good string, plainColumns bool) (Listing, error) {
 	l := Listing{Table: t, Choice: c, good: c.Typed}
 	if l.Choice.Filter, l.Err = t.ParseFilter(ctx, c.Typed); l.Err != nil {
@@ -96,7 +95,7 @@ func Listed(ctx context.Context, t *table.Table, c Choice, good string, plainCol
 		return l, nil
 	}
 	of := every
-	if l.good != "" { // the set of columns and the scale of bars must not depend on the filter
+	if l.good != "" { // neither the set of columns nor the scale of bars may depend on the filter
 		if of, err = t.Select(ctx, table.Selection{All: true}); err != nil {
 			return l, err
 		}
@@ -116,8 +115,7 @@ func Listed(ctx context.Context, t *table.Table, c Choice, good string, plainCol
 	return l, err
 }
 
-// measure returns the maximum cell width of each column. It caches measured rows because cells are
-// expensive.
+// measure returns the maximum cell width of each column. It caches the widths of each row in `measured`.
 func (l *Listing) measure(ctx context.Context, rows []int, measured map[int][]int) ([]int, error) {
 	widths := make([]int, len(l.Table.Columns))
 	for i, r := range rows[:min(len(rows), measuredRows)] {
@@ -136,8 +134,8 @@ func (l *Listing) measure(ctx context.Context, rows []int, measured map[int][]in
 	return widths, nil
 }
 
-// measureRow returns the width of each cell of a row. If a cell needs more room for its essential content, it
-// also increases the width in `least`.
+// measureRow returns the width of each cell of a row. It also increases the widths in `least` to those that
+// the essential content of the cells needs.
 func (l *Listing) measureRow(r int) []int {
 	cells := make([]int, len(l.Table.Columns))
 	for c := range cells {
@@ -150,8 +148,7 @@ func (l *Listing) measureRow(r int) []int {
 	return cells
 }
 
-// longest returns the largest number of each column that is drawn as bars. That number is drawn as a full
-// bar.
+// longest returns, for each column of bars, the largest number, which is drawn as a full bar.
 func (l *Listing) longest(ctx context.Context, rows []int) ([]float64, error) {
 	t := l.Table
 	most := make([]float64, len(t.Columns))
@@ -171,8 +168,8 @@ func (l *Listing) longest(ctx context.Context, rows []int) ([]float64, error) {
 	return most, nil
 }
 
-// count counts the rows and computes how many leaves of each row are hidden. It returns a description of
-// the filter's result, or "" without a filter.
+// count counts the rows and the shown leaves of each row. It returns a description of the filter's result, or
+// "" without a filter.
 func (l *Listing) count() string {
 	rows := l.Table.Rows
 	for r := range rows {
@@ -203,7 +200,7 @@ func (l *Listing) count() string {
 		if l.unfolded[r] {
 			continue
 		}
-		passed += l.Leaves[r] // for a closed row, all of its leaves count
+		passed += l.Leaves[r] // of a closed row, all leaves count
 		for up := r; up >= 0; up = rows[up].Parent {
 			l.Shown[up] += l.Leaves[r]
 		}
@@ -214,8 +211,8 @@ func (l *Listing) count() string {
 	return fmt.Sprintf("filter %s: %s of %s rows", l.good, Count(passed), Count(l.all))
 }
 
-// noted returns the notes of the table. The table may know which rows each note is about. If a filter hides
-// rows, noted then returns only the notes about rows without hidden leaves.
+// noted returns the notes of the table. If a filter is set and the table has notes about certain rows, noted
+// leaves out the notes about rows with hidden leaves.
 func (l *Listing) noted() []string {
 	of, ok := l.Table.From.(interface{ NotesOf(rows ...int) []string })
 	if !ok || l.good == "" {
@@ -231,9 +228,9 @@ func (l *Listing) noted() []string {
 }
 
 // firstFound returns the index of the first match of the filter. If all leaves of a parent match, the parent
-// counts as the match, not its children. If several matches have the same name, firstFound returns the one
-// with the most leaves. For example, it prefers the row for operator k of 14 identical layers to the row for
-// operator k of the first layer.
+// is the match instead of its children. Among matches of the same name, firstFound returns the match with the
+// most leaves: the row of operator k in 14 identical layers rather than that of operator k in the first
+// layer.
 func (l *Listing) firstFound() int {
 	if l.good == "" {
 		return -1
@@ -251,7 +248,8 @@ func (l *Listing) firstFound() int {
 	return slices.Index(l.Rows, first)
 }
 
-// whole returns the outermost parent of the row whose leaves all pass the filter, or the row itself.
+// whole returns the outermost parent of the row such that all leaves of the parent pass the filter, else the
+// row.
 func (l *Listing) whole(row int) int {
 	for up := l.Table.Rows[row].Parent; up >= 0; up = l.Table.Rows[up].Parent {
 		if l.Table.Rows[up].Group || l.Shown[up] < l.Leaves[up] {
@@ -271,10 +269,10 @@ func (l *Listing) nameOf(row int) string {
 	return l.Table.Cell(row, i).Text
 }
 
-// text returns the displayed text of a cell. In the tree column it includes the indentation.
+// text returns the displayed text of a cell, in the tree column with the indentation.
 func (l *Listing) text(row, col int) string { return l.placed(l.Table.Cell(row, col).Text, row, col) }
 
-// placed returns s as it is displayed in a cell. In the tree column it adds the indentation.
+// placed returns s as displayed in a cell: in the tree column with the indentation.
 func (l *Listing) placed(s string, row, col int) string {
 	if l.Table.Columns[col].Tree {
 		return l.branch(row) + l.named(s, row)
@@ -282,7 +280,7 @@ func (l *Listing) placed(s string, row, col int) string {
 	return s
 }
 
-// named returns the name of a row. If a filter hides some of its leaves, "shown/all leaves" follows.
+// named returns the name of a row, followed by the numbers "shown/all" of its leaves if a filter hides some.
 func (l *Listing) named(name string, row int) string {
 	if l.Shown == nil || l.Shown[row] == l.Leaves[row] {
 		return name
@@ -290,8 +288,8 @@ func (l *Listing) named(name string, row int) string {
 	return fmt.Sprintf("%s %d/%d", name, l.Shown[row], l.Leaves[row])
 }
 
-// branch returns what precedes a row's name: the indentation, and the marker that shows whether the row is
-// open or closed.
+// branch returns the start of a cell in the tree column: the indentation and the marker of an open or closed
+// row.
 func (l *Listing) branch(row int) string {
 	r := l.Table.Rows[row]
 	switch {
@@ -330,9 +328,8 @@ func (l *Listing) order() string {
 	return name
 }
 
-// Exported returns the table as it is exported to a file. The column that the rows are sorted by is always
-// included. If a filter hides some rows, an extra column marks each row whose sums include hidden rows. On
-// the screen, the name of such a row shows this instead.
+// Exported returns the table as it is exported to a file, always with the column that the rows are sorted by.
+// If a filter hides some rows, an extra column marks each row whose sums include hidden rows.
 func (l *Listing) Exported() *table.Table {
 	columns := slices.Clone(l.Table.Columns)
 	if by := l.Table.Column(l.Choice.Sort); by >= 0 {

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// Log keeps the latest log lines. The lines come from the session, from the program, and from native
-// libraries, which write to standard error while the screen is in use. Log is an io.Writer of lines and is
-// safe for concurrent use.
+// Log keeps the latest messages of the session, of the program, and of native libraries, which write to
+// standard error. Log is an io.Writer of lines and is safe for concurrent use.
 type Log struct {
 	mu      sync.Mutex
 	lines   []LogLine
@@ -36,7 +35,7 @@ func (l *Log) Add(level, text string) {
 	l.append(LogLine{Now(), level, text})
 }
 
-// Recorded appends a line from a trace. The trace does not record the time of the line.
+// Recorded appends a line from a trace, which has no time.
 func (l *Log) Recorded(text string) { l.append(LogLine{Level: "info", Text: text}) }
 
 func (l *Log) append(line LogLine) {
@@ -73,7 +72,7 @@ func (l *Log) Write(p []byte) (int, error) {
 	}
 }
 
-// Snapshot returns the current lines, which never change, and their version number.
+// Snapshot returns the current lines, which the caller must not change, and their version number.
 func (l *Log) Snapshot() ([]LogLine, int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

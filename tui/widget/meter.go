@@ -8,7 +8,7 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// metered is how many messages and how many frames the meter keeps. It keeps the latest ones.
+// metered is the number of latest messages, and of latest frames, whose times the meter keeps.
 const metered = 100
 
 // Meter measures the performance of the screen: the time per message, the time per frame and the message
@@ -61,8 +61,8 @@ func (m *Meter) Drawn(begun time.Time) {
 	m.taken = 0
 }
 
-// rate returns the number of messages per second over the last second. If the last second had more messages
-// than the meter keeps, rate averages over the time of the kept messages.
+// rate returns the number of messages in the last second. If the last second had more messages than the meter
+// keeps, rate returns the average rate of the kept messages.
 func (m *Meter) rate() float64 {
 	at, n, since := Now(), 0, time.Second
 	for i := m.messages - 1; i >= max(0, m.messages-metered); i-- {
@@ -70,15 +70,15 @@ func (m *Meter) rate() float64 {
 		if ago > time.Second {
 			break
 		}
-		if n++; n == metered { // the meter is full: there may have been more messages in the last second
+		if n++; n == metered { // the last second may have had more messages than the meter keeps
 			since = max(ago, time.Microsecond)
 		}
 	}
 	return float64(n) / since.Seconds()
 }
 
-// Lines returns the measurements as lines of text. The text `running` describes the running jobs. The text
-// `how` tells the user how to hide the meter.
+// Lines returns the measurements as lines of text. `running` describes the running jobs, and `how` tells the
+// user how to hide the meter.
 func (m *Meter) Lines(t *Theme, running, how string, w int) []string {
 	said := []string{
 		fmt.Sprintf("frame %s · view %s", m.frame.said(), m.view.said()),

@@ -8,8 +8,8 @@ import (
 )
 
 // Plot is a chart with axes. The first series is drawn as points or lines with the finest dots of the glyph
-// set. The second series is drawn with lighter characters in the background, so the two series can be
-// distinguished without color.
+// set. The second series is drawn with lighter characters behind the first, so that the series differ even
+// without color.
 type Plot struct {
 	W, h     int // size of the chart in cells
 	set      string
@@ -44,7 +44,7 @@ func (s Scale) Share(v float64) float64 {
 	return (v - lo) / (hi - lo)
 }
 
-// At returns the value at the relative place `share`, which is from 0 to 1. It is the inverse of Share.
+// At is the inverse of Share: it returns the value at the relative place `share`, from 0 to 1.
 func (s Scale) At(share float64) float64 {
 	if s.Log {
 		lo, hi := math.Log(max(s.Lo, 1)), math.Log(max(s.Hi, 1))
@@ -84,8 +84,8 @@ func (p *Plot) Dot(x, y float64) {
 	}
 }
 
-// Line draws the graph of a step function through the points, which are in the order of x. At each point it
-// draws a vertical line from the height of the previous point to that of this point.
+// Line draws the graph of a step function through points that are sorted by x. At each point it draws a
+// vertical line from the previous point's height to the point.
 func (p *Plot) Line(xs, ys []float64) {
 	for i := range xs {
 		p.Dot(xs[i], ys[i])
@@ -116,9 +116,8 @@ func (p *Plot) Back(x, y float64) {
 	}
 }
 
-// Name writes the name of a series, in ASCII, at the height y: as far to the right as possible without
-// covering the first series. It must be called after all points are drawn. If there is no room, it writes
-// nothing.
+// Name writes the name of a series, in ASCII, at the height y, as far to the right as possible without
+// covering the first series. Call Name after all points are drawn. If there is no room, it writes nothing.
 func (p *Plot) Name(y float64, name string) {
 	j, ok := Spot(p.ys.Share(y), p.h)
 	text, row := []rune(" "+name+" "), p.h-1-j
@@ -133,8 +132,8 @@ func (p *Plot) Name(y float64, name string) {
 	}
 }
 
-// Put writes a short text at a point, over everything that was drawn there before. The first letter of the
-// text is at the point; a text in brackets is centred on it.
+// Put writes a short text over what was drawn before. The first letter of the text is at the point (x, y). A
+// text in brackets is centred on the point.
 func (p *Plot) Put(x, y float64, text string) {
 	i, ok1 := Spot(p.Xs.Share(x), p.W)
 	j, ok2 := Spot(p.ys.Share(y), p.h)
@@ -152,7 +151,7 @@ func (p *Plot) Put(x, y float64, text string) {
 	}
 }
 
-// Mark puts a character below the axis at x. It replaces an earlier mark in the same column.
+// Mark puts a character below the axis at x, in place of an earlier mark in the same column.
 func (p *Plot) Mark(x float64, sign rune) {
 	if i, ok := Spot(p.Xs.Share(x), p.W); ok {
 		p.marks[i] = sign

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Runner owns every goroutine of the program. The program waits for all of them when it ends. A panic in
-// any of them ends the program and restores the terminal.
+// Runner starts every goroutine of the program. At its end, the program waits for all these goroutines. A
+// panic in any of them ends the program and restores the terminal.
 type Runner struct {
 	Ctx    context.Context
 	Cancel context.CancelFunc
@@ -34,7 +34,7 @@ func (r *Runner) Start(f func(context.Context)) {
 	}()
 }
 
-// guard turns a panic into an orderly end of the program.
+// guard handles a panic: it ends the program and restores the terminal.
 func (r *Runner) guard() {
 	if v := recover(); v != nil {
 		r.Crash(&Panic{Value: v, Stack: debug.Stack()})
@@ -52,8 +52,8 @@ func (p *Panic) Error() string {
 		p.Value)
 }
 
-// End runs a last function and waits for all goroutines to end. The wait has a time limit, so that a GPU
-// that hangs does not keep the program from ending.
+// End runs a last function and waits for all goroutines to end, but not longer than `within`, so that the
+// program also ends while a GPU hangs.
 func (r *Runner) End(last func(), within time.Duration) {
 	done := make(chan struct{})
 	go func() {

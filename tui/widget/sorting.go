@@ -9,7 +9,7 @@ import (
 	"gpuscope/trace/table"
 )
 
-// Chord is the state after the first key of a two-key command. The second key selects a column to sort by.
+// Chord is a command that waits for its second key, which selects a column to sort by.
 type Chord struct {
 	label   string
 	choices []choiceKey
@@ -45,15 +45,14 @@ func printableKey(k Key) string {
 	return k.Name
 }
 
-// sortLetters are the letters for columns that cannot get a letter of their title or name, in order of
-// preference.
+// sortLetters are the keys, in order of preference, for columns whose title and name have no free letter.
 const sortLetters = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 // SortKey reserves a letter for a column that users often sort by.
 type SortKey struct{ Letter, Column string }
 
 // SortChord returns a chord that waits for the letter of a column and then sorts by this column. Columns that
-// are hidden for lack of space have letters, too: if the user sorts by such a column, it is shown.
+// are hidden for lack of space have letters, too: sorting by such a column shows the column.
 func (p *TablePane) SortChord() *Chord {
 	c := &Chord{label: "sort by", leave: func() { p.letters = nil }}
 	p.letters = p.columnLetters()
@@ -77,7 +76,7 @@ func (p *TablePane) sortable() []int {
 		return nil
 	}
 	if p.laidOut == 0 {
-		p.lay(MainWidth) // the columns were not laid out since the rows changed
+		p.lay(MainWidth) // the columns have not been laid out yet
 	}
 	var list []int
 	for c := range p.Table.Columns {
@@ -102,9 +101,9 @@ func (p *TablePane) sortable() []int {
 	return list
 }
 
-// columnLetters assigns a distinct key to each column, independent of the screen size. The key is a letter
-// of the column's title, else of its name, else any free letter. The letters of SortKeys are reserved, even
-// if the table lacks these columns.
+// columnLetters assigns a key to each column, the same on all screens: a letter of the column's title, else
+// of its name, else any free letter. The letters of SortKeys are reserved, even if the table lacks these
+// columns.
 func (p *TablePane) columnLetters() map[int]string {
 	if p.Table == nil {
 		return nil

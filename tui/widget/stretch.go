@@ -14,7 +14,7 @@ type Stretch struct {
 	Quoted   bool
 }
 
-// Stretches returns a stretch for each of the byte ranges. Their other fields are copied from `like`.
+// Stretches returns a stretch for each of the byte ranges, with the other fields of `like`.
 func Stretches(ranges [][2]int, like Stretch) []Stretch {
 	list := make([]Stretch, len(ranges))
 	for i, r := range ranges {
@@ -50,8 +50,8 @@ func firstAfter(list []Stretch, at int) int {
 	return sort.Search(len(list), func(i int) bool { return list[i].To > at })
 }
 
-// Within returns stretches that cover the byte range from..to without gaps. It clips the given stretches to
-// this range and adds plain stretches between them.
+// Within returns stretches that cover the byte range from..to without gaps: the given stretches, cut to this
+// range, and plain stretches between them.
 func Within(list []Stretch, from, to int) []Stretch {
 	var out []Stretch
 	for i := firstAfter(list, from); from < to && i < len(list) && list[i].From < to; i++ {

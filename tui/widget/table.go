@@ -10,10 +10,9 @@ import (
 	"gpuscope/trace/table"
 )
 
-// TablePane shows a table.Table in a scrolling window with a cursor. It draws only the rows in the window.
-// The table describes its columns and the screen widths that they need. The pane stores the open rows, the
-// sort order and the filter by name and key, so that they survive a change of step. The pane shows a
-// listing, which a background job computes. The previous listing stays visible until the new one is ready.
+// TablePane shows a table.Table in a scrolling window with a cursor. It stores open rows and the sorted
+// column by key and name, so that these stay the same when another step is shown. The pane shows a Listing,
+// which a background job computes. The previous listing stays visible until the new listing is ready.
 type TablePane struct {
 	Listing         // the current listing
 	Wanted   Choice // the choice that the next listing will apply
@@ -21,35 +20,35 @@ type TablePane struct {
 	Listings int    // number of listings shown so far
 	Job      Task[paneKey, Listing]
 	stale    bool   // a slow job is computing another listing
-	touched  bool   // the user chose a row, so this row stays selected when the rows change
+	touched  bool   // the user has chosen a row, which stays selected when the rows change
 	opening  string // key of the row that the user is opening
 	chosen   rowName
 	Cursor   int             // index into Rows
 	Top      int             // index into Rows of the first visible row
 	Key      string          // key of the row under the cursor
 	lastGood string          // the last valid filter
-	searched string          // the last filter; a search uses it after the filter was cleared
+	searched string          // the last filter, which NextMatch uses if no filter is set
 	Marked   map[string]bool // marked rows by key
 	letters  map[int]string  // letter of each column while a sort chord waits for one
-	// KinOf returns a second identity of a row besides its key, or nil. The key of the selected row may no
-	// longer exist, for example because the rows are grouped differently. Then the row with the same second
-	// identity is selected. Identities must be comparable.
+	// KinOf returns a second identity of a row besides the key, or nil. If the key of the selected row no
+	// longer exists, for example after a change of the grouping, the row with the same second identity is
+	// selected. Identities must be comparable.
 	KinOf    func(t *table.Table, row int) any
 	SortKeys []SortKey // columns that users sort by most
 	GiveUp   []string  // columns that are dropped first on a narrow screen
-	Keep     []string  // columns for wide screens that are dropped last, from the end of this list
-	Soft     string    // name of a text column that may shrink to elasticSoft, further than the others
-	// Spare reports whether, on a screen of the given width, a column should be hidden to make room for other
+	Keep     []string  // columns for wide screens that are dropped last, beginning with the last in this list
+	Soft     string    // text column that may become narrower than the others: elasticSoft cells wide
+	// Spare reports whether to hide a column, on a screen of the given width, to make room for other
 	// columns.
 	Spare func(name string, screen int) bool
-	// Guest reports whether, on a screen of the given width, a column is only shown if every other column
+	// Guest reports whether to show a column, on a screen of the given width, only if every other column
 	// fits, too.
 	Guest func(name string, screen int) bool
-	// Stays reports whether a column that GiveUp lists should not be dropped at the moment.
+	// Stays reports whether to keep a column of GiveUp at the moment.
 	Stays  func(name string) bool
 	Margin func(i int) string // one-cell marker before a row that is not selected
-	// PlainColumns keeps every column and measures widths only on the visible rows. It is for tables whose
-	// cells are expensive to compute or whose rows change constantly.
+	// PlainColumns keeps every column and measures widths only on the visible rows, for tables with cells
+	// that take long to compute or with rows that change constantly.
 	PlainColumns bool
 
 	Screen  int      // width of the whole screen in cells, which determines the available columns
@@ -59,9 +58,9 @@ type TablePane struct {
 	Line    int // line of the header in the view
 }
 
-// rowName identifies the row that the user chose, so that later listings can select the same row. It consists
-// of the row's key and its identity from KinOf. If the row is hidden inside a closed parent, the cursor is on
-// the parent, but the chosen row is not forgotten.
+// rowName identifies the row that the user chose, by key and by identity from KinOf, so that later listings
+// select the same row. If a closed parent hides this row, the cursor is on the parent until the parent is
+// opened.
 type rowName struct {
 	key string
 	kin any
@@ -73,10 +72,10 @@ type paneKey struct {
 	choice int
 }
 
-// Load starts a background job that makes a table and then shows it. `of` identifies the data of the table
-// and must be comparable. `at` says what the screen shows; the listing stores it. If only the user's choice
-// has changed, the job reuses the existing table. While a model runs, an outdated table is not marked as
-// stale.
+// Load starts a background job that computes and then shows a table. `of` identifies the data of the table
+// and must be comparable. The listing stores `at`, which identifies what the screen shows. If only the user's
+// choice has changed, the job reuses the existing table. While a model runs, an outdated table is not marked
+// as stale.
 func (p *TablePane) Load(j *Jobs, of, at any, running bool,
 	make func(context.Context) (*table.Table, error),
 ) {
@@ -106,12 +105,10 @@ func (p *TablePane) Unload(j *Jobs) {
 	}
 }
 
-// place shows a listing. The selected row stays selected and keeps its position on the screen. place finds
-// the row by its key, else by its identity from KinOf. If the row is hidden inside a closed parent, place
-// selects the parent. If nothing is found, the cursor stays at the same height of the screen. If the user
-// never chose a row, the cursor stays at the top. If the filter or the rows are new, the cursor moves to the
-// first match, unless the selected row itself matches. The parent of a match is not a match here, because
-// keys act on the selected row.
+// place shows a listing. The selected row, or the closed parent that hides it, stays selected and keeps its
+// position on the screen. If the selected row no longer exists, the cursor keeps its position. If the user
+// never chose a row, the cursor is at the top. If the filter or the rows are new, the cursor moves to the
+// first match, unless the selected row itself matches.
 func (p *TablePane) place(l Listing) {
 	height, was := p.Cursor-p.Top, p.good
 	p.Listing = l
@@ -176,7 +173,7 @@ func (p *TablePane) find() int {
 			row = r
 		}
 	}
-	for ; row >= 0; row = t.Rows[row].Parent { // the row is hidden inside a closed parent
+	for ; row >= 0; row = t.Rows[row].Parent { // a closed parent hides the row
 		if i := slices.Index(p.Rows, row); i >= 0 {
 			return i
 		}
@@ -184,8 +181,7 @@ func (p *TablePane) find() int {
 	return -1
 }
 
-// Choose makes c the user's choice of selection, order and filter. The rows are listed again with this
-// choice.
+// Choose makes c the user's choice of rows, order and filter for the next listing.
 func (p *TablePane) Choose(c Choice) {
 	p.Wanted = c
 	p.WantedOf++
@@ -206,8 +202,7 @@ func (p *TablePane) set(row int) {
 	p.reveal()
 }
 
-// choseCurrent stores the row under the cursor as the row that the user chose, so that later listings select
-// it again.
+// choseCurrent stores the row under the cursor as the row that the user chose.
 func (p *TablePane) choseCurrent() {
 	r := p.Current()
 	if r < 0 {
@@ -218,8 +213,7 @@ func (p *TablePane) choseCurrent() {
 	}
 }
 
-// TurnTo selects the row with the given key. If the current listing does not have this row, the next listing
-// that has it selects the row.
+// TurnTo selects the row with the given key, in this listing or in the next listing that has such a row.
 func (p *TablePane) TurnTo(key string) {
 	p.Key, p.chosen, p.touched = key, rowName{key: key}, true
 	if p.Table == nil {
@@ -253,8 +247,8 @@ func (p *TablePane) Mark() {
 }
 
 // NextMatch moves the cursor to the next row that matches the filter or, if no filter is set, the last
-// filter. It skips rows that are shown only because rows inside them match. If it finds no row, it returns
-// the reason. In this text, keys are written as action names in braces.
+// filter. It skips rows that only contain a matching row. If NextMatch finds no row, it returns the reason,
+// with command names in braces in place of keys.
 func (p *TablePane) NextMatch(by int) string {
 	typed := cmp.Or(p.Wanted.Typed, p.searched)
 	if typed == "" {
@@ -343,7 +337,7 @@ func (p *TablePane) Toggle() bool {
 	return true
 }
 
-// fold opens or closes the selected row. If the row to close is not open, fold moves the cursor to its
+// fold opens or closes the selected row. If the row to close is not open, fold moves the cursor to the row's
 // parent.
 func (p *TablePane) fold(open bool) {
 	r := p.Current()
@@ -398,20 +392,19 @@ func (p *TablePane) Reverse() {
 	p.Choose(c)
 }
 
-// roomyTitle is the minimum width of a title that has room for everything. In a narrower title, the
-// differences from the baseline are more important than what the sums cover and the sort order.
+// roomyTitle is the width in cells from which a title has room for everything. In a narrower title, the note
+// about sums and the sort order have less priority.
 const roomyTitle = 76
 
 // Own returns the parts of a title that describe the user's choices: an error in the filter, the result of
-// the filter, the marks and the sort order. The default order has the lowest priority. The filter result
-// uses at most half of the line.
+// the filter, the marks and the sort order.
 func (p *TablePane) Own(w int) []table.Segment {
 	if p.Table == nil {
 		return nil
 	}
 	said := []table.Segment{{Rank: 0, Text: CutMiddle(p.Found, w/2)}}
 	if p.Err != nil {
-		said[0].Rank = 2 // the title still shows the filter's result, but with less priority than the error
+		said[0].Rank = 2 // the filter's result has less priority than the error
 		said = append([]table.Segment{{Rank: 0, Text: MarkFail + " filter: see the error below"}}, said...)
 	}
 	if p.partial {
@@ -436,8 +429,7 @@ func (p *TablePane) Own(w int) []table.Segment {
 	return append(said, order)
 }
 
-// drawn reports whether the column with this name was visible at the last drawing, which may have been of
-// another table.
+// drawn reports whether the column with this name was visible in the last frame.
 func (p *TablePane) drawn(name string) bool {
 	col := p.Table.Column(name)
 	return slices.ContainsFunc(p.Columns, func(c placed) bool { return c.Col == col })
@@ -476,9 +468,8 @@ func (p *TablePane) RowText() string {
 	return strings.Join(cells, "\t")
 }
 
-// MainWidth is the width of the screen in cells that the views are designed for.
+// MainWidth is the width of the screen, in cells, for which the views are designed.
 const MainWidth = 80
 
-// SideWidth is the minimum width of the screen in cells at which the detail pane is placed on the right.
-// The list drops columns for the detail pane and keeps the columns that name its rows.
+// SideWidth is the width of the screen, in cells, from which the detail pane is on the right of the list.
 const SideWidth = 110

@@ -9,23 +9,21 @@ import (
 // placed is a column of the table and the width at which it is drawn.
 type placed struct {
 	Col, Width int
-	full       int // width that cuts no cell
+	full       int // width of the widest cell
 }
 
-// In a narrow list, text columns shrink to these widths, in cells, in three stages. First they shrink to
-// elasticGood, which fits most words, and row names shrink to elasticName. If that is not enough, columns for
-// wide screens are dropped, and text columns shrink to elasticMin, at which names can still be told apart. If
-// the list has columns that need a screen wider than MainWidth, text columns last shrink to elasticHint
-// before these columns are dropped. On such a screen, the detail pane shows the full names. In this last
-// stage, the column TablePane.Soft shrinks to elasticSoft.
+// Minimum widths of text columns, in cells. A list that is too narrow makes its text columns narrower in
+// three stages: first to elasticGood, and row names to elasticName; then, after dropping columns for wide
+// screens, to elasticMin; last to elasticHint, and the column TablePane.Soft to elasticSoft, if this can save
+// columns that need a screen wider than MainWidth.
 const elasticSoft, elasticHint, elasticMin, elasticGood, elasticName = 8, 10, 12, 20, 48
 
 // Widths of bars in cells: narrowBar on a narrow screen, wideBar on a screen with room for a detail pane.
 const narrowBar, wideBar = 6, 10
 
-// lay chooses the columns that fit in a list of w cells, and computes their widths. It uses the widest cell
-// among all rows of the table, so that opening a row moves no column. If the columns are then too wide, it
-// uses the widest cell among the rows of the listing.
+// lay chooses the columns that fit in a list of w cells, and computes their widths. The width of a column is
+// that of the widest cell among all rows of the table, so that opening a row moves no column. If the columns
+// are then too wide, only the rows of the listing count.
 func (p *TablePane) lay(w int) {
 	if p.laidOut == w {
 		return
@@ -38,8 +36,8 @@ func (p *TablePane) lay(w int) {
 	p.shrink(p.dismiss(over))
 }
 
-// dismiss removes the guest columns, unless dropping all columns for wide screens would free enough room. It
-// returns by how many cells the remaining columns are too wide.
+// dismiss drops the Guest columns, unless dropping all columns for wide screens would free enough room. It
+// returns the number of cells by which the remaining columns are too wide.
 func (p *TablePane) dismiss(over int) int {
 	wide, guests := 0, 0
 	guest := func(c placed) bool {
@@ -61,7 +59,7 @@ func (p *TablePane) dismiss(over int) int {
 }
 
 // fill selects all columns for this screen at their full widths. It returns the number of cells by which
-// they are too wide.
+// these columns are too wide.
 func (p *TablePane) fill(w int, widths []int) int {
 	p.Columns = p.Columns[:0]
 	screen := max(w, p.Screen, MainWidth)
@@ -113,9 +111,9 @@ func (p *TablePane) heading(col int) string {
 	return c.Title + map[bool]string{true: "↓", false: "↑"}[p.Choice.Reverse]
 }
 
-// squeeze makes columns narrower until they fit: again and again, it takes one cell from the widest text
-// column. A column keeps at least the width that the function `least` returns, and the room for its essential
-// content. squeeze returns by how many cells the columns are still too wide.
+// squeeze makes the widest text columns narrower until all columns fit. A column keeps at least the width
+// that `least` returns, and the room for its essential content. squeeze returns the number of cells by which
+// the columns are still too wide.
 func (p *TablePane) squeeze(over int, least func(*table.Column) int) int {
 	for over > 0 {
 		widest := -1
@@ -145,8 +143,8 @@ func (p *TablePane) squeeze(over int, least func(*table.Column) int) int {
 	return over
 }
 
-// relax distributes free cells to columns that are narrower than their content. The row names get cells
-// first, and the columns that shrink first get them last.
+// relax distributes `left` free cells to columns that are narrower than their content. Row names get cells
+// first; columns that shrink first get cells last.
 func (p *TablePane) relax(left int) {
 	turn := func(c int) int {
 		switch col := &p.Table.Columns[c]; {
@@ -168,11 +166,10 @@ func (p *TablePane) relax(left int) {
 	}
 }
 
-// shrink makes the columns fit. It goes through the following steps, and stops when they fit. It takes
-// cells from bars and from the widest text columns. It drops columns for wide screens, from the right. It
-// takes more cells from text columns. It drops columns that need a screen wider than MainWidth. Last, it
-// drops other columns. The row names and the column that the rows are sorted by are dropped after all
-// others.
+// shrink makes the columns, which are `over` cells too wide, fit. It makes bars and the widest text columns
+// narrower, then drops columns for wide screens, from the right, then makes text columns still narrower, then
+// drops columns that need a screen wider than MainWidth, then others. Row names and the column that the rows
+// are sorted by are dropped last.
 func (p *TablePane) shrink(over int) {
 	to := func(n, soft int) func(*table.Column) int {
 		return func(c *table.Column) int {

@@ -2,8 +2,8 @@ package widget
 
 import "strings"
 
-// Cell returns the text of a cell, padded or cut to the width of its column. Names are cut in the middle
-// because they often differ at their ends.
+// Cell returns the text of a cell, padded or cut to the width of its column. Names are cut in the middle,
+// because names often differ at their ends.
 func (p *TablePane) Cell(row int, c placed) string {
 	cell := p.Table.Cell(row, c.Col)
 	s := cell.Text
@@ -29,8 +29,7 @@ func (p *TablePane) Cell(row int, c placed) string {
 }
 
 // bar draws the number of a cell as a bar relative to the largest number. Every positive number has a visible
-// bar. A number that is negative or belongs to a group row has no bar. It is written with its unit, because
-// the title of a bar column may not show the unit.
+// bar. A number that is negative or in a group row is written with its unit instead.
 func (p *TablePane) bar(row int, c placed) string {
 	cell := p.Table.Cell(row, c.Col)
 	switch {
@@ -92,8 +91,8 @@ func (p *TablePane) header(t *Theme) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// over returns the heading that is drawn over a column, padded to the column's width. Headings of numbers are
-// right-aligned, and headings of bars are left-aligned.
+// over returns the heading of a column, padded to the column's width. Headings of numbers are right-aligned,
+// and headings of bars are left-aligned.
 func (p *TablePane) over(c placed) string {
 	if p.Table.Columns[c.Col].Right && !p.bars(c.Col) {
 		return FitLeft(p.heading(c.Col), c.Width)
@@ -155,7 +154,7 @@ func (p *TablePane) row(b *strings.Builder, t *Theme, i int, focused bool) {
 	}
 }
 
-// cellPaint returns the paint for a cell of a column. The paint only emphasizes what the text s already says.
+// cellPaint returns the paint for a cell with the text s.
 func cellPaint(column, s string) Paint {
 	switch column {
 	case "limit", "reason", "id", "kernel":
@@ -174,7 +173,7 @@ func cellPaint(column, s string) Paint {
 	return Plain
 }
 
-// RowAt returns the index in the list of the row drawn at a line of the view, or -1 if there is none.
+// RowAt returns the index in Rows of the row that is drawn at a line of the view, or -1 if there is none.
 func (p *TablePane) RowAt(line int) int {
 	in := line - p.Line - 1
 	if i := p.Top + in; in >= 0 && in < p.Page && i < len(p.Rows) {

@@ -12,8 +12,8 @@ import (
 	"gpuscope/trace/table"
 )
 
-// All measuring and cutting of text goes through this file and package cells, so that two parts of a line
-// always agree on its width.
+// All measuring and cutting of text goes through this file and package cells, so that the width of a text is
+// the same everywhere.
 
 // Width returns the number of cells that s occupies on the screen.
 func Width(s string) int { return table.Width(s) }
@@ -21,7 +21,7 @@ func Width(s string) int { return table.Width(s) }
 // Cut shortens s to at most w cells. An ellipsis replaces the missing part.
 func Cut(s string, w int) string { return table.Cut(s, w) }
 
-// CutMiddle shortens s to at most w cells and keeps both ends because names often differ at their ends.
+// CutMiddle shortens s to at most w cells and keeps both ends, at which names often differ.
 func CutMiddle(s string, w int) string {
 	n := Width(s)
 	if n <= w {
@@ -37,10 +37,9 @@ func CutMiddle(s string, w int) string {
 // listSeparators are the separators of lists and of changes (old → new).
 var listSeparators = []string{", ", " · ", " → "}
 
-// cutList shortens a text to at most w cells. If the text is a list, cutList removes whole parts from the end
-// and appends `more`. A part that is cut in the middle could be misread. If the text is not a list, or if its
-// first part does not fit, cutList removes the middle of the text. A text with an arrow (old → new) is cut at
-// the end instead.
+// cutList shortens a text to at most w cells. From a list, it removes whole parts at the end and appends
+// `more`, because half a part could be misread. If the text is not a list, or if its first part does not fit,
+// cutList removes the middle of the text, or the end of a text with an arrow (old → new).
 func cutList(s string, w int, more string) string {
 	for part := s; Width(s) > w; {
 		i := -1
@@ -69,9 +68,9 @@ func tail(s string, w int) string {
 	return CutLeft(s, Width(s)-w)
 }
 
-// cutPath shortens a path such as layers.0.attn.norm at its start because the end identifies it better. A
-// name that starts with the number of an operator, such as 15.apply_rotary_emb+17.sdpa, keeps the number.
-// Other names are cut in the middle.
+// cutPath shortens a path such as layers.0.attn.norm at the start, because the end identifies an operator
+// better. It cuts names without a dot in the middle, and keeps the number at the start of a name such as
+// 15.apply_rotary_emb+17.sdpa.
 func cutPath(s string, w int) string {
 	number := len(s) - len(strings.TrimLeft(s, "0123456789"))
 	switch {
@@ -108,8 +107,8 @@ func Blank(n int) string {
 	return strings.Repeat(" ", n)
 }
 
-// FirstThatFits returns the first text that fits in w cells. If none fits, it returns the last text, cut to
-// w cells. Callers list the texts from the longest to the shortest.
+// FirstThatFits returns the first text that fits in w cells or, if none fits, the last text, cut to w cells.
+// Callers list the texts from the longest to the shortest.
 func FirstThatFits(w int, texts ...string) string {
 	for _, s := range texts {
 		if Width(s) <= w {
@@ -161,8 +160,8 @@ func WrapText(s string, w int) []string {
 	return append(lines, line)
 }
 
-// firstWord splits off the first word of s. It returns the spaces before the word, and the word. A hyphen
-// ends a word unless it is the minus sign of a number.
+// firstWord returns the first word of s and the spaces before this word. A hyphen ends a word, but the minus
+// sign of a number does not.
 func firstWord(s string) (spaces, word string) {
 	word = strings.TrimLeftFunc(s, breakable)
 	spaces = s[:len(s)-len(word)]
@@ -180,7 +179,7 @@ func firstWord(s string) (spaces, word string) {
 	return spaces, word
 }
 
-// breakable reports whether r is a space at which a line can be broken. A no-break space is not.
+// breakable reports whether r is a space at which a line can be broken: any space but the no-break space.
 func breakable(r rune) bool { return unicode.IsSpace(r) && r != noBreakSpace }
 
 const noBreakSpace = 0xa0
@@ -212,15 +211,14 @@ func Joined(sep string, parts ...string) string {
 	return strings.Join(there, sep)
 }
 
-// WrapIndented breaks a line into lines of w cells. Each continuation line is indented by two cells more than
-// the line l itself.
+// WrapIndented breaks a line into lines of w cells. Continuation lines are indented by two cells more than l.
 func WrapIndented(l string, w int) []string {
 	deep := len(l) - len(strings.TrimLeft(l, " "))
 	return WrapUnder(l, w, deep, deep+2)
 }
 
-// WrapUnder breaks a line into lines of w cells. The continuation lines are indented by `deep` cells. The
-// line is never broken within its first head bytes, which are spaces or a label.
+// WrapUnder breaks a line into lines of w cells. Continuation lines are indented by `deep` cells. The first
+// `head` bytes of the line, which are spaces or a label, stay together.
 func WrapUnder(l string, w, head, deep int) []string {
 	if Width(l) <= w || w < 4*deep {
 		return WrapText(l, w)

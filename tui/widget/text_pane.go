@@ -26,7 +26,7 @@ type TextPane struct {
 	Lines []string
 	of    []int     // for each line, index of the text it was wrapped from; nil if no line was wrapped
 	First int       // first line in the window
-	Stays linePlace // line the user scrolled to; stays at the top if rewrapped
+	Stays linePlace // line that the user scrolled to, kept at the top when the text is wrapped again
 	atEnd bool      // the user scrolled to the end
 	page  int
 	X     int // number of cells scrolled to the right
@@ -38,12 +38,12 @@ type TextPane struct {
 	At     int         // index into Found of the current match
 }
 
-// linePlace identifies a line of wrapped text: the index of the text, and which of the lines of this text it
-// is.
+// linePlace identifies a line of wrapped text: the index of the text and of the line within this text.
 type linePlace struct{ text, part int }
 
 // Load sets new lines. `of` holds, for each line, the index of the text that the line was wrapped from. If
-// Tail is set and the window shows the end, it follows the end of the new lines, as in a log that grows.
+// Tail is set and the window shows the end, the window then shows the end of the new lines, as in a log that
+// grows.
 func (p *TextPane) Load(lines []string, of []int) {
 	p.Lines, p.of = lines, of
 	if p.Tail && p.atEnd {
@@ -63,8 +63,7 @@ func (p *TextPane) GoTo(line int) {
 	}
 }
 
-// clamp scrolls to the line that the user last scrolled to. If that is impossible, it scrolls as close to the
-// line as it can.
+// clamp scrolls to the line that the user last scrolled to, or as close to this line as possible.
 func (p *TextPane) clamp() {
 	line := p.Stays.text
 	if p.of != nil {
@@ -125,7 +124,8 @@ func (p *TextPane) Find(s string) {
 	p.reveal()
 }
 
-// Next goes to the next or the previous match, depending on `by`. If it fails, it returns the reason.
+// Next goes to the next match, or to the previous match if `by` is negative. It returns the reason if there
+// is no such match, else "".
 func (p *TextPane) Next(by int) string {
 	switch {
 	case p.Sought == "":
@@ -170,8 +170,8 @@ func (p *TextPane) Where() string {
 // Last returns the index of the last line in the window.
 func (p *TextPane) Last() int { return min(p.First+p.page, len(p.Lines)) - 1 }
 
-// Paint draws the window in w by h cells with its painted stretches and search matches. Lines with a match
-// have a marker in the margin.
+// Paint draws the window in w by h cells, with the colors of its stretches and search matches. Lines with a
+// match have a marker in the margin.
 func (p *TextPane) Paint(t *Theme, w, h int) []string {
 	p.page = h
 	p.clamp()

@@ -11,9 +11,8 @@ import (
 	"github.com/muesli/termenv"
 )
 
-// Paint is the purpose of a piece of text. Views name paints and never colors. Only this file defines the
-// colors of each theme. Color is never the only carrier of a meaning: a glyph or a word also expresses
-// it.
+// Paint is the purpose of a piece of text. Views name paints; only this file defines colors. Color never
+// carries a meaning alone: a glyph or a word always carries the same meaning.
 type Paint int
 
 const (
@@ -42,8 +41,8 @@ type paletteColors [paints]struct {
 	under       bool
 }
 
-// basic is one of the eight basic colors of a terminal, or bright black. Two paints that the user must be
-// able to distinguish have different basic colors. Gray (bright black) is only for text that gives context.
+// basic is one of the eight basic colors of a terminal, or gray (bright black). Two paints that the user must
+// be able to distinguish have different basic colors. Gray is only for text that gives context.
 type basic int
 
 const (
@@ -58,8 +57,7 @@ const (
 	grey // bright black
 )
 
-// of returns the number of the color in ANSI escape sequences. On a dark background it is the bright variant
-// of the color.
+// of returns the color's number in ANSI escape sequences: on a dark background, that of the bright variant.
 func (b basic) of(dark bool) string {
 	switch {
 	case b == none:
@@ -107,15 +105,14 @@ var (
 	ColorNames = []string{"auto", "never", "ansi", "256", "true"}
 )
 
-// Theme holds the escape sequence that starts each paint. The sequences are computed once because rendering
-// a style again for each cell of each frame is slow.
+// Theme holds the escape sequence that starts each paint, because rendering a style for each cell is slow.
 type Theme struct {
 	start [paints]string
 	end   string
 }
 
-// NewTheme returns the named theme for a terminal with the given color support. `isDark` reports whether the
-// background is dark, for themes that depend on it. A nil isDark means a dark background.
+// NewTheme returns the named theme. `color` is one of ColorNames. `isDark` reports whether the background is
+// dark; nil means a dark background.
 func NewTheme(name, color string, out io.Writer, isDark func() bool) (*Theme, error) {
 	colors, ok := palettes[orAuto(name)]
 	if !ok {
@@ -135,7 +132,7 @@ func NewTheme(name, color string, out io.Writer, isDark func() bool) (*Theme, er
 	for i, c := range colors {
 		style := r.NewStyle().Bold(c.bold).Underline(c.under)
 		color := pick(dark, c.dark, c.light)
-		if profile == termenv.ANSI { // the nearest color by arithmetic may be the same for two paints
+		if profile == termenv.ANSI { // termenv could choose the same basic color for two paints
 			color = c.basic.of(dark)
 			if !dark && c.onLight != none {
 				color = c.onLight.of(dark)
@@ -144,7 +141,7 @@ func NewTheme(name, color string, out io.Writer, isDark func() bool) (*Theme, er
 		if color != "" {
 			style = style.Foreground(lipgloss.Color(color))
 		}
-		// Lip Gloss puts the escape sequence of the style before the text, so it is everything up to the x.
+		// The escape sequence of the style is everything before the x.
 		t.start[i], _, _ = strings.Cut(style.Render("x"), "x")
 	}
 	if profile != termenv.Ascii {
@@ -161,7 +158,7 @@ func (t *Theme) Put(p Paint, s string) string {
 	return t.start[p] + s + t.end
 }
 
-// Hinted formats keys and their meanings for one line of w cells. It leaves out those that do not fit.
+// Hinted formats keys and their meanings for one line of w cells. It leaves out pairs that do not fit.
 func (t *Theme) Hinted(said [][2]string, w int) string {
 	var b strings.Builder
 	used := 0
@@ -174,8 +171,8 @@ func (t *Theme) Hinted(said [][2]string, w int) string {
 	return b.String()
 }
 
-// colorProfile determines which colors to use. The color flag has priority, then the variable NO_COLOR, then
-// CLICOLOR_FORCE, then what the terminal supports.
+// colorProfile determines which colors to use: those of the color flag, else of the variable NO_COLOR, else
+// of CLICOLOR_FORCE, else those that the terminal supports.
 func colorProfile(color string, out io.Writer) (termenv.Profile, error) {
 	switch orAuto(color) {
 	case "never":

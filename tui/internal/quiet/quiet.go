@@ -1,11 +1,10 @@
-// Package quiet keeps Bubble Tea v1 from querying the terminal while the program starts. Bubble Tea asks for
-// the background color when it is initialized. It does so in every program that links it, and it waits five
-// seconds if the terminal does not answer. It does not ask if TERM is "dumb", so this package sets TERM to
-// "dumb" until Restore is called.
+// Package quiet keeps Bubble Tea v1 from querying the terminal while the program starts. The initialization
+// of Bubble Tea asks for the background color and waits up to five seconds for the terminal's answer. Bubble
+// Tea does not ask if TERM is "dumb", so this package sets TERM to "dumb" until Restore is called.
 //
-// This works because of the order in which Go initializes packages: by import path, as soon as all imports
-// of a package are initialized. This package imports only os, and its path sorts before os/signal, which
-// Bubble Tea imports. A test in cmd/gpuscope checks the order.
+// This package must be initialized before Bubble Tea. Go initializes a package as soon as all its imports are
+// initialized, in the order of import paths. This package imports only os, and its path sorts before
+// os/signal, which Bubble Tea imports. A test in cmd/gpuscope checks the order.
 package quiet
 
 import "os"

@@ -26,13 +26,14 @@ func init() {
 	})
 }
 
-// Page is the screen. The list holds a row for each kernel and phase, and the chart above it their points.
+// Page is the screen of the roofline. The list holds a row for each kernel and phase; the chart above the
+// list holds a point for each row.
 type Page struct {
 	view.ListPage
 	host view.Host
 }
 
-// New returns the screen.
+// New returns the screen of the roofline.
 func New(h view.Host) *Page {
 	t, err := report.TableNamed("roofline")
 	if err != nil {
@@ -52,7 +53,7 @@ func (p *Page) Load(j *widget.Jobs, s view.Snapshot, _ int) {
 	})
 }
 
-// Actions returns the commands of a list, and the one that goes back to the curves.
+// Actions returns the commands of a list, and the command `draw`, which goes back to the curves.
 func (p *Page) Actions() []command.Action {
 	return append(p.ListPage.Actions(), command.Action{Name: "draw", Run: func() { p.host.Pop() }})
 }
@@ -105,7 +106,8 @@ func (p *Page) Render(t *widget.Theme, g widget.Glyphs, w, h int, focused bool) 
 	return append(lines, p.Rows.Render(t, w, h-len(lines), focused, none)...)
 }
 
-// milli scales intensities, because a logarithmic scale of a plot begins at 1.
+// milli is a factor for intensities in FLOP/byte: a logarithmic scale of a plot begins at 1, and intensities
+// may be smaller.
 const milli = 1e6
 
 // chart draws the points of all kernels and the ceilings of each phase.
@@ -120,7 +122,7 @@ func (p *Page) chart(t *widget.Theme, g widget.Glyphs, r *roofs.Roofs, at *roofs
 		if phase.Phase == trace.Prefill && len(r.Phases) > 1 {
 			draw = plot.Back
 		}
-		const fine = 4 // points for each column, so that a steep line has no holes
+		const fine = 4 // points per column, so that a steep line has no gaps
 		for c := range fine * plot.W {
 			x := xs.At(float64(c) / float64(fine*plot.W-1))
 			draw(x, r.Roof(phase, x/milli))
@@ -134,7 +136,7 @@ func (p *Page) chart(t *widget.Theme, g widget.Glyphs, r *roofs.Roofs, at *roofs
 		}
 		p.join(plot, r, at)
 	}
-	for i := len(r.Rows) - 1; i >= 0; i-- { // the longest kernels last, over the others
+	for i := len(r.Rows) - 1; i >= 0; i-- { // draw the longest kernels last, over the others
 		put(plot, &r.Rows[i])
 	}
 	if at != nil {
@@ -147,7 +149,7 @@ func (p *Page) chart(t *widget.Theme, g widget.Glyphs, r *roofs.Roofs, at *roofs
 	return append([]string{t.Put(widget.Strong, widget.Cut(printable.Clean(head), w-1))}, plot.Render(t)...)
 }
 
-// put draws the sign of a kernel. A kernel without a rate or without FLOPs has no point.
+// put draws the sign of a kernel, unless the kernel has no rate or no FLOPs.
 func put(plot *widget.Plot, row *roofs.Row) {
 	x, ok := row.Intensity()
 	if !ok || x <= 0 || row.FlopsPerS <= 0 {
@@ -178,7 +180,7 @@ func (p *Page) join(plot *widget.Plot, r *roofs.Roofs, at *roofs.Row) {
 	}
 }
 
-// scales returns the axes: all points, and the ridge of each phase with room on both sides.
+// scales returns the axes, which include all points and the ridge of each phase with room on both sides.
 func scales(r *roofs.Roofs) (xs, ys widget.Scale) {
 	xs = widget.Scale{Lo: math.Inf(1), Hi: math.Inf(-1), Log: true}
 	ys = xs
