@@ -149,7 +149,7 @@ func (c *checker) workgroups(g [3]int, at string, args ...any) {
 		}
 		hi, lo := bits.Mul64(n, uint64(d))
 		if n = lo; hi != 0 || n >= 1<<62 {
-			c.refuse(fmt.Sprintf("the product of the workgroup counts %v is too large", g), at, args...)
+			c.refuse(fmt.Sprintf("the product of the workgroup counts %v is 2^62 or more", g), at, args...)
 			return
 		}
 	}

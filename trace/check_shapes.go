@@ -99,7 +99,7 @@ func (s *shapeChecker) change(ch *Change, changed map[ValueID][]int, at string, 
 			shapeText(ch.From), ch.Value,
 			shapeText(was)), at+".from", args...)
 	case sameShape(ch.From, ch.To):
-		c.refuse(fmt.Sprintf("shape %s is unchanged", shapeText(ch.To)), at+".to", args...)
+		c.refuse(fmt.Sprintf("the change does not change the shape %s", shapeText(ch.To)), at+".to", args...)
 	}
 	changed[ch.Value] = ch.To
 }

@@ -112,15 +112,17 @@ func (c *checker) forecast() {
 		word(c, l.Along, Axes, "forecast.lines[%d].along", i)
 		for _, n := range []int{l.At, l.From, l.To} {
 			if n < 0 || n > maxPosition {
-				c.refuse("\"at\", \"from\" and \"to\" must each be between 0 and 2147483647", "forecast.lines[%d]", i)
+				c.refuse(fmt.Sprintf("\"at\", \"from\" and \"to\" must be between 0 and %d, but one of them is %d",
+					maxPosition, n), "forecast.lines[%d]", i)
 			}
 		}
 		if l.From > l.To {
-			c.refuse("\"to\" is smaller than \"from\"", "forecast.lines[%d]", i)
+			c.refuse(fmt.Sprintf("\"to\" (%d) is smaller than \"from\" (%d)", l.To, l.From),
+				"forecast.lines[%d]", i)
 		}
 		if len(l.Dispatches) != len(c.t.Graph.Dispatches) {
-			c.refuse("the length of the list differs from the number of dispatches in the graph",
-				"forecast.lines[%d].dispatches", i)
+			c.refuse(fmt.Sprintf("the list has %d elements, but the graph has %d dispatches",
+				len(l.Dispatches), len(c.t.Graph.Dispatches)), "forecast.lines[%d].dispatches", i)
 		}
 		for j, course := range l.Dispatches {
 			c.id(course, len(l.Courses), "forecast.lines[%d].dispatches[%d]", i, j)
@@ -136,8 +138,8 @@ func (c *checker) forecast() {
 
 func (c *checker) course(l *Line, stretches []Stretch, line, course int) {
 	if len(stretches) == 0 || stretches[0].From != l.From {
-		c.refuse("the first element of \"stretches\" does not begin at \"from\", the start of its line of shapes",
-			"forecast.lines[%d].courses[%d]", line, course)
+		c.refuse(fmt.Sprintf("the first element of \"stretches\" must have the \"from\" of the line, which is %d",
+			l.From), "forecast.lines[%d].courses[%d]", line, course)
 		return
 	}
 	for i := range stretches {
@@ -147,9 +149,9 @@ func (c *checker) course(l *Line, stretches []Stretch, line, course int) {
 			end = stretches[i+1].From - 1
 		}
 		if s.From > end {
-			c.refuse("the elements of \"stretches\" do not rise, or one begins after the \"to\" of the line",
-				"forecast.lines[%d].courses[%d]",
-				line, course)
+			c.refuse(fmt.Sprintf("\"from\" is %d, but the next element of \"stretches\" or the end of the line "+
+				"requires at most %d", s.From, end),
+				"forecast.lines[%d].courses[%d].stretches[%d]", line, course, i)
 			return
 		}
 		c.text("forecast", s.Kernel, s.Route, s.Reason)
@@ -163,9 +165,8 @@ func (c *checker) course(l *Line, stretches []Stretch, line, course int) {
 			sane = sane && r.within(end-s.From, maxForecastNumber)
 		}
 		if !sane {
-			c.refuse("a number that a rule yields is negative or too large",
-				"forecast.lines[%d].courses[%d].stretches[%d]", line,
-				course, i)
+			c.refuse("a rule gives a number below 0, a grid above 2^20 or another number above 2^60",
+				"forecast.lines[%d].courses[%d].stretches[%d]", line, course, i)
 		}
 	}
 }
@@ -211,7 +212,8 @@ func (c *checker) trials() {
 			}
 		}
 		if r.Q1NS < 0 || r.Q1NS > r.NS || r.NS > r.Q3NS || r.N < 1 {
-			c.refuse("ns is not between q1_ns and q3_ns, q1_ns is negative, or n is below 1", "trials[%d]", i)
+			c.refuse(fmt.Sprintf("n is %d, want at least 1; q1_ns, ns and q3_ns are %d, %d and %d, want 0 or more "+
+				"in ascending order", r.N, r.Q1NS, r.NS, r.Q3NS), "trials[%d]", i)
 		}
 	}
 }

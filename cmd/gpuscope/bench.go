@@ -94,7 +94,7 @@ func (b *benchmark) idle() (why string, flags []string) {
 
 func (b *benchmark) validate(operands []string) error {
 	if b.model.device == trace.NoDevice {
-		return cli.Usagef("--device none: bench needs a device")
+		return cli.Usagef("--device none: bench needs a device; gpuscope devices lists them")
 	}
 	b.Modes = []string{b.mode.Value}
 	if b.mode.Value == "both" {

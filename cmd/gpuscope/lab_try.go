@@ -50,7 +50,7 @@ a constant.`,
 			l.model = declareModelFlags(flags, "off", "step", "block", "dispatch")
 			return func(ctx context.Context, operands []string) error {
 				if len(operands) == 0 || operands[0] == "" {
-					return cli.Usagef("no kernel source was given")
+					return cli.Usagef("want the file of a kernel source: FILE.wgsl")
 				}
 				l.file = operands[0]
 				err := cmp.Or(l.format.Check(), l.phase.Check(), l.model.validate(operands[1:]))

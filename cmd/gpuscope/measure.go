@@ -62,7 +62,7 @@ func (o *profiling) check() error {
 		}
 	}
 	if len(o.together) > 0 && !o.costs() {
-		return cli.Usagef("--cost: --profile %s does not measure costs", o.kind.Value)
+		return cli.Usagef("--cost: --profile %s measures no costs; use --profile cost or both", o.kind.Value)
 	}
 	return o.kind.Check()
 }

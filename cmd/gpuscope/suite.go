@@ -56,7 +56,7 @@ func (p *program) verifySuite(ctx context.Context, flags *pflag.FlagSet, operand
 	case other != "":
 		return cli.Usagef("%s and --suite cannot be combined", other)
 	case r.model.device == trace.NoDevice:
-		return cli.Usagef("--device none: verify needs a device")
+		return cli.Usagef("--device none: verify needs a device; gpuscope devices lists them")
 	}
 	if err := r.format.Check(); err != nil {
 		return err

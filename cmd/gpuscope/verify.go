@@ -106,7 +106,7 @@ func (v *verification) validate(operands []string) error {
 	case v.steps < 0:
 		return cli.Usagef("-n %d: want 0 or more", v.steps)
 	case v.model.device == trace.NoDevice:
-		return cli.Usagef("--device none: verify needs a device")
+		return cli.Usagef("--device none: verify needs a device; gpuscope devices lists them")
 	case v.budget > model.MostVerifyGFLOP:
 		return cli.Usagef("--budget %d: want at most %d GFLOP", v.budget, model.MostVerifyGFLOP)
 	}

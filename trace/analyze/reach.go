@@ -43,8 +43,8 @@ func (x *Index) OpNamed(step int, name string) (op trace.OpID, said string, err 
 		}
 	}
 	if _, err := strconv.Atoi(name); err == nil {
-		return 0, "", fmt.Errorf("no operator %s; the trace has %d operators, numbered from 0. For the dispatch, write #%s",
-			name, len(g.Ops), name)
+		return 0, "", fmt.Errorf("no operator %s; the trace has %d operators, numbered from 0. For dispatch %[1]s, write #%[1]s",
+			name, len(g.Ops))
 	}
 	var ops []trace.OpID
 	for _, id := range x.Meant(step, name) {

@@ -11,7 +11,6 @@ package bench
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -263,7 +262,7 @@ func (r *Result) check() error {
 // Write writes a result as JSON.
 func (r *Result) Write(w io.Writer) error {
 	if r.Schema != Schema {
-		return errors.New("write benchmark: the schema is missing or wrong")
+		return fmt.Errorf("write benchmark: schema is %q; expected %q", printable.Short(r.Schema, 40), Schema)
 	}
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")

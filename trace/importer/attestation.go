@@ -22,7 +22,7 @@ var attestation = format{
 	read: readAttestation,
 }
 
-// attested is an execution.
+// attested is one execution in the file: the commands that it ran.
 type attested struct {
 	Commands []struct {
 		Kernel string `json:"kernel"`

@@ -108,7 +108,7 @@ type limited struct {
 
 func (l *limited) Read(p []byte) (int, error) {
 	if l.left <= 0 {
-		return 0, fmt.Errorf("%w: it has more than %d MiB, or a part of it more than %d MiB", ErrTooLarge,
+		return 0, fmt.Errorf("%w: the maximum is %d MiB, and %d MiB for one element", ErrTooLarge,
 			maxFile>>20, maxValue>>20)
 	}
 	n, err := l.in.Read(p[:min(int64(len(p)), l.left)])

@@ -116,7 +116,7 @@ func readONNX(in io.Reader, t *trace.Trace) error {
 			return nil
 		}
 		if len(m.ops) == 0 {
-			tokens = 0 // the graph need not be that of a language model
+			tokens = 0 // the profile may not be of a language model
 		}
 		err := r.addTokens(tokens, &step)
 		tokens = 0

@@ -64,7 +64,7 @@ func ParseRange(text string) (r Range, err error) {
 	case err != nil:
 		return Range{}, err
 	case r.End != 0 && r.End <= r.From:
-		return Range{}, fmt.Errorf("%q: %w: its end is before its start", printable.Short(text, 40), ErrRange)
+		return Range{}, fmt.Errorf("%q: %w: the end is before the start", printable.Short(text, 40), ErrRange)
 	}
 	return r, nil
 }

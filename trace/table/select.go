@@ -180,8 +180,8 @@ func (c *Cell) order() float64 {
 // ranked reports whether the cell has a number by which rows can be sorted.
 func (c *Cell) ranked() bool { return c.Has && c.Number == c.Number && c.Mark != Unknown }
 
-// Uniform returns the columns that have the same text in all of these rows, and not an empty one. The title
-// can show this text instead. The tree column is never one of them.
+// Uniform returns the columns that have the same text in all of these rows. A title can show this text
+// instead. Columns without text and the tree column are not among them.
 func (t *Table) Uniform(ctx context.Context, rows []int) ([]int, error) {
 	var cols []int
 	for c := range t.Columns {

@@ -47,7 +47,7 @@ status is 1 for the verdicts wrong and refused. docs/guide/capture.md describes 
 			return func(ctx context.Context, operands []string) error {
 				switch {
 				case len(operands) == 0 || operands[0] == "":
-					return cli.Usagef("no folder was given")
+					return cli.Usagef("want the folder of a captured dispatch")
 				case !(r.tolerance >= 0):
 					return cli.Usagef("--tolerance %v: want a number of at least 0", r.tolerance)
 				}

@@ -20,8 +20,8 @@ import (
 type kind int
 
 const (
-	ofTime  kind = iota // a time, with a change
-	ofRate              // tokens per second, with a change
+	ofTime  kind = iota // a time in ns; conditions compare it or its change
+	ofRate              // tokens per second; conditions compare it or its change
 	ofCount             // a number of rows
 )
 
@@ -283,7 +283,7 @@ func (c Condition) Eval(d *diff.Diff) (Result, error) {
 		}
 	}
 	if !r.Times.Now.Measured || c.Change && !r.Times.Base.Measured {
-		return missing("it was not measured on both sides")
+		return missing("the metric was not measured on both sides")
 	}
 	if c.Unit == Percent && r.Times.Base.NS <= 0 {
 		return missing("the time at the baseline is 0")
