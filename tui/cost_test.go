@@ -245,7 +245,7 @@ func TestPlainModeMeasuresCosts(t *testing.T) {
 		t.Error("plain mode returns no error although a command failed")
 	}
 	for _, want := range []string{
-		"cost at s1, 30 rounds", "26 rows share 7.0", "attn.norm + mlp.norm", "measure costs: ",
+		"parts of step s1", "costs measured in 30 rounds", "attn.norm + mlp.norm", "measure costs: ",
 		`error: "nothing"`,
 	} {
 		if !strings.Contains(got, want) {

@@ -32,10 +32,10 @@ type RouterOptions struct {
 	Factors   graph.ValueID // f32 [E] or None: an expert's weight is multiplied by its factor
 }
 
-// Router adds the operator router. It chooses the k experts with the largest logits of each token, and
-// computes the weights of their results. Among equal logits, the expert with the lowest index is the better
-// one. Each token has k slots, one for each of its experts. A pair is a token and one of its slots: pair p is
-// slot p%k of token p/k.
+// Router adds router, which chooses the k experts with the largest logits of each token, and computes the
+// weights of their results. Among equal logits, the expert with the lowest index is the better one. Each
+// token has k slots, one for each of its experts. A pair is a token and one of its slots: pair p is slot p%k
+// of token p/k.
 //
 //	logits   [1, S, E]
 //	bias     [E] or none: is added to sigmoid scores for the choice, not for the weights
