@@ -288,6 +288,8 @@ type benchRun struct {
 	// tokens that fill the cache.
 	ids    []int
 	filled int // number of cache positions, from the first on, that are filled from ids
+	// tokens has the instant at which each token of the last repetition was read, for decode tests.
+	tokens []time.Time
 }
 
 // ceilings measures the ceilings of the device. It is called before and after the tests, and the better of
@@ -344,6 +346,7 @@ func (r *benchRun) turns(ctx context.Context, tests []bench.Test) error {
 	r.runner.ForgetStates(first.Depth)
 	r.runner.PinState(first.Depth)
 	splits, steps := make([]bench.Split, len(tests)), make([]int, len(tests))
+	between := make([][]int64, len(tests)) // time between two tokens in ns
 	begin, counted := time.Now(), 0
 	for warm := true; counted < r.b.Repetitions; {
 		for i := range tests {
@@ -352,6 +355,7 @@ func (r *benchRun) turns(ctx context.Context, tests []bench.Test) error {
 			}
 			t := &tests[i]
 			var of bench.Split
+			r.tokens = r.tokens[:0]
 			start := time.Now()
 			n, err := r.repetition(ctx, t, &of)
 			ns := time.Since(start).Nanoseconds()
@@ -363,6 +367,9 @@ func (r *benchRun) turns(ctx context.Context, tests []bench.Test) error {
 				splits[i].Add(of)
 				steps[i] += n
 				t.WallNS = append(t.WallNS, ns)
+				for k := 1; k < len(r.tokens); k++ {
+					between[i] = append(between[i], r.tokens[k].Sub(r.tokens[k-1]).Nanoseconds())
+				}
 			}
 		}
 		if warm {
@@ -377,6 +384,9 @@ func (r *benchRun) turns(ctx context.Context, tests []bench.Test) error {
 		t := &tests[i]
 		t.Steps, t.CPU, t.Canary = steps[i]/counted, splits[i].Per(steps[i]), canary
 		t.TokensPerS = bench.Rates(t.Tokens, t.WallNS)
+		if t.Latency = bench.LatencyOf(bench.InterToken, between[i]); t.Phase == trace.Prefill {
+			t.Latency = bench.LatencyOf(bench.FirstToken, slices.Clone(t.WallNS))
+		}
 	}
 	r.result.Tests = append(r.result.Tests, tests...)
 	return r.progress(first.Name, counted*len(tests), counted*len(tests))
@@ -438,6 +448,9 @@ func (r *benchRun) repetition(ctx context.Context, t *bench.Test, split *bench.S
 		if token, err = r.step(ctx, s.position, tokens, gives, r.timing(t), split); err != nil {
 			return 0, err
 		}
+		if t.Phase == trace.Decode {
+			r.tokens = append(r.tokens, time.Now())
+		}
 	}
 	return len(all), nil
 }
@@ -449,6 +462,7 @@ func (r *benchRun) generate(ctx context.Context, t *bench.Test, split *bench.Spl
 		Pipelined: t.Mode == bench.Pipelined && r.runner.Pipelines(),
 	}
 	g.Gave = func(out run.Picked, _ stepping.Snapshot) (bool, error) {
+		r.tokens = append(r.tokens, time.Now())
 		if !out.Finite() {
 			return false, noToken(g.Position, out, "")
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -46,6 +47,14 @@ func TestBenchmarkRunsEachTestFromItsDepth(t *testing.T) {
 			test.TokensPerS != bench.Rates(test.Tokens, test.WallNS) {
 			t.Errorf("%s: %+v", test.Name, test)
 		}
+		if test.Phase == trace.Prefill { // one sample for each repetition
+			want := bench.LatencyOf(bench.FirstToken, slices.Clone(test.WallNS))
+			if !reflect.DeepEqual(test.Latency, want) || want.N != 2 {
+				t.Errorf("%s: latency %+v, want %+v", test.Name, test.Latency, want)
+			}
+		} else { // two samples between three tokens
+			checkInterToken(t, &test, 4)
+		}
 	}
 	if want := []string{
 		"pp20: stepped of 20 in 3 steps, 2 times, floor false",
@@ -60,6 +69,16 @@ func TestBenchmarkRunsEachTestFromItsDepth(t *testing.T) {
 	}
 	if n := driver.Opened[0].Live(); n.Buffers != 0 {
 		t.Errorf("%d buffers are left", n.Buffers)
+	}
+}
+
+// checkInterToken checks the latency of a decode test, which has n samples. n is too small for a p90.
+func checkInterToken(t *testing.T, test *bench.Test, n int) {
+	t.Helper()
+	l := test.Latency
+	if l == nil || l.Of != bench.InterToken || l.N != n || l.P90NS != 0 || l.P99NS != 0 ||
+		l.P50NS <= 0 || l.P50NS > slices.Max(test.WallNS) {
+		t.Errorf("%s %s %s: latency %+v, want %d samples", test.Name, test.Mode, test.Timing, l, n)
 	}
 }
 
@@ -298,6 +317,9 @@ func TestBenchmarkMeasuresModesAndLevelsInTurns(t *testing.T) {
 		got = append(got, strings.TrimSpace(strings.Join([]string{test.Name, test.Mode, string(test.Timing)}, " ")))
 		if len(test.WallNS) != 2 || test.CPU.Total() <= 0 || test.CPU.OtherNS < 0 {
 			t.Errorf("%+v", test)
+		}
+		if test.Phase == trace.Decode {
+			checkInterToken(t, &test, 4)
 		}
 		if _, traced := r.Tracing(&test); traced != (test.Timing != "" && test.Timing != trace.TimingOff) {
 			t.Errorf("%s: the cost of timing is reported: %t", got[len(got)-1], traced)

@@ -70,8 +70,11 @@ type Test struct {
 	// and ends when the last token is read.
 	WallNS     []int64 `json:"wall_ns"`
 	TokensPerS Range   `json:"tokens_per_s"`
-	Floor      *Floor  `json:"floor,omitempty"`
-	CPU        Split   `json:"cpu"`
+	// Latency is the time to the first token of a prefill, or the time between the tokens of a decode. It is
+	// nil if it was not measured.
+	Latency *Latency `json:"latency,omitempty"`
+	Floor   *Floor   `json:"floor,omitempty"`
+	CPU     Split    `json:"cpu"`
 	// Canary is the speed of the GPU clock after the test, relative to its speed on the warm device. It is 0
 	// if not measured.
 	Canary float64 `json:"canary,omitempty"`
@@ -249,6 +252,11 @@ func (r *Result) check() error {
 		case t.Floor != nil && (t.Floor.NS <= 0 || t.Floor.Share <= 0):
 			return fmt.Errorf("test %d: the time (%d ns) or the share of the floor is not positive",
 				i, t.Floor.NS)
+		}
+		if t.Latency != nil {
+			if err := t.Latency.check(); err != nil {
+				return fmt.Errorf("test %d: %w", i, err)
+			}
 		}
 	}
 	for i := range r.Kernels {

@@ -55,6 +55,8 @@ func example() *Result {
 			test("decode", 128, 4096, 128, "weights", 0.0931, 270, 264, 281),
 		},
 	}
+	r.Tests[0].Latency = LatencyOf(FirstToken, []int64{36e6, 35e6, 37e6})
+	r.Tests[1].Latency = &Latency{InterToken, 381, 1_790_000, 1_840_000, 2_660_000}
 	r.Tests[2].Canary = 0.9
 	return r
 }

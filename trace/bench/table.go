@@ -47,6 +47,9 @@ func (r *Result) more() []table.Column {
 		of.Int(0, "n_tokens", "", "tokens", "", func(t *Test) int64 { return int64(t.Tokens) }),
 		of.Int(0, "n_depth", "", "positions", "", func(t *Test) int64 { return int64(t.Depth) }),
 	}
+	if slices.ContainsFunc(r.Tests, func(t Test) bool { return t.Latency != nil }) {
+		columns = append(columns, latencyColumns(of)...)
+	}
 	if !r.traced() {
 		return columns
 	}
@@ -99,6 +102,9 @@ func (r *Result) printMarkdown(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	tables := []*table.Table{r.Table()}
+	if t := r.latencyTable(); t != nil {
+		tables = append(tables, t)
+	}
 	if len(r.Crossovers) > 0 {
 		tables = append(tables, r.crossoverTable())
 	}
@@ -158,6 +164,13 @@ func (r *Result) notes() []string {
 			"per step in µs. In stepped mode, each token is read before the next step begins; in pipelined mode, "+
 			"after the next step begins.",
 			table.Plural(r.Repetitions, "repetition")))
+	}
+	if r.latencyTable() != nil {
+		notes = append(notes, fmt.Sprintf("The latency of a prefill is the time to its first token: from "+
+			"the start of the prompt until the token is read. The latency of a decode is the time from reading one "+
+			"token to reading the next. Percentiles are over the samples of all repetitions after the warm-up. A "+
+			"percentile is given only if one of the samples is expected to exceed it: p50 from %d samples on, p90 "+
+			"from %d, p99 from %d.", FewestFor(50), FewestFor(90), FewestFor(99)))
 	}
 	if r.traced() {
 		notes = append(notes, "costs % is the extra time compared with the same repetition at timing level off: the "+
