@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -33,6 +34,9 @@ type CostOptions struct {
 	// expected to end after the limit. If the limit is reached in the first round, Costs does not start the
 	// runs that skip the remaining sets.
 	For time.Duration
+	// Decided may be nil. Costs calls Decided after each group of consecutive rounds, with the costs so far. If
+	// Decided returns true, the measurement ends.
+	Decided func(Costs) bool
 	// Progress may be nil. Costs calls Progress before each run that skips a set, with the completed
 	// percentage of the measurement. If Progress returns an error, the measurement ends in the same way as
 	// after a cancellation.
@@ -89,7 +93,8 @@ func (x *Executor) Costs(ctx context.Context, sets [][]trace.DispatchID, o CostO
 	if err != nil && ctx.Err() == nil {
 		err = fmt.Errorf("cost: %w", err)
 	}
-	return m.costs(), err
+	*m.o.Samples = m.samples()
+	return m.costs(*m.o.Samples), err
 }
 
 // costRun is the measurement of one call of Costs. All memory and GPU objects that it needs are allocated
@@ -262,7 +267,8 @@ func (m *costRun) leave(set *absent, out bool) {
 	}
 }
 
-// measure runs all rounds, or as many as the time limit allows.
+// measure runs rounds until CostOptions.Decided returns true, but at most the requested rounds and as many as
+// the time limit allows.
 func (m *costRun) measure(ctx context.Context) error {
 	begin := time.Now()
 	if err := m.warm(ctx); err != nil {
@@ -288,6 +294,9 @@ func (m *costRun) measure(ctx context.Context) error {
 			if err := m.asItRuns(context.WithoutCancel(ctx)); err != nil {
 				return err
 			}
+		}
+		if m.o.Decided != nil && m.o.Decided(m.costs(m.samples())) {
+			break
 		}
 		m.random.Shuffle(len(m.order), func(a, b int) { m.order[a], m.order[b] = m.order[b], m.order[a] })
 	}
@@ -473,17 +482,26 @@ func (m *costRun) run(ctx context.Context, without *absent) (ns int64, err error
 	return ns, nil
 }
 
-// costs adds the new samples to the earlier ones and returns the costs computed from all of them.
-func (m *costRun) costs() Costs {
+// samples returns the earlier samples together with the new ones.
+func (m *costRun) samples() CostSamples {
 	s := m.o.Samples
-	s.whole, s.walls = append(s.whole, m.whole...), append(s.walls, m.walls...)
-	s.clock = append(s.clock, m.clock...)
-	for i, set := range m.sets {
-		for _, p := range m.parts[i] {
-			key := trace.SetKey(set.dispatches)
-			s.gains[key] = append(s.gains[key], m.gain(p))
-		}
+	all := CostSamples{
+		whole: slices.Concat(s.whole, m.whole), walls: slices.Concat(s.walls, m.walls),
+		clock: slices.Concat(s.clock, m.clock), gains: maps.Clone(s.gains),
 	}
+	for i, set := range m.sets {
+		key := trace.SetKey(set.dispatches)
+		gains := slices.Clone(all.gains[key])
+		for _, p := range m.parts[i] {
+			gains = append(gains, m.gain(p))
+		}
+		all.gains[key] = gains
+	}
+	return all
+}
+
+// costs returns the costs computed from samples.
+func (m *costRun) costs(s CostSamples) Costs {
 	var c Costs
 	for _, set := range m.sets {
 		gains := s.gains[trace.SetKey(set.dispatches)]

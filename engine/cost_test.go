@@ -170,12 +170,33 @@ func TestUnmeasuredSetsComeFirstNextTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		var n []int
-		for _, c := range m.costs().Sets {
+		*samples = m.samples()
+		for _, c := range m.costs(*samples).Sets {
 			n = append(n, c.N)
 		}
 		if d := cmp.Diff(want, n); d != "" {
 			t.Errorf("rounds of each set (-want +got):\n%s", d)
 		}
+	}
+}
+
+// The measurement asks after each group of rounds whether it should end. It keeps the samples.
+func TestDecidedCostsEndTheMeasurement(t *testing.T) {
+	r := newRig(t, fake.Options{})
+	r.mustStep(t, 7, 5)
+	samples, asked := &CostSamples{}, []int{}
+	o := CostOptions{Rounds: 100, Samples: samples, Decided: func(c Costs) bool {
+		asked = append(asked, c.Sets[0].N)
+		return c.Sets[0].N >= 3
+	}}
+	for _, want := range []int{3, 4} { // the second measurement ends after its first round
+		got, err := r.x.Costs(context.Background(), each(r.x), o)
+		if err != nil || got.Sets[0].N != want || got.Sets[len(got.Sets)-1].N != want {
+			t.Fatalf("%d and %d rounds, error %v, want %d", got.Sets[0].N, got.Sets[len(got.Sets)-1].N, err, want)
+		}
+	}
+	if d := cmp.Diff([]int{1, 2, 3, 4}, asked); d != "" {
+		t.Errorf("rounds when asked (-want +got)\n%s", d)
 	}
 }
 

@@ -3,6 +3,7 @@ package session
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"gpuscope/trace"
 )
@@ -59,9 +60,11 @@ type Command struct {
 	// reference in GFLOP. For most other commands it is a number of repetitions.
 	N     int          `json:"n,omitempty"`
 	Level trace.Timing `json:"level,omitempty"`
-	At    *LookAt      `json:"at,omitempty"`    // the value that a Look reads
-	Parts []trace.Part `json:"parts,omitempty"` // parts of a step to skip (Cost) or to check (Verify)
-	Step  *int         `json:"step,omitempty"`  // index of the step in the trace
+	At    *LookAt      `json:"at,omitempty"` // the value that a Look reads
+	// Parts are parts of a step to skip (Cost) or to check (Verify). If N is 0 and some of these parts are
+	// rivals, a Cost ends as soon as their order is significant, and at the latest after CostBudget.
+	Parts []trace.Part `json:"parts,omitempty"`
+	Step  *int         `json:"step,omitempty"` // index of the step in the trace
 	// Until is a position. A Run pauses at this position at the latest, and a Plan plans a step that begins
 	// there. Breaks holds further breakpoints for a Run, or breakpoints for the prefill of a Prompt.
 	Until  int     `json:"until,omitempty"`
@@ -73,6 +76,15 @@ type Command struct {
 	Lengths []int       `json:"lengths,omitempty"`
 	Edit    *KernelEdit `json:"edit,omitempty"` // the source of a Lab or a Kernel
 	Capture *CaptureTo  `json:"capture,omitempty"`
+}
+
+// CostBudget returns how long a Cost measures at most to find out what to fix first. A software device needs
+// more time, because a step takes longer there and varies more.
+func CostBudget(software bool) time.Duration {
+	if software {
+		return 30 * time.Second
+	}
+	return 10 * time.Second
 }
 
 // Left is the state of a crashed engine that another engine needs to continue from the same place.

@@ -20,6 +20,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"time"
 
 	"gpuscope/trace"
 )
@@ -79,11 +81,29 @@ type Progress struct {
 	PerSecond float64 `json:"per_s,omitempty"`
 }
 
-// Amount formats the progress: "3/12", "25 %" if the total is 100, or "1200/4400 MB at 830 MB/s" for bytes.
+// Left returns about how long the phase still takes. The bool is false if this is not known.
+func (p *Progress) Left() (d time.Duration, ok bool) {
+	if p.PerSecond <= 0 || p.Done > p.Total {
+		return 0, false
+	}
+	return time.Duration(float64(p.Total-p.Done) / p.PerSecond * 1e9), true
+}
+
+// Percent formats the progress as a percentage: "25 %", or "25 %, 6 s left" if the rate is known.
+func (p *Progress) Percent() string {
+	said := fmt.Sprintf("%d %%", 100*p.Done/p.Total)
+	if left, ok := p.Left(); ok && p.Done < p.Total {
+		said += fmt.Sprintf(", %.0f s left", math.Ceil(left.Seconds()))
+	}
+	return said
+}
+
+// Amount formats the progress: "3/12", as Percent does if the total is 100, or "1200/4400 MB at 830 MB/s" for
+// bytes.
 func (p *Progress) Amount() string {
 	switch {
 	case !p.Bytes && p.Total == 100:
-		return fmt.Sprintf("%d %%", p.Done)
+		return p.Percent()
 	case !p.Bytes:
 		return fmt.Sprintf("%d/%d", p.Done, p.Total)
 	case p.PerSecond == 0:

@@ -485,9 +485,11 @@ func TestProtocolNamesTheTypesOfMessages(t *testing.T) {
 
 func TestProgressSaysHowMuch(t *testing.T) {
 	for want, p := range map[string]Progress{
-		"3/12":      {Done: 3, Total: 12},
-		"25 %":      {Done: 25, Total: 100},
-		"0/4400 MB": {Total: 4_400_000_000, Bytes: true},
+		"3/12":           {Done: 3, Total: 12},
+		"25 %":           {Done: 25, Total: 100},
+		"25 %, 8 s left": {Done: 25, Total: 100, PerSecond: 10},
+		"100 %":          {Done: 100, Total: 100, PerSecond: 10},
+		"0/4400 MB":      {Total: 4_400_000_000, Bytes: true},
 		"1200/4400 MB at 830 MB/s": {
 			Done: 1_200_000_000, Total: 4_400_000_000, Bytes: true, PerSecond: 830e6,
 		},

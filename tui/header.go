@@ -192,10 +192,10 @@ func (a *App) tabAt(x int) (int, bool) {
 	return 0, false
 }
 
-// measuring returns the progress of a measuring command as a percentage.
+// measuring returns the progress of a measuring command as a percentage, and the remaining time.
 func (m *model) measuring() string {
 	if p := m.mirror.Progress; p.Total > 0 {
-		return fmt.Sprintf(" %d %%", 100*p.Done/p.Total)
+		return " " + p.Percent()
 	}
 	return ""
 }

@@ -3,6 +3,7 @@ package stepping
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"gpuscope/engine"
@@ -10,6 +11,7 @@ import (
 	"gpuscope/ops/kind"
 	"gpuscope/session"
 	"gpuscope/trace"
+	"gpuscope/trace/analyze/ranking"
 )
 
 // costed holds all samples of the step whose costs were measured last. Repeating the command for the same
@@ -19,7 +21,8 @@ type costed struct {
 	samples *engine.CostSamples
 }
 
-// costFor is the time limit for measuring costs if the command gives no number of rounds.
+// costFor is the time limit for measuring costs if the command gives no number of rounds and no part is a
+// rival. If there are rivals, the limit is session.CostBudget.
 const costFor = 3 * time.Second
 
 // beginCost checks a cost command before any step is run.
@@ -81,8 +84,14 @@ func (s *Session) cost(ctx context.Context, t Step, c session.Command, r *sessio
 	o := engine.CostOptions{
 		Rounds: c.N, Progress: s.Progress(), Samples: s.costed.samples, Empty: kernels.Empty,
 	}
+	rivals := slices.ContainsFunc(c.Parts, func(p trace.Part) bool { return p.Rival })
 	if c.N == 0 {
-		o.For = costFor
+		if o.For = costFor; rivals {
+			o.For, o.Rounds = session.CostBudget(s.Dev.Info().Type == gpu.CPU), engine.MostCostRounds
+			o.Decided = func(found engine.Costs) bool {
+				return ranking.Decided(found.Whole, c.Parts, found.Sets)
+			}
+		}
 		if end, ok := ctx.Deadline(); ok { // end with the last full round before the deadline
 			o.For = min(o.For, max(time.Until(end), 1))
 		}
@@ -103,8 +112,11 @@ func (s *Session) cost(ctx context.Context, t Step, c session.Command, r *sessio
 	}
 	if n := len(told.Costs); n > 0 {
 		stopped := ""
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			stopped = "; stopped early"
+		case o.Decided != nil && !o.Decided(costs):
+			stopped = "; the order of the rows to fix first is not significant yet"
 		}
 		parts := fmt.Sprintf("%d parts", n)
 		if n == 1 {
@@ -118,16 +130,27 @@ func (s *Session) cost(ctx context.Context, t Step, c session.Command, r *sessio
 // progressEvery is the minimum time between two progress reports of a measuring command.
 const progressEvery = 50 * time.Millisecond
 
+// rateAfter is how long a measuring command runs before the speed of its progress is known.
+const rateAfter = 500 * time.Millisecond
+
 // Progress returns a function that reports progress to the front end, at most once per progressEvery.
 func (s *Session) Progress() engine.Progress {
-	var told time.Time
+	var told, began time.Time
+	var first session.Progress
 	return func(phase string, done, total int) error {
-		if now := time.Now(); done == total || now.Sub(told) >= progressEvery {
-			told = now
-			s.sender.Send(func() session.Event {
-				return session.Event{Progress: &session.Progress{Phase: phase, Done: done, Total: total}}
-			})
+		now := time.Now()
+		if done != total && now.Sub(told) < progressEvery {
+			return nil
 		}
+		told = now
+		at := session.Progress{Phase: phase, Done: done, Total: total}
+		if phase != first.Phase {
+			first, began = at, now
+		}
+		if passed := now.Sub(began); passed >= rateAfter {
+			at.PerSecond = float64(done-first.Done) / passed.Seconds()
+		}
+		s.sender.Send(func() session.Event { return session.Event{Progress: &at} })
 		return nil
 	}
 }

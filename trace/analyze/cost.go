@@ -162,7 +162,7 @@ func (t *DispatchTree) Most() (first int, most float64, what string) {
 	first = -1
 	for i := range t.Grouped {
 		r := &t.Grouped[i]
-		if r.Cost == nil || !t.Single(i) && !r.Joint {
+		if r.Cost == nil || !t.rival(r) {
 			continue
 		}
 		ns, by := r.Cost.worth()

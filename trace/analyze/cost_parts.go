@@ -40,6 +40,7 @@ func (x *Index) CostParts(ctx context.Context, step int) ([]trace.Part, error) {
 		for _, p := range t.CostParts(t.opened()) {
 			if key := trace.SetKey(p.Dispatches); !seen[key] {
 				seen[key] = true
+				p.Rival = p.Rival && fold == GroupLayer
 				parts = append(parts, p)
 			}
 		}
@@ -82,14 +83,19 @@ func (t *DispatchTree) rowsAt(rows []int) []DispatchRow {
 }
 
 func (t *DispatchTree) partsOf(rows []DispatchRow) []trace.Part {
-	ran := map[trace.DispatchID]bool{}
-	for _, id := range t.Index.ran(t.Selection.Last()) {
-		ran[id] = true
-	}
+	step := &t.Index.Trace.Steps[t.Selection.Last()]
+	ran, d, streamed := t.Index.ran(step), &t.Index.Trace.Device, t.Index.streamed(step)
 	var parts []trace.Part
 	seen := map[string]bool{}
 	for i := range rows {
-		p := trace.Part{Name: t.NameOf(&rows[i]), Dispatches: t.dispatches(&rows[i], ran)}
+		p := trace.Part{
+			Name: t.NameOf(&rows[i]), Dispatches: t.dispatches(&rows[i], ran), Rival: t.rival(&rows[i]),
+		}
+		for _, id := range p.Dispatches {
+			if NoSave(d) == "" {
+				p.LeastNS += int64(roofNS(d.Ceilings, float64(ran[id].Bytes), float64(ran[id].FLOPs), streamed))
+			}
+		}
 		if key := trace.SetKey(p.Dispatches); len(p.Dispatches) > 0 && !seen[key] {
 			seen[key] = true
 			parts = append(parts, p)
@@ -232,14 +238,14 @@ func (t *DispatchTree) NameOf(r *DispatchRow) string {
 	return r.Label
 }
 
-// ran returns the dispatches of a step.
-func (x *Index) ran(step int) []trace.DispatchID {
-	s := &x.Trace.Steps[step]
-	ids := make([]trace.DispatchID, len(s.Dispatches))
+// ran returns the plans of the dispatches of a step.
+func (x *Index) ran(s *trace.Step) map[trace.DispatchID]*trace.Plan {
+	plans := make(map[trace.DispatchID]*trace.Plan, len(s.Dispatches))
 	for i := range s.Dispatches {
-		ids[i] = x.Trace.Plans[s.Dispatches[i].Plan].Dispatch
+		p := &x.Trace.Plans[s.Dispatches[i].Plan]
+		plans[p.Dispatch] = p
 	}
-	return ids
+	return plans
 }
 
 // DispatchesOf returns the ids of the dispatches of a row, each id once and in ascending order.
@@ -249,11 +255,11 @@ func (t *DispatchTree) DispatchesOf(row int) []trace.DispatchID {
 
 // dispatches returns the ids of the dispatches of a row, each id once and in ascending order. If the set is
 // not nil, only ids in this set are returned.
-func (t *DispatchTree) dispatches(r *DispatchRow, of map[trace.DispatchID]bool) []trace.DispatchID {
+func (t *DispatchTree) dispatches(r *DispatchRow, of map[trace.DispatchID]*trace.Plan) []trace.DispatchID {
 	var ids []trace.DispatchID
 	for _, u := range r.Units {
 		for _, i := range u {
-			if id := t.Launches[i].ID; of == nil || of[id] {
+			if id := t.Launches[i].ID; of == nil || of[id] != nil {
 				ids = append(ids, id)
 			}
 		}

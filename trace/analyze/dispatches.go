@@ -181,7 +181,12 @@ func total(launches []Launch) float64 {
 // joint row.
 func (t *DispatchTree) Single(row int) bool {
 	r := &t.Grouped[row]
-	return !r.Group && !r.Joint && (r.Parent < 0 || t.Grouped[r.Parent].Group)
+	return !r.Joint && t.rival(r)
+}
+
+// rival reports whether a row may be the one to fix first: it is an ordinary row or a joint row.
+func (t *DispatchTree) rival(r *DispatchRow) bool {
+	return !r.Group && (r.Parent < 0 || t.Grouped[r.Parent].Group)
 }
 
 // heading reports whether the numbers of a row are the sums of the numbers of its child rows.

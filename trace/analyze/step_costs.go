@@ -61,13 +61,8 @@ func (x *Index) Costs(selections ...Selection) *StepCosts {
 // CostsOf returns the costs that were measured at a step. `step` is an index into Trace.Steps.
 func (x *Index) CostsOf(step int) *StepCosts {
 	s := &x.Trace.Steps[step]
-	ran := make(map[trace.DispatchID]*trace.Plan, len(s.Dispatches))
+	ran, streamed := x.ran(s), x.streamed(s)
 	c := &StepCosts{Step: s, X: x, sets: map[string]*RowCost{}, Ran: ran}
-	streamed := x.streamed(s)
-	for i := range s.Dispatches {
-		p := &x.Trace.Plans[s.Dispatches[i].Plan]
-		ran[p.Dispatch] = p
-	}
 	d := &x.Trace.Device
 	judged := NoSave(d) == ""
 	for i := range s.Costs {
