@@ -34,8 +34,8 @@ type CostOptions struct {
 	// expected to end after the limit. If the limit is reached in the first round, Costs does not start the
 	// runs that skip the remaining sets.
 	For time.Duration
-	// Decided may be nil. Costs calls Decided after each group of consecutive rounds, with the costs so far. If
-	// Decided returns true, the measurement ends.
+	// Decided may be nil. Costs calls Decided after each group of consecutive rounds, with the costs so far.
+	// If Decided returns true, the measurement ends.
 	Decided func(Costs) bool
 	// Progress may be nil. Costs calls Progress before each run that skips a set, with the completed
 	// percentage of the measurement. If Progress returns an error, the measurement ends in the same way as

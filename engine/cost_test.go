@@ -192,7 +192,7 @@ func TestDecidedCostsEndTheMeasurement(t *testing.T) {
 	for _, want := range []int{3, 4} { // the second measurement ends after its first round
 		got, err := r.x.Costs(context.Background(), each(r.x), o)
 		if err != nil || got.Sets[0].N != want || got.Sets[len(got.Sets)-1].N != want {
-			t.Fatalf("%d and %d rounds, error %v, want %d", got.Sets[0].N, got.Sets[len(got.Sets)-1].N, err, want)
+			t.Fatalf("%+v, error %v, want %d rounds", got.Sets, err, want)
 		}
 	}
 	if d := cmp.Diff([]int{1, 2, 3, 4}, asked); d != "" {

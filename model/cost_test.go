@@ -13,6 +13,7 @@ import (
 	"gpuscope/internal/wordingtest"
 	"gpuscope/session"
 	"gpuscope/trace"
+	"gpuscope/trace/analyze/ranking"
 )
 
 // costOf returns a command that measures the cost of each dispatch of the current step, and of all dispatches
@@ -178,6 +179,27 @@ func TestUnmeasurableCostsAreRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		golden.Error(name, err)
+	}
+}
+
+// The times of the fake device have no noise, so the order of the rows is significant as soon as there are
+// enough rounds. A second command measures more of them.
+func TestCostsEndWhenTheirOrderIsSignificant(t *testing.T) {
+	r := newRig(t, Options{Timing: engine.TimingStep})
+	r.dev.Duration = func(kernel string, x, y, z uint32) int64 { return int64(x * y * z * 10) }
+	r.do(promptOf(5))
+	c := r.costOf(0)
+	for i := range c.Parts[:len(c.Parts)-1] {
+		c.Parts[i].Rival = true
+	}
+	last := 0
+	for range 2 {
+		r.do(c)
+		n := r.step().Costs[0].N
+		if n < ranking.Fewest || n <= last || n > last+ranking.Fewest+5 {
+			t.Errorf("%d rounds after %d", n, last)
+		}
+		last = n
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 type Part struct {
 	Name       string       `json:"name"`
 	Dispatches []DispatchID `json:"dispatches"` // in rising order
-	// Rival is set if the part is a row that may be the one to fix first. LeastNS is the shortest time in ns in
-	// which the device could do the work of the part; 0 if not known.
+	// Rival is set if the part is a row that may be the one to fix first. LeastNS is the shortest time in ns
+	// in which the device could do the work of the part; 0 if not known.
 	Rival   bool  `json:"rival,omitempty"`
 	LeastNS int64 `json:"least_ns,omitempty"`
 }

@@ -10,6 +10,8 @@ import (
 
 	"gpuscope/session"
 	"gpuscope/trace"
+	"gpuscope/trace/analyze/headline"
+	"gpuscope/trace/report/advice"
 	"gpuscope/tui/tuitest"
 	"gpuscope/tui/view"
 )
@@ -48,6 +50,31 @@ func TestTheScreenLeadsToWhatToFixFirst(t *testing.T) {
 		d.press("1").reads("list")
 	}
 	drive(t, 120, 40, llama, nil, Options{}).misses("c measures")
+}
+
+// The line above the dispatches and the line in Step are the sentences of the report, and c gives both lines
+// from either view.
+func TestHeadlineIsThatOfTheReport(t *testing.T) {
+	t.Parallel()
+	for _, size := range [][2]int{{80, 24}, {120, 40}, {200, 50}} {
+		for _, from := range []string{"1", "2"} {
+			d := live(t, size[0], size[1]).press(from, "c")
+			x := d.app.index
+			h, err := headline.Of(context.Background(), x, x.Step(d.app.at()))
+			if err != nil || h.Basis != headline.Costs {
+				t.Fatalf("headline %+v, error %v", h, err)
+			}
+			lines := advice.Lines(h)
+			for _, key := range []string{"1", "2"} {
+				shown := d.press(key).screen()
+				has := func(l string) bool { return strings.Contains(shown, " "+l) }
+				if !slices.ContainsFunc(lines, has) {
+					t.Errorf("%d cells, c in view %s: view %s has none of %q:\n%s", size[0], from, key, lines,
+						shown)
+				}
+			}
+		}
+	}
 }
 
 // After a single round on a busy device the largest cost may be noise. The title then names no row and says
@@ -221,7 +248,7 @@ func TestCostsCanBeCancelledByAStep(t *testing.T) {
 	gate <- struct{}{}
 	gate <- struct{}{}
 	x.press("?").sees("Help: Dispatches").press(escape).misses("Help:") // the screen stays responsive
-	x.press(ctrlC).sees("[PAUSED]", " 6.8 ", " – ", "~save↓")           // the costs measured so far are kept
+	x.press(escape).sees("[PAUSED]", " 6.8 ", " – ", "~save↓")          // the costs measured so far are kept
 	x.press("c").sees("[MEASURING 0 %]").press("s").sees("step 2 decode", "[PAUSED]").misses("✗")
 	x.press("q")
 	if err := x.ends(); err != nil {
@@ -262,7 +289,7 @@ func TestPlainModeMeasuresCosts(t *testing.T) {
 func TestFewCostsLeaveTheTimesWhereTheyAre(t *testing.T) {
 	t.Parallel()
 	d := live(t, 120, 40).press("2", "c", "F", "F")
-	if row := d.line("▸ rms_norm"); !strings.Contains(row, "█") || !strings.Contains(row, "–") {
+	if row := d.line("▸ rms_norm"); !strings.ContainsAny(row, "█▏▎▍▋▊▉") || !strings.Contains(row, "–") {
 		t.Errorf("%q: want a bar for its time, and no cost", row)
 	}
 	if head := d.line("# op"); !strings.Contains(head, "µs ") || !strings.Contains(head, " cost ") {
@@ -309,10 +336,11 @@ func TestBarScaleIgnoresTheFilter(t *testing.T) {
 	t.Parallel()
 	d := live(t, 80, 40).press("2", "c", "o", "space")
 	bar := func() string {
-		return strings.TrimFunc(d.line("▸ attn.k "), func(r rune) bool { return !strings.ContainsRune("█▏▎▍▋▊▉", r) })
+		other := func(r rune) bool { return !strings.ContainsRune("█▏▎▍▋▊▉", r) }
+		return strings.TrimFunc(d.line("▸ k "), other)
 	}
 	all := bar()
-	d.press("/").typed("attn.k").press("enter")
+	d.press("/").typed("op:=k").press("enter")
 	if got := bar(); got != all || got == "" {
 		t.Errorf("under a filter %q, without one %q", got, all)
 	}

@@ -267,6 +267,8 @@ func (a *App) backOut() {
 	switch {
 	case a.overTask.Cancel != nil:
 		a.overTask.Drop(a.jobs)
+	case a.job != nil && a.job.command.Kind == session.Cost && !a.job.cancelled:
+		a.stop()
 	case a.failure != "":
 		a.failure = ""
 	case a.inDetail:

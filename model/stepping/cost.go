@@ -122,7 +122,8 @@ func (s *Session) cost(ctx context.Context, t Step, c session.Command, r *sessio
 		if n == 1 {
 			parts = "1 part"
 		}
-		s.Event(t.Index, "cost", "measured the cost of %s in %s%s", parts, trace.Rounds(told.Costs), stopped)
+		r.Note = s.Event(t.Index, "cost", "measured the cost of %s in %s%s", parts,
+			trace.Rounds(told.Costs), stopped)
 	}
 	return err
 }

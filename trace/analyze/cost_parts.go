@@ -37,7 +37,7 @@ func (x *Index) CostParts(ctx context.Context, step int) ([]trace.Part, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, p := range t.CostParts(t.opened()) {
+		for _, p := range t.OpenParts() {
 			if key := trace.SetKey(p.Dispatches); !seen[key] {
 				seen[key] = true
 				p.Rival = p.Rival && fold == GroupLayer
@@ -47,6 +47,9 @@ func (x *Index) CostParts(ctx context.Context, step int) ([]trace.Part, error) {
 	}
 	return parts, nil
 }
+
+// OpenParts returns the parts to measure for the rows that are visible at first.
+func (t *DispatchTree) OpenParts() []trace.Part { return t.CostParts(t.opened()) }
 
 // opened returns the rows that are visible at first, before the user opens or closes rows.
 func (t *DispatchTree) opened() (rows []int) {
@@ -84,7 +87,7 @@ func (t *DispatchTree) rowsAt(rows []int) []DispatchRow {
 
 func (t *DispatchTree) partsOf(rows []DispatchRow) []trace.Part {
 	step := &t.Index.Trace.Steps[t.Selection.Last()]
-	ran, d, streamed := t.Index.ran(step), &t.Index.Trace.Device, t.Index.streamed(step)
+	ran, d, set := t.Index.ran(step), &t.Index.Trace.Device, t.Index.streamed(step)
 	var parts []trace.Part
 	seen := map[string]bool{}
 	for i := range rows {
@@ -93,7 +96,7 @@ func (t *DispatchTree) partsOf(rows []DispatchRow) []trace.Part {
 		}
 		for _, id := range p.Dispatches {
 			if NoSave(d) == "" {
-				p.LeastNS += int64(roofNS(d.Ceilings, float64(ran[id].Bytes), float64(ran[id].FLOPs), streamed))
+				p.LeastNS += int64(roofNS(d.Ceilings, float64(ran[id].Bytes), float64(ran[id].FLOPs), set))
 			}
 		}
 		if key := trace.SetKey(p.Dispatches); len(p.Dispatches) > 0 && !seen[key] {

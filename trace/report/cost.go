@@ -101,6 +101,13 @@ func (t *DispatchTable) costColumns() (cost []table.Column, lost table.Column) {
 			columns[i].Width = table.Unseen
 		}
 	}
+	for i, c := range columns { // rows whose costs are not significant are sorted by isolated time
+		columns[i].Of = func(row int) table.Cell {
+			cell := c.Of(row)
+			cell.Then = t.Grouped[row].SumNS
+			return cell
+		}
+	}
 	return columns, ran.Cell(width, table.Modelled, "lost_us", "~excess", "us",
 		"modelled: isolated time minus the time that the device needs for the row's bytes and FLOPs",
 		func(r *analyze.DispatchRow) table.Cell {

@@ -129,7 +129,7 @@ func (t *Table) sort(ctx context.Context, lists [][]int, col int, reverse bool) 
 				case y.ranked():
 					return 1
 				}
-				return 0
+				return cmp.Compare(y.Then, x.Then)
 			}
 			c := cmp.Compare(x.order(), y.order())
 			if !numbers {
@@ -140,6 +140,8 @@ func (t *Table) sort(ctx context.Context, lists [][]int, col int, reverse bool) 
 			}
 			if c == 0 && numbers && x.Mark != y.Mark { // equal numbers, but one has the mark Zero
 				c = strings.Compare(x.Mark, y.Mark)
+			} else if c == 0 && x.Mark == Zero {
+				c = cmp.Compare(y.Then, x.Then)
 			}
 			return c
 		})

@@ -70,7 +70,7 @@ type Column struct {
 	// no screen does.
 	Width int
 	// Bar is set if the screen draws a bar for each number. A full bar stands for the largest number in all
-	// rows but headings.
+	// rows.
 	Bar  bool
 	Doc  string
 	Tree bool // the text is indented to show the tree of rows
@@ -105,6 +105,9 @@ type Cell struct {
 	Number float64 // number in the column's unit
 	Has    bool
 	Mark   string // mark before a number that is not reliable; see Marks
+	// Then sorts cells without a reliable number: those with the mark Zero, and those without a number. The
+	// largest comes first in any order.
+	Then float64
 }
 
 // found returns the text that filters compare.

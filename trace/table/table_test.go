@@ -64,6 +64,35 @@ func TestNonFiniteNumbersAreWordsInFiles(t *testing.T) {
 	}
 }
 
+// Numbers that are not significant, and rows without a number, are sorted by another number.
+func TestInsignificantNumbersAreSortedByAnother(t *testing.T) {
+	cells := []Cell{
+		{Then: 5},
+		{Number: -4, Has: true, Then: 9},
+		{Number: 3, Has: true, Mark: Zero, Then: 1},
+		{Number: 7, Has: true},
+		{Then: 6},
+		{Number: -1, Has: true, Mark: Zero, Then: 2},
+		{Number: 8, Has: true, Mark: Unknown, Then: 8},
+		{Number: 9, Has: true},
+	}
+	numbers := New("n", []Column{{
+		Name: "n", Unit: "us", Right: true, Of: func(row int) Cell { return cells[row] },
+	}}, make([]Row, len(cells)))
+	for i := range numbers.Rows {
+		numbers.Rows[i].Parent = -1
+	}
+	for reverse, want := range map[bool][]int{
+		true:  {7, 3, 5, 2, 1, 6, 4, 0},
+		false: {1, 5, 2, 3, 7, 6, 4, 0},
+	} {
+		got, err := numbers.Select(context.Background(), Selection{Sort: "n", Reverse: reverse})
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("reverse %v: rows %v, error %v, want %v", reverse, got, err, want)
+		}
+	}
+}
+
 func TestWhatIsNoNumberIsSortedLast(t *testing.T) {
 	tab := values([]float64{2, math.NaN(), math.Inf(1), 1}, []string{"w"})
 	for reverse, want := range map[bool][]int{false: {3, 0, 2, 1}, true: {2, 0, 3, 1}} {

@@ -324,9 +324,9 @@ func Default(views ...Row) []Row {
 		}},
 		{
 			Keys: []string{"c"}, Name: "cost",
-			Doc:  "Measures the cost of each visible row: runs the step again without the row's dispatches. The same key measures more rounds.",
+			Doc:  "Measures the cost of each visible row: runs the step again without the row's dispatches, until the order of the top rows is significant, but for at most 10 s (30 s on a software device). {back out} stops early and keeps the results. The same key measures more rounds.",
 			Also: "profile slow bottleneck optimize speed gain measure",
-			In:   []Place{InViews}, Of: Costed, Needs: []Needs{Run, Rows}, Hint: 5,
+			In:   []Place{InViews}, Of: Costed, Needs: []Needs{Run}, Hint: 5,
 			Plain: Line{Word: "c", Takes: "[NAMES]", Doc: "measure the cost of each row, or of the named rows together"},
 		},
 		{
@@ -543,7 +543,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"esc"}, Name: "back out",
-			Doc: "Undoes one thing: dismisses the error, leaves the detail pane, clears the filter, ends the zoom or closes the opened view.",
+			Doc: "Undoes one thing: ends the measurement of costs and keeps its results, dismisses the error, leaves the detail pane, clears the filter, ends the zoom or closes the opened view.",
 			In:  []Place{InViews},
 		},
 		{

@@ -10,6 +10,7 @@ import (
 	"gpuscope/trace/report"
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
+	"gpuscope/tui/view/rowtext"
 	"gpuscope/tui/widget"
 )
 
@@ -31,7 +32,7 @@ func newDispatchPage(h Host, _ *widget.Log) View {
 	p.Rows.GiveUp, p.Rows.Soft = []string{"sum_us", "id", "grid"}, "kernel"
 	p.Rows.Keep = []string{"spark", "limit", "layers", "sum_us", "gap_db"}
 	p.Rows.Spare, p.Rows.Guest, p.Rows.Stays = p.spare, p.guest, p.stays
-	p.Rows.Margin, p.Rows.KinOf = p.joined, firstDispatch
+	p.Rows.Margin, p.Rows.KinOf, p.Rows.Class = p.joined, firstDispatch, p.class
 	return p
 }
 
@@ -170,8 +171,8 @@ func (p *DispatchPage) Detail() *Detail {
 	return &Detail{p.Rows.Key + t.Grouping.String(), title, func(ctx context.Context) ([]string, error) {
 		row := &t.Grouped[r]
 		var lines []string
-		if row.Count() > 1 || ofSteps(t, row) {
-			lines = append(lines, several(t, r)...)
+		if row.Count() > 1 || rowtext.OfSteps(t, row) {
+			lines = append(lines, rowtext.Several(t, r)...)
 		}
 		if cost := t.CostLine(row); cost != "" {
 			switch {
@@ -192,7 +193,7 @@ func (p *DispatchPage) Detail() *Detail {
 			return append(lines, t.NotesOf(r)...), nil
 		}
 		l, x := t.Launch(row), s.Index
-		if of := firstOfAll(t, row); of != "" { // the lines above cover all dispatches of the row
+		if of := rowtext.FirstOfAll(t, row); of != "" { // the lines above cover all dispatches of the row
 			lines = append(lines, of)
 		}
 		if row.Gone() {
@@ -217,30 +218,6 @@ func (p *DispatchPage) Detail() *Detail {
 	}}
 }
 
-// ofSteps reports whether a row covers several steps. A row that ran only in the baseline covers one.
-func ofSteps(t *report.DispatchTable, row *analyze.DispatchRow) bool {
-	_, one := t.Selection.One()
-	return !one && !row.Gone()
-}
-
-// firstOfAll returns the heading of the detail lines about a row's first dispatch. The heading names the
-// dispatch if the row has several dispatches, and the step if the table covers several steps. It is "" for a
-// single dispatch in a single step.
-func firstOfAll(t *report.DispatchTable, row *analyze.DispatchRow) string {
-	l, steps := t.Launch(row), ofSteps(t, row)
-	if row.Gone() || row.Count() == 1 && !steps {
-		return ""
-	}
-	said := t.Index.Name(l.ID)
-	if row.Count() > 1 {
-		said = "the first, " + said
-	}
-	if steps {
-		said += fmt.Sprintf(" in s%d", t.Index.Trace.Steps[l.Step].Index)
-	}
-	return said + ":"
-}
-
 // timesOf returns the name of a group of n things: "attn.q ×16", or "attn.q" if n is 1.
 func timesOf(name string, n int) string {
 	if n > 1 {
@@ -256,64 +233,6 @@ func firstOf(n int) string {
 		return ""
 	}
 	return fmt.Sprintf(", first of ×%d", n)
-}
-
-// several returns the lines that sum up a row of several dispatches or several steps.
-func several(t *report.DispatchTable, r int) []string {
-	row := &t.Grouped[r]
-	cell := func(name string) string { return t.Cell(r, t.Column(name)).Text }
-	steps := ""
-	if ofSteps(t, row) {
-		n, of := t.TimedSteps(), len(t.Selection.Steps)
-		switch steps = widget.Plural(of, "step"); n {
-		case of:
-			steps = ", medians of " + steps
-		case 0:
-			steps = ", " + steps
-		default:
-			steps = fmt.Sprintf(", %s, %d of them timed", steps, n)
-		}
-	}
-	lines := []string{fmt.Sprintf("%s: %s%s", row.Label, widget.Plural(row.Count(), "dispatch"), steps)}
-	if row.Gone() {
-		lines[0] += " that did not run"
-		return lines
-	}
-	add := func(label string, parts ...string) {
-		said := slices.DeleteFunc(parts, func(s string) bool { return s == "" })
-		if len(said) > 0 {
-			lines = append(lines, analyze.Labelled(label, strings.Join(said, " · ")))
-		}
-	}
-	with := func(before, s, after string) string {
-		if s == "" || s == table.Unmeasured {
-			return ""
-		}
-		return before + s + after
-	}
-	of := fmt.Sprintf("median of %d ", len(row.Units))
-	timed := func(i int) bool { return t.Launches[i].Time.Measured() }
-	switch {
-	case t.Index.Trace.Device.None():
-		add("time", "not measured")
-	case !row.Summed && !slices.ContainsFunc(slices.Concat(row.Units...), timed):
-		add("time", "not timed")
-	case !row.Summed:
-		add("time", "not all dispatches were timed")
-	case row.Count() == 1: // the times below belong to a single dispatch
-		add("time", with("", cell("us"), " µs isolated"), with("", cell("layers"), ""),
-			with("~", cell("lost_us"), " µs excess"))
-		return lines
-	default:
-		add("time", with("Σ ", cell("sum_us"), " µs isolated"), with(of, cell("us"), " µs"),
-			with("", cell("layers"), ""), with("~", cell("lost_us"), " µs excess"))
-	}
-	said, more := t.Stability(row)
-	if more {
-		said += command.Keyed(": press {repeat} for more")
-	}
-	add(t.Each(), cell("spark"), said)
-	return lines
 }
 
 func (p *DispatchPage) why() (Text, bool) {

@@ -56,11 +56,15 @@ func (p *DispatchPage) markedParts() (parts []trace.Part, step *trace.Step, ok b
 
 // ask sends the session a command about parts of a step.
 func (p *DispatchPage) ask(kind session.CommandKind, step *trace.Step, parts ...trace.Part) {
+	askAbout(p.host, p.now, kind, step, parts)
+}
+
+func askAbout(h Host, s Snapshot, kind session.CommandKind, step *trace.Step, parts []trace.Part) {
 	c := session.Command{Kind: kind, Parts: parts}
-	if step.Index != p.now.State.Step {
+	if step.Index != s.State.Step {
 		c.Step = &step.Index
 	}
-	p.host.Do(c)
+	h.Do(c)
 }
 
 // Parts returns the visible rows and the step they belong to. If `marked` is set, it returns only the marked
@@ -108,6 +112,27 @@ func (p *DispatchPage) Ranked() {
 	if p.Rows.Wanted.Sort == "" && !p.Rows.Wanted.Reverse {
 		p.Rows.SortBy(p.at().Index.CostOrder())
 	}
+}
+
+// class returns the class of a row in a table that is sorted by costs, and whether its cost is within the
+// noise. Rows inside another row belong to the class of that row.
+func (p *DispatchPage) class(row int) (name string, dim bool) {
+	t, rows := p.Table(), p.Rows.Listing.Table.Rows
+	if t == nil || !slices.Contains([]string{"cost_us", "save_us", "twice_per_s"}, p.Rows.Choice.Sort) {
+		return "", false
+	}
+	for rows[row].Parent >= 0 {
+		row = rows[row].Parent
+	}
+	switch c := t.Grouped[row].Cost; {
+	case !c.Known():
+		return "cost not known, by isolated time", false
+	case c.IsZero():
+		return "cost within the noise, by isolated time", true
+	case c.NS < 0:
+		return "the step is faster with the row", false
+	}
+	return "cost above the noise", false
 }
 
 // markedRows returns the marked rows of the shown table.

@@ -2,10 +2,12 @@ package view
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"gpuscope/internal/printable"
-
+	"gpuscope/session"
+	"gpuscope/trace/analyze"
 	"gpuscope/trace/analyze/headline"
 	"gpuscope/trace/report"
 	"gpuscope/trace/report/advice"
@@ -17,7 +19,8 @@ import (
 // answer says what the user should fix first in the steps that a view covers, and how much time this saves.
 type answer struct {
 	headline *headline.Headline
-	lines    []string // the headline in several lengths, longest first
+	tree     *analyze.DispatchTree // the dispatches of the steps, grouped by layer
+	lines    []string              // the headline in several lengths, longest first
 }
 
 // answerOf computes the answer for the steps that a view with the given Takes shows.
@@ -26,12 +29,12 @@ func answerOf(ctx context.Context, s Snapshot, takes report.Takes) (*answer, err
 	if len(selection.Steps) == 0 {
 		return nil, nil
 	}
-	h, err := headline.Of(ctx, s.Index, selection)
+	t, err := s.Index.DispatchTree(ctx, analyze.Options{Selection: selection, Grouping: analyze.GroupLayer})
 	if err != nil {
 		return nil, err
 	}
-	a := &answer{headline: h}
-	for _, line := range advice.Lines(h) {
+	a := &answer{headline: headline.OfTree(t), tree: t}
+	for _, line := range advice.Lines(a.headline) {
 		a.lines = append(a.lines, printable.Clean(line)) // names come from the model
 	}
 	return a, nil
@@ -43,28 +46,35 @@ func (a *answer) costed() bool { return a != nil && a.headline.Basis == headline
 // draw returns the line above a table, at most w cells wide. Without costs, the line says how to measure
 // costs. draw returns "" if there is no answer.
 func (a *answer) draw(t *widget.Theme, s Snapshot, w int) string {
+	g := s.Progress
 	switch {
+	case s.Running && g.Phase == "measure costs" && g.Done < g.Total:
+		return t.Put(widget.Accent, " "+widget.Cut("Measuring costs: "+g.Percent()+
+			command.Keyed(". {back out} stops and keeps the results."), w-2))
 	case a == nil || s.Running && !a.costed():
 		return ""
 	case a.costed():
 		return t.Put(widget.Strong, " "+widget.FirstThatFits(w-2, a.lines...))
 	case s.Live && !s.Index.Trace.Device.None():
-		return t.Put(widget.Accent, " "+widget.Cut(command.Keyed(a.ask()), w-2))
+		return t.Put(widget.Accent, " "+widget.FirstThatFits(w-2, a.ask(s)...))
 	case a.headline.First == nil || s.Index.Trace.Device.None():
 		return ""
 	}
 	return t.Put(widget.Dim, " "+widget.FirstThatFits(w-2, a.lines...))
 }
 
-// ask tells the user how to find out what to fix first.
-func (a *answer) ask() string {
+// ask says how to find out what to fix first, in several lengths, the longest first.
+func (a *answer) ask(s Snapshot) []string {
+	said, how := "What to fix first is not known yet: ", "{cost} measures what each row costs"
 	switch a.headline.Why {
 	case headline.FewRounds:
-		return "What to fix first is not known yet: {cost} measures more rounds."
+		how = "{cost} measures more rounds"
 	case headline.NotSignificant:
-		return "No row costs more than the noise yet: {cost} measures more rounds."
+		said, how = "No row costs more than the noise yet: ", "{cost} measures more rounds"
 	}
-	return "What to fix first is not known yet: {cost} measures what each row costs."
+	most := fmt.Sprintf(" (at most %.0f s).", session.CostBudget(s.Index.Trace.Device.Software()).Seconds())
+	said, how = command.Keyed(said), command.Keyed(how)
+	return []string{said + how + most, said + how + ".", how + most}
 }
 
 // answerKey identifies an answer by a version of the data and the covered steps.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gpuscope/internal/printable"
+	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
 	"gpuscope/trace/analyze/experts"
@@ -76,7 +77,22 @@ func newStepPage(h Host, _ *widget.Log) View {
 }
 
 func (p *StepPage) Actions() []command.Action {
-	return []command.Action{{Name: "mark step"}, {Name: "zoom in", Off: p.undivided, Run: p.zoomIn}}
+	return []command.Action{
+		{Name: "mark step"},
+		{Name: "zoom in", Off: p.undivided, Run: p.zoomIn},
+		{Name: "cost", Off: p.unknown, Run: func() {
+			t := p.Task.Value.first.tree
+			askAbout(p.host, p.now, session.Cost, &t.Index.Trace.Steps[p.now.Step], t.OpenParts())
+		}},
+	}
+}
+
+// unknown returns the reason that the costs of the step cannot be measured now, or "".
+func (p *StepPage) unknown() string {
+	if f := p.Task.Value; f == nil || f.first == nil || f.s.Step != p.now.Step {
+		return "the step is still being computed"
+	}
+	return ""
 }
 
 // Move moves to another step. While a part of the GPU track is open, up and down move through the parts.
@@ -398,8 +414,10 @@ func (p *StepPage) facts(t *widget.Theme, f *StepFacts, w, h, blank int) []strin
 	for _, l := range verdict {
 		facts = append(facts, t.Put(widget.Strong, " "+l))
 	}
-	if f.first.costed() {
-		facts = append(facts, f.first.draw(t, p.now, w))
+	if f.first.costed() || p.now.Running {
+		if first := f.first.draw(t, p.now, w); first != "" {
+			facts = append(facts, first)
+		}
 	}
 	return facts
 }
@@ -412,11 +430,11 @@ func (p *StepPage) verdict(f *StepFacts) string {
 	case !p.now.Live || p.now.Running || f.Sum.Planned:
 		return said
 	case f.Sum.FewSamples:
-		return said + command.Keyed("; press {Dispatches}, then {cost}, to add samples and measure the cost of each row")
+		return said + command.Keyed("; press {cost} to add samples and measure the cost of each row")
 	case f.costed:
 		return said
 	}
-	return said + command.Keyed("; press {Dispatches}, then {cost}, to measure the cost of each row")
+	return said + command.Keyed("; press {cost} to measure the cost of each row")
 }
 
 // run returns the lines of the strip with its lanes. A page with few lines shows fewer lanes.

@@ -15,6 +15,7 @@ type Listing struct {
 	of     any // identifies the data of the table
 	At     any // identifies what the screen showed when the listing was requested
 	Table  *table.Table
+	headed *table.Table // Table with its headings, which it lacks if its rows are sorted
 	Choice Choice
 	Rows   []int // indices into Table.Rows of the rows in the listing
 	Err    error // error in the filter; Rows was then computed with the last valid filter
@@ -65,7 +66,7 @@ const measuredRows = 2000
 // Listed applies the last valid filter, `good`. If `plainColumns` is set, the widths of columns are not
 // measured here, but when the rows are drawn.
 func Listed(ctx context.Context, t *table.Table, c Choice, good string, plainColumns bool) (Listing, error) {
-	l := Listing{Table: t, Choice: c, good: c.Typed}
+	l := Listing{Table: t, headed: t, Choice: c, good: c.Typed}
 	if l.Choice.Filter, l.Err = t.ParseFilter(ctx, c.Typed); l.Err != nil {
 		l.good = good
 		l.Choice.Filter, _ = t.ParseFilter(ctx, good) // if good is invalid for this table, all rows are shown
@@ -157,7 +158,7 @@ func (l *Listing) longest(ctx context.Context, rows []int) ([]float64, error) {
 			return nil, ctx.Err()
 		}
 		for c := range t.Columns {
-			if !t.Columns[c].Bar || t.Rows[r].Group {
+			if !t.Columns[c].Bar {
 				continue
 			}
 			if cell := t.Cell(r, c); cell.Has {

@@ -47,15 +47,21 @@ type TablePane struct {
 	// Stays reports whether to keep a column of GiveUp at the moment.
 	Stays  func(name string) bool
 	Margin func(i int) string // one-cell marker before a row that is not selected
+	// Class returns the name of the class that a row of Table belongs to, and whether to dim the row. A rule
+	// with the name separates rows of different classes. Class may be nil.
+	Class func(row int) (name string, dim bool)
 	// PlainColumns keeps every column and measures widths only on the visible rows, for tables with cells
 	// that take long to compute or with rows that change constantly.
 	PlainColumns bool
 
-	Screen  int      // width of the whole screen in cells, which determines the available columns
-	Columns []placed // columns of the current layout
-	laidOut int
-	Page    int // number of rows in the window when it was last drawn
-	Line    int // line of the header in the view
+	Screen   int      // width of the whole screen in cells, which determines the available columns
+	Columns  []placed // columns of the current layout
+	laidOut  int
+	lineRows []int          // for each line below the header, the index into Rows of its row; -1 for a rule
+	rules    map[int]string // see ruled
+	rulesOf  int            // value of Listings for which rules was computed
+	Page     int            // number of rows in the window when it was last drawn
+	Line     int            // line of the header in the view
 }
 
 // rowName identifies the row that the user chose, by key and by identity from KinOf, so that later listings
@@ -82,7 +88,7 @@ func (p *TablePane) Load(j *Jobs, of, at any, running bool,
 	key, wanted, plain, good := paneKey{of, p.WantedOf}, p.Wanted, p.PlainColumns, p.lastGood
 	var t *table.Table
 	if p.Table != nil && p.of == of {
-		t = p.Table
+		t = p.headed
 	}
 	defer func() { p.stale = p.Job.Cancel != nil && j.Late() && !running }()
 	p.Job.Want(j, key, func(ctx context.Context) (Listing, error) {

@@ -18,8 +18,9 @@ type placed struct {
 // columns that need a screen wider than MainWidth.
 const elasticSoft, elasticHint, elasticMin, elasticGood, elasticName = 8, 10, 12, 20, 48
 
-// Widths of bars in cells: narrowBar on a narrow screen, wideBar on a screen with room for a detail pane.
-const narrowBar, wideBar = 6, 10
+// Widths of bars with their numbers in cells: narrowBar on a narrow screen, wideBar on a screen with room for
+// a detail pane. The number after the bar takes barNumber of them.
+const narrowBar, wideBar, barNumber = 7, 12, 5
 
 // lay chooses the columns that fit in a list of w cells, and computes their widths. The width of a column is
 // that of the widest cell among all rows of the table, so that opening a row moves no column. If the columns

@@ -1,6 +1,9 @@
 package widget
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // Cell returns the text of a cell, padded or cut to the width of its column. Names are cut in the middle,
 // because names often differ at their ends.
@@ -28,22 +31,26 @@ func (p *TablePane) Cell(row int, c placed) string {
 	return Fit(s, c.Width)
 }
 
-// bar draws the number of a cell as a bar relative to the largest number. Every positive number has a visible
-// bar. A number that is negative or in a group row is written with its unit instead.
+// bar draws the number of a cell as a bar, and after it the number with its unit. A full bar stands for the
+// largest number of the column, headings included. Every positive number has a visible bar. A negative number
+// has none.
 func (p *TablePane) bar(row int, c placed) string {
 	cell := p.Table.Cell(row, c.Col)
-	switch {
-	case !cell.Has:
-		return cell.Text
-	case cell.Number < 0 || p.Table.Rows[row].Group:
-		return cell.Text + p.Table.Columns[c.Col].Unit
+	said := cell.Text
+	if cell.Has && cell.Mark == "" {
+		unit := p.Table.Columns[c.Col].Unit
+		if said += unit; Width(said) > barNumber { // no room for decimals
+			said = fmt.Sprintf("%.0f%s", cell.Number, unit)
+		}
 	}
+	room := min(c.Width-barNumber, max(2, c.Width-barNumber-1)) // a space after the bar, if it fits
 	parts := []string{"", "▏", "▎", "▍", "▍", "▋", "▊", "▉"}
-	eighths := int(min(1, cell.Number/p.most[c.Col])*float64(8*c.Width) + 0.5)
+	eighths := int(min(1, max(0, cell.Number/p.most[c.Col]))*float64(8*room) + 0.5)
 	if cell.Number > 0 {
 		eighths = max(1, eighths)
 	}
-	return strings.Repeat("█", eighths/8) + parts[eighths%8]
+	bar := Fit(strings.Repeat("█", eighths/8)+parts[eighths%8], room)
+	return bar + FitLeft(said, c.Width-room)
 }
 
 // Render draws the header and the rows in w by h cells.
@@ -56,17 +63,46 @@ func (p *TablePane) Render(t *Theme, w, h int, focused bool, empty string) []str
 		}
 		return lines
 	}
-	p.Page = h - 1
+	rules := p.ruled()
+	p.Page = max(1, h-1-len(rules))
 	p.reveal()
 	p.lay(w)
 	lines = append(lines, p.header(t))
 	var b strings.Builder
-	for i := p.Top; i < min(len(p.Rows), p.Top+p.Page); i++ {
-		b.Reset()
-		p.row(&b, t, i, focused)
-		lines = append(lines, b.String())
+	p.lineRows = p.lineRows[:0]
+	for i := p.Top; i < len(p.Rows) && len(lines) < h; i++ {
+		if label := rules[i]; label != "" && i > p.Top {
+			rule := " ── " + label + " "
+			lines = append(lines, t.Put(Dim, Cut(rule+strings.Repeat("─", max(0, w-Width(rule)-1)), w-1)))
+			p.lineRows = append(p.lineRows, -1)
+		}
+		if len(lines) < h {
+			b.Reset()
+			p.row(&b, t, i, focused)
+			lines, p.lineRows = append(lines, b.String()), append(p.lineRows, i)
+		}
 	}
 	return lines
+}
+
+// ruled returns the rules between rows of different classes. The key is the index in Rows of the row below
+// the rule, and the value is the name of the class of that row.
+func (p *TablePane) ruled() map[int]string {
+	if p.Class == nil {
+		return nil
+	}
+	if p.rulesOf != p.Listings {
+		p.rulesOf, p.rules = p.Listings, map[int]string{}
+		last := ""
+		for i, row := range p.Rows {
+			class, _ := p.Class(row)
+			if i > 0 && class != last {
+				p.rules[i] = class
+			}
+			last = class
+		}
+	}
+	return p.rules
 }
 
 func (p *TablePane) header(t *Theme) string {
@@ -112,9 +148,12 @@ func (p *TablePane) lettered(t *Theme, c placed) string {
 
 func (p *TablePane) row(b *strings.Builder, t *Theme, i int, focused bool) {
 	row := p.Rows[i]
-	all := Plain
+	all, noise := Plain, false
+	if p.Class != nil {
+		_, noise = p.Class(row)
+	}
 	switch r := &p.Table.Rows[row]; {
-	case p.stale, r.Quiet:
+	case p.stale, r.Quiet, noise:
 		all = Dim
 	case r.Group:
 		all = Strong
@@ -175,9 +214,8 @@ func cellPaint(column, s string) Paint {
 
 // RowAt returns the index in Rows of the row that is drawn at a line of the view, or -1 if there is none.
 func (p *TablePane) RowAt(line int) int {
-	in := line - p.Line - 1
-	if i := p.Top + in; in >= 0 && in < p.Page && i < len(p.Rows) {
-		return i
+	if in := line - p.Line - 1; in >= 0 && in < len(p.lineRows) && p.lineRows[in] < len(p.Rows) {
+		return p.lineRows[in]
 	}
 	return -1
 }

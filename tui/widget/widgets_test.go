@@ -253,7 +253,8 @@ func TestBarsShowTheLargestFirst(t *testing.T) {
 	p.place(l)
 	lines := p.Render(plainTheme(t), 40, 10, true, "")
 	for i, want := range []string{
-		" name share", "▌row0 ██████████", " row1 █████", " row2 ▏", " row3", " row4 -3.0%",
+		" name share", "▌row0 ██████ 50.0%", " row1 ███    25.0%", " row2 ▏       0.1%", " row3         0.0%",
+		" row4        -3.0%",
 	} {
 		if got := strings.TrimRight(lines[i], " "); got != want {
 			t.Errorf("line %d: %q, want %q", i, got, want)
@@ -263,6 +264,42 @@ func TestBarsShowTheLargestFirst(t *testing.T) {
 	l, _ = Listed(context.Background(), shares(50, 25), p.Wanted, "", false)
 	if p.place(l); !strings.Contains(p.Render(plainTheme(t), 40, 10, true, "")[0], "share↓") {
 		t.Error("the heading does not show that rows are sorted by share")
+	}
+}
+
+// A rule separates rows of different classes. It takes a line, but no row.
+func TestRulesSeparateClasses(t *testing.T) {
+	p := TablePane{Screen: 120, Class: func(row int) (string, bool) {
+		return []string{"large", "small"}[min(1, row/3)], row >= 3
+	}}
+	l, err := Listed(context.Background(), shares(9, 8, 7, 3, 2, 1), Choice{}, "", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.place(l)
+	th := plainTheme(t)
+	lines := p.Render(th, 30, 7, true, "")
+	rows := make([]int, len(lines)-1)
+	for i := range rows {
+		rows[i] = p.RowAt(i + 1)
+	}
+	if len(lines) != 7 || !strings.HasPrefix(lines[4], " ── small ──") || Width(lines[4]) > 30 ||
+		!slices.Equal(rows, []int{0, 1, 2, -1, 3, 4}) {
+		t.Errorf("lines %q, rows %v", lines, rows)
+	}
+	p.Move(Bottom)
+	if lines = p.Render(th, 30, 7, true, ""); !strings.Contains(lines[len(lines)-1], "row5") {
+		t.Errorf("the last row is not visible: %q", lines)
+	}
+	for h := 2; h < 10; h++ {
+		for range 6 {
+			p.Move(Up)
+			if lines = p.Render(th, 30, h, true, ""); len(lines) > h ||
+				!strings.Contains(strings.Join(lines, "\n"), MarkSelected) {
+				t.Errorf("%d lines of %d: the selected row is not visible: %q", len(lines), h, lines)
+			}
+		}
+		p.Move(Bottom)
 	}
 }
 

@@ -57,9 +57,9 @@ func Decided(whole trace.Whole, parts []trace.Part, costs []trace.Cost) bool {
 // row is the potential saving of a row and its error, in ns.
 type row struct{ saving, off float64 }
 
-// errorNS returns the error of a cost as an estimate of the true cost, in ns: about 90 % of such estimates are
-// within their error. Unlike the ± on the screen, which describes how much the rounds vary, this error shrinks
-// with every round. The bool is false if there are fewer than Fewest rounds.
+// errorNS returns the error of a cost as an estimate of the true cost, in ns: about 90 % of such estimates
+// are within their error. Unlike the ± on the screen, which describes how much the rounds vary, this error
+// shrinks with every round. The bool is false if there are fewer than Fewest rounds.
 func errorNS(c *trace.Cost) (ns float64, ok bool) {
 	off, known := c.OffNS.NS()
 	if !known || c.N < Fewest {
