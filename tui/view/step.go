@@ -394,6 +394,10 @@ func (p *StepPage) facts(t *widget.Theme, f *StepFacts, w, h, blank int) []strin
 	for _, line := range expertload.Strips(f.routers, widget.Clamp((h-20)/4, 1, 6), w-2) {
 		facts = append(facts, t.Put(widget.GraphA, " "+line))
 	}
+	first := ""
+	if f.first.costed() || p.now.Running {
+		first = f.first.draw(t, p.now, w)
+	}
 	said := p.verdict(f)
 	verdict := widget.WrapIndented(said, w-2)
 	if h < 18 {
@@ -406,7 +410,8 @@ func (p *StepPage) facts(t *widget.Theme, f *StepFacts, w, h, blank int) []strin
 	few := max(1, h/10)
 	counts := Packed(counted(f.Sum), w-2, few+blank)
 	facts = append(facts, widget.Indent(counts)...)
-	if cold := f.coldStart(); h >= 18 && cold != nil {
+	roomy := h >= 24 || h >= 18 && first == "" // the headline matters more than the cold start
+	if cold := f.coldStart(); roomy && cold != nil {
 		for _, l := range Packed(cold, w-2, 1+blank-max(0, len(counts)-few)) {
 			facts = append(facts, t.Put(widget.Dim, " "+l))
 		}
@@ -414,10 +419,8 @@ func (p *StepPage) facts(t *widget.Theme, f *StepFacts, w, h, blank int) []strin
 	for _, l := range verdict {
 		facts = append(facts, t.Put(widget.Strong, " "+l))
 	}
-	if f.first.costed() || p.now.Running {
-		if first := f.first.draw(t, p.now, w); first != "" {
-			facts = append(facts, first)
-		}
+	if first != "" {
+		facts = append(facts, first)
 	}
 	return facts
 }
