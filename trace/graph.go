@@ -49,7 +49,7 @@ type Value struct {
 
 // Matrix is the format and the logical shape of the weight matrix that is stored in a constant.
 type Matrix struct {
-	Format string `json:"format"` // such as q4_k; kinds of operators that read the matrix end in it
+	Format string `json:"format"` // such as q4_k; also the end of the kinds of operators for it
 	Rows   int    `json:"rows"`
 	Cols   int    `json:"cols"`
 }

@@ -338,7 +338,7 @@ func (d *decoder) kept(r *Record, unknown *Unknown, raw []byte) int64 {
 	return n
 }
 
-// wrap adds to an error where in the JSON text it occurred.
+// wrap adds to an error the place in the JSON text at which it occurred.
 func (d *decoder) wrap(what string, err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		return fmt.Errorf("%s: %w: the file ends %s", what, ErrTruncated, d.in.place("at", d.in.read))

@@ -128,7 +128,7 @@ type Trace struct {
 	// dropped them to stay within its memory budget, or the user recorded a range of steps.
 	DroppedSteps int `json:"dropped_steps,omitempty"`
 
-	Unknown *Unknown `json:"-"` // unknown fields; those of plans and steps are in the plans and steps
+	Unknown *Unknown `json:"-"` // unknown fields; plans and steps have their own Unknown
 }
 
 // Producer is the program that wrote the trace.

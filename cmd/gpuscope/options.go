@@ -31,7 +31,7 @@ import (
 type modelOptions struct {
 	path        string   // "" for the model embedded in the program
 	tokenizer   string   // path of another vocabulary, or "" for the model's own
-	method      string   // method of an ExecuTorch program, or "" for the usual one
+	method      string   // method of an ExecuTorch program, or "" for the default (see --method)
 	dataFiles   []string // files with constants of an ExecuTorch program
 	device      string
 	context     int
@@ -157,7 +157,7 @@ func fusionNames() string {
 	return " (" + strings.Join(names, ", ") + ")"
 }
 
-// validate makes the checks that need no model.
+// validate checks the flags and the operand without opening the model.
 func (o *modelOptions) validate(operands []string) (err error) {
 	if err := o.checkFlags(); err != nil {
 		return err

@@ -17,7 +17,7 @@ type StepSummary struct {
 	// The following times are those of the recorded run.
 	Wall       trace.Time // from the start to the end of the step on the CPU
 	Busy       trace.Time // Σgpu: sum of the isolated times of all dispatches (medians of repeats, if any)
-	Repeats    int        // number of repeats whose medians are in Busy; 0 if it is from one run
+	Repeats    int        // number of repeats whose medians are in Busy; 0 if Busy is from one run
 	Span       trace.Time // GPU time from the start of the first dispatch to the end of the last one
 	IdleInSpan trace.Time // Span minus the times of all dispatches, both from the same run
 	Idle       trace.Time // Wall - Span

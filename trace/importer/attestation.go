@@ -48,7 +48,7 @@ func readAttestation(in io.Reader, t *trace.Trace) error {
 				return fmt.Errorf("commands[%d].state: want enabled, zero_grid or suppressed", i)
 			}
 			if c.State != "" && c.State != "enabled" || slices.Contains(c.Grid, 0) {
-				continue // did not run
+				continue // the command did not run
 			}
 			row := row{line: i + 1}
 			if len(c.Grid) != len(row.grid) {

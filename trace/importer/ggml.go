@@ -122,7 +122,7 @@ func (r *recorder) putTensor(m *model, s *stepRows, norms unnamedNorms, op, name
 		if i, ok := m.find(layer, role.roles...); ok {
 			l.joined = trace.JoinedByTensor
 			if strings.HasPrefix(op, "MUL_MAT") && m.classes[i] != workclass.Attention {
-				label = "" // a step has one product with the matrix
+				label = "" // no label: a step has only one product with this matrix
 			}
 			r.put(s, i, label, l)
 			return nil

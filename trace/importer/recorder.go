@@ -31,7 +31,7 @@ type launch struct {
 type recorder struct {
 	t     *trace.Trace
 	slots []slot
-	ids   map[slot]trace.DispatchID // indices into slots; finish sorts them
+	ids   map[slot]trace.DispatchID // indices into slots; finish sorts the slots
 	joins []trace.Joined            // by index into slots
 	plans map[plan]trace.PlanID
 	rows  int

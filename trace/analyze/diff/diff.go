@@ -88,7 +88,7 @@ type Row struct {
 // By says what the rows of a group have in common.
 type By string
 
-// The groupings. A dispatch is in one group of each.
+// The groupings. Each dispatch is in one group of each grouping.
 const (
 	ByKernel By = "kernel"
 	ByOp     By = "op"    // the operator's place in its layer: "mlp.down"

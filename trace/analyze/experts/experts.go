@@ -40,7 +40,7 @@ type Dispatch struct {
 	Rows     int     // number of rows of a tile in the last step
 	Filled   float64 // number of rows of tiles that hold a token
 	Padded   float64 // number of rows of tiles that hold no token
-	Launched int64   // workgroups
+	Launched int64   // number of launched workgroups
 	Idle     float64 // workgroups that exit at once, because there is no tile for them
 	NS       float64 // isolated time in ns, summed over the steps in which it was measured
 	Timed    int     // number of steps in which NS was measured

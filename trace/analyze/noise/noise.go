@@ -120,7 +120,7 @@ type Model struct {
 	Tests int
 
 	usual  float64 // usual relative variation of a block median; 0 if there are too few rows
-	excess float64 // variation between rows of one kernel beyond the error of their medians, relative
+	excess float64 // relative variation between rows of one kernel beyond the error of their medians
 	quants [maxDF + 1]float64
 }
 

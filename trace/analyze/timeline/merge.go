@@ -33,7 +33,7 @@ func Merge(list []Slice, most int) []Merged {
 		if len(lane) == 0 {
 			continue
 		}
-		// Each lane has its part of the limit.
+		// Each lane gets a part of the limit in proportion to its slices.
 		n := max(1, most*len(lane)/max(1, drawn))
 		out = append(out, mergeLane(lane, min(n, len(lane)))...)
 	}

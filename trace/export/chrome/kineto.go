@@ -153,7 +153,7 @@ func (w *kineto) step(s *timeline.Step) {
 		w.correlation++
 		w.kernel(s, slice)
 	}
-	// The host's time for one dispatch was not measured.
+	// The host's time for one dispatch was not measured, so the time of the encode phase is divided evenly.
 	if launched == 0 || (encode.To-encode.From)/launched < 2 {
 		return
 	}

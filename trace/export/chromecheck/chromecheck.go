@@ -1,7 +1,6 @@
 // Package chromecheck validates files in Chrome JSON (Trace Event Format). It checks what trace viewers need
-// to show a file as it was meant: Perfetto, chrome://tracing, speedscope and HolisticTraceAnalysis read such
-// files differently, and each of them drops or misplaces events that break one of these rules without an
-// error.
+// to show a file as it was meant. Perfetto, chrome://tracing, speedscope and HolisticTraceAnalysis read such
+// files differently, and each of them gives no error but drops or misplaces events that break a Rule.
 package chromecheck
 
 import (

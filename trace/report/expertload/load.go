@@ -125,7 +125,7 @@ func Strips(routers []*experts.Router, most, width int) (lines []string) {
 	chosen = chosen[:min(most, len(chosen))]
 	slices.SortFunc(chosen, func(a, b *experts.Router) int { return cmp.Compare(a.ID, b.ID) })
 	heads, texts := make([]string, len(chosen)), make([]string, len(chosen))
-	head, text := 0, 0 // widths
+	head, text := 0, 0 // largest widths of heads and texts
 	for i, r := range chosen {
 		name := r.Op.Name
 		if r.Op.Layer != nil {

@@ -208,7 +208,7 @@ func (e *encoder) step(line *timeline.Timeline, s *timeline.Step, most int) {
 		e.host = put(e.host, uint64(min(max(0, h.NS-(h.To-h.From)), mostOff)))
 		e.host = put(e.host, uint64(e.name(h.Name, 3)))
 		if e.hostEnd = h.To; h.Kind == timeline.StepSlice {
-			e.hostEnd = h.From // its phases begin with it
+			e.hostEnd = h.From // the first phase begins together with the step
 		}
 	}
 	e.queue(line, s, most)
@@ -238,7 +238,7 @@ func (e *encoder) queue(line *timeline.Timeline, s *timeline.Step, most int) {
 		merged := timeline.Merge(list, most)
 		kernels := map[string]int{}
 		for i := range list {
-			kernels[list[i].Name] = 3 // a block
+			kernels[list[i].Name] = 3 // tone of a block
 			if list[i].Kind == timeline.DispatchSlice {
 				op := line.Launch(s, &list[i]).Op.ID
 				kernels[list[i].Name] = e.tones[op]

@@ -37,7 +37,7 @@ const (
 
 // Condition is a parsed condition. The zero Condition is not valid.
 type Condition struct {
-	Text   string  // as it was written
+	Text   string  // the condition as the user wrote it
 	Metric string  // "decode.p50", "kernel:gemv"
 	Op     string  // > >= < <=
 	Value  float64 // a fraction if Unit is Percent
@@ -47,10 +47,10 @@ type Condition struct {
 	Change bool
 
 	kind    kind
-	scope   string       // of a total
-	measure diff.Measure // of a total
-	by      diff.By      // of a group
-	name    string       // of a group
+	scope   string       // if the metric is a total: its scope
+	measure diff.Measure // if the metric is a total: wall or gpu
+	by      diff.By      // if the metric is a group: its grouping
+	name    string       // if the metric is a group: its name
 	count   func(*diff.Row) bool
 }
 
@@ -68,7 +68,7 @@ const (
 type SyntaxError struct {
 	Text string // the condition
 	Part Part   // the part that is wrong
-	Want string // what is expected
+	Want string // what is expected in place of this part
 }
 
 func (e *SyntaxError) Error() string {
