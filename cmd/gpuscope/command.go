@@ -9,6 +9,7 @@ import (
 
 	"gpuscope/cmd/gpuscope/cli"
 	"gpuscope/cmd/gpuscope/replays"
+	"gpuscope/cmd/gpuscope/scripts"
 	"gpuscope/cmd/gpuscope/traces"
 	"gpuscope/internal/printable"
 	"gpuscope/tui"
@@ -29,7 +30,9 @@ func (p *program) commands() cli.Commands {
 		labTryCommand(p), captureCommand(p), replays.Command(&p.Env, p.driver),
 	}
 	all = append(all, traces.Commands(&p.Env, producer())...)
-	return append(all, devicesCommand(p), versionCommand(p), engineCommand(p))
+	all = append(all, devicesCommand(p))
+	all = append(all, scripts.Commands(&p.Env, p.commands, version, buildDate())...)
+	return append(all, versionCommand(p), engineCommand(p))
 }
 
 // main runs the command in `args` and returns the exit status.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"syscall"
@@ -103,7 +104,8 @@ func TestVersionSaysWhatTheBuildKnows(t *testing.T) {
 		},
 	}
 	want := "gpuscope " + version +
-		"\ncommit   abc123 with changes\ngo       go1.26.8\nbinding  github.com/cogentcore/webgpu v0.23.0\n"
+		"\ncommit   abc123 with changes\ngo       go1.26.8\nplatform " + runtime.GOOS + "/" + runtime.GOARCH +
+		"\nbinding  github.com/cogentcore/webgpu v0.23.0\n"
 	if got := versionText(info); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}

@@ -182,7 +182,7 @@ func words(v any) ([]string, bool) {
 func settable(flags *pflag.FlagSet) []string {
 	var names []string
 	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Name != "help" {
+		if f.Name != "help" && f.Name != versionFlag {
 			names = append(names, f.Name)
 		}
 	})

@@ -32,6 +32,9 @@ func TestEveryFlagOfTheScreenReachesTheEngine(t *testing.T) {
 	var args []string
 	known, _ := flagsOf(t, rootCommand(new(program)), nil)
 	known.VisitAll(func(f *pflag.Flag) {
+		if f.Name == versionFlag { // no engine starts
+			return
+		}
 		value := map[string]string{
 			"bool": "true", "int": "7", "positive": "7", "uint32": "7", "float64": "0.25", "string": "some text",
 			"stringArray": "a=b",
@@ -53,6 +56,9 @@ func TestEveryFlagOfTheScreenReachesTheEngine(t *testing.T) {
 	want, wantModel := flagsOf(t, rootCommand(new(program)), args)
 	got, model := flagsOf(t, c, rest)
 	want.VisitAll(func(f *pflag.Flag) {
+		if f.Name == versionFlag {
+			return
+		}
 		if !f.Changed {
 			t.Errorf("the test does not set --%s", f.Name)
 		}

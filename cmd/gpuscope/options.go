@@ -121,9 +121,16 @@ func (o *modelOptions) declareShape(flags *pflag.FlagSet, device string) {
 	o.kv = cli.ChoiceFlag(flags, "kv", "store the KV cache as `TYPE`", "f32", "f16")
 	flags.StringVar(&o.quantize, "quantize", "",
 		"quantize F32, F16 and BF16 matrices to `q4` (4 bits, one scale per group) when they are loaded")
+	cli.SetWords(flags, "quantize", "q4")
 	flags.Var((*cli.Positive)(&o.groupSize), "group-size", "with --quantize, use one scale for each group of `32|64|128` columns (default 32)")
+	cli.SetWords(flags, "group-size", "32", "64", "128")
 	flags.StringVar(&o.fuse, "fuse", "on", "fuse operators with `RULES`: on, off, or names separated by commas"+
 		fusionNames()+"; some rules only match operators that another rule has fused (docs/internals/engine.md)")
+	rules := []string{"on", "off"}
+	for _, r := range ops.Fusions {
+		rules = append(rules, r.Name)
+	}
+	cli.SetWords(flags, "fuse", rules...)
 }
 
 // declareLimits declares the flag for the device limits that are assumed without a device.

@@ -56,7 +56,11 @@ for --theme), which overrides the file. docs/reference/keys.md has an example.`,
 		},
 		Setup: func(flags *pflag.FlagSet) cli.Action {
 			r := declareRoot(flags)
+			version := flags.Bool(versionFlag, false, "print the version, like gpuscope version")
 			return func(ctx context.Context, operands []string) error {
+				if *version {
+					return p.printVersion()
+				}
 				// A prompt from the settings is only meant for models, not for traces.
 				prompted := flags.Changed("prompt") && r.screen.Prompt != ""
 				settings, err := p.settle(flags, r.checkFlags)

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -14,21 +16,26 @@ import (
 // version is the version of the program. CHANGELOG.md lists the changes.
 const version = "0.2.0"
 
+// versionFlag is the flag that prints the version. The settings file cannot set it.
+const versionFlag = "version"
+
 func versionCommand(p *program) *cli.Command {
 	return &cli.Command{
 		Name: "version",
-		Doc:  "print the versions of gpuscope, Go and the WebGPU binding",
+		Doc:  "print the versions of gpuscope, Go and the WebGPU binding, and the platform",
 		Examples: []cli.Example{
 			{"gpuscope version", "for a bug report"},
 		},
 		Setup: func(_ *pflag.FlagSet) cli.Action {
-			return func(context.Context, []string) error {
-				info, _ := debug.ReadBuildInfo()
-				_, err := fmt.Fprint(p.Stdout, versionText(info))
-				return err
-			}
+			return func(context.Context, []string) error { return p.printVersion() }
 		},
 	}
+}
+
+func (p *program) printVersion() error {
+	info, _ := debug.ReadBuildInfo()
+	_, err := fmt.Fprint(p.Stdout, versionText(info))
+	return err
 }
 
 // versionText formats the build information. Unknown parts are left out.
@@ -41,7 +48,7 @@ func versionText(info *debug.BuildInfo) string {
 	if info == nil {
 		return text
 	}
-	text += fmt.Sprintf("go       %s\n", info.GoVersion)
+	text += fmt.Sprintf("go       %s\nplatform %s/%s\n", info.GoVersion, runtime.GOOS, runtime.GOARCH)
 	for _, dep := range info.Deps {
 		if dep.Path == "github.com/cogentcore/webgpu" {
 			text += fmt.Sprintf("binding  %s %s\n", dep.Path, dep.Version)
@@ -54,6 +61,21 @@ func versionText(info *debug.BuildInfo) string {
 func producer() trace.Producer {
 	info, _ := debug.ReadBuildInfo()
 	return producerOf(info)
+}
+
+// buildDate returns the day of the commit of this program, or "" if it is not known.
+func buildDate() string {
+	info, _ := debug.ReadBuildInfo()
+	if info == nil {
+		return ""
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.time" {
+			day, _, _ := strings.Cut(s.Value, "T")
+			return day
+		}
+	}
+	return ""
 }
 
 func producerOf(info *debug.BuildInfo) trace.Producer {

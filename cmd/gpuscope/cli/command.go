@@ -143,14 +143,25 @@ func (all Commands) Subcommands(first string) []string {
 	return words
 }
 
-// Run parses the flags of a command and executes it, or prints its help.
-func (all Commands) Run(ctx context.Context, e *Env, c *Command, args []string) error {
-	flags := pflag.NewFlagSet(c.Name, pflag.ContinueOnError)
+// Flags returns the flags of a command, including the flag for help.
+func (c *Command) Flags() *pflag.FlagSet {
+	flags, _, _ := c.setUp()
+	return flags
+}
+
+// setUp declares the flags of a command.
+func (c *Command) setUp() (flags *pflag.FlagSet, act Action, help *bool) {
+	flags = pflag.NewFlagSet(c.Name, pflag.ContinueOnError)
 	flags.SortFlags = false
 	flags.SetOutput(io.Discard)
 	flags.Usage = func() {}
-	act := c.Setup(flags)
-	help := flags.BoolP("help", "h", false, "show this help")
+	act = c.Setup(flags)
+	return flags, act, flags.BoolP("help", "h", false, "show this help")
+}
+
+// Run parses the flags of a command and executes it, or prints its help.
+func (all Commands) Run(ctx context.Context, e *Env, c *Command, args []string) error {
+	flags, act, help := c.setUp()
 	if err := flags.Parse(args); err != nil {
 		return FlagError(err, flags)
 	}

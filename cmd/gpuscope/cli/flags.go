@@ -128,8 +128,22 @@ func FormatFlag(flags *pflag.FlagSet, words ...string) *Choice {
 func ChoiceFlag(flags *pflag.FlagSet, name, doc string, words ...string) *Choice {
 	c := &Choice{name: name, Words: words}
 	flags.StringVar(&c.Value, name, words[0], doc+": "+printable.Choice(words))
+	SetWords(flags, name, words...)
 	return c
 }
+
+// wordsKey is the annotation of a flag that lists the words for its completion.
+const wordsKey = "gpuscope_words"
+
+// SetWords says which words a shell completes for the value of a flag.
+func SetWords(flags *pflag.FlagSet, name string, words ...string) {
+	if err := flags.SetAnnotation(name, wordsKey, words); err != nil {
+		panic(err) // the flag is not declared
+	}
+}
+
+// Words returns the words that a shell completes for the value of a flag.
+func Words(f *pflag.Flag) []string { return f.Annotations[wordsKey] }
 
 // Check returns an error if the flag has none of its words.
 func (c *Choice) Check() error {

@@ -150,6 +150,14 @@ func convertCommand(e *cli.Env) *cli.Command {
 			var out, format string
 			flags.StringVarP(&out, "output", "o", "", "write to `FILE`, as if it were NEW")
 			flags.StringVar(&format, "to", "", "write the format `NAME` (default: the format of the suffix)")
+			var names []string
+			for _, f := range trace.Formats() {
+				names = append(names, f.Name)
+			}
+			for _, e := range trace.Exports() {
+				names = append(names, e.Name)
+			}
+			cli.SetWords(flags, "to", names...)
 			return func(_ context.Context, operands []string) error {
 				switch {
 				case len(operands) == 2 && out == "":

@@ -38,8 +38,14 @@ excluded unless there are no others. --filter and --sort work like the keys / an
 		Setup: func(flags *pflag.FlagSet) cli.Action {
 			s := show{e: e}
 			flags.StringVar(&s.table, "table", "", "print the table `NAME` (default: list the tables)")
+			var names []string
+			for _, t := range report.Tables() {
+				names = append(names, t.Name)
+			}
+			cli.SetWords(flags, "table", names...)
 			flags.StringVar(&s.steps, "steps", "",
 				"print the table for these `STEPS`: "+analyze.SelectionWords+" (default the last step, or all steps for a table of the whole run)")
+			cli.SetWords(flags, "steps", "last", "prefill", "decode", "execute", "all")
 			flags.StringVar(&s.base, "base", "",
 				"compare with these `STEPS` of the trace or, if STEPS is the file name of another trace, with its steps of the same phase")
 			fold := cli.ChoiceFlag(flags, "fold", "group dispatches by `KEY`", analyze.GroupingNames()...)
