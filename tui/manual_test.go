@@ -14,7 +14,7 @@ import (
 var answers = [][]string{
 	{"26 rows share ", "~save "},
 	{"by kernel", "share↓", "all 23 warm decode steps"},
-	{"Why layers.1.attn.sdpa.split", "⌈context 65 / 64⌉", "changes next at"},
+	{"Why layers.1.attn.sdpa.split", "⌈context 65 / 64⌉", "next change"},
 	{"Δ prefill: 291 grid, 112 route", "42→1"},
 	{"together"},
 	{"µs isolated · median of", "in 30 repeats"},

@@ -95,7 +95,7 @@ func TestWhyOpensItsChain(t *testing.T) {
 // selected.
 func TestATextOverAViewFitsAnyWindow(t *testing.T) {
 	t.Parallel()
-	for keys, want := range map[string]string{"w": "changes next at: ", "?": "Finds a text"} {
+	for keys, want := range map[string]string{"w": "next change: ", "?": "Finds a text"} {
 		d := drive(t, 160, 40, llama, nil, Options{}).press("2", "j", "j", "j", keys, "/").typed(want).press("enter")
 		d.sees("1 of 1 line")
 		for _, w := range []int{60, 200, 80} {

@@ -149,8 +149,8 @@ func CostColumns[R any](x *analyze.Index, of table.Columns[R],
 	return []table.Column{
 		us, table.Marks(us),
 		of.Cell(110, table.Measured, "cost_spread_us", "±", "us",
-			fmt.Sprintf("error of the cost: half the interquartile range of the rounds, or more if the "+
-				"confidence interval of their median is wider; unknown with fewer than %d rounds",
+			fmt.Sprintf("error of the cost: half the interquartile range of the rounds or, if that is larger, the "+
+				"distance from the cost to the farther end of the median's confidence interval; unknown with fewer than %d rounds",
 				trace.FewestWithin),
 			known(func(c *analyze.RowCost) table.Cell {
 				if !c.ErrorKnown {

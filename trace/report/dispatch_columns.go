@@ -84,7 +84,7 @@ func (t *DispatchTable) columns() []table.Column {
 		of.Cell(80, table.Exact, "grid", "grid", "workgroups",
 			"number of workgroups launched; if the dispatches differ, the largest grid",
 			t.grid),
-		ran.Cell(table.Unseen, table.Exact, "grid_min", "least grid", "workgroups",
+		ran.Cell(table.Unseen, table.Exact, "grid_min", "smallest grid", "workgroups",
 			"smallest grid, if the grids of the dispatches or steps differ; the screen shows a range such as 136–144",
 			func(r *analyze.DispatchRow) table.Cell {
 				if least, most := t.Grids(r); !r.Group && !r.Joint && least < most {
@@ -129,7 +129,7 @@ func (t *DispatchTable) columns() []table.Column {
 		ran.Words(judged, "limit", "bound",
 			"modelled: what limits the dispatch. mem n% or fp n%: memory or arithmetic, at n% of the measured ceiling; N wg: "+
 				"N workgroups are too few to fill the device; ≈floor: takes about as long as an empty timed pass; "+
-				"first: first dispatch of the step",
+				"first: first dispatch of the step, whose time includes waiting for earlier work",
 			func(r *analyze.DispatchRow) table.Cell {
 				if r.Group {
 					return table.Cell{}
@@ -151,7 +151,7 @@ func (t *DispatchTable) columns() []table.Column {
 				return table.Text(microsRange(r.Time, decimals))
 			}).AlignRight(),
 		ran.Words(200, "spark", t.Each(),
-			"time of each member of a group as a bar, and the outlier's distance from the group's median",
+			"time of each member of a group as a bar; then an outlier's distance from the group's median",
 			func(r *analyze.DispatchRow) table.Cell {
 				return table.Text(strings.TrimSpace(sparkline(r.Each) + " " + t.standsOut(r)))
 			}),

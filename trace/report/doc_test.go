@@ -18,29 +18,36 @@ import (
 // tablesHead holds the first paragraphs of docs/reference/tables.md.
 var tablesHead = []string{
 	"# Tables",
-	"Made from the tables of `trace/report` by `go test ./trace/report -run TablesDoc -update`. Do not edit.",
-	"`gpuscope trace show FILE --table NAME` prints them; the screen shows the same. `--steps` takes " +
-		analyze.SelectionWords + ". A table of several steps has medians. What dispatches did with another " +
-		"number of tokens is in rows of its own, behind those of the last step. Steps on other routes than the " +
-		"last with as many tokens are left out, of Dispatches and Graph and of their base, and cold steps unless " +
-		"there are no others.",
-	"A number is *exact* (counted, or known from the graph and its plans), *measured*, or *modelled* (then " +
-		"it is marked `~`). What was not measured is `–`, and is absent from JSON and CSV. A number of " +
-		"which little can be told has a mark before it, `=` or `?`; for filters and programs it is in the column " +
-		"`NAME_mark`, which no screen shows.",
-	"A filter finds the same operators in Graph and in Dispatches. Its words apply to the rows of " +
-		"Dispatches with the same selection and grouping (`#4` is the dispatch 4, `us` the time of one " +
-		"dispatch), and Graph shows the operators of the dispatches found. Words about columns that only " +
-		"Graph has, such as `kind:linear` or `role:constant`, apply to the rows of Graph, and so do all words " +
-		"for an operator without dispatches.",
-	"As text no line is wider than `--width` (without it: than the terminal): columns of words are broken " +
-		"into lines, and where that is not enough columns are left out, those of wide screens first. " +
-		"Markdown, CSV and JSON are never cut.",
-	"As JSON a table is an object: `table`, `title` (lines), `columns` (of each `name`, `title`, `unit`, " +
-		"`is`, `doc`), `rows` (of each `key`, `depth`, and a field for each column that it has something " +
-		"in) and `notes` (lines). A column with a unit has numbers; one that is not finite is `\"NaN\"`, " +
-		"`\"Infinity\"` or `\"-Infinity\"`, as in a trace: a perfect match with the reference has a " +
-		"`gap_db` of `\"Infinity\"`. CSV has the same fields, with the key and the depth first.",
+	"Made from the tables of `trace/report` by `go test ./trace/report -run TablesDoc " +
+		"-update`. Do not edit.",
+	"`gpuscope trace show FILE --table NAME` prints a table; the screen shows the same tables. " +
+		"`--steps` takes " +
+		analyze.SelectionWords +
+		". A table of several steps shows medians. If a dispatch also ran with other numbers of " +
+		"tokens than in the last selected step, it has a row for each number. Of the steps with " +
+		"equally many tokens, Dispatches, Graph and their baseline cover only the last step and " +
+		"the steps with its routes. Cold steps are left out unless all selected steps are cold.",
+	"A number is *exact* (counted, or known from the graph and its plans), *measured*, or " +
+		"*modelled* (marked with `~`). A number that was not measured is `–` on the screen, and " +
+		"absent from JSON and CSV. A number that is not reliable has the mark `=` or `?` before " +
+		"it. For filters and programs, the column `NAME_mark` holds this mark; no screen shows " +
+		"this column.",
+	"A filter finds the same operators in Graph and in Dispatches. Its words apply to the rows " +
+		"of Dispatches with the same selection and grouping: `#4` is dispatch 4, and `us` is the " +
+		"time of one dispatch. Graph then shows the operators of these dispatches. Words about " +
+		"columns that only Graph has, such as `kind:linear` or `role:constant`, apply to the rows " +
+		"of Graph. For an operator without dispatches, all words apply to its row in Graph.",
+	"In the format text, no line is wider than `--width`, whose default is the width of the " +
+		"terminal. If a table is wider, columns of words are wrapped. If that is not enough, " +
+		"columns are left out, beginning with those for wide screens. Markdown, CSV and JSON " +
+		"always have all columns.",
+	"In JSON a table is an object with these fields. `table` is its name, and `title` holds " +
+		"lines of text. `columns` lists for each column its `name`, `title`, `unit`, `is` and " +
+		"`doc`. `rows` has for each row its `key`, its `depth`, and a field for each column that " +
+		"is not empty in this row. `notes` holds lines of text. A column with a unit has numbers. " +
+		"A number that is not finite is `\"NaN\"`, `\"Infinity\"` or `\"-Infinity\"`, as in a " +
+		"trace: if a dispatch matches its reference exactly, `gap_db` is `\"Infinity\"`. CSV has " +
+		"the same fields; the key and the depth come first.",
 }
 
 // tableOf returns a table of its default steps.

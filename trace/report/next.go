@@ -11,21 +11,21 @@ import (
 )
 
 // NextChange describes where the grid or the route of a dispatch changes next: as the position grows, and
-// with a longer prompt. An example is "pos 576: 64 → 72 · M = 2: route gemv → rows2". The result is exact,
-// because it comes from the forecast. It is "" if the trace has no forecast.
+// with a longer prompt. An example is "at position 576: 64 → 72 · at 2 tokens: route gemv → rows2". The
+// result is exact, because it comes from the forecast. It is "" if the trace has no forecast.
 func NextChange(x *analyze.Index, step int, id trace.DispatchID) string {
 	var parts []string
 	if c, known := curves.Around(x, step, id, trace.AlongPosition); known {
 		said := fmt.Sprintf("same grid up to position %s", table.Integer(c.Last))
 		if c.Next != nil {
-			said = fmt.Sprintf("pos %s: %s", table.Integer(c.Next.At), changeOf(c.Next))
+			said = fmt.Sprintf("at position %s: %s", table.Integer(c.Next.At), changeOf(c.Next))
 		}
 		parts = append(parts, said)
 	}
 	if c, known := curves.Around(x, step, id, trace.AlongTokens); known {
 		said := fmt.Sprintf("same grid up to %s tokens", table.Integer(c.Last))
 		if c.Next != nil {
-			said = fmt.Sprintf("M = %s: %s", table.Integer(c.Next.At), changeOf(c.Next))
+			said = fmt.Sprintf("at %s tokens: %s", table.Integer(c.Next.At), changeOf(c.Next))
 		}
 		parts = append(parts, said)
 	}
@@ -37,10 +37,12 @@ func NextChange(x *analyze.Index, step int, id trace.DispatchID) string {
 func LastChange(x *analyze.Index, step int, id trace.DispatchID) string {
 	var parts []string
 	if c, known := curves.Around(x, step, id, trace.AlongPosition); known && c.Previous != nil {
-		parts = append(parts, fmt.Sprintf("pos %s: %s", table.Integer(c.Previous.At), changeOf(c.Previous)))
+		parts = append(parts,
+			fmt.Sprintf("at position %s: %s", table.Integer(c.Previous.At), changeOf(c.Previous)))
 	}
 	if c, known := curves.Around(x, step, id, trace.AlongTokens); known && c.Previous != nil {
-		parts = append(parts, fmt.Sprintf("M = %s: %s", table.Integer(c.Previous.At), changeOf(c.Previous)))
+		parts = append(parts,
+			fmt.Sprintf("at %s tokens: %s", table.Integer(c.Previous.At), changeOf(c.Previous)))
 	}
 	return strings.Join(parts, " · ")
 }

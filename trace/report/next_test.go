@@ -35,20 +35,20 @@ func TestNextGridChangeIsReported(t *testing.T) {
 		Dispatches: courses,
 	}}}
 	x = analyze.NewIndex(tr)
-	if got, want := report.NextChange(x, 2, split), "pos 64: 32 → 48"; got != want {
+	if got, want := report.NextChange(x, 2, split), "at position 64: 32 → 48"; got != want {
 		t.Errorf("next %q, want %q", got, want)
 	}
-	if got, want := report.LastChange(x, 2, split), "pos 40: 16 → 32"; got != want {
+	if got, want := report.LastChange(x, 2, split), "at position 40: 16 → 32"; got != want {
 		t.Errorf("last %q, want %q", got, want)
 	}
 	if got, want := report.NextChange(x, 2, 0), " 1,023"; !strings.HasSuffix(got, want) {
 		t.Errorf("next change of another dispatch %q, want %q", got, want)
 	}
-	if lines := report.WhyLines(why.Of(x, 2, split), ""); !slices.Contains(lines, "  changes next at: pos 64: 32 → 48") {
+	if lines := report.WhyLines(why.Of(x, 2, split), ""); !slices.Contains(lines, "  next change: at position 64: 32 → 48") {
 		t.Errorf("why does not show the next change:\n%s", strings.Join(lines, "\n"))
 	}
 	if lines := report.DetailLines(detail(x, 2, split, nil)); !slices.Contains(lines,
-		"next   pos 64: 32 → 48") {
+		"next   at position 64: 32 → 48") {
 		t.Errorf("the detail does not show the next change:\n%s", strings.Join(lines, "\n"))
 	}
 }

@@ -40,11 +40,11 @@ func Operators(x *analyze.Index) *table.Table {
 			}),
 		of.Text(80, "parts", "made of", "operators that were fused into this operator",
 			func(o *trace.Op) string { return strings.Join(o.Parts, " + ") }),
-		of.Text(80, "reads", "reads", "ids of the values that the operator reads; its state comes last",
+		of.Text(80, "reads", "reads", "ids of the values that the operator reads; values of its state come last",
 			func(o *trace.Op) string { return analyze.IDList(slices.Concat(o.Inputs, o.State)) }),
-		of.Words(80, "gives", "gives",
-			"ids of the output values with their largest dims; makes N: computes value N itself if the operator that outputs "+
-				"N is fused into this one",
+		of.Words(80, "gives", "outputs",
+			"ids of the output values with their largest dims; makes N: if fusion removes the operator that outputs value N, "+
+				"this operator computes value N itself",
 			func(o *trace.Op) table.Cell {
 				var words []string
 				for _, id := range o.Outputs {

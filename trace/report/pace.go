@@ -119,23 +119,27 @@ func prefillParts(x *analyze.Index) []table.Segment {
 	}
 	said := func(word string, timed bool) string {
 		if timed {
-			word += ", as timed"
+			word += ", timing on"
 		}
 		return word
 	}
-	text := func(p *analyze.Prompt, took trace.Time, word string) string {
-		return fmt.Sprintf("prefill %s in %s %s", table.Integer(p.Tokens), Millis(took), word)
+	part := func(p *analyze.Prompt, took trace.Time, word string) table.Segment {
+		said := fmt.Sprintf("%s %s", Millis(took), word)
+		return table.Segment{
+			Rank: 2, Text: fmt.Sprintf("prefill of %s: %s", table.Plural(p.Tokens, "token"), said),
+			Short: fmt.Sprintf("prefill %s: %s", table.Integer(p.Tokens), said),
+		}
 	}
 	switch {
 	case warm != nil:
-		parts := []table.Segment{{Rank: 2, Text: text(warm, warm.Warm, said("warm", warm.WarmTimed))}}
+		parts := []table.Segment{part(warm, warm.Warm, said("warm", warm.WarmTimed))}
 		if cold != nil && cold.Tokens == warm.Tokens {
 			parts = append(parts, table.Segment{Rank: 3, With: true, Text: fmt.Sprintf("(%s %s)",
 				table.MillisBare(cold.Ran.NS()), said("cold", cold.RanTimed))})
 		}
 		return parts
 	case cold != nil:
-		return []table.Segment{{Rank: 2, Text: text(cold, cold.Ran, said("cold", cold.RanTimed))}}
+		return []table.Segment{part(cold, cold.Ran, said("cold", cold.RanTimed))}
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func resizeParts(r *analyze.ResizeSummary, order string) []table.Segment {
 	}
 	grids := ", " + table.Plural(r.Grids, "grid")
 	lead := table.Segment{
-		Rank: 0, Text: planned + grids, Short: fmt.Sprintf("%d re-planned", r.Operators) + grids,
+		Rank: 0, Text: planned + grids + " changed", Short: fmt.Sprintf("%d re-planned", r.Operators) + grids,
 	}
 	for _, c := range []struct {
 		n           int
@@ -53,7 +53,8 @@ func resizeParts(r *analyze.ResizeSummary, order string) []table.Segment {
 	if order != usualOrder && order != "" { // the usual order may be omitted if there is little room
 		lead.Short = order + ": " + lead.Short
 	}
-	parts := []table.Segment{lead, table.Say(0, "%d params", r.Params)}
+	params := fmt.Sprintf("%d params", r.Params)
+	parts := []table.Segment{lead, {Rank: 0, Text: params + " changed", Short: params}}
 	for _, c := range []struct {
 		n    int
 		what string

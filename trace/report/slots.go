@@ -13,7 +13,7 @@ import (
 func init() {
 	Register(Table{
 		Name: "slots", Takes: OneStep,
-		Doc: "every dispatch slot of the graph: its level in the step, its largest grid, the values that it reads and writes, its kernels",
+		Doc: "every dispatch of the graph, also those that the step does not run: level, largest grid, values, kernels",
 		Of: func(_ context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			levels := map[trace.DispatchID]int{}
 			for _, l := range x.Planned(o.Selection.Last()) {
@@ -45,7 +45,7 @@ func Slots(x *analyze.Index, levels map[trace.DispatchID]int) *table.Table {
 					return table.Count(n)
 				}
 			}).AlignLeft(),
-		of.Text(80, "op", "operator", "operator, followed by the name of the slot if the operator has several slots",
+		of.Text(80, "op", "operator", "operator, followed by the name of the dispatch if the operator has several dispatches",
 			func(d *trace.Dispatch) string { return d.Named(g.Ops[d.Op].Name) }),
 		of.Cell(80, table.Exact, "max", "largest grid", "workgroups",
 			"number of workgroups at the largest shape",
@@ -53,11 +53,11 @@ func Slots(x *analyze.Index, levels map[trace.DispatchID]int) *table.Table {
 				n := analyze.Product(d.MaxWorkgroups)
 				return table.Cell{Text: table.Grid(d.MaxWorkgroups), Number: float64(n), Has: true}
 			}).AlignLeft(),
-		of.Text(80, "reads", "reads", "ids of the values that the slot reads on any of its routes",
+		of.Text(80, "reads", "reads", "ids of the values that the dispatch reads on any of its routes",
 			func(d *trace.Dispatch) string { return analyze.IDList(d.Reads) }),
-		of.Text(80, "writes", "writes", "ids of the values that the slot writes on any of its routes",
+		of.Text(80, "writes", "writes", "ids of the values that the dispatch writes on any of its routes",
 			func(d *trace.Dispatch) string { return analyze.IDList(d.Writes) }),
-		of.Text(80, "kernels", "kernels", "kernels of all routes of the slot",
+		of.Text(80, "kernels", "kernels", "kernels of all routes of the dispatch",
 			func(d *trace.Dispatch) string { return strings.Join(d.Kernels, " ") }),
 	}, table.Flat(len(g.Dispatches), func(row int) string { return fmt.Sprintf("d%d", row) }))
 }

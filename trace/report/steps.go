@@ -84,16 +84,16 @@ func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Base
 				ns, _ := x.BusyOf(s.Step)
 				return ns
 			}),
-		ms(80, "gaps_ms", "span idle ms",
-			"idle time of the GPU between its first and its last dispatch: span minus Σgpu; not measured for repeats",
+		ms(80, "gaps_ms", "idle between ms",
+			"idle time of the GPU between the step's first and last dispatch; not measured for repeats",
 			func(s *stepRow) trace.Time {
 				if analyze.Repeated(s.Step) {
 					return trace.Time{}
 				}
 				return analyze.Minus(analyze.GPUOf(s.Step).SpanNS, analyze.GPUOf(s.Step).BusyNS)
 			}),
-		ms(80, "idle_ms", "idle ms",
-			"idle time of the GPU before its first and after its last dispatch: wall minus span",
+		ms(80, "idle_ms", "idle outside ms",
+			"idle time of the GPU before the step's first and after its last dispatch",
 			func(s *stepRow) trace.Time {
 				return analyze.Minus(s.CPU.TotalNS, analyze.GPUOf(s.Step).SpanNS)
 			}),
@@ -137,28 +137,29 @@ func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Base
 			func(s *stepRow) int64 { return s.CPU.WriteBytes }),
 		count(200, "bind_groups", "bind groups", "bind groups", "number of bind groups created",
 			func(s *stepRow) int64 { return int64(s.CPU.BindGroups) }),
-		count(200, "polls", "polls", "polls", "number of polls for the GPU's completion",
+		count(200, "polls", "polls", "polls", "how many times the host asked the GPU whether it was done",
 			func(s *stepRow) int64 { return int64(s.CPU.Polls) }),
-		count(200, "gcs", "gcs", "pauses", "number of pauses by Go's garbage collector in the step",
+		count(200, "gcs", "GC pauses", "pauses", "number of pauses by Go's garbage collector in the step",
 			func(s *stepRow) int64 { return int64(s.CPU.GCs) }),
-		ms(200, "gc_ms", "gc ms", "total length of the garbage collector's pauses in the step",
+		ms(200, "gc_ms", "GC ms", "total length of the garbage collector's pauses in the step",
 			func(s *stepRow) trace.Time { return s.CPU.GCNS }),
 		count(200, "compiled", "compiled", "kernels", "number of pipelines compiled in the step",
 			func(s *stepRow) int64 { return int64(len(s.CPU.Compiled)) }),
 		ms(200, "compile_ms", "compile ms", "time for compiling pipelines",
 			func(s *stepRow) trace.Time { return analyze.CompileTime(s.Step) }),
-		ms(200, "overlapped_ms", "overlapped ms",
-			"CPU time between a submit and the wait for it, during which the GPU already works",
+		ms(200, "overlapped_ms", "CPU overlap ms",
+			"CPU time after a submit during which the GPU already works, until the host waits for the GPU",
 			func(s *stepRow) trace.Time { return s.CPU.OverlappedNS }),
-		ms(200, "to_tick_ms", "to tick ms", "time from the first submit to the GPU's first timestamp",
+		ms(200, "to_tick_ms", "GPU start ms", "delay from the first submit to the GPU's first timestamp",
 			func(s *stepRow) trace.Time { return x.Waiting(s.at).ToTick }),
-		ms(200, "to_done_ms", "to done ms",
-			"time from the GPU's last timestamp until the host saw that the GPU was done",
+		ms(200, "to_done_ms", "GPU end ms",
+			"delay from the GPU's last timestamp until the host saw that the GPU was done",
 			func(s *stepRow) trace.Time { return x.Waiting(s.at).ToDone }),
 		of.Text(80, "timing", "timing", "timing level of the step: off, step, block or dispatch",
 			func(s *stepRow) string { return string(s.Timing) }),
 		of.Words(80, "cold", "cold",
-			"cold: first step after idle time, with a compilation, or with the first use of a route; excluded from medians",
+			"cold: the step is the first after idle time, compiles a kernel, or uses a route for the first time; medians "+
+				"exclude cold steps",
 			func(s *stepRow) table.Cell {
 				if s.Cold {
 					return table.Text("cold")

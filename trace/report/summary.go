@@ -47,9 +47,9 @@ func SummaryTitle(r *analyze.StepSummary) table.Line {
 	}
 	return table.Line{Separator: " │ ", Segments: append(parts,
 		table.Segment{Rank: 1, Text: "wall " + ms(r.Wall) + " timed"},
-		table.Segment{Rank: 3, Text: "span idle " + ms(r.IdleInSpan)},
-		table.Segment{Rank: 2, Text: "span " + ms(r.Span)},
-		table.Segment{Rank: 5, Text: "GPU idle " + ms(r.Idle)})}
+		table.Segment{Rank: 2, Text: "first to last dispatch " + ms(r.Span)},
+		table.Segment{Rank: 3, Text: "idle between " + ms(r.IdleInSpan)},
+		table.Segment{Rank: 5, Text: "idle outside " + ms(r.Idle)})}
 }
 
 // timesAlone returns the segments to show after a sum of isolated times: the ratio of the sum to the
@@ -99,7 +99,7 @@ func first(r *analyze.StepSummary, ms func(trace.Time) string) table.Segment {
 	}
 	short := fmt.Sprintf("%s: wall %s timed", firstOf(r.Step, r.Repeats), ms(r.Wall))
 	return table.Segment{
-		Rank: 2, Short: short, Text: fmt.Sprintf("%s, %s %s + span idle %s = span %s, GPU idle %s", short,
+		Rank: 2, Short: short, Text: fmt.Sprintf("%s, %s %s + idle between %s = first to last dispatch %s, idle outside %s", short,
 			name,
 			ms(analyze.GPUOf(r.Step).BusyNS), ms(r.IdleInSpan), ms(r.Span), ms(r.Idle)),
 	}
@@ -140,11 +140,11 @@ func CostLine(x *analyze.Index, selection analyze.Selection) table.Line {
 	}{
 		{analyze.SumName, func(s *trace.Step) trace.Time { busy, _ := x.BusyOf(s); return busy }},
 		{"wall", func(s *trace.Step) trace.Time { return s.CPU.TotalNS }},
-		{"span", func(s *trace.Step) trace.Time { return analyze.GPUOf(s).SpanNS }},
-		{"gaps", func(s *trace.Step) trace.Time {
+		{"first to last dispatch", func(s *trace.Step) trace.Time { return analyze.GPUOf(s).SpanNS }},
+		{"idle between", func(s *trace.Step) trace.Time {
 			return analyze.Minus(analyze.GPUOf(s).SpanNS, analyze.GPUOf(s).BusyNS)
 		}},
-		{"GPU idle", func(s *trace.Step) trace.Time {
+		{"idle outside", func(s *trace.Step) trace.Time {
 			return analyze.Minus(s.CPU.TotalNS, analyze.GPUOf(s).SpanNS)
 		}},
 	} {

@@ -349,7 +349,7 @@ func TestSumsOfRepeatedStepsUseMedians(t *testing.T) {
 		t.Errorf("idle time of %q next to a sum from other runs", cell.Text)
 	}
 	// Numbers that exist only for the first run are labelled so, and add up.
-	const first = " │ first of 4 runs: wall 9.05 timed, Σgpu 0.02 + span idle 0.00 = span 0.02, GPU idle 9.03"
+	const first = " │ first of 4 runs: wall 9.05 timed, Σgpu 0.02 + idle between 0.00 = first to last dispatch 0.02, idle outside 9.03"
 	if title := report.SummaryTitle(s).String(); !strings.HasSuffix(title, first) {
 		t.Errorf("%q does not end with %q", title, first)
 	}
@@ -442,7 +442,7 @@ func TestProfileAndPaceSayOneRate(t *testing.T) {
 	}
 	for name, p := range map[string]*rates.Profile{"trace": profile(tr), "tally": y.Profile(x)} {
 		lines := strings.Join(phases.Lines(p), "\n")
-		if !strings.Contains(lines, " tokens/s as timed, "+rate[1]+" untimed, stepped · timing dispatch") {
+		if !strings.Contains(lines, " with timing on, "+rate[1]+" untimed, stepped · timing dispatch") {
 			t.Errorf("%s: %s\nwant %s tokens/s untimed", name, lines, rate[1])
 		}
 	}
@@ -582,17 +582,17 @@ func TestPaceHasPromptTimesWarmAndCold(t *testing.T) {
 		timing trace.Timing
 		want   string
 	}{
-		{[]piece{{37_456, 36_399, true}}, "step", " · prefill 8 in 36.4 ms warm (37.5 cold) · "},
-		{[]piece{{37_456, -1, true}}, "step", " · prefill 8 in 37.5 ms cold · "},
-		{[]piece{{37_456, 36_399, true}}, "dispatch", " prefill 8 in 36.4 ms warm (37.5 cold, as timed) · "},
+		{[]piece{{37_456, 36_399, true}}, "step", " · prefill of 8 tokens: 36.4 ms warm (37.5 cold) · "},
+		{[]piece{{37_456, -1, true}}, "step", " · prefill of 8 tokens: 37.5 ms cold · "},
+		{[]piece{{37_456, 36_399, true}}, "dispatch", " prefill of 8 tokens: 36.4 ms warm (37.5 cold, timing on) · "},
 		{
 			[]piece{{20_000, 10_000, true}, {12_000, 11_000, false}},
 			"step",
-			" · prefill 16 in 21.0 ms warm (32.0 cold) · ",
+			" · prefill of 16 tokens: 21.0 ms warm (32.0 cold) · ",
 		},
-		{[]piece{{20_000, 10_000, true}, {12_000, -1, false}}, "step", " prefill 16 in 22.0 ms warm (32.0 cold) · "},
-		{[]piece{{20_000, -1, true}, {12_000, 11_000, false}}, "step", " · prefill 16 in 32.0 ms cold · "},
-		{[]piece{{20_000, -1, false}, {12_000, -1, false}}, "step", " · prefill 16 in 32.0 ms warm · "},
+		{[]piece{{20_000, 10_000, true}, {12_000, -1, false}}, "step", " 16 tokens: 22.0 ms warm (32.0 cold) · "},
+		{[]piece{{20_000, -1, true}, {12_000, 11_000, false}}, "step", " · prefill of 16 tokens: 32.0 ms cold · "},
+		{[]piece{{20_000, -1, false}, {12_000, -1, false}}, "step", "prefill of 16 tokens: 32.0 ms warm · "},
 		{[]piece{{20_000, -1, false}, {-1, -1, false}}, "step", "decode step, 1.00 ms · 1000 tok/s stepped · position"},
 	} {
 		chunks := []int{}
@@ -618,7 +618,7 @@ func TestPaceHasPromptTimesWarmAndCold(t *testing.T) {
 		tr.Steps[i].Timing, tr.Steps[i].Cold, tr.Steps[i].CPU.TotalNS = "step", i == 0, us(wall)
 	}
 	pace := report.Pace(analyze.NewIndex(tr), 0).String()
-	if !strings.Contains(pace, "prefill 8 in 9.00 ms warm (30.0 cold)") {
+	if !strings.Contains(pace, "prefill of 8 tokens: 9.00 ms warm (30.0 cold)") {
 		t.Error(pace)
 	}
 }

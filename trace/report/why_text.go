@@ -51,10 +51,10 @@ func WhyLines(w *why.Why, closed string) []string {
 	}
 	lines = append(lines, changesLine(w))
 	if next := NextChange(x, w.At, w.ID); next != "" {
-		lines = append(lines, "  changes next at: "+next)
+		lines = append(lines, "  next change: "+next)
 	}
 	if last := LastChange(x, w.At, w.ID); last != "" {
-		lines = append(lines, "  changed last at: "+last)
+		lines = append(lines, "  last change: "+last)
 	}
 	return lines
 }

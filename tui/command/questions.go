@@ -18,7 +18,7 @@ type Question struct {
 
 // Questions lists the questions of the dialog "How do I ...?", of the help and of docs/guide/manual.md.
 var Questions = []Question{
-	{"What should I fix first, and what would it give?", "{Dispatches} {cost}", "the line above the table; each row has its gain in ~save and ~if 2×"},
+	{"What should I fix first, and how much time would this save?", "{Dispatches} {cost}", "the line above the table; for each row, the columns ~save and ~if 2×"},
 	{
 		"Which kernel of decode takes longest, over all steps?",
 		"{Dispatches} {selection} {group by} {group by} {sort} h", "the first row",
@@ -26,24 +26,24 @@ var Questions = []Question{
 	{
 		"Why does dispatch 37 have this grid, and when does it change?",
 		"{Dispatches} {filter} *#37* enter {why}",
-		"the first and the last line, for the last step in which it runs",
+		"the first and the last line, about the last step that runs the dispatch",
 	},
 	{
 		"What changed from prefill to decode?", "{Dispatches} {previous selection} {baseline} {selection}",
-		"Δ, and the counts in the title; removed rows are at the end",
+		"the column Δ and the counts in the title; removed rows are at the end of the table",
 	},
 	{
-		"What would fusing two rows give?",
+		"How much time would fusing two rows save?",
 		"{Dispatches} {filter} *add* enter {bottom} {mark row} {up} {up} {mark row} {cost of marked}",
-		"the title, as *together*; choose other rows with {mark row}",
+		"the title, after *together cost*; {mark row} marks other rows",
 	},
 	{
 		"How stable is the time of `k` across layers?", "{Dispatches} {repeat} {filter} *attn.k* enter",
-		"detail: median, variation, outlier",
+		"the detail pane: median, variation and outlier",
 	},
 	{
 		"Which change re-planned which operator?", "{Resize} {previous event}",
-		"operators in order, with triggers",
+		"the operators in the order of their re-planning; the column triggers",
 	},
 	{"Does decode slow down with position? Which operator causes it?", "{Curves}", "the title"},
 	{
@@ -52,12 +52,12 @@ var Questions = []Question{
 	},
 	{
 		"Where in the run did a grid change?", "{Step} {top} {next event} {next event}",
-		"the lane and the bottom line; the first {next event} finds the end of the prompt, each further " +
-			"{next event} the next change",
+		"the lane of events; the first {next event} goes to the end of the prompt, each further " +
+			"{next event} to the next change",
 	},
 	{
 		"Did this step compute the right values?", "{Dispatches} {verify step}",
-		"the note names the first dispatch that diverges; the detail has its error",
+		"the note names the first dispatch that diverges; the detail pane shows the error of this dispatch",
 	},
 	{
 		"How do I get this table as a file?", "{export table} enter",

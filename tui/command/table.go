@@ -225,7 +225,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"v"}, Name: "selection",
-			Doc:  "Chooses which steps tables cover: this step, all warm decode steps, the prefill, or the marked steps. Commands that need a single step switch back to this step.",
+			Doc:  "Chooses which steps tables cover: this step, all warm decode steps, the prefill, or the marked steps. Commands that need a single step select this step again.",
 			Also: "range scope steps phase",
 			In:   []Place{InViews}, Word: "steps", Hint: 7,
 			Plain: Line{
@@ -365,7 +365,7 @@ func Default(views ...Row) []Row {
 			Doc:  "Switches between the source that was tried last and the original kernel. The switch applies from the next step on.",
 			Also: "lab shader source apply",
 			In:   []Place{InViews}, Of: WithDispatch,
-			Plain: Line{Word: "u", Takes: "FILE or NAME", Doc: "with a file NAME.wgsl: run kernel NAME from this source; with a NAME: run the original kernel again"},
+			Plain: Line{Word: "u", Takes: "FILE or NAME", Doc: "with a file NAME.wgsl: run kernel NAME from this source; with the NAME of a kernel: run the original kernel again"},
 		},
 		{
 			Keys: []string{"a"}, Name: "axis",
@@ -387,7 +387,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"-"}, Name: "wider",
-			Doc: "Zooms out, up to the whole axis.",
+			Doc: "Zooms out along the x axis, at most to the whole axis.",
 			In:  []Place{InViews}, Of: WithCurves, Needs: []Needs{View}, Hint: 5,
 		},
 		{
@@ -440,12 +440,12 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"down", "j"}, Name: "down",
-			Doc: "Goes down. In Step: goes to the next step, or to the next part if a part is open.",
+			Doc: "Goes down. In Step: goes to the next step or, if a part of the GPU track is open, to the next part.",
 			In:  []Place{Moving},
 		},
 		{
 			Keys: []string{"up", "k"}, Name: "up",
-			Doc: "Goes up. In Step: goes to the previous step, or to the previous part if a part is open.",
+			Doc: "Goes up. In Step: goes to the previous step or, if a part of the GPU track is open, to the previous part.",
 			In:  []Place{Moving},
 		},
 		{
@@ -530,7 +530,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"M"}, Name: "mouse",
-			Doc:  "Turns the mouse on or off. While it is on, hold shift to select text.",
+			Doc:  "Turns the mouse on or off. While the mouse is on, hold shift to select text.",
 			Also: "pointer click",
 			In:   []Place{InViews},
 		},
@@ -595,13 +595,13 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{`ctrl+\`}, Name: "timings",
-			Doc:  "Shows how long the program itself takes to draw frames and handle messages, and its running jobs. The same key hides this.",
+			Doc:  "Shows how long the program itself takes to draw frames and handle messages, and how many jobs are running. The same key hides these numbers.",
 			Also: "fps performance slow screen",
 			In:   []Place{Anywhere},
 		},
 		{
 			Keys: []string{"ctrl+c"}, Name: "cancel",
-			Doc: fmt.Sprintf("Cancels the running command. If pressed again within %.0f s, quits.",
+			Doc: fmt.Sprintf("Cancels the running command. Pressed twice within %.0f s: quits the program.",
 				Again.Seconds()),
 			In: []Place{Anywhere},
 		},

@@ -74,7 +74,7 @@ func whyAt(x *analyze.Index, step int, id trace.DispatchID, of string, open bool
 		}
 		p.First, p.Last = "the run has no earlier change of this grid", "the run has no later change of this grid"
 		if next := report.NextChange(x, step, id); next != "" {
-			p.Last += "; the plan changes next at: " + next
+			p.Last += "; next change in the plan: " + next
 		}
 		earlier, later := w.Around()
 		if earlier >= 0 {

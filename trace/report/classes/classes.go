@@ -82,8 +82,9 @@ func Table(x *analyze.Index, o analyze.Options, c *classes.Comparison) *table.Ta
 			func(r *classes.Row) int64 { return int64(r.Now.Rows) }),
 		of.Int(width, "base_rows", "baseline", "dispatches", "dispatches of the class in a step of the baseline",
 			func(r *classes.Row) int64 { return int64(r.Base.Rows) }),
-		of.Text(width, "joined", "joined by",
-			"how the rows of an imported profile were joined with the operators of the model", joined),
+		of.Text(width, "joined", "matched by",
+			"how rows of an imported profile were matched with operators of the model: by tensor name, operator id, "+
+				"operation and shape, or order", joined),
 	}, table.Flat(len(rows), func(row int) string { return cmp.Or(string(rows[row].Class), "all") }))
 	t.Title = append(t.Title, table.Title(table.Segment{Text: title(x, o)}))
 	return t

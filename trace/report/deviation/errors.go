@@ -94,7 +94,7 @@ func (g *Errors) columns(x *analyze.Index) []table.Column {
 		of.Text(80, "dispatch", "dispatch",
 			"dispatch; equal layers share one row, which shows the layer with the largest error",
 			func(r *accuracy.Row) string { return g.labelled(x, r) }).AsTree(),
-		of.Where(func(r *accuracy.Row) bool { return r.Worst() != nil }).Text(80, "said", "said",
+		of.Where(func(r *accuracy.Row) bool { return r.Worst() != nil }).Text(80, "said", "result",
 			"ok: error within the tolerance; diverges: error over the tolerance; NaN or Inf: in the output; inherits: an input "+
 				"comes from a dispatch that diverges, and the dispatch's own error is within the tolerance or unknown",
 			said),
@@ -122,7 +122,7 @@ func (g *Errors) columns(x *analyze.Index) []table.Column {
 			run(func(d *trace.Drift) trace.Number { return d.MSE })),
 		number("run_snr_db", "run SNR dB", "dB", "signal-to-noise ratio against the reference run", 80,
 			run(func(d *trace.Drift) trace.Number { return d.SNRdB })),
-		worst.Text(140, "where", "farthest",
+		worst.Text(140, "where", "largest error",
 			"element with the largest error: its index, its value on the device, and the reference value",
 			func(h *accuracy.Comparison) string { return farthest(x, h) }),
 		worst.Cell(140, table.Exact, "compared", "compared", "elements",

@@ -106,7 +106,7 @@ func columns(list []row) []table.Column {
 		of.Text(80, "router", "router", "router of a layer, with its experts",
 			func(r *row) string { return r.name() }).AsTree(),
 		of.Cell(80, table.Exact, "tokens", "tokens", "tokens",
-			"tokens of the expert; for a router, the sum over its experts: each token uses several experts",
+			"tokens of the expert; for a router, the sum over its experts, which counts a token once for each of its experts",
 			func(r *row) table.Cell {
 				if r.expert >= 0 {
 					return table.Number(r.Tokens[r.expert], 0)
@@ -151,7 +151,7 @@ func columns(list []row) []table.Column {
 				return c
 			}),
 		timed.Cell(110, table.Exact, "idle_wg", "idle wg", "workgroups",
-			"workgroups that exit at once: the grid is large enough for any choice of the router",
+			"workgroups without work: the grid is sized for the router's worst choice of experts",
 			func(r *row) table.Cell { return r.number(r.total.Idle, 0) }),
 		timed.Cell(110, table.Measured, "us", "µs", "µs",
 			"isolated time of the dispatches that multiply by the weights of experts, in one step",

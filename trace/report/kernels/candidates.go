@@ -68,7 +68,7 @@ func candidates(ctx context.Context, x *analyze.Index, selection analyze.Selecti
 				}
 				return table.Number(100*c.P, 2)
 			}),
-		of.Words(80, "came", "", "✓: this token was chosen",
+		of.Words(80, "came", "", "✓ marks the token that was chosen",
 			func(c *candidate) table.Cell {
 				if c.step.Token != nil && *c.step.Token == c.ID {
 					return table.Text("✓")

@@ -41,7 +41,7 @@ func TrialTable(x *analyze.Index) *table.Table {
 	made := table.New("trials", []table.Column{
 		of.Text(80, "op", "op", "the operator",
 			func(t *trace.Trial) string { return x.Trace.Graph.Ops[t.Op].Name }),
-		of.Int(80, "tokens", "M", "tokens", "number of tokens for which the operator was timed",
+		of.Int(80, "tokens", "tokens", "tokens", "number of tokens for which the operator was timed",
 			func(t *trace.Trial) int64 { return int64(t.Tokens) }),
 		of.Int(140, "position", "pos", "position", "position for which the operator was timed",
 			func(t *trace.Trial) int64 { return int64(t.Position) }),

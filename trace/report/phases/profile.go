@@ -62,7 +62,7 @@ func line(r *rates.Rate) string {
 	if r.TokensPerS > 0 {
 		rate := fmt.Sprintf("%.1f tokens/s", r.TokensPerS)
 		if r.Timing.InDetail() {
-			rate += " as timed"
+			rate += " with timing on"
 		}
 		if r.Untimed > 0 {
 			rate += fmt.Sprintf(", %s untimed", report.TokensPerS(r.Untimed))
@@ -133,7 +133,7 @@ func Table(p *rates.Profile) *table.Table {
 	columns := []table.Column{
 		of.Text(80, "kernel", "kernel", "kernel (specialized shader), under its phase",
 			func(k *profileRow) string { return cmp.Or(k.Kernel, string(k.Phase)) }).AsTree(),
-		of.Int(80, "count", "count", "dispatches", "dispatches",
+		of.Int(80, "count", "count", "dispatches", "number of dispatches",
 			func(k *profileRow) int64 { return int64(k.Count) }),
 		of.Int(partlyTimed, "timed", "timed", "dispatches",
 			"number of timed dispatches; total µs and mean µs cover only these",

@@ -51,7 +51,7 @@ func Speed(p *rates.Profile) *table.Table {
 		of.Text(80, "phase", "phase", "phase of the steps",
 			func(r *rates.Rate) string { return string(r.Phase) }),
 		of.Text(80, "mode", "mode",
-			"stepped: each token was read before the next step began; pipelined: it was read later",
+			"stepped: each step began after the host had read the previous token; pipelined: each step began before that",
 			func(r *rates.Rate) string { return r.Mode }),
 		of.Text(80, "timing", "timing", "timing level of the steps",
 			func(r *rates.Rate) string { return string(r.Timing) }),

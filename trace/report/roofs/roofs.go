@@ -136,7 +136,7 @@ func columns(rows []Row) []table.Column {
 		of.Cell(80, table.Modelled, "gflops", "~GFLOP/s", "GFLOP/s",
 			"modelled FLOPs divided by the isolated time; not given for a dispatch as short as an empty timed pass",
 			rate(func(r *Row) float64 { return r.FlopsPerS })),
-		of.Text(80, "bound", "bound", "the lower ceiling at this FLOP/byte, and how much of it the kernel reaches",
+		of.Text(80, "bound", "bound", "the ceiling that limits a kernel with this FLOP/byte, and the share of the ceiling that the kernel reaches",
 			func(r *Row) string { return analyze.Bound{Kind: r.Bound, Share: r.Point.Share}.String() }),
 	}
 }

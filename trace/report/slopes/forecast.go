@@ -65,7 +65,7 @@ func ForecastTable(x *analyze.Index) *table.Table {
 		of.Int(80, "at", "at", "place", "position or number of tokens at which the change happens",
 			func(r *curves.ForecastRow) int64 { return int64(r.Change.At) }),
 		of.Int(80, "until", "until", "place",
-			"end of a series: the grid changes at every position or number of tokens from `at` to this one",
+			"end of a series of changes: the grid changes at every position or number of tokens from `at` to `until`",
 			func(r *curves.ForecastRow) int64 { return int64(r.Change.Until) }),
 		of.Cell(80, table.Exact, "from_grid", "grid", "workgroups", "grid before the change",
 			plan(from, grid)),

@@ -108,10 +108,10 @@ func slopeColumns(c *curves.Curves) []table.Column {
 		of.Cell(80, table.Measured, "first_us", "µs first", "us",
 			"time in a step at the first measured position, from the fitted line; not known if the line is below 0 there",
 			end(func(f *curves.Fit) float64 { return f.First })),
-		of.Cell(80, table.Measured, "last_us", "last", "us",
+		of.Cell(80, table.Measured, "last_us", "µs last", "us",
 			"time in a step at the last measured position, from the fitted line; not known if the line is below 0 there",
 			end(func(f *curves.Fit) float64 { return f.Last })),
-		of.Cell(80, table.Measured, "delta_us", "Δlast", "us",
+		of.Cell(80, table.Measured, "delta_us", "Δµs last", "us",
 			"time at the last position minus the baseline's time (from its fitted line or, without a line, the median of its "+
 				"steps); = means a difference within the noise",
 			delta),
@@ -175,7 +175,7 @@ func lengthColumns(c *curves.Curves) []table.Column {
 			}),
 		// The detail shows the fastest routes too, so narrow screens can do without this column.
 		of.Text(110, "fastest", "fastest timed",
-			"fastest route at each prompt length, from times in isolation; "+
+			"fastest route at each prompt length, by isolated times; "+
 				"= joins routes whose times do not differ significantly",
 			func(r *curves.CurveRow) string { return routesOver(r.Fastest()) }),
 		gridColumn(c),
@@ -185,9 +185,9 @@ func lengthColumns(c *curves.Curves) []table.Column {
 func nameColumns(c *curves.Curves) []table.Column {
 	of := table.ColumnsOf(c.Rows)
 	return []table.Column{
-		of.Text(80, "op", "op", "operator and dispatch slot within a layer",
+		of.Text(80, "op", "op", "operator, and the name of the dispatch if the operator has several",
 			func(r *curves.CurveRow) string { return r.Name }).AsTree(),
-		of.Cell(80, table.Exact, "times", "×", "dispatches", "number of dispatches like this, one per layer",
+		of.Cell(80, table.Exact, "times", "×", "dispatches", "dispatches in this row, one per layer",
 			func(r *curves.CurveRow) table.Cell {
 				if r.Dispatches == nil {
 					return table.Cell{}
@@ -200,7 +200,7 @@ func nameColumns(c *curves.Curves) []table.Column {
 func gridColumn(c *curves.Curves) table.Column {
 	of := table.ColumnsOf(c.Rows)
 	return of.Cell(80, table.Exact, "grid", "grid", "workgroups",
-		"grid of one dispatch at the start and at the end of the axis, from its plan",
+		"planned grid of one dispatch at the smallest → at the largest position or prompt length",
 		func(r *curves.CurveRow) table.Cell {
 			if c.Line == nil || r.Dispatches == nil {
 				return table.Cell{}
@@ -294,23 +294,23 @@ func ownerPart(c *curves.Curves) table.Segment {
 	case len(list) > few:
 		return table.Segment{
 			Text:  fmt.Sprintf("%d operators with similar slopes cause %.0f %% of the slope", len(list), all),
-			Short: fmt.Sprintf("%d operators: %.0f %% of it", len(list), all),
+			Short: fmt.Sprintf("%d operators: %.0f %% of the slope", len(list), all),
 		}
 	case list[0].Modelled:
 		return table.Segment{
 			Text: fmt.Sprintf("%s: ~%.0f %% of the slope, estimated from bytes (not timed in isolation)",
 				first, all),
-			Short: fmt.Sprintf("%s: ~%.0f %% of it, by bytes", first, all),
+			Short: fmt.Sprintf("%s: ~%.0f %% of the slope, by bytes", first, all),
 		}
 	case len(list) > 1:
 		return table.Segment{
 			Text:  fmt.Sprintf("%s have similar slopes, together %.0f %% of the total", first, all),
-			Short: fmt.Sprintf("%s: %.0f %% of it", first, all),
+			Short: fmt.Sprintf("%s: %.0f %% of the slope", first, all),
 		}
 	}
 	return table.Segment{
 		Text:  fmt.Sprintf("%s has %.0f %% of the slope", first, all),
-		Short: fmt.Sprintf("%s: %.0f %% of it", first, all),
+		Short: fmt.Sprintf("%s: %.0f %% of the slope", first, all),
 	}
 }
 

@@ -118,12 +118,12 @@ func Memory(x *analyze.Index, selection analyze.Selection) *table.Table {
 				}
 				return bytes(h.Live)
 			}),
-		of.Text(80, "largest", "forced by", "largest value, which sets the size of a slot",
+		of.Text(80, "largest", "size set by", "the largest value, which sets the size of a slot",
 			func(h *memory.Holding) string { return h.Largest.Name }),
-		of.Cell(140, table.Exact, "forced", "of", "bytes", "size of the value that sets the size of the slot",
+		of.Cell(140, table.Exact, "forced", "its size", "bytes", "size of the value in the column before",
 			func(h *memory.Holding) table.Cell { return bytes(h.Largest.Bytes) }),
 		of.Words(140, "when", "in use",
-			"for a slot: first and last dispatch that use the value with the most bytes",
+			"for a slot: first and last dispatch that use the value in the column size set by",
 			func(h *memory.Holding) table.Cell {
 				if h.Peak == nil || h.Parent < 0 || h.Peak.First < 0 {
 					return table.Cell{}
@@ -211,7 +211,7 @@ func memoryTitle(x *analyze.Index, t *memory.Tenancy, step int, total int64) tab
 	if at >= 0 && at < len(t.Order) {
 		part := table.Say(2, "slots hold at most %s at the same time, during d%d %s", table.Memory(most),
 			t.Order[at], x.Name(t.Order[at]))
-		part.Short = fmt.Sprintf("slots peak at %s live", table.Memory(most))
+		part.Short = fmt.Sprintf("slots hold at most %s", table.Memory(most))
 		parts = append(parts, part)
 	}
 	return table.Title(parts...)
@@ -317,7 +317,7 @@ func Tenants(x *analyze.Index, selection analyze.Selection) *table.Table {
 				return cell
 			}),
 		of.Words(140, "life", "first to last dispatch of the step",
-			"dispatches during which the value uses the slot",
+			"bar over the dispatches of the step: █ where the value uses the slot",
 			func(r *row) table.Cell {
 				if r.tenant == nil || r.tenant.First < 0 {
 					return table.Cell{}
