@@ -39,10 +39,10 @@ the command captures the first of them that runs. docs/guide/capture.md has more
 			flags.StringVar(&c.at, "at", "", "capture the dispatch with this id or name: `DISPATCH`")
 			flags.StringVarP(&c.dir, "output", "o", "", "write the folder `DIR` (default capture-NAME)")
 			flags.Var(&c.tokens, "pp", "read a prompt of `N` token ids before the decode step")
-			flags.Var(&c.depth, "depth", "read prompts of `N` tokens in all before the one of --pp")
+			flags.Var(&c.depth, "depth", "read `N` tokens in other prompts before the prompt of --pp")
 			c.phase = cli.ChoiceFlag(flags, "step", "capture the dispatch in the `STEP`",
 				string(trace.Decode), string(trace.Prefill))
-			flags.Var(&c.most, "max-bytes", "refuse arrays of more than `N` bytes in all")
+			flags.Var(&c.most, "max-bytes", "refuse arrays of more than `N` bytes in total")
 			c.model = declareModelFlags(flags, "off", "step", "block", "dispatch")
 			return func(ctx context.Context, operands []string) error {
 				if c.at == "" {

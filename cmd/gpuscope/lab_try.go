@@ -24,8 +24,8 @@ func labTryCommand(p *program) *cli.Command {
 		Name: "lab try", Operand: "FILE.wgsl [MODEL]",
 		Doc: "compare an edited kernel with the original in one call",
 		More: `FILE.wgsl is an edited source of a kernel of MODEL. gpuscope graph --kernel NAME prints the original source. The first line
-names the kernel. The command runs a prompt and one decode step of MODEL, and then the kernel and the edited source in turns
-on the inputs of one dispatch, and in the whole step. It prints a verdict: faster, slower, equal, wrong, not-measured (the
+names the kernel. The command runs a prompt and one decode step of MODEL. It then runs the kernel and the edited
+source alternately, on the inputs of one dispatch and in the whole step. It prints a verdict: faster, slower, equal, wrong, not-measured (the
 step does not run the kernel, or the device has no timestamps), or refused (the source does not compile or does not fit).
 The exit status is 1 for the verdicts wrong and refused. docs/guide/lab.md describes --format json, with a script that tunes
 a constant.`,
@@ -42,7 +42,7 @@ a constant.`,
 		Setup: func(flags *pflag.FlagSet) cli.Action {
 			l := labTry{p: p, tokens: 32}
 			flags.Var(&l.tokens, "pp", "read a prompt of `N` token ids before the decode step")
-			flags.Var(&l.depth, "depth", "read prompts of `N` tokens in all before the one of --pp")
+			flags.Var(&l.depth, "depth", "read `N` tokens in other prompts before the prompt of --pp")
 			l.phase = cli.ChoiceFlag(flags, "step", "try the kernel in the `STEP`", labAuto,
 				string(trace.Decode), string(trace.Prefill))
 			flags.VarP(&l.rounds, "rounds", "r", "run both kernels `N` times (default: as often as 3 s permit)")

@@ -70,7 +70,7 @@ byte that is not UTF-8.`,
 			},
 			{
 				`gpuscope run --break nan --break 'kernel gemv' --trace run.json`,
-				"stop at whichever of these breakpoints is reached first, and record the steps until then",
+				"stop at the first of these two breakpoints, and record the steps until then",
 			},
 			{
 				`gpuscope run program.pte --input a.npy --input b.npy --output-dir out`,

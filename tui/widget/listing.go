@@ -15,7 +15,7 @@ type Listing struct {
 	of     any // identifies the data of the table
 	At     any // identifies what the screen showed when the listing was requested
 	Table  *table.Table
-	headed *table.Table // Table with its headings, which it lacks if its rows are sorted
+	headed *table.Table // Table with group headings, which a sorted Table lacks
 	Choice Choice
 	Rows   []int // indices into Table.Rows of the rows in the listing
 	Err    error // error in the filter; Rows was then computed with the last valid filter

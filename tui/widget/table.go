@@ -58,7 +58,7 @@ type TablePane struct {
 	Columns  []placed // columns of the current layout
 	laidOut  int
 	lineRows []int          // for each line below the header, the index into Rows of its row; -1 for a rule
-	rules    map[int]string // see ruled
+	rules    map[int]string // class that begins at a row, by index into Rows; computed by ruled
 	rulesOf  int            // value of Listings for which rules was computed
 	Page     int            // number of rows in the window when it was last drawn
 	Line     int            // line of the header in the view

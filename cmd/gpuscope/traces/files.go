@@ -138,8 +138,8 @@ func convertCommand(e *cli.Env) *cli.Command {
 		Name: "trace convert", Operand: "FILE [NEW]",
 		Doc: "write a recorded trace in another format",
 		More: "If NEW exists, it is replaced when the new file is complete. A folder is replaced only if\n" +
-			"gpuscope wrote all that is in it. The suffix of NEW chooses the format, or --to does. With\n" +
-			".gz or .zst at the end, the file is compressed. docs/reference/exports.md says what each\n" +
+			"gpuscope wrote all files in it. The suffix of NEW, or --to, chooses the format. If NEW ends\n" +
+			"in .gz or .zst, the file is compressed. docs/reference/exports.md says what each\n" +
 			"format keeps.\n\n" + formatList(),
 		Examples: []cli.Example{
 			{"gpuscope trace convert run.jsonl.partial run.json.gz", "convert a recording that was cut short to a complete, compressed trace"},
@@ -148,7 +148,7 @@ func convertCommand(e *cli.Env) *cli.Command {
 		},
 		Setup: func(flags *pflag.FlagSet) cli.Action {
 			var out, format string
-			flags.StringVarP(&out, "output", "o", "", "write to `FILE`, as if it were NEW")
+			flags.StringVarP(&out, "output", "o", "", "write to `FILE`; the same as the argument NEW")
 			flags.StringVar(&format, "to", "", "write the format `NAME` (default: the format of the suffix)")
 			var names []string
 			for _, f := range trace.Formats() {

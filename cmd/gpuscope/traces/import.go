@@ -34,7 +34,7 @@ names of FILE. Compare the trace with a run of gpuscope as a baseline: with the 
 trace show --base (docs/guide/import.md).`,
 		Examples: []cli.Example{
 			{"gpuscope trace import executorch.txt --model llama.pte -o executorch.json", "the times of ExecuTorch's own runtime, as a trace"},
-			{"gpuscope executorch.json", "open them in the full-screen program"},
+			{"gpuscope executorch.json", "open the imported times in the full-screen program"},
 			{
 				"gpuscope trace import llama.log --model model.gguf -o llama.json",
 				"the times of llama.cpp on the same GGUF file",
