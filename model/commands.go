@@ -3,10 +3,12 @@ package model
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"gpuscope/model/run"
 	"gpuscope/model/stepping"
 	"gpuscope/session"
+	"gpuscope/trace"
 	"gpuscope/trace/table"
 )
 
@@ -152,7 +154,14 @@ func (s *live) begins(t run.Transcript, kind string) {
 	if t.Kept > 0 {
 		kept = fmt.Sprintf("; the first %d tokens are already in the cache", t.Kept)
 	}
-	s.Event(s.runner.Rec.Next(), kind, "the text has %d tokens%s", len(t.IDs), kept)
+	var prompt strings.Builder
+	for _, id := range t.IDs[min(t.Kept, len(t.IDs)):] {
+		prompt.Write(s.m.tokens.Bytes(id))
+	}
+	s.Record(trace.Record{Event: &trace.Event{
+		Step: s.runner.Rec.Next(), Kind: kind, Prompt: prompt.String(),
+		Text: fmt.Sprintf("the text has %d tokens%s", len(t.IDs), kept),
+	}})
 }
 
 func (s *live) beginEdit(c session.Command) (stepping.Work, error) {

@@ -16,6 +16,7 @@ import (
 var unbounded = []string{
 	"Trace.Created", "Trace.Command", "Host.OS", "Host.Arch", // about the recording
 	"Kernel.Source", "Kernel.SourceSHA256", // shown line by line
+	"Event.Prompt",
 }
 
 // Every text in a trace has a maximum length or is in the list above.

@@ -127,6 +127,8 @@ type Trace struct {
 	// DroppedSteps is the number of steps at the beginning of the run that are not in the trace: the recorder
 	// dropped them to stay within its memory budget, or the user recorded a range of steps.
 	DroppedSteps int `json:"dropped_steps,omitempty"`
+	// NoText is set if texts and token ids were removed (package redact). Token ids are then 0 or absent.
+	NoText bool `json:"no_text,omitempty"`
 
 	Unknown *Unknown `json:"-"` // unknown fields; plans and steps have their own Unknown
 }
@@ -644,4 +646,7 @@ type Event struct {
 	Dispatch *DispatchID `json:"dispatch,omitempty"`
 	Kind     string      `json:"kind"`
 	Text     string      `json:"text"`
+	// Prompt is the text that the model reads from this step on, in an event of the kind prompt or edit.
+	// Tokens that are already in the cache are not included.
+	Prompt string `json:"prompt,omitempty"`
 }

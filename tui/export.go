@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"gpuscope/trace"
+	"gpuscope/trace/redact"
 	"gpuscope/trace/report"
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
@@ -90,6 +91,9 @@ func (ex *exporter) export(path string) {
 		return
 	}
 	t := ex.index.Trace
+	if ex.opts.NoText {
+		t = redact.Trace(t)
+	}
 	ex.later("export", "writing "+path, func(context.Context) (string, error) {
 		err := absent(path)
 		if err == nil {

@@ -1,10 +1,12 @@
 package tui
 
 import (
+	"bytes"
 	"context"
 	"encoding/csv"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -190,6 +192,31 @@ func TestASuggestionGivesWayToWhatIsTyped(t *testing.T) {
 		}
 		if l.Text() != c.want {
 			t.Errorf("%v: %q, want %q", c.keys, l.Text(), c.want)
+		}
+	}
+}
+
+// With NoText, exports of the screen and of plain mode have no texts and no token ids.
+func TestExportsHaveNoTextIfTold(t *testing.T) {
+	t.Chdir(t.TempDir())
+	d := drive(t, 120, 40, llama, nil, Options{NoText: true})
+	d.press("x").typed("a.json").press("enter").sees("wrote ")
+	var out bytes.Buffer
+	if err := Run(context.Background(), opens(tuitest.Script{}), Options{
+		Plain: true, NoText: true, Prompt: "once", Output: &out, Input: strings.NewReader("s\nx b.json\n"),
+	}); err != nil {
+		t.Fatal(err, out.String())
+	}
+	for _, path := range []string{"a.json", "b.json"} {
+		got, err := trace.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range got.Steps {
+			s := &got.Steps[i]
+			if !got.NoText || s.Text != "" || s.Token != nil || slices.Max(s.Tokens) != 0 {
+				t.Errorf("%s: step %d has the tokens %v and the text %q", path, i, s.Tokens, s.Text)
+			}
 		}
 	}
 }

@@ -63,6 +63,9 @@ type Options struct {
 	// files.
 	Shaders, Cache string
 
+	// NoText leaves texts and token ids out of exported traces (see package redact).
+	NoText bool
+
 	// Budget is the memory limit in bytes for the steps that are kept; 0 means trace.DefaultBudget.
 	Budget int64
 
@@ -120,7 +123,7 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 	if o.Plain {
 		return plain.Run(ctx, plain.Options{
 			Prompt: o.Prompt, DefaultPrompt: o.DefaultPrompt, Chat: o.Chat, Input: o.Input,
-			Output: o.output(), Budget: o.Budget,
+			Output: o.output(), Budget: o.Budget, NoText: o.NoText,
 		},
 			func(ctx context.Context) plain.Opened {
 				m := open(ctx)

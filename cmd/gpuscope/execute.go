@@ -61,7 +61,7 @@ func (o *inputOptions) given() string {
 var executionFlags = []string{
 	"input", "live", "output-dir", "seed", "tokens", "method", "data", "device", "timing", "propagation",
 	"route", "shaders", "static", "check", "fuse", "profile", "cost", "break", "trace", "steps",
-	"trace-limit", "format",
+	"trace-limit", noText, "format",
 }
 
 // executes reports whether the run executes a method instead of generating text. It does if a flag requests

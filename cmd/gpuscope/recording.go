@@ -38,7 +38,15 @@ func (f *recordingFlags) declare(flags *pflag.FlagSet) {
 	flags.StringVar(&f.limit, "trace-limit", "",
 		"with --trace, keep the newest steps within `SIZE` of memory, such as 64MB, and write them when the run ends "+
 			"(default: write each step when it ends)")
+	flags.BoolVar(&f.options.NoText, noText, false,
+		"with --trace, leave the prompt, the generated text and all token ids out of the trace")
 }
+
+// noText is the name of the flag that leaves texts out of traces.
+const noText = "no-text"
+
+// errNoRecording is the error for --no-text without --trace.
+var errNoRecording = cli.Usage("--no-text applies to a recording: give the name of its file with --trace")
 
 // check reads the values of the flags. It returns an error if one is invalid.
 func (f *recordingFlags) check(flags *pflag.FlagSet) (err error) {
@@ -47,6 +55,9 @@ func (f *recordingFlags) check(flags *pflag.FlagSet) (err error) {
 	}
 	if f.path == "" && (f.steps != "" || f.limit != "") {
 		return cli.Usagef("--steps and --trace-limit limit a recording: give the name of its file with --trace")
+	}
+	if f.path == "" && f.options.NoText {
+		return errNoRecording
 	}
 	if f.options.Steps, err = record.ParseRange(f.steps); err != nil {
 		return cli.Usagef("--steps %v", err)

@@ -157,6 +157,8 @@ func declareRoot(flags *pflag.FlagSet) *root {
 		"do not use the full screen: print one line per event, and read one command per line (automatic if TERM=dumb)")
 	flags.StringVar(&r.limit, "trace-limit", "",
 		"keep the newest steps within `SIZE` of memory, such as 64MB (default 256MiB)")
+	flags.BoolVar(&r.screen.NoText, noText, false,
+		"leave the prompt, the generated text and all token ids out of exported traces")
 	r.model = declareModelFlags(flags, "dispatch", "block", "step", "off")
 	flags.Lookup("device").Usage += "; with --device none, steps are planned but not run"
 	r.model.declareLimits(flags)

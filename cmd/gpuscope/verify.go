@@ -53,6 +53,8 @@ folder's manifest.json lists (docs/guide/verify.md has the format). The exit sta
 			flags.BoolVar(&v.all, "all", false, "also print one row per dispatch")
 			flags.StringVar(&v.tracePath, "trace", "",
 				"record the steps with their errors to `FILE`: "+traceNames)
+			flags.BoolVar(&v.noText, noText, false,
+				"with --trace, leave the prompt, the generated text and all token ids out of the trace")
 			folder := flags.String("suite", "",
 				"run the test cases of the folder `DIR` instead of a model: programs with inputs and expected outputs")
 			filter := flags.String("filter", "",
@@ -71,6 +73,9 @@ folder's manifest.json lists (docs/guide/verify.md has the format). The exit sta
 				}
 				if flags.Changed("trace") && v.tracePath == "" {
 					return cli.Usagef(`--trace "": want the name of a file`)
+				}
+				if v.noText && v.tracePath == "" {
+					return errNoRecording
 				}
 				v.given = flags.Changed("prompt") || flags.Changed("ids")
 				if err := v.validate(operands); err != nil {
@@ -97,6 +102,7 @@ type verification struct {
 	steps, budget int
 	all           bool
 	tracePath     string
+	noText        bool
 	format        *cli.Choice
 	model         *modelOptions
 }
@@ -120,7 +126,7 @@ func (v *verification) validate(operands []string) error {
 // run opens the model, runs the steps, compares them with the references and prints the result. A command
 // that is stopped still prints and records its results so far.
 func (v *verification) run(ctx context.Context) error {
-	recorder, err := v.p.record(ctx, v.tracePath, record.Options{})
+	recorder, err := v.p.record(ctx, v.tracePath, record.Options{NoText: v.noText})
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"gpuscope/internal/printable"
 	"gpuscope/trace"
+	"gpuscope/trace/redact"
 )
 
 // Options limits what is recorded. The zero Options records everything.
@@ -24,6 +25,8 @@ type Options struct {
 	// Limit is the memory limit in bytes for steps and plans. When it is exceeded, the oldest steps are
 	// dropped until half of the limit is free. If it is 0, no step is dropped.
 	Limit int64
+	// NoText leaves out the prompt, the generated text and the token ids (see package redact).
+	NoText bool
 }
 
 // Range is a range of step numbers. The zero Range contains all steps.
@@ -140,6 +143,9 @@ func (f *File) Expire(t time.Time) { f.out.Expire(t) }
 
 // Begin starts the recording with the head of the trace, which has no plans and steps.
 func (f *File) Begin(head *trace.Trace) error {
+	if f.options.NoText {
+		head = redact.Head(head)
+	}
 	if f.options.Limit > 0 {
 		f.newest = trace.NewRecorder(head, f.options.Limit)
 		return nil
@@ -151,6 +157,9 @@ func (f *File) Begin(head *trace.Trace) error {
 
 // Write records one record, unless it belongs to a step outside the range.
 func (f *File) Write(r trace.Record) error {
+	if f.options.NoText {
+		r = redact.Record(r)
+	}
 	if s := r.Step; s != nil && s.Index < f.options.Steps.From {
 		f.skip(s)
 		return nil

@@ -22,6 +22,7 @@ import (
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
+	"gpuscope/trace/redact"
 	"gpuscope/trace/report"
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
@@ -33,6 +34,7 @@ type Options struct {
 	Prompt        string    // prompt to send when the model is open
 	DefaultPrompt bool      // the user did not choose the prompt; it may be rejected
 	Chat          bool      // each prompt is the user's turn in a conversation
+	NoText        bool      // leave texts and token ids out of exported traces
 	Budget        int64     // memory limit in bytes for the steps that are kept; 0 means trace.DefaultBudget
 	Input         io.Reader // nil: os.Stdin
 	Output        io.Writer
@@ -484,7 +486,11 @@ func (p *front) export(path string) {
 	if _, err := os.Stat(path); err == nil {
 		done = "replaced"
 	}
-	if err := trace.WriteFile(path, p.mirror.Trace); err != nil {
+	t := p.mirror.Trace
+	if p.opts.NoText {
+		t = redact.Trace(t)
+	}
+	if err := trace.WriteFile(path, t); err != nil {
 		p.fail(err)
 		return
 	}

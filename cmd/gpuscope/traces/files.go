@@ -16,6 +16,7 @@ import (
 	"gpuscope/trace"
 	_ "gpuscope/trace/export" // registers the formats that can only be written
 	"gpuscope/trace/export/chromecheck"
+	"gpuscope/trace/redact"
 	"gpuscope/trace/table"
 )
 
@@ -144,11 +145,14 @@ func convertCommand(e *cli.Env) *cli.Command {
 		Examples: []cli.Example{
 			{"gpuscope trace convert run.jsonl.partial run.json.gz", "convert a recording that was cut short to a complete, compressed trace"},
 			{"gpuscope trace convert run.json run.ct.json", "show the run in Perfetto: open run.ct.json at https://ui.perfetto.dev"},
+			{"gpuscope trace convert run.json shared.json.gz --no-text", "a trace to give away, without the prompt and the generated text"},
 			{"gpuscope trace convert run.json --to parquet -o run17", "write a folder of tables with a name of your own"},
 		},
 		Setup: func(flags *pflag.FlagSet) cli.Action {
 			var out, format string
 			flags.StringVarP(&out, "output", "o", "", "write to `FILE`; the same as the argument NEW")
+			without := flags.Bool("no-text", false,
+				"leave the prompt, the generated text and all token ids out of the new file")
 			flags.StringVar(&format, "to", "", "write the format `NAME` (default: the format of the suffix)")
 			var names []string
 			for _, f := range trace.Formats() {
@@ -167,15 +171,15 @@ func convertCommand(e *cli.Env) *cli.Command {
 				case out == "":
 					return cli.Usagef("want two arguments: a trace and the name of the new file")
 				}
-				return convert(operands, out, format)
+				return convert(operands, out, format, *without)
 			}
 		},
 	}
 }
 
-// convert writes a trace to a file. The format is that with the given name or, if this is "", that of the
-// suffix.
-func convert(operands []string, out, format string) error {
+// convert writes a trace to a file, without its texts if noText is set. The format is that with the given
+// name or, if this is "", that of the suffix.
+func convert(operands []string, out, format string, noText bool) error {
 	write := trace.WriteFile
 	if format != "" {
 		f, err := trace.FormatNamed(format)
@@ -187,6 +191,9 @@ func convert(operands []string, out, format string) error {
 	t, err := readTrace(operands)
 	if err != nil {
 		return err
+	}
+	if noText {
+		t = redact.Trace(t)
 	}
 	err = write(out, t)
 	if errors.Is(err, trace.ErrForm) {

@@ -200,6 +200,17 @@ func nonEmpty(list ...string) (out []string) {
 
 func steps(t *trace.Trace) string { return table.Plural(len(t.Steps), "step") }
 
+// firstPrompt returns the start of the first prompt of the run.
+func firstPrompt(t *trace.Trace) string {
+	const most = 300 // characters
+	for _, e := range t.Events {
+		if e.Prompt != "" {
+			return printable.Short(e.Prompt, most)
+		}
+	}
+	return ""
+}
+
 // date returns the day of the recording.
 func date(t *trace.Trace) string {
 	day, _, _ := strings.Cut(t.Created, "T")
@@ -267,6 +278,7 @@ func facts(x *analyze.Index) (list []fact) {
 	add("recorded", t.Created)
 	add("by", strings.TrimSpace(t.Producer.Name+" "+t.Producer.Version))
 	add("command", strings.Join(t.Command, " "))
+	add("prompt", firstPrompt(t))
 	add("graph", table.Plural(len(t.Graph.Ops), "operator"), table.Plural(len(t.Graph.Dispatches), "dispatch slot"))
 	if n := len(t.Steps); n > 0 {
 		s := &t.Steps[n-1]
