@@ -5,7 +5,8 @@ import (
 
 	"gpuscope/tui/command"
 	"gpuscope/tui/view"
-	_ "gpuscope/tui/view/roof" // the roofline of Curves
+	_ "gpuscope/tui/view/roof"     // the roofline of Curves
+	_ "gpuscope/tui/view/timeline" // view 6
 	"gpuscope/tui/widget"
 )
 
@@ -63,6 +64,7 @@ func (a *App) actions() []command.Action {
 		{Name: "sort", Run: func() { a.chord = a.table().SortChord() }},
 		{Name: "reverse", Run: func() { a.table().Reverse() }},
 		{Name: "filter", Run: a.askFilter},
+		{Name: "search", Run: a.askFilter},
 		{Name: "next match", Run: func() { a.nextMatch(1) }},
 		{Name: "previous match", Run: func() { a.nextMatch(-1) }},
 		{Name: "undo", Off: func() string { return a.cannotUndo() }, Run: a.undo},

@@ -74,6 +74,7 @@ var everyKind = []struct{ name, view, keys string }{
 	{"Resize", "3", "j enter j j enter g , ."},
 	{"Graph", "4", "j j pgdown enter F F A A a a a g p esc"},
 	{"Curves", "5", "j k l h a a d d d d + -"},
+	{"Timeline", "6", "G l h j j k h + + + + l l h pgup pgdown - - - - - / n o r m enter n N n esc enter + - esc k G"},
 }
 
 // BenchmarkUpdateView measures how long a person waits at 200x60: Update and View after a key, and after the

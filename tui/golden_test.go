@@ -30,6 +30,11 @@ func TestViews(t *testing.T) {
 		{"resize", []string{"3"}},
 		{"curves", []string{"5", "j"}},
 		{"curves-of-lengths", []string{"5", "a", "j", "l", "l", "l"}},
+		{"timeline", []string{"6"}},
+		{"timeline-step", []string{"6", "left", "enter"}},
+		{"timeline-dispatch", []string{"6", "down", "down", "+", "+", "+", "+", "right", "right"}},
+		{"timeline-search", []string{"6", "/", "mlp.down", "enter", "+", "+", "+", "n"}},
+		{"timeline-marked", []string{"6", "m", "left", "left", "left", "m"}},
 		{"graph", []string{"4", "j", "j", "j", "j", "j", "j", "enter", "j"}},
 		{"graph-memory", []string{"4", "a", "a"}},
 		{"neighbourhood", []string{"4", "/", "sdpa", "enter", "j", "j", "p"}},
@@ -64,7 +69,7 @@ func TestUnmeasuredIsNotZero(t *testing.T) {
 			s.Dispatches[j] = trace.StepDispatch{Plan: s.Dispatches[j].Plan}
 		}
 	}
-	for _, view := range []string{"1", "2", "3", "5"} {
+	for _, view := range []string{"1", "2", "3", "5", "6"} {
 		t.Run(view, func(t *testing.T) {
 			golden.RequireEqual(t,
 				drive(t, 80, 24, &bare, nil, Options{}).press(view, "j", "j", "j", "j", "j",

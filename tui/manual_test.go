@@ -23,6 +23,7 @@ var answers = [][]string{
 	{"the route first changes at 2 tokens: bicol 1 · steel 2"},
 	{"s23 pos 64: sdpa.split 32 → 64"},
 	{"first divergence: dispatch "},
+	{"GPU idle before it: ", "CPU meanwhile: "},
 	{"wrote "},
 }
 

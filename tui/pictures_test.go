@@ -18,8 +18,8 @@ import (
 const recording = "testdata/llama-1b-h100.json.gz"
 
 // pictures lists the pictures of the README and the manual. Each shows the program after the keys of a
-// script: that of Dispatches on the recording, the others on a session that plays a run back. A word of the
-// script is a key, or text to type if it starts with a quote.
+// script: those of Dispatches and of Timeline on the recording, the others on a session that plays a run
+// back. A word of the script is a key, or text to type if it starts with a quote.
 var pictures = []struct {
 	name, title string
 	lines       int
@@ -34,6 +34,7 @@ var pictures = []struct {
 	{"value", "Graph: the numbers inside a value", 30, "s s 4 / 'lm_head enter G enter G enter"},
 	{"curves", "Curves: time against position", 36, "space v v 5 j"},
 	{"lengths", "Curves: routes against the length of a prompt", 36, "space v v 5 a j l l l t"},
+	{"timeline", "Timeline: the CPU and the GPU between two tokens", 36, "6 down enter - l h"},
 	{"palette", "The palette: every action by its name", 32, "space v v : 'co"},
 }
 
@@ -63,7 +64,7 @@ func TestPicturesAreOfThisProgram(t *testing.T) {
 	for _, p := range some(pictures) {
 		t.Run(p.name, func(t *testing.T) {
 			var d *driver
-			if p.name == "dispatches" {
+			if p.name == "dispatches" || p.name == "timeline" {
 				recorded, err := trace.ReadFile(recording)
 				if err != nil {
 					t.Fatal(err)

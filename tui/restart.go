@@ -125,7 +125,7 @@ func (a *App) ended(reason error) {
 // ran.
 func (re *restarts) failed(reason error) {
 	if re.job != nil {
-		re.died = busyWith[re.job.command.Kind]
+		re.died = command.BusyWith[re.job.command.Kind]
 	}
 	doing := ""
 	if re.died != "" {

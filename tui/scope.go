@@ -206,7 +206,8 @@ func (sel *selection) leaveScope() string {
 	return ""
 }
 
-// markStep marks the shown step as one end of a range. The next call marks the other end.
+// markStep marks the shown step as one end of a range. The next call marks the other end and selects the
+// range.
 func (sel *selection) markStep() {
 	sel.shown = sel.at() // a range without an end ends at this step
 	switch {
@@ -217,8 +218,8 @@ func (sel *selection) markStep() {
 	default:
 		sel.to = sel.shown
 		from, to, _ := sel.marks()
-		sel.say(fmt.Sprintf(command.Keyed("marked %s; press {selection} until the selection is this range"),
-			sel.index.Range(from, to).Name))
+		sel.setScope(markedSteps)
+		sel.say("selection: marked steps " + sel.index.Range(from, to).Name)
 	}
 	sel.version++
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"gpuscope/internal/printable"
-	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
 	"gpuscope/trace/report"
@@ -237,22 +236,12 @@ func (a *App) noticeLines() []string {
 	if a.over != nil { // keys have other meanings in an overlay
 		dismiss, more = "", " … full text in the log"
 	}
-	lines := shortened(widget.WrapText(widget.MarkFail+" "+a.failure+dismiss, a.w-2), max(3, a.h/5), a.w-2,
-		more)
+	lines := widget.Shortened(widget.WrapText(widget.MarkFail+" "+a.failure+dismiss, a.w-2), max(3, a.h/5),
+		a.w-2, more)
 	for i := range lines {
 		lines[i] = a.theme.Put(widget.Bad, " "+lines[i])
 	}
 	return lines
-}
-
-// shortened returns at most `most` of the lines, each w cells wide. If it leaves lines out, the last returned
-// line ends with `more`.
-func shortened(lines []string, most, w int, more string) []string {
-	if len(lines) <= most || most <= 0 {
-		return lines[:min(len(lines), max(0, most))]
-	}
-	last := widget.WrapText(lines[most-1], max(1, w-widget.Width(more)))[0]
-	return append(lines[:most-1:most-1], strings.TrimRight(last, " …")+more)
 }
 
 // filterError returns the error of the typed filter in full, even on a small screen.
@@ -279,7 +268,8 @@ func (a *App) noteLines(w int) []string {
 	if a.failure != "" {
 		most = 1
 	}
-	lines := shortened(widget.WrapText(a.note, w-2), most, w-2, command.Keyed(" … (in the log, {Log})"))
+	more := command.Keyed(" … (in the log, {Log})")
+	lines := widget.Shortened(widget.WrapText(a.note, w-2), most, w-2, more)
 	for i, l := range lines {
 		lines[i] = a.theme.Put(widget.Accent, " "+l)
 	}
@@ -347,17 +337,6 @@ func (a *App) hints(w int) string {
 		return left
 	}
 	return left + widget.Blank(w-1-widget.Width(left)-widget.Width(right)) + a.theme.Put(widget.Dim, right)
-}
-
-// busyWith describes each command while the command runs.
-var busyWith = map[session.CommandKind]string{
-	session.Prompt: "reading the prompt", session.Next: "decoding", session.Run: "running",
-	session.Previous: "stepping back",
-	session.Repeat:   "repeating", session.Reset: "resetting", session.Timing: "setting the timing level",
-	session.Edit: "reading the edited text", session.Upto: "running up to the dispatch",
-	session.Chunk: "setting the chunk size", session.Resume: "running the text again",
-	session.Cost: "measuring costs", session.Verify: "verifying", session.Lab: "trying a kernel",
-	session.Kernel: "changing a kernel",
 }
 
 func (a *App) toggleMeter() { a.meter.Shown = !a.meter.Shown }

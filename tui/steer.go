@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,7 +76,7 @@ func (a *App) done(m doneMsg) {
 	}
 	if errors.Is(m.err, session.ErrClosed) { // App.ended reports the reason
 		if a.queued = nil; !a.lost {
-			a.died = busyWith[j.command.Kind]
+			a.died = command.BusyWith[j.command.Kind]
 		}
 		a.keepWish()
 		return
@@ -295,8 +296,9 @@ func (a *App) askFilter() {
 	}
 	before := f.Text
 	q := &question{
-		label: "filter", hint: "norm, !norm, re:^fd_, #37 (an id), op:=q, us:>10",
-		live: f.Set, take: f.Set,
+		label: cmp.Or(f.Label, "filter"),
+		hint:  cmp.Or(f.Hint, "norm, !norm, re:^fd_, #37 (an id), op:=q, us:>10"),
+		live:  f.Set, take: f.Set,
 		leave: func() { f.Set(before) },
 	}
 	q.line.Suggest(before)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gpuscope/session"
+	"gpuscope/trace"
 	"gpuscope/tui/command"
 	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
@@ -305,3 +306,15 @@ func (h hosting) Push(row *view.Row, v view.View) { h.a.push(row, v) }
 func (h hosting) Pop()                            { h.a.pop() }
 func (h hosting) Show(t view.Text)                { h.a.look(t) }
 func (h hosting) Do(c session.Command)            { h.a.command(c) }
+func (h hosting) ShowDispatch(step int, id trace.DispatchID) {
+	h.a.lookAt(step)
+	h.a.goTo(dispatches)
+	h.a.table().Seek(id)
+}
+
+func (h hosting) ChosenDispatch() (id trace.DispatchID, ok bool) {
+	id, ok = h.a.views[dispatches].Pane().Chosen().(trace.DispatchID)
+	return id, ok
+}
+
+const dispatches = 1 // index of the view Dispatches

@@ -42,7 +42,8 @@ func (a *App) welcome(w, h int) []string {
 		case a.job != nil && a.mirror.State.Program:
 			say(widget.Strong, "executing …")
 		case a.job != nil:
-			say(widget.Strong, "%s …", cmp.Or(busyWith[a.job.command.Kind], string(a.job.command.Kind)))
+			kind := a.job.command.Kind
+			say(widget.Strong, "%s …", cmp.Or(command.BusyWith[kind], string(kind)))
 		case a.isTrace:
 			say(widget.Strong, "%s", command.Keyed("The trace has no steps. Press {Graph} to see what would run."))
 		case a.mirror.State.Program:
@@ -81,7 +82,7 @@ func (a *App) lastSaid(w, h int) []string {
 		case l.Level == widget.LevelKey:
 			continue
 		case len(lines) == 0:
-			lines = shortened(broken, h, w, command.Keyed(" … (in the log, {Log})"))
+			lines = widget.Shortened(broken, h, w, command.Keyed(" … (in the log, {Log})"))
 		case len(lines)+len(broken) > h:
 			return lines
 		default:

@@ -45,3 +45,14 @@ func Own(x *analyze.Index, name string) *trace.Kernel {
 	}
 	return k
 }
+
+// BusyWith describes each command while the command runs.
+var BusyWith = map[session.CommandKind]string{
+	session.Prompt: "reading the prompt", session.Next: "decoding", session.Run: "running",
+	session.Previous: "stepping back",
+	session.Repeat:   "repeating", session.Reset: "resetting", session.Timing: "setting the timing level",
+	session.Edit: "reading the edited text", session.Upto: "running up to the dispatch",
+	session.Chunk: "setting the chunk size", session.Resume: "running the text again",
+	session.Cost: "measuring costs", session.Verify: "verifying", session.Lab: "trying a kernel",
+	session.Kernel: "changing a kernel",
+}

@@ -60,6 +60,10 @@ var Questions = []Question{
 		"the note names the first dispatch that diverges; the detail pane shows the error of this dispatch",
 	},
 	{
+		"What happens between two tokens?", "{Timeline}",
+		"the line *idle before it*; {left} goes to the step before, {closer} zooms in",
+	},
+	{
 		"How do I get this table as a file?", "{export table} enter",
 		".csv, .json, .md or .txt, chosen by the suffix",
 	},

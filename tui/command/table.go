@@ -47,11 +47,13 @@ const (
 	WithRows     = "In views with rows"
 	Folding      = "In views with rows that can be grouped"
 	Filtered     = "In views with rows that can be filtered"
-	Explained    = "In views with rows that can be explained"
+	Explained    = "In views with rows to explain"
 	SideBySide   = "In views that show steps side by side"
 	Costed       = "In views with rows that can be measured and verified"
 	WithDispatch = "With a dispatch under the cursor"
 	WithCurves   = "In views with curves"
+	WithAxis     = "In views with an axis that can be zoomed"
+	OnTimeline   = "On the timeline"
 	InGraph      = "With an operator or a value under the cursor"
 	WithLists    = "In views with several lists"
 )
@@ -59,7 +61,7 @@ const (
 // Headings lists the headings in the order of docs/reference/keys.md.
 var Headings = []string{
 	Opening, Parted, WithRows, Folding, Filtered, Explained, SideBySide, Costed,
-	WithDispatch, WithCurves, InGraph, WithLists,
+	WithDispatch, WithCurves, WithAxis, OnTimeline, InGraph, WithLists,
 }
 
 // Row describes one command of the program. The table of rows assigns the keys. The hint line, the help,
@@ -253,7 +255,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"m"}, Name: "mark step",
-			Doc:  "Marks the step as one end of a range of steps. Mark another step to end the range.",
+			Doc:  "Marks the step as one end of a range of steps. Mark another step to end the range and to select it.",
 			Also: "range select",
 			In:   []Place{InViews}, Of: SideBySide, Needs: []Needs{Shown},
 		},
@@ -388,12 +390,33 @@ func Default(views ...Row) []Row {
 		{
 			Keys: []string{"-"}, Name: "wider",
 			Doc: "Zooms out along the x axis, at most to the whole axis.",
-			In:  []Place{InViews}, Of: WithCurves, Needs: []Needs{View}, Hint: 5,
+			In:  []Place{InViews}, Of: WithAxis, Needs: []Needs{View}, Hint: 5,
 		},
 		{
 			Keys: []string{"+", "="}, Name: "closer",
 			Doc: "Zooms in along the x axis. The cursor stays in its place.",
-			In:  []Place{InViews}, Of: WithCurves, Needs: []Needs{View}, Hint: 6,
+			In:  []Place{InViews}, Of: WithAxis, Needs: []Needs{View}, Hint: 6,
+		},
+		{
+			Keys: []string{"enter"}, Name: "go to",
+			Doc: "Shows the dispatch in Dispatches. On a step, a layer or idle time: zooms to it.",
+			In:  []Place{InViews}, Of: OnTimeline, Needs: []Needs{View}, Hint: 4,
+		},
+		{
+			Keys: []string{"/"}, Name: "search",
+			Doc:  "Finds dispatches by a part of their name or kernel, or by #id, and marks them.",
+			Also: "find grep filter",
+			In:   []Place{InViews}, Of: OnTimeline, Needs: []Needs{View}, Hint: 7,
+		},
+		{
+			Keys: []string{"n"}, Name: "next hit",
+			Doc: "Goes to the next dispatch that the search found.",
+			In:  []Place{InViews}, Of: OnTimeline, Needs: []Needs{View},
+		},
+		{
+			Keys: []string{"N"}, Name: "previous hit",
+			Doc: "Goes to the previous dispatch that the search found.",
+			In:  []Place{InViews}, Of: OnTimeline, Needs: []Needs{View},
 		},
 		{
 			Keys: []string{"p"}, Name: "producers",
@@ -440,22 +463,22 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"down", "j"}, Name: "down",
-			Doc: "Goes down. In Step: goes to the next step or, if a part of the GPU track is open, to the next part.",
+			Doc: "Goes down. In Step: goes to the next step or, if a part of the GPU track is open, to the next part. In Timeline: goes to the track below.",
 			In:  []Place{Moving},
 		},
 		{
 			Keys: []string{"up", "k"}, Name: "up",
-			Doc: "Goes up. In Step: goes to the previous step or, if a part of the GPU track is open, to the previous part.",
+			Doc: "Goes up. In Step: goes to the previous step or, if a part of the GPU track is open, to the previous part. In Timeline: goes to the track above.",
 			In:  []Place{Moving},
 		},
 		{
 			Keys: []string{"left", "h"}, Name: "left",
-			Doc: "Closes the row. If it is not open: goes to the row that contains it. In Step: goes to the previous step.",
+			Doc: "Closes the row. If it is not open: goes to the row that contains it. In Step: goes to the previous step. In Timeline: goes to the previous item of the track, by at least one cell.",
 			In:  []Place{Moving},
 		},
 		{
 			Keys: []string{"right", "l"}, Name: "right",
-			Doc: "Opens the row. In Step: goes to the next step.",
+			Doc: "Opens the row. In Step: goes to the next step. In Timeline: goes to the next item of the track, by at least one cell.",
 			In:  []Place{Moving},
 		},
 		{
@@ -470,12 +493,12 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"pgup"}, Name: "page up",
-			Doc: "Goes up by a page.",
+			Doc: "Goes up by a page. In Timeline: moves the shown part to the left by its length.",
 			In:  []Place{Moving},
 		},
 		{
 			Keys: []string{"pgdown"}, Name: "page down",
-			Doc: "Goes down by a page.",
+			Doc: "Goes down by a page. In Timeline: moves the shown part to the right by its length.",
 			In:  []Place{Moving},
 		},
 		{

@@ -242,7 +242,7 @@ func (p *DispatchPage) why() (Text, bool) {
 		if !asked {
 			return Text{}, false
 		}
-		return whyAt(p.at().Index, step, id, "", false), true
+		return WhyAt(p.at().Index, step, id, "", false), true
 	}
 	t, s := p.Table(), p.at()
 	row := &t.Grouped[p.Rows.Current()]
@@ -251,13 +251,13 @@ func (p *DispatchPage) why() (Text, bool) {
 		of = fmt.Sprintf(", the first of the %d dispatches in %s", row.Count(), row.Label)
 	}
 	if !row.Gone() {
-		return whyAt(s.Index, l.Step, l.ID, of, false), true
+		return WhyAt(s.Index, l.Step, l.ID, of, false), true
 	}
 	// Explain with the trace of this run why the dispatch did not run in this step. If only the model of
 	// the baseline has the dispatch, use the baseline's trace.
 	id, here := s.Index.Called(t.Baseline.Index.Name(l.ID))
 	if !here {
-		return whyAt(t.Baseline.Index, l.Step, l.ID, of+", in the baseline", false), true
+		return WhyAt(t.Baseline.Index, l.Step, l.ID, of+", in the baseline", false), true
 	}
 	return whyDispatch(s, id, of), true
 }

@@ -117,7 +117,7 @@ func (p *graphPage) Load(j *widget.Jobs, s Snapshot, _ int) {
 
 func (p *graphPage) Pane() *widget.TablePane { return p.list().Pane() }
 func (p *graphPage) Move(m widget.Motion)    { p.list().Move(m) }
-func (p *graphPage) Filter() *filter         { return p.list().Filter() }
+func (p *graphPage) Filter() *Filter         { return p.list().Filter() }
 func (p *graphPage) Copied() string          { return p.list().Copied() }
 
 func (p *graphPage) Actions() []command.Action {

@@ -5,9 +5,11 @@ package view
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"gpuscope/session"
+	"gpuscope/trace"
 	"gpuscope/trace/analyze"
 	"gpuscope/trace/report"
 	"gpuscope/trace/table"
@@ -46,6 +48,10 @@ var inner = []*Row{&nearRow, &valueRow}
 
 // roofline describes the screen of the roofline; nil if the program was built without that screen.
 var roofline *Row
+
+// Add adds a screen with a key, before the last one. Packages below this one call Add when the program
+// starts.
+func Add(row Row) { Views = slices.Insert(Views, len(Views)-1, row) }
 
 // AddRoofline registers the screen of the roofline, which Curves opens as its last chart.
 func AddRoofline(row *Row) {
@@ -111,6 +117,10 @@ type Host interface {
 	Pop()                  // closes the view that was opened last
 	Show(t Text)           // builds a text in a job and shows it over the view
 	Do(c session.Command)  // sends a command to the session
+	// ShowDispatch selects a dispatch of a recorded step in Dispatches. ChosenDispatch returns the dispatch
+	// that the user selected there; the bool is false if the user selected none.
+	ShowDispatch(step int, id trace.DispatchID)
+	ChosenDispatch() (id trace.DispatchID, ok bool)
 }
 
 // View is one of the screens. A view keeps its display state: cursor, grouping, order and filter. Jobs
@@ -141,7 +151,7 @@ type View interface {
 	// selected steps. About must be fast.
 	About(s Snapshot) (table.Line, bool)
 	// Filter returns the filter of the view, or nil if the view has none.
-	Filter() *filter
+	Filter() *Filter
 	// Copied returns the selected row as text.
 	Copied() string
 	// Open opens the selected row, and returns false if the row cannot be opened. Back closes what was
@@ -169,10 +179,11 @@ type View interface {
 	Scrolls() int
 }
 
-// filter holds the text of a view's filter and the function that sets this text.
-type filter struct {
-	Text string
-	Set  func(string)
+// Filter holds the text of a view's filter and the function that sets this text.
+type Filter struct {
+	Text        string
+	Set         func(string)
+	Label, Hint string // of the input line; if empty, those of a filter of rows
 }
 
 // WheelLines is the number of lines that one turn of the wheel scrolls.
@@ -188,7 +199,7 @@ func (Basics) Pane() *widget.TablePane           { return nil }
 func (Basics) Detailed() bool                    { return false }
 func (Basics) Detail() *Detail                   { return nil }
 func (Basics) About(Snapshot) (table.Line, bool) { return table.Line{}, false }
-func (Basics) Filter() *filter                   { return nil }
+func (Basics) Filter() *Filter                   { return nil }
 func (Basics) Copied() string                    { return "" }
 func (Basics) Open() bool                        { return false }
 func (Basics) Back() bool                        { return false }

@@ -53,7 +53,7 @@ func (p *ListPage) Pane() *widget.TablePane { return &p.Rows }
 
 func (p *ListPage) Move(m widget.Motion) { p.Rows.Move(m) }
 
-func (p *ListPage) Filter() *filter { return &filter{p.Rows.Wanted.Typed, p.Rows.SetFilter} }
+func (p *ListPage) Filter() *Filter { return &Filter{Text: p.Rows.Wanted.Typed, Set: p.Rows.SetFilter} }
 
 // Actions returns the commands that work on any list of rows. App implements these commands.
 func (p *ListPage) Actions() []command.Action {

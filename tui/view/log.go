@@ -128,8 +128,8 @@ func (p *logPage) Move(m widget.Motion) {
 	}
 }
 
-func (p *logPage) Filter() *filter {
-	return &filter{p.wanted, func(s string) { p.wanted = s }}
+func (p *logPage) Filter() *Filter {
+	return &Filter{Text: p.wanted, Set: func(s string) { p.wanted = s }}
 }
 
 func (p *logPage) Actions() []command.Action { return []command.Action{{Name: "filter"}} }

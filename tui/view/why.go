@@ -54,16 +54,16 @@ func whatWakes(s Snapshot, ids ...trace.ValueID) Text {
 // inputs to the grid. `of` is the end of the title, such as ", first of ×3" for the first of three
 // dispatches.
 func whyDispatch(s Snapshot, id trace.DispatchID, of string) Text {
-	return whyAt(s.Index, s.Step, id, of, false)
+	return WhyAt(s.Index, s.Step, id, of, false)
 }
 
-// whyAt returns the text that explains the grid of a dispatch in a step. If `open` is set, the text shows the
+// WhyAt returns the text that explains the grid of a dispatch in a step. If `open` is set, the text shows the
 // chains of changes in full.
-func whyAt(x *analyze.Index, step int, id trace.DispatchID, of string, open bool) Text {
+func WhyAt(x *analyze.Index, step int, id trace.DispatchID, of string, open bool) Text {
 	make := func(ctx context.Context) (Page, error) {
 		w := why.Of(x, step, id)
 		at := func(step int, open bool) *Text {
-			t := whyAt(x, step, id, of, open)
+			t := WhyAt(x, step, id, of, open)
 			return &t
 		}
 		p := Page{Title: fmt.Sprintf("Why %s in s%d%s", w.Name, w.Step.Index, of)}

@@ -230,11 +230,25 @@ func (p *TablePane) TurnTo(key string) {
 	}
 }
 
-// Seek selects the row with the identity `kin` (see KinOf) in the next listing.
+// Seek selects the row with the identity `kin` (see KinOf), in this listing or in the next listing that has
+// such a row.
 func (p *TablePane) Seek(kin any) {
-	if p.KinOf != nil {
-		p.Key, p.chosen, p.touched = "", rowName{kin: kin}, true
+	if p.KinOf == nil {
+		return
 	}
+	p.Key, p.chosen, p.touched = "", rowName{kin: kin}, true
+	if i := p.find(); i >= 0 {
+		p.set(i)
+	}
+}
+
+// Chosen returns the second identity (see KinOf) of the row that the user chose, or nil if the user chose
+// none.
+func (p *TablePane) Chosen() any {
+	if !p.touched {
+		return nil
+	}
+	return p.chosen.kin
 }
 
 // Mark toggles the mark of the selected row.

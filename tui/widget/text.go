@@ -249,3 +249,13 @@ func Number(v float64) string {
 	}
 	return strconv.FormatFloat(v, 'e', 2, 64)
 }
+
+// Shortened returns at most `most` of the lines, each w cells wide. If it leaves lines out, the last returned
+// line ends with `more`.
+func Shortened(lines []string, most, w int, more string) []string {
+	if len(lines) <= most || most <= 0 {
+		return lines[:min(len(lines), max(0, most))]
+	}
+	last := WrapText(lines[most-1], max(1, w-Width(more)))[0]
+	return append(lines[:most-1:most-1], strings.TrimRight(last, " …")+more)
+}

@@ -37,7 +37,7 @@ type lane struct {
 	last int   // index of the last slice in the list of the current step; -1 if it is of an earlier step
 }
 
-// step fills in a step and its slices.
+// step fills in a step and its slices. If d is nil, it leaves out the slices of the GPU.
 func (t *Timeline) step(s *Step, i int, d *drawer) {
 	p := &t.places[i]
 	rec := &t.x.Trace.Steps[i]
@@ -52,6 +52,13 @@ func (t *Timeline) step(s *Step, i int, d *drawer) {
 		s.From, s.To = min(s.From, p.gpu), max(s.To, p.gpuEnd)
 	}
 	s.Host = hostSlices(s.Host, rec, s.Start, s.Next-1)
+	if d != nil {
+		t.gpuSlices(s, p, rec, d)
+	}
+}
+
+// gpuSlices fills in the slices of the GPU.
+func (t *Timeline) gpuSlices(s *Step, p *place, rec *trace.Step, d *drawer) {
 	if ns, ok := analyze.GPUOf(rec).SpanNS.NS(); ok {
 		s.GPU = append(s.GPU, Slice{Kind: SpanSlice, Name: string(rec.Phase), From: p.after, NS: ns})
 		startStep(d.spans)
