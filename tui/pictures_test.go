@@ -34,7 +34,7 @@ var pictures = []struct {
 	{"value", "Graph: the numbers inside a value", 30, "s s 4 / 'lm_head enter G enter G enter"},
 	{"curves", "Curves: time against position", 36, "space v v 5 j"},
 	{"lengths", "Curves: routes against the length of a prompt", 36, "space v v 5 a j l l l t"},
-	{"timeline", "Timeline: the CPU and the GPU between two tokens", 36, "6 down enter - l h"},
+	{"timeline", "Timeline: the CPU and the GPU between two tokens", 36, "6 + + left"},
 	{"palette", "The palette: every action by its name", 32, "space v v : 'co"},
 }
 

@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -300,15 +301,29 @@ func (o *Overview) Items(step int, track Track) (list []Item) {
 		d = nil
 	}
 	o.Line.step(s, step, d)
+	list = make([]Item, 0, o.steps[step].items[track]+1)
 	o.each(s, func(it *Item) {
 		if it.Track == track {
 			list = append(list, *it)
 		}
 	})
-	slices.SortStableFunc(list, func(a, b Item) int {
-		return int(min(1, max(-1, a.From-b.From)))
-	})
+	byFrom := func(a, b Item) int { return cmp.Compare(a.From, b.From) }
+	if !slices.IsSortedFunc(list, byFrom) {
+		slices.SortStableFunc(list, byFrom)
+	}
 	return list
+}
+
+// Middles calls do with the middle of each dispatch of a step that has a place on the axis. at is the index of
+// the dispatch in Step.Dispatches.
+func (o *Overview) Middles(step int, do func(at int, middle int64)) {
+	s := &Step{}
+	o.Line.step(s, step, &drawer{})
+	o.each(s, func(it *Item) {
+		if it.Track == GPUDispatches && !it.Unmeasured {
+			do(it.At, it.From+(it.To-it.From)/2)
+		}
+	})
 }
 
 // each calls do for each item of a step. The items of each track are in order. do may not keep the pointer.

@@ -222,6 +222,9 @@ func Submitted(c *trace.CPU) int64 {
 	return hostNS(c)
 }
 
+// Trace returns the trace of the axis.
+func (t *Timeline) Trace() *trace.Trace { return t.x.Trace }
+
 // Workgroups returns the sums over the dispatches of a step: the workgroups that its shapes need, and the
 // launched ones.
 func (t *Timeline) Workgroups(s *Step) (needed, launched int64) {

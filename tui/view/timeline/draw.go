@@ -3,6 +3,7 @@ package timeline
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -123,7 +124,7 @@ func (p *Page) Render(t *widget.Theme, _ widget.Glyphs, w, h int, _ bool) []stri
 	for i := range window.Rows {
 		p.row(t, o, window, i, heights[i], add)
 	}
-	if found, ok := p.found(o, window); ok {
+	if found, ok := p.found(window); ok {
 		add(t.Put(widget.Dim, widget.Fit(" found", gutter-1)+widget.MarkBar), found.text(t), -1)
 	}
 	at := p.cursorLine(o, window)
@@ -296,8 +297,13 @@ func (p *Page) item(w *timeline.Window, it *timeline.Item, lines []line, paint w
 		}
 	}
 	begin := max(a+1, 0) // a name that begins to the left of the window stays visible
-	for _, label := range p.labels(it) {
-		if lines[0].write(begin, min(b, p.width), label, paint) {
+	labels, end := p.labels(it), min(b, p.width)
+	const shortest = 4 // cells that the beginning of a name needs to be useful
+	if end-begin >= shortest && !it.Unmeasured {
+		labels = append(labels, widget.Cut(labels[len(labels)-1], end-begin))
+	}
+	for _, label := range labels {
+		if lines[0].write(begin, end, label, paint) {
 			break
 		}
 	}
@@ -388,14 +394,14 @@ func (p *Page) marked(o *timeline.Overview, w *timeline.Window) (line, bool) {
 }
 
 // found marks the cells with hits of the search. It returns false if nothing is searched for.
-func (p *Page) found(o *timeline.Overview, w *timeline.Window) (line, bool) {
+func (p *Page) found(w *timeline.Window) (line, bool) {
 	l, h := newLine(p.width), p.search.now()
 	if h == nil {
 		return l, false
 	}
 	d := &p.drawn
 	if d.found == nil || d.hitsOf != h {
-		d.found, d.hitsOf = p.hitCells(o, w, h), h
+		d.found, d.hitsOf = p.hitCells(w, h), h
 	}
 	for c, found := range d.found {
 		if found {
@@ -405,29 +411,14 @@ func (p *Page) found(o *timeline.Overview, w *timeline.Window) (line, bool) {
 	return l, true
 }
 
-// hitCells returns which cells have hits. If many steps are drawn, a step has its hits at its start.
-func (p *Page) hitCells(o *timeline.Overview, w *timeline.Window, h *hits) []bool {
+// hitCells returns which cells have hits.
+func (p *Page) hitCells(w *timeline.Window, h *hits) []bool {
 	cells := make([]bool, p.width)
-	mark := func(at int64) {
-		if c := w.CellOf(at); c >= 0 && c < len(cells) {
-			cells[c] = true
-		}
-	}
-	first, last := o.Around(w.From, w.To)
-	for step := first; step <= min(last, len(h.steps)-1); step++ {
-		from, to, ok := o.Extent(step)
-		if !ok || h.steps[step] == 0 {
-			continue
-		}
-		if w.CellOf(from) == w.CellOf(to-1) || last-first > p.width {
-			mark(from)
-			continue
-		}
-		for _, it := range o.Items(step, timeline.GPUDispatches) {
-			if p.isHit(h, &it) {
-				mark(it.From + (it.To-it.From)/2)
-			}
-		}
+	for i, _ := slices.BinarySearch(h.at, w.From); i < len(h.at) && h.at[i] < w.To; {
+		c := w.CellOf(h.at[i])
+		cells[c] = true
+		next, _ := slices.BinarySearch(h.at[i:], w.Bound(c+1))
+		i += max(1, next)
 	}
 	return cells
 }

@@ -100,15 +100,15 @@ func (p *Page) Load(j *widget.Jobs, s view.Snapshot, _ int) {
 	p.job.Want(j, s.Index, func(ctx context.Context) (*timeline.Overview, error) {
 		return timeline.NewOverview(ctx, s.Index)
 	}, nil)
-	p.search.load(j, s.Index, func() {
-		if !p.onHit(&p.at) {
-			p.hit(1)
-		}
-	})
 	o := p.overview()
 	if o == nil {
 		return
 	}
+	p.search.load(j, p.job.Given, o, func() {
+		if !p.onHit(&p.at) {
+			p.hit(1)
+		}
+	})
 	if p.at.Step != s.Step || p.of != o {
 		p.follow(o, s.Step)
 	}

@@ -3,6 +3,7 @@ package timeline
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,8 +22,8 @@ type search struct {
 }
 
 type searchKey struct {
-	index *analyze.Index
-	text  string
+	over *timeline.Overview
+	text string
 }
 
 // hits are what a search found.
@@ -30,7 +31,8 @@ type hits struct {
 	plans []bool // of each plan: its dispatch matches
 	steps []int  // of each step: number of dispatches that match
 	total int
-	text  string // in lower case
+	text  string  // in lower case
+	at    []int64 // places of the dispatches that match and have one, in order
 }
 
 // Filter lets the user type a search. It replaces no rows.
@@ -42,14 +44,15 @@ func (p *Page) Filter() *view.Filter {
 }
 
 // load requests the hits of the text. It calls found when they are known.
-func (q *search) load(j *widget.Jobs, x *analyze.Index, found func()) {
+func (q *search) load(j *widget.Jobs, x *analyze.Index, o *timeline.Overview, found func()) {
 	if q.text == "" {
 		q.job.Clear(j)
 		return
 	}
 	was := q.job.Given.text
-	q.job.Want(j, searchKey{x, q.text}, func(ctx context.Context) (*hits, error) {
-		return find(ctx, x, q.text)
+	text := q.text
+	q.job.Want(j, searchKey{o, text}, func(ctx context.Context) (*hits, error) {
+		return find(ctx, x, o, text)
 	}, func(h *hits) {
 		if h.total > 0 && was != q.text {
 			found()
@@ -66,8 +69,8 @@ func (q *search) now() *hits {
 }
 
 // find looks for a text in the names of dispatches and kernels, or for the id of a dispatch after #.
-func find(ctx context.Context, x *analyze.Index, text string) (*hits, error) {
-	t := x.Trace
+func find(ctx context.Context, x *analyze.Index, o *timeline.Overview, text string) (*hits, error) {
+	t := o.Line.Trace()
 	h := &hits{
 		plans: make([]bool, len(t.Plans)), steps: make([]int, len(t.Steps)), text: strings.ToLower(text),
 	}
@@ -94,8 +97,15 @@ func find(ctx context.Context, x *analyze.Index, text string) (*hits, error) {
 				h.steps[i]++
 			}
 		}
-		h.total += h.steps[i]
+		if h.total += h.steps[i]; h.steps[i] > 0 {
+			o.Middles(i, func(at int, middle int64) {
+				if h.plans[t.Steps[i].Dispatches[at].Plan] {
+					h.at = append(h.at, middle)
+				}
+			})
+		}
 	}
+	slices.Sort(h.at)
 	return h, nil
 }
 
