@@ -314,8 +314,8 @@ func (o *Overview) Items(step int, track Track) (list []Item) {
 	return list
 }
 
-// Middles calls do with the middle of each dispatch of a step that has a place on the axis. at is the index of
-// the dispatch in Step.Dispatches.
+// Middles calls do with the middle of each dispatch of a step that has a place on the axis. at is the index
+// of the dispatch in Step.Dispatches.
 func (o *Overview) Middles(step int, do func(at int, middle int64)) {
 	s := &Step{}
 	o.Line.step(s, step, &drawer{})
