@@ -5,8 +5,7 @@ import (
 
 	"gpuscope/tui/command"
 	"gpuscope/tui/view"
-	_ "gpuscope/tui/view/roof"     // the roofline of Curves
-	_ "gpuscope/tui/view/timeline" // view 6
+	"gpuscope/tui/view/all"
 	"gpuscope/tui/widget"
 )
 
@@ -15,9 +14,9 @@ func init() { command.Table = withViews() }
 // withViews returns the table of commands. For each view, the table has a command that switches to the view.
 func withViews() []command.Row {
 	var rows []command.Row
-	for i := range view.Views {
+	for i := range all.Views {
 		rows = append(rows, command.Row{
-			Keys: []string{view.Views[i].Key}, Name: view.Views[i].Name, Doc: view.Views[i].Doc,
+			Keys: []string{all.Views[i].Key}, Name: all.Views[i].Name, Doc: all.Views[i].Doc,
 			In: []command.Place{command.InViews},
 		})
 	}
@@ -110,8 +109,8 @@ func (a *App) actions() []command.Action {
 		{Name: "cancel", Run: a.cancel},
 		{Name: "suspend", Run: a.suspend},
 	}
-	for i := range view.Views {
-		list = append(list, command.Action{Name: view.Views[i].Name, Run: func() { a.goTo(i) }})
+	for i := range all.Views {
+		list = append(list, command.Action{Name: all.Views[i].Name, Run: func() { a.goTo(i) }})
 	}
 	return list
 }
@@ -166,6 +165,6 @@ var overText = command.Where{In: []command.Place{command.Overlays, command.Movin
 // KeysDoc returns the text of docs/reference/keys.md, generated from the table of commands.
 func KeysDoc() string {
 	return command.KeysDoc(func(name string) []string {
-		return view.Offering(name, func(r *view.Row) string { return r.Name })
+		return all.Offering(name, func(r *view.Row) string { return r.Name })
 	}, mouseDoc)
 }

@@ -7,6 +7,7 @@ import (
 
 	"gpuscope/tui/command"
 	"gpuscope/tui/view"
+	"gpuscope/tui/view/all"
 )
 
 func TestNoKeyHasTwoActions(t *testing.T) {
@@ -73,7 +74,7 @@ func TestEveryActionSaysWhatItDoes(t *testing.T) {
 			t.Errorf("command %v %q is incomplete", r.Keys, r.Name)
 		}
 		done := false
-		for _, row := range view.Views {
+		for _, row := range all.Views {
 			if act := view.ActionOf(row.New(hosting{d.app}, d.app.log).Actions(), r.Name); act != nil {
 				done = done || act.Run != nil
 			}

@@ -36,6 +36,7 @@ import (
 	"gpuscope/tui/command"
 	"gpuscope/tui/tty"
 	"gpuscope/tui/view"
+	"gpuscope/tui/view/all"
 	"gpuscope/tui/widget"
 )
 
@@ -121,9 +122,9 @@ func newApp(opts Options) (*App, error) {
 	for _, act := range a.actions() {
 		a.deeds[act.Name] = act
 	}
-	for i := range view.Views {
-		a.views = append(a.views, view.Views[i].New(hosting{a}, a.log))
-		if view.Views[i].First {
+	for i := range all.Views {
+		a.views = append(a.views, all.Views[i].New(hosting{a}, a.log))
+		if all.Views[i].First {
 			a.current = i
 		}
 	}
@@ -342,7 +343,7 @@ func (a *App) elsewhere(key string) {
 	var means []string
 	for i := range command.Table {
 		if r := &command.Table[i]; a.over == nil && r.Of != "" && slices.Contains(r.Keys, key) {
-			means = append(means, r.Name+" in "+strings.Join(view.Offering(r.Name, (*view.Row).Label), ", "))
+			means = append(means, r.Name+" in "+strings.Join(all.Offering(r.Name, (*view.Row).Label), ", "))
 		}
 	}
 	if means != nil {

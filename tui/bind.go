@@ -2,7 +2,7 @@ package tui
 
 import (
 	"gpuscope/tui/command"
-	"gpuscope/tui/view"
+	"gpuscope/tui/view/all"
 )
 
 // ActionNames returns the action names that are valid keys of Options.Keys.
@@ -32,10 +32,10 @@ func CheckKeys(keys map[string][]string) error {
 // bound returns the table of commands with the given key bindings in place of the defaults.
 func bound(keys map[string][]string) ([]command.Row, error) {
 	places := []command.Where{overText}
-	for i := range view.Views {
+	for i := range all.Views {
 		places = append(places, command.Where{
 			In:     []command.Place{command.Moving, command.InViews, command.Anywhere},
-			Offers: view.Views[i].Offers,
+			Offers: all.Views[i].Offers,
 		})
 	}
 	return command.Bind(withViews(), places, keys)

@@ -13,7 +13,7 @@ import (
 	"gpuscope/trace/analyze/headline"
 	"gpuscope/trace/report/advice"
 	"gpuscope/tui/tuitest"
-	"gpuscope/tui/view"
+	"gpuscope/tui/view/dispatch"
 )
 
 func TestRowsOnTheScreenAreCosted(t *testing.T) {
@@ -126,7 +126,7 @@ func TestRowsOfAnotherFoldGetTheirCosts(t *testing.T) {
 	d.reads("title")
 	d.press("c").sees(" ~save↓ ").reads("title")
 	for i := range d.app.table().Table.Rows {
-		r := &d.app.view().(*view.DispatchPage).Table().Grouped[i]
+		r := &d.app.view().(*dispatch.Page).Table().Grouped[i]
 		if r.Parent < 0 && r.Cost == nil {
 			t.Errorf("kernel %s has no cost", r.Label)
 		}
@@ -201,7 +201,7 @@ func TestRowsWithoutAFloorStandByTheirCosts(t *testing.T) {
 func TestRowsKeepGraphOrderUntilCosted(t *testing.T) {
 	t.Parallel()
 	d := live(t, 120, 40).press("2").sees("embed")
-	d.app.view().(*view.DispatchPage).Ranked()
+	d.app.view().(*dispatch.Page).Ranked()
 	d.press("down").reads("title", "bottom")
 	if p := d.app.table(); p.Choice.Reverse || len(p.Rows) == 0 || p.Rows[0] != 0 {
 		t.Errorf("reversed %v, rows %v", p.Choice.Reverse, p.Rows)

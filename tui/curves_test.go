@@ -11,7 +11,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/tuitest"
-	"gpuscope/tui/view"
+	"gpuscope/tui/view/curves"
 	"gpuscope/tui/widget"
 )
 
@@ -60,7 +60,7 @@ func TestCurveCursorStaysOnItsAxis(t *testing.T) {
 		for range 200 {
 			d.press("l")
 		}
-		page := d.app.view().(*view.CurvesPage)
+		page := d.app.view().(*curves.Page)
 		c, _ := page.Current()
 		if at := page.Cursor(c); at != c.To {
 			t.Errorf("%v: 200 columns right the cursor is at %d, the axis ends at %d", axis, at, c.To)
@@ -138,8 +138,8 @@ func TestPlotsInEveryGlyphSet(t *testing.T) {
 func TestAnAxisIsDrawnWhereSomethingWasMeasured(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("5", "j")
-	page := d.app.view().(*view.CurvesPage)
-	drawn := func() view.AxisRange {
+	page := d.app.view().(*curves.Page)
+	drawn := func() curves.AxisRange {
 		c, r := page.Current()
 		return page.Part(c, r)
 	}
@@ -157,7 +157,7 @@ func TestAnAxisIsDrawnWhereSomethingWasMeasured(t *testing.T) {
 	for range 20 {
 		d.press("-")
 	}
-	if d.reads("bottom"); drawn() != (view.AxisRange{From: c.From, To: c.To}) {
+	if d.reads("bottom"); drawn() != (curves.AxisRange{From: c.From, To: c.To}) {
 		t.Errorf("zoomed out 20 times, the axis covers %d to %d", drawn().From, drawn().To)
 	}
 	for range 20 {
@@ -170,16 +170,16 @@ func TestAnAxisIsDrawnWhereSomethingWasMeasured(t *testing.T) {
 		d.press("l")
 	}
 	if at := page.Cursor(c); at <= closest.To || drawn().To != at ||
-		drawn().To-drawn().From < view.LeastPart {
+		drawn().To-drawn().From < curves.LeastPart {
 		t.Errorf("the cursor moved to %d, the axis is drawn from %d to %d", at, drawn().From, drawn().To)
 	}
-	for i := 0; page.Drawn[page.Along] != (view.AxisRange{}) && i < 40; i++ {
+	for i := 0; page.Drawn[page.Along] != (curves.AxisRange{}) && i < 40; i++ {
 		d.press("u")
 	}
-	if page.Drawn[page.Along] != (view.AxisRange{}) {
+	if page.Drawn[page.Along] != (curves.AxisRange{}) {
 		t.Errorf("after undo, the range %+v is still set", page.Drawn[page.Along])
 	}
-	if d.press("d"); drawn() != (view.AxisRange{From: c.From, To: c.To}) {
+	if d.press("d"); drawn() != (curves.AxisRange{From: c.From, To: c.To}) {
 		t.Errorf("planned values are drawn only from %d to %d", drawn().From, drawn().To)
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/sources"
 	"gpuscope/tui/tuitest"
-	"gpuscope/tui/view"
+	"gpuscope/tui/view/all"
 	"gpuscope/tui/widget"
 )
 
@@ -234,8 +234,8 @@ var _ session.Session = (*tuitest.Session)(nil)
 // viewKeys returns the keys of all views.
 func viewKeys() []string {
 	var keys []string
-	for i := range view.Views {
-		keys = append(keys, view.Views[i].Key)
+	for i := range all.Views {
+		keys = append(keys, all.Views[i].Key)
 	}
 	return keys
 }

@@ -15,7 +15,7 @@ import (
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/command"
 	"gpuscope/tui/tuitest"
-	"gpuscope/tui/view"
+	"gpuscope/tui/view/all"
 	"gpuscope/tui/widget"
 )
 
@@ -39,7 +39,7 @@ func (d *driver) flaw() string {
 	case !strings.HasSuffix(lines[0], a.stateWord()):
 		return fmt.Sprintf("the header is %q without %s", lines[0], a.stateWord())
 	case a.dialog == nil && !strings.Contains(lines[1], "["+a.tabLabel(a.current)+"]"):
-		return fmt.Sprintf("the tabs are %q without %s", lines[1], view.Views[a.current].Name)
+		return fmt.Sprintf("the tabs are %q without %s", lines[1], all.Views[a.current].Name)
 	case lines[a.h-1] == "" && a.dialog == nil:
 		return "the last line is empty"
 	}

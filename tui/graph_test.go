@@ -16,7 +16,7 @@ import (
 	"gpuscope/trace/report"
 	"gpuscope/trace/report/outline"
 	"gpuscope/tui/tuitest"
-	"gpuscope/tui/view"
+	"gpuscope/tui/view/graph"
 	"gpuscope/tui/widget"
 )
 
@@ -325,7 +325,7 @@ func TestCacheShowsItsLiveRows(t *testing.T) {
 		return trace.ValueID(slices.IndexFunc(values, func(v trace.Value) bool { return v.Name == name }))
 	}
 	show := func(v trace.ValueID) {
-		view.OpenValue(hosting{d.app}, v, d.app.snapshot())
+		graph.OpenValue(hosting{d.app}, v, d.app.snapshot())
 		d.press("g")
 	}
 	s, cache := d.app.step(), at("layers.0.attn.k_cache")

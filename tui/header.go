@@ -10,7 +10,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
-	"gpuscope/tui/view"
+	"gpuscope/tui/view/all"
 	"gpuscope/tui/widget"
 )
 
@@ -139,18 +139,18 @@ func (m *model) step() *trace.Step {
 // tabsNamed reports whether the screen is wide enough for the names of all views in the tabs.
 func (a *App) tabsNamed() bool {
 	used := 2
-	for i := range view.Views {
-		used += widget.Width(view.Views[i].Label()) + 1
+	for i := range all.Views {
+		used += widget.Width(all.Views[i].Label()) + 1
 	}
 	return used+widget.Width("this step · 1 sample") <= a.w
 }
 
 // tabLabel returns the label of a tab: the name of the view, or only its key if space is short.
 func (a *App) tabLabel(at int) string {
-	if row := &view.Views[at]; at == a.current || a.tabsNamed() {
+	if row := &all.Views[at]; at == a.current || a.tabsNamed() {
 		return row.Label()
 	}
-	return command.KeyOf(view.Views[at].Name)
+	return command.KeyOf(all.Views[at].Name)
 }
 
 // tabText returns the text of a tab. Brackets enclose the current tab, and a space precedes every other tab.
@@ -170,7 +170,7 @@ func (a *App) tabText(at int) string {
 func (a *App) tabs(w int) string {
 	var b strings.Builder
 	used := 0
-	for i := range view.Views {
+	for i := range all.Views {
 		p, text := widget.Plain, a.tabText(i)
 		if used += widget.Width(text); i == a.current {
 			p = widget.Accent
@@ -184,7 +184,7 @@ func (a *App) tabs(w int) string {
 // tabAt returns the index of the view whose tab is drawn at column x.
 func (a *App) tabAt(x int) (int, bool) {
 	at := 0
-	for i := range view.Views {
+	for i := range all.Views {
 		if at += widget.Width(a.tabText(i)); x < at {
 			return i, true
 		}

@@ -13,7 +13,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/tuitest"
-	"gpuscope/tui/view"
+	"gpuscope/tui/view/all"
 	"gpuscope/tui/widget"
 )
 
@@ -104,8 +104,8 @@ func TestEveryViewCleansTextAtEveryWidth(t *testing.T) {
 	hostile := tracetest.Hostile(tracetest.Llama(2, 6))
 	for _, w := range widths(60, 200, 7) {
 		d := drive(t, w, 29, hostile, &tuitest.Script{}, Options{Prompt: tracetest.HostileText})
-		for i := range view.Views {
-			key := view.Views[i].Key
+		for i := range all.Views {
+			key := all.Views[i].Key
 			d.touch(key)
 			d.settle()
 			for _, l := range strings.Split(d.app.View(), "\n") {

@@ -12,6 +12,7 @@ import (
 	"gpuscope/trace/table"
 	"gpuscope/tui/tuitest"
 	"gpuscope/tui/view"
+	"gpuscope/tui/view/dispatch"
 	"gpuscope/tui/widget"
 )
 
@@ -39,7 +40,7 @@ func hold(p *view.ListPage) *held {
 	return h
 }
 
-func (d *driver) dispatches() *view.DispatchPage { return d.app.views[1].(*view.DispatchPage) }
+func (d *driver) dispatches() *dispatch.Page { return d.app.views[1].(*dispatch.Page) }
 
 func TestATableThatHangsBlocksNoKey(t *testing.T) {
 	t.Parallel()

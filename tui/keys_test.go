@@ -20,6 +20,7 @@ import (
 	"gpuscope/tui/command"
 	"gpuscope/tui/tuitest"
 	"gpuscope/tui/view"
+	"gpuscope/tui/view/all"
 	"gpuscope/tui/widget"
 )
 
@@ -186,12 +187,12 @@ func TestPaletteKnowsOtherWords(t *testing.T) {
 // A view is defined by a file and a row. Its key, tab, help, palette entry and documentation follow from the
 // row.
 func TestAViewIsARow(t *testing.T) {
-	rows := view.Views
+	rows := all.Views
 	t.Cleanup(func() {
-		view.Views = rows
+		all.Views = rows
 		command.Table = withViews()
 	})
-	view.Views = append(rows[:len(rows):len(rows)],
+	all.Views = append(rows[:len(rows):len(rows)],
 		view.Row{
 			Key: "9", Name: "Idle", Doc: "Nothing at all.",
 			New: func(view.Host, *widget.Log) view.View { return idle{} },
@@ -210,16 +211,16 @@ func TestAViewIsARow(t *testing.T) {
 
 // Any number of tabs leaves room for the shown step, and each tab can be clicked.
 func TestTabsLeaveRoomForTheStep(t *testing.T) {
-	rows := view.Views
+	rows := all.Views
 	t.Cleanup(func() {
-		view.Views = rows
+		all.Views = rows
 		command.Table = withViews()
 	})
 	for _, key := range []string{"4", "5", "6", "7", "8", "9"} {
 		if slices.ContainsFunc(rows, func(r view.Row) bool { return r.Key == key }) {
 			continue
 		}
-		view.Views = append(view.Views[:len(view.Views):len(view.Views)],
+		all.Views = append(all.Views[:len(all.Views):len(all.Views)],
 			view.Row{
 				Key: key, Name: "Idle" + key, Doc: "Nothing.",
 				New: func(view.Host, *widget.Log) view.View { return idle{} },

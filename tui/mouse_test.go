@@ -9,6 +9,9 @@ import (
 
 	"gpuscope/tui/tuitest"
 	"gpuscope/tui/view"
+	"gpuscope/tui/view/curves"
+	"gpuscope/tui/view/graph"
+	"gpuscope/tui/view/step"
 	"gpuscope/tui/widget"
 )
 
@@ -91,7 +94,7 @@ func TestAClickOnAChartSortsNoTable(t *testing.T) {
 	t.Parallel()
 	for _, size := range some(sizes) {
 		d := drive(t, size[0], size[1], llama, nil, Options{}).press("5")
-		page := d.app.view().(*view.CurvesPage)
+		page := d.app.view().(*curves.Page)
 		list := d.app.rects()[regionList]
 		if page.Rows.Line == 0 {
 			continue // no room for the chart
@@ -136,7 +139,7 @@ func TestAClickOnTheStripShowsTheStep(t *testing.T) {
 	if d.app.shown != 1 {
 		t.Errorf("a click on the second column shows step %d", d.app.shown)
 	}
-	page := d.app.view().(*view.StepPage)
+	page := d.app.view().(*step.Page)
 	d.at(3, list.Y+page.Steps.Rows.Line+1, tea.MouseButtonLeft)
 	if d.app.shown != 0 {
 		t.Errorf("a click on the first row shows step %d", d.app.shown)
@@ -176,7 +179,7 @@ func TestTheMouseChoosesInDialogs(t *testing.T) {
 func TestTheMouseInTheGraph(t *testing.T) {
 	t.Parallel()
 	d := live(t, 120, 40).press("4", "j", "j", "j", "j", "j", "j", "j", "j", "j", "j", "j", "p")
-	page := d.app.view().(*view.NearPage)
+	page := d.app.view().(*graph.NearPage)
 	list := d.app.rects()[regionList]
 	spot := page.Task.Value.Spots[-1][0]
 	d.at(2, list.Y+1+spot.Line, tea.MouseButtonLeft)
@@ -193,7 +196,7 @@ func TestTheMouseInTheGraph(t *testing.T) {
 	x, y := d.find("out f32")
 	d.at(x, y, tea.MouseButtonLeft).misses("Graph › Value")
 	d.at(x, y, tea.MouseButtonLeft).sees("Graph › Value")
-	value := d.app.view().(*view.ValuePage)
+	value := d.app.view().(*graph.ValuePage)
 	d.at(20, 12, tea.MouseButtonWheelDown)
 	if value.Row == 0 {
 		t.Error("the wheel does not scroll a value")

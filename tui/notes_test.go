@@ -19,6 +19,8 @@ import (
 	"gpuscope/tui/command"
 	"gpuscope/tui/tuitest"
 	"gpuscope/tui/view"
+	"gpuscope/tui/view/dispatch"
+	"gpuscope/tui/view/step"
 	"gpuscope/tui/widget"
 )
 
@@ -59,7 +61,7 @@ func TestTheVerdictIsNotCut(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 60, 24, pictured(), &tuitest.Script{}, Options{Prompt: "Once upon a time"})
 	d.press("space", "v", "v", "c", "1")
-	verdict := report.Verdict(d.app.view().(*view.StepPage).Task.Value.Sum)
+	verdict := report.Verdict(d.app.view().(*step.Page).Task.Value.Sum)
 	if widget.Width(verdict) < 60 {
 		t.Fatalf("%q fits on a line", verdict)
 	}
@@ -81,12 +83,12 @@ func TestATraceWithoutStepsLeadsToItsGraph(t *testing.T) {
 
 // oddDetail is the list of dispatches. While odd is set, its details fail.
 type oddDetail struct {
-	*view.DispatchPage
+	*dispatch.Page
 	odd bool
 }
 
 func (p *oddDetail) Detail() *view.Detail {
-	d := p.DispatchPage.Detail()
+	d := p.Page.Detail()
 	if lines := d.Lines; p.odd {
 		d.Of += " odd"
 		d.Lines = func(ctx context.Context) ([]string, error) {
@@ -103,7 +105,7 @@ func TestFailedDetailShowsNoOtherRow(t *testing.T) {
 	t.Parallel()
 	for _, size := range [][2]int{{80, 24}, {120, 40}} {
 		d := drive(t, size[0], size[1], llama, nil, Options{})
-		p := &oddDetail{DispatchPage: d.dispatches()}
+		p := &oddDetail{Page: d.dispatches()}
 		d.app.views[1] = p
 		d.press("2", "g", "j").sees("0 embedding_q4gsw · embed")
 		p.odd = true

@@ -13,6 +13,7 @@ import (
 	"gpuscope/trace/analyze/tracks"
 	"gpuscope/trace/table"
 	"gpuscope/tui/view"
+	"gpuscope/tui/view/step"
 	"gpuscope/tui/widget"
 )
 
@@ -118,7 +119,7 @@ func TestStepCountsAreWholeOrOmitted(t *testing.T) {
 	parts := []string{"92 passes", "1 submit", "2 writes of 1,156 B", "12.2 MiB live"}
 	for w := range 80 {
 		for most := 1; most < 4; most++ {
-			lines := view.Packed(parts, w, most)
+			lines := step.Packed(parts, w, most)
 			var said []string
 			for _, line := range lines {
 				if table.Width(line) > w {
@@ -135,7 +136,7 @@ func TestStepCountsAreWholeOrOmitted(t *testing.T) {
 			}
 		}
 	}
-	if got := view.Packed(parts, 80, 1); len(got) != 1 || got[0] != strings.Join(parts, " · ") {
+	if got := step.Packed(parts, 80, 1); len(got) != 1 || got[0] != strings.Join(parts, " · ") {
 		t.Errorf("with room for all: %q", got)
 	}
 }
@@ -155,7 +156,7 @@ func TestNoFigureLosesDigits(t *testing.T) {
 		{46, "32 % of the step the GPU waits"},
 		{10, "32 % of t…"},
 	} {
-		if got := view.Clauses(verdict, c.w); got != c.want {
+		if got := step.Clauses(verdict, c.w); got != c.want {
 			t.Errorf("in %d cells: %q, want %q", c.w, got, c.want)
 		}
 	}
@@ -171,7 +172,7 @@ func TestNoFigureLosesDigits(t *testing.T) {
 		36: "encode 0.90 wait 654 ms …",
 		20: "wait 654 ms …",
 	} {
-		if got := view.LongestSpans(list, w); got != want {
+		if got := step.LongestSpans(list, w); got != want {
 			t.Errorf("in %d cells: %q, want %q", w, got, want)
 		}
 	}

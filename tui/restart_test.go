@@ -11,7 +11,7 @@ import (
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/tui/tuitest"
-	"gpuscope/tui/view"
+	"gpuscope/tui/view/all"
 	"gpuscope/tui/widget"
 )
 
@@ -31,9 +31,9 @@ func TestEngineCrashedWhileOpeningRestarts(t *testing.T) {
 			}), nil
 		}, Options{Prompt: "once"})
 		x.sees("[ENGINE CRASHED]", "signal: killed", "r restart").misses("export")
-		for i := range view.Views {
-			x.press(view.Views[i].Key + "scR?")
-			x.sees("Help: " + view.Views[i].Name).press(escape).misses("Help: ")
+		for i := range all.Views {
+			x.press(all.Views[i].Key + "scR?")
+			x.sees("Help: " + all.Views[i].Name).press(escape).misses("Help: ")
 		}
 		if !again {
 			x.press("1q")

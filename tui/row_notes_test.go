@@ -9,14 +9,14 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
 	"gpuscope/trace/tracetest"
-	"gpuscope/tui/view"
+	"gpuscope/tui/view/dispatch"
 )
 
 // The detail of a group names the outliers among its own dispatches, and no others.
 func TestDetailNamesTheOutliersOfItsRowAlone(t *testing.T) {
 	t.Parallel()
 	tr := standingOut()
-	p := drive(t, 120, 40, tr, nil, Options{}).press("2").app.view().(*view.DispatchPage)
+	p := drive(t, 120, 40, tr, nil, Options{}).press("2").app.view().(*dispatch.Page)
 	table := p.Table()
 	for key, want := range map[string]bool{
 		"prologue": false, "layer0": true, "layer0/attn": false, "layer0/mlp": true,
@@ -76,7 +76,7 @@ func TestNotesUnderTheRowsAreWhole(t *testing.T) {
 		for _, h := range []int{24, 40, 41, 42} {
 			d := drive(t, w, h, standingOut(), nil, Options{}).press("2", "z")
 			said := strings.Join(strings.Fields(d.screen()), " ")
-			for _, note := range d.app.view().(*view.DispatchPage).Table().Notes {
+			for _, note := range d.app.view().(*dispatch.Page).Table().Notes {
 				if begin := note[:min(len(note), 20)]; strings.Contains(said, begin) {
 					if seen++; !strings.Contains(said, note) {
 						t.Fatalf("%dx%d shows only a part of %q:\n%s", w, h, note, d.screen())

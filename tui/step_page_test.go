@@ -11,6 +11,7 @@ import (
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/tuitest"
 	"gpuscope/tui/view"
+	"gpuscope/tui/view/step"
 	"gpuscope/tui/widget"
 )
 
@@ -32,7 +33,7 @@ func TestStepsShareColumnsWhereThereAreMany(t *testing.T) {
 		ns, _ := s.CPU.TotalNS.NS()
 		return float64(ns)
 	}
-	s := view.NewStrip(steps, wall, events, 2000, 80)
+	s := step.NewStrip(steps, wall, events, 2000, 80)
 	if s.Per != 13 || len(s.Median) != 77 {
 		t.Fatalf("%d columns of %d steps", len(s.Median), s.Per)
 	}
@@ -77,7 +78,7 @@ func TestStepsShareColumnsWhereThereAreMany(t *testing.T) {
 func TestFiguresOfANarrowStepAreWhole(t *testing.T) {
 	t.Parallel()
 	ms := func(v float64) trace.Time { return trace.Measured(int64(v * 1e6)) }
-	f := &view.StepFacts{Tracks: &tracks.Tracks{}, Sum: &analyze.StepSummary{
+	f := &step.Facts{Tracks: &tracks.Tracks{}, Sum: &analyze.StepSummary{
 		Step: &trace.Step{},
 		Untimed: analyze.Untimed{
 			Wall: ms(2.03), Before: ms(0.52), GPU: ms(1.28), After: ms(0.23), From: "s125 ×31", N: 31,
@@ -165,11 +166,11 @@ func TestCharactersOfTheTextAreWhole(t *testing.T) {
 	}
 	d.app.news = true
 	d.press("1").sees("Grüße").misses("�")
-	words := view.WordsAround(view.Snapshot{
+	words := step.WordsAround(view.Snapshot{
 		Trace: &trace.Trace{Steps: []trace.Step{{Tokens: []int{1}, Token: new(int)}}}, Live: true,
 		Text: session.Text{Prompt: []session.Token{{ID: 1, Text: "a"}}, Given: []session.Token{{ID: 0}}},
 	})
-	f := &view.StepFacts{Words: words}
+	f := &step.Facts{Words: words}
 	dark, _ := widget.NewTheme("dark", "never", nil, nil)
 	if got := f.Text(dark, 40, 2); len(got) != 1 || got[0] != " a[…]" {
 		t.Errorf("the text is %q", got)
@@ -179,7 +180,7 @@ func TestCharactersOfTheTextAreWhole(t *testing.T) {
 func TestStripMapsCellsToSteps(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("1")
-	p := d.app.views[0].(*view.StepPage)
+	p := d.app.views[0].(*step.Page)
 	for step := range llama.Steps {
 		if got, ok := p.StepAt(widget.Axis+1+step, 80); !ok || got != step {
 			t.Errorf("at the column of step %d is step %d, %v", step, got, ok)
@@ -195,7 +196,7 @@ func TestStripMapsCellsToSteps(t *testing.T) {
 func TestAStepSaysHowItsTokenWasDrawn(t *testing.T) {
 	t.Parallel()
 	s := &trace.Step{Token: new(int), Text: " cat", Top: []trace.Candidate{{ID: 5, Text: " dog", P: 0.5}}}
-	f := &view.StepFacts{Sum: &analyze.StepSummary{Step: s}}
+	f := &step.Facts{Sum: &analyze.StepSummary{Step: s}}
 	if got := f.Candidates(60); got != `✓ " cat" · " dog" 50.0%` {
 		t.Errorf("a token that is not among the candidates: %s", got)
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"gpuscope/internal/wordingtest"
-	"gpuscope/tui/view"
+	"gpuscope/tui/view/dispatch"
 )
 
 // At each width the list next to the detail has these columns and shows both grids of a change. Kernel names
@@ -39,7 +39,7 @@ func TestWasteAndTimeAreOfTheSameDispatches(t *testing.T) {
 	for _, w := range []int{80, 120, 200} {
 		head := drive(t, w, 40, &tr, nil, Options{}).press("2").line("# op")
 		head, _, _ = strings.Cut(head, "│")
-		if !strings.Contains(head, " Σµs") || strings.Contains(head, " µs ") != (w >= view.Roomy) {
+		if !strings.Contains(head, " Σµs") || strings.Contains(head, " µs ") != (w >= dispatch.Roomy) {
 			t.Errorf("at %d columns: %q, want Σµs", w, head)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"gpuscope/trace/analyze"
 	"gpuscope/trace/analyze/tracks"
 	"gpuscope/trace/tracetest"
-	"gpuscope/tui/view"
+	"gpuscope/tui/view/step"
 	"gpuscope/tui/widget"
 )
 
@@ -35,9 +35,9 @@ func TestTracksOfAnyTimesFit(t *testing.T) {
 				x := analyze.NewIndex(run)
 				r := tracks.Of(x, 1)
 				for _, w := range []int{8, 60, 104} {
-					lines := view.Tracks(dark, x, 1, r, nil, w, true)
+					lines := step.Tracks(dark, x, 1, r, nil, w, true)
 					for i := range r.GPU {
-						lines = append(lines, view.Tracks(dark, x, 1, r,
+						lines = append(lines, step.Tracks(dark, x, 1, r,
 							&r.GPU[i], w, true)...)
 					}
 					for _, l := range lines {
@@ -65,9 +65,9 @@ func TestStepNamesPartsAndTheirRun(t *testing.T) {
 		NS: 8_770_000, WallNS: trace.Measured(9_530_000), N: 31,
 		OffNS: trace.Measured(1000), WallOff: trace.Measured(1000),
 	}
-	facts := func() *view.StepFacts {
+	facts := func() *step.Facts {
 		x := analyze.NewIndex(run)
-		return &view.StepFacts{Sum: x.Summary(1), Tracks: tracks.Of(x, 1)}
+		return &step.Facts{Sum: x.Summary(1), Tracks: tracks.Of(x, 1)}
 	}
 	const sum = "step 9.53 ms = 0.76 CPU + 8.77 GPU · untimed"
 	if got := facts().Split().String(); !strings.HasPrefix(got, sum) {
@@ -78,7 +78,7 @@ func TestStepNamesPartsAndTheirRun(t *testing.T) {
 		s.Dispatches[i].Samples = []int64{1, 2, 3}
 	}
 	f := facts()
-	for _, line := range append(view.GPUTexts(f.Tracks, ""), f.Split().String()) {
+	for _, line := range append(step.GPUTexts(f.Tracks, ""), f.Split().String()) {
 		if !strings.Contains(line, "first of 4 runs") {
 			t.Errorf("%q does not say which run it shows", line)
 		}

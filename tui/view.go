@@ -9,12 +9,13 @@ import (
 	"gpuscope/trace"
 	"gpuscope/tui/command"
 	"gpuscope/tui/view"
+	"gpuscope/tui/view/all"
 	"gpuscope/tui/widget"
 )
 
 // stage holds the views, which view is on the screen, and how the screen is split.
 type stage struct {
-	views []view.View // in the order of view.Views
+	views []view.View // in the order of all.Views
 	// pushes holds, by the index of a view, the views that were opened on top of that view.
 	pushes            map[int][]pushed
 	current, previous int    // indices of views
@@ -50,7 +51,7 @@ func (st *stage) row() *view.Row {
 	if top := st.top(); top != nil {
 		return top.row
 	}
-	return &view.Views[st.current]
+	return &all.Views[st.current]
 }
 
 // top returns the topmost view on top of the current view, or nil if no view is on top of it.
@@ -80,7 +81,7 @@ func (st *stage) pop() bool {
 
 // crumbs returns the path of views to the shown view, or "" if no view is pushed.
 func (st *stage) crumbs() string {
-	names := []string{view.Views[st.current].Name}
+	names := []string{all.Views[st.current].Name}
 	for _, p := range st.pushes[st.current] {
 		names = append(names, p.row.Name)
 	}

@@ -13,7 +13,7 @@ import (
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/command"
 	"gpuscope/tui/tuitest"
-	"gpuscope/tui/view"
+	"gpuscope/tui/view/step"
 	"gpuscope/tui/widget"
 )
 
@@ -643,7 +643,7 @@ func TestEveryViewOfAStaticRunSaysSo(t *testing.T) {
 func TestAClickOnTheChartSortsNoTable(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("1")
-	p := d.app.views[0].(*view.StepPage)
+	p := d.app.views[0].(*step.Page)
 	before := p.Steps.Rows.WantedOf
 	for y := range 20 {
 		for x := 0; x < 80; x += 4 {

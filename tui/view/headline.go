@@ -7,6 +7,7 @@ import (
 
 	"gpuscope/internal/printable"
 	"gpuscope/session"
+	"gpuscope/trace"
 	"gpuscope/trace/analyze"
 	"gpuscope/trace/analyze/headline"
 	"gpuscope/trace/report"
@@ -16,15 +17,15 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// answer says what the user should fix first in the steps that a view covers, and how much time this saves.
-type answer struct {
+// Answer says what the user should fix first in the steps that a view covers, and how much time this saves.
+type Answer struct {
 	headline *headline.Headline
-	tree     *analyze.DispatchTree // the dispatches of the steps, grouped by layer
+	Tree     *analyze.DispatchTree // the dispatches of the steps, grouped by layer
 	lines    []string              // the headline in several lengths, longest first
 }
 
-// answerOf computes the answer for the steps that a view with the given Takes shows.
-func answerOf(ctx context.Context, s Snapshot, takes report.Takes) (*answer, error) {
+// AnswerOf computes the answer for the steps that a view with the given Takes shows.
+func AnswerOf(ctx context.Context, s Snapshot, takes report.Takes) (*Answer, error) {
 	selection := s.Of(takes)
 	if len(selection.Steps) == 0 {
 		return nil, nil
@@ -33,27 +34,27 @@ func answerOf(ctx context.Context, s Snapshot, takes report.Takes) (*answer, err
 	if err != nil {
 		return nil, err
 	}
-	a := &answer{headline: headline.OfTree(t), tree: t}
+	a := &Answer{headline: headline.OfTree(t), Tree: t}
 	for _, line := range advice.Lines(a.headline) {
 		a.lines = append(a.lines, printable.Clean(line)) // names come from the model
 	}
 	return a, nil
 }
 
-// costed reports whether the answer is based on measured costs.
-func (a *answer) costed() bool { return a != nil && a.headline.Basis == headline.Costs }
+// Costed reports whether the answer is based on measured costs.
+func (a *Answer) Costed() bool { return a != nil && a.headline.Basis == headline.Costs }
 
-// draw returns the line above a table, at most w cells wide. Without costs, the line says how to measure
-// costs. draw returns "" if there is no answer.
-func (a *answer) draw(t *widget.Theme, s Snapshot, w int) string {
+// Draw returns the line above a table, at most w cells wide. Without costs, the line says how to measure
+// costs. Draw returns "" if there is no answer.
+func (a *Answer) Draw(t *widget.Theme, s Snapshot, w int) string {
 	g := s.Progress
 	switch {
 	case s.Running && g.Phase == "measure costs" && g.Done < g.Total:
 		return t.Put(widget.Accent, " "+widget.Cut("Measuring costs: "+g.Percent()+
 			command.Keyed(". {back out} stops and keeps the results."), w-2))
-	case a == nil || s.Running && !a.costed():
+	case a == nil || s.Running && !a.Costed():
 		return ""
-	case a.costed():
+	case a.Costed():
 		return t.Put(widget.Strong, " "+widget.FirstThatFits(w-2, a.lines...))
 	case s.Live && !s.Index.Trace.Device.None():
 		return t.Put(widget.Accent, " "+widget.FirstThatFits(w-2, a.ask(s)...))
@@ -64,7 +65,7 @@ func (a *answer) draw(t *widget.Theme, s Snapshot, w int) string {
 }
 
 // ask says how to find out what to fix first, in several lengths, the longest first.
-func (a *answer) ask(s Snapshot) []string {
+func (a *Answer) ask(s Snapshot) []string {
 	said, how := "What to fix first is not known yet: ", "{cost} measures what each row costs"
 	switch a.headline.Why {
 	case headline.FewRounds:
@@ -83,22 +84,31 @@ type answerKey struct {
 	name    string
 }
 
-// answerTask computes the answer in a job.
-type answerTask = widget.Task[answerKey, *answer]
+// AnswerTask computes the answer in a job.
+type AnswerTask = widget.Task[answerKey, *Answer]
 
-// wantAnswer requests the answer for a view with the given Takes.
-func wantAnswer(a *answerTask, j *widget.Jobs, s Snapshot, takes report.Takes) {
+// WantAnswer requests the answer for a view with the given Takes.
+func WantAnswer(a *AnswerTask, j *widget.Jobs, s Snapshot, takes report.Takes) {
 	if s.Step < 0 || s.Trace == nil {
 		a.Clear(j)
 		return
 	}
 	a.Want(j, answerKey{s.Version, s.Named(takes)},
-		func(ctx context.Context) (*answer, error) { return answerOf(ctx, s, takes) }, nil)
+		func(ctx context.Context) (*Answer, error) { return AnswerOf(ctx, s, takes) }, nil)
 }
 
-// withoutFirst removes from a title the segments that repeat the headline.
-func withoutFirst(t *report.DispatchTable, title []table.Segment) []table.Segment {
+// WithoutFirst removes from a title the segments that repeat the headline.
+func WithoutFirst(t *report.DispatchTable, title []table.Segment) []table.Segment {
 	first := t.FixFirst()
 	said := func(s table.Segment) bool { return slices.Contains(first, s) }
 	return slices.DeleteFunc(slices.Clone(title), said)
+}
+
+// Measure sends the session a measuring command about parts of a step.
+func Measure(h Host, s Snapshot, kind session.CommandKind, step *trace.Step, parts []trace.Part) {
+	c := session.Command{Kind: kind, Parts: parts}
+	if step.Index != s.State.Step {
+		c.Step = &step.Index
+	}
+	h.Do(c)
 }

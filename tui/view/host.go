@@ -1,11 +1,11 @@
-// Package view holds the screens of the terminal program, one in each file. A view keeps its own display
-// state and draws the data of a Snapshot. Views use the program only through Host. The method Actions of a
-// view returns the implementations of its commands.
+// Package view defines what a screen of the terminal program is, and what the screens share. The screens are
+// in the packages below this one; package all lists them. A view keeps its own display state and draws the
+// data of a Snapshot. Views use the program only through Host. The method Actions of a view returns the
+// implementations of its commands.
 package view
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"gpuscope/session"
@@ -16,48 +16,6 @@ import (
 	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
-
-// Views lists the screens that have a key, in the order of their tabs. To add a view, add a row here and a
-// file with its type. The keys, tabs, help and docs/reference/keys.md are derived from this table.
-var Views = []Row{
-	{
-		Key: "1", Name: "Step", Needs: command.Shown, New: newStepPage,
-		Doc: "The generated text, the time of the step, and how the time was spent.",
-	},
-	{
-		Key: "2", Name: "Dispatches", Needs: command.Shown, New: newDispatchPage, First: true,
-		Doc: "The dispatches that ran: their grids and times, how these changed, and which dispatch to fix first.",
-	},
-	{
-		Key: "3", Name: "Resize", Needs: command.Shown, New: newResizePage,
-		Doc: "The operators that were re-planned, and the changes that caused it, pass by pass.",
-	},
-	{
-		Key: "4", Name: "Graph", Needs: command.Opened, New: newGraphPage,
-		Doc: "Operators, values and memory, with producers, consumers and contents.",
-	},
-	{
-		Key: "5", Name: "Curves", Needs: command.Steps, New: newCurvesPage,
-		Doc: "Charts of time, grid, bytes and waste over the position or the number of prompt tokens.",
-	},
-	{Key: "0", Name: "Log", New: newLogPage, Doc: "All messages: notes, compiled kernels, warnings and errors."},
-}
-
-// inner lists the screens that commands open on top of a view.
-var inner = []*Row{&nearRow, &valueRow}
-
-// roofline describes the screen of the roofline; nil if the program was built without that screen.
-var roofline *Row
-
-// Add adds a screen with a key, before the last one. Packages below this one call Add when the program
-// starts.
-func Add(row Row) { Views = slices.Insert(Views, len(Views)-1, row) }
-
-// AddRoofline registers the screen of the roofline, which Curves opens as its last chart.
-func AddRoofline(row *Row) {
-	roofline = row
-	inner = append(inner, row)
-}
 
 // Row describes one view.
 type Row struct {
@@ -80,21 +38,6 @@ func (r *Row) Label() string {
 // Offers reports whether the view offers a command.
 func (r *Row) Offers(name string) bool {
 	return ActionOf(r.New(nil, widget.NewLog()).Actions(), name) != nil
-}
-
-// Offering returns the names, as `called` returns them, of the views that offer a command.
-func Offering(name string, called func(*Row) string) (names []string) {
-	for i := range Views {
-		if Views[i].Offers(name) {
-			names = append(names, called(&Views[i]))
-		}
-	}
-	for _, row := range inner {
-		if row.Offers(name) {
-			names = append(names, called(row))
-		}
-	}
-	return names
 }
 
 // ActionOf returns the action with the given name, or nil if there is none.

@@ -20,8 +20,8 @@ type ListPage struct {
 	From report.Table
 }
 
-// listOf returns the page of a table. It panics if no table has the name, which would be a bug.
-func listOf(name string) ListPage {
+// ListOf returns the page of a table. It panics if no table has the name, which would be a bug.
+func ListOf(name string) ListPage {
 	t, err := report.TableNamed(name)
 	if err != nil {
 		panic(err)
@@ -31,21 +31,21 @@ func listOf(name string) ListPage {
 
 func (p *ListPage) Takes() report.Takes { return p.From.Takes }
 
-// listKey identifies the contents of a table. The snapshot's version also increases with every change of the
+// ListKey identifies the contents of a table. The snapshot's version also increases with every change of the
 // selection or the baseline.
-type listKey struct {
-	version int
-	fold    analyze.Grouping
+type ListKey struct {
+	Version int
+	Fold    analyze.Grouping
 }
 
-// want requests the table of the selected steps.
-func (p *ListPage) want(j *widget.Jobs, s Snapshot, fold analyze.Grouping) {
+// Want requests the table of the selected steps.
+func (p *ListPage) Want(j *widget.Jobs, s Snapshot, fold analyze.Grouping) {
 	if s.Step < 0 || s.Trace == nil {
 		p.Rows.Unload(j)
 		return
 	}
-	o := s.options(p.From.Takes, fold)
-	p.Rows.Load(j, listKey{s.Version, fold}, s, s.Running,
+	o := s.Options(p.From.Takes, fold)
+	p.Rows.Load(j, ListKey{s.Version, fold}, s, s.Running,
 		func(ctx context.Context) (*table.Table, error) { return p.From.Of(ctx, s.Index, o) })
 }
 
@@ -82,11 +82,11 @@ func Complain(t *widget.Theme, w int, what string) []string {
 	return lines
 }
 
-// elsewhere finds the steps that ran a dispatch, if the filter of a dispatch table is a dispatch id. It
+// Elsewhere finds the steps that ran a dispatch, if the filter of a dispatch table is a dispatch id. It
 // returns this id, the number of steps that ran the dispatch, and the index of the last such step, or of the
 // shown step if no step ran the dispatch. For any other filter, asked is false.
-func (p *ListPage) elsewhere() (id trace.DispatchID, steps, at int, asked bool) {
-	l, s := &p.Rows.Listing, p.at()
+func (p *ListPage) Elsewhere() (id trace.DispatchID, steps, at int, asked bool) {
+	l, s := &p.Rows.Listing, p.Snapshot()
 	if l.Table == nil || l.Table.Name != "dispatches" {
 		return 0, 0, -1, false
 	}
@@ -102,8 +102,8 @@ func (p *ListPage) elsewhere() (id trace.DispatchID, steps, at int, asked bool) 
 	return id, steps, at, true
 }
 
-// draw draws the list or, if it has no rows, a text that says why. `none` is this text if there is no filter.
-func (p *ListPage) draw(t *widget.Theme, w, h int, focused bool, none string) []string {
+// Draw draws the list or, if it has no rows, a text that says why. `none` is this text if there is no filter.
+func (p *ListPage) Draw(t *widget.Theme, w, h int, focused bool, none string) []string {
 	l := &p.Rows.Listing
 	switch {
 	case p.Rows.Job.Err != nil: // do not show the rows of other steps
@@ -112,16 +112,16 @@ func (p *ListPage) draw(t *widget.Theme, w, h int, focused bool, none string) []
 		none = "Computing …"
 	case l.Choice.Typed != "" && len(l.Table.Rows) > 0:
 		none = command.Keyed("No row matches the filter. Press {back out} to clear the filter")
-		switch id, steps, at, asked := p.elsewhere(); {
+		switch id, steps, at, asked := p.Elsewhere(); {
 		case asked && steps > 0:
-			s := &p.at().Trace.Steps[at]
+			s := &p.Snapshot().Trace.Steps[at]
 			const runs = ". Dispatch %d runs in %s, last in s%d (%s). Press {why} for an explanation, or " +
 				"{selection} for other steps"
 			none += fmt.Sprintf(command.Keyed(runs), id, widget.Plural(steps, "step"), s.Index, s.Phase)
 		case asked:
 			none += fmt.Sprintf(command.Keyed(". Dispatch %d (%s) runs in no step. Press {why} to see when it would run"),
 				id,
-				p.at().Index.Name(id))
+				p.Snapshot().Index.Name(id))
 		case p.Takes() == report.AnySteps || p.Takes() == report.OneStep:
 			none += command.Keyed(", or {selection} to show other steps")
 		}
@@ -130,8 +130,8 @@ func (p *ListPage) draw(t *widget.Theme, w, h int, focused bool, none string) []
 	return p.Rows.Render(t, w, h, focused, none)
 }
 
-// at returns the snapshot from which the rows were computed.
-func (p *ListPage) at() Snapshot { return MadeAt(&p.Rows) }
+// Snapshot returns the snapshot from which the rows were computed.
+func (p *ListPage) Snapshot() Snapshot { return MadeAt(&p.Rows) }
 
 // MadeAt returns the snapshot from which the rows of a pane were computed.
 func MadeAt(p *widget.TablePane) Snapshot {

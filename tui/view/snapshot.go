@@ -66,8 +66,8 @@ func (s Snapshot) Named(takes report.Takes) string {
 	return s.Of(takes).Name
 }
 
-// options returns the options for computing a table.
-func (s Snapshot) options(takes report.Takes, fold analyze.Grouping) analyze.Options {
+// Options returns the options for computing a table.
+func (s Snapshot) Options(takes report.Takes, fold analyze.Grouping) analyze.Options {
 	return analyze.Options{Selection: s.Of(takes), Baseline: s.Against, Grouping: fold}
 }
 
@@ -84,9 +84,9 @@ func (s Snapshot) Stands(v View) table.Segment {
 	}
 }
 
-// lastOfBase returns a baseline that consists of the last step of the current baseline, for the comparison of
+// LastOfBase returns a baseline that consists of the last step of the current baseline, for the comparison of
 // plans.
-func (s Snapshot) lastOfBase() *analyze.Baseline {
+func (s Snapshot) LastOfBase() *analyze.Baseline {
 	b := s.Against
 	if b == nil {
 		return nil

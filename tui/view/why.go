@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
@@ -15,10 +16,10 @@ import (
 
 // The functions below build the texts of the why command.
 
-// whyOperator explains the operator's first dispatch that runs in the shown step. If none runs, it explains
+// WhyOperator explains the operator's first dispatch that runs in the shown step. If none runs, it explains
 // the operator's first dispatch. For an operator without dispatches, it lists the operators that may be
 // re-planned when its outputs change. It returns false if the operator has neither dispatches nor outputs.
-func whyOperator(s Snapshot, op trace.OpID, of string) (Text, bool) {
+func WhyOperator(s Snapshot, op trace.OpID, of string) (Text, bool) {
 	first := trace.DispatchID(-1)
 	for i := range s.Trace.Graph.Dispatches {
 		d := &s.Trace.Graph.Dispatches[i]
@@ -26,23 +27,23 @@ func whyOperator(s Snapshot, op trace.OpID, of string) (Text, bool) {
 			continue
 		}
 		if s.Index.Find(s.Step, d.ID) >= 0 {
-			return whyDispatch(s, d.ID, of), true
+			return WhyDispatch(s, d.ID, of), true
 		}
 		if first < 0 {
 			first = d.ID
 		}
 	}
 	if first >= 0 {
-		return whyDispatch(s, first, of), true
+		return WhyDispatch(s, first, of), true
 	}
 	values := s.Trace.Graph.Ops[op].Outputs
-	return whatWakes(s, values...), len(values) > 0
+	return WhatWakes(s, values...), len(values) > 0
 }
 
-// whatWakes returns a text with the operators that may be re-planned when the values change.
-func whatWakes(s Snapshot, ids ...trace.ValueID) Text {
+// WhatWakes returns a text with the operators that may be re-planned when the values change.
+func WhatWakes(s Snapshot, ids ...trace.ValueID) Text {
 	return Text{Of: func(ctx context.Context) (Page, error) {
-		p := Page{Title: "Why " + valueNames(&s.Trace.Graph, ids)}
+		p := Page{Title: "Why " + ValueNames(&s.Trace.Graph, ids)}
 		for _, id := range ids {
 			p.Lines = append(p.Lines, report.ReachLines(s.Index, id)...)
 		}
@@ -50,10 +51,10 @@ func whatWakes(s Snapshot, ids ...trace.ValueID) Text {
 	}}
 }
 
-// whyDispatch returns the text that explains the grid of a dispatch: the chain of changes from the graph's
+// WhyDispatch returns the text that explains the grid of a dispatch: the chain of changes from the graph's
 // inputs to the grid. `of` is the end of the title, such as ", first of ×3" for the first of three
 // dispatches.
-func whyDispatch(s Snapshot, id trace.DispatchID, of string) Text {
+func WhyDispatch(s Snapshot, id trace.DispatchID, of string) Text {
 	return WhyAt(s.Index, s.Step, id, of, false)
 }
 
@@ -88,8 +89,8 @@ func WhyAt(x *analyze.Index, step int, id trace.DispatchID, of string, open bool
 	return Text{Of: make}
 }
 
-// explain shows the text t if `explains` is true, and otherwise tells the user why there is no text.
-func explain(h Host, rows *widget.TablePane, t Text, explains bool) {
+// Explain shows the text t if `explains` is true, and otherwise tells the user why there is no text.
+func Explain(h Host, rows *widget.TablePane, t Text, explains bool) {
 	switch {
 	case explains:
 		h.Show(t)
@@ -98,4 +99,25 @@ func explain(h Host, rows *widget.TablePane, t Text, explains bool) {
 	default:
 		h.Remark(cmp.Or(t.None, "why: select a dispatch, an operator or a value"))
 	}
+}
+
+// FirstOf returns the end of a title above a text that describes only the first of n things. It returns "" if
+// n is 1.
+func FirstOf(n int) string {
+	if n < 2 {
+		return ""
+	}
+	return fmt.Sprintf(", first of ×%d", n)
+}
+
+// ValueNames returns the names of values, separated by commas.
+func ValueNames(g *trace.Graph, ids []trace.ValueID) string {
+	if len(ids) == 0 {
+		return "none (the first step plans every operator)"
+	}
+	names := make([]string, len(ids))
+	for i, v := range ids {
+		names[i] = g.Values[v].Name
+	}
+	return strings.Join(names, ", ")
 }

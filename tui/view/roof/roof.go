@@ -18,12 +18,11 @@ import (
 	"gpuscope/tui/widget"
 )
 
-func init() {
-	view.AddRoofline(&view.Row{
-		Name: "Roofline", Needs: command.Steps,
-		Doc: "Kernels as points under the measured ceilings of the device: FLOP/s over FLOP/byte.",
-		New: func(h view.Host, _ *widget.Log) view.View { return New(h) },
-	})
+// Row describes the screen of the roofline, which Curves opens as its last chart.
+var Row = view.Row{
+	Name: "Roofline", Needs: command.Steps,
+	Doc: "Kernels as points under the measured ceilings of the device: FLOP/s over FLOP/byte.",
+	New: func(h view.Host, _ *widget.Log) view.View { return New(h) },
 }
 
 // Page is the screen of the roofline. The list holds a row for each kernel and phase; the chart above the

@@ -17,14 +17,6 @@ import (
 	"gpuscope/tui/widget"
 )
 
-func init() {
-	view.Add(view.Row{
-		Key: "6", Name: "Timeline", Needs: command.Shown,
-		Doc: "All recorded steps on one time axis, CPU and GPU, from the whole run to one dispatch.",
-		New: func(h view.Host, _ *widget.Log) view.View { return New(h) },
-	})
-}
-
 // Page is the view. Its cursor is an item of a track, or the idle time before an item. The step of the cursor
 // is the shown step of the program.
 type Page struct {

@@ -1,4 +1,6 @@
-package view
+// Package graph is the view Graph: operators, values and memory. It also has the screens that Graph opens:
+// the neighbourhood of an operator, and the elements of a value.
+package graph
 
 import (
 	"context"
@@ -16,15 +18,16 @@ import (
 	"gpuscope/trace/report/storage"
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
+	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
 )
 
-// graphPage is view 4. It shows one list at a time: the operators, the values or the memory. The
+// Page is view 4. It shows one list at a time: the operators, the values or the memory. The
 // Neighbourhood and Value screens open on top of this page.
-type graphPage struct {
-	Basics
-	host  Host
-	lists []ListPage // one page for each of graphLists
+type Page struct {
+	view.Basics
+	host  view.Host
+	lists []view.ListPage // one page for each of graphLists
 	at    int
 	fold  analyze.Grouping
 	mark  int // index in graphtree.GraphWeights of the quantity by which operators are marked
@@ -42,10 +45,11 @@ var graphLists = []struct{ table, name string }{
 // Indices in graphLists.
 const operatorList, slotList, expertList = 0, 3, 4
 
-func newGraphPage(h Host, _ *widget.Log) View {
-	p := &graphPage{host: h}
+// New returns the view Graph.
+func New(h view.Host) *Page {
+	p := &Page{host: h}
 	for _, l := range graphLists {
-		p.lists = append(p.lists, listOf(l.table))
+		p.lists = append(p.lists, view.ListOf(l.table))
 	}
 	tree := &p.lists[operatorList].Rows
 	tree.SortKeys = []widget.SortKey{{Letter: "c", Column: "cost_us"}, {Letter: "u", Column: "us"}, {Letter: "w", Column: "waste"}}
@@ -77,24 +81,24 @@ type graphLook struct {
 }
 
 // Look returns what undo restores: the list, the grouping and the marked quantity.
-func (p *graphPage) Look() any { return graphLook{p.at, p.mark, p.fold} }
+func (p *Page) Look() any { return graphLook{p.at, p.mark, p.fold} }
 
-func (p *graphPage) Restore(s any) {
+func (p *Page) Restore(s any) {
 	l := s.(graphLook)
 	p.at, p.mark, p.fold = l.at, l.mark, l.fold
 }
 
-func (p *graphPage) list() *ListPage { return &p.lists[p.at] }
+func (p *Page) list() *view.ListPage { return &p.lists[p.at] }
 
-func (p *graphPage) Takes() report.Takes { return p.list().Takes() }
+func (p *Page) Takes() report.Takes { return p.list().Takes() }
 
 // graphKey identifies the contents of a list.
 type graphKey struct {
-	listKey
+	view.ListKey
 	mark int
 }
 
-func (p *graphPage) Load(j *widget.Jobs, s Snapshot, _ int) {
+func (p *Page) Load(j *widget.Jobs, s view.Snapshot, _ int) {
 	l := p.list()
 	if s.Trace == nil {
 		l.Rows.Unload(j)
@@ -102,10 +106,10 @@ func (p *graphPage) Load(j *widget.Jobs, s Snapshot, _ int) {
 	}
 	o := analyze.Options{Grouping: p.fold}
 	if s.Step >= 0 {
-		o = s.options(l.From.Takes, p.fold)
+		o = s.Options(l.From.Takes, p.fold)
 	}
 	mark, tree := graphtree.GraphWeights[p.mark], p.at == operatorList
-	key := graphKey{listKey{s.Version, p.fold}, p.mark}
+	key := graphKey{view.ListKey{Version: s.Version, Fold: p.fold}, p.mark}
 	l.Rows.Load(j, key, s, s.Running, func(ctx context.Context) (*table.Table, error) {
 		t, err := l.From.Of(ctx, s.Index, o)
 		if err != nil || !tree {
@@ -115,17 +119,17 @@ func (p *graphPage) Load(j *widget.Jobs, s Snapshot, _ int) {
 	})
 }
 
-func (p *graphPage) Pane() *widget.TablePane { return p.list().Pane() }
-func (p *graphPage) Move(m widget.Motion)    { p.list().Move(m) }
-func (p *graphPage) Filter() *Filter         { return p.list().Filter() }
-func (p *graphPage) Copied() string          { return p.list().Copied() }
+func (p *Page) Pane() *widget.TablePane { return p.list().Pane() }
+func (p *Page) Move(m widget.Motion)    { p.list().Move(m) }
+func (p *Page) Filter() *view.Filter    { return p.list().Filter() }
+func (p *Page) Copied() string          { return p.list().Copied() }
 
-func (p *graphPage) Actions() []command.Action {
+func (p *Page) Actions() []command.Action {
 	return append(p.list().Actions(), []command.Action{
 		{Name: "group by", Run: p.refold},
 		{Name: "why", Run: func() {
 			t, explains := p.why()
-			explain(p.host, p.Pane(), t, explains)
+			view.Explain(p.host, p.Pane(), t, explains)
 		}},
 		{Name: "producers", Run: func() { p.near(false) }},
 		{Name: "consumers", Run: func() { p.near(true) }},
@@ -134,11 +138,11 @@ func (p *graphPage) Actions() []command.Action {
 	}...)
 }
 
-func (p *graphPage) Detailed() bool { return true }
+func (p *Page) Detailed() bool { return true }
 
 // nextList shows the next list. The list of experts exists only for models with routers.
-func (p *graphPage) nextList() {
-	shown := p.list().at().Trace
+func (p *Page) nextList() {
+	shown := p.list().Snapshot().Trace
 	p.at = (p.at + 1) % len(p.lists)
 	if p.at == expertList && (shown == nil || !experts.Has(shown)) {
 		p.at = operatorList
@@ -147,7 +151,7 @@ func (p *graphPage) nextList() {
 
 // refold changes the grouping of operators: by layer, by kind or not at all. There is no grouping by kernel,
 // because an operator may have several kernels.
-func (p *graphPage) refold() {
+func (p *Page) refold() {
 	if p.at != operatorList {
 		p.host.Remark("group by: only the list of operators can be grouped")
 		return
@@ -157,7 +161,7 @@ func (p *graphPage) refold() {
 }
 
 // reweigh switches to the next quantity by which operators are marked.
-func (p *graphPage) reweigh() {
+func (p *Page) reweigh() {
 	if p.at != operatorList {
 		p.host.Remark("mark by: only the list of operators can have marks")
 		return
@@ -165,7 +169,7 @@ func (p *graphPage) reweigh() {
 	p.mark = (p.mark + 1) % len(graphtree.GraphWeights)
 }
 
-func (p *graphPage) Title(w int) []table.Segment {
+func (p *Page) Title(w int) []table.Segment {
 	l := p.list()
 	name := graphLists[p.at].name
 	parts := []table.Segment{{Rank: 0, Text: name}}
@@ -187,12 +191,12 @@ func (p *graphPage) Title(w int) []table.Segment {
 	return append(parts, l.Rows.Alike(w)...)
 }
 
-func (p *graphPage) Render(t *widget.Theme, _ widget.Glyphs, w, h int, focused bool) []string {
+func (p *Page) Render(t *widget.Theme, _ widget.Glyphs, w, h int, focused bool) []string {
 	none := "This list of the graph is empty."
 	if p.at == slotList {
 		none = "No value shares memory with another."
 	}
-	return p.list().draw(t, w, h, focused, none)
+	return p.list().Draw(t, w, h, focused, none)
 }
 
 // picked is the operator or the value of a row. Some rows have neither.
@@ -202,7 +206,7 @@ type picked struct {
 	node  *graphtree.GraphNode
 }
 
-func (p *graphPage) picked() picked {
+func (p *Page) picked() picked {
 	l, none := p.list(), picked{value: -1}
 	r := l.Rows.Current()
 	if l.Rows.Table == nil || r < 0 {
@@ -222,9 +226,9 @@ func (p *graphPage) picked() picked {
 }
 
 // Open opens the selected value. For a slot in the list of memory, it shows which values use the slot.
-func (p *graphPage) Open() bool {
+func (p *Page) Open() bool {
 	if v := p.picked().value; v >= 0 {
-		OpenValue(p.host, v, p.list().at())
+		OpenValue(p.host, v, p.list().Snapshot())
 		return true
 	}
 	key := p.list().Rows.Key
@@ -238,8 +242,8 @@ func (p *graphPage) Open() bool {
 
 // near is the action that opens the neighbourhood of the selected operator. For a value, it opens the
 // neighbourhood of an operator that writes or reads the value.
-func (p *graphPage) near(consumers bool) {
-	got, s := p.picked(), p.list().at()
+func (p *Page) near(consumers bool) {
+	got, s := p.picked(), p.list().Snapshot()
 	op := got.op
 	if op == nil && got.value >= 0 && s.Index != nil {
 		of := s.Index.Producers(got.value)
@@ -254,43 +258,46 @@ func (p *graphPage) near(consumers bool) {
 		p.host.Remark("select an operator, or a value that an operator reads or writes")
 		return
 	}
-	p.host.Push(&nearRow, newNearPage(p.host, op.ID, consumers))
+	p.host.Push(&NearRow, newNearPage(p.host, op.ID, consumers))
 }
 
-func (p *graphPage) Detail() *Detail {
+func (p *Page) Detail() *view.Detail {
 	l, got := p.list(), p.picked()
-	s, key := l.at(), l.Rows.Key
+	s, key := l.Snapshot(), l.Rows.Key
 	switch {
 	case s.Index == nil:
-		return &Detail{}
+		return &view.Detail{}
 	case got.value >= 0:
-		return &Detail{
-			key, s.Trace.Graph.Values[got.value].Name,
-			func(ctx context.Context) ([]string, error) {
+		return &view.Detail{
+			Of: key, Title: s.Trace.Graph.Values[got.value].Name,
+			Lines: func(ctx context.Context) ([]string, error) {
 				lines := report.ValueLines(s.Index, s.Step, got.value)
 				return append(lines, numbersWhere(s.Trace, s.Recorded)), ctx.Err()
 			},
 		}
 	case got.op != nil && !got.node.Group:
-		return &Detail{key, got.op.Name, func(ctx context.Context) ([]string, error) {
+		return &view.Detail{Of: key, Title: got.op.Name, Lines: func(ctx context.Context) ([]string, error) {
 			lines := standsFor(got.node)
 			return append(lines, report.OperatorLines(s.Index, s.Step, got.op.ID)...), ctx.Err()
 		}}
 	case p.at == expertList && key != "":
 		t, row := l.Rows.Table.From.(*choices.Routers), l.Rows.Current()
-		return &Detail{key, t.Label(row), func(ctx context.Context) ([]string, error) {
+		return &view.Detail{Of: key, Title: t.Label(row), Lines: func(ctx context.Context) ([]string, error) {
 			return t.Lines(s.Index, row), ctx.Err()
 		}}
 	case graphLists[p.at].table == "memory" && key != "":
-		return &Detail{key, key, func(ctx context.Context) ([]string, error) {
+		return &view.Detail{Of: key, Title: key, Lines: func(ctx context.Context) ([]string, error) {
 			return storage.HoldingLines(s.Index, s.Step, key), ctx.Err()
 		}}
 	case got.node != nil:
-		return &Detail{key, got.node.Label, func(ctx context.Context) ([]string, error) {
-			return standsFor(got.node), ctx.Err()
-		}}
+		return &view.Detail{
+			Of: key, Title: got.node.Label,
+			Lines: func(ctx context.Context) ([]string, error) {
+				return standsFor(got.node), ctx.Err()
+			},
+		}
 	}
-	return &Detail{}
+	return &view.Detail{}
 }
 
 // standsFor returns detail lines about a row: its cost and, for several operators, the numbers of operators
@@ -331,17 +338,17 @@ func numbersWhere(t *trace.Trace, isTrace bool) string {
 
 // why returns the text that explains the grid of the selected operator, or of the first operator in the row.
 // For a value, the text lists the operators that may be re-planned when the value changes.
-func (p *graphPage) why() (Text, bool) {
-	got, s := p.picked(), p.list().at()
+func (p *Page) why() (view.Text, bool) {
+	got, s := p.picked(), p.list().Snapshot()
 	switch {
 	case got.value >= 0:
-		return whatWakes(s, got.value), true
+		return view.WhatWakes(s, got.value), true
 	case got.node == nil || s.Step < 0:
-		return Text{}, false
+		return view.Text{}, false
 	}
 	ops := slices.Concat(got.node.Ops...)
 	if len(ops) == 0 {
-		return Text{}, false
+		return view.Text{}, false
 	}
-	return whyOperator(s, ops[0], firstOf(len(ops)))
+	return view.WhyOperator(s, ops[0], view.FirstOf(len(ops)))
 }

@@ -1,4 +1,5 @@
-package view
+// Package step is the view Step: the generated text, the time of a step, and how the time was spent.
+package step
 
 import (
 	"context"
@@ -16,17 +17,18 @@ import (
 	"gpuscope/trace/report/expertload"
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
+	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
 )
 
-// StepPage is view 1. It shows the generated text, how a step spent its wall time, and the events of the run.
-type StepPage struct {
-	Basics
-	Steps ListPage
-	Task  widget.Task[summaryBase, *StepFacts]
-	host  Host
-	part  int      // index of the opened part of the GPU track; -1: the whole track is shown
-	now   Snapshot // snapshot of the last Load, for its events and marks
+// Page is view 1. It shows the generated text, how a step spent its wall time, and the events of the run.
+type Page struct {
+	view.Basics
+	Steps view.ListPage
+	Task  widget.Task[summaryBase, *Facts]
+	host  view.Host
+	part  int           // index of the opened part of the GPU track; -1: the whole track is shown
+	now   view.Snapshot // snapshot of the last Load, for its events and marks
 
 	strip   *strip
 	stripOf stripKey
@@ -39,7 +41,7 @@ type StepPage struct {
 
 // summaryBase identifies the contents of the page: a step and its baseline in one version of the data.
 type summaryBase struct {
-	SummaryKey
+	view.SummaryKey
 	base int
 }
 
@@ -49,9 +51,9 @@ type stepsKey struct {
 	against *analyze.Baseline
 }
 
-// StepFacts holds facts about a step that take long to compute in a long run. A job computes these facts.
-type StepFacts struct {
-	s   Snapshot
+// Facts holds facts about a step that take long to compute in a long run. A job computes these facts.
+type Facts struct {
+	s   view.Snapshot
 	Sum *analyze.StepSummary
 
 	prefill, decode, execute int // numbers of steps of each phase
@@ -63,11 +65,12 @@ type StepFacts struct {
 	pace   table.Line // the speed of the run
 
 	routers []*experts.Router // the choices of experts in the step
-	first   *answer
+	first   *view.Answer
 }
 
-func newStepPage(h Host, _ *widget.Log) View {
-	p := &StepPage{host: h, Steps: listOf("steps"), part: -1}
+// New returns the view Step.
+func New(h view.Host) *Page {
+	p := &Page{host: h, Steps: view.ListOf("steps"), part: -1}
 	p.Steps.Rows.PlainColumns = true
 	p.Steps.Rows.GiveUp = []string{
 		"timing", "cold", "submits", "polls", "gc_ms", "compiled", "bind_groups",
@@ -76,19 +79,19 @@ func newStepPage(h Host, _ *widget.Log) View {
 	return p
 }
 
-func (p *StepPage) Actions() []command.Action {
+func (p *Page) Actions() []command.Action {
 	return []command.Action{
 		{Name: "mark step"},
 		{Name: "zoom in", Off: p.undivided, Run: p.zoomIn},
 		{Name: "cost", Off: p.unknown, Run: func() {
-			t := p.Task.Value.first.tree
-			askAbout(p.host, p.now, session.Cost, &t.Index.Trace.Steps[p.now.Step], t.OpenParts())
+			t := p.Task.Value.first.Tree
+			view.Measure(p.host, p.now, session.Cost, &t.Index.Trace.Steps[p.now.Step], t.OpenParts())
 		}},
 	}
 }
 
 // unknown returns the reason that the costs of the step cannot be measured now, or "".
-func (p *StepPage) unknown() string {
+func (p *Page) unknown() string {
 	if f := p.Task.Value; f == nil || f.first == nil || f.s.Step != p.now.Step {
 		return "the step is still being computed"
 	}
@@ -96,26 +99,26 @@ func (p *StepPage) unknown() string {
 }
 
 // Move moves to another step. While a part of the GPU track is open, up and down move through the parts.
-func (p *StepPage) Move(m widget.Motion) {
+func (p *Page) Move(m widget.Motion) {
 	if by := p.stepsBy(m); by != 0 {
 		p.host.ShowStep(by)
 	}
 }
 
 // Scrolls returns 1, because the wheel moves to the next step.
-func (p *StepPage) Scrolls() int { return 1 }
+func (p *Page) Scrolls() int { return 1 }
 
-func (p *StepPage) Takes() report.Takes { return report.OneStep }
+func (p *Page) Takes() report.Takes { return report.OneStep }
 
-func (p *StepPage) Load(j *widget.Jobs, s Snapshot, _ int) {
+func (p *Page) Load(j *widget.Jobs, s view.Snapshot, _ int) {
 	p.now = s
 	if s.Step < 0 || s.Trace == nil {
 		p.Task.Clear(j)
 		p.Steps.Rows.Unload(j)
 		return
 	}
-	p.Task.Want(j, summaryBase{SummaryKey{s.Version, s.Step}, s.Base},
-		func(ctx context.Context) (*StepFacts, error) { return gather(ctx, s) }, nil)
+	p.Task.Want(j, summaryBase{view.SummaryKey{Version: s.Version, Step: s.Step}, s.Base},
+		func(ctx context.Context) (*Facts, error) { return gather(ctx, s) }, nil)
 	p.Steps.Rows.Load(j, stepsKey{s.Index, s.Against}, s, s.Running,
 		func(ctx context.Context) (*table.Table, error) {
 			return p.Steps.From.Of(ctx, s.Index, analyze.Options{Baseline: s.Against})
@@ -124,8 +127,8 @@ func (p *StepPage) Load(j *widget.Jobs, s Snapshot, _ int) {
 }
 
 // gather computes the facts from all steps.
-func gather(ctx context.Context, s Snapshot) (*StepFacts, error) {
-	f := &StepFacts{s: s, Sum: s.Index.Summary(s.Step), Tracks: tracks.Of(s.Index, s.Step)}
+func gather(ctx context.Context, s view.Snapshot) (*Facts, error) {
+	f := &Facts{s: s, Sum: s.Index.Summary(s.Step), Tracks: tracks.Of(s.Index, s.Step)}
 	var decodes []float64
 	all := 0.0
 	for i := range s.Trace.Steps {
@@ -155,7 +158,7 @@ func gather(ctx context.Context, s Snapshot) (*StepFacts, error) {
 	f.Words = WordsAround(s)
 	f.pace = report.Pace(s.Index, s.Step)
 	var err error
-	if f.first, err = answerOf(ctx, s, report.OneStep); err != nil {
+	if f.first, err = view.AnswerOf(ctx, s, report.OneStep); err != nil {
 		return nil, err
 	}
 	f.routers, err = experts.Of(ctx, s.Index, s.Index.Step(s.Step))
@@ -164,7 +167,7 @@ func gather(ctx context.Context, s Snapshot) (*StepFacts, error) {
 
 // barNS returns the time in ns of a step in the strip: the wall time or, in the profile of another engine,
 // the sum of the dispatches. It returns 0 if this time was not measured.
-func (f *StepFacts) barNS(s *trace.Step) float64 {
+func (f *Facts) barNS(s *trace.Step) float64 {
 	ns, _ := s.CPU.TotalNS.NS()
 	if f.imported() {
 		ns, _ = analyze.GPUOf(s).BusyNS.NS()
@@ -172,7 +175,7 @@ func (f *StepFacts) barNS(s *trace.Step) float64 {
 	return float64(ns)
 }
 
-func (p *StepPage) Title(int) []table.Segment {
+func (p *Page) Title(int) []table.Segment {
 	f := p.Task.Value
 	if f == nil {
 		return []table.Segment{{Rank: 0, Text: "Step"}}
@@ -202,7 +205,7 @@ func (p *StepPage) Title(int) []table.Segment {
 }
 
 // About returns the speed of the run up to the shown step.
-func (p *StepPage) About(s Snapshot) (table.Line, bool) {
+func (p *Page) About(s view.Snapshot) (table.Line, bool) {
 	if f := p.Task.Value; f != nil && f.s.Named(p.Takes()) == s.Named(p.Takes()) {
 		return f.pace, true
 	}
@@ -218,7 +221,7 @@ var steps = map[widget.Motion]int{
 
 // stepsBy returns the number of steps that a motion moves. If a part of the GPU track is open, up and down
 // move through the parts, and stepsBy returns 0.
-func (p *StepPage) stepsBy(m widget.Motion) int {
+func (p *Page) stepsBy(m widget.Motion) int {
 	if p.part >= 0 && (m == widget.Up || m == widget.Down) {
 		if f := p.Task.Value; f != nil {
 			p.part = widget.Clamp(p.part+steps[m], 0, max(0, len(f.Tracks.GPU)-1))
@@ -229,7 +232,7 @@ func (p *StepPage) stepsBy(m widget.Motion) int {
 }
 
 // undivided returns the reason that no part of the GPU track can be opened or closed, or "" if one can.
-func (p *StepPage) undivided() string {
+func (p *Page) undivided() string {
 	if f := p.Task.Value; p.part < 0 && (f == nil || len(f.Tracks.GPU) < 2) {
 		return "the parts of this step were not timed: run a step at timing level block or dispatch"
 	}
@@ -237,7 +240,7 @@ func (p *StepPage) undivided() string {
 }
 
 // zoomIn opens the longest part of the GPU track, or closes the open part.
-func (p *StepPage) zoomIn() {
+func (p *Page) zoomIn() {
 	if p.Back() {
 		return
 	}
@@ -251,24 +254,24 @@ func (p *StepPage) zoomIn() {
 }
 
 // Back closes the open part, and reports whether one was open.
-func (p *StepPage) Back() bool {
+func (p *Page) Back() bool {
 	was := p.part >= 0
 	p.part = -1
 	return was
 }
 
-func (p *StepPage) Copied() string { return p.Steps.Rows.RowText() }
+func (p *Page) Copied() string { return p.Steps.Rows.RowText() }
 
 // stripKey identifies the contents of a strip.
 type stripKey struct {
-	facts   *StepFacts
+	facts   *Facts
 	events  *analyze.Event // first event
 	n       int
 	columns int
 }
 
 // stripIn returns the strip for a page of w cells, rebuilt if the data or the width has changed.
-func (p *StepPage) stripIn(f *StepFacts, w int) *strip {
+func (p *Page) stripIn(f *Facts, w int) *strip {
 	key := stripKey{facts: f, n: len(p.now.Events), columns: stripColumns(w)}
 	if key.n > 0 {
 		key.events = &p.now.Events[0]
@@ -281,7 +284,7 @@ func (p *StepPage) stripIn(f *StepFacts, w int) *strip {
 
 // tracksKey identifies the drawn lines of the tracks.
 type tracksKey struct {
-	facts   *StepFacts
+	facts   *Facts
 	theme   *widget.Theme
 	part, w int
 	figures bool
@@ -289,7 +292,7 @@ type tracksKey struct {
 
 // textKey identifies the drawn lines of the text.
 type textKey struct {
-	facts *StepFacts
+	facts *Facts
 	theme *widget.Theme
 	w, h  int
 }
@@ -308,7 +311,7 @@ func (d *drawn[K]) with(of K, draw func() []string) []string {
 }
 
 // tracksIn returns the lines of the tracks on a page of w cells.
-func (p *StepPage) tracksIn(t *widget.Theme, f *StepFacts, w int, figures bool) []string {
+func (p *Page) tracksIn(t *widget.Theme, f *Facts, w int, figures bool) []string {
 	return p.tracks.with(tracksKey{f, t, p.part, w, figures}, func() []string {
 		var part *tracks.Span
 		if p.part >= 0 && p.part < len(f.Tracks.GPU) {
@@ -323,7 +326,7 @@ func stripColumns(w int) int { return max(1, w-widget.Axis-2) }
 
 // StepAt returns the first step in the strip's column at cell x, on a page of w cells. It returns false if no
 // step is drawn at x.
-func (p *StepPage) StepAt(x, w int) (step int, ok bool) {
+func (p *Page) StepAt(x, w int) (step int, ok bool) {
 	f := p.Task.Value
 	if f == nil || x < widget.Axis+1 {
 		return 0, false
@@ -333,7 +336,7 @@ func (p *StepPage) StepAt(x, w int) (step int, ok bool) {
 }
 
 // PointAt shows the clicked step, in the strip or in the list.
-func (p *StepPage) PointAt(x, y, w int) bool {
+func (p *Page) PointAt(x, y, w int) bool {
 	step, ok := p.Steps.Rows.RowAt(y), false
 	switch {
 	case p.Task.Value == nil:
@@ -348,7 +351,7 @@ func (p *StepPage) PointAt(x, y, w int) bool {
 	return ok
 }
 
-func (p *StepPage) Render(t *widget.Theme, g widget.Glyphs, w, h int, _ bool) []string {
+func (p *Page) Render(t *widget.Theme, g widget.Glyphs, w, h int, _ bool) []string {
 	f := p.Task.Value
 	p.High, p.Steps.Rows.Line = 0, 0
 	if f == nil {
@@ -379,7 +382,7 @@ func (p *StepPage) Render(t *widget.Theme, g widget.Glyphs, w, h int, _ bool) []
 }
 
 // facts returns the lines below the text. A low page also uses `blank` blank lines for facts.
-func (p *StepPage) facts(t *widget.Theme, f *StepFacts, w, h, blank int) []string {
+func (p *Page) facts(t *widget.Theme, f *Facts, w, h, blank int) []string {
 	facts := []string{widget.Cut(" "+f.Candidates(w-2), w)}
 	if drawn := f.Drawn(); h >= 18 && drawn != nil {
 		facts = append(facts, t.Put(widget.Dim, widget.Cut(" "+Packed(drawn, w-2, 1)[0], w)))
@@ -395,8 +398,8 @@ func (p *StepPage) facts(t *widget.Theme, f *StepFacts, w, h, blank int) []strin
 		facts = append(facts, t.Put(widget.GraphA, " "+line))
 	}
 	first := ""
-	if f.first.costed() || p.now.Running {
-		first = f.first.draw(t, p.now, w)
+	if f.first.Costed() || p.now.Running {
+		first = f.first.Draw(t, p.now, w)
 	}
 	said := p.verdict(f)
 	verdict := widget.WrapIndented(said, w-2)
@@ -427,7 +430,7 @@ func (p *StepPage) facts(t *widget.Theme, f *StepFacts, w, h, blank int) []strin
 
 // verdict returns the text that says what limits the step. Without costs, the text also says how to measure
 // costs.
-func (p *StepPage) verdict(f *StepFacts) string {
+func (p *Page) verdict(f *Facts) string {
 	said := widget.MarkClosed + " " + report.Verdict(f.Sum)
 	switch {
 	case !p.now.Live || p.now.Running || f.Sum.Planned:
@@ -441,7 +444,7 @@ func (p *StepPage) verdict(f *StepFacts) string {
 }
 
 // run returns the lines of the strip with its lanes. A page with few lines shows fewer lanes.
-func (p *StepPage) run(t *widget.Theme, g widget.Glyphs, f *StepFacts, s *strip, w, chart, h int) []string {
+func (p *Page) run(t *widget.Theme, g widget.Glyphs, f *Facts, s *strip, w, chart, h int) []string {
 	lines := s.Chart(t, g, chart)
 	cursor, legend := "", s.Legend()
 	for n := len(legend); n >= 0; n-- { // as much of the legend as fits
@@ -476,7 +479,7 @@ func (p *StepPage) run(t *widget.Theme, g widget.Glyphs, f *StepFacts, s *strip,
 
 // Split returns the line that splits the time of the untimed step into CPU time before the GPU starts, GPU
 // time, and CPU time after the GPU has ended.
-func (f *StepFacts) Split() table.Line {
+func (f *Facts) Split() table.Line {
 	u := &f.Sum.Untimed
 	if f.imported() {
 		return table.Title(append([]table.Segment{
@@ -533,7 +536,7 @@ func (f *StepFacts) Split() table.Line {
 }
 
 // coldStart returns how the time before the first token was spent, or nil if the trace does not contain this.
-func (f *StepFacts) coldStart() []string {
+func (f *Facts) coldStart() []string {
 	list := tracks.ColdStart(f.s.Index)
 	if len(list) == 0 {
 		return nil

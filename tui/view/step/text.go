@@ -1,4 +1,4 @@
-package view
+package step
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
 	"gpuscope/trace/table"
+	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
 )
 
@@ -26,7 +27,7 @@ const around = 4096
 
 // WordsAround returns the tokens of the text around the shown step. In a long text, the first returned token
 // stays the same for thousands of steps, so that the lines do not move during a run.
-func WordsAround(s Snapshot) []word {
+func WordsAround(s view.Snapshot) []word {
 	var out []word
 	step := &s.Trace.Steps[s.Step]
 	at := step.Position + len(step.Tokens) // position of the generated token
@@ -79,7 +80,7 @@ func WordsAround(s Snapshot) []word {
 }
 
 // Text draws the lines around the current token: at most h lines of w cells.
-func (f *StepFacts) Text(t *widget.Theme, w, h int) []string {
+func (f *Facts) Text(t *widget.Theme, w, h int) []string {
 	var lines []string
 	var b strings.Builder
 	used, found := 0, 0
@@ -125,7 +126,7 @@ func (f *StepFacts) Text(t *widget.Theme, w, h int) []string {
 }
 
 // imported reports whether the steps come from the profile of another engine.
-func (f *StepFacts) imported() bool { return f.s.Trace != nil && f.s.Trace.Engine != "" }
+func (f *Facts) imported() bool { return f.s.Trace != nil && f.s.Trace.Engine != "" }
 
 // outputs returns the number of outputs of the graph.
 func outputs(t *trace.Trace) int {
@@ -139,7 +140,7 @@ func outputs(t *trace.Trace) int {
 }
 
 // Candidates returns the model's most likely tokens, as many as fit into w cells.
-func (f *StepFacts) Candidates(w int) string {
+func (f *Facts) Candidates(w int) string {
 	s := f.Sum.Step
 	if len(s.Top) == 0 {
 		switch {
@@ -193,7 +194,7 @@ var samplingNames = []string{
 
 // Drawn returns the parameters with which the token was sampled, or nil if the step took the token with the
 // highest logit without sampling.
-func (f *StepFacts) Drawn() []string {
+func (f *Facts) Drawn() []string {
 	var parts []string
 	for _, name := range samplingNames {
 		if value, ok := f.Sum.Step.Sampling[name]; ok {

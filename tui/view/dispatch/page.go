@@ -1,4 +1,5 @@
-package view
+// Package dispatch is the view Dispatches: a table of what ran, with grids, times and costs.
+package dispatch
 
 import (
 	"context"
@@ -10,22 +11,24 @@ import (
 	"gpuscope/trace/report"
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
+	"gpuscope/tui/view"
 	"gpuscope/tui/view/rowtext"
 	"gpuscope/tui/widget"
 )
 
-// DispatchPage is view 2. It shows which dispatches ran, with which grid, how long they took, what
+// Page is view 2. It shows which dispatches ran, with which grid, how long they took, what
 // changed, and what to fix first.
-type DispatchPage struct {
-	ListPage
-	host  Host
+type Page struct {
+	view.ListPage
+	host  view.Host
 	fold  analyze.Grouping
-	now   Snapshot
-	first answerTask
+	now   view.Snapshot
+	first view.AnswerTask
 }
 
-func newDispatchPage(h Host, _ *widget.Log) View {
-	p := &DispatchPage{ListPage: listOf("dispatches"), host: h}
+// New returns the view Dispatches.
+func New(h view.Host) *Page {
+	p := &Page{ListPage: view.ListOf("dispatches"), host: h}
 	p.Rows.SortKeys = []widget.SortKey{
 		{Letter: "s", Column: "save_us"}, {Letter: "c", Column: "cost_us"}, {Letter: "l", Column: "lost_us"}, {Letter: "u", Column: "us"}, {Letter: "m", Column: "sum_us"}, {Letter: "d", Column: "delta"}, {Letter: "h", Column: "share"},
 	}
@@ -37,7 +40,7 @@ func newDispatchPage(h Host, _ *widget.Log) View {
 }
 
 // Table returns the shown table, or nil if it is not ready yet.
-func (p *DispatchPage) Table() *report.DispatchTable {
+func (p *Page) Table() *report.DispatchTable {
 	if p.Rows.Table == nil {
 		return nil
 	}
@@ -47,7 +50,7 @@ func (p *DispatchPage) Table() *report.DispatchTable {
 
 // joined returns the bracket in front of a row. The bracket connects adjacent rows whose dispatches run
 // without a barrier between them.
-func (p *DispatchPage) joined(i int) string {
+func (p *Page) joined(i int) string {
 	t := p.Table()
 	if t == nil || p.Rows.Choice.Sort != "" || p.Rows.Choice.Reverse {
 		return " "
@@ -66,10 +69,10 @@ func (p *DispatchPage) joined(i int) string {
 	return " "
 }
 
-func (p *DispatchPage) Load(j *widget.Jobs, s Snapshot, _ int) {
+func (p *Page) Load(j *widget.Jobs, s view.Snapshot, _ int) {
 	p.now = s
-	p.want(j, s, p.fold)
-	wantAnswer(&p.first, j, s, p.Takes())
+	p.Want(j, s, p.fold)
+	view.WantAnswer(&p.first, j, s, p.Takes())
 }
 
 // firstDispatch identifies a row by its first dispatch, so that the row is found again after the grouping has
@@ -82,12 +85,12 @@ func firstDispatch(t *table.Table, row int) any {
 	return d.Launch(&d.Grouped[row]).ID
 }
 
-func (p *DispatchPage) Actions() []command.Action {
+func (p *Page) Actions() []command.Action {
 	return append(p.ListPage.Actions(), []command.Action{
 		{Name: "group by", Run: p.refold},
 		{Name: "why", Run: func() {
 			t, explains := p.why()
-			explain(p.host, &p.Rows, t, explains)
+			view.Explain(p.host, &p.Rows, t, explains)
 		}},
 		{Name: "cost", Off: p.cannotCost, Run: p.costOfRows},
 		{Name: "cost of marked", Off: p.cannotCost, Run: p.costOfMarked},
@@ -99,43 +102,44 @@ func (p *DispatchPage) Actions() []command.Action {
 	}...)
 }
 
-func (p *DispatchPage) Detailed() bool { return true }
+func (p *Page) Detailed() bool { return true }
 
-func (p *DispatchPage) Look() any { return p.fold }
+func (p *Page) Look() any { return p.fold }
 
-func (p *DispatchPage) Restore(s any) { p.fold = s.(analyze.Grouping) }
+func (p *Page) Restore(s any) { p.fold = s.(analyze.Grouping) }
 
-func (p *DispatchPage) refold() { p.fold = (p.fold + 1) % (analyze.GroupNone + 1) }
+func (p *Page) refold() { p.fold = (p.fold + 1) % (analyze.GroupNone + 1) }
 
 // About returns the summary line of the selected steps. It returns false while the table covers other steps.
-func (p *DispatchPage) About(s Snapshot) (table.Line, bool) {
-	if t := p.Rows.Table; t != nil && len(t.Title) > 1 && p.at().Named(p.Takes()) == s.Named(p.Takes()) {
+func (p *Page) About(s view.Snapshot) (table.Line, bool) {
+	t := p.Rows.Table
+	if t != nil && len(t.Title) > 1 && p.Snapshot().Named(p.Takes()) == s.Named(p.Takes()) {
 		return t.Title[0], true
 	}
 	return table.Line{}, true
 }
 
-func (p *DispatchPage) Title(w int) []table.Segment {
+func (p *Page) Title(w int) []table.Segment {
 	t := p.Rows.Table
 	if t == nil || len(t.Title) == 0 {
 		return []table.Segment{{Rank: 0, Text: "Dispatches"}}
 	}
 	said := t.Title[len(t.Title)-1].Segments
-	if p.first.Value.costed() {
-		said = withoutFirst(p.Table(), said)
+	if p.first.Value.Costed() {
+		said = view.WithoutFirst(p.Table(), said)
 	}
 	first := min(2, len(said))
 	own := append([]table.Segment{p.edited(), p.uncosted()}, p.Rows.Own(w)...)
 	return p.measureOn(slices.Concat(said[:first], p.together(), own, said[first:], p.Rows.Alike(w)))
 }
 
-func (p *DispatchPage) Render(t *widget.Theme, _ widget.Glyphs, w, h int, focused bool) []string {
+func (p *Page) Render(t *widget.Theme, _ widget.Glyphs, w, h int, focused bool) []string {
 	var lines []string
-	if first := p.first.Value.draw(t, p.now, w); first != "" && h > 8 {
+	if first := p.first.Value.Draw(t, p.now, w); first != "" && h > 8 {
 		lines = append(lines, first)
 	}
 	p.Rows.Line = len(lines)
-	lines = append(lines, p.draw(t, w, h-len(lines), focused, "The step has no dispatches.")...)
+	lines = append(lines, p.Draw(t, w, h-len(lines), focused, "The step has no dispatches.")...)
 	for _, n := range p.Rows.Notes {
 		broken := widget.WrapUnder("   "+n, w, 3, 5)
 		if len(lines)+len(broken) > h {
@@ -149,7 +153,7 @@ func (p *DispatchPage) Render(t *widget.Theme, _ widget.Glyphs, w, h int, focuse
 }
 
 // Launch returns the first launch of the selected row.
-func (p *DispatchPage) Launch() *analyze.Launch {
+func (p *Page) Launch() *analyze.Launch {
 	t, r := p.Table(), p.Rows.Current()
 	if t == nil || r < 0 {
 		return nil
@@ -158,64 +162,67 @@ func (p *DispatchPage) Launch() *analyze.Launch {
 }
 
 // Detail describes all dispatches of the row, and then its first dispatch.
-func (p *DispatchPage) Detail() *Detail {
-	t, r, s := p.Table(), p.Rows.Current(), p.at()
+func (p *Page) Detail() *view.Detail {
+	t, r, s := p.Table(), p.Rows.Current(), p.Snapshot()
 	if t == nil || r < 0 {
-		return &Detail{}
+		return &view.Detail{}
 	}
 	title := timesOf(t.Grouped[r].Label, len(t.Grouped[r].Units))
 	if up := t.Rows[r].Parent; up >= 0 && !t.Grouped[up].Group {
 		title += " of " + timesOf(t.Grouped[up].Label, len(t.Grouped[up].Units))
 	}
 	canCost := p.canCost()
-	return &Detail{p.Rows.Key + t.Grouping.String(), title, func(ctx context.Context) ([]string, error) {
-		row := &t.Grouped[r]
-		var lines []string
-		if row.Count() > 1 || rowtext.OfSteps(t, row) {
-			lines = append(lines, rowtext.Several(t, r)...)
-		}
-		if cost := t.CostLine(row); cost != "" {
-			switch {
-			case canCost && row.Other != nil:
-				cost += command.Keyed(" · press {cost} to measure the cost")
-			case canCost && row.Cost.Few():
-				cost += command.Keyed(" · press {cost} to keep measuring")
+	return &view.Detail{
+		Of: p.Rows.Key + t.Grouping.String(), Title: title,
+		Lines: func(ctx context.Context) ([]string, error) {
+			row := &t.Grouped[r]
+			var lines []string
+			if row.Count() > 1 || rowtext.OfSteps(t, row) {
+				lines = append(lines, rowtext.Several(t, r)...)
 			}
-			lines = append(lines, cost)
-			if shared := t.SharedLine(); shared != "" {
-				lines = append(lines, shared)
+			if cost := t.CostLine(row); cost != "" {
+				switch {
+				case canCost && row.Other != nil:
+					cost += command.Keyed(" · press {cost} to measure the cost")
+				case canCost && row.Cost.Few():
+					cost += command.Keyed(" · press {cost} to keep measuring")
+				}
+				lines = append(lines, cost)
+				if shared := t.SharedLine(); shared != "" {
+					lines = append(lines, shared)
+				}
 			}
-		}
-		if joint := t.JointLine(r); joint != "" {
-			lines = append(lines, joint)
-		}
-		if row.Group {
-			return append(lines, t.NotesOf(r)...), nil
-		}
-		l, x := t.Launch(row), s.Index
-		if of := rowtext.FirstOfAll(t, row); of != "" { // the lines above cover all dispatches of the row
-			lines = append(lines, of)
-		}
-		if row.Gone() {
-			x = t.Baseline.Index
-			said := "This dispatch did not run in this step. In s%d:"
-			if row.Count() > 1 {
-				said = "The first of these dispatches, in s%d:"
+			if joint := t.JointLine(r); joint != "" {
+				lines = append(lines, joint)
 			}
-			lines = append(lines, fmt.Sprintf(said, x.Trace.Steps[l.Step].Index))
-		}
-		d, err := x.Detail(ctx, l.Step, l.ID, s.lastOfBase())
-		if d != nil {
-			if t.CostKnown(row) {
-				d.Limit.ExcessNS = 0 // the cost line already shows what could be saved
+			if row.Group {
+				return append(lines, t.NotesOf(r)...), nil
 			}
-			lines = append(lines, report.DetailLines(d)...)
-			if d.Time.N == 1 && s.Live && row.Count() == 1 {
-				lines = append(lines, command.Keyed("Only 1 sample: press {repeat} for more"))
+			l, x := t.Launch(row), s.Index
+			if of := rowtext.FirstOfAll(t, row); of != "" { // the lines above cover all dispatches of the row
+				lines = append(lines, of)
 			}
-		}
-		return lines, err
-	}}
+			if row.Gone() {
+				x = t.Baseline.Index
+				said := "This dispatch did not run in this step. In s%d:"
+				if row.Count() > 1 {
+					said = "The first of these dispatches, in s%d:"
+				}
+				lines = append(lines, fmt.Sprintf(said, x.Trace.Steps[l.Step].Index))
+			}
+			d, err := x.Detail(ctx, l.Step, l.ID, s.LastOfBase())
+			if d != nil {
+				if t.CostKnown(row) {
+					d.Limit.ExcessNS = 0 // the cost line already shows what could be saved
+				}
+				lines = append(lines, report.DetailLines(d)...)
+				if d.Time.N == 1 && s.Live && row.Count() == 1 {
+					lines = append(lines, command.Keyed("Only 1 sample: press {repeat} for more"))
+				}
+			}
+			return lines, err
+		},
+	}
 }
 
 // timesOf returns the name of a group of n things: "attn.q ×16", or "attn.q" if n is 1.
@@ -226,44 +233,35 @@ func timesOf(name string, n int) string {
 	return name
 }
 
-// firstOf returns the end of a title above a text that describes only the first of n things. It returns "" if
-// n is 1.
-func firstOf(n int) string {
-	if n < 2 {
-		return ""
-	}
-	return fmt.Sprintf(", first of ×%d", n)
-}
-
-func (p *DispatchPage) why() (Text, bool) {
+func (p *Page) why() (view.Text, bool) {
 	l := p.Launch()
 	if l == nil {
-		id, _, step, asked := p.elsewhere()
+		id, _, step, asked := p.Elsewhere()
 		if !asked {
-			return Text{}, false
+			return view.Text{}, false
 		}
-		return WhyAt(p.at().Index, step, id, "", false), true
+		return view.WhyAt(p.Snapshot().Index, step, id, "", false), true
 	}
-	t, s := p.Table(), p.at()
+	t, s := p.Table(), p.Snapshot()
 	row := &t.Grouped[p.Rows.Current()]
-	of := firstOf(row.Count())
+	of := view.FirstOf(row.Count())
 	if (row.Group || !row.Equal) && row.Count() > 1 { // the dispatches of the row differ from each other
 		of = fmt.Sprintf(", the first of the %d dispatches in %s", row.Count(), row.Label)
 	}
 	if !row.Gone() {
-		return WhyAt(s.Index, l.Step, l.ID, of, false), true
+		return view.WhyAt(s.Index, l.Step, l.ID, of, false), true
 	}
 	// Explain with the trace of this run why the dispatch did not run in this step. If only the model of
 	// the baseline has the dispatch, use the baseline's trace.
 	id, here := s.Index.Called(t.Baseline.Index.Name(l.ID))
 	if !here {
-		return WhyAt(t.Baseline.Index, l.Step, l.ID, of+", in the baseline", false), true
+		return view.WhyAt(t.Baseline.Index, l.Step, l.ID, of+", in the baseline", false), true
 	}
-	return whyDispatch(s, id, of), true
+	return view.WhyDispatch(s, id, of), true
 }
 
 // edited returns the title segment with the names of the edited kernels in use.
-func (p *DispatchPage) edited() table.Segment {
+func (p *Page) edited() table.Segment {
 	names := p.now.State.Edited
 	if len(names) == 0 {
 		return table.Segment{}

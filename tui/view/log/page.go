@@ -1,4 +1,5 @@
-package view
+// Package log is the view Log: all messages.
+package log
 
 import (
 	"context"
@@ -8,13 +9,14 @@ import (
 	"gpuscope/internal/printable"
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
+	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
 )
 
-// logPage is view 0, the log of all messages. It follows the end of the log unless the user has scrolled
+// Page is view 0, the log of all messages. It follows the end of the log unless the user has scrolled
 // up.
-type logPage struct {
-	Basics
+type Page struct {
+	view.Basics
 	log    *widget.Log
 	wanted string // filter that the user typed
 	text   widget.TextPane
@@ -37,11 +39,12 @@ type logText struct {
 	found  int // number of entries that match the filter
 }
 
-func newLogPage(_ Host, l *widget.Log) View {
-	return &logPage{log: l, text: widget.TextPane{Tail: true}}
+// New returns the view Log, which shows the messages of l.
+func New(l *widget.Log) *Page {
+	return &Page{log: l, text: widget.TextPane{Tail: true}}
 }
 
-func (p *logPage) Load(j *widget.Jobs, _ Snapshot, w int) {
+func (p *Page) Load(j *widget.Jobs, _ view.Snapshot, w int) {
 	lines, version := p.log.Snapshot()
 	key := logKey{version, w - 2, p.wanted}
 	p.task.Want(j, key, func(ctx context.Context) (logText, error) { return wrapLog(ctx, lines, key) },
@@ -86,7 +89,7 @@ func lets(filter, s string) bool {
 	return strings.Contains(strings.ToLower(s), strings.ToLower(want)) != invert || filter == ""
 }
 
-func (p *logPage) Title(int) []table.Segment {
+func (p *Page) Title(int) []table.Segment {
 	t := &p.task.Value
 	parts := []table.Segment{{Rank: 0, Text: widget.Plural(t.all, "line")}}
 	if t.filter != "" {
@@ -101,7 +104,7 @@ func (p *logPage) Title(int) []table.Segment {
 	return parts
 }
 
-func (p *logPage) Render(t *widget.Theme, _ widget.Glyphs, w, h int, _ bool) []string {
+func (p *Page) Render(t *widget.Theme, _ widget.Glyphs, w, h int, _ bool) []string {
 	if len(p.text.Lines) == 0 {
 		none := "No messages yet."
 		if p.task.Value.all > 0 {
@@ -122,20 +125,20 @@ func (p *logPage) Render(t *widget.Theme, _ widget.Glyphs, w, h int, _ bool) []s
 }
 
 // Move moves up and down only, because the wrapped lines never extend past the right edge.
-func (p *logPage) Move(m widget.Motion) {
+func (p *Page) Move(m widget.Motion) {
 	if m != widget.Left && m != widget.Right {
 		p.text.Move(m)
 	}
 }
 
-func (p *logPage) Filter() *Filter {
-	return &Filter{Text: p.wanted, Set: func(s string) { p.wanted = s }}
+func (p *Page) Filter() *view.Filter {
+	return &view.Filter{Text: p.wanted, Set: func(s string) { p.wanted = s }}
 }
 
-func (p *logPage) Actions() []command.Action { return []command.Action{{Name: "filter"}} }
+func (p *Page) Actions() []command.Action { return []command.Action{{Name: "filter"}} }
 
-func (p *logPage) Look() any { return p.wanted }
+func (p *Page) Look() any { return p.wanted }
 
-func (p *logPage) Restore(s any) { p.wanted = s.(string) }
+func (p *Page) Restore(s any) { p.wanted = s.(string) }
 
-func (p *logPage) Copied() string { return strings.Join(p.text.Lines, "\n") }
+func (p *Page) Copied() string { return strings.Join(p.text.Lines, "\n") }

@@ -1,4 +1,4 @@
-package view
+package dispatch
 
 import (
 	"fmt"
@@ -10,11 +10,12 @@ import (
 	"gpuscope/trace/report"
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
+	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
 )
 
 // costOfRows measures the cost of each visible row.
-func (p *DispatchPage) costOfRows() {
+func (p *Page) costOfRows() {
 	parts, step := p.Parts(false)
 	if len(parts) > trace.MaxCosts/2 {
 		p.host.Remark(fmt.Sprintf(command.Keyed("%d rows are too many to measure one by one: group or filter the rows ({group by}, {filter})"),
@@ -26,13 +27,13 @@ func (p *DispatchPage) costOfRows() {
 }
 
 // costOfMarked measures the cost of all marked rows together.
-func (p *DispatchPage) costOfMarked() {
+func (p *Page) costOfMarked() {
 	if parts, step, ok := p.markedParts(); ok {
 		p.ask(session.Cost, step, analyze.Together(parts))
 	}
 }
 
-func (p *DispatchPage) verifyRows() {
+func (p *Page) verifyRows() {
 	if parts, step, ok := p.markedParts(); ok {
 		p.ask(session.Verify, step, analyze.Together(parts))
 	}
@@ -40,14 +41,14 @@ func (p *DispatchPage) verifyRows() {
 
 // verifyStep compares all dispatches of the step with their references, and with a reference run of the
 // text.
-func (p *DispatchPage) verifyStep() {
+func (p *Page) verifyStep() {
 	_, step := p.Parts(true)
 	p.ask(session.Verify, step)
 }
 
 // markedParts returns the marked rows or, if no row is marked, the selected row. If the marked rows are not
 // in the table, it tells the user and returns false.
-func (p *DispatchPage) markedParts() (parts []trace.Part, step *trace.Step, ok bool) {
+func (p *Page) markedParts() (parts []trace.Part, step *trace.Step, ok bool) {
 	if parts, step = p.Parts(true); len(parts) == 0 {
 		p.host.Remark("the marked rows are not in this table")
 	}
@@ -55,21 +56,13 @@ func (p *DispatchPage) markedParts() (parts []trace.Part, step *trace.Step, ok b
 }
 
 // ask sends the session a command about parts of a step.
-func (p *DispatchPage) ask(kind session.CommandKind, step *trace.Step, parts ...trace.Part) {
-	askAbout(p.host, p.now, kind, step, parts)
-}
-
-func askAbout(h Host, s Snapshot, kind session.CommandKind, step *trace.Step, parts []trace.Part) {
-	c := session.Command{Kind: kind, Parts: parts}
-	if step.Index != s.State.Step {
-		c.Step = &step.Index
-	}
-	h.Do(c)
+func (p *Page) ask(kind session.CommandKind, step *trace.Step, parts ...trace.Part) {
+	view.Measure(p.host, p.now, kind, step, parts)
 }
 
 // Parts returns the visible rows and the step they belong to. If `marked` is set, it returns only the marked
 // rows, or the selected row if none is marked.
-func (p *DispatchPage) Parts(marked bool) ([]trace.Part, *trace.Step) {
+func (p *Page) Parts(marked bool) ([]trace.Part, *trace.Step) {
 	t := p.Table()
 	step := &t.Index.Trace.Steps[t.Selection.Last()]
 	if !marked {
@@ -86,7 +79,7 @@ func (p *DispatchPage) Parts(marked bool) ([]trace.Part, *trace.Step) {
 // withHeadings adds to rows the headings of their groups, in the order of the graph, so that the costs of
 // headings are measured even if the sorted table shows no headings. It adds nothing if a filter is active,
 // because a filter hides some rows of a group.
-func (p *DispatchPage) withHeadings(t *report.DispatchTable, rows []int) []int {
+func (p *Page) withHeadings(t *report.DispatchTable, rows []int) []int {
 	all := slices.Clone(rows)
 	if p.Rows.Shown == nil {
 		for _, r := range rows {
@@ -102,21 +95,21 @@ func (p *DispatchPage) withHeadings(t *report.DispatchTable, rows []int) []int {
 // member reports whether a row is not measured on its own, because its parent row is measured as a whole. The
 // cost of a single member is usually too small to distinguish from noise. A row that a filter selected is
 // measured, because the user asked for this row.
-func (p *DispatchPage) member(t *report.DispatchTable, row int) bool {
+func (p *Page) member(t *report.DispatchTable, row int) bool {
 	up := t.Grouped[row].Parent
 	return up >= 0 && !t.Grouped[up].Group && (p.Rows.Shown == nil || p.Rows.Shown[up] == p.Rows.Leaves[up])
 }
 
 // Ranked sorts the rows with the largest potential saving first, unless the user chose another order.
-func (p *DispatchPage) Ranked() {
+func (p *Page) Ranked() {
 	if p.Rows.Wanted.Sort == "" && !p.Rows.Wanted.Reverse {
-		p.Rows.SortBy(p.at().Index.CostOrder())
+		p.Rows.SortBy(p.Snapshot().Index.CostOrder())
 	}
 }
 
 // class returns the class of a row in a table that is sorted by costs, and whether its cost is within the
 // noise. Rows inside another row belong to the class of that row.
-func (p *DispatchPage) class(row int) (name string, dim bool) {
+func (p *Page) class(row int) (name string, dim bool) {
 	t, rows := p.Table(), p.Rows.Listing.Table.Rows
 	if t == nil || !slices.Contains([]string{"cost_us", "save_us", "twice_per_s"}, p.Rows.Choice.Sort) {
 		return "", false
@@ -136,7 +129,7 @@ func (p *DispatchPage) class(row int) (name string, dim bool) {
 }
 
 // markedRows returns the marked rows of the shown table.
-func (p *DispatchPage) markedRows() (rows []int) {
+func (p *Page) markedRows() (rows []int) {
 	t := p.Table()
 	if t == nil {
 		return nil
@@ -151,7 +144,7 @@ func (p *DispatchPage) markedRows() (rows []int) {
 
 // together returns a title segment with the time that the step saves if all marked rows are skipped at once,
 // and a segment that says what this bounds. It returns nil if fewer than two rows are marked.
-func (p *DispatchPage) together() []table.Segment {
+func (p *Page) together() []table.Segment {
 	t := p.Table()
 	if t == nil || t.Costs == nil {
 		return nil
@@ -180,13 +173,13 @@ func (p *DispatchPage) together() []table.Segment {
 }
 
 // canCost reports whether costs can be measured now.
-func (p *DispatchPage) canCost() bool {
+func (p *Page) canCost() bool {
 	t := p.Table()
 	return t != nil && p.now.Live && !p.now.Running && !t.Index.Trace.Device.None()
 }
 
 // measureOn adds a hint to the title if no cost exceeds the noise yet: more rounds are needed.
-func (p *DispatchPage) measureOn(title []table.Segment) []table.Segment {
+func (p *Page) measureOn(title []table.Segment) []table.Segment {
 	t := p.Table()
 	if !p.canCost() || t.Costs == nil || t.Uncosted() > 0 || !t.FewRounds() {
 		return title
@@ -199,7 +192,7 @@ func (p *DispatchPage) measureOn(title []table.Segment) []table.Segment {
 }
 
 // uncosted returns a hint on how to measure the rows without a cost, if costs can be measured now.
-func (p *DispatchPage) uncosted() table.Segment {
+func (p *Page) uncosted() table.Segment {
 	t := p.Table()
 	switch {
 	case !p.canCost(), t.Costs == nil, t.Uncosted() == 0:
@@ -212,8 +205,8 @@ func (p *DispatchPage) uncosted() table.Segment {
 }
 
 // cannotCost returns the reason that the costs of rows cannot be measured now, or "" if they can.
-func (p *DispatchPage) cannotCost() string {
-	if p.at().Step != p.now.Step {
+func (p *Page) cannotCost() string {
+	if p.Snapshot().Step != p.now.Step {
 		return "the rows of the step are still being computed"
 	}
 	return ""
@@ -225,7 +218,7 @@ const Roomy = 200
 // spare reports whether to hide a column on a screen without room for all columns. The detail shows what is
 // hidden. Without costs, spare hides the sum of isolated times. With costs, it hides the number of steps. In
 // a run with static grids, it hides the time of a single dispatch instead of the sum of isolated times.
-func (p *DispatchPage) spare(name string, screen int) bool {
+func (p *Page) spare(name string, screen int) bool {
 	t := p.Table()
 	if t == nil || screen >= Roomy {
 		return false
@@ -242,13 +235,13 @@ func (p *DispatchPage) spare(name string, screen int) bool {
 
 // guest reports whether to show a column only if all other columns fit, too. On a wide screen, this applies
 // to the error of the costs, which the detail shows too.
-func (p *DispatchPage) guest(name string, screen int) bool {
+func (p *Page) guest(name string, screen int) bool {
 	return name == "cost_spread_us" && screen >= widget.SideWidth && screen < Roomy
 }
 
 // stays reports whether to keep a column as long as possible: on a narrow screen, the sum of isolated times
 // beside the costs, because both cover all dispatches of a row. On a wide screen the detail shows this sum.
-func (p *DispatchPage) stays(name string) bool {
+func (p *Page) stays(name string) bool {
 	t := p.Table()
 	return t != nil && name == "sum_us" && t.Costed() && p.Rows.Screen < widget.SideWidth
 }

@@ -1,4 +1,4 @@
-package view
+package graph
 
 import (
 	"context"
@@ -16,21 +16,22 @@ import (
 	"gpuscope/trace/report"
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
+	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
 )
 
-// valueRow describes the screen of a value, which commands open.
-var valueRow = Row{
+// ValueRow describes the screen of a value, which commands open.
+var ValueRow = view.Row{
 	Name: "Value", Needs: command.Opened, Doc: "The elements of a tensor, read from the running model.",
-	New: func(h Host, _ *widget.Log) View { return newValuePage(h, 0) },
+	New: func(h view.Host, _ *widget.Log) view.View { return newValuePage(h, 0) },
 }
 
 // ValuePage shows an opened value: its statistics, its histogram and a window of its elements. It first
 // requests the elements in the window from the model, then the statistics. To read a value, the model re-runs
 // a step up to a dispatch.
 type ValuePage struct {
-	Basics
-	host   Host
+	view.Basics
+	host   view.Host
 	jobs   *widget.Jobs
 	value  trace.ValueID
 	write  int // index in writes of the chosen dispatch; -1: the last dispatch that writes the value
@@ -38,7 +39,7 @@ type ValuePage struct {
 	find   widget.Task[writesKey, []analyze.Written]
 	Row    int // row of the grid at the top of the window
 	column int // column of the grid at the left of the window
-	at     Snapshot
+	at     view.Snapshot
 
 	stopped *valueKey // value whose statistics the user chose not to read
 	stats   widget.Task[valueKey, seen]
@@ -71,26 +72,26 @@ type seen struct {
 	err error
 }
 
-func newValuePage(h Host, v trace.ValueID) *ValuePage {
+func newValuePage(h view.Host, v trace.ValueID) *ValuePage {
 	return &ValuePage{host: h, value: v, write: -1}
 }
 
 // OpenValue opens a value on top of the current view, at the step of a snapshot.
-func OpenValue(h Host, v trace.ValueID, s Snapshot) {
+func OpenValue(h view.Host, v trace.ValueID, s view.Snapshot) {
 	p := newValuePage(h, v)
 	p.at = s
-	h.Push(&valueRow, p)
+	h.Push(&ValueRow, p)
 }
 
 // why returns a text with the operators that may be re-planned when the shown value changes.
-func (p *ValuePage) why() (Text, bool) {
-	return whatWakes(p.at, p.shownValue()), p.info() != nil
+func (p *ValuePage) why() (view.Text, bool) {
+	return view.WhatWakes(p.at, p.shownValue()), p.info() != nil
 }
 
 func (p *ValuePage) Actions() []command.Action {
 	return []command.Action{{Name: "why", Run: func() {
 		t, explains := p.why()
-		explain(p.host, nil, t, explains)
+		view.Explain(p.host, nil, t, explains)
 	}}}
 }
 
@@ -139,7 +140,7 @@ func (p *ValuePage) key() (k valueKey, why string) {
 	return k, ""
 }
 
-func (p *ValuePage) Load(j *widget.Jobs, s Snapshot, _ int) {
+func (p *ValuePage) Load(j *widget.Jobs, s view.Snapshot, _ int) {
 	p.at, p.jobs = s, j
 	if s.Trace != nil && s.Step >= 0 {
 		find := func(ctx context.Context) ([]analyze.Written, error) {
@@ -574,15 +575,15 @@ func (p *ValuePage) Copied() string {
 }
 
 // Detail describes the value as recorded in the trace.
-func (p *ValuePage) Detail() *Detail {
+func (p *ValuePage) Detail() *view.Detail {
 	v, s := p.info(), p.at
 	if v == nil {
-		return &Detail{}
+		return &view.Detail{}
 	}
 	id := p.shownValue()
-	return &Detail{
-		fmt.Sprintf("v%d", id), s.Trace.Graph.Values[id].Name,
-		func(ctx context.Context) ([]string, error) {
+	return &view.Detail{
+		Of: fmt.Sprintf("v%d", id), Title: s.Trace.Graph.Values[id].Name,
+		Lines: func(ctx context.Context) ([]string, error) {
 			return report.ValueLines(s.Index, s.Step, id), ctx.Err()
 		},
 	}

@@ -1,4 +1,5 @@
-package view
+// Package curves is the view Curves: charts over the position or the number of prompt tokens.
+package curves
 
 import (
 	"context"
@@ -16,16 +17,18 @@ import (
 	"gpuscope/trace/report/slopes"
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
+	"gpuscope/tui/view"
+	"gpuscope/tui/view/roof"
 	"gpuscope/tui/widget"
 )
 
-// CurvesPage is view 5. It shows how times, grids and routes depend on the position of decode steps, or on
+// Page is view 5. It shows how times, grids and routes depend on the position of decode steps, or on
 // the length of a prompt. The list holds the whole step and its operators, and the chart above the list shows
 // the selected row. After the user has switched the axis, the page shows the previous axis until the curves
 // of the new axis are ready.
-type CurvesPage struct {
-	ListPage
-	host  Host
+type Page struct {
+	view.ListPage
+	host  view.Host
 	Along string // axis that the user chose
 	shows map[string]curves.Quantity
 	at    map[string]int       // cursor of each axis; by default at the shown step
@@ -34,9 +37,10 @@ type CurvesPage struct {
 	W     int // width of the chart as last drawn, in columns
 }
 
-func newCurvesPage(h Host, _ *widget.Log) View {
-	p := &CurvesPage{
-		ListPage: listOf("slope"), host: h, Along: trace.AlongPosition, at: map[string]int{},
+// New returns the view Curves.
+func New(h view.Host) *Page {
+	p := &Page{
+		ListPage: view.ListOf("slope"), host: h, Along: trace.AlongPosition, at: map[string]int{},
 		Drawn: map[string]AxisRange{},
 		shows: map[string]curves.Quantity{
 			trace.AlongPosition: curves.Time,
@@ -48,14 +52,14 @@ func newCurvesPage(h Host, _ *widget.Log) View {
 }
 
 // Takes returns WholeRun: curves cover all steps, not only the selected steps.
-func (p *CurvesPage) Takes() report.Takes { return report.WholeRun }
+func (p *Page) Takes() report.Takes { return report.WholeRun }
 
 // curvesKey identifies the table of the curves; chartKey identifies a chart.
 type (
 	curvesKey struct {
 		version int
 		along   string
-		against Base
+		against view.Base
 	}
 	chartKey struct {
 		listing int
@@ -77,12 +81,12 @@ type axisLook struct {
 }
 
 // Look returns what undo restores: the axis, the quantities and the drawn parts of the axes.
-func (p *CurvesPage) Look() any {
+func (p *Page) Look() any {
 	of := func(along string) axisLook { return axisLook{p.shows[along], p.Drawn[along]} }
 	return curvesLook{p.Along, of(trace.AlongPosition), of(trace.AlongTokens)}
 }
 
-func (p *CurvesPage) Restore(s any) {
+func (p *Page) Restore(s any) {
 	l := s.(curvesLook)
 	p.Along = l.along
 	for along, of := range map[string]axisLook{
@@ -92,14 +96,14 @@ func (p *CurvesPage) Restore(s any) {
 	}
 }
 
-func (p *CurvesPage) Load(j *widget.Jobs, s Snapshot, _ int) {
+func (p *Page) Load(j *widget.Jobs, s view.Snapshot, _ int) {
 	if s.Trace == nil || s.Index == nil {
 		p.Rows.Unload(j)
 		return
 	}
 	along := p.Along
 	against := s.Against
-	if s.Chosen == NoBase { // the default baseline is a single step, which gives no line
+	if s.Chosen == view.NoBase { // the default baseline is a single step, which gives no line
 		against = nil
 	}
 	key := curvesKey{curvesVersion(s), along, s.Chosen}
@@ -121,7 +125,7 @@ func (p *CurvesPage) Load(j *widget.Jobs, s Snapshot, _ int) {
 
 // curvesVersion returns the version of the data for which to compute curves. While a model runs, this version
 // changes only after several steps, because curves cover all steps and take long to compute.
-func curvesVersion(s Snapshot) int {
+func curvesVersion(s view.Snapshot) int {
 	if !s.State.Running {
 		return s.Version
 	}
@@ -130,7 +134,7 @@ func curvesVersion(s Snapshot) int {
 }
 
 // Current returns the curves and the selected row, or nil if there are none.
-func (p *CurvesPage) Current() (*curves.Curves, *curves.CurveRow) {
+func (p *Page) Current() (*curves.Curves, *curves.CurveRow) {
 	if p.Rows.Table == nil {
 		return nil, nil
 	}
@@ -143,24 +147,24 @@ func (p *CurvesPage) Current() (*curves.Curves, *curves.CurveRow) {
 }
 
 // nextAxis switches to the other axis; redraw switches to the next quantity.
-func (p *CurvesPage) nextAxis() {
+func (p *Page) nextAxis() {
 	p.Along = map[string]string{
 		trace.AlongPosition: trace.AlongTokens, trace.AlongTokens: trace.AlongPosition,
 	}[p.Along]
 }
 
-func (p *CurvesPage) redraw() {
+func (p *Page) redraw() {
 	if c, _ := p.Current(); c != nil {
 		all := c.Quantities()
 		next := (slices.Index(all, p.shows[p.Along]) + 1) % len(all)
-		if next == 0 && roofline != nil {
-			p.host.Push(roofline, roofline.New(p.host, nil))
+		if next == 0 {
+			p.host.Push(&roof.Row, roof.New(p.host))
 		}
 		p.shows[p.Along] = all[next]
 	}
 }
 
-func (p *CurvesPage) Title(w int) []table.Segment {
+func (p *Page) Title(w int) []table.Segment {
 	t := p.Rows.Table
 	if t == nil || len(t.Title) == 0 {
 		return []table.Segment{{Rank: 0, Text: "Curves"}}
@@ -170,9 +174,9 @@ func (p *CurvesPage) Title(w int) []table.Segment {
 
 // Cursor returns the position of the cursor on the axis: the position that the user chose, else that of the
 // shown step.
-func (p *CurvesPage) Cursor(c *curves.Curves) int {
+func (p *Page) Cursor(c *curves.Curves) int {
 	at, chosen := p.at[c.Along]
-	if s := p.ListPage.at(); !chosen && s.Step >= 0 && s.Step < len(s.Trace.Steps) {
+	if s := p.ListPage.Snapshot(); !chosen && s.Step >= 0 && s.Step < len(s.Trace.Steps) {
 		step := &s.Trace.Steps[s.Step]
 		at = step.Position
 		if c.Along == trace.AlongTokens {
@@ -183,7 +187,7 @@ func (p *CurvesPage) Cursor(c *curves.Curves) int {
 }
 
 // Move moves up and down the list, and left and right along the axis by one column of the chart.
-func (p *CurvesPage) Move(m widget.Motion) {
+func (p *Page) Move(m widget.Motion) {
 	by := map[widget.Motion]int{widget.Left: -1, widget.Right: 1}[m]
 	c, r := p.Current()
 	if by == 0 || c == nil {
@@ -201,7 +205,7 @@ func (p *CurvesPage) Move(m widget.Motion) {
 
 // Jump moves the cursor to the next change of the selected row's grid, or to the previous change if `by` is
 // negative. It returns false if there is no such change.
-func (p *CurvesPage) Jump(by int) bool {
+func (p *Page) Jump(by int) bool {
 	c, r := p.Current()
 	if c == nil {
 		return false
@@ -227,11 +231,11 @@ func (p *CurvesPage) Jump(by int) bool {
 	return best >= 0
 }
 
-func (p *CurvesPage) Render(t *widget.Theme, g widget.Glyphs, w, h int, focused bool) []string {
+func (p *Page) Render(t *widget.Theme, g widget.Glyphs, w, h int, focused bool) []string {
 	c, r := p.Current()
 	p.Rows.Line = 0
 	if c == nil || c.To <= c.From {
-		return p.draw(t, w, h, focused,
+		return p.Draw(t, w, h, focused,
 			"No recorded step can be shown on this axis, and the trace has no forecast.")
 	}
 	var lines []string
@@ -239,11 +243,11 @@ func (p *CurvesPage) Render(t *widget.Theme, g widget.Glyphs, w, h int, focused 
 		lines = p.drawChart(t, g, c, r, w, rows)
 	}
 	p.Rows.Line = len(lines)
-	return append(lines, p.draw(t, w, h-len(lines), focused, "The graph has no dispatches.")...)
+	return append(lines, p.Draw(t, w, h-len(lines), focused, "The graph has no dispatches.")...)
 }
 
 // PointAt moves the cursor to the clicked place of the chart.
-func (p *CurvesPage) PointAt(x, y, _ int) bool {
+func (p *Page) PointAt(x, y, _ int) bool {
 	c, r := p.Current()
 	if c == nil || y >= p.Rows.Line {
 		return false
@@ -255,7 +259,7 @@ func (p *CurvesPage) PointAt(x, y, _ int) bool {
 }
 
 // drawChart draws the chart of a row below a heading that names the quantity and explains the signs.
-func (p *CurvesPage) drawChart(t *widget.Theme, g widget.Glyphs, c *curves.Curves, r *curves.CurveRow,
+func (p *Page) drawChart(t *widget.Theme, g widget.Glyphs, c *curves.Curves, r *curves.CurveRow,
 	w, h int,
 ) []string {
 	p.W = w - widget.Axis - 2
@@ -348,34 +352,34 @@ func (d *chart) atCursor(at int) string {
 }
 
 // Detail returns the values of the row at the cursor, and where they change.
-func (p *CurvesPage) Detail() *Detail {
+func (p *Page) Detail() *view.Detail {
 	c, r := p.Current()
 	if c == nil {
-		return &Detail{}
+		return &view.Detail{}
 	}
 	at := p.Cursor(c)
 	of := fmt.Sprintf("%s %s %d", c.Along, r.Name, at)
 	lines := func(ctx context.Context) ([]string, error) { return slopes.Lines(c, r, at), ctx.Err() }
-	return &Detail{of, r.Name, lines}
+	return &view.Detail{Of: of, Title: r.Name, Lines: lines}
 }
 
 // why returns the text that explains the grid of the selected row's first dispatch in the shown step.
-func (p *CurvesPage) why() (Text, bool) {
+func (p *Page) why() (view.Text, bool) {
 	_, r := p.Current()
 	switch {
-	case r == nil || p.ListPage.at().Step < 0:
-		return Text{}, false
+	case r == nil || p.ListPage.Snapshot().Step < 0:
+		return view.Text{}, false
 	case len(r.Dispatches) == 0:
 		none := r.Name + " has no grid to explain; select an operator"
-		return Text{None: none}, false
+		return view.Text{None: none}, false
 	}
-	return whyDispatch(p.ListPage.at(), r.Dispatches[0], firstOf(len(r.Dispatches))), true
+	return view.WhyDispatch(p.ListPage.Snapshot(), r.Dispatches[0], view.FirstOf(len(r.Dispatches))), true
 }
 
 // timed returns the operator of the selected row and the numbers of tokens for which to time the operator:
 // those on both sides of each change of route, and that at the cursor. If the row has no operator, timed
 // returns the reason in why.
-func (p *CurvesPage) timed() (op trace.OpID, lengths []int, why string) {
+func (p *Page) timed() (op trace.OpID, lengths []int, why string) {
 	c, r := p.Current()
 	if c == nil || len(r.Dispatches) == 0 {
 		return 0, nil, "select an operator: the row of the whole step cannot be timed in isolation"
@@ -383,12 +387,12 @@ func (p *CurvesPage) timed() (op trace.OpID, lengths []int, why string) {
 	if c.Along == trace.AlongTokens {
 		lengths = append(lengths, p.Cursor(c))
 	}
-	lengths = curves.Crossings(p.ListPage.at().Index, r.Dispatches[0], lengths...)
-	return p.ListPage.at().Trace.Graph.Dispatches[r.Dispatches[0]].Op, lengths, ""
+	lengths = curves.Crossings(p.ListPage.Snapshot().Index, r.Dispatches[0], lengths...)
+	return p.ListPage.Snapshot().Trace.Graph.Dispatches[r.Dispatches[0]].Op, lengths, ""
 }
 
 // cannotTime returns the reason that no operator can be timed, or "" if one can.
-func (p *CurvesPage) cannotTime() string {
+func (p *Page) cannotTime() string {
 	_, lengths, why := p.timed()
 	if why == "" && len(lengths) == 0 {
 		why = "the trace has no forecast, so the numbers of tokens to time are unknown"
@@ -397,22 +401,22 @@ func (p *CurvesPage) cannotTime() string {
 }
 
 // showRoutes switches to the chart that compares routes: the time as a function of prompt length.
-func (p *CurvesPage) showRoutes() {
+func (p *Page) showRoutes() {
 	p.Along, p.shows[trace.AlongTokens] = trace.AlongTokens, curves.Time
 }
 
 // timeOperator times the selected operator and shows the times.
-func (p *CurvesPage) timeOperator() {
+func (p *Page) timeOperator() {
 	op, lengths, _ := p.timed()
 	p.showRoutes()
 	p.host.Do(session.Command{Kind: session.TimeOp, Op: &op, Lengths: lengths})
 }
 
-func (p *CurvesPage) Actions() []command.Action {
+func (p *Page) Actions() []command.Action {
 	return append(p.ListPage.Actions(), []command.Action{
 		{Name: "why", Run: func() {
 			t, explains := p.why()
-			explain(p.host, &p.Rows, t, explains)
+			view.Explain(p.host, &p.Rows, t, explains)
 		}},
 		{Name: "axis", Run: p.nextAxis},
 		{Name: "time", Off: p.cannotTime, Run: p.timeOperator},
@@ -422,10 +426,10 @@ func (p *CurvesPage) Actions() []command.Action {
 	}...)
 }
 
-func (p *CurvesPage) Detailed() bool { return true }
+func (p *Page) Detailed() bool { return true }
 
 // Turn moves the cursor to the next change of the row's grid, or to the previous change if `by` is negative.
-func (p *CurvesPage) Turn(by int) bool {
+func (p *Page) Turn(by int) bool {
 	if !p.Jump(by) {
 		p.host.Remark("this row has no further change in that direction")
 	}
@@ -434,7 +438,7 @@ func (p *CurvesPage) Turn(by int) bool {
 
 // drawMore multiplies the length of the drawn part of the axis by a factor, or tells the user why this is
 // impossible.
-func (p *CurvesPage) drawMore(times float64) {
+func (p *Page) drawMore(times float64) {
 	if why := p.widen(times); why != "" {
 		p.host.Remark(why)
 	}

@@ -1,4 +1,4 @@
-package view
+package curves
 
 import (
 	"context"
@@ -38,7 +38,7 @@ func axisOf(c *curves.Curves, p AxisRange) widget.Scale {
 
 // Part returns the part of the axis to draw for a row: the part that the user chose, else the result of
 // curves.OfInterest, always with the cursor.
-func (p *CurvesPage) Part(c *curves.Curves, r *curves.CurveRow) AxisRange {
+func (p *Page) Part(c *curves.Curves, r *curves.CurveRow) AxisRange {
 	at := p.Cursor(c)
 	chosen, ok := p.Drawn[c.Along]
 	if !ok || chosen == (AxisRange{}) {
@@ -66,7 +66,7 @@ func between(c *curves.Curves, xs widget.Scale, lo, hi float64) AxisRange {
 
 // widen multiplies the length of the drawn part of the axis by a factor and keeps the cursor at its place on
 // the screen. If widening is impossible, widen returns the reason.
-func (p *CurvesPage) widen(times float64) string {
+func (p *Page) widen(times float64) string {
 	c, r := p.Current()
 	if c == nil {
 		return "no curve yet"
@@ -90,7 +90,7 @@ func (p *CurvesPage) widen(times float64) string {
 const chartPlaces = 1024
 
 // emptyChart returns the chart of a row without data.
-func (p *CurvesPage) emptyChart(c *curves.Curves, r *curves.CurveRow) *chart {
+func (p *Page) emptyChart(c *curves.Curves, r *curves.CurveRow) *chart {
 	return &chart{
 		curves: c, row: r, shows: p.shows[c.Along], part: p.Part(c, r), lo: math.Inf(1), hi: math.Inf(-1),
 	}

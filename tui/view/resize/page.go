@@ -1,66 +1,70 @@
-package view
+// Package resize is the view Resize: the operators that were re-planned, pass by pass.
+package resize
 
 import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"gpuscope/internal/printable"
-	"gpuscope/trace"
 	"gpuscope/trace/analyze"
 	"gpuscope/trace/report"
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
+	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
 )
 
-// resizePage is view 3. It shows which change re-planned which operator, pass by pass.
-type resizePage struct {
-	ListPage
-	host Host
+// Page is view 3. It shows which change re-planned which operator, pass by pass.
+type Page struct {
+	view.ListPage
+	host view.Host
 }
 
-func newResizePage(h Host, _ *widget.Log) View { return &resizePage{listOf("resize"), h} }
+// New returns the view Resize.
+func New(h view.Host) *Page { return &Page{view.ListOf("resize"), h} }
 
-func (p *resizePage) Actions() []command.Action {
+func (p *Page) Actions() []command.Action {
 	return append(p.ListPage.Actions(), command.Action{Name: "why", Run: func() {
 		t, explains := p.why()
-		explain(p.host, &p.Rows, t, explains)
+		view.Explain(p.host, &p.Rows, t, explains)
 	}})
 }
 
-func (p *resizePage) Detailed() bool { return true }
+func (p *Page) Detailed() bool { return true }
 
-func (p *resizePage) Load(j *widget.Jobs, s Snapshot, _ int) { p.want(j, s, 0) }
+func (p *Page) Load(j *widget.Jobs, s view.Snapshot, _ int) { p.Want(j, s, 0) }
 
-func (p *resizePage) Title(w int) []table.Segment {
+func (p *Page) Title(w int) []table.Segment {
 	t := p.Rows.Table
 	if t == nil || len(t.Title) == 0 {
 		return []table.Segment{{Rank: 0, Text: "Resize"}}
 	}
 	parts := slices.Concat(p.Rows.Own(w), t.Title[0].Segments)
-	if s := p.at(); s.Stands(p).Text != "" { // of several selected steps, name those with changed grids
+	if s := p.Snapshot(); s.Stands(p).Text != "" { // of several selected steps, name those with changed grids
 		parts = append(parts, table.Say(0, "%s", s.Index.Regrids(s.Scope)))
 	}
 	return append(parts, p.Rows.Alike(w)...)
 }
 
-func (p *resizePage) Render(t *widget.Theme, _ widget.Glyphs, w, h int, focused bool) []string {
+func (p *Page) Render(t *widget.Theme, _ widget.Glyphs, w, h int, focused bool) []string {
 	none := "No shape and no SymInt changed in this step, so no operator was re-planned and no params were written."
-	if x := p.at().Index; x != nil && x.Trace.Engine != "" {
+	if x := p.Snapshot().Index; x != nil && x.Trace.Engine != "" {
 		none = "The profile of " + printable.Clean(x.Trace.Engine) + " contains only times."
 	}
-	return p.draw(t, w, h, focused, none)
+	return p.Draw(t, w, h, focused, none)
 }
 
 // Has returns a function that accepts the events of steps in which a grid changed.
-func (p *resizePage) Has() func(analyze.Event) bool {
-	return func(e analyze.Event) bool { return p.at().Index != nil && p.at().Index.Regridded(e.Step) }
+func (p *Page) Has() func(analyze.Event) bool {
+	return func(e analyze.Event) bool {
+		x := p.Snapshot().Index
+		return x != nil && x.Regridded(e.Step)
+	}
 }
 
 // current returns the entry of the selected row, or nil if there is none.
-func (p *resizePage) current() *analyze.ResizeRow {
+func (p *Page) current() *analyze.ResizeRow {
 	if p.Rows.Table == nil {
 		return nil
 	}
@@ -72,15 +76,18 @@ func (p *resizePage) current() *analyze.ResizeRow {
 }
 
 // Detail shows the cells of the row in full.
-func (p *resizePage) Detail() *Detail {
-	r, l, s := p.current(), p.Rows.Listing, p.at()
+func (p *Page) Detail() *view.Detail {
+	r, l, s := p.current(), p.Rows.Listing, p.Snapshot()
 	if r == nil {
-		return &Detail{}
+		return &view.Detail{}
 	}
 	at := p.Rows.Current()
-	return &Detail{p.Rows.Key, l.Table.Cell(at, 0).Text, func(ctx context.Context) ([]string, error) {
-		return resizeDetail(l, s.Index, at, r), ctx.Err()
-	}}
+	return &view.Detail{
+		Of: p.Rows.Key, Title: l.Table.Cell(at, 0).Text,
+		Lines: func(ctx context.Context) ([]string, error) {
+			return resizeDetail(l, s.Index, at, r), ctx.Err()
+		},
+	}
 }
 
 func resizeDetail(l widget.Listing, x *analyze.Index, at int, r *analyze.ResizeRow) []string {
@@ -96,7 +103,7 @@ func resizeDetail(l widget.Listing, x *analyze.Index, at int, r *analyze.ResizeR
 	case r.Hook != nil:
 		o := &g.Ops[r.Hook.Op]
 		add("%s: op %d, %s", o.Name, o.ID, o.Kind)
-		add("re-planned because these values changed: %s", valueNames(g, r.Hook.Triggers))
+		add("re-planned because these values changed: %s", view.ValueNames(g, r.Hook.Triggers))
 		if len(r.Hooks) > 1 {
 			add("re-planned in the same way in %s", widget.Plural(len(r.Hooks), "layer"))
 			at++ // the next row is the group's first operator
@@ -110,33 +117,22 @@ func resizeDetail(l widget.Listing, x *analyze.Index, at int, r *analyze.ResizeR
 			add("the previous step was re-planned in the same way")
 		}
 	default:
-		add("values that changed before the pass: %s", valueNames(g, r.Pass.Dirty))
+		add("values that changed before the pass: %s", view.ValueNames(g, r.Pass.Dirty))
 		add("%s", widget.Plural(len(r.Pass.Hooks), "operator")+" re-planned")
 	}
 	return lines
 }
 
-func valueNames(g *trace.Graph, ids []trace.ValueID) string {
-	if len(ids) == 0 {
-		return "none (the first step plans every operator)"
-	}
-	names := make([]string, len(ids))
-	for i, v := range ids {
-		names[i] = g.Values[v].Name
-	}
-	return strings.Join(names, ", ")
-}
-
 // why returns the text that explains the grid of the row's dispatch. For a row without a dispatch, the text
 // lists the operators that depend on the changed values of the row or of its pass.
-func (p *resizePage) why() (Text, bool) {
-	r, s := p.current(), p.at()
+func (p *Page) why() (view.Text, bool) {
+	r, s := p.current(), p.Snapshot()
 	if r == nil {
-		return Text{}, false
+		return view.Text{}, false
 	}
 	if id, ok := r.Dispatch(s.Trace); ok {
-		return whyDispatch(s, id, firstOf(len(r.Hooks))), true
+		return view.WhyDispatch(s, id, view.FirstOf(len(r.Hooks))), true
 	}
 	values := r.Values()
-	return whatWakes(s, values...), len(values) > 0
+	return view.WhatWakes(s, values...), len(values) > 0
 }

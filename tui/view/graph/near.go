@@ -1,4 +1,4 @@
-package view
+package graph
 
 import (
 	"context"
@@ -13,27 +13,28 @@ import (
 	"gpuscope/trace/report"
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
+	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
 )
 
-// nearRow describes the neighbourhood, a screen that commands open.
-var nearRow = Row{
+// NearRow describes the neighbourhood, a screen that commands open.
+var NearRow = view.Row{
 	Name: "Neighbourhood", Needs: command.Opened, Doc: "An operator with its producers and consumers.",
-	New: func(h Host, _ *widget.Log) View { return newNearPage(h, 0, false) },
+	New: func(h view.Host, _ *widget.Log) view.View { return newNearPage(h, 0, false) },
 }
 
 // NearPage shows the neighbourhood of an operator. The operators that write its inputs are on the left, and
 // the operators that read its outputs are on the right. The lines between them show the live shapes of the
 // values.
 type NearPage struct {
-	Basics
-	host   Host
+	view.Basics
+	host   view.Host
 	Op     trace.OpID
 	former []trace.OpID // operators that were in the centre before
 	Column int          // column of the cursor: 0 is the centre, negative columns are on the left
 	Line   int          // line of the cursor in its column
 	seek   int          // column to move to once it is loaded: -1 or 1; 0 for none
-	at     Snapshot
+	at     view.Snapshot
 	Task   widget.Task[nearKey, *nearness]
 	first  int // index of the top line of the window
 	page   int
@@ -61,7 +62,7 @@ type stand struct {
 	last     bool
 }
 
-func newNearPage(h Host, op trace.OpID, consumers bool) *NearPage {
+func newNearPage(h view.Host, op trace.OpID, consumers bool) *NearPage {
 	p := &NearPage{host: h, Op: op, seek: -1}
 	if consumers {
 		p.seek = 1
@@ -82,7 +83,7 @@ func nearFar(w int) int {
 	return 1
 }
 
-func (p *NearPage) Load(j *widget.Jobs, s Snapshot, w int) {
+func (p *NearPage) Load(j *widget.Jobs, s view.Snapshot, w int) {
 	p.at = s
 	if s.Index == nil || int(p.Op) >= len(s.Trace.Graph.Ops) {
 		p.Task.Clear(j)
@@ -113,7 +114,7 @@ func (p *NearPage) Actions() []command.Action {
 		{Name: "open"},
 		{Name: "why", Run: func() {
 			t, explains := p.why()
-			explain(p.host, nil, t, explains)
+			view.Explain(p.host, nil, t, explains)
 		}},
 		{Name: "producers", Run: func() { p.near(false) }},
 		{Name: "consumers", Run: func() { p.near(true) }},
@@ -451,31 +452,37 @@ func drawEdge(t *widget.Theme, grid [][]string, s *stand, at, side, w int) {
 }
 
 // Detail describes the node under the cursor.
-func (p *NearPage) Detail() *Detail {
+func (p *NearPage) Detail() *view.Detail {
 	s, at := p.spot(), p.at
 	switch {
 	case s == nil || at.Index == nil:
-		return &Detail{}
+		return &view.Detail{}
 	case s.Op == nil:
-		return &Detail{fmt.Sprintf("v%d", s.Value), s.Label, func(ctx context.Context) ([]string, error) {
-			lines := report.ValueLines(at.Index, at.Step, s.Value)
-			return append(lines, numbersWhere(at.Trace, at.Recorded)), ctx.Err()
-		}}
+		return &view.Detail{
+			Of: fmt.Sprintf("v%d", s.Value), Title: s.Label,
+			Lines: func(ctx context.Context) ([]string, error) {
+				lines := report.ValueLines(at.Index, at.Step, s.Value)
+				return append(lines, numbersWhere(at.Trace, at.Recorded)), ctx.Err()
+			},
+		}
 	}
-	return &Detail{fmt.Sprintf("op%d", s.Op.ID), s.Label, func(ctx context.Context) ([]string, error) {
-		return report.OperatorLines(at.Index, at.Step, s.Op.ID), ctx.Err()
-	}}
+	return &view.Detail{
+		Of: fmt.Sprintf("op%d", s.Op.ID), Title: s.Label,
+		Lines: func(ctx context.Context) ([]string, error) {
+			return report.OperatorLines(at.Index, at.Step, s.Op.ID), ctx.Err()
+		},
+	}
 }
 
 // why returns the text that explains the grid of the operator under the cursor. For a value, the text lists
 // the operators that may be re-planned when the value changes.
-func (p *NearPage) why() (Text, bool) {
+func (p *NearPage) why() (view.Text, bool) {
 	s := p.spot()
 	switch {
 	case s == nil || p.at.Step < 0:
-		return Text{}, false
+		return view.Text{}, false
 	case s.Op == nil:
-		return whatWakes(p.at, s.Value), true
+		return view.WhatWakes(p.at, s.Value), true
 	}
-	return whyOperator(p.at, s.Op.ID, "")
+	return view.WhyOperator(p.at, s.Op.ID, "")
 }
