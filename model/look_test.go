@@ -225,6 +225,16 @@ func TestALookSaysWhatItCannotShow(t *testing.T) {
 	try("a negative count", &session.LookAt{Value: r.value("embed"), Count: -1})
 	try("too many elements", &session.LookAt{Value: 0, Count: session.MostNumbers + 1})
 	try("too many rows", &session.LookAt{Value: 0, Count: 128, Rows: 129, Stride: 1})
+	try("a heat map without rows", &session.LookAt{Value: 0, Map: &session.MapAt{Width: 5, Columns: 1}})
+	try("a baseline of a constant", &session.LookAt{
+		Value: r.value("output_norm.weight"), Baseline: &session.BaselineAt{},
+	})
+	try("a baseline that was undone", &session.LookAt{
+		Value: r.value("embed"), Baseline: &session.BaselineAt{Step: one},
+	})
+	try("a baseline after a dispatch that did not run", &session.LookAt{
+		Value: r.value("embed"), Baseline: &session.BaselineAt{After: &late},
+	})
 	try("a step that was undone", &session.LookAt{Value: r.value("embed"), Step: &one})
 	try("a dispatch that did not run", &session.LookAt{Value: r.value("embed"), After: &late})
 	fault := errors.New("injected")
@@ -272,4 +282,61 @@ func TestInspectingAnOverwrittenValueIsRefused(t *testing.T) {
 		At:   &session.LookAt{Value: r.value("embed"), After: &last, Count: 1},
 	})
 	golden.Error("embed after the last dispatch", err)
+}
+
+// The value at the step of the baseline is subtracted. It is read once, even if the window of elements moves.
+func TestALookSubtractsTheBaseline(t *testing.T) {
+	r := newRig(t, Options{Fuse: "off"})
+	r.do(promptOf(5))
+	r.do(session.Command{Kind: session.Run, N: 2})
+	v, zero := r.value("embed"), 0
+	var reads int
+	at := func(step float32) {
+		r.replays(func(i int) float32 { reads++; return step*step*10 + step*float32(i) })
+	}
+	at(3)
+	was := r.look(session.LookAt{Value: v, Count: 4, Statistics: true, Step: &zero})
+	if was.Baseline != nil || was.Difference != nil || len(was.Dims) != 3 || was.Dims[1] != 5 {
+		t.Fatalf("%+v", was)
+	}
+	last := r.dev.OnRead
+	r.dev.OnRead = func(label string, offset uint64, dst []byte) { // the first read is the baseline's
+		last(label, offset, dst)
+		if label == "read" {
+			at(1)
+		}
+	}
+	look := session.LookAt{
+		Value: v, Count: 4, Statistics: true, Baseline: &session.BaselineAt{Step: zero},
+		Map: &session.MapAt{Width: tinyDim, Rows: 1, Columns: tinyDim / 2},
+	}
+	got := r.look(look)
+	if !slices.Equal(got.Dims, []int{1, 1, tinyDim}) || !slices.Equal(got.Baseline.Whole, got.Dims) ||
+		!slices.Equal(got.Baseline.Dims, []int{1, 5, tinyDim}) || got.Baseline.Step != 0 || *got.Step != 2 ||
+		got.Baseline.After == nil {
+		t.Errorf("%+v of %+v", got, got.Baseline)
+	}
+	if want := []trace.Number{-80, -82, -84, -86}; !slices.Equal(got.Numbers, want) {
+		t.Errorf("%v, want %v", got.Numbers, want)
+	}
+	const most = 80 + 2*(tinyDim-1)
+	if d := got.Difference; d.MaxAbs != most || *d.MaxAt != tinyDim-1 || d.Differ != tinyDim ||
+		math.Abs(d.MeanAbs-(80+tinyDim-1)) > 1e-9 {
+		t.Errorf("%+v", d)
+	}
+	if s := got.Statistics; s.Min != -most || s.Max != -80 {
+		t.Errorf("%+v", s)
+	}
+	if want := []trace.Number{80 + 2*(tinyDim/2-1), most}; !slices.Equal(got.Map.Cells, want) {
+		t.Errorf("%+v, want cells %v", got.Map, want)
+	}
+	ran := r.dev.Count(fake.Run)
+	look.Offset, look.Statistics, look.Map = 2, false, nil
+	if next := r.look(look); r.dev.Count(fake.Run) != ran || next.Numbers[0] != -84 {
+		t.Errorf("%v, and %d dispatches ran", next.Numbers, r.dev.Count(fake.Run)-ran)
+	}
+	r.do(session.Command{Kind: session.Next})
+	if r.look(look); r.dev.Count(fake.Run) == ran {
+		t.Error("after another step, nothing ran to read the baseline again")
+	}
 }

@@ -28,6 +28,56 @@ type LookAt struct {
 	Stride int `json:"stride,omitempty"`
 	// Statistics requests the statistics of the whole value, for which all elements are read.
 	Statistics bool `json:"statistics,omitempty"`
+	// Baseline selects the value to subtract. Elements, Statistics and Map are then those of the difference,
+	// for the part that the value has in both steps: its dims are the smaller ones. If Statistics is set, the
+	// result also has a Difference.
+	Baseline *BaselineAt `json:"baseline,omitempty"`
+	// Map requests a heat map of the whole value, for which all elements are read.
+	Map *MapAt `json:"map,omitempty"`
+}
+
+// BaselineAt selects the step and the dispatch at which a Look reads the baseline of a value.
+type BaselineAt struct {
+	Step int `json:"step"` // index of a step of the current text
+	// After is the dispatch after which the value is read; nil means the last dispatch of the step that
+	// writes the value.
+	After *trace.DispatchID `json:"after,omitempty"`
+}
+
+// Difference compares a value with its baseline, over the elements that the value has in both steps. Elements
+// of which one or both are not finite count in NotFinite, unless both are the same infinite number. The other
+// figures do not include these elements.
+type Difference struct {
+	Elements  int `json:"elements"`             // number of compared elements
+	Differ    int `json:"differ,omitempty"`     // number of unequal elements; a NaN equals nothing
+	NotFinite int `json:"not_finite,omitempty"` // number of differences that are NaN or infinite
+	// MaxAbs is the largest absolute difference. MaxAt is the index of its element in the Dims of the Tensor;
+	// nil if no difference is above 0.
+	MaxAbs  float64 `json:"max_abs,omitempty"`
+	MaxAt   *int    `json:"max_at,omitempty"`
+	MeanAbs float64 `json:"mean_abs,omitempty"`
+	// Relative is the Euclidean norm of the difference, divided by that of the baseline; nil if the norm of
+	// the baseline is 0. Cosine is the cosine of the angle between both values; nil if one of the norms is 0.
+	Relative *float64 `json:"relative,omitempty"`
+	Cosine   *float64 `json:"cosine,omitempty"`
+}
+
+// MapAt divides a value into the cells of a heat map. The value is treated as a matrix with Width elements in
+// a row. A cell covers a block of Rows×Columns elements of the matrix; cells at the right and at the bottom
+// may cover fewer. A heat map has at most MostNumbers cells.
+type MapAt struct {
+	Width   int `json:"width"`
+	Rows    int `json:"rows"`
+	Columns int `json:"columns"`
+}
+
+// HeatMap shows where in a value the large elements are.
+type HeatMap struct {
+	Rows    int `json:"rows"`    // number of rows of cells
+	Columns int `json:"columns"` // number of cells in a row
+	// Cells holds one number for each cell, row by row: the largest absolute value of its elements. The
+	// number is NaN if the cell contains a NaN, else infinite if the cell contains an infinite element.
+	Cells []trace.Number `json:"cells,omitempty"`
 }
 
 // Tensor is the result of a Look.
@@ -44,6 +94,19 @@ type Tensor struct {
 	Offset     int            `json:"offset,omitempty"`
 	Numbers    []trace.Number `json:"numbers,omitempty"`
 	Statistics *Statistics    `json:"statistics,omitempty"`
+	Map        *HeatMap       `json:"map,omitempty"`
+	// Baseline describes the value that was subtracted, and Difference the result of the comparison. Both are
+	// nil without a baseline.
+	Baseline   *BaselineOf `json:"baseline,omitempty"`
+	Difference *Difference `json:"difference,omitempty"`
+}
+
+// BaselineOf describes the value that a Look has subtracted.
+type BaselineOf struct {
+	Step  int               `json:"step"`
+	After *trace.DispatchID `json:"after,omitempty"` // dispatch after which the value was read
+	Dims  []int             `json:"dims,omitempty"`  // live shape of the whole value
+	Whole []int             `json:"whole,omitempty"` // live shape of the whole value compared with it
 }
 
 // Statistics describes all elements of a value. Min, Max, Mean and Std cover the finite elements, and are 0

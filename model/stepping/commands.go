@@ -166,6 +166,9 @@ func (s *Session) do(ctx context.Context, c session.Command) (session.Reply, err
 	if !row.Tracked {
 		s.Forget()
 	}
+	if c.At == nil {
+		s.kept = nil
+	}
 	if todo != nil {
 		s.tell(true)
 		err = todo(ctx, &reply)

@@ -3,12 +3,9 @@ package stepping
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"gpuscope/engine"
 	"gpuscope/engine/graph"
-	"gpuscope/ops"
-	"gpuscope/ops/reference"
 	"gpuscope/session"
 	"gpuscope/trace"
 )
@@ -36,32 +33,57 @@ func (s *Session) beginLook(c session.Command) (Work, error) {
 		return nil, session.Refusef("look: no value given")
 	}
 	at := *c.At
-	g := s.Graph
-	if at.Value < 0 || int(at.Value) >= g.NumValues() {
-		return nil, session.Refusef("look: there is no value %d; the graph has %d values", at.Value,
-			g.NumValues())
-	}
-	v := g.Value(at.Value)
 	switch {
-	case v.SymInt:
-		return nil, session.Refusef("look: %s is not a tensor but an integer on the host; the record of the step contains its value", v.Name)
-	case v.Role == graph.Fused:
-		return nil, session.Refusef("look: %s is fused away, so it is never in memory",
-			v.Name)
 	case at.Offset < 0 || at.Count < 0 || at.Count > session.MostNumbers || at.Rows < 0 || at.Stride < 0 ||
 		at.Rows > 0 && at.Count > session.MostNumbers/at.Rows:
 		return nil, session.Refusef("look: invalid request for %s, starting at element %d; the maximum is %d elements",
 			pageText(at), at.Offset, session.MostNumbers)
+	case at.Map != nil && (at.Map.Width < 1 || at.Map.Rows < 1 || at.Map.Columns < 1):
+		return nil, session.Refusef("look: invalid heat map with cells of %d×%d elements and rows of %d; each number must be 1 or more",
+			at.Map.Rows, at.Map.Columns, at.Map.Width)
 	}
-	var t *Step
-	if v.Role != graph.Constant {
-		of, err := s.stepOf(at.Step)
+	steps, err := s.stepsOf(c.Kind, at)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, r *session.Reply) error { return s.look(ctx, at, steps, r) }, nil
+}
+
+// looksAt holds the steps that a look reads. `step` is nil for a constant, which no step changes. `baseline`
+// is nil without a baseline.
+type looksAt struct{ step, baseline *Step }
+
+// stepsOf returns the steps that must run to read the value that `at` selects. It returns an error if the
+// value cannot be read.
+func (s *Session) stepsOf(kind session.CommandKind, at session.LookAt) (of looksAt, err error) {
+	if at.Value < 0 || int(at.Value) >= s.Graph.NumValues() {
+		return of, session.Refusef("%s: there is no value %d; the graph has %d values", kind, at.Value,
+			s.Graph.NumValues())
+	}
+	v := s.Graph.Value(at.Value)
+	switch {
+	case v.SymInt:
+		return of, session.Refusef("%s: %s is not a tensor but an integer on the host; the record of the step contains its value", kind, v.Name)
+	case v.Role == graph.Fused:
+		return of, session.Refusef("%s: %s is fused away, so it is never in memory", kind, v.Name)
+	case v.Role == graph.Constant && at.Baseline != nil:
+		return of, session.Refusef("%s: %s is a constant: it is the same in every step", kind, v.Name)
+	case v.Role == graph.Constant:
+		return of, nil
+	}
+	t, err := s.stepOf(at.Step)
+	if err != nil {
+		return of, err
+	}
+	of.step = &t
+	if b := at.Baseline; b != nil {
+		base, err := s.stepOf(&b.Step)
 		if err != nil {
-			return nil, err
+			return of, fmt.Errorf("baseline: %w", err)
 		}
-		t = &of
+		of.baseline = &base
 	}
-	return func(ctx context.Context, r *session.Reply) error { return s.look(ctx, at, t, r) }, nil
+	return of, nil
 }
 
 func pageText(at session.LookAt) string {
@@ -87,17 +109,48 @@ func (s *Session) stepOf(step *int) (Step, error) {
 	return t, nil
 }
 
-// look reads the requested elements and statistics of a value. t is nil for a constant, which no step
-// changes.
-func (s *Session) look(ctx context.Context, at session.LookAt, t *Step, r *session.Reply) error {
-	out := &session.Tensor{Value: at.Value}
-	if t != nil {
-		if err := s.replayTo(ctx, at, *t, out); err != nil {
-			return err
+// opened is a value whose elements can be read.
+type opened struct {
+	numbers
+	pair *pair // the two values of a comparison; nil without a baseline
+}
+
+// open runs steps again until the device holds the value that `at` selects. It stores in out what is known
+// about the value. If `at` has a baseline, the elements are the differences.
+func (s *Session) open(ctx context.Context, at session.LookAt, of looksAt, out *session.Tensor) (opened,
+	error,
+) {
+	if of.baseline == nil {
+		s.kept = nil
+	} else if err := s.keep(ctx, at, *of.baseline); err != nil {
+		return opened{}, err
+	}
+	out.Value = at.Value
+	if of.step != nil {
+		if err := s.replayTo(ctx, at, *of.step, out); err != nil {
+			return opened{}, err
 		}
 	}
-	n := s.numbers(at.Value)
-	out.DType, out.Dims, out.Offset = n.dtype, n.dims, min(at.Offset, n.count)
+	o := opened{numbers: s.numbers(at.Value)}
+	if of.baseline != nil {
+		p := pairOf(o.numbers, s.kept.numbers)
+		out.Baseline = &session.BaselineOf{
+			Step: of.baseline.Index, After: s.kept.after, Dims: s.kept.dims, Whole: o.dims,
+		}
+		o = opened{p.numbers, &p}
+	}
+	out.DType, out.Dims = o.dtype, o.dims
+	return o, nil
+}
+
+// look reads the requested elements and summaries of a value.
+func (s *Session) look(ctx context.Context, at session.LookAt, of looksAt, r *session.Reply) error {
+	out := &session.Tensor{}
+	n, err := s.open(ctx, at, of, out)
+	if err != nil {
+		return err
+	}
+	out.Offset = min(at.Offset, n.count)
 	for row := range max(at.Rows, 1) {
 		first := out.Offset + row*min(at.Stride, n.count)
 		if first >= n.count {
@@ -111,18 +164,43 @@ func (s *Session) look(ctx context.Context, at session.LookAt, t *Step, r *sessi
 			out.Numbers = append(out.Numbers, trace.Number(v))
 		}
 	}
+	if err := s.summarize(ctx, at, n, out); err != nil {
+		return err
+	}
+	r.Tensor = out
+	return nil
+}
+
+// summarize computes the requested summaries of all elements: the statistics and the heat map.
+func (s *Session) summarize(ctx context.Context, at session.LookAt, n opened, out *session.Tensor) error {
+	var err error
+	passes := 0
 	if at.Statistics {
-		name := s.Graph.Value(at.Value).Name
-		tell := s.Progress()
-		var err error
-		out.Statistics, err = statistics(ctx, n, func(done, total int) error {
-			return tell("reading "+name, done, total)
-		})
-		if err != nil {
+		passes += 2
+	}
+	if at.Statistics && n.pair != nil {
+		passes++
+	}
+	if at.Map != nil {
+		passes++
+	}
+	name := s.Graph.Value(at.Value).Name
+	sc := &scan{numbers: n.numbers, ctx: ctx, passes: passes, tell: s.Progress(), phase: "reading " + name}
+	if at.Statistics {
+		if out.Statistics, err = sc.statistics(); err != nil {
 			return fmt.Errorf("statistics of %s: %w", name, err)
 		}
 	}
-	r.Tensor = out
+	if at.Statistics && n.pair != nil {
+		if out.Difference, err = sc.compare(n.pair); err != nil {
+			return fmt.Errorf("compare %s: %w", name, err)
+		}
+	}
+	if at.Map != nil {
+		if out.Map, err = sc.heatMap(*at.Map); err != nil {
+			return fmt.Errorf("heat map of %s: %w", name, err)
+		}
+	}
 	return nil
 }
 
@@ -167,159 +245,4 @@ func (s *Session) replayTo(ctx context.Context, at session.LookAt, t Step, out *
 		s.looked = to
 	}
 	return nil
-}
-
-// numbers gives access to the elements of a value as float64. The elements are read from the device only when
-// read is called.
-type numbers struct {
-	dtype string
-	dims  []int
-	count int
-	read  reader
-}
-
-// reader is a function that returns n consecutive elements, starting with the element at index first.
-type reader func(first, n int) ([]float64, error)
-
-// numbers gives access to the current elements of a value. If the value is a matrix in a storage format such
-// as Q4_0, the elements are the decoded weights.
-func (s *Session) numbers(v graph.ValueID) numbers {
-	for m := range ops.StoredMatrices(s.Graph) {
-		if m.Arrays[0] != v {
-			continue
-		}
-		read := func(first, n int) ([]float64, error) {
-			if n == 0 {
-				return nil, nil
-			}
-			row := first / m.Cols
-			rows, err := m.Read(row, (first+n-1)/m.Cols-row+1)
-			if err != nil {
-				return nil, err
-			}
-			return rows[first-row*m.Cols:][:n], nil
-		}
-		return numbers{m.Format, []int{m.Rows, m.Cols}, m.Rows * m.Cols, read}
-	}
-	x, info := s.Exec, s.Graph.Value(v)
-	count := 1
-	dims := x.LiveDims(v)
-	for _, d := range dims {
-		count *= d
-	}
-	read := func(first, n int) ([]float64, error) {
-		if n == 0 {
-			return nil, nil
-		}
-		const together = 8 // 8 elements of any type fill whole 32-bit words
-		whole := first / together * together
-		var from int64
-		if whole > 0 {
-			from = info.DType.Bytes(whole)
-		}
-		data := make([]byte, info.DType.Bytes(first+n-whole))
-		if err := x.ReadPart(v, uint64(from), data); err != nil {
-			return nil, err
-		}
-		list, err := reference.Decode(info.DType, data, first+n-whole)
-		if err != nil {
-			return nil, err
-		}
-		return list[first-whole:], nil
-	}
-	if info.Column != nil {
-		read = inOrder(read, count, info.Column)
-	}
-	return numbers{info.DType.String(), dims, count, read}
-}
-
-// inOrder converts a reader of elements in stored order to a reader of elements in column order. The value
-// has one row of `count` elements. `column` returns the column of the element that is stored at an index.
-func inOrder(read reader, count int, column func(at int) int) reader {
-	return func(first, n int) ([]float64, error) {
-		list, err := read(0, count)
-		if err != nil {
-			return nil, err
-		}
-		row := make([]float64, count)
-		for at, v := range list {
-			row[column(at)] = v
-		}
-		return row[first:][:n], nil
-	}
-}
-
-// statisticsPiece is the number of elements that statistics reads at a time. A cancellation takes effect
-// after the current piece.
-const statisticsPiece = 1 << 20
-
-// statistics computes the statistics of all elements in two passes. The first pass finds the range and the
-// mean. The second pass uses these to compute the standard deviation and the histogram.
-func statistics(ctx context.Context, n numbers, progress func(done, total int) error) (
-	*session.Statistics, error,
-) {
-	s := &session.Statistics{Elements: n.count, Min: math.Inf(1), Max: math.Inf(-1)}
-	each := func(pass int, f func(i int, v float64)) error {
-		for first := 0; first < n.count; first += statisticsPiece {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			if n.count > statisticsPiece {
-				if err := progress(pass*n.count+first, 2*n.count); err != nil {
-					return err
-				}
-			}
-			list, err := n.read(first, min(statisticsPiece, n.count-first))
-			if err != nil {
-				return err
-			}
-			for i, v := range list {
-				f(first+i, v)
-			}
-		}
-		return nil
-	}
-	var sum float64
-	err := each(0, func(i int, v float64) {
-		if s.FirstOdd == nil && (math.IsNaN(v) || math.IsInf(v, 0)) {
-			s.FirstOdd = &i
-		}
-		switch {
-		case math.IsNaN(v):
-			s.NaN++
-			return
-		case math.IsInf(v, 1):
-			s.PosInf++
-			return
-		case math.IsInf(v, -1):
-			s.NegInf++
-			return
-		case v == 0:
-			s.Zeros++
-		}
-		s.Min, s.Max, sum = min(s.Min, v), max(s.Max, v), sum+v
-	})
-	if err != nil {
-		return nil, err
-	}
-	finite := s.Finite()
-	if finite == 0 {
-		s.Min, s.Max = 0, 0
-		return s, nil
-	}
-	s.Mean, s.Histogram = sum/float64(finite), make([]int, session.HistogramBins)
-	var squares float64
-	err = each(1, func(_ int, v float64) {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return
-		}
-		squares += (v - s.Mean) * (v - s.Mean)
-		bin := 0
-		if s.Max > s.Min {
-			bin = min(int((v-s.Min)/(s.Max-s.Min)*session.HistogramBins), session.HistogramBins-1)
-		}
-		s.Histogram[bin]++
-	})
-	s.Std = math.Sqrt(squares / float64(finite))
-	return s, err
 }

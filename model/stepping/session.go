@@ -73,6 +73,7 @@ type Session struct {
 	clock  trace.Clock   // the clock that was last recorded
 	input  graph.ValueID // an input of the graph: no dispatch overwrites it
 	looked replayed      // the last replay for the command look, if no other step ran after it
+	kept   *kept         // the baseline of the last look, if no other command followed; nil if it had none
 	costed costed
 
 	requests chan request

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -77,35 +78,219 @@ func TestIncompleteCacheOfCeilingsIsNotRead(t *testing.T) {
 	}
 }
 
-func TestStatisticsReportProgressAndCanBeCancelled(t *testing.T) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	var told []int
-	n := numbers{"f32", nil, 5*statisticsPiece + 3, func(first, n int) ([]float64, error) {
+// scanOf returns a scan of elements that a function computes.
+func scanOf(ctx context.Context, count int, element func(i int) float64, tell func(done, total int)) *scan {
+	read := func(first, n int) ([]float64, error) {
 		list := make([]float64, n)
 		for i := range list {
-			list[i] = float64((first + i) % 2)
+			list[i] = element(first + i)
 		}
 		return list, nil
-	}}
-	s, err := statistics(ctx, n, func(done, total int) error {
+	}
+	return &scan{
+		numbers: numbers{"f32", []int{count}, count, read}, ctx: ctx, passes: 3,
+		tell: func(_ string, done, total int) error {
+			if tell != nil {
+				tell(done, total)
+			}
+			return nil
+		},
+	}
+}
+
+func TestScansReportProgressAndCanBeCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	const count = 5*scanPiece + 3
+	parity := func(i int) float64 { return float64(i % 2) }
+	var told []int
+	sc := scanOf(ctx, count, parity, func(done, total int) {
 		told = append(told, done)
-		if total != 2*n.count {
+		if total != 3*count {
 			t.Errorf("%d of %d", done, total)
 		}
-		return nil
 	})
-	if err != nil || len(told) != 12 || !slices.IsSorted(told) || s.Max != 1 || math.Abs(s.Mean-0.5) > 1e-6 {
-		t.Errorf("%+v, %v, progress %v", s, err, told)
+	s, err := sc.statistics()
+	if err != nil || s.Max != 1 || math.Abs(s.Mean-0.5) > 1e-6 {
+		t.Errorf("%+v, %v", s, err)
 	}
-	_, err = statistics(ctx, n, func(done, _ int) error {
-		if done > 2*statisticsPiece {
+	m, err := sc.heatMap(session.MapAt{Width: 2, Rows: count, Columns: 1})
+	if err != nil || !slices.Equal(m.Cells, []trace.Number{0, 1}) {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if len(told) != 18 || !slices.IsSorted(told) {
+		t.Errorf("progress %v", told)
+	}
+	sc = scanOf(ctx, count, parity, func(done, _ int) {
+		if done > 2*scanPiece {
 			cancel()
 		}
-		return nil
 	})
-	if !errors.Is(err, context.Canceled) {
+	if _, err = sc.statistics(); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// Each cell of a heat map is compared with the elements of its block.
+func TestHeatMapHasLargestElementOfEachBlock(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 7))
+	for range 300 {
+		count := 1 + random.IntN(900)
+		list := make([]float64, count)
+		for i := range list {
+			switch random.IntN(200) {
+			case 0:
+				list[i] = math.NaN()
+			case 1:
+				list[i] = math.Inf(-1)
+			default:
+				list[i] = random.NormFloat64()
+			}
+		}
+		at := session.MapAt{Width: 1 + random.IntN(60), Rows: 1 + random.IntN(9), Columns: 1 + random.IntN(9)}
+		sc := scanOf(context.Background(), count, func(i int) float64 { return list[i] }, nil)
+		got, err := sc.heatMap(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[[2]int]float64{}
+		for i, v := range list {
+			cell := [2]int{i / at.Width / at.Rows, i % at.Width / at.Columns}
+			size, was := math.Abs(v), want[cell]
+			if math.IsNaN(v) || !math.IsNaN(was) && size > was {
+				want[cell] = size
+			}
+		}
+		if len(got.Cells) != got.Rows*got.Columns || got.Rows*at.Rows*at.Width < count {
+			t.Fatalf("%d elements, %+v: %d×%d cells", count, at, got.Rows, got.Columns)
+		}
+		for i, c := range got.Cells {
+			w := want[[2]int{i / got.Columns, i % got.Columns}]
+			if float64(c) != w && !(math.IsNaN(w) && math.IsNaN(float64(c))) {
+				t.Fatalf("%d elements, %+v: cell %d is %v, want %v", count, at, i, c, w)
+			}
+		}
+	}
+}
+
+func TestHeatMapOfUnusualSizes(t *testing.T) {
+	one := func(int) float64 { return -1 }
+	for _, test := range []struct {
+		count         int
+		at            session.MapAt
+		rows, columns int
+	}{
+		{0, session.MapAt{Width: 5, Rows: 1, Columns: 1}, 0, 1},
+		{1, session.MapAt{Width: math.MaxInt, Rows: math.MaxInt, Columns: math.MaxInt}, 1, 1},
+		{7, session.MapAt{Width: 3, Rows: math.MaxInt, Columns: 2}, 1, 2},
+	} {
+		got, err := scanOf(context.Background(), test.count, one, nil).heatMap(test.at)
+		if err != nil || got.Rows != test.rows || got.Columns != test.columns ||
+			slices.ContainsFunc(got.Cells, func(n trace.Number) bool { return n != 1 }) {
+			t.Errorf("%+v: %+v, %v", test, got, err)
+		}
+	}
+	large := scanOf(context.Background(), 1<<20, one, nil)
+	_, err := large.heatMap(session.MapAt{Width: 1 << 10, Rows: 1, Columns: 1})
+	if !errors.Is(err, session.ErrUsage) {
+		t.Errorf("2^20 cells: %v", err)
+	}
+}
+
+// tensor returns a value with random elements, some of which are NaN or infinite.
+func tensor(random *rand.Rand, dims []int) (n numbers, list []float64) {
+	count := 1
+	for _, d := range dims {
+		count *= d
+	}
+	list = make([]float64, count)
+	for i := range list {
+		list[i] = [...]float64{0, 1, math.NaN(), math.Inf(1), math.Inf(-1)}[random.IntN(5)]
+		if random.IntN(10) > 0 {
+			list[i] = float64(random.IntN(9)) - 4 + random.Float64()/8
+		}
+	}
+	return numbers{"f32", dims, count, func(first, n int) ([]float64, error) {
+		return slices.Clone(list[first:][:n]), nil
+	}}, list
+}
+
+// A value is compared element by element with a value that has other dims. The expected numbers come from
+// the index of each element in each dim.
+func TestDifferencesAreThoseOfTheCommonPart(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 1))
+	for range 400 {
+		a, b := make([]int, random.IntN(5)), []int(nil)
+		for i := range a {
+			a[i] = 1 + random.IntN(5)
+		}
+		for _, d := range a {
+			if random.IntN(3) == 0 {
+				d = 1 + random.IntN(5)
+			}
+			b = append(b, d)
+		}
+		left, ofLeft := tensor(random, a)
+		right, ofRight := tensor(random, b)
+		p := pairOf(left, right)
+		var want []float64
+		d := session.Difference{}
+		var sum, squares, dot, normA, normB float64
+		n := 0
+		for i, x := range ofLeft {
+			at, inside, to, scale := i, true, 0, 1
+			for k := len(a) - 1; k >= 0; k-- {
+				index := at % a[k]
+				at /= a[k]
+				inside = inside && index < b[k]
+				to += index * scale
+				scale *= b[k]
+			}
+			if !inside {
+				continue
+			}
+			y := ofRight[to]
+			diff := x - y
+			if x == y {
+				diff = 0
+			} else {
+				d.Differ++
+			}
+			want = append(want, diff)
+			d.Elements++
+			if math.IsNaN(diff) || math.IsInf(diff, 0) {
+				d.NotFinite++
+				continue
+			}
+			if math.Abs(diff) > d.MaxAbs {
+				index := len(want) - 1
+				d.MaxAbs, d.MaxAt = math.Abs(diff), &index
+			}
+			if !math.IsInf(x, 0) {
+				n++
+				sum += math.Abs(diff)
+				squares, dot, normA, normB = squares+diff*diff, dot+x*y, normA+x*x, normB+y*y
+			}
+		}
+		d.MeanAbs = sum / float64(max(1, n))
+		if normB > 0 {
+			rel := math.Sqrt(squares / normB)
+			d.Relative = &rel
+			if normA > 0 {
+				cos := dot / math.Sqrt(normA*normB)
+				d.Cosine = &cos
+			}
+		}
+		first := random.IntN(p.count)
+		got, err := p.read(first, p.count-first)
+		if diff := cmp.Diff(want[first:], got, cmpopts.EquateNaNs()); err != nil || diff != "" {
+			t.Fatalf("%v - %v from %d: %v %s", a, b, first, err, diff)
+		}
+		sc := &scan{numbers: p.numbers, ctx: context.Background(), passes: 1}
+		found, err := sc.compare(&p)
+		if diff := cmp.Diff(&d, found, cmpopts.EquateApprox(1e-12, 1e-12)); err != nil || diff != "" {
+			t.Fatalf("%v - %v: %v %s", a, b, err, diff)
+		}
 	}
 }
 
