@@ -62,6 +62,11 @@ func TestWrongUseIsRefusedBeforeAnythingRuns(t *testing.T) {
 		},
 		{"too much to verify", session.Command{Kind: session.Verify, N: MostVerifyGFLOP + 1}},
 		{"no such command", session.Command{Kind: "jump"}},
+		{"save without a file", session.Command{Kind: session.Save, At: &session.LookAt{}}},
+		{"save without a value", session.Command{Kind: session.Save, Save: &session.SaveTo{Path: "a.npy"}}},
+		{"save in an unknown format", session.Command{
+			Kind: session.Save, At: &session.LookAt{}, Save: &session.SaveTo{Path: "a.txt"},
+		}},
 		{"capture without a folder", session.Command{Kind: session.Capture}},
 		{
 			"capture of no dispatch", session.Command{
@@ -183,6 +188,12 @@ func TestReplySaysWhatTheCommandDid(t *testing.T) {
 	do(all, session.Command{
 		Kind: session.Capture, Capture: &session.CaptureTo{Dispatch: 1, Dir: dir, MaxBytes: 1},
 	}, session.Reply{Step: 6, Position: 14})
+	file := filepath.Join(t.TempDir(), "value.npy")
+	do(all, session.Command{
+		Kind: session.Save, At: &session.LookAt{Value: r.value("embed")}, Save: &session.SaveTo{Path: file},
+	}, session.Reply{Step: 6, Position: 14, Saved: &session.Saved{
+		Path: file, Type: "float32", Dims: []int{1, 1, tinyDim}, Bytes: 128 + 4*tinyDim,
+	}})
 	do(all, session.Command{Kind: "jump"}, session.Reply{Step: 6, Position: 14})
 	ctx, cancel := context.WithCancel(all)
 	r.token = func(position int, tokens []int) int {

@@ -30,6 +30,7 @@ const (
 	Timing   CommandKind = "timing"   // set the timing level to Level
 	Tokenize CommandKind = "tokenize" // return the tokens that Text has as a prompt; no step runs
 	Look     CommandKind = "look"     // return the elements or statistics of the value that At selects
+	Save     CommandKind = "save"     // write the value that At selects to a file; see Command.Save
 	Verify   CommandKind = "verify"   // compare a step of the text with float64 references
 	Lab      CommandKind = "lab"      // compare a kernel with the edited source in Edit by N interleaved runs
 	Kernel   CommandKind = "kernel"   // use the source in Edit for its kernel in all later steps
@@ -60,7 +61,7 @@ type Command struct {
 	// reference in GFLOP. For most other commands it is a number of repetitions.
 	N     int          `json:"n,omitempty"`
 	Level trace.Timing `json:"level,omitempty"`
-	At    *LookAt      `json:"at,omitempty"` // the value that a Look reads
+	At    *LookAt      `json:"at,omitempty"` // the value that a Look or a Save reads
 	// Parts are parts of a step to skip (Cost) or to check (Verify). If N is 0 and some of these parts are
 	// rivals, a Cost ends as soon as their order is significant, and at the latest after CostBudget.
 	Parts []trace.Part `json:"parts,omitempty"`
@@ -76,6 +77,7 @@ type Command struct {
 	Lengths []int       `json:"lengths,omitempty"`
 	Edit    *KernelEdit `json:"edit,omitempty"` // the source of a Lab or a Kernel
 	Capture *CaptureTo  `json:"capture,omitempty"`
+	Save    *SaveTo     `json:"save,omitempty"`
 }
 
 // CostBudget returns how long a Cost measures at most to find out what to fix first. A software device needs
@@ -140,6 +142,8 @@ type Reply struct {
 	Hit *trace.Event `json:"hit,omitempty"`
 	// Tried is the result of a Lab.
 	Tried *Tried `json:"tried,omitempty"`
+	// Saved is the result of a Save.
+	Saved *Saved `json:"saved,omitempty"`
 	// Captured is the result of a Capture.
 	Captured *Captured `json:"captured,omitempty"`
 	// Note is an event of the trace that the front end shows as the outcome of the command. Examples:

@@ -208,26 +208,28 @@ func parseDims(shape string) ([]int, error) {
 }
 
 // Bytes encodes the array as a file of version 1.
-func (a *Array) Bytes() []byte {
+func (a *Array) Bytes() []byte { return append(Header(a.Type, a.Dims), a.Data...) }
+
+// Header returns the beginning of a file of version 1: everything before the elements.
+func Header(t Type, dims []int) []byte {
 	order := "<"
-	if a.Type.Size() == 1 {
+	if t.Size() == 1 {
 		order = "|"
 	}
 	shape := "("
-	for _, d := range a.Dims {
+	for _, d := range dims {
 		shape += strconv.Itoa(d) + ", "
 	}
-	if len(a.Dims) != 1 {
+	if len(dims) != 1 {
 		shape = strings.TrimSuffix(shape, ", ")
 	} else {
 		shape = strings.TrimSuffix(shape, " ")
 	}
-	head := fmt.Sprintf("{'descr': '%s%s', 'fortran_order': False, 'shape': %s), }", order, a.Type, shape)
+	head := fmt.Sprintf("{'descr': '%s%s', 'fortran_order': False, 'shape': %s), }", order, t, shape)
 	const fixed = len(magic) + 4
 	pad := 63 - (fixed+len(head))%64 // the elements start at a multiple of 64
 	head += strings.Repeat(" ", pad) + "\n"
 	out := append([]byte(magic), 1, 0)
 	out = binary.LittleEndian.AppendUint16(out, uint16(len(head)))
-	out = append(out, head...)
-	return append(out, a.Data...)
+	return append(out, head...)
 }

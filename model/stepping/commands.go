@@ -56,11 +56,12 @@ var (
 	OfOp   = Field{"op", func(c session.Command) bool { return c.Op != nil }}
 	Sizes  = Field{"lengths", func(c session.Command) bool { return len(c.Lengths) > 0 }}
 	edit   = Field{"edit", func(c session.Command) bool { return c.Edit != nil }}
+	toFile = Field{"save", func(c session.Command) bool { return c.Save != nil }}
 	toDir  = Field{"capture", func(c session.Command) bool { return c.Capture != nil }}
 	// Fields lists all fields.
 	Fields = []Field{
 		Text, Tokens, AsTurn, Chunks, Count, level, at, Parts, OfStep, Until, Breaks, Left, OfOp, Sizes, edit,
-		toDir,
+		toDir, toFile,
 	}
 )
 
@@ -105,8 +106,13 @@ func (s *Session) Commands() []Command {
 		},
 		{
 			Kind:  session.Look,
-			Doc:   "Return elements or statistics of a value. The step runs again to compute the value.",
+			Doc:   "Return elements, statistics or a heat map of a value, or of its difference from another step. The steps run again to compute the value.",
 			Takes: []Field{at}, Begin: s.beginLook, Tracked: true,
+		},
+		{
+			Kind:  session.Save,
+			Doc:   "Write all elements of a value to a .npy or .csv file. The step runs again to compute the value.",
+			Takes: []Field{at, toFile}, Begin: s.beginSave, Tracked: true,
 		},
 		{
 			Kind:  session.Lab,
