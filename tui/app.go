@@ -3,12 +3,12 @@
 //
 // App is the only Bubble Tea model. It receives messages, decides what each key press means and draws the
 // frame. App embeds one part for each concern, and each part has its own file: notes, stage (the views),
-// inputs, selection, pilot (sends commands to the session), restarts, overlays, exporter, history and lab.
+// inputs, selection, pilot (sends commands to the session), restarts, overlays, exporter and history.
 //
 // tui/command holds the table of commands, from which the keys, the palette, the help and plain mode are
-// built. tui/view holds the screens. tui/plain runs the program without a screen. tui/tty handles the
-// terminal. tui/widget holds the drawing code and the background jobs. trace/analyze computes the numbers on
-// the screens.
+// built. tui/view holds the screens, and tui/lab the kernel lab. tui/plain runs the program without a screen.
+// tui/tty handles the terminal. tui/widget holds the drawing code and the background jobs. trace/analyze
+// computes the numbers on the screens.
 //
 // App.Update and App.View never compute for long and never wait. Background jobs build tables, orders,
 // filters, details and summaries; a newer request cancels an older job. Commands to the session run in
@@ -34,6 +34,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
 	"gpuscope/tui/command"
+	"gpuscope/tui/lab"
 	"gpuscope/tui/tty"
 	"gpuscope/tui/view"
 	"gpuscope/tui/view/all"
@@ -58,7 +59,7 @@ type App struct {
 	*overlays  // a text shown over the view
 	*exporter  // writes files and the clipboard
 	*history   // undo
-	lab        *lab
+	lab        *lab.Lab
 
 	jobs  *widget.Jobs              // jobs that compute what the screen shows
 	deeds map[string]command.Action // implementations of the commands, by command name
@@ -149,7 +150,7 @@ func (a *App) assemble() {
 	a.selection = &selection{model: a.model, notes: a.notes, inputs: a.inputs, stage: a.stage}
 	a.pilot = &pilot{selection: a.selection, opts: &a.opts}
 	a.restarts = &restarts{pilot: a.pilot}
-	a.lab = &lab{pilot: a.pilot, overlays: a.overlays, handOver: a.handOver}
+	a.lab = lab.New(labHost{hosting{a}}, a.jobs, lab.Options{Shaders: a.opts.Shaders, Cache: a.opts.Cache})
 	a.exporter = &exporter{
 		selection: a.selection, texts: a.overlays, opts: &a.opts, width: func() int { return a.w },
 	}
@@ -226,15 +227,15 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 			func() bool { return m.dark }); err == nil {
 			a.theme = t
 		}
-	case changedMsg:
-		if m.err != nil {
-			a.fail(nil, m.err)
+	case lab.Changed:
+		if m.Err != nil {
+			a.fail(nil, m.Err)
 		} else {
-			a.lab.changedText(m.kernel, m.text)
+			a.lab.SourceChanged(m.Kernel, m.Text)
 		}
-	case editedMsg:
+	case lab.Edited:
 		a.takeMouse()
-		a.lab.closedEditor(m)
+		a.lab.EditorClosed(m)
 	case leaveMsg:
 		a.quit()
 	}

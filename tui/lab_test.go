@@ -18,6 +18,7 @@ import (
 	"gpuscope/trace/analyze"
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/command"
+	"gpuscope/tui/lab"
 	"gpuscope/tui/plain"
 	"gpuscope/tui/sources"
 	"gpuscope/tui/tuitest"
@@ -91,15 +92,15 @@ func TestKernelIsEditedTriedAndUsed(t *testing.T) {
 	kernel := strings.TrimSuffix(filepath.Base(files[0]), ".wgsl")
 	x.input.back()
 	x.press("U").sees("press U again").press("U")
-	x.sees(tuitest.EditedName(kernel)+usedFromNext, "edited").misses("10.30 → 9.10")
-	x.press("U").sees(kernel + " itself" + usedFromNext).misses("edited")
+	x.sees(tuitest.EditedName(kernel)+lab.UsedFromNext, "edited").misses("10.30 → 9.10")
+	x.press("U").sees(kernel + " itself" + lab.UsedFromNext).misses("edited")
 	script(t, ed, `echo broken >> "$1"`)
 	x.press("e").sees(".wgsl:3:5: parsing error", tuitest.EditedName(kernel), ".wgsl.last")
 	x.input.back()
 	if kept, err := os.ReadFile(files[0] + ".last"); err != nil || string(kept) != string(text) {
 		t.Errorf("the kept file is %q, %v", kept, err)
 	}
-	x.press("U").sees(tuitest.EditedName(kernel) + usedFromNext).misses("parsing error")
+	x.press("U").sees(tuitest.EditedName(kernel) + lab.UsedFromNext).misses("parsing error")
 	x.press("q")
 	if err := x.ends(); err != nil {
 		t.Fatal(err)
@@ -135,14 +136,14 @@ func TestEditDuringCrashIsTriedAfterRestart(t *testing.T) {
 	d := drive(t, 120, 40, recorded, &tuitest.Script{}, Options{Prompt: "once"})
 	path := filepath.Join(t.TempDir(), k.Name+".wgsl")
 	for text, said := range map[string]string{
-		fileText(k):                 k.Name + ".wgsl" + originalSource,
-		fileText(k) + "// faster\n": k.Name + ".wgsl",
+		lab.FileText(k):                 k.Name + ".wgsl" + lab.OriginalSource,
+		lab.FileText(k) + "// faster\n": k.Name + ".wgsl",
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		d.update(endedMsg{errors.New("signal: killed")})
-		d.update(editedMsg{kernel: k.Name, path: path})
+		d.update(lab.Edited{Kernel: k.Name, Path: path})
 		d.settle()
 		d.sees("[ENGINE CRASHED]", said)
 	}
@@ -154,9 +155,9 @@ func TestFileChangedBeforeFirstStepIsUsed(t *testing.T) {
 	recorded := sourced()
 	k := &recorded.Graph.Kernels[0]
 	d := drive(t, 120, 40, recorded, &tuitest.Script{}, Options{Shaders: t.TempDir()})
-	d.update(changedMsg{kernel: k.Name, text: fileText(k) + "// faster\n"})
+	d.update(lab.Changed{Kernel: k.Name, Text: lab.FileText(k) + "// faster\n"})
 	d.settle()
-	if d.events(); d.app.lab.inPlace(k.Name) == "" {
+	if d.events(); d.app.lab.InPlace(k.Name) == "" {
 		t.Errorf("the edited kernels are %v", d.app.mirror.State.Edited)
 	}
 }
@@ -174,14 +175,14 @@ func TestChangedFileIsTriedAndUsed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	put(k.Name, fileText(k))
+	put(k.Name, lab.FileText(k))
 	x := start(t, context.Background(), opensOn(recorded), Options{Prompt: "once", Shaders: dir})
 	x.sees("[PAUSED]", "step 0 prefill")
 	time.Sleep(10 * time.Millisecond) // so that the file's modification time changes
 	put("of_another_model", "x")
-	put(k.Name, fileText(k)+"// faster\n")
+	put(k.Name, lab.FileText(k)+"// faster\n")
 	x.sees("The source compiles", "is used from the next step on").press("q").misses("The source compiles")
-	put(k.Name, fileText(k))
+	put(k.Name, lab.FileText(k))
 	x.sees(k.Name + " itself is used from the next step on").press("q")
 	if err := x.ends(); err != nil {
 		t.Fatal(err)
@@ -203,22 +204,22 @@ func TestOnlyTextsOfFilesAreTried(t *testing.T) {
 		t.Skip(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	wake, told, ended := make(chan struct{}), make(chan changedMsg, 9), make(chan struct{})
+	wake, told, ended := make(chan struct{}), make(chan lab.Changed, 9), make(chan struct{})
 	go func() {
 		defer close(ended)
 		sources.Watch(ctx, dir, wake, func(kernel, text string, err error) {
-			told <- changedMsg{kernel, text, err}
+			told <- lab.Changed{Kernel: kernel, Text: text, Err: err}
 		})
 	}()
 	wake <- struct{}{} // the watcher has read the folder
 	put("ab")
-	if m := <-told; m.kernel != "add" || m.text != "ab" || m.err != nil {
+	if m := <-told; m.Kernel != "add" || m.Text != "ab" || m.Err != nil {
 		t.Errorf("%+v", m)
 	}
 	put(strings.Repeat("x", 1<<20+1))
 	m := <-told
-	if m.err == nil || !strings.Contains(m.err.Error(), "1048577 bytes") {
-		t.Errorf("a file of over 1 MiB: %q, %v", m.text, m.err)
+	if m.Err == nil || !strings.Contains(m.Err.Error(), "1048577 bytes") {
+		t.Errorf("a file of over 1 MiB: %q, %v", m.Text, m.Err)
 	}
 	wake <- struct{}{}
 	wake <- struct{}{}
@@ -272,10 +273,10 @@ func TestAnEditorThatChangesNothingSaysSo(t *testing.T) {
 	d.press("s", "2", "F", "F", "F", "e")
 	files := texts(t, d.app.opts.Cache)
 	kernel := strings.TrimSuffix(filepath.Base(files[0]), ".wgsl")
-	d.update(editedMsg{kernel: kernel, path: files[0]})
+	d.update(lab.Edited{Kernel: kernel, Path: files[0]})
 	d.settle()
 	d.reads("bottom")
-	d.update(editedMsg{kernel: kernel, path: files[0], err: os.ErrPermission})
+	d.update(lab.Edited{Kernel: kernel, Path: files[0], Err: os.ErrPermission})
 	d.settle()
 	d.reads("notice")
 }
@@ -288,7 +289,7 @@ func TestUneditedSourcesAreRemoved(t *testing.T) {
 		script, sees, keys string
 		want               int
 	}{
-		{"exit 0", originalSource, "q", 0}, {`echo "// faster" >> "$1"`, "10.30 → 9.10", "UUq", 1},
+		{"exit 0", lab.OriginalSource, "q", 0}, {`echo "// faster" >> "$1"`, "10.30 → 9.10", "UUq", 1},
 	} {
 		ed := editor(t, c.script)
 		cache := t.TempDir()
@@ -324,7 +325,7 @@ func TestAnEditorThatFailsSaysSo(t *testing.T) {
 	d.press("s", "2", "F", "F", "F", "e")
 	file := texts(t, d.app.opts.Cache)[0]
 	kernel := strings.TrimSuffix(filepath.Base(file), ".wgsl")
-	d.update(editedMsg{kernel: kernel, path: file, err: errors.New("exit status 3")})
+	d.update(lab.Edited{Kernel: kernel, Path: file, Err: errors.New("exit status 3")})
 	d.settle()
 	d.reads("notice", "bottom")
 }
@@ -346,7 +347,7 @@ func TestPlainModeTriesTheTextOfAFile(t *testing.T) {
 	recorded := sourced()
 	k := &recorded.Graph.Kernels[0]
 	file := filepath.Join(t.TempDir(), k.Name+".wgsl")
-	if err := os.WriteFile(file, []byte(fileText(k)+"// faster\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(lab.FileText(k)+"// faster\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var got []session.Command
@@ -362,7 +363,7 @@ func TestPlainModeTriesTheTextOfAFile(t *testing.T) {
 		return tuitest.Play(recorded, script), nil
 	}, Options{Plain: true, Prompt: "once", Output: &out, Input: strings.NewReader(lines)})
 	requireFailures(t, err, 2)
-	text := fileText(k) + "// faster\n"
+	text := lab.FileText(k) + "// faster\n"
 	want := []session.Command{
 		{Kind: session.Lab, Edit: &session.KernelEdit{Kernel: k.Name, Text: text}},
 		{Kind: session.Kernel, Edit: &session.KernelEdit{Kernel: k.Name, Text: text}},

@@ -167,7 +167,7 @@ func (a *App) opened(m openedMsg) {
 		a.follow = false
 	default:
 		a.session = m.session
-		a.lab.begins()
+		a.lab.Begin()
 		a.begin()
 	}
 }

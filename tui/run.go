@@ -19,7 +19,6 @@ import (
 	"gpuscope/tui/command"
 	"gpuscope/tui/internal/quiet"
 	"gpuscope/tui/plain"
-	"gpuscope/tui/sources"
 	"gpuscope/tui/tty"
 	"gpuscope/tui/widget"
 )
@@ -225,9 +224,7 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 	_, err = program.Run()
 	a.runner.Cancel()
 	a.runner.End(a.last.close, leaveWithin)
-	if a.opts.Shaders == "" {
-		sources.RemoveUnchanged(a.lab.dir, a.lab.own)
-	}
+	a.lab.End()
 	stop()
 	<-heard
 	once.Do(func() {}) // do not report a panic from here on

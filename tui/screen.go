@@ -300,8 +300,8 @@ func (a *App) hints(w int) string {
 		if a.over.Folded != nil {
 			said = append(said, [2]string{command.KeyOf("unfold"), "the chain"})
 		}
-		if a.over == a.lab.shown && a.lab.cannotUse() == "" {
-			said = append(said, [2]string{command.KeyOf("use text"), a.lab.usedNext()})
+		if a.lab.Shown() && a.lab.CannotUse() == "" {
+			said = append(said, [2]string{command.KeyOf("use text"), a.lab.UsedNext()})
 		}
 		said = append(said, [2]string{command.KeyOf("find"), "find"}, [2]string{scroll, "scroll"},
 			[2]string{command.KeyOf("copy"), "copy"})

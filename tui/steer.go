@@ -95,9 +95,9 @@ func (a *App) done(m doneMsg) {
 	case j.command.Kind == session.Reset && m.err == nil:
 		a.show(command.Keyed(command.ResetNote(a.mirror.State.Program)))
 	case j.command.Kind == session.Lab:
-		a.lab.triedText(j.command, m)
+		a.lab.Tried(j.command, m.reply, m.err)
 	case j.command.Kind == session.Kernel && m.err == nil:
-		a.lab.usedText(j.command)
+		a.lab.Used(j.command)
 	}
 	if m.reply.Note != nil {
 		a.show(m.reply.Note.Text) // not say: the session has logged the event
