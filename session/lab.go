@@ -52,9 +52,37 @@ func (t *Tried) Wrong() string {
 	case t.Gap != nil && !(t.Gap.Share <= 1):
 		return "its error exceeds the tolerance: " + t.Gap.Over()
 	case unwritten > 0:
-		return fmt.Sprintf("it does not write %d elements that the original kernel writes", unwritten)
+		return fmt.Sprintf("it leaves out %d of the elements that the original kernel writes", unwritten)
 	}
 	return ""
+}
+
+// Verdict is the conclusion of the comparison of an edited kernel with the original.
+type Verdict string
+
+// Verdicts of the kernel lab.
+const (
+	VerdictFaster  Verdict = "faster"       // the step is significantly shorter
+	VerdictSlower  Verdict = "slower"       // the step is significantly longer
+	VerdictEqual   Verdict = "equal"        // the difference of the step times is not significant
+	VerdictWrong   Verdict = "wrong"        // the edited kernel must not replace the original
+	VerdictUntimed Verdict = "not-measured" // the kernel does not run in the step, or no timestamps
+)
+
+// Verdict returns the conclusion of the comparison. The times of the whole step decide, because a kernel that
+// is faster in isolation is not always faster in a step.
+func (t *Tried) Verdict() Verdict {
+	switch {
+	case t.Wrong() != "":
+		return VerdictWrong
+	case t.Dispatch == nil || t.Whole == nil:
+		return VerdictUntimed
+	case !t.Whole.Told():
+		return VerdictEqual
+	case t.Whole.Gain.NS > 0:
+		return VerdictFaster
+	}
+	return VerdictSlower
 }
 
 // InTurns holds the times of the original kernel (Own) and of the edited kernel (New), measured in N
@@ -75,8 +103,22 @@ const FewestTurns = 12
 // that there are at least FewestTurns runs.
 func (t *InTurns) Told() bool { return t.N >= FewestTurns && (t.Gain.Q1NS > 0 || t.Gain.Q3NS < 0) }
 
+// Within returns an error of the gain in ns that agrees with Told. If the gain is significant, Within is the
+// distance from the gain to the quartile closer to 0, so it is smaller than the gain. Otherwise it is the
+// distance from 0 to the quartile farther from 0.
+func (t *InTurns) Within() int64 {
+	g := &t.Gain
+	switch {
+	case !t.Told():
+		return max(g.Q3NS, -g.Q1NS)
+	case g.Q1NS > 0:
+		return g.NS - g.Q1NS
+	}
+	return g.Q3NS - g.NS
+}
+
 // Spread is a median time and its quartiles. In a gain that was measured on a GPU, NS is a trimmed mean
-// instead of the median.
+// instead of the median, limited to the range between the quartiles.
 type Spread struct {
 	NS   int64 `json:"ns"`
 	Q1NS int64 `json:"q1_ns"`

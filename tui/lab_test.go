@@ -22,6 +22,7 @@ import (
 	"gpuscope/tui/plain"
 	"gpuscope/tui/sources"
 	"gpuscope/tui/tuitest"
+	"gpuscope/tui/widget"
 )
 
 // sourced returns a recording whose kernels have sources.
@@ -61,7 +62,7 @@ func opensOn(recorded *trace.Trace) func(context.Context) (session.Session, erro
 }
 
 // texts returns the kernel source files in a folder.
-func texts(t *testing.T, dir string) []string {
+func texts(t testing.TB, dir string) []string {
 	t.Helper()
 	list, err := filepath.Glob(filepath.Join(dir, "shaders", "*", "*.wgsl"))
 	if err != nil {
@@ -339,6 +340,53 @@ func TestNoFolderForTextsNamesTheFlag(t *testing.T) {
 	}
 	d := drive(t, 160, 40, sourced(), &tuitest.Script{}, Options{Prompt: "once", Cache: file})
 	d.press("s", "2", "F", "F", "F", "e").sees("✗ edit ").reads("notice")
+}
+
+// editing returns a driver that shows the dispatches of a decode step and has opened a kernel's source.
+func editing(t *testing.T, w, h int) *driver {
+	d := drive(t, w, h, sourced(), &tuitest.Script{}, Options{Prompt: "once", editor: editor(t, "exit 0")})
+	return d.press("s", "2", "F", "F", "F", "e")
+}
+
+// edits adds a line to the source of the kernel that was edited last and closes the editor.
+func (d *driver) edits(line string) {
+	d.t.Helper()
+	path := texts(d.t, d.app.opts.Cache)[0]
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, append(text, line+"\n"...), 0o600)
+	}
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.update(lab.Edited{Kernel: strings.TrimSuffix(filepath.Base(path), ".wgsl"), Path: path})
+	d.settle()
+}
+
+// The first line of a result is the verdict, in the color of its meaning. Other lines have no color.
+func TestVerdictIsTheFirstLineInColor(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]struct {
+		verdict session.Verdict
+		paint   widget.Paint
+	}{
+		tuitest.Right:  {session.VerdictFaster, widget.Good},
+		"slips":        {session.VerdictWrong, widget.Bad},
+		tuitest.Broken: {"refused", widget.Bad},
+	} {
+		d := editing(t, 80, 24)
+		d.edits("// " + text)
+		pane := &d.app.over.text
+		if !strings.Contains(pane.Lines[0], string(want.verdict)) || pane.Marks[0][0].Paint != want.paint {
+			t.Errorf("%s: the first line is %q with %v", text, pane.Lines[0], pane.Marks[0])
+		}
+		for i, marks := range pane.Marks {
+			l := pane.Lines[i]
+			if marks != nil && (marks[0].To != len(l) || i > 0 && want.verdict == session.VerdictFaster) {
+				t.Errorf("%s: line %q has %v", text, l, marks)
+			}
+		}
+	}
 }
 
 // In plain mode, commands try and use a source by its file name.

@@ -54,6 +54,12 @@ func (o *overlay) lay(w int) {
 			lines, of = append(lines, part), append(of, i)
 		}
 	}
+	if o.Head != widget.Plain {
+		o.text.Marks = make([][]widget.Stretch, len(lines))
+		for i := 0; i < len(lines) && of[i] == 0; i++ {
+			o.text.Marks[i] = []widget.Stretch{{To: len(lines[i]), Paint: o.Head}}
+		}
+	}
 	o.text.Load(lines, of)
 	o.text.Find(o.text.Sought)
 }

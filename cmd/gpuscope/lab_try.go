@@ -17,6 +17,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
 	screen "gpuscope/tui/command"
+	"gpuscope/tui/widget"
 )
 
 func labTryCommand(p *program) *cli.Command {
@@ -75,26 +76,19 @@ type labTry struct {
 	model                 *modelOptions
 }
 
-// Verdicts of an edited kernel. They are values of labResult.Verdict.
-const (
-	labFaster  = "faster"
-	labSlower  = "slower"
-	labEqual   = "equal"
-	labWrong   = "wrong"
-	labUntimed = "not-measured"
-	labRefused = "refused"
-)
+// labRefused is the verdict on a source that does not compile or does not fit the kernel.
+const labRefused session.Verdict = "refused"
 
 // labSchema is the name and version of the JSON of lab try.
 const labSchema = "gpuscope.lab/1"
 
 // labResult is what lab try prints as JSON. docs/guide/lab.md documents it, and scripts rely on its fields.
 type labResult struct {
-	Schema  string `json:"schema"`
-	File    string `json:"file"`
-	Kernel  string `json:"kernel"`           // name of the original kernel
-	Verdict string `json:"verdict"`          // faster, slower, equal, wrong, not-measured or refused
-	Reason  string `json:"reason,omitempty"` // why it is wrong, refused, not measured, or equal in few rounds
+	Schema  string          `json:"schema"`
+	File    string          `json:"file"`
+	Kernel  string          `json:"kernel"`           // name of the original kernel
+	Verdict session.Verdict `json:"verdict"`          // or labRefused
+	Reason  string          `json:"reason,omitempty"` // unless the times say it all
 	// Line and Column are where the source does not compile, counted from 1.
 	Line   int `json:"line,omitempty"`
 	Column int `json:"column,omitempty"`
@@ -230,29 +224,29 @@ func (l *labTry) result(x *analyze.Index, kernel string, t *session.Tried, err e
 	if t.Gap != nil {
 		out.Error = &labError{t.Gap.MaxAbs, t.Gap.SNRdB, t.Gap.Share}
 	}
-	out.Verdict, out.Reason = verdictOf(t)
+	out.Verdict, out.Reason = t.Verdict(), reasonOf(t)
 	return out, nil
 }
 
-// verdictOf returns the verdict on a kernel that was compared, and the reason if there is one. The times of
-// the whole step decide, because a kernel that is faster in isolation is not always faster in a step.
-func verdictOf(t *session.Tried) (verdict, reason string) {
-	switch wrong := t.Wrong(); {
-	case wrong != "":
-		return labWrong, wrong
+// reasonOf returns the reason of the verdict on a kernel that was compared, or "" if the times say it all.
+func reasonOf(t *session.Tried) string {
+	switch v := t.Verdict(); {
+	case v == session.VerdictWrong:
+		return t.Wrong()
 	case t.Dispatch == nil:
-		return labUntimed, "the step does not run the kernel"
-	case t.Whole == nil:
-		return labUntimed, "the device has no timestamps"
-	case t.Whole.N < session.FewestTurns:
-		return labEqual, fmt.Sprintf("too few rounds to know a difference: %d. Use -r %d or more",
+		return "the step does not run the kernel"
+	case v == session.VerdictUntimed:
+		return "the device has no timestamps"
+	case v == session.VerdictEqual && t.Whole.N < session.FewestTurns:
+		return fmt.Sprintf("too few rounds to know a difference: %d. Use -r %d or more",
 			t.Whole.N, session.FewestTurns)
-	case !t.Whole.Told():
-		return labEqual, ""
-	case t.Whole.Gain.NS > 0:
-		return labFaster, ""
 	}
-	return labSlower, ""
+	return ""
+}
+
+// sgr holds the terminal's own colors for the paints of a verdict, as parameters of SGR escape sequences.
+var sgr = map[widget.Paint]string{
+	widget.Good: "1;32", widget.Warn: "1;33", widget.Bad: "1;31", widget.Strong: "1",
 }
 
 func (l *labTry) print(x *analyze.Index, out *labResult, t *session.Tried) error {
@@ -265,10 +259,18 @@ func (l *labTry) print(x *analyze.Index, out *labResult, t *session.Tried) error
 		if out.Line > 0 {
 			place = fmt.Sprintf(" at %d:%d", out.Line, out.Column)
 		}
-		verdict := fmt.Sprintf("%s: %s%s: %s", out.Kernel, out.Verdict, place, out.Reason)
-		lines := []string{strings.TrimSuffix(verdict, ": ")}
+		verdict := fmt.Sprintf("%s %s%s: %s", widget.MarkFail, labRefused, place, out.Reason)
+		paint := widget.Bad
+		var lines []string
 		if t != nil {
-			lines = append(lines, screen.TriedLines(x, t)...)
+			verdict, paint = screen.TriedVerdict(x, t)
+			if out.Verdict == session.VerdictEqual && out.Reason != "" {
+				verdict = "= equal: " + out.Reason
+			}
+			lines = screen.TriedLines(x, t)
+		}
+		if err := l.p.PrintStyled(out.Kernel+": "+verdict, sgr[paint]); err != nil {
+			return err
 		}
 		for _, line := range lines {
 			if _, err := fmt.Fprintln(l.p.Stdout, printable.Clean(line)); err != nil {
@@ -276,8 +278,8 @@ func (l *labTry) print(x *analyze.Index, out *labResult, t *session.Tried) error
 			}
 		}
 	}
-	if out.Verdict == labWrong || out.Verdict == labRefused {
-		return cli.Reported(errors.New(out.Verdict))
+	if out.Verdict == session.VerdictWrong || out.Verdict == labRefused {
+		return cli.Reported(errors.New(string(out.Verdict)))
 	}
 	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gpuscope/session"
 )
 
 // lab try answers in one JSON object: whether a source is right, wrong or does not compile.
@@ -17,11 +19,12 @@ func TestLabTryJudgesSources(t *testing.T) {
 		t.Fatalf("the kernel is not the one that this test changes:\n%s", source)
 	}
 	for _, c := range []struct {
-		name, from, to, verdict string
-		status                  int
+		name, from, to string
+		verdict        session.Verdict
+		status         int
 	}{
-		{"same", "", "", labEqual, exitDone}, // one round tells no difference
-		{"wrong", "exp(score0 - largest)", "(1.0 + exp(score0 - largest))", labWrong, exitFailed},
+		{"same", "", "", session.VerdictEqual, exitDone}, // one round tells no difference
+		{"wrong", "exp(score0 - largest)", "(1.0 + exp(score0 - largest))", session.VerdictWrong, exitFailed},
 		{"broken", "let shrink =", "lett shrink =", labRefused, exitFailed},
 		{"foreign", "HeadQuads 16", "HeadQuads 17", labRefused, exitFailed},
 	} {
@@ -43,7 +46,7 @@ func TestLabTryJudgesSources(t *testing.T) {
 			t.Errorf("%s: exit %d, verdict %q (%s), stderr %q", c.name, status, got.Verdict, got.Reason,
 				stderr)
 		}
-		if c.verdict == labEqual && got.Reason == "" {
+		if c.verdict == session.VerdictEqual && got.Reason == "" {
 			t.Errorf("%s: no reason why one round gives the verdict equal", c.name)
 		}
 		if c.name == "broken" != (got.Line > 0 && got.Column > 0) {

@@ -182,6 +182,16 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// WriteStyled writes s without cleaning the escape sequences that set colours and weights (SGR), and a line
+// break.
+func (w *Writer) WriteStyled(s string) error {
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w.to, Styled(s)+"\n")
+	return err
+}
+
 // Flush writes the bytes of a character that was never completed, as U+FFFD.
 func (w *Writer) Flush() error {
 	rest := string(w.rest)

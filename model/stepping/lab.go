@@ -262,7 +262,7 @@ func inTurns(t *engine.Turns, software bool) *session.InTurns {
 	gains := t.Gains()
 	out := &session.InTurns{N: len(gains), Gain: spread(gains), Own: spread(t.Own), New: spread(t.New)}
 	if !software {
-		out.Gain.NS = trace.TrimmedMean(gains)
+		out.Gain.NS = min(max(trace.TrimmedMean(gains), out.Gain.Q1NS), out.Gain.Q3NS)
 	}
 	return out
 }
@@ -316,7 +316,7 @@ func (s *Session) rewritten(o *engine.EditOutput) (session.Rewritten, error) {
 
 // triedText summarizes the result of a lab test in one line.
 func triedText(t *session.Tried) string {
-	parts := []string{fmt.Sprintf("%s compared on dispatch %d", t.Name, *t.Dispatch)}
+	parts := []string{fmt.Sprintf("%s compared on dispatch %d: %s", t.Name, *t.Dispatch, t.Verdict())}
 	if a := t.Alone; a != nil {
 		parts = append(parts,
 			fmt.Sprintf("isolated %.1f → %.1f µs (%s)", us(a.Own.NS), us(a.New.NS), gained(a)))

@@ -12,7 +12,70 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// TriedLines returns lines that tell the user the result of running an edited kernel.
+// TriedVerdict returns the verdict on an edited kernel in one line, and the paint of the line. A sign and a
+// word at the start of the line say the same as the paint.
+func TriedVerdict(x *analyze.Index, t *session.Tried) (line string, p widget.Paint) {
+	w := t.Whole
+	switch v := t.Verdict(); v {
+	case session.VerdictFaster:
+		return fmt.Sprintf("%s %s by %s", widget.MarkOK, v, gainText(w)), widget.Good
+	case session.VerdictSlower:
+		return fmt.Sprintf("%s %s by %s", widget.MarkWarn, v, gainText(w)), widget.Warn
+	case session.VerdictWrong:
+		return fmt.Sprintf("%s %s: %s", widget.MarkFail, v, wrongText(x, t)), widget.Bad
+	case session.VerdictEqual:
+		if w.N < session.FewestTurns {
+			return fmt.Sprintf("= no difference is significant after %s; a verdict needs %d",
+				table.Plural(w.N, "round"), session.FewestTurns), widget.Strong
+		}
+		return fmt.Sprintf("= equal within ± %.*f µs per step (%s)", decimalsOf(w),
+			float64(w.Within())/1e3, percent(w.Within(), w.Own.NS)), widget.Strong
+	}
+	why := "this device has no timestamps"
+	if t.Dispatch == nil {
+		why = fmt.Sprintf("step %d does not run %s", t.Step, t.Kernel)
+	}
+	return fmt.Sprintf("%s not measured: %s", widget.MarkWarn, why), widget.Warn
+}
+
+// gainText describes by how much the time of the step differs: "12.3 µs ± 1.1 per step (-8.0 %)".
+func gainText(w *session.InTurns) string {
+	d := decimalsOf(w)
+	sign, ns := "-", w.Gain.NS
+	if ns < 0 {
+		sign, ns = "+", -ns
+	}
+	return fmt.Sprintf("%.*f µs ± %.*f per step (%s%s)", d, float64(ns)/1e3, d, float64(w.Within())/1e3, sign,
+		percent(ns, w.Own.NS))
+}
+
+// percent formats a part of a time in percent.
+func percent(part, of int64) string {
+	share := 100 * float64(part) / float64(max(of, 1))
+	if share >= 9.95 {
+		return fmt.Sprintf("%.0f %%", share)
+	}
+	return fmt.Sprintf("%.1f %%", share)
+}
+
+// wrongText says why an edited kernel is wrong. If its error is too large, wrongText names the element with
+// the largest error.
+func wrongText(x *analyze.Index, t *session.Tried) string {
+	g := t.Gap
+	if t.Stray || g == nil || g.Share <= 1 {
+		return t.Wrong()
+	}
+	at := fmt.Sprintf("element %s", table.Integer(g.Element))
+	if g.Value != nil && int(*g.Value) < len(x.Trace.Graph.Values) {
+		at += " of " + x.Trace.Graph.Values[*g.Value].Name
+	}
+	if !g.Got.Finite() {
+		return fmt.Sprintf("%v at %s, reference %.6g", float64(g.Got), at, float64(g.Want))
+	}
+	return fmt.Sprintf("largest error %.3g at %s, %s", math.Abs(float64(g.Got-g.Want)), at, g.Over())
+}
+
+// TriedLines returns lines that tell the user the result of running an edited kernel, after its verdict.
 func TriedLines(x *analyze.Index, t *session.Tried) []string {
 	if t.Dispatch == nil {
 		return []string{
@@ -84,10 +147,7 @@ func WhichRun(x *analyze.Index, kernel string) string {
 // quartiles. It shows "=" for a difference that is not significant.
 func TurnsText(t *session.InTurns) string {
 	us := func(ns int64) string { return table.Micros(float64(ns)/1e3, 2) }
-	g := &t.Gain
-	largest := max(math.Abs(float64(g.Q1NS)), math.Abs(float64(g.Q3NS)))
-	decimals := max(1, table.MicrosDecimals(float64(t.Own.NS)/1e3, 2))
-	decimals = min(decimals, table.MicrosDecimals(largest/1e3, 2))
+	g, decimals := &t.Gain, decimalsOf(t)
 	less := func(ns int64) string { return fmt.Sprintf("%+.*f", decimals, -float64(ns)/1e3) }
 	change := less(g.NS) + " µs"
 	if !t.Told() {
@@ -95,6 +155,13 @@ func TurnsText(t *session.InTurns) string {
 	}
 	return fmt.Sprintf("%s → %s µs: %s (%s to %s, n=%d)", us(t.Own.NS), us(t.New.NS), change, less(g.Q3NS),
 		less(g.Q1NS), t.N)
+}
+
+// decimalsOf returns how many decimals the gain in µs has: no more than the times and the quartiles have.
+func decimalsOf(t *session.InTurns) int {
+	largest := max(math.Abs(float64(t.Gain.Q1NS)), math.Abs(float64(t.Gain.Q3NS)))
+	decimals := max(1, table.MicrosDecimals(float64(t.Own.NS)/1e3, 2))
+	return min(decimals, table.MicrosDecimals(largest/1e3, 2))
 }
 
 // rewrittenText describes how an output of the edited kernel differs from the original kernel's output.

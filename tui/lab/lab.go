@@ -76,7 +76,10 @@ type Lab struct {
 
 // New returns a lab without sources.
 func New(h Host, j *widget.Jobs, o Options) *Lab {
-	return &Lab{host: h, jobs: j, opts: o, shown: func() bool { return false }}
+	return &Lab{
+		host: h, jobs: j, opts: o, shown: func() bool { return false },
+		on: map[string]labStand{}, tried: map[string]*attempt{}, own: map[string]string{},
+	}
 }
 
 // labStand identifies the dispatch in a step whose inputs an edited kernel is tried on.
@@ -126,7 +129,6 @@ func (l *Lab) Begin() {
 
 func (l *Lab) watch(dir string) {
 	l.dir, l.wake = dir, make(chan struct{}, 1)
-	l.on, l.tried, l.own = map[string]labStand{}, map[string]*attempt{}, map[string]string{}
 	run := l.jobs.Runner
 	run.Start(func(ctx context.Context) {
 		sources.Watch(ctx, dir, l.wake, func(kernel, text string, err error) {
@@ -300,18 +302,28 @@ func (l *Lab) showTried(kernel string) {
 	case t.err != nil:
 		l.host.Log("error", t.err.Error())
 		l.shown = l.host.Open(view.Page{
-			Title: kernel + " not changed", Broken: widget.WrapIndented,
-			Lines: append(strings.Split(t.err.Error(), "\n"), l.keepText(kernel, t.before)...),
+			Title: kernel + " not changed", Broken: widget.WrapIndented, Head: widget.Bad,
+			Lines: append(refusedLines(t.err), l.keepText(kernel, t.before)...),
 		})
 	default:
 		next := command.Keyed("Press {use text} to use the new source from the next step on. Press {WGSL} on the dispatch to edit it further.")
 		if l.opts.Shaders != "" && t.tried.Wrong() == "" {
 			next = command.Keyed("The new source is used from the next step on. Press {WGSL} on the dispatch to edit it further.")
 		}
-		lines := append(command.TriedLines(l.host.Index(), t.tried), "", next)
-		l.shown = l.host.Open(view.Page{Title: t.tried.Name, Lines: lines, Broken: view.WrapHanging})
+		verdict, paint := command.TriedVerdict(l.host.Index(), t.tried)
+		lines := append([]string{verdict, ""}, command.TriedLines(l.host.Index(), t.tried)...)
+		l.shown = l.host.Open(view.Page{
+			Title: t.tried.Name, Lines: append(lines, "", next), Head: paint, Broken: view.WrapHanging,
+		})
 	}
 	l.newest = kernel
+}
+
+// refusedLines returns lines that tell the user why a source was refused: first where it does not compile.
+func refusedLines(err error) []string {
+	lines := strings.Split(err.Error(), "\n")
+	lines[0] = widget.MarkFail + " refused: " + lines[0]
+	return lines
 }
 
 // keepText saves the source of attempt t in a file that ends in .last, because the kernel's file holds a

@@ -33,7 +33,8 @@ func labCommand(p *front, path string) (session.Command, error) {
 func (p *front) tried(r session.Reply) {
 	if t := r.Tried; t != nil {
 		p.wrong = t.Wrong()
-		p.say("%s", t.Name)
+		verdict, _ := command.TriedVerdict(p.index, t)
+		p.say("%s: %s", t.Name, verdict)
 		for _, line := range command.TriedLines(p.index, t) {
 			p.say("%s", line)
 		}

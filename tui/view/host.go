@@ -174,6 +174,7 @@ type Text struct {
 type Page struct {
 	Title string
 	Lines []string
+	Head  widget.Paint       // paint of the first line; needs Broken
 	Marks [][]widget.Stretch // marks of each line, or nil
 	// Broken wraps a line to w cells. If Broken is nil, the lines are not wrapped and may have Marks.
 	Broken func(line string, w int) []string

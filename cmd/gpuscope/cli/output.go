@@ -5,14 +5,17 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 
+	"github.com/muesli/termenv"
 	"github.com/natefinch/atomic"
 
+	"gpuscope/internal/printable"
 	"gpuscope/trace/table"
 )
 
@@ -65,4 +68,15 @@ func WriteFile(path string, data []byte) error {
 		failed.Path = path
 	}
 	return err
+}
+
+// PrintStyled prints a line of text. On a terminal it uses the style `sgr`, the parameters of an SGR escape
+// sequence, unless the user asked for no colors (see https://no-color.org).
+func (e *Env) PrintStyled(line, sgr string) error {
+	out, ok := e.Stdout.(*printable.Writer)
+	if !ok || sgr == "" || termenv.EnvNoColor() || os.Getenv("TERM") == "dumb" {
+		_, err := fmt.Fprintln(e.Stdout, printable.Clean(line))
+		return err
+	}
+	return out.WriteStyled("\x1b[" + sgr + "m" + printable.Clean(line) + "\x1b[0m")
 }

@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"gpuscope/internal/printable"
 )
 
 func TestWriteFileReplacesOnlyWhenComplete(t *testing.T) {
@@ -42,5 +45,31 @@ func TestWriteFileReplacesOnlyWhenComplete(t *testing.T) {
 	}
 	if err := WriteFile(os.DevNull, []byte("x")); err != nil {
 		t.Errorf("a device: %v", err)
+	}
+}
+
+// Only a terminal gets colors, and only if the user wants them. Escape sequences in the line itself are
+// removed.
+func TestStyledLineIsColoredOnTerminalsOnly(t *testing.T) {
+	for _, c := range []struct {
+		terminal      bool
+		noColor, term string
+		want          string
+	}{
+		{true, "", "xterm", "\x1b[1;32mfaster ·[31mx\x1b[0m\n"},
+		{true, "1", "xterm", "faster ·[31mx\n"},
+		{true, "", "dumb", "faster ·[31mx\n"},
+		{false, "", "xterm", "faster ·[31mx\n"},
+	} {
+		t.Setenv("NO_COLOR", c.noColor)
+		t.Setenv("TERM", c.term)
+		var got bytes.Buffer
+		e := Env{Stdout: &got}
+		if c.terminal {
+			e.Stdout = printable.NewWriter(&got)
+		}
+		if err := e.PrintStyled("faster \x1b[31mx", "1;32"); err != nil || got.String() != c.want {
+			t.Errorf("%+v: %q, %v", c, got.String(), err)
+		}
 	}
 }
