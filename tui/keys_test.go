@@ -136,7 +136,7 @@ func TestEverySignOfTheViewsIsExplained(t *testing.T) {
 	for _, s := range command.Signs {
 		known.WriteString(s[0])
 	}
-	const plain = "│─µ" // lines, and the prefix of a unit
+	const plain = "│─┐µ" // lines and frames, and the prefix of a unit
 	pictures, err := filepath.Glob("testdata/TestViews/*.golden")
 	if err != nil || len(pictures) < 20 {
 		t.Fatalf("%d pictures, %v", len(pictures), err)

@@ -134,7 +134,7 @@ func (a *App) clickView(x, y, w int, second bool) {
 // pointDialog selects a row of the dialog on a click and accepts it on a double click. The wheel moves
 // through the rows.
 func (a *App) pointDialog(p pointer) {
-	r, _ := a.dialogLines()
+	r := a.dialogArea()
 	switch {
 	case !r.Holds(p.x, p.y):
 	case p.wheel != 0:
@@ -144,7 +144,7 @@ func (a *App) pointDialog(p pointer) {
 		}[p.motion()]})
 	default:
 		second := a.clicked.again(p)
-		if a.dialog.Choose(p.y-r.Y-1) && second { // the first line of the dialog is its top border, not a row
+		if a.dialog.Choose(p.y-r.Y-1) && second { // the first line is the frame
 			a.typedInDialog(widget.Key{Name: "enter"})
 		}
 	}

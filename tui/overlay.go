@@ -33,6 +33,7 @@ type overlay struct {
 	view.Page
 	text  widget.TextPane
 	width int // screen width that the lines are wrapped for
+	frame int // width with the frame
 }
 
 func overlayOf(p view.Page) *overlay {
@@ -43,14 +44,23 @@ func overlayOf(p view.Page) *overlay {
 // lay wraps the lines for a screen of w cells. It then repeats the current search, because the lines have
 // changed.
 func (o *overlay) lay(w int) {
-	if o.width == w || o.Broken == nil {
+	if o.width == w {
 		return
 	}
 	o.width = w
+	if o.Broken == nil {
+		longest := 0
+		for _, l := range o.Lines {
+			longest = max(longest, widget.Width(l))
+		}
+		o.frame = widget.FrameWidth(w, longest+4)
+		return
+	}
+	o.frame = widget.FrameWidth(w, widget.Readable)
 	var lines []string
 	var of []int
 	for i, l := range o.Lines {
-		for _, part := range o.Broken(l, w-2) {
+		for _, part := range o.Broken(l, o.frame-4) {
 			lines, of = append(lines, part), append(of, i)
 		}
 	}
@@ -171,7 +181,7 @@ func (o *overlays) stopLooking() bool {
 type inputs struct {
 	*notes
 	question *question     // a line of text
-	dialog   widget.Dialog // at the bottom of the screen
+	dialog   widget.Dialog // in a frame at the bottom of the screen
 	chord    *widget.Chord // a command that waits for a second key
 }
 
@@ -280,7 +290,7 @@ func (a *App) askQuestion() {
 		rows[i] = command.Questions[i].Line()
 	}
 	a.dialog = &widget.Chooser{
-		Title: "How do I ...? " + widget.Sign("enter") + " presses the keys of the question",
+		Title: "How do I ...? " + widget.Sign("enter") + " presses the keys",
 		Rows:  func() []string { return rows },
 		Take: func(row int, _ string) error {
 			a.held = append(a.held, command.Questions[row].Presses()...)

@@ -94,7 +94,8 @@ func (d *driver) part(name string) []string {
 	}
 	switch {
 	case a.over != nil:
-		areas["overTitle"], areas["over"] = widget.Area(0, 3, a.w, 1), widget.Area(0, 3, a.w, bodyH)
+		r := a.overArea()
+		areas["overTitle"], areas["over"] = widget.Area(r.X, r.Y, r.W, 1), r
 	case a.empty() != "":
 		areas["welcome"] = widget.Area(0, 3, a.w, bodyH)
 	default:
@@ -122,8 +123,7 @@ func (a *App) bottom() widget.Rect {
 	n := 0
 	switch {
 	case a.dialog != nil:
-		r, _ := a.dialogLines()
-		return r
+		return a.dialogArea()
 	case a.chord != nil:
 		n = len(a.chord.Lines(a.theme, a.w, a.h/3))
 	default:

@@ -35,20 +35,11 @@ func (a *App) frame() string {
 	f.Draw(m[regionHeader], []string{a.header(a.w)})
 	f.Draw(m[regionTabs], []string{a.tabs(a.w)})
 	f.Draw(m[regionAbout], []string{a.about(a.w)})
-	body := m[regionList]
-	switch {
-	case a.over != nil:
-		r := widget.Area(0, 4, a.w, a.h-5-m[regionNotice].H) // leaves room for a shown error
-		lines := a.over.text.Paint(a.theme, r.W-1, r.H)
-		right := widget.Joined(" · ", a.over.text.FoundText(), a.over.text.Where()) + " "
-		f.Draw(widget.Area(0, 3, a.w, 1), []string{a.theme.Put(widget.Strong,
-			widget.Spread(" "+a.over.Title, right, a.w))})
-		f.Draw(r, lines)
-	case a.empty() != "":
+	if a.empty() != "" {
 		r := widget.Area(0, 3, a.w, a.h-4-m[regionNotice].H)
 		f.Draw(r, a.welcome(r.W, r.H))
-	default:
-		v := a.view()
+	} else {
+		v, body := a.view(), m[regionList]
 		var lines []string
 		if rows := v.Pane(); rows != nil {
 			rows.Screen = a.w
@@ -71,12 +62,23 @@ func (a *App) frame() string {
 			f.Draw(r, widget.Indent(lines))
 		}
 	}
+	if a.over != nil {
+		r := a.overArea()
+		f.Cover(a.theme, widget.Area(0, 1, a.w, a.h-2-m[regionNotice].H), r, widget.Box{
+			Title: a.over.Title, Lines: a.over.text.Paint(a.theme, r.W-2, r.H-2),
+			Right: widget.Joined(" · ", a.over.text.FoundText(), a.over.text.Where()),
+		})
+	}
 	if r, ok := m[regionNotice]; ok {
 		f.Draw(r, a.footLines())
 	}
 	switch {
 	case a.dialog != nil:
-		f.Put(a.dialogLines())
+		r := a.dialogArea()
+		f.Cover(a.theme, widget.Area(0, 1, a.w, a.h-1), r, widget.Box{
+			Title: a.dialog.Name(), Lines: a.dialog.Render(a.theme, r.W-2, r.H-2),
+			Foot: strings.TrimSpace(a.theme.Hinted(a.dialog.Hints(), r.W-4)),
+		})
 	case a.chord != nil:
 		lines := a.chord.Lines(a.theme, a.w, a.h/3)
 		f.Put(widget.Area(0, a.h-len(lines), a.w, len(lines)), lines)
@@ -91,15 +93,20 @@ func (a *App) frame() string {
 	return f.String()
 }
 
-// dialogLines returns the rectangle and the lines of the dialog. The first line is a rule with its keys.
-func (a *App) dialogLines() (widget.Rect, []string) {
-	all, least := a.dialog.Lines(a.w)
-	h := min(max(a.h/2, least), all, a.h-3) // keep the header and the tabs visible
-	keys := " " + strings.TrimSpace(a.theme.Hinted(a.dialog.Hints(), a.w-2)) + " "
-	rest := strings.Repeat(widget.MarkRule, max(0, a.w-1-widget.Width(keys)))
-	rule := a.theme.Put(widget.Dim, widget.MarkRule) + keys + a.theme.Put(widget.Dim, rest)
-	lines := append([]string{rule}, a.dialog.Render(a.theme, a.w, h)...)
-	return widget.Area(0, a.h-len(lines), a.w, len(lines)), lines
+// overArea returns the rectangle of the text over the view, with its frame. A long text leaves room for a
+// shown error.
+func (a *App) overArea() widget.Rect {
+	w := a.over.frame
+	h := min(len(a.over.text.Lines)+2, a.h-4-a.rects()[regionNotice].H)
+	return widget.Area((a.w-w)/2, 3, w, h)
+}
+
+// dialogArea returns the rectangle of the dialog, with its frame.
+func (a *App) dialogArea() widget.Rect {
+	w := widget.FrameWidth(a.w, widget.Readable)
+	all, least := a.dialog.Lines(w - 2)
+	h := min(max(a.h/2, least+2), all+2, a.h-1) // keep the header visible
+	return widget.Area((a.w-w)/2, a.h-h, w, h)
 }
 
 // scopeParts returns the segments that describe the selected steps, how they were timed, and whether the

@@ -15,7 +15,7 @@ import (
 
 func (pi *pilot) askBreaks() {
 	pi.dialog = &widget.Chooser{
-		Title: "add a breakpoint:", Line: &widget.InputLine{}, More: command.BreakHelp(), Keep: true,
+		Title: "Add a breakpoint", Line: &widget.InputLine{}, More: command.BreakHelp(), Keep: true,
 		None: "no breakpoints: a run continues to the end of the text",
 		Rows: func() []string {
 			var list []string
@@ -55,7 +55,7 @@ func (sel *selection) showPosition(to int) error {
 func (pi *pilot) askTarget() {
 	if pi.isTrace {
 		pi.dialog = &widget.Chooser{
-			Title: "show position:", Line: &widget.InputLine{}, Rows: func() []string { return nil },
+			Title: "Show position", Line: &widget.InputLine{}, Rows: func() []string { return nil },
 			None: "shows the step that contains this position",
 			Take: func(_ int, typed string) error {
 				n, err := command.ParseCount("position", typed)
@@ -67,9 +67,9 @@ func (pi *pilot) askTarget() {
 		}
 		return
 	}
-	title, none := "run to:", "a position, dispatch N of this step (d N), or a condition:"
+	title, none := "Run to", "a position, dispatch N of this step (d N), or a condition:"
 	if pi.mirror.Trace.Device.None() {
-		title, none = "plan to:", "a position, a step of any shape as TOKENS,POSITION (such as 512,0), or a condition:"
+		title, none = "Plan to", "a position, a step of any shape as TOKENS,POSITION (such as 512,0), or a condition:"
 	}
 	pi.dialog = &widget.Chooser{
 		Title: title, Line: &widget.InputLine{}, Rows: func() []string { return nil }, None: none,
@@ -122,7 +122,7 @@ var levelDocs = map[trace.Timing]string{
 func (pi *pilot) askTiming() {
 	levels := trace.TimingLevels
 	pi.dialog = &widget.Chooser{
-		Title:  "timing of the next steps:",
+		Title:  "Timing of the next steps",
 		Picker: widget.Picker{Cursor: max(0, slices.Index(levels, pi.mirror.State.Timing))},
 		Rows: func() []string {
 			var list []string

@@ -44,7 +44,7 @@ func TestARunPausesAtBreakpointsThatWereTyped(t *testing.T) {
 	d.typed("position").press("enter").reads("bottom").typed(" 46").press("enter")
 	d.typed("op zzz").press("enter").reads("bottom")
 	d.press("ctrl+u").sees("▌ position 46").typed("op attn.q").press("enter").reads("bottom").press("down", "delete")
-	d.reads("bottom").press("enter").misses("add a breakpoint")
+	d.reads("bottom").press("enter").misses("Add a breakpoint")
 	d.press("space").sees("[BREAKPOINT]").reads("bottom").wantStep(4)
 	if c := (*list)[len(*list)-1]; !slices.Equal(c.Breaks, []session.Break{{On: "position", Of: "46"}}) {
 		t.Errorf("the session was given %+v", c)

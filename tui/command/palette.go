@@ -97,15 +97,17 @@ func hasWord(text, typed string) bool {
 	return strings.Contains(" "+strings.ToLower(text), " "+typed)
 }
 
+func (p *Palette) Name() string { return "Commands" }
+
 func (p *Palette) Hints() [][2]string {
 	return [][2]string{{"enter", "do it"}, {widget.Sign("up") + widget.Sign("down"), "choose"}, {"esc", "close"}}
 }
 
-func (p *Palette) Lines(int) (all, least int) { return len(p.found) + 2, 0 }
+func (p *Palette) Lines(int) (all, least int) { return max(1, len(p.found)) + 1, 2 }
 
 // Render draws the input line and the commands found, in at most h lines.
 func (p *Palette) Render(t *widget.Theme, w, h int) []string {
-	lines := []string{t.Put(widget.Accent, " : ") + p.line.Render(w-4)}
+	lines := []string{t.Put(widget.Accent, widget.Prompt) + p.line.Render(w-4)}
 	from, to := p.Window(len(p.found), len(lines), h-1)
 	for i := from; i < to; i++ {
 		act := p.found[i]

@@ -7,18 +7,22 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// Dialog is a dialog at the bottom of the screen. It receives every key until it is closed.
+// Dialog is a dialog in a frame. It receives every key until it is closed.
 type Dialog interface {
 	Typed(k Key) (closed bool)
+	Name() string       // title of the frame
 	Hints() [][2]string // keys with their meanings
-	// Lines returns the number of lines of a dialog that is w cells wide: `all` with everything shown,
+	// Lines returns the number of lines in a frame that has room for w cells: `all` with everything shown,
 	// `least` with only the essential lines.
 	Lines(w int) (all, least int)
-	// Render draws the dialog in at most h lines of w cells.
+	// Render draws the content of the frame in at most h lines of w cells.
 	Render(t *Theme, w, h int) []string
 	// Choose moves the cursor to the row drawn at the given line. It returns false if no row was drawn there.
 	Choose(line int) bool
 }
+
+// Prompt precedes the text that is typed into a dialog.
+const Prompt = " : "
 
 // Chooser is a dialog for choosing one row from a list. It can also have an input line.
 type Chooser struct {
@@ -69,6 +73,8 @@ func (c *Chooser) Typed(k Key) (closed bool) {
 	return false
 }
 
+func (c *Chooser) Name() string { return c.Title }
+
 func (c *Chooser) Hints() [][2]string {
 	said := [][2]string{{"enter", "take"}, {"esc", "close"}}
 	if len(c.Rows()) > 0 {
@@ -82,7 +88,10 @@ func (c *Chooser) Hints() [][2]string {
 
 func (c *Chooser) Lines(w int) (all, least int) {
 	more, rows := len(c.explained(w)), max(1, len(c.Rows()))
-	return 2 + rows + more, 2 + min(rows, 3) + more
+	if c.Line != nil {
+		more += 2 // the input line, and a line for an error
+	}
+	return rows + more, min(rows, 3) + more
 }
 
 // explained returns the wrapped explanations below the rows.
@@ -95,12 +104,10 @@ func (c *Chooser) explained(w int) []string {
 }
 
 func (c *Chooser) Render(t *Theme, w, h int) []string {
-	head := t.Put(Accent, " "+Cut(c.Title, w-2))
+	var lines []string
 	if c.Line != nil {
-		title := " " + Cut(c.Title+" ", w/2)
-		head = t.Put(Accent, title) + c.Line.Render(w-Width(title)-1)
+		lines = append(lines, t.Put(Accent, Prompt)+c.Line.Render(w-Width(Prompt)-1))
 	}
-	lines := []string{head}
 	if c.wrong != "" {
 		lines = append(lines, t.Put(Bad, Cut(" "+MarkFail+" "+printable.Clean(c.wrong), w-1)))
 	}
