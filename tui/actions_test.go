@@ -74,7 +74,11 @@ func TestEveryActionSaysWhatItDoes(t *testing.T) {
 			t.Errorf("command %v %q is incomplete", r.Keys, r.Name)
 		}
 		done := false
-		for _, row := range all.Views {
+		rows := slices.Clone(all.Views)
+		for _, row := range all.Inner {
+			rows = append(rows, *row)
+		}
+		for _, row := range rows {
 			if act := view.ActionOf(row.New(hosting{d.app}, d.app.log).Actions(), r.Name); act != nil {
 				done = done || act.Run != nil
 			}

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"gpuscope/tui/command"
+	"gpuscope/tui/view"
 	"gpuscope/tui/view/all"
 )
 
@@ -32,11 +33,15 @@ func CheckKeys(keys map[string][]string) error {
 // bound returns the table of commands with the given key bindings in place of the defaults.
 func bound(keys map[string][]string) ([]command.Row, error) {
 	places := []command.Where{overText}
+	add := func(row *view.Row) {
+		in := []command.Place{command.Moving, command.InViews, command.Anywhere}
+		places = append(places, command.Where{In: in, Offers: row.Offers})
+	}
 	for i := range all.Views {
-		places = append(places, command.Where{
-			In:     []command.Place{command.Moving, command.InViews, command.Anywhere},
-			Offers: all.Views[i].Offers,
-		})
+		add(&all.Views[i])
+	}
+	for _, row := range all.Inner {
+		add(row)
 	}
 	return command.Bind(withViews(), places, keys)
 }

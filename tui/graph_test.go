@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/x/exp/golden"
 
 	"gpuscope/session"
@@ -39,6 +40,86 @@ func TestAnOpenedValue(t *testing.T) {
 			golden.RequireEqual(t, d.screen()+"\n")
 		})
 	}
+}
+
+// TestAHeatMap shows the heat map of a matrix and of a single row at every size, and one in ASCII.
+func TestAHeatMap(t *testing.T) {
+	t.Parallel()
+	for _, size := range some(sizes) {
+		t.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) {
+			d := opened(t, size[0], size[1], &tuitest.Script{NaN: 9000}, "embed").press("enter", "j", "j", "enter")
+			matrix := d.press("d", "pgdown", "l", "l").screen()
+			d = opened(t, size[0], size[1], &tuitest.Script{NaN: 70}, "select last").press("enter", "G", "enter")
+			golden.RequireEqual(t, matrix+"\n"+d.press("d", "j", "l").screen()+"\n")
+		})
+	}
+}
+
+// rowNameCells is the width of the names of rows beside a heat map.
+const rowNameCells = 15
+
+// The numbers that d returns to are those of the cells that the marks of the heat map name.
+func TestHeatMapMovesTheWindow(t *testing.T) {
+	t.Parallel()
+	matrix := func() *driver {
+		return opened(t, 120, 40, &tuitest.Script{NaN: 9000}, "embed").press("enter", "j", "j", "enter")
+	}
+	d := matrix().press("d").sees("max |x| of 142×32", "rows 0–22 of 4,096").reads("bottom")
+	d.press("j", "j", "l").sees("rows 284–306 of 4,096", "columns 32–36 of 2,048").press("d").sees(" [284] ", " 32 ")
+	d.press("d", "G").sees("rows 4,073–4,095").press("g", "pgdown", "pgup").sees("rows 0–22", "columns 0–4")
+	cell := func(d *driver, row, column int) *driver {
+		list := d.app.rects()[regionList]
+		d.at(list.X+rowNameCells+column, list.Y+3+row, tea.MouseButtonLeft)
+		return d
+	}
+	cell(d, 5, 4).sees("rows 710–732 of 4,096, columns 128–132 of 2,048")
+	d.press("d").sees("rows 710–732 of 4,096").misses("max |x|")
+	cell(d, 1, 1).sees("rows 710–732")
+	row := opened(t, 120, 40, &tuitest.Script{}, "select last").press("enter", "G", "enter", "d")
+	row.sees("heat map: largest |x| of 1×2 elements", "rows 0–22 of 410").press("l").sees("rows 1–23").press("h").sees("rows 0–22")
+	cell(row.press("j").sees("rows 25–47 of 410"), 15, 60).sees("rows 387–409")
+	ascii := drive(t, 80, 24, llama, &tuitest.Script{NaN: 9000}, Options{Prompt: "Once", Glyphs: "ascii"})
+	ascii.settle()
+	ascii.press("s", "4", "/").typed("embed").press("enter", "G", "enter", "j", "j", "enter", "d").reads("list")
+}
+
+// The engine computes the heat map: only its cells are sent, whatever the size of the value.
+func TestHeatMapIsComputedByTheEngine(t *testing.T) {
+	t.Parallel()
+	var maps []session.MapAt
+	fails := errors.New("the map cannot be read")
+	var fault error
+	d := opened(t, 80, 24, &tuitest.Script{Before: func(_ context.Context, c session.Command) error {
+		if c.Kind != session.Look || c.At.Map == nil {
+			return nil
+		}
+		maps = append(maps, *c.At.Map)
+		if c.At.Count != 0 {
+			t.Errorf("%d elements are sent with the heat map", c.At.Count)
+		}
+		return fault
+	}}, "embed").press("enter", "j", "j", "enter")
+	if len(maps) != 0 {
+		t.Errorf("a heat map is computed before it is shown: %v", maps)
+	}
+	d.press("d", "j", "l", "d", "d")
+	if want := []session.MapAt{{Width: 2048, Rows: 512, Columns: 32}}; !slices.Equal(maps, want) {
+		t.Errorf("%v, want %v", maps, want)
+	}
+	fault = fails
+	d.press("d", "s", "d").press("S") // a constant: no step changes it
+	if len(maps) != 1 {
+		t.Errorf("%d heat maps of a constant", len(maps))
+	}
+	d = opened(t, 80, 24, &tuitest.Script{Before: func(_ context.Context, c session.Command) error {
+		if c.Kind == session.Look && c.At.Map != nil {
+			return fails
+		}
+		return nil
+	}}, "lm_head").press("enter", "G", "enter", "d")
+	d.sees(widget.MarkFail + " the map cannot be read")
+	d = drive(t, 80, 24, llama, nil, Options{}).press("4", "a", "j", "j", "j", "enter", "d")
+	d.sees("heat map: a trace does not contain tensor values")
 }
 
 func TestValueOpensFromItsOperator(t *testing.T) {

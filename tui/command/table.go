@@ -55,13 +55,14 @@ const (
 	WithAxis     = "In views with an axis that can be zoomed"
 	OnTimeline   = "On the timeline"
 	InGraph      = "With an operator or a value under the cursor"
+	InValue      = "In an opened value"
 	WithLists    = "In views with several lists"
 )
 
 // Headings lists the headings in the order of docs/reference/keys.md.
 var Headings = []string{
 	Opening, Parted, WithRows, Folding, Filtered, Explained, SideBySide, Costed,
-	WithDispatch, WithCurves, WithAxis, OnTimeline, InGraph, WithLists,
+	WithDispatch, WithCurves, WithAxis, OnTimeline, InGraph, InValue, WithLists,
 }
 
 // Row describes one command of the program. The table of rows assigns the keys. The hint line, the help,
@@ -429,6 +430,12 @@ func Default(views ...Row) []Row {
 			Doc:  "Shows the operators that read the outputs of the selected operator.",
 			Also: "outputs readers neighbors",
 			In:   []Place{InViews}, Of: InGraph, Needs: []Needs{View}, Hint: 5,
+		},
+		{
+			Keys: []string{"d"}, Name: "heat map",
+			Doc:  "Draws the whole value as a heat map: each cell shows the largest absolute value of a block of elements. The same key shows the numbers again.",
+			Also: "draw picture image outlier",
+			In:   []Place{InViews}, Of: InValue, Needs: []Needs{View}, Hint: 4,
 		},
 		{
 			Keys: []string{"a"}, Name: "list",

@@ -63,7 +63,26 @@ func (p *Session) numbers(at *session.LookAt) (*session.Tensor, error) {
 	if at.Statistics {
 		out.Statistics = statistics(n, number)
 	}
+	if at.Map != nil {
+		out.Map = p.heatMap(n, *at.Map, number)
+	}
 	return out, nil
+}
+
+// heatMap returns a heat map of n elements. Each cell shows its first element, or NaN if it contains the NaN.
+func (p *Session) heatMap(n int, at session.MapAt, number func(int) float64) *session.HeatMap {
+	m := &session.HeatMap{
+		Rows:    ((n+at.Width-1)/at.Width + at.Rows - 1) / at.Rows,
+		Columns: (at.Width + at.Columns - 1) / at.Columns,
+	}
+	for i := range m.Rows * m.Columns {
+		first := i/m.Columns*at.Rows*at.Width + i%m.Columns*at.Columns
+		m.Cells = append(m.Cells, trace.Number(math.Abs(number(min(first, n-1)))))
+	}
+	if odd := p.script.NaN; odd > 0 && odd < n {
+		m.Cells[odd/at.Width/at.Rows*m.Columns+odd%at.Width/at.Columns] = trace.Number(math.NaN())
+	}
+	return m
 }
 
 // writer returns the last dispatch of a step that writes a value, or nil if there is none.

@@ -180,3 +180,14 @@ func (g Glyphs) ColumnChart(values []float64, h int, second func(i int) bool) []
 	}
 	return rows
 }
+
+// Shades returns the characters of a heat map for its levels, lowest first.
+func (g Glyphs) Shades() []string {
+	switch g.set {
+	case "ascii":
+		return []string{".", ":", "+", "#", "@"}
+	case "braille":
+		return []string{"⠂", "⠒", "⠶", "⠿", "⣿"}
+	}
+	return []string{"·", "░", "▒", "▓", "█"}
+}

@@ -41,9 +41,11 @@ type ValuePage struct {
 	column int // column of the grid at the left of the window
 	at     view.Snapshot
 
-	stopped *valueKey // value whose statistics the user chose not to read
-	stats   widget.Task[valueKey, seen]
-	page    widget.Task[windowKey, seen]
+	heat     bool      // the page shows a heat map instead of the histogram and the grid
+	stopped  *valueKey // value whose statistics and heat map the user chose not to read
+	stats    widget.Task[valueKey, seen]
+	page     widget.Task[windowKey, seen]
+	heatTask widget.Task[heatKey, seen]
 }
 
 // valueKey identifies the contents to show: a value after a dispatch of a step.
@@ -67,9 +69,10 @@ type windowKey struct {
 
 // seen is the model's answer to a request for a value.
 type seen struct {
-	key valueKey
-	t   *session.Tensor
-	err error
+	key   valueKey
+	t     *session.Tensor
+	scale widget.HeatScale // of the heat map
+	err   error
 }
 
 func newValuePage(h view.Host, v trace.ValueID) *ValuePage {
@@ -89,10 +92,18 @@ func (p *ValuePage) why() (view.Text, bool) {
 }
 
 func (p *ValuePage) Actions() []command.Action {
-	return []command.Action{{Name: "why", Run: func() {
-		t, explains := p.why()
-		view.Explain(p.host, nil, t, explains)
-	}}}
+	return []command.Action{
+		{Name: "why", Run: func() {
+			t, explains := p.why()
+			view.Explain(p.host, nil, t, explains)
+		}},
+		{Name: "heat map", Off: p.unreadable, Now: func() string {
+			if p.heat {
+				return "numbers"
+			}
+			return ""
+		}, Run: p.toggleHeat},
+	}
 }
 
 func (p *ValuePage) Detailed() bool { return true }
@@ -140,6 +151,15 @@ func (p *ValuePage) key() (k valueKey, why string) {
 	return k, ""
 }
 
+// unreadable returns the reason that the value cannot be read, or "".
+func (p *ValuePage) unreadable() string {
+	_, why := p.key()
+	if why == "" {
+		return ""
+	}
+	return strings.ToLower(why[:1]) + strings.TrimSuffix(why[1:], ".")
+}
+
 func (p *ValuePage) Load(j *widget.Jobs, s view.Snapshot, _ int) {
 	p.at, p.jobs = s, j
 	if s.Trace != nil && s.Step >= 0 {
@@ -154,6 +174,7 @@ func (p *ValuePage) Load(j *widget.Jobs, s view.Snapshot, _ int) {
 	if why != "" || s.Session == nil || s.Running { // keep the old contents on the screen, marked as stale
 		p.stats.Drop(j)
 		p.page.Drop(j)
+		p.heatTask.Drop(j)
 		return
 	}
 	rows, columns := p.window()
@@ -162,21 +183,29 @@ func (p *ValuePage) Load(j *widget.Jobs, s view.Snapshot, _ int) {
 	p.page.Want(j, windowKey{key, p.Row, p.column, rows, columns}, p.ask(key, session.LookAt{
 		Offset: p.Row*width + p.column, Count: min(columns, width-p.column), Rows: rows, Stride: width,
 	}), nil)
-	// Read the visible window before the statistics, which take long for a large value.
+	// Read the visible window before the statistics and the heat map, which take long for a large value.
 	stopped := p.stopped != nil && *p.stopped == key
-	if got := p.page.Value; !stopped && got.t != nil && got.key == key {
-		p.stats.Want(j, key, p.ask(key, session.LookAt{Statistics: true}), nil)
+	if got := p.page.Value; stopped || got.t == nil || got.key != key {
+		return
 	}
+	if !p.heat {
+		p.heatTask.Drop(j)
+	} else {
+		at := p.mapAt()
+		p.heatTask.Want(j, heatKey{key, at}, p.ask(key, session.LookAt{Map: &at}), nil)
+	}
+	p.stats.Want(j, key, p.ask(key, session.LookAt{Statistics: true}), nil)
 }
 
-// Stop stops the reading of the statistics. The window of elements stays on the screen.
+// Stop stops the reading of the statistics and the heat map. The window of elements stays on the screen.
 func (p *ValuePage) Stop() bool {
-	if p.stats.Cancel == nil {
+	if p.stats.Cancel == nil && p.heatTask.Cancel == nil {
 		return false
 	}
 	key, _ := p.key()
 	p.stopped = &key
 	p.stats.Drop(p.jobs)
+	p.heatTask.Drop(p.jobs)
 	return true
 }
 
@@ -196,7 +225,14 @@ func (p *ValuePage) ask(key valueKey, at session.LookAt) func(context.Context) (
 		if err == nil && r.Tensor == nil {
 			err = errors.New("the engine returned no data")
 		}
-		return seen{key, r.Tensor, err}, nil
+		s := seen{key: key, t: r.Tensor, err: err}
+		if err == nil && at.Map != nil {
+			if s.t.Map == nil {
+				return seen{key: key, err: errors.New("the engine returned no heat map")}, nil
+			}
+			s.scale = widget.NewHeatScale(s.t.Map.Cells)
+		}
+		return s, nil
 	}
 }
 
@@ -229,10 +265,7 @@ func (p *ValuePage) shownValue() trace.ValueID {
 func (p *ValuePage) shape() (rows, columns int) { return gridOf(p.dims(), p.fits()) }
 
 func gridOf(dims []int, fits int) (rows, columns int) {
-	n := 1
-	for _, d := range dims {
-		n *= d
-	}
+	n := numel(dims)
 	columns = 1
 	if len(dims) > 0 {
 		columns = max(1, dims[len(dims)-1])
@@ -266,7 +299,30 @@ func (p *ValuePage) window() (rows, columns int) {
 
 func (p *ValuePage) Move(m widget.Motion) {
 	rows, columns := p.window()
+	height, _ := p.shape()
+	switch {
+	case m == widget.Top:
+		p.Row, p.column = 0, 0
+	case m == widget.Bottom:
+		p.Row = height
+	case p.heat:
+		p.moveByCells(m)
+	default:
+		p.moveWindow(m, rows, columns)
+	}
+	p.keepInside()
+}
+
+// keepInside moves the window back into the value.
+func (p *ValuePage) keepInside() {
+	rows, columns := p.window()
 	height, width := p.shape()
+	p.Row = widget.Clamp(p.Row, 0, max(0, height-rows))
+	p.column = widget.Clamp(p.column, 0, max(0, width-columns))
+}
+
+// moveWindow moves the window by rows, or by parts of its size.
+func (p *ValuePage) moveWindow(m widget.Motion, rows, columns int) {
 	switch m {
 	case widget.Up:
 		p.Row--
@@ -280,17 +336,11 @@ func (p *ValuePage) Move(m widget.Motion) {
 		p.Row -= rows
 	case widget.PageDown:
 		p.Row += rows
-	case widget.Top:
-		p.Row, p.column = 0, 0
-	case widget.Bottom:
-		p.Row = height
 	case widget.Left:
 		p.column -= max(1, columns/2)
 	case widget.Right:
 		p.column += max(1, columns/2)
 	}
-	p.Row = widget.Clamp(p.Row, 0, max(0, height-rows))
-	p.column = widget.Clamp(p.column, 0, max(0, width-columns))
 }
 
 // Turn moves to the next dispatch of the step that writes the memory of the value, or to the previous such
@@ -332,6 +382,9 @@ func (p *ValuePage) Title(int) []table.Segment {
 	parts := []table.Segment{
 		{Rank: 0, Text: v.Name},
 		{Rank: 1, Text: strings.TrimSpace(dtype + " " + report.Shape(p.at.Index, v.ID, p.dims()))},
+	}
+	if p.heat {
+		parts = append(parts, p.drawn())
 	}
 	if v.ID != p.value {
 		parts = append(parts, table.Say(0, "shares its memory with %s", p.info().Name))
@@ -381,12 +434,16 @@ func (p *ValuePage) Render(t *widget.Theme, g widget.Glyphs, w, h int, _ bool) [
 		}
 		return lines[:min(len(lines), h)]
 	}
+	if p.heat {
+		lines := p.heading(t, w)[:p.headingLines()]
+		return append(lines, p.drawHeat(t, g, w, h-len(lines))...)
+	}
 	lines := p.summary(t, g, w, chartLines(h))
 	return append(lines, p.grid(t, w, h-len(lines))...)
 }
 
-// summary draws the statistics and the histogram. It always returns the same number of lines.
-func (p *ValuePage) summary(t *widget.Theme, g widget.Glyphs, w, chart int) []string {
+// heading draws the source of the value and its statistics: statLines lines.
+func (p *ValuePage) heading(t *widget.Theme, w int) []string {
 	from, stale := p.source()
 	where, style := " ", widget.Dim
 	switch waiting := p.page.Cancel != nil; {
@@ -401,10 +458,7 @@ func (p *ValuePage) summary(t *widget.Theme, g widget.Glyphs, w, chart int) []st
 	}
 	where += from.Fit(w - widget.Width(where))
 	lines := []string{t.Put(style, widget.Cut(where, w))}
-	s, told := p.stats.Value, (*session.Statistics)(nil)
-	if s.t != nil {
-		told = s.t.Statistics
-	}
+	s, told := p.stats.Value, p.told()
 	switch {
 	case s.err != nil:
 		lines = append(lines, t.Put(widget.Bad, widget.Cut(" "+widget.MarkFail+" "+printable.Clean(s.err.Error()), w)), "")
@@ -427,6 +481,20 @@ func (p *ValuePage) summary(t *widget.Theme, g widget.Glyphs, w, chart int) []st
 		}
 		lines = append(lines, " "+table.Title(parts...).Fit(w-2), p.odd(t, told, w))
 	}
+	return lines
+}
+
+// told returns the statistics of the value, or nil if they are not known yet.
+func (p *ValuePage) told() *session.Statistics {
+	if t := p.stats.Value.t; t != nil {
+		return t.Statistics
+	}
+	return nil
+}
+
+// summary draws the heading and the histogram. It always returns the same number of lines.
+func (p *ValuePage) summary(t *widget.Theme, g widget.Glyphs, w, chart int) []string {
+	lines, told := p.heading(t, w), p.told()
 	if told == nil || len(told.Histogram) == 0 {
 		return append(lines, make([]string, chart)...)
 	}
@@ -499,17 +567,13 @@ func (p *ValuePage) grid(t *widget.Theme, w, h int) []string {
 	got := p.page.Value
 	switch {
 	case got.err != nil:
-		var lines []string
-		for _, l := range widget.WrapText(widget.MarkFail+" "+got.err.Error(), w-2) {
-			lines = append(lines, t.Put(widget.Bad, " "+l))
-		}
-		return lines[:min(len(lines), max(0, h))]
+		return failed(t, got.err, w, h)
 	case got.t == nil:
 		return nil
 	}
 	k := p.page.Given
 	dims := got.t.Dims
-	height, across := gridOf(dims, k.columns)
+	_, across := gridOf(dims, k.columns)
 	live, isCache := p.at.Index.LiveRows(p.at.Step, got.t.Value)
 	columns := min(k.columns, across-k.column)
 	if columns <= 0 || len(got.t.Numbers) == 0 {
@@ -523,11 +587,7 @@ func (p *ValuePage) grid(t *widget.Theme, w, h int) []string {
 	lines := []string{t.Put(widget.Dim, widget.Cut(b.String(), w))}
 	for row := 0; row*columns < len(got.t.Numbers) && len(lines) < h-1; row++ {
 		b.Reset()
-		at := indices((k.row+row)*across, dims)
-		if n := len(at); n > 0 && dims[n-1] == across && height > 1 {
-			at = at[:n-1] // the label of a matrix row has no column index
-		}
-		name := "[" + strings.Join(at, ",") + "]"
+		name := rowName((k.row+row)*across, across, dims)
 		b.WriteString(t.Put(widget.Dim, widget.Fit(" "+widget.CutMiddle(name, rowCells-2), rowCells)))
 		for _, n := range got.t.Numbers[row*columns : min(len(got.t.Numbers), (row+1)*columns)] {
 			s := widget.FitLeft(widget.Number(float64(n)), numberCells)
@@ -541,19 +601,54 @@ func (p *ValuePage) grid(t *widget.Theme, w, h int) []string {
 		}
 		lines = append(lines, b.String())
 	}
-	rows := (len(got.t.Numbers) + columns - 1) / columns
-	written := ""
-	if isCache && live < height {
-		written = fmt.Sprintf(" (rows 0–%s in use, others unused)", widget.Count(live-1))
-	}
-	foot := fmt.Sprintf(" rows %s–%s of %s%s, columns %s–%s of %s", widget.Count(k.row),
-		widget.Count(k.row+rows-1),
-		widget.Count(height), written, widget.Count(k.column), widget.Count(k.column+columns-1),
-		widget.Count(across))
 	if len(lines) < h {
-		lines = append(lines, t.Put(widget.Dim, widget.Cut(foot, w)))
+		lines = append(lines, t.Put(widget.Dim, " "+p.foot(k, dims).Fit(w-2)))
 	}
 	return lines
+}
+
+// failed draws an error in a pane of h lines.
+func failed(t *widget.Theme, err error, w, h int) []string {
+	var lines []string
+	for _, l := range widget.WrapText(widget.MarkFail+" "+err.Error(), w-2) {
+		lines = append(lines, t.Put(widget.Bad, " "+l))
+	}
+	return lines[:min(len(lines), max(0, h))]
+}
+
+// rowName returns the indices that name the row of `across` elements that begins with the given element.
+func rowName(first, across int, dims []int) string {
+	at := indices(first, dims)
+	if n := len(at); n > 0 && dims[n-1] == across && numel(dims) > across {
+		at = at[:n-1] // the label of a matrix row has no column index
+	}
+	return "[" + strings.Join(at, ",") + "]"
+}
+
+// numel returns the number of elements.
+func numel(dims []int) int {
+	n := 1
+	for _, d := range dims {
+		n *= d
+	}
+	return n
+}
+
+// foot describes the position of a window in the value.
+func (p *ValuePage) foot(k windowKey, dims []int) table.Line {
+	height, across := gridOf(dims, k.columns)
+	columns := min(k.columns, across-k.column)
+	rows := min(k.rows, height-k.row)
+	written := ""
+	if live, isCache := p.at.Index.LiveRows(p.at.Step, k.value); isCache && live < height {
+		written = fmt.Sprintf(" (rows 0–%s in use, others unused)", widget.Count(live-1))
+	}
+	return table.Line{Separator: ", ", Segments: []table.Segment{
+		{Text: fmt.Sprintf("rows %s–%s of %s%s", widget.Count(k.row), widget.Count(k.row+rows-1),
+			widget.Count(height), written)},
+		{Text: fmt.Sprintf("columns %s–%s of %s", widget.Count(k.column), widget.Count(k.column+columns-1),
+			widget.Count(across))},
+	}}
 }
 
 func (p *ValuePage) Copied() string {
