@@ -176,6 +176,9 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 	case tea.WindowSizeMsg:
 		a.w, a.h = m.Width, m.Height
 	case tea.KeyMsg:
+		if !a.typing() {
+			a.read()
+		}
 		for _, k := range keysOf(m) {
 			if k.Urgent() {
 				a.held = nil
@@ -187,6 +190,9 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 	case tea.MouseMsg:
 		a.asks()
 		if p, ok := pointerOf(m); ok {
+			if p.wheel == 0 && !a.typing() {
+				a.read()
+			}
 			a.answering(func() { a.point(p) })
 		}
 	case tty.SuspendMsg:
@@ -215,8 +221,7 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 			a.fail(m.kind, m.err)
 		} else {
 			a.mended(m.kind)
-			a.say(m.text)
-			a.noteHolds = func() bool { return a.failure == "" || a.failureOf != m.kind }
+			a.report(m.text)
 		}
 	case fadeMsg:
 		if m.id == a.noteID {
@@ -282,7 +287,7 @@ func (a *App) View() (frame string) {
 // awaited reports whether the next key has to wait for the rows or the text that the previous key requested.
 // Keys do not wait for a job that takes longer than Jobs.Patience.
 func (a *App) awaited() bool {
-	if a.question != nil || a.dialog != nil || a.chord != nil {
+	if a.typing() {
 		return false
 	}
 	rows := a.view().Pane()
@@ -429,7 +434,7 @@ func (a *App) cancel() {
 	}
 	a.interrupted = widget.Now()
 	switch {
-	case a.question != nil || a.dialog != nil || a.chord != nil:
+	case a.typing():
 		a.closeInput()
 		a.say(command.Keyed("press {cancel} again to quit"))
 	case a.stopLooking(), a.stop(), a.view().Stop():

@@ -30,6 +30,7 @@ func TestMain(m *testing.M) {
 	os.Unsetenv("TMUX")
 	os.Setenv("TERM", "xterm-256color")
 	time.Local = time.UTC
+	readFor = 0 // the clock stands still
 	sources.WatchEvery = 200 * time.Millisecond
 	widget.Now = func() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
 	os.Exit(m.Run())

@@ -14,6 +14,7 @@ import (
 	"gpuscope/tui/lab"
 	"gpuscope/tui/tty"
 	"gpuscope/tui/view"
+	"gpuscope/tui/widget"
 )
 
 // labHost implements lab.Host, through which the kernel lab uses App.
@@ -21,8 +22,11 @@ type labHost struct{ hosting }
 
 var _ lab.Host = labHost{}
 
-func (h labHost) Say(text string)        { h.a.say(text) }
-func (h labHost) ShowNote(text string)   { h.a.show(text) }
+func (h labHost) Say(text string)    { h.a.say(text) }
+func (h labHost) Report(text string) { h.a.report(text) }
+func (h labHost) Announce(p widget.Paint, text string) {
+	h.a.announce(p, text)
+}
 func (h labHost) Log(level, text string) { h.a.log.Add(level, text) }
 func (h labHost) Fail(err error)         { h.a.fail(nil, err) }
 func (h labHost) Later(kind, description string, f func(context.Context) (string, error)) {

@@ -116,7 +116,7 @@ func TestTheStartHasTheEndOfTheLog(t *testing.T) {
 	t.Parallel()
 	d := live(t, 80, 24).press("2", "t", "n", "X")
 	d.app.log.Add("info", "device memory: "+strings.Repeat("so many GB ", 15)+"at most")
-	d.update(fadeMsg{d.app.noteID})
+	d.app.results = nil // those of X take room
 	d.reads("welcome").
 		reads("list", "bottom")
 	d.app.fail(nil, errors.New("the engine crashed: "+strings.Repeat("it had reasons ", 20)+"and an end"))

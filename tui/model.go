@@ -188,7 +188,7 @@ func (a *App) events(list eventsMsg) {
 				logCompiled(s, func(text string) { a.log.Add("info", text) })
 			}
 			if found := e.Records[i].Ceilings; found != nil {
-				a.say("ceilings: " + strings.Join(report.CeilingFacts(found), " · "))
+				a.report("ceilings: " + strings.Join(report.CeilingFacts(found), " · "))
 			}
 		}
 		if err := a.mirror.Apply(e); err != nil {

@@ -235,7 +235,7 @@ func TestAClickLeavesWhatIsTyped(t *testing.T) {
 	t.Chdir(t.TempDir())
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "E").at(2, 1, tea.MouseButtonLeft)
 	d.settle()
-	d.sees("[2 Dispatches]").reads("bottom").typed("mine.csv").press("enter").reads("bottom")
+	d.sees("[2 Dispatches]").reads("bottom").typed("mine.csv").press("enter").reads("notice")
 	d.press("4", "/").typed("norm").at(10, 7, tea.MouseButtonLeft)
 	d.settle()
 	d.sees("[4 Graph]").reads("bottom")

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"gpuscope/internal/printable"
@@ -9,8 +10,8 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// notes holds the messages shown to the user: a note that fades, an error that stays, and the names of
-// background tasks.
+// notes holds the messages shown to the user: a note that fades, results that stay until the next key, an
+// error that stays until it is dismissed, and the names of background tasks.
 type notes struct {
 	log   *Log
 	work  *widget.Jobs
@@ -21,8 +22,44 @@ type notes struct {
 	noteOfKey bool        // the next key removes the note, because it answers the previous key
 	noteHolds func() bool // the note is removed when noteHolds returns false; nil: when the note fades
 	noteID    int
+	results   []result
 	failure   string // the shown error; stays until dismissed
 	failureOf any    // the failed task, whose later success clears the error; nil: only the user clears it
+}
+
+// result is what a command or a background task has achieved: a measurement, a verdict, a written file.
+type result struct {
+	text  string
+	paint widget.Paint
+	since time.Time
+}
+
+// readFor is how long a result is shown at least. The user pressed an earlier key without having seen the
+// result. Tests set it to 0.
+var readFor = time.Second
+
+// mostResults is the maximum number of results on the screen. All results are in the log.
+const mostResults = 4
+
+// report shows a result until the next key, and adds the result to the log.
+func (n *notes) report(text string) {
+	n.log.Add("info", text)
+	n.announce(widget.Accent, text)
+}
+
+// announce shows a result, which the session has logged, until the next key. It is shown below the results
+// that the user has not read.
+func (n *notes) announce(p widget.Paint, text string) {
+	n.results = slices.DeleteFunc(n.results, func(r result) bool { return r.text == text })
+	n.results = append(n.results, result{text, p, widget.Now()})
+	n.results = n.results[max(0, len(n.results)-mostResults):]
+}
+
+// read removes the results that the user has had time to read. Call it for each key that is not typed into
+// an input.
+func (n *notes) read() {
+	known := func(r result) bool { return widget.Now().Sub(r.since) >= readFor }
+	n.results = slices.DeleteFunc(n.results, known)
 }
 
 // remark tells the user, in response to a key, why something cannot be done.
@@ -74,7 +111,7 @@ func (n *notes) mended(task any) {
 	}
 }
 
-// later runs f in the background and then shows the message that f returned. While f runs, the screen shows
+// later runs f in the background and then shows the result that f returned. While f runs, the screen shows
 // the description. If f succeeds, later clears the error of an earlier task of the same kind.
 func (n *notes) later(kind, description string, f func(context.Context) (string, error)) {
 	n.doing = append(n.doing, description)

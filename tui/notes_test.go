@@ -163,13 +163,111 @@ func TestQuitHintHoldsWhileItWorks(t *testing.T) {
 	})
 }
 
-// A note from a job is shown for its full time, whatever the user presses.
-func TestANoteOfAJobOutlastsKeys(t *testing.T) {
+// Every command and task that takes a while reports its result. The result stays on the screen, beside the
+// keys, until the next key, and is in the log.
+func TestResultsStayUntilTheNextKey(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, c := range []struct {
+		logged string // a part of the line in the log
+		keys   []string
+	}{
+		{"ceilings: ", []string{"L"}},
+		{"measured the cost of", []string{"2", "c"}},
+		{"measured the cost of 1 ", []string{"2", "C"}},
+		{"first divergence: dispatch ", []string{"2", "A"}},
+		{"within their tolerance", []string{"2", "a"}},
+		{"repeated 10 times", []string{"R"}},
+		{"reset", []string{"X"}},
+		{" steps, ", []string{"x", "enter"}},
+		{" rows", []string{"2", "E", "enter"}},
+		{"copied ", []string{"2", "y"}},
+		{"breakpoint position 45", []string{"D", "position 45", "enter", "enter", "space"}},
+		{"kernel", []string{"2", "F", "F", "F", "e", "edit", "U"}},
+	} {
+		for _, size := range some(sizes) {
+			d := drive(t, size[0], size[1], sourced(), &tuitest.Script{Notes: true},
+				Options{Prompt: "once", editor: editor(t, "exit 0")})
+			d.press("s")
+			for _, k := range c.keys {
+				if k == "edit" {
+					d.edits("// " + tuitest.Right)
+				} else if len(k) > 5 && k != "enter" {
+					d.typed(k)
+				} else {
+					d.press(k)
+				}
+			}
+			if n := len(d.app.results); n != 1 {
+				t.Errorf("%q: %d results", c.keys, n)
+				continue
+			}
+			start := strings.Fields(d.app.results[0].text)[0]
+			d.update(fadeMsg{d.app.noteID})
+			d.sees(start, "? help")
+			said := d.said(c.logged)
+			if c.keys[0] == "D" { // the log also has the breakpoint that was typed
+				said = said[1:]
+			}
+			if len(said) != 1 {
+				t.Errorf("%q: the log has %q", c.keys, said)
+			}
+			if d.press("?"); len(d.app.results) > 0 {
+				t.Errorf("%q: after a key, %v are shown", c.keys, d.app.results)
+			}
+		}
+	}
+}
+
+// A key that is typed into an input removes no result, nor does a key that was pressed before the user could
+// read the result.
+func TestResultOutlastsKeysOfOthers(t *testing.T) {
 	t.Parallel()
-	d := live(t, 120, 40).press("X").reads("bottom").press("1", "j").
-		reads("bottom")
-	d.update(fadeMsg{d.app.noteID})
-	d.reads("bottom")
+	for _, keys := range [][]string{{"/", "n", "o", "enter"}, {":", "n", "esc"}, {"o", "esc"}} {
+		d := live(t, 80, 24).press("2").press(keys[0])
+		d.app.report("wrote a file")
+		if d.press(keys[1:]...).sees("wrote a file").press("j"); len(d.app.results) > 0 {
+			t.Errorf("after %q and another key, %v are shown", keys, d.app.results)
+		}
+	}
+	d := live(t, 80, 24).press("2")
+	d.app.report("wrote a file")
+	d.app.results[0].since = widget.Now().Add(time.Millisecond) // the clock of the tests stands still
+	d.press("j").sees("wrote a file")
+	d.app.results[0].since = widget.Now()
+	d.press("j").misses("wrote a file")
+}
+
+// No result covers another one. An explanation of a key and an error leave them visible, too.
+func TestResultsAreShownTogether(t *testing.T) {
+	t.Parallel()
+	for _, size := range some(sizes) {
+		d := live(t, size[0], size[1]).press("2")
+		d.app.report("wrote a file")
+		d.app.announce(widget.Bad, widget.MarkFail+" first divergence: dispatch 3")
+		d.app.report("wrote a file") // not twice
+		d.sees("wrote a file", "first divergence", "? help")
+		if n := strings.Count(d.screen(), "wrote a file"); n != 1 {
+			t.Errorf("the same result is shown %d times", n)
+		}
+		d.app.fail(nil, errors.New("something went wrong"))
+		d.sees("wrote a file", "first divergence", "something went wrong")
+		d.app.remark("this key does nothing")
+		d.sees("wrote a file", "first divergence", "something went wrong", "this key does nothing")
+		d.press("j").misses("wrote a file", "first divergence", "this key does nothing").sees("something went wrong")
+	}
+}
+
+// The verdict of a verification has a color, and a sign for terminals without colors.
+func TestVerifyVerdictHasPaintAndSign(t *testing.T) {
+	t.Parallel()
+	d := live(t, 120, 40).press("2", "A")
+	r := d.app.results[0]
+	want := map[widget.Paint]string{
+		widget.Good: widget.MarkOK, widget.Warn: widget.MarkWarn, widget.Bad: widget.MarkFail,
+	}[r.paint]
+	if want == "" || !strings.HasPrefix(r.text, want+" ") {
+		t.Errorf("%q has paint %d", r.text, r.paint)
+	}
 }
 
 // A note disappears when it no longer applies, and when an error replaces it.
@@ -242,7 +340,7 @@ func TestErrorKeysWorkOverAnOverlay(t *testing.T) {
 
 func TestAResetSaysOnceWhatItDid(t *testing.T) {
 	t.Parallel()
-	d := live(t, 80, 24).press("X").reads("bottom")
+	d := live(t, 80, 24).press("X").reads("notice")
 	lines, _ := d.app.log.Snapshot()
 	said := 0
 	for _, l := range lines {

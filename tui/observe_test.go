@@ -98,8 +98,8 @@ func TestCeilingsAreMeasuredFromTheScreen(t *testing.T) {
 	d := drive(t, 200, 40, &bare, &tuitest.Script{}, Options{Prompt: "once"})
 	d.settle()
 	d.press("s", "2").misses("mem 1", "≈floor")
-	d.press("L").sees("≈floor", "mem ").reads("bottom")
-	d.press("0").reads("bottom")
+	d.press("L").sees("≈floor", "mem ").reads("notice")
+	d.press("0").reads("list")
 }
 
 // A time from one sample is labelled "1 sample", with the key that takes more. After repeats it is not.

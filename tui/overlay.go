@@ -195,6 +195,9 @@ type question struct {
 	leave func()
 }
 
+// typing reports whether keys go to an input.
+func (in *inputs) typing() bool { return in.question != nil || in.dialog != nil || in.chord != nil }
+
 func (in *inputs) ask(q *question) { in.question = q }
 
 func (in *inputs) closeInput() {

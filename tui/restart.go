@@ -160,5 +160,5 @@ func (re *restarts) resumed(r session.Reply, err error) {
 		said += fmt.Sprintf(command.Keyed("; it does not use these edited kernels anymore (to use one again, press {use kernel} on its dispatch): %s"),
 			strings.Join(re.edited, ", "))
 	}
-	re.say(said)
+	re.report(said)
 }

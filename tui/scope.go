@@ -272,7 +272,7 @@ func (sel *selection) openBase(path string) {
 		sel.version++
 		said := fmt.Sprintf("baseline: %s, %s", filepath.Base(path),
 			widget.Plural(len(x.Trace.Steps), "step"))
-		sel.say(widget.Joined("; ", said, report.OtherTrace(sel.index, x).Text))
+		sel.report(widget.Joined("; ", said, report.OtherTrace(sel.index, x).Text))
 	})
 }
 

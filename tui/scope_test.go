@@ -93,7 +93,7 @@ func TestABaseMayBeAnotherTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "B").typed(path).press("enter")
-	d.reads("bottom", "title")
+	d.reads("notice", "title")
 	d.press("V").reads("title").press("v")
 	d.press("B").typed("nothing.json").press("enter").sees("✗ baseline: ").reads("notice")
 	d.press("esc").reads("title").press("B", "enter").sees("Δ s22:")
@@ -126,7 +126,7 @@ func TestForeignBaselineIsNamed(t *testing.T) {
 	if err := trace.WriteFile(path, tr); err != nil {
 		t.Fatal(err)
 	}
-	d.press("B").typed(path).press("enter", "2").reads("bottom", "title")
+	d.press("B").typed(path).press("enter").reads("notice").press("2").reads("title")
 }
 
 // While the model runs, tables cover all warm steps so far. A command for one step shows that step.

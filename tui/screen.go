@@ -224,10 +224,10 @@ func (a *App) detailLine(w int, side bool) string {
 	return a.theme.Put(p, strings.TrimRight(name+rule+more, " "))
 }
 
-// footLines returns the lines below the view: the shown error and, if the user turned them on, the screen's
-// own timings.
+// footLines returns the lines below the view: the shown error, the results that the user has not read and, if
+// the user turned them on, the screen's own timings.
 func (a *App) footLines() []string {
-	lines := a.noticeLines()
+	lines := append(a.noticeLines(), a.resultLines()...)
 	if a.meter.Shown {
 		lines = append(lines, a.meterLines()...)
 	}
@@ -247,6 +247,20 @@ func (a *App) noticeLines() []string {
 		a.w-2, more)
 	for i := range lines {
 		lines[i] = a.theme.Put(widget.Bad, " "+lines[i])
+	}
+	return lines
+}
+
+// resultLines returns the results that the user has not read. They never cover the view or the hint line.
+func (a *App) resultLines() []string {
+	var lines []string
+	for i := range a.results {
+		r := &a.results[i]
+		most := max(2, a.h/5) / len(a.results)
+		more := command.Keyed(" … (in the log, {Log})")
+		for _, l := range widget.Shortened(widget.WrapText(r.text, a.w-2), max(1, most), a.w-2, more) {
+			lines = append(lines, a.theme.Put(r.paint, " "+l))
+		}
 	}
 	return lines
 }

@@ -92,15 +92,22 @@ func (a *App) done(m doneMsg) {
 	switch {
 	case j.command.Kind == session.Verify && m.err == nil:
 		a.verified()
+	case j.command.Kind == session.Repeat && m.err == nil:
+		a.repeated()
 	case j.command.Kind == session.Reset && m.err == nil:
-		a.show(command.Keyed(command.ResetNote(a.mirror.State.Program)))
+		text := command.Keyed(command.ResetNote(a.mirror.State.Program))
+		a.announce(widget.Accent, text)
 	case j.command.Kind == session.Lab:
 		a.lab.Tried(j.command, m.reply, m.err)
 	case j.command.Kind == session.Kernel && m.err == nil:
 		a.lab.Used(j.command)
 	}
-	if m.reply.Note != nil {
-		a.show(m.reply.Note.Text) // not say: the session has logged the event
+	switch note := m.reply.Note; {
+	case note == nil:
+	case j.command.Kind == session.Previous: // the next key can follow at once
+		a.show(note.Text)
+	default:
+		a.announce(widget.Accent, note.Text)
 	}
 	if m.reply.Hit != nil {
 		a.paused(m.reply.Hit)
@@ -305,14 +312,17 @@ func (a *App) askFilter() {
 	a.ask(q)
 }
 
-// verified shows the result of the last verification.
+// verified shows the verdict of the last verification.
 func (pi *pilot) verified() {
-	t := pi.mirror.Trace
-	for i := len(t.Events) - 1; i >= 0; i-- {
-		if e := &t.Events[i]; e.Kind == string(session.Verify) {
-			pi.say(e.Text)
-			return
-		}
+	if text, paint := command.VerifyVerdict(pi.mirror.Trace); text != "" {
+		pi.announce(paint, text)
+	}
+}
+
+// repeated shows how often a step was repeated.
+func (pi *pilot) repeated() {
+	if e := command.LastEvent(pi.mirror.Trace, session.Repeat); e != nil {
+		pi.announce(widget.Accent, fmt.Sprintf("step %d: %s", e.Step, e.Text))
 	}
 }
 

@@ -197,8 +197,8 @@ func (pi *pilot) refused(c session.Command, err error) {
 // paused shows the breakpoint at which a run has paused.
 func (pi *pilot) paused(hit *trace.Event) {
 	if pi.hit = hit; hit != nil {
-		pi.leaveScope()   // the user wants to see this step
-		pi.show(hit.Text) // not say: the session has logged the event
+		pi.leaveScope() // the user wants to see this step
+		pi.announce(widget.Accent, hit.Text)
 	}
 }
 

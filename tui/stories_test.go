@@ -163,7 +163,7 @@ func TestCtrlCTwiceNeedsTheSameJob(t *testing.T) {
 	d.sees("[MEASURING").reads("bottom")
 	close(release)
 	d.settle()
-	if d.reads("bottom").press("ctrl+c").reads("bottom"); d.app.leaving {
+	if d.reads("notice").press("ctrl+c").reads("bottom"); d.app.leaving {
 		t.Error("ctrl+c quits after a command that ended")
 	}
 }

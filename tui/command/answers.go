@@ -3,12 +3,14 @@ package command
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"strings"
 
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
 	"gpuscope/trace/table"
+	"gpuscope/tui/widget"
 )
 
 // DeviceParts returns the segments of a title that describe the device.
@@ -56,3 +58,34 @@ var BusyWith = map[session.CommandKind]string{
 	session.Cost: "measuring costs", session.Verify: "verifying", session.Lab: "trying a kernel",
 	session.Kernel: "changing a kernel",
 }
+
+// LastEvent returns the newest event that a command recorded, or nil if there is none.
+func LastEvent(t *trace.Trace, kind session.CommandKind) *trace.Event {
+	for i := len(t.Events) - 1; i >= 0; i-- {
+		if e := &t.Events[i]; e.Kind == string(kind) {
+			return e
+		}
+	}
+	return nil
+}
+
+// VerifyVerdict returns the result of the last verification in one line, and the paint of the line. It
+// returns "" if nothing was verified. A sign at the start of the line says the same as the paint.
+func VerifyVerdict(t *trace.Trace) (line string, p widget.Paint) {
+	e := LastEvent(t, session.Verify)
+	switch {
+	case e == nil:
+		return "", widget.Plain
+	case e.Dispatch != nil: // the first dispatch that diverges
+		return widget.MarkFail + " " + e.Text, widget.Bad
+	}
+	for i := range t.Steps {
+		if s := &t.Steps[i]; s.Index == e.Step && slices.ContainsFunc(s.Dispatches, notFinite) {
+			return widget.MarkWarn + " " + e.Text, widget.Warn
+		}
+	}
+	return widget.MarkOK + " " + e.Text, widget.Good
+}
+
+// notFinite reports whether a verification found NaN or Inf in the outputs of a dispatch.
+func notFinite(d trace.StepDispatch) bool { return d.Error != nil && d.Error.NotFinite > 0 }

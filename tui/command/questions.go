@@ -57,7 +57,7 @@ var Questions = []Question{
 	},
 	{
 		"Did this step compute the right values?", "{Dispatches} {verify step}",
-		"the note names the first dispatch that diverges; the detail pane shows the error of this dispatch",
+		"the result names the first dispatch that diverges; the detail pane shows the error of this dispatch",
 	},
 	{
 		"What happens between two tokens?", "{Timeline}",

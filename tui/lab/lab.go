@@ -31,8 +31,10 @@ const (
 // Host is the interface through which the lab uses the program.
 type Host interface {
 	view.Host
-	Say(text string)        // shows a note and adds it to the log
-	ShowNote(text string)   // shows a note that the session has logged
+	Say(text string)    // shows a note that fades and adds it to the log
+	Report(text string) // shows a result until the next key and adds it to the log
+	// Announce shows a result, which the session has logged, until the next key.
+	Announce(p widget.Paint, text string)
 	Log(level, text string) // adds a line to the log
 	Fail(err error)         // shows an error until the user dismisses it
 	// Later runs f in the background and then shows the note that f returned.
@@ -205,8 +207,6 @@ func (l *Lab) openEditor(kernel, path string) {
 func (l *Lab) EditorClosed(m Edited) {
 	if m.Err != nil { // the editor may have saved the file before it failed
 		l.host.Fail(fmt.Errorf("editor: %w", m.Err))
-	} else {
-		l.host.Say("source saved in " + m.Path)
 	}
 	l.jobs.Start(func(context.Context) func() {
 		text, err := session.ReadKernelText(m.Path)
@@ -215,9 +215,14 @@ func (l *Lab) EditorClosed(m Edited) {
 				l.host.Fail(err)
 				return
 			}
-			switch k := l.host.Index().Kernel(m.Kernel); {
-			case l.host.NeedsDevice() != "" && k != nil && text != FileText(k):
-				l.host.Say(command.Keyed("press {restart}, then {WGSL} to try the source: ") +
+			k := l.host.Index().Kernel(m.Kernel)
+			changed := k != nil && text != FileText(k)
+			if changed && m.Err == nil {
+				l.host.Report("source saved in " + m.Path)
+			}
+			switch {
+			case l.host.NeedsDevice() != "" && changed:
+				l.host.Report(command.Keyed("press {restart}, then {WGSL} to try the source: ") +
 					m.Path)
 			case !l.SourceChanged(m.Kernel, text) && m.Err == nil:
 				l.showTried(m.Kernel)
@@ -429,5 +434,5 @@ func (l *Lab) Used(c session.Command) {
 			name = t.ran().tried.Name
 		}
 	}
-	l.host.ShowNote(name + UsedFromNext) // the session has already logged this
+	l.host.Announce(widget.Accent, name+UsedFromNext)
 }

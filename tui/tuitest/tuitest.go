@@ -27,6 +27,8 @@ type Script struct {
 	// between the quartiles of the simulated run times, in ns.
 	Rounds  int
 	Scatter int64
+	// Notes reports that costs have a note, as those of a model have.
+	Notes bool
 	// NaN is the index of the element that is NaN in every value; 0 for none.
 	NaN int
 	// Lost is the error with which the engine crashes while it opens the model; nil if it does not crash.
@@ -51,6 +53,7 @@ type Session struct {
 	rounds map[int]int  // number of rounds in which the costs of each step were measured, by step
 	path   []trace.Step // steps that led to the position
 	hit    *trace.Event // the event at which a run paused
+	note   *trace.Event // the note of the reply
 	tried  *session.Tried
 }
 
@@ -121,10 +124,11 @@ func (p *Session) Do(ctx context.Context, c session.Command) (session.Reply, err
 	}
 	defer p.tell()
 	played := p.played
-	p.hit, p.tried = nil, nil
+	p.hit, p.tried, p.note = nil, nil, nil
 	err := p.do(ctx, c)
 	r := session.Reply{
 		Step: p.state.Step, Position: p.state.Position, Steps: p.played - played, Hit: p.hit, Tried: p.tried,
+		Note: p.note,
 	}
 	switch {
 	case err != nil:
@@ -436,6 +440,11 @@ func (p *Session) cost(ctx context.Context, c session.Command) error {
 	}
 	if len(told.Costs) > 0 {
 		p.event(s.Index, "cost")
+		if p.script.Notes {
+			text := fmt.Sprintf("measured the cost of %d parts", len(told.Costs))
+			p.note = &trace.Event{Step: s.Index, Kind: "cost", Text: text}
+			p.record(trace.Record{Event: p.note})
+		}
 	}
 	return err
 }
@@ -471,10 +480,13 @@ func (p *Session) verify(c session.Command) error {
 		}
 		gaps.Gaps = append(gaps.Gaps, trace.DispatchError{Dispatch: id, Gap: g})
 	}
-	text := fmt.Sprintf("first divergence: dispatch %d: 3 times its tolerance",
-		gaps.Gaps[0].Dispatch)
-	p.record(trace.Record{Gaps: &gaps},
-		trace.Record{Event: &trace.Event{Step: s.Index, Kind: string(c.Kind), Text: text}})
+	e := trace.Event{Step: s.Index, Kind: string(c.Kind), Text: "all dispatches are within their tolerance"}
+	wrong := func(g trace.DispatchError) bool { return g.Gap.Share > 1 }
+	if i := slices.IndexFunc(gaps.Gaps, wrong); i >= 0 {
+		e.Dispatch = &gaps.Gaps[i].Dispatch
+		e.Text = fmt.Sprintf("first divergence: dispatch %d: 3 times its tolerance", *e.Dispatch)
+	}
+	p.record(trace.Record{Gaps: &gaps}, trace.Record{Event: &e})
 	return nil
 }
 
@@ -485,7 +497,8 @@ func (p *Session) repeat(n int, step *int) error {
 	if err != nil {
 		return err
 	}
-	p.event(s.Index, "repeat")
+	text := fmt.Sprintf("repeated %d times", n)
+	p.record(trace.Record{Event: &trace.Event{Step: s.Index, Kind: "repeat", Text: text}})
 	r := trace.Samples{Step: s.Index, Samples: make([][]int64, len(s.Dispatches))}
 	for i := range s.Dispatches {
 		ns, _ := s.Dispatches[i].GPUNS.NS()
