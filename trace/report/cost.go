@@ -118,6 +118,14 @@ func (t *DispatchTable) costColumns() (cost []table.Column, lost table.Column) {
 		})
 }
 
+// CostPart returns the part of the step that a cost is, for heat. It returns 0 if the cost is not known.
+func CostPart(c *analyze.RowCost) float64 {
+	if c == nil {
+		return 0
+	}
+	return c.Share
+}
+
 // CostCell returns the cell of a cost for any table.
 func CostCell(x *analyze.Index, c *analyze.RowCost) table.Cell {
 	cell := table.Microseconds(float64(c.NS)/1e3, min(1, table.DecimalsOfUS(x.Trace.Clock.QuantumNS)))
@@ -146,6 +154,7 @@ func CostColumns[R any](x *analyze.Index, of table.Columns[R],
 		"time that the untimed step saves when this row is skipped: trimmed mean of the rounds (on a software "+
 			"device, their median); = means that the cost is smaller than its error, ? that the error is not known",
 		known(func(c *analyze.RowCost) table.Cell { return CostCell(x, c) }))
+	us = of.WithHeat(us, func(r *R) float64 { return CostPart(cost(r)) })
 	return []table.Column{
 		us, table.Marks(us),
 		of.Cell(110, table.Measured, "cost_spread_us", "±", "us",

@@ -121,10 +121,15 @@ func (t *DispatchTable) columns() []table.Column {
 				}
 				return table.Microseconds(r.SumNS/1e3, decimals)
 			}),
-		ran.Cell(80, table.Measured, "share", "share", "%",
+		ran.WithHeat(ran.Cell(80, table.Measured, "share", "share", "%",
 			"share of the step's time, computed from costs if most rows have a cost with a known error, otherwise from "+
 				"isolated times (Σgpu); = means that the cost is not significant",
-			t.share).WithBars(),
+			t.share).WithBars(), func(r *analyze.DispatchRow) float64 {
+			if t.CostOrder {
+				return CostPart(r.Cost)
+			}
+			return r.Share
+		}),
 	}, cost, []table.Column{
 		ran.Words(judged, "limit", "bound",
 			"modelled: what limits the dispatch. mem n% or fp n%: memory or arithmetic, at n% of the measured ceiling; N wg: "+

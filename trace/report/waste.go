@@ -68,22 +68,29 @@ func (t *DispatchTable) wasteColumns() (over table.Column, idle []table.Column) 
 	}
 	ran := t.ran()
 	launched := func(w analyze.Waste) int64 { return w.Launched }
+	column := func(width int, name, title, unit, doc string, part, whole func(analyze.Waste) int64, none bool,
+	) table.Column {
+		return ran.WithHeat(ran.Cell(width, table.Exact, name, title, unit, doc, cell(part, whole, none)),
+			func(r *analyze.DispatchRow) float64 {
+				return float64(part(r.Waste)) / float64(max(1, whole(r.Waste)))
+			})
+	}
 	needed := 200
 	if t.Index.Static() {
 		needed = 80
 	}
-	over = ran.Cell(needed, table.Exact, "over_wg", "Σ not needed", "workgroups",
+	over = column(needed, "over_wg", "Σ not needed", "workgroups",
 		"workgroups that the step's shape does not need, summed over all dispatches of the row, and their share of "+
 			"all launched workgroups",
-		cell(func(w analyze.Waste) int64 { return w.Shape }, launched, t.Index.Static()))
+		func(w analyze.Waste) int64 { return w.Shape }, launched, t.Index.Static())
 	return over, []table.Column{
-		ran.Cell(200, table.Exact, "fold_wg", "Σ folded wg", "workgroups",
+		column(200, "fold_wg", "Σ folded wg", "workgroups",
 			"workgroups launched only because the grid has two dimensions, and their share of all launched workgroups",
-			cell(func(w analyze.Waste) int64 { return w.Fold }, launched, false)),
-		ran.Cell(200, table.Exact, "tail_lanes", "Σ idle lanes", "lanes",
+			func(w analyze.Waste) int64 { return w.Fold }, launched, false),
+		column(200, "tail_lanes", "Σ idle lanes", "lanes",
 			"lanes without work in workgroups that have work, and their share of the lanes of these workgroups",
-			cell(func(w analyze.Waste) int64 { return w.Tail },
-				func(w analyze.Waste) int64 { return w.Lanes }, false)),
+			func(w analyze.Waste) int64 { return w.Tail },
+			func(w analyze.Waste) int64 { return w.Lanes }, false),
 	}
 }
 

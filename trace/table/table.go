@@ -74,6 +74,9 @@ type Column struct {
 	Bar  bool
 	Doc  string
 	Tree bool // the text is indented to show the tree of rows
+	// Part returns the part of a whole, from 0 to 1, that the number of a row stands for. The screen shows
+	// large parts by heat (see HeatOf). It is nil in columns without heat.
+	Part func(row int) float64
 	// Of returns the cell of a row. It must be safe for several goroutines at once.
 	Of func(row int) Cell
 }

@@ -340,3 +340,33 @@ func TestMarksAreForPrograms(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// Heat depends only on the part of the whole. A number that is not reliable has none.
+func TestHeatHasTheSameStepsEverywhere(t *testing.T) {
+	parts := []float64{0, 0.049, 0.05, 0.099, 0.1, 0.249, 0.25, 1, -1}
+	mark := ""
+	of := ColumnsOf(parts)
+	tab := New("parts", []Column{
+		of.WithHeat(of.Cell(80, Measured, "part", "part", "%", "", func(p *float64) Cell {
+			return Cell{Text: "x", Number: *p, Has: true, Mark: mark}
+		}), func(p *float64) float64 { return *p }),
+		of.Cell(80, Measured, "same", "same", "%", "", func(p *float64) Cell { return Number(*p, 1) }),
+	}, Flat(len(parts), func(row int) string { return string(rune('a' + row)) }))
+	heats := func(col int) (list []Heat) {
+		for row := range parts {
+			list = append(list, tab.HeatIn(row, col))
+		}
+		return list
+	}
+	want := []Heat{Cold, Cold, Warm, Warm, Hot, Hot, Hottest, Hottest, Cold}
+	if got := heats(0); !slices.Equal(got, want) {
+		t.Errorf("heat %v, want %v", got, want)
+	}
+	cold := make([]Heat, len(parts))
+	if got := heats(1); !slices.Equal(got, cold) {
+		t.Errorf("a column without heat has %v", got)
+	}
+	if mark = Zero; !slices.Equal(heats(0), cold) {
+		t.Errorf("numbers that are not significant have %v", heats(0))
+	}
+}

@@ -8,6 +8,7 @@ var Signs = [][2]string{
 	{"▸ ▾", "a closed row or an opened row: {open} opens and closes it; in Step, ▸ begins the verdict about the step"},
 	{"▌ ›", "the selected row or part; › while the keys act on the detail"},
 	{"█ ▇ ▅ ▉ ▊ ▋ ▍ ▏", "bar: the share of the time of the step; in a chart, a higher bar is a larger value"},
+	{"░ ▒ █", "before a number: at least 5 % (░), 10 % (▒) or 25 % (█) of the whole; colors show the same"},
 	{"▄ ▀", "in a chart: one measured point"},
 	{"·", "in a chart: the fitted line; elsewhere · separates texts"},
 	{"▲", "the shown step, the cursor or the columns of the shown numbers, below a chart or a heat map"},

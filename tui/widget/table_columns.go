@@ -82,6 +82,9 @@ func (p *TablePane) fill(w int, widths []int) int {
 		if n == 0 && !p.PlainColumns {
 			continue // the column is empty
 		}
+		if p.heated(c) {
+			n++ // the sign of heat
+		}
 		if p.bars(c) {
 			if n = narrowBar; screen >= SideWidth {
 				n = wideBar
@@ -101,6 +104,9 @@ func (p *TablePane) sorts(c *table.Column) bool { return c.Name == p.Choice.Sort
 func (p *TablePane) bars(col int) bool {
 	return p.most != nil && p.most[col] > 0 && p.Table.Columns[col].Bar
 }
+
+// heated reports whether a column has a sign of heat before each number. Bars show heat by their length.
+func (p *TablePane) heated(col int) bool { return p.Table.Columns[col].Part != nil && !p.bars(col) }
 
 // heading returns the title of a column. The column that the rows are sorted by has an arrow for the
 // direction.

@@ -3,6 +3,8 @@ package widget
 import (
 	"fmt"
 	"strings"
+
+	"gpuscope/trace/table"
 )
 
 // Cell returns the text of a cell, padded or cut to the width of its column. Names are cut in the middle,
@@ -21,6 +23,8 @@ func (p *TablePane) Cell(row int, c placed) string {
 		s = branch + cutPath(s, c.Width-Width(branch))
 	case p.bars(c.Col):
 		s = p.bar(row, c)
+	case p.heated(c.Col):
+		return heatSigns[p.Table.HeatIn(row, c.Col)] + FitLeft(s, c.Width-1)
 	case col.Right:
 		return FitLeft(s, c.Width)
 	case p.Table.Rows[row].Group: // the cell of a group row lists what the rows inside it contain
@@ -182,11 +186,16 @@ func (p *TablePane) row(b *strings.Builder, t *Theme, i int, focused bool) {
 		if k == last {
 			s = strings.TrimRight(s, " ")
 		}
+		paint := all
 		if all == Plain {
-			b.WriteString(t.Put(cellPaint(col.Name, s), s))
-		} else {
-			b.WriteString(t.Put(all, s))
+			paint = cellPaint(col.Name, s)
 		}
+		if col.Part != nil && all != Dim {
+			if heat := p.Table.HeatIn(row, c.Col); heat != table.Cold {
+				paint = heats[heat]
+			}
+		}
+		b.WriteString(t.Put(paint, s))
 		if k < last {
 			b.WriteByte(' ')
 		}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/charmbracelet/lipgloss"
 	"github.com/muesli/termenv"
+
+	"gpuscope/trace/table"
 )
 
 // Paint is the purpose of a piece of text. Views name paints; only this file defines colors. Color never
@@ -26,6 +28,9 @@ const (
 	Bad                   // refused or broken
 	GraphA                // charts: the main series (work, decode)
 	GraphB                // charts: the second series (timing, prefill)
+	HeatB                 // heat of a number: from 5 % of the whole (table.Warm)
+	HeatC                 // from 10 % (table.Hot)
+	HeatD                 // from 25 % (table.Hottest)
 	paints                // number of paints
 )
 
@@ -84,6 +89,9 @@ var palettes = map[string]paletteColors{
 		Bad:      {dark: "#ffb000", light: "#8a4b00", basic: yellow, onLight: red, bold: true, under: true},
 		GraphA:   {dark: "#6cb6ff", light: "#003d99", basic: blue},
 		GraphB:   {dark: "#ffb000", light: "#8a4b00", basic: yellow, onLight: red},
+		HeatB:    {dark: "#ffe0a3", light: "#5c3a00", bold: true},
+		HeatC:    {dark: "#ffb000", light: "#8a4b00", basic: yellow, onLight: red},
+		HeatD:    {dark: "#ffb000", light: "#8a4b00", basic: yellow, onLight: red, bold: true, under: true},
 	},
 }
 
@@ -97,6 +105,9 @@ var calm = paletteColors{
 	Bad:      {dark: "#ff7b72", light: "#a40e26", basic: red, bold: true},
 	GraphA:   {dark: "#56b6c2", light: "#0a6a75", basic: cyan, onLight: blue},
 	GraphB:   {dark: "#c678dd", light: "#7b2d8b", basic: magenta},
+	HeatB:    {dark: "#d7af87", light: "#875f5f", basic: magenta},
+	HeatC:    {dark: "#f0883e", light: "#870000", basic: red},
+	HeatD:    {dark: "#ff5f5f", light: "#d70000", basic: red, bold: true},
 }
 
 // ThemeNames lists the values of Options.Theme. ColorNames lists the values of Options.Color.
@@ -149,6 +160,12 @@ func NewTheme(name, color string, out io.Writer, isDark func() bool) (*Theme, er
 	}
 	return t, nil
 }
+
+// heats has the paint of each heat. Cold numbers have the paint of their row.
+var heats = [...]Paint{table.Warm: HeatB, table.Hot: HeatC, table.Hottest: HeatD}
+
+// heatSigns stand before a number with heat, so that heat can be seen without colors.
+var heatSigns = [...]string{" ", "░", "▒", "█"}
 
 // Put returns s with the paint applied.
 func (t *Theme) Put(p Paint, s string) string {

@@ -16,10 +16,18 @@ import (
 func TestPaintsAreDistinguishable(t *testing.T) {
 	same := map[string][][2]Paint{ // glyphs and words distinguish these, as they do without colour
 		"high-contrast": {
-			{Accent, Good}, {Good, GraphA}, {Warn, GraphB}, {Plain, Dim},
+			{Accent, Good},
+			{Good, GraphA},
+			{Warn, GraphB},
+			{Plain, Dim},
+			{GraphB, HeatC},
+			{Warn, HeatC},
+			{Bad, HeatD},
 		},
 	}
-	few := [][2]Paint{{Good, GraphA}} // few of the 16 colours can be read on a light background
+	few := [][2]Paint{ // few of the 16 colours can be read on a light background
+		{Good, GraphA}, {Strong, HeatB}, {GraphB, HeatB}, {Warn, HeatC}, {Bad, HeatD},
+	}
 	for _, name := range ThemeNames {
 		for _, color := range []string{"ansi", "256", "true"} {
 			for _, dark := range []bool{false, true} {

@@ -388,3 +388,32 @@ func TestNamesInAPlotCoverNoPoints(t *testing.T) {
 		}
 	}
 }
+
+// A large part of the whole has a sign and a color, also in the selected row. Rows of less interest stay
+// dimmed.
+func TestHeatIsSeenWithAndWithoutColors(t *testing.T) {
+	numbers := []float64{30, 30, 12, 7, 1}
+	tab := shares(numbers...)
+	share := &tab.Columns[1]
+	share.Bar, share.Part = false, func(row int) float64 { return numbers[row] / 100 }
+	for _, colors := range []string{"never", "true"} {
+		th, err := NewTheme("dark", colors, io.Discard, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := TablePane{}
+		l, _ := Listed(context.Background(), tab, Choice{}, "", false)
+		p.place(l)
+		lines := p.Render(th, 40, 10, true, "")
+		for row, want := range []struct {
+			paint Paint
+			text  string
+		}{
+			{HeatD, "█30.0"}, {Dim, "█30.0"}, {HeatC, "▒12.0"}, {HeatB, "░ 7.0"}, {Plain, "  1.0"},
+		} {
+			if !strings.HasSuffix(lines[row+1], " "+th.Put(want.paint, want.text)) {
+				t.Errorf("colors %s, row %d: %q, want %q", colors, row, lines[row+1], want.text)
+			}
+		}
+	}
+}

@@ -92,6 +92,8 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 			}
 			return report.CostCell(x, n.Cost)
 		})
+	cost = of.WithHeat(cost, func(n *graphtree.GraphNode) float64 { return report.CostPart(n.Cost) })
+	wasted := func(n *graphtree.GraphNode) float64 { return float64(n.Waste) / float64(max(1, n.Groups)) }
 	// ran returns a function that computes cells. A cell lists what word returns for the dispatches of the
 	// row's operator, such as their kernels, without duplicates. If a row has several operators and these
 	// differ, the cell is empty.
@@ -175,14 +177,14 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 				return table.Number(100*n.Share, 1)
 			}),
 		cost, table.Marks(cost), deltaCost, table.Marks(deltaCost),
-		weighed.Cell(80, table.Exact, "waste", "waste %", "%",
+		of.WithHeat(weighed.Cell(80, table.Exact, "waste", "waste %", "%",
 			"share of the launched workgroups that have no work",
 			func(n *graphtree.GraphNode) table.Cell {
 				if n.Waste == 0 || n.Groups == 0 {
 					return table.Cell{}
 				}
-				return table.Number(100*float64(n.Waste)/float64(n.Groups), 1)
-			}),
+				return table.Number(100*wasted(n), 1)
+			}), wasted),
 		weighed.Cell(80, table.Measured, "gap_db", "SNR dB", "dB",
 			"signal-to-noise ratio against the float64 reference; the lowest of the row's dispatches",
 			func(n *graphtree.GraphNode) table.Cell {
