@@ -70,7 +70,8 @@ type App struct {
 	mouse   bool
 	clicked clicked
 	meter   widget.Meter
-	leaving bool // the program was told to quit
+	used    map[string]bool // names of the commands used since the help was shown last
+	leaving bool            // the program was told to quit
 	cmds    []tea.Cmd
 }
 
@@ -113,7 +114,7 @@ func newApp(opts Options) (*App, error) {
 	}
 	a := &App{
 		opts: opts, theme: t, glyphs: g, w: opts.Width, h: opts.Height, mouse: !opts.NoMouse,
-		shell: tty.NewJobControl(),
+		shell: tty.NewJobControl(), used: map[string]bool{},
 	}
 	if a.w == 0 || a.h == 0 {
 		a.w, a.h = widget.MainWidth, mainHeight
@@ -368,7 +369,18 @@ func (a *App) do(r *command.Row) {
 		}
 		return
 	}
+	a.used[r.Name] = true
 	act.Run()
+}
+
+// hint says what the user can press next, or returns "" if every hint was followed. The help brings the hints
+// back.
+func (a *App) hint() string {
+	available := func(name string) bool {
+		i := slices.IndexFunc(command.Table, func(r command.Row) bool { return r.Name == name })
+		return a.why(&command.Table[i]) == ""
+	}
+	return command.NextHint(available, func(name string) bool { return a.used[name] })
 }
 
 // place returns where a key press takes effect: in the open overlay or, without an overlay, in the current

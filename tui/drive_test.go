@@ -64,6 +64,7 @@ func bare(t testing.TB, o Options) *driver {
 	if err != nil {
 		t.Fatal(err)
 	}
+	a.current = dispatches // most tests are about this view
 	a.starts = func(context.Context) openedMsg { return openedMsg{err: errors.New("nothing to start")} }
 	d := &driver{t: t, app: a, messages: make(chan any, 100)}
 	a.runs(widget.NewRunner(context.Background(), func(m any) {

@@ -141,7 +141,7 @@ func (a *App) loadTook(s view.Snapshot) {
 	}, nil)
 	takes := a.view().Takes()
 	a.took.Want(a.jobs, tookKey{view.SummaryKey{Version: s.Version, Step: s.Step}, takes, s.Named(takes)},
-		func(context.Context) (table.Line, error) { return report.CostLine(s.Index, s.Of(takes)), nil }, nil)
+		func(context.Context) (table.Line, error) { return report.TimesLine(s.Index, s.Of(takes)), nil }, nil)
 }
 
 func (a *App) opened(m openedMsg) {

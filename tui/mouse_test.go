@@ -130,22 +130,21 @@ func TestAClickOnAChartSortsNoTable(t *testing.T) {
 func TestAClickOnTheStripShowsTheStep(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("1")
-	list := d.app.rects()[regionList]
-	d.at(widget.Axis+1, list.Y+1, tea.MouseButtonLeft)
+	list, page := d.app.rects()[regionList], d.app.view().(*step.Page)
+	d.at(widget.Axis+1, list.Y+page.Top+1, tea.MouseButtonLeft)
 	if d.app.shown != 0 {
 		t.Errorf("a click on the first column shows step %d", d.app.shown)
 	}
-	d.at(widget.Axis+2, list.Y, tea.MouseButtonLeft)
+	d.at(widget.Axis+2, list.Y+page.Top, tea.MouseButtonLeft)
 	if d.app.shown != 1 {
 		t.Errorf("a click on the second column shows step %d", d.app.shown)
 	}
-	page := d.app.view().(*step.Page)
 	d.at(3, list.Y+page.Steps.Rows.Line+1, tea.MouseButtonLeft)
 	if d.app.shown != 0 {
 		t.Errorf("a click on the first row shows step %d", d.app.shown)
 	}
-	d.at(widget.Axis+50, list.Y+page.High+1, tea.MouseButtonLeft)
-	d.at(1, list.Y+1, tea.MouseButtonLeft)
+	d.at(widget.Axis+50, list.Y+page.Top+page.High+1, tea.MouseButtonLeft)
+	d.at(1, list.Y+page.Top+1, tea.MouseButtonLeft)
 	if d.app.shown != 0 {
 		t.Errorf("a click beside the strip shows step %d", d.app.shown)
 	}

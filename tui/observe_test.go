@@ -29,7 +29,7 @@ func TestAfterARunWhatTimingCostsIsMeasured(t *testing.T) {
 		return nil
 	}}, Options{Prompt: "once"})
 	d.settle()
-	d.press("s", "s").misses("1.28 GPU")
+	d.press("s", "s").misses("GPU 1.28")
 	if observed != 0 {
 		t.Errorf("observed %d times without a run", observed)
 	}
@@ -46,11 +46,11 @@ func TestAfterARunWhatTimingCostsIsMeasured(t *testing.T) {
 	}
 	d.sees("[MEASURING")
 	waits = false
-	d.press("S").misses("1.28 GPU").sees("[PAUSED]")
+	d.press("S").misses("GPU 1.28").sees("[PAUSED]")
 	if observed != 1 || d.app.mirror.Trace.Observer != nil {
 		t.Errorf("observed %d times, %+v", observed, d.app.mirror.Trace.Observer)
 	}
-	d.press("space").sees("step 1.80 ms = 0.52 CPU + 1.28 GPU (timing +161%)").reads("about")
+	d.press("space").sees("step 1.80 ms (s24) │ GPU 1.28 ms, idle 0.52 ms │ timing adds 161 %").reads("about")
 	d.press("1").sees("tok/s stepped").reads("list")
 	d.press("S", "space") // too close to the measured step to measure again
 	if observed != 2 {

@@ -124,6 +124,7 @@ func (o *overlays) nextFound(by int) {
 
 // showHelp shows what the keys do in this view.
 func (a *App) showHelp() {
+	clear(a.used)
 	name := a.row().Name
 	list := command.Help(name, a.inView().Offers, a.why, mouseDoc, a.frame())
 	if t := a.shownTable(); t != nil {

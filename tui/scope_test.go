@@ -191,7 +191,7 @@ func TestSelectionOfSeveralRoutesNamesOmittedSteps(t *testing.T) {
 	d := drive(t, 160, 40, tr, nil, Options{}).press("2", "v")
 	d.reads("tabs", "title")
 	d.reads("bottom")
-	d.sees("wall 5.00 ms")
+	d.sees("timed step 5.00 ms")
 	d.press("1").reads("tabs")
 	drive(t, 80, 24, tr, nil, Options{}).press("2", "v").sees("2 of 5 decode steps")
 }

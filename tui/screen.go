@@ -166,7 +166,11 @@ func (a *App) about(w int) string {
 	if s.Step >= 0 && len(line.Segments) == 0 {
 		line = table.Title(table.Say(0, "…"))
 	}
-	return " " + printable.Clean(line.Fit(w-2))
+	text := printable.Clean(line.Fit(w - 2))
+	if first, rest, ok := strings.Cut(text, line.Separator); ok && !own {
+		return " " + a.theme.Put(widget.Strong, first) + line.Separator + rest
+	}
+	return " " + text
 }
 
 // title returns the line above the list.

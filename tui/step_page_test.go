@@ -86,11 +86,9 @@ func TestFiguresOfANarrowStepAreWhole(t *testing.T) {
 		},
 	}}
 	for w, want := range map[int]string{
-		100: "step 2.03 ms = 0.52 CPU before GPU + 1.28 GPU + 0.23 CPU after GPU · untimed, s125 ×31",
-		70:  "step 2.03 ms = 0.52 CPU before GPU + 1.28 GPU + 0.23 CPU after GPU",
-		58:  "step 2.03 ms = 0.52 CPU + 1.28 GPU + 0.23 after",
+		100: "This token took 2.03 ms: CPU 0.52, GPU 1.28, CPU 0.23.", 30: "This token took 2.03 ms.",
 	} {
-		if got := f.Split().Fit(w); got != want {
+		if got := f.Took().Fit(w); got != want {
 			t.Errorf("in %d cells: %q, want %q", w, got, want)
 		}
 	}
@@ -132,7 +130,7 @@ func TestALayerOpensToItsDispatches(t *testing.T) {
 		}
 	}
 	d = drive(t, 120, 40, off, nil, Options{}).press("1")
-	if gpu := d.line(" GPU "); !strings.Contains(gpu, "│the step") {
+	if gpu := d.line("│the step"); !strings.HasPrefix(gpu, " GPU ") {
 		t.Errorf("a step whose span was measured has the track %q", gpu)
 	}
 	d.reads("bottom").press("enter").reads("bottom")
@@ -153,7 +151,7 @@ func TestTheColdStartIsSplit(t *testing.T) {
 	// says so.
 	drive(t, 80, 24, &run, nil, Options{}).press("1").
 		sees("compile 1100 …").reads("list", "title", "bottom")
-	drive(t, 80, 30, &run, nil, Options{}).press("1").sees(" live").reads("list").misses(" …")
+	drive(t, 80, 34, &run, nil, Options{}).press("1").sees(" live").reads("list").misses(" …")
 }
 
 // A character made of several tokens is shown once and whole. A token inside a character is marked as well.

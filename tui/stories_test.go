@@ -56,7 +56,7 @@ func TestARunIsPausedAndAnswersMeanwhile(t *testing.T) {
 	gate <- struct{}{}
 	gate <- struct{}{}
 	x.sees("step 2 decode", "[RUNNING]", "space pause")
-	x.press("?").sees("Help: Dispatches").press(escape).misses("Help:") // the screen responds during the run
+	x.press("?").sees("Help: Step").press(escape).misses("Help:") // the screen responds during the run
 	x.press(" ").sees("[PAUSED]", "step 2 decode", "space run")
 	x.press("q")
 	if err := x.ends(); err != nil {
@@ -409,6 +409,7 @@ func TestALongErrorIsShownInPart(t *testing.T) {
 // so.
 func TestTheSelectedRowIsCopied(t *testing.T) {
 	x := start(t, context.Background(), opens(tuitest.Script{}), Options{Prompt: "once"})
+	x.sees("[1 Step]", "[PAUSED]").press("2")
 	x.sees("[PAUSED]", "▌  0 ▾ prologue").press("jy").sees("▌  0   embed", "copied ").press("?").sees("Help:")
 	t.Setenv("TMUX", "/tmp/tmux-0/default,1,0")
 	x.press("y").sees("set-clipboard").press(escape).misses("Help:").press("q")
@@ -438,7 +439,7 @@ func TestNoFrameFlickers(t *testing.T) {
 	gate := make(chan struct{})
 	x := start(t, context.Background(),
 		opens(gated(session.Run, gate)), Options{Prompt: "once"})
-	x.sees("[PAUSED]", "▌  0 ▾ prologue")
+	x.press("2").sees("[PAUSED]", "▌  0 ▾ prologue")
 	x.mu.Lock()
 	before := x.raw.Len()
 	x.frame = func(screen string) {

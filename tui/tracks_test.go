@@ -69,8 +69,8 @@ func TestStepNamesPartsAndTheirRun(t *testing.T) {
 		x := analyze.NewIndex(run)
 		return &step.Facts{Sum: x.Summary(1), Tracks: tracks.Of(x, 1)}
 	}
-	const sum = "step 9.53 ms = 0.76 CPU + 8.77 GPU · untimed"
-	if got := facts().Split().String(); !strings.HasPrefix(got, sum) {
+	const sum = "This token took 9.53 ms: CPU 0.76, GPU 8.77."
+	if got := facts().Took().String(); !strings.HasPrefix(got, sum) {
 		t.Errorf("%q", got)
 	}
 	s.Whole = nil
@@ -78,7 +78,7 @@ func TestStepNamesPartsAndTheirRun(t *testing.T) {
 		s.Dispatches[i].Samples = []int64{1, 2, 3}
 	}
 	f := facts()
-	for _, line := range append(step.GPUTexts(f.Tracks, ""), f.Split().String()) {
+	for _, line := range step.GPUTexts(f.Tracks, "") {
 		if !strings.Contains(line, "first of 4 runs") {
 			t.Errorf("%q does not say which run it shows", line)
 		}
@@ -91,7 +91,7 @@ func TestTracksNameTheTimedStep(t *testing.T) {
 	t.Parallel()
 	for _, size := range some([][2]int{{80, 24}, {120, 40}, {200, 60}}) {
 		d := drive(t, size[0], size[1], llama, nil, Options{}).press("1")
-		d.sees("step 7.70 ms · untimed", "times below include timing overhead, 8.70",
+		d.sees("This token took 7.70 ms", "8.70 ms",
 			"timed: resize 41").misses("%)")
 		if !strings.Contains(d.line("on the GPU"), " timed: ") {
 			t.Errorf("%v: the GPU's figures are %q", size, d.line("on the GPU"))

@@ -307,6 +307,7 @@ func (h hosting) Push(row *view.Row, v view.View) { h.a.push(row, v) }
 func (h hosting) Pop()                            { h.a.pop() }
 func (h hosting) Show(t view.Text)                { h.a.look(t) }
 func (h hosting) Do(c session.Command)            { h.a.command(c) }
+func (h hosting) Hint() string                    { return h.a.hint() }
 func (h hosting) ShowDispatch(step int, id trace.DispatchID) {
 	h.a.lookAt(step)
 	h.a.goTo(dispatches)

@@ -607,7 +607,7 @@ func TestWhatMustNotBeLostSurvivesAnyWidth(t *testing.T) {
 		if rapid.Bool().Draw(r, "sorted") {
 			d.press("o", "k")
 		}
-		want := []string{"Δ s22", "+18%)", "step 7.70 ms", "Σgpu 3.11"}
+		want := []string{"Δ s22", "adds 18 %", "step 7.70 ms"}
 		if pinned {
 			want = append(want, "STATIC")
 		}

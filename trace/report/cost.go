@@ -38,7 +38,7 @@ func (t *DispatchTable) SharedLine() string {
 // essential: the costs of the rows then do not add up to the time of the step.
 func sharedCostParts(c *analyze.StepCosts, t *DispatchTable) []table.Segment {
 	at := fmt.Sprintf("cost at s%d", c.Step.Index)
-	of := table.Segment{Rank: 1, Text: at + ", " + trace.Rounds(c.Step.Costs), Short: at}
+	of := table.Segment{Rank: 3, Text: at + ", " + trace.Rounds(c.Step.Costs), Short: at}
 	if by := analyze.ClockMovedBy(c.Step.Whole); by > trace.ClockMoved {
 		of.Text += fmt.Sprintf(", clock moved %.0f %%", 100*by)
 	}

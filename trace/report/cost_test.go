@@ -300,7 +300,7 @@ func TestCostsShowInSelectionsWithTheirStep(t *testing.T) {
 				n++
 			}
 		}
-		said := strings.Contains(d.Title[0].Fit(200), "cost at s2, 30 rounds")
+		said := strings.Contains(d.Title[1].Fit(200), "cost at s2, 30 rounds")
 		if (n > 10) != want || said != want {
 			t.Errorf("%s: %d rows have costs, shown in the title: %v", word, n, said)
 		}
@@ -395,10 +395,10 @@ func TestSharedCostIsShownBesideTheDetail(t *testing.T) {
 	tr.Steps[2].Timing = trace.TimingDispatch
 	d := dispatched(costed(t, tr, 2), 2, analyze.Options{})
 	for w, want := range map[int]string{
-		200: "cost at s2, 30 rounds │ 26 rows share 7.0 ± 2.5 µs", 85: " │ 26 rows share 7.0 ± 2.5 µs",
-		75: " │ 26 rows share 7.0 µs",
+		200: "cost at s2, 30 rounds · 26 rows share 7.0 ± 2.5 µs", 60: " · 26 rows share 7.0 ± 2.5 µs",
+		22: "26 rows share 7.0 µs",
 	} {
-		if line := d.Title[0].Fit(w); !strings.Contains(line, want) || !strings.Contains(line, "×)") {
+		if line := d.Title[1].Fit(w); !strings.Contains(line, want) {
 			t.Errorf("at width %d: %q, want %q", w, line, want)
 		}
 	}
@@ -412,7 +412,7 @@ func TestRowsCostingMoreThanTheStep(t *testing.T) {
 		12_000: "costs of 26 rows add up to 5.0 ± 2.5 µs more than the step",
 	} {
 		x.Trace.Steps[2].Whole.NS -= less
-		if line := dispatched(x, 2, analyze.Options{}).Title[0].Fit(200); !strings.Contains(line, want) {
+		if line := dispatched(x, 2, analyze.Options{}).Title[1].Fit(200); !strings.Contains(line, want) {
 			t.Errorf("whole step %d ns shorter: %q, want %q", less, line, want)
 		}
 		x.Trace.Steps[2].Whole.NS += less
@@ -468,7 +468,7 @@ func TestWhatIsSharedSaysByWhichRows(t *testing.T) {
 	of := func(fold analyze.Grouping) (analyze.Shared, string) {
 		d := dispatched(x, 1, analyze.Options{Grouping: fold})
 		shared, _ := d.Shared()
-		return shared, d.Title[0].Fit(200)
+		return shared, d.Title[1].Fit(200)
 	}
 	for _, fold := range []analyze.Grouping{analyze.GroupLayer, analyze.GroupOp, analyze.GroupKernel} {
 		shared, line := of(fold)
@@ -619,7 +619,7 @@ func TestCostsSayThatTheClockMoved(t *testing.T) {
 			lines[i] = line.Fit(200)
 		}
 		for _, got := range []string{
-			strings.Join(lines, "\n"), dispatched(x, 1, analyze.Options{}).Title[0].Fit(200),
+			strings.Join(lines, "\n"), dispatched(x, 1, analyze.Options{}).Title[1].Fit(200),
 		} {
 			if moved := strings.Contains(got, "clock moved"); moved != (c.said != "") ||
 				!strings.Contains(got, c.said) {
@@ -633,7 +633,7 @@ func TestCostsSayThatTheClockMoved(t *testing.T) {
 func TestTitleSaysWhatSharesAreOf(t *testing.T) {
 	x := costed(t, tracetest.Run(2, 40, 1), 1)
 	said := func(fold analyze.Grouping) string {
-		return dispatched(x, 1, analyze.Options{Grouping: fold}).Title[1].Fit(120)
+		return dispatched(x, 1, analyze.Options{Grouping: fold}).Title[1].Fit(140)
 	}
 	if got := said(analyze.GroupLayer); !strings.Contains(got, "share by cost") ||
 		strings.Contains(got, "no cost") {

@@ -212,7 +212,7 @@ func TestDeltaComparesOnlyTimesWithKnownError(t *testing.T) {
 				t.Errorf("Δ %q, want %q", got, c.want)
 			}
 			if moved := c.canary < 0.96; d.ClockMoved != moved ||
-				strings.Contains(tab.Title[1].String(), "clock moved") != moved {
+				strings.Contains(tab.Title[1].String(), "clock moved: times") != moved {
 				t.Errorf("clock moved: %v in %q", d.ClockMoved, tab.Title[1].String())
 			}
 		})

@@ -40,7 +40,14 @@ func (t *DispatchTable) title() []table.Line {
 		}
 		parts = append(parts, part)
 	}
-	parts = append(append(parts, t.costPart(), t.timingPart()), t.FixFirst()...)
+	parts = append(parts, t.costPart())
+	if t.Costs != nil {
+		parts = append(parts, sharedCostParts(t.Costs, t)...)
+	}
+	parts = append(append(parts, t.timingPart()), t.FixFirst()...)
+	if t.Index.Trace.Engine == "" {
+		parts = append(parts, SumParts(t.Index, t.Selection)...)
+	}
 	if t.Timed() && levels < in {
 		parts = append(parts, table.Say(5, "dispatches that can overlap when untimed: %d", in-levels))
 	}
@@ -61,16 +68,7 @@ func (t *DispatchTable) title() []table.Line {
 	if t.Baseline != nil {
 		parts = append(parts, t.baseParts()...)
 	}
-	takes := CostLine(t.Index, t.Selection)
-	if t.Costs != nil { // insert the costs after the time of the step
-		at := 1
-		for at < len(takes.Segments) && takes.Segments[at].With {
-			at++
-		}
-		takes.Segments = slices.Insert(takes.Segments, min(at, len(takes.Segments)), sharedCostParts(t.Costs,
-			t)...)
-	}
-	return []table.Line{takes, table.Title(parts...)}
+	return []table.Line{TimesLine(t.Index, t.Selection), table.Title(parts...)}
 }
 
 // timingPart returns the title segment about how the dispatches were timed.

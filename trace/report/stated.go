@@ -75,8 +75,8 @@ func importedOf(x *analyze.Index, selection analyze.Selection) imported {
 	return r
 }
 
-// importedCost returns the title line with the time of selected steps.
-func importedCost(x *analyze.Index, selection analyze.Selection) table.Line {
+// importedTimes returns the title line with the time of selected steps.
+func importedTimes(x *analyze.Index, selection analyze.Selection) table.Line {
 	r := importedOf(x, selection)
 	parts := []table.Segment{
 		{Rank: 0, Text: analyze.SumName + " " + Millis(r.sums.Time())},

@@ -61,6 +61,9 @@ func worked(t *trace.Trace, encode int64) *trace.Trace {
 	return t
 }
 
+// timesOf returns the line with the times of a step.
+func timesOf(x *analyze.Index, step int) string { return report.TimesLine(x, x.Step(step)).String() }
+
 func TestSummaryOfAStepOnOneLine(t *testing.T) {
 	golden := wordingtest.New(t)
 	for name, tr := range map[string]*trace.Trace{
@@ -71,29 +74,22 @@ func TestSummaryOfAStepOnOneLine(t *testing.T) {
 		"off":                         oneStep("off", 1800, -1, -1),
 		"step, without a wall time":   oneStep("step", -1, -1, 1280),
 	} {
-		golden.Text(name, report.SummaryTitle(analyze.NewIndex(tr).Summary(1)).String())
+		golden.Text(name, timesOf(analyze.NewIndex(tr), 1))
 	}
 }
 
-// When medians of many steps are shown next to one untimed step, the title says which times cover all steps.
-func TestTitleOfManyStepsMarksTimesOfOne(t *testing.T) {
+// The time of a selection that comes from one of its steps names this step, at any width.
+func TestTimeOfASelectionNamesItsStep(t *testing.T) {
 	tr := tracetest.Run(1, 40, 1, 1, 1)
 	step := 2
 	tr.Observer = &trace.Observer{
 		Step: &step, UntimedNS: us(700), TimedNS: us(900), UntimedOff: us(1), N: 8,
 	}
 	x := analyze.NewIndex(tr)
-	for w, want := range map[int][]string{
-		200: {"(s2 ×8) │ 3 steps: Σgpu ", " │ wall "}, 80: {"(s2 ×8) │ 3 steps: Σgpu "},
-	} {
-		d, err := report.Dispatches(ctx, x, analyze.Options{Selection: x.Phase(trace.Decode)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, text := range want {
-			if got := d.Title[0].Fit(w); !strings.Contains(got, text) {
-				t.Errorf("at width %d: %s, want %s", w, got, text)
-			}
+	for _, w := range []int{200, 20} {
+		line := report.TimesLine(x, x.Phase(trace.Decode))
+		if got := line.Fit(w); !strings.HasPrefix(got, "step 0.70 ms (s2)") {
+			t.Errorf("at width %d: %s", w, got)
 		}
 	}
 }
@@ -253,7 +249,7 @@ func TestAStepHasNoFigureOfAnother(t *testing.T) {
 	x := analyze.NewIndex(tr)
 	for i := range tr.Steps {
 		u := x.Untimed(i)
-		title := report.SummaryTitle(x.Summary(i)).String()
+		title := timesOf(x, i)
 		if u.Known() != (i == step) || strings.Contains(title, "0.70") != (i == step) {
 			t.Errorf("s%d: %s", i, title)
 		}
@@ -333,8 +329,9 @@ func TestSumsOfRepeatedStepsUseMedians(t *testing.T) {
 	x := analyze.NewIndex(tr)
 	s := x.Summary(1)
 	if s.Busy != trace.Measured(14_600) || s.Repeats != 3 ||
-		!strings.Contains(report.SummaryTitle(s).String(), "Σgpu 0.01 ms isolated (medians of 3)") {
-		t.Errorf("%v of %d: %s", s.Busy, s.Repeats, report.SummaryTitle(s))
+		!strings.Contains(dispatched(x, 1, analyze.Options{}).Title[1].String(),
+			"Σgpu 0.01 ms isolated (medians of 3)") {
+		t.Errorf("%v of %d", s.Busy, s.Repeats)
 	}
 	d := dispatched(x, 1, analyze.Options{Grouping: analyze.GroupNone})
 	sum := 0.0
@@ -347,11 +344,6 @@ func TestSumsOfRepeatedStepsUseMedians(t *testing.T) {
 	}
 	if cell := steps.Cell(1, steps.Column("gaps_ms")); cell.Has {
 		t.Errorf("idle time of %q next to a sum from other runs", cell.Text)
-	}
-	// Numbers that exist only for the first run are labelled so, and add up.
-	const first = " │ first of 4 runs: wall 9.05 timed, Σgpu 0.02 + idle between 0.00 = first to last dispatch 0.02, idle outside 9.03"
-	if title := report.SummaryTitle(s).String(); !strings.HasSuffix(title, first) {
-		t.Errorf("%q does not end with %q", title, first)
 	}
 	if r := tracks.Of(x, 1); report.TrackRun(r) != "first of 4 runs" {
 		t.Errorf("the track is from run %q", report.TrackRun(r))

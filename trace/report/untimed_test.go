@@ -15,7 +15,7 @@ func TestGPUTimeOverWallTimeIsUnknown(t *testing.T) {
 		Before: trace.Measured(1e6),
 	}
 	u.Rest()
-	if p := untimedPart(&u); p.Text != "step 11.0 ms" || analyze.Measured(u.Before) {
+	if p := gpuPart(&u); p.Text != "" || analyze.Measured(u.Before) {
 		t.Errorf("%q, %+v", p.Text, u)
 	}
 }
@@ -47,17 +47,17 @@ func TestASplitIsOfOneMeasurement(t *testing.T) {
 	}{
 		{
 			"the observer has both", trace.Measured(46e6), trace.Measured(39e6),
-			"48.0 ms = 2.00 CPU + 46.0 GPU", "s7 ×8",
+			"GPU 46.0 ms, idle 2.00 ms", "s7 ×8",
 		},
 		{
 			"the observer's GPU time exceeds its wall time", trace.Measured(49e6),
 			trace.Measured(39e6),
-			"39.0 ms = 1.00 CPU + 38.0 GPU", "s7 ×40",
+			"GPU 38.0 ms, idle 1.00 ms", "s7 ×40",
 		},
-		{"the rounds have no wall time", trace.Measured(49e6), trace.Time{}, "48.0 ms", "s7 ×8"},
+		{"the rounds have no wall time", trace.Measured(49e6), trace.Time{}, "", "s7 ×8"},
 	} {
-		if u := of(c.span, c.wall); untimedPart(&u).Text != "step "+c.want || u.From != c.from {
-			t.Errorf("%s: %q (%s), want %q (%s)", c.name, untimedPart(&u).Text, u.From,
+		if u := of(c.span, c.wall); gpuPart(&u).Text != c.want || u.From != c.from {
+			t.Errorf("%s: %q (%s), want %q (%s)", c.name, gpuPart(&u).Text, u.From,
 				c.want, c.from)
 		}
 	}
@@ -73,8 +73,8 @@ func TestSplitUsesTheSameSteps(t *testing.T) {
 		s.CPU.TotalNS, s.GPU = trace.Measured(wall), &trace.GPU{SpanNS: trace.Measured(wall - 1e6)}
 		x.Trace.Steps, selection.Steps = append(x.Trace.Steps, s), append(selection.Steps, i)
 	}
-	said := func() string { u := x.UntimedOf(selection); return untimedPart(&u).Text }
-	if got, want := said(), "step 5.00 ms = 1.00 CPU + 4.00 GPU"; got != want {
+	said := func() string { u := x.UntimedOf(selection); return gpuPart(&u).Text }
+	if got, want := said(), "GPU 4.00 ms, idle 1.00 ms"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	for i := range x.Trace.Steps {
@@ -90,7 +90,7 @@ func TestSplitUsesTheSameSteps(t *testing.T) {
 		t.Errorf("Before comes from fewer steps than the rest: %+v", u)
 	}
 	x.Trace.Steps[2].Timing, x.Trace.Steps[2].GPU = "off", nil
-	if got, want := said(), "step 5.00 ms"; got != want {
+	if got, want := said(), ""; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

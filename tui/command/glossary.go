@@ -35,7 +35,6 @@ var Signs = [][2]string{
 	{"=", "not significant: smaller than the noise, the timer resolution or the error of the cost"},
 	{"?", "error of the cost is unknown: too few rounds were measured"},
 	{"isolated", "time of a dispatch while no other dispatch runs; Σ is the sum over a row's dispatches"},
-	{"timing +9 %", "the step takes 9 % longer when every dispatch is timed"},
 	{"(s63 ×8)", "the figures are medians of 8 untimed runs of step 63"},
 	{"(2.4×)", "the timed step takes 2.4 times as long as the untimed step"},
 	{"drift", "a time changes with the position although the plan stays the same: the clock or the device became slower or faster"},
@@ -44,6 +43,28 @@ var Signs = [][2]string{
 	{"Δ + - %", "compared with the baseline, the row was added (+) or removed (-), or its time changed (%)"},
 	{"n", "number of samples in a median; {repeat} adds samples"},
 	{"clk", "GPU clock: how fast a fixed kernel runs, relative to its speed after the warm-up when the model was loaded"},
+}
+
+// Top lists the words in the three lines at the top of the screen, with their meanings.
+var Top = [][2]string{
+	{"step 24", "number of the shown step; then its phase and its position"},
+	{"newest", "number of the last step of the run, if another step is shown"},
+	{"token", "the token that the step generated"},
+	{"cold", "the step compiled a kernel or was the first after idle time, so it took longer"},
+	{"[PAUSED]", "state of the program: paused, running, measuring, or [TRACE] for a recorded trace"},
+	{"showing", "the selected steps; {selection} chooses others"},
+	{"timing", "what is timed: the whole step, each block or each dispatch; {timing} chooses"},
+	{"n=20, 1 sample", "how often each dispatch of the step was timed; {repeat} adds samples"},
+	{"timer resolution", "the smallest difference of two times that the GPU can measure"},
+	{"step 1.04 ms", "time of the step if its dispatches are not timed; for several steps, the median and the range"},
+	{"timed step", "the step was only run with timing, so its times include what timing adds"},
+	{"GPU, idle", "GPU: from the first dispatch of the step to the end of the last; idle: the rest of the step"},
+	{"(s24)", "the times are those of step 24, one of the selected steps"},
+	{"(5 of 23 steps)", "only 5 of the 23 selected steps ran without timing"},
+	{"timing adds 18 %", "the step takes 18 % longer if every dispatch is timed"},
+	{"untimed", "without timing of the dispatches"},
+	{"Σgpu, isolated", "the profile of another engine has only times of dispatches; Σgpu is their sum"},
+	{"stated", "the time of the whole step as the profile of another engine states it"},
 }
 
 // Terms lists the terms used on the screens that need a definition.
@@ -96,6 +117,7 @@ func GlossaryDoc() string {
 		}
 	}
 	section("Terms", "term", Terms)
+	section("The three lines at the top", "words", Top)
 	section("Signs", "sign", Signs)
 	return b.String()
 }

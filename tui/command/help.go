@@ -40,7 +40,7 @@ func Help(
 	}
 	keys("In "+view, slices.DeleteFunc(Under(InViews, func(of string) bool { return of != "" }),
 		func(r *Row) bool { return !offers(r.Name) }))
-	list = append(list, asked)
+	list = append(list, Section{"In the three lines at the top", keyedRows(Top)}, asked)
 	for _, p := range []Place{InViews, Moving, Overlays, Anywhere} {
 		keys(p.String(), Under(p, General))
 	}

@@ -352,7 +352,7 @@ func (p *front) step(i int) {
 
 // costText returns how the time of a step was spent, in one line for a screen reader.
 func costText(s *analyze.StepSummary) string {
-	line := report.SummaryTitle(s)
+	line := report.TimesLine(s.Index, s.Index.Step(s.At))
 	line.Separator = ", "
 	return line.String()
 }

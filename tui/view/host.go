@@ -60,6 +60,7 @@ type Host interface {
 	Pop()                  // closes the view that was opened last
 	Show(t Text)           // builds a text in a job and shows it over the view
 	Do(c session.Command)  // sends a command to the session
+	Hint() string          // says what the user can press next; "" if every hint was followed
 	// ShowDispatch selects a dispatch of a recorded step in Dispatches. ChosenDispatch returns the dispatch
 	// that the user selected there; the bool is false if the user selected none.
 	ShowDispatch(step int, id trace.DispatchID)

@@ -58,7 +58,7 @@ func (p *Page) speed(ctx context.Context, x *analyze.Index, h *headline.Headline
 	if err != nil {
 		return err
 	}
-	p.Speed = append(phases.Lines(profile), report.CostLine(x, h.Selection).String(),
+	p.Speed = append(phases.Lines(profile), report.TimesLine(x, h.Selection).String(),
 		report.Verdict(x.Summary(h.Selection.Last())))
 	p.Speed = cleaned(nonEmpty(p.Speed...))
 	return nil

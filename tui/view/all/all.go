@@ -21,11 +21,11 @@ import (
 // Views lists the screens that have a key, in the order of their tabs.
 var Views = []view.Row{
 	{
-		Key: "1", Name: "Step", Needs: command.Shown, New: without(step.New),
+		Key: "1", Name: "Step", Needs: command.Shown, New: without(step.New), First: true,
 		Doc: "The generated text, the time of the step, and how the time was spent.",
 	},
 	{
-		Key: "2", Name: "Dispatches", Needs: command.Shown, New: without(dispatch.New), First: true,
+		Key: "2", Name: "Dispatches", Needs: command.Shown, New: without(dispatch.New),
 		Doc: "The dispatches that ran: their grids and times, how these changed, and which dispatch to fix first.",
 	},
 	{

@@ -32,6 +32,7 @@ type Page struct {
 
 	strip   *strip
 	stripOf stripKey
+	Top     int // first line of the strip as last drawn
 	High    int // height of the strip with its lanes as last drawn, in lines
 
 	// These fields cache drawn lines.
@@ -201,15 +202,7 @@ func (p *Page) Title(int) []table.Segment {
 		parts = append(parts, table.Say(0, "s%d is paused after dispatch %d",
 			f.s.State.Step, *upto))
 	}
-	return parts
-}
-
-// About returns the speed of the run up to the shown step.
-func (p *Page) About(s view.Snapshot) (table.Line, bool) {
-	if f := p.Task.Value; f != nil && f.s.Named(p.Takes()) == s.Named(p.Takes()) {
-		return f.pace, true
-	}
-	return table.Line{}, true
+	return append(parts, f.pace.Segments...)
 }
 
 // steps maps each motion to the number of steps it moves.
@@ -340,7 +333,7 @@ func (p *Page) PointAt(x, y, w int) bool {
 	step, ok := p.Steps.Rows.RowAt(y), false
 	switch {
 	case p.Task.Value == nil:
-	case y < p.High:
+	case y >= p.Top && y < p.Top+p.High:
 		step, ok = p.StepAt(x, w)
 	case p.Steps.Rows.Line > 0 && step >= 0:
 		ok = true
@@ -353,26 +346,22 @@ func (p *Page) PointAt(x, y, w int) bool {
 
 func (p *Page) Render(t *widget.Theme, g widget.Glyphs, w, h int, _ bool) []string {
 	f := p.Task.Value
-	p.High, p.Steps.Rows.Line = 0, 0
+	p.Top, p.High, p.Steps.Rows.Line = 0, 0, 0
 	if f == nil {
 		return []string{"", t.Put(widget.Dim, "  Computing …")}
 	}
-	lines := p.run(t, g, f, p.stripIn(f, w), w, widget.Clamp((h-9)/3, 2, 8), h)
-	p.High = len(lines)
-
-	facts := p.facts(t, f, w, h, 0)
-	high := widget.Clamp(h-len(lines)-len(facts), 1, max(2, h/5))
-	text := func() []string { return f.Text(t, w, high) }
-	lines = append(lines, p.text.with(textKey{f, t, w, high}, text)...)
+	lines := p.answers(t, f, w, h)
+	if h >= 24 {
+		lines = append(lines, "")
+	}
+	p.Top = len(lines)
+	lines = append(lines, p.run(t, g, f, p.stripIn(f, w), w, widget.Clamp((h-15)/3, 2, 8), h)...)
+	p.High = len(lines) - p.Top
+	if h >= 24 {
+		lines = append(lines, "")
+	}
+	lines = append(lines, p.facts(t, f, w, h, h-len(lines))...)
 	const listed = 5 // number of lines that the list of steps needs
-	rest := h - len(lines) - len(facts)
-	if rest >= listed && p.Steps.Rows.Table != nil {
-		rest -= listed
-	}
-	if rest > 0 {
-		facts = p.facts(t, f, w, h, rest)
-	}
-	lines = append(lines, facts...)
 	if rest := h - len(lines); rest >= listed && p.Steps.Rows.Table != nil {
 		lines = append(lines, "")
 		p.Steps.Rows.Line = len(lines)
@@ -381,66 +370,68 @@ func (p *Page) Render(t *widget.Theme, g widget.Glyphs, w, h int, _ bool) []stri
 	return lines
 }
 
-// facts returns the lines below the text. A low page also uses `blank` blank lines for facts.
-func (p *Page) facts(t *widget.Theme, f *Facts, w, h, blank int) []string {
-	facts := []string{widget.Cut(" "+f.Candidates(w-2), w)}
-	if drawn := f.Drawn(); h >= 18 && drawn != nil {
-		facts = append(facts, t.Put(widget.Dim, widget.Cut(" "+Packed(drawn, w-2, 1)[0], w)))
+// answers returns the lines at the top of the page: the text, how long the step took, what limits it, what to
+// fix first, and what to press next.
+func (p *Page) answers(t *widget.Theme, f *Facts, w, h int) []string {
+	const low = 14 // a page with fewer lines has one line for each answer
+	high := 1
+	if h >= low {
+		high = widget.Clamp(h/6, 2, 8)
 	}
-	if h >= 16 {
-		facts = append(facts, "")
+	text := func() []string { return f.Text(t, w, high) }
+	lines := p.text.with(textKey{f, t, w, high}, text)
+	lines = append(lines, widget.Cut(" "+f.Candidates(w-2), w))
+	if sampled := f.Drawn(); h >= 24 && sampled != nil {
+		lines = append(lines, t.Put(widget.Dim, widget.Cut(" "+Packed(sampled, w-2, 1)[0], w)))
 	}
-	facts = append(facts, t.Put(widget.Strong, " "+f.Split().Fit(w-2)))
+	lines = append(lines, t.Put(widget.Strong, " "+f.Took().Fit(w-2)))
+	said := p.verdict(f)
+	verdict := widget.WrapIndented(said, w-2)
+	if h < 18 {
+		verdict = []string{Clauses(said, w-1)}
+	}
+	for _, l := range verdict {
+		lines = append(lines, t.Put(widget.Strong, " "+l))
+	}
+	first := f.first.Draw(t, p.now, w)
+	if first != "" {
+		lines = append(lines, first)
+	}
+	if hint := p.host.Hint(); hint != "" && (h >= low || first == "") {
+		lines = append(lines, t.Put(widget.Accent, " "+widget.Cut(hint, w-2)))
+	}
+	return lines
+}
+
+// facts returns the lines below the strip, at most `most` lines: the tracks, the experts, the counts and the
+// cold start.
+func (p *Page) facts(t *widget.Theme, f *Facts, w, h, most int) []string {
+	var facts []string
+	most = max(0, most)
 	if !f.imported() { // a profile does not record when its dispatches ran
-		facts = append(facts, p.tracksIn(t, f, w, h >= 16)...)
+		facts = append(facts, p.tracksIn(t, f, w, h >= 18)...)
 	}
 	for _, line := range expertload.Strips(f.routers, widget.Clamp((h-20)/4, 1, 6), w-2) {
 		facts = append(facts, t.Put(widget.GraphA, " "+line))
 	}
-	first := ""
-	if f.first.Costed() || p.now.Running {
-		first = f.first.Draw(t, p.now, w)
+	if room := most - len(facts); room > 0 {
+		facts = append(facts, widget.Indent(Packed(counted(f.Sum), w-2, min(room, max(1, h/10))))...)
 	}
-	said := p.verdict(f)
-	verdict := widget.WrapIndented(said, w-2)
-	if h < 18 {
-		if more := len(verdict) - 1; more <= blank {
-			blank -= more
-		} else {
-			verdict = []string{Clauses(said, w-1)}
-		}
-	}
-	few := max(1, h/10)
-	counts := Packed(counted(f.Sum), w-2, few+blank)
-	facts = append(facts, widget.Indent(counts)...)
-	roomy := h >= 24 || h >= 18 && first == "" // the headline matters more than the cold start
-	if cold := f.coldStart(); roomy && cold != nil {
-		for _, l := range Packed(cold, w-2, 1+blank-max(0, len(counts)-few)) {
+	if room := most - len(facts); room > 0 {
+		for _, l := range Packed(f.coldStart(), w-2, min(room, 2)) {
 			facts = append(facts, t.Put(widget.Dim, " "+l))
 		}
 	}
-	for _, l := range verdict {
-		facts = append(facts, t.Put(widget.Strong, " "+l))
-	}
-	if first != "" {
-		facts = append(facts, first)
-	}
-	return facts
+	return facts[:min(len(facts), most)]
 }
 
-// verdict returns the text that says what limits the step. Without costs, the text also says how to measure
-// costs.
+// verdict returns the text that says what limits the step.
 func (p *Page) verdict(f *Facts) string {
 	said := widget.MarkClosed + " " + report.Verdict(f.Sum)
-	switch {
-	case !p.now.Live || p.now.Running || f.Sum.Planned:
-		return said
-	case f.Sum.FewSamples:
-		return said + command.Keyed("; press {cost} to add samples and measure the cost of each row")
-	case f.costed:
-		return said
+	if p.now.Live && !p.now.Running && !f.Sum.Planned && f.Sum.FewSamples && f.first.Costed() {
+		return said + command.Keyed("; press {cost} for more samples")
 	}
-	return said + command.Keyed("; press {cost} to measure the cost of each row")
+	return said
 }
 
 // run returns the lines of the strip with its lanes. A page with few lines shows fewer lanes.
@@ -477,62 +468,67 @@ func (p *Page) run(t *widget.Theme, g widget.Glyphs, f *Facts, s *strip, w, char
 	return lines
 }
 
-// Split returns the line that splits the time of the untimed step into CPU time before the GPU starts, GPU
-// time, and CPU time after the GPU has ended.
-func (f *Facts) Split() table.Line {
-	u := &f.Sum.Untimed
+// Took returns a sentence about the time of the untimed step: the CPU time before the GPU starts, the GPU
+// time, and the CPU time after the GPU has ended. A second sentence says that the times below are those of a
+// timed run.
+func (f *Facts) Took() table.Line {
 	if f.imported() {
 		return table.Title(append([]table.Segment{
 			table.Say(0, "%s %s", analyze.SumName, table.Millis(f.Sum.Busy.NS())),
 		}, report.StatedStep(f.Sum)...)...)
 	}
-	if !u.Known() && f.Sum.Planned {
-		return table.Title(table.Say(0, "planned but not run: time unknown"))
+	line := table.Line{Separator: " "}
+	say := func(rank int, format string, args ...any) {
+		line.Segments = append(line.Segments, table.Say(rank, format, args...))
 	}
-	if !u.Known() {
-		run := ""
-		if report.TrackRun(f.Tracks) != "" {
-			run = ", the " + report.TrackRun(f.Tracks)
+	what := "This token"
+	switch step := f.Sum.Step; {
+	case step.Phase == trace.Execute:
+		what = "This execution"
+	case step.Phase == trace.Prefill:
+		what = fmt.Sprintf("Reading %s", widget.Plural(len(step.Tokens), "token"))
+	}
+	u, wall := &f.Sum.Untimed, report.Millis(f.Sum.Wall)
+	switch {
+	case f.Sum.Planned:
+		say(0, "%s was planned but not run: its time is unknown.", what)
+		return line
+	case !u.Known():
+		say(0, "%s took %s with timing.", what, wall)
+		say(1, "Its time without timing is unknown.")
+		return line
+	case !analyze.Measured(u.Wall):
+		say(0, "%s took %s on the GPU.", what, report.Millis(u.GPU))
+	default:
+		took := what + " took " + report.Millis(u.Wall)
+		part := table.Segment{Text: took + f.split(u) + ".", Short: took + "."}
+		if u.From != "" && f.split(u) == "" {
+			part.Text = fmt.Sprintf("%s (median of %s).", took, widget.Plural(u.N, "untimed run"))
 		}
-		return table.Title(table.Say(0, "timed step %s%s; untimed step time unknown",
-			table.Millis(f.Sum.Wall.NS()), run))
+		line.Segments = []table.Segment{part}
 	}
-	var long, short []string
-	for _, part := range []struct {
-		time            trace.Time
-		what, shortWhat string
-	}{
-		{u.Before, "CPU before GPU", "CPU"},
-		{u.GPU, "GPU", "GPU"},
-		{u.After, "CPU after GPU", "after"},
-	} {
-		if ns, ok := part.time.NS(); ok {
-			figure := table.MillisBare(ns, true)
-			long, short = append(long, figure+" "+part.what), append(short, figure+" "+part.shortWhat)
-		}
+	if inTimed(f.Sum.Step) && analyze.Measured(f.Sum.Wall) {
+		line.Segments = append(line.Segments, table.Segment{
+			Rank: 1, Text: "The times below are from the timed run, " + wall + ".",
+			Short: "Below: timed, " + wall + ".",
+		})
 	}
-	if cpu, ok := u.CPU().NS(); ok && len(long) == 1 { // the CPU time was not split into parts
-		figure := []string{table.MillisBare(cpu, true) + " CPU"}
-		long, short = append(figure, long...), append(figure, short...)
-	}
+	return line
+}
+
+// split returns the parts of the time of an untimed step, in ms, for a sentence. It returns "" if the parts
+// are unknown.
+func (f *Facts) split(u *analyze.Untimed) string {
 	if !report.Divided(u) {
-		long, short = nil, nil
+		return ""
 	}
-	sum := func(parts []string) string {
-		return widget.Joined(" = ", "step "+table.Millis(u.Wall.NS()), strings.Join(parts, " + "))
+	before, ok1 := u.Before.NS()
+	after, ok2 := u.After.NS()
+	if ok1 && ok2 {
+		return fmt.Sprintf(": CPU %s, GPU %s, CPU %s", table.MillisBare(before, true),
+			table.MillisBare(u.GPU.NS()), table.MillisBare(after, true))
 	}
-	parts := []table.Segment{{Rank: 0, Text: sum(long), Short: sum(short)}}
-	if u.From != "" {
-		parts = append(parts, table.Say(2, "untimed, %s", u.From))
-	}
-	if step := f.Sum.Step; inTimed(step) {
-		timed := table.Segment{Rank: 1, Text: "times below include timing overhead"}
-		if ns, ok := step.CPU.TotalNS.NS(); ok {
-			timed.Text += ", " + table.MillisBare(ns, true)
-		}
-		parts = append(parts, timed)
-	}
-	return table.Title(parts...)
+	return fmt.Sprintf(": CPU %s, GPU %s", table.MillisBare(u.CPU().NS()), table.MillisBare(u.GPU.NS()))
 }
 
 // coldStart returns how the time before the first token was spent, or nil if the trace does not contain this.
