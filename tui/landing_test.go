@@ -17,7 +17,7 @@ func TestTheProgramStartsWithTheAnswers(t *testing.T) {
 	x := start(t, context.Background(), opens(tuitest.Script{}), Options{Prompt: "once"})
 	x.sees("[1 Step]", "[PAUSED]", "Reading 42 tokens took", "Next: s generates").press("s")
 	x.sees("This token took", "Next: 2 shows").press("2").sees("[2 Dispatches]").press("1")
-	x.sees("[1 Step]", "Next: H lists").press("H").sees("How do I").press(escape).misses("Next: ")
+	x.sees("[1 Step]", "Next: H lists").press("H").sees("How do I").press(escape).misses("How do I").misses("Next: ")
 	x.press("?").sees("Help: Step").press(escape).sees("Next: s generates").press("q")
 	if err := x.ends(); err != nil {
 		t.Fatal(err)

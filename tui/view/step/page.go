@@ -186,7 +186,7 @@ func (p *Page) Title(int) []table.Segment {
 	if n := t.DroppedSteps; n > 0 {
 		steps += fmt.Sprintf(" (%s earlier not recorded)", widget.Count(n))
 	}
-	parts := []table.Segment{table.Say(0, "%s: %d prefill ▒, %d decode █", steps, f.prefill, f.decode)}
+	parts := []table.Segment{table.Say(2, "%s: %d prefill ▒, %d decode █", steps, f.prefill, f.decode)}
 	if f.execute > 0 {
 		parts[0].Text = steps + ", executions of the program █"
 	}
@@ -202,7 +202,7 @@ func (p *Page) Title(int) []table.Segment {
 		parts = append(parts, table.Say(0, "s%d is paused after dispatch %d",
 			f.s.State.Step, *upto))
 	}
-	return append(parts, f.pace.Segments...)
+	return slices.Concat(f.pace.Segments, parts)
 }
 
 // steps maps each motion to the number of steps it moves.
