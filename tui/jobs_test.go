@@ -222,17 +222,17 @@ func TestRunResultsAppearTogether(t *testing.T) {
 		compute()
 	}
 	bring()
-	d.sees("step 1 decode", "2 steps: 1 prefill")
+	d.sees("step 1 decode", "1 decode step")
 	d.app.jobs.Rest = widget.Now().Add(time.Hour)
 	bring()
 	bring()
 	if !d.app.jobs.Resting {
 		t.Error("no update is scheduled for the waiting results")
 	}
-	d.sees("[RUNNING]", "step 1 (newest 3) decode", "2 steps: 1 prefill")
+	d.sees("[RUNNING]", "step 1 (newest 3) decode", "1 decode step")
 	d.touch("1")
 	compute()
-	d.sees("4 steps: 1 prefill").misses("2 steps: 1 prefill")
+	d.sees("4 steps: 1 prefill").misses("1 decode step")
 	bring()
 	d.events()
 	for _, m := range ended {

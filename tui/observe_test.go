@@ -51,7 +51,7 @@ func TestAfterARunWhatTimingCostsIsMeasured(t *testing.T) {
 		t.Errorf("observed %d times, %+v", observed, d.app.mirror.Trace.Observer)
 	}
 	d.press("space").sees("step 1.80 ms (s24) │ GPU 1.28 ms, idle 0.52 ms │ timing adds 161 %").reads("about")
-	d.press("1").sees("tok/s stepped").reads("list")
+	d.press("1").sees("untimed 1.80 ms").reads("list")
 	d.press("S", "space") // too close to the measured step to measure again
 	if observed != 2 {
 		t.Errorf("observed %d times, want 2", observed)

@@ -186,7 +186,8 @@ func (p *Page) Title(int) []table.Segment {
 	if n := t.DroppedSteps; n > 0 {
 		steps += fmt.Sprintf(" (%s earlier not recorded)", widget.Count(n))
 	}
-	parts := []table.Segment{table.Say(2, "%s: %d prefill ▒, %d decode █", steps, f.prefill, f.decode)}
+	parts := []table.Segment{table.Say(0, "%s: %d prefill ▒, %d decode █", steps, f.prefill, f.decode)}
+	parts[0].Short = widget.Plural(len(t.Steps), "step")
 	if f.execute > 0 {
 		parts[0].Text = steps + ", executions of the program █"
 	}
@@ -344,6 +345,9 @@ func (p *Page) PointAt(x, y, w int) bool {
 	return ok
 }
 
+// listed is the number of lines that the list of steps needs.
+const listed = 5
+
 func (p *Page) Render(t *widget.Theme, g widget.Glyphs, w, h int, _ bool) []string {
 	f := p.Task.Value
 	p.Top, p.High, p.Steps.Rows.Line = 0, 0, 0
@@ -361,7 +365,6 @@ func (p *Page) Render(t *widget.Theme, g widget.Glyphs, w, h int, _ bool) []stri
 		lines = append(lines, "")
 	}
 	lines = append(lines, p.facts(t, f, w, h, h-len(lines))...)
-	const listed = 5 // number of lines that the list of steps needs
 	if rest := h - len(lines); rest >= listed && p.Steps.Rows.Table != nil {
 		lines = append(lines, "")
 		p.Steps.Rows.Line = len(lines)
@@ -414,13 +417,16 @@ func (p *Page) facts(t *widget.Theme, f *Facts, w, h, most int) []string {
 	for _, line := range expertload.Strips(f.routers, widget.Clamp((h-20)/4, 1, 6), w-2) {
 		facts = append(facts, t.Put(widget.GraphA, " "+line))
 	}
-	if room := most - len(facts); room > 0 {
-		facts = append(facts, widget.Indent(Packed(counted(f.Sum), w-2, min(room, max(1, h/10))))...)
+	few := max(1, h/10)
+	cold := Packed(f.coldStart(), w-2, widget.Clamp(most-len(facts)-few, 0, 2))
+	if spare := most - len(facts) - len(cold) - few; spare < listed { // lines that would be blank
+		few += max(0, spare)
 	}
 	if room := most - len(facts); room > 0 {
-		for _, l := range Packed(f.coldStart(), w-2, min(room, 2)) {
-			facts = append(facts, t.Put(widget.Dim, " "+l))
-		}
+		facts = append(facts, widget.Indent(Packed(counted(f.Sum), w-2, min(room, few)))...)
+	}
+	for _, l := range cold {
+		facts = append(facts, t.Put(widget.Dim, " "+l))
 	}
 	return facts[:min(len(facts), most)]
 }
