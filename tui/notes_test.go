@@ -166,7 +166,6 @@ func TestQuitHintHoldsWhileItWorks(t *testing.T) {
 // Every command and task that takes a while reports its result. The result stays on the screen, beside the
 // keys, until the next key, and is in the log.
 func TestResultsStayUntilTheNextKey(t *testing.T) {
-	t.Chdir(t.TempDir())
 	for _, c := range []struct {
 		logged string // a part of the line in the log
 		keys   []string
@@ -185,6 +184,7 @@ func TestResultsStayUntilTheNextKey(t *testing.T) {
 		{"kernel", []string{"2", "F", "F", "F", "e", "edit", "U"}},
 	} {
 		for _, size := range some(sizes) {
+			t.Chdir(t.TempDir()) // no export exists yet
 			d := drive(t, size[0], size[1], sourced(), &tuitest.Script{Notes: true},
 				Options{Prompt: "once", editor: editor(t, "exit 0")})
 			d.press("s")

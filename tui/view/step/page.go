@@ -195,7 +195,7 @@ func (p *Page) Title(int) []table.Segment {
 		parts[0].Text += " · columns show " + analyze.SumName
 	}
 	if base := f.s.Against; base != nil {
-		parts = append(parts, table.Say(2, "baseline %s", base.Selection.Called()),
+		parts = append(parts, table.Say(1, "baseline %s", base.Selection.Called()),
 			report.OtherTrace(f.s.Index,
 				base.Index))
 	}
