@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -44,7 +43,7 @@ func (ex *exporter) askExportTable() {
 		label: "table to " + strings.Join(table.Suffixes(), " "),
 		take:  func(path string) { ex.exportTable(pane, path) },
 	}
-	q.line.Suggest(free(fileName(pane, ex.view().Takes())))
+	q.line.Suggest(command.FreeName(fileName(pane, ex.view().Takes())))
 	ex.ask(q)
 }
 
@@ -58,33 +57,6 @@ func fileName(p *widget.TablePane, takes report.Takes) string {
 	return name + ".csv"
 }
 
-// absent returns an error if the path exists. It prevents a typing mistake from overwriting a file, such as a
-// model.
-func absent(path string) error {
-	if _, err := os.Lstat(path); err == nil {
-		return fmt.Errorf("%s exists; choose another name", path)
-	}
-	return nil
-}
-
-// free returns the first name without a file among "a.csv", "a-2.csv", "a-3.csv" and so on.
-func free(name string) string {
-	suffix := filepath.Ext(name)
-	bare, found := strings.TrimSuffix(name, suffix), name
-	for i := 2; absent(found) != nil; i++ {
-		found = fmt.Sprintf("%s-%d%s", bare, i, suffix)
-	}
-	return found
-}
-
-// whole returns the absolute path, or the path unchanged if its absolute path is unknown.
-func whole(path string) string {
-	if full, err := filepath.Abs(path); err == nil {
-		return full
-	}
-	return path
-}
-
 // export writes the trace to a file.
 func (ex *exporter) export(path string) {
 	if path = command.Expand(path); path == "" {
@@ -95,14 +67,14 @@ func (ex *exporter) export(path string) {
 		t = redact.Trace(t)
 	}
 	ex.later("export", "writing "+path, func(context.Context) (string, error) {
-		err := absent(path)
+		err := command.Absent(path)
 		if err == nil {
 			err = trace.WriteFile(path, t)
 		}
 		if err != nil {
 			return "", fmt.Errorf("export: %w", err)
 		}
-		return fmt.Sprintf("wrote%s %s: %s, %s", command.WriteOnly(path), whole(path),
+		return fmt.Sprintf("wrote%s %s: %s, %s", command.WriteOnly(path), command.Absolute(path),
 			widget.Plural(len(t.Steps), "step"), widget.Plural(len(t.Plans), "plan")), nil
 	})
 }
@@ -130,13 +102,13 @@ func (ex *exporter) exportTable(pane *widget.TablePane, path string) {
 		if err := create(path, out.Bytes()); err != nil {
 			return "", fmt.Errorf("export: %w", err)
 		}
-		return fmt.Sprintf("wrote %s: %s", whole(path), widget.Plural(len(l.Rows), "row")), nil
+		return fmt.Sprintf("wrote %s: %s", command.Absolute(path), widget.Plural(len(l.Rows), "row")), nil
 	})
 }
 
 // create writes data to a new file. It removes the file if the data could not be written completely.
 func create(path string, data []byte) error {
-	if err := absent(path); err != nil {
+	if err := command.Absent(path); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -120,6 +121,78 @@ func TestHeatMapIsComputedByTheEngine(t *testing.T) {
 	d.sees(widget.MarkFail + " the map cannot be read")
 	d = drive(t, 80, 24, llama, nil, Options{}).press("4", "a", "j", "j", "j", "enter", "d")
 	d.sees("heat map: a trace does not contain tensor values")
+}
+
+// E asks for a file and sends one command, which names the value, the step and the dispatch on the screen.
+func TestExportOfAValueNamesWhatIsShown(t *testing.T) {
+	t.Parallel()
+	var sent []session.Command
+	script := &tuitest.Script{Before: func(_ context.Context, c session.Command) error {
+		if c.Kind == session.Save {
+			sent = append(sent, c)
+		}
+		return nil
+	}}
+	d := opened(t, 80, 24, script, "lm_head").press("enter", "G", "enter", "E")
+	d.sees("value to", "lm_head-s1.npy").press("enter").sees("wrote ", "float32 1×2, 136 B")
+	value := d.app.index.Trace.Graph.Values
+	path, err := filepath.Abs("lm_head-s1.npy")
+	if err != nil || len(sent) != 1 || sent[0].Save.Path != path || *sent[0].At.Step != 1 ||
+		sent[0].At.After != nil || value[sent[0].At.Value].Name != "lm_head" {
+		t.Fatalf("%+v, %v", sent, err)
+	}
+	d.press("E", "esc").press("E", "ctrl+u", "enter")
+	if len(sent) != 1 {
+		t.Errorf("%d files are written", len(sent))
+	}
+	// The memory of x is written by other operators too. The user chooses the last write.
+	shared := *llama
+	shared.Graph.Values = append(shared.Graph.Values[:0:0], llama.Graph.Values...)
+	slot := 2
+	for i := range shared.Graph.Values {
+		if v := &shared.Graph.Values[i]; v.Name == "x" || v.Name == "layers.0.attn.q" {
+			v.Slot = &slot
+		}
+	}
+	sent = nil
+	d = drive(t, 120, 40, &shared, script, Options{Prompt: "Once"})
+	d.settle()
+	d.press("s", "4", "a", "j", "j", "j", "enter", "]", "E", "ctrl+u").typed("a.csv").press("enter")
+	if len(sent) != 1 || value[sent[0].At.Value].Name != "layers.0.attn.q" || sent[0].At.After == nil {
+		t.Errorf("%+v", sent)
+	}
+	// A large value: the size of the file is shown before it is written.
+	d = opened(t, 120, 40, script, "embed").press("enter", "j", "j", "enter", "E").sees("value to: embed.weight.npy")
+	d.press("ctrl+u").typed("b.csv").sees("value (about 109.1 MB) to").press("esc")
+	recorded := drive(t, 80, 24, llama, nil, Options{}).press("4", "a", "j", "j", "j", "enter", "E")
+	recorded.sees("export value: a trace does not contain tensor values")
+}
+
+func TestPlainModeSavesAValue(t *testing.T) {
+	t.Parallel()
+	var sent []session.Command
+	script := tuitest.Script{Before: func(_ context.Context, c session.Command) error {
+		if c.Kind == session.Save {
+			sent = append(sent, c)
+		}
+		return nil
+	}}
+	dir := t.TempDir()
+	lines := fmt.Sprintf("save 3 %[1]s/a b.npy\nsave v3 d7 %[1]s/c.csv\nq\n", dir)
+	out, err := plainly(opens(script), "once", lines)
+	if err != nil || !strings.Contains(out, "wrote "+dir+"/c.csv: float32 1×2, 136 B") {
+		t.Errorf("%v, output:\n%s", err, out)
+	}
+	if len(sent) != 2 || sent[0].Save.Path != dir+"/a b.npy" || sent[0].At.Value != 3 ||
+		sent[0].At.After != nil || sent[1].Save.Path != dir+"/c.csv" || *sent[1].At.After != 7 {
+		t.Errorf("%+v", sent)
+	}
+	for _, typed := range []string{"save", "save 3", "save x a.npy", "save 3 5"} {
+		out, err := plainly(opens(tuitest.Script{}), "once", typed+"\nq\n")
+		if (err == nil) != (typed == "save 3 5") {
+			t.Errorf("%q: %v, output:\n%s", typed, err, out)
+		}
+	}
 }
 
 func TestValueOpensFromItsOperator(t *testing.T) {

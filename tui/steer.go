@@ -27,6 +27,7 @@ type pilot struct {
 // still lists the commands that keep the text and the position.
 var still = []session.CommandKind{
 	session.Timing, session.Ceilings, session.Chunk, session.Repeat, session.Tokenize, session.Look,
+	session.Save,
 	session.Cost, session.Observe, session.TimeOp, session.Verify, session.Lab, session.Kernel,
 }
 
@@ -101,6 +102,9 @@ func (a *App) done(m doneMsg) {
 		a.lab.Tried(j.command, m.reply, m.err)
 	case j.command.Kind == session.Kernel && m.err == nil:
 		a.lab.Used(j.command)
+	}
+	if m.reply.Saved != nil {
+		a.report(command.SavedNote(m.reply.Saved))
 	}
 	switch note := m.reply.Note; {
 	case note == nil:

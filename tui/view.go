@@ -308,6 +308,15 @@ func (h hosting) Pop()                            { h.a.pop() }
 func (h hosting) Show(t view.Text)                { h.a.look(t) }
 func (h hosting) Do(c session.Command)            { h.a.command(c) }
 func (h hosting) Hint() string                    { return h.a.hint() }
+func (h hosting) Ask(v view.Question) {
+	q := &question{label: v.Label, hint: v.Hint, take: v.Take}
+	if v.Live != nil {
+		q.live = func(text string) { q.label = v.Live(text) }
+	}
+	q.line.Suggest(v.Suggest)
+	h.a.ask(q)
+}
+
 func (h hosting) ShowDispatch(step int, id trace.DispatchID) {
 	h.a.lookAt(step)
 	h.a.goTo(dispatches)

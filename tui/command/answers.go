@@ -56,7 +56,7 @@ var BusyWith = map[session.CommandKind]string{
 	session.Edit: "reading the edited text", session.Upto: "running up to the dispatch",
 	session.Chunk: "setting the chunk size", session.Resume: "running the text again",
 	session.Cost: "measuring costs", session.Verify: "verifying", session.Lab: "trying a kernel",
-	session.Kernel: "changing a kernel",
+	session.Kernel: "changing a kernel", session.Save: "writing the value",
 }
 
 // LastEvent returns the newest event that a command recorded, or nil if there is none.

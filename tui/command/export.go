@@ -2,12 +2,16 @@ package command
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 
+	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/table"
 )
 
-// largeExport is the minimum size in bytes, as JSON, of a trace whose size is shown when the user exports it.
+// largeExport is the minimum size in bytes of an export whose size is shown beforehand.
 const largeExport = 10 << 20
 
 // ExportTo returns the question for the name of the file to export a trace to. `path` is the name typed so
@@ -28,4 +32,53 @@ func WriteOnly(path string) string {
 		return " " + f.Name + " (cannot be opened again)"
 	}
 	return ""
+}
+
+// ValueTo returns the question for the name of the file to write a value of n elements to. `path` is the name
+// typed so far, whose suffix chooses the format. `size` is the size of an element in bytes. The question
+// shows the size of a large file.
+func ValueTo(path string, n, size int) string {
+	bytes, about := int64(n)*int64(size), ""
+	if strings.EqualFold(filepath.Ext(path), ".csv") {
+		bytes, about = int64(n)*csvBytes, "about "
+	}
+	if bytes >= largeExport {
+		return fmt.Sprintf("value (%s%s) to", about, table.Bytes(bytes))
+	}
+	return "value to"
+}
+
+// csvBytes is the usual number of characters of a number in a CSV file, with the comma.
+const csvBytes = 13
+
+// SavedNote describes the file that a Save wrote.
+func SavedNote(s *session.Saved) string {
+	return fmt.Sprintf("wrote %s: %s %s, %s", s.Path, s.Type, table.Shape(s.Dims), table.Bytes(s.Bytes))
+}
+
+// Absent returns an error if the path exists. It prevents a typing mistake from overwriting a file, such as a
+// model.
+func Absent(path string) error {
+	if _, err := os.Lstat(path); err == nil {
+		return fmt.Errorf("%s exists; choose another name", path)
+	}
+	return nil
+}
+
+// FreeName returns the first name without a file among "a.csv", "a-2.csv", "a-3.csv" and so on.
+func FreeName(name string) string {
+	suffix := filepath.Ext(name)
+	bare, found := strings.TrimSuffix(name, suffix), name
+	for i := 2; Absent(found) != nil; i++ {
+		found = fmt.Sprintf("%s-%d%s", bare, i, suffix)
+	}
+	return found
+}
+
+// Absolute returns the absolute path, or the path unchanged if its absolute path is unknown.
+func Absolute(path string) string {
+	if full, err := filepath.Abs(path); err == nil {
+		return full
+	}
+	return path
 }

@@ -199,6 +199,10 @@ func Default(views ...Row) []Row {
 			Plain: Line{Word: "L", Takes: "", Doc: "measure the ceilings of the device"},
 		},
 		{Name: "value", Plain: Line{Word: "v", Takes: "VALUE [DISPATCH]", Doc: "print statistics of the value with the id VALUE (see the table values); with DISPATCH: of the value right after that dispatch"}},
+		{Name: "save value", Plain: Line{
+			Word: "save", Takes: "VALUE [DISPATCH] FILE",
+			Doc: "write all elements of a value, also right after DISPATCH, to a .npy or .csv file",
+		}},
 		{
 			Keys: []string{"f"}, Name: "follow",
 			Doc:  "Switches between following the newest step and staying on the shown step.",
@@ -436,6 +440,12 @@ func Default(views ...Row) []Row {
 			Doc:  "Draws the whole value as a heat map: each cell shows the largest absolute value of a block of elements. The same key shows the numbers again.",
 			Also: "draw picture image outlier",
 			In:   []Place{InViews}, Of: InValue, Needs: []Needs{View}, Hint: 4,
+		},
+		{
+			Keys: []string{"E"}, Name: "export value",
+			Doc:  "Writes all elements of the value, as they are after the shown dispatch, to a .npy file (NumPy) or a .csv file with one line for each row.",
+			Also: "save csv npy numpy file tensor",
+			In:   []Place{InViews}, Of: InValue, Needs: []Needs{View}, Hint: 6,
 		},
 		{
 			Keys: []string{"a"}, Name: "list",

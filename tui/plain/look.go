@@ -1,6 +1,7 @@
 package plain
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -36,6 +37,33 @@ func lookCommand(_ *front, rest string) (session.Command, error) {
 		at.After = &id
 	}
 	return session.Command{Kind: session.Look, At: &at}, nil
+}
+
+// saveCommand parses the command that writes a value to a file: the id of the value, optionally the dispatch
+// after which to read the value, and the path.
+func saveCommand(_ *front, rest string) (session.Command, error) {
+	value, path, _ := strings.Cut(strings.TrimSpace(rest), " ")
+	after, last, more := strings.Cut(strings.TrimSpace(path), " ")
+	if _, err := command.ParseCount("dispatch", strings.TrimPrefix(after, "d")); err == nil && more {
+		value, path = value+" "+after, last
+	}
+	if path = command.Expand(strings.TrimSpace(path)); path == "" {
+		return session.Command{}, errors.New("save VALUE [DISPATCH] FILE: no file given; its suffix is .npy or .csv")
+	}
+	c, err := lookCommand(nil, value)
+	if err != nil {
+		return c, err
+	}
+	c.Kind, c.At.Count, c.At.Statistics = session.Save, 0, false
+	c.Save = &session.SaveTo{Path: command.Absolute(path)}
+	return c, nil
+}
+
+// saved prints the file that the session has written.
+func (p *front) saved(r session.Reply) {
+	if r.Saved != nil {
+		p.say("%s", command.SavedNote(r.Saved))
+	}
 }
 
 // looked prints the value that the session has read.

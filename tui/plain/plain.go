@@ -397,6 +397,7 @@ var deeds = map[string]deed{
 	"use kernel": {of: useCommand},
 	"ceilings":   {of: just(session.Command{Kind: session.Ceilings}), said: (*front).ceilings},
 	"value":      {of: lookCommand, said: (*front).looked},
+	"save value": {of: saveCommand, said: (*front).saved},
 	"reset":      {of: just(session.Command{Kind: session.Reset}), said: (*front).back},
 	"table":      {do: (*front).print},
 	"why":        {do: (*front).why},

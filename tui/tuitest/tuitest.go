@@ -136,6 +136,8 @@ func (p *Session) Do(ctx context.Context, c session.Command) (session.Reply, err
 		r.Repeats = c.N
 	case c.Kind == session.Look:
 		r.Tensor, err = p.numbers(c.At)
+	case c.Kind == session.Save: // writes nothing
+		r.Saved = &session.Saved{Path: c.Save.Path, Type: "float32", Dims: []int{1, 2}, Bytes: 136}
 	case c.Kind == session.Tokenize: // splits the text into words
 		for i, word := range strings.SplitAfter(c.Text, " ") {
 			r.Tokens = append(r.Tokens, session.Token{ID: i, Text: word})
@@ -253,7 +255,7 @@ func (p *Session) do(ctx context.Context, c session.Command) error {
 			CopyBytesPerS: []trace.CopyRate{{Bytes: 1 << 28, PerS: 4.24e12}}, FlopsPerS: 5e13,
 			DispatchNS: trace.Measured(1700), TimedPassNS: trace.Measured(4800), FillWorkgroups: 132, N: 5,
 		}})
-	case session.Tokenize, session.Look:
+	case session.Tokenize, session.Look, session.Save:
 	default:
 		return fmt.Errorf("unknown command %q", c.Kind)
 	}

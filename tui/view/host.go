@@ -61,10 +61,19 @@ type Host interface {
 	Show(t Text)           // builds a text in a job and shows it over the view
 	Do(c session.Command)  // sends a command to the session
 	Hint() string          // says what the user can press next; "" if every hint was followed
+	Ask(q Question)        // asks the user for a line of text
 	// ShowDispatch selects a dispatch of a recorded step in Dispatches. ChosenDispatch returns the dispatch
 	// that the user selected there; the bool is false if the user selected none.
 	ShowDispatch(step int, id trace.DispatchID)
 	ChosenDispatch() (id trace.DispatchID, ok bool)
+}
+
+// Question asks for a line of text. Live, which may be nil, returns the label for the text typed so far.
+type Question struct {
+	Label, Hint string // the hint is shown while the line is empty
+	Suggest     string // the text with which the line begins
+	Live        func(text string) string
+	Take        func(text string)
 }
 
 // View is one of the screens. A view keeps its display state: cursor, grouping, order and filter. Jobs

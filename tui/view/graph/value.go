@@ -103,6 +103,7 @@ func (p *ValuePage) Actions() []command.Action {
 			}
 			return ""
 		}, Run: p.toggleHeat},
+		{Name: "export value", Off: p.cannotSave, Run: p.askSave},
 	}
 }
 
@@ -212,14 +213,8 @@ func (p *ValuePage) Stop() bool {
 // ask returns a job that reads a value. If the value cannot be read, the result of the job holds the error,
 // which the page shows.
 func (p *ValuePage) ask(key valueKey, at session.LookAt) func(context.Context) (seen, error) {
-	s := p.at.Session
-	at.Value = key.value
-	if key.step >= 0 {
-		at.Step = &key.step
-	}
-	if key.after >= 0 {
-		at.After = &key.after
-	}
+	s, of := p.at.Session, p.lookAt(key)
+	at.Value, at.Step, at.After = of.Value, of.Step, of.After
 	return func(ctx context.Context) (seen, error) {
 		r, err := s.Do(ctx, session.Command{Kind: session.Look, At: &at})
 		if err == nil && r.Tensor == nil {
