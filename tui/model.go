@@ -45,6 +45,7 @@ type model struct {
 	spoken spoken
 
 	took     widget.Task[tookKey, table.Line]
+	outcome  view.OutcomeTask
 	happened widget.Task[*analyze.Index, []analyze.Event] // events in the recorded steps
 
 	job      *job
@@ -130,6 +131,7 @@ func (m *model) snapshot() view.Snapshot {
 // loadTook starts jobs that update the summary line of the view's steps and the list of events of all steps,
 // if these are out of date.
 func (a *App) loadTook(s view.Snapshot) {
+	view.WantOutcome(&a.outcome, a.jobs, s)
 	if s.Step < 0 {
 		a.took.Clear(a.jobs)
 		return

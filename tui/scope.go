@@ -124,6 +124,7 @@ func (m *model) compared(to analyze.Selection) *analyze.Baseline {
 		return m.inFile(to)
 	}
 	var s analyze.Selection
+	chosen := true
 	switch b := m.base; {
 	case b.Scope == thisStep && b.Step < len(m.index.Trace.Steps):
 		s = m.index.Step(b.Step)
@@ -131,12 +132,12 @@ func (m *model) compared(to analyze.Selection) *analyze.Baseline {
 		s = scopes[b.Scope].of(m.index, m)
 	}
 	if len(s.Steps) == 0 || slices.Equal(s.Steps, to.Steps) {
-		s = m.before(to)
+		s, chosen = m.before(to), false
 	}
 	if len(s.Steps) == 0 || slices.Equal(s.Steps, to.Steps) {
 		return nil
 	}
-	return &analyze.Baseline{Index: m.index, Selection: s}
+	return &analyze.Baseline{Index: m.index, Selection: s, Default: !chosen}
 }
 
 // before returns the default baseline: for one step the previous step, for several steps the prefill.

@@ -172,7 +172,21 @@ func TestEveryViewHasItsDeltaAgainstTheBase(t *testing.T) {
 	d.press("4").sees("Δ against s18–s21", "Δµs")
 	d.press("5").sees("Δlast").reads("title")
 	one := drive(t, 200, 60, llama, nil, Options{}).press("1", "left", "left", "b", "G", "4")
-	one.misses("Δµs")
+	one.sees("Δµs", "? ") // one time on each side: not known whether the difference is significant
+}
+
+// A baseline that the user chose gives every view one line with the outcome, and the tables a total and the
+// columns of both times, with the detail pane open.
+func TestBaselineShowsOutcomeAndTotal(t *testing.T) {
+	t.Parallel()
+	d := drive(t, 120, 40, llama, nil, Options{}).press("1", "left", "left", "m", "left", "left", "left", "m", "G")
+	d.misses("Δµs").press("v", "v", "v", "b", "v", "v").sees("decode against s18–s21: ")
+	for _, view := range []string{"2", "3", "4", "5"} {
+		d.press(view).sees("decode against s18–s21: ", " decode step")
+	}
+	d.press("2").sees(" total ", "baseline", "Δµs").reads("list")
+	d.press("4").sees("total", "baseline", "Δµs")
+	d.press("2", "V", "V", "b", "b").misses("Δµs", "against") // set to these steps, then removed
 }
 
 // If steps took different routes, tables of times cover only the steps with the routes of the last one. The

@@ -151,11 +151,15 @@ func samples(s *trace.Step) string {
 	return "1 sample"
 }
 
-// about returns the summary line above the table: the view's own line or, if the view has none, the summary
-// of the selected steps. It returns an ellipsis until the summary is ready.
+// about returns the summary line above the table: what changed from the baseline that the user chose, or the
+// view's own line or, if the view has none, the summary of the selected steps. It returns an ellipsis until
+// the summary is ready.
 func (a *App) about(w int) string {
 	if a.empty() != "" {
 		return ""
+	}
+	if outcome := a.outcome.Value.Draw(a.theme, w); outcome != "" {
+		return outcome
 	}
 	s, takes := a.snapshot(), a.view().Takes()
 	line, own := a.view().About(s)

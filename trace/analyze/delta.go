@@ -75,12 +75,19 @@ type Delta struct {
 	// BaselineNS is the time at the baseline. HasBaseline reports that it was measured.
 	HasBaseline bool
 	BaselineNS  float64
-	// Timed reports that both the selection and the baseline have enough repeats for a comparison. TimeNS is
-	// set only if Timed is true. It is the time in the selection minus BaselineNS. Equal reports that this
-	// difference is not significant (package noise).
-	Timed  bool
-	TimeNS float64
-	Equal  bool
+	// Measured reports that TimeNS is known. It is the time in the selection minus BaselineNS. A dispatch
+	// that ran on one side only has the time 0 on the other side.
+	Measured bool
+	TimeNS   float64
+	// Timed reports that both the selection and the baseline have enough repeats for a comparison. Equal
+	// reports that the difference is then not significant (package noise).
+	Timed bool
+	Equal bool
+}
+
+// OneSided reports whether the dispatches ran only in the selection or only at the baseline.
+func (d *Delta) OneSided() bool {
+	return d.Measured && (!d.HasBaseline || d.BaselineNS+d.TimeNS == 0)
 }
 
 // deltaOf compares a launch with its counterparts at the baseline. It compares plans only if there is one
@@ -88,7 +95,11 @@ type Delta struct {
 // variation of a single sample is not known.
 func (c *comparison) deltaOf(now *Launch, baseline []*Launch, sameEngine bool) Delta {
 	if len(baseline) == 0 {
-		return Delta{PlanDiff: PlanDiff{New: true}}
+		d := Delta{PlanDiff: PlanDiff{New: true}, Measured: now.Time.Measured() && !c.ClockMoved}
+		if d.Measured {
+			d.TimeNS = now.Time.Median
+		}
+		return d
 	}
 	var d Delta
 	if len(baseline) == 1 && sameEngine {
@@ -102,8 +113,10 @@ func (c *comparison) deltaOf(now *Launch, baseline []*Launch, sameEngine bool) D
 		d.HasBaseline, d.Timed = d.HasBaseline && l.Time.Measured(), d.Timed && l.Time.N > 1
 		d.BaselineNS += l.Time.Median
 	}
-	if d.Timed {
+	if d.Measured = d.HasBaseline && now.Time.Measured(); d.Measured {
 		d.TimeNS = now.Time.Median - d.BaselineNS
+	}
+	if d.Timed {
 		d.Equal = !c.Differ(now.Time.Median, d.BaselineNS, []*Launch{now}, baseline)
 	}
 	return d
@@ -146,7 +159,17 @@ func (x *Index) series(launches []*Launch) []noise.Series {
 type Baseline struct {
 	Index     *Index
 	Selection Selection
+	// Default reports that nobody chose this baseline: the screen compares a step with the previous one.
+	// Tables then mark what changed, but show neither the times of the baseline nor a total.
+	Default bool
 }
+
+// Chosen reports whether there is a baseline that the user chose. b may be nil.
+func (b *Baseline) Chosen() bool { return b != nil && !b.Default }
+
+// Shows reports whether tables show the times of a Delta. A difference of unknown significance is only shown
+// beside a baseline that the user chose.
+func (b *Baseline) Shows(d *Delta) bool { return d.Timed || b.Chosen() }
 
 // ResolutionNS returns the smallest time difference that the timers of both runs can measure. b may be nil.
 func (b *Baseline) ResolutionNS(x *Index) float64 {

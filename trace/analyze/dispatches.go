@@ -22,6 +22,8 @@ type DispatchTree struct {
 	Launches  []Launch // every dispatch, in order of submission
 	Grouped   []DispatchRow
 	Gone      []*Launch // dispatches that ran only at the baseline
+	// Sum stands for all dispatches of both sides. It is nil without a baseline that the user chose.
+	Sum *DispatchRow
 	// Joined says how the dispatches were paired with those of the baseline. ClockMoved reports that times
 	// were not compared, because the GPU clock (measured by the canary kernel) differed.
 	Joined     join.How
@@ -117,7 +119,7 @@ func (x *Index) DispatchTree(ctx context.Context, o Options) (*DispatchTree, err
 		t.measure(&r)
 		r.Cost, r.Other = t.Costs.Beside(t.ofRow(&r))
 		if o.Baseline != nil {
-			t.delta(&r, baseline)
+			t.delta(&r, baseline, nil)
 		}
 		t.Grouped = append(t.Grouped, r)
 	}
@@ -135,6 +137,9 @@ func (x *Index) DispatchTree(ctx context.Context, o Options) (*DispatchTree, err
 				add(r)
 			}
 		}
+	}
+	if o.Baseline.Chosen() && len(t.Launches) > 0 {
+		t.Sum = t.sum(baseline)
 	}
 	t.Grouped = append(t.Grouped, t.goneRows()...)
 	// A heading adds up the excess and the floor count of the rows below it. Members of a row of equal
@@ -275,37 +280,58 @@ func (t *DispatchTree) Each() string {
 	return "each"
 }
 
-// delta compares the total time of a row with its total time at the baseline. If the graphs differ, a
-// dispatch without a counterpart does work that the baseline does in other dispatches. Its time then counts
-// with the rest of its row.
-func (t *DispatchTree) delta(r *DispatchRow, baseline [][]*Launch) {
-	var now, then []*Launch
-	known, timed := true, true
+// delta compares the total time of a row with its total time at the baseline. `gone` holds dispatches of the
+// row that ran only at the baseline. A dispatch that ran on one side only counts with 0 on the other side.
+func (t *DispatchTree) delta(r *DispatchRow, baseline [][]*Launch, gone []*Launch) {
+	then, of := slices.Clone(gone), &r.Delta
+	var now []*Launch
+	known, measured, timed := !t.ClockMoved, r.Summed, true
 	for _, unit := range r.Units {
 		for _, i := range unit {
 			l := &t.Launches[i]
-			r.Delta.PlanDiff = r.Delta.PlanDiff.Or(l.Delta.PlanDiff)
+			of.PlanDiff = of.PlanDiff.Or(l.Delta.PlanDiff)
 			now, then = append(now, l), append(then, baseline[i]...)
-			if len(baseline[i]) == 0 && t.Joined == join.ByOperator {
+			if measured = measured && l.Delta.Measured; len(baseline[i]) == 0 {
 				timed = timed && l.Time.N > 1
 				continue
 			}
 			known, timed = known && l.Delta.HasBaseline, timed && l.Delta.Timed
 		}
 	}
-	if !known || len(then) == 0 {
+	for _, l := range gone {
+		of.Gone = true
+		known, timed = known && l.Time.Measured(), timed && l.Time.N > 1
+	}
+	if !known {
 		return
 	}
-	r.Delta.HasBaseline = true
 	for _, l := range then {
-		r.Delta.BaselineNS += l.Time.Median
+		of.BaselineNS += l.Time.Median
 	}
-	if !timed {
+	of.HasBaseline = len(then) > 0
+	if of.Measured = measured; !measured {
 		return
 	}
 	// TimeNS is a difference of sums of medians, because the table shows sums of medians.
-	r.Delta.Timed, r.Delta.TimeNS = true, r.SumNS-r.Delta.BaselineNS
-	r.Delta.Equal = !t.comparison.Differ(r.SumNS, r.Delta.BaselineNS, now, then)
+	of.TimeNS = r.SumNS - of.BaselineNS
+	if of.Timed = timed && len(then) > 0; of.Timed {
+		of.Equal = !t.comparison.Differ(r.SumNS, of.BaselineNS, now, then)
+	}
+}
+
+// sum returns a row that stands for all dispatches on both sides.
+func (t *DispatchTree) sum(baseline [][]*Launch) *DispatchRow {
+	all := make([]int, len(t.Launches))
+	for i := range all {
+		all[i] = i
+	}
+	r := &DispatchRow{
+		Row:   tree.Row{Key: "total", Parent: -1, Group: true},
+		Label: "total", Units: [][]int{all}, Outlier: -1,
+	}
+	t.measure(r)
+	t.delta(r, baseline, t.Gone)
+	return r
 }
 
 // Timed reports whether every step of the selection has dispatches that were timed in isolation.
@@ -373,6 +399,9 @@ func (t *DispatchTree) goneRows() []DispatchRow {
 		for _, l := range gone {
 			d.HasBaseline = d.HasBaseline && l.Time.Measured()
 			d.BaselineNS += l.Time.Median
+		}
+		if d.Measured = d.HasBaseline; d.Measured {
+			d.TimeNS = -d.BaselineNS
 		}
 		rows = append(rows, DispatchRow{
 			Row: r, Label: label, Missing: gone, Outlier: -1, Equal: true, Delta: d,

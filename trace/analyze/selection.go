@@ -229,7 +229,7 @@ func (s Selection) Chosen() bool { return len(s.Steps)+s.Cold+s.Rerouted > 1 }
 func (o Options) Routed(x *Index) Options {
 	o.Selection = x.Routed(o.Selection)
 	if b := o.Baseline; b != nil {
-		o.Baseline = &Baseline{b.Index, b.Index.Routed(b.Selection)}
+		o.Baseline = &Baseline{b.Index, b.Index.Routed(b.Selection), b.Default}
 	}
 	return o
 }

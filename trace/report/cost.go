@@ -88,6 +88,9 @@ func (t *DispatchTable) costColumns() (cost []table.Column, lost table.Column) {
 	ran := t.ran()
 	// Screens of every width show ~excess if no costs were measured.
 	width := 80
+	if t.Baseline.Chosen() {
+		width = 110
+	}
 	of := func(r *analyze.DispatchRow) *analyze.RowCost { return r.Cost }
 	columns := CostColumns(t.Index, ran, of)
 	if t.AnyCost {

@@ -35,6 +35,32 @@ func DifferenceCell(ns float64, decimals int, equal bool) table.Cell {
 	return cell
 }
 
+// DeltaCell returns the cell of the difference in time from baseline b, in µs, with at most `most` decimals.
+// A difference that is not significant has the mark "=", and one from too few repeats to know has "?".
+func DeltaCell(b *analyze.Baseline, d analyze.Delta, most int) table.Cell {
+	switch {
+	case !d.Measured || !b.Shows(&d):
+		return table.Cell{}
+	case d.OneSided():
+		return MarkedDifference(d.TimeNS, Decimals(d, most), "")
+	case !d.Timed:
+		return MarkedDifference(d.TimeNS, Decimals(d, most), analyze.MarkUnknown)
+	case d.Equal:
+		return MarkedDifference(d.TimeNS, Decimals(d, most), analyze.MarkNone)
+	}
+	return MarkedDifference(d.TimeNS, Decimals(d, most), "")
+}
+
+// MarkedDifference returns the cell of a difference in ns, shown in µs with its sign and after its mark:
+// "= -12.5".
+func MarkedDifference(ns float64, decimals int, mark string) table.Cell {
+	text := fmt.Sprintf("%+.*f", decimals, ns/1e3)
+	if strings.Trim(text, "+-0.") == "" {
+		text = text[1:] // no sign before a zero
+	}
+	return table.Cell{Text: strings.TrimSpace(mark + " " + text), Number: ns / 1e3, Has: true, Mark: mark}
+}
+
 // deltaCell returns the Δ cell of a row. It shows how the plans differ: "48→96" for grids, "r batch8→gemv"
 // for routes, "k own→3fa21b07" for edited kernels, and "p" if only params differ. If the dispatches of the
 // row differ in several ways, it shows one letter for each way. It also shows the difference in time. A
@@ -52,7 +78,7 @@ func (t *DispatchTable) deltaCell(r *analyze.DispatchRow) table.Cell {
 		plan = d.PlanDiff.String()
 		short = plan
 	case plan == "" && d.Params:
-		plan = "p"
+		plan, short = "p", "p"
 	case d.Grid && !d.New:
 		if l := t.Launch(r); d.Route {
 			short = gridDiffText(l.Delta.From, l.Plan) + " r"
@@ -77,41 +103,34 @@ func (t *DispatchTable) deltaCell(r *analyze.DispatchRow) table.Cell {
 // deltaColumns returns the columns that compare the rows with the baseline.
 func (t *DispatchTable) deltaColumns() (delta table.Column, deltaCost, baseline []table.Column) {
 	decimals := table.DecimalsOfUS(t.Index.Trace.Clock.QuantumNS)
-	sameEngine := t.Baseline.SameEngine(t.Index)
-	baselineUS := func(r *analyze.DispatchRow) table.Cell {
-		// The times of another engine are shown even if there are too few for a comparison.
-		if !r.Delta.Timed && (sameEngine || !r.Delta.HasBaseline) {
-			return table.Cell{}
-		}
-		return table.Microseconds(r.Delta.BaselineNS/1e3, decimals)
+	of, beside, plans := table.ColumnsOf(t.Grouped), 200, 80
+	if t.Baseline.Chosen() {
+		beside, plans = table.Kept, table.Kept
 	}
-	deltaUS := func(r *analyze.DispatchRow) table.Cell {
-		if !r.Delta.Timed {
-			return table.Cell{}
-		}
-		c := table.Number(r.Delta.TimeNS/1e3, Decimals(r.Delta, decimals))
-		if c.Number > 0 {
-			c.Text = "+" + c.Text
-		}
-		return c
-	}
-	of, beside := table.ColumnsOf(t.Grouped), 200
-	if !sameEngine {
-		beside = 80 // the times of another engine are what such a baseline is for
-	}
+	difference := of.Cell(beside, table.Measured, "delta_us", "Δµs", "us",
+		"Σµs minus baseline; = before a number means that the difference is not significant, ? that there are too "+
+			"few times to know",
+		func(r *analyze.DispatchRow) table.Cell { return DeltaCell(t.Baseline, r.Delta, decimals) })
 	cost := DeltaCostColumn(of, 200, t.Baseline.CostsBeside(t.Costs),
 		func(r *analyze.DispatchRow) *analyze.RowCost { return r.Cost })
-	delta = of.Words(80, "delta", "Δ",
+	delta = of.Words(plans, "delta", "Δ",
 		"changes since the baseline: + new dispatch, - removed dispatch, 48→96 changed grid, r changed route, k edited "+
 			"kernel source, p only changed params (a group shows only letters); % is the change of Σµs, = a change within the noise",
 		t.deltaCell)
 	return delta, []table.Column{cost, table.Marks(cost)}, []table.Column{
-		of.Cell(beside, table.Measured, "base_us", "Σµs baseline", "us",
+		of.Cell(beside, table.Measured, "base_us", "baseline", "us",
 			"GPU time of the same dispatches in the baseline, per step; for a fused dispatch, of all its parts",
-			baselineUS),
-		of.Cell(200, table.Measured, "delta_us", "Δµs", "us", "Σµs minus Σµs of the baseline",
-			deltaUS),
+			t.baselineCell),
+		difference, table.Marks(difference),
 	}
+}
+
+// baselineCell returns the cell of a row's time at the baseline.
+func (t *DispatchTable) baselineCell(r *analyze.DispatchRow) table.Cell {
+	if !r.Delta.HasBaseline || !t.Baseline.Shows(&r.Delta) {
+		return table.Cell{}
+	}
+	return table.Microseconds(r.Delta.BaselineNS/1e3, table.DecimalsOfUS(t.Index.Trace.Clock.QuantumNS))
 }
 
 // OtherTrace returns the title segment that warns of a baseline with a different model or device.

@@ -73,6 +73,9 @@ func (t *DispatchTable) columns() []table.Column {
 	if t.AnyCost {
 		judged = 200
 	}
+	if t.Baseline.Chosen() { // make room for the times of the baseline
+		each, judged = max(each, 110), max(judged, 110)
+	}
 	return slices.Concat([]table.Column{
 		of.Int(80, "id", "#", "id", "id of the dispatch; for a group, of its first dispatch",
 			func(r *analyze.DispatchRow) int64 { return int64(t.Launch(r).ID) }),
@@ -174,7 +177,7 @@ func (t *DispatchTable) columns() []table.Column {
 		ran.Cell(200, table.Modelled, "gflop_per_s", "GFLOP/s~", "GFLOP/s",
 			"modelled FLOPs per second, with timing overhead subtracted",
 			rate(func(l analyze.Bound) float64 { return l.FlopsPerS })),
-	}, baseline, []table.Column{
+	}, []table.Column{
 		ran.Cell(200, table.Exact, "needed", "needed", "workgroups", "number of workgroups that the shape of this step needs",
 			grid(func(l *analyze.Launch) [3]int {
 				if l.Varies || t.Index.Trace.Engine != "" { // not in a profile of another engine
@@ -219,7 +222,27 @@ func (t *DispatchTable) columns() []table.Column {
 				}
 				return table.Text(t.Launch(r).Name())
 			}),
-	})
+	}, baseline)
+}
+
+// total returns the cell of a column in the line with the sums of all dispatches.
+func (t *DispatchTable) total(column string) table.Cell {
+	switch column {
+	case "op":
+		all := t.Sum.Label + ": " + table.Plural(t.Sum.Count(), "dispatch")
+		return table.Cell{Text: all, Short: t.Sum.Label}
+	case "sum_us":
+		if t.Sum.Summed {
+			return table.Microseconds(t.Sum.SumNS/1e3, table.DecimalsOfUS(t.Index.Trace.Clock.QuantumNS))
+		}
+	case "base_us":
+		return t.baselineCell(t.Sum)
+	case "delta_us":
+		return DeltaCell(t.Baseline, t.Sum.Delta, table.DecimalsOfUS(t.Index.Trace.Clock.QuantumNS))
+	case "delta":
+		return t.deltaCell(t.Sum)
+	}
+	return table.Cell{}
 }
 
 func (t *DispatchTable) last(r *analyze.DispatchRow) table.Cell {

@@ -41,6 +41,9 @@ func Dispatches(ctx context.Context, x *analyze.Index, o analyze.Options) (*Disp
 	t := &DispatchTable{DispatchTree: d, loads: expertload.New(x, d.Selection)}
 	t.Table = table.New("dispatches", t.columns(), d.Tree)
 	t.Title, t.Notes, t.From = t.title(), t.notes(), t
+	if t.Sum != nil {
+		t.Table.Total = t.total
+	}
 	return t, nil
 }
 

@@ -118,6 +118,9 @@ func (t *Table) widths(ctx context.Context, rows, cols []int) ([]int, error) {
 			}
 		}
 	}
+	for k, c := range cols {
+		widths[k] = max(widths[k], Width(t.TotalCell(c).Text))
+	}
 	return widths, nil
 }
 
@@ -191,6 +194,9 @@ func (t *Table) printText(ctx context.Context, w *bufio.Writer, rows []int, widt
 		}
 		t.printRow(w, cols, widths, func(c int) string { return t.label(r, c) })
 	}
+	if t.Total != nil {
+		t.printRow(w, cols, widths, func(c int) string { return t.TotalCell(c).Text })
+	}
 	for _, n := range t.Notes {
 		say(n)
 	}
@@ -238,9 +244,13 @@ func (t *Table) printRow(w *bufio.Writer, cols, widths []int, cell func(col int)
 // value returns the content of a cell for a program: the number if the column has a unit, or the text if not.
 // An empty cell is "". A number that is not finite is NaN, Infinity or -Infinity.
 func (t *Table) value(row, col int) (s string, number bool) {
-	c := t.Columns[col].Of(row)
+	return valueOf(t.Columns[col].Of(row), &t.Columns[col])
+}
+
+// valueOf is value for the cell of a column.
+func valueOf(c Cell, of *Column) (s string, number bool) {
 	switch {
-	case t.Columns[col].Unit == "":
+	case of.Unit == "":
 		return c.Text, false
 	case !c.Has:
 		return "", false
@@ -286,9 +296,9 @@ func (t *Table) printCSV(ctx context.Context, w *bufio.Writer, rows []int, _ int
 	return out.Error()
 }
 
-// printJSON writes an object with the fields table, title, columns, rows and notes. A row has its key, its
-// depth and its cells that are not empty. A number that is not finite is written as a string, because JSON
-// has no such numbers.
+// printJSON writes an object with the fields table, title, columns, rows, total and notes. A row has its key,
+// its depth and its cells that are not empty. total has the sums of all rows, for tables with a line of sums.
+// A number that is not finite is written as a string, because JSON has no such numbers.
 func (t *Table) printJSON(ctx context.Context, w *bufio.Writer, rows []int, _ int) error {
 	quote := func(v any) string {
 		s, err := json.Marshal(v)
@@ -308,24 +318,37 @@ func (t *Table) printJSON(ctx context.Context, w *bufio.Writer, rows []int, _ in
 			comma(i, len(t.Columns)))
 	}
 	w.WriteString("],\n\"rows\": [\n")
+	// field returns a function that writes the value of a column, unless it is empty.
+	field := func(col int) func(s string, number bool) {
+		return func(s string, number bool) {
+			if s == "" {
+				return
+			}
+			if !number {
+				s = quote(s)
+			}
+			fmt.Fprintf(w, ", %s: %s", quote(t.Columns[col].Name), s)
+		}
+	}
 	for i, r := range rows {
 		if i%stride == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
 		fmt.Fprintf(w, "  {\"key\": %s, \"depth\": %d", quote(t.Rows[r].Key), t.Rows[r].Depth)
-		for c, col := range t.Columns {
-			s, number := t.value(r, c)
-			if s == "" {
-				continue
-			}
-			if !number {
-				s = quote(s)
-			}
-			fmt.Fprintf(w, ", %s: %s", quote(col.Name), s)
+		for c := range t.Columns {
+			field(c)(t.value(r, c))
 		}
 		fmt.Fprintf(w, "}%s\n", comma(i, len(rows)))
 	}
-	fmt.Fprintf(w, "],\n\"notes\": %s}\n", quote(append([]string{}, t.Notes...)))
+	w.WriteString("],\n")
+	if t.Total != nil {
+		w.WriteString("\"total\": {\"key\": \"total\"")
+		for c := range t.Columns {
+			field(c)(valueOf(t.Total(t.Columns[c].Name), &t.Columns[c]))
+		}
+		w.WriteString("},\n")
+	}
+	fmt.Fprintf(w, "\"notes\": %s}\n", quote(append([]string{}, t.Notes...)))
 	return nil
 }
 
@@ -370,6 +393,13 @@ func (t *Table) printMarkdown(ctx context.Context, w *bufio.Writer, rows []int, 
 		for _, c := range cols {
 			s := strings.ReplaceAll(t.label(r, c), "  ", "&nbsp;&nbsp;")
 			fmt.Fprintf(w, " %s |", escape.Replace(s))
+		}
+		w.WriteString("\n")
+	}
+	if t.Total != nil {
+		w.WriteString("|")
+		for _, c := range cols {
+			fmt.Fprintf(w, " %s |", escape.Replace(t.TotalCell(c).Text))
 		}
 		w.WriteString("\n")
 	}

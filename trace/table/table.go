@@ -41,6 +41,10 @@ type Table struct {
 	Rows    []Row    // in pre-order if the rows form a tree
 	Flat    bool     // the rows are not a tree; CSV then has no column for the depth
 	Notes   []string // lines below the rows
+	// Total, if set, returns the cells of a line below the rows with the sums of all rows, by the name of the
+	// column. A filter and the order do not change it. CSV has no such line, so that a program can add up the
+	// rows.
+	Total func(column string) Cell
 	// From is the data from which the rows were made. Code that knows the table uses it to show more about a
 	// row than the table contains.
 	From any
@@ -84,6 +88,10 @@ type Column struct {
 // Unseen is the Width of a column that no screen shows. It exists for filters and for programs that read the
 // table.
 const Unseen = 1 << 20
+
+// Kept is the Width of a column that screens of every width show, and that is dropped after all others if the
+// columns do not fit.
+const Kept = 0
 
 // Basis says where the numbers of a column come from.
 type Basis string
@@ -181,7 +189,7 @@ func New(name string, columns []Column, rows []Row) *Table {
 func (t *Table) WithColumns(columns []Column) *Table {
 	return &Table{
 		Name: t.Name, Title: t.Title, Columns: columns, Rows: t.Rows, Notes: t.Notes, From: t.From,
-		Finder: t.Finder, empty: t.empty, below: t.below, kept: new(sync.Map),
+		Total: t.Total, Finder: t.Finder, empty: t.empty, below: t.below, kept: new(sync.Map),
 	}
 }
 
@@ -260,8 +268,19 @@ func (t *Table) Cell(row, col int) Cell {
 	return c.(Cell)
 }
 
-func (t *Table) make(row, col int) Cell {
-	c := t.Columns[col].Of(row)
+func (t *Table) make(row, col int) Cell { return shown(t.Columns[col].Of(row)) }
+
+// TotalCell returns the cell of the line Total. It is empty if there is no such line, or if the column has no
+// sum.
+func (t *Table) TotalCell(col int) Cell {
+	if t.Total == nil {
+		return Cell{}
+	}
+	return shown(t.Total(t.Columns[col].Name))
+}
+
+// shown returns a cell as it is displayed: in one line, without control characters.
+func shown(c Cell) Cell {
 	c.Text, c.Short = printable.Clean(c.Text), printable.Clean(c.Short)
 	return c
 }

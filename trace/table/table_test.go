@@ -370,3 +370,37 @@ func TestHeatHasTheSameStepsEverywhere(t *testing.T) {
 		t.Errorf("numbers that are not significant have %v", heats(0))
 	}
 }
+
+// The line with the sums is last, is as wide as its numbers, and is not a row of CSV.
+func TestTotalIsPrintedAfterTheRows(t *testing.T) {
+	tab := values([]float64{1, 2}, []string{"first", "second"})
+	tab.Total = func(column string) Cell {
+		if column == "n" {
+			return Number(123456789, 1)
+		}
+		return Cell{}
+	}
+	lines := strings.Split(strings.TrimSpace(printed(t, tab, "text")), "\n")
+	if last := lines[len(lines)-1]; len(lines) != 4 || last != "123456789.0" {
+		t.Errorf("%q", lines)
+	}
+	if got := printed(t, tab, "md"); !strings.HasSuffix(got, "| 123456789.0 |  |\n") {
+		t.Error(got)
+	}
+	if got := printed(t, tab, "csv"); strings.Contains(got, "123456789") {
+		t.Error(got)
+	}
+	var got struct {
+		Rows  []map[string]any
+		Total map[string]any
+	}
+	if err := json.Unmarshal([]byte(printed(t, tab, "json")), &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Rows) != 2 || got.Total["n"] != 123456789.0 || got.Total["key"] != "total" {
+		t.Errorf("%+v", got)
+	}
+	if other := tab.WithColumns(tab.Columns[:1]); other.TotalCell(0).Number != 123456789 {
+		t.Error("a table with other columns has no total")
+	}
+}

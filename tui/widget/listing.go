@@ -119,6 +119,9 @@ func Listed(ctx context.Context, t *table.Table, c Choice, good string, plainCol
 // measure returns the maximum cell width of each column. It caches the widths of each row in `measured`.
 func (l *Listing) measure(ctx context.Context, rows []int, measured map[int][]int) ([]int, error) {
 	widths := make([]int, len(l.Table.Columns))
+	for c := range widths {
+		widths[c] = Width(l.Table.TotalCell(c).Text)
+	}
 	for i, r := range rows[:min(len(rows), measuredRows)] {
 		if i%100 == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()

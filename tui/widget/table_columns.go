@@ -222,6 +222,7 @@ func (p *TablePane) shrink(over int) {
 		stays := p.Stays != nil && p.Stays(name)
 		drop(func(c *table.Column) bool { return c.Name == name && !stays && !p.sorts(c) })
 	}
+	drop(func(c *table.Column) bool { return !c.Tree && !p.sorts(c) && c.Width != table.Kept })
 	drop(func(c *table.Column) bool { return !c.Tree && !p.sorts(c) })
 	drop(func(*table.Column) bool { return true })
 	p.relax(-over)

@@ -69,6 +69,10 @@ func (p *TablePane) Render(t *Theme, w, h int, focused bool, empty string) []str
 	}
 	rules := p.ruled()
 	p.Page = max(1, h-1-len(rules))
+	if p.Table.Total != nil && p.Page > 1 {
+		h--
+		p.Page--
+	}
 	p.reveal()
 	p.lay(w)
 	lines = append(lines, p.header(t))
@@ -86,7 +90,39 @@ func (p *TablePane) Render(t *Theme, w, h int, focused bool, empty string) []str
 			lines, p.lineRows = append(lines, b.String()), append(p.lineRows, i)
 		}
 	}
+	if p.Table.Total != nil {
+		lines = append(lines, p.total(t))
+	}
 	return lines
+}
+
+// total draws the line with the sums of all rows.
+func (p *TablePane) total(t *Theme) string {
+	var b strings.Builder
+	gap := 1 // cells since the last text
+	for _, c := range p.Columns {
+		col, cell := &p.Table.Columns[c.Col], p.Table.TotalCell(c.Col)
+		text := cell.Text
+		switch {
+		case text == "":
+			gap += c.Width + 1
+			continue
+		case Width(text) > c.Width && cell.Short != "":
+			text = cell.Short
+		}
+		if col.Right {
+			text = FitLeft(text, c.Width)
+		} else {
+			text = Fit(cutList(text, c.Width, ""), c.Width)
+		}
+		paint := Strong
+		if direction := deltaPaint(col.Name, text); direction != Plain {
+			paint = direction
+		}
+		b.WriteString(Blank(gap) + t.Put(paint, text))
+		gap = 1
+	}
+	return b.String()
 }
 
 // ruled returns the rules between rows of different classes. The key is the index in Rows of the row below
@@ -187,8 +223,10 @@ func (p *TablePane) row(b *strings.Builder, t *Theme, i int, focused bool) {
 			s = strings.TrimRight(s, " ")
 		}
 		paint := all
-		if all == Plain {
+		if direction := deltaPaint(col.Name, s); all == Plain {
 			paint = cellPaint(col.Name, s)
+		} else if all == Strong && direction != Plain {
+			paint = direction
 		}
 		if col.Part != nil && all != Dim {
 			if heat := p.Table.HeatIn(row, c.Col); heat != table.Cold {
@@ -202,8 +240,34 @@ func (p *TablePane) row(b *strings.Builder, t *Theme, i int, focused bool) {
 	}
 }
 
+// deltaPaint returns the paint for a difference from the baseline: one for faster, and one for slower. The
+// sign in the text says the same. It is Plain for a difference that is not significant, and for other
+// columns.
+func deltaPaint(column, s string) Paint {
+	switch s = strings.TrimSpace(s); column {
+	case "delta_us", "delta_cost_us", "delta_ms", "difference_us":
+	case "delta": // 48→96 -12%
+		if !strings.HasSuffix(s, "%") {
+			return Plain
+		}
+		s = s[strings.LastIndexByte(s, ' ')+1:]
+	default:
+		return Plain
+	}
+	switch {
+	case strings.HasPrefix(s, "-"):
+		return Good
+	case strings.HasPrefix(s, "+"):
+		return Bad
+	}
+	return Plain
+}
+
 // cellPaint returns the paint for a cell with the text s.
 func cellPaint(column, s string) Paint {
+	if direction := deltaPaint(column, s); direction != Plain {
+		return direction
+	}
 	switch column {
 	case "limit", "reason", "id", "kernel":
 		return Dim

@@ -238,3 +238,35 @@ func tokensOf(x *analyze.Index, steps []int) int {
 	}
 	return n
 }
+
+// Step returns the time of the selected steps that shows best whether the step changed: the wall time or, if
+// only the GPU span differs significantly, that. It returns nil if neither was measured on both sides.
+func (d *Diff) Step() *Total {
+	wall, span := d.Total(Selected, Wall), d.Total(Selected, Span)
+	switch {
+	case wall == nil, wall.Why != "" && span != nil && span.Why == "",
+		!wall.Times.Significant && span != nil && span.Times.Significant:
+		return span
+	}
+	return wall
+}
+
+// Dispatches returns the number of dispatches in the last compared step of each side.
+func (d *Diff) Dispatches() (base, now int) {
+	of := func(x *analyze.Index, s analyze.Selection) int {
+		return len(x.Trace.Steps[s.Last()].Dispatches)
+	}
+	return of(d.Base.Index, d.BaseRows), of(d.Now.Index, d.NowRows)
+}
+
+// Most returns the operator with the largest significant difference in time, among those that became faster
+// if deltaNS is negative, and slower if it is positive. If deltaNS is 0, it is the largest of all. Most
+// returns nil if there is none.
+func (d *Diff) Most(deltaNS float64) *Group {
+	for _, g := range d.GroupsBy(ByOp) { // significant ones first, by size
+		if g.Times.Significant && g.Times.DeltaNS*deltaNS >= 0 {
+			return g
+		}
+	}
+	return nil
+}

@@ -21,8 +21,10 @@ type GraphTree struct {
 	Nodes     []GraphNode
 	// Tree has a row for each node. The row includes the name that is shown if the row is not below its
 	// heading.
-	Tree     []tree.Row
-	W        *Weights
+	Tree []tree.Row
+	W    *Weights
+	// Sum stands for all dispatches of both sides. It is nil without a baseline that the user chose.
+	Sum      *GraphNode
 	Grouping analyze.Grouping
 }
 
@@ -85,6 +87,9 @@ func Of(ctx context.Context, x *analyze.Index, o analyze.Options) (*GraphTree, e
 	}
 	tree.NameApart(t.Tree, func(row int) string { return t.Nodes[row].Label })
 	t.W, t.Grouping = w, fold
+	if o.Baseline.Chosen() && len(o.Selection.Steps) > 0 {
+		t.Sum = w.sumAll(x.Trace.Graph.Ops)
+	}
 	return t, nil
 }
 
@@ -96,9 +101,10 @@ type Weights struct {
 	Blocks *analyze.BlockTimes // nil if the step was not timed by blocks
 	costs  *analyze.StepCosts  // nil if no costs were measured
 	// These fields are set if there is a baseline. baseline maps each launch to the same launch at the
-	// baseline. baseSteps is the number of baseline steps. judge reports whether
-	// two times differ significantly.
+	// baseline, and gone holds the launches that ran only there. baseSteps is the number of baseline steps.
+	// judge reports whether two times differ significantly.
 	baseline      map[*analyze.Launch][]*analyze.Launch
+	gone          []*analyze.Launch
 	baseSteps     float64
 	judge         func(nowNS, baselineNS float64, now, then []*analyze.Launch) bool
 	ClockMoved    bool
@@ -134,7 +140,7 @@ func weigh(ctx context.Context, x *analyze.Index, o analyze.Options, whole analy
 			w.Single = w.Single || launches[i].Time.N == 1 || slices.ContainsFunc(c.Of[i],
 				func(l *analyze.Launch) bool { return l.Time.N == 1 })
 		}
-		w.judge, w.ClockMoved = c.Differ, c.ClockMoved
+		w.judge, w.ClockMoved, w.gone = c.Differ, c.ClockMoved, c.Gone
 		w.BaselineCosts = o.Baseline.CostsBeside(w.costs)
 	}
 	measured := true
@@ -154,7 +160,7 @@ func weigh(ctx context.Context, x *analyze.Index, o analyze.Options, whole analy
 func (w *Weights) sum(n *GraphNode) {
 	n.Measured, n.ErrorDB = true, math.Inf(1)
 	var launches, now, then []*analyze.Launch
-	timed := w.baseline != nil
+	known, measured, timed := w.baseline != nil && !w.ClockMoved, true, true
 	sets := make([][]int, len(n.Ops)) // indices of dispatches in the step
 	for i, unit := range n.Ops {
 		for _, id := range unit {
@@ -165,12 +171,11 @@ func (w *Weights) sum(n *GraphNode) {
 				}
 				n.Measured = n.Measured && l.Time.Measured()
 				n.NS += l.Time.Median * float64(l.Runs) / w.steps
-				if timed = timed && l.Delta.Timed; timed {
-					for _, b := range w.baseline[l] {
-						n.Delta.BaselineNS += b.Time.Median * float64(b.Runs) / w.baseSteps
-						then = append(then, b)
-					}
-					now = append(now, l)
+				now, then = append(now, l), append(then, w.baseline[l]...)
+				if measured = measured && l.Delta.Measured; len(w.baseline[l]) == 0 {
+					timed = timed && l.Time.N > 1
+				} else {
+					known, timed = known && l.Delta.HasBaseline, timed && l.Delta.Timed
 				}
 				n.Groups += analyze.Product(l.Plan.Workgroups)
 				n.Waste += analyze.Product(l.Plan.Workgroups) - l.Plan.NeededGroups
@@ -192,10 +197,57 @@ func (w *Weights) sum(n *GraphNode) {
 	}
 	cost, other := w.costs.Beside(launches)
 	n.Cost, n.Other, n.Costs = cost, other, w.costs
-	if timed && len(now) > 0 {
-		n.Delta.Timed, n.Delta.TimeNS = true, n.NS-n.Delta.BaselineNS
-		n.Delta.Equal = !w.judge(n.NS, n.Delta.BaselineNS, now, then)
+	if known && len(now) > 0 {
+		w.compare(n, now, then, measured, timed)
 	}
+}
+
+// compare sets the Delta of a node from its launches in the selection and at the baseline. `measured` reports
+// that all of them have a time, and `timed` that all of them have several.
+func (w *Weights) compare(n *GraphNode, now, then []*analyze.Launch, measured, timed bool) {
+	d := &n.Delta
+	for _, l := range then {
+		d.BaselineNS += l.Time.Median * float64(l.Runs) / w.baseSteps
+	}
+	d.HasBaseline = len(then) > 0
+	if d.Measured = measured; !measured {
+		return
+	}
+	d.TimeNS = n.NS - d.BaselineNS
+	if d.Timed = timed && len(then) > 0; d.Timed {
+		d.Equal = !w.judge(n.NS, d.BaselineNS, now, then)
+	}
+}
+
+// sumAll returns a node that stands for all dispatches of both sides, and counts those that ran only at the
+// baseline. `ops` are all operators of the graph.
+func (w *Weights) sumAll(ops []trace.Op) *GraphNode {
+	all := make([]trace.OpID, len(ops))
+	for i := range all {
+		all[i] = ops[i].ID
+	}
+	n := &GraphNode{
+		Row:   tree.Row{Key: "total", Parent: -1, Group: true},
+		Label: "total", Ops: [][]trace.OpID{all},
+	}
+	w.sum(n)
+	if len(w.gone) == 0 || !n.Delta.HasBaseline && !n.Delta.Measured {
+		return n
+	}
+	n.Label += fmt.Sprintf(" with %d only in the baseline", len(w.gone))
+	var now []*analyze.Launch
+	then, measured, timed := slices.Clone(w.gone), n.Delta.Measured, n.Delta.Timed
+	for _, id := range all {
+		for _, l := range w.ByOp[id] {
+			now, then = append(now, l), append(then, w.baseline[l]...)
+		}
+	}
+	for _, l := range w.gone {
+		measured, timed = measured && l.Time.Measured(), timed && l.Time.N > 1
+	}
+	n.Delta = analyze.Delta{}
+	w.compare(n, now, then, measured, timed)
+	return n
 }
 
 // treeBuilder builds the tree by adding nodes in pre-order.

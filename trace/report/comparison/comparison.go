@@ -38,6 +38,7 @@ type line struct {
 	name, status, change string
 	times                *diff.Times
 	dispatches           string
+	oneSided             bool // added or gone
 }
 
 // Of returns the table of a comparison. Without `all`, dispatches and groups that are the same on both sides
@@ -89,6 +90,7 @@ func Of(d *diff.Diff, all bool) *table.Table {
 			add(at, line{
 				Row: tree.Row{Key: g.Name}, name: g.Name, status: status(g.Status, &g.Times), times: &g.Times,
 				dispatches: fromTo(fmt.Sprint(g.Base), fmt.Sprint(g.Now)),
+				oneSided:   g.Base == 0 || g.Now == 0,
 			})
 		}
 	}
@@ -104,6 +106,7 @@ func Of(d *diff.Diff, all bool) *table.Table {
 		add(at, line{
 			Row: tree.Row{Key: fmt.Sprintf("%d %s", i, r.Name)}, name: r.Name,
 			status: status(r.Status, &r.Times), change: Change(r), times: &r.Times,
+			oneSided: r.Status == diff.Added || r.Status == diff.Gone,
 		})
 	}
 	rows := make([]tree.Row, len(lines))
@@ -219,23 +222,18 @@ func columns(d *diff.Diff, lines []line) []table.Column {
 	delta := of.Cell(80, table.Measured, "delta_us", "Δµs", "us", "B µs minus A µs; = before a number means that "+
 		"the difference is not significant, ? that there are too few times to know",
 		func(l *line) table.Cell {
-			t := l.times
-			if !t.Both() {
-				return table.Cell{}
-			}
-			ns := max(t.Base.NS, t.Now.NS)
-			c := table.Cell{
-				Text:   fmt.Sprintf("%+.*f", table.MicrosDecimals(ns/1e3, decimals), t.DeltaNS/1e3),
-				Number: t.DeltaNS / 1e3, Has: true,
-			}
+			t, mark := l.times, ""
 			switch {
+			case !t.Base.Measured && !t.Now.Measured || !t.Both() && !l.oneSided:
+				return table.Cell{}
+			case !t.Both():
 			case !t.Known:
-				c.Mark = analyze.MarkUnknown
+				mark = analyze.MarkUnknown
 			case !t.Significant:
-				c.Mark = analyze.MarkNone
+				mark = analyze.MarkNone
 			}
-			c.Text = strings.TrimSpace(c.Mark + " " + c.Text)
-			return c
+			digits := table.MicrosDecimals(max(t.Base.NS, t.Now.NS)/1e3, decimals)
+			return report.MarkedDifference(t.DeltaNS, digits, mark)
 		})
 	return []table.Column{
 		all.Text(80, "name", "what", "a whole step, a group of dispatches, or a dispatch",
@@ -288,12 +286,9 @@ func Sentences(d *diff.Diff) []string {
 	list := []string{
 		fmt.Sprintf("A: %s", sideName(&d.Base)),
 		fmt.Sprintf("B: %s, %s", sideName(&d.Now), joined[d.Joined]),
-		Headline(d),
+		Outcome(d)[0],
+		Headline(d), planSentence(d),
 	}
-	if s := stepSentence(d); s != "" {
-		list = append(list, s)
-	}
-	list = append(list, planSentence(d))
 	if other := report.OtherTrace(d.Now.Index, d.Base.Index).Text; other != "" {
 		list = append(list, "A is of "+other)
 	}
@@ -372,31 +367,6 @@ func Difference(t *diff.Times) string {
 		text += " (" + Percent(f) + ")"
 	}
 	return text
-}
-
-// stepSentence compares the wall times of the selected steps.
-func stepSentence(d *diff.Diff) string {
-	t := d.Total(diff.Selected, diff.Wall)
-	switch {
-	case t == nil:
-		return ""
-	case t.Why != "":
-		return "Step times not compared: " + t.Why
-	}
-	text := fmt.Sprintf("Step %.3g → %.3g ms (%s)", t.Times.Base.NS/1e6, t.Times.Now.NS/1e6,
-		relative(&t.Times))
-	if base, now, ok := t.TokensPerS(); ok {
-		text += fmt.Sprintf(", %s → %s tokens/s", table.Digits(base), table.Digits(now))
-	}
-	return text
-}
-
-func relative(t *diff.Times) string {
-	f, _ := t.Relative()
-	if t.Significant {
-		return Percent(f)
-	}
-	return Percent(f) + ", " + Verdict(t)
 }
 
 // planSentence counts the differences between the plans.

@@ -50,6 +50,31 @@ func bar(share float64, cells int) string {
 	return strings.Repeat("█", halves/2) + strings.Repeat("▍", halves%2)
 }
 
+func baselineCell(n *graphtree.GraphNode, decimals int) table.Cell {
+	if !n.Delta.HasBaseline {
+		return table.Cell{}
+	}
+	return table.Microseconds(n.Delta.BaselineNS/1e3, decimals)
+}
+
+// total returns the cell of a column in the line with the sums of all operators.
+func (t *GraphTable) total(column string) table.Cell {
+	decimals := table.DecimalsOfUS(t.Index.Trace.Clock.QuantumNS)
+	switch n := t.Sum; {
+	case column == "op":
+		return table.Cell{Text: n.Label, Short: "total"}
+	case column == "dispatches":
+		return table.Count(len(n.Dispatches))
+	case column == "us" && n.Measured:
+		return table.Microseconds(n.NS/1e3, decimals)
+	case column == "base_us":
+		return baselineCell(n, decimals)
+	case column == "delta_us":
+		return report.DeltaCell(t.Baseline, n.Delta, decimals)
+	}
+	return table.Cell{}
+}
+
 func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 	x := t.Index
 	g := &x.Trace.Graph
@@ -75,14 +100,17 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 			return table.Text(s)
 		}
 	}
+	beside := table.Unseen
+	if t.Baseline.Chosen() {
+		beside = table.Kept
+	}
+	baseline := weighed.Cell(beside, table.Measured, "base_us", "baseline", "us",
+		"GPU time of the same dispatches in a step of the baseline",
+		func(n *graphtree.GraphNode) table.Cell { return baselineCell(n, decimals) })
 	delta := weighed.Cell(80, table.Measured, "delta_us", "Δµs", "us",
-		"isolated time minus the baseline's isolated time; = means a difference within the noise",
-		func(n *graphtree.GraphNode) table.Cell {
-			if !n.Delta.Timed {
-				return table.Cell{}
-			}
-			return report.DifferenceCell(n.Delta.TimeNS, report.Decimals(n.Delta, decimals), n.Delta.Equal)
-		})
+		"isolated time minus the baseline's isolated time; = means a difference within the noise, ? that there are "+
+			"too few times to know",
+		func(n *graphtree.GraphNode) table.Cell { return report.DeltaCell(t.Baseline, n.Delta, decimals) })
 	cost := weighed.Cell(80, table.Measured, "cost_us", "cost", "us",
 		"time that the untimed step saves when this row is skipped, if measured; = means that the cost is smaller "+
 			"than its error, ? that the error is not known",
@@ -168,7 +196,7 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 				}
 				return table.Microseconds(n.NS/1e3, decimals)
 			}),
-		delta, table.Marks(delta),
+		baseline, delta, table.Marks(delta),
 		weighed.Cell(80, table.Measured, "share", "%", "%", "share of the isolated time of all dispatches",
 			func(n *graphtree.GraphNode) table.Cell {
 				if n.Share == 0 {

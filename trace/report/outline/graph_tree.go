@@ -54,6 +54,9 @@ func Graph(ctx context.Context, x *analyze.Index, o analyze.Options) (*GraphTabl
 	t := &GraphTable{GraphTree: g}
 	t.Table = table.New("graph", t.columns(g.W), g.Tree)
 	t.Title, t.From = []table.Line{t.title(g.Grouping, g.W)}, t
+	if t.Sum != nil {
+		t.Table.Total = t.total
+	}
 	if len(o.Selection.Steps) > 0 {
 		t.Finder = t.finder(x, o)
 	}
@@ -125,7 +128,8 @@ func (t *GraphTable) title(fold analyze.Grouping, w *graphtree.Weights) table.Li
 		parts = append(parts, report.SelectionPart(t.Selection))
 	}
 	compared := func(n graphtree.GraphNode) bool {
-		return n.Delta.Timed || n.Cost != nil && report.Delta(w.BaselineCosts, n.Cost).Has
+		return n.Delta.Measured && t.Baseline.Shows(&n.Delta) ||
+			n.Cost != nil && report.Delta(w.BaselineCosts, n.Cost).Has
 	}
 	switch {
 	case w.ClockMoved:

@@ -230,7 +230,7 @@ func (p *Page) spare(name string, screen int) bool {
 	case "n":
 		return beside && t.ByCost()
 	}
-	return name == "sum_us" && beside && !static && !t.Costed()
+	return name == "sum_us" && beside && !static && !t.Costed() && !t.Baseline.Chosen()
 }
 
 // guest reports whether to show a column only if all other columns fit, too. On a wide screen, this applies
@@ -243,5 +243,6 @@ func (p *Page) guest(name string, screen int) bool {
 // beside the costs, because both cover all dispatches of a row. On a wide screen the detail shows this sum.
 func (p *Page) stays(name string) bool {
 	t := p.Table()
-	return t != nil && name == "sum_us" && t.Costed() && p.Rows.Screen < widget.SideWidth
+	return t != nil && name == "sum_us" &&
+		(t.Baseline.Chosen() || t.Costed() && p.Rows.Screen < widget.SideWidth)
 }

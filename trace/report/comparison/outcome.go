@@ -1,0 +1,218 @@
+package comparison
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze/diff"
+	"gpuscope/trace/analyze/diff/settings"
+	"gpuscope/trace/table"
+)
+
+// Subject names what differs between the two sides, as the subject of a sentence about the second: "Fusion",
+// "KV cache f16 instead of f32", "s23 against s3". `short` leaves out values.
+func Subject(d *diff.Diff) (long, short string) {
+	var parts, names []string
+	for _, c := range settings.Changes(d) {
+		all, name := subject(c)
+		parts, names = append(parts, all), append(names, name)
+	}
+	switch n := len(parts); {
+	case n == 0 && d.Base.Index == d.Now.Index:
+		return d.Now.Selection.Called() + " against " + d.Base.Selection.Called(),
+			d.Now.Selection.Short() + " against " + d.Base.Selection.Short()
+	case n == 0:
+		return "Same settings", "Same settings"
+	case n > 1:
+		short = fmt.Sprintf("%d settings", n)
+		if n > 3 {
+			return fmt.Sprintf("%s, %d more settings", strings.Join(parts[:2], ", "), n-2), short
+		}
+		return strings.Join(parts, ", "), short
+	}
+	return parts[0], names[0]
+}
+
+// subject names one setting that differs, with its values and without them.
+func subject(c settings.Change) (long, short string) {
+	words := map[settings.Kind][2]string{
+		settings.Fusion: {"Fusion", "No fusion"}, settings.Static: {"Static grids", "Dynamic grids"},
+	}[c.Kind]
+	switch {
+	case words[0] != "" && c.Base == settings.Off:
+		return words[0], words[0]
+	case words[1] != "" && c.Now == settings.Off:
+		return words[1], words[1]
+	case c.Kind == settings.Fusion:
+		return "Fusion rules " + c.Now + " instead of " + c.Base, "Other fusion rules"
+	case c.Kind == settings.Kernels:
+		return "Another source of " + c.Now, "Another kernel source"
+	case c.Kind == settings.Routes:
+		return "Routes " + given(c.Now) + " instead of " + given(c.Base), "Other routes"
+	case c.Kind == settings.Cache:
+		return fmt.Sprintf("%s %s instead of %s", c.Kind, c.Now, c.Base), fmt.Sprintf("%s %s", c.Kind, c.Now)
+	}
+	long = fmt.Sprintf("%s %s instead of %s", title(string(c.Kind)), c.Now, c.Base)
+	return long, "Another " + string(c.Kind)
+}
+
+// given returns the value of a setting that need not be set.
+func given(value string) string {
+	if value == "" {
+		return "by default"
+	}
+	return value
+}
+
+// Outcome says in one sentence what the difference between the two sides changed in total, and where:
+// "Fusion: 5.10 ms faster (513 → 508 ms a decode step), 96 of 412 dispatches fewer; most in mlp.gate+up, -3.2
+// ms". It returns the sentence in several lengths, longest first.
+func Outcome(d *diff.Diff) []string {
+	long, short := Subject(d)
+	total, where, fewer := totalWords(d), places(d), count(d)
+	result := long + ": " + total.said
+	if total.times == "" {
+		list := []string{result + fewer + where[0], result + where[1], result}
+		return append(list, short+": "+total.said)
+	}
+	return []string{
+		fmt.Sprintf("%s (%s%s%s)%s%s", result, total.times, rates(d), total.noise, fewer, where[0]),
+		fmt.Sprintf("%s (%s%s)%s%s", result, total.times, total.noise, fewer, where[0]),
+		fmt.Sprintf("%s (%s%s)%s%s", result, total.times, total.noise, fewer, where[1]),
+		fmt.Sprintf("%s (%s)%s", result, total.times, where[1]),
+		result + where[1],
+		short + ": " + total.said + where[1],
+		short + ": " + total.said,
+	}
+}
+
+// totalText says how the time of a step changed.
+type totalText struct {
+	said  string // "5.10 ms faster"
+	times string // "513 → 508 ms a decode step"; "" if the times were not compared
+	noise string // "; noise ± 6.1 ms" if the difference is not significant
+}
+
+func totalWords(d *diff.Diff) totalText {
+	total := d.Step()
+	switch {
+	case total == nil && d.Isolated.Both():
+		t := textOf(&d.Isolated, "")
+		t.times += " of isolated times"
+		return t
+	case total == nil:
+		return totalText{said: "step times not measured on both sides"}
+	case total.Why != "":
+		return totalText{said: "step times not compared, because " + total.Why}
+	}
+	of := ""
+	if total.Measure == diff.Span {
+		of = " on the GPU"
+	}
+	t := textOf(&total.Times, of)
+	switch phase := phaseOf(d); phase {
+	case "":
+		t.times += " a step"
+	case trace.Execute:
+		t.times += " an execution"
+	default:
+		t.times += " a " + string(phase) + " step"
+	}
+	return t
+}
+
+// phaseOf returns the phase of the selected steps, or "" if they have several.
+func phaseOf(d *diff.Diff) (phase trace.Phase) {
+	for _, side := range []*diff.Side{&d.Base, &d.Now} {
+		for _, step := range side.Selection.Steps {
+			of := side.Index.Trace.Steps[step].Phase
+			if phase != "" && phase != of {
+				return ""
+			}
+			phase = of
+		}
+	}
+	return phase
+}
+
+// textOf compares two times. `of` says what they are times of, unless it is whole steps.
+func textOf(t *diff.Times, of string) (text totalText) {
+	from, to := table.MillisBare(int64(t.Base.NS), true), table.Millis(int64(t.Now.NS), true)
+	text.times = from + " → " + to
+	switch {
+	case !t.Known:
+		text.said = "too few times to know the difference" + of
+	case !t.Significant:
+		text.said, text.noise = "no significant difference"+of, "; noise ± "+millis(t.NoiseNS)
+	default:
+		text.said = millis(math.Abs(t.DeltaNS)) + " " + Verdict(t) + of
+	}
+	return text
+}
+
+// millis formats a time in ns in ms or, if it is short, in µs.
+func millis(ns float64) string {
+	if ns < 1e5 {
+		return fmt.Sprintf("%.1f µs", ns/1e3)
+	}
+	return table.Millis(int64(ns), true)
+}
+
+// rates returns the rates of both sides in tokens per second, or "".
+func rates(d *diff.Diff) string {
+	t := d.Total(diff.Selected, diff.Wall)
+	if t == nil || t != d.Step() {
+		return ""
+	}
+	base, now, ok := t.TokensPerS()
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf(", %s → %s tokens/s", table.Digits(base), table.Digits(now))
+}
+
+// count says how many dispatches the second side has fewer or more, or "" if both have the same number.
+func count(d *diff.Diff) string {
+	switch base, now := d.Dispatches(); {
+	case now < base:
+		return fmt.Sprintf(", %d of %d dispatches fewer", base-now, base)
+	case now > base:
+		return fmt.Sprintf(", %s more than %d", table.Plural(now-base, "dispatch"), base)
+	}
+	return ""
+}
+
+// places names the operator with the largest significant difference, with its figures and without them.
+func places(d *diff.Diff) [2]string {
+	if !d.Isolated.Both() {
+		return [2]string{"; where is unknown: dispatches not timed on both sides", "; dispatches not timed"}
+	}
+	whole, sign := &d.Isolated, 0.0
+	if total := d.Step(); total != nil && total.Times.Significant {
+		whole, sign = &total.Times, total.Times.DeltaNS
+	}
+	g := d.Most(sign)
+	if g == nil {
+		how := map[bool]string{true: "faster", false: "slower"}[sign < 0]
+		if sign == 0 {
+			how = "faster or slower"
+		}
+		text := fmt.Sprintf("; no operator is %s by more than the noise", how)
+		return [2]string{text, "; no operator exceeds the noise"}
+	}
+	// Operators have little of the difference if fewer dispatches leave the GPU idle for less time.
+	where := "; largest in "
+	if math.Abs(g.Times.DeltaNS) >= math.Abs(whole.DeltaNS)/2 {
+		where = "; most in "
+	}
+	text := where + g.Name + ", " + Difference(&g.Times)
+	if g.Base != g.Now {
+		text += fmt.Sprintf(", %d → %d dispatches", g.Base, g.Now)
+	}
+	if whole != &d.Isolated && math.Abs(d.Isolated.DeltaNS) < math.Abs(whole.DeltaNS)/2 {
+		text += "; all isolated times together " + Difference(&d.Isolated)
+	}
+	return [2]string{text, where + g.Name}
+}

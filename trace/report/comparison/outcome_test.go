@@ -1,0 +1,204 @@
+package comparison_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/diff"
+	"gpuscope/trace/report/comparison"
+)
+
+// work is an operator of the test's graph with the time of its dispatch in µs.
+type work struct {
+	name  string
+	parts []string
+	us    float64
+}
+
+// unfused and fused are the operators of a layer. The norm is the same in both.
+var (
+	unfused = []work{{"norm", nil, 10}, {"gate", nil, 100}, {"up", nil, 100}, {"silu", nil, 80}}
+	fused   = []work{{"norm", nil, 10}, {"gate+up+silu", []string{"gate", "up", "silu"}, 200}}
+)
+
+// runOf returns a run of 30 decode steps of a model with these operators. A step takes 50 µs more than its
+// dispatches. Times vary by ± noise, as a fraction.
+func runOf(layers int, list []work, noise float64) *trace.Trace {
+	t := &trace.Trace{
+		Schema: trace.Schema, Producer: trace.Producer{Name: "gpuscope", Version: "1.0"},
+		Device: trace.Device{Name: "GPU", AdapterType: trace.AdapterDiscrete},
+		Clock:  trace.Clock{QuantumNS: 1},
+	}
+	var times []float64
+	for layer := range layers {
+		for _, w := range list {
+			id := len(t.Graph.Ops)
+			op := trace.Op{
+				ID: trace.OpID(id), Name: fmt.Sprintf("layers.%d.mlp.%s", layer, w.name), Kind: w.name,
+				Layer: &layer, Block: "mlp",
+			}
+			for _, part := range w.parts {
+				op.Parts = append(op.Parts, fmt.Sprintf("layers.%d.mlp.%s", layer, part))
+			}
+			t.Graph.Ops = append(t.Graph.Ops, op)
+			t.Graph.Dispatches = append(t.Graph.Dispatches, trace.Dispatch{
+				ID: trace.DispatchID(id), Op: op.ID,
+			})
+			t.Plans = append(t.Plans, trace.Plan{
+				ID: trace.PlanID(id), Dispatch: trace.DispatchID(id), Kernel: w.name,
+				Workgroups: [3]int{1, 1, 1}, NeededGrid: [3]int{1, 1, 1},
+			})
+			times = append(times, w.us)
+		}
+	}
+	for i := range 30 {
+		s := trace.Step{
+			Index: i, Phase: trace.Decode, Timing: trace.TimingDispatch, Position: i, Tokens: []int{1},
+		}
+		sum := 0.0
+		for plan, us := range times {
+			us *= 1 + noise*float64((7*i+plan)%5-2)/2
+			s.Dispatches = append(s.Dispatches, trace.StepDispatch{
+				Plan: trace.PlanID(plan), GPUNS: trace.Measured(int64(us * 1e3)),
+			})
+			sum += us
+		}
+		ns := int64((sum + 50) * 1e3)
+		s.CPU.TotalNS, s.GPU = trace.Measured(ns), &trace.GPU{SpanNS: trace.Measured(ns)}
+		t.Steps = append(t.Steps, s)
+	}
+	return t
+}
+
+func outcome(t *testing.T, base, now *trace.Trace) (*diff.Diff, []string) {
+	t.Helper()
+	var sides [2]diff.Side
+	for i, tr := range []*trace.Trace{base, now} {
+		if err := tr.Check(); err != nil {
+			t.Fatal(err)
+		}
+		x := analyze.NewIndex(tr)
+		sides[i] = diff.Side{Index: x, Selection: x.Phase(trace.Decode)}
+	}
+	d, err := diff.Of(ctx, sides[0], sides[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d, comparison.Outcome(d)
+}
+
+// holds checks that a text contains all of these parts, in this order.
+func holds(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	rest := text
+	for _, part := range parts {
+		_, after, ok := strings.Cut(rest, part)
+		if !ok {
+			t.Errorf("no %q in %q", part, text)
+			return
+		}
+		rest = after
+	}
+}
+
+// 4 layers of 290 µs become 4 layers of 210 µs, and 16 dispatches become 8.
+func TestOutcomeSaysWhatFusionBought(t *testing.T) {
+	d, lines := outcome(t, runOf(4, unfused, 0.01), runOf(4, fused, 0.01))
+	holds(t, lines[0], "Fusion: ", "0.32 ms faster", "1.21 → 0.89 ms", "decode",
+		"8 of 16 dispatches fewer", "most in mlp.gate+up+silu", "-320", "12 → 4 dispatches")
+	if step := &d.Step().Times; !step.Significant || step.DeltaNS > -300e3 || step.DeltaNS < -340e3 {
+		t.Errorf("step: %+v", step)
+	}
+	if g := d.Most(-1); g == nil || g.Base != 12 || g.Now != 4 {
+		t.Errorf("most: %+v", g)
+	}
+	_, lines = outcome(t, runOf(4, fused, 0.01), runOf(4, unfused, 0.01))
+	holds(t, lines[0], "No fusion: ", "0.32 ms slower", "0.89 → 1.21 ms", "8 dispatches more than 8")
+	for _, line := range lines { // the shortest lengths have the subject and the verdict
+		holds(t, line, "No fusion: ", "slower")
+	}
+}
+
+// A difference within the noise is said as such, with the noise, and no operator is named.
+func TestOutcomeWithinNoiseNamesNothing(t *testing.T) {
+	_, lines := outcome(t, runOf(4, fused, 0.01), runOf(4, fused, 0.01))
+	holds(t, lines[0], "Same settings: no significant difference", "0.89 → 0.89 ms", "noise ± ",
+		"no operator")
+	slow := append([]work(nil), fused...)
+	slow[1].us *= 1.02 // less than two runs of one program differ by
+	d, lines := outcome(t, runOf(4, fused, 0.01), runOf(4, slow, 0.01))
+	holds(t, lines[0], "no significant difference")
+	if g := d.Most(0); g != nil {
+		t.Errorf("%+v is named", g)
+	}
+}
+
+// Fewer dispatches can leave the GPU idle for less time. The operators then have little of the difference.
+func TestOutcomeSeparatesIdleTime(t *testing.T) {
+	base, now := runOf(4, unfused, 0.01), runOf(4, fused, 0.01)
+	for i := range base.Steps {
+		s := &base.Steps[i]
+		ns, _ := s.CPU.TotalNS.NS()
+		s.CPU.TotalNS, s.GPU.SpanNS = trace.Measured(ns+5e6), trace.Measured(ns+5e6)
+	}
+	_, lines := outcome(t, base, now)
+	holds(t, lines[0], "Fusion: 5.32 ms faster", "largest in mlp.gate+up+silu",
+		"all isolated times together -320")
+}
+
+func TestSubjectNamesTheSettings(t *testing.T) {
+	for want, change := range map[string]func(base, now *trace.Trace){
+		"Same settings": func(_, _ *trace.Trace) {},
+		"Static grids":  func(_, now *trace.Trace) { now.Static = true },
+		"Dynamic grids": func(base, _ *trace.Trace) { base.Command = []string{"gpuscope", "--static"} },
+		"Routes linear=gemv instead of by default": func(_, now *trace.Trace) {
+			now.Command = []string{"gpuscope", "run", "--route", "linear=gemv"}
+		},
+		"Fusion rules gate_up instead of on": func(base, now *trace.Trace) {
+			base.Graph.Ops[0].Parts = []string{"a", "b"}
+			now.Command = []string{"gpuscope", "--fuse=gate_up"}
+		},
+		"Weights Q8_0 instead of Q4_0": func(base, now *trace.Trace) {
+			base.Model.Quantization, now.Model.Quantization = "Q4_0", "Q8_0"
+		},
+		"KV cache f16 instead of f32": func(base, now *trace.Trace) {
+			for tr, dtype := range map[*trace.Trace]string{base: "f32", now: "f16"} {
+				tr.Graph.Values = []trace.Value{
+					{Name: "k", Kind: "tensor", DType: dtype, Role: trace.RoleState},
+				}
+			}
+		},
+		"Another source of norm": func(_, now *trace.Trace) {
+			now.Plans[0].Kernel = "norm+0123abcd"
+		},
+		"Build 1.1 instead of 1.0": func(_, now *trace.Trace) { now.Producer.Version = "1.1" },
+		"Static grids, Propagation fixpoint instead of topological": func(base, now *trace.Trace) {
+			now.Static, now.Producer.Version = true, "1.1"
+			base.Command = []string{"gpuscope", "--propagation=topological"}
+			now.Command = []string{"gpuscope", "--propagation", "fixpoint"}
+		},
+	} {
+		base, now := runOf(2, fused, 0.01), runOf(2, fused, 0.01)
+		change(base, now)
+		d, _ := outcome(t, base, now)
+		if got, _ := comparison.Subject(d); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// Two selections of one run are named.
+func TestSubjectNamesTheSelections(t *testing.T) {
+	x := analyze.NewIndex(runOf(2, fused, 0.01))
+	d, err := diff.Of(ctx, diff.Side{Index: x, Selection: x.Range(1, 9)},
+		diff.Side{Index: x, Selection: x.Range(10, 20)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := comparison.Subject(d); got != "s10–s20 against s1–s9" {
+		t.Error(got)
+	}
+}

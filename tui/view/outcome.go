@@ -1,0 +1,68 @@
+package view
+
+import (
+	"context"
+
+	"gpuscope/internal/printable"
+	"gpuscope/trace/analyze/diff"
+	"gpuscope/trace/report/comparison"
+	"gpuscope/tui/widget"
+)
+
+// Outcome says what changed from the baseline that the user chose to the selected steps: by how much a step
+// became faster or slower, and where.
+type Outcome struct {
+	lines []string // in several lengths, longest first
+	paint widget.Paint
+}
+
+// outcomeKey identifies an outcome by a version of the data and the selected steps.
+type outcomeKey struct {
+	SummaryKey
+	name string
+}
+
+// OutcomeTask computes the outcome in a job.
+type OutcomeTask = widget.Task[outcomeKey, *Outcome]
+
+// WantOutcome requests the outcome. There is none without a baseline that the user chose, or while steps run.
+func WantOutcome(o *OutcomeTask, j *widget.Jobs, s Snapshot) {
+	if s.Step < 0 || s.Running || !s.Against.Chosen() {
+		o.Clear(j)
+		return
+	}
+	o.Want(j, outcomeKey{SummaryKey{s.Version, s.Step}, s.Scope.Name},
+		func(ctx context.Context) (*Outcome, error) { return outcomeOf(ctx, s) }, nil)
+}
+
+// outcomeOf compares the selected steps with their baseline. One step has too few times to know whether it
+// differs from another run, so all steps of its phase are compared instead.
+func outcomeOf(ctx context.Context, s Snapshot) (*Outcome, error) {
+	base := diff.Side{Index: s.Against.Index, Selection: s.Against.Selection}
+	now := diff.Side{Index: s.Index, Selection: s.Scope}
+	if step, one := s.Scope.One(); one && base.Index != now.Index {
+		now.Selection = s.Index.Phase(s.Trace.Steps[step].Phase)
+	}
+	d, err := diff.Of(ctx, base, now)
+	if err != nil {
+		return nil, err
+	}
+	o := &Outcome{paint: widget.Strong}
+	if t := d.Step(); t != nil && t.Times.Significant {
+		if o.paint = widget.Good; t.Times.DeltaNS > 0 {
+			o.paint = widget.Bad
+		}
+	}
+	for _, line := range comparison.Outcome(d) {
+		o.lines = append(o.lines, printable.Clean(line)) // names come from the model
+	}
+	return o, nil
+}
+
+// Draw returns the line with the outcome, at most w cells wide, or "" if there is none.
+func (o *Outcome) Draw(t *widget.Theme, w int) string {
+	if o == nil {
+		return ""
+	}
+	return t.Put(o.paint, " "+widget.FirstThatFits(w-2, o.lines...))
+}
