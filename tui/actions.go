@@ -69,6 +69,7 @@ func (a *App) actions() []command.Action {
 		{Name: "undo", Off: func() string { return a.cannotUndo() }, Run: a.undo},
 		{Name: "WGSL", Run: a.lab.Edit},
 		{Name: "use kernel", Off: func() string { return a.lab.CannotUse() }, Run: a.lab.Use},
+		{Name: "variants", Off: func() string { return a.lab.NoVariants() }, Run: a.lab.ShowVariants},
 		{Name: "export", Run: a.askExport},
 		{Name: "export table", Run: a.askExportTable},
 		{Name: "copy", Run: a.copy},

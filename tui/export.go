@@ -47,6 +47,23 @@ func (ex *exporter) askExportTable() {
 	ex.ask(q)
 }
 
+// askWrite asks for a file and writes data to it.
+func (ex *exporter) askWrite(label, name string, data []byte) {
+	q := &question{label: label, take: func(path string) {
+		if path = command.Expand(path); path == "" {
+			return
+		}
+		ex.later("export", "writing "+path, func(context.Context) (string, error) {
+			if err := create(path, data); err != nil {
+				return "", fmt.Errorf("write: %w", err)
+			}
+			return fmt.Sprintf("wrote %s: %s", command.Absolute(path), widget.Plural(len(data), "byte")), nil
+		})
+	}}
+	q.line.Suggest(command.FreeName(name))
+	ex.ask(q)
+}
+
 // fileName suggests the name of the file for a table. If the table covers selected steps, the name includes
 // the step number or the name of the selection.
 func fileName(p *widget.TablePane, takes report.Takes) string {

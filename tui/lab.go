@@ -38,12 +38,22 @@ func (h labHost) Open(p view.Page) (shown func() bool) {
 	h.a.over = over
 	return func() bool { return h.a.over == over }
 }
-func (h labHost) CloseText()              { h.a.closeOverlay() }
-func (h labHost) Launch() *analyze.Launch { return h.a.view().Launch() }
-func (h labHost) Index() *analyze.Index   { return h.a.index }
-func (h labHost) Mirror() *session.Mirror { return &h.a.mirror }
-func (h labHost) NeedsDevice() string     { return h.a.needsDevice() }
-func (h labHost) NeedsStep() string       { return h.a.needsStep() }
+
+// Push opens a screen of the lab, unless it is on top already.
+func (h labHost) Push(row *view.Row, v view.View) {
+	if h.a.row() != row {
+		h.hosting.Push(row, v)
+	}
+}
+
+func (h labHost) Write(label, name string, data []byte) { h.a.askWrite(label, name, data) }
+func (h labHost) Occupied() bool                        { return h.a.over != nil || h.a.typing() }
+func (h labHost) CloseText()                            { h.a.closeOverlay() }
+func (h labHost) Launch() *analyze.Launch               { return h.a.view().Launch() }
+func (h labHost) Index() *analyze.Index                 { return h.a.index }
+func (h labHost) Mirror() *session.Mirror               { return &h.a.mirror }
+func (h labHost) NeedsDevice() string                   { return h.a.needsDevice() }
+func (h labHost) NeedsStep() string                     { return h.a.needsStep() }
 
 func (h labHost) StopRun() {
 	if h.a.running() {

@@ -349,7 +349,7 @@ func editing(t *testing.T, w, h int) *driver {
 }
 
 // edits adds a line to the source of the kernel that was edited last and closes the editor.
-func (d *driver) edits(line string) {
+func (d *driver) edits(line string) *driver {
 	d.t.Helper()
 	path := texts(d.t, d.app.opts.Cache)[0]
 	text, err := os.ReadFile(path)
@@ -361,6 +361,7 @@ func (d *driver) edits(line string) {
 	}
 	d.update(lab.Edited{Kernel: strings.TrimSuffix(filepath.Base(path), ".wgsl"), Path: path})
 	d.settle()
+	return d
 }
 
 // The first line of a result is the verdict, in the color of its meaning. Other lines have no color.

@@ -12,6 +12,7 @@ import (
 	"gpuscope/trace/report"
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
+	"gpuscope/tui/lab"
 	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
 )
@@ -331,6 +332,9 @@ func (a *App) hints(w int) string {
 		}
 		if a.lab.Shown() && a.lab.CannotUse() == "" {
 			said = append(said, [2]string{command.KeyOf("use text"), a.lab.UsedNext()})
+		}
+		if a.lab.Shown() && a.row() != &lab.Row && a.lab.NoVariants() == "" {
+			said = append(said, [2]string{command.KeyOf("variants"), "variants"})
 		}
 		said = append(said, [2]string{command.KeyOf("find"), "find"}, [2]string{scroll, "scroll"},
 			[2]string{command.KeyOf("copy"), "copy"})

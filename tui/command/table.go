@@ -42,7 +42,7 @@ const (
 
 // Headings of the help for commands that only some views offer.
 const (
-	Opening      = "In views with rows that can be opened"
+	Opening      = "In views with rows that open"
 	Parted       = "In views with parts of a step that can be opened"
 	WithRows     = "In views with rows"
 	Folding      = "In views with rows that can be grouped"
@@ -51,6 +51,7 @@ const (
 	SideBySide   = "In views that show steps side by side"
 	Costed       = "In views with rows that can be measured and verified"
 	WithDispatch = "With a dispatch under the cursor"
+	InVariants   = "In the list of variants"
 	WithCurves   = "In views with curves"
 	WithAxis     = "In views with an axis that can be zoomed"
 	OnTimeline   = "On the timeline"
@@ -62,7 +63,7 @@ const (
 // Headings lists the headings in the order of docs/reference/keys.md.
 var Headings = []string{
 	Opening, Parted, WithRows, Folding, Filtered, Explained, SideBySide, Costed,
-	WithDispatch, WithCurves, WithAxis, OnTimeline, InGraph, InValue, WithLists,
+	WithDispatch, InVariants, WithCurves, WithAxis, OnTimeline, InGraph, InValue, WithLists,
 }
 
 // Row describes one command of the program. The table of rows assigns the keys. The hint line, the help,
@@ -373,6 +374,18 @@ func Default(views ...Row) []Row {
 			Also: "lab shader source apply",
 			In:   []Place{InViews}, Of: WithDispatch,
 			Plain: Line{Word: "u", Takes: "FILE or NAME", Doc: "with a file NAME.wgsl: run kernel NAME from this source; with the NAME of a kernel: run the original kernel again"},
+		},
+		{
+			Keys: []string{"W"}, Name: "variants",
+			Doc:  "Lists the edited sources that were tried, with their verdicts, times, errors and changes.",
+			Also: "lab shader source edited history kernels",
+			In:   []Place{InViews, Overlays}, Of: WithDispatch,
+		},
+		{
+			Keys: []string{"W"}, Name: "write variant",
+			Doc:  "Writes the source of the variant to a file.",
+			Also: "save export source shader",
+			In:   []Place{InViews}, Of: InVariants, Needs: []Needs{Rows}, Hint: 6,
 		},
 		{
 			Keys: []string{"a"}, Name: "axis",

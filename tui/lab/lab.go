@@ -41,12 +41,16 @@ type Host interface {
 	Later(kind, description string, f func(context.Context) (string, error))
 	// Open shows a finished text over the view. `shown` reports whether the screen still shows this text.
 	Open(p view.Page) (shown func() bool)
-	CloseText()               // closes the text over the view
-	Launch() *analyze.Launch  // launch of the dispatch under the cursor, or nil
-	Index() *analyze.Index    // index of the shown trace
-	Mirror() *session.Mirror  // state of the session
-	NeedsDevice() string      // why no step can run on a GPU, or ""
-	NeedsStep() string        // why there is no current step, or ""
+	// Occupied reports whether the user is reading a text over the view or is typing into an input.
+	Occupied() bool
+	CloseText()              // closes the text over the view
+	Launch() *analyze.Launch // launch of the dispatch under the cursor, or nil
+	Index() *analyze.Index   // index of the shown trace
+	Mirror() *session.Mirror // state of the session
+	NeedsDevice() string     // why no step can run on a GPU, or ""
+	NeedsStep() string       // why there is no current step, or ""
+	// Write asks for a path, suggests a name, and writes data to a new file.
+	Write(label, name string, data []byte)
 	StopRun()                 // stops a run in progress
 	DoNext(c session.Command) // sends a command after the one that ended, unless another one waits
 	// Edit lends the terminal to the user's editor. When the editor ends, the event loop receives the
@@ -67,20 +71,23 @@ type Lab struct {
 	jobs *widget.Jobs
 	opts Options
 
-	dir    string              // folder of the source files; "" until it exists
-	own    map[string]string   // source that was first written to each file, by path
-	wake   chan struct{}       // a value sent here makes the watcher check the files at once
-	on     map[string]labStand // dispatch on which to try each kernel, by kernel name
-	tried  map[string]*attempt // newest attempt of each kernel, by kernel name
-	newest string              // name of the kernel that was tried last
-	shown  func() bool         // reports whether the screen shows the result of the newest attempt
+	dir   string              // folder of the source files; "" until it exists
+	own   map[string]string   // source that was first written to each file, by path
+	wake  chan struct{}       // a value sent here makes the watcher check the files at once
+	on    map[string]labStand // dispatch on which to try each kernel, by kernel name
+	tried map[string]*variant // variant that was tried or used last, by kernel name
+	list  []*variant          // all variants that were tried, in order
+	// version changes with every change of the list.
+	version int
+	subject *variant    // variant that the screen shows
+	shown   func() bool // reports whether the screen still shows subject
 }
 
 // New returns a lab without sources.
 func New(h Host, j *widget.Jobs, o Options) *Lab {
 	return &Lab{
 		host: h, jobs: j, opts: o, shown: func() bool { return false },
-		on: map[string]labStand{}, tried: map[string]*attempt{}, own: map[string]string{},
+		on: map[string]labStand{}, tried: map[string]*variant{}, own: map[string]string{},
 	}
 }
 
@@ -88,25 +95,6 @@ func New(h Host, j *widget.Jobs, o Options) *Lab {
 type labStand struct {
 	dispatch trace.DispatchID
 	step     int // step index as recorded in the trace
-}
-
-// attempt holds one source of a kernel and the result of running it. Until the source has run, tried and err
-// are both nil.
-type attempt struct {
-	text   string
-	tried  *session.Tried
-	err    error
-	warned bool     // the user has already seen a warning that the result is wrong
-	before *attempt // newest earlier attempt that ran, or nil
-}
-
-// ran returns the newest attempt whose source ran: t itself or an earlier attempt. It returns nil if no
-// source ran.
-func (t *attempt) ran() *attempt {
-	if t == nil || t.tried != nil {
-		return t
-	}
-	return t.before
 }
 
 // Messages to the event loop: Changed reports that a source file changed, Edited that the editor has ended.
@@ -252,7 +240,11 @@ func (l *Lab) SourceChanged(kernel, text string) bool {
 		l.host.Do(session.Command{Kind: session.Kernel, Edit: e})
 		return true
 	}
-	l.tried[kernel] = &attempt{text: text, before: was.ran()}
+	v := l.variantOf(kernel, text)
+	if v == nil {
+		v = &variant{kernel: kernel, original: FileText(k), text: text}
+	}
+	v.before, l.tried[kernel] = was.ran(), v
 	c := session.Command{Kind: session.Lab, Edit: e}
 	if l.host.NeedsStep() != "" {
 		if c.Kind = session.Kernel; l.opts.Shaders == "" {
@@ -289,6 +281,7 @@ func (l *Lab) Tried(c session.Command, reply session.Reply, err error) {
 		return
 	}
 	t.tried, t.err = reply.Tried, err
+	l.keep(t)
 	l.showTried(c.Edit.Kernel)
 	if t.err == nil && t.tried.Wrong() == "" && l.opts.Shaders != "" {
 		l.host.DoNext(session.Command{Kind: session.Kernel, Edit: c.Edit})
@@ -306,22 +299,31 @@ func (l *Lab) showTried(kernel string) {
 		return // the source is still running
 	case t.err != nil:
 		l.host.Log("error", t.err.Error())
-		l.shown = l.host.Open(view.Page{
-			Title: kernel + " not changed", Broken: widget.WrapIndented, Head: widget.Bad,
-			Lines: append(refusedLines(t.err), l.keepText(kernel, t.before)...),
+		lines := append(refusedLines(t.err), l.keepText(kernel, t.before)...)
+		l.show(t, view.Page{
+			Title: kernel + " not changed", Lines: lines, Head: widget.Bad, Broken: widget.WrapIndented,
 		})
 	default:
-		next := command.Keyed("Press {use text} to use the new source from the next step on. Press {WGSL} on the dispatch to edit it further.")
+		next := "Press {use text} to use the new source from the next step on, {variants} to compare it with other sources. Press {WGSL} on the dispatch to edit it further."
 		if l.opts.Shaders != "" && t.tried.Wrong() == "" {
-			next = command.Keyed("The new source is used from the next step on. Press {WGSL} on the dispatch to edit it further.")
+			next = "The new source is used from the next step on. Press {variants} to compare it with other sources. Press {WGSL} on the dispatch to edit it further."
 		}
 		verdict, paint := command.TriedVerdict(l.host.Index(), t.tried)
 		lines := append([]string{verdict, ""}, command.TriedLines(l.host.Index(), t.tried)...)
-		l.shown = l.host.Open(view.Page{
-			Title: t.tried.Name, Lines: append(lines, "", next), Head: paint, Broken: view.WrapHanging,
-		})
+		lines = append(lines, "", command.Keyed(next))
+		l.show(t, view.Page{Title: t.tried.Name, Lines: lines, Head: paint, Broken: view.WrapHanging})
 	}
-	l.newest = kernel
+}
+
+// show shows a text about a variant over the view. If the user is reading another text or is typing, show
+// covers nothing, and shows the first line of the text as a result.
+func (l *Lab) show(v *variant, p view.Page) {
+	if !l.shown() && l.host.Occupied() {
+		const more = "%s: %s ({variants} shows more)"
+		l.host.Announce(p.Head, fmt.Sprintf(command.Keyed(more), v.name(), p.Lines[0]))
+		return
+	}
+	l.subject, l.shown = v, l.host.Open(p)
 }
 
 // refusedLines returns lines that tell the user why a source was refused: first where it does not compile.
@@ -333,7 +335,7 @@ func refusedLines(err error) []string {
 
 // keepText saves the source of attempt t in a file that ends in .last, because the kernel's file holds a
 // newer source. It returns lines that tell the user the path, or nil if t is nil.
-func (l *Lab) keepText(kernel string, t *attempt) []string {
+func (l *Lab) keepText(kernel string, t *variant) []string {
 	if t == nil {
 		return nil
 	}
@@ -353,7 +355,7 @@ func (l *Lab) keepText(kernel string, t *attempt) []string {
 // no result is shown, the kernel of the selected dispatch.
 func (l *Lab) kernel() string {
 	if l.shown() {
-		return l.newest
+		return l.subject.kernel
 	}
 	if under := l.host.Launch(); under != nil {
 		if k := command.Own(l.host.Index(), under.Plan.Kernel); k != nil {
@@ -385,17 +387,26 @@ func (l *Lab) CannotUse() string {
 	if kernel == "" {
 		return "select a dispatch first"
 	}
-	if l.InPlace(kernel) == "" && l.tried[kernel].ran() == nil {
+	if l.InPlace(kernel) == "" && l.newest(kernel).ran() == nil {
 		return kernel + command.Keyed(" has no edited source that compiles; press {WGSL} to edit the kernel")
 	}
 	return ""
 }
 
-// unused returns the newest attempt of a kernel whose source ran, or nil if the session already uses this
+// newest returns the variant that the screen shows or, if it shows none of this kernel, the variant of the
+// kernel that was tried or used last. It returns nil if there is none.
+func (l *Lab) newest(kernel string) *variant {
+	if l.shown() && l.subject.kernel == kernel {
+		return l.subject
+	}
+	return l.tried[kernel]
+}
+
+// unused returns the newest variant of a kernel whose source ran, or nil if the session already uses this
 // source.
-func (l *Lab) unused(kernel string) *attempt {
-	if t := l.tried[kernel].ran(); t != nil && t.tried.Name != l.InPlace(kernel) {
-		return t
+func (l *Lab) unused(kernel string) *variant {
+	if v := l.newest(kernel).ran(); v != nil && v.tried.Name != l.InPlace(kernel) {
+		return v
 	}
 	return nil
 }
@@ -412,15 +423,20 @@ func (l *Lab) UsedNext() string {
 // from the next step on. If the result of the new source was wrong, the first call only warns.
 func (l *Lab) Use() {
 	kernel := l.kernel()
+	l.use(kernel, l.unused(kernel))
+}
+
+// use puts a variant into use, or the original kernel if v is nil.
+func (l *Lab) use(kernel string, v *variant) {
 	e := &session.KernelEdit{Kernel: kernel}
-	if t := l.unused(kernel); t != nil {
-		if why := t.tried.Wrong(); why != "" && !t.warned {
-			t.warned = true
+	if v != nil {
+		if why := v.tried.Wrong(); why != "" && !v.warned {
+			v.warned = true
 			const warning = "%s %s: %s; press {use text} again to use this source anyway"
-			l.host.Say(fmt.Sprintf(command.Keyed(warning), widget.MarkFail, t.tried.Name, why))
+			l.host.Say(fmt.Sprintf(command.Keyed(warning), widget.MarkFail, v.tried.Name, why))
 			return
 		}
-		e.Text = t.text
+		e.Text, l.tried[kernel] = v.text, v
 	}
 	l.host.CloseText()
 	l.host.Do(session.Command{Kind: session.Kernel, Edit: e})
@@ -429,10 +445,12 @@ func (l *Lab) Use() {
 // Used tells the user which source the kernel uses from now on.
 func (l *Lab) Used(c session.Command) {
 	name := c.Edit.Kernel + " itself"
-	if t := l.tried[c.Edit.Kernel]; c.Edit.Text != "" {
-		if name = c.Edit.Kernel + session.KernelSuffix; t.ran() != nil && t.ran().text == c.Edit.Text {
-			name = t.ran().tried.Name
+	if c.Edit.Text != "" {
+		name = c.Edit.Kernel + session.KernelSuffix
+		if v := l.variantOf(c.Edit.Kernel, c.Edit.Text); v != nil {
+			name = v.name()
 		}
 	}
+	l.version++
 	l.host.Announce(widget.Accent, name+UsedFromNext)
 }

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,6 +39,21 @@ func Write(dir, kernel, text string) (path string, err error) {
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return path, err
+	}
+	return path, os.WriteFile(path, []byte(text), 0o600)
+}
+
+// Replace writes another source of a kernel to its file in `dir` and returns the path. It returns an error if
+// the file holds a source that is not in `known`, because this source would be lost.
+func Replace(dir, kernel, text string, known []string) (path string, err error) {
+	path = filepath.Join(dir, kernel+session.KernelSuffix)
+	switch now, err := session.ReadKernelText(path); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return path, err
+	case !slices.Contains(known, now):
+		return path, fmt.Errorf("%s holds a source that was not tried. Save it in an editor to try it, or move the file",
+			path)
 	}
 	return path, os.WriteFile(path, []byte(text), 0o600)
 }

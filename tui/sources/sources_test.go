@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"gpuscope/session"
 )
 
 func TestWriteCreatesAMissingFolder(t *testing.T) {
@@ -49,5 +51,28 @@ func TestOnlyUneditedSourcesAreRemoved(t *testing.T) {
 	RemoveUnchanged(dir, made)
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("the empty folder was not removed: %v", err)
+	}
+}
+
+// Replace overwrites a known source only.
+func TestReplaceKeepsUnknownSources(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "add"+session.KernelSuffix)
+	for _, c := range []struct{ before, want string }{
+		{"", "new"}, {"known", "new"}, {"unknown", "unknown"},
+	} {
+		if err := os.RemoveAll(path); err != nil {
+			t.Fatal(err)
+		}
+		if c.before != "" {
+			if err := os.WriteFile(path, []byte(c.before), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := Replace(dir, "add", "new", []string{"other", "known"})
+		now, _ := os.ReadFile(path)
+		if got != path || (err == nil) != (c.want == "new") || string(now) != c.want {
+			t.Errorf("%q: %s has %q: %v", c.before, got, now, err)
+		}
 	}
 }

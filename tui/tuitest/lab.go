@@ -1,6 +1,8 @@
 package tuitest
 
 import (
+	"fmt"
+	"hash/crc32"
 	"strings"
 
 	"gpuscope/session"
@@ -20,6 +22,15 @@ const Right = "right"
 // EditedName returns the name that the session gives to an edited version of a kernel.
 func EditedName(kernel string) string { return kernel + "+3fa21b07" }
 
+// NameOf returns the name that the session gives to a source. Sources with the word Right have different
+// names.
+func NameOf(e *session.KernelEdit) string {
+	if strings.Contains(e.Text, Right) {
+		return fmt.Sprintf("%s+%08x", e.Kernel, crc32.ChecksumIEEE([]byte(e.Text)))
+	}
+	return EditedName(e.Kernel)
+}
+
 // try simulates an edited kernel that is a little faster than the original and slightly wrong.
 func (p *Session) try(c session.Command) error {
 	s, err := p.stepOf(c.Step)
@@ -35,7 +46,7 @@ func (p *Session) try(c session.Command) error {
 		return &session.InTurns{Own: spread(was), New: spread(is), Gain: spread(was - is), N: 30}
 	}
 	p.tried = &session.Tried{
-		Kernel: c.Edit.Kernel, Name: EditedName(c.Edit.Kernel), Step: s.Index, Dispatch: c.Edit.Dispatch,
+		Kernel: c.Edit.Kernel, Name: NameOf(c.Edit), Step: s.Index, Dispatch: c.Edit.Dispatch,
 		Dispatches: 16, Alone: turns(10_300, 9_100), Whole: turns(1_280_000, 1_262_000),
 		Gap: &trace.NumericError{
 			Share: 0.25, MaxAbs: 2e-6,
@@ -63,7 +74,7 @@ func (p *Session) try(c session.Command) error {
 func (p *Session) use(e *session.KernelEdit) {
 	p.state.Edited = nil
 	if e.Text != "" {
-		p.state.Edited = []string{EditedName(e.Kernel)}
+		p.state.Edited = []string{NameOf(e)}
 	}
 	p.event(max(p.state.Step, 0), string(session.Kernel))
 }

@@ -277,6 +277,8 @@ func cellPaint(column, s string) Paint {
 		}
 	case "lost_us":
 		return Warn
+	case "verdict":
+		return map[string]Paint{MarkOK: Good, MarkWarn: Warn, MarkFail: Bad}[strings.Fields(s + " -")[0]]
 	case "weight":
 		return GraphA
 	case "delta":

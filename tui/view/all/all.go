@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"gpuscope/tui/command"
+	"gpuscope/tui/lab"
 	"gpuscope/tui/view"
 	"gpuscope/tui/view/curves"
 	"gpuscope/tui/view/dispatch"
@@ -51,7 +52,7 @@ var Views = []view.Row{
 }
 
 // Inner lists the screens that commands open on top of a view.
-var Inner = []*view.Row{&graph.NearRow, &graph.ValueRow, &roof.Row}
+var Inner = []*view.Row{&graph.NearRow, &graph.ValueRow, &roof.Row, &lab.Row}
 
 // without makes the field New of a Row from the constructor of a view that does not use the log.
 func without[V view.View](new func(view.Host) V) func(view.Host, *widget.Log) view.View {

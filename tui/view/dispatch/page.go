@@ -99,6 +99,7 @@ func (p *Page) Actions() []command.Action {
 		{Name: "mark row", Run: p.Rows.Mark},
 		{Name: "WGSL"},
 		{Name: "use kernel"},
+		{Name: "variants"},
 	}...)
 }
 

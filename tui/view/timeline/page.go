@@ -80,6 +80,7 @@ func (p *Page) Actions() []command.Action {
 		{Name: "why", Run: p.why},
 		{Name: "WGSL"},
 		{Name: "use kernel"},
+		{Name: "variants"},
 	}
 }
 
