@@ -79,12 +79,12 @@ func (n *notes) tell(level, text string) {
 	n.show(text)
 }
 
-// show shows a note for four seconds without logging it.
+// show shows a note for as long as it takes to read it, at least four seconds, without logging it.
 func (n *notes) show(text string) {
 	n.unsay()
 	n.note = text
 	n.noteID++
-	n.fade(4 * time.Second)
+	n.fade(max(4*time.Second, time.Duration(len(text))*60*time.Millisecond))
 }
 
 // fade removes the note after a delay.

@@ -176,6 +176,9 @@ func TestResultsStayUntilTheNextKey(t *testing.T) {
 		{"first divergence: dispatch ", []string{"2", "A"}},
 		{"within their tolerance", []string{"2", "a"}},
 		{"repeated 10 times", []string{"R"}},
+		{"timed ", []string{"5", "a", "j", "t"}},
+		{"16 tokens per step", []string{"K", "ctrl+u", "16", "enter"}},
+		{"timing ", []string{"T", "enter"}},
 		{"reset", []string{"X"}},
 		{" steps, ", []string{"x", "enter"}},
 		{" rows", []string{"2", "E", "enter"}},
@@ -189,11 +192,13 @@ func TestResultsStayUntilTheNextKey(t *testing.T) {
 				Options{Prompt: "once", editor: editor(t, "exit 0")})
 			d.press("s")
 			for _, k := range c.keys {
-				if k == "edit" {
+				_, named := keyMessages[k]
+				switch {
+				case k == "edit":
 					d.edits("// " + tuitest.Right)
-				} else if len(k) > 5 && k != "enter" {
+				case len(k) > 1 && !named:
 					d.typed(k)
-				} else {
+				default:
 					d.press(k)
 				}
 			}

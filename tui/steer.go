@@ -95,6 +95,9 @@ func (a *App) done(m doneMsg) {
 		a.verified()
 	case j.command.Kind == session.Repeat && m.err == nil:
 		a.repeated()
+	case j.command.Kind == session.TimeOp && m.err == nil:
+		op := a.mirror.Trace.Graph.Ops[*j.command.Op].Name
+		a.report("timed " + op + " for " + command.TokenCounts(j.command.Lengths))
 	case j.command.Kind == session.Reset && m.err == nil:
 		text := command.Keyed(command.ResetNote(a.mirror.State.Program))
 		a.announce(widget.Accent, text)

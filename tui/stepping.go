@@ -99,7 +99,7 @@ func (pi *pilot) askChunk() {
 			return
 		}
 		pi.command(session.Command{Kind: session.Chunk, N: n})
-		pi.say("the next prompts are processed " + chunkText(n))
+		pi.report("the next prompts are processed " + chunkText(n))
 	}
 	pi.ask(q)
 }
@@ -137,7 +137,7 @@ func (pi *pilot) askTiming() {
 		},
 		Take: func(row int, _ string) error {
 			pi.command(session.Command{Kind: session.Timing, Level: levels[row]})
-			pi.say("timing " + string(levels[row]) + " from the next step on")
+			pi.report("timing " + string(levels[row]) + " from the next step on")
 			return nil
 		},
 	}

@@ -59,6 +59,18 @@ var BusyWith = map[session.CommandKind]string{
 	session.Kernel: "changing a kernel", session.Save: "writing the value",
 }
 
+// TokenCounts lists numbers of tokens: "1, 16, 17 tokens".
+func TokenCounts(list []int) string {
+	words := make([]string, len(list))
+	for i, n := range list {
+		words[i] = table.Integer(n)
+	}
+	if len(list) == 1 {
+		return table.Plural(list[0], "token")
+	}
+	return strings.Join(words, ", ") + " tokens"
+}
+
 // LastEvent returns the newest event that a command recorded, or nil if there is none.
 func LastEvent(t *trace.Trace, kind session.CommandKind) *trace.Event {
 	for i := len(t.Events) - 1; i >= 0; i-- {
