@@ -187,11 +187,13 @@ func lineFormat() Format {
 // at the beginning of the content. It reads the content only of regular files, because reading from a pipe
 // would take data that is meant for another reader.
 func IsTrace(path string) bool {
-	if f, _, err := FormatOf(path); err == nil && f.Opens() && strings.Contains(filepath.Base(path),
-		f.Suffix) {
-		return true
-	}
-	return sniffed(beginningOf(path)) != nil
+	return HasTraceName(path) || sniffed(beginningOf(path)) != nil
+}
+
+// HasTraceName reports whether a file has the suffix of a trace format that can be opened.
+func HasTraceName(path string) bool {
+	f, _, err := FormatOf(path)
+	return err == nil && f.Opens() && strings.Contains(filepath.Base(path), f.Suffix)
 }
 
 // HasSchema reports whether the beginning of a file contains the name of the trace schema. The rest of the

@@ -148,7 +148,9 @@ func (a *App) assemble() {
 	a.inputs = &inputs{notes: a.notes}
 	a.overlays = &overlays{notes: a.notes, inputs: a.inputs, work: a.jobs}
 	a.stage.onLeave = func() { a.overTask.Drop(a.jobs) }
-	a.selection = &selection{model: a.model, notes: a.notes, inputs: a.inputs, stage: a.stage}
+	a.selection = &selection{
+		model: a.model, notes: a.notes, inputs: a.inputs, stage: a.stage, opts: &a.opts,
+	}
 	a.pilot = &pilot{selection: a.selection, opts: &a.opts}
 	a.restarts = &restarts{pilot: a.pilot}
 	a.lab = lab.New(labHost{hosting{a}}, a.jobs, lab.Options{Shaders: a.opts.Shaders, Cache: a.opts.Cache})
@@ -289,10 +291,10 @@ func (a *App) View() (frame string) {
 // Keys do not wait for a job that takes longer than Jobs.Patience.
 func (a *App) awaited() bool {
 	if a.typing() {
-		return false
+		return a.completion.Awaited(a.jobs)
 	}
 	rows := a.view().Pane()
-	return a.overTask.Awaited(a.jobs) || rows != nil && rows.Job.Awaited(a.jobs)
+	return a.overTask.Awaited(a.jobs) || a.fileTask.Awaited(a.jobs) || rows != nil && rows.Job.Awaited(a.jobs)
 }
 
 // strike handles one key press.

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"gpuscope/trace"
+	"gpuscope/trace/tracetest"
 	"gpuscope/tui/command"
 	"gpuscope/tui/tuitest"
 )
@@ -16,6 +18,7 @@ var answers = [][]string{
 	{"by kernel", "share↓", "all 23 warm decode steps"},
 	{"Why layers.1.attn.sdpa.split", "⌈context 65 / 64⌉", "next change"},
 	{"Δ prefill: 291 grid, 112 route", "42→1"},
+	{"Dynamic grids: ", "Δµs↑", "baseline", "total"},
 	{"together"},
 	{"µs isolated · median of", "in 30 repeats"},
 	{"pass 0: 308 operators", "attn.norm ×16"},
@@ -30,6 +33,11 @@ var answers = [][]string{
 // Each question of the help, when it is chosen, shows its answer after at most ten presses.
 func TestAChosenQuestionIsAnswered(t *testing.T) {
 	t.Chdir(t.TempDir())
+	static := tracetest.Llama(16, 24)
+	static.Static = true
+	if err := trace.WriteFile("static.json", static); err != nil { // another setting
+		t.Fatal(err)
+	}
 	if len(command.Questions) != len(answers) {
 		t.Fatalf("%d questions, %d answers", len(command.Questions), len(answers))
 	}

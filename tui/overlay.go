@@ -194,6 +194,8 @@ type question struct {
 	live  func(string) // called after every key press
 	take  func(string)
 	leave func()
+	// complete is called on tab. It replaces the typed text, at once or later. nil: tab does nothing.
+	complete func()
 }
 
 // typing reports whether keys go to an input.
@@ -232,6 +234,8 @@ func (in *inputs) typed(k widget.Key) {
 		q.take(q.line.Text())
 	case k.Name == "esc":
 		in.closeInput()
+	case k.Name == "tab" && q.complete != nil:
+		q.complete()
 	case q.line.Handle(k):
 		if q.live != nil {
 			q.live(q.line.Text())

@@ -62,6 +62,9 @@ type Options struct {
 	// files.
 	Shaders, Cache string
 
+	// File is the path of the trace that ShowTrace shows, or "". It is not offered as a baseline.
+	File string
+
 	// NoText leaves texts and token ids out of exported traces (see package redact).
 	NoText bool
 

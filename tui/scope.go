@@ -20,6 +20,11 @@ type selection struct {
 	*notes
 	*inputs
 	*stage
+	opts *Options
+	// traces are the paths that tab last found for the question about the baseline, and completion finds
+	// them.
+	traces     []string
+	completion widget.Task[string, []string]
 }
 
 // scopeRow is one of the selections of steps that the user can choose for tables.
@@ -251,8 +256,8 @@ func (sel *selection) setBase() {
 
 // askBase asks for the trace to use as the baseline.
 func (sel *selection) askBase() {
-	const hint = "path of a trace; leave empty to compare with the previous step"
-	sel.ask(&question{label: "baseline trace", hint: hint, take: func(path string) {
+	const hint = "path of a trace; tab: the newest in this folder; leave empty to compare with the previous step"
+	q := &question{label: "baseline trace", hint: hint, take: func(path string) {
 		if path = command.Expand(path); path == "" {
 			sel.base, sel.file = view.NoBase, nil
 			sel.mended(&sel.fileTask)
@@ -260,7 +265,30 @@ func (sel *selection) askBase() {
 			return
 		}
 		sel.openBase(path)
-	}})
+	}}
+	q.complete = func() { sel.completeTrace(q) }
+	sel.ask(q)
+}
+
+// completeTrace completes the path in a question to that of a trace. The next call takes the next trace.
+func (sel *selection) completeTrace(q *question) {
+	typed := q.line.Text()
+	if at := slices.Index(sel.traces, typed); at >= 0 && len(sel.traces) > 1 {
+		q.line.Set(sel.traces[(at+1)%len(sel.traces)])
+		return
+	}
+	sel.completion.Clear(sel.jobs)
+	sel.completion.Want(sel.jobs, typed, func(ctx context.Context) ([]string, error) {
+		return command.Traces(ctx, typed, sel.opts.File)
+	}, func(paths []string) {
+		switch sel.traces = paths; {
+		case q.line.Text() != typed: // the user went on typing
+		case len(paths) == 0:
+			q.hint = "no trace in this folder; type a path"
+		default:
+			q.line.Set(paths[0])
+		}
+	})
 }
 
 // openBase reads the baseline trace in the background.

@@ -94,6 +94,7 @@ for --theme), which overrides the file. docs/reference/keys.md has an example.`,
 					return cmp.Or(readable(path), cli.Usagef("stdout is not a terminal: use gpuscope run, or --plain"))
 				}
 				if recorded {
+					r.screen.File = path
 					return tui.ShowTrace(ctx, func(context.Context) (*trace.Trace, error) {
 						return trace.ReadFile(path)
 					}, r.screen)

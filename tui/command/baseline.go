@@ -1,10 +1,15 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
+	"strings"
+	"time"
 
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
@@ -45,4 +50,48 @@ func Part(x *analyze.Index, s analyze.Selection, takes report.Takes) analyze.Sel
 		return x.Routed(s)
 	}
 	return s
+}
+
+// mostTraces is the maximum number of files that Traces returns.
+const mostTraces = 100
+
+// Traces returns the paths of the traces whose path begins with `typed`, the newest first, and then the
+// folders. `typed` may be empty: the traces of the current folder. The trace that is shown, `except`, is left
+// out; "" for none.
+func Traces(ctx context.Context, typed, except string) ([]string, error) {
+	folder, prefix := filepath.Split(typed)
+	entries, err := os.ReadDir(cmp.Or(Expand(folder), "."))
+	if err != nil {
+		return nil, err
+	}
+	type found struct {
+		path    string
+		written time.Time
+	}
+	var traces []found
+	var folders []string
+	shown, _ := os.Stat(except)
+	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		name := e.Name()
+		if !strings.HasPrefix(name, prefix) || prefix == "" && strings.HasPrefix(name, ".") {
+			continue
+		}
+		if e.IsDir() {
+			folders = append(folders, folder+name+string(filepath.Separator))
+			continue
+		}
+		if info, err := e.Info(); err == nil && trace.HasTraceName(name) && !os.SameFile(info, shown) {
+			traces = append(traces, found{folder + name, info.ModTime()})
+		}
+	}
+	slices.SortStableFunc(traces, func(a, b found) int { return b.written.Compare(a.written) })
+	var paths []string
+	for _, f := range traces {
+		paths = append(paths, f.path)
+	}
+	paths = append(paths, folders...)
+	return paths[:min(len(paths), mostTraces)], nil
 }

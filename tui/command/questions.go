@@ -33,6 +33,12 @@ var Questions = []Question{
 		"the column Δ and the counts in the title; removed rows are at the end of the table",
 	},
 	{
+		"What did fusion, or another setting, change in total, and where?",
+		"{Dispatches} {baseline trace} tab enter {selection} {sort} d {reverse}",
+		"the line below the tabs, and the rows in the order of what they save, with a total; first record a run with " +
+			"the other setting in this folder (`gpuscope run --fuse off --timing dispatch --trace off.json`)",
+	},
+	{
 		"How much time would fusing two rows save?",
 		"{Dispatches} {filter} *add* enter {bottom} {mark row} {up} {up} {mark row} {cost of marked}",
 		"the title, after *together cost*; {mark row} marks other rows",

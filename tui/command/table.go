@@ -255,7 +255,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"B"}, Name: "baseline trace",
-			Doc:  "Compares tables with the steps of the same phase in another trace. Leave the file name empty to compare with steps of this trace again.",
+			Doc:  "Compares tables with the steps of the same phase in another trace. tab takes the newest trace in the folder, or completes the name; again: the next trace. Leave the file name empty to compare with steps of this trace again.",
 			Also: "diff compare delta difference file run",
 			In:   []Place{InViews}, Needs: []Needs{Shown},
 		},

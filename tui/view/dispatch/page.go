@@ -29,14 +29,30 @@ type Page struct {
 // New returns the view Dispatches.
 func New(h view.Host) *Page {
 	p := &Page{ListPage: view.ListOf("dispatches"), host: h}
-	p.Rows.SortKeys = []widget.SortKey{
-		{Letter: "s", Column: "save_us"}, {Letter: "c", Column: "cost_us"}, {Letter: "l", Column: "lost_us"}, {Letter: "u", Column: "us"}, {Letter: "m", Column: "sum_us"}, {Letter: "d", Column: "delta"}, {Letter: "h", Column: "share"},
-	}
+	p.Rows.SortKeys = sortKeys(false)
 	p.Rows.GiveUp, p.Rows.Soft = []string{"sum_us", "id", "grid"}, "kernel"
 	p.Rows.Keep = []string{"spark", "limit", "layers", "sum_us", "gap_db"}
 	p.Rows.Spare, p.Rows.Guest, p.Rows.Stays = p.spare, p.guest, p.stays
 	p.Rows.Margin, p.Rows.KinOf, p.Rows.Class = p.joined, firstDispatch, p.class
 	return p
+}
+
+// sortKeys returns the letters of the columns that users sort by most. `compared` reports that the user chose
+// a baseline: the difference in time is then more useful than the changes of plans.
+func sortKeys(compared bool) []widget.SortKey {
+	delta := "delta"
+	if compared {
+		delta = "delta_us"
+	}
+	return []widget.SortKey{
+		{Letter: "s", Column: "save_us"},
+		{Letter: "c", Column: "cost_us"},
+		{Letter: "l", Column: "lost_us"},
+		{Letter: "u", Column: "us"},
+		{Letter: "m", Column: "sum_us"},
+		{Letter: "d", Column: delta},
+		{Letter: "h", Column: "share"},
+	}
 }
 
 // Table returns the shown table, or nil if it is not ready yet.
@@ -70,7 +86,7 @@ func (p *Page) joined(i int) string {
 }
 
 func (p *Page) Load(j *widget.Jobs, s view.Snapshot, _ int) {
-	p.now = s
+	p.now, p.Rows.SortKeys = s, sortKeys(s.Against.Chosen())
 	p.Want(j, s, p.fold)
 	view.WantAnswer(&p.first, j, s, p.Takes())
 }

@@ -1,0 +1,43 @@
+package command
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Tab offers the newest trace first, and neither the shown trace nor files of other kinds.
+func TestTracesAreOfferedNewestFirst(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for i, name := range []string{"old.json", "new.json.gz", "shown.jsonl", "model.gguf", "no-suffix", ".hidden.json"} {
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		written := time.Unix(int64(1000+i), 0)
+		if err := os.Chtimes(name, written, written); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir("runs", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join("runs", "a.json"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	folder := "runs" + string(filepath.Separator)
+	for typed, want := range map[string]string{
+		"": "new.json.gz old.json " + folder, "o": "old.json", "ru": folder, folder: folder + "a.json",
+		folder + "x": "", ".h": ".hidden.json",
+	} {
+		got, err := Traces(t.Context(), typed, "shown.jsonl")
+		if err != nil || !slices.Equal(got, strings.Fields(want)) {
+			t.Errorf("%q: %q %v, want %q", typed, got, err, want)
+		}
+	}
+	if _, err := Traces(t.Context(), "none"+string(filepath.Separator), ""); err == nil {
+		t.Error("a folder that does not exist is listed")
+	}
+}
