@@ -96,7 +96,7 @@ func (m *Model) left(l *session.Left) (run.Transcript, error) {
 		gives := position >= len(t.IDs)
 		switch {
 		case turn.Step <= step || turn.Step > last:
-			return t, session.Refusef("resume: step %d is listed after step %d, but the numbers must increase and not exceed the last step, %d",
+			return t, session.Refusef("resume: step %d follows step %d; step numbers must increase, up to the last step %d",
 				turn.Step, step, last)
 		case before < len(t.IDs) && position > len(t.IDs), before >= len(t.IDs) && turn.Tokens != 1,
 			position > m.context:
@@ -104,7 +104,7 @@ func (m *Model) left(l *session.Left) (run.Transcript, error) {
 				table.Plural(turn.Tokens, "token"), before, table.Plural(len(t.IDs), "token"), m.context)
 		case gives != (turn.Token != nil):
 			return t, session.Refusef(
-				"resume: the step at position %d must have a generated token if it completes the prompt or comes later, and none if it ends inside the prompt", before)
+				"resume: the step at position %d must have a generated token exactly if it reads the last token of the prompt or a later token", before)
 		case gives && (*turn.Token < 0 || *turn.Token >= m.sizes.Vocab):
 			return t, session.Refusef("resume: invalid token id %d; the vocabulary has ids 0 to %d",
 				*turn.Token, m.sizes.Vocab-1)

@@ -484,7 +484,8 @@ func (o *linear) Plan(p *graph.Planner) error {
 	r, able := o.Routes.Preferred(m), o.readable(p, o.Routes.Allowed(m))
 	switch {
 	case able == 0:
-		return p.Errorf("no allowed kernel can read x (dims %v, deferred: %t)", dims, p.Deferred(o.x))
+		return p.Errorf("no allowed kernel can read x with dims %v (x computed inside the kernel: %t)", dims,
+			p.Deferred(o.x))
 	case able>>r&1 == 0:
 		r = bits.TrailingZeros64(able)
 	}

@@ -364,7 +364,7 @@ func (f *form) list(t reflect.Type, of *form) {
 	}
 }
 
-// array encodes an array of n elements that have size bytes each in memory.
+// array encodes an array of `n` elements. In memory, each element takes `size` bytes.
 func (f *form) array(n int, size uintptr, of *form) {
 	f.least = n * of.least
 	f.put = func(w *wireWriter, v reflect.Value) {

@@ -103,7 +103,7 @@ func (s *Session) stepOf(step *int) (Step, error) {
 		return t, nil
 	}
 	if t, ok = s.host.Find(*step); !ok {
-		return t, session.Refusef("step %d cannot run again: the text was stepped back before it, or another text has begun",
+		return t, session.Refusef("step %d cannot run again: it is no longer part of the text, because the user stepped back or began another text",
 			*step)
 	}
 	return t, nil

@@ -18,7 +18,7 @@ import (
 //
 //	x        [1, S, K], the same row for all experts of a token, or [1, S, k, K], a row for each
 //	w        [E*N, K], a stack of E matrices [N, K], in any of weight.Formats: the kind is
-//	         linear_experts_NAME, or linear_experts for f32; N and K are multiples of 4 and 8
+//	         linear_experts_NAME, or linear_experts for f32; N is a multiple of 4, K of 8
 //	bias     [E, N], constant, or graph.None
 //	experts  [1, S, k], i32, and sorted: outputs of a router
 //	y        [1, S, k, N]
@@ -81,7 +81,7 @@ func addLinear(c *kind.Call) []graph.ValueID {
 	}
 	switch rows := o.w.Rows; {
 	case rows%o.n != 0 || rows/o.n%4 != 0 || !o.w.InGroupsOf8():
-		return c.Fail("matrix %s has size %d x %d, want %d matrices whose numbers of rows and columns are multiples of 4 and 8",
+		return c.Fail("matrix %s has size %d x %d, want %d matrices, each with a multiple of 4 rows and of 8 columns",
 			o.w.Name, rows, o.w.Cols, o.n)
 	case o.w.Cols != shape.Last(x):
 		return c.Fail("x has dims %v, want %d columns as in matrix %s", x, o.w.Cols, o.w.Name)
@@ -272,7 +272,8 @@ func (o *linear) Plan(p *graph.Planner) error {
 	r, able := o.routes.Preferred(tokens), o.readable(p, o.routes.Allowed(tokens))
 	switch {
 	case able == 0:
-		return p.Errorf("no allowed kernel can read x (dims %v, deferred: %t)", x, p.Deferred(o.x))
+		return p.Errorf("no allowed kernel can read x with dims %v (x computed inside the kernel: %t)", x,
+			p.Deferred(o.x))
 	case able>>r&1 == 0:
 		r = bits.TrailingZeros64(able)
 	}

@@ -56,7 +56,7 @@ func addConvolution(c *kind.Call) []graph.ValueID {
 	o.transposed = c.ArgBool("transposed")
 	x, w := c.MaxDims(o.x), c.MaxDims(o.weight)
 	if rank := len(x); rank != 3 && rank != 4 || len(w) != rank || !slices.Equal(c.MinDims(o.weight), w) {
-		return c.Fail("x has dims %v and weight has dims %v, want rank 3 or 4, and fixed weight dims", x, w)
+		return c.Fail("x has dims %v and weight has dims %v; both need 3 or 4 dims, the same number, and the weight's dims must be fixed", x, w)
 	}
 	o.flat = len(x) == 3
 	if !o.readWindow(c, w) {

@@ -148,7 +148,8 @@ func newTokenizer(c Config, err error) (*Tokenizer, error) {
 	return t, err
 }
 
-// make builds the tables for decoding and encoding. If it returns an error, there are no tables for encoding.
+// make builds the tables for decoding and encoding. If it returns an error, the tokenizer can decode but not
+// encode.
 func (t *Tokenizer) make() error {
 	c := &t.config
 	if err := c.checkTokens(); err != nil {

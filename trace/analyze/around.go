@@ -8,8 +8,8 @@ import (
 	"gpuscope/trace"
 )
 
-// Neighbour is an operator that the graph connects to another operator. Where no operator writes or reads a
-// value, the Neighbour is the value itself: an input or output of the graph, a constant, or state.
+// Neighbour is an operator that writes an input of another operator or reads one of its outputs. A value that
+// no operator writes or reads (an input or output of the graph, a constant, or state) is a Neighbour itself.
 type Neighbour struct {
 	Op    *trace.Op // nil for a value
 	Value trace.ValueID

@@ -85,7 +85,7 @@ func (d *document) read(in io.Reader) error {
 	return d.wrong(err)
 }
 
-// enter reads the list of an object.
+// enter reads the opening bracket of the list with the records, and then the records.
 func (d *document) enter() error {
 	open, err := d.dec.Token()
 	switch {

@@ -44,7 +44,7 @@ func DetailLines(d *analyze.Detail) []string {
 	add("time", timeLine(d))
 	if own {
 		add("work", trafficLine(d))
-		// The plan does not show the waste of experts, which depends on the choice of the router.
+		// For experts the plan has no waste: it depends on which experts the router chooses.
 		if d.Plan.Experts.Rows == 0 || !d.Waste.None() {
 			add("waste", strings.TrimPrefix(WasteLine(d.Waste), "waste "))
 		}

@@ -32,8 +32,8 @@ func NextChange(x *analyze.Index, step int, id trace.DispatchID) string {
 	return strings.Join(parts, " · ")
 }
 
-// LastChange describes the last change of the grid or route before the current position and prompt length,
-// in the format of NextChange.
+// LastChange describes the last change of the grid or route at a smaller position and at a smaller number of
+// tokens, in the format of NextChange.
 func LastChange(x *analyze.Index, step int, id trace.DispatchID) string {
 	var parts []string
 	if c, known := curves.Around(x, step, id, trace.AlongPosition); known && c.Previous != nil {

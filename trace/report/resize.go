@@ -67,7 +67,7 @@ func resizeParts(r *analyze.ResizeSummary, order string) []table.Segment {
 		parts = append(parts, table.Say(4, "%.1f µs", float64(ns)/1e3))
 	}
 	if r.SameAs >= 0 {
-		parts = append(parts, table.Say(2, "same as s%d", r.SameAs))
+		parts = append(parts, table.Say(2, "re-planned the same operators as s%d", r.SameAs))
 	}
 	return parts
 }

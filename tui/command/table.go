@@ -199,7 +199,7 @@ func Default(views ...Row) []Row {
 			In:   []Place{InViews}, Needs: []Needs{Device},
 			Plain: Line{Word: "L", Takes: "", Doc: "measure the ceilings of the device"},
 		},
-		{Name: "value", Plain: Line{Word: "v", Takes: "VALUE [DISPATCH]", Doc: "print statistics of the value with the id VALUE (see the table values); with DISPATCH: of the value right after that dispatch"}},
+		{Name: "value", Plain: Line{Word: "v", Takes: "VALUE [DISPATCH]", Doc: "print statistics of a value at the end of the step, or right after the dispatch with the id DISPATCH; the table values lists the ids"}},
 		{Name: "save value", Plain: Line{
 			Word: "save", Takes: "VALUE [DISPATCH] FILE",
 			Doc: "write all elements of a value, also right after DISPATCH, to a .npy or .csv file",
@@ -332,7 +332,7 @@ func Default(views ...Row) []Row {
 		}},
 		{
 			Keys: []string{"c"}, Name: "cost",
-			Doc:  "Measures the cost of each visible row: runs the step again without the row's dispatches, until the order of the top rows is significant, but for at most 10 s (30 s on a software device). {back out} stops early and keeps the results. The same key measures more rounds.",
+			Doc:  "Measures the cost of each visible row: runs the step many times, with and without the row's dispatches. Stops when it is certain which rows cost most, or after 10 s (30 s on a software device). {back out} stops early and keeps the results. The same key measures more rounds.",
 			Also: "profile slow bottleneck optimize speed gain measure",
 			In:   []Place{InViews}, Of: Costed, Needs: []Needs{Run}, Hint: 5,
 			Plain: Line{Word: "c", Takes: "[NAMES]", Doc: "measure the cost of each row, or of the named rows together"},
@@ -503,12 +503,12 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"left", "h"}, Name: "left",
-			Doc: "Closes the row. If it is not open: goes to the row that contains it. In Step: goes to the previous step. In Timeline: goes to the previous item of the track, by at least one cell.",
+			Doc: "Closes the row. If it is not open: goes to the row that contains it. In Step: goes to the previous step. In Timeline: goes to the previous item of the track that is at least one cell away.",
 			In:  []Place{Moving},
 		},
 		{
 			Keys: []string{"right", "l"}, Name: "right",
-			Doc: "Opens the row. In Step: goes to the next step. In Timeline: goes to the next item of the track, by at least one cell.",
+			Doc: "Opens the row. In Step: goes to the next step. In Timeline: goes to the next item of the track that is at least one cell away.",
 			In:  []Place{Moving},
 		},
 		{
@@ -577,7 +577,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"H"}, Name: "how do I",
-			Doc:  "Lists questions. Presses the keys that answer the chosen question.",
+			Doc:  "Lists common questions. When you choose one, the program presses the keys that answer it.",
 			Also: "question guide tutorial answer",
 			In:   []Place{InViews, Overlays},
 		},

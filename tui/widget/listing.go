@@ -273,10 +273,10 @@ func (l *Listing) nameOf(row int) string {
 	return l.Table.Cell(row, i).Text
 }
 
-// text returns the displayed text of a cell, in the tree column with the indentation.
+// text returns the displayed text of a cell. In the tree column, the text begins with the indentation.
 func (l *Listing) text(row, col int) string { return l.placed(l.Table.Cell(row, col).Text, row, col) }
 
-// placed returns s as displayed in a cell: in the tree column with the indentation.
+// placed returns s as displayed in a cell. In the tree column, it puts the indentation before s.
 func (l *Listing) placed(s string, row, col int) string {
 	if l.Table.Columns[col].Tree {
 		return l.branch(row) + l.named(s, row)

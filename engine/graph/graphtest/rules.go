@@ -48,7 +48,7 @@ var SumRule = graph.Fusion{
 // MapRule fuses a unary operator into the routed operator that reads it. The fused operator does not add 1:
 // it only reads the unary operator's input in place of its output.
 var MapRule = graph.Fusion{
-	Name: "map", Doc: "drop a unary before a routed",
+	Name: "map", Doc: "drop a unary operator before a routed operator",
 	Pattern: graph.Pattern{Kinds: []string{"routed"}, Of: []graph.Pattern{{Kinds: []string{"unary"}}}},
 	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		r := m.Last().(*routedOp)

@@ -318,7 +318,7 @@ func (m *Method) instruction(t *flat.Table, count int) Instruction {
 	case MoveCall:
 		in.Args = []int{value(moveFrom), value(moveTo)}
 	case JumpFalseCall:
-		// A jump may also have the target count, which means the end of the chain.
+		// The target of a jump may also be `count`: the end of the chain.
 		in.Target = index(args, jumpDestination, count+1, "possible jump targets (the instructions and the end of the chain)")
 		in.Args = []int{value(jumpCondition)}
 	case FreeCall:

@@ -76,7 +76,7 @@ type RouteSpan struct {
 	Reason string
 }
 
-// Quantity is a property of a row that is drawn along the axis.
+// Quantity is what a chart shows on its vertical axis.
 type Quantity int
 
 // The quantities. All quantities except Time are computed exactly from plans or from the sizes of values.

@@ -127,8 +127,8 @@ func slopeColumns(c *curves.Curves) []table.Column {
 		of.Cell(80, table.Measured, "error_us", "±", "us", "error of the slope",
 			fit(func(f *curves.Fit) table.Cell { return slope(f.SE) })),
 		of.Cell(80, table.Measured, "share", "share %", "%",
-			"share of the whole step's slope, if the slope is significant; drift: the time changes although the "+
-				"operator does the same work at every position; ~: not timed, but estimated from the bytes in the plans",
+			"how much of the growth of the step's time per position comes from this row; drift: the time changes "+
+				"although the work does not; ~: estimated from bytes, not timed",
 			func(r *curves.CurveRow) table.Cell {
 				if r.Dispatches == nil || c.Slope() == nil || r.Share == 0 && r.Fit == nil && !r.Modelled {
 					return table.Cell{}

@@ -31,7 +31,7 @@ var Views = []view.Row{
 	},
 	{
 		Key: "3", Name: "Resize", Needs: command.Shown, New: without(resize.New),
-		Doc: "The operators that were re-planned, and the changes that caused it, pass by pass.",
+		Doc: "Which operators were re-planned in a step, in which order, and which changed value caused it.",
 	},
 	{
 		Key: "4", Name: "Graph", Needs: command.Opened, New: without(graph.New),

@@ -440,7 +440,8 @@ func (p *Page) verdict(f *Facts) string {
 	return said
 }
 
-// run returns the lines of the strip with its lanes. A page with few lines shows fewer lanes.
+// run returns the lines of the chart of steps and of the lanes below it: cursor, events and marks. A page
+// with few lines shows fewer lanes.
 func (p *Page) run(t *widget.Theme, g widget.Glyphs, f *Facts, s *strip, w, chart, h int) []string {
 	lines := s.Chart(t, g, chart)
 	cursor, legend := "", s.Legend()

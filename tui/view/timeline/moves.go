@@ -97,7 +97,8 @@ func (p *Page) move(to cursor) {
 	p.settle()
 }
 
-// Move moves the cursor: up and down to another track, left and right to another item, by at least one cell.
+// Move moves the cursor: up and down to another track, left and right to the next item that is at least one
+// cell away.
 // Pages move the drawn part.
 func (p *Page) Move(m widget.Motion) {
 	o := p.overview()
