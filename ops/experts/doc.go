@@ -4,8 +4,8 @@
 //
 // The chosen experts depend on data, but a plan depends only on shapes. So grids are large enough for any
 // distribution of the tokens to the experts, and workgroups without work return at once. For one token or a
-// few, each pair of a token and an expert is a product of one row. For more tokens, the pairs are sorted by
-// expert, and each expert processes its pairs in tiles.
+// few, each pair of a token and an expert is computed as one row times a matrix. For more tokens, the pairs
+// are sorted by expert, and each expert processes its pairs in tiles.
 //
 // A router named NAME outputs NAME.counts, the number of tokens of each expert in the step, besides
 // NAME.experts, NAME.weights and NAME.sorted. The plan of a product states its tiles (graph.Launch.Experts).

@@ -25,7 +25,7 @@ func (s *tiling) chunk() int { return 8 * s.eights }
 // Indices of routes.
 const (
 	routeGEMV  = 0 // one token
-	routePairs = 1 // each pair is a product of one row
+	routePairs = 1 // each pair is computed as one row times a matrix
 )
 
 // routes lists the routes, ordered from the fewest tokens to the most.
