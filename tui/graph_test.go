@@ -123,6 +123,82 @@ func TestHeatMapIsComputedByTheEngine(t *testing.T) {
 	d.sees("heat map: a trace does not contain tensor values")
 }
 
+// TestAComparison shows the difference from the baseline's value and its heat map at every size.
+func TestAComparison(t *testing.T) {
+	t.Parallel()
+	for _, size := range some(sizes) {
+		t.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) {
+			d := opened(t, size[0], size[1], &tuitest.Script{NaN: 70}, "embed")
+			numbers := d.press("enter", "G", "enter", "c").screen()
+			golden.RequireEqual(t, numbers+"\n"+d.press("d").screen()+"\n")
+		})
+	}
+}
+
+// c subtracts the value at the last step of the baseline, and names both steps. The value of the prefill has
+// more rows than that of a decode step: their common part is compared.
+func TestComparisonFollowsTheBaseline(t *testing.T) {
+	t.Parallel()
+	var looks []session.LookAt
+	d := opened(t, 120, 40, &tuitest.Script{Before: func(_ context.Context, c session.Command) error {
+		if c.Kind == session.Look || c.Kind == session.Save {
+			looks = append(looks, *c.At)
+		}
+		return nil
+	}}, "select last").press("enter", "G", "enter")
+	looks = nil
+	d.press("c").sees("last, s1 minus s0", "step 1 minus the baseline, step 0", "max |Δ| 0.01695 at [0, 27]", "c value")
+	if len(looks) != 2 {
+		t.Errorf("%d requests", len(looks))
+	}
+	for _, at := range looks {
+		if at.Baseline == nil || at.Baseline.Step != 0 || *at.Step != 1 {
+			t.Errorf("%+v", at)
+		}
+	}
+	d.press("d").sees("max |Δ| of 1×2").press("d")
+	d.press("b", "s", "s").sees("last, s3 minus s1", "max |Δ| 0.03").press("y")
+	d.press("E").sees("last-s3-minus-s1.npy").press("enter")
+	if at := looks[len(looks)-1]; at.Baseline == nil || at.Baseline.Step != 1 || *at.Step != 3 {
+		t.Errorf("the saved value is %+v", at)
+	}
+	d.press("c").sees("from a re-run of step 3", "min -1.7").misses("minus")
+
+	rows := opened(t, 120, 40, &tuitest.Script{}, "embed").press("enter", "G", "enter")
+	rows.sees("f32 1×1×2048").press("c").sees("step 1 minus step 0, common part 1×1×2048,").reads("list")
+	rows.press("d").sees("rows 0–22").press("d", "c").sees("columns 0–4 of 5")
+}
+
+func TestComparisonSaysWhyItIsImpossible(t *testing.T) {
+	t.Parallel()
+	d := opened(t, 120, 40, &tuitest.Script{}, "embed").press("enter", "j", "j", "enter", "c")
+	d.sees("compare: a constant is the same in every step").press("esc")
+	first := drive(t, 120, 40, llama, &tuitest.Script{}, Options{Prompt: "Once"})
+	first.settle()
+	first.press("4", "/").typed("lm_head").press("enter", "G", "enter", "G", "enter", "c")
+	first.sees("compare: no baseline is set; press b on another step")
+	path := filepath.Join(t.TempDir(), "base.json")
+	if err := trace.WriteFile(path, llama); err != nil {
+		t.Fatal(err)
+	}
+	d = opened(t, 120, 40, &tuitest.Script{}, "lm_head").press("enter", "G", "enter", "B").typed(path).press("enter")
+	d.press("c").sees("compare: the baseline is a trace file, which contains no tensor values")
+	cache := opened(t, 120, 40, &tuitest.Script{}, "layers.0.attn.cache_k")
+	values := cache.app.index.Trace.Graph.Values
+	i := slices.IndexFunc(values, func(v trace.Value) bool { return v.Name == "layers.0.attn.k_cache" })
+	graph.OpenValue(hosting{cache.app}, values[i].ID, cache.app.snapshot())
+	cache.press("g", "c").sees("compare: a KV cache still has the rows of earlier steps")
+	// A baseline that the engine cannot run again: the page shows the engine's reason.
+	d = opened(t, 120, 40, &tuitest.Script{Before: func(_ context.Context, c session.Command) error {
+		if c.Kind == session.Look && c.At.Baseline != nil {
+			return errors.New("step 0 cannot run again")
+		}
+		return nil
+	}}, "lm_head").press("enter", "G", "enter", "c")
+	d.sees(widget.MarkFail + " step 0 cannot run again").press("d").sees("step 0 cannot run again")
+	d.press("d", "c").sees("rows 0–").misses("cannot run again")
+}
+
 // E asks for a file and sends one command, which names the value, the step and the dispatch on the screen.
 func TestExportOfAValueNamesWhatIsShown(t *testing.T) {
 	t.Parallel()

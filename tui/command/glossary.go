@@ -43,6 +43,7 @@ var Signs = [][2]string{
 	{"Δ 48→96 r p", "differs from the baseline: the grid (old→new), the route (r) or the params (p); a group shows only letters, with g for the grid"},
 	{"Δµs = +3.1", "the difference from the baseline is not significant; ? instead of =: too few times to know"},
 	{"Δ + - %", "compared with the baseline, the row was added (+) or removed (-), or its time changed (%)"},
+	{"|Δ| relative", "opened value: the absolute difference from the baseline; the norm of all differences, divided by that of the baseline"},
 	{"n", "number of samples in a median; {repeat} adds samples"},
 	{"clk", "GPU clock: how fast a fixed kernel runs, relative to its speed after the warm-up when the model was loaded"},
 }

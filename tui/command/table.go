@@ -455,6 +455,12 @@ func Default(views ...Row) []Row {
 			In:   []Place{InViews}, Of: InValue, Needs: []Needs{View}, Hint: 4,
 		},
 		{
+			Keys: []string{"c"}, Name: "compare",
+			Doc:  "Shows the difference between the value in this step and in the baseline's step: its size, its elements and its heat map. The same key shows the value again.",
+			Also: "diff baseline delta difference",
+			In:   []Place{InViews}, Of: InValue, Needs: []Needs{View}, Hint: 5,
+		},
+		{
 			Keys: []string{"E"}, Name: "export value",
 			Doc:  "Writes all elements of the value, as they are after the shown dispatch, to a .npy file (NumPy) or a .csv file with one line for each row.",
 			Also: "save csv npy numpy file tensor",

@@ -2,6 +2,7 @@ package tuitest
 
 import (
 	"math"
+	"slices"
 
 	"gpuscope/session"
 	"gpuscope/trace"
@@ -33,17 +34,20 @@ func (p *Session) numbers(at *session.LookAt) (*session.Tensor, error) {
 		if at < 0 {
 			return nil, session.Refusef("step %d cannot run again: it is not part of the current text", step)
 		}
-		out.Step = &step
-		for i := range p.path[:at+1] {
-			for _, d := range p.path[i].Dims {
-				if d.Value == v.ID {
-					out.Dims = d.Dims
-				}
-			}
-		}
+		out.Step, out.Dims = &step, p.dimsAt(v, step)
 		if out.After == nil {
 			out.After = p.writer(&p.path[at], v.ID)
 		}
+	}
+	scale := 1.0
+	if b := at.Baseline; b != nil {
+		base := p.dimsAt(v, b.Step)
+		out.Baseline = &session.BaselineOf{Step: b.Step, After: b.After, Dims: base, Whole: out.Dims}
+		out.Dims = slices.Clone(out.Dims)
+		for i := range out.Dims {
+			out.Dims[i] = min(out.Dims[i], base[i])
+		}
+		scale = float64(*out.Step-b.Step) / 100
 	}
 	n := 1
 	for _, d := range out.Dims {
@@ -53,7 +57,7 @@ func (p *Session) numbers(at *session.LookAt) (*session.Tensor, error) {
 		if p.script.NaN > 0 && i == p.script.NaN {
 			return math.NaN()
 		}
-		return math.Sin(float64(i+int(v.ID))) * (1 + float64(i%7)/8)
+		return math.Sin(float64(i+int(v.ID))) * (1 + float64(i%7)/8) * scale
 	}
 	for row := range max(1, at.Rows) {
 		for i := at.Offset + row*at.Stride; i < min(n, at.Offset+row*at.Stride+at.Count); i++ {
@@ -63,10 +67,38 @@ func (p *Session) numbers(at *session.LookAt) (*session.Tensor, error) {
 	if at.Statistics {
 		out.Statistics = statistics(n, number)
 	}
+	if at.Statistics && out.Baseline != nil {
+		relative, cosine, most := math.Abs(scale), 0.99995, 0
+		for i := range min(n, 50) {
+			if math.Abs(number(i)) > math.Abs(number(most)) {
+				most = i
+			}
+		}
+		out.Difference = &session.Difference{
+			Elements: n, Differ: n, NotFinite: out.Statistics.NaN, MaxAbs: math.Abs(number(most)),
+			MaxAt: &most, MeanAbs: out.Statistics.Std / 2, Relative: &relative, Cosine: &cosine,
+		}
+	}
 	if at.Map != nil {
 		out.Map = p.heatMap(n, *at.Map, number)
 	}
 	return out, nil
+}
+
+// dimsAt returns the live shape of a value in a step of the text.
+func (p *Session) dimsAt(v *trace.Value, step int) []int {
+	dims := v.MaxDims
+	for i := range p.path {
+		if p.path[i].Index > step {
+			break
+		}
+		for _, d := range p.path[i].Dims {
+			if d.Value == v.ID {
+				dims = d.Dims
+			}
+		}
+	}
+	return dims
 }
 
 // heatMap returns a heat map of n elements. Each cell shows its first element, or NaN if it contains the NaN.

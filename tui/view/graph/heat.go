@@ -143,7 +143,7 @@ func (p *ValuePage) headingLines() int {
 // heatMap returns the heat map of the shown value, or nil if it is not known yet.
 func (p *ValuePage) heatMap() *session.HeatMap {
 	got := p.heatTask.Value
-	if got.t == nil || got.key.value != p.shownValue() {
+	if got.t == nil || got.key.value != p.shownValue() || p.compares != (got.key.minus >= 0) {
 		return nil
 	}
 	return got.t.Map
@@ -245,7 +245,11 @@ func legend(scale *widget.HeatScale, shades []string, m *session.HeatMap, w int)
 	var long, short []string
 	for _, s := range signs {
 		long = append(long, s[0]+" "+s[1])
-		short = append(short, s[0]+strings.ReplaceAll(s[1], " ", ""))
+		if tight, is := strings.CutPrefix(s[1], "≥ "); is {
+			short = append(short, s[0]+"≥"+tight)
+		} else {
+			short = append(short, s[0]+" "+s[1])
+		}
 	}
 	if text := strings.Join(long, "  "); widget.Width(text) <= w {
 		return text
@@ -259,13 +263,17 @@ func (p *ValuePage) drawn() table.Segment {
 	if p.heatMap() != nil {
 		at = p.heatTask.Given.MapAt
 	}
+	x := "|x|"
+	if p.compares {
+		x = "|Δ|"
+	}
 	if at.Rows*at.Columns == 1 {
-		return table.Segment{Rank: 1, Text: "heat map: |x| of each element", Short: "|x|"}
+		return table.Segment{Rank: 1, Text: "heat map: " + x + " of each element", Short: "heat map: " + x}
 	}
 	return table.Segment{
-		Rank: 1, Text: fmt.Sprintf("heat map: largest |x| of %s×%s elements",
-			widget.Count(at.Rows), widget.Count(at.Columns)),
-		Short: fmt.Sprintf("max |x| of %d×%d", at.Rows, at.Columns),
+		Rank: 1, Text: fmt.Sprintf("heat map: largest %s of %s×%s elements", x, widget.Count(at.Rows),
+			widget.Count(at.Columns)),
+		Short: fmt.Sprintf("max %s of %d×%d", x, at.Rows, at.Columns),
 	}
 }
 

@@ -46,11 +46,17 @@ func (p *ValuePage) lookAt(key valueKey) session.LookAt {
 	if key.after >= 0 {
 		at.After = &key.after
 	}
+	if key.minus >= 0 {
+		at.Baseline = &session.BaselineAt{Step: key.minus, After: at.After}
+	}
 	return at
 }
 
 // elementSize returns the size in bytes of an element in a .npy file.
 func (p *ValuePage) elementSize() int {
+	if p.compares {
+		return 8
+	}
 	dtype := p.at.Trace.Graph.Values[p.shownValue()].DType
 	if t := p.page.Value.t; t != nil && t.Value == p.shownValue() {
 		dtype = t.DType
@@ -77,6 +83,9 @@ func (p *ValuePage) fileName(key valueKey) string {
 	}
 	if key.after >= 0 {
 		name += fmt.Sprintf("-d%d", key.after)
+	}
+	if key.minus >= 0 {
+		name += fmt.Sprintf("-minus-s%d", key.minus)
 	}
 	return name + ".npy"
 }

@@ -42,6 +42,7 @@ type ValuePage struct {
 	at     view.Snapshot
 
 	heat     bool      // the page shows a heat map instead of the histogram and the grid
+	compares bool      // the page shows the difference from the baseline
 	stopped  *valueKey // value whose statistics and heat map the user chose not to read
 	stats    widget.Task[valueKey, seen]
 	page     widget.Task[windowKey, seen]
@@ -53,6 +54,7 @@ type valueKey struct {
 	step  int // step number as recorded in the trace
 	value trace.ValueID
 	after trace.DispatchID // -1: after the last dispatch that writes the value
+	minus int              // number of the step whose value is subtracted; -1: none
 }
 
 // writesKey identifies the writes of a value in a step.
@@ -61,10 +63,10 @@ type writesKey struct {
 	value trace.ValueID
 }
 
-// windowKey identifies the visible window of a value.
+// windowKey identifies the visible window of a value, as a matrix with `width` elements in a row.
 type windowKey struct {
 	valueKey
-	row, column, rows, columns int
+	row, column, rows, columns, width int
 }
 
 // seen is the model's answer to a request for a value.
@@ -103,6 +105,12 @@ func (p *ValuePage) Actions() []command.Action {
 			}
 			return ""
 		}, Run: p.toggleHeat},
+		{Name: "compare", Off: p.cannotCompare, Now: func() string {
+			if p.compares {
+				return "value"
+			}
+			return ""
+		}, Run: p.toggleCompare},
 		{Name: "export value", Off: p.cannotSave, Run: p.askSave},
 	}
 }
@@ -137,7 +145,7 @@ func (p *ValuePage) key() (k valueKey, why string) {
 	if why := analyze.NotStored(v); why != "" {
 		return k, "Not in memory: " + why + "."
 	}
-	k = valueKey{step: -1, value: p.value, after: -1}
+	k = valueKey{step: -1, value: p.value, after: -1, minus: -1}
 	if v.Role == trace.RoleConstant {
 		return k, ""
 	}
@@ -148,6 +156,13 @@ func (p *ValuePage) key() (k valueKey, why string) {
 	if p.write >= 0 && p.write < len(p.writes) {
 		k.after = p.writes[p.write].Dispatch
 		k.value = p.writes[p.write].Value
+	}
+	if p.compares {
+		base, why := p.baseline()
+		if why != "" {
+			return k, "Cannot compare: " + why + "."
+		}
+		k.minus = p.at.Trace.Steps[base].Index
 	}
 	return k, ""
 }
@@ -181,7 +196,7 @@ func (p *ValuePage) Load(j *widget.Jobs, s view.Snapshot, _ int) {
 	rows, columns := p.window()
 	_, width := p.shape()
 	p.column = widget.Clamp(p.column, 0, max(0, width-columns))
-	p.page.Want(j, windowKey{key, p.Row, p.column, rows, columns}, p.ask(key, session.LookAt{
+	p.page.Want(j, windowKey{key, p.Row, p.column, rows, columns, width}, p.ask(key, session.LookAt{
 		Offset: p.Row*width + p.column, Count: min(columns, width-p.column), Rows: rows, Stride: width,
 	}), nil)
 	// Read the visible window before the statistics and the heat map, which take long for a large value.
@@ -214,7 +229,7 @@ func (p *ValuePage) Stop() bool {
 // which the page shows.
 func (p *ValuePage) ask(key valueKey, at session.LookAt) func(context.Context) (seen, error) {
 	s, of := p.at.Session, p.lookAt(key)
-	at.Value, at.Step, at.After = of.Value, of.Step, of.After
+	at.Value, at.Step, at.After, at.Baseline = of.Value, of.Step, of.After, of.Baseline
 	return func(ctx context.Context) (seen, error) {
 		r, err := s.Do(ctx, session.Command{Kind: session.Look, At: &at})
 		if err == nil && r.Tensor == nil {
@@ -229,21 +244,6 @@ func (p *ValuePage) ask(key valueKey, at session.LookAt) func(context.Context) (
 		}
 		return s, nil
 	}
-}
-
-// dims returns the live dimensions that the model reported or, before the model has answered, those in the
-// trace.
-func (p *ValuePage) dims() []int {
-	if t := p.page.Value.t; t != nil && t.Value == p.shownValue() {
-		return t.Dims
-	}
-	if p.at.Step < 0 {
-		if v := p.info(); v != nil {
-			return v.MaxDims
-		}
-		return nil
-	}
-	return p.at.Index.Dims(p.at.Step, p.shownValue())
 }
 
 // shownValue returns the value whose contents are shown: the opened value, or another value in the same
@@ -375,7 +375,7 @@ func (p *ValuePage) Title(int) []table.Segment {
 		dtype = t.DType
 	}
 	parts := []table.Segment{
-		{Rank: 0, Text: v.Name},
+		{Rank: 0, Text: v.Name + p.minusWord()},
 		{Rank: 1, Text: strings.TrimSpace(dtype + " " + report.Shape(p.at.Index, v.ID, p.dims()))},
 	}
 	if p.heat {
@@ -397,9 +397,12 @@ func (p *ValuePage) source() (from table.Line, stale bool) {
 	add := func(text, short string) {
 		from.Segments = append(from.Segments, table.Segment{Text: text, Short: short})
 	}
-	if t.Step == nil {
+	switch {
+	case t.Baseline != nil && t.Step != nil:
+		p.comparedWith(t, add)
+	case t.Step == nil:
 		add("as stored in the model file, the same in every step", "")
-	} else {
+	default:
 		add(fmt.Sprintf("from a re-run of step %d", *t.Step), fmt.Sprintf("step %d", *t.Step))
 	}
 	if t.After != nil {
@@ -461,6 +464,8 @@ func (p *ValuePage) heading(t *widget.Theme, w int) []string {
 		lines = append(lines, "", "")
 	case told == nil:
 		lines = append(lines, t.Put(widget.Dim, " "+p.reading()), "")
+	case p.stats.Value.t.Difference != nil:
+		lines = append(lines, p.differences(t, p.stats.Value, w)...)
 	default:
 		parts := []table.Segment{
 			table.Say(0, "min %s", widget.Number(told.Min)), table.Say(0, "max %s", widget.Number(told.Max)),
@@ -568,7 +573,7 @@ func (p *ValuePage) grid(t *widget.Theme, w, h int) []string {
 	}
 	k := p.page.Given
 	dims := got.t.Dims
-	_, across := gridOf(dims, k.columns)
+	across := k.width
 	live, isCache := p.at.Index.LiveRows(p.at.Step, got.t.Value)
 	columns := min(k.columns, across-k.column)
 	if columns <= 0 || len(got.t.Numbers) == 0 {
@@ -631,7 +636,7 @@ func numel(dims []int) int {
 
 // foot describes the position of a window in the value.
 func (p *ValuePage) foot(k windowKey, dims []int) table.Line {
-	height, across := gridOf(dims, k.columns)
+	height, across := ceilDiv(numel(dims), max(1, k.width)), k.width
 	columns := min(k.columns, across-k.column)
 	rows := min(k.rows, height-k.row)
 	written := ""
@@ -652,8 +657,7 @@ func (p *ValuePage) Copied() string {
 		return ""
 	}
 	k := p.page.Given
-	_, across := gridOf(got.Dims, k.columns)
-	columns := max(1, min(k.columns, across-k.column))
+	columns := max(1, min(k.columns, k.width-k.column))
 	var b strings.Builder
 	for i, n := range got.Numbers {
 		b.WriteString(strconv.FormatFloat(float64(n), 'g', -1, 64))
