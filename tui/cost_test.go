@@ -111,7 +111,7 @@ func TestTimesAloneStandBesideCosts(t *testing.T) {
 	t.Parallel()
 	for w, off := range map[int]bool{80: false, 110: false, 120: false, 180: true, 200: true} {
 		head, _, _ := strings.Cut(live(t, w, 40).press("2", "c").line("# op"), "│")
-		if !strings.Contains(head, " Σµs ") || strings.Contains(head, " ± ") != off {
+		if !strings.Contains(head, " total ") || strings.Contains(head, " ± ") != off {
 			t.Errorf("%d cells: %q", w, head)
 		}
 	}

@@ -39,8 +39,8 @@ func TestWasteAndTimeAreOfTheSameDispatches(t *testing.T) {
 	for _, w := range []int{80, 120, 200} {
 		head := drive(t, w, 40, &tr, nil, Options{}).press("2").line("# op")
 		head, _, _ = strings.Cut(head, "│")
-		if !strings.Contains(head, " Σµs") || strings.Contains(head, " µs ") != (w >= dispatch.Roomy) {
-			t.Errorf("at %d columns: %q, want Σµs", w, head)
+		if !strings.Contains(head, " total") || strings.Contains(head, " µs ") != (w >= dispatch.Roomy) {
+			t.Errorf("at %d columns: %q, want total", w, head)
 		}
 	}
 }
@@ -50,7 +50,7 @@ func TestWasteAndTimeAreOfTheSameDispatches(t *testing.T) {
 func TestAFilterTakesNoColumnAway(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2").sees("kernel", "grid")
-	d.press("/").typed("attn.k").press("enter", "o", "m").sees("kernel", "grid", "Σµs↓").reads("title")
+	d.press("/").typed("attn.k").press("enter", "o", "m").sees("kernel", "grid", "total↓").reads("title")
 	d.press("o", "g").sees("grid↓")
 }
 

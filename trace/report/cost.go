@@ -322,15 +322,33 @@ func (t *DispatchTable) Undecided() table.Segment {
 	return said
 }
 
-// share returns the cell of a row's share of the step.
-func (t *DispatchTable) share(r *analyze.DispatchRow) table.Cell {
-	switch {
-	case t.CostOrder && r.Cost == nil:
-		return table.Missing()
-	case t.CostOrder:
-		return ShareCell(r.Cost)
-	case r.Share == 0:
-		return table.Cell{}
-	}
-	return table.Number(100*r.Share, 1)
+// ShareDoc describes a column of shares (see ShareColumn).
+const ShareDoc = "share of the step's time, computed from costs if most rows have a cost with a known error, otherwise " +
+	"from isolated times (Σgpu); = means that the cost is not significant"
+
+// ShareColumn returns the column of a row's share of the step, with bars and heat, for any table. byCost says
+// what the shares are computed from: the costs or the isolated times. `of` returns the cost of a row, or nil
+// if it was not measured, and the share of its isolated time, as a fraction.
+func ShareColumn[R any](rows table.Columns[R], byCost bool,
+	of func(*R) (cost *analyze.RowCost, isolated float64),
+) table.Column {
+	column := rows.Cell(80, table.Measured, "share", "share", "%", ShareDoc, func(r *R) table.Cell {
+		cost, isolated := of(r)
+		switch {
+		case byCost && cost == nil:
+			return table.Missing()
+		case byCost:
+			return ShareCell(cost)
+		case isolated == 0:
+			return table.Cell{}
+		}
+		return table.Number(100*isolated, 1)
+	})
+	return rows.WithHeat(column.WithBars(), func(r *R) float64 {
+		cost, isolated := of(r)
+		if byCost {
+			return CostPart(cost)
+		}
+		return isolated
+	})
 }

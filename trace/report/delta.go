@@ -108,14 +108,14 @@ func (t *DispatchTable) deltaColumns() (delta table.Column, deltaCost, baseline 
 		beside, plans = table.Kept, table.Kept
 	}
 	difference := of.Cell(beside, table.Measured, "delta_us", "Δµs", "us",
-		"Σµs minus baseline; = before a number means that the difference is not significant, ? that there are too "+
+		"total minus baseline; = before a number means that the difference is not significant, ? that there are too "+
 			"few times to know",
 		func(r *analyze.DispatchRow) table.Cell { return DeltaCell(t.Baseline, r.Delta, decimals) })
 	cost := DeltaCostColumn(of, 200, t.Baseline.CostsBeside(t.Costs),
 		func(r *analyze.DispatchRow) *analyze.RowCost { return r.Cost })
 	delta = of.Words(plans, "delta", "Δ",
 		"changes since the baseline: + new dispatch, - removed dispatch, 48→96 changed grid, r changed route, k edited "+
-			"kernel source, p only changed params (a group shows only letters); % is the change of Σµs, = a change within the noise",
+			"kernel source, p only changed params (a group shows only letters); % is the change of the total, = a change within the noise",
 		t.deltaCell)
 	return delta, []table.Column{cost, table.Marks(cost)}, []table.Column{
 		of.Cell(beside, table.Measured, "base_us", "baseline", "us",

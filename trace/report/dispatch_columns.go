@@ -97,9 +97,9 @@ func (t *DispatchTable) columns() []table.Column {
 			}),
 		over,
 		ran.Cell(each, table.Measured, "us", "µs", "us",
-			"GPU time of one dispatch: median over its repeats or over the steps; for a group, the median over its members",
+			"GPU time of one dispatch: median over its repeats, over the steps or over equal layers",
 			func(r *analyze.DispatchRow) table.Cell {
-				if r.Group && len(r.Units) == 1 {
+				if r.Group || r.Joint {
 					return table.Cell{}
 				}
 				return microseconds(r.Time, quantum)
@@ -117,21 +117,15 @@ func (t *DispatchTable) columns() []table.Column {
 				}
 				return n
 			}),
-		ran.Cell(80, table.Measured, "sum_us", "Σµs", "us", "GPU time per step of all dispatches in this row",
+		ran.Cell(80, table.Measured, "sum_us", "total", "us", "GPU time per step of all dispatches in this row, in µs",
 			func(r *analyze.DispatchRow) table.Cell {
 				if !r.Summed {
 					return table.Missing()
 				}
 				return table.Microseconds(r.SumNS/1e3, decimals)
 			}),
-		ran.WithHeat(ran.Cell(80, table.Measured, "share", "share", "%",
-			"share of the step's time, computed from costs if most rows have a cost with a known error, otherwise from "+
-				"isolated times (Σgpu); = means that the cost is not significant",
-			t.share).WithBars(), func(r *analyze.DispatchRow) float64 {
-			if t.CostOrder {
-				return CostPart(r.Cost)
-			}
-			return r.Share
+		ShareColumn(ran, t.CostOrder, func(r *analyze.DispatchRow) (*analyze.RowCost, float64) {
+			return r.Cost, r.Share
 		}),
 	}, cost, []table.Column{
 		ran.Words(judged, "limit", "bound",

@@ -41,6 +41,11 @@ func Live(x *analyze.Index, l *analyze.Launch) string {
 	return out
 }
 
+// MicrosCell returns the cell of a median time, in µs (see microseconds).
+func MicrosCell(x *analyze.Index, s analyze.Stats) table.Cell {
+	return microseconds(s, x.Trace.Clock.QuantumNS)
+}
+
 // microseconds formats a time in ns as µs without digits below the clock's resolution. It shows "‹" for a
 // time under twice the resolution, and "–" for a time that was not measured.
 func microseconds(s analyze.Stats, quantumNS float64) table.Cell {
@@ -51,6 +56,12 @@ func microseconds(s analyze.Stats, quantumNS float64) table.Cell {
 		return table.Cell{Text: "‹", Number: s.Median / 1e3, Has: true}
 	}
 	return table.Microseconds(s.Median/1e3, table.DecimalsOfUS(quantumNS))
+}
+
+// Median formats the median time of the members of a row in µs: of its dispatches or, in a heading, of its
+// layers.
+func (t *DispatchTable) Median(r *analyze.DispatchRow) string {
+	return MicrosCell(t.Index, r.Time).Text
 }
 
 // microsRange formats the minimum and the maximum in µs.

@@ -170,7 +170,7 @@ func Resized(ctx context.Context, x *analyze.Index, step int) (*ResizeTable, err
 				}
 				return table.Text(outcome(r.Hook))
 			}),
-		of.Cell(80, table.Measured, "us", "µs", "us",
+		of.Cell(80, table.Measured, "us", "CPU µs", "us",
 			"CPU time of the re-planning; for a group of equal layers, the sum over the layers",
 			func(r *analyze.ResizeRow) table.Cell {
 				if !r.Planning() {

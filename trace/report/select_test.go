@@ -114,7 +114,7 @@ func TestSortOrdersRowsWithinTheirHeading(t *testing.T) {
 	tab := dispatched(x, step, analyze.Options{}).Table
 	got := shown(t, tab, "",
 		table.Selection{
-			Sort: "Σµs", Reverse: true,
+			Sort: "total", Reverse: true,
 			Open: map[string]bool{"layer0/attn": false, "epilogue": false, "prologue": false},
 		})
 	want := []string{
@@ -132,7 +132,7 @@ func TestRowsApartStandInOneOrder(t *testing.T) {
 	x, step, _ := decode(t)
 	tab := dispatched(x, step, analyze.Options{}).Table
 	apart := tab.Apart()
-	got := shown(t, apart, "", table.Selection{Sort: "Σµs", Reverse: true})
+	got := shown(t, apart, "", table.Selection{Sort: "total", Reverse: true})
 	want := []string{
 		"mlp.down", "mlp.up", "mlp.gate", "attn.sdpa.split", "attn.norm", "mlp.norm",
 	}
@@ -146,7 +146,7 @@ func TestRowsApartStandInOneOrder(t *testing.T) {
 	}
 	down := slices.IndexFunc(apart.Rows, func(r table.Row) bool { return r.Apart == "mlp.down" })
 	open := shown(t, apart, "", table.Selection{
-		Sort: "Σµs", Reverse: true, Open: map[string]bool{apart.Rows[down].Key: true},
+		Sort: "total", Reverse: true, Open: map[string]bool{apart.Rows[down].Key: true},
 	})
 	if len(open) != len(got)+16 || !strings.HasPrefix(open[1], " L") {
 		t.Errorf("expanded, it shows %q", open[:3])

@@ -66,7 +66,7 @@ const manyRows = 64
 // Column is a column of a table: its description, and the function that computes its cells.
 type Column struct {
 	Name  string // name in CSV, JSON and filters: "sum_us"
-	Title string // title on the screen: "Σµs"
+	Title string // title on the screen: "total"
 	Unit  string // unit of Cell.Number: "us", "GB/s", "%"; "" for text
 	Is    Basis  // where the numbers come from
 	Right bool   // right-aligned

@@ -26,6 +26,9 @@ type GraphTree struct {
 	// Sum stands for all dispatches of both sides. It is nil without a baseline that the user chose.
 	Sum      *GraphNode
 	Grouping analyze.Grouping
+	// ByCost reports that shares are computed from costs. As in the table of dispatches, this is the case if
+	// rows with a known error of their cost have at least half of the isolated time.
+	ByCost bool
 }
 
 // GraphNode is a node of the tree: an operator, equal operators of several layers, a heading, or a value of
@@ -47,6 +50,9 @@ type GraphNode struct {
 	NS       float64
 	Measured bool // every dispatch of the node was measured
 	Share    float64
+	// Each is the time of one dispatch: the median over the node's operators. It is not measured if an
+	// operator of the node has several dispatches.
+	Each     analyze.Stats
 	Groups   int64   // number of workgroups launched
 	Waste    int64   // number of launched workgroups without work
 	ErrorDB  float64 // lowest signal-to-noise ratio of the dispatches in dB
@@ -86,11 +92,28 @@ func Of(ctx context.Context, x *analyze.Index, o analyze.Options) (*GraphTree, e
 		t.Tree[i] = t.Nodes[i].Row
 	}
 	tree.NameApart(t.Tree, func(row int) string { return t.Nodes[row].Label })
-	t.W, t.Grouping = w, fold
+	t.W, t.Grouping, t.ByCost = w, fold, t.byCost()
 	if o.Baseline.Chosen() && len(o.Selection.Steps) > 0 {
 		t.Sum = w.sumAll(x.Trace.Graph.Ops)
 	}
 	return t, nil
+}
+
+// Timed reports whether nodes have times.
+func (t *GraphTree) Timed() bool { return t.W.Total > 0 || t.W.Blocks != nil }
+
+func (t *GraphTree) byCost() bool {
+	var known, all float64
+	for i := range t.Nodes {
+		n := &t.Nodes[i]
+		if n.Edge != "" || n.Group || n.Parent >= 0 && !t.Nodes[n.Parent].Group {
+			continue
+		}
+		if all += n.NS; n.Cost != nil && n.Cost.ErrorKnown {
+			known += n.NS
+		}
+	}
+	return known > 0 && known >= all/2
 }
 
 // Weights holds the numbers of the operators in a selection.
@@ -189,6 +212,14 @@ func (w *Weights) sum(n *GraphNode) {
 		}
 	}
 	n.Measured = n.Measured && len(n.Dispatches) > 0
+	several := func(set []int) bool { return len(set) != 1 }
+	if n.Measured && !n.Group && !slices.ContainsFunc(sets, several) {
+		var each []float64
+		for _, l := range launches {
+			each = append(each, l.Time.Median)
+		}
+		n.Each = analyze.StatsOf(each)
+	}
 	switch {
 	case w.Total > 0:
 		n.Share = n.NS / w.Total
@@ -306,7 +337,7 @@ func (b *treeBuilder) several(parent int, key, label string, ids []trace.OpID) {
 	for _, id := range ids {
 		name := g.Ops[id].Name
 		if parent >= 0 { // below a heading, the operators belong to equal layers
-			name = fmt.Sprintf("layer %d", *g.Ops[id].Layer)
+			name = analyze.LayerName(*g.Ops[id].Layer)
 		}
 		b.operator(row, opKey(id), name, id)
 	}
@@ -379,7 +410,8 @@ func (b *treeBuilder) byLayer(folded bool) {
 }
 
 // shape returns a text that is the same for equal layers: the operators, and the kernels and grids with
-// which they run.
+// which they run. As in the table of dispatches, layers are equal if they run the same way, even if operators
+// of the last layer were fused with the selection of the last token. If nothing ran, these parts count.
 func (b *treeBuilder) shape(ids []trace.OpID) string {
 	g := &b.t.Index.Trace.Graph
 	var s strings.Builder
@@ -387,7 +419,9 @@ func (b *treeBuilder) shape(ids []trace.OpID) string {
 		o := &g.Ops[id]
 		fmt.Fprintf(&s, "%s\x00%s\x00%s\n", o.Block, o.ShortName(), o.Kind)
 		for _, part := range o.Parts {
-			fmt.Fprintf(&s, "\x00%s\n", analyze.Within(part, o))
+			if len(b.w.ByOp) == 0 {
+				fmt.Fprintf(&s, "\x00%s\n", analyze.Within(part, o))
+			}
 		}
 		for _, l := range b.w.ByOp[id] {
 			fmt.Fprintf(&s, "%s\x00%v\n", l.Plan.Kernel, l.Plan.Workgroups)

@@ -17,7 +17,7 @@ type GraphWeight struct {
 
 // GraphWeights lists the numbers by which nodes can be highlighted.
 var GraphWeights = []GraphWeight{
-	{"us", "GPU time", func(n *GraphNode) float64 { return n.NS }},
+	{"sum_us", "GPU time", func(n *GraphNode) float64 { return n.NS }},
 	{"cost_us", "cost", func(n *GraphNode) float64 {
 		if n.Cost == nil || !n.Cost.Significant() {
 			return 0

@@ -55,9 +55,9 @@ func Table(x *analyze.Index, o analyze.Options, c *classes.Comparison) *table.Ta
 	t := table.New("classes", []table.Column{
 		of.Text(80, "class", "class of work", "operators that do the same kind of work in every engine",
 			func(r *classes.Row) string { return cmp.Or(string(r.Class), "all") }),
-		of.Cell(80, table.Measured, "us", "µs", "us", "GPU time in a step; median of the selected steps",
+		of.Cell(80, table.Measured, "us", "total", "us", "GPU time in a step, in µs; median of the selected steps",
 			time(now)),
-		of.Cell(width, table.Measured, "base_us", "µs baseline", "us",
+		of.Cell(width, table.Measured, "base_us", "total baseline", "us",
 			"GPU time in a step of the baseline; median of its steps", time(base)),
 		of.Cell(width, table.Measured, "difference_us", "difference µs", "us",
 			"time minus the time of the baseline; above 0 the baseline is faster",

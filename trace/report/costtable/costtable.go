@@ -180,7 +180,7 @@ func costTableColumns(x *analyze.Index, rows []costs.Row, t *analyze.DispatchTre
 				}
 				return report.ShortCell(r.ExcessNS)
 			}),
-		of.Cell(80, table.Measured, "alone_us", "Σµs isolated", "us",
+		of.Cell(80, table.Measured, "alone_us", "total isolated", "us",
 			"sum of the GPU times of the part's dispatches, each timed in isolation",
 			func(r *costs.Row) table.Cell {
 				if !r.Isolated {

@@ -2,7 +2,6 @@ package outline
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -14,40 +13,28 @@ import (
 	"gpuscope/trace/table"
 )
 
-// weightCells is the width in cells of the bar for the largest weight.
-const weightCells = 6
-
-// Weighed returns the table with a column of bars that show the weight w of each row. A full bar stands for
-// the largest weight of all rows except headings. If no row has any weight, the table has no bars.
+// Weighed returns the table with a column of bars and percentages that show the weight w of each row. If no
+// row has any weight, or if w is the GPU time, of which the column share has bars, the table has no such
+// column.
 func (t *GraphTable) Weighed(w graphtree.GraphWeight) *table.Table {
 	most := 0.0
 	for i := range t.Nodes {
-		if n := &t.Nodes[i]; !n.Group && n.Edge == "" {
+		if n := &t.Nodes[i]; n.Edge == "" {
 			most = max(most, w.Of(n))
 		}
 	}
-	if most == 0 {
+	if most == 0 || w.Column == "sum_us" {
 		return t.Table
 	}
-	bar := table.ColumnsOf(t.Nodes).Words(80, "weight", w.Doc,
-		"bar: the row's "+w.Doc+", relative to the largest in the table",
+	bar := table.ColumnsOf(t.Nodes).Cell(80, table.Exact, "weight", w.Doc, "%",
+		"the row's "+w.Doc+", relative to the largest in the table",
 		func(n *graphtree.GraphNode) table.Cell {
-			if n.Group || n.Edge != "" {
+			if n.Edge != "" || w.Of(n) == 0 {
 				return table.Cell{}
 			}
-			return table.Text(bar(w.Of(n)/most, weightCells))
-		})
+			return table.Number(100*w.Of(n)/most, 0)
+		}).WithBars()
 	return t.WithColumns(slices.Insert(slices.Clone(t.Columns), 2, bar))
-}
-
-// bar draws a share of the given width in cells, in steps of half a cell. It draws half a cell as ▍, like
-// the tables, because ▌ marks the selected row.
-func bar(share float64, cells int) string {
-	halves := int(math.Round(share * float64(2*cells)))
-	if halves == 0 && share > 0 {
-		return "▏"
-	}
-	return strings.Repeat("█", halves/2) + strings.Repeat("▍", halves%2)
 }
 
 func baselineCell(n *graphtree.GraphNode, decimals int) table.Cell {
@@ -65,7 +52,7 @@ func (t *GraphTable) total(column string) table.Cell {
 		return table.Cell{Text: n.Label, Short: "total"}
 	case column == "dispatches":
 		return table.Count(len(n.Dispatches))
-	case column == "us" && n.Measured:
+	case column == "sum_us" && n.Measured:
 		return table.Microseconds(n.NS/1e3, decimals)
 	case column == "base_us":
 		return baselineCell(n, decimals)
@@ -187,9 +174,18 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 			}),
 		weighed.Int(80, "dispatches", "disp", "dispatches", "number of dispatches that run",
 			func(n *graphtree.GraphNode) int64 { return int64(len(n.Dispatches)) }),
-		weighed.Cell(80, table.Measured, "us", "GPU µs", "us",
-			"GPU time in a step: sum of the row's dispatches timed in isolation, or of its blocks at timing level "+
-				"block; for several steps, the sum of medians",
+		weighed.Cell(110, table.Measured, "us", "µs", "us",
+			"GPU time of one dispatch, timed in isolation: median over the steps or over equal layers; empty for an "+
+				"operator with several dispatches",
+			func(n *graphtree.GraphNode) table.Cell {
+				if !n.Each.Measured() {
+					return table.Cell{}
+				}
+				return report.MicrosCell(x, n.Each)
+			}),
+		weighed.Cell(80, table.Measured, "sum_us", "total", "us",
+			"GPU time in a step, in µs: sum of the row's dispatches timed in isolation, or of its blocks at timing "+
+				"level block; for several steps, the sum of medians",
 			func(n *graphtree.GraphNode) table.Cell {
 				if !n.Measured {
 					return table.Missing()
@@ -197,13 +193,9 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 				return table.Microseconds(n.NS/1e3, decimals)
 			}),
 		baseline, delta, table.Marks(delta),
-		weighed.Cell(80, table.Measured, "share", "%", "%", "share of the isolated time of all dispatches",
-			func(n *graphtree.GraphNode) table.Cell {
-				if n.Share == 0 {
-					return table.Cell{}
-				}
-				return table.Number(100*n.Share, 1)
-			}),
+		report.ShareColumn(weighed, t.ByCost, func(n *graphtree.GraphNode) (*analyze.RowCost, float64) {
+			return n.Cost, n.Share
+		}),
 		cost, table.Marks(cost), deltaCost, table.Marks(deltaCost),
 		of.WithHeat(weighed.Cell(80, table.Exact, "waste", "waste %", "%",
 			"share of the launched workgroups that have no work",

@@ -105,13 +105,13 @@ func slopeColumns(c *curves.Curves) []table.Column {
 		return table.Cell{Text: table.Digits(ns / unit), Number: ns / 1e3, Has: true}
 	}
 	return append(nameColumns(c),
-		of.Cell(80, table.Measured, "first_us", "µs first", "us",
-			"time in a step at the first measured position, from the fitted line; not known if the line is below 0 there",
+		of.Cell(80, table.Measured, "first_us", "total first", "us",
+			"time in a step, in µs, of all dispatches of the row, at the first measured position, from the fitted line; not known if the line is below 0 there",
 			end(func(f *curves.Fit) float64 { return f.First })),
-		of.Cell(80, table.Measured, "last_us", "µs last", "us",
-			"time in a step at the last measured position, from the fitted line; not known if the line is below 0 there",
+		of.Cell(80, table.Measured, "last_us", "total last", "us",
+			"time in a step, in µs, of all dispatches of the row, at the last measured position, from the fitted line; not known if the line is below 0 there",
 			end(func(f *curves.Fit) float64 { return f.Last })),
-		of.Cell(80, table.Measured, "delta_us", "Δµs last", "us",
+		of.Cell(80, table.Measured, "delta_us", "Δ total last", "us",
 			"time at the last position minus the baseline's time (from its fitted line or, without a line, the median of its "+
 				"steps); = means a difference within the noise",
 			delta),

@@ -52,7 +52,7 @@ func New(h view.Host) *Page {
 		p.lists = append(p.lists, view.ListOf(l.table))
 	}
 	tree := &p.lists[operatorList].Rows
-	tree.SortKeys = []widget.SortKey{{Letter: "c", Column: "cost_us"}, {Letter: "u", Column: "us"}, {Letter: "w", Column: "waste"}}
+	tree.SortKeys = []widget.SortKey{{Letter: "c", Column: "cost_us"}, {Letter: "u", Column: "us"}, {Letter: "m", Column: "sum_us"}, {Letter: "w", Column: "waste"}}
 	tree.KinOf = firstOperator
 	tree.GiveUp = []string{"role", "source", "node", "parts", "dispatches", "live", "kind"}
 	return p
@@ -178,8 +178,9 @@ func (p *Page) Title(w int) []table.Segment {
 		return parts
 	}
 	if p.at == operatorList {
-		marked := "marked by " + graphtree.GraphWeights[p.mark].Doc
-		if t.Column("weight") < 0 {
+		w := graphtree.GraphWeights[p.mark]
+		marked := "marked by " + w.Doc
+		if t.Column("weight") < 0 && !(w.Column == "sum_us" && t.From.(*outline.GraphTable).Timed()) {
 			marked += ": no data"
 		}
 		parts = append(parts, table.Segment{Rank: 3, Text: marked})

@@ -46,7 +46,10 @@ func Several(t *report.DispatchTable, r int) []string {
 		}
 		return before + s + after
 	}
-	of := fmt.Sprintf("median of %d ", len(row.Units))
+	median := "" // of the layers, or of the dispatches of equal layers
+	if n := len(row.Units); n > 1 {
+		median = with(fmt.Sprintf("median of %d ", n), t.Median(row), " µs")
+	}
 	timed := func(i int) bool { return t.Launches[i].Time.Measured() }
 	switch {
 	case t.Index.Trace.Device.None():
@@ -60,7 +63,7 @@ func Several(t *report.DispatchTable, r int) []string {
 			with("~", cell("lost_us"), " µs excess"))
 		return lines
 	default:
-		add("time", with("Σ ", cell("sum_us"), " µs isolated"), with(of, cell("us"), " µs"),
+		add("time", with("Σ ", cell("sum_us"), " µs isolated"), median,
 			with("", cell("layers"), ""), with("~", cell("lost_us"), " µs excess"))
 	}
 	said, more := t.Stability(row)
