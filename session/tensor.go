@@ -69,6 +69,9 @@ type MapAt struct {
 	Width   int `json:"width"`
 	Rows    int `json:"rows"`
 	Columns int `json:"columns"`
+	// Elements limits the heat map to the first elements of the value, such as the rows of a KV cache that
+	// are in use; 0 means all elements.
+	Elements int `json:"elements,omitempty"`
 }
 
 // HeatMap shows where in a value the large elements are.

@@ -562,6 +562,8 @@ func TestCacheShowsItsLiveRows(t *testing.T) {
 	show(cache)
 	last := (s.Position+len(s.Tokens))*values[cache].MaxDims[2] - 1
 	d.sees(fmt.Sprintf("(rows 0–%s in use", widget.Count(last)))
+	d.press("d", "G").sees("[0,0,0] ", fmt.Sprintf("rows %s–", widget.Count(last))).misses("[0,512,0]")
+	d.press("g").sees("rows 0–")
 	show(at("layers.0.attn.normed"))
 	d.reads("title", "bottom")
 }

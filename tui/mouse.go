@@ -10,7 +10,7 @@ import (
 // mouseDoc describes the mouse actions for the help and for docs/reference/keys.md.
 var mouseDoc = [][2]string{
 	{"wheel", "Scroll the pane under the pointer: list, detail, text over the view, or dialog."},
-	{"click", "Select a row, an operator, a step in the strip of steps, a position in a chart, or a tab."},
+	{"click", "Select a row, an operator, a step in the strip of steps, a position in a chart, a cell of a heat map, or a tab."},
 	{"double click", "Open the row, like enter."},
 	{"header", "Sort the table by this column; click again to reverse the order."},
 	{"shift", "Hold shift to select text with the terminal's own selection."},

@@ -195,6 +195,9 @@ func (s *scan) statistics() (*session.Statistics, error) {
 
 // heatMap computes the largest |x| of each cell in one pass.
 func (s *scan) heatMap(at session.MapAt) (*session.HeatMap, error) {
+	if at.Elements > 0 {
+		s.count = min(s.count, at.Elements)
+	}
 	at.Width = max(1, min(at.Width, s.count))
 	at.Rows, at.Columns = max(1, min(at.Rows, s.count)), min(at.Columns, at.Width)
 	rows := ceilDiv(ceilDiv(s.count, at.Width), at.Rows)

@@ -38,7 +38,8 @@ func (s *Session) beginLook(c session.Command) (Work, error) {
 		at.Rows > 0 && at.Count > session.MostNumbers/at.Rows:
 		return nil, session.Refusef("look: invalid request for %s, starting at element %d; the maximum is %d elements",
 			pageText(at), at.Offset, session.MostNumbers)
-	case at.Map != nil && (at.Map.Width < 1 || at.Map.Rows < 1 || at.Map.Columns < 1):
+	case at.Map != nil && (at.Map.Width < 1 || at.Map.Rows < 1 || at.Map.Columns < 1 ||
+		at.Map.Elements < 0):
 		return nil, session.Refusef("look: invalid heat map with cells of %d×%d elements and rows of %d; each number must be 1 or more",
 			at.Map.Rows, at.Map.Columns, at.Map.Width)
 	}

@@ -148,12 +148,18 @@ func TestHeatMapHasLargestElementOfEachBlock(t *testing.T) {
 			}
 		}
 		at := session.MapAt{Width: 1 + random.IntN(60), Rows: 1 + random.IntN(9), Columns: 1 + random.IntN(9)}
+		if random.IntN(2) == 0 {
+			at.Elements = 1 + random.IntN(count)
+		}
 		sc := scanOf(context.Background(), count, func(i int) float64 { return list[i] }, nil)
 		got, err := sc.heatMap(at)
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := map[[2]int]float64{}
+		if at.Elements > 0 {
+			list, count = list[:at.Elements], at.Elements
+		}
 		for i, v := range list {
 			cell := [2]int{i / at.Width / at.Rows, i % at.Width / at.Columns}
 			size, was := math.Abs(v), want[cell]

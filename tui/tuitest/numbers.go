@@ -103,6 +103,9 @@ func (p *Session) dimsAt(v *trace.Value, step int) []int {
 
 // heatMap returns a heat map of n elements. Each cell shows its first element, or NaN if it contains the NaN.
 func (p *Session) heatMap(n int, at session.MapAt, number func(int) float64) *session.HeatMap {
+	if at.Elements > 0 {
+		n = min(n, at.Elements)
+	}
 	m := &session.HeatMap{
 		Rows:    ((n+at.Width-1)/at.Width + at.Rows - 1) / at.Rows,
 		Columns: (at.Width + at.Columns - 1) / at.Columns,

@@ -43,6 +43,12 @@ func (p *ValuePage) mapAt() session.MapAt {
 	if len(dims) > 0 {
 		columns = max(1, dims[len(dims)-1])
 	}
+	if live, isCache := p.liveRows(); isCache {
+		rows := max(1, live)
+		return session.MapAt{
+			Width: columns, Rows: ceilDiv(rows, h), Columns: ceilDiv(columns, w), Elements: rows * columns,
+		}
+	}
 	if n <= columns {
 		each := max(1, ceilDiv(n, w*h))
 		return session.MapAt{Width: min(w*each, columns), Rows: 1, Columns: each}
@@ -54,8 +60,16 @@ func (p *ValuePage) mapAt() session.MapAt {
 
 func ceilDiv(n, d int) int { return (n + d - 1) / d }
 
+// liveRows returns the number of rows of a KV cache that are in use. The bool is false for other values.
+func (p *ValuePage) liveRows() (rows int, isCache bool) {
+	return p.at.Index.LiveRows(p.at.Step, p.shownValue())
+}
+
 // toggleHeat switches between the numbers and the heat map.
-func (p *ValuePage) toggleHeat() { p.heat, p.stopped = !p.heat, nil }
+func (p *ValuePage) toggleHeat() {
+	p.heat, p.stopped = !p.heat, nil
+	p.keepInside()
+}
 
 // marks returns the cells of the heat map that the window covers: the first and the last row, and the first
 // and the last column. If the window covers parts of several rows of a wrapped value, all columns are marked.
@@ -171,7 +185,6 @@ func (p *ValuePage) drawHeat(t *widget.Theme, g widget.Glyphs, w, h int) []strin
 	at, wide, shades := p.heatTask.Given.MapAt, p.cellWidth(m), g.Shades()
 	_, lines := p.heatSize()
 	top, bottom, left, right := p.marks(at)
-	live, isCache := p.at.Index.LiveRows(p.at.Step, got.t.Value)
 	var out []string
 	for row := range min(m.Rows, lines) {
 		var b strings.Builder
@@ -185,9 +198,6 @@ func (p *ValuePage) drawHeat(t *widget.Theme, g widget.Glyphs, w, h int) []strin
 		run, paint := "", widget.Plain
 		for _, v := range m.Cells[row*m.Columns:][:m.Columns] {
 			sign, of := heatSign(float64(v), &got.scale, shades)
-			if isCache && row*at.Rows >= live {
-				of = widget.Dim
-			}
 			if of != paint {
 				b.WriteString(t.Put(paint, run))
 				run, paint = "", of

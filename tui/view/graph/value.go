@@ -312,6 +312,11 @@ func (p *ValuePage) Move(m widget.Motion) {
 func (p *ValuePage) keepInside() {
 	rows, columns := p.window()
 	height, width := p.shape()
+	if p.heat {
+		if live, isCache := p.liveRows(); isCache {
+			height = min(height, live+rows-1) // the heat map has only the rows in use
+		}
+	}
 	p.Row = widget.Clamp(p.Row, 0, max(0, height-rows))
 	p.column = widget.Clamp(p.column, 0, max(0, width-columns))
 }
