@@ -7,11 +7,13 @@ import (
 	"slices"
 	"strings"
 
+	"gpuscope/trace"
 	"gpuscope/trace/analyze"
 	"gpuscope/trace/report"
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
 	"gpuscope/tui/view"
+	"gpuscope/tui/view/rowchart"
 	"gpuscope/tui/view/rowtext"
 	"gpuscope/tui/widget"
 )
@@ -24,6 +26,7 @@ type Page struct {
 	fold  analyze.Grouping
 	now   view.Snapshot
 	first view.AnswerTask
+	chart rowchart.Pane
 }
 
 // New returns the view Dispatches.
@@ -89,6 +92,23 @@ func (p *Page) Load(j *widget.Jobs, s view.Snapshot, _ int) {
 	p.now, p.Rows.SortKeys = s, sortKeys(s.Against.Chosen())
 	p.Want(j, s, p.fold)
 	view.WantAnswer(&p.first, j, s, p.Takes())
+	if t := p.Table(); t != nil {
+		p.chart.Load(j, &p.Rows, t.Index, t.Selection, func(row int) rowchart.Row { return charted(t, row) })
+	}
+}
+
+// charted returns what the chart below the list needs to know about a row.
+func charted(t *report.DispatchTable, row int) rowchart.Row {
+	r := &t.Grouped[row]
+	c := rowchart.Row{Name: r.Label, Each: r.Each}
+	for _, unit := range r.Units {
+		ids := make([]trace.DispatchID, len(unit))
+		for k, i := range unit {
+			ids[k] = t.Launches[i].ID
+		}
+		c.Units = append(c.Units, ids)
+	}
+	return c
 }
 
 // firstDispatch identifies a row by its first dispatch, so that the row is found again after the grouping has
@@ -150,7 +170,7 @@ func (p *Page) Title(w int) []table.Segment {
 	return p.measureOn(slices.Concat(said[:first], p.together(), own, said[first:], p.Rows.Alike(w)))
 }
 
-func (p *Page) Render(t *widget.Theme, _ widget.Glyphs, w, h int, focused bool) []string {
+func (p *Page) Render(t *widget.Theme, g widget.Glyphs, w, h int, focused bool) []string {
 	var lines []string
 	if first := p.first.Value.Draw(t, p.now, w); first != "" && h > 8 {
 		lines = append(lines, first)
@@ -165,6 +185,9 @@ func (p *Page) Render(t *widget.Theme, _ widget.Glyphs, w, h int, focused bool) 
 		for _, l := range broken {
 			lines = append(lines, t.Put(widget.Dim, l))
 		}
+	}
+	if p.Rows.Screen >= widget.SideWidth {
+		lines = append(lines, p.chart.Draw(t, g, w, h-len(lines))...)
 	}
 	return lines
 }

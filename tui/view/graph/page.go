@@ -19,6 +19,7 @@ import (
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
 	"gpuscope/tui/view"
+	"gpuscope/tui/view/rowchart"
 	"gpuscope/tui/widget"
 )
 
@@ -31,6 +32,7 @@ type Page struct {
 	at    int
 	fold  analyze.Grouping
 	mark  int // index in graphtree.GraphWeights of the quantity by which operators are marked
+	chart rowchart.Pane
 }
 
 // graphLists lists the tables that the page shows, with their names in the title.
@@ -117,6 +119,37 @@ func (p *Page) Load(j *widget.Jobs, s view.Snapshot, _ int) {
 		}
 		return t.From.(*outline.GraphTable).Weighed(mark), nil
 	})
+	if l.Rows.Table == nil {
+		return
+	}
+	if t, ok := l.Rows.Table.From.(*outline.GraphTable); ok {
+		p.chart.Load(j, &l.Rows, t.Index, t.Selection, func(row int) rowchart.Row { return charted(t, row) })
+	}
+}
+
+// charted returns what the chart below the list of operators needs to know about a row.
+func charted(t *outline.GraphTable, row int) rowchart.Row {
+	n := &t.Nodes[row]
+	c := rowchart.Row{Name: n.Label}
+	if n.Edge != "" {
+		return c
+	}
+	for _, unit := range n.Ops {
+		var ids []trace.DispatchID
+		ns := 0.0
+		for _, op := range unit {
+			for _, l := range t.W.ByOp[op] {
+				ids, ns = append(ids, l.ID), ns+l.Time.Median
+			}
+		}
+		if ids != nil {
+			c.Units, c.Each = append(c.Units, ids), append(c.Each, ns)
+		}
+	}
+	if !n.Measured {
+		c.Each = nil
+	}
+	return c
 }
 
 func (p *Page) Pane() *widget.TablePane { return p.list().Pane() }
@@ -192,12 +225,16 @@ func (p *Page) Title(w int) []table.Segment {
 	return append(parts, l.Rows.Alike(w)...)
 }
 
-func (p *Page) Render(t *widget.Theme, _ widget.Glyphs, w, h int, focused bool) []string {
+func (p *Page) Render(t *widget.Theme, g widget.Glyphs, w, h int, focused bool) []string {
 	none := "This list of the graph is empty."
 	if p.at == slotList {
 		none = "No value shares memory with another."
 	}
-	return p.list().Draw(t, w, h, focused, none)
+	lines := p.list().Draw(t, w, h, focused, none)
+	if p.at == operatorList && p.Pane().Screen >= widget.SideWidth {
+		lines = append(lines, p.chart.Draw(t, g, w, h-len(lines))...)
+	}
+	return lines
 }
 
 // picked is the operator or the value of a row. Some rows have neither.
