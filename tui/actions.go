@@ -107,6 +107,7 @@ func (a *App) actions() []command.Action {
 		{Name: "unfold", Run: a.unfold},
 		{Name: "close", Run: a.closeOverlay},
 		{Name: "timings", Run: a.toggleMeter},
+		{Name: "roofline", Run: a.showRoofline},
 		{Name: "cancel", Run: a.cancel},
 		{Name: "suspend", Run: a.suspend},
 	}

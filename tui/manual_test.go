@@ -27,6 +27,7 @@ var answers = [][]string{
 	{"s23 pos 64: sdpa.split 32 → 64"},
 	{"first divergence: dispatch "},
 	{"GPU idle before it: ", "CPU meanwhile: "},
+	{"Roofline", "FLOP/byte", "bound"},
 	{"wrote "},
 }
 

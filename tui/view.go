@@ -3,6 +3,7 @@ package tui
 import (
 	"context"
 	"maps"
+	"slices"
 	"strings"
 
 	"gpuscope/session"
@@ -10,6 +11,7 @@ import (
 	"gpuscope/tui/command"
 	"gpuscope/tui/view"
 	"gpuscope/tui/view/all"
+	"gpuscope/tui/view/roof"
 	"gpuscope/tui/widget"
 )
 
@@ -171,6 +173,18 @@ func (st *stage) goTo(view int) {
 	st.previous, st.current = st.current, view
 	st.inDetail = false
 	st.onLeave()
+}
+
+// showRoofline opens the roofline on top of Curves.
+func (a *App) showRoofline() {
+	if a.row() == &roof.Row {
+		return
+	}
+	i := slices.IndexFunc(all.Views, func(r view.Row) bool { return r.Name == "Curves" })
+	if a.current != i {
+		a.goTo(i)
+	}
+	a.push(&roof.Row, roof.New(hosting{a}))
 }
 
 // turn moves to the next item of a view that shows one item at a time. In other views, it moves to the next

@@ -70,6 +70,10 @@ var Questions = []Question{
 		"the line *idle before it*; {left} goes to the step before, {closer} zooms in",
 	},
 	{
+		"Which kernels are limited by memory, and how far are they from the ceiling?",
+		"{palette} *roof* enter", "the chart: points just below the slanted line; the column bound",
+	},
+	{
 		"How do I get this table as a file?", "{export table} enter",
 		".csv, .json, .md or .txt, chosen by the suffix",
 	},

@@ -582,6 +582,12 @@ func Default(views ...Row) []Row {
 			In:  []Place{InViews}, Hint: 16,
 		},
 		{
+			Name: "roofline",
+			Doc:  "Shows the roofline: the kernels as points under the measured ceilings of the device. Curves shows it as its last chart.",
+			Also: "roof ceilings memory compute bound intensity",
+			In:   []Place{InViews}, Needs: []Needs{Steps},
+		},
+		{
 			Keys: []string{"H"}, Name: "how do I",
 			Doc:  "Lists common questions. When you choose one, the program presses the keys that answer it.",
 			Also: "question guide tutorial answer",
