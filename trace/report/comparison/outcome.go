@@ -3,6 +3,7 @@ package comparison
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"gpuscope/trace"
@@ -72,20 +73,21 @@ func given(value string) string {
 func Outcome(d *diff.Diff) []string {
 	long, short := Subject(d)
 	total, where, fewer := totalWords(d), places(d), count(d)
-	result := long + ": " + total.said
+	result, brief := long+": "+total.said, short+": "+total.said
 	if total.times == "" {
-		list := []string{result + fewer + where[0], result + where[1], result}
-		return append(list, short+": "+total.said)
+		return []string{result + fewer + where.long, result + where.short, result, brief}
 	}
-	return []string{
-		fmt.Sprintf("%s (%s%s%s)%s%s", result, total.times, rates(d), total.noise, fewer, where[0]),
-		fmt.Sprintf("%s (%s%s)%s%s", result, total.times, total.noise, fewer, where[0]),
-		fmt.Sprintf("%s (%s%s)%s%s", result, total.times, total.noise, fewer, where[1]),
-		fmt.Sprintf("%s (%s)%s", result, total.times, where[1]),
-		result + where[1],
-		short + ": " + total.said + where[1],
-		short + ": " + total.said,
+	times := " (" + total.times + ")"
+	list := []string{
+		result + " (" + total.times + rates(d) + total.noise + ")" + fewer + where.long,
+		result + " (" + total.times + total.noise + ")" + fewer + where.long,
+		result + " (" + total.times + total.noise + ")" + fewer + where.short,
+		result + times + fewer + where.short,
 	}
+	if !where.found { // both times say more than that no operator differs
+		return append(list, result+times+fewer, result+times, brief+times, brief)
+	}
+	return append(list, result+times+where.short, result+where.short, brief+where.short, brief)
 }
 
 // totalText says how the time of a step changed.
@@ -143,7 +145,7 @@ func textOf(t *diff.Times, of string) (text totalText) {
 	text.times = from + " → " + to
 	switch {
 	case !t.Known:
-		text.said = "too few times to know the difference" + of
+		text.said = "too few times to compare" + of
 	case !t.Significant:
 		text.said, text.noise = "no significant difference"+of, "; noise ± "+millis(t.NoiseNS)
 	default:
@@ -184,23 +186,33 @@ func count(d *diff.Diff) string {
 	return ""
 }
 
-// places names the operator with the largest significant difference, with its figures and without them.
-func places(d *diff.Diff) [2]string {
+// place says where most of a difference is: with figures and without.
+type place struct {
+	long, short string
+	found       bool // an operator is named
+}
+
+// places names the operator with the largest significant difference.
+func places(d *diff.Diff) place {
 	if !d.Isolated.Both() {
-		return [2]string{"; where is unknown: dispatches not timed on both sides", "; dispatches not timed"}
+		return place{long: "; where is unknown: dispatches not timed on both sides", short: "; dispatches not timed"}
 	}
 	whole, sign := &d.Isolated, 0.0
 	if total := d.Step(); total != nil && total.Times.Significant {
 		whole, sign = &total.Times, total.Times.DeltaNS
 	}
-	g := d.Most(sign)
-	if g == nil {
+	g, known := d.Most(sign), func(g *diff.Group) bool { return g.Times.Known }
+	switch {
+	case g == nil && !slices.ContainsFunc(d.GroupsBy(diff.ByOp), known):
+		return place{} // too few times of every operator
+	case g == nil && sign == 0:
+		return place{long: "; no operator differs by more than the noise", short: "; no operator exceeds the noise"}
+	case g == nil:
 		how := map[bool]string{true: "faster", false: "slower"}[sign < 0]
-		if sign == 0 {
-			how = "faster or slower"
+		return place{
+			long:  fmt.Sprintf("; no operator is %s by more than the noise", how),
+			short: "; no operator exceeds the noise",
 		}
-		text := fmt.Sprintf("; no operator is %s by more than the noise", how)
-		return [2]string{text, "; no operator exceeds the noise"}
 	}
 	// Operators have little of the difference if fewer dispatches leave the GPU idle for less time.
 	where := "; largest in "
@@ -214,5 +226,5 @@ func places(d *diff.Diff) [2]string {
 	if whole != &d.Isolated && math.Abs(d.Isolated.DeltaNS) < math.Abs(whole.DeltaNS)/2 {
 		text += "; all isolated times together " + Difference(&d.Isolated)
 	}
-	return [2]string{text, where + g.Name}
+	return place{text, where + g.Name, true}
 }

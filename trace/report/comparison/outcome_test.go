@@ -136,6 +136,37 @@ func TestOutcomeWithinNoiseNamesNothing(t *testing.T) {
 	}
 }
 
+// A short line has the place of a significant difference, and both times of one that is not significant.
+func TestShortOutcomesKeepWhatMatters(t *testing.T) {
+	for _, c := range []struct {
+		base []work
+		want string
+	}{{unfused, "most in mlp.gate+up+silu"}, {fused, "0.89 → 0.89 ms"}} {
+		_, lines := outcome(t, runOf(4, c.base, 0.01), runOf(4, fused, 0.01))
+		for i, line := range lines[:len(lines)-1] {
+			holds(t, line, c.want)
+			if i > 0 && len(line) > len(lines[i-1]) {
+				t.Errorf("%q is longer than %q", line, lines[i-1])
+			}
+		}
+	}
+}
+
+// Too few times say nothing about operators.
+func TestOutcomeOfOneStepNamesNothing(t *testing.T) {
+	x := analyze.NewIndex(runOf(4, fused, 0.01))
+	d, err := diff.Of(ctx, diff.Side{Index: x, Selection: x.Step(3)},
+		diff.Side{Index: x, Selection: x.Step(4)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := comparison.Outcome(d)
+	holds(t, lines[0], "s4 against s3: too few times to compare", "ms a decode step")
+	if strings.Contains(lines[0], "operator") {
+		t.Error(lines[0])
+	}
+}
+
 // Fewer dispatches can leave the GPU idle for less time. The operators then have little of the difference.
 func TestOutcomeSeparatesIdleTime(t *testing.T) {
 	base, now := runOf(4, unfused, 0.01), runOf(4, fused, 0.01)
