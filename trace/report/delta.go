@@ -94,8 +94,10 @@ func (t *DispatchTable) deltaCell(r *analyze.DispatchRow) table.Cell {
 	case !d.Timed:
 	case d.Equal:
 		plan = strings.TrimSpace(plan + " =")
+	case plan == "":
+		plan, short = deltaPercent(d), deltaPercent(d)
 	default:
-		plan = strings.TrimSpace(plan + " " + deltaPercent(d))
+		plan += " " + deltaPercent(d)
 	}
 	return table.Cell{Text: plan, Short: short}
 }
