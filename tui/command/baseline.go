@@ -13,6 +13,7 @@ import (
 
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/diff"
 	"gpuscope/trace/report"
 )
 
@@ -25,6 +26,17 @@ func SameKind(file *analyze.Index, path string, x *analyze.Index, to analyze.Sel
 	}
 	s.Name, s.Which, s.Chunk = filepath.Base(path)+" "+s.Called(), "", ""
 	return &analyze.Baseline{Index: file, Selection: s}
+}
+
+// Compare compares a selection with its baseline. One step has too few times to know whether it differs from
+// another run, so all steps of its phase are compared instead.
+func Compare(ctx context.Context, x *analyze.Index, s analyze.Selection, b *analyze.Baseline) (*diff.Diff,
+	error,
+) {
+	if step, one := s.One(); one && b.Index != x {
+		s = x.Phase(x.Trace.Steps[step].Phase)
+	}
+	return diff.Of(ctx, diff.Side{Index: b.Index, Selection: b.Selection}, diff.Side{Index: x, Selection: s})
 }
 
 // ReadBase reads a baseline trace. It returns an error if the trace has no steps.

@@ -9,6 +9,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
 	"gpuscope/trace/report"
+	"gpuscope/trace/report/comparison"
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
@@ -99,12 +100,20 @@ func (p *front) tryPrint(name string, of spokenOf) error {
 		return err
 	}
 	var o analyze.Options
+	outcome := "" // what changed from the baseline
 	if len(p.mirror.Trace.Steps) > 0 {
 		s, against, err := p.compared(of)
 		if err != nil {
 			return err
 		}
 		o = analyze.Options{Selection: command.Part(p.index, s, kind.Takes), Baseline: against}
+		if against != nil && kind.Compares {
+			d, err := command.Compare(p.ctx, p.index, s, against)
+			if err != nil {
+				return err
+			}
+			outcome = comparison.Outcome(d)[0]
+		}
 	} else if !kind.OfGraph && kind.Takes != report.NoSteps {
 		return p.noStep()
 	}
@@ -116,8 +125,10 @@ func (p *front) tryPrint(name string, of spokenOf) error {
 	if err := cmp.Or(err, l.Err); err != nil {
 		return err
 	}
-	if l.Found != "" {
-		p.say("%s", l.Found)
+	for _, line := range []string{outcome, l.Found} {
+		if line != "" {
+			p.say("%s", line)
+		}
 	}
 	return made.Print(p.ctx, p.out, "text", l.Rows, widget.MainWidth)
 }

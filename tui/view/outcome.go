@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"gpuscope/internal/printable"
-	"gpuscope/trace/analyze/diff"
 	"gpuscope/trace/report/comparison"
+	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
 
@@ -35,15 +35,8 @@ func WantOutcome(o *OutcomeTask, j *widget.Jobs, s Snapshot) {
 		func(ctx context.Context) (*Outcome, error) { return outcomeOf(ctx, s) }, nil)
 }
 
-// outcomeOf compares the selected steps with their baseline. One step has too few times to know whether it
-// differs from another run, so all steps of its phase are compared instead.
 func outcomeOf(ctx context.Context, s Snapshot) (*Outcome, error) {
-	base := diff.Side{Index: s.Against.Index, Selection: s.Against.Selection}
-	now := diff.Side{Index: s.Index, Selection: s.Scope}
-	if step, one := s.Scope.One(); one && base.Index != now.Index {
-		now.Selection = s.Index.Phase(s.Trace.Steps[step].Phase)
-	}
-	d, err := diff.Of(ctx, base, now)
+	d, err := command.Compare(ctx, s.Index, s.Scope, s.Against)
 	if err != nil {
 		return nil, err
 	}
