@@ -100,6 +100,9 @@ func TestTextKeepsItsPlaceWhenResized(t *testing.T) {
 		}
 	}
 	for _, keys := range [][]string{{"2", "w"}, {"2", "esc", "?"}} {
+		d.press("2")
+		size(60, 20) // columns behind the text keep their places until the width changes
+		size(80, 24)
 		before := d.press(keys...).press("down", "down", "down").screen()
 		d.press("/").typed("esc")
 		size(60, 20)

@@ -539,6 +539,10 @@ func TestAnOpenedTraceShowsWhatTheRunShowed(t *testing.T) {
 		lines := strings.Split(d.screen(), "\n")
 		return strings.Join(append(lines[2:3:3], lines[5:38]...), "\n")
 	}
+	for _, w := range []int{121, 120} { // until the window changes, columns are as wide as in earlier steps
+		d.update(tea.WindowSizeMsg{Width: w, Height: 40})
+		d.settle()
+	}
 	if list(d) != list(opened) {
 		t.Errorf("live:\n%s\nopened:\n%s", list(d), list(opened))
 	}

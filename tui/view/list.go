@@ -45,6 +45,7 @@ func (p *ListPage) Want(j *widget.Jobs, s Snapshot, fold analyze.Grouping) {
 		return
 	}
 	o := s.Options(p.From.Takes, fold)
+	p.Rows.Form = s.FormOf(p.From.Takes, fold)
 	p.Rows.Load(j, ListKey{s.Version, fold}, s, s.Running,
 		func(ctx context.Context) (*table.Table, error) { return p.From.Of(ctx, s.Index, o) })
 }

@@ -71,6 +71,24 @@ func (s Snapshot) Options(takes report.Takes, fold analyze.Grouping) analyze.Opt
 	return analyze.Options{Selection: s.Of(takes), Baseline: s.Against, Grouping: fold}
 }
 
+// form is how a table is looked at: its columns keep their places while it stays the same.
+type form struct {
+	fold    analyze.Grouping
+	phase   trace.Phase
+	several string // name of the selection if it has several steps
+	base    Base
+}
+
+// FormOf returns how a view with the given Takes looks at its table: the grouping, the phase of the shown step
+// or the selected steps, and the chosen baseline. It is the same for all single steps of a phase.
+func (s Snapshot) FormOf(takes report.Takes, fold analyze.Grouping) any {
+	f := form{fold: fold, phase: s.Trace.Steps[s.Step].Phase, base: s.Chosen}
+	if of := s.Of(takes); len(of.Steps) > 1 {
+		f.several = of.Name
+	}
+	return f
+}
+
 // Stands returns a note that says which of several selected steps a view of one step shows. The note is empty
 // if only one step is selected.
 func (s Snapshot) Stands(v View) table.Segment {

@@ -14,6 +14,7 @@ import (
 type Listing struct {
 	of     any // identifies the data of the table
 	At     any // identifies what the screen showed when the listing was requested
+	form   any // value of TablePane.Form when the listing was requested
 	Table  *table.Table
 	headed *table.Table // Table with group headings, which a sorted Table lacks
 	Choice Choice

@@ -50,12 +50,16 @@ type TablePane struct {
 	// Class returns the name of the class that a row of Table belongs to, and whether to dim the row. A rule
 	// with the name separates rows of different classes. Class may be nil.
 	Class func(row int) (name string, dim bool)
+	// Form identifies how the user looks at the table, such as the grouping. Until it changes, columns keep
+	// their places. It must be comparable.
+	Form any
 	// PlainColumns keeps every column and measures widths only on the visible rows, for tables with cells
 	// that take long to compute or with rows that change constantly.
 	PlainColumns bool
 
 	Screen   int      // width of the whole screen in cells, which determines the available columns
 	Columns  []placed // columns of the current layout
+	places   columnPlaces
 	laidOut  int
 	lineRows []int          // for each line below the header, the index into Rows of its row; -1 for a rule
 	rules    map[int]string // class that begins at a row, by index into Rows; computed by ruled
@@ -86,6 +90,7 @@ func (p *TablePane) Load(j *Jobs, of, at any, running bool,
 	make func(context.Context) (*table.Table, error),
 ) {
 	key, wanted, plain, good := paneKey{of, p.WantedOf}, p.Wanted, p.PlainColumns, p.lastGood
+	form := p.Form
 	var t *table.Table
 	if p.Table != nil && p.of == of {
 		t = p.headed
@@ -99,7 +104,7 @@ func (p *TablePane) Load(j *Jobs, of, at any, running bool,
 			}
 		}
 		l, err := Listed(ctx, t, wanted, good, plain)
-		l.of, l.At = of, at
+		l.of, l.At, l.form = of, at, form
 		return l, err
 	}, p.place)
 }
@@ -468,7 +473,7 @@ func (p *TablePane) Alike(w int) []table.Segment {
 func (p *TablePane) same(w int) string {
 	var said []string
 	for _, c := range p.uniform {
-		if col := p.Table.Columns[c]; col.Width <= max(w, MainWidth) {
+		if col := p.Table.Columns[c]; col.Width <= max(w, MainWidth) && !p.drawn(col.Name) {
 			said = append(said, Joined(" ", col.Title, p.Table.Cell(p.Rows[0], c).Text))
 		}
 	}

@@ -1,7 +1,9 @@
 package widget
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"gpuscope/trace/table"
 )
@@ -9,7 +11,29 @@ import (
 // placed is a column of the table and the width at which it is drawn.
 type placed struct {
 	Col, Width int
-	full       int // width of the widest cell
+	full       int  // width of the widest cell, also in earlier listings
+	idle       bool // the column is empty, or the same in all rows, and only keeps its place
+}
+
+// columnPlaces keeps columns in their places while their content changes, for example in the next step. It
+// holds the full width of each column that was drawn. It starts anew if the width of the list changes, if the
+// table has other columns, or if the user looks at it in another way: by Form, order or filter.
+type columnPlaces struct {
+	of     string
+	form   any
+	widths map[string]int
+}
+
+// keepPlaces forgets the places of columns that belong to another table, width or form.
+func (p *TablePane) keepPlaces(w int) {
+	var of strings.Builder
+	fmt.Fprintf(&of, "%d %d %s %s %v %q", w, p.Screen, p.Table.Name, p.Choice.Sort, p.Choice.Reverse, p.good)
+	for i := range p.Table.Columns {
+		fmt.Fprintf(&of, " %s %d", p.Table.Columns[i].Name, p.Table.Columns[i].Width)
+	}
+	if of.String() != p.places.of || p.form != p.places.form {
+		p.places = columnPlaces{of.String(), p.form, map[string]int{}}
+	}
 }
 
 // Minimum widths of text columns, in cells. A list that is too narrow makes its text columns narrower in
@@ -30,11 +54,27 @@ func (p *TablePane) lay(w int) {
 		return
 	}
 	p.laidOut = w
+	p.keepPlaces(w)
 	over := p.fill(w, p.widths)
 	if over > 0 && p.narrow != nil {
 		over = p.fill(w, p.narrow)
 	}
 	p.shrink(p.dismiss(over))
+	for _, c := range p.Columns {
+		p.places.widths[p.Table.Columns[c.Col].Name] = c.full
+	}
+}
+
+// dropIdle drops columns that only keep their place, from the right, until the others fit. It returns the
+// number of cells by which the remaining columns are too wide.
+func (p *TablePane) dropIdle(over int) int {
+	for i := len(p.Columns) - 1; i >= 0 && over > 0; i-- {
+		if c := p.Columns[i]; c.idle {
+			over -= c.Width + 1
+			p.Columns = slices.Delete(p.Columns, i, i+1)
+		}
+	}
+	return over
 }
 
 // dismiss drops the Guest columns, unless dropping all columns for wide screens would free enough room. It
@@ -68,7 +108,9 @@ func (p *TablePane) fill(w int, widths []int) int {
 	for c, col := range p.Table.Columns {
 		spared := p.Spare != nil && p.Spare(col.Name, screen)
 		missing := (col.Width > screen || spared) && !p.sorts(&p.Table.Columns[c])
-		if missing || col.Width == table.Unseen || slices.Contains(p.uniform, c) {
+		kept := p.places.widths[col.Name]
+		idle := slices.Contains(p.uniform, c)
+		if missing || col.Width == table.Unseen || idle && kept == 0 {
 			continue
 		}
 		n := 0
@@ -80,7 +122,9 @@ func (p *TablePane) fill(w int, widths []int) int {
 			}
 		}
 		if n == 0 && !p.PlainColumns {
-			continue // the column is empty
+			if idle = true; kept == 0 {
+				continue // the column is empty
+			}
 		}
 		if p.heated(c) {
 			n++ // the sign of heat
@@ -90,8 +134,8 @@ func (p *TablePane) fill(w int, widths []int) int {
 				n = wideBar
 			}
 		}
-		n = max(n, Width(p.heading(c)))
-		p.Columns = append(p.Columns, placed{Col: c, Width: n, full: n})
+		n = max(n, Width(p.heading(c)), kept)
+		p.Columns = append(p.Columns, placed{Col: c, Width: n, full: n, idle: idle})
 		used += n + 1
 	}
 	return used - w
@@ -206,6 +250,7 @@ func (p *TablePane) shrink(over int) {
 		}
 		return elasticGood
 	})
+	over = p.dropIdle(over)
 	drop(func(c *table.Column) bool {
 		return c.Width > SideWidth && !slices.Contains(p.Keep, c.Name) && !p.sorts(c)
 	})

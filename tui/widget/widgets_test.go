@@ -417,3 +417,46 @@ func TestHeatIsSeenWithAndWithoutColors(t *testing.T) {
 		}
 	}
 }
+
+// Columns keep their places while rows change: they become no narrower, and a column without content stays.
+// They are laid out anew if the form of the list or its width changes.
+func TestColumnsKeepTheirPlaces(t *testing.T) {
+	tables := map[string]*table.Table{}
+	for name, texts := range map[string][]string{"wide": {"100.25", "+"}, "narrow": {"7", ""}} {
+		tab := shares(1, 2)
+		tab.Columns[1].Bar = false
+		tab.Columns[1].Of = func(row int) table.Cell {
+			return table.Cell{Text: texts[0] + fmt.Sprint(row), Number: 1, Has: true}
+		}
+		tab.Columns = append(tab.Columns, table.Column{
+			Name: "delta", Title: "D", Width: 80,
+			Of: func(row int) table.Cell { return table.Text(strings.Repeat(texts[1], row)) },
+		}, table.Column{
+			Name: "last", Title: "last", Width: 80,
+			Of: func(row int) table.Cell { return table.Text(fmt.Sprint("x", row)) },
+		})
+		tables[name] = tab
+	}
+	p := TablePane{Screen: 120}
+	header := func(name string, w int) string {
+		l, err := Listed(context.Background(), tables[name], Choice{}, "", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.form = p.Form
+		p.place(l)
+		return p.Render(plainTheme(t), w, 10, true, "")[0]
+	}
+	wide := header("wide", 40)
+	if got := header("narrow", 40); got != wide || !strings.Contains(got, " D last") {
+		t.Errorf("the columns moved: %q, before %q", got, wide)
+	}
+	if got := header("narrow", 41); got == wide || strings.Contains(got, "D") {
+		t.Errorf("at another width, the columns stay: %q", got)
+	}
+	header("wide", 41)
+	p.Form = "other"
+	if got := header("narrow", 41); strings.Contains(got, "D") {
+		t.Errorf("in another form, the columns stay: %q", got)
+	}
+}

@@ -109,6 +109,7 @@ func (p *Page) Load(j *widget.Jobs, s view.Snapshot, _ int) {
 	o := analyze.Options{Grouping: p.fold}
 	if s.Step >= 0 {
 		o = s.Options(l.From.Takes, p.fold)
+		l.Rows.Form = s.FormOf(l.From.Takes, p.fold)
 	}
 	mark, tree := graphtree.GraphWeights[p.mark], p.at == operatorList
 	key := graphKey{view.ListKey{Version: s.Version, Fold: p.fold}, p.mark}

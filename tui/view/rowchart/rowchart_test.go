@@ -96,9 +96,10 @@ func TestChartFitsItsRoom(t *testing.T) {
 				t.Errorf("%d values: %d cells in %q", n, ansi.StringWidth(l), l)
 			}
 		}
-		full, want := strings.Count(lines[2], "█"), map[int]int{3: 5, 30: 2, 200: 1, 5000: 1}[n]
+		full := strings.Count(lines[2], "█")
+		want := map[int]int{3: 5, 30: 2, 200: 1, 5000: 1}[n]
 		if full != want || !strings.Contains(lines[2], "100 µs") {
-			t.Errorf("%d values: the largest fills %d cells of %q, want %d", n, full, lines[2], want)
+			t.Errorf("%d values: the largest fills %d cells, want %d: %q", n, full, want, lines[2])
 		}
 		if !strings.Contains(lines[10], "▲") {
 			t.Errorf("%d values: the shown step has no mark: %q", n, lines[10])
