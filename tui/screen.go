@@ -172,10 +172,19 @@ func (a *App) about(w int) string {
 		line = table.Title(table.Say(0, "…"))
 	}
 	text := printable.Clean(line.Fit(w - 2))
-	if first, rest, ok := strings.Cut(text, line.Separator); ok && !own {
-		return " " + a.theme.Put(widget.Strong, first) + line.Separator + rest
+	groups := []string{text}
+	if line.Separator != "" {
+		groups = strings.Split(text, line.Separator)
 	}
-	return " " + text
+	for i, group := range groups {
+		switch {
+		case strings.HasPrefix(group, report.TimingAdds): // yellow is what the profiler added
+			groups[i] = a.theme.Put(widget.Warn, group)
+		case i == 0 && len(groups) > 1:
+			groups[i] = a.theme.Put(widget.Strong, group)
+		}
+	}
+	return " " + strings.Join(groups, line.Separator)
 }
 
 // title returns the line above the list.

@@ -76,11 +76,14 @@ func gpuPart(u *analyze.Untimed) table.Segment {
 	return part
 }
 
+// TimingAdds begins the title segment that says what timing adds to a step.
+const TimingAdds = "timing adds "
+
 // addedText says how much longer a step takes if it is timed. `by` is a signed percentage without a space.
 func addedText(by string) string {
 	by = strings.TrimSuffix(by, "%") + " %"
 	if more, ok := strings.CutPrefix(by, "+"); ok {
-		return "timing adds " + more
+		return TimingAdds + more
 	}
 	return "timing " + by
 }

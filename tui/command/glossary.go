@@ -64,7 +64,7 @@ var Top = [][2]string{
 	{"GPU, idle", "GPU: from the first dispatch of the step to the end of the last; idle: the rest of the step"},
 	{"(s24)", "the times are those of step 24, one of the selected steps"},
 	{"(5 of 23 steps)", "only 5 of the 23 selected steps ran without timing"},
-	{"timing adds 18 %", "the step takes 18 % longer if every dispatch is timed"},
+	{"timing adds 18 %", "the step takes 18 % longer if every dispatch is timed; yellow, as all that the profiler adds"},
 	{"untimed", "without timing of the dispatches"},
 	{"Σgpu, isolated", "the profile of another engine has only times of dispatches; Σgpu is their sum"},
 	{"stated", "the time of the whole step as the profile of another engine states it"},

@@ -79,8 +79,8 @@ type form struct {
 	base    Base
 }
 
-// FormOf returns how a view with the given Takes looks at its table: the grouping, the phase of the shown step
-// or the selected steps, and the chosen baseline. It is the same for all single steps of a phase.
+// FormOf returns how a view with the given Takes looks at its table: the grouping, the phase of the shown
+// step or the selected steps, and the chosen baseline. It is the same for all single steps of a phase.
 func (s Snapshot) FormOf(takes report.Takes, fold analyze.Grouping) any {
 	f := form{fold: fold, phase: s.Trace.Steps[s.Step].Phase, base: s.Chosen}
 	if of := s.Of(takes); len(of.Steps) > 1 {
