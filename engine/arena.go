@@ -16,11 +16,11 @@ import (
 // front, which keeps the written range short.
 //
 // Dispatches are called alike if they run the same kernels and have the same initial params. For example,
-// corresponding dispatches in different layers of a model are alike. In a group of dispatches that are alike,
-// a dispatch reads the params block of the first one if both have equal params. Otherwise it reads its own
-// block. Because blocks are shared in this way, a step reads only a few of them. Sharing blocks saves time:
-// when a submit first reads a block, the GPU fetches the block from memory, and the dispatch waits for the
-// fetch.
+// an operator that every layer of a model contains has one dispatch per layer, and these dispatches are
+// usually alike. In a group of dispatches that are alike, a dispatch reads the params block of the first
+// one if both have equal params. Otherwise it reads its own block. Because blocks are shared in this way, a
+// step reads only a few of them. Sharing blocks saves time: when a submit first reads a block, the GPU
+// fetches the block from memory, and the dispatch waits for the fetch.
 type paramsArena struct {
 	buffer gpu.Buffer
 	shadow []byte

@@ -32,8 +32,8 @@ type CapturedBinding struct {
 	DType graph.DType
 	Dims  []int // live dims; for State and constants, the dims of the whole value
 	// Before is the content just before the dispatch. It is nil if the kernel does not read the binding and
-	// the value is not State. In that case Capture fills the memory with the word Unwritten before the
-	// dispatch, so that After shows which words the kernel writes.
+	// the value is not State. In that case Capture sets every word of the memory to the constant Unwritten
+	// before the dispatch, so that After shows which words the kernel writes.
 	Before []byte
 	After  []byte // content after the dispatch, if the kernel can write the binding; otherwise nil
 

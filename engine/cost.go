@@ -144,16 +144,16 @@ type partRun struct {
 	after int
 }
 
-// around is the maximum number of whole runs, on each side of a run that skips a set, with which this run is
-// compared. A single whole run on each side would add as much noise as the run itself has. A comparison with
-// all whole runs would add the effect of every clock change during the measurement.
+// A run that skips a set is compared with the whole runs near it: at most `around` whole runs before it and
+// as many after it. A single whole run on each side would add as much noise as the run itself has. A
+// comparison with all whole runs would add the effect of every clock change during the measurement.
 const around = 8
 
 // inARow is the number of consecutive times that a set is skipped. On an H200 a step takes one of two
-// durations, 14 µs apart. Which of the two depends on the position in the driver's command memory where the
-// commands of the step are stored. This position moves by a fifth of the command memory with each decode
-// step. Five consecutive runs therefore cover all positions, while five runs at random moments could by
-// chance all get positions with the same duration.
+// durations, 14 µs apart. The duration depends on where in its command memory the driver stores the
+// commands of the step. This position moves by a fifth of the command memory with each decode step. Five
+// consecutive runs therefore cover all positions, while five runs at random moments could by chance all get
+// positions with the same duration.
 const inARow = 5
 
 // gain returns how much shorter a run that skipped a set was than the whole runs around it, in ns.
@@ -267,8 +267,8 @@ func (m *costRun) leave(set *absent, out bool) {
 	}
 }
 
-// measure runs rounds until CostOptions.Decided returns true, but at most the requested rounds and as many as
-// the time limit allows.
+// measure runs rounds until the requested number of rounds is done, the time limit leaves no time for
+// another round, or CostOptions.Decided returns true.
 func (m *costRun) measure(ctx context.Context) error {
 	begin := time.Now()
 	if err := m.warm(ctx); err != nil {

@@ -475,8 +475,8 @@ func (x *Executor) Output(v graph.ValueID, dst []byte) (int, error) {
 }
 
 // ReadValue fills dst with the current content of a value's memory, from the start of the value. If several
-// values share this memory, the content is that of the value written last. Only the memory of outputs, State
-// and constants is never shared in this way.
+// values share this memory, the content is that of the value written last. Outputs, State and constants do
+// not share their memory in this way.
 func (x *Executor) ReadValue(v graph.ValueID, dst []byte) error { return x.ReadPart(v, 0, dst) }
 
 // ReadPart copies part of a value's memory to `dst`, like ReadValue. The start offset and the length of `dst`

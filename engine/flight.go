@@ -149,8 +149,8 @@ func (x *Executor) record(f *flight, in *graph.StepInput) error {
 	return err
 }
 
-// booked returns the flight whose log counts the host time for f. It is the flight that the GPU is running,
-// or f itself if the GPU is idle. The bool reports whether the GPU is running a flight.
+// booked returns the flight whose log gets the time that the host spends on f. If the GPU is running a
+// flight, booked returns that flight and true. Otherwise it returns f and false.
 func (x *Executor) booked(f *flight) (by *flight, flying bool) {
 	if by := x.at(sent); by != nil {
 		return by, true

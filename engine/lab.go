@@ -320,8 +320,8 @@ func (r *editRun) findPlaces() error {
 }
 
 // mark prepares the memory of the written values for a run. If the kernel or the edit reads a value, mark
-// restores the content that the value had before the dispatch. Otherwise mark fills the value with Unwritten,
-// which makes visible the words that the run does not write.
+// restores the content that the value had before the dispatch. Otherwise mark fills the value with
+// Unwritten, so that a word that the run does not write can be recognized.
 func (r *editRun) mark() error {
 	for i := range r.writes {
 		w := &r.writes[i]

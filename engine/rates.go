@@ -57,6 +57,6 @@ func (r *rates) learn(bytes, flops int64, ns float64) {
 	}
 }
 
-// rest returns how much of a step's time, ns, is attributed to the dominant kind of work: ns minus the time
-// of the other kind of work, but at least half of ns.
+// rest returns how much of the time `ns` of a step is attributed to the dominant kind of work. This is `ns`
+// minus `other`, the time of the other kind of work, but at least half of `ns`.
 func rest(ns, other float64) float64 { return max(ns-other, ns/2) }

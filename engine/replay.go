@@ -221,7 +221,8 @@ func (x *Executor) replayRun(ctx context.Context, run []trace.DispatchID, looks 
 	return nil
 }
 
-// encodeReplay encodes some dispatches and the copies for the looks at them. It returns the remaining looks.
+// encodeReplay encodes some dispatches and the copies for the looks at them. It returns the looks at later
+// dispatches.
 func (x *Executor) encodeReplay(enc gpu.Encoder, run []trace.DispatchID, looks []placedLook, r gpu.Readback) (
 	later []placedLook, err error,
 ) {

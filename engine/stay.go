@@ -11,8 +11,8 @@ import (
 
 // Skipping a dispatch also removes the barriers that the dispatch made necessary. If one link of a chain of
 // dispatches is skipped, the dispatches before and after the link can overlap. Neither a faster kernel for
-// the link nor fusing the link into another dispatch would allow this overlap. If it were allowed here, the
-// costs of the dispatches of a chain would add up to more than the whole step.
+// the link nor fusing the link into another dispatch would allow this overlap. If skipping allowed it, the
+// measured costs of the dispatches of a chain would add up to more than the time of the whole step.
 //
 // Therefore, skipping must not let levels overlap. If it removes the barrier before a level, a placeholder is
 // inserted at the start of the level, which restores the barrier. A placeholder is an empty dispatch that

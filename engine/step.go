@@ -23,12 +23,12 @@ type stepLog struct {
 	resize, upload, encode, submit, wait int64 // durations in ns
 	// overlapped is the part of resize, upload, encode and submit during which the GPU still had work from
 	// an earlier submit. running is the time during which the host knows the GPU to be busy: from the first
-	// submit to the end of the wait for the last one. All times except wait may include work of the host for
-	// the next step.
+	// submit to the end of the wait for the last one. All times except `wait` may include work of the host
+	// for the next step.
 	overlapped, running int64
 	total               int64
 	// pieces is true if the step is submitted in pieces, so that the GPU starts the first dispatches while
-	// the host encodes the rest.
+	// the host encodes the later ones.
 	pieces                         bool
 	passes, submits, writes, polls int
 	bound                          int // number of bind groups created
@@ -255,8 +255,8 @@ func (x *Executor) learn(ticks []uint64, begun, ended time.Time) {
 	})
 }
 
-// shortRun returns how many of the dispatches in `run`, from the first on, should be in one submit, according
-// to the expected times.
+// shortRun returns how many dispatches at the start of `run` should be in one submit, according to the
+// expected times.
 func (x *Executor) shortRun(run []trace.DispatchID) int {
 	spent := 0.0
 	for i, id := range run {

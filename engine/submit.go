@@ -11,8 +11,8 @@ import (
 
 // firstPiece is the number of dispatches in the first submit of a step. While the GPU runs this submit, the
 // host encodes the next one, with the same number of dispatches. From then on, each submit has twice as many
-// as the one before. The GPU stays busy if the GPU needs at least as much time for a dispatch as the host. A
-// step of n dispatches needs about log2(n / firstPiece) submits.
+// as the one before. The GPU stays busy if it takes at least as long to run a dispatch as the host takes to
+// encode one. A step of n dispatches needs about log2(n / firstPiece) submits.
 const firstPiece = 32
 
 // submit encodes the dispatches in `run`, submits them piece by piece, and waits for the GPU. `from` is the

@@ -67,7 +67,8 @@ type routeRun struct {
 	ops    []*graph.Op // never empty
 	n      int
 	trials []trial
-	// real is the executor's own live graph, which those of the trials replace temporarily.
+	// real is the executor's own live graph. During TimeRoutes, the executor uses the live graphs of the
+	// trials instead.
 	real  *graph.Live
 	state map[graph.ValueID][]byte
 	log   flight
@@ -86,7 +87,8 @@ type trial struct {
 // name returns the name of the first operator, for errors about all of them.
 func (r *routeRun) name() string { return r.ops[0].Name }
 
-// time returns the result of a trial: the mean time of one operator.
+// time returns the result of a trial. The times are per operator: the time of a run divided by the number of
+// operators in the run.
 func (r *routeRun) time(t *trial) RouteTime {
 	o := r.ops[0]
 	out := RouteTime{

@@ -28,9 +28,10 @@ type Benchmark struct {
 	Depths      []int // numbers of cache positions to fill before a test starts
 	Repetitions int
 	Seed        uint64 // seed for the random token ids
-	// Modes lists the modes in which tokens are generated; empty for bench.Stepped only.
+	// Modes lists the modes in which tokens are generated. If it is empty, the only mode is bench.Stepped.
 	Modes []string
-	// Tracing requests that every decode test runs at each timing level. The levels alternate.
+	// Tracing requests that each decode test is measured at every timing level that its mode allows. Each
+	// repetition runs all of these levels, one after the other.
 	Tracing bool
 	// Kernels requests measurements of isolated operators instead of whole steps. Each operator is measured
 	// on each of its routes, at token counts up to the longest of Prompts and at each of Depths.
@@ -148,8 +149,8 @@ func (o *Options) oneByOne(timing engine.Timing) string {
 	return ""
 }
 
-// how is the mode and the timing level of a test. If the timing level is empty, the test runs at the level in
-// the options.
+// A how is a pair: the mode and the timing level of a test. If the timing level is empty, the test runs at
+// the level in the options.
 type how struct {
 	mode   string
 	timing trace.Timing
@@ -556,9 +557,9 @@ func (r *benchRun) floor(t *bench.Test) (*bench.Floor, error) {
 }
 
 // benchWork returns how many bytes of constants the steps read and how many FLOPs they execute, both as
-// modelled by the kernels. A constant counts once for each dispatch that reads it. Some dispatches read only
-// a few rows of a constant. The bytes of constants of a dispatch are therefore limited to all bytes that the
-// dispatch reads and writes.
+// modelled by the kernels. Each dispatch adds the full sizes of the constants that it reads. But a dispatch
+// may read only a few rows of a constant. The sum of a dispatch is therefore limited to its modelled memory
+// traffic.
 func benchWork(n *network.Network, steps []benchStep) (weights, flops int64, err error) {
 	l, err := graph.NewLive(n.Graph, graph.LiveOptions{})
 	if err != nil {

@@ -72,8 +72,8 @@ func (r *benchRun) kernelSteps() []benchStep {
 }
 
 // subjects returns the groups of operators that launch at least one dispatch, in the order of the graph. If
-// each operator of a group has its own State, only the first operator is measured, because saving the State
-// of all operators would take longer than the measurement.
+// the operators of a group have State, such as a KV cache, only the first of them is measured. Saving the
+// State of all of them would take longer than the measurement.
 func subjects(n *network.Network, steps []benchStep) ([]subject, error) {
 	l, err := graph.NewLive(n.Graph, graph.LiveOptions{})
 	if err != nil {

@@ -58,7 +58,7 @@ func (s *live) commands() []stepping.Command {
 		},
 		{
 			Kind:  session.Edit,
-			Doc:   "Keep the first n tokens of the text, append other tokens, and prefill the new tokens.",
+			Doc:   "Keep the first n tokens of the text, append new tokens, and prefill the new tokens.",
 			Takes: []stepping.Field{stepping.Text, stepping.Tokens, stepping.Count}, Begin: s.beginEdit,
 			Planned: true,
 		},
@@ -105,7 +105,7 @@ func (s *live) commands() []stepping.Command {
 		},
 		{
 			Kind:  session.Verify,
-			Doc:   "Compare a step of the text, or parts of it, with float64 references. Each reference may use up to n GFLOP; 0 means 100.",
+			Doc:   "Compare all dispatches of a step, or only the given parts, with float64 references. Each reference may use up to n GFLOP; 0 means 100.",
 			Takes: []stepping.Field{stepping.Count, stepping.Parts, stepping.OfStep}, Begin: s.beginVerify,
 			Tracked: true,
 		},

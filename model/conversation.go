@@ -63,7 +63,7 @@ func (m *Model) finished(talk []session.Exchange, all []int) []session.Exchange 
 	return talk
 }
 
-// within returns the exchanges of a text of which only the first n tokens remain. The From or To of an
+// within returns the exchanges after the text has been cut to its first n tokens. The From or To of an
 // exchange becomes -1 if it is greater than n.
 func within(talk []session.Exchange, n int) []session.Exchange {
 	talk = slices.Clone(talk)
@@ -116,8 +116,8 @@ func (m *Model) checkHistory(talk []session.Exchange, user string) error {
 	return err
 }
 
-// afterAnswer renders the messages and returns the part after the last answer. The last answer in `talk` must
-// be the placeholder answered.
+// afterAnswer renders the messages and returns the part after the last answer. The last answer in `talk`
+// must be the constant `answered`.
 func (m *Model) afterAnswer(talk []session.Exchange, user string) (string, error) {
 	text, err := m.render(m.messages(talk, user))
 	if err != nil {

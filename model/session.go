@@ -218,7 +218,7 @@ func (s *live) generates(c *session.Command) bool {
 		s.Upto == nil && s.runner.Exec.CanPrepare(s.Timing)
 }
 
-// generate generates the remaining tokens of a run command that has generated n tokens so far.
+// generate handles a command `run` that has generated n tokens so far: it generates all further tokens.
 func (s *live) generate(ctx context.Context, c *session.Command, n int, r *session.Reply) error {
 	_, next := s.text.Next()
 	g := run.Generation{
@@ -236,8 +236,8 @@ func (s *live) generate(ctx context.Context, c *session.Command, n int, r *sessi
 	}
 	g.Gave = func(out run.Picked, was stepping.Snapshot) (more bool, err error) {
 		phase, n := s.text.Next()
-		// If a logit is not finite, run the step again: ended calls Blame, which examines the values on the
-		// device, and the next step may have overwritten them.
+		// If a logit is not finite, run the step again, because the next step may have overwritten its values
+		// on the device. The method `ended` calls Blame, which examines these values.
 		if !out.Finite() {
 			if _, err := s.play(ctx, &n, engine.TimingOff); err != nil {
 				return false, err
@@ -258,7 +258,8 @@ func (s *live) generate(ctx context.Context, c *session.Command, n int, r *sessi
 	return err
 }
 
-// ends reports whether the text ends with a generated token.
+// ends reports whether the text ends after `token` was generated: the context is full, or the token is an end
+// token.
 func (s *live) ends(token int) bool {
 	return s.text.Position() >= s.m.context || !s.m.options.IgnoreEOS && s.m.tokens.IsEnd(token)
 }

@@ -86,10 +86,10 @@ func newVerification(s *live, t *run.Turn, only []trace.DispatchID) *verificatio
 	return v
 }
 
-// plan decides which references run and which values are read from the device. These are the outputs and the
-// State that are compared, and the inputs that references need. The reference of an operator runs if the
-// operator is compared or computes a SymInt. It also runs if another reference needs an output of the
-// operator that no dispatch wrote.
+// plan decides which references run and which values are read from the device. The verification reads the
+// outputs and the State that are compared, and the inputs that references need. The reference of an operator
+// runs if the operator is compared or computes a SymInt. It also runs if another reference needs an output of
+// the operator that no dispatch wrote.
 func (v *verification) plan(slots []trace.Dispatch) {
 	after := map[graph.ValueID]trace.DispatchID{}
 	for _, l := range v.exec.OutputLooks() {
@@ -97,8 +97,8 @@ func (v *verification) plan(slots []trace.Dispatch) {
 	}
 	for i := range v.ops {
 		for _, out := range v.ops[i].Outputs {
-			// The operator launched nothing, because it was fused into another operator, which wrote this
-			// output.
+			// An operator without a dispatch of its own was fused into another operator, which wrote its
+			// outputs.
 			if id, looked := after[out]; looked && v.byOp[i].last < 0 {
 				v.byOp[i].compare, v.byOp[i].last = v.byOp[slots[id].Op].compare, id
 			}
@@ -304,8 +304,8 @@ func lastDim(dims []int) int {
 }
 
 // compare computes the error of one output of an operator and attributes it to the dispatch that wrote the
-// output last. If a dispatch wrote several outputs, it keeps only the error that is largest relative to its
-// tolerance.
+// output last. If a dispatch wrote several outputs, compare keeps only the error that is largest relative to
+// its tolerance.
 func (v *verification) compare(o *trace.Op, w *opWork, l engine.Look, got []float64) {
 	info := v.graph.Value(l.Value)
 	want, all := v.own.Tensor(l.Value), []float64(nil)

@@ -60,7 +60,8 @@ func (s *live) beginVerify(c session.Command) (stepping.Work, error) {
 	return func(ctx context.Context, _ *session.Reply) error {
 		s.Upto = nil
 		err := s.verify(ctx, t, only, budget)
-		// After a cancellation, the next command that needs the values of the current step restores them.
+		// After a cancellation, do not restore the values of the current step here: the next command that
+		// needs them calls Hold.
 		if ctx.Err() == nil {
 			err = gpu.Join(err, s.Hold(ctx))
 		}

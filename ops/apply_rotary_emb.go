@@ -30,7 +30,7 @@ func ApplyRotaryEmb(b *graph.Builder, name string, q, k, cos, sin graph.ValueID)
 }
 
 var kindRotary = kind.Kind{
-	Name: "apply_rotary_emb", Doc: "Applies RoPE to neighboring elements in each head of q and k.",
+	Name: "apply_rotary_emb", Doc: "Applies RoPE to pairs of neighboring elements in each head of q and k.",
 	Args: []kind.Arg{
 		kind.Required("q", kind.F32Tensor), kind.Optional("k", kind.F32Tensor, graph.None), kind.Required("cos", kind.F32Tensor), kind.Required("sin", kind.F32Tensor),
 	},

@@ -10,7 +10,7 @@ import (
 
 // ApplyRotaryEmbHF adds apply_rotary_emb_hf, which applies RoPE to elements that are half a head apart: it
 // rotates the pairs (x[j], x[j+R/2]) of the first R elements of each head of q and of k. The tables cos and
-// sin have a row for every position. The operator uses S rows, beginning with row start.
+// sin have a row for every position. The operator uses S rows, beginning with the row `start`.
 //
 //	y[j] = x[j] cos[j] - x[j+h] sin[j],  y[j+h] = x[j+h] cos[j+h] + x[j] sin[j+h],  h = R/2
 //
@@ -32,7 +32,7 @@ func ApplyRotaryEmbHF(b *graph.Builder, name string, q, k, cos, sin graph.ValueI
 
 var kindRotaryHF = kind.Kind{
 	Name: "apply_rotary_emb_hf",
-	Doc:  "Applies RoPE to elements that are half a head apart, in each head of q and k.",
+	Doc:  "Applies RoPE to pairs of elements that are half a head apart, in each head of q and k.",
 	Args: []kind.Arg{
 		kind.Required("q", kind.F32Tensor),
 		kind.Optional("k", kind.F32Tensor, graph.None),

@@ -11,7 +11,8 @@ import (
 
 // Embedding adds embedding: it looks up rows of a table and converts them to floats.
 //
-//	table    [vocabulary, D], in any of weight.Formats: the kind is embedding_NAME, or embedding for f32
+//	table    [vocabulary, D], in any of weight.Formats. The kind of the operator is embedding for f32, and
+//	         embedding_NAME for the format NAME
 //	indices  any dims, i32
 //	y        dims of indices, then D
 //

@@ -25,7 +25,7 @@ import (
 // The rule replaces the attention and each of the linears separately, in the order of the graph.
 var fuseAttention = graph.Fusion{
 	Name: "attention", Doc: "attention of one token stores its output in the order in which the next linears load it; if " +
-		"attention ran in splits, these linears combine them",
+		"attention ran in splits, these linears combine the splits",
 	Pattern: graph.Pattern{Kinds: slices.Concat(linearKinds, []string{kindSDPA.Name})},
 	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		switch o := m.Last().(type) {
@@ -74,8 +74,8 @@ func viewed(b *graph.Builder, x graph.ValueID) graph.Operator {
 	}
 }
 
-// leaves(span) reports whether linears combine the splits instead of attention, when one token attends to
-// `span` positions.
+// leaves(span) reports whether attention leaves it to the linears to combine the splits, when one token
+// attends to `span` positions.
 func (o *sdpa) leaves(span int) bool {
 	above, upTo := o.leftSpan()
 	return span > above && span <= upTo
@@ -111,7 +111,8 @@ func (o *sdpa) left(route int) graph.ValueID {
 }
 
 // leavesAll() reports whether attention defers y in every step in which y has a single row. It is false if y
-// has only the last token of a prompt: that single row is computed by routes for several tokens.
+// has a row only for the last token of a step (see Last). In a step of several tokens, y then has a single
+// row too, and the routes for several tokens compute it.
 func (o *sdpa) leavesAll() bool { return !o.Last }
 
 func (o *sdpa) besides() []graph.Binding { return nil }

@@ -61,8 +61,8 @@ func sameAlways(b *graph.Builder, x, y graph.ValueID) bool {
 }
 
 // rowsOf returns the tensor that determines the number of rows of v. To find it, rowsOf goes back from v
-// through each operator whose output has as many rows as its input. rowsOf also accepts an output with a
-// fixed multiple of this number.
+// through each operator whose output always has as many rows as its input, or a fixed multiple of this
+// number.
 func rowsOf(b *graph.Builder, v graph.ValueID) graph.ValueID {
 	for {
 		switch o := b.Producer(v).(type) {

@@ -119,8 +119,8 @@ func (o *linear) nextNorm(b *graph.Builder, leaves func(*graph.Builder, *rmsNorm
 	if next == nil || o.Last || next.Last || o.before == nil || o.before.leavesAll() {
 		return next
 	}
-	// A step with a single row does not always defer x. If x is in memory, the linear runs another kernel,
-	// which does not compute the element-wise part of the norm.
+	// Even if x has a single row, it is not deferred in every step. In a step in which x is in memory, the
+	// linear runs another kernel, which does not compute the element-wise part of the norm.
 	return nil
 }
 
@@ -149,9 +149,10 @@ func normBehind(b *graph.Builder, y graph.ValueID, each, bound int,
 	return nil
 }
 
-// eachOfStream returns the number of columns in each sum of squares, if an embedding computes the row y. This
-// number equals the number for the last linear of the first layer. The linears of the first layer can then
-// use the same kernels as the linears of all other layers.
+// eachOfStream returns the number of columns in each sum of squares of a row y that an embedding computes.
+// The last linear of each layer also computes such sums for its row. eachOfStream returns the number that the
+// last linear of the first layer uses, so that the linears of the first layer can use the same kernels as
+// those of all other layers.
 func eachOfStream(b *graph.Builder, y graph.ValueID) int {
 	each := gemvRows(shape.Last(b.MaxDims(y)), 1)
 	for range 2 { // visit the last linear of attention, then the last linear of the MLP

@@ -19,7 +19,7 @@ import (
 // enough weights (linearTuning). With more than one row all operators work as without the rule. The rule
 // replaces each operator separately, in the order of the graph.
 var fuseNormSum = graph.Fusion{
-	Name: "norm_sum", Doc: "for one row, linears compute the sum x + norm(y), and the next norm of this sum, as they load the row",
+	Name: "norm_sum", Doc: "for one row, the sum x + norm(y) and the norm of this sum have no dispatches: linears compute both as they load the row",
 	Pattern: graph.Pattern{Kinds: slices.Concat(linearKinds, []string{kindRMSNorm.Name})},
 	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		switch o := m.Last().(type) {
@@ -101,8 +101,8 @@ func leavesSum(b *graph.Builder, o *rmsNorm) bool {
 		func(r graph.Operator) bool { return !r.(*linear).takesSum(b, norm, o) })
 }
 
-// takesSum(b, norm, sum) reports whether the linear's kernel for one row can also compute sum and norm. The
-// device's limit on the number of storage buffers can rule this out.
+// takesSum(b, norm, sum) reports whether the linear's kernel for one row can also compute `sum` and `norm`.
+// It cannot if the kernel would then need more storage buffers than the device allows.
 func (o *linear) takesSum(b *graph.Builder, norm, sum *rmsNorm) bool {
 	of, with := *norm, *o
 	of.sum = sum

@@ -18,19 +18,20 @@ import (
 // Linear adds linear: y = x * w' + bias.
 //
 //	x     [..., K]
-//	w     [N, K], in any of weight.Formats: the kind is linear_NAME, or linear for f32
+//	w     [N, K], in any of weight.Formats. The kind of the operator is linear for f32, and linear_NAME for
+//	      the format NAME
 //	bias  [N], constant, or graph.None
 //	y     dims of x, with N instead of K
 //
 // Weights above the device's limit on the size of a binding are split by rows, and each part has its own
 // dispatch.
 //
-// The route depends on the number of rows of x. For one row the route is gemv: a lane holds its columns of x
-// while it processes up to 16 rows of w. If no operator reads the rows of y except the last, the route `last`
-// does the same for the last row of x (fusion rule `last`). The route gemv_splits is for a row that attention
-// writes as partial results (splits): a lane first computes the weighted sum of the splits in its columns. A
-// row that only linears read is stored in the order in which their lanes load it (fusion rules norm,
-// attention and spread).
+// The route depends on the number of rows of x. For one row the route is `gemv`: a lane holds its columns of
+// x while it processes up to 16 rows of w. If only the last row of y is ever read, the route `last` does the
+// same for the last row of x (fusion rule `last`). The route `gemv_splits` is for a row that attention writes
+// as partial results (splits): a lane first computes the weighted sum of the splits in its columns. A row
+// that only linears read is stored in the order in which their lanes load it (fusion rules norm, attention
+// and spread).
 //
 // The route for up to 4 rows is batch4, and the route for 5 to 16 rows is batch8. These kernels load the
 // weights once for 4 and for 8 rows of x. For more rows the kernels are tiled: a tile has 64 x 64 results, or
@@ -74,8 +75,8 @@ type linear struct {
 	residual graph.ValueID
 	// gated is set if the linear computes both branches of a gated MLP: w has the rows of gate, followed by
 	// the rows of up, and y = act(gate) * up. On some routes the linear's own kernel computes y (see the
-	// method joins). On the other routes it writes gate and up to the scratch tensor Product, and the kernel
-	// join computes y from Product.
+	// method `joins`). On all other routes it writes gate and up to the scratch tensor Product, and the
+	// kernel `join` computes y from Product.
 	gated   *basic.GatedRow
 	Product graph.ValueID
 	join    *graph.Kernel
@@ -90,9 +91,9 @@ type linear struct {
 	// spread is set by the fusion rule `spread`, if only linears read y. It is an interleaved row, which
 	// replaces y if y has a single row. The kernel for one row then also computes act(gate) * up.
 	spread *spreadRow
-	// makes is set by the fusion rule norm_sum. It is a norm with a residual, whose result is a sum. The
-	// linear's kernel for one row computes this sum, and stores it for the other readers of the sum. The
-	// field `before` is then the norm of this sum.
+	// `makes` is set by the fusion rule norm_sum. It is a norm with a residual: its result is the sum of the
+	// residual and a normalized row. The linear's kernel for one row computes this sum, and stores it for the
+	// other readers of the sum. The field `before` is then the norm of this sum.
 	makes *rmsNorm
 	made  *spreadRow // interleaved row that replaces the sum (fusion rule spread_sum), or nil
 	// next is the norm of y, if the kernel for one row computes the norm's element-wise part. Otherwise next
@@ -108,7 +109,7 @@ type linear struct {
 
 // leaver is an operator that can defer its output if the output has a single row. The linears that read this
 // row then compute it themselves, in their kernels for one row. They compute it from the values that the
-// methods left and besides return.
+// methods `left` and `besides` return.
 type leaver interface {
 	// left(route) returns the value that a linear's kernel for this route reads instead of x. It returns None
 	// if this kernel reads x.
@@ -117,7 +118,7 @@ type leaver interface {
 	// requests a route that computes it.
 	leavesAll() bool
 	// besides() returns further bindings that a kernel needs to compute the deferred row, in addition to the
-	// value that left returns.
+	// value that the method `left` returns.
 	besides() []graph.Binding
 	// specialize(route, c, chunk) sets the template constants c of a kernel that computes the deferred row.
 	// chunk is the number of columns that a lane processes at a time.
@@ -380,10 +381,11 @@ func (o *linear) added(list []graph.Binding, residual graph.ValueID) []graph.Bin
 	return list
 }
 
-// Corners includes the shapes at which each route has its largest grid. Such a shape has the largest number
-// of rows that the route processes, or that it processes with a certain number of splits. If x has a single
-// row in a corner, and the operator that computes x can defer it, then x is deferred in this corner. If
-// attention can write partial results (splits), there is also a corner in which they replace x.
+// Corners includes the shapes at which each route has its largest grid. For most routes, it is the shape with
+// the most rows for which the route is preferred. On split128, more rows mean fewer splits, so there is a
+// corner for each number of tiles of rows. If x has a single row in a corner, and the operator that computes
+// x can defer it, then x is deferred in this corner. If attention can write partial results (splits), there
+// is also a corner in which they replace x.
 func (o *linear) Corners(r *graph.Ranges) []graph.Corner {
 	args := []graph.ValueID{o.x}
 	if o.residual != graph.None {
@@ -592,9 +594,10 @@ func (o *linear) planSums(p *graph.Planner, m, splits, residualRows int) {
 }
 
 // knownRows returns the number of rows of w if a route's kernel has it as a constant, or 0 if the number is
-// a param. A GEMV waits less for its params if there are fewer. The number is a param for several rows of x,
-// and for weights in several parts, which can differ in their number of rows. For gate and up, knownRows
-// returns the number of rows of gate, which equals that of up.
+// a param. As a constant it is faster, because a GEMV waits for its params, and waits less for fewer of
+// them. The number is a param for several rows of x, and for weights in several parts, which can differ in
+// their number of rows. For gate and up, knownRows returns the number of rows of gate, which equals that of
+// up.
 func (o *linear) knownRows(route int) int {
 	if o.shapes[route].batch != 1 || len(o.parts) > 1 {
 		return 0
@@ -638,7 +641,7 @@ func (o *linear) readable(p *graph.Planner, routes uint64) uint64 {
 // leaves(route) reports whether the kernel of this route writes an interleaved row instead of y.
 func (o *linear) leaves(route int) bool { return o.spread != nil && route == linearGEMV }
 
-// makesSum(route) reports whether the kernel of this route computes and stores a sum (see the field makes).
+// makesSum(route) reports whether the kernel of this route computes and stores a sum (see the field `makes`).
 func (o *linear) makesSum(route int) bool { return o.makes != nil && o.takesLeft(route) }
 
 // doesNext(route) reports whether the kernel of this route computes the element-wise part of the norm of y.

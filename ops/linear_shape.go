@@ -53,8 +53,9 @@ type linearTuning struct {
 	// level. Computing the norm in the linears costs time in proportion to the number of their workgroups. On
 	// an H200 both costs are equal at about 70 million weights.
 	norm int
-	// sum is the corresponding limit for the fusion rule norm_sum. There, linears compute the sum x +
-	// norm(y), and then the norm of this sum. The limit is lower because these kernels load more data.
+	// sum is the limit for the fusion rule norm_sum, also in weights. With this rule, linears compute the sum
+	// x + norm(y), and then the norm of this sum. The limit is lower than `norm`, because these kernels load
+	// more data.
 	sum  int
 	fill int // number of tiles that fill a large GPU
 	busy int // number of workgroups of a GEMV that fill a large GPU, even if some wait for memory

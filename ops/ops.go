@@ -1,8 +1,7 @@
 // Package ops has the operators of decoder layers, one in each file, and the list of all kinds of operators
-// (Kinds). The operators have ExecuTorch's names. The file of an operator has its kind.Kind with the
-// arguments, and its constructor. It also has the plan, which maps the shapes of a step to dispatches, and
-// the float64 reference. The kernels are in shaders/<operator>*.wgsl. The files fuse_*.go have the fusion
-// rules.
+// (Kinds). The operators have ExecuTorch's names. The file of an operator contains its kind.Kind (with the
+// list of arguments), its constructor, its plan and its float64 reference. The plan maps the shapes of a step
+// to dispatches. The kernels are in shaders/<operator>*.wgsl. The files fuse_*.go have the fusion rules.
 //
 // Operators on plain tensors are in ops/basic, and weight formats are in ops/weight. ops/kind has the parts
 // that all operators are built from.

@@ -62,9 +62,10 @@ type rmsNorm struct {
 	NewKernel, row *graph.Kernel
 	lanes, Vec     int
 	next           *rmsNorm // norm whose element-wise part the kernel for one row computes, or nil
-	// folds is the largest number of rows for which the readers of the norm compute it. It is 1 if the
-	// readers are linears (fusion rule `norm`). It is the number of heads if the reader is attention, which
-	// computes the norm for one token (rule norm_attention). It is 0 if the norm always has a dispatch.
+	// folds is the largest number of rows for which the norm has no dispatch, because its readers compute it.
+	// If the readers are linears (fusion rule `norm`), folds is 1. If the reader is attention, which computes
+	// the norm for one token (rule norm_attention), folds is the number of heads. If the norm always has a
+	// dispatch, folds is 0.
 	folds int
 	// If the operator that computes x also computes the element-wise part of the norm for a single row,
 	// `weighted` and `squares` hold this part (fusion rule `norm`). Otherwise they are None. The tensor

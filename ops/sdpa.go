@@ -165,9 +165,9 @@ var sdpaRouteNames = []string{
 
 const (
 	sdpaTile = 64 // size of a tile of scores, in tokens and in positions
-	// sdpaWidest is the largest head dim for which a workgroup of the streaming kernel has enough lanes. For
-	// the kernels for one token this is decodeWidest. If the head dim is above sdpaRoomy, the streaming
-	// kernel needs many registers. It is then used only if the device cannot bind the scores.
+	// sdpaWidest is the largest head dim for which a workgroup of the streaming kernel has enough lanes. The
+	// kernels for one token have another limit, decodeWidest. If the head dim is above sdpaRoomy, the
+	// streaming kernel needs many registers, so it is used only if the device cannot bind the scores.
 	sdpaWidest, sdpaRoomy = 256, 128
 )
 
@@ -272,7 +272,7 @@ func (o *sdpa) chooseRoutes(b *graph.Builder) {
 	}
 }
 
-// scoresBytes returns the size in bytes of the scores of a number of tokens at the longest context.
+// scoresBytes returns the size in bytes of the scores of `tokens` tokens at the longest context.
 func (o *sdpa) scoresBytes(tokens int) int64 {
 	return 4 * int64(o.qHeads) * int64(tokens) * int64(stride(o.spanOf(tokens)))
 }
@@ -298,7 +298,7 @@ func (o *sdpa) ownHeads() int {
 	return o.kvHeads
 }
 
-// queries returns the number of tokens in q for a number of tokens in k.
+// queries returns the number of tokens in q if k has `tokens` tokens.
 func (o *sdpa) queries(tokens int) int {
 	if o.Last {
 		return 1
@@ -306,7 +306,8 @@ func (o *sdpa) queries(tokens int) int {
 	return tokens
 }
 
-// spanOf(tokens) returns the largest number of positions that this many consecutive tokens can see in total.
+// spanOf(tokens) returns the largest number of positions that `tokens` consecutive tokens can see. A position
+// that several of the tokens see counts once.
 func (o *sdpa) spanOf(tokens int) int { return min(o.context, tokens+o.window-1) }
 
 // stride returns the number of scores from the start of one row of scores to the start of the next row. A row
@@ -383,7 +384,8 @@ func (o *sdpa) Spec() graph.Spec {
 		s.Inputs = append(s.Inputs, o.sinks)
 		sinks = []graph.Binding{graph.Bind("sinks", o.sinks)}
 	}
-	// with inserts the binding of the sinks, if there are any, before the last of the given bindings.
+	// The function `with` inserts the binding of the sinks before the last of its arguments. Without sinks it
+	// inserts nothing.
 	with := func(bindings ...graph.Binding) []graph.Binding {
 		return slices.Insert(bindings, len(bindings)-1, sinks...)
 	}
@@ -497,8 +499,9 @@ func (o *sdpa) Corners(r *graph.Ranges) []graph.Corner {
 		}
 	}
 	if o.Routes.Has(sdpaSplitStreaming) {
-		// Add the largest number of tokens with splits, the largest number of tokens without splits, and the
-		// shape with the most workgroups.
+		// Add three corners: at the last position, the largest number of tokens on this route; at the first
+		// position, the largest number of tokens for which the positions are not split; and the number of
+		// tokens and position with the most workgroups.
 		upTo := min(o.Routes[sdpaSplitStreaming].UpTo, most)
 		whole, tokens, position, groups := fewest, upTo, first, 0
 		for n := max(2, fewest); n <= most; n++ {
@@ -577,10 +580,11 @@ func (o *sdpa) cacheBytes() int64 {
 	return n
 }
 
-// start returns the first position that a token at a position sees.
+// start returns the first position that the token at `position` sees.
 func (o *sdpa) start(position int) int { return max(0, position+1-o.window) }
 
-// spanAt returns the total number of positions that the last tokens of a context see.
+// spanAt returns the number of positions that the last `tokens` tokens see if there are `context` tokens. A
+// position that several of the tokens see counts once.
 func (o *sdpa) spanAt(context, tokens int) int { return context - o.start(context-tokens) }
 
 // seen(...) returns the number of scores that the mask allows, summed over all heads.

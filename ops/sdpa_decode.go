@@ -45,9 +45,9 @@ const (
 // multiprocessor.
 const leftSplits = 4
 
-// leftSpans lists the conditions under which linears combine the splits: the head dim is at most headDim, and
-// the number of visible positions is greater than above and at most upTo. Combining costs the linears more
-// time if their rows are wider, so the range is smaller for wider heads.
+// leftSpans lists the conditions under which linears combine the splits: the head dim is at most `headDim`,
+// and the number of visible positions is greater than `above` and at most `upTo`. The wider the rows of the
+// linears, the more time it takes them to combine splits, so the range is smaller for wider heads.
 var leftSpans = [...]struct{ headDim, above, upTo int }{{64, 128, 2048}, {decodeWidest, 256, 768}}
 
 // leftSpan() returns the limits in leftSpans that apply to the operator's head dim.
@@ -149,8 +149,9 @@ func (o *sdpa) mostSplits() int {
 	return min(max(1, decodeGroups*o.split.heads/o.qHeads), shape.DivUp(o.spanOf(1), o.split.block))
 }
 
-// decodeSplits returns the number of splits into which flash_decoding divides span positions, and the number
-// of positions in each split. This is a whole number of blocks. The last split can have fewer positions.
+// decodeSplits returns the number of splits into which flash_decoding divides `span` positions, and the
+// length of a split in positions. The length is a multiple of the block size. The last split can have fewer
+// positions.
 func (o *sdpa) decodeSplits(span int) (n, length int) {
 	length = o.split.block * shape.DivUp(shape.DivUp(span, o.split.block), o.mostSplits())
 	return shape.DivUp(span, length), length

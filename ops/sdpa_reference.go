@@ -81,7 +81,8 @@ func (o *sdpa) score(q, k []float64) float64 {
 	return s
 }
 
-// sink returns the score of a query head that belongs to no position, or minus infinity if there is none.
+// sink returns the sink of a query head: a score that belongs to no position. Without sinks it returns minus
+// infinity.
 func (o *sdpa) sink(r *reference.Ref, head int) float64 {
 	if o.sinks == graph.None {
 		return math.Inf(-1)
@@ -100,7 +101,7 @@ func (o *sdpa) capFLOPs() int64 {
 // Tolerance is derived from the error of the scores. A score is at most the product of three numbers: the
 // length of a query, the length of a key, and the scale. The weight of a position is exp(score), so the
 // absolute error of a score is the relative error of the weight. A result is a sum of values with these
-// weights. The caches contain exact keys and values, or those rounded to f16.
+// weights. The caches contain keys and values that are exact or rounded to f16.
 func (o *sdpa) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance {
 	if v == o.kCache || v == o.vCache {
 		t := reference.Moves{}.Tolerance(r, v)

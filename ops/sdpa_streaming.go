@@ -39,7 +39,7 @@ const (
 	fewestSplits = 4   // smallest number of splits
 )
 
-// streamTiles returns the total number of tiles of all heads, for a number of tokens.
+// streamTiles returns the total number of tiles of all heads for `tokens` tokens.
 func (o *sdpa) streamTiles(tokens int) int {
 	return shape.DivUp(tokens*o.qHeads/o.kvHeads, 8*o.stream.down) * o.kvHeads
 }
@@ -54,8 +54,8 @@ func (o *sdpa) mostStreamSplits(tokens, span int) int {
 	return 1
 }
 
-// streamSplits returns the number of splits into which `span` positions are divided, and the number of
-// positions in each split. This is a whole number of tiles. The last split can have fewer positions.
+// streamSplits returns the number of splits into which `span` positions are divided, and the length of a
+// split in positions. The length is a multiple of the tile size. The last split can have fewer positions.
 func (o *sdpa) streamSplits(tokens, span int) (n, length int) {
 	tile := 4 * o.stream.across
 	length = tile * shape.DivUp(shape.DivUp(span, tile), o.mostStreamSplits(tokens, span))

@@ -15,7 +15,7 @@ import (
 // columns of all chunks, and so on. Neighboring lanes then load neighboring addresses.
 const spreadColumns = 32
 
-// spreadFrom(at, width) returns which column an interleaved row of width columns has at index at.
+// spreadFrom(at, width) returns the column that an interleaved row of `width` columns stores at index `at`.
 func spreadFrom(at, width int) int {
 	chunks := width / spreadColumns
 	return at/4%chunks*spreadColumns + at/4/chunks*4 + at%4
@@ -76,7 +76,6 @@ func liesSpread(b *graph.Builder, v graph.ValueID, width int) graph.ValueID {
 	return v
 }
 
-// isConstant reports whether a value is a constant.
 func isConstant(b *graph.Builder, v graph.ValueID) bool {
 	info, _ := b.Value(v)
 	return info.Role == graph.Constant
@@ -142,8 +141,8 @@ func (s *spreadRow) give(p *graph.Planner, y graph.ValueID, leaves bool, dims ..
 	s.settle(p, leaves)
 }
 
-// settle plans the interleaved row for a step. If gives is true, a dispatch of the step writes the row, and
-// settle sets its dims. Otherwise settle marks the row as not written. If s is nil, it does nothing.
+// settle plans the interleaved row for a step. If `gives` is true, a dispatch of the step writes the row, and
+// settle sets the row's dims. Otherwise settle marks the row as not written. If s is nil, it does nothing.
 func (s *spreadRow) settle(p *graph.Planner, gives bool) {
 	switch {
 	case s == nil:

@@ -38,10 +38,10 @@ const (
 	Resume   CommandKind = "resume"   // continue from Left, the state of a crashed engine
 )
 
-// ResetText is the message of the log and the screen about a Reset.
+// ResetText is the message that the log and the screen show after a Reset.
 const ResetText = "reset: the text is empty and the position is 0"
 
-// ExecutionsResetText is the same message for programs that are not language models.
+// ExecutionsResetText is the message after a Reset of a program that is not a language model.
 const ExecutionsResetText = "reset: the buffers of the program have their initial contents"
 
 // Command is a request from a front end.
@@ -62,8 +62,9 @@ type Command struct {
 	N     int          `json:"n,omitempty"`
 	Level trace.Timing `json:"level,omitempty"`
 	At    *LookAt      `json:"at,omitempty"` // the value that a Look or a Save reads
-	// Parts are parts of a step to skip (Cost) or to check (Verify). If N is 0 and some of these parts are
-	// rivals, a Cost ends as soon as their order is significant, and at the latest after CostBudget.
+	// Parts are parts of a step to skip (Cost) or to check (Verify). If N is 0 and some of these parts have
+	// the field Rival set, a Cost ends as soon as the order of these parts is significant, and at the latest
+	// after CostBudget.
 	Parts []trace.Part `json:"parts,omitempty"`
 	Step  *int         `json:"step,omitempty"` // index of the step in the trace
 	// Until is a position. A Run pauses at this position at the latest, and a Plan plans a step that begins
@@ -80,8 +81,8 @@ type Command struct {
 	Save    *SaveTo     `json:"save,omitempty"`
 }
 
-// CostBudget returns how long a Cost measures at most to find out what to fix first. A software device needs
-// more time, because a step takes longer there and varies more.
+// CostBudget returns the maximum duration of a Cost that finds out which part to fix first (see
+// Command.Parts). A software device needs more time, because a step takes longer there and varies more.
 func CostBudget(software bool) time.Duration {
 	if software {
 		return 30 * time.Second
@@ -89,7 +90,7 @@ func CostBudget(software bool) time.Duration {
 	return 10 * time.Second
 }
 
-// Left is the state of a crashed engine that another engine needs to continue from the same place.
+// Left is what another engine needs to continue from the place where an engine crashed.
 type Left struct {
 	Last   *Shape `json:"last,omitempty"`   // shape of the last step in the trace
 	Prompt []int  `json:"prompt,omitempty"` // token IDs

@@ -27,7 +27,7 @@ type form struct {
 	take func(r *wireReader, p unsafe.Pointer)
 }
 
-// formKey identifies a form. If wild is set, floats may be NaN or infinite.
+// formKey identifies a form. If `wild` is true, floats may be NaN or infinite.
 type formKey struct {
 	reflect.Type
 	wild bool
@@ -209,8 +209,8 @@ func (f *form) alike(t reflect.Type, of *form) {
 const lookBack = 16
 
 // plan encodes a pointer to a plan. It writes 0 for nil, and 1 before a complete plan. Many plans of a layer
-// equal plans of the previous layer except for the ID and the dispatch. If the equal plan is n places before
-// the last plan of the message, plan writes n+2, the ID and the dispatch.
+// equal plans of the previous layer except for the ID and the dispatch. If such an equal plan is n places
+// before the last plan of the message, the encoder writes n+2, the ID and the dispatch.
 func (f *form) plan(of *form) {
 	f.put = func(w *wireWriter, v reflect.Value) {
 		p := v.Interface().(*trace.Plan)
@@ -438,7 +438,7 @@ func (f *form) record(of formKey) {
 		for i, x := range fields {
 			begin := len(w.b)
 			x.put(w, v.Field(x.at))
-			// exactly the zero values are encoded as zero bytes only
+			// A value is zero if and only if all bytes of its encoding are zero.
 			if slices.ContainsFunc(w.b[begin:], func(b byte) bool { return b != 0 }) {
 				w.b[from], end = byte(i+1), len(w.b)
 			}

@@ -103,9 +103,9 @@ const FewestTurns = 12
 // that there are at least FewestTurns runs.
 func (t *InTurns) Told() bool { return t.N >= FewestTurns && (t.Gain.Q1NS > 0 || t.Gain.Q3NS < 0) }
 
-// Within returns an error of the gain in ns that agrees with Told. If the gain is significant, Within is the
-// distance from the gain to the quartile closer to 0, so it is smaller than the gain. Otherwise it is the
-// distance from 0 to the quartile farther from 0.
+// Within returns the error of the gain in ns. If the gain is significant (see Told), the error is the
+// distance from the gain to the quartile closer to 0, so the error is smaller than the gain. Otherwise the
+// error is the distance from 0 to the quartile farther from 0.
 func (t *InTurns) Within() int64 {
 	g := &t.Gain
 	switch {

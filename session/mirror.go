@@ -23,9 +23,9 @@ type Mirror struct {
 	resuming bool   // a new engine is restoring the state of a crashed engine
 	kept     []int  // token counts of steps of earlier texts whose positions are kept
 	turns    []Turn // steps of the current text
-	// given holds the generated tokens and shares its array with Text.Given. After the session has stepped
-	// back, given is longer than Text.Given. The next token is then written to a copy of the array, because
-	// earlier versions of Text still use the array itself.
+	// The slice `given` holds the generated tokens and shares its array with Text.Given. After the session
+	// has stepped back, `given` is longer than Text.Given. The next token is then written to a copy of the
+	// array, because earlier versions of Text still use the array itself.
 	given []Token
 }
 
@@ -83,8 +83,8 @@ func (m *Mirror) Left() *Left {
 }
 
 // Continue announces that all later events come from a new engine, which replaces a crashed engine. The trace
-// and the text are kept. The Mirror ignores State events of the new engine until this engine has restored
-// Left.
+// and the text are kept. The Mirror ignores State events of the new engine until this engine has restored the
+// state that the method Left returned.
 func (m *Mirror) Continue() { m.resuming = true }
 
 // stand applies a State event to the mirror.
@@ -112,8 +112,8 @@ func (m *Mirror) stand(s State) error {
 	return nil
 }
 
-// begins records that a new text has replaced the previous text. `kept` is the number of positions at the
-// start that both texts share.
+// begins records that a new text has replaced the previous text. The first `kept` positions of both texts are
+// the same.
 func (m *Mirror) begins(kept int) {
 	sizes := m.kept
 	for _, t := range m.turns {

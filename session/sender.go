@@ -30,8 +30,8 @@ func NewSender(stream *Stream, settled func() bool) *Sender {
 	return t
 }
 
-// Send sends the event that a function returns. The Sender's goroutine calls the function later, so the data
-// that it reads must not change after Send.
+// Send sends the event that the function `of` returns. The Sender's goroutine calls this function later, so
+// the data that the function reads must not change after Send.
 func (t *Sender) Send(of func() Event) {
 	t.held = append(t.held, of)
 	if !t.settled() {

@@ -38,9 +38,9 @@ func Serve(ctx context.Context, requests io.Reader, messages io.Writer,
 // errFrontEndGone means that the front end closed the connection. Serve then returns no error.
 var errFrontEndGone = errors.New("the connection was closed by the front end")
 
-// server has three goroutines, named after their methods. read receives requests. It never waits for anything
-// else, so it always notices a cancellation and the end of the requests. work runs the commands one at a
-// time. serve sends all messages once the session is open.
+// server has three goroutines, named after their methods. The goroutine `read` receives requests. It never
+// waits for anything else, so it always notices a cancellation and the end of the requests. The goroutine
+// `work` runs the commands one at a time. The goroutine `serve` sends all messages once the session is open.
 type server struct {
 	writing sync.Mutex
 	out     io.Writer
@@ -179,8 +179,8 @@ func (s *server) drain(events <-chan Event) {
 	}
 }
 
-// shut ends a session after ctx, and with it every command, has been cancelled. It waits for the commands to
-// end and then closes the session. It sends no messages.
+// shut ends a session. It is called after ctx has been cancelled, which also cancels every command. It waits
+// for the commands to end, and then closes the session. It sends no messages.
 func (s *server) shut(ctx context.Context, sess Session, events <-chan Event) error {
 	closed := make(chan error, 1)
 	go func() {

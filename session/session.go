@@ -98,8 +98,8 @@ func (p *Progress) Percent() string {
 	return said
 }
 
-// Amount formats the progress: "3/12", as Percent does if the total is 100, or "1200/4400 MB at 830 MB/s" for
-// bytes.
+// Amount formats the progress as "3/12", or as "1200/4400 MB at 830 MB/s" if Done and Total count bytes. If
+// the total is 100 and not a number of bytes, it formats the progress like Percent.
 func (p *Progress) Amount() string {
 	switch {
 	case !p.Bytes && p.Total == 100:
@@ -133,9 +133,9 @@ type State struct {
 	Unfinished string `json:"unfinished,omitempty"`
 	// Edited holds the names of the edited kernels that currently replace kernels of the graph.
 	Edited []string `json:"edited,omitempty"`
-	// Program is true if each step executes a program that is not a language model. The Text of a Prompt then
-	// consists of live dims ("0.1=7"), and so do the tokens of Text.Prompt. Position is the number of
-	// executions since the last reset.
+	// Program is true if each step executes a program that is not a language model. The Text of a Prompt and
+	// the tokens of Text.Prompt are then live dims ("0.1=7"). Position is the number of executions since the
+	// last reset.
 	Program bool `json:"program,omitempty"`
 	// Begins is the new text if it has just replaced the previous text, otherwise nil. After a Reset the new
 	// text is empty.

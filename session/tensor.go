@@ -9,8 +9,8 @@ const MostNumbers = 1 << 14
 // HistogramBins is the number of bins of a histogram.
 const HistogramBins = 64
 
-// LookAt selects the value that a Look reads, the step and the dispatch after which the value is read, and
-// what is returned. The engine runs the step again up to the dispatch After and then reads the requested data
+// LookAt selects what a Look reads: the value, the step, the dispatch after which the value is read, and the
+// data to return. The engine runs the step again up to the dispatch After and then reads the requested data
 // back. If the previous Look read the same value after the same dispatch, the step does not run again.
 type LookAt struct {
 	Value trace.ValueID `json:"value"`
@@ -28,9 +28,9 @@ type LookAt struct {
 	Stride int `json:"stride,omitempty"`
 	// Statistics requests the statistics of the whole value, for which all elements are read.
 	Statistics bool `json:"statistics,omitempty"`
-	// Baseline selects the value to subtract. Elements, Statistics and Map are then those of the difference,
-	// for the part that the value has in both steps: its dims are the smaller ones. If Statistics is set, the
-	// result also has a Difference.
+	// Baseline selects the value to subtract. The numbers, statistics and heat map of the result then
+	// describe the difference. The difference covers only the elements that the value has in both steps, so
+	// each dim is the smaller of the two. If Statistics is set, the result also has a Difference.
 	Baseline *BaselineAt `json:"baseline,omitempty"`
 	// Map requests a heat map of the whole value, for which all elements are read.
 	Map *MapAt `json:"map,omitempty"`
@@ -44,9 +44,9 @@ type BaselineAt struct {
 	After *trace.DispatchID `json:"after,omitempty"`
 }
 
-// Difference compares a value with its baseline, over the elements that the value has in both steps. Elements
-// of which one or both are not finite count in NotFinite, unless both are the same infinite number. The other
-// figures do not include these elements.
+// Difference compares a value with its baseline, over the elements that the value has in both steps. If one
+// or both of two compared elements are not finite, they count in NotFinite, unless both are the same infinite
+// number. MaxAbs, MeanAbs, Relative and Cosine cover only the elements that are finite in both.
 type Difference struct {
 	Elements  int `json:"elements"`             // number of compared elements
 	Differ    int `json:"differ,omitempty"`     // number of unequal elements; a NaN equals nothing
@@ -90,8 +90,8 @@ type Tensor struct {
 	Step *int `json:"step,omitempty"`
 	// After is the dispatch after which the value was read; nil if no dispatch writes the value.
 	After *trace.DispatchID `json:"after,omitempty"`
-	// DType is the type of the elements. For a weight matrix it is the storage format, from which Numbers
-	// were decoded.
+	// DType is the type of the elements. For a weight matrix it is the storage format, and Numbers holds the
+	// decoded weights.
 	DType      string         `json:"dtype"`
 	Dims       []int          `json:"dims,omitempty"` // live shape
 	Offset     int            `json:"offset,omitempty"`

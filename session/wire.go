@@ -23,8 +23,9 @@ import (
 // engine starts by sending a protocol fingerprint, which is computed from the message types. Integers and
 // lengths are varints. Floats have 8 bytes. Strings and lists start with their length. A value that can be
 // nil starts with a byte or a length that marks nil. Values that repeat often start with their size in bytes,
-// so that a receiver can recognize and reuse an earlier copy. Two types have special encodings: plans, which
-// often repeat, and lists of dispatches that have only a plan. Interface values are encoded as JSON.
+// so that a receiver can recognize and reuse an earlier copy. Two types have special encodings. One is the
+// plan, because plans often repeat. The other is the list of dispatches, because without timing most
+// dispatches have only a plan. Interface values are encoded as JSON.
 //
 // The encoding carries only what JSON can carry, so everything received over a pipe can be written to a
 // file. Fields without a JSON name are not sent. A float must be finite unless its type has its own JSON
@@ -78,7 +79,6 @@ func (w *wireWriter) fail(err error) {
 	}
 }
 
-// flag returns 1 for true and 0 for false.
 func flag(is bool) int {
 	if is {
 		return 1

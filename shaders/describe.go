@@ -150,9 +150,9 @@ func (k *Kernel) readParams(fields string) error {
 	return nil
 }
 
-// reads(src, name) reports whether a source reads the variable name, whose access mode is read_write. Every
-// use counts as a read, unless the variable (with or without an index) is the left side of an assignment with
-// =.
+// reads(src, name) reports whether a source reads the variable `name`. The access mode of the variable is
+// read_write. Every use counts as a read, unless the variable (with or without an index) is the left side of
+// an assignment with =.
 func reads(src, name string) bool {
 	for at := range places(src, name) {
 		before, after := strings.TrimRight(src[:at], " \t\n"), src[at+len(name):]

@@ -212,8 +212,8 @@ var functions = template.FuncMap{
 		return i
 	},
 	"set": set,
-	// These two functions are placeholders, with which templates can be parsed. Each expansion replaces them
-	// by its own functions.
+	// The parser of templates must know every function, so these two functions are placeholders. Each
+	// expansion replaces them by its own functions.
 	"binding": func() string { return "" },
 	"defined": func(string) bool { return false },
 }
@@ -237,8 +237,8 @@ func set(c map[string]any, more ...any) (map[string]any, error) {
 	return c, nil
 }
 
-// unused returns an error if neither the template nor its parts use one of the constants. Different values of
-// such a constant would create several kernels with the same source. The error names the constant.
+// unused returns an error if there is a constant that neither the template nor its parts use. The error names
+// the constant. Different values of such a constant would create several kernels with the same source.
 func unused(t *template.Template, c Constants) error {
 	used, seen := map[string]bool{}, map[string]bool{}
 	var walk func(n parse.Node)

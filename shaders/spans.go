@@ -61,8 +61,8 @@ func text(mark rune) *parse.TextNode {
 	return &parse.TextNode{NodeType: parse.NodeText, Text: []byte(string(mark))}
 }
 
-// counters is a set of template variables and fields: those whose value differs between the copies of the
-// body of an unrolled loop. It contains the variables of {{range}}, and variables computed from them. It also
+// counters is the set of template variables and fields that have a different value in each copy of the body
+// of an unrolled loop. It contains the variables of {{range}}, and variables computed from them. It also
 // contains some arguments of shared parts: R and B, which are indices of rows, and Of and By, which are names
 // of variables. Text that a counter writes is not marked as filled, because the unrolled loop itself is part
 // of the template.
@@ -84,8 +84,8 @@ func (c counters) mention(n parse.Node) bool {
 	return false
 }
 
-// mark(list) puts marks around some nodes of a template: around nodes that write the value of a constant, and
-// around nodes that select text depending on a constant.
+// mark(list) puts marks around the nodes of a template that write the value of a constant, and around the
+// nodes that select text depending on a constant.
 func (c counters) mark(list *parse.ListNode) {
 	if list == nil {
 		return

@@ -32,7 +32,7 @@ const (
 
 var usualBounds = bounds{memory: 384 << 20, value: 128 << 20, idle: 64 << 20}
 
-// file reads the file itself, before it is decompressed.
+// file reads the bytes of a file as they are stored, before decompression.
 type file struct {
 	r      io.Reader
 	size   int64 // bytes read so far

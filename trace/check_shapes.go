@@ -42,9 +42,9 @@ func (c *checker) newShapes() *shapeChecker {
 	return s
 }
 
-// step checks the shape changes of one step. A change must start from the current shape of the value and must
-// change it. The changes together must lead to the dims that the step recorded. A dispatch must not use a
-// value that is not computed.
+// step checks the shape changes of one step. Each change must start from the current shape of the value and
+// must end at a different shape. After all changes, each value must have the dims that the step recorded. A
+// dispatch must not use a value that is not computed.
 func (s *shapeChecker) step(step int) {
 	c, of := s.c, &s.c.t.Steps[step]
 	changed := map[ValueID][]int{}
@@ -118,8 +118,8 @@ func (s *shapeChecker) dispatch(plan PlanID, step, i int) {
 	}
 }
 
-// BoundTo returns the values to which a dispatch with this plan is bound. If the trace does not record this,
-// it returns nil.
+// BoundTo returns the values that are bound to the kernel of a dispatch with this plan. If the trace does not
+// record the bindings, it returns nil.
 func (t *Trace) BoundTo(p *Plan) []ValueID {
 	if p.Dispatch < 0 || int(p.Dispatch) >= len(t.Graph.Dispatches) {
 		return nil

@@ -5,8 +5,8 @@ import "slices"
 // The trace of a long run has millions of small objects. This file reduces the memory that they use after
 // decoding: equal strings share their memory, and long lists lose their spare capacity.
 
-// texts holds one copy of each string, whose memory all equal strings share. Key and value of an entry are
-// the same string.
+// texts holds one copy of each string. All equal strings share the memory of this copy. Key and value of an
+// entry are the same string.
 type texts map[string]string
 
 // mostTexts is the maximum number of strings in a map of type texts. Without a maximum, strings that are

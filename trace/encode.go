@@ -38,7 +38,7 @@ func withoutDispatches(v any) (*Step, any) {
 	return nil, nil
 }
 
-// putDispatches returns the JSON of a step in which the mark is replaced by the dispatches.
+// putDispatches replaces the mark in the JSON of a step by the JSON of its dispatches.
 func putDispatches(line []byte, s *Step) ([]byte, error) {
 	before, after, _ := bytes.Cut(line, []byte(dispatchMark))
 	out := make([]byte, 0, len(line)+64*len(s.Dispatches))

@@ -46,18 +46,19 @@ type place struct {
 	old  fs.FileInfo  // the file or folder that exists at the path; nil if there is none
 }
 
-// ErrFolder is the error for a file to be written if the path is that of an existing folder.
+// ErrFolder is the error if a trace is to be written to a file, but the path is an existing folder.
 var ErrFolder = errors.New("is a folder, not a file: give the name of a file in it")
 
 var (
-	// ErrNotFolder is the error for a folder to be written if the path is that of a file or of a pipe.
+	// ErrNotFolder is the error if a trace is to be written to a folder, but the path is a file or a pipe.
 	ErrNotFolder = errors.New("the format is a folder, but a file or a pipe has this name: choose another name")
-	// ErrPackedFolder is the error for a folder to be written if its name ends in the suffix of a
-	// compression. It is returned together with ErrForm.
+	// ErrPackedFolder is the error if a trace is to be written to a folder, but the name of the folder ends
+	// in the suffix of a compression. It is returned together with ErrForm.
 	ErrPackedFolder = errors.New("the format is a folder, which cannot be compressed: remove .gz or .zst")
 )
 
-// ErrNoReader is the error for a named pipe to be written if no process has opened the pipe to read.
+// ErrNoReader is the error if a trace is to be written to a named pipe that no process has opened for
+// reading.
 var ErrNoReader = errors.New("no process reads this pipe: start its reader first")
 
 // placeOf returns the place for a path, or an error if a trace cannot be written there. If form is nil, the

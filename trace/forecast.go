@@ -29,8 +29,8 @@ type Line struct {
 	From    int      `json:"from"`
 	To      int      `json:"to"`
 	Courses []Course `json:"courses,omitempty"`
-	// Dispatches holds, for each dispatch of the graph, an index in Courses. Corresponding dispatches of
-	// equal layers have the same course.
+	// Dispatches holds, for each dispatch of the graph, an index in Courses. In layers that are equal, the
+	// dispatches with the same role share one course.
 	Dispatches []int `json:"dispatches,omitempty"`
 }
 
@@ -39,8 +39,9 @@ type Course struct {
 	Stretches []Stretch `json:"stretches"` // in order of From; the first stretch begins where the line begins
 }
 
-// Stretch is a range of points of a line, from From to the point before the next stretch. In this range, a
-// dispatch has one kernel, route and reason, and each number of its plan is given by one Rule.
+// Stretch is a range of points of a line, from From to the point before the next stretch. In this range, the
+// kernel, the route and the reason of a dispatch do not change, and one Rule computes each number of its
+// plan.
 type Stretch struct {
 	From         int      `json:"from"`
 	Kernel       string   `json:"kernel,omitempty"` // "" if the dispatch does not run in this range

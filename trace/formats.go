@@ -62,7 +62,7 @@ type Export struct {
 	Doc    string // in one line: what the format is for and what it keeps
 	Suffix string // suffix of the file name; that of a compression may follow
 	// Write writes the file. It is nil if the format is a folder. If Suffix ends in .gz, files of the format
-	// are always gzipped: what Write writes is compressed later, as for any other format.
+	// are always gzipped. Write itself must not compress, because its caller does.
 	Write func(io.Writer, *Trace) error
 	// WriteFolder writes the files of a format that is a folder. dir is an empty folder, which is renamed
 	// when WriteFolder is done. The names of the files in it must not begin with a dot.

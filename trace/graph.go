@@ -80,13 +80,13 @@ type Op struct {
 	Block    string         `json:"block,omitempty"` // such as attn or mlp
 	Parts    []string       `json:"parts,omitempty"` // names of the operators that were fused into this one
 	SourceID *int           `json:"source_id,omitempty"`
-	// Class is the class of work (package trace/analyze/workclass) of an operator of another engine whose
-	// name does not show it. Other operators have none.
+	// Class is the class of work (package trace/analyze/workclass). It is set only for an operator of another
+	// engine, and only if the name of the operator does not show the class.
 	Class string `json:"class,omitempty"`
 }
 
 // ShortName returns the name of the operator without its layer and its block, such as "q" for
-// "layers.3.attn.q". The corresponding operators of other layers have the same short name.
+// "layers.3.attn.q". Operators that do the same work in different layers have the same short name.
 func (o *Op) ShortName() string {
 	parts := strings.Split(o.Name, ".")
 	from := 0
@@ -160,7 +160,7 @@ type Dispatch struct {
 	// Label is the name of the slot in its operator, or "" if the operator has no other slot.
 	Label   string   `json:"label"`
 	Kernels []string `json:"kernels,omitempty"` // one kernel for each route
-	// Bound has a list for each kernel: the values, from Reads and Writes, to which this kernel is bound.
+	// Bound holds one list for each kernel: those values of Reads and Writes that are bound to this kernel.
 	Bound         [][]ValueID `json:"bound,omitempty"`
 	Reads         []ValueID   `json:"reads,omitempty"`
 	Writes        []ValueID   `json:"writes,omitempty"`

@@ -10,19 +10,19 @@ import (
 // DefaultBudget is the budget of a Recorder for steps and plans, in bytes, unless another one is given.
 const DefaultBudget = 256 << 20
 
-// Recorder collects the records of a run in memory, up to a budget in bytes. When the budget is exceeded, it
-// drops the oldest steps, and the plans that no other step uses. The trace remains valid. A snapshot never
-// changes: records that come later are only in later snapshots. Any goroutine may call the methods.
+// Recorder collects the records of a run in memory, up to a budget in bytes. When the budget is exceeded,
+// it drops the oldest steps, and the plans that only these steps use. The trace remains valid. A snapshot
+// never changes: records that come later are only in later snapshots. Any goroutine may call the methods.
 //
-// Records refer to plans by the ids with which the plans were recorded: 0, 1, 2, ... (see Interner). In each
-// snapshot, plans have new ids without gaps. The id of a plan can therefore differ between snapshots after
-// plans were dropped.
+// Records refer to plans by the ids with which the plans were recorded: 0, 1, 2, ... (see Interner). In
+// each snapshot, plans have new ids without gaps. The id of a plan can therefore differ between snapshots
+// after plans were dropped.
 type Recorder struct {
 	mu     sync.Mutex
 	t      Trace
 	budget int64
-	// limit is the number of used bytes at which drop runs. It is the budget, or more if the data that must
-	// stay does not fit in the budget.
+	// limit is the number of used bytes at which drop runs. It is the budget, or more if the data that drop
+	// must not remove is larger than the budget.
 	limit int64
 	used  int64
 	steps int               // number of recorded steps
@@ -138,8 +138,8 @@ func (r *Recorder) addStep(s Step) error {
 }
 
 // doubled returns a list with room for one more element. If the list is full, its capacity is doubled. The
-// built-in append would make a long list only a quarter longer, and so copy each element of a long run four
-// times.
+// built-in append would make a long list only a quarter longer. In a long run, it would thus copy each
+// element about four times.
 func doubled[T any](list []T) []T {
 	if len(list) < cap(list) {
 		return list
@@ -148,8 +148,8 @@ func doubled[T any](list []T) []T {
 }
 
 // Continue announces that the next records come from another run of the same graph. That run numbers its
-// plans from 0 again. Its steps follow the steps of the earlier runs. If a plan is recorded before its first
-// step and equals an existing plan, it is not stored again.
+// plans from 0 again. Its steps follow the steps of the earlier runs. A plan that the new run records
+// before its first step is not stored again if the trace already has an equal plan.
 func (r *Recorder) Continue() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -182,8 +182,8 @@ func (r *Recorder) Snapshot() *Trace {
 }
 
 // drop removes the oldest steps, and the plans that only these steps use, until half of the budget is free.
-// It frees so much because it copies all other steps to change their plan ids, and must therefore run rarely.
-// It never removes the last step, nor plans that an Interner may still reuse. It makes new lists because
+// It frees so much because it must run rarely: it copies all steps that stay, to change their plan ids. It
+// never removes the last step, nor plans that an Interner may still reuse. It makes new lists because
 // snapshots share the old ones.
 func (r *Recorder) drop() {
 	needed := make([]bool, len(r.t.Plans))
@@ -228,7 +228,7 @@ func (r *Recorder) keep(step int, need func(PlanID), used *int64) {
 	r.t.Steps[step].eachPlan(need)
 }
 
-// keepPlans drops the plans that are not needed. It returns the new index of each plan that is left.
+// keepPlans drops the plans that are not needed. It returns the new index of each needed plan.
 func (r *Recorder) keepPlans(needed []bool) (moved []PlanID) {
 	var plans []Plan
 	var kept []held
@@ -247,8 +247,8 @@ func (r *Recorder) keepPlans(needed []bool) (moved []PlanID) {
 	return moved
 }
 
-// Inherited returns the dims, levels and waits that apply after the last of several steps. When a recorder
-// drops the other steps, it stores these three in the last step.
+// Inherited returns the dims, levels and waits that apply after the last of the given steps. When a
+// recorder drops all of these steps except the last one, it stores the results in that step.
 func Inherited(steps []Step) (dims []LiveDims, levels []DispatchID, waits []Wait) {
 	latest := map[ValueID]int{} // index in dims
 	for i := range steps {

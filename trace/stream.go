@@ -39,10 +39,10 @@ type Samples struct {
 	Canary float64 `json:"canary,omitempty"`
 }
 
-// Costs holds costs that were measured after a step was recorded. They are added to the costs of the step. A
-// cost of the same dispatches as an earlier cost replaces that cost, and Whole replaces the earlier Whole. If
-// the new entry has less than half as many rounds as an earlier one, the new measurement was stopped early.
-// The earlier entry then stays.
+// Costs holds costs that were measured after a step was recorded. They are added to the costs of the step.
+// A new cost replaces an earlier cost of the same dispatches, and the new Whole replaces the earlier Whole.
+// The exception is a new cost or Whole with less than half as many rounds as the earlier one: its
+// measurement was stopped early, so the earlier one stays.
 type Costs struct {
 	Step  int    `json:"step"` // Index of the step
 	Whole Whole  `json:"whole"`
@@ -125,7 +125,7 @@ func (t *Trace) addKernel(k *Kernel, unknown *Unknown) error {
 }
 
 // addSamples adds the times of repeats to the dispatches of a step. It makes a new list of dispatches,
-// because others may still use the old list.
+// because a snapshot may share the old list.
 func (t *Trace) addSamples(s Samples) error {
 	step := t.step(s.Step)
 	if step == nil {
@@ -147,7 +147,7 @@ func (t *Trace) addSamples(s Samples) error {
 	return nil
 }
 
-// addCosts adds costs to a step. It makes a new list of costs, because others may still use the old list.
+// addCosts adds costs to a step. It makes a new list of costs, because a snapshot may share the old list.
 func (t *Trace) addCosts(c Costs) error {
 	step := t.step(c.Step)
 	if step == nil {
@@ -180,8 +180,8 @@ func (t *Trace) addCosts(c Costs) error {
 	return nil
 }
 
-// addErrors adds numeric errors to the dispatches of a step. It makes a new list of dispatches, because
-// others may still use the old list.
+// addErrors adds numeric errors to the dispatches of a step. It makes a new list of dispatches, because a
+// snapshot may share the old list.
 func (t *Trace) addErrors(g NumericErrors) error {
 	step := t.step(g.Step)
 	if step == nil {
@@ -211,7 +211,7 @@ func (t *Trace) addErrors(g NumericErrors) error {
 // whether n is less than half of `others`.
 func worse(n, others int) bool { return n < others-n }
 
-// step returns the step whose Index is given, or nil if there is none. Steps are sorted by Index.
+// step returns the step whose Index is `index`, or nil if there is none. Steps are sorted by Index.
 func (t *Trace) step(index int) *Step {
 	i := sort.Search(len(t.Steps), func(i int) bool { return t.Steps[i].Index >= index })
 	if i == len(t.Steps) || t.Steps[i].Index != index {
@@ -274,8 +274,8 @@ func (w *StreamWriter) Begin(head *Trace) error {
 // written to a pipe.
 func (w *StreamWriter) Partial() string { return w.partial }
 
-// Expire sets a deadline for writes to a pipe. A write that still waits for the reader then fails. So a run
-// that must end does not wait.
+// Expire sets a deadline for writes to a pipe. A write fails if the reader of the pipe has not taken it by
+// then, so that a run that must end does not wait for the reader.
 func (w *StreamWriter) Expire(t time.Time) { w.lines.expire(t) }
 
 // WriteStream writes a complete trace as a stream of lines: first the head, then plans and steps. A plan

@@ -79,7 +79,8 @@ func (t *Time) UnmarshalJSON(b []byte) error {
 }
 
 // Tick is an instant on the clock of the device, in ticks of this clock. JSON stores it as a decimal string
-// because ticks can exceed 2^53. If both ticks of a pair are zero, nothing was recorded.
+// because ticks can exceed 2^53. Ticks are recorded in pairs of begin and end. If both are zero, nothing
+// was recorded.
 type Tick uint64
 
 // MarshalJSON writes the tick as a decimal string.
@@ -106,7 +107,7 @@ type Trace struct {
 	// Engine is the name of another engine if the trace is an imported profile of that engine. It is "" if
 	// the producer itself ran the steps.
 	Engine string `json:"engine,omitempty"`
-	// Stated lists the times of whole steps that an imported profile states.
+	// Stated lists the times that an imported profile states for whole steps.
 	Stated  []Stated `json:"stated,omitempty"`
 	Command []string `json:"command,omitempty"`
 	// Static is set if the engine launched the grid of the maximum shape in every step (--static).
@@ -115,7 +116,7 @@ type Trace struct {
 	Device Device `json:"device"`
 	Clock  Clock  `json:"clock"`
 	Model  Model  `json:"model"`
-	// Opening lists the phases of opening the model in order. They came before the first step.
+	// Opening lists, in order, the phases of opening the model. The model is opened before the first step.
 	Opening  []Opening `json:"opening,omitempty"`
 	Graph    Graph     `json:"graph"`
 	Forecast *Forecast `json:"forecast,omitempty"`
@@ -140,15 +141,15 @@ type Producer struct {
 	Commit  string `json:"commit,omitempty"`
 }
 
-// Stated is a time of whole steps that the profile of another engine states: the median of all steps of one
-// phase. The profile does not say which of these steps are in the trace.
+// Stated is a time that the profile of another engine states for whole steps: the median of all steps of
+// one phase. The profile does not say which of these steps are in the trace.
 type Stated struct {
 	Phase  Phase `json:"phase"`
 	Tokens int   `json:"tokens"`           // tokens that each of these steps read
 	WallNS Time  `json:"wall_ns,omitzero"` // wall time of a step
 }
 
-// StatedFor returns the time of a step of a phase that the imported profile states.
+// StatedFor returns the time that the imported profile states for a step of the given phase.
 func (t *Trace) StatedFor(phase Phase) (Stated, bool) {
 	for _, s := range t.Stated {
 		if s.Phase == phase {
@@ -266,7 +267,7 @@ type Quantized struct {
 	From      []string `json:"from"`       // types of the weights in the file
 	Matrices  int      `json:"matrices"`   // number of matrices that were quantized
 
-	// The errors are those of the weights of all quantized matrices together.
+	// SNRdB, MSE and MaxAbs are the errors over the weights of all quantized matrices together.
 	SNRdB  Number `json:"snr_db"`
 	MSE    Number `json:"mse"`
 	MaxAbs Number `json:"max_abs"`
@@ -297,14 +298,14 @@ type Plan struct {
 	Unknown *Unknown `json:"-"` // unknown fields, which a later minor version wrote
 }
 
-// Grid explains the count of workgroups: it is the product of the groups of all terms.
+// Grid explains the number of workgroups. This number is the product of Term.Groups of all terms.
 type Grid struct {
 	Rule  string `json:"rule"` // linear, rows, tiles or grid_stride
 	Terms []Term `json:"terms"`
 }
 
-// Term is a quantity of the shape of a step (with its name and its value) that a count of workgroups depends
-// on. Per is how many work items of the quantity one workgroup processes.
+// Term is one quantity on which the number of workgroups depends, such as the number of columns. Value is
+// its value in the shape of the step. One workgroup processes Per work items.
 type Term struct {
 	Name  string `json:"name"`
 	Value int64  `json:"value"`
@@ -328,8 +329,8 @@ func (t *Term) Groups() int64 {
 }
 
 // ExpertTiles describes a dispatch in which each workgroup multiplies tokens by the weights of one expert.
-// The tokens of an expert are divided into tiles. Workgroups is large enough for any choice of the router,
-// and surplus workgroups exit at once.
+// The tokens of an expert are divided into tiles. Plan.Workgroups is large enough for any choice of the
+// router, and surplus workgroups exit at once.
 type ExpertTiles struct {
 	Rows   int   `json:"rows"`   // rows of a tile: each row is a token, multiplied by the same expert
 	Groups int64 `json:"groups"` // number of workgroups of one tile
@@ -583,8 +584,8 @@ type CPU struct {
 	SampleNS Time `json:"sample_ns,omitzero"`
 	TotalNS  Time `json:"total_ns,omitzero"`
 	// OverlappedNS is the part of the phases before WaitNS in which the GPU worked. The GPU is assumed to
-	// work from a submit until the wait for this submit. If the host prepares the next step in this time, the
-	// work counts for this step.
+	// work from a submit until the wait for this submit. If the host prepares the next step in this time,
+	// that work of the host counts for this step.
 	OverlappedNS Time `json:"overlapped_ns,omitzero"`
 	// These instants are on the same time axis as GPU.StartNS. StartNS is the start of the step, SubmittedNS
 	// is its first submit, and DoneNS is the end of its last wait for the GPU.

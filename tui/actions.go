@@ -23,7 +23,7 @@ func withViews() []command.Row {
 	return command.Default(rows...)
 }
 
-// actions returns the commands that App implements. The views implement the others.
+// actions returns the commands that App implements. The views implement the other commands.
 func (a *App) actions() []command.Action {
 	list := []command.Action{
 		{Name: "token", Off: func() string { return a.cannotNext() }, Run: a.next},

@@ -375,8 +375,8 @@ func (a *App) do(r *command.Row) {
 	act.Run()
 }
 
-// hint says what the user can press next, or returns "" if every hint was followed. The help brings the hints
-// back.
+// hint says what the user can press next. It returns "" if the user has already followed every hint.
+// Opening the help makes all hints appear again.
 func (a *App) hint() string {
 	available := func(name string) bool {
 		i := slices.IndexFunc(command.Table, func(r command.Row) bool { return r.Name == name })
@@ -394,7 +394,8 @@ func (a *App) place() command.Where {
 	return a.inView(command.Moving, command.InViews, command.Anywhere)
 }
 
-// inView returns the context for keys in the current view. Only commands of the given places are found in it.
+// inView returns the context for keys in the current view. In this context, only the commands that work in
+// one of the given places have keys.
 func (a *App) inView(in ...command.Place) command.Where {
 	list := a.view().Actions()
 	return command.Where{In: in, Offers: func(name string) bool { return view.ActionOf(list, name) != nil }}

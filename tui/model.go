@@ -95,8 +95,8 @@ func (m *model) speaks() *spoken {
 	return &m.spoken
 }
 
-// at returns the index in Trace.Steps of the step that the header and other parts for a single step show: the
-// last selected step. It returns -1 before the first step.
+// at returns the index in Trace.Steps of the last selected step, or -1 before the first step. The header,
+// and other parts of the screen that have room for only one step, show this step.
 func (m *model) at() int {
 	if m.shown < 0 || m.shown >= len(m.index.Trace.Steps) {
 		return -1

@@ -34,8 +34,8 @@ type result struct {
 	since time.Time
 }
 
-// readFor is how long a result is shown at least. The user pressed an earlier key without having seen the
-// result. Tests set it to 0.
+// readFor is the minimum time for which a result is shown. A key that the user presses sooner does not
+// remove the result, because the user has not read it yet. Tests set readFor to 0.
 var readFor = time.Second
 
 // mostResults is the maximum number of results on the screen. All results are in the log.
@@ -96,9 +96,9 @@ func (n *notes) fade(after time.Duration) {
 // unsay removes the note.
 func (n *notes) unsay() { n.note, n.noteOfKey, n.noteHolds = "", false, nil }
 
-// fail shows an error until the user dismisses the error or the task succeeds. `task` is a *widget.Task, the
-// kind of a command, or the kind passed to the method later. If `task` is nil, only the user can clear the
-// error.
+// fail shows an error until the user dismisses the error or the task succeeds. `task` is a *widget.Task,
+// the kind of a command, or the argument `kind` of the method `later`. If `task` is nil, only the user can
+// clear the error.
 func (n *notes) fail(task any, err error) {
 	n.failure, n.failureOf = printable.Short(err.Error(), view.MostShown), task
 	n.log.Add("error", err.Error())

@@ -9,8 +9,8 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// frameTime is the minimum time between two frames, except after a user action, and between two batches of
-// events. Nobody can read numbers that change more often.
+// frameTime is the minimum time between two batches of events, and also between two frames. The frames
+// after a user action come sooner. Nobody can read numbers that change more often.
 const frameTime = time.Second / 10
 
 // writes is how many times a second Bubble Tea checks for a frame to write. Each check copies and compares

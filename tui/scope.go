@@ -21,8 +21,8 @@ type selection struct {
 	*inputs
 	*stage
 	opts *Options
-	// traces are the paths that tab last found for the question about the baseline, and completion finds
-	// them.
+	// traces are the paths that the key tab last found while the user typed the path of a baseline trace.
+	// The task `completion` finds these paths.
 	traces     []string
 	completion widget.Task[string, []string]
 }
@@ -270,7 +270,8 @@ func (sel *selection) askBase() {
 	sel.ask(q)
 }
 
-// completeTrace completes the path in a question to that of a trace. The next call takes the next trace.
+// completeTrace completes the path that the user is typing to the path of the newest matching trace. Each
+// further call changes it to the path of the next trace found.
 func (sel *selection) completeTrace(q *question) {
 	typed := q.line.Text()
 	if at := slices.Index(sel.traces, typed); at >= 0 && len(sel.traces) > 1 {

@@ -152,9 +152,9 @@ func samples(s *trace.Step) string {
 	return "1 sample"
 }
 
-// about returns the summary line above the table: what changed from the baseline that the user chose, or the
-// view's own line or, if the view has none, the summary of the selected steps. It returns an ellipsis until
-// the summary is ready.
+// about returns the summary line above the table. If the user chose a baseline and no step is running, the
+// line says what changed from the baseline. Otherwise it is the view's own line or, if the view has none,
+// the summary of the selected steps. Until the summary is ready, about returns an ellipsis.
 func (a *App) about(w int) string {
 	if a.empty() != "" {
 		return ""

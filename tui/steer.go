@@ -164,7 +164,8 @@ func (pi *pilot) stop() bool {
 // ceilings measures the highest rates of the device.
 func (pi *pilot) ceilings() { pi.command(session.Command{Kind: session.Ceilings}) }
 
-// goOn sends a command that runs another step, and selects a single step, which will be the new step.
+// goOn sends a command that changes the current step. It also ends a selection of several steps: only the
+// shown step, which will be the new step, is then selected.
 func (pi *pilot) goOn(c session.Command) {
 	if left := pi.leaveScope(); left != "" {
 		pi.say(left)
@@ -222,8 +223,8 @@ func (pi *pilot) toggleFollow() {
 	}
 }
 
-// nextEvent shows the next step with an event, or the previous such step if `by` is negative, and a note that
-// describes the event. In a list, it also selects the dispatch of the event.
+// nextEvent shows the next step that has an event, or the previous such step if `by` is negative. A note
+// describes the events of this step. In a view with rows, nextEvent also selects the dispatch of the event.
 func (pi *pilot) nextEvent(by int) {
 	events := pi.happened.Value
 	if !pi.happened.Has {

@@ -168,7 +168,7 @@ func (pi *pilot) askEdit() {
 	pi.ask(q)
 }
 
-// repeat adds samples to the shown step.
+// repeat runs the shown step again several times, which adds samples to its times.
 func (pi *pilot) repeat() {
 	c := session.Command{Kind: session.Repeat, N: command.Repeats}
 	if s := pi.step(); s != nil && s.Index != pi.mirror.State.Step {
@@ -183,8 +183,8 @@ var steers = []session.CommandKind{
 	session.Next, session.Previous, session.Run, session.Repeat, session.Upto,
 }
 
-// refused tells the user why the session rejected a command. The reason is a note that fades if a key that is
-// held down can cause the rejection, and otherwise an error that stays on the screen.
+// refused tells the user why the session rejected a command. Usually, the reason is an error that stays on
+// the screen. If a key that is held down can cause the rejection, the reason is a note that fades.
 func (pi *pilot) refused(c session.Command, err error) {
 	if errors.Is(err, session.ErrUsage) && slices.Contains(steers, c.Kind) {
 		pi.log.Add("warn", err.Error())

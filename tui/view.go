@@ -56,7 +56,7 @@ func (st *stage) row() *view.Row {
 	return &all.Views[st.current]
 }
 
-// top returns the topmost view on top of the current view, or nil if no view is on top of it.
+// top returns the view that was opened last on top of the current view, or nil if there is none.
 func (st *stage) top() *pushed {
 	if list := st.pushes[st.current]; len(list) > 0 {
 		return &list[len(list)-1]

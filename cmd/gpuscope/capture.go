@@ -21,13 +21,13 @@ import (
 func captureCommand(p *program) *cli.Command {
 	return &cli.Command{
 		Name: "capture", Operand: "[MODEL]",
-		Doc: "write one dispatch of a step to a folder that runs without the model",
+		Doc: "write one dispatch of a step to a folder, to run it without the model",
 		More: `The command runs a prompt and one decode step of MODEL, and writes a dispatch of that step to a folder: the WGSL of its
 kernel, its params and grid, the contents of its bindings before and after it, and the device. gpuscope replay runs the folder
 on any device. DISPATCH is an id, a name such as attn.q, or a kernel, as in gpuscope trace why. If several dispatches match,
 the command captures the first of them that runs. docs/guide/capture.md has more.`,
 		Examples: []cli.Example{
-			{"gpuscope capture model.gguf --at attn.q", "the first projection to queries, in a decode step"},
+			{"gpuscope capture model.gguf --at attn.q", "the query projection of the first layer, in a decode step"},
 			{
 				"gpuscope capture model.gguf --at layers.3.attn.rope+sdpa.decode --depth 2048 -o slow",
 				"attention of layer 3 with 2,048 positions in the cache",
@@ -39,10 +39,10 @@ the command captures the first of them that runs. docs/guide/capture.md has more
 			flags.StringVar(&c.at, "at", "", "capture the dispatch with this id or name: `DISPATCH`")
 			flags.StringVarP(&c.dir, "output", "o", "", "write the folder `DIR` (default capture-NAME)")
 			flags.Var(&c.tokens, "pp", "read a prompt of `N` token ids before the decode step")
-			flags.Var(&c.depth, "depth", "read `N` tokens in other prompts before the prompt of --pp")
+			flags.Var(&c.depth, "depth", "first read `N` other tokens, so that the prompt of --pp starts at position N")
 			c.phase = cli.ChoiceFlag(flags, "step", "capture the dispatch in the `STEP`",
 				string(trace.Decode), string(trace.Prefill))
-			flags.Var(&c.most, "max-bytes", "refuse arrays of more than `N` bytes in total")
+			flags.Var(&c.most, "max-bytes", "fail if the arrays of the capture exceed `N` bytes in total")
 			c.model = declareModelFlags(flags, "off", "step", "block", "dispatch")
 			return func(ctx context.Context, operands []string) error {
 				if c.at == "" {
@@ -118,7 +118,8 @@ func (c *capturing) capture(ctx context.Context, s session.Session, m *followed)
 	return reply.Captured, err
 }
 
-// promptCommand returns the command that reads a prompt of any token ids: first depth tokens, then n.
+// promptCommand returns the command that runs a prompt of depth+n arbitrary tokens. If depth is above 0,
+// the prompt has two chunks: the first `depth` tokens, and the n tokens after them.
 func promptCommand(depth, n int) session.Command {
 	prompt := make([]int, depth+n)
 	for i := range prompt {
@@ -154,7 +155,7 @@ func (f *followed) follow(s session.Session, show func(session.Event)) {
 	}
 }
 
-// when calls a function with the trace as soon as the trace contains a step.
+// when waits until the trace contains the step with index `step`, and then calls `do` with the trace.
 func (f *followed) when(ctx context.Context, step int, do func(*trace.Trace) error) error {
 	for {
 		f.mu.Lock()

@@ -83,7 +83,8 @@ func (p *program) report(ctx context.Context, c *cli.Command, err error) int {
 
 // cleanOutput makes standard error remove control characters, because names and texts of models and traces
 // may contain terminal escape sequences. It does the same for standard output if that is a terminal. Any
-// other standard output gets the original bytes. The caller must call end after the last write.
+// other standard output gets the original bytes. The caller must call the returned function after the last
+// write.
 func (p *program) cleanOutput() (end func()) {
 	err := printable.NewWriter(p.Stderr)
 	p.Stderr = err

@@ -65,7 +65,7 @@ var executionFlags = []string{
 }
 
 // executes reports whether the run executes a method instead of generating text. It does if a flag requests
-// this, or if the program is not a language model.
+// this, or if the model is an ExecuTorch program that is not a language model.
 func (r *run) executes(operands []string) (bool, error) {
 	asked := r.inputs.given()
 	path, err := findModel(operands)
@@ -93,8 +93,8 @@ func executesMethod(o *modelOptions) (bool, error) {
 	return executions.Applies(o.path, o.method, o.dataFiles)
 }
 
-// openExecutions opens a program as a session of executions. `own` has the options that do not follow from
-// the flags of a model.
+// openExecutions opens an ExecuTorch program as a session of executions. It computes most options from the
+// flags in `o`. The caller sets only the options that are not in `o`, and passes them in `own`.
 func (p *program) openExecutions(ctx context.Context, o *modelOptions, own executions.Options,
 	emit func(session.Event),
 ) (*executions.Session, error) {

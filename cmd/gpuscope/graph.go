@@ -38,7 +38,7 @@ func graphCommand(p *program) *cli.Command {
 With --at M,POS, they are those of a step of M tokens at position POS. Without a device, or with --device none, planning
 uses the limits that every WebGPU device grants. For a file that cannot be planned, the command prints the reason and the
 output of --metadata. For ExecuTorch programs (.pte, .bpte), it prints the methods, the delegates, and the contents of
-Vulkan delegates with the exporter's memory plan and ours. Constants outside a program are looked up in the .ptd files
+Vulkan delegates with the memory plans of the exporter and of gpuscope. Constants outside a program are looked up in the .ptd files
 given with --data, otherwise in the program's folder. For a .ptd file, it prints the keys with their sizes and layouts.`,
 		Examples: []cli.Example{
 			{"gpuscope graph", "the embedded model"},

@@ -23,7 +23,7 @@ import (
 func labTryCommand(p *program) *cli.Command {
 	return &cli.Command{
 		Name: "lab try", Operand: "FILE.wgsl [MODEL]",
-		Doc: "compare an edited kernel with the original in one call",
+		Doc: "compare the speed and the output of an edited kernel with the original",
 		More: `FILE.wgsl is an edited source of a kernel of MODEL. gpuscope graph --kernel NAME prints the original source. The first line
 names the kernel. The command runs a prompt and one decode step of MODEL. It then runs the kernel and the edited
 source alternately, on the inputs of one dispatch and in the whole step. It prints a verdict: faster, slower, equal, wrong, not-measured (the
@@ -43,7 +43,7 @@ a constant.`,
 		Setup: func(flags *pflag.FlagSet) cli.Action {
 			l := labTry{p: p, tokens: 32}
 			flags.Var(&l.tokens, "pp", "read a prompt of `N` token ids before the decode step")
-			flags.Var(&l.depth, "depth", "read `N` tokens in other prompts before the prompt of --pp")
+			flags.Var(&l.depth, "depth", "first read `N` other tokens, so that the prompt of --pp starts at position N")
 			l.phase = cli.ChoiceFlag(flags, "step", "try the kernel in the `STEP`", labAuto,
 				string(trace.Decode), string(trace.Prefill))
 			flags.VarP(&l.rounds, "rounds", "r", "run both kernels `N` times (default: as often as 3 s permit)")
@@ -64,7 +64,8 @@ a constant.`,
 	}
 }
 
-// labAuto means the decode step, or the prompt if the decode step does not run the kernel.
+// labAuto is the value of --step that selects the decode step, or the prompt if the decode step does not
+// run the kernel.
 const labAuto = "auto"
 
 // labTry holds the arguments of one lab try command.
@@ -194,7 +195,8 @@ func (l *labTry) try(ctx context.Context, s session.Session, edit *session.Kerne
 	return tried, nil
 }
 
-// result returns the result of a comparison, or of a source that was refused. Any other error is returned.
+// result returns the result to print: of the comparison `t` if err is nil, or of a source that was refused
+// if err is a *session.SourceError. If err is any other error, result returns that error.
 func (l *labTry) result(x *analyze.Index, kernel string, t *session.Tried, err error) (*labResult, error) {
 	out := &labResult{
 		Schema: labSchema, File: l.file, Kernel: kernel, Device: x.Trace.Device.Name,
@@ -228,7 +230,7 @@ func (l *labTry) result(x *analyze.Index, kernel string, t *session.Tried, err e
 	return out, nil
 }
 
-// reasonOf returns the reason of the verdict on a kernel that was compared, or "" if the times say it all.
+// reasonOf returns why a compared kernel got its verdict, or "" if the measured times are the reason.
 func reasonOf(t *session.Tried) string {
 	switch v := t.Verdict(); {
 	case v == session.VerdictWrong:

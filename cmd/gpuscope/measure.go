@@ -28,13 +28,14 @@ type profiling struct {
 	late     bool     // the time limit ended before all measurements were made
 }
 
-// profileFor is the maximum duration of the measurements, after the costs requested with --cost.
+// profileFor is the time limit of all measurements together. It does not include the costs requested with
+// --cost, which are measured first.
 const profileFor = 3 * time.Second
 
 // These constants limit how often and for how long a run repeats the last step and the prompt's last chunk.
-// The costs of the last step are the most informative, so they get most of the time: all of profileFor but
-// its last part, promptFrom, which the chunk gets. If one run of the chunk takes longer than warmFor, the
-// chunk is not measured, and the costs get all of profileFor.
+// The costs of the last step are the most informative, so the last step gets most of profileFor. The chunk
+// gets the last part of profileFor, which has the length promptFrom. If one run of the chunk takes longer
+// than warmFor, the chunk is not measured, and the last step gets all of profileFor.
 const (
 	warmRounds  = 5
 	warmFor     = time.Second
@@ -67,7 +68,8 @@ func (o *profiling) check() error {
 	return o.kind.Check()
 }
 
-// nameable checks row names before any step runs. A name that no step of the model can have is an error.
+// nameable checks the names given with --cost before any step runs. It returns an error for a name that can
+// match no row of any step of the model.
 func (o *profiling) nameable(ctx context.Context, out *output) error {
 	if len(o.together) == 0 {
 		return nil
@@ -158,8 +160,8 @@ type bounded struct {
 // itsEnd is the value of bounded.until for a command without a deadline.
 const itsEnd = time.Duration(math.MaxInt64)
 
-// commands returns the measurements to make after the text: first the requested measurements, then all
-// others, beginning with the most informative.
+// commands returns the measurements to make after the text is generated: first the costs requested with
+// --cost, and then all other measurements, the most informative first.
 func (o *profiling) commands(ctx context.Context, t *trace.Trace) ([]bounded, error) {
 	var commands []bounded
 	add := func(until time.Duration, c session.Command) { commands = append(commands, bounded{c, until}) }
@@ -263,8 +265,8 @@ func (o *profiling) parts(ctx context.Context, x *analyze.Index, step int) (aske
 }
 
 // promptParts returns the parts of a prefill step, the most useful ones first. A prefill step takes so long
-// that there may only be time for a few parts. Parts that contain no other part come before the others. Among
-// them, the parts with the most work come first.
+// that there may only be time for a few parts. The parts that contain no other part come first, followed by
+// the parts that do. Both groups are sorted by work, with the most work first.
 func promptParts(ctx context.Context, x *analyze.Index, step int) ([]trace.Part, error) {
 	rows, err := x.CostParts(ctx, step)
 	if err != nil {

@@ -97,7 +97,7 @@ func (o *modelOptions) declareSampling(flags *pflag.FlagSet) {
 	flags.Float64Var(&s.MinP, "min-p", 0.05, "sample from tokens that are at least `P` times as likely as the most likely token; 0 for all tokens")
 	flags.Uint32Var(&s.Seed, "seed", 0, "random seed `N`: the same seed gives the same text, or the same random inputs of a program")
 	flags.Float64Var(&s.RepeatPenalty, "repeat-penalty", 1,
-		"penalize tokens that occur in the recent text by the factor `F`; 1 for no penalty")
+		"apply the penalty factor `F` to tokens that occur in the recent text; 1 for no penalty")
 	flags.IntVar(&s.RepeatLastN, "repeat-last-n", 64, "apply --repeat-penalty to tokens that occur among the last `N` tokens, prompt included; -1 for the whole text")
 }
 

@@ -12,7 +12,8 @@ import (
 // executorch lists the operands of a command that are files of ExecuTorch.
 type executorch struct{ programs, data []string }
 
-// executorchFiles sorts the operands by kind. Either all operands are files of ExecuTorch or none is.
+// executorchFiles sorts files of ExecuTorch by kind. A single operand of another kind gives an empty
+// result. If there are several operands, all of them must be files of ExecuTorch.
 func executorchFiles(operands []string) (files executorch, err error) {
 	var others []string
 	for _, path := range operands {

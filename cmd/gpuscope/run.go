@@ -494,9 +494,9 @@ func (o *output) print() error {
 	return err
 }
 
-// printProfile prints what to fix first, how fast the run was, how long each kernel took if kernels were
-// timed, and what each part of the last step costs. If no costs were measured, it prints isolated times
-// instead. The last table has the groups of these parts.
+// printProfile prints what to fix first, how fast the run was, how long each kernel took (if kernels were
+// timed), and what each part of the last step costs. If no costs were measured, it prints isolated times
+// instead of costs. The last table shows groups of dispatches, such as layers and kinds of operators.
 func (o *output) printProfile(w io.Writer, x *analyze.Index) error {
 	ctx, profile := context.Background(), o.tally.Profile(x)
 	if err := o.printHeadline(ctx, w, x); err != nil {
@@ -537,8 +537,8 @@ func (o *output) printProfile(w io.Writer, x *analyze.Index) error {
 	return nil
 }
 
-// printHeadline prints what to fix first, what this gives, and how the numbers were obtained. It prints
-// nothing if no dispatch was timed and nothing was measured.
+// printHeadline prints what to fix first, how much faster this makes the model, and how the numbers were
+// obtained. It prints nothing if no dispatch was timed and nothing was measured.
 func (o *output) printHeadline(ctx context.Context, w io.Writer, x *analyze.Index) error {
 	selection := headline.Steps(x)
 	if len(selection.Steps) == 0 {
@@ -595,7 +595,7 @@ type timings struct {
 	// after the text.
 	PrefillWarmTokensPerS float64      `json:"prefill_warm_tokens_per_s,omitempty"`
 	Timing                trace.Timing `json:"timing"`
-	// DecodeMode says how the steps ran that DecodeTokensPerS covers: stepped or pipelined.
+	// DecodeMode is "stepped" or "pipelined": how the decode steps of DecodeTokensPerS ran.
 	DecodeMode string `json:"decode_mode,omitempty"`
 }
 

@@ -37,7 +37,7 @@ folder's manifest.json lists (docs/guide/verify.md has the format). The exit sta
 			{`gpuscope verify model.gguf -p "The" -n 8 --all`, "verify eight decode steps, and print one row per dispatch"},
 			{"gpuscope verify --route linear_q4gsw=tile64 --ids 0,47,11", "verify another route, on these token ids"},
 			{"gpuscope verify model.gguf --trace gaps.json --format json", "print the errors as JSON, and record a trace to open with gpuscope"},
-			{"gpuscope verify --suite cases --filter rms_norm", "run the test cases of a folder that have rms_norm in their name"},
+			{"gpuscope verify --suite cases --filter rms_norm", "run the test cases in the folder cases whose names contain rms_norm"},
 		},
 		Setup: func(flags *pflag.FlagSet) cli.Action {
 			v := verification{p: p}

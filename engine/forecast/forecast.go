@@ -164,8 +164,8 @@ func (t *track) goesOn(numbers *[onAll]int64) bool {
 	return true
 }
 
-// repeat extends the track to the given number of points, with the numbers of the last point. At these
-// points the operator was not re-planned, because its plan stayed the same.
+// repeat extends the track to `places` points. The added points get the numbers of the last point: the
+// operator was not re-planned at them, because its plan stayed the same.
 func (t *track) repeat(places int) {
 	for t.places < places {
 		if t.steady() {

@@ -7,10 +7,10 @@ package gpu
 // of levels than on the number of dispatches.
 //
 // The rule for each buffer: a use needs a barrier before it if the previous use in the recording had another
-// kind, or if both uses can write the buffer. The rule ignores other barriers in between. All transitions of
-// a dispatch share one barrier. All buffers that appear in a pass for the first time share one barrier before
-// the pass. Transitions of buffers that appear in the recording for the first time happen at submit and are
-// not counted.
+// kind, or if both uses can write the buffer. The rule applies even if other buffers already cause a
+// barrier between the two uses. All transitions of a dispatch share one barrier. All buffers that appear in
+// a pass for the first time share one barrier before the pass. Transitions of buffers that appear in the
+// recording for the first time happen at submit and are not counted.
 //
 // Buffers are identified by small indexes, so that a driver and a graph without a device can share this
 // code. The zero value is ready to use. Once the highest index has been seen, Barriers allocates no more
@@ -165,7 +165,8 @@ func (b *Barriers) use(buffer int, kind useKind) {
 		b.forced = true
 	case !b.inPass || !b.begun:
 		b.split = b.levels > 0
-	// The barrier is inserted before the pass, so the first dispatch of the pass does start a new level.
+	// The first dispatch of the pass was counted as part of the previous level. The barrier of this use is
+	// inserted before the pass, so the first dispatch starts a new level after all.
 	case b.joined:
 		b.levels++
 		b.joined = false

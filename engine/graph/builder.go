@@ -39,9 +39,9 @@ type Op struct {
 	// slot.
 	Dispatches []trace.DispatchID
 	request    routeRequest // route that the user requested
-	// largest is the index of the corner with the most input elements, or among equals of the corner with
-	// the most work. LiveOptions.Static makes the operator use the route of this corner wherever the route
-	// supports the shape.
+	// largest is the index of the corner with the most input elements. If several corners have equally
+	// many, it is the one with the most work. LiveOptions.Static makes the operator use the route of this
+	// corner wherever the route supports the shape.
 	largest int
 	parts   []string // names of the operators that were fused into this one; nil if none
 }
@@ -521,8 +521,9 @@ func (b *Builder) planCorner(p *Planner, o *Op, c Corner, r routeRequest) (made 
 	return made, elements, nil
 }
 
-// startHost sets the initial integers of the graph inputs whose integers plans read, from a corner of an
-// operator. Only nonzero integers are copied.
+// Some plans read the integers that the host writes to a graph input. startHost copies such integers from a
+// corner of an operator: they become the initial integers of the graph input. It copies only nonzero
+// integers.
 func (b *Builder) startHost(c Corner) {
 	for _, a := range c {
 		val := &b.values[a.Value]

@@ -23,19 +23,19 @@ type Fusion struct {
 	Doc  string // one line of help
 	// Pattern describes the operators to match: the last one and those that feed it.
 	Pattern Pattern
-	// Beside, if not nil, makes the rule also fuse a sibling of the last matched operator. A sibling has one
-	// of these kinds, comes earlier, and feeds the same reader. It can move to the position of the last
-	// operator if only later operators read its outputs. The sibling's outputs become the first outputs of
-	// the replacement.
+	// Beside lists kinds of operators. If it is not nil, the rule also fuses a sibling of the last matched
+	// operator: an earlier operator of one of these kinds that feeds the same reader. The sibling can move
+	// to the position of the last operator if only later operators read its outputs. The sibling's outputs
+	// become the first outputs of the replacement.
 	Beside []string
 	// Unnamed gives the replacement the name of the last matched operator instead of the joined names. A
 	// rule sets Unnamed if at some shapes the replacement does only the work of that operator.
 	Unnamed bool
-	// Replace returns the operator that does the work of the match, or nil if the rule does not apply. Its
-	// first outputs must be those of the last matched operator, with the same shapes. Replace declares
-	// further outputs with b.Tensor. The operator may reuse scratch tensors of the matched operators, or use
-	// new ones from b.Scratch. Replace can call b.Remake to build the operator with the usual constructors,
-	// such as those of package ops.
+	// Replace returns the operator that does the work of the match, or nil if the rule does not apply. The
+	// first outputs of the returned operator must be the outputs of the last matched operator, with the
+	// same shapes. Replace declares further outputs with b.Tensor. The operator may reuse scratch tensors
+	// of the matched operators, or use new ones from b.Scratch. Replace can call b.Remake to build the
+	// operator with the usual constructors, such as those of package ops.
 	Replace func(b *Builder, m *Match) Operator
 }
 
@@ -169,8 +169,8 @@ func SelectFusions(rules []Fusion, want string) ([]Fusion, error) {
 	return selected, nil
 }
 
-// Readers returns the operators that read a value, in graph order. `all` is true if there is no other
-// reader: the value is an intermediate, which the host cannot read.
+// Readers returns the operators that read a value, in graph order. `all` is true if nothing else reads the
+// value. This is the case if the value is an intermediate, because the host cannot read intermediates.
 func (b *Builder) Readers(v ValueID) (list []Operator, all bool) {
 	if !b.has(v) {
 		return nil, false
@@ -244,7 +244,8 @@ func (b *Builder) fuse() (notes []string, err error) {
 	return notes, nil
 }
 
-// constantsRead returns the constants that an operator reads or that are graph outputs, as a set.
+// constantsRead returns the set of all constants that are graph outputs or are read by at least one
+// operator.
 func (b *Builder) constantsRead() map[ValueID]bool {
 	read := map[ValueID]bool{}
 	add := func(list []ValueID) {
@@ -261,7 +262,7 @@ func (b *Builder) constantsRead() map[ValueID]bool {
 	return read
 }
 
-// find returns the match of a rule whose last operator is o, or nil if the rule does not match.
+// find matches a rule with o as the last matched operator. It returns nil if the rule does not match.
 func (b *Builder) find(rule *Fusion, o *Op) *Match {
 	m := &Match{}
 	if rule.Beside != nil {
@@ -284,8 +285,8 @@ func (b *Builder) find(rule *Fusion, o *Op) *Match {
 	return m
 }
 
-// beside returns a sibling of o to fuse with o: an earlier operator of one of the kinds that feeds the same
-// reader as o and can move to o's position. It returns nil if there is none.
+// beside returns a sibling of o to fuse with o, or nil if there is none. A sibling is an earlier operator
+// whose kind is in `kinds`. It feeds the same reader as o, and it can move to the position of o.
 func (b *Builder) beside(kinds []string, o *Op) *Op {
 	for _, v := range o.Spec.Outputs {
 		for _, reader := range b.values[v].Consumers {

@@ -10,8 +10,9 @@ import (
 	"gpuscope/trace"
 )
 
-// A kernel's WGSL declares bindings and params. An operator must bind values, and its plan must write params,
-// with the same names and types. This is checked when an operator is added and when a kernel is replaced.
+// A kernel's WGSL declares bindings and params. The bindings of an operator that uses the kernel, and the
+// params that its plan writes, must have the same names and types. This is checked when an operator is added
+// and when a kernel is replaced.
 
 // ParamsBytes returns the size of the kernel's params block in bytes. WGSL rounds the size of a uniform
 // struct up to a multiple of 16.

@@ -126,8 +126,8 @@ func (h *hazards) place(id int, d *dispatch) int {
 // delay moves each free dispatch to the level just before the first dispatch that depends on it. A dispatch
 // is free if it reads only inputs, constants and the results of other free dispatches.
 //
-// Some free dispatches read a result that has several readers. An example is a mask of which each layer
-// copies a slice. Such a dispatch is moved only if the shared result is the only computed value that it
+// Some free dispatches read a result that has several readers. For example, each layer may copy a slice of
+// the same mask. Such a dispatch is moved only if the shared result is the only computed value that it
 // reads. The dispatch needs a barrier, because it waits for the shared result. If the dispatch runs later,
 // another reader of the result needs this barrier instead, so the number of barriers stays the same.
 func (g *Graph) delay(h *hazards) {
@@ -145,9 +145,9 @@ func (g *Graph) delay(h *hazards) {
 			d.free = d.free && g.Dispatches[b].free
 		}
 		made, shared := 0, false
-		// held is the number of bytes of computed inputs that the dispatch needs. An input with n readers
-		// counts with 1/n of its size. gives is the size of the outputs in bytes. A delay keeps the inputs in
-		// memory longer, so it pays only if held does not exceed gives.
+		// `held` is the number of bytes of computed inputs that the dispatch needs. An input with n readers
+		// counts with 1/n of its size. `gives` is the size of the outputs in bytes. A delay keeps the inputs
+		// in memory longer, so it pays only if `held` does not exceed `gives`.
 		var held, gives int64
 		for _, v := range d.reads {
 			val, n := &g.Values[g.Root(v)], readers[g.Root(v)]

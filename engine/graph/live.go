@@ -29,8 +29,8 @@ func (o Order) String() string { return [...]string{"topological", "fixpoint"}[o
 type LiveOptions struct {
 	Order Order
 	// Static keeps the dispatches the same at all live shapes, as far as possible. Every operator uses the
-	// route of its largest corner if this route supports the shape. Every slot has its largest grid on the
-	// route in use. Dims, params and SymInts still follow the live shapes.
+	// route of its largest corner if this route supports the shape. Every slot launches the largest grid
+	// that it has on the operator's current route. Dims, params and SymInts still follow the live shapes.
 	Static bool
 	// MaxPasses limits the number of passes of a Fixpoint resize. 0 means the number of operators + 1.
 	MaxPasses int
@@ -404,7 +404,7 @@ func (l *Live) Passes() int {
 	return passes
 }
 
-// Waits returns the hazards because of which barriers separate the levels, in order of submission.
+// Waits returns the hazards that require the barriers between levels, in order of submission.
 func (l *Live) Waits() []trace.Wait {
 	l.listDispatches()
 	return l.waits

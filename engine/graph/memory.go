@@ -19,7 +19,8 @@ import (
 // defaultPassBytes is the default limit of Builder.PassBytes, in bytes.
 const defaultPassBytes = 16 << 20
 
-// barriersPerPass is the time to begin a compute pass, in barriers. One barrier takes 2 to 5 µs.
+// barriersPerPass is the number of barriers that take as long as beginning a compute pass. One barrier takes
+// 2 to 5 µs.
 const barriersPerPass = 6
 
 // Layout is an assignment of memory to values.
@@ -182,8 +183,9 @@ func (g *Graph) divide(p *Layout, u *usage, byFirst []ValueID, limit int64) bool
 	return pass > 0
 }
 
-// passStarts returns for each dispatch how many barriers would be merged into one if a compute pass began
-// there. The number is 0 for a dispatch that has no barrier of its own on some route.
+// passStarts returns a number for each dispatch: how many barriers would be merged into one if a compute
+// pass began at this dispatch. The number is 0 if the dispatch has a route on which it has no barrier of its
+// own.
 func (g *Graph) passStarts(u *usage) []int {
 	always := func(i int) bool {
 		routes := uint64(0)
@@ -262,8 +264,9 @@ func (g *Graph) usage(passes []int) *usage {
 			}
 		}
 	}
-	// For each root value, arrived and made are sets of routes, as bits. On these routes, the loop has
-	// already come to a use of the value by its producer (arrived) or by its materializer (made).
+	// For each root value, `arrived` and `made` hold sets of routes, as bits. On the routes in `arrived`,
+	// the loop has already visited a binding of the value by its producer. On the routes in `made`, it has
+	// already visited a binding by the value's materializer.
 	arrived, made := make([]uint64, len(g.Values)), make([]uint64, len(g.Values))
 	g.eachBinding(func(at launchOn, root ValueID, _ gpu.Access) {
 		first := arrived
@@ -358,8 +361,9 @@ func (g *Graph) HasOwn(v ValueID) bool {
 // SharedMemory is the key of AllocatedBytes for memory that intermediates share.
 const SharedMemory = "shared"
 
-// AllocatedBytes returns the size of the graph's device memory in bytes, without params. The keys are
-// SharedMemory, and for values with their own buffer the role.
+// AllocatedBytes returns the size of the graph's device memory in bytes, without params. The key
+// SharedMemory has the size of shared memory. The other keys are names of roles, for the values that have
+// their own buffers.
 func (g *Graph) AllocatedBytes() map[string]int64 {
 	m := map[string]int64{}
 	for i := range g.Values {

@@ -43,8 +43,8 @@ type Spec struct {
 	Outputs []ValueID // tensors or SymInts that the operator computes
 	// Recurrent marks State of fixed size (see trace.Value.Recurrent).
 	Recurrent bool
-	// Readback lists outputs that only the host reads. Those that are graph outputs share one buffer, across
-	// all operators, so that one copy reads them all back.
+	// Readback lists outputs that only the host reads. If they are also outputs of the graph, they share one
+	// buffer with the Readback outputs of all other operators, so that one copy reads them all back.
 	Readback []ValueID
 	Scratch  []ValueID // tensors with temporary data of the operator
 	// Materializes lists outputs of earlier operators that their producers defer (do not compute) at some
@@ -73,8 +73,8 @@ type Slot struct {
 // Use is a kernel and the values bound to the kernel.
 type Use struct {
 	Kernel *Kernel
-	// Bind lists the values of the kernel's storage bindings, in binding order and with the names of the
-	// WGSL variables. The params block is not listed: it is bound after them.
+	// Bind lists a value for each storage binding of the kernel, in binding order, with the name of its WGSL
+	// variable. The params block is not listed: it is bound after them.
 	Bind []Binding
 }
 

@@ -182,9 +182,10 @@ func (p *Planner) Asked() int {
 	return p.request.route
 }
 
-// Choose sets the route of the plan and returns its index: the route that the user requested, if the shape
-// supports it, or else `preferred`, with the reason for it. Bit i of `allowed` is set if route i supports
-// the live shape. If the user requested a route with --route and it is not allowed, the plan fails.
+// Choose sets the route of the plan and returns the index of this route. Bit i of `allowed` is set if route
+// i supports the live shape. Choose takes the route that the user requested, if it is allowed, and otherwise
+// `preferred`. `reason` says why `preferred` is preferred. If the user requested a route with --route and it
+// is not allowed, the plan fails.
 func (p *Planner) Choose(preferred int, reason Reason, allowed uint64) int {
 	p.plan.Route, p.plan.Reason = preferred, reason
 	r := p.request
@@ -199,8 +200,8 @@ func (p *Planner) Choose(preferred int, reason Reason, allowed uint64) int {
 	return p.plan.Route
 }
 
-// requestedRoute is the Reason of a plan whose route was requested: true means with --route, and false means
-// with --static.
+// requestedRoute is the Reason of a plan that uses the requested route. It is true if the request comes from
+// --route, and false if it comes from --static.
 type requestedRoute bool
 
 func (must requestedRoute) String() string {
@@ -261,7 +262,8 @@ func (p *Planner) make(o *Op, into *Plan, r routeRequest, aliased bool) error {
 }
 
 // complete checks that the plan is complete: it sets all output dims, its params match the kernels, and no
-// kernel reads a deferred tensor. complete marks scratch tensors for which the plan sets no dims as unused.
+// kernel reads a deferred tensor. If the plan sets no dims for a scratch tensor, complete marks this tensor
+// as unused.
 func (p *Planner) complete() error {
 	for i := range p.plan.outs {
 		out, v := &p.plan.outs[i], p.op.out(i)

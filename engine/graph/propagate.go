@@ -91,8 +91,8 @@ func (l *Live) deferRun(o int) {
 	l.log.hooks[l.lastRun[o]].deferred = true
 }
 
-// nextSymOp removes the next operator that computes only SymInts (see Graph.symOnly) from `passWake` and
-// returns it. It returns -1 if there is none.
+// nextSymOp returns the first operator in `passWake`, starting at index `from`, that computes only SymInts
+// (see Graph.symOnly). It also removes this operator from `passWake`. It returns -1 if there is none.
 func (l *Live) nextSymOp(from int) int {
 	for o := from; o < len(l.G.Ops); o++ {
 		if l.G.symOps[o] && l.passWake.Has(o) {
@@ -144,8 +144,9 @@ func (l *Live) run(o int, wake *bitset.Set) error {
 		l.log.end(hook, start)
 		return err
 	}
-	// This run used all changes of earlier passes, so the next run lists as triggers only changes since the
-	// start of this pass. Some of these were used already, but they still trigger the operator again.
+	// This run has used all changes of earlier passes. The operator's next run therefore lists as its
+	// triggers only changes since the start of this pass. They include changes that this run has used too,
+	// because these still trigger the operator again.
 	l.newFrom[o] = l.log.passes[len(l.log.passes)-1].hookStart
 	if l.static {
 		l.pin(op, into)

@@ -327,8 +327,8 @@ func (l *ResizeLog) time(ns int64) trace.Time {
 	return trace.Measured(ns)
 }
 
-// changedInts returns an upper bound: the shapes before and after all changes of a log have at most this many
-// integers together.
+// changedInts returns an upper bound for the number of integers in all shapes that the changes of a log
+// contain. The shapes before the changes and those after them both count.
 func (r *Tracer) changedInts(l *ResizeLog) int {
 	n := len(l.ints)
 	for i := range l.changes {
@@ -337,8 +337,9 @@ func (r *Tracer) changedInts(l *ResizeLog) int {
 	return n
 }
 
-// isLive reports whether a value already has the shape that a logged change gives it. Such a change is
-// logged if an output becomes deferred or is no longer deferred, because this re-plans the output's readers.
+// isLive reports whether a value already has the shape that a logged change gives it. A change to the same
+// shape is logged if an output becomes deferred or is no longer deferred, because this re-plans the output's
+// readers.
 func (r *Tracer) isLive(c *loggedChange, to []int) bool {
 	if r.g.Values[c.value].Kind == SymInt {
 		return r.ints[c.value] == int64(to[0])
@@ -370,7 +371,7 @@ func (r *Tracer) shape(v ValueID, list *[]int) []int {
 	return slices.Clip((*list)[at:])
 }
 
-// changedDims updates the shapes of the inputs. It returns those live dims that are different in the last
+// changedDims updates the shapes of the inputs. It returns the live dims that differ from those of the last
 // recorded step, or all live dims if `all` is true.
 func (r *Tracer) changedDims(l *ResizeLog, inputs *inputState, all bool) []trace.LiveDims {
 	g := r.g
@@ -422,9 +423,9 @@ func (r *Tracer) changedDims(l *ResizeLog, inputs *inputState, all bool) []trace
 	return part(list, new(int), len(list))
 }
 
-// replan replaces the log of s, which starts at shapes that were not recorded, by a log that starts at the
-// last record. For this it repeats the resize on a Live of the tracer. The new log has no times, because
-// they would not be the times of the step.
+// replan replaces the log of s by a log that starts at the last record. It is needed because the log of s
+// starts at shapes that were not recorded. To make the new log, replan repeats the resize on the tracer's
+// own Live. The new log has no times, because they would not be the times of the step.
 func (r *Tracer) replan(s *Shapes) error {
 	if r.shadow == nil {
 		var err error
@@ -450,8 +451,8 @@ func (r *Tracer) replan(s *Shapes) error {
 	return err
 }
 
-// Step returns the current plans and shapes in trace format, as those of a step that has not run. The id of
-// a plan is its index in the returned list. The caller sets the other fields of the step.
+// Step returns the current plans, and a step that has the current shapes but has not run, both in trace
+// format. The id of a plan is its index in the returned list. The caller sets the other fields of the step.
 func (l *Live) Step() ([]trace.Plan, trace.Step) {
 	var plans []trace.Plan
 	var step trace.Step

@@ -15,11 +15,11 @@ import (
 // several runs, because reports show the rate of a dispatch as a percentage of its ceiling. The durations of
 // an empty dispatch and of a timed pass are measured too. They are medians, because reports add them to
 // other times.
-// them to other times.
 //
-// If the GPU clock rose after the measurement, dispatches could be faster than their ceilings, at more than
-// 100 %. Therefore the measurement first keeps the GPU busy until the measured kernels no longer get faster.
-// The measurement is repeated if the FLOP rates at its beginning and at its end differ.
+// If the GPU clock rose after the measurement, dispatches could be faster than their ceilings, and reports
+// would show more than 100 %. Therefore the measurement first keeps the GPU busy until the measured kernels
+// no longer get faster. The measurement is repeated if the FLOP rates at its beginning and at its end
+// differ.
 
 // CeilingsVersion is the version of the measurement method. It is increased whenever the method changes, so
 // that ceilings of different methods are not compared.
@@ -215,7 +215,7 @@ func (r *ceilingRun) best(k Metered, groups uint32) (float64, error) {
 }
 
 // long finds a number of rounds with which a dispatch takes at least longEnough ns. It begins with the given
-// number and increases it up to `most`. It returns the number and leaves the kernel's params set to it.
+// number and increases it up to `most`. It returns this number. The kernel's params then still contain it.
 func (r *ceilingRun) long(k Metered, groups uint32, rounds, most int, set func(rounds int) error) (
 	int, error,
 ) {
@@ -255,8 +255,8 @@ func (r *ceilingRun) fill() error {
 	if err != nil {
 		return err
 	}
-	// fits is the largest number of workgroups known to run at the same time, and over is the smallest number
-	// known not to.
+	// The search keeps two numbers of workgroups. As far as is known, `fits` workgroups run at the same time
+	// and `over` workgroups do not. The search ends when the two are adjacent, and the result is `fits`.
 	fits, over := 1, mostGroups+1
 	for fits+1 < over {
 		try := (fits + over) / 2

@@ -207,9 +207,9 @@ func (c *Clock) moved(tick uint64) bracket {
 	}}
 }
 
-// learnPeriod computes bounds of the tick period from the current bracket and the saved ones. If these bounds
-// are narrower than the known ones, or contradict them, they replace the known ones. learnPeriod also saves
-// the current bracket if the last saved one is old enough.
+// learnPeriod computes bounds of the tick period from the current bracket and the saved ones. The new bounds
+// replace the known bounds if they are narrower or contradict them. learnPeriod also saves the current
+// bracket if the last saved one is old enough.
 func (c *Clock) learnPeriod() {
 	p := timeRange{0, math.Inf(1)}
 	for _, b := range c.past {

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// Warming up keeps the GPU busy. It ends when, for the duration warmFor, no run was faster than the
-	// fastest earlier run by more than the fraction warmNoise. It ends at the latest after mostWarm. An idle
-	// GPU needs about 100 ms to reach its full clock, and sometimes several times as long.
+	// Warming up keeps the GPU busy. It ends when the shortest run time has not improved by more than the
+	// fraction warmNoise for the duration warmFor, and at the latest after mostWarm. An idle GPU needs about
+	// 100 ms to reach its full clock, and sometimes several times as long.
 	warmFor   = 150 * time.Millisecond
 	warmNoise = 0.01
 	mostWarm  = 2 * time.Second

@@ -26,7 +26,8 @@ const (
 	probeRounds   = 256
 	warmingRounds = 16 * probeRounds
 	// The reference is found when probeSteady consecutive runs agree within the fraction probeNoise. If this
-	// does not happen within warmFor, the reference is the time of the last run that did not agree.
+	// does not happen within warmFor, the reference is the time of the last run that differed from the
+	// reference before it.
 	probeSteady = 5
 	probeNoise  = 0.005
 )

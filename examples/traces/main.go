@@ -52,7 +52,8 @@ func summarize(ctx context.Context, w io.Writer, path string) error {
 	}
 	fmt.Fprintf(w, "%s on %s: %d steps\n", t.Model.Name, t.Device.Name, len(t.Steps))
 
-	// Every list of a trace can be read directly. A time that was not measured is not 0: NS reports it.
+	// Every list of a trace can be read directly. A time that was not measured is different from 0: for such
+	// a time, the second result of NS is false.
 	dispatches, timed := 0, 0
 	var total int64
 	for i := range t.Steps {

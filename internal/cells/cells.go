@@ -7,10 +7,10 @@
 // in the first kind and one in the second. The terminals also use different versions of Unicode. A program
 // that relies on one rule draws shifted rows on the other terminals.
 //
-// This package therefore reserves enough room for both kinds. Each code point counts with the larger of its
-// two widths, and the width of a text is the sum. Width(a+b) equals Width(a)+Width(b) for all a and b,
-// whatever clusters form at the boundary. Place draws a frame so that the text after a cluster is in its
-// correct column on every terminal.
+// This package therefore reserves enough room for both kinds. The width of a code point is the larger of its
+// widths in the two kinds of terminals. The width of a text is the sum of these widths. Width(a+b) equals
+// Width(a)+Width(b) for all a and b, whatever clusters form at the boundary. Place draws a frame so that the
+// text after a cluster is in its correct column on every terminal.
 package cells
 
 import (

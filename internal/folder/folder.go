@@ -1,8 +1,9 @@
 // Package folder writes folders of files that later calls may replace.
 //
-// A folder is written under the name NAME.partial and renamed when it is complete. The file List in it lists
-// the other files with their sizes. An existing folder is replaced only if it contains these files and no
-// others. So a folder into which files were copied is never replaced, and nothing else in it is deleted.
+// A folder is written under the name NAME.partial and renamed when it is complete. A file in the folder,
+// whose name is the constant List, lists the other files with their sizes. An existing folder is replaced
+// only if every file in it is listed with its size. If somebody copies another file into the folder, the
+// folder is no longer replaced, and none of its files are deleted.
 package folder
 
 import (
@@ -100,8 +101,8 @@ func unused(name string, create func(name string) error) (string, error) {
 	}
 }
 
-// setAside gives a folder that may be replaced another name. It returns this name and the contents of the
-// folder. If there is no such folder, it returns "".
+// setAside renames the folder `target` if Write may replace it. It returns the new name and the contents of
+// the folder. If `target` does not exist, setAside returns "".
 func setAside(target string) (old string, entries []entry, err error) {
 	entries, err = written(target)
 	switch {
@@ -172,7 +173,8 @@ func foreign(path string) error {
 	return fmt.Errorf("%w: %s", ErrForeign, printable.Short(path, 160))
 }
 
-// list writes the list of the files of a folder to the folder, after their data is on the disk.
+// list makes sure that the files of a folder are on the disk. Then it writes the list of these files to a
+// file in the folder.
 func list(dir, what string) error {
 	entries, err := contents(dir)
 	if err != nil {
@@ -206,7 +208,8 @@ func flush(path string) error {
 }
 
 // written returns the contents of a folder that Write has written, the list included. It returns ErrForeign
-// if the folder contains anything else, or a file of another size. It accepts an empty folder.
+// if the folder contains anything that the list does not name, or a file whose size is not the listed one.
+// It accepts an empty folder.
 func written(dir string) ([]entry, error) {
 	entries, err := contents(dir)
 	if err != nil || len(entries) == 0 {

@@ -17,8 +17,9 @@ func mapFile(file *os.File, size int) ([]byte, error) {
 
 func unmap(data []byte) error { return syscall.Munmap(data) }
 
-// hasRoom returns an error if size bytes cannot be allocated. If a file cannot be mapped, the address space
-// may be limited, and a Go program crashes when an allocation fails.
+// hasRoom returns an error if `size` bytes cannot be allocated. It is called before reading from a file that
+// could not be mapped. The mapping may have failed because the address space is limited, and a Go program
+// crashes when an allocation fails.
 func hasRoom(size int) error {
 	const slack = 128 << 20 // for other memory and for growth of the heap
 	room, err := syscall.Mmap(-1, 0, size+slack, syscall.PROT_NONE, syscall.MAP_PRIVATE|syscall.MAP_ANON)

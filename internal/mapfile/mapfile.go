@@ -54,7 +54,8 @@ func open(path string, mapFile func(*os.File, int) ([]byte, error)) (*File, erro
 }
 
 // Regular opens a regular file for reading. The returned FileInfo describes the open file, even if the path
-// refers to a different file by then. Regular never blocks, unlike opening a pipe. Errors contain the path.
+// refers to a different file by then. Regular never blocks, not even if the path is a pipe. Errors contain
+// the path.
 func Regular(path string) (*os.File, os.FileInfo, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|doNotWait, 0)
 	if err != nil {

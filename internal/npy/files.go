@@ -8,7 +8,8 @@ import (
 )
 
 // WriteFiles writes arrays to the files NAME0.npy, NAME1.npy, ... in a folder, and returns the paths. It
-// creates the folder. If it returns an error while it writes, no file has changed.
+// creates the folder. All data is written to temporary files before any of them is renamed. If writing
+// fails, the existing files are therefore unchanged.
 func WriteFiles(dir, name string, arrays []*Array) (paths []string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err

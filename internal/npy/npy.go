@@ -23,7 +23,8 @@ import (
 // ErrFormat is wrapped by the errors for bytes that are not a supported .npy file.
 var ErrFormat = errors.New("not a supported .npy array")
 
-// Type is the type of the elements, as NumPy writes it without byte order: "f4" is a float of 4 bytes.
+// Type is the type of the elements, in NumPy's notation but without the byte order: "f4" is a float of 4
+// bytes.
 type Type string
 
 // The supported types.
@@ -80,7 +81,7 @@ func Read(path string) (*Array, error) {
 	return a, nil
 }
 
-// Parse decodes the bytes of a file. Data of the result points into data.
+// Parse decodes the bytes of a file. The field Data of the result shares memory with `data`.
 func Parse(data []byte) (*Array, error) {
 	head, rest, err := split(data)
 	if err != nil {

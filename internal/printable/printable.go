@@ -182,8 +182,8 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// WriteStyled writes s without cleaning the escape sequences that set colours and weights (SGR), and a line
-// break.
+// WriteStyled writes s and a line break. It cleans s, but keeps the escape sequences that set colours and
+// weights (SGR).
 func (w *Writer) WriteStyled(s string) error {
 	if err := w.Flush(); err != nil {
 		return err

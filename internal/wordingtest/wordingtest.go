@@ -18,8 +18,8 @@ import (
 // Updating reports whether the tests run with -update, and so rewrite their golden files.
 func Updating() bool { return flag.Lookup("update").Value.String() == "true" }
 
-// Golden holds the messages of one test, by the name of the case in which each appears. When the test ends,
-// it compares them with testdata/TEST.golden, which has one line "case: message" for each.
+// Golden holds the messages of one test, each with the name of its case. When the test ends, it compares
+// them with testdata/TEST.golden, which has one line "case: message" for each message.
 type Golden struct {
 	t    testing.TB
 	path string

@@ -44,7 +44,8 @@ type Architecture struct {
 	// elements of such a layer. Both are nil if all layers have attention.
 	recurrent func(m *Decoder, layer int) mixer
 	stateSize func(c *Config) int64
-	// nullUnrotated is true if a model has no RoPE in any layer if its configuration states a window of null.
+	// If nullUnrotated is true and the configuration states the value null for the window, no layer of the
+	// model has RoPE.
 	nullUnrotated bool
 
 	Gguf Spelling // conventions of GGUF files
@@ -128,13 +129,13 @@ type names struct {
 	FfnPostNorm                  string
 	Router, RouterBias           string
 	sinks                        string
-	// Each of these tensors has the matrices of all experts. If the name has a %d for the number of the
-	// expert, there is a tensor for each expert.
+	// Each of these names stands for one tensor with the matrices of all experts. If the name has a %d for
+	// the number of the expert, it stands for one tensor for each expert.
 	ExpertGate, ExpertUp, ExpertDown string
 	// Some files have these two tensors instead of the three above: gate and up are one tensor.
 	ExpertGateUp, ExpertDowns string
-	// The matrices of the shared expert. The product of SharedWeight with a token is the logit of the
-	// expert's weight for this token.
+	// The matrices of the shared expert. SharedWeight determines the weight of the expert's output for a
+	// token: the sigmoid of the product of SharedWeight and the token.
 	SharedGate, SharedUp, SharedDown, SharedWeight string
 	// The biases of the experts' matrices.
 	ExpertGateBias, ExpertUpBias     string
@@ -208,7 +209,8 @@ type keys struct {
 	zeroKV    bool
 	// inert lists keys that all models of the format may have and that do not affect the results.
 	inert []string
-	// elsewhere lists the keys that are read only for architectures that this version does not run.
+	// elsewhere lists keys that transformers or llama.cpp reads, but only for architectures that this
+	// version does not run.
 	elsewhere *class
 }
 
@@ -281,10 +283,10 @@ var mixtureOnly = []only{
 	{"expert_shared_feed_forward_length", 0, "a shared expert"},
 }
 
-// mixtureKeys is a copy of ggufKeys with the keys of experts.
+// mixtureKeys is a copy of ggufKeys plus the keys of experts.
 var mixtureKeys = withExperts(ggufKeys)
 
-// withExperts returns a copy of the metadata keys of llama.cpp, with the keys of experts.
+// withExperts returns a copy of k plus the metadata keys of experts in llama.cpp.
 func withExperts(k keys) keys {
 	k.experts, k.chosen, k.expertFfn = "expert_count", "expert_used_count", "expert_feed_forward_length"
 	return k

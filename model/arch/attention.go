@@ -108,8 +108,8 @@ func (m *Decoder) biasIf(has bool, name string, n int) graph.ValueID {
 
 func (a *attention) part() string { return "attn" }
 
-// forward returns o(attention(h)). Only the last token is needed after the last layer. This layer therefore
-// computes keys and values for all tokens, but everything else only for the last token.
+// forward returns o(attention(h)). Only the last token is needed after the last layer. The last layer
+// therefore computes keys and values for all tokens, but everything else only for the last token.
 func (a *attention) forward(m *Decoder, layer int, h graph.ValueID) graph.ValueID {
 	b, pos := m.Builder, kind.Sym(m.pos)
 	if a.k == nil && layer == m.Layers-1 {

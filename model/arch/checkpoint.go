@@ -33,7 +33,7 @@ type form interface {
 	Close() error
 	// Config returns the checked configuration of the decoder. Its Vocab is not set yet.
 	Config() (Config, error)
-	// Tokenizer returns the vocabulary of the files, with the errors of tokenizer.New.
+	// Tokenizer returns the tokenizer of the model. It returns the same errors as tokenizer.New.
 	Tokenizer() (*tokenizer.Tokenizer, error)
 }
 

@@ -37,8 +37,8 @@ func ggufClass(name string, own map[string]any) class {
 	}
 }
 
-// ggufInert lists keys that do not affect the results of the supported architectures. llama.cpp reads some of
-// these keys for every architecture. The remaining keys only describe the file.
+// ggufInert lists keys that do not affect the results of the supported architectures. Some of these keys are
+// in the list because llama.cpp reads them for every architecture. The others only describe the file.
 var ggufInert = []string{
 	"expert_used_count", "rope.scaling.finetuned", "rope.scaling.yarn_attn_factor",
 	"rope.scaling.yarn_beta_fast", "rope.scaling.yarn_beta_slow", "rope.scaling.yarn_ext_factor",

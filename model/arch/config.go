@@ -27,8 +27,8 @@ type Config struct {
 	Context      int // number of positions of the trained context
 	Eps          float32
 	Scale        float64 // scale of the attention scores; 0 for 1 / sqrt(HeadDim)
-	// Factors of the rows of the embedding, of the outputs of attention and MLP, and of the logits. A factor
-	// of 0 means 1.
+	// These factors multiply the rows of the embedding, the outputs of attention and MLP, and the logits. A
+	// factor of 0 means 1.
 	EmbedScale, ResidualScale, LogitScale float64
 	// Soft caps of the attention scores and of the logits: x becomes cap * tanh(x / cap). 0 means no cap.
 	ScoreCap, LogitCap float64

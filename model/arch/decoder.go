@@ -38,7 +38,8 @@ type Decoder struct {
 	unweighted  map[int]graph.ValueID // results of the method ones, by number of elements
 	attentions  map[int]*attention    // by layer
 	inputs      graph.ValueID         // inputs of all layers, or None; see layerInputs
-	// The factors of the queries at the positions of the step, and at the last of these positions; or None.
+	// queryScales holds the factors of the queries at all positions of the step. lastQueryScale holds the
+	// factor at the last of these positions. Both are None if queries have no factors.
 	queryScales, lastQueryScale graph.ValueID
 	// expertCounts has one i32 [experts] for each layer with experts: how many tokens of the step were routed
 	// to each expert.

@@ -38,7 +38,7 @@ var exaone4 = Architecture{
 	},
 }
 
-// patternHFKeys is a copy of windowedHFKeys with the keys that select the layers with a window.
+// patternHFKeys is a copy of windowedHFKeys plus the keys that select the layers with a window.
 var patternHFKeys = func() keys {
 	k := windowedHFKeys
 	k.fullEach, k.kinds = "sliding_window_pattern", hfKinds

@@ -50,7 +50,8 @@ func (m *Decoder) experts(layer int) *mixture {
 		f.up = m.W.stack(blk+name.ExpertUp, m.Experts, m.ExpertFFN, m.Dim)
 		f.down = m.W.stack(blk+name.ExpertDown, m.Experts, m.Dim, m.ExpertFFN)
 	}
-	// In GGUF files with NVFP4 weights, this tensor contains factors of the matrices down instead.
+	// The tensor ExpertFactors has the factors of the experts' weights, except in GGUF files with NVFP4
+	// weights. There it has factors of the `down` matrices, and f.down.Factor is set.
 	if m.Arch.expertsBeside && f.down.Factor == nil {
 		f.factors = m.W.vector(blk+name.ExpertFactors, m.Experts)
 	}

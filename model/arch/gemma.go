@@ -50,8 +50,8 @@ var Gemma3 = Architecture{
 			{"final_logit_softcapping", nil, "soft capping of logits"},
 			{"use_bidirectional_attention", false, "bidirectional attention"},
 		},
-		// Until here, c.Scale is the number in the file. The attention scores are divided by the square root
-		// of this number.
+		// The file states a number whose square root divides the attention scores. c.Scale is this number
+		// until `implied` is called.
 		implied: func(c *Config) { c.Scale = 1 / math.Sqrt(c.Scale) },
 	},
 }
@@ -165,7 +165,8 @@ var gemma4 = Architecture{
 		Called: []string{"gemma4_text"},
 		Class: class{
 			Name: "Gemma4TextConfig", Defaults: map[string]any{"tie_word_embeddings": true},
-			// The tensors show the values of these two settings.
+			// The reader needs neither of these two settings, because their values follow from the tensors
+			// of the file.
 			inert: []string{"attention_k_eq_v", "vocab_size_per_layer_input"},
 		},
 		Names: &gemmaHFNames, Keys: &gemma4HFKeys, pairs: &halves, implied: unscaled, listed: true,

@@ -29,8 +29,8 @@ var gptOSS = Architecture{
 		},
 		Names: &gptOSSHFNames, Keys: &gptOSSHFKeys, pairs: &halves, fullEach: 2,
 		transposed: true, alternating: true,
-		// The default of rope_parameters is a YaRN scaling, which the reader does not support. The reader
-		// therefore refuses files without RoPE settings.
+		// If a file has no RoPE settings, transformers uses a YaRN scaling by default. The reader does not
+		// support this default and refuses such a file, because ropeKeys is not empty.
 		ropeKeys: []string{hfOriginal},
 		Only: []only{
 			{"quantization_config.quant_method", orNull("mxfp4"), "weights already quantized by another program"},

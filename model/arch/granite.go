@@ -94,8 +94,8 @@ var (
 	}()
 )
 
-// biasedHFKeys is a copy of hfKeys with the key attention_bias: whether the four projections of attention
-// have biases.
+// biasedHFKeys is a copy of hfKeys plus the key attention_bias, which states whether the four projections of
+// attention have biases.
 var biasedHFKeys = func() keys {
 	k := hfKeys
 	k.biases, k.outBias = "attention_bias", "attention_bias"

@@ -8,9 +8,9 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// orphan is a known kind of tensor that the graph of a decoder does not use. Its fate is what happens to a
-// file with such a tensor. A file that contains an unused tensor of an unknown kind is refused, because the
-// results might be wrong without the tensor.
+// orphan is a known kind of tensor that the graph of a decoder does not use. The field `fate` says what
+// happens to a file that contains such a tensor. A file that contains an unused tensor of an unknown kind is
+// refused, because the results might be wrong without the tensor.
 type orphan struct {
 	what  string
 	parts []string // matches tensors whose names contain one of these dot-separated parts

@@ -52,8 +52,8 @@ func (m *Decoder) state(layer int, name string, dims ...int) graph.ValueID {
 }
 
 // recurrentLayers returns, for each layer, whether the layer is recurrent. If the file does not list the
-// types of layers, every layer number that is a multiple of `each`, counted from 1, has attention, and all
-// other layers are recurrent.
+// types of layers, they follow from the number of the layer, counted from 1. Layers whose number is a
+// multiple of `each` have attention, and all other layers are recurrent.
 func (r *configReader) recurrentLayers(each int) []bool {
 	key, list := r.form.Keys.kinds, make([]bool, r.layers)
 	if !r.has(key) {

@@ -48,8 +48,8 @@ var ggufRotations = []string{
 }
 
 // ggufRotation reads the RoPE settings of a file as llama.cpp does. If the scaling type is missing, the
-// scaling is linear. Old files use another key for the factor. A factor of 0 means no scaling; it is an error
-// only if the file states the type linear. YaRN with a factor of 1 changes nothing.
+// scaling is linear. Old files use another key for the factor. A factor of 0 means no scaling. But if the
+// file states the type linear, a factor of 0 is an error. YaRN with a factor of 1 changes nothing.
 func ggufRotation(r *configReader, headDim int) Rotation {
 	rot := Rotation{
 		Dims: r.intOr("rope.dimension_count", headDim, 2, headDim),
@@ -127,12 +127,12 @@ func (r *configReader) ropeFloat(key string, def float64) float64 {
 // turned returns the number of dims of a head that are rotated.
 func (r *Rotation) turned(headDim int) int { return cmp.Or(r.Dims, headDim) }
 
-// rotary adds the operator that rotates queries and keys by their positions. The first position of k, or of q
-// if k is None, is pos.
+// rotary adds the operator that rotates queries and keys by their positions. `pos` is the position of the
+// first token in k. If k is None, it is the position of the first token in q.
 type rotary func(name string, q, k graph.ValueID, pos kind.Int) (yq, yk graph.ValueID)
 
 // pairing is a way to group the dims of a head into the pairs that RoPE rotates: neighbours or halves. The
-// function rotary adds values to the graph whose names begin with prefix.
+// function `rotary` adds values to the graph. The names of these values begin with `prefix`.
 type pairing struct {
 	part   bool // the operator can leave the last dims of a head unrotated
 	rotary func(m *Decoder, prefix string, r *Rotation, headDim int) rotary
@@ -158,8 +158,8 @@ var halves = pairing{part: true, rotary: func(m *Decoder, prefix string, r *Rota
 	}
 }}
 
-// partOfNeighbours is a copy of neighbours for heads of which only the first dims are rotated. The remaining
-// pairs are rotated by an angle of 0, which does not change their values.
+// partOfNeighbours is a copy of `neighbours` for models in which RoPE rotates only the first dims of a head.
+// The operator rotates the pairs of the other dims by an angle of 0, which does not change their values.
 var partOfNeighbours = pairing{part: true, rotary: neighbours.rotary}
 
 // tables adds two tables to the graph: the cosines and the sines of the rotation angles. Each table is f32
@@ -220,7 +220,8 @@ func (m *Decoder) divisors(r *Rotation) func() ([]float64, error) {
 }
 
 // table returns a table of f32: gain*f(angle) for each position and each pair of dims, computed in float64.
-// Each row contains its elements `times` times. Remaining columns are filled with f(0).
+// Each row contains its elements `times` times. If this fills fewer than `columns` columns, the row is
+// padded with f(0).
 func (r Rotation) table(context, d, columns, times int, divisors []float64, f func(float64) float64) []byte {
 	out, gain := make([]byte, 0, 4*context*columns), cmp.Or(r.Gain, 1)
 	frequency := make([]float64, d/2)

@@ -12,9 +12,9 @@ import (
 	"gpuscope/model/checkpoint/configjson"
 )
 
-// hfScaling is a RoPE scaling type of transformers. The function `apply` changes the rotation `rot` of
-// headDim dims as the scaling requires. `keys` lists the configuration keys that `apply` reads, without the
-// prefix `path`.
+// hfScaling is a RoPE scaling type of transformers. The function `apply` changes `rot`, the rotation of
+// heads of headDim dims, as the scaling requires. `keys` lists the configuration keys that `apply` reads,
+// without the prefix `path`.
 type hfScaling struct {
 	name  string
 	keys  []string
@@ -60,8 +60,8 @@ var hfScalings = []hfScaling{
 const proportionalScaling = "proportional"
 
 // proportionalRotation rotates only the first pairs of dims. Their frequencies are the same as if all pairs
-// were rotated. Without this scaling type, hfPart gives the rotated dims the frequencies of a smaller head.
-// Source: Gemma 4.
+// were rotated. The key hfPart states which fraction of the pairs is rotated. With other scaling types, this
+// key also changes the frequencies: they become those of a smaller head. Source: Gemma 4.
 func proportionalRotation(r *configReader, path string, headDim int, rot *Rotation) {
 	rotated := int(r.floatOr(path+hfPart, 1, 0, 1) * float64(headDim) / 2)
 	rot.Divisors = slices.Repeat([]float64{r.floatOr(path+"factor", 1, 1e-6, 1e6)}, headDim/2)
@@ -346,8 +346,8 @@ func (r *configReader) object(key string) {
 	}
 }
 
-// hfUnknown returns the first unknown key in the object at `path`, or "". Known are the keys in `known` and
-// the keys that every scaling type has.
+// hfUnknown returns the first unknown key in the object at `path`, or "". A key is known if `known` contains
+// it or every scaling type has it.
 func hfUnknown(r *configReader, path string, known []string) string {
 	always := []string{ropeBase, "rope_type", "type", hfPart}
 	for _, key := range r.f.Keys() {

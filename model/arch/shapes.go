@@ -66,8 +66,8 @@ func (r *configReader) eachInt(key string, def int) []int {
 	return slices.Repeat([]int{r.intOr(key, def, 1, MaxDim)}, r.layers)
 }
 
-// ofSingleLayers applies the object of the file that states different values for single layers, if it exists.
-// `settings` has the values of all layers, by key.
+// ofSingleLayers changes the settings of those layers for which the file states separate values. These
+// values are in an object that only some files have. `settings` holds the values of all layers, by key.
 func (r *configReader) ofSingleLayers(settings map[string][]int) {
 	at := r.form.Keys.byLayer
 	if !r.has(at) {
@@ -120,9 +120,9 @@ func (r *configReader) headDims(c *Config, dims []int) {
 	}
 }
 
-// shareKV sets the layer whose keys and values each layer reads. In some models the last layers compute no
-// keys and values. Such a layer reads the keys and values of the last layer that computes its own and has the
-// same type of attention.
+// shareKV sets c.KVFrom: for each layer, the number of the layer whose keys and values it reads. In some
+// models the last layers compute no keys and values. Such a layer reads the keys and values of the last
+// layer that computes its own and has the same type of attention.
 func (r *configReader) shareKV(c *Config) {
 	key := r.form.Keys
 	first := r.layers - r.intOr(key.sharedKV, 0, 0, r.layers)

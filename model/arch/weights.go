@@ -220,8 +220,9 @@ func (w *Weights) Matrix(name string, rows, cols int) weight.Matrix {
 	return w.stored(t.Type, m)
 }
 
-// factors returns a function for Matrix.Factor of n stacked matrices of `rows` rows each. The tensor called
-// `name` has one factor for each matrix.
+// factors returns a function that can be used as Matrix.Factor of a matrix that consists of n matrices, one
+// after the other, with `rows` rows each. The tensor called `name` has one factor for each of the n
+// matrices.
 func (w *Weights) factors(name string, n, rows int) func(row int) (float32, error) {
 	t := w.floats(name, n)
 	load := sync.OnceValues(func() ([]float32, error) { return t.Floats() })
@@ -366,8 +367,8 @@ func (w *Weights) stored(typ string, m weight.Matrix) weight.Matrix {
 	return m
 }
 
-// rows describes the n rows of one matrix. `name` is the tensor that contains the matrix if it is not fused
-// with others.
+// rows describes the n rows of one matrix. If the matrix is not fused with others, `name` is the name of the
+// tensor that contains it.
 type rows struct {
 	name string
 	n    int

@@ -71,7 +71,8 @@ type Capture struct {
 	Params     []Param   `json:"params,omitempty"`
 	// ModelledBytes is the modelled memory traffic of the dispatch in bytes; 0 if it is unknown.
 	ModelledBytes int64 `json:"modelled_bytes,omitempty"`
-	// UnwrittenWord is the 32-bit word that fills bindings without the file Before.
+	// UnwrittenWord is a 32-bit word. A replay fills each binding whose Before is empty with copies of this
+	// word.
 	UnwrittenWord uint32    `json:"unwritten_word"`
 	Bindings      []Binding `json:"bindings"`
 
@@ -86,7 +87,7 @@ type Dispatch struct {
 	Operator string           `json:"operator"` // kind of the operator, such as rms_norm
 }
 
-// Kernel describes the kernel. Its source is in the file File.
+// Kernel describes the kernel. The field File names the file with its source.
 type Kernel struct {
 	Name          string    `json:"name"`
 	Constants     string    `json:"constants,omitempty"` // constants for which the source was generated

@@ -69,7 +69,7 @@ const decoded = 1 << 16
 // compare compares the content that a replay wrote to the binding with the expected content.
 func (b *Binding) compare(got []byte, tolerance float64) (Output, error) {
 	out := Output{Binding: b.Name, Value: b.Value, Elements: graph.Numel(b.Dims)}
-	// each calls f for each element if `all` is true, otherwise at least for each element whose bits differ.
+	// `each` calls f for every element if `all` is true. Otherwise it may skip elements whose bits are equal.
 	each := func(all bool, f func(i int, got, want float64)) error {
 		for first := 0; first < out.Elements; first += decoded {
 			n := min(decoded, out.Elements-first)

@@ -45,7 +45,8 @@ func ReadCases(f *pte.File, method string) (*Cases, error) {
 	return c, nil
 }
 
-// Compare compares the outputs of execution n with the expected outputs of the test case whose inputs it had.
+// Compare compares the outputs of execution n with the expected outputs of a test case. This is the test
+// case whose inputs the execution had.
 func (c *Cases) Compare(n int, outputs []*npy.Array) error {
 	n %= len(c.expected)
 	for k, want := range c.expected[n] {

@@ -5,7 +5,8 @@
 //	_, err = s.Do(ctx, session.Command{Kind: session.Prompt, Text: "0.1=7"})
 //	outputs := s.Outputs()
 //
-// A session runs with random inputs, whose dims the command prompt sets, or with the inputs in the options.
+// A session runs with the inputs in the options, or else with random inputs. The command session.Prompt sets
+// the dims of random inputs.
 package executions
 
 import (
@@ -40,8 +41,8 @@ type Options struct {
 	Build  program.Options
 	// Shaders is a folder with files called NAME.wgsl. Each file replaces the source of the kernel NAME.
 	Shaders string
-	// Inputs lists the inputs of each execution. After the end of the list, it starts again from the
-	// beginning. If Inputs is empty, the inputs are random numbers from Seed.
+	// Inputs lists the inputs of each execution. If there are more executions than entries, the session
+	// starts again with the first entry. If Inputs is empty, the inputs are random numbers from Seed.
 	Inputs [][]*npy.Array
 	Seed   uint64
 	Live   []program.LiveDim // sizes of dims of random inputs; all other dims have their upper bounds

@@ -38,8 +38,8 @@ type Session struct {
 	told    bool         // whether the live dims have been sent to the front end
 	resumed bool         // whether the session continues the session of a crashed engine
 
-	// accumulating lists the buffers that would get other contents if an execution were repeated. To repeat
-	// an execution, these buffers need their contents from before this execution.
+	// accumulating lists the mutable buffers except caches of keys and values. Before an execution is
+	// repeated, these buffers must get the contents that they had before it first ran.
 	accumulating []graph.ValueID
 	initial      buffers
 	after        buffers // contents after the current execution
@@ -153,8 +153,8 @@ func (s host) Play(ctx context.Context, of stepping.Step, timing engine.Timing) 
 	return differs, err
 }
 
-// replay restores the contents that the accumulating buffers had before execution i. It runs the executions
-// since the last reset again.
+// replay restores the contents that the accumulating buffers had before execution i. For this, it resets the
+// buffers and runs all earlier executions again.
 func (s *Session) replay(ctx context.Context, i int) error {
 	if err := s.restore(s.initial); err != nil {
 		return err
@@ -423,8 +423,8 @@ func (s *Session) beginPrevious(session.Command) (stepping.Work, error) {
 	}, nil
 }
 
-// beginResume continues the session of a crashed engine. The prompt in c.Left contains the result of dims in
-// the crashed engine.
+// beginResume continues the session of a crashed engine. The prompt in c.Left holds the sizes of the
+// changing input dims in the crashed engine, in the order in which the method dims returns them.
 func (s *Session) beginResume(c session.Command) (stepping.Work, error) {
 	l := c.Left
 	if l == nil || s.Rec.Next() > 0 {

@@ -20,14 +20,14 @@ type Network struct {
 	// graph.None.
 	PosTensor graph.ValueID
 	Vocab     int // token ids are less than Vocab
-	// Logits are the logits after the last token, f32 [1, 1, vocab]. They are None if the graph computes only
-	// the next token (sample.Given).
+	// Logits are the logits after the last token, f32 [1, 1, vocab]. The field is graph.None if the graph
+	// computes the next token but no logits.
 	Logits graph.ValueID
 	// ExpertCounts has an output i32 [experts] for each router, in the order of the layers: how many tokens
 	// of the step were routed to each expert.
 	ExpertCounts []graph.ValueID
-	// Recurrent describes the State of layers that overwrite their state in each step. It is nil if the graph
-	// has no such layers.
+	// Recurrent describes the State tensors of recurrent layers, which overwrite their state in each step.
+	// It is nil if the graph has no such layers.
 	Recurrent *Recurrent
 	sample.Picks
 }
@@ -42,7 +42,7 @@ type Recurrent struct {
 	Bytes    int64 // size of one slot of all State tensors
 }
 
-// SetSlots sets the slots that a step reads and writes in an existing input.
+// SetSlots changes an existing input: its step then reads slot `from` and writes slot `to`.
 func SetSlots(in *graph.StepInput, from, to int) {
 	in.SymInts[1].Int, in.SymInts[2].Int = int64(from), int64(to)
 }
@@ -50,7 +50,7 @@ func SetSlots(in *graph.StepInput, from, to int) {
 // Slots returns the slots that a step with this input reads and writes.
 func Slots(in *graph.StepInput) (from, to int) { return int(in.SymInts[1].Int), int(in.SymInts[2].Int) }
 
-// IsRecurrent reports whether a value is State of recurrent layers.
+// IsRecurrent reports whether a value is one of the tensors in Recurrent.State.
 func (n *Network) IsRecurrent(v graph.ValueID) bool {
 	return n.Recurrent != nil && slices.Contains(n.Recurrent.State, v)
 }

@@ -276,8 +276,8 @@ func (c *call) outDims(i int) []int {
 	return nil
 }
 
-// give sets the tensors of the engine that correspond to the outputs of the operator, in order. There may be
-// fewer tensors than outputs, unless a later operator reads a missing output.
+// give records which tensors of the engine's graph hold the outputs of the operator, in order. The last
+// outputs may be missing if no later operator reads them.
 func (c *call) give(outputs ...graph.ValueID) {
 	ids := c.outputs()
 	for i, v := range outputs {
@@ -322,7 +322,7 @@ func fits(dims, most []int) bool {
 	return true
 }
 
-// giveInt sets the integer of the engine that corresponds to the output of the operator.
+// giveInt records n, an integer of the engine's graph, as the output of the operator.
 func (c *call) giveInt(n kind.Int) {
 	id := c.outputs()[0]
 	if _, is := c.g.Values[id].(vulkan.SymInt); is && c.Err() == nil {
@@ -357,7 +357,7 @@ func (c *call) one(kindName string, args kind.Args) graph.ValueID {
 }
 
 // view returns the elements of x with other dims, or x itself if x has these dims. One of the dims may be
-// basic.Rest, because a view has as many elements as x.
+// basic.Rest: its size then follows from the other dims and the number of elements of x.
 func (c *call) view(x graph.ValueID, dims ...kind.Int) graph.ValueID {
 	if c.Err() != nil {
 		return graph.None
@@ -448,8 +448,8 @@ func (c *call) filledAs(t pte.Type, v float64, dims []int) graph.ValueID {
 	return c.computed(t, dims, v, 0)
 }
 
-// computed returns a constant with the elements first, first + step, and so on. t is its element type in the
-// file.
+// computed returns a constant with the elements `first`, `first + step`, and so on. t is its element type in
+// the file.
 func (c *call) computed(t pte.Type, dims []int, first, step float64) graph.ValueID {
 	dtype, ok := deviceType(t)
 	if !ok && c.Err() == nil {

@@ -67,8 +67,8 @@ func logical(kindName string) func(c *call) {
 	return func(c *call) { c.give(c.two(kindName, c.condition("self"), c.condition("other"))) }
 }
 
-// bitwise returns the builder for a bitwise operator on bools, which `of`, the logical operator, computes.
-// Other types are not supported.
+// bitwise returns the builder for a bitwise operator. It supports only bools, for which the operator equals
+// a logical operator. `of` is the builder for this logical operator.
 func bitwise(of func(c *call)) func(c *call) {
 	return func(c *call) {
 		if t := c.fileTensor("self"); t.Type != pte.Bool {
@@ -239,7 +239,7 @@ func (c *call) dequantized(q graph.ValueID, scale, zero float64) graph.ValueID {
 	return c.with("mul", c.with("sub", q, zero), scale)
 }
 
-// inverse returns 1 / scale, where scale is an argument of the operator.
+// inverse returns 1 / scale. `name` is the name of the argument that holds the scale.
 func (c *call) inverse(name string) float64 {
 	scale := c.float(name)
 	if !(scale > 0) {

@@ -41,7 +41,8 @@ type Language struct {
 
 // OpenLanguage finds the sizes of a method. An empty name selects the method forward or, if there is no such
 // method, the only method that has the inputs of a language model. The error wraps ErrNotLanguage if the
-// method has other inputs or outputs. If gpuscope cannot run the method, it is one of Build's errors.
+// method has other inputs or outputs. If gpuscope cannot run the method, OpenLanguage returns the same
+// errors as Build.
 func OpenLanguage(f *pte.File, name string) (*Language, error) {
 	m, err := methodOf(f, name)
 	if err != nil {
@@ -165,8 +166,8 @@ func (l *Language) read() error {
 	return nil
 }
 
-// embeddingRows returns the number of rows of the embedding from which an operator reads the rows of the
-// tokens. It returns 0 if there is no such operator.
+// embeddingRows returns the number of rows of the table of the first embedding operator. It returns 0 if
+// there is no such operator.
 func (b *builder) embeddingRows() int {
 	for i := range b.g.Operators {
 		op := &b.g.Operators[i]

@@ -8,12 +8,13 @@ import (
 	"gpuscope/model/checkpoint/pte/vulkan"
 )
 
-// lastRule is the fusion rule that removes the row selections added by lastRows. Without this rule, lastRows
-// is not called.
+// lastRule is the fusion rule that removes the row selections added by lastRows. If the rule is off,
+// lastRows is not called.
 const lastRule = "last"
 
-// rowWise lists the operators that compute each row of their outputs from the same row of some arguments, and
-// these arguments. Dim 1 of a tensor counts its rows, one for each token.
+// rowWise lists operators that work row by row. It maps each operator to the names of some of its arguments.
+// To compute a row of the outputs, the operator reads only the same row of these arguments. Dim 1 of a
+// tensor counts its rows, one for each token.
 var rowWise = map[string][]string{
 	"et_vk.rms_norm.default":                {"x"},
 	"aten.native_layer_norm.default":        {"input"},
@@ -30,8 +31,9 @@ var rowWise = map[string][]string{
 	"aten.split_with_sizes_copy.default":    {"self"},
 }
 
-// pointwise lists the operators that compute each element of the output from the same element of some
-// arguments, and these arguments. Arguments may be broadcast.
+// pointwise lists operators that work element by element. It maps each operator to the names of some of its
+// arguments. To compute an element of the output, the operator reads only the same element of these
+// arguments. Arguments may be broadcast.
 var pointwise = func() map[string][]string {
 	all := map[string][]string{
 		"aten.pow.Tensor_Scalar":                   {"self"},
@@ -73,11 +75,11 @@ type narrowing struct {
 	flat     map[int]int  // tensor in `keeps` -> tensor with the same elements and without the row dim
 }
 
-// lastRows returns a copy of the graph in which an operator computes only the last token if later operators
-// read no other token. In files, the last layer computes all tokens, because exporters select the last token
-// just before the logits. In the copy, the last token is selected before the queries of the last layer and in
-// the residual, as in the graphs that package arch builds. The fusion rule `last` then removes these
-// selections.
+// lastRows returns a copy of the graph that does less work. If later operators read only the last token of a
+// result, the copy computes only this token. In a file, the last layer computes all tokens, because
+// exporters select the last token just before the logits. The copy selects it earlier, as the graphs that
+// package arch builds do: for the queries of the last layer, and in the residual. The fusion rule `last`
+// then removes these selections.
 //
 // The values of g keep their ids, and new values follow. If `onlyLast` is true, only the last row of the
 // outputs is needed.
@@ -356,8 +358,7 @@ func (n *narrowing) reshape(id int, change func(dims []int) []int) {
 	n.to.Values[id] = &t
 }
 
-// slice adds an operator that selects the last row of x. Its id is that of the operator that selects the row
-// in the file.
+// slice adds an operator that selects the last row of x. The new operator gets the id n.selector.
 func (n *narrowing) slice(x, out int) {
 	dim, start, end := n.value(int64(1)), n.value(int64(-1)), n.value(int64(math.MaxInt64))
 	n.to.Operators = append(n.to.Operators, vulkan.Operator{
@@ -377,8 +378,9 @@ func (n *narrowing) lastOf(x int) int {
 	return out
 }
 
-// keepsDim reports whether the operator still works if its arguments have a row dim, so that the output has
-// one too. This is so for operators on single elements or along the last dim.
+// keepsDim reports whether the operator has arguments with an added row dim and can use them as they are.
+// Its output then also has an added row dim. Only operators on single elements or along the last dim can do
+// this.
 func (n *narrowing) keepsDim(op *vulkan.Operator) bool {
 	names := pointwise[op.Name]
 	switch op.Name {
@@ -412,7 +414,7 @@ func (n *narrowing) widen(id int) {
 	n.reshape(id, func(dims []int) []int { return slices.Insert(dims, 1, 1) })
 }
 
-// flatten replaces the arguments with an added row dim by tensors of the shape in the file.
+// flatten changes args: it replaces each tensor with an added row dim by a view without this dim.
 func (n *narrowing) flatten(args []int) {
 	for k, id := range args {
 		if list, ok := n.from.Values[id].(vulkan.ValueList); ok {
@@ -427,7 +429,7 @@ func (n *narrowing) flatten(args []int) {
 	}
 }
 
-// flatOf returns a view, in the shape of the file, of a tensor with an added row dim.
+// flatOf returns a view of x without its added row dim. The view has the shape that the file states for x.
 func (n *narrowing) flatOf(x int) int {
 	out, ok := n.flat[x]
 	if !ok {

@@ -128,8 +128,8 @@ func (g *merging) add(call *pte.Instruction, from *vulkan.Graph) error {
 	return nil
 }
 
-// input determines the value of the merged graph that a delegate reads as an input. `outer` is the value of
-// the method that the call passes.
+// input sets ids[id] to the value of the merged graph that the delegate reads as its input `id`. `outer` is
+// the value of the method that the call passes for this input.
 func (g *merging) input(from *vulkan.Graph, id, outer int, ids []int) error {
 	t := from.Values[id].(*vulkan.Tensor) // vulkan.Parse has checked that inputs are tensors
 	if at, ok := g.computed[outer]; ok {
@@ -157,7 +157,7 @@ func (g *merging) input(from *vulkan.Graph, id, outer int, ids []int) error {
 }
 
 // constants adds the constants of a delegate and returns their indices in the graph. Constants with equal
-// keys are shared, and so are those of several calls of a delegate.
+// keys get the same index. If the method calls a delegate several times, all calls get the same indices.
 func (g *merging) constants(delegate int, from *vulkan.Graph) []int {
 	first, again := g.first[delegate]
 	if !again {

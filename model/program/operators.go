@@ -312,8 +312,9 @@ func layerNorm(c *call) {
 	c.give(c.one("layer_norm", kind.Args{"x": x, "weight": weight, "bias": bias, "eps": c.float("eps")}))
 }
 
-// alongLast applies an operator that works along the last dim to another dim of x. It swaps the two dims
-// before the operator, and swaps them back afterwards.
+// alongLast lets an operator work along the dim `axis` of x. The operator itself, `apply`, always works
+// along the last dim. alongLast therefore swaps the two dims before the operator, and swaps them back
+// afterwards.
 func (c *call) alongLast(x graph.ValueID, axis int, apply func(x graph.ValueID) graph.ValueID) graph.ValueID {
 	last := len(c.MaxDims(x)) - 1
 	if axis == last || c.Err() != nil {
@@ -523,9 +524,9 @@ func (c *call) without(x graph.ValueID, axes ...int) graph.ValueID {
 	return c.view(x, c.shapeOf(x, keep)...)
 }
 
-// shapeOf returns the shape of a view that consists of the dims of x with the given indices. An index of -1
-// adds a dim of size 1. If only one dim can change from run to run, its size is basic.Rest, which the view
-// computes from the other dims.
+// shapeOf returns the shape of a view of x. Dim i of the view is the dim of x with the index axes[i]; an
+// index of -1 stands for a new dim of size 1. If only one dim can change from run to run, its size is
+// basic.Rest, and the view computes the size from the other dims.
 func (c *call) shapeOf(x graph.ValueID, axes []int) []kind.Int {
 	changing := 0
 	for _, k := range axes {
@@ -582,9 +583,9 @@ func unsqueeze(c *call) {
 	c.give(c.view(x, c.shapeOf(x, axes)...))
 }
 
-// viewCopy returns a view with other dims. If the shape of x can change but the file states only the maximum
-// sizes of the view, the first dim of the view that can change in the same proportion as x gets the size
-// basic.Rest.
+// viewCopy returns a view with other dims. Sometimes the shape of x can change, but the file states only the
+// maximum sizes of the view. One dim of the view then has to change with x. viewCopy chooses the first dim
+// that can do this while all other dims keep their sizes, and sets its size to basic.Rest.
 func viewCopy(c *call) {
 	x, dims := c.tensor("self"), c.syms("size")
 	if c.Err() != nil {

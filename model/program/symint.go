@@ -249,8 +249,8 @@ func (b *builder) offset(id int) int {
 	return int(from.add)
 }
 
-// findHostOnly finds the operators whose results are used only for SymInts. The host computes these, so the
-// operators need no operator of the engine.
+// findHostOnly finds the operators whose results are used only for SymInts. The host computes these SymInts,
+// so the graph of the engine does not contain these operators.
 func (b *builder) findHostOnly() {
 	reads := map[int]bool{} // values that the device reads
 	some := map[int]bool{}  // values that an operator reads

@@ -23,7 +23,8 @@ func (c *call) windowArgs(args kind.Args, names ...string) kind.Args {
 	return args
 }
 
-// limitsOf adds the limits of the result to args, except limits that are None or infinite.
+// limitsOf adds to `args` the limits to which the operator clamps its result. It omits limits that are None
+// or infinite.
 func (c *call) limitsOf(args kind.Args, lowest, highest string) {
 	for name, from := range map[string]string{"min": lowest, "max": highest} {
 		if c.none(from) {
@@ -194,8 +195,8 @@ func (c *call) outChannels() int {
 	return dims[1]
 }
 
-// scaled returns a constant with n elements: the first `part` elements of a constant of the file, repeated
-// and multiplied by a factor.
+// scaled returns a constant with n elements. It takes the first `part` elements of a constant of the file,
+// repeats them until there are n, and multiplies each by `factor`.
 func (c *call) scaled(name string, n, part int, factor float64) graph.ValueID {
 	t := c.constantTensor(name, pte.Float32, 1)
 	if c.Err() == nil && (part < 1 || t.Dims[0] < part) {

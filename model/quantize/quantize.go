@@ -77,8 +77,8 @@ func New(to string, group int) (*Quantizer, error) {
 	return &Quantizer{group: group}, nil
 }
 
-// Takes reports whether the Quantizer quantizes matrices of a stored type. These are the float types.
-// Matrices of other types are already quantized in the file.
+// Takes reports whether the Quantizer quantizes matrices that the file stores with the type `typ`. It
+// quantizes all float types. Matrices of other types are already quantized in the file.
 func (q *Quantizer) Takes(typ string) bool {
 	_, floats := Floats[typ]
 	return q != nil && floats

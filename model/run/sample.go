@@ -161,8 +161,8 @@ func (p *picker) found() ([]trace.Candidate, float64, error) {
 	return list, sum, nil
 }
 
-// ranking returns the same as found, if the GPU did not find the candidates. The host finds them among all
-// logits.
+// ranking returns the same results as the method `found`. It is used if the GPU did not find the candidates:
+// the host then finds them among all logits.
 func (p *picker) ranking() ([]trace.Candidate, float64, error) {
 	if err := p.floats(p.Net.Logits, "the logits"); err != nil {
 		return nil, 0, err

@@ -13,9 +13,9 @@ import (
 // and writes another slot, so the states of earlier positions remain until their slots are needed. To return
 // to an earlier position, a step reads the slot of that position. No state is ever copied.
 //
-// The choice of the slots that steps overwrite determines which states are kept: many near the current
-// position, and fewer at earlier positions. Returning to a nearby position therefore requires few tokens to
-// run again.
+// A step overwrites the slot whose state is least useful (see the method `loss`). Many states near the
+// current position are therefore kept, and fewer at earlier positions. To return to a nearby position, only
+// few tokens must run again.
 type slots struct {
 	at     []int // by slot: position of its state; unknown if the slot has no state of the current text
 	pinned int   // position whose state is never overwritten

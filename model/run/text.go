@@ -9,8 +9,8 @@ import (
 )
 
 // Transcript is the state of a text: the prompt, the steps that have run, and the tokens that they produced.
-// The transcript determines the next step: until the whole prompt has been processed, it is the next chunk of
-// the prompt. Later it is the token that was produced last.
+// It determines which tokens the next step processes: the next chunk of the prompt or, once the whole prompt
+// has been processed, the token that was produced last.
 type Transcript struct {
 	Prompt []session.Token
 	IDs    []int // token ids of the prompt
@@ -106,7 +106,7 @@ func (t *Transcript) Next() (phase trace.Phase, n Turn) {
 	n.Position = t.Position()
 	if n.Position >= len(t.IDs) {
 		n.Tokens, n.Gives = []int{0}, true
-		// After the command plan there may be no last step. The token is then unknown.
+		// After the command `plan`, no step may have run. The token is then unknown.
 		if last := t.Last(); last != nil {
 			n.Tokens[0] = last.Token
 		}

@@ -76,8 +76,9 @@ func (c *checkpoint) Bounds(context, maxChunk int) (positions, tokens int, err e
 	return c.config.Bounds(context, maxChunk)
 }
 
-// settleHead decides which matrix computes the logits if the configuration contradicts the tensors: the head
-// matrix if the files have one that differs from the embedding, otherwise the embedding.
+// settleHead decides which matrix computes the logits if the configuration contradicts the tensors. If the
+// files have a head matrix that differs from the embedding, it is the head matrix. Otherwise it is the
+// embedding.
 func (c *checkpoint) settleHead(table *arch.Tensor) error {
 	head := c.ByName[c.config.Form.Names.Head]
 	switch {
@@ -122,7 +123,8 @@ func (c *checkpoint) Operators() ([]trace.Op, []trace.Value, error) {
 
 const shortContext = 64 // positions of a graph that only lists operators
 
-// Build implements Source. The error is a refusal if there is nothing to quantize.
+// Build implements Source. If quantization was requested but no matrix can be quantized, the error wraps
+// session.ErrUsage.
 func (c *checkpoint) Build(b *graph.Builder, o Step) (*network.Network, error) {
 	l := &arch.Decoder{
 		Builder: b, Config: c.config, Context: o.Context, KV: graph.F32,

@@ -42,8 +42,8 @@ type Step struct {
 	MaxChunk int // largest number of tokens in a step
 	HalfKV   bool
 	Told     int // number of candidate tokens that each step reports; 0 to report only the next token
-	// ToldIfAny lets a model without logits ignore Told. If ToldIfAny is false, Told is an error for such a
-	// model.
+	// ToldIfAny lets a model without logits ignore Told. If ToldIfAny is false, a Told above 0 is an error
+	// for such a model.
 	ToldIfAny bool
 	Sampling  sample.Sampling
 }
@@ -65,11 +65,11 @@ type Source interface {
 	Bounds(context, maxChunk int) (positions, tokens int, err error)
 	// Tokenizer returns the vocabulary of the file, with the errors of tokenizer.New.
 	Tokenizer() (*tokenizer.Tokenizer, error)
-	// Operators returns the operators of the model before fusion, in order. They are matched with the profile
-	// of another engine. For a checkpoint, Operators also returns the values. For a program, it returns the
-	// operators in the file, without values.
+	// Operators returns the operators of the model before fusion, in order. gpuscope matches them with the
+	// operators in the profile of another engine. For a checkpoint, Operators also returns the values. For a
+	// program, it returns the operators in the file, without values.
 	Operators() ([]trace.Op, []trace.Value, error)
-	// Build builds the graph. If the model computes no logits, the error for a step that needs them wraps
+	// Build builds the graph. If the step needs logits but the model computes none, the error wraps
 	// session.ErrUsage.
 	Build(b *graph.Builder, o Step) (*network.Network, error)
 	// Loaded releases memory that is needed only during loading.

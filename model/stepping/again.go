@@ -73,7 +73,8 @@ func (s *Session) beginRepeat(c session.Command) (Work, error) {
 	return func(ctx context.Context, r *session.Reply) error {
 		s.Upto = nil
 		err := s.repeat(ctx, t, max(c.N, 1), r)
-		// After a cancellation, the next command that needs the values of the current step restores them.
+		// After a cancellation, do not restore the values of the current step here: the next command that
+		// needs them calls Hold.
 		if ctx.Err() == nil {
 			err = gpu.Join(err, s.Hold(ctx))
 		}
@@ -131,8 +132,8 @@ func (s *Session) beginUpto(c session.Command) (Work, error) {
 	return func(ctx context.Context, _ *session.Reply) error { return s.RunUpto(ctx, id) }, nil
 }
 
-// RunUpto runs the current step again, but stops after dispatch id. Later dispatches do not overwrite
-// anything, so the memory has the same contents as right after dispatch id.
+// RunUpto runs the current step again, but stops after the dispatch `id`. No later dispatch runs, so the
+// memory has the same contents as right after this dispatch.
 func (s *Session) RunUpto(ctx context.Context, id trace.DispatchID) error {
 	if err := s.Hold(ctx); err != nil {
 		return err

@@ -251,8 +251,8 @@ type history struct {
 	next int
 }
 
-// fewest is the number of durations that are needed for a median. memory is the maximum number of durations
-// that a history keeps.
+// fewest is the smallest number of durations from which a median is computed. memory is the maximum number of
+// durations that a history keeps.
 const fewest, memory = 5, 31
 
 func (h *history) add(ns int64) {

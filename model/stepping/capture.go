@@ -86,7 +86,7 @@ func (s *Session) capture(ctx context.Context, t Step, to *session.CaptureTo, r 
 	return nil
 }
 
-// originOf returns the description of the run that the session's captures contain.
+// originOf describes the run of the session. Every capture of the session contains this description.
 func originOf(header *trace.Trace) capture.Origin {
 	return capture.Origin{
 		Producer: header.Producer, Created: header.Created, Device: header.Device, Model: header.Model.Name,

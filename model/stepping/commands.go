@@ -92,7 +92,7 @@ func (s *Session) Commands() []Command {
 		},
 		{
 			Kind:  session.Cost,
-			Doc:   "Measure how much time a step saves when a part of it is skipped. In each of n rounds, run the whole step, and run the step without each part. If n is 0, run up to 30 rounds within 3 s.",
+			Doc:   "Measure how much time a step saves when a part of it is skipped. In each of n rounds, run the whole step once, and once for each part, without this part. If n is 0, run up to 30 rounds within 3 s.",
 			Takes: []Field{Count, Parts, OfStep}, Begin: s.beginCost, Tracked: true,
 		},
 		{
@@ -106,7 +106,7 @@ func (s *Session) Commands() []Command {
 		},
 		{
 			Kind:  session.Look,
-			Doc:   "Return elements, statistics or a heat map of a value, or of its difference from another step. The steps run again to compute the value.",
+			Doc:   "Return elements, statistics or a heat map of a value, or of the difference between its contents in two steps. The steps run again to compute the value.",
 			Takes: []Field{at}, Begin: s.beginLook, Tracked: true,
 		},
 		{

@@ -10,9 +10,10 @@ import (
 	"gpuscope/trace"
 )
 
-// A look with a baseline shows the difference between the elements of a value in two steps. The device holds
-// the values of one step at a time. The session therefore runs the baseline's step first, copies the value to
-// memory, and then runs the other step. It keeps the copy for further looks, until another command.
+// The command look can have a baseline. It then shows how the elements of a value differ between two steps.
+// The device holds the values of one step at a time. The session therefore runs the baseline's step first,
+// copies the value to memory, and then runs the other step. It keeps the copy for further looks, until
+// another command.
 
 // MaxBaseline is the maximum size in bytes of a value that can be compared with its baseline.
 const MaxBaseline = 512 << 20
@@ -24,7 +25,8 @@ type kept struct {
 	numbers
 }
 
-// keptKey identifies a copy. after is -1 for the last dispatch of the step that writes the value.
+// keptKey identifies a copy: the value `value` of the step `step`, right after the dispatch `after`. If
+// `after` is -1, the value was copied after the last dispatch that writes it.
 type keptKey struct {
 	step  int
 	after trace.DispatchID
@@ -75,13 +77,15 @@ func (s *Session) keep(ctx context.Context, at session.LookAt, t Step) error {
 	return nil
 }
 
-// pair holds the common part of a value in two steps. Their shapes have the same number of dims.
+// pair compares a value in two steps. If the sizes of the value differ, only indices that exist in both steps
+// are compared. The number of dims must be the same.
 type pair struct {
 	numbers // the differences
 	a, b    reader
 }
 
-// pairOf returns the common part of two values and their difference, a - b.
+// pairOf compares a and b at the indices that exist in both. The elements of the pair are the differences a -
+// b.
 func pairOf(a, b numbers) pair {
 	dims, count := make([]int, len(a.dims)), 1
 	for i := range dims {
@@ -111,7 +115,8 @@ func difference(a, b float64) float64 {
 	return a - b
 }
 
-// part returns a reader of the elements of a value whose index in each dim is below that of dims.
+// part returns a reader for a part of a value. The part has the given dims, and begins at index 0 in each
+// dim.
 func part(n numbers, dims []int) reader {
 	outer := len(dims) - 1 // the dims after this one are the same
 	for outer >= 0 && dims[outer] == n.dims[outer] {

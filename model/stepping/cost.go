@@ -21,8 +21,8 @@ type costed struct {
 	samples *engine.CostSamples
 }
 
-// costFor is the time limit for measuring costs if the command gives no number of rounds and no part is a
-// rival. If there are rivals, the limit is session.CostBudget.
+// costFor is the time limit for measuring costs if the command does not state the number of rounds. If a part
+// has the field Rival set, the limit is session.CostBudget instead.
 const costFor = 3 * time.Second
 
 // beginCost checks a cost command before any step is run.
@@ -57,7 +57,8 @@ func (s *Session) beginCost(c session.Command) (Work, error) {
 	return func(ctx context.Context, r *session.Reply) error {
 		s.Upto = nil
 		err := s.cost(ctx, t, c, r)
-		// After a cancellation, the next command that needs the values of the current step restores them.
+		// After a cancellation, do not restore the values of the current step here: the next command that
+		// needs them calls Hold.
 		if ctx.Err() == nil {
 			err = gpu.Join(err, s.Hold(ctx))
 		}

@@ -20,7 +20,7 @@ type numbers struct {
 	read  reader
 }
 
-// reader is a function that returns n consecutive elements, starting with the element at index first.
+// reader is a function that returns n consecutive elements, starting with the element at index `first`.
 type reader func(first, n int) ([]float64, error)
 
 // numbers gives access to the current elements of a value. If the value is a matrix in a storage format such

@@ -99,8 +99,9 @@ func (r *Device) UseShaders(dir string) (text string, err error) {
 	return text, nil
 }
 
-// otherHead returns a hint for an error message about missing kernels. If one of these kernels picks the
-// token, the model may use this kernel at another value of --top-logits.
+// otherHead returns a hint for an error message that says that the model does not have the kernels `names`.
+// If one of them is a kernel that picks the token, the hint says that --top-logits decides which of these
+// kernels the model uses. Otherwise there is no hint.
 func otherHead(names ...string) string {
 	finds := func(name string) bool { return strings.HasPrefix(name, "argmax") || strings.HasPrefix(name, "topk") }
 	if !slices.ContainsFunc(names, finds) {
@@ -184,7 +185,8 @@ func (s *Session) beginLab(c session.Command) (Work, error) {
 	return func(ctx context.Context, r *session.Reply) error {
 		s.Upto = nil
 		err := s.lab(ctx, t, e, c, r)
-		// After a cancellation, the next command that needs the values of the current step restores them.
+		// After a cancellation, do not restore the values of the current step here: the next command that
+		// needs them calls Hold.
 		if ctx.Err() == nil {
 			err = gpu.Join(err, s.Hold(ctx))
 		}

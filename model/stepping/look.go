@@ -116,8 +116,8 @@ type opened struct {
 	pair *pair // the two values of a comparison; nil without a baseline
 }
 
-// open runs steps again until the device holds the value that `at` selects. It stores in out what is known
-// about the value. If `at` has a baseline, the elements are the differences.
+// open runs steps again until the device holds the value that `at` selects. It stores a description of the
+// value in `out`. If `at` has a baseline, the elements are the differences.
 func (s *Session) open(ctx context.Context, at session.LookAt, of looksAt, out *session.Tensor) (opened,
 	error,
 ) {

@@ -24,8 +24,8 @@ import (
 // The command save writes a whole value to a file. The session writes the file itself, so that the elements
 // do not have to pass through the pipe to the front end. It holds one piece of the elements at a time.
 
-// saveFormat is a file format for values. `write` writes the elements of list, of which the first has the
-// index `first`.
+// saveFormat is a file format for values. `write` writes the elements in `list`. `first` is the index of the
+// first of these elements in the value.
 type saveFormat struct {
 	suffix string
 	header func(t npy.Type, dims []int) []byte
@@ -146,9 +146,9 @@ func writeBinary(w *bufio.Writer, t npy.Type, list []float64) error {
 	return nil
 }
 
-// writeText writes elements as CSV without a header, one line for each row. The digits of a number identify
-// it among the numbers of its type. Numbers that are not finite are written as nan, inf and -inf, which NumPy
-// and pandas read.
+// writeText writes elements as CSV without a header, one line for each row. Each number has as few digits as
+// possible, but enough to read back exactly the same number of its type. Numbers that are not finite are
+// written as nan, inf and -inf, which NumPy and pandas read.
 func writeText(w *bufio.Writer, t npy.Type, columns, first int, list []float64) error {
 	form, bits := byte('f'), 64 // integers
 	switch t {

@@ -61,8 +61,8 @@ type Session struct {
 	Timing engine.Timing
 	// Ran is the index of the step that the executor ran last, or Nowhere if it is unknown.
 	Ran int
-	// Upto is the last dispatch that ran if the current step was run again only up to a dispatch. It is nil
-	// if the step ran completely.
+	// Upto is nil if the current step ran completely. If the step was run again only up to a dispatch, Upto
+	// is this dispatch.
 	Upto  *trace.DispatchID
 	Watch *Watch
 

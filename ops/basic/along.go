@@ -38,7 +38,7 @@ func ScatterAlong(b *graph.Builder, name string, x graph.ValueID, axis int, inde
 }
 
 var kindGather = kind.Kind{
-	Name: "gather", Doc: "Selects for each element of index an element along a dim of x.",
+	Name: "gather", Doc: "For each element of index, selects the element of x with this index along a dim.",
 	Args: []kind.Arg{
 		kind.Required("x", kind.WordTensor), kind.Required("dim", kind.IntType),
 		kind.Required("index", kind.I32Tensor),
@@ -47,7 +47,7 @@ var kindGather = kind.Kind{
 }
 
 var kindScatter = kind.Kind{
-	Name: "scatter", Doc: "x, with the elements of src at the places along a dim that index lists.",
+	Name: "scatter", Doc: "A copy of x in which elements of src replace those at the indices in index, along a dim.",
 	Args: []kind.Arg{
 		kind.Required("x", kind.WordTensor), kind.Required("dim", kind.IntType),
 		kind.Required("index", kind.I32Tensor), kind.Required("src", kind.WordTensor),
@@ -110,7 +110,7 @@ func (o *along) Spec() graph.Spec {
 	return s
 }
 
-// Corners returns the largest and the smallest dims at which index fits x and src.
+// Corners returns the largest and the smallest dims at which `index` fits `x` and `src`.
 func (o *along) Corners(r *graph.Ranges) []graph.Corner {
 	others := []graph.ValueID{o.x}
 	if o.scatters() {

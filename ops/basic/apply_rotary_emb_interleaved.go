@@ -79,7 +79,7 @@ func (o *rotaryInterleaved) Tolerance(*reference.Ref, graph.ValueID) reference.T
 	return TurnedPairs
 }
 
-// TurnedPairs is the tolerance of RoPE, relative to the largest element of the row. A rotation does not
-// change the length of a pair of elements. If one rotated element is close to zero, because its two products
-// cancel out, the other element of the pair is therefore large.
+// TurnedPairs is the tolerance of RoPE, relative to the largest element of the row. The two products in a
+// rotated element can cancel out, and then the element is close to zero. But the other element of the pair is
+// then large, because a rotation does not change the length of the pair.
 var TurnedPairs = reference.Tolerance{Row: 8 * reference.Rounding, Why: "two products and their sum are rounded to f32"}

@@ -80,7 +80,7 @@ type BinaryRow struct {
 	wgsl, needs string
 	// ints is the expression for operands of i32. It is empty if the operator takes only f32.
 	ints string
-	// truth is true if y is f32 for operands of i32, because it is 0 or 1.
+	// truth is true for comparisons: their result y is 0 or 1, and is f32 even if the operands are i32.
 	truth  bool
 	f      func(a, b, alpha float64) float64
 	Scaled bool // the operator has an argument alpha

@@ -23,7 +23,7 @@ const bmmTile = 16
 //	b  [..., K, N], or [..., N, K] if transposed; the leading dims are those of a
 //	y  [..., M, N]
 //
-// A workgroup computes a tile of 16 x 16 results. Products with constant weights are linears, which are
+// A workgroup computes a tile of 16 x 16 results. For a product with constant weights, the operator linear is
 // faster.
 func BMM(b *graph.Builder, name string, x, y graph.ValueID, transposed bool, scale float32) graph.ValueID {
 	return kindBMM.BuildOne(b, name, kind.Args{"a": x, "b": y, "transposed": transposed, "scale": scale})

@@ -12,8 +12,8 @@ import (
 
 // Cat adds cat, which concatenates tensors along a dim.
 //
-//	parts  dims that are equal except in dim axis; any 32-bit type
-//	y      dims of the parts; the size of dim axis is the sum of the sizes in the parts
+//	parts  dims that are equal except in the dim `axis`; any 32-bit type
+//	y      dims of the parts; the size of the dim `axis` is the sum of the sizes in the parts
 //
 // Each part has its own dispatch.
 func Cat(b *graph.Builder, name string, axis int, parts ...graph.ValueID) graph.ValueID {

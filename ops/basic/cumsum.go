@@ -23,7 +23,7 @@ func CumSum(b *graph.Builder, name string, x graph.ValueID) graph.ValueID {
 }
 
 var kindCumSum = kind.Kind{
-	Name: "cumsum", Doc: "The sums of the elements of x up to each index of the last dim.",
+	Name: "cumsum", Doc: "For each element of x, the sum of the elements up to it in the last dim.",
 	Args:         []kind.Arg{kind.Required("x", kind.WordTensor)},
 	Constructors: []string{"CumSum"}, Add: addCumSum,
 }

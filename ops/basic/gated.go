@@ -68,7 +68,7 @@ type UpRow struct {
 	FLOPs int
 }
 
-// same is for operators that multiply act(gate) by up itself.
+// same is the UpRow of operators that multiply act(gate) by `up` unchanged.
 var same = UpRow{"$up", func(x float64) float64 { return x }, 0}
 
 // Expr returns the WGSL expression that joins the branches, for vec elements at a time. It reads gate from
@@ -83,7 +83,8 @@ func (r *GatedRow) F(gate, up float64) float64 { return r.Act.F(gate) * r.Up.F(u
 // FLOPs returns the number of floating-point operations for each element.
 func (r *GatedRow) FLOPs() int { return r.Act.FLOPs + r.Up.FLOPs + 1 }
 
-// LargestFactor returns a bound of the number by which act(gate) is multiplied, if |up| is at most largest.
+// LargestFactor returns an upper bound of the factor by which act(gate) is multiplied. It assumes that |up|
+// is at most `largest`.
 func (r *GatedRow) LargestFactor(largest float64) float64 {
 	return max(math.Abs(r.Up.F(largest)), math.Abs(r.Up.F(-largest)))
 }
@@ -145,7 +146,7 @@ var kindsOfGates = kind.Each(Gates, func(r *GatedRow) kind.Kind {
 	}
 })
 
-// GatedKinds lists the names of these operators.
+// GatedKinds lists the names of the operators in Gates.
 var GatedKinds = kind.Names(kindsOfGates)
 
 func (r *GatedRow) add(c *kind.Call) []graph.ValueID {
@@ -158,9 +159,9 @@ func (r *GatedRow) add(c *kind.Call) []graph.ValueID {
 	return c.AddOp(o, o.Y)
 }
 
-// NewKernel returns the operator's kernel, which processes vec elements (a vector) at a time. If width is 0,
-// gate and up are separate tensors. Otherwise a single tensor contains both: each of its rows has width
-// vectors of gate, followed by width vectors of up.
+// NewKernel returns the operator's kernel, which processes vec elements (a vector) at a time. If `width` is
+// 0, gate and up are separate tensors. Otherwise a single tensor contains both: each of its rows has `width`
+// vectors of gate, followed by `width` vectors of up.
 func (r *GatedRow) NewKernel(b *graph.Builder, vec, width int) *graph.Kernel {
 	up := "up[i]"
 	if width > 0 {

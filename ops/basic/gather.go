@@ -222,7 +222,7 @@ func Permute(b *graph.Builder, name string, x graph.ValueID, order ...int) graph
 // from the end of the dim: -1 is the last row that the dim has in a step.
 //
 //	x  any dims, any 32-bit type
-//	y  dims of x without dim axis
+//	y  dims of x without the dim `axis`
 func Select(b *graph.Builder, name string, x graph.ValueID, axis, index int) graph.ValueID {
 	return member("select").BuildOne(b, name, kind.Args{"x": x, "dim": axis, "index": index})
 }
@@ -256,7 +256,7 @@ func pickSelect(o *GatherOp, dims []int, ends [2]int) (picked, error) {
 // a step, planning this step fails with an error.
 //
 //	x  any dims, any 32-bit type
-//	y  dims of x; the size of dim axis is length
+//	y  dims of x; the size of the dim `axis` is `length`
 //
 // An invocation copies 4 elements if the size of the dims after `axis` allows it.
 func Slice(b *graph.Builder, name string, x graph.ValueID, axis int, start, length kind.Int) graph.ValueID {
@@ -269,7 +269,7 @@ func Slice(b *graph.Builder, name string, x graph.ValueID, axis int, start, leng
 // the end.
 //
 //	x  any dims, any 32-bit type
-//	y  dims of x; the size of dim axis is ceil((to - from) / step), an empty range is an error
+//	y  dims of x; the size of the dim `axis` is ceil((to - from) / step); an empty range is an error
 func SliceRange(b *graph.Builder, name string, x graph.ValueID, axis int, from, to kind.Int,
 	step int,
 ) graph.ValueID {
@@ -279,12 +279,11 @@ func SliceRange(b *graph.Builder, name string, x graph.ValueID, axis int, from, 
 	})
 }
 
-// ToEnd is a value for the argument end of slice. The slice then ends at the end of the dim, at every size of
-// the dim.
+// ToEnd is a value for the argument `end` of slice. It means the end of the dim, whatever size the dim has.
 const ToEnd = 1<<31 - 1
 
-// NoLength is the default value of the argument length of slice. With this value, slice uses its argument end
-// instead.
+// NoLength is the default value of the argument `length` of slice. It means that the argument `end`
+// determines the end of the slice.
 var NoLength = kind.Fixed(-1)
 
 func readSlice(c *kind.Call, o *GatherOp) (ok bool) {
@@ -328,8 +327,8 @@ func within(i, dim int) int {
 }
 
 // sliceCorners returns the legal corner at which the slice has the most rows, and the legal corner at which
-// it has the fewest. Only some combinations of dim, start and end can be such a corner: an argument is then
-// at the end of its range, or two limits are equal. The function tries only these combinations.
+// it has the fewest. At such a corner, each argument is at an end of its range, or it is just large or small
+// enough to be legal together with the other arguments. The function tries only such combinations.
 func sliceCorners(o *GatherOp, r *graph.Ranges) []graph.Corner {
 	dimLo, dimHi := r.Min(o.X)[o.Axis], r.Max(o.X)[o.Axis]
 	startLo, startHi := o.Ends[0].Span(r)

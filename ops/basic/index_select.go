@@ -14,7 +14,7 @@ import (
 //
 //	x      any dims, any 32-bit type
 //	index  [N], i32; an index outside the dim selects the first or the last row
-//	y      dims of x; the size of dim axis is N
+//	y      dims of x; the size of the dim `axis` is N
 //
 // An invocation copies one element.
 func IndexSelect(b *graph.Builder, name string, x graph.ValueID, axis int,

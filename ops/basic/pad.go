@@ -24,7 +24,7 @@ func ConstantPadND(b *graph.Builder, name string, x graph.ValueID, pad []int, va
 
 var kindPad = kind.Kind{
 	Name: "constant_pad_nd",
-	Doc: "Adds elements of one value before and after the elements of x in the last dims. A negative " +
+	Doc: "Adds elements with a given value before and after the elements of x in the last dims. A negative " +
 		"number in pad removes elements.",
 	Args: []kind.Arg{
 		kind.Required("x", kind.WordTensor), kind.Required("pad", kind.IntsType),
@@ -135,5 +135,6 @@ func (o *pad) Reference(r *reference.Ref) {
 	r.Set(o.y, y)
 }
 
-// Names of the params of which kernels have one for each dim: the sizes of x, and the first index of x in y.
+// The names of the params that the kernel has once for each dim: the size of x, and the index in y at which x
+// begins.
 var inNames, firstNames = kind.PerDim("in"), kind.PerDim("first")

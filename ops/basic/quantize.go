@@ -39,7 +39,7 @@ var kindChooseQParams = kind.Kind{
 	Constructors: []string{"ChooseQParamsAffine"}, Add: addChooseQParams,
 }
 
-// quantRange is a range of integers that all are f32 numbers.
+// quantRange is a range of integers. f32 can represent each of them exactly.
 type quantRange struct{ lo, hi int }
 
 func readRange(c *kind.Call) (q quantRange, ok bool) {
@@ -155,8 +155,8 @@ func QuantizeAffine(b *graph.Builder, name string, x, scale, zero graph.ValueID,
 
 var kindQuantizeAffine = kind.Kind{
 	Name: "quantize_affine",
-	Doc: "Rounds the elements of x to integers, with the scale and the zero point of their row, and subtracts " +
-		"the zero point.",
+	Doc: "y = q - zero_point, where q is round(x / scale) + zero_point, limited to the range. Each row of x has " +
+		"its own scale and zero_point.",
 	Args: []kind.Arg{
 		kind.Required("x", kind.F32Tensor), kind.Required("scale", kind.F32Tensor),
 		kind.Required("zero_point", kind.F32Tensor), kind.Required("quant_min", kind.IntType),

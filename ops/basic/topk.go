@@ -43,7 +43,7 @@ func TopK(b *graph.Builder, name string, x graph.ValueID, k int) (values, ids, s
 }
 
 var kindTopK = kind.Kind{
-	Name: "topk", Doc: "The k largest elements along the last dim, largest first, with their indices, and statistics of the row.",
+	Name: "topk", Doc: "The k largest elements along the last dim, largest first, their indices, and statistics from which probabilities follow.",
 	Args:         []kind.Arg{kind.Required("x", kind.F32Tensor), kind.Required("k", kind.IntType)},
 	Constructors: []string{"TopK"}, Add: addTopK,
 }

@@ -166,9 +166,9 @@ type UnaryRow struct {
 	// Tests draw random values of x, between From and To. Tests also use the values in Also.
 	From, To float64
 	Also     []float64
-	// Or is a second function that this kind of operator can compute, or nil. When is set in Or, and names a
-	// boolean argument of the operator: if the argument is true, the operator computes Or instead. The kernel
-	// is then named Or.Kind.
+	// Or is a second function that this kind of operator can compute, or nil. Or.When is the name of a
+	// boolean argument of the operator. If this argument is true, the operator computes Or instead, and its
+	// kernel is named Or.Kind.
 	Or   *UnaryRow
 	When string
 }

@@ -12,7 +12,7 @@ import (
 // each step, so that x and y have the same number of elements. Any dim can be a SymInt.
 //
 //	x  any dims, any 32-bit type
-//	y  dims, with the element count of x
+//	y  the given dims; the number of elements is that of x
 //
 // y is an alias of x, without memory or dispatch of its own. y is a copy only if x or y is an input or output
 // of the graph, or State. ExecuTorch's view_copy, squeeze, unsqueeze, clone, alias_copy and dim_order copies
@@ -22,7 +22,7 @@ func View(b *graph.Builder, name string, x graph.ValueID, dims ...kind.Int) grap
 }
 
 var kindView = kind.Kind{
-	Name: "view", Doc: "Gives the elements of x other dims. The size of one dim can be -1; it is then computed from " +
+	Name: "view", Doc: "Arranges the elements of x in other dims. The size of one dim can be -1; it is then computed from " +
 		"the number of elements.",
 	Args:         []kind.Arg{kind.Required("x", kind.WordTensor), kind.Required("dims", kind.SymIntsType)},
 	Constructors: []string{"View"}, Add: addView,

@@ -21,7 +21,7 @@ func CombineExperts(b *graph.Builder, name string, x, weights graph.ValueID) gra
 }
 
 var kindCombine = kind.Kind{
-	Name: "combine_experts", Doc: "The sum of the results of a token's experts, each times its weight.",
+	Name: "combine_experts", Doc: "For each token, the sum of its experts' results, each times its weight.",
 	Args: []kind.Arg{
 		kind.Required("x", kind.F32Tensor), kind.Required("weights", kind.F32Tensor),
 	},
@@ -76,7 +76,7 @@ func (o *combine) bindings(x, y graph.ValueID) []graph.Binding {
 	return append(list, graph.Bind("y", y))
 }
 
-// cost adds the cost of the sums for a number of tokens to a dispatch.
+// cost adds to a dispatch the cost of computing the sums of this many tokens.
 func (o *combine) cost(l *graph.Launch, tokens int) {
 	n := int64(tokens) * int64(o.width)
 	l.Bytes += 4 * (n + int64(tokens*o.k))

@@ -9,7 +9,7 @@ import (
 // of an expert has the rows of gate, followed by those of up.
 var fuseGateUp = graph.Fusion{
 	Name: "experts_gate_up",
-	Doc:  "one product with the matrices of the experts replaces gate, up and act(gate) * up",
+	Doc:  "one linear of the experts computes gate, up and act(gate) * up",
 	Pattern: graph.Pattern{
 		Kinds: basic.GatedKinds, Of: []graph.Pattern{{Kinds: LinearKinds}, {Kinds: LinearKinds}},
 	},
@@ -66,11 +66,12 @@ func interleaved(b *graph.Builder, gate, up graph.ValueID, n, width int) (graph.
 	}), true
 }
 
-// fuseCombine makes the product down of the experts also add up the results of a token's experts. For a few
-// tokens, the kernel of the product adds them up. For more tokens, a second dispatch does.
+// fuseCombine makes the product `down` of the experts also add up the results of a token's experts. For a few
+// tokens, the kernel of the product adds them up. For more tokens, a second dispatch of the product adds them
+// up.
 var fuseCombine = graph.Fusion{
 	Name: "experts_combine",
-	Doc:  "for a few tokens, the product down also computes the weighted sum over the experts",
+	Doc:  "for a few tokens, the linear down of the experts also computes the weighted sum of their results",
 	Pattern: graph.Pattern{
 		Kinds: []string{kindCombine.Name}, Of: []graph.Pattern{{Kinds: LinearKinds}},
 	},
@@ -87,15 +88,15 @@ var fuseCombine = graph.Fusion{
 	},
 }
 
-// mostChoices is the largest number of experts from which a product chooses itself. There is a limit because
-// each workgroup of the product repeats the whole choice.
+// mostChoices is a limit for fuseRoute: a product chooses experts itself only if the model has at most this
+// many experts in a layer. There is a limit because each workgroup of the product repeats the whole choice.
 const mostChoices = 512
 
 // fuseRoute makes a product choose the experts of one token itself, from the logits. The product then runs
 // in parallel with the router. Later operators still need the results of the router.
 var fuseRoute = graph.Fusion{
 	Name:    "experts_route",
-	Doc:     "for one token, the product gate and up chooses the experts itself and does not wait for the router",
+	Doc:     "for one token, the linear that computes gate and up chooses the experts itself and does not wait for the router",
 	Pattern: graph.Pattern{Kinds: LinearKinds},
 	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		product := m.Last().(*linear)

@@ -17,10 +17,11 @@ import (
 // bias[expert].
 //
 //	x        [1, S, K], the same row for all experts of a token, or [1, S, k, K], a row for each
-//	w        [E*N, K], a stack of E matrices [N, K], in any of weight.Formats: the kind is
-//	         linear_experts_NAME, or linear_experts for f32; N is a multiple of 4, K of 8
+//	w        [E*N, K], a stack of E matrices [N, K], in any of weight.Formats. N is a multiple of 4, and K
+//	         is a multiple of 8. The kind of the operator is linear_experts for f32, and
+//	         linear_experts_NAME for the format NAME
 //	bias     [E, N], constant, or graph.None
-//	experts  [1, S, k], i32, and sorted: outputs of a router
+//	experts  [1, S, k], i32: an output of a router, which also writes `sorted`
 //	y        [1, S, k, N]
 //
 // Weights above the device's limit on the size of a binding are split into parts of whole experts, and each

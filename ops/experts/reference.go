@@ -65,8 +65,8 @@ func (o *linear) combined(r *reference.Ref, x reference.Tensor, cols []int) {
 	r.Set(o.y, y)
 }
 
-// product computes the products of the given pairs with the given rows of the matrices of their experts. It
-// calls `put` for each of them, from several goroutines.
+// product multiplies the row of x of each given pair by the matrix of the pair's expert. It computes only the
+// columns `cols` of the results. It calls `put` with each element, from several goroutines.
 func (o *linear) product(r *reference.Ref, x reference.Tensor, pairs, cols []int,
 	put func(pair, col int, sum float64),
 ) {

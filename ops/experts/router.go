@@ -64,8 +64,8 @@ func Router(b *graph.Builder, name string, logits graph.ValueID, o RouterOptions
 
 var kindRouter = kind.Kind{
 	Name: "router",
-	Doc: "The k experts with the largest logits of each token, their weights, and all pairs of a token and " +
-		"an expert, sorted by expert.",
+	Doc: "For each token, the k experts with the largest logits and their weights. Also a list of all pairs of " +
+		"a token and one of its experts, sorted by expert.",
 	Args: []kind.Arg{
 		kind.Required("logits", kind.F32Tensor), kind.Required("k", kind.IntType),
 		kind.Optional("sigmoid", kind.BoolType, false), kind.Optional("normalize", kind.BoolType, true),
@@ -250,8 +250,8 @@ func (o *router) Reference(r *reference.Ref) {
 	r.Set(o.Sorted, sorted)
 }
 
-// Tolerance is zero for the integers. The order of two experts is the same as in float64, because logits are
-// compared without rounding. The order can differ only with a bias, for two sums whose difference is not
+// Tolerance is zero for integer outputs. The order of two experts is the same as in float64, because logits
+// are compared without rounding. The order can differ only with a bias, for two sums whose difference is not
 // larger than a rounding error.
 func (o *router) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance {
 	if v != o.Weights {

@@ -128,8 +128,9 @@ func (o *linear) gemv(limits *gpu.Limits) tiling {
 	if o.router != nil {
 		memory -= 8*(o.n+o.k) + 64
 	}
-	// Each lane has a partial result of every sum, and of a norm's sum of squares. Each group of as many
-	// lanes as there are sums needs one more number.
+	// In workgroup memory, each lane has a partial result of every sum, and of a norm's sum of squares.
+	// Groups of lanes then combine these partial results. A group has as many lanes as there are sums, and
+	// each group needs memory for one more number.
 	fit := memory * sums / (4 * (sums*(sums+1) + 1))
 	chunks := cols / s.chunk()
 	most := min(int(min(limits.MaxInvocations, limits.MaxWorkgroupX)), fit, mostLanes)

@@ -101,7 +101,7 @@ func First(outputs []graph.ValueID) graph.ValueID {
 }
 
 // BuildTwo is Build for a kind with two outputs. It returns graph.None for an output that the operator does
-// not have, and twice after an error.
+// not have. After an error it returns graph.None for both.
 func (k *Kind) BuildTwo(b *graph.Builder, name string, args Args) (first, second graph.ValueID) {
 	out := append(k.Build(b, name, args), graph.None, graph.None)
 	return out[0], out[1]
@@ -123,7 +123,7 @@ type Call struct {
 	args   Args
 }
 
-// Fail records an error that names the operator in the builder. It returns nil.
+// Fail records an error in the builder. The error names the operator. Fail returns nil.
 func (c *Call) Fail(format string, args ...any) []graph.ValueID {
 	c.Errorf("%s (%s): %w", c.Scoped(c.OpName), c.Kind.Name, fmt.Errorf(format, args...))
 	return nil

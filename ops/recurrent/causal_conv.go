@@ -21,9 +21,10 @@ type Conv struct {
 	SiLU    bool          // y is silu of the convolution
 }
 
-// CausalConv adds causal_conv1d, a short convolution along the tokens, separately for each channel. The
-// element of y at a token is a sum of K products: of the channel's K weights, and the channel's elements at
-// the token and at the K-1 tokens before it. State has the elements of the tokens before the step.
+// CausalConv adds causal_conv1d, a short convolution along the tokens, separately for each channel. For a
+// channel, y at a token is a sum of K products: each of the channel's K weights is multiplied by one element
+// of x, at the token itself or at one of the K-1 tokens before it. State has the elements of the tokens
+// before the step.
 //
 //	y[s] = silu(sum over k of weight[k] * (x * in_gate)[s - (K-1) + k]) * out_gate[s]
 //
@@ -40,8 +41,8 @@ func CausalConv(b *graph.Builder, name string, c Conv, at Slots) graph.ValueID {
 
 var kindCausalConv = kind.Kind{
 	Name: "causal_conv1d",
-	Doc: "A convolution along the tokens, separately for each channel. State has the columns before the " +
-		"step.",
+	Doc: "A convolution along the tokens, separately for each channel. state has the columns of the last " +
+		"tokens before the step.",
 	Args: slices.Concat([]kind.Arg{
 		kind.Required("x", kind.F32Tensor), kind.Required("weight", kind.F32Tensor),
 		kind.Required("state", kind.F32State),
@@ -195,8 +196,8 @@ func (o *causalConv) Reference(r *reference.Ref) {
 	r.Set(o.y, y)
 }
 
-// Tolerance has a term for the largest sum of K products, because a sum can cancel. The slope of silu is at
-// most 1.1.
+// Tolerance has a term for the largest sum of K products, because the products in a sum can cancel each other
+// out. The slope of silu is at most 1.1.
 func (o *causalConv) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance {
 	if v == o.State {
 		if o.InGate == graph.None {

@@ -57,8 +57,8 @@ func DeltaRule(b *graph.Builder, name string, d Delta, at Slots) graph.ValueID {
 
 var kindDeltaRule = kind.Kind{
 	Name: "gated_delta_rule",
-	Doc: "Linear attention with a state of fixed size: each token lets the state decay, corrects the value of " +
-		"its key, and reads the value of its query.",
+	Doc: "Linear attention with a state of fixed size, which maps keys to values. For each token, the state" +
+		" decays, its value for the key is corrected, and its value for the query is the output.",
 	Args: slices.Concat([]kind.Arg{
 		kind.Required("qkv", kind.F32Tensor), kind.Required("alpha", kind.F32Tensor),
 		kind.Required("beta", kind.F32Tensor), kind.Required("a", kind.F32Tensor),
@@ -109,9 +109,9 @@ func addDeltaRule(c *kind.Call) []graph.ValueID {
 	return c.AddOp(o, o.y)
 }
 
-// decodes reports whether the kernel for one token can compute the operator. The kernel loads four columns
-// at a time. In the first of its two steps of adding up, each lane computes one sum. There are enough lanes
-// for these sums if a lane of the kernel for several tokens holds at least 16 rows.
+// decodes reports whether the kernel for one token can compute the operator. The kernel loads four columns at
+// a time, so the number of columns must be a multiple of 4. It adds up in two stages, and in the first stage
+// each lane computes one sum. The kernel has enough lanes for this if keyDim / down is at least 16.
 func (o *deltaRule) decodes() bool {
 	return o.valueDim%4 == 0 && o.keyDim/o.shape.down >= 16
 }
@@ -126,9 +126,9 @@ type deltaRule struct {
 	decode                                 *graph.Kernel // kernel for one token, or nil (see decodes)
 }
 
-// deltaShape describes how a workgroup divides its part of a head's state, which has `cols` columns. Each
-// lane holds a part of one column: the rows of the state are divided among `down` lanes. A workgroup loads
-// `tokens` tokens at a time. In the kernel for one token, a workgroup has `decodeCols` columns.
+// deltaShape describes how the kernels divide the state of a head. A workgroup processes `cols` columns of
+// the state. Each column is divided among `down` lanes, which hold an equal number of its rows. A workgroup
+// loads `tokens` tokens at a time. In the kernel for one token, a workgroup has `decodeCols` columns.
 type deltaShape struct{ cols, down, tokens, decodeCols int }
 
 // mostRows is the largest number of elements of the state that a lane holds in registers, and mostLanes is

@@ -188,8 +188,9 @@ func (x *Interpreter) Leave(v graph.ValueID) { x.left[v] = true }
 
 // Choose restricts the reference of an output to the elements in c, for all later steps. Checking a few
 // samples in a large model then takes less time. The references of matrix products, attention, norms and
-// operators that work row by row skip all other elements; other references still compute them all. Skipped
-// elements are NaN, so a caller must set the complete tensor with SetTensor before another operator reads it.
+// operators that work row by row skip the elements outside c. The references of other operators still compute
+// all elements. Skipped elements are NaN, so a caller must set the complete tensor with SetTensor before
+// another operator reads it.
 func (x *Interpreter) Choose(v graph.ValueID, c Choice) {
 	if x.choices == nil {
 		x.choices = map[graph.ValueID]Choice{}

@@ -20,10 +20,10 @@ import (
 //	bias    [K], or graph.None
 //	y       [N, K, ...]
 //
-// The lists have one number for each dim of the kernel, or one number for all of them. An empty list stands
-// for a stride or dilation of 1, and for a padding of 0. If transposed is true, each element of x adds the
-// kernel, multiplied by the element, to y. The stride is then the distance in y between two such additions,
-// and y has output_padding more elements at the end.
+// The lists stride, padding, dilation and output_padding have one number for each dim of the kernel, or one
+// number for all dims. An empty list means a stride or dilation of 1, and a padding of 0. If transposed is
+// true, each element of x adds the kernel, multiplied by the element, to y. The stride is then the distance
+// in y between two such additions, and y has output_padding more elements at the end.
 //
 // An invocation computes 4 channels of y at one position. If the number of channels in a group is not a
 // multiple of 4, it computes one channel.
@@ -210,8 +210,8 @@ func (o *convolution) source(at, k, in, axis int) (i int, ok bool) {
 	return i, i < in
 }
 
-// weightAt returns the index of the first element of the kernel from channel c of a group to channel k of
-// y.
+// weightAt returns the index in the weights at which a kernel starts: the one that maps channel c of a group
+// of x to channel k of y.
 func (o *convolution) weightAt(k, c int) int {
 	size, perIn, perOut := o.kernel[0]*o.kernel[1], o.in/o.groups, o.out/o.groups
 	if o.transposed {
@@ -252,8 +252,8 @@ func (o *convolution) Reference(r *reference.Ref) {
 	r.Set(o.y, y)
 }
 
-// each calls f for each product of which an element of y is the sum. f gets the channel of x, the index in
-// the plane of x, and the index of the weight.
+// each(k, oy, ox, ...) calls f for every product that is added to the element of y in channel k, row oy and
+// column ox. f gets the channel of x, the index in the plane of x, and the index of the weight.
 func (o *convolution) each(k, oy, ox, inH, inW int, f func(c, at, weightAt int)) {
 	perIn, first := o.in/o.groups, k/(o.out/o.groups)*(o.in/o.groups)
 	for ky := range o.kernel[0] {

@@ -17,9 +17,10 @@ import (
 //	x  [C, H, W] or [N, C, H, W]
 //	y  dims of x, with one element for each position of the window
 //
-// The lists have a number for each of the two last dims, or one number for both. The stride is the size of
-// the window if the list is empty. If ceil_mode is true, the last window may end after the padding. If
-// indices is true, a second output of i32 has the index of each element of y in its plane of x.
+// The lists kernel_size, stride, padding and dilation have a number for each of the two last dims, or one
+// number for both. If stride is empty, it is the size of the window. If ceil_mode is true, the last window
+// may end after the padding. If indices is true, a second output of i32 has the index of each element of y in
+// its plane of x.
 func MaxPool2D(b *graph.Builder, name string, args kind.Args) []graph.ValueID {
 	return kindMaxPool.Build(b, name, args)
 }
@@ -33,8 +34,8 @@ func AvgPool2D(b *graph.Builder, name string, args kind.Args) graph.ValueID {
 
 var kindMaxPool = kind.Kind{
 	Name: "max_pool2d",
-	Doc: "The largest element of each window over the two last dims. If indices is true, its index in the " +
-		"plane of x is a second output.",
+	Doc: "The largest element of each window over the two last dims. If indices is true, the index of this " +
+		"element in the plane of x is a second output.",
 	Args: []kind.Arg{
 		kind.Required("x", kind.F32Tensor), kind.Required("kernel_size", kind.IntsType),
 		kind.Optional("stride", kind.IntsType, []int{}), kind.Optional("padding", kind.IntsType, []int{}),

@@ -7,8 +7,8 @@ import (
 	"gpuscope/shaders"
 )
 
-// GridPriors adds grid_priors: the positions of the pixels of x, row by row. A position is the column and
-// the row of the pixel, plus `offset`, multiplied by `step`. Only the dims of x are read.
+// GridPriors adds grid_priors: the positions of the pixels of x, row by row. The position of a pixel is
+// (column + offset) * step and (row + offset) * step. Only the dims of x are read.
 //
 //	x  [..., H, W]
 //	y  [H*W, 2]

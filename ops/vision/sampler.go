@@ -154,7 +154,7 @@ func pixel(plane []float64, row, col float64, h, w int) float64 {
 	return plane[int(row)*w+int(col)]
 }
 
-// place converts a number of `grid` to a position in pixels.
+// place converts a coordinate from `grid`, -1 to 1, to a position in pixels.
 func (o *sampler) place(v float64, size int) float64 {
 	n := float64(size)
 	low, high := -0.5, n-0.5

@@ -86,7 +86,7 @@ func (o *upsample) Spec() graph.Spec {
 	return s
 }
 
-// scaled returns the size of an axis of y without output_size.
+// scaled returns the size of an axis of y if the argument output_size is empty.
 func (o *upsample) scaled(in, axis int) int { return int(math.Floor(float64(in) * o.scale[axis])) }
 
 func (o *upsample) Corners(r *graph.Ranges) []graph.Corner {

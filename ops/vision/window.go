@@ -17,7 +17,7 @@ const largestStep = 1 << 14
 // width (index 1). A signal with one dim is an image of height 1.
 type window struct {
 	kernel, stride, padding, dilation [2]int
-	// ceil rounds the number of positions up: the kernel may end after the padding.
+	// If ceil is true, the number of positions is rounded up, so the kernel may end after the padding.
 	ceil bool
 	// transposed is true for a transposed convolution: the window moves over the output. The output has
 	// outputPadding more elements at the end.
@@ -43,8 +43,8 @@ func sizes(c *kind.Call, name string, dims, least int, byDefault [2]int) (out [2
 // span returns how many elements a kernel covers, from the first that it reads to the last.
 func (w *window) span(axis int) int { return w.dilation[axis]*(w.kernel[axis]-1) + 1 }
 
-// out returns the size of an axis of the output for a size of the input. It can be less than 1 if the input
-// is too small.
+// out returns the size of an axis of the output if this axis of the input has size `in`. If the input is too
+// small, the result can be less than 1.
 func (w *window) out(in, axis int) int {
 	stride, padding := w.stride[axis], w.padding[axis]
 	if w.transposed {
@@ -64,15 +64,15 @@ func (w *window) out(in, axis int) int {
 	return n
 }
 
-// least returns the smallest size of an input axis from lo to hi for which the output is not empty. It
-// returns hi if there is none.
+// least returns the smallest size from lo to hi that an axis of the input can have without making the output
+// empty. If every size makes it empty, least returns hi.
 func (w *window) least(lo, hi, axis int) int {
 	return lo + sort.Search(hi-lo, func(i int) bool { return w.out(lo+i, axis) > 0 })
 }
 
-// corners returns the largest x, and the smallest x for which no output is empty. `dims` is the number of
-// dims over which the window moves. `channels` is the number of channels that x must have, or 0 if it may
-// have any.
+// corners returns two corners: one with the largest x, and one with the smallest x for which the output is
+// not empty. `dims` is the number of dims over which the window moves. `channels` is the number of channels
+// that x must have, or 0 if it may have any.
 func (w *window) corners(r *graph.Ranges, x graph.ValueID, dims, channels int) []graph.Corner {
 	largest, smallest := slices.Clone(r.Max(x)), slices.Clone(r.Min(x))
 	for k := len(largest) - dims; k < len(largest); k++ {

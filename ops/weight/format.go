@@ -41,9 +41,9 @@ type Format struct {
 	// constants() returns the template constants that the WGSL file needs. The field is nil if the file needs
 	// none.
 	constants func() shaders.Constants
-	// AsHalves is true if kernels use the stored bits as part of an f16 number, which is the weight or
-	// the weight plus a constant offset. To save time, kernels subtract the offset from a sum of many
-	// products, not from each weight. Until then, a weight can be up to twice as large as its true value.
+	// If AsHalves is true, kernels make an f16 number from the stored bits. The number is the weight, or the
+	// weight plus a constant offset. To save time, kernels subtract the offset from a sum of many products,
+	// not from each weight. Until then, a weight can be up to twice as large as its true value.
 	AsHalves bool
 	// MaxGroupsOf8 is the number of 8-column groups that a lane of a GEMV processes at a time, if the number
 	// of columns is large enough and a multiple of 8 * MaxGroupsOf8. Otherwise the lane processes one group
@@ -193,10 +193,10 @@ func (m Matrix) Above(n Matrix) (Matrix, bool) {
 }
 
 // Interleave joins two matrices of the same size: the result has the first `each` rows of m, then the first
-// `each` rows of n, then the next `each` rows of m, and so on. If m and n are stacks of matrices with `each`
-// rows, each matrix of n follows the corresponding matrix of m. Interleave returns false if the matrices
-// differ in format or size. It also returns false if `each` is not a multiple of 4 that divides the number
-// of rows.
+// `each` rows of n, then the next `each` rows of m, and so on. If m and n are stacks of matrices that have
+// `each` rows, the result has the first matrix of m, the first of n, the second of m, and so on. Interleave
+// returns false if the matrices differ in format or size. It also returns false if `each` is not a multiple
+// of 4 that divides the number of rows.
 func (m Matrix) Interleave(n Matrix, each int) (Matrix, bool) {
 	f, g := &m.Format, &n.Format
 	same := f.Name == g.Name && f.File == g.File && f.Group == g.Group && m.Cols == n.Cols && m.Rows == n.Rows
@@ -220,7 +220,7 @@ type alternate struct {
 }
 
 // Alternate divides the rows of a matrix into groups of `each` rows, and returns every second group. `which`
-// is 0 for the first, third, ... group, and 1 for the others. Alternate undoes Interleave.
+// is 0 for the first, third, ... group, and 1 for the second, fourth, ... group. Alternate undoes Interleave.
 func (m Matrix) Alternate(each, which int) Matrix {
 	part := m
 	part.Name, part.Rows = fmt.Sprintf("%s.half%d", m.Name, which), m.Rows/2
@@ -390,8 +390,8 @@ type Part struct {
 	Bytes       int64 // size of the weights, in bytes
 }
 
-// PartRows divides the number of rows of each part of a matrix, except the last part. Tiles of results
-// therefore never cross the border of a part.
+// PartRows is the unit of the size of a part. Except for the last part of a matrix, the number of rows of a
+// part is a multiple of PartRows. Tiles of results therefore never cross the border of a part.
 const PartRows = 128
 
 // Declare adds the matrix to a graph as constants, and returns its parts. Operators that use the same matrix
@@ -576,9 +576,9 @@ func (s byteScales) constants() shaders.Constants {
 	return shaders.Constants{"GroupEights": s.group / 8, "Factors": s.factors}
 }
 
-// factorsArray describes an array that has a factor for each four rows. Even if the whole matrix has one
-// factor, the array repeats it: then all matrices use the same kernels, and joined matrices can have two
-// factors.
+// factorsArray describes an array that has one factor for every four rows, even if all rows of a matrix have
+// the same factor. All matrices can then use the same kernels, and the two halves of a joined matrix can have
+// different factors.
 func factorsArray(rows int) Array {
 	return Array{"factors", graph.F32, []int{fours(rows)}, nil}
 }

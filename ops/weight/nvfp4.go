@@ -9,17 +9,18 @@ import (
 // scale, which is a float of 7 bits: four bits of exponent and three of mantissa (UE4M3). The highest bit of
 // its byte has no meaning. The byte 127, which is NaN in other formats, means 0.
 //
-// A block (block_nvfp4 in ggml-common.h) has 64 columns: four scales, then the nibbles. 8 bytes have the
-// nibbles of 16 columns: the low nibbles come first, then the high ones. As for MXFP4, kernels compute twice
-// the value of e2m1 and half of the scale. On the device scales and nibbles are in separate arrays.
+// A block (block_nvfp4 in ggml-common.h) has 64 columns: four scales, then the nibbles. Every 8 bytes have
+// the nibbles of 16 columns: the low nibbles are the first 8 columns, and the high nibbles are the last 8. As
+// for MXFP4, kernels compute twice the value of e2m1 and half of the scale. On the device scales and nibbles
+// are in separate arrays.
 //
 // Files made from NVIDIA's checkpoints also have a number by which all weights of a matrix are multiplied
 // (Matrix.Factor).
 var NVFP4 = Format{
 	Name: "nvfp4", File: "NVFP4", Group: 16,
 	Doc: "Each weight is e2m1 * scale. e2m1 is a float of 4 bits: 0, 0.5, 1, 1.5, 2, 3, 4 or 6, with a " +
-		"sign. 16 columns share the scale, which is a float with 4 bits of exponent and 3 of mantissa. All weights " +
-		"of a matrix can be multiplied by a further number.",
+		"sign. 16 columns share the scale, which is a float with 4 bits of exponent and 3 of mantissa. A matrix " +
+		"can also have a factor by which all its weights are multiplied.",
 	Pieces: []Block{{Cols: 64, Bytes: 4 + 32, Floats: []Float{
 		{0, 1, putUE4M3}, {1, 1, putUE4M3}, {2, 1, putUE4M3}, {3, 1, putUE4M3},
 	}}},

@@ -18,7 +18,7 @@ type pack func(pieces [][]byte, into []byte)
 // packed describes how the blocks of a file store numbers that have only a few bits each. A block has `size`
 // bytes. The numbers are in n of these bytes, starting at offset `at`. Each byte has 8/bits numbers. The n
 // bytes form groups of `run` bytes, and `run` is a multiple of 8. The lowest bits of the bytes of a group
-// hold the columns 0, 1, ..., run-1. The next higher bits hold the next run columns, and so on. The method
+// hold the columns 0, 1, ..., run-1. The next higher bits hold the next `run` columns, and so on. The method
 // inOrder puts the numbers into the order of the columns.
 type packed struct{ size, at, n, bits, run int }
 
@@ -63,9 +63,9 @@ func number(data []byte, bits, i int) byte { return data[i*bits/8] >> (i * bits 
 type places struct {
 	bits int                  // bits of a number
 	at   func(i, bit int) int // returns the position of a bit of number i
-	// bytes() returns four tables, one for each byte of a word whose numbers are in the order of the columns.
-	// Each table maps the value of this byte to a word that has the byte's numbers in the new layout, and is
-	// otherwise 0.
+	// bytes() returns four tables, which convert a word from the order of the columns to the new layout.
+	// Table k maps the value of byte k to a word. In that word, the bits of byte k are at their new places,
+	// and all other bits are 0. The converted word is the OR of the words from the four tables.
 	bytes func() *[4][256]uint32
 }
 

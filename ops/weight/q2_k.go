@@ -9,7 +9,8 @@ import "gpuscope/engine/graph"
 // A block (block_q2_K in ggml-common.h) starts with one byte for each 16 columns. The high bits of the byte
 // hold the zero point, and the low bits hold the scale. The weights come next. In each half of the block, a
 // byte holds the weights of four columns that are 32 apart. The block ends with super and superZero. On the
-// device the three groups are in separate arrays.
+// device there are three separate arrays: the scales with the zero points, the weights, and the super-block
+// scales.
 var Q2_K = Format{
 	Name: "q2_k", File: "Q2_K", Group: 16,
 	Doc: "Each weight is q * scale * super - zero * super_zero. q has 2 bits. 16 columns share a 4-bit " +

@@ -55,9 +55,9 @@ var q3kSixes = sixes{16, q3kBytes, func(block []byte, i int) byte {
 
 var q3kSupers = supers{q3kBytes, []int{q3kSuper}}
 
-// threes returns a pack for 3-bit weights, in the layout of shaders/include/format/q3_k.wgsl. In this layout
-// 32 columns have three words. `words` lists the words that the pack writes: 0 and 1 for the array weights,
-// or 2 for the array thirds.
+// threes returns a pack for 3-bit weights, in the layout of shaders/include/format/q3_k.wgsl. In this layout,
+// three words (0, 1 and 2) hold the weights of 32 columns. `words` lists which of the three the pack writes:
+// 0 and 1 for the array `weights`, or 2 for the array `thirds`.
 func threes(words ...int) pack {
 	return func(pieces [][]byte, into []byte) {
 		n := len(pieces[0]) / q3kBytes
@@ -82,8 +82,9 @@ func threes(words ...int) pack {
 	}
 }
 
-// spread has two tables that move bits of four numbers to where they are needed in four 3-bit numbers. The
-// first table does this for the low two bits of each number, the second table for the third bit.
+// spread has two tables that build four adjacent 3-bit numbers. The first table maps a byte with the low two
+// bits of the four numbers to a word that has these bits at their places. The second table does this for the
+// third bit of each number. The OR of both words has the four numbers.
 var spread = func() (tables [2][256]uint32) {
 	for b := range uint32(256) {
 		for i := range uint32(4) {

@@ -7,7 +7,8 @@ import "gpuscope/engine/graph"
 // superZero, which are f16.
 //
 // A block (block_q4_K in ggml-common.h) has super and superZero, then 12 bytes of scales and zero points,
-// then the nibbles. On the device the three groups are in separate arrays.
+// then the nibbles. On the device there are three separate arrays: the super-block scales, the scales with
+// the zero points, and the weights.
 var Q4_K = Format{
 	Name: "q4_k", File: "Q4_K", Group: 32,
 	Doc: "Each weight is q * scale * super - zero * super_zero. q has 4 bits. 32 columns share a 6-bit " +
@@ -55,8 +56,9 @@ func scalesAndZeros(size int) sixes {
 // bytes.
 func supersOfBoth(size int) supers { return supers{size, []int{0, 2}} }
 
-// scaleAndZero returns two numbers for a weight q, which is q * scale - zero. The slice `arrays` starts with
-// the array of scales and zero points, followed by the array of super-block scales.
+// scaleAndZero returns two numbers for a weight whose stored integer is q. The weight is q * scale - zero.
+// The slice `arrays` starts with the array of scales and zero points, followed by the array of super-block
+// scales.
 func scaleAndZero(arrays [][]byte, row, col, cols int) (scale, zero float64) {
 	both, super := scalesAndZeros(0), supersOfBoth(0)
 	scale = float64(both.read(arrays[0], row, col/32*2, cols)) * super.read(arrays[1], row, col, cols, 0)

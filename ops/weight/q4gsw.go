@@ -39,8 +39,8 @@ func Q4GSW(group int, o Q4Options) Format {
 		func(p [][]byte, i int) []byte { return p[1][scale.Bytes*i:][:scale.Bytes] })
 }
 
-// QCS4W is Q4GSW with one scale for each row of cols columns. This is ExecuTorch's et_vk.linear_qcs4w. Files
-// of this format have even columns in the high nibbles.
+// QCS4W is Q4GSW with one scale for each row of `cols` columns. This is ExecuTorch's et_vk.linear_qcs4w.
+// Files of this format have even columns in the high nibbles.
 func QCS4W(cols int, o Q4Options) Format {
 	f := Q4GSW(cols, o)
 	f.Name, f.Doc = "qcs4w", "Each weight is (q - 8) * scale. q has 4 bits. Each row has one scale."

@@ -41,8 +41,8 @@ func fives(rows, cols int, lows, highs pack) []Array {
 	}
 }
 
-// fiveWords returns a pack for 5-bit weights, of which 32 columns have five words. `words` lists the words
-// that the pack writes: 0 to 3 for the array weights, or 4 for the array fifths.
+// fiveWords returns a pack for 5-bit weights. Five words (0 to 4) hold the weights of 32 columns. `words`
+// lists which of the five the pack writes: 0 to 3 for the array `weights`, or 4 for the array `fifths`.
 func fiveWords(lows, highs pack, words ...int) pack {
 	return func(pieces [][]byte, into []byte) {
 		n := len(into) / (4 * len(words))
@@ -86,8 +86,8 @@ var spreadFives, spreadFifths = func() (fives [256]uint32, fifths [16]uint32) {
 	return fives, fifths
 }()
 
-// five returns the 5-bit weight at index `at`, in row-major order. `arrays` starts with the arrays that the
-// function fives describes.
+// five returns the 5-bit weight at index `at`, in row-major order. `arrays` starts with the arrays that
+// fives(...) returns.
 func five(arrays [][]byte, at int) byte {
 	half := func(w int) uint16 { // returns the 16-bit half of word w that holds the weight
 		array, word := arrays[0], at/32*4+w

@@ -62,8 +62,8 @@ func nearestGrid(weights []float32, best, scratch []int8) (scale float32) {
 			along += float64(w) * float64(step)
 			length += float64(step) * float64(step)
 		}
-		// The scale with the smallest squared error for these integers is along / length. Compared with a
-		// scale of 0, it reduces the squared error by gain.
+		// For these integers, the scale with the smallest squared error is `along / length`. It reduces the
+		// squared error by `gain`, compared with a scale of 0.
 		if gain := along * along / length; gain > most {
 			most, scale = gain, float32(along/length)
 			copy(best, scratch)

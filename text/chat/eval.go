@@ -104,7 +104,7 @@ func (s *state) list(exprs []expr, kind sequence) any {
 	return l
 }
 
-// attributeOnly returns an attribute of a value. Unlike the method attribute, it ignores the items of a dict.
+// attributeOnly returns an attribute of a value. Unlike `attribute`, it ignores the items of a dict.
 func (s *state) attributeOnly(v any, name string) any {
 	s.spend(1)
 	switch v := v.(type) {
@@ -213,8 +213,8 @@ func (s *state) slice(v, from, to, by any) any {
 	}}
 }
 
-// bounds returns the index of the first of n items that a slice selects, the index at which the slice ends
-// (exclusive), and the step.
+// bounds computes a slice of n items. It returns the index of the first item in the slice, the index before
+// which the slice ends, and the step.
 func (s *state) bounds(n int64, from, to, by any) (first, last, step int64) {
 	if step = 1; by != nil {
 		if step = s.whole(by); step == 0 {

@@ -26,8 +26,8 @@ func globals(now time.Time) map[string]any {
 	}
 }
 
-// newRange implements range. It returns the integers from the first argument up to, but not including, the
-// last.
+// newRange implements range(stop), range(start, stop) and range(start, stop, step). The result does not
+// include `stop`.
 func newRange(s *state, a []any) any {
 	given := a[0].(*list).items
 	if len(given) < 1 || len(given) > 3 {

@@ -37,7 +37,8 @@ func (s *state) method(v any, name string) (*function, bool) {
 	return method(m, v), ok
 }
 
-// escapedArguments maps each method of markup that escapes one argument to the index of this argument.
+// escapedArguments lists the methods of markup that escape one of their arguments. It maps the name of a
+// method to the index of this argument.
 var escapedArguments = map[string]int{"replace": 2, "ljust": 2, "rjust": 2, "center": 2}
 
 // markupMethod returns a string method for the receiver v. Its result is markup.
@@ -81,7 +82,8 @@ func (s *state) escaped(v any) markup {
 	return markup(htmlEscapes.Replace(text))
 }
 
-// ofText converts a function of a string to the implementation of a builtin without further arguments.
+// ofText returns the implementation of a builtin whose only argument is a string. The builtin returns
+// do(string).
 func ofText[T any](do func(string) T) func(*state, []any) any {
 	return func(s *state, a []any) any {
 		text := a[0].(string)

@@ -135,12 +135,12 @@ func (s *state) generated(generate func() []any) *iterator {
 	}}
 }
 
-// `of` returns an attribute of an item. `name` is the name of the attribute and may contain dots. If name is
-// None, the method returns the item itself.
+// `of` returns an attribute of an item. `name` is the name of the attribute and may contain dots. If `name`
+// is None, `of` returns the item itself.
 func (s *state) of(item, name any) any { return s.ofOr(item, name, nil) }
 
-// ofOr does the same as of, with the default `otherwise` for undefined attributes. If `otherwise` is None,
-// there is no default.
+// ofOr does the same as `of`, but replaces an undefined attribute by the default `otherwise`. If `otherwise`
+// is None, there is no default.
 func (s *state) ofOr(item, name, otherwise any) any {
 	for _, part := range s.path(name) {
 		if item = s.item(item, part); isA[undefined](item) && otherwise != nil {
@@ -193,7 +193,8 @@ func (s *state) folded(v, caseSensitive any) any {
 	return v
 }
 
-// keys returns the sort key of v: its attributes with the comma-separated names in `names`, or v itself.
+// keys returns the sort key of v. The string `names` lists the attributes of v that form the key, separated
+// by commas. If `names` is None, the key is v itself.
 func (s *state) keys(v, names, caseSensitive any) any {
 	split := []any{names}
 	if text, ok := isText(names); ok {
@@ -250,8 +251,8 @@ func groupBy(s *state, a []any) any {
 	return out
 }
 
-// extreme returns the implementation of the filter min or max, which returns an undefined value if there are
-// no items.
+// extreme returns the implementation of the filter min or max. If there are no items, the filter returns an
+// undefined value.
 func extreme(sign int) func(*state, []any) any {
 	return func(s *state, a []any) any {
 		var best, bestKey any = undefined{"the min or max of an empty sequence"}, nil

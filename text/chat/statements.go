@@ -156,8 +156,8 @@ func (p *parser) withoutIf() expr {
 // target assigns a value to a variable or an attribute.
 type target func(s *state, v any)
 
-// targets parses one or more comma-separated targets. Several targets get one item of the value each. If
-// `attributes` is set, a target can also be an attribute of a namespace.
+// targets parses one or more comma-separated targets. If there are several targets, each gets one item of the
+// value. If `attributes` is set, a target can also be an attribute of a namespace.
 func (p *parser) targets(attributes bool) target {
 	list, several := []target{p.target(attributes)}, false
 	for p.skip(scan.OpToken, ",") {
@@ -303,8 +303,8 @@ type macro struct {
 	names    []string // parameter names
 	defaults []expr   // default values; nil for a parameter that is undefined if not given
 	body     []stmt
-	// Whether the body reads the implicit variable with the name of the field. If so, a call may have extra
-	// arguments for this variable.
+	// Each of these fields is true if the body reads the implicit variable with the name of the field. A call
+	// may then have extra arguments, which are stored in this variable.
 	caller, varargs, kwargs bool
 }
 

@@ -86,7 +86,6 @@ func isText(v any) (string, bool) {
 	return "", false
 }
 
-// isA reports whether v has the type T.
 func isA[T any](v any) bool {
 	_, ok := v.(T)
 	return ok

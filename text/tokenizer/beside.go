@@ -103,7 +103,8 @@ func list[T any](s *settings, key string) (values []T) {
 	return values
 }
 
-// readBeside reads the files next to a vocabulary and overwrites the values in c that they state.
+// readBeside reads the files next to a vocabulary. A value that one of these files contains replaces the
+// value in c.
 func (c *Config) readBeside(dir string) {
 	own, older := c.readSettings(dir, configFile), c.readSettings(dir, mapFile)
 	c.Special = specialTokens(older, own)
@@ -172,8 +173,8 @@ func (c *Config) named(key string, files ...*settings) (named []End) {
 	return nil
 }
 
-// special adds a token that is named in a file next to the vocabulary to c.Added, and returns the token's id.
-// If the vocabulary lacks the token, the token gets the next free id.
+// special adds to c.Added a token that a file next to the vocabulary names. It returns the token's id. If the
+// vocabulary lacks the token, the token is added there too, with the next free id.
 func (c *Config) special(from string, a addedJSON) (id int) {
 	if c.Added == nil {
 		c.Added = addedByKind(c.Tokens, c.Kinds)
@@ -220,8 +221,8 @@ func (c *Config) decoderTokens(s *settings) {
 	}
 }
 
-// otherSpecials adds the special tokens other than BOS and EOS that the vocabulary lacks, in the order of
-// transformers.
+// otherSpecials adds all special tokens except BOS and EOS to c.Added. If the vocabulary lacks some of them,
+// they get ids in the same order as in transformers.
 func (c *Config) otherSpecials() {
 	if len(c.Tokens) == 0 {
 		return
@@ -244,7 +245,7 @@ func (c *Config) otherSpecials() {
 
 // ends sets the tokens that end a text. It uses the first source that names such tokens:
 // generation_config.json, config.json, or the files of the tokenizer. If it uses the files of the tokenizer,
-// it also adds the tokens that are known by name.
+// it also adds the tokens whose names are known to end a text.
 func (c *Config) ends(named []End, files ...*settings) {
 	for _, s := range files {
 		const key = "eos_token_id"

@@ -107,7 +107,7 @@ func (s charset) holds(other charset) bool {
 	return true
 }
 
-// folding returns all characters that have other cases.
+// folding returns all characters that also exist in another case.
 var folding = sync.OnceValue(func() (list []rune) {
 	for r := rune(0); r <= 0x1ffff; r++ {
 		if unicode.SimpleFold(r) != r {

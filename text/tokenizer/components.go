@@ -110,8 +110,8 @@ func (p patternJSON) find() (_ matcher, least int, err error) {
 	return e.find, least, nil
 }
 
-// components maps each component type that is supported in one place of the file to the function that returns
-// the steps of such a component.
+// components lists the component types that are supported in one place of the file. It maps each type to the
+// function that returns the steps of such a component.
 type components map[string]func(*component) ([]Step, error)
 
 // steps returns the steps of a component, or nil if there is no component.
@@ -138,8 +138,8 @@ func (known components) steps(c *component) (steps []Step, err error) {
 	return known[c.Type](c)
 }
 
-// always returns a function for the map components: for a component without fields, whose steps are always
-// the same.
+// always returns a function for a map of type components. The function is for a component type without
+// fields, so it always returns the same steps.
 func always(steps ...Step) func(*component) ([]Step, error) {
 	return func(*component) ([]Step, error) { return steps, nil }
 }
@@ -269,7 +269,7 @@ func metaspace(c *component) (steps []Step, err error) {
 	return append(steps, words), err
 }
 
-// fixedLength returns the step that splits a text into pieces of length characters.
+// fixedLength returns the step that splits a text into pieces of `length` characters.
 func fixedLength(length int) Step {
 	return Step{cut: func(text string, yield func(from, to int) error) error {
 		from, count := 0, 0
@@ -290,8 +290,8 @@ func fixedLength(length int) Step {
 }
 
 // runsOfKinds splits a text into runs of characters of one kind. The kinds are white space; letters, marks,
-// digits and underscores; and all other characters. Runs of white space are the matches, which the caller
-// removes.
+// digits and underscores; and all other characters. Only the runs of white space count as matches, and the
+// caller removes them.
 func runsOfKinds(text string) (parts []part, err error) {
 	kindOf := func(r rune) int {
 		switch {

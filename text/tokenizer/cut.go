@@ -86,7 +86,7 @@ func behave(parts []part, b Behaviour, yield func(from, to int) error) error {
 	for i := 0; i < len(parts); {
 		p := parts[i]
 		last := i
-		// joins reports whether the part with index next belongs to the piece that begins with part i.
+		// joins reports whether the part with index `next` belongs to the piece that begins with part i.
 		joins := func(next int) bool {
 			if next >= len(parts) {
 				return false
@@ -246,8 +246,9 @@ func (e *expression) find(text string) (parts []part, err error) {
 	return appendRest(parts, done, text), nil
 }
 
-// match finds the next match. On a busy machine the engine's clock may stop and then jump, so match also
-// measures the time itself.
+// The method match finds the next match in the text. On a busy machine the engine's clock may stop and then
+// jump. The method therefore also measures the time itself, and repeats a search that the engine ended too
+// early.
 func (e *expression) match(runes []rune, from int) (m *regexp2.Match, err error) {
 	for began := time.Now(); ; {
 		m, err = e.engine.FindRunesMatchStartingAt(runes, from)

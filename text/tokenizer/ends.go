@@ -61,8 +61,8 @@ func (c *Config) endAt(id int, from string) {
 	c.Ends = append(c.Ends, e)
 }
 
-// endByName adds the tokens whose names show that they end a text. `has` reports whether the file has a GGUF
-// key.
+// endByName adds the tokens whose names show that they end a text. `has` reports whether the file contains
+// the given GGUF key.
 func (c *Config) endByName(has func(key string) bool) {
 	names, found := map[string]bool{}, map[string]bool{}
 	for _, name := range endNames {

@@ -80,8 +80,8 @@ var readers = map[string]func(*reader){
 }
 
 // specials reads the tokens, special tokens and end tokens, which all kinds of vocabularies have. specialsOr
-// does the same with default ids for BOS and EOS, which apply if the file states no ids and the vocabulary is
-// large enough.
+// does the same, but has default ids for BOS and EOS. It uses a default id if the file states no id and the
+// vocabulary contains the default id.
 func (r *reader) specials() { r.specialsOr(None, None) }
 
 func (r *reader) specialsOr(bos, eos int) {
@@ -190,9 +190,9 @@ func spaceSteps(squeeze, prefix bool) (steps []Step) {
 	return steps
 }
 
-// strip sets StripRight of the tokens that include the white space after them. GGUF has no key for this, so
-// strip goes by the model's name, as llama.cpp does: in Phi 3 these are all special tokens except those that
-// every Llama has.
+// strip sets StripRight of each token that includes the white space after it. GGUF has no key for this, so
+// strip decides by the name of the model, as llama.cpp does. In Phi 3 all special tokens include the white
+// space, except those that every Llama has.
 func (r *reader) strip(added []Added) {
 	name, _ := r.f.StringOr(keyName, "") // ignore the error, because the name is not a part of the vocabulary
 	name = strings.ToLower(name)

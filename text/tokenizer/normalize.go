@@ -22,7 +22,7 @@ func normalize(f norm.Form) Step {
 	return rewriting(most, f.String)
 }
 
-// drop is the result of a function that maps characters if the character is to be removed.
+// drop means that a character is removed. A function that maps characters returns it in place of a character.
 const drop = -1
 
 // firstLength returns the length in bytes of the first character of a text.

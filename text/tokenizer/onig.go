@@ -99,7 +99,7 @@ func (p *onigPattern) next() rune {
 	return r
 }
 
-// nested calls a function that reads a nested part, and limits the nesting depth.
+// nested calls `run`, which reads a nested part. It fails if parts are nested too deeply.
 func (p *onigPattern) nested(from int, run func() fragment) fragment {
 	if p.depth++; p.depth > maxPatternDepth {
 		p.fail(from, fmt.Sprintf("more than %d nested groups", maxPatternDepth))

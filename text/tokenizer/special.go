@@ -28,8 +28,8 @@ func specialTokens(files ...*settings) SpecialTokens {
 	return s
 }
 
-// add stores the texts of all keys whose name ends in _token, and of extraKeys. It skips a value of another
-// type, such as a boolean option.
+// add stores the tokens of all keys in `keys` whose name ends in _token, and of the keys in extraKeys. It
+// skips a value that is not a token, such as a boolean option.
 func (s *SpecialTokens) add(keys map[string]json.RawMessage) {
 	named := func(keys map[string]json.RawMessage) {
 		for key, value := range keys {

@@ -7,7 +7,6 @@ import (
 
 // Step is an operation on text before the merges. It either rewrites a piece or splits it into pieces.
 type Step struct {
-	// rewrite returns the rewritten piece.
 	rewrite func(piece) (piece, error)
 	// cut calls yield with the range of each piece. If yield fails, cut stops and returns the error.
 	cut func(text string, yield func(from, to int) error) error

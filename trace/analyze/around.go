@@ -8,8 +8,9 @@ import (
 	"gpuscope/trace"
 )
 
-// Neighbour is an operator that writes an input of another operator or reads one of its outputs. A value that
-// no operator writes or reads (an input or output of the graph, a constant, or state) is a Neighbour itself.
+// Neighbour is an operator that writes an input of another operator or reads one of its outputs. If there is
+// no operator on the other side of a value, the value itself is the Neighbour. Such a value is an input or
+// output of the graph, a constant, or state.
 type Neighbour struct {
 	Op    *trace.Op // nil for a value
 	Value trace.ValueID
@@ -35,8 +36,8 @@ func (x *Index) Holders(v trace.ValueID) []trace.OpID {
 	return list
 }
 
-// Within removes the layer prefix from a name if it is the layer of the operator. The prefix of another layer
-// is kept.
+// Within removes the layer prefix from a name if the prefix names the layer of the operator `o`. It keeps the
+// prefix of any other layer.
 func Within(name string, o *trace.Op) string {
 	if o.Layer == nil {
 		return name

@@ -27,8 +27,9 @@ func (e *NameError) Error() string {
 }
 
 // CostParts returns the parts of a step whose costs are worth measuring. These are the rows of the table
-// Dispatches grouped by layer, and also the kernels and kinds of operators that are not such rows. Each part
-// is measured separately, because the cost of a whole is not the sum of the costs of its parts.
+// Dispatches grouped by layer, the kernels, and the kinds of operators. If several of them have the same
+// dispatches, CostParts returns one part for them. Each part is measured separately, because the cost of a
+// whole is not the sum of the costs of its parts.
 func (x *Index) CostParts(ctx context.Context, step int) ([]trace.Part, error) {
 	var parts []trace.Part
 	seen := map[string]bool{}
@@ -152,7 +153,8 @@ func (x *Index) Named(ctx context.Context, step int, names string) (trace.Part, 
 // routes the dispatches take. For such a name, Named returns an error in every step.
 func (x *Index) Nameable(names string) error {
 	var rows []string
-	// also holds other valid names: kinds of operators, kernels, labels without their block, and layers.
+	// `also` lists valid names that are not names of rows: kinds of operators, kernels, labels without their
+	// block, and layers.
 	also := []string{"layer 0", "layers 0–1"}
 	add := func(name string) {
 		if name != "" && !slices.Contains(rows, name) {
@@ -195,8 +197,8 @@ func (x *Index) Nameable(names string) error {
 	return nil
 }
 
-// answers reports whether a name matches a row. It may be the name of the row, or a name that all dispatches
-// of the row share, such as the kernel.
+// answers reports whether a name matches a row. The name may be that of the row, or one that all dispatches
+// of the row share, such as the name of their kernel.
 func (t *DispatchTree) answers(row int, name string) (is bool, err error) {
 	r, first := &t.Grouped[row], t.Launch(&t.Grouped[row])
 	if r.Joint {

@@ -72,10 +72,10 @@ type Delta struct {
 	// From is the plan at the baseline. It is nil if the dispatch did not run at the baseline, or if Delta
 	// compares several dispatches.
 	From *trace.Plan
-	// BaselineNS is the time at the baseline. HasBaseline reports that it was measured.
+	// BaselineNS is the time at the baseline. HasBaseline reports that this time was measured.
 	HasBaseline bool
 	BaselineNS  float64
-	// Measured reports that TimeNS is known. It is the time in the selection minus BaselineNS. A dispatch
+	// TimeNS is the time in the selection minus BaselineNS. Measured reports that TimeNS is known. A dispatch
 	// that ran on one side only has the time 0 on the other side.
 	Measured bool
 	TimeNS   float64
@@ -185,13 +185,15 @@ func (b *Baseline) ClockMoved(x *Index, s Selection) bool {
 }
 
 // SpeedMoved reports whether the GPU clock differed between a run and the baseline by more than
-// trace.ClockMoved. The arguments are canary speeds relative to the warm device: now for the run, before for
-// the baseline. A speed of 0 means that no canary ran, and SpeedMoved then returns false.
+// trace.ClockMoved. The arguments are speeds of the canary kernel relative to the warm device: `now` was
+// measured in the run, and `before` at the baseline. A speed of 0 means that no canary ran, and SpeedMoved
+// then returns false.
 func (b *Baseline) SpeedMoved(x *Index, now, before float64) bool {
 	return math.Abs(math.Expm1(-b.clockShift(x, now, before))) > trace.ClockMoved
 }
 
-// clockShift returns the logarithm of the factor by which times are longer because of the GPU clock.
+// clockShift returns the logarithm of the factor by which times of the run are longer than those of the
+// baseline because of the GPU clock. The arguments are those of SpeedMoved.
 func (b *Baseline) clockShift(x *Index, now, before float64) float64 {
 	ns, ok := x.Trace.Clock.CanaryNS.NS()
 	if baseline, both := b.Index.Trace.Clock.CanaryNS.NS(); ok && both && ns > 0 && baseline > 0 {
@@ -206,7 +208,7 @@ func (b *Baseline) ClockShift(x *Index, s Selection) float64 {
 	return b.clockShift(x, x.canary(s), b.Index.canary(b.Selection))
 }
 
-// SameRun reports whether the baseline is of the same run.
+// SameRun reports whether the baseline and x belong to the same run.
 func (b *Baseline) SameRun(x *Index) bool {
 	return b.Index == x || sameGraph(&b.Index.Trace.Graph, &x.Trace.Graph)
 }

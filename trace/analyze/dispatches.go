@@ -12,8 +12,8 @@ import (
 
 // DispatchTree holds the dispatches of a selection, grouped into rows.
 type DispatchTree struct {
-	// Tree has a row for each element of Grouped. The row includes the name that is shown if the row is not
-	// below its heading.
+	// Tree has a row for each element of Grouped. Unlike in Grouped, the field Apart of these rows is set:
+	// the name for tables that list rows without their headings.
 	Tree      []tree.Row
 	Index     *Index
 	Selection Selection
@@ -39,8 +39,9 @@ type DispatchTree struct {
 	// LeafRows is the number of rows without child rows. RowsUncosted is how many of them have no cost.
 	// OtherWork is how many of them have a cost that was measured on another route or shape.
 	LeafRows, RowsUncosted, OtherWork int
-	// total is the time in ns of all dispatches in all steps of the selection. baseTotal is the same for the
-	// baseline. Each of the two is 0 if one of its dispatches was not measured.
+	// total is the time in ns of all dispatches in all steps of the selection, and baseTotal that of all
+	// dispatches in all steps of the baseline. Each of the two is 0 if one of its dispatches was not
+	// measured.
 	total, baseTotal float64
 	comparison       *comparison
 	blocks           *BlockTimes // nil if the step was not timed by blocks
@@ -50,8 +51,9 @@ type DispatchTree struct {
 type DispatchRow struct {
 	tree.Row
 	Label string
-	// Units holds the units of the row: one list of dispatches for each layer, or for each member of another
-	// grouping. The dispatches are indices into Launches.
+	// Units holds the dispatches of the row, as indices into Launches. If rows are grouped by layer, Units
+	// has one list for each layer that the row covers, or one list for the prologue or the epilogue. In other
+	// groupings it has one list for each dispatch of the row.
 	Units [][]int
 	// Time summarizes the repeats of a single dispatch. If the row has several units, Time summarizes the
 	// times of the units instead, and Median, Min and Max are those of the units.
@@ -66,8 +68,8 @@ type DispatchRow struct {
 	Equal  bool      // all dispatches have the same kernel, grid, bytes and FLOPs
 	Bound  Bound
 	Cost   *RowCost // nil if the cost was not measured
-	// Other is set if a dispatch of the row ran differently when the cost was measured. Other is this
-	// dispatch, and Cost is nil.
+	// Other is a dispatch of the row that ran differently when the cost was measured, or nil. If Other is
+	// set, Cost is nil.
 	Other    *Launch
 	ExcessNS float64   // total excess of the dispatches of the row
 	Floors   int       // number of rows below this heading whose time is at the floor
@@ -375,8 +377,10 @@ func (t *DispatchTree) Launch(r *DispatchRow) *Launch {
 // Gone reports whether the dispatches of the row ran only at the baseline.
 func (r *DispatchRow) Gone() bool { return r.Missing != nil }
 
-// goneRows returns the rows for dispatches that ran only at the baseline, with a common heading.
-// Corresponding dispatches of equal layers form one row, which has a child row for each layer.
+// goneRows returns the rows for the dispatches that ran only at the baseline, below a common heading.
+// Dispatches of several layers form one row if they have the same name within the layer, the same kernel and
+// the same grid. This row has a child row for each layer. If the grouping is GroupNone, each dispatch has its
+// own row.
 func (t *DispatchTree) goneRows() []DispatchRow {
 	if len(t.Gone) == 0 {
 		return nil

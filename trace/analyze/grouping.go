@@ -37,9 +37,8 @@ func ParseGrouping(s string) (Grouping, error) {
 	return 0, fmt.Errorf("unknown grouping %q; expected %s", s, strings.Join(groupingNames[:], ", "))
 }
 
-// place is a row of the table of dispatches before its numbers are computed. units holds one list of launches
-// for each layer, or for each member of another grouping. The row of a single dispatch, of the prologue or of
-// the epilogue has one unit.
+// place is a row of the table of dispatches before its numbers are computed. The field units is that of
+// DispatchRow.Units. The row of a single dispatch, of the prologue or of the epilogue has one unit.
 type place struct {
 	tree.Row
 	label string
@@ -50,8 +49,8 @@ type place struct {
 type grouper struct {
 	x        *Index
 	launches []Launch
-	// If the selection has several steps, tokens holds the token counts of the steps in which each dispatch
-	// ran, without duplicates.
+	// tokens holds, for each dispatch, the token counts of its launches. It is nil if the selection has only
+	// one step.
 	tokens map[trace.DispatchID][]int
 	places []place
 }
@@ -142,7 +141,8 @@ func (f *grouper) several(parent int, key, label string, launches []int, name fu
 	}
 }
 
-// by groups the launches by the name that a function returns. The groups are in order of first appearance.
+// The method by groups the launches by the name that the function `name` returns for them. The groups are in
+// order of first appearance.
 func (f *grouper) by(prefix string, name func(*Launch) string) {
 	var order []string
 	members := map[string][]int{}

@@ -22,7 +22,7 @@ func newHistories[T any](keys int) histories[T] {
 // Of returns the list that belongs to a key.
 func (h histories[T]) Of(key int) []T { return h.pages[key/pageSize][key%pageSize] }
 
-// longer is a new version of histories to which elements are being appended.
+// longer is a new version of some histories. Elements are being appended to its lists.
 type longer[T any] struct {
 	histories[T]
 	own    []bool // for each page, whether this version has its own copy

@@ -41,7 +41,8 @@ type dimsSince struct {
 	dims []int
 }
 
-// levelsSince holds the levels of a step, which are also those of later steps until the next levelsSince.
+// levelsSince holds the levels that the step `step` recorded. They also apply to all later steps before the
+// step of the next levelsSince.
 type levelsSince struct {
 	step int
 	of   map[trace.DispatchID]int // for each dispatch that begins a level, the number of the level
@@ -84,8 +85,8 @@ func (x *Index) Next(t *trace.Trace) *Index {
 	return x.with(t)
 }
 
-// with returns an index of t. It copies the results for the steps that x has, and adds those for the other
-// steps of t.
+// with returns an index of t. It takes over the results for the steps that x has indexed, and computes the
+// results for the later steps of t.
 func (x *Index) with(t *trace.Trace) *Index {
 	if len(t.Steps) == len(x.Rows) {
 		same := *x

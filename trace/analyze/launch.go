@@ -64,7 +64,8 @@ func (x *Index) Launches(ctx context.Context, selection Selection) ([]Launch, er
 		tokens int
 	}
 	// place is a dispatch of a step. `launch` is the index of its Launch in `out`. Most steps run the same
-	// dispatches in the same order as the previous step, so they are compared with it first.
+	// dispatches in the same order as the previous step. Each dispatch is therefore first compared with the
+	// dispatch at the same index in the previous step.
 	type place struct {
 		use
 		id            trace.DispatchID
@@ -128,7 +129,8 @@ func (x *Index) Launches(ctx context.Context, selection Selection) ([]Launch, er
 	return out, nil
 }
 
-// again adds another step in which the dispatch did the same work, with the plan p.
+// again adds another step in which the dispatch did the same work. `p` is the plan of the dispatch in this
+// step.
 func (l *Launch) again(p *trace.Plan, gap *trace.NumericError, step, index, level int) {
 	if p != l.Plan {
 		if Product(p.Workgroups) < Product(l.Least) {
@@ -176,8 +178,8 @@ func (x *Index) LaunchesOf(step int) []Launch {
 	return out
 }
 
-// launchesAt returns some dispatches of a step. The indices in places refer to the order of submission and
-// must be ascending.
+// launchesAt returns some dispatches of a step. `places` holds their indices in the order of submission, and
+// must be sorted in ascending order.
 func (x *Index) launchesAt(step int, places ...int) []Launch {
 	from, out := x.planning(step), []Launch(nil)
 	for i := range from.s.Dispatches {
@@ -246,7 +248,8 @@ func (x *Index) planning(step int) planning {
 	return planning{x, &x.Trace.Steps[step], step, x.levelsAt(step), -1, 0}
 }
 
-// reach goes on to the next dispatch. If this dispatch begins a level, it becomes the current level.
+// reach goes on to the next dispatch, `id`. If this dispatch begins a level, that level becomes the current
+// level.
 func (f *planning) reach(id trace.DispatchID) {
 	if n, ok := f.levels.starts()[id]; ok {
 		f.level = n

@@ -32,7 +32,7 @@ type Prompt struct {
 	RanTimed, WarmTimed bool
 }
 
-// and adds a step to the prompt: the step that read the next tokens.
+// The method and adds a step to the prompt. This step must have read the tokens that follow in the prompt.
 func (p *Prompt) and(s *trace.Step) {
 	warm, again := s.CPU.TotalNS, WarmAgain(s)
 	switch {

@@ -9,8 +9,8 @@ import (
 	"gpuscope/trace"
 )
 
-// ParamValue is a field of a params block: its value, and its value in another plan with which it is
-// compared.
+// ParamValue is a field of a params block. It has the value of the field in one plan, and the value in the
+// plan with which this plan is compared.
 type ParamValue struct {
 	trace.Param
 	Value   string // "–" if the block ends before this field
@@ -18,8 +18,8 @@ type ParamValue struct {
 	Changed bool
 }
 
-// Params decodes the params block of a plan. The list of fields comes from the plan's kernel. If other is a
-// plan of the same kernel, its fields are compared with those of p. `other` may be nil.
+// Params decodes the params block of a plan. The list of fields comes from the plan's kernel. If `other` is a
+// plan of the same kernel, Params compares its fields with those of p. `other` may be nil.
 func (x *Index) Params(p, other *trace.Plan) []ParamValue {
 	k := x.Graph.Kernels[p.Kernel]
 	if k == nil {

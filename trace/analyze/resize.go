@@ -47,8 +47,9 @@ type ResizeSummary struct {
 	Operators                 int // number of different operators that were planned
 	Values                    int // number of changes of values
 	Noops, Glitches, Deferred int // numbers of hooks with these outcomes
-	// Grids, Routes, Params, New and Gone are numbers of dispatches: those whose plan differs in this way
-	// from their plan in the previous step. A dispatch is counted once, even if several passes planned it.
+	// Grids, Routes, Params, New and Gone are numbers of dispatches. Grids, for example, is the number of
+	// dispatches whose grid differs from that in the previous step. A dispatch is counted once, even if
+	// several passes planned it.
 	Grids, Routes, Params, New, Gone int
 	// SameAs is the Index of the previous step if that step planned the same operators and changed the same
 	// kinds of things. Otherwise it is -1.
@@ -175,8 +176,8 @@ func NetPlans(t *trace.Trace, s *trace.Step) []PlannedChange {
 	return slices.DeleteFunc(list, func(c PlannedChange) bool { return !c.Diff.Any() })
 }
 
-// NetPlan returns how the plan of one dispatch changed from before a step to after it. The bool is false if
-// the plan is the same.
+// NetPlan returns how the plan of one dispatch after a step differs from its plan before the step. The bool
+// is false if the plan is the same.
 func NetPlan(t *trace.Trace, s *trace.Step, id trace.DispatchID) (PlannedChange, bool) {
 	var c PlannedChange
 	found := false

@@ -21,9 +21,9 @@ type RowCost struct {
 	// known.
 	ErrorNS    float64
 	ErrorKnown bool
-	// Mark is empty if the cost is significant. Otherwise it is shown before the cost or instead of it, and
-	// Doubt is the reason. A cost with a mark does not appear in a summary, is not drawn as a share, and has
-	// no color.
+	// Mark is empty if the cost is significant. Otherwise the views show Mark before the cost or instead of
+	// the cost, and Doubt says why the cost is not significant. A cost with a mark does not appear in a
+	// summary, is not drawn as a share, and has no color.
 	Mark, Doubt string
 }
 
@@ -43,7 +43,8 @@ func (c *RowCost) Few() bool { _, known := costError(c.Cost); return !known }
 func (c *RowCost) IsZero() bool { return c.Mark == MarkNone }
 
 // judge decides whether a cost is significant and sets the mark. No other code decides this. A cost cannot be
-// larger than the time of the whole step. If it is, the run was disturbed, and the cost is not known.
+// larger than the time of the whole step. If a cost is larger, the run was disturbed, and the cost is marked
+// as not known.
 func (c *RowCost) judge(w *trace.Whole, t *trace.Trace) {
 	c.ErrorNS, c.ErrorKnown = costError(c.Cost)
 	switch ns := math.Abs(float64(c.NS)); {
@@ -116,8 +117,9 @@ func costError(c *trace.Cost) (ns float64, ok bool) {
 	return float64(c.Q3NS-c.Q1NS) / 2, c.N >= manyRounds
 }
 
-// worth returns the potential saving of a row in ns. If it is not known, worth returns the cost, which is
-// never smaller. The text names what it returned: "~save" or "cost".
+// worth returns the potential saving of a row in ns. If the potential saving is not known, worth returns the
+// cost instead, which is an upper limit of the potential saving. `what` names the returned number: "~save" or
+// "cost".
 func (c *RowCost) worth() (ns float64, what string) {
 	if save, ok := c.SaveNS(); ok {
 		return save, "~save"

@@ -24,9 +24,9 @@ type Selection struct {
 	// step. Like is the name of that last step. Unlike is the name of the last excluded step.
 	Rerouted     int
 	Like, Unlike string
-	// Which is set if a phase has cold steps and only one warm step. It is then the name of the warm step,
-	// such as "s1". If the prompt was read in several chunks, Chunk says which one this step read: "chunk 2
-	// of 2".
+	// Which is the name of the only warm step, such as "s1", if the selection is a phase that also has cold
+	// steps. Otherwise it is empty. If the prompt was read in several chunks, Chunk says which one this step
+	// read: "chunk 2 of 2".
 	Which, Chunk string
 }
 
@@ -221,11 +221,11 @@ func (s Selection) Counted() string {
 	return fmt.Sprintf("%s n=%d", s.Name, len(s.Steps))
 }
 
-// Chosen reports whether the selection has several steps, including steps that are excluded.
+// Chosen reports whether the selection was made from several steps. Excluded steps count too.
 func (s Selection) Chosen() bool { return len(s.Steps)+s.Cold+s.Rerouted > 1 }
 
-// Routed returns o for a table that adds up several steps: Index.Routed is applied to the selection and to
-// the baseline.
+// Routed returns the options for a table that adds up several steps. It applies Index.Routed to the selection
+// and to the baseline.
 func (o Options) Routed(x *Index) Options {
 	o.Selection = x.Routed(o.Selection)
 	if b := o.Baseline; b != nil {
@@ -235,8 +235,9 @@ func (o Options) Routed(x *Index) Options {
 }
 
 // Routed removes steps from a selection so that all steps with the same number of tokens took the same
-// routes. Of each number of tokens it keeps the last step and the steps with the same routes as this step.
-// The reason is that a sum over different routes would describe no step that ever ran.
+// routes. For each number of tokens, it keeps the last step, and the earlier steps whose routes are the same
+// as those of the last step. The reason is that a sum over different routes would describe no step that ever
+// ran.
 func (x *Index) Routed(s Selection) Selection {
 	other := func(step int) bool { return x.routes[step] != x.routes[s.Last()] }
 	if !slices.ContainsFunc(s.Steps, other) { // the usual case, which must be fast: it runs for each frame

@@ -2,8 +2,8 @@ package analyze
 
 import "gpuscope/trace"
 
-// CompileTime returns the time in which the pipelines of a step were compiled. If there were none, the result
-// is not measured.
+// CompileTime returns how long the compilation of pipelines took in a step. If the step compiled no pipeline,
+// the result is not measured.
 func CompileTime(s *trace.Step) trace.Time {
 	var all trace.Time
 	for _, c := range s.CPU.Compiled {
@@ -14,8 +14,8 @@ func CompileTime(s *trace.Step) trace.Time {
 	return all
 }
 
-// Replaced reports whether a later step has undone a step: one at the same or an earlier position. Later
-// steps with an Index above `newest` do not count.
+// Replaced reports whether a step was undone, because a later step ran at the same position or at an earlier
+// one. Later steps with an Index above `newest` do not count.
 func (x *Index) Replaced(step, newest int) bool {
 	steps := x.Trace.Steps
 	for i := step + 1; i < len(steps) && steps[i].Index <= newest; i++ {

@@ -2,8 +2,8 @@ package analyze
 
 import "gpuscope/trace"
 
-// StepBaseline holds the wall times of a baseline, for comparison with the wall times of steps. There is one
-// for each timing level, because timing makes a step longer.
+// StepBaseline holds the wall times of a baseline, for comparison with the wall times of steps. Each timing
+// level has its own statistics, because timing makes a step longer.
 type StepBaseline struct {
 	Baseline *Baseline
 	Walls    map[trace.Timing]Stats

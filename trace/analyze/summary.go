@@ -9,7 +9,7 @@ type StepSummary struct {
 	Index   *Index
 	At      int  // index of Step in Trace.Steps
 	Planned bool // the step was only planned, without a device; no time was measured
-	// Untimed holds the times that the step has without timing of its dispatches.
+	// Untimed holds the times that the step takes if its dispatches are not timed.
 	Untimed    Untimed
 	FewSamples bool    // there are too few untimed runs to tell what bounds the step
 	TokensPerS float64 // rate of the untimed step; 0 if not known

@@ -8,9 +8,9 @@ import (
 	"gpuscope/trace"
 )
 
-// Untimed holds times of a step with at most two timestamps, one before and one after its GPU work. A step in
-// which every dispatch is timed takes about three times as long. Therefore only an untimed run shows how fast
-// a step really is, and whether the CPU or the GPU limits it.
+// Untimed holds the times of a step that ran with at most two timestamps, one before and one after its GPU
+// work. A step in which every dispatch is timed takes about three times as long. Therefore only an untimed
+// run shows how fast a step really is, and whether the CPU or the GPU limits it.
 type Untimed struct {
 	Wall   trace.Time // whole step, until its output token is known
 	Before trace.Time // from the start of the step to the first tick of the GPU
@@ -38,9 +38,9 @@ func (u *Untimed) Split() bool { return Measured(u.CPU()) }
 // CPU returns the wall time minus the GPU time: the time in which the GPU does no work for this step.
 func (u *Untimed) CPU() trace.Time { return Minus(u.Wall, u.GPU) }
 
-// Untimed returns the times that a step has without timing of its dispatches. They are from the recorded run
-// if only the whole step was timed in it, and otherwise from untimed repeats of this step. Other steps have
-// other times, so their times are never used.
+// Untimed returns the times that a step takes if its dispatches are not timed. If the recorded run timed only
+// the whole step, the times are from this run. Otherwise they are from untimed repeats of this step. Other
+// steps have other times, so their times are never used.
 func (x *Index) Untimed(step int) Untimed {
 	s := &x.Trace.Steps[step]
 	if TimedWhole(s) {
@@ -49,9 +49,9 @@ func (x *Index) Untimed(step int) Untimed {
 	return x.UntimedAgain(s)
 }
 
-// UntimedAgain returns the times of those repeats of a step in which dispatches were not all timed. The
-// repeats come from an Observe command or from a cost measurement. Times of the two are never combined,
-// because the wall time and the GPU time must come from the same runs.
+// UntimedAgain returns the times of those repeats of a step in which at most the whole step was timed, and
+// not each dispatch. The repeats come from an Observe command or from a cost measurement. Times from these
+// two sources are never combined, because the wall time and the GPU time must come from the same runs.
 func (x *Index) UntimedAgain(s *trace.Step) Untimed {
 	var u Untimed
 	if o := x.Trace.Observer; o != nil && o.Step != nil && *o.Step == s.Index {
@@ -66,8 +66,8 @@ func (x *Index) UntimedAgain(s *trace.Step) Untimed {
 	return u
 }
 
-// inRounds returns the times of the whole step, without skipped parts, that a cost measurement recorded in
-// its rounds.
+// In each round, a cost measurement also runs the whole step without skipping any dispatch. inRounds returns
+// the times of these runs.
 func inRounds(s *trace.Step) Untimed {
 	w := s.Whole
 	u := Untimed{

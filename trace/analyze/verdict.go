@@ -2,8 +2,8 @@ package analyze
 
 import "gpuscope/trace"
 
-// fewSamples reports whether there are too few untimed runs of a step to tell what bounds it. If the step was
-// cold, its warm repeats are counted instead of the recorded run, if there are any.
+// fewSamples reports whether there are too few untimed runs of a step to tell what bounds it. For a cold
+// step, it counts the warm repeats instead of the recorded run if the step has warm repeats.
 func (x *Index) fewSamples(s *trace.Step, u *Untimed) bool {
 	if s.Cold && TimedWhole(s) {
 		if warm := x.UntimedAgain(s); warm.Split() {
@@ -60,8 +60,9 @@ func (x *Index) streamed(s *trace.Step) float64 {
 	return all
 }
 
-// roofNS returns the shortest time in ns for moving bytes and computing FLOPs at the ceilings at the same
-// time. `set` is the size of the working set in bytes, on which the copy rate depends.
+// roofNS returns the shortest time in ns in which a device with these ceilings can move `bytes` bytes and
+// compute `flops` FLOPs, if it does both at the same time. `set` is the size of the working set in bytes, on
+// which the copy rate depends.
 func roofNS(c *trace.Ceilings, bytes, flops, set float64) float64 {
 	mem, fp := c.Roofs(bytes, flops, set)
 	return max(mem, fp)

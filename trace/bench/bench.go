@@ -61,7 +61,7 @@ type Test struct {
 	Name  string      `json:"name"` // "pp512", "tg128 @ d4096"
 	Phase trace.Phase `json:"phase"`
 	Mode  string      `json:"mode"`
-	// Timing is the timing level of the steps of this test. It is "" if it is Result.Timing.
+	// Timing is the timing level of the steps of this test, or "" if they ran at the level Result.Timing.
 	Timing trace.Timing `json:"timing,omitempty"`
 	Tokens int          `json:"tokens"`
 	Depth  int          `json:"depth"` // number of filled positions in the KV cache before the test
@@ -100,8 +100,8 @@ type Floor struct {
 }
 
 // Split divides the host's time of a step into phases, in ns. Each number is the mean over all steps of all
-// repetitions. Other is the part of the wall time in no other phase. A step may be submitted in several
-// pieces. Encoding and submitting all but the first piece overlaps with GPU work.
+// repetitions. OtherNS is the wall time that belongs to none of the other phases. A step may be submitted in
+// several pieces. Encoding and submitting all but the first piece overlaps with GPU work.
 type Split struct {
 	ResizeNS int64 `json:"resize_ns"`
 	UploadNS int64 `json:"upload_ns"`

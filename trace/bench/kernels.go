@@ -111,10 +111,10 @@ func (r *Result) shapeOf(i int) []Kernel {
 	return r.Kernels[from:to]
 }
 
-// FindCrossovers returns the ranges of the fastest and of the planned routes for each group of operators. The
-// ranges of prompt lengths (from position 0) come first, then those of the positions of a single token. A
-// route remains the fastest until another route is significantly faster. Operators with only one route, or
-// with only one measured length or position, are left out.
+// FindCrossovers returns, for each group of operators, the ranges in which each route is the fastest one, and
+// the ranges in which the plan chooses it. The ranges of prompt lengths (from position 0) come first, then
+// those of the positions of a single token. A route remains the fastest until another route is significantly
+// faster. Operators with only one route, or with only one measured length or position, are left out.
 func (r *Result) FindCrossovers() []Crossover {
 	return append(r.crossovers(false), r.crossovers(true)...)
 }
@@ -282,7 +282,7 @@ func (r *Result) kernelTable() *table.Table {
 				return name
 			}),
 		of.Cell(0, table.Modelled, "share", "~% of it", "%",
-			"percentage of the ceiling in column limit that the operator reached; ? marks a value over 100: data was cached or the clock was higher",
+			"percentage that the operator reached of its ceiling, which the column limit names; ? marks a value over 100: data was cached or the clock was higher",
 			func(k *Kernel) table.Cell {
 				name, share := r.limit(k)
 				if name == "" {
@@ -296,7 +296,8 @@ func (r *Result) kernelTable() *table.Table {
 	}))
 }
 
-// by returns the title of the column of the table of kernels that holds what varies in a crossover.
+// by returns what varies in a crossover, as a column title of the table of kernels: "pos" for the position,
+// or "M" for the number of tokens.
 func (c *Crossover) by() string {
 	if c.ByPosition {
 		return "pos"

@@ -108,8 +108,8 @@ func latencyColumns(of table.Columns[Test]) []table.Column {
 	}
 }
 
-// latencyTable returns the table of latencies for a page. It returns nil if no latency was measured, as in
-// older results.
+// latencyTable returns the table of latencies for the Markdown format. It returns nil if no latency was
+// measured, as in older results.
 func (r *Result) latencyTable() *table.Table {
 	if !slices.ContainsFunc(r.Tests, func(t Test) bool { return t.Latency != nil }) {
 		return nil

@@ -34,7 +34,7 @@ func (r *Result) Print(ctx context.Context, w io.Writer, format string) error {
 	return r.printMarkdown(ctx, w)
 }
 
-// more returns columns for CSV only. Pages have no room for them.
+// more returns the columns that only CSV has. The Markdown tables have no room for them.
 func (r *Result) more() []table.Column {
 	if len(r.Kernels) > 0 {
 		return []table.Column{

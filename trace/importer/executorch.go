@@ -226,8 +226,9 @@ func (r *executorchReader) step(line int) error {
 	return r.add(phase, launches)
 }
 
-// oneToken reports whether a step read one token. The runtime has kernels of its own for this case: of
-// attention, and of matrices. The matrix of the logits is always multiplied by one row.
+// oneToken reports whether a step read one token. For one token, the runtime has special kernels for
+// attention and for matrices. All matrices must use such a kernel, because the matrix of the logits uses one
+// in every step.
 func oneToken(rows []row) bool {
 	matrices, one := 0, 0
 	for i := range rows {

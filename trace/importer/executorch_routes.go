@@ -44,7 +44,8 @@ var several = map[string][]route{
 
 var rotary = route{{0, "q", "apply_rotary_emb", true}, {1, "k", "apply_rotary_emb", true}}
 
-// attention returns a route of attention, which first adds the new keys and values to the cache.
+// attention returns a route of attention. It first adds the new keys and values to the cache, and then has
+// the given parts.
 func attention(parts ...part) route {
 	update := route{{0, "update_k", "update_cache", false}, {1, "update_v", "update_cache", false}}
 	return append(update, parts...)
@@ -62,7 +63,7 @@ func routesOf(kind string) []route {
 	return []route{{{kernel: kind, nameless: true}}}
 }
 
-// choose returns the route that fits most of the next rows, and how many rows it fits.
+// choose returns the route that fits the largest number of the next rows, and this number.
 func choose(routes []route, rows []row) (best route, fits int) {
 	fits = -1
 	for _, route := range routes {

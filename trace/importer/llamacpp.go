@@ -168,8 +168,10 @@ func (r *llamaReader) record(raw json.RawMessage) error {
 	return r.putTensor(r.m, &r.step, r.norms, op, rec.Tensor, launch{kernel: kernel, time: time})
 }
 
-// begins reports whether a record is the first of a new step: the embedding, a lower split or layer than
-// before, a layer after the logits or, without names, the operation and shape that the step began with.
+// begins reports whether a record is the first of a new step. It is if it computes the embedding, if its
+// split is lower than before, if its layer is lower by two or more than the highest layer so far, or if it
+// belongs to a layer although the step has already computed the logits. A GET_ROWS record without a tensor
+// name is also the first if the current step began with the same operation and shape.
 func (r *llamaReader) begins(rec *llamaRecord) bool {
 	if len(r.step.launches)+len(r.bare) == 0 {
 		r.first = fmt.Sprint(rec.Name, rec.Src0)

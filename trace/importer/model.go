@@ -70,7 +70,7 @@ func newModel(t *trace.Trace) *model {
 	return m
 }
 
-// weights adds operator i to the operators with weights of its shape.
+// weights adds operator i to the lists of operators by the shape of their weights.
 func (m *model) weights(g *trace.Graph, i int) {
 	o := &g.Ops[i]
 	matrix, norm := strings.HasPrefix(o.Kind, "linear"), strings.Contains(o.Kind, "norm")
@@ -96,8 +96,7 @@ func (m *model) weights(g *trace.Graph, i int) {
 	}
 }
 
-// find returns the operator of a layer with the first of the roles that the layer has. A role that ends in
-// "*" is a prefix.
+// find returns the operator of a layer that has one of the given roles. It tries the roles in order.
 func (m *model) find(layer int, roles ...string) (int, bool) {
 	for _, role := range roles {
 		if i, ok := m.places[place{layer, role}]; ok {

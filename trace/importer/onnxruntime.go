@@ -13,8 +13,9 @@ import (
 
 // onnxruntime is the profile of ONNX Runtime: a JSON list of complete events with times in whole µs. A run of
 // the model is the event "model_run". The event of a node is named after it: "layers.0.mlp.up_kernel_time".
-// Kernels of the WebGPU provider are events of category Api with the process id -1. If there are any, they
-// are the rows, since the times of the nodes are then those of the host.
+// Kernels of the WebGPU provider are events of category Api with the process id -1. If the file has such
+// events, they are the rows of the profile, because the events of nodes then have host times. Otherwise the
+// events of nodes are the rows.
 var onnxruntime = format{
 	name: "onnxruntime", doc: "the profile of ONNX Runtime",
 	sniff: func(start []byte) bool {
@@ -172,7 +173,7 @@ func onnxTokens(op string, inputs []map[string][]int) int {
 	return n
 }
 
-// exported has the roles of our operators by the names that exported models give to their modules.
+// exported maps the names that exported models give to their modules to the roles of our operators.
 var exported = []struct{ part, role string }{
 	{"q_proj", "attn.q"},
 	{"k_proj", "attn.k"},

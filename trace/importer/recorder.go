@@ -117,7 +117,8 @@ type slotName struct {
 }
 
 // put adds a launch to a step. In all steps, launches of an operator with the same label have the same place.
-// If a step has several launches with one label, all but the first get a number.
+// If a step has several launches of an operator with the same label, put appends a number to the label of all
+// but the first.
 func (r *recorder) put(s *stepRows, op int, label string, l launch) {
 	if s.counts == nil {
 		s.counts = map[slotName]int{}

@@ -20,7 +20,8 @@ type shapeRow struct {
 	time  trace.Time
 }
 
-// matrix reports whether the operation multiplies with one matrix, which is the same for all rows.
+// matrix reports whether the operation multiplies all rows of its input with the same matrix. MUL_MAT_ID does
+// not: it chooses the matrix of an expert for each row.
 func (r *shapeRow) matrix() bool {
 	return strings.HasPrefix(r.op, "MUL_MAT") && !strings.HasPrefix(r.op, "MUL_MAT_ID")
 }
@@ -28,8 +29,8 @@ func (r *shapeRow) matrix() bool {
 // adds reports whether an addition was fused into the operation.
 func (r *shapeRow) adds() bool { return strings.Contains(r.op, "_ADD") }
 
-// counterparts lists the kinds of our operators that do the work of an operation of ggml. The operation of a
-// row begins with `op`. The first row that fits counts.
+// counterparts lists the kinds of our operators that do the work of an operation of ggml. An entry is for all
+// operations that begin with `op`. The first entry that fits counts.
 var counterparts = []struct {
 	op    string
 	kinds []string
@@ -94,8 +95,8 @@ func (r *recorder) joinShapes(m *model, step *stepRows, rows []shapeRow) error {
 		}
 		total[rows[i].group()] += rows[i].count
 	}
-	// A pool has the candidates of a group that have no row yet: those whose result is added to another
-	// value, and the others.
+	// A pool holds the candidates of a group that are not joined with a row yet. `adds` are the candidates
+	// whose result is added to another value, and `others` are all other candidates.
 	type pool struct{ adds, others []int }
 	pools := map[string]*pool{}
 	for i := range rows {
@@ -147,9 +148,10 @@ func (r *recorder) joinShapes(m *model, step *stepRows, rows []shapeRow) error {
 	return nil
 }
 
-// shared returns the class of work of a row that is not joined: the class of its operation or, for a matrix,
-// that of all candidates if they agree. A product without candidates is one of attention if one of its sizes
-// is that of a head. The result is "" if the class is not known.
+// shared returns the class of work of a row that is not joined with an operator. It is the class of the row's
+// operation, if the operation has one. For a product with a matrix, it is the class of the candidates if they
+// all have the same. A product without candidates belongs to attention if one of its sizes is the size of a
+// head. The result is "" if the class is not known.
 func (m *model) shared(r *shapeRow, list []int) workclass.Class {
 	if c := workclass.OfOp(&trace.Op{Name: r.text, Kind: r.op}); c != workclass.Other {
 		return c

@@ -23,7 +23,7 @@ import (
 type Options struct {
 	Steps Range
 	// Limit is the memory limit in bytes for steps and plans. When it is exceeded, the oldest steps are
-	// dropped until half of the limit is free. If it is 0, no step is dropped.
+	// dropped until half of the limit is free. If Limit is 0, no step is dropped.
 	Limit int64
 	// NoText leaves out the prompt, the generated text and the token ids (see package redact).
 	NoText bool
@@ -113,8 +113,8 @@ type File struct {
 	options Options
 	out     *trace.StreamWriter
 	newest  *trace.Recorder // with a memory limit, the steps so far
-	// skipped holds what applies after the steps before the range: the dims, levels and waits that the first
-	// recorded step inherits.
+	// skipped holds the dims, levels and waits that the first recorded step inherits from the steps before
+	// the range. They are combined into one step.
 	skipped []trace.Step
 	begun   bool // a step was recorded
 }

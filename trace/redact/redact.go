@@ -12,7 +12,7 @@ import (
 	"gpuscope/trace"
 )
 
-// Left replaces a text in the command line of a run.
+// Left is the string that replaces each text in the command line of a run.
 const Left = "…"
 
 // Trace returns a trace without texts. Unknown fields of a later version of the format are removed too,

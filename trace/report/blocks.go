@@ -72,7 +72,7 @@ func Blocks(x *analyze.Index, selection analyze.Selection) *table.Table {
 			func(r *blockRow) table.Cell { return microseconds(r.Time, quantum) }),
 		of.Int(80, "n", "n", "steps", "number of steps in which the block was timed",
 			func(r *blockRow) int64 { return int64(r.Time.N) }),
-		of.Words(140, "spread", "min–max", "times of the fastest and the slowest step",
+		of.Words(140, "spread", "min–max", "shortest and longest time of the block in a step",
 			func(r *blockRow) table.Cell {
 				if r.Time.N < 2 {
 					return table.Cell{}

@@ -121,7 +121,8 @@ func (t *DispatchTable) costColumns() (cost []table.Column, lost table.Column) {
 		})
 }
 
-// CostPart returns the part of the step that a cost is, for heat. It returns 0 if the cost is not known.
+// CostPart returns a cost as a fraction of the step, for the heat of a column. It returns 0 if the cost is
+// not known.
 func CostPart(c *analyze.RowCost) float64 {
 	if c == nil {
 		return 0
@@ -234,9 +235,9 @@ func (t *DispatchTable) costPart() table.Segment {
 	return table.Segment{Rank: 0, Text: without + " rows have no measured cost", Short: without + " without cost"}
 }
 
-// costsApart is a relative difference. Shares by cost are shares of the GPU time of the runs in which the
-// costs were measured. The title shows this time if it differs from that of the selected steps by more than
-// this fraction.
+// costsApart is a limit. Shares by cost are shares of the GPU time of the runs in which the costs were
+// measured. The title shows this time if its relative difference from the GPU time of the selected steps is
+// larger than costsApart.
 const costsApart = 0.1
 
 // ofStep appends to a title segment the GPU time of the runs in which the costs were measured. Shares by cost

@@ -35,8 +35,9 @@ func DifferenceCell(ns float64, decimals int, equal bool) table.Cell {
 	return cell
 }
 
-// DeltaCell returns the cell of the difference in time from baseline b, in µs, with at most `most` decimals.
-// A difference that is not significant has the mark "=", and one from too few repeats to know has "?".
+// DeltaCell returns the cell of the difference in time from baseline b, in µs, with at most `most`
+// decimals. A difference that is not significant has the mark "=". If there are too few repeats to know
+// whether it is significant, it has the mark "?".
 func DeltaCell(b *analyze.Baseline, d analyze.Delta, most int) table.Cell {
 	switch {
 	case !d.Measured || !b.Shows(&d):
@@ -51,8 +52,8 @@ func DeltaCell(b *analyze.Baseline, d analyze.Delta, most int) table.Cell {
 	return MarkedDifference(d.TimeNS, Decimals(d, most), "")
 }
 
-// MarkedDifference returns the cell of a difference in ns, shown in µs with its sign and after its mark:
-// "= -12.5".
+// MarkedDifference returns the cell of a difference in ns. The cell shows the mark, and then the difference
+// in µs with its sign: "= -12.5".
 func MarkedDifference(ns float64, decimals int, mark string) table.Cell {
 	text := fmt.Sprintf("%+.*f", decimals, ns/1e3)
 	if strings.Trim(text, "+-0.") == "" {

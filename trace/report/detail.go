@@ -44,7 +44,8 @@ func DetailLines(d *analyze.Detail) []string {
 	add("time", timeLine(d))
 	if own {
 		add("work", trafficLine(d))
-		// For experts the plan has no waste: it depends on which experts the router chooses.
+		// The plan of a dispatch with experts has no waste: the waste depends on which experts the router
+		// chooses.
 		if d.Plan.Experts.Rows == 0 || !d.Waste.None() {
 			add("waste", strings.TrimPrefix(WasteLine(d.Waste), "waste "))
 		}

@@ -47,7 +47,8 @@ func Dispatches(ctx context.Context, x *analyze.Index, o analyze.Options) (*Disp
 	return t, nil
 }
 
-// apart is the ratio of the slowest to the fastest member of a row above which Stability reports that ratio.
+// apart is a limit: Stability reports the ratio of the slowest to the fastest member of a row if this ratio
+// is larger than apart.
 const apart = 2
 
 // Stability describes how much the members of a row vary. It names the outlier, or says that there is no

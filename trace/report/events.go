@@ -163,7 +163,7 @@ func unasked(x *analyze.Index, step int) []analyze.Event {
 	return out
 }
 
-// beside is the maximum number of steps on each side of a change that are compared.
+// beside is the maximum number of compared steps before a change, and also after it.
 const beside = 16
 
 // moved describes how much the step time changed at a step, such as ", step time +0.4 %". If it detects no

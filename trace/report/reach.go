@@ -12,8 +12,8 @@ import (
 	"gpuscope/trace/table"
 )
 
-// ReachLines lists the operators that a change of a value can re-plan. Corresponding operators of several
-// layers share one line.
+// ReachLines lists the operators that a change of a value can re-plan. Operators with the same name and
+// kind in several layers share one line.
 func ReachLines(x *analyze.Index, v trace.ValueID) []string {
 	g := &x.Trace.Graph
 	reached := x.Reaches(v)

@@ -118,7 +118,7 @@ func equalHooks(x *analyze.Index, p *trace.Pass) [][]*trace.Hook {
 func init() {
 	Register(Table{
 		Name: "resize", Takes: OneStep,
-		Doc: "operators that were re-planned before a step, and the changes that caused it, pass by pass",
+		Doc: "for each pass: operators that were re-planned before a step, and the changes that caused the re-planning",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			t, err := Resized(ctx, x, o.Selection.Last())
 			if err != nil {
@@ -149,7 +149,7 @@ func Resized(ctx context.Context, x *analyze.Index, step int) (*ResizeTable, err
 		of.Text(80, "what", "operator", "pass, operator, value or dispatch",
 			func(r *analyze.ResizeRow) string { return resizeLabel(x, r) }).AsTree(),
 		of.Words(80, "triggers", "triggers",
-			"values whose change re-planned the operator; in the row of a pass, values whose changes the pass propagates",
+			"values whose change caused the re-planning of the operator; for a pass: values whose changes the pass propagates",
 			func(r *analyze.ResizeRow) table.Cell {
 				switch {
 				case r.Change != nil || r.Plan != nil:
@@ -160,7 +160,7 @@ func Resized(ctx context.Context, x *analyze.Index, step int) (*ResizeTable, err
 				return table.Text(names(x, r.Pass.Dirty))
 			}),
 		of.Text(80, "change", "change",
-			"changes of values and grids (from → to) and of routes; + launched, - no longer launched, p only params changed",
+			"changes of values and grids (from → to) and of routes; +: now launched; -: no longer launched; p: only params changed",
 			func(r *analyze.ResizeRow) string { return resizeChange(x, r) }),
 		of.Words(80, "outcome", "",
 			"no-op: nothing changed; glitch: some inputs were not updated yet; deferred: planning failed and was tried again later",

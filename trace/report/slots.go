@@ -48,7 +48,7 @@ func Slots(x *analyze.Index, levels map[trace.DispatchID]int) *table.Table {
 		of.Text(80, "op", "operator", "operator, followed by the name of the dispatch if the operator has several dispatches",
 			func(d *trace.Dispatch) string { return d.Named(g.Ops[d.Op].Name) }),
 		of.Cell(80, table.Exact, "max", "largest grid", "workgroups",
-			"number of workgroups at the largest shape",
+			"grid, in workgroups, at the largest shapes",
 			func(d *trace.Dispatch) table.Cell {
 				n := analyze.Product(d.MaxWorkgroups)
 				return table.Cell{Text: table.Grid(d.MaxWorkgroups), Number: float64(n), Has: true}

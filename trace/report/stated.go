@@ -11,9 +11,9 @@ import (
 // An imported profile has the time of each dispatch, and it may state the time of a whole step. The
 // difference is the part of the step in which no dispatch runs.
 
-// stated returns the wall time that the profile states for a step of a phase. It also returns the part of
-// this time outside of the dispatches. The times of the dispatches add up to `busy`. The wall time and `busy`
-// come from different steps. If `busy` is larger, the part is not measured.
+// stated returns the wall time that the profile states for a step of a phase. It also returns `outside`,
+// the part of the wall time in which no dispatch runs. `busy` is the sum of the dispatch times. The wall
+// time and `busy` come from different steps, so `busy` can be larger. Then `outside` is not measured.
 func stated(x *analyze.Index, phase trace.Phase, busy trace.Time) (wall, outside trace.Time) {
 	s, _ := x.Trace.StatedFor(phase)
 	outside = analyze.Minus(s.WallNS, busy)
@@ -107,7 +107,7 @@ func importedPace(x *analyze.Index) table.Line {
 	return table.Line{Separator: " · ", Segments: parts}
 }
 
-// importedVerdict says in which part of a step no dispatch runs.
+// importedVerdict says for how much of a step no dispatch runs.
 func importedVerdict(r *analyze.StepSummary) string {
 	wall, outside := stated(r.Index, r.Step.Phase, r.Busy)
 	switch {

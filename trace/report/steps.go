@@ -196,8 +196,8 @@ func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Base
 	return t
 }
 
-// DroppedNotes returns the notes for a table of a run: how many steps at the beginning the trace lacks. It
-// returns nil if it lacks none.
+// DroppedNotes returns the notes for a table of a run: how many of the first steps of the run are not in
+// the trace. It returns nil if all steps are in the trace.
 func DroppedNotes(x *analyze.Index) []string {
 	var notes []string
 	if n := x.Trace.DroppedSteps; n > 0 {

@@ -31,7 +31,7 @@ func stepDelta(b *analyze.StepBaseline, x *analyze.Index, s *stepRow) table.Cell
 // stepDeltaColumn returns the column of time differences from the baseline.
 func stepDeltaColumn(b *analyze.StepBaseline, x *analyze.Index, of table.Columns[stepRow]) table.Column {
 	return of.Cell(80, table.Measured, "delta_ms", "Δwall ms", "ms",
-		"wall time minus the median of the baseline's steps; = means a difference within the noise, clk a "+
-			"changed GPU clock; empty if no baseline step has the same timing level",
+		"wall time minus the median of the baseline's steps; =: a difference within the noise; clk: the "+
+			"GPU clock changed; empty if no baseline step has the same timing level",
 		func(s *stepRow) table.Cell { return stepDelta(b, x, s) })
 }

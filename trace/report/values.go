@@ -41,14 +41,14 @@ func Values(x *analyze.Index, selection analyze.Selection) *table.Table {
 			func(v *trace.Value) string { return string(v.Role) }),
 		of.Text(80, "dtype", "dtype", "type of the elements, or quantization format of a weight matrix",
 			func(v *trace.Value) string { return analyze.TypeOf(v) }),
-		of.Words(80, "live", "live", "dims in the step, or value of the SymInt, or \"fused away\" if no kernel writes the value",
+		of.Words(80, "live", "live", "for a tensor: dims in the step, or \"fused away\" if no kernel writes it; for a SymInt: its integer in the step",
 			func(v *trace.Value) table.Cell {
 				if !live {
 					return table.Cell{}
 				}
 				return Shapes(LiveText(mem, v.ID))
 			}),
-		of.Text(80, "max", "max dims", "largest dims, or range of the SymInt",
+		of.Text(80, "max", "max dims", "largest dims; for a SymInt: its range",
 			func(v *trace.Value) string { return Bounds(x, v) }),
 		of.Cell(80, table.Exact, "bytes", "bytes", "bytes",
 			"bytes of the value at its largest shape; empty for aliases and for values that are never in memory",
@@ -59,7 +59,7 @@ func Values(x *analyze.Index, selection analyze.Selection) *table.Table {
 				return table.Cell{Text: table.Memory(v.Bytes), Number: float64(v.Bytes), Has: true}
 			}).AlignLeft(),
 		of.Text(80, "memory", "memory",
-			"memory slot that the value shares with others, or the value that it aliases",
+			"memory slot that the value shares with other values; for an alias: the value whose memory it uses",
 			func(v *trace.Value) string { return graphtree.MemoryOf(v) }),
 	}, table.Flat(len(g.Values), func(row int) string { return fmt.Sprintf("v%d", row) }))
 }

@@ -30,8 +30,9 @@ func Verdict(r *analyze.StepSummary) string {
 	return "cold: " + verdictOf(x, step, u)
 }
 
-// verdictOf says what limits an untimed step, together with the deciding figure and its error. If the limit
-// is not known, it gives the reason: too few runs, or a figure that does not exceed its error.
+// verdictOf says what limits the speed of an untimed step, and shows the deciding figure with its error. If
+// it is not known what limits the step, the text gives the reason: too few runs, or a figure that does not
+// exceed its error.
 func verdictOf(x *analyze.Index, step int, u *analyze.Untimed) string {
 	const unknown = "bottleneck unknown: "
 	s := &x.Trace.Steps[step]
@@ -99,8 +100,8 @@ func plusMinus(ns, off int64) string {
 }
 
 // idles returns the verdict on a step in which the GPU waits for the CPU. It shows how much of the wait is
-// the CPU's own work, which could overlap with the GPU's previous step. The rest is time in the driver and
-// the system, which reordering cannot remove. `off` is the error of the wait in ns.
+// the CPU's own work, which could overlap with the GPU's previous step. The rest of the wait is time in the
+// driver and the system, which reordering cannot remove. `off` is the error of the wait in ns.
 func idles(s *trace.Step, u *analyze.Untimed, off int64) string {
 	wall, _ := u.Wall.NS()
 	gpu, _ := u.GPU.NS()

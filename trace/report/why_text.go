@@ -14,9 +14,9 @@ import (
 	"gpuscope/trace/table"
 )
 
-// WhyLines explains the grid of a dispatch in words: the grid, its arithmetic, and the chain of changes back
-// to the inputs. If `closed` is not empty, it is shown in place of the links of chains with several
-// operators, and tells the user how to show these links.
+// WhyLines explains the grid of a dispatch in words: the grid, its arithmetic, and the chain of changes
+// back to the inputs. If `closed` is not empty, it replaces the links of each chain with several operators.
+// `closed` tells the user how to show these links.
 func WhyLines(w *why.Why, closed string) []string {
 	x := w.Index
 	lines := []string{w.Name + "  " + heading(w)}
@@ -243,7 +243,7 @@ func changesLine(w *why.Why) string {
 }
 
 // through returns the names of the operators between an input and a dispatch. If an operator occurs in
-// several layers, its name appears once. A remark follows the names in parentheses.
+// several layers, its name appears once. The remark `more` follows the names, in parentheses.
 func through(x *analyze.Index, links []why.LayersLink, more string) string {
 	var names []string
 	layers := 0

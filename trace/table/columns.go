@@ -15,7 +15,7 @@ func ColumnsOf[R any](rows []R) Columns[R] {
 	return ColumnsAt(func(row int) *R { return &rows[row] })
 }
 
-// ColumnsAt is ColumnsOf for rows that are not in a slice. The given function returns the row with an index.
+// ColumnsAt is ColumnsOf for rows that are not in a slice. The function `at` returns the row at an index.
 func ColumnsAt[R any](at func(row int) *R) Columns[R] { return Columns[R]{at: at} }
 
 // Columns builds the columns of a table whose rows have the type R.
@@ -28,8 +28,8 @@ type Columns[R any] struct {
 // called before, only the new condition applies.
 func (b Columns[R]) Where(has func(*R) bool) Columns[R] { return Columns[R]{b.at, has} }
 
-// cells returns a function that computes the cell of the row with an index. If the row has no cell in this
-// column, the cell is empty.
+// cells returns a function from the index of a row to its cell. If the row has no cell in this column, the
+// cell is empty.
 func (b Columns[R]) cells(of func(*R) Cell) func(int) Cell {
 	return func(row int) Cell {
 		if r := b.at(row); b.has == nil || b.has(r) {

@@ -14,8 +14,9 @@ import (
 // Filter selects rows of a table. The zero Filter selects every row.
 type Filter struct {
 	terms []term // all words
-	// found says, for a table with a Finder, whether the rows are found in the other table. It is nil if no
-	// word applies to the other table. own holds the words that apply only to this table.
+	// If the table has a Finder, `found` holds for each row whether it is found in the other table. It is
+	// nil if no word applies to the other table. The field `own` holds the words that apply only to this
+	// table.
 	found []Finding
 	own   []term
 }

@@ -12,8 +12,8 @@ import (
 type Finder struct {
 	// Other returns the other table. It must return the same table each time.
 	Other func(context.Context) (*Table, error)
-	// Find returns the finding for each row of this table. kept holds the rows of the other table that its
-	// filter keeps: each of them is kept with all rows inside it.
+	// Find returns the finding for each row of this table. `kept` holds the rows of the other table that
+	// the filter selects. It also selects all rows inside these rows.
 	Find func(other *Table, kept []int) []Finding
 }
 
@@ -86,7 +86,7 @@ func (t *Table) find(ctx context.Context, words []string) (Filter, error) {
 	return f, nil
 }
 
-// ends returns those of the shown rows that are shown without rows inside them.
+// ends returns the innermost shown rows: those inside which no other row is shown.
 func (t *Table) ends(shown []int) []int {
 	opened := map[int]bool{}
 	for _, r := range shown {

@@ -10,15 +10,15 @@ import (
 // gutter is the number of empty cells between two columns of a printed table.
 const gutter = 2
 
-// These are minimum widths of a text column, in cells. At first, text columns keep at least wideLeast cells,
-// and columns for wide screens are dropped until the table fits. If it still does not fit, text columns keep
-// at least least cells, and other columns are dropped too.
+// These are minimum widths of a text column, in cells. At first, text columns keep at least `wideLeast`
+// cells, and columns for wide screens are dropped until the table fits. If it still does not fit, text
+// columns keep at least `least` cells, and other columns are dropped too.
 const wideLeast, least = 24, 8
 
 // fitted returns the columns that fit into a width, and the width of each of them in cells. It first makes
 // text columns narrower, so that their text is wrapped. It never wraps a number, because a part of a number
 // is a different number. If this is not enough, it drops columns, beginning with those for the widest
-// screens, from right to left. It never drops the first column and the tree column.
+// screens, from right to left. It never drops the first column or the tree column.
 func (t *Table) fitted(cols, natural []int, width int) (kept, widths []int) {
 	kept, widths = slices.Clone(cols), slices.Clone(natural)
 	words := func(k int) bool { return !t.Columns[kept[k]].Right && t.Columns[kept[k]].Unit == "" }
@@ -33,7 +33,7 @@ func (t *Table) fitted(cols, natural []int, width int) (kept, widths []int) {
 		return total
 	}
 	stays := func(k int) bool { return k == 0 || t.Columns[kept[k]].Tree }
-	// drop drops one column whose Width is not less than from, and reports whether there was one.
+	// drop removes one column whose Width is at least `from`. It reports whether there was such a column.
 	drop := func(from int) bool {
 		at := -1
 		for k, c := range kept {

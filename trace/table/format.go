@@ -120,8 +120,8 @@ func Shape(dims []int) string {
 	return string(b)
 }
 
-// Grid formats a workgroup count without trailing ones: 32 or 32×8. The zero grid is unknown: it is that of a
-// launch in the profile of another engine that does not contain grids.
+// Grid formats a workgroup count without trailing ones: 32 or 32×8. The zero grid means that the grid is
+// unknown: the trace was imported from another engine's profile, and the profile contains no grids.
 func Grid(g [3]int) string {
 	switch {
 	case g == [3]int{}:

@@ -18,7 +18,8 @@ import (
 // outputFormat is a format in which a table can be printed.
 type outputFormat struct {
 	name, suffix string // value of the flag --format, and suffix of file names
-	// print writes the given rows. The formats for people leave out columns for screens wider than width.
+	// print writes the given rows. Only the format "text" leaves out columns for screens wider than
+	// `width`.
 	print func(t *Table, ctx context.Context, w *bufio.Writer, rows []int, width int) error
 }
 
@@ -57,10 +58,10 @@ func FormatOf(path string) (string, error) {
 		strings.Join(Suffixes(), ", "))
 }
 
-// Print writes the given rows in one of Formats. The text `format` has the columns for a screen of this
-// width, and its lines are not wider; a width of 0 means no limit. The Markdown format has the columns of all
-// screens and lines of any length. CSV and JSON are for programs: they have all columns, and numbers are not
-// rounded.
+// Print writes the given rows in one of Formats. The format "text" has the columns for a screen of this
+// width, and its lines are not wider; a width of 0 means no limit. The Markdown format has the columns of
+// all screens and lines of any length. CSV and JSON are for programs: they have all columns, and numbers
+// are not rounded.
 func (t *Table) Print(ctx context.Context, w io.Writer, format string, rows []int, width int) error {
 	i := slices.Index(Formats, format)
 	if i < 0 {

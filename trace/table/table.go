@@ -116,8 +116,9 @@ type Cell struct {
 	Number float64 // number in the column's unit
 	Has    bool
 	Mark   string // mark before a number that is not reliable; see Marks
-	// Then sorts cells without a reliable number: those with the mark Zero, and those without a number. The
-	// largest comes first in any order.
+	// Then is the key by which two cells without a reliable number are sorted: cells with the mark Zero,
+	// and cells without a number. The cell with the largest key comes first, in ascending and in descending
+	// order.
 	Then float64
 }
 
@@ -163,7 +164,7 @@ const markSuffix = "_mark"
 func Marks(of Column) Column {
 	return Column{
 		Name: of.Name + markSuffix, Title: of.Title + " mark", Width: Unseen,
-		Doc: "mark before the number in " + of.Name + " if the number is not reliable; otherwise empty",
+		Doc: "mark before the number in column " + of.Name + " if the number is unreliable; else empty",
 		Of:  func(row int) Cell { return Text(of.Of(row).Mark) },
 	}
 }
@@ -295,8 +296,8 @@ func (t *Table) Column(name string) int {
 // errNoColumn is wrapped by the error for a column that a table does not have.
 var errNoColumn = errors.New("no such column")
 
-// noColumn returns the error for a name that is not a column of the table. The error lists the columns,
-// followed by more columns that have other names.
+// noColumn returns the error for a name that is not a column of the table. The error lists the columns of
+// the table, and then those of `more` whose names are not yet in the list.
 func (t *Table) noColumn(name string, more ...Column) error {
 	var names []string
 	for _, c := range slices.Concat(t.Columns, more) {

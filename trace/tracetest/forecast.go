@@ -6,8 +6,8 @@ import (
 	"gpuscope/trace"
 )
 
-// forecasts holds the courses of the operators of a one-layer model, by line and by the operator's name
-// within a layer. Every layer of every model has the same courses.
+// forecasts holds the courses (see trace.Course) of the operators of a one-layer model, by line and by the
+// operator's name within a layer. Every layer of every model has the same courses.
 var forecasts = sync.OnceValue(func() []map[string][]trace.Course {
 	m := newModel(1)
 	var all []map[string][]trace.Course
@@ -60,7 +60,7 @@ func coursesOf(o *operator, l *trace.Line) []trace.Course {
 }
 
 // Forecast returns the plans of a Run with the given number of layers, for every decode position and every
-// prompt length. Runs do not include a forecast, because it is large.
+// prompt length. The trace that Run returns has no forecast, because a forecast is large.
 func Forecast(layers int) *trace.Forecast {
 	m, f := newModel(layers), &trace.Forecast{}
 	for i, line := range forecastLines {

@@ -3,8 +3,8 @@ package tracetest
 import "gpuscope/trace"
 
 // Mixture returns a trace with a router and a dispatch. The router has 4 experts, and each token uses 2 of
-// them. The dispatch has tiles of 4 rows and 3 workgroups each. The steps have the given choices; nil means
-// that they were not recorded.
+// them. In the dispatch, a tile has 4 rows and 3 workgroups. The trace has one step for each element of
+// `choices`. A nil element means that the choices of the step were not recorded.
 func Mixture(tokens int, choices ...[][2]int) *trace.Trace {
 	layer := 3
 	t := &trace.Trace{

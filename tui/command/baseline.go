@@ -64,12 +64,12 @@ func Part(x *analyze.Index, s analyze.Selection, takes report.Takes) analyze.Sel
 	return s
 }
 
-// mostTraces is the maximum number of files that Traces returns.
+// mostTraces is the maximum number of paths that Traces returns.
 const mostTraces = 100
 
-// Traces returns the paths of the traces whose path begins with `typed`, the newest first, and then the
-// folders. `typed` may be empty: the traces of the current folder. The trace that is shown, `except`, is left
-// out; "" for none.
+// Traces returns the paths that begin with `typed`: first those of traces, the newest first, and then those
+// of folders. If `typed` is empty, Traces lists the current folder. `except` is the path of the shown
+// trace, which is left out, or "" if there is none.
 func Traces(ctx context.Context, typed, except string) ([]string, error) {
 	folder, prefix := filepath.Split(typed)
 	entries, err := os.ReadDir(cmp.Or(Expand(folder), "."))

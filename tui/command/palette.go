@@ -49,8 +49,9 @@ func (p *Palette) Typed(k widget.Key) (closed bool) {
 }
 
 // search finds the commands that match the typed text. A name that equals the text is the best match. Next,
-// in this order: a name that starts with the text, a word of Row.Also that starts with the text, any such
-// word of the name or the description, a name that contains the letters of the text in order.
+// in this order: a name that starts with the text, a word of Row.Also that starts with the text, a word of
+// the name or the description that starts with the text, a name that contains the letters of the text in
+// order.
 func (p *Palette) search() {
 	p.Cursor, p.found = 0, nil
 	typed := strings.ToLower(strings.TrimSpace(p.line.Text()))

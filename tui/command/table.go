@@ -150,10 +150,10 @@ func Default(views ...Row) []Row {
 		{Name: "remove breakpoint", Plain: Line{Word: "B", Takes: "N", Doc: "remove breakpoint N"}},
 		{
 			Keys: []string{"i"}, Name: "prompt",
-			Doc:  "Asks for a new prompt, which replaces the text. With --chat: your next turn of the conversation.",
+			Doc:  "Asks for a new prompt, which replaces the text. With --chat: asks for your next turn of the conversation.",
 			Also: "text chat input message",
 			In:   []Place{InViews}, Needs: []Needs{Session}, Hint: 14,
-			Plain: Line{Word: "p", Takes: "TEXT", Doc: "prompt, or with --chat your turn"},
+			Plain: Line{Word: "p", Takes: "TEXT", Doc: "set the prompt; with --chat: your turn"},
 		},
 		{
 			Keys: []string{"I"}, Name: "edit",
@@ -161,7 +161,7 @@ func Default(views ...Row) []Row {
 			In:  []Place{InViews}, Needs: []Needs{Text},
 			Plain: Line{
 				Word: "e", Takes: "N TEXT",
-				Doc: "keep N tokens of the text and continue with TEXT",
+				Doc: "keep the first N tokens of the text and continue with TEXT",
 			},
 		},
 		{
@@ -199,10 +199,10 @@ func Default(views ...Row) []Row {
 			In:   []Place{InViews}, Needs: []Needs{Device},
 			Plain: Line{Word: "L", Takes: "", Doc: "measure the ceilings of the device"},
 		},
-		{Name: "value", Plain: Line{Word: "v", Takes: "VALUE [DISPATCH]", Doc: "print statistics of a value at the end of the step, or right after the dispatch with the id DISPATCH; the table values lists the ids"}},
+		{Name: "value", Plain: Line{Word: "v", Takes: "VALUE [DISPATCH]", Doc: "print statistics of a value at the end of the step, or right after the dispatch with the id DISPATCH; the table `values` lists the ids"}},
 		{Name: "save value", Plain: Line{
 			Word: "save", Takes: "VALUE [DISPATCH] FILE",
-			Doc: "write all elements of a value, also right after DISPATCH, to a .npy or .csv file",
+			Doc: "write all elements of a value, at the end of the step or right after DISPATCH, to a .npy or .csv file",
 		}},
 		{
 			Keys: []string{"f"}, Name: "follow",
@@ -233,7 +233,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"v"}, Name: "selection",
-			Doc:  "Chooses which steps tables cover: this step, all warm decode steps, the prefill, or the marked steps. Commands that need a single step select this step again.",
+			Doc:  "Chooses which steps tables cover: this step, all warm decode steps, the prefill, or the marked steps. A command that needs a single step changes the selection to this step.",
 			Also: "range scope steps phase",
 			In:   []Place{InViews}, Word: "steps", Hint: 7,
 			Plain: Line{
@@ -255,13 +255,13 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"B"}, Name: "baseline trace",
-			Doc:  "Compares tables with the steps of the same phase in another trace. tab takes the newest trace in the folder, or completes the name; again: the next trace. Leave the file name empty to compare with steps of this trace again.",
+			Doc:  "Compares tables with the steps of the same phase in another trace. tab enters the newest trace in the folder or completes the typed name; tab again: the next trace. Leave the file name empty to compare with steps of this trace again.",
 			Also: "diff compare delta difference file run",
 			In:   []Place{InViews}, Needs: []Needs{Shown},
 		},
 		{
 			Keys: []string{"m"}, Name: "mark step",
-			Doc:  "Marks the step as one end of a range of steps. Mark another step to end the range and to select it.",
+			Doc:  "Marks the step as one end of a range of steps. Mark another step to set the other end and to select the range.",
 			Also: "range select",
 			In:   []Place{InViews}, Of: SideBySide, Needs: []Needs{Shown},
 		},
@@ -317,7 +317,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"w"}, Name: "why",
-			Doc:  "Explains the grid of the dispatch: shows the chain of changes that led to it, back to the number of tokens. On a value: lists all operators that a change of the value can re-plan.",
+			Doc:  "Explains the grid of the dispatch: shows the chain of changes from an input of the graph, such as the tokens, to this grid. On a value: lists all operators that a change of the value can re-plan.",
 			Also: "explain grid reason resize",
 			In:   []Place{InViews}, Of: Explained, Needs: []Needs{View}, Hint: 5,
 			Plain: Line{
@@ -394,7 +394,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"t"}, Name: "time",
-			Doc:  "Times the operator in isolation on each of its routes: for the number of tokens at the cursor, and for each number at which the plan changes the route.",
+			Doc:  "Times the operator in isolation on each of its routes: for the number of tokens at the cursor, and for each number of tokens at which the plan changes the route.",
 			Also: "benchmark route isolated",
 			In:   []Place{InViews}, Of: WithCurves, Needs: []Needs{Device, View}, Hint: 4,
 			Plain: Line{Word: "o", Takes: "OP [M ...]", Doc: "time operator OP in isolation on each route, for M tokens; without M: for each number of tokens at which the plan changes the route"},
@@ -417,7 +417,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"enter"}, Name: "go to",
-			Doc: "Shows the dispatch in Dispatches. On a step, a layer or idle time: zooms to it.",
+			Doc: "Shows the dispatch in the view Dispatches. On a step, a layer or idle time: zooms to it.",
 			In:  []Place{InViews}, Of: OnTimeline, Needs: []Needs{View}, Hint: 4,
 		},
 		{
@@ -480,7 +480,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"x"}, Name: "export",
-			Doc:  "Writes the trace to a file, also for other programs.",
+			Doc:  "Writes the trace to a file, also in formats of other programs.",
 			Also: "save write file perfetto chrome json record",
 			In:   []Place{InViews, Overlays}, Needs: []Needs{Steps}, Hint: 11,
 			Plain: Line{Word: "x", Takes: "FILE", Doc: "export", Recorded: true},
@@ -717,8 +717,8 @@ func Here(at Where, hinted bool) []*Row {
 	return out
 }
 
-// Under returns the commands of a place whose heading `accepts` accepts. The heading of commands that every
-// view has is "".
+// Under returns the commands of a place for whose heading the function `accepts` returns true. Commands
+// that every view has are under the heading "".
 func Under(in Place, accepts func(heading string) bool) []*Row {
 	var out []*Row
 	for i := range Table {

@@ -75,7 +75,8 @@ func wrongText(x *analyze.Index, t *session.Tried) string {
 	return fmt.Sprintf("largest error %.3g at %s, %s", math.Abs(float64(g.Got-g.Want)), at, g.Over())
 }
 
-// TriedLines returns lines that tell the user the result of running an edited kernel, after its verdict.
+// TriedLines returns lines that describe the result of running an edited kernel in detail. Callers show
+// them below the verdict.
 func TriedLines(x *analyze.Index, t *session.Tried) []string {
 	if t.Dispatch == nil {
 		return []string{

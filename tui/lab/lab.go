@@ -91,7 +91,7 @@ func New(h Host, j *widget.Jobs, o Options) *Lab {
 	}
 }
 
-// labStand identifies the dispatch in a step whose inputs an edited kernel is tried on.
+// labStand identifies a dispatch in a step. The lab runs an edited kernel on the inputs of this dispatch.
 type labStand struct {
 	dispatch trace.DispatchID
 	step     int // step index as recorded in the trace
@@ -109,8 +109,8 @@ type (
 	}
 )
 
-// Begin is called when a session opens. It starts to watch the folder of --shaders for changes, if the user
-// gave one. The session has already loaded the sources in this folder.
+// Begin is called when a session opens. If the user gave a folder with --shaders, Begin starts to watch
+// this folder for changes. The session has already loaded the sources in this folder.
 func (l *Lab) Begin() {
 	if l.dir == "" && l.opts.Shaders != "" {
 		l.watch(l.opts.Shaders)
@@ -326,7 +326,8 @@ func (l *Lab) show(v *variant, p view.Page) {
 	l.subject, l.shown = v, l.host.Open(p)
 }
 
-// refusedLines returns lines that tell the user why a source was refused: first where it does not compile.
+// refusedLines returns the lines of the error for which a source was refused, with a sign in front of the
+// first line.
 func refusedLines(err error) []string {
 	lines := strings.Split(err.Error(), "\n")
 	lines[0] = widget.MarkFail + " refused: " + lines[0]
@@ -402,8 +403,8 @@ func (l *Lab) newest(kernel string) *variant {
 	return l.tried[kernel]
 }
 
-// unused returns the newest variant of a kernel whose source ran, or nil if the session already uses this
-// source.
+// unused returns the newest of those variants of a kernel that have run. It returns nil if none has run, or
+// if the session already uses this variant.
 func (l *Lab) unused(kernel string) *variant {
 	if v := l.newest(kernel).ran(); v != nil && v.tried.Name != l.InPlace(kernel) {
 		return v

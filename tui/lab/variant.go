@@ -52,8 +52,8 @@ func (l *Lab) variantOf(kernel, text string) *variant {
 	return l.list[i]
 }
 
-// keep adds a variant that ran or was refused to the list. Other errors, such as a crash, say nothing about
-// its source.
+// keep adds a variant to the list if its source ran or was refused. Other errors, such as a crash, say
+// nothing about the source.
 func (l *Lab) keep(v *variant) {
 	l.version++
 	if v.number == 0 && (v.err == nil || errors.Is(v.err, session.ErrUsage)) {
@@ -118,7 +118,8 @@ func changeOf(from, to string) change {
 	return c
 }
 
-// hunkHead returns the line before a group of differences: where it begins in both sources.
+// hunkHead returns the heading of a group of differences: the number of its first line in each of the two
+// sources.
 func hunkHead(h *udiff.Hunk) string {
 	return fmt.Sprintf("@@ line %d, now %d @@", h.FromLine, h.ToLine)
 }

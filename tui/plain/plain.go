@@ -81,8 +81,8 @@ func Run(ctx context.Context, o Options, open func(context.Context) Opened) erro
 func (p *front) run(ctx context.Context, s session.Session, in io.Reader) error {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT)
-	// The next two calls run after Close, so that a second signal does not end the program during Close:
-	// some senders signal a process and then its group.
+	// The next two deferred calls run after the deferred Close, so that a second signal does not end the
+	// program during Close: some senders signal a process and then its group.
 	defer signal.Stop(signals)
 	defer signal.Ignore(syscall.SIGQUIT)
 	var events <-chan session.Event // nil for a trace, which has no events

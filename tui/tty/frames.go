@@ -22,8 +22,8 @@ type syncFile struct{ *os.File }
 
 func (f *syncFile) Write(p []byte) (int, error) { return writeFrame(f.File, p) }
 
-// WriteString encloses a string in BeginFrame and EndFrame. It overrides the method of the embedded file,
-// which io.WriteString would call otherwise.
+// WriteString encloses a string in BeginFrame and EndFrame. Without this method, io.WriteString would call
+// the method of the embedded file, which writes the string without BeginFrame and EndFrame.
 func (f *syncFile) WriteString(s string) (int, error) { return writeFrame(f.File, []byte(s)) }
 
 type syncWriter struct{ w io.Writer }

@@ -23,9 +23,9 @@ type JobControl struct {
 	Ended     <-chan struct{} // closed when the program has to quit
 }
 
-// Control sets the terminal of the job and returns the job-control signals to listen for. The receiver must
-// pass each of these signals to Hear. The list does not include SIGTTOU: a background program that catches
-// SIGTTOU and sets the terminal mode receives SIGTTOU again and again.
+// Control sets the terminal of the job and returns the job-control signals to listen for. The caller must
+// pass each signal that it receives to Hear. The list does not include SIGTTOU: a background program that
+// catches SIGTTOU and sets the terminal mode receives SIGTTOU again and again.
 func (j *JobControl) Control(tty *os.File) []os.Signal {
 	session, err := unix.Getsid(0)
 	j.Job = err == nil && session != unix.Getpgrp()
@@ -36,8 +36,8 @@ func (j *JobControl) Control(tty *os.File) []os.Signal {
 	return []os.Signal{unix.SIGCONT}
 }
 
-// Hear handles a job-control signal and returns the message for the event loop, or nil if there is none.
-// `ours` is false for any other signal.
+// Hear handles a signal. `ours` is false if it is not a job-control signal. `m` is the message to send to the
+// event loop, or nil if the signal needs no message.
 func (j *JobControl) Hear(sig os.Signal) (m any, ours bool) {
 	stops := sig == unix.SIGTSTP || sig == unix.SIGTTIN
 	switch {
@@ -96,10 +96,12 @@ func (j *JobControl) background() bool {
 	return err == nil && group != unix.Getpgrp()
 }
 
-// continuedWithin is how long send waits for SIGCONT while the program keeps running.
+// continuedWithin is how long send waits for SIGCONT before it gives up. It is also how long Hear ignores
+// stop signals after the program was continued from a stop in the background.
 const continuedWithin = time.Second
 
-// send sends a signal that stops or continues the process group. It returns when SIGCONT has arrived.
+// send sends a signal that stops or continues the process group. It returns when SIGCONT has arrived, or
+// after continuedWithin.
 func (j *JobControl) send(sig unix.Signal) {
 	select {
 	case <-j.continued: // discard a SIGCONT that an earlier signal caused

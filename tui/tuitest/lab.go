@@ -15,15 +15,15 @@ const Broken = "broken"
 // Stray is a word that marks a source as writing values that the original kernel does not write.
 const Stray = "stray"
 
-// Right is a word that marks a source whose results equal those of the original kernel. Without it, the
-// source leaves out one element.
+// Right is a word that marks a source whose results equal those of the original kernel. For a source without
+// this word, some elements differ and one is not written.
 const Right = "right"
 
 // EditedName returns the name that the session gives to an edited version of a kernel.
 func EditedName(kernel string) string { return kernel + "+3fa21b07" }
 
-// NameOf returns the name that the session gives to a source. Sources with the word Right have different
-// names.
+// NameOf returns the name that the session gives to a source. Each source with the word Right gets its own
+// name. All other sources of a kernel get the name EditedName.
 func NameOf(e *session.KernelEdit) string {
 	if strings.Contains(e.Text, Right) {
 		return fmt.Sprintf("%s+%08x", e.Kernel, crc32.ChecksumIEEE([]byte(e.Text)))

@@ -101,7 +101,8 @@ func (p *Session) dimsAt(v *trace.Value, step int) []int {
 	return dims
 }
 
-// heatMap returns a heat map of n elements. Each cell shows its first element, or NaN if it contains the NaN.
+// heatMap returns a heat map of n elements. Each cell shows the absolute value of its first element, or NaN
+// if the cell contains the element Script.NaN.
 func (p *Session) heatMap(n int, at session.MapAt, number func(int) float64) *session.HeatMap {
 	if at.Elements > 0 {
 		n = min(n, at.Elements)

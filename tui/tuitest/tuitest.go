@@ -23,11 +23,11 @@ type Script struct {
 	// Before is called before every command and, in a run, before every step. The error that Before
 	// returns is the error of the command. Before may wait or panic.
 	Before func(context.Context, session.Command) error
-	// Rounds is the number of rounds in one measurement of costs; 0 means 30. Scatter is the difference
-	// between the quartiles of the simulated run times, in ns.
+	// Rounds is the number of rounds in one measurement of costs; 0 means 30. Scatter is the difference, in
+	// ns, between the upper and the lower quartile of the simulated step times.
 	Rounds  int
 	Scatter int64
-	// Notes reports that costs have a note, as those of a model have.
+	// Notes makes every measurement of costs return a note, as a real model does.
 	Notes bool
 	// NaN is the index of the element that is NaN in every value; 0 for none.
 	NaN int
@@ -312,7 +312,7 @@ func (p *Session) rewind(n int) {
 	}
 }
 
-// at sets the state to that after a step.
+// at updates the state after the step s.
 func (p *Session) at(s trace.Step) {
 	p.state.Position, p.state.Step = s.Position+len(s.Tokens), s.Index
 	if s.Token != nil {
@@ -387,12 +387,12 @@ func (p *Session) stepOf(index *int) (*trace.Step, error) {
 	return &p.path[i], nil
 }
 
-// Shared is the simulated time in ns of a step whose dispatches are all skipped, in a measurement of the
-// costs of single dispatches.
+// Shared is the part of a step's simulated time, in ns, that no dispatch causes. A measurement of costs
+// reports Shared plus the costs of all dispatches as the time of the step.
 const Shared = 7000
 
-// cost reports half the time of its dispatches as the cost of each part. It sends the progress, and calls
-// Script.Before before each part.
+// cost reports a cost for each part of the command: half the recorded time of the part's dispatches. Before
+// each part, it sends the progress and calls Script.Before.
 func (p *Session) cost(ctx context.Context, c session.Command) error {
 	s, err := p.stepOf(c.Step)
 	if err != nil {
@@ -451,8 +451,8 @@ func (p *Session) cost(ctx context.Context, c session.Command) error {
 	return err
 }
 
-// verify reports errors for the named dispatches, or for all dispatches of a step. Each error is a tenth of
-// the tolerance, but that of the seventh dispatch is three times the tolerance.
+// verify reports errors for the named dispatches, or for all dispatches of a step. The error of the step's
+// seventh dispatch is three times the tolerance. All other errors are a tenth of the tolerance.
 func (p *Session) verify(c session.Command) error {
 	s, err := p.stepOf(c.Step)
 	if err != nil {

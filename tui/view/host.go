@@ -68,7 +68,8 @@ type Host interface {
 	ChosenDispatch() (id trace.DispatchID, ok bool)
 }
 
-// Question asks for a line of text. Live, which may be nil, returns the label for the text typed so far.
+// Question asks for a line of text. If Live is not nil, the program calls it with the text typed so far and
+// shows the result as the label.
 type Question struct {
 	Label, Hint string // the hint is shown while the line is empty
 	Suggest     string // the text with which the line begins
@@ -165,8 +166,8 @@ func (Basics) Look() any                         { return nil }
 func (Basics) Restore(any)                       {}
 func (Basics) Scrolls() int                      { return WheelLines }
 
-// Detail is the contents of the detail pane. A job calls Lines, which is nil if there are no lines. Of
-// identifies the described object, and Title is the object's name for the user.
+// Detail is the contents of the detail pane. A job calls Lines, which is nil if there are no lines. The field
+// Of identifies the described object, and Title is the object's name for the user.
 type Detail struct {
 	Of, Title string
 	Lines     func(context.Context) ([]string, error)

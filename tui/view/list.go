@@ -84,8 +84,8 @@ func Complain(t *widget.Theme, w int, what string) []string {
 }
 
 // Elsewhere finds the steps that ran a dispatch, if the filter of a dispatch table is a dispatch id. It
-// returns this id, the number of steps that ran the dispatch, and the index of the last such step, or of the
-// shown step if no step ran the dispatch. For any other filter, asked is false.
+// returns this id, the number of steps that ran the dispatch, and the index of the last such step. If no step
+// ran the dispatch, `at` is the index of the shown step. For any other filter or table, `asked` is false.
 func (p *ListPage) Elsewhere() (id trace.DispatchID, steps, at int, asked bool) {
 	l, s := &p.Rows.Listing, p.Snapshot()
 	if l.Table == nil || l.Table.Name != "dispatches" {
@@ -103,7 +103,8 @@ func (p *ListPage) Elsewhere() (id trace.DispatchID, steps, at int, asked bool) 
 	return id, steps, at, true
 }
 
-// Draw draws the list or, if it has no rows, a text that says why. `none` is this text if there is no filter.
+// Draw draws the list. If the list has no rows, Draw instead draws a text that says why. This text is `none`,
+// unless the table is still being computed or a filter hides all rows.
 func (p *ListPage) Draw(t *widget.Theme, w, h int, focused bool, none string) []string {
 	l := &p.Rows.Listing
 	switch {

@@ -9,8 +9,8 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// Outcome says what changed from the baseline that the user chose to the selected steps: by how much a step
-// became faster or slower, and where.
+// Outcome says what changed between the user's baseline and the selected steps: by how much a step became
+// faster or slower, and where.
 type Outcome struct {
 	lines []string // in several lengths, longest first
 	paint widget.Paint
@@ -25,7 +25,8 @@ type outcomeKey struct {
 // OutcomeTask computes the outcome in a job.
 type OutcomeTask = widget.Task[outcomeKey, *Outcome]
 
-// WantOutcome requests the outcome. There is none without a baseline that the user chose, or while steps run.
+// WantOutcome requests the outcome. If the user chose no baseline, or while steps run, it instead removes the
+// outcome.
 func WantOutcome(o *OutcomeTask, j *widget.Jobs, s Snapshot) {
 	if s.Step < 0 || s.Running || !s.Against.Chosen() {
 		o.Clear(j)
@@ -35,6 +36,7 @@ func WantOutcome(o *OutcomeTask, j *widget.Jobs, s Snapshot) {
 		func(ctx context.Context) (*Outcome, error) { return outcomeOf(ctx, s) }, nil)
 }
 
+// outcomeOf compares the selected steps with their baseline.
 func outcomeOf(ctx context.Context, s Snapshot) (*Outcome, error) {
 	d, err := command.Compare(ctx, s.Index, s.Scope, s.Against)
 	if err != nil {

@@ -18,8 +18,9 @@ type Box struct {
 // Readable is the width of the frame of a wrapped text, in cells. Longer lines are hard to read.
 const Readable = 112
 
-// A frame has at least leastFrame cells. Unless that leaves frameMargin cells of the screen visible at each
-// side, the frame is as wide as the screen, because a few cells of a line cannot be read.
+// A frame is at least leastFrame cells wide. If fewer than frameMargin cells of the screen would stay
+// visible on each side of the frame, the frame is as wide as the screen, because nobody can read so few
+// cells of a line.
 const leastFrame, frameMargin = 80, 12
 
 // FrameWidth returns the width of a frame on a screen, both in cells. `wanted` is the width of the content
@@ -31,8 +32,7 @@ func FrameWidth(screen, wanted int) int {
 	return screen
 }
 
-// Cover draws a box over a rectangle of the canvas. It dims everything else in `area`, the lines behind
-// the box.
+// Cover draws a box over the rectangle r of the canvas. It dims the rest of `area`.
 func (c *canvas) Cover(t *Theme, area, r Rect, b Box) {
 	lines := c.framed(t, r, b)
 	for y := max(0, area.Y); y < min(len(c.lines), area.Y+area.H); y++ {

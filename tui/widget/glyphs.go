@@ -42,9 +42,9 @@ func NewGlyphs(set string) (Glyphs, error) {
 	return Glyphs{set}, nil
 }
 
-// toASCII replaces each non-ASCII character of the screens with one ASCII character. The list `spelled` has
-// the characters that need several. A test checks that no character is missing, and that characters with
-// different meanings have different replacements.
+// toASCII replaces each non-ASCII character of the screens with one ASCII character. Characters that need
+// several ASCII characters are in the list `spelled` instead. A test checks that no character is missing,
+// and that characters with different meanings have different replacements.
 var toASCII = strings.NewReplacer(
 	"↑", "^", "↓", "V", "▌", "*", "›", ")", "•", "o", "◆", "@", "▾", "v", "▸", ">", "✓", "y", "✗", "X",
 	"×", "x", "‹", "(", "⏎", "\\", "⇥", "\\", "←", "<", "→", ">", "·", ".", "–", "-", "—", "-", "µ", "u", "Σ", "S", "Δ", "D",
@@ -71,8 +71,9 @@ func (g Glyphs) Finish(s string, w int) string {
 	return s
 }
 
-// spell replaces characters with several ASCII characters, and removes as many spaces, so that other columns
-// stay in place. Without a space to remove, it removes a letter of a name that is already cut.
+// spell replaces each character of the list `spelled` with several ASCII characters. For each extra
+// character it removes a space, so that other columns stay in place. An ellipsis next to a name is the
+// exception: its second dot replaces a letter of the name.
 func spell(s string) string {
 	var line []string // characters and the escape sequences of their colors
 	for state := byte(0); s != ""; {
@@ -99,7 +100,8 @@ func spell(s string) string {
 	return strings.Join(line, "")
 }
 
-// beside returns the index of a letter or digit next to the character at index sign, or -1 if there is none.
+// beside returns the index of a letter or digit next to the character at index `sign`, or -1 if there is
+// none.
 func beside(line []string, sign int) int {
 	for _, at := range []int{sign - 1, sign + 1} {
 		if at < 0 || at >= len(line) {
@@ -112,9 +114,9 @@ func beside(line []string, sign int) int {
 	return -1
 }
 
-// makeRoom removes one space from a gap between columns, to make room for a longer spelling of the character
-// at index sign. It uses the gap after the character or, in a right-aligned column, the gap before. A line
-// without gaps becomes longer.
+// makeRoom removes one space from a gap between columns, to make room for a longer spelling of the
+// character at index `sign`. It uses the gap after the character or, in a right-aligned column, the gap
+// before. A line without gaps becomes longer.
 func makeRoom(line []string, sign int) {
 	before, far := gap(line, sign, -1)
 	after, farther := gap(line, sign, 1)
@@ -126,8 +128,9 @@ func makeRoom(line []string, sign int) {
 }
 
 // gap returns the index of a space in the nearest gap of at least two spaces, or -1 if there is none. It
-// searches from the character at index sign: to the right if `by` is 1 and to the left if by is -1. `far`
-// reports that other words are between this gap and the word of the character.
+// searches from the character at index `sign`: to the right if `by` is 1, and to the left if `by` is -1.
+// `far` reports that the gap is not next to the word that contains this character: other words are in
+// between.
 func gap(line []string, sign, by int) (at int, far bool) {
 	blanks, found := 0, -1
 	for i := sign + by; i >= 0 && i < len(line); i += by {

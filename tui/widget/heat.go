@@ -15,8 +15,9 @@ type HeatScale struct {
 	Max   float64             // the largest finite number; 0 if no finite number is above 0
 }
 
-// NewHeatScale returns a scale for the finite numbers above 0 among the given ones. The levels divide the
-// range of these numbers without the smallest 5 %, which would otherwise leave few levels for the others.
+// NewHeatScale returns a scale for those of the given numbers that are finite and above 0. The smallest 5 %
+// of them do not affect the levels: a few tiny numbers could otherwise leave few levels for all larger
+// numbers.
 func NewHeatScale[F ~float64](numbers []F) HeatScale {
 	var list []float64
 	for _, n := range numbers {

@@ -139,8 +139,8 @@ func (l *Listing) measure(ctx context.Context, rows []int, measured map[int][]in
 	return widths, nil
 }
 
-// measureRow returns the width of each cell of a row. It also increases the widths in `least` to those that
-// the essential content of the cells needs.
+// measureRow returns the width of each cell of a row. If a cell has a short text, measureRow also increases
+// `least` of its column to the width of the short text.
 func (l *Listing) measureRow(r int) []int {
 	cells := make([]int, len(l.Table.Columns))
 	for c := range cells {
@@ -253,8 +253,8 @@ func (l *Listing) firstFound() int {
 	return slices.Index(l.Rows, first)
 }
 
-// whole returns the outermost parent of the row such that all leaves of the parent pass the filter, else the
-// row.
+// whole goes from the row to its parent, and on to the parent of the parent, as long as the parent is not a
+// group and all its leaves pass the filter. It returns the last row that it reached.
 func (l *Listing) whole(row int) int {
 	for up := l.Table.Rows[row].Parent; up >= 0; up = l.Table.Rows[up].Parent {
 		if l.Table.Rows[up].Group || l.Shown[up] < l.Leaves[up] {
@@ -344,7 +344,7 @@ func (l *Listing) Exported() *table.Table {
 		of := table.ColumnsAt(func(row int) *int { return &row }).
 			Where(func(row *int) bool { return l.Shown[*row] != l.Leaves[*row] })
 		columns = append(columns, of.Text(0, "sums_of", "sums of",
-			"if a filter hides rows inside this row: number of rows that its sums include, and how many of them this table shows",
+			"if a filter hides rows inside this row: number of rows that this row's sums include, and how many of them are shown",
 			func(row *int) string {
 				all, here := Plural(l.Leaves[*row], "row"), Count(l.Shown[*row])
 				return fmt.Sprintf("all %s, %s here", all, here)

@@ -8,7 +8,8 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// metered is the number of latest messages, and of latest frames, whose times the meter keeps.
+// metered is the number of times that the meter keeps: one for each of the latest messages and, separately,
+// one for each of the latest frames.
 const metered = 100
 
 // Meter measures the performance of the screen: the time per message, the time per frame and the message

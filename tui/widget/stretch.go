@@ -45,7 +45,7 @@ func Overlaid(under, over []Stretch) []Stretch {
 	return out
 }
 
-// firstAfter returns the index of the first stretch that ends after the byte offset at.
+// firstAfter returns the index of the first stretch that ends after the byte offset `at`.
 func firstAfter(list []Stretch, at int) int {
 	return sort.Search(len(list), func(i int) bool { return list[i].To > at })
 }

@@ -68,9 +68,9 @@ type TablePane struct {
 	Line     int            // line of the header in the view
 }
 
-// rowName identifies the row that the user chose, by key and by identity from KinOf, so that later listings
-// select the same row. If a closed parent hides this row, the cursor is on the parent until the parent is
-// opened.
+// rowName identifies the row that the user chose, so that later listings select the same row. It holds the
+// key of the row and its second identity (see KinOf). If a closed parent hides this row, the cursor is on
+// the parent until the parent is opened.
 type rowName struct {
 	key string
 	kin any
@@ -417,8 +417,8 @@ func (p *TablePane) Reverse() {
 	p.Choose(c)
 }
 
-// roomyTitle is the width in cells from which a title has room for everything. In a narrower title, the note
-// about sums and the sort order have less priority.
+// roomyTitle is the minimum width, in cells, of a title that has room for everything. In a narrower title,
+// the note about sums and the sort order have a lower priority.
 const roomyTitle = 76
 
 // Own returns the parts of a title that describe the user's choices: an error in the filter, the result of
@@ -496,5 +496,6 @@ func (p *TablePane) RowText() string {
 // MainWidth is the width of the screen, in cells, for which the views are designed.
 const MainWidth = 80
 
-// SideWidth is the width of the screen, in cells, from which the detail pane is on the right of the list.
+// SideWidth is the minimum width, in cells, of a screen that shows the detail pane to the right of the
+// list. On a narrower screen, the detail pane is below the list.
 const SideWidth = 110

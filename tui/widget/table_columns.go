@@ -37,18 +37,19 @@ func (p *TablePane) keepPlaces(w int) {
 }
 
 // Minimum widths of text columns, in cells. A list that is too narrow makes its text columns narrower in
-// three stages: first to elasticGood, and row names to elasticName; then, after dropping columns for wide
-// screens, to elasticMin; last to elasticHint, and the column TablePane.Soft to elasticSoft, if this can save
-// columns that need a screen wider than MainWidth.
+// three stages. First, row names shrink to elasticName and other text columns to elasticGood. Then the list
+// drops columns for wide screens, and text columns shrink to elasticMin. Last, the column TablePane.Soft
+// shrinks to elasticSoft and other text columns to elasticHint; this happens only if a column that needs a
+// screen wider than MainWidth would be dropped otherwise.
 const elasticSoft, elasticHint, elasticMin, elasticGood, elasticName = 8, 10, 12, 20, 48
 
-// Widths of bars with their numbers in cells: narrowBar on a narrow screen, wideBar on a screen with room for
-// a detail pane. The number after the bar takes barNumber of them.
+// Widths, in cells, of a bar together with the number after it: narrowBar on a narrow screen, wideBar on a
+// screen with room for a detail pane. The number takes barNumber of these cells.
 const narrowBar, wideBar, barNumber = 7, 12, 5
 
-// lay chooses the columns that fit in a list of w cells, and computes their widths. The width of a column is
-// that of the widest cell among all rows of the table, so that opening a row moves no column. If the columns
-// are then too wide, only the rows of the listing count.
+// lay chooses the columns that fit in a list of w cells, and computes their widths. The width of a column
+// is that of the widest cell among all rows of the table, so that opening a row moves no column. If the
+// columns are then too wide, lay measures only the rows of the listing.
 func (p *TablePane) lay(w int) {
 	if p.laidOut == w {
 		return
@@ -77,8 +78,9 @@ func (p *TablePane) dropIdle(over int) int {
 	return over
 }
 
-// dismiss drops the Guest columns, unless dropping all columns for wide screens would free enough room. It
-// returns the number of cells by which the remaining columns are too wide.
+// dismiss drops the Guest columns if dropping all other columns for wide screens would not make the list
+// fit. `over` is the number of cells by which the columns are too wide; dismiss returns this number for the
+// columns that it keeps.
 func (p *TablePane) dismiss(over int) int {
 	wide, guests := 0, 0
 	guest := func(c placed) bool {
@@ -195,7 +197,7 @@ func (p *TablePane) squeeze(over int, least func(*table.Column) int) int {
 }
 
 // relax distributes `left` free cells to columns that are narrower than their content. Row names get cells
-// first; columns that shrink first get cells last.
+// first. Bars and the column TablePane.Soft get cells last.
 func (p *TablePane) relax(left int) {
 	turn := func(c int) int {
 		switch col := &p.Table.Columns[c]; {
@@ -217,10 +219,11 @@ func (p *TablePane) relax(left int) {
 	}
 }
 
-// shrink makes the columns, which are `over` cells too wide, fit. It makes bars and the widest text columns
-// narrower, then drops columns for wide screens, from the right, then makes text columns still narrower, then
-// drops columns that need a screen wider than MainWidth, then others. Row names and the column that the rows
-// are sorted by are dropped last.
+// shrink makes the columns fit; together they are `over` cells too wide. It stops as soon as they fit.
+// First it makes bars and the widest text columns narrower. Then it drops columns for wide screens, from
+// the right, and makes text columns still narrower. Then it drops columns that need a screen wider than
+// MainWidth, and after these the columns of GiveUp and any others. It drops row names and the column that
+// the rows are sorted by last.
 func (p *TablePane) shrink(over int) {
 	to := func(n, soft int) func(*table.Column) int {
 		return func(c *table.Column) int {

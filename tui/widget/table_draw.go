@@ -240,9 +240,9 @@ func (p *TablePane) row(b *strings.Builder, t *Theme, i int, focused bool) {
 	}
 }
 
-// deltaPaint returns the paint for a difference from the baseline: one for faster, and one for slower. The
-// sign in the text says the same. It is Plain for a difference that is not significant, and for other
-// columns.
+// deltaPaint returns the paint for a difference from the baseline: Good if it is faster, Bad if it is
+// slower. The sign in the text shows the same. deltaPaint returns Plain for a difference that is not
+// significant, and for a column that does not hold differences.
 func deltaPaint(column, s string) Paint {
 	switch s = strings.TrimSpace(s); column {
 	case "delta_us", "delta_cost_us", "delta_ms", "difference_us":

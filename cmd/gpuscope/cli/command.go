@@ -38,8 +38,8 @@ type Command struct {
 	Screen   bool // handles signals itself, to restore the terminal
 	// Setup declares the flags and returns the action, which runs after the flags are parsed.
 	Setup func(flags *pflag.FlagSet) Action
-	// Surplus returns a specific error if there are too many operands. Surplus may be nil or return nil,
-	// which means that there is none.
+	// Surplus is called if there are too many operands. It returns an error that is more helpful than the
+	// general one. If Surplus is nil or returns nil, the user sees the general error.
 	Surplus func(operands []string) error
 }
 

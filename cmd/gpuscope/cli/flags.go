@@ -66,9 +66,10 @@ func FlagName(f *pflag.Flag) string {
 	return "--" + f.Name
 }
 
-// Suggest returns "; did you mean X?" if a name is close to the word. A name is close if it starts with the
-// word, or is the word with the prefix "no-". A name is also close if its edit distance is at most 2 and at
-// most half the length of the word.
+// Suggest returns "; did you mean X?" if one of the names is close to `word`, where X is `prefix` followed
+// by the closest name. A name is close if it starts with the word, or if it is "no-" followed by the word.
+// A name is also close if its edit distance from the word is at most 2 and at most half the length of the
+// word.
 func Suggest(word string, names []string, prefix string) string {
 	best, least := "", 3
 	for _, n := range names {
@@ -132,7 +133,7 @@ func ChoiceFlag(flags *pflag.FlagSet, name, doc string, words ...string) *Choice
 	return c
 }
 
-// wordsKey is the annotation of a flag that lists the words for its completion.
+// wordsKey is the key of a flag annotation. The annotation lists the words that a shell completes.
 const wordsKey = "gpuscope_words"
 
 // SetWords says which words a shell completes for the value of a flag.
@@ -145,7 +146,7 @@ func SetWords(flags *pflag.FlagSet, name string, words ...string) {
 // Words returns the words that a shell completes for the value of a flag.
 func Words(f *pflag.Flag) []string { return f.Annotations[wordsKey] }
 
-// Check returns an error if the flag has none of its words.
+// Check returns an error if the value of the flag is not one of the accepted words.
 func (c *Choice) Check() error {
 	for _, w := range c.Words {
 		if c.Value == w {

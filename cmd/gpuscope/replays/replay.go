@@ -42,7 +42,7 @@ status is 1 for the verdicts wrong and refused. docs/guide/capture.md describes 
 			flags.VarP(&r.runs, "rounds", "r", "time `N` runs")
 			flags.Float64Var(&r.tolerance, "tolerance", capture.DefaultTolerance,
 				"accept differences of up to `T` times the largest expected element")
-			flags.Var(&r.most, "max-bytes", "refuse arrays of more than `N` bytes in total")
+			flags.Var(&r.most, "max-bytes", "fail if the arrays of the capture exceed `N` bytes in total")
 			r.format = cli.FormatFlag(flags, "text", "json")
 			return func(ctx context.Context, operands []string) error {
 				switch {

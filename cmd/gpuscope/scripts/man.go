@@ -153,7 +153,8 @@ func paragraphs(b *strings.Builder, text string) {
 	}
 }
 
-// filled returns a text in lines of at most 80 bytes where words permit it. The reader's program fills them.
+// filled breaks a text into lines of at most 80 bytes. A longer word gets a line of its own. The program
+// that shows the page joins the lines and breaks them again for the width of its screen.
 func filled(s string) string {
 	var b strings.Builder
 	line := ""

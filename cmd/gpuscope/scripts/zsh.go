@@ -117,7 +117,7 @@ func zshAction(t takes, list []string) string {
 	return " " // nothing to complete
 }
 
-// zshText escapes the characters with a meaning in a description.
+// zshText escapes the characters that have a special meaning in an argument of _arguments.
 func zshText(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `[`, `\[`, `]`, `\]`, `:`, `\:`).Replace(s)
 }

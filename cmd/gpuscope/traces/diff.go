@@ -28,7 +28,7 @@ func diffCommand(e *cli.Env) *cli.Command {
 		More: `A is the baseline. The steps of B are compared with those of A: the plan of each dispatch (grid, route, kernel source,
 params), its isolated time, and the times of kernels, operators, layers and whole steps. Dispatches are joined by id if the
 graphs are the same, else by operator and kernel, else in order. A difference of times is significant if it exceeds the
-variation of the steps and what two runs of the same program usually differ by (docs/guide/diff.md). Times of dispatches need
+variation of the steps and the usual difference between two runs of the same program (docs/guide/diff.md). Times of dispatches need
 traces recorded with --timing dispatch, or with --profile both or alone. A and B may be the same file, to compare its steps.
 
 --fail-if takes METRIC>VALUE or METRIC<VALUE. METRIC is one of ` + expr.Metrics + `. VALUE is a percentage (+5%), a difference (+20us),
@@ -40,7 +40,7 @@ fails.`,
 			{"gpuscope trace diff run.json run.json --base-steps 3-10 --steps 20-27", "steps of one run"},
 			{
 				"gpuscope trace diff before.json after.json --fail-if 'decode.p50>+5%' --format markdown -o comment.md",
-				"a gate for CI with a text for the pull request",
+				"a CI check that also writes a pull request comment",
 			},
 		},
 		Setup: func(flags *pflag.FlagSet) cli.Action {
@@ -167,7 +167,8 @@ func (c *comparing) compareSides(ctx context.Context, sides [2]diff.Side) (*diff
 	return diff.Of(ctx, sides[0], sides[1])
 }
 
-// defaultSteps returns the first phase that both traces have, or the word for the last step.
+// defaultSteps returns the selection of the first phase that both traces have, or "last" if they have no
+// phase in common.
 func defaultSteps(a, b *analyze.Index) string {
 	for _, phase := range []trace.Phase{trace.Decode, trace.Prefill, trace.Execute} {
 		if len(a.Phase(phase).Steps) > 0 && len(b.Phase(phase).Steps) > 0 {

@@ -146,7 +146,7 @@ func convertCommand(e *cli.Env) *cli.Command {
 			{"gpuscope trace convert run.jsonl.partial run.json.gz", "convert a recording that was cut short to a complete, compressed trace"},
 			{"gpuscope trace convert run.json run.ct.json", "show the run in Perfetto: open run.ct.json at https://ui.perfetto.dev"},
 			{"gpuscope trace convert run.json shared.json.gz --no-text", "a trace to give away, without the prompt and the generated text"},
-			{"gpuscope trace convert run.json --to parquet -o run17", "write a folder of tables with a name of your own"},
+			{"gpuscope trace convert run.json --to parquet -o run17", "write Parquet tables to a folder with the name run17"},
 		},
 		Setup: func(flags *pflag.FlagSet) cli.Action {
 			var out, format string
@@ -177,8 +177,8 @@ func convertCommand(e *cli.Env) *cli.Command {
 	}
 }
 
-// convert writes a trace to a file, without its texts if noText is set. The format is that with the given
-// name or, if this is "", that of the suffix.
+// convert writes a trace to the file `out`, without its texts if noText is set. `format` is the name of the
+// format. If it is "", the suffix of `out` determines the format.
 func convert(operands []string, out, format string, noText bool) error {
 	write := trace.WriteFile
 	if format != "" {

@@ -82,7 +82,8 @@ trace show --base (docs/guide/import.md).`,
 	}
 }
 
-// joins says in one line for each way of joining how many rows of the profile were joined in this way.
+// joins returns a text that says how many rows of the profile were joined with operators. It has one line
+// for each method by which rows were joined, and a line for the rows that were not joined.
 func joins(t *trace.Trace) string {
 	rows := map[trace.Joined]int{}
 	for i := range t.Steps {
@@ -103,7 +104,7 @@ func joins(t *trace.Trace) string {
 	return b.String()
 }
 
-// importProfile reads a profile. Without a model, the trace has the names of the profile only.
+// importProfile reads a profile. If no model is given, all names in the trace come from the profile.
 func importProfile(path string, o source.Options) (*trace.Trace, error) {
 	var run importer.Run
 	if o.Path != "" {

@@ -12,8 +12,8 @@ import (
 	"gpuscope/trace"
 )
 
-// Commands returns the trace commands in the order of the help. by is the program that new traces name as
-// their producer.
+// Commands returns the trace commands in the order of the help. The parameter `by` is the program that new
+// traces name as their producer.
 func Commands(e *cli.Env, by trace.Producer) cli.Commands {
 	all := cli.Commands{
 		showCommand(e), diffCommand(e), whyCommand(e), reportCommand(e), checkCommand(e),

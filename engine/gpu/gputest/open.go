@@ -1,6 +1,6 @@
 // Package gputest opens a GPU for the tests of other packages. The package also contains the test suite
-// that every driver of engine/gpu must pass. Only tests import this package, which imports engine/gpu/wgpu
-// for them.
+// that every driver of engine/gpu must pass. Only tests import this package. It imports engine/gpu/wgpu, so
+// that these tests need not import it themselves.
 package gputest
 
 import (

@@ -55,7 +55,8 @@ func (o *Object) checkSize(size uint64) error {
 	return nil
 }
 
-// span returns an error if an object of total bytes has no valid range of size bytes at `offset`.
+// span checks the range of `size` bytes at `offset` in an object of `total` bytes. It returns an error if
+// the range is not aligned or ends after the object.
 func (o *Object) span(what string, offset, size, total uint64) error {
 	if offset%copyAlignment != 0 || size%copyAlignment != 0 {
 		return o.wrong("%s %d bytes at offset %d: size and offset must be multiples of %d",

@@ -27,8 +27,7 @@ type device struct {
 	enc      encoder
 	// written is the number of bytes that the host has written to buffers so far.
 	written uint64
-	// taken is the number of bytes in `written` that, as far as the host knows, the queue no longer needs in
-	// staging memory.
+	// taken is how many of the `written` bytes are no longer in staging memory, as far as the host knows.
 	taken uint64
 	// sent is the number of recordings submitted so far.
 	sent uint64

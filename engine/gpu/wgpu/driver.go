@@ -65,7 +65,7 @@ type foundAdapters struct {
 	infos    []gpu.AdapterInfo
 }
 
-// release frees the instance and the adapters, except those that open has handed over to a device.
+// release frees the instance and the adapters, except those that the function open passed on to a device.
 func (f *foundAdapters) release() {
 	for _, a := range f.adapters {
 		if a != nil {

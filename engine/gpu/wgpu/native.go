@@ -8,9 +8,9 @@ package wgpu
 //   - Buffer.MapAsync gives the library a pointer to a Go variable that nothing keeps alive. A garbage
 //     collection before the callback frees the variable.
 //   - CreateInstance and RequestDevice pass structs with uninitialized fields.
-//   - The binding opens an error scope only around some calls. Any other error aborts the process, for
-//     example when memory runs out or in SetBindGroup and DispatchWorkgroups. Here, two scopes that are
-//     always open catch these errors.
+//   - The binding opens an error scope only around some calls. An error outside of these scopes aborts the
+//     process, for example an error in SetBindGroup or DispatchWorkgroups, or a lack of memory. Here, two
+//     scopes that are always open catch these errors.
 //   - Every recorded call allocates on the Go heap, and most calls push and pop an error scope. Here a single
 //     call encodes a whole recording.
 //
@@ -349,7 +349,7 @@ func (n native) wait() error {
 	return n.caught()
 }
 
-// waitFor blocks until a mapping that begin requested is complete.
+// waitFor blocks until a mapping that was requested with mapping.begin is complete.
 func (n native) waitFor(m *mapping) error {
 	C.waitMapped(n.device, m.status, C.int64_t(n.patience))
 	return n.caught()
@@ -382,10 +382,10 @@ func (n native) record(label cstring, commands []command) (handle, error) {
 	return r.commands, goError(r.error)
 }
 
-// submit submits the commands that record returned and releases them.
+// submit submits the commands that native.record returned, and then releases them.
 func (n native) submit(commands handle) error { return goError(C.submit(n.device, n.queue, commands)) }
 
-// drop releases commands returned by record that were not submitted.
+// drop releases commands that native.record returned and that were not submitted.
 func (n native) drop(commands handle) { C.wgpuCommandBufferRelease(commands) }
 
 // address returns a handle as an integer, which is how commands store it.

@@ -78,7 +78,8 @@ var ReasonOne, ReasonMany graph.Reason = testReason("rows = 1"), testReason("row
 // UnaryOp adds 1 to each element of a tensor.
 type UnaryOp struct{ In, Out graph.ValueID }
 
-// Shift adds an operator whose kernel param is computed from a SymInt by a function.
+// Shift adds an operator with one kernel param. The function `param` computes this param from the SymInt
+// `pos`.
 func Shift(b *graph.Builder, name string, x, pos graph.ValueID, param func(pos int) int) graph.ValueID {
 	out := b.Tensor(name, graph.U32)
 	b.Add(name, &FuncOp{
@@ -318,8 +319,8 @@ func (o *aliasOp) Plan(p *graph.Planner) error {
 	return nil
 }
 
-// Residual adds a residual block: x plus the output of depth unary operators applied to x. In Fixpoint order
-// the final addition may be planned while its operands still have different lengths.
+// Residual adds a residual block: x plus the output of a chain of `depth` unary operators that starts with
+// x. In Fixpoint order the final addition may be planned while its operands still have different lengths.
 func Residual(b *graph.Builder, name string, x graph.ValueID, depth int) graph.ValueID {
 	y := x
 	for i := range depth {

@@ -6,10 +6,12 @@ import (
 	"gpuscope/engine/graph"
 )
 
-// addOneKernel fuses the unary kernel into the binary kernel.
+// addOneKernel computes x + y + 1. It combines the unary kernel, which adds 1, with the binary kernel, which
+// adds its operands.
 var addOneKernel = TestKernel("addone", "rrw", 1, "if (i < params.p0) { z[i] = x[i] + y[i] + 1u; }")
 
-// AddOneOp is a binary operator fused with a unary operator that computes one operand: a + b + 1.
+// AddOneOp computes a + b + 1. It replaces a binary operator and the unary operator that computes one of its
+// operands.
 type AddOneOp struct{ A, B, Out graph.ValueID }
 
 func (o *AddOneOp) Spec() graph.Spec {
@@ -45,8 +47,8 @@ var SumRule = graph.Fusion{
 	},
 }
 
-// MapRule fuses a unary operator into the routed operator that reads it. The fused operator does not add 1:
-// it only reads the unary operator's input in place of its output.
+// MapRule removes a unary operator whose output a routed operator reads. The routed operator then reads the
+// input of the unary operator, so nothing adds 1 any more.
 var MapRule = graph.Fusion{
 	Name: "map", Doc: "drop a unary operator before a routed operator",
 	Pattern: graph.Pattern{Kinds: []string{"routed"}, Of: []graph.Pattern{{Kinds: []string{"unary"}}}},
@@ -58,7 +60,7 @@ var MapRule = graph.Fusion{
 
 // PairRule fuses two unary operators that feed the same reader into one operator.
 var PairRule = graph.Fusion{
-	Name: "pair", Doc: "two unaries are one operator",
+	Name: "pair", Doc: "replace two unary operators by one",
 	Pattern: graph.Pattern{Kinds: []string{"unary"}}, Beside: []string{"unary"},
 	Replace: func(_ *graph.Builder, m *graph.Match) graph.Operator {
 		first, ok := m.Ops[0].(*UnaryOp)

@@ -91,8 +91,8 @@ func Vectors(limit uint32, n, each, lanes int) (Grid, error) {
 }
 
 // Rows returns a grid with one workgroup for each item, for example each row of each head. The number of
-// items is the product of the terms. The grid is folded into x and y if x alone is too small. `busy` is the
-// number of lanes in each workgroup that have work.
+// items is the product of the terms. The grid is folded into x and y if x alone is too small. In each
+// workgroup, `busy` lanes have work.
 func Rows(limit uint32, lanes, busy int, terms ...trace.Term) (Grid, error) {
 	return flat(limit, "rows", GroupsOf(terms)*int64(lanes-min(busy, lanes)), terms...)
 }

@@ -59,8 +59,8 @@ func Parse(data []byte, name string) (*File, error) {
 	return c, c.add("", top, 1)
 }
 
-// The config.json of a larger model, such as one that also reads images, has an object with the configuration
-// of the decoder. decoderKey is the key of this object.
+// Some models contain more than a decoder, for example an image encoder. Their config.json stores the
+// configuration of the decoder in a nested object. decoderKey is the key of this object.
 const decoderKey = "text_config"
 
 // outerKeys lists keys that concern the decoder even if they are outside its object.

@@ -5,7 +5,7 @@ import "fmt"
 // Type is the storage type of a tensor's elements. Its number is the type number of ggml.
 type Type uint32
 
-// The storage types of ggml. The numbers that are missing here were types that ggml has removed.
+// The storage types of ggml. The numbers that are missing here belonged to types that ggml has removed.
 const (
 	F32     Type = 0
 	F16     Type = 1

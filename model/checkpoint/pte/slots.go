@@ -54,7 +54,7 @@ const (
 )
 
 // valueItem is the slot of the field that holds the value. Every table of the union valueUnion has only this
-// field, except for tensors, which have more.
+// field, except the table of a tensor, which has more fields.
 const valueItem = 0
 
 const (

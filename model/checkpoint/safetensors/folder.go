@@ -30,8 +30,8 @@ type Folder struct {
 	unread  string // result of Unread
 }
 
-// OpenFolder opens the safetensors files of a model folder. It opens model.safetensors, or the files that
-// model.safetensors.index.json lists if model.safetensors does not exist. The transformers library chooses
+// OpenFolder opens the safetensors files of a model folder. It opens model.safetensors. If this file does
+// not exist, it opens the files that model.safetensors.index.json lists. The transformers library chooses
 // the files in the same way.
 func OpenFolder(path string) (*Folder, error) {
 	names := []string{single}

@@ -1,5 +1,5 @@
-// Package programtest makes programs for tests: it copies a method of a program after a test has changed the
-// graph of the method's delegate.
+// Package programtest makes programs for tests: it copies a method of a program, and the test can change the
+// graph of the delegate in the copy.
 package programtest
 
 import (
@@ -16,13 +16,15 @@ var types = []pte.Type{
 	pte.Bool, pte.Uint8, pte.Int8, pte.Int32, pte.Float16, pte.Float32, pte.Float64, pte.Int64,
 }
 
-// Numbers of element types: int64 of a method's tensor, and int32 of a delegate's tensor.
+// Numbers of element types in files. Int64 is the number of int64 in a method, and GraphInt32 is the number
+// of int32 in the graph of a delegate.
 const (
 	Int64      = 4
 	GraphInt32 = 3
 )
 
-// Graph returns the contents of a Vulkan delegate. All its constants become inline constants.
+// Graph copies the graph of a Vulkan delegate into a form that tests can change and write. In the copy, all
+// constants are stored inline.
 func Graph(from *vulkan.Graph) (*ptetest.Graph, error) {
 	g := &ptetest.Graph{}
 	for _, v := range from.Values {
@@ -90,9 +92,10 @@ func value(v vulkan.Value) ptetest.Table {
 	panic(fmt.Sprintf("programtest: a graph cannot have the Go type %T", v))
 }
 
-// Language returns a program with one method called `method`, a copy of the method forward of the program at
-// `path`. Its inputs are tokens int64 [1, S] and a position int64 [1]. The function `change` modifies the
-// graph g of the delegate, which was copied from `from`. `output` is the output of the method.
+// Language returns a program with one method, which is called `method`. It is a copy of the method `forward`
+// of the program at `path`, whose inputs are tokens int64 [1, S] and a position int64 [1]. The function
+// `change` gets the original graph `from` of the delegate and its copy `g`, and modifies `g`. `output` is the
+// output of the new method.
 func Language(path, method string, output ptetest.Table, change func(from *vulkan.Graph, g *ptetest.Graph),
 ) ([]byte, error) {
 	f, err := pte.Open(path)
@@ -125,9 +128,9 @@ func Language(path, method string, output ptetest.Table, change func(from *vulka
 	return p.Bytes(), nil
 }
 
-// Greedy returns a program whose method computes only the token with the highest logit, int64 [1, 1]. It
-// changes a copy of the program at `path`, whose method forward computes logits. `method` is the name of the
-// method in the copy.
+// Greedy returns a copy of the program at `path` with one method, which is called `method`. The method
+// `forward` of the original must compute logits. The copy computes only the token with the highest logit,
+// int64 [1, 1].
 func Greedy(path, method string) ([]byte, error) {
 	return Language(path, method, ptetest.Tensor(Int64, 1, 1), func(_ *vulkan.Graph, g *ptetest.Graph) {
 		n := int32(len(g.Values))

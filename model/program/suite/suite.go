@@ -135,7 +135,7 @@ type Result struct {
 	Op     string `json:"op,omitempty"`
 	Tier   string `json:"tier,omitempty"`
 	Passed bool   `json:"passed"`
-	// Runs is the number of completed runs, in order and in reverse order together.
+	// Runs is the number of completed runs. Runs in order and runs in reverse order both count.
 	Runs int `json:"runs"`
 	// Worst is the output element with the largest error relative to its tolerance; nil if nothing was
 	// compared.

@@ -40,7 +40,8 @@ func (h *Comparison) Diverges() bool {
 	return h.Error.Tolerance != "" && !(h.Error.Share <= 1) && !follows
 }
 
-// Row is a row of the tree: a step, a place that is the same in several layers, or a single dispatch.
+// Row is a row of the tree: a step, the dispatches that have the same place in several layers, or a single
+// dispatch.
 type Row struct {
 	tree.Row
 	Label       string        // "" for a step
@@ -56,7 +57,7 @@ func (r *Row) Worst() *Comparison {
 	return r.Comparisons[0]
 }
 
-// Of returns the comparisons of the selected steps with references. If no steps are selected, Of includes all
+// Of returns the comparisons that were made in the selected steps. If no steps are selected, Of uses all
 // steps of the run.
 func Of(ctx context.Context, x *analyze.Index, selection analyze.Selection) (*Tree, error) {
 	steps := selection.Steps
@@ -117,8 +118,8 @@ func (g *Tree) count(h *Comparison) bool {
 	return h.Diverges()
 }
 
-// addStep adds the rows of a step. Equal layers share one row for each dispatch, which has a child row for
-// each layer.
+// addStep adds the rows of a step. Dispatches that have the same place in their layers share one row, and
+// each of them gets a child row below it.
 func (g *Tree) addStep(x *analyze.Index, step int, list []*Comparison) {
 	if len(list) == 0 {
 		return

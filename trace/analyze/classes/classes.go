@@ -30,8 +30,8 @@ type Row struct {
 	Now, Base Side
 }
 
-// DifferenceNS returns the time at the selection minus the time at the baseline, in ns. known is false if one
-// of the two was not measured. The time of a class without dispatches is 0.
+// DifferenceNS returns the time at the selection minus the time at the baseline, in ns. `known` is false if
+// one of the two times was not measured. The time of a class without dispatches is 0.
 func (r *Row) DifferenceNS() (ns float64, known bool) {
 	now, known1 := r.Now.median()
 	base, known2 := r.Base.median()

@@ -65,7 +65,8 @@ func Parts(t *analyze.DispatchTree) []Row {
 	return rows
 }
 
-// setShares sets Row.Share of some rows, if all rows of the table of costs have an isolated time.
+// setShares sets Row.Share of each row in `rows`. It does nothing unless every row in `all`, the table of
+// costs, has an isolated time.
 func setShares(rows, all []Row) {
 	total := 0.0
 	for _, r := range all {
@@ -151,7 +152,8 @@ func NameApart(t *analyze.DispatchTree, row int) string {
 }
 
 // If the dispatches of several rows were skipped together, the measured cost belongs to no row of the tree.
-// together returns a row for each such cost whose dispatches are not a key of `known`.
+// The function together returns a row for each such cost, unless the set of its dispatches is a key of
+// `known`.
 func together(t *analyze.DispatchTree, known map[string]bool) (rows []Row) {
 	launches := make(map[trace.DispatchID]*analyze.Launch, len(t.Launches))
 	for i := range t.Launches {

@@ -18,8 +18,8 @@ type Curves struct {
 	Along    string
 	Line     *trace.Line // nil if the trace has no forecast
 	From, To int         // first and last place of the axis
-	// Rows holds the row of the whole step first. Then follows a row for each dispatch of a layer, in order
-	// of slope, largest first.
+	// Rows[0] is the row of the whole step. Each of the following rows is for one dispatch of a layer. If the
+	// axis is the position, they are sorted by slope, largest first.
 	Rows []CurveRow
 	// Level is the timing level at which the times of the whole step were measured. Of says what these times
 	// are, for example "GPU span".
@@ -35,7 +35,8 @@ type Curves struct {
 	ClockMoved bool
 }
 
-// CurveRow is the whole step, or the corresponding dispatches of all layers, whose times are added.
+// CurveRow is the whole step, or one dispatch of a layer. For a dispatch of a layer, the row adds up the
+// times that this dispatch takes in all layers.
 type CurveRow struct {
 	Name       string
 	Kernel     string // kernel of the first dispatch at the row's first place; "" for the whole step
@@ -46,8 +47,8 @@ type CurveRow struct {
 	// Share is the slope of the row as a percentage of the slope of the whole step. If Modelled is set, Share
 	// is the row's percentage of the growth of the bytes.
 	Share float64
-	// Drift replaces Share for a row that does the same work at every place. The cause of its slope cannot be
-	// the position.
+	// Drift is set instead of Share if the row does the same work at every place. The position cannot be the
+	// cause of its slope then.
 	Drift    float64
 	Modelled bool     // Share is based on planned bytes, not on times
 	Changes  []Change // changes of the first dispatch's grid or route along the line
@@ -212,7 +213,8 @@ func (c *Curves) other() int {
 	return 0
 }
 
-// addRows groups the dispatches of the graph by their place in a layer.
+// addRows adds a row for each dispatch of a layer. Dispatches of different layers that have the same name
+// within their layer are in the same row.
 func (c *Curves) addRows() {
 	g := &c.Index.Trace.Graph
 	c.Rows = []CurveRow{{Name: "whole step", courses: map[int]int{}}}
@@ -243,7 +245,7 @@ func (c *Curves) addRows() {
 	if c.Line == nil {
 		return
 	}
-	// Remove dispatches that never run along the line.
+	// Remove the rows whose dispatches never run along the line.
 	c.Rows = slices.DeleteFunc(c.Rows, func(r CurveRow) bool {
 		for course := range r.courses {
 			for _, s := range c.Line.Courses[course].Stretches {
@@ -483,7 +485,8 @@ func (c *Curves) share() {
 		}
 		return n
 	}
-	// Rows whose dispatches have a choice of routes come first.
+	// Rows whose dispatch changes its route along the line come first, then rows with one route, then rows
+	// whose first dispatch never runs.
 	slices.SortStableFunc(c.Rows[1:], func(a, b CurveRow) int {
 		return min(2, named(&b)) - min(2, named(&a))
 	})
@@ -543,8 +546,8 @@ func (c *Curves) addTrials() {
 	}
 }
 
-// Drift returns the percentage of the slope whose cause is not the position. It is the sum of Drift over the
-// rows.
+// Drift returns the percentage of the slope of the whole step that is not caused by the position. This is the
+// sum of CurveRow.Drift over all rows.
 func (c *Curves) Drift() float64 {
 	all := 0.0
 	for i := range c.Rows {

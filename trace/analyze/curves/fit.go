@@ -90,7 +90,8 @@ func leastSquares(xs, ys []float64) *Fit {
 	return f
 }
 
-// Shift is a place from which all later times are higher, or all are lower, than the times before.
+// Shift is a place at which the times change level: their mean after the place is higher, or lower, than
+// before.
 type Shift struct {
 	At     float64 // first place after the shift
 	NS, SE float64

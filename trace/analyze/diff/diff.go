@@ -237,7 +237,8 @@ func (r *Row) now() []*analyze.Launch {
 	return []*analyze.Launch{r.Now}
 }
 
-// weight returns the part of the selected steps in which a launch ran.
+// weight returns the number of compared steps in which a launch ran, as a fraction of all compared steps of
+// its side. `now` is set for the second side.
 func (d *Diff) weight(l *analyze.Launch, now bool) float64 {
 	steps := len(d.BaseRows.Steps)
 	if now {
@@ -415,7 +416,8 @@ func (d *Diff) GroupsBy(by By) (list []*Group) {
 	return list
 }
 
-// First returns the kernel whose change of time is the largest significant one, or nil.
+// First returns the kernel with the largest significant change of its time, or nil if no change is
+// significant.
 func (d *Diff) First() *Group {
 	if list := d.GroupsBy(ByKernel); len(list) > 0 && list[0].Times.Significant {
 		return list[0]

@@ -88,8 +88,8 @@ type mode struct {
 	pipelined bool
 }
 
-// total computes one total. It compares the steps of the mode that most steps of both sides have. The bool is
-// false if one side has no such time.
+// total computes one total. It compares only steps that ran in the same mode, and chooses the mode with the
+// most steps on both sides. The bool is false if no step of one side has a time.
 func (d *Diff) total(scope string, of Measure, base, now analyze.Selection) (Total, bool) {
 	a, b := modes(d.Base.Index, base, of), modes(d.Now.Index, now, of)
 	if len(a) == 0 || len(b) == 0 {
@@ -239,8 +239,9 @@ func tokensOf(x *analyze.Index, steps []int) int {
 	return n
 }
 
-// Step returns the time of the selected steps that shows best whether the step changed: the wall time or, if
-// only the GPU span differs significantly, that. It returns nil if neither was measured on both sides.
+// Step returns the total of the selected steps that shows best whether the step changed. This is the wall
+// time or, if only the GPU span can be compared or differs significantly, the GPU span. Step returns nil if
+// neither was measured on both sides.
 func (d *Diff) Step() *Total {
 	wall, span := d.Total(Selected, Wall), d.Total(Selected, Span)
 	switch {
@@ -259,9 +260,9 @@ func (d *Diff) Dispatches() (base, now int) {
 	return of(d.Base.Index, d.BaseRows), of(d.Now.Index, d.NowRows)
 }
 
-// Most returns the operator with the largest significant difference in time, among those that became faster
-// if deltaNS is negative, and slower if it is positive. If deltaNS is 0, it is the largest of all. Most
-// returns nil if there is none.
+// Most returns the operator with the largest significant difference in time. If deltaNS is negative, Most
+// considers only operators that became faster. If deltaNS is positive, it considers only operators that
+// became slower. If deltaNS is 0, it considers all operators. Most returns nil if there is no such operator.
 func (d *Diff) Most(deltaNS float64) *Group {
 	for _, g := range d.GroupsBy(ByOp) { // significant ones first, by size
 		if g.Times.Significant && g.Times.DeltaNS*deltaNS >= 0 {

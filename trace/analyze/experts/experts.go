@@ -24,8 +24,7 @@ type Router struct {
 	Modelled bool
 	// Tokens has the number of tokens of each expert. Tokens and Padded are sums over the steps.
 	Tokens []float64
-	// Padded has, for each expert, the number of rows of tiles that hold no token, summed over the
-	// dispatches.
+	// Padded has, for each expert, the number of tile rows that hold no token, summed over the dispatches.
 	Padded []float64
 	// Active is the number of experts with tokens. Largest is the number of tokens of the busiest expert,
 	// divided by the mean of all experts. Both are means over the steps.
@@ -38,8 +37,8 @@ type Router struct {
 type Dispatch struct {
 	ID       trace.DispatchID
 	Rows     int     // number of rows of a tile in the last step
-	Filled   float64 // number of rows of tiles that hold a token
-	Padded   float64 // number of rows of tiles that hold no token
+	Filled   float64 // number of tile rows that hold a token
+	Padded   float64 // number of tile rows that hold no token
 	Launched int64   // number of launched workgroups
 	Idle     float64 // workgroups that exit at once, because there is no tile for them
 	NS       float64 // isolated time in ns, summed over the steps in which it was measured
@@ -151,8 +150,8 @@ type place struct {
 	index  int // index in router.Dispatches
 }
 
-// findDispatches finds the router of each dispatch whose work depends on the choice of experts: the router
-// whose output the operator reads.
+// findDispatches finds the dispatches whose work depends on the choice of experts, and the router of each of
+// them. The router is the one whose output the operator of the dispatch reads.
 func (s *steps) findDispatches() {
 	g := &s.x.Trace.Graph
 	follows := make([]bool, len(g.Dispatches))

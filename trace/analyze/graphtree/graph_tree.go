@@ -19,8 +19,8 @@ type GraphTree struct {
 	Selection analyze.Selection // without steps in the selection, nodes have no times
 	Baseline  *analyze.Baseline // nil to compare with nothing
 	Nodes     []GraphNode
-	// Tree has a row for each node. The row includes the name that is shown if the row is not below its
-	// heading.
+	// Tree has a row for each node. Unlike in Nodes, the field Apart of these rows is set: the name for
+	// tables that list rows without their headings.
 	Tree []tree.Row
 	W    *Weights
 	// Sum stands for all dispatches of both sides. It is nil without a baseline that the user chose.
@@ -58,8 +58,8 @@ type GraphNode struct {
 	ErrorDB  float64 // lowest signal-to-noise ratio of the dispatches in dB
 	HasError bool
 	Cost     *analyze.RowCost // time saved by skipping exactly these dispatches; nil if not measured
-	// Other is set if a launch of the node ran differently when the cost was measured. Other is this launch,
-	// and Cost is nil.
+	// Other is a launch of the node that ran differently when the cost was measured, or nil. If Other is set,
+	// Cost is nil.
 	Other *analyze.Launch
 	Costs *analyze.StepCosts // if Other is set: the measured costs
 	// Delta compares the time with the baseline. The plan differences in Delta are not set.
@@ -123,9 +123,9 @@ type Weights struct {
 	Total  float64             // time of a step in ns; 0 if a dispatch was not measured
 	Blocks *analyze.BlockTimes // nil if the step was not timed by blocks
 	costs  *analyze.StepCosts  // nil if no costs were measured
-	// These fields are set if there is a baseline. baseline maps each launch to the same launch at the
-	// baseline, and gone holds the launches that ran only there. baseSteps is the number of baseline steps.
-	// judge reports whether two times differ significantly.
+	// These fields are set if there is a baseline. baseline maps each launch to its counterparts at the
+	// baseline. gone holds the launches that ran only at the baseline. baseSteps is the number of baseline
+	// steps. judge reports whether two times differ significantly.
 	baseline      map[*analyze.Launch][]*analyze.Launch
 	gone          []*analyze.Launch
 	baseSteps     float64
@@ -250,8 +250,8 @@ func (w *Weights) compare(n *GraphNode, now, then []*analyze.Launch, measured, t
 	}
 }
 
-// sumAll returns a node that stands for all dispatches of both sides, and counts those that ran only at the
-// baseline. `ops` are all operators of the graph.
+// sumAll returns a node that stands for all dispatches of both sides. Its label states how many dispatches
+// ran only at the baseline, and its Delta includes their times. `ops` are all operators of the graph.
 func (w *Weights) sumAll(ops []trace.Op) *GraphNode {
 	all := make([]trace.OpID, len(ops))
 	for i := range all {
@@ -321,8 +321,8 @@ func (b *treeBuilder) operator(parent int, key, label string, id trace.OpID) {
 	}
 }
 
-// several adds one node for corresponding operators of several layers, with a child node for each operator.
-// If there is only one operator, it gets a node without children.
+// several adds one node for several operators: the same operator of equal layers, or all operators of one
+// kind. Each operator gets a child node. If there is only one operator, it gets a node without children.
 func (b *treeBuilder) several(parent int, key, label string, ids []trace.OpID) {
 	g := &b.t.Index.Trace.Graph
 	if len(ids) == 1 {

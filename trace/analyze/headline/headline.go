@@ -32,7 +32,7 @@ const (
 	FewRows                      // the rows with costs have less than half of the time of the step
 )
 
-// Row is a row of a step: the corresponding dispatches of all layers.
+// Row is a row of a step: one dispatch of a layer, in all layers that contain it.
 type Row struct {
 	At   int    // index in DispatchTree.Grouped
 	Name string // such as "mlp.gate+up"
@@ -67,11 +67,11 @@ type Headline struct {
 	Why       Reason
 	// First is the row to fix first. It is nil if no row has a time.
 	First *Row
-	// Idle is set if the GPU waits for the CPU longer than First could save. Then the idle time is to be
-	// fixed before First.
+	// Idle is set if the GPU waits for the CPU longer than First could save. The idle time is then what to
+	// fix first.
 	Idle *Idle
-	// CostStep is the index (Step.Index) of the step in which costs were measured, and Rounds the largest
-	// number of rounds. Both are only set if costs were measured.
+	// CostStep is the index (Step.Index) of the step in which costs were measured. Rounds is the number of
+	// rounds of the cost that was measured in the most rounds. Both are only set if costs were measured.
 	CostStep, Rounds int
 	// WholeNS is the time of which Row.Share is a fraction.
 	WholeNS float64
@@ -125,8 +125,8 @@ func OfTree(t *analyze.DispatchTree) *Headline {
 }
 
 // First returns the row of a tree with the largest potential saving, and this saving in ns. If savings are
-// not known, it uses costs. If no row is significant or too few costs were measured, the row is -1. idle is
-// set if the GPU idles longer in the untimed step than the row could save.
+// not known, it uses costs. If no row is significant or too few costs were measured, the row is -1. `idle` is
+// not nil if the GPU idles longer in the untimed step than the row could save.
 func First(t *analyze.DispatchTree) (row int, most float64, idle *Idle) {
 	if !t.MostCosted {
 		return -1, 0, nil
@@ -148,7 +148,8 @@ func longIdle(p *Pace, most float64) *Idle {
 	return nil
 }
 
-// whyNot returns the reason why the rows of a tree are not ranked by costs. first is the row from First.
+// whyNot returns the reason why the rows of a tree are not ranked by costs. `first` is the row that First
+// returned.
 func whyNot(t *analyze.DispatchTree, first int) Reason {
 	known := func(r analyze.DispatchRow) bool { return r.Cost != nil && !r.Cost.Few() }
 	switch {

@@ -5,8 +5,8 @@ import (
 	"gpuscope/trace/analyze"
 )
 
-// Pace is the speed of the steps of a selection without detailed timing, as measured. Its methods model how
-// the speed changes if the GPU needs less time for a step.
+// Pace is the measured speed that the steps of a selection have if neither blocks nor dispatches are timed.
+// Its methods model how the speed changes if the GPU needs less time for a step.
 type Pace struct {
 	Phase trace.Phase
 	// Tokens is the number of tokens by which a step makes the text longer. It is 0 for a program that is not
@@ -37,8 +37,9 @@ func PaceOf(x *analyze.Index, selection analyze.Selection) Pace {
 	return p
 }
 
-// PaceAt returns the pace to which the costs of a step are compared: that of all steps of its phase if it is
-// a warm step, otherwise its own.
+// PaceAt returns the pace with which the costs of a step are compared. If Index.Phase selects the step among
+// the steps of its phase, this is the pace of all selected steps. Otherwise, as for a cold step, it is the
+// pace of the step itself.
 func PaceAt(x *analyze.Index, step int) Pace {
 	selection := x.Phase(x.Trace.Steps[step].Phase)
 	for _, s := range selection.Steps {

@@ -15,8 +15,9 @@ type How int
 const (
 	// ByID: both graphs are equal, so equal dispatch ids identify a dispatch.
 	ByID How = iota
-	// ByOperator: the graphs differ. The names of operator and slot identify a dispatch. A dispatch of the
-	// baseline without a counterpart of its name belongs to the operator that it was fused into.
+	// ByOperator: the graphs differ. A dispatch is identified by the name of its operator and by its label.
+	// If no dispatch has the name of a baseline dispatch, the baseline dispatch belongs to the operator that
+	// it was fused into.
 	ByOperator
 	// ByOrder: the graphs have no dispatch in common. Dispatches are paired in order of submission.
 	ByOrder
@@ -46,8 +47,8 @@ type Pairs struct {
 	Gone []int   // items of the baseline without a counterpart, each dispatch once
 }
 
-// Join finds the counterparts of each item at the baseline. If several items of one dispatch match, Join
-// takes the one that did the same work.
+// Join finds the counterparts of each item at the baseline. If the baseline has several items of the matching
+// dispatch, Join takes the item that did the same work.
 func Join(now, baseline *Side) Pairs {
 	p := Pairs{Of: make([][]int, len(now.Items))}
 	if !SameDispatches(now.Trace, baseline.Trace) {
@@ -77,11 +78,13 @@ func Join(now, baseline *Side) Pairs {
 	return p
 }
 
-// Find returns the index of the counterpart of the only item of now, or -1 if the baseline has none.
+// Find returns the index of the item of `baseline` that is the counterpart of the only item of `now`. It
+// returns -1 if there is none.
 func Find(now, baseline *Side) int { return newNames(baseline).find(now, &now.Items[0]) }
 
-// parts adds each item of the baseline that has no counterpart to the items of the operator that does its
-// work, if there is one. If the operator has several items, parts uses the one with the most FLOPs.
+// parts handles the items of the baseline that have no counterpart. It finds the operator that now does the
+// work of such an item, if there is one, and adds the item to the counterparts of the operator's dispatch
+// with the most FLOPs.
 func (p *Pairs) parts(now, baseline *Side, found map[trace.DispatchID]bool) {
 	most := map[trace.OpID]int{} // the item with the most FLOPs of each operator that ran
 	for i := range now.Items {
@@ -91,8 +94,8 @@ func (p *Pairs) parts(now, baseline *Side, found map[trace.DispatchID]bool) {
 		}
 	}
 	g := &now.Trace.Graph
-	// does finds the item that does the work of an operator. This is an item of the operator or, if it has
-	// none, an item of an operator that reads its outputs.
+	// The function does finds the item that does the work of an operator. This is an item of the operator
+	// itself or, if the operator has no item, an item of an operator that reads its outputs.
 	does := func(id trace.OpID) (int, bool) {
 		if k, ok := most[id]; ok {
 			return k, true

@@ -37,7 +37,8 @@ type Tenancy struct {
 	Numbers []int              // slot numbers, ascending
 }
 
-// Of returns the Tenancy of a step. If step is -1, it covers all of the graph at its maximum shape.
+// Of returns the Tenancy of a step. If `step` is -1, Of returns the Tenancy of the whole graph at its maximum
+// shape.
 func Of(x *analyze.Index, step int) *Tenancy {
 	g := &x.Trace.Graph
 	t := &Tenancy{X: x, Step: step, Tenants: make([]Tenant, len(g.Values)), Slots: map[int][]*Tenant{}}

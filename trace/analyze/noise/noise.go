@@ -13,8 +13,8 @@
 //     have other addresses, which changes times by a constant factor. Repeats within a run do not show this.
 //     Band holds the assumed size of these factors. If rows with the same kernel differ by more than
 //     assumed, the band is widened.
-//  3. The difference of the GPU clocks, if the clock probe measured both: a time that changed in the
-//     direction and at most by the factor in which the clock changed is not significant.
+//  3. The difference of the GPU clocks, if the clock probe measured both. It counts only if it explains the
+//     direction of the change: a slower clock explains a longer time, and a faster clock a shorter time.
 //
 // docs/guide/diff.md describes the same for users, with the source of the constants.
 package noise
@@ -71,17 +71,17 @@ var (
 // takes one of a few values, which depend on where the commands of the step are in memory.
 const SpanBand = 0.04
 
-// hostBand is the assumed relative difference, between two runs, of the time of the host in a step: the wall
-// time without the GPU span. With nothing changed, one process needs up to 1.7 times as long as another to
-// encode and submit a step. Bands are logarithmic, and log 1.7 is 0.53.
+// hostBand is the assumed relative difference between the host times of a step in two runs. The host time is
+// the wall time without the GPU span. With nothing changed, one process needs up to 1.7 times as long as
+// another to encode and submit a step. Bands are logarithmic, and log 1.7 is 0.53.
 const hostBand = 0.55
 
-// unknownWallBand is the assumed relative difference between two runs of a wall time whose GPU span is not
-// known.
+// unknownWallBand is the assumed relative difference between the wall times of a step in two runs, if the GPU
+// span of the step is not known.
 const unknownWallBand = 0.15
 
-// WallBand returns the assumed relative difference of a wall time between two runs on a GPU. The GPU span is
-// 0 if it is not known.
+// WallBand returns the assumed relative difference between the wall times of a step in two runs on a GPU.
+// `wall` is the wall time, and `span` is the GPU span, or 0 if it is not known.
 func WallBand(wall, span float64) float64 {
 	if span <= 0 || wall <= 0 {
 		return unknownWallBand
@@ -97,7 +97,8 @@ func (m *Model) For(tests int) *Model {
 	return &c
 }
 
-// WholeBand returns the band of a time of whole steps. The argument is the band for two runs on a GPU.
+// WholeBand returns the band of a time of whole steps. `band` is the value for two runs on a GPU. WholeBand
+// adapts it to the runs of this model.
 func (m *Model) WholeBand(band float64) float64 {
 	switch m.Band {
 	case Software:
@@ -176,7 +177,7 @@ func (m *Model) Learn(rows []Pair) {
 	}
 }
 
-// widening is the number of standard deviations of the differences between equal rows that the band covers.
+// widening is the number of standard deviations (Model.excess) that the band of a row must cover.
 const widening = 4
 
 // RowBand returns the relative band of a row or of a group with this number of dispatches.
@@ -188,7 +189,7 @@ func (m *Model) RowBand(members int) float64 {
 type Verdict struct {
 	DeltaNS float64 // now minus the baseline
 	// NoiseNS is the largest difference that is not significant. Known reports whether there are enough times
-	// to know it. Without it, no difference is significant.
+	// to compute NoiseNS. If there are not, no difference is significant.
 	NoiseNS     float64
 	Known       bool
 	Significant bool
@@ -206,7 +207,7 @@ func (m *Model) Within(p *Pair, band float64) Verdict {
 	return m.verdict(p.BaseNS, p.NowNS, m.errorOf(p), band)
 }
 
-// verdict decides whether two times differ, given their error.
+// verdict decides whether two times differ. `e` is the error of their difference.
 func (m *Model) verdict(base, now float64, e medianError, band float64) Verdict {
 	v := Verdict{DeltaNS: now - base, Known: e.known}
 	if !e.known {
@@ -235,8 +236,9 @@ type Estimate struct {
 // intervalToSD is half of the 90 % confidence interval of a normal distribution, in standard deviations.
 const intervalToSD = 1.645
 
-// Medians decides whether two medians differ, from their errors. It does not need the times from which the
-// medians were computed. `band` is the largest relative difference that is expected between two equal runs.
+// Medians decides whether two medians differ. It uses only the medians and their errors, not the times from
+// which the medians were computed. `band` is the largest relative difference that is expected between two
+// equal runs.
 func (m *Model) Medians(base, now Estimate, band float64) Verdict {
 	if base.NS <= 0 || now.NS <= 0 || min(base.N, now.N) < trace.FewestWithin {
 		return Verdict{DeltaNS: now.NS - base.NS}
@@ -435,7 +437,8 @@ func median(list []float64) float64 {
 	return trace.Quantile(list, 0.5)
 }
 
-// quantile returns how many standard errors a difference must exceed with this many degrees of freedom.
+// quantile returns how many standard errors a difference with `df` degrees of freedom must exceed to be
+// significant.
 func (m *Model) quantile(df int) float64 {
 	df = min(max(df, 1), maxDF)
 	if m.quants[df] == 0 {

@@ -94,7 +94,7 @@ type counted struct {
 	index   map[string]int // for each kernel name, the index in kernels
 }
 
-// Add adds a step of the trace t, which holds the plans of the step.
+// Add adds the step s to the profile. `t` is the trace that holds the plans of the step.
 func (y *Tally) Add(t *trace.Trace, s *trace.Step) {
 	i := slices.IndexFunc(y.groups, func(g *group) bool { return g.has(s) })
 	if i < 0 {
@@ -150,8 +150,8 @@ func (g *group) counts() (c *counted, onlyCold bool) {
 	return &g.warm, false
 }
 
-// Profile returns the profile of all steps that were added. The trace of x may hold only the last of them.
-// Costs and untimed rates come only from the steps in this trace.
+// Profile returns the profile of all steps that were added. The trace of x may hold only the last of these
+// steps. Costs and untimed rates come only from the steps that the trace of x holds.
 func (y *Tally) Profile(x *analyze.Index) *Profile {
 	return y.profile(x, x.EveryStep(), x.Phase(trace.Decode))
 }

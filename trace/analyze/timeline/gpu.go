@@ -26,8 +26,8 @@ func gpuBegin(s *trace.Step) (at int64, known bool) {
 
 // GPUStart returns when the GPU starts a step, in ns from the start of the step on the host. If either start
 // was not measured, placed is false, and the GPU is assumed to start after the submit. The GPU cannot start
-// before the submit. If the measured times show this, the clocks have an error. GPUStart then returns the
-// time of the submit, and by how many ns it moved the start.
+// before the submit. If the measured start is before the submit, the clocks have an error. GPUStart then
+// returns the time of the submit, and `moved` is by how many ns it moved the start. Otherwise `moved` is 0.
 func GPUStart(s *trace.Step) (from, moved int64, placed bool) {
 	start, ok := s.CPU.StartNS.NS()
 	begin, known := gpuBegin(s)
@@ -40,8 +40,8 @@ func GPUStart(s *trace.Step) (from, moved int64, placed bool) {
 	return analyze.Add(analyze.Add(begin, moved), -start), moved, true
 }
 
-// eachTime calls f for each block of a step, or for each dispatch, whose GPU time was measured. It passes the
-// index, the start (which may be unmeasured), and the duration.
+// eachTime calls f for each measured GPU time of a step: for its blocks if they were timed, else for its
+// dispatches. It passes the index, the start (which may be unmeasured), and the duration.
 func eachTime(s *trace.Step, f func(i int, start trace.Time, ns int64)) {
 	if byBlock(s) {
 		for i := range s.Blocks {
@@ -72,7 +72,7 @@ func (p *place) eachPlace(s *trace.Step, f func(i int, from, ns int64)) {
 	})
 }
 
-// placeGPU determines where the GPU's part of a step is. base is what to add to measured instants.
+// placeGPU determines where on the axis the GPU's part of a step is. It adds `base` to measured instants.
 func (t *Timeline) placeGPU(s *trace.Step, p *place, base int64) {
 	begin, known := gpuBegin(s)
 	_, p.moved, _ = GPUStart(s)

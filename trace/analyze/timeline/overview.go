@@ -43,14 +43,14 @@ type Item struct {
 	Lane     int    // row of the track: 0, or more for a dispatch that overlaps another one
 	Name     string // phase, layer, block or kernel; "" if the item is Unmeasured
 	From, To int64
-	// NS is the measured time: for a step or a layer on the GPU, the sum over its dispatches. If these were
-	// not timed, it is the time of the whole item.
+	// NS is the measured time: for a step or a layer on the GPU, the sum over its dispatches. If the
+	// dispatches were not timed, NS is the time of the whole item.
 	NS     int64
 	Slices int // number of dispatches in the item; 0 on the host
 	// Unmeasured is set if it is not known what happened: the item is neither busy nor idle.
 	Unmeasured bool
-	// Assumed is set if the start was not measured: a step that follows the previous one, or a step on the
-	// GPU that is assumed to start after the submit.
+	// Assumed is set if the start was not measured. It is then assumed that the step starts at the end of the
+	// previous step or, on the GPU, directly after the submit.
 	Assumed bool
 
 	group, kernel int
@@ -198,7 +198,7 @@ func (t *tally) add(p part) {
 	t.ns[at] += p.NS
 }
 
-// take returns the sums and begins anew.
+// take returns the sums and then clears them.
 func (t *tally) take() []part {
 	out := make([]part, len(t.used))
 	for i, at := range t.used {
@@ -210,7 +210,7 @@ func (t *tally) take() []part {
 	return out
 }
 
-// names numbers different names.
+// names gives each different name a number: its index in `list`.
 type names struct {
 	list []string
 	at   map[string]int
@@ -326,7 +326,8 @@ func (o *Overview) Middles(step int, do func(at int, middle int64)) {
 	})
 }
 
-// each calls do for each item of a step. The items of each track are in order. do may not keep the pointer.
+// each calls `do` for each item of a step. The items of each track are in order. `do` must not keep the
+// pointer.
 func (o *Overview) each(s *Step, do func(*Item)) {
 	shift := o.steps[s.At].shift
 	it := Item{Step: s.At, Assumed: !s.Placed}

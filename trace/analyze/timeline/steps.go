@@ -27,7 +27,7 @@ func (t *Timeline) Steps(from int) iter.Seq[*Step] {
 	}
 }
 
-// drawer knows how far the tracks are in use.
+// drawer holds, for each lane of the GPU's tracks, the instant up to which it is in use.
 type drawer struct{ spans, queue []lane }
 
 // lane is a track on which slices may not overlap.
@@ -123,8 +123,8 @@ func startStep(lanes []lane) {
 	}
 }
 
-// put chooses the lane of slice i of a list. The slice ends at the given instant. All slices that are put
-// later start at the same time or later.
+// put chooses the lane of slice i of a list. The slice ends at the instant `end`. The caller must put the
+// slices in the order of their starts.
 func put(list []Slice, i int, lanes *[]lane, most int, end int64) {
 	s := &list[i]
 	s.To = s.From

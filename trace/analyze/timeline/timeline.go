@@ -41,17 +41,18 @@ func (s *Slice) Drawn() bool { return s.To > s.From }
 
 // Step holds the slices of a step. Times that were not measured have no slice.
 //
-// Four tracks draw a step without overlaps: Host, the span of GPU, and the blocks or dispatches of GPU with
-// one more track for each lane. Slices are nested only on the host's track: phases are inside their step.
+// A viewer needs the following tracks to draw a step without overlaps: one for Host, one for the span in GPU,
+// and one for each lane of the blocks or dispatches in GPU. Slices are nested only on the track of Host:
+// phases are inside their step.
 type Step struct {
 	*trace.Step
 	At       int   // index of the step in Trace.Steps
 	From, To int64 // the first and the last instant of the step, on the host or on the GPU
-	// Start is the start of the step on the host. Next is that of the next step; after the last step, it is
-	// AxisEnd.
+	// Start is the start of the step on the host. Next is the start of the next step on the host, or AxisEnd
+	// if this is the last step.
 	Start, Next int64
-	// Placed reports that the start of the step on the host was measured. If it is false, the start was
-	// computed from that of the GPU, or the step follows the previous one.
+	// Placed reports that the start of the step on the host was measured. If Placed is false, the start was
+	// computed from the start on the GPU, or it is assumed to be at the end of the previous step.
 	Placed bool
 	// GPUPlaced reports that the start of the step on the GPU was measured. If it is false, the GPU starts
 	// after the submit.
@@ -59,9 +60,10 @@ type Step struct {
 	// ShiftNS is by how much the GPU's slices were moved, in ns. If the GPU seems to start before the submit,
 	// this is an error of the clocks, and the slices are moved to the submit.
 	ShiftNS int64
-	// Host has the step, if its wall time was measured, and then its phases in order.
+	// Host holds a slice for the whole step, if its wall time was measured, and then its phases in order.
 	Host []Slice
-	// GPU has the span of the step, if it was measured, and then the blocks or dispatches, sorted by From.
+	// GPU holds a slice for the span of the step, if it was measured, and then the blocks or dispatches,
+	// sorted by From.
 	GPU []Slice
 }
 

@@ -38,7 +38,7 @@ type Window struct {
 
 	o *Overview
 	n int
-	// lo and hi are the bounds of the cell at, the last one that was asked for.
+	// `at` is the cell that the last call of CellOf returned, and `lo` and `hi` are its bounds.
 	lo, hi int64
 	at     int
 	sums   [Tracks][]int64 // of the tracks that are summed: the times of each cell by group
@@ -99,8 +99,8 @@ func (w *Window) Bound(cell int) int64 {
 	return w.From + length/n*int64(cell) + length%n*int64(cell)/n
 }
 
-// CellOf returns the cell that an instant is in: less than 0 before the window, at least the number of cells
-// after it.
+// CellOf returns the index of the cell that contains an instant. For an instant before the window it returns
+// -1, and for an instant after the window it returns the number of cells.
 func (w *Window) CellOf(at int64) int {
 	switch {
 	case at >= w.lo && at < w.hi:
@@ -130,7 +130,7 @@ func (w *Window) row(t Track, lane int) int {
 	return min(int(Tracks)+lane-1, len(w.Rows)-1)
 }
 
-// add adds a time to a cell. A layer is the sum of its dispatches.
+// add adds a time to a cell. It adds the time of a dispatch also to the layer of the dispatch.
 func (w *Window) add(row, c, group int, ns int64) {
 	t := w.Rows[row].Track
 	w.Rows[row].Cells[c].BusyNS += ns
@@ -143,7 +143,7 @@ func (w *Window) add(row, c, group int, ns int64) {
 	}
 }
 
-// whole adds all of a step to one cell.
+// whole adds the sums of a step to the one cell that contains the whole step.
 func (w *Window) whole(c int, sum *sums, kernels []int64) {
 	for _, p := range sum.parts {
 		w.add(w.row(Track(p.track), int(p.lane)), c, int(p.group), p.NS)
@@ -215,8 +215,8 @@ func sorted(of []int64, n *names) (list []Sum) {
 	return list
 }
 
-// Sums returns the times of the track HostPhases or GPULayers from one cell up to another, by phase or by
-// layer, longest first.
+// Sums adds up the times of the track HostPhases or GPULayers in the cells from `from` to `to` - 1. It
+// returns one sum for each phase or layer, longest first.
 func (w *Window) Sums(t Track, from, to int) []Sum {
 	groups := len(w.o.groups.list)
 	of := make([]int64, groups)

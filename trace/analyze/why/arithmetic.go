@@ -6,8 +6,9 @@ import (
 	"gpuscope/trace"
 )
 
-// changedTerms returns the names of the terms of a grid whose count differs between two plans, and the change
-// of each of these counts. If a plan is nil or does not record the terms of its grid, the result is nil.
+// changedTerms compares the terms of the grids of two plans. It returns the names of those terms whose counts
+// differ, and the change of each of these counts. If a plan is nil or does not record the terms of its grid,
+// the result is nil.
 func changedTerms(from, to *trace.Plan) (names []string, changes []goal) {
 	if from == nil || to == nil || from.Grid == nil || to.Grid == nil {
 		return nil, nil

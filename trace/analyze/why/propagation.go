@@ -7,9 +7,9 @@ import (
 	"gpuscope/trace/analyze"
 )
 
-// propagation is the net result of the shape propagation of a step. In several passes, the same operator may
-// be planned more than once and the same value may change more than once. A propagation has each of them only
-// once, with the state before the step and in the step.
+// propagation is the net result of the shape propagation of a step. A step may need several passes, which may
+// plan the same operator or change the same value more than once. A propagation lists each operator and each
+// value only once, and compares the state before the step with the final state.
 type propagation struct {
 	x       *analyze.Index
 	step    int

@@ -109,7 +109,7 @@ func GridChanges(x *analyze.Index, id trace.DispatchID) []int {
 }
 
 // origin returns the last change of the plan of a dispatch, up to and including a step. Only changes for
-// which kind returns true are considered. If `runs` is true, the dispatch must run after the change, and if
+// which `kind` returns true are considered. If `runs` is true, the dispatch must run after the change, and if
 // `runs` is false, it must not run after the change.
 func origin(x *analyze.Index, step int, id trace.DispatchID, runs bool,
 	kind func(analyze.PlanDiff) bool,
@@ -139,8 +139,9 @@ func originAt(x *analyze.Index, step int, id trace.DispatchID, c analyze.Planned
 
 // instead returns the plans of the dispatches that took over the work of a dispatch that stopped running in a
 // step. They are other dispatches of the same operator that started running in this step or changed their
-// route. If there are none, they are such dispatches of the operators that takers returns. They must read
-// what the stopped dispatch read (see readsFor).
+// route. If there are none, `instead` looks for dispatches of the operators that takers returns. These
+// dispatches, too, must have started running or changed their route, and they must read what the stopped
+// dispatch read (see readsFor).
 func instead(x *analyze.Index, step int, id trace.DispatchID) []*trace.Plan {
 	t := x.Trace
 	gone := &t.Graph.Dispatches[id]

@@ -25,7 +25,8 @@ func (w *Why) Around() (earlier, later int) {
 	return earlier, later
 }
 
-// LayersLink is a link of a shortened chain. It can represent the corresponding links of several layers.
+// LayersLink is a link of a shortened chain. If the chain passes through several layers in the same way, one
+// LayersLink represents the same link of all these layers.
 type LayersLink struct {
 	Link
 	Layers []int // the layers, if the link represents several; otherwise nil

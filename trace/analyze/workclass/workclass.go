@@ -31,7 +31,8 @@ const (
 	Other     Class = "other" // additions, activations, copies, sampling
 )
 
-// Classes lists all classes in the order of a table: that of the parts of a step.
+// Classes lists all classes in the order in which tables show them, which is about the order in which a step
+// computes them.
 var Classes = []Class{
 	Embedding, QO, KV, QKV, Attention, GateUp, Down, Experts, Router, Recurrent, Norms, Head, Other,
 }
@@ -113,8 +114,9 @@ func ofRole(block, role string, inLayer bool) Class {
 	return Other
 }
 
-// kindClasses maps a part of a kind to a class, for operators that do not multiply with a matrix. The first
-// row that matches applies. The kinds are those of gpuscope, of ExecuTorch and of ggml.
+// kindClasses classifies operators that do not multiply with a matrix: an operator whose kind contains `part`
+// has the class `class`. The first row that matches applies. The kinds are those of gpuscope, of ExecuTorch
+// and of ggml.
 var kindClasses = []struct {
 	part  string
 	class Class
@@ -148,9 +150,10 @@ func ofKind(kind string) Class {
 	return Other
 }
 
-// inOrder classifies the matrices that have no role. In a layer, the first matrix before attention is that of
-// the query, the others before it are key and value, and those after it are the output projection. In the
-// feed-forward part the last matrix is down. The last matrix of the graph is the head.
+// inOrder classifies the matrices that have no role. Of the matrices before attention in a layer, the first
+// is the query projection, and the others are the key and value projections. The matrices after attention are
+// the output projection. In the feed-forward part the last matrix is down. The last matrix of the graph is
+// the head.
 func inOrder(g *trace.Graph, classes []Class) {
 	type part struct {
 		layer int

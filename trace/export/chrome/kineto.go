@@ -18,12 +18,13 @@ var Kineto = trace.Export{
 
 // HTA is Kineto with other names for launches. HTA counts only launches with names of CUDA functions.
 var HTA = trace.Export{
-	Name: "hta", Doc: "kineto for HolisticTraceAnalysis: launches are named cudaLaunchKernel",
+	Name: "hta", Doc: "like kineto, for HolisticTraceAnalysis: launches are named cudaLaunchKernel",
 	Suffix: ".hta.json",
 	Write:  func(out io.Writer, t *trace.Trace) error { return writeKineto(out, t, "cudaLaunchKernel") },
 }
 
-// kineto writes a trace in this dialect. launches is the name of the host's event for a dispatch.
+// kineto writes a trace in this dialect. `launches` is the name of the events with which the host launches
+// dispatches.
 type kineto struct {
 	*writer
 	launches    string
@@ -181,7 +182,7 @@ func phaseCategory(phase string) string {
 	return "privateuse1_runtime"
 }
 
-// kernel writes a dispatch, or a block as if it were one.
+// kernel writes a dispatch. It also writes a block, in the same form as a dispatch.
 func (w *kineto) kernel(s *timeline.Step, slice *timeline.Slice) {
 	w.slice("kernel", slice.Name, gpuPID, w.lane(slice), slice)
 	w.IntMember("External id", w.correlation)

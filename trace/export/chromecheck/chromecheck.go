@@ -1,6 +1,7 @@
 // Package chromecheck validates files in Chrome JSON (Trace Event Format). It checks what trace viewers need
 // to show a file as it was meant. Perfetto, chrome://tracing, speedscope and HolisticTraceAnalysis read such
-// files differently, and each of them gives no error but drops or misplaces events that break a Rule.
+// files differently. If an event breaks a Rule, they show no error. Instead, they drop the event or show it
+// in the wrong place.
 package chromecheck
 
 import (
@@ -226,8 +227,8 @@ func (c *checker) decode(v any) error {
 	return c.dec.Decode(v)
 }
 
-// events reads the elements of an array up to its end. Only an array that is the whole file may be without an
-// end.
+// events reads the elements of an array up to its closing bracket. If the array is the whole file (`whole`),
+// the closing bracket may be missing.
 func (c *checker) events(whole bool) error {
 	for c.dec.More() {
 		var e event

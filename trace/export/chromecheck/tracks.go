@@ -74,14 +74,14 @@ func (c *checker) flow(e *event, at thread, ts int64, ok bool) {
 	c.flows = append(c.flows, flow{ts, at, number, int32(c.Events), e.Ph[0]})
 }
 
-// hashOf returns a hash of a JSON string. If the value is not a string, it is that of "".
+// hashOf returns a hash of a JSON string. If the value is not a string, hashOf returns the hash of "".
 func hashOf(value json.RawMessage) [sha256.Size]byte {
 	var s string
 	_ = json.Unmarshal(value, &s)
 	return sha256.Sum256([]byte(s))
 }
 
-// tracks checks the rules for several events together.
+// tracks checks the rules that need all events: RuleNesting and RuleFlow.
 func (c *checker) tracks() {
 	threads := make([]thread, 0, len(c.threads))
 	for at := range c.threads {

@@ -19,8 +19,8 @@ const (
 	instant             // microseconds since 1970-01-01T00:00:00Z
 )
 
-// value is a value of a column. known is false for NULL. The field that is set depends on the column's kind.
-// For the kind truth, n is 1 or 0.
+// value is a value of a column. `known` is false for NULL. The kind of the column decides which of the other
+// fields is set. For the kind truth, this is `n`, which is 1 or 0.
 type value struct {
 	known bool
 	n     int64
@@ -28,7 +28,7 @@ type value struct {
 	s     string
 }
 
-// column is a column of a table. The column is never NULL unless null is set.
+// column is a column of a table. Its values can be NULL only if `null` is set.
 type column struct {
 	name string
 	kind kind
@@ -41,7 +41,7 @@ func str[S ~string](s S) value {
 	return value{known: true, s: strings.ToValidUTF8(string(s), "\uFFFD")}
 }
 
-// given returns a text, or NULL if the text is empty.
+// given converts a text to a value. An empty text becomes NULL.
 func given[S ~string](s S) value {
 	v := str(s)
 	v.known = s != ""

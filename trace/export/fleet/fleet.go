@@ -64,8 +64,9 @@ func newRun(t *trace.Trace) *run {
 }
 
 // runID returns a name for a run that is different for each run and the same for each export of the run. It
-// contains only letters, digits and a hyphen, so it is safe as a part of a file name. The times of opening
-// the model tell runs apart that began in the same second on equal machines.
+// contains only letters, digits and a hyphen, so it is safe as a part of a file name. Runs that began in the
+// same second on equal machines have different ids too, because the id depends on the measured times of
+// opening the model.
 func runID(t *trace.Trace, created time.Time) string {
 	d := t.Device
 	d.Ceilings = nil // a later record may replace them
@@ -83,7 +84,8 @@ func runID(t *trace.Trace, created time.Time) string {
 	return fmt.Sprintf("r%s-%x", at, sum[:6])
 }
 
-// row is what the columns of a row are computed from. The fields of a dispatch are nil in the row of a step.
+// row holds the data from which the columns of one row are computed. In a row of the table steps, the fields
+// of a dispatch are nil.
 type row struct {
 	*run
 	step *trace.Step

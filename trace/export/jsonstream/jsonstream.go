@@ -133,7 +133,8 @@ func (w *Writer) Float(v float64) {
 // Bool writes true or false.
 func (w *Writer) Bool(v bool) { w.begin(); w.b = strconv.AppendBool(w.b, v) }
 
-// Micros writes a time in µs that is given in ns. The number has three decimals, so that it is exact.
+// Micros writes a time as a number of µs. `ns` is the time in ns. The written number has three decimals, so
+// it is exact.
 func (w *Writer) Micros(ns int64) {
 	w.begin()
 	u := uint64(ns)

@@ -28,7 +28,7 @@ var Traces = trace.Export{
 
 // Profiles is the export "otlp-profiles".
 var Profiles = trace.Export{
-	Name: "otlp-profiles", Doc: "OTLP/JSON profiles: the values of pprof, linked to the spans of otlp",
+	Name: "otlp-profiles", Doc: "OTLP/JSON profiles: same values as in format pprof, linked to the spans of format otlp",
 	Suffix: ".otlp-profiles.json", Write: writeProfiles,
 }
 

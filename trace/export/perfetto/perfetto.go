@@ -1,6 +1,6 @@
-// Package perfetto writes a trace in the native format of Perfetto: protobuf messages. In contrast to Chrome
-// JSON, dispatches are GPU events in this format, so that Perfetto lists them in the GPU Compute tab and
-// draws dispatches that overlap without loss.
+// Package perfetto writes a trace in the native format of Perfetto: protobuf messages. In this format, unlike
+// in Chrome JSON, dispatches are GPU events. Perfetto therefore lists them in its GPU Compute tab, and draws
+// all of them even if they overlap.
 //
 // The messages and the numbers of their fields are those of the .proto files in protos/perfetto/trace of the
 // repository google/perfetto: trace_packet.proto, gpu/gpu_render_stage_event.proto,
@@ -298,7 +298,7 @@ func (w *writer) about() {
 	w.endEvent(0)
 }
 
-// valid returns a text without bytes that are not UTF-8, which a protobuf string must not have.
+// valid replaces bytes that are not UTF-8, because a protobuf string must be UTF-8.
 func valid(s string) string { return strings.ToValidUTF8(s, "�") }
 
 // argNames lists the names of the arguments of a GPU event.

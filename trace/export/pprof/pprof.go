@@ -19,8 +19,8 @@ var Format = trace.Export{
 	Suffix: ".pb.gz", Write: write,
 }
 
-// Untimed is the value of the label "gpu_time" of samples without a measured GPU time. Their gpu_time is 0,
-// which pprof shows nowhere.
+// Untimed is the value of the label "gpu_time" that a sample has if its GPU time was not measured. The sample
+// value gpu_time is then 0, and pprof does not show values of 0.
 const Untimed = "not measured"
 
 // write writes the profile of a trace, not compressed. It has a sample for each dispatch of each step, and

@@ -4,9 +4,9 @@
 // workgroups without work, and all workgroups. A profile without content is left out. The first three show
 // when a frame opened and closed, in ns. Layout: https://www.speedscope.app/file-format-schema.json.
 //
-// speedscope ignores the member "gpuscope" of the file. This member has the measured time of each dispatch.
-// The frames do not: if another dispatch starts before the end of a dispatch, the frame of the first one is
-// drawn shorter than its time.
+// The member "gpuscope" of the file holds the measured time of each dispatch, and speedscope ignores it. The
+// frames do not always show this time: the frame of a dispatch ends early if another dispatch starts before
+// its end.
 package speedscope
 
 import (
@@ -24,7 +24,7 @@ import (
 
 // Format is the export "speedscope".
 var Format = trace.Export{
-	Name: "speedscope", Doc: "speedscope: dispatches and host phases over time, workgroups without work",
+	Name: "speedscope", Doc: "for speedscope: dispatches and host phases over time, and workgroups without work",
 	Suffix: ".speedscope.json", Write: write,
 }
 
@@ -264,8 +264,8 @@ func (w *writer) host(begin func()) {
 	}
 }
 
-// sampled writes a profile with a sample for each stack: the sum of a value of its samples. The profile is
-// left out if all sums are 0.
+// sampled writes a profile with one sample for each stack. The weight of this sample is the sum of `value`
+// over all samples of the stack in the trace. The profile is left out if all sums are 0.
 func (w *writer) sampled(name string, from *samples.Profile, value func(*samples.Sample) int64) {
 	sums, all := make([]int64, len(from.Stacks)), int64(0)
 	for i := range w.t.Steps {

@@ -18,8 +18,8 @@ type Advice struct {
 	// Gain says how much faster this makes the model: "Twice as fast there: ~46 to 53 tokens/s." It is "" if
 	// this is not known.
 	Gain string
-	// Basis says how the numbers were obtained, and what would make unknown numbers known: one sentence, or
-	// a few about one fact, in each element.
+	// Basis says how the numbers were obtained, and what would make unknown numbers known. Each element is
+	// one fact, in one or a few sentences.
 	Basis []string
 }
 
@@ -86,8 +86,8 @@ func share(h *headline.Headline) string {
 	return fmt.Sprintf("%s, %.0f %% %s", h.First.Name, 100*h.First.Share, of)
 }
 
-// gain compares the measured rate with a modelled one. It returns "" if one of them is not known, or if both
-// are the same in three digits.
+// gain compares the measured rate with a modelled one. It returns "" if one of them is not known, or if
+// both are the same when rounded to three digits.
 func gain(what string, h *headline.Headline, rate float64) string {
 	now, then := table.Digits(h.Rate), table.Digits(rate)
 	if h.Rate <= 0 || rate <= 0 || now == then {

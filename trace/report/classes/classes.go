@@ -17,7 +17,7 @@ import (
 func init() {
 	report.Register(report.Table{
 		Name: "classes", Takes: report.AnySteps, Compares: true,
-		Doc: "GPU time of each class of work (q and o, gate and up, norms, …), beside another run or engine",
+		Doc: "GPU time of each class of work (q and o, gate and up, norms, …), compared with another run or engine",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			c, err := classes.Of(ctx, x, o)
 			if err != nil {

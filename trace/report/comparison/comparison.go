@@ -130,7 +130,8 @@ var groupings = map[diff.By]string{
 }
 
 // status returns the text of the column "result": the status of an added or removed dispatch, and otherwise
-// the verdict about the time, which follows "changed" if the plan changed but the time did not.
+// the verdict about the time. If the plan changed but the time did not, the text is "changed, " and the
+// verdict.
 func status(s diff.Status, t *diff.Times) string {
 	verdict := Verdict(t)
 	switch {
@@ -220,7 +221,7 @@ func columns(d *diff.Diff, lines []line) []table.Column {
 		}
 	}
 	delta := of.Cell(80, table.Measured, "delta_us", "Δµs", "us", "B µs minus A µs; = before a number means that "+
-		"the difference is not significant, ? that there are too few times to know",
+		"the difference is not significant, ? that there are too few samples to know",
 		func(l *line) table.Cell {
 			t, mark := l.times, ""
 			switch {
@@ -265,9 +266,9 @@ func columns(d *diff.Diff, lines []line) []table.Column {
 			func(l *line) string { return l.change }),
 		all.Text(140, "dispatches", "disp", "number of dispatches of a group, in A and in B",
 			func(l *line) string { return l.dispatches }),
-		of.Cell(140, table.Exact, "a_n", "A n", "times", "number of times of which A µs is the median",
+		of.Cell(140, table.Exact, "a_n", "A n", "times", "number of samples; A µs is their median",
 			count(base)),
-		of.Cell(140, table.Exact, "b_n", "B n", "times", "number of times of which B µs is the median",
+		of.Cell(140, table.Exact, "b_n", "B n", "times", "number of samples; B µs is their median",
 			count(now)),
 	}
 }

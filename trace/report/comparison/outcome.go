@@ -12,8 +12,8 @@ import (
 	"gpuscope/trace/table"
 )
 
-// Subject names what differs between the two sides, as the subject of a sentence about the second: "Fusion",
-// "KV cache f16 instead of f32", "s23 against s3". `short` leaves out values.
+// Subject names what differs between the two sides, as the subject of a sentence about the second side:
+// "Fusion", "KV cache f16 instead of f32", "s23 against s3". The result `short` has no values.
 func Subject(d *diff.Diff) (long, short string) {
 	var parts, names []string
 	for _, c := range settings.Changes(d) {
@@ -59,7 +59,7 @@ func subject(c settings.Change) (long, short string) {
 	return long, "Another " + string(c.Kind)
 }
 
-// given returns the value of a setting that need not be set.
+// given returns the value of an optional setting, or "by default" if it is not set.
 func given(value string) string {
 	if value == "" {
 		return "by default"
@@ -175,7 +175,8 @@ func rates(d *diff.Diff) string {
 	return fmt.Sprintf(", %s → %s tokens/s", table.Digits(base), table.Digits(now))
 }
 
-// count says how many dispatches the second side has fewer or more, or "" if both have the same number.
+// count says by how many dispatches the second side has fewer or more than the first. It returns "" if both
+// have the same number.
 func count(d *diff.Diff) string {
 	switch base, now := d.Dispatches(); {
 	case now < base:
@@ -214,7 +215,8 @@ func places(d *diff.Diff) place {
 			short: "; no operator exceeds the noise",
 		}
 	}
-	// Operators have little of the difference if fewer dispatches leave the GPU idle for less time.
+	// If one side has fewer dispatches, its GPU is idle for less time. Most of the difference is then idle
+	// time, and no operator has much of it.
 	where := "; largest in "
 	if math.Abs(g.Times.DeltaNS) >= math.Abs(whole.DeltaNS)/2 {
 		where = "; most in "

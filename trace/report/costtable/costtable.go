@@ -119,20 +119,20 @@ func costTable(t *analyze.DispatchTree, name string, rows []costs.Row) *table.Ta
 	return made
 }
 
-// costsUnknown reports whether costs were measured but none of the rows has a known one.
+// costsUnknown reports whether costs were measured but no row has a known cost.
 func costsUnknown(t *analyze.DispatchTree, rows []costs.Row) bool {
 	return t.Costs != nil && !slices.ContainsFunc(rows, costs.Row.Known)
 }
 
-// stepIndex returns the index of the step of the table, as its name has it.
+// stepIndex returns the number in the name of the table's step: 3 for s3.
 func stepIndex(t *analyze.DispatchTree) int { return t.Index.Trace.Steps[t.Selection.Last()].Index }
 
 // groupColumns returns the columns of the table of groups: those of the table of costs, and the kind of each
 // group.
 func groupColumns(x *analyze.Index, rows []costs.Row, t *analyze.DispatchTree) []table.Column {
 	kind := table.ColumnsOf(rows).Text(80, "kind", "kind",
-		"layers, block (of these layers, or before or after all layers), at once (dispatches that run concurrently), "+
-			"kernel, operators (of one kind), or together (chosen by the user)",
+		"kind of group: layers (equal ones); block (of equal layers, or outside the layers); at once (dispatches that run "+
+			"concurrently); kernel; operators (of one kind); together (dispatches that the user chose)",
 		func(r *costs.Row) string { return string(r.Kind) })
 	return slices.Insert(costTableColumns(x, rows, t), 1, kind)
 }

@@ -82,7 +82,7 @@ func Of(routers []*experts.Router) *table.Table {
 	t.Title, t.From = []table.Line{title(routers)}, &Routers{t, list}
 	if len(routers) > 0 {
 		t.Notes = []string{
-			"Padding is the rows of tiles without a token: each tile holds tokens of one expert. " +
+			"Padding: tile rows without a token. All tokens of a tile belong to the same expert. " +
 				"~padding µs is the isolated time of the dispatches times the share of padding.",
 		}
 	}
@@ -106,7 +106,7 @@ func columns(list []row) []table.Column {
 		of.Text(80, "router", "router", "router of a layer, with its experts",
 			func(r *row) string { return r.name() }).AsTree(),
 		of.Cell(80, table.Exact, "tokens", "tokens", "tokens",
-			"tokens of the expert; for a router, the sum over its experts, which counts a token once for each of its experts",
+			"tokens of the expert; for a router, the sum over its experts, which counts each token once per chosen expert",
 			func(r *row) table.Cell {
 				if r.expert >= 0 {
 					return table.Number(r.Tokens[r.expert], 0)
@@ -121,7 +121,7 @@ func columns(list []row) []table.Column {
 				return table.Number(100*r.Tokens[r.expert]/r.Pairs(), 1)
 			}).WithBars(),
 		router.Cell(80, table.Exact, "active", "active", "experts",
-			"experts with at least one token in a step; for several steps the mean",
+			"number of experts that get at least one token in a step; for several steps the mean",
 			func(r *row) table.Cell {
 				c := r.number(r.Active, decimals(r.Active))
 				c.Text += fmt.Sprintf(" of %d", r.Experts)
@@ -139,7 +139,7 @@ func columns(list []row) []table.Column {
 			"tokens of the busiest expert in a step, divided by the mean of all experts; for several steps the mean",
 			func(r *row) table.Cell { return table.Number(r.Largest, 1) }),
 		of.Cell(80, table.Exact, "padding", "padding", "rows",
-			"rows of tiles that hold no token, summed over the dispatches, and their share of all rows of the tiles",
+			"tile rows without a token, summed over the dispatches, and their share of all tile rows",
 			func(r *row) table.Cell {
 				if r.expert >= 0 {
 					return table.Number(r.Padded[r.expert], 0)

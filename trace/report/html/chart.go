@@ -19,13 +19,13 @@ type chart struct {
 	Legend         []legend
 }
 
-// tick is a text at a place of the drawing. Class sets the place.
+// tick is a text in the drawing. Class is the CSS class that sets its position.
 type tick struct{ Class, Text string }
 
 // path is an SVG path. Title is its tooltip.
 type path struct{ Class, D, Title string }
 
-// legend explains the dots or lines of a class.
+// legend explains the dots or lines of a CSS class.
 type legend struct{ Class, Text string }
 
 // axis maps values to shares of the length of an axis.

@@ -50,7 +50,7 @@ type Page struct {
 	Facts    []fact
 	Speed    []string // rates of each phase, and what limits a step
 	Timeline *timelineView
-	// Roofline has a chart for each phase. NoRoofline is the reason why there is none.
+	// Roofline has a chart for each phase. NoRoofline is the reason why there is no chart.
 	Roofline   []*chart
 	NoRoofline string
 	Cost       *tableView
@@ -99,7 +99,7 @@ type headlineView struct {
 // rateView is a speed in the headline.
 type rateView struct{ Label, Value, Unit string }
 
-// bar is a bar whose length is a share. Class sets the length.
+// bar is a bar whose length is a share. Class is the CSS class that sets the length.
 type bar struct{ Class, Text string }
 
 // Options says what a report contains besides the trace.
@@ -248,7 +248,7 @@ func (p *Page) headline(h *headline.Headline) {
 	}
 }
 
-// share adds a bar for the share of a step that is to be fixed first.
+// share adds the bar of the row to fix first. The argument `share` is the row's share of a step.
 func (v *headlineView) share(p places, what string, share float64) {
 	if share > 0 {
 		v.Share = &bar{p.width(share), fmt.Sprintf("%s: %.0f %% of a step", what, 100*share)}

@@ -163,7 +163,7 @@ func power(v float64) string {
 	return strings.NewReplacer(".00 ", " ", ".0 ", " ").Replace(table.Scaled(v, ""))
 }
 
-// size returns the class of the size of a dot.
+// size returns the CSS class that sets the size of a dot.
 func size(share float64) string {
 	switch {
 	case share >= 0.2:
@@ -200,7 +200,7 @@ func (p *Page) growth(ctx context.Context, x *analyze.Index, _ *headline.Headlin
 // mostDots is the maximum number of dots of a chart. It bounds the size of the page.
 const mostDots = 2000
 
-// curve draws the times of the whole step along the positions, and the fitted line.
+// curve draws the time of the whole step over the position, and the fitted line.
 func (p *Page) curve(x *analyze.Index, c *curves.Curves, r *curves.CurveRow) *chart {
 	ch := &chart{XTitle: "position", YTitle: c.Of + " of a step (measured)"}
 	var xs, ys []float64

@@ -16,7 +16,7 @@ import (
 // mostRows is the maximum number of rows of a table on the page. It bounds the size of the page.
 const mostRows = 1000
 
-// columnsFor is the width in characters of the screen whose columns the page shows.
+// columnsFor is a width in characters. The page shows the columns that a screen of this width shows.
 const columnsFor = 140
 
 // tableView is a table of the page.
@@ -40,11 +40,11 @@ type rowView struct {
 	Cells []cellView
 }
 
-// cellView is a cell. Value is the number to sort by if Text is not this number. Bar is the class of the
-// length of a bar.
+// cellView is a cell. Value is the number to sort by, unless Text is already this number. Bar is the CSS
+// class that sets the length of the cell's bar.
 type cellView struct{ Class, Text, Value, Bar string }
 
-// view returns the table with a name for a selection. It returns nil if the table does not apply to the
+// view returns the table `name` of a selection. It returns nil if the table does not apply to the
 // selection, or if it has no rows.
 func (p *Page) view(ctx context.Context, x *analyze.Index, name string,
 	o analyze.Options,
@@ -112,8 +112,8 @@ func (p *Page) viewOf(ctx context.Context, t *table.Table, doc string) (*tableVi
 	return v, nil
 }
 
-// unitOf returns the unit that the heading of a column shows: that of measured and modelled numbers, unless
-// the title has it.
+// unitOf returns the unit that the heading of a column shows. Only columns of measured or modelled numbers
+// show one, and only if the title does not contain it already.
 func unitOf(c *table.Column) string {
 	unit := strings.Replace(c.Unit, "us", "µs", 1)
 	if c.Is != table.Measured && c.Is != table.Modelled || strings.Contains(c.Title, unit) {
@@ -158,7 +158,7 @@ func (p *Page) row(t *table.Table, r int, cols []int, most []float64) rowView {
 	return row
 }
 
-// tableList lists the tables at the end of the page that no section shows.
+// tableList lists the tables that no section shows. They are at the end of the page.
 var tableList = []struct {
 	name string
 	open bool
@@ -178,7 +178,8 @@ var tableList = []struct {
 	{"candidates", false},
 }
 
-// selectionFor returns the steps that the page shows in a table of one or more steps.
+// selectionFor returns the steps that a table of the page shows: all of `main`, only its last step, or no
+// particular steps.
 func selectionFor(kind *report.Table, main analyze.Selection) analyze.Selection {
 	switch {
 	case kind.Takes == report.AnySteps:

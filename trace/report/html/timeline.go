@@ -161,7 +161,7 @@ func newEncoder(x *analyze.Index, h *headline.Headline) *encoder {
 	return e
 }
 
-// name returns the index of a name. tone is its tone if the name is new.
+// name returns the index of a name in Names. If the name is new, it is added with this tone.
 func (e *encoder) name(s string, tone int) int {
 	i, there := e.names[s]
 	if !there {

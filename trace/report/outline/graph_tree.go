@@ -95,9 +95,9 @@ func (t *GraphTable) finder(x *analyze.Index, o analyze.Options) *table.Finder {
 	}
 }
 
-// finding returns whether a filter found a node, given the operators that it found. A node of several
-// operators is found if all of its operators are. A heading is never found itself: it is shown above the
-// operators that are.
+// finding returns whether a filter found a node. `found` holds the operators that the filter found. A node
+// of several operators is found if all of its operators are found. A heading is never found itself: it is
+// shown above the operators that are found.
 func (t *GraphTable) finding(n *graphtree.GraphNode, found map[trace.OpID]bool) table.Finding {
 	ran, all := false, true
 	for _, unit := range n.Ops {

@@ -57,7 +57,7 @@ func Speed(p *rates.Profile) *table.Table {
 			func(r *rates.Rate) string { return string(r.Timing) }),
 		of.Int(80, "steps", "steps", "steps", "number of steps from which the rate is computed",
 			func(r *rates.Rate) int64 { return int64(r.Steps) }),
-		of.Cell(80, table.Exact, "tokens", "tokens", "tokens", "tokens that these steps processed",
+		of.Cell(80, table.Exact, "tokens", "tokens", "tokens", "number of tokens that the steps processed",
 			func(r *rates.Rate) table.Cell {
 				if r.Tokens == 0 {
 					return table.Missing()
@@ -68,7 +68,7 @@ func Speed(p *rates.Profile) *table.Table {
 			"tokens divided by the sum of the wall times of the steps",
 			func(r *rates.Rate) table.Cell { return rate(r.TokensPerS) }),
 		of.Cell(untimed, table.Measured, "untimed_per_s", "tokens/s untimed", "tokens/s",
-			"tokens per second of the same steps if neither blocks nor dispatches are timed",
+			"tokens per second that these steps reach if neither their blocks nor their dispatches are timed",
 			func(r *rates.Rate) table.Cell { return rate(r.Untimed) }),
 		of.Cell(80, table.Measured, "ms", "ms a step", "ms", "mean wall time of a step",
 			func(r *rates.Rate) table.Cell { return millis(r, float64(r.WallNS)/float64(max(r.Timed, 1))) }),
@@ -76,7 +76,7 @@ func Speed(p *rates.Profile) *table.Table {
 			func(r *rates.Rate) table.Cell { return millis(r, float64(r.LeastNS)) }),
 		of.Cell(80, table.Measured, "most_ms", "slowest", "ms", "wall time of the slowest step",
 			func(r *rates.Rate) table.Cell { return millis(r, float64(r.MostNS)) }),
-		of.Text(80, "cold", "cold steps", "whether cold steps are included in the numbers of the row",
+		of.Text(80, "cold", "cold steps", "all: every step is cold; N excluded: N cold steps are not in the numbers",
 			func(r *rates.Rate) string {
 				switch {
 				case r.OnlyCold:

@@ -17,7 +17,7 @@ import (
 func init() {
 	report.Register(report.Table{
 		Name: "roofline", Takes: report.WholeRun,
-		Doc: "each kernel beside the measured ceilings of the device: its FLOP/byte, its rates and what limits it",
+		Doc: "FLOP/byte and rates of each kernel, and which measured ceiling of the device limits the kernel",
 		Of: func(ctx context.Context, x *analyze.Index, _ analyze.Options) (*table.Table, error) {
 			r, err := roofline.Of(ctx, x)
 			refused := new(roofline.Refusal)
@@ -110,16 +110,16 @@ func columns(rows []Row) []table.Column {
 	}
 	return []table.Column{
 		of.Text(80, "sign", "",
-			"letter of the kernel in the chart; a capital letter is a kernel of a prefill",
+			"letter of the kernel in the chart, a capital letter in prefill; + for kernels after the 26th",
 			func(r *Row) string { return r.Sign }),
 		of.Text(80, "phase", "phase", "phase of the steps",
 			func(r *Row) string { return string(r.Phase.Phase) }),
 		of.Text(80, "kernel", "kernel", "kernel (specialized shader)",
 			func(r *Row) string { return r.Kernel }),
 		of.Int(110, "dispatches", "n", "dispatches",
-			"number of timed dispatches, without the first of each step",
+			"number of timed dispatches; the first dispatch of each step is not counted",
 			func(r *Row) int64 { return int64(r.Dispatches) }),
-		of.Cell(80, table.Measured, "share", "%", "%", "share of the time of all kernels of the phase",
+		of.Cell(80, table.Measured, "share", "%", "%", "the kernel's share of the time of all kernels of the phase",
 			func(r *Row) table.Cell { return table.Number(100*r.Share, 1) }),
 		of.Cell(80, table.Modelled, "intensity", "~FLOP/byte", "FLOP/byte",
 			"modelled: arithmetic intensity, the FLOPs of the kernel divided by the bytes that it moves",
@@ -131,10 +131,10 @@ func columns(rows []Row) []table.Column {
 				return table.Cell{Text: Intensity(v), Number: v, Has: true}
 			}),
 		of.Cell(80, table.Modelled, "gbs", "~GB/s", "GB/s",
-			"modelled bytes divided by the isolated time; not given for a dispatch as short as an empty timed pass",
+			"modelled bytes divided by the isolated time; – if a dispatch is about as short as the floor (an empty timed pass)",
 			rate(func(r *Row) float64 { return r.BytesPerS })),
 		of.Cell(80, table.Modelled, "gflops", "~GFLOP/s", "GFLOP/s",
-			"modelled FLOPs divided by the isolated time; not given for a dispatch as short as an empty timed pass",
+			"modelled FLOPs divided by the isolated time; – if a dispatch is about as short as the floor (an empty timed pass)",
 			rate(func(r *Row) float64 { return r.FlopsPerS })),
 		of.Text(80, "bound", "bound", "the ceiling that limits a kernel with this FLOP/byte, and the share of the ceiling that the kernel reaches",
 			func(r *Row) string { return analyze.Bound{Kind: r.Bound, Share: r.Point.Share}.String() }),

@@ -45,7 +45,8 @@ func AxisText(q curves.Quantity, lo, hi float64) func(float64) string {
 	return func(v float64) string { return fmt.Sprintf("%.*f %s", min(max(0, digits), 6), v/unit, name) }
 }
 
-// routesFrom formats routes, each with the first place at which it is used: "gemv 1 · batch4 2 · tile64 17".
+// routesFrom formats routes, each with the first position or token count at which it is used: "gemv 1 ·
+// batch4 2 · tile64 17".
 func routesFrom(spans []curves.RouteSpan) string {
 	names := make([]string, len(spans))
 	for i, s := range spans {
@@ -54,7 +55,8 @@ func routesFrom(spans []curves.RouteSpan) string {
 	return strings.Join(names, " · ")
 }
 
-// routesOver formats routes, each with the places at which it is used: "gemv 1 · batch4 2–4".
+// routesOver formats routes, each with the positions or token counts at which it is used: "gemv 1 · batch4
+// 2–4".
 func routesOver(spans []curves.RouteSpan) string {
 	names := make([]string, len(spans))
 	for i, s := range spans {

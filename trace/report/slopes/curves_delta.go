@@ -25,7 +25,8 @@ func baseParts(c *curves.Curves) []table.Segment {
 		return []table.Segment{table.Say(1, "no Δ: %s was not timed at level %s",
 			c.Baseline.Selection.Called(), c.Level)}
 	}
-	part := table.Say(0, "Δlast against %s at %.0f", c.Baseline.Selection.Called(), c.Rows[0].Baseline.At)
+	part := table.Say(0, "Δlast against %s at position %.0f",
+		c.Baseline.Selection.Called(), c.Rows[0].Baseline.At)
 	part.Short = "Δ " + c.Baseline.Selection.Short()
 	return []table.Segment{part, report.OtherTrace(c.Index, c.Baseline.Index)}
 }

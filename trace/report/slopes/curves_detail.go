@@ -138,7 +138,8 @@ func exactLines(c *curves.Curves, r *curves.CurveRow, at int, add func(string, .
 	}
 }
 
-// cause names a plan change at most two places away from the place where times change.
+// cause names the plan change that explains a change of the times at position `at`. The plan change may be
+// up to two positions away.
 func cause(c *curves.Curves, at float64) string {
 	for i := range c.Rows {
 		for _, change := range c.Rows[i].Changes {

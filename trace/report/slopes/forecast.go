@@ -15,7 +15,7 @@ import (
 func init() {
 	report.Register(report.Table{
 		Name: "forecast", Takes: report.NoSteps,
-		Doc: "positions and prompt lengths at which each dispatch's grid or route changes, according to its plan",
+		Doc: "positions and prompt lengths at which the plan changes the grid or route of a dispatch",
 		Of: func(_ context.Context, x *analyze.Index, _ analyze.Options) (*table.Table, error) {
 			return ForecastTable(x), nil
 		},
@@ -87,7 +87,7 @@ func ForecastTable(x *analyze.Index) *table.Table {
 			table.Plural(len(rows), "change"),
 			table.Plural(len(x.Trace.Graph.Dispatches), "dispatch"),
 		),
-		table.Say(2, "planned along %s", table.Plural(lines, "line")),
+		table.Say(2, "planned for %s of shapes", table.Plural(lines, "line")),
 	)}
 	if lines == 0 {
 		t.Notes = append(

@@ -58,7 +58,8 @@ func Table(c *curves.Curves) *table.Table {
 	return t
 }
 
-// places is the number of positions to which displayed slopes refer. They are times per 1,000 positions.
+// places is the number of positions to which a displayed slope refers. A slope is a time per 1,000
+// positions.
 const places = 1000
 
 // slopeUnit returns the time unit for displayed slopes. `largest` is the largest slope in ns per 1,000
@@ -127,7 +128,7 @@ func slopeColumns(c *curves.Curves) []table.Column {
 		of.Cell(80, table.Measured, "error_us", "±", "us", "error of the slope",
 			fit(func(f *curves.Fit) table.Cell { return slope(f.SE) })),
 		of.Cell(80, table.Measured, "share", "share %", "%",
-			"how much of the growth of the step's time per position comes from this row; drift: the time changes "+
+			"this row's share of the growth of the step's time with the position; drift: the time changes "+
 				"although the work does not; ~: estimated from bytes, not timed",
 			func(r *curves.CurveRow) table.Cell {
 				if r.Dispatches == nil || c.Slope() == nil || r.Share == 0 && r.Fit == nil && !r.Modelled {
@@ -152,7 +153,7 @@ func slopeColumns(c *curves.Curves) []table.Column {
 			}),
 		gridColumn(c),
 		of.Cell(140, table.Exact, "changes", "grid changes", "changes",
-			"number of changes of the grid or route along the positions, from the plans",
+			"how often the grid or route changes along the positions, according to the plans",
 			func(r *curves.CurveRow) table.Cell {
 				if c.Line == nil || r.Dispatches == nil {
 					return table.Cell{}
@@ -166,7 +167,7 @@ func lengthColumns(c *curves.Curves) []table.Column {
 	of := table.ColumnsOf(c.Rows)
 	return append(nameColumns(c),
 		of.Words(80, "routes", "route from N tokens on",
-			"routes or kernels, each with the smallest prompt length at which it is used",
+			"routes (kernels if the operator has no routes), each with the smallest prompt length that uses it",
 			func(r *curves.CurveRow) table.Cell {
 				if r.Dispatches == nil {
 					return table.Cell{}
@@ -185,9 +186,9 @@ func lengthColumns(c *curves.Curves) []table.Column {
 func nameColumns(c *curves.Curves) []table.Column {
 	of := table.ColumnsOf(c.Rows)
 	return []table.Column{
-		of.Text(80, "op", "op", "operator, and the name of the dispatch if the operator has several",
+		of.Text(80, "op", "op", "operator, followed by the name of the dispatch if the operator has several dispatches",
 			func(r *curves.CurveRow) string { return r.Name }).AsTree(),
-		of.Cell(80, table.Exact, "times", "×", "dispatches", "dispatches in this row, one per layer",
+		of.Cell(80, table.Exact, "times", "×", "dispatches", "number of dispatches in the row, one per layer",
 			func(r *curves.CurveRow) table.Cell {
 				if r.Dispatches == nil {
 					return table.Cell{}
@@ -200,7 +201,7 @@ func nameColumns(c *curves.Curves) []table.Column {
 func gridColumn(c *curves.Curves) table.Column {
 	of := table.ColumnsOf(c.Rows)
 	return of.Cell(80, table.Exact, "grid", "grid", "workgroups",
-		"planned grid of one dispatch at the smallest → at the largest position or prompt length",
+		"planned grid of one dispatch: at the smallest position or prompt length → at the largest",
 		func(r *curves.CurveRow) table.Cell {
 			if c.Line == nil || r.Dispatches == nil {
 				return table.Cell{}
@@ -234,7 +235,7 @@ func Verdict(c *curves.Curves) []table.Segment {
 	f := total.Fit
 	switch {
 	case f == nil && c.Index.Trace.Engine != "":
-		return []table.Segment{table.Say(0, "no line: the profile contains no positions")}
+		return []table.Segment{table.Say(0, "no fitted line: the profile contains no positions")}
 	case f == nil:
 		return []table.Segment{table.Say(0, "%s measured: too few to fit a line",
 			table.Plural(len(total.Points), "decode step"))}
@@ -251,7 +252,8 @@ func Verdict(c *curves.Curves) []table.Segment {
 	}
 	first, known := f.Time(f.First)
 	if last, also := f.Time(f.Last); known && also {
-		parts = append(parts, table.Say(2, "%s → %s from %.0f to %.0f", QuantityText(curves.Time, first),
+		parts = append(parts, table.Say(2, "%s → %s from position %.0f to %.0f",
+			QuantityText(curves.Time, first),
 			QuantityText(curves.Time, last), f.First, f.Last))
 	}
 	parts = append(parts, table.Say(3, "%s, timing %s, n %d", c.Of, c.Level, f.N))
@@ -314,8 +316,8 @@ func ownerPart(c *curves.Curves) table.Segment {
 	}
 }
 
-// restPart describes the rest of the slope: other operators, drift, and a part that no operator's line
-// explains. Such a part occurs where the work moves from one operator to another.
+// restPart describes the part of the slope that ownerPart does not: other operators, drift, and a part that
+// no operator's line explains. An unexplained part occurs where work moves from one operator to another.
 func restPart(c *curves.Curves) table.Segment {
 	drift := c.Drift()
 	var owned, told float64

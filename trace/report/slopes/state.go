@@ -16,7 +16,7 @@ import (
 func init() {
 	report.Register(report.Table{
 		Name: "state", Takes: report.NoSteps,
-		Doc: "models with recurrent layers: constant recurrent state against the growing KV cache, at each position",
+		Doc: "for models with recurrent layers: bytes of the recurrent state (constant) and of the KV cache (growing) at each position",
 		Of: func(ctx context.Context, x *analyze.Index, _ analyze.Options) (*table.Table, error) {
 			c, err := curves.Of(ctx, x, trace.AlongPosition, nil)
 			if err != nil {
@@ -67,7 +67,7 @@ func StateTable(c *curves.Curves) *table.Table {
 	both := of.Where(func(r *stateRow) bool { return r.row.State.Compares() })
 	cache := func(r *stateRow) int64 { return r.row.State.Cache(c.Text(r.at)) }
 	t := table.New("state", []table.Column{
-		of.Text(80, "op", "op", "the whole step, or an operator: the sum over all layers",
+		of.Text(80, "op", "op", "the whole step, or an operator (summed over all layers)",
 			func(r *stateRow) string { return r.row.Name }),
 		of.Int(80, "position", "position", "position", "position of a decode step",
 			func(r *stateRow) int64 { return int64(r.at) }),
@@ -108,8 +108,8 @@ func slots(s *curves.State) string {
 	return "memory holds the recurrent state of " + table.Plural(s.Slots, "position")
 }
 
-// crossing formats the place from which the KV caches use more bytes than the recurrent state. It returns ""
-// if the row has only one kind of state.
+// crossing says from which position or token count on the KV caches use more bytes than the recurrent
+// state. It returns "" if the row has only one kind of state.
 func crossing(c *curves.Curves, r *curves.CurveRow) string {
 	if r.State == nil || !r.State.Compares() {
 		return ""
@@ -126,8 +126,8 @@ func crossing(c *curves.Curves, r *curves.CurveRow) string {
 	return fmt.Sprintf("KV cache not larger up to %s", place(c.To))
 }
 
-// CrossingPart returns a title segment that says from which place on the KV caches of a row use more bytes
-// than its recurrent state.
+// CrossingPart returns a title segment that says from which position or token count on the KV caches of a
+// row use more bytes than its recurrent state.
 func CrossingPart(c *curves.Curves, r *curves.CurveRow) table.Segment {
 	text := crossing(c, r)
 	short := strings.Replace(strings.TrimSuffix(text, " on"), "KV cache", "KV", 1)

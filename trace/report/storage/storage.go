@@ -19,7 +19,7 @@ import (
 func init() {
 	report.Register(report.Table{
 		Name: "memory", Takes: report.OneStep, OfGraph: true,
-		Doc: "device memory of each role, and the value that sets the size of each shared slot",
+		Doc: "device memory of the values of each role, and for each shared slot the largest value",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			return Memory(x, o.Selection), ctx.Err()
 		},
@@ -97,7 +97,7 @@ func Memory(x *analyze.Index, selection analyze.Selection) *table.Table {
 	}
 	made := table.New("memory", []table.Column{
 		of.Text(80, "what", "memory",
-			"for values with memory of their own: their role; for memory that intermediate and scratch values share: its slot",
+			"role of values that have their own memory, or slot that intermediate and scratch values share",
 			func(h *memory.Holding) string { return h.Label }).AsTree(),
 		of.Int(80, "values", "values", "values", "number of values in this memory",
 			func(h *memory.Holding) int64 { return int64(h.Values) }),
@@ -118,12 +118,12 @@ func Memory(x *analyze.Index, selection analyze.Selection) *table.Table {
 				}
 				return bytes(h.Live)
 			}),
-		of.Text(80, "largest", "size set by", "the largest value, which sets the size of a slot",
+		of.Text(80, "largest", "size set by", "largest value in this memory; a slot has the size of this value",
 			func(h *memory.Holding) string { return h.Largest.Name }),
-		of.Cell(140, table.Exact, "forced", "its size", "bytes", "size of the value in the column before",
+		of.Cell(140, table.Exact, "forced", "its size", "bytes", "size of the value in column `size set by`",
 			func(h *memory.Holding) table.Cell { return bytes(h.Largest.Bytes) }),
 		of.Words(140, "when", "in use",
-			"for a slot: first and last dispatch that use the value in the column size set by",
+			"for a slot: first and last dispatch that use the value in column `size set by`",
 			func(h *memory.Holding) table.Cell {
 				if h.Peak == nil || h.Parent < 0 || h.Peak.First < 0 {
 					return table.Cell{}
@@ -317,7 +317,7 @@ func Tenants(x *analyze.Index, selection analyze.Selection) *table.Table {
 				return cell
 			}),
 		of.Words(140, "life", "first to last dispatch of the step",
-			"bar over the dispatches of the step: █ where the value uses the slot",
+			"bar over the dispatches of the step: █ at dispatches during which the value uses the slot",
 			func(r *row) table.Cell {
 				if r.tenant == nil || r.tenant.First < 0 {
 					return table.Cell{}

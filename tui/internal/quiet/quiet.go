@@ -1,10 +1,11 @@
 // Package quiet keeps Bubble Tea v1 from querying the terminal while the program starts. The initialization
-// of Bubble Tea asks for the background color and waits up to five seconds for the terminal's answer. Bubble
-// Tea does not ask if TERM is "dumb", so this package sets TERM to "dumb" until Restore is called.
+// of Bubble Tea asks for the background color and waits up to five seconds for the terminal's answer.
+// Bubble Tea does not ask if TERM is "dumb", so this package sets TERM to "dumb" until Restore is called.
 //
-// This package must be initialized before Bubble Tea. Go initializes a package as soon as all its imports are
-// initialized, in the order of import paths. This package imports only os, and its path sorts before
-// os/signal, which Bubble Tea imports. A test in cmd/gpuscope checks the order.
+// This package must be initialized before Bubble Tea. Among the packages whose imports are all initialized,
+// Go next initializes the one whose import path sorts first. This package imports only os. Bubble Tea
+// imports os/signal, and the path of this package sorts before os/signal. A test in cmd/gpuscope checks the
+// order.
 package quiet
 
 import "os"

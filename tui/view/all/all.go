@@ -35,7 +35,7 @@ var Views = []view.Row{
 	},
 	{
 		Key: "4", Name: "Graph", Needs: command.Opened, New: without(graph.New),
-		Doc: "Operators, values and memory, with producers, consumers and contents.",
+		Doc: "Operators with their producers and consumers, values with their contents, and memory.",
 	},
 	{
 		Key: "5", Name: "Curves", Needs: command.Steps, New: without(curves.New),
@@ -43,7 +43,7 @@ var Views = []view.Row{
 	},
 	{
 		Key: "6", Name: "Timeline", Needs: command.Shown, New: without(timeline.New),
-		Doc: "All recorded steps on one time axis, CPU and GPU, from the whole run to one dispatch.",
+		Doc: "CPU and GPU work of all recorded steps on one time axis, from the whole run down to one dispatch.",
 	},
 	{
 		Key: "0", Name: "Log", New: func(_ view.Host, l *widget.Log) view.View { return log.New(l) },
@@ -54,12 +54,14 @@ var Views = []view.Row{
 // Inner lists the screens that commands open on top of a view.
 var Inner = []*view.Row{&graph.NearRow, &graph.ValueRow, &roof.Row, &lab.Row}
 
-// without makes the field New of a Row from the constructor of a view that does not use the log.
+// without adapts the constructor `new` of a view that does not use the log to the type of the field New of a
+// Row.
 func without[V view.View](new func(view.Host) V) func(view.Host, *widget.Log) view.View {
 	return func(h view.Host, _ *widget.Log) view.View { return new(h) }
 }
 
-// Offering returns the names, as `called` returns them, of the screens that offer a command.
+// Offering returns the names of the screens that offer the command `name`. `called` returns the name of one
+// screen.
 func Offering(name string, called func(*view.Row) string) (names []string) {
 	rows := make([]*view.Row, 0, len(Views)+len(Inner))
 	for i := range Views {

@@ -37,7 +37,7 @@ func axisOf(c *curves.Curves, p AxisRange) widget.Scale {
 }
 
 // Part returns the part of the axis to draw for a row: the part that the user chose, else the result of
-// curves.OfInterest, always with the cursor.
+// curves.OfInterest. If the cursor is outside this part, Part moves or extends it.
 func (p *Page) Part(c *curves.Curves, r *curves.CurveRow) AxisRange {
 	at := p.Cursor(c)
 	chosen, ok := p.Drawn[c.Along]
@@ -96,7 +96,7 @@ func (p *Page) emptyChart(c *curves.Curves, r *curves.CurveRow) *chart {
 	}
 }
 
-// filled returns the chart with the data that it draws along the axis.
+// filled computes the data of the chart, stores the data in the chart, and returns the chart.
 func (d *chart) filled(ctx context.Context) (*chart, error) {
 	c, r := d.curves, d.row
 	take := func(v float64) { d.lo, d.hi = min(d.lo, v), max(d.hi, v) }
@@ -178,8 +178,8 @@ func (d *chart) place(column, n int) int {
 	return widget.Clamp(at, d.curves.From, d.curves.To)
 }
 
-// drawState draws the part of the KV caches that is in use as a line, and the size of the recurrent state as
-// dots. It marks the place where the two cross.
+// drawState draws two sizes: the used part of the KV caches as a line, and the recurrent state as dots. It
+// marks the place where the two sizes are equal.
 func (d *chart) drawState(plot *widget.Plot) {
 	plot.Line(d.xs, d.ys)
 	s := d.row.State

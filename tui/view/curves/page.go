@@ -376,9 +376,9 @@ func (p *Page) why() (view.Text, bool) {
 	return view.WhyDispatch(p.ListPage.Snapshot(), r.Dispatches[0], view.FirstOf(len(r.Dispatches))), true
 }
 
-// timed returns the operator of the selected row and the numbers of tokens for which to time the operator:
-// those on both sides of each change of route, and that at the cursor. If the row has no operator, timed
-// returns the reason in why.
+// timed returns the operator of the selected row and the prompt lengths for which to time the operator. They
+// include the lengths on both sides of each change of route and, if the axis is the prompt length, the length
+// at the cursor. If the row has no operator, `why` is the reason.
 func (p *Page) timed() (op trace.OpID, lengths []int, why string) {
 	c, r := p.Current()
 	if c == nil || len(r.Dispatches) == 0 {
@@ -431,7 +431,7 @@ func (p *Page) Detailed() bool { return true }
 // Turn moves the cursor to the next change of the row's grid, or to the previous change if `by` is negative.
 func (p *Page) Turn(by int) bool {
 	if !p.Jump(by) {
-		p.host.Remark("this row has no further change in that direction")
+		p.host.Remark("this row has no further grid change in that direction")
 	}
 	return true
 }

@@ -39,8 +39,8 @@ func (p *Page) verifyRows() {
 	}
 }
 
-// verifyStep compares all dispatches of the step with their references, and with a reference run of the
-// text.
+// verifyStep compares each dispatch of the step with its reference, and the outputs of the step with a
+// reference run of the whole text.
 func (p *Page) verifyStep() {
 	_, step := p.Parts(true)
 	p.ask(session.Verify, step)
@@ -76,9 +76,9 @@ func (p *Page) Parts(marked bool) ([]trace.Part, *trace.Step) {
 	return t.Parts(rows), step
 }
 
-// withHeadings adds to rows the headings of their groups, in the order of the graph, so that the costs of
-// headings are measured even if the sorted table shows no headings. It adds nothing if a filter is active,
-// because a filter hides some rows of a group.
+// withHeadings returns `rows` and the headings of their groups, in the order of the graph. It includes
+// headings that the table does not show because it is sorted, so that their costs are measured, too. If a
+// filter is active, withHeadings adds no headings, because a filter hides some rows of a group.
 func (p *Page) withHeadings(t *report.DispatchTable, rows []int) []int {
 	all := slices.Clone(rows)
 	if p.Rows.Shown == nil {
@@ -107,8 +107,9 @@ func (p *Page) Ranked() {
 	}
 }
 
-// class returns the class of a row in a table that is sorted by costs, and whether its cost is within the
-// noise. Rows inside another row belong to the class of that row.
+// class divides the rows of a table that is sorted by costs into classes, such as "cost above the noise". It
+// returns the class of a row, and in `dim` whether the cost of the row is within the noise. A row inside
+// another row belongs to the class of that row.
 func (p *Page) class(row int) (name string, dim bool) {
 	t, rows := p.Table(), p.Rows.Listing.Table.Rows
 	if t == nil || !slices.Contains([]string{"cost_us", "save_us", "twice_per_s"}, p.Rows.Choice.Sort) {
@@ -142,8 +143,9 @@ func (p *Page) markedRows() (rows []int) {
 	return rows
 }
 
-// together returns a title segment with the time that the step saves if all marked rows are skipped at once,
-// and a segment that says what this bounds. It returns nil if fewer than two rows are marked.
+// together returns a title segment with the time that the step saves if all marked rows are skipped at once.
+// If this time is significant, a second segment says that fusing the rows can save at most this time.
+// together returns nil if fewer than two rows are marked or if this time was not measured.
 func (p *Page) together() []table.Segment {
 	t := p.Table()
 	if t == nil || t.Costs == nil {
@@ -239,8 +241,9 @@ func (p *Page) guest(name string, screen int) bool {
 	return name == "cost_spread_us" && screen >= widget.SideWidth && screen < Roomy
 }
 
-// stays reports whether to keep a column as long as possible: on a narrow screen, the sum of isolated times
-// beside the costs, because both cover all dispatches of a row. On a wide screen the detail shows this sum.
+// stays reports whether to keep a column as long as possible. It keeps the sum of isolated times if the user
+// chose a baseline. It also keeps this sum beside costs on a narrow screen, because both cover all dispatches
+// of a row. On a wide screen, the detail shows this sum.
 func (p *Page) stays(name string) bool {
 	t := p.Table()
 	return t != nil && name == "sum_us" &&

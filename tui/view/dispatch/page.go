@@ -40,8 +40,8 @@ func New(h view.Host) *Page {
 	return p
 }
 
-// sortKeys returns the letters of the columns that users sort by most. `compared` reports that the user chose
-// a baseline: the difference in time is then more useful than the changes of plans.
+// sortKeys reserves letters for the columns that users sort by most. `compared` means that the user chose a
+// baseline. The letter d then sorts by the difference in time, else by the changes of plans.
 func sortKeys(compared bool) []widget.SortKey {
 	delta := "delta"
 	if compared {

@@ -17,9 +17,9 @@ type heatKey struct {
 	session.MapAt
 }
 
-// heatLines is the number of lines around a heat map: two above it, and the marks of the columns, the legend
-// and the position of the window below it. oddLine is the minimum height of the pane at which a heat map
-// leaves room for the line about NaN, Inf and the error.
+// heatLines is the number of lines above and below a heat map. Two lines are above it. The marks of the
+// columns, the legend and the position of the window are below it. oddLine is the minimum height of a pane
+// that has room for one more line, about NaN, Inf and the error.
 const heatLines, oddLine = 5, 14
 
 // mostWide is the maximum width of a cell of a heat map.
@@ -230,7 +230,8 @@ func heatSign(v float64, scale *widget.HeatScale, shades []string) (string, widg
 	return shades[scale.Level(v)], widget.GraphA
 }
 
-// legend returns the line that explains the shades. On a narrow screen, the parts of the line have no spaces.
+// legend returns the line that explains the shades. On a narrow screen, it removes the spaces inside each
+// entry.
 func legend(scale *widget.HeatScale, shades []string, m *session.HeatMap, w int) string {
 	var signs [][2]string
 	if scale.Max > 0 {

@@ -54,8 +54,9 @@ type nearness struct {
 	full   []int // widths of the columns in cells: a column of names, a column of edges, and so on
 }
 
-// stand is a node of the neighbourhood and its place on the screen: its Line, the line `of` of the node that
-// it is attached to, and whether it is the last node attached to that node.
+// stand is a node of the neighbourhood and its place on the screen. `Line` is the line of this node, and `of`
+// is the line of the node that it is attached to. `last` means that it is the last node attached to that
+// node.
 type stand struct {
 	analyze.Neighbour
 	Line, of int
@@ -70,9 +71,9 @@ func newNearPage(h view.Host, op trace.OpID, consumers bool) *NearPage {
 	return p
 }
 
-// Widths in cells: edgeCells of an edge with a shape, leastEdge of the narrowest edge, leastName of the
-// narrowest column of names. An edge has besideShape more cells than its shape, and a name has besideName
-// more cells than its text.
+// These are widths in cells. edgeCells is the width of an edge with a shape, leastEdge that of the narrowest
+// edge, and leastName that of the narrowest column of names. An edge has besideShape more cells than its
+// shape, and a name has besideName more cells than its text.
 const edgeCells, leastEdge, leastName, besideShape, besideName = 14, 9, 15, 6, 2
 
 // nearFar returns how many columns of names fit on each side of the centre.

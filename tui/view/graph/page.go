@@ -60,8 +60,9 @@ func New(h view.Host) *Page {
 	return p
 }
 
-// kinship identifies a row of the tree, so that the row is found again after the grouping has changed: by the
-// first operator of the row and, in the row of a value, the value.
+// kinship identifies a row of the tree, so that the row is found again after the grouping has changed. `op`
+// is the first operator of the row. If the row is a value below an operator, `value` is this value, and
+// `edge` says how the operator uses it.
 type kinship struct {
 	op    trace.OpID
 	edge  string
@@ -197,7 +198,7 @@ func (p *Page) refold() {
 // reweigh switches to the next quantity by which operators are marked.
 func (p *Page) reweigh() {
 	if p.at != operatorList {
-		p.host.Remark("mark by: only the list of operators can have marks")
+		p.host.Remark("mark by: only the list of operators can be colored")
 		return
 	}
 	p.mark = (p.mark + 1) % len(graphtree.GraphWeights)

@@ -127,7 +127,7 @@ func (p *ValuePage) info() *trace.Value {
 	return &p.at.Trace.Graph.Values[p.value]
 }
 
-// key returns the key of the contents to show, or in why the reason that nothing can be shown.
+// key returns the key of the contents to show. If nothing can be shown, `why` is the reason.
 func (p *ValuePage) key() (k valueKey, why string) {
 	v := p.info()
 	switch {
@@ -361,7 +361,7 @@ func (p *ValuePage) Turn(by int) bool {
 	to := widget.Clamp(at+by, 0, len(p.writes)-1)
 	if to == at {
 		p.host.Remark(map[bool]string{true: "this is the last", false: "this is the first"}[by > 0] +
-			" dispatch of the step that writes this memory")
+			" dispatch that writes this memory in the step")
 	}
 	p.write, p.Row, p.column = to, 0, 0
 	return true
@@ -621,7 +621,8 @@ func failed(t *widget.Theme, err error, w, h int) []string {
 	return lines[:min(len(lines), max(0, h))]
 }
 
-// rowName returns the indices that name the row of `across` elements that begins with the given element.
+// rowName returns the label of a row of the grid, such as "[3]": the indices of the row's first element.
+// `first` is the number of this element in the value, and `across` is the number of elements in the row.
 func rowName(first, across int, dims []int) string {
 	at := indices(first, dims)
 	if n := len(at); n > 0 && dims[n-1] == across && numel(dims) > across {

@@ -105,8 +105,8 @@ func (p *Page) Render(t *widget.Theme, g widget.Glyphs, w, h int, focused bool) 
 	return append(lines, p.Rows.Render(t, w, h-len(lines), focused, none)...)
 }
 
-// milli is a factor for intensities in FLOP/byte: a logarithmic scale of a plot begins at 1, and intensities
-// may be smaller.
+// milli is the factor by which the chart multiplies intensities in FLOP/byte: a logarithmic scale of a plot
+// begins at 1, and intensities may be less than 1.
 const milli = 1e6
 
 // chart draws the points of all kernels and the ceilings of each phase.

@@ -1,4 +1,4 @@
-// Package rowtext describes a row of the table of dispatches that stands for several dispatches or steps.
+// Package rowtext describes those rows of the table of dispatches that stand for several dispatches or steps.
 package rowtext
 
 import (
@@ -74,7 +74,8 @@ func Several(t *report.DispatchTable, r int) []string {
 	return lines
 }
 
-// OfSteps reports whether a row covers several steps. A row that ran only in the baseline covers one.
+// OfSteps reports whether a row covers several steps. It returns false for a row that ran only in the
+// baseline.
 func OfSteps(t *report.DispatchTable, row *analyze.DispatchRow) bool {
 	_, one := t.Selection.One()
 	return !one && !row.Gone()

@@ -538,7 +538,8 @@ func (f *Facts) split(u *analyze.Untimed) string {
 	return fmt.Sprintf(": CPU %s, GPU %s", table.MillisBare(u.CPU().NS()), table.MillisBare(u.GPU.NS()))
 }
 
-// coldStart returns how the time before the first token was spent, or nil if the trace does not contain this.
+// coldStart returns how the time before the first token was spent, or nil if the trace does not contain these
+// times.
 func (f *Facts) coldStart() []string {
 	list := tracks.ColdStart(f.s.Index)
 	if len(list) == 0 {

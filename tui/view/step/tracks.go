@@ -16,10 +16,10 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// longTime is the time in ns from which on times are written in ms instead of µs.
+// longTime is the shortest time, in ns, that is written in ms. Shorter times are written in µs.
 const longTime = 100e6
 
-// micros formats a time given in ns: in µs, or in ms from longTime on.
+// micros formats a time given in ns: in µs, or in ms if the time is at least longTime.
 func micros(ns int64) string {
 	if ns >= longTime {
 		return table.Millis(ns, true)

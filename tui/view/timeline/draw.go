@@ -24,7 +24,8 @@ const (
 	signEdge  = '│'
 )
 
-// shares are the signs of a cell with several slices: the busy share of the cell, in eighths.
+// shares[n] is a bar that fills n eighths of a cell's height. The height shows the busy share of the time
+// that the cell covers.
 var shares = []rune(" ▁▂▃▄▅▆▇█")
 
 var trackNames = [timeline.Tracks]string{"CPU step", "phase", "GPU step", "layer", "dispatch"}
@@ -35,7 +36,7 @@ type drawn struct {
 	part   part
 	width  int
 	window *timeline.Window
-	// found are the columns with hits, for the hits of.
+	// found[c] reports whether column c has a hit. It was computed from hitsOf.
 	found  []bool
 	hitsOf *hits
 }
@@ -143,7 +144,8 @@ func (p *Page) Render(t *widget.Theme, _ widget.Glyphs, w, h int, _ bool) []stri
 	return append(lines, p.sums(t, window, w, h-len(lines))...)
 }
 
-// heights divides spare lines among the rows: the dispatches become higher first, if they were timed.
+// heights returns the height of each row, in lines. If the dispatches were timed, the dispatch row gets the
+// first spare lines. If they were not, only the row of CPU phases gets spare lines.
 func heights(rows, lines int, timed bool) []int {
 	list := make([]int, rows)
 	for i := range list {
@@ -221,7 +223,7 @@ func same(a, b *timeline.Item) bool {
 	return a.Track == b.Track && a.Step == b.Step && a.At == b.At && a.Unmeasured == b.Unmeasured
 }
 
-// drawCell draws a cell with the share of its slices.
+// drawCell draws a cell as a bar whose height is the busy share of the time that the cell covers.
 func drawCell(w *timeline.Window, r *timeline.Row, c int, lines []line, paint widget.Paint) {
 	cell := &r.Cells[c]
 	length := max(1, w.Bound(c+1)-w.Bound(c))
@@ -336,7 +338,7 @@ func (p *Page) label(it *timeline.Item) string {
 	return d.Named(p.now.Trace.Graph.Ops[d.Op].ShortName())
 }
 
-// pause draws a shortened pause over all lines of a row.
+// pause draws a pause over all lines of a row. On the axis, pauses are shorter than they were.
 func (p *Page) pause(w *timeline.Window, pause *timeline.Pause, lines []line) {
 	if pause.To <= w.From || pause.From >= w.To {
 		return
@@ -434,7 +436,7 @@ func (p *Page) ruler(t *widget.Theme, o *timeline.Overview, w *timeline.Window) 
 	case end < 20e6:
 		unit, name = 1e3, "µs"
 	}
-	// The distance of two labels is 1, 2 or 5 times a power of ten.
+	// The distance between two labels is 1, 2 or 5 times a power of ten.
 	step := math.Pow(10, math.Floor(math.Log10(max(1, length/float64(p.width)))))
 	label := func(at float64) string {
 		decimals := max(0, int(math.Ceil(-math.Log10(step/unit)-1e-9)))

@@ -119,7 +119,7 @@ func (p *Page) describe(o *timeline.Overview, it *timeline.Item) string {
 	return strings.Join(parts, " · ")
 }
 
-// unmeasured returns lines about a time of which it is not known what happened.
+// unmeasured returns lines about a period in which the work on the item's track was not measured.
 func (p *Page) unmeasured(it *timeline.Item) []string {
 	s := &p.now.Trace.Steps[it.Step]
 	how := "record with --timing dispatch to place them on the axis"
@@ -206,7 +206,8 @@ func (p *Page) idleBefore(o *timeline.Overview, it *timeline.Item) []string {
 	return []string{said + ". " + p.meanwhile(o, it.Step, from, it.From)}
 }
 
-// meanwhile says what the CPU did between two instants, at the end of the step before and in a step.
+// meanwhile says what the CPU did between two instants. It lists the recorded phases of the given step and
+// of the steps before and after it.
 func (p *Page) meanwhile(o *timeline.Overview, step int, from, to int64) string {
 	var parts []string
 	length := o.Real(to) - o.Real(from)
@@ -277,7 +278,8 @@ func percent(part, of int64) string {
 	return fmt.Sprintf("%.0f %%", v)
 }
 
-// sums returns what the drawn part consists of, in at most n lines.
+// sums returns at most n lines that summarize the drawn part: the busy shares of the GPU and the CPU and,
+// if there is room, the kernels and layers with their times.
 func (p *Page) sums(t *widget.Theme, w *timeline.Window, width, n int) []string {
 	length := w.To - w.From
 	for _, pause := range p.job.Value.Pauses {

@@ -19,7 +19,8 @@ func (p *Page) bounds(o *timeline.Overview) (from, to int64) {
 	return p.part.From, p.part.To
 }
 
-// show draws the part of the axis between two instants, as far as the axis reaches.
+// show makes the part of the axis between two instants the drawn part. If this part would extend beyond the
+// axis, show moves or shortens it.
 func (p *Page) show(o *timeline.Overview, from, to int64) {
 	length := max(to-from, least)
 	if length >= o.End {
@@ -51,7 +52,8 @@ func (p *Page) reveal() {
 	}
 }
 
-// settle draws the cursor in the middle of the visible part of its item.
+// settle makes the item at the cursor visible, and draws the cursor in the middle of the visible part of
+// the item.
 func (p *Page) settle() {
 	p.reveal()
 	from, to := p.bounds(p.of)
@@ -76,10 +78,10 @@ func (p *Page) zoom(by float64) {
 	length := int64(float64(to-from) * by)
 	switch {
 	case by > 1 && p.part.To == 0:
-		p.host.Remark("this is the whole run")
+		p.host.Remark("the whole run is shown")
 		return
 	case by < 1 && length < least:
-		p.host.Remark("this is the largest scale")
+		p.host.Remark("cannot zoom in any further")
 		return
 	}
 	at := p.spot(o)
@@ -98,8 +100,7 @@ func (p *Page) move(to cursor) {
 }
 
 // Move moves the cursor: up and down to another track, left and right to the next item that is at least one
-// cell away.
-// Pages move the drawn part.
+// cell away. The page keys move the drawn part of the axis, and the cursor with it.
 func (p *Page) Move(m widget.Motion) {
 	o := p.overview()
 	if o == nil || p.at.Step < 0 {
@@ -174,7 +175,8 @@ func (p *Page) itemsOf(o *timeline.Overview, step int, t timeline.Track, lane in
 	return out
 }
 
-// lists keeps the items of the steps that were needed last, because a step can have many.
+// lists caches the items of recently used steps. It does not keep the items of all steps, because a step
+// can have many items.
 type lists struct {
 	from  *timeline.Overview
 	items map[listKey][]timeline.Item
@@ -187,7 +189,7 @@ type listKey struct {
 
 const mostLists = 64 // number of lists that are kept
 
-// of returns what a track shows of a step.
+// of returns the items of a step on a track.
 func (l *lists) of(o *timeline.Overview, step int, t timeline.Track) []timeline.Item {
 	key := listKey{step, t}
 	if list, ok := l.items[key]; ok && l.from == o {
@@ -218,7 +220,9 @@ func (p *Page) point(o *timeline.Overview, t timeline.Track, lane int, at int64,
 	var best timeline.Item
 	score, found := int64(-1), false
 	try := func(it *timeline.Item) {
-		// An item in the cell scores by its length there; another one by its distance.
+		// The score of an item that overlaps the cell is the length of the overlap. The score of any other
+		// item is negative: its distance from the cell. An item that is longer than a cell and contains
+		// `at` wins.
 		a, b := max(it.From, at-cell/2), min(it.To, at+cell/2+1)
 		s := b - a
 		if s > 0 && it.From <= at && at < it.To && it.To-it.From > cell {
@@ -257,8 +261,8 @@ func (p *Page) cell(o *timeline.Overview) int64 {
 	return max(1, (to-from)/int64(p.width))
 }
 
-// next goes to the next item of the row, or to the previous one if `by` is negative: at least one cell on.
-// Idle time of several cells is an item of its own.
+// next moves the cursor to the next item of the row that is at least one cell away, or to the previous one
+// if `by` is negative. It also stops at idle time that is several cells long.
 func (p *Page) next(o *timeline.Overview, by int) {
 	cell := p.cell(o)
 	if p.at.Idle { // the idle time is before its item

@@ -120,7 +120,8 @@ func (p *Page) overview() *timeline.Overview {
 	return o
 }
 
-// follow moves the cursor to the corresponding item of a step.
+// follow moves the cursor to another step. In this step it selects, on the same row, the item with the same
+// index as the item at the cursor, else an item with the same name, else the first item.
 func (p *Page) follow(o *timeline.Overview, step int) {
 	was := p.at
 	list := p.itemsOf(o, step, was.Track, was.Lane)
@@ -272,15 +273,16 @@ func (p *Page) goes() string {
 	return "to Dispatches"
 }
 
-// fits reports whether enter zooms to the item at the cursor: the item has other items inside and does not
-// fill the screen yet.
+// fits reports whether enter zooms to the item at the cursor. It does not zoom to a timed dispatch, or to
+// an item that already takes more than half of the drawn part.
 func (p *Page) fits(o *timeline.Overview) bool {
 	from, to := p.bounds(o)
 	large := (p.at.To-p.at.From)*2 > to-from
 	return !large && (p.at.Track != timeline.GPUDispatches || p.at.Idle || p.at.Unmeasured)
 }
 
-// Open zooms to the item at the cursor or, if it is a dispatch or fills the window, shows its dispatches.
+// Open zooms to the item at the cursor. If there is nothing to zoom to (see fits), Open shows the item's
+// first dispatch in the view Dispatches instead.
 func (p *Page) Open() bool {
 	o := p.overview()
 	if o == nil || p.at.Step != p.now.Step {

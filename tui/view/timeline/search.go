@@ -118,7 +118,7 @@ func (q *search) said() table.Segment {
 	case h == nil:
 		return table.Segment{Rank: 0, Text: "searching"}
 	case h.total == 0:
-		return table.Say(0, "%q is in no name", q.text)
+		return table.Say(0, "%q: no dispatches", q.text)
 	}
 	return table.Say(0, "%q: %s", q.text, widget.Plural(h.total, "dispatch"))
 }

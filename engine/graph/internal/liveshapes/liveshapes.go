@@ -15,8 +15,7 @@ func New(values int) Shapes {
 	return Shapes{make([][]int, values), make([]bool, values)}
 }
 
-// Set sets the shape of a tensor. For an absent tensor, the numbers in dims have no meaning, only their
-// count.
+// Set sets the shape of a tensor. If the tensor is absent, only the length of dims matters, not the numbers.
 func (s *Shapes) Set(v int, dims []int, absent bool) {
 	if s.Absent[v] = absent; !absent || s.Dims[v] == nil {
 		s.Dims[v] = append(s.Dims[v][:0], dims...)

@@ -233,9 +233,9 @@ func mustHold(name string, dims []int, n int) {
 	}
 }
 
-// ByteTokenizer sets a vocabulary of size tokens without merges. `size` must be at least 257. Token 0 is
-// <|endoftext|>, which is both BOS and EOS and is added before prompts. Token 1 + b is the byte b. All other
-// tokens are unused.
+// ByteTokenizer sets a vocabulary without merges. `size` is the number of tokens. It must be at least 257.
+// Token 0 is <|endoftext|>, which is both BOS and EOS and is added before prompts. Token 1 + b is the byte
+// b. All other tokens are unused.
 func (b *Builder) ByteTokenizer(size int) {
 	tokens := make([]string, size)
 	kinds := make([]int32, size)
@@ -273,8 +273,9 @@ func (b *Builder) Bytes() []byte {
 	return out
 }
 
-// Sparse returns the start of the file, up to the tensor data. The file states the given dims for the named
-// tensor, which can be too large to write. The caller creates a sparse file from the returned bytes.
+// Sparse returns the start of the file, up to the tensor data. In the tensor list, the tensor `name` has the
+// shape `dims`. This shape may be too large for a file with data, so the caller makes a sparse file from the
+// returned bytes.
 func (b *Builder) Sparse(name string, dims []int) []byte {
 	c := *b
 	c.tensors = slices.Clone(b.tensors)

@@ -16,8 +16,8 @@ type Published struct {
 	build  func(m *shaped)
 }
 
-// PublishedShapes lists the shapes of models with mixtures of experts, layers with a recurrent state, and
-// layers of different sizes, and of dense models to compare them with.
+// PublishedShapes lists shapes of published models. Some models have special layers: mixtures of experts,
+// layers with a recurrent state, or layers of different sizes. The dense models are for comparison.
 var PublishedShapes = []Published{
 	{"llama-3.1-8b", "dense", 32, llama8B},
 	{"qwen3-30b-a3b", "mixture: 8 of 128 experts", 48, qwen3MoE},
@@ -39,10 +39,11 @@ func PublishedShape(name string) (Published, error) {
 	return Published{}, fmt.Errorf("no shape %q; known: %s", name, strings.Join(names, ", "))
 }
 
-// Hollow returns a model of the shape without weight data and without a vocabulary. Write it with WriteSparse
-// or WriteRandom. Matrices have the type typ, except those that the published files always store in another
-// type. layers is the number of layers, or 0 for the number in the published model. If kinds of layers
-// alternate, layers must be a multiple of the period.
+// Hollow returns a model of the shape without weight data and without a vocabulary. Write it with
+// WriteSparse or WriteRandom. Matrices have the type `typ`, except those that the published files always
+// store in another type. `layers` is the number of layers, or 0 for the number in the published model. If
+// the published model repeats a pattern of layers, such as five with a window and one without, `layers` must
+// be a multiple of the length of the pattern.
 func (p *Published) Hollow(typ gguf.Type, layers int) *Builder {
 	if layers == 0 {
 		layers = p.Layers
@@ -141,7 +142,7 @@ func qwen3MoE(m *shaped) {
 // together.
 func qwen3Dense(m *shaped) { m.qwen3("qwen3", nil, func(blk string) { m.mlp(blk, 8*768) }) }
 
-// qwen3 adds the layers of Qwen3-30B-A3B with the given feed-forward halves.
+// qwen3 adds the layers of Qwen3-30B-A3B. It calls feedForward to add the feed-forward part of each layer.
 func (m *shaped) qwen3(architecture string, settings map[string]any, feedForward func(blk string)) {
 	all := map[string]any{
 		"context_length": 40960, "feed_forward_length": 6144, "attention.head_count": 32,

@@ -28,7 +28,7 @@ type NamedData struct {
 	Type     string `json:"type,omitempty"`
 	Dims     []int  `json:"dims,omitempty"`      // shape of the tensor
 	DimOrder []int  `json:"dim_order,omitempty"` // dims from the outermost to the innermost in memory
-	// Same is the first key whose blob has the same bytes. It is empty if this is the first key.
+	// Same is set if an earlier blob has the same bytes. It is the key of the first such blob.
 	Same string `json:"same_as,omitempty"`
 }
 

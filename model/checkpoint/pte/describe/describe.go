@@ -275,8 +275,8 @@ type parsed struct {
 	err   error
 }
 
-// graph fills one field of `out`, which describes a Vulkan delegate: Graph, Same or Unread. It returns the
-// graph of the delegate, or nil if the graph could not be read.
+// graph sets one of the fields Graph, Same and Unread of `out`, the description of a Vulkan delegate. It
+// returns the graph of the delegate, or nil if the graph could not be read.
 func (d *describer) graph(method, delegate int, out *Delegate) *vulkan.Graph {
 	m := d.file.Methods[method]
 	data := m.Delegates[delegate].Data

@@ -13,8 +13,9 @@ import (
 
 // DOT writes programs to w as a graph in the DOT language of Graphviz. Each method with instructions is a
 // cluster. A cluster has a box for each instruction, and a nested cluster for each delegate whose graph is
-// known, with a box for each operator. An edge stands for a tensor or a SymInt and starts at the box that
-// wrote it last. The box of an operator lists the constants that the operator reads.
+// known. A nested cluster has a box for each operator of the graph. An edge stands for a tensor or a SymInt.
+// It starts at the box of the operator or instruction that was the last to write this value. The box of an
+// operator lists the constants that the operator reads.
 func DOT(w io.Writer, programs ...*Info) error {
 	var b bytes.Buffer
 	b.WriteString("digraph gpuscope {\n  rankdir=TB;\n  node [shape=box, fontname=\"monospace\", fontsize=10];\n" +

@@ -81,7 +81,8 @@ func (p *Plan) title(layout int) string {
 	return text
 }
 
-// memory returns, by id of a tensor, where the plan stores the tensor. It has no entry for constants.
+// memory returns a map from the id of each tensor to a text that says where the plan stores the tensor. The
+// map has no entries for constants.
 func (p *Plan) memory() map[int]string {
 	if p == nil || len(p.Layouts) == 0 {
 		return nil

@@ -19,8 +19,9 @@ func Adder() *Program {
 	return runnable(g, values, []int32{0, 1}, []int32{2})
 }
 
-// Recaller returns a program that gpuscope can run, and that changes a buffer: its method forward returns the
-// negated input f32 [1, 1, 1, 2] of the previous execution, and -0 in the first one.
+// Recaller returns a program with a buffer that keeps the last input, f32 [1, 1, 1, 2]. gpuscope can run the
+// program. The first execution of its method forward returns -0. Each later execution returns the negation of
+// the input that the previous execution received.
 func Recaller() *Program {
 	const f32 = 5
 	g := &Graph{

@@ -32,8 +32,8 @@ type Changes struct {
 	// equal is a union-find structure of dims with equal sizes. It maps a dim to its parent.
 	equal map[dim]dim
 	known map[dim]Change // maps a root of `equal` to its change, if the change is known
-	// left is how many more operators may be examined. Without this limit, a small file could cause a lot of
-	// work, because it can have many delegates that share the same bytes.
+	// left is the number of operators that may still be examined. Without this limit, a small file could
+	// cause a lot of work, because it can have many delegates that share the same bytes.
 	left int
 }
 
@@ -115,9 +115,8 @@ func (c *Changes) call(in *pte.Instruction, g *Graph) {
 	}
 }
 
-// tensor looks for a tensor of which only one dim can be dynamic, and marks this dim. It does nothing if the
-// shape of the tensor is fixed, or if a dim is already known to be dynamic. It also does nothing if several
-// dims could be dynamic.
+// tensor marks a dim of t as dynamic if the shape of t can change and all other dims of t are known to be
+// fixed. It does nothing if a dim of t is already known to be dynamic.
 func (c *Changes) tensor(id int, t *pte.Tensor) {
 	var open []dim
 	dynamic := false
@@ -149,9 +148,9 @@ var sameShape = func() map[string]bool {
 	return names
 }()
 
-// onImages lists operators that read and write images [batch, channels, ...]. If the value is Fixed, weights
-// or other arguments determine the number of channels. Otherwise the input and the output have the same
-// number of channels.
+// onImages maps operators that read and write images [batch, channels, ...] to the change of the channels.
+// Fixed means that weights or other arguments determine the number of channels. Unknown means that the
+// output has as many channels as the input.
 var onImages = map[string]Change{
 	"convolution": Fixed, "conv_with_clamp": Fixed, "q8ta_conv2d": Fixed, "q8ta_conv2d_pw": Fixed,
 	"q8ta_conv2d_dw": Fixed, "q8ta_conv2d_transposed": Fixed, "pixel_shuffle": Fixed,

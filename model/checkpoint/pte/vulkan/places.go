@@ -12,8 +12,9 @@ type Place struct {
 }
 
 // Places finds the layers of a decoder-only transformer. The result is indexed like g.Operators. A layer
-// begins with the norm before the queries of its attention, whose input is also the residual. The first sum
-// after the attention ends the block attn. The norm before the logits is outside of the layers.
+// begins with the norm that precedes the queries of its attention. Among several norms before the queries,
+// this is the one whose input is also the residual. The block attn ends with the first add operator after
+// the attention. The norm before the logits is outside of the layers.
 func (g *Graph) Places() []Place {
 	by := map[int]int{} // tensor -> operator that computes it
 	uses := map[int]int{}
@@ -27,8 +28,9 @@ func (g *Graph) Places() []Place {
 			}
 		}
 	}
-	// norm returns the index of the norm that precedes a value, or -1. It goes back from operator to operator
-	// along the first tensor argument.
+	// norm returns the index of the norm that precedes a value, or -1. It goes back from operator to
+	// operator along the first tensor argument. If `residual` is true, it skips norms whose input is not
+	// also the residual.
 	norm := func(id int, residual bool) int {
 		for range g.Operators {
 			i, ok := by[id]

@@ -1,5 +1,5 @@
 // Package expr evaluates conditions about the difference of two runs, such as "decode.p50>+5%". The flag
-// --fail-if of gpuscope trace diff takes them; docs/guide/diff.md describes them for users.
+// --fail-if of gpuscope trace diff takes such conditions, and docs/guide/diff.md describes them for users.
 //
 //	c, err := expr.Parse("kernel:gemv>+10%")
 //	r, err := c.Eval(d)

@@ -132,7 +132,7 @@ func fusion(base, now *trace.Trace) []Change {
 	return []Change{{Fusion, rules(base, a), rules(now, b)}}
 }
 
-// fused returns the operators that a graph has made of several others.
+// fused returns the names of the operators into which a graph fused several operators.
 func fused(g *trace.Graph) (names []string) {
 	for i := range g.Ops {
 		if len(g.Ops[i].Parts) > 0 {
@@ -165,8 +165,7 @@ func flag(t *trace.Trace, name string) string {
 	return strings.Join(values, " ")
 }
 
-// edited returns the names of the kernels with which dispatches ran from another source than at the baseline,
-// separated by ", ".
+// edited returns the names, separated by ", ", of the kernels that ran on both sides from different sources.
 func edited(d *diff.Diff) string {
 	sources := func(x *analyze.Index) map[string]string {
 		of := map[string]string{}
@@ -188,7 +187,8 @@ func edited(d *diff.Diff) string {
 		if trace.OwnKernel(from) != name || slices.Contains(names, name) {
 			continue
 		}
-		// Kernels of different graphs may have the same name.
+		// Sources are compared only if both runs have the same graph. Kernels of different graphs may have
+		// the same name, although they are not the same kernel.
 		if from != to || d.Joined == join.ByID && before[from] != after[to] {
 			names = append(names, name)
 		}

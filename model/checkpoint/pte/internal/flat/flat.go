@@ -292,7 +292,7 @@ func width[T number]() int {
 	return 8
 }
 
-// Number returns the value of a numeric field. If the field is absent, it returns its last argument.
+// Number returns the value of a numeric field. It returns `otherwise` if the field is absent.
 func Number[T number](t *Table, slot int, otherwise T) T {
 	at := t.value(slot, width[T]())
 	if at == 0 {
