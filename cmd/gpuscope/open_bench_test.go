@@ -47,7 +47,7 @@ func BenchmarkOpenTrace(b *testing.B) {
 				if err := pty.Setsize(x.master, &pty.Winsize{Rows: 60, Cols: 200}); err != nil {
 					b.Fatal(err)
 				}
-				x.expect("prologue")
+				x.expect(firstStep)
 				opened = append(opened, time.Since(begun).Seconds())
 				for _, keys := range strings.Fields("jjjGg FFFF ,,,, vvvv 1 3 4 5 2") {
 					for _, k := range keys {

@@ -270,12 +270,15 @@ func (x *terminal) leaves(status int) {
 	}, "the end of the alternate screen")
 }
 
+// firstStep is a part of the sentence that the view Step has about the first step.
+const firstStep = " took "
+
 func TestScreenOpensStepsAndQuits(t *testing.T) {
 	t.Parallel()
 	x := startTerminal(t, "play")
-	x.expect("prologue") // of the first step
+	x.expect(firstStep)
 	x.press("s")
-	x.expect("decode")
+	x.expect("step 1 decode")
 	x.press("q")
 	x.leaves(exitDone)
 }
@@ -283,9 +286,9 @@ func TestScreenOpensStepsAndQuits(t *testing.T) {
 func TestEmbeddedModelOpensOnThisDevice(t *testing.T) {
 	gputest.Open(t).Release()
 	x := startTerminal(t, "real")
-	x.expect("prologue")
+	x.expect(firstStep)
 	x.press("s")
-	x.expect("decode")
+	x.expect("step 1 decode")
 	x.press("q")
 	x.leaves(exitDone)
 }
@@ -301,9 +304,11 @@ func TestEditedKernelIsTriedOnThisDevice(t *testing.T) {
 	}
 	env := []string{"VISUAL=", "EDITOR=" + editor, "XDG_CACHE_HOME=" + t.TempDir()}
 	x := startTerminalWith(t, env, "real")
-	x.expect("prologue")
+	x.expect(firstStep)
 	x.press("s")
-	x.expect("decode")
+	x.expect("step 1 decode")
+	x.press("2")
+	x.expect("prologue")
 	x.press("e")
 	x.expect("your word: ")
 	x.press("faster\n")
@@ -338,7 +343,7 @@ func TestLightBackgroundIsHeard(t *testing.T) {
 		x := startTerminal(t, "play")
 		x.expect("\x1b]11;?")
 		x.press(answer)
-		x.expect("prologue")
+		x.expect(firstStep)
 		x.press("q")
 		x.leaves(exitDone)
 		found := regexp.MustCompile(`\x1b\[[0-9;]*38;[0-9;]*m`).FindAllString(x.text(), -1)
@@ -364,7 +369,7 @@ func TestTraceOpensWithoutADevice(t *testing.T) {
 		t.Fatal(err)
 	}
 	x := startTerminal(t, "refuse", path)
-	x.expect("prologue")
+	x.expect(firstStep)
 	x.press("q")
 	x.leaves(exitDone)
 }
@@ -372,7 +377,7 @@ func TestTraceOpensWithoutADevice(t *testing.T) {
 func TestSIGTERMRestoresTheTerminal(t *testing.T) {
 	t.Parallel()
 	x := startTerminal(t, "play")
-	x.expect("prologue")
+	x.expect(firstStep)
 	if err := x.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -384,12 +389,12 @@ func TestSIGTERMRestoresTheTerminal(t *testing.T) {
 func TestSIGQUITEndsNeitherScreenNorEngine(t *testing.T) {
 	t.Parallel()
 	x := startTerminal(t, "play")
-	x.expect("prologue")
+	x.expect(firstStep)
 	if err := syscall.Kill(-x.cmd.Process.Pid, syscall.SIGQUIT); err != nil {
 		t.Fatal(err)
 	}
 	x.press("s")
-	x.expect("decode")
+	x.expect("step 1 decode")
 	x.press("q")
 	x.leaves(exitDone)
 	if text := x.text(); strings.Contains(text, "goroutine") {
@@ -422,7 +427,7 @@ func TestScreenSaysWhyAModelDoesNotOpen(t *testing.T) {
 func TestScreenSurvivesTheEngine(t *testing.T) {
 	t.Parallel()
 	x := startTerminal(t, "abort")
-	x.expect("prologue")
+	x.expect(firstStep)
 	x.press("s")
 	x.expect("thread panicked: mapped")
 	x.press("q")

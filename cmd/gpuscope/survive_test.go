@@ -210,6 +210,7 @@ func TestCtrlCInTheEditorIsTheEditors(t *testing.T) {
 	x := startTerminalWith(t, env, "fake", "-p", "Once")
 	x.expect("step 0 prefill")
 	x.expect("[PAUSED]")
+	x.press("2")
 	x.expect("prologue") // keys before the rows are shown do nothing
 	x.press("je")
 	x.expect("EDITING")

@@ -200,7 +200,7 @@ func TestStopsAndContinuesLikeAnyJob(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			x := startJob(t, "play")
-			x.expect("prologue")
+			x.expect(firstStep)
 			for range 2 {
 				c.stop(x)
 				x.says("stopped")
@@ -214,14 +214,14 @@ func TestStopsAndContinuesLikeAnyJob(t *testing.T) {
 				x.command("fg")
 				x.until(func(text string) bool {
 					_, screen, again := strings.Cut(text[len(before):], "\x1b[?1049h")
-					return again && strings.Contains(screen, "prologue") && maps.Equal(modes(text), ofScreen)
+					return again && strings.Contains(screen, firstStep) && maps.Equal(modes(text), ofScreen)
 				}, "its screen again")
 				if x.cooked() {
 					t.Error("continued without raw mode")
 				}
 			}
 			x.press("s")
-			x.expect("decode")
+			x.expect("step 1 decode")
 			x.press("q")
 			x.leaves(exitDone)
 		})

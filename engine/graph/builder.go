@@ -35,8 +35,7 @@ type Op struct {
 	// dispatch.
 	Aliased   bool
 	readsHost bool // the plan reads the integers of a graph input (Planner.HostInts)
-	// Dispatches holds the dispatch id of each of the operator's slots, or -1 if no plan can use the
-	// slot.
+	// Dispatches holds the dispatch id of each of the operator's slots, or -1 if no plan can use the slot.
 	Dispatches []trace.DispatchID
 	request    routeRequest // route that the user requested
 	// largest is the index of the corner with the most input elements. If several corners have equally
@@ -558,7 +557,6 @@ func (b *Builder) enter(c Corner) (leave func()) {
 	}
 }
 
-// atCorner adds the operator's name and the shapes of the corner to an error.
 func (b *Builder) atCorner(o *Op, c Corner, err error) error {
 	where := "at its maximum shapes"
 	var at []string

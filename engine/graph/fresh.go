@@ -28,7 +28,6 @@ func (l *Live) Fresh(id OpID) (*Plan, error) {
 	return fresh, l.stale(o, fresh)
 }
 
-// planAfresh plans an operator at the current shapes and stores the result in `into`.
 func (l *Live) planAfresh(o *Op, into *Plan) error {
 	was := l.planner.env
 	l.planner.env = l.now

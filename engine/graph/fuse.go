@@ -244,8 +244,7 @@ func (b *Builder) fuse() (notes []string, err error) {
 	return notes, nil
 }
 
-// constantsRead returns the set of all constants that are graph outputs or are read by at least one
-// operator.
+// constantsRead returns the set of all constants that are graph outputs or are read by at least one operator.
 func (b *Builder) constantsRead() map[ValueID]bool {
 	read := map[ValueID]bool{}
 	add := func(list []ValueID) {

@@ -461,9 +461,8 @@ func (l *Live) listDispatches() {
 	l.barriers.EndPass()
 }
 
-// wait converts w, a hazard that requires a barrier before the last active dispatch, to trace format. If
-// both dispatches write the value and the later one also reads it, the hazard is reported as
-// read-after-write.
+// wait converts w, a hazard that requires a barrier before the last active dispatch, to trace format. If both
+// dispatches write the value and the later one also reads it, the hazard is reported as read-after-write.
 func (l *Live) wait(d *dispatch, use Use, w gpu.Wait) trace.Wait {
 	bound := slices.IndexFunc(use.Bind, func(b Binding) bool { return l.Buffer(b.Value) == w.Buffer })
 	t := trace.Wait{

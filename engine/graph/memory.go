@@ -19,8 +19,7 @@ import (
 // defaultPassBytes is the default limit of Builder.PassBytes, in bytes.
 const defaultPassBytes = 16 << 20
 
-// barriersPerPass is the number of barriers that take as long as beginning a compute pass. One barrier takes
-// 2 to 5 µs.
+// barriersPerPass is the number of barriers (2 to 5 µs each) that take as long as beginning a compute pass.
 const barriersPerPass = 6
 
 // Layout is an assignment of memory to values.
@@ -183,9 +182,8 @@ func (g *Graph) divide(p *Layout, u *usage, byFirst []ValueID, limit int64) bool
 	return pass > 0
 }
 
-// passStarts returns a number for each dispatch: how many barriers would be merged into one if a compute
-// pass began at this dispatch. The number is 0 if the dispatch has a route on which it has no barrier of its
-// own.
+// passStarts returns, for each dispatch, how many barriers are merged into one if a compute pass begins at
+// this dispatch. The number is 0 if the dispatch has a route on which it has no barrier of its own.
 func (g *Graph) passStarts(u *usage) []int {
 	always := func(i int) bool {
 		routes := uint64(0)
@@ -361,9 +359,8 @@ func (g *Graph) HasOwn(v ValueID) bool {
 // SharedMemory is the key of AllocatedBytes for memory that intermediates share.
 const SharedMemory = "shared"
 
-// AllocatedBytes returns the size of the graph's device memory in bytes, without params. The key
-// SharedMemory has the size of shared memory. The other keys are names of roles, for the values that have
-// their own buffers.
+// AllocatedBytes returns the size of the graph's device memory in bytes, without params: of shared memory
+// (key SharedMemory), and of the values of each role that have their own buffers (key: the role).
 func (g *Graph) AllocatedBytes() map[string]int64 {
 	m := map[string]int64{}
 	for i := range g.Values {

@@ -327,8 +327,7 @@ func (l *ResizeLog) time(ns int64) trace.Time {
 	return trace.Measured(ns)
 }
 
-// changedInts returns an upper bound for the number of integers in all shapes that the changes of a log
-// contain. The shapes before the changes and those after them both count.
+// changedInts returns an upper bound for the number of integers in the old and new shapes of a log.
 func (r *Tracer) changedInts(l *ResizeLog) int {
 	n := len(l.ints)
 	for i := range l.changes {
@@ -337,9 +336,8 @@ func (r *Tracer) changedInts(l *ResizeLog) int {
 	return n
 }
 
-// isLive reports whether a value already has the shape that a logged change gives it. A change to the same
-// shape is logged if an output becomes deferred or is no longer deferred, because this re-plans the output's
-// readers.
+// isLive reports whether a logged change does not change the shape of its value. Such a change is logged if
+// an output becomes deferred or is no longer deferred, because this re-plans the output's readers.
 func (r *Tracer) isLive(c *loggedChange, to []int) bool {
 	if r.g.Values[c.value].Kind == SymInt {
 		return r.ints[c.value] == int64(to[0])
