@@ -255,7 +255,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"B"}, Name: "baseline trace",
-			Doc:  "Compares tables with the steps of the same phase in another trace. tab enters the newest trace in the folder or completes the typed name; tab again: the next trace. Leave the file name empty to compare with steps of this trace again.",
+			Doc:  "Compares tables with the steps of the same phase in another trace. The tab key offers the traces in the folder, newest first, and completes a typed name. Leave the file name empty to compare with steps of this trace again.",
 			Also: "diff compare delta difference file run",
 			In:   []Place{InViews}, Needs: []Needs{Shown},
 		},
