@@ -192,11 +192,10 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 				}
 				return table.Microseconds(n.NS/1e3, decimals)
 			}),
-		baseline, delta, table.Marks(delta),
 		report.ShareColumn(weighed, t.ByCost, func(n *graphtree.GraphNode) (*analyze.RowCost, float64) {
 			return n.Cost, n.Share
 		}),
-		cost, table.Marks(cost), deltaCost, table.Marks(deltaCost),
+		cost, table.Marks(cost),
 		of.WithHeat(weighed.Cell(80, table.Exact, "waste", "waste %", "%",
 			"share of the launched workgroups that have no work",
 			func(n *graphtree.GraphNode) table.Cell {
@@ -243,6 +242,8 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 				}
 				return table.Count(*id)
 			}),
+		// Columns of the comparison are at the right end, so that the others keep their places.
+		baseline, delta, table.Marks(delta), deltaCost, table.Marks(deltaCost),
 		of.Words(table.Unseen, "kernel", "kernel", "kernels of the row's dispatches",
 			ran(func(l *analyze.Launch) string { return l.Plan.Kernel })),
 		of.Words(table.Unseen, "reason", "route",
