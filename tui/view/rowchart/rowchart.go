@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"gpuscope/internal/printable"
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
 	"gpuscope/trace/table"
@@ -43,6 +44,7 @@ func of(ctx context.Context, x *analyze.Index, selection analyze.Selection, r Ro
 	if len(selection.Steps) == 0 || len(r.Units) == 0 {
 		return nil, nil
 	}
+	r.Name = printable.Clean(r.Name)
 	grid := r.Column == "grid"
 	if len(r.Each) >= fewest && !grid {
 		c := &chart{title: r.Name + ": isolated µs in each layer", at: -1, unit: "µs"}

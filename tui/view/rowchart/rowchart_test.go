@@ -25,13 +25,16 @@ func TestRowOfLayersHasAColumnForEach(t *testing.T) {
 		return !r.Group && len(r.Units) == 4
 	})
 	r := tree.Grouped[at]
-	row := Row{Name: r.Label, Each: r.Each}
+	row := Row{Name: "a\x1b[2Jb", Each: r.Each}
 	for _, unit := range r.Units {
 		row.Units = append(row.Units, []trace.DispatchID{tree.Launches[unit[0]].ID})
 	}
 	c, err := of(context.Background(), x, tree.Selection, row)
 	if err != nil || !slices.Equal(c.names, []string{"L0", "L1", "L2", "L3"}) || c.at != -1 {
 		t.Fatalf("%+v, %v", c, err)
+	}
+	if strings.Contains(c.title, "\x1b") {
+		t.Errorf("title %q", c.title)
 	}
 	for k, ns := range r.Each {
 		if c.values[k] != ns/1e3 {
