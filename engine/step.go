@@ -401,7 +401,8 @@ func (x *Executor) encodeInputs(enc gpu.Encoder, in *graph.StepInput) error {
 		from, begin := x.place(*a.From)
 		to, at := x.place(a.Value)
 		if err := enc.Copy(from, begin, to, at, uint64(x.LiveSize(a.Value))); err != nil {
-			return fmt.Errorf("input %s from %s: %w", x.g.Values[a.Value].Name, x.g.Values[*a.From].Name, err)
+			return fmt.Errorf("copy %s to input %s: %w",
+				x.g.Values[*a.From].Name, x.g.Values[a.Value].Name, err)
 		}
 	}
 	return nil

@@ -104,7 +104,8 @@ func (m *Model) left(l *session.Left) (run.Transcript, error) {
 				table.Plural(turn.Tokens, "token"), before, table.Plural(len(t.IDs), "token"), m.context)
 		case gives != (turn.Token != nil):
 			return t, session.Refusef(
-				"resume: the step at position %d must have a generated token exactly if it reads the last token of the prompt or a later token", before)
+				"resume: the step at position %d: want a generated token if the step reads the last token of the prompt or a later token, otherwise none",
+				before)
 		case gives && (*turn.Token < 0 || *turn.Token >= m.sizes.Vocab):
 			return t, session.Refusef("resume: invalid token id %d; the vocabulary has ids 0 to %d",
 				*turn.Token, m.sizes.Vocab-1)

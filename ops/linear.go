@@ -475,7 +475,8 @@ func (o *linear) Plan(p *graph.Planner) error {
 	if o.residual != graph.None {
 		also, ok := p.Dims(o.residual), false
 		if sum, ok = sumDims(dims, also); !ok || shape.Last(also) != n {
-			return p.Errorf("x has dims %v and the residual has dims %v, but their numbers of rows or columns do not match", dims, also)
+			return p.Errorf("x has dims %v and the residual has dims %v, but the residual needs as many rows as x (or one of them a single row) and as many columns as the output",
+				dims, also)
 		}
 		residualRows = rowsIn(also)
 	}

@@ -185,7 +185,7 @@ func (o *sdpa) readDims(c *kind.Call) bool {
 		all, k, v = o.k, b.MaxDims(o.k), b.MaxDims(o.v)
 	}
 	if len(q) != 4 || len(k) != 4 || len(cache) != 4 || q[0] != 1 || k[0] != 1 || cache[0] != 1 {
-		c.Fail("q has dims %v, k has dims %v and the cache has dims %v; each needs dims [1, S, H, D]",
+		c.Fail("q has dims %v, k has dims %v and the cache has dims %v; want [1, tokens, heads, head dim] for each",
 			q, k, cache)
 		return false
 	}
@@ -195,8 +195,8 @@ func (o *sdpa) readDims(c *kind.Call) bool {
 	case !slices.Equal(k, v):
 		c.Fail("k has dims %v and v has dims %v, want the same dims", k, v)
 	case !slices.Equal(cache, b.MaxDims(o.vCache)) || half != b.DType(o.vCache):
-		c.Fail("one cache has dims %v and type %s, the other has dims %v and type %s; want the same dims and type", cache, half,
-			b.MaxDims(o.vCache), b.DType(o.vCache))
+		c.Fail("k_cache has dims %v and type %s, v_cache has dims %v and type %s; want the same dims and type",
+			cache, half, b.MaxDims(o.vCache), b.DType(o.vCache))
 	case k[3] != o.headDim || cache[3] != o.headDim || cache[2] != o.kvHeads:
 		c.Fail("q has dims %v, k has dims %v and the cache has dims %v; all need the same head dim, and k needs as many heads as the cache",
 			q, k, cache)
@@ -531,7 +531,7 @@ func (o *sdpa) Plan(p *graph.Planner) error {
 	context, queries := position+tokens, o.queries(tokens)
 	switch {
 	case !o.reads() && (q[1] != queries || p.Dim(o.k, 1) != tokens || p.Dim(o.v, 1) != tokens):
-		return p.Errorf("q has %d tokens, k has %d and v has %d, want %d in q and %d in k and v",
+		return p.Errorf("q has %d tokens, k has %d and v has %d; want %d tokens in q, and %d in each of k and v",
 			q[1], p.Dim(o.k, 1), p.Dim(o.v, 1), queries, tokens)
 	case q[2] != o.qHeads || q[3] != o.headDim:
 		return p.Errorf("q has dims %v, want %d heads of %d elements each", q, o.qHeads, o.headDim)

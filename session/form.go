@@ -128,7 +128,7 @@ func putInt(w *wireWriter, v reflect.Value) { w.b = binary.AppendVarint(w.b, v.I
 func takeInt[T ~int | ~int32 | ~int64](r *wireReader, p unsafe.Pointer) {
 	n := r.varint()
 	if int64(T(n)) != n {
-		r.fail(fmt.Errorf("%d does not fit %T", n, T(0)))
+		r.fail(fmt.Errorf("the integer %d does not fit type %T", n, T(0)))
 	}
 	*(*T)(p) = T(n)
 }

@@ -186,7 +186,7 @@ func (r *wireReader) varint() int64 {
 func (r *wireReader) flag() bool {
 	n := r.uvarint()
 	if n > 1 {
-		r.fail(fmt.Errorf("%d is not a boolean", n))
+		r.fail(fmt.Errorf("a boolean is encoded as %d; want 0 or 1", n))
 	}
 	return n == 1
 }

@@ -99,13 +99,13 @@ func (s *source) Read(p []byte) (int, error) {
 		case err != nil:
 			s.err = err
 		case s.left < 0:
-			s.err = fmt.Errorf("a single value has more than %s of JSON, which is the limit",
+			s.err = fmt.Errorf("a single value has more than the limit of %s of JSON",
 				mib(s.bounds.value))
 		case s.text > jsonRate*s.memory():
 			s.err = fmt.Errorf("the trace has more than %s of JSON, which is the limit: %s",
 				mib(jsonRate*s.memory()), s.remedy())
 		case s.space+s.idle > s.bounds.idle+idleRate*s.text:
-			s.err = fmt.Errorf("white space and unknown records fill %s, but with %s of other data the maximum is %s",
+			s.err = fmt.Errorf("white space and unknown records fill %s; for a file with %s of other data the maximum is %s",
 				mib(s.space+s.idle), mib(s.text), mib(s.bounds.idle+idleRate*s.text))
 		}
 		if n > 0 {

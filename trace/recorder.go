@@ -122,8 +122,8 @@ func (r *Recorder) addStep(s Step) error {
 		moved = moved || places[id] != id
 	})
 	if missing != nil {
-		return fmt.Errorf("record step %d: plan %d is unknown: it was never recorded, or no step of "+
-			"the last %d used it", s.Index, *missing, PlanMemory)
+		return fmt.Errorf("record step %d: plan %d is unknown: it was never recorded, or none of "+
+			"the last %d steps used it", s.Index, *missing, PlanMemory)
 	}
 	if moved {
 		s = s.renumber(func(id PlanID) PlanID { return places[id] })

@@ -185,8 +185,7 @@ func (b *Builder) Scratch(name string, t DType) ValueID {
 // value is `first`.
 func (b *Builder) SymInt(name string, lo, hi, first int64) ValueID {
 	if b.err == nil && (lo > hi || first < lo || first > hi) {
-		b.Errorf("symint %s: the range is %d to %d and the initial value is %d; want a range with it",
-			name, lo, hi, first)
+		b.Errorf("symint %s: the initial value %d is not in the range from %d to %d", name, first, lo, hi)
 	}
 	return b.add(Value{Name: name, Kind: SymInt, Role: Input, Lo: lo, Hi: hi, first: first})
 }
@@ -391,7 +390,7 @@ func (b *Builder) checkSpec(o *Op) error {
 		if val := &b.values[v]; val.Kind != Tensor || val.Role != Intermediate || val.Producer < 0 ||
 			val.Producer >= o.ID || val.materializer >= 0 && val.materializer != o.ID {
 			return fmt.Errorf(
-				"the operator materializes %s, which must be a tensor that an earlier operator outputs and no other operator materializes", val.Name)
+				"the operator materializes %s, but may only materialize an output tensor of an earlier operator that no other operator materializes", val.Name)
 		}
 	}
 	for _, slot := range s.Slots {
@@ -400,7 +399,7 @@ func (b *Builder) checkSpec(o *Op) error {
 				continue
 			}
 			if err := use.bound(); err != nil {
-				return fmt.Errorf("slot %q %w", slot.Label, err)
+				return fmt.Errorf("slot %q: %w", slot.Label, err)
 			}
 			if n := uint32(len(use.Bind)); n > b.limits.MaxStorageBuffers {
 				return fmt.Errorf("kernel %s uses %d storage buffers; the device limit is %d: %w",
@@ -490,7 +489,8 @@ func (b *Builder) planCorners(o *Op) error {
 				return fmt.Errorf("%s (%s): the plan does not set the dims of %s at any corner (extreme shape)",
 					o.Name, o.Spec.Kind, val.Name)
 			} else if err := checkDims(val.minDims, val.MaxDims); err != nil {
-				return fmt.Errorf("%s (%s): %s: %w (over all corners)", o.Name, o.Spec.Kind, val.Name, err)
+				return fmt.Errorf("%s (%s): dims of %s over all corners (extreme shapes): %w",
+					o.Name, o.Spec.Kind, val.Name, err)
 			}
 			val.Bytes = max(4, val.DType.Bytes(Numel(val.MaxDims))) // a buffer cannot be empty
 			b.env.dims[v] = val.MaxDims
@@ -596,8 +596,8 @@ func (b *Builder) widen(o *Op, made *Plan) error {
 			continue
 		}
 		if len(val.MaxDims) != len(out.dims) {
-			return fmt.Errorf("%s has rank %d at these extreme shapes, but rank %d at others", val.Name,
-				len(out.dims), len(val.MaxDims))
+			return fmt.Errorf("%s has rank %d at this corner (extreme shape), but rank %d at an earlier one",
+				val.Name, len(out.dims), len(val.MaxDims))
 		}
 		for j, d := range out.dims {
 			val.minDims[j], val.MaxDims[j] = min(val.minDims[j], d), max(val.MaxDims[j], d)
@@ -628,7 +628,8 @@ func checkDims(lowest, highest []int) error {
 	}
 	for i, d := range highest {
 		if lowest[i] < 1 || d < lowest[i] {
-			return fmt.Errorf("dim %d ranges from %d to %d; want a range of positive values", i, lowest[i], d)
+			return fmt.Errorf("dim %d ranges from %d to %d; want 1 or more, in ascending order",
+				i, lowest[i], d)
 		}
 	}
 	if Numel(highest) == 0 {

@@ -109,7 +109,7 @@ func (b *Builder) output(v Value) ValueID {
 		return b.add(v)
 	}
 	if len(r.outputs) == 0 {
-		b.Errorf("%s: the fused operator has the output %s, but the matched operators do not", r.name, v.Name)
+		b.Errorf("%s: the fused operator declares output %s, but has already declared all outputs of the match", r.name, v.Name)
 		return None
 	}
 	id := r.outputs[0]
@@ -379,7 +379,8 @@ func (b *Builder) replace(rule *Fusion, m *Match) (bool, error) {
 		Spec: impl.Spec(), impl: impl,
 	}
 	if n := len(m.gives); len(o.Spec.Outputs) < n || !slices.Equal(o.Spec.Outputs[:n], m.gives) {
-		return false, fmt.Errorf("the fused operator %s must have the same outputs as %s", o.Name, last.Name)
+		return false, fmt.Errorf("the outputs of the fused operator %s must begin with those of the match, which ends at %s",
+			o.Name, last.Name)
 	}
 	var targets []string
 	for _, id := range m.ids {

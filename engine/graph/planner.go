@@ -167,7 +167,7 @@ func (p *Planner) Deferred(v ValueID) bool {
 func (p *Planner) SetInt(v ValueID, n int64) {
 	k := p.output(v)
 	if k < 0 {
-		p.Errorf("the plan sets SymInt %d, but this value is not an output of the operator", v)
+		p.Errorf("the plan sets the SymInt with value id %d, but this value is not an output of the operator", v)
 		return
 	}
 	p.plan.outs[k].int, p.plan.outs[k].set = n, true

@@ -26,7 +26,7 @@ func main() {
 	out := flag.String("o", "", "write the last steps of the first trace to `FILE`; its suffix chooses the format")
 	last := flag.Int("last", 10, "number of steps that -o writes")
 	flag.Parse()
-	err := errors.New("want one or two traces")
+	err := errors.New("want one trace to summarize, or two to compare")
 	switch {
 	case flag.NArg() == 1 && *out != "":
 		err = shorten(flag.Arg(0), *out, *last)

@@ -127,7 +127,7 @@ func (f *File) Bytes(at int64, n int) ([]byte, error) {
 	case f.closed:
 		return nil, fmt.Errorf("read from a closed file: %w", os.ErrClosed)
 	case at < 0 || n < 0 || at > f.size || int64(n) > f.size-at:
-		return nil, fmt.Errorf("%d bytes at offset %d exceed the file of %d bytes", n, at, f.size)
+		return nil, fmt.Errorf("cannot read %d bytes at offset %d: the file has only %d bytes", n, at, f.size)
 	case f.file == nil:
 		end := at + int64(n)
 		return f.data[at:end:end], nil

@@ -113,7 +113,7 @@ func (g *Golden) compare() {
 	}
 	file, err := os.ReadFile(g.path)
 	if err != nil {
-		g.t.Errorf("%v: go test -update writes it", err)
+		g.t.Errorf("%v: run go test -update to write the file", err)
 		return
 	}
 	want := map[string]string{}
@@ -123,14 +123,15 @@ func (g *Golden) compare() {
 	}
 	for _, l := range g.said {
 		if text, ok := want[l.name]; !ok || text != l.text {
-			g.t.Errorf("%s: the message is %q, and in %s %q: go test -update accepts it", l.name, l.text,
-				filepath.Base(g.path), text)
+			g.t.Errorf("%s: the message is %q, but %s has %q: run go test -update to accept the message",
+				l.name, l.text, filepath.Base(g.path), text)
 		}
 		delete(want, l.name)
 	}
 	for name := range want {
 		if flag.Lookup("test.run").Value.String() == "" {
-			g.t.Errorf("%s: case %q did not run: go test -update removes it", filepath.Base(g.path), name)
+			g.t.Errorf("%s has case %q, but no test ran it: run go test -update to remove it",
+				filepath.Base(g.path), name)
 		}
 	}
 }

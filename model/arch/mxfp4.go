@@ -29,7 +29,7 @@ func joinMXFP4(folder string, tensors []*Tensor) ([]*Tensor, error) {
 		}
 		s := scales[name]
 		if !slices.Equal(t.Dims, append(slices.Clone(s.Dims), 16)) {
-			return nil, fmt.Errorf("%s: tensor %s has shape %s and tensor %s has shape %s; want the shape of the scales with 16 bytes for each",
+			return nil, fmt.Errorf("%s: tensor %s has shape %s, but its scales, tensor %s, have shape %s; want the shape of the scales plus a last dim of size 16",
 				folder, t.Name, printable.Dims(t.Dims), s.Name, printable.Dims(s.Dims))
 		}
 		paired[s] = true

@@ -145,7 +145,7 @@ var neighbours = pairing{rotary: func(m *Decoder, prefix string, r *Rotation, he
 	sin = basic.Slice(m.Builder, prefix+"slice sin", sin, 0, kind.Sym(m.pos), kind.Sym(seq))
 	return func(name string, q, k graph.ValueID, pos kind.Int) (yq, yk graph.ValueID) {
 		if pos != kind.Sym(m.pos) {
-			m.Errorf("%s: not supported yet: RoPE of adjacent elements at a position other than the position of the step", name)
+			m.Errorf("%s: not supported yet: RoPE that rotates pairs of adjacent elements by a position other than the step's position", name)
 		}
 		return ops.ApplyRotaryEmb(m.Builder, name, q, k, cos, sin)
 	}

@@ -85,7 +85,7 @@ func logicalNot(c *call) { c.give(c.two("sub", c.scalar(1), c.condition("self"))
 func (c *call) fixedDims(x graph.ValueID, rank int) []int {
 	dims := slices.Clone(c.MaxDims(x))
 	if c.Err() == nil && (!slices.Equal(c.MinDims(x), dims) || rank > 0 && len(dims) != rank) {
-		c.Errorf("%s has shape %v, want a shape that is the same in every run, with %d dims", c.Name(x),
+		c.Errorf("%s has shape %v, want a shape of rank %d that is the same in every run", c.Name(x),
 			dims, rank)
 	}
 	if c.Err() != nil {

@@ -75,7 +75,7 @@ func methodOf(f *pte.File, name string) (*pte.Method, error) {
 		found = m
 	}
 	if found == nil {
-		return nil, fmt.Errorf("%s: %w: no method has the inputs tokens int64 [1, S] and position int64 [1]",
+		return nil, fmt.Errorf("%s: %w: no method has two inputs that are the tokens (int64 [1, S]) and a position (int64 [1])",
 			f.Name(), ErrNotLanguage)
 	}
 	return found, nil
@@ -101,7 +101,7 @@ func readsTokens(m *pte.Method) bool {
 func (l *Language) read() error {
 	m := &l.method
 	if !readsTokens(m.method) {
-		return fmt.Errorf("%w: the inputs are not tokens int64 [1, S] and a position int64 [1]",
+		return fmt.Errorf("%w: want two inputs: the tokens (int64 [1, S]) and a position (int64 [1])",
 			ErrNotLanguage)
 	}
 	if err := m.open(l.file); err != nil {
@@ -110,7 +110,8 @@ func (l *Language) read() error {
 	tokens := m.method.Values[m.method.Inputs[0]].(*pte.Tensor)
 	l.MaxChunk = tokens.Sizes[1]
 	if l.MaxChunk > 1 && m.changes.Of(m.method.Inputs[0], tokens)[1] == vulkan.Fixed {
-		return fmt.Errorf("%w: every run reads exactly %d tokens", ErrNotLanguage, l.MaxChunk)
+		return fmt.Errorf("%w: every run reads exactly %d tokens, want 1 or a number that can change from run to run",
+			ErrNotLanguage, l.MaxChunk)
 	}
 	_, results, err := m.source.Split(m.call.Args)
 	if err != nil {
@@ -131,7 +132,7 @@ func (l *Language) read() error {
 			return fmt.Errorf("%w: no operator looks up the tokens in an embedding", ErrNotLanguage)
 		}
 	default:
-		return fmt.Errorf("%w: the output is %s, want logits of f32 or a token of int64 [1, 1]",
+		return fmt.Errorf("%w: the output is %s, want logits (f32) or a single token (int64 [1, 1])",
 			ErrNotLanguage, describeValue(t))
 	}
 	for i := range m.source.Operators {

@@ -89,8 +89,8 @@ func (g *merging) add(call *pte.Instruction, from *vulkan.Graph) error {
 	ids := make([]int, len(from.Values)) // values of the graph, by value of the delegate
 	base := len(g.all.Values)
 	if base+len(ids) > mostMerged {
-		return fmt.Errorf("the delegates up to this call have %d values, the limit is %d", base+len(ids),
-			mostMerged)
+		return fmt.Errorf("the delegates up to this call have %d values in all; the maximum is %d",
+			base+len(ids), mostMerged)
 	}
 	for id := range ids {
 		ids[id] = base + id

@@ -353,7 +353,8 @@ func (b *builder) input(id, outer int) {
 		return
 	}
 	if !slices.Equal(lowest, t.Dims) {
-		b.Errorf("input %s: operators update it in place, so its shape %v cannot change from run to run",
+		b.Errorf("input %s: the shape (at most %v) changes from run to run, but an input that operators "+
+			"update in place needs a fixed shape",
 			name,
 			t.Dims)
 		return

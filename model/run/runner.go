@@ -76,7 +76,7 @@ func (r *Runner) Experts() ([]trace.ExpertCounts, error) {
 		n := int(counts.Bytes)
 		r.counts = slices.Grow(r.counts[:0], n)[:n]
 		if _, err := r.Exec.Output(v, r.counts); err != nil {
-			return nil, fmt.Errorf("read the tokens of each expert back: %w", err)
+			return nil, fmt.Errorf("read back the number of tokens of each expert: %w", err)
 		}
 		of := trace.ExpertCounts{Op: trace.OpID(counts.Producer)}
 		for expert := range n / 4 {

@@ -23,7 +23,7 @@ type executorch struct {
 
 func openProgram(o Options) (Source, error) {
 	if o.Quantize != "" {
-		return nil, session.Refusef("--quantize %s: the weights of an ExecuTorch program keep their format",
+		return nil, session.Refusef("--quantize %s: the weights of an ExecuTorch program cannot be quantized. Omit --quantize",
 			o.Quantize)
 	}
 	f, err := pte.Open(o.Path, o.Data...)
@@ -54,8 +54,8 @@ func (e *executorch) Bounds(context, maxChunk int) (positions, tokens int, err e
 	l := e.language
 	switch {
 	case context < 0 || context > l.Context:
-		return 0, 0, session.Refusef("--context %d: the caches of the program have %d positions", context,
-			l.Context)
+		return 0, 0, session.Refusef("--context %d: the caches of the program hold at most %d positions",
+			context, l.Context)
 	case maxChunk < 0 || maxChunk > l.MaxChunk:
 		return 0, 0, session.Refusef("--max-chunk %d: the program reads at most %d tokens in a step",
 			maxChunk, l.MaxChunk)

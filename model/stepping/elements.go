@@ -203,8 +203,8 @@ func (s *scan) heatMap(at session.MapAt) (*session.HeatMap, error) {
 	rows := ceilDiv(ceilDiv(s.count, at.Width), at.Rows)
 	columns := ceilDiv(at.Width, at.Columns)
 	if columns > 0 && rows > session.MostNumbers/columns {
-		return nil, session.Refusef("%d×%d cells requested; the maximum is %d", rows, columns,
-			session.MostNumbers)
+		return nil, session.Refusef("a heat map of %d×%d cells was requested; the maximum is %d cells in all",
+			rows, columns, session.MostNumbers)
 	}
 	m := &session.HeatMap{Rows: rows, Columns: columns, Cells: make([]trace.Number, rows*columns)}
 	err := s.each(func(i int, v float64) {

@@ -143,7 +143,9 @@ func (o *along) Plan(p *graph.Planner) error {
 	x, index := p.Dims(o.x), p.Dims(o.index)
 	for k, n := range index {
 		if k != o.axis && n > x[k] || o.scatters() && n > p.Dims(o.src)[k] {
-			return p.Errorf("index has dims %v, which exceed the dims of x (%v) or of src", index, x)
+			return p.Errorf("index has dims %v and x has dims %v: index must not be larger than x in any "+
+				"dim other than the argument dim, and not larger than src (if there is one) in any dim",
+				index, x)
 		}
 	}
 	dims := index

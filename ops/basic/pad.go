@@ -37,7 +37,7 @@ func addPad(c *kind.Call) []graph.ValueID {
 	x, list := c.ArgTensor("x"), c.ArgInts("pad")
 	rank := len(c.MaxDims(x))
 	if len(list)%2 != 0 || len(list) > 2*rank || rank == 0 || rank > kind.MaxRank {
-		return c.Fail("pad has %d numbers for a tensor of rank %d, want two for each of the last dims",
+		return c.Fail("pad has %d numbers and x has rank %d, want two numbers for each dim to pad",
 			len(list), rank)
 	}
 	o := &pad{x: x, y: c.Out("", c.DType(x)), value: c.ArgFloat("value"), rank: rank}
@@ -96,8 +96,8 @@ func (o *pad) Plan(p *graph.Planner) error {
 	n, apart := 1, 1
 	for k := o.rank - 1; k >= 0; k-- {
 		if dims[k] = x[k] + o.before[k] + o.after[k]; dims[k] < 1 {
-			return p.Errorf("no elements of dim %d of %v remain: pad is %d and %d", k, x, o.before[k],
-				o.after[k])
+			return p.Errorf("dim %d of x (dims %v) has no elements left after padding by %d and %d",
+				k, x, o.before[k], o.after[k])
 		}
 		first[k], stride[k] = int(uint32(o.before[k])), apart // a negative number wraps
 		n, apart = n*dims[k], apart*x[k]

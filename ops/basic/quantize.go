@@ -204,7 +204,7 @@ func (o *quantizeAffine) Plan(p *graph.Planner) error {
 	n := p.Numel(o.x)
 	width := shape.Last(p.Dims(o.x))
 	if rows := n / width; p.Numel(o.scale) != rows || p.Numel(o.zero) != rows {
-		return p.Errorf("scale has dims %v and zero_point has dims %v, want one of each for every row of x (dims %v)",
+		return p.Errorf("scale has dims %v and zero_point has dims %v, want one scale and one zero point for each row of x (dims %v)",
 			p.Dims(o.scale), p.Dims(o.zero), p.Dims(o.x))
 	}
 	p.SetDims(o.y, p.Dims(o.x)...)

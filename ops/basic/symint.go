@@ -78,9 +78,10 @@ func addSelectAsSymInt(c *kind.Call) []graph.ValueID {
 	at := slices.Clone(c.ArgInts("at"))
 	switch dims := c.MaxDims(x); {
 	case len(at) != len(dims):
-		return c.Fail("x has dims %v, but there are %d indices; want one for each dim", dims, len(at))
+		return c.Fail("x has dims %v, but there are %d indices; want one index for each dim", dims, len(at))
 	case lo > hi || lo < -1<<31 || hi >= 1<<31:
-		return c.Fail("the range from %d to %d is empty or exceeds the 32-bit integers", lo, hi)
+		return c.Fail("the range from %d to %d is empty or contains integers that do not fit in 32 bits",
+			lo, hi)
 	}
 	o := &selectAsSymInt{x: x, y: c.SymIntOut(c.OpName), at: at, lo: lo, hi: hi}
 	return c.AddOp(o, o.y)

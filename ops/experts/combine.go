@@ -92,8 +92,8 @@ func (o *combine) Corners(r *graph.Ranges) []graph.Corner { return r.Ends(o.x, o
 func (o *combine) Plan(p *graph.Planner) error {
 	x, w := p.Dims(o.x), p.Dims(o.weights)
 	if len(x) != 4 || len(w) != 3 || !slices.Equal(x[:3], w) || x[2] != o.k || x[3] != o.width {
-		return p.Errorf("x has dims %v and weights has dims %v, want [1, S, %d, %d] and [1, S, %d]", x, w,
-			o.k, o.width, o.k)
+		return p.Errorf("x has dims %v and weights has dims %v, want x [1, S, %d, %d] and weights [1, S, %d]",
+			x, w, o.k, o.width, o.k)
 	}
 	p.SetDims(o.y, 1, x[1], o.width)
 	o.dispatch(p, 0, x[1])

@@ -70,10 +70,11 @@ func addLinear(c *kind.Call) []graph.ValueID {
 	case len(chosen) != 3 || chosen[0] != 1 || chosen[2] != c.MinDims(o.experts)[2]:
 		return c.Fail("experts has dims %v, want [1, S, k] with a fixed k", chosen)
 	case len(x) < 3 || len(x) > 4 || x[0] != 1 || x[1] != chosen[1] || len(x) == 4 && x[2] != chosen[2]:
-		return c.Fail("x has dims %v and experts has dims %v, want [1, S, K] or [1, S, k, K] for experts [1, S, k]",
+		return c.Fail("x has dims %v and experts has dims %v, want x [1, S, K] or [1, S, k, K], and experts [1, S, k]",
 			x, chosen)
 	case len(sorted) != 1 || sorted[0] <= chosen[1]*chosen[2]+1:
-		return c.Fail("sorted has dims %v, want those of a router with experts %v", sorted, chosen)
+		return c.Fail("sorted has dims %v, want the output of the router that computed experts (dims %v)",
+			sorted, chosen)
 	}
 	o.k, o.eachSlot = chosen[2], len(x) == 4
 	o.n = sorted[0] - 1 - chosen[1]*chosen[2]
@@ -82,7 +83,9 @@ func addLinear(c *kind.Call) []graph.ValueID {
 	}
 	switch rows := o.w.Rows; {
 	case rows%o.n != 0 || rows/o.n%4 != 0 || !o.w.InGroupsOf8():
-		return c.Fail("matrix %s has size %d x %d, want %d matrices, each with a multiple of 4 rows and of 8 columns",
+		return c.Fail("matrix %s has size %d x %d, want the matrices of %d experts, one below the "+
+			"other; the number of rows of each must be a multiple of 4, "+
+			"and the number of columns a multiple of 8",
 			o.w.Name, rows, o.w.Cols, o.n)
 	case o.w.Cols != shape.Last(x):
 		return c.Fail("x has dims %v, want %d columns as in matrix %s", x, o.w.Cols, o.w.Name)
@@ -266,7 +269,7 @@ func (o *linear) Plan(p *graph.Planner) error {
 	x, chosen, sorted := p.Dims(o.x), p.Dims(o.experts), p.Dims(o.sorted)
 	if len(x) < 3 || len(chosen) != 3 || x[1] != chosen[1] || chosen[2] != o.k || shape.Last(x) != o.w.Cols ||
 		len(sorted) != 1 || sorted[0] != o.n+1+chosen[1]*o.k {
-		return p.Errorf("x has dims %v, experts has dims %v and sorted has dims %v, which do not match %d experts of %d x %d",
+		return p.Errorf("x has dims %v, experts has dims %v and sorted has dims %v, which do not match the matrices of %d experts (%d x %d each)",
 			x, chosen, sorted, o.n, o.rows(), o.w.Cols)
 	}
 	tokens := x[1]

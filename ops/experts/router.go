@@ -83,7 +83,7 @@ func addRouter(c *kind.Call) []graph.ValueID {
 	}
 	highest, lowest := c.MaxDims(o.logits), c.MinDims(o.logits)
 	if len(highest) != 3 || highest[0] != 1 || highest[2] != lowest[2] || highest[2] > MaxExperts {
-		return c.Fail("logits %s has dims %v, want [1, S, E] with a fixed E of at most %d",
+		return c.Fail("logits %s has dims %v, want [1, S, E] with a fixed number of experts E, at most %d",
 			c.Name(o.logits), highest, MaxExperts)
 	}
 	o.n = highest[2]

@@ -90,7 +90,7 @@ func addDeltaRule(c *kind.Call) []graph.ValueID {
 		return nil
 	}
 	if !o.shape.choose(o.keyDim, o.valueDim) {
-		return c.Fail("keys have %d elements, which the lanes of a workgroup cannot share evenly",
+		return c.Fail("each key has %d elements, which is too many or a number that the lanes of a workgroup cannot share evenly",
 			o.keyDim)
 	}
 	o.y = c.Out("", graph.F32)
@@ -175,7 +175,7 @@ func (o *deltaRule) readDims(c *kind.Call) bool {
 		return false
 	}
 	if len(state) != 4 || state[0] < 2 || state[2]%4 != 0 {
-		c.Fail("state has dims %v, want [slots, Hv, D, V] with at least 2 slots and a multiple of 4 as D",
+		c.Fail("state has dims %v, want [slots, Hv, D, V] with at least 2 slots, where D is a multiple of 4",
 			state)
 		return false
 	}
@@ -183,8 +183,9 @@ func (o *deltaRule) readDims(c *kind.Call) bool {
 	keys := qkv[2] - o.valueHeads*o.valueDim
 	o.keyHeads = keys / (2 * o.keyDim)
 	if keys <= 0 || keys%(2*o.keyDim) != 0 || o.valueHeads%o.keyHeads != 0 {
-		c.Fail("qkv has %d channels, want %d for values and 2 * %d for each key head; the number of key heads "+
-			"must divide %d", qkv[2], o.valueHeads*o.valueDim, o.keyDim, o.valueHeads)
+		c.Fail("qkv has %d channels, want %d for the values plus 2 * %d for each key head; the number of "+
+			"value heads (%d) must be a multiple of the number of key heads",
+			qkv[2], o.valueHeads*o.valueDim, o.keyDim, o.valueHeads)
 		return false
 	}
 	for _, v := range [2]graph.ValueID{o.Alpha, o.Beta} {

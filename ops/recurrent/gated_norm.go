@@ -42,7 +42,7 @@ func addGatedNorm(c *kind.Call) []graph.ValueID {
 	}
 	if dims := c.MaxDims(o.weight); len(c.MaxDims(x)) == 0 || c.MinDims(x)[len(c.MinDims(x))-1] != o.width ||
 		!slices.Equal(dims, []int{o.width}) {
-		return c.Fail("x has dims %v and weight has dims %v, want [..., D] with a fixed D, and [D]",
+		return c.Fail("x has dims %v and weight has dims %v, want x [..., D] and weight [D], with a fixed D",
 			c.MaxDims(x), dims)
 	}
 	if !(eps >= 0) { // also refuses NaN

@@ -56,7 +56,8 @@ func addConvolution(c *kind.Call) []graph.ValueID {
 	o.transposed = c.ArgBool("transposed")
 	x, w := c.MaxDims(o.x), c.MaxDims(o.weight)
 	if rank := len(x); rank != 3 && rank != 4 || len(w) != rank || !slices.Equal(c.MinDims(o.weight), w) {
-		return c.Fail("x has dims %v and weight has dims %v; both need 3 or 4 dims, the same number, and the weight's dims must be fixed", x, w)
+		return c.Fail("x has dims %v and weight has dims %v; want rank 3 for both or rank 4 for both, and fixed dims for weight",
+			x, w)
 	}
 	o.flat = len(x) == 3
 	if !o.readWindow(c, w) {
@@ -71,7 +72,7 @@ func addConvolution(c *kind.Call) []graph.ValueID {
 		return c.Fail("x has dims %v, want %d channels because weight has dims %v and there are %d groups",
 			x, o.in, w, o.groups)
 	case w[0]%o.groups != 0:
-		return c.Fail("weight has dims %v, want a multiple of %d, the number of groups, in the first dim",
+		return c.Fail("weight has dims %v; its first dim must be a multiple of the %d groups",
 			w, o.groups)
 	case o.bias != graph.None && !slices.Equal(c.MinDims(o.bias), []int{o.out}):
 		return c.Fail("bias has dims %v, want [%d]", c.MaxDims(o.bias), o.out)
@@ -117,14 +118,14 @@ func (o *convolution) readWindow(c *kind.Call, weight []int) bool {
 		}
 	}
 	if ok && (o.groups < 1 || max(o.kernel[0], o.kernel[1], o.groups) > largestStep) {
-		c.Fail("there are %d groups and the kernel has size %v, want numbers from 1 to %d", o.groups,
-			o.kernel, largestStep)
+		c.Fail("groups is %d and the kernel has size %v; want groups and each kernel size from 1 to %d",
+			o.groups, o.kernel, largestStep)
 		ok = false
 	}
 	for k := range 2 {
 		if ok && o.outputPadding[k] >= max(o.stride[k], o.dilation[k]) {
-			c.Fail("output_padding is %v, want less than the stride %v or the dilation %v", o.outputPadding,
-				o.stride, o.dilation)
+			c.Fail("output_padding is %v; each number must be below the stride (%v) or the dilation (%v)",
+				o.outputPadding, o.stride, o.dilation)
 			ok = false
 		}
 	}

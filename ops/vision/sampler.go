@@ -55,7 +55,8 @@ func addSampler(c *kind.Call) []graph.ValueID {
 	x, points := c.MaxDims(o.x), c.MaxDims(o.grid)
 	switch {
 	case len(x) != 4 || len(points) != 4 || points[3] != 2 || c.MinDims(o.grid)[3] != 2:
-		return c.Fail("x has dims %v and grid has dims %v, want rank 4 and points of 2 numbers", x, points)
+		return c.Fail("x has dims %v and grid has dims %v; want rank 4 for both, and 2 as the last dim of grid",
+			x, points)
 	case o.mode < sampleBilinear || o.mode > sampleNearest:
 		return c.Fail("interpolation_mode is %d, want 0 (bilinear) or 1 (nearest)", o.mode)
 	case o.padding < outsideZero || o.padding > outsideReflected:
@@ -108,7 +109,7 @@ func (o *sampler) Corners(r *graph.Ranges) []graph.Corner {
 func (o *sampler) Plan(p *graph.Planner) error {
 	x, points := p.Dims(o.x), p.Dims(o.grid)
 	if x[0] != points[0] {
-		return p.Errorf("x has dims %v and grid has dims %v, want the same batch", x, points)
+		return p.Errorf("x has dims %v and grid has dims %v; want the same batch size (first dim)", x, points)
 	}
 	p.SetDims(o.y, x[0], x[1], points[1], points[2])
 	n := x[0] * x[1] * points[1] * points[2]

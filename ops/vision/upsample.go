@@ -54,7 +54,8 @@ func (r *Upsample) add(c *kind.Call) []graph.ValueID {
 	case len(o.size) != 0 && len(o.size) != 2:
 		return c.Fail("output_size has %d numbers, want a height and a width", len(o.size))
 	case len(o.size) == 0 && !(min(o.scale[0], o.scale[1]) > 0 && max(o.scale[0], o.scale[1]) <= most):
-		return c.Fail("the scales are %v, want output_size, or two positive numbers up to %d", o.scale, most)
+		return c.Fail("output_size is empty and the scales are %v; want output_size, or two scales above 0 and up to %d",
+			o.scale, most)
 	}
 	o.kernel = kind.NewKernelAs(c.Builder, r.Kind, "upsample", shaders.Constants{
 		"Lanes": kind.ThreadLanes, "Bilinear": r.bilinear, "Align": o.align,

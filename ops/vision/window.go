@@ -34,7 +34,8 @@ func sizes(c *kind.Call, name string, dims, least int, byDefault [2]int) (out [2
 		out[k] = list[min(k-2+dims, len(list)-1)]
 	}
 	if len(list) > 1 && len(list) != dims || slices.Max(out[:]) > largestStep || slices.Min(out[:]) < least {
-		c.Fail("%s is %v, want one number or %d numbers from %d to %d", name, list, dims, least, largestStep)
+		c.Fail("%s is %v; want one number or %d numbers, each from %d to %d",
+			name, list, dims, least, largestStep)
 		return out, false
 	}
 	return out, true

@@ -244,7 +244,8 @@ func (m Matrix) Alternate(each, which int) Matrix {
 		return list, nil
 	}
 	if part.Err == nil && (each < 1 || m.Rows%(2*each) != 0 || m.Dense != nil) {
-		part.Err = fmt.Errorf("%s: cannot divide %d rows into pairs of groups of %d", m.Name, m.Rows, each)
+		part.Err = fmt.Errorf("%s: cannot divide %d rows into pairs of groups with %d rows each",
+			m.Name, m.Rows, each)
 	}
 	return part
 }

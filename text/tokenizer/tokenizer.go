@@ -224,7 +224,8 @@ func (c *Config) checkTokens() error {
 func (c *Config) check() error {
 	n := len(c.Tokens)
 	if c.Scores != nil && len(c.Scores) != n {
-		return fmt.Errorf("%d tokens but %d scores", n, len(c.Scores))
+		return fmt.Errorf("the vocabulary has %d tokens, but the list of scores has %d entries",
+			n, len(c.Scores))
 	}
 	special := []int{c.BOS, c.EOS, c.Unknown}
 	for _, a := range c.Added {

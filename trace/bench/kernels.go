@@ -56,7 +56,7 @@ type Span struct {
 // check validates the numbers of a kernel.
 func (k *Kernel) check() error {
 	if k.Tokens < 1 || k.Position < 0 || k.N < 1 || k.NS < 0 || k.Count < 1 || k.Bytes < 0 || k.FLOPs < 0 {
-		return fmt.Errorf("%s: want tokens, n and count of at least 1, and no other number below 0",
+		return fmt.Errorf("%s: `tokens`, `n` and `count` must be at least 1, and no other number may be negative",
 			printable.Short(k.Kind, 40))
 	}
 	return nil

@@ -70,7 +70,8 @@ func (l *Latency) check() error {
 	for _, f := range l.percentiles() {
 		switch enough := l.N >= FewestFor(f.p); {
 		case !enough && *f.ns != 0:
-			return fmt.Errorf("latency: p%d of %d samples; expected none below %d", f.p, l.N, FewestFor(f.p))
+			return fmt.Errorf("latency: p%d is set for %d samples, but it needs at least %d samples",
+				f.p, l.N, FewestFor(f.p))
 		case enough && *f.ns < least:
 			return fmt.Errorf("latency: p%d is %d ns; expected at least %d", f.p, *f.ns, least)
 		case enough:

@@ -108,8 +108,8 @@ type limited struct {
 
 func (l *limited) Read(p []byte) (int, error) {
 	if l.left <= 0 {
-		return 0, fmt.Errorf("%w: the maximum is %d MiB, and %d MiB for one element", ErrTooLarge,
-			maxFile>>20, maxValue>>20)
+		return 0, fmt.Errorf("%w: the maximum is %d MiB for the file and %d MiB for one list element",
+			ErrTooLarge, maxFile>>20, maxValue>>20)
 	}
 	n, err := l.in.Read(p[:min(int64(len(p)), l.left)])
 	l.left -= int64(n)

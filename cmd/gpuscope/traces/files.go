@@ -53,7 +53,7 @@ nested or 1 ns apart, complete arrows, positive ids, escaped names. Each violati
 const maxViolations = 1000
 
 // errViolations is the error for a file in Chrome JSON that violates a rule.
-var errViolations = errors.New("trace viewers would not show the whole file as it was meant")
+var errViolations = errors.New("trace viewers would show parts of the file incorrectly or not at all")
 
 // checkChrome checks a file in Chrome JSON, and prints each violation on a line.
 func checkChrome(out io.Writer, path string) error {

@@ -59,7 +59,7 @@ var dequantizers = map[Type]func(block []byte, out []float32){
 func Dequantize(t *Tensor) ([]float32, error) {
 	block, ok := dequantizers[t.Type]
 	if !ok {
-		return nil, fmt.Errorf("tensor %q: %s is not supported yet. Quantize the model to Q4_0",
+		return nil, fmt.Errorf("tensor %q: type %s is not supported yet. Quantize the model to Q4_0",
 			short(t.Name), t.Type)
 	}
 	data, err := t.Bytes()

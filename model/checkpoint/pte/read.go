@@ -142,7 +142,7 @@ func (r *reader) subsegment(t *flat.Table) subsegment {
 // tensor returns the bytes of the tensor with index i in the segment. n is the size of the tensor in bytes.
 func (s *subsegment) tensor(i int, n int64) (Data, error) {
 	if i >= len(s.offsets) {
-		return Data{}, fmt.Errorf("index %d is out of range: the segment contains only %d tensors", i,
+		return Data{}, fmt.Errorf("tensor index %d is out of range: the segment contains only %d tensors", i,
 			len(s.offsets))
 	}
 	return s.data.Slice(s.offsets[i], uint64(n))

@@ -108,7 +108,7 @@ func randomBlocks(random *rand.Rand, t *tensor) ([]byte, error) {
 			exponent := math.Round(math.Log2(scale / 3)) // standard deviation of the levels: about 3
 			data = append(data, byte(127+exponent)-byte(random.IntN(2)))
 		default:
-			return nil, fmt.Errorf("tensor %s: no random weights of type %s", t.name, t.typ)
+			return nil, fmt.Errorf("tensor %s: cannot generate random weights of type %s", t.name, t.typ)
 		}
 		for len(data)%t.typ.BlockBytes() != 0 {
 			x := byte(random.Uint32())
