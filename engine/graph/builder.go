@@ -628,8 +628,7 @@ func checkDims(lowest, highest []int) error {
 	}
 	for i, d := range highest {
 		if lowest[i] < 1 || d < lowest[i] {
-			return fmt.Errorf("dim %d ranges from %d to %d; want 1 or more, in ascending order",
-				i, lowest[i], d)
+			return fmt.Errorf("dim %d ranges from %d to %d; want sizes from 1, ascending", i, lowest[i], d)
 		}
 	}
 	if Numel(highest) == 0 {

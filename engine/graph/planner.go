@@ -140,7 +140,7 @@ func (p *Planner) Aliased() bool { return p.aliased }
 func (p *Planner) SetDims(v ValueID, dims ...int) {
 	k := p.output(v)
 	if k < 0 {
-		p.Errorf("the plan sets the dims of value %d, but this value is not an output of the operator", v)
+		p.Errorf("the plan sets the dims of value %d, but the operator does not output this value", v)
 		return
 	}
 	out := &p.plan.outs[k]
@@ -167,7 +167,7 @@ func (p *Planner) Deferred(v ValueID) bool {
 func (p *Planner) SetInt(v ValueID, n int64) {
 	k := p.output(v)
 	if k < 0 {
-		p.Errorf("the plan sets the SymInt with value id %d, but this value is not an output of the operator", v)
+		p.Errorf("the plan sets the SymInt with value id %d, but the operator does not output this value", v)
 		return
 	}
 	p.plan.outs[k].int, p.plan.outs[k].set = n, true

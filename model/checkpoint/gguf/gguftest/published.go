@@ -36,7 +36,7 @@ func PublishedShape(name string) (Published, error) {
 		}
 		names = append(names, p.Name)
 	}
-	return Published{}, fmt.Errorf("unknown model shape %q; known shapes: %s", name, strings.Join(names, ", "))
+	return Published{}, fmt.Errorf("unknown model shape %q; known: %s", name, strings.Join(names, ", "))
 }
 
 // Hollow returns a model of the shape without weight data and without a vocabulary. Write it with
