@@ -192,8 +192,8 @@ func (x *Executor) replay(ctx context.Context, looks []placedLook, size uint64) 
 	return nil
 }
 
-// replayRun runs dispatches of the last step, split into short submits, and copies the values of the looks to
-// a readback. Without looks, the readback may be nil.
+// replayRun runs dispatches of the last step, split into short submits. It copies each value that `looks`
+// requests to the readback, which may be nil if `looks` is empty.
 func (x *Executor) replayRun(ctx context.Context, run []trace.DispatchID, looks []placedLook,
 	r gpu.Readback,
 ) error {

@@ -201,7 +201,7 @@ func (m *Model) build(limits gpu.Limits) (*network.Network, error) {
 	b.Fuse(rules...)
 	if name := m.options.DumpPass; name != "" {
 		if err := b.DumpPass(name); err != nil {
-			return nil, session.Refusef("--%w", err)
+			return nil, session.Refusef("--%w", err) // the text of err begins with the name of the flag
 		}
 	}
 	if m.options.passBytes > 0 {
@@ -216,7 +216,7 @@ func (m *Model) build(limits gpu.Limits) (*network.Network, error) {
 	case limited:
 		err = session.Refusef("--%w; give --max-chunk %d", err, limit.Most)
 	case errors.Is(err, graph.ErrRoute):
-		err = session.Refusef("--%w", err)
+		err = session.Refusef("--%w", err) // the text of err begins with the name of the flag
 	case errors.Is(err, gpu.ErrUnsupported):
 		err = fmt.Errorf("%w. Use a smaller --context (now %d) or --max-chunk (now %d)", err,
 			m.context, m.maxChunk)

@@ -105,7 +105,7 @@ func (s *source) Read(p []byte) (int, error) {
 			s.err = fmt.Errorf("the trace has more than %s of JSON, which is the limit: %s",
 				mib(jsonRate*s.memory()), s.remedy())
 		case s.space+s.idle > s.bounds.idle+idleRate*s.text:
-			s.err = fmt.Errorf("white space and unknown records fill %s; for a file with %s of other data the maximum is %s",
+			s.err = fmt.Errorf("white space and unknown records fill %s; a file with %s of other data may have at most %s of them",
 				mib(s.space+s.idle), mib(s.text), mib(s.bounds.idle+idleRate*s.text))
 		}
 		if n > 0 {

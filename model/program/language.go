@@ -55,7 +55,8 @@ func OpenLanguage(f *pte.File, name string) (*Language, error) {
 	return l, nil
 }
 
-// methodOf returns the method with a name, or the method that an empty name selects.
+// methodOf returns the method called `name`. If `name` is empty, it returns forward or, without forward, the
+// only method that reads tokens.
 func methodOf(f *pte.File, name string) (*pte.Method, error) {
 	if name != "" {
 		return f.Method(name)

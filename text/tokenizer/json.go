@@ -194,7 +194,7 @@ func (f *tokenizerJSON) rules(c *Config) (err error) {
 			printable.Short(m.Type, 80),
 			ErrUnsupported)
 	case m.Prefix != "" || m.Suffix != "":
-		return fmt.Errorf("tokens inside of words that have a prefix or suffix are not supported yet (here prefix %q, suffix %q): %w",
+		return fmt.Errorf("the tokenizer marks tokens inside of words with a prefix or suffix (here %q and %q), which is not supported yet: %w",
 			printable.Short(m.Prefix, 40), printable.Short(m.Suffix, 40), ErrUnsupported)
 	case m.Dropout != 0:
 		return fmt.Errorf("the tokenizer drops merges at random (dropout %v); this is only for training and is not supported: %w",

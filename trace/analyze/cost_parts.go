@@ -26,10 +26,10 @@ func (e *NameError) Error() string {
 	return text
 }
 
-// CostParts returns the parts of a step whose costs are worth measuring. These are the rows of the table
-// Dispatches grouped by layer, the kernels, and the kinds of operators. If several of them have the same
-// dispatches, CostParts returns one part for them. Each part is measured separately, because the cost of a
-// whole is not the sum of the costs of its parts.
+// CostParts returns the parts of a step whose costs are worth measuring. There are three
+// sorts: the kernels, the kinds of operators, and the rows of the table dispatches if it is grouped by layer.
+// If several parts have the same dispatches, CostParts returns one of them. Each part is measured separately,
+// because the cost of a whole is not the sum of the costs of its parts.
 func (x *Index) CostParts(ctx context.Context, step int) ([]trace.Part, error) {
 	var parts []trace.Part
 	seen := map[string]bool{}

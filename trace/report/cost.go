@@ -156,7 +156,7 @@ func CostColumns[R any](x *analyze.Index, of table.Columns[R],
 	}
 	us := of.Cell(80, table.Measured, "cost_us", "cost", "us",
 		"time that the untimed step saves when this row is skipped: trimmed mean of the rounds (on a software "+
-			"device, their median); = means that the cost is smaller than its error, ? that the error is not known",
+			"device, their median); = means that the cost is smaller than its error, ? means that the error is not known",
 		known(func(c *analyze.RowCost) table.Cell { return CostCell(x, c) }))
 	us = of.WithHeat(us, func(r *R) float64 { return CostPart(cost(r)) })
 	return []table.Column{

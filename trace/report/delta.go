@@ -111,7 +111,7 @@ func (t *DispatchTable) deltaColumns() (delta table.Column, deltaCost, baseline 
 		beside, plans = table.Kept, table.Kept
 	}
 	difference := of.Cell(beside, table.Measured, "delta_us", "Δµs", "us",
-		"total minus baseline; = before a number means that the difference is not significant, ? that there are too "+
+		"total minus baseline; = before a number means that the difference is not significant, ? means that there are too "+
 			"few times to know",
 		func(r *analyze.DispatchRow) table.Cell { return DeltaCell(t.Baseline, r.Delta, decimals) })
 	cost := DeltaCostColumn(of, 200, t.Baseline.CostsBeside(t.Costs),
@@ -187,6 +187,6 @@ func DeltaCostColumn[R any](of table.Columns[R], width int, c *analyze.BaselineC
 ) table.Column {
 	return of.Cell(width, table.Measured, "delta_cost_us", "Δcost", "us",
 		"cost minus the cost in the baseline, if both were measured; = means that the difference is not significant, "+
-			"? that the error of one of the costs is not known",
+			"? means that the error of one of the costs is not known",
 		func(r *R) table.Cell { return Delta(c, cost(r)) })
 }

@@ -13,7 +13,7 @@ var Signs = [][2]string{
 	{"·", "in a chart: the fitted line; elsewhere · separates texts"},
 	{"▲", "below a chart: the shown step or cursor; below a heat map: the columns whose numbers are shown"},
 	{"▒ ░", "Step: in the chart, ▒ is a prefill step; in the tracks, ▒ is busy time and ░ is idle time"},
-	{"▒ ░ –", "Timeline: work (▒), waiting (░) and time that was not measured (–); a part with a name is one slice"},
+	{"▒ ░ –", "Timeline: work (▒), waiting (░) and time that was not measured (–); a name marks a single slice"},
 	{"▁ ▂ ▃ ▆", "Timeline: a cell with several slices; a higher bar: slices ran for a larger share of the cell's time"},
 	{"/", "Timeline: a long pause between two steps, shortened"},
 	{"▓", "heat map of a value: · ░ ▒ ▓ █ are small to large elements; blank: 0; N: NaN; ∞: infinite"},

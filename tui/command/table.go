@@ -509,12 +509,12 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"left", "h"}, Name: "left",
-			Doc: "Closes the row. If it is not open: goes to the row that contains it. In Step: goes to the previous step. In Timeline: goes to the previous item of the track that is at least one cell away.",
+			Doc: "Closes the row. If it is not open: goes to the row that contains it. In Step: goes to the previous step. In Timeline: goes to the previous item on the same track, at least one cell away.",
 			In:  []Place{Moving},
 		},
 		{
 			Keys: []string{"right", "l"}, Name: "right",
-			Doc: "Opens the row. In Step: goes to the next step. In Timeline: goes to the next item of the track that is at least one cell away.",
+			Doc: "Opens the row. In Step: goes to the next step. In Timeline: goes to the next item on the same track, at least one cell away.",
 			In:  []Place{Moving},
 		},
 		{

@@ -221,7 +221,7 @@ func columns(d *diff.Diff, lines []line) []table.Column {
 		}
 	}
 	delta := of.Cell(80, table.Measured, "delta_us", "Δµs", "us", "B µs minus A µs; = before a number means that "+
-		"the difference is not significant, ? that there are too few samples to know",
+		"the difference is not significant, ? means that there are too few samples to know",
 		func(l *line) table.Cell {
 			t, mark := l.times, ""
 			switch {

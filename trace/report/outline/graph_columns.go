@@ -95,12 +95,12 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 		"GPU time of the same dispatches in a step of the baseline",
 		func(n *graphtree.GraphNode) table.Cell { return baselineCell(n, decimals) })
 	delta := weighed.Cell(80, table.Measured, "delta_us", "Δµs", "us",
-		"isolated time minus the baseline's isolated time; = means a difference within the noise, ? that there are "+
+		"isolated time minus the baseline's isolated time; = means a difference within the noise, ? means that there are "+
 			"too few times to know",
 		func(n *graphtree.GraphNode) table.Cell { return report.DeltaCell(t.Baseline, n.Delta, decimals) })
 	cost := weighed.Cell(80, table.Measured, "cost_us", "cost", "us",
 		"time that the untimed step saves when this row is skipped, if measured; = means that the cost is smaller "+
-			"than its error, ? that the error is not known",
+			"than its error, ? means that the error is not known",
 		func(n *graphtree.GraphNode) table.Cell {
 			if n.Cost == nil {
 				return table.Cell{}
