@@ -155,15 +155,5 @@ func SumParts(x *analyze.Index, selection analyze.Selection) []table.Segment {
 	return parts
 }
 
-// firstOf names the first run of a repeated step: "first of 11 runs". The times of dispatches come from the
-// repeats, but all other times come from the first run. firstOf returns "" if the step was not repeated, or
-// if it was timed as a whole.
-func firstOf(s *trace.Step, repeats int) string {
-	if repeats == 0 || analyze.TimedWhole(s) {
-		return ""
-	}
-	return "first of " + table.Plural(repeats+1, "run")
-}
-
 // Millis formats a time in ms.
 func Millis(t trace.Time) string { return table.Millis(t.NS()) }
