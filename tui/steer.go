@@ -164,8 +164,8 @@ func (pi *pilot) stop() bool {
 // ceilings measures the highest rates of the device.
 func (pi *pilot) ceilings() { pi.command(session.Command{Kind: session.Ceilings}) }
 
-// goOn sends a command that changes the current step. It also ends a selection of several steps: only the
-// shown step, which will be the new step, is then selected.
+// goOn sends a command that changes the current step. It also ends a selection of several steps. The
+// new step is then shown, and it is the only selected step.
 func (pi *pilot) goOn(c session.Command) {
 	if left := pi.leaveScope(); left != "" {
 		pi.say(left)

@@ -77,8 +77,8 @@ func (t *DispatchTree) join(set []int) DispatchRow {
 	return r
 }
 
-// nameJoint sets the names of the joint rows for tables without headings. The name of a joint row includes
-// the layers if the name of its first row includes them.
+// nameJoint sets the names of the joint rows for tables without headings. A joint row combines several
+// rows. If the name of the first of these rows includes layers, the name of the joint row includes them too.
 func (t *DispatchTree) nameJoint(rows []tree.Row) {
 	for i := range t.Grouped {
 		if r := &t.Grouped[i]; r.Joint {

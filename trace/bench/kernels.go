@@ -33,7 +33,8 @@ type Kernel struct {
 }
 
 // Crossover shows at which prompt lengths the fastest route and the planned route of a group of operators
-// change. If ByPosition is set, it shows this for positions of a single token.
+// change. If ByPosition is set, the steps process a single token, and Crossover shows at which
+// positions the routes change.
 type Crossover struct {
 	Ops        []string `json:"ops"`
 	Layers     []int    `json:"layers,omitempty"`

@@ -583,7 +583,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Name: "roofline",
-			Doc:  "Shows the roofline: the kernels as points under the measured ceilings of the device. Curves shows it as its last chart.",
+			Doc:  "Shows the roofline: the kernels as points under the measured ceilings of the device. It is also the last chart of the view Curves.",
 			Also: "roof ceilings memory compute bound intensity",
 			In:   []Place{InViews}, Needs: []Needs{Steps},
 		},
