@@ -28,7 +28,7 @@ func (n *Norm) row() graph.ValueID {
 	return n.X
 }
 
-// beside returns the binding that a kernel needs in addition to the row.
+// beside returns the binding that a kernel needs, besides the row of x, to compute the norm.
 func (n *Norm) beside() graph.Binding {
 	if n.prepared() {
 		return graph.Bind("squares", n.Squares)

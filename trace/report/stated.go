@@ -52,7 +52,7 @@ func outsidePart(wall, outside trace.Time) string {
 // imported holds the times of selected steps of an imported profile.
 type imported struct {
 	sums          analyze.Stats // sums of the dispatches of each step
-	wall, outside trace.Time    // from the function stated; not measured if the steps have several phases
+	wall, outside trace.Time    // results of stated(); left unmeasured if the steps have several phases
 }
 
 func importedOf(x *analyze.Index, selection analyze.Selection) imported {

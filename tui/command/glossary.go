@@ -6,7 +6,7 @@ import "strings"
 var Signs = [][2]string{
 	{"┌ ├ └", "these dispatches form one level: no barrier separates them"},
 	{"▸ ▾", "a closed row or an opened row: {open} opens and closes it; in Step, ▸ begins the verdict about the step"},
-	{"▌ ›", "▌: the selected row or part; › instead while the keys act on the detail"},
+	{"▌ ›", "the selected row or part: ▌, or › while the keys act on the detail"},
 	{"█ ▇ ▅ ▉ ▊ ▋ ▍ ▏", "bar: the share of the time of the step; in a chart, a higher bar is a larger value"},
 	{"░ ▒ █", "before a number: at least 5 % (░), 10 % (▒) or 25 % (█) of the whole; colors show the same"},
 	{"▄ ▀", "in a chart: one measured point"},
@@ -60,7 +60,7 @@ var Top = [][2]string{
 	{"n=20, 1 sample", "how often each dispatch of the step was timed; {repeat} adds samples"},
 	{"timer resolution", "the smallest difference of two times that the GPU can measure"},
 	{"step 1.04 ms", "time of the step if its dispatches are not timed; for several steps, the median and the range"},
-	{"timed step", "the step was only run with timing, so its times include what timing adds"},
+	{"timed step", "the step never ran without timing, so its times include what timing adds"},
 	{"GPU, idle", "GPU: from the first dispatch of the step to the end of the last; idle: the rest of the step"},
 	{"(s24)", "the times are those of step 24, one of the selected steps"},
 	{"(5 of 23 steps)", "only 5 of the 23 selected steps ran without timing"},
