@@ -18,6 +18,7 @@ import (
 // value returns the id of a value by name.
 func (r *rig) value(name string) trace.ValueID {
 	r.t.Helper()
+	r.wait() // for events that would change the trace meanwhile
 	for _, v := range r.mirror.Trace.Graph.Values {
 		if v.Name == name {
 			return v.ID

@@ -45,6 +45,7 @@ type model struct {
 	spoken spoken
 
 	took     widget.Task[tookKey, table.Line]
+	awaits   *awaited // nil: no result is outstanding
 	outcome  view.OutcomeTask
 	happened widget.Task[*analyze.Index, []analyze.Event] // events in the recorded steps
 
@@ -61,6 +62,7 @@ type job struct {
 	command   session.Command
 	cancel    context.CancelFunc
 	cancelled bool
+	events    int // number of events in the trace when the command began
 }
 
 // spoken caches the selected steps and their baseline for one version of the data.
@@ -205,6 +207,7 @@ func (a *App) events(list eventsMsg) {
 	}
 	a.news = true
 	a.takeNews()
+	a.answered()
 	if !was {
 		a.begin()
 	}

@@ -53,6 +53,9 @@ func (pi *pilot) command(c session.Command) {
 	pi.commands++
 	ctx, cancel := context.WithCancel(pi.jobs.Runner.Ctx)
 	j := &job{id: pi.commands, command: c, cancel: cancel}
+	if t := pi.mirror.Trace; t != nil {
+		j.events = len(t.Events)
+	}
 	pi.job = j
 	s := pi.session
 	pi.jobs.Runner.Start(func(context.Context) {
@@ -92,9 +95,9 @@ func (a *App) done(m doneMsg) {
 	}
 	switch {
 	case j.command.Kind == session.Verify && m.err == nil:
-		a.verified()
+		a.answer(j, a.verified)
 	case j.command.Kind == session.Repeat && m.err == nil:
-		a.repeated()
+		a.answer(j, a.repeated)
 	case j.command.Kind == session.TimeOp && m.err == nil:
 		op := a.mirror.Trace.Graph.Ops[*j.command.Op].Name
 		a.report("timed " + op + " for " + command.TokenCounts(j.command.Lengths))

@@ -50,8 +50,8 @@ func verdictOf(x *analyze.Index, step int, u *analyze.Untimed) string {
 	case !ok2 || gpu <= 0:
 		return unknown + "the GPU time of the untimed step was not measured"
 	case u.FewSamples():
-		return fmt.Sprintf("%s%d untimed samples, but at least %d are needed",
-			unknown, u.N, trace.FewestWithin)
+		return fmt.Sprintf("%s%s, but at least %d are needed",
+			unknown, table.Plural(u.N, "untimed sample"), trace.FewestWithin)
 	case !told:
 		return unknown + "the error of the step's times is unknown"
 	}

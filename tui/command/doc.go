@@ -21,7 +21,7 @@ func KeysDoc(offering func(name string) []string, mouse [][2]string) string {
 					keys[i] = "`` ` ``"
 				}
 			}
-			b.WriteString("| " + strings.Join(keys, " ") + " | " + a.Name + " | " + a.Doc + " |\n")
+			b.WriteString("| " + strings.Join(keys, " ") + " | " + a.Name + " | " + keyedIn(a.Doc) + " |\n")
 		}
 	}
 	section(InViews.String(), Under(InViews, General))

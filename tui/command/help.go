@@ -30,7 +30,7 @@ func Help(
 	keys := func(name string, rows []*Row) {
 		s := Section{Name: name}
 		for _, r := range rows {
-			text := r.Doc
+			text := Keyed(r.Doc)
 			if reason := why(r); reason != "" {
 				text += " (not now: " + reason + ")"
 			}

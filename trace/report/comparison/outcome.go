@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gpuscope/trace"
+	"gpuscope/trace/analyze"
 	"gpuscope/trace/analyze/diff"
 	"gpuscope/trace/analyze/diff/settings"
 	"gpuscope/trace/table"
@@ -114,15 +115,35 @@ func totalWords(d *diff.Diff) totalText {
 		of = " on the GPU"
 	}
 	t := textOf(&total.Times, of)
+	step := "step"
 	switch phase := phaseOf(d); phase {
 	case "":
-		t.times += " a step"
 	case trace.Execute:
-		t.times += " an execution"
+		step = "execution"
 	default:
-		t.times += " a " + string(phase) + " step"
+		step = string(phase) + " step"
 	}
+	if timed(d) {
+		step = "timed " + step
+	}
+	article := " a "
+	if strings.HasPrefix(step, "e") {
+		article = " an "
+	}
+	t.times += article + step
 	return t
+}
+
+// timed reports whether dispatches or blocks were timed in one of the compared steps, which then took longer.
+func timed(d *diff.Diff) bool {
+	for _, side := range []*diff.Side{&d.Base, &d.Now} {
+		for _, step := range side.Selection.Steps {
+			if x := side.Index; x.Trace.Engine == "" && !analyze.TimedWhole(&x.Trace.Steps[step]) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // phaseOf returns the phase of the selected steps, or "" if they have several.

@@ -161,7 +161,7 @@ func TestOutcomeOfOneStepNamesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := comparison.Outcome(d)
-	holds(t, lines[0], "s4 against s3: too few times to compare", "ms a decode step")
+	holds(t, lines[0], "s4 against s3: too few times to compare", "ms a timed decode step")
 	if strings.Contains(lines[0], "operator") {
 		t.Error(lines[0])
 	}
