@@ -18,13 +18,8 @@ type StepSummary struct {
 	Wall       trace.Time // from the start to the end of the step on the CPU
 	Busy       trace.Time // Σgpu: sum of the isolated times of all dispatches (medians of repeats, if any)
 	Repeats    int        // number of repeats whose medians are in Busy; 0 if Busy is from one run
-	Span       trace.Time // GPU time from the start of the first dispatch to the end of the last one
-	IdleInSpan trace.Time // Span minus the times of all dispatches, both from the same run
-	Idle       trace.Time // Wall - Span
 	Dispatches int
 	Levels     int        // number of levels; 0 if not recorded
-	Timing     trace.Time // modelled part of Busy that is timing overhead
-	Work       trace.Time // modelled: Busy - Timing
 	Compiled   trace.Time // time to compile pipelines
 }
 
@@ -63,19 +58,13 @@ func plus(t trace.Time, ns int64) trace.Time {
 func (x *Index) Summary(step int) *StepSummary {
 	t := x.Trace
 	s := &t.Steps[step]
-	gpu := GPUOf(s)
 	r := &StepSummary{
 		Step: s, Index: x, At: step, Planned: t.Device.None(), Untimed: x.Untimed(step),
-		Wall: s.CPU.TotalNS, Span: gpu.SpanNS,
-		IdleInSpan: Minus(gpu.SpanNS, gpu.BusyNS), Idle: Minus(s.CPU.TotalNS, gpu.SpanNS),
+		Wall:       s.CPU.TotalNS,
 		Dispatches: len(s.Dispatches), Levels: len(x.LevelStarts(step)),
 	}
 	r.Busy, r.Repeats = x.BusyOf(s)
 	r.Compiled = CompileTime(s)
-	if per := t.Device.TimingNS(); s.Timing != trace.TimingBlock && Measured(r.Busy) && per > 0 {
-		r.Timing = trace.Measured(Whole(per * float64(len(s.Dispatches))))
-		r.Work = Minus(r.Busy, r.Timing)
-	}
 	r.TokensPerS = r.Untimed.TokensPerS(len(s.Tokens))
 	r.FewSamples = x.fewSamples(s, &r.Untimed)
 	return r
