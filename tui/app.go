@@ -236,11 +236,7 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 			a.theme = t
 		}
 	case lab.Changed:
-		if m.Err != nil {
-			a.fail(nil, m.Err)
-		} else {
-			a.lab.SourceChanged(m.Kernel, m.Text)
-		}
+		a.lab.FileChanged(m)
 	case lab.Edited:
 		a.takeMouse()
 		a.lab.EditorClosed(m)

@@ -130,7 +130,8 @@ func (d *driver) events() {
 
 // settle waits until no command is running and everything to be shown is computed.
 func (d *driver) settle() {
-	for d.events(); d.app.job != nil || d.app.jobs.Busy > 0 || len(d.app.doing) > 0; {
+	busy := func() bool { return d.app.job != nil || d.app.jobs.Busy > 0 || len(d.app.doing) > 0 }
+	for d.events(); busy() || len(d.messages) > 0; {
 		select {
 		case m := <-d.messages:
 			d.events() // these were sent before the command ended

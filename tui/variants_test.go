@@ -123,6 +123,17 @@ func TestDiffOfAVariant(t *testing.T) {
 		t.Error("the diff is still shown")
 	}
 	d.wantCells("use", "", "", "in use")
+	path := texts(t, d.app.opts.Cache)[0]
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kernel := strings.TrimSuffix(filepath.Base(path), ".wgsl")
+	d.update(lab.Changed{Kernel: kernel, Text: string(text)}) // the watcher is slower than the user
+	d.settle()
+	if d.app.over != nil {
+		t.Error("the newest variant was tried again")
+	}
 }
 
 // The source of a variant is written to a file and opened in the editor. A source that was not tried is not

@@ -76,6 +76,7 @@ type Lab struct {
 	wake  chan struct{}       // a value sent here makes the watcher check the files at once
 	on    map[string]labStand // dispatch on which to try each kernel, by kernel name
 	tried map[string]*variant // variant that was tried or used last, by kernel name
+	read  map[string]string   // source that was read last from the file of each kernel, by kernel name
 	list  []*variant          // all variants that were tried, in order
 	// version changes with every change of the list.
 	version int
@@ -87,7 +88,8 @@ type Lab struct {
 func New(h Host, j *widget.Jobs, o Options) *Lab {
 	return &Lab{
 		host: h, jobs: j, opts: o, shown: func() bool { return false },
-		on: map[string]labStand{}, tried: map[string]*variant{}, own: map[string]string{},
+		on: map[string]labStand{}, tried: map[string]*variant{}, read: map[string]string{},
+		own: map[string]string{},
 	}
 }
 
@@ -212,21 +214,33 @@ func (l *Lab) EditorClosed(m Edited) {
 			case l.host.NeedsDevice() != "" && changed:
 				l.host.Report(command.Keyed("press {restart}, then {WGSL} to try the source: ") +
 					m.Path)
-			case !l.SourceChanged(m.Kernel, text) && m.Err == nil:
+			case !l.sourceChanged(m.Kernel, text) && m.Err == nil:
 				l.showTried(m.Kernel)
 			}
 		}
 	})
 }
 
-// SourceChanged is called when the source of a kernel may have changed. It tries a new source on a dispatch.
+// FileChanged is called when the watcher has read a changed file. It does nothing if the lab knows the source
+// already because an editor saved it.
+func (l *Lab) FileChanged(m Changed) {
+	switch known, ok := l.read[m.Kernel]; {
+	case m.Err != nil:
+		l.host.Fail(m.Err)
+	case !ok || known != m.Text:
+		l.sourceChanged(m.Kernel, m.Text)
+	}
+}
+
+// sourceChanged is called when the source of a kernel may have changed. It tries a new source on a dispatch.
 // If the source equals the original, it restores the original kernel. Before the first step there is no
-// dispatch to try a source on: SourceChanged then uses a source of the --shaders folder without a trial, and
+// dispatch to try a source on: sourceChanged then uses a source of the --shaders folder without a trial, and
 // ignores any other source. It returns true if it sent the session a command.
-func (l *Lab) SourceChanged(kernel, text string) bool {
+func (l *Lab) sourceChanged(kernel, text string) bool {
 	if l.host.NeedsDevice() != "" {
 		return false
 	}
+	l.read[kernel] = text
 	k, was := l.host.Index().Kernel(kernel), l.tried[kernel]
 	e := &session.KernelEdit{Kernel: kernel, Text: text}
 	switch {

@@ -49,9 +49,11 @@ func mergeLane(lane []Slice, n int) []Merged {
 		}
 		return out
 	}
-	first, last := lane[0].From, lane[len(lane)-1].From
+	// In float64, because a trace may have any int64, and differences of those can overflow.
+	first, last := float64(lane[0].From), float64(lane[len(lane)-1].From)
 	part := func(s Slice) int {
-		return int(float64(s.From-first) / float64(last-first+1) * float64(n))
+		share := (float64(s.From) - first) / (last - first + 1) // rounded to 1 if the lane takes over 2^53 ns
+		return min(int(share*float64(n)), n-1)
 	}
 	var out []Merged
 	for i := 0; i < len(lane); {

@@ -1,6 +1,7 @@
 package timeline_test
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -15,14 +16,18 @@ func TestMergedSlicesCoverTheDrawnOnes(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		most := rapid.IntRange(1, 40).Draw(r, "most")
 		for _, s := range all(of(tracetest.Random(r))) {
+			// The span is on a track of its own.
+			list := slices.DeleteFunc(slices.Clone(s.GPU), func(slice timeline.Slice) bool {
+				return slice.Kind == timeline.SpanSlice
+			})
 			var drawn, lanes int
-			for _, slice := range s.GPU {
+			for _, slice := range list {
 				if slice.Drawn() {
 					drawn++
 					lanes = max(lanes, slice.Lane+1)
 				}
 			}
-			merged := timeline.Merge(s.GPU, most)
+			merged := timeline.Merge(list, most)
 			if len(merged) > max(most, lanes) {
 				r.Fatalf("%d slices became %d, want at most %d", drawn, len(merged), most)
 			}
@@ -36,7 +41,7 @@ func TestMergedSlicesCoverTheDrawnOnes(t *testing.T) {
 			if count != drawn {
 				r.Fatalf("%d slices were merged, want %d", count, drawn)
 			}
-			for _, slice := range s.GPU {
+			for _, slice := range list {
 				in := func(m timeline.Merged) bool {
 					return m.Lane == slice.Lane && m.From <= slice.From && m.To >= slice.To
 				}
@@ -63,6 +68,16 @@ func TestMergeNamesTheLongestKernel(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("merged: %+v, want %+v", got, want)
+	}
+	long := []timeline.Slice{
+		{Name: "a", To: 1, NS: 1},
+		{Name: "b", From: 1 << 60, To: 1<<60 + 1, NS: 1},
+		{Name: "c", From: math.MaxInt64 - 1, To: math.MaxInt64},
+	}
+	for n := 2; n <= 3; n++ {
+		if got := timeline.Merge(long[:n], 1); len(got) != 1 || got[0].Slices != n {
+			t.Errorf("%d slices of a very long lane: %+v, want one", n, got)
+		}
 	}
 	if got := timeline.Merge(list, 10); len(got) != 4 || got[1].Name != "b" {
 		t.Errorf("with enough room: %+v", got)
