@@ -37,14 +37,22 @@ func Of(h *headline.Headline) Advice {
 		a.First = "Fix first: " + share(h) + "."
 	}
 	if h.Idle == nil && h.First != nil {
-		a.Gain = joined(gain("Twice as fast there", h, h.First.Twice),
-			gain("At the device's ceilings there", h, h.First.AtLimit))
+		a.Gain = joined(twice(h), atLimit(h))
 	}
 	return a
 }
 
+// twice says how much faster the model would be if the row to fix first were twice as fast.
+func twice(h *headline.Headline) string { return gain("Twice as fast there", h, h.First.Twice) }
+
+// atLimit says how much faster the model would be if the row to fix first reached the ceilings of the device.
+func atLimit(h *headline.Headline) string {
+	return gain("At the device's ceilings there", h, h.First.AtLimit)
+}
+
 // Lines returns the headline in several lengths, the longest first. Each element is one line with what to fix
-// first, and how much faster this makes the model.
+// first, and how much faster this makes the model. The shorter lines state one speed: that of a row that is
+// twice as fast or, if this is faster than the device's ceilings allow, that of a row at the ceilings.
 func Lines(h *headline.Headline) []string {
 	a := Of(h)
 	if h.First == nil {
@@ -60,11 +68,14 @@ func Lines(h *headline.Headline) []string {
 	if h.Basis == headline.Isolated {
 		first = fmt.Sprintf("Fix first, by isolated times: %s, %.0f %%.", h.First.Name, 100*h.First.Share)
 	}
-	twice := gain("Twice as fast there", h, h.First.Twice)
-	list := []string{all, joined(a.First, twice), joined(first, twice)}
-	if twice != "" {
-		list = append(list, fmt.Sprintf("%s 2×: %s → ~%s %s", first, table.Digits(h.Rate),
-			table.Digits(h.First.Twice), h.Pace.Unit()))
+	likely, short, rate := twice(h), "2×", h.First.Twice
+	if h.First.AtLimit > 0 && h.First.AtLimit < rate { // the device allows less than twice the speed
+		likely, short, rate = atLimit(h), "ceilings", h.First.AtLimit
+	}
+	list := []string{all, joined(a.First, likely), joined(first, likely)}
+	if likely != "" {
+		list = append(list, fmt.Sprintf("%s %s: %s → ~%s %s", first, short, table.Digits(h.Rate),
+			table.Digits(rate), h.Pace.Unit()))
 	}
 	return append(list, first)
 }

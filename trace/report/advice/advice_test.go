@@ -38,6 +38,24 @@ func TestGainNamesBothRates(t *testing.T) {
 	}
 }
 
+// Where there is room for one speed only, it is not one that the device cannot reach.
+func TestShortLinesStateAReachableSpeed(t *testing.T) {
+	t.Parallel()
+	row := headline.Row{Name: "mlp.gate+up", NS: 5.6e6, Share: 0.26, Twice: 53.1}
+	for limit, want := range map[float64]string{0: "~53.1", 50: "~50.0", 60: "~53.1"} {
+		row.AtLimit = limit
+		h := &headline.Headline{
+			Basis: headline.Costs, Rate: 46.2, First: &row, Pace: headline.Pace{Tokens: 1},
+		}
+		lines := advice.Lines(h)
+		for _, line := range lines[1 : len(lines)-1] {
+			if !strings.Contains(line, want) || strings.Count(line, "~") != 1 {
+				t.Errorf("ceilings at %g: %q, want %s alone", limit, line, want)
+			}
+		}
+	}
+}
+
 func TestUnknownCostsSayHowToMeasureThem(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
