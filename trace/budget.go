@@ -102,7 +102,7 @@ func (s *source) Read(p []byte) (int, error) {
 			s.err = fmt.Errorf("a single value has more than the limit of %s of JSON",
 				mib(s.bounds.value))
 		case s.text > jsonRate*s.memory():
-			s.err = fmt.Errorf("the trace has more than %s of JSON, which is the limit: %s",
+			s.err = fmt.Errorf("the trace has more JSON than the limit of %s: %s",
 				mib(jsonRate*s.memory()), s.remedy())
 		case s.space+s.idle > s.bounds.idle+idleRate*s.text:
 			s.err = fmt.Errorf("white space and unknown records fill %s; a file with %s of other data may have at most %s of them",
@@ -172,7 +172,7 @@ func (d *decoder) spend(n int64) error {
 }
 
 func (d *decoder) tooLarge() error {
-	return fmt.Errorf("the trace needs more than %s of memory, which is the limit: %s", mib(d.in.memory()),
+	return fmt.Errorf("the trace needs more memory than the limit of %s: %s", mib(d.in.memory()),
 		d.in.remedy())
 }
 

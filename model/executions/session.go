@@ -346,7 +346,7 @@ func (s *Session) commands() []stepping.Command {
 
 func (s *Session) beginPrompt(c session.Command) (stepping.Work, error) {
 	if c.Text != "" && len(s.options.Inputs) > 0 {
-		return nil, session.Refusef("cannot set live dims: the files that the inputs come from determine the shapes")
+		return nil, session.Refusef("cannot set live dims: the inputs are read from files, which determine the shapes")
 	}
 	live, err := program.ParseLiveDims(c.Text)
 	if err != nil {

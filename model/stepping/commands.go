@@ -70,7 +70,7 @@ func (s *Session) Commands() []Command {
 	return []Command{
 		{
 			Kind:  session.Repeat,
-			Doc:   "Run a step of the text n more times, at the position of this step, to get more samples of its GPU times. If n is 0, run it once more.",
+			Doc:   "Repeat a step n times at its own position, to get more samples of its GPU times. If n is 0, repeat it once.",
 			Takes: []Field{Count, OfStep}, Begin: s.beginRepeat, Tracked: true,
 		},
 		{

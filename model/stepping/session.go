@@ -97,8 +97,8 @@ type answer struct {
 	err   error
 }
 
-// New returns a session that has not started. `cache` is the folder with the measured ceilings of devices; ""
-// stores none.
+// New returns a session that has not started. `cache` is the folder in which the measured ceilings of devices
+// are stored. If it is "", they are not stored.
 func New(d *Device, timing engine.Timing, cache string) *Session {
 	s := &Session{
 		Device: d, Timing: timing, cache: cache, Watch: NewWatch(d.Graph.Describe()), clock: d.Exec.Clock(),

@@ -27,7 +27,8 @@ func GatherAlong(b *graph.Builder, name string, x graph.ValueID, axis int,
 // the same place, the last one is used. An index outside the dim is ignored.
 //
 //	x      any dims but none, any 32-bit type
-//	index  rank of x, i32; its sizes are at most those of src, and those of x except along the dim
+//	index  rank of x, i32. No dim is larger than that dim of src. Except along the dim of the scatter, no
+//	       dim is larger than that dim of x
 //	src    rank and type of x
 //	y      dims of x
 //

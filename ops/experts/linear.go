@@ -57,7 +57,7 @@ var kindsOfLinear = kind.EachFormat(kind.Kind{
 	Constructors: []string{"LinearExperts"}, Routes: routeNames, Add: addLinear,
 })
 
-// LinearKinds lists the names of the kinds of products.
+// LinearKinds lists the kinds of matrix products, by name.
 var LinearKinds = kind.Names(kindsOfLinear)
 
 func addLinear(c *kind.Call) []graph.ValueID {

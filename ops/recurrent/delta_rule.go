@@ -188,15 +188,16 @@ func (o *deltaRule) readDims(c *kind.Call) bool {
 			qkv[2], o.valueHeads*o.valueDim, o.keyDim, o.valueHeads)
 		return false
 	}
-	for _, v := range [2]graph.ValueID{o.Alpha, o.Beta} {
+	for i, v := range [2]graph.ValueID{o.Alpha, o.Beta} {
 		if d := c.MaxDims(v); !slices.Equal(d, []int{1, qkv[1], o.valueHeads}) {
-			c.Fail("alpha or beta has dims %v, want [1, %d, %d]", d, qkv[1], o.valueHeads)
+			c.Fail("input %s has dims %v, want [1, %d, %d]", [2]string{"alpha", "beta"}[i], d,
+				qkv[1], o.valueHeads)
 			return false
 		}
 	}
-	for _, v := range [2]graph.ValueID{o.A, o.DT} {
+	for i, v := range [2]graph.ValueID{o.A, o.DT} {
 		if d := c.MinDims(v); !slices.Equal(d, []int{o.valueHeads}) {
-			c.Fail("a or dt has dims %v, want [%d]", d, o.valueHeads)
+			c.Fail("input %s has dims %v, want [%d]", [2]string{"a", "dt"}[i], d, o.valueHeads)
 			return false
 		}
 	}

@@ -37,7 +37,7 @@ func ParseTarget(text string, t *trace.Trace) (session.Command, error) {
 	b, err := session.ParseBreak(text)
 	if err != nil {
 		return session.Command{},
-			fmt.Errorf("run to: %w; you can also type a position, or d and a dispatch id", err)
+			fmt.Errorf("run to: %w; or type a position like 128, or a dispatch like d12", err)
 	}
 	// Parse the condition "position N" like the number N, so that the session rejects a position that the
 	// text has already passed.

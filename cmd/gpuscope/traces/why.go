@@ -24,7 +24,7 @@ the value can re-plan.`,
 		Examples: []cli.Example{
 			{"gpuscope trace why run.json 37", "the grid of dispatch 37 in the last step"},
 			{"gpuscope trace why run.json attn.q --steps 1", "the grid of attn.q in the first layer, step 1"},
-			{"gpuscope trace why run.json tokens", "the operators that a change of the number of tokens can re-plan"},
+			{"gpuscope trace why run.json tokens", "the operators that are re-planned when the number of tokens changes"},
 		},
 		Setup: func(flags *pflag.FlagSet) cli.Action {
 			steps := flags.String("steps", "last", "explain the grid in step `N`; if N selects several steps, in the last of them")

@@ -97,8 +97,8 @@ func (m *Model) For(tests int) *Model {
 	return &c
 }
 
-// WholeBand returns the band of a time of whole steps. `band` is the value for two runs on a GPU. WholeBand
-// adapts it to the runs of this model.
+// WholeBand returns the band of a time of whole steps for the kind of runs that m describes. `band` is the
+// value for two runs on a GPU.
 func (m *Model) WholeBand(band float64) float64 {
 	switch m.Band {
 	case Software:

@@ -431,7 +431,7 @@ func TestCrossoverIsReportedAsALength(t *testing.T) {
 			t.Fatal(err)
 		}
 		said := table.Title(Verdict(c)...).String()
-		want := "tiled GEMM from 5 tokens on · gemv 1 · batch4 2 · " + route + " 5 · tile128 9"
+		want := "tiled GEMM begins at 5 tokens · gemv 1 · batch4 2 · " + route + " 5 · tile128 9"
 		if said != want {
 			t.Errorf("%s, want %s", said, want)
 		}

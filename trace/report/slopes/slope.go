@@ -449,11 +449,11 @@ func crossover(c *curves.Curves) []table.Segment {
 		return []table.Segment{table.Say(0, "no operator switches to tiled GEMM up to %d tokens", c.Line.To)}
 	case least == most:
 		return []table.Segment{
-			table.Say(0, "tiled GEMM from %d tokens on", least),
+			table.Say(0, "tiled GEMM begins at %d tokens", least),
 			table.Say(2, "%s", routesFrom(spans)),
 		}
 	}
 	return []table.Segment{
-		table.Say(0, "tiled GEMM from %d–%d tokens on, depending on the operator", least, most),
+		table.Say(0, "tiled GEMM begins at %d to %d tokens, depending on the operator", least, most),
 	}
 }
