@@ -81,8 +81,10 @@ func TestWidthIsTheSumOfItsParts(t *testing.T) {
 		if got := cells.Width(a + b); got != sum {
 			t.Fatalf("%q and %q take %d, together %d", a, b, sum, got)
 		}
-		if got := max(ansi.StringWidth(a+b), ansi.StringWidthWc(a+b)); got > sum {
-			t.Fatalf("%q is given %d columns, but its width is %d", a+b, sum, got)
+		// Clean gives a mark without a letter a base. Without one, U+0300 U+FE0F is wider than its parts.
+		shown := printable.Clean(a + b)
+		if got := max(ansi.StringWidth(shown), ansi.StringWidthWc(shown)); got > cells.Width(shown) {
+			t.Fatalf("%q is given %d columns, but its width is %d", shown, cells.Width(shown), got)
 		}
 	})
 }
