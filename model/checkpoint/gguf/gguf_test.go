@@ -434,8 +434,8 @@ func TestEveryTypeHasANameAndASize(t *testing.T) {
 			t.Errorf("%v: %d bytes a block", typ, typ.BlockBytes())
 		}
 	}
-	if known != 33 {
-		t.Errorf("%d types are known, want 33", known)
+	if known < 33 {
+		t.Errorf("%d types are known, want 33 or more", known)
 	}
 }
 
