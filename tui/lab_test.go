@@ -98,6 +98,11 @@ func TestKernelIsEditedTriedAndUsed(t *testing.T) {
 	script(t, ed, `echo broken >> "$1"`)
 	x.press("e").sees(".wgsl:3:5: parsing error", tuitest.EditedName(kernel), ".wgsl.last")
 	x.input.back()
+	for limit := time.Now().Add(10 * time.Second); time.Now().Before(limit); time.Sleep(time.Millisecond) {
+		if kept, err := os.ReadFile(files[0] + ".last"); err == nil && len(kept) == len(text) {
+			break // a job writes the file
+		}
+	}
 	if kept, err := os.ReadFile(files[0] + ".last"); err != nil || string(kept) != string(text) {
 		t.Errorf("the kept file is %q, %v", kept, err)
 	}

@@ -3,6 +3,7 @@ package tui
 import (
 	"context"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -147,15 +148,16 @@ func (x *terminal) ends() error {
 	}
 }
 
-// keyboard is a reader that returns what was written to it and waits for more.
+// keyboard is a reader that returns what was written to it and waits for more. Bubble Tea cannot interrupt a
+// Read of it. While an editor has the terminal, a Read of the stopped loop goes on, and Bubble Tea discards
+// its result. Afterwards a new loop reads.
 type keyboard struct {
 	mu     sync.Mutex
 	cond   *sync.Cond
 	buf    []byte
 	closed bool
-	// readers is the number of waiting readers. Bubble Tea cannot stop its reader on a keyboard like this
-	// one. After another program had the terminal, the old reader swallows the next input.
-	readers int
+	loops  [][]byte // buffers of the loops that have read, the newest last
+	lent   int      // number of times that an editor had the terminal
 }
 
 func newKeyboard() *keyboard {
@@ -175,14 +177,15 @@ func (k *keyboard) Write(p []byte) (int, error) {
 func (k *keyboard) Read(p []byte) (int, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.readers++
-	k.cond.Broadcast()
-	for len(k.buf) == 0 && !k.closed {
+	if !slices.ContainsFunc(k.loops, func(q []byte) bool { return &q[0] == &p[0] }) {
+		k.loops = append(k.loops, p)
+		k.cond.Broadcast()
+	}
+	stopped := func() bool { return &k.loops[len(k.loops)-1][0] != &p[0] }
+	for len(k.buf) == 0 && !k.closed && !stopped() {
 		k.cond.Wait()
 	}
-	k.readers--
-	k.cond.Broadcast()
-	if len(k.buf) == 0 {
+	if stopped() || len(k.buf) == 0 {
 		return 0, io.EOF
 	}
 	n := copy(p, k.buf)
@@ -190,25 +193,12 @@ func (k *keyboard) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// back waits until the program reads its own keys again, after another program had the terminal. There is
-// only one reader if the old reader was between two reads when the other program started.
+// back waits until a new loop reads keys, after an editor had the terminal.
 func (k *keyboard) back() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for i := 0; i < 20 && k.readers != 2; i++ {
-		k.mu.Unlock()
-		time.Sleep(50 * time.Millisecond)
-		k.mu.Lock()
-	}
-	for k.readers != 1 {
-		k.buf = append(k.buf, 'j')
-		k.cond.Broadcast()
-		for len(k.buf) > 0 {
-			k.cond.Wait()
-		}
-		k.mu.Unlock()
-		time.Sleep(50 * time.Millisecond) // the program's new reader reads again, the old one does not
-		k.mu.Lock()
+	for k.lent++; len(k.loops) <= k.lent; {
+		k.cond.Wait()
 	}
 }
 
