@@ -4,6 +4,7 @@ package tty
 
 import (
 	"os"
+	"os/signal"
 	"sync/atomic"
 	"time"
 
@@ -42,7 +43,7 @@ func (j *JobControl) Hear(sig os.Signal) (m any, ours bool) {
 	stops := sig == unix.SIGTSTP || sig == unix.SIGTTIN
 	switch {
 	case stops && j.background(): // stop, because each read of the terminal would raise SIGTTIN again
-		_ = unix.Kill(0, unix.SIGSTOP) // cannot fail: a process may signal its own group
+		stopHere()
 		j.returned = time.Now()
 		return nil, true
 	case stops && time.Since(j.returned) < continuedWithin:
@@ -67,6 +68,20 @@ func (j *JobControl) Hear(sig os.Signal) (m any, ours bool) {
 		}
 	}
 	return nil, true
+}
+
+// stopHere stops the process group and returns after it was continued. The process may run on for a moment
+// after it has sent itself the signal. If the next signal were handled in this moment, it could stop the
+// program again after the shell has continued it.
+func stopHere() {
+	continued := make(chan os.Signal, 1)
+	signal.Notify(continued, unix.SIGCONT)
+	defer signal.Stop(continued)
+	_ = unix.Kill(0, unix.SIGSTOP) // cannot fail: a process may signal its own group
+	select {
+	case <-continued:
+	case <-time.After(continuedWithin):
+	}
 }
 
 // Stop stops the whole process group, including the engine. It returns when the program has been continued in
@@ -96,8 +111,8 @@ func (j *JobControl) background() bool {
 	return err == nil && group != unix.Getpgrp()
 }
 
-// continuedWithin is how long send waits for SIGCONT before it gives up. It is also how long Hear ignores
-// stop signals after the program was continued from a stop in the background.
+// continuedWithin is how long send and stopHere wait for SIGCONT before they give up. It is also how long
+// Hear ignores stop signals after the program was continued from a stop in the background.
 const continuedWithin = time.Second
 
 // send sends a signal that stops or continues the process group. It returns when SIGCONT has arrived, or
