@@ -1,12 +1,27 @@
 package export_test
 
 import (
+	"os"
+	"strings"
 	"testing"
 
 	"gpuscope/trace"
 	_ "gpuscope/trace/export"
 	"gpuscope/trace/tracetest"
 )
+
+func TestEveryFormatIsInTheDocs(t *testing.T) {
+	t.Parallel()
+	doc, err := os.ReadFile("../../docs/reference/exports.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range trace.Exports() {
+		if !strings.Contains(string(doc), "\n| `"+e.Suffix+"` |") {
+			t.Errorf("the table of docs/reference/exports.md has no row for %s, %s", e.Suffix, e.Name)
+		}
+	}
+}
 
 // counter counts the bytes that are written to it.
 type counter int64
