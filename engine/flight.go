@@ -35,8 +35,9 @@ type flight struct {
 	sheet    *sheet         // see sheet.go; nil if the step was not prepared
 	commands gpu.Recording  // commands of a prepared step
 	sizes    []int64        // sizes of the values to read back, in bytes
-	// stays holds, for each dispatch, a placeholder dispatch that runs before it to keep a barrier. stays is
-	// nil if the step runs all its dispatches.
+	// stays holds placeholder dispatches, which keep the barriers of skipped dispatches (see stay.go). The
+	// placeholder at index i runs right before dispatch i; there is none if its Pipe is nil. Outside of cost
+	// measurements, stays is nil.
 	stays []measure.Metered
 	// bytes and flops are the modeled memory traffic and arithmetic of the step.
 	bytes int64
@@ -149,8 +150,8 @@ func (x *Executor) record(f *flight, in *graph.StepInput) error {
 	return err
 }
 
-// booked returns the flight whose log gets the time that the host spends on f. If the GPU is running a
-// flight, booked returns that flight and true. Otherwise it returns f and false.
+// booked returns the flight in whose log the host's work on f is counted. If the GPU is running a flight,
+// booked returns that flight and true. Otherwise it returns f and false.
 func (x *Executor) booked(f *flight) (by *flight, flying bool) {
 	if by := x.at(sent); by != nil {
 		return by, true
@@ -242,7 +243,7 @@ func (x *Executor) Finish() error {
 	return nil
 }
 
-// waited adds a wait for the GPU, from the given time until now, to the step's log.
+// waited adds a wait for the GPU to the step's log. The wait began at the given time and ends now.
 func (f *flight) waited(begin time.Time) {
 	f.polls++
 	f.ended = time.Now()
@@ -282,8 +283,8 @@ func (x *Executor) lengthen(s *stepLog) {
 
 // Abandon gives up the steps in flight. A prepared step never runs, and steps that were sent run to their
 // end. None of the abandoned steps becomes the executor's last step. Abandoned steps may already have written
-// their rows of State; the next step overwrites these rows. Abandon also reads the GPU timestamps of finished
-// steps that have not been read yet.
+// their rows of State; the next step overwrites these rows. If the GPU timestamps of finished steps have not
+// been read yet, Abandon reads them.
 func (x *Executor) Abandon() error {
 	var err error
 	for i := range x.flights {

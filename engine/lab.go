@@ -13,8 +13,8 @@ import (
 	"gpuscope/trace"
 )
 
-// EditTrial is the result of comparing an edit with its kernel in alternating runs. The times are in ns. Runs
-// of the kernel and of the edit alternate; the first and the last run are runs of the kernel. A device
+// EditTrial is the result of comparing an edit with the kernel that it replaces. Runs of the kernel and of
+// the edit alternate; the first and the last run are runs of the kernel. The times are in ns. A device
 // without timestamps yields no times.
 type EditTrial struct {
 	Outputs []EditOutput // values that the dispatch writes, in order of bindings
@@ -52,17 +52,18 @@ func (t *Turns) Gains() []int64 {
 }
 
 // TryEdit compares an edit with its kernel in the last step. First TryEdit runs the step again up to the
-// dispatch id, so that the dispatch has the same inputs as in the step. TryEdit then runs the isolated
-// dispatch once with the kernel and once with the edit to compare the outputs. To compare the times, it
-// alternates between the two. Finally TryEdit alternates between whole steps with the kernel and with the
+// dispatch with the given id, so that the dispatch has the same inputs as in the step. TryEdit then runs the
+// isolated dispatch once with the kernel and once with the edit to compare the outputs. To compare the times,
+// it alternates between the two. After that, it alternates between whole steps with the kernel and with the
 // edit.
 //
 // In a step with the edit, the edit and all dispatches that depend on it may compute wrong results. Therefore
-// TryEdit finally runs the whole step with the kernel, which writes all results of the step again, including
-// rows of State. It does so even after a cancellation, for which TryEdit checks between runs. There is one
-// exception, as in Replay: if an operator computes State from its previous content in place, the repeated
-// runs change it. TryEdit restores the State that the isolated dispatch wrote. An edit that writes other
-// words of State never runs in a whole step. The outputs and the record of the last step do not change.
+// TryEdit finally runs the whole step with the kernel. This run writes all results of the step again,
+// including rows of State. It takes place even after a cancellation, for which TryEdit checks between runs.
+// There is one exception, as in Replay: if an operator computes State from its previous content in place, the
+// repeated runs change this State. TryEdit restores the State that the isolated dispatch wrote. An edit that
+// writes other words of State never runs in a whole step. The outputs and the record of the last step do not
+// change.
 func (x *Executor) TryEdit(ctx context.Context, e *Edit, id trace.DispatchID, o CostOptions) (
 	EditTrial, error,
 ) {
@@ -139,7 +140,7 @@ func (x *Executor) newEditRun(e *Edit, id trace.DispatchID, o *CostOptions) (*ed
 		r.whole, err = x.newCostRun(nil, o)
 		return r, err
 	}
-	return nil, fmt.Errorf("in the last step, dispatch %d ran another kernel than the edited one", id)
+	return nil, fmt.Errorf("in the last step, dispatch %d did not run the kernel that the edit replaces", id)
 }
 
 // measure makes the comparison. Afterwards it restores the memory, and the edit or kernel that was in use.

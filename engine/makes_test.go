@@ -181,10 +181,10 @@ func TestMaterializedValueIsNoLongerDeferred(t *testing.T) {
 
 func TestOnlyValuesOfEarlierOperatorsCanBeMaterialized(t *testing.T) {
 	for want, build := range map[string]func(b *graph.Builder, x graph.ValueID){
-		"made materializes x,": func(b *graph.Builder, x graph.ValueID) {
+		"materializes x;": func(b *graph.Builder, x graph.ValueID) {
 			graphtest.MaterializeOp(b, "made", x, x, false)
 		},
-		"again materializes left,": func(b *graph.Builder, x graph.ValueID) {
+		"materializes left;": func(b *graph.Builder, x graph.ValueID) {
 			left := graphtest.DeferOp(b, "left", x)
 			graphtest.MaterializeOp(b, "made", x, left, false)
 			graphtest.MaterializeOp(b, "again", x, left, false)

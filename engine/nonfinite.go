@@ -49,8 +49,9 @@ func (x *Executor) FirstNonFinite(ctx context.Context) (first NonFinite, found b
 	return first, false, nil
 }
 
-// firstNonFinite searches for floats whose exponent bits are all ones. `column` converts the index of an
-// element in memory to its index in the dims; if it is nil, the two indices are equal.
+// firstNonFinite searches for floats whose exponent bits are all ones. `index` counts elements in the order
+// of the dims. `column` converts an element's index in memory to this index. If `column` is nil, the two
+// indices are equal.
 func firstNonFinite(
 	t graph.DType,
 	data []byte,

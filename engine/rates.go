@@ -5,7 +5,7 @@ import "gpuscope/engine/gpu"
 // rates holds the estimated wall time in ns for each byte and each FLOP of modeled work. The estimates
 // predict how long a step will keep the GPU busy, so that a long step is submitted in parts. A decode step
 // mainly moves bytes, so it mainly updates perByte. A prefill step mainly computes, so it mainly updates
-// perFLOP. Older steps do not count, because clocks change.
+// perFLOP. An update replaces the old estimate and does not average over steps, because clocks change.
 type rates struct {
 	perByte, perFLOP float64 // 0 if unknown
 	// balance is an assumed ratio of the two rates: how many FLOPs a device computes in the time in which it
@@ -20,8 +20,8 @@ const (
 	balanceCPU = 8
 )
 
-// newRates returns the initial rates. For a GPU they are unknown, so the first step is one submit. A software
-// device is so slow that its first step must be split, so its rates start with a guess.
+// newRates returns the initial rates. For a GPU they are unknown, so the first step is not split into several
+// submits. A software device is so slow that its first step must be split, so its rates start with a guess.
 func newRates(t gpu.AdapterType) rates {
 	if t == gpu.CPU {
 		return rates{perByte: 1, perFLOP: 1, balance: balanceCPU}

@@ -7,9 +7,10 @@ import (
 	"gpuscope/trace"
 )
 
-// Recorder turns the steps of an executor into trace records: the new plans and one step for each snapshot.
-// The record of a step contains the differences from the previously recorded step, even if unrecorded steps
-// ran in between. The memory of a Recorder does not grow with the number of steps.
+// Recorder turns the steps of an executor into trace records. Each snapshot results in one trace.Step, and
+// in a trace.Plan for each plan that is new. The record of a step contains the differences from the
+// previously recorded step, even if unrecorded steps ran in between. The memory of a Recorder does not grow
+// with the number of steps.
 //
 // Take snapshots on the goroutine that runs the steps. Record may run on another goroutine, but only one
 // goroutine at a time may call Record.
@@ -81,7 +82,7 @@ func (s *stepLog) cpu() trace.CPU {
 	}
 }
 
-// times fills in the GPU times at the timing level of the step.
+// times fills in the GPU times that were measured at the step's timing level.
 func (s *Snapshot) times(step *trace.Step) {
 	ticks, c := s.step.ticks, &s.scale
 	if len(ticks) < 2 {

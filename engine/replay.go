@@ -30,10 +30,10 @@ const replayBytes = 64 << 20
 // it reads the value right after the look's dispatch, before another value reuses the memory.
 //
 // The replay uses the current shapes, plans and params, and the graph inputs that the step uploaded. Only
-// State differs from the original run, because the step has already changed it. Rows appended at a position
-// are written again with the same content, and so are slots of State that the step does not read. If an
-// operator computes State from its previous content in place, the replay changes it a second time. The
-// outputs and the record of the last step can still be read.
+// State differs from the original run, because the step has already changed it. If an operator appends rows
+// to State at the step's position, or writes slots of State that the step does not read, the replay writes
+// the same content again. If an operator computes State from its previous content in place, the replay
+// changes it a second time. The outputs and the record of the last step can still be read.
 //
 // Until something else runs, memory has the content that the last dispatch of the replay left. To read a
 // value that is too large for one run, request a look with an empty Into and then call ReadPart piece by
@@ -192,8 +192,8 @@ func (x *Executor) replay(ctx context.Context, looks []placedLook, size uint64) 
 	return nil
 }
 
-// replayRun runs dispatches of the last step, split into short submits. It copies each value that `looks`
-// requests to the readback, which may be nil if `looks` is empty.
+// replayRun runs dispatches of the last step, split into short submits. It copies the values of `looks` into
+// the readback buffer r. r may be nil if `looks` is empty.
 func (x *Executor) replayRun(ctx context.Context, run []trace.DispatchID, looks []placedLook,
 	r gpu.Readback,
 ) error {
@@ -221,8 +221,8 @@ func (x *Executor) replayRun(ctx context.Context, run []trace.DispatchID, looks 
 	return nil
 }
 
-// encodeReplay encodes some dispatches and the copies for the looks at them. It returns the looks at later
-// dispatches.
+// encodeReplay encodes the dispatches in `run`. Right after the dispatch that a look names, it encodes the
+// copy of the look's value. It returns the looks that name later dispatches.
 func (x *Executor) encodeReplay(enc gpu.Encoder, run []trace.DispatchID, looks []placedLook, r gpu.Readback) (
 	later []placedLook, err error,
 ) {

@@ -9,9 +9,9 @@ import (
 
 // The GPU resolves timestamps to host memory after a step. Resolving takes about 7 us on an H200, while
 // writing the timestamps takes less than 1 us. Prepared steps therefore write their timestamps to a shared
-// list of timestamps, called a sheet. A step resolves the whole sheet if the last resolve is at least
-// resolveEvery ago. The GPU time of a step becomes known when the step that resolves its sheet has ended, or
-// in Abandon. Settled reports whether all GPU times are known.
+// list of timestamps, called a sheet. A step resolves the whole sheet if the sheet is full, or if the last
+// resolve was at least resolveEvery ago. The GPU time of a step becomes known when the step that resolves its
+// sheet has ended, or in Abandon. Settled reports whether all GPU times are known.
 //
 // There are two sheets. While one sheet is being resolved, the next step writes its timestamps to the other
 // sheet.
@@ -59,7 +59,7 @@ func (x *Executor) newSheets() error {
 }
 
 // place chooses the position of a step's timestamps on a sheet, and whether the step resolves the sheet. It
-// is called before the step is recorded.
+// is called before the commands of the step are encoded.
 func (s *sheets) place(f *flight) {
 	if s.both[s.turn].closed {
 		s.turn ^= 1

@@ -14,10 +14,10 @@ import (
 // the link nor fusing the link into another dispatch would allow this overlap. If skipping allowed it, the
 // measured costs of the dispatches of a chain would add up to more than the time of the whole step.
 //
-// Therefore, skipping must not let levels overlap. If it removes the barrier before a level, a placeholder is
-// inserted at the start of the level, which restores the barrier. A placeholder is an empty dispatch that
-// binds, as writable, the buffer that the previous dispatch wrote. The placeholder runs in parallel with the
-// first dispatches of the level, so it adds no level.
+// Therefore, levels must not overlap even if dispatches are skipped. If a level has lost the barrier before
+// it, a placeholder is inserted at the start of the level. A placeholder is an empty dispatch that binds,
+// as writable, the buffer that the previous dispatch wrote. This restores the barrier. The placeholder runs
+// in parallel with the first dispatches of the level, so it adds no level.
 
 // stay is a placeholder dispatch that restores a barrier. The placeholder runs right before the first
 // dispatch of its level. The field `before` names this dispatch.
@@ -54,8 +54,9 @@ type stepLevel struct {
 	apart  bool // even without a placeholder, a barrier separates this level from the previous one
 }
 
-// without returns the placeholder dispatches that one submit needs while the dispatches marked in `left` are
-// skipped. They keep the levels of the submit separate. `run` holds all dispatches of the submit.
+// without returns the placeholder dispatches that one submit needs while the dispatches marked in `left`
+// are skipped. The placeholders keep the levels of the submit separate. `run` holds all dispatches of the
+// submit, including the skipped ones.
 func (s *stayer) without(left []bool, run []trace.DispatchID) (list []stay, err error) {
 	b := &s.barriers
 	b.Begin()

@@ -159,7 +159,7 @@ func (x *Executor) checkFrom(a *graph.InputData, n int64) error {
 	}
 	switch source := &x.g.Values[from]; {
 	case val.HostRead:
-		return fmt.Errorf("input %s cannot be copied from %s on the device, because the host must know this input",
+		return fmt.Errorf("input %s cannot be copied from %s on the device, because the host needs the contents of this input",
 			val.Name, source.Name)
 	case source.Kind != graph.Tensor || source.DType != val.DType || source.Bytes < n:
 		return fmt.Errorf("input %s cannot be copied from %s: the input needs %d bytes of %s, but the output has %d bytes of %s: %w",

@@ -18,11 +18,11 @@ import (
 // is their mean. N is the number of runs, or 0 if the route was not measured.
 type RouteTime struct {
 	Route          string // empty if the operator has only one route
-	Planned        bool   // the current plan uses this route
+	Planned        bool   // the plan for the chosen live shape uses this route
 	NS, Q1NS, Q3NS int64
 	N              int
-	// Ops is the number of operators in a run, one after another: all of them, or as many as fit into one
-	// submit.
+	// Ops is the number of operators that one run executes, one after another. These are all operators of the
+	// call, or as many of them as fit into one submit.
 	Ops          int
 	Kernels      []string // kernels of the dispatches of one operator
 	Bytes, FLOPs int64    // modeled memory traffic and FLOPs of one operator
@@ -32,17 +32,17 @@ type RouteTime struct {
 const MostTrials = 1000
 
 // TimeRoutes times operators, isolated from the step, on their routes. The caller's function `set` chooses
-// the live shape. TimeRoutes runs the operators n times on each route that supports this shape. Two
-// timestamps enclose the dispatches of all operators. Runs of the routes alternate, so that a drift of the
-// clocks affects all routes equally.
+// the live shape. TimeRoutes runs the operators n times on each route that supports this shape. In each run,
+// one timestamp precedes the dispatches of all operators, and one follows them. Runs of the routes alternate,
+// so that a drift of the clocks affects all routes equally.
 //
 // The inputs of the operators are whatever their memory holds. If `ops` holds a single operator, its data may
 // stay in the device's caches. A GEMV with few weights is then faster here than in a step. To avoid this,
 // pass several operators that do the same work (see Live.Work). They run one after another, so that each
 // reads its weights from the same kind of memory as in a step.
 //
-// The live shapes do not change. TimeRoutes restores the State that the operators write before it returns.
-// TimeRoutes may overwrite other values in memory, but a Replay computes these again.
+// The live shapes of the executor do not change. Before TimeRoutes returns, it restores the State that the
+// operators write. It may overwrite other values in memory, but a Replay computes these again.
 func (x *Executor) TimeRoutes(ctx context.Context, ops []graph.OpID, n int, set func(*graph.Live) error) (
 	times []RouteTime, err error,
 ) {

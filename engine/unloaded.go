@@ -8,11 +8,11 @@ import (
 	"gpuscope/trace"
 )
 
-// Unloaded returns an executor without a device. A step of this executor applies its shapes to the graph, as
-// usual, but runs nothing. The launches of a graph can thus be inspected step by step and recorded, without a
-// GPU and without reading weights. Besides Step, only these can be used, because they need no device: Live,
-// InForce, Device and a Recorder. The recorded steps contain dispatches, levels and passes, and the only
-// recorded time is that of the resize.
+// Unloaded returns an executor without a device. A step of this executor applies its shapes to the graph,
+// as usual, but runs nothing. The launches of a graph can thus be inspected step by step and recorded,
+// without a GPU and without reading weights. Besides Step, only Live, InForce, Device and a Recorder can be
+// used, because everything else needs a device. The recorded steps contain dispatches, levels and passes.
+// The only recorded time is that of the resize.
 func Unloaded(g *graph.Graph, o graph.LiveOptions) (*Executor, error) {
 	live, err := graph.NewLive(g, o)
 	if err != nil {

@@ -124,7 +124,8 @@ func (b *Benchmark) tests() []bench.Test {
 	return list
 }
 
-// check returns an error if pipelined is the only requested mode but the options make it impossible.
+// check returns an error if bench.Pipelined is the only requested mode, and the options make this mode
+// impossible.
 func (b *Benchmark) check(o *Options) error {
 	timing := o.Timing
 	if b.Tracing {
@@ -137,8 +138,8 @@ func (b *Benchmark) check(o *Options) error {
 	return session.Refusef("--mode pipelined: steps cannot overlap %s", why)
 }
 
-// oneByOne returns the reason why steps cannot overlap, as the end of a sentence: "when --check is on". It
-// returns "" if steps can overlap.
+// oneByOne returns why steps cannot overlap, for example "when --check is on". Callers put this reason at the
+// end of a sentence. If steps can overlap, oneByOne returns "".
 func (o *Options) oneByOne(timing engine.Timing) string {
 	switch {
 	case timing > engine.TimingStep:
@@ -293,8 +294,8 @@ type benchRun struct {
 	tokens []time.Time
 }
 
-// ceilings measures the ceilings of the device. It is called before and after the tests, and the better of
-// the two values counts. Before the tests, the GPU clock may not have reached its full speed. The ceilings
+// ceilings measures the ceilings of the device. It is called before and after the tests, and keeps the better
+// value of each ceiling. Before the tests, the GPU clock may not have reached its full speed. The ceilings
 // measured then may be too low, so that the tests would seem to be closer to the ceilings than they are.
 func (r *benchRun) ceilings(ctx context.Context) error {
 	d := &r.result.Device

@@ -44,9 +44,10 @@ func (r *benchRun) kernels(ctx context.Context) error {
 	return r.progress("time kernels", len(subjects), len(subjects))
 }
 
-// kernelSteps returns the shapes at which operators are measured: first prompts at position 0 in order of
-// length, then a single token at each depth in order of depth. The lengths are 1, the requested lengths, all
-// powers of two, and 1.5 times these powers. None is above the longest requested length.
+// kernelSteps returns the shapes at which operators are measured. The list starts with prompts at position 0,
+// in order of length. It ends with a single token at each depth, in order of depth. The prompt lengths are 1,
+// the requested lengths, all powers of two, and 1.5 times these powers. None is above the longest requested
+// length.
 func (r *benchRun) kernelSteps() []benchStep {
 	lengths := []int{1}
 	for _, n := range r.b.Prompts {

@@ -6,8 +6,8 @@
 //	_, err = s.Do(ctx, session.Command{Kind: session.Prompt, Text: "Once upon a time"})
 //	_, err = s.Do(ctx, session.Command{Kind: session.Run, N: 47})
 //
-// Read performs the steps that need no device. The Model that it returns has a configuration, a tokenizer
-// and, through Plan, a graph.
+// Read does the part of Open that needs no device. The Model that it returns has a configuration and a
+// tokenizer, and its method Plan builds the graph.
 //
 // An error message names the file, and says what is wrong and what the user can do. An error that wraps
 // session.ErrUsage means that a request is invalid. For example, a prompt is longer than the context, or a
@@ -71,8 +71,8 @@ type Options struct {
 	// Fuse selects the rules of ops.Fusions: "on" or "" for all, "off" for none, or a comma-separated list
 	// of names.
 	Fuse string
-	// Shaders is a folder with files called NAME.wgsl. Each file replaces the source of the kernel NAME. ""
-	// means no folder.
+	// Shaders is a folder with files called NAME.wgsl. Each file replaces the source of the kernel NAME. If
+	// Shaders is "", no source is replaced.
 	Shaders string
 	// DumpPass is the name of a planning pass. The report of this pass then contains the graph before and
 	// after it. If DumpPass is "", no report contains the graph.
@@ -94,7 +94,7 @@ type Options struct {
 	// System is the system message of conversations, rendered by the model's chat template; "" for no
 	// system message.
 	System string
-	// Cache is the folder in which measured ceilings of devices are stored; "" to store none.
+	// Cache is the folder in which measured ceilings of devices are stored. If it is "", they are not stored.
 	Cache string
 	// Producer and Command are written to the trace's header.
 	Producer trace.Producer
@@ -115,9 +115,9 @@ type Model struct {
 	warnings []string
 }
 
-// Warnings returns what a user should know before trusting the results of this model. An example is that a
-// file is defective, and how gpuscope worked around the defect. Each warning is one line. The list is
-// complete once Read has returned.
+// Warnings returns what a user should know before trusting the results of this model. For example, a warning
+// says that a file is defective and how gpuscope worked around the defect. Each warning is one line. The list
+// is complete once Read has returned.
 func (m *Model) Warnings() []string { return m.warnings }
 
 // Ignored returns the configuration keys in the model's files that have no effect, because the model's class

@@ -60,7 +60,7 @@ func (m *Model) left(l *session.Left) (run.Transcript, error) {
 	if len(l.Prompt) == 0 {
 		if len(l.Turns)+len(l.Kept)+len(l.Talk) > 0 {
 			return run.Transcript{}, session.Refusef(
-				"resume: steps, kept positions or chat exchanges are given, but no prompt")
+				"resume: steps, kept positions or chat exchanges are given without a prompt")
 		}
 		return run.Transcript{}, nil
 	}
@@ -96,7 +96,7 @@ func (m *Model) left(l *session.Left) (run.Transcript, error) {
 		gives := position >= len(t.IDs)
 		switch {
 		case turn.Step <= step || turn.Step > last:
-			return t, session.Refusef("resume: step %d follows step %d; step numbers must increase, up to the last step %d",
+			return t, session.Refusef("resume: step %d follows step %d; step numbers must increase and must not exceed %d, the number of the last step",
 				turn.Step, step, last)
 		case before < len(t.IDs) && position > len(t.IDs), before >= len(t.IDs) && turn.Tokens != 1,
 			position > m.context:
@@ -104,7 +104,7 @@ func (m *Model) left(l *session.Left) (run.Transcript, error) {
 				table.Plural(turn.Tokens, "token"), before, table.Plural(len(t.IDs), "token"), m.context)
 		case gives != (turn.Token != nil):
 			return t, session.Refusef(
-				"resume: the step at position %d: want a generated token if the step reads the last token of the prompt or a later token, otherwise none",
+				"resume: the step at position %d: a step must have a generated token if and only if it reads the last token of the prompt or a later token",
 				before)
 		case gives && (*turn.Token < 0 || *turn.Token >= m.sizes.Vocab):
 			return t, session.Refusef("resume: invalid token id %d; the vocabulary has ids 0 to %d",

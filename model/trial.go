@@ -28,7 +28,7 @@ func (s *live) beginTimeOp(c session.Command) (stepping.Work, error) {
 		return nil, session.Refusef("time_op: the operator is missing or invalid; give an id from 0 to %d",
 			ops-1)
 	case len(c.Lengths) == 0 || len(c.Lengths) > maxLengths:
-		return nil, session.Refusef("time_op: %d prompt lengths were given; give 1 to %d", len(c.Lengths),
+		return nil, session.Refusef("time_op: got %d prompt lengths, want 1 to %d", len(c.Lengths),
 			maxLengths)
 	case c.N > engine.MostTrials:
 		return nil, session.Refusef("time_op: %d runs of each route were requested, but the maximum is %d",

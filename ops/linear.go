@@ -456,7 +456,7 @@ func (o *linear) Plan(p *graph.Planner) error {
 	if o.residual != graph.None {
 		also, ok := p.Dims(o.residual), false
 		if sum, ok = sumDims(dims, also); !ok || shape.Last(also) != n {
-			return p.Errorf("x has dims %v and the residual has dims %v, but the residual needs as many rows as x (or one of them a single row) and as many columns as the output",
+			return p.Errorf("x has dims %v and the residual has dims %v. The residual needs as many columns as the output. Both need the same number of rows, or one of them needs a single row",
 				dims, also)
 		}
 		residualRows = rowsIn(also)

@@ -195,7 +195,7 @@ func (o *sdpa) readDims(c *kind.Call) bool {
 	case !slices.Equal(k, v):
 		c.Fail("k has dims %v and v has dims %v, want the same dims", k, v)
 	case !slices.Equal(cache, b.MaxDims(o.vCache)) || half != b.DType(o.vCache):
-		c.Fail("k_cache has dims %v and type %s, v_cache %v and %s; want the same dims and type",
+		c.Fail("k_cache has dims %v and type %s, and v_cache has dims %v and type %s; want the same dims and type",
 			cache, half, b.MaxDims(o.vCache), b.DType(o.vCache))
 	case k[3] != o.headDim || cache[3] != o.headDim || cache[2] != o.kvHeads:
 		c.Fail("q has dims %v, k has dims %v and the cache has dims %v; all need the same head dim, and k needs as many heads as the cache",
@@ -538,8 +538,8 @@ func (o *sdpa) Plan(p *graph.Planner) error {
 	case position < 0:
 		return p.Errorf("position is %d, want at least 0", position)
 	case context > o.context:
-		return p.Errorf("position is %d and k has %d tokens, which needs a cache of %d positions, but the cache has %d", position,
-			tokens,
+		return p.Errorf("position is %d and k has %d tokens, so the cache needs %d positions, but it has %d",
+			position, tokens,
 			context, o.context)
 	}
 	if o.rope != nil {

@@ -53,7 +53,7 @@ func StoredMatrices(g *graph.Graph) iter.Seq[Stored] {
 // the bits of a weight, so Read returns exactly the numbers that kernels use.
 func (s *Stored) Read(first, n int) ([]float64, error) {
 	if first < 0 || n < 0 || first+n > s.Rows {
-		return nil, fmt.Errorf("%s: rows %d to %d are out of range, because this part has %d rows",
+		return nil, fmt.Errorf("%s: rows %d to %d are out of range, because this part of the matrix has %d rows",
 			s.matrix.Name, first,
 			first+n-1, s.Rows)
 	}

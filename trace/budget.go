@@ -99,13 +99,13 @@ func (s *source) Read(p []byte) (int, error) {
 		case err != nil:
 			s.err = err
 		case s.left < 0:
-			s.err = fmt.Errorf("a single value has more than the limit of %s of JSON",
+			s.err = fmt.Errorf("a single JSON value is longer than the limit of %s",
 				mib(s.bounds.value))
 		case s.text > jsonRate*s.memory():
 			s.err = fmt.Errorf("the trace has more JSON than the limit of %s: %s",
 				mib(jsonRate*s.memory()), s.remedy())
 		case s.space+s.idle > s.bounds.idle+idleRate*s.text:
-			s.err = fmt.Errorf("white space and unknown records fill %s; a file with %s of other data may have at most %s of them",
+			s.err = fmt.Errorf("the file has %s of white space and unknown records; with %s of other data, the limit for them is %s",
 				mib(s.space+s.idle), mib(s.text), mib(s.bounds.idle+idleRate*s.text))
 		}
 		if n > 0 {

@@ -51,10 +51,10 @@ var ErrFolder = errors.New("is a folder, not a file: give the name of a file in 
 
 var (
 	// ErrNotFolder is the error if a trace is to be written to a folder, but the path is a file or a pipe.
-	ErrNotFolder = errors.New("the format is a folder, but a file or a pipe has this name: choose another name")
+	ErrNotFolder = errors.New("a trace in this format is a folder, but a file or a pipe has this name: choose another name")
 	// ErrPackedFolder is the error if a trace is to be written to a folder, but the name of the folder ends
 	// in the suffix of a compression. It is returned together with ErrForm.
-	ErrPackedFolder = errors.New("the format is a folder, which cannot be compressed: remove .gz or .zst")
+	ErrPackedFolder = errors.New("a trace in this format is a folder, which cannot be compressed: remove .gz or .zst")
 )
 
 // ErrNoReader is the error if a trace is to be written to a named pipe that no process has opened for

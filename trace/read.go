@@ -70,7 +70,7 @@ func read(r io.Reader) (*Trace, error) {
 	switch {
 	case len(start) == 0:
 		if some, _ := in.Peek(1); len(some) > 0 {
-			return nil, fmt.Errorf("%w: the file starts with white space only", ErrNotTrace)
+			return nil, fmt.Errorf("%w: the beginning of the file is only white space", ErrNotTrace)
 		}
 		return nil, fmt.Errorf("%w: the file is empty", ErrNotTrace)
 	case form == nil:

@@ -11,9 +11,8 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// Record is a line of a stream. Only the first line of a stream is not a Record: it is the trace without
-// plans and steps. Exactly one field is set. The record of a plan comes before the first step that uses the
-// plan.
+// Record is a line of a stream after the first line, which is the trace without plans and steps. Exactly one
+// field of a Record is set. The record of a plan comes before the first step that uses the plan.
 type Record struct {
 	Plan    *Plan          `json:"plan,omitempty"`
 	Step    *Step          `json:"step,omitempty"`
@@ -41,8 +40,8 @@ type Samples struct {
 
 // Costs holds costs that were measured after a step was recorded. They are added to the costs of the step.
 // A new cost replaces an earlier cost of the same dispatches, and the new Whole replaces the earlier Whole.
-// The exception is a new cost or Whole with less than half as many rounds as the earlier one: its
-// measurement was stopped early, so the earlier one stays.
+// But a new cost or Whole with less than half as many rounds as the earlier one is ignored, because its
+// measurement was stopped early.
 type Costs struct {
 	Step  int    `json:"step"` // Index of the step
 	Whole Whole  `json:"whole"`

@@ -84,7 +84,7 @@ func editorOf(path, editor string, in io.Reader, out io.Writer) (*exec.Cmd, erro
 		words = []string{"vi"}
 	}
 	if _, err := exec.LookPath(words[0]); err != nil {
-		return nil, fmt.Errorf("editor %s not found: set VISUAL or EDITOR; the file is %s",
+		return nil, fmt.Errorf("editor %s not found: set VISUAL or EDITOR; the file to edit is %s",
 			words[0], path)
 	}
 	cmd := exec.Command(words[0], append(words[1:], path)...)

@@ -22,8 +22,8 @@ func benchCommand(p *program) *cli.Command {
 that the test starts with 4,096 positions in the cache. Each test runs once to warm up and then -r times. The results are
 the median, minimum and maximum, and how the CPU time of a step was spent. The time of a decode step is compared with the
 time to read all weights once, and the time of a prefill with the time for its FLOPs. Both of these times are computed from
-ceilings that are measured in the same run. Prefill also has the time to the first token, and decode the time between
-two tokens, as percentiles (p50 from 2 samples on, p90 from 10, p99 from 100). Steps run at timing level off. Decode is measured in two alternating modes:
+ceilings that are measured in the same run. Results of prefill also include the time to the first token, and results of
+decode the time between two tokens, as percentiles (p50 from 2 samples on, p90 from 10, p99 from 100). Steps run at timing level "off". Decode is measured in two alternating modes:
 stepped reads each token back before the next step begins; pipelined begins the next step before it reads the token back.
 Token ids are random, so no vocabulary is needed. docs/guide/bench.md describes --format json.`,
 		Examples: []cli.Example{

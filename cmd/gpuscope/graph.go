@@ -50,7 +50,7 @@ given with --data, otherwise in the program's folder. For a .ptd file, it prints
 			{"gpuscope graph model.pte", "the methods of an ExecuTorch program, and the operators inside its Vulkan delegates"},
 			{"gpuscope graph --passes --fuse off", "what each planning pass changes when fusion is off"},
 			{"gpuscope graph --pass fuse", "the lines of the graph that the fuse pass changed"},
-			{"gpuscope graph --kernel sdpa_decode > sdpa_decode.wgsl", "save the source of a kernel, to edit it and run it with --shaders ."},
+			{"gpuscope graph --kernel sdpa_decode > sdpa_decode.wgsl", "save the source of a kernel; after editing, run it with the option \"--shaders .\""},
 			{"gpuscope graph --format json", "the graph in the trace format, for a program"},
 		},
 		Setup: func(flags *pflag.FlagSet) cli.Action {

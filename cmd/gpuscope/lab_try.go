@@ -25,7 +25,7 @@ func labTryCommand(p *program) *cli.Command {
 		Name: "lab try", Operand: "FILE.wgsl [MODEL]",
 		Doc: "compare the speed and the output of an edited kernel with the original",
 		More: `FILE.wgsl is an edited source of a kernel of MODEL. gpuscope graph --kernel NAME prints the original source. The first line
-names the kernel. The command runs a prompt and one decode step of MODEL. It then runs the kernel and the edited
+of the file names the kernel. The command runs a prompt and one decode step of MODEL. It then runs the kernel and the edited
 source alternately, on the inputs of one dispatch and in the whole step. It prints a verdict: faster, slower, equal, wrong, not-measured (the
 step does not run the kernel, or the device has no timestamps), or refused (the source does not compile or does not fit).
 The exit status is 1 for the verdicts wrong and refused. docs/guide/lab.md describes --format json, with a script that tunes

@@ -111,7 +111,7 @@ func (o *modelOptions) declareChat(flags *pflag.FlagSet) {
 func (o *modelOptions) declareShape(flags *pflag.FlagSet, device string) {
 	flags.StringVar(&o.device, "device", "", device)
 	flags.StringVar(&o.method, "method", "",
-		"use method `NAME` of an ExecuTorch program (default forward, or the only method that reads tokens or has instructions)")
+		"use method `NAME` of an ExecuTorch program (default: the method forward or, if there is none, the only method that reads tokens or has instructions)")
 	flags.StringArrayVar(&o.dataFiles, "data", nil,
 		"read weights of an ExecuTorch program from the .ptd `FILE` (may be repeated)")
 	flags.Var((*cli.Positive)(&o.context), "context", "allocate `N` positions in the KV cache "+

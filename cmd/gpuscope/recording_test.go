@@ -159,9 +159,9 @@ func TestHostileTracesEndInOneLine(t *testing.T) {
 		name, start, again, want string
 		times                    int
 	}{
-		{"steps.json.gz", `,"steps":[{}`, ",{}", "MiB of memory", 8 << 20},
+		{"steps.json.gz", `,"steps":[{}`, ",{}", "memory", 8 << 20},
 		{"spaces.json.gz", ``, strings.Repeat(" ", 1<<10), "white space", 1 << 18},
-		{"name.json.gz", `,"x":"`, strings.Repeat("x", 1<<10), "of JSON", 1 << 18},
+		{"name.json.gz", `,"x":"`, strings.Repeat("x", 1<<10), "JSON", 1 << 18},
 	} {
 		path := filepath.Join(dir, c.name)
 		writeGzip(t, path, `{"schema":"gpuscope.trace/1"`+c.start, c.again, c.times)

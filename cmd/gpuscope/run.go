@@ -34,7 +34,7 @@ func runCommand(p *program) *cli.Command {
 		Doc: "run a model without a screen: print the generated text, then the profile",
 		More: `MODEL is a .gguf file, a Hugging Face folder with config.json and *.safetensors (docs/guide/models.md lists the
 architectures), or an ExecuTorch program (.pte, .bpte); without MODEL, the command runs the embedded demo model. A program
-that is not a language model, or any program with --input, --live or --output-dir, is executed -n times (default once): arrays in, arrays out
+that is not a language model, or any program with --input, --live or --output-dir, is executed -n times (default once); its inputs and outputs are arrays
 (docs/guide/programs.md).
 Each token is the one with the highest logit or, with --temp, a sampled token. Sampling applies, in this order: the repeat
 penalty, top-k, top-p, min-p, temperature. The GPU finds the 64 highest logits; if more are needed (--top-k 0 or above 64,
@@ -89,7 +89,7 @@ byte that is not UTF-8.`,
 			flags.IntVarP(&r.tokens, "tokens", "n", 64, "generate `N` tokens, or execute the method of a program N times")
 			flags.IntSliceVar(
 				&r.chunks, "chunks", nil,
-				"read the prompt in steps of `40,1,7` tokens, and repeat the last number (default: steps as large as possible)")
+				"read the prompt in steps of `40,1,7` tokens; all further steps have the last number of tokens (default: steps as large as possible)")
 			flags.StringArrayVar(&r.conditions, "break", nil,
 				"stop after the first step, prefill or decode, that meets `CONDITION`: "+session.BreakWords()+
 					" (may be repeated)")

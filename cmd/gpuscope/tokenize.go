@@ -43,7 +43,7 @@ surrogate \udcXX, like Python's surrogateescape; the input may also contain the 
 			flags.BoolVar(&t.jsonl, "jsonl", false, "read and write one line of JSON per text")
 			flags.BoolVar(&t.decode, "decode", false, "convert ids to text")
 			flags.BoolVar(&t.special, "special", true,
-				"convert special tokens that are written in the text to their ids, and print them when decoding; with =false, treat them as plain text and do not print them")
+				"when the text contains special tokens, convert them to their ids, and print them when decoding; with --special=false, treat them as plain text and do not print them")
 			flags.BoolVar(&t.bos, "bos", false, "add the tokens that, according to the model's file, start and end a prompt")
 			format := cli.FormatFlag(flags, table.Formats...)
 			return func(ctx context.Context, operands []string) error {

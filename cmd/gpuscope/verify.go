@@ -37,7 +37,7 @@ folder's manifest.json lists (docs/guide/verify.md has the format). The exit sta
 			{`gpuscope verify model.gguf -p "The" -n 8 --all`, "verify eight decode steps, and print one row per dispatch"},
 			{"gpuscope verify --route linear_q4gsw=tile64 --ids 0,47,11", "verify another route, on these token ids"},
 			{"gpuscope verify model.gguf --trace gaps.json --format json", "print the errors as JSON, and record a trace to open with gpuscope"},
-			{"gpuscope verify --suite cases --filter rms_norm", "run the test cases in the folder cases whose names contain rms_norm"},
+			{"gpuscope verify --suite cases --filter rms_norm", "from the folder named cases, run the test cases that have rms_norm in their names"},
 		},
 		Setup: func(flags *pflag.FlagSet) cli.Action {
 			v := verification{p: p}
@@ -45,11 +45,11 @@ folder's manifest.json lists (docs/guide/verify.md has the format). The exit sta
 				"prompt `TEXT`; starts with the BOS token if the model's file requires BOS")
 			flags.IntSliceVar(&v.ids, "ids", nil, "use the token ids `0,47,..` as the prompt instead of a text")
 			flags.IntSliceVar(&v.chunks, "chunks", nil,
-				"read the prompt in steps of `40,1,7` tokens, and repeat the last number (default: steps as large as possible)")
+				"read the prompt in steps of `40,1,7` tokens; all further steps have the last number of tokens (default: steps as large as possible)")
 			flags.IntVarP(&v.steps, "steps", "n", 1, "verify `N` decode steps after the prompt")
 			flags.Var((*cli.Positive)(&v.budget), "budget",
-				"spend at most `N` GFLOP on each of the two references of a step; if a step needs more, skip the reference "+
-					"run, and compare only samples of large operators (default 100)")
+				"spend at most `N` GFLOP on each of the two references of a step; if the second one needs more, skip it; if "+
+					"the first one needs more, compare only samples of large operators (default 100)")
 			flags.BoolVar(&v.all, "all", false, "also print one row per dispatch")
 			flags.StringVar(&v.tracePath, "trace", "",
 				"record the steps with their errors to `FILE`: "+traceNames)

@@ -6,11 +6,11 @@ package gpu
 // barriers may overlap; such a group of dispatches is a level. The time of a step depends more on the number
 // of levels than on the number of dispatches.
 //
-// The rule for each buffer: a use needs a barrier before it if the previous use in the recording had another
-// kind, or if both uses can write the buffer. The rule applies even if other buffers already cause a
-// barrier between the two uses. All transitions of a dispatch share one barrier. All buffers that appear in
-// a pass for the first time share one barrier before the pass. Transitions of buffers that appear in the
-// recording for the first time happen at submit and are not counted.
+// Two successive uses of a buffer in a recording need a barrier between them if the uses are of different
+// kinds (such as read and uniform), or if both can write the buffer. This rule applies even if other buffers
+// already cause a barrier between the two uses. All transitions of a dispatch share one barrier. All buffers
+// that appear in a pass for the first time share one barrier before the pass. Transitions of buffers that
+// appear in the recording for the first time happen at submit and are not counted.
 //
 // Buffers are identified by small indexes, so that a driver and a graph without a device can share this
 // code. The zero value is ready to use. Once the highest index has been seen, Barriers allocates no more

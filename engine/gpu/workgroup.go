@@ -8,9 +8,9 @@ import (
 
 // WorkgroupBytes returns the size of the workgroup memory that a WGSL source declares, according to the
 // section "Alignment and Size" of the WGSL specification. `ok` is false if WorkgroupBytes cannot parse a
-// declaration. It cannot parse structs, and it cannot parse array lengths that are not products of numbers
-// and constants. Drivers use WorkgroupBytes to enforce the device's limit, because the native library does
-// not, and a kernel that exceeds the limit has undefined behavior.
+// declaration. It does not parse structs, and it parses an array length only if the length is a product of
+// numbers and constants. Drivers enforce the device's limit with WorkgroupBytes. The native library does not
+// enforce this limit, and a kernel that exceeds it has undefined behavior.
 func WorkgroupBytes(source string) (bytes uint64, ok bool) {
 	source = comments.ReplaceAllString(source, "")
 	constants := map[string]uint64{}

@@ -62,7 +62,7 @@ func TestBuildRefusesOperatorsThatPlanWrongly(t *testing.T) {
 		"zero dim": {func(p *graph.Planner, out graph.ValueID) error {
 			p.SetDims(out, 0)
 			return nil
-		}, "y: dim 0 ranges from 0 to 0"},
+		}, "y: dim 0 has sizes from 0 to 0"},
 		"too few params": {func(p *graph.Planner, out graph.ValueID) error {
 			p.SetDims(out, p.Dims(x)...)
 			p.Dispatch(0, graphtest.Threads(p, 4, 64))

@@ -31,8 +31,7 @@ type Op struct {
 	Spec   Spec
 	impl   Operator
 	corner []Plan // one plan for each corner of the operator
-	// Aliased is true if the first output shares memory with the first input. The operator then needs no
-	// dispatch.
+	// Aliased is true if the first output shares memory with the first input. No dispatch is then needed.
 	Aliased   bool
 	readsHost bool // the plan reads the integers of a graph input (Planner.HostInts)
 	// Dispatches holds the dispatch id of each of the operator's slots, or -1 if no plan can use the slot.
@@ -99,8 +98,9 @@ func NewBuilder(limits gpu.Limits) *Builder {
 	}
 }
 
-// PassBytes limits the new memory of a compute pass, in bytes: memory for values that cannot reuse the
-// memory of other values of the pass. The memory plan splits a pass that would need more.
+// PassBytes limits the new memory of each compute pass to about n bytes. New memory is memory for values that
+// cannot reuse the memory of other values of the pass. The memory plan splits a pass that would need more. If
+// the values that are in use at the same time need more than n bytes, the limit is their total size instead.
 func (b *Builder) PassBytes(n int64) { b.passBytes = n }
 
 // Err returns the builder's first error, or nil.
@@ -149,8 +149,7 @@ func (b *Builder) State(name string, t DType, dims []int) ValueID {
 	return b.StateFrom(name, t, dims, nil)
 }
 
-// StateFrom declares a State tensor. The function `load` returns its initial bytes; if `load` is nil, they
-// are zeros.
+// StateFrom declares a State tensor. `load` returns its initial bytes; if `load` is nil, they are zeros.
 func (b *Builder) StateFrom(name string, t DType, dims []int, load func() ([]byte, error)) ValueID {
 	return b.tensor(Value{Name: name, DType: t, Role: State, minDims: dims, MaxDims: dims, Load: load})
 }
@@ -175,14 +174,12 @@ func (b *Builder) Packs(v ValueID, format string, rows, cols int) {
 	}
 }
 
-// Scratch declares a tensor of temporary memory for the next operator to be added. The operator's plan sets
-// its shape.
+// Scratch declares temporary memory for the next operator to be added, whose plan sets the tensor's shape.
 func (b *Builder) Scratch(name string, t DType) ValueID {
 	return b.add(Value{Name: b.prefix + name, DType: t, Role: Scratch})
 }
 
-// SymInt declares an integer that the host sets before a step. Its value is from `lo` to `hi`. Its initial
-// value is `first`.
+// SymInt declares an integer from `lo` to `hi` that the host sets before a step. It is `first` initially.
 func (b *Builder) SymInt(name string, lo, hi, first int64) ValueID {
 	if b.err == nil && (lo > hi || first < lo || first > hi) {
 		b.Errorf("symint %s: the initial value %d is not in the range from %d to %d", name, first, lo, hi)
@@ -209,7 +206,7 @@ func (b *Builder) Output(v ValueID) {
 	val := &b.values[v]
 	switch {
 	case val.Kind != Tensor || val.Role == Scratch:
-		b.Errorf("output %s: a %s %s cannot be a graph output; only a tensor that is not scratch can",
+		b.Errorf("output %s: a %s %s cannot be a graph output; want a tensor that is not scratch",
 			val.Name, val.Role, val.Kind)
 		return
 	case val.Role == Intermediate && val.Producer < 0:
@@ -390,7 +387,7 @@ func (b *Builder) checkSpec(o *Op) error {
 		if val := &b.values[v]; val.Kind != Tensor || val.Role != Intermediate || val.Producer < 0 ||
 			val.Producer >= o.ID || val.materializer >= 0 && val.materializer != o.ID {
 			return fmt.Errorf(
-				"the operator materializes %s, but may only materialize an output tensor of an earlier operator that no other operator materializes", val.Name)
+				"the operator materializes %s; want a tensor that an earlier operator outputs and that no other operator materializes", val.Name)
 		}
 	}
 	for _, slot := range s.Slots {
@@ -520,9 +517,9 @@ func (b *Builder) planCorner(p *Planner, o *Op, c Corner, r routeRequest) (made 
 	return made, elements, nil
 }
 
-// Some plans read the integers that the host writes to a graph input. startHost copies such integers from a
-// corner of an operator: they become the initial integers of the graph input. It copies only nonzero
-// integers.
+// startHost sets the initial integers of graph inputs. Some plans read the integers that the host writes to a
+// graph input, so the corners of their operators contain such integers. startHost copies the nonzero ones
+// from one corner.
 func (b *Builder) startHost(c Corner) {
 	for _, a := range c {
 		val := &b.values[a.Value]
@@ -628,7 +625,7 @@ func checkDims(lowest, highest []int) error {
 	}
 	for i, d := range highest {
 		if lowest[i] < 1 || d < lowest[i] {
-			return fmt.Errorf("dim %d ranges from %d to %d; want sizes from 1, ascending", i, lowest[i], d)
+			return fmt.Errorf("dim %d has sizes from %d to %d; the smallest must be at least 1, and the largest must not be smaller", i, lowest[i], d)
 		}
 	}
 	if Numel(highest) == 0 {

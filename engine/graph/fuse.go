@@ -114,7 +114,7 @@ func (b *Builder) output(v Value) ValueID {
 	}
 	id := r.outputs[0]
 	if given := &b.values[id]; given.Kind != v.Kind || given.Kind == Tensor && given.DType != v.DType {
-		b.Errorf("%s: the fused operator outputs a %s of type %s, but it must replace %s, which has type %s",
+		b.Errorf("%s: the fused operator outputs a %s of type %s, but this output must replace %s, which has type %s",
 			r.name, v.Kind, v.DType, given.Name, given.DType)
 		return None
 	}
@@ -122,7 +122,7 @@ func (b *Builder) output(v Value) ValueID {
 	return id
 }
 
-// forget removes the last values, beginning with the id `first`. No operator may use these values.
+// forget removes all values whose id is at least `first`. No operator may use these values.
 func (b *Builder) forget(first int) {
 	for i := range b.values[first:] {
 		if v := &b.values[first+i]; v.Role == Constant {
@@ -143,8 +143,8 @@ func (b *Builder) Fuses(rule string) bool {
 }
 
 // SelectFusions selects rules by name. `want` is "on" or "" for all rules, "off" for no rules, or a list of
-// names separated by commas. The order of names in `want` has no effect: the result has the order of rules,
-// because earlier rules change what later rules match.
+// names separated by commas. The order of names in `want` has no effect. The result keeps the order of the
+// argument `rules`, because earlier rules change what later rules match.
 func SelectFusions(rules []Fusion, want string) ([]Fusion, error) {
 	switch want {
 	case "on", "":
@@ -197,8 +197,8 @@ func (b *Builder) RouteAsked(v ValueID) bool {
 	return b.has(v) && b.values[v].Producer >= 0 && b.ops[b.values[v].Producer].request.must
 }
 
-// fuse applies the fusion rules to the recorded operators and renumbers the remaining operators. `notes`
-// counts the matches of each rule.
+// fuse applies the fusion rules to the recorded operators and renumbers the remaining operators. `notes` has
+// an entry such as "2 × residual" for each rule that was applied.
 func (b *Builder) fuse() (notes []string, err error) {
 	gone, read := make([]bool, len(b.ops)), b.constantsRead()
 	for _, rule := range b.fusions {
@@ -313,8 +313,8 @@ func (b *Builder) stays(s *Spec) bool {
 	return len(s.State) > 0 || len(s.Materializes) > 0 || slices.ContainsFunc(s.Inputs, ofState)
 }
 
-// match reports whether o matches the pattern, together with the producers of its inputs. If so, match
-// appends these operators to m, producers first.
+// match reports whether o and the producers of its inputs match the pattern. If so, match appends these
+// operators to m, producers first.
 func (b *Builder) match(p *Pattern, o *Op, m *Match) bool {
 	if !slices.Contains(p.Kinds, o.Spec.Kind) {
 		return false
@@ -379,7 +379,7 @@ func (b *Builder) replace(rule *Fusion, m *Match) (bool, error) {
 		Spec: impl.Spec(), impl: impl,
 	}
 	if n := len(m.gives); len(o.Spec.Outputs) < n || !slices.Equal(o.Spec.Outputs[:n], m.gives) {
-		return false, fmt.Errorf("the outputs of the fused operator %s must begin with those of the match, which ends at %s",
+		return false, fmt.Errorf("the first outputs of the fused operator %s must be those of the matched operators, the last of which is %s",
 			o.Name, last.Name)
 	}
 	var targets []string

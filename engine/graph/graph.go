@@ -41,8 +41,7 @@ type dispatch struct {
 	reads  []ValueID
 	Writes []ValueID
 	routes uint64 // bit set of the routes that use the slot
-	// SymInts is true if the operator reads SymInts. The params of the dispatch may then change in every
-	// step.
+	// SymInts is true if the operator reads SymInts. The params of the dispatch may then change in each step.
 	SymInts bool
 	// free is true if Graph.delay may move the dispatch to a later level, just before its result is needed.
 	free bool

@@ -123,8 +123,8 @@ func (h *hazards) place(id int, d *dispatch) int {
 	return level
 }
 
-// delay moves each free dispatch to the level just before the first dispatch that depends on it. A dispatch
-// is free if it reads only inputs, constants and the results of other free dispatches.
+// delay moves each free dispatch to the level just before the first dispatch that depends on it. A free
+// dispatch does not write State. It reads only inputs, constants and the results of other free dispatches.
 //
 // Some free dispatches read a result that has several readers. For example, each layer may copy a slice of
 // the same mask. Such a dispatch is moved only if the shared result is the only computed value that it

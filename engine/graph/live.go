@@ -135,7 +135,8 @@ func newEnv(g *Graph) env {
 	return e
 }
 
-// SetDims, SetInt and SetHost return errors that wrap ErrShape if a value is out of range.
+// ErrShape is wrapped by errors about inputs of a step that the graph does not support: unsupported dims, a
+// SymInt that is out of range, or a wrong number of integers or bytes.
 var ErrShape = errors.New("shape not supported")
 
 // SetDims sets the live dims of a graph input.
@@ -313,8 +314,8 @@ func (l *Live) eachLive(f func(v ValueID, bytes int64)) {
 // Memory returns the number of the buffer that holds a value in the current layout.
 func (l *Live) Memory(v ValueID) int { return l.G.Memory(&l.G.Layouts[l.Layout], v) }
 
-// Buffer returns the number of the device buffer that holds a value, as barriers see it. It differs from
-// Memory for an output that shares a buffer with outputs of other operators.
+// Buffer returns the number of the device buffer that holds a value. This number determines which barriers
+// are needed. It differs from Memory for an output that shares a buffer with outputs of other operators.
 func (l *Live) Buffer(v ValueID) int {
 	if first, ok := l.G.joined[l.G.Root(v)]; ok {
 		return l.G.FirstOwn + int(first)

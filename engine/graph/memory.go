@@ -114,13 +114,13 @@ func (g *Graph) layOut(sizes []int64, passBytes int64) *Layout {
 	return &g.Layouts[len(g.Layouts)-1]
 }
 
-// free reports whether the layout costs a step nothing: all dispatches are in one compute pass, and no
-// barrier is added.
+// free reports whether the layout adds no time to a step. This is the case if all dispatches are in one
+// compute pass and no barrier is added.
 func (p *Layout) free() bool {
 	return p.late == 0 && (len(p.passes) == 0 || p.passes[len(p.passes)-1] == 0)
 }
 
-// late reports whether the plan should add a barrier before the first use of a value, so that the value can
+// late reports whether a layout should add a barrier before the first use of a value, so that the value can
 // reuse memory. `limit` is the limit of Builder.PassBytes, in bytes.
 func (g *Graph) late(l *lifetime, size, limit int64) bool {
 	return !l.mayFollow && l.last >= 0 && g.Dispatches[l.first].free && size > limit/barriersPerPass
@@ -263,8 +263,8 @@ func (g *Graph) usage(passes []int) *usage {
 		}
 	}
 	// For each root value, `arrived` and `made` hold sets of routes, as bits. On the routes in `arrived`,
-	// the loop has already visited a binding of the value by its producer. On the routes in `made`, it has
-	// already visited a binding by the value's materializer.
+	// the loop has already visited a dispatch of the value's producer that binds the value. On the routes
+	// in `made`, it has already visited a dispatch of the value's materializer that binds the value.
 	arrived, made := make([]uint64, len(g.Values)), make([]uint64, len(g.Values))
 	g.eachBinding(func(at launchOn, root ValueID, _ gpu.Access) {
 		first := arrived
@@ -359,8 +359,9 @@ func (g *Graph) HasOwn(v ValueID) bool {
 // SharedMemory is the key of AllocatedBytes for memory that intermediates share.
 const SharedMemory = "shared"
 
-// AllocatedBytes returns the size of the graph's device memory in bytes, without params: of shared memory
-// (key SharedMemory), and of the values of each role that have their own buffers (key: the role).
+// AllocatedBytes returns the sizes of the parts of the graph's device memory in bytes, without params. The
+// key SharedMemory has the size of the memory that intermediates share. Each other key is a role, with the
+// total size of the values of this role that have their own buffers.
 func (g *Graph) AllocatedBytes() map[string]int64 {
 	m := map[string]int64{}
 	for i := range g.Values {

@@ -22,8 +22,8 @@ type Operator interface {
 	// Corners lists the extreme live shapes that the operator supports. For each route, they must include the
 	// shapes with the largest grids and the largest scratch tensors. They must also include a shape with the
 	// smallest outputs. An argument that a corner does not set is at its maximum there. The builder plans
-	// every corner. These plans determine which kernels to compile and how much memory to allocate, so no
-	// plan may need more at run time.
+	// every corner. These plans determine which kernels to compile and how much memory to allocate. At run
+	// time, a plan that needs another kernel or more memory fails.
 	Corners(r *Ranges) []Corner
 	// Plan computes the output dims and dispatches. It may depend only on what it reads from p: dims of
 	// tensor arguments, values of SymInt arguments, host integers, and device limits. Plan is a pure function
@@ -95,8 +95,8 @@ type Kernel struct {
 	Name      string
 	Constants string // the template's constants, in readable form
 	Source    string // WGSL with entry point main
-	// Filled and Taken are the parts of Source that come from constants and from chosen branches, as in
-	// trace.Kernel.
+	// Filled and Taken are ranges of bytes of Source, as in trace.Kernel. Filled has the text that comes from
+	// constants. Taken has included files, and branches that were chosen because of constants.
 	Filled, Taken [][2]int
 	WorkgroupSize [3]uint32
 	Storage       []Storage

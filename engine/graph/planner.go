@@ -13,7 +13,7 @@ import (
 )
 
 // Planner provides the live shapes to an operator's Plan and receives the plan's results. An operator can
-// read only its own arguments. If the Planner records an error, the plan fails with the first one.
+// read only its own arguments. If the Planner records errors, the plan fails with the first of them.
 type Planner struct {
 	limits  *gpu.Limits
 	values  []Value

@@ -43,9 +43,9 @@ func (l *Live) sweep() error {
 	return nil
 }
 
-// fixpoint re-plans operators in passes until no operator is triggered any more. A first sweep runs the plans
-// of operators that compute SymInts from nothing but inputs and SymInts. Each later pass runs the plans of
-// the operators that the previous pass triggered.
+// fixpoint re-plans operators in passes until no operator is triggered any more. It first runs the plans of
+// the triggered operators that compute only SymInts (see Graph.symOnly). Each later pass runs the plans of
+// the operators that were triggered before this pass.
 //
 // A plan may therefore run before all inputs of its operator have their final shapes. A plan that fails is
 // retried in the next pass. If plans fail in a pass that triggers no other operator, fixpoint returns the
@@ -144,9 +144,9 @@ func (l *Live) run(o int, wake *bitset.Set) error {
 		l.log.end(hook, start)
 		return err
 	}
-	// This run has used all changes of earlier passes. The operator's next run therefore lists as its
-	// triggers only changes since the start of this pass. They include changes that this run has used too,
-	// because these still trigger the operator again.
+	// This run has read all values that changed in earlier passes, so the operator's next run does not list
+	// them as triggers. It does list the inputs that change from the start of the current pass on. These
+	// include inputs that changed before this run, because they trigger the operator again.
 	l.newFrom[o] = l.log.passes[len(l.log.passes)-1].hookStart
 	if l.static {
 		l.pin(op, into)
@@ -186,7 +186,8 @@ func (l *Live) run(o int, wake *bitset.Set) error {
 	return nil
 }
 
-// check returns an error if a plan needs a kernel that was not compiled or more memory than was allocated.
+// check returns an error if a plan needs a kernel that was not compiled or more memory than was allocated, or
+// if it sets a SymInt that is out of range.
 func (l *Live) check(o *Op, p *Plan) error {
 	refuse := func(format string, args ...any) error {
 		l.planner.err = fmt.Errorf(format, args...)

@@ -34,7 +34,7 @@ func (e *RouteLimit) Unwrap() error { return ErrRoute }
 // AskRoutes requests routes by name, or by the name of a kernel of the route. The keys of `routes` select
 // operators by kind ("linear_q4gsw"), by place in every layer ("linear_q4gsw@attn.q") or by full name
 // ("linear_q4gsw@layers.0.attn.q"). AskRoutes must be called before operators are added. Adding an operator
-// fails if it does not support the requested route at all its corners.
+// fails if there is a corner at which the operator does not support the requested route.
 func (b *Builder) AskRoutes(routes map[string]string) {
 	b.routes = routes
 	b.asked = map[string]bool{}
@@ -125,8 +125,9 @@ func (o *Op) routeOf(name string) int {
 	return -1
 }
 
-// ownRoutes returns the names of the routes for which the operator has kernels. Its kind may have more
-// routes, which need another size, another device or a fusion rule.
+// ownRoutes returns the names of the routes for which the operator has kernels. Spec.Routes may list more
+// routes, because other operators of the same kind have kernels for them. Such routes need, for example,
+// tensors of another size, another device or a fusion rule.
 func (o *Op) ownRoutes() (names []string) {
 	for r, name := range o.Spec.Routes {
 		for s := range o.Spec.Slots {

@@ -336,8 +336,8 @@ func (r *Tracer) changedInts(l *ResizeLog) int {
 	return n
 }
 
-// isLive reports whether a logged change does not change the shape of its value. Such a change is logged if
-// an output becomes deferred or is no longer deferred, because this re-plans the output's readers.
+// isLive reports whether a value already has the shape of a logged change. Such a change is logged if an
+// output becomes deferred or is no longer deferred, because the output's readers are then re-planned.
 func (r *Tracer) isLive(c *loggedChange, to []int) bool {
 	if r.g.Values[c.value].Kind == SymInt {
 		return r.ints[c.value] == int64(to[0])

@@ -214,8 +214,9 @@ func (r *ceilingRun) best(k Metered, groups uint32) (float64, error) {
 	return max(least, 1), nil
 }
 
-// long finds a number of rounds with which a dispatch takes at least longEnough ns. It begins with the given
-// number and increases it up to `most`. It returns this number. The kernel's params then still contain it.
+// long returns a number of rounds with which a dispatch takes at least longEnough ns, or `most` if no number
+// up to `most` is enough. It tries increasing numbers, beginning with `rounds`. When it returns, the kernel's
+// params contain the returned number.
 func (r *ceilingRun) long(k Metered, groups uint32, rounds, most int, set func(rounds int) error) (
 	int, error,
 ) {
@@ -323,8 +324,7 @@ func (r *ceilingRun) dispatch() error {
 	return nil
 }
 
-// timedPass measures the time of a timed pass: the time between its two timestamps if it has only one empty
-// dispatch.
+// timedPass measures the time between the two timestamps of a timed pass that has only one empty dispatch.
 func (r *ceilingRun) timedPass() error {
 	var list []float64
 	for range ceilingRuns {

@@ -27,7 +27,8 @@ const (
 // ErrNoPeriod reports that a device cannot be measured, because the period of its ticks is unknown.
 var ErrNoPeriod = errors.New("the period of the GPU clock is unknown, so GPU times cannot be measured")
 
-// Meter times single kernels on a device outside of steps. Free releases the GPU objects that it creates.
+// Meter times single kernels on a device outside of steps. It owns the GPU objects that it creates, and Free
+// releases them.
 type Meter struct {
 	Dev    gpu.Device
 	clock  *Clock // clock whose timestamp slots the measurements use
@@ -113,8 +114,8 @@ func (m *Meter) set(words ...uint32) error {
 	return m.Dev.Write(m.params, 0, m.bytes)
 }
 
-// setFMA writes the params of the FMA kernel. The other params keep the kernel's sums near 1 for any number
-// of rounds.
+// setFMA writes the params of the FMA kernel: the number of rounds, and constants that keep the kernel's sums
+// near 1 after any number of rounds.
 func (m *Meter) setFMA(rounds int) error {
 	return m.set(uint32(rounds), math.Float32bits(0.5), math.Float32bits(0.5), math.Float32bits(-7))
 }

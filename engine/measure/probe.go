@@ -16,7 +16,7 @@ type Probe struct {
 	*Meter
 	kernel Metered
 	sent   gpu.Recording // submitted run that was not waited for yet, or nil
-	// reference is the duration of the kernel on the warm device in ns.
+	// reference is the duration of the kernel in ns, on the warm device.
 	reference float64
 }
 
@@ -26,8 +26,8 @@ const (
 	probeRounds   = 256
 	warmingRounds = 16 * probeRounds
 	// The reference is found when probeSteady consecutive runs agree within the fraction probeNoise. If this
-	// does not happen within warmFor, the reference is the time of the last run that differed from the
-	// reference before it.
+	// does not happen within warmFor, settle stops. The reference is then the time of the last run that
+	// differed from the previous reference by more than probeNoise.
 	probeSteady = 5
 	probeNoise  = 0.005
 )

@@ -2,10 +2,10 @@
 // places text on a screen uses this package, so that all parts of a line agree.
 //
 // Terminals measure text differently. Some add up the widths of code points, like wcwidth(3) (tmux, xterm).
-// Others measure grapheme clusters (kitty, Ghostty, mode 2027). A thumb with a skin tone occupies four
-// columns in the first kind of terminal and two in the second. A Devanagari conjunct occupies three columns
-// in the first kind and one in the second. The terminals also use different versions of Unicode. A program
-// that relies on one rule draws shifted rows on the other terminals.
+// Others measure grapheme clusters (kitty, Ghostty, mode 2027). A thumbs-up emoji with a skin tone occupies
+// four columns in the first kind of terminal and two in the second. A Devanagari conjunct occupies three
+// columns in the first kind and one in the second. The terminals also use different versions of Unicode. A
+// program that relies on one rule draws shifted rows on the other terminals.
 //
 // This package therefore reserves enough room for both kinds. The width of a code point is the larger of its
 // widths in the two kinds of terminals. The width of a text is the sum of these widths. Width(a+b) equals
@@ -42,8 +42,8 @@ func Width(s string) int {
 	return n
 }
 
-// Cut returns the first w columns of s. If text is removed, `tail` replaces the end of the result. Cut never
-// splits a cluster, and it keeps all escape sequences, including those after the cut.
+// Cut shortens s to at most w columns. If s is wider, the result ends with `tail`, whose columns count too.
+// Cut never splits a cluster, and it keeps all escape sequences, including those after the cut.
 func Cut(s string, w int, tail string) string {
 	if Width(s) <= w {
 		return s

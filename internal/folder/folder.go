@@ -33,8 +33,8 @@ const firstLine = "gpuscope export: "
 const maxList = 1 << 20
 
 // ErrForeign is the error if the folder to be replaced has contents that Write has not written.
-var ErrForeign = errors.New("the folder has contents that this program did not write: " +
-	"choose another name, or move the folder away")
+var ErrForeign = errors.New("choose another name or move the folder away, " +
+	"because it has contents that this program did not write")
 
 // Check returns an error if a folder exists and must not be replaced.
 func Check(target string) error {
@@ -87,8 +87,8 @@ func Write(target, what string, write func(dir string) error) error {
 	return remove(old, entries)
 }
 
-// unused calls `create` with the names NAME, NAME-2, NAME-3 and so on, until the name is not in use. It
-// returns the name for which `create` succeeded.
+// unused calls `create` with NAME, NAME-2, NAME-3 and so on, until it finds a name that is not in use. It
+// returns this name.
 func unused(name string, create func(name string) error) (string, error) {
 	for n := 1; ; n++ {
 		try := name
@@ -232,7 +232,7 @@ func written(dir string) ([]entry, error) {
 func readList(name string) (map[string]int64, error) {
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: the list %s is missing", ErrForeign, List)
+		return nil, fmt.Errorf("%w: its list of files, %s, is missing", ErrForeign, List)
 	}
 	if err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 // doNotWait is a flag for opening a file without blocking.
 const doNotWait = syscall.O_NONBLOCK
 
-// mapFile maps a file that is not empty into memory. Some file systems do not support mapping.
+// mapFile maps a non-empty file into memory. It returns an error if the file system does not support mapping.
 func mapFile(file *os.File, size int) ([]byte, error) {
 	return syscall.Mmap(int(file.Fd()), 0, size, syscall.PROT_READ, syscall.MAP_SHARED)
 }

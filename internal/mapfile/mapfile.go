@@ -1,6 +1,6 @@
 // Package mapfile provides read-only access to the bytes of a file. It maps the file into memory, so that
-// the system loads bytes from disk on first use. If the system or file system does not support mapping, it
-// reads each part on request.
+// the system loads bytes from disk on first use. If the system or file system does not support mapping, the
+// package reads each requested part from the file.
 package mapfile
 
 import (

@@ -1,7 +1,7 @@
 // Package printable makes untrusted text safe to display: names and tokens of a model, strings of a trace,
 // messages of a native library. Such text may contain terminal commands: ESC and the C1 controls start
-// commands that move the cursor, change the title or write the clipboard. It may also contain line breaks,
-// characters that reverse the order of letters, and invisible characters.
+// commands that move the cursor, change the title or write to the clipboard. It may also contain line
+// breaks, characters that reverse the order of letters, and invisible characters.
 //
 // Text is cleaned once, when it becomes part of a line that people see:
 //
@@ -9,8 +9,8 @@
 //	Short  one line of a limited length: a value in an error
 //	Text   several lines: the output of a model
 //	Error  an error that may quote an untrusted value
-//	Styled one line with our own colours: the canvas, after all other cleaning
-//	Writer Text for a stream: standard output on a terminal, standard error
+//	Styled one line with our own colours: a line of the screen, after all other cleaning
+//	Writer a stream, cleaned like Text: standard output on a terminal, standard error
 //
 // Output for programs (JSON, CSV, a trace) is not cleaned, so that its text stays unchanged.
 package printable
@@ -154,8 +154,8 @@ func sgr(s string) int {
 	return 0
 }
 
-// NewWriter returns a Writer that passes the cleaned Text of its input to w. A character that is split over
-// two writes is held back until it is complete. Flush writes the held bytes.
+// NewWriter returns a Writer that cleans its input like Text and writes the result to w. A character that is
+// split over two writes is held back until it is complete. Flush writes the bytes that are still held back.
 func NewWriter(w io.Writer) *Writer { return &Writer{to: w} }
 
 // Writer cleans a stream of text. See NewWriter.

@@ -44,8 +44,8 @@ func Error(err error, data []byte) error {
 	return err
 }
 
-// notJSON returns an error with the position of the first invalid JSON. The position is a line number. If
-// the error is in the first line, it is a byte offset instead, counted from 0.
+// notJSON returns an error with the position at which the JSON becomes invalid. The position is a line
+// number. For an error in the first line, it is a byte offset instead, counted from 0.
 func notJSON(e *json.SyntaxError, data []byte) error {
 	at := min(max(int(e.Offset)-1, 0), len(data)) // offset of the first invalid byte
 	rest := data[at:]

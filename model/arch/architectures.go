@@ -62,7 +62,8 @@ type Spelling struct {
 	pairs  *pairing
 	// Only is the list of configuration keys for which the builder supports only one value.
 	Only []only
-	// scalings maps a name of a RoPE scaling type that only these files use to the usual name of the type.
+	// scalings lists types of RoPE scaling that have an unusual name in these files. It maps this name to
+	// the usual name of the type.
 	scalings map[string]string
 	// onePlus is true if the files store the weights of a norm minus 1. The norm then multiplies by 1 + the
 	// stored weight.
@@ -129,8 +130,8 @@ type names struct {
 	FfnPostNorm                  string
 	Router, RouterBias           string
 	sinks                        string
-	// Each of these names stands for one tensor with the matrices of all experts. If the name has a %d for
-	// the number of the expert, it stands for one tensor for each expert.
+	// The matrices of the experts. A name with a %d for the number of the expert stands for one tensor per
+	// expert. A name without a %d stands for one tensor that contains the matrices of all experts.
 	ExpertGate, ExpertUp, ExpertDown string
 	// Some files have these two tensors instead of the three above: gate and up are one tensor.
 	ExpertGateUp, ExpertDowns string
@@ -151,8 +152,8 @@ type names struct {
 	InputEmbed, InputFromEmbed, InputNorm string
 	InputGate, InputProj, InputPostNorm   string
 	convIn, convTaps, convOut             string // short convolutions
-	// Linear attention: the matrices of queries, keys and values; of the gate; of the decay; of the strength
-	// of writes.
+	// The matrices of linear attention: deltaQKV computes queries, keys and values, deltaZ computes the
+	// gate, deltaAlpha the decay of the state, and deltaBeta how strongly a token is written to the state.
 	deltaQKV, deltaZ, deltaAlpha, deltaBeta string
 	deltaA, deltaDT, deltaNorm, deltaOut    string
 }
@@ -196,8 +197,8 @@ type keys struct {
 	normalize                 string // whether the weights of a token's experts are divided by their sum
 	sparseEach                string // n: only every n-th layer has experts
 	dense                     string // list of layers that have an MLP instead of experts
-	// sameDim lists further keys that state the size of a head. sameLocalDim lists such keys for layers with
-	// a window.
+	// sameDim lists further keys that state the size of a head. If a file has them, they must state the same
+	// size as headDim. sameLocalDim lists such keys for layers with a window.
 	sameDim, sameLocalDim []string
 	// rotations lists the keys that configure RoPE. rotation is the function that reads these keys for heads
 	// of headDim dims.
@@ -313,8 +314,8 @@ var hfNames = names{
 	sinks: "self_attn.sinks",
 }
 
-// Three keys of config.json: the trained context, the fraction of the dims of a head that RoPE rotates, and
-// the type of attention of each layer.
+// Three keys of config.json: the trained context, the fraction of each head's dims that RoPE rotates, and
+// each layer's type of attention.
 const (
 	hfContext = "max_position_embeddings"
 	hfPart    = "partial_rotary_factor"

@@ -8,9 +8,9 @@ import (
 	"gpuscope/ops/basic"
 )
 
-// twoBranches is the feed-forward half of layers that run an MLP and a mixture of experts in parallel and add
-// their outputs. Each branch has a norm before and a norm after. The router has a separate norm. Source:
-// Gemma 4 (2026).
+// twoBranches is the feed-forward half of layers that run an MLP and a mixture of experts in parallel and
+// add their outputs. Each branch has a norm before it and a norm after it. The router has a separate norm.
+// Source: Gemma 4 (2026).
 type twoBranches struct {
 	mlp                                     *mlp
 	experts                                 *mixture

@@ -141,7 +141,7 @@ func (m *Decoder) ones(n int) graph.ValueID {
 	return v
 }
 
-// lastPos adds the position of the last token of the step to the graph.
+// lastPos adds a SymInt to the graph: the position of the step's last token.
 func (m *Decoder) lastPos() graph.ValueID {
 	seq := basic.SymSize(m.Builder, "last_seq", m.tokens, 1)
 	end := basic.SymAdd(m.Builder, "end", kind.Sym(m.pos), kind.Sym(seq))

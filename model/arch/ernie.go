@@ -3,7 +3,7 @@ package arch
 import "gpuscope/ops/basic"
 
 // ernie45 is the architecture of the dense models of Baidu's ERNIE 4.5 (2025). It is a Llama whose RoPE
-// rotates pairs of neighbours, both in GGUF files and in Hugging Face folders.
+// rotates pairs of neighbouring dims, both in GGUF files and in Hugging Face folders.
 var ernie45 = Architecture{
 	Name: "ernie4_5",
 	Gate: gated{"silu_mul", basic.SiLUMul},

@@ -16,7 +16,7 @@ var exaone4 = Architecture{
 		}),
 		Names: &ggufNames, Keys: &olmoKeys, pairs: &halves, Only: ggufOnly,
 		implied: func(c *Config) {
-			// llama.cpp applies the window only to models of 64 layers, which is the 32B model.
+			// llama.cpp applies the window only if there are 64 layers, as in the 32B model.
 			if c.Layers != 64 {
 				clear(c.Windows)
 				c.Unrotated = nil

@@ -10,7 +10,8 @@ import (
 )
 
 // mixture is the feed-forward half of layers with a mixture of experts. An expert is a gated MLP. A router
-// chooses some experts for each token, and their results are added up with the router's weights.
+// chooses some experts for each token and gives each of them a weight. The output is the weighted sum of
+// their results.
 type mixture struct {
 	router         weight.Matrix // [experts, dim]
 	factors        graph.ValueID // f32 [experts] or None: the weight of an expert is multiplied by its factor
@@ -50,8 +51,9 @@ func (m *Decoder) experts(layer int) *mixture {
 		f.up = m.W.stack(blk+name.ExpertUp, m.Experts, m.ExpertFFN, m.Dim)
 		f.down = m.W.stack(blk+name.ExpertDown, m.Experts, m.Dim, m.ExpertFFN)
 	}
-	// The tensor ExpertFactors has the factors of the experts' weights, except in GGUF files with NVFP4
-	// weights. There it has factors of the `down` matrices, and f.down.Factor is set.
+	// The tensor ExpertFactors usually contains a factor for the weight that the router gives to each
+	// expert. In GGUF files with NVFP4 matrices, it contains factors of the `down` matrices instead, and
+	// f.down.Factor is set.
 	if m.Arch.expertsBeside && f.down.Factor == nil {
 		f.factors = m.W.vector(blk+name.ExpertFactors, m.Experts)
 	}

@@ -7,7 +7,8 @@ import (
 )
 
 // glm4 is the architecture of Z.ai's GLM-4-0414 (2025). Attention and MLP each have a norm before and after
-// them. Gate and up are one matrix. RoPE rotates pairs of neighbours in the first half of each head.
+// them. Gate and up are one matrix. RoPE rotates pairs of neighbouring dims in the first half of each
+// head.
 var glm4 = Architecture{
 	Name:      "glm4",
 	Gate:      gated{"silu_mul", basic.SiLUMul},

@@ -10,7 +10,8 @@ import (
 // mixer is the half of a layer that combines tokens at different positions, such as attention. Each
 // implementation has its own file.
 type mixer interface {
-	// part returns the name of the half in the names of its operators, and in traces: "attn".
+	// part returns a name for this half of a layer, such as "attn". The name is used in traces and in the
+	// names of operators.
 	part() string
 	// forward adds the operators of the mixer to the graph. h is the normalized input, f32 [1, S, dim]. The
 	// result has the same dims, except that the last layer returns only the row of the last token.
@@ -48,9 +49,9 @@ func (m *Decoder) feedForward(layer int) feedForward {
 }
 
 // layer adds layer i to the graph: a mixer and a feed-forward half. Each half normalizes its input, its
-// output, or both, and adds its output to the residual stream. x is the residual stream before the layer, f32
-// [1, S, dim]. The result is the residual stream after the layer. Only the last token is needed after the
-// last layer.
+// output, or both, and adds its output to the residual stream. x is the residual stream before the layer,
+// f32 [1, S, dim]. The result is the residual stream after the layer. The result of the last layer contains
+// only the row of the last token.
 func (m *Decoder) layer(i int, x graph.ValueID) graph.ValueID {
 	name, blk := m.Form.Names, m.Form.Names.Of(i)
 	norm := m.normIf(!m.Arch.NoPreNorms, blk+name.AttnNorm, m.Dim)

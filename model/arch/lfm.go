@@ -4,7 +4,7 @@ import (
 	"gpuscope/ops/basic"
 )
 
-// lfm2 is the architecture of Liquid AI, LFM2 (2025). Most layers have a short convolution between two gates
+// lfm2 is the architecture of Liquid AI's LFM2 (2025). Most layers have a short convolution between two gates
 // instead of attention. The queries and keys of each head are normalized.
 var lfm2 = Architecture{
 	Name:      "lfm2",

@@ -33,7 +33,7 @@ var Llama = Architecture{
 }
 
 // mistral is the architecture of Jiang et al., Mistral 7B (2023). It is a Llama with sliding-window attention
-// in all layers. If a file states no window size, the default of the class applies.
+// in all layers. If a file states no window size, the default of transformers applies.
 var mistral = Architecture{
 	Name: "mistral",
 	Gate: gated{"silu_mul", basic.SiLUMul},

@@ -9,9 +9,9 @@ import (
 )
 
 // joinMXFP4 replaces each pair of tensors NAME_blocks and NAME_scales by one tensor NAME in ggml's MXFP4
-// layout. Folders of gpt-oss contain such pairs. NAME_blocks, [..., n, 16], contains blocks of 16 bytes for
-// 32 columns. Each byte contains the 4-bit values of two adjacent columns. NAME_scales, [..., n], contains
-// the scale of each block. The result has dims [..., 32*n].
+// layout. Folders of gpt-oss contain such pairs. NAME_blocks has dims [..., n, 16]: each row consists of n
+// blocks of 16 bytes. A block contains the 4-bit values of 32 columns, and each byte those of two adjacent
+// columns. NAME_scales has dims [..., n]: it contains one scale per block. The result has dims [..., 32*n].
 func joinMXFP4(folder string, tensors []*Tensor) ([]*Tensor, error) {
 	scales := map[string]*Tensor{}
 	for _, t := range tensors {

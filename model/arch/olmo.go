@@ -2,8 +2,9 @@ package arch
 
 import "gpuscope/ops/basic"
 
-// olmo2 is the architecture of: OLMo team, 2 OLMo 2 Furious (2024). The outputs of attention and MLP are
-// normalized, but not their inputs. The queries of all heads are normalized together, and so are the keys.
+// olmo2 is the architecture of Ai2's OLMo 2 (2024). The outputs of attention and MLP are normalized, but not
+// their inputs. The queries of all heads are normalized together, and so are the keys. Source: OLMo team,
+// "2 OLMo 2 Furious".
 // GGUF files of OLMo 3 have the same architecture, with a sliding window.
 var olmo2 = Architecture{
 	Name:      "olmo2",
@@ -25,7 +26,7 @@ var olmo2 = Architecture{
 }
 
 // olmo3 is the architecture of Hugging Face folders of Ai2's OLMo 3 (2025). It is an olmo2 in which three of
-// four layers have a sliding window. The RoPE of these layers is not scaled for long contexts.
+// every four layers have a sliding window. The RoPE of these three is not scaled for long contexts.
 var olmo3 = Architecture{
 	Name:      "olmo3",
 	Gate:      gated{"silu_mul", basic.SiLUMul},
@@ -40,7 +41,7 @@ var olmo3 = Architecture{
 	},
 }
 
-// olmoe is the architecture of: Muennighoff et al., OLMoE (2024). It is a Llama with experts. The queries of
+// olmoe is the architecture of Muennighoff et al., OLMoE (2024). It is a Llama with experts. The queries of
 // all heads are normalized together, and so are the keys.
 var olmoe = Architecture{
 	Name:      "olmoe",

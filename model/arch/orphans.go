@@ -60,7 +60,7 @@ var orphans = []orphan{
 	{what: "a value head", parts: []string{"v_head", "value_head"}, fate: leftOut},
 }
 
-// orphanOf returns the first orphan that matches a tensor's name, or nil.
+// orphanOf returns the first entry of the list `orphans` that matches a tensor's name, or nil.
 func orphanOf(name string) *orphan {
 	parts := strings.Split(name, ".")
 	for i := range orphans {

@@ -5,8 +5,8 @@ import "gpuscope/ops/basic"
 // Phi3 is the architecture of Abdin et al., Phi-3 Technical Report (2024). It is a Llama in which queries,
 // keys and values share one matrix, and gate and up share another. Models with a long context divide each
 // RoPE frequency by a factor. They have one list of factors for short contexts and another for long contexts
-// (Ding et al., LongRoPE, 2024). A sliding window applies to all layers. transformers applies the window.
-// llama.cpp does not.
+// (Ding et al., LongRoPE, 2024). A sliding window applies to all layers, as in transformers. llama.cpp
+// ignores the window.
 var Phi3 = Architecture{
 	Name:  "phi3",
 	Gate:  gated{"silu_mul", basic.SiLUMul},

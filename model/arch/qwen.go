@@ -61,7 +61,7 @@ var qwen3MoE = Architecture{
 	},
 }
 
-// hfRouterInert lists keys of classes with experts that do not affect the logits.
+// hfRouterInert lists configuration keys of models with experts. These keys do not affect the logits.
 var hfRouterInert = []string{"output_router_logits", "router_aux_loss_coef", "router_jitter_noise"}
 
 // qwenMoEHFKeys is a copy of qwenHFKeys with the keys of experts.
@@ -72,7 +72,7 @@ var qwenMoEHFKeys = func() keys {
 	return k
 }()
 
-// qwenDefaults returns the defaults that the classes of Qwen2 and Qwen3 share, plus the defaults in `own`.
+// qwenDefaults returns the defaults that Qwen2 and Qwen3 share in transformers, plus the defaults in `own`.
 func qwenDefaults(own map[string]any) map[string]any {
 	return with(map[string]any{
 		"hidden_size": 4096, "intermediate_size": 22016, "num_hidden_layers": 32,

@@ -4,9 +4,9 @@ import (
 	"gpuscope/ops/basic"
 )
 
-// qwen35 is the architecture of Qwen3.5 (2026), and of the text part of its models with images. Three of four
-// layers have linear attention with a gated delta rule. The other layers have gated attention, in which the
-// queries and keys of each head are normalized and RoPE rotates a part of each head.
+// qwen35 is the architecture of Qwen3.5 (2026), and of the language model inside Qwen3.5 models that also
+// read images. Three of every four layers have linear attention with a gated delta rule. The fourth has gated
+// attention, in which the queries and keys of each head are normalized and RoPE rotates a part of each head.
 var qwen35 = Architecture{
 	Name:      "qwen35",
 	Gate:      gated{"silu_mul", basic.SiLUMul},

@@ -7,8 +7,8 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// keyed gives access to the configuration values of a file by key: the metadata of a GGUF file, or a
-// config.json. Errors name the file and the key.
+// keyed is a source of configuration values, which are looked up by key. The source is the metadata of a GGUF
+// file, or a config.json. Errors name the file and the key.
 type keyed interface {
 	Name() string
 	// Keys returns all keys. Top returns the top-level keys.
@@ -30,8 +30,8 @@ type keyed interface {
 }
 
 // configReader reads configuration values and checks that they are in range. Its methods add the prefix of
-// the architecture to each key. If a key is missing, they return the default of the class. Only the first
-// error is kept.
+// the architecture to each key. If a key is missing, they return the default of the architecture's class in
+// transformers or llama.cpp (see the type class). Only the first error is kept.
 type configReader struct {
 	f      keyed
 	prefix string

@@ -10,8 +10,8 @@ import (
 )
 
 // slotBytes limits the memory of all slots of recurrent State together, in bytes. Each slot keeps the state
-// of one position. A session can return to this position without running the text again. The number of slots
-// is always between fewestSlots and mostSlots, even if slotBytes is exceeded.
+// of one position. A session can return to this position without processing the tokens before it again. The
+// number of slots is always between fewestSlots and mostSlots, even if slotBytes is exceeded.
 const (
 	slotBytes   = 512 << 20
 	fewestSlots = 3

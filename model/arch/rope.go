@@ -162,10 +162,10 @@ var halves = pairing{part: true, rotary: func(m *Decoder, prefix string, r *Rota
 // The operator rotates the pairs of the other dims by an angle of 0, which does not change their values.
 var partOfNeighbours = pairing{part: true, rotary: neighbours.rotary}
 
-// tables adds two tables to the graph: the cosines and the sines of the rotation angles. Each table is f32
-// [context, times*d/2], where d is the number of rotated dims. A row belongs to one position and has an
-// element for each pair of dims. If `times` is 2, the row contains these elements twice. If `times` is 1, the
-// row has further elements for the pairs of a head that are not rotated.
+// tables adds two f32 tables to the graph: the cosines and the sines of the rotation angles. Each row belongs
+// to one position. If `times` is 1, a row has headDim/2 elements: one for each pair of dims, including the
+// pairs that are not rotated. If `times` is 2, a row has an element for each rotated pair, and then the same
+// elements again.
 func (m *Decoder) tables(prefix string, r *Rotation, headDim, times int) (cos, sin graph.ValueID) {
 	turned, divisors := r.turned(headDim), m.divisors(r)
 	columns := times * turned / 2
@@ -219,9 +219,9 @@ func (m *Decoder) divisors(r *Rotation) func() ([]float64, error) {
 	return divisors
 }
 
-// table returns a table of f32: gain*f(angle) for each position and each pair of dims, computed in float64.
-// Each row contains its elements `times` times. If this fills fewer than `columns` columns, the row is
-// padded with f(0).
+// table returns a table of f32 with one row per position. A row contains gain*f(angle) for each pair of the d
+// rotated dims, computed in float64. If `times` is 2, these elements are stored twice in the row. If the row
+// then has fewer than `columns` elements, it is padded with f(0).
 func (r Rotation) table(context, d, columns, times int, divisors []float64, f func(float64) float64) []byte {
 	out, gain := make([]byte, 0, 4*context*columns), cmp.Or(r.Gain, 1)
 	frequency := make([]float64, d/2)

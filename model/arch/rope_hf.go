@@ -70,7 +70,7 @@ func proportionalRotation(r *configReader, path string, headDim int, rot *Rotati
 	}
 }
 
-// hfAlpha is the RoPE scaling type that Hunyuan's files call dynamic.
+// hfAlpha is the RoPE scaling type that has the name "dynamic" in Hunyuan's files.
 var hfAlpha = hfScaling{
 	alphaScaling,
 	[]string{"alpha", "factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim"},
@@ -87,8 +87,9 @@ var longKeys = []string{
 }
 
 // longRotation implements Ding et al., LongRoPE (2024). Each pair of dims has two frequency divisors: one for
-// contexts up to the trained length, and one for longer contexts. Gain is greater than 1 if the context is
-// longer than the original one, and grows with the ratio of both.
+// contexts up to the trained length, and one for longer contexts. If the file states no attention_factor,
+// Gain depends on the ratio of the model's maximum context to the trained length: above a ratio of 1, Gain is
+// greater than 1 and grows with the ratio.
 func longRotation(r *configReader, path string, headDim int, rot *Rotation) {
 	rot.Divisors = r.divisors(path+"short_factor", headDim/2)
 	rot.LongDivisors = r.divisors(path+"long_factor", headDim/2)

@@ -220,9 +220,8 @@ func (w *Weights) Matrix(name string, rows, cols int) weight.Matrix {
 	return w.stored(t.Type, m)
 }
 
-// factors returns a function that can be used as Matrix.Factor of a matrix that consists of n matrices, one
-// after the other, with `rows` rows each. The tensor called `name` has one factor for each of the n
-// matrices.
+// factors returns a function for the field Factor of a weight.Matrix. The matrix is a stack of n matrices of
+// `rows` rows each. The tensor called `name` contains one factor for each of the n matrices.
 func (w *Weights) factors(name string, n, rows int) func(row int) (float32, error) {
 	t := w.floats(name, n)
 	load := sync.OnceValues(func() ([]float32, error) { return t.Floats() })

@@ -32,8 +32,8 @@ const (
 	maxHeader   = 1 << 16 // size of the header of a .npy file, in bytes
 )
 
-// Write writes the folder of a capture. It replaces a folder that Write has written earlier, and returns
-// folder.ErrForeign if the folder contains anything else.
+// Write writes the capture to the folder `dir`. If an earlier call of Write has written this folder, it is
+// replaced. If the folder contains anything else, Write returns an error that wraps folder.ErrForeign.
 func (c *Capture) Write(dir string) error {
 	if err := c.check(); err != nil {
 		return err
@@ -233,7 +233,8 @@ func parseKernel(name, source string) (*graph.Kernel, error) {
 	return kind.FromSource(name, parsed)
 }
 
-// described returns the kernel as the file capture.json describes it, without its source.
+// described returns the kernel that capture.json describes: its bindings, params and workgroup size, but not
+// its source.
 func (c *Capture) described() *graph.Kernel {
 	k := &graph.Kernel{Name: c.Kernel.Name, WorkgroupSize: c.Kernel.WorkgroupSize}
 	for i := range c.Bindings {

@@ -26,8 +26,9 @@ const warmFor = 150 * time.Millisecond
 
 // ReplayOptions selects how a capture is replayed.
 type ReplayOptions struct {
-	// Source is the WGSL of a kernel that replaces the captured kernel, or "". The new kernel must have the
-	// same bindings, params and workgroup size. File is the name of its source file in error messages.
+	// Source is the WGSL of a kernel that replaces the captured kernel. If it is "", the captured kernel
+	// runs. The new kernel must have the same bindings, params and workgroup size. File is the name of its
+	// source file in error messages.
 	Source, File string
 	Runs         int // number of timed runs; 0 times nothing
 	// Tolerance is the allowed difference of an element, as a fraction of the largest expected element of its

@@ -23,7 +23,7 @@ type Cases struct {
 	expected [][]*npy.Array
 }
 
-// ReadCases reads the test cases of a method. A file without test cases has an empty list.
+// ReadCases reads the test cases of a method. For a file without test cases, the returned Cases is empty.
 func ReadCases(f *pte.File, method string) (*Cases, error) {
 	c := &Cases{}
 	for _, s := range f.Suites {

@@ -33,7 +33,7 @@ import (
 // its default.
 type Options struct {
 	Path   string
-	Method string   // empty for forward, or for the only method
+	Method string   // if "", MethodOf chooses the method
 	Data   []string // files with further constants
 	Driver gpu.Driver
 	Device string // index of the device, or a part of its name; empty for the best device
@@ -49,14 +49,14 @@ type Options struct {
 	// Ran is called with the outputs of each new execution. It may be nil. n is the number of the execution,
 	// from 0.
 	Ran   func(n int, outputs []*npy.Array) error
-	Cache string // folder in which measured ceilings of devices are stored; "" to store none
+	Cache string // folder in which measured ceilings of devices are stored; if "", they are not stored
 	// Producer and Command are written to the trace's header.
 	Producer trace.Producer
 	Command  []string
 }
 
 // Applies reports whether a program must run as executions, because it is not a language model. If `method`
-// is empty, OpenLanguage chooses the method.
+// is empty, program.OpenLanguage chooses the method.
 func Applies(path, method string, data []string) (bool, error) {
 	f, err := pte.Open(path, data...)
 	if err != nil {
@@ -66,8 +66,8 @@ func Applies(path, method string, data []string) (bool, error) {
 	return errors.Is(err, program.ErrNotLanguage), f.Close()
 }
 
-// MethodOf returns the name of the method to run: forward or, if there is no such method, the only method
-// that has instructions.
+// MethodOf returns the name of the method to run. If `name` is "", this is "forward" or, if there is no such
+// method, the only method that has instructions. Otherwise it is `name`.
 func MethodOf(f *pte.File, name string) (string, error) {
 	var names []string
 	for _, m := range f.Methods {

@@ -60,7 +60,8 @@ type execution struct {
 // Method returns the method that the session executes.
 func (s *Session) Method() *program.Method { return s.method }
 
-// Outputs returns the outputs of the last new execution. It must not be called while a command is running.
+// Outputs returns the outputs of the last new execution. An execution that is run again is not a new one.
+// Outputs must not be called while a command is running.
 func (s *Session) Outputs() []*npy.Array { return s.outputs }
 
 // Inputs returns the inputs of execution n, counted from 0.
@@ -93,7 +94,8 @@ func (s *Session) choose(live []program.LiveDim) error {
 	return nil
 }
 
-// dims returns the name and the size of each input dim that can change: "0.1=7".
+// dims returns the name and the size of each input dim that can change. The text "0.1=7" means that dim 1 of
+// input 0 has size 7.
 func (s *Session) dims() []session.Token {
 	var list []session.Token
 	inputs := s.Inputs(s.count)
@@ -218,7 +220,7 @@ func (s host) State() session.State {
 	return st
 }
 
-// Error implements stepping.Host. There are no references for the inputs of a program yet.
+// Error implements stepping.Host. It returns nil: there are no reference values for executions yet.
 func (s host) Error(context.Context, stepping.Step, trace.DispatchID, []engine.EditOutput) (
 	*trace.NumericError, error,
 ) {
@@ -325,7 +327,7 @@ func (s *Session) commands() []stepping.Command {
 			},
 		},
 		{
-			Kind: session.Resume, Doc: "Continue after a crash with the live dims of the crashed engine. The buffers have their initial contents.",
+			Kind: session.Resume, Doc: "After a crash, continue with the live dims of the crashed engine. The buffers have their initial contents.",
 			Takes: []stepping.Field{stepping.Left}, Begin: s.beginResume,
 		},
 	}
@@ -424,7 +426,7 @@ func (s *Session) beginPrevious(session.Command) (stepping.Work, error) {
 }
 
 // beginResume continues the session of a crashed engine. The prompt in c.Left holds the sizes of the
-// changing input dims in the crashed engine, in the order in which the method dims returns them.
+// changing input dims in the crashed engine, in the same order as the result of Session.dims.
 func (s *Session) beginResume(c session.Command) (stepping.Work, error) {
 	l := c.Left
 	if l == nil || s.Rec.Next() > 0 {

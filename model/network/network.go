@@ -23,8 +23,8 @@ type Network struct {
 	// Logits are the logits after the last token, f32 [1, 1, vocab]. The field is graph.None if the graph
 	// computes the next token but no logits.
 	Logits graph.ValueID
-	// ExpertCounts has an output i32 [experts] for each router, in the order of the layers: how many tokens
-	// of the step were routed to each expert.
+	// ExpertCounts has an output i32 [experts] for each router, in the order of the layers. Its elements are
+	// the numbers of tokens of the step that were routed to each expert.
 	ExpertCounts []graph.ValueID
 	// Recurrent describes the State tensors of recurrent layers, which overwrite their state in each step.
 	// It is nil if the graph has no such layers.
@@ -32,9 +32,10 @@ type Network struct {
 	sample.Picks
 }
 
-// Recurrent is the State of layers that compute a state of fixed size from the previous state, such as linear
-// attention. Each State tensor has several slots, and each slot holds one state (see package recurrent). A
-// step reads the old state from one slot and writes the new state to another slot.
+// Recurrent is the State of recurrent layers, such as linear attention. In each step, these layers compute a
+// state of fixed size from the previous state. Each State tensor has several slots, and each slot holds one
+// state (see package recurrent). A step reads the old state from one slot and writes the new state to another
+// slot.
 type Recurrent struct {
 	From, To graph.ValueID   // SymInts: the slots that the step reads and writes
 	State    []graph.ValueID // State tensors, f32 [slots, ...]

@@ -52,7 +52,7 @@ func (c *call) arg(name string) (id int, v vulkan.Value) {
 
 func (c *call) refuse(name, want string) {
 	_, v := c.arg(name)
-	c.Errorf("%s is %s, want %s", name, describeValue(v), want)
+	c.Errorf("argument %s is %s, want %s", name, describeValue(v), want)
 }
 
 // none reports whether an argument is None.
@@ -197,12 +197,13 @@ func (c *call) floats(name string) []float64 {
 	return nil
 }
 
-// symOf returns the integer with a value id: a fixed number, or a SymInt, which changes from run to run.
+// symOf returns the integer whose value id is `id`. It is a fixed number, or a SymInt, which changes from run
+// to run.
 func (c *call) symOf(name string, id int) kind.Int {
 	if _, is := c.g.Values[id].(vulkan.SymInt); is {
 		v := &c.m.values[id]
 		if v.is != isInt {
-			c.Errorf("%s is SymInt %%%d, which no earlier operator computes", name, id)
+			c.Errorf("argument %s is SymInt %%%d, which no earlier operator computes", name, id)
 		}
 		return v.symInt
 	}

@@ -310,7 +310,8 @@ func (c *call) int8Product() graph.ValueID {
 
 func linearInt8(c *call) { c.give(c.int8Product()) }
 
-// linearInt8Output does the same as linearInt8, with an optional activation and an int8 result.
+// linearInt8Output computes the same product as linearInt8, applies an optional activation, and quantizes the
+// result to int8.
 func linearInt8Output(c *call) {
 	y := c.int8Product()
 	switch c.text("activation") {

@@ -76,7 +76,7 @@ func methodOf(f *pte.File, name string) (*pte.Method, error) {
 		found = m
 	}
 	if found == nil {
-		return nil, fmt.Errorf("%s: %w: no method has two inputs that are the tokens (int64 [1, S]) and a position (int64 [1])",
+		return nil, fmt.Errorf("%s: %w: no method has exactly these two inputs: the tokens (int64 [1, S]) and a position (int64 [1])",
 			f.Name(), ErrNotLanguage)
 	}
 	return found, nil

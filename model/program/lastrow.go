@@ -378,9 +378,8 @@ func (n *narrowing) lastOf(x int) int {
 	return out
 }
 
-// keepsDim reports whether the operator has arguments with an added row dim and can use them as they are.
-// Its output then also has an added row dim. Only operators on single elements or along the last dim can do
-// this.
+// keepsDim reports whether the operator has arguments with an added row dim and can use them as they are. Its
+// output then also has an added row dim. Only operators on single elements or along the last dim can do this.
 func (n *narrowing) keepsDim(op *vulkan.Operator) bool {
 	names := pointwise[op.Name]
 	switch op.Name {

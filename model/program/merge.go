@@ -135,7 +135,7 @@ func (g *merging) input(from *vulkan.Graph, id, outer int, ids []int) error {
 	if at, ok := g.computed[outer]; ok {
 		other, ok := g.all.Values[at].(*vulkan.Tensor)
 		if !ok || other.Type != t.Type || !slices.Equal(other.Dims, t.Dims) {
-			return fmt.Errorf("the delegate reads value %d of the method as %s, but an earlier delegate computes %s",
+			return fmt.Errorf("the delegate reads value %d of the method as %s, but an earlier delegate computes it as %s",
 				outer, describeValue(t), describeValue(g.all.Values[at]))
 		}
 		ids[id] = at

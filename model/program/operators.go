@@ -312,9 +312,8 @@ func layerNorm(c *call) {
 	c.give(c.one("layer_norm", kind.Args{"x": x, "weight": weight, "bias": bias, "eps": c.float("eps")}))
 }
 
-// alongLast lets an operator work along the dim `axis` of x. The operator itself, `apply`, always works
-// along the last dim. alongLast therefore swaps the two dims before the operator, and swaps them back
-// afterwards.
+// alongLast lets an operator work along the dim `axis` of x. The operator itself, `apply`, always works along
+// the last dim. alongLast therefore swaps the two dims before the operator, and swaps them back afterwards.
 func (c *call) alongLast(x graph.ValueID, axis int, apply func(x graph.ValueID) graph.ValueID) graph.ValueID {
 	last := len(c.MaxDims(x)) - 1
 	if axis == last || c.Err() != nil {

@@ -481,7 +481,7 @@ func (b *builder) operator(op *vulkan.Operator) error {
 	}
 	c := &call{builder: b, op: op, names: op.Arguments()}
 	if len(c.outputs()) == 0 {
-		b.Errorf("the list of its outputs is empty")
+		b.Errorf("the operator's list of outputs is empty")
 	} else {
 		operators[op.Name](c)
 	}

@@ -226,7 +226,7 @@ func (p *Program) outputs(host map[int]*npy.Array) ([]*npy.Array, error) {
 	for _, c := range m.copies {
 		a, ok := host[c.from]
 		if !ok {
-			return nil, fmt.Errorf("a host instruction copies value %d of the method, which was not computed",
+			return nil, fmt.Errorf("a host instruction copies value %d of the method, but this value was not computed",
 				c.from)
 		}
 		host[c.to] = a

@@ -233,8 +233,8 @@ func (c *call) int8Kernels(x graph.ValueID, out, groups int, depthwise, transpos
 	load := c.bytesOf(t)
 	if c.Err() == nil && (len(size) != 2 || len(dims) != 4 || min(size[0], size[1], groups) < 1 ||
 		max(size[0], size[1]) > 1<<14) {
-		c.Errorf("kernel_size is %v, groups is %d and x has shape %v, want two kernel sizes of at most "+
-			"16384, at least one group, and four dims in x", size, groups, dims)
+		c.Errorf("argument kernel_size is %v, groups is %d, and x has shape %v; want two kernel sizes from 1 to "+
+			"16384, at least one group, and an x with four dims", size, groups, dims)
 	}
 	if c.Err() != nil {
 		return graph.None

@@ -89,7 +89,7 @@ func (q *Quantizer) Takes(typ string) bool {
 func (q *Quantizer) Matrix(m weight.Matrix, typ string) (weight.Matrix, error) {
 	if m.Cols%q.group != 0 {
 		fits := slices.DeleteFunc(slices.Clone(groupSizes), func(n int) bool { return m.Cols%n != 0 })
-		return m, session.Refusef("--group-size %d: the groups do not fit tensor %s, whose rows have %d elements; use a group size of %s",
+		return m, session.Refusef("--group-size %d: the groups do not fit tensor %s, whose rows have %d elements; group sizes that fit: %s",
 			q.group, m.Name, m.Cols, printable.Choice(fits))
 	}
 	q.planned = true

@@ -92,7 +92,7 @@ func (s *Session) Commands() []Command {
 		},
 		{
 			Kind:  session.Cost,
-			Doc:   "Measure how much time a step saves when a part of it is skipped. In each of n rounds, run the whole step once, and once for each part, without this part. If n is 0, run up to 30 rounds within 3 s.",
+			Doc:   "Measure how much time a step saves when a part of it is skipped. In each of n rounds, run the whole step; then, for each part, run the step without this part. If n is 0, run up to 30 rounds within 3 s.",
 			Takes: []Field{Count, Parts, OfStep}, Begin: s.beginCost, Tracked: true,
 		},
 		{
@@ -116,7 +116,7 @@ func (s *Session) Commands() []Command {
 		},
 		{
 			Kind:  session.Lab,
-			Doc:   "Compile the edited source of a kernel and compare the edited kernel with the original. In each of n rounds, run a step with both kernels. If n is 0, run up to 30 rounds within 3 s.",
+			Doc:   "Compile the edited source of a kernel and compare the edited kernel with the original. In each of n rounds, run a step once with each of the two kernels. If n is 0, run up to 30 rounds within 3 s.",
 			Takes: []Field{Count, OfStep, edit}, Begin: s.beginLab, Tracked: true,
 		},
 		{
@@ -150,7 +150,7 @@ func (s *Session) commandOf(c session.Command) (*Command, error) {
 	for _, f := range Fields {
 		taken := slices.ContainsFunc(s.table[i].Takes, func(t Field) bool { return t.name == f.name })
 		if f.given(c) && !taken {
-			return nil, session.Refusef("%s: the field %s is not accepted", c.Kind, f.name)
+			return nil, session.Refusef("%s: this command does not accept the field %s", c.Kind, f.name)
 		}
 	}
 	return &s.table[i], nil

@@ -51,7 +51,7 @@ func (s *Session) keep(ctx context.Context, at session.LookAt, t Step) error {
 	x, info := s.Exec, s.Graph.Value(at.Value)
 	size := x.LiveSize(at.Value)
 	if size > MaxBaseline {
-		return session.Refusef("compare %s: the value of step %d has %d bytes; the limit is %d. Export the value of both steps instead",
+		return session.Refusef("compare %s: in step %d, this value has %d bytes; the limit is %d. Export the value in each of the two steps instead",
 			info.Name, t.Index, size, int64(MaxBaseline))
 	}
 	data := make([]byte, size)

@@ -40,7 +40,7 @@ func (s *Session) beginLook(c session.Command) (Work, error) {
 			pageText(at), at.Offset, session.MostNumbers)
 	case at.Map != nil && (at.Map.Width < 1 || at.Map.Rows < 1 || at.Map.Columns < 1 ||
 		at.Map.Elements < 0):
-		return nil, session.Refusef("look: invalid heat map with cells of %d×%d elements and rows of %d; each number must be 1 or more",
+		return nil, session.Refusef("look: invalid heat map: cells of %d×%d elements, rows of %d elements; each of these numbers must be 1 or more, and the field \"elements\" 0 or more",
 			at.Map.Rows, at.Map.Columns, at.Map.Width)
 	}
 	steps, err := s.stepsOf(c.Kind, at)
@@ -64,7 +64,7 @@ func (s *Session) stepsOf(kind session.CommandKind, at session.LookAt) (of looks
 	v := s.Graph.Value(at.Value)
 	switch {
 	case v.SymInt:
-		return of, session.Refusef("%s: %s is not a tensor but an integer on the host; the record of the step contains its value", kind, v.Name)
+		return of, session.Refusef("%s: %s is an integer on the host, so it cannot be read as a tensor; its value is in the record of the step", kind, v.Name)
 	case v.Role == graph.Fused:
 		return of, session.Refusef("%s: %s is fused away, so it is never in memory", kind, v.Name)
 	case v.Role == graph.Constant && at.Baseline != nil:
@@ -235,7 +235,7 @@ func (s *Session) replayTo(ctx context.Context, at session.LookAt, t Step, out *
 	case x.Live().Deferred(at.Value):
 		return fmt.Errorf("no dispatch writes %s in step %d: the value is fused into the operators that read it", v.Name, t.Index)
 	default:
-		return fmt.Errorf("no dispatch writes %s in step %d: the operator of this value runs on a route that does not compute the value",
+		return fmt.Errorf("no dispatch writes %s in step %d: its operator runs on a route that does not compute this value",
 			v.Name, t.Index)
 	}
 	if to := (replayed{t.Index, *out.After, at.Value}); s.looked != to {

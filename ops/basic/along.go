@@ -48,7 +48,7 @@ var kindGather = kind.Kind{
 }
 
 var kindScatter = kind.Kind{
-	Name: "scatter", Doc: "A copy of x in which elements of src replace those at the indices in index, along a dim.",
+	Name: "scatter", Doc: "A copy of x in which elements of src overwrite elements of x. The input index holds, for each element of src, its target along a dim.",
 	Args: []kind.Arg{
 		kind.Required("x", kind.WordTensor), kind.Required("dim", kind.IntType),
 		kind.Required("index", kind.I32Tensor), kind.Required("src", kind.WordTensor),
@@ -144,8 +144,9 @@ func (o *along) Plan(p *graph.Planner) error {
 	x, index := p.Dims(o.x), p.Dims(o.index)
 	for k, n := range index {
 		if k != o.axis && n > x[k] || o.scatters() && n > p.Dims(o.src)[k] {
-			return p.Errorf("index has dims %v and x has dims %v: index must not be larger than x in any "+
-				"dim other than the argument dim, and not larger than src (if there is one) in any dim",
+			return p.Errorf("index has dims %v and x has dims %v, but index is too large. In every dim, the size "+
+				"of src (if there is one) is the limit. In dims other than the indexed one, the size of x "+
+				"is a limit too",
 				index, x)
 		}
 	}

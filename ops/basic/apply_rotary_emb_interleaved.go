@@ -19,7 +19,7 @@ func ApplyRotaryEmbInterleaved(b *graph.Builder, name string, x, freqs graph.Val
 
 var kindRotaryInterleaved = kind.Kind{
 	Name: "apply_rotary_emb_interleaved",
-	Doc:  "Rotates neighboring elements in each row of x; freqs has a cosine and a sine for each pair.",
+	Doc:  "Rotates pairs of neighboring elements in each row of x; freqs has a cosine and a sine for each pair.",
 	Args: []kind.Arg{kind.Required("x", kind.F32Tensor), kind.Required("freqs", kind.F32Tensor)},
 
 	Constructors: []string{"ApplyRotaryEmbInterleaved"}, Add: addRotaryInterleaved,

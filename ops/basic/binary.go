@@ -196,7 +196,7 @@ func (r *BinaryRow) add(c *kind.Call) []graph.ValueID {
 	if r.Scaled {
 		o.Alpha = float32(c.ArgFloat("alpha"))
 		if o.ints && float64(int32(o.Alpha)) != c.ArgFloat("alpha") {
-			return c.Fail("alpha is %v for operands of i32, want an integer", c.ArgFloat("alpha"))
+			return c.Fail("alpha is %v for operands of type i32, want an integer", c.ArgFloat("alpha"))
 		}
 	}
 	o.rank = max(len(c.MaxDims(a)), len(c.MaxDims(b)), 1)

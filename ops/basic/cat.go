@@ -29,7 +29,7 @@ var kindCat = kind.Kind{
 func addCat(c *kind.Call) []graph.ValueID {
 	parts := c.ArgTensors("parts")
 	if len(parts) == 0 {
-		return c.Fail("the list parts is empty, want at least one tensor")
+		return c.Fail("parts is an empty list, want at least one tensor")
 	}
 	axis, ok := c.Axis(parts[0], c.ArgInt("dim"))
 	if !ok {

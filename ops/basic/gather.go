@@ -27,8 +27,8 @@ var Gathers = []GatherRow{
 		read: func(c *kind.Call, o *GatherOp) bool {
 			o.list, o.wholeRows = c.ArgInts("size"), true
 			if n := len(c.MaxDims(o.X)); len(o.list) < n || len(o.list) > kind.MaxRank {
-				c.Fail("cannot expand %s to size %v: the tensor has rank %d, so the list size needs %d to %d entries", c.Name(o.X),
-					o.list, n, n, kind.MaxRank)
+				c.Fail("cannot expand %s to size %v: the tensor has rank %d, so size needs %d to %d entries",
+					c.Name(o.X), o.list, n, n, kind.MaxRank)
 			}
 			return c.Err() == nil
 		},

@@ -24,7 +24,7 @@ func IndexSelect(b *graph.Builder, name string, x graph.ValueID, axis int,
 }
 
 var kindIndexSelect = kind.Kind{
-	Name: "index_select", Doc: "Selects rows of x along a dim. The tensor index lists the selected rows.",
+	Name: "index_select", Doc: "Selects the rows of x that index lists, along a dim.",
 	Args: []kind.Arg{
 		kind.Required("x", kind.WordTensor), kind.Required("dim", kind.IntType),
 		kind.Required("index", kind.I32Tensor),

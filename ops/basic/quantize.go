@@ -155,8 +155,8 @@ func QuantizeAffine(b *graph.Builder, name string, x, scale, zero graph.ValueID,
 
 var kindQuantizeAffine = kind.Kind{
 	Name: "quantize_affine",
-	Doc: "y = q - zero_point, where q is round(x / scale) + zero_point, limited to the range. Each row of x has " +
-		"its own scale and zero_point.",
+	Doc: "y = q - zero_point, where q is round(x / scale) + zero_point, limited to quant_min and quant_max. Each " +
+		"row of x has its own scale and zero_point.",
 	Args: []kind.Arg{
 		kind.Required("x", kind.F32Tensor), kind.Required("scale", kind.F32Tensor),
 		kind.Required("zero_point", kind.F32Tensor), kind.Required("quant_min", kind.IntType),

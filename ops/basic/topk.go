@@ -43,7 +43,7 @@ func TopK(b *graph.Builder, name string, x graph.ValueID, k int) (values, ids, s
 }
 
 var kindTopK = kind.Kind{
-	Name: "topk", Doc: "The k largest elements along the last dim, largest first, their indices, and statistics from which probabilities follow.",
+	Name: "topk", Doc: "The k largest elements along the last dim in descending order, their indices, and statistics from which their probabilities can be computed.",
 	Args:         []kind.Arg{kind.Required("x", kind.F32Tensor), kind.Required("k", kind.IntType)},
 	Constructors: []string{"TopK"}, Add: addTopK,
 }
@@ -100,7 +100,7 @@ func (o *topK) Corners(r *graph.Ranges) []graph.Corner {
 func (o *topK) Plan(p *graph.Planner) error {
 	dims := p.Dims(o.x)
 	if len(dims) == 0 || shape.Last(dims) < o.k {
-		return p.Errorf("k is %d, but x with dims %v has fewer elements in a row", o.k, dims)
+		return p.Errorf("k is %d, but the rows of x (dims %v) have fewer elements", o.k, dims)
 	}
 	width, n := shape.Last(dims), p.Numel(o.x)
 	rows, parts := n/width, shape.DivUp(width, topKTile)

@@ -21,7 +21,7 @@ func CombineExperts(b *graph.Builder, name string, x, weights graph.ValueID) gra
 }
 
 var kindCombine = kind.Kind{
-	Name: "combine_experts", Doc: "For each token, the sum of its experts' results, each times its weight.",
+	Name: "combine_experts", Doc: "For each token, the weighted sum of the results of its experts.",
 	Args: []kind.Arg{
 		kind.Required("x", kind.F32Tensor), kind.Required("weights", kind.F32Tensor),
 	},

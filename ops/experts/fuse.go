@@ -71,7 +71,7 @@ func interleaved(b *graph.Builder, gate, up graph.ValueID, n, width int) (graph.
 // up.
 var fuseCombine = graph.Fusion{
 	Name: "experts_combine",
-	Doc:  "for a few tokens, the linear down of the experts also computes the weighted sum of their results",
+	Doc:  "for a few tokens, the linear \"down\" of the experts also computes the weighted sum of the experts' results",
 	Pattern: graph.Pattern{
 		Kinds: []string{kindCombine.Name}, Of: []graph.Pattern{{Kinds: LinearKinds}},
 	},

@@ -48,7 +48,7 @@ func LinearExperts(b *graph.Builder, name string, x graph.ValueID, w weight.Matr
 
 var kindsOfLinear = kind.EachFormat(kind.Kind{
 	Name: "linear_experts",
-	Doc:  "y = x * weight[expert]' + bias[expert] for each token and each of its chosen experts.",
+	Doc:  "y = x * weight[expert]' + bias[expert] for each token and each of its chosen experts; ' means transposed.",
 	Args: []kind.Arg{
 		kind.Required("x", kind.F32Tensor), kind.Required("weight", kind.MatrixType),
 		kind.Optional("bias", kind.F32Tensor, graph.None), kind.Required("experts", kind.I32Tensor),
@@ -73,7 +73,7 @@ func addLinear(c *kind.Call) []graph.ValueID {
 		return c.Fail("x has dims %v and experts has dims %v, want x [1, S, K] or [1, S, k, K], and experts [1, S, k]",
 			x, chosen)
 	case len(sorted) != 1 || sorted[0] <= chosen[1]*chosen[2]+1:
-		return c.Fail("sorted has dims %v, want the output of the router that computed experts (dims %v)",
+		return c.Fail("sorted has dims %v, which do not match experts (dims %v); both must be outputs of the same router",
 			sorted, chosen)
 	}
 	o.k, o.eachSlot = chosen[2], len(x) == 4

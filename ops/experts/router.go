@@ -64,8 +64,8 @@ func Router(b *graph.Builder, name string, logits graph.ValueID, o RouterOptions
 
 var kindRouter = kind.Kind{
 	Name: "router",
-	Doc: "For each token, the k experts with the largest logits and their weights. Also a list of all pairs of " +
-		"a token and one of its experts, sorted by expert.",
+	Doc: "For each token, the k experts with the largest logits, and the weights of these experts. Also a list of " +
+		"all pairs of a token and one of its experts, sorted by expert.",
 	Args: []kind.Arg{
 		kind.Required("logits", kind.F32Tensor), kind.Required("k", kind.IntType),
 		kind.Optional("sigmoid", kind.BoolType, false), kind.Optional("normalize", kind.BoolType, true),

@@ -67,8 +67,8 @@ func NewKernelAs(b *graph.Builder, as, template string, c shaders.Constants) *gr
 func FromSource(name string, expanded shaders.Kernel) (*graph.Kernel, error) {
 	memory, ok := gpu.WorkgroupBytes(expanded.Source)
 	if !ok {
-		return nil, fmt.Errorf("kernel %s: cannot compute the size of its workgroup memory, which must stay "+
-			"below the device's limit: declare array sizes as numbers or constants", name)
+		return nil, fmt.Errorf("kernel %s: the size of its workgroup memory cannot be computed, so it cannot be "+
+			"compared with the device's limit. Declare array sizes as numbers or constants", name)
 	}
 	k := &graph.Kernel{
 		Name: name, Constants: expanded.Constants, Source: expanded.Source,

@@ -41,8 +41,8 @@ func CausalConv(b *graph.Builder, name string, c Conv, at Slots) graph.ValueID {
 
 var kindCausalConv = kind.Kind{
 	Name: "causal_conv1d",
-	Doc: "A convolution along the tokens, separately for each channel. state has the columns of the last " +
-		"tokens before the step.",
+	Doc: "A convolution along the tokens, separately for each channel. The input state holds the columns " +
+		"of the last tokens before the step.",
 	Args: slices.Concat([]kind.Arg{
 		kind.Required("x", kind.F32Tensor), kind.Required("weight", kind.F32Tensor),
 		kind.Required("state", kind.F32State),

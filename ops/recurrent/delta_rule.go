@@ -90,7 +90,7 @@ func addDeltaRule(c *kind.Call) []graph.ValueID {
 		return nil
 	}
 	if !o.shape.choose(o.keyDim, o.valueDim) {
-		return c.Fail("each key has %d elements, which is too many or a number that the lanes of a workgroup cannot share evenly",
+		return c.Fail("each key has %d elements; these are too many, or the lanes of a workgroup cannot share them evenly",
 			o.keyDim)
 	}
 	o.y = c.Out("", graph.F32)

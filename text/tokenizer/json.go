@@ -51,7 +51,7 @@ func checkCounts(data []byte) error {
 	}
 	for c, most := range maxCounts {
 		if most > 0 && counts[c] > most {
-			return fmt.Errorf("not a tokenizer.json: the file contains %d times the character %q, but the maximum is %d",
+			return fmt.Errorf("not a tokenizer.json: the file has %d occurrences of the character %q, but the maximum is %d",
 				counts[c],
 				string(byte(c)), most)
 		}

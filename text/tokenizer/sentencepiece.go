@@ -127,7 +127,7 @@ func (m *spModel) config(name string) (Config, error) {
 		return Config{}, fmt.Errorf("not a SentencePiece model: it has no pieces")
 	case m.kind != spBPE:
 		return Config{},
-			fmt.Errorf("a SentencePiece model of type %d (%s) is not supported yet; only BPE is: %w",
+			fmt.Errorf("a SentencePiece model of type %d (%s) is not supported yet, only BPE: %w",
 				m.kind, spKinds[m.kind], ErrUnsupported)
 	case m.rewrites:
 		return Config{}, fmt.Errorf("the normalizer %q of the SentencePiece model is not supported yet; only identity is supported: %w",
@@ -196,7 +196,7 @@ func fields(data []byte, each func(field) error) error {
 				f.value = uint64(binary.LittleEndian.Uint32(data[at:]))
 			}
 		default:
-			return fmt.Errorf("field %d at byte %d has wire type %d", f.number, at, tag&7)
+			return fmt.Errorf("field %d at byte %d has the unknown wire type %d", f.number, at, tag&7)
 		}
 		if width <= 0 || width > len(data)-at {
 			return fmt.Errorf("field %d at byte %d is truncated", f.number, at)

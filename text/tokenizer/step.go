@@ -41,7 +41,7 @@ const (
 // checkLength returns an error if a rewritten text is too long.
 func checkLength(n int) error {
 	if n > maxText {
-		return fmt.Errorf("the steps before the split into words make the text longer than %d bytes. Split the text", maxText)
+		return fmt.Errorf("the steps before the split into words make the text longer than %d bytes. Use a shorter text", maxText)
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func (x *Index) OpNamed(step int, name string) (op trace.OpID, said string, err 
 	slices.Sort(ops)
 	switch ops = slices.Compact(ops); len(ops) {
 	case 0:
-		return 0, "", fmt.Errorf("no operator %q. The command \"d operators\" lists them",
+		return 0, "", fmt.Errorf("no operator %q. The command \"d operators\" lists the operators",
 			printable.Short(name, 40))
 	case 1:
 		return ops[0], "", nil

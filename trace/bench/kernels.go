@@ -283,7 +283,7 @@ func (r *Result) kernelTable() *table.Table {
 				return name
 			}),
 		of.Cell(0, table.Modelled, "share", "~% of it", "%",
-			"percentage that the operator reached of its ceiling, which the column limit names; ? marks a value over 100: data was cached or the clock was higher",
+			"rate that the operator reached, in percent of the ceiling in column \"limit\"; ? marks a value over 100: data was cached or the clock was higher",
 			func(k *Kernel) table.Cell {
 				name, share := r.limit(k)
 				if name == "" {

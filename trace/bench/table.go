@@ -253,7 +253,7 @@ func (r *Result) testTable() *table.Table {
 			of.Text(80, "timing", "timing", "timing level at which the steps ran",
 				func(t *Test) string { return string(cmp.Or(t.Timing, r.Timing)) }),
 			of.Cell(80, table.Measured, "cost_percent", "costs %", "%",
-				"extra time compared with the steps at timing level \"off\", in the same mode and repetition: median and interval",
+				"extra time compared with the steps at timing level \"off\", in the same mode and repetition: median, and its error interval",
 				func(t *Test) table.Cell {
 					e, ok := r.Tracing(t)
 					if !ok {

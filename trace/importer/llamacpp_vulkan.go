@@ -109,7 +109,8 @@ func readVulkanLog(in io.Reader, t *trace.Trace) error {
 func vulkanRow(text string) (row shapeRow, tokens int, err error) {
 	parts := vulkanLine.FindStringSubmatch(text)
 	if parts == nil {
-		return row, 0, fmt.Errorf("%s: want OPERATION: COUNT x MEAN us", printable.Short(text, 60))
+		return row, 0, fmt.Errorf("%s: want a line like \"OPERATION: COUNT x MEAN us\"",
+			printable.Short(text, 60))
 	}
 	row.text = parts[1]
 	if row.count, err = strconv.Atoi(parts[2]); err != nil || row.count < 1 {

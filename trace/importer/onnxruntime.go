@@ -138,7 +138,7 @@ func readONNX(in io.Reader, t *trace.Trace) error {
 		return err
 	}
 	if len(t.Steps) == 0 {
-		return fmt.Errorf("%w: it has no events of nodes", ErrFormat)
+		return fmt.Errorf("%w: it has no node events", ErrFormat)
 	}
 	r.finish()
 	return nil

@@ -54,8 +54,8 @@ func ParseRange(text string) (r Range, err error) {
 			n, wrong = strconv.Atoi(s)
 		}
 		if wrong != nil || n < 0 || n == math.MaxInt {
-			err = fmt.Errorf("%q: %w: want FROM:TO, such as 10:50, 10: or :50", printable.Short(text, 40),
-				ErrRange)
+			err = fmt.Errorf("%q: %w: want FROM:TO, such as \"10:50\", \"10:\" or \":50\"",
+				printable.Short(text, 40), ErrRange)
 		}
 		return n
 	}
@@ -101,8 +101,8 @@ func ParseSize(text string) (int64, error) {
 		return 0, fmt.Errorf("%q: %w: want a number of bytes, such as 64MB", printable.Short(text, 40),
 			ErrSize)
 	case size < minSize || size >= math.MaxInt64:
-		return 0, fmt.Errorf("%q: %w for a recording: want 1MiB or more", printable.Short(text, 40),
-			ErrSize)
+		return 0, fmt.Errorf("%q: %w for a recording: want at least 1 MiB and less than 8 EiB",
+			printable.Short(text, 40), ErrSize)
 	}
 	return int64(size), nil
 }

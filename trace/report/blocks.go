@@ -12,7 +12,7 @@ import (
 func init() {
 	Register(Table{
 		Name: "blocks", Takes: AnySteps,
-		Doc: "GPU time of each block of the model, for steps at timing level block",
+		Doc: "GPU time of each block of the model, for steps at timing level \"block\"",
 		Of: func(_ context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			return Blocks(x, o.Selection), nil
 		},
@@ -94,7 +94,7 @@ func Blocks(x *analyze.Index, selection analyze.Selection) *table.Table {
 	}
 	t.Title = []table.Line{table.Title(parts...)}
 	if timed == 0 {
-		t.Notes = []string{"blocks are timed only in steps at timing level block"}
+		t.Notes = []string{"blocks are timed only in steps at timing level \"block\""}
 	}
 	return t
 }

@@ -122,7 +122,7 @@ func (t *DispatchTable) deltaColumns() (delta table.Column, deltaCost, baseline 
 		t.deltaCell)
 	return delta, []table.Column{cost, table.Marks(cost)}, []table.Column{
 		of.Cell(beside, table.Measured, "base_us", "baseline", "us",
-			"GPU time of the same dispatches in the baseline, per step; for a fused dispatch, of all its parts",
+			"GPU time of the same dispatches in the baseline, per step; for a fused dispatch, the sum over the dispatches of its parts",
 			t.baselineCell),
 		difference, table.Marks(difference),
 	}

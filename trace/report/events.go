@@ -16,8 +16,8 @@ import (
 // to jump to them.
 var talk = []string{"log", "note", "cut", ""}
 
-// These limits define an outlier step: at least outlierTimes times the median of similar steps, and more
-// than outlierMADs median absolute deviations (MAD) above it.
+// A step is an outlier if its time is at least outlierTimes times the median of similar steps, and more than
+// outlierMADs median absolute deviations (MAD) above this median.
 const outlierTimes, outlierMADs = 1.5, 5
 
 // Events returns the events of a run in order of the steps. Its run time is proportional to the length of
@@ -163,17 +163,17 @@ func unasked(x *analyze.Index, step int) []analyze.Event {
 	return out
 }
 
-// beside is the maximum number of compared steps before a change, and also after it.
+// beside limits how many steps are compared on each side of a change.
 const beside = 16
 
 // moved describes how much the step time changed at a step, such as ", step time +0.4 %". If it detects no
 // change, it states a bound on the change. On each side of the change, it compares steps of the same kind
-// that took the same routes. It does not look beyond a point where the text was stepped back, edited or
-// reset. It returns "" if there are too few such steps.
+// that took the same routes. It does not look beyond a point where the user stepped back, edited the text or
+// reset it. It returns "" if there are too few such steps.
 func moved(x *analyze.Index, step int) string {
 	steps := x.Trace.Steps
-	// continues reports whether step i continues the text of the step before it. If the text was stepped
-	// back, edited or reset in between, the position is not larger.
+	// continues reports whether step i continues the text of the step before it. If the user stepped back,
+	// edited the text or reset it in between, the position is not larger.
 	continues := func(i int) bool {
 		return x.Trace.Engine != "" || steps[i].Phase == trace.Execute ||
 			steps[i].Position > steps[i-1].Position

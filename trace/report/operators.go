@@ -43,8 +43,8 @@ func Operators(x *analyze.Index) *table.Table {
 		of.Text(80, "reads", "reads", "ids of the values that the operator reads; values of its state come last",
 			func(o *trace.Op) string { return analyze.IDList(slices.Concat(o.Inputs, o.State)) }),
 		of.Words(80, "gives", "outputs",
-			"ids of the output values with their largest dims; makes N: if fusion removes the operator that outputs value N, "+
-				"this operator computes value N itself",
+			"ids of the output values with their largest dims; \"makes N\" means that this operator computes value N itself if "+
+				"value N is fused away, which means that no kernel writes it",
 			func(o *trace.Op) table.Cell {
 				var words []string
 				for _, id := range o.Outputs {

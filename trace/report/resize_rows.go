@@ -118,7 +118,7 @@ func equalHooks(x *analyze.Index, p *trace.Pass) [][]*trace.Hook {
 func init() {
 	Register(Table{
 		Name: "resize", Takes: OneStep,
-		Doc: "for each pass: operators that were re-planned before a step, and the changes that caused the re-planning",
+		Doc: "operators that were re-planned before a step, in each pass over the graph, and the changes that caused the re-planning",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			t, err := Resized(ctx, x, o.Selection.Last())
 			if err != nil {

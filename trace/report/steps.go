@@ -158,8 +158,8 @@ func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Base
 		of.Text(80, "timing", "timing", "timing level of the step: off, step, block or dispatch",
 			func(s *stepRow) string { return string(s.Timing) }),
 		of.Words(80, "cold", "cold",
-			"cold: the step is the first after idle time, compiles a kernel, or uses a route for the first time; medians "+
-				"exclude cold steps",
+			"cold: the step is the first after idle time, uses a route or a kernel for the first time, or runs at a "+
+				"lowered GPU clock; medians exclude cold steps",
 			func(s *stepRow) table.Cell {
 				if s.Cold {
 					return table.Text("cold")

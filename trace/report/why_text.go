@@ -15,8 +15,8 @@ import (
 )
 
 // WhyLines explains the grid of a dispatch in words: the grid, its arithmetic, and the chain of changes
-// back to the inputs. If `closed` is not empty, it replaces the links of each chain with several operators.
-// `closed` tells the user how to show these links.
+// back to the inputs. If `closed` is not empty, the links of a chain with several operators are left out, and
+// the line of the chain ends with `closed`, which tells the user how to show the links.
 func WhyLines(w *why.Why, closed string) []string {
 	x := w.Index
 	lines := []string{w.Name + "  " + heading(w)}

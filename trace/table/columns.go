@@ -8,9 +8,10 @@ package table
 //		of.Int(80, "laps", "laps", "laps", "laps that were run", func(r *runner) int64 { return r.laps }),
 //	}, rows)
 //
-// Every builder method takes the width from which a screen shows the column. It also takes the column's name
-// in CSV, JSON and filters, its title and its doc. Methods for columns of numbers also take the unit, before
-// the doc. To change the column, call methods of Column such as AsTree, which return a changed copy.
+// Every builder method takes the width of the narrowest screen that shows the column. It also takes the
+// column's name in CSV, JSON and filters, its title and its doc. Methods for columns of numbers also take the
+// unit, before the doc. To change the column, call methods of Column such as AsTree, which return a changed
+// copy.
 func ColumnsOf[R any](rows []R) Columns[R] {
 	return ColumnsAt(func(row int) *R { return &rows[row] })
 }

@@ -166,7 +166,7 @@ func parseQuantity(s, unit string) (float64, error) {
 	return n * from / to, nil
 }
 
-// Match reports whether the filter selects this row itself, and not only a row above or below it.
+// Match reports whether the filter selects this row itself, and not only a row above or below it in the tree.
 func (f Filter) Match(t *Table, row int) bool {
 	switch of := f.finding(row); {
 	case of == Missed, of == FoundAround && len(f.own) == 0:

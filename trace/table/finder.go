@@ -8,12 +8,12 @@ import (
 )
 
 // Finder lets a table use the filter of another table, so that the same words find the same things in both.
-// Words about columns that only this table has still apply to its own rows.
+// If a word names a column that only this table has, the word applies to the rows of this table.
 type Finder struct {
 	// Other returns the other table. It must return the same table each time.
 	Other func(context.Context) (*Table, error)
-	// Find returns the finding for each row of this table. `kept` holds the rows of the other table that
-	// the filter selects. It also selects all rows inside these rows.
+	// Find returns the finding for each row of this table. `kept` holds the innermost rows that the other
+	// table shows with this filter. All rows inside the rows of `kept` count as selected too.
 	Find func(other *Table, kept []int) []Finding
 }
 

@@ -69,8 +69,8 @@ func (t *Table) fitted(cols, natural []int, width int) (kept, widths []int) {
 	return kept, widths
 }
 
-// Wrap divides a text into lines of at most w cells. It divides at spaces where there are any. All lines but
-// the first are indented by `hanging` more cells than the first line.
+// Wrap divides a text into lines of at most w cells. It divides at spaces where there are any. The lines
+// after the first are indented by `hanging` more cells than the first line.
 func Wrap(s string, w, hanging int) []string {
 	if w <= 0 || Width(s) <= w {
 		return []string{s}

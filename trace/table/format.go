@@ -163,8 +163,8 @@ func Micros(us float64, decimals int) string {
 	return fmt.Sprintf("%.*f", MicrosDecimals(us, decimals), us)
 }
 
-// MicrosDecimals returns how many decimals a time in µs should have. It is at most one from 100 µs and none
-// from 1,000 µs, because more than four digits of a time are of no use.
+// MicrosDecimals returns how many decimals a time in µs should have. This is at most 1 if the time is 100 µs
+// or longer, and 0 from 1,000 µs on, because more than four digits of a time are of no use.
 func MicrosDecimals(us float64, decimals int) int {
 	switch v := math.Abs(us); {
 	case v >= 999.95:

@@ -1,10 +1,10 @@
 package table
 
-// Heat is how large a part of a whole is, in four steps. All columns with heat have the same steps, so that
-// the same color means the same part in every table.
+// Heat says how large a part of a whole is, on a scale of four colors. All columns with heat use the same
+// scale, so that the same color means the same part in every table.
 type Heat int
 
-// These are the steps of heat. A part is Warm from 5 %, Hot from 10 %, and Hottest from 25 % of the whole.
+// This is the scale of heat. A part is Warm from 5 %, Hot from 10 %, and Hottest from 25 % of the whole.
 const (
 	Cold Heat = iota
 	Warm

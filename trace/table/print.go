@@ -248,7 +248,7 @@ func (t *Table) value(row, col int) (s string, number bool) {
 	return valueOf(t.Columns[col].Of(row), &t.Columns[col])
 }
 
-// valueOf is value for the cell of a column.
+// valueOf returns the same as method value. Its arguments are the cell and the column of the cell.
 func valueOf(c Cell, of *Column) (s string, number bool) {
 	switch {
 	case of.Unit == "":

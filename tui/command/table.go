@@ -104,7 +104,7 @@ func Default(views ...Row) []Row {
 			In:   []Place{InViews}, Needs: []Needs{Device},
 			Plain: Line{Word: "L", Takes: "", Doc: "measure the ceilings of the device"},
 		},
-		{Name: "value", Plain: Line{Word: "v", Takes: "VALUE [DISPATCH]", Doc: "print statistics of a value at the end of the step, or right after the dispatch with the id DISPATCH; the table `values` lists the ids"}},
+		{Name: "value", Plain: Line{Word: "v", Takes: "VALUE [DISPATCH]", Doc: "print statistics of a value at the end of the step, or right after the dispatch with the id DISPATCH; the table `values` lists the ids of values"}},
 		{Name: "save value", Plain: Line{
 			Word: "save", Takes: "VALUE [DISPATCH] FILE",
 			Doc: "write all elements of a value, at the end of the step or right after DISPATCH, to a .npy or .csv file",
@@ -127,7 +127,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"]"}, Name: "next event",
-			Doc:  "Goes to the next step with an event: another phase or number of tokens, a changed grid or route, a cold or slow step. In Resize: goes to the next step in which a grid changed. In Curves: goes to the next change of the row's grid. In an opened value: goes to the next dispatch that writes the value's memory.",
+			Doc:  "Goes to the next step with an event: its phase, its number of tokens, a grid or a route changed, or the step is cold or slow. In Resize: goes to the next step in which a grid changed. In Curves: goes to the next change of the row's grid. In an opened value: goes to the next dispatch that writes the value's memory.",
 			Also: "jump outlier cold",
 			In:   []Place{InViews}, Needs: []Needs{Shown}, Hint: 8, With: "previous event", Word: "event",
 		},
@@ -138,7 +138,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"v"}, Name: "selection",
-			Doc:  "Chooses which steps tables cover: this step, all warm decode steps, the prefill, or the marked steps. A command that needs a single step changes the selection to this step.",
+			Doc:  "Chooses which steps tables cover: this step, all warm decode steps, the prefill, or the marked steps. A command that goes to a step, such as {token}, selects only that step.",
 			Also: "range scope steps phase",
 			In:   []Place{InViews}, Word: "steps", Hint: 7,
 			Plain: Line{
@@ -160,7 +160,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"B"}, Name: "baseline trace",
-			Doc:  "Compares tables with the steps of the same phase in another trace. The tab key offers the traces in the folder, newest first, and completes a typed name. Leave the file name empty to compare with steps of this trace again.",
+			Doc:  "Compares tables with the steps of the same phase in another trace. The tab key completes the typed path; if nothing is typed, it offers the traces in the current folder, newest first. Leave the file name empty to compare with steps of this trace again.",
 			Also: "diff compare delta difference file run",
 			In:   []Place{InViews}, Needs: []Needs{Shown},
 		},
@@ -222,12 +222,12 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"w"}, Name: "why",
-			Doc:  "Explains the grid of the dispatch: shows the chain of changes from an input of the graph, such as the tokens, to this grid. On a value: lists all operators that a change of the value can re-plan.",
+			Doc:  "Explains the grid of the dispatch: shows the chain of changes from an input of the graph, such as the tokens, to this grid. On a value: lists all operators that can be re-planned when the value changes.",
 			Also: "explain grid reason resize",
 			In:   []Place{InViews}, Of: Explained, Needs: []Needs{View}, Hint: 5,
 			Plain: Line{
 				Word: "w", Takes: "NAME",
-				Doc:      "explain the grid of a dispatch, or list the operators that a change of a value can re-plan",
+				Doc:      "explain the grid of a dispatch, or list the operators that can be re-planned when a value changes",
 				Recorded: true,
 			},
 		},
@@ -513,7 +513,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"esc"}, Name: "back out",
-			Doc: "Undoes one thing: ends the measurement of costs and keeps its results, dismisses the error, leaves the detail pane, clears the filter, ends the zoom or closes the opened view.",
+			Doc: "Does the first of these that is possible: ends the measurement of costs and keeps its results, dismisses the error, leaves the detail pane, clears the filter, ends the zoom, closes the opened view.",
 			In:  []Place{InViews},
 		},
 		{

@@ -47,7 +47,7 @@ func (p *front) tried(r session.Reply) {
 func useCommand(p *front, what string) (session.Command, error) {
 	e, err := &session.KernelEdit{Kernel: what}, error(nil)
 	if what == "" {
-		err = session.Refusef("u FILE or NAME: argument missing: type the path of a source file NAME%s to use, or the name of a kernel to restore its original",
+		err = session.Refusef("u FILE or NAME: argument missing. To use an edited source, type the path of its file NAME%s. To restore an original kernel, type its name",
 			session.KernelSuffix)
 	}
 	if strings.HasSuffix(what, session.KernelSuffix) {

@@ -20,7 +20,7 @@ const numbersShown = 16
 func lookCommand(_ *front, rest string) (session.Command, error) {
 	words := strings.Fields(rest)
 	if len(words) == 0 || len(words) > 2 {
-		return session.Command{}, fmt.Errorf("v VALUE [DISPATCH]: no value given; use an id from the values table")
+		return session.Command{}, fmt.Errorf("v VALUE [DISPATCH]: want the id of one value from the values table, and at most one dispatch")
 	}
 	at := session.LookAt{Count: numbersShown, Statistics: true}
 	n, err := command.ParseCount("value", strings.TrimPrefix(words[0], "v"))
@@ -48,7 +48,7 @@ func saveCommand(_ *front, rest string) (session.Command, error) {
 		value, path = value+" "+after, last
 	}
 	if path = command.Expand(strings.TrimSpace(path)); path == "" {
-		return session.Command{}, errors.New("save VALUE [DISPATCH] FILE: no file given; its suffix is .npy or .csv")
+		return session.Command{}, errors.New("save VALUE [DISPATCH] FILE: no file given; its suffix must be .npy or .csv")
 	}
 	c, err := lookCommand(nil, value)
 	if err != nil {

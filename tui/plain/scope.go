@@ -160,7 +160,7 @@ func (p *front) why(name string) {
 // noStep returns the error that no step has run or was recorded.
 func (p *front) noStep() error {
 	if p.recorded {
-		return errors.New("the trace has no steps; type d graph to print its operators")
+		return errors.New("the trace has no steps; type \"d graph\" to print its operators")
 	}
 	return errors.New("no step has run yet; type p TEXT to send a prompt")
 }

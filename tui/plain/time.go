@@ -22,7 +22,7 @@ func timeOpCommand(p *front, rest string) (session.Command, error) {
 	c := session.Command{Kind: session.TimeOp}
 	words := strings.Fields(rest)
 	if len(words) == 0 || p.mirror.Trace == nil {
-		return c, errors.New("the command o needs the name of an operator, for example: o attn.q 1 16 17")
+		return c, errors.New("the command \"o\" needs the name of an operator, for example \"o attn.q 1 16 17\"")
 	}
 	named := 1 // number of words in the operator's name, because the name may contain blanks
 	for named < len(words) && !isNumber(words[named]) {

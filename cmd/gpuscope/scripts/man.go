@@ -16,7 +16,7 @@ func manCommand(e *cli.Env, all func() cli.Commands, version, date string) *cli.
 		Name: "man",
 		Doc:  "print the manual page, for the program man",
 		Examples: []cli.Example{
-			{"gpuscope man > gpuscope.1", "write the manual page; man ./gpuscope.1 shows it"},
+			{"gpuscope man > gpuscope.1", "write the manual page to a file for \"man ./gpuscope.1\""},
 		},
 		Setup: func(*pflag.FlagSet) cli.Action {
 			return func(context.Context, []string) error {

@@ -35,7 +35,7 @@ func completionCommand(e *cli.Env, all func() cli.Commands) *cli.Command {
 	}
 	return &cli.Command{
 		Name: "completion", Operand: strings.Join(shells, "|"),
-		Doc: "print a script that makes a shell complete commands, flags, values and file names",
+		Doc: "print the completion script of a shell, for commands, flags, values and file names",
 		More: `bash: add the line  source <(gpuscope completion bash)  to ~/.bashrc.
 zsh:  write the script to a file _gpuscope in a folder of $fpath.
 fish: write the script to ~/.config/fish/completions/gpuscope.fish.

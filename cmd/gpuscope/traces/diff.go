@@ -29,11 +29,11 @@ func diffCommand(e *cli.Env) *cli.Command {
 params), its isolated time, and the times of kernels, operators, layers and whole steps. Dispatches are joined by id if the
 graphs are the same, else by operator and kernel, else in order. A difference of times is significant if it exceeds the
 variation of the steps and the usual difference between two runs of the same program (docs/guide/diff.md). Times of dispatches need
-traces recorded with --timing dispatch, or with --profile both or alone. A and B may be the same file, to compare its steps.
+traces recorded with --timing dispatch, or with --profile both or --profile alone. A and B may be the same file, to compare its steps.
 
 --fail-if takes METRIC>VALUE or METRIC<VALUE. METRIC is one of ` + expr.Metrics + `. VALUE is a percentage (+5%), a difference (+20us),
-or a limit for B alone (20us). Differences of times that are not significant do not fail. The exit status is 1 if a condition
-fails.`,
+or a limit for B alone (20us). The exit status is 1 if a condition holds. Percentages and differences count only
+if they are significant.`,
 		Examples: []cli.Example{
 			{"gpuscope trace diff before.json after.json", "what changed in the decode steps"},
 			{"gpuscope trace diff before.json after.json --steps prefill --all", "every dispatch of the prompt"},
@@ -50,7 +50,7 @@ fails.`,
 			flags.StringVar(&c.baseSteps, "base-steps", "",
 				"compare them with these `STEPS` of A (default the same as --steps)")
 			flags.StringArrayVar(&c.failIf, "fail-if", nil,
-				"exit with status 1 if `CONDITION` holds and is significant (may be repeated)")
+				"exit with status 1 if `CONDITION` holds; percentages and differences count only if they are significant (may be repeated)")
 			flags.BoolVar(&c.all, "all", false, "also list dispatches and groups that do not differ")
 			flags.StringVarP(&c.out, "output", "o", "",
 				"write the result to `FILE` (default standard output)")
@@ -77,8 +77,8 @@ type comparing struct {
 	width                         int
 }
 
-// ErrCondition is wrapped by the error of trace diff if a condition of --fail-if fails.
-var ErrCondition = errors.New("condition failed")
+// ErrCondition is wrapped by the error of trace diff if a condition of --fail-if makes it fail.
+var ErrCondition = errors.New("fail-if condition met")
 
 func (c *comparing) run(ctx context.Context, operands []string) error {
 	if len(operands) < 2 {

@@ -143,7 +143,7 @@ func convertCommand(e *cli.Env) *cli.Command {
 			"in .gz or .zst, the file is compressed. docs/reference/exports.md says what each\n" +
 			"format keeps.\n\n" + formatList(),
 		Examples: []cli.Example{
-			{"gpuscope trace convert run.jsonl.partial run.json.gz", "convert a recording that was cut short to a complete, compressed trace"},
+			{"gpuscope trace convert run.jsonl.partial run.json.gz", "make a complete, compressed trace from a recording that was cut short"},
 			{"gpuscope trace convert run.json run.ct.json", "show the run in Perfetto: open run.ct.json at https://ui.perfetto.dev"},
 			{"gpuscope trace convert run.json shared.json.gz --no-text", "a trace to give away, without the prompt and the generated text"},
 			{"gpuscope trace convert run.json --to parquet -o run17", "write Parquet tables to a folder with the name run17"},

@@ -49,7 +49,7 @@ trace show --base (docs/guide/import.md).`,
 			var out string
 			flags.StringVar(&o.Path, "model", "", "join the profile with the operators of model `FILE` (GGUF, Hugging Face folder or .pte)")
 			flags.StringVar(&o.Method, "method", "",
-				"use method `NAME` of the program (default forward, or the only method that reads tokens)")
+				"use method `NAME` of the program (default: the method forward or, if there is none, the only method that reads tokens)")
 			flags.StringArrayVar(&o.Data, "data", nil,
 				"read weights of the program from the .ptd `FILE` (may be repeated)")
 			flags.StringVarP(&out, "output", "o", "", "write the trace to `FILE` (default standard output, as JSON)")

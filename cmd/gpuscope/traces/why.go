@@ -19,8 +19,8 @@ func whyCommand(e *cli.Env) *cli.Command {
 		More: `DISPATCH is an id or a name from the tables. If several dispatches have this name, such as q in each layer, the command
 takes the first of them that ran. It prints what the key w shows on the screen: how the grid is computed, what caused its
 last change, the shortest path to the inputs, and the steps in which the grid changed. If the dispatch does not run in the
-step, the output shows since which step it has not run, and which dispatches run instead. For a value, it lists the operators that a change of
-the value can re-plan.`,
+step, the output shows since which step it has not run, and which dispatches run instead. For a value, the command lists the operators that can be
+re-planned when the value changes.`,
 		Examples: []cli.Example{
 			{"gpuscope trace why run.json 37", "the grid of dispatch 37 in the last step"},
 			{"gpuscope trace why run.json attn.q --steps 1", "the grid of attn.q in the first layer, step 1"},

@@ -100,8 +100,8 @@ type fault struct {
 	err error
 }
 
-// FailNth makes one future call of a kind return an error that wraps err: the n-th call from now on, where n
-// = 1 is the next call. Each kind can have only one such fault.
+// FailNth makes a single future call fail with an error that wraps err. This is the n-th call of the given
+// kind from now on; if n is 1, it is the next one. Each kind can have only one such fault.
 func (d *Device) FailNth(kind Kind, n int, err error) {
 	d.faults[kind] = fault{n: d.counts[kind] + n, err: err}
 }

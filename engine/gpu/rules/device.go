@@ -70,8 +70,8 @@ type Device struct {
 	open    *Encoder
 	// recorded holds the recordings that were finished but not submitted.
 	recorded []*Recording
-	// pending and stamped hold the readbacks and timestamps that submitted recordings use and that no wait
-	// has made readable yet.
+	// pending and stamped hold the readbacks and timestamps of submitted recordings until a wait makes them
+	// readable.
 	pending []*Readback
 	stamped []*Timestamps
 	// deferredReleases holds functions that free native memory. They belong to objects that were released

@@ -50,7 +50,8 @@ func (e *Encoder) Label() string { return e.label }
 // Recording reports whether the encoder is recording, so that commands can be added.
 func (e *Encoder) Recording() bool { return e.dev != nil && e.dev.open == e }
 
-// Fail adds an error that the driver found to the recording. A recording with an error is not submitted.
+// Fail adds an error to the recording. The driver calls it with the errors that it finds itself. A recording
+// with an error is not submitted.
 func (e *Encoder) Fail(err error) error {
 	err = fmt.Errorf("encoder %s: %w", e.label, err)
 	if e.err == nil {

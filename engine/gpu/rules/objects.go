@@ -84,8 +84,8 @@ func (d *Device) Write(b *Buffer, offset uint64, n int) error {
 type Readback struct {
 	Object
 	size uint64
-	// inFlight is the serial number of the last submit that copies to the readback and has not been waited
-	// for. It is 0 if there is no such submit.
+	// inFlight is the serial number of the last submitted recording that copies to the readback. It is 0 if
+	// there is none, or if a wait has made the copied data readable.
 	inFlight uint64
 	filled   bool // a submitted copy to the readback has finished
 }
@@ -183,8 +183,8 @@ type BindGroup struct {
 	bound []Bound
 }
 
-// BindGroup checks bindings against a pipeline, and sets the access and the size of each element of `bound`.
-// If the size is 0, the binding gets the rest of the buffer.
+// BindGroup checks bindings against a pipeline, and sets the access of each element of `bound`. If the size
+// of an element is 0, BindGroup replaces it by the size of the rest of the buffer.
 func (d *Device) BindGroup(label string, p *Pipeline, bound []Bound) (BindGroup, error) {
 	g := BindGroup{Object: d.object(BindGroupKind, label), bound: bound}
 	if p == nil {
@@ -257,8 +257,8 @@ func (d *Device) checkBound(b *Bound) error {
 type Timestamps struct {
 	Object
 	written []uint64 // serial number of the recording that wrote each slot; 0 if none
-	// inFlight is the serial number of the last submit that resolves slots and has not been waited for. It is
-	// 0 if there is no such submit.
+	// inFlight is the serial number of the last submitted recording that resolves slots. It is 0 if there is
+	// none, or if a wait has made the resolved slots readable.
 	inFlight uint64
 	// resolved is the number of slots that become readable after the next wait.
 	resolved int

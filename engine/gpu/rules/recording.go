@@ -32,7 +32,8 @@ type stamped struct {
 	resolved int // number of slots that the recording resolves
 }
 
-// forget marks the timestamp slots that a discarded recording would have written as not written.
+// forget is called when a recording is discarded. It resets the `written` entries of the timestamp slots that
+// this recording would have written.
 func forget(list []stamped, serial uint64) {
 	for _, s := range list {
 		for i, by := range s.of.written {

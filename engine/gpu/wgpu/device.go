@@ -84,7 +84,8 @@ func (d *device) Release() {
 	*d = device{rules: d.rules, info: d.info}
 }
 
-// check returns the error of a call of the Go binding. Errors that the open error scopes caught come first.
+// check returns the error of a call of the Go binding. If an error scope caught an error (see native.caught),
+// check returns the caught error instead of err.
 func (d *device) check(what fmt.Stringer, err error) error {
 	if caught := d.native.caught(); caught != nil {
 		return fmt.Errorf("%s: %w", what, caught)

@@ -65,7 +65,8 @@ type foundAdapters struct {
 	infos    []gpu.AdapterInfo
 }
 
-// release frees the instance and the adapters, except those that the function open passed on to a device.
+// release frees the instance and the adapters. If the function `open` has passed the instance and an adapter
+// on to a device, these two are nil here and stay allocated.
 func (f *foundAdapters) release() {
 	for _, a := range f.adapters {
 		if a != nil {

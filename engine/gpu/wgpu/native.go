@@ -116,8 +116,8 @@ static caught writeBuffer(void *device, void *queue, void *buffer, uint64_t offs
 
 // A wait must not use the waiting mode of the library. In this mode the library stops waiting after 5 s, even
 // if the work is not done. It then treats the work as done and frees memory that the device still uses.
-// Instead, a wait polls the library. Until patience has passed, the wait polls without sleeping. After that,
-// the wait sleeps between two polls for a hundredth of the time since the wait began, but for at most 1 ms.
+// Instead, a wait polls the library. For the first `patience` ns, it polls without sleeping. After that, it
+// sleeps between two polls. Each sleep lasts 1% of the time since the wait began, but at most 1 ms.
 typedef struct { int64_t begin, patience; } watch;
 
 static int64_t now(void) {

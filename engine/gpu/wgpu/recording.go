@@ -56,10 +56,10 @@ func (r *recording) Submit() error {
 	return nil
 }
 
-// Wait implements gpu.Recording. Wait maps the host buffers that the recording copied to, because a mapping
-// is complete only when the commands are done. If there is no such buffer, Wait waits for all submitted
-// work, including later submits. If an earlier wait has shown that this recording is done, Wait returns at
-// once.
+// Wait implements gpu.Recording. Wait requests mappings of the host buffers that the recording copied to, and
+// waits for a mapping, which is complete only when the commands are done. If there is no such buffer, Wait
+// waits for all submitted work, including later submits. It does not wait if an earlier wait has shown that
+// this recording is done.
 func (r *recording) Wait() error {
 	if err := r.Waiting(); err != nil {
 		return err

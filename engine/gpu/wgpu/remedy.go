@@ -39,8 +39,8 @@ func remedy(goos string) string {
 }
 
 // installLine returns the command that installs the drivers on a Linux distribution. `release` is the content
-// of the os-release file (man 5 os-release). The command depends on the ID in this file, or else on its
-// ID_LIKE.
+// of the os-release file (man 5 os-release). The command depends on the ID in this file. If installLine does
+// not know this ID, the command depends on the ids in ID_LIKE.
 func installLine(release string) string {
 	var ids []string
 	for line := range strings.Lines(release) {

@@ -44,7 +44,7 @@ func NewLive(t testing.TB, g *graph.Graph, o graph.LiveOptions) *graph.Live {
 	return l
 }
 
-// Resize sets the live dims of one input and commits the change. After an error the graph is unchanged.
+// Resize sets the live dims of one input and commits the change. After an error l is unchanged.
 func Resize(l *graph.Live, v graph.ValueID, dims ...int) error {
 	if err := l.SetDims(v, dims...); err != nil {
 		l.Discard()
@@ -148,7 +148,8 @@ func RandomGraph(t *rapid.T, limits gpu.Limits) (*graph.Graph, []graph.ValueID, 
 	return g, inputs, pos
 }
 
-// Draws makes package rapid test each property of this test with n random cases, or with n/10 under -short.
+// Draws sets the number of random cases with which package rapid checks each property of this test. This
+// number is n, or n/10 under -short.
 func Draws(t *testing.T, n int) {
 	if testing.Short() {
 		n /= 10

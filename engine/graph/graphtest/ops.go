@@ -140,7 +140,7 @@ func (o *BinaryOp) Corners(r *graph.Ranges) []graph.Corner { return r.Ends(o.A, 
 func (o *BinaryOp) Plan(p *graph.Planner) error {
 	a, b := p.Dims(o.A), p.Dims(o.B)
 	if !slices.Equal(a, b) {
-		return p.Errorf("operands %v and %v are not of one shape", a, b)
+		return p.Errorf("the operands have different shapes: %v and %v", a, b)
 	}
 	n := p.Numel(o.A)
 	p.SetDims(o.Out, a...)

@@ -25,7 +25,7 @@ func (o *AddOneOp) Corners(r *graph.Ranges) []graph.Corner { return r.Ends(o.A, 
 
 func (o *AddOneOp) Plan(p *graph.Planner) error {
 	if !slices.Equal(p.Dims(o.A), p.Dims(o.B)) {
-		return p.Errorf("operands %v and %v are not of one shape", p.Dims(o.A), p.Dims(o.B))
+		return p.Errorf("the operands have different shapes: %v and %v", p.Dims(o.A), p.Dims(o.B))
 	}
 	p.SetDims(o.Out, p.Dims(o.A)...)
 	p.Dispatch(0, Threads(p, p.Numel(o.A), 64)).Params.U32("p0", p.Numel(o.A))

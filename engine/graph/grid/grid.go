@@ -28,9 +28,10 @@ type Grid struct {
 // Workgroups returns the total number of workgroups, X*Y*Z.
 func (g Grid) Workgroups() int64 { return int64(g.X) * int64(g.Y) * int64(g.Z) }
 
-// Cover enlarges g so that it has at least the workgroups of `other`. If the grids are tiled, each dimension
-// of g grows to at least that of `other`. Other grids may be folded (see Fold), so that their dimensions
-// cannot be compared. In that case g becomes the grid that has more workgroups.
+// Cover enlarges g so that it has at least as many workgroups as `other`. If the grids are tiled, each
+// dimension of g grows to at least that of `other`. Grids that are not tiled may be folded (see Fold), so
+// their dimensions cannot be compared. In that case g takes the counts of `other` if `other` has more
+// workgroups.
 func (g *Grid) Cover(other Grid) {
 	switch {
 	case other.Rule == Tiled:

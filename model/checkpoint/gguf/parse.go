@@ -303,8 +303,8 @@ func (r *reader) string(what string) []byte { return r.take(r.u64(what), what) }
 // keys.
 const maxName = 1<<16 - 1
 
-// The method name reads a key or a tensor name. It rejects control characters, so that a printed name cannot
-// send escape sequences to the terminal.
+// `name` reads a string that is a metadata key or a tensor name. It rejects control characters, so that a
+// printed name cannot send escape sequences to the terminal.
 func (r *reader) name(what string) string {
 	at := r.off
 	b := r.string(what)

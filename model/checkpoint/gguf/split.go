@@ -20,14 +20,14 @@ const (
 	maxParts     = 99999 // the largest part number that fits the five digits of a file name
 )
 
-// split states which part of a split model a file is. The metadata of the file contain these numbers.
+// split identifies a file among the parts of a split model. The metadata of the file contain these numbers.
 type split struct {
 	no      int // part number, from 0
 	count   int // number of parts
 	tensors int // number of tensors of the whole model; -1 if the file does not state it
 }
 
-// split reads the position of the file in a split model. A file that contains a whole model is part 0 of 1.
+// split reads which part of a split model the file contains. A file with a whole model is part 0 of 1.
 func (f *File) split() (s split, err error) {
 	if s.count, err = f.IntOr(splitCount, 0); err != nil || s.count < 2 { // 0 and 1 both mean a whole model
 		return split{count: 1}, err

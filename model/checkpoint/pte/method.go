@@ -2,7 +2,7 @@ package pte
 
 import "slices"
 
-// Method is a function of a program, such as forward.
+// Method is a function of a program, such as "forward".
 type Method struct {
 	Name            string
 	Values          []Value
@@ -27,7 +27,7 @@ func (m *Method) Constant() bool {
 // Value is a value of a method. It is one of
 //
 //	nil         None
-//	int64       also a symbolic size, whose value changes while the method runs
+//	int64       an integer, or a symbolic size, whose value changes while the method runs
 //	bool
 //	float64
 //	string

@@ -170,7 +170,7 @@ func (f *File) Method(name string) (*Method, error) {
 }
 
 // Attach adds a data file to the program. File.Close closes the data file. If a data file in use already
-// contains one of the keys, Attach closes d and returns an error that wraps ErrTwice.
+// contains one of the keys of d, Attach closes d and returns an error that wraps ErrTwice.
 func (f *File) Attach(d *DataFile) error {
 	f.looking.Lock()
 	defer f.looking.Unlock()

@@ -8,7 +8,7 @@ import (
 // Type is the element type of a tensor, as ExecuTorch's type number.
 type Type int8
 
-// The element types that gpuscope's kernels support.
+// The type numbers of plain integers, floats and bools.
 const (
 	Uint8    Type = 0
 	Int8     Type = 1

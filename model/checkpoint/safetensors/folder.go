@@ -75,7 +75,7 @@ func readIndex(path string) (map[string]string, error) {
 	}
 	for tensor, name := range index.WeightMap {
 		if name == "." || name != filepath.Base(name) || !filepath.IsLocal(name) {
-			return nil, fmt.Errorf("%s: weight_map says that tensor %q is in %q, but this must be a file name without folders", path,
+			return nil, fmt.Errorf("%s: weight_map says that tensor %q is in file %q; want a file name without folders", path,
 				short(tensor), short(name))
 		}
 	}

@@ -148,7 +148,7 @@ func (e *entry) tensor(rest uint64) (*Tensor, error) {
 		return nil, fmt.Errorf("dtype %q is unknown. Update gpuscope, or save the model as BF16",
 			short(e.DType))
 	case len(e.DataOffsets) != 2 || e.DataOffsets[0] > e.DataOffsets[1]:
-		return nil, fmt.Errorf("data_offsets %s must be [start, end] with start at most end",
+		return nil, fmt.Errorf("data_offsets is %s; want [start, end] with start <= end",
 			printable.Short(printable.Dims(e.DataOffsets), 40))
 	case e.DataOffsets[1] > rest:
 		return nil, fmt.Errorf("the tensor ends at byte %d of the tensor data, but the file has only %d bytes of tensor data: the file is truncated or damaged. Download it again",

@@ -8,10 +8,10 @@
 //		data, err := t.Bytes()
 //	}
 //
-// The package does not trust the file. It checks the length of the header and every dtype, dim, product and
-// offset against the size of the file before it uses the value. The error for a damaged file names the file,
-// the damaged item, its value and the limit. The file is mapped into memory, so tensor bytes are read from
-// disk only when they are used.
+// The package does not trust the file. It checks the length of the header and every dtype, shape and offset.
+// It also checks that the size of each tensor agrees with its offsets, and that the tensors fill the file
+// exactly. The error for a damaged file names the file, the damaged item, its value and the limit. The file
+// is mapped into memory, so tensor bytes are read from disk only when they are used.
 package safetensors
 
 import (

@@ -101,7 +101,7 @@ func (c *Case) check() error {
 		for _, out := range run.Outputs {
 			files = append(files, out.File)
 			if !(out.Atol >= 0) || !(out.Rtol >= 0) || out.Index < 0 {
-				return fmt.Errorf("output %d has atol %v and rtol %v, want numbers of at least 0",
+				return fmt.Errorf("output %d has atol %v and rtol %v; all three numbers must be at least 0",
 					out.Index, out.Atol,
 					out.Rtol)
 			}

@@ -16,7 +16,7 @@ import (
 func init() {
 	report.Register(report.Table{
 		Name: "gaps", Takes: report.WholeRun,
-		Doc: "numeric error of each dispatch, against a float64 reference on the same inputs and against a reference run",
+		Doc: "numeric error of each dispatch, against a float64 reference on the same inputs and against a float64 run of the whole text",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			g, err := Of(ctx, x, o.Selection)
 			if err != nil {

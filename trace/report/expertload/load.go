@@ -16,9 +16,9 @@ import (
 	"gpuscope/trace/table"
 )
 
-// Strip draws the numbers of tokens of all experts as a row of at most `most` bars, relative to the
-// busiest expert. If there are more experts than bars, a bar stands for several experts and shows the busiest
-// of them. A dot stands for experts without tokens.
+// Strip draws how many tokens each expert got, as a row of at most `most` bars. The busiest expert has the
+// highest bar. If there are more experts than bars, a bar stands for several experts and shows the busiest of
+// them. A dot stands for experts without tokens.
 func Strip(tokens []float64, most int) string {
 	if len(tokens) == 0 {
 		return ""
@@ -57,7 +57,8 @@ func New(x *analyze.Index, selection analyze.Selection) *Loads {
 	return &Loads{index: x, chosen: selection}
 }
 
-// Of returns the load of the dispatch of a plan. `ok` is false if its work does not depend on a router.
+// Of returns the load of the dispatch that has plan p. `ok` is false if the work of this dispatch does not
+// depend on a router.
 func (e *Loads) Of(p *trace.Plan) (load Load, ok bool) {
 	if p == nil || p.Experts.Rows == 0 {
 		return Load{}, false
@@ -152,7 +153,7 @@ func Strips(routers []*experts.Router, most, width int) (lines []string) {
 }
 
 // Waste sums up the padding and the idle workgroups of the dispatches with these plans, in words. It returns
-// "" if the work of none of them depends on a router.
+// "" if there are neither, or if no dispatch depends on a router.
 func (e *Loads) Waste(plans []*trace.Plan) string {
 	var sum experts.Dispatch
 	about := ""

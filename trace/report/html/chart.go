@@ -117,7 +117,8 @@ func (c *chart) axes(p places, x, y axis, xText, yText func(float64) string) {
 	c.Grid = grid.String()
 }
 
-// finite reports whether a place can be drawn. Times near the limit of int64 give lines that are not finite.
+// finite reports whether a point can be drawn. If times are near the limit of int64, the coordinates of a
+// fitted line can be infinite or NaN.
 func finite(x, y float64) bool { return !math.IsNaN(x+y) && !math.IsInf(x+y, 0) }
 
 // dot adds a dot of a class, with a tooltip.

@@ -3,5 +3,5 @@
 // tables and sentences from package report. So the page, the screen and the commands show the same.
 //
 // The same trace always gives the same bytes. All text from a trace is escaped, and the page forbids
-// scripts and styles other than its own. Without scripts the page shows everything but the timeline.
+// scripts and styles other than its own. If scripts are disabled, only the timeline is missing.
 package html

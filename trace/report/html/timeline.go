@@ -41,10 +41,11 @@ type timelineView struct {
 // slice, signed), the drawn length, the measured length minus the drawn length, and the index of the name.
 // The first slice of a step is the step itself if its wall time was measured; its name is that of the phase.
 //
-// GPU has for each step: the number of slices, the index of the list of names in Patterns plus 1, then for
+// GPU has for each step: the number of slices, k+1 if Patterns[k] lists the names of the slices, then for
 // each slice the start and the drawn length as in Host, and a number that combines two: (measured length -
-// drawn length) * MaxLanes + lane. The difference is signed and stored as the zigzag code. If the step is
-// merged, the pattern is 0, and each slice also has the index of its name and the number of its dispatches.
+// drawn length) * MaxLanes + lane. The difference is signed and stored as the zigzag code. If the
+// dispatches of the step are merged, 0 replaces k+1, and each slice also has the index of its name and the
+// number of its dispatches.
 type timelineData struct {
 	End      int64    `json:"end"`
 	Names    []string `json:"names"`

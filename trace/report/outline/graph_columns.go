@@ -13,9 +13,9 @@ import (
 	"gpuscope/trace/table"
 )
 
-// Weighed returns the table with a column of bars and percentages that show the weight w of each row. If no
-// row has any weight, or if w is the GPU time, of which the column share has bars, the table has no such
-// column.
+// Weighed returns the table with a column of bars and percentages that show the weight w of each row. It adds
+// no column if all weights are 0. It adds none for the GPU time either, because the column "share" already
+// has bars for it.
 func (t *GraphTable) Weighed(w graphtree.GraphWeight) *table.Table {
 	most := 0.0
 	for i := range t.Nodes {
@@ -109,9 +109,9 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 		})
 	cost = of.WithHeat(cost, func(n *graphtree.GraphNode) float64 { return report.CostPart(n.Cost) })
 	wasted := func(n *graphtree.GraphNode) float64 { return float64(n.Waste) / float64(max(1, n.Groups)) }
-	// ran returns a function that computes cells. A cell lists what word returns for the dispatches of the
-	// row's operator, such as their kernels, without duplicates. If a row has several operators and these
-	// differ, the cell is empty.
+	// ran returns a function that computes cells. A cell lists one word for each dispatch of the row's
+	// operator, such as its kernel, without duplicates. The function `word` returns this word. If a row has
+	// several operators and their lists differ, the cell is empty.
 	ran := func(word func(*analyze.Launch) string) func(*graphtree.GraphNode) table.Cell {
 		return single(func(o *trace.Op) string {
 			var words []string
@@ -228,7 +228,7 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 				v := &g.Values[n.Value]
 				return table.Text(strings.TrimSpace(string(v.Role) + " " + graphtree.MemoryOf(v)))
 			}),
-		of.Cell(140, table.Exact, "source", "source", "id", "id in the model file",
+		of.Cell(140, table.Exact, "source", "source", "id", "id of the operator or value in the model file",
 			func(n *graphtree.GraphNode) table.Cell {
 				id := (*int)(nil)
 				switch {

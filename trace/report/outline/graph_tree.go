@@ -36,8 +36,8 @@ func init() {
 	})
 }
 
-// NoCost explains why a measured cost does not apply to a node. It returns "" if the cost applies or if
-// there is none.
+// NoCost explains why a measured cost does not apply to a node. It returns "" if the cost applies, or if no
+// cost was measured.
 func NoCost(n *graphtree.GraphNode) string {
 	if n.Other == nil {
 		return ""

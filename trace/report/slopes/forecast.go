@@ -87,7 +87,7 @@ func ForecastTable(x *analyze.Index) *table.Table {
 			table.Plural(len(rows), "change"),
 			table.Plural(len(x.Trace.Graph.Dispatches), "dispatch"),
 		),
-		table.Say(2, "planned for %s of shapes", table.Plural(lines, "line")),
+		table.Say(2, "planned along %s of positions or token counts", table.Plural(lines, "line")),
 	)}
 	if lines == 0 {
 		t.Notes = append(

@@ -107,10 +107,10 @@ func slopeColumns(c *curves.Curves) []table.Column {
 	}
 	return append(nameColumns(c),
 		of.Cell(80, table.Measured, "first_us", "total first", "us",
-			"time in a step, in µs, of all dispatches of the row, at the first measured position, from the fitted line; not known if the line is below 0 there",
+			"time, in µs, that the row's dispatches take in a step at the first measured position, read from the fitted line; not known if the line is below 0 there",
 			end(func(f *curves.Fit) float64 { return f.First })),
 		of.Cell(80, table.Measured, "last_us", "total last", "us",
-			"time in a step, in µs, of all dispatches of the row, at the last measured position, from the fitted line; not known if the line is below 0 there",
+			"time, in µs, that the row's dispatches take in a step at the last measured position, read from the fitted line; not known if the line is below 0 there",
 			end(func(f *curves.Fit) float64 { return f.Last })),
 		of.Cell(80, table.Measured, "delta_us", "Δ total last", "us",
 			"time at the last position minus the baseline's time (from its fitted line or, without a line, the median of its "+
@@ -316,8 +316,9 @@ func ownerPart(c *curves.Curves) table.Segment {
 	}
 }
 
-// restPart describes the part of the slope that ownerPart does not: other operators, drift, and a part that
-// no operator's line explains. An unexplained part occurs where work moves from one operator to another.
+// restPart describes the parts of the slope that are missing in ownerPart: the share of the other operators,
+// the share of drift, and the share that no operator explains. Such an unexplained share occurs if work moves
+// from one operator to another.
 func restPart(c *curves.Curves) table.Segment {
 	drift := c.Drift()
 	var owned, told float64
@@ -410,7 +411,7 @@ func rate(f *curves.Fit) string {
 	return fmt.Sprintf("less than %s %s per 1,000 positions", table.Digits(most/unit), name)
 }
 
-// tiled reports whether a route is a tiled matrix product, be it computed by one dispatch or split. Such
+// tiled reports whether a route computes a matrix product in tiles, with or without splitting its sums. Such
 // routes are meant for inputs of many rows.
 func tiled(route string) bool {
 	return strings.HasPrefix(route, "tile") || route == "split64" || route == "split128"

@@ -33,9 +33,10 @@ type stateRow struct {
 	at  int
 }
 
-// StateTable returns the table of recurrent state and KV caches. It covers the whole step at position 0, the
-// powers of two, the last position, and the first one at which the KV cache is larger than the recurrent
-// state. Then it covers each operator that has state at the last position.
+// StateTable returns the table of the sizes of recurrent state and KV caches. First it has rows for the whole
+// step: at the first position, at powers of two, at the position where the KV cache becomes larger than the
+// recurrent state, and at the last position. Then it has one row for each operator with state, at the last
+// position.
 func StateTable(c *curves.Curves) *table.Table {
 	var rows []stateRow
 	for i := range c.Rows {
@@ -88,7 +89,7 @@ func StateTable(c *curves.Curves) *table.Table {
 	whole := &c.Rows[0]
 	if whole.State == nil {
 		t.Title = []table.Line{table.Title(table.Say(0, "no recurrent state"))}
-		t.Notes = []string{"no layer of the graph is recurrent, or an older version recorded the trace"}
+		t.Notes = []string{"no layer of the graph is recurrent, or the trace was recorded by an older version of gpuscope"}
 		return t
 	}
 	parts := []table.Segment{
@@ -103,7 +104,7 @@ func StateTable(c *curves.Curves) *table.Table {
 	return t
 }
 
-// slots says how many recurrent states the memory holds.
+// slots says for how many positions the memory holds the recurrent state.
 func slots(s *curves.State) string {
 	return "memory holds the recurrent state of " + table.Plural(s.Slots, "position")
 }
@@ -134,7 +135,8 @@ func CrossingPart(c *curves.Curves, r *curves.CurveRow) table.Segment {
 	return table.Segment{Rank: 1, Text: text, Short: strings.Replace(short, "position ", "", 1)}
 }
 
-// StateAt formats the sizes of the state of a row after a step at a place: "KV 1.2 kB, recurrent 19.1 MB".
+// StateAt formats the sizes of the state of a row after a step at a position or token count: "KV 1.2 kB,
+// recurrent 19.1 MB".
 func StateAt(c *curves.Curves, r *curves.CurveRow, at int) string {
 	if r.State == nil {
 		return "no state"
@@ -149,7 +151,7 @@ func StateAt(c *curves.Curves, r *curves.CurveRow, at int) string {
 	return strings.Join(parts, ", ")
 }
 
-// stateLines describes the state of a row at a place.
+// stateLines describes the state of a row at a position or token count.
 func stateLines(c *curves.Curves, r *curves.CurveRow, at int, add func(string, ...any)) {
 	s := r.State
 	if s == nil {

@@ -22,8 +22,8 @@ func (s *Shapes) Set(v int, dims []int, absent bool) {
 	}
 }
 
-// Is reports whether a tensor has the given state: absent if `absent` is true, or else computed, with the
-// given dims.
+// Is reports whether a tensor has the given shape. If `absent` is true, the tensor must be marked absent, and
+// dims is ignored. If `absent` is false, the tensor must not be absent and must have the given dims.
 func (s *Shapes) Is(v int, dims []int, absent bool) bool {
 	return s.Absent[v] == absent && (absent || slices.Equal(s.Dims[v], dims))
 }

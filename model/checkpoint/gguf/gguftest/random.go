@@ -65,9 +65,9 @@ func (b *Builder) WriteRandom(path string, seed uint64) (err error) {
 	return w.Flush()
 }
 
-// outputs lists parts of tensor names. A model adds the result of a matrix with such a name to the residual
-// stream. These matrices get smaller weights, so that different tokens stay different through all layers,
-// and routers choose different experts for different tokens.
+// outputs lists parts of the names of those matrices whose results are added to the residual stream. They get
+// smaller weights, so that different tokens stay different through all layers, and routers choose different
+// experts for different tokens.
 var outputs = []string{"attn_output", "ffn_down", "ssm_out"}
 
 // randomBlocks returns blocks of random weights. WriteRandom fills the tensor with repetitions of these

@@ -84,8 +84,8 @@ func DataText(ctx context.Context, w io.Writer, files ...*DataInfo) error {
 	return err
 }
 
-// layout returns the type and the shape of a tensor. If its dims are stored in another order than they are
-// listed, it also returns that order.
+// layout returns the type and the shape of a tensor. If the tensor is not row-major in memory, layout
+// also returns the order of the dims.
 func (n *NamedData) layout() string {
 	if n.Type == "" {
 		return ""

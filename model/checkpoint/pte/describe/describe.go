@@ -54,7 +54,7 @@ type Method struct {
 	// Portable lists the operators that ExecuTorch runs on the CPU.
 	Portable  []Portable `json:"portable_operators"`
 	Delegates []Delegate `json:"delegates"` // parts that were compiled for a backend
-	// Plan is how gpuscope runs the method. Of leaves it nil, because a plan needs the engine.
+	// Plan is how gpuscope runs the method. The function Of sets no Plan, because a plan needs the engine.
 	Plan *Plan `json:"gpuscope_plan,omitempty"`
 	// ArenaBytes holds the size of each memory arena that the exporter planned outside of delegates.
 	ArenaBytes []int64 `json:"arena_bytes"`
@@ -103,7 +103,7 @@ type Delegate struct {
 	// Graph is the graph of a Vulkan delegate. If several delegates have the same bytes, only the first one
 	// has a graph.
 	Graph *Graph `json:"graph,omitempty"`
-	// Same names the first delegate with the same bytes, as METHOD/DELEGATE.
+	// Same identifies the first delegate with the same bytes, as METHOD/DELEGATE.
 	Same   string `json:"same_as,omitempty"`
 	Unread string `json:"unread,omitempty"` // why the graph could not be read
 }
@@ -229,14 +229,15 @@ func Of(f *pte.File) *Info {
 	return info
 }
 
-// sharing finds constants with equal bytes: it maps the bytes to the places of all constants that have them.
+// sharing lists constants with equal bytes. It maps bytes to the places of all constants that consist of
+// these bytes.
 type sharing map[pte.Data][]place
 
 // place identifies a constant of a program by three indices: of the method, of the delegate in the method,
 // and of the constant.
 type place struct{ method, delegate, constant int }
 
-// from returns the entry for constant p in the Shared list of another constant.
+// `from` returns the text that stands for constant p in the Shared list of the constant `other`.
 func (p place) from(other place, info *Info) string {
 	if p.method == other.method && p.delegate == other.delegate {
 		return strconv.Itoa(p.constant)

@@ -120,8 +120,8 @@ func (d drawing) graph(g *Graph) {
 }
 
 // edge draws an edge for a tensor that an operator reads. The edge starts at the operator that was the last
-// to write the tensor before this read. For a state, or for a graph input that no operator has written yet,
-// the edge starts at the tensor itself. Constants have no edges.
+// to write the tensor before this read. If the tensor is a graph input that no operator has written yet, the
+// edge starts at the tensor itself. This is always the case for a state. Constants have no edges.
 func (d drawing) edge(op int, v *Value) {
 	switch v.Role {
 	case Weight:

@@ -9,12 +9,13 @@ import (
 
 // Plan is gpuscope's own plan for a method, as a counterpart of the exporter's memory plan.
 type Plan struct {
-	Device string `json:"device"` // device for whose limits the plan is
+	Device string `json:"device"` // the plan fits the limits of this device
 	// Refused is the reason why gpuscope cannot run the method. All fields below are then empty.
 	Refused    string `json:"refused,omitempty"`
 	Operators  int    `json:"operators"`  // number of operators after fusion
 	Dispatches int    `json:"dispatches"` // largest number of dispatches in a run
-	// Bytes is the device memory by role: "shared" for the slots, "constant", "state", "input", "output".
+	// Bytes maps a role to the number of bytes of device memory for it. The roles are "constant", "state",
+	// "input", "output", and "shared", which stands for the slots.
 	Bytes map[string]int64 `json:"bytes"`
 	// Layouts has an entry for each assignment of memory. The first fits every shape. The second, if any, is
 	// used at small shapes.

@@ -219,7 +219,7 @@ func (p *Port) String() string {
 	return p.Type
 }
 
-// shape formats dims. ≤127 is a dim of maximum size 127 that changes from run to run. 127? is a dim for which
+// shape formats dims. A dim of maximum size 127 becomes "≤127" if it changes from run to run, and "127?" if
 // the file does not state whether it changes.
 func shape(dims []Dim) string {
 	var parts []string

@@ -11,8 +11,8 @@ import (
 )
 
 // Table is a table of a FlatBuffer. It maps the slot of each field to the field's value. A value is a
-// number, a bool, a string, a list of numbers, a Table, a list of Tables or a Union. A Union is set in the
-// first of its two slots.
+// number, a bool, a string, a list of numbers, a Table, a list of Tables or a Union. A union field has two
+// slots, and the Union is the value of the first.
 type Table map[int]any
 
 // Union is the value of a union field: a type number and a table.

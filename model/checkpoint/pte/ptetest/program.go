@@ -240,8 +240,8 @@ func (g *Graph) Bytes() []byte {
 // Operator returns the table of an operator of a graph.
 func Operator(id uint32, name string, args ...int32) Table { return Table{0: id, 1: name, 2: args} }
 
-// GraphTensor returns the table of a tensor of a graph. `constant` and `object` are -1 if the tensor has no
-// constant or no memory object.
+// GraphTensor returns the table of a tensor of a graph. `constant` is -1 if the tensor is not a constant.
+// `object` is -1 if the tensor has no memory object.
 func GraphTensor(dtype int8, constant, object int32, dims ...uint32) Table {
 	return Table{0: Union{5, Table{0: dtype, 1: dims, 2: constant, 3: object}}}
 }
@@ -255,9 +255,9 @@ func GraphList(ids ...int32) Table { return Table{0: Union{9, Table{0: ids}}} }
 // GraphSymInt returns the table of a SymInt of a graph.
 func GraphSymInt() Table { return Table{0: Union{11, Table{0: int32(0)}}} }
 
-// ByKey returns the table of a constant of a graph. The n bytes of the constant are named data with the key.
+// ByKey returns the table of a constant of a graph. The file stores its n bytes as named data with the key.
 func ByKey(key string, n uint64) Table { return Table{0: ^uint64(0), 1: n, 2: key} }
 
 // Inline returns the table of a constant of a graph. The n bytes of the constant are stored in the delegate,
-// at this offset of Graph.Data.
+// at offset `at` of Graph.Data.
 func Inline(at, n uint64) Table { return Table{0: at, 1: n, 2: ""} }

@@ -1,6 +1,7 @@
 package ptetest
 
-// Adder returns a program that gpuscope can run: its method forward adds two inputs f32 [≤8].
+// Adder returns a program that gpuscope can run. Its method "forward" adds two inputs of type f32 and shape
+// [≤8].
 func Adder() *Program {
 	const f32 = 5
 	g := &Graph{
@@ -20,8 +21,8 @@ func Adder() *Program {
 }
 
 // Recaller returns a program with a buffer that keeps the last input, f32 [1, 1, 1, 2]. gpuscope can run the
-// program. The first execution of its method forward returns -0. Each later execution returns the negation of
-// the input that the previous execution received.
+// program. The first execution of its method "forward" returns -0. Each later execution returns the negation
+// of the input that the previous execution received.
 func Recaller() *Program {
 	const f32 = 5
 	g := &Graph{
@@ -39,7 +40,7 @@ func Recaller() *Program {
 	return runnable(g, []Table{Tensor(6, 1, 1, 1, 2), Tensor(6, 1, 1, 1, 2)}, []int32{0}, []int32{1})
 }
 
-// runnable returns a program whose method forward calls a delegate with the graph. `values` are the tensors
+// runnable returns a program whose method "forward" calls a delegate with the graph. `values` are the tensors
 // of the method: the inputs of the delegate, then its outputs.
 func runnable(g *Graph, values []Table, inputs, outputs []int32) *Program {
 	all := make([]Table, len(values))

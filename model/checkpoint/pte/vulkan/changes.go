@@ -10,8 +10,8 @@ import (
 // Change states whether the size of a dim changes from run to run.
 type Change string
 
-// The values of Change. If a tensor changes its shape, the file may not state which of its dims change. Such
-// dims are Unknown.
+// The values of Change. If the shape of a tensor changes, the file may not state which dims change. The dims
+// of the tensor are then Unknown.
 const (
 	Fixed   Change = "fixed"
 	Dynamic Change = "dynamic"
@@ -21,7 +21,8 @@ const (
 // Changes determines which dims of a method's inputs and outputs can change from run to run. A program marks
 // the tensors whose shape can change, but not their dims. Changes applies these rules to a dim:
 //
-//   - The dim is fixed if its maximum size is 1, or if a weight or another argument determines its size.
+//   - The dim is fixed if its maximum size is 1, or if its size depends only on weights or on the fixed
+//     arguments of an operator.
 //   - The dim is dynamic if an operator reads its live size (sym_size).
 //   - The dim is dynamic if its tensor can change shape and all other dims of the tensor are fixed.
 //   - The dim changes like another dim if an operator needs both dims to have equal sizes.
@@ -97,8 +98,8 @@ func (c *Changes) mark(d dim, change Change) {
 	}
 }
 
-// An argument of a delegate call stands for an input or an output of the graph. call records that both have
-// the same dims.
+// call records that each argument of a delegate call has the same dims as the input or output of the graph
+// for which the argument is passed.
 func (c *Changes) call(in *pte.Instruction, g *Graph) {
 	if _, _, err := g.Split(in.Args); err != nil {
 		return
@@ -148,9 +149,9 @@ var sameShape = func() map[string]bool {
 	return names
 }()
 
-// onImages maps operators that read and write images [batch, channels, ...] to the change of the channels.
-// Fixed means that weights or other arguments determine the number of channels. Unknown means that the
-// output has as many channels as the input.
+// onImages lists the operators that read and write images [batch, channels, ...]. It maps each to the Change
+// of its channels dims. Fixed means that weights or fixed arguments determine the number of channels. Unknown
+// means only that the output has as many channels as the input.
 var onImages = map[string]Change{
 	"convolution": Fixed, "conv_with_clamp": Fixed, "q8ta_conv2d": Fixed, "q8ta_conv2d_pw": Fixed,
 	"q8ta_conv2d_dw": Fixed, "q8ta_conv2d_transposed": Fixed, "pixel_shuffle": Fixed,

@@ -13,7 +13,7 @@ type Place struct {
 
 // Places finds the layers of a decoder-only transformer. The result is indexed like g.Operators. A layer
 // begins with the norm that precedes the queries of its attention. Among several norms before the queries,
-// this is the one whose input is also the residual. The block attn ends with the first add operator after
+// this is the one whose input is also the residual. The block "attn" ends with the first add operator after
 // the attention. The norm before the logits is outside of the layers.
 func (g *Graph) Places() []Place {
 	by := map[int]int{} // tensor -> operator that computes it

@@ -7,7 +7,7 @@ import (
 )
 
 // schema lists the names of an operator's arguments, separated by spaces. The name of an argument that the
-// operator updates in place ends with !. The output is not in the list.
+// operator updates in place ends with "!". The output is not in the list.
 type schema string
 
 // updated returns the indices of the arguments that the operator updates in place.
@@ -187,7 +187,7 @@ var schemas = map[string]schema{
 	"aten.cumsum.default":       "self dim dtype",
 	"aten.topk.default":         "self k dim largest sorted",
 
-	// Operators that change the shape, copy or fill.
+	// Operators that reshape, copy or fill tensors.
 	"aten.view_copy.default":      "self size",
 	"aten.clone.default":          "self memory_format",
 	"aten.alias_copy.default":     oneTensor,

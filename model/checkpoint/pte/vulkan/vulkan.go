@@ -39,8 +39,8 @@ type Graph struct {
 // Value is a value of a graph. It is one of
 //
 //	nil        None
-//	int64      an operator may use it as a float argument, because operators share scalars
-//	float64    an operator may use it as an integer argument
+//	int64      an operator may use it as a float argument, because equal scalars are stored only once
+//	float64    an operator may use it as an integer argument, for the same reason
 //	bool
 //	string
 //	*Tensor

@@ -83,7 +83,7 @@ func (k *Kind) field(slot int) string {
 type Buffer struct {
 	data []byte
 	err  *Error
-	// bytes and tables are how many more bytes and tables may be read.
+	// bytes is the number of bytes that may still be read, and tables is the number of tables.
 	bytes, tables int
 }
 
