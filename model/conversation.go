@@ -32,7 +32,7 @@ func (m *Model) said(was *run.Transcript, c session.Command) (run.Transcript, er
 		all = all[:n-1] // the template writes the end token of the answer itself
 	}
 	if len(was.Talk) == 0 && len(all) > 0 {
-		return m.behind(was, all, c)
+		return m.afterPlain(was, all, c)
 	}
 	talk := m.finished(was.Talk, all)
 	if err := m.checkHistory(talk, c.Text); err != nil {
@@ -43,7 +43,7 @@ func (m *Model) said(was *run.Transcript, c session.Command) (run.Transcript, er
 		return run.Transcript{}, err
 	}
 	kept, rest := m.common(talk, all, text)
-	ids, err := m.encodeBehind(kept, rest)
+	ids, err := m.encodeAfter(kept, rest)
 	if err != nil {
 		return run.Transcript{}, err
 	}
@@ -148,23 +148,23 @@ func (m *Model) common(talk []session.Exchange, all []int, text string) (kept []
 	return nil, text
 }
 
-// behind appends a message of the user to a plain text, which was not started as a conversation, and returns
-// the transcript.
-func (m *Model) behind(was *run.Transcript, all []int, c session.Command) (run.Transcript, error) {
+// afterPlain appends a message of the user to a plain text, which was not started as a conversation, and
+// returns the transcript.
+func (m *Model) afterPlain(was *run.Transcript, all []int, c session.Command) (run.Transcript, error) {
 	rest, err := m.afterAnswer([]session.Exchange{{User: "?", Answer: answered}}, c.Text)
 	if err != nil {
 		return run.Transcript{}, err
 	}
-	ids, err := m.encodeBehind(all, rest)
+	ids, err := m.encodeAfter(all, rest)
 	if err != nil {
 		return run.Transcript{}, err
 	}
 	return m.goesOn(was, ids, c)
 }
 
-// encodeBehind encodes a rendered text and appends its tokens to the given tokens. It adds no
+// encodeAfter encodes a rendered text and appends its tokens to the given tokens. It adds no
 // beginning-of-sequence token: if the model needs one, the chat template writes it.
-func (m *Model) encodeBehind(before []int, text string) ([]int, error) {
+func (m *Model) encodeAfter(before []int, text string) ([]int, error) {
 	ids, err := m.tokens.Encode(text, tokenizer.Options{Special: true, Continues: len(before) > 0})
 	if err != nil {
 		return nil, session.Refusef("%w", err)

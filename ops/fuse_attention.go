@@ -37,7 +37,7 @@ var fuseAttention = graph.Fusion{
 			if o.reads() {
 				of = o.q
 			}
-			if fused.spread = spreadBehind(b, o.y, o.qHeads*o.headDim, of); fused.spread == nil {
+			if fused.spread = spreadAfter(b, o.y, o.qHeads*o.headDim, of); fused.spread == nil {
 				return nil
 			}
 			fused.splits = b.Tensor(b.Name(o.y)+".splits", graph.F32)

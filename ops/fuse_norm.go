@@ -38,7 +38,7 @@ var fuseNorm = graph.Fusion{
 					return nil
 				}
 				bound := len(o.Spec().Slots[0].Uses[normRows].Bind)
-				next := normBehind(b, o.y, gemvRows(shape.Last(b.MaxDims(o.x)), 1), bound, leavesNorm)
+				next := normAfter(b, o.y, gemvRows(shape.Last(b.MaxDims(o.x)), 1), bound, leavesNorm)
 				if next == nil {
 					return nil
 				}
@@ -52,7 +52,7 @@ var fuseNorm = graph.Fusion{
 					return next
 				}
 			}
-			rows := rowsBehind(b, o)
+			rows := rowsAfter(b, o)
 			if rows == 0 || rows*shape.Last(b.MaxDims(o.x)) > tuned.norm {
 				return nil
 			}
@@ -89,7 +89,7 @@ var fuseNorm = graph.Fusion{
 				return nil
 			}
 			bound := len(o.bindings(embeddingRows, &o.parts[0]))
-			next := normBehind(b, o.y, eachOfStream(b, o.y), bound, leavesNorm)
+			next := normAfter(b, o.y, eachOfStream(b, o.y), bound, leavesNorm)
 			if next == nil {
 				return nil
 			}
@@ -115,7 +115,7 @@ func (o *linear) nextNorm(b *graph.Builder, leaves func(*graph.Builder, *rmsNorm
 	if s.batch != 1 || len(o.parts) > 1 || o.gated != nil {
 		return nil
 	}
-	next := normBehind(b, o.y, s.rows, len(o.bindings(linearGEMV, &o.parts[0])), leaves)
+	next := normAfter(b, o.y, s.rows, len(o.bindings(linearGEMV, &o.parts[0])), leaves)
 	if next == nil || o.Last || next.Last || o.before == nil || o.before.leavesAll() {
 		return next
 	}
@@ -124,11 +124,11 @@ func (o *linear) nextNorm(b *graph.Builder, leaves func(*graph.Builder, *rmsNorm
 	return nil
 }
 
-// normBehind returns a norm of y whose dispatch can be removed. The dispatch can be removed if leaves(b,
-// norm) is true. normBehind returns nil if there is no such norm. `each` is the number of columns in each
+// normAfter returns a norm of y whose dispatch can be removed. The dispatch can be removed if leaves(b,
+// norm) is true. normAfter returns nil if there is no such norm. `each` is the number of columns in each
 // sum of squares that the producer of y computes. `bound` is the number of storage buffers that the
 // producer's kernel binds already.
-func normBehind(b *graph.Builder, y graph.ValueID, each, bound int,
+func normAfter(b *graph.Builder, y graph.ValueID, each, bound int,
 	leaves func(*graph.Builder, *rmsNorm) bool,
 ) *rmsNorm {
 	width := shape.Last(b.MaxDims(y))
@@ -172,12 +172,12 @@ func eachOfStream(b *graph.Builder, y graph.ValueID) int {
 
 // leavesNorm(b, o) reports whether the linears that read the norm o can compute it. The norm then needs no
 // dispatch.
-func leavesNorm(b *graph.Builder, o *rmsNorm) bool { return rowsBehind(b, o) > 0 }
+func leavesNorm(b *graph.Builder, o *rmsNorm) bool { return rowsAfter(b, o) > 0 }
 
-// rowsBehind returns the total number of weight rows of the linears that read a norm. It returns 0 if these
+// rowsAfter returns the total number of weight rows of the linears that read a norm. It returns 0 if these
 // linears cannot compute the norm. There are three such cases: the user requested a route, an operator that
 // is not a linear reads the norm, or a linear has no suitable kernel for one row.
-func rowsBehind(b *graph.Builder, o *rmsNorm) (rows int) {
+func rowsAfter(b *graph.Builder, o *rmsNorm) (rows int) {
 	readers, all := b.Readers(o.y)
 	if !all || o.other != nil || o.residual != graph.None || b.RouteAsked(o.y) {
 		return 0

@@ -13,7 +13,7 @@ var fuseNormAttention = graph.Fusion{
 	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		switch o := m.Last().(type) {
 		case *rmsNorm:
-			attention := attentionBehind(b, o)
+			attention := attentionAfter(b, o)
 			if attention == nil {
 				return nil
 			}
@@ -34,9 +34,9 @@ var fuseNormAttention = graph.Fusion{
 	},
 }
 
-// attentionBehind returns the attention operator that can compute the norms of q and k. It returns nil if
+// attentionAfter returns the attention operator that can compute the norms of q and k. It returns nil if
 // there is none.
-func attentionBehind(b *graph.Builder, o *rmsNorm) *sdpa {
+func attentionAfter(b *graph.Builder, o *rmsNorm) *sdpa {
 	var attention *sdpa
 	for _, norm := range o.norms() {
 		readers, all := b.Readers(norm.y)

@@ -89,7 +89,7 @@ func leavesSum(b *graph.Builder, o *rmsNorm) bool {
 	if norm == nil || norm.eps != o.eps || !isConstant(b, norm.weight) {
 		return false
 	}
-	if rows := rowsBehind(b, norm); rows == 0 || rows*shape.Last(b.MaxDims(o.y)) > tuned.sum {
+	if rows := rowsAfter(b, norm); rows == 0 || rows*shape.Last(b.MaxDims(o.y)) > tuned.sum {
 		return false
 	}
 	products, _ := b.Readers(norm.y)

@@ -19,7 +19,7 @@ var fuseSpread = graph.Fusion{
 		if fused.gated == nil || fused.shapes[linearGEMV].batch != 1 {
 			return nil
 		}
-		if fused.spread = spreadBehind(b, fused.y, fused.cols(), fused.y); fused.spread == nil {
+		if fused.spread = spreadAfter(b, fused.y, fused.cols(), fused.y); fused.spread == nil {
 			return nil
 		}
 		fused.makeKernels(b)

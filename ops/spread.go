@@ -56,9 +56,9 @@ type spreadRow struct {
 	width int
 }
 
-// spreadBehind declares an interleaved row. It replaces y in every step in which the tensor `of` has a
-// single row. spreadBehind returns nil if the readers of y cannot use an interleaved row.
-func spreadBehind(b *graph.Builder, y graph.ValueID, width int, of graph.ValueID) *spreadRow {
+// spreadAfter declares an interleaved row. It replaces y in every step in which the tensor `of` has a
+// single row. spreadAfter returns nil if the readers of y cannot use an interleaved row.
+func spreadAfter(b *graph.Builder, y graph.ValueID, width int, of graph.ValueID) *spreadRow {
 	if width%spreadColumns != 0 || b.RouteAsked(y) || !leftTo(b, y, width, of) {
 		return nil
 	}
