@@ -39,7 +39,7 @@ func ScatterAlong(b *graph.Builder, name string, x graph.ValueID, axis int, inde
 }
 
 var kindGather = kind.Kind{
-	Name: "gather", Doc: "For each element of index, selects the element of x with this index along a dim.",
+	Name: "gather", Doc: "Selects elements of x along a dim: each element of the input index is a position in this dim.",
 	Args: []kind.Arg{
 		kind.Required("x", kind.WordTensor), kind.Required("dim", kind.IntType),
 		kind.Required("index", kind.I32Tensor),
