@@ -119,8 +119,8 @@ func (o *linear) nextNorm(b *graph.Builder, leaves func(*graph.Builder, *rmsNorm
 	if next == nil || o.Last || next.Last || o.before == nil || o.before.leavesAll() {
 		return next
 	}
-	// Even if x has a single row, it is not deferred in every step. In a step in which x is in memory, the
-	// linear runs another kernel, which does not compute the element-wise part of the norm.
+	// In some steps x is in memory, although it has a single row. The linear then runs another kernel, which
+	// does not compute the element-wise part of the norm.
 	return nil
 }
 
@@ -201,15 +201,15 @@ func rowsAfter(b *graph.Builder, o *rmsNorm) (rows int) {
 	return rows
 }
 
-// normReader is a product with the matrices of experts. For one token, its kernel can compute the norm that
-// the product reads.
+// normReader is an operator that multiplies its input by the matrices of experts. If the input is the result
+// of a norm, the operator's kernel for one token can also compute this norm.
 type normReader interface {
 	NormRows(b *graph.Builder) int
 	Reads() graph.ValueID
 	ReadNorm(b *graph.Builder, n *experts.Norm) graph.Operator
 }
 
-// sums() returns how many sums the tensor squares has.
+// sums() returns the number of sums in the tensor `squares`.
 func (o *rmsNorm) sums() int { return shape.DivUp(o.width, o.each) }
 
 // declare(s) adds the tensors `weighted` and `squares` to s, the spec of the operator that computes them.

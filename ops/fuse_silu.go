@@ -5,7 +5,7 @@ import (
 	"gpuscope/ops/basic"
 )
 
-// fuseSiLU replaces x * sigmoid(x), which exporters of PyTorch write for SiLU, by one dispatch.
+// fuseSiLU computes x * sigmoid(x) in one dispatch. PyTorch's exporters write SiLU in this way.
 var fuseSiLU = graph.Fusion{
 	Name: "silu", Doc: "one kernel computes x * sigmoid(x)",
 	Pattern: graph.Pattern{Kinds: []string{"mul"}, Of: []graph.Pattern{{Kinds: []string{"sigmoid"}}}},

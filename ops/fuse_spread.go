@@ -2,8 +2,8 @@ package ops
 
 import "gpuscope/engine/graph"
 
-// fuseSpread stores one row of act(gate) * up in interleaved order for the linears that read it. Neighboring
-// lanes of these linears then load neighboring addresses.
+// fuseSpread stores act(gate) * up in interleaved order if it has a single row and only linears read it.
+// Neighboring lanes of these linears then load neighboring addresses.
 //
 // The rule replaces the producer of the row and each of the linears separately, in the order of the graph.
 var fuseSpread = graph.Fusion{

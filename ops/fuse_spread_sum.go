@@ -6,10 +6,10 @@ import (
 	"gpuscope/engine/graph"
 )
 
-// fuseSpreadSum stores a sum of one row in interleaved order. The rule applies if a linear computes the sum,
-// and all readers of the sum are linears that compute the next sum from it (rule norm_sum). The interleaved
-// row is a separate value of the graph, which replaces the sum. The rule replaces each operator separately,
-// in the order of the graph.
+// fuseSpreadSum stores a sum in interleaved order if it has a single row. The rule applies if a linear
+// computes the sum, and all readers of the sum are linears that compute the next sum from it (rule
+// norm_sum). The interleaved row is a separate value of the graph, which replaces the sum. The rule replaces
+// each operator separately, in the order of the graph.
 var fuseSpreadSum = graph.Fusion{
 	Name: "spread_sum", Doc: "for one row, linears store a sum in the order in which later linears load it",
 	Pattern: graph.Pattern{Kinds: slices.Concat(linearKinds, []string{kindRMSNorm.Name})},

@@ -203,7 +203,7 @@ func (o *linear) add(b *graph.Builder, name string) graph.ValueID {
 	return o.y
 }
 
-// sumVec returns how many columns one invocation of the kernel sum processes.
+// sumVec returns how many columns one invocation of the kernel `sum` processes.
 func (o *linear) sumVec() int {
 	if o.w.Rows%4 != 0 {
 		return 1
@@ -229,8 +229,8 @@ func (o *linear) plan(limits *gpu.Limits) {
 	for i, r := range linearRoutes {
 		o.shapes[i] = r.shape(o, limits)
 		o.Routes[i] = kind.Route{Name: r.name, Why: r.why, Aside: i == linearSplits}
-		// split64 is ruled out above its UpTo rows, because it would then need more scratch memory than any
-		// other route.
+		// split64 cannot process more than UpTo rows, because it would then need more scratch memory than
+		// any other route.
 		o.Routes[i].Only = o.shapes[i].batch == 1 || i == linearSplit64
 		if o.shapes[i].lanes > 0 {
 			o.Routes[i].UpTo = r.upTo(o)
@@ -556,9 +556,9 @@ func (o *linear) Plan(p *graph.Planner) error {
 	return nil
 }
 
-// planSums plans the dispatch that adds up partial sums. In the tensor of partial sums, one dim has the
-// product of the number of splits and the number of rows. With more rows there are fewer splits. Two separate
-// dims would never both be at their maximum, so the tensor would be larger than necessary.
+// planSums plans the dispatch that adds up partial sums. The tensor of partial sums has one dim of size
+// splits * rows, instead of two separate dims. With more rows there are fewer splits, so two separate dims
+// would never both be at their maximum, and the tensor would be larger than necessary.
 func (o *linear) planSums(p *graph.Planner, m, splits, residualRows int) {
 	n, vec := o.w.Rows, o.sumVec()
 	p.SetDims(o.sums, splits*m, n)
@@ -575,11 +575,11 @@ func (o *linear) planSums(p *graph.Planner, m, splits, residualRows int) {
 	l.Bytes, l.FLOPs = 4*int64(read+m)*int64(n), int64(terms)*int64(m)*int64(n)
 }
 
-// knownRows returns the number of rows of w if a route's kernel has it as a constant, or 0 if the number is
-// a param. As a constant it is faster, because a GEMV waits for its params, and waits less for fewer of
-// them. The number is a param for several rows of x, and for weights in several parts, which can differ in
-// their number of rows. For gate and up, knownRows returns the number of rows of gate, which equals that of
-// up.
+// knownRows returns the number of rows of w if it is a constant in a route's kernel, or 0 if it is a param.
+// A constant is faster, because a GEMV waits until its params are loaded, and loading fewer params takes
+// less time. The number is a param if x has several rows. It is also a param if the weights have several
+// parts, because the parts can differ in their number of rows. For gate and up, knownRows returns the number
+// of rows of gate, which equals that of up.
 func (o *linear) knownRows(route int) int {
 	if o.shapes[route].batch != 1 || len(o.parts) > 1 {
 		return 0
@@ -599,8 +599,7 @@ func (o *linear) shared(route int) bool {
 	return o.shapes[route].batch == 1 && o.gated == nil && o.before == nil
 }
 
-// takesLeft(route) reports whether the kernel of this route computes x itself, when the producer of x defers
-// x.
+// takesLeft(route) reports whether the kernel of this route can compute x itself if x is deferred.
 func (o *linear) takesLeft(route int) bool {
 	return o.before != nil && o.before.left(route) != graph.None
 }

@@ -29,8 +29,9 @@ func (o *linear) makeKernels(b *graph.Builder) {
 	}
 }
 
-// gatedBy returns the activation if the kernel of a route computes act(gate) * up: its name, and the WGSL
-// expression of act(gate) * up for vec elements at a time. Otherwise both are empty.
+// gatedBy returns two strings if the kernel of a route computes act(gate) * up: the name of the activation,
+// and the WGSL expression that computes act(gate) * up for `vec` elements at a time. Otherwise both are
+// empty.
 func (o *linear) gatedBy(route, vec int) (string, shaders.Text) {
 	if !o.joins(route) {
 		return "", ""

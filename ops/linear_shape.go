@@ -249,8 +249,8 @@ func (o *linear) gemv(limits *gpu.Limits) linearShape {
 	if e := o.w.Format.MaxGroupsOf8; o.w.Cols%(8*e) == 0 && o.w.Cols/(8*e) >= sums {
 		s.eights = e
 	}
-	// Process the columns in as few steps as workgroup memory allows. Use no more lanes than this number of
-	// steps needs.
+	// A lane processes one chunk of columns in each step. Use as few steps as the limits on lanes and on
+	// workgroup memory allow, and no more lanes than this number of steps needs.
 	lanes := int(min(limits.MaxInvocations, limits.MaxWorkgroupX))
 	memory := int(limits.MaxWorkgroupStorage) - o.w.Format.WorkgroupBytes
 	if norm, ok := o.before.(*rmsNorm); ok && norm.sum != nil {

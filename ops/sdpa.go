@@ -48,11 +48,11 @@ import (
 //
 // If only linears read y (fusion rule `attention`), y is written in the order in which their lanes load it.
 // The route is then `decoding` for up to 128 positions, and split_decoding for 129 to 2,048 positions. If D
-// > 64, split_decoding is used for 257 to 768 positions instead. On the route split_decoding each query head
-// has four workgroups, and the linears combine their partial results. If an operator applies RoPE to q and k
-// right before the attention, the routes for one token apply RoPE themselves as they load q and k. This is
-// fusion rule rope_attention. If the heads are normalized before RoPE, these routes also compute the norms
-// (rule norm_attention).
+// is above 64, it is `decoding` for up to 256 positions, and split_decoding for 257 to 768 positions. On the
+// route split_decoding each query head has four workgroups, and the linears combine their partial results.
+// If an operator applies RoPE to q and k right before the attention, the routes for one token apply RoPE
+// themselves as they load q and k. This is fusion rule rope_attention. If the heads are normalized before
+// RoPE, these routes also compute the norms (rule norm_attention).
 //
 // Sources: ExecuTorch's sdpa_with_kv_cache; Dao and others, FlashAttention-2 and Flash-Decoding (2023); for
 // the window Beltagy and others, Longformer (2020), and Mistral 7B (2023); for the soft cap Gemma 2 (2024);
@@ -228,7 +228,7 @@ func (o *sdpa) readDims(c *kind.Call) bool {
 	return false
 }
 
-// chooseRoutes sets the table of routes, which says for each number of tokens in a step which routes are
+// chooseRoutes sets the table of routes. The table shows for how many tokens in a step each route is
 // possible.
 func (o *sdpa) chooseRoutes(b *graph.Builder) {
 	all := o.ofAll()

@@ -147,8 +147,8 @@ func (o *sdpa) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance 
 			) * 0x1p-11
 		}
 	}
-	// The output `splits` has sums of weighted values, before the division by the sum of weights, and these
-	// sums of weights.
+	// The output `splits` has two kinds of numbers: sums of weighted values, which are not yet divided by
+	// the sum of their weights, and these sums of weights.
 	if v == o.splits {
 		part *= 2 * float64(span) * max(1, 1/reference.Largest(values))
 	}

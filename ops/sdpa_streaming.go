@@ -8,7 +8,8 @@ import (
 	"gpuscope/trace"
 )
 
-// This file plans attention for steps with several tokens, in one pass over the positions.
+// This file plans the attention kernel for steps with several tokens. The kernel iterates once over the
+// positions.
 
 // streamShape describes how a workgroup of the streaming kernel divides its work. The field `down` is the
 // number of groups of lanes, and the field `across` is the number of lanes in a group. A group processes 8

@@ -25,8 +25,9 @@ type stores interface {
 func (o *linear) stored() (*weight.Matrix, []weight.Part)    { return &o.w, o.parts }
 func (o *embedding) stored() (*weight.Matrix, []weight.Part) { return &o.table, o.parts }
 
-// StoredMatrices lists the parts of all matrices of a graph that have a weight format other than ordinary
-// f32. If several operators share a matrix, its parts are listed once for each of these operators.
+// StoredMatrices lists the parts of the constant weight matrices of a graph's linears and embeddings. It
+// skips matrices that are f32 tensors of the graph (weight.Matrix.Dense). If several operators share a
+// matrix, its parts are listed once for each of these operators.
 func StoredMatrices(g *graph.Graph) iter.Seq[Stored] {
 	return func(yield func(Stored) bool) {
 		g.Operators(func(_ graph.OpID, _ string, o graph.Operator) bool {

@@ -92,7 +92,7 @@ func FromSource(name string, expanded shaders.Kernel) (*graph.Kernel, error) {
 	return k, nil
 }
 
-// Uses returns the value of the field Uses of a slot that has the same kernel and the same bindings on every
+// Uses returns the value for a slot's field Uses, if the slot has the same kernel and bindings on every
 // route.
 func Uses(k *graph.Kernel, bindings ...graph.Binding) []graph.Use {
 	return []graph.Use{{Kernel: k, Bind: bindings}}
@@ -126,7 +126,8 @@ func Vec(b *graph.Builder, v graph.ValueID, axis int) int {
 	return 4
 }
 
-// LanesFor returns the size of a workgroup that shares n pieces of work: a power of two from 64 to 256.
+// LanesFor returns the size of a workgroup whose invocations share n pieces of work: a power of two from 64
+// to 256.
 func LanesFor(b *graph.Builder, n int) int {
 	lanes := 64
 	for lanes < 256 && lanes < n && 2*lanes <= int(b.Limits().MaxInvocations) {

@@ -98,7 +98,7 @@ type causalConv struct {
 	kernel         *graph.Kernel
 }
 
-// tensors returns the tensors that the kernel reads along the tokens: x and the gates.
+// tensors returns the tensors that have a row for each token: x and the gates.
 func (o *causalConv) tensors() []graph.ValueID {
 	list := []graph.ValueID{o.X}
 	for _, gate := range []graph.ValueID{o.InGate, o.OutGate} {

@@ -22,8 +22,8 @@ type Delta struct {
 	DT    graph.ValueID // [Hv], added to alpha
 	State graph.ValueID // State [slots, Hv, D, V]
 	Eps   float32       // epsilon of the norms of queries and keys
-	// Tiled selects the key head of value head h. It is h % Hk if Tiled is true, as in GGUF files, else
-	// h / (Hv/Hk).
+	// Tiled says which key head a value head uses. If Tiled is true, as for GGUF files, value head h uses
+	// key head h % Hk. Otherwise it uses key head h / (Hv/Hk).
 	Tiled bool
 }
 

@@ -90,7 +90,7 @@ func NewInterpreter(g *graph.Graph) *Interpreter {
 	return x
 }
 
-// Beside returns a second interpreter for the graph of x. Both interpreters share the loaded constants.
+// Beside returns a second interpreter for the same graph. Both interpreters share the loaded constants.
 func (x *Interpreter) Beside() *Interpreter {
 	y := NewInterpreter(x.g)
 	y.bytes = x.bytes
@@ -264,8 +264,9 @@ func (r *Ref) Bytes(v graph.ValueID) []byte {
 	return data
 }
 
-// Result returns a new tensor for an output. The reference fills in the elements that Rows and Cols list. The
-// tensor starts with zeros, or with NaN if Choose has restricted the output.
+// Result returns a new tensor for an output. The reference fills in the elements in the rows and columns
+// that the methods Rows and Cols return. The tensor starts with zeros, or with NaN if Choose has restricted
+// the output.
 func (r *Ref) Result(v graph.ValueID, dims ...int) Tensor {
 	t := Zeros(dims...)
 	if c := r.x.choices[v]; c.Rows != nil || c.Cols != nil {

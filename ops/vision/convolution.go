@@ -16,7 +16,8 @@ import (
 // result.
 //
 //	x       [N, C, W] or [N, C, H, W]
-//	weight  [K, C/groups, ...], with the size of the kernel; fixed dims. [C, K/groups, ...] if transposed
+//	weight  [K, C/groups, ...], or [C, K/groups, ...] if transposed. The last dims are the kernel's size. No
+//	        dim can change between steps
 //	bias    [K], or graph.None
 //	y       [N, K, ...]
 //
@@ -211,8 +212,8 @@ func (o *convolution) source(at, k, in, axis int) (i int, ok bool) {
 	return i, i < in
 }
 
-// weightAt returns the index in the weights at which a kernel starts: the one that maps channel c of a group
-// of x to channel k of y.
+// weightAt returns the index of the first weight of a kernel. This kernel maps channel c of a group of x to
+// channel k of y.
 func (o *convolution) weightAt(k, c int) int {
 	size, perIn, perOut := o.kernel[0]*o.kernel[1], o.in/o.groups, o.out/o.groups
 	if o.transposed {
@@ -274,9 +275,9 @@ func (o *convolution) each(k, oy, ox, inH, inW int, f func(c, at, weightAt int))
 	}
 }
 
-// Tolerance is relative to the product of two lengths: of the longest kernel, and of the longest list of
-// elements of x that a kernel can multiply. It is not relative to the result, because the terms of a sum can
-// cancel out.
+// Tolerance is relative to the product of two Euclidean lengths: the largest length of a kernel's weights,
+// and an upper limit for the length of the elements of x that a kernel covers. It is not relative to the
+// result, because the terms of a sum can cancel out.
 func (o *convolution) Tolerance(r *reference.Ref, _ graph.ValueID) reference.Tolerance {
 	size, perIn := o.kernel[0]*o.kernel[1], o.in/o.groups
 	weight, products := r.Tensor(o.weight).Data, size*perIn

@@ -9,9 +9,9 @@ import (
 	"gpuscope/shaders"
 )
 
-// GridSampler2D adds grid_sampler_2d: the pixels of x at the points that grid lists. A point has the position
-// in the width and in the height of x, both from -1 to 1. If `align` is true, -1 and 1 are the middles of the
-// first and the last pixel. Otherwise they are the outer edges of these pixels.
+// GridSampler2D adds grid_sampler_2d: the pixels of x at the points listed in `grid`. A point consists of a
+// position along the width of x and a position along its height, both from -1 to 1. If `align` is true, -1
+// and 1 are the middles of the first and the last pixel. Otherwise they are the outer edges of these pixels.
 //
 //	x        [N, C, H, W]
 //	grid     [N, P, Q, 2]
@@ -155,7 +155,7 @@ func pixel(plane []float64, row, col float64, h, w int) float64 {
 	return plane[int(row)*w+int(col)]
 }
 
-// place converts a coordinate from `grid`, -1 to 1, to a position in pixels.
+// place converts a coordinate of a point, which is in the range from -1 to 1, to a position in pixels.
 func (o *sampler) place(v float64, size int) float64 {
 	n := float64(size)
 	low, high := -0.5, n-0.5

@@ -20,8 +20,8 @@ func (e2m1) read(data []byte, row, col, cols int) float64 {
 // kvalues_mxfp4.
 var e2m1Doubled = [16]float64{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
 
-// e2m1Places is the layout of 8 floats in a word, as shaders/include/e2m1.wgsl describes it. Half of the word
-// has the columns 0 to 3, and the other half the columns 4 to 7.
+// e2m1Places is the layout of 8 floats in a word, as shaders/include/e2m1.wgsl describes it. The lower half
+// of the word has the columns 0 to 3, and the upper half has the columns 4 to 7.
 var e2m1Places = placesOfBits(4, func(i, bit int) int {
 	half, i := i/4*16, i%4
 	if bit == 3 {

@@ -121,7 +121,8 @@ type Array struct {
 
 func (a *Array) bytes() int64 { return a.DType.Bytes(shape.Product(a.Dims)) }
 
-// Matrix is a constant weight matrix of Rows outputs by Cols inputs, in the format of a model file.
+// Matrix is a constant weight matrix in the format of a model file. It has a row for each output and a
+// column for each input.
 type Matrix struct {
 	Name       string
 	Rows, Cols int
@@ -268,7 +269,8 @@ func (f *Format) KindName(of string) string {
 	return of + "_" + f.Name
 }
 
-// RowBytes returns the size of a row of cols columns in a piece, in bytes.
+// RowBytes returns the size in bytes of a row with `cols` columns, in a byte array that consists of such
+// blocks.
 func (p *Block) RowBytes(cols int) int { return cols / p.Cols * p.Bytes }
 
 // InGroupsOf8 reports whether the number of columns is a multiple of 8. Most kernels read columns in groups
@@ -308,8 +310,8 @@ func (m *Matrix) CheckSize() error {
 	return nil
 }
 
-// rows(first, n) returns a byte array for each piece of the matrix. The array has n rows, starting at row
-// `first`.
+// rows(first, n) returns one byte array for each element of Format.Pieces. Each array has n rows, starting
+// at row `first`.
 func (m *Matrix) rows(first, n int) ([][]byte, error) {
 	if m.over != nil {
 		return m.rowsOfBoth(first, n)

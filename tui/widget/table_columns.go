@@ -79,8 +79,8 @@ func (p *TablePane) dropIdle(over int) int {
 }
 
 // dismiss drops the Guest columns if the list would still be too wide without all other columns that are for
-// wide screens. `over` is the number of cells by which the columns are too wide; dismiss returns this number for the
-// columns that it keeps.
+// wide screens. `over` is the number of cells by which the columns are too wide; dismiss returns this number
+// for the columns that it keeps.
 func (p *TablePane) dismiss(over int) int {
 	wide, guests := 0, 0
 	guest := func(c placed) bool {
