@@ -19,8 +19,8 @@ func NoSave(d *trace.Device) string {
 	return ""
 }
 
-// CostOrder returns the column by which rows with costs are sorted: the potential saving, or the cost if the
-// device has no potential savings.
+// CostOrder returns the column by which rows with costs are sorted: the potential saving, or the cost if
+// potential savings cannot be computed on the device.
 func (x *Index) CostOrder() string {
 	if NoSave(&x.Trace.Device) == "" {
 		return "save_us"
@@ -125,10 +125,10 @@ func ClockMovedBy(w *trace.Whole) float64 {
 	return w.CanaryQ3/w.CanaryQ1 - 1
 }
 
-// judgeCosts counts the leaf rows with and without a cost, and decides whether rows are ranked by cost or by
-// isolated time. Few rows may have a cost, for example if the costs were measured under another grouping.
-// Rows are ranked by cost only if rows with a known error of their cost make up at least half of the isolated
-// time.
+// judgeCosts counts the rows with and without a cost (headings, joint rows and members of other rows do not
+// count). It also decides whether rows are ranked by cost or by isolated time. Sometimes only few rows have
+// a cost, for example if the costs were measured under another grouping. Rows are ranked by cost only if
+// those whose cost has a known error take at least half of the isolated time.
 func (t *DispatchTree) judgeCosts() {
 	var with, known, all float64
 	for i := range t.Grouped {
@@ -179,8 +179,7 @@ func (t *DispatchTree) FewRounds() bool {
 	return slices.ContainsFunc(t.Grouped, few)
 }
 
-// Uncosted returns the number of leaf rows without a cost, or 0 if no costs at all were measured in the
-// selection.
+// Uncosted returns RowsUncosted, or 0 if no costs at all were measured in the selection.
 func (t *DispatchTree) Uncosted() int {
 	if t.Costs == nil {
 		return 0

@@ -26,10 +26,10 @@ func (e *NameError) Error() string {
 	return text
 }
 
-// CostParts returns the parts of a step whose costs are worth measuring. There are three
-// sorts: the kernels, the kinds of operators, and the rows of the table dispatches if it is grouped by layer.
-// If several parts have the same dispatches, CostParts returns one of them. Each part is measured separately,
-// because the cost of a whole is not the sum of the costs of its parts.
+// CostParts returns the parts of a step whose costs are worth measuring. A part consists of the dispatches
+// of one kernel, of one kind of operator, or of one row of the step grouped by layer. If several parts have
+// the same dispatches, CostParts returns one of them. Each part is measured separately, because the cost of
+// several parts together is not the sum of their costs.
 func (x *Index) CostParts(ctx context.Context, step int) ([]trace.Part, error) {
 	var parts []trace.Part
 	seen := map[string]bool{}

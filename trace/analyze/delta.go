@@ -52,7 +52,8 @@ func (d PlanDiff) Or(e PlanDiff) PlanDiff {
 	}
 }
 
-// String returns a letter for each difference: g grid, r route, k kernel source, p params, + new, - gone.
+// String returns one character for each difference: "g" for the grid, "r" for the route, "k" for the kernel
+// source, "p" for the params, "+" for a new dispatch and "-" for one that is gone.
 func (d PlanDiff) String() string {
 	var b strings.Builder
 	for _, m := range []struct {
@@ -75,8 +76,8 @@ type Delta struct {
 	// BaselineNS is the time at the baseline. HasBaseline reports that this time was measured.
 	HasBaseline bool
 	BaselineNS  float64
-	// TimeNS is the time in the selection minus BaselineNS. Measured reports that TimeNS is known. A dispatch
-	// that ran on one side only has the time 0 on the other side.
+	// TimeNS is the time in the selection minus BaselineNS. Measured reports that TimeNS is known. If a
+	// dispatch ran on one side but not on the other, its time on the other side is 0.
 	Measured bool
 	TimeNS   float64
 	// Timed reports that both the selection and the baseline have enough repeats for a comparison. Equal
@@ -136,7 +137,8 @@ func (c *comparison) Pair(nowNS, baselineNS float64, now, baseline []*Launch) no
 	}
 }
 
-// series returns the times of each launch. The key of a time is the position of its step.
+// series returns the times of each launch. The key of a time (noise.Key) identifies the position and the
+// number of tokens of its step.
 func (x *Index) series(launches []*Launch) []noise.Series {
 	list := make([]noise.Series, len(launches))
 	for i, l := range launches {

@@ -105,7 +105,7 @@ func (x *Index) Tenant(w trace.Wait) trace.ValueID {
 // maxAliases is the maximum number of aliases between a value and the value that owns the memory.
 const maxAliases = 1000
 
-// Root returns the value that owns the memory of a value, which may be an alias.
+// Root returns the value that owns the memory of v. This is v itself, or the value of which v is an alias.
 func (x *Index) Root(v trace.ValueID) trace.ValueID {
 	values := x.Trace.Graph.Values
 	// If aliases form a cycle in a damaged file, this limit ends the loop.

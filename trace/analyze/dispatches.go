@@ -12,8 +12,8 @@ import (
 
 // DispatchTree holds the dispatches of a selection, grouped into rows.
 type DispatchTree struct {
-	// Tree has a row for each element of Grouped. Unlike in Grouped, the field Apart of these rows is set:
-	// the name for tables that list rows without their headings.
+	// Tree holds a copy of the tree.Row of each element of Grouped. Only in these copies is the field Apart
+	// set, which is the name of the row in tables without headings.
 	Tree      []tree.Row
 	Index     *Index
 	Selection Selection
@@ -33,11 +33,12 @@ type DispatchTree struct {
 
 	AnyCost    bool // at least one row has a cost
 	MostCosted bool // rows with a cost have at least half of the isolated time
-	// CostOrder reports that rows are ranked by cost. This is the case if rows with a known error of their
-	// cost have at least half of the isolated time.
+	// CostOrder reports that rows are ranked by cost. This is the case if the rows whose cost has a known
+	// error take at least half of the isolated time.
 	CostOrder bool
-	// LeafRows is the number of rows without child rows. RowsUncosted is how many of them have no cost.
-	// OtherWork is how many of them have a cost that was measured on another route or shape.
+	// LeafRows is the number of ordinary rows (see Single) that ran in the selection. RowsUncosted is how
+	// many of them have no cost. OtherWork is how many of the rows without a cost ran on another route or
+	// shape when their cost was measured.
 	LeafRows, RowsUncosted, OtherWork int
 	// total is the time in ns of all dispatches in all steps of the selection, and baseTotal that of all
 	// dispatches in all steps of the baseline. Each of the two is 0 if one of its dispatches was not
@@ -282,8 +283,9 @@ func (t *DispatchTree) Each() string {
 	return "each"
 }
 
-// delta compares the total time of a row with its total time at the baseline. `gone` holds dispatches of the
-// row that ran only at the baseline. A dispatch that ran on one side only counts with 0 on the other side.
+// delta compares the total time of a row with its total time at the baseline. `gone` holds dispatches of
+// the row that ran only at the baseline. If a dispatch ran on one side but not on the other, its time on
+// the other side is 0.
 func (t *DispatchTree) delta(r *DispatchRow, baseline [][]*Launch, gone []*Launch) {
 	then, of := slices.Clone(gone), &r.Delta
 	var now []*Launch
@@ -336,7 +338,7 @@ func (t *DispatchTree) sum(baseline [][]*Launch) *DispatchRow {
 	return r
 }
 
-// Timed reports whether every step of the selection has dispatches that were timed in isolation.
+// Timed reports whether every dispatch has a time in every step of the selection.
 func (t *DispatchTree) Timed() bool { return t.TimedSteps() == len(t.Selection.Steps) }
 
 // TimedSteps returns the number of selected steps in which every dispatch has a time.

@@ -37,7 +37,7 @@ func ParseGrouping(s string) (Grouping, error) {
 	return 0, fmt.Errorf("unknown grouping %q; expected %s", s, strings.Join(groupingNames[:], ", "))
 }
 
-// place is a row of the table of dispatches before its numbers are computed. The field units is that of
+// place is a row of the table of dispatches before its numbers are computed. The field `units` becomes
 // DispatchRow.Units. The row of a single dispatch, of the prologue or of the epilogue has one unit.
 type place struct {
 	tree.Row
@@ -141,8 +141,8 @@ func (f *grouper) several(parent int, key, label string, launches []int, name fu
 	}
 }
 
-// The method by groups the launches by the name that the function `name` returns for them. The groups are in
-// order of first appearance.
+// by adds a row for each group of launches for which `name` returns the same name. The groups are in order
+// of first appearance.
 func (f *grouper) by(prefix string, name func(*Launch) string) {
 	var order []string
 	members := map[string][]int{}

@@ -152,8 +152,8 @@ func NameApart(t *analyze.DispatchTree, row int) string {
 }
 
 // If the dispatches of several rows were skipped together, the measured cost belongs to no row of the tree.
-// The function together returns a row for each such cost, unless the set of its dispatches is a key of
-// `known`.
+// The function together returns a row for each such cost. It skips costs whose set of dispatches is a key
+// of `known`.
 func together(t *analyze.DispatchTree, known map[string]bool) (rows []Row) {
 	launches := make(map[trace.DispatchID]*analyze.Launch, len(t.Launches))
 	for i := range t.Launches {

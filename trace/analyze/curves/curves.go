@@ -103,9 +103,9 @@ func (c *Curves) Quantities() []Quantity {
 func (q Quantity) String() string { return [...]string{"time", "grid", "bytes", "waste", "state"}[q] }
 
 // OfInterest returns the range of the axis that is shown first. For planned quantities this is the whole
-// axis, because they are exact everywhere. For times it is the range of measured steps plus some margin. If
-// the next grid change of the row is not farther away than the length of the measured range, the range
-// extends to this change.
+// axis, because they are exact everywhere. For times it is the range of measured steps plus some margin.
+// The range extends to the next change of the row's grid or route if the distance to it is at most the
+// length of the measured range.
 func (c *Curves) OfInterest(r *CurveRow, q Quantity) (from, to int) {
 	if q != Time || c.Along != trace.AlongPosition || c.First > c.Last {
 		return c.From, c.To
@@ -267,8 +267,8 @@ func (c *Curves) place(s *trace.Step) (int, bool) {
 	return len(s.Tokens), s.Position == 0 && len(s.Tokens) > 0
 }
 
-// stepTimes lists the times that can represent a whole step. The levels come in order of how much they
-// disturb the step, least first.
+// stepTimes lists the times that can represent a whole step, in order of preference. GPU times come first,
+// sorted by how little their timing level disturbs the step. The wall time of untimed steps comes last.
 var stepTimes = []struct {
 	level trace.Timing
 	of    string
@@ -423,9 +423,10 @@ func (c *Curves) steady(r *CurveRow) bool {
 }
 
 // share divides the slope of the whole step among the rows. If dispatches were timed, a row's share is its
-// slope divided by the slope of the whole step. If the sum of all rows' slopes is larger, the share is the
-// slope divided by this sum. If dispatches were not timed, a row's share is its part of the growth of planned
-// bytes along the line. The result is stored in Share, or in Drift if the row is steady.
+// slope divided by the slope of the whole step. If the slopes of all rows add up to more than that, the
+// share is the slope divided by their sum. If dispatches were not timed, a row's share is its fraction of
+// the bytes by which the planned bytes grow along the line. The result is stored in Share, or in Drift if
+// the row is steady.
 func (c *Curves) share() {
 	whole, way := c.Slope(), 1.0
 	if whole != nil && whole.B < 0 {

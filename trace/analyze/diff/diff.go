@@ -35,7 +35,7 @@ var ErrNoSteps = errors.New("the selection has no steps")
 // Status says whether something exists on both sides.
 type Status string
 
-// The states of a row or a group.
+// The statuses that a row or a group can have.
 const (
 	Same    Status = "same"    // the same plan, and no significant difference in time
 	Changed Status = "changed" // another plan, or a significant difference in time
@@ -279,8 +279,9 @@ func (t *Time) withError(sorted []int64, weight float64) {
 // members holds the dispatches of a group on both sides.
 type members struct{ base, now []*analyze.Launch }
 
-// group divides the rows into groups. A row belongs to the groups of its dispatch on the second side. Groups
-// of kernels are different: the time on each side belongs to the kernel that ran on that side.
+// group divides the rows into groups. A row belongs to the groups of its dispatch on the second side. In
+// the grouping by kernel, however, the time on each side belongs to the kernel that ran on that side, so a
+// row can belong to several groups.
 func (d *Diff) group() {
 	type key struct {
 		by   By

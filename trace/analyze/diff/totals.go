@@ -24,12 +24,12 @@ type Total struct {
 	Scope   string
 	Measure Measure
 	Times   Times
-	// Tokens is the number of tokens that each of the steps read, if it is the same for all. Otherwise 0.
+	// Tokens is the number of tokens that each of the steps read, or 0 if it is not the same for all.
 	Tokens int
-	// Repeats reports that the times are not those of the recorded steps, because there are too few. They are
-	// the times of untimed repeats of one step on each side (trace.Whole).
+	// Repeats reports that the times are those of untimed repeats of one step on each side (trace.Whole).
+	// Such times are used if the recorded steps are too few or cannot be compared.
 	Repeats bool
-	// Why is set if the times cannot be compared. It is the reason.
+	// Why is the reason why the times cannot be compared. It is "" if they can be compared.
 	Why string
 
 	band float64
@@ -239,9 +239,9 @@ func tokensOf(x *analyze.Index, steps []int) int {
 	return n
 }
 
-// Step returns the total of the selected steps that shows best whether the step changed. This is the wall
-// time or, if only the GPU span can be compared or differs significantly, the GPU span. Step returns nil if
-// neither was measured on both sides.
+// Step returns the total of the selected steps that shows best whether the step changed. This is usually
+// the wall time. It is the GPU span if only the GPU span can be compared, or if only the GPU span differs
+// significantly. Step returns nil if neither was measured on both sides.
 func (d *Diff) Step() *Total {
 	wall, span := d.Total(Selected, Wall), d.Total(Selected, Span)
 	switch {

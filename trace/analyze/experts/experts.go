@@ -112,7 +112,7 @@ func (r *Router) Busiest() (expert int, tokens float64) {
 	return expert, tokens
 }
 
-// Pairs returns the number of pairs of a token and one of the experts that this token uses.
+// Pairs returns the sum of Tokens: each token counts once for each expert that it uses.
 func (r *Router) Pairs() (sum float64) {
 	for _, n := range r.Tokens {
 		sum += n
@@ -150,8 +150,8 @@ type place struct {
 	index  int // index in router.Dispatches
 }
 
-// findDispatches finds the dispatches whose work depends on the choice of experts, and the router of each of
-// them. The router is the one whose output the operator of the dispatch reads.
+// findDispatches finds the dispatches whose work depends on the choice of experts, and the router of each
+// of them. The operator of the dispatch reads the output of this router.
 func (s *steps) findDispatches() {
 	g := &s.x.Trace.Graph
 	follows := make([]bool, len(g.Dispatches))
@@ -295,8 +295,8 @@ func (l *load) addTo(r *Router) {
 	}
 }
 
-// tiles returns how many tiles the experts need together if a tile has the given number of rows. It also
-// returns how many rows of these tiles hold no token, and adds these rows of each expert to byExpert.
+// tiles returns how many tiles all experts need in total if a tile has the given number of rows. It also
+// returns how many rows of these tiles hold no token, and adds the number for each expert to byExpert.
 func (l *load) tiles(rows int, byExpert []float64) (tiles, padded float64) {
 	if l.counts == nil {
 		each, ok := l.byRows[rows]

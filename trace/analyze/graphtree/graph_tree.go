@@ -19,15 +19,15 @@ type GraphTree struct {
 	Selection analyze.Selection // without steps in the selection, nodes have no times
 	Baseline  *analyze.Baseline // nil to compare with nothing
 	Nodes     []GraphNode
-	// Tree has a row for each node. Unlike in Nodes, the field Apart of these rows is set: the name for
-	// tables that list rows without their headings.
+	// Tree holds a copy of the tree.Row of each node. Only in these copies is the field Apart set, which is
+	// the name of the node in tables without headings.
 	Tree []tree.Row
 	W    *Weights
 	// Sum stands for all dispatches of both sides. It is nil without a baseline that the user chose.
 	Sum      *GraphNode
 	Grouping analyze.Grouping
-	// ByCost reports that shares are computed from costs. As in the table of dispatches, this is the case if
-	// rows with a known error of their cost have at least half of the isolated time.
+	// ByCost reports that shares are computed from costs. As in the table of dispatches, this is the case
+	// if the rows whose cost has a known error take at least half of the isolated time.
 	ByCost bool
 }
 
@@ -233,8 +233,8 @@ func (w *Weights) sum(n *GraphNode) {
 	}
 }
 
-// compare sets the Delta of a node from its launches in the selection and at the baseline. `measured` reports
-// that all of them have a time, and `timed` that all of them have several.
+// compare sets the Delta of a node from its launches in the selection and at the baseline. `measured`
+// reports that every launch has a time, and `timed` that every launch has several samples.
 func (w *Weights) compare(n *GraphNode, now, then []*analyze.Launch, measured, timed bool) {
 	d := &n.Delta
 	for _, l := range then {
@@ -410,8 +410,9 @@ func (b *treeBuilder) byLayer(folded bool) {
 }
 
 // shape returns a text that is the same for equal layers: the operators, and the kernels and grids with
-// which they run. As in the table of dispatches, layers are equal if they run the same way, even if operators
-// of the last layer were fused with the selection of the last token. If nothing ran, these parts count.
+// which they run. As in the table of dispatches, layers that run the same way are equal. In the last layer,
+// operators can be fused with the selection of the last token; this makes no difference if something ran.
+// If nothing ran, the text also contains the parts of fused operators.
 func (b *treeBuilder) shape(ids []trace.OpID) string {
 	g := &b.t.Index.Trace.Graph
 	var s strings.Builder

@@ -70,8 +70,8 @@ type Headline struct {
 	// Idle is set if the GPU waits for the CPU longer than First could save. The idle time is then what to
 	// fix first.
 	Idle *Idle
-	// CostStep is the index (Step.Index) of the step in which costs were measured. Rounds is the number of
-	// rounds of the cost that was measured in the most rounds. Both are only set if costs were measured.
+	// CostStep is the index (Step.Index) of the step in which costs were measured. Rounds is the largest
+	// number of rounds in which any of these costs was measured. Both are only set if costs were measured.
 	CostStep, Rounds int
 	// WholeNS is the time of which Row.Share is a fraction.
 	WholeNS float64

@@ -37,9 +37,9 @@ func PaceOf(x *analyze.Index, selection analyze.Selection) Pace {
 	return p
 }
 
-// PaceAt returns the pace with which the costs of a step are compared. If Index.Phase selects the step among
-// the steps of its phase, this is the pace of all selected steps. Otherwise, as for a cold step, it is the
-// pace of the step itself.
+// PaceAt returns the pace with which the costs of a step are compared. If the selection that Index.Phase
+// returns for the step's phase includes the step, this is the pace of that selection. Otherwise, as for a
+// cold step, it is the pace of the step itself.
 func PaceAt(x *analyze.Index, step int) Pace {
 	selection := x.Phase(x.Trace.Steps[step].Phase)
 	for _, s := range selection.Steps {
@@ -93,9 +93,9 @@ func (p *Pace) Saved(share, whole float64) float64 {
 	return share * whole
 }
 
-// Twice returns the modelled rate if the dispatches of a measured cost were twice as fast. The step then
-// saves half of the cost. The bool is false if the rate is not known, or if the cost is not significantly
-// larger than 0.
+// Twice returns the modelled rate if the dispatches whose cost was measured were twice as fast. The step
+// then saves half of the cost. The bool is false if the rate is not known, or if the cost is not
+// significantly larger than 0.
 func (p *Pace) Twice(c *analyze.RowCost, whole *trace.Whole) (perS float64, ok bool) {
 	if !c.Known() || !c.Significant() || c.NS <= 0 || c.Share <= 0 || whole == nil {
 		return 0, false

@@ -242,7 +242,7 @@ type Result struct {
 	Times  *diff.Times // the compared times; nil for a count
 }
 
-// Failed reports whether the condition holds and counts.
+// Failed reports whether both Holds and Counts are set.
 func (r *Result) Failed() bool { return r.Holds && r.Counts }
 
 // Eval evaluates a condition. The error is a *MissingError if the runs do not have what the condition is
