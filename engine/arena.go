@@ -34,7 +34,7 @@ type paramsBlock struct {
 	first       trace.DispatchID // first of the dispatches that are alike; may be this one
 }
 
-// likeness holds what dispatches must share to be alike. Equal keys mean that the dispatches are alike.
+// likeness is a map key that is equal for two dispatches if they are alike (see paramsArena).
 type likeness struct {
 	kernels [graph.MaxRoutes]*graph.Kernel // kernel of each route
 	params  string                         // initial params

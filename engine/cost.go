@@ -30,9 +30,9 @@ const warmUp = 100 * time.Millisecond
 type CostOptions struct {
 	// Rounds is the number of times to skip each set of dispatches; 0 means CostRounds.
 	Rounds int
-	// For is the time limit of the measurement; 0 means no limit. Costs does not start a round that is
-	// expected to end after the limit. If the limit is reached in the first round, Costs does not start the
-	// runs that skip the remaining sets.
+	// For is the time limit of the measurement; 0 means no limit. Costs always starts a first round. On a
+	// GPU, this round ends early if its next set is expected to end after the limit; on a software device,
+	// it is completed. Costs does not start a later round that is expected to end after the limit.
 	For time.Duration
 	// Decided may be nil. Costs calls Decided after each group of consecutive rounds, with the costs so far.
 	// If Decided returns true, the measurement ends.
@@ -72,10 +72,10 @@ type Costs struct {
 // change of the clocks affects all sets equally. Each round visits the sets in a different order, so that a
 // periodic disturbance does not always hit the same sets. On a GPU each set is skipped inARow times in a
 // row. If the time runs out in the first round, the remaining sets have no samples. The next call with the
-// same Samples measures them first. Without sets, Costs runs the whole step once per round. Each run is
-// timed by only two timestamps. A sample is the difference between two durations: the duration of a run
-// without a set, and the mean duration of the nearest whole runs: up to eight before the run, and as many
-// after it. On a software device a sample uses the median of the whole runs.
+// same Samples measures them first. Without sets, Costs runs the whole step once per round. Each submit of a
+// run is timed by only two timestamps. A sample is the mean duration of the whole runs near a run that skips
+// a set, minus the duration of the latter. The mean is over up to eight whole runs before this run and as
+// many after it. On a software device, the median replaces the mean.
 //
 // A run that skips a set computes wrong results. The whole runs after it write all results of the step again:
 // all values, and the rows that were appended to State. When Costs returns, memory therefore has its original
@@ -137,8 +137,8 @@ type absent struct {
 	stays      []stay
 }
 
-// partRun is a run that skips a set: ns is its duration, and after is the number of whole runs measured
-// before it.
+// partRun is a run that skips a set. The field `ns` is the duration of the run. The field `after` is the
+// number of whole runs that were measured before it.
 type partRun struct {
 	ns    int64
 	after int
@@ -150,8 +150,8 @@ type partRun struct {
 const around = 8
 
 // inARow is the number of consecutive times that a set is skipped. On an H200 a step takes one of two
-// durations, 14 µs apart. The duration depends on where in its command memory the driver stores the
-// commands of the step. This position moves by a fifth of the command memory with each decode step. Five
+// durations, 14 µs apart. The driver stores the commands of the step in command memory, and the duration
+// depends on their position there. With each decode step, the position moves by a fifth of this memory. Five
 // consecutive runs therefore cover all positions, while five runs at random moments could by chance all get
 // positions with the same duration.
 const inARow = 5
@@ -372,8 +372,8 @@ func (m *costRun) percent() int {
 	return int(min(100*share, 99))
 }
 
-// leaveOut runs the step without a set the given number of times. Then it runs the whole step: once, plus
-// once for every three runs without the set.
+// leaveOut runs the step `times` times and skips a set in each of these runs. Then it runs the whole step:
+// once, plus once for every three runs without the set.
 func (m *costRun) leaveOut(ctx context.Context, set, times int) error {
 	part, before := partRun{after: len(m.whole)}, len(m.parts[set])
 	var err error

@@ -22,8 +22,8 @@ type Executor struct {
 	begins  []uint64     // offset of each value in its buffer, indexed by memory number
 	arena   paramsArena
 	pipes   map[*graph.Kernel]gpu.Pipeline
-	// groups holds the bind groups, indexed by layout, dispatch slot and route. Routes with the same Use have
-	// the same bind groups.
+	// groups holds the bind groups, indexed by layout, dispatch and route. If a slot has one Use for all
+	// routes, only the route index 0 exists (see graph.Slot).
 	groups   [][][]slotGroups
 	readAt   []uint64 // offset of each output in a flight's readback buffer, indexed by value
 	clock    *measure.Clock
@@ -411,8 +411,8 @@ func (x *Executor) newGroup(id trace.DispatchID, route int, p *graph.Layout, par
 	return group, nil
 }
 
-// group returns the bind group of a dispatch on the current route, with the params block that the dispatch
-// currently reads. If this bind group does not exist yet, group creates it and counts it in the step's log.
+// group returns the bind group of a dispatch on a route, with the params block that the dispatch currently
+// reads. If this bind group does not exist yet, group creates it and counts it in the step's log.
 func (x *Executor) group(s *stepLog, id trace.DispatchID, route int) (gpu.BindGroup, error) {
 	layout := x.live.Layout
 	g := &x.groups[layout][id][route]

@@ -20,9 +20,10 @@ import (
 	"gpuscope/tui"
 )
 
-// Settings are the user's defaults for the screen: flags and keys. A flag on the command line overrides the
-// environment variable GPUSCOPE_FLAG, which overrides the settings file. Only the screen uses settings. Other
-// commands depend only on their command line, so that they behave the same on every machine.
+// Settings are the user's defaults for the screen: flags and keys. A flag on the command line overrides its
+// environment variable, for example GPUSCOPE_DEVICE for --device. The variable overrides the settings file.
+// Only the screen uses settings. Other commands depend only on their command line, so that they behave the
+// same on every machine.
 
 // configFile returns the path of the settings file, or "" if there is no folder for it.
 func configFile() string {
@@ -195,8 +196,8 @@ func variable(flag string) string {
 }
 
 // settle sets the flags that are not on the command line to their values from the environment or the settings
-// file. It also appends these flags to the program's arguments. The engine process then gets the same flags,
-// and a trace records them. settle calls `check` to validate the flags.
+// file. It also inserts these flags before the program's arguments. The engine process then gets the same
+// flags, and a trace records them. settle calls `check` to validate the flags.
 func (p *program) settle(flags *pflag.FlagSet, check func() error) (*config, error) {
 	c, err := readConfig(p.config, flags)
 	if err != nil {

@@ -161,13 +161,13 @@ type plannedGraph struct {
 	// lists the first dispatch of each level, that is, the first one after each barrier.
 	Active []trace.DispatchID `json:"active"`
 	Levels []trace.DispatchID `json:"levels"`
-	// Passes lists the passes that transformed the operators of the model's builder.
+	// Passes lists the planning passes and what each of them changed in the graph.
 	Passes      []graph.PassReport `json:"passes"`
 	trace.Graph `json:"graph"`
 }
 
-// planGraph plans a model's graph. If dump names a pass, the report lists the graph before and after this
-// pass.
+// planGraph plans a model's graph. If `dump` is the name of a pass, the report of this pass in
+// plannedGraph.Passes lists the graph before and after the pass.
 func (p *program) planGraph(o *modelOptions, dump string) (planned *plannedGraph, err error) {
 	limits, words, err := p.limits(o)
 	if err != nil {
@@ -303,7 +303,7 @@ func (g *plannedGraph) memoryLine() string {
 	return fmt.Sprintf("device memory %s: %s", table.Memory(total), memoryBy(g.AllocatedBytes))
 }
 
-// memoryBy formats the memory of each kind, the largest first.
+// memoryBy formats sizes in bytes that are grouped by role or by data type, the largest size first.
 func memoryBy(bytes map[string]int64) string {
 	kinds := slices.SortedFunc(maps.Keys(bytes), func(a, b string) int {
 		return cmp.Or(cmp.Compare(bytes[b], bytes[a]), cmp.Compare(a, b))

@@ -90,7 +90,7 @@ type labResult struct {
 	Kernel  string          `json:"kernel"`           // name of the original kernel
 	Verdict session.Verdict `json:"verdict"`          // or labRefused
 	Reason  string          `json:"reason,omitempty"` // unless the times say it all
-	// Line and Column are where the source does not compile, counted from 1.
+	// Line and Column are the position of the error in the source, counted from 1.
 	Line   int `json:"line,omitempty"`
 	Column int `json:"column,omitempty"`
 
@@ -195,8 +195,8 @@ func (l *labTry) try(ctx context.Context, s session.Session, edit *session.Kerne
 	return tried, nil
 }
 
-// result returns the result to print: of the comparison `t` if err is nil, or of a source that was refused
-// if err is a *session.SourceError. If err is any other error, result returns that error.
+// result returns the result to print. If err is nil, this is the result of the comparison `t`. If err is a
+// *session.SourceError, the result says that the source was refused and why. result returns any other error.
 func (l *labTry) result(x *analyze.Index, kernel string, t *session.Tried, err error) (*labResult, error) {
 	out := &labResult{
 		Schema: labSchema, File: l.file, Kernel: kernel, Device: x.Trace.Device.Name,
@@ -246,7 +246,8 @@ func reasonOf(t *session.Tried) string {
 	return ""
 }
 
-// sgr holds the terminal's own colors for the paints of a verdict, as parameters of SGR escape sequences.
+// sgr maps each paint of a verdict to the parameters of an SGR escape sequence, which selects one of the
+// terminal's own colors or bold.
 var sgr = map[widget.Paint]string{
 	widget.Good: "1;32", widget.Warn: "1;33", widget.Bad: "1;31", widget.Strong: "1",
 }

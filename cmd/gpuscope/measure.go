@@ -33,9 +33,9 @@ type profiling struct {
 const profileFor = 3 * time.Second
 
 // These constants limit how often and for how long a run repeats the last step and the prompt's last chunk.
-// The costs of the last step are the most informative, so the last step gets most of profileFor. The chunk
-// gets the last part of profileFor, which has the length promptFrom. If one run of the chunk takes longer
-// than warmFor, the chunk is not measured, and the last step gets all of profileFor.
+// The costs of the last step are the most informative, so the last step gets most of profileFor. The final
+// promptFrom of profileFor is reserved for the chunk. If one run of the chunk takes longer than warmFor, the
+// chunk is not measured, and the last step gets all of profileFor.
 const (
 	warmRounds  = 5
 	warmFor     = time.Second
@@ -123,8 +123,8 @@ func (o *profiling) measure(ctx context.Context, s session.Session, t *trace.Tra
 	return measured, nil
 }
 
-// uncosted returns "" unless the time limit is the reason why no costs were measured. In that case it returns
-// an explanation and what the user can do.
+// uncosted explains that no costs were measured because of the time limit, and says what the user can do. If
+// costs were measured, or are missing for another reason, it returns "".
 func (o *profiling) uncosted(t *trace.Trace) string {
 	has := func(s trace.Step) bool { return len(s.Costs) > 0 }
 	if !o.late || !o.costs() || slices.ContainsFunc(t.Steps, has) {
@@ -171,8 +171,8 @@ func (o *profiling) commands(ctx context.Context, t *trace.Trace) ([]bounded, er
 		return nil, err
 	}
 	if len(asked) > 0 {
-		// A round measures one part and needs at most three runs of the step: without the part, with all of
-		// its dispatches, and as the step originally ran.
+		// For each part, a round needs at most three runs of the step: a run without the part, a run of the
+		// whole step, and a run of the whole step that is submitted in pieces, like the original step.
 		n := repeats(&t.Steps[last], engine.CostRounds, profileFor/time.Duration(3*len(asked)))
 		add(itsEnd, session.Command{Kind: session.Cost, Parts: asked, N: max(n, trace.FewestWithin)})
 	}

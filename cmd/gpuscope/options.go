@@ -248,8 +248,8 @@ func (p *program) forModel(o *modelOptions) (model.Options, error) {
 	return out, nil
 }
 
-// asTyped returns the arguments as the user typed them. In the engine process, it leaves out the engine
-// command that comes before them.
+// asTyped returns the arguments that the user typed, after the flags that settle added. In the engine
+// process, it leaves out the engine command at the beginning.
 func (p *program) asTyped() []string {
 	if len(p.Args) > 0 && p.Args[0] == engineName {
 		return p.Args[1:]

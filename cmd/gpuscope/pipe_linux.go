@@ -18,10 +18,10 @@ func widen(pipe io.Reader) (room int) {
 	return max(0, room)
 }
 
-// unwatched returns a duplicate of the pipe that the Go runtime does not poll, and closes the given pipe.
-// This saves wake-ups: Linux wakes the process for every write to a polled pipe, even if nobody is reading. A
-// read from the duplicate blocks a thread instead. If unwatched cannot make a duplicate, it returns the given
-// pipe.
+// unwatched duplicates a pipe, closes the original and returns the duplicate, which the Go runtime does not
+// poll. This saves wake-ups: Linux wakes the process for every write to a polled pipe, even if nobody is
+// reading. A read from the duplicate blocks a thread instead. If unwatched cannot make a duplicate, it
+// returns the given pipe.
 func unwatched(pipe io.ReadCloser) io.ReadCloser {
 	again := -1
 	control(pipe, func(fd int) {

@@ -22,7 +22,7 @@ type recording struct {
 // endOfPipe is how long an interrupted run waits for the process that reads its trace from a pipe.
 const endOfPipe = 2 * time.Second
 
-// traceNames says how the name of a recording chooses its format.
+// traceNames says which format a recording has, depending on the name of its file.
 var traceNames = trace.Storable() + "; or a write-only format, which gpuscope trace convert -h lists"
 
 // recordingFlags say what is recorded and where.
@@ -89,7 +89,7 @@ func (p *program) record(ctx context.Context, path string, o record.Options) (*r
 	return &recording{p, file}, nil
 }
 
-// take appends to the trace the parts of an event that a trace contains.
+// take begins the trace when the model was opened, and then appends the records of each event to the trace.
 func (r *recording) take(e session.Event) error {
 	if r == nil {
 		return nil

@@ -239,8 +239,8 @@ func (r *run) open(ctx context.Context, p *program, emit func(session.Event)) (s
 	return p.open(ctx, r.model, emit)
 }
 
-// meetable returns an error if no step of the model can ever meet one of the breakpoints. It is called before
-// any step runs.
+// meetable returns an error if there is a breakpoint that no step of the model can ever meet. It is called
+// before any step runs.
 func (r *run) meetable(ctx context.Context, out *output) error {
 	if len(r.breaks) == 0 {
 		return nil
@@ -579,8 +579,8 @@ type resultStep struct {
 	Position int  `json:"position"`
 	Live     int  `json:"live"` // number of input tokens
 	Token    *int `json:"token,omitempty"`
-	// Top lists the tokens with the highest logits. Of each candidate it sets only the ID and the logit. A
-	// logit that is not finite is written as a word, as in a trace.
+	// Top lists the tokens with the highest logits. Only the fields ID and Logit of each candidate are set.
+	// A logit that is not finite is written as a word, as in a trace.
 	Top []trace.Candidate `json:"top,omitempty"`
 
 	execution executionStep // fields of a step that executes a program
@@ -614,7 +614,7 @@ func (r *run) resultStep(s *trace.Step) resultStep {
 	return step
 }
 
-// costs returns the costs that were measured last, or nil.
+// costs returns the costs of the last step whose costs were measured, or nil if there is no such step.
 func (o *output) costs() (c *trace.Costs) {
 	for i := range o.mirror.Trace.Steps {
 		if s := &o.mirror.Trace.Steps[i]; len(s.Costs) > 0 && s.Whole != nil {

@@ -83,8 +83,8 @@ func OneLine(err error) string {
 	return printable.Short(text, MaxErrorLine)
 }
 
-// Pick returns the command that the first arguments name, and the arguments after its name. If they name no
-// command, it returns the command without a name and all arguments.
+// Pick returns the command whose name is in the first arguments, and the arguments after the name. If the
+// first arguments contain no name, it returns the command without a name and all arguments.
 func (all Commands) Pick(args []string) (c *Command, rest []string, err error) {
 	if len(args) > 0 && args[0] == "help" {
 		return all.pickHelp(args[1:])

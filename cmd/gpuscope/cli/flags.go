@@ -87,8 +87,8 @@ func Suggest(word string, names []string, prefix string) string {
 	return fmt.Sprintf("; did you mean %s%s?", prefix, best)
 }
 
-// distance returns the optimal string alignment distance: the smallest number of edits that turns a into b.
-// An edit inserts, deletes or replaces a byte, or swaps two neighbouring bytes.
+// distance returns the optimal string alignment distance, which is the smallest number of edits that turns
+// string `a` into string `b`. An edit inserts, deletes or replaces a byte, or swaps two neighbouring bytes.
 func distance(a, b string) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {
@@ -125,7 +125,7 @@ func FormatFlag(flags *pflag.FlagSet, words ...string) *Choice {
 	return ChoiceFlag(flags, "format", "output format `FORMAT`", words...)
 }
 
-// ChoiceFlag declares a flag that accepts one of words. The first word is the default.
+// ChoiceFlag declares a flag that accepts one of the given words. The first word is the default.
 func ChoiceFlag(flags *pflag.FlagSet, name, doc string, words ...string) *Choice {
 	c := &Choice{name: name, Words: words}
 	flags.StringVar(&c.Value, name, words[0], doc+": "+printable.Choice(words))

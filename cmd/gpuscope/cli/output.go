@@ -32,7 +32,7 @@ func WriteJSON(w io.Writer, v any) error {
 	return err
 }
 
-// PrintTable prints a table as text with all columns and the rows that are initially open.
+// PrintTable prints a table as text with all its columns. Rows that are folded by default stay folded.
 func PrintTable(ctx context.Context, w io.Writer, t *table.Table) error {
 	rows, err := t.Select(ctx, table.Selection{})
 	if err != nil {

@@ -87,7 +87,7 @@ type result struct {
 	Capture string `json:"capture"` // the folder
 	Verdict string `json:"verdict"` // equal, close, wrong or refused
 	Reason  string `json:"reason,omitempty"`
-	// Line and Column are where a source does not compile, counted from 1.
+	// Line and Column are the position of the error in the source, counted from 1.
 	Line   int `json:"line,omitempty"`
 	Column int `json:"column,omitempty"`
 

@@ -129,8 +129,8 @@ func examples(b *strings.Builder, title string, c *cli.Command) {
 	}
 }
 
-// paragraphs prints a text of a help. Blank lines separate paragraphs. A paragraph in which some line begins
-// with a space is printed as it is.
+// paragraphs prints a text from the help of a command. Blank lines separate paragraphs. If a line of a
+// paragraph begins with a space or contains two spaces in a row, the paragraph is printed as it is.
 func paragraphs(b *strings.Builder, text string) {
 	if text == "" {
 		return

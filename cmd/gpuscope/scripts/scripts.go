@@ -1,5 +1,5 @@
-// Package scripts describes the command line to other programs: the command completion prints completion
-// scripts for shells, and the command man prints a manual page. Both are generated from the table of commands
+// Package scripts describes the command line to other programs: "gpuscope completion" prints completion
+// scripts for shells, and "gpuscope man" prints a manual page. Both are generated from the table of commands
 // and their flags.
 package scripts
 
@@ -63,7 +63,7 @@ Print the script again after an update of gpuscope: it lists the flags of this v
 	}
 }
 
-// takes says what the value of a flag or an operand is.
+// takes is the kind of value that a flag or an operand accepts.
 type takes int
 
 const (
@@ -74,7 +74,7 @@ const (
 	folder
 )
 
-// option is a flag as scripts need it.
+// option describes a flag for the completion scripts.
 type option struct {
 	long, short string // without dashes; short may be empty
 	takes       takes
@@ -92,7 +92,7 @@ func (o *option) names() []string {
 	return []string{"--" + o.long, "-" + o.short}
 }
 
-// command is a command as scripts need it.
+// command describes a command for the completion scripts.
 type command struct {
 	name     string // "" for the command without a name
 	doc      string
@@ -157,8 +157,8 @@ func brief(doc string) string {
 	return doc
 }
 
-// first is what the first word of a command line may be: a command, or the first word of commands with two
-// words.
+// first describes a word that can begin a command line: the name of a command, or the first word of commands
+// whose names have two words.
 type first struct {
 	word, doc string
 	second    []command // commands of two words that begin with this word

@@ -82,7 +82,7 @@ _gpuscope() {
 	return b.String()
 }
 
-// zshSpecs returns the arguments of _arguments for a flag: one for each of its names.
+// zshSpecs describes a flag to the zsh function _arguments. It returns one argument for each name.
 func zshSpecs(o *option) (specs []string) {
 	names := o.names()
 	for _, name := range names {

@@ -167,8 +167,8 @@ func (c *comparing) compareSides(ctx context.Context, sides [2]diff.Side) (*diff
 	return diff.Of(ctx, sides[0], sides[1])
 }
 
-// defaultSteps returns the selection of the first phase that both traces have, or "last" if they have no
-// phase in common.
+// defaultSteps returns which steps to compare by default: "decode", "prefill" or "execute", whichever is the
+// first in this list of which both traces have steps. If they have no phase in common, it returns "last".
 func defaultSteps(a, b *analyze.Index) string {
 	for _, phase := range []trace.Phase{trace.Decode, trace.Prefill, trace.Execute} {
 		if len(a.Phase(phase).Steps) > 0 && len(b.Phase(phase).Steps) > 0 {

@@ -52,7 +52,7 @@ nested or 1 ns apart, complete arrows, positive ids, escaped names. Each violati
 // maxViolations is the number of violations that are printed.
 const maxViolations = 1000
 
-// errViolations is the error for a file in Chrome JSON that violates a rule.
+// errViolations is the error for a file in Chrome JSON that violates a rule of package chromecheck.
 var errViolations = errors.New("trace viewers would show parts of the file incorrectly or not at all")
 
 // checkChrome checks a file in Chrome JSON, and prints each violation on a line.
