@@ -1,12 +1,18 @@
 package tui
 
 import (
+	"context"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/analyzetest"
+	"gpuscope/trace/analyze/headline"
+	"gpuscope/trace/report/advice"
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/tuitest"
 )
@@ -38,6 +44,48 @@ func TestMarkedRangeIsASelection(t *testing.T) {
 	d.sees("showing s2–s5: 4 steps").press("2").reads("title")
 	// m marks the shown step, which is the last step of the selection, even if another step was shown before.
 	d.press("1", "g", "v", "m").reads("bottom", "tabs").press("v", "v").sees("showing s23")
+}
+
+// For the same steps, Step, Dispatches and the report state the same row and the same rates.
+func TestOneHeadlineForTheSelectedSteps(t *testing.T) {
+	t.Parallel()
+	tr := tracetest.Llama(15, 8) // with few layers, the idle time would be first
+	if err := analyzetest.Cost(tr, 7); err != nil {
+		t.Fatal(err)
+	}
+	tr.Observer = nil
+	for i := 1; i < 7; i++ {
+		s := &tr.Steps[i]
+		s.Timing = trace.TimingStep
+		s.CPU.TotalNS, s.GPU.SpanNS = trace.Measured(4e6+1e6*int64(i)), trace.Measured(3e6)
+	}
+	for _, c := range []struct {
+		name string
+		keys []string
+		of   func(*analyze.Index) analyze.Selection
+		rate float64
+	}{
+		{"this step", nil, headline.Steps, 1e9 / 7.5e6}, // the median of 5 to 10 ms
+		{"all decode steps", []string{"v"}, headline.Steps, 1e9 / 7.5e6},
+		{
+			"marked steps",
+			[]string{"1", "g", "right", "right", "m", "right", "right", "m"},
+			func(x *analyze.Index) analyze.Selection { return x.Range(2, 4) }, 1e9 / 7e6,
+		},
+	} {
+		d := drive(t, 120, 40, tr, nil, Options{}).press(c.keys...)
+		h, err := headline.Of(context.Background(), d.app.index, c.of(d.app.index))
+		if err != nil || h.First == nil || math.Abs(h.Rate-c.rate) > 1e-9 {
+			t.Fatalf("%s: headline %+v, error %v, want %g tokens/s", c.name, h, err, c.rate)
+		}
+		lines := advice.Lines(h)
+		for _, view := range []string{"1", "2"} {
+			shown := d.press(view).screen()
+			if !slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(shown, " "+l) }) {
+				t.Errorf("%s: view %s has none of %q:\n%s", c.name, view, lines, shown)
+			}
+		}
+	}
 }
 
 // Three presses lead from a decode step to its differences from the prefill.

@@ -156,6 +156,39 @@ func TestPipelinedStepsAreNotFasterThanTheCPU(t *testing.T) {
 	}
 }
 
+func TestPaceOfOneStepIsThatOfItsPhase(t *testing.T) {
+	t.Parallel()
+	tr := costed(t)
+	for i := range tr.Steps[1:5] {
+		tr.Steps[1+i].CPU.TotalNS = trace.Measured(4e6 + 1e6*int64(i)) // median 5.5 ms
+	}
+	tr.Steps[1].Cold = true // median 6 ms
+	x := analyze.NewIndex(tr)
+	for step, want := range map[int]int64{1: 4e6, 2: 6e6, 5: 6e6} {
+		p := headline.PaceOf(x, x.Step(step))
+		if ns, ok := p.Wall.NS(); !ok || ns != want {
+			t.Errorf("step %d: wall time %d, %v, want %d", step, ns, ok, want)
+		}
+	}
+}
+
+// The times of chunks of different lengths are those of different work.
+func TestPaceOfAChunkIsItsOwn(t *testing.T) {
+	t.Parallel()
+	tr := tracetest.Run(2, 64, 64, 10, 1)
+	for i := range tr.Steps {
+		tr.Steps[i].Timing, tr.Steps[i].CPU.TotalNS = trace.TimingStep, trace.Measured(1e6*int64(9-i))
+		tr.Steps[i].Cold = false
+	}
+	x := analyze.NewIndex(tr)
+	for step, want := range []int64{9e6, 8e6, 7e6, 6e6} {
+		p := headline.PaceOf(x, x.Step(step))
+		if ns, ok := p.Wall.NS(); !ok || ns != want {
+			t.Errorf("step %d: wall time %d, %v, want %d", step, ns, ok, want)
+		}
+	}
+}
+
 func TestAnyTraceHasAHeadline(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {

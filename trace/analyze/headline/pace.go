@@ -1,6 +1,8 @@
 package headline
 
 import (
+	"slices"
+
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
 )
@@ -17,19 +19,24 @@ type Pace struct {
 	own int64 // time in ns that the CPU needs for a step; 0 if not known
 }
 
-// PaceOf returns the pace of the steps of a selection. Unlike decode steps, steps of other phases can have
-// different numbers of tokens. If they do, the pace is that of the last step.
+// PaceOf returns the pace of the steps of a selection. One step takes another time whenever it runs, so for a
+// single warm step the pace is that of all warm steps of its phase that took the same routes. Unlike decode
+// steps, steps of other phases can have different numbers of tokens. If they do, the pace is that of the last
+// selected step alone.
 func PaceOf(x *analyze.Index, selection analyze.Selection) Pace {
 	if len(selection.Steps) == 0 {
 		return Pace{}
 	}
-	last := &x.Trace.Steps[selection.Last()]
-	for _, step := range selection.Steps {
-		if s := &x.Trace.Steps[step]; s.Phase != last.Phase || len(s.Tokens) != len(last.Tokens) {
-			selection = x.Step(selection.Last())
-			break
+	step := selection.Last()
+	if len(selection.Steps) == 1 {
+		if phase := x.Routed(x.Phase(x.Trace.Steps[step].Phase)); slices.Contains(phase.Steps, step) {
+			selection = phase
 		}
 	}
+	if !sameWork(x, selection) {
+		selection = x.Step(step)
+	}
+	last := &x.Trace.Steps[selection.Last()]
 	p := Pace{Phase: last.Phase, Tokens: analyze.Progress(last), Untimed: x.UntimedOf(selection)}
 	if own, ok := analyze.OwnNS(last); ok {
 		p.own = own
@@ -37,17 +44,13 @@ func PaceOf(x *analyze.Index, selection analyze.Selection) Pace {
 	return p
 }
 
-// PaceAt returns the pace with which the costs of a step are compared. If the selection that Index.Phase
-// returns for the step's phase includes the step, this is the pace of that selection. Otherwise, as for a
-// cold step, it is the pace of the step itself.
-func PaceAt(x *analyze.Index, step int) Pace {
-	selection := x.Phase(x.Trace.Steps[step].Phase)
-	for _, s := range selection.Steps {
-		if s == step {
-			return PaceOf(x, selection)
-		}
-	}
-	return PaceOf(x, x.Step(step))
+// sameWork reports whether all steps of a selection belong to one phase and have the same number of tokens.
+func sameWork(x *analyze.Index, selection analyze.Selection) bool {
+	last := &x.Trace.Steps[selection.Last()]
+	return !slices.ContainsFunc(selection.Steps, func(step int) bool {
+		s := &x.Trace.Steps[step]
+		return s.Phase != last.Phase || len(s.Tokens) != len(last.Tokens)
+	})
 }
 
 // Unit is the unit of rates: "tokens/s", or "steps/s" for a program that is not a language model.

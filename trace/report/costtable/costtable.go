@@ -148,7 +148,7 @@ func costTableColumns(x *analyze.Index, rows []costs.Row, t *analyze.DispatchTre
 	byCost := false
 	if t != nil {
 		step := t.Selection.Last()
-		pace, whole = headline.PaceAt(x, step), x.Trace.Steps[step].Whole
+		pace, whole = headline.PaceOf(x, t.Selection), x.Trace.Steps[step].Whole
 		byCost = slices.ContainsFunc(rows, costs.Row.Known)
 	}
 	return slices.Concat([]table.Column{

@@ -40,10 +40,12 @@ type Page struct {
 	text   drawn[textKey]
 }
 
-// summaryBase identifies the contents of the page: a step and its baseline in one version of the data.
+// summaryBase identifies the contents of the page in one version of the data: the shown step, its baseline,
+// and the selected steps, which what to fix first depends on.
 type summaryBase struct {
 	view.SummaryKey
-	base int
+	base  int
+	scope string
 }
 
 // stepsKey identifies the list of steps: the trace and the baseline.
@@ -118,8 +120,8 @@ func (p *Page) Load(j *widget.Jobs, s view.Snapshot, _ int) {
 		p.Steps.Rows.Unload(j)
 		return
 	}
-	p.Task.Want(j, summaryBase{view.SummaryKey{Version: s.Version, Step: s.Step}, s.Base},
-		func(ctx context.Context) (*Facts, error) { return gather(ctx, s) }, nil)
+	base := summaryBase{view.SummaryKey{Version: s.Version, Step: s.Step}, s.Base, s.Named(report.AnySteps)}
+	p.Task.Want(j, base, func(ctx context.Context) (*Facts, error) { return gather(ctx, s) }, nil)
 	p.Steps.Rows.Load(j, stepsKey{s.Index, s.Against}, s, s.Running,
 		func(ctx context.Context) (*table.Table, error) {
 			return p.Steps.From.Of(ctx, s.Index, analyze.Options{Baseline: s.Against})
@@ -159,7 +161,7 @@ func gather(ctx context.Context, s view.Snapshot) (*Facts, error) {
 	f.Words = WordsAround(s)
 	f.pace = report.Pace(s.Index, s.Step)
 	var err error
-	if f.first, err = view.AnswerOf(ctx, s, report.OneStep); err != nil {
+	if f.first, err = view.AnswerOf(ctx, s, report.AnySteps); err != nil {
 		return nil, err
 	}
 	f.routers, err = experts.Of(ctx, s.Index, s.Index.Step(s.Step))
